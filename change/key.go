@@ -1,0 +1,53 @@
+package change
+
+import "fmt"
+
+// KeyAttr is one attribute of a table's primary key.
+type KeyAttr struct {
+	Name string `json:"name"`
+	Type byte   `json:"type"` // 'S', 'N' or 'B'
+}
+
+// KeySchema is a table's primary key: a partition key and maybe a sort key.
+type KeySchema struct {
+	Partition KeyAttr  `json:"partition"`
+	Sort      *KeyAttr `json:"sort,omitempty"`
+}
+
+// Canonical appends the one form of an item's key: {"pk":{"S":"hats"},"sk":{"N":"1"}}, in the order of the
+// schema with canonical numbers. It is injective and does not depend on how a record happened to be
+// written; it is what guards, hashes and lanes are made of. keys may hold more attributes than the key.
+func (k KeySchema) Canonical(dst []byte, keys Image) ([]byte, error) {
+	dst, err := appendKeyAttr(append(dst, '{'), k.Partition, keys)
+	if err != nil {
+		return dst, err
+	}
+	if k.Sort != nil {
+		if dst, err = appendKeyAttr(append(dst, ','), *k.Sort, keys); err != nil {
+			return dst, err
+		}
+	}
+	return append(dst, '}'), nil
+}
+
+func appendKeyAttr(dst []byte, a KeyAttr, keys Image) ([]byte, error) {
+	v := keys.Get(a.Name)
+	if v == nil {
+		return dst, fmt.Errorf("key attribute %q is missing", a.Name)
+	}
+	if t := v.Kind.String(); t != string(a.Type) {
+		return dst, fmt.Errorf("key attribute %q is of type %s, the table's schema says %c", a.Name, t, a.Type)
+	}
+	dst = append(AppendString(dst, a.Name), ':')
+	return v.AppendJSON(dst), nil
+}
+
+// HashKey is FNV-1a over a canonical key: the same in every process, so that all changes of an item find
+// the same lane.
+func HashKey(canonical []byte) uint64 {
+	h := uint64(14695981039346656037)
+	for _, c := range canonical {
+		h = (h ^ uint64(c)) * 1099511628211
+	}
+	return h
+}
