@@ -1,0 +1,339 @@
+// Package checkpoint is the pure heart of the protocol: the entries of a table's log, and the state that
+// they add up to. state' = state.Apply(entry), and nothing else is stored anywhere (ADR 2).
+//
+// It does no I/O, reads no clock and knows neither NATS nor AWS, so that every history can be folded, fuzzed
+// and simulated as it is.
+package checkpoint
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// Format is the number of the entry format that this build writes, and the highest it reads (Rule 11).
+const Format = 1
+
+var magic = []byte("TRLG")
+
+// Hash identifies an entry by its bytes. Every entry carries the hash of the one before it, because a
+// sequence number alone is no identity: a log that lost its tail hands its numbers out again.
+type Hash [16]byte
+
+// Nonce tells one claim of a log from every other one.
+type Nonce [8]byte
+
+// String returns hexadecimal digits.
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// MarshalText writes hexadecimal digits.
+func (h Hash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
+
+// UnmarshalText reads hexadecimal digits.
+func (h *Hash) UnmarshalText(b []byte) error { return unhex(h[:], b) }
+
+// MarshalText writes hexadecimal digits.
+func (n Nonce) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, n[:]), nil }
+
+// UnmarshalText reads hexadecimal digits.
+func (n *Nonce) UnmarshalText(b []byte) error { return unhex(n[:], b) }
+
+func unhex(dst, b []byte) error {
+	if hex.DecodedLen(len(b)) != len(dst) {
+		return fmt.Errorf("decode hex: %d digits for %d bytes", len(b), len(dst))
+	}
+	_, err := hex.Decode(dst, b)
+	return err
+}
+
+// HashOf returns the hash of a message as it is stored.
+func HashOf(msg []byte) (h Hash) {
+	sum := sha256.Sum256(msg)
+	copy(h[:], sum[:])
+	return h
+}
+
+// Kind of an entry.
+type Kind byte
+
+// The kinds of entries.
+const (
+	KindClaim    Kind = 'c' // an owner takes the log over
+	KindRelease  Kind = 'r' // the owner lets go
+	KindStart    Kind = 's' // the first listing of a stream: where every shard starts
+	KindGraph    Kind = 'g' // what later listings found
+	KindFrame    Kind = 'f' // pages of changes
+	KindBeat     Kind = 'b' // how far idle shards have been read
+	KindMarks    Kind = 'm' // how far the sinks have applied the log
+	KindGap      Kind = 'x' // a range of the source was lost
+	KindControl  Kind = 'k' // pause, resume, halt
+	KindSnapshot Kind = 'n' // a part of the whole state
+)
+
+// Entry is one message of the log.
+type Entry struct {
+	Kind  Kind
+	Epoch uint64
+	Nonce Nonce
+	Prev  Hash // of the valid entry before this one
+	Body  any  // *Claim, *Release, *Start, *Graph, *Frame, *Beat, *Marks, *Gap, *Control or *Snapshot
+	Data  []byte
+}
+
+// Claim takes the log over: epoch is one more than before.
+type Claim struct {
+	Owner    string    `json:"owner"`
+	Life     uint64    `json:"life,omitempty"`
+	Identity *Identity `json:"identity,omitempty"` // on the first claim of a life
+}
+
+// Identity says whose log this is. It must equal what the pipeline's row in Bigtable says.
+type Identity struct {
+	Pipeline string `json:"pipeline"`
+	Table    string `json:"table"`
+	TableID  string `json:"table_id"`
+	Mapping  string `json:"mapping"` // hash of the mapping that projected what is in the target
+}
+
+// Release gives the log up, so that the next owner need not wait.
+type Release struct{}
+
+// Start fixes, once and durably, where every shard of a stream starts (Rule 3).
+type Start struct {
+	Stream string      `json:"stream"` // ARN
+	At     int64       `json:"at"`     // unix ms on the service's clock; 0 = trim horizon
+	Date   int64       `json:"date"`   // when the listing began, service clock, unix ms
+	Floor  int64       `json:"floor"`  // every version of this stream is above it
+	Shards []ShardSeen `json:"shards"`
+}
+
+// ShardSeen is a shard as a listing showed it.
+type ShardSeen struct {
+	ID     string `json:"id"`
+	Parent string `json:"parent,omitempty"`
+	Closed bool   `json:"closed,omitempty"`
+}
+
+// Graph is what a later listing found.
+type Graph struct {
+	Stream   string      `json:"stream"`
+	Date     int64       `json:"date"`
+	Complete bool        `json:"complete,omitempty"` // every page of it was read
+	Disabled bool        `json:"disabled,omitempty"` // the stream takes no more writes: its leaves are its end
+	Shards   []ShardSeen `json:"shards,omitempty"`
+	// Gone are shards that a complete listing, begun after their child was seen, did not show, and that the
+	// service itself does not know any more.
+	Gone []string `json:"gone,omitempty"`
+}
+
+// Frame holds pages; the records of all of them are the entry's Data, packed by package queue.
+type Frame struct {
+	Pages []PageHead `json:"pages"`
+}
+
+// PageHead is a page without its records.
+type PageHead struct {
+	Feed      change.Feed     `json:"feed"`
+	From      change.Position `json:"from"`
+	To        change.Position `json:"to"`
+	ClockFrom int64           `json:"clock_from"`
+	Clock     int64           `json:"clock"`
+	Done      bool            `json:"done,omitempty"`
+	Date      int64           `json:"date"`             // of the request, service clock
+	Oldest    int64           `json:"oldest,omitempty"` // creation time of the first record, unix ms
+	Newest    int64           `json:"newest,omitempty"` // and of the last
+	Records   int             `json:"records"`
+	Offset    int             `json:"offset"` // of the records in the unpacked Data
+	Length    int             `json:"length"`
+}
+
+// Through returns the time up to which the page proves that everything was read: the creation of its newest
+// record, or, when it was empty, two seconds before it was asked for.
+func (p *PageHead) Through() int64 {
+	if p.Records > 0 {
+		return p.Newest - 1000
+	}
+	return p.Date - settle
+}
+
+// settle is how long a committed change may take to show up in its shard.
+const settle = 2000
+
+// Beat says that the owner lives, and how far idle shards have been read.
+type Beat struct {
+	Date    int64            `json:"date"`              // service clock advanced by the owner's monotonic clock
+	Listed  int64            `json:"listed,omitempty"`  // when the last complete listing began, service clock
+	Through map[string]int64 `json:"through,omitempty"` // shard ID → unix ms
+	Proven  bool             `json:"proven,omitempty"`
+}
+
+// Marks moves sinks forward. A mark names the entry up to which everything is durable at the sink (Rule 1).
+type Marks struct {
+	Sinks map[string]Mark `json:"sinks"`
+}
+
+// Mark is how far a sink has applied the log.
+type Mark struct {
+	Seq  uint64 `json:"seq"`
+	Hash Hash   `json:"hash"` // of the last valid entry at or before Seq
+}
+
+// Gap is a range of the source that was lost before it was read. Loud, recorded, healed by resync.
+type Gap struct {
+	Feed   change.Feed     `json:"feed"`
+	From   change.Position `json:"from"`
+	Since  int64           `json:"since"`           // unix ms: what was created after this may be lost …
+	Until  int64           `json:"until,omitempty"` // … up to this
+	Reason string          `json:"reason"`
+	Found  int64           `json:"found"` // service clock
+	// Ends says that nothing is left to read in the shard; otherwise it goes on at the trim horizon once the
+	// gap is accepted.
+	Ends     bool `json:"ends,omitempty"`
+	Accepted bool `json:"accepted,omitempty"`
+}
+
+// Control changes what the owner does with the table. Anybody may append one: the owner is fenced by it,
+// folds the log again and obeys.
+type Control struct {
+	Pause  *bool  `json:"pause,omitempty"`
+	Halt   *Halt  `json:"halt,omitempty"`
+	Resume bool   `json:"resume,omitempty"` // clears a halt and accepts the gaps
+	By     string `json:"by,omitempty"`
+	At     int64  `json:"at,omitempty"`
+}
+
+// Halt says why a sink stopped.
+type Halt struct {
+	Sink   string `json:"sink"`
+	Seq    uint64 `json:"seq"`
+	Code   string `json:"code"`
+	Reason string `json:"reason"`
+	At     int64  `json:"at"`
+}
+
+// Snapshot is one part of the whole state as it was before the first part; the part itself is the Data.
+type Snapshot struct {
+	Part  int    `json:"part"` // from 0
+	Parts int    `json:"parts"`
+	First uint64 `json:"first,omitempty"` // sequence of part 0; 0 in part 0 itself
+}
+
+// ErrForeign says that a message is no entry of ours: no magic.
+var ErrForeign = errors.New("not an entry")
+
+// NewerFormatError says that a newer build wrote the entry. Rule 11: it is refused, not guessed at.
+type NewerFormatError struct{ Need int }
+
+func (e *NewerFormatError) Error() string {
+	return fmt.Sprintf("entry has format %d, this build reads up to %d: upgrade the replicator", e.Need, Format)
+}
+
+// Encode appends the message form of an entry: magic, format, kind, epoch, nonce, hash of the predecessor,
+// the body as JSON with its length, and the data.
+func Encode(dst []byte, e *Entry) ([]byte, error) {
+	body, err := json.Marshal(e.Body)
+	if err != nil {
+		return nil, fmt.Errorf("encode entry: %w", err)
+	}
+	dst = append(dst, magic...)
+	dst = append(dst, Format, byte(e.Kind))
+	dst = binary.AppendUvarint(dst, e.Epoch)
+	dst = append(dst, e.Nonce[:]...)
+	dst = append(dst, e.Prev[:]...)
+	dst = binary.AppendUvarint(dst, uint64(len(body)))
+	dst = append(dst, body...)
+	return append(dst, e.Data...), nil
+}
+
+// Decode reads an entry. Data aliases msg. Errors: ErrForeign, *NewerFormatError, or a broken entry, which
+// counts as foreign too.
+func Decode(msg []byte) (*Entry, error) {
+	rest, ok := bytes.CutPrefix(msg, magic)
+	if !ok || len(rest) < 2 {
+		return nil, ErrForeign
+	}
+	if rest[0] > Format {
+		return nil, &NewerFormatError{Need: int(rest[0])}
+	}
+	e := &Entry{Kind: Kind(rest[1])}
+	rest = rest[2:]
+	epoch, n := binary.Uvarint(rest)
+	if n <= 0 || len(rest) < n+len(e.Nonce)+len(e.Prev) {
+		return nil, ErrForeign
+	}
+	e.Epoch, rest = epoch, rest[n:]
+	rest = rest[copy(e.Nonce[:], rest):]
+	rest = rest[copy(e.Prev[:], rest):]
+	size, n := binary.Uvarint(rest)
+	if n <= 0 || size > uint64(len(rest)-n) {
+		return nil, ErrForeign
+	}
+	body := rest[n : n+int(size)]
+	if e.Body = newBody(e.Kind); e.Body == nil {
+		return nil, ErrForeign
+	}
+	if err := json.Unmarshal(body, e.Body); err != nil {
+		return nil, errors.Join(ErrForeign, fmt.Errorf("decode entry %c: %w", e.Kind, err))
+	}
+	e.Data = rest[n+int(size):]
+	return e, nil
+}
+
+func newBody(k Kind) any {
+	switch k {
+	case KindClaim:
+		return new(Claim)
+	case KindRelease:
+		return new(Release)
+	case KindStart:
+		return new(Start)
+	case KindGraph:
+		return new(Graph)
+	case KindFrame:
+		return new(Frame)
+	case KindBeat:
+		return new(Beat)
+	case KindMarks:
+		return new(Marks)
+	case KindGap:
+		return new(Gap)
+	case KindControl:
+		return new(Control)
+	case KindSnapshot:
+		return new(Snapshot)
+	}
+	return nil
+}
+
+// KindOf returns the kind that goes with a body, 0 for what is no body.
+func KindOf(body any) Kind {
+	switch body.(type) {
+	case *Claim:
+		return KindClaim
+	case *Release:
+		return KindRelease
+	case *Start:
+		return KindStart
+	case *Graph:
+		return KindGraph
+	case *Frame:
+		return KindFrame
+	case *Beat:
+		return KindBeat
+	case *Marks:
+		return KindMarks
+	case *Gap:
+		return KindGap
+	case *Control:
+		return KindControl
+	case *Snapshot:
+		return KindSnapshot
+	}
+	return 0
+}

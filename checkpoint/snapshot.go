@@ -1,0 +1,108 @@
+package checkpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/klauspost/compress/s2"
+)
+
+// snapshotFormat is the first byte of a snapshot's data. Rule 11: a newer one is refused.
+const snapshotFormat = 1
+
+// minSnapshotVolume is how much log there is between snapshots at least.
+const minSnapshotVolume = 4 << 20
+
+// SnapshotDue says whether enough log has been written since the last snapshot: max(4 MiB, 4 × its size).
+func (s *State) SnapshotDue(lastSize int) bool {
+	return s.Since >= max(minSnapshotVolume, 4*int64(lastSize))
+}
+
+// Part is one part of a snapshot, ready to be appended as an entry. Part 0 carries no First; the writer sets
+// it in the others, once it knows the sequence of part 0.
+type Part struct {
+	Body *Snapshot
+	Data []byte
+}
+
+// Snapshot writes the whole state in parts of at most maxPart bytes of data.
+func (s *State) Snapshot(maxPart int) ([]Part, error) {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("encode snapshot: %w", err)
+	}
+	b = append([]byte{snapshotFormat}, s2.EncodeBetter(nil, b)...)
+	var parts []Part
+	for len(b) > 0 || len(parts) == 0 {
+		n := min(len(b), maxPart)
+		parts = append(parts, Part{Body: &Snapshot{Part: len(parts)}, Data: b[:n]})
+		b = b[n:]
+	}
+	for _, p := range parts {
+		p.Body.Parts = len(parts)
+	}
+	return parts, nil
+}
+
+// Restore rebuilds the state that a complete snapshot holds, as it was just before part 0 at sequence first.
+// The caller folds the parts themselves and what follows them.
+func Restore(first uint64, msgs [][]byte) (*State, error) {
+	var data []byte
+	var prev Hash
+	for i, msg := range msgs {
+		e, err := Decode(msg)
+		if err != nil {
+			return nil, fmt.Errorf("restore snapshot at %d: %w", first, err)
+		}
+		b, ok := e.Body.(*Snapshot)
+		if !ok || b.Part != i || b.Parts != len(msgs) {
+			return nil, fmt.Errorf("restore snapshot at %d: part %d is missing", first, i)
+		}
+		if i == 0 {
+			prev = e.Prev
+		}
+		data = append(data, e.Data...)
+	}
+	s, err := decodeSnapshot(data)
+	if err != nil {
+		return nil, fmt.Errorf("restore snapshot at %d: %w", first, err)
+	}
+	s.Seq, s.Hash = first-1, prev
+	return s, nil
+}
+
+func decodeSnapshot(data []byte) (*State, error) {
+	if len(data) == 0 {
+		return nil, errors.New("empty")
+	}
+	if data[0] > snapshotFormat {
+		return nil, &NewerFormatError{Need: int(data[0])}
+	}
+	b, err := s2.Decode(nil, data[1:])
+	if err != nil {
+		return nil, err
+	}
+	s := NewState()
+	d := json.NewDecoder(bytes.NewReader(b))
+	if err := d.Decode(s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// snapshot notes where the last complete snapshot lies. Its content is the state itself by construction.
+func (s *State) snapshot(seq uint64, b *Snapshot) {
+	if b.Part == 0 {
+		s.partFirst, s.partNext = seq, 0
+	}
+	if b.Part != s.partNext {
+		s.partNext = -1
+		return
+	}
+	s.partNext++
+	if s.partNext == b.Parts {
+		s.SnapFirst, s.SnapLast, s.Since = s.partFirst, seq, 0
+	}
+}
