@@ -167,10 +167,11 @@ const settle = 2000
 
 // Beat says that the owner lives, and how far idle shards have been read.
 type Beat struct {
-	Date    int64            `json:"date"`              // service clock advanced by the owner's monotonic clock
-	Listed  int64            `json:"listed,omitempty"`  // when the last complete listing began, service clock
-	Through map[string]int64 `json:"through,omitempty"` // shard ID → unix ms
-	Proven  bool             `json:"proven,omitempty"`
+	Date   int64 `json:"date"`             // service clock advanced by the owner's monotonic clock
+	Listed int64 `json:"listed,omitempty"` // when the last complete listing began, service clock
+	// Through is the time up to which every open shard has been read, unix ms. One number for all of them: a
+	// beat of ten thousand shards is as small as a beat of one.
+	Through int64 `json:"through,omitempty"`
 }
 
 // Marks moves sinks forward. A mark names the entry up to which everything is durable at the sink (Rule 1).

@@ -175,9 +175,9 @@ func (s *State) frame(seq uint64, f *Frame) string {
 func (s *State) beat(seq uint64, b *Beat) {
 	s.Date = max(s.Date, b.Date)
 	s.Listed = max(s.Listed, b.Listed)
-	for id, t := range b.Through {
-		if sh := s.Shards[id]; sh != nil {
-			sh.Through = max(sh.Through, t)
+	for _, sh := range s.Shards {
+		if sh.Phase == Open {
+			sh.Through = max(sh.Through, b.Through)
 		}
 	}
 	s.horizon(seq)
