@@ -1,0 +1,191 @@
+// Package ledger keeps every change that the sandbox committed, and judges whether
+// what somebody delivered is exactly that: once each, in order per item.
+package ledger
+
+import (
+	"hash/fnv"
+	"sort"
+	"sync"
+
+	"github.com/tailrace-cdc/replicator/sandbox/sequence"
+)
+
+// Commit is one committed change as the stream engine reports it.
+type Commit struct {
+	Table  string
+	Item   []byte // canonical item key
+	Op     string // INSERT MODIFY REMOVE
+	TTL    bool
+	Shard  string // "" when the table's stream was off
+	Seq    uint64 // position of the sequence number; meaningless without Shard
+	Images uint64 // HashImages of the change's new and old image
+}
+
+// Change is one line of the ledger.
+type Change struct {
+	Table  string `json:"table"`
+	Item   string `json:"item"`
+	Count  uint32 `json:"count"` // the how-manieth change of its item, from 1
+	Op     string `json:"op"`
+	TTL    bool   `json:"ttl,omitempty"`
+	Shard  string `json:"shard,omitempty"` // empty: committed while the stream was off
+	Seq    string `json:"seq,omitempty"`
+	Images uint64 `json:"images,string"`
+}
+
+// Ledger is safe for concurrent use. Commits of one item, and of one shard, must be
+// reported in order.
+type Ledger struct {
+	mu      sync.Mutex
+	numbers sequence.Numbers
+	tables  map[string]*book
+}
+
+// book holds one table's lines; positions in its slices are stable.
+type book struct {
+	items  map[string]uint32
+	keys   []string
+	counts []uint32
+	shards map[string]uint32
+	names  []string   // of shards; names[0] is "", the stream being off
+	byName [][]uint32 // lines per shard, rising in sequence number
+	lines  []line
+}
+
+type line struct {
+	seq, images        uint64
+	item, count, shard uint32
+	op                 byte
+	ttl                bool
+}
+
+// New returns an empty ledger that writes sequence numbers as numbers does.
+func New(numbers sequence.Numbers) *Ledger {
+	return &Ledger{numbers: numbers, tables: map[string]*book{}}
+}
+
+// HashImages is the fingerprint of a change's images, over their raw JSON as the
+// stream carries it; an absent image is nil.
+func HashImages(newImage, oldImage []byte) uint64 {
+	h := fnv.New64a()
+	h.Write(newImage)
+	h.Write([]byte{0})
+	h.Write(oldImage)
+	return h.Sum64()
+}
+
+// Record adds a committed change.
+func (l *Ledger) Record(c Commit) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.tables[c.Table]
+	if b == nil {
+		b = &book{items: map[string]uint32{}, shards: map[string]uint32{"": 0}, names: []string{""}, byName: [][]uint32{nil}}
+		l.tables[c.Table] = b
+	}
+	b.add(c)
+}
+
+func (b *book) add(c Commit) {
+	item, shard := b.item(c.Item), b.shard(c.Shard)
+	b.counts[item]++
+	b.byName[shard] = append(b.byName[shard], uint32(len(b.lines)))
+	b.lines = append(b.lines, line{
+		seq: c.Seq, images: c.Images, item: item, count: b.counts[item], shard: shard, op: c.Op[0], ttl: c.TTL,
+	})
+}
+
+func (b *book) item(key []byte) uint32 {
+	if at, ok := b.items[string(key)]; ok {
+		return at
+	}
+	at, k := uint32(len(b.keys)), string(key)
+	b.items[k] = at
+	b.keys, b.counts = append(b.keys, k), append(b.counts, 0)
+	return at
+}
+
+func (b *book) shard(name string) uint32 {
+	if at, ok := b.shards[name]; ok {
+		return at
+	}
+	at := uint32(len(b.names))
+	b.shards[name] = at
+	b.names, b.byName = append(b.names, name), append(b.byName, nil)
+	return at
+}
+
+// find returns the line of a sequence number's position in a shard, or -1.
+func (b *book) find(shard string, seq uint64) int {
+	at, ok := b.shards[shard]
+	if !ok || at == 0 {
+		return -1
+	}
+	lines := b.byName[at]
+	i := sort.Search(len(lines), func(i int) bool { return b.lines[lines[i]].seq >= seq })
+	if i == len(lines) || b.lines[lines[i]].seq != seq {
+		return -1
+	}
+	return int(lines[i])
+}
+
+func (l *Ledger) change(table string, b *book, ln line) Change {
+	c := Change{
+		Table: table, Item: b.keys[ln.item], Count: ln.count, Op: opName(ln.op), TTL: ln.ttl,
+		Shard: b.names[ln.shard], Images: ln.images,
+	}
+	if ln.shard != 0 {
+		c.Seq = l.numbers.Text(ln.seq)
+	}
+	return c
+}
+
+func opName(op byte) string {
+	switch op {
+	case 'I':
+		return "INSERT"
+	case 'M':
+		return "MODIFY"
+	}
+	return "REMOVE"
+}
+
+// Changes calls f with every change of a table in the order of their commits, until f
+// returns false. It holds the ledger's lock: f must not call the ledger.
+func (l *Ledger) Changes(table string, f func(Change) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.tables[table]
+	if b == nil {
+		return
+	}
+	for _, ln := range b.lines {
+		if !f(l.change(table, b, ln)) {
+			return
+		}
+	}
+}
+
+// Tables returns the names of the tables that have changes, sorted.
+func (l *Ledger) Tables() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	names := make([]string, 0, len(l.tables))
+	for name := range l.tables {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// Count returns how many changes of a table were committed, and how many of those
+// while its stream was on.
+func (l *Ledger) Count(table string) (all, streamed int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.tables[table]
+	if b == nil {
+		return 0, 0
+	}
+	return len(b.lines), len(b.lines) - len(b.byName[0])
+}

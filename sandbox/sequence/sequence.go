@@ -1,0 +1,108 @@
+// Package sequence writes and reads stream sequence numbers: decimal strings of 21 to
+// 40 digits that stand for a position in one ever-growing count.
+//
+// The numbers start shortly below a power of ten, so that they grow by a digit early
+// in a stream's life: whoever compares them as text is found out.
+package sequence
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+const (
+	minDigits = 21
+	maxDigits = 40
+	lowDigits = 18
+	lowSpan   = 1_000_000_000_000_000_000 // 10^lowDigits
+)
+
+// Numbers maps positions to sequence numbers, one to one and in order.
+type Numbers struct {
+	digits int    // of the numbers before the count crosses the power of ten
+	below  uint64 // how far below the power of ten position 0 is
+}
+
+// New returns numbers that have the given count of digits at first and one more after
+// below positions. digits is held within 21 and 39.
+func New(digits int, below uint64) Numbers {
+	return Numbers{digits: min(max(digits, minDigits), maxDigits-1), below: min(max(below, 1), lowSpan-1)}
+}
+
+// Append writes the sequence number of position n.
+func (s Numbers) Append(dst []byte, n uint64) []byte {
+	if n < s.below {
+		dst = pad(dst, '9', s.digits-lowDigits)
+		return appendLow(dst, lowSpan-s.below+n)
+	}
+	n -= s.below
+	dst = append(dst, '1')
+	dst = pad(dst, '0', s.digits-lowDigits-1)
+	return appendLow19(dst, n)
+}
+
+// Text is Append to a new string.
+func (s Numbers) Text(n uint64) string { return string(s.Append(make([]byte, 0, maxDigits), n)) }
+
+// Parse returns the position of a sequence number. A number that no position has, but
+// which has the right form, is mapped to the nearest position at or above it. ok is
+// false unless text has 21 to 40 decimal digits.
+func (s Numbers) Parse(text string) (n uint64, ok bool) {
+	if len(text) < minDigits || len(text) > maxDigits || strings.Trim(text, "0123456789") != "" {
+		return 0, false
+	}
+	switch {
+	case len(text) < s.digits:
+		return 0, true
+	case len(text) == s.digits:
+		return s.parseBelow(text), true
+	case len(text) == s.digits+1:
+		return s.parseAbove(text), true
+	}
+	return math.MaxUint64, true
+}
+
+func (s Numbers) parseBelow(text string) uint64 {
+	head, low := text[:s.digits-lowDigits], text[s.digits-lowDigits:]
+	if strings.Trim(head, "9") != "" {
+		return 0
+	}
+	v, _ := strconv.ParseUint(low, 10, 64)
+	if first := lowSpan - s.below; v >= first {
+		return v - first
+	}
+	return 0
+}
+
+func (s Numbers) parseAbove(text string) uint64 {
+	cut := s.digits - lowDigits
+	if text[0] != '1' || strings.Trim(text[1:cut], "0") != "" {
+		return math.MaxUint64
+	}
+	v, err := strconv.ParseUint(text[cut:], 10, 64)
+	if err != nil || v > math.MaxUint64-s.below {
+		return math.MaxUint64
+	}
+	return v + s.below
+}
+
+func pad(dst []byte, c byte, n int) []byte {
+	for range n {
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+func appendLow(dst []byte, v uint64) []byte {
+	var d [lowDigits]byte
+	for i := lowDigits - 1; i >= 0; i-- {
+		d[i], v = byte('0'+v%10), v/10
+	}
+	return append(dst, d[:]...)
+}
+
+func appendLow19(dst []byte, v uint64) []byte {
+	dst = append(dst, byte('0'+v/lowSpan))
+	return appendLow(dst, v%lowSpan)
+}

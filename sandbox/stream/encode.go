@@ -1,0 +1,51 @@
+package stream
+
+import (
+	"encoding/hex"
+	"strconv"
+)
+
+const ttlIdentity = `"userIdentity":{"principalId":"dynamodb.amazonaws.com","type":"Service"},`
+
+// recordBytes is an upper bound of a record's encoding.
+func recordBytes(c *Change) int { return 512 + len(c.Keys) + len(c.New) + len(c.Old) }
+
+// appendRecord writes a record as GetRecords carries it, and a comma.
+func appendRecord(dst []byte, e *Engine, s *stream, c *Change, seq uint64, created int64) []byte {
+	dst = append(dst, `{"eventID":"`...)
+	dst = appendEventID(dst, e.o.Seed, seq)
+	dst = append(dst, `","eventName":"`...)
+	dst = append(dst, c.Op...)
+	dst = append(dst, `","eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"`...)
+	dst = append(dst, e.o.Region...)
+	dst = append(dst, `",`...)
+	if c.TTL {
+		dst = append(dst, ttlIdentity...)
+	}
+	dst = append(dst, `"dynamodb":{"ApproximateCreationDateTime":`...)
+	dst = strconv.AppendInt(dst, created, 10)
+	dst = append(dst, `,"Keys":`...)
+	dst = append(dst, c.Keys...)
+	if c.New != nil && (s.view == "NEW_IMAGE" || s.view == "NEW_AND_OLD_IMAGES") {
+		dst = append(append(dst, `,"NewImage":`...), c.New...)
+	}
+	if c.Old != nil && (s.view == "OLD_IMAGE" || s.view == "NEW_AND_OLD_IMAGES") {
+		dst = append(append(dst, `,"OldImage":`...), c.Old...)
+	}
+	dst = append(dst, `,"SequenceNumber":"`...)
+	dst = e.o.Numbers.Append(dst, seq)
+	dst = append(dst, `","SizeBytes":`...)
+	dst = strconv.AppendInt(dst, int64(c.SizeBytes), 10)
+	dst = append(dst, `,"StreamViewType":"`...)
+	dst = append(dst, s.view...)
+	return append(dst, `"}},`...)
+}
+
+func appendEventID(dst []byte, seed, seq uint64) []byte {
+	var id [16]byte
+	a, b := mix(seed^seq), mix(seed+^seq)
+	for i := range 8 {
+		id[i], id[8+i] = byte(a>>(8*i)), byte(b>>(8*i))
+	}
+	return hex.AppendEncode(dst, id[:])
+}

@@ -1,0 +1,188 @@
+package stream
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"strings"
+	"time"
+)
+
+// iterator is a place in a shard. Its text is opaque to clients, as the service's is.
+type iterator struct {
+	arn, shard string
+	pos        uint64 // records from this position on
+	issued     int64  // unix ms
+	reader     uint64 // chain of iterators that began with one GetShardIterator
+}
+
+const iteratorMark = "|1|"
+
+func (it *iterator) text() string {
+	raw := make([]byte, 0, 28+len(it.shard))
+	raw = binary.BigEndian.AppendUint64(raw, it.pos)
+	raw = binary.BigEndian.AppendUint64(raw, uint64(it.issued))
+	raw = binary.BigEndian.AppendUint64(raw, it.reader)
+	raw = append(raw, it.shard...)
+	raw = binary.BigEndian.AppendUint32(raw, checksum(it.arn, raw))
+	return it.arn + iteratorMark + base64.StdEncoding.EncodeToString(raw)
+}
+
+func checksum(arn string, raw []byte) uint32 {
+	return uint32(hashKey(append([]byte(arn), raw...)))
+}
+
+func parseIterator(text string) (*iterator, bool) {
+	arn, code, ok := strings.Cut(text, iteratorMark)
+	raw, err := base64.StdEncoding.DecodeString(code)
+	if !ok || err != nil || len(raw) < 28 {
+		return nil, false
+	}
+	cut := len(raw) - 4
+	if binary.BigEndian.Uint32(raw[cut:]) != checksum(arn, raw[:cut]) {
+		return nil, false
+	}
+	return &iterator{
+		arn: arn, shard: string(raw[24:cut]), pos: binary.BigEndian.Uint64(raw),
+		issued: int64(binary.BigEndian.Uint64(raw[8:])), reader: binary.BigEndian.Uint64(raw[16:]),
+	}, true
+}
+
+type getShardIteratorInput struct {
+	StreamArn, ShardId, ShardIteratorType, SequenceNumber string
+	Timestamp                                             *json.Number
+}
+
+type getShardIteratorOutput struct{ ShardIterator string }
+
+func (e *Engine) getShardIterator(in *getShardIteratorInput) (*getShardIteratorOutput, *fault) {
+	if f := checkIteratorInput(in); f != nil {
+		return nil, f
+	}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	s, f := e.find(in.StreamArn)
+	if f != nil {
+		return nil, f
+	}
+	sh, f := e.readable(s, in.ShardId)
+	if f != nil {
+		return nil, f
+	}
+	pos, f := e.position(sh, in)
+	if f != nil {
+		return nil, f
+	}
+	it := iterator{arn: s.arn, shard: sh.id, pos: pos, issued: e.now().UnixMilli(), reader: mix(e.chains.Add(1))}
+	return &getShardIteratorOutput{it.text()}, nil
+}
+
+func checkIteratorInput(in *getShardIteratorInput) *fault {
+	if f := checkARN(in.StreamArn); f != nil {
+		return f
+	}
+	if n := len(in.ShardId); n < 28 || n > 65 {
+		return constraint(in.ShardId, "shardId", "have length greater than or equal to 28 and less than or equal to 65")
+	}
+	switch in.ShardIteratorType {
+	case "TRIM_HORIZON", "LATEST":
+		if in.SequenceNumber != "" {
+			return invalid("SequenceNumber must not be provided for the iterator type %s", in.ShardIteratorType)
+		}
+	case "AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER":
+		if in.SequenceNumber == "" {
+			return invalid("SequenceNumber is required for the iterator type %s", in.ShardIteratorType)
+		}
+	case "AT_TIMESTAMP":
+		if in.Timestamp == nil {
+			return invalid("Timestamp is required for the iterator type AT_TIMESTAMP")
+		}
+	default:
+		return constraint(in.ShardIteratorType, "shardIteratorType",
+			"satisfy enum value set: [AT_SEQUENCE_NUMBER, AFTER_SEQUENCE_NUMBER, AT_TIMESTAMP, TRIM_HORIZON, LATEST]")
+	}
+	return nil
+}
+
+// readable returns a shard of a stream, trimmed by the clock, unless it is gone.
+func (e *Engine) readable(s *stream, id string) (*shard, *fault) {
+	sh := s.byID[id]
+	if sh == nil || sh.closed && sh.closedAt.Before(e.horizon().Add(-e.o.Linger)) {
+		return nil, notFound("Shard does not exist")
+	}
+	sh.trim(e.horizon())
+	return sh, nil
+}
+
+func (e *Engine) position(sh *shard, in *getShardIteratorInput) (uint64, *fault) {
+	switch in.ShardIteratorType {
+	case "TRIM_HORIZON":
+		return sh.oldest(), nil
+	case "LATEST":
+		if slack := e.trouble.latestSlack(); slack > 0 {
+			return sh.since(e.now().Add(-slack).Unix()), nil
+		}
+		return sh.tip(), nil
+	case "AT_TIMESTAMP":
+		return e.atTimestamp(sh, in.Timestamp)
+	}
+	return e.atSequence(sh, in)
+}
+
+// atTimestamp starts at the first record that is not older than the time, which has
+// milliseconds while records have whole seconds.
+func (e *Engine) atTimestamp(sh *shard, stamp *json.Number) (uint64, *fault) {
+	seconds, err := stamp.Float64()
+	if err != nil {
+		return 0, refused("SerializationException", "Timestamp is not a number")
+	}
+	if seconds > float64(e.now().UnixMilli())/1000 {
+		return 0, invalid("The timestamp value %v is in the future", stamp)
+	}
+	return sh.since(int64(math.Ceil(seconds))), nil
+}
+
+func (e *Engine) atSequence(sh *shard, in *getShardIteratorInput) (uint64, *fault) {
+	pos, ok := e.o.Numbers.Parse(in.SequenceNumber)
+	if !ok {
+		return 0, invalid("Invalid SequenceNumber %s", in.SequenceNumber)
+	}
+	sh.mu.RLock()
+	first, trimmed, closed, end := sh.first, sh.trimmed, sh.closed, sh.end
+	sh.mu.RUnlock()
+	if pos < first || closed && pos > end || pos > e.last.Load() {
+		return 0, invalid("Invalid SequenceNumber: %s is not in the range of shard %s", in.SequenceNumber, sh.id)
+	}
+	if in.ShardIteratorType == "AFTER_SEQUENCE_NUMBER" {
+		pos++
+	}
+	if pos <= trimmed && pos > first {
+		return 0, trimmedAccess()
+	}
+	if pos <= first { // reading from a shard's starting number is reading all of it
+		pos = max(first, trimmed+1)
+	}
+	return pos, nil
+}
+
+func trimmedAccess() *fault {
+	return refused("TrimmedDataAccessException", "The operation attempted to read past the oldest stream record in a shard.")
+}
+
+func (t *Trouble) latestSlack() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.slack
+}
+
+// iteratorLife is how long an iterator is good, and whether closed shards end with an
+// empty page.
+func (t *Trouble) iteratorLife() (life time.Duration, lateEnd bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.iteratorTTL > 0 {
+		return t.iteratorTTL, t.lateEnd
+	}
+	return 15 * time.Minute, t.lateEnd
+}

@@ -1,0 +1,235 @@
+package stream
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+	"sort"
+	"time"
+)
+
+// stream is one ARN's worth of shards. The engine's lock guards its layout.
+type stream struct {
+	table, arn, label, view string
+	keySchema               []byte
+	created                 time.Time
+	off                     bool
+	parts                   []partition // by rising upper bound; empty once the stream is off
+	shards                  []*shard    // oldest first: also the order of the listing
+	byID                    map[string]*shard
+}
+
+// partition owns the key hashes up to and including last, from its neighbour's on.
+type partition struct {
+	last  uint64
+	shard *shard
+}
+
+func (s *stream) enabled() bool { return !s.off }
+
+// newStream opens a stream with the configured count of partitions. The label is the
+// creation time, nudged so that no two labels of a table are equal.
+func (e *Engine) newStream(table, view string, keySchema []byte) *stream {
+	now := e.now()
+	s := &stream{table: table, view: view, keySchema: keySchema, created: now, byID: map[string]*shard{}}
+	for at := now; ; at = at.Add(time.Millisecond) {
+		s.label = at.Format("2006-01-02T15:04:05.000")
+		s.arn = fmt.Sprintf("arn:aws:dynamodb:%s:%s:table/%s/stream/%s", e.o.Region, e.o.Account, table, s.label)
+		if e.byARN[s.arn] == nil {
+			break
+		}
+	}
+	e.byARN[s.arn] = s
+	e.streams = append(e.streams, s)
+	s.parts = e.divide(s, "", 0, math.MaxUint64, e.o.Partitions)
+	return s
+}
+
+// divide opens n shards that share the hashes first..last evenly, children of parent.
+func (e *Engine) divide(s *stream, parent string, first, last uint64, n int) []partition {
+	ms := e.shardMs()
+	parts := make([]partition, 0, n)
+	step := (last - first) / uint64(n)
+	for i := range n {
+		upper := last
+		if i < n-1 {
+			upper = first + step*uint64(i+1) - 1
+		}
+		parts = append(parts, partition{last: upper, shard: e.newShard(s, parent, ms)})
+	}
+	return parts
+}
+
+// shardMs is the time in the next shard ids: never the same twice, so that ids sort by
+// generation even on a clock that stands still.
+func (e *Engine) shardMs() int64 {
+	ms := max(e.now().UnixMilli(), e.lastMs.Load()+1)
+	e.lastMs.Store(ms)
+	return ms
+}
+
+func (e *Engine) newShard(s *stream, parent string, ms int64) *shard {
+	sh := &shard{parent: parent, first: e.nextSeq(), created: e.now()}
+	for salt := uint64(len(s.shards)); ; salt++ {
+		sh.id = fmt.Sprintf("shardId-%020d-%08x", ms, uint32(mix(e.o.Seed^uint64(ms)^salt<<40)))
+		if s.byID[sh.id] == nil {
+			break
+		}
+	}
+	s.byID[sh.id] = sh
+	s.shards = append(s.shards, sh)
+	return sh
+}
+
+// closeShard ends a shard with a sequence number of its own, as the service does.
+func (e *Engine) closeShard(sh *shard) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.closed {
+		return
+	}
+	sh.closed, sh.end, sh.closedAt = true, e.nextSeq(), e.now()
+	sh.seal()
+}
+
+func (e *Engine) closeStream(s *stream) {
+	s.off = true
+	for _, p := range s.parts {
+		e.closeShard(p.shard)
+	}
+	s.parts = nil
+}
+
+// append puts a change on the shard of its partition.
+func (e *Engine) append(s *stream, c *Change) {
+	hash := hashKey(c.PartitionKey)
+	at := sort.Search(len(s.parts), func(i int) bool { return s.parts[i].last >= hash })
+	sh := s.parts[at].shard
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	seq := e.nextSeq()
+	sh.append(e, s, c, seq)
+	e.enter(c, sh.id, seq)
+}
+
+func hashKey(key []byte) uint64 {
+	h := fnv.New64a()
+	h.Write(key)
+	return mix(h.Sum64())
+}
+
+// Split closes an open shard and opens n children that share its keys; n = 1 is a
+// rotation. It returns the children's ids.
+func (e *Engine) Split(shardID string, n int) ([]string, error) {
+	if n < 1 || n > 1000 {
+		return nil, fmt.Errorf("split %s: %d children, want 1 to 1000", shardID, n)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, s := range e.streams {
+		at := slices.IndexFunc(s.parts, func(p partition) bool { return p.shard.id == shardID })
+		if at >= 0 {
+			return e.split(s, at, n)
+		}
+	}
+	return nil, fmt.Errorf("split %s: no such open shard", shardID)
+}
+
+func (e *Engine) split(s *stream, at, n int) ([]string, error) {
+	first := uint64(0)
+	if at > 0 {
+		first = s.parts[at-1].last + 1
+	}
+	last, parent := s.parts[at].last, s.parts[at].shard
+	if last-first < uint64(n) {
+		return nil, fmt.Errorf("split %s: its %d hashes are too few", parent.id, last-first+1)
+	}
+	e.closeShard(parent)
+	children := e.divide(s, parent.id, first, last, n)
+	s.parts = slices.Replace(s.parts, at, at+1, children...)
+	e.trouble.parentClosed(parent.id)
+	ids := make([]string, n)
+	for i, c := range children {
+		ids[i] = c.shard.id
+	}
+	return ids, nil
+}
+
+// Rotate closes every open shard of a table's stream, each with one child. An empty
+// table name means all tables. It returns how many shards were rotated.
+func (e *Engine) Rotate(table string) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := 0
+	for _, s := range e.streams {
+		if table != "" && s.table != table {
+			continue
+		}
+		for at := range s.parts {
+			if _, err := e.split(s, at, 1); err == nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// OpenShards returns the ids of a table's open shards, in the order of their keys.
+func (e *Engine) OpenShards(table string) []string {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	t := e.tables[table]
+	if t == nil || t.current == nil {
+		return nil
+	}
+	ids := make([]string, 0, len(t.current.parts))
+	for _, p := range t.current.parts {
+		ids = append(ids, p.shard.id)
+	}
+	return ids
+}
+
+// Trim removes every record that was created before t, whatever its age. It returns
+// how many were removed.
+func (e *Engine) Trim(t time.Time) int {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	n := 0
+	for _, s := range e.streams {
+		for _, sh := range s.shards {
+			n += sh.trim(t)
+		}
+	}
+	return n
+}
+
+// Sweep removes records past the retention, and shards and streams that have nothing
+// left to read. Call it now and then; reads look at the clock themselves.
+func (e *Engine) Sweep() {
+	e.Trim(e.horizon())
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	gone := e.horizon().Add(-e.o.Linger)
+	for _, s := range e.streams {
+		s.shards = slices.DeleteFunc(s.shards, func(sh *shard) bool {
+			if sh.closed && sh.closedAt.Before(gone) {
+				delete(s.byID, sh.id)
+				return true
+			}
+			return false
+		})
+	}
+	e.streams = slices.DeleteFunc(e.streams, func(s *stream) bool {
+		if !s.off || len(s.shards) > 0 {
+			return false
+		}
+		delete(e.byARN, s.arn)
+		if t := e.tables[s.table]; t != nil && t.current == s {
+			t.current = nil
+		}
+		return true
+	})
+}
+
+func (e *Engine) horizon() time.Time { return e.now().Add(-e.o.Retention) }

@@ -1,0 +1,179 @@
+package stream
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+type listStreamsInput struct {
+	TableName               string
+	Limit                   *int
+	ExclusiveStartStreamArn string
+}
+
+type streamSummary struct {
+	StreamArn, TableName, StreamLabel string
+}
+
+type listStreamsOutput struct {
+	Streams                []streamSummary
+	LastEvaluatedStreamArn string `json:",omitempty"`
+}
+
+func limitOf(limit *int) (int, *fault) {
+	switch {
+	case limit == nil:
+		return 100, nil
+	case *limit < 1:
+		return 0, constraint(*limit, "limit", "have value greater than or equal to 1")
+	case *limit > 100:
+		return 0, constraint(*limit, "limit", "have value less than or equal to 100")
+	}
+	return *limit, nil
+}
+
+func (e *Engine) listStreams(in *listStreamsInput) (*listStreamsOutput, *fault) {
+	limit, f := limitOf(in.Limit)
+	if f != nil {
+		return nil, f
+	}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	out := &listStreamsOutput{Streams: []streamSummary{}}
+	past := in.ExclusiveStartStreamArn == ""
+	for _, s := range e.streams {
+		if !past {
+			past = s.arn == in.ExclusiveStartStreamArn
+			continue
+		}
+		if in.TableName != "" && s.table != in.TableName {
+			continue
+		}
+		if len(out.Streams) == limit {
+			out.LastEvaluatedStreamArn = out.Streams[limit-1].StreamArn
+			break
+		}
+		out.Streams = append(out.Streams, streamSummary{s.arn, s.table, s.label})
+	}
+	return out, nil
+}
+
+type describeStreamInput struct {
+	StreamArn             string
+	Limit                 *int
+	ExclusiveStartShardId string
+	ShardFilter           *struct{ Type, ShardId string }
+}
+
+type sequenceRange struct {
+	StartingSequenceNumber string
+	EndingSequenceNumber   string `json:",omitempty"`
+}
+
+type shardDescription struct {
+	ShardId             string
+	SequenceNumberRange sequenceRange
+	ParentShardId       string `json:",omitempty"`
+}
+
+type streamDescription struct {
+	StreamArn, StreamLabel, StreamStatus, StreamViewType, TableName string
+	CreationRequestDateTime                                         float64
+	KeySchema                                                       json.RawMessage `json:",omitempty"`
+	Shards                                                          []shardDescription
+	LastEvaluatedShardId                                            string `json:",omitempty"`
+}
+
+type describeStreamOutput struct{ StreamDescription streamDescription }
+
+func (e *Engine) describeStream(in *describeStreamInput) (*describeStreamOutput, *fault) {
+	limit, f := limitOf(in.Limit)
+	if f != nil {
+		return nil, f
+	}
+	if f := checkFilter(in); f != nil {
+		return nil, f
+	}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	s, f := e.find(in.StreamArn)
+	if f != nil {
+		return nil, f
+	}
+	d := streamDescription{
+		StreamArn: s.arn, StreamLabel: s.label, StreamStatus: "ENABLED", StreamViewType: s.view, TableName: s.table,
+		CreationRequestDateTime: float64(s.created.UnixMilli()) / 1000, KeySchema: s.keySchema,
+	}
+	if s.off {
+		d.StreamStatus = "DISABLED"
+	}
+	d.Shards, d.LastEvaluatedShardId = e.listShards(s, in, limit)
+	return &describeStreamOutput{d}, nil
+}
+
+func checkFilter(in *describeStreamInput) *fault {
+	switch {
+	case in.ShardFilter == nil:
+	case in.ShardFilter.Type != "CHILD_SHARDS":
+		return constraint(in.ShardFilter.Type, "shardFilter.type", "satisfy enum value set: [CHILD_SHARDS]")
+	case in.ShardFilter.ShardId == "":
+		return invalid("ShardId must be provided in ShardFilter for the type CHILD_SHARDS")
+	}
+	return nil
+}
+
+// listShards is one page of a stream's listing, as the trouble in force distorts it.
+func (e *Engine) listShards(s *stream, in *describeStreamInput, limit int) (page []shardDescription, last string) {
+	now, gone := e.now(), e.horizon().Add(-e.o.Linger)
+	parents := make(map[string]bool, len(s.shards))
+	for _, sh := range s.shards {
+		parents[sh.parent] = true
+	}
+	t := e.trouble
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.listPage > 0 {
+		limit = min(limit, t.listPage)
+	}
+	page = []shardDescription{}
+	for _, sh := range s.shards[startAfter(s, in.ExclusiveStartShardId):] {
+		if in.ShardFilter != nil && sh.parent != in.ShardFilter.ShardId {
+			continue
+		}
+		listed, open := t.view(sh, parents[sh.id], now)
+		if !listed || sh.closed && sh.closedAt.Before(gone) {
+			continue
+		}
+		if len(page) == limit {
+			return page, page[limit-1].ShardId
+		}
+		page = append(page, e.describe(sh, open))
+	}
+	return page, ""
+}
+
+func (e *Engine) describe(sh *shard, open bool) shardDescription {
+	d := shardDescription{ShardId: sh.id, ParentShardId: sh.parent}
+	d.SequenceNumberRange.StartingSequenceNumber = e.o.Numbers.Text(sh.first)
+	if !open {
+		d.SequenceNumberRange.EndingSequenceNumber = e.o.Numbers.Text(sh.end)
+	}
+	return d
+}
+
+// startAfter finds where a listing goes on. Ids sort by creation, so a shard that is
+// gone meanwhile is no trouble.
+func startAfter(s *stream, id string) int {
+	if id == "" {
+		return 0
+	}
+	if at := slices.IndexFunc(s.shards, func(sh *shard) bool { return sh.id == id }); at >= 0 {
+		return at + 1
+	}
+	for at, sh := range s.shards {
+		if sh.id > id {
+			return at
+		}
+	}
+	return len(s.shards)
+}
