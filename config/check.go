@@ -1,0 +1,214 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var (
+	pipelineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,47}$`)
+	dynamoTable  = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
+	bigtableName = regexp.MustCompile(`^[_A-Za-z0-9][-_.A-Za-z0-9]{0,49}$`)
+	natsSubject  = regexp.MustCompile(`^[^\s.*>]+(\.[^\s.*>]+)*$`)
+)
+
+// stateTable is the Bigtable table that holds identities and the clock floor; no mapping may write it.
+const stateTable = "tailrace_state"
+
+func (r *report) check(c *Config) {
+	r.name("pipeline", c.Pipeline, pipelineName, "up to 48 letters, digits, - and _, beginning with a letter or digit")
+	r.source(&c.Source)
+	r.bigtable(&c.Bigtable)
+	r.queue(&c.Queue)
+	r.memory(&c.Memory)
+	r.listen("admin.listen", c.Admin.Listen)
+	r.positive("shutdown_timeout", c.ShutdownTimeout)
+	if s := c.Archive.Subject; s != "" && !natsSubject.MatchString(s) {
+		r.fault("bad_value", "archive.subject", "words joined by dots, without * and >", "%q is not a subject that can be published to", s)
+	}
+	r.tables(c)
+	r.testing(&c.Testing)
+}
+
+// name demands a value that was written and fits.
+func (r *report) name(path, value string, pattern *regexp.Regexp, rule string) {
+	switch {
+	case r.complained(path):
+	case value == "":
+		r.fault("missing", path, rule, "%s is required", path)
+	case !pattern.MatchString(value):
+		r.fault("bad_value", path, rule, "%q is not a possible value", value)
+	}
+}
+
+// complained reports whether the decoder refused this value already; one complaint is enough.
+func (r *report) complained(path string) bool {
+	return slices.ContainsFunc(r.problems, func(p Problem) bool {
+		return p.Path == path || p.Path != "" && strings.HasPrefix(path, p.Path+".") && p.Code == "bad_value"
+	})
+}
+
+func (r *report) source(s *Source) {
+	if s.Region == "" && !r.complained("source.region") {
+		r.fault("missing", "source.region", "for example eu-west-1; $AWS_REGION is taken when the file is silent; any word will do for the sandbox",
+			"source.region is required")
+	}
+	r.endpoint("source.endpoint", s.Endpoint)
+	if s.StreamsEndpoint != s.Endpoint {
+		r.endpoint("source.streams_endpoint", s.StreamsEndpoint)
+	}
+	if strings.Contains(s.Endpoint, "amazonaws.com") && s.StreamsEndpoint == s.Endpoint {
+		r.warn("one_endpoint", "source.endpoint", "set source.streams_endpoint too, for example https://streams.dynamodb.REGION.amazonaws.com",
+			"on AWS the endpoint of the streams is another one than that of the tables")
+	}
+	if s.AssumeRole != "" && !strings.HasPrefix(s.AssumeRole, "arn:") {
+		r.fault("bad_value", "source.assume_role", "arn:aws:iam::123456789012:role/NAME", "%q is not the ARN of a role", s.AssumeRole)
+	}
+	r.positive("source.idle_poll", s.IdlePoll)
+	if s.Start.At.After(time.Now().Add(time.Minute)) {
+		r.fault("bad_value", "source.start", "a time in the past, or latest", "the start %s is in the future", s.Start)
+	}
+}
+
+func (r *report) endpoint(path, value string) {
+	if value == "" || r.complained(path) {
+		return
+	}
+	u, err := url.Parse(value)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		r.fault("bad_value", path, "for example http://127.0.0.1:8000", "%q is not an http or https URL", value)
+	}
+}
+
+func (r *report) bigtable(b *Bigtable) {
+	for path, v := range map[string]string{"bigtable.project": b.Project, "bigtable.instance": b.Instance} {
+		if v == "" && !r.complained(path) {
+			r.fault("missing", path, "any word will do for an emulator", "%s is required", path)
+		}
+	}
+	if b.Endpoint != "" {
+		r.listen("bigtable.endpoint", b.Endpoint)
+	}
+	r.positive("bigtable.timeout", b.Timeout)
+	if d := time.Duration(b.Tombstones); d < 48*time.Hour && !r.complained("bigtable.tombstones") {
+		r.fault("bad_value", "bigtable.tombstones", "168h is the default",
+			"tombstones of %s are too short: DynamoDB keeps changes for 24 h, and the last 24 h of a tombstone's life are its margin", b.Tombstones)
+	}
+}
+
+func (r *report) queue(q *Queue) {
+	switch {
+	case q.Dir != "" && q.URL != "":
+		r.fault("conflict", "queue", "keep dir for the embedded log, or url for a NATS cluster", "queue.dir and queue.url exclude each other")
+	case q.Dir == "" && q.URL == "" && !r.complained("queue"):
+		r.fault("missing", "queue", "queue: {dir: ./tailrace-data}", "the log needs a place: queue.dir or queue.url")
+	}
+	if q.URL == "" && q.Creds != "" {
+		r.fault("conflict", "queue.creds", "remove it, or set queue.url", "queue.creds is for queue.url only")
+	}
+	if q.URL == "" && q.Replicas > 1 {
+		r.fault("conflict", "queue.replicas", "remove it, or set queue.url", "the embedded log has one copy; %d need a NATS cluster", q.Replicas)
+	}
+	if !slices.Contains([]int{0, 1, 3, 5}, q.Replicas) {
+		r.fault("bad_value", "queue.replicas", "1, 3 or 5", "%d copies are not possible", q.Replicas)
+	}
+	for server := range strings.SplitSeq(q.URL, ",") {
+		if u, err := url.Parse(strings.TrimSpace(server)); q.URL != "" && (err != nil || u.Host == "") {
+			r.fault("bad_value", "queue.url", "nats://host:4222, several joined by commas", "the URL of a server cannot be read")
+		}
+	}
+	r.atLeast("queue.max_bytes", q.MaxBytes, 16<<20, 1<<30, "a busy table writes that much in minutes, and then reading pauses")
+	if q.ReplayWindow < 0 {
+		r.fault("bad_value", "queue.replay_window", "0s keeps nothing", "a negative window has no meaning")
+	}
+}
+
+func (r *report) memory(m *Memory) {
+	r.atLeast("memory.per_feed", m.PerFeed, 4<<20, 4<<20, "a page of DynamoDB Streams can be that large")
+	if m.Total < m.PerFeed && !r.complained("memory.total") {
+		r.fault("bad_value", "memory.total", "several times memory.per_feed", "memory.total %s is less than memory.per_feed %s", m.Total, m.PerFeed)
+	}
+}
+
+// atLeast refuses sizes below least, and warns of those below wise.
+func (r *report) atLeast(path string, v, least, wise Size, why string) {
+	switch {
+	case r.complained(path):
+	case v < least:
+		r.fault("bad_value", path, fmt.Sprintf("at least %s", least), "%s is too small: %s", v, why)
+	case v < wise:
+		r.warn("small", path, fmt.Sprintf("%s or more outside of tests", wise), "%s is small: %s", v, why)
+	}
+}
+
+func (r *report) positive(path string, d Duration) {
+	if d <= 0 && !r.complained(path) {
+		r.fault("bad_value", path, "for example 10s", "%s must be longer than nothing, not %s", path, d)
+	}
+}
+
+func (r *report) listen(path, value string) {
+	if r.complained(path) {
+		return
+	}
+	_, port, err := net.SplitHostPort(value)
+	if n, convErr := strconv.Atoi(port); err != nil || convErr != nil || n < 0 || n > 65535 {
+		r.fault("bad_value", path, "host:port, for example 127.0.0.1:9464", "%q is not an address", value)
+	}
+}
+
+func (r *report) tables(c *Config) {
+	if len(c.Tables) == 0 && !r.complained("tables") {
+		r.fault("missing", "tables", "- {source: Products, target: products}", "at least one table is required")
+	}
+	if list := r.where.values["tables"]; list != nil && len(list.Content) != len(c.Tables) {
+		return // the decoder left out entries that are no blocks, and said so: the others cannot be named by number
+	}
+	seen := map[string]int{}
+	for i, t := range c.Tables {
+		path := fmt.Sprintf("tables[%d]", i)
+		r.name(path+".source", t.Source, dynamoTable, "the name of a DynamoDB table: 3 to 255 letters, digits, _ . -")
+		r.name(path+".target", t.Target, bigtableName, "the name of a Bigtable table: up to 50 letters, digits, _ . -")
+		if j, dup := seen[t.Source]; dup && t.Source != "" {
+			r.fault("duplicate", path+".source", "one entry per source table; one mapping can write many kinds of rows",
+				"%q is carried by tables[%d] already", t.Source, j)
+		}
+		seen[t.Source] = i
+		if t.Target == stateTable {
+			r.fault("reserved", path+".target", "choose another name", "%s holds the state of the pipelines", stateTable)
+		}
+		r.oneOf(path+".on_reject", t.OnReject, "letter", "halt")
+		r.oneOf(path+".on_ttl_expiry", t.OnTTLExpiry, "delete", "keep", "archive")
+		if t.OnTTLExpiry == "archive" && c.Archive == (Archive{}) {
+			r.fault("missing", path+".on_ttl_expiry", "archive: {file: ./archive}", "archival events need a place: archive.file or archive.subject")
+		}
+	}
+}
+
+func (r *report) oneOf(path, v string, words ...string) {
+	if !slices.Contains(words, v) && !r.complained(path) {
+		r.fault("bad_value", path, strings.Join(words, " or "), "%q is not a possible value", v)
+	}
+}
+
+func (r *report) testing(t *Testing) {
+	for key, d := range map[string]Duration{
+		"claim_ttl": t.ClaimTTL, "beat": t.Beat, "listing": t.Listing, "trim": t.Trim, "mark_interval": t.MarkInterval,
+		"retry_halted": t.RetryHalted, "iterator_age": t.IteratorAge, "idle_after": t.IdleAfter, "wait_slack": t.WaitSlack,
+		"forget_shards": t.ForgetShards, "lead": t.Lead,
+	} {
+		r.positive("testing."+key, d)
+	}
+	if t.Beat > t.ClaimTTL/3 && t.ClaimTTL > 0 {
+		r.fault("bad_value", "testing.beat", "a third of claim_ttl or less", "an owner that is silent for %s loses a log that may be claimed after %s", t.Beat, t.ClaimTTL)
+	}
+	if r.where.written("testing") {
+		r.warn("testing", "testing", "remove the block in production", "the periods of the protocol were changed for testing")
+	}
+}

@@ -1,0 +1,226 @@
+// Package config reads the one strict YAML file that tells replicator what to do.
+//
+// Load returns a typed Config over defaults, together with every problem of the file at once: each with its path, line,
+// what is wrong and what to do about it. Nothing here opens a connection; what only the surroundings can answer is the
+// business of `replicator check`.
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Config is the whole file. Relative paths in it have been resolved against the file's own directory.
+type Config struct {
+	// Identity of the stored state: it names the log and the rows of tailrace_state. Two configurations with one
+	// pipeline name fight for one log; a changed name starts a new life from nothing.
+	Pipeline string `yaml:"pipeline" jsonschema:"required"`
+	// The DynamoDB side.
+	Source Source `yaml:"source"`
+	// The Bigtable side.
+	Bigtable Bigtable `yaml:"bigtable" jsonschema:"required"`
+	// The durable log between the two: a directory (embedded) or a NATS URL.
+	Queue Queue `yaml:"queue" jsonschema:"required"`
+	// Bounds of what is held in memory between DynamoDB and the log, and between the log and the sinks.
+	Memory Memory `yaml:"memory"`
+	// Metrics, health, status page.
+	Admin Admin `yaml:"admin"`
+	// How long SIGTERM may take to finish what is in hand and to save the marks. Keep it below the orchestrator's
+	// grace period; what is cut off is only written again, with the same cells and timestamps.
+	ShutdownTimeout Duration `yaml:"shutdown_timeout"`
+	// Where archival events go: required by tables with on_ttl_expiry: archive.
+	Archive Archive `yaml:"archive"`
+	// The tables to carry: each has its own log and halts for itself.
+	Tables []Table `yaml:"tables" jsonschema:"required,minItems=1"`
+	// Shorter periods for tests and demonstrations. Never for production: short periods cost calls and fsyncs.
+	Testing Testing `yaml:"testing"`
+
+	// File is the path that was read, for messages.
+	File string `yaml:"-"`
+}
+
+// Source says how DynamoDB and DynamoDB Streams are reached. Credentials come from the AWS default chain.
+type Source struct {
+	// AWS region. Empty: $AWS_REGION, then $AWS_DEFAULT_REGION.
+	Region string `yaml:"region"`
+	// Overrides DynamoDB's endpoint: DynamoDB Local, the sandbox, an interface endpoint.
+	Endpoint string `yaml:"endpoint"`
+	// Overrides the endpoint of DynamoDB Streams. Empty: the same as endpoint. On AWS the two differ.
+	StreamsEndpoint string `yaml:"streams_endpoint"`
+	// ARN of a role to assume, for a table in another account.
+	AssumeRole string `yaml:"assume_role"`
+	// How often an idle shard is asked. Longer is cheaper and later; at most five reads a second and shard are allowed.
+	IdlePoll Duration `yaml:"idle_poll"`
+	// Where reading begins while no mark exists: trim_horizon (all of the last 24 hours), latest, or an RFC 3339 time.
+	// Changing it later is refused.
+	Start Start `yaml:"start"`
+}
+
+// Bigtable says where rows are written. Credentials are Google's application default credentials.
+type Bigtable struct {
+	// Google Cloud project.
+	Project string `yaml:"project" jsonschema:"required"`
+	// Bigtable instance.
+	Instance string `yaml:"instance" jsonschema:"required"`
+	// App profile: needs single-cluster routing and transactional writes. Empty: the instance's default profile.
+	AppProfile string `yaml:"app_profile"`
+	// host:port of an emulator. Empty: Google's service, or $BIGTABLE_EMULATOR_HOST.
+	Endpoint string `yaml:"endpoint"`
+	// Deadline of every single call. Too short: calls are retried that were going to succeed; harmless, but slow.
+	Timeout Duration `yaml:"timeout"`
+	// Life of the tombstones that let a delete win over a late older write. A change older than this less 24 hours
+	// is refused to a dead letter, so it also bounds how long the sink may be behind.
+	Tombstones Duration `yaml:"tombstones"`
+}
+
+// Queue is the log: exactly one of Dir and URL is set.
+type Queue struct {
+	// Directory of the embedded JetStream server; one process at a time holds it.
+	Dir string `yaml:"dir"`
+	// External NATS servers, comma separated.
+	URL string `yaml:"url"`
+	// NATS credentials file, for url.
+	Creds string `yaml:"creds"`
+	// Copies of each log in the external cluster. Below 3, one lost server loses what was not applied.
+	Replicas int `yaml:"replicas" jsonschema:"enum=1,enum=3,enum=5"`
+	// Limit of each table's log. Above 80 % reading pauses; DynamoDB keeps 24 hours, so size it for the longest
+	// outage of Bigtable that you want to ride out without a gap.
+	MaxBytes Size `yaml:"max_bytes"`
+	// What is kept in the log after it was applied, so that it can be applied again. Yields when space is short.
+	ReplayWindow Duration `yaml:"replay_window"`
+}
+
+// Memory bounds the bytes in flight. Reaching a bound pauses reading; nothing is dropped.
+type Memory struct {
+	// All feeds together.
+	Total Size `yaml:"total"`
+	// One feed. A page of DynamoDB Streams can exceed 4 MiB.
+	PerFeed Size `yaml:"per_feed"`
+}
+
+// Admin is the HTTP server for metrics and health.
+type Admin struct {
+	// host:port. It has no authentication: keep it on loopback or inside the pod's network. Port 0: any free one.
+	Listen string `yaml:"listen"`
+}
+
+// Archive says where archival events are written. Both may be set.
+type Archive struct {
+	// Directory: one file of CloudEvents per UTC day.
+	File string `yaml:"file"`
+	// NATS subject on the log's server.
+	Subject string `yaml:"subject"`
+}
+
+// Table is one table to carry.
+type Table struct {
+	// DynamoDB table.
+	Source string `yaml:"source" jsonschema:"required"`
+	// Bigtable table.
+	Target string `yaml:"target" jsonschema:"required"`
+	// Mapping: a file (relative to this one) or written inline. Absent: an item becomes a row, family d.
+	Mapping Mapping `yaml:"mapping"`
+	// What to do with a change that Bigtable or the mapping refuses for good: letter keeps it as a dead letter and
+	// goes on, halt stops this table.
+	OnReject string `yaml:"on_reject" jsonschema:"enum=letter,enum=halt"`
+	// What a deletion by DynamoDB's time to live does: delete the item's cells, keep them, or delete them and archive.
+	OnTTLExpiry string `yaml:"on_ttl_expiry" jsonschema:"enum=delete,enum=keep,enum=archive"`
+	// Leave out the aws:rep:* attributes that legacy global tables write into items.
+	StripGlobal bool `yaml:"strip_global_table_attributes"`
+}
+
+// Testing holds the periods of the protocol, with the values for production as defaults.
+type Testing struct {
+	// Silence of a log after which another owner may claim it.
+	ClaimTTL Duration `yaml:"claim_ttl"`
+	// Longest silence that an owner keeps. Default: a third of claim_ttl.
+	Beat Duration `yaml:"beat"`
+	// Period of the complete shard listing.
+	Listing Duration `yaml:"listing"`
+	// Period of trimming the log.
+	Trim Duration `yaml:"trim"`
+	// Shortest time between two marks of a sink.
+	MarkInterval Duration `yaml:"mark_interval"`
+	// Period after which a halted table is tried again.
+	RetryHalted Duration `yaml:"retry_halted"`
+	// Age at which a shard iterator is renewed; the service expires it at 15 minutes.
+	IteratorAge Duration `yaml:"iterator_age"`
+	// How long a shard must have answered with empty pages before it counts as idle.
+	IdleAfter Duration `yaml:"idle_after"`
+	// How long after a call an empty page must have been requested to prove that nothing from before it is missing.
+	WaitSlack Duration `yaml:"wait_slack"`
+	// How long a finished shard must be absent from complete listings before it is forgotten.
+	ForgetShards Duration `yaml:"forget_shards"`
+	// How far versions may run ahead of event time before the sink's state row must be raised.
+	Lead Duration `yaml:"lead"`
+}
+
+// Default returns the values of every key that the file leaves out; the keys of a table are settled per table.
+func Default() Config {
+	return Config{
+		Source: Source{
+			Region:   firstEnv("AWS_REGION", "AWS_DEFAULT_REGION"),
+			IdlePoll: Duration(time.Second),
+		},
+		Bigtable: Bigtable{
+			Endpoint:   firstEnv("BIGTABLE_EMULATOR_HOST"),
+			Timeout:    Duration(10 * time.Second),
+			Tombstones: Duration(7 * 24 * time.Hour),
+		},
+		Queue: Queue{
+			MaxBytes:     20 << 30,
+			ReplayWindow: Duration(time.Hour),
+		},
+		Memory:          Memory{Total: 96 << 20, PerFeed: 8 << 20},
+		Admin:           Admin{Listen: "127.0.0.1:9464"},
+		ShutdownTimeout: Duration(25 * time.Second),
+		Testing: Testing{
+			ClaimTTL:     Duration(30 * time.Second),
+			Listing:      Duration(time.Minute),
+			Trim:         Duration(10 * time.Second),
+			MarkInterval: Duration(time.Second),
+			RetryHalted:  Duration(time.Minute),
+			IteratorAge:  Duration(10 * time.Minute),
+			IdleAfter:    Duration(time.Minute),
+			WaitSlack:    Duration(2 * time.Second),
+			ForgetShards: Duration(48 * time.Hour),
+			Lead:         Duration(10 * time.Minute),
+		},
+	}
+}
+
+// settle fills in the defaults that depend on other keys, and those of the tables; written says what stands in the file.
+func (c *Config) settle(written func(path string) bool) {
+	for i := range c.Tables {
+		t := &c.Tables[i]
+		t.OnReject = cmp.Or(t.OnReject, "letter")
+		t.OnTTLExpiry = cmp.Or(t.OnTTLExpiry, "delete")
+		if !written(fmt.Sprintf("tables[%d].strip_global_table_attributes", i)) {
+			t.StripGlobal = true
+		}
+	}
+	if c.Source.StreamsEndpoint == "" {
+		c.Source.StreamsEndpoint = c.Source.Endpoint
+	}
+	if c.Testing.Beat == 0 {
+		c.Testing.Beat = c.Testing.ClaimTTL / 3
+	}
+	if c.Queue.URL != "" && c.Queue.Replicas == 0 {
+		c.Queue.Replicas = 3
+	}
+	if c.Queue.Dir != "" && c.Queue.Replicas == 0 {
+		c.Queue.Replicas = 1
+	}
+}
+
+// firstEnv returns the first of the variables that says anything.
+func firstEnv(names ...string) string {
+	for _, n := range names {
+		if v := os.Getenv(n); v != "" {
+			return v
+		}
+	}
+	return ""
+}

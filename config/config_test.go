@@ -1,0 +1,261 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const smallest = `
+pipeline: shop
+source: {region: eu-west-1}
+bigtable: {project: acme, instance: main}
+queue: {dir: ./tailrace-data}
+tables:
+- {source: Products, target: products}
+`
+
+func parse(t *testing.T, text string) (*Config, []Problem) {
+	t.Helper()
+	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "BIGTABLE_EMULATOR_HOST"} {
+		t.Setenv(name, "")
+	}
+	return Parse([]byte(text), "/etc/tailrace/tailrace.yaml")
+}
+
+func TestSmallestConfigurationWorks(t *testing.T) {
+	got, problems := parse(t, smallest)
+	if len(problems) > 0 {
+		t.Fatalf("problems: %v", problems)
+	}
+	want := Default()
+	want.File = "/etc/tailrace/tailrace.yaml"
+	want.Pipeline = "shop"
+	want.Source.Region = "eu-west-1"
+	want.Bigtable.Project, want.Bigtable.Instance = "acme", "main"
+	want.Queue.Dir, want.Queue.Replicas = "/etc/tailrace/tailrace-data", 1
+	want.Testing.Beat = Duration(10 * time.Second)
+	want.Tables = []Table{{Source: "Products", Target: "products", OnReject: "letter", OnTTLExpiry: "delete", StripGlobal: true}}
+	if d := cmp.Diff(&want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestEveryKeyIsRead(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "mappings", "orders.yaml"), "families: {}\n")
+	text := `
+pipeline: shop
+source:   {region: eu-west-1, endpoint: "http://127.0.0.1:8000", streams_endpoint: "http://127.0.0.1:8001", assume_role: "arn:aws:iam::1:role/r", idle_poll: 2s, start: 2026-11-21T14:00:00Z}
+bigtable: {project: acme, instance: main, app_profile: tailrace, endpoint: "127.0.0.1:8086", timeout: 3s, tombstones: 200h}
+queue:    {url: "nats://a:4222, nats://b:4222", creds: nats.creds, replicas: 5, max_bytes: 30GiB, replay_window: 2h}
+memory:   {total: 100MiB, per_feed: 9MiB}
+admin:    {listen: 0.0.0.0:9999}
+shutdown_timeout: 26s
+archive:  {file: archive, subject: tailrace.archive}
+tables:
+- {source: Orders, target: orders, mapping: mappings/orders.yaml, on_reject: halt, on_ttl_expiry: archive, strip_global_table_attributes: false}
+testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, trim: 2s, mark_interval: 4ms, retry_halted: 5s, iterator_age: 6s, idle_after: 7s, wait_slack: 8ms, forget_shards: 9h, lead: 11s}
+`
+	write(t, filepath.Join(dir, "t.yaml"), text)
+	got, problems, err := Load(filepath.Join(dir, "t.yaml"))
+	if err != nil || Refused(problems) {
+		t.Fatal(err, problems)
+	}
+	want := &Config{
+		File: filepath.Join(dir, "t.yaml"), Pipeline: "shop",
+		Source: Source{"eu-west-1", "http://127.0.0.1:8000", "http://127.0.0.1:8001", "arn:aws:iam::1:role/r", Duration(2 * time.Second),
+			Start{At: time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)}},
+		Bigtable: Bigtable{"acme", "main", "tailrace", "127.0.0.1:8086", Duration(3 * time.Second), Duration(200 * time.Hour)},
+		Queue:    Queue{"", "nats://a:4222, nats://b:4222", filepath.Join(dir, "nats.creds"), 5, 30 << 30, Duration(2 * time.Hour)},
+		Memory:   Memory{100 << 20, 9 << 20}, Admin: Admin{"0.0.0.0:9999"}, ShutdownTimeout: Duration(26 * time.Second),
+		Archive: Archive{filepath.Join(dir, "archive"), "tailrace.archive"},
+		Tables: []Table{{"Orders", "orders", Mapping{File: filepath.Join(dir, "mappings", "orders.yaml"), Data: []byte("families: {}\n")},
+			"halt", "archive", false}},
+		Testing: Testing{Duration(3 * time.Second), Duration(500 * time.Millisecond), Duration(time.Second), Duration(2 * time.Second),
+			Duration(4 * time.Millisecond), Duration(5 * time.Second), Duration(6 * time.Second), Duration(7 * time.Second),
+			Duration(8 * time.Millisecond), Duration(9 * time.Hour), Duration(11 * time.Second)},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestAllProblemsAtOnce(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"nothing written", "  \n", `error: the file is empty`},
+		{"not YAML", "pipeline: shop\n  source: [\n", `error: line 2: not YAML: `},
+		{"every kind of mistake in one file", `pipeline: my shop
+sorce: {region: eu-west-1}
+bigtable: {project: acme, timeout: 10, tombstones: 1h}
+queue: {dir: data, url: "nats://x:4222", max_bytes: lots, replicas: 2}
+memory: {total: 1MiB}
+admin: {listen: 9464}
+shutdown_timeout: 0s
+archive: {subject: "a.*"}
+tables:
+- {source: Orders, target: "my orders", on_reject: drop}
+- {source: Orders, taget: orders, mapping: nowhere.yaml}
+`, `error: source.region: source.region is required
+error: line 1: pipeline: "my shop" is not a possible value
+error: line 2: sorce: unknown key "sorce"
+error: line 3: bigtable.timeout: "10" is not a duration: write a number with a unit, as in 10s, 5m or 168h
+error: line 3: bigtable.instance: bigtable.instance is required
+error: line 3: bigtable.tombstones: tombstones of 1h0m0s are too short: DynamoDB keeps changes for 24 h, and the last 24 h of a tombstone's life are its margin
+error: line 4: queue.max_bytes: "lots" is not a size: write bytes, or a number with a unit, as in 96MiB or 20GiB
+error: line 4: queue: queue.dir and queue.url exclude each other
+error: line 4: queue.replicas: 2 copies are not possible
+error: line 5: memory.total: memory.total 1MiB is less than memory.per_feed 8MiB
+error: line 6: admin.listen: "9464" is not an address
+error: line 7: shutdown_timeout: shutdown_timeout must be longer than nothing, not 0s
+error: line 8: archive.subject: "a.*" is not a subject that can be published to
+error: line 10: tables[0].target: "my orders" is not a possible value
+error: line 10: tables[0].on_reject: "drop" is not a possible value
+error: line 11: tables[1].taget: unknown key "taget"
+error: line 11: tables[1].mapping: the mapping file cannot be read: open /etc/tailrace/nowhere.yaml: no such file or directory
+error: line 11: tables[1].target: tables[1].target is required
+error: line 11: tables[1].source: "Orders" is carried by tables[0] already`},
+		{"entries that are no blocks", smallest + "- nothing\n- [1]\n- {source: Products, target: p, mapping: [a], strip_global_table_attributes: 3}\n",
+			`error: line 8: tables[1]: the text ` + "`nothing`" + ` does not fit: expected a block of keys
+error: line 9: tables[2]: a list does not fit: expected a block of keys
+error: line 10: tables[3].mapping: a mapping is a path or a block of families and rules, not a list
+error: line 10: tables[3].strip_global_table_attributes: the number ` + "`3`" + ` does not fit: expected true or false`},
+		{"archive without a place, the state's own table", smallest + "- {source: Old, target: tailrace_state, on_ttl_expiry: archive}\n",
+			`error: line 8: tables[1].target: tailrace_state holds the state of the pipelines
+error: line 8: tables[1].on_ttl_expiry: archival events need a place: archive.file or archive.subject`},
+		{"a key twice", smallest + "pipeline: other\n", `error: line 8: pipeline: pipeline is written already in line 2`},
+		{"testing periods", smallest + "testing: {claim_ttl: 1s, beat: 1s}\n",
+			`error: line 8: testing.beat: an owner that is silent for 1s loses a log that may be claimed after 1s
+warning: line 8: testing: the periods of the protocol were changed for testing`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, problems := parse(t, c.text)
+			var got []string
+			for _, p := range problems {
+				got = append(got, p.String())
+				if p.Hint == "" || p.Code == "" {
+					t.Errorf("%s: no hint or no code", p)
+				}
+			}
+			if c.name == "not YAML" {
+				got[0] = got[0][:len(c.want)]
+			}
+			if d := cmp.Diff(c.want, strings.Join(got, "\n")); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestHintNamesTheKeyThatWasMeant(t *testing.T) {
+	_, problems := parse(t, strings.Replace(smallest, "target:", "taget:", 1))
+	if want := `did you mean "target"? known here: source, target, mapping, on_reject, on_ttl_expiry, strip_global_table_attributes`; problems[0].Hint != want {
+		t.Errorf("hint = %q, want %q", problems[0].Hint, want)
+	}
+}
+
+func TestSecretsComeFromOutsideAndAreNotRepeated(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "secret"), "nats://tok3n@x:4222\n")
+	t.Setenv("TR_PROJECT", "acme")
+	t.Setenv("TR_REPLICAS", "3")
+	t.Setenv("TR_TIMEOUT", "s3cret")
+	text := `
+pipeline: ${TR_PIPELINE:-shop}
+source: {region: "${TR_NOWHERE}"}
+bigtable: {project: "${TR_PROJECT}-dev", instance: "$${main}", timeout: "${TR_TIMEOUT}"}
+queue: {url: "${file:secret}", replicas: "${TR_REPLICAS}"}
+tables:
+- {source: Products, target: products}
+`
+	got, problems := Parse([]byte(text), filepath.Join(dir, "t.yaml"))
+	if got.Pipeline != "shop" || got.Bigtable.Project != "acme-dev" || got.Bigtable.Instance != "${main}" ||
+		got.Queue.URL != "nats://tok3n@x:4222" || got.Queue.Replicas != 3 {
+		t.Errorf("got %+v", got)
+	}
+	var said []string
+	for _, p := range problems {
+		said = append(said, p.String())
+		if strings.Contains(p.String()+p.Hint, "s3cret") {
+			t.Errorf("a secret was repeated: %s", p)
+		}
+	}
+	want := []string{
+		"error: line 3: source.region: the environment variable TR_NOWHERE is not set",
+		"error: line 4: bigtable.timeout: what ${TR_TIMEOUT} holds cannot be used here",
+	}
+	if d := cmp.Diff(want, said); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestInlineMappingKeepsItsLines(t *testing.T) {
+	cfg, problems := parse(t, smallest+`- source: Orders
+  target: orders
+  mapping:
+    # a comment
+    families: {d: {}}
+
+    rules: ["${not a variable}"]
+  on_reject: halt
+- {source: Flow, target: flow, mapping: {families: {e: {}}}, on_reject: halt}
+`)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	block, flow := cfg.Tables[1].Mapping, cfg.Tables[2].Mapping
+	if want := strings.Repeat("\n", 11) + "    families: {d: {}}\n\n    rules: [\"${not a variable}\"]\n"; string(block.Data) != want || block.Line != 12 {
+		t.Errorf("line %d: %q, want %q", block.Line, block.Data, want)
+	}
+	if want := strings.Repeat("\n", 15) + "{families: {e: {}}}\n"; string(flow.Data) != want || !flow.Inline() {
+		t.Errorf("%q, want %q", flow.Data, want)
+	}
+}
+
+func TestValuesReadBackAsWritten(t *testing.T) {
+	for _, text := range []string{"0", "1", "1000", "1KiB", "96MiB", "20GiB", "3TiB"} {
+		var s Size
+		if err := s.UnmarshalText([]byte(text)); err != nil || s.String() != text {
+			t.Errorf("%s: %s, %v", text, s, err)
+		}
+	}
+	for _, text := range []string{"", "-1", "1.5.2", "GiB", "12 parsecs", "99999999999PiB"} {
+		var s Size
+		if err := s.UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q was taken as %d bytes", text, s)
+		}
+	}
+	for _, text := range []string{"trim_horizon", "latest", "2026-11-21T14:00:00Z"} {
+		var s Start
+		if err := s.UnmarshalText([]byte(text)); err != nil || s.String() != text {
+			t.Errorf("%s: %s, %v", text, s, err)
+		}
+	}
+}
+
+// FuzzParse asserts that no text makes the reader panic, and that what it accepts has the required parts.
+func FuzzParse(f *testing.F) {
+	f.Add(smallest)
+	f.Add("tables: [{mapping: {a: b}}, [], 3]\nqueue: *x\n")
+	f.Add("a: &a [*a]\n<<: {pipeline: x}\n? [1]\n: 2\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		cfg, problems := Parse([]byte(text), "/nowhere/t.yaml")
+		if !Refused(problems) && (cfg.Pipeline == "" || len(cfg.Tables) == 0 || cfg.Bigtable.Project == "") {
+			t.Errorf("accepted %q", text)
+		}
+	})
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

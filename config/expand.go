@@ -1,0 +1,87 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// reference is ${NAME}, ${NAME:-default} or ${file:PATH}; $${ is a literal ${.
+var reference = regexp.MustCompile(`\$?\$\{([^}]*)\}`)
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// expand puts environment variables and secret files into the values (never the keys) of the tree, mappings excepted:
+// these have a template language of their own. It returns where, and from what.
+func (r *report) expand(n *yaml.Node, dir string) map[spot]string {
+	from := map[spot]string{}
+	r.expandNode(n, dir, from)
+	return from
+}
+
+func (r *report) expandNode(n *yaml.Node, dir string, from map[spot]string) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == "mapping" && n.Content[i+1].Kind != yaml.ScalarNode {
+				continue
+			}
+			r.expandNode(n.Content[i+1], dir, from)
+		}
+	case yaml.ScalarNode:
+		r.expandScalar(n, dir, from)
+	default:
+		for _, c := range n.Content {
+			r.expandNode(c, dir, from)
+		}
+	}
+}
+
+func (r *report) expandScalar(n *yaml.Node, dir string, from map[spot]string) {
+	if !strings.Contains(n.Value, "${") {
+		return
+	}
+	at := spot{n.Line, n.Column}
+	if whole := reference.FindString(n.Value); whole == n.Value && n.Value[1] != '$' {
+		n.Tag, n.Style = "", 0 // all of it comes from outside, and may be a number
+	}
+	n.Value = reference.ReplaceAllStringFunc(n.Value, func(ref string) string {
+		if strings.HasPrefix(ref, "$$") {
+			return ref[1:]
+		}
+		value, err := lookup(ref[2:len(ref)-1], dir)
+		if err != nil {
+			r.fault("unset", r.where.bySpot[at], "set it, give a default as in ${NAME:-value}, or write $${ for a literal ${", "%v", err)
+		}
+		from[at] = ref
+		return value
+	})
+}
+
+func lookup(name, dir string) (string, error) {
+	if path, ok := strings.CutPrefix(name, "file:"); ok {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return "", fmt.Errorf("the file of a secret cannot be read: %w", err)
+		}
+		return strings.TrimRight(string(data), "\r\n"), nil
+	}
+	name, def, hasDefault := strings.Cut(name, ":-")
+	if !envName.MatchString(name) {
+		return "", fmt.Errorf("%q is not the name of an environment variable", name)
+	}
+	if v, ok := os.LookupEnv(name); ok && (v != "" || !hasDefault) {
+		return v, nil
+	}
+	if hasDefault {
+		return def, nil
+	}
+	return "", fmt.Errorf("the environment variable %s is not set", name)
+}

@@ -1,0 +1,124 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"go.yaml.in/yaml/v4"
+)
+
+// Duration is a span of time, written with units: 10s, 1h30m.
+type Duration time.Duration
+
+// UnmarshalText reads Go's notation; a number without a unit is refused, since it would silently mean nanoseconds.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is not a duration: write a number with a unit, as in 10s, 5m or 168h", text)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// MarshalText writes Go's notation.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// Size is a number of bytes, written plainly or with units: 20GiB, 96MiB, 1048576.
+type Size int64
+
+var sizePattern = regexp.MustCompile(`^[0-9]+(\.[0-9]+)? ?([KMGTP]i?B|B)?$`)
+
+// UnmarshalText reads powers of 1024 (KiB, MiB, GiB, TiB) and of 1000 (KB, MB, GB, TB).
+func (s *Size) UnmarshalText(text []byte) error {
+	v, err := humanize.ParseBytes(string(text))
+	if err != nil || !sizePattern.MatchString(string(text)) || v > 1<<62 {
+		return fmt.Errorf("%q is not a size: write bytes, or a number with a unit, as in 96MiB or 20GiB", text)
+	}
+	*s = Size(v)
+	return nil
+}
+
+// MarshalText writes whole bytes where a unit would round.
+func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+func (s Size) String() string {
+	units := []string{"", "KiB", "MiB", "GiB", "TiB", "PiB"}
+	i := 0
+	for s != 0 && s%1024 == 0 && i < len(units)-1 {
+		s, i = s/1024, i+1
+	}
+	return fmt.Sprintf("%d%s", int64(s), units[i])
+}
+
+// Start is where reading begins while no mark exists. The zero Start means the trim horizon.
+type Start struct {
+	Latest bool      // from now on: resolved once, to a time, by the first start
+	At     time.Time // from this time on, unless zero
+}
+
+// UnmarshalText reads trim_horizon, latest, or an RFC 3339 time.
+func (s *Start) UnmarshalText(text []byte) error {
+	switch v := string(text); v {
+	case "", "trim_horizon":
+		*s = Start{}
+	case "latest":
+		*s = Start{Latest: true}
+	default:
+		at, err := time.Parse(time.RFC3339, v)
+		if err != nil {
+			return fmt.Errorf("%q is no start: write trim_horizon, latest, or a time such as 2026-11-21T14:00:00Z", v)
+		}
+		*s = Start{At: at}
+	}
+	return nil
+}
+
+// MarshalText is the inverse of UnmarshalText.
+func (s Start) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+func (s Start) String() string {
+	switch {
+	case s.Latest:
+		return "latest"
+	case !s.At.IsZero():
+		return s.At.Format(time.RFC3339)
+	default:
+		return "trim_horizon"
+	}
+}
+
+// Mapping is the mapping of a table as it was written: in a file, or inline. The zero Mapping is the preset `default`.
+type Mapping struct {
+	File string // path of the mapping file; of the configuration itself where the mapping is inline
+	Data []byte // the YAML text; inline mappings keep the line numbers of the configuration
+	Line int    // first line of an inline mapping, else 0
+}
+
+// IsZero reports whether no mapping was written.
+func (m Mapping) IsZero() bool { return m.File == "" && m.Data == nil }
+
+// Inline reports whether the mapping stands in the configuration itself.
+func (m Mapping) Inline() bool { return m.Line > 0 }
+
+// UnmarshalYAML takes a string as a path, and anything else as the mapping itself.
+func (m *Mapping) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		if node.ShortTag() == "!!null" {
+			return nil
+		}
+		if node.ShortTag() != "!!str" || node.Value == "" {
+			return fmt.Errorf("a mapping is a path or a block of families and rules, not %q", node.Value)
+		}
+		*m = Mapping{File: node.Value}
+		return nil
+	}
+	if node.Kind != yaml.MappingNode {
+		return fmt.Errorf("a mapping is a path or a block of families and rules, not a list")
+	}
+	*m = Mapping{Line: node.Line}
+	return nil
+}
