@@ -199,7 +199,7 @@ func (r *report) oneOf(path, v string, words ...string) {
 
 func (r *report) testing(t *Testing) {
 	for key, d := range map[string]Duration{
-		"claim_ttl": t.ClaimTTL, "beat": t.Beat, "listing": t.Listing, "trim": t.Trim, "mark_interval": t.MarkInterval,
+		"claim_ttl": t.ClaimTTL, "beat": t.Beat, "listing": t.Listing, "describe": t.Describe, "trim": t.Trim, "mark_interval": t.MarkInterval,
 		"retry_halted": t.RetryHalted, "iterator_age": t.IteratorAge, "idle_after": t.IdleAfter, "wait_slack": t.WaitSlack,
 		"forget_shards": t.ForgetShards, "lead": t.Lead,
 	} {

@@ -139,6 +139,8 @@ type Testing struct {
 	Beat Duration `yaml:"beat"`
 	// Period of the complete shard listing.
 	Listing Duration `yaml:"listing"`
+	// Period of asking whether the table has a new stream.
+	Describe Duration `yaml:"describe"`
 	// Period of trimming the log.
 	Trim Duration `yaml:"trim"`
 	// Shortest time between two marks of a sink.
@@ -177,8 +179,9 @@ func Default() Config {
 		Admin:           Admin{Listen: "127.0.0.1:9464"},
 		ShutdownTimeout: Duration(25 * time.Second),
 		Testing: Testing{
-			ClaimTTL:     Duration(30 * time.Second),
-			Listing:      Duration(time.Minute),
+			ClaimTTL:     Duration(15 * time.Second),
+			Listing:      Duration(5 * time.Minute),
+			Describe:     Duration(30 * time.Second),
 			Trim:         Duration(10 * time.Second),
 			MarkInterval: Duration(time.Second),
 			RetryHalted:  Duration(time.Minute),

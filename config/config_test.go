@@ -38,7 +38,7 @@ func TestSmallestConfigurationWorks(t *testing.T) {
 	want.Source.Region = "eu-west-1"
 	want.Bigtable.Project, want.Bigtable.Instance = "acme", "main"
 	want.Queue.Dir, want.Queue.Replicas = "/etc/tailrace/tailrace-data", 1
-	want.Testing.Beat = Duration(10 * time.Second)
+	want.Testing.Beat = Duration(5 * time.Second)
 	want.Tables = []Table{{Source: "Products", Target: "products", OnReject: "letter", OnTTLExpiry: "delete", StripGlobal: true}}
 	if d := cmp.Diff(&want, got); d != "" {
 		t.Error(d)
@@ -59,7 +59,7 @@ shutdown_timeout: 26s
 archive:  {file: archive, subject: tailrace.archive}
 tables:
 - {source: Orders, target: orders, mapping: mappings/orders.yaml, on_reject: halt, on_ttl_expiry: archive, strip_global_table_attributes: false}
-testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, trim: 2s, mark_interval: 4ms, retry_halted: 5s, iterator_age: 6s, idle_after: 7s, wait_slack: 8ms, forget_shards: 9h, lead: 11s}
+testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s, mark_interval: 4ms, retry_halted: 5s, iterator_age: 6s, idle_after: 7s, wait_slack: 8ms, forget_shards: 9h, lead: 11s}
 `
 	write(t, filepath.Join(dir, "t.yaml"), text)
 	got, problems, err := Load(filepath.Join(dir, "t.yaml"))
@@ -76,8 +76,8 @@ testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, trim: 2s, mark_interval: 4ms,
 		Archive: Archive{filepath.Join(dir, "archive"), "tailrace.archive"},
 		Tables: []Table{{"Orders", "orders", Mapping{File: filepath.Join(dir, "mappings", "orders.yaml"), Data: []byte("families: {}\n")},
 			"halt", "archive", false}},
-		Testing: Testing{Duration(3 * time.Second), Duration(500 * time.Millisecond), Duration(time.Second), Duration(2 * time.Second),
-			Duration(4 * time.Millisecond), Duration(5 * time.Second), Duration(6 * time.Second), Duration(7 * time.Second),
+		Testing: Testing{Duration(3 * time.Second), Duration(500 * time.Millisecond), Duration(time.Second), Duration(12 * time.Second),
+			Duration(2 * time.Second), Duration(4 * time.Millisecond), Duration(5 * time.Second), Duration(6 * time.Second), Duration(7 * time.Second),
 			Duration(8 * time.Millisecond), Duration(9 * time.Hour), Duration(11 * time.Second)},
 	}
 	if d := cmp.Diff(want, got); d != "" {
