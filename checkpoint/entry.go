@@ -177,6 +177,8 @@ type Beat struct {
 // Marks moves sinks forward. A mark names the entry up to which everything is durable at the sink (Rule 1).
 type Marks struct {
 	Sinks map[string]Mark `json:"sinks"`
+	// Retired are sinks that are no longer configured: their marks hold nothing back any more.
+	Retired []string `json:"retired,omitempty"`
 }
 
 // Mark is how far a sink has applied the log.

@@ -194,6 +194,9 @@ func (s *State) marks(seq uint64, m *Marks) string {
 		}
 		s.Marks[sink] = mark
 	}
+	for _, sink := range m.Retired {
+		delete(s.Marks, sink)
+	}
 	s.dropHorizons()
 	return ""
 }
