@@ -46,6 +46,7 @@ type State struct {
 // Stream is one stream ARN of the table. Disabling and enabling a stream makes a new one.
 type Stream struct {
 	ARN      string `json:"arn"`
+	Date     int64  `json:"date"` // of the listing that started it
 	At       int64  `json:"at,omitempty"`
 	Floor    int64  `json:"floor,omitempty"`
 	Disabled bool   `json:"disabled,omitempty"`
