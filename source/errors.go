@@ -1,0 +1,217 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// Class says what can be done about an error of this package.
+type Class uint8
+
+// The classes, from "nobody knows" to "nobody can".
+const (
+	Fatal     Class = iota // trying again gives the same: somebody must act
+	Transient              // the network, a busy server, a truncated reply: try again
+	Throttled              // too fast: try again, slower
+	Trimmed                // records are lost: a gap
+	Gone                   // the shard, stream or table does not exist any more
+	Denied                 // credentials or permissions: try again when somebody has acted
+	Canceled               // the caller's context ended
+)
+
+var classNames = [...]string{"fatal", "transient", "throttled", "trimmed", "gone", "denied", "canceled"}
+
+// String returns the class as metrics and JSON spell it.
+func (c Class) String() string { return classNames[c] }
+
+var (
+	// ErrTrimmed says that the next record of a position is older than the stream's 24 hours: it is lost.
+	ErrTrimmed = errors.New("records were trimmed before they were read")
+	// ErrShardGone says that the service does not know the shard any more.
+	ErrShardGone = errors.New("the shard is gone")
+	// ErrRepeatedCursor says that a listing led back to a page it had been to.
+	ErrRepeatedCursor = errors.New("listing repeats a cursor")
+)
+
+// Error is a refused or failed call: what was tried, its class, and what to do about it.
+type Error struct {
+	Op    string // "describe table Orders"
+	Class Class
+	Hint  string // may be empty
+	Err   error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Op, e.Err) }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// GapError ends a Reader whose position can never be read: a gap. It wraps ErrTrimmed or ErrShardGone.
+//
+// Rule 8: it is never turned into a silent jump to the trim horizon; the caller records it and decides.
+type GapError struct {
+	Feed     change.Feed
+	Position change.Position // up to which the feed was read
+	From, To int64           // unix ms: what was lost was created between these; From is 0 when nothing is known
+	Whole    bool            // nothing of the shard can be read, not even from its trim horizon
+	Err      error
+}
+
+func (e *GapError) Error() string {
+	return fmt.Sprintf("read shard %s after %q: lost what was created from %s to %s: %v",
+		e.Feed.Shard, e.Position.After, stamp(e.From), stamp(e.To), e.Err)
+}
+
+func (e *GapError) Unwrap() error { return e.Err }
+
+func stamp(ms int64) string {
+	if ms == 0 {
+		return "an unknown time"
+	}
+	return time.UnixMilli(ms).UTC().Format(time.RFC3339)
+}
+
+// malformed is a reply with status 200 that is not what it should be: cut off, or not from DynamoDB at all.
+type malformed struct{ error }
+
+// RetryableError lets the SDK try again where the SDK does the retries.
+func (malformed) RetryableError() bool { return true }
+
+func (m malformed) Unwrap() error { return m.error }
+
+var deniedCodes = map[string]bool{
+	"AccessDeniedException": true, "AccessDenied": true, "UnrecognizedClientException": true,
+	"InvalidSignatureException": true, "SignatureDoesNotMatch": true, "IncompleteSignature": true,
+	"IncompleteSignatureException": true, "MissingAuthenticationToken": true,
+	"MissingAuthenticationTokenException": true, "ExpiredTokenException": true, "ExpiredToken": true,
+	"InvalidClientTokenId": true, "NotAuthorized": true, "OptInRequired": true, "KMSAccessDeniedException": true,
+	"RequestExpired": true, "InvalidAccessKeyId": true,
+}
+
+var throttles = retry.IsErrorThrottles(retry.DefaultThrottles)
+
+// Classify returns the class of any error that this package returned, or that the SDK did.
+func Classify(err error) Class {
+	var own *Error
+	switch {
+	case errors.As(err, &own):
+		return own.Class
+	case errors.Is(err, ErrTrimmed):
+		return Trimmed
+	case errors.Is(err, ErrShardGone):
+		return Gone
+	case errors.Is(err, ErrRepeatedCursor):
+		return Transient
+	case errors.Is(err, context.Canceled):
+		return Canceled
+	}
+	if api := smithy.APIError(nil); errors.As(err, &api) {
+		return classifyAPI(api, err)
+	}
+	return classifyTransport(err)
+}
+
+func classifyAPI(api smithy.APIError, err error) Class {
+	var status *smithyhttp.ResponseError
+	switch code := api.ErrorCode(); {
+	case code == "TrimmedDataAccessException":
+		return Trimmed
+	case code == "ResourceNotFoundException":
+		return Gone
+	case code == "ExpiredIteratorException":
+		return Transient
+	case code == "LimitExceededException", throttles.IsErrorThrottle(err).Bool():
+		return Throttled
+	case deniedCodes[code]:
+		return Denied
+	case code == "InternalServerError", code == "InternalFailure", code == "ServiceUnavailable":
+		return Transient
+	case errors.As(err, &status) && status.HTTPStatusCode() >= 500:
+		return Transient
+	case errors.As(err, &status) && status.HTTPStatusCode() == 429:
+		return Throttled
+	case errors.As(err, &status) && (status.HTTPStatusCode() == 401 || status.HTTPStatusCode() == 403):
+		return Denied
+	}
+	return Fatal
+}
+
+func classifyTransport(err error) Class {
+	var (
+		bad    malformed
+		send   *smithyhttp.RequestSendError
+		netErr net.Error
+		status *smithyhttp.ResponseError
+		decode *smithy.DeserializationError
+	)
+	switch {
+	case errors.As(err, &bad), errors.As(err, &send), errors.As(err, &netErr), errors.As(err, &decode),
+		errors.Is(err, context.DeadlineExceeded):
+		return Transient
+	case errors.As(err, &status) && status.HTTPStatusCode() >= 500:
+		return Transient
+	case isCredentials(err):
+		return Denied
+	}
+	return Fatal
+}
+
+// isCredentials tells the SDK's failure to find or refresh credentials, which has no type of its own.
+func isCredentials(err error) bool {
+	var op *smithy.OperationError
+	if !errors.As(err, &op) {
+		return false
+	}
+	for e := op.Err; e != nil; e = errors.Unwrap(e) {
+		if msg := e.Error(); len(msg) >= 12 && msg[:12] == "get identity" {
+			return true
+		}
+	}
+	return false
+}
+
+var hints = map[Class]string{
+	Throttled: "another reader may share the stream: DynamoDB allows two readers a shard, one for global tables",
+	Gone:      "check the table's name, the region and the endpoint; a stream outlives its table by a day at most",
+	Denied:    "check the credentials and the policy: DescribeTable, DescribeTimeToLive, Scan and GetItem on the table, DescribeStream, GetShardIterator and GetRecords on its stream",
+	Transient: "check that the endpoint answers",
+}
+
+// Hint returns what a person can do about the error, or "".
+func Hint(err error) string {
+	var own *Error
+	if errors.As(err, &own) && own.Hint != "" {
+		return own.Hint
+	}
+	return hints[Classify(err)]
+}
+
+// wrap classifies the error of a call; op is "verb noun".
+func wrap(ctx context.Context, op string, err error) error {
+	if ctx.Err() != nil {
+		return &Error{Op: op, Class: Canceled, Err: context.Cause(ctx)}
+	}
+	class := Classify(err)
+	return &Error{Op: op, Class: class, Hint: hints[class], Err: err}
+}
+
+func isCode(err error, code string) bool {
+	var api smithy.APIError
+	return errors.As(err, &api) && api.ErrorCode() == code
+}
+
+func isExpired(err error) bool {
+	var e *streamtypes.ExpiredIteratorException
+	return errors.As(err, &e) || isCode(err, "ExpiredIteratorException")
+}
+
+func isValidation(err error) bool { return isCode(err, "ValidationException") }

@@ -1,0 +1,225 @@
+package source
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+	"golang.org/x/time/rate"
+)
+
+// DynamoDB takes ten DescribeStream calls a second and stream, over all pages and callers; we ask for less.
+// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_DescribeStream.html
+const (
+	describeRate  = 8
+	describeBurst = 2
+	listingPage   = 100
+)
+
+// Shard is a shard as listed.
+type Shard struct {
+	ID       string
+	Parent   string // empty: none
+	Starting string // sequence number range; Starting need not be a record that can be read
+	Ending   string // empty: open, as far as this listing knows
+	Closed   bool   // it has an end, or a child of it is listed: then it is closed, whatever its range says
+	Orphan   bool   // its parent is not in the listing: trimmed, if the listing is Complete
+	Leaf     bool   // no child of it is listed
+}
+
+// Created is the creation time in unix ms that a shard's name carries, or 0. AWS does not promise it: use it
+// for display and estimates only.
+func (s Shard) Created() int64 { return shardCreated(s.ID) }
+
+func shardCreated(id string) int64 {
+	rest, ok := strings.CutPrefix(id, "shardId-")
+	digits, _, cut := strings.Cut(rest, "-")
+	ms, err := strconv.ParseInt(digits, 10, 64)
+	if !ok || !cut || err != nil || ms < 1_000_000_000_000 {
+		return 0
+	}
+	return ms
+}
+
+// Listing is the shards of a stream, repaired where a page contradicts another. A listing that is not
+// Complete is still true about the shards it has: read them, and list again.
+type Listing struct {
+	Stream   string
+	Status   string // ENABLING, ENABLED, DISABLING, DISABLED
+	View     string
+	Started  int64 // service's clock, unix ms: not later than the first request
+	Complete bool  // every page was seen; only then does absence mean anything
+	Shards   []Shard
+}
+
+// Disabled says that the stream takes no more records: its leaves end when they are drained, without children.
+func (l Listing) Disabled() bool { return l.Status == string(types.StreamStatusDisabled) }
+
+// List returns all shards of a stream, page by page within the stream's rate. On an error after the first
+// page it returns what it has together with the error, Complete false.
+func (s *Source) List(ctx context.Context, arn string) (Listing, error) {
+	l := Listing{Stream: arn}
+	err := s.describePages(ctx, &l, nil)
+	l.Complete = err == nil
+	l.repair()
+	return l, err
+}
+
+// describePages follows the pages of a listing; each page has its own deadline and retries.
+func (s *Source) describePages(ctx context.Context, l *Listing, filter *types.ShardFilter) error {
+	seen := map[string]bool{}
+	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &l.Stream, ShardFilter: filter, Limit: ptr(int32(listingPage))}
+	for {
+		d, err := s.describeStream(ctx, in, l)
+		if err != nil {
+			return err
+		}
+		l.Status, l.View = string(d.StreamStatus), string(d.StreamViewType)
+		for _, sh := range d.Shards {
+			l.Shards = append(l.Shards, shardOf(sh))
+		}
+		cursor := value(d.LastEvaluatedShardId)
+		if cursor == "" {
+			return nil
+		}
+		if seen[cursor] {
+			return &Error{Op: "list shards of " + l.Stream, Class: Transient, Err: ErrRepeatedCursor}
+		}
+		seen[cursor] = true
+		in.ExclusiveStartShardId = &cursor
+	}
+}
+
+func (s *Source) describeStream(ctx context.Context, in *dynamodbstreams.DescribeStreamInput, l *Listing) (*types.StreamDescription, error) {
+	if err := s.describing(l.Stream).Wait(ctx); err != nil {
+		return nil, wrap(ctx, "list shards of "+l.Stream, err)
+	}
+	call, cancel := context.WithTimeout(ctx, s.retried())
+	defer cancel()
+	start := time.Now()
+	out, err := s.streams.DescribeStream(call, in)
+	s.metrics.done("DescribeStream", start, err)
+	if err != nil {
+		return nil, wrap(ctx, "list shards of "+l.Stream, err)
+	}
+	if date := s.date(out.ResultMetadata, start); l.Started == 0 {
+		l.Started = date
+	}
+	return out.StreamDescription, nil
+}
+
+// describing returns the bucket of a stream: all listings of a stream share it.
+func (s *Source) describing(arn string) *rate.Limiter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.describe[arn]
+	if b == nil {
+		b = rate.NewLimiter(describeRate, describeBurst)
+		s.describe[arn] = b
+	}
+	return b
+}
+
+func shardOf(sh types.Shard) Shard {
+	out := Shard{ID: value(sh.ShardId), Parent: value(sh.ParentShardId)}
+	if r := sh.SequenceNumberRange; r != nil {
+		out.Starting, out.Ending = value(r.StartingSequenceNumber), value(r.EndingSequenceNumber)
+	}
+	return out
+}
+
+// repair makes one graph out of pages that were taken at different moments: a shard listed twice is one, a
+// parent without an end whose child is listed is closed, a missing parent is said to be missing.
+func (l *Listing) repair() {
+	at := make(map[string]int, len(l.Shards))
+	once := l.Shards[:0]
+	for _, sh := range l.Shards {
+		if i, dup := at[sh.ID]; dup {
+			if once[i].Ending == "" {
+				once[i].Ending = sh.Ending
+			}
+			continue
+		}
+		at[sh.ID] = len(once)
+		sh.Closed, sh.Leaf, sh.Orphan = sh.Ending != "", true, false
+		once = append(once, sh)
+	}
+	l.Shards = once
+	for i := range l.Shards {
+		sh := &l.Shards[i]
+		sh.Closed = sh.Closed || sh.Ending != ""
+		if sh.Parent == "" {
+			continue
+		}
+		if p, listed := at[sh.Parent]; listed {
+			l.Shards[p].Closed, l.Shards[p].Leaf = true, false
+		} else {
+			sh.Orphan = true
+		}
+	}
+}
+
+const childTries = 10
+
+// Children returns the children of a shard that has ended. They may become visible seconds after the end:
+// it asks up to ten times within some six seconds, and returns none, without an error, when there are still
+// none or the stream is disabled; a later List must look again.
+func (s *Source) Children(ctx context.Context, arn, shard string) ([]Shard, error) {
+	for try := range childTries {
+		found, disabled, err := s.children(ctx, arn, shard)
+		if err != nil || len(found) > 0 || disabled {
+			return found, err
+		}
+		if try == childTries-1 {
+			break
+		}
+		if err := pause(ctx, jitter(min(50*time.Millisecond<<try, time.Second), 0.2)); err != nil {
+			return nil, wrap(ctx, "list children of "+shard, err)
+		}
+	}
+	return nil, nil
+}
+
+// children asks once, by CHILD_SHARDS. A server that does not know the filter lists everything or refuses:
+// both end in picking the children by their parent.
+func (s *Source) children(ctx context.Context, arn, shard string) (found []Shard, disabled bool, err error) {
+	l := Listing{Stream: arn}
+	err = s.describePages(ctx, &l, &types.ShardFilter{Type: types.ShardFilterTypeChildShards, ShardId: &shard})
+	if err != nil && Classify(err) == Fatal {
+		l.Shards = nil
+		err = s.describePages(ctx, &l, nil)
+	}
+	l.repair()
+	found = slices.DeleteFunc(l.Shards, func(sh Shard) bool { return sh.Parent != shard })
+	for i := range found {
+		found[i].Orphan = false
+	}
+	if len(found) > 0 {
+		err = nil
+	}
+	return found, l.Disabled(), err
+}
+
+// pause waits unless the context ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// jitter spreads d by ± share of it.
+func jitter(d time.Duration, share float64) time.Duration {
+	return time.Duration(float64(d) * (1 + share*(2*rand.Float64()-1)))
+}
+
+func ptr[T any](v T) *T { return &v }

@@ -1,0 +1,107 @@
+package source
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics counts per table, never per shard: shards come and go every four hours.
+type metrics struct {
+	pages     *prometheus.CounterVec   // table, kind
+	records   *prometheus.CounterVec   // table
+	bytes     *prometheus.CounterVec   // table
+	skipped   *prometheus.CounterVec   // table
+	newest    *prometheus.GaugeVec     // table
+	throttled *prometheus.CounterVec   // table
+	iterators *prometheus.CounterVec   // table, reason
+	parked    *prometheus.GaugeVec     // table
+	parks     *prometheus.HistogramVec // table
+	calls     *prometheus.HistogramVec // op
+	errors    *prometheus.CounterVec   // op, class
+
+	mu     sync.Mutex
+	tables map[string]*tableMetrics
+}
+
+func newMetrics(reg prometheus.Registerer, s *Source) (*metrics, error) {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "tailrace", Subsystem: "source", Name: name, Help: help}, labels)
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "tailrace", Subsystem: "source", Name: name, Help: help}, labels)
+	}
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "tailrace", Subsystem: "source", Name: name, Help: help, Buckets: buckets}, labels)
+	}
+	m := &metrics{
+		tables:    map[string]*tableMetrics{},
+		pages:     counter("pages_total", "Pages read, by kind: full, part or empty.", "table", "kind"),
+		records:   counter("records_total", "Records read.", "table"),
+		bytes:     counter("bytes_total", "Bytes of the pages read.", "table"),
+		skipped:   counter("skipped_records_total", "Records before the start time, where the server cannot start there by itself.", "table"),
+		newest:    gauge("newest_record_timestamp_seconds", "Creation time of the newest record read.", "table"),
+		throttled: counter("throttled_total", "Reads that were throttled.", "table"),
+		iterators: counter("iterators_total", "Shard iterators asked for, by reason: start, age, expired or invalid.", "table", "reason"),
+		parked:    gauge("parked_readers", "Readers that wait for memory.", "table"),
+		parks:     histogram("parked_seconds", "How long readers waited for memory.", prometheus.ExponentialBuckets(0.01, 4, 9), "table"),
+		calls:     histogram("call_seconds", "Duration of calls, retries included.", prometheus.ExponentialBuckets(0.001, 2.5, 11), "op"),
+		errors:    counter("errors_total", "Failed calls by class.", "op", "class"),
+	}
+	if reg == nil {
+		return m, nil
+	}
+	limit := func(name, help string, value func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "tailrace", Subsystem: "source", Name: name, Help: help}, value)
+	}
+	for _, c := range []prometheus.Collector{
+		m.pages, m.records, m.bytes, m.skipped, m.newest, m.throttled, m.iterators, m.parked, m.parks, m.calls, m.errors,
+		limit("memory_bytes", "Bytes of pages read and not yet released.", func() float64 { return float64(s.budget.inUse()) }),
+		limit("memory_limit_bytes", "Limit of memory_bytes.", func() float64 { return float64(s.budget.total) }),
+		retentionCollector{s},
+	} {
+		if err := reg.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// done records one finished call.
+func (m *metrics) done(op string, start time.Time, err error) {
+	m.calls.WithLabelValues(op).Observe(time.Since(start).Seconds())
+	if err != nil {
+		m.errors.WithLabelValues(op, Classify(err).String()).Inc()
+	}
+}
+
+// tableMetrics are the series of one table, looked up once.
+type tableMetrics struct {
+	full, part, empty               prometheus.Counter
+	records, bytes, skipped         prometheus.Counter
+	throttled                       prometheus.Counter
+	newest, parked                  prometheus.Gauge
+	parks                           prometheus.Observer
+	start, age, expired, invalidIts prometheus.Counter
+}
+
+// table returns the series of a table; readers of a table share them.
+func (m *metrics) table(name string) *tableMetrics {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t := m.tables[name]; t != nil {
+		return t
+	}
+	page := func(kind string) prometheus.Counter { return m.pages.WithLabelValues(name, kind) }
+	its := func(reason string) prometheus.Counter { return m.iterators.WithLabelValues(name, reason) }
+	t := &tableMetrics{
+		full: page("full"), part: page("part"), empty: page("empty"),
+		records: m.records.WithLabelValues(name), bytes: m.bytes.WithLabelValues(name), skipped: m.skipped.WithLabelValues(name),
+		throttled: m.throttled.WithLabelValues(name), newest: m.newest.WithLabelValues(name),
+		parked: m.parked.WithLabelValues(name), parks: m.parks.WithLabelValues(name),
+		start: its("start"), age: its("age"), expired: its("expired"), invalidIts: its("invalid"),
+	}
+	m.tables[name] = t
+	return t
+}

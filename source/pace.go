@@ -1,0 +1,76 @@
+package source
+
+import "time"
+
+// The least delay between two reads of a shard that had records, the slowest a throttled shard gets, and the
+// backoff of failed calls.
+const (
+	activePoll = 200 * time.Millisecond
+	slowest    = 0.2 // reads a second
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 10 * time.Second
+)
+
+// pace decides when a shard may be read next. It is pure: times come in, a due time comes out.
+//
+// A shard has a rate of its own, so a throttled one slows down alone: halved by every throttle, won back by
+// steps. Idle shards are polled less and less often, down to the idle poll.
+type pace struct {
+	rate  float32       // reads a second, now
+	idle  time.Duration // last delay; 0 after a full page
+	due   time.Time
+	fails uint16 // in a row
+}
+
+// begun says that a read starts now.
+func (p *pace) begun(now time.Time) {
+	p.due = now.Add(time.Duration(float64(time.Second) / float64(p.rate)))
+}
+
+// served says what a read brought. A closed shard gets no new records, so there is nothing to wait for.
+func (p *pace) served(now time.Time, limit float64, kind pageKind, closed bool, idlePoll time.Duration) {
+	p.fails = 0
+	p.rate = min(p.rate+0.1, float32(limit))
+	switch {
+	case kind == full || closed:
+		p.idle = 0
+	case kind == part || p.idle == 0:
+		p.idle = min(activePoll, idlePoll)
+	default:
+		p.idle = min(2*p.idle, idlePoll)
+	}
+	if p.idle > 0 {
+		p.wait(now, jitter(p.idle*19/20, 0.05))
+	}
+}
+
+// failed says that a read failed and will be tried again.
+func (p *pace) failed(now time.Time, throttled bool) {
+	p.fails = min(p.fails+1, 1000)
+	if throttled {
+		p.rate = max(p.rate/2, slowest)
+		p.wait(now, time.Duration(float64(time.Second)/float64(p.rate)))
+	}
+	p.wait(now, backoff(int(p.fails)))
+}
+
+// wait makes the shard due not before d from now.
+func (p *pace) wait(now time.Time, d time.Duration) {
+	if t := now.Add(d); t.After(p.due) {
+		p.due = t
+	}
+}
+
+// backoff is the delay after the n-th failure in a row: 100 ms, doubling up to 10 s, ± 20 %.
+func backoff(n int) time.Duration {
+	return jitter(min(firstRetry<<min(max(n-1, 0), 10), lastRetry), 0.2)
+}
+
+// pageKind is how much a page brought.
+type pageKind uint8
+
+const (
+	empty pageKind = iota
+	part
+	full // there is more at once
+)

@@ -1,0 +1,111 @@
+package source
+
+import (
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// Page is one raw page of a shard. Its records alias pooled memory that is part of the source's budget: call
+// Release when the last record has been copied or written, exactly once, on every page, empty ones too.
+type Page struct {
+	change.Page
+
+	body   body
+	budget *budget
+	share  *share
+}
+
+// Release gives the page's memory back. The records must not be used any more.
+func (p *Page) Release() {
+	p.body.free()
+	putRecords(p.Records)
+	p.Records = nil
+	if n := int64(p.Bytes); n > 0 {
+		p.Bytes = 0
+		p.budget.release(p.share, n)
+	}
+}
+
+var recordPool sync.Pool
+
+const (
+	smallPage    = 64   // records; fewer get a slice of their own size
+	recordsLimit = 1000 // records of a page at most, and what one call asks for
+)
+
+func getRecords() []change.Record {
+	if r, ok := recordPool.Get().(*[]change.Record); ok {
+		return (*r)[:0]
+	}
+	return make([]change.Record, 0, recordsLimit)
+}
+
+func putRecords(r []change.Record) {
+	if cap(r) >= recordsLimit {
+		r = r[:0]
+		recordPool.Put(&r)
+	}
+}
+
+// scan finds the records of the body, in a pooled index or, when they are few, in one of their size.
+func (p *Page) scan() (next []byte, err error) {
+	scratch := getRecords()
+	recs, next, err := change.ScanPage(p.body.data, scratch)
+	if err != nil {
+		putRecords(scratch)
+		return nil, malformed{err}
+	}
+	if len(recs) < smallPage {
+		p.Records = append([]change.Record(nil), recs...)
+		putRecords(recs)
+	} else {
+		p.Records = recs
+	}
+	return next, nil
+}
+
+// weigh counts the memory that the page holds. A page without records holds none.
+func (p *Page) weigh() {
+	if len(p.Records) == 0 {
+		p.body.free()
+		putRecords(p.Records)
+		p.Records = nil
+		return
+	}
+	p.Bytes = cap(p.body.data) + cap(p.Records)*int(unsafe.Sizeof(change.Record{}))
+}
+
+// stamper decodes keys for hashing; it is pooled because readers are many and short of memory.
+type stamper struct {
+	dec change.Decoder
+	key []byte
+}
+
+var stampers = sync.Pool{New: func() any { return new(stamper) }}
+
+// stampRecords gives every record its version and the hash of its canonical key, and returns the clock after them.
+//
+// Rule 5: versions are assigned here, once, before the log, and never recomputed.
+func stampRecords(recs []change.Record, schema change.KeySchema, clock int64) (int64, error) {
+	c := change.Clock(clock)
+	st := stampers.Get().(*stamper)
+	defer stampers.Put(st)
+	defer st.dec.Reset()
+	for i := range recs {
+		r := &recs[i]
+		r.Version = c.Next(r.Created)
+		keys, err := st.dec.Image(r.Keys)
+		if err == nil {
+			st.key, err = schema.Canonical(st.key[:0], keys)
+		}
+		if err != nil {
+			return clock, fmt.Errorf("read key of record %s: %w", r.Seq, err)
+		}
+		r.KeyHash = change.HashKey(st.key)
+		st.dec.Reset()
+	}
+	return int64(c), nil
+}

@@ -1,0 +1,199 @@
+package source
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+)
+
+// Event is what a Pool has to tell: one of Page and Err is set. After Err, and after a page that is Done, the
+// reader has left the pool and is closed.
+type Event struct {
+	Reader *Reader
+	Page   *Page
+	Err    error
+}
+
+// Pool reads any number of shards with few goroutines: a shard is cheap state in a heap ordered by when it is
+// due, and gets a goroutine only for the time of one call. A shard whose page has not been taken is not read
+// on, so pages of a shard come in order; other shards go on.
+type Pool struct {
+	src *Source
+
+	mu      sync.Mutex
+	due     readerHeap
+	members map[*Reader]struct{}
+	parked  map[*Reader]time.Time
+
+	wake chan struct{}
+}
+
+// NewPool makes an empty pool.
+func (s *Source) NewPool() *Pool {
+	return &Pool{src: s, members: map[*Reader]struct{}{}, parked: map[*Reader]time.Time{}, wake: make(chan struct{}, 1)}
+}
+
+// Add hands a reader over to the pool, before or during Run.
+func (p *Pool) Add(r *Reader) {
+	p.mu.Lock()
+	p.members[r] = struct{}{}
+	p.mu.Unlock()
+	p.push(r)
+}
+
+// Len returns how many readers the pool has.
+func (p *Pool) Len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.members)
+}
+
+// Run reads until the context ends and sends every page and every reader's end to out. Pages in hand when
+// the context ends are released: nothing that was not received counts as read. All readers are closed when
+// it returns; it returns the context's cause.
+func (p *Pool) Run(ctx context.Context, out chan<- Event) error {
+	var g errgroup.Group
+	p.schedule(ctx, &g, out)
+	_ = g.Wait() // reads end with the context and report by out
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for r := range p.members {
+		r.Close()
+		delete(p.members, r)
+	}
+	p.due, p.parked = nil, map[*Reader]time.Time{}
+	return context.Cause(ctx)
+}
+
+func (p *Pool) schedule(ctx context.Context, g *errgroup.Group, out chan<- Event) {
+	timer := time.NewTimer(longPark)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		select { // a slot first: what is due waits for a call to end, and holds no memory meanwhile
+		case p.src.slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		r, wait := p.pop(time.Now())
+		if r == nil {
+			<-p.src.slots
+			timer.Reset(min(wait, longPark))
+			select {
+			case <-ctx.Done():
+			case <-p.wake:
+			case <-timer.C:
+				p.complain(time.Now())
+			}
+			continue
+		}
+		if !p.reserve(r) {
+			<-p.src.slots
+			continue
+		}
+		g.Go(func() error { p.read(ctx, r, out); return nil })
+	}
+}
+
+// reserve takes memory for one read, or parks the reader: it comes back when memory is free.
+func (p *Pool) reserve(r *Reader) bool {
+	p.mu.Lock()
+	p.parked[r] = time.Now()
+	p.mu.Unlock()
+	ok := r.reserve(func() { p.push(r) })
+	if ok {
+		p.mu.Lock()
+		delete(p.parked, r)
+		p.mu.Unlock()
+	}
+	return ok
+}
+
+func (p *Pool) read(ctx context.Context, r *Reader, out chan<- Event) {
+	page, err := r.step(ctx)
+	<-p.src.slots
+	if page == nil && err == nil {
+		p.push(r)
+		return
+	}
+	last := err != nil || page.Done
+	if last {
+		p.leave(r)
+	}
+	select {
+	case out <- Event{Reader: r, Page: page, Err: err}:
+	case <-ctx.Done():
+		if page != nil {
+			page.Release()
+		}
+		return
+	}
+	if !last {
+		p.push(r)
+	}
+}
+
+func (p *Pool) leave(r *Reader) {
+	p.mu.Lock()
+	delete(p.members, r)
+	p.mu.Unlock()
+	r.Close()
+}
+
+func (p *Pool) push(r *Reader) {
+	p.mu.Lock()
+	if _, member := p.members[r]; member {
+		delete(p.parked, r)
+		heap.Push(&p.due, r)
+	}
+	p.mu.Unlock()
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pop returns a reader that is due, or how long until one is.
+func (p *Pool) pop(now time.Time) (*Reader, time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.due) == 0 {
+		return nil, longPark
+	}
+	if wait := p.due[0].pace.due.Sub(now); wait > 0 {
+		return nil, wait
+	}
+	return heap.Pop(&p.due).(*Reader), 0
+}
+
+// complain names the readers that have waited long for memory: a park must never be silent.
+func (p *Pool) complain(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for r, since := range p.parked {
+		if age := now.Sub(since); age >= longPark {
+			p.src.log.Warn("shard waits for memory", zap.String("table", r.start.Table), zap.String("shard", r.start.Feed.Shard),
+				zap.Duration("parked", age), zap.Int64("feed_limit", p.src.opt.MemoryPerFeed), zap.Int64("total_limit", p.src.opt.MemoryTotal))
+		}
+	}
+}
+
+// readerHeap orders readers by when they are due.
+type readerHeap []*Reader
+
+func (h readerHeap) Len() int           { return len(h) }
+func (h readerHeap) Less(i, j int) bool { return h[i].pace.due.Before(h[j].pace.due) }
+func (h readerHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+
+func (h *readerHeap) Push(x any) { *h = append(*h, x.(*Reader)) }
+
+func (h *readerHeap) Pop() any {
+	old := *h
+	r := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return r
+}

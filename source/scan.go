@@ -1,0 +1,129 @@
+package source
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Items is one page of a scan: raw items in DynamoDB's typed JSON, for change.Decoder. They alias the page:
+// they are gone when the loop asks for the next.
+type Items struct {
+	Items [][]byte
+	Date  int64   // unix ms on the service's clock: not later than the page's request
+	Units float64 // read capacity that the page cost
+}
+
+// Scan reads one segment of a table with strong consistency, page by page. An error ends it. The SDK repeats
+// what can be repeated.
+func (s *Source) Scan(ctx context.Context, table string, segment, total int) iter.Seq2[*Items, error] {
+	return func(yield func(*Items, error) bool) {
+		in := &dynamodb.ScanInput{
+			TableName: &table, ConsistentRead: ptr(true), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+		}
+		if total > 1 {
+			in.Segment, in.TotalSegments = ptr(int32(segment)), ptr(int32(total))
+		}
+		for {
+			more, ok := s.scanPage(ctx, in, yield)
+			if !ok || !more {
+				return
+			}
+		}
+	}
+}
+
+func (s *Source) scanPage(ctx context.Context, in *dynamodb.ScanInput, yield func(*Items, error) bool) (more, ok bool) {
+	op := "scan table " + *in.TableName
+	call, cancel := context.WithTimeout(ctx, s.retried())
+	defer cancel()
+	var b body
+	defer b.free()
+	start := time.Now()
+	out, err := s.tables.Scan(call, in, b.ofTables)
+	s.metrics.done("Scan", start, err)
+	if err != nil {
+		return false, yield(nil, wrap(ctx, op, err))
+	}
+	var reply struct {
+		Items            []json.RawMessage
+		LastEvaluatedKey json.RawMessage
+		ConsumedCapacity struct{ CapacityUnits float64 }
+	}
+	if err := json.Unmarshal(b.data, &reply); err != nil {
+		return false, yield(nil, &Error{Op: op, Class: Transient, Err: malformed{err}})
+	}
+	page := &Items{Date: s.date(out.ResultMetadata, start), Units: reply.ConsumedCapacity.CapacityUnits, Items: make([][]byte, len(reply.Items))}
+	for i, item := range reply.Items {
+		page.Items[i] = item
+	}
+	in.ExclusiveStartKey = nil
+	if len(reply.LastEvaluatedKey) > 0 && string(reply.LastEvaluatedKey) != "null" {
+		if in.ExclusiveStartKey, err = keyOf(reply.LastEvaluatedKey); err != nil {
+			return false, yield(nil, &Error{Op: op, Class: Fatal, Err: err})
+		}
+	}
+	return in.ExclusiveStartKey != nil, yield(page, nil)
+}
+
+// Item reads one item with strong consistency. key is its primary key in DynamoDB's typed JSON, as in
+// change.Record.Keys or a canonical key. It returns nil when there is no such item.
+func (s *Source) Item(ctx context.Context, table string, key []byte) ([]byte, error) {
+	op := "get item of " + table
+	k, err := keyOf(key)
+	if err != nil {
+		return nil, &Error{Op: op, Class: Fatal, Err: err}
+	}
+	call, cancel := context.WithTimeout(ctx, s.retried())
+	defer cancel()
+	var b body
+	defer b.free()
+	start := time.Now()
+	_, err = s.tables.GetItem(call, &dynamodb.GetItemInput{TableName: &table, Key: k, ConsistentRead: ptr(true)}, b.ofTables)
+	s.metrics.done("GetItem", start, err)
+	if err != nil {
+		return nil, wrap(ctx, op, err)
+	}
+	var reply struct{ Item json.RawMessage }
+	if err := json.Unmarshal(b.data, &reply); err != nil {
+		return nil, &Error{Op: op, Class: Transient, Err: malformed{err}}
+	}
+	if string(reply.Item) == "null" {
+		return nil, nil
+	}
+	return reply.Item, nil
+}
+
+// keyOf reads a primary key: strings, numbers and binaries only.
+func keyOf(raw []byte) (map[string]types.AttributeValue, error) {
+	var attrs map[string]map[string]string
+	if err := json.Unmarshal(raw, &attrs); err != nil {
+		return nil, fmt.Errorf("read key: %w", err)
+	}
+	key := make(map[string]types.AttributeValue, len(attrs))
+	for name, typed := range attrs {
+		for kind, text := range typed {
+			switch kind {
+			case "S":
+				key[name] = &types.AttributeValueMemberS{Value: text}
+			case "N":
+				key[name] = &types.AttributeValueMemberN{Value: text}
+			case "B":
+				b, err := base64.StdEncoding.DecodeString(text)
+				if err != nil {
+					return nil, fmt.Errorf("read key: %w", err)
+				}
+				key[name] = &types.AttributeValueMemberB{Value: b}
+			default:
+				return nil, fmt.Errorf("read key: an attribute of type %s", kind)
+			}
+		}
+	}
+	return key, nil
+}

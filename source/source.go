@@ -1,0 +1,221 @@
+// Package source reads DynamoDB: it lists the shards of a stream, reads their records as raw pages, and
+// reads items for comparison. It is the only package that knows the AWS SDK.
+//
+//	Table ─► List / Children ─► Reader (one shard) ─► Page{raw records, versions, positions}
+//	                              │ budget in bytes, token bucket, iterator     │
+//	                              └──────────── Pool drives thousands ◄─────────┘ Release
+//
+// A page is the body of one GetRecords reply as it came: records are found in it by a lazy scanner, nothing
+// is decoded but the keys. A Reader decides nothing about the shard graph: which shard may be read, and from
+// where, is the state's business. What it cannot read it says: GapError, never a silent jump.
+package source
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/logging"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"golang.org/x/time/rate"
+)
+
+// Options says where DynamoDB is and how hard to ask. The zero value of a field is its default.
+type Options struct {
+	Region          string        // empty: from the environment
+	Endpoint        string        // of DynamoDB; empty: AWS's own
+	StreamsEndpoint string        // empty: Endpoint, unless that is AWS's own
+	AssumeRole      string        // ARN of a role to assume; empty: the default chain's credentials as they are
+	IdlePoll        time.Duration // between reads of an idle shard: 1s; longer saves CPU and adds lag
+	CallTimeout     time.Duration // of one attempt of one call: 15s; shorter than a full page takes means no progress
+	Compress        bool          // accept gzip: costs more CPU than the rest of reading; for slow links only
+	ReadsPerShard   float64       // GetRecords a second and shard: 5, what AWS serves
+	Connections     int           // calls in flight at once, all shards together: 64
+	MemoryTotal     int64         // bytes of pages read and not yet released: 96 MiB
+	MemoryPerFeed   int64         // the same for one shard: 8 MiB
+	HTTPClient      HTTPClient    // transport in place of the SDK's own; tests with virtual time need one
+}
+
+// HTTPClient sends a request; *http.Client is one.
+type HTTPClient interface {
+	Do(*http.Request) (*http.Response, error)
+}
+
+func (o Options) withDefaults() Options {
+	if o.StreamsEndpoint == "" && !isAWS(o.Endpoint) {
+		o.StreamsEndpoint = o.Endpoint
+	}
+	def(&o.IdlePoll, time.Second)
+	def(&o.CallTimeout, 15*time.Second)
+	def(&o.ReadsPerShard, 5)
+	def(&o.Connections, 64)
+	def(&o.MemoryTotal, 96<<20)
+	def(&o.MemoryPerFeed, 8<<20)
+	return o
+}
+
+func def[T comparable](v *T, value T) {
+	var zero T
+	if *v == zero {
+		*v = value
+	}
+}
+
+func isAWS(endpoint string) bool {
+	return strings.Contains(endpoint, ".amazonaws.com") || strings.Contains(endpoint, ".api.aws")
+}
+
+// Source is DynamoDB as seen through one set of credentials. It is safe for concurrent use.
+type Source struct {
+	opt     Options
+	log     *zap.Logger
+	tables  *dynamodb.Client
+	streams *dynamodbstreams.Client
+	once    aws.Retryer // for calls whose retries are ours
+	http    *awshttp.BuildableClient
+	slots   chan struct{} // a token per call in flight of the pools' readers
+	budget  *budget
+	metrics *metrics
+	now     serviceClock
+	watch   watch
+
+	mu       sync.Mutex
+	describe map[string]*rate.Limiter // by stream ARN
+}
+
+// Open resolves credentials and region by the AWS default chain and makes the clients. It calls nothing but
+// what the chain itself calls. reg may be nil.
+func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Registerer) (*Source, error) {
+	o = o.withDefaults()
+	s := &Source{
+		opt: o, log: log, once: single(), slots: make(chan struct{}, o.Connections),
+		budget: newBudget(o.MemoryTotal, o.MemoryPerFeed), describe: map[string]*rate.Limiter{},
+	}
+	cfg, err := s.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.tables = dynamodb.NewFromConfig(cfg, func(c *dynamodb.Options) { c.BaseEndpoint = endpoint(o.Endpoint, c.BaseEndpoint) })
+	s.streams = dynamodbstreams.NewFromConfig(cfg, func(c *dynamodbstreams.Options) {
+		c.BaseEndpoint = endpoint(o.StreamsEndpoint, c.BaseEndpoint)
+	})
+	if s.metrics, err = newMetrics(reg, s); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	return s, nil
+}
+
+func endpoint(configured string, found *string) *string {
+	if configured != "" {
+		return &configured
+	}
+	return found
+}
+
+func (s *Source) load(ctx context.Context) (aws.Config, error) {
+	opts := []func(*config.LoadOptions) error{
+		config.WithRetryer(func() aws.Retryer { return standard() }),
+		config.WithLogger(logging.Nop{}),
+		config.WithAppID("tailrace"),
+	}
+	if s.opt.Region != "" {
+		opts = append(opts, config.WithRegion(s.opt.Region))
+	}
+	s.http = s.transport()
+	opts = append(opts, config.WithHTTPClient(s.http))
+	cfg, err := config.LoadDefaultConfig(ctx, opts...)
+	if err != nil {
+		return cfg, &Error{Op: "load AWS configuration", Class: Denied, Hint: "check AWS_PROFILE and the files in ~/.aws", Err: err}
+	}
+	if cfg.Region == "" {
+		return cfg, &Error{Op: "load AWS configuration", Class: Fatal, Hint: "set source.region or AWS_REGION", Err: fmt.Errorf("no region")}
+	}
+	if s.opt.HTTPClient != nil {
+		cfg.HTTPClient = s.opt.HTTPClient
+	}
+	if s.opt.AssumeRole != "" {
+		role := stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), s.opt.AssumeRole, func(r *stscreds.AssumeRoleOptions) {
+			r.RoleSessionName = "tailrace"
+		})
+		cfg.Credentials = aws.NewCredentialsCache(role)
+	}
+	return cfg, nil
+}
+
+// transport keeps a connection for every call that may be in flight, and does not ask for gzip by default:
+// inside a region unpacking costs twice what scanning a page does.
+func (s *Source) transport() *awshttp.BuildableClient {
+	return awshttp.NewBuildableClient().WithTimeout(s.opt.CallTimeout).WithTransportOptions(func(t *http.Transport) {
+		t.MaxIdleConns = 2 * s.opt.Connections
+		t.MaxIdleConnsPerHost = s.opt.Connections
+		t.DisableCompression = !s.opt.Compress
+		t.ReadBufferSize = 16 << 10
+	})
+}
+
+// Close gives idle connections back. Readers and pools must have ended.
+func (s *Source) Close() { s.http.GetTransport().CloseIdleConnections() }
+
+// standard retries calls that the SDK may repeat by itself. The SDK's retry quota is off: it belongs to the
+// client, so one throttled shard would use up the retries of all the others.
+func standard() aws.Retryer {
+	return retry.NewStandard(func(o *retry.StandardOptions) {
+		o.MaxAttempts = 10
+		o.RateLimiter = ratelimit.None
+		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return backoff(attempt), nil })
+		o.Retryables = append(o.Retryables, retry.RetryableError{})
+	})
+}
+
+// single leaves retries to the caller, who must know about every throttle.
+func single() aws.Retryer {
+	return retry.NewStandard(func(o *retry.StandardOptions) {
+		o.MaxAttempts = 1
+		o.RateLimiter = ratelimit.None
+	})
+}
+
+// Now is the service's clock in unix ms: the latest Date header, advanced by our own monotonic clock. It is
+// false before the first reply.
+func (s *Source) Now() (ms int64, ok bool) { return s.now.read(time.Now()) }
+
+// serviceClock remembers how far the service's clock is ahead of our monotonic one.
+type serviceClock struct {
+	mu   sync.Mutex
+	date int64     // unix ms
+	at   time.Time // when it was true
+}
+
+// observe takes a Date header, which is cut to whole seconds: the later of what is known and what is said
+// wins, unless they differ by more than that explains.
+func (c *serviceClock) observe(date int64, at time.Time) {
+	const cut = 2000
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.date + at.Sub(c.at).Milliseconds()
+	if c.at.IsZero() || date > known || date < known-cut {
+		c.date, c.at = date, at
+	}
+}
+
+func (c *serviceClock) read(now time.Time) (int64, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.at.IsZero() {
+		return 0, false
+	}
+	return c.date + now.Sub(c.at).Milliseconds(), true
+}

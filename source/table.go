@@ -1,0 +1,110 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// TableInfo is what DynamoDB says about a table.
+type TableInfo struct {
+	Name, ARN string
+	ID        string // unique per life of the table: a re-created one has another
+	Status    string // ACTIVE, CREATING, …
+	StreamARN string // of the latest stream; empty when there never was one
+	Streaming bool   // the latest stream is enabled
+	View      string // NEW_AND_OLD_IMAGES, …
+	Schema    change.KeySchema
+	TTLAttr   string // empty: TTL is off
+	TTLError  error  // set when TTL could not be asked for: a server without the call, or no permission
+	Created   time.Time
+	Items     int64 // as of hours ago
+	Bytes     int64 // as of hours ago
+	Date      int64 // unix ms on the service's clock
+}
+
+// Table describes a table: its identity, stream and key. An error of class Gone means that it does not exist.
+func (s *Source) Table(ctx context.Context, name string) (TableInfo, error) {
+	call, cancel := context.WithTimeout(ctx, s.retried())
+	defer cancel()
+	start := time.Now()
+	out, err := s.tables.DescribeTable(call, &dynamodb.DescribeTableInput{TableName: &name})
+	s.metrics.done("DescribeTable", start, err)
+	if err != nil {
+		return TableInfo{}, wrap(ctx, "describe table "+name, err)
+	}
+	info := tableInfo(out.Table)
+	info.Date = s.date(out.ResultMetadata, start)
+	if info.Schema, err = keySchema(out.Table); err != nil {
+		return TableInfo{}, &Error{Op: "describe table " + name, Class: Fatal, Err: err}
+	}
+	info.TTLAttr, info.TTLError = s.ttl(ctx, name)
+	return info, nil
+}
+
+// retried is the deadline of a call that the SDK may try ten times.
+func (s *Source) retried() time.Duration { return 4 * s.opt.CallTimeout }
+
+func (s *Source) ttl(ctx context.Context, name string) (string, error) {
+	call, cancel := context.WithTimeout(ctx, s.retried())
+	defer cancel()
+	start := time.Now()
+	out, err := s.tables.DescribeTimeToLive(call, &dynamodb.DescribeTimeToLiveInput{TableName: &name})
+	s.metrics.done("DescribeTimeToLive", start, err)
+	if err != nil {
+		return "", wrap(ctx, "describe time to live of "+name, err)
+	}
+	d := out.TimeToLiveDescription
+	if d == nil || d.TimeToLiveStatus != types.TimeToLiveStatusEnabled && d.TimeToLiveStatus != types.TimeToLiveStatusEnabling {
+		return "", nil
+	}
+	return value(d.AttributeName), nil
+}
+
+func tableInfo(t *types.TableDescription) TableInfo {
+	info := TableInfo{
+		Name: value(t.TableName), ARN: value(t.TableArn), ID: value(t.TableId), Status: string(t.TableStatus),
+		StreamARN: value(t.LatestStreamArn), Created: value(t.CreationDateTime), Items: value(t.ItemCount), Bytes: value(t.TableSizeBytes),
+	}
+	if spec := t.StreamSpecification; spec != nil {
+		info.Streaming, info.View = value(spec.StreamEnabled), string(spec.StreamViewType)
+	}
+	return info
+}
+
+func keySchema(t *types.TableDescription) (k change.KeySchema, err error) {
+	kinds := map[string]byte{}
+	for _, a := range t.AttributeDefinitions {
+		if len(a.AttributeType) == 1 {
+			kinds[value(a.AttributeName)] = a.AttributeType[0]
+		}
+	}
+	for _, e := range t.KeySchema {
+		attr := change.KeyAttr{Name: value(e.AttributeName), Type: kinds[value(e.AttributeName)]}
+		if attr.Type == 0 {
+			return k, fmt.Errorf("key attribute %q has no type", attr.Name)
+		}
+		if e.KeyType == types.KeyTypeHash {
+			k.Partition = attr
+		} else {
+			k.Sort = &attr
+		}
+	}
+	if k.Partition.Name == "" {
+		return k, fmt.Errorf("no partition key")
+	}
+	return k, nil
+}
+
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
