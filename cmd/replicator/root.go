@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"golang.org/x/term"
+
+	"github.com/tailrace-cdc/replicator/config"
+)
+
+// schema is the format number of every JSON object that the commands print. Fields are added freely; a field that
+// changes its meaning raises it.
+const schema = 1
+
+// app is what all commands share: the global flags and where output goes.
+type app struct {
+	out, errs io.Writer
+
+	configPath string
+	logLevel   string
+	json       bool
+	noColor    bool
+
+	path    string // of the command that runs, for messages
+	began   bool   // the command line was accepted
+	printed bool   // something was printed on out
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "replicator",
+		Short: "Carry DynamoDB tables into Bigtable, change by change",
+		Long: `replicator tails DynamoDB Streams, keeps what it read in a durable log, and applies it to Bigtable:
+in order per item, idempotently, with checkpoints.
+
+Try it without any cloud:   replicator demo
+Start with a live table:    replicator init --table NAME -o tailrace.yaml
+                            replicator check && replicator schema --apply && replicator run`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	a.path = root.Name()
+	path := "./tailrace.yaml"
+	if env := os.Getenv("TAILRACE_CONFIG"); env != "" {
+		path = env
+	}
+	flags := root.PersistentFlags()
+	flags.StringVarP(&a.configPath, "config", "c", path, "configuration file; $TAILRACE_CONFIG")
+	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default: info for run and demo, else warn)")
+	flags.BoolVar(&a.json, "json", false, "print JSON on stdout; progress and logs go to stderr")
+	flags.BoolVar(&a.noColor, "no-color", false, "no colors and no moving progress, even on a terminal; $NO_COLOR")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		a.path = cmd.CommandPath()
+		return err
+	})
+	root.AddCommand(
+		a.versionCommand(), a.manCommand(),
+		a.recoverCommand(),
+	)
+	return root
+}
+
+// body wraps a command's function: from here on an error is no longer one of usage.
+func (a *app) body(run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		a.path, a.began = cmd.CommandPath(), true
+		if _, err := a.level(zapcore.InfoLevel); err != nil {
+			return err
+		}
+		return run(cmd.Context(), args)
+	}
+}
+
+// args wraps a check of arguments, so that its message names the command.
+func (a *app) args(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		a.path = cmd.CommandPath()
+		return check(cmd, args)
+	}
+}
+
+func (a *app) level(otherwise zapcore.Level) (zapcore.Level, error) {
+	if a.logLevel == "" {
+		return otherwise, nil
+	}
+	level, err := zapcore.ParseLevel(a.logLevel)
+	if err != nil {
+		return level, usageError("debug, info, warn or error", "read --log-level: %w", err)
+	}
+	return level, nil
+}
+
+// logger writes to stderr: JSON for machines, lines for a person at a terminal.
+func (a *app) logger(otherwise zapcore.Level) *zap.Logger {
+	level, err := a.level(otherwise)
+	if err != nil { // body has refused it before
+		level = otherwise
+	}
+	encoding := zap.NewProductionEncoderConfig()
+	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
+	encoder := zapcore.NewJSONEncoder(encoding)
+	if a.terminal() {
+		if !a.noColor && os.Getenv("NO_COLOR") == "" {
+			encoding.EncodeLevel = zapcore.CapitalColorLevelEncoder
+		}
+		encoder = zapcore.NewConsoleEncoder(encoding)
+	}
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(a.errs)), level))
+}
+
+// terminal reports whether a person watches stderr.
+func (a *app) terminal() bool {
+	f, ok := a.errs.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// config loads the configuration, says what is wrong with it, and refuses to go on if any of that is an error.
+func (a *app) config() (*config.Config, error) {
+	cfg, problems, err := config.Load(a.configPath)
+	if err != nil {
+		return nil, &ExitError{Code: exitUsage, Err: err,
+			Hint: "name the file with -c, or let `replicator init --table NAME -o tailrace.yaml` propose one"}
+	}
+	if !config.Refused(problems) {
+		return cfg, nil
+	}
+	a.problems(a.errs, problems)
+	n := 0
+	for _, p := range problems {
+		if p.Severity == "error" {
+			n++
+		}
+	}
+	return nil, usageError("mend them, then `replicator check`", "%s has %s", a.configPath, count(n, "error"))
+}
+
+// problems prints each problem as editors and people like it: file, line, what; and below it what to do.
+func (a *app) problems(w io.Writer, problems []config.Problem) {
+	for _, p := range problems {
+		where := a.configPath
+		if p.Line > 0 {
+			where = fmt.Sprintf("%s:%d", where, p.Line)
+		}
+		at := ""
+		if p.Path != "" {
+			at = p.Path + ": "
+		}
+		fmt.Fprintf(w, "%s: %s: %s%s\n", where, p.Severity, at, p.What)
+		if p.Hint != "" {
+			fmt.Fprintf(w, "    %s\n", p.Hint)
+		}
+	}
+}
+
+// print writes one line of words.
+func (a *app) print(format string, args ...any) {
+	a.printed = true
+	fmt.Fprintf(a.out, format+"\n", args...)
+}
+
+// printJSON writes one object on one line. v must have a field "schema".
+func (a *app) printJSON(v any) error {
+	a.printed = true
+	if err := json.NewEncoder(a.out).Encode(v); err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	return nil
+}
+
+// count is "1 error" or "2 errors".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
+
+// version is set by the linker of a release.
+var version = ""
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version, and the formats that this build reads",
+		Args:  a.args(cobra.NoArgs),
+		RunE: a.body(func(context.Context, []string) error {
+			v := buildVersion()
+			if a.json {
+				return a.printJSON(map[string]any{"schema": schema, "version": v, "go": runtime.Version(),
+					"platform": runtime.GOOS + "/" + runtime.GOARCH, "log_format": checkpoint.Format})
+			}
+			a.print("replicator %s (%s, %s/%s, log format %d)", v, runtime.Version(), runtime.GOOS, runtime.GOARCH, checkpoint.Format)
+			return nil
+		}),
+	}
+}
+
+func buildVersion() string {
+	if version != "" {
+		return version
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && (v == "" || v == "(devel)") {
+			v = s.Value[:min(12, len(s.Value))]
+		}
+	}
+	if v == "" {
+		return "(devel)"
+	}
+	return v
+}
+
+func (a *app) manCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "man DIR",
+		Short:  "Write the man pages into a directory",
+		Hidden: true,
+		Args:   a.args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.body(func(context.Context, []string) error {
+				root := cmd.Root()
+				root.DisableAutoGenTag = true
+				header := &doc.GenManHeader{Title: "REPLICATOR", Section: "1", Source: "Tailrace " + buildVersion(), Manual: "Tailrace"}
+				if err := doc.GenManTree(root, header, args[0]); err != nil {
+					return fmt.Errorf("write man pages: %w", err)
+				}
+				return nil
+			})(cmd, args)
+		},
+	}
+}
