@@ -106,10 +106,11 @@ type Release struct{}
 
 // Start fixes, once and durably, where every shard of a stream starts (Rule 3).
 type Start struct {
-	Stream string      `json:"stream"` // ARN
-	At     int64       `json:"at"`     // unix ms on the service's clock; 0 = trim horizon
-	Date   int64       `json:"date"`   // when the listing began, service clock, unix ms
-	Floor  int64       `json:"floor"`  // every version of this stream is above it
+	Stream string      `json:"stream"`         // ARN
+	Mode   string      `json:"mode,omitempty"` // as configured; it counts once
+	At     int64       `json:"at"`             // unix ms on the service's clock; 0 = trim horizon
+	Date   int64       `json:"date"`           // when the listing began, service clock, unix ms
+	Floor  int64       `json:"floor"`          // every version of this stream is above it
 	Shards []ShardSeen `json:"shards"`
 }
 

@@ -45,7 +45,7 @@ func (s *State) start(seq uint64, b *Start) string {
 	if n := len(s.Streams); n > 0 && !s.Drained(s.Streams[n-1].ARN) {
 		return "stream started before the one before it was read to its end: " + b.Stream
 	}
-	s.Streams = append(s.Streams, &Stream{ARN: b.Stream, Date: b.Date, At: b.At, Floor: b.Floor, Seq: seq})
+	s.Streams = append(s.Streams, &Stream{ARN: b.Stream, Date: b.Date, Mode: b.Mode, At: b.At, Floor: b.Floor, Seq: seq})
 	s.Date, s.Listed = max(s.Date, b.Date), max(s.Listed, b.Date)
 	s.see(b.Stream, b.Shards, b.Date, change.Position{At: b.At})
 	return ""

@@ -46,7 +46,8 @@ type State struct {
 // Stream is one stream ARN of the table. Disabling and enabling a stream makes a new one.
 type Stream struct {
 	ARN      string `json:"arn"`
-	Date     int64  `json:"date"` // of the listing that started it
+	Date     int64  `json:"date"`           // of the listing that started it
+	Mode     string `json:"mode,omitempty"` // start position as it was configured
 	At       int64  `json:"at,omitempty"`
 	Floor    int64  `json:"floor,omitempty"`
 	Disabled bool   `json:"disabled,omitempty"`
