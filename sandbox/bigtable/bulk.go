@@ -1,0 +1,209 @@
+package bigtable
+
+import (
+	"context"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	statpb "google.golang.org/genproto/googleapis/rpc/status"
+)
+
+// RecvMsg hands the request over without copying what it points to.
+func (r *replay) RecvMsg(m any) error {
+	switch to := m.(type) {
+	case *btpb.MutateRowsRequest:
+		from := r.req.(*btpb.MutateRowsRequest)
+		to.TableName, to.AppProfileId, to.Entries = from.TableName, from.AppProfileId, from.Entries
+	case proto.Message:
+		proto.Merge(to, r.req)
+	}
+	return nil
+}
+
+// bulk is one MutateRows call on its way through the front.
+type bulk struct {
+	front *Front
+	table *table
+	req   *btpb.MutateRowsRequest
+	apply func(context.Context, *btpb.MutateRowsRequest) ([]*btpb.MutateRowsResponse_Entry, error)
+}
+
+func (f *Front) mutateRows(srv any, ss grpc.ServerStream, h grpc.StreamHandler) error {
+	gate := f.Faults.gate(ss.Context())
+	if status.Code(gate) == codes.Unavailable {
+		return gate
+	}
+	req := &btpb.MutateRowsRequest{}
+	if err := ss.RecvMsg(req); err != nil {
+		return err
+	}
+	t, err := f.tableOf(req.TableName)
+	if err != nil {
+		return err
+	}
+	if err := checkBulk(req); err != nil {
+		return err
+	}
+	b := &bulk{front: f, table: t, req: req, apply: emulatorApply(srv, ss, h)}
+	return b.decide(ss, gate)
+}
+
+func checkBulk(req *btpb.MutateRowsRequest) error {
+	if len(req.Entries) == 0 {
+		return bad("No mutations provided")
+	}
+	total := 0
+	for _, e := range req.Entries {
+		total += len(e.Mutations)
+	}
+	if total > maxMutations {
+		return bad("Too many mutations: %d, the limit is %d", total, maxMutations)
+	}
+	return nil
+}
+
+// emulatorApply runs a request in the emulator and returns what it says per entry.
+func emulatorApply(srv any, ss grpc.ServerStream, h grpc.StreamHandler) func(context.Context, *btpb.MutateRowsRequest) ([]*btpb.MutateRowsResponse_Entry, error) {
+	return func(ctx context.Context, req *btpb.MutateRowsRequest) ([]*btpb.MutateRowsResponse_Entry, error) {
+		kept := &replay{ServerStream: ss, ctx: ctx, req: req}
+		if err := h(srv, kept); err != nil {
+			return nil, err
+		}
+		var entries []*btpb.MutateRowsResponse_Entry
+		for _, m := range kept.sent {
+			entries = append(entries, m.(*btpb.MutateRowsResponse).Entries...)
+		}
+		return entries, nil
+	}
+}
+
+func (b *bulk) decide(ss grpc.ServerStream, gate error) error {
+	x := b.front.Faults
+	fate := x.fate()
+	switch fate {
+	case Refuse:
+		return x.injected("refused before it was applied")
+	case Late:
+		x.later(func(ctx context.Context) { _, _ = b.run(ctx) })
+		return x.injected("failed, to be applied late")
+	}
+	out, err := b.run(context.WithoutCancel(ss.Context()))
+	switch {
+	case err != nil:
+		return err
+	case fate == Ambiguous:
+		return x.injected("failed after it was applied")
+	case gate != nil:
+		return gate
+	}
+	return b.send(ss, out)
+}
+
+// run applies the entries that pass, in any order, and returns the answer per entry.
+func (b *bulk) run(ctx context.Context) ([]*btpb.MutateRowsResponse_Entry, error) {
+	b.table.mu.RLock()
+	defer b.table.mu.RUnlock()
+	var out []*btpb.MutateRowsResponse_Entry
+	var at []int // index in the request, per entry that is applied
+	pass := &btpb.MutateRowsRequest{TableName: b.req.TableName, AppProfileId: b.req.AppProfileId}
+	for i, e := range b.req.Entries {
+		if err := b.check(e); err != nil {
+			out = append(out, answerOf(i, err))
+			continue
+		}
+		at, pass.Entries = append(at, i), append(pass.Entries, e)
+	}
+	if len(at) == 0 {
+		return out, nil
+	}
+	b.disorder(pass.Entries, at)
+	applied, err := b.apply(ctx, pass)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range applied {
+		e.Index = int64(at[e.Index])
+		out = append(out, e)
+	}
+	return b.distort(out), nil
+}
+
+func (b *bulk) check(e *btpb.MutateRowsRequest_Entry) error {
+	if err := checkKey(e.RowKey); err != nil {
+		return err
+	}
+	if err := checkMutations(e.Mutations, b.table.families); err != nil {
+		return err
+	}
+	x := b.front.Faults
+	if err := x.row(e.RowKey); err != nil {
+		return err
+	}
+	if b.front.hit(x.chances().EntryRefuse) {
+		return x.injected("entry refused before it was applied")
+	}
+	return nil
+}
+
+func answerOf(i int, err error) *btpb.MutateRowsResponse_Entry {
+	st := status.Convert(err)
+	return &btpb.MutateRowsResponse_Entry{Index: int64(i), Status: &statpb.Status{Code: int32(st.Code()), Message: st.Message()}}
+}
+
+// disorder shuffles entries: the service applies them in any order, even those of one row.
+func (b *bulk) disorder(es []*btpb.MutateRowsRequest_Entry, at []int) {
+	if b.front.Faults.ordered() {
+		return
+	}
+	b.front.shuffle(len(es), func(i, j int) {
+		es[i], es[j] = es[j], es[i]
+		at[i], at[j] = at[j], at[i]
+	})
+}
+
+// distort makes some answers lie about entries that were applied.
+func (b *bulk) distort(out []*btpb.MutateRowsResponse_Entry) []*btpb.MutateRowsResponse_Entry {
+	odds, kept := b.front.Faults.chances(), out[:0]
+	for _, e := range out {
+		if e.Status.GetCode() == 0 {
+			if b.front.hit(odds.Missing) {
+				continue
+			}
+			if b.front.hit(odds.EntryAmbiguous) {
+				e = answerOf(int(e.Index), b.front.Faults.injected("entry failed after it was applied"))
+			}
+		}
+		kept = append(kept, e)
+	}
+	return kept
+}
+
+// send splits an answer over two messages, as the service may.
+func (b *bulk) send(ss grpc.ServerStream, out []*btpb.MutateRowsResponse_Entry) error {
+	cut := 0
+	if len(out) > 1 {
+		cut = b.front.below(len(out))
+	}
+	if cut > 0 {
+		if err := ss.SendMsg(&btpb.MutateRowsResponse{Entries: out[:cut]}); err != nil {
+			return err
+		}
+	}
+	return ss.SendMsg(&btpb.MutateRowsResponse{Entries: out[cut:]})
+}
+
+func (x *Faults) chances() Odds {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.odds
+}
+
+func (x *Faults) ordered() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.inOrder
+}

@@ -1,0 +1,252 @@
+package bigtable
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Odds are the probabilities of the faults that strike at random, each in 0..1.
+type Odds struct {
+	Refuse    float64 `json:"refuse"`    // a call is refused before anything is applied
+	Ambiguous float64 `json:"ambiguous"` // a call is applied, then reported failed
+	Late      float64 `json:"late"`      // a call is reported failed, and applied LateBy afterwards
+
+	// Of one entry of a bulk call:
+	EntryRefuse    float64 `json:"entry_refuse"`    // not applied, reported failed
+	EntryAmbiguous float64 `json:"entry_ambiguous"` // applied, reported failed
+	Missing        float64 `json:"missing"`         // applied, left out of the reply
+}
+
+// Kind says what the next calls suffer.
+type Kind string
+
+// The kinds of Next.
+const (
+	Refuse    Kind = "refuse"
+	Ambiguous Kind = "ambiguous"
+	Late      Kind = "late"
+)
+
+// Faults is what a front does wrong on purpose. Its methods may be called at any time.
+type Faults struct {
+	front *Front
+
+	mu       sync.Mutex
+	odds     Odds
+	code     codes.Code
+	lateBy   time.Duration
+	held     bool // late writes wait for ReleaseLate
+	release  chan struct{}
+	waiting  int // late writes that are not applied yet
+	next     []Kind
+	down     bool
+	downTill time.Time
+	latency  time.Duration
+	jitter   time.Duration
+	rows     []*rowRefusal
+	profiles map[string]bool // app profiles that take no CheckAndMutateRow
+	inOrder  bool
+}
+
+type rowRefusal struct {
+	prefix []byte
+	code   codes.Code
+	left   int
+}
+
+func newFaults(f *Front) *Faults {
+	return &Faults{front: f, code: codes.Unavailable, lateBy: 100 * time.Millisecond, release: make(chan struct{}), profiles: map[string]bool{}}
+}
+
+func (x *Faults) set(f func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	f()
+}
+
+// Random sets the odds of random faults.
+func (x *Faults) Random(o Odds) { x.set(func() { x.odds = o }) }
+
+// Code is the code of injected failures; UNAVAILABLE at first.
+func (x *Faults) Code(c codes.Code) { x.set(func() { x.code = c }) }
+
+// LateBy is how long after its failure a late write is applied; 100 ms at first.
+func (x *Faults) LateBy(d time.Duration) { x.set(func() { x.lateBy, x.held = d, false }) }
+
+// HoldLate keeps late writes back until ReleaseLate.
+func (x *Faults) HoldLate() { x.set(func() { x.held = true }) }
+
+// ReleaseLate applies the late writes that are held back.
+func (x *Faults) ReleaseLate() {
+	x.set(func() {
+		close(x.release)
+		x.release = make(chan struct{})
+	})
+}
+
+// LateWaiting is how many late writes are not applied yet.
+func (x *Faults) LateWaiting() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.waiting
+}
+
+// Next makes the next n writing calls suffer kind, before any odds are drawn. Calls add
+// up, in order.
+func (x *Faults) Next(kind Kind, n int) {
+	x.set(func() {
+		for range n {
+			x.next = append(x.next, kind)
+		}
+	})
+}
+
+// Outage refuses every call with UNAVAILABLE for d of real time; d = 0 is until Recover.
+func (x *Faults) Outage(d time.Duration) {
+	x.set(func() {
+		x.down, x.downTill = true, time.Time{}
+		if d > 0 {
+			x.downTill = time.Now().Add(d)
+		}
+	})
+}
+
+// Recover ends an outage.
+func (x *Faults) Recover() { x.set(func() { x.down = false }) }
+
+// Latency delays every call by d plus up to jitter. A write whose caller gives up
+// meanwhile is applied all the same.
+func (x *Faults) Latency(d, jitter time.Duration) { x.set(func() { x.latency, x.jitter = d, jitter }) }
+
+// RefuseRow refuses writes to rows whose keys start with prefix, n times; n < 0 is
+// until Calm. Other entries of the same bulk call are applied.
+func (x *Faults) RefuseRow(prefix []byte, code codes.Code, n int) {
+	x.set(func() { x.rows = append(x.rows, &rowRefusal{prefix: bytes.Clone(prefix), code: code, left: n}) })
+}
+
+// MultiCluster makes an app profile one with multi-cluster routing: it takes no
+// CheckAndMutateRow and no ReadModifyWriteRow.
+func (x *Faults) MultiCluster(profile string) { x.set(func() { x.profiles[profile] = true }) }
+
+// InOrder applies the entries of bulk calls in the order given, as the bare emulator
+// does; the service promises none.
+func (x *Faults) InOrder(on bool) { x.set(func() { x.inOrder = on }) }
+
+// Calm ends all faults; late writes that were held are applied.
+func (x *Faults) Calm() {
+	x.ReleaseLate()
+	x.set(func() {
+		x.odds, x.code, x.lateBy, x.held, x.next = Odds{}, codes.Unavailable, 100*time.Millisecond, false, nil
+		x.down, x.latency, x.jitter, x.rows, x.profiles, x.inOrder = false, 0, 0, nil, map[string]bool{}, false
+	})
+}
+
+// gate is what every call passes first: outage and latency.
+func (x *Faults) gate(ctx context.Context) error {
+	x.mu.Lock()
+	down := x.down && (x.downTill.IsZero() || time.Now().Before(x.downTill))
+	wait, jitter := x.latency, x.jitter
+	x.mu.Unlock()
+	if down {
+		return status.Error(codes.Unavailable, "sandbox: outage")
+	}
+	if jitter > 0 {
+		wait += time.Duration(x.front.below(int(jitter)))
+	}
+	if wait > 0 {
+		return pause(ctx, wait)
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// fate decides about one writing call.
+func (x *Faults) fate() Kind {
+	x.mu.Lock()
+	if len(x.next) > 0 {
+		kind := x.next[0]
+		x.next = x.next[1:]
+		x.mu.Unlock()
+		return kind
+	}
+	odds := x.odds
+	x.mu.Unlock()
+	switch f := x.front; {
+	case f.hit(odds.Refuse):
+		return Refuse
+	case f.hit(odds.Ambiguous):
+		return Ambiguous
+	case f.hit(odds.Late):
+		return Late
+	}
+	return ""
+}
+
+// injected is the error of an injected failure.
+func (x *Faults) injected(what string) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return status.Error(x.code, "sandbox: "+what)
+}
+
+// row is the refusal of a row, if there is one.
+func (x *Faults) row(key []byte) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, r := range x.rows {
+		if r.left != 0 && bytes.HasPrefix(key, r.prefix) {
+			r.left--
+			return status.Error(r.code, "sandbox: row refused")
+		}
+	}
+	return nil
+}
+
+// profile refuses calls that an app profile does not allow.
+func (x *Faults) profile(name string) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.profiles[name] {
+		return status.Errorf(codes.FailedPrecondition, "Single-row transactions are not allowed by this app profile: %q", name)
+	}
+	return nil
+}
+
+// later runs a write when late writes are due. It is dropped if the front closes first.
+func (x *Faults) later(write func(ctx context.Context)) {
+	x.mu.Lock()
+	wait, held, release := x.lateBy, x.held, x.release
+	x.waiting++
+	x.mu.Unlock()
+	ctx := x.front.ctx
+	x.front.late.Go(func() error {
+		defer x.set(func() { x.waiting-- })
+		if held {
+			select {
+			case <-release:
+			case <-ctx.Done():
+			}
+		} else if err := pause(ctx, wait); err != nil {
+			return nil // closing: nobody is left who could see the write
+		}
+		if ctx.Err() == nil {
+			write(ctx)
+		}
+		return nil
+	})
+}

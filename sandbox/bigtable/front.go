@@ -1,0 +1,115 @@
+// Package bigtable is the sandbox's Cloud Bigtable: the emulator of the client library
+// behind a front that gives it the service's limits and atomicity, and its bad days.
+//
+// What the front adds to the emulator: a refused call changes nothing; the hard limits
+// are enforced; the entries of a bulk call are applied in any order and answered in
+// several messages; garbage is collected by the sandbox's clock, on command; reads do
+// not race with writes. Faults are off until asked for and repeat with their seed.
+package bigtable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+
+	"cloud.google.com/go/bigtable/bttest"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/tailrace-cdc/replicator/sandbox/clock"
+)
+
+// maxMessage is the service's limit of one message; the emulator's default is 4 MiB.
+const maxMessage = 256 << 20
+
+// Options configures a front.
+type Options struct {
+	Addr  string // host:port; port 0 picks one
+	Seed  uint64
+	Clock *clock.Clock // for the age of cells; nil: the machine's
+}
+
+// Front is a running emulator with its front. Faults are set through Faults.
+type Front struct {
+	Faults *Faults
+
+	clock *clock.Clock
+	srv   *bttest.Server
+	conn  *grpc.ClientConn // to itself, past the front
+	pass  string           // marks the front's own calls
+	late  errgroup.Group   // writes that are applied after their caller was answered
+	ctx   context.Context  // ends when the front closes
+	stop  context.CancelFunc
+
+	rndMu sync.Mutex
+	rnd   *rand.Rand
+
+	mu     sync.RWMutex
+	tables map[string]*table // by full name
+}
+
+// Open starts an emulator on an address. The caller closes it.
+func Open(o Options) (*Front, error) {
+	if o.Clock == nil {
+		o.Clock = clock.New()
+	}
+	f := &Front{
+		clock: o.Clock, tables: map[string]*table{},
+		rnd: rand.New(rand.NewPCG(o.Seed, 3)),
+	}
+	f.pass = fmt.Sprintf("%016x", rand.Uint64())
+	f.ctx, f.stop = context.WithCancel(context.Background())
+	f.Faults = newFaults(f)
+	srv, err := bttest.NewServer(o.Addr,
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
+		grpc.UnaryInterceptor(f.unary), grpc.StreamInterceptor(f.stream))
+	if err != nil {
+		return nil, fmt.Errorf("listen for bigtable: %w", err)
+	}
+	f.srv = srv
+	f.conn, err = grpc.NewClient(srv.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)))
+	if err != nil {
+		srv.Close()
+		return nil, fmt.Errorf("dial bigtable: %w", err)
+	}
+	return f, nil
+}
+
+// Addr is where the emulator listens: the value of BIGTABLE_EMULATOR_HOST.
+func (f *Front) Addr() string { return f.srv.Addr }
+
+// Close ends all calls and drops writes that were still to be applied late.
+func (f *Front) Close() error {
+	f.stop()
+	err := f.conn.Close()
+	f.srv.Close()
+	return errors.Join(err, f.late.Wait())
+}
+
+// hit draws whether something with probability p happens.
+func (f *Front) hit(p float64) bool {
+	if p <= 0 {
+		return false
+	}
+	f.rndMu.Lock()
+	defer f.rndMu.Unlock()
+	return f.rnd.Float64() < p
+}
+
+// shuffle draws an order of n things.
+func (f *Front) shuffle(n int, swap func(i, j int)) {
+	f.rndMu.Lock()
+	defer f.rndMu.Unlock()
+	f.rnd.Shuffle(n, swap)
+}
+
+// below draws a number in [0, n).
+func (f *Front) below(n int) int {
+	f.rndMu.Lock()
+	defer f.rndMu.Unlock()
+	return f.rnd.IntN(n)
+}

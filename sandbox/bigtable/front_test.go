@@ -1,0 +1,360 @@
+package bigtable_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	front "github.com/tailrace-cdc/replicator/sandbox/bigtable"
+	"github.com/tailrace-cdc/replicator/sandbox/clock"
+)
+
+type rig struct {
+	t     *testing.T
+	front *front.Front
+	clock *clock.Clock
+	data  *bigtable.Client
+	admin *bigtable.AdminClient
+	table *bigtable.Table
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	c := clock.NewVirtual(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
+	f, err := front.Open(front.Options{Addr: "127.0.0.1:0", Seed: 1, Clock: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	r := &rig{t: t, front: f, clock: c}
+	r.connect()
+	err = r.admin.CreateTableFromConf(t.Context(), &bigtable.TableConf{TableID: "orders", Families: map[string]bigtable.GCPolicy{
+		"d": bigtable.MaxVersionsPolicy(1), "t": bigtable.MaxAgePolicy(7 * 24 * time.Hour),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (r *rig) connect() {
+	r.t.Helper()
+	conn, err := grpc.NewClient(r.front.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = conn.Close() })
+	cfg := bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}, DisableSession: true}
+	if r.data, err = bigtable.NewClientWithConfig(r.t.Context(), "p", "i", cfg, option.WithGRPCConn(conn)); err != nil {
+		r.t.Fatal(err)
+	}
+	if r.admin, err = bigtable.NewAdminClient(r.t.Context(), "p", "i", option.WithGRPCConn(conn)); err != nil {
+		r.t.Fatal(err)
+	}
+	r.table = r.data.Open("orders")
+}
+
+func set(ts int64, value string) *bigtable.Mutation {
+	m := bigtable.NewMutation()
+	m.Set("d", "a", bigtable.Timestamp(ts*1000), []byte(value))
+	return m
+}
+
+// guarded is the conditional form of a mutation.
+func guarded(m *bigtable.Mutation) *bigtable.Mutation {
+	return bigtable.NewCondMutation(bigtable.ChainFilters(bigtable.FamilyFilter("t"), bigtable.LatestNFilter(1)), nil, m)
+}
+
+func (r *rig) value(key string) string {
+	r.t.Helper()
+	row, err := r.table.ReadRow(r.t.Context(), key, bigtable.RowFilter(bigtable.LatestNFilter(1)))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, items := range row {
+		return string(items[0].Value)
+	}
+	return ""
+}
+
+func wantCode(t *testing.T, err error, want codes.Code) {
+	t.Helper()
+	if got := status.Code(err); got != want {
+		t.Errorf("code %v (%v), want %v", got, err, want)
+	}
+}
+
+func TestRefusedWriteLeavesNothing(t *testing.T) {
+	r := newRig(t)
+	half := set(1, "half")
+	half.Set("nofamily", "a", 1000, []byte("x"))
+	wantCode(t, r.table.Apply(t.Context(), "row", half), codes.NotFound)
+	wantCode(t, r.table.Apply(t.Context(), "row", guarded(half)), codes.NotFound)
+	errs, err := r.table.ApplyBulk(t.Context(), []string{"row", "other"}, []*bigtable.Mutation{half, set(1, "whole")})
+	if err != nil || len(errs) != 2 || errs[1] != nil {
+		t.Fatalf("bulk: %v %v", errs, err)
+	}
+	wantCode(t, errs[0], codes.NotFound)
+	if got := r.value("row"); got != "" {
+		t.Errorf("row holds %q", got)
+	}
+	if got := r.value("other"); got != "whole" {
+		t.Errorf("other holds %q", got)
+	}
+}
+
+func TestLimitsOfTheServiceHold(t *testing.T) {
+	r := newRig(t)
+	long := func(n int) string { return strings.Repeat("k", n) }
+	wide := bigtable.NewMutation()
+	wide.Set("d", long(16<<10+1), 1000, nil)
+	inverted := bigtable.NewMutation()
+	inverted.DeleteTimestampRange("d", "a", 5000, 5000)
+	many := bigtable.NewMutation()
+	for range 100_001 {
+		many.Set("d", "a", 1000, nil)
+	}
+	for name, apply := range map[string]func() error{
+		"key":       func() error { return r.table.Apply(t.Context(), long(4<<10+1), set(1, "")) },
+		"qualifier": func() error { return r.table.Apply(t.Context(), "row", wide) },
+		"range":     func() error { return r.table.Apply(t.Context(), "row", guarded(inverted)) },
+		"mutations": func() error { return r.table.Apply(t.Context(), "row", many) },
+		"filter": func() error {
+			_, err := r.table.ReadRow(t.Context(), "row", bigtable.RowFilter(bigtable.ValueFilter(long(21<<10))))
+			return err
+		},
+		"table": func() error { return r.admin.CreateTable(t.Context(), "no/slash") },
+	} {
+		t.Run(name, func(t *testing.T) { wantCode(t, apply(), codes.InvalidArgument) })
+	}
+	if err := r.table.Apply(t.Context(), long(4<<10), set(1, "x")); err != nil {
+		t.Errorf("key at the limit: %v", err)
+	}
+	wantCode(t, r.data.Open("nowhere").Apply(t.Context(), "row", set(1, "")), codes.NotFound)
+}
+
+func TestAmbiguousWriteIsApplied(t *testing.T) {
+	r := newRig(t)
+	r.front.Faults.Code(codes.Internal) // the library does not retry it
+	for i, m := range []*bigtable.Mutation{set(1, "plain"), guarded(set(2, "guarded"))} {
+		r.front.Faults.Next(front.Ambiguous, 1)
+		wantCode(t, r.table.Apply(t.Context(), "row", m), codes.Internal)
+		if got, want := r.value("row"), []string{"plain", "guarded"}[i]; got != want {
+			t.Errorf("row holds %q, want %q", got, want)
+		}
+		r.front.Faults.Next(front.Refuse, 1)
+		wantCode(t, r.table.Apply(t.Context(), fmt.Sprint("refused", i), m), codes.Internal)
+		if got := r.value(fmt.Sprint("refused", i)); got != "" {
+			t.Errorf("refused row holds %q", got)
+		}
+	}
+}
+
+func TestLateWriteLandsAfterItsFailure(t *testing.T) {
+	r := newRig(t)
+	r.front.Faults.HoldLate()
+	for i, m := range []*bigtable.Mutation{set(1, "late"), guarded(set(1, "late"))} {
+		key := fmt.Sprint("row", i)
+		r.front.Faults.Code(codes.Internal)
+		r.front.Faults.Next(front.Late, 1)
+		wantCode(t, r.table.Apply(t.Context(), key, m), codes.Internal)
+		if got := r.value(key); got != "" {
+			t.Errorf("%s holds %q before the release", key, got)
+		}
+		r.front.Faults.ReleaseLate()
+		r.eventually(func() bool { return r.front.Faults.LateWaiting() == 0 })
+		if got := r.value(key); got != "late" {
+			t.Errorf("%s holds %q after the release", key, got)
+		}
+	}
+}
+
+// eventually waits for an observed fact.
+func (r *rig) eventually(fact func() bool) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), 10*time.Second)
+	defer cancel()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !fact() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			r.t.Fatal("did not come to pass")
+		}
+	}
+}
+
+func TestCallerWhoGaveUpDoesNotStopItsWrite(t *testing.T) {
+	r := newRig(t)
+	r.front.Faults.Latency(50*time.Millisecond, 0)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := r.table.Apply(ctx, "row", guarded(set(1, "landed"))); !errors.Is(err, context.DeadlineExceeded) && status.Code(err) != codes.DeadlineExceeded {
+		t.Fatalf("apply: %v", err)
+	}
+	r.front.Faults.Latency(0, 0)
+	r.eventually(func() bool { return r.value("row") == "landed" })
+}
+
+func TestOutageRefusesEverythingUntilItEnds(t *testing.T) {
+	r := newRig(t)
+	r.front.Faults.Outage(0)
+	wantCode(t, r.table.Apply(t.Context(), "row", guarded(set(1, "x"))), codes.Unavailable)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := r.table.ReadRow(ctx, "row"); err == nil {
+		t.Error("read during an outage")
+	}
+	r.front.Faults.Recover()
+	if err := r.table.Apply(t.Context(), "row", guarded(set(1, "x"))); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBulkFaultsStrikeEntriesAlone(t *testing.T) {
+	r := newRig(t)
+	r.front.Faults.Code(codes.FailedPrecondition)
+	r.front.Faults.Random(front.Odds{EntryRefuse: 0.3, EntryAmbiguous: 0.3, Missing: 0.1})
+	r.front.Faults.RefuseRow([]byte("row00"), codes.InvalidArgument, -1)
+	var keys []string
+	var muts []*bigtable.Mutation
+	for i := range 200 {
+		keys, muts = append(keys, fmt.Sprintf("row%03d", i)), append(muts, set(1, "x"))
+	}
+	errs, err := r.table.ApplyBulk(t.Context(), keys, muts)
+	if err != nil || len(errs) != 200 {
+		t.Fatalf("bulk: %d errors, %v", len(errs), err)
+	}
+	r.front.Faults.Calm()
+	lied, refused := 0, 0
+	for i, key := range keys {
+		there := r.value(key) != ""
+		switch {
+		case errs[i] == nil && !there:
+			t.Errorf("%s reported applied, but is not there", key)
+		case errs[i] != nil && there:
+			lied++
+		case errs[i] != nil:
+			refused++
+		}
+		if i < 10 {
+			wantCode(t, errs[i], codes.InvalidArgument)
+		}
+	}
+	if lied == 0 || refused == 0 {
+		t.Errorf("%d failures of applied entries, %d of others: want both", lied, refused)
+	}
+}
+
+func TestEntriesOfOneRowComeInAnyOrder(t *testing.T) {
+	r := newRig(t)
+	seen := map[string]bool{}
+	for i := range 40 {
+		key := fmt.Sprint("row", i)
+		wipe := bigtable.NewMutation()
+		wipe.DeleteRow()
+		if _, err := r.table.ApplyBulk(t.Context(), []string{key, key}, []*bigtable.Mutation{set(1, "kept"), wipe}); err != nil {
+			t.Fatal(err)
+		}
+		seen[r.value(key)] = true
+	}
+	if len(seen) != 2 {
+		t.Errorf("only one order seen: %v", seen)
+	}
+}
+
+func TestMultiClusterProfileTakesNoConditionalWrites(t *testing.T) {
+	r := newRig(t)
+	r.front.Faults.MultiCluster("")
+	wantCode(t, r.table.Apply(t.Context(), "row", guarded(set(1, "x"))), codes.FailedPrecondition)
+	if err := r.table.Apply(t.Context(), "row", set(1, "x")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGarbageIsCollectedByTheSandboxClock(t *testing.T) {
+	r := newRig(t)
+	now := r.clock.Now().UnixMilli()
+	for ts := range int64(3) {
+		if err := r.table.Apply(t.Context(), "row", set(now+ts, fmt.Sprint(ts))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dead := bigtable.NewMutation()
+	dead.Set("t", "i", bigtable.Timestamp(now*1000), []byte("tombstone"))
+	if err := r.table.Apply(t.Context(), "row", dead); err != nil {
+		t.Fatal(err)
+	}
+	collect := func(want int) {
+		t.Helper()
+		if n, err := r.front.Collect(t.Context()); err != nil || n != want {
+			t.Errorf("collected %d (%v), want %d", n, err, want)
+		}
+	}
+	collect(2) // two superseded versions
+	collect(0)
+	r.clock.Advance(7*24*time.Hour + time.Second)
+	collect(1) // the tombstone
+	if got := r.value("row"); got != "2" {
+		t.Errorf("row holds %q", got)
+	}
+	info, err := r.admin.TableInfo(t.Context(), "orders")
+	if err != nil || len(info.FamilyInfos) != 2 || info.FamilyInfos[0].GCPolicy == "" {
+		t.Errorf("table info %+v, %v", info, err)
+	}
+}
+
+func TestTablesSurviveARestart(t *testing.T) {
+	r := newRig(t)
+	for i := range 1500 {
+		if err := r.table.Apply(t.Context(), fmt.Sprintf("row%04d", i), set(7, fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var file bytes.Buffer
+	if err := r.front.Save(t.Context(), &file); err != nil {
+		t.Fatal(err)
+	}
+	again, err := front.Open(front.Options{Addr: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = again.Close() }()
+	if err := again.Restore(t.Context(), &file); err != nil {
+		t.Fatal(err)
+	}
+	r.front.Faults.Outage(0)
+	q := &rig{t: t, front: again}
+	q.connect()
+	n := 0
+	err = q.table.ReadRows(t.Context(), bigtable.InfiniteRange(""), func(row bigtable.Row) bool {
+		if item := row["d"][0]; item.Timestamp != 7000 || string(item.Value) != fmt.Sprint(n) {
+			t.Errorf("row %d: %+v", n, item)
+		}
+		n++
+		return true
+	})
+	if err != nil || n != 1500 {
+		t.Errorf("%d rows, %v", n, err)
+	}
+	if err := q.table.Apply(t.Context(), "row", guarded(set(1, "x"))); err != nil {
+		t.Error(err)
+	}
+	r.front.Faults.Calm()
+}

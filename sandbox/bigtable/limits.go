@@ -1,0 +1,148 @@
+package bigtable
+
+import (
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// The service's hard limits, none of which the emulator knows.
+const (
+	maxKey       = 4 << 10
+	maxQualifier = 16 << 10
+	maxCell      = 100 << 20
+	maxMutations = 100_000
+	maxRowSet    = 512 << 10
+	maxFilter    = 20 << 10
+	maxDepth     = 20
+)
+
+func bad(format string, args ...any) error {
+	return status.Errorf(codes.InvalidArgument, format, args...)
+}
+
+func checkKey(key []byte) error {
+	switch {
+	case len(key) == 0:
+		return bad("Row keys must be non-empty")
+	case len(key) > maxKey:
+		return bad("Row key of %d bytes is larger than the limit of %d", len(key), maxKey)
+	}
+	return nil
+}
+
+// checkMutations decides about an entry as a whole before any of it is applied: this
+// is what makes entries atomic. families is what the table has now.
+func checkMutations(ms []*btpb.Mutation, families map[string]bool) error {
+	if len(ms) == 0 {
+		return bad("No mutations provided")
+	}
+	if len(ms) > maxMutations {
+		return bad("Too many mutations: %d, the limit is %d", len(ms), maxMutations)
+	}
+	for i, m := range ms {
+		if err := checkMutation(m, families); err != nil {
+			st := status.Convert(err)
+			return status.Errorf(st.Code(), "Error in mutation #%d: %s", i, st.Message())
+		}
+	}
+	return nil
+}
+
+func checkMutation(m *btpb.Mutation, families map[string]bool) error {
+	switch x := m.Mutation.(type) {
+	case *btpb.Mutation_SetCell_:
+		return checkSet(x.SetCell, families)
+	case *btpb.Mutation_DeleteFromColumn_:
+		d := x.DeleteFromColumn
+		if err := checkColumn(d.FamilyName, d.ColumnQualifier, families); err != nil {
+			return err
+		}
+		return checkRange(d.TimeRange)
+	case *btpb.Mutation_DeleteFromFamily_:
+		return checkColumn(x.DeleteFromFamily.FamilyName, nil, families)
+	case *btpb.Mutation_DeleteFromRow_:
+		return nil
+	case *btpb.Mutation_AddToCell_:
+		return checkColumn(x.AddToCell.FamilyName, x.AddToCell.ColumnQualifier.GetRawValue(), families)
+	case *btpb.Mutation_MergeToCell_:
+		return checkColumn(x.MergeToCell.FamilyName, x.MergeToCell.ColumnQualifier.GetRawValue(), families)
+	}
+	return bad("Mutation is not set")
+}
+
+func checkSet(set *btpb.Mutation_SetCell, families map[string]bool) error {
+	if err := checkColumn(set.FamilyName, set.ColumnQualifier, families); err != nil {
+		return err
+	}
+	if ts := set.TimestampMicros; ts != -1 && (ts < 0 || ts%1000 != 0) {
+		return bad("Timestamp granularity mismatch. Expected a multiple of 1000 (millisecond granularity), but got %d.", ts)
+	}
+	if n := len(set.Value); n > maxCell {
+		return bad("Cell of %d bytes is larger than the limit of %d", n, maxCell)
+	}
+	return nil
+}
+
+func checkColumn(family string, qualifier []byte, families map[string]bool) error {
+	if !families[family] {
+		return status.Errorf(codes.NotFound, "Requested column family not found: %q", family)
+	}
+	if n := len(qualifier); n > maxQualifier {
+		return bad("Column qualifier of %d bytes is larger than the limit of %d", n, maxQualifier)
+	}
+	return nil
+}
+
+func checkRange(r *btpb.TimestampRange) error {
+	if r == nil {
+		return nil
+	}
+	from, to := r.StartTimestampMicros, r.EndTimestampMicros
+	switch {
+	case from < 0 || to < 0 || from%1000 != 0 || to%1000 != 0:
+		return bad("Timestamp granularity mismatch in range [%d, %d).", from, to)
+	case to != 0 && to <= from:
+		return bad("Inverted or empty timestamp range [%d, %d).", from, to)
+	}
+	return nil
+}
+
+// checkFilter holds a filter to the service's size and depth.
+func checkFilter(f *btpb.RowFilter) error {
+	if f == nil {
+		return nil
+	}
+	if n := proto.Size(f); n > maxFilter {
+		return bad("Filter of %d bytes is larger than the limit of %d", n, maxFilter)
+	}
+	if depth(f) > maxDepth {
+		return bad("Filter is nested deeper than %d", maxDepth)
+	}
+	return nil
+}
+
+func depth(f *btpb.RowFilter) int {
+	var inner []*btpb.RowFilter
+	switch x := f.GetFilter().(type) {
+	case *btpb.RowFilter_Chain_:
+		inner = x.Chain.GetFilters()
+	case *btpb.RowFilter_Interleave_:
+		inner = x.Interleave.GetFilters()
+	case *btpb.RowFilter_Condition_:
+		inner = []*btpb.RowFilter{x.Condition.PredicateFilter, x.Condition.TrueFilter, x.Condition.FalseFilter}
+	}
+	deepest := 0
+	for _, g := range inner {
+		deepest = max(deepest, depth(g))
+	}
+	return deepest + 1
+}
+
+func checkRead(r *btpb.ReadRowsRequest) error {
+	if n := proto.Size(r.GetRows()); n > maxRowSet {
+		return bad("Row set of %d bytes is larger than the limit of %d", n, maxRowSet)
+	}
+	return checkFilter(r.GetFilter())
+}

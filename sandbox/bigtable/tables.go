@@ -1,0 +1,185 @@
+package bigtable
+
+import (
+	"context"
+	"maps"
+	"regexp"
+	"strings"
+	"sync"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// maxRule is the service's limit of a serialised garbage-collection rule.
+const maxRule = 500
+
+var (
+	familyName = regexp.MustCompile(`^[-_.a-zA-Z0-9]{1,64}$`)
+	tableName  = regexp.MustCompile(`^[_a-zA-Z0-9][-_.a-zA-Z0-9]{0,49}$`)
+)
+
+// table is what the front knows of a table. Writes hold mu shared; reads and changes of
+// the schema hold it alone, since the emulator's reads race with its writes.
+type table struct {
+	mu       sync.RWMutex
+	families map[string]bool
+	rules    map[string]*btapb.GcRule // kept from the emulator: see collect.go
+}
+
+// tableOf returns a table, or the error that the service has for one that is not there.
+func (f *Front) tableOf(name string) (*table, error) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	t := f.tables[name]
+	if t == nil {
+		return nil, status.Errorf(codes.NotFound, "Table not found: %s", name)
+	}
+	return t, nil
+}
+
+// schema answers the admin calls that concern tables and families; other calls go to
+// the emulator as they are.
+func (f *Front) schema(ctx context.Context, req any, h grpc.UnaryHandler) (any, error) {
+	switch r := req.(type) {
+	case *btapb.CreateTableRequest:
+		return f.createTable(ctx, r, h)
+	case *btapb.ModifyColumnFamiliesRequest:
+		return f.modifyFamilies(ctx, r, h)
+	case *btapb.GetTableRequest:
+		res, err := h(ctx, req)
+		return f.withRules(res), err
+	case *btapb.DeleteTableRequest:
+		res, err := h(ctx, req)
+		if err == nil {
+			f.mu.Lock()
+			delete(f.tables, r.Name)
+			f.mu.Unlock()
+		}
+		return res, err
+	case *btapb.DropRowRangeRequest:
+		t, err := f.tableOf(r.Name)
+		if err != nil {
+			return nil, err
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+	}
+	return h(ctx, req)
+}
+
+func (f *Front) createTable(ctx context.Context, r *btapb.CreateTableRequest, h grpc.UnaryHandler) (any, error) {
+	if !tableName.MatchString(r.TableId) {
+		return nil, bad("Invalid id for collection tables: %q", r.TableId)
+	}
+	t := &table{families: map[string]bool{}, rules: map[string]*btapb.GcRule{}}
+	for name, cf := range r.GetTable().GetColumnFamilies() {
+		if err := checkFamily(name, cf.GetGcRule()); err != nil {
+			return nil, err
+		}
+		t.keep(name, cf)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	res, err := h(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	full := res.(*btapb.Table)
+	f.tables[full.Name] = t
+	return t.show(full), nil
+}
+
+func checkFamily(name string, rule *btapb.GcRule) error {
+	if !familyName.MatchString(name) {
+		return bad("Invalid id for collection columnFamilies: %q", name)
+	}
+	if n := proto.Size(rule); n > maxRule {
+		return bad("Garbage collection rule of %d bytes is larger than the limit of %d", n, maxRule)
+	}
+	return nil
+}
+
+// keep notes a family and takes its rule away from what the emulator gets.
+func (t *table) keep(name string, cf *btapb.ColumnFamily) {
+	t.families[name], t.rules[name] = true, cf.GetGcRule()
+	if cf != nil {
+		cf.GcRule = nil
+	}
+}
+
+// show puts the rules back into a copy of what the emulator says about a table.
+func (t *table) show(from *btapb.Table) *btapb.Table {
+	out := proto.Clone(from).(*btapb.Table)
+	for name, cf := range out.ColumnFamilies {
+		cf.GcRule = t.rules[name]
+	}
+	return out
+}
+
+func (f *Front) withRules(res any) any {
+	from, ok := res.(*btapb.Table)
+	if !ok || from == nil {
+		return res
+	}
+	t, err := f.tableOf(from.Name)
+	if err != nil {
+		return res
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.show(from)
+}
+
+func (f *Front) modifyFamilies(ctx context.Context, r *btapb.ModifyColumnFamiliesRequest, h grpc.UnaryHandler) (any, error) {
+	t, err := f.tableOf(r.Name)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	next := &table{families: maps.Clone(t.families), rules: maps.Clone(t.rules)}
+	for _, m := range r.Modifications {
+		if err := next.modify(m); err != nil {
+			return nil, err
+		}
+	}
+	res, err := h(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	t.families, t.rules = next.families, next.rules
+	return t.show(res.(*btapb.Table)), nil
+}
+
+// modify checks one modification; a call with a refused one changes nothing.
+func (t *table) modify(m *btapb.ModifyColumnFamiliesRequest_Modification) error {
+	have := t.families[m.Id]
+	switch {
+	case m.GetCreate() != nil:
+		if have {
+			return status.Errorf(codes.AlreadyExists, "Column family already exists: %s", m.Id)
+		}
+		if err := checkFamily(m.Id, m.GetCreate().GetGcRule()); err != nil {
+			return err
+		}
+		t.keep(m.Id, m.GetCreate())
+	case !have:
+		return status.Errorf(codes.NotFound, "Column family not found: %s", m.Id)
+	case m.GetDrop():
+		delete(t.families, m.Id)
+		delete(t.rules, m.Id)
+	case m.GetUpdate() != nil:
+		if err := checkFamily(m.Id, m.GetUpdate().GetGcRule()); err != nil {
+			return err
+		}
+		if paths := m.GetUpdateMask().GetPaths(); len(paths) > 0 && !strings.Contains(strings.Join(paths, ","), "gc_rule") {
+			return nil
+		}
+		t.keep(m.Id, m.GetUpdate())
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package nats_test
+
+import (
+	"net"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	sandbox "github.com/tailrace-cdc/replicator/sandbox/nats"
+)
+
+func TestStreamsSurviveARestart(t *testing.T) {
+	dir := t.TempDir()
+	for round := range 2 {
+		s, err := sandbox.Open(sandbox.Options{Addr: "127.0.0.1:0", Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := nats.Connect(s.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		js, err := jetstream.New(conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "log", Subjects: []string{"log"}}); err != nil {
+			t.Fatal(err)
+		}
+		ack, err := js.Publish(t.Context(), "log", []byte("entry"))
+		if err != nil || ack.Sequence != uint64(round+1) {
+			t.Errorf("round %d: sequence %v, %v", round, ack, err)
+		}
+		conn.Close()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTakenPortIsAnError(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	if s, err := sandbox.Open(sandbox.Options{Addr: l.Addr().String()}); err == nil {
+		_ = s.Close()
+		t.Error("started on a taken port")
+	}
+}
