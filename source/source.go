@@ -85,7 +85,7 @@ type Source struct {
 	tables  *dynamodb.Client
 	streams *dynamodbstreams.Client
 	once    aws.Retryer // for calls whose retries are ours
-	http    *awshttp.BuildableClient
+	http    *http.Client
 	slots   chan struct{} // a token per call in flight of the pools' readers
 	budget  *budget
 	metrics *metrics
@@ -134,8 +134,7 @@ func (s *Source) load(ctx context.Context) (aws.Config, error) {
 	if s.opt.Region != "" {
 		opts = append(opts, config.WithRegion(s.opt.Region))
 	}
-	s.http = s.transport()
-	opts = append(opts, config.WithHTTPClient(s.http))
+	opts = append(opts, config.WithHTTPClient(s.transport()))
 	cfg, err := config.LoadDefaultConfig(ctx, opts...)
 	if err != nil {
 		return cfg, &Error{Op: "load AWS configuration", Class: Denied, Hint: "check AWS_PROFILE and the files in ~/.aws", Err: err}
@@ -143,9 +142,7 @@ func (s *Source) load(ctx context.Context) (aws.Config, error) {
 	if cfg.Region == "" {
 		return cfg, &Error{Op: "load AWS configuration", Class: Fatal, Hint: "set source.region or AWS_REGION", Err: fmt.Errorf("no region")}
 	}
-	if s.opt.HTTPClient != nil {
-		cfg.HTTPClient = s.opt.HTTPClient
-	}
+	cfg.HTTPClient = s.client(cfg.HTTPClient)
 	if s.opt.AssumeRole != "" {
 		role := stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), s.opt.AssumeRole, func(r *stscreds.AssumeRoleOptions) {
 			r.RoleSessionName = "tailrace"
@@ -158,7 +155,7 @@ func (s *Source) load(ctx context.Context) (aws.Config, error) {
 // transport keeps a connection for every call that may be in flight, and does not ask for gzip by default:
 // inside a region unpacking costs twice what scanning a page does.
 func (s *Source) transport() *awshttp.BuildableClient {
-	return awshttp.NewBuildableClient().WithTimeout(s.opt.CallTimeout).WithTransportOptions(func(t *http.Transport) {
+	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConns = 2 * s.opt.Connections
 		t.MaxIdleConnsPerHost = s.opt.Connections
 		t.DisableCompression = !s.opt.Compress
@@ -166,8 +163,28 @@ func (s *Source) transport() *awshttp.BuildableClient {
 	})
 }
 
+// client makes one client of the SDK's transport, certificates of the environment included, that can be closed.
+func (s *Source) client(found aws.HTTPClient) HTTPClient {
+	if s.opt.HTTPClient != nil {
+		return s.opt.HTTPClient
+	}
+	b, ok := found.(*awshttp.BuildableClient)
+	if !ok {
+		return found
+	}
+	s.http = &http.Client{
+		Transport: b.GetTransport(), Timeout: s.opt.CallTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return s.http
+}
+
 // Close gives idle connections back. Readers and pools must have ended.
-func (s *Source) Close() { s.http.GetTransport().CloseIdleConnections() }
+func (s *Source) Close() {
+	if s.http != nil {
+		s.http.CloseIdleConnections()
+	}
+}
 
 // standard retries calls that the SDK may repeat by itself. The SDK's retry quota is off: it belongs to the
 // client, so one throttled shard would use up the retries of all the others.

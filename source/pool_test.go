@@ -1,0 +1,189 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// run drives a pool until stop returns true for an event; pages are released.
+func run(t *testing.T, p *Pool, stop func(Event) bool) {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	enough := errors.New("enough")
+	out := make(chan Event)
+	ended := make(chan error)
+	go func() { ended <- p.Run(ctx, out) }()
+	for {
+		select {
+		case e := <-out:
+			last := stop(e)
+			if e.Page != nil {
+				e.Page.Release()
+			}
+			if last {
+				cancel(enough)
+			}
+		case err := <-ended:
+			if !errors.Is(err, enough) {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+}
+
+func TestPoolReadsEveryShardInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		s := open(t, w, func(o *Options) { o.Connections = 3 })
+		pool := s.NewPool()
+		const shards = 40
+		for i := range shards {
+			w.shard(shardID(i), "", 2300).closed = true
+			pool.Add(s.NewReader(start(shardID(i), change.Position{})))
+		}
+		read, done := map[string]int{}, 0
+		last := map[string]change.Position{}
+		run(t, pool, func(e Event) bool {
+			if e.Err != nil {
+				t.Error(e.Err)
+				return true
+			}
+			id := e.Reader.Feed().Shard
+			if e.Page.From != last[id] {
+				t.Errorf("shard %s: page from %v after %v", id, e.Page.From, last[id])
+			}
+			last[id] = e.Page.To
+			read[id] += len(e.Page.Records)
+			if e.Page.Done {
+				done++
+			}
+			return done == shards
+		})
+		for id, n := range read {
+			if n != 2300 {
+				t.Errorf("%d records of %s", n, id)
+			}
+		}
+		if s.budget.inUse() != 0 || pool.Len() != 0 {
+			t.Fatalf("%d bytes in use, %d readers left", s.budget.inUse(), pool.Len())
+		}
+	})
+}
+
+// One shard is throttled without end; the others keep their five reads a second.
+func TestThrottleStormOnOneShardLeavesOthersAtFullRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		s := open(t, w, func(o *Options) { o.Connections = 2 })
+		pool := s.NewPool()
+		for i := range 6 {
+			w.shard(shardID(i), "", 60_000)
+			pool.Add(s.NewReader(start(shardID(i), change.Position{})))
+		}
+		w.script = func(c wireCall) *wireReply {
+			if c.op == "GetRecords" && c.shard == shardID(0) {
+				return refuse("ProvisionedThroughputExceededException", "slow down")
+			}
+			return nil
+		}
+		begin := time.Now()
+		run(t, pool, func(e Event) bool { return time.Since(begin) >= 10*time.Second })
+		reads := map[string]int{}
+		for _, c := range w.calls {
+			if c.op == "GetRecords" {
+				reads[c.shard]++
+			}
+		}
+		for i := 1; i < 6; i++ {
+			if n := reads[shardID(i)]; n < 49 || n > 52 {
+				t.Errorf("%d reads of shard %d in 10 s", n, i)
+			}
+		}
+		if n := reads[shardID(0)]; n > 10 {
+			t.Errorf("%d reads of the throttled shard in 10 s", n)
+		}
+	})
+}
+
+// A consumer that keeps one feed's pages stops that feed, and no other.
+func TestBackPressureOfOneFeedIsItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		s := open(t, w, func(o *Options) { o.MemoryPerFeed, o.MemoryTotal = 4<<20, 64<<20 })
+		pool := s.NewPool()
+		for i := range 3 {
+			w.shard(shardID(i), "", 20_000)
+			pool.Add(s.NewReader(start(shardID(i), change.Position{})))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		out, ended := make(chan Event), make(chan error)
+		go func() { ended <- pool.Run(ctx, out) }()
+		var kept []*Page
+		n, most := map[string]int{}, int64(0)
+		for n[shardID(1)] < 20_000 || n[shardID(2)] < 20_000 {
+			e := <-out
+			id := e.Reader.Feed().Shard
+			n[id] += len(e.Page.Records)
+			most = max(most, s.budget.inUse())
+			if id == shardID(0) {
+				kept = append(kept, e.Page)
+			} else {
+				e.Page.Release()
+			}
+		}
+		if n[shardID(0)] >= 20_000 {
+			t.Fatal("the feed was not stopped")
+		}
+		time.Sleep(2 * longPark)
+		if s.logs.FilterMessage("shard waits for memory").Len() == 0 {
+			t.Error("the park is silent")
+		}
+		for _, p := range kept {
+			p.Release()
+		}
+		for n[shardID(0)] < 20_000 {
+			e := <-out
+			n[e.Reader.Feed().Shard] += len(e.Page.Records)
+			e.Page.Release()
+		}
+		cancel()
+		<-ended
+		if s.budget.inUse() != 0 {
+			t.Fatalf("%d bytes in use", s.budget.inUse())
+		}
+		if most > 64<<20 {
+			t.Fatalf("%d bytes in use at most", most)
+		}
+	})
+}
+
+// A shard that stalls holds one connection; the rest go on.
+func TestGapEndsOneReaderOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		s := open(t, w)
+		pool := s.NewPool()
+		w.shard(shardID(0), "", 10)
+		pool.Add(s.NewReader(start(shardID(0), change.Position{})))
+		pool.Add(s.NewReader(start(shardID(1), change.Position{After: seq(1)}))) // unknown to the server
+		pages, gaps := 0, 0
+		run(t, pool, func(e Event) bool {
+			if errors.Is(e.Err, ErrShardGone) {
+				gaps++
+			} else {
+				pages++
+			}
+			return gaps == 1 && pages == 5
+		})
+		if gaps != 1 {
+			t.Fatalf("%d gaps", gaps)
+		}
+	})
+}
