@@ -1,0 +1,134 @@
+package queue
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
+
+// publish sends one encoded entry, to be stored right after the message at sequence last and nowhere else.
+//
+// Rule 2: the server compares the sequence, and, where one copy is kept, also the id of the newest message:
+// a store that was put back to an older copy and filled up again by a rival has the number, but not the id.
+// (With replicas the followers compare the id against what they may not have loaded yet; there the quorum
+// keeps a store from going back.)
+func (l *Log) publish(ctx context.Context, kind checkpoint.Kind, msg []byte, last uint64, lastID, id string) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.q.opts.AckTimeout)
+	defer cancel()
+	m := &nats.Msg{Subject: l.subjectOf(kind), Data: msg, Header: nats.Header{
+		nats.ExpectedLastSeqHdr: {strconv.FormatUint(last, 10)},
+	}}
+	if l.q.opts.Replicas == 1 {
+		m.Header[nats.MsgIdHdr] = []string{id}
+		if lastID != "" {
+			m.Header[nats.ExpectedLastMsgIdHdr] = []string{lastID}
+		}
+	}
+	sent := time.Now()
+	ack, err := l.q.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
+	if err != nil {
+		return 0, err
+	}
+	if ack.Sequence != last+1 || ack.Stream != l.name {
+		return 0, fmt.Errorf("stored at %d of %s instead of %d", ack.Sequence, ack.Stream, last+1)
+	}
+	l.metrics.latency.Observe(time.Since(sent).Seconds())
+	l.metrics.bytes.Add(float64(len(msg)))
+	l.metrics.m.appends.WithLabelValues(l.table, kindName(kind)).Inc()
+	return ack.Sequence, nil
+}
+
+func (l *Log) subjectOf(kind checkpoint.Kind) string {
+	switch kind {
+	case checkpoint.KindClaim, checkpoint.KindRelease:
+		return l.subject.claim
+	case checkpoint.KindSnapshot:
+		return l.subject.snapshot
+	}
+	return l.subject.entry
+}
+
+func kindName(k checkpoint.Kind) string {
+	switch k {
+	case checkpoint.KindClaim:
+		return "claim"
+	case checkpoint.KindRelease:
+		return "release"
+	case checkpoint.KindStart:
+		return "start"
+	case checkpoint.KindGraph:
+		return "graph"
+	case checkpoint.KindFrame:
+		return "frame"
+	case checkpoint.KindBeat:
+		return "beat"
+	case checkpoint.KindMarks:
+		return "marks"
+	case checkpoint.KindGap:
+		return "gap"
+	case checkpoint.KindControl:
+		return "control"
+	case checkpoint.KindSnapshot:
+		return "snapshot"
+	}
+	return "unknown"
+}
+
+// messageID is unique: no claim has the nonce of another, and each writes after a sequence but once.
+func messageID(nonce checkpoint.Nonce, last uint64) string {
+	return fmt.Sprintf("%x-%s", nonce[:], strconv.FormatUint(last, 36))
+}
+
+func newNonce() (n checkpoint.Nonce, err error) {
+	if _, err := rand.Read(n[:]); err != nil {
+		return n, fmt.Errorf("make nonce: %w", err)
+	}
+	return n, nil
+}
+
+// Control appends a control entry without owning the log: the owner is fenced by it, folds the log again and
+// obeys. It retries while other messages come first, until ctx ends, and returns the entry's sequence. After a
+// time-out the entry may have been stored twice, which changes nothing.
+func (l *Log) Control(ctx context.Context, body *checkpoint.Control) (seq uint64, err error) {
+	nonce, err := newNonce()
+	if err != nil {
+		return 0, err
+	}
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		seq, err = l.control(ctx, body, nonce)
+		switch classify(err) {
+		case stored:
+			return seq, nil
+		case fenced:
+		case inDoubt:
+			if !Transient(err) {
+				return 0, fmt.Errorf("control log of %s: %w", l.table, err)
+			}
+		default:
+			return 0, fmt.Errorf("control log of %s: %w", l.table, err)
+		}
+		if werr := wait(ctx, pause); werr != nil {
+			return 0, fmt.Errorf("control log of %s: %w: %w", l.table, werr, err)
+		}
+	}
+}
+
+func (l *Log) control(ctx context.Context, body *checkpoint.Control, nonce checkpoint.Nonce) (uint64, error) {
+	f, err := l.fold(ctx)
+	if err != nil {
+		return 0, err
+	}
+	s := f.state
+	msg, err := checkpoint.Encode(nil, &checkpoint.Entry{Kind: checkpoint.KindControl, Epoch: s.Epoch, Nonce: nonce, Prev: s.Hash, Body: body})
+	if err != nil {
+		return 0, err
+	}
+	return l.publish(ctx, checkpoint.KindControl, msg, s.Seq, f.lastID, messageID(nonce, s.Seq))
+}

@@ -1,0 +1,119 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+var (
+	// ErrNoLog means that the table has no log in this queue.
+	ErrNoLog = errors.New("no such log")
+	// ErrHeld means that another owner holds the log and showed life until the caller's time was up.
+	ErrHeld = errors.New("log is held by another owner")
+	// ErrLost means that another owner has claimed the log. The writer is dead; claim again.
+	ErrLost = errors.New("log was claimed by another owner")
+	// ErrDoubt means that nobody knows what the stream holds now. Drop what is in memory, then Recover.
+	ErrDoubt = errors.New("outcome unknown")
+	// ErrFull means that nothing was stored because the log is at its limit. Wait for trimming, append again.
+	ErrFull = errors.New("log is full")
+	// ErrTooLarge means that nothing was stored because the entry exceeds what the server accepts.
+	ErrTooLarge = errors.New("entry is too large")
+	// ErrEmptied means that the stream is not the one that was opened, or lost entries that it had: it was
+	// deleted, re-created, emptied or put back to an older copy. An operator decides.
+	ErrEmptied = errors.New("log was emptied or re-created")
+	// ErrGap means that entries are missing between two that were read, or that the start was trimmed away.
+	ErrGap = errors.New("entries are missing")
+	// ErrChain means that the entries read so far are not the predecessors of what the stream holds.
+	ErrChain = errors.New("hash chain is broken")
+	// ErrLocked means that another process has the store open.
+	ErrLocked = errors.New("store is in use by another process")
+	// ErrNewer means that the stream was made by a newer format than this build reads.
+	ErrNewer = errors.New("log has a newer format")
+)
+
+// FormatError says which format is needed. It matches ErrNewer.
+type FormatError struct {
+	What string
+	Need int
+}
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("%s has format %d, this build reads up to %d: use a newer replicator", e.What, e.Need, formatNumber)
+}
+
+// Is lets errors.Is(err, ErrNewer) find it.
+func (e *FormatError) Is(target error) bool { return target == ErrNewer }
+
+// JetStream's error codes that decide what an append came to (server/errors.json).
+const (
+	codeClusterNotReady  = 10008
+	codeNoResources      = 10023
+	codeStorage          = 10047
+	codeWrongMsgID       = 10070
+	codeTooLarge         = 10054
+	codeStreamNotFound   = 10059
+	codeWrongSequence    = 10071
+	codeStoreFailed      = 10077
+	codeWrongSequenceR3  = 10164
+	codeHeaderTooLarge   = 10097
+)
+
+type outcome byte
+
+const (
+	stored outcome = iota
+	inDoubt
+	fenced   // refused: the last sequence is another one
+	full     // refused: at the limit
+	tooLarge // refused: will never fit
+	gone     // the stream is not there
+)
+
+// classify says what an append's error means. Anything unknown is doubt: the safe reading.
+func classify(err error) outcome {
+	if err == nil {
+		return stored
+	}
+	if errors.Is(err, nats.ErrMaxPayload) {
+		return tooLarge
+	}
+	var api *jetstream.APIError
+	if !errors.As(err, &api) {
+		return inDoubt // time-out, no responders, closed connection
+	}
+	switch api.ErrorCode {
+	case codeWrongSequence, codeWrongSequenceR3, codeWrongMsgID:
+		return fenced
+	case codeTooLarge, codeHeaderTooLarge:
+		return tooLarge
+	case codeStreamNotFound:
+		return gone
+	case codeNoResources, codeStorage:
+		return full
+	case codeStoreFailed:
+		// The same code covers the limit, which stores nothing, and any other failure of the store, such as
+		// a full disk, which may have stored.
+		if strings.Contains(api.Description, "maximum") {
+			return full
+		}
+	}
+	return inDoubt
+}
+
+// Transient tells whether asking the server again may help: it is away, electing, or slow.
+func Transient(err error) bool {
+	var api *jetstream.APIError
+	if errors.As(err, &api) {
+		return api.Code == 503 || api.Code == 429 || api.ErrorCode == codeClusterNotReady
+	}
+	return errors.Is(err, errIdle) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
+		errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrDisconnected) ||
+		errors.Is(err, nats.ErrConnectionReconnecting) || errors.Is(err, nats.ErrReconnectBufExceeded) ||
+		errors.Is(err, jetstream.ErrNoHeartbeat) || errors.Is(err, jetstream.ErrConsumerDeleted) ||
+		errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, context.DeadlineExceeded)
+}

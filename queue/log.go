@@ -1,0 +1,266 @@
+package queue
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
+)
+
+// formatNumber is that of the streams' layout: names, subjects, configuration. Rule 11.
+const formatNumber = 1
+
+const (
+	streamPrefix  = "TAILRACE_"
+	subjectPrefix = "tailrace."
+
+	metaFormat   = "tailrace.format"
+	metaPipeline = "tailrace.pipeline"
+	metaTable    = "tailrace.table"
+	metaToken    = "tailrace.token"
+)
+
+// Log is the durable queue of one table. It is safe for concurrent use.
+type Log struct {
+	q       *Queue
+	table   string
+	name    string // of the stream
+	token   string
+	subject subjects
+	created time.Time
+	stream  jetstream.Stream
+	metrics *tableMetrics
+	log     *zap.Logger
+}
+
+// subjects of a log. They hold the pipeline's random token, so that nobody publishes into it by chance.
+type subjects struct{ entry, snapshot, claim string }
+
+// Info is what the server says about a log.
+type Info struct {
+	Created  time.Time // identity of the stream: another time is another stream
+	First    uint64    // sequence of the oldest message; Last + 1 when there is none
+	Last     uint64    // sequence of the newest message ever stored
+	Bytes    uint64
+	MaxBytes uint64
+	Deleted  int       // messages missing between First and Last; more than 0 is damage
+	Oldest   time.Time // when First was stored; zero when there is none
+	Now      time.Time // the server's clock at the answer
+
+	origin uint64 // sequence the stream began with
+}
+
+// empty tells whether no message is left.
+func (i Info) empty() bool { return i.First > i.Last }
+
+// Log opens the log of a table; ErrNoLog when there is none, ErrNewer when a newer build made it.
+func (q *Queue) Log(ctx context.Context, table string) (*Log, error) {
+	name := q.streamName(table)
+	st, err := q.js.Stream(ctx, name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, fmt.Errorf("open log of %s: %w", table, ErrNoLog)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open log of %s: %w", table, err)
+	}
+	return q.opened(table, st)
+}
+
+// CreateLog makes the log of a table, or opens the one that exists with the same token: it may be repeated.
+func (q *Queue) CreateLog(ctx context.Context, table, token string) (*Log, error) {
+	if token == "" || strings.ContainsAny(token, ".*> \t\r\n") {
+		return nil, fmt.Errorf("create log of %s: the token must be one word without dots", table)
+	}
+	// Sequences start at the time in microseconds: a stream that is ever made again goes on above the old one.
+	st, err := q.js.CreateStream(ctx, q.streamConfig(table, token, uint64(time.Now().UnixMicro())))
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		l, err := q.Log(ctx, table)
+		if err == nil && l.token != token {
+			return nil, fmt.Errorf("create log of %s: it exists with another token: another pipeline of this name made it", table)
+		}
+		return l, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create log of %s: %w", table, err)
+	}
+	return q.opened(table, st)
+}
+
+// Tables lists the tables of this pipeline that have a log, in order.
+func (q *Queue) Tables(ctx context.Context) ([]string, error) {
+	var tables []string
+	all := q.js.ListStreams(ctx)
+	for info := range all.Info() {
+		m := info.Config.Metadata
+		if m[metaPipeline] == q.opts.Pipeline && info.Config.Name == q.streamName(m[metaTable]) {
+			tables = append(tables, m[metaTable])
+		}
+	}
+	if err := all.Err(); err != nil {
+		return nil, fmt.Errorf("list logs: %w", err)
+	}
+	slices.Sort(tables)
+	return tables, nil
+}
+
+func (q *Queue) streamConfig(table, token string, first uint64) jetstream.StreamConfig {
+	s := subjectsOf(token, table)
+	return jetstream.StreamConfig{
+		Name: q.streamName(table), Subjects: []string{s.entry, s.snapshot, s.claim},
+		Description: "Tailrace: changes of " + table,
+		Retention:   jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Replicas: q.opts.Replicas,
+		Discard: jetstream.DiscardNew, MaxBytes: q.opts.MaxBytes, MaxMsgSize: int32(q.maxMessage()),
+		FirstSeq: first, DenyDelete: true, AllowDirect: false, Duplicates: time.Second,
+		Metadata: map[string]string{
+			metaFormat: strconv.Itoa(formatNumber), metaPipeline: q.opts.Pipeline, metaTable: table, metaToken: token,
+		},
+	}
+}
+
+func (q *Queue) opened(table string, st jetstream.Stream) (*Log, error) {
+	info := st.CachedInfo()
+	m := info.Config.Metadata
+	if need, err := strconv.Atoi(m[metaFormat]); err != nil {
+		return nil, fmt.Errorf("open log of %s: stream %s is not one of Tailrace", table, info.Config.Name)
+	} else if need > formatNumber {
+		return nil, fmt.Errorf("open log of %s: %w", table, &FormatError{"stream " + info.Config.Name, need})
+	}
+	return &Log{
+		q: q, table: table, name: info.Config.Name, token: m[metaToken], subject: subjectsOf(m[metaToken], table),
+		created: info.Created, stream: st, metrics: q.metrics.of(table), log: q.log.With(zap.String("table", table)),
+	}, nil
+}
+
+// streamName is readable and injective: the words are cut to what stream names allow, the hash is not.
+func (q *Queue) streamName(table string) string {
+	return streamPrefix + word(q.opts.Pipeline) + "_" + word(table) + "_" + hashWord(q.opts.Pipeline+"\x00"+table)
+}
+
+func subjectsOf(token, table string) subjects {
+	base := subjectPrefix + token + "." + word(table) + "-" + hashWord(table)
+	return subjects{entry: base + ".e", snapshot: base + ".snap", claim: base + ".claim"}
+}
+
+// word keeps the characters of s that stream names and subjects allow.
+func word(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-':
+			return r
+		}
+		return '-'
+	}, s)
+	return s[:min(len(s), 40)]
+}
+
+func hashWord(s string) string {
+	h := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(h[:4])
+}
+
+// maxMessage is the largest message, headers included, that both the server and our readers take.
+func (q *Queue) maxMessage() int {
+	return int(min(q.nc.MaxPayload(), maxMessage))
+}
+
+// MaxPayload returns how large frames for PackFrame may be here.
+func (q *Queue) MaxPayload() int { return q.maxMessage() }
+
+// Table returns the table's name.
+func (l *Log) Table() string { return l.table }
+
+// Token returns the pipeline's random token.
+func (l *Log) Token() string { return l.token }
+
+// Created returns when the stream was made: its identity.
+func (l *Log) Created() time.Time { return l.created }
+
+// Info asks the server, which is the leader of the stream. ErrEmptied when the stream is gone or is another
+// one than was opened.
+func (l *Log) Info(ctx context.Context) (Info, error) {
+	info, err := l.stream.Info(ctx)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return Info{}, fmt.Errorf("ask about log of %s: %w: stream %s does not exist", l.table, ErrEmptied, l.name)
+	}
+	if err != nil {
+		return Info{}, fmt.Errorf("ask about log of %s: %w", l.table, err)
+	}
+	if !info.Created.Equal(l.created) {
+		return Info{}, fmt.Errorf("ask about log of %s: %w: stream of %v, opened %v", l.table, ErrEmptied, info.Created, l.created)
+	}
+	s := info.State
+	i := Info{
+		Created: info.Created, First: s.FirstSeq, Last: s.LastSeq, Bytes: s.Bytes, MaxBytes: uint64(max(info.Config.MaxBytes, 0)),
+		Deleted: s.NumDeleted, Now: info.TimeStamp, origin: info.Config.FirstSeq,
+	}
+	if s.Msgs > 0 {
+		i.Oldest = s.FirstTime
+	} else {
+		i.First = i.Last + 1
+	}
+	if i.Now.IsZero() {
+		i.Now = time.Now()
+	}
+	l.metrics.stored.Set(float64(i.Bytes))
+	if i.MaxBytes > 0 {
+		l.metrics.used.Set(float64(i.Bytes) / float64(i.MaxBytes))
+	}
+	return i, nil
+}
+
+// Check is the start-up check of a log: it is the stream of that creation time (zero: any), it was not
+// emptied, and nothing is missing inside it. It does not read the entries; Fold does.
+func (l *Log) Check(ctx context.Context, created time.Time) (Info, error) {
+	info, err := l.Info(ctx)
+	if err != nil {
+		return info, err
+	}
+	switch {
+	case !created.IsZero() && !info.Created.Equal(created):
+		err = fmt.Errorf("check log of %s: %w: stream of %v, known is %v", l.table, ErrEmptied, info.Created, created)
+	case info.empty() && info.Last >= info.origin:
+		err = fmt.Errorf("check log of %s: %w: no entry left of those up to %d", l.table, ErrEmptied, info.Last)
+	case info.Deleted > 0:
+		err = l.checkDeleted(ctx, info)
+	}
+	return info, err
+}
+
+// checkDeleted tells a lost tail, which took its state with it and is harmless, from a hole.
+func (l *Log) checkDeleted(ctx context.Context, info Info) error {
+	details, err := l.stream.Info(ctx, jetstream.WithDeletedDetails(true))
+	if err != nil {
+		return fmt.Errorf("check log of %s: %w", l.table, err)
+	}
+	lost := details.State.Deleted
+	slices.Sort(lost)
+	if n := uint64(len(lost)); n > 0 && lost[0] == info.Last-n+1 {
+		l.log.Warn("log lost its tail, going on from what is stored", zap.Uint64("entries", n), zap.Uint64("from", lost[0]))
+		return nil
+	}
+	return fmt.Errorf("check log of %s: %w: %d of them between %d and %d", l.table, ErrGap, info.Deleted, info.First, info.Last)
+}
+
+// CheckMark is the start-up check of a mark: the entry after it must still be there, or be the next one.
+func (i Info) CheckMark(seq uint64) error {
+	if seq+1 < i.First || seq > i.Last {
+		return fmt.Errorf("check mark %d: %w: the log holds %d to %d", seq, ErrGap, i.First, i.Last)
+	}
+	return nil
+}
+
+// fraction returns how much of the limit is in use.
+func (i Info) fraction() float64 {
+	if i.MaxBytes == 0 {
+		return 0
+	}
+	return float64(i.Bytes) / float64(i.MaxBytes)
+}

@@ -1,0 +1,191 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
+
+// sameState compares what the entries add up to, not where the fold began.
+func sameState(t testing.TB, got, want *checkpoint.State) {
+	t.Helper()
+	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(checkpoint.State{}), cmpopts.EquateEmpty()); d != "" {
+		t.Fatal(d)
+	}
+}
+
+func TestLogFoldsToWhatWasAppended(t *testing.T) {
+	w := owned(t, embeddedQueue(t))
+	for range 5 {
+		appendPage(t, w, 10, 100)
+	}
+	sameState(t, fold(t, w.Log()), w.State())
+	if got, want := w.State().Changes, uint64(50); got != want {
+		t.Fatalf("%d changes, want %d", got, want)
+	}
+	if d := cmp.Diff(sequences(1, 50), readSeqs(t, w.Log(), w.State().Seq)); d != "" {
+		t.Fatal(d)
+	}
+}
+
+func TestLogFoldsFromItsLastSnapshot(t *testing.T) {
+	w := owned(t, embeddedQueue(t))
+	for w.State().SnapFirst == 0 {
+		appendPage(t, w, 400, 1000)
+	}
+	appendPage(t, w, 3, 10)
+	if got := fold(t, w.Log()); got.SnapFirst != w.State().SnapFirst {
+		t.Fatalf("snapshot at %d, want %d", got.SnapFirst, w.State().SnapFirst)
+	}
+	sameState(t, fold(t, w.Log()), w.State())
+}
+
+func TestSecondWriterIsRefusedAndStops(t *testing.T) {
+	ctx := testContext(t)
+	w := owned(t, embeddedQueue(t))
+	appendPage(t, w, 5, 10)
+	rival := claim(t, w.Log(), "b") // waits until a stood still for its TTL
+	_, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil)
+	if !errors.Is(err, ErrDoubt) {
+		t.Fatalf("append after the rival's claim: %v, want doubt", err)
+	}
+	if err := w.Recover(ctx); !errors.Is(err, ErrLost) {
+		t.Fatalf("recover after the rival's claim: %v, want lost", err)
+	}
+	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrLost) {
+		t.Fatalf("append after that: %v, want lost", err)
+	}
+	appendPage(t, rival, 5, 10)
+	if d := cmp.Diff(sequences(1, 10), readSeqs(t, w.Log(), rival.State().Seq)); d != "" {
+		t.Fatal(d)
+	}
+}
+
+func TestClaimWaitsForALivingOwner(t *testing.T) {
+	w := owned(t, embeddedQueue(t))
+	ctx, cancel := context.WithTimeout(testContext(t), time.Second)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.Log().Claim(ctx, ClaimOptions{Owner: "b", TTL: 300 * time.Millisecond})
+		done <- err
+	}()
+	for {
+		select {
+		case err := <-done:
+			if !errors.Is(err, ErrHeld) {
+				t.Fatalf("claim of a living log: %v, want held", err)
+			}
+			return
+		case <-time.After(50 * time.Millisecond):
+			mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
+		}
+	}
+}
+
+func TestReleasedLogIsClaimedAtOnce(t *testing.T) {
+	w := owned(t, embeddedQueue(t))
+	if err := w.Release(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	before := w.State()
+	b, err := w.Log().Claim(testContext(t), ClaimOptions{Owner: "b", TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := b.State(); got.Epoch != before.Epoch+1 || got.Owner != "b" || got.SnapFirst == 0 {
+		t.Fatalf("epoch %d of %s, snapshot at %d", got.Epoch, got.Owner, got.SnapFirst)
+	}
+}
+
+// Two who wait for the same log both find it standing still: the server lets one of them in.
+func TestTwoClaimersOneWins(t *testing.T) {
+	w := owned(t, embeddedQueue(t))
+	ctx, cancel := context.WithTimeout(testContext(t), 2*time.Second)
+	defer cancel()
+	type result struct {
+		w   *Writer
+		err error
+	}
+	results := make(chan result)
+	for _, owner := range []string{"b", "c"} {
+		go func() {
+			w, err := w.Log().Claim(ctx, ClaimOptions{Owner: owner, TTL: 300 * time.Millisecond})
+			results <- result{w, err}
+		}()
+	}
+	first := <-results
+	if first.err != nil {
+		t.Fatal(first.err)
+	}
+	for {
+		select {
+		case second := <-results:
+			if !errors.Is(second.err, ErrHeld) {
+				t.Fatalf("second claim: %v, want held", second.err)
+			}
+			return
+		case <-time.After(50 * time.Millisecond):
+			mustAppend(t, first.w, &checkpoint.Beat{Date: 1}, nil)
+		}
+	}
+}
+
+// ATTACKS 39.
+func TestStrayPublishFoldsAsNothing(t *testing.T) {
+	ctx := testContext(t)
+	q := embeddedQueue(t)
+	w := owned(t, q)
+	appendPage(t, w, 5, 10)
+	l := w.Log()
+	old, err := checkpoint.Encode(nil, &checkpoint.Entry{Kind: checkpoint.KindBeat, Epoch: w.Epoch(), Nonce: w.nonce, Body: &checkpoint.Beat{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, stray := range []struct {
+		subject string
+		data    []byte
+	}{{l.subject.entry, []byte("hello")}, {l.subject.snapshot, []byte("TRLG\x01n")}, {l.subject.entry, old}} {
+		if _, err := q.js.Publish(ctx, stray.subject, stray.data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrDoubt) {
+		t.Fatalf("append after a stray publish: %v, want doubt", err)
+	}
+	if err := w.Recover(ctx); err != nil {
+		t.Fatal(err)
+	}
+	appendPage(t, w, 5, 10)
+	if s := fold(t, l); s.Foreign != 3 || s.Changes != 10 {
+		t.Fatalf("%d foreign, %d changes, want 3, 10", s.Foreign, s.Changes)
+	}
+	if d := cmp.Diff(sequences(1, 10), readSeqs(t, l, w.State().Seq)); d != "" {
+		t.Fatal(d)
+	}
+}
+
+func TestControlOfAnotherProcessIsObeyed(t *testing.T) {
+	ctx := testContext(t)
+	w := owned(t, embeddedQueue(t))
+	pause := true
+	if _, err := w.Log().Control(ctx, &checkpoint.Control{Pause: &pause, By: "me"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrDoubt) {
+		t.Fatalf("append after a control entry: %v, want doubt", err)
+	}
+	if err := w.Recover(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if !w.State().Paused {
+		t.Fatal("not paused")
+	}
+	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
+}

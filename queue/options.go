@@ -1,0 +1,92 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	// MaxPayload is what the embedded server accepts in one message, and the most this package ever sends.
+	MaxPayload = 8 << 20
+	// maxMessage leaves room for subject, headers and the pull request's own accounting, so that a reader
+	// that asks for pullBytes is never stuck behind a message that does not fit.
+	maxMessage = MaxPayload - 64<<10
+	pullBytes  = 8 << 20
+	pullBatch  = 1000
+
+	defaultMaxBytes   = 20 << 30
+	defaultLetters    = 1 << 30
+	defaultWindow     = time.Hour
+	defaultAckTimeout = 5 * time.Second
+	defaultIdleCheck  = 5 * time.Second
+	defaultTTL        = 15 * time.Second
+)
+
+// Options says where the logs live and how large they may grow.
+type Options struct {
+	Pipeline string // part of every stream's name; two pipelines never share a log
+
+	// Dir runs the server inside this process, with its store in Dir. Exactly one of Dir and URL is set.
+	Dir    string
+	Listen string // embedded: host:port for the commands and the nats tool; "" = a random loopback port
+
+	// URL connects to a server or cluster of yours. It must run with sync_interval: always, or a power cut
+	// loses entries that were acknowledged.
+	URL         string
+	Creds       string // path of a credentials file
+	CA          string // path of the authority's certificate, when the system does not know it
+	Cert, Key   string // paths of a client certificate and its key
+	Replicas    int    // copies of each stream, 1 or 3; 0 = 1
+	InboxPrefix string // where accounts restrict inboxes
+
+	// MaxBytes is the hard limit of each table's log; 0 = 20 GiB. Reading pauses at 80 % of it.
+	MaxBytes int64
+	// Logs is how many tables are expected: with MaxBytes it bounds the embedded server's store. 0 = those
+	// that exist and one more.
+	Logs int
+	// LettersMaxBytes is the hard limit of each table's dead letters; 0 = 1 GiB.
+	LettersMaxBytes int64
+	// ReplayWindow is how long entries that every sink has applied are kept, while there is room; 0 = 1 h,
+	// negative = not at all.
+	ReplayWindow time.Duration
+
+	// AckTimeout bounds the wait for one acknowledgement; after it the outcome is in doubt. 0 = 5 s.
+	AckTimeout time.Duration
+	// IdleCheck is how often a reader without news asks whether the stream is still the same. 0 = 5 s.
+	IdleCheck time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	set(&o.Replicas, 1)
+	set(&o.MaxBytes, defaultMaxBytes)
+	set(&o.LettersMaxBytes, defaultLetters)
+	set(&o.ReplayWindow, defaultWindow)
+	set(&o.AckTimeout, defaultAckTimeout)
+	set(&o.IdleCheck, defaultIdleCheck)
+	if o.ReplayWindow < 0 {
+		o.ReplayWindow = 0
+	}
+	return o
+}
+
+func set[T comparable](v *T, byDefault T) {
+	var zero T
+	if *v == zero {
+		*v = byDefault
+	}
+}
+
+func (o Options) check() error {
+	switch {
+	case o.Pipeline == "":
+		return errors.New("queue: the pipeline has no name")
+	case (o.Dir == "") == (o.URL == ""):
+		return errors.New("queue: set either dir (embedded) or url (a server of yours)")
+	case o.Dir != "" && o.Replicas > 1:
+		return fmt.Errorf("queue: the embedded server keeps one copy, not %d; replicas need a cluster (url)", o.Replicas)
+	case o.MaxBytes < 0 || o.LettersMaxBytes < 0:
+		return errors.New("queue: limits must be positive")
+	}
+	return nil
+}

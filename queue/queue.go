@@ -1,0 +1,157 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+)
+
+// Queue is a connection to the server that holds the logs, and that server itself when it is embedded.
+type Queue struct {
+	opts     Options
+	log      *zap.Logger
+	metrics  *metrics
+	nc       *nats.Conn
+	js       jetstream.JetStream
+	embedded *embedded // nil outside
+
+	// connection counts (re)connects: what was known before another number is in doubt.
+	connection atomic.Uint64
+}
+
+// Open starts the embedded server (Options.Dir) or connects (Options.URL), and checks that JetStream answers
+// and is healthy. ErrLocked when another process has the directory open. Embedded, it blocks while a store
+// recovers. Close it after everything that was made from it.
+func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Registerer) (*Queue, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	q := &Queue{opts: o.withDefaults(), log: log, metrics: newMetrics(reg)}
+	if err := q.open(ctx); err != nil {
+		return nil, errors.Join(err, q.Close())
+	}
+	return q, nil
+}
+
+func (q *Queue) open(ctx context.Context) (err error) {
+	if q.opts.Dir == "" {
+		if err := q.connect(ctx, q.opts.URL); err != nil {
+			return err
+		}
+		return q.Health(ctx)
+	}
+	if q.embedded, err = startEmbedded(ctx, q.opts, q.log); err != nil {
+		return err
+	}
+	if err := q.connect(ctx, "", nats.InProcessServer(q.embedded.srv), nats.Token(q.embedded.client.Token)); err != nil {
+		return err
+	}
+	return q.Health(ctx)
+}
+
+// OpenClient is for commands: it connects to the daemon that has Options.Dir open, or to Options.URL. When no
+// daemon runs it opens the store itself, under the lock, until Close.
+func OpenClient(ctx context.Context, o Options, log *zap.Logger) (*Queue, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if o.URL != "" {
+		return Open(ctx, o, log, prometheus.NewRegistry())
+	}
+	for {
+		q, err := Open(ctx, o, log, prometheus.NewRegistry())
+		if !errors.Is(err, ErrLocked) {
+			return q, err
+		}
+		if q, err = openBeside(ctx, o, log); err == nil {
+			return q, nil
+		}
+		// The daemon is starting (no file yet, or that of its predecessor) or just ended.
+		if werr := wait(ctx, 100*time.Millisecond); werr != nil {
+			return nil, errors.Join(err, werr)
+		}
+	}
+}
+
+func openBeside(ctx context.Context, o Options, log *zap.Logger) (*Queue, error) {
+	c, err := ReadClient(o.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reach the daemon: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	q := &Queue{opts: o.withDefaults(), log: log, metrics: newMetrics(prometheus.NewRegistry())}
+	if err := q.connect(ctx, c.URL, nats.Token(c.Token)); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// Close ends the connection and the embedded server. Entries that were acknowledged are on disk either way.
+func (q *Queue) Close() error {
+	if q.nc != nil {
+		q.nc.Close()
+	}
+	if q.embedded != nil {
+		return q.embedded.close()
+	}
+	return nil
+}
+
+// Embedded tells whether the server runs in this process.
+func (q *Queue) Embedded() bool { return q.embedded != nil }
+
+// Client returns how others reach the embedded server; ok is false for an outside one.
+func (q *Queue) Client() (c Client, ok bool) {
+	if q.embedded == nil {
+		return c, false
+	}
+	return q.embedded.client, true
+}
+
+// Notes are sentences for the start-up check: what this package cannot ask the server and relies on.
+func (q *Queue) Notes() []string {
+	if q.opts.URL == "" {
+		return nil
+	}
+	notes := []string{"the NATS server must run with `jetstream { sync_interval: always }`: with its default of two minutes a power cut loses acknowledged entries, and a client cannot see the setting"}
+	if p := q.nc.MaxPayload(); p < MaxPayload {
+		notes = append(notes, fmt.Sprintf("the NATS server takes messages up to %d bytes; set `max_payload: 8MB`, or a change with two large images halts its table", p))
+	}
+	return notes
+}
+
+// Health asks the server whether it can store. It is for the liveness probe: cheap, and the only thing that
+// shows a full disk.
+func (q *Queue) Health(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, q.opts.AckTimeout)
+	defer cancel()
+	if _, err := q.js.AccountInfo(ctx); err != nil {
+		return fmt.Errorf("ask JetStream: %w", err)
+	}
+	if q.embedded != nil {
+		return q.embedded.health()
+	}
+	return nil
+}
+
+// wait blocks for d or until ctx ends, whose cause it returns.
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,208 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
+
+// Reader reads the entries of a log in order. It asserts that nothing is missing between them and that each
+// follows from the one before. It is for one goroutine; Close it.
+type Reader struct {
+	l          *Log
+	cur        *cursor
+	connection uint64
+
+	seq   uint64          // last message read, foreign ones included
+	entry uint64          // sequence of the last entry
+	hash  checkpoint.Hash // and its hash
+	known bool            // the hash is known: always, but at the start of a trimmed log
+
+	owned bool // epoch and nonce are known
+	epoch uint64
+	nonce checkpoint.Nonce
+
+	stuck int // idle rounds in a row although there is more to read
+}
+
+// Read starts at sequence from, the one after a mark, whose hash is prev. From 0 it starts at the oldest entry
+// there is. ErrGap when from was trimmed away or lies beyond the end: that mark belongs to another log.
+func (l *Log) Read(ctx context.Context, from uint64, prev checkpoint.Hash) (*Reader, error) {
+	r := &Reader{l: l, connection: l.q.connection.Load()}
+	info, err := l.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if from == 0 {
+		from = info.First
+	}
+	if err := info.CheckMark(from - 1); err != nil {
+		return nil, fmt.Errorf("read log of %s: %w", l.table, err)
+	}
+	r.seq, r.entry, r.hash = from-1, from-1, prev
+	r.known = prev != (checkpoint.Hash{}) || from == info.origin
+	if r.cur, err = l.cursor(ctx, from, ""); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Next returns the next entry, which aliases nothing that later calls change. It blocks until there is one.
+// Messages that are no entries of the chain are skipped and counted. Reconnects are handled. Errors: ErrGap
+// and ErrChain mean doubt, that the reader's past is not the log's (fold again, start from the stored mark);
+// ErrEmptied that the stream is gone or another one; *checkpoint.NewerFormatError.
+func (r *Reader) Next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
+	for {
+		if r.connection != r.l.q.connection.Load() {
+			if err := r.restart(ctx); err != nil {
+				return 0, nil, err
+			}
+		}
+		m, err := r.cur.next(ctx, r.l.q.opts.IdleCheck)
+		switch {
+		case err == nil:
+			e, err := r.accept(ctx, m)
+			if err != nil {
+				return 0, nil, fmt.Errorf("read log of %s: %w", r.l.table, err)
+			}
+			if e != nil {
+				return m.seq, e, nil
+			}
+		case ctx.Err() != nil:
+			return 0, nil, context.Cause(ctx)
+		case errors.Is(err, errIdle):
+			if err := r.idle(ctx); err != nil {
+				return 0, nil, err
+			}
+		default:
+			if err := r.restart(ctx); err != nil {
+				return 0, nil, err
+			}
+		}
+	}
+}
+
+// Mark returns the mark of the entry that Next returned last.
+func (r *Reader) Mark() checkpoint.Mark { return checkpoint.Mark{Seq: r.entry, Hash: r.hash} }
+
+// Close ends the reading.
+func (r *Reader) Close(ctx context.Context) {
+	if r.cur != nil {
+		r.cur.close(ctx)
+	}
+}
+
+// accept returns the entry in m, nil when there is none that counts.
+func (r *Reader) accept(ctx context.Context, m message) (*checkpoint.Entry, error) {
+	r.stuck = 0
+	if m.seq <= r.seq {
+		return nil, nil
+	}
+	e, err := checkpoint.Decode(m.data)
+	if newer := (*checkpoint.NewerFormatError)(nil); errors.As(err, &newer) {
+		return nil, err
+	}
+	follows := err == nil && (e.Prev == r.hash || !r.known)
+	if m.seq != r.seq+1 && !(follows && r.known) {
+		return nil, fmt.Errorf("%w: from %d to %d", ErrGap, r.seq+1, m.seq-1)
+	}
+	if err == nil && !follows {
+		// Either the message is foreign, or we are: the log may have gone back and taken another way.
+		if err := r.verifyPast(ctx); err != nil {
+			return nil, err
+		}
+	}
+	r.seq = m.seq
+	if err != nil || !follows || !r.mayWrite(e) {
+		r.l.metrics.foreign.Inc()
+		r.l.log.Warn("log holds a message that is no entry of its chain, skipped", zap.Uint64("seq", m.seq))
+		return nil, nil
+	}
+	r.entry, r.hash, r.known = m.seq, checkpoint.HashOf(m.data), true
+	return e, nil
+}
+
+// mayWrite is the fold's own rule: what it takes for nothing, readers take for nothing.
+func (r *Reader) mayWrite(e *checkpoint.Entry) bool {
+	switch {
+	case e.Kind == checkpoint.KindControl:
+		return true
+	case e.Kind == checkpoint.KindClaim && (!r.owned || e.Epoch == r.epoch+1), !r.owned:
+		r.owned, r.epoch, r.nonce = true, e.Epoch, e.Nonce
+		return true
+	}
+	return e.Kind != checkpoint.KindClaim && e.Epoch == r.epoch && e.Nonce == r.nonce
+}
+
+// verifyPast checks that the log still holds the entry that was read last. Rule 4: never infer from memory.
+func (r *Reader) verifyPast(ctx context.Context) error {
+	info, err := r.l.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if info.Last < r.seq {
+		return fmt.Errorf("%w: read up to %d, the log ends at %d", ErrChain, r.seq, info.Last)
+	}
+	if !r.known || r.entry < info.First || r.hash == (checkpoint.Hash{}) {
+		return nil // nothing was read yet, or it is trimmed: the next entry's chain tells
+	}
+	m, err := r.l.stream.GetMsg(ctx, r.entry)
+	if err != nil {
+		return fmt.Errorf("read entry %d again: %w", r.entry, err)
+	}
+	if checkpoint.HashOf(m.Data) != r.hash {
+		return fmt.Errorf("%w: entry %d is not the one that was read", ErrChain, r.entry)
+	}
+	return nil
+}
+
+// restart makes another consumer, after a reconnect or when the old one died, once it is sure that the log is
+// still the one that was read.
+func (r *Reader) restart(ctx context.Context) error {
+	r.l.metrics.resets.Inc()
+	r.Close(ctx)
+	r.cur = nil
+	err := retry(ctx, func() error {
+		connection := r.l.q.connection.Load()
+		asking, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		if err := r.verifyPast(asking); err != nil {
+			return err
+		}
+		cur, err := r.l.cursor(asking, r.seq+1, "")
+		if err != nil {
+			return err
+		}
+		r.cur, r.connection, r.stuck = cur, connection, 0
+		return nil
+	})
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// idle looks whether there is nothing to read, or whether we do not get it.
+func (r *Reader) idle(ctx context.Context) error {
+	info, err := r.l.Info(ctx)
+	switch {
+	case err != nil && Transient(err):
+		return nil // the connection tells when it is back
+	case err != nil:
+		return err
+	case info.Last < r.seq:
+		return fmt.Errorf("read log of %s: %w: read up to %d, the log ends at %d", r.l.table, ErrChain, r.seq, info.Last)
+	case info.Last == r.seq:
+		r.stuck = 0
+		return nil
+	}
+	if r.stuck++; r.stuck < 2 {
+		return nil
+	}
+	return r.restart(ctx)
+}

@@ -1,0 +1,192 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
+
+const (
+	// yieldAt is the part of the limit above which the replay window gives way, oldest entries first.
+	yieldAt = 0.6
+	// minTrimVolume is how much log must lie behind the last snapshot before trimming asks for another one.
+	minTrimVolume = 64 << 10
+)
+
+// Trim deletes entries that nobody needs any more: those below the sinks' marks, below the first part of the
+// last complete snapshot, outside the replay window (while there is room for one) and below the caller's own
+// bound. The caller passes the least mark + 1 of the sinks that it runs, so that one without a mark yet is not
+// forgotten; math.MaxUint64 when it has nothing to add.
+//
+// It purges by sequence, never inside the log, and only what lies under an acknowledged append of this very
+// epoch: an owner that was superseded or whose log went back would otherwise delete what others need. When the
+// log is above 60 % of its limit and only the snapshot is in the way it appends a new one first. It returns
+// the first sequence that is kept. ErrDoubt and ErrLost as from Append.
+func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.usable(ctx); err != nil {
+		return 0, err
+	}
+	info, err := w.l.Info(ctx)
+	if err != nil {
+		return 0, w.seen(err)
+	}
+	if info.Last != w.f.state.Seq {
+		w.doubt = errors.New("the log holds messages that were not seen")
+		return info.First, fmt.Errorf("trim log of %s: %w: %w", w.l.table, ErrDoubt, w.doubt)
+	}
+	w.f.info = info
+	free, err := w.unneeded(ctx, info, below)
+	if err != nil {
+		return info.First, err
+	}
+	if s := w.f.state; free > s.SnapFirst && info.fraction() > yieldAt && s.Since > max(minTrimVolume, int64(w.f.snapshot)) {
+		if err := w.snapshot(ctx); err != nil {
+			return info.First, fmt.Errorf("trim log of %s: %w", w.l.table, err)
+		}
+	}
+	floor := min(free, w.f.state.SnapFirst)
+	if floor <= info.First || floor >= w.acked {
+		return info.First, nil
+	}
+	if err := w.l.stream.Purge(ctx, jetstream.WithPurgeSequence(floor)); err != nil {
+		return info.First, fmt.Errorf("trim log of %s: %w", w.l.table, err)
+	}
+	w.l.log.Debug("log trimmed", zap.Uint64("from", info.First), zap.Uint64("to", floor-1))
+	if info, err = w.l.Info(ctx); err == nil {
+		w.f.info = info
+	}
+	return floor, nil
+}
+
+// seen takes note of what an answer says about the stream itself.
+func (w *Writer) seen(err error) error {
+	if errors.Is(err, ErrEmptied) && w.doubt == nil {
+		w.doubt = err
+	}
+	return err
+}
+
+// unneeded returns the first sequence that a sink or the replay window needs.
+func (w *Writer) unneeded(ctx context.Context, info Info, below uint64) (uint64, error) {
+	applied := below
+	if s := w.f.state; len(s.Marks) > 0 {
+		applied = min(applied, s.LowMark()+1)
+	}
+	applied = min(applied, info.Last+1)
+	if w.l.q.opts.ReplayWindow == 0 || applied <= info.First {
+		return applied, nil
+	}
+	window, err := w.l.at(ctx, info, info.Now.Add(-w.l.q.opts.ReplayWindow))
+	if err != nil {
+		return 0, err
+	}
+	return min(applied, max(window, yielded(info))), nil
+}
+
+// yielded returns how far the replay window gives way. Sizes by sequence are not known, so it takes all
+// entries for equal; the next call corrects what is left.
+func yielded(info Info) uint64 {
+	excess := info.fraction() - yieldAt
+	if excess <= 0 || info.empty() {
+		return 0
+	}
+	n := float64(info.Last - info.First + 1)
+	return info.First + uint64(math.Ceil(n*excess/info.fraction()))
+}
+
+// at returns the sequence of the first message stored at or after t.
+func (l *Log) at(ctx context.Context, info Info, t time.Time) (uint64, error) {
+	if !info.Oldest.Before(t) {
+		return info.First, nil
+	}
+	c, err := l.q.js.CreateConsumer(ctx, l.name, jetstream.ConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &t, AckPolicy: jetstream.AckNonePolicy,
+		HeadersOnly: true, MemoryStorage: true, Replicas: 1, InactiveThreshold: 10 * time.Second,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("find time in log of %s: %w", l.table, err)
+	}
+	first := c.CachedInfo().Delivered.Stream + 1
+	if err := l.q.js.DeleteConsumer(ctx, l.name, c.CachedInfo().Name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return 0, fmt.Errorf("find time in log of %s: %w", l.table, err)
+	}
+	return first, nil
+}
+
+// SeqAt returns the sequence of the first entry stored at or after t: Last + 1 when there is none.
+func (l *Log) SeqAt(ctx context.Context, t time.Time) (uint64, error) {
+	info, err := l.Info(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if info.empty() {
+		return info.First, nil
+	}
+	return l.at(ctx, info, t)
+}
+
+// Pressure is how full a log is.
+type Pressure struct {
+	Fraction float64 // of the limit, 0 to 1; 0 without a limit
+	Bytes    uint64
+	Limit    uint64
+	Oldest   time.Time // when the oldest entry was stored; zero in an empty log
+	// HoursLeft until reading pauses, if the log went on filling as fast as it did since Oldest and nothing
+	// were trimmed; +Inf without a limit or a rate.
+	HoursLeft float64
+	Pause     bool // reading is to pause: above 80 %
+}
+
+// Pressure asks the server how full the log is.
+func (l *Log) Pressure(ctx context.Context) (Pressure, error) {
+	info, err := l.Info(ctx)
+	if err != nil {
+		return Pressure{}, err
+	}
+	return info.pressure(), nil
+}
+
+// Pressure returns how full the log is, and with that lets Append take frames again after room was made.
+func (w *Writer) Pressure(ctx context.Context) (Pressure, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	info, err := w.l.Info(ctx)
+	if err != nil {
+		return Pressure{}, w.seen(err)
+	}
+	w.f.info = info
+	return info.pressure(), nil
+}
+
+func (i Info) pressure() Pressure {
+	p := Pressure{Fraction: i.fraction(), Bytes: i.Bytes, Limit: i.MaxBytes, Oldest: i.Oldest, HoursLeft: math.Inf(1)}
+	p.Pause = p.Fraction >= pauseAt
+	if age := i.Now.Sub(i.Oldest); !i.Oldest.IsZero() && age > time.Minute && i.Bytes > 0 && i.MaxBytes > 0 {
+		left := pauseAt*float64(i.MaxBytes) - float64(i.Bytes)
+		p.HoursLeft = max(0, left/float64(i.Bytes)*age.Hours())
+	}
+	return p
+}
+
+// Marked returns the least sequence that the marks of these sinks still need, for Trim: 0 when one of them has
+// no mark yet, which keeps everything.
+func Marked(s *checkpoint.State, sinks ...string) uint64 {
+	least := uint64(math.MaxUint64)
+	for _, sink := range sinks {
+		m, ok := s.Marks[sink]
+		if !ok {
+			return 0
+		}
+		least = min(least, m.Seq+1)
+	}
+	return least
+}

@@ -1,0 +1,264 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
+
+const (
+	// pauseAt is the part of the limit above which no more frames are taken. The rest is reserve: beats, marks
+	// and snapshots must fit, or a full log could never be trimmed again.
+	pauseAt = 0.8
+
+	maxPart    = 1 << 20 // of a snapshot
+	keepBuffer = 1 << 20
+	perMessage = 256 // what the store adds to an entry, about
+)
+
+// Writer is the one writer of a log, from its claim until it is lost or released. Its methods may be called by
+// several goroutines; appends go one at a time.
+type Writer struct {
+	l     *Log
+	ttl   time.Duration
+	owner string
+	epoch uint64
+	nonce checkpoint.Nonce
+
+	mu       sync.Mutex
+	f        *folded // what is stored, as far as acknowledged
+	doubt    error   // why nothing may be appended before Recover
+	dead     error   // why nothing may be appended any more
+	acked    uint64  // sequence of the last own entry of this epoch
+	reported time.Time
+	alive    time.Time // when the last acknowledged append was sent
+	buf      []byte
+}
+
+// State returns the state as of the last acknowledged append or Recover. It changes under the next append: read
+// it in the goroutine that appends, and not after Recover replaced it.
+func (w *Writer) State() *checkpoint.State {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.f.state
+}
+
+// Epoch returns the number of this claim.
+func (w *Writer) Epoch() uint64 { return w.epoch }
+
+// Log returns the log that is written.
+func (w *Writer) Log() *Log { return w.l }
+
+// Append stores an entry: body is one of checkpoint's bodies, data belongs to a frame. When it returns nil the
+// entry is on disk and folded into the state. Errors, for errors.Is:
+//
+//	ErrFull      nothing stored; frames first, at 80 % of the limit. Trim, wait, append again
+//	ErrTooLarge  nothing stored, never will be
+//	ErrDoubt     unknown, or refused because another message came first. Recover before anything else
+//	ErrLost      the log has another owner
+//	*checkpoint.CorruptError  the entry contradicts the log: a bug, the table halts
+func (w *Writer) Append(ctx context.Context, body any, data []byte) (seq uint64, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.usable(ctx); err != nil {
+		return 0, err
+	}
+	if _, frame := body.(*checkpoint.Frame); frame && w.f.info.fraction() >= pauseAt {
+		// Rule 9: a full log pauses reading, it never drops.
+		w.l.metrics.m.refused.WithLabelValues(w.l.table, "full").Inc()
+		return 0, fmt.Errorf("append frame to log of %s: %w: %.0f %% of its limit in use", w.l.table, ErrFull, 100*w.f.info.fraction())
+	}
+	if seq, err = w.append(ctx, body, data); err != nil {
+		return 0, err
+	}
+	if w.f.state.SnapshotDue(w.f.snapshot) {
+		// The entry is stored whatever becomes of the snapshot. A doubt about it shows at the next append.
+		if err := w.snapshot(ctx); err != nil {
+			w.l.log.Warn("snapshot not stored, trying again later", zap.Error(err))
+		}
+	}
+	return seq, nil
+}
+
+func (w *Writer) usable(ctx context.Context) error {
+	if w.dead != nil {
+		return w.dead
+	}
+	if w.doubt == nil && w.f.connection != w.l.q.connection.Load() {
+		w.doubt = errors.New("the connection was lost in between")
+	}
+	if w.doubt != nil {
+		return fmt.Errorf("append to log of %s: %w: %w", w.l.table, ErrDoubt, w.doubt)
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("append to log of %s: %w", w.l.table, context.Cause(ctx))
+	}
+	return nil
+}
+
+// append sends one entry and folds it once it is acknowledged.
+func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, error) {
+	s := w.f.state
+	e := &checkpoint.Entry{Kind: checkpoint.KindOf(body), Epoch: w.epoch, Nonce: w.nonce, Prev: s.Hash, Body: body, Data: data}
+	if e.Kind == 0 {
+		return 0, fmt.Errorf("append to log of %s: %T is no entry", w.l.table, body)
+	}
+	msg, err := checkpoint.Encode(w.buf[:0], e)
+	if err != nil {
+		return 0, fmt.Errorf("append to log of %s: %w", w.l.table, err)
+	}
+	if w.buf = msg[:0]; cap(msg) > keepBuffer {
+		w.buf = nil
+	}
+	sent, id := time.Now(), messageID(w.nonce, s.Seq)
+	seq, err := w.l.publish(ctx, e.Kind, msg, s.Seq, w.f.lastID, id)
+	if err == nil && w.f.connection != w.l.q.connection.Load() {
+		err = errors.New("the connection was lost in between")
+	}
+	if err != nil {
+		return 0, w.refused(e.Kind, err)
+	}
+	return seq, w.acknowledged(seq, msg, id, sent)
+}
+
+// refused turns the error of a publish into what the caller must know.
+func (w *Writer) refused(kind checkpoint.Kind, err error) error {
+	m := w.l.metrics
+	var what error
+	switch classify(err) {
+	case full:
+		what = ErrFull
+		m.m.refused.WithLabelValues(w.l.table, "full").Inc()
+	case tooLarge:
+		what = ErrTooLarge
+		m.m.refused.WithLabelValues(w.l.table, "size").Inc()
+	case fenced:
+		// Rule 2: another message came first. Whose it is, the fold tells.
+		what, w.doubt = ErrDoubt, err
+		m.fenced.Inc()
+	default:
+		what, w.doubt = ErrDoubt, err
+		m.doubts.Inc()
+	}
+	return fmt.Errorf("append %s to log of %s: %w: %w", kindName(kind), w.l.table, what, err)
+}
+
+func (w *Writer) acknowledged(seq uint64, msg []byte, id string, sent time.Time) error {
+	e, err := w.f.state.Apply(seq, msg)
+	if err != nil {
+		w.dead = fmt.Errorf("append to log of %s: %w", w.l.table, err)
+		return w.dead
+	}
+	if e == nil {
+		w.doubt = errors.New("the entry was stored and folds as nothing")
+		return fmt.Errorf("append to log of %s: %w: %w", w.l.table, ErrDoubt, w.doubt)
+	}
+	w.f.note(message{data: msg, id: id}, e)
+	w.f.info.Last = seq
+	w.f.info.Bytes += uint64(len(msg)) + perMessage
+	w.acked, w.alive = seq, sent
+	switch e.Kind {
+	case checkpoint.KindFrame, checkpoint.KindBeat:
+		w.reported = sent
+	case checkpoint.KindSnapshot:
+		w.l.metrics.snapshot.Set(float64(w.f.snapshot))
+	}
+	return nil
+}
+
+// snapshot appends the whole state. Its parts follow each other without anything between them: the server
+// refuses the next part otherwise, and then the snapshot is abandoned.
+func (w *Writer) snapshot(ctx context.Context) error {
+	parts, err := w.f.state.Snapshot(min(maxPart, w.l.q.maxMessage()-4096))
+	if err != nil {
+		return err
+	}
+	first := w.f.state.Seq + 1
+	for _, p := range parts {
+		if p.Body.Part > 0 {
+			p.Body.First = first
+		}
+		if _, err := w.append(ctx, p.Body, p.Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Recover reads what the log really holds, after ErrDoubt.
+//
+// Rule 4: after doubt, go on from what is stored. Before calling it the caller drops pages and iterators in
+// hand; after it, its readers start from the positions of the new State. Errors: ErrLost when another owner
+// has claimed the log, ErrEmptied when the stream was deleted, re-created or emptied; the writer is then dead.
+// It retries what may pass until ctx ends.
+func (w *Writer) Recover(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dead != nil {
+		return w.dead
+	}
+	var f *folded
+	err := retry(ctx, func() (err error) {
+		f, err = w.l.fold(ctx)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("recover log of %s: %w", w.l.table, err)
+		if !Transient(err) && ctx.Err() == nil {
+			w.dead = err
+		}
+		return err
+	}
+	if s := f.state; s.Epoch != w.epoch || s.Nonce != w.nonce || s.Released {
+		w.dead = fmt.Errorf("recover log of %s: %w: epoch %d of %s after ours, %d", w.l.table, ErrLost, s.Epoch, s.Owner, w.epoch)
+		return w.dead
+	}
+	if f.state.Seq < w.acked {
+		w.l.log.Warn("log lost acknowledged entries, going on from what is stored",
+			zap.Uint64("acknowledged", w.acked), zap.Uint64("stored", f.state.Seq))
+	}
+	w.f, w.doubt = f, nil
+	return nil
+}
+
+// Release gives the log up, with a snapshot before when there is something to save, so that the next owner
+// starts fast and need not wait. The writer is dead afterwards, also when it fails.
+func (w *Writer) Release(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.usable(ctx); err != nil {
+		return err
+	}
+	var err error
+	if w.f.state.Since > int64(w.f.snapshot/4) {
+		err = w.snapshot(ctx)
+	}
+	if err == nil || errors.Is(err, ErrFull) {
+		_, err = w.append(ctx, &checkpoint.Release{}, nil)
+	}
+	w.dead = fmt.Errorf("append to log of %s: %w: it was released", w.l.table, ErrLost)
+	return err
+}
+
+// BeatIn returns how long from now the next beat is due: TTL/3 after the last report about the source, which
+// frames and beats are and marks are not. Zero or less means now.
+func (w *Writer) BeatIn() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Until(w.reported.Add(w.ttl / 3))
+}
+
+// Held tells whether nobody else can have claimed the log yet: the last acknowledged append was sent less than
+// three quarters of TTL ago. It is no fence, only politeness: an owner that sees false stops working for the
+// table until an append succeeds.
+func (w *Writer) Held() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.dead == nil && time.Since(w.alive) < w.ttl*3/4
+}
