@@ -207,6 +207,7 @@ type Gap struct {
 type Control struct {
 	Pause  *bool  `json:"pause,omitempty"`
 	Halt   *Halt  `json:"halt,omitempty"`
+	Clear  bool   `json:"clear,omitempty"`  // the halt is over: the sink went on by itself
 	Resume bool   `json:"resume,omitempty"` // clears a halt and accepts the gaps
 	By     string `json:"by,omitempty"`
 	At     int64  `json:"at,omitempty"`

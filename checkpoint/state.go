@@ -226,6 +226,9 @@ func (s *State) control(c *Control) {
 	if c.Pause != nil {
 		s.Paused = *c.Pause
 	}
+	if c.Clear {
+		s.Halted = nil
+	}
 	if c.Halt != nil {
 		s.Halted = c.Halt
 	}
