@@ -15,6 +15,7 @@ import (
 // the stream is still the same before it makes another one.
 type cursor struct {
 	l       *Log
+	stream  string
 	name    string
 	msgs    jetstream.MessagesContext
 	pending uint64 // messages there were to read when it was made
@@ -31,16 +32,20 @@ type message struct {
 // errIdle means that no message came in time.
 var errIdle = errors.New("no message yet")
 
-// cursor starts at sequence from, or at the first message after it. An empty filter reads everything.
-func (l *Log) cursor(ctx context.Context, from uint64, filter string) (*cursor, error) {
-	cons, err := l.q.js.CreateConsumer(ctx, l.name, jetstream.ConsumerConfig{
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1), FilterSubject: filter,
+// cursor starts at sequence from, or at the first message after it.
+func (l *Log) cursor(ctx context.Context, from uint64) (*cursor, error) {
+	return l.cursorOf(ctx, l.name, from)
+}
+
+func (l *Log) cursorOf(ctx context.Context, stream string, from uint64) (*cursor, error) {
+	cons, err := l.q.js.CreateConsumer(ctx, stream, jetstream.ConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1),
 		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: time.Minute,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start reading log of %s: %w", l.table, err)
 	}
-	c := &cursor{l: l, name: cons.CachedInfo().Name, pending: cons.CachedInfo().NumPending}
+	c := &cursor{l: l, stream: stream, name: cons.CachedInfo().Name, pending: cons.CachedInfo().NumPending}
 	c.msgs, err = cons.Messages(jetstream.PullMaxMessagesWithBytesLimit(pullBatch, pullBytes),
 		jetstream.PullExpiry(20*time.Second), jetstream.PullHeartbeat(2*time.Second), jetstream.WithMessagesErrOnMissingHeartbeat(true))
 	if err != nil {
@@ -80,5 +85,5 @@ func (c *cursor) close(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	_ = c.l.q.js.DeleteConsumer(ctx, c.l.name, c.name)
+	_ = c.l.q.js.DeleteConsumer(ctx, c.stream, c.name)
 }

@@ -51,16 +51,16 @@ func (e *FormatError) Is(target error) bool { return target == ErrNewer }
 
 // JetStream's error codes that decide what an append came to (server/errors.json).
 const (
-	codeClusterNotReady  = 10008
-	codeNoResources      = 10023
-	codeStorage          = 10047
-	codeWrongMsgID       = 10070
-	codeTooLarge         = 10054
-	codeStreamNotFound   = 10059
-	codeWrongSequence    = 10071
-	codeStoreFailed      = 10077
-	codeWrongSequenceR3  = 10164
-	codeHeaderTooLarge   = 10097
+	codeClusterNotReady = 10008
+	codeNoResources     = 10023
+	codeStorage         = 10047
+	codeWrongMsgID      = 10070
+	codeTooLarge        = 10054
+	codeStreamNotFound  = 10059
+	codeWrongSequence   = 10071
+	codeStoreFailed     = 10077
+	codeWrongSequenceR3 = 10164
+	codeHeaderTooLarge  = 10097
 )
 
 type outcome byte

@@ -74,7 +74,7 @@ func (l *Log) fold(ctx context.Context) (*folded, error) {
 
 // follow applies everything after the base, up to the newest message.
 func (l *Log) follow(ctx context.Context, f *folded) error {
-	c, err := l.cursor(ctx, f.state.Seq+1, "")
+	c, err := l.cursor(ctx, f.state.Seq+1)
 	if err != nil {
 		return err
 	}
@@ -210,8 +210,7 @@ func (l *Log) restore(ctx context.Context, info Info, m *jetstream.RawStreamMsg)
 // maxStrays is how many foreign messages in a row may lie between an entry and its predecessor.
 const maxStrays = 16
 
-// follows checks that the entry before sequence first has the hash that the snapshot names, as far as it is
-// still stored.
+// follows checks that the entry before sequence first has this hash, as far as it is still stored.
 func (l *Log) follows(ctx context.Context, info Info, first uint64, want checkpoint.Hash) error {
 	for seq := first - 1; seq+maxStrays >= first; seq-- {
 		if seq < info.First {
@@ -228,7 +227,7 @@ func (l *Log) follows(ctx context.Context, info Info, first uint64, want checkpo
 			break // an entry, but of another history
 		}
 	}
-	return fmt.Errorf("snapshot: %w", ErrChain)
+	return fmt.Errorf("%w: no entry before %d has the hash of its predecessor", ErrChain, first)
 }
 
 // retry repeats f while its error may pass, until ctx ends.

@@ -31,7 +31,8 @@ type Reader struct {
 }
 
 // Read starts at sequence from, the one after a mark, whose hash is prev. From 0 it starts at the oldest entry
-// there is. ErrGap when from was trimmed away or lies beyond the end: that mark belongs to another log.
+// there is. ErrGap when from was trimmed away or lies beyond the end, ErrChain when the entry before it is another
+// one: that mark belongs to another log.
 func (l *Log) Read(ctx context.Context, from uint64, prev checkpoint.Hash) (*Reader, error) {
 	r := &Reader{l: l, connection: l.q.connection.Load()}
 	info, err := l.Info(ctx)
@@ -46,7 +47,7 @@ func (l *Log) Read(ctx context.Context, from uint64, prev checkpoint.Hash) (*Rea
 	}
 	r.seq, r.entry, r.hash = from-1, from-1, prev
 	r.known = prev != (checkpoint.Hash{}) || from == info.origin
-	if r.cur, err = l.cursor(ctx, from, ""); err != nil {
+	if r.cur, err = l.cursor(ctx, from); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -148,17 +149,10 @@ func (r *Reader) verifyPast(ctx context.Context) error {
 	if info.Last < r.seq {
 		return fmt.Errorf("%w: read up to %d, the log ends at %d", ErrChain, r.seq, info.Last)
 	}
-	if !r.known || r.entry < info.First || r.hash == (checkpoint.Hash{}) {
+	if !r.known || r.hash == (checkpoint.Hash{}) {
 		return nil // nothing was read yet, or it is trimmed: the next entry's chain tells
 	}
-	m, err := r.l.stream.GetMsg(ctx, r.entry)
-	if err != nil {
-		return fmt.Errorf("read entry %d again: %w", r.entry, err)
-	}
-	if checkpoint.HashOf(m.Data) != r.hash {
-		return fmt.Errorf("%w: entry %d is not the one that was read", ErrChain, r.entry)
-	}
-	return nil
+	return r.l.follows(ctx, info, r.entry+1, r.hash)
 }
 
 // restart makes another consumer, after a reconnect or when the old one died, once it is sure that the log is
@@ -174,7 +168,7 @@ func (r *Reader) restart(ctx context.Context) error {
 		if err := r.verifyPast(asking); err != nil {
 			return err
 		}
-		cur, err := r.l.cursor(asking, r.seq+1, "")
+		cur, err := r.l.cursor(asking, r.seq+1)
 		if err != nil {
 			return err
 		}

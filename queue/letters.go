@@ -1,0 +1,262 @@
+package queue
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/klauspost/compress/s2"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// ErrNoLetter means that there is no dead letter of that id.
+var ErrNoLetter = errors.New("no such dead letter")
+
+// Letter is a change that a sink will never take, kept with its reason (Rule 8).
+type Letter struct {
+	ID        string      `json:"id"`
+	Table     string      `json:"table"`
+	Sink      string      `json:"sink"`
+	Feed      change.Feed `json:"feed"`
+	Seq       string      `json:"seq"`
+	Op        change.Op   `json:"op"`
+	TTL       bool        `json:"ttl,omitempty"`
+	Version   int64       `json:"version"`
+	Created   int64       `json:"created"`
+	KeyHash   uint64      `json:"key_hash"`
+	Code      string      `json:"code"`
+	Reason    string      `json:"reason"`
+	Attempts  int         `json:"attempts"` // beyond the first
+	FirstSeen time.Time   `json:"first_seen"`
+	LastTried time.Time   `json:"last_tried"`
+	Raw       []byte      `json:"-"` // the whole record
+}
+
+// NewLetter makes the letter of a change that a sink refused. Its id is a function of feed, sequence number and
+// sink: a replay makes the same one.
+func NewLetter(table, sink string, c *change.Change, code, reason string, now time.Time) *Letter {
+	h := sha256.New()
+	for _, s := range []string{c.Feed.Stream, c.Feed.Shard, c.Seq, sink} {
+		fmt.Fprintf(h, "%d:%s", len(s), s)
+	}
+	return &Letter{
+		ID: hex.EncodeToString(h.Sum(nil)[:10]), Table: table, Sink: sink, Feed: c.Feed, Seq: c.Seq, Op: c.Op, TTL: c.TTL,
+		Version: c.Version, Created: c.Created, KeyHash: c.KeyHash, Code: code, Reason: reason,
+		FirstSeen: now.UTC(), LastTried: now.UTC(), Raw: bytes.Clone(c.Raw),
+	}
+}
+
+// Change returns the change as it came out of the log, with the version it had.
+func (l *Letter) Change() (*change.Change, error) {
+	r, err := change.ScanRecord(l.Raw)
+	if err != nil {
+		return nil, fmt.Errorf("read letter %s: %w", l.ID, err)
+	}
+	return &change.Change{
+		Op: l.Op, TTL: l.TTL, Version: l.Version, Created: l.Created, Seq: l.Seq, Feed: l.Feed, KeyHash: l.KeyHash,
+		Raw: r.Raw, Keys: r.Keys, New: r.New, Old: r.Old,
+	}, nil
+}
+
+// Letters are the dead letters of a table: a stream of their own with one subject per id.
+type Letters struct {
+	l      *Log
+	stream jetstream.Stream
+	name   string
+}
+
+// Letters opens the table's dead letters, and makes their stream the first time.
+func (l *Log) Letters(ctx context.Context) (*Letters, error) {
+	name := l.name + "_letters"
+	st, err := l.q.js.Stream(ctx, name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		st, err = l.q.js.CreateStream(ctx, l.lettersConfig(name))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open dead letters of %s: %w", l.table, err)
+	}
+	if need, _ := strconv.Atoi(st.CachedInfo().Config.Metadata[metaFormat]); need > formatNumber {
+		return nil, fmt.Errorf("open dead letters of %s: %w", l.table, &FormatError{"stream " + name, need})
+	}
+	return &Letters{l: l, stream: st, name: name}, nil
+}
+
+func (l *Log) lettersConfig(name string) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: name, Subjects: []string{l.letterSubject("*")}, Description: "Tailrace: dead letters of " + l.table,
+		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Replicas: l.q.opts.Replicas,
+		Discard: jetstream.DiscardNew, MaxBytes: l.q.opts.LettersMaxBytes, MaxMsgSize: int32(l.q.maxMessage()),
+		MaxMsgsPerSubject: 1, AllowDirect: false, Duplicates: time.Second,
+		Metadata: map[string]string{metaFormat: strconv.Itoa(formatNumber), metaPipeline: l.q.opts.Pipeline},
+	}
+}
+
+func (l *Log) letterSubject(id string) string {
+	return l.subject.entry[:len(l.subject.entry)-len(".e")] + ".letter." + id
+}
+
+// Put stores a letter; one that is there already stays as it is, with its attempts, so a replay stores each
+// once. When it returns nil the letter is on disk, and only then may the sink's mark pass the change. It
+// retries what may pass until ctx ends. ErrFull and ErrTooLarge as for entries: the table halts.
+func (d *Letters) Put(ctx context.Context, letter *Letter) error {
+	err := retry(ctx, func() error { return d.write(ctx, letter, 0) })
+	if classify(err) == fenced {
+		return nil
+	}
+	return d.wrap("put", letter.ID, err)
+}
+
+// Retried notes that the letter was tried again and refused again.
+func (d *Letters) Retried(ctx context.Context, id, code, reason string, now time.Time) error {
+	for {
+		letter, seq, err := d.get(ctx, id)
+		if err != nil {
+			return err
+		}
+		letter.Attempts++
+		letter.Code, letter.Reason, letter.LastTried = code, reason, now.UTC()
+		if err = retry(ctx, func() error { return d.write(ctx, letter, seq) }); classify(err) != fenced {
+			return d.wrap("update", id, err)
+		}
+	}
+}
+
+// write stores the letter if the newest one of its id is at sequence last; 0: if there is none.
+func (d *Letters) write(ctx context.Context, letter *Letter, last uint64) error {
+	b, err := encodeLetter(letter)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.l.q.opts.AckTimeout)
+	defer cancel()
+	_, err = d.l.q.js.PublishMsg(ctx, &nats.Msg{Subject: d.l.letterSubject(letter.ID), Data: b},
+		jetstream.WithExpectLastSequencePerSubject(last), jetstream.WithRetryAttempts(0))
+	return err
+}
+
+func (d *Letters) wrap(verb, id string, err error) error {
+	switch classify(err) {
+	case stored:
+		return nil
+	case full:
+		err = fmt.Errorf("%w: %w", ErrFull, err)
+	case tooLarge:
+		err = fmt.Errorf("%w: %w", ErrTooLarge, err)
+	}
+	return fmt.Errorf("%s dead letter %s of %s: %w", verb, id, d.l.table, err)
+}
+
+// Get returns a letter; ErrNoLetter when there is none.
+func (d *Letters) Get(ctx context.Context, id string) (*Letter, error) {
+	letter, _, err := d.get(ctx, id)
+	return letter, err
+}
+
+func (d *Letters) get(ctx context.Context, id string) (*Letter, uint64, error) {
+	if _, err := hex.DecodeString(id); err != nil || id == "" {
+		return nil, 0, fmt.Errorf("get dead letter %q of %s: %w", id, d.l.table, ErrNoLetter)
+	}
+	m, err := d.stream.GetLastMsgForSubject(ctx, d.l.letterSubject(id))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		err = ErrNoLetter
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("get dead letter %s of %s: %w", id, d.l.table, err)
+	}
+	letter, err := decodeLetter(m.Data)
+	return letter, m.Sequence, err
+}
+
+// All yields the letters that were there when it began, oldest first. An error ends it.
+func (d *Letters) All(ctx context.Context) iter.Seq2[*Letter, error] {
+	return func(yield func(*Letter, error) bool) {
+		c, err := d.l.cursorOf(ctx, d.name, 1)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer c.close(ctx)
+		for left := c.pending; left > 0; left-- {
+			m, err := c.next(ctx, d.l.q.opts.AckTimeout)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			letter, err := decodeLetter(m.data)
+			if !yield(letter, err) || err != nil {
+				return
+			}
+			left = min(left, m.pending+1)
+		}
+	}
+}
+
+// Drop deletes a letter for good: it was delivered, or somebody decided to lose it. ErrNoLetter when there is
+// none.
+func (d *Letters) Drop(ctx context.Context, id string) error {
+	if _, _, err := d.get(ctx, id); err != nil {
+		return err
+	}
+	if err := d.stream.Purge(ctx, jetstream.WithPurgeSubject(d.l.letterSubject(id))); err != nil {
+		return fmt.Errorf("drop dead letter %s of %s: %w", id, d.l.table, err)
+	}
+	return nil
+}
+
+// Count returns how many letters there are.
+func (d *Letters) Count(ctx context.Context) (int, error) {
+	info, err := d.stream.Info(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("count dead letters of %s: %w", d.l.table, err)
+	}
+	return int(info.State.Msgs), nil
+}
+
+// letterMagic and the format number begin every letter. Rule 11: a newer format is refused.
+var letterMagic = []byte("TRLT")
+
+// encodeLetter writes magic, format, the length of the head, the head as JSON, the record compressed.
+func encodeLetter(l *Letter) ([]byte, error) {
+	head, err := json.Marshal(l)
+	if err != nil {
+		return nil, fmt.Errorf("encode letter: %w", err)
+	}
+	b := append(bytes.Clone(letterMagic), formatNumber)
+	b = binary.AppendUvarint(b, uint64(len(head)))
+	return append(append(b, head...), s2.Encode(nil, l.Raw)...), nil
+}
+
+func decodeLetter(b []byte) (*Letter, error) {
+	rest, ok := bytes.CutPrefix(b, letterMagic)
+	if !ok || len(rest) < 1 {
+		return nil, errors.New("decode letter: it is none")
+	}
+	if rest[0] > formatNumber {
+		return nil, fmt.Errorf("decode letter: %w", &FormatError{"dead letter", int(rest[0])})
+	}
+	size, n := binary.Uvarint(rest[1:])
+	if rest = rest[1:]; n <= 0 || size > uint64(len(rest)-n) {
+		return nil, errors.New("decode letter: it is cut off")
+	}
+	l := new(Letter)
+	if err := json.Unmarshal(rest[n:n+int(size)], l); err != nil {
+		return nil, fmt.Errorf("decode letter: %w", err)
+	}
+	raw, _, err := unpack(rest[n+int(size):], nil)
+	if err != nil {
+		return nil, fmt.Errorf("decode letter: %w", err)
+	}
+	l.Raw = raw
+	return l, nil
+}

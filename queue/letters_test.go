@@ -1,0 +1,133 @@
+package queue
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+func openLetters(t *testing.T, q *Queue) *Letters {
+	t.Helper()
+	d, err := createLog(t, q).Letters(testContext(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func changesOf(t *testing.T, n int) (cs []*change.Change) {
+	t.Helper()
+	frames := mustPack(t, MaxPayload, pageAfter(t, change.Position{}, 0, n, 50))
+	for _, f := range frames {
+		raw, _, err := unpack(f.Data, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range f.Body.Pages {
+			if err := change.DecodeRecords(raw[p.Offset:p.Offset+p.Length], p.Feed, func(c *change.Change) error {
+				kept := *c
+				cs = append(cs, &kept)
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return cs
+}
+
+func TestReplayStoresEachLetterOnce(t *testing.T) {
+	ctx := testContext(t)
+	d := openLetters(t, embeddedQueue(t))
+	now := time.Unix(1_790_000_000, 0).UTC()
+	changes := changesOf(t, 5)
+	for round := range 3 {
+		for _, c := range changes {
+			if err := d.Put(ctx, NewLetter("Orders", "bigtable", c, "mapping", "no rule", now)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if round == 0 {
+			if err := d.Retried(ctx, NewLetter("Orders", "bigtable", changes[1], "", "", now).ID, "row_too_large", "still", now.Add(time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n, err := d.Count(ctx); n != 5 || err != nil {
+		t.Fatalf("%d letters, %v", n, err)
+	}
+	var attempts []int
+	for letter, err := range d.All(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		attempts = append(attempts, letter.Attempts)
+	}
+	if d := cmp.Diff([]int{0, 0, 0, 0, 1}, attempts); d != "" { // rewritten, so last
+		t.Fatal(d)
+	}
+}
+
+func TestLetterGivesItsChangeBack(t *testing.T) {
+	ctx := testContext(t)
+	d := openLetters(t, embeddedQueue(t))
+	c := changesOf(t, 1)[0]
+	letter := NewLetter("Orders", "bigtable", c, "mapping", "no rule", time.Now())
+	if err := d.Put(ctx, letter); err != nil {
+		t.Fatal(err)
+	}
+	got, err := d.Get(ctx, letter.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := got.Change()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(c, back); d != "" {
+		t.Fatal(d)
+	}
+	if err := d.Drop(ctx, letter.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Get(ctx, letter.ID); !errors.Is(err, ErrNoLetter) {
+		t.Fatalf("get after drop: %v", err)
+	}
+	if n, _ := d.Count(ctx); n != 0 {
+		t.Fatalf("%d letters after drop", n)
+	}
+	for range d.All(ctx) {
+		t.Fatal("a letter after drop")
+	}
+}
+
+func TestUnknownLetterIsSaidSo(t *testing.T) {
+	ctx := testContext(t)
+	d := openLetters(t, embeddedQueue(t))
+	for _, id := range []string{"", "*", "abc", "0011223344556677", ">"} {
+		if _, err := d.Get(ctx, id); !errors.Is(err, ErrNoLetter) {
+			t.Errorf("get %q: %v", id, err)
+		}
+		if err := d.Drop(ctx, id); !errors.Is(err, ErrNoLetter) {
+			t.Errorf("drop %q: %v", id, err)
+		}
+	}
+}
+
+func TestFullLettersHaltInsteadOfDropping(t *testing.T) {
+	ctx := testContext(t)
+	d := openLetters(t, embeddedIn(t, t.TempDir(), func(o *Options) { o.LettersMaxBytes = 2000 }))
+	var err error
+	for _, c := range changesOf(t, 20) {
+		if err = d.Put(ctx, NewLetter("Orders", "bigtable", c, "mapping", "no rule", time.Now())); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, ErrFull) {
+		t.Fatalf("put into full letters: %v", err)
+	}
+}
