@@ -1,0 +1,99 @@
+package fault
+
+import (
+	"bytes"
+	"compress/gzip"
+	"hash/crc32"
+	"net"
+	"net/http"
+	"strconv"
+)
+
+// recorder keeps a reply, to be sent in a bad way.
+type recorder struct {
+	header http.Header
+	status int
+	body   []byte
+}
+
+func (rec *recorder) Header() http.Header { return rec.header }
+
+func (rec *recorder) WriteHeader(status int) { rec.status = status }
+
+func (rec *recorder) Write(p []byte) (int, error) {
+	rec.body = append(rec.body, p...)
+	return len(p), nil
+}
+
+func (rec *recorder) send(w http.ResponseWriter, r *http.Request, p *plan) {
+	if p.gzip {
+		rec.compress()
+	}
+	switch p.reply {
+	case Reset:
+		reset(w)
+	case Cut:
+		rec.half(w, p)
+		panic(http.ErrAbortHandler) // closes the connection: the rest never comes
+	case Stall:
+		rest := rec.half(w, p)
+		if !pause(r.Context(), p.stall) {
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = w.Write(rest) // the client went away: nobody is left to tell
+	default:
+		rec.deliver(w, p)
+	}
+}
+
+func (rec *recorder) compress() {
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	_, _ = z.Write(rec.body) // a bytes.Buffer takes everything
+	_ = z.Close()
+	rec.body = out.Bytes()
+	rec.header.Set("Content-Encoding", "gzip")
+}
+
+// head writes the headers of the whole body.
+func (rec *recorder) head(w http.ResponseWriter, p *plan) {
+	h := w.Header()
+	for k, v := range rec.header {
+		h[k] = v
+	}
+	h.Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE(rec.body)), 10))
+	h.Set("Content-Length", strconv.Itoa(len(rec.body)))
+	if !p.date.IsZero() {
+		h.Set("Date", p.date.UTC().Format(http.TimeFormat))
+	}
+	if rec.status == 0 {
+		rec.status = http.StatusOK
+	}
+	w.WriteHeader(rec.status)
+}
+
+func (rec *recorder) deliver(w http.ResponseWriter, p *plan) {
+	rec.head(w, p)
+	_, _ = w.Write(rec.body) // the client went away: nobody is left to tell
+}
+
+// half sends half of the body and returns the rest.
+func (rec *recorder) half(w http.ResponseWriter, p *plan) []byte {
+	rec.head(w, p)
+	cut := len(rec.body) / 2
+	_, _ = w.Write(rec.body[:cut])
+	_ = http.NewResponseController(w).Flush()
+	return rec.body[cut:]
+}
+
+// reset closes the connection so that the client sees a TCP reset.
+func reset(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = conn.Close()
+}

@@ -1,0 +1,82 @@
+// Package fault makes an awsJson server misbehave on the wire, as a service does on a
+// bad day: refusals, latency, replies cut in the middle, stalls, resets after the
+// request was carried out, expired credentials, a clock that is off.
+package fault
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// Effect is what a rule does to a request.
+type Effect string
+
+// The effects. The first four act before the request is carried out, the others on its reply.
+const (
+	Error    Effect = "error"    // refuse with Code
+	Throttle Effect = "throttle" // refuse with Code what comes faster than PerSecond
+	Expired  Effect = "expired"  // refuse the credentials as expired
+	Latency  Effect = "latency"  // wait Delay, plus up to Jitter; sometimes Tail instead
+	Cut      Effect = "cut"      // send half of the body and close the connection
+	Stall    Effect = "stall"    // send half of the body, wait Delay, send the rest
+	Reset    Effect = "reset"    // carry the request out, then reset the connection
+)
+
+var effects = []Effect{Error, Throttle, Expired, Latency, Cut, Stall, Reset}
+
+// Rule is one fault in force. Of several rules with one effect the oldest that fits strikes.
+type Rule struct {
+	Effect    Effect
+	Operation string        // such as "GetRecords"; empty: every operation
+	Times     int           // how often it strikes; 0: until it is taken away
+	Odds      float64       // of striking, 0..1; 0 is always
+	Code      string        // error, throttle: the error's code; throttle's default is ThrottlingException
+	Status    int           // error: of the reply; 0: what the service uses for the code
+	PerSecond float64       // throttle: requests that are let through
+	Delay     time.Duration // latency, stall
+	Jitter    time.Duration // latency
+	Tail      time.Duration // latency: of the unlucky ones
+	TailOdds  float64       // latency: of being unlucky, 0..1
+}
+
+// check completes a rule.
+func (r *Rule) check() error {
+	switch {
+	case !slices.Contains(effects, r.Effect):
+		return fmt.Errorf("effect %q: want one of %v", r.Effect, effects)
+	case r.Times < 0, r.Odds < 0 || r.Odds > 1, r.TailOdds < 0 || r.TailOdds > 1, r.PerSecond < 0:
+		return fmt.Errorf("effect %s: a number is out of its range", r.Effect)
+	case r.Delay < 0, r.Jitter < 0, r.Tail < 0:
+		return fmt.Errorf("effect %s: a duration is negative", r.Effect)
+	case r.Effect == Error && r.Code == "":
+		return fmt.Errorf("effect error: no code")
+	case r.Effect == Throttle && r.Code == "":
+		r.Code = "ThrottlingException"
+	}
+	return nil
+}
+
+var messages = map[string]string{
+	"ThrottlingException":                    "Rate of requests exceeds the allowed throughput.",
+	"LimitExceededException":                 "Rate exceeded.",
+	"ProvisionedThroughputExceededException": "The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning level with the UpdateTable API.",
+	"InternalServerError":                    "Internal server error",
+	"ServiceUnavailable":                     "The service is temporarily unavailable.",
+	"ExpiredTokenException":                  "The security token included in the request is expired",
+	"ExpiredIteratorException":               "The shard iterator has expired and can no longer be used.",
+	"TrimmedDataAccessException":             "The operation attempted to read past the oldest stream record in a shard.",
+	"ResourceNotFoundException":              "Requested resource not found",
+	"AccessDeniedException":                  "User is not authorized to perform this operation",
+}
+
+func statusOf(code string) int {
+	switch code {
+	case "InternalServerError":
+		return http.StatusInternalServerError
+	case "ServiceUnavailable", "ServiceUnavailableException":
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusBadRequest
+}
