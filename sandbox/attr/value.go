@@ -1,0 +1,216 @@
+// Package attr holds attribute values of the sandbox's DynamoDB: the typed model, its
+// JSON form, numbers of 38 digits, sizes and equality. A Map that went through Decode
+// is normal: attributes sorted by name, sets sorted, numbers in plain decimal form, so
+// that two items are equal by value exactly when their JSON is equal byte for byte.
+package attr
+
+import (
+	"sort"
+	"strings"
+)
+
+// Kind is the type of an attribute value.
+type Kind uint8
+
+// The ten types.
+const (
+	None Kind = iota
+	S
+	N
+	B
+	SS
+	NS
+	BS
+	M
+	L
+	Bool
+	Null
+)
+
+var kindNames = [...]string{"", "S", "N", "B", "SS", "NS", "BS", "M", "L", "BOOL", "NULL"}
+
+// String is the name that the wire has for a type.
+func (k Kind) String() string { return kindNames[k] }
+
+// KindOf finds a type by its wire name; None when there is no such type.
+func KindOf(name string) Kind {
+	for k := S; k <= Null; k++ {
+		if kindNames[k] == name {
+			return k
+		}
+	}
+	return None
+}
+
+// Value is one attribute value. Str holds a string, a number's plain text or the bytes
+// of a binary; Set the members of a set in the same forms, sorted.
+type Value struct {
+	Kind Kind
+	True bool
+	Str  string
+	Set  []string
+	List []Value
+	Map  Map
+}
+
+// Attr is a named value.
+type Attr struct {
+	Name  string
+	Value Value
+}
+
+// Map is an item, or a value of type M: attributes sorted by name.
+type Map []Attr
+
+func (m Map) find(name string) (int, bool) {
+	if len(m) > 8 {
+		i := sort.Search(len(m), func(i int) bool { return m[i].Name >= name })
+		return i, i < len(m) && m[i].Name == name
+	}
+	for i := range m {
+		if m[i].Name >= name {
+			return i, m[i].Name == name
+		}
+	}
+	return len(m), false
+}
+
+// Get returns a pointer into the map, or nil.
+func (m Map) Get(name string) *Value {
+	if i, ok := m.find(name); ok {
+		return &m[i].Value
+	}
+	return nil
+}
+
+// Set puts a value under a name.
+func (m *Map) Set(name string, v Value) {
+	i, ok := m.find(name)
+	if !ok {
+		*m = append(*m, Attr{})
+		copy((*m)[i+1:], (*m)[i:])
+	}
+	(*m)[i] = Attr{name, v}
+}
+
+// Delete takes a name out.
+func (m *Map) Delete(name string) {
+	if i, ok := m.find(name); ok {
+		*m = append((*m)[:i], (*m)[i+1:]...)
+	}
+}
+
+// Clone is a deep copy, as far as anything in it can be changed in place.
+func (m Map) Clone() Map {
+	if m == nil {
+		return nil
+	}
+	c := make(Map, len(m))
+	for i := range m {
+		c[i] = Attr{m[i].Name, m[i].Value.Clone()}
+	}
+	return c
+}
+
+// Clone is a deep copy. Sets are shared: they are never changed in place.
+func (v Value) Clone() Value {
+	if v.Map != nil {
+		v.Map = v.Map.Clone()
+	}
+	if v.List != nil {
+		list := make([]Value, len(v.List))
+		for i := range v.List {
+			list[i] = v.List[i].Clone()
+		}
+		v.List = list
+	}
+	return v
+}
+
+// Equal compares by value: numbers as numbers, sets without order.
+func (v *Value) Equal(o *Value) bool {
+	if v.Kind != o.Kind || v.True != o.True || v.Str != o.Str ||
+		len(v.Set) != len(o.Set) || len(v.List) != len(o.List) || len(v.Map) != len(o.Map) {
+		return false
+	}
+	for i := range v.Set {
+		if v.Set[i] != o.Set[i] {
+			return false
+		}
+	}
+	for i := range v.List {
+		if !v.List[i].Equal(&o.List[i]) {
+			return false
+		}
+	}
+	for i := range v.Map {
+		if v.Map[i].Name != o.Map[i].Name || !v.Map[i].Value.Equal(&o.Map[i].Value) {
+			return false
+		}
+	}
+	return true
+}
+
+// Compare orders two values of the same scalar type; ok is false for anything else.
+func (v *Value) Compare(o *Value) (order int, ok bool) {
+	if v.Kind != o.Kind {
+		return 0, false
+	}
+	switch v.Kind {
+	case S, B:
+		return strings.Compare(v.Str, o.Str), true
+	case N:
+		return CompareNumbers(v.Str, o.Str), true
+	}
+	return 0, false
+}
+
+// IsSet says whether the value is one of the three set types.
+func (v *Value) IsSet() bool { return v.Kind >= SS && v.Kind <= BS }
+
+// Element is the type of a set's members.
+func (v *Value) Element() Kind { return v.Kind - SS + S }
+
+// InSet says whether a member is in a set.
+func (v *Value) InSet(member string) bool {
+	for _, s := range v.Set {
+		if s == member {
+			return true
+		}
+	}
+	return false
+}
+
+// Union is a set with the members of both.
+func (v *Value) Union(o *Value) Value {
+	set := append([]string(nil), v.Set...)
+	for _, s := range o.Set {
+		if !v.InSet(s) {
+			set = append(set, s)
+		}
+	}
+	sortSet(v.Kind, set)
+	return Value{Kind: v.Kind, Set: set}
+}
+
+// Minus is a set without the other's members; it may be empty, which no stored set is.
+func (v *Value) Minus(o *Value) Value {
+	var set []string
+	for _, s := range v.Set {
+		if !o.InSet(s) {
+			set = append(set, s)
+		}
+	}
+	return Value{Kind: v.Kind, Set: set}
+}
+
+func sortSet(kind Kind, set []string) {
+	if kind == NS {
+		sort.Slice(set, func(i, j int) bool { return CompareNumbers(set[i], set[j]) < 0 })
+		return
+	}
+	sort.Strings(set)
+}
+
+// Number is a value of type N from its normal text.
+func Number(text string) Value { return Value{Kind: N, Str: text} }

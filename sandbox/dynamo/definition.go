@@ -1,0 +1,360 @@
+package dynamo
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/sandbox/wire"
+)
+
+func checkTableName(name string) *wire.Error {
+	if len(name) < 3 || len(name) > 255 {
+		return wire.Invalid("TableName must be at least 3 characters long and at most 255 characters long")
+	}
+	return nil
+}
+
+// readDefinition reads and checks a CreateTable request.
+func readDefinition(r *wire.Node) (d Definition, err *wire.Error) {
+	d.Name = strings.Clone(r.Str("TableName"))
+	if err := checkTableName(d.Name); err != nil {
+		return d, err
+	}
+	if err := d.readBilling(r); err != nil {
+		return d, err
+	}
+	d.Attributes = readAttributes(r.Get("AttributeDefinitions"))
+	d.Keys = readKeys(r.Get("KeySchema"))
+	if err := d.checkKeys(d.Keys); err != nil {
+		return d, err
+	}
+	local, global := r.Get("LocalSecondaryIndexes"), r.Get("GlobalSecondaryIndexes")
+	if d.Local, err = d.readIndexes("Local", local); err != nil {
+		return d, err
+	}
+	if d.Global, err = d.readIndexes("Global", global); err != nil {
+		return d, err
+	}
+	if err := d.checkAllUsed(); err != nil {
+		return d, err
+	}
+	d.Class = strings.Clone(r.Str("TableClass"))
+	d.Protected = r.True("DeletionProtectionEnabled")
+	d.Tags = readTags(r.Get("Tags"))
+	return d, nil
+}
+
+func (d *Definition) readBilling(r *wire.Node) *wire.Error {
+	d.OnDemand = r.Str("BillingMode") == "PAY_PER_REQUEST"
+	through := r.Get("ProvisionedThroughput")
+	switch {
+	case d.OnDemand && through != nil:
+		return wire.BadValue("Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST")
+	case d.OnDemand:
+		return nil
+	case through == nil:
+		return wire.BadValue("ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED")
+	}
+	return readThroughput(through, &d.Read, &d.Write)
+}
+
+// mostUnits is the largest capacity the service reads.
+const mostUnits = 1000000000000
+
+func readThroughput(n *wire.Node, read, write *int64) *wire.Error {
+	*read, _ = n.Int("ReadCapacityUnits")
+	*write, _ = n.Int("WriteCapacityUnits")
+	switch {
+	case *read > mostUnits:
+		return wire.Invalid("Given value %d for ReadCapacityUnits is out of bounds", *read)
+	case *write > mostUnits:
+		return wire.Invalid("Given value %d for WriteCapacityUnits is out of bounds", *write)
+	}
+	return nil
+}
+
+func readAttributes(n *wire.Node) []AttributeDefinition {
+	var out []AttributeDefinition
+	for i := range n.Kids {
+		out = append(out, AttributeDefinition{strings.Clone(n.Kids[i].Str("AttributeName")), strings.Clone(n.Kids[i].Str("AttributeType"))})
+	}
+	return out
+}
+
+func readKeys(n *wire.Node) []KeyElement {
+	var out []KeyElement
+	for i := range n.Kids {
+		out = append(out, KeyElement{strings.Clone(n.Kids[i].Str("AttributeName")), strings.Clone(n.Kids[i].Str("KeyType"))})
+	}
+	return out
+}
+
+func readTags(n *wire.Node) []Tag {
+	if n == nil {
+		return nil
+	}
+	var out []Tag
+	for i := range n.Kids {
+		out = append(out, Tag{strings.Clone(n.Kids[i].Str("Key")), strings.Clone(n.Kids[i].Str("Value"))})
+	}
+	return out
+}
+
+func (d *Definition) defined(name string) bool {
+	return slices.ContainsFunc(d.Attributes, func(a AttributeDefinition) bool { return a.AttributeName == name })
+}
+
+// checkKeys checks one key schema against the attribute definitions.
+func (d *Definition) checkKeys(keys []KeyElement) *wire.Error {
+	var names, defs []string
+	for _, k := range keys {
+		names = append(names, k.AttributeName)
+	}
+	for i, a := range d.Attributes {
+		if slices.Contains(defs, a.AttributeName) {
+			return wire.BadValue("Cannot redefine the attribute: %s", d.Attributes[i].AttributeName)
+		}
+		defs = append(defs, a.AttributeName)
+	}
+	if len(keys) > len(defs) {
+		return wire.Invalid("Invalid KeySchema: Some index key attribute have no definition")
+	}
+	for _, n := range names {
+		if !d.defined(n) {
+			return wire.BadValue("Some index key attributes are not defined in AttributeDefinitions. Keys: [%s], AttributeDefinitions: [%s]",
+				strings.Join(names, ", "), strings.Join(defs, ", "))
+		}
+	}
+	switch {
+	case len(names) == 2 && names[0] == names[1]:
+		return wire.Invalid("Both the Hash Key and the Range Key element in the KeySchema have the same name")
+	case keys[0].KeyType != "HASH":
+		return wire.Invalid("Invalid KeySchema: The first KeySchemaElement is not a HASH key type")
+	case len(keys) == 2 && keys[1].KeyType != "RANGE":
+		return wire.Invalid("Invalid KeySchema: The second KeySchemaElement is not a RANGE key type")
+	}
+	return nil
+}
+
+func (d *Definition) checkAllUsed() *wire.Error {
+	used := map[string]bool{}
+	count := func(keys []KeyElement) {
+		for _, k := range keys {
+			used[k.AttributeName] = true
+		}
+	}
+	count(d.Keys)
+	for _, all := range [2][]Index{d.Local, d.Global} {
+		for _, ix := range all {
+			count(ix.Keys)
+		}
+	}
+	switch {
+	case len(used) == len(d.Attributes):
+		return nil
+	case len(d.Local)+len(d.Global) == 0:
+		return wire.BadValue("Number of attributes in KeySchema does not exactly match number of attributes defined in AttributeDefinitions")
+	}
+	return wire.BadValue("Some AttributeDefinitions are not used. AttributeDefinitions: [%s], keys used: [%s]",
+		d.attributeNames(func(string) bool { return true }), d.attributeNames(func(n string) bool { return used[n] }))
+}
+
+func (d *Definition) attributeNames(which func(string) bool) string {
+	var out []string
+	for _, a := range d.Attributes {
+		if which(a.AttributeName) {
+			out = append(out, a.AttributeName)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func (d *Definition) readIndexes(kind string, n *wire.Node) ([]Index, *wire.Error) {
+	if n == nil {
+		return nil, nil
+	}
+	if len(n.Kids) == 0 {
+		return nil, wire.BadValue("List of %sSecondaryIndexes is empty", kind)
+	}
+	if kind == "Local" && len(d.Keys) != 2 {
+		return nil, wire.BadValue("Table KeySchema does not have a range key, which is required when specifying a LocalSecondaryIndex")
+	}
+	var out []Index
+	for i := range n.Kids {
+		ix, err := d.readIndex(kind, &n.Kids[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range append(slices.Clone(d.Local), out...) {
+			if other.Name == ix.Name {
+				return nil, wire.BadValue("Duplicate index name: %s", ix.Name)
+			}
+		}
+		out = append(out, ix)
+	}
+	switch {
+	case kind == "Local" && len(out) > 5:
+		return nil, wire.BadValue("Number of LocalSecondaryIndexes exceeds per-table limit of 5")
+	case len(out) > 20:
+		return nil, wire.BadValue("GlobalSecondaryIndex count exceeds the per-table limit of 20")
+	}
+	return out, nil
+}
+
+func (d *Definition) readIndex(kind string, n *wire.Node) (ix Index, err *wire.Error) {
+	ix.Name = strings.Clone(n.Str("IndexName"))
+	ix.Keys = readKeys(n.Get("KeySchema"))
+	if err := d.checkKeys(ix.Keys); err != nil {
+		return ix, err
+	}
+	if kind == "Local" {
+		switch {
+		case len(ix.Keys) != 2:
+			return ix, wire.BadValue("Index KeySchema does not have a range key for index: %s", ix.Name)
+		case ix.Keys[0].AttributeName != d.Keys[0].AttributeName:
+			return ix, wire.BadValue("Index KeySchema does not have the same leading hash key as table KeySchema for index: %s. "+
+				"index hash key: %s, table hash key: %s", ix.Name, ix.Keys[0].AttributeName, d.Keys[0].AttributeName)
+		}
+	}
+	p := n.Get("Projection")
+	ix.Projection = strings.Clone(p.Str("ProjectionType"))
+	for _, name := range p.Strings("NonKeyAttributes") {
+		ix.NonKey = append(ix.NonKey, strings.Clone(name))
+	}
+	switch {
+	case ix.Projection == "":
+		return ix, wire.BadValue("Unknown ProjectionType: null")
+	case ix.Projection != "INCLUDE" && p.Has("NonKeyAttributes"):
+		return ix, wire.BadValue("ProjectionType is %s, but NonKeyAttributes is specified", ix.Projection)
+	case ix.Projection == "INCLUDE" && !p.Has("NonKeyAttributes"):
+		return ix, wire.BadValue("ProjectionType is INCLUDE, but NonKeyAttributes is not specified")
+	}
+	if through := n.Get("ProvisionedThroughput"); through != nil {
+		if d.OnDemand {
+			return ix, wire.BadValue("ProvisionedThroughput should not be specified for index: %s when BillingMode is PAY_PER_REQUEST", ix.Name)
+		}
+		err = readThroughput(through, &ix.Read, &ix.Write)
+	}
+	return ix, err
+}
+
+func checkTableUpdate(r *request) *wire.Error {
+	for _, f := range []string{"ProvisionedThroughput", "BillingMode", "StreamSpecification", "GlobalSecondaryIndexUpdates",
+		"SSESpecification", "DeletionProtectionEnabled", "TableClass", "OnDemandThroughput", "ReplicaUpdates"} {
+		if r.Has(f) {
+			if f == "ReplicaUpdates" {
+				return wire.Invalid("ReplicaUpdates is not supported by the sandbox")
+			}
+			return nil
+		}
+	}
+	return wire.Invalid("At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates " +
+		"or SSESpecification or ReplicaUpdates is required")
+}
+
+// change applies an UpdateTable request to a copy of the definition.
+func (d *Definition) change(r *request, now time.Time) *wire.Error {
+	through := r.Get("ProvisionedThroughput")
+	switch mode := r.Str("BillingMode"); {
+	case mode == "PAY_PER_REQUEST" && through != nil, mode == "" && d.OnDemand && through != nil:
+		return wire.BadValue("Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST")
+	case mode == "PROVISIONED" && through == nil && d.OnDemand:
+		return wire.BadValue("ProvisionedThroughput must be specified when BillingMode is PROVISIONED")
+	case mode == "PAY_PER_REQUEST":
+		d.OnDemand, d.Read, d.Write = true, 0, 0
+	case mode == "PROVISIONED":
+		d.OnDemand = false
+	}
+	if through != nil {
+		if err := d.changeThroughput(through, now); err != nil {
+			return err
+		}
+	}
+	if r.Has("DeletionProtectionEnabled") {
+		d.Protected = r.True("DeletionProtectionEnabled")
+	}
+	if class := r.Str("TableClass"); class != "" {
+		d.Class = strings.Clone(class)
+	}
+	return d.changeIndexes(r)
+}
+
+func (d *Definition) changeThroughput(n *wire.Node, now time.Time) *wire.Error {
+	read, write := d.Read, d.Write
+	if err := readThroughput(n, &d.Read, &d.Write); err != nil {
+		return err
+	}
+	if read == d.Read && write == d.Write {
+		return wire.Invalid("The provisioned throughput for the table will not change. The requested value equals the current value. "+
+			"Current ReadCapacityUnits provisioned for the table: %d. Requested ReadCapacityUnits: %d. "+
+			"Current WriteCapacityUnits provisioned for the table: %d. Requested WriteCapacityUnits: %d. "+
+			"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits.", read, d.Read, write, d.Write)
+	}
+	if d.Read < read || d.Write < write {
+		d.reduced, d.decreases = now, d.decreases+1
+	}
+	if d.Read > read || d.Write > write {
+		d.increased = now
+	}
+	return nil
+}
+
+func (d *Definition) changeIndexes(r *request) *wire.Error {
+	updates := r.Get("GlobalSecondaryIndexUpdates")
+	if updates == nil {
+		return nil
+	}
+	d.Global = slices.Clone(d.Global)
+	if defs := r.Get("AttributeDefinitions"); defs != nil {
+		for _, a := range readAttributes(defs) {
+			if !d.defined(a.AttributeName) {
+				d.Attributes = append(slices.Clone(d.Attributes), a)
+			}
+		}
+	}
+	for i := range updates.Kids {
+		if err := d.changeIndex(&updates.Kids[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Definition) changeIndex(u *wire.Node) *wire.Error {
+	at := func(n *wire.Node) int {
+		return slices.IndexFunc(d.Global, func(ix Index) bool { return ix.Name == n.Str("IndexName") })
+	}
+	missing := func(n *wire.Node) *wire.Error {
+		return &wire.Error{Code: "ResourceNotFoundException", Message: "Requested resource not found: No such index: " + n.Str("IndexName")}
+	}
+	switch {
+	case u.Has("Create"):
+		n := u.Get("Create")
+		if at(n) >= 0 {
+			return wire.BadValue("Attempting to create an index which already exists")
+		}
+		ix, err := d.readIndex("Global", n)
+		if err != nil {
+			return err
+		}
+		d.Global = append(d.Global, ix)
+	case u.Has("Delete"):
+		n := u.Get("Delete")
+		if at(n) < 0 {
+			return missing(n)
+		}
+		d.Global = slices.Delete(d.Global, at(n), at(n)+1)
+	case u.Has("Update"):
+		n := u.Get("Update")
+		if at(n) < 0 {
+			return missing(n)
+		}
+		ix := &d.Global[at(n)]
+		return readThroughput(n.Get("ProvisionedThroughput"), &ix.Read, &ix.Write)
+	default:
+		return wire.BadValue("One of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, " +
+			"GlobalSecondaryIndexUpdate.Delete must not be null")
+	}
+	return nil
+}

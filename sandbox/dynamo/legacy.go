@@ -1,0 +1,190 @@
+package dynamo
+
+import (
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/sandbox/attr"
+	"github.com/tailrace-cdc/replicator/sandbox/expr"
+	"github.com/tailrace-cdc/replicator/sandbox/wire"
+)
+
+// The parameters that came before expressions, turned into expressions.
+
+func readExpected(n *wire.Node) (*expr.Condition, *wire.Error) {
+	f := n.Get("Expected")
+	if f == nil {
+		return nil, nil
+	}
+	var tests []expr.LegacyTest
+	for i := range f.Kids {
+		t, err := readExpectation(&f.Kids[i])
+		if err != nil {
+			return nil, err
+		}
+		tests = append(tests, t)
+	}
+	return expr.LegacyCondition(tests, n.Str("ConditionalOperator") == "OR"), nil
+}
+
+func readExpectation(e *wire.Node) (t expr.LegacyTest, err *wire.Error) {
+	t = expr.LegacyTest{Name: e.Name, Op: e.Str("ComparisonOperator")}
+	hasList, hasValue := e.Has("AttributeValueList"), e.Has("Value")
+	if hasList && hasValue {
+		return t, wire.BadValue("Value and AttributeValueList cannot be used together for Attribute: %s", e.Name)
+	}
+	if t.Values, err = legacyValues(e); err != nil {
+		return t, err
+	}
+	if hasValue {
+		v, err := attr.Decode(e.Get("Value"))
+		if err != nil {
+			return t, err
+		}
+		t.Values = []attr.Value{v}
+	}
+	if t.Op != "" {
+		return t, checkExpectation(e, &t, hasList || hasValue)
+	}
+	if hasList {
+		return t, wire.BadValue("AttributeValueList can only be used with a ComparisonOperator for Attribute: %s", e.Name)
+	}
+	return expectExists(e, t, hasValue)
+}
+
+func checkExpectation(e *wire.Node, t *expr.LegacyTest, hasAny bool) *wire.Error {
+	switch {
+	case e.Has("Exists"):
+		return wire.BadValue("Exists and ComparisonOperator cannot be used together for Attribute: %s", e.Name)
+	case t.Op != "NULL" && t.Op != "NOT_NULL" && !hasAny:
+		return wire.BadValue("Value or AttributeValueList must be used with ComparisonOperator: %s for Attribute: %s", t.Op, e.Name)
+	}
+	return checkLegacy(t)
+}
+
+func expectExists(e *wire.Node, t expr.LegacyTest, hasValue bool) (expr.LegacyTest, *wire.Error) {
+	exists := !e.Has("Exists") || e.True("Exists")
+	switch {
+	case exists && !hasValue:
+		shown := "null"
+		if e.Has("Exists") {
+			shown = "true"
+		}
+		return t, wire.BadValue("Value must be provided when Exists is %s for Attribute: %s", shown, e.Name)
+	case !exists && hasValue:
+		return t, wire.BadValue("Value cannot be used when Exists is false for Attribute: %s", e.Name)
+	case exists:
+		t.Op = "EQ"
+	default:
+		t.Op = "NULL"
+	}
+	return t, nil
+}
+
+func legacyValues(n *wire.Node) ([]attr.Value, *wire.Error) {
+	list := n.Get("AttributeValueList")
+	if list == nil {
+		return nil, nil
+	}
+	out := make([]attr.Value, len(list.Kids))
+	for i := range list.Kids {
+		var err *wire.Error
+		if out[i], err = attr.Decode(&list.Kids[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// legacyTypes are the types that a comparison takes; those not listed take any.
+var legacyTypes = map[string][]attr.Kind{
+	"LE": scalars, "LT": scalars, "GE": scalars, "GT": scalars, "BETWEEN": scalars, "IN": scalars,
+	"CONTAINS": scalars, "NOT_CONTAINS": scalars, "BEGINS_WITH": {attr.S, attr.B},
+}
+
+var scalars = []attr.Kind{attr.S, attr.N, attr.B}
+
+func checkLegacy(t *expr.LegacyTest) *wire.Error {
+	least, most := 1, 1
+	switch t.Op {
+	case "NULL", "NOT_NULL":
+		least, most = 0, 0
+	case "BETWEEN":
+		least, most = 2, 2
+	case "IN":
+		most = 100
+	}
+	if len(t.Values) < least || len(t.Values) > most {
+		return wire.BadValue("Invalid number of argument(s) for the %s ComparisonOperator", t.Op)
+	}
+	for i := range t.Values {
+		if t.Values[i].Kind != t.Values[0].Kind {
+			return wire.BadValue("AttributeValues inside AttributeValueList must be of same type")
+		}
+		if types := legacyTypes[t.Op]; types != nil && !slices.Contains(types, t.Values[i].Kind) {
+			return wire.BadValue("ComparisonOperator %s is not valid for %s AttributeValue type", t.Op, t.Values[i].Kind)
+		}
+	}
+	if t.Op == "BETWEEN" {
+		if order, ok := t.Values[0].Compare(&t.Values[1]); ok && order > 0 {
+			return wire.Invalid("The BETWEEN condition was provided a range where the lower bound is greater than the upper bound")
+		}
+	}
+	return nil
+}
+
+// readLegacyTests reads ScanFilter, QueryFilter or KeyConditions.
+func readLegacyTests(f *wire.Node) ([]expr.LegacyTest, *wire.Error) {
+	if f == nil {
+		return nil, nil
+	}
+	var tests []expr.LegacyTest
+	for i := range f.Kids {
+		t := expr.LegacyTest{Name: f.Kids[i].Name, Op: f.Kids[i].Str("ComparisonOperator")}
+		var err *wire.Error
+		if t.Values, err = legacyValues(&f.Kids[i]); err != nil {
+			return nil, err
+		}
+		if err := checkLegacy(&t); err != nil {
+			return nil, err
+		}
+		tests = append(tests, t)
+	}
+	return tests, nil
+}
+
+func readAttributeUpdates(n *wire.Node) (*expr.Update, *wire.Error) {
+	f := n.Get("AttributeUpdates")
+	if f == nil {
+		return nil, nil
+	}
+	var all []expr.LegacyUpdate
+	for i := range f.Kids {
+		k := &f.Kids[i]
+		u := expr.LegacyUpdate{Name: k.Name, Action: k.Str("Action")}
+		if k.Has("Value") {
+			v, err := attr.Decode(k.Get("Value"))
+			if err != nil {
+				return nil, err
+			}
+			u.Value = &v
+		}
+		if err := checkAttributeUpdate(&u); err != nil {
+			return nil, err
+		}
+		all = append(all, u)
+	}
+	return expr.LegacyUpdates(all), nil
+}
+
+func checkAttributeUpdate(u *expr.LegacyUpdate) *wire.Error {
+	switch {
+	case u.Value == nil && u.Action != "DELETE":
+		return wire.BadValue("Only DELETE action is allowed when no attribute value is specified")
+	case u.Value == nil:
+	case u.Action == "DELETE" && !u.Value.IsSet():
+		return wire.BadValue("DELETE action with value is not supported for the type %s", u.Value.Kind)
+	case u.Action == "ADD" && !u.Value.IsSet() && u.Value.Kind != attr.N && u.Value.Kind != attr.L:
+		return wire.BadValue("ADD action is not supported for the type %s", u.Value.Kind)
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package dynamo
+
+import (
+	"github.com/tailrace-cdc/replicator/sandbox/attr"
+	"github.com/tailrace-cdc/replicator/sandbox/expr"
+	"github.com/tailrace-cdc/replicator/sandbox/table"
+	"github.com/tailrace-cdc/replicator/sandbox/wire"
+)
+
+// readProjection reads what part of an item a read wants, in either style.
+func readProjection(n *wire.Node) (*expr.Projection, *wire.Error) {
+	if err := checkStyles(n, []string{"ProjectionExpression"}, []string{"AttributesToGet"}); err != nil {
+		return nil, err
+	}
+	legacy, err := readToGet(n)
+	if err != nil {
+		return nil, err
+	}
+	p, err := parseAll(n)
+	if err != nil {
+		return nil, err
+	}
+	if p.projection == nil {
+		return legacy, nil
+	}
+	return p.projection, nil
+}
+
+// appendItem appends a record's item, or the projected part of it.
+func appendItem(out []byte, r *table.Record, p *expr.Projection) []byte {
+	if p == nil {
+		return append(out, r.JSON...)
+	}
+	return p.Of(r.Item()).AppendJSON(out)
+}
+
+func (s *Server) getItem(r *request) ([]byte, *wire.Error) {
+	key, err := r.item("Key")
+	if err != nil {
+		return nil, err
+	}
+	projection, err := readProjection(r.Node)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.find(r.Str("TableName"))
+	if err != nil {
+		return nil, err
+	}
+	if err := t.schema.CheckKey(key); err != nil {
+		return nil, err
+	}
+	rec := t.get(t.schema.KeyOf(key))
+	size := 0
+	out := []byte{'{'}
+	if rec != nil {
+		size = rec.Size
+		out = appendItem(wire.AppendField(make1(len(rec.JSON)), "Item"), rec, projection)
+	}
+	b := bill{}
+	b.add(t.name, readUnits(size, r.True("ConsistentRead")))
+	return append(b.appendOne(out, r), '}'), nil
+}
+
+func make1(room int) []byte { return append(make([]byte, 0, room+64), '{') }
+
+func (t *Table) get(key table.Key) *table.Record {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.items.Get(key)
+}
+
+// batchRead is the part of a BatchGetItem that concerns one table.
+type batchRead struct {
+	node       *wire.Node
+	table      *Table
+	keys       []attr.Map
+	projection *expr.Projection
+}
+
+// maxBatchRead is how many items one BatchGetItem names, maxBatchBytes how much it
+// returns: the rest is left to the next call.
+const (
+	maxBatchRead  = 100
+	maxBatchBytes = 16 << 20
+)
+
+func (s *Server) batchGet(r *request) ([]byte, *wire.Error) {
+	reads, err := readBatchGet(r.Get("RequestItems"))
+	if err != nil {
+		return nil, err
+	}
+	for i := range reads {
+		if err := reads[i].bind(s); err != nil {
+			return nil, err
+		}
+	}
+	out := append(wire.AppendField([]byte{'{'}, "Responses"), '{')
+	var left []byte
+	b, size := bill{}, 0
+	for i := range reads {
+		out, left, size = reads[i].run(out, left, size, &b)
+	}
+	out = append(out, '}')
+	out = append(wire.AppendField(out, "UnprocessedKeys"), '{')
+	out = append(append(out, left...), '}')
+	return append(b.appendAll(out, r), '}'), nil
+}
+
+func readBatchGet(items *wire.Node) ([]batchRead, *wire.Error) {
+	var reads []batchRead
+	total := 0
+	for i := range items.Kids {
+		n := &items.Kids[i]
+		b := batchRead{node: n}
+		var err *wire.Error
+		if b.projection, err = readProjection(n); err != nil {
+			return nil, err
+		}
+		seen := map[string]bool{}
+		for _, k := range n.Get("Keys").Kids {
+			key, err := attr.DecodeMap(&k)
+			if err != nil {
+				return nil, err
+			}
+			id := string(key.AppendJSON(nil))
+			if seen[id] {
+				return nil, wire.Invalid("Provided list of item keys contains duplicates")
+			}
+			seen[id] = true
+			b.keys = append(b.keys, key)
+		}
+		if total += len(b.keys); total > maxBatchRead {
+			return nil, wire.Invalid("Too many items requested for the BatchGetItem call")
+		}
+		reads = append(reads, b)
+	}
+	return reads, nil
+}
+
+func (b *batchRead) bind(s *Server) (err *wire.Error) {
+	if b.table, err = s.find(tableOf(b.node.Name)); err != nil {
+		return err
+	}
+	for _, k := range b.keys {
+		if err := b.table.schema.CheckKey(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batchRead) run(out, left []byte, size int, total *bill) ([]byte, []byte, int) {
+	out = append(appendName(out, b.node.Name), '[')
+	first := true
+	var over []attr.Map
+	for _, k := range b.keys {
+		if size > maxBatchBytes {
+			over = append(over, k)
+			continue
+		}
+		rec := b.table.get(b.table.schema.KeyOf(k))
+		units := 0
+		if rec != nil {
+			units = rec.Size
+			size += rec.Size
+			if !first {
+				out = append(out, ',')
+			}
+			first = false
+			out = appendItem(out, rec, b.projection)
+		}
+		total.add(b.table.name, readUnits(units, b.node.True("ConsistentRead")))
+	}
+	return append(out, ']'), b.appendLeft(left, over), size
+}
+
+// appendLeft appends the keys that did not fit, in the form of the request.
+func (b *batchRead) appendLeft(left []byte, over []attr.Map) []byte {
+	if len(over) == 0 {
+		return left
+	}
+	left = append(wire.AppendField(append(appendName(left, b.node.Name), '{'), "Keys"), '[')
+	for i, k := range over {
+		if i > 0 {
+			left = append(left, ',')
+		}
+		left = k.AppendJSON(left)
+	}
+	left = append(left, ']')
+	for i := range b.node.Kids {
+		switch k := &b.node.Kids[i]; k.Name {
+		case "ProjectionExpression", "ConsistentRead", "ExpressionAttributeNames", "AttributesToGet":
+			left = wire.AppendNode(wire.AppendField(left, k.Name), k)
+		}
+	}
+	return append(left, '}')
+}
+
+// appendName appends `"name":` for a name that may need escaping.
+func appendName(b []byte, name string) []byte {
+	if len(b) > 0 && b[len(b)-1] != '{' {
+		b = append(b, ',')
+	}
+	return append(wire.AppendString(b, name), ':')
+}

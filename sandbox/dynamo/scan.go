@@ -1,0 +1,95 @@
+package dynamo
+
+import (
+	"encoding/binary"
+
+	"github.com/tailrace-cdc/replicator/sandbox/table"
+	"github.com/tailrace-cdc/replicator/sandbox/wire"
+)
+
+func (s *Server) scan(r *request) ([]byte, *wire.Error) {
+	if err := checkStyles(r.Node, []string{"ProjectionExpression", "FilterExpression"},
+		[]string{"AttributesToGet", "ScanFilter", "ConditionalOperator"}); err != nil {
+		return nil, err
+	}
+	l, err := readListing(r, "ScanFilter")
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSegments(r); err != nil {
+		return nil, err
+	}
+	p, err := parseAll(r.Node)
+	if err != nil {
+		return nil, err
+	}
+	l.use(&p)
+	if err := l.bind(s); err != nil {
+		return nil, err
+	}
+	if err := l.checkStart(); err != nil {
+		return nil, err
+	}
+	first, end := segmentOf(r)
+	if l.start != nil {
+		key := l.table.schema.KeyOf(l.start)
+		if l.index == nil && (key < first || end != "" && key >= end) {
+			return nil, wire.Invalid("The provided starting key is outside query boundaries based on provided conditions")
+		}
+	}
+	l.table.mu.RLock()
+	defer l.table.mu.RUnlock()
+	if l.index != nil {
+		return l.reply(l.addIndexed(l.indexed(nil, first, end), nil, false)), nil
+	}
+	return l.reply(l.addRange(first, end)), nil
+}
+
+// addRange fills the page with the records from first on, below end, after the start
+// key; it says whether there are no more.
+func (l *listing) addRange(first, end table.Key) (ended bool) {
+	var after table.Key
+	if l.start != nil {
+		after = l.table.schema.KeyOf(l.start)
+		first = after
+	}
+	ended = true
+	l.table.items.Ascend(first, func(r *table.Record) bool {
+		switch {
+		case end != "" && r.Key >= end:
+			return false
+		case r.Key == after && l.start != nil:
+			return true
+		}
+		ended = l.add(r)
+		return ended
+	})
+	return ended
+}
+
+func checkSegments(r *request) *wire.Error {
+	segment, has := r.Int("Segment")
+	total, hasTotal := r.Int("TotalSegments")
+	switch {
+	case has && !hasTotal:
+		return wire.Invalid("The TotalSegments parameter is required but was not present in the request when Segment parameter is present")
+	case hasTotal && !has:
+		return wire.Invalid("The Segment parameter is required but was not present in the request when parameter TotalSegments is present")
+	case has && segment >= total:
+		return wire.Invalid("The Segment parameter is zero-based and must be less than parameter TotalSegments: "+
+			"Segment: %d is not less than TotalSegments: %d", segment, total)
+	}
+	return nil
+}
+
+func segmentOf(r *request) (first, end table.Key) {
+	total, ok := r.Int("TotalSegments")
+	if !ok {
+		return "", ""
+	}
+	segment, _ := r.Int("Segment")
+	return table.Segment(segment, total)
+}
+
+// hashOf is the place of a key among all partition keys.
+func hashOf(k table.Key) uint64 { return binary.BigEndian.Uint64([]byte(k[:8])) }

@@ -1,0 +1,280 @@
+// Package dynamo is the DynamoDB of the sandbox: it speaks awsJson 1.0 over HTTP for
+// tables, items and expressions, keeps items in memory, and hands every committed
+// change to the stream engine, whose operations it serves on the same port.
+package dynamo
+
+import (
+	"cmp"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/sandbox/attr"
+	"github.com/tailrace-cdc/replicator/sandbox/clock"
+	"github.com/tailrace-cdc/replicator/sandbox/stream"
+	"github.com/tailrace-cdc/replicator/sandbox/wire"
+)
+
+// Options configures a server. Stream is required.
+type Options struct {
+	Stream     *stream.Engine
+	Clock      *clock.Clock  // nil: the stream engine's
+	Region     string        // default us-east-1
+	Account    string        // default 000000000000
+	Transition time.Duration // how long tables are CREATING, UPDATING, DELETING; 0: until the next request
+	Log        *zap.Logger   // nil: none
+}
+
+// Server holds the tables. It is safe for concurrent use.
+type Server struct {
+	o       Options
+	ids     atomic.Uint64
+	handler atomic.Pointer[http.Handler]
+	tokens  tokens
+
+	mu     sync.RWMutex // guards tables; a table's own lock guards its content
+	tables map[string]*Table
+}
+
+// New returns a server without tables.
+func New(o Options) *Server {
+	if o.Clock == nil {
+		o.Clock = o.Stream.Clock()
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	o.Region = cmp.Or(o.Region, "us-east-1")
+	o.Account = cmp.Or(o.Account, "000000000000")
+	s := &Server{o: o, tables: map[string]*Table{}}
+	var base http.Handler = http.HandlerFunc(s.serve)
+	s.handler.Store(&base)
+	return s
+}
+
+// Use puts a middleware around the server; the last one put is the outermost. It may be
+// called while requests are served.
+func (s *Server) Use(mw func(http.Handler) http.Handler) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := mw(*s.handler.Load())
+	s.handler.Store(&next)
+}
+
+// ServeHTTP answers one request of either API.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	(*s.handler.Load()).ServeHTTP(w, r)
+}
+
+const (
+	tablePrefix  = "DynamoDB_20120810."
+	streamPrefix = "DynamoDBStreams_20120810."
+)
+
+// OperationOf is the operation that a request asks for, such as "PutItem" or
+// "GetRecords"; "" when its target names neither API.
+func OperationOf(r *http.Request) string {
+	target := r.Header.Get("X-Amz-Target")
+	if op, ok := strings.CutPrefix(target, tablePrefix); ok {
+		return op
+	}
+	op, _ := strings.CutPrefix(target, streamPrefix)
+	if op == target {
+		return ""
+	}
+	return op
+}
+
+// maxBody is the largest request, of either API.
+const maxBody = 16 << 20
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h["X-Amzn-Requestid"] = []string{s.requestID()}
+	h["Date"] = []string{s.o.Clock.Now().UTC().Format(http.TimeFormat)}
+	h["Server"] = []string{"Server"}
+	if s.notAPI(w, r) {
+		return
+	}
+	body, err := readBody(r)
+	if err != nil {
+		reply(w, http.StatusRequestEntityTooLarge, nil)
+		return
+	}
+	target := r.Header.Get("X-Amz-Target")
+	if op, ok := strings.CutPrefix(target, streamPrefix); ok {
+		s.serveStream(w, r, op, body)
+		return
+	}
+	out, bad := s.answer(r, strings.TrimPrefix(target, tablePrefix), body)
+	if bad != nil {
+		reply(w, bad.Status(), bad.JSON())
+		return
+	}
+	reply(w, http.StatusOK, out)
+}
+
+// notAPI answers what is no call of the API: health checks, browsers, wrong methods.
+func (s *Server) notAPI(w http.ResponseWriter, r *http.Request) bool {
+	h := w.Header()
+	if r.Header.Get("Origin") != "" {
+		h.Set("Access-Control-Allow-Origin", "*")
+		if r.Method == http.MethodOptions {
+			h.Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
+			h.Set("Access-Control-Allow-Methods", r.Header.Get("Access-Control-Request-Method"))
+			h.Set("Access-Control-Max-Age", "172800")
+			w.WriteHeader(http.StatusOK)
+			return true
+		}
+	}
+	if r.Method == http.MethodGet {
+		reply(w, http.StatusOK, []byte("healthy: dynamodb."+s.o.Region+".amazonaws.com "))
+		return true
+	}
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	if r.Method != http.MethodPost || kind != "application/x-amz-json-1.0" && kind != "application/json" {
+		reply(w, http.StatusNotFound, []byte("<UnknownOperationException/>\n"))
+		return true
+	}
+	h["Content-Type"] = []string{kind}
+	return false
+}
+
+func readBody(r *http.Request) ([]byte, error) {
+	if n := r.ContentLength; n >= 0 && n <= maxBody {
+		body := make([]byte, n)
+		_, err := io.ReadFull(r.Body, body)
+		return body, err
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	if err == nil && len(body) > maxBody {
+		err = fmt.Errorf("read body: more than %d bytes", maxBody)
+	}
+	return body, err
+}
+
+func (s *Server) serveStream(w http.ResponseWriter, r *http.Request, op string, body []byte) {
+	if bad := checkAuth(r); bad != nil {
+		reply(w, bad.Status(), bad.JSON())
+		return
+	}
+	status, out := s.o.Stream.Handle(op, body)
+	reply(w, status, out)
+	s.o.Stream.Release(out)
+}
+
+// reply writes a body with the checksum that the SDKs compare.
+func reply(w http.ResponseWriter, status int, body []byte) {
+	h := w.Header()
+	h["X-Amz-Crc32"] = []string{strconv.FormatUint(uint64(crc32.ChecksumIEEE(body)), 10)}
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client went away: nobody is left to tell
+}
+
+// requestID makes an id in the service's form.
+func (s *Server) requestID() string {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	var id [52]byte
+	x := s.ids.Add(1) * 0x9e3779b97f4a7c15
+	for i := range id {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+		id[i] = letters[x%36]
+	}
+	return string(id[:])
+}
+
+// checkAuth looks at the form of the signature only.
+func checkAuth(r *http.Request) *wire.Error {
+	auth := r.Header.Get("Authorization")
+	if auth == "" && !strings.Contains(r.URL.RawQuery, "X-Amz-Algorithm=") || auth != "" && !strings.HasPrefix(auth, "AWS4-") {
+		return &wire.Error{Code: "MissingAuthenticationTokenException", Message: "Request is missing Authentication Token"}
+	}
+	if auth == "" {
+		return nil
+	}
+	var missing strings.Builder
+	for _, part := range []string{"Credential", "Signature", "SignedHeaders"} {
+		if !strings.Contains(auth, part+"=") {
+			missing.WriteString("Authorization header requires '" + part + "' parameter. ")
+		}
+	}
+	if r.Header.Get("X-Amz-Date") == "" && r.Header.Get("Date") == "" {
+		missing.WriteString("Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. ")
+	}
+	if missing.Len() > 0 {
+		return &wire.Error{Code: "IncompleteSignatureException", Message: missing.String() + "Authorization=" + auth}
+	}
+	return nil
+}
+
+// request is a call whose types and constraints were checked.
+type request struct {
+	*wire.Node
+	op   string
+	body []byte
+}
+
+type operation struct {
+	shape *wire.Shape
+	run   func(*Server, *request) ([]byte, *wire.Error)
+}
+
+func (s *Server) answer(r *http.Request, op string, body []byte) ([]byte, *wire.Error) {
+	n, err := wire.Parse(unsafe.String(unsafe.SliceData(body), len(body)))
+	if err != nil {
+		return nil, &wire.Error{Code: "SerializationException"}
+	}
+	o, ok := operations[op]
+	if !ok {
+		if unsupported[op] {
+			return nil, wire.Invalid("%s is not supported by the sandbox", op)
+		}
+		return nil, &wire.Error{Code: "UnknownOperationException"}
+	}
+	if bad := checkAuth(r); bad != nil {
+		return nil, bad
+	}
+	if f := n.Get("TableName"); f != nil && f.Kind == wire.String {
+		f.Text = tableOf(f.Text)
+	}
+	if bad := o.shape.Check(n, attr.CheckShape); bad != nil {
+		return nil, bad
+	}
+	return o.run(s, &request{n, op, body})
+}
+
+// tableOf takes a table's name out of its ARN, which every call accepts in its place.
+func tableOf(name string) string {
+	if !strings.HasPrefix(name, "arn:") {
+		return name
+	}
+	_, rest, ok := strings.Cut(name, ":table/")
+	if !ok {
+		return name
+	}
+	rest, _, _ = strings.Cut(rest, "/")
+	return rest
+}
+
+// item reads a field that holds a map of attribute values.
+func (r *request) item(name string) (attr.Map, *wire.Error) { return itemField(r.Node, name) }
+
+func itemField(n *wire.Node, name string) (attr.Map, *wire.Error) {
+	f := n.Get(name)
+	if f == nil {
+		return nil, nil
+	}
+	return attr.DecodeMap(f)
+}

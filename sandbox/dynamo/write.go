@@ -1,0 +1,322 @@
+package dynamo
+
+import (
+	"bytes"
+
+	"github.com/tailrace-cdc/replicator/sandbox/attr"
+	"github.com/tailrace-cdc/replicator/sandbox/expr"
+	"github.com/tailrace-cdc/replicator/sandbox/stream"
+	"github.com/tailrace-cdc/replicator/sandbox/table"
+	"github.com/tailrace-cdc/replicator/sandbox/wire"
+)
+
+// write is one change of one item that was read and checked as far as it can be without
+// the item: a put, a delete, an update or a mere check.
+type write struct {
+	node      *wire.Node
+	table     *Table
+	key       table.Key
+	keyMap    attr.Map // the key as the request has it; for a put the item
+	record    *table.Record
+	put       bool
+	delete    bool
+	update    *expr.Update
+	create    bool // an update that may create the item
+	condition *expr.Condition
+
+	old      *table.Record // the item before and after
+	now      *table.Record
+	oldItem  attr.Map // read when it is needed
+	newItem  attr.Map
+	modified bool
+}
+
+func (s *Server) putItem(r *request) ([]byte, *wire.Error) {
+	w, err := readPut(r.Node)
+	if err != nil {
+		return nil, err
+	}
+	if w.table, err = s.find(r.Str("TableName")); err != nil {
+		return nil, err
+	}
+	if err := w.bind(); err != nil {
+		return nil, err
+	}
+	return s.writeOne(r, w)
+}
+
+// readPut reads and checks a put as far as the request alone allows.
+func readPut(n *wire.Node) (*write, *wire.Error) {
+	if err := checkStyles(n, []string{"ConditionExpression"}, []string{"Expected", "ConditionalOperator"}); err != nil {
+		return nil, err
+	}
+	item, err := itemField(n, "Item")
+	if err != nil {
+		return nil, err
+	}
+	if v := n.Str("ReturnValues"); v != "" && v != "ALL_OLD" && v != "NONE" {
+		return nil, wire.Invalid("ReturnValues can only be ALL_OLD or NONE")
+	}
+	if err := checkSize(item); err != nil {
+		return nil, err
+	}
+	w := &write{node: n, keyMap: item, newItem: item, put: true}
+	return w, w.readConditions()
+}
+
+func (w *write) readConditions() *wire.Error {
+	old, err := readExpected(w.node)
+	if err != nil {
+		return err
+	}
+	p, err := parseAll(w.node)
+	if err != nil {
+		return err
+	}
+	w.condition, w.update = p.condition, p.update
+	if w.condition == nil {
+		w.condition = old
+	}
+	return nil
+}
+
+func (s *Server) deleteItem(r *request) ([]byte, *wire.Error) {
+	w, err := readDelete(r.Node)
+	if err != nil {
+		return nil, err
+	}
+	if w.table, err = s.find(r.Str("TableName")); err != nil {
+		return nil, err
+	}
+	if err := w.bind(); err != nil {
+		return nil, err
+	}
+	return s.writeOne(r, w)
+}
+
+func readDelete(n *wire.Node) (*write, *wire.Error) {
+	if err := checkStyles(n, []string{"ConditionExpression"}, []string{"Expected", "ConditionalOperator"}); err != nil {
+		return nil, err
+	}
+	key, err := itemField(n, "Key")
+	if err != nil {
+		return nil, err
+	}
+	if v := n.Str("ReturnValues"); v != "" && v != "ALL_OLD" && v != "NONE" {
+		return nil, wire.Invalid("ReturnValues can only be ALL_OLD or NONE")
+	}
+	w := &write{node: n, keyMap: key, delete: true}
+	return w, w.readConditions()
+}
+
+func (s *Server) updateItem(r *request) ([]byte, *wire.Error) {
+	w, err := readUpdate(r.Node)
+	if err != nil {
+		return nil, err
+	}
+	if w.table, err = s.find(r.Str("TableName")); err != nil {
+		return nil, err
+	}
+	if err := w.bind(); err != nil {
+		return nil, err
+	}
+	return s.writeOne(r, w)
+}
+
+func readUpdate(n *wire.Node) (*write, *wire.Error) {
+	if err := checkStyles(n, []string{"UpdateExpression", "ConditionExpression"},
+		[]string{"AttributeUpdates", "Expected", "ConditionalOperator"}); err != nil {
+		return nil, err
+	}
+	key, err := itemField(n, "Key")
+	if err != nil {
+		return nil, err
+	}
+	legacy, err := readAttributeUpdates(n)
+	if err != nil {
+		return nil, err
+	}
+	w := &write{node: n, keyMap: key}
+	if err := w.readConditions(); err != nil {
+		return nil, err
+	}
+	if w.update == nil {
+		w.update = legacy
+	}
+	if w.update == nil {
+		w.update = &expr.Update{}
+	}
+	w.create = len(w.update.Paths) == 0 || !w.update.OnlyTakes()
+	return w, nil
+}
+
+// bind checks the write against its table's schema and finds the item's key.
+func (w *write) bind() *wire.Error {
+	schema := &w.table.schema
+	if w.put {
+		if err := schema.CheckItem(w.keyMap); err != nil {
+			return err
+		}
+		if err := w.table.checkIndexKeys(w.keyMap); err != nil {
+			return err
+		}
+	} else if err := schema.CheckKey(w.keyMap); err != nil {
+		return err
+	}
+	w.key = schema.KeyOf(w.keyMap)
+	if w.put {
+		w.record = table.NewRecord(w.key, w.keyMap)
+	}
+	if w.update != nil {
+		for _, name := range schema.Names() {
+			if w.update.Touches(name) {
+				return wire.BadValue("Cannot update attribute %s. This attribute is part of the key", name)
+			}
+		}
+		if err := w.table.noNestedKeys(w.update.Nested()); err != nil {
+			return err
+		}
+	}
+	if w.condition != nil {
+		return w.table.noNestedKeys(w.condition.Nested())
+	}
+	return nil
+}
+
+// prepare reads the item and works out what the write makes of it. The table is
+// locked.
+func (w *write) prepare() *wire.Error {
+	w.old = w.table.items.Get(w.key)
+	if w.old != nil && (w.condition != nil || w.update != nil) {
+		w.oldItem = w.old.Item()
+	}
+	if w.condition != nil && !w.condition.Match(w.oldItem) {
+		var json []byte
+		if w.old != nil {
+			json = w.old.JSON
+		}
+		return conditionFailed(w.node, json)
+	}
+	switch {
+	case w.put:
+		w.now = w.record
+	case w.delete:
+	case w.update != nil:
+		if err := w.applyUpdate(); err != nil {
+			return err
+		}
+	default:
+		w.now, w.newItem = w.old, w.oldItem
+	}
+	w.modified = !same(w.old, w.now)
+	return nil
+}
+
+func (w *write) applyUpdate() *wire.Error {
+	item := w.oldItem.Clone()
+	if w.old == nil {
+		item = w.keyMap.Clone()
+	}
+	if err := w.update.Apply(&item); err != nil {
+		return err
+	}
+	if w.old == nil && !w.create {
+		return nil
+	}
+	if item.Size() > maxItem {
+		return wire.Invalid("Item size to update has exceeded the maximum allowed size")
+	}
+	if err := w.table.checkIndexKeys(item); err != nil {
+		return err
+	}
+	w.newItem, w.now = item, table.NewRecord(w.key, item)
+	return nil
+}
+
+// same says whether a write changes nothing: equal by value, or absent before and
+// after. Such a write makes no stream record.
+func same(old, now *table.Record) bool {
+	if old == nil || now == nil {
+		return old == now
+	}
+	return old == now || bytes.Equal(old.JSON, now.JSON)
+}
+
+// store puts a prepared write's outcome into the table, and says what changed.
+func (w *write) store() stream.Change {
+	t := w.table
+	if w.now == nil {
+		t.items.Delete(w.old)
+	} else {
+		t.items.Put(w.old, w.now, w.newItem)
+	}
+	return t.change(w.old, w.now, w.keyMap)
+}
+
+func (w *write) units() float64 {
+	before, after := 0, 0
+	if w.old != nil {
+		before = w.old.Size
+	}
+	if w.now != nil {
+		after = w.now.Size
+	}
+	return writeUnits(before, after)
+}
+
+// writeOne carries out a single write and answers it.
+func (s *Server) writeOne(r *request, w *write) ([]byte, *wire.Error) {
+	w.table.mu.Lock()
+	err := w.commit(s)
+	w.table.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	out := append(make([]byte, 0, 128), '{')
+	out = w.appendAttributes(out)
+	b := bill{}
+	b.add(w.table.name, w.units())
+	return append(b.appendOne(out, r), '}'), nil
+}
+
+func (w *write) commit(s *Server) *wire.Error {
+	if w.table.gone {
+		return errNoTable
+	}
+	if err := w.prepare(); err != nil {
+		return err
+	}
+	if w.modified {
+		s.o.Stream.Commit(w.store())
+	}
+	return nil
+}
+
+// appendAttributes appends what ReturnValues asks for.
+func (w *write) appendAttributes(out []byte) []byte {
+	switch w.node.Str("ReturnValues") {
+	case "ALL_OLD":
+		if w.old != nil {
+			out = append(wire.AppendField(out, "Attributes"), w.old.JSON...)
+		}
+	case "ALL_NEW":
+		if w.now != nil {
+			out = append(wire.AppendField(out, "Attributes"), w.now.JSON...)
+		}
+	case "UPDATED_OLD":
+		out = w.appendUpdated(out, w.oldItem)
+	case "UPDATED_NEW":
+		out = w.appendUpdated(out, w.newItem)
+	}
+	return out
+}
+
+func (w *write) appendUpdated(out []byte, item attr.Map) []byte {
+	if item == nil || w.update == nil {
+		return out
+	}
+	if part := expr.NewProjection(w.update.Paths).Of(item); len(part) > 0 {
+		out = part.AppendJSON(wire.AppendField(out, "Attributes"))
+	}
+	return out
+}

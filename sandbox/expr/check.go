@@ -1,0 +1,163 @@
+package expr
+
+import (
+	"fmt"
+
+	"github.com/tailrace-cdc/replicator/sandbox/attr"
+	"github.com/tailrace-cdc/replicator/sandbox/wire"
+)
+
+// conditionCalls and updateCalls are the functions with their numbers of operands.
+var (
+	conditionCalls = map[string]int{"attribute_exists": 1, "attribute_not_exists": 1, "attribute_type": 2,
+		"begins_with": 2, "contains": 2, "size": 1}
+	updateCalls = map[string]int{"if_not_exists": 2, "list_append": 2}
+)
+
+func (p *parser) checkCall(n *node) {
+	calls, others := conditionCalls, updateCalls
+	if p.env.inUpdate {
+		calls, others = updateCalls, conditionCalls
+	}
+	want, known := calls[n.op]
+	if !known {
+		message := "Invalid function name; function: " + n.op
+		if _, other := others[n.op]; other {
+			message = "The function is not allowed in a condition expression; function: " + n.op
+			if p.env.inUpdate {
+				message = "The function is not allowed in an update expression; function: " + n.op
+			}
+		}
+		p.fault(faultFunction, message)
+		return
+	}
+	if !p.env.inUpdate {
+		p.noCallsBut(n.args, "size")
+	}
+	if want != len(n.args) {
+		p.fault(faultCount, fmt.Sprintf("Incorrect number of operands for operator or function; "+
+			"operator or function: %s, number of operands: %d", n.op, len(n.args)))
+		return
+	}
+	p.distinct(n.op, n.args)
+	p.checkArguments(n)
+}
+
+func (p *parser) checkArguments(n *node) {
+	switch n.op {
+	case "attribute_exists", "attribute_not_exists", "if_not_exists":
+		if n.args[0].op != "path" {
+			p.fault(faultArgument, "Operator or function requires a document path; operator or function: "+n.op)
+		}
+	case "begins_with":
+		for _, a := range n.args {
+			if t := a.typ(); t != attr.None && t != attr.S && t != attr.B || a.isCall {
+				if a.isCall {
+					t = attr.N
+				}
+				p.wrongType("operator or function", n.op, t)
+			}
+		}
+	case "attribute_type":
+		p.checkTypeName(n)
+	case "size":
+		if t := n.args[0].typ(); t == attr.N || t == attr.Bool || t == attr.Null {
+			p.wrongType("operator or function", n.op, t)
+		}
+	case "list_append":
+		for _, a := range n.args {
+			if t := a.typ(); t != attr.None && t != attr.L {
+				p.wrongType("operator or function", n.op, t)
+			}
+		}
+	}
+}
+
+func (p *parser) checkTypeName(n *node) {
+	switch arg := n.args[1]; {
+	case arg.op != "value":
+		p.fault(faultArgument, "Incorrect operand type for operator or function; "+
+			"operator or function: attribute_type, operand type: {NS,SS,L,BS,N,M,B,BOOL,NULL,S}")
+	case arg.value == nil:
+	case arg.value.Kind != attr.S:
+		p.wrongType("operator or function", n.op, arg.value.Kind)
+	case attr.KindOf(arg.value.Str) == attr.None:
+		p.fault(faultArgument, "Invalid attribute type name found; type: "+arg.value.Str+
+			", valid types: {B,NULL,SS,BOOL,L,BS,N,NS,S,M}")
+	}
+}
+
+func (p *parser) wrongType(what, op string, t attr.Kind) {
+	p.fault(faultArgument, "Incorrect operand type for operator or function; "+what+": "+op+", operand type: "+t.String())
+}
+
+// comparison makes a node of a comparator, BETWEEN or IN, and ends its condition.
+func (p *parser) comparison(op string, args ...*node) *node {
+	p.noCallsBut(args, "size")
+	p.distinct(op, args)
+	switch op {
+	case "<", "<=", ">", ">=", "BETWEEN":
+		for _, a := range args {
+			if t := a.typ(); t > attr.B {
+				p.wrongType("operator", op, t)
+			}
+		}
+	}
+	if op == "BETWEEN" {
+		p.checkBounds(args[1], args[2])
+	}
+	p.close()
+	return &node{op: op, args: args}
+}
+
+func (p *parser) checkBounds(low, high *node) {
+	if low.typ() == attr.None || high.typ() == attr.None {
+		return
+	}
+	bounds := "; lower bound operand: AttributeValue: " + showValue(low.value) +
+		", upper bound operand: AttributeValue: " + showValue(high.value)
+	order, ok := low.value.Compare(high.value)
+	switch {
+	case low.typ() != high.typ():
+		p.fault(faultArgument, "The BETWEEN operator requires same data type for lower and upper bounds"+bounds)
+	case ok && order > 0:
+		p.fault(faultArgument, "The BETWEEN operator requires upper bound to be greater than or equal to lower bound"+bounds)
+	}
+}
+
+func showValue(v *attr.Value) string {
+	b := v.AppendJSON(nil)
+	n, err := wire.Parse(string(b))
+	if err != nil {
+		return string(b)
+	}
+	k := &n.Kids[0]
+	return "{" + k.Name + ":" + wire.Show(k) + "}"
+}
+
+func (p *parser) noCallsBut(args []*node, allowed string) {
+	for _, a := range args {
+		if a.isCall && a.op != allowed {
+			p.fault(faultMisuse, "The function is not allowed to be used this way in an expression; function: "+a.op)
+		}
+	}
+}
+
+// asCondition reports what has no truth value where one is needed.
+func (p *parser) asCondition(n *node) {
+	if n.isCall && n.op == "size" {
+		p.fault(faultMisuse, "The function is not allowed to be used this way in an expression; function: size")
+	}
+}
+
+func (p *parser) distinct(op string, args []*node) {
+	if len(args) < 2 || args[0].op != "path" || p.env.inUpdate {
+		return
+	}
+	for _, a := range args[1:] {
+		if a.op == "path" && a.path.String() == args[0].path.String() {
+			p.fault(faultDistinct, "The first operand must be distinct from the remaining operands for this operator or function; operator: "+
+				op+", first operand: "+a.path.String())
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package expr
+
+import (
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/sandbox/attr"
+	"github.com/tailrace-cdc/replicator/sandbox/wire"
+)
+
+// Env holds the placeholders of one request and remembers which were used.
+type Env struct {
+	Names  map[string]string
+	Values map[string]*attr.Value
+
+	nameOrder, valueOrder []string
+	usedNames, usedValues map[string]bool
+	inUpdate              bool
+}
+
+// NewEnv reads ExpressionAttributeNames and ExpressionAttributeValues; either may be
+// nil, when it was not sent.
+func NewEnv(names, values *wire.Node) (*Env, *wire.Error) {
+	e := &Env{usedNames: map[string]bool{}, usedValues: map[string]bool{}}
+	if names != nil {
+		if len(names.Kids) == 0 {
+			return nil, wire.Invalid("ExpressionAttributeNames must not be empty")
+		}
+		e.Names = make(map[string]string, len(names.Kids))
+		for i := range names.Kids {
+			k := &names.Kids[i]
+			if !isPlaceholder(k.Name, '#') {
+				return nil, wire.Invalid("%s", `ExpressionAttributeNames contains invalid key: Syntax error; key: "`+k.Name+`"`)
+			}
+			if k.Text == "" {
+				return nil, wire.Invalid("%s", "ExpressionAttributeNames contains invalid value: Empty attribute name for key "+k.Name)
+			}
+			e.Names[k.Name] = k.Text
+			e.nameOrder = append(e.nameOrder, k.Name)
+		}
+	}
+	if values == nil {
+		return e, nil
+	}
+	return e, e.readValues(values)
+}
+
+func (e *Env) readValues(values *wire.Node) *wire.Error {
+	if len(values.Kids) == 0 {
+		return wire.Invalid("ExpressionAttributeValues must not be empty")
+	}
+	for i := range values.Kids {
+		if k := &values.Kids[i]; !isPlaceholder(k.Name, ':') {
+			return wire.Invalid("%s", `ExpressionAttributeValues contains invalid key: Syntax error; key: "`+k.Name+`"`)
+		}
+	}
+	e.Values = make(map[string]*attr.Value, len(values.Kids))
+	for i := range values.Kids {
+		k := &values.Kids[i]
+		v, err := attr.Decode(k)
+		if err != nil {
+			return wire.Invalid("%s", "ExpressionAttributeValues contains invalid value: "+err.Message+" for key "+k.Name)
+		}
+		e.Values[k.Name] = &v
+		e.valueOrder = append(e.valueOrder, k.Name)
+	}
+	return nil
+}
+
+func isPlaceholder(s string, mark byte) bool {
+	if len(s) < 2 || s[0] != mark {
+		return false
+	}
+	for i := 1; i < len(s); i++ {
+		if !isLetter(s[i]) && !isDigit(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Unused reports placeholders that no expression used; it is asked after all of a
+// request's expressions were parsed.
+func (e *Env) Unused() *wire.Error {
+	if left := unused(e.nameOrder, e.usedNames); left != "" {
+		return wire.Invalid("%s", "Value provided in ExpressionAttributeNames unused in expressions: keys: {"+left+"}")
+	}
+	if left := unused(e.valueOrder, e.usedValues); left != "" {
+		return wire.Invalid("%s", "Value provided in ExpressionAttributeValues unused in expressions: keys: {"+left+"}")
+	}
+	return nil
+}
+
+func unused(all []string, used map[string]bool) string {
+	var left []string
+	for _, name := range all {
+		if !used[name] {
+			left = append(left, name)
+		}
+	}
+	return strings.Join(left, ", ")
+}

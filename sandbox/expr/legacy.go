@@ -1,0 +1,86 @@
+package expr
+
+import "github.com/tailrace-cdc/replicator/sandbox/attr"
+
+// LegacyTest is one entry of the parameters that came before expressions: Expected,
+// ScanFilter, QueryFilter, KeyConditions.
+type LegacyTest struct {
+	Name   string
+	Op     string // ComparisonOperator
+	Values []attr.Value
+}
+
+var legacyOps = map[string]string{"EQ": "=", "NE": "<>", "LT": "<", "LE": "<=", "GT": ">", "GE": ">=",
+	"IN": "IN", "BETWEEN": "BETWEEN", "BEGINS_WITH": "begins_with", "CONTAINS": "contains", "NOT_CONTAINS": "contains",
+	"NULL": "attribute_not_exists", "NOT_NULL": "attribute_exists"}
+
+// LegacyCondition makes a condition of legacy tests that are joined by AND, or by OR.
+// No tests make no condition: nil.
+func LegacyCondition(tests []LegacyTest, or bool) *Condition {
+	join := "AND"
+	if or {
+		join = "OR"
+	}
+	var root *node
+	for _, t := range tests {
+		n := t.node()
+		if root == nil {
+			root = n
+		} else {
+			root = &node{op: join, args: []*node{root, n}}
+		}
+	}
+	if root == nil {
+		return nil
+	}
+	return &Condition{root: root}
+}
+
+func (t *LegacyTest) node() *node {
+	path := func() *node { return &node{op: "path", path: Path{{Name: t.Name}}} }
+	n := &node{op: legacyOps[t.Op], args: []*node{path()}}
+	for i := range t.Values {
+		n.args = append(n.args, &node{op: "value", value: &t.Values[i]})
+	}
+	if t.Op != "NOT_CONTAINS" {
+		return n
+	}
+	there := &node{op: "attribute_exists", args: []*node{path()}}
+	return &node{op: "AND", args: []*node{there, {op: "NOT", args: []*node{n}}}}
+}
+
+// KeyTest is the legacy test as a test of a key.
+func (t *LegacyTest) KeyTest() *KeyTest {
+	k := &KeyTest{Op: legacyOps[t.Op]}
+	for i := range t.Values {
+		k.Values = append(k.Values, &t.Values[i])
+	}
+	return k
+}
+
+// LegacyUpdate is one entry of AttributeUpdates. Value is nil when none was sent.
+type LegacyUpdate struct {
+	Name   string
+	Action string // PUT ADD DELETE
+	Value  *attr.Value
+}
+
+// LegacyUpdates makes an update of AttributeUpdates.
+func LegacyUpdates(all []LegacyUpdate) *Update {
+	u := &Update{}
+	for _, l := range all {
+		a := action{verb: "SET", path: Path{{Name: l.Name}}}
+		if l.Value != nil {
+			a.value = &node{op: "value", value: l.Value}
+		}
+		switch {
+		case l.Action == "DELETE" && l.Value == nil:
+			a.verb = "REMOVE"
+		case l.Action == "ADD" || l.Action == "DELETE":
+			a.verb = l.Action
+		}
+		u.actions = append(u.actions, a)
+		u.Paths = append(u.Paths, a.path)
+	}
+	return u
+}
