@@ -114,7 +114,7 @@ func Classify(err error) Class {
 	case errors.Is(err, context.Canceled):
 		return Canceled
 	}
-	if api := smithy.APIError(nil); errors.As(err, &api) {
+	if api := smithy.APIError(nil); errors.As(err, &api) && !isCredentials(err) {
 		return classifyAPI(api, err)
 	}
 	return classifyTransport(err)
@@ -154,13 +154,13 @@ func classifyTransport(err error) Class {
 		decode *smithy.DeserializationError
 	)
 	switch {
+	case isCredentials(err):
+		return Denied
 	case errors.As(err, &bad), errors.As(err, &send), errors.As(err, &netErr), errors.As(err, &decode),
 		errors.Is(err, context.DeadlineExceeded):
 		return Transient
 	case errors.As(err, &status) && status.HTTPStatusCode() >= 500:
 		return Transient
-	case isCredentials(err):
-		return Denied
 	}
 	return Fatal
 }
@@ -195,10 +195,13 @@ func Hint(err error) string {
 	return hints[Classify(err)]
 }
 
-// wrap classifies the error of a call; op is "verb noun".
+// wrap classifies the error of a call, unless it is classified; op is "verb noun".
 func wrap(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {
 		return &Error{Op: op, Class: Canceled, Err: context.Cause(ctx)}
+	}
+	if own := (*Error)(nil); errors.As(err, &own) {
+		return err
 	}
 	class := Classify(err)
 	return &Error{Op: op, Class: class, Hint: hints[class], Err: err}

@@ -1,7 +1,10 @@
 package source
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -86,17 +89,27 @@ type stamper struct {
 
 var stampers = sync.Pool{New: func() any { return new(stamper) }}
 
-// stampRecords gives every record its version and the hash of its canonical key, and returns the clock after them.
+// stampRecords gives every record its version and the hash of its canonical key, and returns the clock after
+// them. A record that does not follow the one before it, or says not when it was made, or has no proper key,
+// is an error: it could be given a version, but not the right one.
 //
 // Rule 5: versions are assigned here, once, before the log, and never recomputed.
-func stampRecords(recs []change.Record, schema change.KeySchema, clock int64) (int64, error) {
+func stampRecords(recs []change.Record, schema change.KeySchema, clock int64, last string) (int64, error) {
 	c := change.Clock(clock)
 	st := stampers.Get().(*stamper)
 	defer stampers.Put(st)
 	defer st.dec.Reset()
+	prev := []byte(last)
 	for i := range recs {
 		r := &recs[i]
+		if !follows(prev, r.Seq) {
+			return clock, fmt.Errorf("record %s comes after %s", r.Seq, prev)
+		}
+		if prev = r.Seq; r.Created <= 0 {
+			return clock, fmt.Errorf("record %s has no creation time", r.Seq)
+		}
 		r.Version = c.Next(r.Created)
+		st.dec.Reset()
 		keys, err := st.dec.Image(r.Keys)
 		if err == nil {
 			st.key, err = schema.Canonical(st.key[:0], keys)
@@ -105,7 +118,26 @@ func stampRecords(recs []change.Record, schema change.KeySchema, clock int64) (i
 			return clock, fmt.Errorf("read key of record %s: %w", r.Seq, err)
 		}
 		r.KeyHash = change.HashKey(st.key)
-		st.dec.Reset()
 	}
 	return int64(c), nil
+}
+
+// unescape returns the text of a raw JSON string.
+func unescape(raw []byte) string {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw)
+	}
+	var text string
+	if err := json.Unmarshal(slices.Concat([]byte{'"'}, raw, []byte{'"'}), &text); err != nil {
+		return string(raw)
+	}
+	return text
+}
+
+// follows compares sequence numbers: decimal, without leading zeros, of any length.
+func follows(prev, seq []byte) bool {
+	if len(prev) != len(seq) {
+		return len(prev) < len(seq)
+	}
+	return bytes.Compare(prev, seq) < 0
 }

@@ -200,9 +200,9 @@ func (r *Reader) take(p *Page, next []byte) error {
 		last = string(p.Records[n-1].Seq)
 	}
 	kept := r.skip(p)
-	clock, err := stampRecords(p.Records, r.start.Schema, r.clock)
+	clock, err := stampRecords(p.Records, r.start.Schema, r.clock, r.last)
 	if err != nil {
-		return &Error{Op: r.op(), Class: Fatal, Err: err, Hint: "the key of a record does not fit the table's key schema: was the table re-created?"}
+		return &Error{Op: r.op(), Class: Fatal, Err: err, Hint: "a record is not what DynamoDB promises, or of another table: was the table re-created with another key?"}
 	}
 	p.Feed, p.From, p.ClockFrom = r.start.Feed, r.pos, r.clock
 	if kept {
@@ -210,8 +210,8 @@ func (r *Reader) take(p *Page, next []byte) error {
 	}
 	r.last, r.clock, r.lost = last, clock, 0
 	p.To, p.Clock = r.pos, clock
-	r.iterator, r.iteratorAt = string(next), time.Now()
-	r.done = len(next) == 0
+	r.iterator, r.iteratorAt = unescape(next), time.Now()
+	r.done = r.iterator == ""
 	p.Done = r.done
 	r.count(p, kind)
 	p.weigh()

@@ -1,0 +1,296 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"pgregory.net/rapid"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// Whatever feeds reserve, read and release, the budget is never overdrawn by reservations, nobody starves, and
+// in the end everything is back.
+func TestBudgetNeverOverdrawsNorLoses(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := newBudget(rapid.Int64Range(10, 100).Draw(t, "total"), rapid.Int64Range(5, 50).Draw(t, "per feed"))
+		type feed struct {
+			share
+			waiting, holds bool
+			pages          []int64
+		}
+		feeds := make([]*feed, 5)
+		for i := range feeds {
+			feeds[i] = &feed{}
+		}
+		check := func() {
+			var sum int64
+			for _, f := range feeds {
+				sum += f.used
+				if f.used > b.perFeed && f.used > f.reserved && f.reserved > 0 {
+					t.Fatalf("a feed has %d of %d", f.used, b.perFeed)
+				}
+			}
+			if sum != b.used || b.used < 0 {
+				t.Fatalf("%d in use, feeds have %d", b.used, sum)
+			}
+		}
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			f := feeds[rapid.IntRange(0, len(feeds)-1).Draw(t, "feed")]
+			switch {
+			case f.holds && rapid.Bool().Draw(t, "read"):
+				n := rapid.Int64Range(0, 10).Draw(t, "page")
+				b.settle(&f.share, n)
+				f.holds = false
+				if n > 0 {
+					f.pages = append(f.pages, n)
+				}
+			case f.holds || f.waiting:
+				b.drop(&f.share)
+				f.holds, f.waiting = false, false
+			case len(f.pages) > 0 && rapid.Bool().Draw(t, "release"):
+				b.release(&f.share, f.pages[0])
+				f.pages = f.pages[1:]
+			default:
+				f.holds = b.reserve(&f.share, 10, func() { f.holds, f.waiting = true, false })
+				f.waiting = !f.holds
+			}
+			check()
+		}
+		for _, f := range feeds {
+			for _, n := range f.pages {
+				b.release(&f.share, n)
+			}
+			f.pages = nil
+		}
+		for range 2 * len(feeds) {
+			for _, f := range feeds {
+				if f.holds {
+					b.settle(&f.share, 0)
+					f.holds = false
+				}
+			}
+		}
+		check()
+		for i, f := range feeds {
+			if f.waiting || f.used != 0 {
+				t.Fatalf("feed %d: waiting %v, uses %d, though all is free", i, f.waiting, f.used)
+			}
+		}
+	})
+}
+
+func TestPaceOfAShard(t *testing.T) {
+	now := time.Unix(0, 0)
+	p := pace{rate: 5, due: now}
+	read := func(kind pageKind) time.Duration {
+		now = p.due
+		p.begun(now)
+		p.served(now, 5, kind, false, time.Second)
+		return p.due.Sub(now)
+	}
+	for i, step := range []struct {
+		kind pageKind
+		want time.Duration
+	}{
+		{full, 200}, {full, 200}, {part, 200}, {empty, 400}, {empty, 800}, {empty, 1000}, {empty, 1000}, {part, 200}, {empty, 400}, {full, 200}, {empty, 200},
+	} {
+		want := step.want * time.Millisecond
+		if got := read(step.kind); got > want || got < want*89/100 {
+			t.Errorf("step %d: due in %v, not %v", i, got, want)
+		}
+	}
+}
+
+func TestThrottledShardSlowsDownAndComesBack(t *testing.T) {
+	now := time.Unix(0, 0)
+	p := pace{rate: 5, due: now}
+	for range 100 {
+		now = p.due
+		p.begun(now)
+		p.failed(now, true)
+	}
+	if d := p.due.Sub(now); d < 5*time.Second || d > 13*time.Second {
+		t.Fatalf("due in %v after a hundred throttles", d)
+	}
+	for range 60 {
+		now = p.due
+		p.begun(now)
+		p.served(now, 5, full, false, time.Second)
+	}
+	if d := p.due.Sub(now); d.Round(time.Millisecond) != 200*time.Millisecond {
+		t.Fatalf("due in %v after sixty reads", d)
+	}
+}
+
+// A closed shard gets nothing new: an empty page in it is no reason to wait.
+func TestClosedShardIsReadWithoutPauses(t *testing.T) {
+	now := time.Unix(0, 0)
+	p := pace{rate: 5, due: now}
+	for range 10 {
+		now = p.due
+		p.begun(now)
+		p.served(now, 5, empty, true, time.Second)
+	}
+	if d := p.due.Sub(now); d != 200*time.Millisecond {
+		t.Fatal(d)
+	}
+}
+
+// The fuse: idle shards have nothing to lose, a stalled one runs out.
+func TestRetentionOfIdleAndStalledShards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		w.shard("idle", "", 1)
+		s := open(t, w)
+		read := func(r *Reader, pages int) {
+			for range pages {
+				next(t, r).Release()
+			}
+		}
+		if _, ok := s.Retention("T"); ok {
+			t.Fatal("known before anything was read")
+		}
+		idle := s.NewReader(start("idle", change.Position{}))
+		defer idle.Close()
+		read(idle, 1)
+		time.Sleep(5 * time.Hour)
+		if left, _ := s.Retention("T"); left.Round(time.Hour) != 19*time.Hour {
+			t.Fatalf("%v left of a shard that was not read for 5 h", left)
+		}
+		read(idle, 200)
+		if left, _ := s.Retention("T"); left.Round(time.Minute) != 24*time.Hour {
+			t.Fatalf("%v left of an idle shard", left)
+		}
+		st := start("shardId-00000000946684800000-00000000", change.Position{After: seq(1)})
+		st.Clock = time.Now().Add(-20 * time.Hour).UnixMilli()
+		stalled := s.NewReader(st)
+		time.Sleep(2 * idleTime)
+		if left, _ := s.Retention("T"); left.Round(time.Hour) != 4*time.Hour {
+			t.Fatalf("%v left of a shard that is 20 h behind", left)
+		}
+		if got := metric(t, s, "tailrace_source_retention_seconds"); got > 4*3600 || got < 3*3600 {
+			t.Fatalf("metric says %v", got)
+		}
+		stalled.Close()
+		if left, _ := s.Retention("T"); left < 23*time.Hour {
+			t.Fatalf("%v left after the reader was closed", left)
+		}
+	})
+}
+
+// metric returns the value of a gauge or counter that has one series.
+func metric(t *testing.T, s testSource, name string) float64 {
+	t.Helper()
+	all, err := s.reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		if f.GetName() == name && len(f.GetMetric()) == 1 {
+			m := f.GetMetric()[0]
+			return m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	t.Fatalf("no metric %s", name)
+	return 0
+}
+
+func TestServiceClock(t *testing.T) {
+	var c serviceClock
+	at := time.Now()
+	if _, ok := c.read(at); ok {
+		t.Fatal("known before the first reply")
+	}
+	c.observe(10_000, at)
+	c.observe(10_000, at.Add(900*time.Millisecond)) // the same second: not backwards
+	if ms, _ := c.read(at.Add(900 * time.Millisecond)); ms != 10_900 {
+		t.Fatal(ms)
+	}
+	c.observe(12_000, at.Add(time.Second)) // later than thought
+	if ms, _ := c.read(at.Add(time.Second)); ms != 12_000 {
+		t.Fatal(ms)
+	}
+	c.observe(5_000, at.Add(2*time.Second)) // the former was wrong
+	if ms, _ := c.read(at.Add(2 * time.Second)); ms != 5_000 {
+		t.Fatal(ms)
+	}
+}
+
+func TestErrorsHaveClassesAndHints(t *testing.T) {
+	for code, want := range map[string]Class{
+		"ThrottlingException": Throttled, "ProvisionedThroughputExceededException": Throttled, "LimitExceededException": Throttled, "RequestLimitExceeded": Throttled,
+		"AccessDeniedException": Denied, "UnrecognizedClientException": Denied, "ExpiredTokenException": Denied, "InvalidSignatureException": Denied,
+		"ResourceNotFoundException": Gone, "TrimmedDataAccessException": Trimmed, "ValidationException": Fatal, "InternalServerError": Transient,
+	} {
+		w := newWire()
+		w.script = func(wireCall) *wireReply { return refuse(code, "x") }
+		s := open(t, w)
+		_, err := s.shardIterator(t.Context(), iteratorRequest())
+		if got := Classify(err); got != want {
+			t.Errorf("%s: %v, not %v", code, got, want)
+		}
+		if Hint(wrap(t.Context(), "read", err)) == "" && want != Fatal && want != Trimmed {
+			t.Errorf("%s: no hint", code)
+		}
+	}
+}
+
+func TestMissingCredentialsAreDenied(t *testing.T) {
+	s := open(t, newWire())
+	for _, k := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
+		t.Setenv(k, "")
+	}
+	t.Setenv("HOME", t.TempDir())
+	bare, err := Open(t.Context(), Options{Region: "eu-west-1", Endpoint: "http://127.0.0.1:1"}, s.log, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = bare.List(t.Context(), "arn")
+	if Classify(err) != Denied || Hint(err) == "" {
+		t.Fatalf("%v: %v", Classify(err), err)
+	}
+}
+
+func TestNobodyListening(t *testing.T) {
+	s := open(t, "http://127.0.0.1:1")
+	_, err := s.shardIterator(t.Context(), iteratorRequest())
+	if Classify(err) != Transient {
+		t.Fatalf("%v: %v", Classify(err), err)
+	}
+}
+
+func TestDeadlineIsTransientAndCancelIsNot(t *testing.T) {
+	for err, want := range map[error]Class{
+		fmt.Errorf("x: %w", context.DeadlineExceeded): Transient,
+		fmt.Errorf("x: %w", context.Canceled):         Canceled,
+		errors.New("x"):                               Fatal,
+	} {
+		if got := Classify(err); got != want {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+}
+
+func TestStreamsEndpointFollowsAnEndpointThatIsNotAWS(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		"":                      "",
+		"http://127.0.0.1:8000": "http://127.0.0.1:8000",
+		"https://dynamodb.eu-west-1.amazonaws.com":             "",
+		"https://vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com": "",
+		"https://dynamodb.eu-west-1.api.aws":                   "",
+	} {
+		if got := (Options{Endpoint: endpoint}).withDefaults().StreamsEndpoint; got != want {
+			t.Errorf("%s: %s", endpoint, got)
+		}
+	}
+}
+
+func iteratorRequest() *dynamodbstreams.GetShardIteratorInput {
+	return (&Reader{start: start("a", change.Position{})}).request()
+}
