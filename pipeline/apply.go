@@ -1,0 +1,198 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+)
+
+// applier passes the log to one sink, from the sink's mark on, and moves the mark.
+type applier struct {
+	t      *table
+	in     *ingest
+	sink   string
+	target func() target
+	to     target
+	prefix atomic.Pointer[prefix]
+	until  atomic.Uint64 // drain: the last entry with changes; 0 while nobody drains
+	gaveUp atomic.Bool   // the drain found the sink halted
+	wake   chan struct{}
+}
+
+// target takes the changes of one entry. There are two: lanes into Bigtable, and the archive.
+type target interface {
+	// run works until ctx ends; nil then.
+	run(ctx context.Context) error
+	// wants says whether the sink has anything to do with the change.
+	wants(c *change.Change) bool
+	// take accepts a change whose slices stay valid, and calls e.done(1) once it is durable. It blocks while
+	// the target is busy.
+	take(ctx context.Context, c *change.Change, e *pending) error
+}
+
+func newApplier(t *table, in *ingest, sink string, to func() target, mark checkpoint.Mark) *applier {
+	a := &applier{t: t, in: in, sink: sink, target: to, wake: make(chan struct{}, 1)}
+	a.prefix.Store(newPrefix(mark))
+	return a
+}
+
+// run makes pass after pass until ctx ends or, while draining, until everything up to the last change is
+// durable. A halt is written down and tried again; reading goes on meanwhile, the log is there for that.
+func (a *applier) run(ctx context.Context) error {
+	for {
+		err := a.pass(ctx)
+		old := a.prefix.Load()
+		old.abandon()
+		halt := asHalt(err, a)
+		if halt == nil {
+			return err
+		}
+		if err := a.halted(ctx, halt); err != nil || a.gaveUp.Load() {
+			return err
+		}
+		a.prefix.Store(old.again())
+	}
+}
+
+// halted writes the halt into the log and waits before the next try.
+func (a *applier) halted(ctx context.Context, h *checkpoint.Halt) error {
+	a.t.log.Error("halt: will be tried again", zap.String("sink", a.sink), zap.String("code", h.Code),
+		zap.String("reason", h.Reason), zap.Duration("retry_in", a.t.p.o.Periods.Retry))
+	if err := a.in.find(ctx, &checkpoint.Control{Halt: h, By: "owner", At: h.At}); err != nil {
+		return err
+	}
+	t := time.NewTimer(a.t.p.o.Periods.Retry)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	case <-a.wake: // a drain: what is left is applied after the next start
+		a.gaveUp.Store(true)
+		return nil
+	}
+}
+
+// asHalt returns the halt that an error of a pass asks for, nil when the life must end with it.
+func asHalt(err error, a *applier) *checkpoint.Halt {
+	halt := (*haltError)(nil)
+	if errors.As(err, &halt) {
+		return &halt.halt
+	}
+	switch kind := bigtable.Classify(err); kind {
+	case bigtable.Denied, bigtable.Missing, bigtable.Fatal:
+		if err == nil || doubtful(err) || errors.Is(err, queue.ErrEmptied) || errors.Is(err, queue.ErrLost) {
+			return nil
+		}
+		return &checkpoint.Halt{Sink: a.sink, Seq: a.prefix.Load().at().Seq + 1, Code: kind.String(), Reason: err.Error(), At: a.t.now()}
+	}
+	return nil
+}
+
+// pass applies the log from the mark on.
+func (a *applier) pass(ctx context.Context) error {
+	a.to = a.target()
+	g, ctx := errgroup.WithContext(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	g.Go(func() error { return a.to.run(ctx) })
+	g.Go(func() error {
+		defer cancel()
+		return a.read(ctx)
+	})
+	g.Go(func() error { return a.drained(ctx, cancel) })
+	err := g.Wait()
+	if errors.Is(err, context.Canceled) && a.isDrained() {
+		return nil
+	}
+	return err
+}
+
+// drain asks the applier to end once everything up to seq is durable.
+func (a *applier) drain(seq uint64) {
+	a.until.Store(max(seq, 1))
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (a *applier) isDrained() bool {
+	until := a.until.Load()
+	return a.gaveUp.Load() || until > 0 && a.prefix.Load().at().Seq >= until
+}
+
+func (a *applier) drained(ctx context.Context, done context.CancelFunc) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-a.wake:
+		case <-a.prefix.Load().progress:
+		}
+		if a.isDrained() {
+			done()
+			return nil
+		}
+	}
+}
+
+func (a *applier) read(ctx context.Context) error {
+	mark := a.prefix.Load().at()
+	r, err := a.t.logOf().Read(ctx, mark.Seq+1, mark.Hash)
+	if err != nil {
+		return fmt.Errorf("read log for %s: %w", a.sink, err)
+	}
+	defer r.Close(context.WithoutCancel(ctx))
+	for {
+		_, e, err := r.Next(ctx)
+		if err != nil {
+			return fmt.Errorf("read log for %s: %w", a.sink, err)
+		}
+		if err := a.entry(ctx, r.Mark(), e); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *applier) entry(ctx context.Context, at checkpoint.Mark, e *checkpoint.Entry) error {
+	f, ok := e.Body.(*checkpoint.Frame)
+	if !ok {
+		a.prefix.Load().add(at, 0, nil).done(1)
+		return nil
+	}
+	size, records := 0, 0
+	for i := range f.Pages {
+		size += f.Pages[i].Length
+		records += f.Pages[i].Records
+	}
+	// Rule 9: memory is taken before the entry is unpacked.
+	release, err := a.t.p.memory.take(ctx, size)
+	if err != nil {
+		return err
+	}
+	p := a.prefix.Load().add(at, records, release)
+	_, err = queue.UnpackFrame(e, nil, func(_ *checkpoint.PageHead, c *change.Change) error {
+		if !a.to.wants(c) {
+			p.done(1)
+			return nil
+		}
+		return a.to.take(ctx, c, p)
+	})
+	if err != nil {
+		return fmt.Errorf("apply entry %d to %s: %w", at.Seq, a.sink, err)
+	}
+	p.done(1)
+	return nil
+}

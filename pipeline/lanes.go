@@ -1,0 +1,230 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// lanes applies changes to Bigtable. All changes of an item go through the same lane, and a lane has one
+// call in flight.
+//
+// Rule 5: so changes of one item reach the sink in version order or not at all.
+type lanes struct {
+	t    *table
+	sink string
+	all  []*lane
+}
+
+type lane struct {
+	mu      sync.Mutex
+	waiting []job
+	arrived chan struct{} // capacity 1
+	room    chan struct{} // capacity 1: a full lane has taken its jobs
+}
+
+type job struct {
+	c change.Change
+	e *pending
+}
+
+// laneRoom bounds the jobs that wait in a lane. Their bytes are bounded by the memory budget; this keeps one
+// hot item from taking all of it.
+const laneRoom = 1024
+
+func newLanes(t *table, sink string, n int) *lanes {
+	l := &lanes{t: t, sink: sink}
+	for range n {
+		l.all = append(l.all, &lane{arrived: make(chan struct{}, 1), room: make(chan struct{}, 1)})
+	}
+	return l
+}
+
+func (l *lanes) wants(*change.Change) bool { return true }
+
+func (l *lanes) take(ctx context.Context, c *change.Change, e *pending) error {
+	ln := l.all[c.KeyHash%uint64(len(l.all))]
+	for {
+		ln.mu.Lock()
+		full := len(ln.waiting) >= laneRoom
+		if !full {
+			ln.waiting = append(ln.waiting, job{*c, e})
+		}
+		ln.mu.Unlock()
+		if !full {
+			signal(ln.arrived)
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ln.room:
+		}
+	}
+}
+
+func (l *lanes) run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, ln := range l.all {
+		w := &worker{lanes: l, lane: ln, dec: new(change.Decoder)}
+		g.Go(func() error { return w.run(ctx) })
+	}
+	err := g.Wait()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// worker empties one lane.
+type worker struct {
+	*lanes
+	lane  *lane
+	dec   *change.Decoder
+	write transform.Write
+	batch []job
+	group []*change.Change
+}
+
+func (w *worker) run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.lane.arrived:
+		}
+		w.lane.mu.Lock()
+		w.batch, w.lane.waiting = w.lane.waiting, w.batch[:0]
+		w.lane.mu.Unlock()
+		signal(w.lane.room)
+		if err := w.apply(ctx); err != nil {
+			return err
+		}
+		clear(w.batch) // the frames behind the jobs may go
+	}
+}
+
+// apply works the batch off, item by item. What waited of one item is coalesced into its last version.
+func (w *worker) apply(ctx context.Context) error {
+	rest := w.batch
+	for len(rest) > 0 {
+		var mine, others []job
+		mine, others = split(rest)
+		if err := w.item(ctx, mine); err != nil {
+			return err
+		}
+		rest = others
+	}
+	return nil
+}
+
+// split moves the jobs of the first job's item to the front, keeping the order of both parts.
+func split(jobs []job) (mine, others []job) {
+	if len(jobs) == 1 {
+		return jobs, nil
+	}
+	hash := jobs[0].c.KeyHash
+	same := 1
+	for same < len(jobs) && jobs[same].c.KeyHash == hash {
+		same++
+	}
+	if !anyOf(jobs[same:], hash) {
+		return jobs[:same], jobs[same:]
+	}
+	mine = append(mine, jobs[:same]...)
+	for _, j := range jobs[same:] {
+		if j.c.KeyHash == hash {
+			mine = append(mine, j)
+		} else {
+			others = append(others, j)
+		}
+	}
+	return mine, others
+}
+
+func anyOf(jobs []job, hash uint64) bool {
+	for i := range jobs {
+		if jobs[i].c.KeyHash == hash {
+			return true
+		}
+	}
+	return false
+}
+
+// item applies changes with one key hash, in order. Two items may share a hash, and a key may be written in
+// two ways: only changes whose keys are the same bytes are coalesced.
+func (w *worker) item(ctx context.Context, jobs []job) error {
+	for len(jobs) > 0 {
+		n := 1
+		for n < len(jobs) && bytes.Equal(jobs[n].c.Keys, jobs[0].c.Keys) {
+			n++
+		}
+		if err := w.changes(ctx, jobs[:n]); err != nil {
+			return err
+		}
+		jobs = jobs[n:]
+	}
+	return nil
+}
+
+// changes applies changes of one item as one write. A refused one is taken apart: the earlier changes are
+// applied, only the refused ones become dead letters (Rule 8).
+func (w *worker) changes(ctx context.Context, jobs []job) error {
+	err := w.once(ctx, jobs)
+	if reason := refusal(err); reason != nil {
+		if len(jobs) == 1 {
+			err = w.t.letters.refuse(ctx, w.sink, &jobs[0].c, jobs[0].e.at.Seq, reason)
+		} else {
+			for i := range jobs {
+				if err := w.changes(ctx, jobs[i:i+1]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	w.t.letters.taken()
+	// Rule 1: only now, that all of it is durable, may the mark pass.
+	for _, j := range jobs {
+		j.e.done(1)
+	}
+	return nil
+}
+
+func (w *worker) once(ctx context.Context, jobs []job) (err error) {
+	w.dec.Reset()
+	if len(jobs) == 1 {
+		err = w.t.Program.Change(w.dec, &jobs[0].c, &w.write)
+	} else {
+		w.group = w.group[:0]
+		for i := range jobs {
+			w.group = append(w.group, &jobs[i].c)
+		}
+		err = w.t.Program.Coalesce(w.dec, w.group, &w.write)
+	}
+	if err != nil || len(w.write.Rows) == 0 {
+		return err
+	}
+	// An item with a dead letter holds cells that no later difference knows of. Only a write that replaces all
+	// of it may follow; anything else waits with the letter for a resync of the item.
+	if !w.write.Heals && w.t.letters.isDirty(jobs[0].c.KeyHash) {
+		return &transform.Refusal{Code: "dirty", What: "an earlier change of the item is a dead letter, and its rows are not functions of its key alone"}
+	}
+	return w.t.p.sink.Apply(ctx, w.t.Target, &w.write)
+}

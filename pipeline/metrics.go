@@ -1,0 +1,72 @@
+package pipeline
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics of the tables. Labels are the table's source name and nothing that grows.
+type metrics struct {
+	sourceLag, appliedLag, proofAge, used, letters, gaps, halted, owner, ahead, foreign *prometheus.GaugeVec
+	applied                                                                             *prometheus.CounterVec
+}
+
+type tableMetrics struct {
+	sourceLag, appliedLag, proofAge, used, letters, gaps, halted, owner, ahead, foreign prometheus.Gauge
+	applied                                                                             prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	table := []string{"table"}
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "tailrace_" + name, Help: help}, table)
+		if reg != nil {
+			reg.MustRegister(g)
+		}
+		return g
+	}
+	m := &metrics{
+		sourceLag:  gauge("source_lag_seconds", "Age of the newest moment up to which every shard is read into the log; -1 unknown."),
+		appliedLag: gauge("applied_lag_seconds", "Age of the newest moment up to which every change is applied by every sink; -1 unknown."),
+		proofAge:   gauge("proof_age_seconds", "Age of the newest proof of idleness or progress of every shard; -1 unknown."),
+		used:       gauge("queue_used_ratio", "Part of the log's size limit in use, 0 to 1."),
+		letters:    gauge("dead_letters", "Changes that a sink refused for good and nobody has handled."),
+		gaps:       gauge("gaps", "Ranges of the source that were lost and nobody has accepted."),
+		halted:     gauge("table_halted", "1 while the table is halted."),
+		owner:      gauge("table_owner", "1 while this process owns the table's log."),
+		ahead:      gauge("clock_ahead_seconds", "How far versions run ahead of event time."),
+		foreign:    gauge("log_foreign_messages", "Messages in the log that folded as nothing."),
+	}
+	m.applied = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tailrace_changes_applied_total", Help: "Changes that became durable at Bigtable, by this process."}, table)
+	if reg != nil {
+		reg.MustRegister(m.applied)
+	}
+	return m
+}
+
+func (m *metrics) of(table string) *tableMetrics {
+	return &tableMetrics{
+		sourceLag: m.sourceLag.WithLabelValues(table), appliedLag: m.appliedLag.WithLabelValues(table),
+		proofAge: m.proofAge.WithLabelValues(table), used: m.used.WithLabelValues(table), letters: m.letters.WithLabelValues(table),
+		gaps: m.gaps.WithLabelValues(table), halted: m.halted.WithLabelValues(table),
+		owner: m.owner.WithLabelValues(table), ahead: m.ahead.WithLabelValues(table),
+		foreign: m.foreign.WithLabelValues(table), applied: m.applied.WithLabelValues(table),
+	}
+}
+
+// show sets the gauges from a status, so that metrics and status never disagree.
+func (m *tableMetrics) show(s *TableStatus) {
+	m.sourceLag.Set(s.SourceLag)
+	m.appliedLag.Set(s.AppliedLag)
+	m.proofAge.Set(s.SourceLag)
+	m.letters.Set(float64(s.DeadLetters))
+	m.gaps.Set(float64(s.Gaps))
+	m.ahead.Set(s.ClockAhead)
+	m.foreign.Set(float64(s.Foreign))
+	if s.Queue.Limit > 0 {
+		m.used.Set(float64(s.Queue.Bytes) / float64(s.Queue.Limit))
+	}
+	if s.State == "halted" {
+		m.halted.Set(1)
+	} else {
+		m.halted.Set(0)
+	}
+}

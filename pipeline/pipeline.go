@@ -1,0 +1,139 @@
+// Package pipeline moves changes from the source into the log and from the log into the sinks.
+//
+// A Pipeline runs its tables side by side. Each table has one log, and one life at a time: claim the log,
+// read shards into it (ingest.go), apply it to each sink in order (apply.go), write back how far that is
+// (marks.go), trim what nobody needs. After any doubt the life ends and the next one goes on from what is
+// stored (Rule 4).
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// Options of a pipeline. Periods that are zero get the defaults.
+type Options struct {
+	Name   string // identity of the stored state
+	Owner  string // this process, unique per start
+	Tables []Table
+	Start  Start
+	Memory int64 // bytes of changes between the log and the sinks, all tables together
+	Lanes  int   // per table
+
+	Periods Periods
+}
+
+// Table is one source table and its target.
+type Table struct {
+	Source   string
+	Target   string
+	Mapping  string // hash of the mapping, part of the log's identity
+	OnReject string // letter | halt
+	Archive  bool   // TTL deletes become archival events
+	// Compile compiles the mapping for the table as DynamoDB describes it.
+	Compile func(source.TableInfo) (*transform.Program, error)
+}
+
+// Archive makes archival events durable before it returns nil; at least once, with stable ids.
+type Archive interface {
+	Write(ctx context.Context, events []*transform.Event) error
+}
+
+// Start is where the first life of a table begins to read; used only while the log holds no start.
+type Start struct {
+	Latest bool
+	At     time.Time // zero: trim horizon
+}
+
+// Periods are the times of the protocol. Tests shorten them.
+type Periods struct {
+	ClaimTTL time.Duration // a log that has not moved for so long may be taken over
+	Beat     time.Duration // at most TTL/3
+	Listing  time.Duration // between complete listings of a stream
+	Describe time.Duration // between looks at the table for a new stream ARN
+	Mark     time.Duration // between mark entries
+	Trim     time.Duration
+	Retry    time.Duration // of what halted
+	Shutdown time.Duration // to drain after the first signal
+}
+
+func (p Periods) withDefaults() Periods {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&p.ClaimTTL, 15*time.Second)
+	def(&p.Beat, p.ClaimTTL/3)
+	def(&p.Listing, 5*time.Minute)
+	def(&p.Describe, 30*time.Second)
+	def(&p.Mark, time.Second)
+	def(&p.Trim, 10*time.Second)
+	def(&p.Retry, 60*time.Second)
+	def(&p.Shutdown, 25*time.Second)
+	return p
+}
+
+// Pipeline runs tables until its context ends.
+type Pipeline struct {
+	o      Options
+	src    *source.Source
+	queue  *queue.Queue
+	sink   *bigtable.Client
+	arch   Archive // nil without an archive
+	log    *zap.Logger
+	tables []*table
+	memory *budget
+}
+
+// New wires a pipeline. arch may be nil.
+func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client, arch Archive,
+	log *zap.Logger, reg prometheus.Registerer) *Pipeline {
+	o.Periods = o.Periods.withDefaults()
+	if o.Lanes == 0 {
+		o.Lanes = 256
+	}
+	if o.Memory == 0 {
+		o.Memory = 96 << 20
+	}
+	p := &Pipeline{o: o, src: src, queue: q, sink: sink, arch: arch, log: log, memory: newBudget(o.Memory)}
+	m := newMetrics(reg)
+	for _, t := range o.Tables {
+		p.tables = append(p.tables, newTable(p, t, m))
+	}
+	return p
+}
+
+// Run works until ctx ends, then drains: it stops reading, applies what the log holds, writes the marks and
+// releases the logs, within Periods.Shutdown. It returns nil after that. A *RefusedError says that a log may
+// not be used; everything else that goes wrong halts one table, is retried, and leaves the others running.
+func (p *Pipeline) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, t := range p.tables {
+		g.Go(func() error {
+			if err := t.run(ctx); err != nil {
+				return fmt.Errorf("table %s: %w", t.Source, err)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// RefusedError says that the stored state is not this pipeline's, and what to do.
+type RefusedError struct {
+	What string
+	Hint string
+}
+
+func (e *RefusedError) Error() string { return e.What }

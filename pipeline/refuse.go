@@ -1,0 +1,147 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// reason is why a change will never be taken. code is one of a fixed set of words.
+type reason struct{ code, what string }
+
+// refusal returns why a change is refused for good, nil when it is not.
+func refusal(err error) *reason {
+	var r *transform.Refusal
+	if errors.As(err, &r) {
+		return &reason{r.Code, r.What}
+	}
+	var rej *bigtable.Rejected
+	if errors.As(err, &rej) {
+		return &reason{rej.Code, rej.Reason}
+	}
+	if errors.Is(err, change.ErrMalformed) {
+		return &reason{"malformed", err.Error()}
+	}
+	return nil
+}
+
+// tooOldLimit is how many changes in a row may be refused for their age before the table halts: then it is
+// the clock or the outage that is wrong, and not the changes.
+const tooOldLimit = 100
+
+// letters keeps the changes that a sink refused, and knows which items are dirty because of that.
+type letters struct {
+	t     *table
+	store *queue.Letters
+
+	mu     sync.Mutex
+	dirty  map[uint64]bool // key hashes of items with a letter
+	tooOld int             // refused for their age, in a row
+	count  int             // letters in the store
+	put    int             // letters put by this life
+	listed bool
+}
+
+func (t *table) openLetters(ctx context.Context) error {
+	store, err := t.logOf().Letters(ctx)
+	if err != nil {
+		return fmt.Errorf("open dead letters: %w", err)
+	}
+	t.letters = &letters{t: t, store: store, dirty: map[uint64]bool{}}
+	return t.letters.refresh(ctx)
+}
+
+// isDirty says whether an earlier change of the item is a dead letter.
+func (l *letters) isDirty(hash uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dirty[hash]
+}
+
+// taken notes that the sink takes changes.
+func (l *letters) taken() {
+	l.mu.Lock()
+	l.tooOld = 0
+	l.mu.Unlock()
+}
+
+// refuse makes a dead letter of the change, or halts the table.
+//
+// Rule 8: nothing is dropped in silence. Rule 1: the letter is stored before the mark may pass; a replay
+// stores it once, for its id is the change's own.
+func (l *letters) refuse(ctx context.Context, sink string, c *change.Change, seq uint64, why *reason) error {
+	halt := l.t.OnReject == "halt"
+	l.mu.Lock()
+	if why.code == bigtable.CodeTooOld {
+		if l.tooOld++; l.tooOld > tooOldLimit {
+			halt = true
+		}
+	}
+	l.mu.Unlock()
+	if halt {
+		return &haltError{checkpoint.Halt{Sink: sink, Seq: seq, Code: why.code, Reason: why.what, At: l.t.now()}}
+	}
+	err := l.store.Put(ctx, queue.NewLetter(l.t.Source, sink, c, why.code, why.what, time.UnixMilli(l.t.now())))
+	if err != nil {
+		return fmt.Errorf("store dead letter: %w", err)
+	}
+	l.mu.Lock()
+	fresh := !l.dirty[c.KeyHash]
+	l.dirty[c.KeyHash] = true
+	l.put++
+	l.count++
+	l.mu.Unlock()
+	if fresh {
+		l.t.log.Error("dead letter: a change was refused for good", zap.String("sink", sink), zap.String("code", why.code),
+			zap.Uint64("key_hash", c.KeyHash), zap.Int64("version", c.Version))
+	}
+	return nil
+}
+
+// open returns how many letters there are, as of the last look.
+func (l *letters) open() int {
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.count
+}
+
+// refresh looks at the store: the commands retry and drop letters beside us.
+func (l *letters) refresh(ctx context.Context) error {
+	n, err := l.store.Count(ctx)
+	if err != nil {
+		return fmt.Errorf("count dead letters: %w", err)
+	}
+	l.mu.Lock()
+	known, put := l.count == n && l.listed, l.put
+	l.mu.Unlock()
+	if known {
+		return nil
+	}
+	dirty := make(map[uint64]bool, n)
+	for x, err := range l.store.All(ctx) {
+		if err != nil {
+			return fmt.Errorf("list dead letters: %w", err)
+		}
+		dirty[x.KeyHash] = true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.put != put {
+		return nil // a letter came in between: look again next time
+	}
+	l.dirty, l.count, l.listed = dirty, n, true
+	return nil
+}

@@ -1,0 +1,254 @@
+package pipeline
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// firstLead is how far versions may run ahead of creation times before Bigtable must be asked again. Only a
+// burst of more than a thousand changes a second in one shard gets there.
+const firstLead = 10 * time.Minute
+
+// claim takes the table's log over. The steps of a first start stand in this order, each may be repeated, and
+// a crash between any two is taken up by the next start:
+//
+//	log created → row {identity, issued: false} → claim → start entry → issued: true → first frame
+func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
+	info, err := t.describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.loadRow(ctx); err != nil {
+		return nil, err
+	}
+	l, err := t.openLog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.agree(ctx, l, info); err != nil {
+		return nil, err
+	}
+	t.started.Store(true)
+	w, err := l.Claim(ctx, t.claimOptions())
+	if err != nil {
+		return nil, fmt.Errorf("claim log: %w", err)
+	}
+	s := w.State()
+	if t.row.Issued && s.Live() == nil {
+		return nil, refusedLog("the log is empty, although changes were read into it before")
+	}
+	if id := s.Identity; id != nil && (id.Pipeline != t.p.o.Name || id.Table != t.Source || id.TableID != info.ID) {
+		return nil, refusedLog(fmt.Sprintf("the log belongs to pipeline %q, table %q (%s)", id.Pipeline, id.Table, id.TableID))
+	}
+	if live := s.Live(); live != nil && s.Streams[0].Mode != t.p.o.Start.mode() {
+		return nil, &RefusedError{
+			What: fmt.Sprintf("source.start is %s, but the pipeline started with %s", t.p.o.Start.mode(), s.Streams[0].Mode),
+			Hint: "the start position is used once; put it back, or begin a new pipeline with new target tables",
+		}
+	}
+	return w, nil
+}
+
+func (t *table) claimOptions() queue.ClaimOptions {
+	o := queue.ClaimOptions{
+		Owner: t.p.o.Owner, TTL: t.p.o.Periods.ClaimTTL, Life: t.row.Life,
+		Identity: &checkpoint.Identity{Pipeline: t.p.o.Name, Table: t.Source, TableID: t.Info.ID, Mapping: t.Mapping},
+	}
+	if t.p.queue.Embedded() {
+		o.TTL = time.Millisecond // we hold the store's lock: whoever owned the log before us is dead
+	}
+	return o
+}
+
+// describe asks what the table is now, and compiles the mapping for its key at the first time.
+func (t *table) describe(ctx context.Context) (source.TableInfo, error) {
+	info, err := t.p.src.Table(ctx, t.Source)
+	if err != nil {
+		return info, err
+	}
+	if info.StreamARN == "" {
+		return info, fmt.Errorf("table %s has no stream: enable one with view type NEW_AND_OLD_IMAGES", t.Source)
+	}
+	if t.Program == nil {
+		if t.Program, err = t.Compile(info); err != nil {
+			return info, err
+		}
+	}
+	t.Info = info
+	return info, nil
+}
+
+// loadRow reads the table's row in Bigtable once per process: later lives must start without Bigtable, for
+// an outage there must not stop reading.
+func (t *table) loadRow(ctx context.Context) error {
+	if t.row != nil && !t.stale {
+		return nil
+	}
+	row, err := t.p.sink.LoadState(ctx, t.p.o.Name, t.Source)
+	if errors.Is(err, bigtable.ErrNoState) {
+		return nil
+	}
+	if err != nil {
+		if bigtable.Classify(err) == bigtable.Missing {
+			err = fmt.Errorf("%w (make the tables: replicator schema --apply)", err)
+		}
+		return err
+	}
+	t.rowMu.Lock()
+	defer t.rowMu.Unlock()
+	t.row, t.stale = row, false
+	return nil
+}
+
+func (t *table) openLog(ctx context.Context) (*queue.Log, error) {
+	l, err := t.p.queue.Log(ctx, t.Source)
+	if errors.Is(err, queue.ErrNoLog) {
+		if t.row != nil && t.row.Issued {
+			return nil, refusedLog("the log does not exist, although changes were read into it before")
+		}
+		var token [12]byte
+		if _, err := rand.Read(token[:]); err != nil {
+			return nil, err
+		}
+		l, err = t.p.queue.CreateLog(ctx, t.Source, hex.EncodeToString(token[:]))
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.stream.Store(l)
+	return l, nil
+}
+
+func (t *table) logOf() *queue.Log { return t.stream.Load() }
+
+// agree makes the row in Bigtable and the log agree on whose they are, or refuses.
+func (t *table) agree(ctx context.Context, l *queue.Log, info source.TableInfo) error {
+	want := bigtable.Identity{
+		Pipeline: t.p.o.Name, Table: t.Source, TableID: info.ID, StreamARN: info.StreamARN,
+		LogCreated: l.Created().UTC(), MappingHash: t.Mapping,
+	}
+	if t.row == nil {
+		return t.createRow(ctx, l, want)
+	}
+	have := t.row.Identity
+	switch {
+	case have.TableID != want.TableID:
+		return &RefusedError{
+			What: fmt.Sprintf("table %s was deleted and created again since the pipeline started (%s, now %s)", t.Source, have.TableID, want.TableID),
+			Hint: "its items are not the ones that were copied; begin a new pipeline with new target tables",
+		}
+	case have.MappingHash != want.MappingHash:
+		return &RefusedError{
+			What: fmt.Sprintf("the mapping of %s is not the one its rows were written with", t.Source),
+			Hint: "put the mapping back, or begin a new pipeline with a new target table",
+		}
+	case !have.LogCreated.Equal(want.LogCreated) && t.row.Issued:
+		return refusedLog(fmt.Sprintf("the log was created at %s, the pipeline's at %s: it is another one",
+			want.LogCreated.Format(time.RFC3339), have.LogCreated.Format(time.RFC3339)))
+	case !have.LogCreated.Equal(want.LogCreated):
+		return t.setRow(ctx, func(s *bigtable.State) { s.Identity.LogCreated = want.LogCreated })
+	}
+	return nil
+}
+
+func (t *table) createRow(ctx context.Context, l *queue.Log, id bigtable.Identity) error {
+	s, err := l.Fold(ctx)
+	if err != nil {
+		return err
+	}
+	if s.Live() != nil {
+		return refusedLog("the log holds changes, but the pipeline's row in " + bigtable.StateTable + " is missing")
+	}
+	row := &bigtable.State{Identity: id, Life: 1, Lead: firstLead}
+	if err := t.p.sink.CreateState(ctx, row); err != nil {
+		return err // ErrStateExists: another instance was faster; the next life finds its row
+	}
+	t.row = row
+	return nil
+}
+
+func (t *table) setRow(ctx context.Context, edit func(*bigtable.State)) error {
+	t.rowMu.Lock()
+	defer t.rowMu.Unlock()
+	next := *t.row
+	edit(&next)
+	if err := t.p.sink.CompareAndSet(ctx, t.row, &next); err != nil {
+		t.stale = t.stale || errors.Is(err, bigtable.ErrStateChanged)
+		return err
+	}
+	t.row = &next
+	return nil
+}
+
+func (t *table) adopt(ctx context.Context, arn string) error {
+	return t.setRow(ctx, func(s *bigtable.State) { s.Identity.StreamARN = arn })
+}
+
+// start decides where every shard starts, in one entry, and never again (Rule 3).
+func (t *table) start(ctx context.Context, w *queue.Writer) error {
+	ls, err := t.p.src.List(ctx, t.Info.StreamARN)
+	if err != nil {
+		return err
+	}
+	g := graphOf(ls)
+	at, err := t.p.o.Start.at(ls.Started)
+	if err != nil {
+		return err
+	}
+	e := &checkpoint.Start{
+		Stream: ls.Stream, Mode: t.p.o.Start.mode(), At: at, Date: ls.Started, Floor: t.row.Floor, Shards: g.Shards,
+	}
+	if _, err := w.Append(ctx, e, nil); err != nil {
+		return fmt.Errorf("append start: %w", err)
+	}
+	t.log.Info("start", zap.String("stream", ls.Stream), zap.Int("shards", len(g.Shards)), zap.String("from", e.Mode))
+	return nil
+}
+
+// issue writes down that the log holds changes from now on: an empty log is a lost one after that.
+func (t *table) issue(ctx context.Context) error {
+	if t.row.Issued {
+		return nil
+	}
+	return t.setRow(ctx, func(s *bigtable.State) { s.Issued = true })
+}
+
+func (s Start) mode() string {
+	switch {
+	case s.Latest:
+		return "latest"
+	case s.At.IsZero():
+		return "trim_horizon"
+	}
+	return s.At.UTC().Format(time.RFC3339Nano)
+}
+
+// at returns the start as a time on the service's clock. LATEST itself is never sent: it has no durable
+// position, and a crash during the first start would lose or flood.
+func (s Start) at(date int64) (int64, error) {
+	switch {
+	case s.Latest:
+		return date, nil
+	case s.At.IsZero():
+		return 0, nil
+	case s.At.UnixMilli() > date:
+		return 0, &RefusedError{What: "source.start lies in the future: " + s.mode(), Hint: "use latest, trim_horizon or a time in the last 24 hours"}
+	}
+	return s.At.UnixMilli(), nil
+}
+
+func refusedLog(what string) *RefusedError {
+	return &RefusedError{What: what, Hint: "versions must grow across lives, so a lost log is not started over in silence: " +
+		"bring the queue's volume back, or begin a new life with `replicator recover`"}
+}
