@@ -1,0 +1,270 @@
+package transform
+
+import (
+	"strconv"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// builder compares the projection of the last image with those before it.
+type builder struct {
+	m    *memory
+	w    *Write
+	now  view
+	last *change.Change
+}
+
+func (b *builder) build() error {
+	if b.now.rule != nil {
+		b.w.Heals = b.now.rule.heals
+	} else if len(b.m.views) > 0 {
+		b.w.Heals = b.m.views[len(b.m.views)-1].rule.heals
+	}
+	for i := range b.now.rows {
+		if err := b.enter(&b.now.rows[i]); err != nil {
+			return err
+		}
+	}
+	// New rows first, left ones last: a reader may see a moving item twice, never not at all.
+	for v := range b.m.views {
+		rows := b.m.views[v].rows
+		for i := range rows {
+			if b.has(rows[i].key) {
+				continue
+			}
+			if err := b.leave(v, &rows[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *builder) has(key []byte) bool {
+	for i := range b.w.Rows {
+		if string(b.w.Rows[i].Key) == string(key) {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *builder) cells(pr *projected) []cell { return b.m.exec.cells[pr.from:pr.to] }
+
+// enter writes a row that the item is in now.
+func (b *builder) enter(pr *projected) error {
+	pl := pr.plan
+	row := Row{Key: pr.key, Class: pl.class, Exclusive: pl.exclusive}
+	if pl.exclusive {
+		row.KeepHistory = pl.history
+	}
+	mine := b.cells(pr)
+	clear(b.m.seen)
+	from := len(b.m.deletes)
+	d := deleter{b: b, row: &row, mine: mine, exclusive: pl.exclusive, from: from}
+	if !pl.exclusive || len(pl.history) > 0 {
+		d.all(b.m.exec.cells[pr.to:pr.possible])
+		d.all(mine)
+		for v := range b.m.views {
+			for i := range b.m.views[v].rows {
+				if old := &b.m.views[v].rows[i]; string(old.key) == string(pr.key) {
+					d.all(b.m.exec.cells[old.from:old.possible])
+				}
+			}
+		}
+	}
+	cells := len(b.m.cells)
+	for i := range mine {
+		b.m.cells = append(b.m.cells, mine[i].output())
+	}
+	b.m.cells = append(b.m.cells, d.emptied...)
+	row.Deletes = b.m.deletes[from:len(b.m.deletes):len(b.m.deletes)]
+	row.Cells = b.m.cells[cells:len(b.m.cells):len(b.m.cells)]
+	return b.add(row)
+}
+
+// leave clears a row that the item was in, first seen in view v.
+func (b *builder) leave(v int, pr *projected) error {
+	pl := pr.plan
+	row := Row{Key: pr.key, Class: pl.class, Left: true, Exclusive: pl.exclusive}
+	removed := b.last.Op == change.Remove
+	tombstone := removed && pl.rule.onRemove == "tombstone"
+	if pl.exclusive {
+		row.KeepHistory = pl.keptAfterRemoval(tombstone)
+	}
+	if pl.cascade && removed {
+		row.Exclusive = true
+	}
+	from := len(b.m.deletes)
+	d := deleter{b: b, row: &row, exclusive: row.Exclusive, tombstone: tombstone, from: from}
+	if !row.Exclusive || len(row.KeepHistory) > 0 {
+		for ; v < len(b.m.views); v++ {
+			for i := range b.m.views[v].rows {
+				if old := &b.m.views[v].rows[i]; string(old.key) == string(pr.key) {
+					d.all(b.m.exec.cells[old.from:old.possible])
+				}
+			}
+		}
+	}
+	cells := len(b.m.cells)
+	b.m.cells = append(b.m.cells, d.emptied...)
+	if f := pl.rule.archive; f != nil && pl == pl.rule.plans[0] {
+		if row.Exclusive {
+			row.KeepHistory = append(row.KeepHistory[:len(row.KeepHistory):len(row.KeepHistory)], f.Name)
+		}
+		if removed && b.last.TTL {
+			b.archive(f)
+		}
+	}
+	row.Deletes = b.m.deletes[from:len(b.m.deletes):len(b.m.deletes)]
+	row.Cells = b.m.cells[cells:len(b.m.cells):len(b.m.cells)]
+	return b.add(row)
+}
+
+// archive keeps the expired item in a family of its own, one column per item.
+func (b *builder) archive(f *family) {
+	if b.last.Old != nil {
+		b.m.cells = append(b.m.cells, Cell{Family: f.Name, Qualifier: b.m.key, Value: b.last.Old})
+	}
+}
+
+func (b *builder) add(row Row) error {
+	if err := checkRow(&row); err != nil {
+		return err
+	}
+	b.w.Rows = append(b.w.Rows, row)
+	return nil
+}
+
+// keptAfterRemoval names the families whose cells outlive the item.
+func (pl *plan) keptAfterRemoval(tombstone bool) (names []string) {
+	for _, name := range pl.history {
+		for _, e := range pl.emitters {
+			if e.family.Name == name && (tombstone || e.family.removed != "delete") {
+				names = append(names, name)
+				break
+			}
+		}
+	}
+	return names
+}
+
+// deleter decides what becomes of cells that the item had or may have had in a row.
+type deleter struct {
+	b         *builder
+	row       *Row
+	mine      []cell // cells that the item has in this row now
+	exclusive bool   // the row is wiped anyway, but for the families in row.KeepHistory
+	tombstone bool
+	from      int // the row's first delete
+	emptied   []Cell
+}
+
+func (d *deleter) all(cells []cell) {
+	for i := range cells {
+		d.one(&cells[i])
+	}
+}
+
+func (d *deleter) one(c *cell) {
+	switch {
+	case c.em.aggregate():
+		return // grow-only: what was merged stays
+	case d.exclusive && !contains(d.row.KeepHistory, c.fam.Name):
+		return
+	case c.em.siblings:
+		// Siblings share the column: exactly this cell, and never by its version.
+		if c.mapped && !d.has(c, true) && !d.keeps(c) {
+			d.add(Delete{Family: c.fam.Name, Qualifier: c.qual, From: c.time, To: c.time + 1})
+		}
+	case c.em.historic(c.fam):
+		// Older versions are wanted while the item has the column.
+		if !d.has(c, false) && !d.keeps(c) {
+			d.add(Delete{Family: c.fam.Name, Qualifier: c.qual})
+		}
+	case d.has(c, false) && !c.tag && !c.em.timed():
+		// The new version hides the old one.
+	default:
+		d.add(Delete{Family: c.fam.Name, Qualifier: c.qual, Versioned: !c.em.timed() && !c.em.shared})
+	}
+}
+
+// keeps handles families whose removed cells stay, or end in an empty version.
+func (d *deleter) keeps(c *cell) bool {
+	if !c.fam.history {
+		return false
+	}
+	if d.tombstone || c.fam.removed == "empty" {
+		if !c.em.siblings && !c.tag && !d.isEmptied(c) {
+			d.emptied = append(d.emptied, Cell{Family: c.fam.Name, Qualifier: c.qual})
+		}
+		return true
+	}
+	return c.fam.removed == "keep"
+}
+
+func (d *deleter) isEmptied(c *cell) bool {
+	for i := range d.emptied {
+		if d.emptied[i].Family == c.fam.Name && string(d.emptied[i].Qualifier) == string(c.qual) {
+			return true
+		}
+	}
+	return false
+}
+
+// has looks for the cell's column, or for the very cell, among those that the item has now.
+func (d *deleter) has(c *cell, exact bool) bool {
+	if len(d.mine) > 64 {
+		return d.indexed(c, exact)
+	}
+	for i := range d.mine {
+		if exact && d.mine[i].same(c) || !exact && d.mine[i].sameColumn(c) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *deleter) indexed(c *cell, exact bool) bool {
+	m := d.b.m
+	if len(m.seen) == 0 {
+		m.seen = make(map[string]int, 2*len(d.mine))
+		for i := range d.mine {
+			m.seen[d.mine[i].column()] = i
+			m.seen[d.mine[i].id()] = i
+		}
+	}
+	k := c.column()
+	if exact {
+		k = c.id()
+	}
+	_, ok := m.seen[k]
+	return ok
+}
+
+// add adds a delete once, and never one that would take a cell of this very change.
+func (d *deleter) add(del Delete) {
+	list := d.b.m.deletes
+	for i := d.from; i < len(list) && len(list)-d.from <= 256; i++ {
+		if o := &list[i]; o.Family == del.Family && o.From == del.From && o.To == del.To && string(o.Qualifier) == string(del.Qualifier) {
+			o.Versioned = o.Versioned && del.Versioned
+			return
+		}
+	}
+	d.b.m.deletes = append(list, del)
+}
+
+func (c *cell) column() string { return c.fam.Name + ":" + string(c.qual) }
+
+func (c *cell) id() string {
+	return "=" + c.column() + "\x00" + strconv.FormatInt(c.time, 10) + "\x00" + strconv.FormatBool(c.mapped)
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,480 @@
+package transform
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform/encode"
+	"github.com/tailrace-cdc/replicator/transform/lang"
+	"github.com/tailrace-cdc/replicator/transform/tmpl"
+)
+
+type encoding func(dst []byte, v *change.Value) ([]byte, error)
+
+// emitter turns one source form of an item into cells.
+type emitter struct {
+	src       *lang.Emitter
+	kind      string
+	attr      string
+	names     []string        // attrs, doc: the attributes, sorted; nil = all
+	except    map[string]bool // attrs, doc
+	rename    map[string]string
+	family    *family
+	qualifier *tmpl.Template
+	bare      bool // the qualifier is {attr} alone
+	encode    encoding
+	fallback  *family
+	ts        *tmpl.Template
+	missing   string // when ts has no value
+	siblings  bool   // cell_id: ts: several items share the column, the cell time tells them apart
+	fromKey   bool   // the column, and with siblings the time, is known from the key
+	shared    bool   // other items may write the column, acknowledged
+	always    bool   // its cells exist for every item of the rule
+	flatten   bool
+	joiner    string
+	escapes   bool // the joiner is escaped inside of names
+	format    string
+	value     []byte // const, set: what the cell holds
+	nullEmpty bool
+	versions  bool // list: elements are versions of one column
+	otherwise string
+	other     *tmpl.Template
+	otherFam  *family
+	beside    []*emitter // types: the emitters whose attributes it describes
+}
+
+func (e *emitter) aggregate() bool { return e.family.Aggregate != "" }
+
+// timed says that the mapping gives the cells' times.
+func (e *emitter) timed() bool { return e.ts != nil || e.versions }
+
+// historic says that older versions of the emitter's columns in a family are wanted.
+func (e *emitter) historic(f *family) bool { return f.history && !e.timed() }
+
+// describe names the emitter in messages as its author wrote it.
+func (e *emitter) describe() string {
+	switch {
+	case e.kind == "types":
+		return "the type sidecar"
+	case e.kind == "attrs" && e.names == nil:
+		return "attrs: all"
+	case e.kind == "attrs":
+		return "attrs: [" + strings.Join(e.names, ", ") + "]"
+	case e.attr != "":
+		return e.kind + ": " + e.attr
+	}
+	return e.kind
+}
+
+// cell is a cell with its origin. A footprint has no value.
+type cell struct {
+	em     *emitter
+	fam    *family
+	qual   []byte
+	value  []byte
+	time   int64
+	mapped bool
+	tag    bool // column known from the key alone, whether or not the item has it
+}
+
+// neverExpires is the cell time of items without expiry in families that expire by timestamp: the year 9999.
+const neverExpires = 253402300799000
+
+// time evaluates the emitter's cell time. skip means that the mapping wants no cell without it.
+func (e *emitter) time(x *exec) (t int64, mapped, skip bool, err error) {
+	if e.ts == nil {
+		return 0, false, false, nil
+	}
+	start := len(x.buf)
+	x.buf, err = e.ts.Append(x.buf, &x.scope)
+	text := x.buf[start:]
+	x.buf = x.buf[:start]
+	if m := (*tmpl.MissingError)(nil); errors.As(err, &m) {
+		switch e.missing {
+		case "version":
+			return 0, false, false, nil
+		case "skip":
+			return 0, false, true, nil
+		case "never":
+			return neverExpires, true, false, nil
+		}
+		return 0, false, false, tmpl.Refuse("time", "cell time %q of family %s: %s; see ts_missing", e.ts.Source, e.family.Name, m.Error())
+	}
+	if err != nil {
+		return 0, false, false, refusal("time", err, "cell time of family %s", e.family.Name)
+	}
+	t, perr := strconv.ParseInt(string(text), 10, 64)
+	if perr != nil || t < 0 || t > 9_000_000_000_000_000 {
+		return 0, false, false, tmpl.Refuse("time", "cell time %q of family %s is not a time in ms", e.ts.Source, e.family.Name)
+	}
+	return t, true, false, nil
+}
+
+// emit adds the emitter's cells for the item in x.
+func (e *emitter) emit(x *exec) error {
+	t, mapped, skip, err := e.time(x)
+	if err != nil || skip {
+		return err
+	}
+	x.time, x.mapped = t, mapped
+	switch e.kind {
+	case "attr":
+		v := x.scope.Image.Get(e.attr)
+		if v == nil {
+			return nil
+		}
+		return e.named(x, e.attr, v)
+	case "attrs":
+		return e.attrs(x)
+	case "const":
+		return e.cell(x, nil)
+	case "doc":
+		return e.document(x)
+	case "types":
+		return e.sidecar(x)
+	case "map":
+		return e.members(x, change.KindMap)
+	case "list":
+		return e.members(x, change.KindList)
+	default:
+		return e.members(x, 0)
+	}
+}
+
+func (e *emitter) attrs(x *exec) error {
+	img := x.scope.Image
+	for i := range img {
+		if !e.takes(x.p, img[i].Name) {
+			continue
+		}
+		if err := e.named(x, img[i].Name, &img[i].Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takes says whether a wildcard covers an attribute.
+func (e *emitter) takes(p *Program, name string) bool {
+	if e.names != nil {
+		_, ok := slices.BinarySearch(e.names, name)
+		return ok
+	}
+	if e.except != nil && e.except[name] {
+		return false
+	}
+	return !(p.table.StripGlobal && globalAttribute(name))
+}
+
+// named emits one attribute, flattened where asked for.
+func (e *emitter) named(x *exec, name string, v *change.Value) error {
+	if to, ok := e.rename[name]; ok {
+		name = to
+	}
+	x.scope.Vars[tmpl.VarAttr] = name
+	x.scope.Vars[tmpl.VarPath] = name
+	if e.flatten {
+		return e.path(x, e.part(name), v)
+	}
+	return e.cell(x, v)
+}
+
+// path emits a map's leaves under joined names. An empty map is a leaf, so that it is not lost; Google's
+// tool does lose it.
+func (e *emitter) path(x *exec, path string, v *change.Value) error {
+	if v.Kind != change.KindMap || (len(v.M) == 0 && e.escapes) {
+		x.scope.Vars[tmpl.VarPath] = path
+		return e.cell(x, v)
+	}
+	for i := range v.M {
+		if err := e.path(x, path+e.joiner+e.part(v.M[i].Name), &v.M[i].Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// part escapes the joiner inside of a name, so that a.b and a{b} stay two columns.
+func (e *emitter) part(name string) string {
+	if !e.flatten || !e.escapes || !strings.ContainsAny(name, e.joiner+"%") {
+		return name
+	}
+	return string(tmpl.Escape(nil, name, e.joiner))
+}
+
+func (e *emitter) members(x *exec, kind change.Kind) error {
+	v := x.scope.Image.Get(e.attr)
+	if v == nil || v.Kind == change.KindNull {
+		return nil
+	}
+	isSet := v.Kind >= change.KindStringSet && v.Kind <= change.KindBinarySet
+	if (kind != 0 && v.Kind != kind) || (kind == 0 && !isSet) {
+		return e.mismatch(x, v)
+	}
+	switch kind {
+	case change.KindMap:
+		for i := range v.M {
+			if err := e.member(x, e.part(v.M[i].Name), &v.M[i].Value); err != nil {
+				return err
+			}
+		}
+		return nil
+	case change.KindList:
+		return e.elements(x, v)
+	}
+	members, err := encode.Members(v)
+	if err != nil {
+		return refusal("number", err, "set %q", e.attr)
+	}
+	for _, m := range members {
+		x.scope.Vars[tmpl.VarMember] = string(m)
+		if err := e.cell(x, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *emitter) member(x *exec, path string, v *change.Value) error {
+	if !e.flatten || v.Kind != change.KindMap || len(v.M) == 0 {
+		x.scope.Vars[tmpl.VarKey] = path
+		return e.cell(x, v)
+	}
+	for i := range v.M {
+		if err := e.member(x, path+e.joiner+e.part(v.M[i].Name), &v.M[i].Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *emitter) elements(x *exec, v *change.Value) error {
+	for i := range v.L {
+		if e.versions {
+			x.time, x.mapped = int64(i)+1, true
+		} else {
+			x.scope.Vars[tmpl.VarI] = strconv.Itoa(i)
+		}
+		if err := e.cell(x, &v.L[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mismatch handles a value whose type the emitter cannot expand.
+func (e *emitter) mismatch(x *exec, v *change.Value) error {
+	switch e.otherwise {
+	case "skip":
+		return nil
+	case "", "refuse":
+		return tmpl.Refuse("type", "attribute %q is of type %s, but the rule expands it as a %s; see `otherwise`", e.attr, v.Kind, e.kind)
+	}
+	plain := *e
+	plain.family, plain.qualifier, plain.bare = e.otherFam, e.other, false
+	plain.kind, plain.encode = "attr", encode.Natural
+	n := len(x.cells)
+	err := plain.cell(x, v)
+	for i := n; i < len(x.cells); i++ {
+		x.cells[i].em = e
+	}
+	return err
+}
+
+// cell adds one cell: a footprint when values are not wanted.
+func (e *emitter) cell(x *exec, v *change.Value) error {
+	if v != nil && v.Kind == change.KindNull && !e.nullEmpty && e.kind != "doc" {
+		return nil
+	}
+	c := cell{em: e, fam: e.family, time: x.time, mapped: x.mapped}
+	var err error
+	if c.qual, err = e.column(x); err != nil {
+		return err
+	}
+	switch {
+	case e.fallback != nil && v != nil:
+		return e.fitting(x, c, v)
+	case !x.values:
+	case v == nil:
+		c.value = e.value
+	default:
+		start := len(x.buf)
+		if x.buf, err = e.encode(x.buf, v); err != nil {
+			return refusal("value", err, "column %s:%s", e.family.Name, e.where(x))
+		}
+		c.value = x.buf[start:len(x.buf):len(x.buf)]
+	}
+	x.cells = append(x.cells, c)
+	return nil
+}
+
+// where names the source of a cell without its content.
+func (e *emitter) where(x *exec) string {
+	if e.kind == "attrs" {
+		return x.scope.Vars[tmpl.VarAttr]
+	}
+	return e.attr
+}
+
+func (e *emitter) column(x *exec) (q []byte, err error) {
+	start := len(x.buf)
+	if e.bare {
+		x.buf = append(x.buf, x.scope.Vars[tmpl.VarAttr]...)
+	} else if x.buf, err = e.qualifier.Append(x.buf, &x.scope); err != nil {
+		return nil, refusal("column", err, "column of family %s", e.family.Name)
+	}
+	if q = x.buf[start:len(x.buf):len(x.buf)]; len(q) > maxQualifier {
+		return nil, tmpl.Refuse("qualifier_size", "a column name in family %s has %d bytes, Bigtable takes %d", e.family.Name, len(q), maxQualifier)
+	}
+	return q, nil
+}
+
+// fitting writes a number to its family, or as text to the fallback family when it does not fit. As a
+// footprint it stands for both.
+func (e *emitter) fitting(x *exec, c cell, v *change.Value) error {
+	start := len(x.buf)
+	out, err := e.encode(x.buf, v)
+	var wrong *encode.TypeError
+	if err != nil && !errors.Is(err, encode.ErrRange) && !errors.As(err, &wrong) {
+		return refusal("value", err, "column %s:%s", e.family.Name, e.where(x))
+	}
+	if err != nil {
+		c.fam = e.fallback
+		if out, err = encode.Natural(x.buf[:start], v); err != nil {
+			return refusal("value", err, "column %s:%s", e.fallback.Name, e.where(x))
+		}
+	}
+	x.buf = out
+	if x.values {
+		c.value = out[start:len(out):len(out)]
+	}
+	x.cells = append(x.cells, c)
+	return nil
+}
+
+// sidecar adds the cell that tells the types of all attributes written that are not strings.
+func (e *emitter) sidecar(x *exec) (err error) {
+	c := cell{em: e, fam: e.family}
+	if c.qual, err = e.column(x); err != nil {
+		return err
+	}
+	start := len(x.buf)
+	x.buf = encode.Types(x.buf, x.scope.Image, func(name string) bool { return e.covers(x.p, name) })
+	if c.value = x.buf[start:len(x.buf):len(x.buf)]; len(c.value) > 0 {
+		x.cells = append(x.cells, c)
+	}
+	return nil
+}
+
+// covers says whether an attribute is written by the emitters that a sidecar stands beside.
+func (e *emitter) covers(p *Program, name string) bool {
+	for _, o := range e.beside {
+		switch o.kind {
+		case "attrs":
+			if o.takes(p, name) {
+				return true
+			}
+		case "attr", "map", "set", "list":
+			if o.attr == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// document writes attributes together into one cell.
+func (e *emitter) document(x *exec) (err error) {
+	c := cell{em: e, fam: e.family, time: x.time, mapped: x.mapped}
+	if c.qual, err = e.column(x); err != nil {
+		return err
+	}
+	if x.values {
+		start := len(x.buf)
+		if x.buf, err = e.appendDocument(x, x.buf); err != nil {
+			return refusal("value", err, "document %s:%s", e.family.Name, c.qual)
+		}
+		c.value = x.buf[start:len(x.buf):len(x.buf)]
+	}
+	x.cells = append(x.cells, c)
+	return nil
+}
+
+func (e *emitter) appendDocument(x *exec, dst []byte) ([]byte, error) {
+	if e.format == "raw" && x.raw != nil {
+		return append(dst, x.raw...), nil
+	}
+	attrs := x.attrs[:0]
+	for _, a := range x.scope.Image {
+		if e.takes(x.p, a.Name) {
+			if to, ok := e.rename[a.Name]; ok {
+				a.Name = to
+			}
+			attrs = append(attrs, a)
+		}
+	}
+	x.attrs = attrs
+	switch e.format {
+	case "json":
+		return encode.Document(dst, attrs)
+	case "protobuf":
+		return encode.ProtobufItem(dst, attrs)
+	}
+	return change.Image(attrs).AppendJSON(dst), nil
+}
+
+// possible adds footprints of all columns that the item's key alone decides, whether or not it has them.
+func (e *emitter) possible(x *exec) error {
+	c := cell{em: e, fam: e.family, tag: true}
+	if e.siblings {
+		t, mapped, skip, err := e.time(x)
+		if err != nil || skip {
+			return err
+		}
+		c.time, c.mapped = t, mapped
+	}
+	if e.names == nil || e.kind == "doc" {
+		return e.possibleColumn(x, c)
+	}
+	for _, name := range e.names {
+		if to, ok := e.rename[name]; ok {
+			name = to
+		}
+		x.scope.Vars[tmpl.VarAttr], x.scope.Vars[tmpl.VarPath] = name, name
+		if err := e.possibleColumn(x, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *emitter) possibleColumn(x *exec, c cell) (err error) {
+	if e.kind == "attr" {
+		name := e.attr
+		if to, ok := e.rename[name]; ok {
+			name = to
+		}
+		x.scope.Vars[tmpl.VarAttr], x.scope.Vars[tmpl.VarPath] = name, name
+	}
+	if c.qual, err = e.column(x); err != nil {
+		return err
+	}
+	x.cells = append(x.cells, c)
+	if e.fallback != nil {
+		c.fam = e.fallback
+		x.cells = append(x.cells, c)
+	}
+	return nil
+}
+
+func (c *cell) sameColumn(o *cell) bool {
+	return c.fam == o.fam && bytes.Equal(c.qual, o.qual)
+}
+
+func (c *cell) same(o *cell) bool {
+	return c.sameColumn(o) && c.mapped == o.mapped && c.time == o.time
+}

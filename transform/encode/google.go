@@ -1,0 +1,182 @@
+package encode
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+func appendBase64(dst, b []byte) []byte { return base64.StdEncoding.AppendEncode(dst, b) }
+
+// Google appends what Google's DynamoDB to Bigtable Migration Utility writes for a value: all scalars as
+// text, binary as base64 of its base64 text, collections as JSON in the order in which Java's hash
+// collections hand them out. It is compatible with the tool's mistakes on purpose; where the tool fails
+// (integers beyond 64 bits) the number's text is written.
+func Google(dst []byte, v *change.Value) ([]byte, error) {
+	switch v.Kind {
+	case change.KindString:
+		return append(dst, v.S...), nil
+	case change.KindNumber:
+		return append(dst, javaNumber(v.S)...), nil
+	case change.KindBinary:
+		return appendBase64(dst, []byte(v.S)), nil
+	case change.KindBool:
+		return strconv.AppendBool(dst, v.Bool), nil
+	case change.KindNull:
+		return dst, nil
+	}
+	return appendGoogle(dst, v), nil
+}
+
+func appendGoogle(dst []byte, v *change.Value) []byte {
+	switch v.Kind {
+	case change.KindNull:
+		return append(dst, "null"...)
+	case change.KindBool:
+		return strconv.AppendBool(dst, v.Bool)
+	case change.KindNumber:
+		return append(dst, javaNumber(v.S)...)
+	case change.KindBinary:
+		return append(appendBase64(append(dst, '"'), []byte(v.S)), '"')
+	case change.KindList:
+		return appendEach(dst, v.L, nil)
+	case change.KindMap:
+		return appendGoogleMap(dst, v.M)
+	case change.KindStringSet, change.KindNumberSet, change.KindBinarySet:
+		return appendEach(dst, v.L, javaOrder(len(v.L), func(i int) string { return v.L[i].S }))
+	}
+	return appendGson(dst, v.S)
+}
+
+func appendEach(dst []byte, l []change.Value, order []int) []byte {
+	dst = append(dst, '[')
+	for i := range l {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		at := i
+		if order != nil {
+			at = order[i]
+		}
+		dst = appendGoogle(dst, &l[at])
+	}
+	return append(dst, ']')
+}
+
+func appendGoogleMap(dst []byte, m []change.Attr) []byte {
+	dst = append(dst, '{')
+	for i, at := range javaOrder(len(m), func(i int) string { return m[i].Name }) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(appendGson(dst, m[at].Name), ':')
+		dst = appendGoogle(dst, &m[at].Value)
+	}
+	return append(dst, '}')
+}
+
+// javaOrder is the order in which a java.util.HashMap with String keys iterates: by bucket, within a bucket
+// by insertion. The table has 16 buckets and doubles above three quarters.
+func javaOrder(n int, key func(int) string) []int {
+	buckets := 16
+	for n*4 > buckets*3 {
+		buckets *= 2
+	}
+	order := make([]int, n)
+	bucket := make([]uint32, n)
+	for i := range order {
+		order[i] = i
+		h := javaHash(key(i))
+		bucket[i] = (h ^ h>>16) & uint32(buckets-1)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return int(bucket[a]) - int(bucket[b]) })
+	return order
+}
+
+// javaHash is java.lang.String.hashCode: over UTF-16 code units.
+func javaHash(s string) (h uint32) {
+	for _, u := range utf16.Encode([]rune(s)) {
+		h = 31*h + uint32(u)
+	}
+	return h
+}
+
+// javaNumber is Long.toString for numbers without a point, BigDecimal.toString for those with one.
+func javaNumber(s string) string {
+	if !strings.Contains(s, ".") {
+		if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+			return strconv.FormatInt(n, 10)
+		}
+	}
+	return bigDecimal(s)
+}
+
+// bigDecimal follows java.math.BigDecimal: the scale is kept, and scientific notation is used when the
+// scale is negative or the adjusted exponent below -6.
+func bigDecimal(s string) string {
+	mantissa, exponent, _ := strings.Cut(strings.ReplaceAll(s, "e", "E"), "E")
+	exp, _ := strconv.Atoi(exponent)
+	whole, frac, _ := strings.Cut(mantissa, ".")
+	unscaled, ok := new(big.Int).SetString(whole+frac, 10)
+	if !ok {
+		return s
+	}
+	scale := len(frac) - exp
+	digits := new(big.Int).Abs(unscaled).String()
+	sign := ""
+	if unscaled.Sign() < 0 {
+		sign = "-"
+	}
+	adjusted := len(digits) - 1 - scale
+	if scale >= 0 && adjusted >= -6 {
+		return sign + placePoint(digits, scale)
+	}
+	out := digits[:1]
+	if len(digits) > 1 {
+		out += "." + digits[1:]
+	}
+	if adjusted != 0 {
+		out += "E"
+		if adjusted > 0 {
+			out += "+"
+		}
+		out += strconv.Itoa(adjusted)
+	}
+	return sign + out
+}
+
+func placePoint(digits string, scale int) string {
+	if scale == 0 {
+		return digits
+	}
+	if pad := scale + 1 - len(digits); pad > 0 {
+		digits = strings.Repeat("0", pad) + digits
+	}
+	return digits[:len(digits)-scale] + "." + digits[len(digits)-scale:]
+}
+
+// appendGson appends a JSON string as Gson writes it without HTML escaping: U+2028 and U+2029 are escaped.
+func appendGson(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if s[i] < 0x20 || s[i] == '"' || s[i] == '\\' || s[i] >= 0x80 {
+			return appendGsonEscaped(dst, s)
+		}
+	}
+	return append(append(append(dst, '"'), s...), '"')
+}
+
+func appendGsonEscaped(dst []byte, s string) []byte {
+	var sb strings.Builder
+	enc := json.NewEncoder(&sb)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		return append(dst, `""`...)
+	}
+	return append(dst, strings.TrimSuffix(sb.String(), "\n")...)
+}

@@ -1,0 +1,70 @@
+package encode
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// OrderedNumber appends text that sorts as numbers do, for any number of DynamoDB: zero is "1"; positive
+// numbers are "2", three digits of exponent + 500, the significant digits and "/"; negative ones are "0"
+// and the nines' complement of the same with "~" at the end, so that longer ones sort before.
+func OrderedNumber(dst []byte, s string) ([]byte, error) {
+	c, err := change.CanonicalNumber(s)
+	if err != nil {
+		return dst, err
+	}
+	if c == "0" {
+		return append(dst, '1'), nil
+	}
+	negative := c[0] == '-'
+	digits, exp := significant(strings.TrimPrefix(c, "-"))
+	text := fmt.Sprintf("%03d%s", exp+500, digits)
+	if !negative {
+		return append(append(append(dst, '2'), text...), '/'), nil
+	}
+	dst = append(dst, '0')
+	for i := range len(text) {
+		dst = append(dst, '9'-text[i]+'0')
+	}
+	return append(dst, '~'), nil
+}
+
+// significant splits an unsigned canonical number into its digits and the exponent of 0.digits.
+func significant(c string) (digits string, exp int) {
+	mantissa, e, _ := strings.Cut(c, "E")
+	if e != "" {
+		exp, _ = strconv.Atoi(e)
+	}
+	whole, frac, _ := strings.Cut(mantissa, ".")
+	all := whole + frac
+	exp += len(whole)
+	trimmed := strings.TrimLeft(all, "0")
+	exp -= len(all) - len(trimmed)
+	return strings.TrimRight(trimmed, "0"), exp
+}
+
+// ParseOrderedNumber is the inverse of OrderedNumber.
+func ParseOrderedNumber(s string) (string, error) {
+	bad := func() (string, error) { return "", fmt.Errorf("%.60q is no ordered number", s) }
+	if s == "1" {
+		return "0", nil
+	}
+	if len(s) < 6 || (s[0] != '0' && s[0] != '2') {
+		return bad()
+	}
+	sign, text := "", []byte(s[1:len(s)-1])
+	if s[0] == '0' {
+		sign = "-"
+		for i, c := range text {
+			text[i] = '9' - c + '0'
+		}
+	}
+	exp, err := strconv.Atoi(string(text[:3]))
+	if err != nil {
+		return bad()
+	}
+	return change.CanonicalNumber(sign + "0." + string(text[3:]) + "E" + strconv.Itoa(exp-500))
+}

@@ -1,0 +1,78 @@
+package lang
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Filter is one step of {name|filter(args)}.
+type Filter struct {
+	Name string
+	Args []string
+}
+
+// TemplatePart is literal text, or a reference to a capture or attribute with filters, or a salt.
+type TemplatePart struct {
+	Literal string
+	Name    string   // the reference; empty for literals
+	Filters []Filter // applied from left to right
+	Salt    []string // names hashed by {salt(a,b;n)}; Name is "salt"
+	Buckets string
+}
+
+// Template is a parsed template.
+type Template []TemplatePart
+
+// ParseTemplate reads literal text with {name}, {name|filter|filter(args)} and {salt(a,b;n)}; {{ and }}
+// stand for braces.
+func ParseTemplate(s string) (Template, error) {
+	var out Template
+	err := split(s, func(literal string) {
+		out = append(out, TemplatePart{Literal: literal})
+	}, func(inside string) error {
+		part, err := parseReference(inside)
+		out = append(out, part)
+		return err
+	})
+	return out, err
+}
+
+func parseReference(inside string) (TemplatePart, error) {
+	if args, ok := strings.CutPrefix(inside, "salt("); ok {
+		return parseSalt(inside, args)
+	}
+	steps := strings.Split(inside, "|")
+	part := TemplatePart{Name: steps[0]}
+	if part.Name == "" {
+		return part, fmt.Errorf("{%s}: a name is missing", inside)
+	}
+	for _, step := range steps[1:] {
+		f := Filter{Name: step}
+		if name, args, ok := strings.Cut(step, "("); ok {
+			args, closed := strings.CutSuffix(args, ")")
+			if !closed {
+				return part, fmt.Errorf("{%s}: filter %q has no closing parenthesis", inside, name)
+			}
+			f.Name = name
+			for _, a := range strings.Split(args, ",") {
+				f.Args = append(f.Args, strings.TrimSpace(a))
+			}
+		}
+		part.Filters = append(part.Filters, f)
+	}
+	return part, nil
+}
+
+func parseSalt(inside, args string) (TemplatePart, error) {
+	part := TemplatePart{Name: "salt"}
+	args, closed := strings.CutSuffix(args, ")")
+	names, n, counted := strings.Cut(args, ";")
+	if !closed || !counted || names == "" {
+		return part, fmt.Errorf("{%s}: a salt names what it is made of and the number of buckets: {salt(tenant,id;8)}", inside)
+	}
+	for _, name := range strings.Split(names, ",") {
+		part.Salt = append(part.Salt, strings.TrimSpace(name))
+	}
+	part.Buckets = strings.TrimSpace(n)
+	return part, nil
+}

@@ -1,0 +1,106 @@
+package transform
+
+import (
+	"slices"
+	"testing"
+)
+
+// model is Bigtable in a few lines: rows of cells, one atomic conditional write per row, the way the sink
+// does it. It keeps all versions, so that tests see what garbage collection would hide.
+type model struct {
+	rows map[string]*modelRow
+}
+
+type modelRow struct{ cells []modelCell }
+
+type modelCell struct {
+	family, qual string
+	time         int64
+	value        string
+	mapped       bool
+}
+
+func newModel() *model { return &model{rows: map[string]*modelRow{}} }
+
+func (m *model) keys() []string {
+	out := make([]string, 0, len(m.rows))
+	for k := range m.rows {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// apply does what the sink does with a Write, row by row.
+func (m *model) apply(t testing.TB, w *Write) {
+	t.Helper()
+	for i := range w.Rows {
+		m.row(t, w, &w.Rows[i])
+	}
+}
+
+func (m *model) row(t testing.TB, w *Write, r *Row) {
+	t.Helper()
+	row := m.rows[string(r.Key)]
+	if row == nil {
+		row = &modelRow{}
+		m.rows[string(r.Key)] = row
+	}
+	guard := string(w.Item.Guard[:])
+	if r.Class == ClassR {
+		guard = "i"
+	}
+	newer := slices.ContainsFunc(row.cells, func(c modelCell) bool {
+		return (c.family == LiveFamily || c.family == DeadFamily) && c.qual == guard && c.time >= w.Version
+	})
+	if newer { // Rule 6
+		for _, d := range r.Deletes {
+			if d.Versioned {
+				row.remove(Delete{Family: d.Family, Qualifier: d.Qualifier, From: 0, To: w.Version})
+			}
+		}
+		m.drop(string(r.Key), row)
+		return
+	}
+	if r.Exclusive {
+		row.cells = slices.DeleteFunc(row.cells, func(c modelCell) bool { return !slices.Contains(r.KeepHistory, c.family) })
+	}
+	for _, d := range r.Deletes {
+		if d.To != 0 && d.To <= d.From {
+			t.Fatalf("row %q: delete range [%d, %d) is empty or backwards", r.Key, d.From, d.To)
+		}
+		row.remove(d)
+	}
+	for _, c := range r.Cells {
+		at := c.Time
+		if !c.Mapped {
+			at = w.Version
+		}
+		row.set(modelCell{family: c.Family, qual: string(c.Qualifier), time: at, value: string(c.Value), mapped: c.Mapped})
+	}
+	mark := modelCell{family: LiveFamily, qual: guard, time: w.Version, value: w.Item.Table + "\x00" + string(w.Item.Key)}
+	if r.Left {
+		mark.family = DeadFamily
+	}
+	row.remove(Delete{Family: LiveFamily, Qualifier: []byte(guard), From: 0, To: w.Version + 1})
+	row.set(mark)
+	m.drop(string(r.Key), row)
+}
+
+func (m *model) drop(key string, row *modelRow) {
+	if len(row.cells) == 0 {
+		delete(m.rows, key)
+	}
+}
+
+func (r *modelRow) remove(d Delete) {
+	r.cells = slices.DeleteFunc(r.cells, func(c modelCell) bool {
+		return c.family == d.Family && (d.Qualifier == nil || c.qual == string(d.Qualifier)) &&
+			((d.From == 0 && d.To == 0) || (c.time >= d.From && c.time < d.To))
+	})
+}
+
+func (r *modelRow) set(c modelCell) {
+	r.remove(Delete{Family: c.family, Qualifier: []byte(c.qual), From: c.time, To: c.time + 1})
+	r.cells = append(r.cells, c)
+}

@@ -1,0 +1,262 @@
+package transform
+
+import (
+	"crypto/sha256"
+	"errors"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform/tmpl"
+)
+
+// Program is a compiled mapping for one table. It is immutable and safe for concurrent use.
+type Program struct {
+	table    Table
+	rules    []*rule
+	families []*family
+	list     []Family
+	caps     int               // most captures of a rule
+	byKey    bool              // the key alone decides which rule matches
+	wants    func(string) bool // attributes that conditions or rules read; nil = all
+	coalesce bool
+	hash     [16]byte
+}
+
+// memory is what a Write reuses from call to call.
+type memory struct {
+	exec    exec
+	views   []view
+	deletes []Delete
+	cells   []Cell
+	key     []byte
+	guard   []byte
+	seen    map[string]int
+}
+
+// exec is one evaluation: the scope, and what it has produced.
+type exec struct {
+	p      *Program
+	scope  tmpl.Scope
+	caps   []string
+	buf    []byte // row keys, qualifiers, values
+	cells  []cell
+	rows   []projected
+	attrs  []change.Attr
+	raw    []byte // the image as it came, for raw documents
+	values bool   // false: footprints only
+	time   int64
+	mapped bool
+}
+
+// projected is one row of a projection: cells [from, to) of the exec.
+type projected struct {
+	plan     *plan
+	key      []byte
+	from, to int // cells that the item has
+	possible int // [to, possible): footprints of columns that its key decides
+}
+
+// view is the projection of one image.
+type view struct {
+	rule *rule // nil: no rule matched, or the item is gone
+	rows []projected
+}
+
+func (p *Program) newMemory() *memory {
+	return &memory{exec: exec{p: p, caps: make([]string, p.caps)}}
+}
+
+func (m *memory) reset() {
+	x := &m.exec
+	x.buf, x.cells, x.rows = x.buf[:0], x.cells[:0], x.rows[:0]
+	m.views, m.deletes, m.cells = m.views[:0], m.deletes[:0], m.cells[:0]
+}
+
+// Project gives the rows and cells of an item: what Bigtable holds when it is in step. The error is a
+// *Refusal when the mapping will not take the item. An item that the mapping drops has no rows.
+//
+// Rule 7: the result depends on the item and the mapping alone.
+func (p *Program) Project(img change.Image) ([]Row, error) {
+	m := p.newMemory()
+	v, err := m.exec.project(img, true)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]Row, 0, len(v.rows))
+	for i := range v.rows {
+		pr := &v.rows[i]
+		row := Row{Key: pr.key, Class: pr.plan.class, Exclusive: pr.plan.exclusive}
+		for _, c := range m.exec.cells[pr.from:pr.to] {
+			row.Cells = append(row.Cells, c.output())
+		}
+		if err := checkRow(&row); err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// project evaluates an image: picks its rule and emits the cells of all its rows.
+func (x *exec) project(img change.Image, values bool) (view, error) {
+	x.scope.Image = img
+	r, err := x.p.pick(x)
+	if err != nil {
+		return view{}, err
+	}
+	if r == nil {
+		return view{}, tmpl.Refuse("no_rule", "no rule matches the item; add a rule, or one with `drop: true`")
+	}
+	return x.run(r, values)
+}
+
+// run emits the rows of a rule whose captures stand in the scope.
+func (x *exec) run(r *rule, values bool) (view, error) {
+	x.values = values
+	first := len(x.rows)
+	for i, pl := range r.plans {
+		if i > 0 {
+			ok, err := matches(pl.conds, pl.when, x.scope.Image, x.caps)
+			if err != nil {
+				return view{}, err
+			}
+			if !ok {
+				continue
+			}
+		}
+		if err := x.row(pl, i > 0); err != nil {
+			return view{}, err
+		}
+	}
+	v := view{rule: r, rows: x.rows[first:len(x.rows):len(x.rows)]}
+	return v, distinctRows(v.rows)
+}
+
+func (x *exec) row(pl *plan, index bool) error {
+	start := len(x.buf)
+	var err error
+	if x.buf, err = pl.row.Append(x.buf, &x.scope); err != nil {
+		x.buf = x.buf[:start]
+		if m := (*tmpl.MissingError)(nil); errors.As(err, &m) && index {
+			return nil // a sparse index: items without the attribute are not in it
+		}
+		return refusal("row_key", err, "row key of %s", pl.name)
+	}
+	pr := projected{plan: pl, key: x.buf[start:len(x.buf):len(x.buf)], from: len(x.cells)}
+	if len(pr.key) == 0 || len(pr.key) > maxRowKey {
+		return tmpl.Refuse("row_key_size", "the row key of %s has %d bytes, Bigtable takes 1 to %d", pl.name, len(pr.key), maxRowKey)
+	}
+	for _, e := range pl.emitters {
+		if err := e.optional(e.emit(x)); err != nil {
+			return err
+		}
+	}
+	pr.to = len(x.cells)
+	if pl.collide {
+		if err := distinct(x.cells[pr.from:pr.to]); err != nil {
+			return err
+		}
+	}
+	if !pl.exclusive || len(pl.history) > 0 {
+		for _, e := range pl.emitters {
+			if e.fromKey {
+				if err := e.optional(e.possible(x)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	pr.possible = len(x.cells)
+	x.rows = append(x.rows, pr)
+	return nil
+}
+
+// optional lets an emitter go whose column needs an attribute that the item lacks.
+func (e *emitter) optional(err error) error {
+	if m := (*tmpl.MissingError)(nil); errors.As(err, &m) {
+		return nil
+	}
+	return err
+}
+
+func (p *Program) keyType(name string) byte {
+	s := p.table.Schema
+	switch {
+	case name == s.Partition.Name:
+		return s.Partition.Type
+	case s.Sort != nil && name == s.Sort.Name:
+		return s.Sort.Type
+	}
+	return 0
+}
+
+// distinct refuses two cells in one place: the later one would hide the earlier.
+func distinct(cells []cell) error {
+	var seen map[string]int
+	if len(cells) > 32 {
+		seen = make(map[string]int, len(cells))
+	}
+	for i := range cells {
+		if cells[i].em.aggregate() {
+			continue
+		}
+		if seen != nil {
+			k := cells[i].id()
+			if j, dup := seen[k]; dup {
+				return twice(&cells[j], &cells[i])
+			}
+			seen[k] = i
+			continue
+		}
+		for j := range i {
+			if cells[i].same(&cells[j]) {
+				return twice(&cells[j], &cells[i])
+			}
+		}
+	}
+	return nil
+}
+
+func twice(a, b *cell) error {
+	return tmpl.Refuse("collision", "two sources of the rule write the same column of family %s: %s and %s", a.fam.Name, a.em.describe(), b.em.describe())
+}
+
+func distinctRows(rows []projected) error {
+	for i := range rows {
+		for j := range i {
+			if string(rows[i].key) == string(rows[j].key) {
+				return tmpl.Refuse("collision", "%s and %s give the same row key for this item", rows[j].plan.name, rows[i].plan.name)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *cell) output() Cell {
+	return Cell{Family: c.fam.Name, Qualifier: c.qual, Value: c.value, Time: c.time, Mapped: c.mapped, Aggregate: c.em.aggregate()}
+}
+
+// checkRow enforces the service's limits before the wire.
+func checkRow(r *Row) error {
+	if n := len(r.Cells) + len(r.Deletes) + 4; n > maxMutations {
+		return tmpl.Refuse("mutations", "the item needs %d mutations of one row, Bigtable takes %d; write its large collection as JSON", n, maxMutations)
+	}
+	size := 0
+	for i := range r.Cells {
+		n := len(r.Cells[i].Value)
+		if n > maxCell {
+			return tmpl.Refuse("cell_size", "a cell of family %s has %d bytes, Bigtable takes %d", r.Cells[i].Family, n, maxCell)
+		}
+		size += n + len(r.Cells[i].Qualifier)
+	}
+	if size > maxRow {
+		return tmpl.Refuse("row_size", "the item's cells have %d bytes, a Bigtable row takes %d", size, maxRow)
+	}
+	return nil
+}
+
+func guard(buf []byte, pipeline, table string, key []byte) (g [16]byte, _ []byte) {
+	buf = append(append(append(append(append(buf[:0], pipeline...), 0), table...), 0), key...)
+	sum := sha256.Sum256(buf)
+	copy(g[:], sum[:])
+	return g, buf
+}

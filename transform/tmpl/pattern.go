@@ -1,0 +1,103 @@
+package tmpl
+
+import (
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/transform/lang"
+)
+
+// Capture is what a rule's patterns cut out of an attribute.
+type Capture struct {
+	Name string
+	Kind int    // lang.Any, lang.Digits, lang.Segment
+	Attr string // the attribute it is cut from
+	Key  bool   // that attribute is part of the primary key
+	Type byte   // type of that key attribute
+	All  bool   // it is the whole attribute
+}
+
+// Pattern is a compiled pattern. Its captures go to fixed slots.
+type Pattern struct {
+	parts []patternPart
+	delim string
+}
+
+type patternPart struct {
+	kind int
+	text string
+	slot int
+}
+
+// NewPattern compiles a pattern; slot names the slot of a capture.
+func NewPattern(p lang.Pattern, delim string, slot func(name string) int) *Pattern {
+	out := &Pattern{delim: delim}
+	for _, part := range p {
+		c := patternPart{kind: part.Kind, text: part.Text}
+		if part.Kind != lang.Literal {
+			c.slot = slot(part.Text)
+		}
+		out.parts = append(out.parts, c)
+	}
+	return out
+}
+
+// Match tests text as a whole. {x} takes as little as possible, but what it must for the whole to match.
+func (p *Pattern) Match(text string, caps []string) bool { return p.match(0, text, caps) }
+
+func (p *Pattern) match(i int, rest string, caps []string) bool {
+	if i == len(p.parts) {
+		return rest == ""
+	}
+	part := &p.parts[i]
+	switch part.kind {
+	case lang.Literal:
+		return strings.HasPrefix(rest, part.text) && p.match(i+1, rest[len(part.text):], caps)
+	case lang.Same:
+		same := caps[part.slot]
+		return strings.HasPrefix(rest, same) && p.match(i+1, rest[len(same):], caps)
+	}
+	if i == len(p.parts)-1 {
+		caps[part.slot] = rest
+		return p.fits(part.kind, rest)
+	}
+	next := &p.parts[i+1]
+	for n := 0; n <= len(rest); n++ {
+		if next.kind == lang.Literal {
+			at := strings.Index(rest[n:], next.text)
+			if at < 0 {
+				return false
+			}
+			n += at
+		}
+		if !p.fits(part.kind, rest[:n]) {
+			if part.kind == lang.Digits && n == 0 {
+				continue
+			}
+			return false // a longer one holds the same misfit
+		}
+		caps[part.slot] = rest[:n]
+		if p.match(i+1, rest[n:], caps) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Pattern) fits(kind int, s string) bool {
+	switch kind {
+	case lang.Digits:
+		return digits(s)
+	case lang.Segment:
+		return !strings.Contains(s, p.delim)
+	}
+	return true
+}
+
+func digits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
+}

@@ -1,0 +1,404 @@
+package tmpl
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform/encode"
+	"github.com/tailrace-cdc/replicator/transform/lang"
+)
+
+// Variables that emitters offer to their templates.
+const (
+	VarAttr = iota
+	VarPath
+	VarKey
+	VarMember
+	VarI
+	vars
+)
+
+// VarNames are the variables' names in templates.
+var VarNames = [vars]string{"attr", "path", "key", "member", "i"}
+
+// Scope is what a template reads from.
+type Scope struct {
+	Image change.Image // the item, or its keys alone
+	Caps  []string
+	Vars  [vars]string
+}
+
+type source uint8
+
+const (
+	srcLiteral source = iota
+	srcCapture
+	srcAttr
+	srcVar
+	srcSalt
+)
+
+// Segment modes: how a reference that is not the last one is kept apart from what follows.
+const (
+	SegRaw     = ""
+	SegStrict  = "strict"  // refuse values that hold the separator, or are empty
+	SegEscape  = "escape"  // percent-escape the separator and %
+	SegOrdered = "ordered" // 00 becomes 00 FF, separators become 00 01: sorts like the tuple
+)
+
+type op struct {
+	kind    source
+	lit     string
+	name    string
+	slot    int
+	filters []filter
+	mode    string
+	stop    string // the text that follows a non-terminal reference
+	empty   bool   // may be empty
+	salt    []op
+	buckets uint64
+	width   int
+}
+
+// Env is what a template may refer to, and how its segments are kept apart.
+type Env struct {
+	Captures []Capture
+	Vars     []int           // allowed variables
+	Keys     map[string]byte // key attributes and their types
+	Attrs    bool            // attributes of the item may be used
+	Segments string
+	Delim    string
+	Empty    bool // non-terminal references may be empty
+	Secrets  map[string][]byte
+}
+
+// Template is a compiled template. It is immutable and safe for concurrent use.
+type Template struct {
+	Source   string
+	ops      []op
+	Shape    Shape
+	Attrs    []string        // attributes it reads that are not part of the key
+	Covers   map[string]bool // captures and attributes that can be told from the result
+	Uses     map[string]bool // all captures, attributes, variables that it reads
+	FromKey  bool            // needs nothing but the primary key
+	Lossy    []string        // references whose filters may give one text for two values
+	Ambig    string          // why two different inputs may give the same text, "" when they cannot
+	captured map[string]Capture
+}
+
+// New compiles a template.
+func New(src string, env *Env) (*Template, error) {
+	ast, err := lang.ParseTemplate(src)
+	if err != nil {
+		return nil, err
+	}
+	t := &Template{Source: src, Covers: map[string]bool{}, Uses: map[string]bool{}, FromKey: true, captured: map[string]Capture{}}
+	for i, part := range ast {
+		o, shape, err := t.compile(part, env)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", src, err)
+		}
+		if o.kind == srcLiteral && env.Segments == SegOrdered {
+			o.lit = strings.ReplaceAll(o.lit, env.Delim, "\x00\x01")
+			shape = Text(o.lit)
+		}
+		if o.kind != srcLiteral && i < len(ast)-1 {
+			shape = t.separate(&o, shape, ast[i+1], env)
+		}
+		t.ops = append(t.ops, o)
+		t.Shape = append(t.Shape, shape...)
+	}
+	return t, nil
+}
+
+// separate decides how a non-terminal reference is told from what follows.
+func (t *Template) separate(o *op, shape Shape, next lang.TemplatePart, env *Env) Shape {
+	if shape.fixed() {
+		return shape
+	}
+	if next.Literal == "" {
+		t.Ambig = fmt.Sprintf("{%s} is followed by another reference without text between them", o.name)
+		return shape
+	}
+	o.stop, o.mode, o.empty = next.Literal, env.Segments, env.Empty
+	if o.mode == SegOrdered {
+		if !strings.HasPrefix(next.Literal, env.Delim) {
+			t.Ambig = fmt.Sprintf("with segments: ordered, {%s} must be followed by the delimiter %q", o.name, env.Delim)
+		}
+		return Shape{anyByte}
+	}
+	if o.mode == SegStrict && len(o.stop) > 1 {
+		return shape
+	}
+	return shape.without(o.stop[0])
+}
+
+func (t *Template) compile(part lang.TemplatePart, env *Env) (op, Shape, error) {
+	if part.Name == "" {
+		return op{kind: srcLiteral, lit: part.Literal}, Text(part.Literal), nil
+	}
+	if part.Salt != nil {
+		return t.compileSalt(part, env)
+	}
+	o, shape, err := t.reference(part.Name, env)
+	if err != nil {
+		return o, nil, err
+	}
+	injective := true
+	for _, step := range part.Filters {
+		f, err := newFilter(step, env.Secrets)
+		if err != nil {
+			return o, nil, err
+		}
+		o.filters = append(o.filters, f)
+		shape = f.shape(shape)
+		injective = injective && f.injective
+	}
+	if injective {
+		t.Covers[part.Name] = true
+	} else {
+		t.Lossy = append(t.Lossy, part.Name)
+	}
+	return o, shape, nil
+}
+
+func (t *Template) reference(name string, env *Env) (op, Shape, error) {
+	t.Uses[name] = true
+	for _, v := range env.Vars {
+		if VarNames[v] == name {
+			shape := Shape{anyByte}
+			if v == VarI {
+				shape = Shape{{Set: digitSet}, {Set: digitSet, Star: true}}
+			}
+			return op{kind: srcVar, name: name, slot: v}, shape, nil
+		}
+	}
+	for slot, c := range env.Captures {
+		if c.Name == name {
+			t.FromKey = t.FromKey && c.Key
+			t.captured[name] = c
+			if !c.Key {
+				t.Attrs = append(t.Attrs, c.Attr)
+			}
+			return op{kind: srcCapture, name: name, slot: slot}, captureShape(c, env.Delim), nil
+		}
+	}
+	if typ, ok := env.Keys[name]; ok {
+		return op{kind: srcAttr, name: name}, captureShape(Capture{All: true, Type: typ}, env.Delim), nil
+	}
+	if !env.Attrs {
+		return op{}, nil, fmt.Errorf("{%s} is neither a capture nor a key attribute; known: %s", name, strings.Join(env.known(), ", "))
+	}
+	t.FromKey = false
+	t.Attrs = append(t.Attrs, name)
+	return op{kind: srcAttr, name: name}, Shape{anyByte}, nil
+}
+
+func (e *Env) known() (names []string) {
+	for _, c := range e.Captures {
+		names = append(names, "{"+c.Name+"}")
+	}
+	for _, v := range e.Vars {
+		names = append(names, "{"+VarNames[v]+"}")
+	}
+	return names
+}
+
+func (t *Template) compileSalt(part lang.TemplatePart, env *Env) (op, Shape, error) {
+	n, err := strconv.ParseUint(part.Buckets, 10, 32)
+	if err != nil || n < 2 || n > 10_000 {
+		return op{}, nil, fmt.Errorf("{salt(…;%s)}: the number of buckets is 2 to 10000", part.Buckets)
+	}
+	o := op{kind: srcSalt, name: "salt", buckets: n, width: len(strconv.FormatUint(n-1, 10))}
+	for _, name := range part.Salt {
+		ref, _, err := t.reference(name, env)
+		if err != nil {
+			return o, nil, err
+		}
+		o.salt = append(o.salt, ref)
+	}
+	return o, exactly(o.width, digitSet)(nil), nil
+}
+
+// Append appends what the template gives for a scope. A *MissingError means that the item lacks an
+// attribute; a *Refusal that a value cannot stand where the template puts it.
+func (t *Template) Append(dst []byte, s *Scope) ([]byte, error) {
+	for i := range t.ops {
+		o := &t.ops[i]
+		if o.kind == srcLiteral {
+			dst = append(dst, o.lit...)
+			continue
+		}
+		start := len(dst)
+		var err error
+		if dst, err = o.append(dst, s); err != nil {
+			return dst[:start], err
+		}
+		if o.mode != SegRaw {
+			if dst, err = o.guard(dst, start); err != nil {
+				return dst[:start], err
+			}
+		}
+	}
+	return dst, nil
+}
+
+func (o *op) append(dst []byte, s *Scope) ([]byte, error) {
+	if o.kind == srcSalt {
+		return o.appendSalt(dst, s)
+	}
+	text, err := o.text(s)
+	if err != nil {
+		return dst, err
+	}
+	for i := range o.filters {
+		if i == len(o.filters)-1 {
+			return o.named(o.filters[i].apply(dst, text))
+		}
+		step, err := o.filters[i].apply(nil, text)
+		if err != nil {
+			return o.named(dst, err)
+		}
+		text = string(step)
+	}
+	return append(dst, text...), nil
+}
+
+// named says in a refusal which reference it is about.
+func (o *op) named(dst []byte, err error) ([]byte, error) {
+	if r := (*Refusal)(nil); errors.As(err, &r) {
+		return dst, Refuse(r.Code, "{%s}: %s", o.name, r.What)
+	}
+	return dst, err
+}
+
+func (o *op) text(s *Scope) (string, error) {
+	switch o.kind {
+	case srcCapture:
+		return s.Caps[o.slot], nil
+	case srcVar:
+		return s.Vars[o.slot], nil
+	}
+	v := s.Image.Get(o.name)
+	if v == nil || v.Kind == change.KindNull {
+		return "", &MissingError{o.name}
+	}
+	return Scalar(o.name, v)
+}
+
+// Scalar is the text of a string, number, boolean or binary (its bytes); other types have none.
+func Scalar(name string, v *change.Value) (string, error) {
+	switch v.Kind {
+	case change.KindString:
+		return v.S, nil
+	case change.KindNumber:
+		c, err := change.CanonicalNumber(v.S)
+		if err != nil {
+			return "", Refuse("number", "attribute %q: %v", name, err)
+		}
+		return c, nil
+	case change.KindBinary, change.KindBool:
+		b, err := encode.Natural(nil, v)
+		return string(b), err
+	}
+	return "", Refuse("type", "attribute %q is of type %s and cannot be part of a key or column name", name, v.Kind)
+}
+
+// appendSalt appends the bucket of the named values: SHA-256 over length-prefixed values, modulo n.
+func (o *op) appendSalt(dst []byte, s *Scope) ([]byte, error) {
+	var buf []byte
+	for i := range o.salt {
+		text, err := o.salt[i].text(s)
+		if err != nil {
+			return dst, err
+		}
+		buf = append(binary.AppendUvarint(buf, uint64(len(text))), text...)
+	}
+	sum := sha256.Sum256(buf)
+	bucket := strconv.FormatUint(binary.BigEndian.Uint64(sum[:8])%o.buckets, 10)
+	return append(append(dst, "00000"[:o.width-len(bucket)]...), bucket...), nil
+}
+
+// guard keeps a non-terminal reference apart from the text that follows it.
+func (o *op) guard(dst []byte, start int) ([]byte, error) {
+	value := dst[start:]
+	switch o.mode {
+	case SegStrict:
+		if len(value) == 0 && !o.empty {
+			return dst, Refuse("segment", "{%s} is empty, but only the last part of a key may be", o.name)
+		}
+		if stops(value, o.stop) {
+			return dst, Refuse("segment", "{%s} holds %q, which separates it from what follows; use `segments: escape`", o.name, o.stop)
+		}
+	case SegEscape:
+		if bytes.IndexByte(value, o.stop[0]) >= 0 || bytes.IndexByte(value, '%') >= 0 {
+			return escape(dst, start, o.stop[0]), nil
+		}
+	case SegOrdered:
+		if bytes.IndexByte(value, 0) >= 0 {
+			return append(dst[:start], bytes.ReplaceAll(value, []byte{0}, []byte{0, 0xff})...), nil
+		}
+	}
+	return dst, nil
+}
+
+// stops says whether a reader who looks for the first stop after the value would stop too early.
+func stops(value []byte, stop string) bool {
+	if len(stop) == 1 {
+		return bytes.IndexByte(value, stop[0]) >= 0
+	}
+	return strings.Index(string(value)+stop, stop) < len(value)
+}
+
+const upperHex = "0123456789ABCDEF"
+
+func escape(dst []byte, start int, stop byte) []byte {
+	value := string(dst[start:])
+	dst = dst[:start]
+	for i := range len(value) {
+		if c := value[i]; c == stop || c == '%' {
+			dst = append(dst, '%', upperHex[c>>4], upperHex[c&15])
+		} else {
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+// Escape appends text with every byte of chars, and %, percent-escaped.
+func Escape(dst []byte, text, chars string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c == '%' || strings.IndexByte(chars, c) >= 0 {
+			dst = append(dst, '%', upperHex[c>>4], upperHex[c&15])
+		} else {
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+// Unescape is the inverse of Escape.
+func Unescape(text string) string {
+	if !strings.Contains(text, "%") {
+		return text
+	}
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		if text[i] == '%' && i+2 < len(text) {
+			hi, lo := strings.IndexByte(upperHex, text[i+1]), strings.IndexByte(upperHex, text[i+2])
+			if hi >= 0 && lo >= 0 {
+				out = append(out, byte(hi<<4|lo))
+				i += 2
+				continue
+			}
+		}
+		out = append(out, text[i])
+	}
+	return string(out)
+}
