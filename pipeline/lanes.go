@@ -183,17 +183,15 @@ func (w *worker) item(ctx context.Context, jobs []job) error {
 // changes applies changes of one item as one write. A refused one is taken apart: the earlier changes are
 // applied, only the refused ones become dead letters (Rule 8).
 func (w *worker) changes(ctx context.Context, jobs []job) error {
+	if len(jobs) > 1 && !w.t.Program.CanCoalesce() {
+		return w.apart(ctx, jobs) // a history wants every version
+	}
 	err := w.once(ctx, jobs)
 	if reason := refusal(err); reason != nil {
 		if len(jobs) == 1 {
 			err = w.t.letters.refuse(ctx, w.sink, &jobs[0].c, jobs[0].e.at.Seq, reason)
 		} else {
-			for i := range jobs {
-				if err := w.changes(ctx, jobs[i:i+1]); err != nil {
-					return err
-				}
-			}
-			return nil
+			return w.apart(ctx, jobs)
 		}
 	}
 	if err != nil {
@@ -203,6 +201,15 @@ func (w *worker) changes(ctx context.Context, jobs []job) error {
 	// Rule 1: only now, that all of it is durable, may the mark pass.
 	for _, j := range jobs {
 		j.e.done(1)
+	}
+	return nil
+}
+
+func (w *worker) apart(ctx context.Context, jobs []job) error {
+	for i := range jobs {
+		if err := w.changes(ctx, jobs[i:i+1]); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -4,13 +4,13 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // metrics of the tables. Labels are the table's source name and nothing that grows.
 type metrics struct {
-	sourceLag, appliedLag, proofAge, used, letters, gaps, halted, owner, ahead, foreign *prometheus.GaugeVec
-	applied                                                                             *prometheus.CounterVec
+	sourceLag, appliedLag, proofAge, letters, gaps, halted, owner, ahead, foreign *prometheus.GaugeVec
+	applied                                                                       *prometheus.CounterVec
 }
 
 type tableMetrics struct {
-	sourceLag, appliedLag, proofAge, used, letters, gaps, halted, owner, ahead, foreign prometheus.Gauge
-	applied                                                                             prometheus.Counter
+	sourceLag, appliedLag, proofAge, letters, gaps, halted, owner, ahead, foreign prometheus.Gauge
+	applied                                                                       prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -26,7 +26,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		sourceLag:  gauge("source_lag_seconds", "Age of the newest moment up to which every shard is read into the log; -1 unknown."),
 		appliedLag: gauge("applied_lag_seconds", "Age of the newest moment up to which every change is applied by every sink; -1 unknown."),
 		proofAge:   gauge("proof_age_seconds", "Age of the newest proof of idleness or progress of every shard; -1 unknown."),
-		used:       gauge("queue_used_ratio", "Part of the log's size limit in use, 0 to 1."),
 		letters:    gauge("dead_letters", "Changes that a sink refused for good and nobody has handled."),
 		gaps:       gauge("gaps", "Ranges of the source that were lost and nobody has accepted."),
 		halted:     gauge("table_halted", "1 while the table is halted."),
@@ -45,7 +44,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 func (m *metrics) of(table string) *tableMetrics {
 	return &tableMetrics{
 		sourceLag: m.sourceLag.WithLabelValues(table), appliedLag: m.appliedLag.WithLabelValues(table),
-		proofAge: m.proofAge.WithLabelValues(table), used: m.used.WithLabelValues(table), letters: m.letters.WithLabelValues(table),
+		proofAge: m.proofAge.WithLabelValues(table), letters: m.letters.WithLabelValues(table),
 		gaps: m.gaps.WithLabelValues(table), halted: m.halted.WithLabelValues(table),
 		owner: m.owner.WithLabelValues(table), ahead: m.ahead.WithLabelValues(table),
 		foreign: m.foreign.WithLabelValues(table), applied: m.applied.WithLabelValues(table),
@@ -61,9 +60,6 @@ func (m *tableMetrics) show(s *TableStatus) {
 	m.gaps.Set(float64(s.Gaps))
 	m.ahead.Set(s.ClockAhead)
 	m.foreign.Set(float64(s.Foreign))
-	if s.Queue.Limit > 0 {
-		m.used.Set(float64(s.Queue.Bytes) / float64(s.Queue.Limit))
-	}
 	if s.State == "halted" {
 		m.halted.Set(1)
 	} else {

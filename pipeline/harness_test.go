@@ -1,0 +1,369 @@
+package pipeline_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/queue"
+	sandbigtable "github.com/tailrace-cdc/replicator/sandbox/bigtable"
+	"github.com/tailrace-cdc/replicator/sandbox/clock"
+	"github.com/tailrace-cdc/replicator/sandbox/dynamo"
+	"github.com/tailrace-cdc/replicator/sandbox/fault"
+	"github.com/tailrace-cdc/replicator/sandbox/ledger"
+	"github.com/tailrace-cdc/replicator/sandbox/stream"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// patience is how long a test waits for what it expects; far more than it takes.
+const patience = 60 * time.Second
+
+// world is a DynamoDB, a Bigtable and a queue directory, which outlive the pipelines that run on them.
+type world struct {
+	t       *testing.T
+	clock   *clock.Clock
+	ledger  *ledger.Ledger
+	streams *stream.Engine
+	tables  *dynamo.Server
+	front   *sandbigtable.Front
+	faults  *fault.HTTP
+	http    *httptest.Server
+	dir     string
+	opts    func(*pipeline.Options)
+	mapping string
+	onTTL   string
+	reject  string
+	view    string
+	qopts   func(*queue.Options)
+	sopts   func(*source.Options)
+	archive pipeline.Archive
+	log     *zap.Logger
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, clock: clock.New(), dir: t.TempDir(), view: "NEW_AND_OLD_IMAGES", reject: "letter"}
+	const seed = 1
+	w.ledger = ledger.New(stream.Numbers(seed))
+	w.streams = stream.New(stream.Options{Clock: w.clock, Ledger: w.ledger, Seed: seed})
+	w.tables = dynamo.New(dynamo.Options{Stream: w.streams, Clock: w.clock})
+	w.faults = fault.New(w.clock, seed)
+	w.tables.Use(func(next http.Handler) http.Handler { return w.faults.Wrap(next) })
+	w.http = httptest.NewServer(w.tables)
+	t.Cleanup(w.http.Close)
+	var err error
+	if w.front, err = sandbigtable.Open(sandbigtable.Options{Addr: "127.0.0.1:0", Seed: seed}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.front.Close() })
+	t.Setenv("AWS_ACCESS_KEY_ID", "sandbox")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "sandbox")
+	w.log = zaptest.NewLogger(t, zaptest.Level(zap.InfoLevel))
+	return w
+}
+
+// post calls DynamoDB as any client would.
+func (w *world) post(op, body string) {
+	w.t.Helper()
+	req, err := http.NewRequest(http.MethodPost, w.http.URL, strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
+	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=sandbox/20261121/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00")
+	req.Header.Set("X-Amz-Date", w.clock.Now().UTC().Format("20060102T150405Z"))
+	rec := httptest.NewRecorder()
+	w.tables.ServeHTTP(rec, req)
+	if rec.Code != http.StatusOK {
+		w.t.Fatalf("%s: %d %s", op, rec.Code, rec.Body)
+	}
+}
+
+func (w *world) createTable(name string) {
+	w.t.Helper()
+	w.post("CreateTable", fmt.Sprintf(`{"TableName":%q,"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"sk","AttributeType":"S"}],
+		"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],"BillingMode":"PAY_PER_REQUEST",
+		"StreamSpecification":{"StreamEnabled":true,"StreamViewType":%q}}`, name, w.view))
+}
+
+func (w *world) put(table, pk, sk, attrs string) {
+	w.t.Helper()
+	if attrs != "" {
+		attrs = "," + attrs
+	}
+	w.post("PutItem", fmt.Sprintf(`{"TableName":%q,"Item":{"pk":{"S":%q},"sk":{"S":%q}%s}}`, table, pk, sk, attrs))
+}
+
+func (w *world) delete(table, pk, sk string) {
+	w.t.Helper()
+	w.post("DeleteItem", fmt.Sprintf(`{"TableName":%q,"Key":{"pk":{"S":%q},"sk":{"S":%q}}}`, table, pk, sk))
+}
+
+// run is a pipeline at work.
+type run struct {
+	*world
+	p      *pipeline.Pipeline
+	queue  *queue.Queue
+	src    *source.Source
+	sink   *bigtable.Client
+	cancel context.CancelFunc
+	ended  chan error
+	names  []string
+}
+
+func (w *world) compile(name string) func(source.TableInfo) (*transform.Program, error) {
+	return func(info source.TableInfo) (*transform.Program, error) {
+		t := transform.Table{
+			Pipeline: "shop", Source: name, Target: target(name), Schema: info.Schema, View: info.View,
+			TTLAttr: info.TTLAttr, StripGlobal: true, OnTTLExpiry: w.onTTL,
+		}
+		if w.mapping != "" {
+			m, problems := transform.ParseMapping("mapping.yaml", []byte(w.mapping))
+			if len(problems) > 0 {
+				w.t.Logf("mapping: %v", problems)
+			}
+			t.Mapping = m
+		}
+		p, problems := transform.Compile(t)
+		if p == nil {
+			return nil, fmt.Errorf("compile: %v", problems)
+		}
+		return p, nil
+	}
+}
+
+func target(table string) string { return strings.ToLower(table) }
+
+func (w *world) open(names ...string) *run {
+	w.t.Helper()
+	ctx := context.Background()
+	reg := prometheus.NewRegistry()
+	r := &run{world: w, names: names, ended: make(chan error, 1)}
+	must := func(err error) {
+		w.t.Helper()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	var err error
+	so := source.Options{Region: "us-east-1", Endpoint: w.http.URL, IdlePoll: 50 * time.Millisecond, ReadsPerShard: 100}
+	if w.sopts != nil {
+		w.sopts(&so)
+	}
+	r.src, err = source.Open(ctx, so, w.log, reg)
+	must(err)
+	qo := queue.Options{Pipeline: "shop", Dir: w.dir}
+	if w.qopts != nil {
+		w.qopts(&qo)
+	}
+	r.queue, err = queue.Open(ctx, qo, w.log, reg)
+	must(err)
+	now := func() time.Time {
+		if ms, ok := r.src.Now(); ok {
+			return time.UnixMilli(ms)
+		}
+		return time.Now()
+	}
+	r.sink, err = bigtable.Open(ctx, bigtable.Options{Project: "local", Instance: "local", Endpoint: w.front.Addr(), Now: now}, w.log, reg)
+	must(err)
+	o := pipeline.Options{Name: "shop", Owner: "test-" + w.t.Name(), Lanes: 32, Periods: pipeline.Periods{
+		ClaimTTL: 2 * time.Second, Beat: 100 * time.Millisecond, Listing: 500 * time.Millisecond, Describe: 100 * time.Millisecond,
+		Mark: 50 * time.Millisecond, Trim: 200 * time.Millisecond, Retry: 300 * time.Millisecond, Shutdown: 20 * time.Second,
+	}}
+	for _, name := range names {
+		o.Tables = append(o.Tables, pipeline.Table{
+			Source: name, Target: target(name), Mapping: "m1", OnReject: w.reject, Archive: w.archive != nil, Compile: w.compile(name),
+		})
+		r.ensure(ctx, name)
+	}
+	if w.opts != nil {
+		w.opts(&o)
+	}
+	r.p = pipeline.New(o, r.src, r.queue, r.sink, w.archive, w.log, reg)
+	return r
+}
+
+func (r *run) ensure(ctx context.Context, name string) {
+	r.t.Helper()
+	info, err := r.src.Table(ctx, name)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	prog, err := r.compile(name)(info)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	data := bigtable.Table{Name: target(name), Families: map[string]bigtable.GC{}}
+	for _, f := range prog.Families() {
+		data.Families[f.Name] = bigtable.GC{MaxVersions: f.MaxVersions, MaxAge: f.MaxAge, Both: f.Intersection}
+	}
+	if _, err := r.sink.Ensure(ctx, bigtable.Tables([]bigtable.Table{data}, 7*24*time.Hour)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// start runs a pipeline over the named tables until stop.
+func (w *world) start(names ...string) *run {
+	w.t.Helper()
+	r := w.open(names...)
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	go func() { r.ended <- r.p.Run(ctx) }()
+	w.t.Cleanup(func() {
+		cancel()
+		r.close()
+	})
+	return r
+}
+
+// stop drains and returns what Run returned.
+func (r *run) stop() error {
+	r.t.Helper()
+	r.cancel()
+	err := <-r.ended
+	r.ended <- err
+	r.close()
+	return err
+}
+
+func (r *run) close() {
+	<-r.ended
+	r.ended <- nil
+	_ = r.queue.Close()
+	_ = r.sink.Close()
+	r.src.Close()
+}
+
+// settle waits until everything written so far is applied.
+func (r *run) settle() {
+	r.t.Helper()
+	at := r.clock.Now()
+	r.until("everything written is applied", func() bool {
+		through, ok := r.p.AppliedThrough()
+		return ok && through.After(at)
+	})
+}
+
+// until waits for an observed fact.
+func (r *run) until(what string, fact func() bool) {
+	r.t.Helper()
+	deadline := time.Now().Add(patience)
+	for !fact() {
+		select {
+		case err := <-r.ended:
+			r.ended <- err
+			r.t.Fatalf("waiting until %s: the pipeline ended: %v", what, err)
+		case <-time.After(10 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatalf("waited in vain until %s; status: %+v", what, r.p.Status())
+		}
+	}
+}
+
+// equal compares the source with Bigtable, cell by cell, as a plain reader sees them.
+func (r *run) equal(names ...string) {
+	r.t.Helper()
+	if len(names) == 0 {
+		names = r.names
+	}
+	for _, name := range names {
+		want, got := r.projected(name), r.stored(name)
+		if diff := cmp.Diff(want, got); diff != "" {
+			r.t.Fatalf("table %s: source (-) and Bigtable (+) differ:\n%s", name, diff)
+		}
+		r.t.Logf("table %s: %d rows equal", name, len(want))
+	}
+}
+
+func (r *run) projected(name string) map[string][]string {
+	r.t.Helper()
+	ctx := context.Background()
+	info, err := r.src.Table(ctx, name)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	prog, err := r.compile(name)(info)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	rows := map[string][]string{}
+	dec := new(change.Decoder)
+	for page, err := range r.src.Scan(ctx, name, 0, 1) {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for _, raw := range page.Items {
+			img, err := dec.Image(raw)
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			projected, err := prog.Project(img)
+			if err != nil {
+				r.t.Fatalf("project %s: %v", raw, err)
+			}
+			for _, row := range projected {
+				rows[string(row.Key)] = append(rows[string(row.Key)], []string{}...)
+				for _, c := range row.Cells {
+					rows[string(row.Key)] = append(rows[string(row.Key)], fmt.Sprintf("%s:%q=%q", c.Family, c.Qualifier, c.Value))
+				}
+			}
+		}
+	}
+	return sorted(rows)
+}
+
+func (r *run) stored(name string) map[string][]string {
+	r.t.Helper()
+	ctx := context.Background()
+	info, err := r.src.Table(ctx, name)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	prog, err := r.compile(name)(info)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var views []bigtable.View
+	for _, f := range prog.Families() {
+		views = append(views, bigtable.View{Family: f.Name, Versions: 1})
+	}
+	rows := map[string][]string{}
+	err = r.sink.Rows(ctx, target(name), "", "", views, func(row *bigtable.Row) error {
+		for _, c := range row.Cells {
+			rows[string(row.Key)] = append(rows[string(row.Key)], fmt.Sprintf("%s:%q=%q", c.Family, bytes.Clone(c.Qualifier), c.Value))
+		}
+		return nil
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return sorted(rows)
+}
+
+func sorted(rows map[string][]string) map[string][]string {
+	for key, cells := range rows {
+		if len(cells) == 0 {
+			delete(rows, key) // an item of keys alone shows no cell to a plain reader
+			continue
+		}
+		slices.Sort(cells)
+	}
+	return rows
+}
