@@ -62,7 +62,7 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 	})
 	root.AddCommand(
 		a.versionCommand(), a.manCommand(),
-		a.recoverCommand(),
+		a.statusCommand(), a.queueCommand(), a.dlqCommand(), a.pauseCommand(), a.resumeCommand(), a.recoverCommand(),
 	)
 	return root
 }

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue"
+)
+
+func (a *app) pauseCommand() *cobra.Command {
+	yes := true
+	return a.controlCommand("pause", "Stop reading and applying a table, through its log",
+		`pause writes into the table's log that nobody is to read or apply it until resume. Who owns the log obeys within a
+moment, whoever takes it over later obeys as well. DynamoDB goes on keeping changes for 24 hours: no longer.`,
+		"paused", checkpoint.Control{Pause: &yes})
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	no := false
+	return a.controlCommand("resume", "Clear a table's pause or halt, through its log",
+		`resume ends a pause, has a halted table tried again at once, and accepts its gaps: reading goes on behind them, and
+status stops calling the table lost. What a gap lost stays lost until the items change again.`,
+		"resumed", checkpoint.Control{Pause: &no, Resume: true})
+}
+
+// controlCommand appends a control entry to the log of a table.
+func (a *app) controlCommand(name, short, long, done string, control checkpoint.Control) *cobra.Command {
+	var table string
+	cmd := &cobra.Command{
+		Use: name + " --table NAME", Short: short, Long: long,
+		Args: a.args(cobra.NoArgs),
+		RunE: a.body(func(ctx context.Context, _ []string) error {
+			cfg, err := a.config()
+			if err != nil {
+				return err
+			}
+			if _, err := selected(cfg, table); err != nil {
+				return err
+			}
+			q, err := a.client(ctx, cfg)
+			if err != nil {
+				return err
+			}
+			defer q.Close()
+			log, err := openLog(ctx, q, table)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			control.By, control.At = whoami(), time.Now().UnixMilli()
+			seq, err := log.Control(ctx, &control)
+			if err != nil {
+				return fmt.Errorf("%s table %s: %w", name, table, err)
+			}
+			if a.json {
+				return a.printJSON(map[string]any{"schema": schema, "table": table, "action": name, "seq": seq})
+			}
+			a.print("%s is %s (entry %d of its log).", table, done, seq)
+			return nil
+		}),
+	}
+	cmd.Flags().StringVar(&table, "table", "", "source table")
+	must(cmd.MarkFlagRequired("table"))
+	return cmd
+}
+
+// openLog opens a table's log for a command.
+func openLog(ctx context.Context, q *queue.Queue, table string) (*queue.Log, error) {
+	log, err := q.Log(ctx, table)
+	if errors.Is(err, queue.ErrNoLog) {
+		return nil, surroundings(fmt.Errorf("table %s has no log yet", table), "`replicator run` makes it when it starts")
+	}
+	if err != nil {
+		return nil, surroundings(fmt.Errorf("open log of %s: %w", table, err), "see `replicator check`")
+	}
+	return log, nil
+}
+
+// whoami names the person behind a command, for the log.
+func whoami() string {
+	name := "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		name += "@" + host
+	}
+	return name
+}
+
+// must is for what can only go wrong by a mistake in this package.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"golang.org/x/term"
+
+	"github.com/tailrace-cdc/replicator/pipeline"
+)
+
+// screen reports whether a person watches stdout and allows to draw on it.
+func (a *app) screen() bool {
+	f, ok := a.out.(*os.File)
+	return ok && !a.noColor && os.Getenv("NO_COLOR") == "" && term.IsTerminal(int(f.Fd()))
+}
+
+func (a *app) printStatus(s pipeline.Status) error {
+	if a.json {
+		return a.printJSON(s)
+	}
+	a.print("%s", sentence(s, time.Local))
+	for _, r := range s.Reasons {
+		a.print("  not ready: %s", r)
+	}
+	a.print("")
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "TABLE\tSTATE\tREAD\tAPPLIED\tSHARDS\tLOG\tDEAD\tGAPS\tOWNER")
+	for _, t := range s.Tables {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", t.Source, t.State, lag(t.SourceLag), lag(t.AppliedLag),
+			shards(t), logSize(t.Queue), t.DeadLetters, t.Gaps, owner(t))
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("write status: %w", err)
+	}
+	return nil
+}
+
+// sentence is the status in one breath: what is in Bigtable, what is lost or refused, how much time is left.
+func sentence(s pipeline.Status, zone *time.Location) string {
+	var low *time.Time
+	known, gaps, letters, retention := len(s.Tables) > 0, 0, 0, -1.0
+	for _, t := range s.Tables {
+		gaps, letters = gaps+t.Gaps, letters+t.DeadLetters
+		if t.Retention >= 0 && (retention < 0 || t.Retention < retention) {
+			retention = t.Retention
+		}
+		switch {
+		case t.AppliedThrough == nil:
+			known = false
+		case low == nil || t.AppliedThrough.Before(*low):
+			low = t.AppliedThrough
+		}
+	}
+	b := &strings.Builder{}
+	if known && low != nil {
+		fmt.Fprintf(b, "Everything written before %s is in Bigtable%s.", moment(low.In(zone)), assumed(s))
+	} else {
+		b.WriteString("Not every table has been read and applied to its end yet.")
+	}
+	fmt.Fprintf(b, " %s, %s", count(gaps, "gap"), count(letters, "dead letter"))
+	if retention >= 0 {
+		fmt.Fprintf(b, ", %s of retention left", span(time.Duration(retention*float64(time.Second))))
+	}
+	return b.String() + "."
+}
+
+// assumed says that idleness rests on empty reads, where it does (Rule 10).
+func assumed(s pipeline.Status) string {
+	for _, t := range s.Tables {
+		if t.Proof != "proven" {
+			return ", as far as empty reads show"
+		}
+	}
+	return ""
+}
+
+// moment is a time of day, with its date unless that is today's.
+func moment(t time.Time) string {
+	if t.Format(time.DateOnly) == time.Now().In(t.Location()).Format(time.DateOnly) {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateTime)
+}
+
+// span is a duration as people say it: 23 h 58 m, 5 m 3 s, 0.8 s.
+func span(d time.Duration) string {
+	switch {
+	case d >= time.Hour:
+		return fmt.Sprintf("%d h %02d m", int(d.Hours()), int(d.Minutes())%60)
+	case d >= time.Minute:
+		return fmt.Sprintf("%d m %02d s", int(d.Minutes()), int(d.Seconds())%60)
+	default:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+}
+
+func lag(seconds float64) string {
+	if seconds < 0 {
+		return "unknown"
+	}
+	return span(time.Duration(seconds*float64(time.Second))) + " ago"
+}
+
+func shards(t pipeline.TableStatus) string {
+	parts := []string{fmt.Sprintf("%d open", t.Shards.Open)}
+	for _, p := range []struct {
+		n    int
+		word string
+	}{{t.Shards.Closed, "closed"}, {t.Shards.Waiting, "waiting"}, {t.Shards.Done, "done"}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.word))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func logSize(q pipeline.QueueUse) string {
+	return humanize.IBytes(q.Bytes) + " of " + humanize.IBytes(q.Limit)
+}
+
+func owner(t pipeline.TableStatus) string {
+	if t.Owner == "" {
+		return "none"
+	}
+	return fmt.Sprintf("%s (epoch %d)", t.Owner, t.Epoch)
+}
