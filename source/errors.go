@@ -113,11 +113,20 @@ func Classify(err error) Class {
 		return Transient
 	case errors.Is(err, context.Canceled):
 		return Canceled
+	case saysRetryable(err):
+		return Transient
 	}
 	if api := smithy.APIError(nil); errors.As(err, &api) && !isCredentials(err) {
 		return classifyAPI(api, err)
 	}
 	return classifyTransport(err)
+}
+
+// saysRetryable tells errors that know it themselves: ours about broken replies, and the SDK's about a
+// signature that was refused because our clock is off, which it corrects for the next call.
+func saysRetryable(err error) bool {
+	var v interface{ RetryableError() bool }
+	return errors.As(err, &v) && v.RetryableError()
 }
 
 func classifyAPI(api smithy.APIError, err error) Class {
@@ -147,7 +156,6 @@ func classifyAPI(api smithy.APIError, err error) Class {
 
 func classifyTransport(err error) Class {
 	var (
-		bad    malformed
 		send   *smithyhttp.RequestSendError
 		netErr net.Error
 		status *smithyhttp.ResponseError
@@ -156,7 +164,7 @@ func classifyTransport(err error) Class {
 	switch {
 	case isCredentials(err):
 		return Denied
-	case errors.As(err, &bad), errors.As(err, &send), errors.As(err, &netErr), errors.As(err, &decode),
+	case errors.As(err, &send), errors.As(err, &netErr), errors.As(err, &decode),
 		errors.Is(err, context.DeadlineExceeded):
 		return Transient
 	case errors.As(err, &status) && status.HTTPStatusCode() >= 500:

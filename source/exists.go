@@ -12,9 +12,9 @@ import (
 // Exists asks the service whether it still knows a shard that listings do not show. It is the second half of
 // the proof that a parent is gone (Rule 3); a trimmed shard that can still be asked for exists.
 func (s *Source) Exists(ctx context.Context, feed change.Feed) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.opt.CallTimeout)
+	call, cancel := context.WithTimeout(ctx, s.opt.CallTimeout)
 	defer cancel()
-	_, err := s.shardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{
+	_, err := s.shardIterator(call, &dynamodbstreams.GetShardIteratorInput{
 		StreamArn: &feed.Stream, ShardId: &feed.Shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
 	})
 	switch {

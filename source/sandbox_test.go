@@ -1,0 +1,314 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	dbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/sandbox/dynamo"
+	"github.com/tailrace-cdc/replicator/sandbox/fault"
+	"github.com/tailrace-cdc/replicator/sandbox/ledger"
+	"github.com/tailrace-cdc/replicator/sandbox/stream"
+)
+
+// world is a sandbox DynamoDB over real HTTP, and a source that reads it.
+type world struct {
+	testSource
+	stream *stream.Engine
+	faults *fault.HTTP
+	ledger *ledger.Ledger
+}
+
+func newWorld(t *testing.T, opts ...func(*Options)) *world {
+	t.Helper()
+	w := &world{ledger: ledger.New(stream.Numbers(1))}
+	w.stream = stream.New(stream.Options{Ledger: w.ledger, Seed: 1, Partitions: 3})
+	w.faults = fault.New(w.stream.Clock(), 1)
+	server := dynamo.New(dynamo.Options{Stream: w.stream})
+	server.Use(w.faults.Wrap)
+	front := httptest.NewServer(server)
+	t.Cleanup(front.Close)
+	w.testSource = open(t, front.URL, append([]func(*Options){func(o *Options) { o.ReadsPerShard, o.IdlePoll = 100, 20*time.Millisecond }}, opts...)...)
+	return w
+}
+
+func (w *world) put(t *testing.T, table string, i int) {
+	t.Helper()
+	if _, err := w.tables.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: map[string]dbtypes.AttributeValue{
+		"pk": &dbtypes.AttributeValueMemberS{Value: fmt.Sprint(i % 50)}, "n": &dbtypes.AttributeValueMemberN{Value: fmt.Sprint(i % 3)},
+		"v": &dbtypes.AttributeValueMemberN{Value: fmt.Sprint(i)},
+	}}); err != nil {
+		t.Error(err)
+	}
+}
+
+func (w *world) start(info TableInfo, shard string, clock int64) Start {
+	return Start{Feed: change.Feed{Stream: info.StreamARN, Shard: shard}, Table: info.Name, Schema: info.Schema, Clock: clock}
+}
+
+func TestSandboxConforms(t *testing.T) { conform(t, newWorld(t).testSource) }
+
+func TestSandboxConformsWithGzip(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Compress = true })
+	w.faults.Gzip(true)
+	conform(t, w.testSource)
+}
+
+// lineage reads a whole stream as its owner would: a child begins when its parent is done, with its clock.
+type lineage struct {
+	w          *world
+	info       TableInfo
+	pool       *Pool
+	clock      map[string]int64
+	seen       map[string]bool
+	deliveries []ledger.Delivery
+	versions   map[uint64]int64
+	mu         sync.Mutex
+}
+
+func (l *lineage) add(sh Shard) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.seen[sh.ID] {
+		l.seen[sh.ID] = true
+		l.pool.Add(l.w.NewReader(l.w.start(l.info, sh.ID, l.clock[sh.Parent])))
+	}
+}
+
+func (l *lineage) take(t *testing.T, p *Page) {
+	for _, r := range p.Records {
+		l.deliveries = append(l.deliveries, ledger.Delivery{
+			Table: l.info.Name, Shard: p.Feed.Shard, Seq: string(r.Seq), Images: ledger.HashImages(r.New, r.Old),
+		})
+		if l.versions[r.KeyHash] >= r.Version {
+			t.Errorf("an item goes from version %d to %d", l.versions[r.KeyHash], r.Version)
+		}
+		l.versions[r.KeyHash] = r.Version
+	}
+	if p.Done {
+		l.mu.Lock()
+		l.clock[p.Feed.Shard] = p.Clock
+		l.mu.Unlock()
+		children, err := l.w.Children(t.Context(), l.info.StreamARN, p.Feed.Shard)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, c := range children {
+			l.add(c)
+		}
+	}
+}
+
+// Splits, rotations, late children, throttles, cut and reset replies, expired iterators and empty pages at
+// once: every change arrives, once, in order per item, with growing versions, its images untouched.
+func TestEverythingOnceInOrderUnderAllOfIt(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Connections, o.CallTimeout = 4, 2*time.Second })
+	info := createTable(t, w.testSource, "Things")
+	w.stream.Trouble().HideChildren(200 * time.Millisecond)
+	w.stream.Trouble().OpenParents(300 * time.Millisecond)
+	w.stream.Trouble().IteratorTTL(100 * time.Millisecond)
+	w.stream.Trouble().EmptyPages("", 20)
+	for _, r := range []fault.Rule{
+		{Effect: fault.Cut, Operation: "GetRecords", Odds: 0.1}, {Effect: fault.Reset, Operation: "GetRecords", Odds: 0.05},
+		{Effect: fault.Error, Operation: "GetRecords", Code: "ProvisionedThroughputExceededException", Odds: 0.05},
+		{Effect: fault.Error, Operation: "GetShardIterator", Code: "InternalServerError", Odds: 0.1},
+		{Effect: fault.Error, Operation: "DescribeStream", Code: "ThrottlingException", Odds: 0.1},
+	} {
+		if err := w.faults.Inject(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const changes = 3000
+	l := &lineage{w: w, info: info, pool: w.NewPool(), clock: map[string]int64{}, seen: map[string]bool{}, versions: map[uint64]int64{}}
+	list, err := w.List(t.Context(), info.StreamARN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sh := range list.Shards {
+		l.add(sh)
+	}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 60*time.Second, errors.New("it takes too long"))
+	defer cancel()
+	out, ended, wrote := make(chan Event), make(chan error, 1), make(chan bool, 1)
+	go func() { ended <- l.pool.Run(ctx, out) }()
+	go func() { wrote <- w.churn(t, changes) }()
+	for len(l.deliveries) < changes {
+		select {
+		case e := <-out:
+			if e.Err != nil {
+				t.Fatal(e.Err)
+			}
+			l.take(t, e.Page)
+			e.Page.Release()
+		case err := <-ended:
+			t.Fatalf("%d of %d changes: %v", len(l.deliveries), changes, err)
+		}
+	}
+	<-wrote
+	cancel()
+	<-ended
+	if v := w.ledger.Check(l.deliveries, "Things"); !v.Exact {
+		t.Fatalf("%+v", v)
+	}
+	if n := w.budget.inUse(); n != 0 {
+		t.Errorf("%d bytes in use", n)
+	}
+}
+
+// churn writes changes, and splits and rotates shards between them.
+func (w *world) churn(t *testing.T, changes int) bool {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for i := range changes {
+		w.put(t, "Things", i)
+		if i%500 == 250 {
+			shards := w.stream.OpenShards("Things")
+			if _, err := w.stream.Split(shards[rnd.IntN(len(shards))], 1+rnd.IntN(3)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	return true
+}
+
+func TestDisabledStreamIsDrainedToItsLeaves(t *testing.T) {
+	w := newWorld(t)
+	info := createTable(t, w.testSource, "Things")
+	for i := range 30 {
+		w.put(t, "Things", i)
+	}
+	w.stream.Rotate("Things")
+	for i := range 30 {
+		w.put(t, "Things", i+30)
+	}
+	w.stream.Disable("Things")
+	l, err := w.List(t.Context(), info.StreamARN)
+	if err != nil || !l.Disabled() || len(l.Shards) != 6 {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	records := 0
+	for _, sh := range l.Shards {
+		if !sh.Closed {
+			t.Errorf("shard %s is open", sh.ID)
+		}
+		r := w.NewReader(w.start(info, sh.ID, 0))
+		for done := false; !done; {
+			p := next(t, r)
+			records, done = records+len(p.Records), p.Done
+			p.Release()
+		}
+		r.Close()
+		if sh.Leaf {
+			if c, err := w.Children(t.Context(), info.StreamARN, sh.ID); len(c) != 0 || err != nil {
+				t.Errorf("leaf %s has children %v, %v", sh.ID, c, err)
+			}
+		}
+	}
+	if records != 60 {
+		t.Errorf("%d records of 60", records)
+	}
+}
+
+func TestParentTrimmedBeforeItsChildIsRead(t *testing.T) {
+	w := newWorld(t)
+	info := createTable(t, w.testSource, "Things")
+	parents := w.stream.OpenShards("Things")
+	w.stream.Rotate("Things")
+	w.put(t, "Things", 1)
+	w.stream.Trouble().DropParents(true)
+	l, err := w.List(t.Context(), info.StreamARN)
+	if err != nil || len(l.Shards) != 3 {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	for _, sh := range l.Shards {
+		if !sh.Orphan || !slices.Contains(parents, sh.Parent) {
+			t.Errorf("%+v", sh)
+		}
+	}
+}
+
+func TestTrimmedMarkOfTheSandbox(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.ReadsPerShard = 1000 })
+	info := createTable(t, w.testSource, "Things")
+	for i := range 60 {
+		w.put(t, "Things", i)
+	}
+	for _, shard := range w.stream.OpenShards("Things") {
+		r := w.NewReader(w.start(info, shard, 0))
+		p := next(t, r)
+		first := string(p.Records[0].Seq)
+		p.Release()
+		r.Close()
+		w.stream.Trim(time.Now().Add(time.Hour))
+		st := w.start(info, shard, 0)
+		st.Position.After = first
+		late := w.NewReader(st)
+		defer late.Close()
+		_, err := late.Next(t.Context())
+		if gap := (*GapError)(nil); !errors.As(err, &gap) || !errors.Is(err, ErrTrimmed) || gap.Position.After != first {
+			t.Fatalf("%v", err)
+		}
+		break
+	}
+}
+
+// A server that sends half a page and then nothing must not hold a reader for ever.
+func TestStalledReplyIsReadAgain(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.CallTimeout = 200 * time.Millisecond })
+	info := createTable(t, w.testSource, "Things")
+	for i := range 20 {
+		w.put(t, "Things", i)
+	}
+	if err := w.faults.Inject(fault.Rule{Effect: fault.Stall, Operation: "GetRecords", Delay: time.Minute, Times: 1}); err != nil {
+		t.Fatal(err)
+	}
+	r := w.NewReader(w.start(info, w.stream.OpenShards("Things")[0], 0))
+	defer r.Close()
+	p := next(t, r)
+	defer p.Release()
+	if len(p.Records) == 0 {
+		t.Fatal("no records")
+	}
+}
+
+// The clock of this machine may be wrong: signing follows the service's, and so does Now.
+func TestOwnClockIsWrong(t *testing.T) {
+	w := newWorld(t)
+	w.faults.Skew(20 * time.Minute)
+	w.faults.CheckTime(true)
+	if _, err := w.tables.ListTables(t.Context(), &dynamodb.ListTablesInput{}); err != nil {
+		t.Fatal(err)
+	}
+	info := createTable(t, w.testSource, "Things")
+	r := w.NewReader(w.start(info, w.stream.OpenShards("Things")[0], 0))
+	defer r.Close()
+	p, err := r.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Release()
+	now, _ := w.Now()
+	if ahead := time.UnixMilli(now).Sub(time.Now()); ahead.Round(time.Minute) != 20*time.Minute {
+		t.Fatalf("the service's clock is %v ahead", ahead)
+	}
+}
+
+func TestExistsTellsTrimmedShards(t *testing.T) {
+	w := newWorld(t)
+	info := createTable(t, w.testSource, "Things")
+	for shard, want := range map[string]bool{w.stream.OpenShards("Things")[0]: true, strings.Repeat("shardId-0", 5): false} {
+		if got, err := w.Exists(t.Context(), change.Feed{Stream: info.StreamARN, Shard: shard}); got != want || err != nil {
+			t.Errorf("%s: %v, %v", shard, got, err)
+		}
+	}
+}
