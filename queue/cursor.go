@@ -38,6 +38,8 @@ func (l *Log) cursor(ctx context.Context, from uint64) (*cursor, error) {
 }
 
 func (l *Log) cursorOf(ctx context.Context, stream string, from uint64) (*cursor, error) {
+	ctx, cancel := l.q.ask(ctx)
+	defer cancel()
 	cons, err := l.q.js.CreateConsumer(ctx, stream, jetstream.ConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1),
 		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: time.Minute,
@@ -86,4 +88,18 @@ func (c *cursor) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = c.l.q.js.DeleteConsumer(ctx, c.stream, c.name)
+}
+
+// message returns one stored message, by the leader of the stream.
+func (l *Log) message(ctx context.Context, seq uint64, opts ...jetstream.GetMsgOpt) (*jetstream.RawStreamMsg, error) {
+	ctx, cancel := l.q.ask(ctx)
+	defer cancel()
+	return l.stream.GetMsg(ctx, seq, opts...)
+}
+
+// newest returns the newest message on a subject, by the leader of the stream.
+func (l *Log) newest(ctx context.Context, st jetstream.Stream, subject string) (*jetstream.RawStreamMsg, error) {
+	ctx, cancel := l.q.ask(ctx)
+	defer cancel()
+	return st.GetLastMsgForSubject(ctx, subject)
 }

@@ -83,14 +83,10 @@ func serverOptions(o Options, token string) (*server.Options, error) {
 }
 
 // maxStore is explicit: the server's own default is three quarters of what is free today, and shrinks as the
-// disk fills.
+// disk fills. It has room for every table's limit, so that what stops a table is its own.
 func maxStore(o Options) int64 {
-	logs := o.Logs
-	if logs == 0 {
-		dirs, _ := filepath.Glob(filepath.Join(o.Dir, "jetstream", "*", "streams", streamPrefix+"*"))
-		logs = len(dirs) + 1
-	}
-	return int64(logs+1) * (o.MaxBytes + o.LettersMaxBytes)
+	dirs, _ := filepath.Glob(filepath.Join(o.Dir, "jetstream", "*", "streams", streamPrefix+"*"))
+	return int64(max(o.Logs, len(dirs), leastLogs)+1) * (o.MaxBytes + o.LettersMaxBytes)
 }
 
 // awaitReady waits until the store is recovered and clients are let in. After a kill every block is read

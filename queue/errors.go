@@ -107,6 +107,10 @@ func classify(err error) outcome {
 
 // Transient tells whether asking the server again may help: it is away, electing, or slow.
 func Transient(err error) bool {
+	switch classify(err) {
+	case stored, full, tooLarge, fenced, gone:
+		return false
+	}
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
 		return api.Code == 503 || api.Code == 429 || api.ErrorCode == codeClusterNotReady

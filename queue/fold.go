@@ -131,7 +131,7 @@ func isEntry(msg []byte) bool {
 // never trimmed.
 func (l *Log) base(ctx context.Context, info Info) (*checkpoint.State, error) {
 	below := info.Last + 1
-	m, err := l.stream.GetLastMsgForSubject(ctx, l.subject.snapshot)
+	m, err := l.newest(ctx, l.stream, l.subject.snapshot)
 	for ; err == nil; m, err = l.snapshotBefore(ctx, info, below) {
 		if s, err := l.restore(ctx, info, m); err == nil {
 			return s, nil
@@ -158,7 +158,7 @@ func (l *Log) base(ctx context.Context, info Info) (*checkpoint.State, error) {
 func (l *Log) snapshotBefore(ctx context.Context, info Info, below uint64) (*jetstream.RawStreamMsg, error) {
 	var found uint64
 	for from := info.First; from < below; {
-		m, err := l.stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(l.subject.snapshot))
+		m, err := l.message(ctx, from, jetstream.WithGetMsgSubject(l.subject.snapshot))
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			break
 		}
@@ -173,7 +173,7 @@ func (l *Log) snapshotBefore(ctx context.Context, info Info, below uint64) (*jet
 	if found == 0 {
 		return nil, jetstream.ErrMsgNotFound
 	}
-	return l.stream.GetMsg(ctx, found)
+	return l.message(ctx, found)
 }
 
 // restore rebuilds the state of the snapshot whose last part is m, and refuses one that does not follow from
@@ -194,7 +194,7 @@ func (l *Log) restore(ctx context.Context, info Info, m *jetstream.RawStreamMsg)
 	parts := make([][]byte, b.Parts)
 	parts[b.Part] = m.Data
 	for i := range b.Part {
-		part, err := l.stream.GetMsg(ctx, first+uint64(i))
+		part, err := l.message(ctx, first+uint64(i))
 		if err != nil {
 			return nil, fmt.Errorf("read snapshot: %w", err)
 		}
@@ -216,7 +216,7 @@ func (l *Log) follows(ctx context.Context, info Info, first uint64, want checkpo
 		if seq < info.First {
 			return nil // trimmed
 		}
-		m, err := l.stream.GetMsg(ctx, seq)
+		m, err := l.message(ctx, seq)
 		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 			return fmt.Errorf("read predecessor: %w", err)
 		}

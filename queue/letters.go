@@ -138,7 +138,7 @@ func (d *Letters) write(ctx context.Context, letter *Letter, last uint64) error 
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.l.q.opts.AckTimeout)
+	ctx, cancel := d.l.q.ask(ctx)
 	defer cancel()
 	_, err = d.l.q.js.PublishMsg(ctx, &nats.Msg{Subject: d.l.letterSubject(letter.ID), Data: b},
 		jetstream.WithExpectLastSequencePerSubject(last), jetstream.WithRetryAttempts(0))
@@ -167,7 +167,7 @@ func (d *Letters) get(ctx context.Context, id string) (*Letter, uint64, error) {
 	if _, err := hex.DecodeString(id); err != nil || id == "" {
 		return nil, 0, fmt.Errorf("get dead letter %q of %s: %w", id, d.l.table, ErrNoLetter)
 	}
-	m, err := d.stream.GetLastMsgForSubject(ctx, d.l.letterSubject(id))
+	m, err := d.l.newest(ctx, d.stream, d.l.letterSubject(id))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		err = ErrNoLetter
 	}

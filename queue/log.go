@@ -186,6 +186,8 @@ func (l *Log) Created() time.Time { return l.created }
 // Info asks the server, which is the leader of the stream. ErrEmptied when the stream is gone or is another
 // one than was opened.
 func (l *Log) Info(ctx context.Context) (Info, error) {
+	ctx, cancel := l.q.ask(ctx)
+	defer cancel()
 	info, err := l.stream.Info(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return Info{}, fmt.Errorf("ask about log of %s: %w: stream %s does not exist", l.table, ErrEmptied, l.name)
@@ -236,6 +238,8 @@ func (l *Log) Check(ctx context.Context, created time.Time) (Info, error) {
 
 // checkDeleted tells a lost tail, which took its state with it and is harmless, from a hole.
 func (l *Log) checkDeleted(ctx context.Context, info Info) error {
+	ctx, cancel := l.q.ask(ctx)
+	defer cancel()
 	details, err := l.stream.Info(ctx, jetstream.WithDeletedDetails(true))
 	if err != nil {
 		return fmt.Errorf("check log of %s: %w", l.table, err)

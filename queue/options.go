@@ -15,6 +15,7 @@ const (
 	pullBytes  = 8 << 20
 	pullBatch  = 1000
 
+	leastLogs         = 16
 	defaultMaxBytes   = 20 << 30
 	defaultLetters    = 1 << 30
 	defaultWindow     = time.Hour
@@ -42,8 +43,8 @@ type Options struct {
 
 	// MaxBytes is the hard limit of each table's log; 0 = 20 GiB. Reading pauses at 80 % of it.
 	MaxBytes int64
-	// Logs is how many tables are expected: with MaxBytes it bounds the embedded server's store. 0 = those
-	// that exist and one more.
+	// Logs is how many tables are expected, when they are more than 16: with MaxBytes it bounds the embedded
+	// server's store as a whole.
 	Logs int
 	// LettersMaxBytes is the hard limit of each table's dead letters; 0 = 1 GiB.
 	LettersMaxBytes int64

@@ -133,7 +133,7 @@ func (q *Queue) Notes() []string {
 // Health asks the server whether it can store. It is for the liveness probe: cheap, and the only thing that
 // shows a full disk.
 func (q *Queue) Health(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, q.opts.AckTimeout)
+	ctx, cancel := q.ask(ctx)
 	defer cancel()
 	if _, err := q.js.AccountInfo(ctx); err != nil {
 		return fmt.Errorf("ask JetStream: %w", err)
@@ -142,6 +142,12 @@ func (q *Queue) Health(ctx context.Context) error {
 		return q.embedded.health()
 	}
 	return nil
+}
+
+// ask bounds one request: what was sent on a connection that has just died is never answered, however long the
+// caller has time.
+func (q *Queue) ask(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, q.opts.AckTimeout)
 }
 
 // wait blocks for d or until ctx ends, whose cause it returns.

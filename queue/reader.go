@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -47,6 +46,12 @@ func (l *Log) Read(ctx context.Context, from uint64, prev checkpoint.Hash) (*Rea
 	}
 	r.seq, r.entry, r.hash = from-1, from-1, prev
 	r.known = prev != (checkpoint.Hash{}) || from == info.origin
+	if prev != (checkpoint.Hash{}) {
+		// A mark's number alone proves nothing: the log may have gone back and filled up again.
+		if err := r.verifyPast(ctx); err != nil {
+			return nil, fmt.Errorf("read log of %s: %w", l.table, err)
+		}
+	}
 	if r.cur, err = l.cursor(ctx, from); err != nil {
 		return nil, err
 	}
@@ -163,12 +168,10 @@ func (r *Reader) restart(ctx context.Context) error {
 	r.cur = nil
 	err := retry(ctx, func() error {
 		connection := r.l.q.connection.Load()
-		asking, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		if err := r.verifyPast(asking); err != nil {
+		if err := r.verifyPast(ctx); err != nil {
 			return err
 		}
-		cur, err := r.l.cursor(asking, r.seq+1)
+		cur, err := r.l.cursor(ctx, r.seq+1)
 		if err != nil {
 			return err
 		}

@@ -57,7 +57,7 @@ func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
 	if floor <= info.First || floor >= w.acked {
 		return info.First, nil
 	}
-	if err := w.l.stream.Purge(ctx, jetstream.WithPurgeSequence(floor)); err != nil {
+	if err := w.l.purge(ctx, floor); err != nil {
 		return info.First, fmt.Errorf("trim log of %s: %w", w.l.table, err)
 	}
 	w.l.log.Debug("log trimmed", zap.Uint64("from", info.First), zap.Uint64("to", floor-1))
@@ -65,6 +65,12 @@ func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
 		w.f.info = info
 	}
 	return floor, nil
+}
+
+func (l *Log) purge(ctx context.Context, below uint64) error {
+	ctx, cancel := l.q.ask(ctx)
+	defer cancel()
+	return l.stream.Purge(ctx, jetstream.WithPurgeSequence(below))
 }
 
 // seen takes note of what an answer says about the stream itself.
@@ -108,6 +114,8 @@ func (l *Log) at(ctx context.Context, info Info, t time.Time) (uint64, error) {
 	if !info.Oldest.Before(t) {
 		return info.First, nil
 	}
+	ctx, cancel := l.q.ask(ctx)
+	defer cancel()
 	c, err := l.q.js.CreateConsumer(ctx, l.name, jetstream.ConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &t, AckPolicy: jetstream.AckNonePolicy,
 		HeadersOnly: true, MemoryStorage: true, Replicas: 1, InactiveThreshold: 10 * time.Second,

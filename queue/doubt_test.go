@@ -1,0 +1,352 @@
+package queue
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
+
+// ATTACKS 15: an append is stored and its acknowledgement lost. What was stored counts, once.
+func TestLostAcknowledgementIsResolvedFromTheLog(t *testing.T) {
+	ctx := testContext(t)
+	p := startProxy(t, startOutside(t).addr())
+	q := connectTo(t, p.Addr().String(), nil)
+	w := owned(t, q)
+	appendPage(t, w, 5, 10)
+	p.setDeaf(true)
+	frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 5, 10))[0]
+	if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrDoubt) {
+		t.Fatalf("append without an answer: %v, want doubt", err)
+	}
+	if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrDoubt) {
+		t.Fatalf("append while in doubt: %v, want doubt", err)
+	}
+	p.setDeaf(false)
+	if err := w.Recover(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := w.State().Shards["shard-1"].Pos.After, sequence(10); got != want {
+		t.Fatalf("read up to %s, stored is %s", got, want)
+	}
+	appendPage(t, w, 5, 10)
+	if d := cmp.Diff(sequences(1, 15), readSeqs(t, w.Log(), w.State().Seq)); d != "" {
+		t.Fatal(d)
+	}
+}
+
+// The same, but the entry never arrived: it must not count.
+func TestUnsentAppendIsResolvedFromTheLog(t *testing.T) {
+	ctx := testContext(t)
+	srv := startOutside(t)
+	w := owned(t, connectTo(t, srv.addr(), nil))
+	appendPage(t, w, 5, 10)
+	srv.stop()
+	frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 5, 10))[0]
+	if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrDoubt) {
+		t.Fatalf("append to a dead server: %v, want doubt", err)
+	}
+	srv.start()
+	if err := w.Recover(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := w.State().Shards["shard-1"].Pos.After, sequence(5); got != want {
+		t.Fatalf("read up to %s, stored is %s", got, want)
+	}
+	appendPage(t, w, 5, 10)
+	if d := cmp.Diff(sequences(1, 10), readSeqs(t, w.Log(), w.State().Seq)); d != "" {
+		t.Fatal(d)
+	}
+}
+
+// A reader goes through a restart of the server as if nothing had been.
+func TestReaderSurvivesARestartOfNATS(t *testing.T) {
+	ctx := testContext(t)
+	srv := startOutside(t)
+	q := connectTo(t, srv.addr(), nil)
+	w := owned(t, q)
+	appendPage(t, w, 5, 10)
+	r, err := w.Log().Read(ctx, 0, checkpoint.Hash{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close(ctx)
+	var kinds []byte
+	read := func(n int) {
+		for range n {
+			_, e, err := r.Next(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kinds = append(kinds, byte(e.Kind))
+		}
+	}
+	read(3)
+	srv.stop()
+	srv.start()
+	awaitConnected(t, q, 1)
+	if err := w.Recover(ctx); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
+	read(1)
+	if got, want := string(kinds), "csfb"; got != want {
+		t.Fatalf("read %s, want %s", got, want)
+	}
+}
+
+// ATTACKS 1: a writer pauses before an append while a rival finishes the shard and trims the log.
+func TestPausedWriterStoresNothingAfterRivalTrimmed(t *testing.T) {
+	ctx := testContext(t)
+	w := owned(t, embeddedQueue(t))
+	rival := claim(t, w.Log(), "b")
+	last := appendPage(t, rival, 5, 10)
+	hash := rival.State().Hash
+	mustAppend(t, rival, &checkpoint.Marks{Sinks: map[string]checkpoint.Mark{"bigtable": {Seq: last, Hash: hash}}}, nil)
+	if err := rival.Release(ctx); err != nil { // with a snapshot
+		t.Fatal(err)
+	}
+	rival = claim(t, w.Log(), "b")
+	mustAppend(t, rival, &checkpoint.Beat{Date: second}, nil)
+	first, err := rival.Trim(ctx, math.MaxUint64)
+	if err != nil || first != rival.State().LowMark()+1 {
+		t.Fatalf("trimmed up to %d, mark at %d: %v", first, rival.State().LowMark(), err)
+	}
+	before := fold(t, w.Log())
+	frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 5, 10))[0]
+	if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrDoubt) {
+		t.Fatalf("append of the paused writer: %v, want doubt", err)
+	}
+	if err := w.Recover(ctx); !errors.Is(err, ErrLost) {
+		t.Fatalf("recover of the paused writer: %v, want lost", err)
+	}
+	sameState(t, fold(t, w.Log()), before)
+}
+
+// ATTACKS 28: the store is put back to an older copy and a rival fills it up to the very number that the old
+// owner knows. Nothing of the rival's is skipped, nothing of the old owner's gets in between.
+func TestRestoredStoreFilledToTheSameNumber(t *testing.T) {
+	ctx := testContext(t)
+	srv := startOutside(t)
+	w := owned(t, connectTo(t, srv.addr(), nil))
+	appendPage(t, w, 3, 10)
+	srv.stop()
+	kept := srv.copyStore()
+	srv.start()
+	if err := w.Recover(ctx); err != nil {
+		t.Fatal(err)
+	}
+	appendPage(t, w, 3, 10)
+	appendPage(t, w, 3, 10)
+	mark := checkpoint.Mark{Seq: w.State().Seq, Hash: w.State().Hash}
+	srv.stop()
+	srv.restore(kept)
+	srv.start()
+	awaitConnected(t, w.Log().q, 2)
+	rivals, err := connectTo(t, srv.addr(), nil).Log(ctx, "Orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rival := claim(t, rivals, "b")
+	appendPage(t, rival, 4, 10)
+	if rival.State().Seq != mark.Seq {
+		t.Fatalf("the rival is at %d, the old owner at %d", rival.State().Seq, mark.Seq)
+	}
+
+	t.Run("reader from the old mark", func(t *testing.T) {
+		if _, err := w.Log().Read(ctx, mark.Seq+1, mark.Hash); !errors.Is(err, ErrChain) {
+			t.Fatalf("read from the mark of a lost history: %v", err)
+		}
+	})
+	t.Run("writer that noticed nothing", func(t *testing.T) {
+		w.f.connection = w.Log().q.connection.Load() // as behind a proxy that reconnects by itself
+		if _, err := w.append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrDoubt) {
+			t.Fatalf("append to a lost history: %v, want doubt", err)
+		}
+		if err := w.Recover(ctx); !errors.Is(err, ErrLost) {
+			t.Fatalf("recover: %v, want lost", err)
+		}
+	})
+	appendPage(t, rival, 3, 10)
+	if d := cmp.Diff(sequences(1, 10), readSeqs(t, rivals, rival.State().Seq)); d != "" {
+		t.Fatal(d)
+	}
+	if s := fold(t, rivals); s.Foreign != 0 {
+		t.Fatalf("%d messages of the old owner were stored", s.Foreign)
+	}
+}
+
+// Where the server cannot compare ids, the entry of a lost history is stored, and folds as nothing.
+func TestEntryOfALostHistoryFoldsAsNothing(t *testing.T) {
+	ctx := testContext(t)
+	w := owned(t, embeddedQueue(t))
+	appendPage(t, w, 3, 10)
+	l, s := w.Log(), w.State()
+	for _, kind := range []checkpoint.Kind{checkpoint.KindBeat, checkpoint.KindSnapshot} {
+		body := map[checkpoint.Kind]any{checkpoint.KindBeat: &checkpoint.Beat{}, checkpoint.KindSnapshot: &checkpoint.Snapshot{Parts: 1}}[kind]
+		msg, err := checkpoint.Encode(nil, &checkpoint.Entry{Kind: kind, Epoch: w.epoch, Nonce: w.nonce, Prev: checkpoint.Hash{7}, Body: body, Data: snapshotData(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := l.fold(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.publish(ctx, kind, msg, f.state.Seq, f.lastID, kindName(kind)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := fold(t, l)
+	if got.Foreign != 2 || got.Hash != s.Hash || got.Changes != 3 {
+		t.Fatalf("%d foreign, %d changes", got.Foreign, got.Changes)
+	}
+	if err := w.Recover(ctx); err != nil {
+		t.Fatal(err)
+	}
+	appendPage(t, w, 3, 10)
+	if d := cmp.Diff(sequences(1, 6), readSeqs(t, l, w.State().Seq)); d != "" {
+		t.Fatal(d)
+	}
+}
+
+func snapshotData(t *testing.T) []byte {
+	parts, err := checkpoint.NewState().Snapshot(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parts[0].Data
+}
+
+func TestStreamDeletedUnderTheWriter(t *testing.T) {
+	ctx := testContext(t)
+	q := embeddedQueue(t)
+	w := owned(t, q)
+	r, err := w.Log().Read(ctx, w.State().Seq+1, w.State().Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close(ctx)
+	if err := q.js.DeleteStream(ctx, w.Log().name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Append(ctx, &checkpoint.Beat{}, nil); !errors.Is(err, ErrDoubt) {
+		t.Fatalf("append: %v, want doubt", err)
+	}
+	if err := w.Recover(ctx); !errors.Is(err, ErrEmptied) {
+		t.Fatalf("recover: %v, want emptied", err)
+	}
+	if _, _, err := r.Next(ctx); !errors.Is(err, ErrEmptied) {
+		t.Fatalf("read: %v, want emptied", err)
+	}
+	if _, err := q.Log(ctx, "Orders"); !errors.Is(err, ErrNoLog) {
+		t.Fatalf("open: %v, want no log", err)
+	}
+}
+
+func TestStreamMadeAgainUnderTheWriter(t *testing.T) {
+	ctx := testContext(t)
+	q := embeddedQueue(t)
+	w := owned(t, q)
+	created := w.Log().Created()
+	r, err := w.Log().Read(ctx, w.State().Seq+1, w.State().Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close(ctx)
+	if err := q.js.DeleteStream(ctx, w.Log().name); err != nil {
+		t.Fatal(err)
+	}
+	again := createLog(t, q)
+	if _, err := w.Append(ctx, &checkpoint.Beat{}, nil); !errors.Is(err, ErrDoubt) {
+		t.Fatalf("append: %v, want doubt", err)
+	}
+	if err := w.Recover(ctx); !errors.Is(err, ErrEmptied) {
+		t.Fatalf("recover: %v, want emptied", err)
+	}
+	if _, _, err := r.Next(ctx); !errors.Is(err, ErrEmptied) {
+		t.Fatalf("read: %v, want emptied", err)
+	}
+	if _, err := again.Check(ctx, created); !errors.Is(err, ErrEmptied) {
+		t.Fatalf("start-up check: %v, want emptied", err)
+	}
+}
+
+func TestLogPurgedByHandIsRefused(t *testing.T) {
+	ctx := testContext(t)
+	w := owned(t, embeddedQueue(t))
+	l := w.Log()
+	if err := l.stream.Purge(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Check(ctx, l.Created()); !errors.Is(err, ErrEmptied) {
+		t.Fatalf("start-up check: %v, want emptied", err)
+	}
+	if _, err := l.Fold(ctx); !errors.Is(err, ErrEmptied) {
+		t.Fatalf("fold: %v, want emptied", err)
+	}
+	if _, err := l.Claim(ctx, ClaimOptions{Owner: "b"}); !errors.Is(err, ErrEmptied) {
+		t.Fatalf("claim: %v, want emptied", err)
+	}
+	w.doubt = errors.New("some")
+	if err := w.Recover(ctx); !errors.Is(err, ErrEmptied) {
+		t.Fatalf("recover: %v, want emptied", err)
+	}
+}
+
+// The beginning was cut off above the last snapshot: what is left says nothing.
+func TestLogWithoutItsBeginningIsRefused(t *testing.T) {
+	ctx := testContext(t)
+	w := owned(t, embeddedQueue(t))
+	appendPage(t, w, 3, 10)
+	if err := w.Log().stream.Purge(ctx, jetstream.WithPurgeSequence(w.State().Seq)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Log().Fold(ctx); !errors.Is(err, ErrGap) {
+		t.Fatalf("fold: %v, want gap", err)
+	}
+	if _, err := w.Log().Read(ctx, w.State().Seq-1, checkpoint.Hash{1}); !errors.Is(err, ErrGap) {
+		t.Fatalf("read from a trimmed mark: %v, want gap", err)
+	}
+}
+
+func TestReaderStopsAtAHole(t *testing.T) {
+	ctx := testContext(t)
+	q := embeddedQueue(t)
+	l := createLog(t, q)
+	config := l.stream.CachedInfo().Config
+	if err := q.js.DeleteStream(ctx, l.name); err != nil {
+		t.Fatal(err)
+	}
+	config.DenyDelete = false // ours cannot lose single messages; a damaged store can
+	if _, err := q.js.CreateStream(ctx, config); err != nil {
+		t.Fatal(err)
+	}
+	w := owned(t, q)
+	hole := appendPage(t, w, 3, 10)
+	appendPage(t, w, 3, 10)
+	if err := w.Log().stream.DeleteMsg(ctx, hole); err != nil {
+		t.Fatal(err)
+	}
+	r, err := w.Log().Read(ctx, 0, checkpoint.Hash{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close(ctx)
+	for err == nil {
+		_, _, err = r.Next(ctx)
+	}
+	if !errors.Is(err, ErrGap) {
+		t.Fatalf("read over a hole: %v, want gap", err)
+	}
+	if _, err := w.Log().Fold(ctx); !errors.Is(err, ErrGap) {
+		t.Fatalf("fold over a hole: %v, want gap", err)
+	}
+	if _, err := w.Log().Check(ctx, time.Time{}); !errors.Is(err, ErrGap) {
+		t.Fatalf("start-up check over a hole: %v, want gap", err)
+	}
+}

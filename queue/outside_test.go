@@ -1,0 +1,192 @@
+package queue
+
+import (
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// outside is a NATS server that is not ours: stopped, started and put back to older copies under the queue.
+type outside struct {
+	t    testing.TB
+	dir  string
+	port int
+	srv  *server.Server
+}
+
+func startOutside(t testing.TB) *outside {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &outside{t: t, dir: t.TempDir(), port: l.Addr().(*net.TCPAddr).Port}
+	l.Close()
+	o.start()
+	t.Cleanup(o.stop)
+	return o
+}
+
+func (o *outside) start() {
+	o.t.Helper()
+	srv, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: o.port, JetStream: true, StoreDir: o.dir, SyncAlways: true, NoSigs: true, NoLog: true,
+		JetStreamMaxStore: 4 << 30, MaxPayload: MaxPayload,
+	})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	srv.Start()
+	if !srv.ReadyForConnections(20 * time.Second) {
+		o.t.Fatal("server is not ready")
+	}
+	o.srv = srv
+}
+
+func (o *outside) stop() {
+	if o.srv != nil {
+		o.srv.Shutdown()
+		o.srv.WaitForShutdown()
+		o.srv = nil
+	}
+}
+
+func (o *outside) addr() string { return o.srv.Addr().String() }
+
+// copyStore keeps the stopped store as it is.
+func (o *outside) copyStore() (kept string) {
+	o.t.Helper()
+	kept = filepath.Join(o.t.TempDir(), "copy")
+	if err := os.CopyFS(kept, os.DirFS(o.dir)); err != nil {
+		o.t.Fatal(err)
+	}
+	return kept
+}
+
+func (o *outside) restore(kept string) {
+	o.t.Helper()
+	if err := os.RemoveAll(o.dir); err != nil {
+		o.t.Fatal(err)
+	}
+	if err := os.CopyFS(o.dir, os.DirFS(kept)); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+func connectTo(t testing.TB, addr string, edit func(*Options)) *Queue {
+	t.Helper()
+	o := Options{
+		Pipeline: "shop", URL: "nats://" + addr, MaxBytes: 256 << 20, LettersMaxBytes: 16 << 20, ReplayWindow: -1,
+		AckTimeout: 500 * time.Millisecond, IdleCheck: 50 * time.Millisecond,
+	}
+	if edit != nil {
+		edit(&o)
+	}
+	q, err := Open(testContext(t), o, logger(t), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { q.Close() })
+	return q
+}
+
+// awaitConnected waits until the queue is connected again after n reconnects.
+func awaitConnected(t testing.TB, q *Queue, n uint64) {
+	t.Helper()
+	ctx := testContext(t)
+	for q.connection.Load() < n || !q.nc.IsConnected() {
+		if err := wait(ctx, 5*time.Millisecond); err != nil {
+			t.Fatal("not reconnected: ", err)
+		}
+	}
+}
+
+// proxy stands between a queue and its server and can withhold what the server says.
+type proxy struct {
+	net.Listener
+	to string
+
+	mu    sync.Mutex
+	deaf  bool // swallow what the server says
+	conns []net.Conn
+}
+
+func startProxy(t testing.TB, to string) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{Listener: l, to: to}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { p.serve(c) })
+		}
+	})
+	t.Cleanup(func() { l.Close(); p.cut(); wg.Wait() })
+	return p
+}
+
+func (p *proxy) serve(client net.Conn) {
+	defer client.Close()
+	srv, err := net.Dial("tcp", p.to)
+	if err != nil {
+		return
+	}
+	defer srv.Close()
+	p.mu.Lock()
+	p.conns = append(p.conns, client, srv)
+	p.mu.Unlock()
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = io.Copy(srv, client); srv.Close() })
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := srv.Read(buf)
+		if err != nil {
+			break
+		}
+		p.mu.Lock()
+		deaf := p.deaf
+		p.mu.Unlock()
+		if deaf {
+			continue
+		}
+		if _, err := client.Write(buf[:n]); err != nil {
+			break
+		}
+	}
+	client.Close()
+	wg.Wait()
+}
+
+// setDeaf withholds the server's answers, or lets them through again; what was withheld is lost, and so is the
+// connection it was lost from.
+func (p *proxy) setDeaf(deaf bool) {
+	p.mu.Lock()
+	p.deaf = deaf
+	p.mu.Unlock()
+	if !deaf {
+		p.cut()
+	}
+}
+
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		c.Close()
+	}
+	p.conns = nil
+}

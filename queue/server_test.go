@@ -1,0 +1,292 @@
+package queue
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
+
+// The test binary is also the process that gets killed: with this variable it opens the queue in that
+// directory, goes on with the log and prints how many changes are acknowledged.
+const childDir = "TAILRACE_QUEUE_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		if err := appendForever(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func appendForever(dir string) error {
+	ctx := context.Background()
+	q, err := Open(ctx, Options{Pipeline: "shop", Dir: dir, MaxBytes: 256 << 20}, zap.NewNop(), prometheus.NewRegistry())
+	if err != nil {
+		return err
+	}
+	l, err := q.CreateLog(ctx, "Orders", "t0ken")
+	if err != nil {
+		return err
+	}
+	w, err := l.Claim(ctx, ClaimOptions{Owner: "child " + strconv.Itoa(os.Getpid()), TTL: 100 * time.Millisecond})
+	if err != nil {
+		return err
+	}
+	t := &testing.T{}
+	if len(w.State().Streams) == 0 {
+		if _, err := w.Append(ctx, &checkpoint.Start{Stream: stream, Date: second, Shards: []checkpoint.ShardSeen{{ID: "shard-1"}}}, nil); err != nil {
+			return err
+		}
+	}
+	for {
+		frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 20, 2000))[0]
+		if _, err := w.Append(ctx, frame.Body, frame.Data); err != nil {
+			return err
+		}
+		fmt.Println(w.State().Changes)
+	}
+}
+
+// killed starts the child, waits for some acknowledged appends and kills it in the middle of the next. It
+// returns how many changes were acknowledged.
+func killed(t *testing.T, dir string, appends int) (acknowledged uint64) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(testContext(t), exe)
+	cmd.Env = append(os.Environ(), childDir+"="+dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for n := 0; lines.Scan(); n++ {
+		if acknowledged, err = strconv.ParseUint(lines.Text(), 10, 64); err != nil {
+			t.Fatal(err)
+		}
+		if n == appends {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := cmd.Wait(); err == nil || acknowledged == 0 {
+		t.Fatalf("child ended by itself after %d changes: %v", acknowledged, err)
+	}
+	return acknowledged
+}
+
+// SIGKILL at any moment: every acknowledged append is there, nothing is there twice, and the log goes on.
+func TestKilledProcessLosesNoAcknowledgedAppend(t *testing.T) {
+	dir := t.TempDir()
+	rng := rand.New(rand.NewPCG(7, 7))
+	for range 4 {
+		acknowledged := killed(t, dir, 5+rng.IntN(100))
+		q := embeddedIn(t, dir, nil)
+		l, err := q.Log(testContext(t), "Orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Check(testContext(t), l.Created()); err != nil {
+			t.Fatal(err)
+		}
+		s := fold(t, l)
+		if s.Changes < acknowledged || s.Foreign > 0 {
+			t.Fatalf("%d changes stored, %d acknowledged, %d foreign", s.Changes, acknowledged, s.Foreign)
+		}
+		if d := cmp.Diff(sequences(1, int(s.Changes)), readSeqs(t, l, s.Seq)); d != "" {
+			t.Fatal(d)
+		}
+		if err := q.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The server process dies under the writer, again and again.
+func TestWriterGoesOnAfterItsServerRestarted(t *testing.T) {
+	ctx := testContext(t)
+	srv := startOutside(t)
+	w := owned(t, connectTo(t, srv.addr(), nil))
+	for round := range 3 {
+		appendPage(t, w, 4, 100)
+		srv.stop()
+		srv.start()
+		if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrDoubt) {
+			t.Fatalf("round %d: append after a restart: %v, want doubt", round, err)
+		}
+		if err := w.Recover(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := cmp.Diff(sequences(1, 12), readSeqs(t, w.Log(), w.State().Seq)); d != "" {
+		t.Fatal(d)
+	}
+}
+
+func TestSecondProcessIsToldWhoHasTheStore(t *testing.T) {
+	q := embeddedQueue(t)
+	_, err := Open(testContext(t), Options{Pipeline: "shop", Dir: q.opts.Dir}, logger(t), prometheus.NewRegistry())
+	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
+		t.Fatalf("second open: %v", err)
+	}
+}
+
+func TestCommandsWorkBesideTheDaemon(t *testing.T) {
+	ctx := testContext(t)
+	q := embeddedQueue(t)
+	w := owned(t, q)
+	appendPage(t, w, 5, 10)
+	file := filepath.Join(q.opts.Dir, clientName)
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("client file: %v, %v", info.Mode(), err)
+	}
+	beside, err := OpenClient(ctx, Options{Pipeline: "shop", Dir: q.opts.Dir}, logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer beside.Close()
+	if tables, err := beside.Tables(ctx); err != nil || !cmp.Equal(tables, []string{"Orders"}) {
+		t.Fatalf("tables %v: %v", tables, err)
+	}
+	l, err := beside.Log(ctx, "Orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameState(t, fold(t, l), w.State())
+	if err := q.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("client file after the end: %v", err)
+	}
+}
+
+func TestCommandsWorkWithoutADaemon(t *testing.T) {
+	ctx := testContext(t)
+	q := embeddedQueue(t)
+	w := owned(t, q)
+	appendPage(t, w, 5, 10)
+	want := w.State()
+	if err := q.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeClient(q.opts.Dir, Client{URL: "nats://127.0.0.1:1", Token: "x", PID: 1}); err != nil { // left by a killed one
+		t.Fatal(err)
+	}
+	alone, err := OpenClient(ctx, Options{Pipeline: "shop", Dir: q.opts.Dir}, logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alone.Close()
+	l, err := alone.Log(ctx, "Orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameState(t, fold(t, l), want)
+}
+
+func TestTokenIsNeededToGetIn(t *testing.T) {
+	q := embeddedQueue(t)
+	c, ok := q.Client()
+	if !ok {
+		t.Fatal("no client")
+	}
+	for _, url := range []string{c.URL, strings.Replace(c.URL, "nats://", "nats://wrong@", 1)} {
+		if other, err := Open(testContext(t), Options{Pipeline: "shop", URL: url}, logger(t), prometheus.NewRegistry()); err == nil {
+			other.Close()
+			t.Fatalf("let in by %s", url)
+		}
+	}
+}
+
+// The volume is gone: no log, which the pipeline compares with what it knows. Never a silent new one.
+func TestEmptyVolumeHasNoLog(t *testing.T) {
+	q := embeddedQueue(t)
+	owned(t, q)
+	dir := q.opts.Dir
+	if err := q.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "jetstream")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := embeddedIn(t, dir, nil).Log(testContext(t), "Orders"); !errors.Is(err, ErrNoLog) {
+		t.Fatalf("open: %v, want no log", err)
+	}
+}
+
+// Rule 11.
+func TestNewerLogIsRefused(t *testing.T) {
+	ctx := testContext(t)
+	q := embeddedQueue(t)
+	l := createLog(t, q)
+	config := l.stream.CachedInfo().Config
+	config.Metadata[metaFormat] = strconv.Itoa(formatNumber + 1)
+	if _, err := q.js.UpdateStream(ctx, config); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Log(ctx, "Orders"); !errors.Is(err, ErrNewer) {
+		t.Fatalf("open: %v, want newer", err)
+	}
+}
+
+func TestLogsOfSimilarNamesAreApart(t *testing.T) {
+	q := embeddedQueue(t)
+	names := map[string]string{}
+	for _, table := range []string{"a.b", "a-b", "a_b", "a b", strings.Repeat("x", 60), strings.Repeat("x", 61)} {
+		name := q.streamName(table)
+		if other, ok := names[name]; ok {
+			t.Fatalf("%q and %q are both %s", table, other, name)
+		}
+		names[name] = table
+		if _, err := q.CreateLog(testContext(t), table, "t0ken"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestForeignTokenIsNotTakenOver(t *testing.T) {
+	q := embeddedQueue(t)
+	createLog(t, q)
+	createLog(t, q) // may be repeated
+	if _, err := q.CreateLog(testContext(t), "Orders", "other"); err == nil {
+		t.Fatal("took over a log with another token")
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	for name, o := range map[string]Options{
+		"no pipeline": {Dir: "x"}, "neither": {Pipeline: "p"}, "both": {Pipeline: "p", Dir: "x", URL: "y"},
+		"replicas embedded": {Pipeline: "p", Dir: "x", Replicas: 3},
+	} {
+		if _, err := Open(testContext(t), o, zap.NewNop(), nil); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
