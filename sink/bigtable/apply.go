@@ -1,0 +1,102 @@
+package bigtable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"google.golang.org/grpc/status"
+
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// Apply makes a write durable in the target table and returns nil then: every row of it is written, or was
+// found to hold this version or a later one. It blocks while the service is away, until ctx ends.
+//
+// A *Rejected will never be taken and makes a dead letter. Classify sorts the rest: Denied, Missing and Fatal
+// are worth trying again once somebody has acted; Canceled means that ctx ended and that the last row's
+// outcome is unknown. After any error the same write may be applied again, whole.
+//
+// w is only read, and not kept.
+func (c *Client) Apply(ctx context.Context, target string, w *transform.Write) error {
+	t := c.table(target)
+	err := t.apply(ctx, w)
+	var rejected *Rejected
+	if errors.As(err, &rejected) {
+		t.metrics.rejected.WithLabelValues(rejected.Code).Inc()
+	}
+	return err
+}
+
+// Declare names the data families of a target table, of all mappings that write to it. Needed before writes
+// to rows that keep the history of some families and have the others replaced.
+func (c *Client) Declare(target string, families []string) {
+	names := slices.Clone(families)
+	c.table(target).families.Store(&names)
+}
+
+func (t *table) apply(ctx context.Context, w *transform.Write) error {
+	if t.client.opt.Now == nil {
+		return errors.New("apply: Options.Now is not set, so the tombstone gate cannot work")
+	}
+	if r := check(w); r != nil {
+		return fmt.Errorf("check write: %w", r)
+	}
+	families, err := t.wiped(w)
+	if err != nil {
+		return err
+	}
+	r := requests.Get().(*request)
+	defer r.free()
+	// Entered rows come first: a reader sees a moving item twice rather than not at all.
+	for _, left := range [...]bool{false, true} {
+		for i := range w.Rows {
+			if w.Rows[i].Left != left {
+				continue
+			}
+			r.encode(w, &w.Rows[i], families)
+			if err := t.write(ctx, r, w.Version); err != nil {
+				return fmt.Errorf("write row: %w", err)
+			}
+		}
+	}
+	// Rule 1: A mark never passes a change that is not durable. Only here is the whole write done.
+	return nil
+}
+
+// wiped gives the families to empty in exclusive rows that keep histories elsewhere; nil where none does.
+func (t *table) wiped(w *transform.Write) ([]string, error) {
+	for i := range w.Rows {
+		if !w.Rows[i].Exclusive || len(w.Rows[i].KeepHistory) == 0 {
+			continue
+		}
+		if families := t.families.Load(); families != nil {
+			return *families, nil
+		}
+		return nil, errors.New("apply: a row keeps histories, but the table's families were not declared")
+	}
+	return nil, nil
+}
+
+// write sends one guarded row until it is answered.
+func (t *table) write(ctx context.Context, r *request, version int64) error {
+	if err := t.do(ctx, r, version); err != nil {
+		return refusal(err)
+	}
+	if r.reply.PredicateMatched {
+		t.metrics.skipped.Inc()
+	} else {
+		t.metrics.outcomes[None].Inc()
+	}
+	return nil
+}
+
+// refusal makes a *Rejected of what the service will never take.
+func refusal(err error) error {
+	var rejected *Rejected
+	if Classify(err) != Refused || errors.As(err, &rejected) {
+		return err
+	}
+	return &Rejected{Code: CodeService, Reason: status.Convert(err).Message()}
+}

@@ -1,0 +1,433 @@
+package bigtable
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+func item(name string) transform.Item {
+	sum := sha256.Sum256([]byte(name))
+	it := transform.Item{Table: "Products", Key: []byte(`{"pk":{"S":"` + name + `"}}`)}
+	copy(it.Guard[:], sum[:])
+	return it
+}
+
+// guardOf is how a shared row names an item in meta.
+func guardOf(name string) string { g := item(name).Guard; return string(g[:]) }
+
+func cells(pairs ...string) []transform.Cell {
+	var out []transform.Cell
+	for i := 0; i < len(pairs); i += 2 {
+		out = append(out, transform.Cell{Family: "d", Qualifier: []byte(pairs[i]), Value: []byte(pairs[i+1])})
+	}
+	return out
+}
+
+func column(q string) transform.Delete {
+	return transform.Delete{Family: "d", Qualifier: []byte(q), Versioned: true}
+}
+
+// own is a put of an item that has the row to itself; without pairs it is the item's removal.
+func own(row string, v int64, pairs ...string) *transform.Write {
+	return &transform.Write{Item: item(row), Version: at(v), Rows: []transform.Row{{
+		Key: []byte(row), Class: transform.ClassR, Exclusive: true, Left: len(pairs) == 0, Cells: cells(pairs...)}}}
+}
+
+// share is a change of an item in a row that others use too: removed columns, then pairs that are set.
+func share(class transform.Class, name, row string, v int64, removed []string, pairs ...string) *transform.Write {
+	r := transform.Row{Key: []byte(row), Class: class, Left: len(pairs) == 0, Cells: cells(pairs...)}
+	for _, q := range removed {
+		r.Deletes = append(r.Deletes, column(q))
+	}
+	return &transform.Write{Item: item(name), Version: at(v), Rows: []transform.Row{r}}
+}
+
+// abandoned applies w through a call that is still under way when its client has given up.
+func abandoned(t *testing.T, c *Client, f *front, w *transform.Write) {
+	t.Helper()
+	ctx, giveUp := context.WithCancel(t.Context())
+	f.fates(func(int) fate { giveUp(); return park })
+	err := c.Apply(ctx, target, w)
+	if Classify(err) != Canceled {
+		t.Fatalf("apply: %v (%v), want canceled", err, Classify(err))
+	}
+	f.fates(nil)
+}
+
+func TestLatePutLosesToDelete(t *testing.T) {
+	for name, put := range map[string]func(v int64, pairs ...string) *transform.Write{
+		"R": func(v int64, pairs ...string) *transform.Write { return own("hats", v, pairs...) },
+		"D": func(v int64, pairs ...string) *transform.Write {
+			return share(transform.ClassD, "hats", "row", v, []string{"price"}, pairs...)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, f := rig(t)
+			abandoned(t, c, f, put(5, "price", "12"))
+			mustApply(t, c, put(9))
+			f.deliver()
+			if diff := cmp.Diff(map[string]string{}, plain(t, c)); diff != "" {
+				t.Errorf("the deleted item came back (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLatePutLosesToLaterPut(t *testing.T) {
+	c, f := rig(t)
+	abandoned(t, c, f, own("hats", 5, "price", "12", "gone", "x"))
+	mustApply(t, c, own("hats", 9, "price", "13"))
+	f.deliver()
+	want := map[string]string{"hats d:price": "13"}
+	if diff := cmp.Diff(want, plain(t, c)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestLateDeleteLosesToRecreation(t *testing.T) {
+	c, f := rig(t)
+	mustApply(t, c, own("hats", 1, "price", "11"))
+	abandoned(t, c, f, own("hats", 5))
+	mustApply(t, c, own("hats", 9, "price", "13"))
+	f.deliver()
+	if diff := cmp.Diff(map[string]string{"hats d:price": "13"}, plain(t, c)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestLostAnswerIsSentAgain(t *testing.T) {
+	for _, class := range []transform.Class{transform.ClassK, transform.ClassD} {
+		t.Run(class.String(), func(t *testing.T) {
+			c, f := rig(t)
+			mustApply(t, c, share(class, "a", "row", 1, nil, "x", "1", "y", "1"))
+			f.fates(func(n int) fate { return []fate{lose, lose, pass}[n] })
+			mustApply(t, c, share(class, "a", "row", 2, []string{"x", "y"}, "x", "2"))
+			if f.count() != 3 {
+				t.Errorf("%d calls, want 3", f.count())
+			}
+			if diff := cmp.Diff(map[string]string{"row d:x": "2"}, plain(t, c)); diff != "" {
+				t.Errorf("the second attempt changed what the first had written (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestStaleRedeliveryChangesNothing(t *testing.T) {
+	everyServer(t, func(t *testing.T, c *Client) {
+		history := []*transform.Write{
+			own("hats", 1, "price", "1", "size", "L"), own("hats", 2, "price", "2"), own("hats", 3), own("hats", 4, "price", "4"),
+		}
+		mustApply(t, c, history...)
+		data, marks := plain(t, c), meta(t, c)
+		for from := range history {
+			mustApply(t, c, history[from:]...)
+			if diff := cmp.Diff(data, plain(t, c)); diff != "" {
+				t.Errorf("replay from %d (-want +got):\n%s", from, diff)
+			}
+			if diff := cmp.Diff(marks, meta(t, c)); diff != "" {
+				t.Errorf("replay from %d: guards (-want +got):\n%s", from, diff)
+			}
+		}
+	})
+}
+
+func TestLateV5AfterV9InTheSameMappedCell(t *testing.T) {
+	mapped := func(v int64, value string) *transform.Write {
+		w := share(transform.ClassK, "a", "row", v, nil, "x", value)
+		w.Rows[0].Cells[0].Time, w.Rows[0].Cells[0].Mapped = 1_000_000, true
+		w.Rows[0].Deletes = []transform.Delete{{Family: "d", Qualifier: []byte("x"), From: 1_000_000, To: 1_000_001}}
+		return w
+	}
+	for _, class := range []transform.Class{transform.ClassK, transform.ClassD} {
+		t.Run(class.String(), func(t *testing.T) {
+			c, f := rig(t)
+			v5, v9 := mapped(5, "five"), mapped(9, "nine")
+			v5.Rows[0].Class, v9.Rows[0].Class = class, class
+			abandoned(t, c, f, v5)
+			mustApply(t, c, v9)
+			f.deliver()
+			mustApply(t, c, v5)
+			if diff := cmp.Diff(map[string]string{"row d:x": "nine"}, plain(t, c)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSiblingsInTheSameColumnSurvive(t *testing.T) {
+	comment := func(name string, v, time int64, value string) *transform.Write {
+		w := share(transform.ClassK, name, "video", v, nil)
+		w.Rows[0].Deletes = []transform.Delete{{Family: "h", Qualifier: []byte("c"), From: time, To: time + 1}}
+		if value != "" {
+			w.Rows[0].Left = false
+			w.Rows[0].Cells = []transform.Cell{{Family: "h", Qualifier: []byte("c"), Value: []byte(value), Time: time, Mapped: true}}
+		}
+		return w
+	}
+	c, _ := rig(t)
+	mustApply(t, c, comment("one", 1, 100, "first"), comment("two", 2, 200, "second"), comment("three", 3, 300, "third"),
+		comment("two", 4, 200, "second, edited"), comment("one", 5, 100, ""))
+	var got []string
+	err := c.Rows(t.Context(), target, "", "", []View{{"h", 0}}, func(r *Row) error {
+		for _, cell := range r.Cells {
+			got = append(got, string(cell.Value))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"third", "second, edited"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTwoItemsInOneRow(t *testing.T) {
+	everyServer(t, func(t *testing.T, c *Client) {
+		mustApply(t, c,
+			share(transform.ClassD, "a", "row", 5, nil, "a1", "5", "a2", "5"),
+			share(transform.ClassD, "b", "row", 2, nil, "b1", "2"), // lower than a's: another item's version says nothing
+			share(transform.ClassD, "a", "row", 6, []string{"a1", "a2"}),
+			share(transform.ClassD, "b", "row", 3, []string{"b1"}, "b2", "3"),
+		)
+		if diff := cmp.Diff(map[string]string{"row d:b2": "3"}, plain(t, c)); diff != "" {
+			t.Errorf("data (-want +got):\n%s", diff)
+		}
+		want := map[string]string{"row _tr_dead:" + guardOf("a") + "@6": "", "row _tr_live:" + guardOf("b") + "@3": ""}
+		got := meta(t, c)
+		delete(got, "row _tr_live:"+guardOf("b")+"@2") // collected by max_versions, some time
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("guards (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestGuardsAreExactForAnyBytes(t *testing.T) {
+	c, _ := rig(t)
+	names := []string{"\x00\xff", "\n.*", ".*", "a\x00"}
+	for i, name := range names {
+		w := share(transform.ClassK, name, "row", 5, nil, fmt.Sprint("q", i), "5")
+		copy(w.Item.Guard[:], strings.Repeat("\x00", 16))
+		copy(w.Item.Guard[:], name)
+		mustApply(t, c, w)
+	}
+	if got := plain(t, c); len(got) != len(names) {
+		t.Errorf("one item's guard matched another's: %v", got)
+	}
+}
+
+func TestRemovalIsDoneBelowALaterVersion(t *testing.T) {
+	c, _ := rig(t)
+	mustApply(t, c, share(transform.ClassD, "a", "row", 1, nil, "x", "1", "y", "1"))
+	mustApply(t, c, share(transform.ClassD, "a", "row", 3, nil, "x", "3"))           // knows nothing of y
+	mustApply(t, c, share(transform.ClassD, "a", "row", 2, []string{"y"}, "x", "2")) // arrives late
+	if diff := cmp.Diff(map[string]string{"row d:x": "3"}, plain(t, c)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestMovingItemIsNeverNowhere(t *testing.T) {
+	c, f := rig(t)
+	mustApply(t, c, share(transform.ClassK, "a", "old", 1, nil, "x", "1"))
+	move := share(transform.ClassK, "a", "old", 2, []string{"x"})
+	move.Rows = append(move.Rows, transform.Row{Key: []byte("new"), Class: transform.ClassK, Cells: cells("x", "2")})
+	ctx, stop := context.WithCancel(t.Context())
+	f.fates(func(n int) fate {
+		if n == 1 {
+			stop()
+			return refuse
+		}
+		return pass
+	})
+	if err := c.Apply(ctx, target, move); Classify(err) != Canceled {
+		t.Fatalf("apply: %v", err)
+	}
+	half := map[string]string{"new d:x": "2", "old d:x": "1"}
+	if diff := cmp.Diff(half, plain(t, c)); diff != "" {
+		t.Errorf("between the two rows (-want +got):\n%s", diff)
+	}
+	f.fates(nil)
+	mustApply(t, c, move)
+	if diff := cmp.Diff(map[string]string{"new d:x": "2"}, plain(t, c)); diff != "" {
+		t.Errorf("after the move (-want +got):\n%s", diff)
+	}
+}
+
+func TestHistoriesSurviveReplacement(t *testing.T) {
+	c, _ := rig(t)
+	put := func(v int64, price string) *transform.Write {
+		w := own("hats", v, "size", fmt.Sprint(v))
+		w.Rows[0].KeepHistory = []string{"h"}
+		w.Rows[0].Cells = append(w.Rows[0].Cells, transform.Cell{Family: "h", Qualifier: []byte("price"), Value: []byte(price)})
+		return w
+	}
+	if err := c.Apply(t.Context(), target, put(1, "10")); err == nil {
+		t.Fatal("applied without knowing which families to wipe")
+	}
+	c.Declare(target, []string{"d", "h"})
+	first := put(1, "10")
+	first.Rows[0].Cells = append(first.Rows[0].Cells, cells("old", "x")...)
+	mustApply(t, c, first, put(2, "20"), put(2, "20"))
+	got := read(t, c, []View{{"d", 0}, {"h", 0}}, true)
+	want := map[string]string{"hats d:size@2": "", "hats h:price@2": "", "hats h:price@1": ""}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestChangeOlderThanItsTombstoneIsRefused(t *testing.T) {
+	now := present
+	c, _ := rig(t, func(o *Options) { o.Now = func() time.Time { return now } })
+	edge := present.Add(-6 * 24 * time.Hour).UnixMilli()
+	old := own("hats", 0, "price", "1")
+	old.Version = edge - 1
+	var rejected *Rejected
+	if err := c.Apply(t.Context(), target, old); !errors.As(err, &rejected) || rejected.Code != CodeTooOld {
+		t.Errorf("apply: %v, want it refused as too old", err)
+	}
+	old.Version = edge
+	mustApply(t, c, old)
+}
+
+func TestChangeThatGrowsTooOldWhileItIsRetriedIsRefused(t *testing.T) {
+	now := present
+	c, f := rig(t, func(o *Options) { o.Now = func() time.Time { return now } })
+	f.fates(func(n int) fate {
+		if n == 3 {
+			now = now.Add(8 * 24 * time.Hour) // the caller is waiting for this answer
+		}
+		return refuse
+	})
+	var rejected *Rejected
+	if err := c.Apply(t.Context(), target, own("hats", 1, "price", "1")); !errors.As(err, &rejected) || rejected.Code != CodeTooOld {
+		t.Errorf("apply: %v, want it refused as too old", err)
+	}
+}
+
+func TestItemOf400KB(t *testing.T) {
+	everyServer(t, func(t *testing.T, c *Client) {
+		big := strings.Repeat("x", 400<<10)
+		mustApply(t, c, own("hats", 1, "doc", big))
+		var many []string
+		for i := range 400 {
+			many = append(many, fmt.Sprintf("q%03d", i), big[:1000])
+		}
+		mustApply(t, c, own("many", 1, many...))
+		if got := plain(t, c); got["hats d:doc"] != big || len(got) != 401 {
+			t.Errorf("%d cells, doc has %d bytes", len(got), len(got["hats d:doc"]))
+		}
+	})
+}
+
+func TestWriteThatTheServiceWouldRefuseIsRefusedBeforeAnythingIsSent(t *testing.T) {
+	long := func(n int) []byte { return make([]byte, n) }
+	cell := func(change func(*transform.Cell)) func(*transform.Row) {
+		return func(r *transform.Row) { change(&r.Cells[0]) }
+	}
+	del := func(d transform.Delete) func(*transform.Row) {
+		return func(r *transform.Row) { r.Deletes = []transform.Delete{d} }
+	}
+	for name, test := range map[string]struct {
+		code  string
+		spoil func(*transform.Row)
+	}{
+		"no row key":          {CodeRowKey, func(r *transform.Row) { r.Key = nil }},
+		"long row key":        {CodeRowKey, func(r *transform.Row) { r.Key = long(4097) }},
+		"no family":           {CodeFamily, cell(func(c *transform.Cell) { c.Family = "" })},
+		"long qualifier":      {CodeQualifier, cell(func(c *transform.Cell) { c.Qualifier = long(16<<10 + 1) })},
+		"large cell":          {CodeCell, cell(func(c *transform.Cell) { c.Value = long(100<<20 + 1) })},
+		"negative time":       {CodeTimestamp, cell(func(c *transform.Cell) { c.Time = -1 })},
+		"time overflows":      {CodeTimestamp, cell(func(c *transform.Cell) { c.Time = 1 << 60 })},
+		"crooked aggregate":   {CodeMalformed, cell(func(c *transform.Cell) { c.Aggregate = true })},
+		"empty range":         {CodeTimestamp, del(transform.Delete{Family: "d", Qualifier: []byte("x"), From: 5, To: 5})},
+		"family by range":     {CodeMalformed, del(transform.Delete{Family: "d", From: 5, To: 6})},
+		"wiping a shared row": {CodeMalformed, func(r *transform.Row) { r.Class, r.Exclusive = transform.ClassK, true }},
+		"too many mutations":  {CodeMutations, func(r *transform.Row) { r.Cells = slices.Repeat(r.Cells, 100_000) }},
+		"large request": {CodeRequest, func(r *transform.Row) {
+			r.Cells[0].Value = long(90 << 20)
+			r.Cells = slices.Repeat(r.Cells, 3)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, f := rig(t)
+			f.fates(nil)
+			w := own("good", 1, "x", "1")
+			bad := own("bad", 1, "x", "1").Rows[0]
+			test.spoil(&bad)
+			w.Rows = append(w.Rows, bad)
+			err := c.Apply(t.Context(), target, w)
+			var rejected *Rejected
+			if !errors.As(err, &rejected) || rejected.Code != test.code || Classify(err) != Refused {
+				t.Errorf("apply: %v, want it rejected with code %s", err, test.code)
+			}
+			if f.count() != 0 {
+				t.Error("the write's other row was sent")
+			}
+		})
+	}
+}
+
+func TestRefusedByTheServiceIsNotSentAgain(t *testing.T) {
+	c, f := rig(t)
+	f.fates(func(int) fate { return reject })
+	err := c.Apply(t.Context(), target, own("hats", 1, "x", "1"))
+	var rejected *Rejected
+	if !errors.As(err, &rejected) || rejected.Code != CodeService || f.count() != 1 {
+		t.Errorf("apply: %v after %d calls", err, f.count())
+	}
+}
+
+func TestOutageEndsInDurableRows(t *testing.T) {
+	c, f := rig(t)
+	f.fates(func(n int) fate {
+		if n < 50 {
+			return []fate{refuse, lose, park}[n%3]
+		}
+		return pass
+	})
+	mustApply(t, c, own("hats", 1, "x", "1"), own("hats", 2, "x", "2"), own("caps", 1, "x", "1"))
+	f.deliver()
+	want := map[string]string{"hats d:x": "2", "caps d:x": "1"}
+	if diff := cmp.Diff(want, plain(t, c)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestServerThatIsNotThereYet(t *testing.T) {
+	addr := "127.0.0.1:1" // nothing listens
+	c := open(t, addr)
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("shutting down"))
+	defer cancel()
+	err := c.Apply(ctx, target, own("hats", 1, "x", "1"))
+	if Classify(err) != Canceled || !strings.Contains(err.Error(), "shutting down") || !strings.Contains(err.Error(), "Unavailable") {
+		t.Errorf("apply: %v (%v)", err, Classify(err))
+	}
+}
+
+func TestRefusalWithoutAReasonIsNotRepeatedForEver(t *testing.T) {
+	c, f := rig(t)
+	f.fates(func(int) fate { return unsay })
+	err := c.Apply(t.Context(), target, own("hats", 1, "x", "1"))
+	if Classify(err) != Fatal || f.count() != vagueTries {
+		t.Errorf("apply: %v (%v) after %d calls", err, Classify(err), f.count())
+	}
+}
+
+func TestMissingTableIsNoDeadLetter(t *testing.T) {
+	everyServer(t, func(t *testing.T, c *Client) {
+		err := c.Apply(t.Context(), "nowhere", own("hats", 1, "x", "1"))
+		if Classify(err) != Missing {
+			t.Errorf("apply: %v (%v)", err, Classify(err))
+		}
+	})
+}

@@ -1,0 +1,144 @@
+package bigtable
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"github.com/cenkalti/backoff/v5"
+	"go.uber.org/zap"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	// vagueTries is how often a call is sent that fails each time with a code that explains nothing.
+	vagueTries = 12
+	// warnEvery bounds the log lines of an outage, which fails every lane at once.
+	warnEvery = 10 * time.Second
+)
+
+// do sends a call until it is answered, refused or ctx ends. version is 0 for calls that the tombstone gate
+// does not concern.
+//
+// The client library never repeats conditional mutations; ours may be repeated after any doubt, for if an
+// attempt did arrive, the next one finds its version.
+func (t *table) do(ctx context.Context, r *request, version int64) error {
+	err := t.send(ctx, r, version)
+	if err == nil || Classify(err) != Transient {
+		return err
+	}
+	first, reason, vagueSoFar := true, err, 0
+	attempt := func() (struct{}, error) {
+		if !first {
+			t.metrics.retries.Inc()
+			err = t.send(ctx, r, version)
+		}
+		first = false
+		if Classify(err) == Transient {
+			reason = err
+		}
+		if !vague(status.Code(err)) {
+			vagueSoFar = 0
+		} else if vagueSoFar++; vagueSoFar >= vagueTries {
+			err = &stuckError{tries: vagueSoFar, last: err}
+		}
+		return struct{}{}, pause(err)
+	}
+	notify := func(_ error, next time.Duration) { t.warn(err, next) }
+	_, ended := backoff.Retry(ctx, attempt, backoff.WithBackOff(t.client.pauses()), backoff.WithMaxElapsedTime(0), backoff.WithNotify(notify))
+	if ended != nil && ctx.Err() != nil {
+		return interrupted(ctx, reason)
+	}
+	return ended
+}
+
+// pause tells backoff what comes after err: nothing, the service's own wish, or the usual pause.
+func pause(err error) error {
+	if err == nil {
+		return nil
+	}
+	if Classify(err) != Transient {
+		return backoff.Permanent(err)
+	}
+	for _, detail := range status.Convert(err).Details() {
+		if info, ok := detail.(*errdetails.RetryInfo); ok && info.RetryDelay.AsDuration() > 0 {
+			return &backoff.RetryAfterError{Duration: min(info.RetryDelay.AsDuration(), time.Minute)}
+		}
+	}
+	return err
+}
+
+// pauses grow from 20 ms to 2 s: an outage ends for all lanes within 3 s of the service's return.
+func pauses() backoff.BackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval, b.Multiplier, b.RandomizationFactor = 20*time.Millisecond, 2*time.Second, 1.7, 0.5
+	return b
+}
+
+// send makes one attempt, within the concurrency limit and under its own deadline.
+func (t *table) send(ctx context.Context, r *request, version int64) error {
+	if err := t.limit.acquire(ctx); err != nil {
+		return interrupted(ctx, err)
+	}
+	t.metrics.inFlight.Inc()
+	start := time.Now()
+	err := t.attempt(ctx, r, version)
+	took := time.Since(start)
+	kind := Classify(err)
+	t.metrics.bound.Set(t.limit.release(took, loadOf(err, kind)))
+	t.metrics.inFlight.Dec()
+	t.metrics.seconds.Observe(took.Seconds())
+	if err != nil {
+		t.metrics.outcomes[kind].Inc()
+	}
+	return err
+}
+
+func (t *table) attempt(ctx context.Context, r *request, version int64) error {
+	o := &t.client.opt
+	if version != 0 && TooOld(version, o.Now(), o.Tombstones) {
+		return rejectf(CodeTooOld, "the change is older than %v less %v: its tombstone may be gone", o.Tombstones, gateMargin)
+	}
+	call, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, t.headers), o.Timeout)
+	defer cancel()
+	r.pb.TableName, r.pb.AppProfileId = t.name, o.AppProfile
+	r.reply.Reset()
+	err := t.client.conn.Invoke(call, btpb.Bigtable_CheckAndMutateRow_FullMethodName, &r.pb, &r.reply)
+	if err != nil && ctx.Err() != nil {
+		return interrupted(ctx, err)
+	}
+	return err
+}
+
+// interrupted says that the caller's context ended, and what the call was doing then.
+func interrupted(ctx context.Context, last error) error {
+	if cause := context.Cause(ctx); cause != ctx.Err() {
+		return fmt.Errorf("%w: %w (%v)", ctx.Err(), cause, last)
+	}
+	return fmt.Errorf("%w (%v)", ctx.Err(), last)
+}
+
+func loadOf(err error, kind Kind) outcome {
+	switch {
+	case kind == None:
+		return quick
+	case kind == Transient && !vague(status.Code(err)) && status.Code(err) != codes.Aborted:
+		return overload
+	}
+	return neutral
+}
+
+// warn reports that a call is repeated: one line per table and interval, and only the error's code, for its
+// text may quote keys.
+func (t *table) warn(err error, next time.Duration) {
+	last, now := t.warned.Load(), time.Now().UnixNano()
+	if now-last < int64(warnEvery) || !t.warned.CompareAndSwap(last, now) {
+		return
+	}
+	t.client.log.Warn("bigtable call failed and is sent again", zap.String("table", t.short),
+		zap.Stringer("code", status.Code(err)), zap.Duration("after", next))
+}

@@ -1,0 +1,107 @@
+package bigtable
+
+import (
+	"time"
+
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// Hard limits of the service (google.bigtable.v2 and "Quotas and limits"); emulators enforce none of them.
+const (
+	maxRowKey    = 4 << 10
+	maxQualifier = 16 << 10
+	maxCell      = 100 << 20
+	maxMutations = 100_000
+	maxRequest   = maxMessage - 2<<20 // leaves room for framing and the table's name
+
+	maxVersion = (1<<63 - 1) / 1000 // ms whose microseconds fit an int64
+
+	// setOverhead is what one mutation may weigh beside names and values.
+	setOverhead = 48
+)
+
+// gateMargin is kept between the oldest change taken and the first tombstone that may be collected.
+const gateMargin = 24 * time.Hour
+
+// TooOld tells whether a change of this version must be refused at now: the tombstone that would stop it
+// may have been collected, so that it could bring a deleted item back for good.
+// now is the source's clock (Options.Now), life is H.
+func TooOld(version int64, now time.Time, life time.Duration) bool {
+	return version < now.Add(gateMargin-life).UnixMilli()
+}
+
+// check refuses what the service would refuse, before anything of the write is sent: a row found bad after
+// another was written would leave half of the write behind.
+func check(w *transform.Write) *Rejected {
+	if w.Version <= 0 || w.Version >= maxVersion {
+		return rejectf(CodeTimestamp, "version %d is no time in milliseconds", w.Version)
+	}
+	for i := range w.Rows {
+		if r := checkRow(w, &w.Rows[i]); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+func checkRow(w *transform.Write, row *transform.Row) *Rejected {
+	switch {
+	case len(row.Key) == 0:
+		return rejectf(CodeRowKey, "the row key is empty")
+	case len(row.Key) > maxRowKey:
+		return rejectf(CodeRowKey, "the row key has %d bytes, %d are allowed", len(row.Key), maxRowKey)
+	case row.Exclusive && row.Class != transform.ClassR:
+		return rejectf(CodeMalformed, "a row of class %s is shared and may not be wiped", row.Class)
+	case len(row.Cells)+len(row.Deletes)+3 > maxMutations:
+		return rejectf(CodeMutations, "%d mutations in one row, %d are allowed", len(row.Cells)+len(row.Deletes)+3, maxMutations)
+	}
+	size := len(row.Key) + len(w.Item.Key) + len(w.Item.Table) + 1024
+	for i := range row.Cells {
+		if r := checkCell(&row.Cells[i]); r != nil {
+			return r
+		}
+		size += len(row.Cells[i].Family) + len(row.Cells[i].Qualifier) + len(row.Cells[i].Value) + setOverhead
+	}
+	for i := range row.Deletes {
+		if r := checkDelete(&row.Deletes[i]); r != nil {
+			return r
+		}
+		size += 2 * (len(row.Deletes[i].Family) + len(row.Deletes[i].Qualifier) + setOverhead)
+	}
+	if size > maxRequest {
+		return rejectf(CodeRequest, "the row's request has about %d bytes, %d are allowed", size, maxRequest)
+	}
+	return nil
+}
+
+func checkCell(c *transform.Cell) *Rejected {
+	switch {
+	case c.Family == "":
+		return rejectf(CodeFamily, "a cell names no family")
+	case len(c.Qualifier) > maxQualifier:
+		return rejectf(CodeQualifier, "a column qualifier has %d bytes, %d are allowed", len(c.Qualifier), maxQualifier)
+	case len(c.Value) > maxCell:
+		return rejectf(CodeCell, "a cell has %d bytes, %d are allowed", len(c.Value), maxCell)
+	case c.Aggregate && len(c.Value) != 8:
+		return rejectf(CodeMalformed, "an aggregate takes 8 bytes, not %d", len(c.Value))
+	case c.Time < 0 || c.Time >= maxVersion:
+		return rejectf(CodeTimestamp, "cell timestamp %d ms is out of range", c.Time)
+	}
+	return nil
+}
+
+func checkDelete(d *transform.Delete) *Rejected {
+	switch {
+	case d.Family == "":
+		return rejectf(CodeFamily, "a delete names no family")
+	case len(d.Qualifier) > maxQualifier:
+		return rejectf(CodeQualifier, "a column qualifier has %d bytes, %d are allowed", len(d.Qualifier), maxQualifier)
+	case d.From < 0 || d.To < 0 || d.From >= maxVersion || d.To >= maxVersion:
+		return rejectf(CodeTimestamp, "delete range [%d, %d) ms is out of range", d.From, d.To)
+	case d.To != 0 && d.To <= d.From:
+		return rejectf(CodeTimestamp, "delete range [%d, %d) ms is empty", d.From, d.To)
+	case d.Qualifier == nil && (d.From != 0 || d.To != 0):
+		return rejectf(CodeMalformed, "a family cannot be deleted by time range")
+	}
+	return nil
+}

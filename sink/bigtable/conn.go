@@ -1,0 +1,136 @@
+package bigtable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+	"google.golang.org/api/option"
+	gtransport "google.golang.org/api/transport/grpc"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+)
+
+const (
+	service    = "bigtable.googleapis.com:443"
+	userAgent  = "tailrace-replicator"
+	maxMessage = 256 << 20 // the service's own limit; gRPC's default of 4 MiB would hide a large row
+)
+
+// connection is what calls are made over; closing it ends those in flight.
+type connection interface {
+	grpc.ClientConnInterface
+	Close() error
+}
+
+// dialOptions sets every time-out explicitly: the lifetime of a held-back call is bounded by them, and the
+// tombstones' life must exceed it by far. Keepalive's Timeout also becomes TCP_USER_TIMEOUT.
+func dialOptions() []grpc.DialOption {
+	reconnect := backoff.DefaultConfig
+	reconnect.BaseDelay, reconnect.MaxDelay = 100*time.Millisecond, 5*time.Second
+	return []grpc.DialOption{
+		grpc.WithUserAgent(userAgent),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: 10 * time.Second}),
+		grpc.WithIdleTimeout(30 * time.Minute),
+		grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(maxMessage), grpc.MaxCallRecvMsgSize(maxMessage)),
+		// Calls are classified and sent again in one place (apply.go), not a second time underneath.
+		grpc.WithDisableRetry(),
+		grpc.WithDisableServiceConfig(),
+	}
+}
+
+// emulator is the plain-text address to use instead of the service, or "".
+func (o Options) emulator() string {
+	if o.Endpoint != "" {
+		return o.Endpoint
+	}
+	return os.Getenv("BIGTABLE_EMULATOR_HOST")
+}
+
+// dial opens the connections of the write path. They connect lazily: an absent service is no error here.
+func dial(ctx context.Context, o Options) (connection, error) {
+	if addr := o.emulator(); addr != "" {
+		return dialEmulator(addr, o.Connections)
+	}
+	opts := []option.ClientOption{
+		option.WithEndpoint(service), option.WithScopes(bigtable.Scope), option.WithGRPCConnectionPool(o.Connections),
+	}
+	for _, d := range dialOptions() {
+		opts = append(opts, option.WithGRPCDialOption(d))
+	}
+	pool, err := gtransport.DialPool(ctx, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("dial bigtable: %w", err)
+	}
+	return pool, nil
+}
+
+// pool spreads calls over several connections in turn.
+type pool struct {
+	conns []*grpc.ClientConn
+	next  atomic.Uint32
+}
+
+func dialEmulator(addr string, n int) (*pool, error) {
+	p := &pool{}
+	for range n {
+		opts := append(dialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := grpc.NewClient("passthrough:///"+addr, opts...)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("dial %s: %w", addr, err), p.Close())
+		}
+		p.conns = append(p.conns, conn)
+	}
+	return p, nil
+}
+
+func (p *pool) pick() *grpc.ClientConn { return p.conns[int(p.next.Add(1))%len(p.conns)] }
+
+func (p *pool) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	return p.pick().Invoke(ctx, method, args, reply, opts...)
+}
+
+func (p *pool) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return p.pick().NewStream(ctx, desc, method, opts...)
+}
+
+func (p *pool) Close() error {
+	var errs []error
+	for _, c := range p.conns {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// clientOptions lets Google's client, used for reads and administration, share the emulator's connection:
+// its own would limit answers to 4 MiB.
+func (c *Client) clientOptions() []option.ClientOption {
+	if p, ok := c.conn.(*pool); ok {
+		return []option.ClientOption{option.WithGRPCConn(p.conns[0])}
+	}
+	return nil
+}
+
+// reader gives Google's client for reads; built-in metrics and the session data path are off: the first
+// would export to Cloud Monitoring, even over an emulator's connection.
+func (c *Client) reader(ctx context.Context) (*bigtable.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.data != nil {
+		return c.data, nil
+	}
+	config := bigtable.ClientConfig{AppProfile: c.opt.AppProfile, MetricsProvider: bigtable.NoopMetricsProvider{}, DisableSession: true}
+	data, err := bigtable.NewClientWithConfig(ctx, c.opt.Project, c.opt.Instance, config, c.clientOptions()...)
+	if err != nil {
+		return nil, fmt.Errorf("open bigtable client: %w", err)
+	}
+	c.data = data
+	return data, nil
+}

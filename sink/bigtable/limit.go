@@ -1,0 +1,131 @@
+package bigtable
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// limit bounds the calls in flight to one table: additive increase while calls are quick and the bound is
+// what holds them, multiplicative decrease when the service is away, overloaded or slow. Waiters are served
+// in the order they came, so that no lane starves. Each table has its own, so a slow table leaves others alone.
+type limit struct {
+	low, high float64
+
+	mu       sync.Mutex
+	now      float64       // the bound
+	inFlight int           // calls between acquire and release
+	waiting  []*waiter     // first come first
+	floor    time.Duration // what a call costs when nothing is in the way
+	backOff  int           // completions until the bound may fall again: one fall per round of calls
+}
+
+type waiter struct {
+	ready chan struct{} // closed under mu when the slot was handed over
+}
+
+// outcome is what a finished call says about the service's load.
+type outcome uint8
+
+const (
+	quick    outcome = iota // answered; its latency counts
+	overload                // unavailable, timed out or throttled
+	neutral                 // refused, cancelled: says nothing
+)
+
+const (
+	slowFactor = 4                     // a call this much slower than the floor …
+	slowMargin = 50 * time.Millisecond // … and this much over it means queueing at the service
+	floorDrift = 1.001                 // the floor forgets: per call, so that a lasting change becomes the norm
+)
+
+func newLimit(low, start, high int) *limit {
+	return &limit{low: float64(low), now: float64(start), high: float64(high)}
+}
+
+// acquire waits for a slot, first come first served, or until ctx ends.
+func (l *limit) acquire(ctx context.Context) error {
+	l.mu.Lock()
+	if len(l.waiting) == 0 && float64(l.inFlight) < l.now {
+		l.inFlight++
+		l.mu.Unlock()
+		return nil
+	}
+	w := &waiter{ready: make(chan struct{})}
+	l.waiting = append(l.waiting, w)
+	l.mu.Unlock()
+	select {
+	case <-w.ready:
+		return nil
+	case <-ctx.Done():
+		return l.abandon(ctx, w)
+	}
+}
+
+// abandon takes a waiter out of the line; a slot that was handed over meanwhile goes to the next.
+func (l *limit) abandon(ctx context.Context, w *waiter) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.waiting {
+		if l.waiting[i] == w {
+			l.waiting = append(l.waiting[:i], l.waiting[i+1:]...)
+			return context.Cause(ctx)
+		}
+	}
+	l.inFlight--
+	l.serve()
+	return context.Cause(ctx)
+}
+
+// release gives the slot back, learns from the call and reports the bound.
+func (l *limit) release(took time.Duration, o outcome) float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.learn(took, o)
+	l.inFlight--
+	l.serve()
+	return l.now
+}
+
+func (l *limit) learn(took time.Duration, o outcome) {
+	if l.backOff > 0 {
+		l.backOff--
+	}
+	switch {
+	case o == overload:
+		l.shrink(0.7)
+	case o == quick:
+		if l.floor == 0 || took < l.floor {
+			l.floor = took
+		}
+		l.floor = time.Duration(float64(l.floor) * floorDrift)
+		if took > slowFactor*l.floor+slowMargin {
+			l.shrink(0.9)
+		} else if float64(l.inFlight)*2 >= l.now {
+			l.now = min(l.high, l.now+1/l.now)
+		}
+	}
+}
+
+func (l *limit) shrink(factor float64) {
+	if l.backOff > 0 {
+		return
+	}
+	l.now = max(l.low, l.now*factor)
+	l.backOff = int(l.now)
+}
+
+// serve hands free slots to the longest waiting.
+func (l *limit) serve() {
+	n := 0
+	for n < len(l.waiting) && float64(l.inFlight) < l.now {
+		close(l.waiting[n].ready)
+		l.inFlight++
+		n++
+	}
+	if n == len(l.waiting) {
+		l.waiting = l.waiting[:0]
+		return
+	}
+	l.waiting = l.waiting[n:]
+}

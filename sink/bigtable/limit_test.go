@@ -1,0 +1,100 @@
+package bigtable
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestOverloadHalvesTheBoundOncePerRound(t *testing.T) {
+	l := newLimit(4, 64, 256)
+	for range 64 {
+		_ = l.acquire(t.Context())
+	}
+	for range 40 {
+		l.release(time.Second, overload)
+	}
+	for range 24 {
+		l.release(time.Second, neutral)
+	}
+	if l.now < 40 || l.now > 45 {
+		t.Errorf("bound %.1f after one round of failures, want 0.7 of 64", l.now)
+	}
+	for range 10_000 {
+		_ = l.acquire(t.Context())
+		l.release(time.Second, overload)
+	}
+	if l.now != 4 {
+		t.Errorf("bound %.1f after a long outage, want the lowest", l.now)
+	}
+}
+
+func TestQuickCallsRaiseTheBoundOnlyWhereItHolds(t *testing.T) {
+	l := newLimit(4, 64, 128)
+	for range 10_000 {
+		_ = l.acquire(t.Context())
+		l.release(time.Millisecond, quick)
+	}
+	if l.now != 64 {
+		t.Errorf("bound %.1f although one call at a time was made", l.now)
+	}
+	for range 10_000 {
+		for range 64 {
+			_ = l.acquire(t.Context())
+		}
+		for range 64 {
+			l.release(time.Millisecond, quick)
+		}
+	}
+	if l.now != 128 {
+		t.Errorf("bound %.1f, want the highest", l.now)
+	}
+}
+
+func TestQueueingAtTheServiceLowersTheBound(t *testing.T) {
+	l := newLimit(4, 64, 128)
+	l.release(5*time.Millisecond, quick)
+	l.inFlight = 64
+	for range 64 {
+		l.release(300*time.Millisecond, quick)
+	}
+	if l.now >= 64 {
+		t.Errorf("bound %.1f, want it lower", l.now)
+	}
+}
+
+func TestWaitersAreServedInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimit(1, 1, 1)
+		_ = l.acquire(t.Context())
+		var order []int
+		abandoned, cancel := context.WithCancel(t.Context())
+		for i := range 6 {
+			ctx := t.Context()
+			if i == 2 {
+				ctx = abandoned
+			}
+			go func() {
+				if l.acquire(ctx) == nil {
+					order = append(order, i)
+					l.release(0, neutral)
+				}
+			}()
+			synctest.Wait()
+		}
+		cancel()
+		synctest.Wait()
+		l.release(0, neutral)
+		synctest.Wait()
+		want := []int{0, 1, 3, 4, 5}
+		for i := range want {
+			if len(order) != len(want) || order[i] != want[i] {
+				t.Fatalf("served %v, want %v", order, want)
+			}
+		}
+		if l.inFlight != 0 || len(l.waiting) != 0 {
+			t.Errorf("%d in flight, %d waiting at the end", l.inFlight, len(l.waiting))
+		}
+	})
+}

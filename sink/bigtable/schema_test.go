@@ -1,0 +1,70 @@
+package bigtable
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestSchemaIsMadeOnceAndThenEqual(t *testing.T) {
+	test := func(t *testing.T, c *Client) {
+		want := Tables([]Table{{Name: "orders", Families: map[string]GC{
+			"d": {MaxVersions: 1}, "h": {MaxVersions: 3, MaxAge: 48 * time.Hour}, "k": {},
+		}}}, 7*24*time.Hour)
+		done, err := c.Ensure(t.Context(), want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(done) == 0 {
+			t.Error("nothing was done")
+		}
+		rest, err := c.Diff(t.Context(), want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]Difference(nil), rest, cmpopts.IgnoreUnexported(Difference{})); diff != "" {
+			t.Errorf("after Ensure:\n%s", diff)
+		}
+	}
+	everyServer(t, test)
+}
+
+func TestSchemaDifferencesAreNamedAndMended(t *testing.T) {
+	c, _ := rig(t)
+	want := Tables([]Table{{Name: target, Families: map[string]GC{"d": {MaxVersions: 2}, "new": {MaxVersions: 1}}},
+		{Name: "orders", Families: map[string]GC{"d": {MaxVersions: 1}}}}, 8*24*time.Hour)
+	found, err := c.Diff(t.Context(), want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expected := []Difference{
+		{Table: "orders", Have: "missing", Want: "table"},
+		{Table: target, Family: "_tr_dead", Have: "maxage=7d", Want: "maxage=8d"},
+		{Table: target, Family: "d", Have: "maxversions=1", Want: "maxversions=2"},
+		{Table: target, Family: "new", Have: "missing", Want: "maxversions=1"},
+	}
+	if diff := cmp.Diff(expected, found, cmpopts.IgnoreUnexported(Difference{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	var lines []string
+	for _, d := range found {
+		lines = append(lines, d.CBT()...)
+	}
+	text := `cbt createtable orders 'families=_tr_dead:maxage=8d,_tr_live:maxversions=1,d:maxversions=1'
+cbt setgcpolicy products _tr_dead 'maxage=8d'
+cbt setgcpolicy products d 'maxversions=2'
+cbt createfamily products new
+cbt setgcpolicy products new 'maxversions=1'`
+	if diff := cmp.Diff(text, strings.Join(lines, "\n")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, err := c.Ensure(t.Context(), want); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := c.Diff(t.Context(), want); err != nil || len(rest) != 0 {
+		t.Errorf("after Ensure: %v, %v", rest, err)
+	}
+}

@@ -1,0 +1,210 @@
+package bigtable
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+)
+
+// StateTable holds one row per (pipeline, source table): what must survive the loss of a log.
+const StateTable = "tailrace_state"
+
+const (
+	stateFamily    = "s"
+	stateQualifier = "state"
+	stateFormat    = 1
+)
+
+var (
+	// ErrNoState means that the table has no row yet: a first start.
+	ErrNoState = errors.New("no state row")
+	// ErrStateExists means that another instance made the row first, with other content.
+	ErrStateExists = errors.New("state row exists already")
+	// ErrStateChanged means that another instance changed the row since it was loaded.
+	ErrStateChanged = errors.New("state row changed meanwhile")
+)
+
+// NewerFormatError is a row written by a later program.
+type NewerFormatError struct{ Have, Know int }
+
+func (e *NewerFormatError) Error() string {
+	return fmt.Sprintf("state row has format %d, this program knows %d: use the newer program", e.Have, e.Know)
+}
+
+// Identity is what a log and its rows in Bigtable belong to. A log that answers to another identity is foreign.
+type Identity struct {
+	Pipeline    string    `json:"pipeline"`
+	Table       string    `json:"table"`        // source table
+	TableID     string    `json:"table_id"`     // DynamoDB's TableId: a re-created table is another one
+	StreamARN   string    `json:"stream_arn"`   // a re-enabled stream is a boundary
+	LogCreated  time.Time `json:"log_created"`  // the NATS stream's creation
+	MappingHash string    `json:"mapping_hash"` // of the compiled mapping
+}
+
+// State is one row of the state table. Versions must grow across lives, whatever happens to the log:
+// every version issued is ≤ the record's creation time + Lead, and a new life starts above that.
+type State struct {
+	Format   int           `json:"format"`   // Rule 11: Everything stored carries a format number.
+	Revision int64         `json:"revision"` // grows by one with each change, so that no content ever returns
+	Identity Identity      `json:"identity"`
+	Life     uint64        `json:"life"`   // raised by `recover`
+	Floor    int64         `json:"floor"`  // ms; clocks of this life start at or above it
+	Lead     time.Duration `json:"lead"`   // reserved: how far versions may run ahead of creation times
+	Issued   bool          `json:"issued"` // set before the first frame: from then on an empty log is a lost one
+
+	stored []byte // the cell as loaded: what CompareAndSet compares with
+}
+
+// stateKey is unambiguous: table names of DynamoDB hold no '#'.
+func stateKey(pipeline, table string) []byte { return []byte(pipeline + "#" + table) }
+
+// LoadState reads the row of a pipeline's table; ErrNoState if there is none.
+func (c *Client) LoadState(ctx context.Context, pipeline, table string) (*State, error) {
+	data, err := c.reader(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("load state: %w", err)
+	}
+	column := bigtable.ChainFilters(
+		bigtable.ColumnRangeFilter(stateFamily, stateQualifier, stateQualifier+"\x00"), bigtable.LatestNFilter(1))
+	row, err := data.Open(StateTable).ReadRow(ctx, string(stateKey(pipeline, table)), bigtable.RowFilter(column))
+	if err != nil {
+		return nil, fmt.Errorf("load state: %w", err)
+	}
+	cells := row[stateFamily]
+	if len(cells) == 0 {
+		return nil, fmt.Errorf("load state: %w", ErrNoState)
+	}
+	return decodeState(cells[0].Value)
+}
+
+func decodeState(stored []byte) (*State, error) {
+	s := &State{stored: stored}
+	if err := json.Unmarshal(stored, s); err != nil {
+		return nil, fmt.Errorf("decode state: %w", err)
+	}
+	if s.Format > stateFormat {
+		return nil, fmt.Errorf("decode state: %w", &NewerFormatError{Have: s.Format, Know: stateFormat})
+	}
+	return s, nil
+}
+
+// CreateState stores the first row and makes s the loaded state. Repeating it with the same content succeeds;
+// ErrStateExists if the row holds anything else.
+func (c *Client) CreateState(ctx context.Context, s *State) error {
+	next := *s
+	next.Format, next.Revision = stateFormat, 1
+	column := stateColumn()
+	won, err := c.swap(ctx, &next, column, false)
+	if err != nil {
+		return fmt.Errorf("create state: %w", err)
+	}
+	if !won {
+		return fmt.Errorf("create state: %w", ErrStateExists)
+	}
+	*s = next
+	return nil
+}
+
+// CompareAndSet replaces the loaded state old by next, which becomes the loaded state; ErrStateChanged if
+// the row is no longer what was loaded.
+func (c *Client) CompareAndSet(ctx context.Context, old, next *State) error {
+	if len(old.stored) == 0 {
+		return errors.New("set state: the old state was not loaded")
+	}
+	n := *next
+	n.Format, n.Revision = stateFormat, old.Revision+1
+	won, err := c.swap(ctx, &n, stateValue(old.stored), true)
+	if err != nil {
+		return fmt.Errorf("set state: %w", err)
+	}
+	if !won {
+		return fmt.Errorf("set state: %w", ErrStateChanged)
+	}
+	*next = n
+	return nil
+}
+
+// Reserve raises the lead to at least lead and returns the state as it is then. Versions up to creation time
+// + lead may be issued only after it returned nil.
+//
+// Rule 5: versions are assigned once and grow across lives.
+func (c *Client) Reserve(ctx context.Context, s *State, lead time.Duration) (*State, error) {
+	for {
+		if s.Lead >= lead {
+			return s, nil
+		}
+		next := *s
+		next.Lead = lead
+		err := c.CompareAndSet(ctx, s, &next)
+		if err == nil {
+			return &next, nil
+		}
+		if !errors.Is(err, ErrStateChanged) {
+			return nil, fmt.Errorf("reserve lead: %w", err)
+		}
+		fresh, err := c.LoadState(ctx, s.Identity.Pipeline, s.Identity.Table)
+		if err != nil {
+			return nil, fmt.Errorf("reserve lead: %w", err)
+		}
+		if fresh.Identity != s.Identity || fresh.Life != s.Life {
+			return nil, fmt.Errorf("reserve lead: %w", ErrStateChanged)
+		}
+		s = fresh
+	}
+}
+
+// swap stores next where the predicate's answer is the wanted one, and tells whether the row holds next then.
+func (c *Client) swap(ctx context.Context, next *State, predicate *btpb.RowFilter, want bool) (bool, error) {
+	stored, err := json.Marshal(next)
+	if err != nil {
+		return false, fmt.Errorf("encode state: %w", err)
+	}
+	next.stored = stored
+	r := &request{}
+	r.reset(1, 1, 0)
+	r.body = r.deleteColumn(r.body, stateFamily, []byte(stateQualifier), 0, 0)
+	r.set(stateFamily, []byte(stateQualifier), stored, next.Revision)
+	r.pb.RowKey, r.pb.PredicateFilter = stateKey(next.Identity.Pipeline, next.Identity.Table), predicate
+	if want {
+		r.pb.TrueMutations = r.body
+	} else {
+		r.pb.FalseMutations = r.body
+	}
+	if err := c.table(StateTable).do(ctx, r, 0); err != nil {
+		return false, err
+	}
+	if r.reply.PredicateMatched == want {
+		return true, nil
+	}
+	// An attempt whose answer was lost may have been ours.
+	have, err := c.LoadState(ctx, next.Identity.Pipeline, next.Identity.Table)
+	if errors.Is(err, ErrNoState) {
+		return false, nil
+	}
+	return err == nil && bytes.Equal(have.stored, stored), err
+}
+
+func stateColumn() *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_ColumnRangeFilter{ColumnRangeFilter: &btpb.ColumnRange{
+		FamilyName:     stateFamily,
+		StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: []byte(stateQualifier)},
+		EndQualifier:   &btpb.ColumnRange_EndQualifierClosed{EndQualifierClosed: []byte(stateQualifier)},
+	}}}
+}
+
+func stateValue(stored []byte) *btpb.RowFilter {
+	latest := &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerColumnLimitFilter{CellsPerColumnLimitFilter: 1}}
+	value := &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRangeFilter{ValueRangeFilter: &btpb.ValueRange{
+		StartValue: &btpb.ValueRange_StartValueClosed{StartValueClosed: stored},
+		EndValue:   &btpb.ValueRange_EndValueClosed{EndValueClosed: stored},
+	}}}
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_Chain_{Chain: &btpb.RowFilter_Chain{
+		Filters: []*btpb.RowFilter{stateColumn(), latest, value},
+	}}}
+}

@@ -1,0 +1,122 @@
+package bigtable
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func firstState() *State {
+	return &State{Life: 1, Lead: 10 * time.Minute, Identity: Identity{
+		Pipeline: "shop", Table: "Products", TableID: "id-1", StreamARN: "arn:…/stream/1",
+		LogCreated: present, MappingHash: "abc",
+	}}
+}
+
+func TestStateIsKeptAndComparedBeforeItChanges(t *testing.T) {
+	everyServer(t, func(t *testing.T, c *Client) {
+		if _, err := c.LoadState(t.Context(), "shop", "Products"); !errors.Is(err, ErrNoState) {
+			t.Fatalf("load: %v", err)
+		}
+		s := firstState()
+		if err := c.CreateState(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		stale := *s
+		issued := *s
+		issued.Issued = true
+		if err := c.CompareAndSet(t.Context(), s, &issued); err != nil {
+			t.Fatal(err)
+		}
+		stale.Life = 2
+		if err := c.CompareAndSet(t.Context(), s, &stale); !errors.Is(err, ErrStateChanged) {
+			t.Errorf("set over a newer state: %v", err)
+		}
+		got, err := c.LoadState(t.Context(), "shop", "Products")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(&issued, got, cmpopts.IgnoreUnexported(State{})); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestSecondFirstStartFindsTheRow(t *testing.T) {
+	c, _ := rig(t)
+	if err := c.CreateState(t.Context(), firstState()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.CreateState(t.Context(), firstState()); err != nil {
+		t.Errorf("repeating the same step: %v", err)
+	}
+	other := firstState()
+	other.Identity.LogCreated = present.Add(time.Second)
+	if err := c.CreateState(t.Context(), other); !errors.Is(err, ErrStateExists) {
+		t.Errorf("another log's row: %v", err)
+	}
+}
+
+func TestLostAnswerOfAStateChangeIsNoConflict(t *testing.T) {
+	c, f := rig(t)
+	f.fates(func(n int) fate { return []fate{lose, pass}[n%2] })
+	s := firstState()
+	if err := c.CreateState(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	next := *s
+	next.Issued = true
+	if err := c.CompareAndSet(t.Context(), s, &next); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestManyReserveAndNoneLowers(t *testing.T) {
+	c, _ := rig(t)
+	s := firstState()
+	if err := c.CreateState(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			lead := time.Duration(11+i) * time.Minute
+			got, err := c.Reserve(t.Context(), s, lead)
+			if err != nil || got.Lead < lead {
+				t.Errorf("reserve %v: %+v, %v", lead, got, err)
+			}
+		})
+	}
+	all.Wait()
+	got, err := c.LoadState(t.Context(), "shop", "Products")
+	if err != nil || got.Lead != 18*time.Minute {
+		t.Errorf("lead %v, %v; want the highest that was asked for", got.Lead, err)
+	}
+}
+
+func TestReserveStopsWhenAnotherLifeBegan(t *testing.T) {
+	c, _ := rig(t)
+	s := firstState()
+	if err := c.CreateState(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	next := *s
+	next.Life = 2
+	if err := c.CompareAndSet(t.Context(), s, &next); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Reserve(t.Context(), s, time.Hour); !errors.Is(err, ErrStateChanged) {
+		t.Errorf("reserve for a life that is over: %v", err)
+	}
+}
+
+func TestNewerStateFormatIsRefused(t *testing.T) {
+	var newer *NewerFormatError
+	if _, err := decodeState([]byte(`{"format":2}`)); !errors.As(err, &newer) || newer.Have != 2 {
+		t.Errorf("decode: %v", err)
+	}
+}
