@@ -81,25 +81,27 @@ func (p *Program) views(m *memory, d *change.Decoder, keys change.Image, cs []*c
 		return now, err
 	}
 	for i, c := range cs {
-		if known == nil || known.needOld || len(cs) > 1 {
+		if known == nil || known.needOld {
 			if err := p.before(m, d, c, known); err != nil {
 				return now, err
 			}
 		}
-		if c.Op == change.Remove {
+		last := i == len(cs)-1
+		switch {
+		case c.Op == change.Remove:
 			if err := p.gone(m, keys, c, known); err != nil {
 				return now, err
 			}
-			continue
+		case last:
+			return p.after(m, d, keys, c, known, true)
+		case known == nil || known.needOld:
+			v, err := p.after(m, d, keys, c, known, false)
+			if err == nil {
+				m.views = append(m.views, v)
+			} else if err := unlessRefused(err); err != nil {
+				return now, err
+			}
 		}
-		v, err := p.after(m, d, keys, c, known, i == len(cs)-1)
-		if err != nil {
-			return now, err
-		}
-		if i == len(cs)-1 {
-			return v, nil
-		}
-		m.views = append(m.views, v)
 	}
 	return view{}, nil
 }
@@ -183,8 +185,9 @@ func (p *Program) gone(m *memory, keys change.Image, c *change.Change, known *ru
 		return nil
 	}
 	x := &m.exec
-	x.scope.Image = keys
+	x.scope.Image, x.bare = keys, true
 	v, err := x.run(known, false)
+	x.bare = false
 	if err == nil {
 		m.views = append(m.views, v)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // cellsOf shows an item's projection as row key → column → value.
-func cellsOf(t testing.TB, p *Program, item string) map[string]map[string]string {
+func cellsOf(t tb, p *Program, item string) map[string]map[string]string {
 	t.Helper()
 	rows, err := p.Project(image(t, []byte(item)))
 	if err != nil {
@@ -61,7 +61,7 @@ func TestDefaultPresetWritesNumberAndBinaryKeys(t *testing.T) {
 }
 
 // step is one change of an item: nil images are absent.
-func step(t testing.TB, p *Program, version int64, old, now string) *change.Change {
+func step(t tb, p *Program, version int64, old, now string) *change.Change {
 	t.Helper()
 	c := &change.Change{Version: version, Created: version - version%1000, Op: change.Modify, Seq: fmt.Sprint(version),
 		Feed: change.Feed{Stream: "arn:aws:dynamodb:eu-west-1:123456789012:table/T/stream/2026-01-01T00:00:00.000", Shard: "shardId-1"}}
@@ -82,7 +82,7 @@ func step(t testing.TB, p *Program, version int64, old, now string) *change.Chan
 	return c
 }
 
-func writeOf(t testing.TB, p *Program, cs ...*change.Change) *Write {
+func writeOf(t tb, p *Program, cs ...*change.Change) *Write {
 	t.Helper()
 	w := new(Write)
 	if err := p.Coalesce(new(change.Decoder), cs, w); err != nil {

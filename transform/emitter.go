@@ -116,6 +116,12 @@ func (e *emitter) time(x *exec) (t int64, mapped, skip bool, err error) {
 
 // emit adds the emitter's cells for the item in x.
 func (e *emitter) emit(x *exec) error {
+	v := (*change.Value)(nil)
+	if e.attr != "" {
+		if v = x.scope.Image.Get(e.attr); v == nil || (v.Kind == change.KindNull && !e.nullEmpty) {
+			return nil
+		}
+	}
 	t, mapped, skip, err := e.time(x)
 	if err != nil || skip {
 		return err
@@ -123,10 +129,6 @@ func (e *emitter) emit(x *exec) error {
 	x.time, x.mapped = t, mapped
 	switch e.kind {
 	case "attr":
-		v := x.scope.Image.Get(e.attr)
-		if v == nil {
-			return nil
-		}
 		return e.named(x, e.attr, v)
 	case "attrs":
 		return e.attrs(x)
@@ -137,11 +139,11 @@ func (e *emitter) emit(x *exec) error {
 	case "types":
 		return e.sidecar(x)
 	case "map":
-		return e.members(x, change.KindMap)
+		return e.members(x, v, change.KindMap)
 	case "list":
-		return e.members(x, change.KindList)
+		return e.members(x, v, change.KindList)
 	default:
-		return e.members(x, 0)
+		return e.members(x, v, 0)
 	}
 }
 
@@ -206,11 +208,7 @@ func (e *emitter) part(name string) string {
 	return string(tmpl.Escape(nil, name, e.joiner))
 }
 
-func (e *emitter) members(x *exec, kind change.Kind) error {
-	v := x.scope.Image.Get(e.attr)
-	if v == nil || v.Kind == change.KindNull {
-		return nil
-	}
+func (e *emitter) members(x *exec, v *change.Value, kind change.Kind) error {
 	isSet := v.Kind >= change.KindStringSet && v.Kind <= change.KindBinarySet
 	if (kind != 0 && v.Kind != kind) || (kind == 0 && !isSet) {
 		return e.mismatch(x, v)

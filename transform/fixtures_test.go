@@ -50,7 +50,7 @@ var exampleTables = map[string]Table{
 func getenv(name string) string { return "secret of " + name }
 
 // example compiles one of the worked examples.
-func example(t testing.TB, name string) *Program {
+func example(t tb, name string) *Program {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "mappings", name))
 	if err != nil {
@@ -62,7 +62,7 @@ func example(t testing.TB, name string) *Program {
 }
 
 // compiled compiles a mapping text for a table and fails on errors.
-func compiled(t testing.TB, tab Table, mapping string) *Program {
+func compiled(t tb, tab Table, mapping string) *Program {
 	t.Helper()
 	tab.Pipeline, tab.Getenv = "test", getenv
 	if tab.Source == "" {
@@ -85,7 +85,7 @@ func compiled(t testing.TB, tab Table, mapping string) *Program {
 	return p
 }
 
-func image(t testing.TB, raw []byte) change.Image {
+func image(t tb, raw []byte) change.Image {
 	t.Helper()
 	var d change.Decoder
 	img, err := d.Image(raw)
@@ -136,7 +136,7 @@ func TestWorkedExamplesGiveTheDocumentedCells(t *testing.T) {
 }
 
 // put is the Write of a new item.
-func put(t testing.TB, p *Program, version int64, item []byte) *Write {
+func put(t tb, p *Program, version int64, item []byte) *Write {
 	t.Helper()
 	w := new(Write)
 	c := insertion(t, p, version, item)
@@ -146,11 +146,11 @@ func put(t testing.TB, p *Program, version int64, item []byte) *Write {
 	return w
 }
 
-func insertion(t testing.TB, p *Program, version int64, item []byte) *change.Change {
+func insertion(t tb, p *Program, version int64, item []byte) *change.Change {
 	return &change.Change{Op: change.Insert, Version: version, Created: version, Keys: keysOf(t, p, item), New: item}
 }
 
-func keysOf(t testing.TB, p *Program, item []byte) []byte {
+func keysOf(t tb, p *Program, item []byte) []byte {
 	t.Helper()
 	k, err := p.table.Schema.Canonical(nil, image(t, item))
 	if err != nil {

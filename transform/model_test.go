@@ -1,8 +1,8 @@
 package transform
 
 import (
+	"fmt"
 	"slices"
-	"testing"
 )
 
 // model is Bigtable in a few lines: rows of cells, one atomic conditional write per row, the way the sink
@@ -32,14 +32,14 @@ func (m *model) keys() []string {
 }
 
 // apply does what the sink does with a Write, row by row.
-func (m *model) apply(t testing.TB, w *Write) {
+func (m *model) apply(t tb, w *Write) {
 	t.Helper()
 	for i := range w.Rows {
 		m.row(t, w, &w.Rows[i])
 	}
 }
 
-func (m *model) row(t testing.TB, w *Write, r *Row) {
+func (m *model) row(t tb, w *Write, r *Row) {
 	t.Helper()
 	row := m.rows[string(r.Key)]
 	if row == nil {
@@ -103,4 +103,61 @@ func (r *modelRow) remove(d Delete) {
 func (r *modelRow) set(c modelCell) {
 	r.remove(Delete{Family: c.family, Qualifier: []byte(c.qual), From: c.time, To: c.time + 1})
 	r.cells = append(r.cells, c)
+}
+
+// tb is what helpers need of a test, so that rapid's T will do.
+type tb interface {
+	Helper()
+	Log(args ...any)
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// plain is what a reader sees who knows nothing of versions: the newest cell of every column; where siblings
+// share a column, every cell of it.
+func (m *model) plain(siblings map[string]bool) map[string]string {
+	out := map[string]string{}
+	newest := map[string]int64{}
+	for key, row := range m.rows {
+		for _, c := range row.cells {
+			if c.family == LiveFamily || c.family == DeadFamily {
+				continue
+			}
+			at := key + "|" + c.family + ":" + c.qual
+			if siblings[c.family] && c.mapped {
+				out[fmt.Sprintf("%s@%d", at, c.time)] = c.value
+				continue
+			}
+			if t, seen := newest[at]; !seen || c.time >= t {
+				newest[at], out[at] = c.time, c.value
+			}
+		}
+	}
+	return out
+}
+
+// projection is what a plain reader should see, given the items that exist.
+func projection(t tb, p *Program, items map[string]string, siblings map[string]bool) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, item := range items {
+		rows, err := p.Project(image(t, []byte(item)))
+		if err != nil {
+			t.Fatalf("project %s: %v", item, err)
+		}
+		for _, r := range rows {
+			for _, c := range r.Cells {
+				at := string(r.Key) + "|" + c.Family + ":" + string(c.Qualifier)
+				if siblings[c.Family] && c.Mapped {
+					at = fmt.Sprintf("%s@%d", at, c.Time)
+				}
+				if _, taken := out[at]; taken {
+					t.Fatalf("two items share the cell %q", at)
+				}
+				out[at] = string(c.Value)
+			}
+		}
+	}
+	return out
 }

@@ -43,6 +43,7 @@ type exec struct {
 	attrs  []change.Attr
 	raw    []byte // the image as it came, for raw documents
 	values bool   // false: footprints only
+	bare   bool   // the image is the keys alone: only rows and columns that the key decides
 	time   int64
 	mapped bool
 }
@@ -146,6 +147,9 @@ func (x *exec) row(pl *plan, index bool) error {
 		return tmpl.Refuse("row_key_size", "the row key of %s has %d bytes, Bigtable takes 1 to %d", pl.name, len(pr.key), maxRowKey)
 	}
 	for _, e := range pl.emitters {
+		if x.bare {
+			break
+		}
 		if err := e.optional(e.emit(x)); err != nil {
 			return err
 		}
