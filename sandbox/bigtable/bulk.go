@@ -105,6 +105,7 @@ func (b *bulk) decide(ss grpc.ServerStream, gate error) error {
 
 // run applies the entries that pass, in any order, and returns the answer per entry.
 func (b *bulk) run(ctx context.Context) ([]*btpb.MutateRowsResponse_Entry, error) {
+	b.front.writes.Add(1)
 	b.table.mu.RLock()
 	defer b.table.mu.RUnlock()
 	var out []*btpb.MutateRowsResponse_Entry

@@ -100,6 +100,7 @@ func (f *Front) write(ctx context.Context, gate error, w *target, apply func(con
 		return nil, err
 	}
 	run := func(ctx context.Context) (any, error) {
+		f.writes.Add(1)
 		t.mu.RLock()
 		defer t.mu.RUnlock()
 		if err := w.check(t); err != nil {

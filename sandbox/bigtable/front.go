@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 
 	"cloud.google.com/go/bigtable/bttest"
 	"golang.org/x/sync/errgroup"
@@ -43,6 +44,8 @@ type Front struct {
 	late  errgroup.Group   // writes that are applied after their caller was answered
 	ctx   context.Context  // ends when the front closes
 	stop  context.CancelFunc
+
+	writes atomic.Uint64 // calls that changed, or may have changed, something
 
 	rndMu sync.Mutex
 	rnd   *rand.Rand
@@ -89,6 +92,9 @@ func (f *Front) Close() error {
 	f.srv.Close()
 	return errors.Join(err, f.late.Wait())
 }
+
+// Writes counts the calls that may have changed something.
+func (f *Front) Writes() uint64 { return f.writes.Load() }
 
 // hit draws whether something with probability p happens.
 func (f *Front) hit(p float64) bool {

@@ -44,6 +44,7 @@ func (f *Front) tableOf(name string) (*table, error) {
 // schema answers the admin calls that concern tables and families; other calls go to
 // the emulator as they are.
 func (f *Front) schema(ctx context.Context, req any, h grpc.UnaryHandler) (any, error) {
+	f.writes.Add(1)
 	switch r := req.(type) {
 	case *btapb.CreateTableRequest:
 		return f.createTable(ctx, r, h)

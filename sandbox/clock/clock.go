@@ -68,6 +68,13 @@ func (c *Clock) Virtual() bool {
 	return c.virtual
 }
 
+// Moved is closed when the clock is next moved by Advance.
+func (c *Clock) Moved() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.moved
+}
+
 // Until blocks until the clock shows t or later, or ctx ends; then it returns the
 // context's error.
 func (c *Clock) Until(ctx context.Context, t time.Time) error {

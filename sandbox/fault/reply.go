@@ -7,7 +7,10 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"time"
 )
+
+const afterRequest = 2 * time.Millisecond
 
 // recorder keeps a reply, to be sent in a bad way.
 type recorder struct {
@@ -36,6 +39,11 @@ func (rec *recorder) send(w http.ResponseWriter, r *http.Request, p *plan) {
 		rec.half(w, p)
 		panic(http.ErrAbortHandler) // closes the connection: the rest never comes
 	case Stall:
+		// No real service answers within microseconds. The AWS SDK for Go drops the
+		// connection when the head of a reply overtakes the end of its own request.
+		if !pause(r.Context(), afterRequest) {
+			panic(http.ErrAbortHandler)
+		}
 		rest := rec.half(w, p)
 		if !pause(r.Context(), p.stall) {
 			panic(http.ErrAbortHandler)

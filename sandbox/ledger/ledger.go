@@ -52,6 +52,10 @@ type book struct {
 	lines  []line
 }
 
+func newBook() *book {
+	return &book{items: map[string]uint32{}, shards: map[string]uint32{"": 0}, names: []string{""}, byName: [][]uint32{nil}}
+}
+
 type line struct {
 	seq, images        uint64
 	item, count, shard uint32
@@ -80,7 +84,7 @@ func (l *Ledger) Record(c Commit) {
 	defer l.mu.Unlock()
 	b := l.tables[c.Table]
 	if b == nil {
-		b = &book{items: map[string]uint32{}, shards: map[string]uint32{"": 0}, names: []string{""}, byName: [][]uint32{nil}}
+		b = newBook()
 		l.tables[c.Table] = b
 	}
 	b.add(c)

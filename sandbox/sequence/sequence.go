@@ -20,25 +20,25 @@ const (
 
 // Numbers maps positions to sequence numbers, one to one and in order.
 type Numbers struct {
-	digits int    // of the numbers before the count crosses the power of ten
-	below  uint64 // how far below the power of ten position 0 is
+	Digits int    // of the numbers before the count crosses the power of ten
+	Below  uint64 // how far below the power of ten position 0 is
 }
 
 // New returns numbers that have the given count of digits at first and one more after
 // below positions. digits is held within 21 and 39.
 func New(digits int, below uint64) Numbers {
-	return Numbers{digits: min(max(digits, minDigits), maxDigits-1), below: min(max(below, 1), lowSpan-1)}
+	return Numbers{Digits: min(max(digits, minDigits), maxDigits-1), Below: min(max(below, 1), lowSpan-1)}
 }
 
 // Append writes the sequence number of position n.
 func (s Numbers) Append(dst []byte, n uint64) []byte {
-	if n < s.below {
-		dst = pad(dst, '9', s.digits-lowDigits)
-		return appendLow(dst, lowSpan-s.below+n)
+	if n < s.Below {
+		dst = pad(dst, '9', s.Digits-lowDigits)
+		return appendLow(dst, lowSpan-s.Below+n)
 	}
-	n -= s.below
+	n -= s.Below
 	dst = append(dst, '1')
-	dst = pad(dst, '0', s.digits-lowDigits-1)
+	dst = pad(dst, '0', s.Digits-lowDigits-1)
 	return appendLow19(dst, n)
 }
 
@@ -53,38 +53,38 @@ func (s Numbers) Parse(text string) (n uint64, ok bool) {
 		return 0, false
 	}
 	switch {
-	case len(text) < s.digits:
+	case len(text) < s.Digits:
 		return 0, true
-	case len(text) == s.digits:
+	case len(text) == s.Digits:
 		return s.parseBelow(text), true
-	case len(text) == s.digits+1:
+	case len(text) == s.Digits+1:
 		return s.parseAbove(text), true
 	}
 	return math.MaxUint64, true
 }
 
 func (s Numbers) parseBelow(text string) uint64 {
-	head, low := text[:s.digits-lowDigits], text[s.digits-lowDigits:]
+	head, low := text[:s.Digits-lowDigits], text[s.Digits-lowDigits:]
 	if strings.Trim(head, "9") != "" {
 		return 0
 	}
 	v, _ := strconv.ParseUint(low, 10, 64)
-	if first := lowSpan - s.below; v >= first {
+	if first := lowSpan - s.Below; v >= first {
 		return v - first
 	}
 	return 0
 }
 
 func (s Numbers) parseAbove(text string) uint64 {
-	cut := s.digits - lowDigits
+	cut := s.Digits - lowDigits
 	if text[0] != '1' || strings.Trim(text[1:cut], "0") != "" {
 		return math.MaxUint64
 	}
 	v, err := strconv.ParseUint(text[cut:], 10, 64)
-	if err != nil || v > math.MaxUint64-s.below {
+	if err != nil || v > math.MaxUint64-s.Below {
 		return math.MaxUint64
 	}
-	return v + s.below
+	return v + s.Below
 }
 
 func pad(dst []byte, c byte, n int) []byte {

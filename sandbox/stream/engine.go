@@ -58,6 +58,8 @@ type Engine struct {
 	tables  map[string]*tableState
 	streams []*stream          // oldest first
 	byARN   map[string]*stream // the same
+
+	rotations map[string]*rotation // by table
 }
 
 type tableState struct {
@@ -76,7 +78,10 @@ func New(o Options) *Engine {
 	o.Retention = cmp.Or(o.Retention, 24*time.Hour)
 	o.Linger = cmp.Or(o.Linger, 4*time.Hour)
 	o.Numbers = cmp.Or(o.Numbers, Numbers(o.Seed))
-	return &Engine{o: o, trouble: newTrouble(o.Clock), tables: map[string]*tableState{}, byARN: map[string]*stream{}}
+	return &Engine{
+		o: o, trouble: newTrouble(o.Clock),
+		tables: map[string]*tableState{}, byARN: map[string]*stream{}, rotations: map[string]*rotation{},
+	}
 }
 
 // Trouble is the engine's misbehaviour: how it is told to act as on a bad day.

@@ -175,7 +175,9 @@ func TestEveryChangeIsReadOnceInOrder(t *testing.T) {
 		for _, rec := range page.Records {
 			var img struct {
 				Pk struct{ S string }
-				N  struct{ N int `json:",string"` }
+				N  struct {
+					N int `json:",string"`
+				}
 			}
 			if err := json.Unmarshal(rec.Dynamodb.NewImage, &img); err != nil {
 				t.Fatal(err)

@@ -175,6 +175,46 @@ func (e *Engine) Rotate(table string) int {
 	return n
 }
 
+// RotateEvery rotates a table's open shards each time d has passed on the sandbox's
+// clock, as long as somebody calls RotateDue; an empty table name means all tables,
+// d = 0 ends it.
+func (e *Engine) RotateEvery(table string, d time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.rotations, table)
+	if d > 0 {
+		e.rotations[table] = &rotation{every: d, next: e.now().Add(d)}
+	}
+}
+
+// RotateNever ends what RotateEvery began, for all tables.
+func (e *Engine) RotateNever() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	clear(e.rotations)
+}
+
+type rotation struct {
+	every time.Duration
+	next  time.Time
+}
+
+// RotateDue does the rotations whose time has come, each once however late it is.
+func (e *Engine) RotateDue() {
+	now := e.now()
+	var due []string
+	e.mu.Lock()
+	for table, r := range e.rotations {
+		if !now.Before(r.next) {
+			due, r.next = append(due, table), now.Add(r.every)
+		}
+	}
+	e.mu.Unlock()
+	for _, table := range due {
+		e.Rotate(table)
+	}
+}
+
 // OpenShards returns the ids of a table's open shards, in the order of their keys.
 func (e *Engine) OpenShards(table string) []string {
 	e.mu.RLock()

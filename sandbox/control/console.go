@@ -1,0 +1,189 @@
+// Package control commands a running sandbox by name: over HTTP, from a timeline file,
+// or from Go. Everything that a command does can be done with the Go API of the part
+// concerned as well.
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"reflect"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/sandbox/bigtable"
+	"github.com/tailrace-cdc/replicator/sandbox/clock"
+	"github.com/tailrace-cdc/replicator/sandbox/fault"
+	"github.com/tailrace-cdc/replicator/sandbox/ledger"
+	"github.com/tailrace-cdc/replicator/sandbox/stream"
+)
+
+// Prefix is the path under which a sandbox's DynamoDB port takes commands.
+const Prefix = "/_sandbox/"
+
+// Parts are what a console commands. Ledger and Bigtable may be nil: their commands are
+// then unknown.
+type Parts struct {
+	Clock    *clock.Clock
+	Stream   *stream.Engine
+	HTTP     *fault.HTTP
+	Ledger   *ledger.Ledger
+	Bigtable *bigtable.Front
+	Expire   func(now time.Time) int // one sweep of time to live
+	Seed     uint64                  // for commands that pick a shard
+}
+
+// Console runs commands. It is safe for concurrent use.
+type Console struct {
+	Parts
+	commands map[string]command
+
+	mu  sync.Mutex
+	rnd *rand.Rand
+}
+
+type command struct {
+	doc    string
+	fields []string
+	run    func(ctx context.Context, args []byte) (any, error)
+}
+
+// New returns a console for the parts of a sandbox.
+func New(p Parts) *Console {
+	c := &Console{Parts: p, commands: map[string]command{}, rnd: rand.New(rand.NewPCG(p.Seed, 7))}
+	c.streamCommands()
+	c.wireCommands()
+	c.timeCommands()
+	if p.Ledger != nil {
+		c.ledgerCommands()
+	}
+	if p.Bigtable != nil {
+		c.bigtableCommands()
+	}
+	return c
+}
+
+// Span is a duration that is written as "1m30s".
+type Span time.Duration
+
+// UnmarshalText reads what time.ParseDuration does.
+func (s *Span) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	*s = Span(d)
+	return err
+}
+
+// MarshalText is the reverse.
+func (s Span) MarshalText() ([]byte, error) { return []byte(time.Duration(s).String()), nil }
+
+func (s Span) d() time.Duration { return time.Duration(s) }
+
+// add registers a command whose arguments are the JSON fields of A.
+func add[A any](c *Console, name, doc string, run func(ctx context.Context, a A) (any, error)) {
+	c.commands[name] = command{doc: doc, fields: fieldsOf(reflect.TypeFor[A]()), run: func(ctx context.Context, args []byte) (any, error) {
+		var a A
+		in := json.NewDecoder(bytes.NewReader(args))
+		in.DisallowUnknownFields()
+		if err := in.Decode(&a); err != nil {
+			return nil, fmt.Errorf("read arguments of %s: %w", name, err)
+		}
+		out, err := run(ctx, a)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		return out, nil
+	}}
+}
+
+// do registers a command that cannot fail and returns nothing.
+func do[A any](c *Console, name, doc string, run func(a A)) {
+	add(c, name, doc, func(_ context.Context, a A) (any, error) {
+		run(a)
+		return nil, nil
+	})
+}
+
+func fieldsOf(t reflect.Type) []string {
+	names := []string{}
+	for f := range t.Fields() {
+		if f.Anonymous {
+			names = append(names, fieldsOf(f.Type)...)
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}
+
+// Do runs a command; args is a JSON object, empty for none. The result, which may be
+// nil, encodes as JSON.
+func (c *Console) Do(ctx context.Context, name string, args []byte) (any, error) {
+	cmd, ok := c.commands[name]
+	if !ok {
+		return nil, fmt.Errorf("no command %q: GET %s lists them", name, Prefix)
+	}
+	if len(bytes.TrimSpace(args)) == 0 {
+		args = []byte("{}")
+	}
+	return cmd.run(ctx, args)
+}
+
+// Help lists the commands.
+func (c *Console) Help() []Usage {
+	out := make([]Usage, 0, len(c.commands))
+	for name, cmd := range c.commands {
+		out = append(out, Usage{name, cmd.doc, cmd.fields})
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	return out
+}
+
+// Usage describes a command.
+type Usage struct {
+	Name      string   `json:"name"`
+	Does      string   `json:"does"`
+	Arguments []string `json:"arguments"`
+}
+
+const maxArguments = 256 << 20 // deliveries of a long test
+
+// ServeHTTP takes commands: POST Prefix + name with a JSON object as body, GET Prefix
+// for the list. Every reply is a JSON object.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name := strings.TrimPrefix(r.URL.Path, Prefix)
+	if name == "" && r.Method == http.MethodGet {
+		respond(w, http.StatusOK, map[string]any{"commands": c.Help()})
+		return
+	}
+	if r.Method != http.MethodPost {
+		respond(w, http.StatusMethodNotAllowed, map[string]any{"error": "commands are POSTed"})
+		return
+	}
+	args, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxArguments))
+	if err != nil {
+		respond(w, http.StatusBadRequest, map[string]any{"error": err.Error()})
+		return
+	}
+	result, err := c.Do(r.Context(), name, args)
+	switch {
+	case err != nil:
+		respond(w, http.StatusBadRequest, map[string]any{"error": err.Error()})
+	case result == nil:
+		respond(w, http.StatusOK, map[string]any{"ok": true})
+	default:
+		respond(w, http.StatusOK, map[string]any{"ok": true, "result": result})
+	}
+}
+
+func respond(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the client went away: nobody is left to tell
+}

@@ -1,0 +1,190 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// which names a shard: by its id, or by a table and the place among its open shards in
+// the order of their keys; "open" -1 picks one at random.
+type which struct {
+	Shard string `json:"shard"`
+	Table string `json:"table"`
+	Open  *int   `json:"open"`
+}
+
+func (c *Console) shard(w which) (string, error) {
+	if w.Shard != "" {
+		return w.Shard, nil
+	}
+	if w.Table == "" {
+		return "", errors.New("name a shard, or a table and the number of an open shard")
+	}
+	open := c.Stream.OpenShards(w.Table)
+	if len(open) == 0 {
+		return "", fmt.Errorf("table %s has no open shard", w.Table)
+	}
+	at := 0
+	if w.Open != nil {
+		at = *w.Open
+	}
+	if at == -1 {
+		c.mu.Lock()
+		at = c.rnd.IntN(len(open))
+		c.mu.Unlock()
+	}
+	if at < 0 || at >= len(open) {
+		return "", fmt.Errorf("table %s has %d open shards, no number %d", w.Table, len(open), at)
+	}
+	return open[at], nil
+}
+
+// optionalShard is shard, but "" if nothing is named.
+func (c *Console) optionalShard(w which) (string, error) {
+	if w.Shard == "" && w.Table == "" {
+		return "", nil
+	}
+	return c.shard(w)
+}
+
+type forSpan struct {
+	For Span `json:"for"`
+}
+
+type onOff struct {
+	On *bool `json:"on"`
+}
+
+func (o onOff) on() bool { return o.On == nil || *o.On }
+
+type table struct {
+	Table string `json:"table"`
+}
+
+func (c *Console) streamCommands() {
+	add(c, "split", "closes an open shard and gives it n children (default 2)", c.split)
+	add(c, "rotate", "closes every open shard, of one table or of all, each with one child", func(_ context.Context, a table) (any, error) {
+		return map[string]int{"rotated": c.Stream.Rotate(a.Table)}, nil
+	})
+	do(c, "rotate_every", "rotates each time this much of the sandbox's time has passed; 0s ends it", func(a struct {
+		Table string `json:"table"`
+		Every Span   `json:"every"`
+	}) {
+		c.Stream.RotateEvery(a.Table, a.Every.d())
+	})
+	add(c, "trim", "removes stream records older than a time, or than a span of the sandbox's time", c.trim)
+	add(c, "shards", "lists the open shards of a table in the order of their keys", func(_ context.Context, a table) (any, error) {
+		return map[string][]string{"open": c.Stream.OpenShards(a.Table)}, nil
+	})
+	c.listingCommands()
+	c.readingCommands()
+}
+
+func (c *Console) split(_ context.Context, a struct {
+	which
+	N int `json:"n"`
+}) (any, error) {
+	shard, err := c.shard(a.which)
+	if err != nil {
+		return nil, err
+	}
+	if a.N == 0 {
+		a.N = 2
+	}
+	children, err := c.Stream.Split(shard, a.N)
+	return map[string]any{"parent": shard, "children": children}, err
+}
+
+func (c *Console) trim(_ context.Context, a struct {
+	Before    time.Time `json:"before"`
+	OlderThan *Span     `json:"older_than"`
+}) (any, error) {
+	switch {
+	case a.OlderThan != nil:
+		a.Before = c.Clock.Now().Add(-a.OlderThan.d())
+	case a.Before.IsZero():
+		return nil, errors.New("want before (RFC 3339) or older_than")
+	}
+	return map[string]int{"trimmed": c.Stream.Trim(a.Before)}, nil
+}
+
+func (c *Console) listingCommands() {
+	t := c.Stream.Trouble()
+	do(c, "hide_children", "leaves shards with a parent out of listings until they are this old", func(a forSpan) { t.HideChildren(a.For.d()) })
+	do(c, "open_parents", "lists shards that are split from now on as open for this long, beside their children", func(a forSpan) { t.OpenParents(a.For.d()) })
+	do(c, "drop_parents", "leaves closed shards that have a child out of listings", func(a onOff) { t.DropParents(a.on()) })
+	add(c, "drop_shard", "leaves one shard out of listings", func(_ context.Context, a struct {
+		which
+		onOff
+	}) (any, error) {
+		shard, err := c.shard(a.which)
+		if err == nil {
+			t.DropShard(shard, a.on())
+		}
+		return nil, err
+	})
+	do(c, "list_page", "shows at most n shards a page of DescribeStream; 0 is the service's 100", func(a struct {
+		N int `json:"n"`
+	}) {
+		t.ListPage(a.N)
+	})
+}
+
+func (c *Console) readingCommands() {
+	t := c.Stream.Trouble()
+	add(c, "empty_pages", "makes the next n GetRecords, of a shard or of any, return nothing", func(_ context.Context, a struct {
+		which
+		N int `json:"n"`
+	}) (any, error) {
+		shard, err := c.optionalShard(a.which)
+		if err == nil {
+			t.EmptyPages(shard, a.N)
+		}
+		return nil, err
+	})
+	do(c, "late_end", "makes closed shards end with an empty page instead of with their last records", func(a onOff) { t.LateEnd(a.on()) })
+	do(c, "latest_slack", "makes LATEST return records up to this old", func(a forSpan) { t.LatestSlack(a.For.d()) })
+	do(c, "iterator_ttl", "lets iterators expire after this long; 0s is the service's 15 minutes", func(a forSpan) { t.IteratorTTL(a.For.d()) })
+	do(c, "readers", "refuses more than n readers of a shard with LimitExceededException; 0 is no limit", func(a struct {
+		N int `json:"n"`
+	}) {
+		t.ReadersPerShard(a.N)
+	})
+	do(c, "record_skew", "shifts the creation times of records committed from now on", func(a struct {
+		By Span `json:"by"`
+	}) {
+		t.RecordSkew(a.By.d())
+	})
+	add(c, "throttle_shard", "refuses GetRecords of a shard: n times, or beyond a rate; neither ends it", c.throttleShard)
+}
+
+var throttleCodes = []string{
+	"ThrottlingException", "LimitExceededException", "ProvisionedThroughputExceededException", "InternalServerError",
+}
+
+func (c *Console) throttleShard(_ context.Context, a struct {
+	which
+	Code      string   `json:"code"`
+	Times     int      `json:"times"`
+	PerSecond *float64 `json:"per_second"`
+}) (any, error) {
+	shard, err := c.shard(a.which)
+	if err != nil {
+		return nil, err
+	}
+	if a.Code == "" {
+		a.Code = throttleCodes[0]
+	}
+	if !slices.Contains(throttleCodes, a.Code) {
+		return nil, fmt.Errorf("code %q: want one of %v", a.Code, throttleCodes)
+	}
+	rate := -1.0
+	if a.PerSecond != nil {
+		rate = *a.PerSecond
+	}
+	c.Stream.Trouble().ThrottleShard(shard, a.Code, a.Times, rate)
+	return nil, nil
+}

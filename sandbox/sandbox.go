@@ -1,0 +1,258 @@
+// Package sandbox runs DynamoDB with Streams, Cloud Bigtable and NATS on loopback, for
+// laptops, demonstrations, tests and benchmarks. The servers speak the real protocols,
+// so that the usual clients work unchanged; they are right where the services are, and
+// misbehave as the services do on bad days when they are told to.
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tailrace-cdc/replicator/sandbox/bigtable"
+	"github.com/tailrace-cdc/replicator/sandbox/clock"
+	"github.com/tailrace-cdc/replicator/sandbox/control"
+	"github.com/tailrace-cdc/replicator/sandbox/dynamo"
+	"github.com/tailrace-cdc/replicator/sandbox/fault"
+	"github.com/tailrace-cdc/replicator/sandbox/ledger"
+	"github.com/tailrace-cdc/replicator/sandbox/nats"
+	"github.com/tailrace-cdc/replicator/sandbox/stream"
+)
+
+// The addresses of Run, unless Options say otherwise.
+const (
+	DefaultDynamoDB = "127.0.0.1:8000"
+	DefaultBigtable = "127.0.0.1:8086"
+	DefaultNATS     = "127.0.0.1:4222"
+)
+
+// Region and the account that the sandbox's ARNs name.
+const (
+	Region  = "us-east-1"
+	Account = "000000000000"
+)
+
+// Options configures a sandbox. The zero value is good for tests: free ports, nothing
+// kept, the machine's clock.
+type Options struct {
+	DynamoDB, Bigtable, NATS string // addresses; empty: a free port on loopback
+
+	Dir       string        // keeps everything across restarts; empty: nothing is kept
+	ReadyFile string        // Run: written when all three listen; holds the lines of Env as shell exports
+	Timeline  string        // Run: a file of faults to come, see control.ReadTimeline
+	Seed      uint64        // of everything random
+	Clock     *clock.Clock  // nil: the machine's
+	Sweep     time.Duration // how often TTL and trimming are looked at, on the clock; default 10 s
+
+	Partitions int  // of a new stream; default 4
+	NoLedger   bool // benchmarks: 32 bytes a change less
+	NoBigtable bool
+	NoNATS     bool
+	Log        *zap.Logger // nil: none
+}
+
+// Sandbox is a running sandbox. Its parts may be used directly; their faults too.
+type Sandbox struct {
+	Clock    *clock.Clock
+	DynamoDB *dynamo.Server // tables and items, also without HTTP
+	Stream   *stream.Engine // streams; Stream.Trouble() is their misbehaviour
+	Faults   *fault.HTTP    // of DynamoDB's HTTP replies
+	Ledger   *ledger.Ledger // nil with NoLedger
+	Bigtable *bigtable.Front
+	NATS     *nats.Server
+	Console  *control.Console // everything that can be commanded, by name
+
+	o        Options
+	listener net.Listener
+	http     *http.Server
+	tasks    *errgroup.Group
+	stop     context.CancelFunc
+	saves    saves
+}
+
+// Start starts a sandbox and returns when all servers listen. The caller closes it. A
+// port that is taken is an error for which errors.Is(err, syscall.EADDRINUSE) holds.
+func Start(o Options) (*Sandbox, error) {
+	s := &Sandbox{o: o.complete()}
+	if err := s.start(); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func (o Options) complete() Options {
+	const free = "127.0.0.1:0"
+	o.DynamoDB, o.Bigtable, o.NATS = cmp.Or(o.DynamoDB, free), cmp.Or(o.Bigtable, free), cmp.Or(o.NATS, free)
+	o.Sweep = cmp.Or(o.Sweep, 10*time.Second)
+	if o.Clock == nil {
+		o.Clock = clock.New()
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	return o
+}
+
+func (s *Sandbox) start() error {
+	o := s.o
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.tasks, ctx = errgroup.WithContext(ctx)
+	s.Clock = o.Clock
+	if !o.NoLedger {
+		s.Ledger = ledger.New(stream.Numbers(o.Seed))
+	}
+	s.Stream = stream.New(stream.Options{
+		Clock: o.Clock, Ledger: s.Ledger, Region: Region, Account: Account, Seed: o.Seed, Partitions: o.Partitions,
+	})
+	s.DynamoDB = dynamo.New(dynamo.Options{Stream: s.Stream, Clock: o.Clock, Region: Region, Account: Account, Log: o.Log})
+	s.Faults = fault.New(o.Clock, o.Seed)
+	s.DynamoDB.Use(s.saves.gate)
+	s.DynamoDB.Use(s.Faults.Wrap)
+	if err := s.open(); err != nil {
+		return err
+	}
+	s.Console = control.New(control.Parts{
+		Clock: o.Clock, Stream: s.Stream, HTTP: s.Faults, Ledger: s.Ledger, Bigtable: s.Bigtable, Expire: s.DynamoDB.ExpireNow, Seed: o.Seed,
+	})
+	if err := s.restore(ctx); err != nil {
+		return err
+	}
+	s.serve(ctx)
+	return nil
+}
+
+// open starts the servers that listen by themselves, and takes DynamoDB's port.
+func (s *Sandbox) open() (err error) {
+	if s.listener, err = net.Listen("tcp", s.o.DynamoDB); err != nil {
+		return fmt.Errorf("listen for dynamodb: %w", err)
+	}
+	if !s.o.NoBigtable {
+		if s.Bigtable, err = bigtable.Open(bigtable.Options{Addr: s.o.Bigtable, Seed: s.o.Seed, Clock: s.o.Clock}); err != nil {
+			return err
+		}
+	}
+	if !s.o.NoNATS {
+		if s.NATS, err = nats.Open(nats.Options{Addr: s.o.NATS, Dir: s.natsDir()}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serve begins to answer, and to do what happens by time.
+func (s *Sandbox) serve(ctx context.Context) {
+	mux := http.NewServeMux()
+	mux.Handle(control.Prefix, s.Console)
+	mux.Handle("/", s.DynamoDB)
+	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute, ErrorLog: zap.NewStdLog(s.o.Log)}
+	s.tasks.Go(func() error {
+		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve dynamodb: %w", err)
+		}
+		return nil
+	})
+	s.tasks.Go(func() error { return s.live(ctx) })
+}
+
+// live does what happens by time: rotations, trimming, TTL, saving.
+func (s *Sandbox) live(ctx context.Context) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	sweep, save := s.Clock.Now().Add(s.o.Sweep), time.Now().Add(saveEvery)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		case <-s.Clock.Moved():
+		}
+		s.Stream.RotateDue()
+		now := s.Clock.Now()
+		if !now.Before(sweep) || sweep.Sub(now) > s.o.Sweep {
+			sweep = now.Add(s.o.Sweep)
+			s.Stream.Sweep()
+			s.DynamoDB.ExpireNow(now)
+		}
+		if s.o.Dir != "" && time.Now().After(save) {
+			if err := s.Save(ctx); err != nil {
+				s.o.Log.Warn("sandbox not saved", zap.Error(err))
+			}
+			save = time.Now().Add(saveEvery)
+		}
+	}
+}
+
+// Close saves the sandbox if it has a directory, stops all servers and waits for them.
+func (s *Sandbox) Close() error {
+	var err error
+	if s.o.Dir != "" {
+		err = s.Save(context.Background())
+	}
+	return errors.Join(err, s.close())
+}
+
+func (s *Sandbox) close() error {
+	var errs []error
+	s.stop()
+	switch {
+	case s.http != nil:
+		errs = append(errs, s.http.Close())
+	case s.listener != nil:
+		errs = append(errs, s.listener.Close())
+	}
+	errs = append(errs, s.tasks.Wait())
+	if s.Bigtable != nil {
+		errs = append(errs, s.Bigtable.Close())
+	}
+	if s.NATS != nil {
+		errs = append(errs, s.NATS.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Endpoint is the URL of DynamoDB and its streams.
+func (s *Sandbox) Endpoint() string { return "http://" + s.listener.Addr().String() }
+
+// Env returns the environment, as KEY=value, that makes the usual clients use this
+// sandbox.
+func (s *Sandbox) Env() []string {
+	o := Options{DynamoDB: s.listener.Addr().String()}
+	if s.Bigtable != nil {
+		o.Bigtable = s.Bigtable.Addr()
+	}
+	if s.NATS != nil {
+		o.NATS = s.NATS.URL()
+	}
+	return Env(o)
+}
+
+// TB is the part of testing.TB that Test needs.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Cleanup(func())
+}
+
+// Test starts a sandbox that ends with a test.
+func Test(t TB, o Options) *Sandbox {
+	t.Helper()
+	s, err := Start(o)
+	if err != nil {
+		t.Fatalf("start sandbox: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close sandbox: %v", err)
+		}
+	})
+	return s
+}
