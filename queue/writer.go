@@ -18,8 +18,7 @@ const (
 	pauseAt = 0.8
 
 	maxPart    = 1 << 20 // of a snapshot
-	keepBuffer = 1 << 20
-	perMessage = 256 // what the store adds to an entry, about
+	perMessage = 256     // what the store adds to an entry, about
 )
 
 // Writer is the one writer of a log, from its claim until it is lost or released. Its methods may be called by
@@ -38,7 +37,6 @@ type Writer struct {
 	acked    uint64  // sequence of the last own entry of this epoch
 	reported time.Time
 	alive    time.Time // when the last acknowledged append was sent
-	buf      []byte
 }
 
 // State returns the state as of the last acknowledged append or Recover. It changes under the next append: read
@@ -109,13 +107,13 @@ func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, err
 	if e.Kind == 0 {
 		return 0, fmt.Errorf("append to log of %s: %T is no entry", w.l.table, body)
 	}
-	msg, err := checkpoint.Encode(w.buf[:0], e)
+	buf := buffer(len(data) + 4096)
+	defer recycle(buf)
+	msg, err := checkpoint.Encode(*buf, e)
 	if err != nil {
 		return 0, fmt.Errorf("append to log of %s: %w", w.l.table, err)
 	}
-	if w.buf = msg[:0]; cap(msg) > keepBuffer {
-		w.buf = nil
-	}
+	*buf = msg
 	sent, id := time.Now(), messageID(w.nonce, s.Seq)
 	seq, err := w.l.publish(ctx, e.Kind, msg, s.Seq, w.f.lastID, id)
 	if err == nil && w.f.connection != w.l.q.connection.Load() {

@@ -1,0 +1,22 @@
+package queue
+
+import "sync"
+
+// buffers are reused between frames: at full speed their allocation would cost more than the compression.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// buffer returns an empty buffer of at least that capacity.
+func buffer(size int) *[]byte {
+	b := buffers.Get().(*[]byte)
+	if cap(*b) < size {
+		*b = make([]byte, 0, max(size, 64<<10))
+	}
+	*b = (*b)[:0]
+	return b
+}
+
+func recycle(b *[]byte) {
+	if b != nil {
+		buffers.Put(b)
+	}
+}
