@@ -2,7 +2,7 @@ package transform
 
 import (
 	"crypto/sha256"
-	"fmt"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -47,6 +47,7 @@ type compiler struct {
 	secrets map[string][]byte
 	byName  map[string]*family
 	pii     map[string]bool
+	broken  bool // errors were found before the proofs: what follows from them is not reported
 }
 
 func newCompiler(t Table) *compiler {
@@ -74,7 +75,19 @@ func (c *compiler) compile() {
 	for i := range c.m.Rules {
 		c.p.rules = append(c.p.rules, c.rule(&c.m.Rules[i]))
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%+v", *c.m))
+	for i, r := range c.p.rules {
+		c.lintReach(i, r)
+	}
+	c.broken = c.ps.Failed()
+	text, err := json.Marshal(struct {
+		Mapping     *Mapping
+		StripGlobal bool
+		OnTTLExpiry string
+	}{c.m, c.p.table.StripGlobal, c.p.onTTL()})
+	if err != nil {
+		c.ps.Errorf(c.m.At, "syntax", "", "the mapping cannot be written as JSON: %v", err)
+	}
+	sum := sha256.Sum256(text)
 	copy(c.p.hash[:], sum[:])
 }
 
@@ -202,7 +215,8 @@ func (c *compiler) keyTypes() map[string]byte {
 // Families returns the families that the target table needs, without the replicator's own two.
 func (p *Program) Families() []Family { return slices.Clone(p.list) }
 
-// Hash identifies the mapping: two programs with one hash give the same cells.
+// Hash identifies the mapping by its content, not by its layout or comments: two programs with one hash
+// give the same cells.
 func (p *Program) Hash() [16]byte { return p.hash }
 
 // Table returns what the program was compiled for.

@@ -1,6 +1,7 @@
 package transform
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -54,10 +55,15 @@ func (c *compiler) predicate(t lang.Text) *predicate {
 	}
 	w, err := newPredicate(t.S)
 	if err != nil {
-		c.ps.Errorf(t, "when", "a CEL expression over item that gives true or false: has(item.x) && item.x == \"open\"", "%s", strings.TrimSpace(err.Error()))
+		c.ps.Errorf(t, "when", "a CEL expression over item that gives true or false: has(item.x) && item.x == \"open\"", "%s", firstLine(err.Error()))
 		return nil
 	}
 	return w
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return strings.TrimPrefix(line, "ERROR: ")
 }
 
 func (c *compiler) conditions(r *rule, list []lang.Condition) (out []condition) {
@@ -324,7 +330,11 @@ func wanted(all bool, names map[string]bool) func(string) bool {
 	if all {
 		return nil
 	}
-	return func(name string) bool { return names[name] }
+	if len(names) > 8 {
+		return func(name string) bool { return names[name] }
+	}
+	few := slices.Collect(maps.Keys(names))
+	return func(name string) bool { return contains(few, name) }
 }
 
 // finish derives what the program needs once all rows have their class.

@@ -110,7 +110,7 @@ func (r *rule) untold(c *compiler, ts ...*tmpl.Template) (missing []string) {
 			fixed = fixed || r.conds[i].attr == attr && (r.conds[i].equals != nil || r.conds[i].pattern != nil)
 		}
 		if !fixed {
-			missing = append(missing, attr)
+			missing = append(missing, "{"+attr+"}")
 		}
 		for _, capture := range r.captures {
 			if capture.Attr == attr && !told[capture.Name] {
@@ -173,6 +173,9 @@ func collide(a, b site, ea, eb *emitter) {
 	if ea.siblings && eb.siblings && ea.shared && eb.shared {
 		return
 	}
+	if a.c.broken || b.c.broken || a.pl.rule.dead || b.pl.rule.dead {
+		return
+	}
 	hint := "give one of them another family or a literal prefix in its column"
 	if a.c == b.c && a.pl.rule != b.pl.rule {
 		hint += "; if it cannot happen in your data, say so: may_share_cells_with: [" + a.pl.rule.name + "]"
@@ -200,7 +203,7 @@ func (c *compiler) classify(pl *plan) {
 		pl.collide = c.overlapping(pl)
 		return
 	}
-	if pl.owns() == "row" {
+	if pl.owns() == "row" && !c.broken {
 		c.ps.Errorf(*pl.src, "owns", "remove `owns: row`, or make the row's key tell the primary key", "`owns: row` cannot be proved: %s", pl.why)
 	}
 	pl.class = ClassK
@@ -216,7 +219,9 @@ func (c *compiler) classify(pl *plan) {
 	}
 	pl.collide = c.overlapping(pl)
 	for _, e := range pl.emitters {
-		c.identity(r, pl, e)
+		if !c.broken && !r.dead {
+			c.identity(r, pl, e)
+		}
 	}
 }
 
@@ -237,8 +242,10 @@ func (c *compiler) identity(r *rule, pl *plan, e *emitter) {
 	if e.ts != nil && !e.siblings {
 		hint = "if the cell's time tells the items apart, say `cell_id: ts`; or " + hint
 	}
-	if e.qualifier.Ambig != "" {
-		hint = e.qualifier.Ambig
+	for _, t := range []*tmpl.Template{pl.row, e.qualifier} {
+		if t.Ambig != "" {
+			hint = t.Ambig
+		}
 	}
 	c.ps.Errorf(e.src.To, "not_injective", hint, "two items could write the same cell: row %q and column %q do not tell %s", pl.row.Source, e.src.To.S, strings.Join(missing, ", "))
 }

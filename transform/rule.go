@@ -24,6 +24,7 @@ type rule struct {
 	archive   *family // archive:<family>
 	needOld   bool    // old images are needed to know what to delete
 	heals     bool
+	dead      bool // an earlier rule takes all its items
 	want      func(string) bool // attributes to decode; nil = all
 	wantNames map[string]bool
 	wantAll   bool

@@ -4,8 +4,8 @@ import "time"
 
 // Mapping is one mapping file as its author wrote it.
 type Mapping struct {
-	File      string
-	At        Text   // where the mapping begins
+	File      string `json:"-"`
+	At        Text   `json:"-"` // where the mapping begins
 	Preset    Text   // default, google, document
 	Family    Text   // family of a preset
 	Delimiter Text   // "#"

@@ -33,7 +33,11 @@ func (p Problem) String() string {
 	if at == "" {
 		at = p.Table
 	}
-	s := fmt.Sprintf("%s:%d: %s: %s: %s [%s]", at, p.Line, p.Severity, p.Path, p.What, p.Code)
+	path := p.Path
+	if path != "" {
+		path += ": "
+	}
+	s := fmt.Sprintf("%s:%d: %s: %s%s [%s]", at, p.Line, p.Severity, path, p.What, p.Code)
 	if p.Hint != "" {
 		s += "\n    hint: " + p.Hint
 	}
@@ -46,6 +50,9 @@ type Text struct {
 	Line int
 	Path string
 }
+
+// MarshalText writes the scalar without its place, so that a mapping's JSON is its content.
+func (t Text) MarshalText() ([]byte, error) { return []byte(t.S), nil }
 
 // Set says whether the author wrote the scalar at all.
 func (t Text) Set() bool { return t.Line > 0 || t.S != "" }

@@ -43,8 +43,11 @@ func parseReference(inside string) (TemplatePart, error) {
 	}
 	steps := strings.Split(inside, "|")
 	part := TemplatePart{Name: steps[0]}
-	if part.Name == "" {
+	switch {
+	case part.Name == "":
 		return part, fmt.Errorf("{%s}: a name is missing", inside)
+	case strings.Contains(part.Name, "("):
+		return part, fmt.Errorf("{%s}: the only function is salt(names;buckets); a random salt cannot be: an update could not find its row again", inside)
 	}
 	for _, step := range steps[1:] {
 		f := Filter{Name: step}

@@ -88,6 +88,8 @@ type Template struct {
 	Uses     map[string]bool // all captures, attributes, variables that it reads
 	FromKey  bool            // needs nothing but the primary key
 	Lossy    []string        // references whose filters may give one text for two values
+	Exposed  map[string]bool // references whose text stands in the result, not only a keyed hash of it
+	Filters  []string        // names of all filters
 	Ambig    string          // why two different inputs may give the same text, "" when they cannot
 	captured map[string]Capture
 }
@@ -98,7 +100,7 @@ func New(src string, env *Env) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Template{Source: src, Covers: map[string]bool{}, Uses: map[string]bool{}, FromKey: true, captured: map[string]Capture{}}
+	t := &Template{Source: src, Covers: map[string]bool{}, Uses: map[string]bool{}, Exposed: map[string]bool{}, FromKey: true, captured: map[string]Capture{}}
 	for i, part := range ast {
 		o, shape, err := t.compile(part, env)
 		if err != nil {
@@ -150,8 +152,10 @@ func (t *Template) compile(part lang.TemplatePart, env *Env) (op, Shape, error) 
 	if err != nil {
 		return o, nil, err
 	}
-	injective := true
+	injective, secret := true, false
 	for _, step := range part.Filters {
+		t.Filters = append(t.Filters, step.Name)
+		secret = secret || step.Name == "hmac"
 		f, err := newFilter(step, env.Secrets)
 		if err != nil {
 			return o, nil, err
@@ -159,6 +163,9 @@ func (t *Template) compile(part lang.TemplatePart, env *Env) (op, Shape, error) 
 		o.filters = append(o.filters, f)
 		shape = f.shape(shape)
 		injective = injective && f.injective
+	}
+	if !secret {
+		t.Exposed[part.Name] = true
 	}
 	if injective {
 		t.Covers[part.Name] = true
@@ -401,4 +408,30 @@ func Unescape(text string) string {
 		out = append(out, text[i])
 	}
 	return string(out)
+}
+
+// First describes the first reference of the template: its name, its capture if it is one, and the filters.
+// ok is false when the template begins with text or holds none.
+func (t *Template) First() (name string, c Capture, filters []string, ok bool) {
+	if len(t.ops) == 0 || t.ops[0].kind == srcLiteral || t.ops[0].kind == srcSalt {
+		return "", Capture{}, nil, false
+	}
+	o := &t.ops[0]
+	return o.name, t.captured[o.name], o.filterNames(), true
+}
+
+// References calls f for every reference with its filters.
+func (t *Template) References(f func(name string, c Capture, filters []string)) {
+	for i := range t.ops {
+		if o := &t.ops[i]; o.kind != srcLiteral && o.kind != srcSalt {
+			f(o.name, t.captured[o.name], o.filterNames())
+		}
+	}
+}
+
+func (o *op) filterNames() (names []string) {
+	for i := range o.filters {
+		names = append(names, o.filters[i].name)
+	}
+	return names
 }

@@ -1,0 +1,59 @@
+package transform
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailrace-cdc/replicator/transform/lang"
+)
+
+// TestWrongMappingsSayWhatToDo keeps the messages of wrong mapping files as a new user sees them. Write
+// them anew with UPDATE=1.
+func TestWrongMappingsSayWhatToDo(t *testing.T) {
+	files, err := filepath.Glob("testdata/wrong/*.yaml")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d wrong mapping files: %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			got := messages(t, file)
+			golden := strings.TrimSuffix(file, ".yaml") + ".txt"
+			if os.Getenv("UPDATE") != "" {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("messages (-want +got):\n%s", diff)
+			}
+			if got == "" {
+				t.Error("a wrong mapping gave no message")
+			}
+		})
+	}
+}
+
+func messages(t *testing.T, file string) string {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, problems := ParseMapping(filepath.Base(file), data)
+	if !lang.Failed(problems) {
+		_, more := Compile(Table{Pipeline: "p", Source: "T", Target: "t", Schema: schema("pk:S", "sk:S"), Mapping: m})
+		problems = append(problems, more...)
+	}
+	var sb strings.Builder
+	for _, p := range problems {
+		sb.WriteString(p.String() + "\n")
+	}
+	return sb.String()
+}
