@@ -30,7 +30,8 @@ func (c *Client) Apply(ctx context.Context, target string, w *transform.Write) e
 }
 
 // Declare names the data families of a target table, of all mappings that write to it. Needed before writes
-// to rows that keep the history of some families and have the others replaced.
+// to rows that keep the history of some families and have the others replaced, and before removals that
+// take a shared row along.
 func (c *Client) Declare(target string, families []string) {
 	names := slices.Clone(families)
 	c.table(target).families.Store(&names)
@@ -65,16 +66,16 @@ func (t *table) apply(ctx context.Context, w *transform.Write) error {
 	return nil
 }
 
-// wiped gives the families to empty in exclusive rows that keep histories elsewhere; nil where none does.
+// wiped gives the families to empty in rows that are not deleted as a whole; nil where there is none.
 func (t *table) wiped(w *transform.Write) ([]string, error) {
 	for i := range w.Rows {
-		if !w.Rows[i].Exclusive || len(w.Rows[i].KeepHistory) == 0 {
+		if !w.Rows[i].Exclusive || wholeRow(&w.Rows[i]) {
 			continue
 		}
 		if families := t.families.Load(); families != nil {
 			return *families, nil
 		}
-		return nil, errors.New("apply: a row keeps histories, but the table's families were not declared")
+		return nil, errors.New("apply: a row is wiped but for some families, and the table's families were not declared")
 	}
 	return nil, nil
 }

@@ -285,6 +285,37 @@ func TestHistoriesSurviveReplacement(t *testing.T) {
 	}
 }
 
+func TestRemovalThatTakesASharedRowAlongLeavesGuards(t *testing.T) {
+	c, f := rig(t)
+	c.Declare(target, []string{"d", "h"})
+	mustApply(t, c, share(transform.ClassK, "parent", "row", 1, nil, "p", "1"))
+	abandoned(t, c, f, share(transform.ClassK, "child", "row", 2, nil, "c", "late"))
+	mustApply(t, c, share(transform.ClassK, "child", "row", 3, []string{"c"}), share(transform.ClassK, "other", "row", 3, nil, "o", "1"))
+	cascade := share(transform.ClassK, "parent", "row", 4, nil)
+	cascade.Rows[0].Exclusive = true
+	mustApply(t, c, cascade)
+	f.deliver()
+	if diff := cmp.Diff(map[string]string{}, plain(t, c)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAggregatesMergeOncePerVersion(t *testing.T) {
+	c, f := rig(t)
+	best := func(v int64, n byte) *transform.Write {
+		w := share(transform.ClassK, "a", "row", v, nil, "x", "1")
+		w.Rows[0].Cells = append(w.Rows[0].Cells, transform.Cell{Family: "top", Qualifier: []byte("q"),
+			Value: []byte{0, 0, 0, 0, 0, 0, 0, n}, Aggregate: true, Mapped: true})
+		return w
+	}
+	f.fates(func(n int) fate { return []fate{lose, pass}[n%2] })
+	mustApply(t, c, best(1, 5), best(2, 7))
+	got := read(t, c, []View{{"top", 1}}, false)
+	if diff := cmp.Diff(map[string]string{"row top:q": "\x00\x00\x00\x00\x00\x00\x00\x07"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestChangeOlderThanItsTombstoneIsRefused(t *testing.T) {
 	now := present
 	c, _ := rig(t, func(o *Options) { o.Now = func() time.Time { return now } })
@@ -341,18 +372,17 @@ func TestWriteThatTheServiceWouldRefuseIsRefusedBeforeAnythingIsSent(t *testing.
 		code  string
 		spoil func(*transform.Row)
 	}{
-		"no row key":          {CodeRowKey, func(r *transform.Row) { r.Key = nil }},
-		"long row key":        {CodeRowKey, func(r *transform.Row) { r.Key = long(4097) }},
-		"no family":           {CodeFamily, cell(func(c *transform.Cell) { c.Family = "" })},
-		"long qualifier":      {CodeQualifier, cell(func(c *transform.Cell) { c.Qualifier = long(16<<10 + 1) })},
-		"large cell":          {CodeCell, cell(func(c *transform.Cell) { c.Value = long(100<<20 + 1) })},
-		"negative time":       {CodeTimestamp, cell(func(c *transform.Cell) { c.Time = -1 })},
-		"time overflows":      {CodeTimestamp, cell(func(c *transform.Cell) { c.Time = 1 << 60 })},
-		"crooked aggregate":   {CodeMalformed, cell(func(c *transform.Cell) { c.Aggregate = true })},
-		"empty range":         {CodeTimestamp, del(transform.Delete{Family: "d", Qualifier: []byte("x"), From: 5, To: 5})},
-		"family by range":     {CodeMalformed, del(transform.Delete{Family: "d", From: 5, To: 6})},
-		"wiping a shared row": {CodeMalformed, func(r *transform.Row) { r.Class, r.Exclusive = transform.ClassK, true }},
-		"too many mutations":  {CodeMutations, func(r *transform.Row) { r.Cells = slices.Repeat(r.Cells, 100_000) }},
+		"no row key":         {CodeRowKey, func(r *transform.Row) { r.Key = nil }},
+		"long row key":       {CodeRowKey, func(r *transform.Row) { r.Key = long(4097) }},
+		"no family":          {CodeFamily, cell(func(c *transform.Cell) { c.Family = "" })},
+		"long qualifier":     {CodeQualifier, cell(func(c *transform.Cell) { c.Qualifier = long(16<<10 + 1) })},
+		"large cell":         {CodeCell, cell(func(c *transform.Cell) { c.Value = long(100<<20 + 1) })},
+		"negative time":      {CodeTimestamp, cell(func(c *transform.Cell) { c.Time = -1 })},
+		"time overflows":     {CodeTimestamp, cell(func(c *transform.Cell) { c.Time = 1 << 60 })},
+		"crooked aggregate":  {CodeMalformed, cell(func(c *transform.Cell) { c.Aggregate = true })},
+		"empty range":        {CodeTimestamp, del(transform.Delete{Family: "d", Qualifier: []byte("x"), From: 5, To: 5})},
+		"family by range":    {CodeMalformed, del(transform.Delete{Family: "d", From: 5, To: 6})},
+		"too many mutations": {CodeMutations, func(r *transform.Row) { r.Cells = slices.Repeat(r.Cells, 100_000) }},
 		"large request": {CodeRequest, func(r *transform.Row) {
 			r.Cells[0].Value = long(90 << 20)
 			r.Cells = slices.Repeat(r.Cells, 3)

@@ -50,8 +50,6 @@ func checkRow(w *transform.Write, row *transform.Row) *Rejected {
 		return rejectf(CodeRowKey, "the row key is empty")
 	case len(row.Key) > maxRowKey:
 		return rejectf(CodeRowKey, "the row key has %d bytes, %d are allowed", len(row.Key), maxRowKey)
-	case row.Exclusive && row.Class != transform.ClassR:
-		return rejectf(CodeMalformed, "a row of class %s is shared and may not be wiped", row.Class)
 	case len(row.Cells)+len(row.Deletes)+3 > maxMutations:
 		return rejectf(CodeMutations, "%d mutations in one row, %d are allowed", len(row.Cells)+len(row.Deletes)+3, maxMutations)
 	}

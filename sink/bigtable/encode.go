@@ -134,7 +134,7 @@ func (r *request) replace(w *transform.Write, row *transform.Row, qualifier []by
 	if row.Left {
 		gone, here = here, gone
 	}
-	if row.Exclusive && len(row.KeepHistory) == 0 {
+	if wholeRow(row) {
 		r.body = append(r.body, &r.row)
 	} else {
 		if row.Exclusive {
@@ -161,7 +161,13 @@ func (r *request) replace(w *transform.Write, row *transform.Row, qualifier []by
 	r.set(here, qualifier, r.mark, w.Version)
 }
 
-// wipe empties an exclusive row but for the families that keep histories.
+// wholeRow tells whether the row goes with all its cells. Where a rule's removal takes a shared row along,
+// the other items' guards must stay: they stop late writes to what is gone.
+func wholeRow(row *transform.Row) bool {
+	return row.Exclusive && row.Class == transform.ClassR && len(row.KeepHistory) == 0
+}
+
+// wipe empties the data families of a row but for those that keep histories.
 func (r *request) wipe(families, keep []string) {
 	for _, name := range families {
 		if !slices.Contains(keep, name) {

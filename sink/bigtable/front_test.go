@@ -149,7 +149,9 @@ func open(t testing.TB, addr string, change ...func(*Options)) *Client {
 
 const target = "products"
 
-var dataTables = []Table{{Name: target, Families: map[string]GC{"d": {MaxVersions: 1}, "h": {MaxVersions: 5}}}}
+var dataTables = []Table{{target, []transform.Family{
+	{Name: "d", MaxVersions: 1}, {Name: "h", MaxVersions: 5}, {Name: "top", MaxVersions: 1, Aggregate: "max"},
+}}}
 
 func createTables(t testing.TB, c *Client) {
 	t.Helper()

@@ -2,9 +2,9 @@ package bigtable
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -16,79 +16,103 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// GC says which cells of a family may be collected. The zero value keeps everything.
-type GC struct {
-	MaxVersions int           `json:"max_versions,omitempty"`
-	MaxAge      time.Duration `json:"max_age,omitempty"`
-	// Both keeps a cell until both bounds have passed it (an intersection); else one is enough (a union).
-	Both bool `json:"both,omitempty"`
-}
-
-// Table is a table as the pipeline needs it: families by name. Further families are nobody's business here.
+// Table is a table as the pipeline needs it. Further families that it may have are nobody's business here.
 type Table struct {
-	Name     string        `json:"table"`
-	Families map[string]GC `json:"families"`
+	Name     string
+	Families []transform.Family
 }
 
-// Tables adds to the mapping's tables (data families only) what the sink itself needs: _tr_live and _tr_dead
-// in each, and the state table. Entries of one name are united. Sorted by name.
+// Tables adds to the mappings' tables (data families only) what the sink itself needs: _tr_live and _tr_dead
+// in each, and the state table. Tables of one name are united. Sorted by name, families too.
 func Tables(data []Table, tombstones time.Duration) []Table {
-	all := map[string]Table{StateTable: {StateTable, map[string]GC{stateFamily: {MaxVersions: 1}}}}
+	out := []Table{{Name: StateTable, Families: []transform.Family{{Name: stateFamily, MaxVersions: 1}}}}
 	for _, d := range data {
-		t, ok := all[d.Name]
-		if !ok {
+		i := slices.IndexFunc(out, func(t Table) bool { return t.Name == d.Name })
+		if i < 0 {
+			i = len(out)
 			// _tr_live is never aged: a live item that rests longer than H must keep its guard.
-			t = Table{d.Name, map[string]GC{transform.LiveFamily: {MaxVersions: 1}, transform.DeadFamily: {MaxAge: tombstones}}}
+			out = append(out, Table{d.Name, []transform.Family{
+				{Name: transform.LiveFamily, MaxVersions: 1}, {Name: transform.DeadFamily, MaxAge: tombstones}}})
 		}
-		for name, gc := range d.Families {
-			t.Families[name] = gc
+		for _, f := range d.Families {
+			if !slices.ContainsFunc(out[i].Families, func(g transform.Family) bool { return g.Name == f.Name }) {
+				out[i].Families = append(out[i].Families, f)
+			}
 		}
-		all[d.Name] = t
 	}
-	var out []Table
-	for _, t := range all {
-		out = append(out, t)
+	for _, t := range out {
+		slices.SortFunc(t.Families, func(a, b transform.Family) int { return strings.Compare(a.Name, b.Name) })
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	slices.SortFunc(out, func(a, b Table) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
-// Names gives the families in order.
-func (t Table) Names() []string {
-	var names []string
-	for name := range t.Families {
-		names = append(names, name)
+// MarshalJSON writes families with their rules as cbt takes them.
+func (t Table) MarshalJSON() ([]byte, error) {
+	type family struct {
+		Name string `json:"name"`
+		GC   string `json:"gc"`
+		Type string `json:"type,omitempty"`
 	}
-	slices.Sort(names)
-	return names
+	out := struct {
+		Table    string   `json:"table"`
+		Families []family `json:"families"`
+	}{t.Name, []family{}}
+	for _, f := range t.Families {
+		out.Families = append(out.Families, family{f.Name, ruleOf(f), typeOf(f)})
+	}
+	return json.Marshal(out)
 }
 
 // CBT gives the command that creates the table.
 func (t Table) CBT() string {
 	var families []string
-	for _, name := range t.Names() {
-		families = append(families, name+":"+t.Families[name].String())
+	for _, f := range t.Families {
+		family := f.Name + ":" + ruleOf(f)
+		if kind := typeOf(f); kind != "" {
+			family += ":" + kind
+		}
+		families = append(families, family)
 	}
 	return "cbt createtable " + t.Name + " 'families=" + strings.Join(families, ",") + "'"
 }
 
-// String writes the rule as cbt takes it.
-func (g GC) String() string { return gcText(g.policy()) }
+func ruleOf(f transform.Family) string { return gcText(policyOf(f)) }
 
-func (g GC) policy() bigtable.GCPolicy {
-	var bounds []bigtable.GCPolicy
-	if g.MaxAge > 0 {
-		bounds = append(bounds, bigtable.MaxAgePolicy(g.MaxAge))
+// typeOf names an aggregate family's type as cbt does: intmax, intmin.
+func typeOf(f transform.Family) string {
+	if f.Aggregate == "" {
+		return ""
 	}
-	if g.MaxVersions > 0 {
-		bounds = append(bounds, bigtable.MaxVersionsPolicy(g.MaxVersions))
+	return "int" + f.Aggregate
+}
+
+func configOf(f transform.Family) bigtable.Family {
+	config := bigtable.Family{GCPolicy: policyOf(f)}
+	number := bigtable.Int64Type{Encoding: bigtable.BigEndianBytesEncoding{}}
+	switch f.Aggregate {
+	case "max":
+		config.ValueType = bigtable.AggregateType{Input: number, Aggregator: bigtable.MaxAggregator{}}
+	case "min":
+		config.ValueType = bigtable.AggregateType{Input: number, Aggregator: bigtable.MinAggregator{}}
+	}
+	return config
+}
+
+func policyOf(f transform.Family) bigtable.GCPolicy {
+	var bounds []bigtable.GCPolicy
+	if f.MaxAge > 0 {
+		bounds = append(bounds, bigtable.MaxAgePolicy(f.MaxAge))
+	}
+	if f.MaxVersions > 0 {
+		bounds = append(bounds, bigtable.MaxVersionsPolicy(f.MaxVersions))
 	}
 	switch {
 	case len(bounds) == 0:
 		return bigtable.NoGcPolicy()
 	case len(bounds) == 1:
 		return bounds[0]
-	case g.Both:
+	case f.Intersection:
 		return bigtable.IntersectionPolicy(bounds...)
 	}
 	return bigtable.UnionPolicy(bounds...)
@@ -163,12 +187,12 @@ func (c *Client) diffTable(ctx context.Context, admin *bigtable.AdminClient, t T
 		have[f.Name] = gcText(f.FullGCPolicy)
 	}
 	var out []Difference
-	for _, name := range t.Names() {
-		rule, ok := have[name]
+	for _, f := range t.Families {
+		rule, ok := have[f.Name]
 		if !ok {
-			out = append(out, lacksFamily(t.Name, name, t.Families[name]))
-		} else if rule != t.Families[name].String() {
-			out = append(out, otherRule(t.Name, name, rule, t.Families[name]))
+			out = append(out, lacksFamily(t.Name, f))
+		} else if rule != ruleOf(f) {
+			out = append(out, otherRule(t.Name, rule, f))
 		}
 	}
 	return out, nil
@@ -178,30 +202,33 @@ func lacksTable(t Table) Difference {
 	return Difference{Table: t.Name, Have: missing, Want: "table", text: []string{t.CBT()},
 		fix: func(ctx context.Context, admin *bigtable.AdminClient) error {
 			conf := bigtable.TableConf{TableID: t.Name, ColumnFamilies: map[string]bigtable.Family{}}
-			for name, gc := range t.Families {
-				conf.ColumnFamilies[name] = bigtable.Family{GCPolicy: gc.policy()}
+			for _, f := range t.Families {
+				conf.ColumnFamilies[f.Name] = configOf(f)
 			}
 			return admin.CreateTableFromConf(ctx, &conf)
 		}}
 }
 
-func lacksFamily(table, family string, gc GC) Difference {
-	return Difference{Table: table, Family: family, Have: missing, Want: gc.String(),
-		text: []string{"cbt createfamily " + table + " " + family, setRule(table, family, gc)},
+func lacksFamily(table string, f transform.Family) Difference {
+	create := "cbt createfamily " + table + " " + f.Name
+	if kind := typeOf(f); kind != "" {
+		create += ":" + kind
+	}
+	return Difference{Table: table, Family: f.Name, Have: missing, Want: ruleOf(f), text: []string{create, setRule(table, f)},
 		fix: func(ctx context.Context, admin *bigtable.AdminClient) error {
-			return admin.CreateColumnFamilyWithConfig(ctx, table, family, bigtable.Family{GCPolicy: gc.policy()})
+			return admin.CreateColumnFamilyWithConfig(ctx, table, f.Name, configOf(f))
 		}}
 }
 
-func otherRule(table, family, have string, gc GC) Difference {
-	return Difference{Table: table, Family: family, Have: have, Want: gc.String(), text: []string{setRule(table, family, gc)},
+func otherRule(table, have string, f transform.Family) Difference {
+	return Difference{Table: table, Family: f.Name, Have: have, Want: ruleOf(f), text: []string{setRule(table, f)},
 		fix: func(ctx context.Context, admin *bigtable.AdminClient) error {
-			return admin.SetGCPolicy(ctx, table, family, gc.policy())
+			return admin.SetGCPolicy(ctx, table, f.Name, policyOf(f))
 		}}
 }
 
-func setRule(table, family string, gc GC) string {
-	return "cbt setgcpolicy " + table + " " + family + " '" + gc.String() + "'"
+func setRule(table string, f transform.Family) string {
+	return "cbt setgcpolicy " + table + " " + f.Name + " '" + ruleOf(f) + "'"
 }
 
 // Ensure creates and changes what Diff finds, and returns what it did. Repeatable; two that run at once do

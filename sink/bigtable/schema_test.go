@@ -7,12 +7,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
 func TestSchemaIsMadeOnceAndThenEqual(t *testing.T) {
 	test := func(t *testing.T, c *Client) {
-		want := Tables([]Table{{Name: "orders", Families: map[string]GC{
-			"d": {MaxVersions: 1}, "h": {MaxVersions: 3, MaxAge: 48 * time.Hour}, "k": {},
+		want := Tables([]Table{{Name: "orders", Families: []transform.Family{
+			{Name: "h", MaxVersions: 3, MaxAge: 48 * time.Hour}, {Name: "d", MaxVersions: 1}, {Name: "k"},
+			{Name: "i", MaxVersions: 3, MaxAge: 48 * time.Hour, Intersection: true}, {Name: "m", Aggregate: "max"},
 		}}}, 7*24*time.Hour)
 		done, err := c.Ensure(t.Context(), want)
 		if err != nil {
@@ -34,8 +37,8 @@ func TestSchemaIsMadeOnceAndThenEqual(t *testing.T) {
 
 func TestSchemaDifferencesAreNamedAndMended(t *testing.T) {
 	c, _ := rig(t)
-	want := Tables([]Table{{Name: target, Families: map[string]GC{"d": {MaxVersions: 2}, "new": {MaxVersions: 1}}},
-		{Name: "orders", Families: map[string]GC{"d": {MaxVersions: 1}}}}, 8*24*time.Hour)
+	want := Tables([]Table{{Name: target, Families: []transform.Family{{Name: "d", MaxVersions: 2}, {Name: "new", MaxVersions: 1}}},
+		{Name: "orders", Families: []transform.Family{{Name: "d", MaxVersions: 1}}}}, 8*24*time.Hour)
 	found, err := c.Diff(t.Context(), want)
 	if err != nil {
 		t.Fatal(err)
