@@ -12,10 +12,11 @@ import (
 )
 
 const (
-	minDigits = 21
-	maxDigits = 40
-	lowDigits = 18
-	lowSpan   = 1_000_000_000_000_000_000 // 10^lowDigits
+	minDigits  = 21
+	maxDigits  = 40
+	lowDigits  = 18
+	highDigits = 20                        // of the largest uint64
+	lowSpan    = 1_000_000_000_000_000_000 // 10^lowDigits
 )
 
 // Numbers maps positions to sequence numbers, one to one and in order.
@@ -34,12 +35,12 @@ func New(digits int, below uint64) Numbers {
 func (s Numbers) Append(dst []byte, n uint64) []byte {
 	if n < s.Below {
 		dst = pad(dst, '9', s.Digits-lowDigits)
-		return appendLow(dst, lowSpan-s.Below+n)
+		return appendDigits(dst, lowSpan-s.Below+n, lowDigits)
 	}
 	n -= s.Below
 	dst = append(dst, '1')
-	dst = pad(dst, '0', s.Digits-lowDigits-1)
-	return appendLow19(dst, n)
+	dst = pad(dst, '0', s.Digits-highDigits)
+	return appendDigits(dst, n, highDigits)
 }
 
 // Text is Append to a new string.
@@ -76,7 +77,7 @@ func (s Numbers) parseBelow(text string) uint64 {
 }
 
 func (s Numbers) parseAbove(text string) uint64 {
-	cut := s.Digits - lowDigits
+	cut := s.Digits + 1 - highDigits
 	if text[0] != '1' || strings.Trim(text[1:cut], "0") != "" {
 		return math.MaxUint64
 	}
@@ -94,15 +95,11 @@ func pad(dst []byte, c byte, n int) []byte {
 	return dst
 }
 
-func appendLow(dst []byte, v uint64) []byte {
-	var d [lowDigits]byte
-	for i := lowDigits - 1; i >= 0; i-- {
-		d[i], v = byte('0'+v%10), v/10
+// appendDigits writes v with exactly count digits.
+func appendDigits(dst []byte, v uint64, count int) []byte {
+	dst = pad(dst, '0', count)
+	for i := len(dst) - 1; i >= len(dst)-count; i-- {
+		dst[i], v = byte('0'+v%10), v/10
 	}
-	return append(dst, d[:]...)
-}
-
-func appendLow19(dst []byte, v uint64) []byte {
-	dst = append(dst, byte('0'+v/lowSpan))
-	return appendLow(dst, v%lowSpan)
+	return dst
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 // fault is an error as the service words it.
@@ -98,6 +99,8 @@ func checkARN(arn string) *fault {
 		return constraint(arn, "streamArn", "have length greater than or equal to 37")
 	case len(arn) > 1024:
 		return constraint(arn, "streamArn", "have length less than or equal to 1024")
+	case !strings.HasPrefix(arn, "arn:") || !strings.Contains(arn, ":table/") || !strings.Contains(arn, "/stream/"):
+		return invalid("Invalid StreamArn: %s", arn)
 	}
 	return nil
 }

@@ -87,9 +87,6 @@ func checkIteratorInput(in *getShardIteratorInput) *fault {
 	}
 	switch in.ShardIteratorType {
 	case "TRIM_HORIZON", "LATEST":
-		if in.SequenceNumber != "" {
-			return invalid("SequenceNumber must not be provided for the iterator type %s", in.ShardIteratorType)
-		}
 	case "AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER":
 		if in.SequenceNumber == "" {
 			return invalid("SequenceNumber is required for the iterator type %s", in.ShardIteratorType)

@@ -1,0 +1,429 @@
+package stream_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/sandbox/stream"
+)
+
+func (r *rig) records(iterator string) (recordsPage, string) {
+	r.t.Helper()
+	var p recordsPage
+	code := r.call("GetRecords", map[string]any{"ShardIterator": iterator}, &p)
+	return p, code
+}
+
+// mustIterate is iterator, which must succeed.
+func (r *rig) mustIterate(in map[string]any) string {
+	r.t.Helper()
+	it, code := r.iterator(in)
+	if code != "" {
+		r.t.Fatalf("GetShardIterator %v: %s", in, code)
+	}
+	return it
+}
+
+func (r *rig) only() string { return r.e.OpenShards("Orders")[0] }
+
+func wantCode(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: code %q, want %q", what, got, want)
+	}
+}
+
+func TestIteratorTypesStartWhereTheyShould(t *testing.T) {
+	r := newRig(t, 1)
+	for n := 1; n <= 5; n++ {
+		r.put("a", n)
+		r.clock.Advance(10 * time.Second)
+	}
+	all := r.drain(r.only()).Records
+	third := all[2].Dynamodb
+	info := r.list(nil).StreamDescription.Shards[0]
+	for name, c := range map[string]struct {
+		in   map[string]any
+		want int
+	}{
+		"trim horizon":    {map[string]any{}, 5},
+		"latest":          {map[string]any{"ShardIteratorType": "LATEST"}, 0},
+		"at":              {map[string]any{"ShardIteratorType": "AT_SEQUENCE_NUMBER", "SequenceNumber": third.SequenceNumber}, 3},
+		"after":           {map[string]any{"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": third.SequenceNumber}, 2},
+		"shard's start":   {map[string]any{"ShardIteratorType": "AT_SEQUENCE_NUMBER", "SequenceNumber": info.SequenceNumberRange.StartingSequenceNumber}, 5},
+		"timestamp":       {map[string]any{"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": third.ApproximateCreationDateTime}, 3},
+		"timestamp + 1ms": {map[string]any{"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": float64(third.ApproximateCreationDateTime) + 0.001}, 2},
+		"old timestamp":   {map[string]any{"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": 1}, 5},
+	} {
+		c.in["ShardId"] = r.only()
+		p, code := r.records(r.mustIterate(c.in))
+		if code != "" || len(p.Records) != c.want || p.NextShardIterator == nil {
+			t.Errorf("%s: %d records (%s), want %d and a next iterator", name, len(p.Records), code, c.want)
+		}
+	}
+	if third.ApproximateCreationDateTime%10 != 0 || all[0].EventID == all[1].EventID || len(all[0].EventID) != 32 {
+		t.Errorf("record %+v", all[0])
+	}
+}
+
+func TestRequestsThatTheServiceRefuses(t *testing.T) {
+	r := newRig(t, 1)
+	r.put("a", 1)
+	shard := r.only()
+	at := func(kind string, more ...any) map[string]any {
+		in := map[string]any{"StreamArn": r.arn, "ShardId": shard, "ShardIteratorType": kind}
+		for i := 0; i < len(more); i += 2 {
+			in[more[i].(string)] = more[i+1]
+		}
+		return in
+	}
+	it := r.mustIterate(map[string]any{"ShardId": shard})
+	for name, c := range map[string]struct {
+		op   string
+		in   map[string]any
+		want string
+	}{
+		"short arn":      {"DescribeStream", map[string]any{"StreamArn": "arn"}, "ValidationException"},
+		"no arn":         {"DescribeStream", map[string]any{}, "ValidationException"},
+		"strange arn":    {"DescribeStream", map[string]any{"StreamArn": strings.Repeat("x", 50)}, "ValidationException"},
+		"unknown arn":    {"DescribeStream", map[string]any{"StreamArn": r.arn + "1"}, "ResourceNotFoundException"},
+		"limit 0":        {"DescribeStream", map[string]any{"StreamArn": r.arn, "Limit": 0}, "ValidationException"},
+		"limit 101":      {"ListStreams", map[string]any{"Limit": 101}, "ValidationException"},
+		"filter":         {"DescribeStream", map[string]any{"StreamArn": r.arn, "ShardFilter": map[string]any{"Type": "X"}}, "ValidationException"},
+		"type":           {"GetShardIterator", at("PANDA"), "ValidationException"},
+		"no number":      {"GetShardIterator", at("AT_SEQUENCE_NUMBER"), "ValidationException"},
+		"no decimal":     {"GetShardIterator", at("AT_SEQUENCE_NUMBER", "SequenceNumber", "12x"), "ValidationException"},
+		"future":         {"GetShardIterator", at("AT_TIMESTAMP", "Timestamp", r.clock.Now().Unix()+5), "ValidationException"},
+		"unknown shard":  {"GetShardIterator", at("LATEST", "ShardId", strings.Repeat("s", 30)), "ResourceNotFoundException"},
+		"short shard":    {"GetShardIterator", at("LATEST", "ShardId", "s"), "ValidationException"},
+		"iterator":       {"GetRecords", map[string]any{"ShardIterator": "nonsense"}, "ValidationException"},
+		"forged":         {"GetRecords", map[string]any{"ShardIterator": it[:len(it)-8] + "AAAAAAA="}, "ValidationException"},
+		"limit 1001":     {"GetRecords", map[string]any{"ShardIterator": it, "Limit": 1001}, "ValidationException"},
+		"no records":     {"GetRecords", map[string]any{"ShardIterator": it, "Limit": 0}, "ValidationException"},
+		"unknown op":     {"PutRecords", map[string]any{}, "UnknownOperationException"},
+		"wrong json":     {"GetRecords", map[string]any{"ShardIterator": 1}, "SerializationException"},
+		"beyond the end": {"GetShardIterator", at("AFTER_SEQUENCE_NUMBER", "SequenceNumber", strings.Repeat("9", 40)), "ValidationException"},
+	} {
+		wantCode(t, name, r.call(c.op, c.in, nil), c.want)
+	}
+}
+
+func TestPagesEndAtOneMegabyteOrAThousandRecords(t *testing.T) {
+	r := newRig(t, 1)
+	for range 1500 {
+		r.e.Commit(change(1, 10))
+	}
+	it := r.mustIterate(map[string]any{"ShardId": r.only()})
+	p, _ := r.records(it)
+	if len(p.Records) != 1000 {
+		t.Errorf("%d records, want 1000", len(p.Records))
+	}
+	p, _ = r.records(*p.NextShardIterator)
+	if len(p.Records) != 500 {
+		t.Errorf("%d records, want 500", len(p.Records))
+	}
+	for range 3 {
+		r.e.Commit(change(1, 300<<10)) // 600 KiB a record
+	}
+	for range 3 {
+		if p, _ = r.records(*p.NextShardIterator); len(p.Records) != 1 {
+			t.Errorf("%d large records on a page, want 1", len(p.Records))
+		}
+	}
+}
+
+func TestClosedShardEndsWithItsLastRecords(t *testing.T) {
+	r := newRig(t, 1)
+	r.put("a", 1)
+	parent := r.only()
+	it := r.mustIterate(map[string]any{"ShardId": parent})
+	r.e.Rotate("Orders")
+	p, _ := r.records(it)
+	if len(p.Records) != 1 || p.NextShardIterator != nil {
+		t.Errorf("last page: %d records, next %v", len(p.Records), p.NextShardIterator)
+	}
+	r.e.Trouble().LateEnd(true)
+	p, _ = r.records(it)
+	if len(p.Records) != 1 || p.NextShardIterator == nil {
+		t.Fatalf("page before a late end: %d records, next %v", len(p.Records), p.NextShardIterator)
+	}
+	if p, _ = r.records(*p.NextShardIterator); len(p.Records) != 0 || p.NextShardIterator != nil {
+		t.Errorf("late end: %d records, next %v", len(p.Records), p.NextShardIterator)
+	}
+}
+
+func TestChildShardsFilterAndPaging(t *testing.T) {
+	r := newRig(t, 7)
+	parent := r.only()
+	children, err := r.e.Split(parent, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := r.list(map[string]any{"Limit": 1, "ShardFilter": map[string]any{"Type": "CHILD_SHARDS", "ShardId": parent}}).StreamDescription.Shards
+	if len(got) != 3 || got[0].ParentShardId != parent || got[2].ShardId != children[2] {
+		t.Errorf("children %+v, want %v", got, children)
+	}
+	r.e.Trouble().ListPage(2)
+	var first listing
+	r.call("DescribeStream", map[string]any{"StreamArn": r.arn}, &first)
+	if len(first.StreamDescription.Shards) != 2 || len(r.list(nil).StreamDescription.Shards) != 10 {
+		t.Errorf("first page %d shards, all %d", len(first.StreamDescription.Shards), len(r.list(nil).StreamDescription.Shards))
+	}
+}
+
+func TestListingLiesOnCommand(t *testing.T) {
+	r := newRig(t, 1)
+	trouble := r.e.Trouble()
+	parent := r.only()
+	trouble.HideChildren(5 * time.Second)
+	trouble.OpenParents(8 * time.Second)
+	r.e.Rotate("Orders")
+	child := r.only()
+	look := func(want string) {
+		t.Helper()
+		got := ""
+		for _, sh := range r.list(nil).StreamDescription.Shards {
+			name := map[string]string{parent: "parent", child: "child"}[sh.ShardId]
+			if sh.SequenceNumberRange.EndingSequenceNumber == "" {
+				name += " open"
+			}
+			got += name + "; "
+		}
+		if got != want {
+			t.Errorf("listing %q, want %q", got, want)
+		}
+	}
+	look("parent open; ")
+	r.clock.Advance(6 * time.Second)
+	look("parent open; child open; ")
+	r.clock.Advance(3 * time.Second)
+	look("parent; child open; ")
+	trouble.DropParents(true)
+	look("child open; ")
+	trouble.Calm()
+	trouble.DropShard(child, true)
+	look("parent; ")
+	trouble.Calm()
+	look("parent; child open; ")
+}
+
+func TestIteratorsExpire(t *testing.T) {
+	r := newRig(t, 1)
+	r.put("a", 1)
+	it := r.mustIterate(map[string]any{"ShardId": r.only()})
+	r.clock.Advance(15 * time.Minute)
+	_, code := r.records(it)
+	wantCode(t, "at 15 minutes", code, "")
+	r.clock.Advance(time.Second)
+	_, code = r.records(it)
+	wantCode(t, "after 15 minutes", code, "ExpiredIteratorException")
+	r.e.Trouble().IteratorTTL(time.Second)
+	it = r.mustIterate(map[string]any{"ShardId": r.only()})
+	r.clock.Advance(2 * time.Second)
+	_, code = r.records(it)
+	wantCode(t, "after a short life", code, "ExpiredIteratorException")
+}
+
+func TestDataIsTrimmedAfterADay(t *testing.T) {
+	r := newRig(t, 1)
+	r.put("a", 1)
+	parent := r.only()
+	old := r.drain(parent).Records[0].Dynamodb.SequenceNumber
+	r.e.Trouble().IteratorTTL(48 * time.Hour)
+	held := r.mustIterate(map[string]any{"ShardId": parent})
+	r.clock.Advance(20 * time.Hour)
+	r.put("a", 2)
+	r.e.Rotate("Orders")
+	r.clock.Advance(5 * time.Hour)
+
+	_, code := r.records(held)
+	wantCode(t, "iterator from before the trim", code, "TrimmedDataAccessException")
+	_, code = r.iterator(map[string]any{"ShardId": parent, "ShardIteratorType": "AT_SEQUENCE_NUMBER", "SequenceNumber": old})
+	wantCode(t, "trimmed number", code, "TrimmedDataAccessException")
+	_, code = r.iterator(map[string]any{"ShardId": parent, "ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": old})
+	wantCode(t, "after the newest trimmed number nothing is lost", code, "")
+	if got := r.drain(parent).Records; len(got) != 1 {
+		t.Errorf("%d records left, want 1", len(got))
+	}
+
+	r.clock.Advance(20 * time.Hour) // wholly trimmed, still listed
+	_, code = r.records(r.mustIterate(map[string]any{"ShardId": parent}))
+	wantCode(t, "wholly trimmed shard", code, "TrimmedDataAccessException")
+	r.clock.Advance(10 * time.Hour) // gone; its child's parent dangles
+	_, code = r.iterator(map[string]any{"ShardId": parent})
+	wantCode(t, "gone shard", code, "ResourceNotFoundException")
+	left := r.list(nil).StreamDescription.Shards
+	if len(left) != 1 || left[0].ParentShardId != parent {
+		t.Errorf("listing %+v", left)
+	}
+	r.e.Sweep()
+	if again := r.list(nil).StreamDescription.Shards; len(again) != 1 {
+		t.Errorf("listing after the sweep %+v", again)
+	}
+}
+
+func TestDisabledStreamStaysReadableUnderItsARN(t *testing.T) {
+	r := newRig(t, 2)
+	r.put("a", 1)
+	r.e.Disable("Orders")
+	r.put("a", 2) // lost to the stream
+	arn, _ := r.e.Enable("Orders", "KEYS_ONLY")
+	r.put("a", 3)
+	if arn == r.arn {
+		t.Error("the new stream has the old ARN")
+	}
+	d := r.list(nil).StreamDescription
+	records := 0
+	for _, sh := range d.Shards {
+		p := r.drain(sh.ShardId)
+		records += len(p.Records)
+		if p.NextShardIterator != nil || sh.SequenceNumberRange.EndingSequenceNumber == "" {
+			t.Errorf("shard %s of a disabled stream is open", sh.ShardId)
+		}
+	}
+	if records != 1 || d.StreamStatus != "DISABLED" {
+		t.Errorf("%d records, status %s", records, d.StreamStatus)
+	}
+	if all, streamed := r.ledger.Count("Orders"); all != 3 || streamed != 2 {
+		t.Errorf("ledger: %d changes, %d streamed", all, streamed)
+	}
+	r.arn = arn
+	for _, sh := range r.list(nil).StreamDescription.Shards {
+		for _, rec := range r.drain(sh.ShardId).Records {
+			if rec.Dynamodb.NewImage != nil || rec.Dynamodb.OldImage != nil {
+				t.Errorf("KEYS_ONLY record has images")
+			}
+		}
+	}
+	var both struct{ Streams []struct{ StreamArn string } }
+	r.call("ListStreams", map[string]any{"TableName": "Orders"}, &both)
+	if len(both.Streams) != 2 {
+		t.Errorf("streams %v", both.Streams)
+	}
+	r.clock.Advance(30 * time.Hour)
+	r.e.Sweep()
+	r.call("ListStreams", map[string]any{}, &both)
+	if len(both.Streams) != 1 || both.Streams[0].StreamArn != arn {
+		t.Errorf("streams after a day %v", both.Streams)
+	}
+}
+
+func TestReadingTroubleOnCommand(t *testing.T) {
+	r := newRig(t, 2)
+	r.put("a", 1)
+	r.put("b", 1)
+	hot, calm := r.e.OpenShards("Orders")[0], r.e.OpenShards("Orders")[1]
+	trouble := r.e.Trouble()
+	it, other := r.mustIterate(map[string]any{"ShardId": hot}), r.mustIterate(map[string]any{"ShardId": calm})
+
+	trouble.ThrottleShard(hot, "ProvisionedThroughputExceededException", 2, 0)
+	for i, want := range []string{"ProvisionedThroughputExceededException", "ProvisionedThroughputExceededException", ""} {
+		_, code := r.records(it)
+		wantCode(t, fmt.Sprint("throttled call ", i), code, want)
+		_, code = r.records(other)
+		wantCode(t, fmt.Sprint("other shard's call ", i), code, "")
+	}
+	trouble.ThrottleShard(hot, "ThrottlingException", 0, 1)
+	for i, want := range []string{"", "ThrottlingException"} {
+		_, code := r.records(it)
+		wantCode(t, fmt.Sprint("rated call ", i), code, want)
+	}
+	r.clock.Advance(time.Second)
+	_, code := r.records(it)
+	wantCode(t, "call after a second", code, "")
+
+	trouble.Calm()
+	trouble.EmptyPages(hot, 2)
+	for i := range 3 {
+		p, _ := r.records(it)
+		if empty := len(p.Records) == 0; empty != (i < 2) || p.NextShardIterator == nil {
+			t.Errorf("page %d: %d records", i, len(p.Records))
+		}
+	}
+	trouble.ReadersPerShard(2)
+	second, third := r.mustIterate(map[string]any{"ShardId": hot}), r.mustIterate(map[string]any{"ShardId": hot})
+	for i, c := range []struct{ it, want string }{{it, ""}, {second, ""}, {third, "LimitExceededException"}, {it, ""}} {
+		_, code := r.records(c.it)
+		wantCode(t, fmt.Sprint("reader ", i), code, c.want)
+	}
+}
+
+func TestLatestWithSlackReturnsOlderRecords(t *testing.T) {
+	r := newRig(t, 1)
+	for n := 1; n <= 3; n++ {
+		r.put("a", n)
+		r.clock.Advance(2 * time.Second)
+	}
+	r.e.Trouble().LatestSlack(3 * time.Second)
+	p, _ := r.records(r.mustIterate(map[string]any{"ShardId": r.only(), "ShardIteratorType": "LATEST"}))
+	if len(p.Records) != 1 {
+		t.Errorf("%d records, want 1", len(p.Records))
+	}
+}
+
+func TestTTLDeleteCarriesTheServicesIdentity(t *testing.T) {
+	r := newRig(t, 1)
+	c := change(1, 10)
+	c.Op, c.New = "REMOVE", nil
+	r.e.Commit(c)
+	c.TTL = true
+	r.e.Commit(c)
+	got := r.drain(r.only()).Records
+	if got[0].UserIdentity != nil || got[1].UserIdentity == nil || got[1].UserIdentity.PrincipalId != "dynamodb.amazonaws.com" || got[1].UserIdentity.Type != "Service" {
+		t.Errorf("records %+v", got)
+	}
+	if got[0].Dynamodb.NewImage != nil || got[0].Dynamodb.OldImage == nil {
+		t.Errorf("REMOVE has images %+v", got[0])
+	}
+}
+
+func TestTenThousandShardsAreListedAndSplit(t *testing.T) {
+	r := newRig(t, 10000)
+	for i := range 2000 {
+		r.put(fmt.Sprint("item", i), 1)
+	}
+	if n := r.e.Rotate(""); n != 10000 {
+		t.Errorf("rotated %d", n)
+	}
+	shards := r.list(nil).StreamDescription.Shards
+	if len(shards) != 20000 {
+		t.Fatalf("%d shards listed", len(shards))
+	}
+	for i := 1; i < len(shards); i++ {
+		if shards[i].ShardId[:28] < shards[i-1].ShardId[:28] {
+			t.Fatalf("ids do not sort by creation: %s after %s", shards[i].ShardId, shards[i-1].ShardId)
+		}
+	}
+}
+
+func TestStreamsSurviveARestart(t *testing.T) {
+	r := newRig(t, 3)
+	for n := 1; n <= 100; n++ {
+		r.put(fmt.Sprint("item", n%9), n)
+	}
+	r.e.Rotate("Orders")
+	var file strings.Builder
+	if err := r.e.Save(&file); err != nil {
+		t.Fatal(err)
+	}
+	before := r.list(nil).StreamDescription.Shards
+	again := stream.New(stream.Options{Clock: r.clock, Seed: 99})
+	if err := again.Restore(strings.NewReader(file.String())); err != nil {
+		t.Fatal(err)
+	}
+	r.e = again
+	after := r.list(nil).StreamDescription.Shards
+	if len(before) != len(after) || before[0] != after[0] {
+		t.Errorf("shards %v, want %v", after, before)
+	}
+	r.put("item1", 101)
+	records := 0
+	for _, sh := range after {
+		records += len(r.drain(sh.ShardId).Records)
+	}
+	if records != 101 {
+		t.Errorf("%d records, want 101", records)
+	}
+}
