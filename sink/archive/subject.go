@@ -1,0 +1,98 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
+)
+
+// subject publishes events to NATS. Where a JetStream stream listens on the subject, an event is durable when
+// the stream acknowledged it; its id is the message id, so that a replay within the stream's window is stored
+// once. Else it is handed to whoever listens now.
+type subject struct {
+	name    string
+	conn    *nats.Conn
+	stream  jetstream.JetStream // nil: nobody stores
+	timeout time.Duration
+}
+
+// inFlight bounds the unacknowledged publications of one Write.
+const inFlight = 256
+
+func openSubject(ctx context.Context, o Options, log *zap.Logger) (*subject, error) {
+	if o.Conn == nil {
+		return nil, errors.New("no connection was given")
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 30 * time.Second
+	}
+	js, err := jetstream.New(o.Conn)
+	if err != nil {
+		return nil, err
+	}
+	s := &subject{name: o.Subject, conn: o.Conn, stream: js, timeout: o.Timeout}
+	_, err = js.StreamNameBySubject(ctx, o.Subject)
+	switch {
+	case err == nil:
+		return s, nil
+	case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrJetStreamNotEnabled):
+		// Decided once and said aloud: to fall back later, while a stream is away, would lose events in silence.
+		log.Warn("no stream listens on the archive subject: events are not stored, and lost where nobody subscribes",
+			zap.String("subject", o.Subject))
+		s.stream = nil
+		return s, nil
+	}
+	return nil, fmt.Errorf("look for a stream on %s: %w", o.Subject, err)
+}
+
+func (s *subject) publish(ctx context.Context, lines []line) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	if s.stream != nil {
+		return s.store(ctx, lines)
+	}
+	for _, l := range lines {
+		if err := s.conn.PublishMsg(s.message(l)); err != nil {
+			return err
+		}
+	}
+	return s.conn.FlushWithContext(ctx)
+}
+
+func (s *subject) store(ctx context.Context, lines []line) error {
+	for len(lines) > 0 {
+		n := min(len(lines), inFlight)
+		acks := make([]jetstream.PubAckFuture, n)
+		for i, l := range lines[:n] {
+			ack, err := s.stream.PublishMsgAsync(s.message(l))
+			if err != nil {
+				return err
+			}
+			acks[i] = ack
+		}
+		for _, ack := range acks {
+			select {
+			case <-ack.Ok():
+			case err := <-ack.Err():
+				return err
+			case <-ctx.Done():
+				return fmt.Errorf("wait for acknowledgement: %w", context.Cause(ctx))
+			}
+		}
+		lines = lines[n:]
+	}
+	return nil
+}
+
+// message is the event in CloudEvents' structured mode of the NATS binding.
+func (s *subject) message(l line) *nats.Msg {
+	return &nats.Msg{Subject: s.name, Data: l.body, Header: nats.Header{
+		jetstream.MsgIDHeader: {l.id},
+		"content-type":        {"application/cloudevents+json"},
+	}}
+}
