@@ -15,8 +15,9 @@ const (
 	minExponent = -130
 )
 
-// Normalize turns a number's text into its normal form: plain decimal, no exponent, no
-// needless zeros, "0" for zero. The error is the service's.
+// Normalize turns a number's text into its normal form: plain decimal without needless
+// zeros, "0" for zero, and an exponent only where there would be more than 38 digits
+// before the point. The error is the service's.
 func Normalize(text string) (string, *wire.Error) {
 	if isPlainInt(text) {
 		return text, nil
@@ -114,6 +115,14 @@ func (d *decimal) text() string {
 		b.WriteByte('-')
 	}
 	switch n := len(d.digits); {
+	case d.exp > maxDigits: // SDKs read no more than 38 digits, zeros included
+		b.WriteString(d.digits[:1])
+		if n > 1 {
+			b.WriteByte('.')
+			b.WriteString(d.digits[1:])
+		}
+		b.WriteString("E+")
+		b.WriteString(strconv.Itoa(d.exp - 1))
 	case d.exp <= 0:
 		b.WriteString("0.")
 		b.WriteString(strings.Repeat("0", -d.exp))

@@ -153,7 +153,7 @@ func (p *parser) str() (string, error) {
 			p.i++
 			s := p.s[start : p.i-1]
 			if !utf8.ValidString(s) {
-				s = strings.ToValidUTF8(s, "\uFFFD")
+				s = string([]rune(s))
 			}
 			return s, nil
 		case c == '\\':
@@ -173,7 +173,7 @@ func (p *parser) escaped(start int) (string, error) {
 		p.i++
 		switch {
 		case c == '"':
-			return strings.ToValidUTF8(string(b), "\uFFFD"), nil
+			return string([]rune(string(b))), nil
 		case c < 0x20:
 			return "", errSyntax
 		case c != '\\':
