@@ -216,6 +216,30 @@ func TestInlineMappingKeepsItsLines(t *testing.T) {
 	}
 }
 
+func TestMappingHashFollowsTheMeaning(t *testing.T) {
+	hash := func(target, mapping string) string {
+		return Table{Source: "S", Target: target, StripGlobal: true, Mapping: Mapping{Data: []byte(mapping)}}.MappingHash()
+	}
+	one := hash("t", "families: {d: {}}\nrules: [a, b]\n")
+	for name, other := range map[string]string{
+		"a comment":    hash("t", "# x\nfamilies: {d: {}}\nrules: [a, b]\n"),
+		"another line": hash("t", "\n\nrules:\n- a\n- b\nfamilies:\n  d: {}\n"),
+	} {
+		if other != one {
+			t.Errorf("%s changed the hash", name)
+		}
+	}
+	for name, other := range map[string]string{
+		"another target": hash("u", "families: {d: {}}\nrules: [a, b]\n"),
+		"another order":  hash("t", "families: {d: {}}\nrules: [b, a]\n"),
+		"no mapping":     hash("t", ""),
+	} {
+		if other == one {
+			t.Errorf("%s did not change the hash", name)
+		}
+	}
+}
+
 func TestValuesReadBackAsWritten(t *testing.T) {
 	for _, text := range []string{"0", "1", "1000", "1KiB", "96MiB", "20GiB", "3TiB"} {
 		var s Size

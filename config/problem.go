@@ -10,10 +10,11 @@ import (
 
 // Problem is one thing that is wrong with a configuration, said so that the author can mend it without reading code.
 type Problem struct {
-	Severity string `json:"severity"` // "error": nothing starts; "warning": it starts, and somebody should look
-	Code     string `json:"code"`     // stable, for scripts: unknown_key, missing, bad_value, ...
-	Path     string `json:"path"`     // where in the file: tables[0].source
-	Line     int    `json:"line"`     // from 1; 0 when the file says nothing about it
+	Severity string `json:"severity"`       // "error": nothing starts; "warning": it starts, and somebody should look
+	Code     string `json:"code"`           // stable, for scripts: unknown_key, missing, bad_value, ...
+	File     string `json:"file,omitempty"` // the mapping file, where it is about one; else the configuration
+	Path     string `json:"path"`           // where in the file: tables[0].source
+	Line     int    `json:"line"`           // from 1; 0 when the file says nothing about it
 	What     string `json:"what"`
 	Hint     string `json:"hint"`
 }

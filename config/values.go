@@ -1,6 +1,8 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"regexp"
 	"time"
@@ -121,4 +123,15 @@ func (m *Mapping) UnmarshalYAML(node *yaml.Node) error {
 	}
 	*m = Mapping{Line: node.Line}
 	return nil
+}
+
+// MappingHash identifies what the table's items are turned into: it changes with the mapping, not with its comments and
+// layout, and with the target. The stored state of a table belongs to one such hash.
+func (t Table) MappingHash() string {
+	var mapping any
+	if err := yaml.Load(t.Mapping.Data, &mapping); err != nil { // it will not compile either
+		mapping = string(t.Mapping.Data)
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "1 %q %t %#v", t.Target, t.StripGlobal, mapping)) // fmt sorts the keys of maps
+	return hex.EncodeToString(sum[:8])
 }

@@ -19,6 +19,8 @@ import (
 // changes its meaning raises it.
 const schema = 1
 
+const configHint = "name the file with -c, or let `replicator init --table NAME -o tailrace.yaml` propose one"
+
 // app is what all commands share: the global flags and where output goes.
 type app struct {
 	out, errs io.Writer
@@ -62,6 +64,7 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 	})
 	root.AddCommand(
 		a.versionCommand(), a.manCommand(),
+		a.sandboxCommand(), a.runCommand(), a.checkCommand(), a.schemaCommand(),
 		a.statusCommand(), a.queueCommand(), a.dlqCommand(), a.pauseCommand(), a.resumeCommand(), a.recoverCommand(),
 	)
 	return root
@@ -125,26 +128,21 @@ func (a *app) terminal() bool {
 func (a *app) config() (*config.Config, error) {
 	cfg, problems, err := config.Load(a.configPath)
 	if err != nil {
-		return nil, &ExitError{Code: exitUsage, Err: err,
-			Hint: "name the file with -c, or let `replicator init --table NAME -o tailrace.yaml` propose one"}
+		return nil, &ExitError{Code: exitUsage, Err: err, Hint: configHint}
 	}
 	if !config.Refused(problems) {
 		return cfg, nil
 	}
-	a.problems(a.errs, problems)
-	n := 0
-	for _, p := range problems {
-		if p.Severity == "error" {
-			n++
-		}
-	}
-	return nil, usageError("mend them, then `replicator check`", "%s has %s", a.configPath, count(n, "error"))
+	return nil, a.refused(problems)
 }
 
 // problems prints each problem as editors and people like it: file, line, what; and below it what to do.
 func (a *app) problems(w io.Writer, problems []config.Problem) {
 	for _, p := range problems {
 		where := a.configPath
+		if p.File != "" {
+			where = p.File
+		}
 		if p.Line > 0 {
 			where = fmt.Sprintf("%s:%d", where, p.Line)
 		}

@@ -216,10 +216,10 @@ func (a *app) watch(ctx context.Context, l *looker) error {
 // waitFor returns when everything before target is applied. The daemon may start, end and start again meanwhile.
 func (a *app) waitFor(ctx context.Context, l *looker, target time.Time) error {
 	defer l.close()
-	w := &wait{goal: target.UnixMilli(), known: make([]int64, len(l.tables))}
 	if target.IsZero() {
-		w.goal = serviceTime(l.src).Add(time.Second).UnixMilli() // DynamoDB tells whole seconds, cut off
+		target = serviceTime(l.src).Add(time.Second) // DynamoDB tells whole seconds, cut off
 	}
+	w := newWait(target, len(l.tables))
 	tick := time.NewTicker(statusPeriod)
 	defer tick.Stop()
 	var last pipeline.Status
@@ -286,33 +286,56 @@ func (a *app) gaveUp(ctx context.Context, last pipeline.Status) error {
 // wait decides when everything before goal is applied.
 //
 // Rule 10: each open shard of a complete listing begun after the call must have shown that it holds nothing older. A
-// listing may bring shards that were unknown, and what was known to be read before it came says nothing about them: so
-// what counts is what was applied up to the moment at which that listing was in the log.
+// listing may bring shards that were unknown, and what was read before it came says nothing about them. So where a
+// shard is new, what counts is what was applied up to the moment at which that listing was in the log.
 type wait struct {
-	goal  int64   // unix ms, service clock
-	known []int64 // per table: date of the log when the listing was first seen in it; 0 before
-	beats int
+	goal   int64 // unix ms, service clock; not before the first look
+	tables []waitTable
+	looks  int
+}
+
+type waitTable struct {
+	before map[string]bool // shards in the log at the first look
+	goal   int64           // unix ms; 0 until the listing is in the log
+}
+
+func newWait(goal time.Time, tables int) *wait {
+	return &wait{goal: goal.UnixMilli(), tables: make([]waitTable, tables)}
 }
 
 func (w *wait) met(all []seen) bool {
 	met := true
 	for i, s := range all {
-		if s.log == nil || s.state.Listed < w.goal {
-			met = false
-			continue
-		}
-		if w.known[i] == 0 {
-			w.known[i] = max(w.goal, s.state.Date)
-		}
-		met = met && s.state.AppliedThrough() >= w.known[i]
+		met = w.tables[i].met(w.goal, s) && met
 	}
 	return met
 }
 
+func (t *waitTable) met(goal int64, s seen) bool {
+	if t.before == nil {
+		t.before = map[string]bool{}
+		for id := range s.state.Shards {
+			t.before[id] = true
+		}
+	}
+	if s.log == nil || s.state.Listed < goal {
+		return false
+	}
+	if t.goal == 0 {
+		t.goal = goal
+		for id := range s.state.Shards {
+			if !t.before[id] {
+				t.goal = max(goal, s.state.Date)
+			}
+		}
+	}
+	return s.state.AppliedThrough() >= t.goal
+}
+
 // nudge asks the owners for a listing and a beat, about once a second.
 func (w *wait) nudge(all []seen) {
-	w.beats++
-	if w.beats%4 != 1 {
+	w.looks++
+	if w.looks%4 != 1 {
 		return
 	}
 	for _, s := range all {

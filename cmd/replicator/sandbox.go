@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/tailrace-cdc/replicator/sandbox"
+)
+
+func (a *app) sandboxCommand() *cobra.Command {
+	var o sandbox.Options
+	cmd := &cobra.Command{
+		Use:   "sandbox",
+		Short: "Run DynamoDB with Streams, Bigtable and NATS on loopback",
+		Long: `sandbox runs three servers that speak the real protocols, until it is interrupted:
+
+  replicator sandbox --dir ./sandbox &
+  eval "$(replicator sandbox env)"
+  aws dynamodb list-tables
+
+Nothing in it is for production; without --dir nothing is kept.`,
+		Args: a.args(cobra.NoArgs),
+		RunE: a.body(func(ctx context.Context, _ []string) error {
+			log := a.logger(zapcore.WarnLevel).Named("sandbox")
+			o.Log = log
+			err := sandbox.Run(ctx, o)
+			if errors.Is(err, syscall.EADDRINUSE) {
+				return surroundings(err, "another sandbox, or another server? choose a port with --dynamodb, --bigtable or --nats")
+			}
+			return err
+		}),
+	}
+	f := cmd.PersistentFlags()
+	f.StringVar(&o.DynamoDB, "dynamodb", sandbox.DefaultDynamoDB, "address of DynamoDB and its streams")
+	f.StringVar(&o.Bigtable, "bigtable", sandbox.DefaultBigtable, "address of Bigtable")
+	f.StringVar(&o.NATS, "nats", sandbox.DefaultNATS, "address of NATS with JetStream")
+	f = cmd.Flags()
+	f.StringVar(&o.Dir, "dir", "", "keep everything here across restarts")
+	f.StringVar(&o.ReadyFile, "ready-file", "", "write this file when all three listen; it holds what env prints")
+	f.StringVar(&o.Timeline, "timeline", "", "file of faults to come")
+	f.Uint64Var(&o.Seed, "seed", 0, "of everything random")
+	cmd.AddCommand(a.sandboxEnvCommand(&o))
+	return cmd
+}
+
+func (a *app) sandboxEnvCommand(o *sandbox.Options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "env",
+		Short: "Print shell variables with which the usual clients find the sandbox",
+		Args:  a.args(cobra.NoArgs),
+		RunE: a.body(func(context.Context, []string) error {
+			env := map[string]any{"schema": schema}
+			for _, line := range sandbox.Env(*o) {
+				name, value, _ := strings.Cut(line, "=")
+				env[name] = value
+				if !a.json {
+					a.print("export %s=%s", name, shellQuote(value))
+				}
+			}
+			if a.json {
+				return a.printJSON(env)
+			}
+			return nil
+		}),
+	}
+}
+
+// shellQuote makes s one word of a POSIX shell.
+func shellQuote(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@,", r)
+	}) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
