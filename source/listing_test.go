@@ -187,3 +187,24 @@ func TestCreationTimeOfAShard(t *testing.T) {
 		}
 	}
 }
+
+// The SDK's retries come from a quota that all calls of a client share: one bad stream would use it up.
+func TestOneStreamsThrottlesLeaveRetriesToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		w.shard("a", "", 0)
+		n := 0
+		w.script = func(wireCall) *wireReply {
+			if n++; n%9 != 0 {
+				return refuse("ThrottlingException", "Rate exceeded")
+			}
+			return nil
+		}
+		s := open(t, w)
+		for i := range 40 {
+			if _, err := s.List(t.Context(), "arn"); err != nil {
+				t.Fatalf("listing %d: %v", i, err)
+			}
+		}
+	})
+}

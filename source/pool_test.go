@@ -164,7 +164,31 @@ func TestBackPressureOfOneFeedIsItsOwn(t *testing.T) {
 	})
 }
 
-// A shard that stalls holds one connection; the rest go on.
+// A page that nobody takes stops its shard: no other page of it may overtake.
+func TestPageThatIsNotTakenStopsItsShard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		s := open(t, w)
+		pool := s.NewPool()
+		for i := range 4 {
+			w.shard(shardID(i), "", 5000)
+			pool.Add(s.NewReader(start(shardID(i), change.Position{})))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		out, ended := make(chan Event), make(chan error)
+		go func() { ended <- pool.Run(ctx, out) }()
+		time.Sleep(time.Minute)
+		if n := w.count("GetRecords", ""); n != 4 {
+			t.Errorf("%d pages of 4 shards were read though none was taken", n)
+		}
+		cancel()
+		<-ended
+		if s.budget.inUse() != 0 {
+			t.Errorf("%d bytes in use", s.budget.inUse())
+		}
+	})
+}
+
 func TestGapEndsOneReaderOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()

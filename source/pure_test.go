@@ -32,9 +32,12 @@ func TestBudgetNeverOverdrawsNorLoses(t *testing.T) {
 			var sum int64
 			for _, f := range feeds {
 				sum += f.used
-				if f.used > b.perFeed && f.used > f.reserved && f.reserved > 0 {
+				if f.used > max(b.perFeed, 10) {
 					t.Fatalf("a feed has %d of %d", f.used, b.perFeed)
 				}
+			}
+			if b.used > max(b.total, 10) {
+				t.Fatalf("%d of %d in use", b.used, b.total)
 			}
 			if sum != b.used || b.used < 0 {
 				t.Fatalf("%d in use, feeds have %d", b.used, sum)
