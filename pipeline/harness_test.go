@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -14,7 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline"
@@ -53,6 +56,7 @@ type world struct {
 	sopts   func(*source.Options)
 	archive pipeline.Archive
 	log     *zap.Logger
+	said    *observer.ObservedLogs // what the pipelines logged
 }
 
 func newWorld(t *testing.T) *world {
@@ -73,7 +77,11 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { _ = w.front.Close() })
 	t.Setenv("AWS_ACCESS_KEY_ID", "sandbox")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "sandbox")
-	w.log = zaptest.NewLogger(t, zaptest.Level(zap.InfoLevel))
+	core, said := observer.New(zap.InfoLevel)
+	w.said = said
+	w.log = zaptest.NewLogger(t, zaptest.Level(zap.InfoLevel), zaptest.WrapOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
+		return zapcore.NewTee(c, core)
+	})))
 	return w
 }
 
@@ -209,10 +217,7 @@ func (r *run) ensure(ctx context.Context, name string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	data := bigtable.Table{Name: target(name), Families: map[string]bigtable.GC{}}
-	for _, f := range prog.Families() {
-		data.Families[f.Name] = bigtable.GC{MaxVersions: f.MaxVersions, MaxAge: f.MaxAge, Both: f.Intersection}
-	}
+	data := bigtable.Table{Name: target(name), Families: prog.Families()}
 	if _, err := r.sink.Ensure(ctx, bigtable.Tables([]bigtable.Table{data}, 7*24*time.Hour)); err != nil {
 		r.t.Fatal(err)
 	}
@@ -253,7 +258,11 @@ func (r *run) close() {
 // settle waits until everything written so far is applied.
 func (r *run) settle() {
 	r.t.Helper()
-	at := r.clock.Now()
+	r.settledAt(r.clock.Now())
+}
+
+func (r *run) settledAt(at time.Time) {
+	r.t.Helper()
 	r.until("everything written is applied", func() bool {
 		through, ok := r.p.AppliedThrough()
 		return ok && through.After(at)
@@ -366,4 +375,39 @@ func sorted(rows map[string][]string) map[string][]string {
 		slices.Sort(cells)
 	}
 	return rows
+}
+
+// scribble makes n seeded changes to items of a table: puts with changing attributes, removals of attributes,
+// deletes, hot keys.
+func (w *world) scribble(table string, seed uint64, n int) {
+	w.t.Helper()
+	w.t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 7))
+	for i := range n {
+		item := rnd.IntN(40)
+		if rnd.IntN(4) == 0 {
+			item = rnd.IntN(3) // hot
+		}
+		pk, sk := fmt.Sprintf("p#%d", item%7), fmt.Sprintf("s%d", item)
+		switch rnd.IntN(10) {
+		case 0, 1:
+			w.delete(table, pk, sk)
+		case 2, 3:
+			w.post("UpdateItem", fmt.Sprintf(`{"TableName":%q,"Key":{"pk":{"S":%q},"sk":{"S":%q}},
+				"UpdateExpression":"SET u = :u REMOVE a%d","ExpressionAttributeValues":{":u":{"N":"%d"}}}`, table, pk, sk, rnd.IntN(4), i))
+		default:
+			w.put(table, pk, sk, fmt.Sprintf(`"v":{"N":"%d"},"a%d":{"S":"%d"},"a%d":{"BOOL":true}`, i, rnd.IntN(2), i, 2+rnd.IntN(2)))
+		}
+	}
+}
+
+// table is the status of one table as its loop saw it last.
+func (r *run) table(name string) pipeline.TableStatus {
+	for _, s := range r.p.Status().Tables {
+		if s.Source == name {
+			return s
+		}
+	}
+	r.t.Fatalf("no table %s", name)
+	return pipeline.TableStatus{}
 }

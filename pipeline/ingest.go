@@ -27,6 +27,9 @@ type ingest struct {
 	findings chan finding
 	open     chan []shardTask // shards that became readable
 	idle     *watermarks
+	unsent   []queue.Packed // frames that a full log did not take yet
+	proofs   []*change.Page // empty pages that were read after them
+	full     bool
 	lister   *lister
 }
 
@@ -86,7 +89,7 @@ func (in *ingest) write(ctx context.Context) error {
 	for {
 		// Rule 9: above the limit nothing is taken from the readers; their budget fills up and they park.
 		accept := in.pages
-		if in.t.pressure.Pause {
+		if in.t.pressure.Pause || len(in.unsent) > 0 {
 			accept = nil
 		}
 		var err error
@@ -105,18 +108,41 @@ func (in *ingest) write(ctx context.Context) error {
 		case <-beat.C:
 			err = in.beat(ctx)
 		case <-mark.C:
-			err = in.marks(ctx)
+			err = in.tick(ctx)
 		case <-trim.C:
 			err = in.trim(ctx)
 		}
-		if errors.Is(err, queue.ErrFull) {
-			in.t.log.Warn("the log is full: reading waits for the sinks", zap.Error(err))
-			err = in.trim(ctx)
-		}
-		if err != nil {
+		if err = in.tolerateFull(err); err != nil {
 			return err
 		}
 	}
+}
+
+// tick writes the marks and, while the log is full, makes room and tries again.
+func (in *ingest) tick(ctx context.Context) error {
+	if err := in.tolerateFull(in.marks(ctx)); err != nil {
+		return err
+	}
+	if len(in.unsent) == 0 {
+		return nil
+	}
+	if err := in.trim(ctx); err != nil {
+		return err
+	}
+	return in.flush(ctx)
+}
+
+// tolerateFull goes on without what a full log did not take: frames wait, beats and marks come again.
+func (in *ingest) tolerateFull(err error) error {
+	if !errors.Is(err, queue.ErrFull) {
+		in.full = in.full && err != nil
+		return err
+	}
+	if !in.full {
+		in.full = true
+		in.t.log.Warn("the log is full: reading waits for the sinks", zap.Error(err))
+	}
+	return nil
 }
 
 // begin gives every sink a mark and hands the readers what the stored state says.
@@ -144,7 +170,6 @@ func (in *ingest) begin(ctx context.Context) error {
 	if err := in.trim(ctx); err != nil {
 		return err
 	}
-	in.t.observe(s)
 	in.spread()
 	return nil
 }
@@ -166,83 +191,51 @@ func (in *ingest) collect(first *source.Page) []*source.Page {
 // maxFrame is the volume of pages that go into one append.
 const maxFrame = 4 << 20
 
-// frames appends pages. They are released whatever happens: after doubt they are read again.
+// frames packs pages and appends the frames. The pages are released whatever happens: what is not stored stays
+// in packed form, or, after doubt, is read again.
 func (in *ingest) frames(ctx context.Context, pages []*source.Page) error {
-	defer func() {
-		for _, p := range pages {
-			p.Release()
-		}
-	}()
 	full := make([]*change.Page, 0, len(pages))
+	var empty []*change.Page
 	for _, p := range pages {
 		if len(p.Records) > 0 || p.Done {
 			full = append(full, &p.Page)
+		} else {
+			empty = append(empty, &p.Page)
 		}
 	}
-	if len(full) > 0 {
-		if err := in.pack(ctx, full); err != nil {
-			return err
-		}
-	}
-	// What an empty page proves counts only now, that everything read before it is in the log.
+	packed, err := queue.PackFrame(full, in.t.p.queue.MaxPayload())
 	for _, p := range pages {
-		if len(p.Records) == 0 {
-			in.idle.note(&p.Page)
-		}
+		p.Release()
 	}
-	return nil
-}
-
-func (in *ingest) pack(ctx context.Context, pages []*change.Page) error {
-	packed, err := queue.PackFrame(pages, in.t.p.queue.MaxPayload())
 	if err != nil {
 		return in.tooLarge(err)
 	}
+	in.unsent, in.proofs = packed, empty
+	return in.flush(ctx)
+}
+
+// flush appends what is packed. When the log is full the rest waits, and nothing more is taken from the readers.
+func (in *ingest) flush(ctx context.Context) error {
 	ended := false
-	for _, f := range packed {
-		if err := in.appendFrame(ctx, f); err != nil {
-			return err
+	for len(in.unsent) > 0 {
+		f := in.unsent[0]
+		if _, err := in.w.Append(ctx, f.Body, f.Data); err != nil {
+			return fmt.Errorf("append frame: %w", err)
 		}
+		in.unsent = in.unsent[1:]
 		for i := range f.Body.Pages {
 			ended = ended || f.Body.Pages[i].Done
 		}
 	}
+	// What an empty page proves counts only now, that everything read before it is in the log.
+	for _, p := range in.proofs {
+		in.idle.note(p)
+	}
+	in.proofs = nil
 	if ended {
 		in.spread()
 	}
 	return nil
-}
-
-// appendFrame waits while the log is full: the pages are good, and reading them again would not help.
-func (in *ingest) appendFrame(ctx context.Context, f queue.Packed) error {
-	for {
-		_, err := in.w.Append(ctx, f.Body, f.Data)
-		if !errors.Is(err, queue.ErrFull) {
-			if err != nil {
-				return fmt.Errorf("append frame: %w", err)
-			}
-			return nil
-		}
-		in.t.log.Warn("the log is full: reading waits for the sinks", zap.Error(err))
-		if err := in.makeRoom(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// makeRoom writes the marks, out of the reserve, and trims, until something became free or time has passed.
-func (in *ingest) makeRoom(ctx context.Context) error {
-	t := time.NewTimer(in.t.p.o.Periods.Mark)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-	}
-	if err := in.marks(ctx); err != nil && !errors.Is(err, queue.ErrFull) {
-		return err
-	}
-	return in.trim(ctx)
 }
 
 func (in *ingest) tooLarge(err error) error {
@@ -345,6 +338,7 @@ func (in *ingest) trim(ctx context.Context) error {
 		in.t.log.Warn("the log is nearly full", zap.Bool("reading_pauses", p.Pause), zap.Float64("used", p.Fraction))
 	}
 	in.t.pressure = p
+	in.t.observe(in.w.State())
 	return in.t.letters.refresh(ctx)
 }
 

@@ -33,7 +33,7 @@ func (t *table) reserve(ctx context.Context, need time.Duration) error {
 	if t.row.Lead >= 2*need {
 		return nil
 	}
-	row, err := t.p.sink.Reserve(ctx, t.row, max(4*need, firstLead))
+	row, err := t.p.sink.Reserve(ctx, t.row, max(4*need, t.p.o.Periods.Lead))
 	if err != nil {
 		return err
 	}

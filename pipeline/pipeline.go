@@ -65,6 +65,9 @@ type Periods struct {
 	Trim     time.Duration
 	Retry    time.Duration // of what halted
 	Shutdown time.Duration // to drain after the first signal
+	// Lead is how far versions may run ahead of creation times before Bigtable must be asked for more. Only a
+	// burst of more than a thousand changes a second in one shard gets there.
+	Lead time.Duration
 }
 
 func (p Periods) withDefaults() Periods {
@@ -81,6 +84,7 @@ func (p Periods) withDefaults() Periods {
 	def(&p.Trim, 10*time.Second)
 	def(&p.Retry, 60*time.Second)
 	def(&p.Shutdown, 25*time.Second)
+	def(&p.Lead, 10*time.Minute)
 	return p
 }
 

@@ -16,10 +16,6 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// firstLead is how far versions may run ahead of creation times before Bigtable must be asked again. Only a
-// burst of more than a thousand changes a second in one shard gets there.
-const firstLead = 10 * time.Minute
-
 // claim takes the table's log over. The steps of a first start stand in this order, each may be repeated, and
 // a crash between any two is taken up by the next start:
 //
@@ -170,7 +166,7 @@ func (t *table) createRow(ctx context.Context, l *queue.Log, id bigtable.Identit
 	if s.Live() != nil {
 		return refusedLog("the log holds changes, but the pipeline's row in " + bigtable.StateTable + " is missing")
 	}
-	row := &bigtable.State{Identity: id, Life: 1, Lead: firstLead}
+	row := &bigtable.State{Identity: id, Life: 1, Lead: t.p.o.Periods.Lead}
 	if err := t.p.sink.CreateState(ctx, row); err != nil {
 		return err // ErrStateExists: another instance was faster; the next life finds its row
 	}

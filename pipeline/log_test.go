@@ -1,0 +1,170 @@
+package pipeline_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/queue"
+)
+
+func resume() *checkpoint.Control { return &checkpoint.Control{Resume: true, By: "test"} }
+
+func TestLostLogVolumeIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.scribble("Orders", 20, 50)
+	r.settle()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(w.dir); err != nil {
+		t.Fatal(err)
+	}
+	w.dir = t.TempDir()
+	r = w.start("Orders")
+	refused := (*pipeline.RefusedError)(nil)
+	if err := <-r.ended; !errors.As(err, &refused) || !strings.Contains(refused.Hint, "recover") {
+		t.Fatalf("started on an empty volume: %v", err)
+	}
+	r.ended <- nil
+}
+
+func TestStreamDeletedUnderUsHaltsTheTable(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.scribble("Orders", 21, 50)
+	r.settle()
+	r.deleteStreams()
+	w.scribble("Orders", 22, 50)
+	r.until("the table is halted", func() bool { return r.table("Orders").State == "halted" })
+	if code := r.table("Orders").Code; code != "log_refused" {
+		t.Errorf("halted with code %q, want log_refused", code)
+	}
+}
+
+func TestForeignMessagesFoldAsNothing(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.scribble("Orders", 23, 50)
+	r.settle()
+	r.publishStray()
+	w.scribble("Orders", 24, 50)
+	r.until("the stray message is counted", func() bool { return r.table("Orders").Foreign > 0 })
+	r.settle()
+	r.equal()
+}
+
+func TestPauseAndResumeThroughTheLog(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	r.settle()
+	l, err := r.queue.Log(t.Context(), "Orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := true
+	if _, err := l.Control(t.Context(), &checkpoint.Control{Pause: &on}); err != nil {
+		t.Fatal(err)
+	}
+	r.until("the table is paused", func() bool { return r.table("Orders").State == "paused" })
+	w.scribble("Orders", 25, 50)
+	r.resume("Orders")
+	r.settle()
+	r.equal()
+}
+
+func TestFullQueuePausesReadersAndRecovers(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	w.qopts = func(o *queue.Options) { o.MaxBytes, o.ReplayWindow = 2<<20, -1 }
+	r := w.start("Orders")
+	r.settle()
+	w.front.Faults.Outage(0)
+	noise := newNoise(26)
+	for range 400 {
+		w.put("Orders", "p", noise.word(4), `"big":{"S":"`+noise.word(8<<10)+`"}`)
+	}
+	r.until("reading pauses", func() bool { return used(r) >= 0.75 })
+	w.front.Faults.Recover()
+	r.settle()
+	r.equal()
+	r.until("the log is trimmed", func() bool { return used(r) < 0.7 })
+}
+
+func used(r *run) float64 {
+	q := r.table("Orders").Queue
+	return float64(q.Bytes) / float64(max(q.Limit, 1))
+}
+
+func TestSecondOwnerStandsByAndTakesOver(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	url := externalNATS(t)
+	w.qopts = func(o *queue.Options) { o.Dir, o.URL = "", url }
+	first := w.start("Orders")
+	w.scribble("Orders", 27, 100)
+	first.settle()
+	second := w.start("Orders")
+	second.until("the second is up", func() bool { return second.p.Started() == nil })
+	w.scribble("Orders", 28, 100)
+	first.settle()
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.scribble("Orders", 29, 100)
+	second.settle()
+	second.equal()
+}
+
+func TestNATSRestartInBetween(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	srv := startNATS(t)
+	w.qopts = func(o *queue.Options) { o.Dir, o.URL, o.AckTimeout = "", srv.url, time.Second }
+	r := w.start("Orders")
+	for seed := range uint64(3) {
+		w.scribble("Orders", 30+seed, 60)
+		srv.restart()
+		w.scribble("Orders", 40+seed, 60)
+	}
+	r.settle()
+	r.equal()
+}
+
+func TestBurstAheadOfItsLeadWaitsForBigtable(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	w.opts = func(o *pipeline.Options) { o.Periods.Lead = 50 * time.Millisecond }
+	w.clock.Freeze()
+	r := w.start("Orders")
+	r.until("the table is read", func() bool { return r.table("Orders").Shards.Open == 4 })
+	w.front.Faults.Outage(0)
+	// One second of the service's clock holds far more changes than milliseconds: versions run ahead.
+	for i := range uint64(3) {
+		w.scribble("Orders", 50+i, 700)
+	}
+	w.clock.Advance(time.Second)
+	r.until("a shard waits for Bigtable", func() bool {
+		return w.said.FilterMessageSnippet("ran ahead of its reserved versions").Len() > 0
+	})
+	if n := r.table("Orders").Changes; n > 1500 {
+		t.Errorf("%d changes were read although their versions exceed the lead", n)
+	}
+	w.front.Faults.Recover()
+	at := w.clock.Now()
+	w.clock.Advance(10 * time.Second)
+	r.settledAt(at)
+	r.equal()
+	if st, err := r.sink.LoadState(t.Context(), "shop", "Orders"); err != nil || st.Lead <= 50*time.Millisecond {
+		t.Errorf("lead %v, %v: want it raised", st.Lead, err)
+	}
+}

@@ -1,0 +1,193 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+func TestSplitWhileLagging(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	w.scribble("Orders", 1, 300)
+	for range 3 { // three generations are behind before the first read
+		for _, shard := range w.streams.OpenShards("Orders") {
+			if _, err := w.streams.Split(shard, 2); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.scribble("Orders", 2, 200)
+	}
+	r := w.start("Orders")
+	w.scribble("Orders", 3, 200)
+	w.streams.Rotate("Orders")
+	w.scribble("Orders", 4, 200)
+	r.settle()
+	r.equal()
+	if s := r.table("Orders").Shards; s.Done != 4+8+16+32 || s.Open != 32 {
+		t.Errorf("shards %+v, want 60 done and 32 open", s)
+	}
+}
+
+func TestChildrenHiddenAfterTheEndOfTheirParent(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	w.streams.Trouble().HideChildren(5 * time.Second)
+	w.streams.Trouble().OpenParents(5 * time.Second)
+	r := w.start("Orders")
+	w.scribble("Orders", 5, 100)
+	w.streams.Rotate("Orders")
+	w.scribble("Orders", 6, 100)
+	r.until("the parents are read to their end", func() bool { return r.table("Orders").Shards.Done == 4 })
+	w.clock.Advance(6 * time.Second) // now they show up
+	r.settle()
+	r.equal()
+}
+
+func TestParentTrimmedBeforeItsChildIsSeen(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	w.scribble("Orders", 7, 100)
+	w.streams.Rotate("Orders")
+	w.scribble("Orders", 8, 100)
+	r := w.start("Orders")
+	r.settle()
+	// While nobody looks, a generation comes and goes whole; its children have parents that nobody knows.
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.streams.Rotate("Orders")
+	w.streams.Rotate("Orders")
+	w.clock.Advance(49 * time.Hour)
+	w.streams.Sweep()
+	w.scribble("Orders", 9, 100)
+	r = w.start("Orders")
+	r.until("the lost generation is a gap", func() bool { return r.table("Orders").Gaps > 0 })
+	if st := r.table("Orders"); st.State != "gap" {
+		t.Errorf("state %q, want gap", st.State)
+	}
+	if ready, _ := r.p.Ready(); ready {
+		t.Error("ready with a gap")
+	}
+	r.until("the new shards are read", func() bool { return r.table("Orders").Shards.Open == 4 })
+}
+
+func TestTrimmedMarkIsAGap(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	w.scribble("Orders", 10, 100)
+	r := w.start("Orders")
+	r.settle()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.scribble("Orders", 11, 200)
+	w.clock.Advance(25 * time.Hour)
+	w.streams.Sweep()
+	for i := range 40 {
+		w.put("Orders", fmt.Sprintf("p#%d", i%7), fmt.Sprintf("s%d", i), `"fresh":{"BOOL":true}`)
+	}
+	r = w.start("Orders")
+	r.until("the gap is found", func() bool { return r.table("Orders").Gaps > 0 })
+	st := r.table("Orders")
+	if st.State != "gap" || len(st.Reasons) == 0 || !strings.Contains(strings.Join(st.Reasons, " "), "gap") {
+		t.Errorf("status %+v, want a loud gap", st)
+	}
+	r.resume("Orders")
+	r.until("the gap is accepted and reading goes on", func() bool { return r.table("Orders").Gaps == 0 && r.table("Orders").State == "running" })
+	r.settle()
+	// Every item that exists was written after the gap, so they are equal; what the gap swallowed were deletes.
+	for key, cells := range r.projected("Orders") {
+		if got := r.stored("Orders")[key]; strings.Join(got, ",") != strings.Join(cells, ",") {
+			t.Errorf("row %q: %v, want %v", key, got, cells)
+		}
+	}
+	if st := r.table("Orders"); st.Accepted == 0 {
+		t.Error("the accepted gap is forgotten")
+	}
+}
+
+func TestDisableAndEnableIsAGapAndThenAStart(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.scribble("Orders", 12, 100)
+	w.post("UpdateTable", `{"TableName":"Orders","StreamSpecification":{"StreamEnabled":false}}`)
+	w.post("UpdateTable", `{"TableName":"Orders","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`)
+	w.scribble("Orders", 13, 200)
+	r.until("the new stream is read", func() bool {
+		st := r.table("Orders")
+		return st.Gaps == 1 && st.Shards.Done == 4 && st.Shards.Open == 4
+	})
+	r.resume("Orders")
+	r.until("the gap is accepted", func() bool { return r.table("Orders").Gaps == 0 })
+	r.settle()
+	r.equal()
+}
+
+func TestRotationWhileBackPressureOutlivesTheIterators(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	w.opts = func(o *pipeline.Options) { o.Memory = 64 << 10 }
+	w.sopts = func(o *source.Options) { o.MemoryTotal, o.MemoryPerFeed = 2<<20, 1<<20 }
+	r := w.start("Orders")
+	r.settle()
+	w.front.Faults.Outage(0)
+	for i := range 300 {
+		w.put("Orders", fmt.Sprint(i%5), fmt.Sprint(i), fmt.Sprintf(`"big":{"S":%q}`, strings.Repeat("x", 20<<10)))
+		if i%100 == 50 {
+			w.streams.Rotate("Orders")
+		}
+	}
+	w.clock.Advance(20 * time.Minute) // every iterator in hand is dead now
+	w.front.Faults.Recover()
+	r.settle()
+	r.equal()
+}
+
+func TestRecordsOnTheLastPageOfAShard(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		t.Run(fmt.Sprintf("late end %v", late), func(t *testing.T) {
+			w := newWorld(t)
+			w.createTable("Orders")
+			w.streams.Trouble().LateEnd(late)
+			w.scribble("Orders", 14, 100)
+			w.streams.Rotate("Orders")
+			r := w.start("Orders")
+			r.settle()
+			r.equal()
+		})
+	}
+}
+
+func TestEmptyPagesBeforeARecordAreNotIdleness(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	for _, shard := range w.streams.OpenShards("Orders") {
+		w.streams.Trouble().EmptyPages(shard, 50)
+	}
+	w.scribble("Orders", 15, 100)
+	r := w.start("Orders")
+	r.until("everything is applied in spite of empty pages", func() bool { return len(r.stored("Orders")) == len(r.projected("Orders")) })
+	r.settle()
+	r.equal()
+}
+
+// resume does what the command does.
+func (r *run) resume(table string) {
+	r.t.Helper()
+	l, err := r.queue.Log(r.t.Context(), table)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := l.Control(r.t.Context(), resume()); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := l.Nudge(); err != nil {
+		r.t.Fatal(err)
+	}
+}
