@@ -55,14 +55,12 @@ func (s *Server) getItem(r *request) ([]byte, *wire.Error) {
 	out := []byte{'{'}
 	if rec != nil {
 		size = rec.Size
-		out = appendItem(wire.AppendField(make1(len(rec.JSON)), "Item"), rec, projection)
+		out = appendItem(wire.AppendField(append(make([]byte, 0, len(rec.JSON)+64), '{'), "Item"), rec, projection)
 	}
 	b := bill{}
 	b.add(t.name, readUnits(size, r.True("ConsistentRead")))
 	return append(b.appendOne(out, r), '}'), nil
 }
-
-func make1(room int) []byte { return append(make([]byte, 0, room+64), '{') }
 
 func (t *Table) get(key table.Key) *table.Record {
 	t.mu.RLock()

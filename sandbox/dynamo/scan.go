@@ -1,8 +1,6 @@
 package dynamo
 
 import (
-	"encoding/binary"
-
 	"github.com/tailrace-cdc/replicator/sandbox/table"
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
@@ -34,7 +32,10 @@ func (s *Server) scan(r *request) ([]byte, *wire.Error) {
 	if l.start != nil {
 		key := l.table.schema.KeyOf(l.start)
 		if l.index == nil && (key < first || end != "" && key >= end) {
-			return nil, wire.Invalid("The provided starting key is outside query boundaries based on provided conditions")
+			segment, _ := r.Int("Segment")
+			total, _ := r.Int("TotalSegments")
+			return nil, wire.Invalid("The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey "+
+				"with correct Segment. TotalSegments: %d Segment: %d", total, segment)
 		}
 	}
 	l.table.mu.RLock()
@@ -90,6 +91,3 @@ func segmentOf(r *request) (first, end table.Key) {
 	segment, _ := r.Int("Segment")
 	return table.Segment(segment, total)
 }
-
-// hashOf is the place of a key among all partition keys.
-func hashOf(k table.Key) uint64 { return binary.BigEndian.Uint64([]byte(k[:8])) }

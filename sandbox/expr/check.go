@@ -19,6 +19,7 @@ func (p *parser) checkCall(n *node) {
 	if p.env.inUpdate {
 		calls, others = updateCalls, conditionCalls
 	}
+	p.operator()
 	want, known := calls[n.op]
 	if !known {
 		message := "Invalid function name; function: " + n.op
@@ -93,6 +94,7 @@ func (p *parser) wrongType(what, op string, t attr.Kind) {
 
 // comparison makes a node of a comparator, BETWEEN or IN, and ends its condition.
 func (p *parser) comparison(op string, args ...*node) *node {
+	p.operator()
 	p.noCallsBut(args, "size")
 	p.distinct(op, args)
 	switch op {

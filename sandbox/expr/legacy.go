@@ -69,7 +69,7 @@ type LegacyUpdate struct {
 func LegacyUpdates(all []LegacyUpdate) *Update {
 	u := &Update{}
 	for _, l := range all {
-		a := action{verb: "SET", path: Path{{Name: l.Name}}}
+		a := action{verb: "SET", path: Path{{Name: l.Name}}, legacy: true}
 		if l.Value != nil {
 			a.value = &node{op: "value", value: l.Value}
 		}

@@ -4,6 +4,7 @@
 package expr
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
@@ -102,6 +103,7 @@ type parser struct {
 	at    int
 	env   *Env
 	depth int
+	ops   int // operators and functions seen
 	faults
 }
 
@@ -148,6 +150,16 @@ func (p *parser) unexpected() {
 		to = p.toks[p.at+1].to
 	}
 	panic(wire.Invalid(`Syntax error; token: "%s", near: "%s"`, t.text, p.src[from:to]))
+}
+
+// MaxOperators is how many operators and functions an expression may have.
+const MaxOperators = 300
+
+// operator counts one.
+func (p *parser) operator() {
+	if p.ops++; p.ops > MaxOperators {
+		p.fault(faultFunction, "The expression contains too many operators; operator count: "+strconv.Itoa(p.ops))
+	}
 }
 
 // faults are what is wrong with the meaning of an expression, by kind: the service

@@ -89,6 +89,7 @@ func (p *parser) and() *node {
 }
 
 func (p *parser) logic(op string, args ...*node) *node {
+	p.operator()
 	for _, a := range args {
 		p.asCondition(a)
 	}

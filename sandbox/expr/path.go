@@ -65,13 +65,16 @@ func (p *parser) path() Path {
 				p.unexpected()
 			}
 			p.at++
-			n, err := strconv.Atoi(t.text)
+			n, err := strconv.ParseInt(t.text, 10, 32)
 			if err != nil {
 				p.fault(faultOperand, "List index is not within the allowable range; index: ["+t.text+"]")
 			}
 			p.want("]")
-			path = append(path, Step{Index: n, IsIndex: true})
+			path = append(path, Step{Index: int(n), IsIndex: true})
 		default:
+			if len(path) > attr.MaxLevels {
+				p.fault(faultOperand, "The document path has too many nesting elements; nesting elements: "+strconv.Itoa(len(path)))
+			}
 			return path
 		}
 	}

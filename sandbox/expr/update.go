@@ -18,9 +18,10 @@ type Update struct {
 }
 
 type action struct {
-	verb  string // SET REMOVE ADD DELETE
-	path  Path
-	value *node
+	verb   string // SET REMOVE ADD DELETE
+	path   Path
+	value  *node
+	legacy bool // from AttributeUpdates: says other words, and adds to lists
 }
 
 // Update parses an update expression.
@@ -99,6 +100,7 @@ func (p *parser) sum() *node {
 		return left
 	}
 	p.at++
+	p.operator()
 	var right *node
 	if p.peek().sym("(") {
 		p.at++
@@ -160,6 +162,7 @@ func (u *Update) OnlyTakes() bool {
 var (
 	errOperand = wire.Invalid("An operand in the update expression has an incorrect data type")
 	errMissing = wire.Invalid("The provided expression refers to an attribute that does not exist in the item")
+	errLegacy  = wire.Invalid("Type mismatch for attribute to update")
 	errPath    = wire.Invalid("The document path provided in the update expression is invalid for update")
 )
 
@@ -293,7 +296,7 @@ func (a *action) at(parent *attr.Value, last Step, v *attr.Value) *wire.Error {
 			return nil
 		}
 		if !v.IsSet() || old.Kind != v.Kind {
-			return errOperand
+			return a.mismatch()
 		}
 		if left := old.Minus(v); len(left.Set) > 0 {
 			*old = left
@@ -304,14 +307,23 @@ func (a *action) at(parent *attr.Value, last Step, v *attr.Value) *wire.Error {
 	return nil
 }
 
+func (a *action) mismatch() *wire.Error {
+	if a.legacy {
+		return errLegacy
+	}
+	return errOperand
+}
+
 func (a *action) add(parent *attr.Value, last Step, old, v *attr.Value) *wire.Error {
 	switch {
-	case v.Kind != attr.N && !v.IsSet():
+	case v.Kind != attr.N && !v.IsSet() && !(a.legacy && v.Kind == attr.L):
 		return errOperand
 	case old == nil:
 		put(parent, last, *v)
 	case old.Kind != v.Kind:
-		return errOperand
+		return a.mismatch()
+	case v.Kind == attr.L:
+		old.List = append(old.List, v.List...)
 	case v.Kind == attr.N:
 		text, err := attr.Add(old.Str, v.Str, false)
 		if err != nil {
