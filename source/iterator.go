@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
@@ -39,6 +40,19 @@ func (r *Reader) position(ctx context.Context) error {
 		return err
 	}
 	r.iterator, r.iteratorAt = it, time.Now()
+	return nil
+}
+
+// untrimmed refuses to begin at the trim horizon of a shard that may have been trimmed before it was read.
+//
+// Rule 8: what may be lost is said.
+func (r *Reader) untrimmed() error {
+	if r.begun || r.start.Since == 0 || r.pos != (change.Position{}) {
+		return nil
+	}
+	if time.Duration(r.src.nowOr()-r.start.Since)*time.Millisecond > Retention {
+		return fmt.Errorf("begin at the trim horizon: %w", ErrTrimmed)
+	}
 	return nil
 }
 
@@ -141,11 +155,7 @@ func (r *Reader) again(now time.Time, err error) error {
 
 // gap describes what was lost between the reader's position and what can still be read.
 func (r *Reader) gap(ctx context.Context, what, err error) error {
-	now, ok := r.src.Now()
-	if !ok {
-		now = time.Now().UnixMilli()
-	}
-	g := &GapError{Feed: r.start.Feed, Position: r.pos, From: r.readThrough(), To: now, Whole: what == ErrShardGone, Err: what}
+	g := &GapError{Feed: r.start.Feed, Position: r.pos, From: max(r.readThrough(), r.start.Since), To: r.src.nowOr(), Whole: what == ErrShardGone, Err: what}
 	if what == ErrTrimmed {
 		g.Whole = r.probe(ctx, g)
 	}

@@ -20,6 +20,13 @@ type Start struct {
 	Position change.Position // as stored; the zero Position is the trim horizon
 	Clock    int64           // as stored; a child starts with its parent's last
 	Closed   bool            // listed with an end: it is read without pauses, for nothing new can come
+
+	// Since is for a shard that must be read from its beginning, a child, while its position is still the trim
+	// horizon: unix ms up to which it did not exist yet, or was seen to be empty, whichever is later. The trim
+	// horizon itself never says that something is missing before it; so when more than the retention has
+	// passed since then, the reader ends with a GapError instead of reading what is left. Zero: what is left
+	// is what is wanted.
+	Since int64
 }
 
 // Reader reads one shard in order, page by page. It belongs to one goroutine or to one Pool. Between reads it
@@ -36,6 +43,7 @@ type Reader struct {
 
 	pos   change.Position // after the last page delivered
 	clock int64
+	begun bool // a page was read
 	done  bool
 
 	last       string // sequence number that the iterator follows; pos.After, or a skipped record
@@ -172,6 +180,9 @@ func (r *Reader) step(ctx context.Context) (*Page, error) {
 func (r *Reader) read(ctx context.Context, page *Page) (next []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.src.opt.CallTimeout)
 	defer cancel()
+	if err := r.untrimmed(); err != nil {
+		return nil, err
+	}
 	if err := r.position(ctx); err != nil {
 		return nil, err
 	}
@@ -208,7 +219,7 @@ func (r *Reader) take(p *Page, next []byte) error {
 	if kept {
 		r.pos, r.skipTo = change.Position{After: last}, 0
 	}
-	r.last, r.clock, r.lost = last, clock, 0
+	r.last, r.clock, r.lost, r.begun = last, clock, 0, true
 	p.To, p.Clock = r.pos, clock
 	r.iterator, r.iteratorAt = unescape(next), time.Now()
 	r.done = r.iterator == ""

@@ -240,6 +240,46 @@ func TestTrimmedBetweenIteratorAndRead(t *testing.T) {
 	}
 }
 
+// A child that was not begun for more than a day may have lost its first records; the trim horizon would not
+// tell.
+func TestChildThatWaitedLongerThanRetention(t *testing.T) {
+	for age, want := range map[time.Duration]bool{Retention - time.Hour: false, Retention + time.Hour: true} {
+		w := newWire()
+		w.shard("a", "", 3)
+		st := start("a", change.Position{})
+		st.Since = time.Now().Add(-age).UnixMilli()
+		r := open(t, w).NewReader(st)
+		p, err := r.Next(t.Context())
+		gap := (*GapError)(nil)
+		if errors.As(err, &gap) != want {
+			t.Errorf("age %v: %v", age, err)
+		}
+		if want && (gap.From != st.Since || gap.Whole || gap.To != createdOf(w.shards[0].records[0])*1000 || !errors.Is(err, ErrTrimmed)) {
+			t.Errorf("%+v", gap)
+		}
+		if p != nil {
+			p.Release()
+		}
+		r.Close()
+	}
+}
+
+// An idle child is read at its horizon for days: that is no gap, not even with a new iterator.
+func TestIdleChildIsNoGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		w.shard("a", "", 0)
+		st := start("a", change.Position{})
+		st.Since = time.Now().UnixMilli()
+		r := open(t, w).NewReader(st)
+		defer r.Close()
+		for range 5 {
+			next(t, r).Release()
+			time.Sleep(20 * time.Hour)
+		}
+	})
+}
+
 func TestShardGone(t *testing.T) {
 	r := open(t, newWire()).NewReader(start("a", change.Position{After: seq(1)}))
 	defer r.Close()

@@ -46,10 +46,7 @@ func (w *watch) remove(r *Reader) {
 // may be lost: 24 h less its age, never below zero. Records behind it in waiting shards are younger. It is
 // false while no reader of the table knows anything.
 func (s *Source) Retention(table string) (left time.Duration, ok bool) {
-	now, known := s.Now()
-	if !known {
-		now = time.Now().UnixMilli()
-	}
+	now := s.nowOr()
 	s.watch.mu.Lock()
 	defer s.watch.mu.Unlock()
 	return s.retention(table, now)
@@ -114,10 +111,7 @@ func (c retentionCollector) Describe(ch chan<- *prometheus.Desc) {
 }
 
 func (c retentionCollector) Collect(ch chan<- prometheus.Metric) {
-	now, known := c.s.Now()
-	if !known {
-		now = time.Now().UnixMilli()
-	}
+	now := c.s.nowOr()
 	c.s.watch.mu.Lock()
 	for table := range c.s.watch.readers {
 		if left, ok := c.s.retention(table, now); ok {

@@ -312,3 +312,33 @@ func TestExistsTellsTrimmedShards(t *testing.T) {
 		}
 	}
 }
+
+func TestTimeToLiveAttributeIsFound(t *testing.T) {
+	w := newWorld(t)
+	info := createTable(t, w.testSource, "Things")
+	if info.TTLAttr != "" || info.TTLError != nil {
+		t.Fatalf("%q, %v", info.TTLAttr, info.TTLError)
+	}
+	if _, err := w.tables.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{TableName: &info.Name, TimeToLiveSpecification: &dbtypes.TimeToLiveSpecification{
+		AttributeName: ptr("expires"), Enabled: ptr(true),
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := w.Table(t.Context(), "Things")
+	if err != nil || info.TTLAttr != "expires" || info.Date == 0 {
+		t.Fatalf("%+v, %v", info, err)
+	}
+}
+
+// A policy without DescribeTimeToLive must not keep the table from being read.
+func TestTimeToLiveDenied(t *testing.T) {
+	w := newWorld(t)
+	createTable(t, w.testSource, "Things")
+	if err := w.faults.Inject(fault.Rule{Effect: fault.Error, Operation: "DescribeTimeToLive", Code: "AccessDeniedException"}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := w.Table(t.Context(), "Things")
+	if err != nil || Classify(info.TTLError) != Denied {
+		t.Fatalf("%v, %v", err, info.TTLError)
+	}
+}

@@ -209,6 +209,14 @@ func single() aws.Retryer {
 // false before the first reply.
 func (s *Source) Now() (ms int64, ok bool) { return s.now.read(time.Now()) }
 
+// nowOr is Now, or our own clock before the first reply.
+func (s *Source) nowOr() int64 {
+	if ms, ok := s.Now(); ok {
+		return ms
+	}
+	return time.Now().UnixMilli()
+}
+
 // serviceClock remembers how far the service's clock is ahead of our monotonic one.
 type serviceClock struct {
 	mu   sync.Mutex
