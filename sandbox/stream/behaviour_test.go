@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/sandbox/ledger"
 	"github.com/tailrace-cdc/replicator/sandbox/stream"
 )
 
@@ -419,11 +420,55 @@ func TestStreamsSurviveARestart(t *testing.T) {
 		t.Errorf("shards %v, want %v", after, before)
 	}
 	r.put("item1", 101)
-	records := 0
+	records, newest := 0, ""
 	for _, sh := range after {
-		records += len(r.drain(sh.ShardId).Records)
+		for _, rec := range r.drain(sh.ShardId).Records {
+			records++
+			if strings.Contains(string(rec.Dynamodb.NewImage), `"101"`) {
+				newest = rec.Dynamodb.SequenceNumber
+			}
+		}
+		if start := sh.SequenceNumberRange.StartingSequenceNumber; newest != "" && len(newest) == len(start) && newest <= start {
+			t.Errorf("sequence number %s of a new record is below its shard's start %s", newest, start)
+		}
 	}
 	if records != 101 {
 		t.Errorf("%d records, want 101", records)
+	}
+}
+
+func TestSplitKeepsItemsInTheirLineage(t *testing.T) {
+	r := newRig(t, 3)
+	at := map[string]string{} // item: shard of its newest record
+	for n := 1; n <= 6; n++ {
+		for i := range 60 {
+			r.put(fmt.Sprint("item", i), n)
+		}
+		parents := map[string]string{}
+		for _, sh := range r.list(nil).StreamDescription.Shards {
+			parents[sh.ShardId] = sh.ParentShardId
+		}
+		now := map[string]string{}
+		r.ledger.Changes("Orders", func(c ledger.Change) bool {
+			now[c.Item] = c.Shard
+			return true
+		})
+		used := map[string]bool{}
+		for item, shard := range now {
+			used[shard] = true
+			for was := at[item]; was != "" && shard != was; shard = parents[shard] {
+				if shard == "" {
+					t.Fatalf("round %d: %s left the lineage of %s", n, item, was)
+				}
+			}
+		}
+		if n > 2 && len(used) < 4 {
+			t.Errorf("round %d: all items are on %d shards", n, len(used))
+		}
+		at = now
+		open := r.e.OpenShards("Orders")
+		if _, err := r.e.Split(open[n%len(open)], 1+n%3); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
