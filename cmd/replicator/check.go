@@ -53,6 +53,9 @@ type checkup struct {
 	cost       map[string]any
 }
 
+// askTimeout is what a server gets to answer one question of check: the clients' own patience is made for daemons.
+const askTimeout = 5 * time.Second
+
 // checkReport is what check --json prints.
 type checkReport struct {
 	Schema     int               `json:"schema"`
@@ -130,7 +133,9 @@ func (u *checkup) places() {
 // table checks what DynamoDB says about a table.
 func (u *checkup) table(ctx context.Context, src *source.Source, c *carried) {
 	path := c.path + ".source"
-	info, err := src.Table(ctx, c.Source)
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	info, err := src.Table(asking, c.Source)
 	if err != nil {
 		u.surrounding("table", path, sourceError(err))
 		return
@@ -219,7 +224,9 @@ func (a *app) checkBigtable(ctx context.Context, u *checkup, src *source.Source,
 		return
 	}
 	defer sink.Close()
-	differences, err := sink.Diff(ctx, wantedTables(u.cfg, all))
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	differences, err := sink.Diff(asking, wantedTables(u.cfg, all))
 	if err != nil {
 		u.surrounding("bigtable", "bigtable", bigtableError(err))
 		return

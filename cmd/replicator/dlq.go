@@ -23,7 +23,7 @@ func (a *app) dlqCommand() *cobra.Command {
 applied (retry) or somebody decided to lose it (drop). A table is not ready while any is open.`,
 		Args: a.args(cobra.NoArgs),
 	}
-	cmd.AddCommand(a.dlqListCommand(), a.dlqShowCommand(), a.dlqDropCommand())
+	cmd.AddCommand(a.dlqListCommand(), a.dlqShowCommand(), a.dlqRetryCommand(), a.dlqDropCommand())
 	return cmd
 }
 
