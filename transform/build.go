@@ -56,7 +56,7 @@ func (b *builder) enter(pr *projected) error {
 	pl := pr.plan
 	row := Row{Key: pr.key, Class: pl.class, Exclusive: pl.exclusive}
 	if pl.exclusive {
-		row.KeepHistory = pl.history
+		row.KeepHistory = pl.spared
 	}
 	mine := b.cells(pr)
 	clear(b.m.seen)
@@ -89,11 +89,11 @@ func (b *builder) leave(v int, pr *projected) error {
 	row := Row{Key: pr.key, Class: pl.class, Left: true, Exclusive: pl.exclusive}
 	removed := b.last.Op == change.Remove
 	tombstone := removed && pl.rule.onRemove == "tombstone"
-	if pl.exclusive {
-		row.KeepHistory = pl.keptAfterRemoval(tombstone)
-	}
 	if pl.cascade && removed {
 		row.Exclusive = true
+	}
+	if row.Exclusive {
+		row.KeepHistory = pl.keptAfterRemoval(tombstone)
 	}
 	from := len(b.m.deletes)
 	d := deleter{b: b, row: &row, exclusive: row.Exclusive, tombstone: tombstone, from: from}
@@ -109,9 +109,6 @@ func (b *builder) leave(v int, pr *projected) error {
 	cells := len(b.m.cells)
 	b.m.cells = append(b.m.cells, d.emptied...)
 	if f := pl.rule.archive; f != nil && pl == pl.rule.plans[0] {
-		if row.Exclusive {
-			row.KeepHistory = append(row.KeepHistory[:len(row.KeepHistory):len(row.KeepHistory)], f.Name)
-		}
 		if removed && b.last.TTL {
 			b.archive(f)
 		}
@@ -145,6 +142,9 @@ func (pl *plan) keptAfterRemoval(tombstone bool) (names []string) {
 				break
 			}
 		}
+	}
+	if f := pl.rule.archive; f != nil && pl == pl.rule.plans[0] {
+		names = append(names, f.Name)
 	}
 	return names
 }

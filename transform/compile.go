@@ -79,11 +79,23 @@ func (c *compiler) compile() {
 		c.lintReach(i, r)
 	}
 	c.broken = c.ps.Failed()
+}
+
+// hash covers what decides a table's cells: the mapping's content, the table's options, and the classes,
+// which other tables of the same target may change.
+func (c *compiler) hash() {
+	var classes []Class
+	for _, r := range c.p.rules {
+		for _, pl := range r.plans {
+			classes = append(classes, pl.class)
+		}
+	}
 	text, err := json.Marshal(struct {
 		Mapping     *Mapping
 		StripGlobal bool
 		OnTTLExpiry string
-	}{c.m, c.p.table.StripGlobal, c.p.onTTL()})
+		Classes     []Class
+	}{c.m, c.p.table.StripGlobal, c.p.onTTL(), classes})
 	if err != nil {
 		c.ps.Errorf(c.m.At, "syntax", "", "the mapping cannot be written as JSON: %v", err)
 	}

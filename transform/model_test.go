@@ -1,6 +1,9 @@
 package transform
 
 import (
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"fmt"
 	"slices"
 )
@@ -161,3 +164,7 @@ func projection(t tb, p *Program, items map[string]string, siblings map[string]b
 	}
 	return out
 }
+
+func itoa(i int) string { return fmt.Sprint(i) }
+
+func diffWrites(a, b *Write) string { return cmp.Diff(a, b, cmpopts.IgnoreUnexported(Write{})) }

@@ -198,6 +198,10 @@ func (c *compiler) classify(pl *plan) {
 			pl.history = append(pl.history, f.Name)
 		}
 	}
+	pl.spared = slices.Clip(pl.history)
+	if r.archive != nil && pl == r.plans[0] {
+		pl.spared = append(pl.spared, r.archive.Name)
+	}
 	if pl.exclusive {
 		pl.class, pl.why = ClassR, "the row's key tells the whole primary key and nothing else writes it"
 		pl.collide = c.overlapping(pl)

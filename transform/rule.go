@@ -24,7 +24,7 @@ type rule struct {
 	archive   *family // archive:<family>
 	needOld   bool    // old images are needed to know what to delete
 	heals     bool
-	dead      bool // an earlier rule takes all its items
+	dead      bool              // an earlier rule takes all its items
 	want      func(string) bool // attributes to decode; nil = all
 	wantNames map[string]bool
 	wantAll   bool
@@ -42,6 +42,7 @@ type plan struct {
 	exclusive bool
 	why       string   // why it has this class
 	history   []string // families with versions to keep
+	spared    []string // what a wipe of the row spares: history, and the archive
 	emitters  []*emitter
 	collide   bool // two emitters may give one cell: compare at run time
 	cascade   bool // on_remove: row

@@ -5,13 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform/encode"
-	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
 // Variables that emitters offer to their templates.
@@ -83,7 +81,7 @@ type Template struct {
 	Source   string
 	ops      []op
 	Shape    Shape
-	Attrs    []string        // attributes it reads that are not part of the key
+	Attrs    []string        // attributes it reads
 	Covers   map[string]bool // captures and attributes that can be told from the result
 	Uses     map[string]bool // all captures, attributes, variables that it reads
 	FromKey  bool            // needs nothing but the primary key
@@ -92,145 +90,6 @@ type Template struct {
 	Filters  []string        // names of all filters
 	Ambig    string          // why two different inputs may give the same text, "" when they cannot
 	captured map[string]Capture
-}
-
-// New compiles a template.
-func New(src string, env *Env) (*Template, error) {
-	ast, err := lang.ParseTemplate(src)
-	if err != nil {
-		return nil, err
-	}
-	t := &Template{Source: src, Covers: map[string]bool{}, Uses: map[string]bool{}, Exposed: map[string]bool{}, FromKey: true, captured: map[string]Capture{}}
-	for i, part := range ast {
-		o, shape, err := t.compile(part, env)
-		if err != nil {
-			return nil, fmt.Errorf("%q: %w", src, err)
-		}
-		if o.kind == srcLiteral && env.Segments == SegOrdered {
-			o.lit = strings.ReplaceAll(o.lit, env.Delim, "\x00\x01")
-			shape = Text(o.lit)
-		}
-		if o.kind != srcLiteral && i < len(ast)-1 {
-			shape = t.separate(&o, shape, ast[i+1], env)
-		}
-		t.ops = append(t.ops, o)
-		t.Shape = append(t.Shape, shape...)
-	}
-	return t, nil
-}
-
-// separate decides how a non-terminal reference is told from what follows.
-func (t *Template) separate(o *op, shape Shape, next lang.TemplatePart, env *Env) Shape {
-	if shape.fixed() {
-		return shape
-	}
-	if next.Literal == "" {
-		t.Ambig = fmt.Sprintf("{%s} is followed by another reference without text between them", o.name)
-		return shape
-	}
-	o.stop, o.mode, o.empty = next.Literal, env.Segments, env.Empty
-	if o.mode == SegOrdered {
-		if !strings.HasPrefix(next.Literal, env.Delim) {
-			t.Ambig = fmt.Sprintf("with segments: ordered, {%s} must be followed by the delimiter %q", o.name, env.Delim)
-		}
-		return Shape{anyByte}
-	}
-	if o.mode == SegStrict && len(o.stop) > 1 {
-		return shape
-	}
-	return shape.without(o.stop[0])
-}
-
-func (t *Template) compile(part lang.TemplatePart, env *Env) (op, Shape, error) {
-	if part.Name == "" {
-		return op{kind: srcLiteral, lit: part.Literal}, Text(part.Literal), nil
-	}
-	if part.Salt != nil {
-		return t.compileSalt(part, env)
-	}
-	o, shape, err := t.reference(part.Name, env)
-	if err != nil {
-		return o, nil, err
-	}
-	injective, secret := true, false
-	for _, step := range part.Filters {
-		t.Filters = append(t.Filters, step.Name)
-		secret = secret || step.Name == "hmac"
-		f, err := newFilter(step, env.Secrets)
-		if err != nil {
-			return o, nil, err
-		}
-		o.filters = append(o.filters, f)
-		shape = f.shape(shape)
-		injective = injective && f.injective
-	}
-	if !secret {
-		t.Exposed[part.Name] = true
-	}
-	if injective {
-		t.Covers[part.Name] = true
-	} else {
-		t.Lossy = append(t.Lossy, part.Name)
-	}
-	return o, shape, nil
-}
-
-func (t *Template) reference(name string, env *Env) (op, Shape, error) {
-	t.Uses[name] = true
-	for _, v := range env.Vars {
-		if VarNames[v] == name {
-			shape := Shape{anyByte}
-			if v == VarI {
-				shape = Shape{{Set: digitSet}, {Set: digitSet, Star: true}}
-			}
-			return op{kind: srcVar, name: name, slot: v}, shape, nil
-		}
-	}
-	for slot, c := range env.Captures {
-		if c.Name == name {
-			t.FromKey = t.FromKey && c.Key
-			t.captured[name] = c
-			if !c.Key {
-				t.Attrs = append(t.Attrs, c.Attr)
-			}
-			return op{kind: srcCapture, name: name, slot: slot}, captureShape(c, env.Delim), nil
-		}
-	}
-	if typ, ok := env.Keys[name]; ok {
-		return op{kind: srcAttr, name: name}, captureShape(Capture{All: true, Type: typ}, env.Delim), nil
-	}
-	if !env.Attrs {
-		return op{}, nil, fmt.Errorf("{%s} is neither a capture nor a key attribute; known: %s", name, strings.Join(env.known(), ", "))
-	}
-	t.FromKey = false
-	t.Attrs = append(t.Attrs, name)
-	return op{kind: srcAttr, name: name}, Shape{anyByte}, nil
-}
-
-func (e *Env) known() (names []string) {
-	for _, c := range e.Captures {
-		names = append(names, "{"+c.Name+"}")
-	}
-	for _, v := range e.Vars {
-		names = append(names, "{"+VarNames[v]+"}")
-	}
-	return names
-}
-
-func (t *Template) compileSalt(part lang.TemplatePart, env *Env) (op, Shape, error) {
-	n, err := strconv.ParseUint(part.Buckets, 10, 32)
-	if err != nil || n < 2 || n > 10_000 {
-		return op{}, nil, fmt.Errorf("{salt(…;%s)}: the number of buckets is 2 to 10000", part.Buckets)
-	}
-	o := op{kind: srcSalt, name: "salt", buckets: n, width: len(strconv.FormatUint(n-1, 10))}
-	for _, name := range part.Salt {
-		ref, _, err := t.reference(name, env)
-		if err != nil {
-			return o, nil, err
-		}
-		o.salt = append(o.salt, ref)
-	}
-	return o, exactly(o.width, digitSet)(nil), nil
 }
 
 // Append appends what the template gives for a scope. A *MissingError means that the item lacks an

@@ -1,0 +1,182 @@
+package transform
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+func TestCoalescedMovesLeaveNoGhost(t *testing.T) {
+	p := example(t, "10_regroup.yaml")
+	at := func(site string) string { return `{"id":{"S":"x"},"site":{"S":"` + site + `"},"v":{"S":"1"}}` }
+	m := newModel()
+	m.apply(t, writeOf(t, p, step(t, p, 1, "", at("A"))))
+	w := writeOf(t, p, step(t, p, 2, at("A"), at("B")), step(t, p, 3, at("B"), at("C")))
+	checkWrite(t, w)
+	m.apply(t, w)
+	var keys []string
+	for _, r := range w.Rows {
+		keys = append(keys, string(r.Key))
+	}
+	if got := strings.Join(keys, " "); got != "C A B" {
+		t.Errorf("rows of the united write: %s, want the new one first and both old ones", got)
+	}
+	if got := slices.Sorted(maps.Keys(m.plain(nil))); len(got) != 1 || got[0] != "C|d:x/v" {
+		t.Errorf("the moved item is seen at %v", got)
+	}
+}
+
+// TestALetterHealsWithTheNextChange drops random changes, as dead letters do, and then changes every item
+// once more: rows that are functions of the key must come right.
+func TestALetterHealsWithTheNextChange(t *testing.T) {
+	eachHealing(t, func(t *rapid.T, p *Program, s scenario, h history) {
+		m := newModel()
+		version := int64(2_000_000)
+		for _, c := range h.changes {
+			if rapid.Bool().Draw(t, "letter") {
+				continue
+			}
+			deliver(t, p, m, []*change.Change{c})
+		}
+		for _, k := range s.keys {
+			old, now := h.items[k], "{"+k+suffix(s.body(t, k))+"}"
+			version++
+			w := writeOf(t, p, step(t, p, version, old, now))
+			if len(w.Rows) > 0 && !w.Heals {
+				t.Fatal("a write of a key-derived row does not say that it heals")
+			}
+			m.apply(t, w)
+			h.items[k] = now
+		}
+		expectEqual(t, p, m, h, s.siblings)
+	})
+}
+
+func TestSiblingsInOneColumnSurviveEachOther(t *testing.T) {
+	for _, tt := range []struct{ mapping, a, b string }{
+		{"02c_video_sk_time.yaml", `{"pk":{"S":"1"},"sk":{"S":"VideoComment#11"},"Content":{"S":"a"}}`, `{"pk":{"S":"1"},"sk":{"S":"VideoComment#22"},"Content":{"S":"b"}}`},
+		{"05_versions.yaml", `{"pk":{"S":"o"},"sk":{"S":"v1_d"},"t":{"S":"a"}}`, `{"pk":{"S":"o"},"sk":{"S":"v2_d"},"t":{"S":"b"}}`},
+	} {
+		p := example(t, tt.mapping)
+		m := newModel()
+		m.apply(t, writeOf(t, p, step(t, p, 1, "", tt.a)))
+		m.apply(t, writeOf(t, p, step(t, p, 2, "", tt.b)))
+		if n := len(m.plain(map[string]bool{"Comments": true, "d": true})); n != 2 {
+			t.Errorf("%s: %d of two siblings are there", tt.mapping, n)
+		}
+		m.apply(t, writeOf(t, p, step(t, p, 3, tt.a, "")))
+		if n := len(m.plain(map[string]bool{"Comments": true, "d": true})); n != 1 {
+			t.Errorf("%s: %d cells after one of two siblings was removed", tt.mapping, n)
+		}
+	}
+}
+
+func TestLateWriteWithMappedTimesDestroysNothing(t *testing.T) {
+	p := example(t, "03_invoice.yaml")
+	item := func(details string) string {
+		return `{"pk":{"S":"Invoice-1"},"sk":{"S":"Payment-1"},"Details":{"S":"` + details + `"},"DateCreated":{"S":"2023-09-10"}}`
+	}
+	m := newModel()
+	m.apply(t, writeOf(t, p, step(t, p, 9, item("old"), item("new"))))
+	before := m.plain(nil)
+	late := writeOf(t, p, step(t, p, 5, item("older"), item("old")))
+	for _, d := range late.Rows[0].Deletes {
+		if d.Versioned {
+			t.Errorf("a delete in a column with mapped times may run when the write is skipped: %+v", d)
+		}
+	}
+	m.apply(t, late)
+	if after := m.plain(nil); !maps.Equal(before, after) {
+		t.Errorf("v5 after v9 changed %v to %v", before, after)
+	}
+}
+
+func TestRowsOfSeveralTablesAreNeverExclusive(t *testing.T) {
+	mapping := func(rule string) *Mapping {
+		m, problems := ParseMapping("m.yaml", []byte("families: {a: {max_versions: 1}, b: {max_versions: 1}}\nrules:\n- "+rule))
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		return m
+	}
+	a := Table{Pipeline: "p", Source: "A", Target: "t", Schema: schema("pk:S"), Mapping: mapping(`{name: a, match: {pk: "{p}"}, row: "{p}", cells: [{attr: v, to: "a:v"}]}`)}
+	b := Table{Pipeline: "p", Source: "B", Target: "t", Schema: schema("pk:S"), Mapping: mapping(`{name: b, match: {pk: "{p}"}, row: "{p}", cells: [{attr: v, to: "b:v"}]}`)}
+	ps, problems := CompileAll([]Table{a, b})
+	if ps[0] == nil || ps[1] == nil {
+		t.Fatal(problems)
+	}
+	item := `{"pk":{"S":"x"},"v":{"S":"1"}}`
+	wa, wb := put(t, ps[0], 1, []byte(item)), put(t, ps[1], 2, []byte(item))
+	if wa.Rows[0].Class == ClassR || wb.Rows[0].Class == ClassR {
+		t.Errorf("two tables write one row, but it has class %s and %s", wa.Rows[0].Class, wb.Rows[0].Class)
+	}
+	if wa.Item.Guard == wb.Item.Guard {
+		t.Error("items of two tables share one guard")
+	}
+	alone, _ := Compile(a)
+	if got := put(t, alone, 1, []byte(item)).Rows[0].Class; got != ClassR {
+		t.Errorf("alone the table's rows have class %s, want R", got)
+	}
+	if alone.Hash() == ps[0].Hash() {
+		t.Error("the hash does not tell that the class, and with it the guard, differs")
+	}
+}
+
+func TestRowFromANonKeyAttributeIsNotExclusive(t *testing.T) {
+	p := example(t, "10_regroup.yaml")
+	if r := p.Report()[0]; r.Class != "D" || !r.NeedsOld {
+		t.Errorf("class %s, needs old image %v: %s", r.Class, r.NeedsOld, r.Why)
+	}
+}
+
+func TestSameBytesOnEveryRun(t *testing.T) {
+	eachScenario(t, func(t *rapid.T, p *Program, s scenario, h history) {
+		a, b := writeOf(t, p, h.changes[0]), writeOf(t, example(t, s.mapping), h.changes[0])
+		a.mem, b.mem = nil, nil
+		if diff := diffWrites(a, b); diff != "" {
+			t.Fatalf("two runs differ:\n%s", diff)
+		}
+	})
+}
+
+func TestAttributeNamedLikeACaptureIsKept(t *testing.T) {
+	p := compiled(t, Table{Schema: schema("pk:S")}, `
+families: {d: {max_versions: 1}}
+rules:
+- {name: r, match: {pk: "{site}"}, row: "{site}", cells: [{attr: site, to: "d:site"}, {attr: v, to: "d:v"}]}`)
+	w := put(t, p, 1, []byte(`{"pk":{"S":"a"},"site":{"S":"s"},"v":{"S":"x"}}`))
+	if n := len(w.Rows[0].Cells); n != 2 {
+		t.Errorf("%d of two cells written", n)
+	}
+}
+
+func TestLimitsAreEnforcedBeforeTheWire(t *testing.T) {
+	p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, "")
+	wide := compiled(t, Table{Schema: schema("pk:S")}, "families: {s: {max_versions: 1}}\nrules:\n- {name: r, match: {pk: \"{p}\"}, row: \"{p}\", cells: [{set: s, to: \"s:{member}\"}]}")
+	var members []string
+	for i := range 100_001 {
+		members = append(members, `"`+string(rune('a'+i%26))+strings.Repeat("x", i/26%7)+strings.Repeat("y", i%5)+strings.TrimLeft(strings.Repeat("0", 3)+itoa(i), "")+`"`)
+	}
+	for _, tt := range []struct {
+		p          *Program
+		item, code string
+	}{
+		{p, `{"pk":{"S":"` + strings.Repeat("#", 1400) + `"},"sk":{"S":"x"}}`, "row_key_size"},
+		{p, `{"pk":{"S":"a"},"sk":{"S":"x"},"` + strings.Repeat("n", 16<<10+1) + `":{"S":"v"}}`, "qualifier_size"},
+		{wide, `{"pk":{"S":"a"},"s":{"SS":[` + strings.Join(members, ",") + `]}}`, "mutations"},
+	} {
+		err := tt.p.Change(new(change.Decoder), insertion(t, tt.p, 1, []byte(tt.item)), new(Write))
+		r, ok := err.(*Refusal)
+		if !ok || r.Code != tt.code {
+			t.Errorf("refused with %v, want code %s", err, tt.code)
+		}
+		if ok && len(r.What) > 300 {
+			t.Errorf("the reason holds the item: %d bytes", len(r.What))
+		}
+	}
+}

@@ -1,0 +1,301 @@
+package transform
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// Steps tells step by step what the program does with an item or a change.
+type Steps struct {
+	Passed   []Passed          `json:"passed,omitempty"` // rules that did not match, in order, and why
+	Rule     string            `json:"rule,omitempty"`   // the rule that matched
+	Line     int               `json:"line,omitempty"`
+	Drop     bool              `json:"drop,omitempty"`
+	Captures map[string]string `json:"captures,omitempty"`
+	Rows     []StepRow         `json:"rows,omitempty"`
+	Coverage []Use             `json:"coverage,omitempty"`
+	Code     string            `json:"code,omitempty"` // why the item is refused
+	Refused  string            `json:"refused,omitempty"`
+}
+
+// Passed is a rule that did not match.
+type Passed struct {
+	Rule string `json:"rule"`
+	Why  string `json:"why"`
+}
+
+// StepRow is one row of the explanation.
+type StepRow struct {
+	Name    string       `json:"name"` // rule or index
+	Row     string       `json:"row"`
+	Class   string       `json:"class"`
+	Why     string       `json:"why"` // why it has that class
+	Left    bool         `json:"left,omitempty"`
+	Wipes   bool         `json:"wipes,omitempty"` // the row is deleted as a whole first
+	Keeps   []string     `json:"keeps,omitempty"` // families that the wipe spares
+	Cells   []StepCell   `json:"cells"`
+	Deletes []StepDelete `json:"deletes,omitempty"`
+}
+
+// StepCell is a cell as people read it.
+type StepCell struct {
+	Family    string `json:"family"`
+	Qualifier string `json:"qualifier"`
+	TS        *int64 `json:"ts"` // ms; null: the version of the change that writes it
+	Value     string `json:"value"`
+}
+
+// StepDelete is a delete with its reason.
+type StepDelete struct {
+	Family    string `json:"family"`
+	Qualifier string `json:"qualifier"`
+	From      int64  `json:"from,omitempty"`
+	To        int64  `json:"to,omitempty"` // half open; 0, 0: all versions
+	Why       string `json:"why"`
+}
+
+// Use says what becomes of one attribute: key, mapped, ignored (left out on purpose) or lost.
+type Use struct {
+	Attr string `json:"attr"`
+	Use  string `json:"use"`
+	By   string `json:"by,omitempty"`
+}
+
+// Explain explains the projection of an item.
+func (p *Program) Explain(img change.Image) *Steps {
+	m := p.newMemory()
+	s := &Steps{}
+	r := p.explainRule(m, img, s)
+	if r == nil {
+		return s
+	}
+	s.Coverage = p.Coverage(img)
+	rows, err := p.Project(img)
+	s.refused(err)
+	for i := range rows {
+		s.Rows = append(s.Rows, r.stepRow(p, img, &rows[i], nil))
+	}
+	return s
+}
+
+// ExplainChange explains what one change does: rows, cells, deletes.
+func (p *Program) ExplainChange(c *change.Change) (*Steps, error) {
+	var d change.Decoder
+	raw := c.New
+	if raw == nil {
+		raw = c.Old
+	}
+	if raw == nil {
+		raw = c.Keys
+	}
+	img, err := d.Image(raw)
+	if err != nil {
+		return nil, err
+	}
+	s := &Steps{}
+	r := p.explainRule(p.newMemory(), img, s)
+	if r == nil {
+		return s, nil
+	}
+	if c.New != nil {
+		s.Coverage = p.Coverage(img)
+	}
+	w := new(Write)
+	if err := p.Change(&d, c, w); err != nil {
+		if refused := (*Refusal)(nil); !errors.As(err, &refused) {
+			return nil, err
+		}
+		s.refused(err)
+	}
+	for i := range w.Rows {
+		s.Rows = append(s.Rows, r.stepRow(p, img, &w.Rows[i], &w.Version))
+	}
+	return s, nil
+}
+
+func (s *Steps) refused(err error) {
+	if r := (*Refusal)(nil); errors.As(err, &r) {
+		s.Code, s.Refused = r.Code, r.What
+	}
+}
+
+// explainRule tells which rule takes an item and why the earlier ones do not.
+func (p *Program) explainRule(m *memory, img change.Image, s *Steps) *rule {
+	x := &m.exec
+	for _, r := range p.rules {
+		caps := x.caps[:len(r.captures)]
+		why, err := r.refuses(img, caps)
+		if err != nil {
+			s.refused(err)
+			return nil
+		}
+		if why != "" {
+			s.Passed = append(s.Passed, Passed{Rule: r.name, Why: why})
+			continue
+		}
+		s.Rule, s.Line, s.Drop = r.name, r.src.At.Line, r.drop
+		s.Captures = map[string]string{}
+		for i, c := range r.captures {
+			s.Captures[c.Name] = caps[i]
+		}
+		return r
+	}
+	s.Code, s.Refused = "no_rule", "no rule matches the item; add a rule, or one with `drop: true`"
+	return nil
+}
+
+// refuses says which condition an item does not meet, "" when it meets all.
+func (r *rule) refuses(img change.Image, caps []string) (string, error) {
+	for i := range r.conds {
+		c := &r.conds[i]
+		if c.holds(img, caps) {
+			continue
+		}
+		return c.describe(r, img), nil
+	}
+	if r.when == nil {
+		return "", nil
+	}
+	ok, err := r.when.holds(img)
+	if ok || err != nil {
+		return "", err
+	}
+	return "when: " + r.when.src + " is false", nil
+}
+
+func (c *condition) describe(r *rule, img change.Image) string {
+	if img.Get(c.attr) == nil {
+		return c.attr + " is missing"
+	}
+	for i := range r.src.Match {
+		if src := &r.src.Match[i]; src.At.S == c.attr {
+			switch {
+			case src.Pattern.Set():
+				return fmt.Sprintf("%s does not match %q", c.attr, src.Pattern.S)
+			case src.Equals.Set():
+				return fmt.Sprintf("%s is not %q", c.attr, src.Equals.S)
+			case src.Type.Set():
+				return c.attr + " is not of type " + src.Type.S
+			}
+		}
+	}
+	return c.attr + " does not meet the rule's condition"
+}
+
+func (r *rule) stepRow(p *Program, img change.Image, row *Row, version *int64) StepRow {
+	out := StepRow{Row: string(row.Key), Class: row.Class.String(), Left: row.Left, Wipes: row.Exclusive, Keeps: row.KeepHistory}
+	for i := range row.Cells {
+		c := &row.Cells[i]
+		cell := StepCell{Family: c.Family, Qualifier: Readable(c.Qualifier), TS: version, Value: Readable(c.Value)}
+		if c.Mapped {
+			cell.TS = &c.Time
+		}
+		out.Cells = append(out.Cells, cell)
+	}
+	for i := range row.Deletes {
+		d := &row.Deletes[i]
+		out.Deletes = append(out.Deletes, StepDelete{Family: d.Family, Qualifier: Readable(d.Qualifier), From: d.From, To: d.To, Why: d.why()})
+	}
+	m := p.newMemory()
+	m.exec.scope.Image = img
+	if at, err := p.pick(&m.exec); err == nil && at != nil {
+		for i, pl := range at.plans {
+			if i > 0 {
+				if ok, err := matches(pl.conds, pl.when, img, m.exec.caps); !ok || err != nil {
+					continue
+				}
+			}
+			key, err := pl.row.Append(nil, &m.exec.scope)
+			if err == nil && string(key) == out.Row {
+				out.Name, out.Why = pl.name, pl.why
+				return out
+			}
+		}
+	}
+	out.Name, out.Why = "rule of the old image", "the item was in this row before"
+	return out
+}
+
+func (d *Delete) why() string {
+	switch {
+	case d.To > 0:
+		return "exactly this cell: its time tells the item, siblings share the column"
+	case d.Versioned:
+		return "an earlier version of the item may have left it; deleted before the new cells are set"
+	}
+	return "the column is this item's, and its cell times are the mapping's own"
+}
+
+// Readable is a name or value as people read it: text where it is text, else hex, with the number where it
+// is a 64-bit integer.
+func Readable(b []byte) string {
+	if utf8.Valid(b) && !bytes.ContainsFunc(b, func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' && r != '\t' }) {
+		return string(b)
+	}
+	if len(b) == 8 {
+		return fmt.Sprintf("0x%x (int64 %d)", b, int64(binary.BigEndian.Uint64(b)))
+	}
+	return fmt.Sprintf("0x%x", b)
+}
+
+// Coverage says for every attribute of an item what becomes of it.
+func (p *Program) Coverage(img change.Image) []Use {
+	m := p.newMemory()
+	m.exec.scope.Image = img
+	r, err := p.pick(&m.exec)
+	if err != nil || r == nil {
+		return nil
+	}
+	out := make([]Use, 0, len(img))
+	for i := range img {
+		out = append(out, p.use(r, img[i].Name))
+	}
+	return out
+}
+
+func (p *Program) use(r *rule, name string) Use {
+	u := Use{Attr: name, By: r.name}
+	switch {
+	case r.drop:
+		u.Use = "ignored"
+	case p.keyType(name) != 0:
+		u.Use = "key"
+	case r.writes(p, name) || r.mentions(name):
+		u.Use = "mapped"
+	case r.ignores(name) || r.excepts(name) || p.table.StripGlobal && globalAttribute(name):
+		u.Use = "ignored"
+	default:
+		u.Use = "lost"
+	}
+	return u
+}
+
+func (r *rule) writes(p *Program, name string) bool {
+	for _, pl := range r.plans {
+		for _, e := range pl.emitters {
+			wild := e.kind == "attrs" || e.kind == "doc"
+			if wild && e.takes(p, name) || !wild && e.attr == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// excepts says that the author left the attribute out by name.
+func (r *rule) excepts(name string) bool {
+	for _, pl := range r.plans {
+		for _, e := range pl.emitters {
+			if e.except[name] {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,83 @@
+package transform
+
+import (
+	"fmt"
+	"strings"
+)
+
+// RowReport says what a rule or index writes and how its rows are replaced.
+type RowReport struct {
+	Name      string   `json:"name"`
+	Line      int      `json:"line,omitempty"`
+	Match     string   `json:"match"`
+	Row       string   `json:"row"`
+	Class     string   `json:"class"`
+	Why       string   `json:"why"`
+	NeedsOld  bool     `json:"needs_old_image"`
+	Heals     bool     `json:"heals"` // the next change repairs what a dead letter left behind
+	Columns   []string `json:"columns"`
+	Families  []string `json:"families"`
+	OnTTL     string   `json:"on_ttl_expiry"`
+	OnRemove  string   `json:"on_remove"`
+	Histories []string `json:"histories,omitempty"`
+}
+
+// Report lists what the program writes, in the order of its rules.
+func (p *Program) Report() (out []RowReport) {
+	for _, r := range p.rules {
+		if r.drop {
+			out = append(out, RowReport{Name: "rule " + r.name, Line: r.src.At.Line, Match: r.matchText(), Why: "dropped on purpose"})
+		}
+		for _, pl := range r.plans {
+			x := RowReport{Name: pl.name, Line: pl.src.Line, Match: r.matchText(), Row: pl.row.Source, Class: pl.class.String(), Why: pl.why,
+				NeedsOld: r.needOld || !p.byKey, Heals: r.heals, OnTTL: r.onTTL, OnRemove: r.onRemove, Histories: pl.history}
+			for _, e := range pl.emitters {
+				x.Columns = append(x.Columns, e.describe()+" → "+e.src.To.S+e.suffix())
+				if !contains(x.Families, e.family.Name) {
+					x.Families = append(x.Families, e.family.Name)
+				}
+			}
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// suffix tells encoding and time of an emitter where they are not the default.
+func (e *emitter) suffix() string {
+	var parts []string
+	if as := e.src.As.S; as != "" {
+		parts = append(parts, "as "+as)
+	}
+	if e.kind == "doc" {
+		parts = append(parts, "as "+e.format)
+	}
+	if e.ts != nil {
+		parts = append(parts, "at "+e.ts.Source)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+func (r *rule) matchText() string {
+	var parts []string
+	for i := range r.src.Match {
+		c := &r.src.Match[i]
+		switch {
+		case c.Pattern.Set():
+			parts = append(parts, fmt.Sprintf("%s: %q", c.At.S, c.Pattern.S))
+		case c.Equals.Set():
+			parts = append(parts, fmt.Sprintf("%s = %q", c.At.S, c.Equals.S))
+		case c.Exists != nil:
+			parts = append(parts, fmt.Sprintf("%s exists: %v", c.At.S, *c.Exists))
+		case c.Type.Set():
+			parts = append(parts, c.At.S+" is of type "+c.Type.S)
+		}
+	}
+	if r.when != nil {
+		parts = append(parts, "when "+r.when.src)
+	}
+	return strings.Join(parts, ", ")
+}
