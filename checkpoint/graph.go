@@ -27,6 +27,7 @@ type Shard struct {
 	Through int64           `json:"through,omitempty"` // everything created up to here was read; unix ms
 	Closed  bool            `json:"closed,omitempty"`  // takes no more writes
 	Gapped  bool            `json:"gapped,omitempty"`  // stands before a gap that nobody has accepted
+	Horizon bool            `json:"horizon,omitempty"` // an accepted gap ends at the trim horizon, wherever that is
 	Seen    int64           `json:"seen"`              // date of the listing that showed it first
 	Absent  int64           `json:"absent,omitempty"`  // date of the first complete listing since without it
 }

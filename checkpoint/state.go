@@ -160,7 +160,7 @@ func (s *State) frame(seq uint64, f *Frame) string {
 			return fmt.Sprintf("page of shard %s starts at %v, clock %d; the log is at %v, clock %d",
 				sh.ID, p.From, p.ClockFrom, sh.Pos, sh.Clock)
 		}
-		sh.Pos, sh.Clock = p.To, p.Clock
+		sh.Pos, sh.Clock, sh.Horizon = p.To, p.Clock, false
 		sh.Through = max(sh.Through, p.Through())
 		s.Date = max(s.Date, p.Date)
 		if p.Records > 0 {
@@ -239,7 +239,7 @@ func (s *State) control(c *Control) {
 	for i := range s.Gaps {
 		g := &s.Gaps[i]
 		if sh := s.Shards[g.Feed.Shard]; sh != nil && sh.Gapped {
-			sh.Gapped, sh.Pos = false, change.Position{}
+			sh.Gapped, sh.Pos, sh.Horizon = false, change.Position{}, true
 		}
 		g.Accepted = true
 	}

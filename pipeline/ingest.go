@@ -44,6 +44,7 @@ type shardTask struct {
 	feed   change.Feed
 	pos    change.Position
 	clock  int64
+	since  int64 // everything before it was read: what is trimmed later is a gap, even from the trim horizon
 	closed bool
 }
 
@@ -277,9 +278,14 @@ func (in *ingest) spread() {
 	s := in.w.State()
 	var tasks []shardTask
 	for _, sh := range s.Shards {
-		if s.Readable(sh) {
-			tasks = append(tasks, shardTask{change.Feed{Stream: sh.Stream, Shard: sh.ID}, sh.Pos, sh.Clock, sh.Closed})
+		if !s.Readable(sh) {
+			continue
 		}
+		t := shardTask{feed: change.Feed{Stream: sh.Stream, Shard: sh.ID}, pos: sh.Pos, clock: sh.Clock, closed: sh.Closed}
+		if !sh.Horizon {
+			t.since = sh.Through
+		}
+		tasks = append(tasks, t)
 	}
 	in.lister.learn(s)
 	select { // only the newest view counts

@@ -115,7 +115,7 @@ func (r *reading) give(t shardTask) {
 	}
 	r.given[t.feed.Shard] = true
 	r.pool.Add(r.t.p.src.NewReader(source.Start{
-		Feed: t.feed, Table: r.t.Source, Schema: r.t.Info.Schema, Position: t.pos, Clock: t.clock, Closed: t.closed,
+		Feed: t.feed, Table: r.t.Source, Schema: r.t.Info.Schema, Position: t.pos, Clock: t.clock, Closed: t.closed, Since: t.since,
 	}))
 }
 
