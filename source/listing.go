@@ -178,7 +178,8 @@ func (s *Source) Children(ctx context.Context, arn, shard string) ([]Shard, erro
 		if try == childTries-1 {
 			break
 		}
-		if err := pause(ctx, jitter(min(50*time.Millisecond<<try, time.Second), 0.2)); err != nil {
+		wait := min(50*time.Millisecond<<try, time.Second)
+		if err := pause(ctx, jitter(wait+wait/10, 0.1)); err != nil { // never less: five seconds late is not rare
 			return nil, wrap(ctx, "list children of "+shard, err)
 		}
 	}

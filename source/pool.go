@@ -28,6 +28,7 @@ type Pool struct {
 	due     readerHeap
 	members map[*Reader]struct{}
 	parked  map[*Reader]time.Time
+	ended   bool
 
 	wake chan struct{}
 }
@@ -37,11 +38,18 @@ func (s *Source) NewPool() *Pool {
 	return &Pool{src: s, members: map[*Reader]struct{}{}, parked: map[*Reader]time.Time{}, wake: make(chan struct{}, 1)}
 }
 
-// Add hands a reader over to the pool, before or during Run.
+// Add hands a reader over to the pool, before or during Run; afterwards it only closes it.
 func (p *Pool) Add(r *Reader) {
 	p.mu.Lock()
-	p.members[r] = struct{}{}
+	ended := p.ended
+	if !ended {
+		p.members[r] = struct{}{}
+	}
 	p.mu.Unlock()
+	if ended {
+		r.Close()
+		return
+	}
 	p.push(r)
 }
 
@@ -61,6 +69,7 @@ func (p *Pool) Run(ctx context.Context, out chan<- Event) error {
 	_ = g.Wait() // reads end with the context and report by out
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.ended = true
 	for r := range p.members {
 		r.Close()
 		delete(p.members, r)

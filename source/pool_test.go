@@ -183,8 +183,9 @@ func TestPageThatIsNotTakenStopsItsShard(t *testing.T) {
 		}
 		cancel()
 		<-ended
-		if s.budget.inUse() != 0 {
-			t.Errorf("%d bytes in use", s.budget.inUse())
+		pool.Add(s.NewReader(start(shardID(0), change.Position{}))) // too late
+		if n := s.budget.inUse(); n != 0 || pool.Len() != 0 || len(s.watch.readers["T"]) != 0 {
+			t.Errorf("%d bytes in use, %d readers, %d watched", n, pool.Len(), len(s.watch.readers["T"]))
 		}
 	})
 }

@@ -14,34 +14,37 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
+// feed is a feed of the model: what it thinks it has.
+type feed struct {
+	share
+	waiting, holds bool
+	pages          []int64
+}
+
+func checkBudget(t *rapid.T, b *budget, feeds []*feed) {
+	var sum int64
+	for _, f := range feeds {
+		sum += f.used
+		if f.used > max(b.perFeed, 10) {
+			t.Fatalf("a feed has %d of %d", f.used, b.perFeed)
+		}
+	}
+	if b.used > max(b.total, 10) {
+		t.Fatalf("%d of %d in use", b.used, b.total)
+	}
+	if sum != b.used || b.used < 0 {
+		t.Fatalf("%d in use, feeds have %d", b.used, sum)
+	}
+}
+
 // Whatever feeds reserve, read and release, the budget is never overdrawn by reservations, nobody starves, and
 // in the end everything is back.
 func TestBudgetNeverOverdrawsNorLoses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBudget(rapid.Int64Range(10, 100).Draw(t, "total"), rapid.Int64Range(5, 50).Draw(t, "per feed"))
-		type feed struct {
-			share
-			waiting, holds bool
-			pages          []int64
-		}
 		feeds := make([]*feed, 5)
 		for i := range feeds {
 			feeds[i] = &feed{}
-		}
-		check := func() {
-			var sum int64
-			for _, f := range feeds {
-				sum += f.used
-				if f.used > max(b.perFeed, 10) {
-					t.Fatalf("a feed has %d of %d", f.used, b.perFeed)
-				}
-			}
-			if b.used > max(b.total, 10) {
-				t.Fatalf("%d of %d in use", b.used, b.total)
-			}
-			if sum != b.used || b.used < 0 {
-				t.Fatalf("%d in use, feeds have %d", b.used, sum)
-			}
 		}
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			f := feeds[rapid.IntRange(0, len(feeds)-1).Draw(t, "feed")]
@@ -63,7 +66,7 @@ func TestBudgetNeverOverdrawsNorLoses(t *testing.T) {
 				f.holds = b.reserve(&f.share, 10, func() { f.holds, f.waiting = true, false })
 				f.waiting = !f.holds
 			}
-			check()
+			checkBudget(t, b, feeds)
 		}
 		for _, f := range feeds {
 			for _, n := range f.pages {
@@ -79,7 +82,7 @@ func TestBudgetNeverOverdrawsNorLoses(t *testing.T) {
 				}
 			}
 		}
-		check()
+		checkBudget(t, b, feeds)
 		for i, f := range feeds {
 			if f.waiting || f.used != 0 {
 				t.Fatalf("feed %d: waiting %v, uses %d, though all is free", i, f.waiting, f.used)

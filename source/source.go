@@ -193,7 +193,6 @@ func standard() aws.Retryer {
 		o.MaxAttempts = 10
 		o.RateLimiter = ratelimit.None
 		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return backoff(attempt), nil })
-		o.Retryables = append(o.Retryables, retry.RetryableError{})
 	})
 }
 
