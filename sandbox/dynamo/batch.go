@@ -1,13 +1,14 @@
 package dynamo
 
 import (
+	"github.com/tailrace-cdc/replicator/sandbox/request"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
 const maxBatchWrite = 25
 
-func (s *Server) batchWrite(r *request) ([]byte, *wire.Error) {
+func (s *Server) batchWrite(r *call) ([]byte, *wire.Error) {
 	writes, err := readBatchWrite(r.Get("RequestItems"))
 	if err != nil {
 		return nil, err
@@ -24,24 +25,24 @@ func (s *Server) batchWrite(r *request) ([]byte, *wire.Error) {
 	if hasTwins(writes) {
 		return nil, wire.Invalid("Provided list of item keys contains duplicates")
 	}
-	b := bill{}
+	var b request.Bill
 	for _, w := range writes {
-		w.table.mu.Lock()
+		w.table.Lock()
 		err := w.commit(s)
-		w.table.mu.Unlock()
+		w.table.Unlock()
 		if err != nil {
 			return nil, err
 		}
-		b.add(w.table.name, w.units())
+		b.Add(w.table.Name, w.units())
 	}
 	out := append(wire.AppendField([]byte{'{'}, "UnprocessedItems"), '{', '}')
-	return append(b.appendAll(out, r), '}'), nil
+	return append(b.AppendAll(out, r.Node), '}'), nil
 }
 
 // hasTwins says whether two writes are of the same item.
 func hasTwins(writes []*write) bool {
 	type id struct {
-		t *Table
+		t *table.Table
 		k table.Key
 	}
 	seen := make(map[id]bool, len(writes))
@@ -84,13 +85,13 @@ func readBatchEntry(n *wire.Node) (*write, *wire.Error) {
 	case put != nil && del != nil:
 		return nil, wire.Invalid("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
 	case put != nil:
-		item, err := itemField(put, "Item")
+		item, err := request.Item(put, "Item")
 		if err != nil {
 			return nil, err
 		}
-		return &write{put: true, keyMap: item, newItem: item}, checkSize(item)
+		return &write{put: true, keyMap: item, newItem: item}, request.CheckSize(item)
 	case del != nil:
-		key, err := itemField(del, "Key")
+		key, err := request.Item(del, "Key")
 		return &write{delete: true, keyMap: key}, err
 	}
 	return nil, wire.Invalid("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes")

@@ -8,6 +8,7 @@ import (
 	"sort"
 
 	"github.com/tailrace-cdc/replicator/sandbox/attr"
+	"github.com/tailrace-cdc/replicator/sandbox/request"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
@@ -31,9 +32,9 @@ func (s *Server) Load(tableName string, items ...[]byte) error {
 		if bad := w.bind(); bad != nil {
 			return bad
 		}
-		t.mu.Lock()
+		t.Lock()
 		bad := w.commit(s)
-		t.mu.Unlock()
+		t.Unlock()
 		if bad != nil {
 			return bad
 		}
@@ -51,7 +52,7 @@ func readLoaded(json []byte) (*write, error) {
 	}
 	item, bad := attr.DecodeMap(n)
 	if bad == nil {
-		bad = checkSize(item)
+		bad = request.CheckSize(item)
 	}
 	if bad != nil {
 		return nil, bad
@@ -73,8 +74,8 @@ func (s *Server) Delete(tableName string, key []byte) error {
 	if bad := w.bind(); bad != nil {
 		return bad
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.Lock()
+	defer t.Unlock()
 	if bad := w.commit(s); bad != nil {
 		return bad
 	}
@@ -84,7 +85,7 @@ func (s *Server) Delete(tableName string, key []byte) error {
 // saved is a line of a saved sandbox that begins a table; its items follow, one a line.
 type saved struct {
 	Format int
-	Table  Definition
+	Table  table.Definition
 	Items  int
 }
 
@@ -99,7 +100,7 @@ func (s *Server) Save(w io.Writer) error {
 		if bad != nil {
 			continue
 		}
-		if err := t.save(out, t.status(s.o.Clock.Now())); err != nil {
+		if err := saveTable(t, out, t.Status(s.o.Clock.Now())); err != nil {
 			return fmt.Errorf("save table %s: %w", name, err)
 		}
 	}
@@ -118,19 +119,19 @@ func (s *Server) Tables() []string {
 	return names
 }
 
-func (t *Table) save(out *bufio.Writer, status string) error {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	def := t.def
+func saveTable(t *table.Table, out *bufio.Writer, status string) error {
+	t.RLock()
+	defer t.RUnlock()
+	def := t.Def
 	def.Status = status
-	head, err := json.Marshal(saved{format, def, t.items.Len()})
+	head, err := json.Marshal(saved{format, def, t.Items.Len()})
 	if err != nil {
 		return err
 	}
 	if _, err := out.Write(append(head, '\n')); err != nil {
 		return err
 	}
-	t.items.Ascend("", func(r *table.Record) bool {
+	t.Items.Ascend("", func(r *table.Record) bool {
 		if _, err = out.Write(r.JSON); err == nil {
 			err = out.WriteByte('\n')
 		}
@@ -170,7 +171,7 @@ func (s *Server) restore(head saved, in *bufio.Reader) error {
 	if def.Status == "DELETING" {
 		def.Status = "ACTIVE"
 	}
-	t := newTable(def)
+	t := table.NewTable(def)
 	for range head.Items {
 		line, err := in.ReadBytes('\n')
 		if err != nil {
@@ -180,14 +181,14 @@ func (s *Server) restore(head saved, in *bufio.Reader) error {
 		if err != nil {
 			return err
 		}
-		t.items.Put(nil, table.NewRecord(t.schema.KeyOf(w.newItem), w.newItem), w.newItem)
+		t.Items.Put(nil, table.NewRecord(t.Schema.KeyOf(w.newItem), w.newItem), w.newItem)
 	}
 	if !s.add(t) {
 		return fmt.Errorf("a table of this name exists")
 	}
-	s.o.Stream.KeySchema(t.name, appendKeys(nil, def.Keys))
-	if _, _, _, enabled := s.o.Stream.Describe(t.name); def.StreamView != "" && !enabled {
-		s.o.Stream.Enable(t.name, def.StreamView)
+	s.o.Stream.KeySchema(t.Name, table.AppendKeys(nil, def.Keys))
+	if _, _, _, enabled := s.o.Stream.Describe(t.Name); def.StreamView != "" && !enabled {
+		s.o.Stream.Enable(t.Name, def.StreamView)
 	}
 	return nil
 }

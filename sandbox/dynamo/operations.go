@@ -1,35 +1,39 @@
 package dynamo
 
-import "github.com/tailrace-cdc/replicator/sandbox/wire"
+import (
+	"github.com/tailrace-cdc/replicator/sandbox/listing"
+	"github.com/tailrace-cdc/replicator/sandbox/request"
+	"github.com/tailrace-cdc/replicator/sandbox/wire"
+)
 
 var operations map[string]operation
 
 func init() {
 	operations = map[string]operation{
-		"CreateTable":               {createShape, (*Server).createTable},
-		"DescribeTable":             {tableShape, (*Server).describeTable},
-		"DeleteTable":               {tableShape, (*Server).deleteTable},
-		"UpdateTable":               {updateTableShape, (*Server).updateTable},
-		"ListTables":                {listShape, (*Server).listTables},
-		"UpdateTimeToLive":          {ttlShape, (*Server).updateTimeToLive},
-		"DescribeTimeToLive":        {requestOf(tableName), (*Server).describeTimeToLive},
-		"DescribeContinuousBackups": {requestOf(tableName), (*Server).describeBackups},
-		"UpdateContinuousBackups":   {pitrShape, (*Server).updateBackups},
-		"TagResource":               {tagShape, (*Server).tagResource},
-		"UntagResource":             {untagShape, (*Server).untagResource},
-		"ListTagsOfResource":        {listTagsShape, (*Server).listTags},
-		"DescribeEndpoints":         {anyShape, (*Server).describeEndpoints},
-		"DescribeLimits":            {anyShape, (*Server).describeLimits},
-		"PutItem":                   {putShape, (*Server).putItem},
-		"GetItem":                   {getShape, (*Server).getItem},
-		"DeleteItem":                {deleteShape, (*Server).deleteItem},
-		"UpdateItem":                {updateShape, (*Server).updateItem},
-		"BatchWriteItem":            {batchWriteShape, (*Server).batchWrite},
-		"BatchGetItem":              {batchGetShape, (*Server).batchGet},
-		"TransactWriteItems":        {transactWriteShape, (*Server).transactWrite},
-		"TransactGetItems":          {transactGetShape, (*Server).transactGet},
-		"Query":                     {queryShape, (*Server).query},
-		"Scan":                      {scanShape, (*Server).scan},
+		"CreateTable":               {request.CreateTable, (*Server).createTable},
+		"DescribeTable":             {request.OfTable, (*Server).describeTable},
+		"DeleteTable":               {request.OfTable, (*Server).deleteTable},
+		"UpdateTable":               {request.UpdateTable, (*Server).updateTable},
+		"ListTables":                {request.ListTables, (*Server).listTables},
+		"UpdateTimeToLive":          {request.UpdateTimeToLive, (*Server).updateTimeToLive},
+		"DescribeTimeToLive":        {request.OfItemTable, (*Server).describeTimeToLive},
+		"DescribeContinuousBackups": {request.OfItemTable, (*Server).describeBackups},
+		"UpdateContinuousBackups":   {request.UpdateContinuousBackups, (*Server).updateBackups},
+		"TagResource":               {request.TagResource, (*Server).tagResource},
+		"UntagResource":             {request.UntagResource, (*Server).untagResource},
+		"ListTagsOfResource":        {request.ListTagsOfResource, (*Server).listTags},
+		"DescribeEndpoints":         {request.Anything, (*Server).describeEndpoints},
+		"DescribeLimits":            {request.Anything, (*Server).describeLimits},
+		"PutItem":                   {request.PutItem, (*Server).putItem},
+		"GetItem":                   {request.GetItem, (*Server).getItem},
+		"DeleteItem":                {request.DeleteItem, (*Server).deleteItem},
+		"UpdateItem":                {request.UpdateItem, (*Server).updateItem},
+		"BatchWriteItem":            {request.BatchWriteItem, (*Server).batchWrite},
+		"BatchGetItem":              {request.BatchGetItem, (*Server).batchGet},
+		"TransactWriteItems":        {request.TransactWriteItems, (*Server).transactWrite},
+		"TransactGetItems":          {request.TransactGetItems, (*Server).transactGet},
+		"Query":                     {request.Query, (*Server).query},
+		"Scan":                      {request.Scan, (*Server).scan},
 	}
 }
 
@@ -49,11 +53,15 @@ var unsupported = map[string]bool{
 	"PutResourcePolicy": true, "GetResourcePolicy": true, "DeleteResourcePolicy": true,
 }
 
-func (s *Server) describeEndpoints(*request) ([]byte, *wire.Error) {
+func (s *Server) describeEndpoints(*call) ([]byte, *wire.Error) {
 	return []byte(`{"Endpoints":[{"Address":"dynamodb.` + s.o.Region + `.amazonaws.com","CachePeriodInMinutes":1440}]}`), nil
 }
 
-func (s *Server) describeLimits(*request) ([]byte, *wire.Error) {
+func (s *Server) describeLimits(*call) ([]byte, *wire.Error) {
 	return []byte(`{"AccountMaxReadCapacityUnits":80000,"AccountMaxWriteCapacityUnits":80000,` +
 		`"TableMaxReadCapacityUnits":40000,"TableMaxWriteCapacityUnits":40000}`), nil
 }
+
+func (s *Server) query(r *call) ([]byte, *wire.Error) { return listing.Query(r.Node, s.find) }
+
+func (s *Server) scan(r *call) ([]byte, *wire.Error) { return listing.Scan(r.Node, s.find) }

@@ -3,28 +3,10 @@ package dynamo
 import (
 	"github.com/tailrace-cdc/replicator/sandbox/attr"
 	"github.com/tailrace-cdc/replicator/sandbox/expr"
+	"github.com/tailrace-cdc/replicator/sandbox/request"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
-
-// readProjection reads what part of an item a read wants, in either style.
-func readProjection(n *wire.Node) (*expr.Projection, *wire.Error) {
-	if err := checkStyles(n, []string{"ProjectionExpression"}, []string{"AttributesToGet"}); err != nil {
-		return nil, err
-	}
-	legacy, err := readToGet(n)
-	if err != nil {
-		return nil, err
-	}
-	p, err := parseAll(n)
-	if err != nil {
-		return nil, err
-	}
-	if p.projection == nil {
-		return legacy, nil
-	}
-	return p.projection, nil
-}
 
 // appendItem appends a record's item, or the projected part of it.
 func appendItem(out []byte, r *table.Record, p *expr.Projection) []byte {
@@ -34,12 +16,12 @@ func appendItem(out []byte, r *table.Record, p *expr.Projection) []byte {
 	return p.Of(r.Item()).AppendJSON(out)
 }
 
-func (s *Server) getItem(r *request) ([]byte, *wire.Error) {
-	key, err := r.item("Key")
+func (s *Server) getItem(r *call) ([]byte, *wire.Error) {
+	key, err := request.Item(r.Node, "Key")
 	if err != nil {
 		return nil, err
 	}
-	projection, err := readProjection(r.Node)
+	projection, err := request.Projection(r.Node)
 	if err != nil {
 		return nil, err
 	}
@@ -47,31 +29,31 @@ func (s *Server) getItem(r *request) ([]byte, *wire.Error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.schema.CheckKey(key); err != nil {
+	if err := t.Schema.CheckKey(key); err != nil {
 		return nil, err
 	}
-	rec := t.get(t.schema.KeyOf(key))
+	rec := get(t, t.Schema.KeyOf(key))
 	size := 0
 	out := []byte{'{'}
 	if rec != nil {
 		size = rec.Size
 		out = appendItem(wire.AppendField(append(make([]byte, 0, len(rec.JSON)+64), '{'), "Item"), rec, projection)
 	}
-	b := bill{}
-	b.add(t.name, readUnits(size, r.True("ConsistentRead")))
-	return append(b.appendOne(out, r), '}'), nil
+	var b request.Bill
+	b.Add(t.Name, request.ReadUnits(size, r.True("ConsistentRead")))
+	return append(b.AppendOne(out, r.Node), '}'), nil
 }
 
-func (t *Table) get(key table.Key) *table.Record {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.items.Get(key)
+func get(t *table.Table, key table.Key) *table.Record {
+	t.RLock()
+	defer t.RUnlock()
+	return t.Items.Get(key)
 }
 
 // batchRead is the part of a BatchGetItem that concerns one table.
 type batchRead struct {
 	node       *wire.Node
-	table      *Table
+	table      *table.Table
 	keys       []attr.Map
 	projection *expr.Projection
 }
@@ -83,7 +65,7 @@ const (
 	maxBatchBytes = 16 << 20
 )
 
-func (s *Server) batchGet(r *request) ([]byte, *wire.Error) {
+func (s *Server) batchGet(r *call) ([]byte, *wire.Error) {
 	reads, err := readBatchGet(r.Get("RequestItems"))
 	if err != nil {
 		return nil, err
@@ -95,14 +77,15 @@ func (s *Server) batchGet(r *request) ([]byte, *wire.Error) {
 	}
 	out := append(wire.AppendField([]byte{'{'}, "Responses"), '{')
 	var left []byte
-	b, size := bill{}, 0
+	var b request.Bill
+	size := 0
 	for i := range reads {
 		out, left, size = reads[i].run(out, left, size, &b)
 	}
 	out = append(out, '}')
 	out = append(wire.AppendField(out, "UnprocessedKeys"), '{')
 	out = append(append(out, left...), '}')
-	return append(b.appendAll(out, r), '}'), nil
+	return append(b.AppendAll(out, r.Node), '}'), nil
 }
 
 func readBatchGet(items *wire.Node) ([]batchRead, *wire.Error) {
@@ -112,7 +95,7 @@ func readBatchGet(items *wire.Node) ([]batchRead, *wire.Error) {
 		n := &items.Kids[i]
 		b := batchRead{node: n}
 		var err *wire.Error
-		if b.projection, err = readProjection(n); err != nil {
+		if b.projection, err = request.Projection(n); err != nil {
 			return nil, err
 		}
 		seen := map[string]bool{}
@@ -141,14 +124,14 @@ func (b *batchRead) bind(s *Server) (err *wire.Error) {
 		return err
 	}
 	for _, k := range b.keys {
-		if err := b.table.schema.CheckKey(k); err != nil {
+		if err := b.table.Schema.CheckKey(k); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *batchRead) run(out, left []byte, size int, total *bill) ([]byte, []byte, int) {
+func (b *batchRead) run(out, left []byte, size int, total *request.Bill) ([]byte, []byte, int) {
 	out = append(appendName(out, b.node.Name), '[')
 	first := true
 	var over []attr.Map
@@ -157,7 +140,7 @@ func (b *batchRead) run(out, left []byte, size int, total *bill) ([]byte, []byte
 			over = append(over, k)
 			continue
 		}
-		rec := b.table.get(b.table.schema.KeyOf(k))
+		rec := get(b.table, b.table.Schema.KeyOf(k))
 		units := 0
 		if rec != nil {
 			units = rec.Size
@@ -168,7 +151,7 @@ func (b *batchRead) run(out, left []byte, size int, total *bill) ([]byte, []byte
 			first = false
 			out = appendItem(out, rec, b.projection)
 		}
-		total.add(b.table.name, readUnits(units, b.node.True("ConsistentRead")))
+		total.Add(b.table.Name, request.ReadUnits(units, b.node.True("ConsistentRead")))
 	}
 	return append(out, ']'), b.appendLeft(left, over), size
 }

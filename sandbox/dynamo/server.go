@@ -21,6 +21,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/attr"
 	"github.com/tailrace-cdc/replicator/sandbox/clock"
 	"github.com/tailrace-cdc/replicator/sandbox/stream"
+	"github.com/tailrace-cdc/replicator/sandbox/table"
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
@@ -42,7 +43,7 @@ type Server struct {
 	tokens  tokens
 
 	mu     sync.RWMutex // guards tables; a table's own lock guards its content
-	tables map[string]*Table
+	tables map[string]*table.Table
 }
 
 // New returns a server without tables.
@@ -55,7 +56,7 @@ func New(o Options) *Server {
 	}
 	o.Region = cmp.Or(o.Region, "us-east-1")
 	o.Account = cmp.Or(o.Account, "000000000000")
-	s := &Server{o: o, tables: map[string]*Table{}}
+	s := &Server{o: o, tables: map[string]*table.Table{}}
 	var base http.Handler = http.HandlerFunc(s.serve)
 	s.handler.Store(&base)
 	return s
@@ -219,8 +220,8 @@ func checkAuth(r *http.Request) *wire.Error {
 	return nil
 }
 
-// request is a call whose types and constraints were checked.
-type request struct {
+// call is a request whose types and constraints were checked.
+type call struct {
 	*wire.Node
 	op   string
 	body []byte
@@ -228,7 +229,7 @@ type request struct {
 
 type operation struct {
 	shape *wire.Shape
-	run   func(*Server, *request) ([]byte, *wire.Error)
+	run   func(*Server, *call) ([]byte, *wire.Error)
 }
 
 func (s *Server) answer(r *http.Request, op string, body []byte) ([]byte, *wire.Error) {
@@ -252,7 +253,7 @@ func (s *Server) answer(r *http.Request, op string, body []byte) ([]byte, *wire.
 	if bad := o.shape.Check(n, attr.CheckShape); bad != nil {
 		return nil, bad
 	}
-	return o.run(s, &request{n, op, body})
+	return o.run(s, &call{n, op, body})
 }
 
 // tableOf takes a table's name out of its ARN, which every call accepts in its place.
@@ -266,15 +267,4 @@ func tableOf(name string) string {
 	}
 	rest, _, _ = strings.Cut(rest, "/")
 	return rest
-}
-
-// item reads a field that holds a map of attribute values.
-func (r *request) item(name string) (attr.Map, *wire.Error) { return itemField(r.Node, name) }
-
-func itemField(n *wire.Node, name string) (attr.Map, *wire.Error) {
-	f := n.Get(name)
-	if f == nil {
-		return nil, nil
-	}
-	return attr.DecodeMap(f)
 }

@@ -13,16 +13,16 @@ import (
 
 // Time to live, continuous backups and tags: what a table has besides its items.
 
-func (s *Server) updateTimeToLive(r *request) ([]byte, *wire.Error) {
+func (s *Server) updateTimeToLive(r *call) ([]byte, *wire.Error) {
 	spec := r.Get("TimeToLiveSpecification")
 	name, on := spec.Str("AttributeName"), spec.True("Enabled")
 	t, err := s.findAny(r.Str("TableName"))
 	if err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	switch d := &t.def; {
+	t.Lock()
+	defer t.Unlock()
+	switch d := &t.Def; {
 	case on && d.TTLOn && d.TTLAttribute != name:
 		return nil, wire.Invalid("TimeToLive is active on a different AttributeName: current AttributeName is %s", d.TTLAttribute)
 	case on && d.TTLOn:
@@ -32,33 +32,33 @@ func (s *Server) updateTimeToLive(r *request) ([]byte, *wire.Error) {
 	case !on && d.TTLAttribute != name:
 		return nil, wire.Invalid("TimeToLive is active on a different AttributeName: current AttributeName is %s", d.TTLAttribute)
 	}
-	t.def.TTLAttribute, t.def.TTLOn = strings.Clone(name), on
-	t.items.SetTTL(map[bool]string{true: t.def.TTLAttribute}[on])
+	t.Def.TTLAttribute, t.Def.TTLOn = strings.Clone(name), on
+	t.Items.SetTTL(map[bool]string{true: t.Def.TTLAttribute}[on])
 	b := append(wire.AppendField([]byte{'{'}, "TimeToLiveSpecification"), '{')
 	b = wire.AppendBool(b, "Enabled", on)
 	return append(wire.AppendText(b, "AttributeName", name), '}', '}'), nil
 }
 
-func (s *Server) describeTimeToLive(r *request) ([]byte, *wire.Error) {
+func (s *Server) describeTimeToLive(r *call) ([]byte, *wire.Error) {
 	t, err := s.findAny(r.Str("TableName"))
 	if err != nil {
 		return nil, err
 	}
-	t.mu.RLock()
-	defer t.mu.RUnlock()
+	t.RLock()
+	defer t.RUnlock()
 	b := append(wire.AppendField([]byte{'{'}, "TimeToLiveDescription"), '{')
-	if !t.def.TTLOn {
+	if !t.Def.TTLOn {
 		return append(wire.AppendText(b, "TimeToLiveStatus", "DISABLED"), '}', '}'), nil
 	}
 	b = wire.AppendText(b, "TimeToLiveStatus", "ENABLED")
-	return append(wire.AppendText(b, "AttributeName", t.def.TTLAttribute), '}', '}'), nil
+	return append(wire.AppendText(b, "AttributeName", t.Def.TTLAttribute), '}', '}'), nil
 }
 
 // ExpireNow deletes the items whose time to live is over at now, as the service's own
 // sweep does, and returns how many. Items that expired more than five years ago stay.
 func (s *Server) ExpireNow(now time.Time) int {
 	s.mu.RLock()
-	all := make([]*Table, 0, len(s.tables))
+	all := make([]*table.Table, 0, len(s.tables))
 	for _, t := range s.tables {
 		all = append(all, t)
 	}
@@ -70,28 +70,28 @@ func (s *Server) ExpireNow(now time.Time) int {
 	return n
 }
 
-func (s *Server) expire(t *Table, now time.Time) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.gone {
+func (s *Server) expire(t *table.Table, now time.Time) int {
+	t.Lock()
+	defer t.Unlock()
+	if t.Gone {
 		return 0
 	}
-	due := t.items.Expired(now)
+	due := t.Items.Expired(now)
 	for _, r := range due {
-		c := t.change(r, nil, r.Item())
+		c := changeOf(t, r, nil, r.Item())
 		c.TTL = true
-		t.items.Delete(r)
+		t.Items.Delete(r)
 		s.o.Stream.Commit(c)
 	}
 	return len(due)
 }
 
-// change describes the replacement of one record by another; keys is an item that has
+// changeOf describes the replacement of one record by another; keys is an item that has
 // the key attributes. Either record may be nil, not both.
-func (t *Table) change(old, now *table.Record, keys attr.Map) stream.Change {
-	key := t.schema.KeyMap(keys).AppendJSON(nil)
-	c := stream.Change{Table: t.name, Op: "MODIFY", Keys: key, ItemKey: key, SizeBytes: len(key),
-		PartitionKey: []byte(keys.Get(t.schema.Hash.Name).Str)}
+func changeOf(t *table.Table, old, now *table.Record, keys attr.Map) stream.Change {
+	key := t.Schema.KeyMap(keys).AppendJSON(nil)
+	c := stream.Change{Table: t.Name, Op: "MODIFY", Keys: key, ItemKey: key, SizeBytes: len(key),
+		PartitionKey: []byte(keys.Get(t.Schema.Hash.Name).Str)}
 	if old != nil {
 		c.Old = old.JSON
 		c.SizeBytes += old.Size
@@ -109,17 +109,17 @@ func (t *Table) change(old, now *table.Record, keys attr.Map) stream.Change {
 	return c
 }
 
-func (s *Server) describeBackups(r *request) ([]byte, *wire.Error) {
+func (s *Server) describeBackups(r *call) ([]byte, *wire.Error) {
 	t, err := s.findBackups(r.Str("TableName"))
 	if err != nil {
 		return nil, err
 	}
-	t.mu.RLock()
-	defer t.mu.RUnlock()
+	t.RLock()
+	defer t.RUnlock()
 	return s.backups(t), nil
 }
 
-func (s *Server) findBackups(name string) (*Table, *wire.Error) {
+func (s *Server) findBackups(name string) (*table.Table, *wire.Error) {
 	t, err := s.findAny(name)
 	if err != nil {
 		return nil, &wire.Error{Code: "TableNotFoundException", Message: "Table not found: " + name}
@@ -128,32 +128,32 @@ func (s *Server) findBackups(name string) (*Table, *wire.Error) {
 }
 
 // backups writes a ContinuousBackupsDescription; the caller holds the lock.
-func (s *Server) backups(t *Table) []byte {
+func (s *Server) backups(t *table.Table) []byte {
 	b := append(wire.AppendField([]byte{'{'}, "ContinuousBackupsDescription"), '{')
 	b = wire.AppendText(b, "ContinuousBackupsStatus", "ENABLED")
 	b = append(wire.AppendField(b, "PointInTimeRecoveryDescription"), '{')
-	if !t.def.PointInTime {
+	if !t.Def.PointInTime {
 		return append(wire.AppendText(b, "PointInTimeRecoveryStatus", "DISABLED"), '}', '}', '}')
 	}
 	b = wire.AppendText(b, "PointInTimeRecoveryStatus", "ENABLED")
 	b = wire.AppendInt(b, "RecoveryPeriodInDays", 35)
-	b = appendTime(b, "EarliestRestorableDateTime", t.def.Created)
-	return append(appendTime(b, "LatestRestorableDateTime", s.o.Clock.Now()), '}', '}', '}')
+	b = table.AppendTime(b, "EarliestRestorableDateTime", t.Def.Created)
+	return append(table.AppendTime(b, "LatestRestorableDateTime", s.o.Clock.Now()), '}', '}', '}')
 }
 
-func (s *Server) updateBackups(r *request) ([]byte, *wire.Error) {
+func (s *Server) updateBackups(r *call) ([]byte, *wire.Error) {
 	t, err := s.findBackups(r.Str("TableName"))
 	if err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.def.PointInTime = r.Get("PointInTimeRecoverySpecification").True("PointInTimeRecoveryEnabled")
+	t.Lock()
+	defer t.Unlock()
+	t.Def.PointInTime = r.Get("PointInTimeRecoverySpecification").True("PointInTimeRecoveryEnabled")
 	return s.backups(t), nil
 }
 
 // tagged finds the table that an ARN names.
-func (s *Server) tagged(r *request) (*Table, *wire.Error) {
+func (s *Server) tagged(r *call) (*table.Table, *wire.Error) {
 	arn := r.Str("ResourceArn")
 	name := tableOf(arn)
 	if name == arn {
@@ -168,8 +168,8 @@ func (s *Server) tagged(r *request) (*Table, *wire.Error) {
 	return t, nil
 }
 
-func (s *Server) tagResource(r *request) ([]byte, *wire.Error) {
-	add := readTags(r.Get("Tags"))
+func (s *Server) tagResource(r *call) ([]byte, *wire.Error) {
+	add := table.ReadTags(r.Get("Tags"))
 	if len(add) == 0 {
 		return nil, wire.Invalid("Atleast one Tag needs to be provided as Input.")
 	}
@@ -177,11 +177,11 @@ func (s *Server) tagResource(r *request) ([]byte, *wire.Error) {
 	if err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	all := slices.Clone(t.def.Tags)
+	t.Lock()
+	defer t.Unlock()
+	all := slices.Clone(t.Def.Tags)
 	for _, tag := range add {
-		if i := slices.IndexFunc(all, func(o Tag) bool { return o.Key == tag.Key }); i >= 0 {
+		if i := slices.IndexFunc(all, func(o table.Tag) bool { return o.Key == tag.Key }); i >= 0 {
 			all[i] = tag
 		} else {
 			all = append(all, tag)
@@ -190,11 +190,11 @@ func (s *Server) tagResource(r *request) ([]byte, *wire.Error) {
 	if len(all) > 50 {
 		return nil, wire.Invalid("One or more parameter values were invalid: Too many tags: the limit is 50")
 	}
-	t.def.Tags = all
+	t.Def.Tags = all
 	return nil, nil
 }
 
-func (s *Server) untagResource(r *request) ([]byte, *wire.Error) {
+func (s *Server) untagResource(r *call) ([]byte, *wire.Error) {
 	keys := r.Strings("TagKeys")
 	if len(keys) == 0 {
 		return nil, wire.Invalid("Atleast one Tag Key needs to be provided as Input.")
@@ -203,21 +203,21 @@ func (s *Server) untagResource(r *request) ([]byte, *wire.Error) {
 	if err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.def.Tags = slices.DeleteFunc(slices.Clone(t.def.Tags), func(o Tag) bool { return slices.Contains(keys, o.Key) })
+	t.Lock()
+	defer t.Unlock()
+	t.Def.Tags = slices.DeleteFunc(slices.Clone(t.Def.Tags), func(o table.Tag) bool { return slices.Contains(keys, o.Key) })
 	return nil, nil
 }
 
-func (s *Server) listTags(r *request) ([]byte, *wire.Error) {
+func (s *Server) listTags(r *call) ([]byte, *wire.Error) {
 	t, err := s.tagged(r)
 	if err != nil {
 		return nil, err
 	}
-	t.mu.RLock()
-	defer t.mu.RUnlock()
+	t.RLock()
+	defer t.RUnlock()
 	b := append(wire.AppendField([]byte{'{'}, "Tags"), '[')
-	for i, tag := range t.def.Tags {
+	for i, tag := range t.Def.Tags {
 		if i > 0 {
 			b = append(b, ',')
 		}

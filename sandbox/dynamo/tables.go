@@ -6,11 +6,12 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/sandbox/table"
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-func (s *Server) createTable(r *request) ([]byte, *wire.Error) {
-	def, err := readDefinition(r.Node)
+func (s *Server) createTable(r *call) ([]byte, *wire.Error) {
+	def, err := table.ReadDefinition(r.Node)
 	if err != nil {
 		return nil, err
 	}
@@ -20,53 +21,59 @@ func (s *Server) createTable(r *request) ([]byte, *wire.Error) {
 	}
 	def.Created = s.o.Clock.Now()
 	def.ID, def.Status, def.StreamView = newUUID(), "CREATING", view
-	t := newTable(def)
-	t.ready = def.Created.Add(s.o.Transition)
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t := table.NewTable(def)
+	t.Ready = def.Created.Add(s.o.Transition)
+	t.Lock()
+	defer t.Unlock()
 	if !s.add(t) {
 		return nil, &wire.Error{Code: "ResourceInUseException", Message: "Table already exists: " + def.Name}
 	}
-	s.o.Stream.KeySchema(t.name, appendKeys(nil, def.Keys))
+	s.o.Stream.KeySchema(t.Name, table.AppendKeys(nil, def.Keys))
 	if view != "" {
-		s.o.Stream.Enable(t.name, view)
+		s.o.Stream.Enable(t.Name, view)
 	}
-	s.o.Log.Info("table created", zap.String("table", t.name), zap.String("stream", view))
+	s.o.Log.Info("table created", zap.String("table", t.Name), zap.String("stream", view))
 	return s.description("TableDescription", t, "CREATING"), nil
 }
 
 // add makes a table known, unless there is one of that name that is not yet gone.
-func (s *Server) add(t *Table) bool {
-	if old, err := s.findAny(t.name); err == nil && old != nil {
+func (s *Server) add(t *table.Table) bool {
+	if old, err := s.findAny(t.Name); err == nil && old != nil {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tables[t.name] != nil {
+	if s.tables[t.Name] != nil {
 		return false
 	}
-	s.tables[t.name] = t
+	s.tables[t.Name] = t
 	return true
 }
 
-func (s *Server) description(field string, t *Table, status string) []byte {
-	return append(s.appendTable(wire.AppendField([]byte{'{'}, field), t, status), '}')
+func (s *Server) description(field string, t *table.Table, status string) []byte {
+	shown := table.Shown{ARN: s.arn(t.Name), Status: status}
+	shown.StreamARN, shown.StreamLabel, shown.StreamView, shown.StreamOn = s.o.Stream.Describe(t.Name)
+	return append(t.AppendDescription(wire.AppendField([]byte{'{'}, field), shown), '}')
 }
 
-func (s *Server) describeTable(r *request) ([]byte, *wire.Error) {
-	if err := checkTableName(r.Str("TableName")); err != nil {
+func (s *Server) arn(name string) string {
+	return "arn:aws:dynamodb:" + s.o.Region + ":" + s.o.Account + ":table/" + name
+}
+
+func (s *Server) describeTable(r *call) ([]byte, *wire.Error) {
+	if err := table.CheckName(r.Str("TableName")); err != nil {
 		return nil, err
 	}
 	t, err := s.findAny(r.Str("TableName"))
 	if err != nil {
 		return nil, err
 	}
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return s.description("Table", t, t.status(s.o.Clock.Now())), nil
+	t.RLock()
+	defer t.RUnlock()
+	return s.description("Table", t, t.Status(s.o.Clock.Now())), nil
 }
 
-func (s *Server) listTables(r *request) ([]byte, *wire.Error) {
+func (s *Server) listTables(r *call) ([]byte, *wire.Error) {
 	limit, ok := r.Int("Limit")
 	if !ok {
 		limit = 100
@@ -98,58 +105,58 @@ func (s *Server) listTables(r *request) ([]byte, *wire.Error) {
 	return append(b, '}'), nil
 }
 
-func (s *Server) deleteTable(r *request) ([]byte, *wire.Error) {
-	if err := checkTableName(r.Str("TableName")); err != nil {
+func (s *Server) deleteTable(r *call) ([]byte, *wire.Error) {
+	if err := table.CheckName(r.Str("TableName")); err != nil {
 		return nil, err
 	}
 	t, err := s.findAny(r.Str("TableName"))
 	if err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
+	t.Lock()
 	now := s.o.Clock.Now()
 	inUse := &wire.Error{Code: "ResourceInUseException", Message: "Attempt to change a resource which is still in use: Table is being "}
-	switch status := t.status(now); {
+	switch status := t.Status(now); {
 	case status != "ACTIVE":
-		t.mu.Unlock()
-		inUse.Message += strings.ToLower(strings.Replace(status, "CREATING", "created", 1)) + ": " + t.name
+		t.Unlock()
+		inUse.Message += strings.ToLower(strings.Replace(status, "CREATING", "created", 1)) + ": " + t.Name
 		return nil, inUse
-	case t.def.Protected:
-		t.mu.Unlock()
+	case t.Def.Protected:
+		t.Unlock()
 		return nil, wire.Invalid("Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first.")
 	}
-	t.def.Status, t.ready = "DELETING", now.Add(s.o.Transition)
+	t.Def.Status, t.Ready = "DELETING", now.Add(s.o.Transition)
 	reply := s.description("TableDescription", t, "DELETING")
-	t.mu.Unlock()
-	s.o.Stream.Disable(t.name)
+	t.Unlock()
+	s.o.Stream.Disable(t.Name)
 	if s.o.Transition == 0 {
 		s.drop(t)
 	}
-	s.o.Log.Info("table deleted", zap.String("table", t.name))
+	s.o.Log.Info("table deleted", zap.String("table", t.Name))
 	return reply, nil
 }
 
 // drop forgets a table. Its stream stays readable.
-func (s *Server) drop(t *Table) {
+func (s *Server) drop(t *table.Table) {
 	s.mu.Lock()
-	known := s.tables[t.name] == t
+	known := s.tables[t.Name] == t
 	if known {
-		delete(s.tables, t.name)
+		delete(s.tables, t.Name)
 	}
 	s.mu.Unlock()
 	if known {
-		t.mu.Lock()
-		t.gone = true
-		t.mu.Unlock()
-		s.o.Stream.Drop(t.name)
+		t.Lock()
+		t.Gone = true
+		t.Unlock()
+		s.o.Stream.Drop(t.Name)
 	}
 }
 
-func (s *Server) updateTable(r *request) ([]byte, *wire.Error) {
-	if err := checkTableName(r.Str("TableName")); err != nil {
+func (s *Server) updateTable(r *call) ([]byte, *wire.Error) {
+	if err := table.CheckName(r.Str("TableName")); err != nil {
 		return nil, err
 	}
-	if err := checkTableUpdate(r); err != nil {
+	if err := table.CheckUpdate(r.Node); err != nil {
 		return nil, err
 	}
 	view, err := checkStream(r.Get("StreamSpecification"))
@@ -160,14 +167,14 @@ func (s *Server) updateTable(r *request) ([]byte, *wire.Error) {
 	if err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if status := t.status(s.o.Clock.Now()); status != "ACTIVE" {
+	t.Lock()
+	defer t.Unlock()
+	if status := t.Status(s.o.Clock.Now()); status != "ACTIVE" {
 		return nil, &wire.Error{Code: "ResourceInUseException",
-			Message: "Attempt to change a resource which is still in use: Table is being " + strings.ToLower(status) + ": " + t.name}
+			Message: "Attempt to change a resource which is still in use: Table is being " + strings.ToLower(status) + ": " + t.Name}
 	}
-	def := t.def
-	if err := def.change(r, s.o.Clock.Now()); err != nil {
+	def := t.Def
+	if err := def.Change(r.Node, s.o.Clock.Now()); err != nil {
 		return nil, err
 	}
 	if r.Has("StreamSpecification") {
@@ -176,25 +183,25 @@ func (s *Server) updateTable(r *request) ([]byte, *wire.Error) {
 		}
 		def.StreamView = view
 	}
-	t.def = def
-	t.def.Status, t.ready = "UPDATING", s.o.Clock.Now().Add(s.o.Transition)
+	t.Def = def
+	t.Def.Status, t.Ready = "UPDATING", s.o.Clock.Now().Add(s.o.Transition)
 	return s.description("TableDescription", t, "UPDATING"), nil
 }
 
 // switchStream turns a table's stream on or, for view "", off.
-func (s *Server) switchStream(t *Table, view string) *wire.Error {
-	_, _, _, enabled := s.o.Stream.Describe(t.name)
+func (s *Server) switchStream(t *table.Table, view string) *wire.Error {
+	_, _, _, enabled := s.o.Stream.Describe(t.Name)
 	switch {
 	case enabled && view != "":
-		return wire.Invalid("Table already has an enabled stream: TableName: %s", t.name)
+		return wire.Invalid("Table already has an enabled stream: TableName: %s", t.Name)
 	case !enabled && view == "":
-		return wire.Invalid("Table already has its stream disabled, there is no enabled stream to disable: TableName: %s", t.name)
+		return wire.Invalid("Table already has its stream disabled, there is no enabled stream to disable: TableName: %s", t.Name)
 	case view != "":
-		s.o.Stream.Enable(t.name, view)
+		s.o.Stream.Enable(t.Name, view)
 	default:
-		s.o.Stream.Disable(t.name)
+		s.o.Stream.Disable(t.Name)
 	}
-	s.o.Log.Info("stream switched", zap.String("table", t.name), zap.String("view", view))
+	s.o.Log.Info("stream switched", zap.String("table", t.Name), zap.String("view", view))
 	return nil
 }
 

@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/sandbox/request"
 	"github.com/tailrace-cdc/replicator/sandbox/stream"
+	"github.com/tailrace-cdc/replicator/sandbox/table"
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
@@ -59,7 +61,7 @@ func (k *tokens) remember(name string, t token) {
 	k.seen[strings.Clone(name)] = t
 }
 
-func (s *Server) transactWrite(r *request) ([]byte, *wire.Error) {
+func (s *Server) transactWrite(r *call) ([]byte, *wire.Error) {
 	name, now := r.Str("ClientRequestToken"), s.o.Clock.Now()
 	h := fnv.New64a()
 	_, _ = h.Write(wire.AppendNode(nil, r.Get("TransactItems"))) // a hash never fails
@@ -88,11 +90,11 @@ func (s *Server) transactWrite(r *request) ([]byte, *wire.Error) {
 	if err := s.commitAll(writes, reasons); err != nil {
 		return nil, err
 	}
-	b := bill{transact: "Write"}
+	b := request.Bill{Transact: "Write"}
 	for _, w := range writes {
-		b.add(w.table.name, 2*w.units())
+		b.Add(w.table.Name, 2*w.units())
 	}
-	reply := append(b.appendAll([]byte{'{'}, r), '}')
+	reply := append(b.AppendAll([]byte{'{'}, r.Node), '}')
 	s.tokens.remember(name, token{h.Sum64(), now, reply})
 	return reply, nil
 }
@@ -102,11 +104,11 @@ func (s *Server) commitAll(writes []*write, reasons []*wire.Error) *wire.Error {
 	locked := lockAll(writes)
 	defer func() {
 		for _, t := range locked {
-			t.mu.Unlock()
+			t.Unlock()
 		}
 	}()
 	for i, w := range writes {
-		if w.table.gone {
+		if w.table.Gone {
 			return errNoTable
 		}
 		reasons[i] = w.prepare()
@@ -125,18 +127,18 @@ func (s *Server) commitAll(writes []*write, reasons []*wire.Error) *wire.Error {
 }
 
 // lockAll locks the tables of a transaction, in one order for all transactions.
-func lockAll(writes []*write) []*Table {
-	seen := map[*Table]bool{}
-	var all []*Table
+func lockAll(writes []*write) []*table.Table {
+	seen := map[*table.Table]bool{}
+	var all []*table.Table
 	for _, w := range writes {
 		if !seen[w.table] {
 			seen[w.table] = true
 			all = append(all, w.table)
 		}
 	}
-	sort.Slice(all, func(i, j int) bool { return all[i].name < all[j].name })
+	sort.Slice(all, func(i, j int) bool { return all[i].Name < all[j].Name })
 	for _, t := range all {
-		t.mu.Lock()
+		t.Lock()
 	}
 	return all
 }
@@ -175,7 +177,7 @@ func readTransaction(items *wire.Node) ([]*write, *wire.Error) {
 	writes := make([]*write, len(items.Kids))
 	for i := range items.Kids {
 		n := &items.Kids[i]
-		actions := present(n, []string{"ConditionCheck", "Put", "Delete", "Update"})
+		actions := request.Present(n, []string{"ConditionCheck", "Put", "Delete", "Update"})
 		if len(actions) != 1 {
 			return nil, wire.Invalid("TransactItems can only contain one of Check, Put, Update or Delete")
 		}
@@ -200,17 +202,17 @@ func readTransaction(items *wire.Node) ([]*write, *wire.Error) {
 	return writes, nil
 }
 
-func (s *Server) transactGet(r *request) ([]byte, *wire.Error) {
+func (s *Server) transactGet(r *call) ([]byte, *wire.Error) {
 	items := r.Get("TransactItems").Kids
 	reads := make([]batchRead, len(items))
 	for i := range items {
 		get := items[i].Get("Get")
-		key, err := itemField(get, "Key")
+		key, err := request.Item(get, "Key")
 		if err != nil {
 			return nil, err
 		}
 		reads[i].keys = append(reads[i].keys, key)
-		if reads[i].projection, err = readProjection(get); err != nil {
+		if reads[i].projection, err = request.Projection(get); err != nil {
 			return nil, err
 		}
 		reads[i].node = &wire.Node{Kind: wire.Object, Name: get.Str("TableName")}
@@ -229,7 +231,7 @@ func (s *Server) transactGet(r *request) ([]byte, *wire.Error) {
 	return s.answerTransactGet(r, reads), nil
 }
 
-func (s *Server) answerTransactGet(r *request, reads []batchRead) []byte {
+func (s *Server) answerTransactGet(r *call, reads []batchRead) []byte {
 	writes := make([]*write, len(reads))
 	for i := range reads {
 		writes[i] = &write{table: reads[i].table}
@@ -237,17 +239,17 @@ func (s *Server) answerTransactGet(r *request, reads []batchRead) []byte {
 	locked := lockAll(writes)
 	defer func() {
 		for _, t := range locked {
-			t.mu.Unlock()
+			t.Unlock()
 		}
 	}()
-	b := bill{transact: "Read"}
+	b := request.Bill{Transact: "Read"}
 	out := append(wire.AppendField([]byte{'{'}, "Responses"), '[')
 	for i := range reads {
 		if i > 0 {
 			out = append(out, ',')
 		}
 		t := reads[i].table
-		rec := t.items.Get(t.schema.KeyOf(reads[i].keys[0]))
+		rec := t.Items.Get(t.Schema.KeyOf(reads[i].keys[0]))
 		out = append(out, '{')
 		size := 0
 		if rec != nil {
@@ -255,7 +257,7 @@ func (s *Server) answerTransactGet(r *request, reads []batchRead) []byte {
 			out = appendItem(wire.AppendField(out, "Item"), rec, reads[i].projection)
 		}
 		out = append(out, '}')
-		b.add(t.name, 2*readUnits(size, true))
+		b.Add(t.Name, 2*request.ReadUnits(size, true))
 	}
-	return append(b.appendAll(append(out, ']'), r), '}')
+	return append(b.AppendAll(append(out, ']'), r.Node), '}')
 }

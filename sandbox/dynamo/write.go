@@ -5,6 +5,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/sandbox/attr"
 	"github.com/tailrace-cdc/replicator/sandbox/expr"
+	"github.com/tailrace-cdc/replicator/sandbox/request"
 	"github.com/tailrace-cdc/replicator/sandbox/stream"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
@@ -14,7 +15,7 @@ import (
 // the item: a put, a delete, an update or a mere check.
 type write struct {
 	node      *wire.Node
-	table     *Table
+	table     *table.Table
 	key       table.Key
 	keyMap    attr.Map // the key as the request has it; for a put the item
 	record    *table.Record
@@ -31,7 +32,7 @@ type write struct {
 	modified bool
 }
 
-func (s *Server) putItem(r *request) ([]byte, *wire.Error) {
+func (s *Server) putItem(r *call) ([]byte, *wire.Error) {
 	w, err := readPut(r.Node)
 	if err != nil {
 		return nil, err
@@ -47,17 +48,17 @@ func (s *Server) putItem(r *request) ([]byte, *wire.Error) {
 
 // readPut reads and checks a put as far as the request alone allows.
 func readPut(n *wire.Node) (*write, *wire.Error) {
-	if err := checkStyles(n, []string{"ConditionExpression"}, []string{"Expected", "ConditionalOperator"}); err != nil {
+	if err := request.CheckStyles(n, []string{"ConditionExpression"}, []string{"Expected", "ConditionalOperator"}); err != nil {
 		return nil, err
 	}
-	item, err := itemField(n, "Item")
+	item, err := request.Item(n, "Item")
 	if err != nil {
 		return nil, err
 	}
 	if v := n.Str("ReturnValues"); v != "" && v != "ALL_OLD" && v != "NONE" {
 		return nil, wire.Invalid("ReturnValues can only be ALL_OLD or NONE")
 	}
-	if err := checkSize(item); err != nil {
+	if err := request.CheckSize(item); err != nil {
 		return nil, err
 	}
 	w := &write{node: n, keyMap: item, newItem: item, put: true}
@@ -65,22 +66,22 @@ func readPut(n *wire.Node) (*write, *wire.Error) {
 }
 
 func (w *write) readConditions() *wire.Error {
-	old, err := readExpected(w.node)
+	old, err := request.Expected(w.node)
 	if err != nil {
 		return err
 	}
-	p, err := parseAll(w.node)
+	p, err := request.Parse(w.node)
 	if err != nil {
 		return err
 	}
-	w.condition, w.update = p.condition, p.update
+	w.condition, w.update = p.Condition, p.Update
 	if w.condition == nil {
 		w.condition = old
 	}
 	return nil
 }
 
-func (s *Server) deleteItem(r *request) ([]byte, *wire.Error) {
+func (s *Server) deleteItem(r *call) ([]byte, *wire.Error) {
 	w, err := readDelete(r.Node)
 	if err != nil {
 		return nil, err
@@ -95,10 +96,10 @@ func (s *Server) deleteItem(r *request) ([]byte, *wire.Error) {
 }
 
 func readDelete(n *wire.Node) (*write, *wire.Error) {
-	if err := checkStyles(n, []string{"ConditionExpression"}, []string{"Expected", "ConditionalOperator"}); err != nil {
+	if err := request.CheckStyles(n, []string{"ConditionExpression"}, []string{"Expected", "ConditionalOperator"}); err != nil {
 		return nil, err
 	}
-	key, err := itemField(n, "Key")
+	key, err := request.Item(n, "Key")
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +110,7 @@ func readDelete(n *wire.Node) (*write, *wire.Error) {
 	return w, w.readConditions()
 }
 
-func (s *Server) updateItem(r *request) ([]byte, *wire.Error) {
+func (s *Server) updateItem(r *call) ([]byte, *wire.Error) {
 	w, err := readUpdate(r.Node)
 	if err != nil {
 		return nil, err
@@ -124,15 +125,15 @@ func (s *Server) updateItem(r *request) ([]byte, *wire.Error) {
 }
 
 func readUpdate(n *wire.Node) (*write, *wire.Error) {
-	if err := checkStyles(n, []string{"UpdateExpression", "ConditionExpression"},
+	if err := request.CheckStyles(n, []string{"UpdateExpression", "ConditionExpression"},
 		[]string{"AttributeUpdates", "Expected", "ConditionalOperator"}); err != nil {
 		return nil, err
 	}
-	key, err := itemField(n, "Key")
+	key, err := request.Item(n, "Key")
 	if err != nil {
 		return nil, err
 	}
-	legacy, err := readAttributeUpdates(n)
+	legacy, err := request.AttributeUpdates(n)
 	if err != nil {
 		return nil, err
 	}
@@ -152,12 +153,12 @@ func readUpdate(n *wire.Node) (*write, *wire.Error) {
 
 // bind checks the write against its table's schema and finds the item's key.
 func (w *write) bind() *wire.Error {
-	schema := &w.table.schema
+	schema := &w.table.Schema
 	if w.put {
 		if err := schema.CheckItem(w.keyMap); err != nil {
 			return err
 		}
-		if err := w.table.checkIndexKeys(w.keyMap); err != nil {
+		if err := w.table.CheckIndexKeys(w.keyMap); err != nil {
 			return err
 		}
 	} else if err := schema.CheckKey(w.keyMap); err != nil {
@@ -173,12 +174,12 @@ func (w *write) bind() *wire.Error {
 				return wire.BadValue("Cannot update attribute %s. This attribute is part of the key", name)
 			}
 		}
-		if err := w.table.noNestedKeys(w.update.Nested()); err != nil {
+		if err := w.table.NoNestedKeys(w.update.Nested()); err != nil {
 			return err
 		}
 	}
 	if w.condition != nil {
-		return w.table.noNestedKeys(w.condition.Nested())
+		return w.table.NoNestedKeys(w.condition.Nested())
 	}
 	return nil
 }
@@ -186,7 +187,7 @@ func (w *write) bind() *wire.Error {
 // prepare reads the item and works out what the write makes of it. The table is
 // locked.
 func (w *write) prepare() *wire.Error {
-	w.old = w.table.items.Get(w.key)
+	w.old = w.table.Items.Get(w.key)
 	if w.old != nil && (w.condition != nil || w.update != nil) {
 		w.oldItem = w.old.Item()
 	}
@@ -223,10 +224,10 @@ func (w *write) applyUpdate() *wire.Error {
 	if w.old == nil && !w.create {
 		return nil
 	}
-	if item.Size() > maxItem {
-		return wire.Invalid("Item size to update has exceeded the maximum allowed size")
+	if err := request.CheckUpdatedSize(item); err != nil {
+		return err
 	}
-	if err := w.table.checkIndexKeys(item); err != nil {
+	if err := w.table.CheckIndexKeys(item); err != nil {
 		return err
 	}
 	w.newItem, w.now = item, table.NewRecord(w.key, item)
@@ -246,11 +247,11 @@ func same(old, now *table.Record) bool {
 func (w *write) store() stream.Change {
 	t := w.table
 	if w.now == nil {
-		t.items.Delete(w.old)
+		t.Items.Delete(w.old)
 	} else {
-		t.items.Put(w.old, w.now, w.newItem)
+		t.Items.Put(w.old, w.now, w.newItem)
 	}
-	return t.change(w.old, w.now, w.keyMap)
+	return changeOf(t, w.old, w.now, w.keyMap)
 }
 
 func (w *write) units() float64 {
@@ -261,26 +262,26 @@ func (w *write) units() float64 {
 	if w.now != nil {
 		after = w.now.Size
 	}
-	return writeUnits(before, after)
+	return request.WriteUnits(before, after)
 }
 
 // writeOne carries out a single write and answers it.
-func (s *Server) writeOne(r *request, w *write) ([]byte, *wire.Error) {
-	w.table.mu.Lock()
+func (s *Server) writeOne(r *call, w *write) ([]byte, *wire.Error) {
+	w.table.Lock()
 	err := w.commit(s)
-	w.table.mu.Unlock()
+	w.table.Unlock()
 	if err != nil {
 		return nil, err
 	}
 	out := append(make([]byte, 0, 128), '{')
 	out = w.appendAttributes(out)
-	b := bill{}
-	b.add(w.table.name, w.units())
-	return append(b.appendOne(out, r), '}'), nil
+	var b request.Bill
+	b.Add(w.table.Name, w.units())
+	return append(b.AppendOne(out, r.Node), '}'), nil
 }
 
 func (w *write) commit(s *Server) *wire.Error {
-	if w.table.gone {
+	if w.table.Gone {
 		return errNoTable
 	}
 	if err := w.prepare(); err != nil {
@@ -319,4 +320,17 @@ func (w *write) appendUpdated(out []byte, item attr.Map) []byte {
 		out = part.AppendJSON(wire.AppendField(out, "Attributes"))
 	}
 	return out
+}
+
+var errConditionFailed = &wire.Error{Code: "ConditionalCheckFailedException", Message: "The conditional request failed"}
+
+// conditionFailed is the answer to a write whose condition did not hold; old is the
+// item's JSON when the request asked to see it.
+func conditionFailed(n *wire.Node, old []byte) *wire.Error {
+	if n.Str("ReturnValuesOnConditionCheckFailure") != "ALL_OLD" || old == nil {
+		return errConditionFailed
+	}
+	err := *errConditionFailed
+	err.Extra = `,"Item":` + string(old)
+	return &err
 }

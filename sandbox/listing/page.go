@@ -1,24 +1,34 @@
-package dynamo
+// Package listing answers Query and Scan: it walks a table or an index, filters,
+// projects and cuts into pages.
+package listing
 
 import (
 	"github.com/tailrace-cdc/replicator/sandbox/attr"
 	"github.com/tailrace-cdc/replicator/sandbox/expr"
+	"github.com/tailrace-cdc/replicator/sandbox/request"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
+// Find finds a table by its name.
+type Find func(name string) (*table.Table, *wire.Error)
+
+// maxPage is how many bytes of items a page has at most.
+const maxPage = 1 << 20
+
 // listing is what Query and Scan have in common: a page of records, filtered and
 // projected, with its counts and the key where the next page begins.
 type listing struct {
-	r          *request
-	table      *Table
-	index      *Index
+	r          *wire.Node
+	table      *table.Table
+	index      *table.Index
 	global     bool
 	filter     *expr.Condition
 	projection *expr.Projection
 	start      attr.Map // ExclusiveStartKey
 	limit      int64
 	countOnly  bool
+	scan       bool
 
 	items   []byte
 	count   int
@@ -29,21 +39,21 @@ type listing struct {
 
 // readListing reads the parameters that Query and Scan share. filterName is the legacy
 // filter's.
-func readListing(r *request, filterName string) (*listing, *wire.Error) {
-	l := &listing{r: r, limit: -1}
+func readListing(r *wire.Node, filterName string) (*listing, *wire.Error) {
+	l := &listing{r: r, limit: -1, scan: filterName == "ScanFilter"}
 	if n, ok := r.Int("Limit"); ok {
 		l.limit = n
 	}
 	var err *wire.Error
-	if l.projection, err = readToGet(r.Node); err != nil {
+	if l.projection, err = request.ToGet(r); err != nil {
 		return nil, err
 	}
-	tests, err := readLegacyTests(r.Get(filterName))
+	tests, err := request.LegacyTests(r.Get(filterName))
 	if err != nil {
 		return nil, err
 	}
 	l.filter = expr.LegacyCondition(tests, r.Str("ConditionalOperator") == "OR")
-	if l.start, err = r.item("ExclusiveStartKey"); err != nil {
+	if l.start, err = request.Item(r, "ExclusiveStartKey"); err != nil {
 		return nil, wire.Invalid("%s", "The provided starting key is invalid: "+err.Message)
 	}
 	return l, l.readSelect()
@@ -79,27 +89,27 @@ func (l *listing) readSelect() *wire.Error {
 }
 
 // use takes over the expressions of the request.
-func (l *listing) use(p *parsed) {
-	if p.filter != nil {
-		l.filter = p.filter
+func (l *listing) use(p *request.Parsed) {
+	if p.Filter != nil {
+		l.filter = p.Filter
 	}
-	if p.projection != nil {
-		l.projection = p.projection
+	if p.Projection != nil {
+		l.projection = p.Projection
 	}
 }
 
 // bind finds the table and the index.
-func (l *listing) bind(s *Server) (err *wire.Error) {
-	if l.table, err = s.find(l.r.Str("TableName")); err != nil {
+func (l *listing) bind(find Find) (err *wire.Error) {
+	if l.table, err = find(l.r.Str("TableName")); err != nil {
 		return err
 	}
 	name := l.r.Str("IndexName")
 	if name == "" {
 		return nil
 	}
-	l.table.mu.RLock()
-	l.index, l.global = l.table.index(name)
-	l.table.mu.RUnlock()
+	l.table.RLock()
+	l.index, l.global = l.table.Index(name)
+	l.table.RUnlock()
 	switch {
 	case l.index == nil:
 		return wire.Invalid("The table does not have the specified index: %s", name)
@@ -167,18 +177,18 @@ func (l *listing) reply(ended bool) []byte {
 	if !ended && l.last != nil {
 		out = l.pageKey().AppendJSON(wire.AppendField(out, "LastEvaluatedKey"))
 	}
-	b := bill{}
-	b.add(l.table.name, readUnits(l.size, l.r.True("ConsistentRead")))
-	return append(b.appendOne(out, l.r), '}')
+	var b request.Bill
+	b.Add(l.table.Name, request.ReadUnits(l.size, l.r.True("ConsistentRead")))
+	return append(b.AppendOne(out, l.r), '}')
 }
 
 // pageKey is the key to go on after: the last record's, and its index keys.
 func (l *listing) pageKey() attr.Map {
 	item := l.last.Item()
-	key := l.table.schema.KeyMap(item)
+	key := l.table.Schema.KeyMap(item)
 	if l.index != nil {
 		for _, k := range l.index.Keys {
-			if !l.table.schema.Has(k.AttributeName) {
+			if !l.table.Schema.Has(k.AttributeName) {
 				key = append(key, attr.Attr{Name: k.AttributeName, Value: *item.Get(k.AttributeName)})
 			}
 		}
@@ -193,12 +203,12 @@ func (l *listing) checkStart() *wire.Error {
 	if l.start == nil {
 		return nil
 	}
-	want := l.table.schema.Names()
-	schema := []table.Schema{l.table.schema}
+	want := l.table.Schema.Names()
+	schema := []table.Schema{l.table.Schema}
 	if l.index != nil {
-		schema = append(schema, l.table.schemaOf(l.index.Keys))
+		schema = append(schema, l.table.SchemaOf(l.index.Keys))
 		for _, k := range l.index.Keys {
-			if !l.table.schema.Has(k.AttributeName) {
+			if !l.table.Schema.Has(k.AttributeName) {
 				want = append(want, k.AttributeName)
 			}
 		}
@@ -208,7 +218,7 @@ func (l *listing) checkStart() *wire.Error {
 	}
 	for i := range schema {
 		if err := schema[i].CheckItem(l.start); err != nil {
-			if l.r.op == "Scan" || l.index != nil {
+			if l.scan || l.index != nil {
 				return errStartKey
 			}
 			return wire.Invalid("The provided starting key is invalid: The provided key element does not match the schema")

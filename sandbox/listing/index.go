@@ -1,4 +1,4 @@
-package dynamo
+package listing
 
 import (
 	"bytes"
@@ -21,9 +21,9 @@ type entry struct {
 // indexed are the entries of the listing's index in order, of those records between
 // first and end; with a plan only those that the plan asks for.
 func (l *listing) indexed(q *queryPlan, first, end table.Key) []entry {
-	schema := l.table.schemaOf(l.index.Keys)
+	schema := l.table.SchemaOf(l.index.Keys)
 	var all []entry
-	l.table.items.Ascend(first, func(r *table.Record) bool {
+	l.table.Items.Ascend(first, func(r *table.Record) bool {
 		if end != "" && r.Key >= end {
 			return false
 		}
@@ -69,8 +69,8 @@ func (l *listing) addIndexed(all []entry, q *queryPlan, backward bool) (ended bo
 	}
 	var after []byte
 	if l.start != nil {
-		schema := l.table.schemaOf(l.index.Keys)
-		after = placeIn(&schema, l.start, l.table.schema.KeyOf(l.start))
+		schema := l.table.SchemaOf(l.index.Keys)
+		after = placeIn(&schema, l.start, l.table.Schema.KeyOf(l.start))
 	}
 	for i := range all {
 		if after != nil {
@@ -91,7 +91,7 @@ func (l *listing) projected(item attr.Map) attr.Map {
 	if l.index.Projection == "ALL" {
 		return item
 	}
-	names := l.table.schema.Names()
+	names := l.table.Schema.Names()
 	for _, k := range l.index.Keys {
 		names = append(names, k.AttributeName)
 	}

@@ -1,4 +1,4 @@
-package dynamo
+package table
 
 import (
 	"slices"
@@ -8,17 +8,18 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-func checkTableName(name string) *wire.Error {
+// CheckName checks a table name as the operations on tables do.
+func CheckName(name string) *wire.Error {
 	if len(name) < 3 || len(name) > 255 {
 		return wire.Invalid("TableName must be at least 3 characters long and at most 255 characters long")
 	}
 	return nil
 }
 
-// readDefinition reads and checks a CreateTable request.
-func readDefinition(r *wire.Node) (d Definition, err *wire.Error) {
+// ReadDefinition reads and checks a CreateTable request.
+func ReadDefinition(r *wire.Node) (d Definition, err *wire.Error) {
 	d.Name = strings.Clone(r.Str("TableName"))
-	if err := checkTableName(d.Name); err != nil {
+	if err := CheckName(d.Name); err != nil {
 		return d, err
 	}
 	if err := d.readBilling(r); err != nil {
@@ -41,7 +42,7 @@ func readDefinition(r *wire.Node) (d Definition, err *wire.Error) {
 	}
 	d.Class = strings.Clone(r.Str("TableClass"))
 	d.Protected = r.True("DeletionProtectionEnabled")
-	d.Tags = readTags(r.Get("Tags"))
+	d.Tags = ReadTags(r.Get("Tags"))
 	return d, nil
 }
 
@@ -90,7 +91,8 @@ func readKeys(n *wire.Node) []KeyElement {
 	return out
 }
 
-func readTags(n *wire.Node) []Tag {
+// ReadTags reads a list of tags; nil is none.
+func ReadTags(n *wire.Node) []Tag {
 	if n == nil {
 		return nil
 	}
@@ -239,7 +241,8 @@ func (d *Definition) readIndex(kind string, n *wire.Node) (ix Index, err *wire.E
 	return ix, err
 }
 
-func checkTableUpdate(r *request) *wire.Error {
+// CheckUpdate refuses UpdateTable requests that change nothing.
+func CheckUpdate(r *wire.Node) *wire.Error {
 	for _, f := range []string{"ProvisionedThroughput", "BillingMode", "StreamSpecification", "GlobalSecondaryIndexUpdates",
 		"SSESpecification", "DeletionProtectionEnabled", "TableClass", "OnDemandThroughput", "ReplicaUpdates"} {
 		if r.Has(f) {
@@ -253,8 +256,8 @@ func checkTableUpdate(r *request) *wire.Error {
 		"or SSESpecification or ReplicaUpdates is required")
 }
 
-// change applies an UpdateTable request to a copy of the definition.
-func (d *Definition) change(r *request, now time.Time) *wire.Error {
+// Change applies an UpdateTable request, at a time, to a copy of a definition.
+func (d *Definition) Change(r *wire.Node, now time.Time) *wire.Error {
 	through := r.Get("ProvisionedThroughput")
 	switch mode := r.Str("BillingMode"); {
 	case mode == "PAY_PER_REQUEST" && through != nil, mode == "" && d.OnDemand && through != nil:
@@ -300,7 +303,7 @@ func (d *Definition) changeThroughput(n *wire.Node, now time.Time) *wire.Error {
 	return nil
 }
 
-func (d *Definition) changeIndexes(r *request) *wire.Error {
+func (d *Definition) changeIndexes(r *wire.Node) *wire.Error {
 	updates := r.Get("GlobalSecondaryIndexUpdates")
 	if updates == nil {
 		return nil

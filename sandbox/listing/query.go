@@ -1,4 +1,4 @@
-package dynamo
+package listing
 
 import (
 	"bytes"
@@ -6,16 +6,18 @@ import (
 
 	"github.com/tailrace-cdc/replicator/sandbox/attr"
 	"github.com/tailrace-cdc/replicator/sandbox/expr"
+	"github.com/tailrace-cdc/replicator/sandbox/request"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-func (s *Server) query(r *request) ([]byte, *wire.Error) {
+// Query answers a Query request.
+func Query(r *wire.Node, find Find) ([]byte, *wire.Error) {
 	legacy := []string{"AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"}
 	if r.Has("KeyConditions") && !r.Has("KeyConditionExpression") {
 		legacy = legacy[:3]
 	}
-	if err := checkStyles(r.Node, []string{"ProjectionExpression", "FilterExpression", "KeyConditionExpression"}, legacy); err != nil {
+	if err := request.CheckStyles(r, []string{"ProjectionExpression", "FilterExpression", "KeyConditionExpression"}, legacy); err != nil {
 		return nil, err
 	}
 	l, err := readListing(r, "QueryFilter")
@@ -25,41 +27,41 @@ func (s *Server) query(r *request) ([]byte, *wire.Error) {
 	if !r.Has("KeyConditions") && !r.Has("KeyConditionExpression") {
 		return nil, wire.Invalid("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
 	}
-	p, err := parseAll(r.Node)
+	p, err := request.Parse(r)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.readKeyConditions(r); err != nil {
+	if err := readKeyConditions(&p, r); err != nil {
 		return nil, err
 	}
 	l.use(&p)
-	if err := l.bind(s); err != nil {
+	if err := l.bind(find); err != nil {
 		return nil, err
 	}
-	q, err := l.plan(p.keys)
+	q, err := l.plan(p.Keys)
 	if err != nil {
 		return nil, err
 	}
-	l.table.mu.RLock()
-	defer l.table.mu.RUnlock()
+	l.table.RLock()
+	defer l.table.RUnlock()
 	if l.index != nil {
 		return l.reply(l.addIndexed(l.indexed(q, "", ""), q, q.backward)), nil
 	}
 	return l.reply(q.run(l)), nil
 }
 
-func (p *parsed) readKeyConditions(r *request) *wire.Error {
-	tests, err := readLegacyTests(r.Get("KeyConditions"))
+func readKeyConditions(p *request.Parsed, r *wire.Node) *wire.Error {
+	tests, err := request.LegacyTests(r.Get("KeyConditions"))
 	if err != nil {
 		return err
 	}
-	if p.keys == nil {
-		p.keys = map[string]*expr.KeyTest{}
+	if p.Keys == nil {
+		p.Keys = map[string]*expr.KeyTest{}
 		for i := range tests {
-			p.keys[tests[i].Name] = tests[i].KeyTest()
+			p.Keys[tests[i].Name] = tests[i].KeyTest()
 		}
 	}
-	if n := len(p.keys); n < 1 || n > 2 {
+	if n := len(p.Keys); n < 1 || n > 2 {
 		return wire.Invalid("Conditions can be of length 1 or 2 only")
 	}
 	return nil
@@ -74,9 +76,9 @@ type queryPlan struct {
 }
 
 func (l *listing) plan(keys map[string]*expr.KeyTest) (*queryPlan, *wire.Error) {
-	schema := l.table.schema
+	schema := l.table.Schema
 	if l.index != nil {
-		schema = l.table.schemaOf(l.index.Keys)
+		schema = l.table.SchemaOf(l.index.Keys)
 	}
 	if err := l.checkStart(); err != nil {
 		return nil, err
@@ -188,7 +190,7 @@ func (q *queryPlan) bounds(schema *table.Schema) (low, high table.Key) {
 
 // run fills the page from the table itself; it says whether there is no more.
 func (q *queryPlan) run(l *listing) (ended bool) {
-	schema := &l.table.schema
+	schema := &l.table.Schema
 	low, high := q.bounds(schema)
 	prefix := string(schema.Prefix(q.hash))
 	var after table.Key
@@ -214,9 +216,9 @@ func (q *queryPlan) run(l *listing) (ended bool) {
 		return ended
 	}
 	if q.backward {
-		l.table.items.Descend(high, visit)
+		l.table.Items.Descend(high, visit)
 	} else {
-		l.table.items.Ascend(low, visit)
+		l.table.Items.Ascend(low, visit)
 	}
 	return ended
 }

@@ -1,4 +1,4 @@
-package dynamo
+package request
 
 import (
 	"sort"
@@ -6,8 +6,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// readUnits is what a strongly or eventually consistent read of so many bytes costs.
-func readUnits(size int, consistent bool) float64 {
+// ReadUnits is what a strongly or eventually consistent read of so many bytes costs.
+func ReadUnits(size int, consistent bool) float64 {
 	units := float64(max(1, (size+4095)/4096))
 	if !consistent {
 		units /= 2
@@ -15,27 +15,28 @@ func readUnits(size int, consistent bool) float64 {
 	return units
 }
 
-// writeUnits is what a write costs of an item that had and gets these sizes.
-func writeUnits(before, after int) float64 {
+// WriteUnits is what a write costs of an item that had and gets these sizes.
+func WriteUnits(before, after int) float64 {
 	return float64(max(1, (max(before, after)+1023)/1024))
 }
 
-// bill adds up a request's capacity by table. transact names a kind of unit that
+// Bill adds up a request's capacity by table. Transact names a kind of unit that
 // transactions show beside the sum: "Read" or "Write".
-type bill struct {
+type Bill struct {
+	Transact string
 	units    map[string]float64
-	transact string
 }
 
-func (b *bill) add(table string, units float64) {
+// Add puts units on a table's account.
+func (b *Bill) Add(table string, units float64) {
 	if b.units == nil {
 		b.units = map[string]float64{}
 	}
 	b.units[table] += units
 }
 
-// appendOne appends the ConsumedCapacity of a call on one table, if it was asked for.
-func (b *bill) appendOne(out []byte, r *request) []byte {
+// AppendOne appends the ConsumedCapacity of a call on one table, if it was asked for.
+func (b *Bill) AppendOne(out []byte, r *wire.Node) []byte {
 	mode := r.Str("ReturnConsumedCapacity")
 	if mode != "TOTAL" && mode != "INDEXES" {
 		return out
@@ -46,8 +47,8 @@ func (b *bill) appendOne(out []byte, r *request) []byte {
 	return out
 }
 
-// appendAll is appendOne for calls on several tables.
-func (b *bill) appendAll(out []byte, r *request) []byte {
+// AppendAll is AppendOne for calls on several tables.
+func (b *Bill) AppendAll(out []byte, r *wire.Node) []byte {
 	mode := r.Str("ReturnConsumedCapacity")
 	if mode != "TOTAL" && mode != "INDEXES" {
 		return out
@@ -67,16 +68,16 @@ func (b *bill) appendAll(out []byte, r *request) []byte {
 	return append(out, ']')
 }
 
-func (b *bill) appendTable(out []byte, table string, units float64, mode string) []byte {
+func (b *Bill) appendTable(out []byte, table string, units float64, mode string) []byte {
 	out = wire.AppendText(append(out, '{'), "TableName", table)
 	out = wire.AppendFloat(out, "CapacityUnits", units)
-	if b.transact != "" {
-		out = wire.AppendFloat(out, b.transact+"CapacityUnits", units)
+	if b.Transact != "" {
+		out = wire.AppendFloat(out, b.Transact+"CapacityUnits", units)
 	}
 	if mode == "INDEXES" {
 		out = wire.AppendFloat(append(wire.AppendField(out, "Table"), '{'), "CapacityUnits", units)
-		if b.transact != "" {
-			out = wire.AppendFloat(out, b.transact+"CapacityUnits", units)
+		if b.Transact != "" {
+			out = wire.AppendFloat(out, b.Transact+"CapacityUnits", units)
 		}
 		out = append(out, '}')
 	}

@@ -1,4 +1,4 @@
-package dynamo
+package request
 
 import (
 	"slices"
@@ -10,7 +10,8 @@ import (
 
 // The parameters that came before expressions, turned into expressions.
 
-func readExpected(n *wire.Node) (*expr.Condition, *wire.Error) {
+// Expected reads the legacy condition of a write; nil when there is none.
+func Expected(n *wire.Node) (*expr.Condition, *wire.Error) {
 	f := n.Get("Expected")
 	if f == nil {
 		return nil, nil
@@ -132,8 +133,8 @@ func checkLegacy(t *expr.LegacyTest) *wire.Error {
 	return nil
 }
 
-// readLegacyTests reads ScanFilter, QueryFilter or KeyConditions.
-func readLegacyTests(f *wire.Node) ([]expr.LegacyTest, *wire.Error) {
+// LegacyTests reads ScanFilter, QueryFilter or KeyConditions.
+func LegacyTests(f *wire.Node) ([]expr.LegacyTest, *wire.Error) {
 	if f == nil {
 		return nil, nil
 	}
@@ -152,7 +153,8 @@ func readLegacyTests(f *wire.Node) ([]expr.LegacyTest, *wire.Error) {
 	return tests, nil
 }
 
-func readAttributeUpdates(n *wire.Node) (*expr.Update, *wire.Error) {
+// AttributeUpdates reads the legacy update; nil when there is none.
+func AttributeUpdates(n *wire.Node) (*expr.Update, *wire.Error) {
 	f := n.Get("AttributeUpdates")
 	if f == nil {
 		return nil, nil

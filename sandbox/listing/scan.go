@@ -1,12 +1,14 @@
-package dynamo
+package listing
 
 import (
+	"github.com/tailrace-cdc/replicator/sandbox/request"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-func (s *Server) scan(r *request) ([]byte, *wire.Error) {
-	if err := checkStyles(r.Node, []string{"ProjectionExpression", "FilterExpression"},
+// Scan answers a Scan request.
+func Scan(r *wire.Node, find Find) ([]byte, *wire.Error) {
+	if err := request.CheckStyles(r, []string{"ProjectionExpression", "FilterExpression"},
 		[]string{"AttributesToGet", "ScanFilter", "ConditionalOperator"}); err != nil {
 		return nil, err
 	}
@@ -17,12 +19,12 @@ func (s *Server) scan(r *request) ([]byte, *wire.Error) {
 	if err := checkSegments(r); err != nil {
 		return nil, err
 	}
-	p, err := parseAll(r.Node)
+	p, err := request.Parse(r)
 	if err != nil {
 		return nil, err
 	}
 	l.use(&p)
-	if err := l.bind(s); err != nil {
+	if err := l.bind(find); err != nil {
 		return nil, err
 	}
 	if err := l.checkStart(); err != nil {
@@ -30,7 +32,7 @@ func (s *Server) scan(r *request) ([]byte, *wire.Error) {
 	}
 	first, end := segmentOf(r)
 	if l.start != nil {
-		key := l.table.schema.KeyOf(l.start)
+		key := l.table.Schema.KeyOf(l.start)
 		if l.index == nil && (key < first || end != "" && key >= end) {
 			segment, _ := r.Int("Segment")
 			total, _ := r.Int("TotalSegments")
@@ -38,8 +40,8 @@ func (s *Server) scan(r *request) ([]byte, *wire.Error) {
 				"with correct Segment. TotalSegments: %d Segment: %d", total, segment)
 		}
 	}
-	l.table.mu.RLock()
-	defer l.table.mu.RUnlock()
+	l.table.RLock()
+	defer l.table.RUnlock()
 	if l.index != nil {
 		return l.reply(l.addIndexed(l.indexed(nil, first, end), nil, false)), nil
 	}
@@ -51,11 +53,11 @@ func (s *Server) scan(r *request) ([]byte, *wire.Error) {
 func (l *listing) addRange(first, end table.Key) (ended bool) {
 	var after table.Key
 	if l.start != nil {
-		after = l.table.schema.KeyOf(l.start)
+		after = l.table.Schema.KeyOf(l.start)
 		first = after
 	}
 	ended = true
-	l.table.items.Ascend(first, func(r *table.Record) bool {
+	l.table.Items.Ascend(first, func(r *table.Record) bool {
 		switch {
 		case end != "" && r.Key >= end:
 			return false
@@ -68,7 +70,7 @@ func (l *listing) addRange(first, end table.Key) (ended bool) {
 	return ended
 }
 
-func checkSegments(r *request) *wire.Error {
+func checkSegments(r *wire.Node) *wire.Error {
 	segment, has := r.Int("Segment")
 	total, hasTotal := r.Int("TotalSegments")
 	switch {
@@ -83,7 +85,7 @@ func checkSegments(r *request) *wire.Error {
 	return nil
 }
 
-func segmentOf(r *request) (first, end table.Key) {
+func segmentOf(r *wire.Node) (first, end table.Key) {
 	total, ok := r.Int("TotalSegments")
 	if !ok {
 		return "", ""

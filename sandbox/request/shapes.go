@@ -1,12 +1,12 @@
-package dynamo
+// Package request reads requests to DynamoDB: the shapes of all operations, the
+// expressions and their legacy forerunners, and the capacity a reply tells.
+package request
 
 import (
 	"regexp"
 
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
-
-// The shapes of requests, in the order in which the service reports their faults.
 
 type rule func(*wire.Shape)
 
@@ -113,35 +113,37 @@ func requestOf(fields ...*wire.Shape) *wire.Shape {
 	return &wire.Shape{Kind: wire.Struct, Fields: fields}
 }
 
+// The shapes of the operations' requests, their fields in the order in which the
+// service reports faults.
 var (
-	putShape = requestOf(capacity, tableName, values("Item", notNull), logical, expected, returns, metrics, onFailure,
+	PutItem = requestOf(capacity, tableName, values("Item", notNull), logical, expected, returns, metrics, onFailure,
 		text("ConditionExpression"), valuesParam, names)
-	deleteShape = requestOf(capacity, tableName, values("Key", notNull), logical, expected, returns, metrics, onFailure,
+	DeleteItem = requestOf(capacity, tableName, values("Key", notNull), logical, expected, returns, metrics, onFailure,
 		text("ConditionExpression"), valuesParam, names)
-	updateShape = requestOf(capacity, tableName, metrics, returns, values("Key", notNull), logical, expected, onFailure,
+	UpdateItem = requestOf(capacity, tableName, metrics, returns, values("Key", notNull), logical, expected, onFailure,
 		mapping("AttributeUpdates", "AttributeValueUpdate", structure("", "AttributeValueUpdate",
 			text("Action", enum("ADD", "PUT", "DELETE")), &wire.Shape{Kind: wire.Value, Name: "Value"})),
 		text("ConditionExpression"), text("UpdateExpression"), valuesParam, names)
-	getShape = requestOf(capacity, tableName, values("Key", notNull), toGet, boolean("ConsistentRead"),
+	GetItem = requestOf(capacity, tableName, values("Key", notNull), toGet, boolean("ConsistentRead"),
 		text("ProjectionExpression"), names)
-	queryShape = requestOf(selects, indexName, capacity, conditions("QueryFilter"), tableName, logical, toGet,
+	Query = requestOf(selects, indexName, capacity, conditions("QueryFilter"), tableName, logical, toGet,
 		integer("Limit", atLeast(1)), conditions("KeyConditions"), values("ExclusiveStartKey"),
 		boolean("ConsistentRead"), boolean("ScanIndexForward"), text("KeyConditionExpression"),
 		text("FilterExpression"), text("ProjectionExpression"), valuesParam, names)
-	scanShape = requestOf(selects, indexName, integer("TotalSegments", atLeast(1), atMost(1000000)), capacity, tableName, logical,
+	Scan = requestOf(selects, indexName, integer("TotalSegments", atLeast(1), atMost(1000000)), capacity, tableName, logical,
 		conditions("ScanFilter"), integer("Segment", atLeast(0), atMost(999999)), integer("Limit", atLeast(1)), toGet,
 		values("ExclusiveStartKey"), boolean("ConsistentRead"), text("FilterExpression"), text("ProjectionExpression"), valuesParam, names)
-	batchWriteShape = requestOf(capacity, metrics, mapping("RequestItems",
+	BatchWriteItem = requestOf(capacity, metrics, mapping("RequestItems",
 		"java.util.List<com.amazonaws.dynamodb.v20120810.WriteRequest>",
 		list("", structure("", "WriteRequest",
 			structure("DeleteRequest", "DeleteRequest", values("Key", notNull)),
 			structure("PutRequest", "PutRequest", values("Item", notNull)))),
 		notNull, length(1, 0), keyLength(3, 255)))
-	batchGetShape = requestOf(capacity, mapping("RequestItems", "KeysAndAttributes",
+	BatchGetItem = requestOf(capacity, mapping("RequestItems", "KeysAndAttributes",
 		structure("", "KeysAndAttributes", list("Keys", values(""), notNull, length(1, 100)), toGet,
 			boolean("ConsistentRead"), text("ProjectionExpression"), names),
 		notNull, length(1, 0), keyLength(3, 255)))
-	transactWriteShape = requestOf(capacity, metrics, text("ClientRequestToken", length(1, 36)),
+	TransactWriteItems = requestOf(capacity, metrics, text("ClientRequestToken", length(1, 36)),
 		list("TransactItems", structure("", "TransactWriteItem",
 			structure("ConditionCheck", "ConditionCheck", values("Key", notNull), tableName,
 				text("ConditionExpression", notNull), names, valuesParam, onFailure),
@@ -150,17 +152,17 @@ var (
 			structure("Update", "Update", values("Key", notNull), text("UpdateExpression", notNull), tableName,
 				text("ConditionExpression"), names, valuesParam, onFailure)),
 			notNull, length(1, 100)))
-	transactGetShape = requestOf(capacity, list("TransactItems", structure("", "TransactGetItem",
+	TransactGetItems = requestOf(capacity, list("TransactItems", structure("", "TransactGetItem",
 		with(structure("Get", "Get", values("Key", notNull), tableName, text("ProjectionExpression"), names), notNull)),
 		notNull, length(1, 100)))
 
-	createShape = requestOf(list("AttributeDefinitions", structure("", "AttributeDefinition",
+	CreateTable = requestOf(list("AttributeDefinitions", structure("", "AttributeDefinition",
 		text("AttributeName", notNull, length(1, 255)), text("AttributeType", notNull, enum("B", "N", "S"))), notNull),
 		adminName, text("BillingMode", enum("PROVISIONED", "PAY_PER_REQUEST")), throughput, keySchema,
 		list("LocalSecondaryIndexes", index("", "LocalSecondaryIndex")),
 		list("GlobalSecondaryIndexes", index("", "GlobalSecondaryIndex", throughput)),
 		streams, tags, boolean("DeletionProtectionEnabled"), text("TableClass", enum("STANDARD", "STANDARD_INFREQUENT_ACCESS")))
-	updateTableShape = requestOf(adminName, throughput, text("BillingMode", enum("PROVISIONED", "PAY_PER_REQUEST")),
+	UpdateTable = requestOf(adminName, throughput, text("BillingMode", enum("PROVISIONED", "PAY_PER_REQUEST")),
 		list("AttributeDefinitions", structure("", "AttributeDefinition",
 			text("AttributeName", notNull, length(1, 255)), text("AttributeType", notNull, enum("B", "N", "S")))),
 		list("GlobalSecondaryIndexUpdates", structure("", "GlobalSecondaryIndexUpdate",
@@ -169,15 +171,19 @@ var (
 			index("Create", "CreateGlobalSecondaryIndexAction", throughput),
 			structure("Delete", "DeleteGlobalSecondaryIndexAction", with(text("IndexName", matches(nameRule), length(3, 255)), notNull)))),
 		streams, boolean("DeletionProtectionEnabled"), text("TableClass", enum("STANDARD", "STANDARD_INFREQUENT_ACCESS")))
-	tableShape = requestOf(adminName)
-	listShape  = requestOf(integer("Limit", atLeast(1), atMost(100)),
+	// OfItemTable is a request that names a table, of the other operations.
+	OfItemTable = requestOf(tableName)
+	// OfTable is a request that names a table, of the operations on tables.
+	OfTable    = requestOf(adminName)
+	ListTables = requestOf(integer("Limit", atLeast(1), atMost(100)),
 		text("ExclusiveStartTableName", matches(nameRule), length(3, 255)))
-	ttlShape = requestOf(tableName, with(structure("TimeToLiveSpecification", "TimeToLiveSpecification",
+	UpdateTimeToLive = requestOf(tableName, with(structure("TimeToLiveSpecification", "TimeToLiveSpecification",
 		text("AttributeName", notNull, length(1, 255)), boolean("Enabled", notNull)), notNull))
-	pitrShape = requestOf(tableName, with(structure("PointInTimeRecoverySpecification", "PointInTimeRecoverySpecification",
+	UpdateContinuousBackups = requestOf(tableName, with(structure("PointInTimeRecoverySpecification", "PointInTimeRecoverySpecification",
 		boolean("PointInTimeRecoveryEnabled", notNull)), notNull))
-	tagShape      = requestOf(text("ResourceArn", notNull, length(1, 1283)), with(list("Tags", tags.Elem), notNull))
-	untagShape    = requestOf(text("ResourceArn", notNull, length(1, 1283)), list("TagKeys", text(""), notNull))
-	listTagsShape = requestOf(text("ResourceArn", notNull, length(1, 1283)), text("NextToken"))
-	anyShape      = requestOf()
+	TagResource        = requestOf(text("ResourceArn", notNull, length(1, 1283)), with(list("Tags", tags.Elem), notNull))
+	UntagResource      = requestOf(text("ResourceArn", notNull, length(1, 1283)), list("TagKeys", text(""), notNull))
+	ListTagsOfResource = requestOf(text("ResourceArn", notNull, length(1, 1283)), text("NextToken"))
+	// Anything is a request without rules.
+	Anything = requestOf()
 )

@@ -1,4 +1,4 @@
-package dynamo
+package table
 
 import (
 	"time"
@@ -6,17 +6,22 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-func (s *Server) arn(name string) string {
-	return "arn:aws:dynamodb:" + s.o.Region + ":" + s.o.Account + ":table/" + name
+// Shown is what a description tells that the table itself does not know.
+type Shown struct {
+	ARN, Status            string
+	StreamARN, StreamLabel string // "" when there never was a stream
+	StreamView             string
+	StreamOn               bool
 }
 
-func appendTime(b []byte, name string, t time.Time) []byte {
+// AppendTime appends a field with a time in the service's form.
+func AppendTime(b []byte, name string, t time.Time) []byte {
 	return wire.AppendFloat(b, name, float64(t.UnixMilli())/1000)
 }
 
-// appendTable writes a TableDescription. The caller holds the table's lock.
-func (s *Server) appendTable(b []byte, t *Table, status string) []byte {
-	d := &t.def
+// AppendDescription appends a TableDescription.
+func (t *Table) AppendDescription(b []byte, s Shown) []byte {
+	d := &t.Def
 	b = append(b, '{')
 	b = append(wire.AppendField(b, "AttributeDefinitions"), '[')
 	for i, a := range d.Attributes {
@@ -28,22 +33,22 @@ func (s *Server) appendTable(b []byte, t *Table, status string) []byte {
 	}
 	b = append(b, ']')
 	b = wire.AppendText(b, "TableName", d.Name)
-	b = appendKeys(wire.AppendField(b, "KeySchema"), d.Keys)
-	b = wire.AppendText(b, "TableStatus", status)
-	b = appendTime(b, "CreationDateTime", d.Created)
+	b = AppendKeys(wire.AppendField(b, "KeySchema"), d.Keys)
+	b = wire.AppendText(b, "TableStatus", s.Status)
+	b = AppendTime(b, "CreationDateTime", d.Created)
 	b = d.appendThroughput(b)
-	b = wire.AppendInt(b, "TableSizeBytes", t.items.Bytes())
-	b = wire.AppendInt(b, "ItemCount", int64(t.items.Len()))
-	b = wire.AppendText(b, "TableArn", s.arn(d.Name))
+	b = wire.AppendInt(b, "TableSizeBytes", t.Items.Bytes())
+	b = wire.AppendInt(b, "ItemCount", int64(t.Items.Len()))
+	b = wire.AppendText(b, "TableArn", s.ARN)
 	b = wire.AppendText(b, "TableId", d.ID)
 	if d.OnDemand {
 		b = append(wire.AppendField(b, "BillingModeSummary"), '{')
 		b = wire.AppendText(b, "BillingMode", "PAY_PER_REQUEST")
-		b = append(appendTime(b, "LastUpdateToPayPerRequestDateTime", d.Created), '}')
+		b = append(AppendTime(b, "LastUpdateToPayPerRequestDateTime", d.Created), '}')
 	}
-	b = s.appendIndexes(b, "LocalSecondaryIndexes", d, d.Local, false)
-	b = s.appendIndexes(b, "GlobalSecondaryIndexes", d, d.Global, true)
-	b = s.appendStream(b, d.Name)
+	b = appendIndexes(b, s.ARN, "LocalSecondaryIndexes", d.Local, false)
+	b = appendIndexes(b, s.ARN, "GlobalSecondaryIndexes", d.Global, true)
+	b = s.appendStream(b)
 	if d.Class != "" {
 		b = wire.AppendText(append(wire.AppendField(b, "TableClassSummary"), '{'), "TableClass", d.Class)
 		b = append(b, '}')
@@ -55,17 +60,18 @@ func (s *Server) appendTable(b []byte, t *Table, status string) []byte {
 func (d *Definition) appendThroughput(b []byte) []byte {
 	b = append(wire.AppendField(b, "ProvisionedThroughput"), '{')
 	if !d.increased.IsZero() {
-		b = appendTime(b, "LastIncreaseDateTime", d.increased)
+		b = AppendTime(b, "LastIncreaseDateTime", d.increased)
 	}
 	if !d.reduced.IsZero() {
-		b = appendTime(b, "LastDecreaseDateTime", d.reduced)
+		b = AppendTime(b, "LastDecreaseDateTime", d.reduced)
 	}
 	b = wire.AppendInt(b, "NumberOfDecreasesToday", d.decreases)
 	b = wire.AppendInt(b, "ReadCapacityUnits", d.Read)
 	return append(wire.AppendInt(b, "WriteCapacityUnits", d.Write), '}')
 }
 
-func appendKeys(b []byte, keys []KeyElement) []byte {
+// AppendKeys appends a key schema.
+func AppendKeys(b []byte, keys []KeyElement) []byte {
 	b = append(b, '[')
 	for i, k := range keys {
 		if i > 0 {
@@ -77,7 +83,7 @@ func appendKeys(b []byte, keys []KeyElement) []byte {
 	return append(b, ']')
 }
 
-func (s *Server) appendIndexes(b []byte, field string, d *Definition, all []Index, global bool) []byte {
+func appendIndexes(b []byte, arn, field string, all []Index, global bool) []byte {
 	if len(all) == 0 {
 		return b
 	}
@@ -86,14 +92,14 @@ func (s *Server) appendIndexes(b []byte, field string, d *Definition, all []Inde
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = s.appendIndex(b, d.Name, &all[i], global)
+		b = appendIndex(b, arn, &all[i], global)
 	}
 	return append(b, ']')
 }
 
-func (s *Server) appendIndex(b []byte, tableName string, ix *Index, global bool) []byte {
+func appendIndex(b []byte, arn string, ix *Index, global bool) []byte {
 	b = wire.AppendText(append(b, '{'), "IndexName", ix.Name)
-	b = appendKeys(wire.AppendField(b, "KeySchema"), ix.Keys)
+	b = AppendKeys(wire.AppendField(b, "KeySchema"), ix.Keys)
 	b = append(wire.AppendField(b, "Projection"), '{')
 	b = wire.AppendText(b, "ProjectionType", ix.Projection)
 	if len(ix.NonKey) > 0 {
@@ -116,20 +122,19 @@ func (s *Server) appendIndex(b []byte, tableName string, ix *Index, global bool)
 	}
 	b = wire.AppendInt(b, "IndexSizeBytes", 0)
 	b = wire.AppendInt(b, "ItemCount", 0)
-	b = wire.AppendText(b, "IndexArn", s.arn(tableName)+"/index/"+ix.Name)
+	b = wire.AppendText(b, "IndexArn", arn+"/index/"+ix.Name)
 	return append(b, '}')
 }
 
-func (s *Server) appendStream(b []byte, name string) []byte {
-	arn, label, view, enabled := s.o.Stream.Describe(name)
-	if enabled {
+func (s *Shown) appendStream(b []byte) []byte {
+	if s.StreamOn {
 		b = append(wire.AppendField(b, "StreamSpecification"), '{')
 		b = wire.AppendBool(b, "StreamEnabled", true)
-		b = append(wire.AppendText(b, "StreamViewType", view), '}')
+		b = append(wire.AppendText(b, "StreamViewType", s.StreamView), '}')
 	}
-	if arn != "" {
-		b = wire.AppendText(b, "LatestStreamLabel", label)
-		b = wire.AppendText(b, "LatestStreamArn", arn)
+	if s.StreamARN != "" {
+		b = wire.AppendText(b, "LatestStreamLabel", s.StreamLabel)
+		b = wire.AppendText(b, "LatestStreamArn", s.StreamARN)
 	}
 	return b
 }

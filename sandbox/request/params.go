@@ -1,0 +1,159 @@
+package request
+
+import (
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/sandbox/attr"
+	"github.com/tailrace-cdc/replicator/sandbox/expr"
+	"github.com/tailrace-cdc/replicator/sandbox/wire"
+)
+
+// CheckStyles refuses requests that mix expressions with their legacy forerunners, and
+// placeholders without expressions. expressions and legacy are parameter names.
+func CheckStyles(n *wire.Node, expressions, legacy []string) *wire.Error {
+	used := Present(n, expressions)
+	if old := Present(n, legacy); len(used) > 0 && len(old) > 0 {
+		return wire.Invalid("Can not use both expression and non-expression parameters in the same request: "+
+			"Non-expression parameters: {%s} Expression parameters: {%s}", strings.Join(old, ", "), strings.Join(used, ", "))
+	}
+	if n.Has("ExpressionAttributeNames") && len(used) == 0 {
+		return wire.Invalid("ExpressionAttributeNames can only be specified when using expressions")
+	}
+	if !n.Has("ExpressionAttributeValues") {
+		return nil
+	}
+	var takers []string
+	for _, e := range expressions {
+		if e != "ProjectionExpression" {
+			takers = append(takers, e)
+		}
+	}
+	if len(Present(n, takers)) > 0 || len(takers) == 0 {
+		return nil
+	}
+	verb := "is"
+	if len(takers) > 1 {
+		verb = "are"
+	}
+	return wire.Invalid("ExpressionAttributeValues can only be specified when using expressions: %s %s null",
+		strings.Join(takers, " and "), verb)
+}
+
+// Present are those of the fields that a request has.
+func Present(n *wire.Node, names []string) []string {
+	var out []string
+	for _, name := range names {
+		if n.Has(name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// Parsed are the expressions of one request.
+type Parsed struct {
+	Condition  *expr.Condition // ConditionExpression, or Expected
+	Filter     *expr.Condition // FilterExpression, ScanFilter or QueryFilter
+	Update     *expr.Update
+	Keys       map[string]*expr.KeyTest
+	Projection *expr.Projection
+}
+
+// Parse parses what expressions a request has, and checks that all placeholders are
+// used.
+func Parse(n *wire.Node) (p Parsed, err *wire.Error) {
+	if !n.Has("ExpressionAttributeNames") && !n.Has("ExpressionAttributeValues") && len(Present(n, expressionNames)) == 0 {
+		return p, nil
+	}
+	env, err := expr.NewEnv(n.Get("ExpressionAttributeNames"), n.Get("ExpressionAttributeValues"))
+	if err != nil {
+		return p, err
+	}
+	for _, name := range expressionNames {
+		f := n.Get(name)
+		if f == nil {
+			continue
+		}
+		switch name {
+		case "UpdateExpression":
+			p.Update, err = env.Update(f.Text)
+		case "ConditionExpression":
+			p.Condition, err = env.Condition(name, f.Text)
+		case "KeyConditionExpression":
+			p.Keys, err = env.KeyCondition(f.Text)
+		case "FilterExpression":
+			p.Filter, err = env.Condition(name, f.Text)
+		case "ProjectionExpression":
+			p.Projection, err = env.Projection(f.Text)
+		}
+		if err != nil {
+			return p, err
+		}
+	}
+	return p, env.Unused()
+}
+
+var expressionNames = []string{"UpdateExpression", "ConditionExpression", "KeyConditionExpression", "FilterExpression", "ProjectionExpression"}
+
+// ToGet reads the legacy AttributesToGet.
+func ToGet(n *wire.Node) (*expr.Projection, *wire.Error) {
+	names := n.Strings("AttributesToGet")
+	if len(names) == 0 {
+		return nil, nil
+	}
+	seen := map[string]bool{}
+	for _, name := range names {
+		if seen[name] {
+			return nil, wire.BadValue("Duplicate value in attribute name: %s", name)
+		}
+		seen[name] = true
+	}
+	return expr.TopLevel(names), nil
+}
+
+// Projection reads what part of an item a read wants, in either style; nil is all.
+func Projection(n *wire.Node) (*expr.Projection, *wire.Error) {
+	if err := CheckStyles(n, []string{"ProjectionExpression"}, []string{"AttributesToGet"}); err != nil {
+		return nil, err
+	}
+	legacy, err := ToGet(n)
+	if err != nil {
+		return nil, err
+	}
+	p, err := Parse(n)
+	if err != nil {
+		return nil, err
+	}
+	if p.Projection == nil {
+		return legacy, nil
+	}
+	return p.Projection, nil
+}
+
+// Item reads a field that holds a map of attribute values; nil when it is absent.
+func Item(n *wire.Node, name string) (attr.Map, *wire.Error) {
+	f := n.Get(name)
+	if f == nil {
+		return nil, nil
+	}
+	return attr.DecodeMap(f)
+}
+
+// maxItem is the size of the largest item.
+const maxItem = 400 << 10
+
+// CheckSize refuses an item that is too large to be put.
+func CheckSize(item attr.Map) *wire.Error {
+	if item.Size() > maxItem {
+		return wire.Invalid("Item size has exceeded the maximum allowed size")
+	}
+	return nil
+}
+
+// CheckUpdatedSize refuses an item that an update has made too large.
+func CheckUpdatedSize(item attr.Map) *wire.Error {
+	if item.Size() > maxItem {
+		return wire.Invalid("Item size to update has exceeded the maximum allowed size")
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package table
+
+import (
+	"sync"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/sandbox/attr"
+	"github.com/tailrace-cdc/replicator/sandbox/wire"
+)
+
+// Definition is what is known of a table besides its items: what DescribeTable shows.
+type Definition struct {
+	Name               string
+	ID                 string
+	Created            time.Time
+	Attributes         []AttributeDefinition
+	Keys               []KeyElement
+	OnDemand           bool
+	Read, Write        int64 // provisioned capacity
+	Local, Global      []Index
+	Class              string `json:",omitempty"`
+	Protected          bool   `json:",omitempty"` // against deletion
+	Tags               []Tag  `json:",omitempty"`
+	TTLAttribute       string `json:",omitempty"` // last one named, whether on or off
+	TTLOn              bool   `json:",omitempty"`
+	PointInTime        bool   `json:",omitempty"`
+	StreamView         string `json:",omitempty"` // view type while a stream is on
+	Status             string
+	decreases          int64
+	increased, reduced time.Time
+}
+
+// AttributeDefinition gives a key attribute its type.
+type AttributeDefinition struct{ AttributeName, AttributeType string }
+
+// KeyElement is one element of a key schema.
+type KeyElement struct{ AttributeName, KeyType string }
+
+// Tag is a tag on a table.
+type Tag struct{ Key, Value string }
+
+// Index is a secondary index.
+type Index struct {
+	Name        string
+	Keys        []KeyElement
+	Projection  string
+	NonKey      []string
+	Read, Write int64
+}
+
+// Table is one table. The caller of its methods holds its lock.
+type Table struct {
+	Name   string
+	Schema Schema
+
+	sync.RWMutex // guards what follows, and orders the table's changes
+	Def          Definition
+	Items        *Items
+	Ready        time.Time // when a transition of the status ends
+	Gone         bool      // deleted while somebody waited for the lock
+}
+
+// NewTable is an empty table.
+func NewTable(def Definition) *Table {
+	t := &Table{Name: def.Name, Def: def, Items: NewItems()}
+	t.Schema = t.SchemaOf(def.Keys)
+	if def.TTLOn {
+		t.Items.SetTTL(def.TTLAttribute)
+	}
+	return t
+}
+
+// SchemaOf gives a key schema the types of its attributes.
+func (t *Table) SchemaOf(keys []KeyElement) Schema {
+	s := Schema{Hash: t.keyAttr(keys[0].AttributeName)}
+	if len(keys) > 1 {
+		k := t.keyAttr(keys[1].AttributeName)
+		s.Range = &k
+	}
+	return s
+}
+
+func (t *Table) keyAttr(name string) KeyAttr {
+	for _, a := range t.Def.Attributes {
+		if a.AttributeName == name {
+			return KeyAttr{Name: name, Kind: attr.KindOf(a.AttributeType)}
+		}
+	}
+	return KeyAttr{Name: name}
+}
+
+// Index finds a secondary index by name.
+func (t *Table) Index(name string) (ix *Index, global bool) {
+	for i := range t.Def.Local {
+		if t.Def.Local[i].Name == name {
+			return &t.Def.Local[i], false
+		}
+	}
+	for i := range t.Def.Global {
+		if t.Def.Global[i].Name == name {
+			return &t.Def.Global[i], true
+		}
+	}
+	return nil, false
+}
+
+// CheckIndexKeys checks that an item's index key attributes have the declared types.
+func (t *Table) CheckIndexKeys(item attr.Map) *wire.Error {
+	for _, all := range [2][]Index{t.Def.Global, t.Def.Local} {
+		for i := range all {
+			for _, k := range all[i].Keys {
+				want := t.keyAttr(k.AttributeName).Kind
+				v := item.Get(k.AttributeName)
+				switch {
+				case v == nil || t.Schema.Has(k.AttributeName):
+				case v.Kind != want:
+					return wire.BadValue("Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s",
+						k.AttributeName, want, v.Kind, all[i].Name)
+				case v.Str == "" && want != attr.N:
+					kind := map[attr.Kind]string{attr.S: "string", attr.B: "binary"}[want]
+					return wire.Invalid("One or more parameter values are not valid. A value specified for a secondary index key "+
+						"is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s",
+						kind, all[i].Name, k.AttributeName)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// NoNestedKeys refuses expressions that reach into a key attribute.
+func (t *Table) NoNestedKeys(nested map[string]bool) *wire.Error {
+	for _, name := range t.Schema.Names() {
+		if nested[name] {
+			return wire.Invalid("Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: %s", name)
+		}
+	}
+	return nil
+}
+
+// Status is the table's status at a time.
+func (t *Table) Status(now time.Time) string {
+	if t.Def.Status != "ACTIVE" && t.Def.Status != "DELETING" && !now.Before(t.Ready) {
+		return "ACTIVE"
+	}
+	return t.Def.Status
+}
