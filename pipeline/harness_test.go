@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -59,8 +60,19 @@ type world struct {
 	said    *observer.ObservedLogs // what the pipelines logged
 }
 
+func TestMain(m *testing.M) {
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
+		if err := os.Setenv(name, "sandbox"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// newWorld makes one. Worlds share nothing, and their tests mostly wait: they run side by side.
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	t.Parallel()
 	w := &world{t: t, clock: clock.New(), dir: t.TempDir(), view: "NEW_AND_OLD_IMAGES", reject: "letter"}
 	const seed = 1
 	w.ledger = ledger.New(stream.Numbers(seed))
@@ -75,8 +87,6 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.front.Close() })
-	t.Setenv("AWS_ACCESS_KEY_ID", "sandbox")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "sandbox")
 	core, said := observer.New(zap.InfoLevel)
 	w.said = said
 	w.log = zaptest.NewLogger(t, zaptest.Level(zap.InfoLevel), zaptest.WrapOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {

@@ -116,6 +116,7 @@ func TestDisableAndEnableIsAGapAndThenAStart(t *testing.T) {
 	w.createTable("Orders")
 	r := w.start("Orders")
 	w.scribble("Orders", 12, 100)
+	r.settle()
 	w.post("UpdateTable", `{"TableName":"Orders","StreamSpecification":{"StreamEnabled":false}}`)
 	w.post("UpdateTable", `{"TableName":"Orders","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`)
 	w.scribble("Orders", 13, 200)
