@@ -36,8 +36,8 @@ func (l *Log) publish(ctx context.Context, kind checkpoint.Kind, msg []byte, las
 	if err != nil {
 		return 0, err
 	}
-	if ack.Sequence != last+1 || ack.Stream != l.name {
-		return 0, fmt.Errorf("stored at %d of %s instead of %d", ack.Sequence, ack.Stream, last+1)
+	if ack.Sequence != last+1 || ack.Stream != l.name || ack.Duplicate {
+		return 0, fmt.Errorf("stored at %d of %s instead of %d (duplicate: %v)", ack.Sequence, ack.Stream, last+1, ack.Duplicate)
 	}
 	l.metrics.latency.Observe(time.Since(sent).Seconds())
 	l.metrics.bytes.Add(float64(len(msg)))
@@ -81,9 +81,10 @@ func kindName(k checkpoint.Kind) string {
 	return "unknown"
 }
 
-// messageID is unique: no claim has the nonce of another, and each writes after a sequence but once.
-func messageID(nonce checkpoint.Nonce, last uint64) string {
-	return fmt.Sprintf("%x-%s", nonce[:], strconv.FormatUint(last, 36))
+// messageID is that of one attempt, never used again: an earlier attempt after the same sequence may have other
+// content and land late, and the server would take the next one for its duplicate.
+func (q *Queue) messageID(nonce checkpoint.Nonce) string {
+	return fmt.Sprintf("%x-%s", nonce[:], strconv.FormatUint(q.attempts.Add(1), 36))
 }
 
 func newNonce() (n checkpoint.Nonce, err error) {
@@ -130,5 +131,5 @@ func (l *Log) control(ctx context.Context, body *checkpoint.Control, nonce check
 	if err != nil {
 		return 0, err
 	}
-	return l.publish(ctx, checkpoint.KindControl, msg, s.Seq, f.lastID, messageID(nonce, s.Seq))
+	return l.publish(ctx, checkpoint.KindControl, msg, s.Seq, f.lastID, l.q.messageID(nonce))
 }

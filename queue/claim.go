@@ -35,6 +35,7 @@ func (l *Log) Claim(ctx context.Context, o ClaimOptions) (*Writer, error) {
 	for {
 		w, err := c.try(ctx)
 		if w != nil {
+			l.configure(ctx)
 			return w, nil
 		}
 		if err != nil && !Transient(err) && !errors.Is(err, ErrDoubt) {

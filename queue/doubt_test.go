@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"context"
 	"errors"
 	"math"
 	"testing"
@@ -37,6 +38,61 @@ func TestLostAcknowledgementIsResolvedFromTheLog(t *testing.T) {
 	appendPage(t, w, 5, 10)
 	if d := cmp.Diff(sequences(1, 15), readSeqs(t, w.Log(), w.State().Seq)); d != "" {
 		t.Fatal(d)
+	}
+}
+
+// The acknowledgement comes too late, on a connection that never broke: the writer refuses to go on all the same.
+func TestLateAcknowledgementIsNoAcknowledgement(t *testing.T) {
+	ctx := testContext(t)
+	p := startProxy(t, startOutside(t).addr())
+	w := owned(t, connectTo(t, p.Addr().String(), nil))
+	p.hold()
+	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrDoubt) {
+		t.Fatalf("append without an answer in time: %v, want doubt", err)
+	}
+	p.let()
+	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrDoubt) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("append while in doubt: %v, want doubt for the same reason", err)
+	}
+	info, err := w.Log().Info(ctx)
+	if err != nil || info.Last != w.State().Seq+1 {
+		t.Fatalf("log ends at %d, want one entry after %d: %v", info.Last, w.State().Seq, err)
+	}
+	if err := w.Recover(ctx); err != nil || w.State().Seq != info.Last {
+		t.Fatalf("recovered up to %d, want %d: %v", w.State().Seq, info.Last, err)
+	}
+	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
+}
+
+// The server's comparison of sequences by itself, without that of ids.
+func TestStaleSequenceIsRefused(t *testing.T) {
+	ctx := testContext(t)
+	w := owned(t, embeddedQueue(t))
+	last := w.State().Seq
+	for _, stale := range []uint64{0, last - 1, last + 1} {
+		if _, err := w.Log().publish(ctx, checkpoint.KindBeat, []byte("x"), stale, "", "x"); classify(err) != fenced {
+			t.Errorf("publish after %d instead of %d: %v", stale, last, err)
+		}
+	}
+	if info, err := w.Log().Info(ctx); err != nil || info.Last != last {
+		t.Fatalf("log ends at %d, want %d: %v", info.Last, last, err)
+	}
+}
+
+// The server takes two attempts with one id for the same entry. Ours never share one; if they did, it must not
+// count as stored.
+func TestDuplicateIsNoAcknowledgement(t *testing.T) {
+	ctx := testContext(t)
+	w := owned(t, embeddedQueue(t))
+	last, lastID := w.State().Seq, w.f.lastID
+	if _, err := w.Log().publish(ctx, checkpoint.KindBeat, []byte("early"), last, lastID, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Log().publish(ctx, checkpoint.KindBeat, []byte("late"), last, lastID, "x"); classify(err) == stored {
+		t.Fatal("the acknowledgement of one entry counted for another")
+	}
+	if a, b := w.Log().q.messageID(w.nonce), w.Log().q.messageID(w.nonce); a == b {
+		t.Fatalf("two attempts have the id %s", a)
 	}
 }
 
@@ -187,9 +243,13 @@ func TestEntryOfALostHistoryFoldsAsNothing(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
 	appendPage(t, w, 3, 10)
 	l, s := w.Log(), w.State()
-	for _, kind := range []checkpoint.Kind{checkpoint.KindBeat, checkpoint.KindSnapshot} {
-		body := map[checkpoint.Kind]any{checkpoint.KindBeat: &checkpoint.Beat{}, checkpoint.KindSnapshot: &checkpoint.Snapshot{Parts: 1}}[kind]
-		msg, err := checkpoint.Encode(nil, &checkpoint.Entry{Kind: kind, Epoch: w.epoch, Nonce: w.nonce, Prev: checkpoint.Hash{7}, Body: body, Data: snapshotData(t)})
+	frame := mustPack(t, MaxPayload, pageOf(t, s, 3, 20))[0]
+	for _, e := range []checkpoint.Entry{
+		{Body: frame.Body, Data: frame.Data}, {Body: &checkpoint.Beat{}}, {Body: &checkpoint.Snapshot{Parts: 1}, Data: snapshotData(t)},
+	} {
+		kind := checkpoint.KindOf(e.Body)
+		e.Kind, e.Epoch, e.Nonce, e.Prev = kind, w.epoch, w.nonce, checkpoint.Hash{7}
+		msg, err := checkpoint.Encode(nil, &e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +262,7 @@ func TestEntryOfALostHistoryFoldsAsNothing(t *testing.T) {
 		}
 	}
 	got := fold(t, l)
-	if got.Foreign != 2 || got.Hash != s.Hash || got.Changes != 3 {
+	if got.Foreign != 3 || got.Hash != s.Hash || got.Changes != 3 {
 		t.Fatalf("%d foreign, %d changes", got.Foreign, got.Changes)
 	}
 	if err := w.Recover(ctx); err != nil {
@@ -314,19 +374,50 @@ func TestLogWithoutItsBeginningIsRefused(t *testing.T) {
 	}
 }
 
-func TestReaderStopsAtAHole(t *testing.T) {
+// ownedDamageable is owned, of a log whose entries can be deleted one by one. Ours cannot lose single messages;
+// a damaged store can.
+func ownedDamageable(t *testing.T, q *Queue) *Writer {
+	t.Helper()
 	ctx := testContext(t)
-	q := embeddedQueue(t)
 	l := createLog(t, q)
 	config := l.stream.CachedInfo().Config
 	if err := q.js.DeleteStream(ctx, l.name); err != nil {
 		t.Fatal(err)
 	}
-	config.DenyDelete = false // ours cannot lose single messages; a damaged store can
+	config.DenyDelete = false
 	if _, err := q.js.CreateStream(ctx, config); err != nil {
 		t.Fatal(err)
 	}
-	w := owned(t, q)
+	return owned(t, q)
+}
+
+// A store that lost its newest entries lost the state with them. It goes on from what is left.
+func TestLostTailTakesItsStateWithIt(t *testing.T) {
+	ctx := testContext(t)
+	w := ownedDamageable(t, embeddedQueue(t))
+	l := w.Log()
+	appendPage(t, w, 3, 10)
+	tail := appendPage(t, w, 3, 10)
+	if err := l.stream.DeleteMsg(ctx, tail); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Check(ctx, l.Created()); err != nil {
+		t.Fatal(err)
+	}
+	if got := fold(t, l).Changes; got != 3 {
+		t.Fatalf("%d changes, want 3", got)
+	}
+	rival := claim(t, l, "b")
+	appendPage(t, rival, 3, 10)
+	if d := cmp.Diff(sequences(1, 6), readSeqs(t, l, rival.State().Seq)); d != "" {
+		t.Fatal(d)
+	}
+	sameState(t, fold(t, l), rival.State())
+}
+
+func TestReaderStopsAtAHole(t *testing.T) {
+	ctx := testContext(t)
+	w := ownedDamageable(t, embeddedQueue(t))
 	hole := appendPage(t, w, 3, 10)
 	appendPage(t, w, 3, 10)
 	if err := w.Log().stream.DeleteMsg(ctx, hole); err != nil {

@@ -105,7 +105,9 @@ func (l *Log) follow(ctx context.Context, f *folded) error {
 		}
 	}
 	// A tail that the store lost leaves numbers without messages: the next append gets a number after them.
-	f.state.Seq = max(f.state.Seq, f.info.Last)
+	if f.state.Seq < f.info.Last {
+		f.state.Seq, f.lastID = f.info.Last, ""
+	}
 	return nil
 }
 

@@ -125,6 +125,28 @@ func (q *Queue) streamConfig(table, token string, first uint64) jetstream.Stream
 	}
 }
 
+// configure gives an older log the limits of today's options. It is the owner's to do; when it fails the old
+// ones hold on.
+func (l *Log) configure(ctx context.Context) {
+	ctx, cancel := l.q.ask(ctx)
+	defer cancel()
+	info, err := l.stream.Info(ctx)
+	if err != nil {
+		l.log.Warn("limits of the log not compared", zap.Error(err))
+		return
+	}
+	now := info.Config
+	now.MaxBytes, now.MaxMsgSize, now.Replicas = l.q.opts.MaxBytes, int32(l.q.maxMessage()), l.q.opts.Replicas
+	if now.MaxBytes == info.Config.MaxBytes && now.MaxMsgSize == info.Config.MaxMsgSize && now.Replicas == info.Config.Replicas {
+		return
+	}
+	if _, err := l.q.js.UpdateStream(ctx, now); err != nil {
+		l.log.Error("limits of the log not changed, the old ones hold on", zap.Error(err))
+		return
+	}
+	l.log.Info("limits of the log changed", zap.Int64("max_bytes", now.MaxBytes), zap.Int("replicas", now.Replicas))
+}
+
 func (q *Queue) opened(table string, st jetstream.Stream) (*Log, error) {
 	info := st.CachedInfo()
 	m := info.Config.Metadata

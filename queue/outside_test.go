@@ -114,7 +114,8 @@ type proxy struct {
 	to string
 
 	mu    sync.Mutex
-	deaf  bool // swallow what the server says
+	deaf  bool          // swallow what the server says
+	held  chan struct{} // closed when what the server says may pass again; nil = it may
 	conns []net.Conn
 }
 
@@ -158,8 +159,11 @@ func (p *proxy) serve(client net.Conn) {
 			break
 		}
 		p.mu.Lock()
-		deaf := p.deaf
+		deaf, held := p.deaf, p.held
 		p.mu.Unlock()
+		if held != nil {
+			<-held
+		}
 		if deaf {
 			continue
 		}
@@ -180,6 +184,20 @@ func (p *proxy) setDeaf(deaf bool) {
 	if !deaf {
 		p.cut()
 	}
+}
+
+// hold delays what the server says until let.
+func (p *proxy) hold() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = make(chan struct{})
+}
+
+func (p *proxy) let() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.held)
+	p.held = nil
 }
 
 func (p *proxy) cut() {

@@ -25,6 +25,7 @@ type Queue struct {
 
 	// connection counts (re)connects: what was known before another number is in doubt.
 	connection atomic.Uint64
+	attempts   atomic.Uint64 // appends sent
 }
 
 // Open starts the embedded server (Options.Dir) or connects (Options.URL), and checks that JetStream answers

@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
@@ -33,7 +35,115 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
-	os.Exit(m.Run())
+	if store := os.Getenv(childServer); store != "" {
+		if err := serveForever(store, os.Getenv(childPort)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// With these it is a NATS server with that store, on that port.
+const (
+	childServer = "TAILRACE_QUEUE_TEST_SERVER"
+	childPort   = "TAILRACE_QUEUE_TEST_PORT"
+)
+
+func serveForever(store, port string) error {
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return err
+	}
+	srv, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: n, JetStream: true, StoreDir: store, SyncAlways: true, NoSigs: true, NoLog: true,
+		JetStreamMaxStore: 4 << 30, MaxPayload: MaxPayload,
+	})
+	if err != nil {
+		return err
+	}
+	srv.Start()
+	srv.WaitForShutdown()
+	return nil
+}
+
+// process runs this test binary with an addition to its environment.
+func process(t *testing.T, env ...string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(testContext(t), exe)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// SIGKILL of the server's process, in the middle of appends: what was acknowledged is stored, once, and the
+// writer goes on after Recover.
+func TestKilledServerLosesNoAcknowledgedAppend(t *testing.T) {
+	ctx := testContext(t)
+	free := startOutside(t)
+	free.stop()
+	addr, store := fmt.Sprintf("127.0.0.1:%d", free.port), t.TempDir()
+	start := func() *exec.Cmd {
+		cmd := process(t, childServer+"="+store, childPort+"="+strconv.Itoa(free.port))
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return cmd
+	}
+	kill := func(cmd *exec.Cmd) error {
+		err := cmd.Process.Kill()
+		_ = cmd.Wait()
+		return err
+	}
+	srv := start()
+	defer func() { _ = kill(srv) }()
+	var w *Writer
+	for w == nil {
+		q, err := Open(ctx, Options{Pipeline: "shop", URL: "nats://" + addr, AckTimeout: time.Second, MaxBytes: 1 << 30}, zap.NewNop(), prometheus.NewRegistry())
+		if err != nil {
+			if err := wait(ctx, 20*time.Millisecond); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		defer q.Close()
+		w = owned(t, q)
+	}
+	acknowledged := uint64(0)
+	for round := range 4 {
+		killed := make(chan error, 1)
+		for n := 0; ; n++ {
+			frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 20, 2000))[0]
+			if n == 10+7*round {
+				go func() { killed <- kill(srv) }() // while appends are under way
+			}
+			_, err := w.Append(ctx, frame.Body, frame.Data)
+			if errors.Is(err, ErrDoubt) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			acknowledged = w.State().Changes
+		}
+		if err := <-killed; err != nil {
+			t.Fatal(err)
+		}
+		srv = start()
+		if err := w.Recover(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.State().Changes; got < acknowledged || got > acknowledged+20 {
+			t.Fatalf("%d changes stored, %d acknowledged", got, acknowledged)
+		}
+	}
+	if d := cmp.Diff(sequences(1, int(w.State().Changes)), readSeqs(t, w.Log(), w.State().Seq)); d != "" {
+		t.Fatal(d)
+	}
 }
 
 func appendForever(dir string) error {
@@ -69,13 +179,7 @@ func appendForever(dir string) error {
 // returns how many changes were acknowledged.
 func killed(t *testing.T, dir string, appends int) (acknowledged uint64) {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(testContext(t), exe)
-	cmd.Env = append(os.Environ(), childDir+"="+dir)
-	cmd.Stderr = os.Stderr
+	cmd := process(t, childDir+"="+dir)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -136,11 +240,13 @@ func TestWriterGoesOnAfterItsServerRestarted(t *testing.T) {
 		appendPage(t, w, 4, 100)
 		srv.stop()
 		srv.start()
+		awaitConnected(t, w.Log().q, uint64(round+1))
 		if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrDoubt) {
 			t.Fatalf("round %d: append after a restart: %v, want doubt", round, err)
 		}
-		if err := w.Recover(ctx); err != nil {
-			t.Fatal(err)
+		before := w.State().Seq
+		if err := w.Recover(ctx); err != nil || w.State().Seq != before {
+			t.Fatalf("round %d: an entry was sent to a server that had restarted: %v", round, err)
 		}
 	}
 	if d := cmp.Diff(sequences(1, 12), readSeqs(t, w.Log(), w.State().Seq)); d != "" {

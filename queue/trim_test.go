@@ -181,6 +181,31 @@ func TestFullLogPausesAndRecovers(t *testing.T) {
 	}
 }
 
+// The way out of a full log that cannot be trimmed yet: a larger limit, at the next start.
+func TestLargerLimitIsTakenOver(t *testing.T) {
+	ctx := testContext(t)
+	q := embeddedIn(t, t.TempDir(), func(o *Options) { o.MaxBytes = 8 << 20 })
+	w := owned(t, q)
+	if err := w.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Close(); err != nil {
+		t.Fatal(err)
+	}
+	q = embeddedIn(t, q.opts.Dir, func(o *Options) { o.MaxBytes = 16 << 20 })
+	l, err := q.Log(ctx, "Orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	created := l.Created()
+	if p, err := claim(t, l, "b").Pressure(ctx); err != nil || p.Limit != 16<<20 {
+		t.Fatalf("limit %d: %v", p.Limit, err)
+	}
+	if _, err := l.Check(ctx, created); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The server's own limit is the fuse under the reserve: refused there, nothing is stored and nothing in doubt.
 func TestServersLimitRefusesWithoutDoubt(t *testing.T) {
 	ctx := testContext(t)

@@ -114,7 +114,7 @@ func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, err
 		return 0, fmt.Errorf("append to log of %s: %w", w.l.table, err)
 	}
 	*buf = msg
-	sent, id := time.Now(), messageID(w.nonce, s.Seq)
+	sent, id := time.Now(), w.l.q.messageID(w.nonce)
 	seq, err := w.l.publish(ctx, e.Kind, msg, s.Seq, w.f.lastID, id)
 	if err == nil && w.f.connection != w.l.q.connection.Load() {
 		err = errors.New("the connection was lost in between")
