@@ -1,0 +1,74 @@
+package test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/tailrace-cdc/replicator/config"
+)
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestComposeConfigurationIsAccepted reads what docker-compose.yml gives the replicator as the replicator would.
+func TestComposeConfigurationIsAccepted(t *testing.T) {
+	var compose struct {
+		Services map[string]struct{ Image string }
+		Configs  map[string]struct{ Content string }
+	}
+	if err := yaml.Load([]byte(read(t, "../docker-compose.yml")), &compose); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range compose.Configs {
+		if name == "nats" {
+			if !strings.Contains(c.Content, "sync_interval: always") {
+				t.Error("NATS would lose acknowledged changes at a power cut")
+			}
+			continue
+		}
+		if _, problems := config.Parse([]byte(c.Content), "tailrace.yaml"); len(problems) > 0 {
+			t.Errorf("config %s: %v", name, problems)
+		}
+	}
+	for name, s := range compose.Services {
+		if host, _, found := strings.Cut(s.Image, "/"); found && strings.ContainsAny(host, ".:") {
+			t.Errorf("service %s: the image %s names a registry", name, s.Image)
+		}
+		if s.Image != "" && !strings.Contains(s.Image, ":") {
+			t.Errorf("service %s: the image %s is not pinned", name, s.Image)
+		}
+	}
+}
+
+var (
+	alertName = regexp.MustCompile(`(?m)^\s+- alert: (\w+)$`)
+	runbook   = regexp.MustCompile(`(?m)runbook: docs/operations\.md#(\w+)$`)
+)
+
+// TestEveryAlertHasItsEntry keeps alerts and operations manual in step.
+func TestEveryAlertHasItsEntry(t *testing.T) {
+	alerts, manual := read(t, "../deploy/alerts.yaml"), read(t, "../docs/operations.md")
+	names := alertName.FindAllStringSubmatch(alerts, -1)
+	anchors := runbook.FindAllStringSubmatch(alerts, -1)
+	if len(names) < 8 || len(names) != len(anchors) {
+		t.Fatalf("%d alerts, %d runbooks", len(names), len(anchors))
+	}
+	for i, n := range names {
+		if anchors[i][1] != strings.ToLower(n[1]) {
+			t.Errorf("%s points to #%s", n[1], anchors[i][1])
+		}
+		if !strings.Contains(manual, "\n### "+n[1]+"\n") {
+			t.Errorf("docs/operations.md has no entry ### %s", n[1])
+		}
+	}
+}
