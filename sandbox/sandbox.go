@@ -190,11 +190,12 @@ func (s *Sandbox) live(ctx context.Context) error {
 	}
 }
 
-// Close saves the sandbox if it has a directory, stops all servers and waits for them.
+// Close stops all servers and waits for them. If the sandbox has a directory, what was
+// answered before is saved.
 func (s *Sandbox) Close() error {
-	var err error
+	err := s.http.Close()
 	if s.o.Dir != "" {
-		err = s.Save(context.Background())
+		err = errors.Join(err, s.Save(context.Background()))
 	}
 	return errors.Join(err, s.close())
 }

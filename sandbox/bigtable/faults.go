@@ -3,9 +3,11 @@ package bigtable
 import (
 	"bytes"
 	"context"
+	"strings"
 	"sync"
 	"time"
 
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -225,6 +227,20 @@ func (x *Faults) profile(name string) error {
 		return status.Errorf(codes.FailedPrecondition, "Single-row transactions are not allowed by this app profile: %q", name)
 	}
 	return nil
+}
+
+// describeProfile is an app profile that allows what profile allows. Every name has one.
+func (x *Faults) describeProfile(name string) *btapb.AppProfile {
+	_, id, _ := strings.Cut(name, "/appProfiles/")
+	out := &btapb.AppProfile{Name: name}
+	if x.profile(id) != nil {
+		out.RoutingPolicy = &btapb.AppProfile_MultiClusterRoutingUseAny_{MultiClusterRoutingUseAny: &btapb.AppProfile_MultiClusterRoutingUseAny{}}
+	} else {
+		out.RoutingPolicy = &btapb.AppProfile_SingleClusterRouting_{SingleClusterRouting: &btapb.AppProfile_SingleClusterRouting{
+			ClusterId: "sandbox", AllowTransactionalWrites: true,
+		}}
+	}
+	return out
 }
 
 // later runs a write when late writes are due. It is dropped if the front closes first.

@@ -286,6 +286,22 @@ func TestMultiClusterProfileTakesNoConditionalWrites(t *testing.T) {
 	if err := r.table.Apply(t.Context(), "row", set(1, "x")); err != nil {
 		t.Error(err)
 	}
+	conn, err := grpc.NewClient(r.front.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	admin, err := bigtable.NewInstanceAdminClient(t.Context(), "p", option.WithGRPCConn(conn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.front.Faults.MultiCluster("spread")
+	for profile, transactional := range map[string]bool{"single": true, "spread": false} {
+		got, err := admin.GetAppProfile(t.Context(), "i", profile)
+		if err != nil || got.GetSingleClusterRouting().GetAllowTransactionalWrites() != transactional {
+			t.Errorf("profile %s: %v, %v", profile, got, err)
+		}
+	}
 }
 
 func TestGarbageIsCollectedByTheSandboxClock(t *testing.T) {

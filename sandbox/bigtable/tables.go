@@ -53,6 +53,8 @@ func (f *Front) schema(ctx context.Context, req any, h grpc.UnaryHandler) (any, 
 	case *btapb.GetTableRequest:
 		res, err := h(ctx, req)
 		return f.withRules(res), err
+	case *btapb.GetAppProfileRequest:
+		return f.Faults.describeProfile(r.Name), nil
 	case *btapb.DeleteTableRequest:
 		res, err := h(ctx, req)
 		if err == nil {

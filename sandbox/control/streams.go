@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/tailrace-cdc/replicator/sandbox/stream"
 )
 
 // which names a shard: by its id, or by a table and the place among its open shards in
@@ -157,6 +159,16 @@ func (c *Console) readingCommands() {
 		By Span `json:"by"`
 	}) {
 		t.RecordSkew(a.By.d())
+	})
+	add(c, "record_times", "spells creation times of records committed from now on: seconds, fraction or exponent", func(_ context.Context, a struct {
+		Format string `json:"format"`
+	}) (any, error) {
+		f, ok := map[string]stream.TimeFormat{"": stream.Seconds, "seconds": stream.Seconds, "fraction": stream.Fraction, "exponent": stream.Exponent}[a.Format]
+		if !ok {
+			return nil, fmt.Errorf("format %q: want seconds, fraction or exponent", a.Format)
+		}
+		t.RecordTimes(f)
+		return nil, nil
 	})
 	add(c, "throttle_shard", "refuses GetRecords of a shard: n times, or beyond a rate; neither ends it", c.throttleShard)
 }

@@ -380,6 +380,21 @@ func TestTTLDeleteCarriesTheServicesIdentity(t *testing.T) {
 	}
 }
 
+func TestCreationTimesComeInThreeSpellings(t *testing.T) {
+	r := newRig(t, 1)
+	it := r.mustIterate(map[string]any{"ShardId": r.only()})
+	for n, f := range []stream.TimeFormat{stream.Seconds, stream.Fraction, stream.Exponent} {
+		r.e.Trouble().RecordTimes(f)
+		r.put("a", n+1)
+	}
+	_, reply := r.e.Handle("GetRecords", fmt.Appendf(nil, `{"ShardIterator":%q}`, it))
+	for _, want := range []string{":1795262400,", ":1795262400.000,", ":1.7952624E9,"} {
+		if strings.Count(string(reply), `"ApproximateCreationDateTime"`+want) != 1 {
+			t.Errorf("no creation time %s in %s", want, reply)
+		}
+	}
+}
+
 func TestTenThousandShardsAreListedAndSplit(t *testing.T) {
 	r := newRig(t, 10000)
 	for i := range 2000 {

@@ -3,6 +3,7 @@ package stream
 import (
 	"encoding/hex"
 	"strconv"
+	"strings"
 )
 
 const ttlIdentity = `"userIdentity":{"principalId":"dynamodb.amazonaws.com","type":"Service"},`
@@ -11,7 +12,7 @@ const ttlIdentity = `"userIdentity":{"principalId":"dynamodb.amazonaws.com","typ
 func recordBytes(c *Change) int { return 512 + len(c.Keys) + len(c.New) + len(c.Old) }
 
 // appendRecord writes a record as GetRecords carries it, and a comma.
-func appendRecord(dst []byte, e *Engine, s *stream, c *Change, seq uint64, created int64) []byte {
+func appendRecord(dst []byte, e *Engine, s *stream, c *Change, seq uint64, created stamp) []byte {
 	dst = append(dst, `{"eventID":"`...)
 	dst = appendEventID(dst, e.o.Seed, seq)
 	dst = append(dst, `","eventName":"`...)
@@ -23,7 +24,7 @@ func appendRecord(dst []byte, e *Engine, s *stream, c *Change, seq uint64, creat
 		dst = append(dst, ttlIdentity...)
 	}
 	dst = append(dst, `"dynamodb":{"ApproximateCreationDateTime":`...)
-	dst = strconv.AppendInt(dst, created, 10)
+	dst = created.append(dst)
 	dst = append(dst, `,"Keys":`...)
 	dst = append(dst, c.Keys...)
 	if c.New != nil && (s.view == "NEW_IMAGE" || s.view == "NEW_AND_OLD_IMAGES") {
@@ -48,4 +49,21 @@ func appendEventID(dst []byte, seed, seq uint64) []byte {
 		id[i], id[8+i] = byte(a>>(8*i)), byte(b>>(8*i))
 	}
 	return hex.AppendEncode(dst, id[:])
+}
+
+// stamp is a creation time in whole seconds, and how it is spelled.
+type stamp struct {
+	seconds int64
+	format  TimeFormat
+}
+
+func (t stamp) append(dst []byte) []byte {
+	switch t.format {
+	case Fraction:
+		return append(strconv.AppendInt(dst, t.seconds, 10), ".000"...)
+	case Exponent:
+		text := strconv.FormatFloat(float64(t.seconds), 'E', -1, 64)
+		return append(dst, strings.Replace(text, "E+0", "E", 1)...)
+	}
+	return strconv.AppendInt(dst, t.seconds, 10)
 }

@@ -11,6 +11,10 @@ import (
 
 const saveFormat = 1
 
+// restoreGap keeps sequence numbers that were handed out after the save, and died with
+// the process, from being handed out again.
+const restoreGap = 100_000_000
+
 // What Save writes: one savedEngine, then per stream a savedStream and its savedShards.
 type savedEngine struct {
 	Format  int
@@ -129,7 +133,7 @@ func (e *Engine) Restore(r io.Reader) error {
 		return fmt.Errorf("restore streams: format %d, this version reads %d", head.Format, saveFormat)
 	}
 	e.o.Numbers = head.Numbers
-	e.last.Store(head.Last)
+	e.last.Store(head.Last + restoreGap)
 	e.lastMs.Store(head.LastMs)
 	for range head.Streams {
 		s, err := restoreStream(in)

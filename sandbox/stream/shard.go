@@ -44,10 +44,11 @@ const (
 
 // append encodes a change and keeps it. The caller holds the shard's lock.
 func (sh *shard) append(e *Engine, s *stream, c *Change, seq uint64) {
-	now := e.now().Add(e.trouble.recordSkew())
+	skew, format := e.trouble.recordTime()
+	now := e.now().Add(skew)
 	seg := sh.room(recordBytes(c))
 	off := len(seg.buf)
-	seg.buf = appendRecord(seg.buf, e, s, c, seq, now.Unix())
+	seg.buf = appendRecord(seg.buf, e, s, c, seq, stamp{now.Unix(), format})
 	seg.idx = append(seg.idx, entry{
 		seq: seq, created: now.Unix(), off: uint32(off), end: uint32(len(seg.buf)), size: uint32(max(c.SizeBytes, 1)),
 	})

@@ -28,7 +28,18 @@ type Trouble struct {
 	throttles   map[string]*throttle // per shard
 	skew        time.Duration        // of creation times
 	lateEnd     bool                 // the last page of a closed shard is an empty one
+	times       TimeFormat
 }
+
+// TimeFormat is how records spell their creation time: all three have been seen.
+type TimeFormat byte
+
+// The formats of RecordTimes.
+const (
+	Seconds  TimeFormat = iota // 1795257720
+	Fraction                   // 1795257720.000
+	Exponent                   // 1.79525772E9
+)
 
 type throttle struct {
 	code string
@@ -98,6 +109,9 @@ func (t *Trouble) ReadersPerShard(n int) { t.set(func() { t.readers = n }) }
 // RecordSkew shifts the creation time of records committed from now on.
 func (t *Trouble) RecordSkew(d time.Duration) { t.set(func() { t.skew = d }) }
 
+// RecordTimes sets how records committed from now on spell their creation time.
+func (t *Trouble) RecordTimes(f TimeFormat) { t.set(func() { t.times = f }) }
+
 // ThrottleShard refuses GetRecords on a shard with an error code: the next times calls
 // if times > 0, else all beyond perSecond calls a second. times = 0 and perSecond < 0
 // ends it.
@@ -119,7 +133,7 @@ func (t *Trouble) Calm() {
 		fresh := newTrouble(t.clock)
 		t.hideFor, t.openFor, t.openUntil, t.dropped, t.dropParents = 0, 0, fresh.openUntil, fresh.dropped, false
 		t.listPage, t.empty, t.emptyShard, t.slack, t.iteratorTTL = 0, 0, fresh.emptyShard, 0, 0
-		t.readers, t.seen, t.throttles, t.skew, t.lateEnd = 0, fresh.seen, fresh.throttles, 0, false
+		t.readers, t.seen, t.throttles, t.skew, t.lateEnd, t.times = 0, fresh.seen, fresh.throttles, 0, false, Seconds
 	})
 }
 
@@ -129,10 +143,10 @@ func (t *Trouble) set(f func()) {
 	f()
 }
 
-func (t *Trouble) recordSkew() time.Duration {
+func (t *Trouble) recordTime() (skew time.Duration, format TimeFormat) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.skew
+	return t.skew, t.times
 }
 
 // parentClosed notes that a shard was split.
