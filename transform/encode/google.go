@@ -2,6 +2,7 @@ package encode
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"math/big"
 	"slices"
@@ -49,7 +50,7 @@ func appendGoogle(dst []byte, v *change.Value) []byte {
 	case change.KindMap:
 		return appendGoogleMap(dst, v.M)
 	case change.KindStringSet, change.KindNumberSet, change.KindBinarySet:
-		return appendEach(dst, v.L, javaOrder(len(v.L), func(i int) string { return v.L[i].S }))
+		return appendEach(dst, v.L, javaOrder(len(v.L), func(i int) uint32 { return memberHash(&v.L[i]) }))
 	}
 	return appendGson(dst, v.S)
 }
@@ -71,7 +72,7 @@ func appendEach(dst []byte, l []change.Value, order []int) []byte {
 
 func appendGoogleMap(dst []byte, m []change.Attr) []byte {
 	dst = append(dst, '{')
-	for i, at := range javaOrder(len(m), func(i int) string { return m[i].Name }) {
+	for i, at := range javaOrder(len(m), func(i int) uint32 { return javaHash(m[i].Name) }) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -81,9 +82,9 @@ func appendGoogleMap(dst []byte, m []change.Attr) []byte {
 	return append(dst, '}')
 }
 
-// javaOrder is the order in which a java.util.HashMap with String keys iterates: by bucket, within a bucket
+// javaOrder is the order in which a java.util.HashMap iterates, given its keys' hashes: by bucket, within a bucket
 // by insertion. The table has 16 buckets and doubles above three quarters.
-func javaOrder(n int, key func(int) string) []int {
+func javaOrder(n int, hash func(int) uint32) []int {
 	buckets := 16
 	for n*4 > buckets*3 {
 		buckets *= 2
@@ -92,7 +93,7 @@ func javaOrder(n int, key func(int) string) []int {
 	bucket := make([]uint32, n)
 	for i := range order {
 		order[i] = i
-		h := javaHash(key(i))
+		h := hash(i)
 		bucket[i] = (h ^ h>>16) & uint32(buckets-1)
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return int(bucket[a]) - int(bucket[b]) })
@@ -105,6 +106,51 @@ func javaHash(s string) (h uint32) {
 		h = 31*h + uint32(u)
 	}
 	return h
+}
+
+// memberHash is the hash code of a set's member as the tool holds it: String, Long or BigDecimal.
+func memberHash(v *change.Value) uint32 {
+	switch v.Kind {
+	case change.KindNumber:
+		return numberHash(v.S)
+	case change.KindBinary:
+		return javaHash(base64.StdEncoding.EncodeToString([]byte(v.S)))
+	}
+	return javaHash(v.S)
+}
+
+// numberHash is Long.hashCode for numbers without a point, BigDecimal.hashCode for those with one.
+func numberHash(s string) uint32 {
+	if !strings.Contains(s, ".") {
+		if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+			return uint32(n) ^ uint32(uint64(n)>>32)
+		}
+	}
+	unscaled, scale, ok := parseDecimal(s)
+	if !ok {
+		return javaHash(s)
+	}
+	var h uint32
+	magnitude := new(big.Int).Abs(unscaled).Bytes()
+	for len(magnitude)%4 != 0 {
+		magnitude = append([]byte{0}, magnitude...)
+	}
+	for ; len(magnitude) > 0; magnitude = magnitude[4:] {
+		h = 31*h + binary.BigEndian.Uint32(magnitude)
+	}
+	if unscaled.Sign() < 0 {
+		h = -h
+	}
+	return 31*h + uint32(scale)
+}
+
+// parseDecimal splits a number as java.math.BigDecimal does.
+func parseDecimal(s string) (unscaled *big.Int, scale int, ok bool) {
+	mantissa, exponent, _ := strings.Cut(strings.ReplaceAll(s, "e", "E"), "E")
+	exp, _ := strconv.Atoi(exponent)
+	whole, frac, _ := strings.Cut(mantissa, ".")
+	unscaled, ok = new(big.Int).SetString(whole+frac, 10)
+	return unscaled, len(frac) - exp, ok
 }
 
 // javaNumber is Long.toString for numbers without a point, BigDecimal.toString for those with one.
@@ -120,14 +166,10 @@ func javaNumber(s string) string {
 // bigDecimal follows java.math.BigDecimal: the scale is kept, and scientific notation is used when the
 // scale is negative or the adjusted exponent below -6.
 func bigDecimal(s string) string {
-	mantissa, exponent, _ := strings.Cut(strings.ReplaceAll(s, "e", "E"), "E")
-	exp, _ := strconv.Atoi(exponent)
-	whole, frac, _ := strings.Cut(mantissa, ".")
-	unscaled, ok := new(big.Int).SetString(whole+frac, 10)
+	unscaled, scale, ok := parseDecimal(s)
 	if !ok {
 		return s
 	}
-	scale := len(frac) - exp
 	digits := new(big.Int).Abs(unscaled).String()
 	sign := ""
 	if unscaled.Sign() < 0 {
