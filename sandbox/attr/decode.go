@@ -12,6 +12,9 @@ import (
 // MaxLevels is how deep lists and maps may nest.
 const MaxLevels = 32
 
+// ErrLevels is the answer to a value that nests deeper.
+var ErrLevels = wire.Invalid("Nesting Levels have exceeded supported limits: Attributes nested beyond 32 levels are not supported")
+
 // CheckShape reports a value whose JSON has the wrong types: what the service calls a
 // serialization problem and finds before any other.
 func CheckShape(n *wire.Node) *wire.Error {
@@ -154,7 +157,7 @@ func lastOfEach(m Map) Map {
 
 func decode(n *wire.Node, level int) (v Value, err *wire.Error) {
 	if level > MaxLevels {
-		return v, wire.Invalid("Nesting Levels have exceeded supported limits: Attributes nested beyond 32 levels are not supported")
+		return v, ErrLevels
 	}
 	types := 0
 	for i := range n.Kids {

@@ -171,6 +171,29 @@ func (v *Value) IsSet() bool { return v.Kind >= SS && v.Kind <= BS }
 // Element is the type of a set's members.
 func (v *Value) Element() Kind { return v.Kind - SS + S }
 
+// Levels is how deep lists and maps nest below the map: 0 when it holds none.
+func (m Map) Levels() int {
+	deepest := 0
+	for i := range m {
+		deepest = max(deepest, m[i].Value.levels())
+	}
+	return deepest
+}
+
+func (v *Value) levels() int {
+	switch v.Kind {
+	case M:
+		return 1 + v.Map.Levels()
+	case L:
+		deepest := 0
+		for i := range v.List {
+			deepest = max(deepest, v.List[i].levels())
+		}
+		return 1 + deepest
+	}
+	return 0
+}
+
 // InSet says whether a member is in a set.
 func (v *Value) InSet(member string) bool {
 	for _, s := range v.Set {

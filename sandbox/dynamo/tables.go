@@ -1,7 +1,6 @@
 package dynamo
 
 import (
-	"sort"
 	"strings"
 
 	"go.uber.org/zap"
@@ -78,15 +77,12 @@ func (s *Server) listTables(r *call) ([]byte, *wire.Error) {
 	if !ok {
 		limit = 100
 	}
-	s.mu.RLock()
-	all := make([]string, 0, len(s.tables))
-	for name := range s.tables {
-		if name > r.Str("ExclusiveStartTableName") {
+	var all []string
+	for _, name := range s.Tables() {
+		if _, err := s.findAny(name); err == nil && name > r.Str("ExclusiveStartTableName") {
 			all = append(all, name)
 		}
 	}
-	s.mu.RUnlock()
-	sort.Strings(all)
 	more := int64(len(all)) > limit
 	if more {
 		all = all[:limit]

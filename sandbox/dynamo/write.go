@@ -224,7 +224,7 @@ func (w *write) applyUpdate() *wire.Error {
 	if w.old == nil && !w.create {
 		return nil
 	}
-	if err := request.CheckUpdatedSize(item); err != nil {
+	if err := request.CheckUpdated(item); err != nil {
 		return err
 	}
 	if err := w.table.CheckIndexKeys(item); err != nil {

@@ -150,10 +150,13 @@ func CheckSize(item attr.Map) *wire.Error {
 	return nil
 }
 
-// CheckUpdatedSize refuses an item that an update has made too large.
-func CheckUpdatedSize(item attr.Map) *wire.Error {
-	if item.Size() > maxItem {
+// CheckUpdated refuses an item that an update has made too large or too deep.
+func CheckUpdated(item attr.Map) *wire.Error {
+	switch {
+	case item.Size() > maxItem:
 		return wire.Invalid("Item size to update has exceeded the maximum allowed size")
+	case item.Levels() > attr.MaxLevels:
+		return attr.ErrLevels
 	}
 	return nil
 }
