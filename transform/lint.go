@@ -87,10 +87,34 @@ func (c *compiler) lint() {
 			c.personal(*pl.src, pl.row, nil)
 		}
 	}
+	c.lintReads()
+}
+
+// lintReads checks that every access pattern is a key, a prefix or a range: there is no other way to read.
+func (c *compiler) lintReads() {
 	for i := range c.m.Reads {
-		if x := &c.m.Reads[i]; x.Range.Set() && c.m.Segments.S != tmpl.SegOrdered {
+		x := &c.m.Reads[i]
+		read := ReadPattern{Name: x.At.S, Family: x.Family.S, Fold: x.Fold.S}
+		given := 0
+		for _, way := range []struct {
+			how string
+			key lang.Text
+		}{{"row", x.Row}, {"prefix", x.Prefix}, {"range", x.Range}} {
+			if way.key.Set() {
+				read.How, read.Key = way.how, way.key.S
+				given++
+			}
+		}
+		if given != 1 {
+			c.ps.Errorf(x.At, "reads", "one of row, prefix, range", "access pattern %q names %d ways to read", x.At.S, given)
+		}
+		if x.Family.Set() {
+			c.family(x.Family.S, x.Family)
+		}
+		if x.Range.Set() && c.m.Segments.S != tmpl.SegOrdered {
 			c.ps.Warnf(x.Range, "order", "segments: ordered sorts exactly like the parts", "rows sort by bytes: a part with a character below %q (space ! \") sorts before its shorter neighbour", c.delimiter())
 		}
+		c.p.reads = append(c.p.reads, read)
 	}
 }
 

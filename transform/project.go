@@ -19,6 +19,7 @@ type Program struct {
 	wants    func(string) bool // attributes that conditions or rules read; nil = all
 	coalesce bool
 	hash     [16]byte
+	reads    []ReadPattern
 }
 
 // memory is what a Write reuses from call to call.

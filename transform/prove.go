@@ -43,6 +43,7 @@ func prove(cs []*compiler) {
 			}
 		}
 	}
+	agree(cs)
 	for _, t := range targets {
 		sites := byTarget[t]
 		for i := range sites {
@@ -52,6 +53,25 @@ func prove(cs []*compiler) {
 		}
 		for _, s := range sites {
 			s.c.classify(s.pl)
+		}
+	}
+}
+
+// agree refuses families of one target table that two mappings declare differently.
+func agree(cs []*compiler) {
+	type owner struct {
+		c *compiler
+		f *family
+	}
+	seen := map[string]owner{}
+	for _, c := range cs {
+		for _, f := range c.p.families {
+			k := c.p.table.Target + ":" + f.Name
+			if o, dup := seen[k]; dup && o.f.Family != f.Family {
+				c.ps.Errorf(f.at, "family", "declare it the same way, or give one of them another name", "family %s of target %s is declared differently by table %s", f.Name, c.p.table.Target, o.c.p.table.Source)
+			} else if !dup {
+				seen[k] = owner{c, f}
+			}
 		}
 	}
 }

@@ -1,0 +1,248 @@
+// Package propose looks at samples: of a table that has no mapping yet, to propose one, and of a table with
+// a mapping, to say what the mapping would do to its items. It reads nothing by itself: items are handed in.
+package propose
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform"
+	"github.com/tailrace-cdc/replicator/transform/lang"
+	"github.com/tailrace-cdc/replicator/transform/tmpl"
+)
+
+// Index is a secondary index of the source table.
+type Index struct {
+	Name   string
+	Schema change.KeySchema
+}
+
+// Source is what DescribeTable says of a table.
+type Source struct {
+	Table   string
+	Schema  change.KeySchema
+	TTLAttr string
+	Indexes []Index
+}
+
+// Sampler collects what a proposal needs from items of one table.
+type Sampler struct {
+	src    Source
+	items  int
+	attrs  map[string]*attribute
+	first  map[string]int // first parts of partition keys
+	entity map[string]int // literal prefixes of sort keys
+	hashes int            // partition keys that hold '#'
+	joined map[string]int // keys joined by '#' without escaping
+	wide   int            // items of more than 500 attributes and members
+	rows   [][]byte
+}
+
+// attribute is what was seen of one attribute.
+type attribute struct {
+	kinds   map[change.Kind]int
+	seen    int
+	notInt  int // numbers that are no 64-bit integers
+	times   int // texts or numbers that look like times
+	numbers int // texts of digits only
+	padded  map[int]int
+}
+
+// New makes a sampler for a table.
+func New(src Source) *Sampler {
+	return &Sampler{src: src, attrs: map[string]*attribute{}, first: map[string]int{}, entity: map[string]int{}, joined: map[string]int{}}
+}
+
+// Items is how many items were added.
+func (s *Sampler) Items() int { return s.items }
+
+// Add takes one item into the sample.
+func (s *Sampler) Add(img change.Image) {
+	s.items++
+	cells := 0
+	for i := range img {
+		a := s.attrs[img[i].Name]
+		if a == nil {
+			a = &attribute{kinds: map[change.Kind]int{}, padded: map[int]int{}}
+			s.attrs[img[i].Name] = a
+		}
+		a.add(&img[i].Value)
+		cells += 1 + len(img[i].Value.M)
+	}
+	if cells > 500 {
+		s.wide++
+	}
+	s.addKey(img)
+}
+
+func (a *attribute) add(v *change.Value) {
+	a.seen++
+	a.kinds[v.Kind]++
+	switch v.Kind {
+	case change.KindNumber:
+		if _, err := strconv.ParseInt(v.S, 10, 64); err != nil {
+			a.notInt++
+		}
+		if looksLikeEpoch(v.S) {
+			a.times++
+		}
+	case change.KindString:
+		if looksLikeDate(v.S) || looksLikeEpoch(v.S) {
+			a.times++
+		}
+		if isDigits(v.S) {
+			a.numbers++
+			a.padded[len(v.S)]++
+		}
+	}
+}
+
+func (s *Sampler) addKey(img change.Image) {
+	var parts []string
+	keys := []change.KeyAttr{s.src.Schema.Partition}
+	if s.src.Schema.Sort != nil {
+		keys = append(keys, *s.src.Schema.Sort)
+	}
+	for i, k := range keys {
+		v := img.Get(k.Name)
+		if v == nil {
+			return
+		}
+		text, err := tmpl.Scalar(k.Name, v)
+		if err != nil {
+			return
+		}
+		part, _, prefixed := strings.Cut(text, "#")
+		if i == 0 {
+			s.first[part]++
+			if prefixed {
+				s.hashes++
+			}
+		} else if prefixed && len(s.entity) < 100 {
+			s.entity[part]++
+		}
+		parts = append(parts, text)
+	}
+	s.joined[strings.Join(parts, "#")]++
+	escaped := string(tmpl.Escape(nil, parts[0], "#"))
+	if len(parts) > 1 {
+		escaped += "#" + parts[1]
+	}
+	s.rows = append(s.rows, []byte(escaped))
+}
+
+func isDigits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+// looksLikeEpoch: unix seconds or milliseconds between 2001 and 2065.
+func looksLikeEpoch(s string) bool {
+	n, err := strconv.ParseInt(s, 10, 64)
+	return err == nil && (n > 1e9 && n < 3e9 || n > 1e12 && n < 3e12)
+}
+
+func looksLikeDate(s string) bool {
+	return len(s) >= 10 && isDigits(s[:4]) && s[4] == '-' && isDigits(s[5:7]) && s[7] == '-' && isDigits(s[8:10])
+}
+
+// Proposal is what a sample suggests.
+type Proposal struct {
+	Mapping  string // a mapping file with comments
+	Findings []transform.Problem
+	Splits   [][]byte // row keys to split the table at before a backfill
+}
+
+// Proposal proposes a mapping for the table, and says what in its data will hurt.
+func (s *Sampler) Proposal() Proposal {
+	return Proposal{Mapping: s.mapping(), Findings: s.findings(), Splits: Splits(s.rows, 10)}
+}
+
+func (s *Sampler) findings() []transform.Problem {
+	ps := &lang.Problems{Table: s.src.Table}
+	warn := func(attr, code, hint, format string, args ...any) {
+		ps.Warnf(lang.Text{Path: attr}, code, hint, format, args...)
+	}
+	pk := s.src.Schema.Partition.Name
+	if n := s.hottest(); s.items >= 100 && n*5 > s.items && len(s.first) > 1 {
+		warn(pk, "hot_segment", "put a salt or another part first: {salt(pk;16)}#…", "%d %% of the items begin with the same first part of the row key", 100*n/s.items)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.attrs)) {
+		s.attribute(name, warn)
+	}
+	if s.hashes > 0 {
+		warn(pk, "escaped", "a rule of your own with segments: strict or ordered, or captures that split the key", "%d %% of partition keys contain '#': written as %%23", 100*s.hashes/s.items)
+	}
+	if n := s.collisions(); n > 0 {
+		warn(pk, "collision", "keep segments: escape", "%d row keys of the sample would be the same if keys were joined by '#' without escaping", n)
+	}
+	if s.wide > 0 {
+		warn("", "many_cells", "write the large map as one cell, or the item as a document", "%d items have more than 500 cells", s.wide)
+	}
+	return ps.List
+}
+
+func (s *Sampler) hottest() (n int) {
+	for _, count := range s.first {
+		if count > n {
+			n = count
+		}
+	}
+	return n
+}
+
+func (s *Sampler) collisions() (n int) {
+	for _, count := range s.joined {
+		if count > 1 {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *Sampler) attribute(name string, warn func(attr, code, hint, format string, args ...any)) {
+	a := s.attrs[name]
+	isPartition := name == s.src.Schema.Partition.Name
+	isSort := s.src.Schema.Sort != nil && name == s.src.Schema.Sort.Name
+	if isPartition && a.times*2 > a.seen {
+		warn(name, "timestamp_first", "put an id with many values first", "rows would begin with a time: all new rows go to one place")
+	} else if isPartition && (a.kinds[change.KindNumber] == a.seen || a.numbers == a.seen) {
+		warn(name, "sequential", "{"+name+"|revstr} spreads sequential numbers", "rows would begin with a number: if it grows with time, all new rows go to one place")
+	}
+	if (isPartition || isSort) && a.kinds[change.KindNumber] > 0 {
+		warn(name, "unpadded", "{"+name+"|ordnum} sorts by value", "a number as text: 9 sorts after 10")
+	}
+	if (isPartition || isSort) && a.numbers > 1 && len(a.padded) > 1 {
+		warn(name, "unpadded", "{"+name+"|pad(10)}", "numbers of different lengths as text: 9 sorts after 10")
+	}
+	kinds := maps.Clone(a.kinds)
+	delete(kinds, change.KindNull)
+	if len(kinds) > 1 {
+		var names []string
+		for _, k := range slices.Sorted(maps.Keys(kinds)) {
+			names = append(names, fmt.Sprintf("%s %d×", k, kinds[k]))
+		}
+		warn(name, "mixed_types", "types: \"d:_types\" keeps each value's type beside it", "values of several types: %s", strings.Join(names, ", "))
+	}
+	if n := a.kinds[change.KindNumber]; n > 0 && a.notInt > 0 {
+		warn(name, "not_int64", "natural encoding (text), or as: int64 with a fallback family", "%d of %d numbers are no 64-bit integers", a.notInt, n)
+	}
+}
+
+// Splits chooses n-1 row keys that cut sorted samples into n equal parts.
+func Splits(rows [][]byte, n int) (out [][]byte) {
+	sorted := slices.Clone(rows)
+	slices.SortFunc(sorted, bytes.Compare)
+	sorted = slices.CompactFunc(sorted, bytes.Equal)
+	if len(sorted) < 10*n {
+		return nil
+	}
+	for i := 1; i < n; i++ {
+		out = append(out, sorted[i*len(sorted)/n])
+	}
+	return out
+}

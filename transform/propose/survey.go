@@ -1,0 +1,123 @@
+package propose
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform"
+	"github.com/tailrace-cdc/replicator/transform/lang"
+)
+
+// Survey runs sampled items through a mapping and says what would become of them.
+type Survey struct {
+	p       *transform.Program
+	items   int
+	refused map[string]int    // by code
+	reason  map[string]string // an example per code
+	lost    map[string]int
+	rules   map[string]int
+	rows    map[string]*rowSize
+	owners  map[string]int // exclusive rows, by items that produced them
+}
+
+type rowSize struct{ cells, bytes int }
+
+// NewSurvey makes a survey of a program.
+func NewSurvey(p *transform.Program) *Survey {
+	return &Survey{p: p, refused: map[string]int{}, reason: map[string]string{}, lost: map[string]int{}, rules: map[string]int{}, rows: map[string]*rowSize{}, owners: map[string]int{}}
+}
+
+// Add projects one item.
+func (s *Survey) Add(img change.Image) {
+	s.items++
+	for _, u := range s.p.Coverage(img) {
+		s.rules[u.By]++
+		if u.Use == "lost" {
+			s.lost[u.Attr]++
+		}
+	}
+	rows, err := s.p.Project(img)
+	if err != nil {
+		code := "error"
+		if r, ok := err.(*transform.Refusal); ok {
+			code = r.Code
+		}
+		s.refused[code]++
+		s.reason[code] = err.Error()
+		return
+	}
+	for i := range rows {
+		r := s.rows[string(rows[i].Key)]
+		if r == nil {
+			r = &rowSize{}
+			s.rows[string(rows[i].Key)] = r
+		}
+		r.cells += len(rows[i].Cells)
+		for _, c := range rows[i].Cells {
+			r.bytes += len(c.Value) + len(c.Qualifier)
+		}
+		if rows[i].Exclusive {
+			s.owners[string(rows[i].Key)]++
+		}
+	}
+}
+
+// Rows are the row keys that the sample produced.
+func (s *Survey) Rows() [][]byte {
+	out := make([][]byte, 0, len(s.rows))
+	for _, k := range slices.Sorted(maps.Keys(s.rows)) {
+		out = append(out, []byte(k))
+	}
+	return out
+}
+
+// Sizes of rows to warn of. Source: https://cloud.google.com/bigtable/quotas#limits-data-size
+const (
+	manyCells = 500
+	largeRow  = 100 << 20
+)
+
+// Findings says what the sample showed: dead letters to expect, attributes that nothing writes, rows that
+// grow too large.
+func (s *Survey) Findings() []transform.Problem {
+	ps := &lang.Problems{Table: s.p.Table().Source}
+	for _, code := range slices.Sorted(maps.Keys(s.refused)) {
+		ps.Errorf(lang.Text{Path: "sample"}, "refused", "they would become dead letters: change the mapping", "%s of %d sampled items are refused: %s", share(s.refused[code], s.items), s.items, s.reason[code])
+	}
+	for _, attr := range slices.Sorted(maps.Keys(s.lost)) {
+		ps.Errorf(lang.Text{Path: attr}, "lost", "map it, or say that it is left out on purpose: ignore: ["+attr+"]", "attribute %q of %s of the sampled items is written nowhere", attr, share(s.lost[attr], s.items))
+	}
+	wide, large, shared := 0, 0, 0
+	for _, r := range s.rows {
+		if r.cells > manyCells {
+			wide++
+		}
+		if r.bytes > largeRow {
+			large++
+		}
+	}
+	for _, n := range s.owners {
+		if n > 1 {
+			shared++
+		}
+	}
+	if shared > 0 {
+		ps.Errorf(lang.Text{Path: "sample"}, "collision", "report this: the compiler proved that it cannot be", "%d rows of class R belong to several items", shared)
+	}
+	if wide > 0 {
+		ps.Warnf(lang.Text{Path: "sample"}, "many_cells", "every cell has an overhead: write large items as documents", "%d rows have more than %d cells", wide, manyCells)
+	}
+	if large > 0 {
+		ps.Warnf(lang.Text{Path: "sample"}, "large_row", "split it: row: \"{pk}#{bucket}\"", "%d rows have more than 100 MB; at 256 MB a row cannot be read", large)
+	}
+	return ps.List
+}
+
+func share(n, of int) string {
+	if of == 0 || n == of {
+		return "all"
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(of))
+}
