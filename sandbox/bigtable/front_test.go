@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/bigtable"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -301,6 +302,43 @@ func TestMultiClusterProfileTakesNoConditionalWrites(t *testing.T) {
 		if err != nil || got.GetSingleClusterRouting().GetAllowTransactionalWrites() != transactional {
 			t.Errorf("profile %s: %v, %v", profile, got, err)
 		}
+	}
+}
+
+func TestReadsAreNeverTorn(t *testing.T) {
+	r := newRig(t)
+	var work errgroup.Group
+	for w := range 2 {
+		work.Go(func() error {
+			for i := range 150 {
+				m := bigtable.NewMutation()
+				m.DeleteRow()
+				for _, q := range "abcdefgh"[:1+(i+w)%8] {
+					m.Set("d", string(q), 1000, fmt.Append(nil, (i+w)%8))
+				}
+				if err := r.table.Apply(t.Context(), "row", guarded(m)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	work.Go(func() error {
+		for range 300 {
+			row, err := r.table.ReadRow(t.Context(), "row")
+			if err != nil {
+				return err
+			}
+			for _, item := range row["d"] {
+				if string(item.Value) != fmt.Sprint(len(row["d"])-1) {
+					t.Errorf("torn row %v", row)
+				}
+			}
+		}
+		return nil
+	})
+	if err := work.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -198,3 +198,17 @@ func TestEveryChangeIsReadOnceInOrder(t *testing.T) {
 		t.Errorf("%d records, want 2000", total)
 	}
 }
+
+// deliveries reads every shard, parents first, as somebody who forgets nothing.
+func (r *rig) deliveries() (all []ledger.Delivery) {
+	r.t.Helper()
+	for _, sh := range r.list(nil).StreamDescription.Shards {
+		for _, rec := range r.drain(sh.ShardId).Records {
+			d := rec.Dynamodb
+			all = append(all, ledger.Delivery{
+				Table: "Orders", Shard: sh.ShardId, Seq: d.SequenceNumber, Images: ledger.HashImages(d.NewImage, d.OldImage),
+			})
+		}
+	}
+	return all
+}
