@@ -123,8 +123,8 @@ func (s *Server) deleteTable(r *call) ([]byte, *wire.Error) {
 	}
 	t.Def.Status, t.Ready = "DELETING", now.Add(s.o.Transition)
 	reply := s.description("TableDescription", t, "DELETING")
+	s.o.Stream.Disable(t.Name) // before anybody can create a table of that name
 	t.Unlock()
-	s.o.Stream.Disable(t.Name)
 	if s.o.Transition == 0 {
 		s.drop(t)
 	}
@@ -132,18 +132,16 @@ func (s *Server) deleteTable(r *call) ([]byte, *wire.Error) {
 	return reply, nil
 }
 
-// drop forgets a table. Its stream stays readable.
+// drop forgets a table. Its stream stays readable. What the stream engine knows under
+// the table's name goes in the same step, lest it be a successor's.
 func (s *Server) drop(t *table.Table) {
+	t.Lock()
+	t.Gone = true
+	t.Unlock()
 	s.mu.Lock()
-	known := s.tables[t.Name] == t
-	if known {
+	defer s.mu.Unlock()
+	if s.tables[t.Name] == t {
 		delete(s.tables, t.Name)
-	}
-	s.mu.Unlock()
-	if known {
-		t.Lock()
-		t.Gone = true
-		t.Unlock()
 		s.o.Stream.Drop(t.Name)
 	}
 }

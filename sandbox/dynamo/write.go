@@ -158,7 +158,10 @@ func (w *write) bind() *wire.Error {
 		if err := schema.CheckItem(w.keyMap); err != nil {
 			return err
 		}
-		if err := w.table.CheckIndexKeys(w.keyMap); err != nil {
+		w.table.RLock()
+		err := w.table.CheckIndexKeys(w.keyMap, false)
+		w.table.RUnlock()
+		if err != nil {
 			return err
 		}
 	} else if err := schema.CheckKey(w.keyMap); err != nil {
@@ -227,7 +230,7 @@ func (w *write) applyUpdate() *wire.Error {
 	if err := request.CheckUpdated(item); err != nil {
 		return err
 	}
-	if err := w.table.CheckIndexKeys(item); err != nil {
+	if err := w.table.CheckIndexKeys(item, true); err != nil {
 		return err
 	}
 	w.newItem, w.now = item, table.NewRecord(w.key, item)

@@ -21,20 +21,20 @@ type entry struct {
 // indexed are the entries of the listing's index in order, of those records between
 // first and end; with a plan only those that the plan asks for.
 func (l *listing) indexed(q *queryPlan, first, end table.Key) []entry {
-	schema := l.table.SchemaOf(l.index.Keys)
+	schema := &l.schema
 	var all []entry
 	l.table.Items.Ascend(first, func(r *table.Record) bool {
 		if end != "" && r.Key >= end {
 			return false
 		}
 		item := r.Item()
-		if !holds(item, &schema) {
+		if !holds(item, schema) {
 			return true
 		}
 		if q != nil && (!item.Get(schema.Hash.Name).Equal(q.hash) || q.test != nil && !q.test.Match(item.Get(q.sort))) {
 			return true
 		}
-		all = append(all, entry{placeIn(&schema, item, r.Key), r})
+		all = append(all, entry{placeIn(schema, item, r.Key), r})
 		return true
 	})
 	sort.Slice(all, func(i, j int) bool { return bytes.Compare(all[i].at, all[j].at) < 0 })
@@ -69,8 +69,7 @@ func (l *listing) addIndexed(all []entry, q *queryPlan, backward bool) (ended bo
 	}
 	var after []byte
 	if l.start != nil {
-		schema := l.table.SchemaOf(l.index.Keys)
-		after = placeIn(&schema, l.start, l.table.Schema.KeyOf(l.start))
+		after = placeIn(&l.schema, l.start, l.table.Schema.KeyOf(l.start))
 	}
 	for i := range all {
 		if after != nil {

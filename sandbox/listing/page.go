@@ -23,6 +23,7 @@ type listing struct {
 	table      *table.Table
 	index      *table.Index
 	global     bool
+	schema     table.Schema // the index's, or the table's
 	filter     *expr.Condition
 	projection *expr.Projection
 	start      attr.Map // ExclusiveStartKey
@@ -103,12 +104,15 @@ func (l *listing) bind(find Find) (err *wire.Error) {
 	if l.table, err = find(l.r.Str("TableName")); err != nil {
 		return err
 	}
+	l.schema = l.table.Schema
 	name := l.r.Str("IndexName")
 	if name == "" {
 		return nil
 	}
 	l.table.RLock()
-	l.index, l.global = l.table.Index(name)
+	if l.index, l.global = l.table.Index(name); l.index != nil {
+		l.schema = l.table.SchemaOf(l.index.Keys)
+	}
 	l.table.RUnlock()
 	switch {
 	case l.index == nil:
@@ -206,7 +210,7 @@ func (l *listing) checkStart() *wire.Error {
 	want := l.table.Schema.Names()
 	schema := []table.Schema{l.table.Schema}
 	if l.index != nil {
-		schema = append(schema, l.table.SchemaOf(l.index.Keys))
+		schema = append(schema, l.schema)
 		for _, k := range l.index.Keys {
 			if !l.table.Schema.Has(k.AttributeName) {
 				want = append(want, k.AttributeName)

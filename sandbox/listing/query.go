@@ -76,10 +76,7 @@ type queryPlan struct {
 }
 
 func (l *listing) plan(keys map[string]*expr.KeyTest) (*queryPlan, *wire.Error) {
-	schema := l.table.Schema
-	if l.index != nil {
-		schema = l.table.SchemaOf(l.index.Keys)
-	}
+	schema := &l.schema
 	if err := l.checkStart(); err != nil {
 		return nil, err
 	}
@@ -110,7 +107,7 @@ func (l *listing) plan(keys map[string]*expr.KeyTest) (*queryPlan, *wire.Error) 
 			}
 		}
 	}
-	return q, l.checkQuery(q, &schema)
+	return q, l.checkQuery(q, schema)
 }
 
 var unindexable = map[string]bool{"attribute_not_exists": true, "attribute_exists": true, "<>": true, "contains": true, "IN": true}

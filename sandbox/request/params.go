@@ -16,6 +16,9 @@ func CheckStyles(n *wire.Node, expressions, legacy []string) *wire.Error {
 		return wire.Invalid("Can not use both expression and non-expression parameters in the same request: "+
 			"Non-expression parameters: {%s} Expression parameters: {%s}", strings.Join(old, ", "), strings.Join(used, ", "))
 	}
+	if n.Has("ConditionalOperator") && filters(n) == 0 {
+		return wire.Invalid("ConditionalOperator cannot be used without Filter or Expected")
+	}
 	if n.Has("ExpressionAttributeNames") && len(used) == 0 {
 		return wire.Invalid("ExpressionAttributeNames can only be specified when using expressions")
 	}
@@ -37,6 +40,17 @@ func CheckStyles(n *wire.Node, expressions, legacy []string) *wire.Error {
 	}
 	return wire.Invalid("ExpressionAttributeValues can only be specified when using expressions: %s %s null",
 		strings.Join(takers, " and "), verb)
+}
+
+// filters is how many tests there are that a ConditionalOperator can join.
+func filters(n *wire.Node) int {
+	tests := 0
+	for _, name := range []string{"Expected", "QueryFilter", "ScanFilter"} {
+		if f := n.Get(name); f != nil {
+			tests += len(f.Kids)
+		}
+	}
+	return tests
 }
 
 // Present are those of the fields that a request has.

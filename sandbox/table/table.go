@@ -104,28 +104,45 @@ func (t *Table) Index(name string) (ix *Index, global bool) {
 	return nil, false
 }
 
-// CheckIndexKeys checks that an item's index key attributes have the declared types.
-func (t *Table) CheckIndexKeys(item attr.Map) *wire.Error {
+func emptyName(k attr.Kind) string {
+	if k == attr.B {
+		return "binary"
+	}
+	return "string"
+}
+
+// CheckIndexKeys checks that an item's index key attributes have the declared types;
+// updated says that an update, not a put, made the item.
+func (t *Table) CheckIndexKeys(item attr.Map, updated bool) *wire.Error {
 	for _, all := range [2][]Index{t.Def.Global, t.Def.Local} {
 		for i := range all {
 			for _, k := range all[i].Keys {
-				want := t.keyAttr(k.AttributeName).Kind
 				v := item.Get(k.AttributeName)
-				switch {
-				case v == nil || t.Schema.Has(k.AttributeName):
-				case v.Kind != want:
-					return wire.BadValue("Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s",
-						k.AttributeName, want, v.Kind, all[i].Name)
-				case v.Str == "" && want != attr.N:
-					kind := map[attr.Kind]string{attr.S: "string", attr.B: "binary"}[want]
-					return wire.Invalid("One or more parameter values are not valid. A value specified for a secondary index key "+
-						"is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s",
-						kind, all[i].Name, k.AttributeName)
+				if v == nil || t.Schema.Has(k.AttributeName) {
+					continue
+				}
+				if err := checkIndexKey(all[i].Name, t.keyAttr(k.AttributeName), v, updated); err != nil {
+					return err
 				}
 			}
 		}
 	}
 	return nil
+}
+
+func checkIndexKey(index string, k KeyAttr, v *attr.Value, updated bool) *wire.Error {
+	switch {
+	case v.Kind != k.Kind:
+		return wire.BadValue("Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s", k.Name, k.Kind, v.Kind, index)
+	case v.Str != "" || k.Kind == attr.N:
+		return nil
+	case updated:
+		return wire.Invalid("One or more parameter values are not valid. The update expression attempted to update a secondary index "+
+			"key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty %s value.", emptyName(k.Kind))
+	}
+	return wire.Invalid("One or more parameter values are not valid. A value specified for a secondary index key "+
+		"is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s",
+		emptyName(k.Kind), index, k.Name)
 }
 
 // NoNestedKeys refuses expressions that reach into a key attribute.
