@@ -136,7 +136,7 @@ func (in *ingest) tick(ctx context.Context) error {
 // tolerateFull goes on without what a full log did not take: frames wait, beats and marks come again.
 func (in *ingest) tolerateFull(err error) error {
 	if !errors.Is(err, queue.ErrFull) {
-		in.full = in.full && err != nil
+		in.full = in.full && len(in.unsent) > 0
 		return err
 	}
 	if !in.full {
@@ -204,7 +204,7 @@ func (in *ingest) frames(ctx context.Context, pages []*source.Page) error {
 			empty = append(empty, &p.Page)
 		}
 	}
-	packed, err := queue.PackFrame(full, in.t.p.queue.MaxPayload())
+	packed, err := queue.PackFrame(full, in.payload())
 	for _, p := range pages {
 		p.Release()
 	}
@@ -214,6 +214,19 @@ func (in *ingest) frames(ctx context.Context, pages []*source.Page) error {
 	in.unsent, in.proofs = packed, empty
 	return in.flush(ctx)
 }
+
+// payload is how large a frame may be: a part of the log's limit only, so that the reserve above which reading
+// pauses always holds one more frame. In a small log a frame that never fits would wait for ever.
+func (in *ingest) payload() int {
+	most := in.t.p.queue.MaxPayload()
+	if limit := in.t.pressure.Limit; limit > 0 {
+		most = min(most, int(limit/framesPerLog))
+	}
+	return most
+}
+
+// framesPerLog is how many frames a log holds at least.
+const framesPerLog = 16
 
 // flush appends what is packed. When the log is full the rest waits, and nothing more is taken from the readers.
 func (in *ingest) flush(ctx context.Context) error {

@@ -93,7 +93,7 @@ func TestFullQueuePausesReadersAndRecovers(t *testing.T) {
 	for range 400 {
 		w.put("Orders", "p", noise.word(4), `"big":{"S":"`+noise.word(8<<10)+`"}`)
 	}
-	r.until("the log is full", func() bool { return w.said.FilterMessageSnippet("the log is full").Len() > 0 })
+	r.until("the log is full", func() bool { return w.said.FilterMessageSnippet("log is ").Len() > 0 })
 	w.front.Faults.Recover()
 	r.settle()
 	r.equal()
