@@ -1,0 +1,139 @@
+package transform
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform/tmpl"
+)
+
+// Resyncable says whether a row of class D can be put right without its old image, and if not, why: a resync
+// reads the row and deletes what Owned gives to the item, which needs columns that tell their item.
+func (p *Program) Resyncable() (bool, string) {
+	for _, r := range p.rules {
+		for _, pl := range r.plans {
+			if pl.class != ClassD {
+				continue
+			}
+			for _, e := range pl.emitters {
+				if why := e.unowned(); why != "" {
+					return false, fmt.Sprintf("%s, `%s`: %s", pl.name, e.describe(), why)
+				}
+			}
+		}
+	}
+	return true, ""
+}
+
+// unowned says why a column does not tell its item, "" when it does.
+func (e *emitter) unowned() string {
+	switch {
+	case e.aggregate():
+		return ""
+	case e.shared:
+		return "other items may write the column, acknowledged"
+	case e.siblings || e.timed():
+		return "its cells carry the mapping's own times"
+	case len(e.qualifier.Attrs) > 0 && !e.qualifier.FromKey:
+		return "the column is named by attributes of the item"
+	}
+	return ""
+}
+
+// Owned is the inverse of the mapping's columns for one item.
+type Owned struct {
+	columns []ownedColumn
+}
+
+type ownedColumn struct {
+	x             *exec
+	e             *emitter
+	family        string
+	before, after string
+	variable      bool
+}
+
+// Owned prepares to tell which columns of its rows belong to an item, whatever the item holds now or held
+// before. It is exact where the program is Resyncable.
+func (p *Program) Owned(keys change.Image) (*Owned, error) {
+	out := &Owned{}
+	for _, r := range p.rules {
+		m := p.newMemory()
+		m.exec.scope.Image = keys
+		m.exec.scope.Caps = m.exec.caps[:len(r.captures)]
+		if !r.mayMatch(keys, m.exec.scope.Caps) {
+			continue
+		}
+		for _, pl := range r.plans {
+			for _, e := range pl.emitters {
+				if e.unowned() != "" {
+					continue
+				}
+				if err := out.add(&m.exec, e); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if p.byKey {
+			break
+		}
+	}
+	return out, nil
+}
+
+// mayMatch tests the conditions on key attributes alone.
+func (r *rule) mayMatch(keys change.Image, caps []string) bool {
+	for i := range r.conds {
+		if r.conds[i].key && !r.conds[i].holds(keys, caps) {
+			return false
+		}
+	}
+	return true
+}
+
+func (o *Owned) add(x *exec, e *emitter) error {
+	families := []*family{e.family}
+	if e.fallback != nil {
+		families = append(families, e.fallback)
+	}
+	u := unmapper{x: x}
+	before, after, err := u.around(e)
+	if err != nil {
+		return err
+	}
+	variable := slices.ContainsFunc(tmpl.VarNames[:], func(name string) bool { return e.qualifier.Uses[name] })
+	for _, f := range families {
+		o.columns = append(o.columns, ownedColumn{x: x, e: e, family: f.Name, before: before, after: after, variable: variable})
+	}
+	return nil
+}
+
+// Has says whether a column belongs to the item.
+func (o *Owned) Has(family string, qualifier []byte) bool {
+	return slices.ContainsFunc(o.columns, func(c ownedColumn) bool { return c.family == family && c.has(string(qualifier)) })
+}
+
+// has cuts out what stands where the variable was, and tests that the template gives the column again: a
+// part that the template would refuse or escape belongs to another item.
+func (c *ownedColumn) has(q string) bool {
+	if !c.variable {
+		return q == c.before
+	}
+	if len(q) < len(c.before)+len(c.after) || !strings.HasPrefix(q, c.before) || !strings.HasSuffix(q, c.after) {
+		return false
+	}
+	part := q[len(c.before) : len(q)-len(c.after)]
+	for v := range c.x.scope.Vars {
+		c.x.scope.Vars[v] = tmpl.Unescape(part)
+	}
+	again, err := c.e.column(c.x)
+	if err != nil || string(again) != q {
+		for v := range c.x.scope.Vars {
+			c.x.scope.Vars[v] = part
+		}
+		again, err = c.e.column(c.x)
+	}
+	return err == nil && string(again) == q
+}
