@@ -79,6 +79,9 @@ func (m *model) row(t tb, w *Write, r *Row) {
 		if !c.Mapped {
 			at = w.Version
 		}
+		if c.Aggregate && row.greater(c, at) {
+			continue
+		}
 		row.set(modelCell{family: c.Family, qual: string(c.Qualifier), time: at, value: string(c.Value), mapped: c.Mapped})
 	}
 	mark := modelCell{family: LiveFamily, qual: guard, time: w.Version, value: w.Item.Table + "\x00" + string(w.Item.Key)}
@@ -100,6 +103,13 @@ func (r *modelRow) remove(d Delete) {
 	r.cells = slices.DeleteFunc(r.cells, func(c modelCell) bool {
 		return c.family == d.Family && (d.Qualifier == nil || c.qual == string(d.Qualifier)) &&
 			((d.From == 0 && d.To == 0) || (c.time >= d.From && c.time < d.To))
+	})
+}
+
+// greater says that the aggregate max already holds more.
+func (r *modelRow) greater(c Cell, at int64) bool {
+	return slices.ContainsFunc(r.cells, func(o modelCell) bool {
+		return o.family == c.Family && o.qual == string(c.Qualifier) && o.time == at && o.value > string(c.Value)
 	})
 }
 

@@ -1,0 +1,62 @@
+package transform
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var fences = regexp.MustCompile("(?s)```(yaml|json|text)\n(.*?)```")
+
+// TestDocumentationExamplesRun puts the items of every example of docs/mapping.md through its mapping and
+// compares the table with what the page shows.
+func TestDocumentationExamplesRun(t *testing.T) {
+	page, err := os.ReadFile("../docs/mapping.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := fences.FindAllStringSubmatch(string(page), -1)
+	ran := 0
+	for i := 0; i+2 < len(blocks); i++ {
+		if blocks[i][1] != "yaml" || blocks[i+1][1] != "json" || blocks[i+2][1] != "text" {
+			continue
+		}
+		ran++
+		t.Run(fmt.Sprint(ran), func(t *testing.T) { runExample(t, blocks[i][2], blocks[i+1][2], blocks[i+2][2]) })
+	}
+	if ran < 18 {
+		t.Errorf("only %d examples in the documentation", ran)
+	}
+}
+
+func runExample(t *testing.T, mapping, items, want string) {
+	head, _, _ := strings.Cut(mapping, "\n")
+	keys := strings.Fields(strings.TrimPrefix(head, "# keys:"))
+	p := compiled(t, Table{Schema: schema(keys[0], keys[1:]...), TTLAttr: "exp"}, mapping)
+	m := newModel()
+	old := map[string]string{}
+	for i, item := range strings.Split(strings.TrimSpace(items), "\n") {
+		k := string(keysOf(t, p, []byte(item)))
+		w := writeOf(t, p, step(t, p, int64(1000*(i+1)), old[k], item))
+		checkWrite(t, w)
+		m.apply(t, w)
+		old[k] = item
+	}
+	var got []string
+	for row, cells := range m.shown(p) {
+		for column, value := range cells {
+			got = append(got, strings.TrimRight(fmt.Sprintf("%s | %s = %s", row, strings.TrimRight(column, "+"), value), " "))
+		}
+	}
+	slices.Sort(got)
+	wanted := strings.Split(strings.TrimSpace(want), "\n")
+	slices.Sort(wanted)
+	if diff := cmp.Diff(wanted, got); diff != "" {
+		t.Errorf("%s\n(-page +table):\n%s", mapping, diff)
+	}
+}
