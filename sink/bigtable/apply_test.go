@@ -11,7 +11,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	dto "github.com/prometheus/client_model/go"
+	"golang.org/x/sync/errgroup"
 
+	sandbox "github.com/tailrace-cdc/replicator/sandbox/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -115,11 +118,23 @@ func TestLostAnswerIsSentAgain(t *testing.T) {
 			if f.count() != 3 {
 				t.Errorf("%d calls, want 3", f.count())
 			}
+			if n := skipped(t, c); n != 1 {
+				t.Errorf("the row was skipped %v times: the guard does not know the call's own version", n)
+			}
 			if diff := cmp.Diff(map[string]string{"row d:x": "2"}, plain(t, c)); diff != "" {
 				t.Errorf("the second attempt changed what the first had written (-want +got):\n%s", diff)
 			}
 		})
 	}
+}
+
+func skipped(t *testing.T, c *Client) float64 {
+	t.Helper()
+	var m dto.Metric
+	if err := c.table(target).metrics.skipped.Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	return m.GetCounter().GetValue()
 }
 
 func TestStaleRedeliveryChangesNothing(t *testing.T) {
@@ -428,6 +443,42 @@ func TestOutageEndsInDurableRows(t *testing.T) {
 	mustApply(t, c, own("hats", 1, "x", "1"), own("hats", 2, "x", "2"), own("caps", 1, "x", "1"))
 	f.deliver()
 	want := map[string]string{"hats d:x": "2", "caps d:x": "1"}
+	if diff := cmp.Diff(want, plain(t, c)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestManyLanesShareOneClient(t *testing.T) {
+	c, f := strict(t)
+	f.Faults.Random(sandbox.Odds{Refuse: 0.05, Ambiguous: 0.05, Late: 0.05})
+	f.Faults.LateBy(time.Millisecond)
+	want := map[string]string{}
+	var lanes errgroup.Group
+	for lane := range 64 {
+		name := fmt.Sprintf("item%02d", lane)
+		private, shared := "row-"+name, fmt.Sprintf("shared%d", lane%5)
+		want[private+" d:n"] = "19"
+		want[shared+" d:"+name] = "19"
+		lanes.Go(func() error {
+			for v := range int64(20) {
+				last := fmt.Sprint(v)
+				one := own(private, v, "n", last, "only"+last, last)
+				two := share(transform.ClassD, name, shared, v, []string{fmt.Sprint(name, "/", v-1)}, name, last, fmt.Sprint(name, "/", v), last)
+				if v == 19 {
+					one.Rows[0].Cells, two.Rows[0].Cells = one.Rows[0].Cells[:1], two.Rows[0].Cells[:1]
+				}
+				for _, w := range []*transform.Write{one, two} {
+					if err := c.Apply(t.Context(), target, w); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+	}
+	if err := lanes.Wait(); err != nil {
+		t.Fatal(err)
+	}
 	if diff := cmp.Diff(want, plain(t, c)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -122,6 +122,15 @@ func interrupted(ctx context.Context, last error) error {
 	return fmt.Errorf("%w (%v)", ctx.Err(), last)
 }
 
+// orInterrupted gives err its right kind where it came from Google's client, which reports the end of the
+// caller's context as the service's status.
+func orInterrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil && Classify(err) != Canceled {
+		return interrupted(ctx, err)
+	}
+	return err
+}
+
 func loadOf(err error, kind Kind) outcome {
 	switch {
 	case kind == None:

@@ -14,7 +14,7 @@ import (
 var exclusiveQualifier = []byte("i")
 
 // request is a CheckAndMutateRowRequest with the messages that it points to, in slabs that the next row
-// reuses: building one through the library costs twice as much (docs/decisions/sink-calls.md).
+// reuses: building one through the library costs twice as much (docs/decisions/0012-sink-calls.md).
 // gRPC has marshalled a request when its call returns, so it may be reused then.
 type request struct {
 	pb    btpb.CheckAndMutateRowRequest

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	sandbox "github.com/tailrace-cdc/replicator/sandbox/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -169,10 +170,28 @@ func rig(t testing.TB, change ...func(*Options)) (*Client, *front) {
 	return c, f
 }
 
+// strict is a client of the sandbox's Bigtable, which holds the service's limits.
+func strict(t testing.TB) (*Client, *sandbox.Front) {
+	t.Helper()
+	f, err := sandbox.Open(sandbox.Options{Addr: "127.0.0.1:0", Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	c := open(t, f.Addr())
+	createTables(t, c)
+	return c, f
+}
+
 const cbtemulator = "/usr/lib/google-cloud-sdk/platform/bigtable-emulator/cbtemulator"
 
-// everyServer runs a test against the emulator in this process, and against Google's where it is installed.
+// everyServer runs a test against the emulator in this process, against the sandbox's strict front, and against
+// Google's emulator where it is installed.
 func everyServer(t *testing.T, test func(t *testing.T, c *Client)) {
+	t.Run("sandbox", func(t *testing.T) {
+		c, _ := strict(t)
+		test(t, c)
+	})
 	t.Run("bttest", func(t *testing.T) {
 		c, _ := rig(t)
 		test(t, c)

@@ -46,7 +46,7 @@ func (c *Client) Rows(ctx context.Context, target, start, end string, views []Vi
 	for next := start; ; {
 		n, last, err := read.some(ctx, next, end)
 		if err != nil {
-			return fmt.Errorf("read rows: %w", err)
+			return fmt.Errorf("read rows: %w", orInterrupted(ctx, err))
 		}
 		if n < rowsPerRead {
 			return nil

@@ -167,7 +167,7 @@ func (c *Client) Diff(ctx context.Context, want []Table) ([]Difference, error) {
 	for _, t := range want {
 		found, err := c.diffTable(ctx, admin, t)
 		if err != nil {
-			return nil, fmt.Errorf("compare table %s: %w", t.Name, err)
+			return nil, fmt.Errorf("compare table %s: %w", t.Name, orInterrupted(ctx, err))
 		}
 		out = append(out, found...)
 	}
@@ -240,7 +240,7 @@ func (c *Client) Ensure(ctx context.Context, want []Table) ([]Difference, error)
 	}
 	for _, d := range found {
 		if err := d.fix(ctx, c.admin); err != nil && status.Code(err) != codes.AlreadyExists {
-			return nil, fmt.Errorf("change table %s: %w", strings.TrimSuffix(d.Table+" family "+d.Family, " family "), err)
+			return nil, fmt.Errorf("change table %s: %w", strings.TrimSuffix(d.Table+" family "+d.Family, " family "), orInterrupted(ctx, err))
 		}
 	}
 	return found, nil

@@ -1,6 +1,7 @@
 package bigtable
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -69,5 +70,28 @@ cbt setgcpolicy products new 'maxversions=1'`
 	}
 	if rest, err := c.Diff(t.Context(), want); err != nil || len(rest) != 0 {
 		t.Errorf("after Ensure: %v, %v", rest, err)
+	}
+}
+
+func TestProfileTellsWhetherConditionalWritesWillWork(t *testing.T) {
+	multi := func(o *Options) { o.AppProfile = "many" }
+	c, f := strict(t)
+	f.Faults.MultiCluster("many")
+	got, err := c.Profile(t.Context())
+	if diff := cmp.Diff(Profile{Name: "default", SingleCluster: true, Transactional: true}, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	c = open(t, f.Addr(), multi)
+	got, err = c.Profile(t.Context())
+	if diff := cmp.Diff(Profile{Name: "many"}, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	// The profile is to blame, not the change: it must not become a dead letter.
+	if err := c.Apply(t.Context(), target, own("hats", 1, "x", "1")); Classify(err) != Fatal {
+		t.Errorf("apply: %v (%v)", err, Classify(err))
+	}
+	c, _ = rig(t)
+	if _, err := c.Profile(t.Context()); !errors.Is(err, ErrNoProfiles) {
+		t.Errorf("profile: %v", err)
 	}
 }

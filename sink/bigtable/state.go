@@ -74,7 +74,7 @@ func (c *Client) LoadState(ctx context.Context, pipeline, table string) (*State,
 		bigtable.ColumnRangeFilter(stateFamily, stateQualifier, stateQualifier+"\x00"), bigtable.LatestNFilter(1))
 	row, err := data.Open(StateTable).ReadRow(ctx, string(stateKey(pipeline, table)), bigtable.RowFilter(column))
 	if err != nil {
-		return nil, fmt.Errorf("load state: %w", err)
+		return nil, fmt.Errorf("load state: %w", orInterrupted(ctx, err))
 	}
 	cells := row[stateFamily]
 	if len(cells) == 0 {

@@ -1,0 +1,50 @@
+package bigtable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"cloud.google.com/go/bigtable"
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Profile is what matters of an app profile.
+type Profile struct {
+	Name          string
+	SingleCluster bool // writes go to one cluster: without it the guard decides on one copy of several
+	Transactional bool // CheckAndMutateRow is allowed
+}
+
+// ErrNoProfiles means that the server has no app profiles, as emulators do not.
+var ErrNoProfiles = errors.New("the server has no app profiles")
+
+// Profile reads the app profile that writes go through; it changes nothing. Denied needs
+// bigtable.appProfiles.get, which the writes themselves do not.
+func (c *Client) Profile(ctx context.Context) (Profile, error) {
+	admin, err := bigtable.NewInstanceAdminClient(ctx, c.opt.Project, c.clientOptions()...)
+	if err != nil {
+		return Profile{}, fmt.Errorf("open instance admin client: %w", err)
+	}
+	if c.opt.emulator() == "" { // else the connection is the client's own
+		defer func() { _ = admin.Close() }()
+	}
+	p := Profile{Name: c.opt.AppProfile}
+	if p.Name == "" {
+		p.Name = "default"
+	}
+	found, err := admin.GetAppProfile(ctx, c.opt.Instance, p.Name)
+	if status.Code(err) == codes.Unimplemented {
+		return Profile{}, ErrNoProfiles
+	}
+	if err != nil {
+		return Profile{}, fmt.Errorf("read app profile %s: %w", p.Name, orInterrupted(ctx, err))
+	}
+	if single, ok := found.RoutingPolicy.(*btapb.AppProfile_SingleClusterRouting_); ok {
+		p.SingleCluster = true
+		p.Transactional = single.SingleClusterRouting.AllowTransactionalWrites
+	}
+	return p, nil
+}
