@@ -100,6 +100,12 @@ func (m *Map) Delete(name string) {
 	}
 }
 
+// Sorted is the map in its normal order, if it may not be.
+func (m Map) Sorted() Map {
+	sort.Slice(m, func(i, j int) bool { return m[i].Name < m[j].Name })
+	return m
+}
+
 // Clone is a deep copy, as far as anything in it can be changed in place.
 func (m Map) Clone() Map {
 	if m == nil {

@@ -308,18 +308,16 @@ func (w *write) appendAttributes(out []byte) []byte {
 			out = append(wire.AppendField(out, "Attributes"), w.now.JSON...)
 		}
 	case "UPDATED_OLD":
-		out = w.appendUpdated(out, w.oldItem)
+		out = appendPaths(out, w.oldItem, w.update.Paths)
 	case "UPDATED_NEW":
-		out = w.appendUpdated(out, w.newItem)
+		out = appendPaths(out, w.newItem, w.update.Written())
 	}
 	return out
 }
 
-func (w *write) appendUpdated(out []byte, item attr.Map) []byte {
-	if item == nil || w.update == nil {
-		return out
-	}
-	if part := expr.NewProjection(w.update.Paths).Of(item); len(part) > 0 {
+// appendPaths appends what stands at some paths of an item, if anything does.
+func appendPaths(out []byte, item attr.Map, paths []expr.Path) []byte {
+	if part := expr.NewProjection(paths).Of(item); len(part) > 0 {
 		out = part.AppendJSON(wire.AppendField(out, "Attributes"))
 	}
 	return out

@@ -138,6 +138,17 @@ func (u *Update) Nested() map[string]bool {
 	return nested
 }
 
+// Written are the paths that the update gives values to: all but what it removes.
+func (u *Update) Written() []Path {
+	var paths []Path
+	for _, a := range u.actions {
+		if a.verb != "REMOVE" {
+			paths = append(paths, a.path)
+		}
+	}
+	return paths
+}
+
 // Touches says whether the update writes below a top-level attribute.
 func (u *Update) Touches(name string) bool {
 	for _, p := range u.Paths {

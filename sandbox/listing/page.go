@@ -217,16 +217,31 @@ func (l *listing) checkStart() *wire.Error {
 			}
 		}
 	}
+	whole := errStartKey
+	if l.scan && l.index == nil {
+		whole = badStart(errKeySchema)
+	}
 	if len(l.start) != len(want) {
-		return errStartKey
+		return whole
+	}
+	for _, name := range want {
+		if l.start.Get(name) == nil {
+			return whole
+		}
 	}
 	for i := range schema {
-		if err := schema[i].CheckItem(l.start); err != nil {
-			if l.scan || l.index != nil {
-				return errStartKey
+		if err := schema[i].CheckKey(schema[i].KeyMap(l.start).Sorted()); err != nil {
+			if !l.scan && err.Message == errKeySchema.Message {
+				return err
 			}
-			return wire.Invalid("The provided starting key is invalid: The provided key element does not match the schema")
+			return badStart(err)
 		}
 	}
 	return nil
+}
+
+var errKeySchema = wire.Invalid("The provided key element does not match the schema")
+
+func badStart(err *wire.Error) *wire.Error {
+	return wire.Invalid("%s", errStartKey.Message+": "+err.Message)
 }

@@ -150,10 +150,10 @@ func (l *listing) checkQuery(q *queryPlan, schema *table.Schema) *wire.Error {
 		return nil
 	}
 	switch {
-	case !l.start.Get(schema.Hash.Name).Equal(q.hash):
-		return wire.Invalid("The provided starting key is outside query boundaries based on provided conditions")
 	case q.test != nil && !q.test.Match(l.start.Get(q.sort)):
 		return wire.Invalid("The provided starting key does not match the range key predicate")
+	case !l.start.Get(schema.Hash.Name).Equal(q.hash):
+		return wire.Invalid("The provided starting key is outside query boundaries based on provided conditions")
 	}
 	return nil
 }
