@@ -44,24 +44,23 @@ func (v Value) AppendJSON(dst []byte) []byte {
 
 // AppendJSON appends the image as an object of typed values, sorted by name.
 func (m Image) AppendJSON(dst []byte) []byte {
-	sorted := m
-	if !slices.IsSortedFunc(m, byName) {
-		sorted = slices.Clone(m)
-		slices.SortFunc(sorted, byName)
+	var few [32]int
+	order := few[:0]
+	for i := range m {
+		order = append(order, i)
 	}
+	// Attributes are large: what is sorted are their indices.
+	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(m[a].Name, m[b].Name) })
 	dst = append(dst, '{')
-	for i := range sorted {
-		if i > 0 {
+	for n, i := range order {
+		if n > 0 {
 			dst = append(dst, ',')
 		}
-		dst = AppendString(dst, sorted[i].Name)
-		dst = append(dst, ':')
-		dst = sorted[i].Value.AppendJSON(dst)
+		dst = append(AppendString(dst, m[i].Name), ':')
+		dst = m[i].Value.AppendJSON(dst)
 	}
 	return append(dst, '}')
 }
-
-func byName(a, b Attr) int { return strings.Compare(a.Name, b.Name) }
 
 func appendSet(dst []byte, v Value) []byte {
 	members := make([]string, len(v.L))
@@ -91,6 +90,14 @@ func canonicalOr(s string) string {
 
 const hexDigits = "0123456789abcdef"
 
+// plain are the bytes that stand for themselves in a JSON string and are a rune each.
+var plain = func() (t [256]bool) {
+	for c := ' '; c < utf8.RuneSelf; c++ {
+		t[c] = c != '"' && c != '\\'
+	}
+	return
+}()
+
 // AppendString appends s as a JSON string with the fewest escapes. Bytes that are no UTF-8 become U+FFFD:
 // DynamoDB stores none.
 func AppendString(dst []byte, s string) []byte {
@@ -98,6 +105,10 @@ func AppendString(dst []byte, s string) []byte {
 	start := 0
 	for i := 0; i < len(s); {
 		c := s[i]
+		if plain[c] {
+			i++
+			continue
+		}
 		if c >= utf8.RuneSelf {
 			r, n := utf8.DecodeRuneInString(s[i:])
 			if r == utf8.RuneError && n == 1 {
@@ -105,10 +116,6 @@ func AppendString(dst []byte, s string) []byte {
 				start = i + 1
 			}
 			i += n
-			continue
-		}
-		if c >= ' ' && c != '"' && c != '\\' {
-			i++
 			continue
 		}
 		dst = append(dst, s[start:i]...)

@@ -149,8 +149,12 @@ func (d *Decoder) elements(b []byte, i int, member Kind, set bool) ([]Value, int
 	return l, end
 }
 
-// keep copies src into the arena. A full arena is left to those who hold slices of it.
+// keep copies src into the arena. A full arena is left to those who hold slices of it. What was there but
+// empty is empty, never nil.
 func keep[T any](arena *[]T, src []T) []T {
+	if len(src) == 0 {
+		return []T{}
+	}
 	n := len(*arena)
 	if cap(*arena)-n < len(src) {
 		*arena = make([]T, 0, 2*cap(*arena)+len(src)+64)
@@ -200,11 +204,10 @@ func (d *Decoder) typed(b []byte, i int, kind []byte, v *Value) (end int) {
 		v.S, end = str(b, i)
 	case "BOOL":
 		v.Kind = KindBool
-		v.Bool = bytes.HasPrefix(b[min(i, len(b)):], []byte("true"))
-		end = skip(b, i)
+		v.Bool, end = boolean(b, i)
 	case "NULL":
 		v.Kind = KindNull
-		end = skip(b, i)
+		_, end = boolean(b, i)
 	case "M":
 		v.Kind = KindMap
 		v.M, end = d.members(b, i, nil)
@@ -226,6 +229,18 @@ func (d *Decoder) typed(b []byte, i int, kind []byte, v *Value) (end int) {
 	return end
 }
 
+func boolean(b []byte, i int) (v bool, end int) {
+	switch end = skip(b, i); {
+	case end < 0:
+		return false, -1
+	case string(b[i:end]) == "true":
+		return true, end
+	case string(b[i:end]) == "false":
+		return false, end
+	}
+	return false, -1
+}
+
 func alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // str reads the JSON string at i and returns it with the index past it, or -1.
@@ -244,8 +259,12 @@ func str(b []byte, i int) (string, int) {
 	return s, e + 1
 }
 
-// text returns what the inside of a JSON string means. It aliases raw unless there are escapes.
+// text returns what the inside of a JSON string means. It aliases raw unless there are escapes. What is no
+// UTF-8 is refused: repaired, two names or keys could become one.
 func text(raw []byte) (string, bool) {
+	if !utf8.Valid(raw) {
+		return "", false
+	}
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return alias(raw), true
 	}

@@ -58,10 +58,17 @@ func (r *Record) flags() (f byte) {
 	return f
 }
 
-// appendPart says where part lies in raw: both are slices of one page's body.
+// appendPart says where part lies in raw: both are slices of one page's body. A part from elsewhere would be
+// stored as nonsense that nobody can read again, so it is a bug that must not pass.
 func appendPart(dst, raw, part []byte) []byte {
-	offset := uintptr(unsafe.Pointer(unsafe.SliceData(part))) - uintptr(unsafe.Pointer(unsafe.SliceData(raw)))
-	dst = binary.AppendUvarint(dst, uint64(offset))
+	offset := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(part))) - uintptr(unsafe.Pointer(unsafe.SliceData(raw))))
+	switch {
+	case len(part) == 0:
+		offset = 0
+	case offset > uint64(len(raw)) || uint64(len(part)) > uint64(len(raw))-offset:
+		panic("change: append records: keys or image lie outside of their record")
+	}
+	dst = binary.AppendUvarint(dst, offset)
 	return binary.AppendUvarint(dst, uint64(len(part)))
 }
 
@@ -69,10 +76,18 @@ func appendPart(dst, raw, part []byte) []byte {
 // during the call, the slices as long as b is. An error of f ends it and is returned as it is.
 func DecodeRecords(b []byte, feed Feed, f func(*Change) error) error {
 	d := reader{b: b}
-	if v := d.byte(); v != recordsFormat {
-		return fmt.Errorf("decode records: format %d, this build reads %d", v, recordsFormat)
+	switch v := d.byte(); {
+	case d.bad:
+		return fmt.Errorf("decode records: %w", errTruncated)
+	case v > recordsFormat: // Rule 11
+		return fmt.Errorf("decode records: format %d, this build reads up to %d: upgrade the replicator", v, recordsFormat)
+	case v < recordsFormat:
+		return fmt.Errorf("decode records: format %d is none", v)
 	}
 	n := d.uvarint()
+	if d.bad {
+		return fmt.Errorf("decode records: %w", errTruncated)
+	}
 	c := Change{Feed: feed}
 	for range n {
 		d.change(&c)

@@ -1,0 +1,210 @@
+package change
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+)
+
+// ScanPage splits the body of a GetRecords reply into records. into is reused. next is the raw
+// NextShardIterator, nil when the reply carries none: then the shard ends with these records.
+//
+// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_GetRecords.html
+func ScanPage(body []byte, into []Record) (recs []Record, next []byte, err error) {
+	recs = into[:0]
+	seen := false
+	end := object(body, 0, func(name []byte, v int) int {
+		switch string(name) {
+		case "NextShardIterator":
+			e := skip(body, v)
+			if e > 0 && body[v] == '"' {
+				next = body[v+1 : e-1]
+			}
+			return e
+		case "Records":
+			seen = true
+			return array(body, v, func(v int) int {
+				recs = append(recs, Record{})
+				return recs[len(recs)-1].scan(body, v)
+			})
+		}
+		return skip(body, v)
+	})
+	if end < 0 || space(body, end) != len(body) {
+		return nil, nil, fmt.Errorf("scan page of %d bytes: %w", len(body), ErrMalformed)
+	}
+	if !seen {
+		return nil, nil, fmt.Errorf("scan page: no Records: %w", ErrMalformed)
+	}
+	for i := range recs {
+		if err := recs[i].check(); err != nil {
+			return nil, nil, fmt.Errorf("scan page: record %d: %w", i, err)
+		}
+	}
+	return recs, next, nil
+}
+
+// ScanRecord finds the parts of one record: a JSON object as it stands in a page.
+func ScanRecord(raw []byte) (Record, error) {
+	var r Record
+	if end := r.scan(raw, 0); end < 0 || space(raw, end) != len(raw) {
+		return Record{}, fmt.Errorf("scan record: %w", ErrMalformed)
+	}
+	return r, r.check()
+}
+
+func (r *Record) check() error {
+	switch {
+	case len(r.Seq) == 0:
+		return fmt.Errorf("no sequence number: %w", ErrMalformed)
+	case r.Keys == nil:
+		return fmt.Errorf("no keys: %w", ErrMalformed)
+	case r.Op != Insert && r.Op != Modify && r.Op != Remove:
+		return fmt.Errorf("unknown event name: %w", ErrMalformed)
+	case r.Created < 0:
+		// A wrong time would end up in the clock, and the clock never goes back.
+		return fmt.Errorf("unreadable creation time: %w", ErrMalformed)
+	}
+	return nil
+}
+
+// orAbsent takes null for a member that is not there, as the SDK's decoder does.
+func orAbsent(value []byte) []byte {
+	if string(value) == "null" {
+		return nil
+	}
+	return value
+}
+
+func (r *Record) scan(b []byte, i int) int {
+	end := object(b, i, func(name []byte, v int) int {
+		if string(name) == "dynamodb" {
+			return r.scanBody(b, v)
+		}
+		e := skip(b, v)
+		if e < 0 {
+			return -1
+		}
+		switch string(name) {
+		case "userIdentity":
+			r.TTL = isTTL(b[v:e])
+		case "eventName":
+			r.Op = opOf(b[v:e])
+		case "eventID":
+			r.EventID = unquoted(b[v:e])
+		}
+		return e
+	})
+	if end > 0 {
+		r.Raw = b[i:end]
+	}
+	return end
+}
+
+func (r *Record) scanBody(b []byte, i int) int {
+	return object(b, i, func(name []byte, v int) int {
+		e := skip(b, v)
+		if e < 0 {
+			return -1
+		}
+		switch string(name) {
+		case "Keys":
+			r.Keys = orAbsent(b[v:e])
+		case "NewImage":
+			r.New = orAbsent(b[v:e])
+		case "OldImage":
+			r.Old = orAbsent(b[v:e])
+		case "SequenceNumber":
+			r.Seq = unquoted(b[v:e])
+		case "ApproximateCreationDateTime":
+			r.Created = millis(b[v:e])
+		case "SizeBytes":
+			r.Size, _ = digits(b[v:e])
+		}
+		return e
+	})
+}
+
+func opOf(b []byte) Op {
+	switch string(unquoted(b)) {
+	case "INSERT":
+		return Insert
+	case "MODIFY":
+		return Modify
+	case "REMOVE":
+		return Remove
+	}
+	return 0
+}
+
+var (
+	ttlType      = []byte(`"Service"`)
+	ttlPrincipal = []byte(`"dynamodb.amazonaws.com"`)
+)
+
+// isTTL tells TTL's own deletes from a user's.
+// Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-streams.html
+func isTTL(identity []byte) bool {
+	var service, dynamo bool
+	object(identity, 0, func(name []byte, v int) int {
+		e := skip(identity, v)
+		if e < 0 {
+			return -1
+		}
+		switch string(name) {
+		case "type", "Type":
+			service = bytes.Equal(identity[v:e], ttlType)
+		case "principalId", "PrincipalId":
+			dynamo = bytes.Equal(identity[v:e], ttlPrincipal)
+		}
+		return e
+	})
+	return service && dynamo
+}
+
+func unquoted(b []byte) []byte {
+	if len(b) >= 2 && b[0] == '"' {
+		return b[1 : len(b)-1]
+	}
+	return nil
+}
+
+func digits(b []byte) (n int64, used int) {
+	for used < len(b) && b[used] >= '0' && b[used] <= '9' && used < 18 {
+		n = n*10 + int64(b[used]-'0')
+		used++
+	}
+	return n, used
+}
+
+// maxCreated bounds what is taken for a creation time: the year 9999, unix ms.
+const maxCreated = 253_402_300_799_999
+
+// millis reads epoch seconds, with or without a fraction or an exponent, as unix ms; -1 when they are none.
+func millis(b []byte) int64 {
+	n, i := digits(b)
+	if i == 0 || n > maxCreated/1000 {
+		return -1
+	}
+	ms := n * 1000
+	if i < len(b) && b[i] == '.' {
+		i++
+		for scale := int64(100); i < len(b) && b[i] >= '0' && b[i] <= '9'; scale /= 10 {
+			ms += int64(b[i]-'0') * scale
+			i++
+		}
+	}
+	if i < len(b) {
+		return millisExp(b)
+	}
+	return ms
+}
+
+// millisExp reads 1.7E9, the form that some JSON writers choose for large floats.
+func millisExp(b []byte) int64 {
+	f, err := strconv.ParseFloat(string(b), 64)
+	if err != nil || !(f >= 0 && f*1000 <= maxCreated) {
+		return -1
+	}
+	return int64(f * 1000)
+}
