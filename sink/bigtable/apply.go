@@ -29,9 +29,9 @@ func (c *Client) Apply(ctx context.Context, target string, w *transform.Write) e
 	return err
 }
 
-// Declare names the data families of a target table, of all mappings that write to it. Needed before writes
-// to rows that keep the history of some families and have the others replaced, and before removals that
-// take a shared row along.
+// Declare names the data families of a target table, of all mappings that write to it. Rows that keep the
+// history of some families have the others emptied, and so do removals that take a shared row along; where
+// nothing was declared, the table is asked once for its families.
 func (c *Client) Declare(target string, families []string) {
 	names := slices.Clone(families)
 	c.table(target).families.Store(&names)
@@ -44,7 +44,7 @@ func (t *table) apply(ctx context.Context, w *transform.Write) error {
 	if r := check(w); r != nil {
 		return fmt.Errorf("check write: %w", r)
 	}
-	families, err := t.wiped(w)
+	families, err := t.wiped(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -67,17 +67,32 @@ func (t *table) apply(ctx context.Context, w *transform.Write) error {
 }
 
 // wiped gives the families to empty in rows that are not deleted as a whole; nil where there is none.
-func (t *table) wiped(w *transform.Write) ([]string, error) {
+func (t *table) wiped(ctx context.Context, w *transform.Write) ([]string, error) {
 	for i := range w.Rows {
-		if !w.Rows[i].Exclusive || wholeRow(&w.Rows[i]) {
-			continue
+		if w.Rows[i].Exclusive && !wholeRow(&w.Rows[i]) {
+			return t.dataFamilies(ctx)
 		}
-		if families := t.families.Load(); families != nil {
-			return *families, nil
-		}
-		return nil, errors.New("apply: a row is wiped but for some families, and the table's families were not declared")
 	}
 	return nil, nil
+}
+
+func (t *table) dataFamilies(ctx context.Context) ([]string, error) {
+	if declared := t.families.Load(); declared != nil {
+		return *declared, nil
+	}
+	admin, err := t.client.administrator(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list families: %w", err)
+	}
+	info, err := admin.TableInfo(ctx, t.short)
+	if err != nil {
+		return nil, fmt.Errorf("list families: %w", orInterrupted(ctx, err))
+	}
+	names := slices.DeleteFunc(info.Families, func(name string) bool {
+		return name == transform.LiveFamily || name == transform.DeadFamily
+	})
+	t.families.CompareAndSwap(nil, &names)
+	return names, nil
 }
 
 // write sends one guarded row until it is answered.
