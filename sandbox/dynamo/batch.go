@@ -1,6 +1,8 @@
 package dynamo
 
 import (
+	"strings"
+
 	"github.com/tailrace-cdc/replicator/sandbox/request"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
@@ -19,7 +21,7 @@ func (s *Server) batchWrite(r *call) ([]byte, *wire.Error) {
 			return nil, err
 		}
 		if err := w.bind(); err != nil {
-			return nil, err
+			return nil, batchKeyError(err)
 		}
 	}
 	if hasTwins(writes) {
@@ -37,6 +39,14 @@ func (s *Server) batchWrite(r *call) ([]byte, *wire.Error) {
 	}
 	out := append(wire.AppendField([]byte{'{'}, "UnprocessedItems"), '{', '}')
 	return append(b.AppendAll(out, r.Node), '}'), nil
+}
+
+// batchKeyError says what is wrong with a key in the fewer words that batches have.
+func batchKeyError(err *wire.Error) *wire.Error {
+	if strings.Contains(err.Message, "Missing the key") || strings.Contains(err.Message, "Type mismatch for key") {
+		return wire.Invalid("The provided key element does not match the schema")
+	}
+	return err
 }
 
 // hasTwins says whether two writes are of the same item.

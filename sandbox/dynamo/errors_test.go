@@ -120,6 +120,8 @@ var refusals = []struct{ name, op, body, code, message string }{
 	// batches and transactions
 	{"batch of twins", "BatchWriteItem", `{'RequestItems':{'ttt':[{'PutRequest':{'Item':{'p':{'S':'a'}}}},{'DeleteRequest':{'Key':{'p':{'S':'a'}}}}]}}`,
 		"ValidationException", "Provided list of item keys contains duplicates"},
+	{"batch without key", "BatchWriteItem", `{'RequestItems':{'ttt':[{'PutRequest':{'Item':{'q':{'S':'a'}}}}]}}`,
+		"ValidationException", "The provided key element does not match the schema"},
 	{"batch without table", "BatchWriteItem", `{'RequestItems':{'none':[{'PutRequest':{'Item':{'p':{'S':'a'}}}}]}}`,
 		"ResourceNotFoundException", "Requested resource not found"},
 	{"reading twins", "BatchGetItem", `{'RequestItems':{'ttt':{'Keys':[{'p':{'S':'a'}},{'p':{'S':'a'}}]}}}`,

@@ -219,6 +219,8 @@ func TestSecondaryIndexesAreReadInTheirOrder(t *testing.T) {
 	r.want(got, `{'Count':2,'ScannedCount':2,'Items':[{'n':{'N':'7'}},{'n':{'N':'8'}}]}`)
 	got = r.do("Query", `{'TableName':'iii','IndexName':'lsi','KeyConditionExpression':'p = :p','ExpressionAttributeValues':{':p':{'S':'p0'}}}`)
 	r.want(got, `{'Count':1,'ScannedCount':1,'Items':[{'p':{'S':'p0'},'c':{'S':'c'},'n':{'N':'7'}}]}`)
+	got = r.do("DeleteItem", `{'TableName':'iii','Key':{'p':{'S':'p9'},'c':{'S':'c'}},'ReturnItemCollectionMetrics':'SIZE'}`)
+	r.want(got, `{'ItemCollectionMetrics':{'ItemCollectionKey':{'p':{'S':'p9'}},'SizeEstimateRangeGB':[0,1]}}`)
 	a := r.raw("PutItem", quotes(`{'TableName':'iii','Item':{'p':{'S':'a'},'c':{'S':'b'},'n':{'S':'x'}}}`))
 	if want := "One or more parameter values were invalid: Type mismatch for Index Key n Expected: N Actual: S IndexName: gsi"; a.Message != want {
 		t.Errorf("got %s", a.Message)

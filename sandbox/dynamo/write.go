@@ -278,6 +278,7 @@ func (s *Server) writeOne(r *call, w *write) ([]byte, *wire.Error) {
 	}
 	out := append(make([]byte, 0, 128), '{')
 	out = w.appendAttributes(out)
+	out = w.appendCollection(out)
 	var b request.Bill
 	b.Add(w.table.Name, w.units())
 	return append(b.AppendOne(out, r.Node), '}'), nil
@@ -313,6 +314,21 @@ func (w *write) appendAttributes(out []byte) []byte {
 		out = appendPaths(out, w.newItem, w.update.Written())
 	}
 	return out
+}
+
+// appendCollection appends the metrics of the item's collection: a table with local
+// indexes has some, and none is large here.
+func (w *write) appendCollection(out []byte) []byte {
+	w.table.RLock()
+	defer w.table.RUnlock()
+	if w.node.Str("ReturnItemCollectionMetrics") != "SIZE" || len(w.table.Def.Local) == 0 {
+		return out
+	}
+	hash := w.table.Schema.Hash.Name
+	key := attr.Map{{Name: hash, Value: *w.keyMap.Get(hash)}}
+	out = append(wire.AppendField(out, "ItemCollectionMetrics"), '{')
+	out = key.AppendJSON(wire.AppendField(out, "ItemCollectionKey"))
+	return append(out, `,"SizeEstimateRangeGB":[0,1]}`...)
 }
 
 // appendPaths appends what stands at some paths of an item, if anything does.

@@ -90,9 +90,14 @@ func (l *listing) projected(item attr.Map) attr.Map {
 	if l.index.Projection == "ALL" {
 		return item
 	}
+	return expr.TopLevel(l.projectedNames()).Of(item)
+}
+
+// projectedNames are the attributes that an index has which does not have all.
+func (l *listing) projectedNames() []string {
 	names := l.table.Schema.Names()
 	for _, k := range l.index.Keys {
 		names = append(names, k.AttributeName)
 	}
-	return expr.TopLevel(append(names, l.index.NonKey...)).Of(item)
+	return append(names, l.index.NonKey...)
 }

@@ -3,6 +3,9 @@
 package listing
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/tailrace-cdc/replicator/sandbox/attr"
 	"github.com/tailrace-cdc/replicator/sandbox/expr"
 	"github.com/tailrace-cdc/replicator/sandbox/request"
@@ -121,8 +124,25 @@ func (l *listing) bind(find Find) (err *wire.Error) {
 		return wire.Invalid("Consistent reads are not supported on global secondary indexes")
 	case l.r.Str("Select") == "ALL_ATTRIBUTES" && l.global && l.index.Projection != "ALL":
 		return wire.BadValue("Select type ALL_ATTRIBUTES is not supported for global secondary index %s because its projection type is not ALL", name)
+	case l.global && l.index.Projection != "ALL" && l.projection != nil:
+		return l.checkProjected()
 	}
 	return nil
+}
+
+// checkProjected refuses a read of attributes that a global index does not have.
+func (l *listing) checkProjected() *wire.Error {
+	has := l.projectedNames()
+	var lacks []string
+	for _, p := range l.projection.Paths {
+		if name := p[0].Name; !slices.Contains(has, name) && !slices.Contains(lacks, name) {
+			lacks = append(lacks, name)
+		}
+	}
+	if len(lacks) == 0 {
+		return nil
+	}
+	return wire.BadValue("Global secondary index %s does not project [%s]", l.index.Name, strings.Join(lacks, ", "))
 }
 
 // add puts a record on the page; false when the page is full. A page ends before the
