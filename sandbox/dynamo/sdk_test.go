@@ -1,0 +1,108 @@
+package dynamo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+)
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+func num(n int) types.AttributeValue     { return &types.AttributeValueMemberN{Value: fmt.Sprint(n)} }
+
+func ptr[T any](v T) *T { return &v }
+
+type attrs = map[string]types.AttributeValue
+
+// TestGoSession is a session through the Go SDK: its signing, its checksums, its
+// waiters and paginators, its typed errors.
+func TestGoSession(t *testing.T) {
+	r, ctx := newRig(t), context.Background()
+	c := dynamodb.New(dynamodb.Options{Region: "us-east-1", BaseEndpoint: &r.url,
+		Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	made, err := c.CreateTable(ctx, &dynamodb.CreateTableInput{TableName: ptr("shop"), BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: ptr("p"), AttributeType: "S"}, {AttributeName: ptr("c"), AttributeType: "N"}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: ptr("p"), KeyType: "HASH"}, {AttributeName: ptr("c"), KeyType: "RANGE"}},
+		StreamSpecification:  &types.StreamSpecification{StreamEnabled: ptr(true), StreamViewType: types.StreamViewTypeNewAndOldImages}})
+	must(err)
+	must(dynamodb.NewTableExistsWaiter(c).Wait(ctx, &dynamodb.DescribeTableInput{TableName: ptr("shop")}, 10*time.Second))
+	for i := range 30 {
+		_, err := c.PutItem(ctx, &dynamodb.PutItemInput{TableName: ptr("shop"), Item: attrs{"p": text("x"), "c": num(i), "v": text("é")}})
+		must(err)
+	}
+	_, err = c.PutItem(ctx, &dynamodb.PutItemInput{TableName: ptr("shop"), Item: attrs{"p": text("x"), "c": num(3)},
+		ConditionExpression: ptr("attribute_not_exists(p)"), ReturnValuesOnConditionCheckFailure: "ALL_OLD"})
+	var failed *types.ConditionalCheckFailedException
+	if !errors.As(err, &failed) || len(failed.Item) != 3 {
+		t.Errorf("got %v", err)
+	}
+	pages, seen := dynamodb.NewQueryPaginator(c, &dynamodb.QueryInput{TableName: ptr("shop"), Limit: ptr(int32(7)),
+		KeyConditionExpression: ptr("p = :p AND c < :c"), ExpressionAttributeValues: attrs{":p": text("x"), ":c": num(20)}}), 0
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		must(err)
+		for _, item := range page.Items {
+			if got := item["c"].(*types.AttributeValueMemberN).Value; got != fmt.Sprint(seen) {
+				t.Fatalf("item %s in place %d", got, seen)
+			}
+			seen++
+		}
+	}
+	if seen != 20 {
+		t.Errorf("%d items", seen)
+	}
+	_, err = c.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+		{Delete: &types.Delete{TableName: ptr("shop"), Key: attrs{"p": text("x"), "c": num(1)}}},
+		{ConditionCheck: &types.ConditionCheck{TableName: ptr("shop"), Key: attrs{"p": text("x"), "c": num(2)}, ConditionExpression: ptr("v = p")}}}})
+	var cancelled *types.TransactionCanceledException
+	if !errors.As(err, &cancelled) || *cancelled.CancellationReasons[1].Code != "ConditionalCheckFailed" {
+		t.Errorf("got %v", err)
+	}
+	if n := readStream(t, r.url, *made.TableDescription.LatestStreamArn); n != 30 {
+		t.Errorf("%d records", n)
+	}
+	_, err = c.GetItem(ctx, &dynamodb.GetItemInput{TableName: ptr("none"), Key: attrs{"p": text("x")}})
+	var missing *types.ResourceNotFoundException
+	if !errors.As(err, &missing) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// readStream counts a stream's records.
+func readStream(t *testing.T, url, arn string) int {
+	t.Helper()
+	ctx := context.Background()
+	c := dynamodbstreams.New(dynamodbstreams.Options{Region: "us-east-1", BaseEndpoint: &url,
+		Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
+	d, err := c.DescribeStream(ctx, &dynamodbstreams.DescribeStreamInput{StreamArn: &arn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, shard := range d.StreamDescription.Shards {
+		it, err := c.GetShardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{StreamArn: &arn, ShardId: shard.ShardId,
+			ShardIteratorType: streamtypes.ShardIteratorTypeTrimHorizon})
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := c.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: it.ShardIterator})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += len(page.Records)
+	}
+	return n
+}
