@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -135,8 +136,12 @@ func TestRowFromANonKeyAttributeIsNotExclusive(t *testing.T) {
 }
 
 func TestSameBytesOnEveryRun(t *testing.T) {
+	again := map[string]*Program{}
+	for _, s := range scenarios {
+		again[s.mapping] = example(t, s.mapping)
+	}
 	eachScenario(t, func(t *rapid.T, p *Program, s scenario, h history) {
-		a, b := writeOf(t, p, h.changes[0]), writeOf(t, example(t, s.mapping), h.changes[0])
+		a, b := writeOf(t, p, h.changes[0]), writeOf(t, again[s.mapping], h.changes[0])
 		a.mem, b.mem = nil, nil
 		if diff := diffWrites(a, b); diff != "" {
 			t.Fatalf("two runs differ:\n%s", diff)
@@ -179,4 +184,69 @@ func TestLimitsAreEnforcedBeforeTheWire(t *testing.T) {
 			t.Errorf("the reason holds the item: %d bytes", len(r.What))
 		}
 	}
+}
+
+func TestViewTypeMustHaveTheImagesThatTheMappingNeeds(t *testing.T) {
+	shared := "families: {d: {max_versions: 1}}\nrules:\n- {name: r, match: {pk: \"{p}\", sk: \"{s}\"}, row: \"{p}\", cells: [{attrs: all, except: [pk, sk], to: \"d:{s}/{attr}\"}]}"
+	for _, tt := range []struct {
+		view, mapping string
+		ok            bool
+	}{
+		{"NEW_AND_OLD_IMAGES", shared, true},
+		{"NEW_IMAGE", shared, false},
+		{"NEW_IMAGE", "preset: default", true},
+		{"NEW_IMAGE", "preset: default\nfamilies: {d: {max_versions: 3}}", false},
+		{"KEYS_ONLY", "preset: default", false},
+		{"OLD_IMAGE", "preset: default", false},
+	} {
+		m, _ := ParseMapping("m.yaml", []byte(tt.mapping))
+		p, problems := Compile(Table{Source: "T", Target: "t", Schema: schema("pk:S", "sk:S"), View: tt.view, Mapping: m})
+		if (p != nil) != tt.ok {
+			t.Errorf("view %s taken: %v, want %v: %v", tt.view, p != nil, tt.ok, problems)
+		}
+	}
+}
+
+func TestCapturesOfDroppedRulesAndIndexesHaveRoom(t *testing.T) {
+	p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, `
+families: {d: {max_versions: 1}, x: {max_versions: 1}}
+rules:
+- {name: drop, match: {pk: "{a}-{b}-{c}", sk: "{d}-{e}"}, drop: true}
+- name: r
+  match: {pk: "{p}", sk: "{s}"}
+  row: "i#{p}#{s}"
+  cells: [{attr: v, to: "d:v"}]
+  index:
+  - {name: i, match: {sk: "{kind}/{rest}", state: "{st}"}, row: "x{st}/{kind}#{p}#{s}", cells: [{const: "0x00", to: "x:k"}]}`)
+	for _, r := range p.Report()[1:] {
+		if r.Class != "R" {
+			t.Errorf("%s has class %s: %s", r.Name, r.Class, r.Why)
+		}
+	}
+	got := cellsOf(t, p, `{"pk":{"S":"a"},"sk":{"S":"k/1"},"state":{"S":"on"},"v":{"S":"x"}}`)
+	if len(got) != 2 || got["xon/k#a#k/1"] == nil {
+		t.Errorf("rows %v", got)
+	}
+	if w := writeOf(t, p, step(t, p, 1, "", `{"pk":{"S":"1-2-3"},"sk":{"S":"4-5"}}`)); len(w.Rows) != 0 {
+		t.Errorf("a dropped item has rows: %+v", w.Rows)
+	}
+}
+
+func TestProgramsServeManyLanesAtOnce(t *testing.T) {
+	p := example(t, "06_erd.yaml")
+	c := step(t, p, 1, "", `{"PK":{"S":"USER#1"},"SK":{"S":"SUBSCRIBE#s#NEWS#7"},"data":{"S":"SUBSCRIBE_USER"}}`)
+	want := writeOf(t, p, c)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			w := new(Write)
+			for range 200 {
+				if err := p.Change(new(change.Decoder), c, w); err != nil || diffWrites(want, w) != "" {
+					t.Errorf("a lane got another write: %v", err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

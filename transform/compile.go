@@ -57,6 +57,9 @@ func newCompiler(t Table) *compiler {
 		c.m = &Mapping{Preset: text("default")}
 	}
 	c.ps = lang.Problems{File: c.m.File, Table: t.Source}
+	if c.m.Preset.S == "google" && t.Schema.Partition.Type == 'B' {
+		c.ps.Errorf(c.m.Preset, "preset", "preset: default writes them in hex", "the preset google has no binary keys")
+	}
 	if c.m.Preset.S != "" {
 		c.m = preset(c.m.Preset.S, c.m, t.Schema)
 	}

@@ -14,6 +14,8 @@ func (c *compiler) rule(src *lang.Rule) *rule {
 	r.conds = c.conditions(r, src.Match)
 	r.when = c.predicate(src.When)
 	c.expiry(r)
+	r.own = len(r.captures)
+	c.p.caps = max(c.p.caps, r.own)
 	if src.Drop {
 		return r
 	}

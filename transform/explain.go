@@ -119,6 +119,18 @@ func (p *Program) ExplainChange(c *change.Change) (*Steps, error) {
 	return s, nil
 }
 
+// ExplainKey explains what the key of an item alone decides: its rule where keys decide that, and its rows.
+func (p *Program) ExplainKey(keys change.Image) (*Steps, error) {
+	canonical, err := p.table.Schema.Canonical(nil, keys)
+	if err != nil {
+		return nil, err
+	}
+	if !p.byKey {
+		return &Steps{Code: "no_image", Refused: "the rules look at more than the key: give the whole item"}, nil
+	}
+	return p.ExplainChange(&change.Change{Op: change.Remove, Keys: canonical, Old: canonical})
+}
+
 func (s *Steps) refused(err error) {
 	if r := (*Refusal)(nil); errors.As(err, &r) {
 		s.Code, s.Refused = r.Code, r.What

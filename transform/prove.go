@@ -132,7 +132,7 @@ func (r *rule) untold(c *compiler, ts ...*tmpl.Template) (missing []string) {
 		if !fixed {
 			missing = append(missing, "{"+attr+"}")
 		}
-		for _, capture := range r.captures {
+		for _, capture := range r.captures[:r.own] {
 			if capture.Attr == attr && !told[capture.Name] {
 				missing = append(missing, "{"+capture.Name+"}")
 			}
@@ -142,7 +142,7 @@ func (r *rule) untold(c *compiler, ts ...*tmpl.Template) (missing []string) {
 }
 
 func captureNamed(r *rule, name string) bool {
-	return slices.ContainsFunc(r.captures, func(c tmpl.Capture) bool { return c.Name == name })
+	return slices.ContainsFunc(r.captures[:r.own], func(c tmpl.Capture) bool { return c.Name == name })
 }
 
 func (c *compiler) keyNames() []string {

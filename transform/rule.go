@@ -17,6 +17,7 @@ type rule struct {
 	conds     []condition
 	when      *predicate
 	captures  []tmpl.Capture
+	own       int // captures of the rule itself; those of its indexes stand behind
 	drop      bool
 	plans     []*plan // the main row, then index rows
 	onRemove  string
