@@ -42,6 +42,7 @@ type record struct {
 	Dynamodb     struct {
 		Keys, NewImage, OldImage json.RawMessage
 		SequenceNumber           string
+		SizeBytes                int
 	}
 }
 
@@ -224,5 +225,22 @@ func TestSecondaryIndexesAreReadInTheirOrder(t *testing.T) {
 	a := r.raw("PutItem", quotes(`{'TableName':'iii','Item':{'p':{'S':'a'},'c':{'S':'b'},'n':{'S':'x'}}}`))
 	if want := "One or more parameter values were invalid: Type mismatch for Index Key n Expected: N Actual: S IndexName: gsi"; a.Message != want {
 		t.Errorf("got %s", a.Message)
+	}
+}
+
+func TestRecordSizesFollowTheViewType(t *testing.T) {
+	r := newRig(t)
+	for view, want := range map[string]string{"KEYS_ONLY": "2 2", "NEW_IMAGE": "7 8", "OLD_IMAGE": "2 7", "NEW_AND_OLD_IMAGES": "7 13"} {
+		r.do("CreateTable", `{'TableName':'`+view+`','BillingMode':'PAY_PER_REQUEST','AttributeDefinitions':[{'AttributeName':'p','AttributeType':'S'}],
+			'KeySchema':[{'AttributeName':'p','KeyType':'HASH'}],'StreamSpecification':{'StreamEnabled':true,'StreamViewType':'`+view+`'}}`)
+		r.put(view, `{'p':{'S':'a'},'v':{'S':'xx'}}`)
+		r.put(view, `{'p':{'S':'a'},'v':{'S':'xxx'}}`)
+		var got []string
+		for _, rec := range r.records(view) {
+			got = append(got, fmt.Sprint(rec.Dynamodb.SizeBytes))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: got %v, want %s", view, got, want)
+		}
 	}
 }

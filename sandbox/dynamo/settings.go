@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tailrace-cdc/replicator/sandbox/attr"
-	"github.com/tailrace-cdc/replicator/sandbox/stream"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
@@ -84,29 +82,6 @@ func (s *Server) expire(t *table.Table, now time.Time) int {
 		s.o.Stream.Commit(c)
 	}
 	return len(due)
-}
-
-// changeOf describes the replacement of one record by another; keys is an item that has
-// the key attributes. Either record may be nil, not both.
-func changeOf(t *table.Table, old, now *table.Record, keys attr.Map) stream.Change {
-	key := t.Schema.KeyMap(keys).AppendJSON(nil)
-	c := stream.Change{Table: t.Name, Op: "MODIFY", Keys: key, ItemKey: key, SizeBytes: len(key),
-		PartitionKey: []byte(keys.Get(t.Schema.Hash.Name).Str)}
-	if old != nil {
-		c.Old = old.JSON
-		c.SizeBytes += old.Size
-	}
-	if now != nil {
-		c.New = now.JSON
-		c.SizeBytes += now.Size
-	}
-	switch {
-	case old == nil:
-		c.Op = "INSERT"
-	case now == nil:
-		c.Op = "REMOVE"
-	}
-	return c
 }
 
 func (s *Server) describeBackups(r *call) ([]byte, *wire.Error) {

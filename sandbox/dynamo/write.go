@@ -246,6 +246,36 @@ func same(old, now *table.Record) bool {
 	return old == now || bytes.Equal(old.JSON, now.JSON)
 }
 
+// changeOf describes the replacement of one record by another; keys is an item that has
+// the key attributes. Either record may be nil, not both. Its size is that of the keys
+// and of what images the stream's view type lets through. The caller holds the lock.
+func changeOf(t *table.Table, old, now *table.Record, keys attr.Map) stream.Change {
+	keys = t.Schema.KeyMap(keys)
+	key := keys.AppendJSON(nil)
+	c := stream.Change{Table: t.Name, Op: "MODIFY", Keys: key, ItemKey: key, SizeBytes: keys.Size(),
+		PartitionKey: []byte(keys[0].Value.Str)}
+	view := t.Def.StreamView
+	if old != nil {
+		c.Old = old.JSON
+		if view == "OLD_IMAGE" || view == "NEW_AND_OLD_IMAGES" {
+			c.SizeBytes += old.Size
+		}
+	}
+	if now != nil {
+		c.New = now.JSON
+		if view == "NEW_IMAGE" || view == "NEW_AND_OLD_IMAGES" {
+			c.SizeBytes += now.Size
+		}
+	}
+	switch {
+	case old == nil:
+		c.Op = "INSERT"
+	case now == nil:
+		c.Op = "REMOVE"
+	}
+	return c
+}
+
 // store puts a prepared write's outcome into the table, and says what changed.
 func (w *write) store() stream.Change {
 	t := w.table
