@@ -237,15 +237,26 @@ func (s *Shape) constrain(n *Node, at string, faults *[]string) {
 		}
 	case List:
 		for i := range n.Kids {
-			s.Elem.constrain(&n.Kids[i], at+"."+strconv.Itoa(i+1)+".member", faults)
+			s.Elem.member(&n.Kids[i], at+"."+strconv.Itoa(i+1)+".member", faults)
 		}
 	case Map:
 		for i := range n.Kids {
-			s.Elem.constrain(&n.Kids[i], at+"."+n.Kids[i].Name+".member", faults)
+			s.Elem.member(&n.Kids[i], at+"."+n.Kids[i].Name+".member", faults)
 		}
 	case Struct:
 		s.fields(n, at, faults)
 	}
+}
+
+// member is constrain for what is in a list or map: it may not be null. What an
+// attribute value may be is its own package's concern.
+func (s *Shape) member(n *Node, at string, faults *[]string) {
+	if s.Kind == Value {
+		return
+	}
+	m := *s
+	m.NotNull = true
+	m.constrain(n, at, faults)
 }
 
 func (s *Shape) lengths(n *Node, fault func(string)) {
