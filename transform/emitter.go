@@ -191,9 +191,6 @@ func (e *emitter) column(x *exec) (q []byte, err error) {
 	if q = x.buf[start:len(x.buf):len(x.buf)]; len(q) > maxQualifier {
 		return nil, tmpl.Refuse("qualifier_size", "a column name in family %s has %d bytes, Bigtable takes %d", e.family.Name, len(q), maxQualifier)
 	}
-	if q == nil {
-		q = []byte{} // the empty column name; nil would mean the whole family
-	}
 	return q, nil
 }
 

@@ -120,6 +120,20 @@ rules:
 			}
 		}
 	})
+	// A last part may hold the separator: the column b/b/a is that of item b/a, not of item a.
+	p = compiled(t, Table{Schema: schema("pk:S", "sk:S")}, `
+families: {e: {max_versions: 1}}
+rules:
+- {name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}", cells: [{set: tags, to: "e:{member}/{s}"}]}`)
+	for item, want := range map[string]bool{"a": false, "b/a": true} {
+		owned, err := p.Owned(image(t, []byte(fmt.Sprintf(`{"pk":{"S":"x"},"sk":{"S":%q}}`, item))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := owned.Has("e", []byte("b/b/a")); got != want {
+			t.Errorf("column e:b/b/a is owned by item %q: %v", item, got)
+		}
+	}
 	if ok, _ := example(t, "02_video.yaml").Resyncable(); ok {
 		t.Error("comments told apart by their times count as resyncable")
 	}

@@ -169,6 +169,9 @@ func checkWrite(t tb, w *Write) {
 		}
 		left = left || r.Left
 		for _, d := range r.Deletes {
+			if d.Qualifier == nil {
+				t.Fatalf("row %q: a delete takes the whole family %s", r.Key, d.Family)
+			}
 			if d.To < d.From || (d.To == d.From && d.To != 0) {
 				t.Fatalf("row %q: delete [%d, %d) of %s:%s is empty or backwards", r.Key, d.From, d.To, d.Family, d.Qualifier)
 			}
