@@ -127,7 +127,8 @@ func (c *Client) reader(ctx context.Context) (*bigtable.Client, error) {
 		return c.data, nil
 	}
 	config := bigtable.ClientConfig{AppProfile: c.opt.AppProfile, MetricsProvider: bigtable.NoopMetricsProvider{}, DisableSession: true}
-	data, err := bigtable.NewClientWithConfig(ctx, c.opt.Project, c.opt.Instance, config, c.clientOptions()...)
+	opts := append([]option.ClientOption{option.WithGRPCConnectionPool(1)}, c.clientOptions()...)
+	data, err := bigtable.NewClientWithConfig(ctx, c.opt.Project, c.opt.Instance, config, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("open bigtable client: %w", err)
 	}
