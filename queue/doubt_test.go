@@ -144,6 +144,13 @@ func TestReaderSurvivesARestartOfNATS(t *testing.T) {
 	}
 	read(3)
 	srv.stop()
+	for range 2 {
+		short, cancel := context.WithTimeout(ctx, 150*time.Millisecond)
+		if _, _, err := r.Next(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("read without a server: %v", err)
+		}
+		cancel()
+	}
 	srv.start()
 	awaitConnected(t, q, 1)
 	if err := w.Recover(ctx); err != nil {

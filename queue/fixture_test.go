@@ -36,7 +36,7 @@ func embeddedIn(t testing.TB, dir string, edit func(*Options)) *Queue {
 	t.Helper()
 	o := Options{
 		Pipeline: "shop", Dir: dir, MaxBytes: 256 << 20, LettersMaxBytes: 16 << 20, ReplayWindow: -1,
-		AckTimeout: 2 * time.Second, IdleCheck: 50 * time.Millisecond,
+		AckTimeout: 10 * time.Second, IdleCheck: 50 * time.Millisecond,
 	}
 	if edit != nil {
 		edit(&o)

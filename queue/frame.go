@@ -16,7 +16,7 @@ const (
 	// maxUnpacked bounds what a stored frame may unpack to: no record of DynamoDB comes near it.
 	maxUnpacked = 64 << 20
 	// headBytes is about what a page's head takes in the entry, beside its strings.
-	headBytes = 320
+	headBytes = 400
 	// frameOverhead is what the rest of the message takes: the entry's own head, the message's headers.
 	frameOverhead = 1024
 )

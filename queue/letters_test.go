@@ -131,3 +131,17 @@ func TestFullLettersHaltInsteadOfDropping(t *testing.T) {
 		t.Fatalf("put into full letters: %v", err)
 	}
 }
+
+func FuzzDecodeLetter(f *testing.F) {
+	b, err := encodeLetter(&Letter{ID: "00", Raw: []byte(`{"eventID":"1"}`)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add(b[:len(b)-3])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if l, err := decodeLetter(b); err == nil {
+			_, _ = l.Change()
+		}
+	})
+}

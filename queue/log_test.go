@@ -69,11 +69,11 @@ func TestSecondWriterIsRefusedAndStops(t *testing.T) {
 
 func TestClaimWaitsForALivingOwner(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
-	ctx, cancel := context.WithTimeout(testContext(t), time.Second)
+	ctx, cancel := context.WithTimeout(testContext(t), 2*time.Second)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		_, err := w.Log().Claim(ctx, ClaimOptions{Owner: "b", TTL: 300 * time.Millisecond})
+		_, err := w.Log().Claim(ctx, ClaimOptions{Owner: "b", TTL: time.Second})
 		done <- err
 	}()
 	for {
@@ -107,7 +107,7 @@ func TestReleasedLogIsClaimedAtOnce(t *testing.T) {
 // Two who wait for the same log both find it standing still: the server lets one of them in.
 func TestTwoClaimersOneWins(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
-	ctx, cancel := context.WithTimeout(testContext(t), 2*time.Second)
+	ctx, cancel := context.WithTimeout(testContext(t), 4*time.Second)
 	defer cancel()
 	type result struct {
 		w   *Writer
@@ -116,7 +116,7 @@ func TestTwoClaimersOneWins(t *testing.T) {
 	results := make(chan result)
 	for _, owner := range []string{"b", "c"} {
 		go func() {
-			w, err := w.Log().Claim(ctx, ClaimOptions{Owner: owner, TTL: 300 * time.Millisecond})
+			w, err := w.Log().Claim(ctx, ClaimOptions{Owner: owner, TTL: time.Second})
 			results <- result{w, err}
 		}()
 	}

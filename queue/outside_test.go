@@ -84,7 +84,7 @@ func connectTo(t testing.TB, addr string, edit func(*Options)) *Queue {
 	t.Helper()
 	o := Options{
 		Pipeline: "shop", URL: "nats://" + addr, MaxBytes: 256 << 20, LettersMaxBytes: 16 << 20, ReplayWindow: -1,
-		AckTimeout: 500 * time.Millisecond, IdleCheck: 50 * time.Millisecond,
+		AckTimeout: 2 * time.Second, IdleCheck: 50 * time.Millisecond,
 	}
 	if edit != nil {
 		edit(&o)

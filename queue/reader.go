@@ -64,7 +64,7 @@ func (l *Log) Read(ctx context.Context, from uint64, prev checkpoint.Hash) (*Rea
 // ErrEmptied that the stream is gone or another one; *checkpoint.NewerFormatError.
 func (r *Reader) Next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
 	for {
-		if r.connection != r.l.q.connection.Load() {
+		if r.cur == nil || r.connection != r.l.q.connection.Load() {
 			if err := r.restart(ctx); err != nil {
 				return 0, nil, err
 			}

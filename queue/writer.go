@@ -221,7 +221,8 @@ func (w *Writer) Recover(ctx context.Context) error {
 		w.l.log.Warn("log lost acknowledged entries, going on from what is stored",
 			zap.Uint64("acknowledged", w.acked), zap.Uint64("stored", f.state.Seq))
 	}
-	w.f, w.doubt = f, nil
+	// What was acknowledged before proves nothing about this log: trimming waits for the next append.
+	w.f, w.doubt, w.acked = f, nil, 0
 	return nil
 }
 

@@ -1,0 +1,83 @@
+package queue
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
+
+// A beat is due after the last report about the source: marks that keep a log moving are none (ATTACKS 37), or
+// an idle table's lag would never be known.
+func TestMarksDoNotPutOffTheBeat(t *testing.T) {
+	w := owned(t, embeddedQueue(t))
+	appendPage(t, w, 3, 10)
+	reported := w.reported
+	markAll(t, w)
+	if w.reported != reported {
+		t.Fatal("a mark counted as a report about the source")
+	}
+	if in := w.BeatIn(); in > w.ttl/3 {
+		t.Fatalf("beat due in %v, TTL is %v", in, w.ttl)
+	}
+	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
+	if !w.reported.After(reported) {
+		t.Fatal("a beat did not count as a report about the source")
+	}
+}
+
+// ATTACKS 14: an owner without success for most of TTL does not believe that it still owns.
+func TestOwnerWithoutSuccessIsNotSureAnyMore(t *testing.T) {
+	w := owned(t, embeddedQueue(t))
+	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
+	if w.ttl = time.Hour; !w.Held() {
+		t.Fatal("not held right after an append")
+	}
+	if w.alive = time.Now().Add(-50 * time.Minute); w.Held() {
+		t.Fatal("held 50 minutes after the last success, TTL is an hour")
+	}
+}
+
+func TestMetricsCountWhatTheLogDoes(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	q, err := Open(testContext(t), Options{Pipeline: "shop", Dir: t.TempDir(), MaxBytes: 64 << 20}, logger(t), reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	w := owned(t, q)
+	appendPage(t, w, 3, 10)
+	if _, err := q.js.Publish(testContext(t), w.l.subject.entry, []byte("stray")); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = w.Append(testContext(t), &checkpoint.Beat{}, nil)
+	if err := w.Recover(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, w, &checkpoint.Beat{}, nil)
+	readSeqs(t, w.l, w.State().Seq)
+	got := map[string]float64{}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			got[f.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	for name, want := range map[string]float64{
+		"tailrace_queue_appends_total": 4, "tailrace_queue_append_seconds": 4, "tailrace_queue_fenced_total": 1, "tailrace_queue_foreign_total": 1,
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %v, want %v", name, got[name], want)
+		}
+	}
+	for _, name := range []string{"tailrace_queue_append_bytes_total", "tailrace_queue_read_bytes_total", "tailrace_queue_stored_bytes", "tailrace_queue_used_ratio"} {
+		if got[name] <= 0 {
+			t.Errorf("%s is %v", name, got[name])
+		}
+	}
+}
