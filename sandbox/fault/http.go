@@ -1,8 +1,10 @@
 package fault
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -62,6 +64,17 @@ func (h *HTTP) Withdraw(e Effect, operation string) {
 		}
 	}
 	h.rules = keep
+}
+
+// Pending is how many strikes the rules with a number of times still have.
+func (h *HTTP) Pending() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := 0
+	for _, a := range h.rules {
+		n += max(a.left, 0)
+	}
+	return n
 }
 
 // Gzip makes the server compress replies for clients that accept it.
@@ -206,7 +219,7 @@ func (h *HTTP) Wrap(next http.Handler) http.Handler {
 			return
 		}
 		p := h.plan(op, r)
-		if p.delay > 0 && !pause(r.Context(), p.delay) {
+		if p.delay > 0 && !hold(r, p.delay) {
 			return
 		}
 		switch {
@@ -220,6 +233,17 @@ func (h *HTTP) Wrap(next http.Handler) http.Handler {
 			rec.send(w, r, &p)
 		}
 	})
+}
+
+// hold delays a request; false means that its client went away. The body is taken first:
+// only then does the server see a client go.
+func hold(r *http.Request, d time.Duration) bool {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return false
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return pause(r.Context(), d)
 }
 
 func pause(ctx context.Context, d time.Duration) bool {

@@ -56,7 +56,7 @@ func (e *Engine) open(it *iterator) (*shard, *fault) {
 		return nil, f
 	}
 	now := e.now()
-	if code := e.trouble.refuse(sh.id, it.reader, now); code != "" {
+	if code := e.trouble.refuse(sh.id, it.reader); code != "" {
 		status := http.StatusBadRequest
 		if code == "InternalServerError" {
 			status = http.StatusInternalServerError

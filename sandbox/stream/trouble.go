@@ -8,7 +8,8 @@ import (
 )
 
 // Trouble is what an engine does wrong on purpose. All of it is off at first; every
-// method may be called at any time. Durations run on the sandbox's clock.
+// method may be called at any time. Durations run on the sandbox's clock, rates of calls
+// on the machine's.
 type Trouble struct {
 	clock *clock.Clock
 
@@ -185,9 +186,10 @@ func (t *Trouble) takeEmpty(shard string) bool {
 }
 
 // refuse returns the error code that a GetRecords call gets, or "".
-func (t *Trouble) refuse(shard string, reader uint64, now time.Time) string {
+func (t *Trouble) refuse(shard string, reader uint64) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	now := time.Now()
 	if code := t.throttles[shard].refuse(now); code != "" {
 		return code
 	}
