@@ -213,8 +213,22 @@ func (a *app) watch(ctx context.Context, l *looker) error {
 	}
 }
 
-// waitFor returns when everything before target is applied. The daemon may start, end and start again meanwhile.
+// waitFor prints the status when everything before target is applied.
 func (a *app) waitFor(ctx context.Context, l *looker, target time.Time) error {
+	status, met, err := a.await(ctx, l, target)
+	switch {
+	case err != nil:
+		return err
+	case !met:
+		return a.gaveUp(ctx, status)
+	default:
+		return a.printStatus(status)
+	}
+}
+
+// await looks until everything before target is applied, or ctx ends. The daemon may start, end and start again
+// meanwhile.
+func (a *app) await(ctx context.Context, l *looker, target time.Time) (last pipeline.Status, met bool, err error) {
 	defer l.close()
 	if target.IsZero() {
 		target = serviceTime(l.src).Add(time.Second) // DynamoDB tells whole seconds, cut off
@@ -222,20 +236,19 @@ func (a *app) waitFor(ctx context.Context, l *looker, target time.Time) error {
 	w := newWait(target, len(l.tables))
 	tick := time.NewTicker(statusPeriod)
 	defer tick.Stop()
-	var last pipeline.Status
 	for {
 		status, met, err := a.lookOnce(ctx, l, w)
 		switch {
 		case met:
-			return a.printStatus(status)
-		case err == nil:
+			return status, true, nil
+		case err == nil && status.Schema > 0:
 			last = status
-		case ctx.Err() == nil:
-			return err
+		case err != nil && ctx.Err() == nil:
+			return last, false, err
 		}
 		select {
 		case <-ctx.Done():
-			return a.gaveUp(ctx, last)
+			return last, false, nil
 		case <-tick.C:
 		}
 	}

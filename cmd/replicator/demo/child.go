@@ -1,0 +1,79 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+)
+
+// Child is the replicator as a process of its own, so that it can be killed as the kernel would kill it.
+type Child struct {
+	Args []string // of this program
+	Env  []string
+	Log  *os.File // its standard error
+
+	mu  sync.Mutex // covers cmd
+	cmd *exec.Cmd
+}
+
+// Start starts the process.
+func (c *Child) Start() error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	cmd := exec.Command(self, c.Args...) //nolint:noctx // its end is the demo's business: Kill and Stop
+	cmd.Env = append(os.Environ(), c.Env...)
+	cmd.Stdout, cmd.Stderr = c.Log, c.Log
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start replicator: %w", err)
+	}
+	c.mu.Lock()
+	c.cmd = cmd
+	c.mu.Unlock()
+	return nil
+}
+
+// Kill kills it as kill -9 does, and waits until it is gone. An error says that it had ended by itself.
+func (c *Child) Kill() error {
+	cmd := c.take()
+	if cmd == nil {
+		return errors.New("the replicator does not run")
+	}
+	killed := cmd.Process.Kill()
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() == syscall.SIGKILL {
+			return nil
+		}
+	}
+	return fmt.Errorf("the replicator ended before it was killed: %w", errors.Join(killed, err))
+}
+
+// Stop asks it to end with SIGTERM and waits; it is killed when ctx ends first.
+func (c *Child) Stop(ctx context.Context) error {
+	cmd := c.take()
+	if cmd == nil {
+		return nil
+	}
+	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+	defer stop()
+	_ = cmd.Process.Signal(syscall.SIGTERM) // gone already: Wait says how
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("stop replicator: %w", err)
+	}
+	return nil
+}
+
+func (c *Child) take() *exec.Cmd {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cmd := c.cmd
+	c.cmd = nil
+	return cmd
+}

@@ -1,0 +1,52 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/sandbox"
+)
+
+// Stream splits and rotates the table's shards while it is read, and hides the children for a while as the service does.
+type Stream struct {
+	Sandbox *sandbox.Sandbox
+	Seed    uint64
+	Every   time.Duration
+
+	splits, rotations atomic.Int64
+}
+
+// Splits returns how many shards were split so far, and how often all were rotated.
+func (s *Stream) Splits() (splits, rotations int64) { return s.splits.Load(), s.rotations.Load() }
+
+// Run makes trouble until ctx ends, and returns nil then.
+func (s *Stream) Run(ctx context.Context) error {
+	r := rand.New(rand.NewPCG(s.Seed, 99))
+	s.Sandbox.Stream.Trouble().HideChildren(300 * time.Millisecond)
+	defer s.Sandbox.Stream.Trouble().Calm()
+	tick := time.NewTicker(s.Every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		open := s.Sandbox.Stream.OpenShards(Table)
+		if len(open) == 0 {
+			continue
+		}
+		if len(open) > 12 || r.IntN(3) == 0 {
+			s.Sandbox.Stream.Rotate(Table)
+			s.rotations.Add(1)
+			continue
+		}
+		if _, err := s.Sandbox.Stream.Split(open[r.IntN(len(open))], 2); err != nil {
+			return fmt.Errorf("split shard: %w", err)
+		}
+		s.splits.Add(1)
+	}
+}

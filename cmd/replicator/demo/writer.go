@@ -1,0 +1,133 @@
+// Package demo makes the trouble that `replicator demo` survives: an application that writes a product catalogue, a stream
+// that splits and rotates under it, and a daemon that is killed.
+package demo
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+
+	"github.com/tailrace-cdc/replicator/sandbox"
+)
+
+// Table is the catalogue that the demo writes.
+const Table = "Catalog"
+
+// writers work side by side, each on keys of its own, so that what one of them does to an item has one order.
+const writers = 4
+
+// Writer is the application: puts, partial updates, deletes, items that expire, and a few that are written all the time.
+type Writer struct {
+	Sandbox *sandbox.Sandbox
+	Seed    uint64
+	Rate    int // calls a second, all writers together
+
+	calls atomic.Int64
+}
+
+// Calls returns how many writes were made so far.
+func (w *Writer) Calls() int64 { return w.calls.Load() }
+
+// Create makes the table: composite key, stream with both images, time to live on "expires".
+func (w *Writer) Create() error {
+	err := w.call("CreateTable", fmt.Sprintf(`{"TableName":%q,"BillingMode":"PAY_PER_REQUEST",
+		"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"sk","AttributeType":"S"}],
+		"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],
+		"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`, Table))
+	if err != nil {
+		return err
+	}
+	return w.call("UpdateTimeToLive", fmt.Sprintf(`{"TableName":%q,"TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`, Table))
+}
+
+// Run writes until ctx ends, and returns nil then.
+func (w *Writer) Run(ctx context.Context) error {
+	limit := rate.NewLimiter(rate.Limit(w.Rate), max(1, w.Rate/20))
+	g, ctx := errgroup.WithContext(ctx)
+	for i := range writers {
+		g.Go(func() error {
+			r := rand.New(rand.NewPCG(w.Seed, uint64(i)))
+			for limit.Wait(ctx) == nil {
+				if err := w.write(r, i); err != nil {
+					return fmt.Errorf("write to the sandbox: %w", err)
+				}
+				w.calls.Add(1)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// categories of the catalogue. Some need care as row keys.
+var categories = []string{"hats", "shoes", "books", "toys#wood", "garden & home", "größe", "50%", "e-bikes 🚲"}
+
+// write makes one call. Items of one category are shared by no two writers.
+func (w *Writer) write(r *rand.Rand, writer int) error {
+	category := categories[r.IntN(len(categories))]
+	id := r.IntN(5000)
+	if r.IntN(20) == 0 {
+		id = 5000 + r.IntN(3) // hot items: a twentieth of all writes
+	}
+	key := fmt.Sprintf(`"pk":{"S":%q},"sk":{"S":"%d-%05d"}`, category, writer, id)
+	switch n := r.IntN(100); {
+	case n < 55:
+		return w.call("PutItem", fmt.Sprintf(`{"TableName":%q,"Item":{%s,%s}}`, Table, key, attributes(r)))
+	case n < 70:
+		return w.call("UpdateItem", fmt.Sprintf(`{"TableName":%q,"Key":{%s},"UpdateExpression":"SET price = :p, #t.#n = :p REMOVE stock",
+			"ConditionExpression":"attribute_exists(#t)","ExpressionAttributeNames":{"#t":"tags","#n":"n%d"},
+			"ExpressionAttributeValues":{":p":{"N":"%s"}}}`, Table, key, r.IntN(3), price(r)))
+	case n < 80:
+		return w.call("UpdateItem", fmt.Sprintf(`{"TableName":%q,"Key":{%s},"UpdateExpression":"ADD #v :one REMOVE note",
+			"ExpressionAttributeNames":{"#v":"views"},"ExpressionAttributeValues":{":one":{"N":"1"}}}`, Table, key))
+	case n < 92:
+		return w.call("DeleteItem", fmt.Sprintf(`{"TableName":%q,"Key":{%s}}`, Table, key))
+	default: // expires within seconds: the sandbox's sweep deletes it as DynamoDB would
+		soon := w.Sandbox.Clock.Now().Unix() + int64(r.IntN(3))
+		return w.call("PutItem", fmt.Sprintf(`{"TableName":%q,"Item":{%s,%s,"expires":{"N":"%d"}}}`, Table, key, attributes(r), soon))
+	}
+}
+
+func price(r *rand.Rand) string { return fmt.Sprintf("%d.%02d", r.IntN(500), r.IntN(100)) }
+
+func attributes(r *rand.Rand) string {
+	a := []string{
+		fmt.Sprintf(`"price":{"N":"%s"}`, price(r)),
+		fmt.Sprintf(`"tags":{"M":{"n0":{"N":"%d"},"color":{"S":"red"}}}`, r.IntN(9)),
+		fmt.Sprintf(`"name":{"S":"product %d"}`, r.IntN(1e6)),
+	}
+	for _, optional := range []string{
+		fmt.Sprintf(`"stock":{"N":"%d"}`, r.IntN(1000)), `"note":{"S":""}`, `"sold_out":{"BOOL":true}`, `"nothing":{"NULL":true}`,
+		`"sizes":{"SS":["S","M","L"]}`, `"big":{"N":"12345678901234567890123456789012345678"}`, `"a:b#c\u0000😀":{"S":"odd"}`,
+		`"image":{"B":"3q2+7w=="}`, `"history":{"L":[{"N":"1"},{"S":"two"}]}`,
+	} {
+		if r.IntN(2) == 0 {
+			a = append(a, optional)
+		}
+	}
+	return strings.Join(a, ",")
+}
+
+// call asks the sandbox as a client would, without the network in between. A condition that fails is no error.
+func (w *Writer) call(op, body string) error {
+	req := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+	req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
+	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	req.Header.Set("X-Amz-Date", time.Now().UTC().Format("20060102T150405Z"))
+	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=sandbox/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00")
+	reply := httptest.NewRecorder()
+	w.Sandbox.DynamoDB.ServeHTTP(reply, req)
+	if reply.Code != http.StatusOK && !strings.Contains(reply.Body.String(), "ConditionalCheckFailed") &&
+		!strings.Contains(reply.Body.String(), "document path") {
+		return fmt.Errorf("%s: %d %s", op, reply.Code, reply.Body)
+	}
+	return nil
+}
