@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -166,6 +167,9 @@ func (a *applier) read(ctx context.Context) error {
 	}
 }
 
+// frames are buffers of unpacked frames. The changes of a frame alias its buffer until the last is done.
+var frames = sync.Pool{New: func() any { return new([]byte) }}
+
 func (a *applier) entry(ctx context.Context, at checkpoint.Mark, e *checkpoint.Entry) error {
 	f, ok := e.Body.(*checkpoint.Frame)
 	if !ok {
@@ -182,8 +186,12 @@ func (a *applier) entry(ctx context.Context, at checkpoint.Mark, e *checkpoint.E
 	if err != nil {
 		return err
 	}
-	p := a.prefix.Load().add(at, records, release)
-	_, err = queue.UnpackFrame(e, nil, func(_ *checkpoint.PageHead, c *change.Change) error {
+	buf := frames.Get().(*[]byte)
+	p := a.prefix.Load().add(at, records, func() {
+		release()
+		frames.Put(buf)
+	})
+	*buf, err = queue.UnpackFrame(e, *buf, func(_ *checkpoint.PageHead, c *change.Change) error {
 		if !a.to.wants(c) {
 			p.done(1)
 			return nil

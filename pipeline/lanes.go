@@ -30,8 +30,9 @@ type lane struct {
 }
 
 type job struct {
-	c change.Change
-	e *pending
+	c     change.Change
+	e     *pending
+	taken bool // by the group that is being applied
 }
 
 // laneRoom bounds the jobs that wait in a lane. Their bytes are bounded by the memory budget; this keeps one
@@ -54,7 +55,7 @@ func (l *lanes) take(ctx context.Context, c *change.Change, e *pending) error {
 		ln.mu.Lock()
 		full := len(ln.waiting) >= laneRoom
 		if !full {
-			ln.waiting = append(ln.waiting, job{*c, e})
+			ln.waiting = append(ln.waiting, job{c: *c, e: e})
 		}
 		ln.mu.Unlock()
 		if !full {
@@ -96,7 +97,10 @@ type worker struct {
 	dec   *change.Decoder
 	write transform.Write
 	batch []job
-	group []*change.Change
+
+	hashes []uint64 // of the batch
+	mine   []*job   // of one item
+	group  []*change.Change
 }
 
 func (w *worker) run(ctx context.Context) error {
@@ -119,54 +123,31 @@ func (w *worker) run(ctx context.Context) error {
 
 // apply works the batch off, item by item. What waited of one item is coalesced into its last version.
 func (w *worker) apply(ctx context.Context) error {
-	rest := w.batch
-	for len(rest) > 0 {
-		var mine, others []job
-		mine, others = split(rest)
-		if err := w.item(ctx, mine); err != nil {
+	w.hashes = w.hashes[:0]
+	for i := range w.batch {
+		w.hashes = append(w.hashes, w.batch[i].c.KeyHash)
+	}
+	for i := range w.batch {
+		if w.batch[i].taken {
+			continue
+		}
+		w.mine = w.mine[:0]
+		for k, hash := range w.hashes[i:] {
+			if j := &w.batch[i+k]; hash == w.hashes[i] && !j.taken {
+				j.taken = true
+				w.mine = append(w.mine, j)
+			}
+		}
+		if err := w.item(ctx, w.mine); err != nil {
 			return err
 		}
-		rest = others
 	}
 	return nil
 }
 
-// split moves the jobs of the first job's item to the front, keeping the order of both parts.
-func split(jobs []job) (mine, others []job) {
-	if len(jobs) == 1 {
-		return jobs, nil
-	}
-	hash := jobs[0].c.KeyHash
-	same := 1
-	for same < len(jobs) && jobs[same].c.KeyHash == hash {
-		same++
-	}
-	if !anyOf(jobs[same:], hash) {
-		return jobs[:same], jobs[same:]
-	}
-	mine = append(mine, jobs[:same]...)
-	for _, j := range jobs[same:] {
-		if j.c.KeyHash == hash {
-			mine = append(mine, j)
-		} else {
-			others = append(others, j)
-		}
-	}
-	return mine, others
-}
-
-func anyOf(jobs []job, hash uint64) bool {
-	for i := range jobs {
-		if jobs[i].c.KeyHash == hash {
-			return true
-		}
-	}
-	return false
-}
-
 // item applies changes with one key hash, in order. Two items may share a hash, and a key may be written in
 // two ways: only changes whose keys are the same bytes are coalesced.
-func (w *worker) item(ctx context.Context, jobs []job) error {
+func (w *worker) item(ctx context.Context, jobs []*job) error {
 	for len(jobs) > 0 {
 		n := 1
 		for n < len(jobs) && bytes.Equal(jobs[n].c.Keys, jobs[0].c.Keys) {
@@ -182,7 +163,7 @@ func (w *worker) item(ctx context.Context, jobs []job) error {
 
 // changes applies changes of one item as one write. A refused one is taken apart: the earlier changes are
 // applied, only the refused ones become dead letters (Rule 8).
-func (w *worker) changes(ctx context.Context, jobs []job) error {
+func (w *worker) changes(ctx context.Context, jobs []*job) error {
 	if len(jobs) > 1 && !w.t.Program.CanCoalesce() {
 		return w.apart(ctx, jobs) // a history wants every version
 	}
@@ -198,6 +179,7 @@ func (w *worker) changes(ctx context.Context, jobs []job) error {
 		return err
 	}
 	w.t.letters.taken()
+	w.t.m.applied.Add(float64(len(jobs)))
 	// Rule 1: only now, that all of it is durable, may the mark pass.
 	for _, j := range jobs {
 		j.e.done(1)
@@ -205,7 +187,7 @@ func (w *worker) changes(ctx context.Context, jobs []job) error {
 	return nil
 }
 
-func (w *worker) apart(ctx context.Context, jobs []job) error {
+func (w *worker) apart(ctx context.Context, jobs []*job) error {
 	for i := range jobs {
 		if err := w.changes(ctx, jobs[i:i+1]); err != nil {
 			return err
@@ -214,7 +196,7 @@ func (w *worker) apart(ctx context.Context, jobs []job) error {
 	return nil
 }
 
-func (w *worker) once(ctx context.Context, jobs []job) (err error) {
+func (w *worker) once(ctx context.Context, jobs []*job) (err error) {
 	w.dec.Reset()
 	if len(jobs) == 1 {
 		err = w.t.Program.Change(w.dec, &jobs[0].c, &w.write)

@@ -50,7 +50,7 @@ func (a *archiver) take(ctx context.Context, c *change.Change, e *pending) error
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case a.queue <- job{*c, e}:
+	case a.queue <- job{c: *c, e: e}:
 		return nil
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -63,6 +64,7 @@ func (a *app) run(ctx context.Context, o runOptions) (err error) {
 	if _, problems := parseMappings(cfg, cfg.Tables); config.Refused(problems) {
 		return a.refused(problems)
 	}
+	limitMemory(cfg)
 	log, reg := a.logger(zapcore.InfoLevel), registry()
 	ln, err := listenAdmin(ctx, cfg)
 	if err != nil {
@@ -227,7 +229,7 @@ func (d *daemon) options() pipeline.Options {
 	t, c := &d.cfg.Testing, d.cfg
 	o := pipeline.Options{
 		Name: c.Pipeline, Owner: ownerName(), Start: pipeline.Start{Latest: c.Source.Start.Latest, At: c.Source.Start.At},
-		Memory: int64(c.Memory.Total),
+		Memory: int64(c.Memory.Total) / 4, // as much as for pages on their way into the log; the rest is for what both become
 		Periods: pipeline.Periods{
 			ClaimTTL: time.Duration(t.ClaimTTL), Beat: time.Duration(t.Beat), Listing: time.Duration(t.Listing), Describe: time.Duration(t.Describe),
 			Mark: time.Duration(t.MarkInterval), Trim: time.Duration(t.Trim), Retry: time.Duration(t.RetryHalted), Shutdown: time.Duration(c.ShutdownTimeout),
@@ -252,6 +254,14 @@ type health struct{ *pipeline.Pipeline }
 
 // Status is the pipeline's, for encoding/json.
 func (h health) Status() any { return h.Pipeline.Status() }
+
+// limitMemory makes the collector work harder before the heap outgrows what the configuration allows: changes
+// under way, and as much again for the server, connections and garbage. $GOMEMLIMIT wins.
+func limitMemory(cfg *config.Config) {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(max(2*int64(cfg.Memory.Total), 128<<20))
+	}
+}
 
 // registry has the process's own metrics too.
 func registry() *prometheus.Registry {

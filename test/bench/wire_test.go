@@ -1,0 +1,95 @@
+package bench
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/sandbox"
+)
+
+// post calls DynamoDB as any client would.
+func post(b *testing.B, sb *sandbox.Sandbox, op, body string) {
+	b.Helper()
+	req, err := http.NewRequest(http.MethodPost, sb.Endpoint(), strings.NewReader(body))
+	if err != nil {
+		b.Fatal(err)
+	}
+	req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
+	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00")
+	req.Header.Set("X-Amz-Date", "20260101T000000Z")
+	reply, err := http.DefaultClient.Do(req)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = reply.Body.Close() }()
+	if reply.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(reply.Body)
+		b.Fatalf("%s: %d %s", op, reply.StatusCode, text)
+	}
+}
+
+func freeAddress(b *testing.B) string {
+	b.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// applied returns when the daemon's own counter says that all changes are applied.
+func applied(b *testing.B, metrics string) {
+	b.Helper()
+	deadline := time.After(5 * time.Minute)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for counter(metrics) < changes {
+		select {
+		case <-deadline:
+			b.Fatalf("%d of %d changes applied", counter(metrics), changes)
+		case <-tick.C:
+		}
+	}
+}
+
+func counter(metrics string) int {
+	reply, err := http.Get(metrics)
+	if err != nil {
+		return 0 // it is not up yet
+	}
+	defer func() { _ = reply.Body.Close() }()
+	for lines := bufio.NewScanner(reply.Body); lines.Scan(); {
+		if v, ok := strings.CutPrefix(lines.Text(), `tailrace_changes_applied_total{table="Bench"} `); ok {
+			f, _ := strconv.ParseFloat(v, 64)
+			return int(f)
+		}
+	}
+	return 0
+}
+
+// peakMemory is the most resident memory of the process so far, in MiB. (What wait4 reports would include the
+// memory of this process, which the child shared until it executed.)
+func peakMemory(b *testing.B, pid int) float64 {
+	b.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0 // not on Linux
+	}
+	for line := range strings.Lines(string(status)) {
+		if v, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, _ := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(v), " kB"), 64)
+			return kib / 1024
+		}
+	}
+	return 0
+}
