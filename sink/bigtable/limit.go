@@ -17,7 +17,10 @@ type limit struct {
 	inFlight int           // calls between acquire and release
 	waiting  []*waiter     // first come first
 	floor    time.Duration // what a call costs when nothing is in the way
-	backOff  int           // completions until the bound may fall again: one fall per round of calls
+
+	// The bound falls at most once in a round, which is as many calls as may be in flight: single failures,
+	// which every service has, say nothing about its load.
+	seen, failed, slow int
 }
 
 type waiter struct {
@@ -88,31 +91,31 @@ func (l *limit) release(took time.Duration, o outcome) float64 {
 }
 
 func (l *limit) learn(took time.Duration, o outcome) {
-	if l.backOff > 0 {
-		l.backOff--
-	}
-	switch {
-	case o == overload:
-		l.shrink(0.7)
-	case o == quick:
+	l.seen++
+	switch o {
+	case overload:
+		l.failed++
+	case quick:
 		if l.floor == 0 || took < l.floor {
 			l.floor = took
 		}
 		l.floor = time.Duration(float64(l.floor) * floorDrift)
 		if took > slowFactor*l.floor+slowMargin {
-			l.shrink(0.9)
+			l.slow++
 		} else if float64(l.inFlight)*2 >= l.now {
 			l.now = min(l.high, l.now+1/l.now)
 		}
 	}
-}
-
-func (l *limit) shrink(factor float64) {
-	if l.backOff > 0 {
+	if l.seen < int(l.now) {
 		return
 	}
-	l.now = max(l.low, l.now*factor)
-	l.backOff = int(l.now)
+	switch {
+	case l.failed*10 >= l.seen:
+		l.now = max(l.low, l.now*0.7)
+	case l.slow*2 >= l.seen:
+		l.now = max(l.low, l.now*0.9)
+	}
+	l.seen, l.failed, l.slow = 0, 0, 0
 }
 
 // serve hands free slots to the longest waiting.

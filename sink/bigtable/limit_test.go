@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestOverloadHalvesTheBoundOncePerRound(t *testing.T) {
+func TestOverloadLowersTheBoundOncePerRound(t *testing.T) {
 	l := newLimit(4, 64, 256)
 	for range 64 {
 		_ = l.acquire(t.Context())
@@ -27,6 +27,21 @@ func TestOverloadHalvesTheBoundOncePerRound(t *testing.T) {
 	}
 	if l.now != 4 {
 		t.Errorf("bound %.1f after a long outage, want the lowest", l.now)
+	}
+}
+
+func TestSingleFailuresLeaveTheBoundAlone(t *testing.T) {
+	l := newLimit(4, 64, 64)
+	for i := range 10_000 {
+		_ = l.acquire(t.Context())
+		if i%20 == 0 {
+			l.release(time.Second, overload)
+		} else {
+			l.release(time.Millisecond, quick)
+		}
+	}
+	if l.now != 64 {
+		t.Errorf("bound %.1f although one call in twenty failed", l.now)
 	}
 }
 
