@@ -167,7 +167,8 @@ var encodings = map[string]encoding{"": encode.Natural, "natural": encode.Natura
 	"int64": encode.Int64, "float64": encode.Float64, "bool1": encode.Bool1, "json": encode.JSON, "dynamo_json": encode.DynamoJSON, "protobuf": encode.Protobuf, "google": encode.Google}
 
 // variables that the qualifier of a source form may use, and the one that it must use.
-var variables = map[string][]int{"attr": {tmpl.VarAttr, tmpl.VarPath}, "attrs": {tmpl.VarAttr, tmpl.VarPath}, "map": {tmpl.VarKey}, "set": {tmpl.VarMember}, "list": {tmpl.VarI}}
+var variables = map[string][]int{"attr": {tmpl.VarAttr, tmpl.VarPath, tmpl.VarType}, "attrs": {tmpl.VarAttr, tmpl.VarPath, tmpl.VarType},
+	"map": {tmpl.VarKey, tmpl.VarType}, "set": {tmpl.VarMember}, "list": {tmpl.VarI, tmpl.VarType}}
 
 func (c *compiler) emitter(r *rule, src *lang.Emitter, segments lang.Text) *emitter {
 	f, qualifier, ok := c.target(src.To)
@@ -281,7 +282,7 @@ func (c *compiler) fallbacks(r *rule, e *emitter, src *lang.Emitter, segments la
 // keyed says whether the emitter's columns are known from the item's key, whatever the item holds.
 func (e *emitter) keyed() bool {
 	single := e.kind == "attr" || e.kind == "const" || e.kind == "doc" || (e.kind == "attrs" && e.names != nil) || e.versions
-	if !single || e.flatten || !e.qualifier.FromKey || e.other != nil {
+	if !single || e.flatten || !e.qualifier.FromKey || e.other != nil || e.qualifier.Uses["type"] {
 		return false
 	}
 	return !e.siblings || (e.ts != nil && e.ts.FromKey)

@@ -152,6 +152,9 @@ func (e *emitter) cell(x *exec, v *change.Value) error {
 		return nil
 	}
 	c := cell{em: e, fam: e.family, time: x.time, mapped: x.mapped}
+	if v != nil {
+		x.scope.Vars[tmpl.VarType] = v.Kind.String()
+	}
 	var err error
 	if c.qual, err = e.column(x); err != nil {
 		return err

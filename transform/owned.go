@@ -36,6 +36,8 @@ func (e *emitter) unowned() string {
 		return "other items may write the column, acknowledged"
 	case e.siblings || e.timed():
 		return "its cells carry the mapping's own times"
+	case e.qualifier.Uses["type"]:
+		return "the column names the value's type"
 	case len(e.qualifier.Attrs) > 0 && !e.qualifier.FromKey:
 		return "the column is named by attributes of the item"
 	}

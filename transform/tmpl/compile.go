@@ -94,8 +94,11 @@ func (t *Template) reference(name string, env *Env) (op, Shape, error) {
 	for _, v := range env.Vars {
 		if VarNames[v] == name {
 			shape := Shape{anyByte}
-			if v == VarI {
+			switch v {
+			case VarI:
 				shape = Shape{{Set: digitSet}, {Set: digitSet, Star: true}}
+			case VarType:
+				shape = Shape{{Set: setOf("SNBLMOU"), Star: true}}
 			}
 			return op{kind: srcVar, name: name, slot: v}, shape, nil
 		}

@@ -19,11 +19,12 @@ const (
 	VarKey
 	VarMember
 	VarI
+	VarType
 	vars
 )
 
 // VarNames are the variables' names in templates.
-var VarNames = [vars]string{"attr", "path", "key", "member", "i"}
+var VarNames = [vars]string{"attr", "path", "key", "member", "i", "type"}
 
 // Scope is what a template reads from.
 type Scope struct {
