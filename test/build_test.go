@@ -1,0 +1,57 @@
+package test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"testing"
+)
+
+// binDir is where the program under test lies, once for all tests.
+var binDir string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if binDir, err = os.MkdirTemp("", "tailrace-test-"); err != nil {
+			panic(err)
+		}
+		defer func() { _ = os.RemoveAll(binDir) }()
+		for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
+			if err := os.Setenv(name, "sandbox"); err != nil {
+				panic(err)
+			}
+		}
+		return m.Run()
+	}())
+}
+
+// program builds replicator at its first use and returns its path. It has the race detector if the tests have it.
+var program = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(binDir, "replicator")
+	args := []string{"build", "-o", path}
+	if raceEnabled() {
+		args = append(args, "-race")
+	}
+	cmd := exec.Command("go", append(args, "../cmd/replicator")...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build replicator: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func raceEnabled() bool {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return false
+	}
+	for _, s := range info.Settings {
+		if s.Key == "-race" {
+			return s.Value == "true"
+		}
+	}
+	return false
+}

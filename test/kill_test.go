@@ -1,0 +1,78 @@
+package test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/sandbox/bigtable"
+)
+
+// shot is where a daemon is killed.
+type shot struct {
+	at   point
+	n    int  // at the n-th call since the daemon was started
+	hold bool // the call stands there while the daemon dies; else it goes on at the same time
+}
+
+// firstSteps are those of a first start, in their order: log made, row made, log claimed, start decided, issued.
+var firstSteps = []shot{{logMade, 1, true}, {rowMade, 1, true}, {claimed, 1, true}, {started, 2, true}, {issued, 2, true}}
+
+// anyShot is one in the middle of work.
+func anyShot(rnd *rand.Rand) shot {
+	at := []point{pageRead, beforeWrite, afterWrite}[rnd.IntN(3)]
+	return shot{at: at, n: 1 + rnd.IntN(30), hold: rnd.IntN(2) == 0}
+}
+
+// killed starts a daemon and kills it at a shot.
+func (w *world) killed(s shot) {
+	w.t.Helper()
+	p := w.traps.set(s.at, s.n, s.hold)
+	d := w.run()
+	d.hits(p)
+	d.kill()
+	p.open()
+}
+
+// TestKilledAtAnyMomentLosesNothing kills the daemon with kill -9 two to four times, each time after progress that was
+// observed, while an application writes and shards split and rotate. At the end every cell must be right, the log must
+// hold each change once, and every cell must have the timestamp that it has where nobody was killed.
+func TestKilledAtAnyMomentLosesNothing(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			w := newWorld(t, seed)
+			w.prepare("Orders")
+			rnd := rand.New(rand.NewPCG(seed, 1))
+			var shots []shot
+			if seed%2 == 0 {
+				shots = append(shots, firstSteps[seed/2%5])
+			}
+			for range 2 + rnd.IntN(2) {
+				shots = append(shots, anyShot(rnd))
+			}
+			if seed%3 == 0 {
+				w.Bigtable.Faults.Random(bigtable.Odds{Refuse: .03, Ambiguous: .03, Late: .03})
+				w.Stream.Trouble().HideChildren(300 * time.Millisecond)
+			}
+			t.Logf("seed %d, kills at %+v", seed, shots)
+			a := w.writer("Orders", seed)
+			a.write(30)
+			a.start()
+			for _, s := range shots {
+				w.killed(s)
+			}
+			d := w.run()
+			d.hits(w.traps.set(afterWrite, 20, false))
+			t.Logf("seed %d: %d changes written", seed, a.stop())
+			w.Bigtable.Faults.Calm()
+			d.settle("Orders")
+			d.clean()
+			d.stop()
+			s, l := w.sides(), w.log("Orders")
+			w.exact("Orders", l)
+			s.equal("Orders")
+			s.replayed("Orders", l)
+		})
+	}
+}

@@ -1,0 +1,245 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+)
+
+// point is a moment in a daemon's life that can be seen from outside: a call of one of the servers, before it is carried
+// out or after that, while its reply is not sent yet.
+type point struct {
+	op    string // DynamoDB's or Bigtable's name of the call
+	table string // of CheckAndMutateRow: Bigtable's table
+	done  bool   // carried out
+	data  bool   // of GetRecords: a reply with records
+}
+
+// The points at which the suite kills. A first start goes through the first five in this order.
+var (
+	logMade     = point{op: "CheckAndMutateRow", table: "tailrace_state"}
+	rowMade     = point{op: "CheckAndMutateRow", table: "tailrace_state", done: true}
+	claimed     = point{op: "DescribeStream"}
+	started     = logMade // for the second time: issued is about to be written
+	issued      = rowMade
+	pageRead    = point{op: "GetRecords", done: true, data: true}
+	beforeWrite = point{op: "CheckAndMutateRow", table: "orders"}
+	afterWrite  = point{op: "CheckAndMutateRow", table: "orders", done: true}
+)
+
+// trap is hit by the n-th call that passes its point from now on. A holding trap keeps that call, and those after it,
+// from going on until the caller is dead or the trap is opened.
+type trap struct {
+	at   point
+	left int
+	hold bool
+	hit  chan struct{}
+	free chan struct{}
+}
+
+func (p *trap) open() {
+	select {
+	case <-p.free:
+	default:
+		close(p.free)
+	}
+}
+
+// traps are those of one world.
+type traps struct {
+	mu   sync.Mutex
+	all  []*trap
+	hook func(point) // told of every call; may be nil
+}
+
+func (t *traps) set(at point, n int, hold bool) *trap {
+	p := &trap{at: at, left: n, hold: hold, hit: make(chan struct{}), free: make(chan struct{})}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all = append(t.all, p)
+	return p
+}
+
+// watch has f told of every call. It must not block.
+func (t *traps) watch(f func(point)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.hook = f
+}
+
+// pass lets a call go by, or holds it. It returns an error when the caller is dead.
+func (t *traps) pass(ctx context.Context, at point) error {
+	t.mu.Lock()
+	var holding []*trap
+	for _, p := range t.all {
+		if p.at != at {
+			continue
+		}
+		if p.left--; p.left == 0 {
+			close(p.hit)
+		}
+		if p.left <= 0 && p.hold {
+			holding = append(holding, p)
+		}
+	}
+	hook := t.hook
+	t.mu.Unlock()
+	if hook != nil {
+		hook(at)
+	}
+	for _, p := range holding {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-p.free:
+		}
+	}
+	return nil
+}
+
+// hits waits until a trap is hit while the daemon runs.
+func (d *daemon) hits(p *trap) {
+	d.w.t.Helper()
+	select {
+	case <-p.hit:
+	case <-d.ended:
+		d.w.t.Fatalf("the daemon ended before %+v: %v\n%s", p.at, d.cmd.ProcessState, tail(d.said.String(), 20))
+	case <-time.After(patience):
+		d.w.t.Fatalf("the daemon never came to %+v", p.at)
+	}
+}
+
+// httpTap stands before DynamoDB.
+type httpTap struct{ url string }
+
+func newHTTPTap(t *testing.T, traps *traps, next http.Handler) *httpTap {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+		if traps.pass(r.Context(), point{op: op}) != nil {
+			return
+		}
+		reply := httptest.NewRecorder()
+		next.ServeHTTP(reply, r)
+		data := strings.Contains(reply.Body.String(), `"SequenceNumber"`)
+		if traps.pass(r.Context(), point{op: op, done: true, data: op == "GetRecords" && data}) != nil {
+			return
+		}
+		maps.Copy(rw.Header(), reply.Header())
+		rw.WriteHeader(reply.Code)
+		_, _ = rw.Write(reply.Body.Bytes()) // a dead reader is what these tests are about
+	}))
+	t.Cleanup(server.Close)
+	return &httpTap{url: server.URL}
+}
+
+// grpcTap stands before Bigtable and passes on every call as the bytes that it is.
+type grpcTap struct {
+	addr  string
+	next  *grpc.ClientConn
+	traps *traps
+}
+
+func newGRPCTap(t *testing.T, traps *traps, behind string) *grpcTap {
+	t.Helper()
+	const large = 256 << 20
+	next, err := grpc.NewClient(behind, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(rawCodec{}), grpc.MaxCallRecvMsgSize(large), grpc.MaxCallSendMsgSize(large)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tap := &grpcTap{addr: ln.Addr().String(), next: next, traps: traps}
+	server := grpc.NewServer(grpc.ForceServerCodec(rawCodec{}), grpc.MaxRecvMsgSize(large), grpc.UnknownServiceHandler(tap.handle))
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(ln)
+	}()
+	t.Cleanup(func() {
+		server.Stop()
+		<-served
+		_ = next.Close()
+	})
+	return tap
+}
+
+// raw is a message that nobody looks into.
+type raw []byte
+
+type rawCodec struct{}
+
+func (rawCodec) Marshal(v any) ([]byte, error) { return *v.(*raw), nil }
+func (rawCodec) Unmarshal(data []byte, v any) error {
+	*v.(*raw) = append((*v.(*raw))[:0], data...)
+	return nil
+}
+func (rawCodec) Name() string { return "raw" }
+
+func (g *grpcTap) handle(_ any, in grpc.ServerStream) error {
+	method, _ := grpc.MethodFromServerStream(in)
+	var request raw
+	if err := in.RecvMsg(&request); err != nil {
+		return err
+	}
+	at := pointOf(method, request)
+	if err := g.traps.pass(in.Context(), at); err != nil {
+		return err
+	}
+	md, _ := metadata.FromIncomingContext(in.Context())
+	// A call that has begun is carried out, whatever becomes of its caller: so does the service.
+	ctx, cancel := context.WithTimeout(metadata.NewOutgoingContext(context.WithoutCancel(in.Context()), md), patience)
+	defer cancel()
+	out, err := g.next.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(out.SendMsg(&request), out.CloseSend()); err != nil {
+		return err
+	}
+	at.done = true
+	for first := true; ; first = false {
+		var reply raw
+		switch err := out.RecvMsg(&reply); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		if first {
+			if err := g.traps.pass(in.Context(), at); err != nil {
+				return err
+			}
+		}
+		if err := in.SendMsg(&reply); err != nil {
+			return err
+		}
+	}
+}
+
+func pointOf(method string, request raw) point {
+	at := point{op: path.Base(method)}
+	var r btpb.CheckAndMutateRowRequest
+	if at.op == "CheckAndMutateRow" && proto.Unmarshal(request, &r) == nil {
+		at.table = path.Base(r.TableName)
+	}
+	return at
+}

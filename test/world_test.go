@@ -1,0 +1,199 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/sandbox"
+)
+
+// patience is how long a test waits for what it expects: far more than it takes.
+const patience = 60 * time.Second
+
+// world is a DynamoDB, a Bigtable and a directory, which outlive the daemons that run on them. Between the daemons and
+// the servers stand taps, where a test can see and stop every call.
+type world struct {
+	*sandbox.Sandbox
+	t   *testing.T
+	dir string
+
+	dynamo   *httpTap
+	bigtable *grpcTap
+	traps    *traps
+
+	// What the configuration says beside the endpoints; YAML of one line each.
+	start    string
+	queue    string
+	archive  string
+	shutdown time.Duration
+	testing  string
+	tables   []string
+}
+
+// newWorld makes one. Worlds share nothing, so that their tests run side by side.
+func newWorld(t *testing.T, seed uint64) *world {
+	t.Helper()
+	t.Parallel()
+	w := &world{
+		t: t, dir: t.TempDir(), traps: &traps{}, start: "trim_horizon", queue: "{dir: ./data, max_bytes: 64MiB}", shutdown: 20 * time.Second,
+		testing: "{claim_ttl: 2s, beat: 100ms, listing: 500ms, describe: 200ms, mark_interval: 50ms, trim: 500ms, retry_halted: 300ms}",
+		tables:  []string{"{source: Orders, target: orders}"},
+	}
+	w.Sandbox = sandbox.Test(t, sandbox.Options{Seed: seed, Sweep: time.Hour})
+	w.dynamo = newHTTPTap(t, w.traps, w.DynamoDB)
+	w.bigtable = newGRPCTap(t, w.traps, w.Bigtable.Addr())
+	return w
+}
+
+// configure writes the configuration; daemons that run keep the one they read.
+func (w *world) configure() {
+	w.t.Helper()
+	text := fmt.Sprintf("pipeline: shop\nsource: {region: us-east-1, endpoint: %q, idle_poll: 100ms, start: %q}\n"+
+		"bigtable: {project: local, instance: local, endpoint: %q}\nqueue: %s\nadmin: {listen: \"127.0.0.1:0\"}\nshutdown_timeout: %s\ntesting: %s\n",
+		w.dynamo.url, w.start, w.bigtable.addr, w.queue, w.shutdown, w.testing)
+	if w.archive != "" {
+		text += "archive: " + w.archive + "\n"
+	}
+	text += "tables:\n"
+	for _, table := range w.tables {
+		text += "- " + table + "\n"
+	}
+	w.write("tailrace.yaml", text)
+}
+
+func (w *world) write(name, text string) {
+	w.t.Helper()
+	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// prepare writes the configuration and makes the source tables and their targets.
+func (w *world) prepare(tables ...string) {
+	w.t.Helper()
+	for _, name := range tables {
+		w.post("CreateTable", fmt.Sprintf(`{"TableName":%q,"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"sk","AttributeType":"S"}],
+			"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],"BillingMode":"PAY_PER_REQUEST",
+			"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`, name))
+		w.post("UpdateTimeToLive", fmt.Sprintf(`{"TableName":%q,"TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`, name))
+	}
+	w.configure()
+	w.ok("schema", "--apply")
+}
+
+// post calls DynamoDB as an application would, past the daemon's tap.
+func (w *world) post(op, body string) {
+	w.t.Helper()
+	req := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+	req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
+	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=sandbox/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00")
+	req.Header.Set("X-Amz-Date", w.Clock.Now().UTC().Format("20060102T150405Z"))
+	reply := httptest.NewRecorder()
+	w.DynamoDB.ServeHTTP(reply, req)
+	if reply.Code != http.StatusOK {
+		w.t.Errorf("%s: %d %s", op, reply.Code, reply.Body)
+	}
+}
+
+func (w *world) put(table, pk, sk, attrs string) {
+	w.t.Helper()
+	if attrs != "" {
+		attrs = "," + attrs
+	}
+	w.post("PutItem", fmt.Sprintf(`{"TableName":%q,"Item":{"pk":{"S":%q},"sk":{"S":%q}%s}}`, table, pk, sk, attrs))
+}
+
+func (w *world) remove(table, pk, sk string) {
+	w.t.Helper()
+	w.post("DeleteItem", fmt.Sprintf(`{"TableName":%q,"Key":{"pk":{"S":%q},"sk":{"S":%q}}}`, table, pk, sk))
+}
+
+// result is what a command left behind.
+type result struct {
+	code     int
+	out, err string
+}
+
+// command runs one of replicator's commands to its end.
+func (w *world) command(args ...string) result {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, w.program(), args...)
+	cmd.Dir, cmd.Env = w.dir, w.env()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if cmd.ProcessState == nil {
+		w.t.Fatalf("replicator %v: %v", args, err)
+	}
+	if ctx.Err() != nil {
+		w.t.Fatalf("replicator %v: not done in time\n%s%s", args, &out, &errs)
+	}
+	w.raceFree(errs.String())
+	return result{code: cmd.ProcessState.ExitCode(), out: out.String(), err: errs.String()}
+}
+
+// ok runs a command that must succeed and returns what it printed.
+func (w *world) ok(args ...string) string {
+	w.t.Helper()
+	r := w.command(args...)
+	if r.code != 0 {
+		w.t.Fatalf("replicator %v: exit %d\n%s%s", args, r.code, r.out, r.err)
+	}
+	return r.out
+}
+
+// refused runs a command that must end with a code, saying what.
+func (w *world) refused(code int, what string, args ...string) {
+	w.t.Helper()
+	if r := w.command(args...); r.code != code || !strings.Contains(r.err, what) {
+		w.t.Errorf("replicator %v: exit %d, want %d and %q\n%s%s", args, r.code, code, what, r.out, r.err)
+	}
+}
+
+func (w *world) program() string {
+	w.t.Helper()
+	path, err := program()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
+func (w *world) env() []string {
+	return append(os.Environ(), "AWS_EC2_METADATA_DISABLED=true", "GORACE=exitcode=66", "HOME="+w.dir)
+}
+
+func (w *world) raceFree(said string) {
+	w.t.Helper()
+	if at := strings.Index(said, "DATA RACE"); at >= 0 {
+		w.t.Errorf("the race detector found:\n%s", said[at:min(len(said), at+6000)])
+	}
+}
+
+// until waits for an observed fact.
+func (w *world) until(what string, fact func() bool) {
+	w.t.Helper()
+	deadline := time.Now().Add(patience)
+	for !fact() {
+		select {
+		case <-w.t.Context().Done():
+			w.t.Fatalf("the test ended before %s", what)
+		case <-time.After(10 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}

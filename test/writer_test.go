@@ -1,0 +1,107 @@
+package test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// writer is an application that changes a table while daemons come and go: puts, partial updates, deletes, items that
+// expire, a few items that are hot, and shards that split and rotate under it. It writes some changes whenever the
+// daemon reads, so that it neither runs away nor stands still.
+type writer struct {
+	w     *world
+	table string
+	rnd   *rand.Rand
+	n     int
+	calm  bool // no splits, no rotations
+
+	wake chan struct{}
+	quit chan struct{}
+	done sync.WaitGroup
+}
+
+func (w *world) writer(table string, seed uint64) *writer {
+	return &writer{w: w, table: table, rnd: rand.New(rand.NewPCG(seed, 7)), wake: make(chan struct{}, 1), quit: make(chan struct{})}
+}
+
+// start writes from now on, until stop.
+func (a *writer) start() {
+	a.w.traps.watch(func(p point) {
+		if p.op != "GetRecords" || p.done {
+			return
+		}
+		select {
+		case a.wake <- struct{}{}:
+		default:
+		}
+	})
+	a.done.Go(func() {
+		for {
+			select {
+			case <-a.quit:
+				return
+			case <-a.wake:
+				a.write(2 + a.rnd.IntN(8))
+			}
+		}
+	})
+}
+
+// stop ends writing and returns how many changes were tried.
+func (a *writer) stop() int {
+	a.w.traps.watch(nil)
+	close(a.quit)
+	a.done.Wait()
+	return a.n
+}
+
+// write tries n changes.
+func (a *writer) write(n int) {
+	for range n {
+		a.n++
+		a.change()
+		if !a.calm && a.rnd.IntN(60) == 0 {
+			a.reshard()
+		}
+	}
+}
+
+func (a *writer) change() {
+	item := a.rnd.IntN(40)
+	if a.rnd.IntN(4) == 0 {
+		item = a.rnd.IntN(3) // hot
+	}
+	pk, sk := fmt.Sprintf("p#%d", item%7), fmt.Sprintf("s%d", item)
+	update := func(expression string, args ...any) {
+		a.w.post("UpdateItem", fmt.Sprintf(`{"TableName":%q,"Key":{"pk":{"S":%q},"sk":{"S":%q}},"UpdateExpression":%q,"ExpressionAttributeValues":{":u":{"N":"%d"}}}`,
+			a.table, pk, sk, fmt.Sprintf(expression, args...), a.n))
+	}
+	switch a.rnd.IntN(12) {
+	case 0, 1:
+		a.w.remove(a.table, pk, sk)
+	case 2, 3:
+		update("SET u = :u REMOVE a%d", a.rnd.IntN(4))
+	case 4:
+		update("ADD seen :u")
+	case 5:
+		a.w.put(a.table, pk, sk, fmt.Sprintf(`"v":{"N":"%d"},"expires":{"N":"%d"}`, a.n, a.w.Clock.Now().Unix()+1))
+		if a.rnd.IntN(2) == 0 {
+			a.w.DynamoDB.ExpireNow(a.w.Clock.Now().Add(time.Minute))
+		}
+	default:
+		a.w.put(a.table, pk, sk, fmt.Sprintf(`"v":{"N":"%d"},"a%d":{"S":"%d"},"a%d":{"BOOL":true}`, a.n, a.rnd.IntN(2), a.n, 2+a.rnd.IntN(2)))
+	}
+}
+
+func (a *writer) reshard() {
+	open := a.w.Stream.OpenShards(a.table)
+	if len(open) > 6 || a.rnd.IntN(3) == 0 {
+		a.w.Stream.Rotate(a.table)
+		return
+	}
+	if _, err := a.w.Stream.Split(open[a.rnd.IntN(len(open))], 2); err != nil {
+		a.w.t.Errorf("split: %v", err)
+	}
+}
