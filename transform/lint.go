@@ -87,7 +87,28 @@ func (c *compiler) lint() {
 			c.personal(*pl.src, pl.row, nil)
 		}
 	}
+	c.lintGrammar()
 	c.lintReads()
+}
+
+// lintGrammar warns of rows with different numbers of parts: SQL over structured row keys wants one grammar.
+func (c *compiler) lintGrammar() {
+	first, parts := "", 0
+	for _, r := range c.p.rules {
+		for _, pl := range r.plans {
+			if r.dead {
+				continue
+			}
+			n := pl.row.Parts(c.delimiter())
+			switch {
+			case first == "":
+				first, parts = pl.name, n
+			case n != parts:
+				c.ps.Warnf(*pl.src, "mixed_grammar", "fine for readers by key and prefix; a row-key schema for SQL needs one form of key per table", "rows of %s have %d parts, rows of %s have %d", pl.name, n, first, parts)
+				return
+			}
+		}
+	}
 }
 
 // lintReads checks that every access pattern is a key, a prefix or a range: there is no other way to read.

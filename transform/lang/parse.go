@@ -57,7 +57,7 @@ func FromNode(file, path string, n *yaml.Node) (*Mapping, []Problem) {
 		r.Errorf(m.At, "empty", "write `rules:`, or `preset: default`", "the mapping has no rules")
 	}
 	if m.Preset.S != "" && len(m.Rules) > 0 {
-		r.Errorf(m.Preset, "preset", "remove one of them; `explain` prints a preset's rules spelled out", "a preset and rules exclude each other")
+		r.Errorf(m.Preset, "preset", "remove one of them; the mapping reference spells the presets out", "a preset and rules exclude each other")
 	}
 	return m, r.List
 }

@@ -83,8 +83,6 @@ func (t *Template) compile(part lang.TemplatePart, env *Env) (op, Shape, error) 
 	}
 	if injective {
 		t.Covers[part.Name] = true
-	} else {
-		t.Lossy = append(t.Lossy, part.Name)
 	}
 	return o, shape, nil
 }

@@ -1,8 +1,6 @@
 package tmpl
 
 import (
-	"strings"
-
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
@@ -115,16 +113,4 @@ func captureShape(c Capture, delim string) Shape {
 		return Shape{{Set: setOf("0123456789-+.E"), Star: true}}
 	}
 	return Shape{anyByte}
-}
-
-// Prefix is the literal text that every value of the template begins with.
-func (t *Template) Prefix() string {
-	var sb strings.Builder
-	for i := range t.ops {
-		if t.ops[i].kind != srcLiteral {
-			break
-		}
-		sb.WriteString(t.ops[i].lit)
-	}
-	return sb.String()
 }

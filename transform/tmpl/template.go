@@ -86,7 +86,6 @@ type Template struct {
 	Covers   map[string]bool // captures and attributes that can be told from the result
 	Uses     map[string]bool // all captures, attributes, variables that it reads
 	FromKey  bool            // needs nothing but the primary key
-	Lossy    []string        // references whose filters may give one text for two values
 	Exposed  map[string]bool // references whose text stands in the result, not only a keyed hash of it
 	Filters  []string        // names of all filters
 	Ambig    string          // why two different inputs may give the same text, "" when they cannot
@@ -294,4 +293,13 @@ func (o *op) filterNames() (names []string) {
 		names = append(names, o.filters[i].name)
 	}
 	return names
+}
+
+// Parts is how many parts the template's delimiters make.
+func (t *Template) Parts(delim string) int {
+	n := 1
+	for i := range t.ops {
+		n += strings.Count(t.ops[i].lit, delim)
+	}
+	return n
 }
