@@ -67,8 +67,21 @@ func (p *Program) newMemory() *memory {
 	return &memory{exec: exec{p: p, caps: make([]string, p.caps)}}
 }
 
+// What a Write holds on to between two changes: one large item must not stay in every lane's memory.
+const (
+	keepBytes = 1 << 20
+	keepCells = 8 << 10
+)
+
 func (m *memory) reset() {
 	x := &m.exec
+	if cap(x.buf) > keepBytes {
+		x.buf = nil
+	}
+	if cap(x.cells) > keepCells {
+		x.cells, m.cells, m.deletes, m.seen = nil, nil, nil, nil
+	}
+	x.raw, x.scope.Image = nil, nil
 	x.buf, x.cells, x.rows = x.buf[:0], x.cells[:0], x.rows[:0]
 	m.views, m.deletes, m.cells = m.views[:0], m.deletes[:0], m.cells[:0]
 }
