@@ -217,6 +217,7 @@ func (t *table) work(soft context.Context, w *queue.Writer) error {
 	in := newIngest(t, w)
 	in.sinks = t.sinks(w.State(), in)
 	defer context.AfterFunc(soft, func() {
+		t.log.Info("drain: no more reading, what the log holds is applied", zap.Duration("at_most", t.p.o.Periods.Shutdown))
 		late := time.AfterFunc(t.p.o.Periods.Shutdown, func() { cancel(errDrainTime) })
 		context.AfterFunc(hard, func() { late.Stop() })
 	})()
