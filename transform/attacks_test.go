@@ -250,3 +250,17 @@ func TestProgramsServeManyLanesAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// TestVariablesDoNotStandForKeys: a map's {key} is not the key attribute called key.
+func TestVariablesDoNotStandForKeys(t *testing.T) {
+	for _, mapping := range []string{
+		`{name: r, match: {pk: "{p}", key: "{k}"}, row: "{p}", cells: [{map: m, to: "d:{key}"}]}`,
+		`{name: r, match: {pk: "{p}", key: "{key}"}, row: "{p}#{key}", cells: [{map: m, to: "d:{key}"}]}`,
+	} {
+		m, problems := ParseMapping("m.yaml", []byte("families: {d: {max_versions: 1}}\nrules:\n- "+mapping))
+		p, more := Compile(Table{Source: "T", Target: "t", Schema: schema("pk:S", "key:S"), Mapping: m})
+		if p != nil {
+			t.Errorf("taken: %s: %v", mapping, append(problems, more...))
+		}
+	}
+}

@@ -282,7 +282,7 @@ func (c *compiler) fallbacks(r *rule, e *emitter, src *lang.Emitter, segments la
 // keyed says whether the emitter's columns are known from the item's key, whatever the item holds.
 func (e *emitter) keyed() bool {
 	single := e.kind == "attr" || e.kind == "const" || e.kind == "doc" || (e.kind == "attrs" && e.names != nil) || e.versions
-	if !single || e.flatten || !e.qualifier.FromKey || e.other != nil || e.qualifier.Uses["type"] {
+	if !single || e.flatten || !e.qualifier.FromKey || e.other != nil || e.qualifier.Vars[tmpl.VarType] {
 		return false
 	}
 	return !e.siblings || (e.ts != nil && e.ts.FromKey)

@@ -11,14 +11,14 @@ import (
 
 // checkEmitter refuses combinations that cannot work.
 func (c *compiler) checkEmitter(e *emitter) {
-	need := map[string]string{"attrs": "{attr}", "map": "{key}", "set": "{member}", "list": "{i}"}[e.kind]
-	uses := e.qualifier.Uses
+	need, several := map[string]int{"attrs": tmpl.VarAttr, "map": tmpl.VarKey, "set": tmpl.VarMember, "list": tmpl.VarI}[e.kind]
+	uses := e.qualifier.Vars
 	if e.kind == "attrs" && e.flatten {
-		need = "{path}"
+		need = tmpl.VarPath
 	}
-	many := need != "" && !e.versions && !(e.kind == "attrs" && len(e.names) == 1)
-	if many && !uses[need[1:len(need)-1]] && !(e.kind == "attrs" && uses["path"]) {
-		c.ps.Errorf(e.src.To, "to", "write \""+e.family.Name+":"+need+"\"", "`%s` gives several cells, but the column is always %q", e.describe(), e.src.To.S)
+	several = several && !e.versions && !(e.kind == "attrs" && len(e.names) == 1)
+	if several && !uses[need] && !(e.kind == "attrs" && uses[tmpl.VarPath]) {
+		c.ps.Errorf(e.src.To, "to", "write \""+e.family.Name+":{"+tmpl.VarNames[need]+"}\"", "`%s` gives several cells, but the column is always %q", e.describe(), e.src.To.S)
 	}
 	if e.siblings && e.ts == nil {
 		c.ps.Errorf(e.src.CellID, "cell_id", "add `ts:`", "`cell_id: ts` needs a cell time from the key or the item")
@@ -185,11 +185,11 @@ func (r *rule) mentions(name string) bool {
 		return true
 	}
 	for _, pl := range r.plans {
-		if pl.row.Uses[name] {
+		if slices.Contains(pl.row.Attrs, name) {
 			return true
 		}
 		for _, e := range pl.emitters {
-			if e.attr == name || slices.Contains(e.names, name) || e.qualifier.Uses[name] || (e.ts != nil && e.ts.Uses[name]) {
+			if e.attr == name || slices.Contains(e.names, name) || slices.Contains(e.qualifier.Attrs, name) || (e.ts != nil && slices.Contains(e.ts.Attrs, name)) {
 				return true
 			}
 		}
@@ -263,7 +263,7 @@ func (c *compiler) personal(at lang.Text, t *tmpl.Template, e *emitter) {
 		if capture.Attr != "" {
 			attr = capture.Attr
 		}
-		if e != nil && (name == "member" || name == "key") {
+		if e != nil && capture.Name == "" && (name == "member" || name == "key") {
 			attr = e.attr
 		}
 		shown(attr, name)

@@ -36,7 +36,7 @@ func (e *emitter) unowned() string {
 		return "other items may write the column, acknowledged"
 	case e.siblings || e.timed():
 		return "its cells carry the mapping's own times"
-	case e.qualifier.Uses["type"]:
+	case e.qualifier.Vars[tmpl.VarType]:
 		return "the column names the value's type"
 	case len(e.qualifier.Attrs) > 0 && !e.qualifier.FromKey:
 		return "the column is named by attributes of the item"
@@ -105,7 +105,7 @@ func (o *Owned) add(x *exec, e *emitter) error {
 	if err != nil {
 		return err
 	}
-	variable := slices.ContainsFunc(tmpl.VarNames[:], func(name string) bool { return e.qualifier.Uses[name] })
+	variable := slices.Contains(e.qualifier.Vars[:], true)
 	for _, f := range families {
 		o.columns = append(o.columns, ownedColumn{x: x, e: e, family: f.Name, before: before, after: after, variable: variable})
 	}

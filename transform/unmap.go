@@ -59,7 +59,7 @@ func (e *emitter) loses(sidecar bool) string {
 	switch {
 	case e.kind == "types" || e.kind == "const":
 		return ""
-	case e.qualifier.Uses["type"]:
+	case e.qualifier.Vars[tmpl.VarType]:
 		return "columns that name the type are for readers"
 	case e.flatten || e.fallback != nil || e.versions || e.siblings || e.other != nil:
 		return "what it writes cannot be put together again"

@@ -2,6 +2,7 @@ package tmpl
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -81,7 +82,7 @@ func (t *Template) compile(part lang.TemplatePart, env *Env) (op, Shape, error) 
 	if !secret {
 		t.Exposed[part.Name] = true
 	}
-	if injective {
+	if injective && o.kind != srcVar {
 		t.Covers[part.Name] = true
 	}
 	return o, shape, nil
@@ -91,6 +92,10 @@ func (t *Template) reference(name string, env *Env) (op, Shape, error) {
 	t.Uses[name] = true
 	for _, v := range env.Vars {
 		if VarNames[v] == name {
+			if slices.ContainsFunc(env.Captures, func(c Capture) bool { return c.Name == name }) {
+				return op{}, nil, fmt.Errorf("{%s} is a capture of the rule and a variable of this source; give the capture another name", name)
+			}
+			t.Vars[v] = true
 			shape := Shape{anyByte}
 			switch v {
 			case VarI:

@@ -85,6 +85,7 @@ type Template struct {
 	Attrs    []string        // attributes it reads
 	Covers   map[string]bool // captures and attributes that can be told from the result
 	Uses     map[string]bool // all captures, attributes, variables that it reads
+	Vars     [vars]bool      // variables of emitters that it reads
 	FromKey  bool            // needs nothing but the primary key
 	Exposed  map[string]bool // references whose text stands in the result, not only a keyed hash of it
 	Filters  []string        // names of all filters
