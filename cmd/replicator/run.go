@@ -256,10 +256,11 @@ type health struct{ *pipeline.Pipeline }
 func (h health) Status() any { return h.Pipeline.Status() }
 
 // limitMemory makes the collector work harder before the heap outgrows what the configuration allows: changes
-// under way, and as much again for the server, connections and garbage. $GOMEMLIMIT wins.
+// under way, and as much again for the server, connections and garbage. $GOMEMLIMIT and $GOGC win.
 func limitMemory(cfg *config.Config) {
-	if os.Getenv("GOMEMLIMIT") == "" {
+	if os.Getenv("GOMEMLIMIT") == "" && os.Getenv("GOGC") == "" {
 		debug.SetMemoryLimit(max(2*int64(cfg.Memory.Total), 128<<20))
+		debug.SetGCPercent(400) // far below the limit, collecting rarely is cheaper
 	}
 }
 
