@@ -70,7 +70,6 @@ chart: build $(TOOLS)/helm ## lint, render and strictly decode the Helm chart
 alerts: $(TOOLS)/promtool ## check the alerts and run their unit tests
 	$(TOOLS)/promtool check rules deploy/alerts.yaml
 	$(TOOLS)/promtool test rules deploy/alerts_test.yaml
-	cd tools && $(GO) test -count=1 ./alerts
 
 man: build ## man pages into man/
 	mkdir -p man && bin/replicator man man

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -46,36 +47,16 @@ Exit 4 when the mapping refuses it: such a change would become a dead letter.`,
 	return cmd
 }
 
-// explanation is what explain --json prints.
+// explanation is what explain --json prints: the steps, and the main row's parts once more where scripts look first.
 type explanation struct {
-	Schema int              `json:"schema"`
-	Table  string           `json:"table"`
-	Target string           `json:"target"`
-	Rows   []explainedRow   `json:"rows"`
-	Event  *transform.Event `json:"event,omitempty"`
-}
-
-type explainedRow struct {
-	Row     string          `json:"row"`
-	Class   string          `json:"class"`
-	Left    bool            `json:"left,omitempty"`
-	Deletes []explainedDel  `json:"deletes"`
-	Cells   []explainedCell `json:"cells"`
-}
-
-type explainedCell struct {
-	Family    string `json:"family"`
-	Qualifier string `json:"qualifier"`
-	TS        *int64 `json:"ts"` // ms; null: the change's version
-	Value     string `json:"value"`
-}
-
-type explainedDel struct {
-	Family    string `json:"family"`
-	Qualifier string `json:"qualifier,omitempty"`
-	From      int64  `json:"from,omitempty"`
-	To        int64  `json:"to,omitempty"`
-	Row       bool   `json:"whole_row,omitempty"`
+	Schema int    `json:"schema"`
+	Table  string `json:"table"`
+	Target string `json:"target"`
+	*transform.Steps
+	Row     string                 `json:"row,omitempty"`
+	Class   string                 `json:"class,omitempty"`
+	Cells   []transform.StepCell   `json:"cells"`
+	Deletes []transform.StepDelete `json:"deletes"`
 }
 
 func (a *app) explain(ctx context.Context, o explainOptions) error {
@@ -101,20 +82,25 @@ func (a *app) explain(ctx context.Context, o explainOptions) error {
 	if err != nil {
 		return err
 	}
-	ex, err := explained(ctx, src, c, o)
-	var refusal *transform.Refusal
-	if errors.As(err, &refusal) {
-		return &ExitError{Code: exitDifferences, Err: fmt.Errorf("the mapping refuses it: %w", err),
-			Hint: "in a run this change would become a dead letter"}
-	}
+	steps, err := explained(ctx, src, c, o)
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(ex)
+	ex := explanation{Schema: schema, Table: c.Source, Target: c.Target, Steps: steps, Cells: []transform.StepCell{}, Deletes: []transform.StepDelete{}}
+	if len(steps.Rows) > 0 {
+		main := steps.Rows[0]
+		ex.Row, ex.Class, ex.Cells, ex.Deletes = main.Row, main.Class, main.Cells, append(ex.Deletes, main.Deletes...)
 	}
-	a.printExplanation(ex)
-	return nil
+	if a.json {
+		err = a.printJSON(ex)
+	} else {
+		a.printSteps(c, steps)
+	}
+	if err == nil && steps.Code != "" {
+		return &ExitError{Code: exitDifferences, Err: fmt.Errorf("the mapping refuses it: %s (%s)", steps.Refused, steps.Code),
+			Hint: "in a run this change would become a dead letter"}
+	}
+	return err
 }
 
 // oneProgram compiles all tables, since a row's class depends on all of them, and returns the one that is asked for.
@@ -131,28 +117,28 @@ func (a *app) oneProgram(ctx context.Context, cfg *config.Config, src *source.So
 	return nil, usageError("", "no table %q", table)
 }
 
-func explained(ctx context.Context, src *source.Source, c *carried, o explainOptions) (*explanation, error) {
-	ex := &explanation{Schema: schema, Table: c.Source, Target: c.Target, Rows: []explainedRow{}}
-	var d change.Decoder
+func explained(ctx context.Context, src *source.Source, c *carried, o explainOptions) (*transform.Steps, error) {
 	if o.record != "" {
-		return ex, explainRecord(ex, &d, c, o.record)
+		return explainRecord(c, o.record)
 	}
 	raw, err := theItem(ctx, src, c, o)
 	if err != nil {
 		return nil, err
 	}
+	var d change.Decoder
 	img, err := d.Image(raw)
 	if err != nil {
 		return nil, usageError(`for example {"pk":{"S":"hats"},"price":{"N":"12.5"}}`, "read item: %w", err)
 	}
-	rows, err := c.program.Project(img)
-	if err != nil {
-		return nil, err
+	steps := c.program.Explain(img)
+	if o.key != "" && !o.showData {
+		for _, r := range steps.Rows {
+			for i := range r.Cells {
+				r.Cells[i].Value = fmt.Sprintf("(%d bytes; --show-data prints them)", len(r.Cells[i].Value))
+			}
+		}
 	}
-	for i := range rows {
-		ex.Rows = append(ex.Rows, explainRow(&rows[i], o.key == "" || o.showData))
-	}
-	return ex, nil
+	return steps, nil
 }
 
 func theItem(ctx context.Context, src *source.Source, c *carried, o explainOptions) ([]byte, error) {
@@ -169,30 +155,26 @@ func theItem(ctx context.Context, src *source.Source, c *carried, o explainOptio
 	return raw, nil
 }
 
-// explainRecord projects a change. A record as Lambda or the CLI show it is one, too.
-func explainRecord(ex *explanation, d *change.Decoder, c *carried, file string) error {
+// explainRecord explains a record of the stream, as GetRecords or Lambda show it.
+func explainRecord(c *carried, file string) (steps *transform.Steps, err error) {
 	raw, err := readInput(file)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	rec, err := change.ScanRecord(raw)
 	if err != nil {
-		return usageError("one record, as GetRecords returns it", "read record: %w", err)
+		return nil, usageError("one record, as GetRecords returns it", "read record: %w", err)
 	}
 	rec.Version = rec.Created
-	var w transform.Write
-	var failed error
-	err = change.DecodeRecords(change.AppendRecords(nil, []change.Record{rec}), change.Feed{Stream: c.info.StreamARN}, func(ch *change.Change) error {
-		if failed = c.program.Change(d, ch, &w); failed != nil {
-			return nil
-		}
-		for i := range w.Rows {
-			ex.Rows = append(ex.Rows, explainRow(&w.Rows[i], true))
-		}
-		ex.Event, failed = c.program.Archive(d, ch)
-		return nil
+	wire := change.AppendRecords(nil, []change.Record{rec})
+	err = change.DecodeRecords(wire, change.Feed{Stream: c.info.StreamARN}, func(ch *change.Change) error {
+		steps, err = c.program.ExplainChange(ch)
+		return err
 	})
-	return errors.Join(err, failed)
+	if err != nil {
+		return nil, fmt.Errorf("explain record: %w", err)
+	}
+	return steps, nil
 }
 
 func readInput(file string) ([]byte, error) {
@@ -209,68 +191,52 @@ func readInput(file string) ([]byte, error) {
 	return data, nil
 }
 
-func explainRow(r *transform.Row, values bool) explainedRow {
-	out := explainedRow{Row: text(r.Key), Class: r.Class.String(), Left: r.Left, Deletes: []explainedDel{}, Cells: []explainedCell{}}
-	if r.Exclusive {
-		out.Deletes = append(out.Deletes, explainedDel{Row: true})
+func (a *app) printSteps(c *carried, s *transform.Steps) {
+	for _, p := range s.Passed {
+		a.print("rule %s does not match: %s", p.Rule, p.Why)
 	}
-	for _, del := range r.Deletes {
-		out.Deletes = append(out.Deletes, explainedDel{Family: del.Family, Qualifier: text(del.Qualifier), From: del.From, To: del.To})
+	if s.Rule != "" {
+		a.print("rule %s matches", s.Rule)
 	}
-	for _, c := range r.Cells {
-		cell := explainedCell{Family: c.Family, Qualifier: text(c.Qualifier), Value: text(c.Value)}
-		if c.Mapped {
-			at := c.Time
-			cell.TS = &at
+	for _, name := range slices.Sorted(maps.Keys(s.Captures)) {
+		a.print("  captures %s = %s", name, s.Captures[name])
+	}
+	if s.Drop {
+		a.print("  and drops it: nothing is written")
+	}
+	for _, r := range s.Rows {
+		a.printRow(c.Target, &r)
+	}
+	for _, u := range s.Coverage {
+		if u.Use == "lost" {
+			a.print("attribute %s is written nowhere", u.Attr)
 		}
-		if !values {
-			cell.Value = fmt.Sprintf("(%d bytes; --show-data prints them)", len(c.Value))
-		}
-		out.Cells = append(out.Cells, cell)
 	}
-	return out
 }
 
-// text is bytes as people read them: as they are where they are printable, else quoted with escapes.
-func text(b []byte) string {
-	for _, r := range string(b) {
-		if r == utf8.RuneError || r < ' ' {
-			return fmt.Sprintf("%q", b)
-		}
+func (a *app) printRow(target string, r *transform.StepRow) {
+	left := ""
+	if r.Left {
+		left = ", which the item leaves"
 	}
-	return string(b)
-}
-
-func (a *app) printExplanation(ex *explanation) {
-	if len(ex.Rows) == 0 {
-		a.print("%s: the mapping makes nothing of it.", ex.Table)
+	a.print("%s: row %s%s", target, r.Row, left)
+	a.print("  class %s: %s", r.Class, r.Why)
+	if r.Wipes {
+		a.print("  delete  the whole row")
 	}
-	for _, r := range ex.Rows {
-		left := ""
-		if r.Left {
-			left = ", which the item leaves"
+	for _, d := range r.Deletes {
+		during := ""
+		if d.To > 0 {
+			during = fmt.Sprintf(" from %s until %s", millis(d.From), millis(d.To))
 		}
-		a.print("%s: row %s (class %s)%s", ex.Target, r.Row, r.Class, left)
-		for _, d := range r.Deletes {
-			switch {
-			case d.Row:
-				a.print("  delete  the whole row")
-			case d.To > 0:
-				a.print("  delete  %s:%s from %s until %s", d.Family, d.Qualifier, millis(d.From), millis(d.To))
-			default:
-				a.print("  delete  %s:%s", d.Family, d.Qualifier)
-			}
-		}
-		for _, c := range r.Cells {
-			at := ""
-			if c.TS != nil {
-				at = " @ " + millis(*c.TS)
-			}
-			a.print("  set     %s:%s = %s%s", c.Family, c.Qualifier, c.Value, at)
-		}
+		a.print("  delete  %s:%s%s (%s)", d.Family, d.Qualifier, during, d.Why)
 	}
-	if ex.Event != nil {
-		a.print("archive: event %s", ex.Event.ID)
+	for _, cell := range r.Cells {
+		at := ""
+		if cell.TS != nil {
+			at = " @ " + millis(*cell.TS)
+		}
+		a.print("  set     %s:%s = %s%s", cell.Family, cell.Qualifier, cell.Value, at)
 	}
 }
 

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/transform/propose"
+)
+
+// initOptions are the flags of init.
+type initOptions struct {
+	table, out, region, endpoint string
+	sample                       int
+}
+
+func (a *app) initCommand() *cobra.Command {
+	var o initOptions
+	cmd := &cobra.Command{
+		Use:   "init --table NAME",
+		Short: "Propose configuration and mapping from a live table",
+		Long: `init describes a table, reads a sample of its items, and proposes a configuration with a mapping, with comments. What
+in the data will hurt is said on stderr. It writes to -o, or to standard output, and never over a file that exists.`,
+		Args: a.args(cobra.NoArgs),
+		RunE: a.body(func(ctx context.Context, _ []string) error { return a.propose(ctx, o) }),
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.table, "table", "", "DynamoDB table")
+	f.IntVar(&o.sample, "sample", 1000, "how many items to read (costs read capacity)")
+	f.StringVarP(&o.out, "out", "o", "", "file to write (default: standard output)")
+	f.StringVar(&o.region, "region", "", "AWS region (default: $AWS_REGION)")
+	f.StringVar(&o.endpoint, "endpoint", "", "endpoint of DynamoDB, if it is not AWS's own")
+	must(cmd.MarkFlagRequired("table"))
+	return cmd
+}
+
+func (a *app) propose(ctx context.Context, o initOptions) error {
+	cfg := config.Default()
+	cfg.Source.Endpoint = o.endpoint
+	if o.region != "" {
+		cfg.Source.Region = o.region
+	}
+	src, err := a.source(ctx, &cfg)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	info, err := src.Table(ctx, o.table)
+	if err != nil {
+		return sourceError(err)
+	}
+	sampler := propose.New(propose.Source{Table: o.table, Schema: info.Schema, TTLAttr: info.TTLAttr})
+	if err := sampled(ctx, src, o.table, o.sample, sampler.Add); err != nil {
+		return err
+	}
+	proposal := sampler.Proposal()
+	text := proposedConfig(&cfg, info, proposal.Mapping)
+	c := &carried{path: "tables[0]"}
+	a.problems(a.errs, c.said(proposal.Findings))
+	if o.out == "" {
+		a.print("%s", strings.TrimRight(text, "\n"))
+		return nil
+	}
+	f, err := os.OpenFile(o.out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return usageError("choose another file with -o", "write proposal: %w", err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(text); err != nil {
+		return fmt.Errorf("write proposal: %w", err)
+	}
+	fmt.Fprintf(a.errs, "Wrote %s from %s. Fill in bigtable, then: replicator check -c %s\n", o.out, count(sampler.Items(), "item"), o.out)
+	return f.Close()
+}
+
+// sampled calls f with at most n items of a table.
+func sampled(ctx context.Context, src *source.Source, table string, n int, f func(change.Image)) error {
+	var d change.Decoder
+	for page, err := range src.Scan(ctx, table, 0, 1) {
+		if err != nil {
+			return sourceError(fmt.Errorf("sample %s: %w", table, err))
+		}
+		for _, raw := range page.Items {
+			if n--; n < 0 {
+				return nil
+			}
+			img, err := d.Image(raw)
+			if err != nil {
+				return fmt.Errorf("sample %s: %w", table, err)
+			}
+			f(img)
+		}
+	}
+	return nil
+}
+
+// proposedConfig is the smallest configuration for the table, with the proposed mapping inline.
+func proposedConfig(cfg *config.Config, info source.TableInfo, mapping string) string {
+	b := &strings.Builder{}
+	name := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-", r) {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(info.Name))
+	fmt.Fprintf(b, "pipeline: %s   # identity of the stored state; never reuse it for other tables\n", strings.Trim(name, "-"))
+	fmt.Fprintf(b, "source: {region: %q", cfg.Source.Region)
+	if cfg.Source.Endpoint != "" {
+		fmt.Fprintf(b, ", endpoint: %q", cfg.Source.Endpoint)
+	}
+	fmt.Fprintf(b, "}\nbigtable: {project: MY-PROJECT, instance: MY-INSTANCE}\nqueue: {dir: ./tailrace-data}\ntables:\n- source: %s\n  target: %s\n",
+		info.Name, name[:min(50, len(name))])
+	if info.TTLAttr != "" {
+		fmt.Fprintf(b, "  on_ttl_expiry: delete   # items expire by %q: delete, keep or archive\n", info.TTLAttr)
+	}
+	b.WriteString("  mapping:\n")
+	for line := range strings.Lines(mapping) {
+		if strings.TrimSpace(line) != "" {
+			line = "    " + line
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
