@@ -57,8 +57,12 @@ func Open(o Options) (*Server, error) {
 }
 
 // split reads an address. A port is claimed once before the server starts, since the
-// server itself ends the process when its port is taken.
+// server itself ends the process when its port is taken. Any free port is left for the
+// server to pick: between two claims somebody else could take it.
 func split(addr string) (host string, port int, err error) {
+	if host, text, err := net.SplitHostPort(addr); err == nil && text == "0" {
+		return host, server.RANDOM_PORT, nil
+	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return "", 0, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	sandbox "github.com/tailrace-cdc/replicator/sandbox/nats"
 )
@@ -36,6 +37,30 @@ func TestStreamsSurviveARestart(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestFreePortsAreNotTakenAway opens servers side by side while somebody else takes and gives back free ports.
+func TestFreePortsAreNotTakenAway(t *testing.T) {
+	var all errgroup.Group
+	for range 8 {
+		all.Go(func() error {
+			for range 50 {
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					return err
+				}
+				defer func() { _ = l.Close() }()
+			}
+			s, err := sandbox.Open(sandbox.Options{Addr: "127.0.0.1:0"})
+			if err != nil {
+				return err
+			}
+			return s.Close()
+		})
+	}
+	if err := all.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 
