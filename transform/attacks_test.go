@@ -256,8 +256,11 @@ func TestVariablesDoNotStandForKeys(t *testing.T) {
 	for _, mapping := range []string{
 		`{name: r, match: {pk: "{p}", key: "{k}"}, row: "{p}", cells: [{map: m, to: "d:{key}"}]}`,
 		`{name: r, match: {pk: "{p}", key: "{key}"}, row: "{p}#{key}", cells: [{map: m, to: "d:{key}"}]}`,
+		`{name: r, match: {pk: "{p}", key: "{k}"}, row: "{p}#{k}", cells: [{attr: m, to: "d:m"}], index: [{name: i, match: {m: "{key}"}, row: "x{p}#{key}", cells: [{attr: n, to: "e:n"}]}]}`,
+		`{name: r, match: {pk: "{p}", key: "{k}"}, row: "{p}2{k}", segments: escape, cells: [{attr: m, to: "d:m"}]}`,
+		`{name: r, match: {pk: "{p}", key: "{k}"}, row: "{p}#{k}", cells: [{attrs: all, to: "d:{path}", flatten: maps, join: "2"}]}`,
 	} {
-		m, problems := ParseMapping("m.yaml", []byte("families: {d: {max_versions: 1}}\nrules:\n- "+mapping))
+		m, problems := ParseMapping("m.yaml", []byte("families: {d: {max_versions: 1}, e: {max_versions: 1}}\nrules:\n- "+mapping))
 		p, more := Compile(Table{Source: "T", Target: "t", Schema: schema("pk:S", "key:S"), Mapping: m})
 		if p != nil {
 			t.Errorf("taken: %s: %v", mapping, append(problems, more...))

@@ -32,6 +32,9 @@ func (c *compiler) checkEmitter(e *emitter) {
 	if e.kind == "doc" && e.format == "raw" && (len(e.names) > 0 || len(e.except) > 0 || len(e.rename) > 0) {
 		c.ps.Errorf(e.src.At, "format", "use format: dynamo_json", "`format: raw` is the image as it came: it cannot leave out or rename attributes")
 	}
+	if e.flatten && e.escapes && strings.ContainsAny(e.joiner, tmpl.Escaping) {
+		c.ps.Errorf(e.src.Join, "value", "use . or / or #", "join: %q cannot be told from the escapes inside of names", e.joiner)
+	}
 	c.checkTime(e)
 }
 

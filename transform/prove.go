@@ -142,7 +142,7 @@ func (r *rule) untold(c *compiler, ts ...*tmpl.Template) (missing []string) {
 }
 
 func captureNamed(r *rule, name string) bool {
-	return slices.ContainsFunc(r.captures[:r.own], func(c tmpl.Capture) bool { return c.Name == name })
+	return slices.ContainsFunc(r.captures, func(c tmpl.Capture) bool { return c.Name == name })
 }
 
 func (c *compiler) keyNames() []string {

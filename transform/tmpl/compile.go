@@ -44,6 +44,10 @@ func (t *Template) separate(o *op, shape Shape, next lang.TemplatePart, env *Env
 		return shape
 	}
 	o.stop, o.mode, o.empty = next.Literal, env.Segments, env.Empty
+	if o.mode == SegEscape && strings.Contains(Escaping, o.stop[:1]) {
+		t.Ambig = fmt.Sprintf("with segments: escape, {%s} must not be followed by %q: escapes are made of it; use another separator", o.name, o.stop[:1])
+		return Shape{anyByte}
+	}
 	if o.mode == SegOrdered {
 		if !strings.HasPrefix(next.Literal, env.Delim) {
 			t.Ambig = fmt.Sprintf("with segments: ordered, {%s} must be followed by the delimiter %q", o.name, env.Delim)

@@ -225,6 +225,9 @@ func stops(value []byte, stop string) bool {
 
 const upperHex = "0123456789ABCDEF"
 
+// Escaping is what escapes are made of: none of it can be a separator that is escaped.
+const Escaping = "%" + upperHex
+
 func escape(dst []byte, start int, stop byte) []byte {
 	value := string(dst[start:])
 	dst = dst[:start]
