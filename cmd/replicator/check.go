@@ -72,7 +72,7 @@ func (a *app) check(ctx context.Context, o checkOptions) error {
 		return &ExitError{Code: exitUsage, Err: err, Hint: configHint}
 	}
 	u := &checkup{cfg: cfg, problems: problems, endpoints: map[string]string{}, principals: map[string]string{}, cost: map[string]any{}}
-	all, found := parseMappings(cfg, cfg.Tables)
+	all, found := parseMappings(cfg.Tables)
 	u.problems = append(u.problems, found...)
 	if !o.offline && !config.Refused(u.problems) {
 		a.checkAround(ctx, u, all, o.sample)

@@ -61,7 +61,7 @@ func (a *app) run(ctx context.Context, o runOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, problems := parseMappings(cfg, cfg.Tables); config.Refused(problems) {
+	if _, problems := parseMappings(cfg.Tables); config.Refused(problems) {
 		return a.refused(problems)
 	}
 	limitMemory(cfg)
@@ -116,7 +116,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 func (d *daemon) compile(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	all, _ := parseMappings(d.cfg, d.cfg.Tables)
+	all, _ := parseMappings(d.cfg.Tables)
 	for _, err := range describe(ctx, d.src, all) {
 		d.log.Warn("table cannot be described yet", zap.Error(err), zap.String("hint", source.Hint(err)))
 	}

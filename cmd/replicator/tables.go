@@ -32,7 +32,7 @@ func (c *carried) compileTarget(cfg *config.Config) transform.Table {
 }
 
 // parseMappings reads the mappings of the tables. Problems are said of the place in the mapping.
-func parseMappings(cfg *config.Config, tables []config.Table) (all []*carried, problems []config.Problem) {
+func parseMappings(tables []config.Table) (all []*carried, problems []config.Problem) {
 	for i, t := range tables {
 		c := &carried{Table: t, path: fmt.Sprintf("tables[%d]", i)}
 		if !t.Mapping.IsZero() && t.Mapping.Data != nil {
@@ -98,7 +98,7 @@ func describe(ctx context.Context, src *source.Source, all []*carried) (errs []e
 
 // programs is what schema, explain and dlq retry begin with: all tables described and compiled, or the reason why not.
 func (a *app) programs(ctx context.Context, cfg *config.Config, src *source.Source) ([]*carried, error) {
-	all, problems := parseMappings(cfg, cfg.Tables)
+	all, problems := parseMappings(cfg.Tables)
 	if config.Refused(problems) {
 		return nil, a.refused(problems)
 	}
@@ -133,7 +133,7 @@ func compiler(cfg *config.Config, t config.Table, src *source.Source) func(conte
 				group = append(group, other)
 			}
 		}
-		all, problems := parseMappings(cfg, group)
+		all, problems := parseMappings(group)
 		var own *carried
 		var others []*carried
 		for _, c := range all {

@@ -118,7 +118,7 @@ func attributes(r *rand.Rand) string {
 
 // call asks the sandbox as a client would, without the network in between. A condition that fails is no error.
 func (w *Writer) call(op, body string) error {
-	req := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+	req := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/", strings.NewReader(body))
 	req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
 	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
 	req.Header.Set("X-Amz-Date", time.Now().UTC().Format("20060102T150405Z"))
