@@ -63,18 +63,24 @@ func applied(b *testing.B, metrics string) {
 }
 
 func counter(metrics string) int {
+	v, _ := sample(metrics, `tailrace_changes_applied_total{table="Bench"} `)
+	return int(v)
+}
+
+// sample reads one metric; false while it is not there.
+func sample(metrics, name string) (float64, bool) {
 	reply, err := http.Get(metrics)
 	if err != nil {
-		return 0 // it is not up yet
+		return 0, false // it is not up yet
 	}
 	defer func() { _ = reply.Body.Close() }()
 	for lines := bufio.NewScanner(reply.Body); lines.Scan(); {
-		if v, ok := strings.CutPrefix(lines.Text(), `tailrace_changes_applied_total{table="Bench"} `); ok {
-			f, _ := strconv.ParseFloat(v, 64)
-			return int(f)
+		if v, ok := strings.CutPrefix(lines.Text(), name); ok {
+			f, err := strconv.ParseFloat(v, 64)
+			return f, err == nil
 		}
 	}
-	return 0
+	return 0, false
 }
 
 // peakMemory is the most resident memory of the process so far, in MiB. (What wait4 reports would include the
