@@ -260,7 +260,7 @@ func Encode(dst []byte, e *Entry) ([]byte, error) {
 // counts as foreign too.
 func Decode(msg []byte) (*Entry, error) {
 	rest, ok := bytes.CutPrefix(msg, magic)
-	if !ok || len(rest) < 2 {
+	if !ok || len(rest) < 2 || rest[0] == 0 {
 		return nil, ErrForeign
 	}
 	if rest[0] > Format {

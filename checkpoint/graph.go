@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
 )
@@ -28,8 +29,12 @@ type Shard struct {
 	Closed  bool            `json:"closed,omitempty"`  // takes no more writes
 	Gapped  bool            `json:"gapped,omitempty"`  // stands before a gap that nobody has accepted
 	Horizon bool            `json:"horizon,omitempty"` // an accepted gap ends at the trim horizon, wherever that is
+	Excused int64           `json:"excused,omitempty"` // what was lost before was accepted; unix ms
 	Seen    int64           `json:"seen"`              // date of the listing that showed it first
 	Absent  int64           `json:"absent,omitempty"`  // date of the first complete listing since without it
+	Alive   int64           `json:"alive,omitempty"`   // it took writes then or later: its children's are newer; unix ms
+	Ended   int64           `json:"ended,omitempty"`   // service clock when it was finished
+	Early   bool            `json:"early,omitempty"`   // finished, with a gap, before its parent was: its children wait
 }
 
 // forgetAfter is how long a finished shard stays after it vanished from the listings: an inconsistent
@@ -39,25 +44,32 @@ const forgetAfter = 48 * 3600 * 1000
 // Readable says whether a shard may be read now. Rule 3: a child only after its parent is finished in the log.
 func (s *State) Readable(sh *Shard) bool { return sh.Phase == Open && !sh.Gapped }
 
-func (s *State) start(seq uint64, b *Start) string {
-	if s.stream(b.Stream) != nil {
-		return "stream started twice: " + b.Stream
+// WholeSince returns, for a shard that is to be read from its beginning or from the start time, up to when nothing of
+// it is missing: all of it was read, or it did not exist, it is older than the pipeline's start, or its loss was accepted. When the
+// retention has passed since then, some of the shard may have been trimmed, although neither the trim horizon
+// nor a time would say so. Unix ms.
+func (s *State) WholeSince(sh *Shard) int64 {
+	since := max(sh.Through, sh.Excused)
+	if st := s.stream(sh.Stream); st != nil {
+		since = max(since, st.Date)
 	}
-	if n := len(s.Streams); n > 0 && !s.Drained(s.Streams[n-1].ARN) {
-		return "stream started before the one before it was read to its end: " + b.Stream
-	}
-	s.Streams = append(s.Streams, &Stream{ARN: b.Stream, Date: b.Date, Mode: b.Mode, At: b.At, Floor: b.Floor, Seq: seq})
-	s.Date, s.Listed = max(s.Date, b.Date), max(s.Listed, b.Date)
-	s.see(b.Stream, b.Shards, b.Date, change.Position{At: b.At})
-	return ""
+	return since
 }
 
-func (s *State) graph(b *Graph) string {
-	st := s.stream(b.Stream)
-	if st == nil {
-		return "listing of a stream that was never started: " + b.Stream
-	}
+func (s *State) start(seq uint64, b *Start) {
+	// Rule 5: versions grow from one stream of the table to the next.
+	floor := max(b.Floor, s.TopClock())
+	s.Streams = append(s.Streams, &Stream{ARN: b.Stream, Date: b.Date, Mode: b.Mode, At: b.At, Floor: floor, Seq: seq})
+	s.Date, s.Listed = max(s.Date, b.Date), max(s.Listed, b.Date)
+	s.see(b.Stream, b.Shards, b.Date, change.Position{At: b.At})
+}
+
+func (s *State) graph(b *Graph) {
 	s.Date = max(s.Date, b.Date)
+	st := s.Live()
+	if st.ARN != b.Stream {
+		return // all of it was read before the live stream was started
+	}
 	if b.Complete {
 		s.Listed = max(s.Listed, b.Date)
 	}
@@ -71,7 +83,6 @@ func (s *State) graph(b *Graph) string {
 	if b.Complete {
 		s.forget(b)
 	}
-	return ""
 }
 
 func (s *State) stream(arn string) *Stream {
@@ -88,7 +99,7 @@ func (s *State) see(arn string, seen []ShardSeen, date int64, pos change.Positio
 	floor := s.stream(arn).Floor
 	for _, x := range seen {
 		sh := s.Shards[x.ID]
-		if sh == nil {
+		if sh == nil || sh.Stream != arn {
 			sh = &Shard{ID: x.ID, Stream: arn, Parent: x.Parent, Phase: Waiting, Pos: pos, Clock: floor, Seen: date}
 			s.Shards[x.ID] = sh
 		}
@@ -100,7 +111,11 @@ func (s *State) see(arn string, seen []ShardSeen, date int64, pos change.Positio
 		}
 	}
 	for _, x := range seen {
-		s.open(s.Shards[x.ID])
+		sh := s.Shards[x.ID]
+		if !sh.Closed {
+			sh.Alive = max(sh.Alive, date-settle)
+		}
+		s.open(sh)
 	}
 }
 
@@ -113,36 +128,80 @@ func (s *State) open(sh *Shard) {
 		sh.Phase = Open
 		return
 	}
-	if p := s.Shards[sh.Parent]; p != nil && p.Phase == Finished {
-		// Rule 5: an item's versions grow along its lineage.
-		sh.Phase, sh.Clock, sh.Through = Open, max(sh.Clock, p.Clock), max(sh.Through, p.Through)
+	if p := s.Shards[sh.Parent]; p != nil && p.Phase == Finished && !p.Early {
+		sh.Phase = Open
+		sh.inherit(p)
 		p.Closed = true
 	}
 }
 
+// inherit takes over what a finished parent leaves. Rule 5: an item's versions grow along its lineage.
+func (sh *Shard) inherit(p *Shard) {
+	sh.Clock, sh.Alive = max(sh.Clock, p.Clock), max(sh.Alive, p.Alive)
+	sh.Through = max(sh.Through, p.Alive)
+}
+
 func (s *State) finish(sh *Shard) {
-	sh.Phase, sh.Closed, sh.Gapped = Finished, true, false
-	for _, child := range s.Shards {
-		if child.Parent == sh.ID {
-			s.open(child)
-		}
+	if sh.Phase != Finished {
+		p := s.Shards[sh.Parent]
+		sh.Early = sh.Phase == Waiting && p != nil && (p.Phase != Finished || p.Early)
+		sh.Phase, sh.Closed, sh.Gapped, sh.Ended = Finished, true, false, s.Date
+	}
+	if !sh.Early {
+		s.release(sh)
 	}
 }
 
-// gone closes a shard that the service does not know any more, with a gap if it was known and not read to
-// its end. A parent that was trimmed before we ever saw it is just finished.
+// release lets the children of a finished shard be read, through those that were closed before their turn.
+func (s *State) release(sh *Shard) {
+	for _, child := range s.Shards {
+		if child.Parent != sh.ID {
+			continue
+		}
+		if child.Early {
+			child.Early = false
+			child.inherit(sh)
+			s.release(child)
+		}
+		s.open(child)
+	}
+}
+
+// retention is how long the service keeps a record.
+const retention = 24 * 3600 * 1000
+
+// gone closes a shard that the service does not know any more, with a gap if something of it may have been lost.
+// A parent that was trimmed before the stream was started is just finished.
+//
+// Rule 8: a shard that came and went while nobody was reading is a gap too, although the log never saw it. How
+// many there were before it in its lineage is not known, so all that is unknown since the start is in doubt.
 func (s *State) gone(b *Graph, id string) {
-	sh := s.Shards[id]
+	sh, st := s.Shards[id], s.stream(b.Stream)
+	gap := Gap{
+		Feed: change.Feed{Stream: b.Stream, Shard: id}, Since: st.Date, Until: b.Date, Found: b.Date, Ends: true,
+		Reason: "the shard is gone: it was trimmed before it was read to its end",
+	}
+	lost := sh == nil && b.Date-retention >= st.Date && !s.from(id, st.Date)
 	if sh == nil {
-		sh = &Shard{ID: id, Stream: b.Stream, Seen: b.Date, Absent: b.Date, Clock: s.stream(b.Stream).Floor}
+		sh = &Shard{ID: id, Stream: b.Stream, Seen: b.Date, Absent: b.Date, Clock: max(st.Floor, s.Top)}
 		s.Shards[id] = sh
 	} else if sh.Phase != Finished {
-		s.Gaps = append(s.Gaps, Gap{
-			Feed: change.Feed{Stream: sh.Stream, Shard: id}, From: sh.Pos, Since: sh.Through, Until: b.Date,
-			Reason: "the shard is gone: it was trimmed before it was read to its end", Found: b.Date, Ends: true,
-		})
+		lost, gap.From, gap.Since = true, sh.Pos, sh.Through
+	}
+	if lost {
+		s.Gaps = append(s.Gaps, gap)
 	}
 	s.finish(sh)
+}
+
+// from says whether a child of this parent was there when the stream was started.
+func (s *State) from(parent string, date int64) bool {
+	for _, sh := range s.Shards {
+		if sh.Parent == parent && sh.Seen == date {
+			return true
+		}
+	}
+	return false
 }
 
 // forget drops finished shards that complete listings have not shown for 48 hours.
@@ -152,15 +211,19 @@ func (s *State) forget(b *Graph) {
 		listed[x.ID] = true
 	}
 	for id, sh := range s.Shards {
-		if sh.Stream != b.Stream || listed[id] || sh.Phase != Finished {
-			continue
-		}
-		if sh.Absent == 0 {
+		switch {
+		case listed[id] || sh.Phase != Finished || sh.Early:
+		case sh.Absent == 0:
 			sh.Absent = b.Date
-		} else if b.Date-sh.Absent >= forgetAfter && !s.awaited(id) {
+		case s.forgotten(sh, b.Date):
+			s.Top = max(s.Top, sh.Clock)
 			delete(s.Shards, id)
 		}
 	}
+}
+
+func (s *State) forgotten(sh *Shard, date int64) bool {
+	return sh.Absent != 0 && date-sh.Absent >= forgetAfter && !s.awaited(sh.ID)
 }
 
 func (s *State) awaited(parent string) bool {
@@ -194,8 +257,9 @@ func (s *State) Live() *Stream {
 	return s.Streams[len(s.Streams)-1]
 }
 
-// TopClock returns the highest version that was ever given out.
-func (s *State) TopClock() (top int64) {
+// TopClock returns the highest version that was ever given out, or a floor above it.
+func (s *State) TopClock() int64 {
+	top := s.Top
 	for _, sh := range s.Shards {
 		top = max(top, sh.Clock)
 	}
@@ -209,12 +273,16 @@ func (s *State) Missing() (ids []string) {
 			ids = append(ids, sh.Parent)
 		}
 	}
-	return ids
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 // Changed says whether a listing tells the log anything new: it is worth an entry only then.
 func (s *State) Changed(b *Graph) bool {
 	st := s.stream(b.Stream)
+	if st != nil && st != s.Live() {
+		return false
+	}
 	if st == nil || b.Disabled && !st.Disabled || len(b.Gone) > 0 {
 		return true
 	}
@@ -230,10 +298,8 @@ func (s *State) Changed(b *Graph) bool {
 		return false
 	}
 	for id, sh := range s.Shards {
-		if sh.Stream == b.Stream && !listed[id] && sh.Phase == Finished {
-			if sh.Absent == 0 || b.Date-sh.Absent >= forgetAfter && !s.awaited(id) {
-				return true
-			}
+		if !listed[id] && sh.Phase == Finished && !sh.Early && (sh.Absent == 0 || s.forgotten(sh, b.Date)) {
+			return true
 		}
 	}
 	return false

@@ -29,6 +29,9 @@ type Part struct {
 
 // Snapshot writes the whole state in parts of at most maxPart bytes of data.
 func (s *State) Snapshot(maxPart int) ([]Part, error) {
+	if maxPart < 1 {
+		return nil, fmt.Errorf("encode snapshot: parts of %d bytes", maxPart)
+	}
 	b, err := json.Marshal(s)
 	if err != nil {
 		return nil, fmt.Errorf("encode snapshot: %w", err)
@@ -50,7 +53,7 @@ func (s *State) Snapshot(maxPart int) ([]Part, error) {
 // The caller folds the parts themselves and what follows them.
 func Restore(first uint64, msgs [][]byte) (*State, error) {
 	var data []byte
-	var prev Hash
+	var head *Entry
 	for i, msg := range msgs {
 		e, err := Decode(msg)
 		if err != nil {
@@ -61,15 +64,23 @@ func Restore(first uint64, msgs [][]byte) (*State, error) {
 			return nil, fmt.Errorf("restore snapshot at %d: part %d is missing", first, i)
 		}
 		if i == 0 {
-			prev = e.Prev
+			head = e
+		} else if e.Prev != HashOf(msgs[i-1]) || b.First != first {
+			return nil, fmt.Errorf("restore snapshot at %d: part %d belongs to another one", first, i)
 		}
 		data = append(data, e.Data...)
+	}
+	if head == nil {
+		return nil, fmt.Errorf("restore snapshot at %d: no parts", first)
 	}
 	s, err := decodeSnapshot(data)
 	if err != nil {
 		return nil, fmt.Errorf("restore snapshot at %d: %w", first, err)
 	}
-	s.Seq, s.Hash = first-1, prev
+	if s.Epoch != head.Epoch || s.Nonce != head.Nonce {
+		return nil, fmt.Errorf("restore snapshot at %d: written by somebody who did not own the log", first)
+	}
+	s.Seq, s.Hash = first-1, head.Prev
 	return s, nil
 }
 
@@ -77,8 +88,11 @@ func decodeSnapshot(data []byte) (*State, error) {
 	if len(data) == 0 {
 		return nil, errors.New("empty")
 	}
-	if data[0] > snapshotFormat {
+	if data[0] > snapshotFormat { // Rule 11
 		return nil, &NewerFormatError{Need: int(data[0])}
+	}
+	if data[0] < snapshotFormat {
+		return nil, fmt.Errorf("format %d is none", data[0])
 	}
 	b, err := s2.Decode(nil, data[1:])
 	if err != nil {
@@ -97,7 +111,8 @@ func (s *State) snapshot(seq uint64, b *Snapshot) {
 	if b.Part == 0 {
 		s.partFirst, s.partNext = seq, 0
 	}
-	if b.Part != s.partNext {
+	// Restore takes the parts one after the other: with anything in between it is no snapshot to trim below.
+	if b.Part < 0 || b.Part != s.partNext || seq != s.partFirst+uint64(b.Part) || b.Part > 0 && b.First != s.partFirst {
 		s.partNext = -1
 		return
 	}

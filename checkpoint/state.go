@@ -32,6 +32,7 @@ type State struct {
 	Listed    int64     `json:"listed,omitempty"`     // when the newest complete listing began
 	LastFrame uint64    `json:"last_frame,omitempty"` // newest entry that holds changes
 	Changes   uint64    `json:"changes,omitempty"`    // in all frames so far
+	Top       int64     `json:"top,omitempty"`        // highest version of the shards that were forgotten
 	Horizons  []Horizon `json:"horizons,omitempty"`
 	Foreign   uint64    `json:"foreign,omitempty"` // messages that folded as nothing
 
@@ -52,13 +53,6 @@ type Stream struct {
 	Floor    int64  `json:"floor,omitempty"`
 	Disabled bool   `json:"disabled,omitempty"`
 	Seq      uint64 `json:"seq"` // of the entry that started it
-}
-
-// Horizon says that everything up to Through had been read when the log was at Seq. A sink whose mark is at
-// or past Seq has applied everything up to Through.
-type Horizon struct {
-	Seq     uint64 `json:"seq"`
-	Through int64  `json:"through"`
 }
 
 // CorruptError says that a valid chain of entries contradicts itself: a bug or a hand in the store. The table
@@ -90,14 +84,15 @@ func (s *State) Apply(seq uint64, msg []byte) (*Entry, error) {
 	}
 	s.Hash = HashOf(msg)
 	s.Since += int64(len(msg))
-	if what := s.fold(seq, e); what != "" {
+	if what := s.contradicts(seq, e.Body); what != "" {
 		return nil, &CorruptError{Seq: seq, What: what}
 	}
+	s.fold(seq, e)
 	return e, nil
 }
 
-// mayWrite holds the log to one writer (Rule 2): the owner, whoever claims the next epoch, and anybody who
-// appends a control entry.
+// mayWrite holds the log to one writer (Rule 2): the owner until it lets go, whoever claims the next epoch, and
+// anybody who appends a control entry.
 func (s *State) mayWrite(e *Entry) bool {
 	switch e.Kind {
 	case KindClaim:
@@ -105,121 +100,82 @@ func (s *State) mayWrite(e *Entry) bool {
 	case KindControl:
 		return true
 	}
-	return e.Epoch == s.Epoch && e.Nonce == s.Nonce
+	return s.Epoch > 0 && !s.Released && e.Epoch == s.Epoch && e.Nonce == s.Nonce
 }
 
-func (s *State) fold(seq uint64, e *Entry) (what string) {
+func (s *State) fold(seq uint64, e *Entry) {
 	switch b := e.Body.(type) {
 	case *Claim:
-		return s.claim(e, b)
+		s.claim(e, b)
 	case *Release:
 		s.Released = true
 	case *Start:
-		return s.start(seq, b)
+		s.start(seq, b)
 	case *Graph:
-		return s.graph(b)
+		s.graph(b)
 	case *Frame:
-		return s.frame(seq, b)
+		s.frame(seq, b)
 	case *Beat:
-		s.beat(seq, b)
+		s.beat(b)
 	case *Marks:
-		return s.marks(seq, b)
+		s.marks(b)
 	case *Gap:
-		return s.gap(b)
+		s.lost(b)
 	case *Control:
 		s.control(b)
 	case *Snapshot:
 		s.snapshot(seq, b)
 	}
-	return ""
 }
 
-func (s *State) claim(e *Entry, c *Claim) string {
+func (s *State) claim(e *Entry, c *Claim) {
 	s.Epoch, s.Owner, s.Nonce, s.Released = e.Epoch, c.Owner, e.Nonce, false
-	s.partNext = 0
-	if c.Identity != nil {
+	// Whose log it is, the first claim of a life says; later ones are held to it.
+	if c.Identity != nil && (s.Identity == nil || c.Life > s.Life) {
 		s.Identity = c.Identity
 	}
-	if c.Life < s.Life {
-		return fmt.Sprintf("life %d after life %d", c.Life, s.Life)
-	}
 	s.Life = c.Life
-	return ""
 }
 
-func (s *State) frame(seq uint64, f *Frame) string {
+func (s *State) frame(seq uint64, f *Frame) {
 	for i := range f.Pages {
 		p := &f.Pages[i]
 		sh := s.Shards[p.Feed.Shard]
-		switch {
-		case sh == nil || sh.Stream != p.Feed.Stream:
-			return "page of a shard that was never listed: " + p.Feed.Shard
-		case !s.Readable(sh):
-			return fmt.Sprintf("page of shard %s, which may not be read: %s", sh.ID, sh.Phase)
-		case p.From != sh.Pos || p.ClockFrom != sh.Clock || p.Clock < p.ClockFrom:
-			return fmt.Sprintf("page of shard %s starts at %v, clock %d; the log is at %v, clock %d",
-				sh.ID, p.From, p.ClockFrom, sh.Pos, sh.Clock)
-		}
 		sh.Pos, sh.Clock, sh.Horizon = p.To, p.Clock, false
 		sh.Through = max(sh.Through, p.Through())
 		s.Date = max(s.Date, p.Date)
 		if p.Records > 0 {
 			s.LastFrame = seq
 			s.Changes += uint64(p.Records)
+			sh.Alive = max(sh.Alive, p.Through())
 		}
 		if p.Done {
 			s.finish(sh)
 		}
 	}
-	return ""
 }
 
-func (s *State) beat(seq uint64, b *Beat) {
+func (s *State) beat(b *Beat) {
 	s.Date = max(s.Date, b.Date)
 	s.Listed = max(s.Listed, b.Listed)
 	for _, sh := range s.Shards {
-		if sh.Phase == Open {
-			sh.Through = max(sh.Through, b.Through)
+		if sh.Phase != Open {
+			continue
+		}
+		sh.Through = max(sh.Through, b.Through)
+		if !sh.Closed { // that listing still showed it open
+			sh.Alive = max(sh.Alive, b.Listed-settle)
 		}
 	}
-	s.horizon(seq)
+	s.horizon()
 }
 
-// marks moves sinks forward, never back.
-func (s *State) marks(seq uint64, m *Marks) string {
-	for sink, mark := range m.Sinks {
-		if old, ok := s.Marks[sink]; ok && mark.Seq < old.Seq {
-			return fmt.Sprintf("mark of %s goes back from %d to %d", sink, old.Seq, mark.Seq)
-		}
-		if mark.Seq >= seq {
-			return fmt.Sprintf("mark of %s at %d is ahead of the log", sink, mark.Seq)
-		}
-		s.Marks[sink] = mark
-	}
+func (s *State) marks(m *Marks) {
+	maps.Copy(s.Marks, m.Sinks)
 	for _, sink := range m.Retired {
 		delete(s.Marks, sink)
 	}
 	s.dropHorizons()
-	return ""
-}
-
-func (s *State) gap(g *Gap) string {
-	sh := s.Shards[g.Feed.Shard]
-	if sh == nil {
-		if g.Feed.Shard != "" {
-			return "gap in a shard that was never listed: " + g.Feed.Shard
-		}
-		s.Gaps = append(s.Gaps, *g)
-		return ""
-	}
-	s.Gaps = append(s.Gaps, *g)
-	s.Date = max(s.Date, g.Found)
-	if g.Ends {
-		s.finish(sh)
-	} else {
-		sh.Gapped = true
-	}
-	return ""
 }
 
 func (s *State) control(c *Control) {
@@ -237,83 +193,17 @@ func (s *State) control(c *Control) {
 	}
 	s.Paused, s.Halted = false, nil
 	for i := range s.Gaps {
-		g := &s.Gaps[i]
-		if sh := s.Shards[g.Feed.Shard]; sh != nil && sh.Gapped {
-			sh.Gapped, sh.Pos, sh.Horizon = false, change.Position{}, true
-		}
-		g.Accepted = true
+		s.accept(&s.Gaps[i])
 	}
 }
 
-// maxHorizons bounds the list: of many horizons that no sink has passed yet, every second one will do.
-const maxHorizons = 512
-
-func (s *State) horizon(seq uint64) {
-	through := s.Through()
-	if n := len(s.Horizons); through == 0 || n > 0 && s.Horizons[n-1].Through >= through {
-		return
+// accept lets a shard go on at its trim horizon, wherever that is by now: the gap reaches at most up to here.
+func (s *State) accept(g *Gap) {
+	if sh := s.Shards[g.Feed.Shard]; sh != nil && sh.Gapped && !g.Accepted {
+		g.Until = max(g.Until, s.Date)
+		sh.Gapped, sh.Pos, sh.Horizon, sh.Excused = false, change.Position{}, true, g.Until
 	}
-	s.Horizons = append(s.Horizons, Horizon{Seq: seq, Through: through})
-	if len(s.Horizons) > maxHorizons {
-		kept := s.Horizons[:1]
-		for i := 2; i < len(s.Horizons); i += 2 {
-			kept = append(kept, s.Horizons[i])
-		}
-		s.Horizons = kept
-	}
-	s.dropHorizons()
-}
-
-// dropHorizons keeps the newest horizon that all sinks have passed, and those after it.
-func (s *State) dropHorizons() {
-	passed := 0
-	for i, h := range s.Horizons {
-		if s.passed(h.Seq) {
-			passed = i
-		}
-	}
-	s.Horizons = slices.Delete(s.Horizons, 0, passed)
-}
-
-// passed says whether every sink has applied everything up to seq. A mark that stands at the last frame before
-// seq stands at seq: there is nothing in between.
-func (s *State) passed(seq uint64) bool {
-	for _, m := range s.Marks {
-		if m.Seq < seq && (s.LastFrame > seq || m.Seq < s.LastFrame) {
-			return false
-		}
-	}
-	return len(s.Marks) > 0
-}
-
-// AppliedThrough returns the time up to which every change is durable at every sink, as far as empty reads
-// show; 0 when that is not known yet. Unix ms on the service's clock.
-func (s *State) AppliedThrough() int64 {
-	if len(s.Horizons) == 0 || !s.passed(s.Horizons[0].Seq) {
-		return 0
-	}
-	return s.Horizons[0].Through
-}
-
-// Through returns the time up to which every shard that can still change has been read; 0 when unknown.
-func (s *State) Through() int64 {
-	if len(s.Streams) == 0 {
-		return 0
-	}
-	low, any := int64(0), false
-	for _, sh := range s.Shards {
-		// What waits for a parent is bounded by that parent.
-		if sh.Phase == Finished || sh.Phase == Waiting && s.Shards[sh.Parent] != nil {
-			continue
-		}
-		if !any || sh.Through < low {
-			low, any = sh.Through, true
-		}
-	}
-	if !any {
-		return s.Date - settle
-	}
-	return low
+	g.Accepted = true
 }
 
 // LowMark returns the mark of the sink that is furthest behind; 0 without sinks.

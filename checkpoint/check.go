@@ -1,0 +1,156 @@
+package checkpoint
+
+import (
+	"fmt"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// Check says whether an entry with this body may be appended next. The error is a *CorruptError: stored, such
+// an entry would contradict the log, and what is stored cannot be taken back. So a writer asks first, and the
+// fold asks again.
+func (s *State) Check(body any) error {
+	if what := s.contradicts(s.Seq+1, body); what != "" {
+		return &CorruptError{Seq: s.Seq + 1, What: what}
+	}
+	return nil
+}
+
+func (s *State) contradicts(seq uint64, body any) string {
+	switch b := body.(type) {
+	case *Claim:
+		if b.Life < s.Life {
+			return fmt.Sprintf("life %d after life %d", b.Life, s.Life)
+		}
+	case *Start:
+		return s.checkStart(b)
+	case *Graph:
+		if s.stream(b.Stream) == nil {
+			return "listing of a stream that was never started: " + b.Stream
+		}
+		return checkShards(b.Shards)
+	case *Frame:
+		return s.checkFrame(b)
+	case *Marks:
+		return s.checkMarks(seq, b)
+	case *Gap:
+		return s.checkGap(b)
+	}
+	return ""
+}
+
+func (s *State) checkStart(b *Start) string {
+	if s.stream(b.Stream) != nil {
+		return "stream started twice: " + b.Stream
+	}
+	if n := len(s.Streams); n > 0 && !s.Drained(s.Streams[n-1].ARN) {
+		return "stream started before the one before it was read to its end: " + b.Stream
+	}
+	return checkShards(b.Shards)
+}
+
+func checkShards(seen []ShardSeen) string {
+	for _, x := range seen {
+		if x.ID == "" || x.ID == x.Parent {
+			return fmt.Sprintf("shard %q with parent %q", x.ID, x.Parent)
+		}
+	}
+	return ""
+}
+
+// checkFrame holds every page to what the log says of its shard. A page of a child never stands in the frame
+// that ends its parent: the child is read only after that is stored (Rule 3).
+func (s *State) checkFrame(f *Frame) string {
+	ends := make(map[string]*PageHead, 1) // of each shard, the page so far
+	for i := range f.Pages {
+		p := &f.Pages[i]
+		sh := s.Shards[p.Feed.Shard]
+		if sh == nil || sh.Stream != p.Feed.Stream {
+			return "page of a shard that was never listed: " + p.Feed.Shard
+		}
+		if !s.Readable(sh) {
+			return fmt.Sprintf("page of shard %s, which may not be read: %s", sh.ID, sh.Phase)
+		}
+		pos, clock := sh.Pos, sh.Clock
+		if last := ends[sh.ID]; last != nil {
+			if last.Done {
+				return "page of shard " + sh.ID + " after its end"
+			}
+			pos, clock = last.To, last.Clock
+		}
+		if p.From != pos || p.ClockFrom != clock {
+			return fmt.Sprintf("page of shard %s starts at %v, clock %d; the log is at %v, clock %d",
+				sh.ID, p.From, p.ClockFrom, pos, clock)
+		}
+		if what := p.check(); what != "" {
+			return fmt.Sprintf("page of shard %s %s", sh.ID, what)
+		}
+		ends[sh.ID] = p
+	}
+	return ""
+}
+
+func (p *PageHead) check() string {
+	switch {
+	case p.Records < 0:
+		return "holds less than nothing"
+	case p.Clock < p.ClockFrom+int64(p.Records): // Rule 5: each record has a version of its own
+		return fmt.Sprintf("takes the clock from %d to %d over %d records", p.ClockFrom, p.Clock, p.Records)
+	case p.Records > 0 && !follows(p.From.After, p.To.After), p.Records == 0 && p.From.After != p.To.After && !follows(p.From.After, p.To.After):
+		return fmt.Sprintf("goes from %v to %v", p.From, p.To)
+	}
+	return ""
+}
+
+// follows compares sequence numbers: decimal, without leading zeros, of any length.
+func follows(prev, seq string) bool {
+	if len(prev) != len(seq) {
+		return len(prev) < len(seq)
+	}
+	return prev < seq
+}
+
+// checkMarks lets sinks move forward, never back, and never ahead of the log (Rule 1).
+func (s *State) checkMarks(seq uint64, m *Marks) string {
+	for sink, mark := range m.Sinks {
+		if old, ok := s.Marks[sink]; ok && mark.Seq < old.Seq {
+			return fmt.Sprintf("mark of %s goes back from %d to %d", sink, old.Seq, mark.Seq)
+		}
+		if mark.Seq >= seq {
+			return fmt.Sprintf("mark of %s at %d is ahead of the log", sink, mark.Seq)
+		}
+	}
+	return ""
+}
+
+func (s *State) checkGap(g *Gap) string {
+	if g.Feed.Shard == "" {
+		return ""
+	}
+	if sh := s.Shards[g.Feed.Shard]; sh == nil || sh.Stream != g.Feed.Stream {
+		return "gap in a shard that was never listed: " + g.Feed.Shard
+	}
+	return ""
+}
+
+// lost takes a gap in. What was read before the gap but never stored is lost as well: the gap begins where the
+// log ends.
+func (s *State) lost(b *Gap) {
+	g := *b
+	s.Date = max(s.Date, g.Found)
+	sh := s.Shards[g.Feed.Shard]
+	open := sh != nil && sh.Phase != Finished
+	if open && g.From != sh.Pos {
+		g.From, g.Since = sh.Pos, min(g.Since, sh.Through)
+	}
+	s.Gaps = append(s.Gaps, g)
+	switch {
+	case !open:
+	case g.Ends:
+		s.finish(sh)
+	case g.Accepted:
+		sh.Pos, sh.Horizon, sh.Excused = change.Position{}, true, g.Until
+	default:
+		sh.Gapped = true
+	}
+}
