@@ -1,0 +1,161 @@
+package checkpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+func genBody() *rapid.Generator[any] {
+	num := rapid.Int64Range(0, 1<<60)
+	id := rapid.StringMatching(`[a-zé"\\<&]{0,8}`)
+	seen := rapid.Custom(func(t *rapid.T) ShardSeen {
+		return ShardSeen{id.Draw(t, "id"), id.Draw(t, "parent"), rapid.Bool().Draw(t, "closed")}
+	})
+	feed := rapid.Custom(func(t *rapid.T) change.Feed {
+		return change.Feed{Stream: id.Draw(t, "arn"), Shard: id.Draw(t, "shard")}
+	})
+	head := rapid.Custom(func(t *rapid.T) PageHead {
+		return PageHead{Feed: feed.Draw(t, "feed"), To: change.Position{After: id.Draw(t, "to")}, Clock: num.Draw(t, "clock"), Done: rapid.Bool().Draw(t, "done"), Records: 3}
+	})
+	return rapid.Custom(func(t *rapid.T) any {
+		switch rapid.IntRange(0, 9).Draw(t, "kind") {
+		case 0:
+			return &Claim{Owner: id.Draw(t, "owner"), Life: rapid.Uint64().Draw(t, "life"), Identity: &Identity{Mapping: id.Draw(t, "mapping")}}
+		case 1:
+			return &Release{}
+		case 2:
+			return &Start{Stream: id.Draw(t, "stream"), At: num.Draw(t, "at"), Shards: rapid.SliceOfN(seen, 1, 3).Draw(t, "shards")}
+		case 3:
+			return &Graph{Stream: id.Draw(t, "stream"), Complete: true, Gone: []string{id.Draw(t, "gone")}}
+		case 4:
+			return &Frame{Pages: rapid.SliceOfN(head, 1, 3).Draw(t, "pages")}
+		case 5:
+			return &Beat{Date: num.Draw(t, "date"), Through: num.Draw(t, "through")}
+		case 6:
+			return &Marks{Sinks: map[string]Mark{id.Draw(t, "sink"): {Seq: rapid.Uint64().Draw(t, "seq"), Hash: HashOf([]byte(id.Draw(t, "hash")))}}}
+		case 7:
+			return &Gap{Feed: feed.Draw(t, "feed"), Since: num.Draw(t, "since"), Reason: id.Draw(t, "reason"), Ends: true}
+		case 8:
+			pause := rapid.Bool().Draw(t, "pause")
+			return &Control{Pause: &pause, Halt: &Halt{Reason: id.Draw(t, "reason")}}
+		}
+		return &Snapshot{Part: rapid.IntRange(0, 9).Draw(t, "part"), Parts: 10, First: 7}
+	})
+}
+
+func genEntry() *rapid.Generator[*Entry] {
+	return rapid.Custom(func(t *rapid.T) *Entry {
+		e := &Entry{Epoch: rapid.Uint64().Draw(t, "epoch"), Body: genBody().Draw(t, "body"), Data: rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "data")}
+		e.Kind = KindOf(e.Body)
+		copy(e.Nonce[:], rapid.SliceOfN(rapid.Byte(), 8, 8).Draw(t, "nonce"))
+		e.Prev = HashOf(e.Nonce[:])
+		return e
+	})
+}
+
+func encode(t interface{ Fatal(...any) }, e *Entry) []byte {
+	msg, err := Encode(nil, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return msg
+}
+
+func TestEntriesComeBackAsTheyWereWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := genEntry().Draw(t, "entry")
+		prefix := []byte("x")
+		msg, err := Encode(prefix, e)
+		if err != nil || !bytes.HasPrefix(msg, prefix) {
+			t.Fatal(err)
+		}
+		got, err := Decode(msg[1:])
+		if d := cmp.Diff(e, got); d != "" || err != nil {
+			t.Fatal(err, d)
+		}
+	})
+}
+
+// A message that was cut anywhere before its data folds as nothing, and never as something else.
+func TestCutEntryIsForeign(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := genEntry().Draw(t, "entry")
+		e.Data = nil
+		msg := encode(t, e)
+		cut := rapid.IntRange(0, len(msg)-1).Draw(t, "cut")
+		if _, err := Decode(msg[:cut]); !errors.Is(err, ErrForeign) {
+			t.Fatalf("cut at %d of %d: %v", cut, len(msg), err)
+		}
+	})
+}
+
+// Rule 11.
+func TestNewerFormatIsRefusedWithWhatItNeeds(t *testing.T) {
+	w := owned(t, ShardSeen{ID: "a"})
+	msg := w.message(t, &Beat{Date: 1}, nil)
+	msg[len(magic)] = Format + 1
+	newer := (*NewerFormatError)(nil)
+	if _, err := w.s.Apply(w.s.Seq+1, msg); !errors.As(err, &newer) || newer.Need != Format+1 {
+		t.Fatalf("error %v", err)
+	}
+	msg[len(magic)] = 0
+	if _, err := Decode(msg); !errors.Is(err, ErrForeign) {
+		t.Fatalf("format 0: %v", err)
+	}
+}
+
+func TestNewerSnapshotIsRefusedWithWhatItNeeds(t *testing.T) {
+	w := owned(t, ShardSeen{ID: "a"})
+	parts, err := w.s.Snapshot(1 << 20)
+	if err != nil || len(parts) != 1 {
+		t.Fatal(len(parts), err)
+	}
+	for format, data := range map[byte][]byte{snapshotFormat + 1: parts[0].Data, 0: parts[0].Data} {
+		data = bytes.Clone(data)
+		data[0] = format
+		_, err := Restore(w.s.Seq+1, [][]byte{w.message(t, parts[0].Body, data)})
+		if newer := (*NewerFormatError)(nil); err == nil || errors.As(err, &newer) != (format > snapshotFormat) {
+			t.Fatalf("format %d: %v", format, err)
+		}
+	}
+}
+
+func TestWhatIsNoBodyHasNoKind(t *testing.T) {
+	if k := KindOf(Beat{}); k != 0 {
+		t.Fatalf("kind %c", k)
+	}
+}
+
+// FuzzEntry: whatever is published into a log, nothing crashes, and what decodes encodes again to the same.
+func FuzzEntry(f *testing.F) {
+	for i := range 30 {
+		f.Add(encode(f, genEntry().Example(i)))
+	}
+	f.Add([]byte("hello"))
+	f.Fuzz(func(t *testing.T, msg []byte) {
+		s := NewState()
+		s.Epoch = 1
+		_, _ = s.Apply(1, msg)
+		_, _ = Restore(1, [][]byte{msg})
+		e, err := Decode(msg)
+		if err != nil {
+			return
+		}
+		again, err := Decode(encode(t, e))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, _ := json.Marshal(e)
+		b, _ := json.Marshal(again)
+		if !bytes.Equal(a, b) {
+			t.Fatalf("%s\n%s", a, b)
+		}
+	})
+}

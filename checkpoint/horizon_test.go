@@ -1,0 +1,233 @@
+package checkpoint
+
+import (
+	"testing"
+)
+
+const sink = "bigtable"
+
+func mark(seq uint64) *Marks { return &Marks{Sinks: map[string]Mark{sink: {Seq: seq}}} }
+
+// A sink that has applied everything stays so while nothing but beats comes, and does not lose what it knew when
+// the next change arrives.
+func TestAppliedThroughDoesNotFallBackWhenAnIdleTableWakes(t *testing.T) {
+	w := owned(t, seen("a")...)
+	date := w.s.Date
+	w.must(t, mark(0), frame(page(w.s, "a", 1, false)))
+	at := w.s.Seq
+	w.must(t, mark(at))
+	for i := range int64(5) {
+		w.must(t, &Beat{Date: date + i*1000, Through: date + i*1000})
+	}
+	want := date + 4000
+	if got := w.s.AppliedThrough(); got != want {
+		t.Fatalf("idle: applied through %d, want %d", got, want)
+	}
+	w.must(t, frame(page(w.s, "a", 1, false)))
+	if got := w.s.AppliedThrough(); got != want {
+		t.Fatalf("woken: applied through %d, want %d", got, want)
+	}
+	w.must(t, &Beat{Date: date + 9000, Through: date + 9000})
+	if got := w.s.AppliedThrough(); got != want {
+		t.Fatalf("the change is not applied yet: through %d, want %d", got, want)
+	}
+	w.must(t, mark(w.s.LastFrame))
+	if got := w.s.AppliedThrough(); got != date+9000 {
+		t.Fatalf("applied through %d", got)
+	}
+	w.must(t, &Marks{Sinks: map[string]Mark{"archive": {}}})
+	if got := w.s.AppliedThrough(); got != 0 {
+		t.Fatalf("a new sink has nothing, applied through %d", got)
+	}
+}
+
+// Attack 37: an idle hour is beats only, and a sink that stands still for 50 hours costs bounded memory.
+func TestHorizonsOfAStalledSinkAreBounded(t *testing.T) {
+	w := owned(t, seen("a")...)
+	date := w.s.Date
+	w.must(t, mark(0))
+	for i := range int64(2000) {
+		w.must(t, frame(page(w.s, "a", 1, false)), &Beat{Date: date + i*1000, Through: date + i*1000})
+	}
+	if n := len(w.s.Horizons); n > maxHorizons {
+		t.Fatalf("%d horizons", n)
+	}
+	if got := w.s.AppliedThrough(); got != 0 {
+		t.Fatalf("applied through %d", got)
+	}
+	half := w.s.Horizons[len(w.s.Horizons)/2]
+	w.must(t, mark(half.Seq))
+	if got := w.s.AppliedThrough(); got != half.Through {
+		t.Fatalf("applied through %d, want %d", got, half.Through)
+	}
+	w.must(t, mark(w.s.LastFrame))
+	if got := w.s.AppliedThrough(); got != date+1999_000 || len(w.s.Horizons) != 1 {
+		t.Fatalf("applied through %d, %d horizons", got, len(w.s.Horizons))
+	}
+	for i := range int64(1000) {
+		w.must(t, &Beat{Date: date + i*1e6, Through: date + i*1e6})
+	}
+	if n := len(w.s.Horizons); n != 1 {
+		t.Fatalf("%d horizons of an idle table", n)
+	}
+}
+
+// Attack 17: what nobody has read counts, also where nobody has seen it yet.
+func TestThroughIsNoBetterThanTheLeastKnownShard(t *testing.T) {
+	w := owned(t, seen("a", "b")...)
+	date := w.s.Date
+	check := func(what string, want int64) {
+		t.Helper()
+		if got := w.s.Through(); got != want {
+			t.Fatalf("%s: through %+d, want %+d", what, got-date, want-date)
+		}
+	}
+	check("nothing read", 0)
+	w.must(t, &Beat{Date: date + 10_000, Listed: date, Through: date + 8000})
+	check("beat", date+8000)
+	p := page(w.s, "a", 1, true)
+	p.Newest, p.Date = date+9000, date+20_000
+	w.must(t, frame(p), &Beat{Date: date + 60_000, Listed: date + 10_000, Through: date + 50_000})
+	check("a ended, its children are not listed yet", date+8000)
+	w.must(t, &Graph{Stream: "arn", Date: date + 61_000, Shards: seen("c<a")})
+	check("child listed, not read", date+8000)
+	w.must(t, &Beat{Date: date + 62_000, Listed: date + 10_000, Through: date + 61_000})
+	check("child read", date+61_000)
+
+	late := page(w.s, "b", 0, true)
+	late.Date = date + 90_000
+	w.must(t, frame(late), &Beat{Date: date + 91_000, Listed: date + 10_000, Through: date + 90_000})
+	check("b's end came as an empty page: its children are as old as b's last sign of life", date+8000)
+	w.must(t, &Beat{Date: date + 92_000 + childrenLate, Listed: date + 91_000 + childrenLate, Through: date + 92_000})
+	check("no children a minute later: there are none", date+92_000)
+}
+
+func TestThroughOfADrainedStreamIsItsLastSignOfLife(t *testing.T) {
+	w := owned(t, seen("a")...)
+	date := w.s.Date
+	w.must(t, &Beat{Date: date + hour, Listed: date + hour, Through: date + hour},
+		&Graph{Stream: "arn", Date: date + 5*hour, Disabled: true})
+	p := page(w.s, "a", 0, true)
+	p.Date = date + 6*hour
+	w.must(t, frame(p), &Beat{Date: date + 7*hour})
+	if got, want := w.s.Through(), date+hour-settle; got != want || !w.s.Drained("arn") {
+		t.Fatalf("through %d, want %d: what was written since then may be in no stream", got, want)
+	}
+	if NewState().Through() != 0 || NewState().AppliedThrough() != 0 {
+		t.Fatal("an empty log knows")
+	}
+}
+
+// Attack 2: ten idle days.
+func TestIdleTableKeepsItsStateThroughSnapshotsAlone(t *testing.T) {
+	w := owned(t, seen("a")...)
+	w.must(t, frame(page(w.s, "a", 5, false)), mark(2))
+	date := w.s.Date
+	for i := range int64(2400) {
+		w.must(t, &Beat{Date: date + i*hour/10, Through: date + i*hour/10})
+		if i%500 == 0 {
+			if err := w.snapshot(t, 100); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	sh := *w.s.Shards["a"]
+	first := w.s.SnapFirst
+	s, err := Restore(first, w.l.msgs[first-1:w.s.SnapLast])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seq := first; seq <= w.s.Seq; seq++ { // all before it is trimmed
+		if _, err := s.Apply(seq, w.l.msgs[seq-1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sameState(t, "restored", w.s, s)
+	if *s.Shards["a"] != sh || s.Shards["a"].Pos.After == "" {
+		t.Fatalf("%+v", s.Shards["a"])
+	}
+}
+
+func TestSnapshotsComeByVolume(t *testing.T) {
+	s := NewState()
+	for _, c := range []struct {
+		since int64
+		last  int
+		want  bool
+	}{{minSnapshotVolume - 1, 0, false}, {minSnapshotVolume, 0, true}, {minSnapshotVolume, minSnapshotVolume, false}, {4 * minSnapshotVolume, minSnapshotVolume, true}} {
+		if s.Since = c.since; s.SnapshotDue(c.last) != c.want {
+			t.Errorf("%d bytes after a snapshot of %d: %t", c.since, c.last, !c.want)
+		}
+	}
+	if _, err := s.Snapshot(0); err == nil {
+		t.Error("parts of no bytes")
+	}
+}
+
+// What cannot be restored must not be trimmed below.
+func TestInterruptedSnapshotIsNone(t *testing.T) {
+	for name, between := range map[string]func(w *writer){
+		"operator": func(w *writer) { w.must(t, &Control{Clear: true}) },
+		"stray": func(w *writer) {
+			w.l.msgs = append(w.l.msgs, []byte("x"))
+			if _, err := w.s.Apply(w.l.last(), []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"another first part": func(w *writer) { w.must(t, &Snapshot{Part: 0, Parts: 3}) },
+	} {
+		w := owned(t, seen("a", "b", "c")...)
+		parts, err := w.s.Snapshot(60)
+		if err != nil || len(parts) < 3 {
+			t.Fatal(len(parts), err)
+		}
+		first := w.s.Seq + 1
+		for i, p := range parts {
+			if i == 1 {
+				between(w)
+			}
+			if i > 0 {
+				p.Body.First = first
+			}
+			if err := w.append(t, p.Body, p.Data); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if w.s.SnapFirst != 0 {
+			t.Errorf("%s: a snapshot at %d", name, w.s.SnapFirst)
+		}
+		if err := w.snapshot(t, 60); err != nil || w.s.SnapFirst == 0 {
+			t.Errorf("%s: no snapshot afterwards, %v", name, err)
+		}
+	}
+}
+
+func TestPartsOfDifferentSnapshotsAreNotRestored(t *testing.T) {
+	w := owned(t, seen("a", "b", "c")...)
+	var at []uint64
+	for range 2 {
+		at = append(at, w.s.Seq+1)
+		if err := w.snapshot(t, 60); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := at[1] - at[0]
+	one, two := w.l.msgs[at[0]-1:at[1]-1], w.l.msgs[at[1]-1:]
+	if s, err := Restore(at[1], two[:n]); err != nil || s.Epoch != 1 {
+		t.Fatal(err)
+	}
+	for name, msgs := range map[string][][]byte{
+		"mixed": append([][]byte{two[0]}, one[1:]...), "cut": two[:n-1], "no first": two[1:n], "none": nil,
+		"noise": {[]byte("x")}, "no snapshot": {w.l.msgs[0]},
+	} {
+		if _, err := Restore(at[1], msgs); err == nil {
+			t.Errorf("%s is restored", name)
+		}
+	}
+	// A snapshot that says it is somebody else's.
+	parts, _ := w.s.Snapshot(1 << 20)
+	forger := &writer{s: w.s, epoch: w.epoch, nonce: Nonce{7}}
+	if _, err := Restore(w.s.Seq+1, [][]byte{forger.message(t, parts[0].Body, parts[0].Data)}); err == nil {
+		t.Error("forged snapshot is restored")
+	}
+}

@@ -1,0 +1,243 @@
+package checkpoint
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// process is one instance of the daemon. It knows what it folded when it claimed the log and what it appended
+// since; it may be stopped at any point, die, or go on long after somebody else took the log over.
+type process struct {
+	*testing.T
+	w     *world
+	l     *memLog
+	name  byte
+	wr    *writer // nil: not an owner, as far as it knows
+	pages []simPage
+	// through is how far empty reads reach, listed when the last complete listing began.
+	through map[string]int64
+	listed  int64
+	applied uint64 // the sink is done up to here
+}
+
+// simPage is a page in hand: read, not stored.
+type simPage struct {
+	head PageHead
+	recs []simRec
+}
+
+// simRec is a record as the log holds it.
+type simRec struct {
+	Shard   string
+	N, Item int
+	Version int64
+}
+
+// took looks at what an append said. In doubt the process throws its memory away (Rule 4): it may go on only
+// if what is stored says that the log is still its own.
+func (p *process) took(err error) bool {
+	p.Helper()
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, errStale):
+		p.pages, p.through = nil, map[string]int64{}
+		return false
+	case !errors.Is(err, errWrongLast):
+		p.Fatal(err)
+	}
+	s := p.l.restored(p)
+	p.pages, p.through = nil, map[string]int64{}
+	if s.Epoch != p.wr.epoch || s.Nonce != p.wr.nonce || s.Released {
+		p.wr = nil
+		return false
+	}
+	p.wr.s = s
+	return false
+}
+
+func (p *process) append(body any, data []byte) bool { return p.took(p.wr.append(p, body, data)) }
+
+// claim takes the log over, rightly or not: no fence but the log itself keeps the old owner away.
+func (p *process) claim() {
+	s := p.l.restored(p)
+	p.pages, p.through, p.listed = nil, map[string]int64{}, s.Listed
+	wr, err := claim(p, p.l, s, string(p.name), p.name)
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.wr, p.applied = wr, s.Marks["sink"].Seq
+}
+
+// list starts a stream, or tells the log what is new in its listing.
+func (p *process) list(complete bool) {
+	s := p.wr.s
+	live := s.Live()
+	next := p.w.streams[len(s.Streams):]
+	if live == nil {
+		next = p.w.streams[len(p.w.streams)-1:] // the ones before were over
+	}
+	if (live == nil || s.Drained(live.ARN)) && len(next) > 0 {
+		g := p.w.list(next[len(next)-1].arn, true)
+		if live != nil && !p.append(&Gap{Feed: change.Feed{Stream: live.ARN}, Since: s.Through(), Until: g.Date, Found: g.Date, Ends: true}, nil) {
+			return
+		}
+		at := int64(0)
+		if live == nil && p.w.IntN(2) == 0 {
+			at = g.Date
+		}
+		p.append(&Start{Stream: g.Stream, At: at, Date: g.Date, Shards: g.Shards}, nil)
+		return
+	}
+	if live == nil {
+		return
+	}
+	g := p.w.list(live.ARN, complete)
+	if complete {
+		for _, id := range s.Missing() {
+			if p.w.find(id) == nil {
+				g.Gone = append(g.Gone, id)
+			}
+		}
+		if len(g.Shards) == 0 && g.Disabled { // the stream itself is gone
+			for id, sh := range s.Shards {
+				if sh.Phase != Finished {
+					g.Gone = append(g.Gone, id)
+				}
+			}
+		}
+	}
+	if s.Changed(g) && !p.append(g, nil) {
+		return
+	}
+	if complete {
+		p.listed = g.Date
+	}
+}
+
+// readable picks a shard that may be read.
+func (p *process) readable() *Shard {
+	var fit []*Shard
+	for _, sh := range p.wr.s.Shards {
+		if p.wr.s.Readable(sh) {
+			fit = append(fit, sh)
+		}
+	}
+	if len(fit) == 0 {
+		return nil
+	}
+	low := fit[0] // the map has no order of its own, a seed must give one history
+	for _, sh := range fit {
+		if key(sh.ID, p.w.now) < key(low.ID, p.w.now) {
+			low = sh
+		}
+	}
+	return low
+}
+
+func key(id string, salt int64) string {
+	h := HashOf([]byte{id[len(id)-1], id[len(id)-2], byte(salt), byte(salt >> 8)})
+	return string(h[:]) + id
+}
+
+// read reads on in some shard: behind the pages in hand, or behind what is stored.
+func (p *process) read() {
+	sh := p.readable()
+	if sh == nil {
+		return
+	}
+	pos, clock := sh.Pos, change.Clock(sh.Clock)
+	for _, pg := range p.pages {
+		if pg.head.Feed.Shard == sh.ID {
+			if pg.head.Done {
+				return
+			}
+			pos, clock = pg.head.To, change.Clock(pg.head.Clock)
+		}
+	}
+	feed := change.Feed{Stream: sh.Stream, Shard: sh.ID}
+	gap := &Gap{Feed: feed, From: pos, Since: sh.Through, Until: p.w.now, Found: p.w.now}
+	at := p.w.find(sh.ID)
+	if at == nil {
+		gap.Ends = true
+		p.append(gap, nil)
+		return
+	}
+	recs, trimmed, done := p.w.read(at, pos.After, pos.At, 1+p.w.IntN(4))
+	if since := p.wr.s.WholeSince(sh); trimmed || pos.After == "" && since > 0 && p.w.now-since > retention {
+		gap.Since = max(since, gap.Since)
+		p.append(gap, nil)
+		return
+	}
+	head := PageHead{Feed: feed, From: pos, To: pos, ClockFrom: int64(clock), Done: done, Date: p.w.now, Records: len(recs)}
+	page := simPage{}
+	for i, r := range recs {
+		page.recs = append(page.recs, simRec{sh.ID, r.N, r.Item, clock.Next(r.Created)})
+		head.To, head.Newest = change.Position{After: sequenceNumber(r.N)}, r.Created
+		if i == 0 {
+			head.Oldest = r.Created
+		}
+	}
+	if head.Clock = int64(clock); len(recs) > 0 || done {
+		page.head = head
+		p.pages = append(p.pages, page)
+		return
+	}
+	for _, pg := range p.pages {
+		if pg.head.Feed.Shard == sh.ID {
+			return // proves nothing before they are stored
+		}
+	}
+	p.through[sh.ID] = max(p.through[sh.ID], head.Through())
+}
+
+// frame stores the pages in hand.
+func (p *process) frame() {
+	if len(p.pages) == 0 {
+		return
+	}
+	f, all := &Frame{}, []simRec{}
+	for _, pg := range p.pages {
+		f.Pages = append(f.Pages, pg.head)
+		all = append(all, pg.recs...)
+	}
+	data, _ := json.Marshal(all)
+	if p.append(f, data) {
+		p.pages = nil
+	}
+}
+
+func (p *process) beat() {
+	low, any := int64(0), false
+	for _, sh := range p.wr.s.Shards {
+		if sh.Phase == Open {
+			if t := max(p.through[sh.ID], sh.Through); !any || t < low {
+				low, any = t, true
+			}
+		}
+	}
+	p.append(&Beat{Date: p.w.now, Listed: p.listed, Through: low}, nil)
+}
+
+// mark lets the sink go on, to any entry between where it is and the end.
+func (p *process) mark() {
+	s := p.wr.s
+	p.applied = max(p.applied, s.Marks["sink"].Seq)
+	p.applied += p.w.Uint64N(s.Seq - p.applied + 1)
+	p.append(&Marks{Sinks: map[string]Mark{"sink": {Seq: p.applied}}}, nil)
+}
+
+// resume is an operator's: anybody may append a control entry.
+func (p *process) resume() {
+	wr := &writer{l: p.l, s: p.l.restored(p)}
+	wr.must(p, &Control{Resume: true, By: "operator"})
+}
+
+func (p *process) release() {
+	if p.append(&Release{}, nil) {
+		p.wr = nil
+	}
+}
