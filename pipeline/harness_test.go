@@ -206,7 +206,7 @@ func (w *world) open(names ...string) *run {
 	}}
 	for _, name := range names {
 		o.Tables = append(o.Tables, pipeline.Table{
-			Source: name, Target: target(name), Mapping: "m1", OnReject: w.reject, Archive: w.archive != nil, Compile: w.compile(name),
+			Source: name, Target: target(name), OnReject: w.reject, Archive: w.archive != nil, Compile: w.compile(name),
 		})
 		r.ensure(ctx, name)
 	}

@@ -37,7 +37,6 @@ type Options struct {
 type Table struct {
 	Source   string
 	Target   string
-	Mapping  string // hash of the mapping, part of the log's identity
 	OnReject string // letter | halt
 	Archive  bool   // TTL deletes become archival events
 	// Compile compiles the mapping for the table as DynamoDB describes it.

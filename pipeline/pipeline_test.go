@@ -1,8 +1,12 @@
 package pipeline_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
 func TestChangesReachBigtableInOrder(t *testing.T) {
@@ -38,4 +42,23 @@ func TestRestartGoesOnFromWhatIsStored(t *testing.T) {
 	r = w.start("Products")
 	r.settle()
 	r.equal()
+}
+
+func TestMappingEditIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Products")
+	r := w.start("Products")
+	w.put("Products", "a", "1", `"v":{"N":"1"}`)
+	r.settle()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	// Old images would be projected with the new mapping, and what they left behind would stay.
+	w.mapping = "families: {d: {max_versions: 1}}\nrules:\n- name: all\n  match: {pk: \"{p}\", sk: \"{s}\"}\n  row: \"{s}#{p}\"\n  cells: [{attrs: all, except: [pk, sk], to: \"d:{attr}\"}]\n"
+	r = w.start("Products")
+	refused := (*pipeline.RefusedError)(nil)
+	if err := <-r.ended; !errors.As(err, &refused) || !strings.Contains(refused.What, "mapping") {
+		t.Fatalf("an edited mapping was taken: %v", err)
+	}
+	r.ended <- nil
 }

@@ -59,7 +59,7 @@ func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 func (t *table) claimOptions() queue.ClaimOptions {
 	o := queue.ClaimOptions{
 		Owner: t.p.o.Owner, TTL: t.p.o.Periods.ClaimTTL, Life: t.row.Life,
-		Identity: &checkpoint.Identity{Pipeline: t.p.o.Name, Table: t.Source, TableID: t.Info.ID, Mapping: t.Mapping},
+		Identity: &checkpoint.Identity{Pipeline: t.p.o.Name, Table: t.Source, TableID: t.Info.ID, Mapping: t.mapping()},
 	}
 	if t.p.queue.Embedded() {
 		o.TTL = time.Millisecond // we hold the store's lock: whoever owned the log before us is dead
@@ -126,13 +126,19 @@ func (t *table) openLog(ctx context.Context) (*queue.Log, error) {
 	return l, nil
 }
 
+// mapping identifies the compiled mapping: what the rows in the target were written by.
+func (t *table) mapping() string {
+	h := t.Program.Hash()
+	return hex.EncodeToString(h[:])
+}
+
 func (t *table) logOf() *queue.Log { return t.stream.Load() }
 
 // agree makes the row in Bigtable and the log agree on whose they are, or refuses.
 func (t *table) agree(ctx context.Context, l *queue.Log, info source.TableInfo) error {
 	want := bigtable.Identity{
 		Pipeline: t.p.o.Name, Table: t.Source, TableID: info.ID, StreamARN: info.StreamARN,
-		LogCreated: l.Created().UTC(), MappingHash: t.Mapping,
+		LogCreated: l.Created().UTC(), MappingHash: t.mapping(),
 	}
 	if t.row == nil {
 		return t.createRow(ctx, l, want)

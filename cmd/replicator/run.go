@@ -238,7 +238,7 @@ func (d *daemon) options() pipeline.Options {
 	for _, table := range c.Tables {
 		one := compiler(c, table, d.src)
 		o.Tables = append(o.Tables, pipeline.Table{
-			Source: table.Source, Target: table.Target, Mapping: table.MappingHash(), OnReject: table.OnReject, Archive: d.arch != nil,
+			Source: table.Source, Target: table.Target, OnReject: table.OnReject, Archive: d.arch != nil,
 			Compile: func(info source.TableInfo) (*transform.Program, error) {
 				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 				defer cancel()
