@@ -18,6 +18,10 @@ var (
 	natsSubject  = regexp.MustCompile(`^[^\s.*>]+(\.[^\s.*>]+)*$`)
 )
 
+// leastLog is the smallest log that any record fits into: a frame takes a sixteenth of it at most, and a record with two
+// images of 400 KB, in base64 or escaped, takes several MiB.
+const leastLog Size = 64 << 20
+
 // stateTable is the Bigtable table that holds identities and the clock floor; no mapping may write it.
 const stateTable = "tailrace_state"
 
@@ -123,7 +127,7 @@ func (r *report) queue(q *Queue) {
 			r.fault("bad_value", "queue.url", "nats://host:4222, several joined by commas", "the URL of a server cannot be read")
 		}
 	}
-	r.atLeast("queue.max_bytes", q.MaxBytes, 16<<20, 1<<30, "a busy table writes that much in minutes, and then reading pauses")
+	r.atLeast("queue.max_bytes", q.MaxBytes, leastLog, 1<<30, "a busy table writes that much in minutes, and then reading pauses")
 	if q.ReplayWindow < 0 {
 		r.fault("bad_value", "queue.replay_window", "0s keeps nothing", "a negative window has no meaning")
 	}
@@ -200,8 +204,7 @@ func (r *report) oneOf(path, v string, words ...string) {
 func (r *report) testing(t *Testing) {
 	for key, d := range map[string]Duration{
 		"claim_ttl": t.ClaimTTL, "beat": t.Beat, "listing": t.Listing, "describe": t.Describe, "trim": t.Trim, "mark_interval": t.MarkInterval,
-		"retry_halted": t.RetryHalted, "iterator_age": t.IteratorAge, "idle_after": t.IdleAfter, "wait_slack": t.WaitSlack,
-		"forget_shards": t.ForgetShards, "lead": t.Lead,
+		"retry_halted": t.RetryHalted, "lead": t.Lead,
 	} {
 		r.positive("testing."+key, d)
 	}

@@ -147,14 +147,6 @@ type Testing struct {
 	MarkInterval Duration `yaml:"mark_interval"`
 	// Period after which a halted table is tried again.
 	RetryHalted Duration `yaml:"retry_halted"`
-	// Age at which a shard iterator is renewed; the service expires it at 15 minutes.
-	IteratorAge Duration `yaml:"iterator_age"`
-	// How long a shard must have answered with empty pages before it counts as idle.
-	IdleAfter Duration `yaml:"idle_after"`
-	// How long after a call an empty page must have been requested to prove that nothing from before it is missing.
-	WaitSlack Duration `yaml:"wait_slack"`
-	// How long a finished shard must be absent from complete listings before it is forgotten.
-	ForgetShards Duration `yaml:"forget_shards"`
 	// How far versions may run ahead of event time before the sink's state row must be raised.
 	Lead Duration `yaml:"lead"`
 }
@@ -185,10 +177,6 @@ func Default() Config {
 			Trim:         Duration(10 * time.Second),
 			MarkInterval: Duration(time.Second),
 			RetryHalted:  Duration(time.Minute),
-			IteratorAge:  Duration(10 * time.Minute),
-			IdleAfter:    Duration(time.Minute),
-			WaitSlack:    Duration(2 * time.Second),
-			ForgetShards: Duration(48 * time.Hour),
 			Lead:         Duration(10 * time.Minute),
 		},
 	}

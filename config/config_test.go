@@ -59,7 +59,7 @@ shutdown_timeout: 26s
 archive:  {file: archive, subject: tailrace.archive}
 tables:
 - {source: Orders, target: orders, mapping: mappings/orders.yaml, on_reject: halt, on_ttl_expiry: archive, strip_global_table_attributes: false}
-testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s, mark_interval: 4ms, retry_halted: 5s, iterator_age: 6s, idle_after: 7s, wait_slack: 8ms, forget_shards: 9h, lead: 11s}
+testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s, mark_interval: 4ms, retry_halted: 5s, lead: 11s}
 `
 	write(t, filepath.Join(dir, "t.yaml"), text)
 	got, problems, err := Load(filepath.Join(dir, "t.yaml"))
@@ -77,11 +77,20 @@ testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s, mark
 		Tables: []Table{{"Orders", "orders", Mapping{File: filepath.Join(dir, "mappings", "orders.yaml"), Data: []byte("families: {}\n")},
 			"halt", "archive", false}},
 		Testing: Testing{Duration(3 * time.Second), Duration(500 * time.Millisecond), Duration(time.Second), Duration(12 * time.Second),
-			Duration(2 * time.Second), Duration(4 * time.Millisecond), Duration(5 * time.Second), Duration(6 * time.Second), Duration(7 * time.Second),
-			Duration(8 * time.Millisecond), Duration(9 * time.Hour), Duration(11 * time.Second)},
+			Duration(2 * time.Second), Duration(4 * time.Millisecond), Duration(5 * time.Second), Duration(11 * time.Second)},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestLogThatALargeRecordDoesNotFitIsRefused: such a log would stop for good at the first item of 400 KB.
+func TestLogThatALargeRecordDoesNotFitIsRefused(t *testing.T) {
+	for size, refused := range map[string]bool{"63MiB": true, "64MiB": false} {
+		_, problems := parse(t, strings.Replace(smallest, "./tailrace-data", "./tailrace-data, max_bytes: "+size, 1))
+		if Refused(problems) != refused {
+			t.Errorf("%s: refused %v, want %v: %v", size, !refused, refused, problems)
+		}
 	}
 }
 

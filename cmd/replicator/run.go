@@ -233,6 +233,7 @@ func (d *daemon) options() pipeline.Options {
 		Periods: pipeline.Periods{
 			ClaimTTL: time.Duration(t.ClaimTTL), Beat: time.Duration(t.Beat), Listing: time.Duration(t.Listing), Describe: time.Duration(t.Describe),
 			Mark: time.Duration(t.MarkInterval), Trim: time.Duration(t.Trim), Retry: time.Duration(t.RetryHalted), Shutdown: time.Duration(c.ShutdownTimeout),
+			Lead: time.Duration(t.Lead),
 		},
 	}
 	for _, table := range c.Tables {
