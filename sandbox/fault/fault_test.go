@@ -211,3 +211,17 @@ func TestWrongRulesAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestRefusalTellsTheSandboxTime(t *testing.T) {
+	r := newRig(t)
+	if err := r.faults.Inject(fault.Rule{Effect: fault.Throttle, Times: 1}); err != nil {
+		t.Fatal(err)
+	}
+	req := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("{}"))
+	req.Header.Set("X-Amz-Target", "DynamoDB_20120810.ListTables")
+	reply := httptest.NewRecorder()
+	r.srv.Config.Handler.ServeHTTP(reply, req)
+	if got, want := reply.Header().Get("Date"), noon.Format(http.TimeFormat); reply.Code == http.StatusOK || got != want {
+		t.Errorf("%d with Date %q, want a refusal of %q", reply.Code, got, want)
+	}
+}

@@ -149,6 +149,9 @@ func (h *HTTP) plan(op string, r *http.Request) plan {
 		}
 		h.apply(a, &p)
 	}
+	if p.code != "" && p.date.IsZero() {
+		p.date = h.clock.Now() // a refusal tells the time too: clients whose clock is off learn it there
+	}
 	return p
 }
 
