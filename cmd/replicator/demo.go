@@ -21,6 +21,12 @@ import (
 // drainTimeout is what the demo gives the replicator to apply what is left when the writer has stopped.
 const drainTimeout = 2 * time.Minute
 
+// galleryShare is the worked examples' part of the demo's writes; the rest goes to the catalogue.
+const galleryShare = 0.25
+
+// mappingsDir is where the worked examples' mappings lie, beside the demo's configuration.
+const mappingsDir = "mappings"
+
 // demoOptions are the flags of demo.
 type demoOptions struct {
 	duration time.Duration
@@ -36,14 +42,15 @@ func (a *app) demoCommand() *cobra.Command {
 		Use:   "demo",
 		Short: "Show the whole way on this machine: write, split, kill, resume, compare every cell",
 		Long: `demo starts a sandbox (DynamoDB with streams, Bigtable) in this process and the replicator as a process of its own.
-An application writes a product catalogue; shards split and rotate under it; the replicator is killed with kill -9 and
-started again. Then the writer stops, and every item is compared with every row, cell by cell. Exit 4 if anything differs.`,
+Applications write a product catalogue and, beside it, the tables of all worked examples of the mapping language; shards
+split and rotate under them; the replicator is killed with kill -9 and started again. Then the writers stop, and every
+item is compared with every row, cell by cell. Exit 4 if anything differs.`,
 		Args: a.args(cobra.NoArgs),
 		RunE: a.body(func(ctx context.Context, _ []string) error { return a.demo(ctx, o) }),
 	}
 	f := cmd.Flags()
-	f.DurationVar(&o.duration, "duration", 30*time.Second, "how long the application writes")
-	f.IntVar(&o.rate, "rate", 2000, "writes a second")
+	f.DurationVar(&o.duration, "duration", 30*time.Second, "how long the applications write")
+	f.IntVar(&o.rate, "rate", 2000, "writes a second, all tables together")
 	f.Uint64Var(&o.seed, "seed", 1, "of everything random")
 	f.IntVar(&o.kills, "kills", 2, "how often the replicator is killed")
 	f.StringVar(&o.keep, "keep", "", "keep configuration, log and archive in this directory")
@@ -95,6 +102,7 @@ type stage struct {
 
 	sandbox *sandbox.Sandbox
 	writer  *demo.Writer
+	gallery *demo.Gallery
 	stream  *demo.Stream
 	child   *demo.Child
 	cfg     *config.Config
@@ -150,18 +158,14 @@ func (d *stage) withLog(err error) error {
 
 // prepare makes table, configuration and schema, and starts the replicator.
 func (d *stage) prepare(ctx context.Context) error {
-	for _, line := range d.sandbox.Env() {
-		name, value, _ := strings.Cut(line, "=")
-		if err := os.Setenv(name, value); err != nil {
-			return err
-		}
-	}
-	if err := os.Unsetenv("AWS_PROFILE"); err != nil {
+	if err := d.environment(); err != nil {
 		return err
 	}
-	d.writer = &demo.Writer{Sandbox: d.sandbox, Seed: d.o.seed, Rate: d.o.rate}
+	beside := float64(d.o.rate) * galleryShare
+	d.writer = &demo.Writer{Sandbox: d.sandbox, Seed: d.o.seed, Rate: float64(d.o.rate) - beside}
+	d.gallery = &demo.Gallery{Sandbox: d.sandbox, Seed: d.o.seed, Rate: beside}
 	d.stream = &demo.Stream{Sandbox: d.sandbox, Seed: d.o.seed, Every: max(time.Second, d.o.duration/12)}
-	if err := d.writer.Create(); err != nil {
+	if err := errors.Join(d.writer.Create(), d.gallery.Create(), demo.WriteMappings(filepath.Join(d.dir, mappingsDir))); err != nil {
 		return err
 	}
 	if err := d.configure(ctx); err != nil {
@@ -174,23 +178,43 @@ func (d *stage) prepare(ctx context.Context) error {
 	return d.child.Start()
 }
 
+// environment points this process and its child at the sandbox.
+func (d *stage) environment() error {
+	for _, line := range d.sandbox.Env() {
+		name, value, _ := strings.Cut(line, "=")
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	for name, value := range demo.Secrets {
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	return os.Unsetenv("AWS_PROFILE")
+}
+
 func (d *stage) configure(ctx context.Context) error {
 	var err error
 	if d.admin, err = freeAddress(ctx); err != nil {
 		return err
 	}
-	text := fmt.Sprintf(`pipeline: demo
+	b := &strings.Builder{}
+	fmt.Fprintf(b, `pipeline: demo
 source: {region: us-east-1, endpoint: %q, idle_poll: 200ms}
 bigtable: {project: local, instance: local, endpoint: %q}
 queue: {dir: ./log, max_bytes: 4GiB}
 admin: {listen: %q}
 archive: {file: ./archive}
-tables:
-- {source: %s, target: catalog, on_ttl_expiry: archive}
 testing: {claim_ttl: 3s, listing: 2s, describe: 5s, retry_halted: 2s}
-`, d.sandbox.Endpoint(), os.Getenv("BIGTABLE_EMULATOR_HOST"), d.admin, demo.Table)
+tables:
+- {source: %s, target: %s, on_ttl_expiry: archive}
+`, d.sandbox.Endpoint(), os.Getenv("BIGTABLE_EMULATOR_HOST"), d.admin, demo.Table, demo.Target)
+	for _, e := range demo.Examples {
+		fmt.Fprintf(b, "- {source: %s, target: %s, mapping: %s}\n", e.Source, e.Target, filepath.Join(mappingsDir, e.Mapping))
+	}
 	d.a.configPath = filepath.Join(d.dir, "tailrace.yaml")
-	if err := os.WriteFile(d.a.configPath, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(d.a.configPath, []byte(b.String()), 0o600); err != nil {
 		return fmt.Errorf("write configuration: %w", err)
 	}
 	d.cfg, err = d.a.config()
@@ -225,6 +249,7 @@ func (d *stage) play(ctx context.Context) error {
 	defer cancel()
 	g, scene := errgroup.WithContext(scene)
 	g.Go(func() error { return d.writer.Run(scene) })
+	g.Go(func() error { return d.gallery.Run(scene) })
 	g.Go(func() error { return d.stream.Run(scene) })
 	g.Go(func() error { return d.killer(scene) })
 	g.Go(func() error { return d.show(scene) })
@@ -267,8 +292,8 @@ func (d *stage) killer(ctx context.Context) error {
 
 // drain lets everything expire that is about to, and waits until all of it is applied.
 func (d *stage) drain(ctx context.Context) error {
-	d.say("the writer has stopped; draining")
-	d.sandbox.DynamoDB.ExpireNow(d.sandbox.Clock.Now().Add(time.Minute))
+	d.say("the writers have stopped; draining")
+	d.sandbox.DynamoDB.ExpireNow(d.sandbox.Clock.Now().Add(demo.SoonExpired))
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
 	src, stop := d.a.clock(ctx, d.cfg, demo.Table, true)

@@ -61,7 +61,7 @@ func (d *stage) probe(ctx context.Context) error {
 func arrived(ctx context.Context, sink *bigtable.Client, row string) (bool, error) {
 	found := errors.New("found")
 	for ctx.Err() == nil {
-		err := sink.Rows(ctx, "catalog", row, row+"\x00", []bigtable.View{{Family: "d", Versions: 1}}, func(*bigtable.Row) error { return found })
+		err := sink.Rows(ctx, demo.Target, row, row+"\x00", []bigtable.View{{Family: "d", Versions: 1}}, func(*bigtable.Row) error { return found })
 		switch {
 		case errors.Is(err, found):
 			return true, nil

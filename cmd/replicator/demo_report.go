@@ -16,6 +16,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/demo"
+	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -47,7 +48,9 @@ type demoSummary struct {
 	Items       int64   `json:"items"`
 	Rows        int64   `json:"rows"`
 	Cells       int64   `json:"cells"`
-	Expired     int     `json:"ttl_expired"`
+	Tables      int     `json:"tables"`
+	Expired     int     `json:"ttl_expired"`    // of tables that archive
+	Unarchived  int     `json:"ttl_unarchived"` // of tables that only delete, or keep
 	Archived    int     `json:"archived"`
 	Shards      int     `json:"shards"`
 	Splits      int64   `json:"splits"`
@@ -59,6 +62,20 @@ type demoSummary struct {
 	Lag         lagMS   `json:"lag_ms"`
 	DeadLetters int     `json:"dead_letters"`
 	Gaps        int     `json:"gaps"`
+}
+
+// sum takes what the replicator says of its tables.
+func (p *progress) sum(status pipeline.Status) {
+	running := 0
+	for _, t := range status.Tables {
+		p.Changes, p.Shards, p.Queue = p.Changes+t.Changes, p.Shards+t.Shards.Open, p.Queue+t.Queue.Bytes
+		if t.State == "running" {
+			running++
+		}
+	}
+	if p.State = "running"; running < len(status.Tables) {
+		p.State = fmt.Sprintf("%d of %d tables running", running, len(status.Tables))
+	}
 }
 
 // lagMS is from a write to its row, in milliseconds, kills included.
@@ -98,10 +115,11 @@ func (d *stage) show(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		p := progress{Schema: schema, Type: "progress", Elapsed: time.Since(d.began).Seconds(), Writes: d.writer.Calls(), Lag: d.probes.last(), State: "down"}
+		p := progress{Schema: schema, Type: "progress", Elapsed: time.Since(d.began).Seconds(), Writes: d.writer.Calls() + d.gallery.Calls(), Lag: d.probes.last(), State: "down"}
 		if ok {
-			t := &status.Tables[0]
-			p.Changes, p.Shards, p.Queue, p.State = t.Changes, t.Shards.Open, t.Queue.Bytes, t.State
+			p.sum(status)
+		} else { // what it said last still holds
+			p.Changes, p.Shards, p.Queue = d.last.Changes, d.last.Shards, d.last.Queue
 		}
 		p.Rate = float64(p.Changes-min(p.Changes, d.last.Changes)) / max(0.001, p.Elapsed-d.last.Elapsed)
 		if ok {
@@ -134,35 +152,46 @@ func (d *stage) compare(ctx context.Context) (*demoSummary, error) {
 		return nil, err
 	}
 	defer sink.Close()
-	c := all[0]
-	result, err := verify.Compare(ctx, verify.Options{Dir: d.dir},
-		[]verify.Source{{Program: c.program, Schema: c.info.Schema, Items: items(src, c.Source)}},
+	var total verify.Result
+	for _, c := range all {
+		if err := d.compareOne(ctx, src, sink, c, &total); err != nil {
+			return nil, fmt.Errorf("table %s: %w", c.Source, err)
+		}
+	}
+	return d.count(ctx, &total)
+}
+
+// compareOne compares one table and adds what it finds to the total.
+func (d *stage) compareOne(ctx context.Context, src *source.Source, sink *bigtable.Client, c *carried, total *verify.Result) error {
+	// What drain let expire may have been collected or not.
+	o := verify.Options{Dir: d.dir, Now: d.sandbox.Clock.Now().Add(2 * demo.SoonExpired)}
+	result, err := verify.Compare(ctx, o, []verify.Source{{Program: c.program, Schema: c.info.Schema, Items: items(src, c.Source)}},
 		func(ctx context.Context, f func(*bigtable.Row) error) error {
 			return sink.Rows(ctx, c.Target, "", "", verify.Views(c.program), f)
 		})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, diff := range result.Differences[:min(10, len(result.Differences))] {
-		d.say("difference: %s in row %q %s:%q", diff.Kind, diff.Row, diff.Family, diff.Qualifier)
+		d.say("difference: %s in %s row %q %s:%q", diff.Kind, c.Target, diff.Row, diff.Family, diff.Qualifier)
 	}
-	return d.count(ctx, result)
+	total.Items, total.Rows, total.Cells, total.Count = total.Items+result.Items, total.Rows+result.Rows, total.Cells+result.Cells, total.Count+result.Count
+	total.Refused, total.Unproven = total.Refused+result.Refused, total.Unproven+result.Unproven
+	return nil
 }
 
+// count tells what happened, all tables together.
 func (d *stage) count(ctx context.Context, result *verify.Result) (*demoSummary, error) {
-	changes, _ := d.sandbox.Ledger.Count(demo.Table)
 	splits, rotations := d.stream.Splits()
 	s := &demoSummary{
-		Schema: schema, Type: "summary", Seed: d.o.seed, Duration: d.played.Seconds(), Changes: changes,
+		Schema: schema, Type: "summary", Seed: d.o.seed, Duration: d.played.Seconds(), Tables: len(d.cfg.Tables),
 		Items: result.Items, Rows: result.Rows, Cells: result.Cells, Splits: splits, Rotations: rotations, Kills: d.kills,
-		Differences: result.Count, Rate: float64(changes) / d.played.Seconds(), Lag: percentiles(d.probes.lags),
+		Differences: result.Count, Lag: percentiles(d.probes.lags),
 	}
-	d.sandbox.Ledger.Changes(demo.Table, func(c ledger.Change) bool {
-		if c.TTL {
-			s.Expired++
-		}
-		return true
-	})
+	for _, t := range d.cfg.Tables {
+		s.changes(d.sandbox.Ledger, t)
+	}
+	s.Rate = float64(s.Changes) / d.played.Seconds()
 	var err error
 	if s.Archived, err = countEvents(d.cfg.Archive.File); err != nil {
 		return nil, err
@@ -171,11 +200,28 @@ func (d *stage) count(ctx context.Context, result *verify.Result) (*demoSummary,
 	if !ok {
 		return nil, fmt.Errorf("the replicator does not answer on %s", d.admin)
 	}
-	t := &status.Tables[0]
-	s.DeadLetters, s.Gaps = t.DeadLetters, t.Gaps
-	s.Shards = t.Shards.Open + t.Shards.Closed + t.Shards.Waiting + t.Shards.Done
+	for _, t := range status.Tables {
+		s.DeadLetters, s.Gaps = s.DeadLetters+t.DeadLetters, s.Gaps+t.Gaps
+		s.Shards += t.Shards.Open + t.Shards.Closed + t.Shards.Waiting + t.Shards.Done
+	}
 	s.Equal = result.Equal() && s.Expired == s.Archived && s.DeadLetters == 0 && s.Gaps == 0
 	return s, nil
+}
+
+// changes adds the changes of a table.
+func (s *demoSummary) changes(book *ledger.Ledger, t config.Table) {
+	all, _ := book.Count(t.Source)
+	s.Changes += all
+	book.Changes(t.Source, func(c ledger.Change) bool {
+		switch {
+		case !c.TTL:
+		case t.OnTTLExpiry == "archive":
+			s.Expired++
+		default:
+			s.Unarchived++
+		}
+		return true
+	})
 }
 
 // items reads a whole source table.
@@ -243,7 +289,7 @@ func (a *app) printSummary(s *demoSummary) error {
 	if a.json {
 		return a.printJSON(s)
 	}
-	a.print("%s changes · %s rows · %s cells · %s · %s · %s", humanize.Comma(int64(s.Changes)), humanize.Comma(s.Rows), humanize.Comma(s.Cells),
+	a.print("%s · %s changes · %s rows · %s cells · %s · %s · %s", count(s.Tables, "table"), humanize.Comma(int64(s.Changes)), humanize.Comma(s.Rows), humanize.Comma(s.Cells),
 		count(s.Kills, "kill"), count(int(s.Splits), "split"), count(int(s.Differences), "difference"))
 	if s.Expired != s.Archived || s.DeadLetters > 0 || s.Gaps > 0 {
 		a.print("NOT equal: %d expired, %d archived, %d dead letters, %d gaps", s.Expired, s.Archived, s.DeadLetters, s.Gaps)

@@ -10,7 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
-// Stream splits and rotates the table's shards while it is read, and hides the children for a while as the service does.
+// Stream splits and rotates the tables' shards while they are read, mostly the catalogue's, and hides the children for a
+// while as the service does.
 type Stream struct {
 	Sandbox *sandbox.Sandbox
 	Seed    uint64
@@ -35,12 +36,16 @@ func (s *Stream) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		open := s.Sandbox.Stream.OpenShards(Table)
+		table := Table
+		if r.IntN(3) == 0 {
+			table = Examples[r.IntN(len(Examples))].Source
+		}
+		open := s.Sandbox.Stream.OpenShards(table)
 		if len(open) == 0 {
 			continue
 		}
 		if len(open) > 12 || r.IntN(3) == 0 {
-			s.Sandbox.Stream.Rotate(Table)
+			s.Sandbox.Stream.Rotate(table)
 			s.rotations.Add(1)
 			continue
 		}

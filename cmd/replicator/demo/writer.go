@@ -18,8 +18,14 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
-// Table is the catalogue that the demo writes.
-const Table = "Catalog"
+// Table is the catalogue that the demo writes, and Target where its items go.
+const (
+	Table  = "Catalog"
+	Target = "catalog"
+)
+
+// SoonExpired is when everything has expired that will: what expires at all does so within seconds or after an hour.
+const SoonExpired = time.Minute
 
 // writers work side by side, each on keys of its own, so that what one of them does to an item has one order.
 const writers = 4
@@ -28,7 +34,7 @@ const writers = 4
 type Writer struct {
 	Sandbox *sandbox.Sandbox
 	Seed    uint64
-	Rate    int // calls a second, all writers together
+	Rate    float64 // calls a second, all writers together
 
 	calls atomic.Int64
 }
@@ -38,19 +44,13 @@ func (w *Writer) Calls() int64 { return w.calls.Load() }
 
 // Create makes the table: composite key, stream with both images, time to live on "expires".
 func (w *Writer) Create() error {
-	err := w.call("CreateTable", fmt.Sprintf(`{"TableName":%q,"BillingMode":"PAY_PER_REQUEST",
-		"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"sk","AttributeType":"S"}],
-		"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],
-		"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`, Table))
-	if err != nil {
-		return err
-	}
-	return w.call("UpdateTimeToLive", fmt.Sprintf(`{"TableName":%q,"TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`, Table))
+	catalog := Example{Source: Table, TTL: "expires", keys: []string{"pk:S", "sk:S"}}
+	return catalog.create(w.Sandbox)
 }
 
 // Run writes until ctx ends, and returns nil then.
 func (w *Writer) Run(ctx context.Context) error {
-	limit := rate.NewLimiter(rate.Limit(w.Rate), max(1, w.Rate/20))
+	limit := rate.NewLimiter(rate.Limit(w.Rate), max(1, int(w.Rate/20)))
 	g, ctx := errgroup.WithContext(ctx)
 	for i := range writers {
 		g.Go(func() error {
@@ -80,19 +80,19 @@ func (w *Writer) write(r *rand.Rand, writer int) error {
 	key := fmt.Sprintf(`"pk":{"S":%q},"sk":{"S":"%d-%05d"}`, category, writer, id)
 	switch n := r.IntN(100); {
 	case n < 55:
-		return w.call("PutItem", fmt.Sprintf(`{"TableName":%q,"Item":{%s,%s}}`, Table, key, attributes(r)))
+		return call(w.Sandbox, "PutItem", fmt.Sprintf(`{"TableName":%q,"Item":{%s,%s}}`, Table, key, attributes(r)))
 	case n < 70:
-		return w.call("UpdateItem", fmt.Sprintf(`{"TableName":%q,"Key":{%s},"UpdateExpression":"SET price = :p, #t.#n = :p REMOVE stock",
+		return call(w.Sandbox, "UpdateItem", fmt.Sprintf(`{"TableName":%q,"Key":{%s},"UpdateExpression":"SET price = :p, #t.#n = :p REMOVE stock",
 			"ConditionExpression":"attribute_exists(#t)","ExpressionAttributeNames":{"#t":"tags","#n":"n%d"},
 			"ExpressionAttributeValues":{":p":{"N":"%s"}}}`, Table, key, r.IntN(3), price(r)))
 	case n < 80:
-		return w.call("UpdateItem", fmt.Sprintf(`{"TableName":%q,"Key":{%s},"UpdateExpression":"ADD #v :one REMOVE note",
+		return call(w.Sandbox, "UpdateItem", fmt.Sprintf(`{"TableName":%q,"Key":{%s},"UpdateExpression":"ADD #v :one REMOVE note",
 			"ExpressionAttributeNames":{"#v":"views"},"ExpressionAttributeValues":{":one":{"N":"1"}}}`, Table, key))
 	case n < 92:
-		return w.call("DeleteItem", fmt.Sprintf(`{"TableName":%q,"Key":{%s}}`, Table, key))
+		return call(w.Sandbox, "DeleteItem", fmt.Sprintf(`{"TableName":%q,"Key":{%s}}`, Table, key))
 	default: // expires within seconds: the sandbox's sweep deletes it as DynamoDB would
 		soon := w.Sandbox.Clock.Now().Unix() + int64(r.IntN(3))
-		return w.call("PutItem", fmt.Sprintf(`{"TableName":%q,"Item":{%s,%s,"expires":{"N":"%d"}}}`, Table, key, attributes(r), soon))
+		return call(w.Sandbox, "PutItem", fmt.Sprintf(`{"TableName":%q,"Item":{%s,%s,"expires":{"N":"%d"}}}`, Table, key, attributes(r), soon))
 	}
 }
 
@@ -117,14 +117,14 @@ func attributes(r *rand.Rand) string {
 }
 
 // call asks the sandbox as a client would, without the network in between. A condition that fails is no error.
-func (w *Writer) call(op, body string) error {
+func call(sb *sandbox.Sandbox, op, body string) error {
 	req := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/", strings.NewReader(body))
 	req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
 	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
 	req.Header.Set("X-Amz-Date", time.Now().UTC().Format("20060102T150405Z"))
 	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=sandbox/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00")
 	reply := httptest.NewRecorder()
-	w.Sandbox.DynamoDB.ServeHTTP(reply, req)
+	sb.DynamoDB.ServeHTTP(reply, req)
 	if reply.Code != http.StatusOK && !strings.Contains(reply.Body.String(), "ConditionalCheckFailed") &&
 		!strings.Contains(reply.Body.String(), "document path") {
 		return fmt.Errorf("%s: %d %s", op, reply.Code, reply.Body)

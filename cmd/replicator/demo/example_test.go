@@ -1,0 +1,101 @@
+package demo
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+const tested = "../../../transform/testdata/mappings"
+
+// TestMappingsAreThoseThatTheTransformTests keeps the copies in the binary equal to the worked examples, all of them.
+func TestMappingsAreThoseThatTheTransformTests(t *testing.T) {
+	dir := t.TempDir()
+	if err := WriteMappings(dir); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(files(t, tested), files(t, dir)); d != "" {
+		t.Errorf("cp transform/testdata/mappings/*.yaml cmd/replicator/demo/mappings/ (-tested +demo):\n%s", d)
+	}
+}
+
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%s: %v %v", dir, names, err)
+	}
+	all := map[string]string{}
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[filepath.Base(name)] = string(data)
+	}
+	return all
+}
+
+// TestItemsReachEveryRule: an example whose items miss a rule, or are refused, shows nothing of it.
+func TestItemsReachEveryRule(t *testing.T) {
+	for _, e := range Examples {
+		t.Run(e.Mapping, func(t *testing.T) {
+			p := compile(t, &e)
+			g := &gen{Rand: rand.New(rand.NewPCG(1, 2)), now: func() int64 { return time.Now().Unix() }}
+			reached := map[string]bool{}
+			for range 2000 {
+				var d change.Decoder
+				img, err := d.Image([]byte("{" + join(e.item(g)) + "}"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				steps := p.Explain(img)
+				if steps.Refused != "" {
+					t.Fatalf("refused: %s", steps.Refused)
+				}
+				reached["rule "+steps.Rule] = true
+			}
+			for _, r := range p.Report() {
+				if len(r.Name) > 5 && r.Name[:5] == "rule " && !reached[r.Name] {
+					t.Errorf("no item reaches %s; reached: %v", r.Name, reached)
+				}
+			}
+		})
+	}
+}
+
+func compile(t *testing.T, e *Example) *transform.Program {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(tested, e.Mapping))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, problems := transform.ParseMapping(e.Mapping, data)
+	p, more := transform.Compile(transform.Table{
+		Pipeline: "demo", Source: e.Source, Target: e.Target, Schema: e.schema(), View: e.View, TTLAttr: e.TTL, Mapping: m,
+		Getenv: func(name string) string { return Secrets[name] },
+	})
+	if p == nil {
+		t.Fatal(problems, more)
+	}
+	return p
+}
+
+func (e *Example) schema() (s change.KeySchema) {
+	for i, key := range e.keys {
+		k := change.KeyAttr{Name: key[:len(key)-2], Type: key[len(key)-1]}
+		if i == 0 {
+			s.Partition = k
+		} else {
+			s.Sort = &k
+		}
+	}
+	return s
+}
