@@ -68,13 +68,13 @@ func (p *Pool) Run(ctx context.Context, out chan<- Event) error {
 	p.schedule(ctx, &g, out)
 	_ = g.Wait() // reads end with the context and report by out
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ended = true
-	for r := range p.members {
+	members := p.members
+	p.ended, p.members, p.due, p.parked = true, nil, nil, map[*Reader]time.Time{}
+	p.mu.Unlock()
+	// Outside of the lock: what one reader gives back may be granted to another, which then wants to be due.
+	for r := range members {
 		r.Close()
-		delete(p.members, r)
 	}
-	p.due, p.parked = nil, map[*Reader]time.Time{}
 	return context.Cause(ctx)
 }
 

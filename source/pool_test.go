@@ -212,3 +212,35 @@ func TestGapEndsOneReaderOnly(t *testing.T) {
 		}
 	})
 }
+
+// A pool that ends while readers wait for memory gives back what one of them holds, and that is granted to the
+// next: nobody may wait for anybody then.
+func TestPoolEndsWhileReadersWaitForMemory(t *testing.T) {
+	w := newWire()
+	s := open(t, w, func(o *Options) { o.MemoryPerFeed, o.MemoryTotal = reservation, reservation })
+	pool := s.NewPool()
+	granted := 0
+	for i := range 20 {
+		w.shard(shardID(i), "", 1)
+		r := s.NewReader(start(shardID(i), change.Position{}))
+		pool.Add(r)
+		if pool.reserve(r) {
+			granted++
+		}
+	}
+	if granted != 1 {
+		t.Fatalf("%d readers have memory, want 1 that has and others that wait", granted)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- pool.Run(ctx, make(chan Event)) }()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the pool waits for itself")
+	}
+	if s.budget.inUse() != 0 {
+		t.Fatalf("%d bytes in use", s.budget.inUse())
+	}
+}
