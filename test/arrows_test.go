@@ -16,7 +16,7 @@ const module = "github.com/tailrace-cdc/replicator/"
 // arrows says which packages of ours a package may import; what lies below a name counts as the name. A package that is
 // not here may import none.
 var arrows = map[string][]string{
-	"cmd":        {"admin", "change", "checkpoint", "config", "pipeline", "queue", "sandbox", "sink", "source", "transform", "verify"},
+	"cmd":        {"admin", "cmd", "change", "checkpoint", "config", "pipeline", "queue", "sandbox", "sink", "source", "transform", "verify"},
 	"config":     {"transform", "change"},
 	"pipeline":   {"source", "queue", "checkpoint", "transform", "sink", "change"},
 	"source":     {"change"},

@@ -111,10 +111,14 @@ func (s *sides) items(ctx context.Context, table string, f func(change.Image) er
 	return nil
 }
 
-// stored returns every cell of the families with its timestamp, guards included.
+// stored returns every cell of the families with its timestamp, guards included. Tombstones in shared rows tell what
+// came one by one and what together, so they are left out there.
 func (s *sides) stored(name string, families []transform.Family) map[string][]string {
 	s.w.t.Helper()
-	views := []bigtable.View{{Family: "_tr_live", Versions: 1}, {Family: "_tr_dead"}}
+	views := []bigtable.View{{Family: "_tr_live", Versions: 1}}
+	if !s.w.shared {
+		views = append(views, bigtable.View{Family: "_tr_dead"})
+	}
 	for _, f := range families {
 		views = append(views, bigtable.View{Family: f.Name, Versions: max(1, f.MaxVersions)})
 	}

@@ -42,6 +42,9 @@ func TestKilledAtAnyMomentLosesNothing(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			w := newWorld(t, seed)
+			if seed%4 == 1 {
+				w.shareRows()
+			}
 			w.prepare("Orders")
 			rnd := rand.New(rand.NewPCG(seed, 1))
 			var shots []shot

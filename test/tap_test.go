@@ -42,12 +42,13 @@ var (
 	afterWrite  = point{op: "CheckAndMutateRow", table: "orders", done: true}
 )
 
-// trap is hit by the n-th call that passes its point from now on. A holding trap keeps that call, and those after it,
-// from going on until the caller is dead or the trap is opened.
+// trap is hit by the n-th call that passes its point from now on. A holding trap keeps that call, and those after it
+// unless it is for one call, from going on until the caller is dead or the trap is opened.
 type trap struct {
 	at   point
 	left int
 	hold bool
+	one  bool
 	hit  chan struct{}
 	free chan struct{}
 }
@@ -68,7 +69,11 @@ type traps struct {
 }
 
 func (t *traps) set(at point, n int, hold bool) *trap {
-	p := &trap{at: at, left: n, hold: hold, hit: make(chan struct{}), free: make(chan struct{})}
+	return t.add(&trap{at: at, left: n, hold: hold})
+}
+
+func (t *traps) add(p *trap) *trap {
+	p.hit, p.free = make(chan struct{}), make(chan struct{})
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.all = append(t.all, p)
@@ -93,7 +98,7 @@ func (t *traps) pass(ctx context.Context, at point) error {
 		if p.left--; p.left == 0 {
 			close(p.hit)
 		}
-		if p.left <= 0 && p.hold {
+		if p.hold && (p.left == 0 || p.left < 0 && !p.one) {
 			holding = append(holding, p)
 		}
 	}

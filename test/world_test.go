@@ -37,6 +37,21 @@ type world struct {
 	shutdown time.Duration
 	testing  string
 	tables   []string
+	shared   bool // rows of Orders hold several items
+}
+
+// shareRows gives Orders a mapping by which several items share a row and bring their own column names (class D).
+func (w *world) shareRows() {
+	w.t.Helper()
+	w.shared = true
+	w.write("orders.yaml", `families: {d: {max_versions: 1}}
+rules:
+- name: item
+  match: {pk: "{p}", sk: "{s}"}
+  row: "{p}"
+  cells: [{attrs: all, except: [pk, sk], to: "d:{s}/{attr}"}]
+`)
+	w.tables = []string{"{source: Orders, target: orders, mapping: orders.yaml}"}
 }
 
 // newWorld makes one. Worlds share nothing, so that their tests run side by side.
@@ -93,6 +108,12 @@ func (w *world) prepare(tables ...string) {
 // post calls DynamoDB as an application would, past the daemon's tap.
 func (w *world) post(op, body string) {
 	w.t.Helper()
+	w.ask(op, body)
+}
+
+// ask is post with the reply.
+func (w *world) ask(op, body string) []byte {
+	w.t.Helper()
 	req := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 	req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
 	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
@@ -103,6 +124,7 @@ func (w *world) post(op, body string) {
 	if reply.Code != http.StatusOK {
 		w.t.Errorf("%s: %d %s", op, reply.Code, reply.Body)
 	}
+	return reply.Body.Bytes()
 }
 
 func (w *world) put(table, pk, sk, attrs string) {

@@ -1,0 +1,163 @@
+package test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/tailrace-cdc/replicator/pipeline"
+)
+
+// seen is what `status --json` prints.
+func (w *world) seen(args ...string) pipeline.Status {
+	w.t.Helper()
+	var s pipeline.Status
+	out := w.ok(append([]string{"status", "--json"}, args...)...)
+	if err := json.Unmarshal([]byte(out), &s); err != nil || len(s.Tables) == 0 {
+		w.t.Fatalf("status: %v\n%s", err, out)
+	}
+	return s
+}
+
+func TestCommandsBesideARunningDaemon(t *testing.T) {
+	w := newWorld(t, 201)
+	w.prepare("Orders")
+	d := w.run()
+	w.put("Orders", "hats", "fedora", `"price":{"N":"12.50"}`)
+	s := w.seen("--wait", "applied=now", "--timeout", "60s")
+	if !s.Ready || s.Tables[0].Proof != "assumed" || s.Tables[0].Owner == "" {
+		t.Errorf("status %+v, want ready, assumed, with an owner", s)
+	}
+	w.sides().equal("Orders")
+	if said := w.ok("status"); !strings.HasPrefix(said, "Everything written before ") || !strings.Contains(said, "as far as empty reads show") {
+		t.Errorf("status says %q", said)
+	}
+	w.ok("pause", "--table", "Orders")
+	d.until("it is paused", func() bool { return d.table("Orders").State == "paused" })
+	w.put("Orders", "hats", "bowler", "")
+	if s := w.seen(); s.Ready || s.Tables[0].State != "paused" {
+		t.Errorf("status %+v, want paused", s)
+	}
+	w.refused(1, "", "status", "--wait", "applied=now", "--timeout", "3s")
+	w.ok("resume", "--table", "Orders")
+	w.seen("--wait", "applied=now", "--timeout", "60s")
+	dump := w.ok("queue", "dump", "--json")
+	for _, kind := range []string{"claim", "start", "change", "marks", "control"} {
+		if !strings.Contains(dump, `"kind":"`+kind+`"`) {
+			t.Errorf("the dump shows no %s:\n%s", kind, dump)
+		}
+	}
+	if strings.Contains(dump, "fedora") || !strings.Contains(w.ok("queue", "dump", "--show-data"), "fedora") {
+		t.Error("keys are shown without --show-data, or not with it")
+	}
+	d.stop()
+	w.exact("Orders", w.log("Orders"))
+	w.sides().equal("Orders")
+}
+
+func TestDeadLetterIsRetriedBesideTheDaemon(t *testing.T) {
+	w := newWorld(t, 202)
+	w.prepare("Orders")
+	d := w.run()
+	w.Bigtable.Faults.RefuseRow([]byte("bad"), codes.InvalidArgument, -1)
+	w.put("Orders", "bad", "1", `"n":{"N":"1"}`)
+	w.put("Orders", "good", "1", `"n":{"N":"1"}`)
+	d.settle("Orders")
+	if s := w.seen(); s.Ready || s.Tables[0].DeadLetters != 1 {
+		t.Errorf("status %+v, want one dead letter and not ready", s)
+	}
+	var letter struct{ ID, Code, Reason string }
+	if err := json.Unmarshal([]byte(w.ok("dlq", "list", "--json")), &letter); err != nil || letter.ID == "" || letter.Reason == "" {
+		t.Errorf("dlq list: %v %+v", err, letter)
+	}
+	w.refused(4, "", "dlq", "retry", letter.ID)
+	w.refused(2, "--yes", "dlq", "drop", letter.ID)
+	w.Bigtable.Faults.Calm()
+	w.ok("dlq", "retry", "--all")
+	d.until("the letter is gone", func() bool { return d.table("Orders").DeadLetters == 0 })
+	d.settle("Orders")
+	d.clean()
+	w.sides().equal("Orders")
+}
+
+func TestHaltedTableLeavesOthersRunning(t *testing.T) {
+	w := newWorld(t, 203)
+	w.tables = []string{"{source: Orders, target: orders, on_reject: halt}", "{source: Items, target: items}", "{source: Users, target: users}"}
+	w.prepare("Orders", "Items", "Users")
+	d := w.run()
+	d.settle("Orders", "Items", "Users")
+	w.Bigtable.Faults.RefuseRow([]byte("bad"), codes.InvalidArgument, -1)
+	w.put("Orders", "bad", "1", "")
+	w.writer("Orders", 203).write(50)
+	d.until("Orders is halted", func() bool { return d.table("Orders").State == "halted" })
+	for i, other := range []string{"Items", "Users"} {
+		w.writer(other, uint64(204+i)).write(100)
+	}
+	d.settle("Items", "Users")
+	s := w.sides()
+	s.equal("Items", "Users")
+	if st := w.seen(); st.Ready || st.Tables[0].State != "halted" || st.Tables[1].State != "running" || st.Tables[2].State != "running" {
+		t.Errorf("status %+v, want one halted table", st)
+	}
+	d.kill() // what is halted stays halted, what runs goes on
+	d = w.run()
+	d.until("Orders is halted again", func() bool { return d.table("Orders").State == "halted" })
+	w.Bigtable.Faults.Calm()
+	w.ok("resume", "--table", "Orders")
+	d.settle("Orders", "Items", "Users")
+	d.clean()
+	s.equal("Orders", "Items", "Users")
+}
+
+func TestWaitForAStoppedDaemonTimesOut(t *testing.T) {
+	w := newWorld(t, 205)
+	w.prepare("Orders")
+	w.refused(1, "replicator run", "status", "--wait", "applied=now", "--timeout", "1s") // never ran
+	w.put("Orders", "a", "b", "")
+	w.ok("run", "--drain-and-exit")
+	w.refused(1, "replicator run", "status", "--wait", "applied=now", "--timeout", "1s")
+	if s := w.seen(); s.Ready {
+		t.Errorf("ready without a daemon: %+v", s)
+	}
+	w.sides().equal("Orders")
+}
+
+func TestExitCodesTellWhoseTurnItIs(t *testing.T) {
+	w := newWorld(t, 206)
+	w.prepare("Orders")
+	for _, wrong := range [][]string{
+		{"status", "--no-such-flag"}, {"no-such-command"}, {"pause"}, {"pause", "--table", "Nobody"}, {"status", "--wait", "tomorrow"},
+		{"run", "-c", "nowhere.yaml"}, {"dlq", "drop"}, {"run", "--log-level", "loud"},
+	} {
+		w.refused(2, "", wrong...)
+	}
+	w.write("wrong.yaml", "pipeline: shop\nbigtable: {project: p}\nqueue: {}\ntables:\n- {source: Orders, taget: orders}\n")
+	if r := w.command("run", "-c", "wrong.yaml"); r.code != 2 || !strings.Contains(r.err, "taget") || !strings.Contains(r.err, "instance") {
+		t.Errorf("exit %d, want 2 and all problems at once:\n%s", r.code, r.err)
+	}
+	d := w.run()
+	w.writer("Orders", 206).write(50)
+	d.settle("Orders")
+	w.refused(3, "in use by another process", "run")
+	d.stop()
+	// The log's volume is lost: its versions must not begin anew.
+	if err := os.Rename(filepath.Join(w.dir, "data"), filepath.Join(w.dir, "lost")); err != nil {
+		t.Fatal(err)
+	}
+	w.refused(3, "recover", "run")
+	if err := os.RemoveAll(filepath.Join(w.dir, "data")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(w.dir, "lost"), filepath.Join(w.dir, "data")); err != nil {
+		t.Fatal(err)
+	}
+	w.writer("Orders", 207).write(50)
+	d = w.run()
+	d.settle("Orders")
+	d.clean()
+	w.sides().equal("Orders")
+}
