@@ -61,7 +61,7 @@ fuzz: ## every fuzz test for FUZZTIME (20s) each
 	@GO=$(GO) tools/fuzz $(FUZZTIME)
 
 acceptance: build ## the session of a user with the AWS CLI, cbt and jq
-	PATH="$(CURDIR)/bin:$$PATH" test/acceptance.sh
+	REPLICATOR="$(CURDIR)/bin/replicator" test/acceptance.sh
 
 chart: build $(TOOLS)/helm ## lint, render and strictly decode the Helm chart
 	$(TOOLS)/helm lint --strict deploy/helm --values deploy/helm/ci/embedded.yaml
