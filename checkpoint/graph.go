@@ -215,25 +215,15 @@ func (s *State) forget(b *Graph) {
 		case listed[id] || sh.Phase != Finished || sh.Early:
 		case sh.Absent == 0:
 			sh.Absent = b.Date
-		case s.forgotten(sh, b.Date):
+		case sh.forgotten(b.Date):
 			s.Top = max(s.Top, sh.Clock)
 			delete(s.Shards, id)
 		}
 	}
 }
 
-func (s *State) forgotten(sh *Shard, date int64) bool {
-	return sh.Absent != 0 && date-sh.Absent >= forgetAfter && !s.awaited(sh.ID)
-}
-
-func (s *State) awaited(parent string) bool {
-	for _, sh := range s.Shards {
-		if sh.Parent == parent && sh.Phase == Waiting {
-			return true
-		}
-	}
-	return false
-}
+// forgotten says whether nobody waits for a finished shard any more: all its children were released long ago.
+func (sh *Shard) forgotten(date int64) bool { return date-sh.Absent >= forgetAfter }
 
 // Drained says whether every shard of a stream is read to its end and none can come any more.
 func (s *State) Drained(arn string) bool {
@@ -298,7 +288,7 @@ func (s *State) Changed(b *Graph) bool {
 		return false
 	}
 	for id, sh := range s.Shards {
-		if !listed[id] && sh.Phase == Finished && !sh.Early && (sh.Absent == 0 || s.forgotten(sh, b.Date)) {
+		if !listed[id] && sh.Phase == Finished && !sh.Early && (sh.Absent == 0 || sh.forgotten(b.Date)) {
 			return true
 		}
 	}

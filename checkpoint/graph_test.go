@@ -162,21 +162,25 @@ func TestRotationsAreForgottenTwoDaysAfterTheyVanish(t *testing.T) {
 
 // An inconsistent listing may leave a shard out for hours and show it again: it must not be read twice.
 func TestShardThatVanishedForADayIsNotReadTwice(t *testing.T) {
-	w := owned(t, seen("a", "b<a")...)
+	w := owned(t, seen("a", "b")...)
+	w.s.Shards["a"].Clock = 900
 	w.end(t, "a")
 	date := w.s.Date
 	w.must(t,
-		&Graph{Stream: "arn", Date: date + 1*hour, Complete: true, Shards: seen("b<a")},
-		&Graph{Stream: "arn", Date: date + 40*hour, Complete: true, Shards: seen("a", "b<a")},
-		&Graph{Stream: "arn", Date: date + 60*hour, Complete: true, Shards: seen("b<a")},
-		&Graph{Stream: "arn", Date: date + 100*hour, Shards: seen("b<a")}, // not complete: proves nothing
-		&Graph{Stream: "arn", Date: date + 107*hour, Complete: true, Shards: seen("b<a")})
+		&Graph{Stream: "arn", Date: date + 1*hour, Complete: true, Shards: seen("b")},
+		&Graph{Stream: "arn", Date: date + 40*hour, Complete: true, Shards: seen("a", "b")},
+		&Graph{Stream: "arn", Date: date + 60*hour, Complete: true, Shards: seen("b")},
+		&Graph{Stream: "arn", Date: date + 107*hour, Complete: true, Shards: seen("b")},
+		&Graph{Stream: "arn", Date: date + 109*hour, Shards: seen("b")}) // not complete: proves nothing
 	if sh := w.s.Shards["a"]; sh == nil || sh.Phase != Finished {
 		t.Fatal(phases(w.s))
 	}
-	w.must(t, &Graph{Stream: "arn", Date: date + 108*hour, Complete: true, Shards: seen("b<a")})
+	w.must(t, &Graph{Stream: "arn", Date: date + 110*hour, Complete: true, Shards: seen("b")})
 	if w.s.Shards["a"] != nil {
 		t.Fatal("never forgotten")
+	}
+	if top := w.s.TopClock(); top != 901 {
+		t.Fatalf("its version is forgotten too: top clock %d", top)
 	}
 }
 

@@ -13,6 +13,10 @@ func mark(seq uint64) *Marks { return &Marks{Sinks: map[string]Mark{sink: {Seq: 
 func TestAppliedThroughDoesNotFallBackWhenAnIdleTableWakes(t *testing.T) {
 	w := owned(t, seen("a")...)
 	date := w.s.Date
+	w.must(t, &Beat{Date: date, Through: date})
+	if got := w.s.AppliedThrough(); got != 0 {
+		t.Fatalf("without a sink: applied through %d", got)
+	}
 	w.must(t, mark(0), frame(page(w.s, "a", 1, false)))
 	at := w.s.Seq
 	w.must(t, mark(at))
@@ -49,8 +53,15 @@ func TestHorizonsOfAStalledSinkAreBounded(t *testing.T) {
 	for i := range int64(2000) {
 		w.must(t, frame(page(w.s, "a", 1, false)), &Beat{Date: date + i*1000, Through: date + i*1000})
 	}
-	if n := len(w.s.Horizons); n > maxHorizons {
+	n := len(w.s.Horizons)
+	if n > maxHorizons {
 		t.Fatalf("%d horizons", n)
+	}
+	for i := range int64(10) {
+		w.must(t, &Beat{Date: date + 1999_000 + i, Through: date + 1999_000 + i})
+	}
+	if len(w.s.Horizons) != n {
+		t.Fatalf("%d horizons after %d, and nothing but beats in between", len(w.s.Horizons), n)
 	}
 	if got := w.s.AppliedThrough(); got != 0 {
 		t.Fatalf("applied through %d", got)
@@ -61,7 +72,7 @@ func TestHorizonsOfAStalledSinkAreBounded(t *testing.T) {
 		t.Fatalf("applied through %d, want %d", got, half.Through)
 	}
 	w.must(t, mark(w.s.LastFrame))
-	if got := w.s.AppliedThrough(); got != date+1999_000 || len(w.s.Horizons) != 1 {
+	if got := w.s.AppliedThrough(); got != date+1999_009 || len(w.s.Horizons) != 1 {
 		t.Fatalf("applied through %d, %d horizons", got, len(w.s.Horizons))
 	}
 	for i := range int64(1000) {
@@ -83,6 +94,10 @@ func TestThroughIsNoBetterThanTheLeastKnownShard(t *testing.T) {
 		}
 	}
 	check("nothing read", 0)
+	w.must(t, &Graph{Stream: "arn", Date: date + 1000, Shards: seen("c<a")}, &Beat{Date: date + 10_000, Listed: date + 9000, Through: date + 8000})
+	check("the open parent's empty reads say nothing about a child that waits", date-settle)
+	delete(w.s.Shards, "c") // as if it were not listed yet
+	w.s.Shards["a"].Closed = false
 	w.must(t, &Beat{Date: date + 10_000, Listed: date, Through: date + 8000})
 	check("beat", date+8000)
 	p := page(w.s, "a", 1, true)
@@ -136,6 +151,9 @@ func TestIdleTableKeepsItsStateThroughSnapshotsAlone(t *testing.T) {
 	s, err := Restore(first, w.l.msgs[first-1:w.s.SnapLast])
 	if err != nil {
 		t.Fatal(err)
+	}
+	if s.Seq != first-1 {
+		t.Fatalf("restored at %d, the snapshot begins at %d", s.Seq, first)
 	}
 	for seq := first; seq <= w.s.Seq; seq++ { // all before it is trimmed
 		if _, err := s.Apply(seq, w.l.msgs[seq-1]); err != nil {

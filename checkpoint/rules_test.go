@@ -13,6 +13,7 @@ import (
 func TestPageThatDoesNotFollowIsRefused(t *testing.T) {
 	for name, spoil := range map[string]func(*PageHead){
 		"read twice":            func(p *PageHead) { p.From, p.ClockFrom = change.Position{}, 0 },
+		"read twice in part":    func(p *PageHead) { p.From.After = sequenceNumber(2) },
 		"page missing between":  func(p *PageHead) { p.From.After = sequenceNumber(90) },
 		"clock of another life": func(p *PageHead) { p.ClockFrom++ },
 		"clock goes back":       func(p *PageHead) { p.Clock = p.ClockFrom - 1 },
@@ -45,9 +46,11 @@ func TestPagesOfOneFrameFollowEachOther(t *testing.T) {
 	first := page(w.s, "a", 3, false)
 	second := first
 	second.From, second.ClockFrom, second.To.After, second.Clock, second.Done = first.To, first.Clock, sequenceNumber(50), first.Clock+3, true
+	behind := second
+	behind.From, behind.ClockFrom, behind.To.After, behind.Clock = second.To, second.Clock, sequenceNumber(60), second.Clock+3
 	child := PageHead{Feed: change.Feed{Stream: "arn", Shard: "b"}, ClockFrom: second.Clock, Clock: second.Clock}
 	for name, f := range map[string]*Frame{
-		"twice": frame(first, first), "swapped": frame(second, first), "after the end": frame(first, second, second),
+		"twice": frame(first, first), "swapped": frame(second, first), "after the end": frame(first, second, behind),
 		"child in the frame that ends its parent": frame(first, second, child),
 	} {
 		if w.s.Check(f) == nil {
@@ -120,7 +123,10 @@ func TestGapHoldsItsShardUntilItIsAccepted(t *testing.T) {
 		t.Fatalf("%+v", sh)
 	}
 	clock := sh.Clock
-	w.must(t, &Control{Resume: true})
+	w.must(t, &Beat{Date: w.s.Date + 40*hour}, &Control{Resume: true}) // nobody looked for a long time
+	if got := w.s.Gaps[0].Until; got != w.s.Date {
+		t.Fatalf("the gap reaches up to %d, it was accepted at %d", got, w.s.Date)
+	}
 	if !w.s.Readable(sh) || sh.Pos != (change.Position{}) || !sh.Horizon || sh.Clock != clock || w.s.OpenGaps() != 0 || len(w.s.Gaps) != 1 {
 		t.Fatalf("%+v", sh)
 	}
