@@ -20,11 +20,9 @@ func ahead(p *source.Page) time.Duration {
 	return time.Duration(p.Clock-p.Records[n-1].Created) * time.Millisecond
 }
 
-func (t *table) leadOf() time.Duration {
-	t.rowMu.Lock()
-	defer t.rowMu.Unlock()
-	return t.row.Lead
-}
+// leadOf returns what is reserved. It never waits: a reservation may be under way for as long as Bigtable is
+// away, and feeds that need none go on meanwhile.
+func (t *table) leadOf() time.Duration { return time.Duration(t.lead.Load()) }
 
 // reserve raises the lead so that it covers need with room to spare.
 func (t *table) reserve(ctx context.Context, need time.Duration) error {
@@ -38,5 +36,6 @@ func (t *table) reserve(ctx context.Context, need time.Duration) error {
 		return err
 	}
 	t.row = row
+	t.lead.Store(int64(row.Lead))
 	return nil
 }

@@ -104,6 +104,7 @@ func (t *table) loadRow(ctx context.Context) error {
 	t.rowMu.Lock()
 	defer t.rowMu.Unlock()
 	t.row, t.stale = row, false
+	t.lead.Store(int64(row.Lead))
 	return nil
 }
 
@@ -177,6 +178,7 @@ func (t *table) createRow(ctx context.Context, l *queue.Log, id bigtable.Identit
 		return err // ErrStateExists: another instance was faster; the next life finds its row
 	}
 	t.row = row
+	t.lead.Store(int64(row.Lead))
 	return nil
 }
 
@@ -190,6 +192,7 @@ func (t *table) setRow(ctx context.Context, edit func(*bigtable.State)) error {
 		return err
 	}
 	t.row = &next
+	t.lead.Store(int64(next.Lead))
 	return nil
 }
 

@@ -32,7 +32,8 @@ type table struct {
 
 	rowMu sync.Mutex // covers row
 	row   *bigtable.State
-	stale bool // somebody else changed the row: the next life reads it again
+	lead  atomic.Int64 // of the row, readable while somebody holds the mutex and waits for Bigtable
+	stale bool         // somebody else changed the row: the next life reads it again
 
 	pressure queue.Pressure // as of the last look; the writer's loop owns it
 
