@@ -245,13 +245,15 @@ func (d *stage) makeSchema(ctx context.Context) error {
 // play lets everybody work at once for the demo's duration.
 func (d *stage) play(ctx context.Context) error {
 	d.began = time.Now()
-	scene, cancel := context.WithTimeout(ctx, d.o.duration)
+	scene, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g, scene := errgroup.WithContext(scene)
+	killed := make(chan struct{})
+	g.Go(func() error { defer cancel(); return d.curtain(scene, killed) })
 	g.Go(func() error { return d.writer.Run(scene) })
 	g.Go(func() error { return d.gallery.Run(scene) })
 	g.Go(func() error { return d.stream.Run(scene) })
-	g.Go(func() error { return d.killer(scene) })
+	g.Go(func() error { defer close(killed); return d.killer(scene) })
 	g.Go(func() error { return d.show(scene) })
 	g.Go(func() error { return d.probe(scene) })
 	if err := g.Wait(); err != nil {
@@ -259,6 +261,29 @@ func (d *stage) play(ctx context.Context) error {
 	}
 	d.played = time.Since(d.began)
 	return ctx.Err()
+}
+
+// killPatience is how much longer than asked for the demo goes on for a kill that is still to come: on a busy
+// machine the replicator may need a while to be seen moving again.
+const killPatience = 2 * time.Minute
+
+// curtain returns when the time is over and the kills have happened.
+func (d *stage) curtain(ctx context.Context, killed <-chan struct{}) error {
+	over := time.NewTimer(d.o.duration)
+	defer over.Stop()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-over.C:
+	}
+	late := time.NewTimer(killPatience)
+	defer late.Stop()
+	select {
+	case <-ctx.Done():
+	case <-killed:
+	case <-late.C:
+	}
+	return nil
 }
 
 // killer kills the replicator at equal distances, but each time only after it has been seen to move on.
