@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
@@ -51,7 +52,13 @@ type Error struct {
 	Err   error
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Op, e.Err) }
+// Error says what the service said, without the SDK's account of the call around it: that is in Unwrap's error.
+func (e *Error) Error() string {
+	if api := (smithy.APIError)(nil); errors.As(e.Err, &api) && api.ErrorMessage() != "" {
+		return fmt.Sprintf("%s: %s: %s", e.Op, api.ErrorCode(), api.ErrorMessage())
+	}
+	return fmt.Sprintf("%s: %v", e.Op, e.Err)
+}
 
 func (e *Error) Unwrap() error { return e.Err }
 
@@ -200,7 +207,16 @@ func Hint(err error) string {
 	if errors.As(err, &own) && own.Hint != "" {
 		return own.Hint
 	}
-	return hints[Classify(err)]
+	return hintOf(Classify(err), err)
+}
+
+// hintOf is what to do about an error of a class.
+func hintOf(class Class, err error) string {
+	if err != nil && strings.Contains(err.Error(), "get credentials:") { // the SDK has no type for it
+		return "no AWS credentials were found: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the pod a role; " +
+			"for the sandbox: eval \"$(replicator sandbox env)\""
+	}
+	return hints[class]
 }
 
 // wrap classifies the error of a call, unless it is classified; op is "verb noun".
@@ -212,7 +228,7 @@ func wrap(ctx context.Context, op string, err error) error {
 		return err
 	}
 	class := Classify(err)
-	return &Error{Op: op, Class: class, Hint: hints[class], Err: err}
+	return &Error{Op: op, Class: class, Hint: hintOf(class, err), Err: err}
 }
 
 func isCode(err error, code string) bool {

@@ -80,17 +80,18 @@ func isAWS(endpoint string) bool {
 
 // Source is DynamoDB as seen through one set of credentials. It is safe for concurrent use.
 type Source struct {
-	opt     Options
-	log     *zap.Logger
-	tables  *dynamodb.Client
-	streams *dynamodbstreams.Client
-	once    aws.Retryer // for calls whose retries are ours
-	http    *http.Client
-	slots   chan struct{} // a token per call in flight of the pools' readers
-	budget  *budget
-	metrics *metrics
-	now     serviceClock
-	watch   watch
+	opt        Options
+	log        *zap.Logger
+	tables     *dynamodb.Client
+	streams    *dynamodbstreams.Client
+	identities *sts.Client
+	once       aws.Retryer // for calls whose retries are ours
+	http       *http.Client
+	slots      chan struct{} // a token per call in flight of the pools' readers
+	budget     *budget
+	metrics    *metrics
+	now        serviceClock
+	watch      watch
 
 	mu       sync.Mutex
 	describe map[string]*rate.Limiter // by stream ARN
@@ -112,6 +113,7 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 	s.streams = dynamodbstreams.NewFromConfig(cfg, func(c *dynamodbstreams.Options) {
 		c.BaseEndpoint = endpoint(o.StreamsEndpoint, c.BaseEndpoint)
 	})
+	s.identities = sts.NewFromConfig(cfg)
 	if s.metrics, err = newMetrics(reg, s); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}

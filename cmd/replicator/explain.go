@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -94,7 +91,7 @@ func (a *app) explain(ctx context.Context, o explainOptions) error {
 	if a.json {
 		err = a.printJSON(ex)
 	} else {
-		a.printSteps(c, steps)
+		a.print("%s", explainWords(c.Target, steps))
 	}
 	if err == nil && steps.Code != "" {
 		return &ExitError{Code: exitDifferences, Err: fmt.Errorf("the mapping refuses it: %s (%s)", steps.Refused, steps.Code),
@@ -190,54 +187,3 @@ func readInput(file string) ([]byte, error) {
 	}
 	return data, nil
 }
-
-func (a *app) printSteps(c *carried, s *transform.Steps) {
-	for _, p := range s.Passed {
-		a.print("rule %s does not match: %s", p.Rule, p.Why)
-	}
-	if s.Rule != "" {
-		a.print("rule %s matches", s.Rule)
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.Captures)) {
-		a.print("  captures %s = %s", name, s.Captures[name])
-	}
-	if s.Drop {
-		a.print("  and drops it: nothing is written")
-	}
-	for _, r := range s.Rows {
-		a.printRow(c.Target, &r)
-	}
-	for _, u := range s.Coverage {
-		if u.Use == "lost" {
-			a.print("attribute %s is written nowhere", u.Attr)
-		}
-	}
-}
-
-func (a *app) printRow(target string, r *transform.StepRow) {
-	left := ""
-	if r.Left {
-		left = ", which the item leaves"
-	}
-	a.print("%s: row %s%s", target, r.Row, left)
-	a.print("  class %s: %s", r.Class, r.Why)
-	if r.Wipes {
-		a.print("  delete  the whole row")
-	}
-	for _, d := range r.Deletes {
-		during := ""
-		if d.To > 0 {
-			during = fmt.Sprintf(" from %s until %s", millis(d.From), millis(d.To))
-		}
-		a.print("  delete  %s:%s%s (%s)", d.Family, d.Qualifier, during, d.Why)
-	}
-	for _, cell := range r.Cells {
-		at := ""
-		if cell.TS != nil {
-			at = " @ " + millis(*cell.TS)
-		}
-		a.print("  set     %s:%s = %s%s", cell.Family, cell.Qualifier, cell.Value, at)
-	}
-}
-
-func millis(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -55,7 +55,7 @@ the second one ends it at once. Ending it in any way, at any moment, loses nothi
 
 func (a *app) run(ctx context.Context, o runOptions) (err error) {
 	if o.dry {
-		return a.check(ctx, checkOptions{})
+		return a.check(ctx, checkOptions{sample: defaultSample})
 	}
 	cfg, err := a.config()
 	if err != nil {
@@ -117,7 +117,7 @@ func (d *daemon) compile(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	all, _ := parseMappings(d.cfg.Tables)
-	for _, err := range describe(ctx, d.src, all) {
+	for _, err := range describeTables(ctx, d.src, all) {
 		d.log.Warn("table cannot be described yet", zap.Error(err), zap.String("hint", source.Hint(err)))
 	}
 	if problems := compile(d.cfg, all); config.Refused(problems) {

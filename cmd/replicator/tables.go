@@ -83,12 +83,12 @@ func compile(cfg *config.Config, all []*carried) (problems []config.Problem) {
 	return problems
 }
 
-// describe asks DynamoDB about the tables. Whoever it does not know stays not found, with the reason.
-func describe(ctx context.Context, src *source.Source, all []*carried) (errs []error) {
+// describeTables asks DynamoDB about the tables. Whoever it does not know stays not found, with the reason.
+func describeTables(ctx context.Context, src *source.Source, all []*carried) (errs []error) {
 	for _, c := range all {
 		info, err := src.Table(ctx, c.Source)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("table %s: %w", c.Source, err))
+			errs = append(errs, err)
 			continue
 		}
 		c.info, c.found = info, true
@@ -102,7 +102,7 @@ func (a *app) programs(ctx context.Context, cfg *config.Config, src *source.Sour
 	if config.Refused(problems) {
 		return nil, a.refused(problems)
 	}
-	if errs := describe(ctx, src, all); len(errs) > 0 {
+	if errs := describeTables(ctx, src, all); len(errs) > 0 {
 		return nil, sourceError(errors.Join(errs...))
 	}
 	if problems := compile(cfg, all); config.Refused(problems) {
@@ -143,7 +143,7 @@ func compiler(cfg *config.Config, t config.Table, src *source.Source) func(conte
 				others = append(others, c)
 			}
 		}
-		if errs := describe(ctx, src, others); len(errs) > 0 {
+		if errs := describeTables(ctx, src, others); len(errs) > 0 {
 			return nil, errors.Join(errs...)
 		}
 		if !config.Refused(problems) {

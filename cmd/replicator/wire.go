@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -147,6 +148,9 @@ func bigtableError(err error) error {
 		hint = "the account needs roles/bigtable.user, and roles/bigtable.admin for schema --apply: see docs/credentials.md"
 	case bigtable.Missing:
 		hint = "`replicator schema --apply` makes the tables and families"
+	}
+	if strings.Contains(err.Error(), "could not find default credentials") { // the library has no type for it
+		hint = "gcloud auth application-default login, or the credentials of a service account: see docs/credentials.md; for the sandbox: eval \"$(replicator sandbox env)\""
 	}
 	return surroundings(err, hint)
 }

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/transform"
+	"github.com/tailrace-cdc/replicator/transform/propose"
+)
+
+// tableReport says what the mapping of a table does, and did to the sample.
+type tableReport struct {
+	Source   string                `json:"source"`
+	Target   string                `json:"target"`
+	Rules    []transform.RowReport `json:"rules"`
+	Sampled  int                   `json:"sampled"`
+	Coverage []attributeUse        `json:"coverage"`
+}
+
+// attributeUse says what becomes of an attribute in how many items of the sample.
+type attributeUse struct {
+	Attr  string `json:"attr"`
+	Use   string `json:"use"` // key, mapped, ignored, lost
+	By    string `json:"by,omitempty"`
+	Items int    `json:"items"`
+}
+
+// survey reports the rules of every table, and runs a sample of its items through them.
+func (a *app) survey(ctx context.Context, u *checkup, src *source.Source, all []*carried, limit int) {
+	for _, c := range all {
+		if c.program == nil {
+			continue
+		}
+		r := &tableReport{Source: c.Source, Target: c.Target, Rules: c.program.Report(), Coverage: []attributeUse{}}
+		u.tables = append(u.tables, r)
+		if limit <= 0 {
+			continue
+		}
+		err := a.sample(ctx, u, src, c, r, limit)
+		switch {
+		case err == nil:
+		case source.Classify(err) == source.Denied: // a run needs no Scan
+			u.around = append(u.around, config.Problem{Severity: "warning", Code: "sample", Path: c.path + ".source", What: err.Error(),
+				Hint: "grant dynamodb:Scan to try the mapping on items, or say --sample 0"})
+		default:
+			u.surrounding("sample", c.path+".source", err)
+		}
+	}
+}
+
+// sample reads items and says what the mapping would do to them.
+func (a *app) sample(ctx context.Context, u *checkup, src *source.Source, c *carried, r *tableReport, limit int) error {
+	survey := propose.NewSurvey(c.program)
+	sampler := propose.New(propose.Source{Table: c.Source, Schema: c.info.Schema, TTLAttr: c.info.TTLAttr})
+	uses := map[attributeUse]int{}
+	err := sampled(ctx, src, c.Source, limit, func(img change.Image) {
+		r.Sampled++
+		survey.Add(img)
+		sampler.Add(img)
+		for _, x := range c.program.Coverage(img) {
+			uses[attributeUse{Attr: x.Attr, Use: x.Use, By: x.By}]++
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for x, n := range uses {
+		x.Items = n
+		r.Coverage = append(r.Coverage, x)
+	}
+	slices.SortFunc(r.Coverage, func(a, b attributeUse) int {
+		return cmp.Or(strings.Compare(a.Attr, b.Attr), strings.Compare(a.Use, b.Use), strings.Compare(a.By, b.By))
+	})
+	u.problems = append(u.problems, c.said(survey.Findings())...)
+	if c.mapping == nil {
+		u.problems = append(u.problems, c.said(ofDefault(sampler.Proposal().Findings))...)
+	}
+	return nil
+}
+
+// ofDefault are the findings that matter where no mapping is written: the default one joins escaped keys, so that they
+// cannot collide, and writes numbers as text.
+func ofDefault(found []transform.Problem) []transform.Problem {
+	return slices.DeleteFunc(found, func(p transform.Problem) bool { return p.Code == "collision" || p.Code == "not_int64" })
+}
+
+// printTableReports prints who asks whom, and for each table its rules with their class, and its attributes' fate.
+func (a *app) printTableReports(u *checkup) {
+	for _, server := range slices.Sorted(maps.Keys(u.principals)) {
+		a.print("%s: %s, as %s", server, u.endpoints[server], u.principals[server])
+	}
+	for _, t := range u.tables {
+		a.print("%s → %s", t.Source, t.Target)
+		for _, r := range t.Rules {
+			if r.Row == "" {
+				a.print("  %s: %s", r.Name, r.Why)
+				continue
+			}
+			a.print("  %s: row %s, class %s: %s", r.Name, r.Row, r.Class, r.Why)
+		}
+		if t.Sampled > 0 {
+			a.print("  %s sampled: %s", count(t.Sampled, "item"), fates(t.Coverage))
+		}
+	}
+	if len(u.tables) > 0 {
+		a.print("")
+	}
+}
+
+// fates counts attributes by what becomes of them, and names those that are written nowhere.
+func fates(uses []attributeUse) string {
+	names := map[string][]string{}
+	for _, x := range uses {
+		if !slices.Contains(names[x.Use], x.Attr) {
+			names[x.Use] = append(names[x.Use], x.Attr)
+		}
+	}
+	var said []string
+	for _, f := range []struct{ use, words string }{{"key", "in row keys"}, {"mapped", "written"}, {"ignored", "left out on purpose"}, {"lost", "written nowhere"}} {
+		n := names[f.use]
+		if len(n) == 0 {
+			continue
+		}
+		part := fmt.Sprintf("%s %s", count(len(n), "attribute"), f.words)
+		if f.use == "ignored" || f.use == "lost" {
+			part += " (" + strings.Join(n, ", ") + ")"
+		}
+		said = append(said, part)
+	}
+	return strings.Join(said, ", ")
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// classWords say what the classes mean to somebody who has never heard of them.
+var classWords = map[string]string{
+	"R": "the row is this item's alone: what stands in it is deleted, then it is written anew",
+	"K": "other items write this row too: only this item's columns are touched, and its key tells which they are",
+	"D": "other items write this row too: only this item's columns are touched, and it takes the old image to know which they were",
+}
+
+// explainWords tells the steps in the order in which somebody asks: which rule and why, which rows, what happens to each
+// cell, what is left out.
+func explainWords(target string, s *transform.Steps) string {
+	b := &strings.Builder{}
+	if s.Rule != "" {
+		fmt.Fprintf(b, "Rule %s takes this item", s.Rule)
+		if s.Line > 0 {
+			fmt.Fprintf(b, " (line %d of the mapping)", s.Line)
+		}
+		fmt.Fprintln(b, captureWords(s.Captures)+".")
+	} else {
+		fmt.Fprintln(b, "No rule takes this item.")
+	}
+	for _, p := range s.Passed {
+		fmt.Fprintf(b, "  passed over: rule %s, since %s\n", p.Rule, p.Why)
+	}
+	switch {
+	case s.Drop:
+		fmt.Fprintln(b, "The rule drops it on purpose: nothing is written.")
+	case s.Refused != "":
+	case len(s.Rows) == 0:
+		fmt.Fprintln(b, "Nothing is written.")
+	}
+	for i := range s.Rows {
+		rowWords(b, target, &s.Rows[i])
+	}
+	coverageWords(b, s.Coverage)
+	return strings.TrimRight(b.String(), "\n")
+}
+
+func captureWords(captures map[string]string) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(captures)) {
+		parts = append(parts, fmt.Sprintf("%s = %q", name, captures[name]))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(parts, ", ")
+}
+
+func rowWords(b *strings.Builder, target string, r *transform.StepRow) {
+	fmt.Fprintf(b, "\nRow %s of table %s (%s)\n", r.Row, target, r.Name)
+	if r.Left {
+		fmt.Fprintln(b, "  the item leaves this row: its cells here are deleted")
+	}
+	fmt.Fprintf(b, "  class %s: %s\n", r.Class, classWords[r.Class])
+	fmt.Fprintf(b, "    because %s\n", r.Why)
+	if r.Wipes {
+		spared := ""
+		if len(r.Keeps) > 0 {
+			spared = ", except families " + strings.Join(r.Keeps, ", ")
+		}
+		fmt.Fprintf(b, "  delete  the whole row%s\n", spared)
+	}
+	for _, d := range r.Deletes {
+		during := ""
+		if d.To > 0 {
+			during = fmt.Sprintf(" from %s until %s", millis(d.From), millis(d.To))
+		}
+		fmt.Fprintf(b, "  delete  %s:%s%s (%s)\n", d.Family, d.Qualifier, during, d.Why)
+	}
+	for _, cell := range r.Cells {
+		at := ""
+		if cell.TS != nil {
+			at = " @ " + millis(*cell.TS)
+		}
+		fmt.Fprintf(b, "  set     %s:%s = %s%s\n", cell.Family, cell.Qualifier, cell.Value, at)
+	}
+	if slices.ContainsFunc(r.Cells, func(c transform.StepCell) bool { return c.TS == nil }) {
+		fmt.Fprintln(b, "  cells without a time get that of the change")
+	}
+}
+
+func coverageWords(b *strings.Builder, uses []transform.Use) {
+	names := map[string][]string{}
+	for _, u := range uses {
+		names[u.Use] = append(names[u.Use], u.Attr)
+	}
+	if n := names["ignored"]; len(n) > 0 {
+		fmt.Fprintf(b, "\nLeft out on purpose: %s\n", strings.Join(n, ", "))
+	}
+	if n := names["lost"]; len(n) > 0 {
+		fmt.Fprintf(b, "\nWritten nowhere: %s. Map them, or say that this is on purpose: ignore: [%s]\n", strings.Join(n, ", "), strings.Join(n, ", "))
+	}
+}
+
+func millis(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }

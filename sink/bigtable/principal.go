@@ -1,0 +1,56 @@
+package bigtable
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/api/option"
+	"google.golang.org/api/transport"
+
+	"cloud.google.com/go/bigtable"
+)
+
+// ErrNoIdentities means that the server is an emulator, to which everybody is equal.
+var ErrNoIdentities = errors.New("the server knows no identities")
+
+// Principal tells who the calls are made as, as far as the application default credentials show it without a call: the
+// service account, or what kind of credentials they are.
+func (c *Client) Principal(ctx context.Context) (string, error) {
+	if c.opt.emulator() != "" {
+		return "", ErrNoIdentities
+	}
+	found, err := transport.Creds(ctx, option.WithScopes(bigtable.Scope))
+	if err != nil {
+		return "", fmt.Errorf("find credentials: %w", err)
+	}
+	return principalOf(found.JSON), nil
+}
+
+// principalOf reads the file of credentials; without one they are those of the machine.
+func principalOf(file []byte) string {
+	var f struct {
+		Type          string `json:"type"`
+		Email         string `json:"client_email"`
+		Impersonation string `json:"service_account_impersonation_url"`
+		Audience      string `json:"audience"`
+	}
+	if len(file) == 0 || json.Unmarshal(file, &f) != nil {
+		return "the service account of this machine or pod (metadata server)"
+	}
+	_, account, impersonates := strings.Cut(f.Impersonation, "/serviceAccounts/")
+	switch {
+	case f.Email != "":
+		return f.Email
+	case impersonates:
+		return strings.TrimSuffix(account, ":generateAccessToken")
+	case f.Audience != "":
+		return "federated identity of " + strings.TrimPrefix(f.Audience, "//iam.googleapis.com/")
+	case f.Type == "authorized_user":
+		return "a person's own login (gcloud auth application-default login)"
+	default:
+		return "credentials of type " + f.Type
+	}
+}
