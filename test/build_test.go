@@ -1,11 +1,14 @@
 package test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"testing"
 )
@@ -24,6 +27,10 @@ func TestMain(m *testing.M) {
 			if err := os.Setenv(name, "sandbox"); err != nil {
 				panic(err)
 			}
+		}
+		// These tests wait for processes more than they work; -parallel on the command line wins.
+		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+			panic(err)
 		}
 		return m.Run()
 	}())
