@@ -60,8 +60,15 @@ func (a *app) sample(ctx context.Context, u *checkup, src *source.Source, c *car
 	survey := propose.NewSurvey(c.program)
 	sampler := propose.New(propose.Source{Table: c.Source, Schema: c.info.Schema, TTLAttr: c.info.TTLAttr})
 	uses := map[attributeUse]int{}
+	told := func() {}
+	if a.moving() {
+		b := newBar(a.errs, "sampling "+c.Source, min(int64(limit), max(1, c.info.Items)))
+		defer b.close()
+		told = func() { b.set(int64(r.Sampled), count(r.Sampled, "item")) }
+	}
 	err := sampled(ctx, src, c.Source, limit, func(img change.Image) {
 		r.Sampled++
+		told()
 		survey.Add(img)
 		sampler.Add(img)
 		for _, x := range c.program.Coverage(img) {

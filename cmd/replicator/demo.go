@@ -109,6 +109,7 @@ type stage struct {
 	admin   string
 	kills   int
 	probes  probes
+	bar     *bar // nil: progress is told in lines
 	last    progress
 }
 
@@ -245,6 +246,13 @@ func (d *stage) makeSchema(ctx context.Context) error {
 // play lets everybody work at once for the demo's duration.
 func (d *stage) play(ctx context.Context) error {
 	d.began = time.Now()
+	if d.a.moving() {
+		d.bar = newBar(d.a.errs, "writing", d.o.duration.Milliseconds())
+		defer func() {
+			d.bar.close()
+			d.bar = nil
+		}()
+	}
 	scene, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g, scene := errgroup.WithContext(scene)
@@ -331,5 +339,9 @@ func (d *stage) drain(ctx context.Context) error {
 }
 
 func (d *stage) say(format string, args ...any) {
+	if d.bar != nil {
+		d.bar.say(fmt.Sprintf(format, args...))
+		return
+	}
 	fmt.Fprintf(d.a.errs, format+"\n", args...)
 }

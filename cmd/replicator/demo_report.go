@@ -78,6 +78,12 @@ func (p *progress) sum(status pipeline.Status) {
 	}
 }
 
+// words is a line of progress for people.
+func (p *progress) words() string {
+	return fmt.Sprintf("%9s changes  %7s/s  lag %6.0f ms  %2d open shards  log %8s  %s", humanize.Comma(int64(p.Changes)),
+		humanize.Comma(int64(p.Rate)), p.Lag, p.Shards, humanize.IBytes(p.Queue), p.State)
+}
+
 // lagMS is from a write to its row, in milliseconds, kills included.
 type lagMS struct {
 	P50 float64 `json:"p50"`
@@ -131,8 +137,11 @@ func (d *stage) show(ctx context.Context) error {
 			}
 			continue
 		}
-		d.say("%4.0f s  %9s changes  %7s/s  lag %6.0f ms  %2d open shards  log %8s  %s", p.Elapsed, humanize.Comma(int64(p.Changes)),
-			humanize.Comma(int64(p.Rate)), p.Lag, p.Shards, humanize.IBytes(p.Queue), p.State)
+		if d.bar != nil {
+			d.bar.set(int64(p.Elapsed*1000), p.words())
+			continue
+		}
+		d.say("%4.0f s  %s", p.Elapsed, p.words())
 	}
 }
 

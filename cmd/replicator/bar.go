@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+)
+
+// bar is a moving bar on a terminal, with room for lines above it.
+type bar struct {
+	all   *mpb.Progress
+	one   *mpb.Bar
+	total int64
+	text  atomic.Value // string, right of the bar
+}
+
+// newBar draws a bar of total steps on out.
+func newBar(out io.Writer, name string, total int64) *bar {
+	b := &bar{total: total}
+	b.text.Store("")
+	b.all = mpb.New(mpb.WithOutput(out), mpb.WithWidth(24), mpb.WithRefreshRate(100*time.Millisecond), mpb.WithAutoRefresh())
+	b.one = b.all.AddBar(total, mpb.PrependDecorators(decor.Name(name+" ")),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + b.text.Load().(string) })))
+	return b
+}
+
+// set moves the bar. It stays until close, also when there are more steps than were foreseen.
+func (b *bar) set(step int64, text string) {
+	b.text.Store(text)
+	b.one.SetCurrent(min(step, b.total-1))
+}
+
+// say writes a line above the bar.
+func (b *bar) say(line string) { _, _ = fmt.Fprintln(b.all, line) }
+
+// close takes the bar away. What is written afterwards stands where it was.
+func (b *bar) close() {
+	b.one.Abort(true)
+	b.all.Wait()
+}
+
+// moving reports whether progress may move on stderr: a person watches, and wants neither lines nor JSON.
+func (a *app) moving() bool {
+	return a.terminal() && !a.json && !a.noColor && os.Getenv("NO_COLOR") == ""
+}
