@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
 	"github.com/tailrace-cdc/replicator/config"
 )
 
@@ -95,7 +96,7 @@ func (a *app) report(u *checkup, strict bool) error {
 	} else {
 		a.printTableReports(u)
 		a.problems(a.out, all)
-		a.print("%s: %s, %s", a.configPath, count(faults, "error"), count(warnings, "warning"))
+		a.print("%s: %s, %s", a.configPath, words.Count(faults, "error"), words.Count(warnings, "warning"))
 	}
 	switch {
 	case ok:

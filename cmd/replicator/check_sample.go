@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -64,7 +65,7 @@ func (a *app) sample(ctx context.Context, u *checkup, src *source.Source, c *car
 	if a.moving() {
 		b := newBar(a.errs, "sampling "+c.Source, min(int64(limit), max(1, c.info.Items)))
 		defer b.close()
-		told = func() { b.set(int64(r.Sampled), count(r.Sampled, "item")) }
+		told = func() { b.set(int64(r.Sampled), words.Count(r.Sampled, "item")) }
 	}
 	err := sampled(ctx, src, c.Source, limit, func(img change.Image) {
 		r.Sampled++
@@ -113,7 +114,7 @@ func (a *app) printTableReports(u *checkup) {
 			a.print("  %s: row %s, class %s: %s", r.Name, r.Row, r.Class, r.Why)
 		}
 		if t.Sampled > 0 {
-			a.print("  %s sampled: %s", count(t.Sampled, "item"), fates(t.Coverage))
+			a.print("  %s sampled: %s", words.Count(t.Sampled, "item"), fates(t.Coverage))
 		}
 	}
 	if len(u.tables) > 0 {
@@ -135,7 +136,7 @@ func fates(uses []attributeUse) string {
 		if len(n) == 0 {
 			continue
 		}
-		part := fmt.Sprintf("%s %s", count(len(n), "attribute"), f.words)
+		part := fmt.Sprintf("%s %s", words.Count(len(n), "attribute"), f.words)
 		if f.use == "ignored" || f.use == "lost" {
 			part += " (" + strings.Join(n, ", ") + ")"
 		}

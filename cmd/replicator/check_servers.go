@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -90,7 +91,7 @@ func (u *checkup) table(ctx context.Context, src *source.Source, c *carried) {
 	}
 	if info.Items > 0 {
 		say("warning", "backfill", "only changes are carried: items older than the stream's 24 hours come when they change next",
-			"%s holds about %s already", c.Source, count(int(info.Items), "item"))
+			"%s holds about %s already", c.Source, words.Count(int(info.Items), "item"))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -91,7 +92,7 @@ func (a *app) explain(ctx context.Context, o explainOptions) error {
 	if a.json {
 		err = a.printJSON(ex)
 	} else {
-		a.print("%s", explainWords(c.Target, steps))
+		a.print("%s", words.Explain(c.Target, steps))
 	}
 	if err == nil && steps.Code != "" {
 		return &ExitError{Code: exitDifferences, Err: fmt.Errorf("the mapping refuses it: %s (%s)", steps.Refused, steps.Code),

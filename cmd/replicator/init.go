@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform/propose"
@@ -75,7 +76,7 @@ func (a *app) propose(ctx context.Context, o initOptions) error {
 	if _, err := f.WriteString(text); err != nil {
 		return fmt.Errorf("write proposal: %w", err)
 	}
-	fmt.Fprintf(a.errs, "Wrote %s from %s. Fill in bigtable, then: replicator check -c %s\n", o.out, count(sampler.Items(), "item"), o.out)
+	fmt.Fprintf(a.errs, "Wrote %s from %s. Fill in bigtable, then: replicator check -c %s\n", o.out, words.Count(sampler.Items(), "item"), o.out)
 	return f.Close()
 }
 

@@ -171,11 +171,3 @@ func (a *app) printJSON(v any) error {
 	}
 	return nil
 }
-
-// count is "1 error" or "2 errors".
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/admin"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/applied"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -203,7 +204,7 @@ func (d *daemon) run(ctx context.Context, drain bool) error {
 // drained returns when everything that was written before the call is applied, or ctx has ended.
 func (d *daemon) drained(ctx context.Context) error {
 	l := &looker{cfg: d.cfg, tables: d.cfg.Tables, src: d.src, q: d.q}
-	w := newWait(serviceTime(d.src).Add(time.Second), len(l.tables))
+	w := applied.New(serviceTime(d.src).Add(time.Second), len(l.tables))
 	tick := time.NewTicker(statusPeriod)
 	defer tick.Stop()
 	for {
@@ -217,10 +218,10 @@ func (d *daemon) drained(ctx context.Context) error {
 		case err != nil && (ctx.Err() != nil || queue.Transient(err)):
 		case err != nil:
 			return fmt.Errorf("look at logs: %w", err)
-		case w.met(all):
+		case w.Met(all):
 			return nil
 		default:
-			w.nudge(all)
+			w.Nudge(all)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/applied"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -137,15 +138,9 @@ func (l *looker) close() {
 	}
 }
 
-// seen is what one table's log said.
-type seen struct {
-	log   *queue.Log // nil: there is none yet
-	state *checkpoint.State
-}
-
-func (l *looker) now(ctx context.Context) (pipeline.Status, []seen, error) {
+func (l *looker) now(ctx context.Context) (pipeline.Status, []applied.Seen, error) {
 	var statuses []pipeline.TableStatus
-	var all []seen
+	var all []applied.Seen
 	for _, t := range l.tables {
 		st, s, err := l.table(ctx, t)
 		if err != nil {
@@ -156,20 +151,20 @@ func (l *looker) now(ctx context.Context) (pipeline.Status, []seen, error) {
 	return pipeline.Summarize(l.cfg.Pipeline, statuses), all, nil
 }
 
-func (l *looker) table(ctx context.Context, t config.Table) (pipeline.TableStatus, seen, error) {
+func (l *looker) table(ctx context.Context, t config.Table) (pipeline.TableStatus, applied.Seen, error) {
 	x := pipeline.Seen{Source: t.Source, Target: t.Target, State: checkpoint.NewState(), Now: serviceTime(l.src).UnixMilli(),
 		ClaimTTL: time.Duration(l.cfg.Testing.ClaimTTL)}
 	log, err := l.q.Log(ctx, t.Source)
 	if errors.Is(err, queue.ErrNoLog) {
 		st := pipeline.StatusOf(x)
 		st.Reasons = []string{"no log yet: the replicator has not run"}
-		return st, seen{state: x.State}, nil
+		return st, applied.Seen{State: x.State}, nil
 	}
 	if err != nil {
-		return pipeline.TableStatus{}, seen{}, surroundings(fmt.Errorf("open log of %s: %w", t.Source, err), "see `replicator check`")
+		return pipeline.TableStatus{}, applied.Seen{}, surroundings(fmt.Errorf("open log of %s: %w", t.Source, err), "see `replicator check`")
 	}
-	fail := func(what string, err error) (pipeline.TableStatus, seen, error) {
-		return pipeline.TableStatus{}, seen{}, fmt.Errorf("%s of %s: %w", what, t.Source, err)
+	fail := func(what string, err error) (pipeline.TableStatus, applied.Seen, error) {
+		return pipeline.TableStatus{}, applied.Seen{}, fmt.Errorf("%s of %s: %w", what, t.Source, err)
 	}
 	if x.State, err = log.Fold(ctx); err != nil {
 		return fail("fold log", err)
@@ -184,7 +179,7 @@ func (l *looker) table(ctx context.Context, t config.Table) (pipeline.TableStatu
 	if x.Letters, err = letters.Count(ctx); err != nil {
 		return fail("count dead letters", err)
 	}
-	return pipeline.StatusOf(x), seen{log, x.State}, nil
+	return pipeline.StatusOf(x), applied.Seen{Log: log, State: x.State}, nil
 }
 
 // watch prints the status every second until the context ends.
@@ -233,7 +228,7 @@ func (a *app) await(ctx context.Context, l *looker, target time.Time) (last pipe
 	if target.IsZero() {
 		target = serviceTime(l.src).Add(time.Second) // DynamoDB tells whole seconds, cut off
 	}
-	w := newWait(target, len(l.tables))
+	w := applied.New(target, len(l.tables))
 	tick := time.NewTicker(statusPeriod)
 	defer tick.Stop()
 	for {
@@ -255,7 +250,7 @@ func (a *app) await(ctx context.Context, l *looker, target time.Time) (last pipe
 }
 
 // lookOnce connects where that is necessary, and looks. An error that may pass is none.
-func (a *app) lookOnce(ctx context.Context, l *looker, w *wait) (status pipeline.Status, met bool, err error) {
+func (a *app) lookOnce(ctx context.Context, l *looker, w *applied.Wait) (status pipeline.Status, met bool, err error) {
 	if l.q == nil {
 		if l.q, err = a.daemon(ctx, l.cfg); err != nil {
 			return status, false, err
@@ -266,10 +261,10 @@ func (a *app) lookOnce(ctx context.Context, l *looker, w *wait) (status pipeline
 	status, all, err := l.now(once)
 	switch {
 	case err == nil:
-		if w.met(all) {
+		if w.Met(all) {
 			return status, true, nil
 		}
-		w.nudge(all)
+		w.Nudge(all)
 	case queue.Transient(err) || once.Err() != nil:
 		l.close() // the daemon went away: find the next one
 		err = nil
@@ -294,66 +289,4 @@ func (a *app) gaveUp(ctx context.Context, last pipeline.Status) error {
 		hint = strings.Join(last.Reasons, "; ")
 	}
 	return &ExitError{Code: exitRuntime, Err: errors.New("not everything was applied in time"), Hint: hint}
-}
-
-// wait decides when everything before goal is applied.
-//
-// Rule 10: each open shard of a complete listing begun after the call must have shown that it holds nothing older. A
-// listing may bring shards that were unknown, and what was read before it came says nothing about them. So where a
-// shard is new, what counts is what was applied up to the moment at which that listing was in the log.
-type wait struct {
-	goal   int64 // unix ms, service clock; not before the first look
-	tables []waitTable
-	looks  int
-}
-
-type waitTable struct {
-	before map[string]bool // shards in the log at the first look
-	goal   int64           // unix ms; 0 until the listing is in the log
-}
-
-func newWait(goal time.Time, tables int) *wait {
-	return &wait{goal: goal.UnixMilli(), tables: make([]waitTable, tables)}
-}
-
-func (w *wait) met(all []seen) bool {
-	met := true
-	for i, s := range all {
-		met = w.tables[i].met(w.goal, s) && met
-	}
-	return met
-}
-
-func (t *waitTable) met(goal int64, s seen) bool {
-	if t.before == nil {
-		t.before = map[string]bool{}
-		for id := range s.state.Shards {
-			t.before[id] = true
-		}
-	}
-	if s.log == nil || s.state.Listed < goal {
-		return false
-	}
-	if t.goal == 0 {
-		t.goal = goal
-		for id := range s.state.Shards {
-			if !t.before[id] {
-				t.goal = max(goal, s.state.Date)
-			}
-		}
-	}
-	return s.state.AppliedThrough() >= t.goal
-}
-
-// nudge asks the owners for a listing and a beat, about once a second.
-func (w *wait) nudge(all []seen) {
-	w.looks++
-	if w.looks%4 != 1 {
-		return
-	}
-	for _, s := range all {
-		if s.log != nil {
-			_ = s.log.Nudge() // a courtesy: without it the next listing comes by itself
-		}
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -120,7 +121,7 @@ func (a *app) refused(problems []config.Problem) error {
 			n++
 		}
 	}
-	return usageError("mend them, then `replicator check`", "%s has %s", a.configPath, count(n, "error"))
+	return usageError("mend them, then `replicator check`", "%s has %s", a.configPath, words.Count(n, "error"))
 }
 
 // compiler compiles one table for the pipeline, as DynamoDB describes it at that moment. Tables with the same target

@@ -1,4 +1,4 @@
-package main
+package words
 
 import (
 	"testing"
@@ -52,7 +52,7 @@ Written nowhere: note. Map them, or say that this is on purpose: ignore: [note]`
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, explainWords("portal", p.Explain(img))); diff != "" {
+		if diff := cmp.Diff(want, Explain("portal", p.Explain(img))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", item, diff)
 		}
 	}

@@ -1,34 +1,27 @@
-package main
+// Package words says what the commands found out, for people: the status in a sentence and a table, the steps from an
+// item to its cells.
+package words
 
 import (
 	"fmt"
-	"os"
+	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/dustin/go-humanize"
-	"golang.org/x/term"
 
 	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
-// screen reports whether a person watches stdout and allows to draw on it.
-func (a *app) screen() bool {
-	f, ok := a.out.(*os.File)
-	return ok && !a.noColor && os.Getenv("NO_COLOR") == "" && term.IsTerminal(int(f.Fd()))
-}
-
-func (a *app) printStatus(s pipeline.Status) error {
-	if a.json {
-		return a.printJSON(s)
-	}
-	a.print("%s", sentence(s, time.Local))
+// Status writes the status: the sentence, why it is not ready, and a line per table.
+func Status(out io.Writer, s pipeline.Status, zone *time.Location) error {
+	fmt.Fprintln(out, Sentence(s, zone))
 	for _, r := range s.Reasons {
-		a.print("  not ready: %s", r)
+		fmt.Fprintf(out, "  not ready: %s\n", r)
 	}
-	a.print("")
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "TABLE\tSTATE\tREAD\tAPPLIED\tSHARDS\tLOG\tDEAD\tGAPS\tOWNER")
 	for _, t := range s.Tables {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", t.Source, t.State, lag(t.SourceLag), lag(t.AppliedLag),
@@ -40,8 +33,8 @@ func (a *app) printStatus(s pipeline.Status) error {
 	return nil
 }
 
-// sentence is the status in one breath: what is in Bigtable, what is lost or refused, how much time is left.
-func sentence(s pipeline.Status, zone *time.Location) string {
+// Sentence is the status in one breath: what is in Bigtable, what is lost or refused, how much time is left.
+func Sentence(s pipeline.Status, zone *time.Location) string {
 	var low *time.Time
 	known, gaps, letters, retention := len(s.Tables) > 0, 0, 0, -1.0
 	for _, t := range s.Tables {
@@ -62,7 +55,7 @@ func sentence(s pipeline.Status, zone *time.Location) string {
 	} else {
 		b.WriteString("Not every table has been read and applied to its end yet.")
 	}
-	fmt.Fprintf(b, " %s, %s", count(gaps, "gap"), count(letters, "dead letter"))
+	fmt.Fprintf(b, " %s, %s", Count(gaps, "gap"), Count(letters, "dead letter"))
 	if retention >= 0 {
 		fmt.Fprintf(b, ", %s of retention left", span(time.Duration(retention*float64(time.Second))))
 	}
@@ -128,4 +121,12 @@ func owner(t pipeline.TableStatus) string {
 		return "none"
 	}
 	return fmt.Sprintf("%s (epoch %d)", t.Owner, t.Epoch)
+}
+
+// Count is "1 error" or "2 errors".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -1,4 +1,4 @@
-package main
+package words
 
 import (
 	"fmt"
@@ -17,9 +17,9 @@ var classWords = map[string]string{
 	"D": "other items write this row too: only this item's columns are touched, and it takes the old image to know which they were",
 }
 
-// explainWords tells the steps in the order in which somebody asks: which rule and why, which rows, what happens to each
+// Explain tells the steps in the order in which somebody asks: which rule and why, which rows, what happens to each
 // cell, what is left out.
-func explainWords(target string, s *transform.Steps) string {
+func Explain(target string, s *transform.Steps) string {
 	b := &strings.Builder{}
 	if s.Rule != "" {
 		fmt.Fprintf(b, "Rule %s takes this item", s.Rule)
@@ -75,14 +75,14 @@ func rowWords(b *strings.Builder, target string, r *transform.StepRow) {
 	for _, d := range r.Deletes {
 		during := ""
 		if d.To > 0 {
-			during = fmt.Sprintf(" from %s until %s", millis(d.From), millis(d.To))
+			during = fmt.Sprintf(" from %s until %s", Millis(d.From), Millis(d.To))
 		}
 		fmt.Fprintf(b, "  delete  %s:%s%s (%s)\n", d.Family, d.Qualifier, during, d.Why)
 	}
 	for _, cell := range r.Cells {
 		at := ""
 		if cell.TS != nil {
-			at = " @ " + millis(*cell.TS)
+			at = " @ " + Millis(*cell.TS)
 		}
 		fmt.Fprintf(b, "  set     %s:%s = %s%s\n", cell.Family, cell.Qualifier, cell.Value, at)
 	}
@@ -104,4 +104,5 @@ func coverageWords(b *strings.Builder, uses []transform.Use) {
 	}
 }
 
-func millis(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+// Millis is a cell's time.
+func Millis(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -1,0 +1,46 @@
+package applied
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue"
+)
+
+// state is a log whose newest listing began at listed, and which is applied through a time.
+func state(listed, through int64, shards ...string) *checkpoint.State {
+	s := checkpoint.NewState()
+	s.Listed, s.Date = listed, listed
+	s.Marks["bigtable"] = checkpoint.Mark{}
+	s.Horizons = []checkpoint.Horizon{{Through: through}}
+	for _, id := range shards {
+		s.Shards[id] = &checkpoint.Shard{}
+	}
+	return s
+}
+
+// TestAppliedNeedsAListingBegunAfterTheCall: Rule 10. Shards that an older listing did not know may hold anything.
+func TestAppliedNeedsAListingBegunAfterTheCall(t *testing.T) {
+	log := &queue.Log{}
+	for _, c := range []struct {
+		name  string
+		looks []Seen // only the last one may satisfy
+		want  bool
+	}{
+		{"no log yet", []Seen{{State: state(100, 100)}}, false},
+		{"listed before the call", []Seen{{log, state(99, 200, "a")}}, false},
+		{"not applied so far", []Seen{{log, state(100, 99, "a")}}, false},
+		{"listed and applied", []Seen{{log, state(100, 100, "a")}}, true},
+		{"a shard that the first look did not know", []Seen{{log, state(90, 90, "a")}, {log, state(150, 120, "a", "b")}}, false},
+		{"and that is applied past its listing", []Seen{{log, state(90, 90, "a")}, {log, state(150, 150, "a", "b")}}, true},
+	} {
+		w, met := New(time.UnixMilli(100), 1), false
+		for _, look := range c.looks {
+			met = w.Met([]Seen{look})
+		}
+		if met != c.want {
+			t.Errorf("%s: %v", c.name, met)
+		}
+	}
+}
