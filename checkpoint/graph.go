@@ -83,6 +83,7 @@ func (s *State) graph(b *Graph) {
 	if b.Complete {
 		s.forget(b)
 	}
+	s.clip()
 }
 
 func (s *State) stream(arn string) *Stream {

@@ -33,6 +33,18 @@ func (s *State) horizon() {
 	s.dropHorizons()
 }
 
+// clip takes back what horizons said too much: a listing showed a child whose parent had ended before, and whose
+// changes are as old as the parent's last sign of life.
+func (s *State) clip() {
+	through := s.Through()
+	if through == 0 {
+		s.Horizons = nil
+	}
+	for i := range s.Horizons {
+		s.Horizons[i].Through = min(s.Horizons[i].Through, through)
+	}
+}
+
 // dropHorizons keeps the newest horizon that all sinks have passed, and those after it.
 func (s *State) dropHorizons() {
 	passed := 0
@@ -66,8 +78,9 @@ func (s *State) AppliedThrough() int64 {
 // childrenLate is how long the children of a shard that ended may stay out of the listings.
 const childrenLate = 60_000
 
-// Through returns the time up to which everything that the live stream took was read; 0 when unknown. After a
-// disabled stream was read to its end that is the last time at which it is known to have lived.
+// Through returns the time up to which everything that the live stream took was read; 0 when unknown. It is as good
+// as empty reads are, and after Listed, the newest complete listing, only if no shard has split since: who must
+// know asks for a listing and waits for both. After a disabled stream was read to its end that is the last time at which it is known to have lived.
 func (s *State) Through() int64 {
 	live := s.Live()
 	if live == nil {

@@ -117,6 +117,21 @@ func TestThroughIsNoBetterThanTheLeastKnownShard(t *testing.T) {
 	check("no children a minute later: there are none", date+92_000)
 }
 
+// Rule 10: who waits until everything is applied asks for a listing first; what was said before that listing, when
+// a split was not known yet, must not count.
+func TestListingThatShowsASplitTakesBackWhatWasSaidBefore(t *testing.T) {
+	w := owned(t, seen("a")...)
+	date := w.s.Date
+	w.must(t, mark(0), &Beat{Date: date + 30_000, Listed: date + 9000, Through: date + 20_000})
+	if got := w.s.AppliedThrough(); got != date+20_000 {
+		t.Fatalf("applied through %+d", got-date)
+	}
+	w.must(t, &Graph{Stream: "arn", Date: date + 31_000, Complete: true, Shards: seen("a", "b<a")})
+	if got := w.s.AppliedThrough(); got != date+9000-settle {
+		t.Fatalf("applied through %+d, but b is not read", got-date)
+	}
+}
+
 func TestThroughOfADrainedStreamIsItsLastSignOfLife(t *testing.T) {
 	w := owned(t, seen("a")...)
 	date := w.s.Date
