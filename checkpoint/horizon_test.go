@@ -130,6 +130,10 @@ func TestListingThatShowsASplitTakesBackWhatWasSaidBefore(t *testing.T) {
 	if got := w.s.AppliedThrough(); got != date+9000-settle {
 		t.Fatalf("applied through %+d, but b is not read", got-date)
 	}
+	w.must(t, &Graph{Stream: "arn", Date: date + 32_000, Shards: seen("d<c")})
+	if got := w.s.AppliedThrough(); got != 0 {
+		t.Fatalf("applied through %+d, but nothing is known of what d comes after", got-date)
+	}
 }
 
 func TestThroughOfADrainedStreamIsItsLastSignOfLife(t *testing.T) {
