@@ -14,15 +14,21 @@ type shot struct {
 	at   point
 	n    int  // at the n-th call since the daemon was started
 	hold bool // the call stands there while the daemon dies; else it goes on at the same time
+	late bool // it has stood there while the daemon read on and wrote its marks
 }
 
 // firstSteps are those of a first start, in their order: log made, row made, log claimed, start decided, issued.
-var firstSteps = []shot{{logMade, 1, true}, {rowMade, 1, true}, {claimed, 1, true}, {started, 2, true}, {issued, 2, true}}
+var firstSteps = []shot{
+	{at: logMade, n: 1, hold: true}, {at: rowMade, n: 1, hold: true}, {at: claimed, n: 1, hold: true},
+	{at: started, n: 2, hold: true}, {at: issued, n: 2, hold: true},
+}
 
 // anyShot is one in the middle of work.
 func anyShot(rnd *rand.Rand) shot {
 	at := []point{pageRead, beforeWrite, afterWrite}[rnd.IntN(3)]
-	return shot{at: at, n: 1 + rnd.IntN(30), hold: rnd.IntN(2) == 0}
+	s := shot{at: at, n: 1 + rnd.IntN(30), hold: rnd.IntN(2) == 0}
+	s.late = s.hold && at != pageRead
+	return s
 }
 
 // killed starts a daemon and kills it at a shot.
@@ -31,6 +37,9 @@ func (w *world) killed(s shot) {
 	p := w.traps.set(s.at, s.n, s.hold)
 	d := w.run()
 	d.hits(p)
+	if s.late {
+		d.hits(w.traps.set(point{op: "GetRecords"}, 8, false))
+	}
 	d.kill()
 	p.open()
 }
