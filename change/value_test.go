@@ -239,7 +239,8 @@ func oracleElements(v Value, x []byte, depth int) (Value, bool) {
 	}
 	ok := true
 	for _, raw := range list {
-		e, good := Value{Kind: v.Kind - KindStringSet + KindString}, false
+		e := Value{Kind: v.Kind - KindStringSet + KindString}
+		var good bool
 		if v.Kind == KindList {
 			e, good = oracleValue(raw, depth+1)
 		} else {

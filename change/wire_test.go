@@ -101,7 +101,7 @@ func TestErrorOfTheReaderEndsDecoding(t *testing.T) {
 	}
 	stop, n := errors.New("stop"), 0
 	err = DecodeRecords(AppendRecords(nil, []Record{r, r}), Feed{}, func(*Change) error { n++; return stop })
-	if err != stop || n != 1 {
+	if !errors.Is(err, stop) || n != 1 {
 		t.Fatalf("error %v after %d", err, n)
 	}
 }

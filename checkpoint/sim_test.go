@@ -274,7 +274,6 @@ func restoreEverywhere(t *testing.T, l *memLog) {
 	t.Helper()
 	full := NewState()
 	var restored []*State
-	first := 0
 	for i, m := range l.msgs {
 		for _, s := range append(restored, full) {
 			if _, err := s.Apply(uint64(i+1), m); err != nil {
@@ -282,7 +281,7 @@ func restoreEverywhere(t *testing.T, l *memLog) {
 			}
 		}
 		if full.SnapLast == uint64(i+1) {
-			first = int(full.SnapFirst)
+			first := int(full.SnapFirst)
 			s, err := Restore(uint64(first), l.msgs[first-1:i+1])
 			if err != nil {
 				t.Fatalf("snapshot at %d: %v", first, err)

@@ -115,7 +115,7 @@ func (e *embedded) close() error {
 		e.srv.WaitForShutdown()
 	}
 	if c, err := ReadClient(e.dir); err == nil && c.PID == os.Getpid() {
-		os.Remove(filepath.Join(e.dir, clientName))
+		_ = os.Remove(filepath.Join(e.dir, clientName)) // a stale file only costs the next command a try
 	}
 	return e.lock.Close()
 }

@@ -132,7 +132,7 @@ func isEntry(msg []byte) bool {
 // base returns the state to fold on: that of the last complete snapshot, or the empty one in a log that was
 // never trimmed.
 func (l *Log) base(ctx context.Context, info Info) (*checkpoint.State, error) {
-	below := info.Last + 1
+	var below uint64
 	m, err := l.newest(ctx, l.stream, l.subject.snapshot)
 	for ; err == nil; m, err = l.snapshotBefore(ctx, info, below) {
 		if s, err := l.restore(ctx, info, m); err == nil {

@@ -71,7 +71,7 @@ func writeClient(dir string, c Client) error {
 		err = os.Rename(tmp.Name(), filepath.Join(dir, clientName))
 	}
 	if err != nil {
-		os.Remove(tmp.Name())
+		_ = os.Remove(tmp.Name()) // the first error counts
 		return fmt.Errorf("write client file: %w", err)
 	}
 	return nil

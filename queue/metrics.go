@@ -1,6 +1,10 @@
 package queue
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // metrics count what the log does, per table. Lag is a subtraction of the pipeline's gauges; here are the
 // queue's own.
@@ -53,7 +57,7 @@ func register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 		return c
 	}
 	if err := reg.Register(c); err != nil {
-		if already, ok := err.(prometheus.AlreadyRegisteredError); ok {
+		if already := (prometheus.AlreadyRegisteredError{}); errors.As(err, &already) {
 			return already.ExistingCollector.(C)
 		}
 		panic(err) // two collectors of one name: a programming error

@@ -181,7 +181,7 @@ func appendForever(dir string) error {
 		if _, err := w.Append(ctx, frame.Body, frame.Data); err != nil {
 			return err
 		}
-		fmt.Println(w.State().Changes)
+		_, _ = fmt.Fprintln(os.Stdout, w.State().Changes)
 	}
 }
 

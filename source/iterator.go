@@ -155,8 +155,8 @@ func (r *Reader) again(now time.Time, err error) error {
 
 // gap describes what was lost between the reader's position and what can still be read.
 func (r *Reader) gap(ctx context.Context, what, err error) error {
-	g := &GapError{Feed: r.start.Feed, Position: r.pos, From: max(r.readThrough(), r.start.Since), To: r.src.nowOr(), Whole: what == ErrShardGone, Err: what}
-	if what == ErrTrimmed {
+	g := &GapError{Feed: r.start.Feed, Position: r.pos, From: max(r.readThrough(), r.start.Since), To: r.src.nowOr(), Whole: errors.Is(what, ErrShardGone), Err: what}
+	if errors.Is(what, ErrTrimmed) {
 		g.Whole = r.probe(ctx, g)
 	}
 	r.src.log.Error("records are lost", zap.String("table", r.start.Table), zap.String("shard", g.Feed.Shard), zap.String("after", g.Position.After),

@@ -36,7 +36,7 @@ func TestRecordsComeWithTheMissingIterator(t *testing.T) {
 		t.Fatalf("clock %d..%d, from %v", p.ClockFrom, p.Clock, p.From)
 	}
 	p.Release()
-	if _, err := r.Next(t.Context()); err != io.EOF {
+	if _, err := r.Next(t.Context()); !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
 }

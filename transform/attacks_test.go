@@ -1,6 +1,7 @@
 package transform
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -176,11 +177,10 @@ func TestLimitsAreEnforcedBeforeTheWire(t *testing.T) {
 		{wide, `{"pk":{"S":"a"},"s":{"SS":[` + strings.Join(members, ",") + `]}}`, "mutations"},
 	} {
 		err := tt.p.Change(new(change.Decoder), insertion(t, tt.p, 1, []byte(tt.item)), new(Write))
-		r, ok := err.(*Refusal)
-		if !ok || r.Code != tt.code {
+		r := (*Refusal)(nil)
+		if !errors.As(err, &r) || r.Code != tt.code {
 			t.Errorf("refused with %v, want code %s", err, tt.code)
-		}
-		if ok && len(r.What) > 300 {
+		} else if len(r.What) > 300 {
 			t.Errorf("the reason holds the item: %d bytes", len(r.What))
 		}
 	}

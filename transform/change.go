@@ -1,6 +1,7 @@
 package transform
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -41,9 +42,9 @@ func (p *Program) Coalesce(d *change.Decoder, cs []*change.Change, w *Write) err
 	w.Item.Guard, m.guard = guard(m.guard, p.table.Pipeline, p.table.Source, m.key)
 	last := cs[len(cs)-1]
 	w.Version = last.Version
-	cs, err = p.effective(m, keys, cs)
-	if err != nil || len(cs) == 0 {
-		return err
+	cs = p.effective(m, keys, cs)
+	if len(cs) == 0 {
+		return nil
 	}
 	last = cs[len(cs)-1]
 	w.Version = last.Version
@@ -56,12 +57,12 @@ func (p *Program) Coalesce(d *change.Decoder, cs []*change.Change, w *Write) err
 }
 
 // effective leaves out deletions by TTL that the mapping wants ignored (on_ttl_expiry: keep).
-func (p *Program) effective(m *memory, keys change.Image, cs []*change.Change) ([]*change.Change, error) {
+func (p *Program) effective(m *memory, keys change.Image, cs []*change.Change) []*change.Change {
 	kept := func(c *change.Change) bool {
 		return c.TTL && c.Op == change.Remove && p.policy(m, keys, c) == "keep"
 	}
 	if !slices.ContainsFunc(cs, kept) {
-		return cs, nil
+		return cs
 	}
 	out := make([]*change.Change, 0, len(cs))
 	for _, c := range cs {
@@ -69,7 +70,7 @@ func (p *Program) effective(m *memory, keys change.Image, cs []*change.Change) (
 			out = append(out, c)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // views projects the images of the changes; those before the last as footprints. It returns the view of
@@ -195,7 +196,7 @@ func (p *Program) gone(m *memory, keys change.Image, c *change.Change, known *ru
 }
 
 func unlessRefused(err error) error {
-	if _, refused := err.(*Refusal); refused {
+	if refused := (*Refusal)(nil); errors.As(err, &refused) {
 		return nil
 	}
 	return err

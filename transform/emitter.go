@@ -32,7 +32,6 @@ type emitter struct {
 	siblings  bool   // cell_id: ts: several items share the column, the cell time tells them apart
 	fromKey   bool   // the column, and with siblings the time, is known from the key
 	shared    bool   // other items may write the column, acknowledged
-	always    bool   // its cells exist for every item of the rule
 	flatten   bool
 	joiner    string
 	escapes   bool // the joiner is escaped inside of names

@@ -16,8 +16,8 @@ func (c *compiler) checkEmitter(e *emitter) {
 	if e.kind == "attrs" && e.flatten {
 		need = tmpl.VarPath
 	}
-	several = several && !e.versions && !(e.kind == "attrs" && len(e.names) == 1)
-	if several && !uses[need] && !(e.kind == "attrs" && uses[tmpl.VarPath]) {
+	several = several && !e.versions && (e.kind != "attrs" || len(e.names) != 1)
+	if several && !uses[need] && (e.kind != "attrs" || !uses[tmpl.VarPath]) {
 		c.ps.Errorf(e.src.To, "to", "write \""+e.family.Name+":{"+tmpl.VarNames[need]+"}\"", "`%s` gives several cells, but the column is always %q", e.describe(), e.src.To.S)
 	}
 	if e.siblings && e.ts == nil {

@@ -147,4 +147,3 @@ func (h *history) mustBeEqual(seed uint64) {
 		h.t.Fatalf("seed %d, after %d changes: %d differences, %d refused", seed, len(h.done), res.Count, res.Refused)
 	}
 }
-

@@ -135,7 +135,7 @@ func size(v *attr.Value) *attr.Value {
 	if v == nil {
 		return nil
 	}
-	n := 0
+	var n int
 	switch v.Kind {
 	case attr.S, attr.B:
 		n = len(v.Str)

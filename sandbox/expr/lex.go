@@ -116,14 +116,6 @@ func (p *parser) ahead(n int) token {
 	return p.toks[len(p.toks)-1]
 }
 
-func (p *parser) next() token {
-	t := p.toks[p.at]
-	if p.at < len(p.toks)-1 {
-		p.at++
-	}
-	return t
-}
-
 // take goes past a symbol if it is the next token.
 func (p *parser) take(sym string) bool {
 	if p.peek().sym(sym) {

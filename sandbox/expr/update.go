@@ -327,7 +327,7 @@ func (a *action) mismatch() *wire.Error {
 
 func (a *action) add(parent *attr.Value, last Step, old, v *attr.Value) *wire.Error {
 	switch {
-	case v.Kind != attr.N && !v.IsSet() && !(a.legacy && v.Kind == attr.L):
+	case v.Kind != attr.N && !v.IsSet() && (!a.legacy || v.Kind != attr.L):
 		return errOperand
 	case old == nil:
 		put(parent, last, *v)

@@ -61,7 +61,7 @@ func placeIn(schema *table.Schema, item attr.Map, key table.Key) []byte {
 }
 
 // addIndexed fills the page from entries in order; it says whether there is no more.
-func (l *listing) addIndexed(all []entry, q *queryPlan, backward bool) (ended bool) {
+func (l *listing) addIndexed(all []entry, backward bool) (ended bool) {
 	if backward {
 		for i, j := 0, len(all)-1; i < j; i, j = i+1, j-1 {
 			all[i], all[j] = all[j], all[i]

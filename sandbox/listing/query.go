@@ -45,7 +45,7 @@ func Query(r *wire.Node, find Find) ([]byte, *wire.Error) {
 	l.table.RLock()
 	defer l.table.RUnlock()
 	if l.index != nil {
-		return l.reply(l.addIndexed(l.indexed(q, "", ""), q, q.backward)), nil
+		return l.reply(l.addIndexed(l.indexed(q, "", ""), q.backward)), nil
 	}
 	return l.reply(q.run(l)), nil
 }

@@ -43,7 +43,7 @@ func Scan(r *wire.Node, find Find) ([]byte, *wire.Error) {
 	l.table.RLock()
 	defer l.table.RUnlock()
 	if l.index != nil {
-		return l.reply(l.addIndexed(l.indexed(nil, first, end), nil, false)), nil
+		return l.reply(l.addIndexed(l.indexed(nil, first, end), false)), nil
 	}
 	return l.reply(l.addRange(first, end)), nil
 }

@@ -165,9 +165,8 @@ func TestEveryChangeIsReadOnceInOrder(t *testing.T) {
 		}
 	}
 	last, total := map[string]int{}, 0
-	prev := ""
 	for _, sh := range r.list(nil).StreamDescription.Shards { // parents come first
-		prev = ""
+		prev := ""
 		page := r.drain(sh.ShardId)
 		if closed := sh.SequenceNumberRange.EndingSequenceNumber != ""; closed != (page.NextShardIterator == nil) {
 			t.Errorf("shard %s closed %v, but next iterator %v", sh.ShardId, closed, page.NextShardIterator)

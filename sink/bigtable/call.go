@@ -2,6 +2,7 @@ package bigtable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -116,10 +117,18 @@ func (t *table) attempt(ctx context.Context, r *request, version int64) error {
 
 // interrupted says that the caller's context ended, and what the call was doing then.
 func interrupted(ctx context.Context, last error) error {
-	if cause := context.Cause(ctx); cause != ctx.Err() {
-		return fmt.Errorf("%w: %w (%v)", ctx.Err(), cause, last)
+	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+		return fmt.Errorf("%w: %w (%s)", ctx.Err(), cause, words(last))
 	}
-	return fmt.Errorf("%w (%v)", ctx.Err(), last)
+	return fmt.Errorf("%w (%s)", ctx.Err(), words(last))
+}
+
+// words says what an error says without wrapping it: its kind must not hide that the context ended.
+func words(err error) string {
+	if err == nil {
+		return "no attempt was made"
+	}
+	return err.Error()
 }
 
 // orInterrupted gives err its right kind where it came from Google's client, which reports the end of the

@@ -38,7 +38,7 @@ func serveNothing() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	fmt.Println(l.Addr())
+	_, _ = fmt.Fprintln(os.Stdout, l.Addr())
 	answer := func(_ any, s grpc.ServerStream) error {
 		if err := s.RecvMsg(nil); err != nil {
 			return err

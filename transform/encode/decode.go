@@ -112,9 +112,7 @@ func parseMap(x map[string]any) (change.Value, error) {
 		if err != nil {
 			return out, err
 		}
-		if strings.HasPrefix(k, "$") {
-			k = k[1:]
-		}
+		k = strings.TrimPrefix(k, "$")
 		out.M = append(out.M, change.Attr{Name: k, Value: v})
 	}
 	slices.SortFunc(out.M, func(a, b change.Attr) int { return strings.Compare(a.Name, b.Name) })

@@ -45,8 +45,7 @@ var Filters = []struct{ Name, Does string }{
 	{"lower", "lower case; different values may become the same"},
 }
 
-func keepShape(s Shape) Shape { return s }
-func toAny(Shape) Shape       { return Shape{anyByte} }
+func toAny(Shape) Shape { return Shape{anyByte} }
 func exactly(n int, set Set) func(Shape) Shape {
 	return func(Shape) Shape { return slices.Repeat(Shape{{Set: set}}, n) }
 }

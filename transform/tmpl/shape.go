@@ -7,8 +7,6 @@ import (
 // Set is a set of bytes.
 type Set [4]uint64
 
-func (s Set) has(c byte) bool { return s[c>>6]&(1<<(c&63)) != 0 }
-
 func (s Set) meets(t Set) bool { return s[0]&t[0]|s[1]&t[1]|s[2]&t[2]|s[3]&t[3] != 0 }
 
 func (s Set) without(c byte) Set {
