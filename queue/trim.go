@@ -49,7 +49,8 @@ func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
 		return info.First, err
 	}
 	if s := w.f.state; free > s.SnapFirst && info.fraction() > yieldAt && s.Since > max(minTrimVolume, int64(w.f.snapshot)) {
-		if err := w.snapshot(ctx); err != nil {
+		// A log that is too full for a snapshot is trimmed below the last one.
+		if err := w.snapshot(ctx); err != nil && !errors.Is(err, ErrFull) {
 			return info.First, fmt.Errorf("trim log of %s: %w", w.l.table, err)
 		}
 	}

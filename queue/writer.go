@@ -60,7 +60,8 @@ func (w *Writer) Log() *Log { return w.l }
 //	ErrTooLarge  nothing stored, never will be
 //	ErrDoubt     unknown, or refused because another message came first. Recover before anything else
 //	ErrLost      the log has another owner
-//	*checkpoint.CorruptError  the entry contradicts the log: a bug, the table halts
+//	*checkpoint.CorruptError  nothing stored: the entry contradicts the log. What is in memory is not what is
+//	             stored: a bug, the table halts
 func (w *Writer) Append(ctx context.Context, body any, data []byte) (seq uint64, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,6 +104,10 @@ func (w *Writer) usable(ctx context.Context) error {
 // append sends one entry and folds it once it is acknowledged.
 func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, error) {
 	s := w.f.state
+	// What is stored cannot be taken back: an entry that contradicts the log would keep everybody from folding it.
+	if err := s.Check(body); err != nil {
+		return 0, fmt.Errorf("append to log of %s: %w", w.l.table, err)
+	}
 	e := &checkpoint.Entry{Kind: checkpoint.KindOf(body), Epoch: w.epoch, Nonce: w.nonce, Prev: s.Hash, Body: body, Data: data}
 	if e.Kind == 0 {
 		return 0, fmt.Errorf("append to log of %s: %T is no entry", w.l.table, body)
