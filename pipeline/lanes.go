@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -17,9 +18,11 @@ import (
 //
 // Rule 5: so changes of one item reach the sink in version order or not at all.
 type lanes struct {
-	t    *table
-	sink string
-	all  []*lane
+	t       *table
+	sink    string
+	all     []*lane
+	calls   []*call       // of the lanes
+	applied atomic.Uint64 // writes, by this pass
 }
 
 type lane struct {
@@ -43,6 +46,7 @@ func newLanes(t *table, sink string, n int) *lanes {
 	l := &lanes{t: t, sink: sink}
 	for range n {
 		l.all = append(l.all, &lane{arrived: make(chan struct{}, 1), room: make(chan struct{}, 1)})
+		l.calls = append(l.calls, &call{of: l})
 	}
 	return l
 }
@@ -72,10 +76,11 @@ func (l *lanes) take(ctx context.Context, c *change.Change, e *pending) error {
 
 func (l *lanes) run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	for _, ln := range l.all {
-		w := &worker{lanes: l, lane: ln, dec: new(change.Decoder)}
+	for i, ln := range l.all {
+		w := &worker{lanes: l, lane: ln, call: l.calls[i].do, dec: new(change.Decoder)}
 		g.Go(func() error { return w.run(ctx) })
 	}
+	g.Go(func() error { return l.park(ctx) })
 	err := g.Wait()
 	if errors.Is(err, context.Canceled) {
 		return nil
@@ -94,6 +99,7 @@ func signal(c chan struct{}) {
 type worker struct {
 	*lanes
 	lane  *lane
+	call  func(context.Context, func(context.Context) error) error
 	dec   *change.Decoder
 	write transform.Write
 	batch []job
@@ -168,21 +174,31 @@ func (w *worker) changes(ctx context.Context, jobs []*job) error {
 		return w.apart(ctx, jobs) // a history wants every version
 	}
 	err := w.once(ctx, jobs)
-	if reason := refusal(err); reason != nil {
-		if len(jobs) == 1 {
-			err = w.t.letters.refuse(ctx, w.sink, &jobs[0].c, jobs[0].e.at.Seq, reason)
-		} else {
-			return w.apart(ctx, jobs)
-		}
+	switch why := refusal(err); {
+	case why != nil && len(jobs) > 1 && why.code != codeParked:
+		return w.apart(ctx, jobs)
+	case why != nil:
+		err = w.refuse(ctx, jobs, why)
+	case err == nil:
+		w.t.letters.taken()
+		w.applied.Add(1)
+		w.t.m.applied.Add(float64(len(jobs)))
 	}
 	if err != nil {
 		return err
 	}
-	w.t.letters.taken()
-	w.t.m.applied.Add(float64(len(jobs)))
 	// Rule 1: only now, that all of it is durable, may the mark pass.
 	for _, j := range jobs {
 		j.e.done(1)
+	}
+	return nil
+}
+
+func (w *worker) refuse(ctx context.Context, jobs []*job, why *reason) error {
+	for _, j := range jobs {
+		if err := w.t.letters.refuse(ctx, w.sink, &j.c, j.e.at.Seq, why); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -215,5 +231,5 @@ func (w *worker) once(ctx context.Context, jobs []*job) (err error) {
 	if !w.write.Heals && w.t.letters.isDirty(jobs[0].c.KeyHash) {
 		return &transform.Refusal{Code: "dirty", What: "an earlier change of the item is a dead letter, and its rows are not functions of its key alone"}
 	}
-	return w.t.p.sink.Apply(ctx, w.t.Target, &w.write)
+	return w.call(ctx, func(ctx context.Context) error { return w.t.p.sink.Apply(ctx, w.t.Target, &w.write) })
 }

@@ -45,7 +45,7 @@ type letters struct {
 	store *queue.Letters
 
 	mu     sync.Mutex
-	dirty  map[uint64]bool // key hashes of items with a letter
+	dirty  map[uint64]bool // key hashes of items with a letter of Bigtable
 	tooOld int             // refused for their age, in a row
 	count  int             // letters in the store
 	put    int             // letters put by this life
@@ -97,7 +97,9 @@ func (l *letters) refuse(ctx context.Context, sink string, c *change.Change, seq
 	}
 	l.mu.Lock()
 	fresh := !l.dirty[c.KeyHash]
-	l.dirty[c.KeyHash] = true
+	if sink == sinkBigtable {
+		l.dirty[c.KeyHash] = true
+	}
 	l.put++
 	l.count++
 	l.mu.Unlock()
@@ -135,7 +137,9 @@ func (l *letters) refresh(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("list dead letters: %w", err)
 		}
-		dirty[x.KeyHash] = true
+		if x.Sink == sinkBigtable {
+			dirty[x.KeyHash] = true
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
