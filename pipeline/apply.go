@@ -26,7 +26,8 @@ type applier struct {
 	to     target
 	prefix atomic.Pointer[prefix]
 	until  atomic.Uint64 // drain: the last entry with changes; 0 while nobody drains
-	gaveUp atomic.Bool   // the drain found the sink halted
+	memory *share
+	gaveUp atomic.Bool // the drain found the sink halted
 	wake   chan struct{}
 }
 
@@ -42,7 +43,7 @@ type target interface {
 }
 
 func newApplier(t *table, in *ingest, sink string, to func() target, mark checkpoint.Mark) *applier {
-	a := &applier{t: t, in: in, sink: sink, target: to, wake: make(chan struct{}, 1)}
+	a := &applier{t: t, in: in, sink: sink, target: to, wake: make(chan struct{}, 1), memory: t.p.memory.share()}
 	a.prefix.Store(newPrefix(mark))
 	return a
 }
@@ -74,15 +75,17 @@ func (a *applier) halted(ctx context.Context, h *checkpoint.Halt) error {
 	}
 	t := time.NewTimer(a.t.p.o.Periods.Retry)
 	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	case <-a.wake: // a drain: what is left is applied after the next start
-		a.gaveUp.Store(true)
-		return nil
+	for a.until.Load() == 0 {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-t.C:
+			return nil
+		case <-a.wake:
+		}
 	}
+	a.gaveUp.Store(true) // a drain: what is left is applied after the next start
+	return nil
 }
 
 // asHalt returns the halt that an error of a pass asks for, nil when the life must end with it.
@@ -182,7 +185,7 @@ func (a *applier) entry(ctx context.Context, at checkpoint.Mark, e *checkpoint.E
 		records += f.Pages[i].Records
 	}
 	// Rule 9: memory is taken before the entry is unpacked.
-	release, err := a.t.p.memory.take(ctx, size)
+	release, err := a.memory.take(ctx, size)
 	if err != nil {
 		return err
 	}
