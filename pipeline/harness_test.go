@@ -140,6 +140,7 @@ type run struct {
 	queue  *queue.Queue
 	src    *source.Source
 	sink   *bigtable.Client
+	reg    *prometheus.Registry
 	cancel context.CancelFunc
 	ended  chan error
 	names  []string
@@ -172,7 +173,7 @@ func (w *world) open(names ...string) *run {
 	w.t.Helper()
 	ctx := context.Background()
 	reg := prometheus.NewRegistry()
-	r := &run{world: w, names: names, ended: make(chan error, 1)}
+	r := &run{world: w, names: names, reg: reg, ended: make(chan error, 1)}
 	must := func(err error) {
 		w.t.Helper()
 		if err != nil {
@@ -420,4 +421,21 @@ func (r *run) table(name string) pipeline.TableStatus {
 	}
 	r.t.Fatalf("no table %s", name)
 	return pipeline.TableStatus{}
+}
+
+// metric is the sum of a counter or gauge over its labels.
+func (r *run) metric(name string) (sum float64) {
+	r.t.Helper()
+	all, err := r.reg.Gather()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, f := range all {
+		if f.GetName() == name {
+			for _, m := range f.GetMetric() {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
 }

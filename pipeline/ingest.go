@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -22,13 +23,14 @@ type ingest struct {
 	w     *queue.Writer
 	sinks []*applier
 
-	pages    chan *source.Page
-	ended    chan struct{} // closed when nobody reads any more
+	arrivals chan arrival
+	ended    chan struct{} // closed when nobody reads any more, because a drain began
 	findings chan finding
 	open     chan []shardTask // shards that became readable
 	idle     *watermarks
 	unsent   []queue.Packed // frames that a full log did not take yet
 	proofs   []*change.Page // empty pages that were read after them
+	behind   *finding       // a gap that was found after them
 	full     bool
 	lister   *lister
 }
@@ -37,6 +39,19 @@ type ingest struct {
 type finding struct {
 	body any // *checkpoint.Graph, *checkpoint.Gap or *checkpoint.Control
 	done chan error
+}
+
+// arrival is what came of a shard, in the shard's own order: a page, or the gap that ended its reading.
+type arrival struct {
+	page *source.Page
+	gap  finding
+}
+
+// release lets go of what will not be stored.
+func (a *arrival) release() {
+	if a.page != nil {
+		a.page.Release()
+	}
 }
 
 // shardTask is a shard and where to go on with it.
@@ -51,7 +66,7 @@ type shardTask struct {
 func newIngest(t *table, w *queue.Writer) *ingest {
 	in := &ingest{
 		t: t, w: w,
-		pages:    make(chan *source.Page, 64),
+		arrivals: make(chan arrival, 64),
 		ended:    make(chan struct{}),
 		findings: make(chan finding),
 		open:     make(chan []shardTask, 1),
@@ -61,19 +76,37 @@ func newIngest(t *table, w *queue.Writer) *ingest {
 	return in
 }
 
-// find asks the writer to append an entry and waits until it is durable.
+// find asks the writer to append an entry and waits until it is durable. While the log is full it asks again.
 func (in *ingest) find(ctx context.Context, body any) error {
-	f := finding{body: body, done: make(chan error, 1)}
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case in.findings <- f:
-	}
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case err := <-f.done:
-		return err
+	return in.stored(ctx, body, func(f finding) error {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case in.findings <- f:
+			return nil
+		}
+	})
+}
+
+// stored hands an entry over and waits until it is durable.
+func (in *ingest) stored(ctx context.Context, body any, hand func(finding) error) error {
+	for {
+		f := finding{body: body, done: make(chan error, 1)}
+		if err := hand(f); err != nil {
+			return err
+		}
+		var err error
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case err = <-f.done:
+		}
+		if !errors.Is(err, queue.ErrFull) {
+			return err
+		}
+		if !sleep(ctx, in.t.p.o.Periods.Mark) {
+			return context.Cause(ctx)
+		}
 	}
 }
 
@@ -89,8 +122,8 @@ func (in *ingest) write(ctx context.Context) error {
 	}
 	for {
 		// Rule 9: above the limit nothing is taken from the readers; their budget fills up and they park.
-		accept := in.pages
-		if in.t.pressure.Pause || len(in.unsent) > 0 {
+		accept := in.arrivals
+		if in.t.pressure.Pause || len(in.unsent) > 0 || in.behind != nil {
 			accept = nil
 		}
 		var err error
@@ -100,10 +133,9 @@ func (in *ingest) write(ctx context.Context) error {
 		case <-in.ended:
 			return in.finish(ctx)
 		case first := <-accept:
-			err = in.frames(ctx, in.collect(first))
+			err = in.take(ctx, first)
 		case f := <-in.findings:
-			err = in.append(ctx, f.body)
-			f.done <- err
+			err = in.found(ctx, f)
 		case <-in.lister.asked():
 			err = in.beat(ctx)
 		case <-beat.C:
@@ -124,7 +156,7 @@ func (in *ingest) tick(ctx context.Context) error {
 	if err := in.tolerateFull(in.marks(ctx)); err != nil {
 		return err
 	}
-	if len(in.unsent) == 0 {
+	if len(in.unsent) == 0 && in.behind == nil {
 		return nil
 	}
 	if err := in.trim(ctx); err != nil {
@@ -175,89 +207,11 @@ func (in *ingest) begin(ctx context.Context) error {
 	return nil
 }
 
-// collect takes what waits besides the first page, up to one frame: group commit by itself.
-func (in *ingest) collect(first *source.Page) []*source.Page {
-	pages, size := []*source.Page{first}, first.Bytes
-	for size < maxFrame {
-		select {
-		case p := <-in.pages:
-			pages, size = append(pages, p), size+p.Bytes
-		default:
-			return pages
-		}
-	}
-	return pages
-}
-
-// maxFrame is the volume of pages that go into one append.
-const maxFrame = 4 << 20
-
-// frames packs pages and appends the frames. The pages are released whatever happens: what is not stored stays
-// in packed form, or, after doubt, is read again.
-func (in *ingest) frames(ctx context.Context, pages []*source.Page) error {
-	full := make([]*change.Page, 0, len(pages))
-	var empty []*change.Page
-	for _, p := range pages {
-		if len(p.Records) > 0 || p.Done {
-			full = append(full, &p.Page)
-		} else {
-			empty = append(empty, &p.Page)
-		}
-	}
-	packed, err := queue.PackFrame(full, in.payload())
-	for _, p := range pages {
-		p.Release()
-	}
-	if err != nil {
-		return in.tooLarge(err)
-	}
-	in.unsent, in.proofs = packed, empty
-	return in.flush(ctx)
-}
-
-// payload is how large a frame may be: a part of the log's limit only, so that the reserve above which reading
-// pauses always holds one more frame. In a small log a frame that never fits would wait for ever.
-func (in *ingest) payload() int {
-	most := in.t.p.queue.MaxPayload()
-	if limit := in.t.pressure.Limit; limit > 0 {
-		most = min(most, int(limit/framesPerLog))
-	}
-	return most
-}
-
-// framesPerLog is how many frames a log holds at least.
-const framesPerLog = 16
-
-// flush appends what is packed. When the log is full the rest waits, and nothing more is taken from the readers.
-func (in *ingest) flush(ctx context.Context) error {
-	ended := false
-	for len(in.unsent) > 0 {
-		f := in.unsent[0]
-		if _, err := in.w.Append(ctx, f.Body, f.Data); err != nil {
-			return fmt.Errorf("append frame: %w", err)
-		}
-		in.unsent = in.unsent[1:]
-		for i := range f.Body.Pages {
-			ended = ended || f.Body.Pages[i].Done
-		}
-	}
-	// What an empty page proves counts only now, that everything read before it is in the log.
-	for _, p := range in.proofs {
-		in.idle.note(p)
-	}
-	in.proofs = nil
-	if ended {
-		in.spread()
-	}
-	return nil
-}
-
-func (in *ingest) tooLarge(err error) error {
-	big := (*queue.TooLargeError)(nil)
-	if errors.As(err, &big) {
-		return &haltError{checkpoint.Halt{Sink: "log", Code: "record_too_large", Reason: big.Error(), At: in.t.now()}}
-	}
-	return fmt.Errorf("pack pages: %w", err)
+// found stores what somebody found, and tells.
+func (in *ingest) found(ctx context.Context, f finding) error {
+	err := in.append(ctx, f.body)
+	f.done <- err
+	return err
 }
 
 // append stores what the lister or a sink found, unless it is stale by now.
@@ -272,6 +226,9 @@ func (in *ingest) append(ctx context.Context, body any) error {
 		sh := s.Shards[b.Feed.Shard]
 		if sh != nil && (sh.Phase == checkpoint.Finished || sh.Gapped) {
 			return nil
+		}
+		if b.Feed.Shard == "" && slices.ContainsFunc(s.Gaps, func(g checkpoint.Gap) bool { return g.Feed == b.Feed }) {
+			return nil // a stream ends once
 		}
 		// What was trimmed before the pipeline ever started was never promised.
 		if sh != nil && b.Ends && sh.Pos == (change.Position{}) && sh.Seen == s.Live().Date {
@@ -294,12 +251,11 @@ func (in *ingest) spread() {
 		if !s.Readable(sh) {
 			continue
 		}
-		t := shardTask{feed: change.Feed{Stream: sh.Stream, Shard: sh.ID}, pos: sh.Pos, clock: sh.Clock, closed: sh.Closed}
-		if !sh.Horizon {
-			t.since = sh.Through
-		}
-		tasks = append(tasks, t)
+		tasks = append(tasks, shardTask{
+			feed: change.Feed{Stream: sh.Stream, Shard: sh.ID}, pos: sh.Pos, clock: sh.Clock, closed: sh.Closed, since: s.WholeSince(sh),
+		})
 	}
+	in.idle.forget(s)
 	in.lister.learn(s)
 	select { // only the newest view counts
 	case <-in.open:
@@ -313,18 +269,34 @@ func (in *ingest) beat(ctx context.Context) error {
 	s := in.w.State()
 	b := &checkpoint.Beat{Date: in.t.now(), Listed: in.lister.listed(), Through: in.idle.low(s)}
 	_, err := in.w.Append(ctx, b, nil)
-	in.t.observe(s)
-	if err != nil && !errors.Is(err, queue.ErrFull) {
+	in.lister.learn(s) // the marks may have passed what a new stream waits for
+	if err != nil {
+		in.t.observe(s)
 		return fmt.Errorf("append beat: %w", err)
 	}
+	return in.well(ctx)
+}
+
+// well says that what halted the pipeline itself is over, for a beat of its work came through.
+func (in *ingest) well(ctx context.Context) error {
+	s := in.w.State()
+	in.t.halted.Store(nil)
+	if h := s.Halted; h != nil && h.Sink == ownSink {
+		if _, err := in.w.Append(ctx, &checkpoint.Control{Clear: true, By: "owner", At: in.t.now()}, nil); err != nil {
+			return fmt.Errorf("append control: %w", err)
+		}
+	}
+	in.t.observe(s)
 	return nil
 }
 
-// marks appends how far the sinks are, if that passed any change (Rule 1).
+// marks appends how far the sinks are, if that passed any change since the marks that are stored (Rule 1). A mark
+// that only passed beats and marks is worth no entry: marks would feed themselves for ever.
 func (in *ingest) marks(ctx context.Context) error {
+	s := in.w.State()
 	m := &checkpoint.Marks{Sinks: map[string]checkpoint.Mark{}}
 	for _, a := range in.sinks {
-		if at, moved := a.prefix.Load().take(); moved {
+		if at, changes := a.prefix.Load().passed(); changes > s.Marks[a.sink].Seq {
 			m.Sinks[a.sink] = at
 		}
 	}
@@ -334,7 +306,6 @@ func (in *ingest) marks(ctx context.Context) error {
 	if _, err := in.w.Append(ctx, m, nil); err != nil {
 		return fmt.Errorf("append marks: %w", err)
 	}
-	s := in.w.State()
 	if h := s.Halted; h != nil && s.Marks[h.Sink].Seq >= h.Seq {
 		in.t.log.Info("the halt is over", zap.String("sink", h.Sink))
 		if _, err := in.w.Append(ctx, &checkpoint.Control{Clear: true, By: "owner", At: in.t.now()}, nil); err != nil {
@@ -359,53 +330,4 @@ func (in *ingest) trim(ctx context.Context) error {
 	in.t.pressure = p
 	in.t.observe(in.w.State())
 	return in.t.letters.refresh(ctx)
-}
-
-// finish drains: what is in the log is applied, for most of the time that there is, then the marks and a
-// snapshot are written and the log is let go. Nobody reads any more; what was read and not stored is read
-// again after the next start.
-func (in *ingest) finish(ctx context.Context) error {
-	for len(in.pages) > 0 {
-		(<-in.pages).Release()
-	}
-	for _, a := range in.sinks {
-		a.drain(in.w.State().LastFrame)
-	}
-	enough := time.NewTimer(in.t.p.o.Periods.Shutdown * 4 / 5)
-	defer enough.Stop()
-	tick := time.NewTicker(drainTick)
-	defer tick.Stop()
-	for late := false; !late && !in.drained(); {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-enough.C:
-			in.t.log.Warn("the log is not drained in time; the rest is applied after the next start")
-			late = true
-		case <-tick.C:
-		case f := <-in.findings:
-			f.done <- in.append(ctx, f.body)
-		}
-	}
-	if err := in.marks(ctx); err != nil {
-		return err
-	}
-	if err := in.w.Release(ctx); err != nil {
-		return fmt.Errorf("release log: %w", err)
-	}
-	in.t.observe(in.w.State())
-	in.t.log.Info("released the log", zap.Bool("drained", in.drained()))
-	return nil
-}
-
-// drainTick is how often the drain looks whether it is done.
-const drainTick = 20 * time.Millisecond
-
-func (in *ingest) drained() bool {
-	for _, a := range in.sinks {
-		if !a.isDrained() {
-			return false
-		}
-	}
-	return true
 }

@@ -2,8 +2,11 @@ package pipeline
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -20,11 +23,10 @@ func ahead(p *source.Page) time.Duration {
 	return time.Duration(p.Clock-p.Records[n-1].Created) * time.Millisecond
 }
 
-// leadOf returns what is reserved. It never waits: a reservation may be under way for as long as Bigtable is
-// away, and feeds that need none go on meanwhile.
+// leadOf never waits: the reading of all shards asks it, also while Bigtable is away.
 func (t *table) leadOf() time.Duration { return time.Duration(t.lead.Load()) }
 
-// reserve raises the lead so that it covers need with room to spare.
+// reserve raises the lead so that it covers need with room to spare. It blocks while Bigtable is away.
 func (t *table) reserve(ctx context.Context, need time.Duration) error {
 	t.rowMu.Lock()
 	defer t.rowMu.Unlock()
@@ -32,10 +34,13 @@ func (t *table) reserve(ctx context.Context, need time.Duration) error {
 		return nil
 	}
 	row, err := t.p.sink.Reserve(ctx, t.row, max(4*need, t.p.o.Periods.Lead))
+	if errors.Is(err, bigtable.ErrStateChanged) {
+		t.stale = true
+		return &doubtError{fmt.Errorf("another owner changed the pipeline's row: %w", err)}
+	}
 	if err != nil {
 		return err
 	}
-	t.row = row
-	t.lead.Store(int64(row.Lead))
+	t.hasRow(row)
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -25,12 +26,12 @@ type lister struct {
 	live     string   // ARN of the stream that is read
 	missing  []string // parents that waiting shards name and nobody has seen
 	begun    int64    // service clock: when the last complete listing began
-	drained  bool     // the live stream is read to its end
-	applied  bool     // and every sink has passed it
+	applied  bool     // the live stream is read to its end, and every sink has passed it
+	barren   bool     // a shard has ended and no child of it is known yet
 	top      int64
 	through  int64
 	disabled bool
-	open     []string // shards of the live stream that are not read to their end
+	gapped   []string // shards of the live stream that nobody reads
 
 	kick chan struct{} // capacity 1: list now
 	beat chan struct{} // capacity 1: say what was found
@@ -49,15 +50,21 @@ func (l *lister) learn(s *checkpoint.State) {
 		return
 	}
 	l.live, l.disabled, l.missing = live.ARN, live.Disabled, s.Missing()
-	l.drained = s.Drained(live.ARN)
-	l.applied = l.drained && s.LowMark() >= s.LastFrame
+	l.applied = s.Drained(live.ARN) && s.LowMark() >= s.LastFrame
 	l.top, l.through = s.TopClock(), s.Through()
 	l.begun = max(l.begun, s.Listed)
-	l.open = l.open[:0]
+	l.gapped = l.gapped[:0]
+	parents := make(map[string]bool, len(s.Shards))
 	for id, sh := range s.Shards {
-		if sh.Stream == live.ARN && sh.Phase != checkpoint.Finished {
-			l.open = append(l.open, id)
+		parents[sh.Parent] = true
+		if sh.Stream == live.ARN && sh.Gapped {
+			l.gapped = append(l.gapped, id)
 		}
+	}
+	l.barren = false
+	for id, sh := range s.Shards {
+		ended := sh.Stream == live.ARN && sh.Phase == checkpoint.Finished && sh.Absent == 0
+		l.barren = l.barren || ended && !live.Disabled && !parents[id]
 	}
 	if len(l.missing) > 0 {
 		signal(l.kick)
@@ -68,6 +75,13 @@ func (l *lister) listed() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.begun
+}
+
+// childless says that the children of a shard that has ended are late.
+func (l *lister) childless() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.barren
 }
 
 // asked fires when a beat is wanted before its time.
@@ -85,6 +99,8 @@ func (l *lister) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen for nudges: %w", err)
 	}
+	// What came while nobody looked: a child whose parent was the last thing that was read before a crash.
+	signal(l.kick)
 	for {
 		var err error
 		select {
@@ -98,7 +114,9 @@ func (l *lister) run(ctx context.Context) error {
 			err = l.complete(ctx)
 			signal(l.beat)
 		case <-look.C:
-			err = l.describe(ctx)
+			if err = l.describe(ctx); err == nil && l.childless() {
+				err = l.complete(ctx)
+			}
 		}
 		if err := l.tolerate(ctx, err); err != nil {
 			return err
@@ -113,7 +131,8 @@ func (l *lister) tolerate(ctx context.Context, err error) error {
 		return nil
 	case ctx.Err() != nil:
 		return nil
-	case source.Classify(err) == source.Fatal:
+	case bigtable.Classify(err) == bigtable.Transient:
+	case source.Classify(err) == source.Fatal && !errors.Is(err, errNotListed):
 		return err
 	}
 	l.t.log.Warn("list shards: will be retried", zap.Error(err))
@@ -229,15 +248,15 @@ func (l *lister) retire(ctx context.Context, arn string) error {
 		return err
 	}
 	l.mu.Lock()
-	unfinished := slices.Clone(l.open)
+	gapped := slices.Clone(l.gapped)
 	l.mu.Unlock()
 	g := graphOf(ls)
 	g.Stream, g.Disabled, g.Complete = arn, true, false
 	if g.Date == 0 {
 		g.Date = l.t.now()
 	}
-	if err != nil { // the stream itself is gone: whatever was not read of it is lost
-		g.Gone = unfinished
+	if err != nil { // the stream itself is gone: each reader says so of its shard, behind what it has read
+		g.Gone = gapped
 	}
 	return l.in.find(ctx, g)
 }
@@ -251,14 +270,15 @@ func (l *lister) next(ctx context.Context, old, arn string, top, through int64) 
 	}
 	l.t.log.Error("the table's stream was disabled and enabled again: changes in between are lost",
 		zap.String("old", old), zap.String("new", arn))
+	// Each step may be repeated: the row, the gap, the start, which ends it.
+	if err := l.t.adopt(ctx, arn); err != nil {
+		return err
+	}
 	err = l.in.find(ctx, &checkpoint.Gap{
 		Feed: change.Feed{Stream: old}, Since: through, Until: ls.Started, Found: ls.Started, Ends: true,
 		Reason: "the stream was disabled and enabled again; what was written in between is in no stream",
 	})
 	if err != nil {
-		return err
-	}
-	if err := l.t.adopt(ctx, arn); err != nil {
 		return err
 	}
 	g := graphOf(ls)

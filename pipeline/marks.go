@@ -15,7 +15,7 @@ type prefix struct {
 	mu      sync.Mutex
 	waiting []*pending
 	mark    checkpoint.Mark
-	moved   bool // past an entry that holds changes, since the last take
+	changed uint64 // the newest entry with changes that the mark passed
 
 	progress chan struct{} // capacity 1: the mark moved
 }
@@ -61,7 +61,9 @@ func (p *prefix) advance() {
 	n := 0
 	for n < len(p.waiting) && p.waiting[n].open.Load() <= 0 {
 		p.mark = p.waiting[n].at
-		p.moved = p.moved || p.waiting[n].changes
+		if p.waiting[n].changes {
+			p.changed = p.mark.Seq
+		}
 		n++
 	}
 	if n == 0 {
@@ -72,13 +74,11 @@ func (p *prefix) advance() {
 	signal(p.progress)
 }
 
-// take returns the mark, and whether it passed changes since it was taken last. A mark that only passed
-// beats and marks is worth no entry: marks would feed themselves for ever.
-func (p *prefix) take() (m checkpoint.Mark, moved bool) {
+// passed returns the mark, and the newest entry with changes that it passed; 0 while it passed none.
+func (p *prefix) passed() (m checkpoint.Mark, changed uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	moved, p.moved = p.moved, false
-	return p.mark, moved
+	return p.mark, p.changed
 }
 
 func (p *prefix) at() checkpoint.Mark {
@@ -92,7 +92,7 @@ func (p *prefix) again() *prefix {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	next := newPrefix(p.mark)
-	next.moved = p.moved
+	next.changed = p.changed
 	return next
 }
 

@@ -51,6 +51,13 @@ func (m *metrics) of(table string) *tableMetrics {
 	}
 }
 
+// standBy takes back what only the owner of the log knows.
+func (m *tableMetrics) standBy() {
+	for _, g := range []prometheus.Gauge{m.sourceLag, m.appliedLag, m.proofAge} {
+		g.Set(-1)
+	}
+}
+
 // show sets the gauges from a status, so that metrics and status never disagree.
 func (m *tableMetrics) show(s *TableStatus) {
 	m.sourceLag.Set(s.SourceLag)

@@ -9,6 +9,8 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -97,6 +99,9 @@ type Pipeline struct {
 	log    *zap.Logger
 	tables []*table
 	memory *budget
+
+	declaring sync.Mutex
+	families  map[string]map[string][]string // target → source → its families, as far as compiled
 }
 
 // New wires a pipeline. arch may be nil.
@@ -109,7 +114,8 @@ func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client, a
 	if o.Memory == 0 {
 		o.Memory = 96 << 20
 	}
-	p := &Pipeline{o: o, src: src, queue: q, sink: sink, arch: arch, log: log, memory: newBudget(o.Memory)}
+	p := &Pipeline{o: o, src: src, queue: q, sink: sink, arch: arch, log: log, memory: newBudget(o.Memory),
+		families: map[string]map[string][]string{}}
 	m := newMetrics(reg)
 	for _, t := range o.Tables {
 		p.tables = append(p.tables, newTable(p, t, m))
@@ -131,6 +137,34 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		})
 	}
 	return g.Wait()
+}
+
+// declare tells the sink which families a target has, once the mappings of all tables that write to it are
+// compiled: with fewer, it would take those of the others for somebody else's.
+func (p *Pipeline) declare(target, source string, families []transform.Family) {
+	p.declaring.Lock()
+	defer p.declaring.Unlock()
+	if p.families[target] == nil {
+		p.families[target] = map[string][]string{}
+	}
+	var names []string
+	for _, f := range families {
+		names = append(names, f.Name)
+	}
+	p.families[target][source] = names
+	var all []string
+	for _, t := range p.o.Tables {
+		if t.Target != target {
+			continue
+		}
+		names, compiled := p.families[target][t.Source]
+		if !compiled {
+			return
+		}
+		all = append(all, names...)
+	}
+	slices.Sort(all)
+	p.sink.Declare(target, slices.Compact(all))
 }
 
 // RefusedError says that the stored state is not this pipeline's, and what to do.

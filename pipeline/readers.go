@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,14 @@ func (w *watermarks) note(p *change.Page) {
 	w.through[p.Feed.Shard] = max(w.through[p.Feed.Shard], head.Through())
 }
 
+// forget drops the shards that are read to their end.
+func (w *watermarks) forget(s *checkpoint.State) {
+	maps.DeleteFunc(w.through, func(id string, _ int64) bool {
+		sh := s.Shards[id]
+		return sh == nil || sh.Phase != checkpoint.Open
+	})
+}
+
 // low returns the time up to which every open shard has been read, 0 while one has not been read at all.
 func (w *watermarks) low(s *checkpoint.State) int64 {
 	low, any := int64(0), false
@@ -39,20 +48,23 @@ func (w *watermarks) low(s *checkpoint.State) int64 {
 	return low
 }
 
-// readAll reads every readable shard until ctx ends, nil then.
-func (in *ingest) readAll(ctx context.Context) error {
-	defer close(in.ended)
+// readAll reads every readable shard until ctx ends, nil then: only that is a drain.
+func (in *ingest) readAll(ctx context.Context) (err error) {
+	defer func() {
+		if err == nil {
+			close(in.ended)
+		}
+	}()
 	pool := in.t.p.src.NewPool()
 	events := make(chan source.Event)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		defer close(events)
-		_ = pool.Run(ctx, events) // ends with ctx, whose cause is known here
+		_ = pool.Run(ctx, events) // ends with ctx, whose cause is known here; what nobody takes any more it releases
 		return nil
 	})
-	r := &reading{ingest: in, pool: pool, given: map[string]bool{}, held: map[string][]*source.Page{}, granted: make(chan string), g: g}
+	r := &reading{ingest: in, pool: pool, given: map[string]bool{}, held: map[string][]arrival{}, granted: make(chan string), g: g}
 	g.Go(func() error { return r.run(ctx, events) })
-	if err := g.Wait(); err != nil && ctx.Err() == nil || err != nil && !errors.Is(err, context.Canceled) {
+	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
@@ -67,22 +79,17 @@ type reading struct {
 	// the state may show it readable until its last page is stored: whatever comes of it, the next life reads
 	// it from what is stored.
 	given map[string]bool
-	// held are pages of feeds that ran out of their lead; granted names a feed that may go on.
-	held    map[string][]*source.Page
+	// held is what came of feeds that ran out of their lead; granted names a feed that may go on.
+	held    map[string][]arrival
 	granted chan string
 	raising atomic.Bool
 }
 
 func (r *reading) run(ctx context.Context, events <-chan source.Event) error {
 	defer func() {
-		for _, pages := range r.held {
-			for _, p := range pages {
-				p.Release()
-			}
-		}
-		for ev := range events { // the pool waits for us while it ends
-			if ev.Page != nil {
-				ev.Page.Release()
+		for _, all := range r.held {
+			for _, a := range all {
+				a.release()
 			}
 		}
 	}()
@@ -91,17 +98,12 @@ func (r *reading) run(ctx context.Context, events <-chan source.Event) error {
 		case <-ctx.Done():
 			return nil
 		case tasks := <-r.open:
-			for _, t := range tasks {
-				r.give(t)
-			}
+			r.give(tasks)
 		case shard := <-r.granted:
 			if err := r.release(ctx, shard); err != nil {
 				return err
 			}
-		case ev, ok := <-events:
-			if !ok {
-				return nil
-			}
+		case ev := <-events:
 			if err := r.event(ctx, ev); err != nil {
 				return err
 			}
@@ -109,41 +111,59 @@ func (r *reading) run(ctx context.Context, events <-chan source.Event) error {
 	}
 }
 
-func (r *reading) give(t shardTask) {
-	if r.given[t.feed.Shard] {
-		return
+func (r *reading) give(tasks []shardTask) {
+	readable := make(map[string]bool, len(tasks))
+	for _, t := range tasks {
+		shard := t.feed.Shard
+		readable[shard] = true
+		if r.given[shard] {
+			continue
+		}
+		r.given[shard] = true
+		r.pool.Add(r.t.p.src.NewReader(source.Start{
+			Feed: t.feed, Table: r.t.Source, Schema: r.t.Info.Schema, Position: t.pos, Clock: t.clock, Closed: t.closed, Since: t.since,
+		}))
 	}
-	r.given[t.feed.Shard] = true
-	r.pool.Add(r.t.p.src.NewReader(source.Start{
-		Feed: t.feed, Table: r.t.Source, Schema: r.t.Info.Schema, Position: t.pos, Clock: t.clock, Closed: t.closed, Since: t.since,
-	}))
+	maps.DeleteFunc(r.given, func(shard string, _ bool) bool { return !readable[shard] })
 }
 
 func (r *reading) event(ctx context.Context, ev source.Event) error {
+	a := arrival{page: ev.Page}
 	if ev.Err != nil {
-		return r.ended(ctx, ev)
+		gap := (*source.GapError)(nil)
+		if !errors.As(ev.Err, &gap) {
+			return r.failed(ctx, ev.Err)
+		}
+		a.gap = finding{body: r.gap(gap)}
 	}
-	shard := ev.Page.Feed.Shard
+	shard := ev.Reader.Feed().Shard
 	if held, ok := r.held[shard]; ok {
-		r.held[shard] = append(held, ev.Page) // behind the one that waits
+		r.held[shard] = append(held, a) // behind the one that waits
 		return nil
 	}
-	if need := ahead(ev.Page); need > r.t.leadOf() {
-		r.hold(ctx, ev.Page, need)
+	if a.page == nil {
+		return r.send(ctx, a)
+	}
+	if need := ahead(a.page); need > r.t.leadOf() {
+		r.hold(ctx, a, need)
 		return nil
 	} else if 2*need > r.t.leadOf() {
 		r.raise(ctx, need)
 	}
-	return r.send(ctx, ev.Page)
+	return r.send(ctx, a)
 }
 
-func (r *reading) send(ctx context.Context, p *source.Page) error {
-	feed, done := p.Feed, p.Done
+// send hands on what came of a shard, and looks for the shard's children after its end.
+func (r *reading) send(ctx context.Context, a arrival) error {
+	if a.page == nil {
+		return r.sendGap(ctx, a.gap.body.(*checkpoint.Gap))
+	}
+	feed, done := a.page.Feed, a.page.Done
 	select {
 	case <-ctx.Done():
-		p.Release()
+		a.release()
 		return nil
-	case r.pages <- p:
+	case r.arrivals <- a:
 	}
 	if done {
 		r.g.Go(func() error { return r.lister.children(ctx, feed) })
@@ -151,10 +171,10 @@ func (r *reading) send(ctx context.Context, p *source.Page) error {
 	return nil
 }
 
-// hold keeps a feed's pages until its lead is reserved. The feed's own budget bounds them; other feeds go on.
-func (r *reading) hold(ctx context.Context, p *source.Page, need time.Duration) {
-	shard := p.Feed.Shard
-	r.held[shard] = []*source.Page{p}
+// hold keeps what came of a feed until its lead is reserved. The feed's own budget bounds it; other feeds go on.
+func (r *reading) hold(ctx context.Context, a arrival, need time.Duration) {
+	shard := a.page.Feed.Shard
+	r.held[shard] = []arrival{a}
 	r.t.log.Warn("a burst ran ahead of its reserved versions: the shard waits for Bigtable",
 		zap.String("shard", shard), zap.Duration("ahead", need))
 	r.g.Go(func() error {
@@ -165,6 +185,9 @@ func (r *reading) hold(ctx context.Context, p *source.Page, need time.Duration) 
 			}
 			if ctx.Err() != nil {
 				return nil
+			}
+			if doubtful(err) {
+				return err
 			}
 			r.t.log.Warn("reserve versions: will be retried", zap.Error(err))
 			if !sleep(ctx, reserveRetry) {
@@ -197,16 +220,17 @@ func (r *reading) raise(ctx context.Context, need time.Duration) {
 
 // release sends on what was held of a feed.
 func (r *reading) release(ctx context.Context, shard string) error {
-	pages := r.held[shard]
+	all := r.held[shard]
 	delete(r.held, shard)
-	for i, p := range pages {
-		if need := ahead(p); need > r.t.leadOf() {
-			rest := pages[i+1:]
-			r.hold(ctx, p, need)
-			r.held[shard] = append(r.held[shard], rest...)
-			return nil
+	for i, a := range all {
+		if a.page != nil {
+			if need := ahead(a.page); need > r.t.leadOf() {
+				r.hold(ctx, a, need)
+				r.held[shard] = append(r.held[shard], all[i+1:]...)
+				return nil
+			}
 		}
-		if err := r.send(ctx, p); err != nil {
+		if err := r.send(ctx, a); err != nil {
 			return err
 		}
 	}
@@ -224,28 +248,41 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// ended writes a gap down. Anything else ends the life and is tried again: no permission, no table.
-func (r *reading) ended(ctx context.Context, ev source.Event) error {
-	gap := (*source.GapError)(nil)
-	if !errors.As(ev.Err, &gap) {
-		if ctx.Err() != nil {
+// failed ends the life with what no retry of the reader mends: no permission, no table. It is tried again later.
+func (r *reading) failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// gap describes what was lost.
+//
+// Rule 8: what is lost is said, with its range, and never jumped over.
+func (r *reading) gap(e *source.GapError) *checkpoint.Gap {
+	r.t.log.Error("gap: records were lost before they were read", zap.String("shard", e.Feed.Shard),
+		zap.Int64("from_ms", e.From), zap.Int64("to_ms", e.To), zap.Error(e.Err))
+	return &checkpoint.Gap{
+		Feed: e.Feed, From: e.Position, Since: e.From, Until: e.To, Reason: e.Err.Error(), Found: r.t.now(), Ends: e.Whole,
+	}
+}
+
+// sendGap hands on a gap behind the pages of its shard. The gap is the last that comes of the shard in this life.
+func (r *reading) sendGap(ctx context.Context, g *checkpoint.Gap) error {
+	hand := func(f finding) error {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case r.arrivals <- arrival{gap: f}:
 			return nil
 		}
-		return ev.Err
-	}
-	// Rule 8: what is lost is said, with its range, and never jumped over.
-	r.t.log.Error("gap: records were lost before they were read", zap.String("shard", gap.Feed.Shard),
-		zap.Int64("from_ms", gap.From), zap.Int64("to_ms", gap.To), zap.Error(gap.Err))
-	g := &checkpoint.Gap{
-		Feed: gap.Feed, From: gap.Position, Since: gap.From, Until: gap.To, Reason: gap.Err.Error(),
-		Found: r.t.now(), Ends: gap.Whole,
 	}
 	r.g.Go(func() error {
-		if err := r.find(ctx, g); err != nil {
+		if err := r.stored(ctx, g, hand); err != nil {
 			return err
 		}
 		if g.Ends {
-			return r.lister.children(ctx, gap.Feed)
+			return r.lister.children(ctx, g.Feed)
 		}
 		return nil
 	})

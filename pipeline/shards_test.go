@@ -92,7 +92,7 @@ func TestTrimmedMarkIsAGap(t *testing.T) {
 		w.put("Orders", fmt.Sprintf("p#%d", i%7), fmt.Sprintf("s%d", i), `"fresh":{"BOOL":true}`)
 	}
 	r = w.start("Orders")
-	r.until("the gap is found", func() bool { return r.table("Orders").Gaps > 0 })
+	r.until("the gaps of all shards are found", func() bool { return r.table("Orders").Gaps == 4 })
 	st := r.table("Orders")
 	if st.State != "gap" || len(st.Reasons) == 0 || !strings.Contains(strings.Join(st.Reasons, " "), "gap") {
 		t.Errorf("status %+v, want a loud gap", st)

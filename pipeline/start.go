@@ -41,6 +41,7 @@ func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 		return nil, fmt.Errorf("claim log: %w", err)
 	}
 	s := w.State()
+	// Rule 5: without the log nobody knows which versions were given out.
 	if t.row.Issued && s.Live() == nil {
 		return nil, refusedLog("the log is empty, although changes were read into it before")
 	}
@@ -80,6 +81,7 @@ func (t *table) describe(ctx context.Context) (source.TableInfo, error) {
 		if t.Program, err = t.Compile(info); err != nil {
 			return info, err
 		}
+		t.p.declare(t.Target, t.Source, t.Program.Families())
 	}
 	t.Info = info
 	return info, nil
@@ -103,9 +105,15 @@ func (t *table) loadRow(ctx context.Context) error {
 	}
 	t.rowMu.Lock()
 	defer t.rowMu.Unlock()
-	t.row, t.stale = row, false
-	t.lead.Store(int64(row.Lead))
+	t.hasRow(row)
+	t.stale = false
 	return nil
+}
+
+// hasRow takes note of the table's row as it is stored.
+func (t *table) hasRow(row *bigtable.State) {
+	t.row = row
+	t.lead.Store(int64(row.Lead))
 }
 
 func (t *table) openLog(ctx context.Context) (*queue.Log, error) {
@@ -118,7 +126,11 @@ func (t *table) openLog(ctx context.Context) (*queue.Log, error) {
 		if _, err := rand.Read(token[:]); err != nil {
 			return nil, err
 		}
-		l, err = t.p.queue.CreateLog(ctx, t.Source, hex.EncodeToString(token[:]))
+		if l, err = t.p.queue.CreateLog(ctx, t.Source, hex.EncodeToString(token[:])); err != nil {
+			if other, lookErr := t.p.queue.Log(ctx, t.Source); lookErr == nil {
+				l, err = other, nil // another instance was faster
+			}
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -175,10 +187,14 @@ func (t *table) createRow(ctx context.Context, l *queue.Log, id bigtable.Identit
 	}
 	row := &bigtable.State{Identity: id, Life: 1, Lead: t.p.o.Periods.Lead}
 	if err := t.p.sink.CreateState(ctx, row); err != nil {
-		return err // ErrStateExists: another instance was faster; the next life finds its row
+		if errors.Is(err, bigtable.ErrStateExists) {
+			return &doubtError{fmt.Errorf("another instance was faster: %w", err)} // the next life finds its row
+		}
+		return err
 	}
-	t.row = row
-	t.lead.Store(int64(row.Lead))
+	t.rowMu.Lock()
+	defer t.rowMu.Unlock()
+	t.hasRow(row)
 	return nil
 }
 
@@ -188,11 +204,13 @@ func (t *table) setRow(ctx context.Context, edit func(*bigtable.State)) error {
 	next := *t.row
 	edit(&next)
 	if err := t.p.sink.CompareAndSet(ctx, t.row, &next); err != nil {
-		t.stale = t.stale || errors.Is(err, bigtable.ErrStateChanged)
+		if errors.Is(err, bigtable.ErrStateChanged) {
+			t.stale = true
+			return &doubtError{fmt.Errorf("another owner changed the pipeline's row: %w", err)}
+		}
 		return err
 	}
-	t.row = &next
-	t.lead.Store(int64(next.Lead))
+	t.hasRow(&next)
 	return nil
 }
 
@@ -205,6 +223,9 @@ func (t *table) start(ctx context.Context, w *queue.Writer) error {
 	ls, err := t.p.src.List(ctx, t.Info.StreamARN)
 	if err != nil {
 		return err
+	}
+	if len(ls.Shards) == 0 { // a stream that is being enabled: its shards would be taken for later ones
+		return &doubtError{errNotListed}
 	}
 	g := graphOf(ls)
 	at, err := t.p.o.Start.at(ls.Started)

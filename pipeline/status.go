@@ -130,6 +130,7 @@ func reasons(x Seen, st *TableStatus) (why []string) {
 	add(s.Owner == "" || s.Released, "no owner: the replicator is not running")
 	add(s.Owner != "" && !s.Released && age > 3*x.ClaimTTL, "no sign of life of the owner for "+age.Round(time.Second).String())
 	add(s.Live() == nil, "not started: no listing of the stream is in the log")
+	add(s.Live() != nil && s.Live().Disabled, "the stream is disabled: what is written now is in no stream")
 	add(s.Paused, "paused")
 	add(s.Halted != nil, "halted: "+st.Halt)
 	add(st.Gaps > 0, plural(st.Gaps, "gap")+": records were lost before they were read")

@@ -32,9 +32,10 @@ type table struct {
 
 	rowMu sync.Mutex // covers row
 	row   *bigtable.State
-	lead  atomic.Int64 // of the row, readable while somebody holds the mutex and waits for Bigtable
 	stale bool         // somebody else changed the row: the next life reads it again
+	lead  atomic.Int64 // of the row, readable while somebody holds the mutex and waits for Bigtable
 
+	left     uint64         // where the log stood when the last life halted; 0 unknown
 	pressure queue.Pressure // as of the last look; the writer's loop owns it
 
 	owning  atomic.Bool
@@ -81,7 +82,7 @@ func (t *table) run(ctx context.Context) error {
 	}
 }
 
-// rest waits before the next life, or until a nudge comes: resume sends one.
+// rest waits before the next life, or until a nudge comes from somebody who wrote into the log: resume does.
 func (t *table) rest(ctx context.Context, pause time.Duration) bool {
 	var nudges <-chan struct{}
 	if l := t.logOf(); l != nil {
@@ -91,13 +92,18 @@ func (t *table) rest(ctx context.Context, pause time.Duration) bool {
 	}
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-nudges:
-	case <-timer.C:
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-timer.C:
+			return true
+		case <-nudges:
+			if info, err := t.logOf().Info(ctx); err == nil && info.Last != t.left {
+				return true
+			}
+		}
 	}
-	return true
 }
 
 // again is how soon a life is tried again that ended in doubt or lost its log.
@@ -107,12 +113,13 @@ const again = 250 * time.Millisecond
 func (t *table) after(err error) time.Duration {
 	t.m.owner.Set(0)
 	switch {
+	case errors.Is(err, queue.ErrLost), errors.Is(err, queue.ErrHeld):
+		t.log.Warn("stand by: another owner holds the log", zap.Error(err))
+		t.m.standBy()
+		return again
 	case err == nil, doubtful(err):
 		// Rule 4: what was in memory is gone with the life; the next one starts from what is stored.
 		t.log.Warn("start again from the stored state", zap.Error(err))
-		return again
-	case errors.Is(err, queue.ErrLost), errors.Is(err, queue.ErrHeld):
-		t.log.Warn("stand by: another owner holds the log", zap.Error(err))
 		return again
 	}
 	h := haltOf(err)
@@ -136,8 +143,16 @@ func haltOf(err error) *checkpoint.Halt {
 // ownSink stands for the pipeline itself in a halt: no sink is at fault.
 const ownSink = "pipeline"
 
+// doubtError is doubt about something else than the log: what is known of it is read again.
+type doubtError struct{ err error }
+
+func (e *doubtError) Error() string { return e.err.Error() }
+
+func (e *doubtError) Unwrap() error { return e.err }
+
 func doubtful(err error) bool {
-	return errors.Is(err, queue.ErrDoubt) || errors.Is(err, queue.ErrChain) || errors.Is(err, queue.ErrGap) ||
+	doubt := (*doubtError)(nil)
+	return errors.As(err, &doubt) || errors.Is(err, queue.ErrDoubt) || errors.Is(err, queue.ErrChain) || errors.Is(err, queue.ErrGap) ||
 		queue.Transient(err)
 }
 
@@ -155,13 +170,51 @@ func codeOf(err error) string {
 	return "error"
 }
 
-// life claims the log and works until ctx ends (nil, drained), or until something is in doubt, lost or halted.
+// life claims the log and works until ctx ends (nil, drained), or until something is lost or halted. What is in
+// doubt is taken up again from what is stored, as long as the log is still ours.
 func (t *table) life(ctx context.Context) error {
 	w, err := t.claim(ctx)
 	if err != nil {
 		return err
 	}
 	t.started.Store(true)
+	t.left = 0
+	for doubts := 0; ; doubts++ {
+		began := time.Now()
+		if err = t.own(ctx, w); err == nil || ctx.Err() != nil || !doubtful(err) {
+			break
+		}
+		if time.Since(began) > t.p.o.Periods.ClaimTTL {
+			doubts = 0
+		}
+		if doubts == maxDoubts {
+			err = &haltError{checkpoint.Halt{Sink: ownSink, Code: "doubt", Reason: err.Error()}}
+			break
+		}
+		t.log.Warn("in doubt: go on from what is stored", zap.Error(err))
+		// Rule 4: what was in memory ended with the work; only what is stored counts.
+		if err := w.Recover(ctx); err != nil {
+			return err
+		}
+		if !sleep(ctx, again) {
+			break
+		}
+	}
+	if err != nil && ctx.Err() == nil && !errors.Is(err, queue.ErrLost) {
+		t.leave(w, err)
+	}
+	return err
+}
+
+// maxDoubts is how often in a row, each time at once, work may end in doubt before somebody is told.
+const maxDoubts = 10
+
+// own does with the claimed log what its state asks for.
+func (t *table) own(ctx context.Context, w *queue.Writer) error {
+	t.m.owner.Set(1)
+	if err := t.loadRow(ctx); err != nil {
+		return err
+	}
 	s := w.State()
 	if s.Paused {
 		return t.paused(ctx, w)
@@ -177,20 +230,9 @@ func (t *table) life(ctx context.Context) error {
 	if err := t.openLetters(ctx); err != nil {
 		return err
 	}
-	if s.Halted != nil && s.Halted.Sink == ownSink {
-		if _, err := w.Append(ctx, &checkpoint.Control{Clear: true, By: "owner", At: t.now()}, nil); err != nil {
-			return err
-		}
-	}
-	t.halted.Store(nil)
 	t.owning.Store(true)
 	defer t.owning.Store(false)
-	t.m.owner.Set(1)
-	err = t.work(ctx, w)
-	if err != nil && ctx.Err() == nil && !doubtful(err) && !errors.Is(err, queue.ErrLost) {
-		t.leave(w, err)
-	}
-	return err
+	return t.work(ctx, w)
 }
 
 // leave writes down why the life ends and lets the log go, so that status can tell.
@@ -202,7 +244,9 @@ func (t *table) leave(w *queue.Writer, cause error) {
 	_, err := w.Append(ctx, &checkpoint.Control{Halt: h, By: "owner", At: h.At}, nil)
 	if err = errors.Join(err, w.Release(ctx)); err != nil {
 		t.log.Warn("the reason of the halt is not in the log", zap.Error(err))
+		return
 	}
+	t.left = w.State().Seq
 }
 
 // work runs the ingest and the sinks of one life.
@@ -250,17 +294,22 @@ var errDrainTime = errors.New("shutdown_timeout is over before the log was drain
 // which fences the next beat.
 func (t *table) paused(ctx context.Context, w *queue.Writer) error {
 	t.log.Info("paused")
-	t.observe(w.State())
+	t.halted.Store(nil)
+	listening, cancel := context.WithCancel(ctx)
+	defer cancel()
+	nudges, _ := t.logOf().Nudges(listening) // without it resume just takes until the next beat
 	tick := time.NewTicker(t.p.o.Periods.Beat)
 	defer tick.Stop()
 	for {
+		t.observe(w.State())
 		select {
 		case <-ctx.Done():
 			return w.Release(context.WithoutCancel(ctx))
+		case <-nudges:
 		case <-tick.C:
-			if _, err := w.Append(ctx, &checkpoint.Beat{Date: t.now()}, nil); err != nil {
-				return err
-			}
+		}
+		if _, err := w.Append(ctx, &checkpoint.Beat{Date: t.now()}, nil); err != nil && !errors.Is(err, queue.ErrFull) {
+			return err
 		}
 	}
 }
