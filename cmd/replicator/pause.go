@@ -60,6 +60,7 @@ func (a *app) controlCommand(name, short, long, done string, control checkpoint.
 			if err != nil {
 				return fmt.Errorf("%s table %s: %w", name, table, err)
 			}
+			_ = log.Nudge() // a courtesy: the owner obeys at once, not at its next beat
 			if a.json {
 				return a.printJSON(map[string]any{"schema": schema, "table": table, "action": name, "seq": seq})
 			}
