@@ -33,6 +33,9 @@ func Run(ctx context.Context, o Options) (err error) {
 		}
 		defer func() { err = errors.Join(err, os.Remove(o.ReadyFile)) }()
 	}
+	if o.Ready != nil {
+		o.Ready(s.Env())
+	}
 	if timeline != nil {
 		if err := timeline.Run(ctx, s.Console); err != nil && ctx.Err() == nil {
 			return err

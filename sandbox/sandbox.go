@@ -56,6 +56,8 @@ type Options struct {
 	NoBigtable bool
 	NoNATS     bool
 	Log        *zap.Logger // nil: none
+	// Ready is called by Run when all three listen, with what Env prints; nil: nobody is told.
+	Ready func(env []string)
 }
 
 // Sandbox is a running sandbox. Its parts may be used directly; their faults too.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"syscall"
 
@@ -28,6 +29,10 @@ Nothing in it is for production; without --dir nothing is kept.`,
 		RunE: a.body(func(ctx context.Context, _ []string) error {
 			log := a.logger(zapcore.WarnLevel).Named("sandbox")
 			o.Log = log
+			o.Ready = func(env []string) {
+				fmt.Fprintf(a.errs, "The sandbox is ready. Clients find it with these, or by: eval \"$(replicator sandbox env)\"\n\n  export %s\n\nCtrl-C ends it.\n",
+					strings.Join(env, "\n  export "))
+			}
 			err := sandbox.Run(ctx, o)
 			if errors.Is(err, syscall.EADDRINUSE) {
 				return surroundings(err, "another sandbox, or another server? choose a port with --dynamodb, --bigtable or --nats")
