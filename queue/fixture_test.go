@@ -88,7 +88,12 @@ func mustAppend(t testing.TB, w *Writer, body any, data []byte) uint64 {
 
 func fold(t testing.TB, l *Log) *checkpoint.State {
 	t.Helper()
-	s, err := l.Fold(testContext(t))
+	ctx := testContext(t)
+	var s *checkpoint.State
+	err := retry(ctx, func() (err error) { // a server may have just gone, or be electing
+		s, err = l.Fold(ctx)
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
