@@ -14,8 +14,8 @@ import (
 // letter, and everything else goes on.
 const (
 	codeParked  = "parked"
-	parkAfter   = time.Hour     // of trying
-	parkBelow   = 6 * time.Hour // of retention left
+	parkAfter   = time.Hour    // of trying
+	parkBelow   = lowRetention // of retention left
 	parkingLook = time.Second
 )
 

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -116,6 +117,9 @@ func queueUse(p queue.Pressure) QueueUse {
 	return u
 }
 
+// lowRetention is what is left when a table is red: time enough for somebody to act.
+const lowRetention = 6 * time.Hour
+
 // reasons says why a table is not ready.
 //
 // Rule 10: ready means progress or idleness of every live shard, and nothing open; never "the process is up".
@@ -133,6 +137,8 @@ func reasons(x Seen, st *TableStatus) (why []string) {
 	add(s.Live() != nil && s.Live().Disabled, "the stream is disabled: what is written now is in no stream")
 	add(s.Paused, "paused")
 	add(s.Halted != nil, "halted: "+st.Halt)
+	add(st.Retention >= 0 && st.Retention < lowRetention.Seconds(),
+		fmt.Sprintf("unread changes are lost in %s", time.Duration(st.Retention*float64(time.Second)).Round(time.Minute)))
 	add(st.Gaps > 0, plural(st.Gaps, "gap")+": records were lost before they were read")
 	add(st.DeadLetters > 0, plural(st.DeadLetters, "dead letter"))
 	add(s.Live() != nil && st.AppliedThrough == nil, "not every shard has been read and applied yet")

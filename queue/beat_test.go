@@ -9,7 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// A beat is due after the last report about the source: marks that keep a log moving are none (ATTACKS 37), or
+// A beat is due after the last report about the source: marks that keep a log moving are none (Attack 37 of test/attacklist_test.go), or
 // an idle table's lag would never be known.
 func TestMarksDoNotPutOffTheBeat(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
@@ -28,7 +28,7 @@ func TestMarksDoNotPutOffTheBeat(t *testing.T) {
 	}
 }
 
-// ATTACKS 14: an owner without success for most of TTL does not believe that it still owns.
+// Attack 14 of test/attacklist_test.go: an owner without success for most of TTL does not believe that it still owns.
 func TestOwnerWithoutSuccessIsNotSureAnyMore(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// ATTACKS 15: an append is stored and its acknowledgement lost. What was stored counts, once.
+// Attack 15 of test/attacklist_test.go: an append is stored and its acknowledgement lost. What was stored counts, once.
 func TestLostAcknowledgementIsResolvedFromTheLog(t *testing.T) {
 	ctx := testContext(t)
 	p := startProxy(t, startOutside(t).addr())
@@ -163,7 +163,7 @@ func TestReaderSurvivesARestartOfNATS(t *testing.T) {
 	}
 }
 
-// ATTACKS 1: a writer pauses before an append while a rival finishes the shard and trims the log.
+// Attack 1 of test/attacklist_test.go: a writer pauses before an append while a rival finishes the shard and trims the log.
 func TestPausedWriterStoresNothingAfterRivalTrimmed(t *testing.T) {
 	ctx := testContext(t)
 	w := owned(t, embeddedQueue(t))
@@ -191,7 +191,7 @@ func TestPausedWriterStoresNothingAfterRivalTrimmed(t *testing.T) {
 	sameState(t, fold(t, w.Log()), before)
 }
 
-// ATTACKS 28: the store is put back to an older copy and a rival fills it up to the very number that the old
+// Attack 28 of test/attacklist_test.go: the store is put back to an older copy and a rival fills it up to the very number that the old
 // owner knows. Nothing of the rival's is skipped, nothing of the old owner's gets in between.
 func TestRestoredStoreFilledToTheSameNumber(t *testing.T) {
 	ctx := testContext(t)

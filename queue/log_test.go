@@ -137,7 +137,7 @@ func TestTwoClaimersOneWins(t *testing.T) {
 	}
 }
 
-// ATTACKS 39.
+// Attack 39 of test/attacklist_test.go.
 func TestStrayPublishFoldsAsNothing(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)

@@ -36,7 +36,7 @@ func fillToSnapshot(t testing.TB, w *Writer) {
 	}
 }
 
-// ATTACKS 2: ten virtual days of a table without changes: only beats and listings. Trimming keeps the state.
+// Attack 2 of test/attacklist_test.go: ten virtual days of a table without changes: only beats and listings. Trimming keeps the state.
 func TestQuietTableKeepsItsStateThroughTrimming(t *testing.T) {
 	q := embeddedQueue(t)
 	w := owned(t, q)

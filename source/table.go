@@ -20,8 +20,9 @@ type TableInfo struct {
 	Streaming bool   // the latest stream is enabled
 	View      string // NEW_AND_OLD_IMAGES, …
 	Schema    change.KeySchema
-	TTLAttr   string // empty: TTL is off
-	TTLError  error  // set when TTL could not be asked for: a server without the call, or no permission
+	Indexes   map[string]change.KeySchema // secondary indexes, by name
+	TTLAttr   string                      // empty: TTL is off
+	TTLError  error                       // set when TTL could not be asked for: a server without the call, or no permission
 	Created   time.Time
 	Items     int64 // as of hours ago
 	Bytes     int64 // as of hours ago
@@ -40,9 +41,10 @@ func (s *Source) Table(ctx context.Context, name string) (TableInfo, error) {
 	}
 	info := tableInfo(out.Table)
 	info.Date = s.date(out.ResultMetadata, start)
-	if info.Schema, err = keySchema(out.Table); err != nil {
+	if info.Schema, err = keySchema(out.Table, out.Table.KeySchema); err != nil {
 		return TableInfo{}, &Error{Op: "describe table " + name, Class: Fatal, Err: err}
 	}
+	info.Indexes = indexes(out.Table)
 	info.TTLAttr, info.TTLError = s.ttl(ctx, name)
 	return info, nil
 }
@@ -77,14 +79,30 @@ func tableInfo(t *types.TableDescription) TableInfo {
 	return info
 }
 
-func keySchema(t *types.TableDescription) (k change.KeySchema, err error) {
+// indexes leaves out what it cannot read: indexes are only looked at to propose a mapping.
+func indexes(t *types.TableDescription) map[string]change.KeySchema {
+	all := map[string]change.KeySchema{}
+	for _, x := range t.GlobalSecondaryIndexes {
+		if k, err := keySchema(t, x.KeySchema); err == nil {
+			all[value(x.IndexName)] = k
+		}
+	}
+	for _, x := range t.LocalSecondaryIndexes {
+		if k, err := keySchema(t, x.KeySchema); err == nil {
+			all[value(x.IndexName)] = k
+		}
+	}
+	return all
+}
+
+func keySchema(t *types.TableDescription, key []types.KeySchemaElement) (k change.KeySchema, err error) {
 	kinds := map[string]byte{}
 	for _, a := range t.AttributeDefinitions {
 		if len(a.AttributeType) == 1 {
 			kinds[value(a.AttributeName)] = a.AttributeType[0]
 		}
 	}
-	for _, e := range t.KeySchema {
+	for _, e := range key {
 		attr := change.KeyAttr{Name: value(e.AttributeName), Type: kinds[value(e.AttributeName)]}
 		if attr.Type == 0 {
 			return k, fmt.Errorf("key attribute %q has no type", attr.Name)

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -56,7 +58,7 @@ func (a *app) propose(ctx context.Context, o initOptions) error {
 	if err != nil {
 		return sourceError(err)
 	}
-	sampler := propose.New(propose.Source{Table: o.table, Schema: info.Schema, TTLAttr: info.TTLAttr})
+	sampler := propose.New(propose.Source{Table: o.table, Schema: info.Schema, TTLAttr: info.TTLAttr, Indexes: indexes(info)})
 	if err := sampled(ctx, src, o.table, o.sample, sampler.Add); err != nil {
 		return err
 	}
@@ -128,4 +130,12 @@ func proposedConfig(cfg *config.Config, info source.TableInfo, mapping string) s
 		b.WriteString(line)
 	}
 	return b.String()
+}
+
+// indexes are the table's secondary indexes, in order.
+func indexes(info source.TableInfo) (all []propose.Index) {
+	for _, name := range slices.Sorted(maps.Keys(info.Indexes)) {
+		all = append(all, propose.Index{Name: name, Schema: info.Indexes[name]})
+	}
+	return all
 }
