@@ -16,9 +16,10 @@ import (
 type Page struct {
 	change.Page
 
-	body   body
-	budget *budget
-	share  *share
+	body    body
+	budget  *budget
+	share   *share
+	skipped bool // all of its records are older than the start time
 }
 
 // Release gives the page's memory back. The records must not be used any more.

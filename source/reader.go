@@ -174,6 +174,10 @@ func (r *Reader) step(ctx context.Context) (*Page, error) {
 		return nil, r.failed(ctx, err)
 	}
 	r.src.budget.settle(&r.share, int64(page.Bytes))
+	if page.skipped {
+		page.Release()
+		return nil, nil
+	}
 	return page, nil
 }
 
@@ -227,7 +231,10 @@ func (r *Reader) take(p *Page, next []byte) error {
 	r.count(p, kind)
 	p.weigh()
 	r.pace.served(r.iteratorAt, r.src.opt.ReadsPerShard, kind, r.start.Closed, r.src.opt.IdlePoll)
-	r.readTo(p)
+	// Rule 10: a page of which nothing is wanted looks empty, and proves nothing: there may be more behind it.
+	if p.skipped = kind != empty && !kept && !r.done; !p.skipped {
+		r.readTo(p)
+	}
 	return nil
 }
 

@@ -370,6 +370,17 @@ func TestRestartWhileSkipping(t *testing.T) {
 	if len(p.Records) != 0 || p.To != at {
 		t.Fatalf("%d records, to %v", len(p.Records), p.To)
 	}
+	reads := 0
+	w.mu.Lock()
+	for _, c := range w.calls {
+		if c.op == "GetRecords" {
+			reads++
+		}
+	}
+	w.mu.Unlock()
+	if reads < 2 {
+		t.Error("a page of which all was skipped was passed off as an empty one: it proves nothing")
+	}
 	p.Release()
 	w.mu.Lock()
 	sh.add(seq(1))
