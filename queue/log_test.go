@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
@@ -65,6 +66,27 @@ func TestSecondWriterIsRefusedAndStops(t *testing.T) {
 	if d := cmp.Diff(sequences(1, 10), readSeqs(t, w.Log(), rival.State().Seq)); d != "" {
 		t.Fatal(d)
 	}
+}
+
+func TestEntryThatContradictsTheLogIsNotStored(t *testing.T) {
+	ctx := testContext(t)
+	w := owned(t, embeddedQueue(t))
+	appendPage(t, w, 5, 10)
+	before := fold(t, w.Log()).Seq
+	for _, body := range []any{
+		&checkpoint.Graph{Stream: "another stream"},
+		&checkpoint.Gap{Feed: change.Feed{Stream: "another stream", Shard: "of another shard"}},
+		&checkpoint.Marks{Sinks: map[string]checkpoint.Mark{"bigtable": {Seq: before + 100}}},
+	} {
+		corrupt := (*checkpoint.CorruptError)(nil)
+		if _, err := w.Append(ctx, body, nil); !errors.As(err, &corrupt) {
+			t.Errorf("append %T: %v, want a contradiction", body, err)
+		}
+	}
+	if got := fold(t, w.Log()).Seq; got != before {
+		t.Fatalf("the log grew to %d: nobody can fold it any more", got)
+	}
+	appendPage(t, w, 5, 10)
 }
 
 func TestClaimWaitsForALivingOwner(t *testing.T) {
