@@ -423,7 +423,7 @@ func (r *run) table(name string) pipeline.TableStatus {
 	return pipeline.TableStatus{}
 }
 
-// metric is the sum of a counter or gauge over its labels.
+// metric is the sum of a counter, a gauge or the count of a histogram over its labels.
 func (r *run) metric(name string) (sum float64) {
 	r.t.Helper()
 	all, err := r.reg.Gather()
@@ -433,7 +433,7 @@ func (r *run) metric(name string) (sum float64) {
 	for _, f := range all {
 		if f.GetName() == name {
 			for _, m := range f.GetMetric() {
-				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
 			}
 		}
 	}

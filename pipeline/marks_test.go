@@ -141,12 +141,33 @@ func TestSinkThatStandsStillTakesNobodysTurn(t *testing.T) {
 		t.Fatal("the other sink waits although it has nothing in hand")
 	}
 	release()
-	canceled, cancel := context.WithCancel(ctx)
+	waiting, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := stalled.take(waiting, 1)
+		ended <- err
+	}()
+	for deadline := time.Now().Add(10 * time.Second); len(waitingOf(b)) == 0; {
+		select {
+		case err := <-ended:
+			t.Fatalf("took more than there is: %v", err)
+		default:
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nobody waits")
+		}
+	}
 	cancel()
-	if _, err := stalled.take(canceled, 1); !errors.Is(err, context.Canceled) {
+	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Fatalf("took more than there is: %v", err)
 	}
 	if b.used != 100 || len(b.waiting) != 0 {
 		t.Errorf("%d bytes in use and %d waiting, want 100 and 0", b.used, len(b.waiting))
 	}
+}
+
+func waitingOf(b *budget) []*share {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.waiting
 }

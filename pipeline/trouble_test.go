@@ -200,6 +200,31 @@ func TestChildrenOfTheShardThatWasReadLastBeforeACrash(t *testing.T) {
 	r.equal()
 }
 
+func TestParentThatListingsForgetIsReadBeforeItsChild(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	parents := w.streams.OpenShards("Orders")
+	w.scribble("Orders", 83, 100)
+	w.streams.Rotate("Orders")
+	w.scribble("Orders", 84, 100)
+	for _, shard := range parents {
+		w.streams.Trouble().DropShard(shard, true)
+	}
+	r := w.start("Orders")
+	listings := func() float64 { return r.metric("tailrace_source_call_seconds") }
+	began := 0.0
+	r.until("the children wait", func() bool { began = listings(); return r.table("Orders").Shards.Waiting == 4 })
+	r.until("the service was asked again and again", func() bool { return listings() > began+25 })
+	if st := r.table("Orders"); st.Shards.Waiting != 4 || st.Changes != 0 {
+		t.Errorf("%+v, %d changes: children were read although their parents can be", st.Shards, st.Changes)
+	}
+	for _, shard := range parents {
+		w.streams.Trouble().DropShard(shard, false)
+	}
+	r.settle()
+	r.equal()
+}
+
 func TestRefusedSourceIsWrittenIntoTheLog(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
