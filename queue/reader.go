@@ -114,7 +114,7 @@ func (r *Reader) accept(ctx context.Context, m message) (*checkpoint.Entry, erro
 		return nil, err
 	}
 	follows := err == nil && (e.Prev == r.hash || !r.known)
-	if m.seq != r.seq+1 && !(follows && r.known) {
+	if m.seq != r.seq+1 && (!follows || !r.known) {
 		return nil, fmt.Errorf("%w: from %d to %d", ErrGap, r.seq+1, m.seq-1)
 	}
 	if err == nil && !follows {

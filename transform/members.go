@@ -32,7 +32,7 @@ func (e *emitter) takes(p *Program, name string) bool {
 	if e.except != nil && e.except[name] {
 		return false
 	}
-	return !(p.table.StripGlobal && globalAttribute(name))
+	return !p.table.StripGlobal || !globalAttribute(name)
 }
 
 // named emits one attribute, flattened where asked for.

@@ -1,6 +1,7 @@
 package transform
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -103,7 +104,7 @@ func TestRandomMappingsEndAtTheProjection(t *testing.T) {
 
 func refused(t tb, p *Program, c *change.Change) bool {
 	err := p.Change(new(change.Decoder), c, new(Write))
-	if _, ok := err.(*Refusal); err != nil && !ok {
+	if r := (*Refusal)(nil); err != nil && !errors.As(err, &r) {
 		t.Fatal(err)
 	}
 	return err != nil

@@ -1,6 +1,7 @@
 package propose
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,7 +42,7 @@ func (s *Survey) Add(img change.Image) {
 	rows, err := s.p.Project(img)
 	if err != nil {
 		code := "error"
-		if r, ok := err.(*transform.Refusal); ok {
+		if r := (*transform.Refusal)(nil); errors.As(err, &r) {
 			code = r.Code
 		}
 		s.refused[code]++
