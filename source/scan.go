@@ -39,6 +39,39 @@ func (s *Source) Scan(ctx context.Context, table string, segment, total int) ite
 	}
 }
 
+// sampleSegments is over how many parts of the table a sample is spread: the items of one part may be all of one
+// large item collection.
+const sampleSegments = 16
+
+// Sample reads about n items, or all if there are fewer, from all over a table, with eventual consistency, which
+// costs half. It may bring some more than n.
+func (s *Source) Sample(ctx context.Context, table string, n int) iter.Seq2[*Items, error] {
+	return func(yield func(*Items, error) bool) {
+		var segments []*dynamodb.ScanInput
+		for i := range sampleSegments {
+			segments = append(segments, &dynamodb.ScanInput{
+				TableName: &table, Segment: ptr(int32(i)), TotalSegments: ptr(int32(sampleSegments)),
+				Limit: ptr(int32((n + sampleSegments - 1) / sampleSegments)), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+			})
+		}
+		for len(segments) > 0 && n > 0 {
+			more, ok := s.scanPage(ctx, segments[0], func(page *Items, err error) bool {
+				if page != nil {
+					n -= len(page.Items)
+				}
+				return yield(page, err)
+			})
+			if !ok {
+				return
+			}
+			if more {
+				segments = append(segments, segments[0])
+			}
+			segments = segments[1:]
+		}
+	}
+}
+
 func (s *Source) scanPage(ctx context.Context, in *dynamodb.ScanInput, yield func(*Items, error) bool) (more, ok bool) {
 	op := "scan table " + *in.TableName
 	call, cancel := context.WithTimeout(ctx, s.retried())

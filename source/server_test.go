@@ -182,6 +182,18 @@ func compareScan(t *testing.T, s testSource, info TableInfo, items int) {
 	if len(seen) != items {
 		t.Errorf("%d items of %d", len(seen), items)
 	}
+	for _, n := range []int{1, items, items + 1} {
+		sampled := 0
+		for page, err := range s.Sample(t.Context(), info.Name, n) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			sampled += len(page.Items)
+		}
+		if sampled < min(n, items) || sampled > items {
+			t.Errorf("a sample of %d of %d items has %d", n, items, sampled)
+		}
+	}
 	none, err := s.Item(t.Context(), info.Name, []byte(`{"pk":{"S":"none"},"n":{"N":"1"}}`))
 	if none != nil || err != nil {
 		t.Errorf("an item that is not there: %s, %v", none, err)

@@ -2,6 +2,7 @@ package transform
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +32,11 @@ func (p *Program) onTTL() string {
 		return "delete"
 	}
 	return p.table.OnTTLExpiry
+}
+
+// Archives says whether items that TTL deletes may become archival events, which then need a place.
+func (p *Program) Archives() bool {
+	return slices.ContainsFunc(p.rules, func(r *rule) bool { return r.onTTL == "archive" })
 }
 
 // Archive returns the archival event of a change: nil unless DynamoDB's TTL deleted the item and the

@@ -162,12 +162,12 @@ func (c *compiler) compileFamilies() {
 
 func (c *compiler) aggregate(f *lang.Family) {
 	switch f.Aggregate.S {
-	case "", "max", "min":
+	case "", "max", "min", "hll":
 	case "sum":
 		c.ps.Errorf(f.Aggregate, "aggregate", "write one column per shard and add them up on reading; max works for counters that only grow",
 			"sums need the difference of two images, and a difference that is delivered twice counts twice")
 	default:
-		c.ps.Errorf(f.Aggregate, "aggregate", "max or min", "aggregate %q is not supported", f.Aggregate.S)
+		c.ps.Errorf(f.Aggregate, "aggregate", "max, min or hll", "aggregate %q is not supported", f.Aggregate.S)
 	}
 }
 

@@ -183,6 +183,9 @@ func (c *compiler) emitter(r *rule, src *lang.Emitter, segments lang.Text) *emit
 		null = c.m.Null.S
 	}
 	e.nullEmpty = null == "empty"
+	if f.Aggregate == "hll" && src.As.S != "int64" {
+		e.encode = encode.Distinct(e.encode)
+	}
 	if e.joiner == "" {
 		e.joiner = "."
 	}

@@ -26,8 +26,8 @@ func (c *compiler) checkEmitter(e *emitter) {
 	if e.siblings && (e.missing == "version" || e.missing == "never") {
 		c.ps.Errorf(e.src.TSMissing, "ts_missing", "refuse or skip", "with `cell_id: ts` a cell without its time could not be found again")
 	}
-	if e.aggregate() && e.src.As.S != "int64" {
-		c.ps.Errorf(e.src.To, "aggregate", "write `as: int64`", "family %s is an aggregate: it holds 64-bit integers only", e.family.Name)
+	if e.aggregate() {
+		c.checkAggregate(e)
 	}
 	if e.kind == "doc" && e.format == "raw" && (len(e.names) > 0 || len(e.except) > 0 || len(e.rename) > 0) {
 		c.ps.Errorf(e.src.At, "format", "use format: dynamo_json", "`format: raw` is the image as it came: it cannot leave out or rename attributes")
@@ -36,6 +36,20 @@ func (c *compiler) checkEmitter(e *emitter) {
 		c.ps.Errorf(e.src.Join, "value", "use . or / or #", "join: %q cannot be told from the escapes inside of names", e.joiner)
 	}
 	c.checkTime(e)
+}
+
+// checkAggregate holds an emitter to what the server can merge: 64-bit integers, in cells of one column and one time.
+func (c *compiler) checkAggregate(e *emitter) {
+	distinct := e.family.Aggregate == "hll"
+	switch {
+	case distinct && e.kind != "attr" && e.kind != "attrs":
+		c.ps.Errorf(e.src.At, "aggregate", "use `attr:` or `attrs:`", "family %s counts distinct values of attributes; `%s` gives none", e.family.Name, e.describe())
+	case !distinct && e.src.As.S != "int64":
+		c.ps.Errorf(e.src.To, "aggregate", "write `as: int64`", "family %s is an aggregate: it holds 64-bit integers only", e.family.Name)
+	}
+	if e.ts == nil {
+		c.ps.Errorf(e.src.To, "aggregate", "add `ts: \"0\"`, or a time that is the same for all that shall be merged", "cells of family %s are merged where their time is the same: without `ts` every change would begin a new one", e.family.Name)
+	}
 }
 
 // checkTime refuses cell times that garbage collection would misread.
@@ -92,6 +106,7 @@ func (c *compiler) lint() {
 	}
 	c.lintGrammar()
 	c.lintReads()
+	c.lintViews()
 }
 
 // lintGrammar warns of rows with different numbers of parts: SQL over structured row keys wants one grammar.
@@ -111,34 +126,6 @@ func (c *compiler) lintGrammar() {
 				return
 			}
 		}
-	}
-}
-
-// lintReads checks that every access pattern is a key, a prefix or a range: there is no other way to read.
-func (c *compiler) lintReads() {
-	for i := range c.m.Reads {
-		x := &c.m.Reads[i]
-		read := ReadPattern{Name: x.At.S, Family: x.Family.S, Fold: x.Fold.S}
-		given := 0
-		for _, way := range []struct {
-			how string
-			key lang.Text
-		}{{"row", x.Row}, {"prefix", x.Prefix}, {"range", x.Range}} {
-			if way.key.Set() {
-				read.How, read.Key = way.how, way.key.S
-				given++
-			}
-		}
-		if given != 1 {
-			c.ps.Errorf(x.At, "reads", "one of row, prefix, range", "access pattern %q names %d ways to read", x.At.S, given)
-		}
-		if x.Family.Set() {
-			c.family(x.Family.S, x.Family)
-		}
-		if x.Range.Set() && c.m.Segments.S != tmpl.SegOrdered {
-			c.ps.Warnf(x.Range, "order", "segments: ordered sorts exactly like the parts", "rows sort by bytes: a part with a character below %q (space ! \") sorts before its shorter neighbour", c.delimiter())
-		}
-		c.p.reads = append(c.p.reads, read)
 	}
 }
 

@@ -106,7 +106,7 @@ func (r *modelRow) remove(d Delete) {
 	})
 }
 
-// greater says that the aggregate max already holds more.
+// greater says that the aggregate max already holds more. (A sketch of distinct values keeps the last one here.)
 func (r *modelRow) greater(c Cell, at int64) bool {
 	return slices.ContainsFunc(r.cells, func(o modelCell) bool {
 		return o.family == c.Family && o.qual == string(c.Qualifier) && o.time == at && o.value > string(c.Value)

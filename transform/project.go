@@ -20,6 +20,7 @@ type Program struct {
 	coalesce bool
 	hash     [16]byte
 	reads    []ReadPattern
+	derived  []View
 }
 
 // memory is what a Write reuses from call to call.

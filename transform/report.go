@@ -81,15 +81,3 @@ func (r *rule) matchText() string {
 	}
 	return strings.Join(parts, ", ")
 }
-
-// ReadPattern is an access pattern that the mapping documents.
-type ReadPattern struct {
-	Name   string `json:"name"`
-	How    string `json:"how"` // row, prefix, range
-	Key    string `json:"key"`
-	Family string `json:"family,omitempty"`
-	Fold   string `json:"fold,omitempty"` // what the reader does with the cells: sum, max, min, count
-}
-
-// Reads lists the access patterns that the mapping documents.
-func (p *Program) Reads() []ReadPattern { return p.reads }

@@ -121,7 +121,7 @@ type Family struct {
 	MaxVersions  int           // 0 = all
 	MaxAge       time.Duration // 0 = for ever
 	Intersection bool          // both limits must be passed; otherwise either is enough
-	Aggregate    string        // "", max, min: values are merged by the server
+	Aggregate    string        // "", max, min, hll: values are merged by the server
 }
 
 // The meta families of every target table: which items a row holds, and which ones it held.

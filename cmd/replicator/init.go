@@ -14,6 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/transform/propose"
 )
 
@@ -64,8 +65,7 @@ func (a *app) propose(ctx context.Context, o initOptions) error {
 	}
 	proposal := sampler.Proposal()
 	text := proposedConfig(&cfg, info, proposal.Mapping)
-	c := &carried{path: "tables[0]"}
-	a.problems(a.errs, c.said(proposal.Findings))
+	a.problems(a.errs, found(o.table, proposal.Findings))
 	if o.out == "" {
 		a.print("%s", strings.TrimRight(text, "\n"))
 		return nil
@@ -82,10 +82,18 @@ func (a *app) propose(ctx context.Context, o initOptions) error {
 	return f.Close()
 }
 
+// found are findings in a table's items, named by attribute.
+func found(table string, findings []transform.Problem) (problems []config.Problem) {
+	for _, f := range findings {
+		problems = append(problems, config.Problem{Severity: f.Severity, Code: f.Code, File: table, Path: f.Path, What: f.What, Hint: f.Hint})
+	}
+	return problems
+}
+
 // sampled calls f with at most n items of a table.
 func sampled(ctx context.Context, src *source.Source, table string, n int, f func(change.Image)) error {
 	var d change.Decoder
-	for page, err := range src.Scan(ctx, table, 0, 1) {
+	for page, err := range src.Sample(ctx, table, n) {
 		if err != nil {
 			return sourceError(fmt.Errorf("sample %s: %w", table, err))
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform/describe"
+	"github.com/tailrace-cdc/replicator/transform/propose"
 )
 
 // schemaOptions are the flags of schema.
@@ -21,6 +22,8 @@ type schemaOptions struct {
 	format      string
 	diff, apply bool
 	showData    bool
+	splits      bool
+	sample      int
 }
 
 func (a *app) schemaCommand() *cobra.Command {
@@ -29,8 +32,12 @@ func (a *app) schemaCommand() *cobra.Command {
 		Use:   "schema",
 		Short: "Print, compare or make the Bigtable tables, families and GC rules",
 		Long: `schema says which tables, column families and garbage collection rules the mappings need: as commands of cbt, as
-JSON, or as a data dictionary in markdown: entities, keys, columns, encodings, access patterns. --diff compares them with the instance and exits 4 if something is missing or different. --apply makes and changes
-what --diff finds; it never drops anything.`,
+JSON, or as a data dictionary in markdown: entities, keys, columns, encodings, access patterns. --diff compares them
+with the instance and exits 4 if something is missing or different. --apply makes and changes what --diff finds; it
+never drops anything. Materialized views are only printed: they are the administrator's.
+
+With --splits a table that is made is divided at once, so that a backfill finds more than one node: the keys come
+from a sample of the source through the mapping. They are beginnings of row keys, and are printed.`,
 		Args: a.args(cobra.NoArgs),
 		RunE: a.body(func(ctx context.Context, _ []string) error { return a.schema(ctx, o) }),
 	}
@@ -38,6 +45,8 @@ what --diff finds; it never drops anything.`,
 	f.StringVar(&o.format, "format", "cbt", "cbt, json or markdown")
 	f.BoolVar(&o.diff, "diff", false, "compare with the instance; exit 4 if it differs")
 	f.BoolVar(&o.apply, "apply", false, "make what is missing")
+	f.BoolVar(&o.splits, "splits", false, "divide new tables at keys from a sample of the sources; prints beginnings of row keys")
+	f.IntVar(&o.sample, "sample", defaultSample, "with --splits: how many items of each source to read (costs read capacity)")
 	f.BoolVar(&o.showData, "show-data", false, "with markdown: show rows of a few items of each table")
 	cmd.MarkFlagsMutuallyExclusive("diff", "apply")
 	return cmd
@@ -63,11 +72,19 @@ func (a *app) schema(ctx context.Context, o schemaOptions) error {
 	if o.format == "markdown" && !o.diff && !o.apply {
 		return a.printDictionary(ctx, src, all, o.showData)
 	}
-	want := wantedTables(cfg, all)
-	asJSON := a.json || o.format == "json"
-	if !o.diff && !o.apply {
-		return a.printTables(want, asJSON)
+	if o.splits {
+		if err := split(ctx, src, all, o.sample); err != nil {
+			return err
+		}
 	}
+	if !o.diff && !o.apply {
+		return a.printTables(cfg, all, a.json || o.format == "json")
+	}
+	return a.compareSchema(ctx, cfg, src, all, o)
+}
+
+// compareSchema says what the instance lacks, or makes it.
+func (a *app) compareSchema(ctx context.Context, cfg *config.Config, src *source.Source, all []*carried, o schemaOptions) error {
 	sink, err := a.bigtable(ctx, cfg, src)
 	if err != nil {
 		return err
@@ -77,11 +94,11 @@ func (a *app) schema(ctx context.Context, o schemaOptions) error {
 	if o.apply {
 		ask = sink.Ensure
 	}
-	differences, err := ask(ctx, want)
+	differences, err := ask(ctx, wantedTables(cfg, all))
 	if err != nil {
 		return bigtableError(fmt.Errorf("compare schema: %w", err))
 	}
-	if err := a.printDifferences(differences, asJSON, o.apply); err != nil {
+	if err := a.printDifferences(differences, a.json || o.format == "json", o.apply); err != nil {
 		return err
 	}
 	if o.diff && len(differences) > 0 {
@@ -98,12 +115,46 @@ func (a *app) bigtable(ctx context.Context, cfg *config.Config, src *source.Sour
 	return sink, nil
 }
 
-func (a *app) printTables(want []bigtable.Table, asJSON bool) error {
+// split finds the keys at which the targets are divided.
+func split(ctx context.Context, src *source.Source, all []*carried, sample int) error {
+	rows, size := map[string][][]byte{}, map[string]int64{}
+	for _, c := range all {
+		survey := propose.NewSurvey(c.program)
+		if err := sampled(ctx, src, c.Source, sample, survey.Add); err != nil {
+			return err
+		}
+		rows[c.Target] = append(rows[c.Target], survey.Rows()...)
+		size[c.Target] += c.info.Bytes
+	}
+	for _, c := range all {
+		c.splits = propose.Splits(rows[c.Target], propose.Parts(size[c.Target]))
+		delete(rows, c.Target) // the first source of a target carries its keys
+	}
+	return nil
+}
+
+// view is a materialized view as schema --json prints it.
+type view struct {
+	Name  string `json:"name"`
+	Table string `json:"table"`
+	Query string `json:"query"`
+}
+
+func (a *app) printTables(cfg *config.Config, all []*carried, asJSON bool) error {
+	want, views := wantedTables(cfg, all), []view{}
+	for _, c := range all {
+		for _, v := range c.program.Views() {
+			views = append(views, view{v.Name, c.Target, describe.Query(c.Target, v)})
+		}
+	}
 	if asJSON {
-		return a.printJSON(map[string]any{"schema": schema, "tables": want})
+		return a.printJSON(map[string]any{"schema": schema, "tables": want, "views": views})
 	}
 	for _, t := range want {
 		a.print("%s", t.CBT())
+	}
+	for _, v := range views {
+		a.print("gcloud bigtable materialized-views create %s --instance=%s --query='%s'", v.Name, cfg.Bigtable.Instance, strings.ReplaceAll(v.Query, "'", `'\''`))
 	}
 	return nil
 }

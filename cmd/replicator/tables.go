@@ -22,6 +22,7 @@ type carried struct {
 	info    source.TableInfo
 	found   bool // DynamoDB has described it
 	program *transform.Program
+	splits  [][]byte // keys at which the target is divided when it is made
 }
 
 // compileTarget is what a table is compiled for.
@@ -73,6 +74,11 @@ func compile(cfg *config.Config, all []*carried) (problems []config.Problem) {
 	programs, found := transform.CompileAll(targets)
 	for i, c := range known {
 		c.program = programs[i]
+		// Rule 8: an expired item that a rule archives must not vanish for want of an archive.
+		if c.program != nil && c.program.Archives() && cfg.Archive == (config.Archive{}) {
+			problems = append(problems, config.Problem{Severity: "error", Code: "missing", Path: c.path + ".mapping",
+				What: "a rule says on_ttl_expiry: archive, but archival events have no place", Hint: "archive: {file: ./archive}"})
+		}
 	}
 	for _, p := range found {
 		c := bySource[p.Table]
@@ -172,7 +178,7 @@ func problemsError(problems []config.Problem) error {
 func wantedTables(cfg *config.Config, all []*carried) []bigtable.Table {
 	var data []bigtable.Table
 	for _, c := range all {
-		data = append(data, bigtable.Table{Name: c.Target, Families: c.program.Families()})
+		data = append(data, bigtable.Table{Name: c.Target, Families: c.program.Families(), Splits: c.splits})
 	}
 	return bigtable.Tables(data, bigtableOptions(cfg, nil).Tombstones)
 }

@@ -2,6 +2,7 @@ package bigtable
 
 import (
 	"context"
+	"slices"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
@@ -106,8 +107,11 @@ func (b *bulk) decide(ss grpc.ServerStream, gate error) error {
 // run applies the entries that pass, in any order, and returns the answer per entry.
 func (b *bulk) run(ctx context.Context) ([]*btpb.MutateRowsResponse_Entry, error) {
 	b.front.writes.Add(1)
-	b.table.mu.RLock()
-	defer b.table.mu.RUnlock()
+	branches := make([][]*btpb.Mutation, len(b.req.Entries))
+	for i, e := range b.req.Entries {
+		branches[i] = e.Mutations
+	}
+	defer b.table.lock(branches...)()
 	var out []*btpb.MutateRowsResponse_Entry
 	var at []int // index in the request, per entry that is applied
 	pass := &btpb.MutateRowsRequest{TableName: b.req.TableName, AppProfileId: b.req.AppProfileId}
@@ -122,7 +126,7 @@ func (b *bulk) run(ctx context.Context) ([]*btpb.MutateRowsResponse_Entry, error
 		return out, nil
 	}
 	b.disorder(pass.Entries, at)
-	applied, err := b.apply(ctx, pass)
+	applied, err := b.applied(ctx, pass)
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +135,27 @@ func (b *bulk) run(ctx context.Context) ([]*btpb.MutateRowsResponse_Entry, error
 		out = append(out, e)
 	}
 	return b.distort(out), nil
+}
+
+// applied applies a request: at once, or entry by entry where what one adds depends on the one before.
+func (b *bulk) applied(ctx context.Context, req *btpb.MutateRowsRequest) (out []*btpb.MutateRowsResponse_Entry, err error) {
+	if !slices.ContainsFunc(req.Entries, func(e *btpb.MutateRowsRequest_Entry) bool { return b.table.merges(e.Mutations) }) {
+		return b.apply(ctx, req)
+	}
+	for i, e := range req.Entries {
+		if err := b.front.merge(ctx, req.TableName, b.table, e.RowKey, e.Mutations); err != nil {
+			return nil, err
+		}
+		one, err := b.apply(ctx, &btpb.MutateRowsRequest{TableName: req.TableName, AppProfileId: req.AppProfileId, Entries: req.Entries[i : i+1]})
+		if err != nil {
+			return nil, err
+		}
+		for _, answer := range one {
+			answer.Index = int64(i)
+			out = append(out, answer)
+		}
+	}
+	return out, nil
 }
 
 func (b *bulk) check(e *btpb.MutateRowsRequest_Entry) error {

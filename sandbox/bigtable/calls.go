@@ -101,10 +101,14 @@ func (f *Front) write(ctx context.Context, gate error, w *target, apply func(con
 	}
 	run := func(ctx context.Context) (any, error) {
 		f.writes.Add(1)
-		t.mu.RLock()
-		defer t.mu.RUnlock()
+		defer t.lock(w.mutations...)()
 		if err := w.check(t); err != nil {
 			return nil, err
+		}
+		for _, branch := range w.mutations {
+			if err := f.merge(ctx, w.table, t, w.key, branch); err != nil {
+				return nil, err
+			}
 		}
 		return apply(ctx)
 	}

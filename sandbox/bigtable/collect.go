@@ -20,14 +20,14 @@ type column struct {
 	values    [][]byte
 }
 
-// scan calls f with every row of a table, past the front. The caller holds the table's
-// lock alone.
-func (f *Front) scan(ctx context.Context, name string, each func(key []byte, cols []column) error) error {
+// scan calls each with every row that a request asks for, past the front. The caller holds
+// the table's lock alone.
+func (f *Front) scan(ctx context.Context, req *btpb.ReadRowsRequest, each func(key []byte, cols []column) error) error {
 	ctx, cancel := context.WithCancel(f.self(ctx))
 	defer cancel()
-	rows, err := btpb.NewBigtableClient(f.conn).ReadRows(ctx, &btpb.ReadRowsRequest{TableName: name})
+	rows, err := btpb.NewBigtableClient(f.conn).ReadRows(ctx, req)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", name, err)
+		return fmt.Errorf("read %s: %w", req.TableName, err)
 	}
 	var key []byte
 	var cols []column
@@ -37,7 +37,7 @@ func (f *Front) scan(ctx context.Context, name string, each func(key []byte, col
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("read %s: %w", name, err)
+			return fmt.Errorf("read %s: %w", req.TableName, err)
 		}
 		for _, chunk := range res.Chunks {
 			if len(chunk.RowKey) > 0 {
@@ -108,7 +108,7 @@ func (f *Front) collect(ctx context.Context, name string) (int, error) {
 	defer t.mu.Unlock()
 	now, total := f.clock.Now(), 0
 	var entries []*btpb.MutateRowsRequest_Entry
-	err = f.scan(ctx, name, func(key []byte, cols []column) error {
+	err = f.scan(ctx, &btpb.ReadRowsRequest{TableName: name}, func(key []byte, cols []column) error {
 		var ms []*btpb.Mutation
 		for _, c := range cols {
 			for i, ts := range c.stamps {

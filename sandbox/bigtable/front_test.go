@@ -33,6 +33,19 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	c := clock.NewVirtual(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
+	r := &rig{t: t, front: openFront(t, c), clock: c}
+	r.connect()
+	err := r.admin.CreateTableFromConf(t.Context(), &bigtable.TableConf{TableID: "orders", Families: map[string]bigtable.GCPolicy{
+		"d": bigtable.MaxVersionsPolicy(1), "t": bigtable.MaxAgePolicy(7 * 24 * time.Hour),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func openFront(t *testing.T, c *clock.Clock) *front.Front {
+	t.Helper()
 	f, err := front.Open(front.Options{Addr: "127.0.0.1:0", Seed: 1, Clock: c})
 	if err != nil {
 		t.Fatal(err)
@@ -42,15 +55,7 @@ func newRig(t *testing.T) *rig {
 			t.Error(err)
 		}
 	})
-	r := &rig{t: t, front: f, clock: c}
-	r.connect()
-	err = r.admin.CreateTableFromConf(t.Context(), &bigtable.TableConf{TableID: "orders", Families: map[string]bigtable.GCPolicy{
-		"d": bigtable.MaxVersionsPolicy(1), "t": bigtable.MaxAgePolicy(7 * 24 * time.Hour),
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return f
 }
 
 func (r *rig) connect() {
@@ -387,11 +392,7 @@ func TestTablesSurviveARestart(t *testing.T) {
 	if err := r.front.Save(t.Context(), &file); err != nil {
 		t.Fatal(err)
 	}
-	again, err := front.Open(front.Options{Addr: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = again.Close() }()
+	again := openFront(t, nil)
 	if err := again.Restore(t.Context(), &file); err != nil {
 		t.Fatal(err)
 	}
@@ -399,7 +400,7 @@ func TestTablesSurviveARestart(t *testing.T) {
 	q := &rig{t: t, front: again}
 	q.connect()
 	n := 0
-	err = q.table.ReadRows(t.Context(), bigtable.InfiniteRange(""), func(row bigtable.Row) bool {
+	err := q.table.ReadRows(t.Context(), bigtable.InfiniteRange(""), func(row bigtable.Row) bool {
 		if item := row["d"][0]; item.Timestamp != 7000 || string(item.Value) != fmt.Sprint(n) {
 			t.Errorf("row %d: %+v", n, item)
 		}

@@ -1,6 +1,7 @@
 package bigtable
 
 import (
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -34,7 +35,7 @@ func checkKey(key []byte) error {
 
 // checkMutations decides about an entry as a whole before any of it is applied: this
 // is what makes entries atomic. families is what the table has now.
-func checkMutations(ms []*btpb.Mutation, families map[string]bool) error {
+func checkMutations(ms []*btpb.Mutation, families map[string]*btapb.Type) error {
 	if len(ms) == 0 {
 		return bad("No mutations provided")
 	}
@@ -50,7 +51,7 @@ func checkMutations(ms []*btpb.Mutation, families map[string]bool) error {
 	return nil
 }
 
-func checkMutation(m *btpb.Mutation, families map[string]bool) error {
+func checkMutation(m *btpb.Mutation, families map[string]*btapb.Type) error {
 	switch x := m.Mutation.(type) {
 	case *btpb.Mutation_SetCell_:
 		return checkSet(x.SetCell, families)
@@ -65,16 +66,19 @@ func checkMutation(m *btpb.Mutation, families map[string]bool) error {
 	case *btpb.Mutation_DeleteFromRow_:
 		return nil
 	case *btpb.Mutation_AddToCell_:
-		return checkColumn(x.AddToCell.FamilyName, x.AddToCell.ColumnQualifier.GetRawValue(), families)
+		return checkMerge(x.AddToCell.FamilyName, x.AddToCell.ColumnQualifier, families)
 	case *btpb.Mutation_MergeToCell_:
-		return checkColumn(x.MergeToCell.FamilyName, x.MergeToCell.ColumnQualifier.GetRawValue(), families)
+		return checkMerge(x.MergeToCell.FamilyName, x.MergeToCell.ColumnQualifier, families)
 	}
 	return bad("Mutation is not set")
 }
 
-func checkSet(set *btpb.Mutation_SetCell, families map[string]bool) error {
+func checkSet(set *btpb.Mutation_SetCell, families map[string]*btapb.Type) error {
 	if err := checkColumn(set.FamilyName, set.ColumnQualifier, families); err != nil {
 		return err
+	}
+	if families[set.FamilyName].GetAggregateType() != nil {
+		return bad("SetCell is not supported in aggregate family %q", set.FamilyName)
 	}
 	if ts := set.TimestampMicros; ts != -1 && (ts < 0 || ts%1000 != 0) {
 		return bad("Timestamp granularity mismatch. Expected a multiple of 1000 (millisecond granularity), but got %d.", ts)
@@ -85,8 +89,18 @@ func checkSet(set *btpb.Mutation_SetCell, families map[string]bool) error {
 	return nil
 }
 
-func checkColumn(family string, qualifier []byte, families map[string]bool) error {
-	if !families[family] {
+func checkMerge(family string, qualifier *btpb.Value, families map[string]*btapb.Type) error {
+	if err := checkColumn(family, qualifier.GetRawValue(), families); err != nil {
+		return err
+	}
+	if families[family].GetAggregateType() == nil {
+		return bad("Family %q is not an aggregate: nothing can be added to its cells", family)
+	}
+	return nil
+}
+
+func checkColumn(family string, qualifier []byte, families map[string]*btapb.Type) error {
+	if _, ok := families[family]; !ok {
 		return status.Errorf(codes.NotFound, "Requested column family not found: %q", family)
 	}
 	if n := len(qualifier); n > maxQualifier {

@@ -38,13 +38,13 @@ func (f *Front) saveTable(ctx context.Context, w io.Writer, name string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	families := map[string]*btapb.ColumnFamily{}
-	for family := range t.families {
-		families[family] = &btapb.ColumnFamily{GcRule: t.rules[family]}
+	for family, holds := range t.families {
+		families[family] = &btapb.ColumnFamily{GcRule: t.rules[family], ValueType: holds}
 	}
 	if err := put(w, &btapb.Table{Name: name, ColumnFamilies: families}); err != nil {
 		return err
 	}
-	err = f.scan(ctx, name, func(key []byte, cols []column) error {
+	err = f.scan(ctx, &btpb.ReadRowsRequest{TableName: name}, func(key []byte, cols []column) error {
 		e := &btpb.MutateRowsRequest_Entry{RowKey: key}
 		for _, c := range cols {
 			for i := range c.stamps {
@@ -87,7 +87,7 @@ func (f *Front) restoreTable(ctx context.Context, r io.Reader, full *btapb.Table
 	if !ok {
 		return fmt.Errorf("table name %q", full.Name)
 	}
-	t := &table{families: map[string]bool{}, rules: map[string]*btapb.GcRule{}}
+	t := &table{families: map[string]*btapb.Type{}, rules: map[string]*btapb.GcRule{}}
 	for family, cf := range full.ColumnFamilies {
 		t.keep(family, cf)
 	}

@@ -26,7 +26,7 @@ var (
 // the schema hold it alone, since the emulator's reads race with its writes.
 type table struct {
 	mu       sync.RWMutex
-	families map[string]bool
+	families map[string]*btapb.Type   // what their cells hold
 	rules    map[string]*btapb.GcRule // kept from the emulator: see collect.go
 }
 
@@ -78,7 +78,7 @@ func (f *Front) createTable(ctx context.Context, r *btapb.CreateTableRequest, h 
 	if !tableName.MatchString(r.TableId) {
 		return nil, bad("Invalid id for collection tables: %q", r.TableId)
 	}
-	t := &table{families: map[string]bool{}, rules: map[string]*btapb.GcRule{}}
+	t := &table{families: map[string]*btapb.Type{}, rules: map[string]*btapb.GcRule{}}
 	for name, cf := range r.GetTable().GetColumnFamilies() {
 		if err := checkFamily(name, cf.GetGcRule()); err != nil {
 			return nil, err
@@ -108,7 +108,7 @@ func checkFamily(name string, rule *btapb.GcRule) error {
 
 // keep notes a family and takes its rule away from what the emulator gets.
 func (t *table) keep(name string, cf *btapb.ColumnFamily) {
-	t.families[name], t.rules[name] = true, cf.GetGcRule()
+	t.families[name], t.rules[name] = cf.GetValueType(), cf.GetGcRule()
 	if cf != nil {
 		cf.GcRule = nil
 	}
@@ -160,7 +160,7 @@ func (f *Front) modifyFamilies(ctx context.Context, r *btapb.ModifyColumnFamilie
 
 // modify checks one modification; a call with a refused one changes nothing.
 func (t *table) modify(m *btapb.ModifyColumnFamiliesRequest_Modification) error {
-	have := t.families[m.Id]
+	was, have := t.families[m.Id]
 	switch {
 	case m.GetCreate() != nil:
 		if have {
@@ -183,6 +183,7 @@ func (t *table) modify(m *btapb.ModifyColumnFamiliesRequest_Modification) error 
 			return nil
 		}
 		t.keep(m.Id, m.GetUpdate())
+		t.families[m.Id] = was // a type is for ever
 	}
 	return nil
 }

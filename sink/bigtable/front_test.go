@@ -150,7 +150,7 @@ func open(t testing.TB, addr string, change ...func(*Options)) *Client {
 
 const target = "products"
 
-var dataTables = []Table{{target, []transform.Family{
+var dataTables = []Table{{Name: target, Families: []transform.Family{
 	{Name: "d", MaxVersions: 1}, {Name: "h", MaxVersions: 5}, {Name: "top", MaxVersions: 1, Aggregate: "max"},
 }}}
 

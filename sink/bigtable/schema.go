@@ -1,6 +1,7 @@
 package bigtable
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,8 +11,6 @@ import (
 	"time"
 
 	"cloud.google.com/go/bigtable"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -20,6 +19,7 @@ import (
 type Table struct {
 	Name     string
 	Families []transform.Family
+	Splits   [][]byte // row keys at which the table is divided when it is made; a table that is there keeps its tablets
 }
 
 // Tables adds to the mappings' tables (data families only) what the sink itself needs: _tr_live and _tr_dead
@@ -31,9 +31,10 @@ func Tables(data []Table, tombstones time.Duration) []Table {
 		if i < 0 {
 			i = len(out)
 			// _tr_live is never aged: a live item that rests longer than H must keep its guard.
-			out = append(out, Table{d.Name, []transform.Family{
+			out = append(out, Table{Name: d.Name, Families: []transform.Family{
 				{Name: transform.LiveFamily, MaxVersions: 1}, {Name: transform.DeadFamily, MaxAge: tombstones}}})
 		}
+		out[i].Splits = append(out[i].Splits, d.Splits...)
 		for _, f := range d.Families {
 			if !slices.ContainsFunc(out[i].Families, func(g transform.Family) bool { return g.Name == f.Name }) {
 				out[i].Families = append(out[i].Families, f)
@@ -42,6 +43,7 @@ func Tables(data []Table, tombstones time.Duration) []Table {
 	}
 	for _, t := range out {
 		slices.SortFunc(t.Families, func(a, b transform.Family) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(t.Splits, bytes.Compare)
 	}
 	slices.SortFunc(out, func(a, b Table) int { return strings.Compare(a.Name, b.Name) })
 	return out
@@ -57,16 +59,17 @@ func (t Table) MarshalJSON() ([]byte, error) {
 	out := struct {
 		Table    string   `json:"table"`
 		Families []family `json:"families"`
-	}{t.Name, []family{}}
+		Splits   [][]byte `json:"splits,omitempty"` // base64: row keys are bytes
+	}{t.Name, []family{}, t.Splits}
 	for _, f := range t.Families {
 		out.Families = append(out.Families, family{f.Name, ruleOf(f), typeOf(f)})
 	}
 	return json.Marshal(out)
 }
 
-// CBT gives the command that creates the table.
+// CBT gives the command that creates the table. It says how many split keys a command line cannot hold.
 func (t Table) CBT() string {
-	var families []string
+	var families, splits []string
 	for _, f := range t.Families {
 		family := f.Name + ":" + ruleOf(f)
 		if kind := typeOf(f); kind != "" {
@@ -74,12 +77,24 @@ func (t Table) CBT() string {
 		}
 		families = append(families, family)
 	}
-	return "cbt createtable " + t.Name + " 'families=" + strings.Join(families, ",") + "'"
+	for _, key := range t.Splits {
+		if transform.Readable(key) == string(key) && !bytes.ContainsAny(key, ",'\\") {
+			splits = append(splits, string(key))
+		}
+	}
+	command := "cbt createtable " + t.Name + " 'families=" + strings.Join(families, ",") + "'"
+	if len(splits) > 0 {
+		command += " 'splits=" + strings.Join(splits, ",") + "'"
+	}
+	if n := len(t.Splits) - len(splits); n > 0 {
+		command += fmt.Sprintf(" # without %d split keys that a command line cannot hold", n)
+	}
+	return command
 }
 
 func ruleOf(f transform.Family) string { return gcText(policyOf(f)) }
 
-// typeOf names an aggregate family's type as cbt does: intmax, intmin.
+// typeOf names an aggregate family's type as cbt does: intmax, intmin, inthll.
 func typeOf(f transform.Family) string {
 	if f.Aggregate == "" {
 		return ""
@@ -95,8 +110,29 @@ func configOf(f transform.Family) bigtable.Family {
 		config.ValueType = bigtable.AggregateType{Input: number, Aggregator: bigtable.MaxAggregator{}}
 	case "min":
 		config.ValueType = bigtable.AggregateType{Input: number, Aggregator: bigtable.MinAggregator{}}
+	case "hll":
+		config.ValueType = bigtable.AggregateType{Input: number, Aggregator: bigtable.HllppUniqueCountAggregator{}}
 	}
 	return config
+}
+
+// aggregateOf is typeOf of a family as the service describes it; empty for one of plain cells.
+func aggregateOf(t bigtable.Type) string {
+	aggregate, ok := t.(bigtable.AggregateType)
+	if !ok {
+		return ""
+	}
+	switch aggregate.Aggregator.(type) {
+	case bigtable.SumAggregator:
+		return "intsum"
+	case bigtable.MaxAggregator:
+		return "intmax"
+	case bigtable.MinAggregator:
+		return "intmin"
+	case bigtable.HllppUniqueCountAggregator:
+		return "inthll"
+	}
+	return "another aggregate"
 }
 
 func policyOf(f transform.Family) bigtable.GCPolicy {
@@ -139,111 +175,6 @@ func gcText(p bigtable.GCPolicy) string {
 		return join(p.Children, "&&")
 	}
 	return "never"
-}
-
-// Difference is one thing that a table lacks or has otherwise.
-type Difference struct {
-	Table  string `json:"table"`
-	Family string `json:"family,omitempty"` // empty: the whole table is missing
-	Have   string `json:"have"`             // GC rule, or "missing"
-	Want   string `json:"want"`
-
-	fix  func(ctx context.Context, admin *bigtable.AdminClient) error
-	text []string
-}
-
-// CBT gives the commands that would remove the difference.
-func (d Difference) CBT() []string { return d.text }
-
-const missing = "missing"
-
-// Diff compares the instance with the wanted tables. Nothing is written.
-func (c *Client) Diff(ctx context.Context, want []Table) ([]Difference, error) {
-	admin, err := c.administrator(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("compare schema: %w", err)
-	}
-	var out []Difference
-	for _, t := range want {
-		found, err := c.diffTable(ctx, admin, t)
-		if err != nil {
-			return nil, fmt.Errorf("compare table %s: %w", t.Name, orInterrupted(ctx, err))
-		}
-		out = append(out, found...)
-	}
-	return out, nil
-}
-
-func (c *Client) diffTable(ctx context.Context, admin *bigtable.AdminClient, t Table) ([]Difference, error) {
-	info, err := admin.TableInfo(ctx, t.Name)
-	if status.Code(err) == codes.NotFound {
-		return []Difference{lacksTable(t)}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	have := map[string]string{}
-	for _, f := range info.FamilyInfos {
-		have[f.Name] = gcText(f.FullGCPolicy)
-	}
-	var out []Difference
-	for _, f := range t.Families {
-		rule, ok := have[f.Name]
-		if !ok {
-			out = append(out, lacksFamily(t.Name, f))
-		} else if rule != ruleOf(f) {
-			out = append(out, otherRule(t.Name, rule, f))
-		}
-	}
-	return out, nil
-}
-
-func lacksTable(t Table) Difference {
-	return Difference{Table: t.Name, Have: missing, Want: "table", text: []string{t.CBT()},
-		fix: func(ctx context.Context, admin *bigtable.AdminClient) error {
-			conf := bigtable.TableConf{TableID: t.Name, ColumnFamilies: map[string]bigtable.Family{}}
-			for _, f := range t.Families {
-				conf.ColumnFamilies[f.Name] = configOf(f)
-			}
-			return admin.CreateTableFromConf(ctx, &conf)
-		}}
-}
-
-func lacksFamily(table string, f transform.Family) Difference {
-	create := "cbt createfamily " + table + " " + f.Name
-	if kind := typeOf(f); kind != "" {
-		create += ":" + kind
-	}
-	return Difference{Table: table, Family: f.Name, Have: missing, Want: ruleOf(f), text: []string{create, setRule(table, f)},
-		fix: func(ctx context.Context, admin *bigtable.AdminClient) error {
-			return admin.CreateColumnFamilyWithConfig(ctx, table, f.Name, configOf(f))
-		}}
-}
-
-func otherRule(table, have string, f transform.Family) Difference {
-	return Difference{Table: table, Family: f.Name, Have: have, Want: ruleOf(f), text: []string{setRule(table, f)},
-		fix: func(ctx context.Context, admin *bigtable.AdminClient) error {
-			return admin.SetGCPolicy(ctx, table, f.Name, policyOf(f))
-		}}
-}
-
-func setRule(table string, f transform.Family) string {
-	return "cbt setgcpolicy " + table + " " + f.Name + " '" + ruleOf(f) + "'"
-}
-
-// Ensure creates and changes what Diff finds, and returns what it did. Repeatable; two that run at once do
-// no harm. Nothing is ever dropped.
-func (c *Client) Ensure(ctx context.Context, want []Table) ([]Difference, error) {
-	found, err := c.Diff(ctx, want)
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range found {
-		if err := d.fix(ctx, c.admin); err != nil && status.Code(err) != codes.AlreadyExists {
-			return nil, fmt.Errorf("change table %s: %w", strings.TrimSuffix(d.Table+" family "+d.Family, " family "), orInterrupted(ctx, err))
-		}
-	}
-	return found, nil
 }
 
 // administrator gives Google's client for tables and families.

@@ -73,6 +73,41 @@ cbt setgcpolicy products new 'maxversions=1'`
 	}
 }
 
+func TestTypeOfAFamilyIsComparedAndNeverChanged(t *testing.T) {
+	c, _ := strict(t)
+	want := Tables([]Table{{Name: target, Families: []transform.Family{{Name: "top", Aggregate: "hll"}, {Name: "d", Aggregate: "min"}}}}, 7*24*time.Hour)
+	found, err := c.Diff(t.Context(), want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expected := []Difference{{Table: target, Family: "d", Have: "plain cells", Want: "intmin"}, {Table: target, Family: "top", Have: "intmax", Want: "inthll"}}
+	if diff := cmp.Diff(expected, found, cmpopts.IgnoreUnexported(Difference{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, err := c.Ensure(t.Context(), want); err == nil || !strings.Contains(err.Error(), "products family d: a family cannot change its type") {
+		t.Errorf("ensure: %v", err)
+	}
+}
+
+func TestNewTableIsDividedAtItsSplitKeys(t *testing.T) {
+	test := func(t *testing.T, c *Client) {
+		want := Tables([]Table{{Name: "orders", Families: []transform.Family{{Name: "d", MaxVersions: 1}}, Splits: [][]byte{[]byte("m"), {0, 0xff}, []byte("a,b"), []byte("g")}}}, 7*24*time.Hour)
+		if text := want[0].CBT(); !strings.HasSuffix(text, " 'splits=g,m' # without 2 split keys that a command line cannot hold") {
+			t.Error(text)
+		}
+		if diff := cmp.Diff([]string{"\x00\xff", "a,b", "g", "m"}, confOf(want[0]).SplitKeys); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if _, err := c.Ensure(t.Context(), want); err != nil { // no emulator tells where a table is divided
+			t.Fatal(err)
+		}
+		if rest, err := c.Diff(t.Context(), want); err != nil || len(rest) != 0 {
+			t.Errorf("after Ensure: %v, %v", rest, err)
+		}
+	}
+	everyServer(t, test)
+}
+
 func TestProfileTellsWhetherConditionalWritesWillWork(t *testing.T) {
 	multi := func(o *Options) { o.AppProfile = "many" }
 	c, f := strict(t)

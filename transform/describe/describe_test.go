@@ -3,7 +3,6 @@ package describe
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -27,27 +26,20 @@ func program(t *testing.T, mapping string) *transform.Program {
 const votes = `
 families: {n: {max_versions: 3, max_age: 36h, combine: intersection}, hi: {aggregate: max}, all: {max_versions: all}}
 rules:
-- {name: shard, match: {pk: "{cand}.{shard:d}"}, row: "{cand}", cells: [{attr: votes, to: "n:{shard|pad(3)}", as: int64}, {attr: top, to: "hi:top", as: int64}, {attr: note, to: "all:{shard}"}]}
+- {name: shard, match: {pk: "{cand}.{shard:d}"}, row: "{cand}", cells: [{attr: votes, to: "n:{shard|pad(3)}", as: int64}, {attr: top, to: "hi:top", as: int64, ts: "0"}, {attr: note, to: "all:{shard}"}]}
 - {name: rest, match: {pk: "{x}"}, drop: true}
 reads:
 - {name: total, row: "{cand}", family: n, fold: sum}
+views:
+- {name: by_note, key: ["all:7"], columns: []}
 `
 
-func TestSchemaAsCommands(t *testing.T) {
-	got := CBT(Schema([]*transform.Program{program(t, votes)}, 7*24*time.Hour, map[string][][]byte{"votes": {[]byte("g"), []byte("a,b"), []byte("p")}}))
-	want := `cbt createtable votes 'splits=g,p'
-cbt createfamily votes _tr_live
-cbt setgcpolicy votes _tr_live maxversions=1
-cbt createfamily votes _tr_dead
-cbt setgcpolicy votes _tr_dead maxage=7d
-cbt createfamily votes n
-cbt setgcpolicy votes n maxversions=3 and maxage=36h
-cbt createfamily votes hi:intmax
-cbt setgcpolicy votes hi never
-cbt createfamily votes all
-cbt setgcpolicy votes all never
-`
-	if diff := cmp.Diff(want, got); diff != "" {
+func TestViewsAreAskedForInBigtablesWords(t *testing.T) {
+	v := transform.View{Name: "by_state", Key: []transform.Column{{Family: "d", Qualifier: "state"}, {Family: "x", Qualifier: "who's"}},
+		Columns: []transform.Column{{Family: "x", Qualifier: "state"}, {Family: "d", Qualifier: "source_key"}}}
+	want := "SELECT `d`['state'] AS `state`, `x`['who\\'s'] AS `who_s`, _key AS `source_key`, `x`['state'] AS `x_state`, `d`['source_key'] AS `d_source_key` " +
+		"FROM `votes` WHERE `d`['state'] IS NOT NULL AND `x`['who\\'s'] IS NOT NULL ORDER BY `state`, `who_s`, `source_key`"
+	if diff := cmp.Diff(want, Query("votes", v)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -60,7 +52,8 @@ func TestDictionaryTellsEntitiesColumnsAndReads(t *testing.T) {
 	}
 	got := Dictionary(program(t, votes), []change.Image{img})
 	for _, want := range []string{"## Votes → votes", "| rule shard | pk: \"{cand}.{shard:d}\" | `{cand}` | K:", "attr: votes → n:{shard\\|pad(3)} (as int64)", "dropped on purpose",
-		"| `n` | maxversions=3 and maxage=36h |", "| total | row `{cand}` | n | sum |", "| `A` | `n:007` | 0x0000000000000005 (int64 5) |"} {
+		"| `n` | the newest 3 versions, or what is younger than 36h |", "| `hi` | one aggregate per column (max) |", "| `all` | all versions |",
+		"| by_note | SELECT `all`['7'] AS `7`, _key AS `source_key` FROM `votes` WHERE", "| total | row `{cand}` | n | sum |", "| `A` | `n:007` | 0x0000000000000005 (int64 5) |"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the dictionary lacks %q:\n%s", want, got)
 		}

@@ -1,8 +1,11 @@
+// Package describe writes down what a program puts into Bigtable: a data dictionary for people, and the
+// definitions of materialized views.
 package describe
 
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -25,13 +28,61 @@ func Dictionary(p *transform.Program, samples []change.Image) string {
 		}
 		fmt.Fprintf(&sb, "| %s | %s | `%s` | %s: %s | %s |\n", r.Name, cellText(r.Match), cellText(r.Row), r.Class, r.Why, cellText(strings.Join(r.Columns, "; ")))
 	}
-	sb.WriteString("\n| family | garbage collection |\n|---|---|\n")
+	sb.WriteString("\n| family | keeps |\n|---|---|\n")
 	for _, f := range p.Families() {
-		fmt.Fprintf(&sb, "| `%s` | %s |\n", f.Name, strings.TrimSpace(gc(f)+" "+f.Aggregate))
+		fmt.Fprintf(&sb, "| `%s` | %s |\n", f.Name, retention(f))
 	}
 	reads(&sb, p)
+	views(&sb, p)
 	rows(&sb, p, samples)
 	return sb.String()
+}
+
+// retention says what garbage collection leaves of a family.
+func retention(f transform.Family) string {
+	var limits []string
+	switch {
+	case f.Aggregate != "":
+		limits = append(limits, "one aggregate per column ("+f.Aggregate+")")
+	case f.MaxVersions == 1:
+		limits = append(limits, "the newest version")
+	case f.MaxVersions > 1:
+		limits = append(limits, fmt.Sprintf("the newest %d versions", f.MaxVersions))
+	}
+	if f.MaxAge > 0 {
+		limits = append(limits, "what is younger than "+age(f.MaxAge))
+	}
+	switch {
+	case len(limits) == 0:
+		return "all versions"
+	case f.Intersection: // collected when both limits are passed
+		return strings.Join(limits, ", or ")
+	}
+	return strings.Join(limits, ", and only ")
+}
+
+// age is a duration in the largest unit that holds it.
+func age(d time.Duration) string {
+	for _, u := range []struct {
+		of   time.Duration
+		name string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}} {
+		if d%u.of == 0 {
+			return fmt.Sprintf("%d%s", d/u.of, u.name)
+		}
+	}
+	return d.String()
+}
+
+func views(sb *strings.Builder, p *transform.Program) {
+	list := p.Views()
+	if len(list) == 0 {
+		return
+	}
+	sb.WriteString("\n| materialized view | query |\n|---|---|\n")
+	for _, v := range list {
+		fmt.Fprintf(sb, "| %s | %s |\n", v.Name, cellText(Query(p.Table().Target, v)))
+	}
 }
 
 // cellText keeps text inside of a markdown table's cell.

@@ -16,7 +16,8 @@ type Mapping struct {
 	PII       []Text // attributes that may not appear in keys and qualifiers
 	Families  []Family
 	Rules     []Rule
-	Reads     []Read
+	Reads     []Read `json:"-"` // they and the views change no cell
+	Views     []View `json:"-"`
 }
 
 // Pair is a named scalar.
@@ -31,7 +32,7 @@ type Family struct {
 	MaxVersions int  // 0 = all
 	MaxAge      time.Duration
 	Combine     Text // union (either limit collects) or intersection (both must be passed)
-	Aggregate   Text // max, min: cells are merged by the server
+	Aggregate   Text // max, min, hll: cells are merged by the server
 	Expires     bool // expires_by_timestamp: cell time is the expiry
 	Removed     Text // delete, keep, empty: what a removed attribute gets in a family with history
 }
@@ -98,6 +99,12 @@ type Emitter struct {
 	Fallback   Text // int64, float64: family for numbers that do not fit
 	Mode       Text // list: columns, versions
 	Otherwise  Text // map, set, list: refuse, skip, or a column for values of another type
+}
+
+// View is a continuous materialized view over the target table, which Bigtable keeps.
+type View struct {
+	At           Text   // S is the name
+	Key, Columns []Text // "family:column"
 }
 
 // Read documents an access pattern.

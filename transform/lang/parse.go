@@ -52,6 +52,7 @@ func FromNode(file, path string, n *yaml.Node) (*Mapping, []Problem) {
 		"families":  func(v *yaml.Node, p string) { r.families(m, v, p) },
 		"rules":     func(v *yaml.Node, p string) { r.rules(m, v, p) },
 		"reads":     func(v *yaml.Node, p string) { r.reads(m, v, p) },
+		"views":     func(v *yaml.Node, p string) { r.views(m, v, p) },
 	})
 	if m.Preset.S == "" && len(m.Rules) == 0 && !r.Failed() {
 		r.Errorf(m.At, "empty", "write `rules:`, or `preset: default`", "the mapping has no rules")
@@ -209,5 +210,15 @@ func (r *reader) reads(m *Mapping, n *yaml.Node, path string) {
 		})
 		x.At.S = name.S
 		m.Reads = append(m.Reads, x)
+	})
+}
+
+func (r *reader) views(m *Mapping, n *yaml.Node, path string) {
+	r.list(n, path, func(v *yaml.Node, p string) {
+		x := View{At: Text{Line: v.Line, Path: p}}
+		var name Text
+		r.fields(v, p, map[string]field{"name": r.scalar(&name), "key": r.texts(&x.Key), "columns": r.texts(&x.Columns)})
+		x.At.S = name.S
+		m.Views = append(m.Views, x)
 	})
 }

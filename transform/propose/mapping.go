@@ -32,7 +32,7 @@ func (s *Sampler) mapping() string {
 	line("  - {attrs: all, except: [%s], to: \"d:{attr}\"}", keys)
 	s.numbers(line)
 	if s.src.TTLAttr != "" {
-		line("  on_ttl_expiry: archive    # items expire by %s: delete, keep, archive or archive:<family>", quoteName(s.src.TTLAttr))
+		line("  # on_ttl_expiry: delete   # items expire by %s: delete, keep, archive (needs a place in the configuration) or archive:<family>", quoteName(s.src.TTLAttr))
 	}
 	s.indexes(line)
 	s.entities(line)
@@ -48,17 +48,19 @@ func (s *Sampler) mixed() bool {
 	return false
 }
 
+// ref puts a key attribute into a row key: what is captured, or named.
+func ref(k change.KeyAttr, name string) string {
+	switch k.Type {
+	case 'B':
+		return "{" + name + "|hex}"
+	case 'N':
+		return "{" + name + "|ordnum}"
+	}
+	return "{" + name + "}"
+}
+
 // row is the match, the row template and the key attributes of an item per row.
 func (s *Sampler) row() (match, row, keys string) {
-	ref := func(k change.KeyAttr, capture string) string {
-		switch k.Type {
-		case 'B':
-			return "{" + capture + "|hex}"
-		case 'N':
-			return "{" + capture + "|ordnum}"
-		}
-		return "{" + capture + "}"
-	}
 	pk := s.src.Schema.Partition
 	match, row, keys = fmt.Sprintf("%s: \"{pk}\"", quoteName(pk.Name)), ref(pk, "pk"), quoteName(pk.Name)
 	if sk := s.src.Schema.Sort; sk != nil {
@@ -82,7 +84,7 @@ func quoteName(name string) string {
 func (s *Sampler) numbers(line func(string, ...any)) {
 	for _, name := range slices.Sorted(maps.Keys(s.attrs)) {
 		a := s.attrs[name]
-		if a.kinds[change.KindNumber] == a.seen && a.notInt == 0 && a.seen == s.items && name != s.src.Schema.Partition.Name && (s.src.Schema.Sort == nil || name != s.src.Schema.Sort.Name) {
+		if a.kinds[change.KindNumber] == a.seen && a.notInt == 0 && a.seen == s.items && !s.isKey(name) {
 			line("  # - {attr: %s, to: \"n:%s\", as: int64, fallback: d}   # always a 64-bit integer in the sample; needs family n, and %s in the except list", quoteName(name), name, quoteName(name))
 		}
 	}
@@ -92,19 +94,44 @@ func (s *Sampler) indexes(line func(string, ...any)) {
 	if len(s.src.Indexes) == 0 {
 		return
 	}
-	line("  # Secondary indexes of the table, as rows that the replicator keeps (families x: {max_versions: 1}).")
+	_, main, _ := s.row()
+	line("  # Secondary indexes of the table as rows that the replicator keeps (declare family x: {max_versions: 1}):")
 	line("  # index:")
 	for _, x := range s.src.Indexes {
-		row := x.Name + "#{" + x.Schema.Partition.Name + "}"
+		row := x.Name + "#" + ref(x.Schema.Partition, x.Schema.Partition.Name)
 		if x.Schema.Sort != nil {
-			row += "#{" + x.Schema.Sort.Name + "}"
+			row += "#" + ref(*x.Schema.Sort, x.Schema.Sort.Name)
 		}
-		row += "#{pk}"
-		if s.src.Schema.Sort != nil {
-			row += "#{sk}"
-		}
-		line("  # - {name: %s, row: \"%s\", cells: [{const: \"0x00\", to: \"x:k\"}]}", x.Name, row)
+		line("  # - {name: %s, row: \"%s#%s\", cells: [{const: \"0x00\", to: \"x:k\"}]}", quoteName(x.Name), row, main)
 	}
+	s.views(line)
+}
+
+// views proposes the indexes once more, by columns: key attributes have none.
+func (s *Sampler) views(line func(string, ...any)) {
+	var lines []string
+	for _, x := range s.src.Indexes {
+		columns := []string{fmt.Sprintf("%q", "d:"+x.Schema.Partition.Name)}
+		keyed := s.isKey(x.Schema.Partition.Name)
+		if x.Schema.Sort != nil {
+			columns = append(columns, fmt.Sprintf("%q", "d:"+x.Schema.Sort.Name))
+			keyed = keyed || s.isKey(x.Schema.Sort.Name)
+		}
+		if !keyed {
+			lines = append(lines, fmt.Sprintf("# - {name: %s, key: [%s]}", quoteName(x.Name), strings.Join(columns, ", ")))
+		}
+	}
+	if len(lines) == 0 {
+		return
+	}
+	line("# Or as materialized views that Bigtable keeps, somewhat later:")
+	line("# views:")
+	line("%s", strings.Join(lines, "\n"))
+}
+
+func (s *Sampler) isKey(name string) bool {
+	k := s.src.Schema
+	return name == k.Partition.Name || k.Sort != nil && name == k.Sort.Name
 }
 
 // entities lists the kinds of items that a single-table design seems to hold.

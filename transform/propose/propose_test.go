@@ -2,6 +2,7 @@ package propose
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -46,13 +47,10 @@ func TestProposalWarnsOfWhatHurts(t *testing.T) {
 			t.Errorf("no finding %q in %v", want, codes(p.Findings))
 		}
 	}
-	for _, want := range []string{"types: \"d:_types\"", "on_ttl_expiry: archive", "byStatus#{status}#{pk}#{sk}", "{attr: count, to: \"n:count\", as: int64, fallback: d}", "Sort keys begin with ITEM#, ORDER#"} {
+	for _, want := range []string{"types: \"d:_types\"", "on_ttl_expiry: delete", "byStatus#{status}#{pk}#{sk}", "{name: byStatus, key: [\"d:status\"]}", "{attr: count, to: \"n:count\", as: int64, fallback: d}", "Sort keys begin with ITEM#, ORDER#"} {
 		if !strings.Contains(p.Mapping, want) {
 			t.Errorf("the mapping lacks %q:\n%s", want, p.Mapping)
 		}
-	}
-	if len(p.Splits) != 9 {
-		t.Errorf("%d splits of 200 rows, want 9", len(p.Splits))
 	}
 }
 
@@ -81,6 +79,39 @@ func TestProposedMappingCompilesAndTakesTheSample(t *testing.T) {
 		if f := survey.Findings(); len(f) > 0 {
 			t.Errorf("findings %v", f)
 		}
+	}
+}
+
+// TestProposedIndexesCompileOnceTheyAreWanted takes the comment signs away, as an author does.
+func TestProposedIndexesCompileOnceTheyAreWanted(t *testing.T) {
+	number, binary := change.KeyAttr{Name: "total", Type: 'N'}, change.KeyAttr{Name: "mac-address", Type: 'B'}
+	src := orders
+	src.Indexes = append(slices.Clone(src.Indexes), Index{Name: "by-total", Schema: change.KeySchema{Partition: number, Sort: &binary}},
+		Index{Name: "inverted", Schema: change.KeySchema{Partition: *src.Schema.Sort, Sort: &src.Schema.Partition}})
+	s := New(src)
+	img := item(t, `{"pk":{"S":"a"},"sk":{"S":"b"},"status":{"S":"open"},"total":{"N":"-7"},"mac-address":{"B":"AP8="}}`)
+	s.Add(img)
+	text := s.Proposal().Mapping
+	for _, sign := range []string{`(?m)^  # (index:)$`, `(?m)^  # (- \{name: [^,]+, row:)`, `(?m)^# (views:)$`, `(?m)^# (- \{name: [^,]+, key:)`} {
+		text = regexp.MustCompile(sign).ReplaceAllStringFunc(text, func(l string) string { return strings.Replace(l, "# ", "", 1) })
+	}
+	text = strings.Replace(text, "families:\n", "families:\n  x: {max_versions: 1}\n", 1)
+	m, problems := transform.ParseMapping("proposed.yaml", []byte(text))
+	p, more := transform.Compile(transform.Table{Pipeline: "p", Source: "Orders", Target: "orders", Schema: src.Schema, Mapping: m})
+	if p == nil || len(problems) > 0 {
+		t.Fatalf("%v%v\n%s", problems, more, text)
+	}
+	rows, err := p.Project(img)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range rows {
+		got = append(got, string(r.Key))
+	}
+	want := []string{"a#b", "byStatus#open#a#b", "by-total#04982~#00ff#a#b", "inverted#b#a#a#b"}
+	if !slices.Equal(got, want) || len(p.Views()) != 2 {
+		t.Errorf("rows %q, want %q; views %v\n%s", got, want, p.Views(), text)
 	}
 }
 

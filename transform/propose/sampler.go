@@ -3,7 +3,6 @@
 package propose
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,7 +39,6 @@ type Sampler struct {
 	hashes int            // partition keys that hold '#'
 	joined map[string]int // keys joined by '#' without escaping
 	wide   int            // items of more than 500 attributes and members
-	rows   [][]byte
 }
 
 // attribute is what was seen of one attribute.
@@ -129,11 +127,6 @@ func (s *Sampler) addKey(img change.Image) {
 		parts = append(parts, text)
 	}
 	s.joined[strings.Join(parts, "#")]++
-	escaped := string(tmpl.Escape(nil, parts[0], "#"))
-	if len(parts) > 1 {
-		escaped += "#" + parts[1]
-	}
-	s.rows = append(s.rows, []byte(escaped))
 }
 
 func isDigits(s string) bool {
@@ -154,12 +147,11 @@ func looksLikeDate(s string) bool {
 type Proposal struct {
 	Mapping  string // a mapping file with comments
 	Findings []transform.Problem
-	Splits   [][]byte // row keys to split the table at before a backfill
 }
 
 // Proposal proposes a mapping for the table, and says what in its data will hurt.
 func (s *Sampler) Proposal() Proposal {
-	return Proposal{Mapping: s.mapping(), Findings: s.findings(), Splits: Splits(s.rows, 10)}
+	return Proposal{Mapping: s.mapping(), Findings: s.findings()}
 }
 
 func (s *Sampler) findings() []transform.Problem {
@@ -231,18 +223,4 @@ func (s *Sampler) attribute(name string, warn func(attr, code, hint, format stri
 	if n := a.kinds[change.KindNumber]; n > 0 && a.notInt > 0 {
 		warn(name, "not_int64", "natural encoding (text), or as: int64 with a fallback family", "%d of %d numbers are no 64-bit integers", a.notInt, n)
 	}
-}
-
-// Splits chooses n-1 row keys that cut sorted samples into n equal parts.
-func Splits(rows [][]byte, n int) (out [][]byte) {
-	sorted := slices.Clone(rows)
-	slices.SortFunc(sorted, bytes.Compare)
-	sorted = slices.CompactFunc(sorted, bytes.Equal)
-	if len(sorted) < 10*n {
-		return nil
-	}
-	for i := 1; i < n; i++ {
-		out = append(out, sorted[i*len(sorted)/n])
-	}
-	return out
 }

@@ -1,0 +1,102 @@
+package bigtable
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+)
+
+// The emulator adds up, but takes the last value for a maximum or a minimum: here both are computed under the
+// table's lock and set. A count of distinct values keeps its last value, where the service keeps a sketch.
+
+// better returns how a family merges two values; nil where the emulator is right, or as good as it gets.
+func better(t *btapb.Type) func(have, add int64) int64 {
+	switch t.GetAggregateType().GetAggregator().(type) {
+	case *btapb.Type_Aggregate_Max_:
+		return func(have, add int64) int64 { return max(have, add) }
+	case *btapb.Type_Aggregate_Min_:
+		return func(have, add int64) int64 { return min(have, add) }
+	}
+	return nil
+}
+
+// merges tells whether some of the mutations want a merge. The caller holds the table's lock.
+func (t *table) merges(branches ...[]*btpb.Mutation) bool {
+	for _, ms := range branches {
+		for _, m := range ms {
+			if add := m.GetAddToCell(); add != nil && better(t.families[add.FamilyName]) != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lock takes the table's lock: alone if the mutations want a merge, which reads before it writes.
+func (t *table) lock(branches ...[]*btpb.Mutation) (unlock func()) {
+	t.mu.RLock()
+	if !t.merges(branches...) {
+		return t.mu.RUnlock
+	}
+	t.mu.RUnlock()
+	t.mu.Lock()
+	return t.mu.Unlock
+}
+
+// merge turns additions to a maximum or minimum into the values that come of them. The caller holds the table's
+// lock alone.
+func (f *Front) merge(ctx context.Context, name string, t *table, key []byte, ms []*btpb.Mutation) error {
+	var mine []*btpb.Mutation_SetCell // what these mutations set so far
+	emptied := false
+	for i, m := range ms {
+		emptied = emptied || m.GetDeleteFromRow() != nil
+		add := m.GetAddToCell()
+		if add == nil || better(t.families[add.FamilyName]) == nil {
+			continue
+		}
+		set := &btpb.Mutation_SetCell{FamilyName: add.FamilyName, ColumnQualifier: add.ColumnQualifier.GetRawValue(), TimestampMicros: add.Timestamp.GetRawTimestampMicros()}
+		have, err := f.cell(ctx, name, key, set)
+		if err != nil {
+			return err
+		}
+		if emptied {
+			have = nil
+		}
+		for _, s := range mine {
+			if s.FamilyName == set.FamilyName && bytes.Equal(s.ColumnQualifier, set.ColumnQualifier) && s.TimestampMicros == set.TimestampMicros {
+				have = s.Value
+			}
+		}
+		value := add.Input.GetIntValue()
+		if len(have) == 8 {
+			value = better(t.families[add.FamilyName])(int64(binary.BigEndian.Uint64(have)), value)
+		}
+		set.Value = binary.BigEndian.AppendUint64(nil, uint64(value))
+		mine = append(mine, set)
+		ms[i] = &btpb.Mutation{Mutation: &btpb.Mutation_SetCell_{SetCell: set}}
+	}
+	return nil
+}
+
+// cell reads the value where a cell is to be set; nil if there is none.
+func (f *Front) cell(ctx context.Context, name string, key []byte, at *btpb.Mutation_SetCell) (value []byte, err error) {
+	within := &btpb.ColumnRange{FamilyName: at.FamilyName,
+		StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: at.ColumnQualifier},
+		EndQualifier:   &btpb.ColumnRange_EndQualifierClosed{EndQualifierClosed: at.ColumnQualifier}}
+	req := &btpb.ReadRowsRequest{TableName: name, Rows: &btpb.RowSet{RowKeys: [][]byte{key}},
+		Filter: &btpb.RowFilter{Filter: &btpb.RowFilter_ColumnRangeFilter{ColumnRangeFilter: within}}}
+	err = f.scan(ctx, req, func(_ []byte, cols []column) error {
+		for _, c := range cols {
+			for i, ts := range c.stamps {
+				if ts == at.TimestampMicros {
+					value = c.values[i]
+				}
+			}
+		}
+		return nil
+	})
+	return value, err
+}

@@ -1,0 +1,139 @@
+package bigtable
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"cloud.google.com/go/bigtable"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// Difference is one thing that a table lacks or has otherwise.
+type Difference struct {
+	Table  string `json:"table"`
+	Family string `json:"family,omitempty"` // empty: the whole table is missing
+	Have   string `json:"have"`             // GC rule, aggregate type, or "missing"
+	Want   string `json:"want"`
+
+	fix  func(ctx context.Context, admin *bigtable.AdminClient) error
+	text []string
+}
+
+// CBT gives the commands that would remove the difference.
+func (d Difference) CBT() []string { return d.text }
+
+const missing = "missing"
+
+// Diff compares the instance with the wanted tables. Nothing is written.
+func (c *Client) Diff(ctx context.Context, want []Table) ([]Difference, error) {
+	admin, err := c.administrator(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("compare schema: %w", err)
+	}
+	var out []Difference
+	for _, t := range want {
+		found, err := c.diffTable(ctx, admin, t)
+		if err != nil {
+			return nil, fmt.Errorf("compare table %s: %w", t.Name, orInterrupted(ctx, err))
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+func (c *Client) diffTable(ctx context.Context, admin *bigtable.AdminClient, t Table) ([]Difference, error) {
+	info, err := admin.TableInfo(ctx, t.Name)
+	if status.Code(err) == codes.NotFound {
+		return []Difference{lacksTable(t)}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	have := map[string]bigtable.FamilyInfo{}
+	for _, f := range info.FamilyInfos {
+		have[f.Name] = f
+	}
+	var out []Difference
+	for _, f := range t.Families {
+		found, ok := have[f.Name]
+		switch rule, kind := gcText(found.FullGCPolicy), aggregateOf(found.ValueType); {
+		case !ok:
+			out = append(out, lacksFamily(t.Name, f))
+		case kind != typeOf(f):
+			out = append(out, otherType(t.Name, kind, f))
+		case rule != ruleOf(f):
+			out = append(out, otherRule(t.Name, rule, f))
+		}
+	}
+	return out, nil
+}
+
+func lacksTable(t Table) Difference {
+	return Difference{Table: t.Name, Have: missing, Want: "table", text: []string{t.CBT()},
+		fix: func(ctx context.Context, admin *bigtable.AdminClient) error {
+			return admin.CreateTableFromConf(ctx, confOf(t))
+		}}
+}
+
+func confOf(t Table) *bigtable.TableConf {
+	conf := &bigtable.TableConf{TableID: t.Name, ColumnFamilies: map[string]bigtable.Family{}}
+	for _, key := range t.Splits {
+		conf.SplitKeys = append(conf.SplitKeys, string(key))
+	}
+	for _, f := range t.Families {
+		conf.ColumnFamilies[f.Name] = configOf(f)
+	}
+	return conf
+}
+
+func lacksFamily(table string, f transform.Family) Difference {
+	create := "cbt createfamily " + table + " " + f.Name
+	if kind := typeOf(f); kind != "" {
+		create += ":" + kind
+	}
+	return Difference{Table: table, Family: f.Name, Have: missing, Want: ruleOf(f), text: []string{create, setRule(table, f)},
+		fix: func(ctx context.Context, admin *bigtable.AdminClient) error {
+			return admin.CreateColumnFamilyWithConfig(ctx, table, f.Name, configOf(f))
+		}}
+}
+
+// otherType: Bigtable never changes the type of a family.
+// Source: https://cloud.google.com/bigtable/docs/managing-tables#modify-column-families
+func otherType(table, have string, f transform.Family) Difference {
+	name := func(kind string) string { return cmp.Or(kind, "plain cells") }
+	way := "a family cannot change its type: give it another name in the mapping, or make the table anew"
+	return Difference{Table: table, Family: f.Name, Have: name(have), Want: name(typeOf(f)), text: []string{"# " + way},
+		fix: func(context.Context, *bigtable.AdminClient) error { return errors.New(way) }}
+}
+
+func otherRule(table, have string, f transform.Family) Difference {
+	return Difference{Table: table, Family: f.Name, Have: have, Want: ruleOf(f), text: []string{setRule(table, f)},
+		fix: func(ctx context.Context, admin *bigtable.AdminClient) error {
+			return admin.SetGCPolicy(ctx, table, f.Name, policyOf(f))
+		}}
+}
+
+func setRule(table string, f transform.Family) string {
+	return "cbt setgcpolicy " + table + " " + f.Name + " '" + ruleOf(f) + "'"
+}
+
+// Ensure creates and changes what Diff finds, and returns what it did. Repeatable; two that run at once do
+// no harm. Nothing is ever dropped.
+func (c *Client) Ensure(ctx context.Context, want []Table) ([]Difference, error) {
+	found, err := c.Diff(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range found {
+		if err := d.fix(ctx, c.admin); err != nil && status.Code(err) != codes.AlreadyExists {
+			return nil, fmt.Errorf("change table %s: %w", strings.TrimSuffix(d.Table+" family "+d.Family, " family "), orInterrupted(ctx, err))
+		}
+	}
+	return found, nil
+}
