@@ -187,6 +187,9 @@ func (r *report) tables(c *Config) {
 		if t.Target == stateTable {
 			r.fault("reserved", path+".target", "choose another name", "%s holds the state of the pipelines", stateTable)
 		}
+		if _, ok := t.Keys.Schema(); t.Keys != nil && !ok {
+			r.fault("bad_value", path+".keys", "partition key, then sort key, with their types: [pk:S, sk:N]", "%q is no primary key", []string(t.Keys))
+		}
 		r.oneOf(path+".on_reject", t.OnReject, "letter", "halt")
 		r.oneOf(path+".on_ttl_expiry", t.OnTTLExpiry, "delete", "keep", "archive")
 		if t.OnTTLExpiry == "archive" && c.Archive == (Archive{}) {

@@ -120,6 +120,9 @@ type Table struct {
 	Source string `yaml:"source" jsonschema:"required"`
 	// Bigtable table.
 	Target string `yaml:"target" jsonschema:"required"`
+	// Primary key, partition key first, each with its type: [pk:S, sk:N]. Only needed where DynamoDB cannot be asked:
+	// with it, check --offline and explain compile the mapping without a connection. It must be the table's own.
+	Keys Keys `yaml:"keys"`
 	// Mapping: a file (relative to this one) or written inline. Absent: an item becomes a row, family d.
 	Mapping Mapping `yaml:"mapping"`
 	// What to do with a change that Bigtable or the mapping refuses for good: letter keeps it as a dead letter and

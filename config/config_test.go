@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailrace-cdc/replicator/change"
 )
 
 const smallest = `
@@ -58,7 +60,7 @@ admin:    {listen: 0.0.0.0:9999}
 shutdown_timeout: 26s
 archive:  {file: archive, subject: tailrace.archive}
 tables:
-- {source: Orders, target: orders, mapping: mappings/orders.yaml, on_reject: halt, on_ttl_expiry: archive, strip_global_table_attributes: false}
+- {source: Orders, target: orders, keys: [pk:S, sk:N], mapping: mappings/orders.yaml, on_reject: halt, on_ttl_expiry: archive, strip_global_table_attributes: false}
 testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s, mark_interval: 4ms, retry_halted: 5s, lead: 11s}
 `
 	write(t, filepath.Join(dir, "t.yaml"), text)
@@ -74,7 +76,7 @@ testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s, mark
 		Queue:    Queue{"", "nats://a:4222, nats://b:4222", filepath.Join(dir, "nats.creds"), 5, 30 << 30, Duration(2 * time.Hour)},
 		Memory:   Memory{100 << 20, 9 << 20}, Admin: Admin{"0.0.0.0:9999"}, ShutdownTimeout: Duration(26 * time.Second),
 		Archive: Archive{filepath.Join(dir, "archive"), "tailrace.archive"},
-		Tables: []Table{{"Orders", "orders", Mapping{File: filepath.Join(dir, "mappings", "orders.yaml"), Data: []byte("families: {}\n")},
+		Tables: []Table{{"Orders", "orders", Keys{"pk:S", "sk:N"}, Mapping{File: filepath.Join(dir, "mappings", "orders.yaml"), Data: []byte("families: {}\n")},
 			"halt", "archive", false}},
 		Testing: Testing{Duration(3 * time.Second), Duration(500 * time.Millisecond), Duration(time.Second), Duration(12 * time.Second),
 			Duration(2 * time.Second), Duration(4 * time.Millisecond), Duration(5 * time.Second), Duration(11 * time.Second)},
@@ -162,7 +164,7 @@ warning: line 8: testing: the periods of the protocol were changed for testing`}
 
 func TestHintNamesTheKeyThatWasMeant(t *testing.T) {
 	_, problems := parse(t, strings.Replace(smallest, "target:", "taget:", 1))
-	if want := `did you mean "target"? known here: source, target, mapping, on_reject, on_ttl_expiry, strip_global_table_attributes`; problems[0].Hint != want {
+	if want := `did you mean "target"? known here: source, target, keys, mapping, on_reject, on_ttl_expiry, strip_global_table_attributes`; problems[0].Hint != want {
 		t.Errorf("hint = %q, want %q", problems[0].Hint, want)
 	}
 }
@@ -225,30 +227,6 @@ func TestInlineMappingKeepsItsLines(t *testing.T) {
 	}
 }
 
-func TestMappingHashFollowsTheMeaning(t *testing.T) {
-	hash := func(target, mapping string) string {
-		return Table{Source: "S", Target: target, StripGlobal: true, Mapping: Mapping{Data: []byte(mapping)}}.MappingHash()
-	}
-	one := hash("t", "families: {d: {}}\nrules: [a, b]\n")
-	for name, other := range map[string]string{
-		"a comment":    hash("t", "# x\nfamilies: {d: {}}\nrules: [a, b]\n"),
-		"another line": hash("t", "\n\nrules:\n- a\n- b\nfamilies:\n  d: {}\n"),
-	} {
-		if other != one {
-			t.Errorf("%s changed the hash", name)
-		}
-	}
-	for name, other := range map[string]string{
-		"another target": hash("u", "families: {d: {}}\nrules: [a, b]\n"),
-		"another order":  hash("t", "families: {d: {}}\nrules: [b, a]\n"),
-		"no mapping":     hash("t", ""),
-	} {
-		if other == one {
-			t.Errorf("%s did not change the hash", name)
-		}
-	}
-}
-
 func TestValuesReadBackAsWritten(t *testing.T) {
 	for _, text := range []string{"0", "1", "1000", "1KiB", "96MiB", "20GiB", "3TiB"} {
 		var s Size
@@ -290,5 +268,29 @@ func write(t *testing.T, path, text string) {
 	}
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestKeysAreReadAsPeopleWriteThem(t *testing.T) {
+	sort := change.KeyAttr{Name: "a:b", Type: 'N'}
+	for text, want := range map[string]*change.KeySchema{
+		"[pk:S]":        {Partition: change.KeyAttr{Name: "pk", Type: 'S'}},
+		"[pk:B, a:b:N]": {Partition: change.KeyAttr{Name: "pk", Type: 'B'}, Sort: &sort},
+		"[]":            nil, "[pk]": nil, "[pk:X]": nil, "[\":S\"]": nil, "[pk:S, pk:S]": nil, "[a:S, b:S, c:S]": nil,
+	} {
+		cfg, problems := parse(t, strings.Replace(smallest, "target: products", "target: products, keys: "+text, 1))
+		got, ok := cfg.Tables[0].Keys.Schema()
+		if want == nil {
+			if ok || len(problems) != 1 || problems[0].Path != "tables[0].keys" {
+				t.Errorf("%s: %v, %v", text, got, problems)
+			}
+			continue
+		}
+		if diff := cmp.Diff(*want, got); diff != "" || len(problems) > 0 {
+			t.Errorf("%s: %v\n%s", text, problems, diff)
+		}
+		if diff := cmp.Diff(cfg.Tables[0].Keys, KeysOf(got)); diff != "" {
+			t.Errorf("%s: written back:\n%s", text, diff)
+		}
 	}
 }

@@ -1,14 +1,15 @@
 package config
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/tailrace-cdc/replicator/change"
 )
 
 // Duration is a span of time, written with units: 10s, 1h30m.
@@ -125,13 +126,33 @@ func (m *Mapping) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// MappingHash identifies what the table's items are turned into: it changes with the mapping, not with its comments and
-// layout, and with the target. The stored state of a table belongs to one such hash.
-func (t Table) MappingHash() string {
-	var mapping any
-	if err := yaml.Load(t.Mapping.Data, &mapping); err != nil { // it will not compile either
-		mapping = string(t.Mapping.Data)
+// Keys are the primary key of a table as people write it: [pk:S, sk:N], partition key first.
+type Keys []string
+
+// Schema returns the key that was declared; ok is false where none was, or none that can be.
+func (k Keys) Schema() (schema change.KeySchema, ok bool) {
+	var attrs []change.KeyAttr
+	for _, text := range k {
+		at := strings.LastIndexByte(text, ':')
+		if at < 1 || at != len(text)-2 || !strings.Contains("SNB", text[at+1:]) {
+			return schema, false
+		}
+		attrs = append(attrs, change.KeyAttr{Name: text[:at], Type: text[at+1]})
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "1 %q %t %#v", t.Target, t.StripGlobal, mapping)) // fmt sorts the keys of maps
-	return hex.EncodeToString(sum[:8])
+	switch {
+	case len(attrs) == 1:
+		return change.KeySchema{Partition: attrs[0]}, true
+	case len(attrs) == 2 && attrs[0].Name != attrs[1].Name:
+		return change.KeySchema{Partition: attrs[0], Sort: &attrs[1]}, true
+	}
+	return schema, false
+}
+
+// KeysOf writes a primary key as people do.
+func KeysOf(schema change.KeySchema) Keys {
+	k := Keys{fmt.Sprintf("%s:%c", schema.Partition.Name, schema.Partition.Type)}
+	if s := schema.Sort; s != nil {
+		k = append(k, fmt.Sprintf("%s:%c", s.Name, s.Type))
+	}
+	return k
 }

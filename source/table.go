@@ -24,9 +24,10 @@ type TableInfo struct {
 	TTLAttr   string                      // empty: TTL is off
 	TTLError  error                       // set when TTL could not be asked for: a server without the call, or no permission
 	Created   time.Time
-	Items     int64 // as of hours ago
-	Bytes     int64 // as of hours ago
-	Date      int64 // unix ms on the service's clock
+	Items     int64    // as of hours ago
+	Bytes     int64    // as of hours ago
+	Date      int64    // unix ms on the service's clock
+	Replicas  []string // regions of a global table; none for an ordinary one
 }
 
 // Table describes a table: its identity, stream and key. An error of class Gone means that it does not exist.
@@ -72,6 +73,9 @@ func tableInfo(t *types.TableDescription) TableInfo {
 	info := TableInfo{
 		Name: value(t.TableName), ARN: value(t.TableArn), ID: value(t.TableId), Status: string(t.TableStatus),
 		StreamARN: value(t.LatestStreamArn), Created: value(t.CreationDateTime), Items: value(t.ItemCount), Bytes: value(t.TableSizeBytes),
+	}
+	for _, r := range t.Replicas {
+		info.Replicas = append(info.Replicas, value(r.RegionName))
 	}
 	if spec := t.StreamSpecification; spec != nil {
 		info.Streaming, info.View = value(spec.StreamEnabled), string(spec.StreamViewType)

@@ -267,3 +267,31 @@ func TestVariablesDoNotStandForKeys(t *testing.T) {
 		}
 	}
 }
+
+func TestHashFollowsTheMeaning(t *testing.T) {
+	const plain = `
+secrets: {k1: "${KEY}"}
+families: {d: {max_versions: 1}}
+rules: [{name: r, match: {pk: "{id}"}, row: "{id|hmac(k1,16)}", cells: [{attrs: all, to: "d:{attr}"}]}]`
+	hash := func(mapping, secret string) [16]byte {
+		return compiled(t, Table{Schema: schema("pk:S"), Getenv: func(string) string { return secret }}, mapping).Hash()
+	}
+	one := hash(plain, "a")
+	for name, other := range map[string][16]byte{
+		"a comment":         hash("# x"+plain, "a"),
+		"an access pattern": hash(plain+"\nreads: [{name: all, prefix: \"{id}\"}]", "a"),
+		"a view":            hash(plain+"\nviews: [{name: v, key: [\"d:x\"]}]", "a"),
+	} {
+		if other != one {
+			t.Errorf("%s changed the hash", name)
+		}
+	}
+	for name, other := range map[string][16]byte{
+		"another secret": hash(plain, "b"),
+		"another family": hash(strings.ReplaceAll(plain, "d:", "e:"), "a"),
+	} {
+		if other == one {
+			t.Errorf("%s did not change the hash", name)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package transform
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/json"
 	"slices"
@@ -84,8 +85,8 @@ func (c *compiler) compile() {
 	c.broken = c.ps.Failed()
 }
 
-// hash covers what decides a table's cells: the mapping's content, the table's options, and the classes,
-// which other tables of the same target may change.
+// hash covers what decides a table's cells: the mapping's content with its secrets, the table's options, and the
+// classes, which other tables of the same target may change.
 func (c *compiler) hash() {
 	var classes []Class
 	for _, r := range c.p.rules {
@@ -98,12 +99,23 @@ func (c *compiler) hash() {
 		StripGlobal bool
 		OnTTLExpiry string
 		Classes     []Class
-	}{c.m, c.p.table.StripGlobal, c.p.onTTL(), classes})
+		Secrets     [][]byte `json:",omitempty"`
+	}{c.m, c.p.table.StripGlobal, c.p.onTTL(), classes, c.digests()})
 	if err != nil {
 		c.ps.Errorf(c.m.At, "syntax", "", "the mapping cannot be written as JSON: %v", err)
 	}
 	sum := sha256.Sum256(text)
 	copy(c.p.hash[:], sum[:])
+}
+
+// digests tell one set of secrets from another and nothing more: with a changed secret no row is found again.
+func (c *compiler) digests() (all [][]byte) {
+	for _, s := range c.m.Secrets {
+		mac := hmac.New(sha256.New, c.secrets[s.Name])
+		mac.Write([]byte("mapping hash"))
+		all = append(all, mac.Sum(nil))
+	}
+	return all
 }
 
 func (c *compiler) compileSecrets() {

@@ -29,7 +29,7 @@ func TestDocumentationExamplesRun(t *testing.T) {
 		ran++
 		t.Run(fmt.Sprint(ran), func(t *testing.T) { runExample(t, blocks[i][2], blocks[i+1][2], blocks[i+2][2]) })
 	}
-	if ran < 18 {
+	if ran < 24 {
 		t.Errorf("only %d examples in the documentation", ran)
 	}
 }
@@ -40,9 +40,20 @@ func runExample(t *testing.T, mapping, items, want string) {
 	p := compiled(t, Table{Schema: schema(keys[0], keys[1:]...), TTLAttr: "exp"}, mapping)
 	m := newModel()
 	old := map[string]string{}
-	for i, item := range strings.Split(strings.TrimSpace(items), "\n") {
+	for i, line := range strings.Split(strings.TrimSpace(items), "\n") {
+		verb, item, gone := strings.Cut(line, " {")
+		if gone = gone && (verb == "remove" || verb == "expire"); gone {
+			item = "{" + item
+		} else {
+			item = line
+		}
 		k := string(keysOf(t, p, []byte(item)))
-		w := writeOf(t, p, step(t, p, int64(1000*(i+1)), old[k], item))
+		if gone {
+			item = ""
+		}
+		c := step(t, p, int64(1000*(i+1)), old[k], item)
+		c.TTL = verb == "expire"
+		w := writeOf(t, p, c)
 		checkWrite(t, w)
 		m.apply(t, w)
 		old[k] = item

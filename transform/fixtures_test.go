@@ -64,7 +64,10 @@ func example(t tb, name string) *Program {
 // compiled compiles a mapping text for a table and fails on errors.
 func compiled(t tb, tab Table, mapping string) *Program {
 	t.Helper()
-	tab.Pipeline, tab.Getenv = "test", getenv
+	tab.Pipeline = "test"
+	if tab.Getenv == nil {
+		tab.Getenv = getenv
+	}
 	if tab.Source == "" {
 		tab.Source, tab.Target = "T", "t"
 	}

@@ -72,10 +72,30 @@ func (a *app) check(ctx context.Context, o checkOptions) error {
 	u := &checkup{cfg: cfg, problems: problems, endpoints: map[string]string{}, principals: map[string]string{}, cost: map[string]any{}, tables: []*tableReport{}}
 	all, found := parseMappings(cfg.Tables)
 	u.problems = append(u.problems, found...)
-	if !o.offline && !config.Refused(u.problems) {
+	switch {
+	case config.Refused(u.problems):
+	case o.offline:
+		a.checkOffline(u, all)
+	default:
 		a.checkAround(ctx, u, all, o.sample)
 	}
 	return a.report(u, o.strict)
+}
+
+// checkOffline compiles what can be compiled without DynamoDB: mappings of tables whose key is declared.
+func (a *app) checkOffline(u *checkup, all []*carried) {
+	for _, c := range all {
+		if c.declared(); !c.found && c.mapping != nil {
+			u.problems = append(u.problems, config.Problem{Severity: "warning", Code: "keys", Path: c.path + ".keys",
+				What: "the mapping of " + c.Source + " was read, but not compiled: its key is not known offline", Hint: "keys: [pk:S, sk:S]"})
+		}
+	}
+	u.problems = append(u.problems, compile(u.cfg, all)...)
+	for _, c := range all {
+		if c.program != nil {
+			u.tables = append(u.tables, &tableReport{Source: c.Source, Target: c.Target, Rules: c.program.Report(), Coverage: []attributeUse{}})
+		}
+	}
 }
 
 // report prints the findings and returns the exit code: the configuration's errors win over those around it.

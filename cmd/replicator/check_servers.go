@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
@@ -73,8 +74,14 @@ func (u *checkup) table(ctx context.Context, src *source.Source, c *carried) {
 		return
 	}
 	c.info, c.found = info, true
+	u.around = append(u.around, c.tableProblems()...)
+}
+
+// tableProblems judges what DynamoDB says about a table.
+func (c *carried) tableProblems() (problems []config.Problem) {
+	info := c.info
 	say := func(severity, code, hint, what string, args ...any) {
-		u.around = append(u.around, config.Problem{Severity: severity, Code: code, Path: path, What: fmt.Sprintf(what, args...), Hint: hint})
+		problems = append(problems, config.Problem{Severity: severity, Code: code, Path: c.path + ".source", What: fmt.Sprintf(what, args...), Hint: hint})
 	}
 	switch {
 	case !info.Streaming:
@@ -89,10 +96,16 @@ func (u *checkup) table(ctx context.Context, src *source.Source, c *carried) {
 	if c.OnTTLExpiry != "delete" && info.TTLError != nil {
 		say("warning", "ttl_unknown", "grant dynamodb:DescribeTimeToLive", "time to live of %s cannot be asked for: %v", c.Source, info.TTLError)
 	}
+	// Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/globaltables-CoreConcepts.html
+	if len(info.Replicas) > 0 {
+		say("warning", "global_table", "run one pipeline, in the region where the application writes and TTL is on; nothing else may write this target",
+			"%s is replicated (%s): every region's stream carries all writes, and marks expiries only where TTL deleted the item", c.Source, strings.Join(info.Replicas, ", "))
+	}
 	if info.Items > 0 {
 		say("warning", "backfill", "only changes are carried: items older than the stream's 24 hours come when they change next",
 			"%s holds about %s already", c.Source, words.Count(int(info.Items), "item"))
 	}
+	return problems
 }
 
 func (a *app) checkBigtable(ctx context.Context, u *checkup, src *source.Source, all []*carried) {

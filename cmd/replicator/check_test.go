@@ -1,13 +1,16 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/source"
 )
 
 // TestAppProfileThatWouldRefuseEveryWriteIsFound: with routing to several clusters or without transactional writes no
@@ -30,6 +33,37 @@ func TestAppProfileThatWouldRefuseEveryWriteIsFound(t *testing.T) {
 		got, bad := profileProblem(c.profile, c.err, "main")
 		if said := got.Severity + ": " + got.What; bad != (c.want != "") || bad && !strings.HasPrefix(said, c.want) {
 			t.Errorf("%s: %v %s, want %q", c.name, bad, said, c.want)
+		}
+	}
+}
+
+// TestWhatDynamoDBSaysOfATableIsJudged: a global table shows every write in every region, and an expiry in one alone.
+func TestWhatDynamoDBSaysOfATableIsJudged(t *testing.T) {
+	good := source.TableInfo{Streaming: true, View: "NEW_AND_OLD_IMAGES", TTLAttr: "exp"}
+	for want, change := range map[string]func(*source.TableInfo){
+		"":                              func(*source.TableInfo) {},
+		"error no_stream":               func(i *source.TableInfo) { i.Streaming = false },
+		"error view_type KEYS_ONLY":     func(i *source.TableInfo) { i.View = "KEYS_ONLY" },
+		"warning no_ttl":                func(i *source.TableInfo) { i.TTLAttr = "" },
+		"warning ttl_unknown":           func(i *source.TableInfo) { i.TTLError = errors.New("denied") },
+		"warning global_table eu-, us-": func(i *source.TableInfo) { i.Replicas = []string{"eu-", "us-"} },
+		"warning backfill":              func(i *source.TableInfo) { i.Items = 1 },
+	} {
+		c := &carried{Table: config.Table{Source: "Sessions", OnTTLExpiry: "archive"}, path: "tables[0]", info: good}
+		change(&c.info)
+		var got []string
+		for _, p := range c.tableProblems() {
+			got = append(got, p.Severity+" "+p.Code)
+			if p.Hint == "" || p.Path != "tables[0].source" {
+				t.Errorf("%+v", p)
+			}
+			if _, regions, ok := strings.Cut(p.What, "("); ok {
+				list, _, _ := strings.Cut(regions, ")")
+				got[len(got)-1] += " " + list
+			}
+		}
+		if strings.Join(got, "; ") != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -71,11 +72,13 @@ func (a *app) explain(ctx context.Context, o explainOptions) error {
 	if _, err := selected(cfg, o.table); err != nil {
 		return err
 	}
-	src, err := a.source(ctx, cfg)
-	if err != nil {
-		return err
+	var src *source.Source
+	if o.key != "" || !keysDeclared(cfg) {
+		if src, err = a.source(ctx, cfg); err != nil {
+			return err
+		}
+		defer src.Close()
 	}
-	defer src.Close()
 	c, err := a.oneProgram(ctx, cfg, src, o.table)
 	if err != nil {
 		return err
@@ -99,6 +102,11 @@ func (a *app) explain(ctx context.Context, o explainOptions) error {
 			Hint: "in a run this change would become a dead letter"}
 	}
 	return err
+}
+
+// keysDeclared says whether the mappings can be compiled without DynamoDB.
+func keysDeclared(cfg *config.Config) bool {
+	return !slices.ContainsFunc(cfg.Tables, func(t config.Table) bool { _, ok := t.Keys.Schema(); return !ok })
 }
 
 // oneProgram compiles all tables, since a row's class depends on all of them, and returns the one that is asked for.
@@ -130,11 +138,7 @@ func explained(ctx context.Context, src *source.Source, c *carried, o explainOpt
 	}
 	steps := c.program.Explain(img)
 	if o.key != "" && !o.showData {
-		for _, r := range steps.Rows {
-			for i := range r.Cells {
-				r.Cells[i].Value = fmt.Sprintf("(%d bytes; --show-data prints them)", len(r.Cells[i].Value))
-			}
-		}
+		c.program.Hide(steps, img)
 	}
 	return steps, nil
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -125,8 +126,8 @@ func proposedConfig(cfg *config.Config, info source.TableInfo, mapping string) s
 	if cfg.Source.Endpoint != "" {
 		fmt.Fprintf(b, ", endpoint: %q", cfg.Source.Endpoint)
 	}
-	fmt.Fprintf(b, "}\nbigtable: {project: MY-PROJECT, instance: MY-INSTANCE}\nqueue: {dir: ./tailrace-data}\ntables:\n- source: %s\n  target: %s\n",
-		info.Name, name[:min(50, len(name))])
+	fmt.Fprintf(b, "}\nbigtable: {project: MY-PROJECT, instance: MY-INSTANCE}\nqueue: {dir: ./tailrace-data}\ntables:\n- source: %s\n  target: %s\n  keys: [%s]\n",
+		info.Name, name[:min(50, len(name))], quotedKeys(info))
 	if info.TTLAttr != "" {
 		fmt.Fprintf(b, "  on_ttl_expiry: delete   # items expire by %q: delete, keep or archive\n", info.TTLAttr)
 	}
@@ -138,6 +139,15 @@ func proposedConfig(cfg *config.Config, info source.TableInfo, mapping string) s
 		b.WriteString(line)
 	}
 	return b.String()
+}
+
+// quotedKeys writes the table's key for YAML.
+func quotedKeys(info source.TableInfo) string {
+	var all []string
+	for _, k := range config.KeysOf(info.Schema) {
+		all = append(all, strconv.Quote(k))
+	}
+	return strings.Join(all, ", ")
 }
 
 // indexes are the table's secondary indexes, in order.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
@@ -31,6 +32,23 @@ func (c *carried) compileTarget(cfg *config.Config) transform.Table {
 		Pipeline: cfg.Pipeline, Source: c.Source, Target: c.Target, Schema: c.info.Schema, View: c.info.View, TTLAttr: c.info.TTLAttr,
 		Mapping: c.mapping, OnTTLExpiry: c.OnTTLExpiry, StripGlobal: c.StripGlobal, Getenv: os.Getenv,
 	}
+}
+
+// declared takes the key that the configuration declares, where DynamoDB is not asked.
+func (c *carried) declared() {
+	if schema, ok := c.Keys.Schema(); ok {
+		c.info.Schema, c.found = schema, true
+	}
+}
+
+// otherKeys says that the table's key is not the declared one.
+func (c *carried) otherKeys() []config.Problem {
+	have := config.KeysOf(c.info.Schema)
+	if len(c.Keys) == 0 || slices.Equal(c.Keys, have) {
+		return nil
+	}
+	return []config.Problem{{Severity: "error", Code: "keys", Path: c.path + ".keys", Hint: fmt.Sprintf("keys: [%s], or leave it out", strings.Join(have, ", ")),
+		What: fmt.Sprintf("the key of %s is not [%s]", c.Source, strings.Join(c.Keys, ", "))}}
 }
 
 // parseMappings reads the mappings of the tables. Problems are said of the place in the mapping.
@@ -74,6 +92,7 @@ func compile(cfg *config.Config, all []*carried) (problems []config.Problem) {
 	programs, found := transform.CompileAll(targets)
 	for i, c := range known {
 		c.program = programs[i]
+		problems = append(problems, c.otherKeys()...)
 		// Rule 8: an expired item that a rule archives must not vanish for want of an archive.
 		if c.program != nil && c.program.Archives() && cfg.Archive == (config.Archive{}) {
 			problems = append(problems, config.Problem{Severity: "error", Code: "missing", Path: c.path + ".mapping",
@@ -90,9 +109,14 @@ func compile(cfg *config.Config, all []*carried) (problems []config.Problem) {
 	return problems
 }
 
-// describeTables asks DynamoDB about the tables. Whoever it does not know stays not found, with the reason.
+// describeTables asks DynamoDB about the tables; without a source it takes the keys that are declared. Whoever it does
+// not know stays not found, with the reason.
 func describeTables(ctx context.Context, src *source.Source, all []*carried) (errs []error) {
 	for _, c := range all {
+		if src == nil {
+			c.declared()
+			continue
+		}
 		info, err := src.Table(ctx, c.Source)
 		if err != nil {
 			errs = append(errs, err)
