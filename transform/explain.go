@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 
@@ -49,6 +50,7 @@ type StepCell struct {
 	Qualifier string `json:"qualifier"`
 	TS        *int64 `json:"ts"` // ms; null: the version of the change that writes it
 	Value     string `json:"value"`
+	Merge     string `json:"merge,omitempty"` // max, min, hll: the value is merged with what is there
 }
 
 // StepDelete is a delete with its reason.
@@ -208,6 +210,9 @@ func (r *rule) stepRow(p *Program, img change.Image, row *Row, version *int64) S
 		if c.Mapped {
 			cell.TS = &c.Time
 		}
+		if c.Aggregate {
+			cell.Merge = p.familyOf(c.Family).Aggregate
+		}
 		out.Cells = append(out.Cells, cell)
 	}
 	for i := range row.Deletes {
@@ -232,6 +237,10 @@ func (r *rule) stepRow(p *Program, img change.Image, row *Row, version *int64) S
 	}
 	out.Name, out.Why = "rule of the old image", "the item was in this row before"
 	return out
+}
+
+func (p *Program) familyOf(name string) Family {
+	return p.list[slices.IndexFunc(p.list, func(f Family) bool { return f.Name == name })]
 }
 
 func (d *Delete) why() string {

@@ -11,7 +11,10 @@ import (
 // keys, columns and cell times that are made of other attributes.
 func (p *Program) Hide(s *Steps, img change.Image) {
 	m := p.newMemory()
-	v, err := m.exec.project(img, false)
+	v, err := m.exec.project(img, true)
+	if err != nil { // what refuses an item may be any of its attributes
+		v.rows = nil
+	}
 	for name := range s.Captures {
 		if v.rule == nil || !v.rule.keyed(name) {
 			s.Captures[name] = hidden(len(s.Captures[name]))
@@ -19,25 +22,31 @@ func (p *Program) Hide(s *Steps, img change.Image) {
 	}
 	for i := range s.Rows {
 		row := &s.Rows[i]
-		known := err == nil && i < len(v.rows)
-		if !known || !v.rows[i].plan.row.FromKey {
+		var cells []cell
+		if i < len(v.rows) {
+			cells = m.exec.cells[v.rows[i].from:v.rows[i].to]
+		}
+		if i >= len(v.rows) || !v.rows[i].plan.row.FromKey {
 			row.Row = hidden(len(row.Row))
 		}
 		for j := range row.Cells {
-			c := &row.Cells[j]
-			c.Value = hidden(len(c.Value))
-			if !known || v.rows[i].from+j >= v.rows[i].to {
-				c.Qualifier, c.TS = hidden(len(c.Qualifier)), nil
-				continue
-			}
-			e := m.exec.cells[v.rows[i].from+j].em
-			if !e.nameFromKey() {
-				c.Qualifier = hidden(len(c.Qualifier))
-			}
-			if e.ts != nil && !e.ts.FromKey {
-				c.TS, c.Value = nil, c.Value+", at a time of its own"
+			if j < len(cells) {
+				row.Cells[j].hide(&cells[j])
+			} else {
+				row.Cells[j].Qualifier, row.Cells[j].TS, row.Cells[j].Value = hidden(len(row.Cells[j].Qualifier)), nil, hidden(len(row.Cells[j].Value))
 			}
 		}
+	}
+}
+
+// hide takes the content out of a cell that is told.
+func (s *StepCell) hide(c *cell) {
+	s.Value = hidden(len(c.value))
+	if !c.em.nameFromKey() {
+		s.Qualifier = hidden(len(c.qual))
+	}
+	if c.em.ts != nil && !c.em.ts.FromKey {
+		s.TS, s.Value = nil, s.Value+", at a time of its own"
 	}
 }
 

@@ -84,6 +84,10 @@ func rowWords(b *strings.Builder, target string, r *transform.StepRow) {
 		if cell.TS != nil {
 			at = " @ " + Millis(*cell.TS)
 		}
+		if cell.Merge != "" {
+			fmt.Fprintf(b, "  merge   %s:%s (%s) with %s%s\n", cell.Family, cell.Qualifier, cell.Merge, cell.Value, at)
+			continue
+		}
 		fmt.Fprintf(b, "  set     %s:%s = %s%s\n", cell.Family, cell.Qualifier, cell.Value, at)
 	}
 	if slices.ContainsFunc(r.Cells, func(c transform.StepCell) bool { return c.TS == nil }) {
