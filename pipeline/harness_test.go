@@ -181,7 +181,7 @@ func (w *world) open(names ...string) *run {
 		}
 	}
 	var err error
-	so := source.Options{Region: "us-east-1", Endpoint: w.http.URL, IdlePoll: 50 * time.Millisecond, ReadsPerShard: 100}
+	so := source.Options{Region: "us-east-1", Endpoint: w.http.URL, IdlePoll: 50 * time.Millisecond, ReadsPerShard: 100, Tables: len(names)}
 	if w.sopts != nil {
 		w.sopts(&so)
 	}

@@ -2,14 +2,18 @@ package pipeline_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/source"
 )
 
 func resume() *checkpoint.Control { return &checkpoint.Control{Resume: true, By: "test"} }
@@ -98,6 +102,46 @@ func TestFullQueuePausesReadersAndRecovers(t *testing.T) {
 	r.settle()
 	r.equal()
 	r.until("the log is trimmed", func() bool { return used(r) < 0.7 })
+}
+
+// Orders goes nowhere any more, and its readers hold all memory that is not another table's own.
+func TestFullLogPausesNoOtherTable(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	w.createTable("Users")
+	w.qopts = func(o *queue.Options) { o.MaxBytes, o.ReplayWindow = 2<<20, -1 }
+	w.sopts = func(o *source.Options) { o.MemoryTotal = 3 << 20 }
+	r := w.start("Orders", "Users")
+	r.settle()
+	w.front.Faults.RefuseRow([]byte("stuck"), codes.Unavailable, -1)
+	w.put("Orders", "stuck", "x", `"v":{"N":"1"}`)
+	r.until("it is read", func() bool { return r.table("Orders").Changes == 1 })
+	noise := newNoise(85)
+	written := 1
+	fill := func(n int) {
+		for range n {
+			w.put("Orders", noise.word(8), "x", `"big":{"S":"`+noise.word(8<<10)+`"}`)
+			written++
+		}
+	}
+	for used(r) <= 0.8 {
+		fill(20)
+		r.until("they are in the log, or it is full", func() bool { return int(r.table("Orders").Changes) >= written || used(r) > 0.8 })
+	}
+	fill(300)
+	waiting := func() bool { return used(r) > 0.8 && r.metric("tailrace_source_parked_oldest_seconds") > 1 }
+	r.until("its readers wait for memory", waiting)
+	for i := range 200 {
+		w.put("Users", fmt.Sprint(i), "x", `"big":{"S":"`+noise.word(1<<10)+`"}`)
+	}
+	r.until("the other table is applied", func() bool { return len(r.stored("Users")) == 200 })
+	r.equal("Users")
+	if !waiting() {
+		t.Errorf("the readers of Orders did not wait meanwhile, its log is %.2f full", used(r))
+	}
+	w.front.Faults.Calm()
+	r.settle()
+	r.equal()
 }
 
 func used(r *run) float64 {

@@ -164,6 +164,71 @@ func TestBackPressureOfOneFeedIsItsOwn(t *testing.T) {
 	})
 }
 
+// A table whose consumer keeps its pages, as one with a full log does, stops its own feeds only.
+func TestTableThatKeepsItsPagesStopsNoOtherTable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		const total = 8 * reservation
+		s := open(t, w, func(o *Options) { o.MemoryTotal, o.Tables = total, 2 })
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, errors.New("a table waits for another one"))
+		defer cancel()
+		ended := make(chan error, 2)
+		pool := func(table string, shards ...int) <-chan Event {
+			p, out := s.NewPool(), make(chan Event)
+			for _, i := range shards {
+				w.shard(shardID(i), "", 20_000)
+				st := start(shardID(i), change.Position{})
+				st.Table = table
+				p.Add(s.NewReader(st))
+			}
+			go func() { ended <- p.Run(ctx, out) }()
+			return out
+		}
+		most := int64(0)
+		take := func(out <-chan Event) *Page {
+			select {
+			case e := <-out:
+				most = max(most, s.budget.inUse())
+				return e.Page
+			case err := <-ended:
+				t.Fatal(err)
+				return nil
+			}
+		}
+		full := pool("Full", 0, 1, 2, 3)
+		var kept []*Page
+		records := 0
+		for n := 0; n < 4; n, _ = s.budget.parked() {
+			kept = append(kept, take(full))
+			records += len(kept[len(kept)-1].Records)
+			time.Sleep(time.Second) // until whoever can be read was read
+		}
+		if most < total*5/8 {
+			t.Fatalf("all feeds wait at %d bytes of %d: the common half is not used", most, total)
+		}
+		fine := pool("Fine", 4, 5, 6)
+		for n := 0; n < 60_000; {
+			p := take(fine)
+			n += len(p.Records)
+			p.Release()
+		}
+		for _, p := range kept {
+			p.Release()
+		}
+		for records < 80_000 {
+			p := take(full)
+			records += len(p.Records)
+			p.Release()
+		}
+		cancel()
+		<-ended
+		<-ended
+		if most > total || s.budget.inUse() != 0 {
+			t.Fatalf("%d bytes in use at most, %d at the end", most, s.budget.inUse())
+		}
+	})
+}
+
 // A page that nobody takes stops its shard: no other page of it may overtake.
 func TestPageThatIsNotTakenStopsItsShard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

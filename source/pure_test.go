@@ -9,87 +9,9 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
-	"pgregory.net/rapid"
 
 	"github.com/tailrace-cdc/replicator/change"
 )
-
-// feed is a feed of the model: what it thinks it has.
-type feed struct {
-	share
-	waiting, holds bool
-	pages          []int64
-}
-
-func checkBudget(t *rapid.T, b *budget, feeds []*feed) {
-	var sum int64
-	for _, f := range feeds {
-		sum += f.used
-		if f.used > max(b.perFeed, 10) {
-			t.Fatalf("a feed has %d of %d", f.used, b.perFeed)
-		}
-	}
-	if b.used > max(b.total, 10) {
-		t.Fatalf("%d of %d in use", b.used, b.total)
-	}
-	if sum != b.used || b.used < 0 {
-		t.Fatalf("%d in use, feeds have %d", b.used, sum)
-	}
-}
-
-// Whatever feeds reserve, read and release, the budget is never overdrawn by reservations, nobody starves, and
-// in the end everything is back.
-func TestBudgetNeverOverdrawsNorLoses(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		b := newBudget(rapid.Int64Range(10, 100).Draw(t, "total"), rapid.Int64Range(5, 50).Draw(t, "per feed"))
-		feeds := make([]*feed, 5)
-		for i := range feeds {
-			feeds[i] = &feed{}
-		}
-		for range rapid.IntRange(1, 200).Draw(t, "steps") {
-			f := feeds[rapid.IntRange(0, len(feeds)-1).Draw(t, "feed")]
-			switch {
-			case f.holds && rapid.Bool().Draw(t, "read"):
-				n := rapid.Int64Range(0, 10).Draw(t, "page")
-				b.settle(&f.share, n)
-				f.holds = false
-				if n > 0 {
-					f.pages = append(f.pages, n)
-				}
-			case f.holds || f.waiting:
-				b.drop(&f.share)
-				f.holds, f.waiting = false, false
-			case len(f.pages) > 0 && rapid.Bool().Draw(t, "release"):
-				b.release(&f.share, f.pages[0])
-				f.pages = f.pages[1:]
-			default:
-				f.holds = b.reserve(&f.share, 10, func() { f.holds, f.waiting = true, false })
-				f.waiting = !f.holds
-			}
-			checkBudget(t, b, feeds)
-		}
-		for _, f := range feeds {
-			for _, n := range f.pages {
-				b.release(&f.share, n)
-			}
-			f.pages = nil
-		}
-		for range 2 * len(feeds) {
-			for _, f := range feeds {
-				if f.holds {
-					b.settle(&f.share, 0)
-					f.holds = false
-				}
-			}
-		}
-		checkBudget(t, b, feeds)
-		for i, f := range feeds {
-			if f.waiting || f.used != 0 {
-				t.Fatalf("feed %d: waiting %v, uses %d, though all is free", i, f.waiting, f.used)
-			}
-		}
-	})
-}
 
 func TestPaceOfAShard(t *testing.T) {
 	now := time.Unix(0, 0)

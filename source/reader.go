@@ -66,7 +66,7 @@ type Reader struct {
 func (s *Source) NewReader(start Start) *Reader {
 	r := &Reader{
 		src: s, m: s.metrics.table(start.Table), start: start, born: time.Now(),
-		pos: start.Position, clock: start.Clock, last: start.Position.After,
+		pos: start.Position, clock: start.Clock, last: start.Position.After, share: s.budget.share(start.Table),
 	}
 	r.pace.rate = float32(s.opt.ReadsPerShard)
 	r.pace.due = r.born
@@ -133,7 +133,7 @@ func (r *Reader) await(ctx context.Context) error {
 //
 // Rule 9: memory is taken before the read.
 func (r *Reader) reserve(granted func()) bool {
-	if r.src.budget.reserve(&r.share, reservation, granted) {
+	if r.src.budget.reserve(&r.share, granted) {
 		return true
 	}
 	r.parkedAt = time.Now()

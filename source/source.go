@@ -46,6 +46,7 @@ type Options struct {
 	Connections     int           // calls in flight at once, all shards together: 64
 	MemoryTotal     int64         // bytes of pages read and not yet released: 96 MiB
 	MemoryPerFeed   int64         // the same for one shard: 8 MiB
+	Tables          int           // how many are read: 1; any beyond that has no part of the memory to itself, but for one page
 	HTTPClient      HTTPClient    // transport in place of the SDK's own; tests with virtual time need one
 }
 
@@ -64,6 +65,7 @@ func (o Options) withDefaults() Options {
 	def(&o.Connections, 64)
 	def(&o.MemoryTotal, 96<<20)
 	def(&o.MemoryPerFeed, 8<<20)
+	def(&o.Tables, 1)
 	return o
 }
 
@@ -103,7 +105,7 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 	o = o.withDefaults()
 	s := &Source{
 		opt: o, log: log, once: single(), slots: make(chan struct{}, o.Connections),
-		budget: newBudget(o.MemoryTotal, o.MemoryPerFeed), describe: map[string]*rate.Limiter{},
+		budget: newBudget(o.MemoryTotal, o.MemoryPerFeed, reservation, o.Tables), describe: map[string]*rate.Limiter{},
 	}
 	cfg, err := s.load(ctx)
 	if err != nil {

@@ -1,0 +1,292 @@
+package source
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// feed is a feed of the model: what it thinks it has.
+type feed struct {
+	share          share
+	waiting, holds bool
+	pages          []int64
+}
+
+const modelPage = 10
+
+func (f *feed) has() int64 {
+	sum := int64(0)
+	if f.holds {
+		sum = modelPage
+	}
+	for _, n := range f.pages {
+		sum += n
+	}
+	return sum
+}
+
+// model is what the budget promises, by counting anew after each step.
+type model struct {
+	*rapid.T
+	b         *budget
+	announced int
+	tables    [][]*feed
+	waiting   [][]*feed // by table, in the order in which they came
+}
+
+func newModel(t *rapid.T) *model {
+	m := &model{T: t, tables: make([][]*feed, 3), waiting: make([][]*feed, 3)}
+	m.announced = rapid.IntRange(1, len(m.tables)).Draw(t, "announced")
+	m.b = newBudget(rapid.Int64Range(5, 150).Draw(t, "total"), rapid.Int64Range(5, 50).Draw(t, "per feed"), modelPage, m.announced)
+	for i := range m.tables {
+		for range 4 {
+			m.tables[i] = append(m.tables[i], &feed{share: m.b.share(string(rune('a' + i)))})
+		}
+	}
+	return m
+}
+
+func (m *model) part(table int) int64 {
+	if table < m.announced {
+		return m.b.total / 2 / int64(m.announced)
+	}
+	return 0
+}
+
+func (m *model) held(table int) (sum int64) {
+	for _, f := range m.tables[table] {
+		sum += f.has()
+	}
+	return sum
+}
+
+func (m *model) atLimit(f *feed) bool { return f.has() > 0 && f.has()+modelPage > m.b.perFeed }
+
+// reserve makes a claim of the feed, and sees to it that it overtakes nobody of its table.
+func (m *model) reserve(table int, f *feed) {
+	m.waiting[table] = append(m.waiting[table], f)
+	granted := func() {
+		for _, other := range m.waiting[table] {
+			if other == f {
+				break
+			}
+			if !m.atLimit(other) {
+				m.Fatalf("table %d: a feed was served before another that came first", table)
+			}
+		}
+		f.holds = true
+		m.forget(table, f)
+	}
+	if m.b.reserve(&f.share, granted) {
+		granted()
+	} else {
+		f.waiting = true
+	}
+}
+
+func (m *model) forget(table int, f *feed) {
+	f.waiting = false
+	m.waiting[table] = slices.DeleteFunc(m.waiting[table], func(x *feed) bool { return x == f })
+}
+
+// read ends the feed's read, which brought n bytes.
+func (m *model) read(f *feed, n int64) {
+	if f.holds = false; n > 0 {
+		f.pages = append(f.pages, n)
+	}
+	m.b.settle(&f.share, n)
+}
+
+func (m *model) release(f *feed) {
+	n := f.pages[0]
+	f.pages = f.pages[1:]
+	m.b.release(&f.share, n)
+}
+
+func (m *model) step() {
+	table := rapid.IntRange(0, len(m.tables)-1).Draw(m.T, "table")
+	f := m.tables[table][rapid.IntRange(0, len(m.tables[table])-1).Draw(m.T, "feed")]
+	switch {
+	case f.holds && rapid.Bool().Draw(m.T, "read"):
+		m.read(f, rapid.Int64Range(0, modelPage).Draw(m.T, "page"))
+	case len(f.pages) > 0 && rapid.Bool().Draw(m.T, "release"):
+		m.release(f)
+	case f.holds || f.waiting:
+		if rapid.IntRange(0, 3).Draw(m.T, "drop") == 0 {
+			m.forget(table, f)
+			f.holds = false
+			m.b.drop(&f.share)
+		}
+	default:
+		m.reserve(table, f)
+	}
+}
+
+// check holds the budget to its word.
+func (m *model) check() {
+	var used, promised int64
+	bound := m.b.total
+	for i, feeds := range m.tables {
+		held := m.held(i)
+		used, promised = used+held, promised+max(held, m.part(i))
+		bound += max(0, modelPage-m.part(i))
+		for _, f := range feeds {
+			if f.has() > max(m.b.perFeed, modelPage) {
+				m.Fatalf("a feed has %d of %d", f.has(), m.b.perFeed)
+			}
+		}
+	}
+	if used > bound {
+		m.Fatalf("%d in use, %d allowed", used, bound)
+	}
+	if m.b.used != used || m.b.promised != promised {
+		m.Fatalf("%d in use and %d promised, counted as %d and %d", used, promised, m.b.used, m.b.promised)
+	}
+	n, _ := m.b.parked()
+	for i := range m.tables {
+		n -= len(m.waiting[i])
+		m.checkWaiting(i, promised)
+	}
+	if n != 0 {
+		m.Fatalf("%d claims of nobody", n)
+	}
+}
+
+// checkWaiting sees to it that those who wait do so in need.
+func (m *model) checkWaiting(table int, promised int64) {
+	held, part := m.held(table), m.part(table)
+	for _, f := range m.waiting[table] {
+		switch {
+		case m.atLimit(f):
+		case held == 0:
+			m.Fatalf("table %d starves", table)
+		case held+modelPage <= part:
+			m.Fatalf("table %d waits with %d of its part of %d", table, held, part)
+		case promised-max(held, part)+max(held+modelPage, part) <= m.b.total:
+			m.Fatalf("table %d waits with %d of %d promised", table, promised, m.b.total)
+		}
+	}
+}
+
+// goOn lets the tables read and release without end, and returns how many of their feeds wait nevertheless.
+func (m *model) goOn(tables ...int) (wait int) {
+	for _, i := range tables {
+		for range 2 * len(m.tables[i]) { // in one round a feed releases, in another it may be served
+			for _, f := range m.tables[i] {
+				if f.holds {
+					m.read(f, 0)
+				}
+				for len(f.pages) > 0 {
+					m.release(f)
+				}
+				m.check()
+			}
+		}
+		wait += len(m.waiting[i])
+	}
+	return wait
+}
+
+// Whatever feeds reserve, read, release and withdraw, the budget stays within its bound, nobody waits who could be
+// served, feeds of a table are served in their turn, no table stops another one, and in the end everything is back.
+func TestBudgetIsBoundedAndNoTableStarves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(t)
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			m.step()
+			m.check()
+		}
+		if n := m.goOn(1, 2); n > 0 { // table 0 gives nothing back any more
+			t.Fatalf("%d feeds wait for another table", n)
+		}
+		if n := m.goOn(0); n > 0 || m.b.used != 0 {
+			t.Fatalf("%d feeds wait and %d is in use, though all is free", n, m.b.used)
+		}
+	})
+}
+
+// One table alone has the whole total, and never more.
+func TestOnlyTableHasTheWholeBudget(t *testing.T) {
+	b := newBudget(100, 1000, modelPage, 1)
+	f := make([]share, 11)
+	for i := range f {
+		f[i] = b.share("a")
+		if got, want := b.reserve(&f[i], func() {}), i < 10; got != want {
+			t.Fatalf("page %d of 10: served %v", i+1, got)
+		}
+	}
+}
+
+// Who is busy alone has what the others need not be kept, half of the total at least.
+func TestBusyTableAmongIdleOnesHasMoreThanHalf(t *testing.T) {
+	b := newBudget(100*modelPage, 1e6, modelPage, 10)
+	n := 0
+	for f := b.share("a"); b.reserve(&f, func() {}); f = b.share("a") {
+		n++
+	}
+	if n != 55 { // the half that is common, and a tenth of the other one
+		t.Fatalf("%d pages of 100", n)
+	}
+	other := b.share("b")
+	if !b.reserve(&other, func() {}) {
+		t.Fatal("the other one waits")
+	}
+}
+
+// crowd are ten thousand feeds of some tables, of which all but a few wait.
+func crowd(tables int) (b *budget, feeds []share, turn *[]*share) {
+	b = newBudget(16*reservation, 8<<20, reservation, tables)
+	feeds, turn = make([]share, 10_000), new([]*share)
+	for i := range feeds {
+		f := &feeds[i]
+		*f = b.share(string(rune('a' + i%tables)))
+		if b.reserve(f, func() { *turn = append(*turn, f) }) {
+			*turn = append(*turn, f)
+		}
+	}
+	return b, feeds, turn
+}
+
+// BenchmarkBudgetTurn is a page of one of ten thousand feeds: read, released, the next one granted, and the feed at
+// the end of the queue again.
+func BenchmarkBudgetTurn(b *testing.B) {
+	for name, tables := range map[string]int{"1 table": 1, "20 tables": 20} {
+		b.Run(name, func(b *testing.B) {
+			bud, _, turn := crowd(tables)
+			b.ReportAllocs()
+			for b.Loop() {
+				f := (*turn)[0]
+				*turn = (*turn)[1:]
+				bud.settle(f, 1<<20)
+				bud.release(f, 1<<20)
+				if bud.reserve(f, func() { *turn = append(*turn, f) }) {
+					*turn = append(*turn, f)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkBudgetEnd is the end of a pool of ten thousand feeds that wait.
+func BenchmarkBudgetEnd(b *testing.B) {
+	for b.Loop() {
+		bud, feeds, _ := crowd(1)
+		for i := range feeds {
+			bud.drop(&feeds[i])
+		}
+	}
+}
+
+// BenchmarkBudgetFree is a page while nobody waits.
+func BenchmarkBudgetFree(b *testing.B) {
+	bud := newBudget(16*reservation, 8<<20, reservation, 1)
+	f := bud.share("a")
+	b.ReportAllocs()
+	for b.Loop() {
+		bud.reserve(&f, func() {})
+		bud.settle(&f, 1<<20)
+		bud.release(&f, 1<<20)
+	}
+}
