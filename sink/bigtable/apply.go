@@ -100,7 +100,7 @@ func (t *table) write(ctx context.Context, r *request, version int64) error {
 	if err := t.do(ctx, r, version); err != nil {
 		return refusal(err)
 	}
-	if r.reply.PredicateMatched {
+	if r.matched {
 		t.metrics.skipped.Inc()
 	} else {
 		t.metrics.outcomes[None].Inc()

@@ -106,9 +106,8 @@ func (t *table) attempt(ctx context.Context, r *request, version int64) error {
 	}
 	call, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, t.headers), o.Timeout)
 	defer cancel()
-	r.pb.TableName, r.pb.AppProfileId = t.name, o.AppProfile
-	r.reply.Reset()
-	err := t.client.conn.Invoke(call, btpb.Bigtable_CheckAndMutateRow_FullMethodName, &r.pb, &r.reply)
+	r.table, r.profile = t.name, o.AppProfile
+	err := t.client.conn.Invoke(call, btpb.Bigtable_CheckAndMutateRow_FullMethodName, r, r)
 	if err != nil && ctx.Err() != nil {
 		return interrupted(ctx, err)
 	}

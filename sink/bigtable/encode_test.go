@@ -49,7 +49,7 @@ func TestNoDeleteRemovesWhatItsChangeSets(t *testing.T) {
 		}
 		r.encode(w, &w.Rows[0], []string{"d", "h"})
 		setSeen := false
-		for _, m := range r.pb.FalseMutations {
+		for _, m := range sent(t, r).FalseMutations {
 			if m.GetSetCell() != nil {
 				setSeen = true
 			} else if setSeen {
@@ -59,7 +59,7 @@ func TestNoDeleteRemovesWhatItsChangeSets(t *testing.T) {
 		if !setSeen {
 			t.Fatal("no marker is set")
 		}
-		for _, m := range r.pb.TrueMutations {
+		for _, m := range sent(t, r).TrueMutations {
 			d := m.GetDeleteFromColumn()
 			switch {
 			case w.Rows[0].Class != transform.ClassD || d == nil:
@@ -96,8 +96,8 @@ func TestUsedRequestEncodesLikeANewOne(t *testing.T) {
 		for _, r := range []*request{used, fresh} {
 			r.encode(w, &w.Rows[0], []string{"d", "h"})
 		}
-		if !proto.Equal(&used.pb, &fresh.pb) {
-			t.Fatalf("used %v\nfresh %v", &used.pb, &fresh.pb)
+		if a, b := sent(t, used), sent(t, fresh); !proto.Equal(a, b) {
+			t.Fatalf("used %v\nfresh %v", a, b)
 		}
 	})
 }

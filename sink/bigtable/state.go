@@ -10,6 +10,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/protobuf/proto"
 )
 
 // StateTable holds one row per (pipeline, source table): what must survive the loss of a log.
@@ -166,20 +167,21 @@ func (c *Client) swap(ctx context.Context, next *State, predicate *btpb.RowFilte
 		return false, fmt.Errorf("encode state: %w", err)
 	}
 	next.stored = stored
-	r := &request{}
-	r.reset(1, 1, 0)
-	r.body = r.deleteColumn(r.body, stateFamily, []byte(stateQualifier), 0, 0)
-	r.set(stateFamily, []byte(stateQualifier), stored, next.Revision)
-	r.pb.RowKey, r.pb.PredicateFilter = stateKey(next.Identity.Pipeline, next.Identity.Table), predicate
+	column := []byte(stateQualifier)
+	write := []op{deleteColumn(stateFamily, column, 0, 0), {kind: opSet, family: stateFamily, qualifier: column, value: stored, from: next.Revision}}
+	r := &request{key: stateKey(next.Identity.Pipeline, next.Identity.Table)}
+	if r.predicate, err = proto.Marshal(predicate); err != nil {
+		return false, fmt.Errorf("encode predicate: %w", err)
+	}
 	if want {
-		r.pb.TrueMutations = r.body
+		r.skip = write
 	} else {
-		r.pb.FalseMutations = r.body
+		r.body = write
 	}
 	if err := c.table(StateTable).do(ctx, r, 0); err != nil {
 		return false, err
 	}
-	if r.reply.PredicateMatched == want {
+	if r.matched == want {
 		return true, nil
 	}
 	// An attempt whose answer was lost may have been ours.

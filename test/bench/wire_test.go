@@ -51,7 +51,7 @@ func freeAddress(b *testing.B) string {
 func applied(b *testing.B, metrics string) {
 	b.Helper()
 	deadline := time.After(5 * time.Minute)
-	tick := time.NewTicker(20 * time.Millisecond)
+	tick := time.NewTicker(200 * time.Millisecond) // a look costs the daemon a millisecond
 	defer tick.Stop()
 	for counter(metrics) < changes {
 		select {

@@ -1,0 +1,223 @@
+package bigtable
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// A request goes to the wire without generated messages in between: a table's every change is one
+// CheckAndMutateRowRequest, and building, measuring and marshalling one of those cost more than all else that the
+// sink does for it (docs/decisions/0012-sink-calls.md). Field numbers are those of google/bigtable/v2/bigtable.proto
+// and data.proto; a test reads the bytes back with the generated code.
+
+// codec writes requests and reads their answers; every other message is left to the usual codec.
+type codec struct{ encoding.CodecV2 }
+
+// Marshal writes into a buffer of gRPC's, which lets it go when the transport has: the request may be used again
+// as soon as the call returns, even where the call was given up and its frame still waits to be sent.
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	r, ok := v.(*request)
+	if !ok {
+		return c.CodecV2.Marshal(v)
+	}
+	size := r.size()
+	if mem.IsBelowBufferPoolingThreshold(size) {
+		return mem.BufferSlice{mem.SliceBuffer(r.append(make([]byte, 0, size)))}, nil
+	}
+	pool := mem.DefaultBufferPool()
+	buf := pool.Get(size)
+	*buf = r.append((*buf)[:0])
+	return mem.BufferSlice{mem.NewBuffer(buf, pool)}, nil
+}
+
+// Unmarshal reads a CheckAndMutateRowResponse into the request that it answers.
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	r, ok := v.(*request)
+	if !ok {
+		return c.CodecV2.Unmarshal(data, v)
+	}
+	r.matched = false
+	for raw := data.Materialize(); len(raw) > 0; {
+		field, typ, n := protowire.ConsumeTag(raw)
+		if n < 0 {
+			return fmt.Errorf("read answer: %w", protowire.ParseError(n))
+		}
+		raw = raw[n:]
+		if field == 1 && typ == protowire.VarintType {
+			var v uint64
+			if v, n = protowire.ConsumeVarint(raw); n >= 0 {
+				r.matched = v != 0
+			}
+		} else {
+			n = protowire.ConsumeFieldValue(field, typ, raw)
+		}
+		if n < 0 {
+			return fmt.Errorf("read answer: %w", protowire.ParseError(n))
+		}
+		raw = raw[n:]
+	}
+	return nil
+}
+
+// Sizes of fields whose numbers are below 16, so that a tag is one byte. message counts empty ones too, as the
+// members of a oneof are; text and number leave out what is empty, as proto3 does.
+func message(size int) int { return 1 + protowire.SizeBytes(size) }
+
+func text[T string | []byte](v T) int {
+	if len(v) == 0 {
+		return 0
+	}
+	return message(len(v))
+}
+
+func number(v int64) int {
+	if v == 0 {
+		return 0
+	}
+	return 1 + protowire.SizeVarint(uint64(v))
+}
+
+func appendTag(dst []byte, field protowire.Number, size int) []byte {
+	return protowire.AppendVarint(append(dst, byte(field)<<3|byte(protowire.BytesType)), uint64(size))
+}
+
+func appendMember[T string | []byte](dst []byte, field protowire.Number, v T) []byte {
+	return append(appendTag(dst, field, len(v)), v...)
+}
+
+func appendText[T string | []byte](dst []byte, field protowire.Number, v T) []byte {
+	if len(v) == 0 {
+		return dst
+	}
+	return appendMember(dst, field, v)
+}
+
+func appendNumber(dst []byte, field protowire.Number, v int64) []byte {
+	if v == 0 {
+		return dst
+	}
+	return protowire.AppendVarint(append(dst, byte(field)<<3|byte(protowire.VarintType)), uint64(v))
+}
+
+// size is the length of what append appends.
+func (r *request) size() int {
+	n := text(r.table) + text(r.key) + text(r.profile)
+	for i := range r.skip {
+		n += message(message(r.skip[i].size()))
+	}
+	for i := range r.body {
+		n += message(message(r.body[i].size()))
+	}
+	if r.predicate != nil {
+		return n + message(len(r.predicate))
+	}
+	return n + message(r.guard.size())
+}
+
+func (r *request) append(dst []byte) []byte {
+	dst = appendText(dst, 1, r.table)
+	dst = appendText(dst, 2, r.key)
+	for i := range r.skip {
+		dst = r.skip[i].append(dst, 4)
+	}
+	for i := range r.body {
+		dst = r.body[i].append(dst, 5)
+	}
+	if r.predicate != nil {
+		dst = appendMember(dst, 6, r.predicate)
+	} else {
+		dst = r.guard.append(appendTag(dst, 6, r.guard.size()))
+	}
+	return appendText(dst, 7, r.profile)
+}
+
+// metaFamilies are where a guard looks.
+var metaFamilies = [...]string{transform.LiveFamily, transform.DeadFamily}
+
+func (g *guard) columnSize(family string) int {
+	return text(family) + message(len(g.qualifier)) + message(len(g.qualifier)+1)
+}
+
+func (g *guard) chainSize(family string) int {
+	return message(message(g.columnSize(family))) + message(message(number(g.version*1000)))
+}
+
+func (g *guard) size() int {
+	n := 0
+	for _, family := range metaFamilies {
+		n += message(message(g.chainSize(family)))
+	}
+	return message(n)
+}
+
+// append appends a RowFilter: interleave 2 { filters 1 { chain 1 { filters 1 { column range 7 }, filters 1 { timestamp range 8 }}}}.
+func (g *guard) append(dst []byte) []byte {
+	whole := 0
+	for _, family := range metaFamilies {
+		whole += message(message(g.chainSize(family)))
+	}
+	dst = appendTag(dst, 2, whole)
+	for _, family := range metaFamilies {
+		chain, column, since := g.chainSize(family), g.columnSize(family), number(g.version*1000)
+		dst = appendTag(appendTag(dst, 1, message(chain)), 1, chain)
+		dst = appendTag(appendTag(dst, 1, message(column)), 7, column)
+		dst = appendMember(appendText(dst, 1, family), 2, g.qualifier)
+		dst = append(append(appendTag(dst, 5, len(g.qualifier)+1), g.qualifier...), 0)
+		dst = appendTag(appendTag(dst, 1, message(since)), 8, since)
+		dst = appendNumber(dst, 1, g.version*1000)
+	}
+	return dst
+}
+
+// size is the length of the mutation's inner message.
+func (o *op) size() int {
+	switch o.kind {
+	case opSet:
+		return text(o.family) + text(o.qualifier) + number(o.from*1000) + text(o.value)
+	case opDeleteColumn:
+		n := text(o.family) + text(o.qualifier)
+		if o.from != 0 || o.to != 0 {
+			n += message(number(o.from*1000) + number(o.to*1000))
+		}
+		return n
+	case opAdd:
+		column, at, input := o.added()
+		return text(o.family) + message(column) + message(at) + message(input)
+	}
+	return text(o.family)
+}
+
+// added are the sizes of an addition's three values.
+func (o *op) added() (column, at, input int) {
+	return message(len(o.qualifier)), 1 + protowire.SizeVarint(uint64(o.from*1000)), 1 + protowire.SizeVarint(binary.BigEndian.Uint64(o.value))
+}
+
+// append appends a mutation as a field of the request.
+func (o *op) append(dst []byte, field protowire.Number) []byte {
+	size := o.size()
+	dst = appendTag(appendTag(dst, field, message(size)), protowire.Number(o.kind), size)
+	dst = appendText(dst, 1, o.family)
+	switch o.kind {
+	case opSet:
+		dst = appendNumber(appendText(dst, 2, o.qualifier), 3, o.from*1000)
+		dst = appendText(dst, 4, o.value)
+	case opDeleteColumn:
+		dst = appendText(dst, 2, o.qualifier)
+		if o.from != 0 || o.to != 0 {
+			dst = appendTag(dst, 3, number(o.from*1000)+number(o.to*1000))
+			dst = appendNumber(appendNumber(dst, 1, o.from*1000), 2, o.to*1000)
+		}
+	case opAdd: // google.bigtable.v2.Value: raw_value 8, raw_timestamp_micros 9, int_value 6
+		column, at, input := o.added()
+		dst = appendMember(appendTag(dst, 2, column), 8, o.qualifier)
+		dst = protowire.AppendVarint(append(appendTag(dst, 3, at), 9<<3), uint64(o.from*1000))
+		dst = protowire.AppendVarint(append(appendTag(dst, 4, input), 6<<3), binary.BigEndian.Uint64(o.value))
+	}
+	return dst
+}
