@@ -116,4 +116,5 @@ func (t *table) observe(s *checkpoint.State) {
 	})
 	t.view.Store(&view{Status: st, At: time.Now()})
 	t.m.show(&st)
+	t.m.showRows(t.heat, time.Now())
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -183,6 +184,7 @@ func (w *worker) changes(ctx context.Context, jobs []*job) error {
 		w.t.letters.taken()
 		w.applied.Add(1)
 		w.t.m.applied.Add(float64(len(jobs)))
+		w.t.heat.wrote(time.Now(), &w.write, jobs)
 	}
 	if err != nil {
 		return err

@@ -1,15 +1,21 @@
 package pipeline
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // metrics of the tables. Labels are the table's source name and nothing that grows.
 type metrics struct {
 	sourceLag, appliedLag, proofAge, letters, gaps, halted, owner, ahead, foreign *prometheus.GaugeVec
+	hottest, largest                                                              *prometheus.GaugeVec
 	applied                                                                       *prometheus.CounterVec
 }
 
 type tableMetrics struct {
 	sourceLag, appliedLag, proofAge, letters, gaps, halted, owner, ahead, foreign prometheus.Gauge
+	hottest, largest                                                              prometheus.Gauge
 	applied                                                                       prometheus.Counter
 }
 
@@ -32,6 +38,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		owner:      gauge("table_owner", "1 while this process owns the table's log."),
 		ahead:      gauge("clock_ahead_seconds", "How far versions run ahead of event time."),
 		foreign:    gauge("log_foreign_messages", "Messages in the log that folded as nothing."),
+		hottest:    gauge("hottest_row_writes_per_second", "Writes of the target row that was written most, over the last full ten seconds."),
+		largest:    gauge("largest_row_growth_bytes", "By how much the shared target row has grown that grew most since this process owns the table; a lower estimate."),
 	}
 	m.applied = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "tailrace_changes_applied_total", Help: "Changes that became durable at Bigtable, by this process."}, table)
@@ -48,6 +56,7 @@ func (m *metrics) of(table string) *tableMetrics {
 		gaps: m.gaps.WithLabelValues(table), halted: m.halted.WithLabelValues(table),
 		owner: m.owner.WithLabelValues(table), ahead: m.ahead.WithLabelValues(table),
 		foreign: m.foreign.WithLabelValues(table), applied: m.applied.WithLabelValues(table),
+		hottest: m.hottest.WithLabelValues(table), largest: m.largest.WithLabelValues(table),
 	}
 }
 
@@ -56,6 +65,14 @@ func (m *tableMetrics) standBy() {
 	for _, g := range []prometheus.Gauge{m.sourceLag, m.appliedLag, m.proofAge} {
 		g.Set(-1)
 	}
+	m.hottest.Set(0)
+	m.largest.Set(0)
+}
+
+// showRows sets what is known of the worst rows.
+func (m *tableMetrics) showRows(h *heat, now time.Time) {
+	m.hottest.Set(h.hottest(now))
+	m.largest.Set(float64(h.bulk.largest()))
 }
 
 // show sets the gauges from a status, so that metrics and status never disagree.

@@ -93,6 +93,26 @@ func TestLargestItemsWithBothImages(t *testing.T) {
 	r.equal()
 }
 
+func TestRowThatManyItemsShareShowsItsGrowth(t *testing.T) {
+	w := newWorld(t)
+	w.mapping = "families: {d: {max_versions: 1}}\nrules:\n- name: all\n  match: {pk: \"{p}\", sk: \"{s}\"}\n  row: \"{p}\"\n" +
+		"  cells: [{attr: blob, to: \"d:{s}/once\"}, {attr: blob, to: \"d:{s}/twice\"}]\n"
+	w.createTable("Orders")
+	r := w.start("Orders")
+	const items, size = 16, 400_000 // three of four would be sampled; one of the first ten will
+	blob := strings.Repeat("b", size)
+	for i := range items {
+		w.put("Orders", "tenant", fmt.Sprint(i), `"blob":{"S":"`+blob+`"}`)
+	}
+	r.settle()
+	r.equal()
+	grown := func() float64 { return r.metric("tailrace_largest_row_growth_bytes") }
+	r.until("the growth is shown", func() bool { return grown() > 2*(size+100) })
+	if got := grown(); got > items*2*(size+100) {
+		t.Errorf("the row grew by %.0f, %d items of twice %d bytes were written", got, items, size)
+	}
+}
+
 func TestOddNamesValuesAndKeys(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")

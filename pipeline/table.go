@@ -21,9 +21,10 @@ import (
 // table runs one table: one life after the other until the context ends.
 type table struct {
 	Table
-	p   *Pipeline
-	log *zap.Logger
-	m   *tableMetrics
+	p    *Pipeline
+	log  *zap.Logger
+	m    *tableMetrics
+	heat *heat
 
 	Program *transform.Program // compiled at the first life, for the table's key
 	Info    source.TableInfo
@@ -51,9 +52,8 @@ type view struct {
 }
 
 func newTable(p *Pipeline, t Table, m *metrics) *table {
-	return &table{
-		Table: t, p: p, m: m.of(t.Source), log: p.log.With(zap.String("table", t.Source), zap.String("target", t.Target)),
-	}
+	log := p.log.With(zap.String("table", t.Source), zap.String("target", t.Target))
+	return &table{Table: t, p: p, m: m.of(t.Source), log: log, heat: newHeat(log, time.Now())}
 }
 
 // haltError stops a table until somebody acts or the cause goes away.
@@ -112,10 +112,12 @@ const again = 250 * time.Millisecond
 // after decides what the end of a life means and how long to wait before the next one.
 func (t *table) after(err error) time.Duration {
 	t.m.owner.Set(0)
+	t.m.hottest.Set(0) // nobody writes
 	switch {
 	case errors.Is(err, queue.ErrLost), errors.Is(err, queue.ErrHeld):
 		t.log.Warn("stand by: another owner holds the log", zap.Error(err))
 		t.m.standBy()
+		t.heat.forget()
 		return again
 	case err == nil, doubtful(err):
 		// Rule 4: what was in memory is gone with the life; the next one starts from what is stored.
