@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -170,8 +171,22 @@ func (a *applier) read(ctx context.Context) error {
 	}
 }
 
-// frames are buffers of unpacked frames. The changes of a frame alias its buffer until the last is done.
-var frames = sync.Pool{New: func() any { return new([]byte) }}
+// frames are buffers of unpacked frames, by the power of two that holds them: a small frame must not keep the
+// buffer of a large one. The changes of a frame alias its buffer until the last is done.
+var frames [64]sync.Pool
+
+// frameClass is the power of two of the buffer for so many bytes.
+func frameClass(size int) int { return bits.Len(uint(max(size, 1<<16) - 1)) }
+
+func frameBuffer(class int) *[]byte {
+	if buf, ok := frames[class].Get().(*[]byte); ok {
+		return buf
+	}
+	buf := make([]byte, 1<<class)
+	return &buf
+}
+
+func putFrameBuffer(buf *[]byte) { frames[frameClass(cap(*buf))].Put(buf) }
 
 func (a *applier) entry(ctx context.Context, at checkpoint.Mark, e *checkpoint.Entry) error {
 	f, ok := e.Body.(*checkpoint.Frame)
@@ -185,14 +200,15 @@ func (a *applier) entry(ctx context.Context, at checkpoint.Mark, e *checkpoint.E
 		records += f.Pages[i].Records
 	}
 	// Rule 9: memory is taken before the entry is unpacked.
-	release, err := a.memory.take(ctx, size)
+	class := frameClass(size)
+	release, err := a.memory.take(ctx, 1<<class)
 	if err != nil {
 		return err
 	}
-	buf := frames.Get().(*[]byte)
+	buf := frameBuffer(class)
 	p := a.prefix.Load().add(at, records, func() {
 		release()
-		frames.Put(buf)
+		putFrameBuffer(buf)
 	})
 	*buf, err = queue.UnpackFrame(e, *buf, func(_ *checkpoint.PageHead, c *change.Change) error {
 		if !a.to.wants(c) {

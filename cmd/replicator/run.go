@@ -230,7 +230,7 @@ func (d *daemon) options() pipeline.Options {
 	t, c := &d.cfg.Testing, d.cfg
 	o := pipeline.Options{
 		Name: c.Pipeline, Owner: ownerName(), Start: pipeline.Start{Latest: c.Source.Start.Latest, At: c.Source.Start.At},
-		Memory: int64(c.Memory.Total) / 4, // as much as for pages on their way into the log; the rest is for what both become
+		Memory: int64(c.Memory.Total) / 6, // pages on their way into the log have a quarter; the rest is for what both become
 		Periods: pipeline.Periods{
 			ClaimTTL: time.Duration(t.ClaimTTL), Beat: time.Duration(t.Beat), Listing: time.Duration(t.Listing), Describe: time.Duration(t.Describe),
 			Mark: time.Duration(t.MarkInterval), Trim: time.Duration(t.Trim), Retry: time.Duration(t.RetryHalted), Shutdown: time.Duration(c.ShutdownTimeout),
