@@ -34,7 +34,7 @@ func sourceOptions(cfg *config.Config) source.Options {
 	s := &cfg.Source
 	return source.Options{
 		Region: s.Region, Endpoint: s.Endpoint, StreamsEndpoint: s.StreamsEndpoint, AssumeRole: s.AssumeRole,
-		IdlePoll: time.Duration(s.IdlePoll), MemoryTotal: int64(cfg.Memory.Total) / 4, MemoryPerFeed: int64(cfg.Memory.PerFeed),
+		IdlePoll: time.Duration(s.IdlePoll), MemoryTotal: int64(cfg.Memory.Total) / 6, MemoryPerFeed: int64(cfg.Memory.PerFeed),
 		Tables: len(cfg.Tables),
 	}
 }

@@ -2,10 +2,8 @@
 package bench
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,10 +11,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
@@ -134,52 +128,4 @@ func run(b *testing.B, dir string, env []string, name string, args ...string) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("%s %v: %v\n%s", name, args, err, out)
 	}
-}
-
-// nullServer acknowledges every write to data tables without doing it, and passes the rest on: the daemon's
-// own speed.
-func nullServer(b *testing.B, behind string) string {
-	b.Helper()
-	conn, err := grpc.NewClient(behind, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		b.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	srv := grpc.NewServer(grpc.MaxRecvMsgSize(256 << 20))
-	btpb.RegisterBigtableServer(srv, &null{next: btpb.NewBigtableClient(conn)})
-	go func() { _ = srv.Serve(l) }()
-	b.Cleanup(func() {
-		srv.Stop()
-		_ = conn.Close()
-	})
-	return l.Addr().String()
-}
-
-type null struct {
-	btpb.UnimplementedBigtableServer
-	next btpb.BigtableClient
-}
-
-func (n *null) CheckAndMutateRow(ctx context.Context, r *btpb.CheckAndMutateRowRequest) (*btpb.CheckAndMutateRowResponse, error) {
-	if strings.HasSuffix(r.TableName, "/tailrace_state") {
-		return n.next.CheckAndMutateRow(ctx, r)
-	}
-	return &btpb.CheckAndMutateRowResponse{}, nil
-}
-
-func (n *null) ReadRows(r *btpb.ReadRowsRequest, out btpb.Bigtable_ReadRowsServer) error {
-	in, err := n.next.ReadRows(out.Context(), r)
-	for err == nil {
-		var m *btpb.ReadRowsResponse
-		if m, err = in.Recv(); err == nil {
-			err = out.Send(m)
-		}
-	}
-	if err.Error() == "EOF" {
-		return nil
-	}
-	return err
 }
