@@ -1,6 +1,7 @@
 package transform
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -137,7 +138,7 @@ func (b *builder) add(row Row) error {
 func (pl *plan) keptAfterRemoval(tombstone bool) (names []string) {
 	for _, name := range pl.history {
 		for _, e := range pl.emitters {
-			if e.family.Name == name && (tombstone || e.family.removed != "delete") {
+			if slices.ContainsFunc(e.outs(), func(o out) bool { return o.family.Name == name && (tombstone || o.family.removed != "delete") }) {
 				names = append(names, name)
 				break
 			}

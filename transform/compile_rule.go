@@ -25,16 +25,21 @@ func (c *compiler) rule(src *lang.Rule) *rule {
 		r.plans = append(r.plans, pl)
 	}
 	for i := range src.Index {
-		x := &src.Index[i]
-		// Index conditions may capture too: their captures stand behind the rule's own.
-		conds := c.conditions(r, x.Match)
-		if pl := c.plan(r, "index "+x.At.S+" of rule "+r.name, &x.Row, x.Cells, src.Segments); pl != nil {
-			pl.conds, pl.when = conds, c.predicate(x.When)
-			r.plans = append(r.plans, pl)
-		}
+		c.index(r, src, &src.Index[i])
 	}
-	c.p.caps = max(c.p.caps, len(r.captures))
 	return r
+}
+
+// index compiles a further row. What its conditions capture stands behind the rule's own captures, and is gone
+// with it: the next index knows nothing of it, or it would see what another item left there.
+func (c *compiler) index(r *rule, src *lang.Rule, x *lang.Index) {
+	conds := c.conditions(r, x.Match)
+	c.p.caps = max(c.p.caps, len(r.captures))
+	if pl := c.plan(r, "index "+x.At.S+" of rule "+r.name, &x.Row, x.Cells, src.Segments); pl != nil {
+		pl.conds, pl.when = conds, c.predicate(x.When)
+		r.plans = append(r.plans, pl)
+	}
+	r.captures = slices.Clip(r.captures[:r.own])
 }
 
 func (c *compiler) expiry(r *rule) {
@@ -42,7 +47,9 @@ func (c *compiler) expiry(r *rule) {
 		r.onTTL = c.p.onTTL()
 	}
 	if name, ok := strings.CutPrefix(r.onTTL, "archive:"); ok {
-		r.archive = c.family(name, r.src.OnTTLExpiry)
+		if r.archive = c.family(name, r.src.OnTTLExpiry); r.archive != nil {
+			c.plainFamily(r.archive, r.src.OnTTLExpiry)
+		}
 		return
 	}
 	if words := []string{"delete", "keep", "archive"}; !slices.Contains(words, r.onTTL) {
@@ -125,7 +132,7 @@ func (c *compiler) plan(r *rule, name string, row *lang.Text, cells []lang.Emitt
 	if !row.Set() {
 		return nil
 	}
-	pl := &plan{name: name, rule: r, src: row}
+	pl := &plan{name: name, rule: r, src: row, captures: slices.Clone(r.captures)}
 	var err error
 	if pl.row, err = tmpl.New(row.S, c.env(r, segments)); err != nil {
 		c.ps.Errorf(*row, "template", "", "%s", err.Error())
@@ -152,6 +159,7 @@ func (c *compiler) sidecar(r *rule, pl *plan) {
 	if !ok {
 		return
 	}
+	c.plainFamily(f, t)
 	e := &emitter{src: &lang.Emitter{At: t, To: t}, kind: "types", family: f, beside: slices.Clone(pl.emitters), fromKey: true}
 	env := c.env(r, r.src.Segments)
 	env.Attrs, env.Empty = false, true
@@ -208,10 +216,12 @@ func (c *compiler) emitter(r *rule, src *lang.Emitter, segments lang.Text) *emit
 			c.ps.Errorf(src.TS, "template", "", "%s", err.Error())
 			return nil
 		}
+		e.ts.AsNumber()
 	}
 	c.fallbacks(r, e, src, segments)
 	e.fromKey = e.keyed()
 	c.checkEmitter(e)
+	c.checkColumns(e)
 	return e
 }
 

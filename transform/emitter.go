@@ -45,6 +45,25 @@ type emitter struct {
 	beside    []*emitter // types: the emitters whose attributes it describes
 }
 
+// out is a column, or a template of columns, that an emitter may write.
+type out struct {
+	family *family
+	column *tmpl.Template
+	src    lang.Text // where the author wrote it
+}
+
+// outs are all places where the emitter's cells may go: every proof has to hold for each of them.
+func (e *emitter) outs() []out {
+	all := []out{{e.family, e.qualifier, e.src.To}}
+	if e.fallback != nil {
+		all = append(all, out{e.fallback, e.qualifier, e.src.Fallback})
+	}
+	if e.other != nil {
+		all = append(all, out{e.otherFam, e.other, e.src.Otherwise})
+	}
+	return all
+}
+
 func (e *emitter) aggregate() bool { return e.family.Aggregate != "" }
 
 // timed says that the mapping gives the cells' times.
@@ -88,7 +107,9 @@ func (e *emitter) time(x *exec) (t int64, mapped, skip bool, err error) {
 		return 0, false, false, nil
 	}
 	start := len(x.buf)
-	x.buf, err = e.ts.Append(x.buf, &x.scope)
+	if x.buf, err = e.ts.Append(x.buf, &x.scope); e.family.expires && !e.expiry(x) {
+		err = &tmpl.MissingError{Name: strings.Join(e.ts.Attrs, ", ")}
+	}
 	text := x.buf[start:]
 	x.buf = x.buf[:start]
 	if m := (*tmpl.MissingError)(nil); errors.As(err, &m) {
@@ -110,6 +131,21 @@ func (e *emitter) time(x *exec) (t int64, mapped, skip bool, err error) {
 		return 0, false, false, tmpl.Refuse("time", "cell time %q of family %s is not a time in ms", e.ts.Source, e.family.Name)
 	}
 	return t, true, false, nil
+}
+
+// expiry says whether the item has a time to live as DynamoDB sees it: a whole number; anything else never expires.
+// Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/howitworks-ttl.html
+func (e *emitter) expiry(x *exec) bool {
+	for _, name := range e.ts.Attrs {
+		v := x.scope.Image.Get(name)
+		if v == nil || v.Kind != change.KindNumber {
+			return false
+		}
+		if c, err := change.CanonicalNumber(v.S); err != nil || strings.ContainsAny(c, ".-E") {
+			return false
+		}
+	}
+	return true
 }
 
 // emit adds the emitter's cells for the item in x.
@@ -188,6 +224,9 @@ func (e *emitter) column(x *exec) (q []byte, err error) {
 	if e.bare {
 		x.buf = append(x.buf, x.scope.Vars[tmpl.VarAttr]...)
 	} else if x.buf, err = e.qualifier.Append(x.buf, &x.scope); err != nil {
+		if m := (*tmpl.MissingError)(nil); errors.As(err, &m) {
+			return nil, m // the emitter is optional
+		}
 		return nil, refusal("column", err, "column of family %s", e.family.Name)
 	}
 	if q = x.buf[start:len(x.buf):len(x.buf)]; len(q) > maxQualifier {
@@ -281,6 +320,11 @@ func (e *emitter) appendDocument(x *exec, dst []byte) ([]byte, error) {
 		}
 	}
 	x.attrs = attrs
+	if len(e.rename) > 0 {
+		if err := distinctNames(attrs); err != nil {
+			return dst, err
+		}
+	}
 	switch e.format {
 	case "json":
 		return encode.Document(dst, attrs)
@@ -288,6 +332,18 @@ func (e *emitter) appendDocument(x *exec, dst []byte) ([]byte, error) {
 		return encode.ProtobufItem(dst, attrs)
 	}
 	return change.Image(attrs).AppendJSON(dst), nil
+}
+
+// distinctNames refuses a document in which a renamed attribute has the name of another.
+func distinctNames(attrs []change.Attr) error {
+	seen := make(map[string]bool, len(attrs))
+	for i := range attrs {
+		if seen[attrs[i].Name] {
+			return tmpl.Refuse("collision", "the document has two attributes %q, one of them renamed", attrs[i].Name)
+		}
+		seen[attrs[i].Name] = true
+	}
+	return nil
 }
 
 // possible adds footprints of all columns that the item's key alone decides, whether or not it has them.

@@ -68,9 +68,7 @@ func (c *compiler) finish() {
 		}
 		p.byKey = p.byKey && r.when == nil
 		for _, pl := range r.plans {
-			for _, e := range pl.emitters {
-				p.coalesce = p.coalesce && !e.historic(e.family)
-			}
+			p.coalesce = p.coalesce && pl.uniting()
 		}
 	}
 	p.wants = wanted(all, names)
@@ -85,6 +83,14 @@ func (c *compiler) finish() {
 	c.lint()
 }
 
+// uniting says whether only the last of several changes of an item matters to a row: not where every one leaves
+// something behind, a version, a merged value, an archived copy, or an emptied row.
+func (pl *plan) uniting() bool {
+	return !pl.cascade && pl.rule.archive == nil && !slices.ContainsFunc(pl.emitters, func(e *emitter) bool {
+		return e.aggregate() || slices.ContainsFunc(e.outs(), func(o out) bool { return e.historic(o.family) })
+	})
+}
+
 // needs says whether a rule needs the old image to know what to delete.
 func needs(r *rule) bool {
 	if r.onRemove == "tombstone" {
@@ -95,11 +101,13 @@ func needs(r *rule) bool {
 			return true
 		}
 		for _, e := range pl.emitters {
-			if !e.fromKey && !e.aggregate() && (!pl.exclusive || slices.Contains(pl.history, e.family.Name)) {
-				return true
-			}
-			if e.historic(e.family) && e.family.removed == "empty" {
-				return true
+			for _, o := range e.outs() {
+				if !e.fromKey && !e.aggregate() && (!pl.exclusive || slices.Contains(pl.history, o.family.Name)) {
+					return true
+				}
+				if e.historic(o.family) && o.family.removed == "empty" {
+					return true
+				}
 			}
 		}
 	}

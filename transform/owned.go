@@ -38,7 +38,7 @@ func (e *emitter) unowned() string {
 		return "its cells carry the mapping's own times"
 	case e.qualifier.Vars[tmpl.VarType]:
 		return "the column names the value's type"
-	case len(e.qualifier.Attrs) > 0 && !e.qualifier.FromKey:
+	case slices.ContainsFunc(e.outs(), func(o out) bool { return len(o.column.Attrs) > 0 && !o.column.FromKey }):
 		return "the column is named by attributes of the item"
 	}
 	return ""
@@ -64,7 +64,7 @@ func (p *Program) Owned(keys change.Image) (*Owned, error) {
 	for _, r := range p.rules {
 		m := p.newMemory()
 		m.exec.scope.Image = keys
-		m.exec.scope.Caps = m.exec.caps[:len(r.captures)]
+		m.exec.scope.Caps = m.exec.caps
 		if !r.mayMatch(keys, m.exec.scope.Caps) {
 			continue
 		}
@@ -96,6 +96,14 @@ func (r *rule) mayMatch(keys change.Image, caps []string) bool {
 }
 
 func (o *Owned) add(x *exec, e *emitter) error {
+	if e.other != nil { // where a value goes that cannot be expanded
+		plain := *e
+		plain.kind, plain.family, plain.qualifier, plain.bare = "attr", e.otherFam, e.other, false
+		plain.fallback, plain.otherFam, plain.other = nil, nil, nil
+		if err := o.add(x, &plain); err != nil {
+			return err
+		}
+	}
 	families := []*family{e.family}
 	if e.fallback != nil {
 		families = append(families, e.fallback)

@@ -208,31 +208,35 @@ func (p *Program) keyType(name string) byte {
 	return 0
 }
 
-// distinct refuses two cells in one place: the later one would hide the earlier.
+// distinct refuses two cells in one column: the later or newer one would hide the other.
 func distinct(cells []cell) error {
 	var seen map[string]int
 	if len(cells) > 32 {
 		seen = make(map[string]int, len(cells))
 	}
 	for i := range cells {
-		if cells[i].em.aggregate() {
-			continue
-		}
 		if seen != nil {
-			k := cells[i].id()
-			if j, dup := seen[k]; dup {
+			k := cells[i].column()
+			if j, dup := seen[k]; dup && cells[i].hides(&cells[j]) {
 				return twice(&cells[j], &cells[i])
 			}
 			seen[k] = i
 			continue
 		}
 		for j := range i {
-			if cells[i].same(&cells[j]) {
+			if cells[i].sameColumn(&cells[j]) && cells[i].hides(&cells[j]) {
 				return twice(&cells[j], &cells[i])
 			}
 		}
 	}
 	return nil
+}
+
+// hides says whether of two cells in one column a reader would see only one: not where they are merged, where their
+// times tell them apart, or where they are the versions of a list.
+func (c *cell) hides(o *cell) bool {
+	apart := c.em.siblings && o.em.siblings || c.em == o.em && c.em.versions
+	return !c.em.aggregate() && !(apart && c.time != o.time)
 }
 
 func twice(a, b *cell) error {

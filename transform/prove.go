@@ -3,6 +3,7 @@ package transform
 import (
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,6 +47,7 @@ func prove(cs []*compiler) {
 	agree(cs)
 	for _, t := range targets {
 		sites := byTarget[t]
+		archives(sites)
 		for i := range sites {
 			for j := range i {
 				rivals(sites[j], sites[i])
@@ -79,7 +81,7 @@ func agree(cs []*compiler) {
 // claim decides what a plan can be on its own: whether its row tells the primary key.
 func (c *compiler) claim(pl *plan) {
 	r := pl.rule
-	missing := r.untold(c, pl.row)
+	missing := r.untold(c, pl, pl.row)
 	switch {
 	case pl.owns() == "cells":
 		pl.why = "the rule says `owns: cells`"
@@ -112,17 +114,21 @@ func (pl *plan) owns() string {
 }
 
 // untold names the parts of the primary key that cannot be told from what the templates give.
-func (r *rule) untold(c *compiler, ts ...*tmpl.Template) (missing []string) {
+func (r *rule) untold(c *compiler, pl *plan, ts ...*tmpl.Template) []string {
 	told := map[string]bool{}
 	for _, t := range ts {
 		if t != nil && t.Ambig == "" {
-			for name := range t.Covers {
-				told[name] = true
-			}
+			maps.Copy(told, t.Covers)
 		}
 	}
+	return r.without(c, pl, told)
+}
+
+// without names the parts of the primary key that are not told by captures and attributes.
+func (r *rule) without(c *compiler, pl *plan, told map[string]bool) (missing []string) {
 	for _, attr := range c.keyNames() {
-		if told[attr] && !captureNamed(r, attr) {
+		captured := slices.ContainsFunc(pl.captures, func(c tmpl.Capture) bool { return c.Name == attr })
+		if told[attr] && !captured {
 			continue
 		}
 		fixed := false
@@ -139,10 +145,6 @@ func (r *rule) untold(c *compiler, ts ...*tmpl.Template) (missing []string) {
 		}
 	}
 	return missing
-}
-
-func captureNamed(r *rule, name string) bool {
-	return slices.ContainsFunc(r.captures, func(c tmpl.Capture) bool { return c.Name == name })
 }
 
 func (c *compiler) keyNames() []string {
@@ -167,11 +169,23 @@ func rivals(a, b site) {
 	}
 	for _, ea := range a.pl.emitters {
 		for _, eb := range b.pl.emitters {
-			if ea.family.Name == eb.family.Name && tmpl.Overlap(ea.qualifier.Shape, eb.qualifier.Shape) {
-				collide(a, b, ea, eb)
+			if oa, ob, ok := meeting(ea, eb); ok {
+				collide(a, b, ea, eb, oa, ob)
 			}
 		}
 	}
+}
+
+// meeting finds columns that two emitters may both write.
+func meeting(a, b *emitter) (oa, ob out, ok bool) {
+	for _, oa := range a.outs() {
+		for _, ob := range b.outs() {
+			if oa.family.Name == ob.family.Name && tmpl.Overlap(oa.column.Shape, ob.column.Shape) {
+				return oa, ob, true
+			}
+		}
+	}
+	return oa, ob, false
 }
 
 // naming names a plan for somebody of another table.
@@ -182,7 +196,7 @@ func (s site) naming(from site) string {
 	return s.pl.name
 }
 
-func collide(a, b site, ea, eb *emitter) {
+func collide(a, b site, ea, eb *emitter, oa, ob out) {
 	if ea.aggregate() && eb.aggregate() {
 		return
 	}
@@ -203,7 +217,7 @@ func collide(a, b site, ea, eb *emitter) {
 	if a.c != b.c {
 		hint = "give the tables' rows distinct literal prefixes (row: \"orders#{…}\"), or targets of their own"
 	}
-	b.c.ps.Errorf(eb.src.To, "shared_cell", hint, "%s (%s) and %s (%s) may write the same cell of family %s", b.pl.name, eb.src.To.S, a.naming(b), ea.src.To.S, ea.family.Name)
+	b.c.ps.Errorf(ob.src, "shared_cell", hint, "%s (%s) and %s (%s) may write the same cell of family %s", b.pl.name, ob.named(), a.naming(b), oa.named(), oa.family.Name)
 }
 
 func shares(r, with *rule) bool {
@@ -214,8 +228,10 @@ func shares(r, with *rule) bool {
 func (c *compiler) classify(pl *plan) {
 	r := pl.rule
 	for _, e := range pl.emitters {
-		if f := e.family; !slices.Contains(pl.history, f.Name) && (e.historic(f) || e.siblings) && f.history {
-			pl.history = append(pl.history, f.Name)
+		for _, o := range e.outs() {
+			if f := o.family; !slices.Contains(pl.history, f.Name) && (e.historic(f) || e.siblings) && f.history {
+				pl.history = append(pl.history, f.Name)
+			}
 		}
 	}
 	pl.spared = slices.Clip(pl.history)
@@ -242,9 +258,10 @@ func (c *compiler) classify(pl *plan) {
 		pl.why += "; all its columns are known from the key"
 	}
 	pl.collide = c.overlapping(pl)
-	for _, e := range pl.emitters {
-		if !c.broken && !r.dead {
+	if !c.broken && !r.dead {
+		for i, e := range pl.emitters {
 			c.identity(r, pl, e)
+			c.strangers(r, pl, pl.emitters[:i], e)
 		}
 	}
 }
@@ -254,39 +271,74 @@ func (c *compiler) identity(r *rule, pl *plan, e *emitter) {
 	if e.aggregate() || e.shared {
 		return
 	}
-	told := []*tmpl.Template{pl.row, e.qualifier}
-	if e.siblings {
-		told = append(told, e.ts)
-	}
-	missing := r.untold(c, told...)
-	if len(missing) == 0 {
+	for _, o := range e.outs() {
+		told := []*tmpl.Template{pl.row, o.column}
+		if e.siblings {
+			told = append(told, e.ts)
+		}
+		missing := r.untold(c, pl, told...)
+		if len(missing) == 0 {
+			continue
+		}
+		hint := "add it to the column: to: \"" + o.family.Name + ":" + missing[0] + "/…\"; or to the row; or say `collisions: acknowledged`"
+		if e.ts != nil && !e.siblings {
+			hint = "if the cell's time tells the items apart, say `cell_id: ts`; or " + hint
+		}
+		for _, t := range told {
+			if t.Ambig != "" {
+				hint = t.Ambig
+			}
+		}
+		c.ps.Errorf(o.src, "not_injective", hint, "two items could write the same cell: row %q and column %q do not tell %s", pl.row.Source, o.named(), strings.Join(missing, ", "))
 		return
 	}
-	hint := "add it to the column: to: \"" + e.family.Name + ":" + missing[0] + "/…\"; or to the row; or say `collisions: acknowledged`"
-	if e.ts != nil && !e.siblings {
-		hint = "if the cell's time tells the items apart, say `cell_id: ts`; or " + hint
-	}
-	for _, t := range []*tmpl.Template{pl.row, e.qualifier} {
-		if t.Ambig != "" {
-			hint = t.Ambig
+}
+
+// strangers checks that one item's column of an emitter is never another item's column of another emitter: each
+// template tells its item by itself, but not which template it was. They do when what tells the items stands at
+// the beginning of both, in the same words.
+func (c *compiler) strangers(r *rule, pl *plan, others []*emitter, e *emitter) {
+	for _, o := range append(slices.Clone(others), e) {
+		for _, a := range o.outs() {
+			for _, b := range e.outs() {
+				if a.column == b.column || a.family != b.family || o.shared || e.shared || o.aggregate() || !tmpl.Overlap(a.column.Shape, b.column.Shape) {
+					continue
+				}
+				told := tmpl.Common(a.column, b.column)
+				if pl.row.Ambig == "" {
+					maps.Copy(told, pl.row.Covers)
+				}
+				if o.siblings && e.siblings && o.src.TS.S == e.src.TS.S && e.ts.Ambig == "" {
+					maps.Copy(told, e.ts.Covers)
+				}
+				if missing := r.without(c, pl, told); len(missing) > 0 {
+					c.ps.Errorf(b.src, "not_injective", "begin both columns with "+strings.Join(missing, "/")+"/, give them different first words, or two families; or say `collisions: acknowledged`",
+						"column %q of one item could be column %q of another: they do not tell %s in the same place", b.named(), a.named(), strings.Join(missing, ", "))
+					return
+				}
+			}
 		}
 	}
-	c.ps.Errorf(e.src.To, "not_injective", hint, "two items could write the same cell: row %q and column %q do not tell %s", pl.row.Source, e.src.To.S, strings.Join(missing, ", "))
 }
+
+// named is the column as its author would write it.
+func (o out) named() string { return o.family.Name + ":" + o.column.Source }
 
 // overlapping says whether two emitters of one row may give the same cell, so that every item must be
 // compared; two fixed columns that are always the same are refused at once.
 func (c *compiler) overlapping(pl *plan) (possible bool) {
 	for i, a := range pl.emitters {
-		if len(a.rename) > 0 && a.names == nil || a.flatten && !a.escapes {
+		if len(a.rename) > 0 || a.flatten && !a.escapes || a.qualifier.Folds {
 			possible = true
 		}
 		for _, b := range pl.emitters[:i] {
-			if a.family != b.family || !tmpl.Overlap(a.qualifier.Shape, b.qualifier.Shape) || apart(a, b) || apart(b, a) {
+			oa, ob, meet := meeting(a, b)
+			if !meet || len(a.outs())+len(b.outs()) == 2 && (apart(a, b) || apart(b, a)) {
 				continue
 			}
 			possible = true
-			if len(a.qualifier.Uses) == 0 && len(b.qualifier.Uses) == 0 && !a.timed() && !b.timed() && !a.aggregate() {
+			fixed := len(oa.column.Uses) == 0 && len(ob.column.Uses) == 0 && oa.column == a.qualifier && ob.column == b.qualifier
+			if fixed && !a.aggregate() && !(a.siblings && b.siblings) {
 				c.ps.Errorf(a.src.To, "collision", "give each its own column", "`%s` and `%s` both write %s", b.describe(), a.describe(), a.src.To.S)
 			}
 		}

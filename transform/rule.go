@@ -17,7 +17,7 @@ type rule struct {
 	conds     []condition
 	when      *predicate
 	captures  []tmpl.Capture
-	own       int // captures of the rule itself; those of its indexes stand behind
+	own       int // how many these are; those of an index stand behind them
 	drop      bool
 	plans     []*plan // the main row, then index rows
 	onRemove  string
@@ -36,6 +36,7 @@ type plan struct {
 	name      string
 	rule      *rule
 	src       *lang.Text
+	captures  []tmpl.Capture // the rule's and, of an index, its own
 	conds     []condition
 	when      *predicate
 	row       *tmpl.Template
@@ -110,7 +111,7 @@ func matches(conds []condition, when *predicate, img change.Image, caps []string
 // pick returns the rule of an item and leaves its captures in the scope; nil when none matches.
 func (p *Program) pick(x *exec) (*rule, error) {
 	for _, r := range p.rules {
-		x.scope.Caps = x.caps[:len(r.captures)]
+		x.scope.Caps = x.caps
 		ok, err := matches(r.conds, r.when, x.scope.Image, x.scope.Caps)
 		if err != nil {
 			return nil, err

@@ -57,6 +57,9 @@ func (t *Template) separate(o *op, shape Shape, next lang.TemplatePart, env *Env
 	if o.mode == SegStrict && len(o.stop) > 1 {
 		return shape
 	}
+	if o.mode == SegEscape {
+		return shape.escaped(o.stop[0])
+	}
 	return shape.without(o.stop[0])
 }
 
@@ -89,6 +92,7 @@ func (t *Template) compile(part lang.TemplatePart, env *Env) (op, Shape, error) 
 	if injective && o.kind != srcVar {
 		t.Covers[part.Name] = true
 	}
+	t.Folds = t.Folds || !injective && o.kind == srcVar
 	return o, shape, nil
 }
 
@@ -117,12 +121,12 @@ func (t *Template) reference(name string, env *Env) (op, Shape, error) {
 			if !c.Key {
 				t.Attrs = append(t.Attrs, c.Attr)
 			}
-			return op{kind: srcCapture, name: name, slot: slot}, captureShape(c, env.Delim), nil
+			return op{kind: srcCapture, name: name, slot: slot, number: c.All && c.Type == 'N'}, captureShape(c, env.Delim), nil
 		}
 	}
 	if typ, ok := env.Keys[name]; ok {
 		t.Attrs = append(t.Attrs, name)
-		return op{kind: srcAttr, name: name}, captureShape(Capture{All: true, Type: typ}, env.Delim), nil
+		return op{kind: srcAttr, name: name, number: typ == 'N'}, captureShape(Capture{All: true, Type: typ}, env.Delim), nil
 	}
 	if !env.Attrs {
 		return op{}, nil, fmt.Errorf("{%s} is neither a capture nor a key attribute; known: %s", name, strings.Join(env.known(), ", "))

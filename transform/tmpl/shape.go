@@ -66,6 +66,22 @@ func (s Shape) without(c byte) Shape {
 	return out
 }
 
+// escaped is without, where the byte and % come back as escapes.
+func (s Shape) escaped(c byte) Shape {
+	out, special := s.without(c), Set{}
+	special[c>>6] |= 1 << (c & 63)
+	special['%'>>6] |= 1 << ('%' & 63)
+	escapes := setOf(Escaping)
+	for i := range out {
+		if out[i].Star && s[i].Set.meets(special) {
+			for w := range escapes {
+				out[i].Set[w] |= escapes[w]
+			}
+		}
+	}
+	return out
+}
+
 // Overlap says whether some text has both shapes. False is a proof; true may be overcautious.
 func Overlap(a, b Shape) bool {
 	seen := make([]bool, (len(a)+1)*(len(b)+1))

@@ -60,6 +60,7 @@ type op struct {
 	mode    string
 	stop    string // the text that follows a non-terminal reference
 	empty   bool   // may be empty
+	number  bool   // DynamoDB's own number: without leading zeros
 	salt    []op
 	buckets uint64
 	width   int
@@ -89,6 +90,7 @@ type Template struct {
 	FromKey  bool            // needs nothing but the primary key
 	Exposed  map[string]bool // references whose text stands in the result, not only a keyed hash of it
 	Filters  []string        // names of all filters
+	Folds    bool            // two values of a variable may give the same text
 	Ambig    string          // why two different inputs may give the same text, "" when they cannot
 	captured map[string]Capture
 }
