@@ -178,15 +178,24 @@ func (p *Pool) pop(now time.Time) (*Reader, time.Duration) {
 	return heap.Pop(&p.due).(*Reader), 0
 }
 
-// complain names the readers that have waited long for memory: a park must never be silent.
+// complain tells how many readers have waited long for memory, and which the longest: a park must never be silent.
 func (p *Pool) complain(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	var longest *Reader
+	n := 0
 	for r, since := range p.parked {
-		if age := now.Sub(since); age >= longPark {
-			p.src.log.Warn("shard waits for memory", zap.String("table", r.start.Table), zap.String("shard", r.start.Feed.Shard),
-				zap.Duration("parked", age), zap.Int64("feed_limit", p.src.opt.MemoryPerFeed), zap.Int64("total_limit", p.src.opt.MemoryTotal))
+		if now.Sub(since) < longPark {
+			continue
 		}
+		if n++; longest == nil || since.Before(p.parked[longest]) {
+			longest = r
+		}
+	}
+	if longest != nil {
+		p.src.log.Warn("shards wait for memory", zap.String("table", longest.start.Table), zap.Int("shards", n),
+			zap.String("shard", longest.start.Feed.Shard), zap.Duration("parked", now.Sub(p.parked[longest])),
+			zap.Int64("feed_limit", p.src.opt.MemoryPerFeed), zap.Int64("total_limit", p.src.opt.MemoryTotal))
 	}
 }
 

@@ -142,7 +142,7 @@ func TestBackPressureOfOneFeedIsItsOwn(t *testing.T) {
 			t.Fatal("the feed was not stopped")
 		}
 		time.Sleep(2 * longPark)
-		if s.logs.FilterMessage("shard waits for memory").Len() == 0 {
+		if s.logs.FilterMessage("shards wait for memory").Len() == 0 {
 			t.Error("the park is silent")
 		}
 		for _, p := range kept {
