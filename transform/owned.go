@@ -3,7 +3,6 @@ package transform
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
@@ -40,6 +39,9 @@ func (e *emitter) unowned() string {
 		return "the column names the value's type"
 	case slices.ContainsFunc(e.outs(), func(o out) bool { return len(o.column.Attrs) > 0 && !o.column.FromKey }):
 		return "the column is named by attributes of the item"
+	}
+	if h, ok := e.qualifier.Hole(); !ok && slices.Contains(e.qualifier.Vars[:], true) || len(h.Filters) > 0 {
+		return "the column does not show what it is named by as it is"
 	}
 	return ""
 }
@@ -108,14 +110,23 @@ func (o *Owned) add(x *exec, e *emitter) error {
 	if e.fallback != nil {
 		families = append(families, e.fallback)
 	}
-	u := unmapper{x: x}
-	before, after, err := u.around(e)
+	c := ownedColumn{x: x, e: e}
+	h, variable := e.qualifier.Hole()
+	var err error
+	if variable {
+		c.variable = true
+		c.before, c.after, err = e.qualifier.Around(h, &x.scope)
+	} else {
+		var q []byte
+		q, err = e.column(x)
+		c.before = string(q)
+	}
 	if err != nil {
 		return err
 	}
-	variable := slices.Contains(e.qualifier.Vars[:], true)
 	for _, f := range families {
-		o.columns = append(o.columns, ownedColumn{x: x, e: e, family: f.Name, before: before, after: after, variable: variable})
+		c.family = f.Name
+		o.columns = append(o.columns, c)
 	}
 	return nil
 }
@@ -131,10 +142,10 @@ func (c *ownedColumn) has(q string) bool {
 	if !c.variable {
 		return q == c.before
 	}
-	if len(q) < len(c.before)+len(c.after) || !strings.HasPrefix(q, c.before) || !strings.HasSuffix(q, c.after) {
+	part, ok := between(q, c.before, c.after)
+	if !ok {
 		return false
 	}
-	part := q[len(c.before) : len(q)-len(c.after)]
 	for v := range c.x.scope.Vars {
 		c.x.scope.Vars[v] = tmpl.Unescape(part)
 	}

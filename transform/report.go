@@ -20,17 +20,23 @@ type RowReport struct {
 	OnTTL     string   `json:"on_ttl_expiry"`
 	OnRemove  string   `json:"on_remove"`
 	Histories []string `json:"histories,omitempty"`
+	Lossless  bool     `json:"lossless"`          // its rows can be turned back into their items
+	WhyNot    string   `json:"why_not,omitempty"` // why they cannot
 }
 
 // Report lists what the program writes, in the order of its rules.
 func (p *Program) Report() (out []RowReport) {
-	for _, r := range p.rules {
+	for at, r := range p.rules {
 		if r.drop {
-			out = append(out, RowReport{Name: "rule " + r.name, Line: r.src.At.Line, Match: r.matchText(), Why: "dropped on purpose"})
+			out = append(out, RowReport{Name: "rule " + r.name, Line: r.src.At.Line, Match: r.matchText(), Why: "dropped on purpose", WhyNot: p.loses(at)})
 		}
-		for _, pl := range r.plans {
+		for i, pl := range r.plans {
 			x := RowReport{Name: pl.name, Line: pl.src.Line, Match: r.matchText(), Row: pl.row.Source, Class: pl.class.String(), Why: pl.why,
 				NeedsOld: r.needOld || !p.byKey, Heals: r.heals, OnTTL: r.onTTL, OnRemove: r.onRemove, Histories: pl.history}
+			if x.WhyNot = "an index row: items are turned back from their main row"; i == 0 {
+				x.WhyNot = p.loses(at)
+			}
+			x.Lossless = x.WhyNot == ""
 			for _, e := range pl.emitters {
 				x.Columns = append(x.Columns, e.describe()+" → "+e.src.To.S+e.suffix())
 				if !contains(x.Families, e.family.Name) {

@@ -3,6 +3,7 @@ package transform
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -10,105 +11,49 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Lossless says whether every item can be turned back from its main row, and if not, why.
-func (p *Program) Lossless() (bool, string) {
-	if !p.byKey {
-		return false, "rules depend on attributes that are not part of the key"
-	}
-	for _, r := range p.rules {
-		if r.drop {
-			return false, "rule " + r.name + " drops items"
-		}
-		if why := r.plans[0].loses(p); why != "" {
-			return false, "rule " + r.name + ": " + why
-		}
-	}
-	return true, ""
-}
-
-func (pl *plan) loses(p *Program) string {
-	var wild *emitter
-	sidecar := false
-	for _, e := range pl.emitters {
-		sidecar = sidecar || e.kind == "types"
-		if (e.kind == "attrs" || e.kind == "doc") && e.names == nil {
-			wild = e
-		}
-	}
-	if wild == nil {
-		return "attributes that it does not name are not written"
-	}
-	for name := range wild.except {
-		written := slices.ContainsFunc(pl.emitters, func(e *emitter) bool { return e.attr == name || slices.Contains(e.names, name) })
-		if !written && p.keyType(name) == 0 {
-			return fmt.Sprintf("attribute %q is not written", name)
-		}
-	}
-	for _, e := range pl.emitters {
-		if why := e.loses(sidecar); why != "" {
-			return "`" + e.describe() + "`: " + why
-		}
-	}
-	return ""
-}
-
-// loses says what an emitter forgets, "" when nothing.
-func (e *emitter) loses(sidecar bool) string {
-	as := e.src.As.S
-	typed := as == "dynamo_json" || as == "int64" || as == "decimal" || as == "bool1"
-	switch {
-	case e.kind == "types" || e.kind == "const":
-		return ""
-	case e.qualifier.Vars[tmpl.VarType]:
-		return "columns that name the type are for readers"
-	case e.flatten || e.fallback != nil || e.versions || e.siblings || e.other != nil:
-		return "what it writes cannot be put together again"
-	case e.kind == "doc" && e.format != "dynamo_json" && e.format != "raw":
-		return "format " + e.format + " does not keep types"
-	case e.kind == "doc":
-		return ""
-	case (e.kind == "map" || e.kind == "list") && as != "dynamo_json":
-		return "the types of its members are not kept; write as: dynamo_json"
-	case e.kind != "attr" && e.kind != "attrs":
-		if !sidecar {
-			return "an empty collection leaves no cell; add `types: \"family:column\"`"
-		}
-		return ""
-	case !typed && as != "" && as != "natural":
-		return "encoding " + as + " does not keep the type"
-	case !typed && !sidecar:
-		return "types are not kept; add `types: \"family:column\"`, or as: dynamo_json"
-	}
-	return ""
-}
-
 // Unmap turns an item's main row back into the item: keys are its key attributes (the row's marker holds
-// them), cells what the row holds of it. It is exact where the program is Lossless; numbers come back in
-// canonical form, attributes sorted by name.
+// them), cells what the row holds of it. It is exact where the program is Lossless, and elsewhere leaves out what
+// cannot be read back; numbers come back in canonical form, attributes sorted by name.
 func (p *Program) Unmap(keys change.Image, cells []Cell) (change.Image, error) {
 	m := p.newMemory()
-	r, err := p.ruleOfKey(&m.exec, keys)
+	r, err := p.ruleByKey(&m.exec, keys)
 	if err != nil {
 		return nil, err
 	}
-	if r == nil || r.drop {
-		return nil, tmpl.Refuse("no_rule", "no rule of the mapping writes this item, or rules depend on more than its key")
-	}
 	u := unmapper{x: &m.exec, cells: cells, types: map[string]change.Kind{}, found: map[string]change.Value{}}
 	pl := r.plans[0]
-	for _, e := range pl.emitters {
-		if e.kind == "types" {
-			if err := u.sidecar(e); err != nil {
-				return nil, err
-			}
+	if e, _ := pl.typed(); e != nil {
+		if err := u.sidecar(e); err != nil {
+			return nil, err
 		}
 	}
-	for _, e := range pl.emitters {
+	carriers, _ := p.carriers(pl)
+	for _, e := range carriers {
 		if err := u.emitter(p, e); err != nil {
 			return nil, err
 		}
 	}
 	return u.image(p, keys), nil
+}
+
+// ruleByKey finds the rule of an item and leaves its captures in the scope. It stops at a rule of which the key does
+// not tell whether the item meets it.
+func (p *Program) ruleByKey(x *exec, keys change.Image) (*rule, error) {
+	x.scope.Image = keys
+	for _, r := range p.rules {
+		if !r.byKey() {
+			return nil, tmpl.Refuse("no_rule", "rule %s tests more than key attributes: the row does not tell which rule wrote it", r.name)
+		}
+		x.scope.Caps = x.caps
+		if ok, err := matches(r.conds, nil, keys, x.scope.Caps); err != nil || !ok {
+			continue
+		}
+		if len(r.plans) == 0 {
+			return nil, tmpl.Refuse("no_rule", "rule %s drops the item", r.name)
+		}
+		return r, nil
+	}
+	return nil, tmpl.Refuse("no_rule", "no rule of the mapping writes this item")
 }
 
 type unmapper struct {
@@ -121,7 +66,7 @@ type unmapper struct {
 func (u *unmapper) sidecar(e *emitter) error {
 	q, err := e.column(u.x)
 	if err != nil {
-		return err
+		return unlessRefused(err) // a column that is refused was never written
 	}
 	for _, c := range u.cells {
 		if c.Family == e.family.Name && string(c.Qualifier) == string(q) {
@@ -132,87 +77,161 @@ func (u *unmapper) sidecar(e *emitter) error {
 	return nil
 }
 
-// around evaluates the column with a mark in place of a variable, and returns what stands around it.
-func (u *unmapper) around(e *emitter) (before, after string, err error) {
-	const mark = "\x00\xfe\x00mark\x00\xfe\x00"
-	for v := range u.x.scope.Vars {
-		u.x.scope.Vars[v] = mark
-	}
-	q, err := e.column(u.x)
-	before, after, _ = strings.Cut(string(q), mark)
-	return before, after, err
-}
-
+// emitter takes back what one of the carriers wrote.
 func (u *unmapper) emitter(p *Program, e *emitter) error {
-	if e.kind == "types" || e.kind == "const" {
-		return nil
-	}
-	before, after, err := u.around(e)
-	if err != nil {
-		return err
-	}
-	for _, c := range u.cells {
-		q := string(c.Qualifier)
-		if c.Family != e.family.Name || len(q) < len(before)+len(after) || !strings.HasPrefix(q, before) || !strings.HasSuffix(q, after) {
-			continue
-		}
-		if err := u.cell(p, e, q[len(before):len(q)-len(after)], c.Value, q == before); err != nil {
-			return refusal("unmap", err, "column %s:%s", c.Family, q)
-		}
-	}
-	return nil
-}
-
-// cell takes one cell back; part is what stands where the emitter's variable was.
-func (u *unmapper) cell(p *Program, e *emitter, part string, value []byte, fixed bool) error {
-	switch e.kind {
-	case "doc":
-		var d change.Decoder
-		img, err := d.Image(value)
-		for _, a := range img {
-			u.found[a.Name] = a.Value
-		}
-		return err
-	case "attr", "attrs":
-		name := e.origin(part)
-		if e.kind == "attr" {
-			if !fixed && name != e.attr {
+	switch {
+	case e.kind == "doc":
+		return u.exact(e, "", u.document)
+	case e.kind == "attr":
+		return u.exact(e, e.attr, u.value)
+	case len(e.names) == 1:
+		return u.exact(e, e.names[0], u.value)
+	case e.kind == "attrs":
+		return u.each(e, func(e *emitter, part string, c *Cell) error {
+			if part = e.origin(part); !e.takes(p, part) {
 				return nil
 			}
-			name = e.attr
-		} else if fixed && len(e.names) == 1 {
-			name = e.names[0]
-		}
-		if e.kind == "attrs" && !e.takes(p, name) {
-			return nil
-		}
-		v, err := e.decode(u.kind(name), value)
-		u.found[name] = v
-		return err
+			return u.value(e, part, c)
+		})
 	}
-	v := u.found[e.attr]
-	switch e.kind {
-	case "set":
-		v.Kind = u.kind(e.attr)
-		member, err := encode.ParseNatural(v.Kind-change.KindStringSet+change.KindString, []byte(part))
-		if err != nil {
-			return err
-		}
-		v.L = append(v.L, member)
-	case "map", "list":
-		element, err := encode.ParseDynamoJSON(value)
-		if err != nil {
-			return err
-		}
-		if v.Kind = change.KindMap; e.kind == "list" {
-			v.Kind = change.KindList
-			v.L = append(v.L, element) // cells come in column order, which padding makes the list's
-		} else {
-			v.M = append(v.M, change.Attr{Name: part, Value: element})
+	return u.collection(e)
+}
+
+// exact calls f for the cell of an emitter's only column.
+func (u *unmapper) exact(e *emitter, name string, f func(*emitter, string, *Cell) error) error {
+	shown := name
+	if to, ok := e.rename[name]; ok {
+		shown = to
+	}
+	u.x.scope.Vars[tmpl.VarAttr], u.x.scope.Vars[tmpl.VarPath] = shown, shown
+	q, err := e.column(u.x)
+	if err != nil {
+		return unlessRefused(err)
+	}
+	for i := range u.cells {
+		if c := &u.cells[i]; e.mayStandIn(c.Family) && string(c.Qualifier) == string(q) {
+			return u.place(f(e, name, c), c)
 		}
 	}
-	u.found[e.attr] = v
 	return nil
+}
+
+// each calls f for every cell of an emitter, with what stands where its variable was.
+func (u *unmapper) each(e *emitter, f func(e *emitter, part string, c *Cell) error) error {
+	h, _ := e.qualifier.Hole()
+	before, after, err := e.qualifier.Around(h, &u.x.scope)
+	if err != nil {
+		return unlessRefused(err)
+	}
+	for i := range u.cells {
+		c := &u.cells[i]
+		part, ok := between(string(c.Qualifier), before, after)
+		if e.kind == "list" {
+			part, ok = position(part)
+		}
+		if !ok || !e.mayStandIn(c.Family) || !e.gives(u.x, h.Var, part, c.Qualifier) {
+			continue
+		}
+		if err := u.place(f(e, part, c), c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gives says whether the emitter's column for a variable is this one: what stands beside a collection in its family
+// may look like a member of it that the template would never write.
+func (e *emitter) gives(x *exec, v int, part string, column []byte) bool {
+	x.scope.Vars[v] = part
+	q, err := e.column(x)
+	return err == nil && string(q) == string(column)
+}
+
+// position is an index without the zeros in front of it.
+func position(part string) (string, bool) {
+	n, err := strconv.ParseUint(part, 10, 32)
+	return strconv.FormatUint(n, 10), err == nil
+}
+
+// between cuts out what stands between two texts.
+func between(s, before, after string) (string, bool) {
+	if len(s) < len(before)+len(after) || !strings.HasPrefix(s, before) || !strings.HasSuffix(s, after) {
+		return "", false
+	}
+	return s[len(before) : len(s)-len(after)], true
+}
+
+func (e *emitter) mayStandIn(family string) bool {
+	return e.family.Name == family || e.fallback != nil && e.fallback.Name == family
+}
+
+// place says in an error which cell it is about.
+func (u *unmapper) place(err error, c *Cell) error {
+	if err == nil {
+		return nil
+	}
+	return refusal("unmap", err, "column %s:%s", c.Family, c.Qualifier)
+}
+
+func (u *unmapper) document(e *emitter, _ string, c *Cell) error {
+	var d change.Decoder
+	img, err := d.Image(c.Value)
+	for _, a := range img {
+		u.found[e.origin(a.Name)] = a.Value
+	}
+	return err
+}
+
+func (u *unmapper) value(e *emitter, name string, c *Cell) (err error) {
+	kind, ok := u.types[name]
+	if !ok {
+		kind = change.KindString
+	}
+	if c.Family != e.family.Name {
+		u.found[name], err = encode.ParseNatural(kind, c.Value)
+	} else {
+		u.found[name], err = e.decode(kind, c.Value)
+	}
+	return err
+}
+
+// collection puts a set, a map or a list together from the cells of its members.
+func (u *unmapper) collection(e *emitter) error {
+	v := change.Value{Kind: u.types[e.attr]}
+	elements := map[int]change.Value{}
+	err := u.each(e, func(e *emitter, part string, c *Cell) error {
+		member, err := u.member(e, v.Kind, part, c)
+		if err != nil {
+			return err
+		}
+		switch e.kind {
+		case "set":
+			v.L = append(v.L, member)
+		case "map":
+			v.M = append(v.M, change.Attr{Name: part, Value: member})
+		case "list":
+			i, err := strconv.Atoi(part)
+			if err != nil {
+				return fmt.Errorf("parse position: %w", err)
+			}
+			elements[i] = member
+		}
+		return nil
+	})
+	for i := range len(elements) {
+		v.L = append(v.L, elements[i])
+	}
+	if v.Kind >= change.KindStringSet {
+		u.found[e.attr] = v
+	}
+	return err
+}
+
+func (u *unmapper) member(e *emitter, of change.Kind, part string, c *Cell) (change.Value, error) {
+	if e.kind == "set" {
+		return encode.ParseNatural(of-change.KindStringSet+change.KindString, []byte(part))
+	}
+	return encode.ParseDynamoJSON(c.Value)
 }
 
 // origin undoes a renaming.
@@ -223,13 +242,6 @@ func (e *emitter) origin(name string) string {
 		}
 	}
 	return name
-}
-
-func (u *unmapper) kind(name string) change.Kind {
-	if k, ok := u.types[name]; ok {
-		return k
-	}
-	return change.KindString
 }
 
 func (e *emitter) decode(kind change.Kind, b []byte) (change.Value, error) {
@@ -246,10 +258,10 @@ func (e *emitter) decode(kind change.Kind, b []byte) (change.Value, error) {
 	return encode.ParseNatural(kind, b)
 }
 
-// image puts together the keys, what was found, and what left no cells but stands in the sidecar.
+// image puts together the keys, what was found, and NULLs, which leave no cells but stand in the sidecar.
 func (u *unmapper) image(p *Program, keys change.Image) change.Image {
 	for name, kind := range u.types {
-		if _, ok := u.found[name]; !ok {
+		if _, ok := u.found[name]; !ok && kind == change.KindNull {
 			u.found[name] = change.Value{Kind: kind}
 		}
 	}

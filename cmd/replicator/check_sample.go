@@ -112,6 +112,9 @@ func (a *app) printTableReports(u *checkup) {
 				continue
 			}
 			a.print("  %s: row %s, class %s: %s", r.Name, r.Row, r.Class, r.Why)
+			if back := turnedBack(&r); back != "" {
+				a.print("    %s", back)
+			}
 		}
 		if t.Sampled > 0 {
 			a.print("  %s sampled: %s", words.Count(t.Sampled, "item"), fates(t.Coverage))
@@ -120,6 +123,17 @@ func (a *app) printTableReports(u *checkup) {
 	if len(u.tables) > 0 {
 		a.print("")
 	}
+}
+
+// turnedBack says whether a rule's rows can be turned back into items, and nothing of index rows.
+func turnedBack(r *transform.RowReport) string {
+	switch {
+	case r.Lossless:
+		return "its rows can be turned back into their items"
+	case strings.HasPrefix(r.Name, "index "):
+		return ""
+	}
+	return "its rows cannot be turned back into their items: " + r.WhyNot
 }
 
 // fates counts attributes by what becomes of them, and names those that are written nowhere.
