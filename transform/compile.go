@@ -26,6 +26,7 @@ func CompileAll(tables []Table) ([]*Program, []Problem) {
 		compilers[i] = newCompiler(tables[i])
 		compilers[i].compile()
 	}
+	limitFamilies(compilers)
 	prove(compilers)
 	out := make([]*Program, len(tables))
 	var problems []Problem
@@ -81,6 +82,7 @@ func (c *compiler) compile() {
 	}
 	for i, r := range c.p.rules {
 		c.lintReach(i, r)
+		c.lintMatch(r)
 	}
 	c.broken = c.ps.Failed()
 }
@@ -148,9 +150,6 @@ func validFamily(name string) bool {
 }
 
 func (c *compiler) compileFamilies() {
-	if n := len(c.m.Families) + 2; n > maxFamilies {
-		c.ps.Errorf(c.m.Families[0].At, "families", "merge families; columns inside one family are cheap", "the table would have %d families, Bigtable takes %d", n, maxFamilies)
-	}
 	for i := range c.m.Families {
 		f := &c.m.Families[i]
 		if !validFamily(f.At.S) {

@@ -63,7 +63,7 @@ func (c *compiler) predicate(t lang.Text) *predicate {
 	}
 	w, err := newPredicate(t.S)
 	if err != nil {
-		c.ps.Errorf(t, "when", "a CEL expression over item that gives true or false: has(item.x) && item.x == \"open\"", "%s", firstLine(err.Error()))
+		c.ps.Errorf(t, "when", whenHint(err.Error()), "%s", firstLine(err.Error()))
 		return nil
 	}
 	return w

@@ -34,10 +34,16 @@ func TestDocumentationExamplesRun(t *testing.T) {
 	}
 }
 
-func runExample(t *testing.T, mapping, items, want string) {
+// documentedTable is the source table of an example: its first line names the key, and options of the table.
+func documentedTable(mapping string) Table {
 	head, _, _ := strings.Cut(mapping, "\n")
-	keys := strings.Fields(strings.TrimPrefix(head, "# keys:"))
-	p := compiled(t, Table{Schema: schema(keys[0], keys[1:]...), TTLAttr: "exp"}, mapping)
+	head, options, _ := strings.Cut(strings.TrimPrefix(head, "# keys:"), ";")
+	keys := strings.Fields(head)
+	return Table{Schema: schema(keys[0], keys[1:]...), TTLAttr: "exp", StripGlobal: strings.Contains(options, "strip_global_table_attributes: true")}
+}
+
+func runExample(t *testing.T, mapping, items, want string) {
+	p := compiled(t, documentedTable(mapping), mapping)
 	m := newModel()
 	old := map[string]string{}
 	for i, line := range strings.Split(strings.TrimSpace(items), "\n") {

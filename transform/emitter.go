@@ -127,7 +127,7 @@ func (e *emitter) time(x *exec) (t int64, mapped, skip bool, err error) {
 		return 0, false, false, refusal("time", err, "cell time of family %s", e.family.Name)
 	}
 	t, perr := strconv.ParseInt(string(text), 10, 64)
-	if perr != nil || t < 0 || t > 9_000_000_000_000_000 {
+	if perr != nil || t < 0 || t > maxTime {
 		return 0, false, false, tmpl.Refuse("time", "cell time %q of family %s is not a time in ms", e.ts.Source, e.family.Name)
 	}
 	return t, true, false, nil

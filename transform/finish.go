@@ -81,6 +81,7 @@ func (c *compiler) finish() {
 	c.hash()
 	c.view()
 	c.lint()
+	c.acknowledge()
 }
 
 // uniting says whether only the last of several changes of an item matters to a row: not where every one leaves

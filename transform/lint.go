@@ -2,6 +2,7 @@ package transform
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,7 +19,7 @@ func (c *compiler) checkEmitter(e *emitter) {
 	}
 	several = several && !e.versions && (e.kind != "attrs" || len(e.names) != 1)
 	if several && !uses[need] && (e.kind != "attrs" || !uses[tmpl.VarPath]) {
-		c.ps.Errorf(e.src.To, "to", "write \""+e.family.Name+":{"+tmpl.VarNames[need]+"}\"", "`%s` gives several cells, but the column is always %q", e.describe(), e.src.To.S)
+		c.ps.Errorf(e.src.To, "to", c.severalColumns(e, tmpl.VarNames[need]), "`%s` gives several cells, but the column is always %q", e.describe(), e.src.To.S)
 	}
 	if e.siblings && e.ts == nil {
 		c.ps.Errorf(e.src.CellID, "cell_id", "add `ts:`", "`cell_id: ts` needs a cell time from the key or the item")
@@ -42,8 +43,8 @@ func (c *compiler) checkEmitter(e *emitter) {
 func (c *compiler) checkAggregate(e *emitter) {
 	distinct := e.family.Aggregate == "hll"
 	switch {
-	case distinct && e.kind != "attr" && e.kind != "attrs":
-		c.ps.Errorf(e.src.At, "aggregate", "use `attr:` or `attrs:`", "family %s counts distinct values of attributes; `%s` gives none", e.family.Name, e.describe())
+	case e.kind != "attr" && e.kind != "attrs" && (distinct || e.kind == "doc" || e.kind == "const" || e.kind == "set"):
+		c.ps.Errorf(e.src.At, "aggregate", "use `attr:` or `attrs:`", "family %s merges values of attributes; `%s` gives none", e.family.Name, e.describe())
 	case !distinct && e.src.As.S != "int64":
 		c.ps.Errorf(e.src.To, "aggregate", "write `as: int64`", "family %s is an aggregate: it holds 64-bit integers only", e.family.Name)
 	}
@@ -60,6 +61,8 @@ func (c *compiler) checkTime(e *emitter) {
 		c.ps.Errorf(e.src.To, "gc", "max_versions: all", "the list's elements are versions of one column, but family %s keeps %d", f.Name, f.MaxVersions)
 	case e.versions && f.MaxAge > 0:
 		c.ps.Errorf(e.src.To, "gc", "remove max_age from the family", "the elements' cell times are their positions: max_age would remove them all")
+	case e.ts != nil && len(e.ts.Uses) == 0 && !isTime(e.src.TS.S):
+		c.ps.Errorf(e.src.TS, "ts", timeHint(e.src.TS.S), "%q is always the same text, and no time in ms: every item would be refused", e.src.TS.S)
 	case f.MaxAge > 0 && e.ts != nil && !e.wallTime():
 		c.ps.Errorf(e.src.TS, "gc", "use a family without max_age, or a cell time from iso_ms or s_ms", "cell time %q is not a time of day: max_age of family %s would remove its cells at once", e.ts.Source, f.Name)
 	case f.expires && e.ts == nil:
@@ -84,6 +87,19 @@ func (e *emitter) wallTime() bool {
 	return len(e.ts.Uses) > 0 && len(e.ts.Filters) == 0
 }
 
+func isTime(s string) bool {
+	n, err := strconv.ParseInt(s, 10, 64)
+	return err == nil && n >= 0 && n <= maxTime
+}
+
+// timeHint says what a fixed text in the place of a cell time was meant to be.
+func timeHint(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == "" && (s[0] < '0' || s[0] > '9') {
+		return "the time of attribute " + s + ": ts: \"{" + s + "|iso_ms}\" from ISO 8601 text, \"{" + s + "|s_ms}\" from unix seconds, \"{" + s + "}\" from ms"
+	}
+	return "a number of ms such as ts: \"0\", or a template: ts: \"{created|iso_ms}\""
+}
+
 // lint looks at the finished program for what will hurt later.
 func (c *compiler) lint() {
 	for _, f := range c.p.families {
@@ -91,42 +107,20 @@ func (c *compiler) lint() {
 			c.ps.Errorf(f.at, "expires_by_timestamp", "write `max_age: 1s`", "family %s expires by timestamp, so its cells must be collectable as soon as their time has passed", f.Name)
 		}
 		if len(f.Name) > 8 {
-			c.ps.Warnf(f.at, "family_name", "up to 8 characters: it travels with every request", "family name %q is long", f.Name)
+			c.ps.Warnf(f.at, "family_name", "up to 8 characters: it travels with every request; if readers know it by this name: acknowledged: [family_name]", "family name %q is long", f.Name)
 		}
 	}
 	for _, r := range c.p.rules {
 		c.lintRule(r)
+		c.lintNames(r)
 		for j, pl := range r.plans {
 			c.lintRow(pl, j == 0)
-			for _, e := range pl.emitters {
-				c.personal(e.src.To, e.qualifier, e)
-			}
-			c.personal(*pl.src, pl.row, nil)
+			c.lintPersonal(pl)
+			c.lintTwice(pl)
 		}
 	}
-	c.lintGrammar()
 	c.lintReads()
 	c.lintViews()
-}
-
-// lintGrammar warns of rows with different numbers of parts: SQL over structured row keys wants one grammar.
-func (c *compiler) lintGrammar() {
-	first, parts := "", 0
-	for _, r := range c.p.rules {
-		for _, pl := range r.plans {
-			if r.dead {
-				continue
-			}
-			n := pl.row.Parts(c.delimiter())
-			switch {
-			case first == "":
-				first, parts = pl.name, n
-			case n != parts:
-				c.ps.Warnf(*pl.src, "mixed_grammar", "fine for readers by key and prefix; a row-key schema for SQL needs one form of key per table", "rows of %s have %d parts, rows of %s have %d", pl.name, n, first, parts)
-				return
-			}
-		}
-	}
 }
 
 func (c *compiler) lintRule(r *rule) {
@@ -135,12 +129,19 @@ func (c *compiler) lintRule(r *rule) {
 			c.ps.Errorf(s, "may_share_cells_with", "the name of another rule of this file", "there is no rule %q", s.S)
 		}
 	}
+	if !r.drop && r.src.Row.Set() && len(r.src.Cells) == 0 {
+		c.ps.Warnf(r.src.At, "cells", "add `cells`", "the rule writes no cells: only the item's presence is kept")
+	}
 	if r.onRemove == "row" {
-		c.ps.Warnf(r.src.OnRemove, "cascade", "on_remove: own removes the item's cells only; the row vanishes with its last cell",
+		c.ps.Warnf(r.src.OnRemove, "cascade", "on_remove: own removes the item's cells only, the row vanishes with its last cell; if children are removed with the item: acknowledged: [cascade]",
 			"removing one of these items deletes the whole row; a child that changes later brings a part of it back")
 	}
 	if r.onTTL == "keep" && r.needOld {
-		c.ps.Warnf(r.src.OnTTLExpiry, "ttl", "on_ttl_expiry: delete, or a row of class R", "an expired item that is put again leaves its old cells behind: they are not known from its key")
+		at := r.src.OnTTLExpiry
+		if !at.Set() { // the table's word
+			at = r.src.At
+		}
+		c.ps.Warnf(at, "ttl", "on_ttl_expiry: delete, or a row of class R", "an expired item that is put again leaves its old cells behind: they are not known from its key")
 	}
 	if r.archive != nil && slices.ContainsFunc(c.keyNames(), func(k string) bool { return c.pii[k] }) {
 		c.ps.Errorf(r.src.OnTTLExpiry, "pii", "on_ttl_expiry: archive", "the archive's column is named by the item's key, which holds personal data")
@@ -185,119 +186,4 @@ func (r *rule) mentions(name string) bool {
 		}
 	}
 	return false
-}
-
-// lintReach refuses a rule that an earlier one leaves nothing to.
-func (c *compiler) lintReach(i int, r *rule) {
-	for _, earlier := range c.p.rules[:i] {
-		if earlier.when == nil && covers(earlier.src.Match, r.src.Match) {
-			r.dead = true
-			c.ps.Errorf(r.src.At, "unreachable", "move it before "+earlier.name+", or remove it", "rule %s can never match: %s comes first and takes all its items", r.name, earlier.name)
-			return
-		}
-	}
-}
-
-// covers says that whatever meets the conditions b meets the conditions a.
-func covers(a, b []lang.Condition) bool {
-	for i := range a {
-		x := &a[i]
-		j := slices.IndexFunc(b, func(y lang.Condition) bool { return y.At.S == x.At.S })
-		whole := x.Pattern.Set() && isWhole(x.Pattern.S) && !x.Equals.Set() && x.In == nil && !x.Type.Set() && x.Exists == nil
-		if whole && (j >= 0 && (b[j].Pattern.Set() || b[j].Equals.Set())) {
-			continue
-		}
-		if j < 0 || !sameCondition(x, &b[j]) {
-			return false
-		}
-	}
-	return true
-}
-
-func isWhole(pattern string) bool {
-	p, err := lang.ParsePattern(pattern)
-	return err == nil && len(p) == 1 && p[0].Kind == lang.Any
-}
-
-func sameCondition(a, b *lang.Condition) bool {
-	exists := (a.Exists == nil) == (b.Exists == nil) && (a.Exists == nil || *a.Exists == *b.Exists)
-	return exists && shapeOf(a.Pattern.S) == shapeOf(b.Pattern.S) && a.Equals.S == b.Equals.S && a.Type.S == b.Type.S && len(a.In) == 0 && len(b.In) == 0
-}
-
-// shapeOf is a pattern without the names of its captures.
-func shapeOf(pattern string) string {
-	p, _ := lang.ParsePattern(pattern)
-	var sb strings.Builder
-	for _, part := range p {
-		if part.Kind == lang.Literal {
-			sb.WriteString(part.Text)
-		} else {
-			sb.WriteString("{" + string(rune('0'+part.Kind)) + "}")
-		}
-	}
-	return sb.String()
-}
-
-// personal refuses names of rows and columns that show personal data: they reach logs and monitoring.
-func (c *compiler) personal(at lang.Text, t *tmpl.Template, e *emitter) {
-	shown := func(attr, how string) {
-		if c.pii[attr] {
-			c.ps.Errorf(at, "pii", "use a keyed hash: {"+how+"|hmac(secret,32)}", "%q shows attribute %q, which is listed under pii", at.S, attr)
-		}
-	}
-	t.References(func(name string, capture tmpl.Capture, _ []string) {
-		if !t.Exposed[name] {
-			return
-		}
-		attr := name
-		if capture.Attr != "" {
-			attr = capture.Attr
-		}
-		if e != nil && capture.Name == "" && (name == "member" || name == "key") {
-			attr = e.attr
-		}
-		shown(attr, name)
-	})
-}
-
-// lintRow warns of row keys that make a table slow or hard to read.
-func (c *compiler) lintRow(pl *plan, main bool) {
-	at := *pl.src
-	if name, capture, filters, ok := pl.row.First(); ok && main {
-		attr := capture.Attr
-		if attr == "" {
-			attr = name
-		}
-		switch {
-		case looksLikeTime(name) || looksLikeTime(attr) || slices.Contains(filters, "iso_ms") || slices.Contains(filters, "s_ms"):
-			c.ps.Warnf(at, "hotspot", "put an id with many values first: \"{id}#{"+name+"}\"", "rows begin with a time: all new rows go to one place")
-		case (capture.Type == 'N' && capture.All || capture.Kind == lang.Digits) && !slices.Contains(filters, "revstr"):
-			c.ps.Warnf(at, "hotspot", "{"+name+"|revstr} spreads sequential numbers; ignore this if they are not sequential", "rows begin with a number: if it grows with time, all new rows go to one place")
-		}
-	}
-	pl.row.References(func(name string, capture tmpl.Capture, filters []string) {
-		number := capture.Kind == lang.Digits || (capture.All && capture.Type == 'N')
-		ordered := slices.ContainsFunc(filters, func(f string) bool { return slices.Contains([]string{"pad", "ordnum", "revms", "rev64", "revstr"}, f) })
-		if number && !ordered {
-			c.ps.Warnf(at, "unpadded", "{"+name+"|pad(10)} for non-negative integers, {"+name+"|ordnum} for any number", "{%s} is a number: as text 9 sorts after 10", name)
-		}
-		if capture.All && capture.Type == 'B' && len(filters) == 0 {
-			c.ps.Warnf(at, "binary_key", "{"+name+"|hex}", "{%s} puts raw bytes into the row key, which tools cannot show", name)
-		}
-		for _, f := range filters {
-			if (f == "hash" || f == "hmac") && !c.pii[capture.Attr] {
-				c.ps.Warnf(at, "hashed_key", "fine for personal data: list the attribute under pii", "{%s|%s} hides the value: rows cannot be read in its order", name, f)
-			}
-		}
-	})
-}
-
-func looksLikeTime(name string) bool {
-	n := strings.ToLower(name)
-	for _, s := range []string{"timestamp", "datetime", "created", "updated", "time", "date"} {
-		if strings.HasPrefix(n, s) || strings.HasSuffix(n, s) {
-			return true
-		}
-	}
-	return n == "ts" || strings.HasSuffix(n, "_at")
 }

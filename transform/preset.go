@@ -1,6 +1,8 @@
 package transform
 
 import (
+	"slices"
+
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
@@ -14,14 +16,15 @@ func preset(name string, m *Mapping, schema change.KeySchema) *Mapping {
 	}
 	out := *m
 	out.Preset = lang.Text{}
-	rule := lang.Rule{At: lang.Text{S: name, Line: m.At.Line, Path: "preset"}}
-	row, match, keys := defaultRow(schema)
-	rule.Match, rule.Row.S = match, row
-	e := lang.Emitter{At: lang.Text{Line: m.At.Line, Path: "preset"}, Kind: "attrs", All: true, Except: keys, To: text(family + ":{attr}")}
+	// What a preset says stands where its name does.
+	text := func(s string) lang.Text { return lang.Text{S: s, Line: m.Preset.Line, Path: "preset"} }
+	rule := lang.Rule{At: text(name)}
+	row, match, keys := defaultRow(schema, text)
+	rule.Match, rule.Row = match, text(row)
+	e := lang.Emitter{At: text(""), Kind: "attrs", All: true, Except: keys, To: text(family + ":{attr}")}
 	f := lang.Family{At: text(family), MaxVersions: 1}
 	switch name {
 	case "google":
-		rule.Row.S = "{" + schema.Partition.Name + "}"
 		rule.Match = []lang.Condition{{At: text(schema.Partition.Name), Pattern: text("{pk}")}}
 		rule.Row.S = "{pk}"
 		e.Except = keys[:1]
@@ -30,8 +33,9 @@ func preset(name string, m *Mapping, schema change.KeySchema) *Mapping {
 	case "document":
 		e = lang.Emitter{At: e.At, Kind: "doc", All: true, To: text(family + ":j"), Format: text("dynamo_json")}
 	}
-	if len(out.Families) == 0 {
-		out.Families = []lang.Family{f}
+	// Families that are declared beside it, for views and reads, do not replace its own.
+	if !slices.ContainsFunc(out.Families, func(f lang.Family) bool { return f.At.S == family }) {
+		out.Families = append(slices.Clip(out.Families), f)
 	}
 	rule.Cells = []lang.Emitter{e}
 	rule.Segments = text("escape")
@@ -43,7 +47,7 @@ func text(s string) lang.Text { return lang.Text{S: s} }
 
 // defaultRow is the partition key with # and % escaped, "#", and the sort key as it is. A partition key
 // that stands alone needs no escaping.
-func defaultRow(schema change.KeySchema) (row string, match []lang.Condition, keys []lang.Text) {
+func defaultRow(schema change.KeySchema, text func(string) lang.Text) (row string, match []lang.Condition, keys []lang.Text) {
 	part := func(k change.KeyAttr, capture string) string {
 		match = append(match, lang.Condition{At: text(k.Name), Pattern: text("{" + capture + "}")})
 		keys = append(keys, text(k.Name))

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/transform/lang"
-	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
 // ReadPattern is an access pattern that the mapping documents.
@@ -16,6 +15,8 @@ type ReadPattern struct {
 	Key    string `json:"key"`
 	Family string `json:"family,omitempty"`
 	Fold   string `json:"fold,omitempty"` // what the reader does with the cells: sum, max, min, count
+
+	Except []string `json:"except,omitempty"` // columns of the family that the reader leaves out
 }
 
 // Reads lists the access patterns that the mapping documents.
@@ -58,14 +59,29 @@ func (c *compiler) lintReads() {
 			c.ps.Errorf(x.At, "reads", "one of row, prefix, range", "access pattern %q names %d ways to read", x.At.S, given)
 			continue
 		}
-		if x.Family.Set() {
-			c.family(x.Family.S, x.Family)
-		}
-		if x.Range.Set() && c.m.Segments.S != tmpl.SegOrdered {
-			c.ps.Warnf(x.Range, "order", "segments: ordered sorts exactly like the parts", "rows sort by bytes: a part with a character below %q (space ! \") sorts before its shorter neighbour", c.delimiter())
+		c.lintCells(x, &read)
+		if x.Range.Set() {
+			c.lintRange(x.Range)
 		}
 		c.lintServed(at, read)
 		c.p.reads = append(c.p.reads, read)
+	}
+}
+
+// lintCells checks which cells of its rows an access pattern reads.
+func (c *compiler) lintCells(x *lang.Read, read *ReadPattern) {
+	var f *family
+	if x.Family.Set() {
+		f = c.family(x.Family.S, x.Family)
+	}
+	for _, t := range x.Except {
+		read.Except = append(read.Except, t.S)
+		switch {
+		case !x.Family.Set():
+			c.ps.Errorf(t, "reads", "add `family:`, and columns as they stand in it", "`except` names columns of a family, but the access pattern names none")
+		case f != nil && !slices.ContainsFunc(c.p.rules, func(r *rule) bool { return r.mayWrite(f, t.S) }):
+			c.ps.Warnf(t, "reads", "name a column as it stands in the table", "no rule writes column %q of family %s", t.S, f.Name)
+		}
 	}
 }
 
@@ -86,7 +102,7 @@ func (c *compiler) lintServed(at lang.Text, read ReadPattern) {
 			written = append(written, pl.src.S)
 		}
 	}
-	c.ps.Warnf(at, "reads", "rows are "+strings.Join(written, ", "), "access pattern %q looks for %q, but no rule writes such rows", read.Name, read.Key)
+	c.ps.Warnf(at, "reads", "rows are "+strings.Join(written, ", ")+"; if somebody else writes them: acknowledged: [reads]", "access pattern %q looks for %q, but no rule writes such rows", read.Name, read.Key)
 }
 
 // anything stands for a value in a key that is looked for.
@@ -142,6 +158,7 @@ func (c *compiler) lintViews() {
 		if len(x.Key) == 0 {
 			c.ps.Errorf(x.At, "views", "key: [\"family:column\"]", "view %q has no key: by which columns shall its rows be found?", v.Name)
 		}
+		c.personalView(x)
 		seen[v.Name] = true
 		c.p.derived = append(c.p.derived, v)
 	}

@@ -139,4 +139,6 @@ const (
 	maxRow       = 256 << 20
 	maxMutations = 100_000
 	maxFamilies  = 100
+
+	maxTime = 9_000_000_000_000_000 // ms: cell times are microseconds in 64 bits
 )

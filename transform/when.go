@@ -2,7 +2,9 @@ package transform
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
+	"strings"
 
 	"cel.dev/cel-go/cel"
 
@@ -14,6 +16,23 @@ import (
 type predicate struct {
 	src     string
 	program cel.Program
+}
+
+var (
+	undeclared = regexp.MustCompile(`undeclared reference to '(\w+)'`)
+	itemField  = regexp.MustCompile(`\bitem(?:\.(\w+)|\[["']([^"']+)["']\])`)
+)
+
+// whenHint says how an expression is mended, from what CEL says of it.
+func whenHint(problem string) string {
+	hint := "a CEL expression over item that gives true or false: has(item.x) && item.x == \"open\""
+	if m := undeclared.FindStringSubmatch(problem); m != nil {
+		return "an attribute is a field of item: item." + m[1] + "; " + hint
+	}
+	if strings.Contains(problem, "token recognition error at: '= '") {
+		return "equality is ==; " + hint
+	}
+	return hint
 }
 
 // costLimit bounds what an expression may cost for one item.

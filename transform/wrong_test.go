@@ -46,9 +46,15 @@ func messages(t *testing.T, file string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	keys := schema("pk:S", "sk:S")
+	if head, found := strings.CutPrefix(string(data), "# keys: "); found {
+		line, _, _ := strings.Cut(head, "\n")
+		names := strings.Fields(line)
+		keys = schema(names[0], names[1:]...)
+	}
 	m, problems := ParseMapping(filepath.Base(file), data)
 	if !lang.Failed(problems) {
-		_, more := Compile(Table{Pipeline: "p", Source: "T", Target: "t", Schema: schema("pk:S", "sk:S"), Mapping: m})
+		_, more := Compile(Table{Pipeline: "p", Source: "T", Target: "t", Schema: keys, Mapping: m})
 		problems = append(problems, more...)
 	}
 	var sb strings.Builder

@@ -258,10 +258,11 @@ type health struct{ *pipeline.Pipeline }
 func (h health) Status() any { return h.Pipeline.Status() }
 
 // limitMemory makes the collector work harder before the heap outgrows what the configuration allows: changes
-// under way, and as much again for the server, connections and garbage. $GOMEMLIMIT and $GOGC win.
+// under way, and more than half as much again for the server's blocks of 8 MiB, connections and garbage. With the
+// default of 96 MiB the process then stays near 200 MiB, 55 of them pages of the program. $GOMEMLIMIT and $GOGC win.
 func limitMemory(cfg *config.Config) {
 	if os.Getenv("GOMEMLIMIT") == "" && os.Getenv("GOGC") == "" {
-		debug.SetMemoryLimit(max(2*int64(cfg.Memory.Total), 128<<20))
+		debug.SetMemoryLimit(max(int64(cfg.Memory.Total)*3/2+8<<20, 128<<20))
 		debug.SetGCPercent(400) // far below the limit, collecting rarely is cheaper
 	}
 }

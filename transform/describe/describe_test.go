@@ -29,7 +29,7 @@ rules:
 - {name: shard, match: {pk: "{cand}.{shard:d}"}, row: "{cand}", cells: [{attr: votes, to: "n:{shard|pad(3)}", as: int64}, {attr: top, to: "hi:top", as: int64, ts: "0"}, {attr: note, to: "all:{shard}"}]}
 - {name: rest, match: {pk: "{x}"}, drop: true}
 reads:
-- {name: total, row: "{cand}", family: n, fold: sum}
+- {name: total, row: "{cand}", family: n, fold: sum, except: ["000"]}
 views:
 - {name: by_note, key: ["all:7"], columns: []}
 `
@@ -53,7 +53,7 @@ func TestDictionaryTellsEntitiesColumnsAndReads(t *testing.T) {
 	got := Dictionary(program(t, votes), []change.Image{img})
 	for _, want := range []string{"## Votes → votes", "| rule shard | pk: \"{cand}.{shard:d}\" | `{cand}` | K:", "attr: votes → n:{shard\\|pad(3)} (as int64)", "dropped on purpose",
 		"| `n` | the newest 3 versions, or what is younger than 36h |", "| `hi` | one aggregate per column (max) |", "| `all` | all versions |",
-		"| by_note | SELECT `all`['7'] AS `7`, _key AS `source_key` FROM `votes` WHERE", "| total | row `{cand}` | n | sum |", "| `A` | `n:007` | 0x0000000000000005 (int64 5) |"} {
+		"| by_note | SELECT `all`['7'] AS `7`, _key AS `source_key` FROM `votes` WHERE", "| total | row `{cand}` | n without 000 | sum |", "| `A` | `n:007` | 0x0000000000000005 (int64 5) |"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the dictionary lacks %q:\n%s", want, got)
 		}

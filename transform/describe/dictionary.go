@@ -95,7 +95,11 @@ func reads(sb *strings.Builder, p *transform.Program) {
 	}
 	sb.WriteString("\n| access pattern | how | where | fold |\n|---|---|---|---|\n")
 	for _, r := range list {
-		fmt.Fprintf(sb, "| %s | %s `%s` | %s | %s |\n", r.Name, r.How, cellText(r.Key), r.Family, r.Fold)
+		cells := r.Family
+		if len(r.Except) > 0 {
+			cells += " without " + cellText(strings.Join(r.Except, ", "))
+		}
+		fmt.Fprintf(sb, "| %s | %s `%s` | %s | %s |\n", r.Name, r.How, cellText(r.Key), cells, r.Fold)
 	}
 }
 

@@ -1,6 +1,7 @@
 package lang
 
 import (
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -20,7 +21,7 @@ func (r *reader) emitter(n *yaml.Node, path string) Emitter {
 		}
 	}
 	r.fields(n, path, map[string]field{
-		"attr":       source("attr", r.scalar(&e.Name)),
+		"attr":       source("attr", r.attribute(&e.Name)),
 		"attrs":      source("attrs", r.names(&e)),
 		"map":        source("map", r.scalar(&e.Name)),
 		"set":        source("set", r.scalar(&e.Name)),
@@ -73,10 +74,40 @@ func (r *reader) document(e *Emitter) field {
 	}
 }
 
-// allowed lists the options that only some sources know.
+// attribute reads one attribute's name, where a list is an easy mistake.
+func (r *reader) attribute(to *Text) field {
+	return func(v *yaml.Node, path string) {
+		if v.Kind == yaml.SequenceNode {
+			r.Errorf(textAt(v, path), "syntax", "several attributes are `attrs: [a, b]`", "expected the name of one attribute")
+			return
+		}
+		r.scalar(to)(v, path)
+	}
+}
+
+// options are the keys that only some sources know, in the order in which they are reported.
+var options = []string{"except", "rename", "flatten", "join", "as", "fallback", "format", "value", "mode", "otherwise"}
+
+// values are the sources whose cells hold an attribute's value; the others say elsewhere what a cell holds.
+var values = []string{"attr", "attrs", "map", "list"}
+
 var allowed = map[string][]string{
-	"except": {"attrs", "doc"}, "rename": {"attrs", "doc"}, "flatten": {"attrs", "attr", "map"}, "join": {"attrs", "attr", "map"},
+	"except": {"attrs", "doc"}, "rename": {"attrs", "doc"}, "flatten": {"attrs", "attr", "map"}, "join": {"attrs", "attr", "map"}, "as": values, "fallback": values,
 	"format": {"doc"}, "value": {"set"}, "mode": {"list"}, "otherwise": {"map", "set", "list"},
+}
+
+// instead says what an option's author may have meant.
+func instead(option, kind string) string {
+	hint := "it belongs to: " + strings.Join(allowed[option], ", ")
+	switch {
+	case option == "as" && kind == "doc":
+		return "a document's encoding is `format:`; " + hint
+	case option == "as" && kind == "const":
+		return "a constant is text, or bytes written as 0x…: 0x0000000000000005 is the 64-bit integer 5; " + hint
+	case option == "as" && kind == "set":
+		return "every member's cell holds `value:`; " + hint
+	}
+	return hint
 }
 
 func (r *reader) checkEmitter(e *Emitter, forms []string) {
@@ -88,23 +119,17 @@ func (r *reader) checkEmitter(e *Emitter, forms []string) {
 		r.Errorf(e.At, "source", "split it into one entry per source", "the cell has several sources: %s", strings.Join(forms, ", "))
 		return
 	}
-	if !e.To.Set() {
+	switch {
+	case !e.To.Set():
 		r.Errorf(e.At, "to", "add `to: \"family:qualifier\"`", "the cell has no target column")
+	case strings.HasPrefix(e.To.S, ":"):
+		r.Errorf(e.To, "to", "write \"family"+e.To.S+"\", with one of the families", "%q names no family", e.To.S)
 	}
 	given := map[string]bool{"except": len(e.Except) > 0, "rename": len(e.Rename) > 0, "flatten": e.Flatten.Set(), "join": e.Join.Set(),
-		"format": e.Format.Set(), "value": e.Value.Set(), "mode": e.Mode.Set(), "otherwise": e.Otherwise.Set()}
-	for _, option := range []string{"except", "rename", "flatten", "join", "format", "value", "mode", "otherwise"} {
-		if given[option] && !contains(allowed[option], e.Kind) {
-			r.Errorf(e.At, "option", "it belongs to: "+strings.Join(allowed[option], ", "), "`%s` has no meaning for `%s`", option, e.Kind)
+		"as": e.As.Set(), "fallback": e.Fallback.Set(), "format": e.Format.Set(), "value": e.Value.Set(), "mode": e.Mode.Set(), "otherwise": e.Otherwise.Set()}
+	for _, option := range options {
+		if given[option] && !slices.Contains(allowed[option], e.Kind) {
+			r.Errorf(e.At, "option", instead(option, e.Kind), "`%s` has no meaning for `%s`", option, e.Kind)
 		}
 	}
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }

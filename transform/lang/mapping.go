@@ -16,8 +16,10 @@ type Mapping struct {
 	PII       []Text // attributes that may not appear in keys and qualifiers
 	Families  []Family
 	Rules     []Rule
-	Reads     []Read `json:"-"` // they and the views change no cell
+	Reads     []Read `json:"-"` // they, the views and what is acknowledged change no cell
 	Views     []View `json:"-"`
+
+	Acknowledged []Text `json:"-"` // codes of warnings that the author knows about; their paths say where they hold
 }
 
 // Pair is a named scalar.
@@ -112,6 +114,6 @@ type Read struct {
 	At                  Text // S is the name
 	Row, Prefix, Range  Text
 	Family, Fold        Text
-	Except              []Text
-	AccessPatternInText Text // of: what the application asked of DynamoDB
+	Except              []Text // columns of the family that the reader leaves out
+	AccessPatternInText Text   // of: what the application asked of DynamoDB
 }

@@ -33,7 +33,7 @@ func syntaxProblem(file string, err error) Problem {
 
 // FromNode reads a mapping that is written inline in another file, at path.
 func FromNode(file, path string, n *yaml.Node) (*Mapping, []Problem) {
-	r := &reader{Problems{File: file}}
+	r := &reader{Problems: Problems{File: file}}
 	m := &Mapping{File: file, At: Text{Line: max(n.Line, 1), Path: path}}
 	if n.Kind == 0 {
 		n = &yaml.Node{Kind: yaml.MappingNode, Line: 1}
@@ -47,20 +47,44 @@ func FromNode(file, path string, n *yaml.Node) (*Mapping, []Problem) {
 		"segments":  r.word(&m.Segments, "strict", "escape", "ordered"),
 		"null":      r.word(&m.Null, "omit", "empty"),
 		"types":     r.scalar(&m.Types),
-		"secrets":   r.pairs(&m.Secrets),
+		"secrets":   func(v *yaml.Node, p string) { r.pairs(&m.Secrets)(v, p); r.secrets(m) },
 		"pii":       r.texts(&m.PII),
 		"families":  func(v *yaml.Node, p string) { r.families(m, v, p) },
 		"rules":     func(v *yaml.Node, p string) { r.rules(m, v, p) },
 		"reads":     func(v *yaml.Node, p string) { r.reads(m, v, p) },
 		"views":     func(v *yaml.Node, p string) { r.views(m, v, p) },
+		ackKey:      r.texts(&r.acks),
 	})
+	m.Acknowledged = r.acks
+	r.whole(m)
+	return m, r.List
+}
+
+// secrets refuses keys that hide nothing.
+func (r *reader) secrets(m *Mapping) {
+	for _, s := range m.Secrets {
+		if s.Value.S == "" || s.Value.S == "${}" {
+			r.Errorf(s.Value, "secret", s.Name+": \"${ENV_NAME}\", and set the variable where the replicator runs", "secret %q is empty: everybody could compute its hashes", s.Name)
+		}
+	}
+}
+
+// whole checks what the parts of a file must be to each other.
+func (r *reader) whole(m *Mapping) {
 	if m.Preset.S == "" && len(m.Rules) == 0 && !r.Failed() {
 		r.Errorf(m.At, "empty", "write `rules:`, or `preset: default`", "the mapping has no rules")
 	}
 	if m.Preset.S != "" && len(m.Rules) > 0 {
 		r.Errorf(m.Preset, "preset", "remove one of them; the mapping reference spells the presets out", "a preset and rules exclude each other")
 	}
-	return m, r.List
+	for _, t := range []struct {
+		name string
+		text Text
+	}{{"segments", m.Segments}, {"delimiter", m.Delimiter}} {
+		if m.Preset.S != "" && t.text.Set() {
+			r.Errorf(t.text, "preset", "remove it, or write the preset out as a rule", "`%s` has no effect on a preset: its row keys have one form", t.name)
+		}
+	}
 }
 
 func (r *reader) families(m *Mapping, n *yaml.Node, path string) {
@@ -74,6 +98,7 @@ func (r *reader) families(m *Mapping, n *yaml.Node, path string) {
 			"aggregate":            r.scalar(&f.Aggregate),
 			"expires_by_timestamp": r.boolean(&f.Expires),
 			"removed":              r.word(&f.Removed, "delete", "keep", "empty"),
+			ackKey:                 r.texts(&r.acks),
 		})
 		r.versions(&f, versions)
 		m.Families = append(m.Families, f)
@@ -132,6 +157,7 @@ func (r *reader) rule(n *yaml.Node, path string) Rule {
 		"ignore":               r.texts(&rule.Ignore),
 		"may_share_cells_with": r.texts(&rule.ShareWith),
 		"collisions":           r.word(&rule.Collisions, "acknowledged"),
+		ackKey:                 r.texts(&r.acks),
 	})
 	rule.At.S = name.S
 	if name.S == "" {
@@ -142,8 +168,6 @@ func (r *reader) rule(n *yaml.Node, path string) Rule {
 		r.Errorf(rule.At, "drop", "remove `row` and `cells`, or `drop`", "a rule that drops items cannot write them")
 	case !rule.Drop && !rule.Row.Set():
 		r.Errorf(rule.At, "row", "add `row: \"{…}\"`, or `drop: true` if these items are left out on purpose", "the rule has no row")
-	case !rule.Drop && len(rule.Cells) == 0:
-		r.Warnf(rule.At, "cells", "add `cells`", "the rule writes no cells: only the item's presence is kept")
 	}
 	return rule
 }
@@ -184,6 +208,7 @@ func (r *reader) indexes(rule *Rule, n *yaml.Node, path string) {
 			"row":   r.scalar(&x.Row),
 			"owns":  r.word(&x.Owns, "row", "cells"),
 			"cells": r.emitters(&x.Cells),
+			ackKey:  r.texts(&r.acks),
 		})
 		x.At.S = name.S
 		if !x.Row.Set() {
@@ -206,7 +231,7 @@ func (r *reader) reads(m *Mapping, n *yaml.Node, path string) {
 		r.fields(v, p, map[string]field{
 			"name": r.scalar(&name), "row": r.scalar(&x.Row), "prefix": r.scalar(&x.Prefix), "range": r.scalar(&x.Range),
 			"family": r.scalar(&x.Family), "fold": r.word(&x.Fold, "sum", "max", "min", "count"),
-			"except": r.texts(&x.Except), "of": r.scalar(&x.AccessPatternInText),
+			"except": r.texts(&x.Except), "of": r.scalar(&x.AccessPatternInText), ackKey: r.texts(&r.acks),
 		})
 		x.At.S = name.S
 		m.Reads = append(m.Reads, x)

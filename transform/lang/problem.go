@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Severities of a Problem.
@@ -98,11 +99,22 @@ func Sort(list []Problem) {
 func Nearest(word string, known []string) string {
 	best, at := "", 3
 	for _, k := range known {
+		if k != word && strings.EqualFold(k, word) {
+			return k
+		}
 		if d := distance(word, k); d < at && d < len(k) {
 			best, at = k, d
 		}
 	}
 	return best
+}
+
+// Mistyped is Nearest for words that may well be meant as they stand: it wants two of three letters to be right.
+func Mistyped(word string, known []string) string {
+	if near := Nearest(word, known); near != word && (strings.EqualFold(near, word) || 3*distance(near, word) <= len(word)) {
+		return near
+	}
+	return ""
 }
 
 // distance is Levenshtein's edit distance.

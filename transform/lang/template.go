@@ -3,6 +3,7 @@ package lang
 import (
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // Filter is one step of {name|filter(args)}.
@@ -44,10 +45,11 @@ func parseReference(inside string) (TemplatePart, error) {
 	steps := strings.Split(inside, "|")
 	part := TemplatePart{Name: steps[0]}
 	switch {
-	case part.Name == "":
-		return part, fmt.Errorf("{%s}: a name is missing", inside)
 	case strings.Contains(part.Name, "("):
 		return part, fmt.Errorf("{%s}: the only function is salt(names;buckets); a random salt cannot be: an update could not find its row again", inside)
+	}
+	if err := plausible(inside, part.Name); err != nil {
+		return part, err
 	}
 	for _, step := range steps[1:] {
 		f := Filter{Name: step}
@@ -66,6 +68,25 @@ func parseReference(inside string) (TemplatePart, error) {
 	return part, nil
 }
 
+// plausible refuses references that can hardly be the name of a capture or an attribute. An attribute may have almost
+// any name, so that what belongs into a pattern would be taken for an attribute that no item has.
+func plausible(inside, name string) error {
+	capture, _, typed := strings.Cut(name, ":")
+	switch {
+	case name == "":
+		return fmt.Errorf("{%s}: a name is missing", inside)
+	case strings.TrimSpace(name) != name:
+		return fmt.Errorf("{%s}: write {%s} without spaces around the name", inside, strings.TrimSpace(inside))
+	case strings.HasPrefix(name, "="):
+		return fmt.Errorf("{%s}: a back-reference belongs into `match`; here write {%s}", inside, name[1:])
+	case typed && !strings.HasPrefix(name, "aws:"):
+		return fmt.Errorf("{%s}: a capture's kind belongs into `match`; here write {%s}", inside, capture)
+	case strings.ContainsAny(name, "=\"'`*?<>[]\\") || strings.ContainsFunc(name, unicode.IsControl):
+		return fmt.Errorf("{%s}: this is the name of neither a capture nor an attribute; braces as text are written {{ and }}", inside)
+	}
+	return nil
+}
+
 func parseSalt(inside, args string) (TemplatePart, error) {
 	part := TemplatePart{Name: "salt"}
 	args, closed := strings.CutSuffix(args, ")")
@@ -74,7 +95,11 @@ func parseSalt(inside, args string) (TemplatePart, error) {
 		return part, fmt.Errorf("{%s}: a salt names what it is made of and the number of buckets: {salt(tenant,id;8)}", inside)
 	}
 	for _, name := range strings.Split(names, ",") {
-		part.Salt = append(part.Salt, strings.TrimSpace(name))
+		name = strings.TrimSpace(name)
+		if err := plausible(inside, name); err != nil {
+			return part, err
+		}
+		part.Salt = append(part.Salt, name)
 	}
 	part.Buckets = strings.TrimSpace(n)
 	return part, nil

@@ -10,7 +10,10 @@ import (
 )
 
 // reader walks YAML nodes and collects problems; every key that nobody asked for is one.
-type reader struct{ Problems }
+type reader struct {
+	Problems
+	acks []Text
+}
 
 // field reads the value of one known key.
 type field func(v *yaml.Node, path string)
@@ -69,7 +72,9 @@ func (r *reader) fields(n *yaml.Node, path string, known map[string]field) {
 		}
 		slices.Sort(names)
 		hint := "known here: " + strings.Join(names, ", ")
-		if near := Nearest(k.Value, names); near != "" {
+		if part := place(k.Value); part != "" {
+			hint = "it belongs to " + part + "; " + hint
+		} else if near := Nearest(k.Value, names); near != "" {
 			hint = "did you mean `" + near + "`? " + hint
 		}
 		r.Errorf(textAt(k, p), "unknown_key", hint, "unknown key %q", k.Value)

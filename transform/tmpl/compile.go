@@ -21,7 +21,8 @@ func New(src string, env *Env) (*Template, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w", src, err)
 		}
-		if o.kind == srcLiteral && env.Segments == SegOrdered {
+		// A column that is nothing but text has no parts to keep apart.
+		if o.kind == srcLiteral && env.Segments == SegOrdered && (!env.Empty || len(ast) > 1) {
 			o.lit = strings.ReplaceAll(o.lit, env.Delim, "\x00\x01")
 			shape = Text(o.lit)
 		}

@@ -309,3 +309,9 @@ func (t *Template) Parts(delim string) int {
 	}
 	return n
 }
+
+// Captured says whether the template refers to a capture of this name.
+func (t *Template) Captured(name string) bool {
+	_, ok := t.captured[name]
+	return ok
+}

@@ -1,0 +1,104 @@
+package transform
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/transform/lang"
+	"github.com/tailrace-cdc/replicator/transform/tmpl"
+)
+
+// lintNames warns of references that were hardly meant as attributes of the item: an attribute may have any name, so
+// that a mistyped capture compiles, and every item is then refused. Naming the attribute elsewhere in the rule, best in
+// its match, says that it is meant.
+func (c *compiler) lintNames(r *rule) {
+	if slices.ContainsFunc(r.src.Match, func(x lang.Condition) bool { _, err := lang.ParsePattern(x.Pattern.S); return err != nil }) {
+		return // what it would have captured is not known
+	}
+	named := r.named()
+	for i, pl := range r.plans {
+		c.lintTemplate(r, named, *pl.src, pl.row, i == 0)
+		for _, e := range pl.emitters {
+			c.lintTemplate(r, named, e.src.To, e.qualifier, false)
+			c.lintTemplate(r, named, e.src.TS, e.ts, false)
+			c.lintTemplate(r, named, e.src.Otherwise, e.other, false)
+		}
+	}
+}
+
+func (c *compiler) lintTemplate(r *rule, named map[string]bool, at lang.Text, t *tmpl.Template, needed bool) {
+	if t == nil {
+		return
+	}
+	if strings.Contains(at.S, "${") || len(t.Uses) == 0 && strings.Contains(at.S, "$1") {
+		c.ps.Warnf(at, "attribute", "write {name} for what {name} captured in match", "%q: $ stands for itself", at.S)
+	}
+	known := append(slices.Sorted(maps.Keys(named)), c.keyNames()...)
+	for _, capture := range r.captures {
+		known = append(known, capture.Name)
+	}
+	for v, offered := range t.Vars {
+		if offered {
+			known = append(known, tmpl.VarNames[v])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Uses)) {
+		if slices.Contains(known, name) {
+			continue
+		}
+		hint := "say in the rule that items have it: match: {" + name + ": {exists: true}}"
+		if near := lang.Mistyped(name, known); near != "" {
+			c.ps.Warnf(at, "attribute", "did you mean {"+near+"}? Or "+hint, "{%s} is no capture: it is read as an attribute of the item", name)
+		} else if needed {
+			c.ps.Warnf(at, "attribute", hint+"; and have a rule for items without", "the row key needs attribute %q: items without it are refused", name)
+		}
+	}
+}
+
+// named are the attributes that a rule names outside of its templates.
+func (r *rule) named() map[string]bool {
+	names := map[string]bool{}
+	add := func(list ...lang.Text) {
+		for _, t := range list {
+			names[t.S] = true
+		}
+	}
+	conditions := func(list []lang.Condition) {
+		for i := range list {
+			add(list[i].At)
+		}
+	}
+	conditions(r.src.Match)
+	add(r.src.Ignore...)
+	for i := range r.src.Index {
+		conditions(r.src.Index[i].Match)
+	}
+	for _, pl := range r.plans {
+		for _, e := range pl.emitters {
+			if e.attr != "" {
+				names[e.attr] = true
+			}
+			add(e.src.Names...)
+			add(e.src.Except...)
+			for from := range e.rename {
+				names[from] = true
+			}
+		}
+	}
+	r.namedByWhen(names)
+	return names
+}
+
+// namedByWhen adds the attributes of a rule's expressions.
+func (r *rule) namedByWhen(names map[string]bool) {
+	texts := []string{r.src.When.S}
+	for i := range r.src.Index {
+		texts = append(texts, r.src.Index[i].When.S)
+	}
+	for _, text := range texts {
+		for _, m := range itemField.FindAllStringSubmatch(text, -1) {
+			names[m[1]+m[2]] = true
+		}
+	}
+}
