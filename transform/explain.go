@@ -81,7 +81,7 @@ func (p *Program) Explain(img change.Image) *Steps {
 	rows, err := p.Project(img)
 	s.refused(err)
 	for i := range rows {
-		s.Rows = append(s.Rows, r.stepRow(p, img, &rows[i], nil))
+		s.Rows = append(s.Rows, p.stepRow(&rows[i], nil, img))
 	}
 	return s
 }
@@ -89,17 +89,18 @@ func (p *Program) Explain(img change.Image) *Steps {
 // ExplainChange explains what one change does: rows, cells, deletes.
 func (p *Program) ExplainChange(c *change.Change) (*Steps, error) {
 	var d change.Decoder
-	raw := c.New
-	if raw == nil {
-		raw = c.Old
+	images := make([]change.Image, 0, 2) // the newest first
+	for _, raw := range [][]byte{c.New, c.Old, c.Keys} {
+		if raw == nil || len(images) == 2 {
+			continue
+		}
+		img, err := d.Image(raw)
+		if err != nil {
+			return nil, err
+		}
+		images = append(images, img)
 	}
-	if raw == nil {
-		raw = c.Keys
-	}
-	img, err := d.Image(raw)
-	if err != nil {
-		return nil, err
-	}
+	img := images[0]
 	s := &Steps{}
 	r := p.explainRule(p.newMemory(), img, s)
 	if r == nil {
@@ -116,7 +117,7 @@ func (p *Program) ExplainChange(c *change.Change) (*Steps, error) {
 		s.refused(err)
 	}
 	for i := range w.Rows {
-		s.Rows = append(s.Rows, r.stepRow(p, img, &w.Rows[i], &w.Version))
+		s.Rows = append(s.Rows, p.stepRow(&w.Rows[i], &w.Version, images...))
 	}
 	return s, nil
 }
@@ -202,7 +203,7 @@ func (c *condition) describe(r *rule, img change.Image) string {
 	return c.attr + " does not meet the rule's condition"
 }
 
-func (r *rule) stepRow(p *Program, img change.Image, row *Row, version *int64) StepRow {
+func (p *Program) stepRow(row *Row, version *int64, images ...change.Image) StepRow {
 	out := StepRow{Row: string(row.Key), Class: row.Class.String(), Left: row.Left, Wipes: row.Exclusive, Keeps: row.KeepHistory}
 	for i := range row.Cells {
 		c := &row.Cells[i]
@@ -219,24 +220,35 @@ func (r *rule) stepRow(p *Program, img change.Image, row *Row, version *int64) S
 		d := &row.Deletes[i]
 		out.Deletes = append(out.Deletes, StepDelete{Family: d.Family, Qualifier: Readable(d.Qualifier), From: d.From, To: d.To, Why: d.why()})
 	}
-	m := p.newMemory()
-	m.exec.scope.Image = img
-	if at, err := p.pick(&m.exec); err == nil && at != nil {
-		for i, pl := range at.plans {
-			if i > 0 {
-				if ok, err := matches(pl.conds, pl.when, img, m.exec.caps); !ok || err != nil {
-					continue
-				}
-			}
-			key, err := pl.row.Append(nil, &m.exec.scope)
-			if err == nil && string(key) == out.Row {
-				out.Name, out.Why = pl.name, pl.why
-				return out
-			}
+	out.Name, out.Why = "a row of the old image", "the item was in this row before"
+	for _, img := range images {
+		if pl := p.planOf(img, row.Key); pl != nil {
+			out.Name, out.Why = pl.name, pl.why
+			break
 		}
 	}
-	out.Name, out.Why = "rule of the old image", "the item was in this row before"
 	return out
+}
+
+// planOf is the rule's or index's plan that gives an image this row, nil when none does.
+func (p *Program) planOf(img change.Image, key []byte) *plan {
+	x := &p.newMemory().exec
+	x.scope.Image = img
+	at, err := p.pick(x)
+	if err != nil || at == nil {
+		return nil
+	}
+	for i, pl := range at.plans {
+		if i > 0 {
+			if ok, err := matches(pl.conds, pl.when, img, x.caps); !ok || err != nil {
+				continue
+			}
+		}
+		if got, err := pl.row.Append(nil, &x.scope); err == nil && string(got) == string(key) {
+			return pl
+		}
+	}
+	return nil
 }
 
 func (p *Program) familyOf(name string) Family {

@@ -71,6 +71,40 @@ func TestExplainTellsEveryStep(t *testing.T) {
 	}
 }
 
+// TestLeftRowHasTheNameOfWhatWroteIt: the row of the old image may be one of an index, or of another rule.
+func TestLeftRowHasTheNameOfWhatWroteIt(t *testing.T) {
+	p := compiled(t, Table{Schema: schema("pk:S")}, `
+families: {d: {max_versions: 1}}
+rules:
+- {name: gone, match: {pk: "{p}", state: gone}, row: "gone#{p}", cells: [{attr: v, to: "d:v"}]}
+- name: item
+  match: {pk: "{p}"}
+  row: "item#{p}"
+  cells: [{attr: v, to: "d:v"}]
+  index: [{name: by_state, match: {state: "{st}"}, row: "state#{st}#{p}", cells: [{const: "1", to: "d:i"}]}]`)
+	item := func(state string) string { return fmt.Sprintf(`{"pk":{"S":"1"},"state":{"S":%q}}`, state) }
+	for state, want := range map[string][]string{
+		"shut": {"rule item item#1", "index by_state of rule item state#shut#1", "index by_state of rule item state#open#1 left"},
+		"gone": {"rule gone gone#1", "rule item item#1 left", "index by_state of rule item state#open#1 left"},
+	} {
+		steps, err := p.ExplainChange(step(t, p, 7, item("open"), item(state)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range steps.Rows {
+			name := r.Name + " " + r.Row
+			if r.Left {
+				name += " left"
+			}
+			got = append(got, name)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("to %s (-want +got):\n%s", state, diff)
+		}
+	}
+}
+
 func TestExplainSaysWhyAnItemIsRefused(t *testing.T) {
 	p := example(t, "01_catalog.yaml")
 	s := p.Explain(image(t, []byte(`{"pk":{"S":"a#b"},"sk":{"S":"c"},"v":{"S":"x"}}`)))

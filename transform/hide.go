@@ -15,8 +15,12 @@ func (p *Program) Hide(s *Steps, img change.Image) {
 	if err != nil { // what refuses an item may be any of its attributes
 		v.rows = nil
 	}
+	r, err := p.pick(&m.exec) // also of an item that is refused: what its key tells is told anyway
+	if err != nil {
+		r = nil
+	}
 	for name := range s.Captures {
-		if v.rule == nil || !v.rule.keyed(name) {
+		if r == nil || !r.keyed(name) {
 			s.Captures[name] = hidden(len(s.Captures[name]))
 		}
 	}

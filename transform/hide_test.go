@@ -53,6 +53,21 @@ rules: [{name: r, match: {pk: "{id}", owner: "{who}"}, row: "{id}", cells: [{att
 	}
 }
 
+// TestKeyIsShownOfRefusedAndAcceptedItemsAlike: what its key tells is known to whoever asked for it.
+func TestKeyIsShownOfRefusedAndAcceptedItemsAlike(t *testing.T) {
+	p := compiled(t, Table{Schema: schema("pk:S")}, `
+families: {d: {max_versions: 1}}
+rules: [{name: r, match: {pk: "u#{id}", owner: "{who}"}, row: "{id}", cells: [{attr: n, to: "d:n", as: int64}]}]`)
+	for _, n := range []string{`{"N":"1"}`, `{"S":"refused"}`} {
+		img := image(t, []byte(`{"pk":{"S":"u#7"},"owner":{"S":"secret"},"n":`+n+`}`))
+		steps := p.Explain(img)
+		p.Hide(steps, img)
+		if text := said(t, steps); !strings.Contains(text, `"id":"7"`) || strings.Contains(text, "secret") {
+			t.Errorf("refused %q: %s", steps.Code, text)
+		}
+	}
+}
+
 func said(t *testing.T, s *Steps) string {
 	t.Helper()
 	text, err := json.Marshal(s)

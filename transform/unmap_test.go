@@ -250,6 +250,19 @@ rules:
 	}
 }
 
+// TestFilteredColumnsDoNotTellTheirItem: a filter cannot be undone, so that a resync is told instead of failing.
+func TestFilteredColumnsDoNotTellTheirItem(t *testing.T) {
+	p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, `
+families: {d: {max_versions: 1}}
+rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}", cells: [{list: m, to: "d:{s}/{i|pad(3)}"}]}]`)
+	if ok, why := p.Resyncable(); ok || !strings.Contains(why, "does not show") {
+		t.Errorf("resyncable %v, %q", ok, why)
+	}
+	if _, err := p.Owned(image(t, []byte(`{"pk":{"S":"a"},"sk":{"S":"b"}}`))); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTwoKeysNeverShareACell(t *testing.T) {
 	mappings := []string{"", `preset: document`, losslessMappings["natural with sidecar"], losslessMappings["wide row"], losslessMappings["dynamo_json"], `
 families: {d: {max_versions: 1}}

@@ -17,6 +17,13 @@ var classWords = map[string]string{
 	"D": "other items write this row too: only this item's columns are touched, and it takes the old image to know which they were",
 }
 
+// leftWords say what the classes mean in a row that the item leaves.
+var leftWords = map[string]string{
+	"R": "the row is this item's alone: it is deleted as a whole",
+	"K": "other items write this row too: only this item's columns are deleted, and its key tells which they are",
+	"D": "other items write this row too: only this item's columns are deleted, and it takes the old image to know which they were",
+}
+
 // Explain tells the steps in the order in which somebody asks: which rule and why, which rows, what happens to each
 // cell, what is left out.
 func Explain(target string, s *transform.Steps) string {
@@ -60,10 +67,12 @@ func captureWords(captures map[string]string) string {
 
 func rowWords(b *strings.Builder, target string, r *transform.StepRow) {
 	fmt.Fprintf(b, "\nRow %s of table %s (%s)\n", r.Row, target, r.Name)
+	classes := classWords
 	if r.Left {
-		fmt.Fprintln(b, "  the item leaves this row: its cells here are deleted")
+		classes = leftWords
+		fmt.Fprintln(b, "  the item leaves this row")
 	}
-	fmt.Fprintf(b, "  class %s: %s\n", r.Class, classWords[r.Class])
+	fmt.Fprintf(b, "  class %s: %s\n", r.Class, classes[r.Class])
 	fmt.Fprintf(b, "    because %s\n", r.Why)
 	if r.Wipes {
 		spared := ""

@@ -57,3 +57,18 @@ Written nowhere: note. Map them, or say that this is on purpose: ignore: [note]`
 		}
 	}
 }
+
+// TestLeftRowIsNotSaidToBeWrittenAnew: nothing is written to a row that the item leaves.
+func TestLeftRowIsNotSaidToBeWrittenAnew(t *testing.T) {
+	s := &transform.Steps{Rule: "user", Rows: []transform.StepRow{{Name: "rule user", Row: "7", Class: "R", Why: "it is so", Left: true, Wipes: true}}}
+	want := `Rule user takes this item.
+
+Row 7 of table portal (rule user)
+  the item leaves this row
+  class R: the row is this item's alone: it is deleted as a whole
+    because it is so
+  delete  the whole row`
+	if diff := cmp.Diff(want, Explain("portal", s)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
