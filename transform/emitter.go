@@ -312,7 +312,7 @@ func (e *emitter) appendDocument(x *exec, dst []byte) ([]byte, error) {
 	}
 	attrs := x.attrs[:0]
 	for _, a := range x.scope.Image {
-		if e.takes(x.p, a.Name) {
+		if e.format == "raw" || e.takes(x.p, a.Name) { // a raw document is the whole image, whatever else is stripped
 			if to, ok := e.rename[a.Name]; ok {
 				a.Name = to
 			}

@@ -255,7 +255,7 @@ func distinctRows(rows []projected) error {
 }
 
 func (c *cell) output() Cell {
-	return Cell{Family: c.fam.Name, Qualifier: c.qual, Value: c.value, Time: c.time, Mapped: c.mapped, Aggregate: c.em.aggregate()}
+	return Cell{Family: c.fam.Name, Qualifier: c.qual, Value: c.value, Time: c.time, Mapped: c.mapped, Aggregate: c.em.aggregate(), AsItCame: c.em.format == "raw"}
 }
 
 // checkRow enforces the service's limits before the wire.

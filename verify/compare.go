@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -24,6 +25,8 @@ type comparison struct {
 	group []cell // all cells that the source asks for in one row; empty at the end
 	ahead *cell  // first cell of the row after
 	found []*bigtable.Cell
+
+	decoder change.Decoder
 }
 
 // advance takes the cells of the next wanted row.
@@ -244,7 +247,23 @@ func (c *comparison) matches(f transform.Family, want []cell, have []byte) bool 
 		return slices.ContainsFunc(want, func(w cell) bool { return reached(f.Aggregate, w.value, have) })
 	}
 	value := keep(have, c.options.ShowValues)
-	return slices.ContainsFunc(want, func(w cell) bool { return bytes.Equal(w.value, value) })
+	return slices.ContainsFunc(want, func(w cell) bool {
+		if w.asItCame {
+			return bytes.Equal(w.value, keep(c.content(have), c.options.ShowValues))
+		}
+		return bytes.Equal(w.value, value)
+	})
+}
+
+// content is a document in the one form that the projection has: as it came, its JSON may be in any order. What is no
+// document stays as it is, and differs.
+func (c *comparison) content(document []byte) []byte {
+	c.decoder.Reset()
+	img, err := c.decoder.Image(document)
+	if err != nil {
+		return document
+	}
+	return img.AppendJSON(nil)
 }
 
 func reached(aggregate string, want, have []byte) bool {

@@ -26,6 +26,7 @@ type cell struct {
 	time      int64  // ms, or unmapped
 	value     []byte // the value, or its hash
 	keyHash   uint64
+	asItCame  bool // a document: what is compared is its content
 }
 
 // cellOverhead is what a cell takes in memory beside its bytes.
@@ -185,6 +186,11 @@ func (c *cell) append(dst []byte) []byte {
 	}
 	dst = binary.AppendUvarint(dst, uint64(c.family))
 	dst = binary.AppendVarint(dst, c.time)
+	document := byte(0)
+	if c.asItCame {
+		document = 1
+	}
+	dst = append(dst, document)
 	return binary.LittleEndian.AppendUint64(dst, c.keyHash)
 }
 
@@ -212,11 +218,11 @@ func readCell(r *bufio.Reader) (cell, error) {
 	if c.time, err = binary.ReadVarint(r); err != nil {
 		return c, fmt.Errorf("read run: %w", noEOF(err))
 	}
-	var hash [8]byte
-	if _, err := io.ReadFull(r, hash[:]); err != nil {
+	var rest [9]byte
+	if _, err := io.ReadFull(r, rest[:]); err != nil {
 		return c, fmt.Errorf("read run: %w", noEOF(err))
 	}
-	c.keyHash = binary.LittleEndian.Uint64(hash[:])
+	c.asItCame, c.keyHash = rest[0] == 1, binary.LittleEndian.Uint64(rest[1:])
 	return c, nil
 }
 

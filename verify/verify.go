@@ -189,7 +189,7 @@ func (p *projection) add(img change.Image) error {
 }
 
 func (p *projection) cell(row []byte, c *transform.Cell, hash uint64) cell {
-	out := cell{row: row, qualifier: c.Qualifier, time: unmapped, keyHash: hash}
+	out := cell{row: row, qualifier: c.Qualifier, time: unmapped, keyHash: hash, asItCame: c.AsItCame}
 	for i := range p.families {
 		if p.families[i].Name == c.Family {
 			out.family = i

@@ -273,6 +273,25 @@ func TestSiblingsInOneColumnAreComparedByTheirTimes(t *testing.T) {
 	}
 }
 
+// TestDocumentsAsTheyCameAreComparedByContent: the source does not say in which order their JSON once came.
+func TestDocumentsAsTheyCameAreComparedByContent(t *testing.T) {
+	for _, o := range []Options{{}, {ShowValues: true}, {Memory: 1}} {
+		w := newWorld(t, `
+families: {d: {max_versions: 1}}
+rules: [{name: doc, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{doc: all, to: "d:j", format: raw}]}]`)
+		w.apply(w.change(`{"pk":{"S":"a"},"sk":{"S":"1"}}`, `{"z":{"SS":["y","x"]},"sk":{"S":"1"}, "pk":{"S":"a"},"n":{"N":"1.0"},"aws:rep:x":{"S":"eu"}}`))
+		w.apply(w.change(`{"pk":{"S":"a"},"sk":{"S":"2"}}`, `{"pk":{"S":"a"},"sk":{"S":"2"}}`))
+		if res := w.compare(o); !res.Equal() || res.Cells != 2 {
+			t.Errorf("%+v: %+v", o, res)
+		}
+		w.foreign("a#1", "d", "j", `{"pk":{"S":"a"},"sk":{"S":"1"},"n":{"N":"2"}}`)
+		w.foreign("a#2", "d", "j", "no document")
+		if res := w.compare(o); res.Count != 2 || res.Differences[0].Kind != Value || res.Differences[1].Kind != Value {
+			t.Errorf("%+v: %+v", o, res)
+		}
+	}
+}
+
 func TestRefusedItemIsNoEquality(t *testing.T) {
 	w := newWorld(t, comments)
 	w.items["x"] = `{"pk":{"S":"v1"},"sk":{"S":"no comment"}}`
@@ -304,7 +323,7 @@ func TestRunsKeepAllCellsInOrder(t *testing.T) {
 		bytesOf := rapid.SliceOfN(rapid.ByteRange(0, 3), 0, 3)
 		cells := rapid.SliceOf(rapid.Custom(func(t *rapid.T) cell {
 			return cell{row: bytesOf.Draw(t, "row"), qualifier: bytesOf.Draw(t, "qualifier"), value: bytesOf.Draw(t, "value"),
-				family: rapid.IntRange(0, 2).Draw(t, "family"), keyHash: rapid.Uint64().Draw(t, "hash"),
+				family: rapid.IntRange(0, 2).Draw(t, "family"), keyHash: rapid.Uint64().Draw(t, "hash"), asItCame: rapid.Bool().Draw(t, "document"),
 				time: rapid.OneOf(rapid.Just(int64(unmapped)), rapid.Int64()).Draw(t, "time")}
 		})).Draw(t, "cells")
 		s := &sorter{memory: rapid.IntRange(1, 2000).Draw(t, "memory")}
