@@ -1,6 +1,7 @@
 package transform
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -9,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailrace-cdc/replicator/change"
 )
 
 var fences = regexp.MustCompile("(?s)```(yaml|json|text)\n(.*?)```")
@@ -45,7 +48,11 @@ func documentedTable(mapping string) Table {
 func runExample(t *testing.T, mapping, items, want string) {
 	p := compiled(t, documentedTable(mapping), mapping)
 	m := newModel()
+	for _, f := range p.Families() {
+		m.minima[f.Name] = f.Aggregate == "min"
+	}
 	old := map[string]string{}
+	var got []string
 	for i, line := range strings.Split(strings.TrimSpace(items), "\n") {
 		verb, item, gone := strings.Cut(line, " {")
 		if gone = gone && (verb == "remove" || verb == "expire"); gone {
@@ -59,12 +66,9 @@ func runExample(t *testing.T, mapping, items, want string) {
 		}
 		c := step(t, p, int64(1000*(i+1)), old[k], item)
 		c.TTL = verb == "expire"
-		w := writeOf(t, p, c)
-		checkWrite(t, w)
-		m.apply(t, w)
+		got = append(got, happens(t, p, m, c)...)
 		old[k] = item
 	}
-	var got []string
 	for row, cells := range m.shown(p) {
 		for column, value := range cells {
 			got = append(got, strings.TrimRight(fmt.Sprintf("%s | %s = %s", row, strings.TrimRight(column, "+"), value), " "))
@@ -76,4 +80,27 @@ func runExample(t *testing.T, mapping, items, want string) {
 	if diff := cmp.Diff(wanted, got); diff != "" {
 		t.Errorf("%s\n(-page +table):\n%s", mapping, diff)
 	}
+}
+
+// happens applies a change to the table, and says what else becomes of it: a dead letter, an archival event.
+func happens(t *testing.T, p *Program, m *model, c *change.Change) (said []string) {
+	t.Helper()
+	w := new(Write)
+	err := p.Change(new(change.Decoder), c, w)
+	if refused := (*Refusal)(nil); errors.As(err, &refused) {
+		return []string{"dead letter | " + refused.Code}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkWrite(t, w)
+	m.apply(t, w)
+	e, err := p.Archive(new(change.Decoder), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e != nil {
+		said = append(said, "archived | "+e.Subject)
+	}
+	return said
 }

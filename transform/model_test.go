@@ -11,7 +11,8 @@ import (
 // model is Bigtable in a few lines: rows of cells, one atomic conditional write per row, the way the sink
 // does it. It keeps all versions, so that tests see what garbage collection would hide.
 type model struct {
-	rows map[string]*modelRow
+	rows   map[string]*modelRow
+	minima map[string]bool // families whose aggregate is min
 }
 
 type modelRow struct{ cells []modelCell }
@@ -23,7 +24,7 @@ type modelCell struct {
 	mapped       bool
 }
 
-func newModel() *model { return &model{rows: map[string]*modelRow{}} }
+func newModel() *model { return &model{rows: map[string]*modelRow{}, minima: map[string]bool{}} }
 
 func (m *model) keys() []string {
 	out := make([]string, 0, len(m.rows))
@@ -79,7 +80,7 @@ func (m *model) row(t tb, w *Write, r *Row) {
 		if !c.Mapped {
 			at = w.Version
 		}
-		if c.Aggregate && row.greater(c, at) {
+		if c.Aggregate && row.keeps(c, at, m.minima[c.Family]) {
 			continue
 		}
 		row.set(modelCell{family: c.Family, qual: string(c.Qualifier), time: at, value: string(c.Value), mapped: c.Mapped})
@@ -106,10 +107,11 @@ func (r *modelRow) remove(d Delete) {
 	})
 }
 
-// greater says that the aggregate max already holds more. (A sketch of distinct values keeps the last one here.)
-func (r *modelRow) greater(c Cell, at int64) bool {
+// keeps says that the aggregate already holds more, or less for a minimum. (A sketch of distinct values keeps the
+// greatest one here.)
+func (r *modelRow) keeps(c Cell, at int64, minimum bool) bool {
 	return slices.ContainsFunc(r.cells, func(o modelCell) bool {
-		return o.family == c.Family && o.qual == string(c.Qualifier) && o.time == at && o.value > string(c.Value)
+		return o.family == c.Family && o.qual == string(c.Qualifier) && o.time == at && o.value != string(c.Value) && minimum == (o.value < string(c.Value))
 	})
 }
 
