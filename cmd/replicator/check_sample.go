@@ -87,16 +87,22 @@ func (a *app) sample(ctx context.Context, u *checkup, src *source.Source, c *car
 		return cmp.Or(strings.Compare(a.Attr, b.Attr), strings.Compare(a.Use, b.Use), strings.Compare(a.By, b.By))
 	})
 	u.problems = append(u.problems, c.said(survey.Findings())...)
-	if c.mapping == nil {
-		u.problems = append(u.problems, c.said(ofDefault(sampler.Proposal().Findings))...)
-	}
+	u.problems = append(u.problems, c.said(slices.DeleteFunc(sampler.Proposal().Findings, func(p transform.Problem) bool { return !c.concerns(&p) }))...)
 	return nil
 }
 
-// ofDefault are the findings that matter where no mapping is written: the default one joins escaped keys, so that they
-// cannot collide, and writes numbers as text.
-func ofDefault(found []transform.Problem) []transform.Problem {
-	return slices.DeleteFunc(found, func(p transform.Problem) bool { return p.Code == "collision" || p.Code == "not_int64" })
+// concerns says whether what was seen of an attribute matters for the table's mapping. What was seen of keys, the survey
+// says of the rows that they become.
+func (c *carried) concerns(p *transform.Problem) bool {
+	switch p.Code {
+	case "mixed_types":
+		return c.program.Untyped(p.Path)
+	case "not_int64":
+		return c.program.Int64Only(p.Path)
+	case "unpadded", "escaped":
+		return c.mapping == nil
+	}
+	return false
 }
 
 // printTableReports prints who asks whom, and for each table its rules with their class, and its attributes' fate.

@@ -8,9 +8,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // TestAppProfileThatWouldRefuseEveryWriteIsFound: with routing to several clusters or without transactional writes no
@@ -63,6 +65,32 @@ func TestWhatDynamoDBSaysOfATableIsJudged(t *testing.T) {
 			}
 		}
 		if strings.Join(got, "; ") != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestSampleOfAMappedTableIsJudgedByItsMapping: what hurts a table without a mapping may be nothing to another.
+func TestSampleOfAMappedTableIsJudgedByItsMapping(t *testing.T) {
+	m, problems := transform.ParseMapping("m.yaml", []byte("families: {d: {max_versions: 1}}\nrules: [{name: r, match: {pk: \"{p}\"}, row: \"{p}\", cells: [{attr: n, to: \"d:n\", as: int64}, {attr: s, to: \"d:s\"}]}]"))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	table := transform.Table{Pipeline: "p", Source: "T", Target: "t", Schema: change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'}}}
+	for mapping, want := range map[*transform.Mapping]string{m: "mixed_types s, not_int64 n", nil: "mixed_types n, mixed_types s, unpadded pk"} {
+		table.Mapping = mapping
+		p, problems := transform.Compile(table)
+		if p == nil {
+			t.Fatal(problems)
+		}
+		c := &carried{mapping: mapping, program: p}
+		var got []string
+		for _, x := range []transform.Problem{{Code: "mixed_types", Path: "n"}, {Code: "mixed_types", Path: "s"}, {Code: "not_int64", Path: "n"}, {Code: "not_int64", Path: "s"}, {Code: "unpadded", Path: "pk"}, {Code: "collision"}} {
+			if c.concerns(&x) {
+				got = append(got, x.Code+" "+x.Path)
+			}
+		}
+		if strings.Join(got, ", ") != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -135,3 +135,105 @@ rules:
 		t.Errorf("findings %v, want %v", got, want)
 	}
 }
+
+// surveyed compiles a mapping for the table of orders and surveys items.
+func surveyed(t *testing.T, mapping string, items ...string) (*transform.Program, []transform.Problem) {
+	t.Helper()
+	m, problems := transform.ParseMapping("m.yaml", []byte(mapping))
+	p, more := transform.Compile(transform.Table{Pipeline: "p", Source: "Orders", Target: "orders", Schema: orders.Schema, Mapping: m})
+	if p == nil {
+		t.Fatal(problems, more)
+	}
+	s := NewSurvey(p)
+	for _, x := range items {
+		s.Add(item(t, x))
+	}
+	return p, s.Findings()
+}
+
+// TestSampleShowsCellsOfTwoItems: what was acknowledged does happen; what several items merge is meant.
+func TestSampleShowsCellsOfTwoItems(t *testing.T) {
+	order := func(sk, mail string) string {
+		return fmt.Sprintf(`{"pk":{"S":"a"},"sk":{"S":%q},"mail":{"S":%q},"v":{"N":"1"}}`, sk, mail)
+	}
+	for _, tt := range []struct{ cells, want string }{
+		{`{attr: v, to: "d:{mail|lower}"}`, "warning 1 cells of family d"},                      // class D
+		{`{attr: v, to: "d:v"}`, "warning 1 cells of family d"},                                 // class K
+		{`{attr: v, to: "d:v", ts: "{sk|int}", cell_id: ts}`, ""},                               // told apart by time
+		{`{attr: v, to: "d:v", ts: "{v}", cell_id: ts}`, "warning 1 cells of family d"},         // one time
+		{`{attr: v, to: "top:v", as: int64, ts: "0"}, {attr: v, to: "d:{sk}"}`, ""},             // merged
+		{`{attr: v, to: "top:v", as: int64, ts: "0"}, {attr: v, to: "d:v"}`, "warning 1 cells"}, // both
+	} {
+		_, found := surveyed(t, `
+families: {d: {max_versions: all}, top: {aggregate: max}}
+rules: [{name: r, match: {pk: "{p}", sk: "{s:d}"}, row: "x#{p}", cells: [`+tt.cells+`], collisions: acknowledged, ignore: ["*"]}]`,
+			order("1", "Ann"), order("2", "ann"), order("3", "bob"), order("3", "bob"))
+		got := ""
+		for _, f := range found {
+			if f.Code == "collision" {
+				got += f.Severity + " " + f.What
+			}
+		}
+		if !strings.HasPrefix(got, tt.want) || tt.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", tt.cells, got, tt.want)
+		}
+	}
+}
+
+// TestSampleShowsWhereRowsGo: the keys of a table say little of the rows that a mapping of its own makes of them.
+func TestSampleShowsWhereRowsGo(t *testing.T) {
+	var items []string
+	for i := range 200 {
+		items = append(items, fmt.Sprintf(`{"pk":{"S":"TENANT#%d"},"sk":{"S":"2026-11-21T%04d"},"id":{"N":"%d"}}`, i%3, i, i))
+	}
+	for row, want := range map[string]string{
+		`TENANT#{t}#{s}`:             "hot_segment",
+		`{salt(t;4)}#{t}#{s}`:        "",
+		`{s}#{t}`:                    "timestamp_first",
+		`{s|revstr}#{t}`:             "",
+		`{id}#{t}#{s}`:               "sequential",
+		`all/{id|revstr}#{t}#{s}`:    "",
+		`all/{id|pad(9)}#{t}#{s}`:    "sequential",
+		`{id|hash(16)}#{id}#{t}#{s}`: "",
+	} {
+		_, found := surveyed(t, `
+families: {d: {max_versions: 1}}
+rules: [{name: r, match: {pk: "TENANT#{t}", sk: "{s}"}, row: "`+row+`", cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}]`, items...)
+		if got := codes(found); strings.Join(got, ",") != strings.TrimSuffix("rule r "+want, "rule r ") {
+			t.Errorf("row %s: %q, want %q", row, got, want)
+		}
+	}
+	_, found := surveyed(t, `
+families: {d: {max_versions: 1}}
+rules: [{name: r, match: {pk: "{t}", sk: "{date}"}, row: "{date}#{t}", acknowledged: [hotspot], cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}]`, items...)
+	if len(found) > 0 {
+		t.Errorf("acknowledged, and said again: %v", found)
+	}
+}
+
+// TestTypesMatterWhereTheMappingForgetsThem, and whole numbers where it wants them.
+func TestTypesMatterWhereTheMappingForgetsThem(t *testing.T) {
+	for cells, want := range map[string][2]bool{
+		`{attrs: all, to: "d:{attr}"}`:                  {true, false},
+		`{attrs: all, to: "d:{attr}", as: dynamo_json}`: {false, false},
+		`{attr: v, to: "d:v", as: int64}`:               {false, true},
+		`{attr: v, to: "d:v", as: int64, fallback: t}`:  {false, false},
+		`{doc: all, to: "d:v", format: json}`:           {true, false},
+		`{doc: all, to: "d:v"}, {attr: v, to: "t:v"}`:   {false, false},
+		`{attr: w, to: "d:w", as: int64}`:               {false, false},
+		`{attr: v, to: "t:v"}`:                          {true, false},
+	} {
+		p, _ := surveyed(t, `
+families: {d: {max_versions: 1}, t: {max_versions: 1}}
+rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [`+cells+`], ignore: ["*"]}]`)
+		if got := [2]bool{p.Untyped("v"), p.Int64Only("v")}; got != want {
+			t.Errorf("%s: untyped, int64 only %v, want %v", cells, got, want)
+		}
+	}
+	if p, _ := surveyed(t, `
+types: "t:types"
+families: {d: {max_versions: 1}, t: {max_versions: 1}}
+rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{attrs: all, to: "d:{attr}"}]}]`); p.Untyped("v") {
+		t.Error("a sidecar tells types")
+	}
+}

@@ -160,7 +160,7 @@ func (s *Sampler) findings() []transform.Problem {
 		ps.Warnf(lang.Text{Path: attr}, code, hint, format, args...)
 	}
 	pk := s.src.Schema.Partition.Name
-	if n := s.hottest(); s.items >= 100 && n*5 > s.items && len(s.first) > 1 {
+	if n := hottest(s.first); s.items >= enough && n*5 > s.items && len(s.first) > 1 {
 		warn(pk, "hot_segment", "put a salt or another part first: {salt(pk;16)}#…", "%d %% of the items begin with the same first part of the row key", 100*n/s.items)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.attrs)) {
@@ -176,15 +176,6 @@ func (s *Sampler) findings() []transform.Problem {
 		warn("", "many_cells", "write the large map as one cell, or the item as a document", "%d items have more than 500 cells", s.wide)
 	}
 	return ps.List
-}
-
-func (s *Sampler) hottest() (n int) {
-	for _, count := range s.first {
-		if count > n {
-			n = count
-		}
-	}
-	return n
 }
 
 func (s *Sampler) collisions() (n int) {

@@ -3,6 +3,7 @@ package propose
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"slices"
 
@@ -18,23 +19,23 @@ type Survey struct {
 	refused map[string]int    // by code
 	reason  map[string]string // an example per code
 	lost    map[string]int
-	rules   map[string]int
 	rows    map[string]*rowSize
-	owners  map[string]int // exclusive rows, by items that produced them
+	places  places
+	heads   map[string]*heads // by rule or index
 }
 
 type rowSize struct{ cells, bytes int }
 
 // NewSurvey makes a survey of a program.
 func NewSurvey(p *transform.Program) *Survey {
-	return &Survey{p: p, refused: map[string]int{}, reason: map[string]string{}, lost: map[string]int{}, rules: map[string]int{}, rows: map[string]*rowSize{}, owners: map[string]int{}}
+	return &Survey{p: p, refused: map[string]int{}, reason: map[string]string{}, lost: map[string]int{}, rows: map[string]*rowSize{},
+		places: places{seed: maphash.MakeSeed(), owners: map[uint64]uint64{}, taken: map[string]int{}}, heads: map[string]*heads{}}
 }
 
 // Add projects one item.
 func (s *Survey) Add(img change.Image) {
 	s.items++
 	for _, u := range s.p.Coverage(img) {
-		s.rules[u.By]++
 		if u.Use == "lost" {
 			s.lost[u.Attr]++
 		}
@@ -49,19 +50,32 @@ func (s *Survey) Add(img change.Image) {
 		s.reason[code] = err.Error()
 		return
 	}
+	for _, l := range s.p.Leads(img) {
+		h := s.heads[l.Row]
+		if h == nil {
+			h = &heads{lead: l, first: map[string]int{}}
+			s.heads[l.Row] = h
+		}
+		h.add(l)
+	}
+	key, err := s.p.Table().Schema.Canonical(nil, img)
 	for i := range rows {
-		r := s.rows[string(rows[i].Key)]
-		if r == nil {
-			r = &rowSize{}
-			s.rows[string(rows[i].Key)] = r
+		s.size(&rows[i])
+		if err == nil {
+			s.places.add(&rows[i], change.HashKey(key))
 		}
-		r.cells += len(rows[i].Cells)
-		for _, c := range rows[i].Cells {
-			r.bytes += len(c.Value) + len(c.Qualifier)
-		}
-		if rows[i].Exclusive {
-			s.owners[string(rows[i].Key)]++
-		}
+	}
+}
+
+func (s *Survey) size(row *transform.Row) {
+	r := s.rows[string(row.Key)]
+	if r == nil {
+		r = &rowSize{}
+		s.rows[string(row.Key)] = r
+	}
+	r.cells += len(row.Cells)
+	for _, c := range row.Cells {
+		r.bytes += len(c.Value) + len(c.Qualifier)
 	}
 }
 
@@ -80,8 +94,8 @@ const (
 	largeRow  = 100 << 20
 )
 
-// Findings says what the sample showed: dead letters to expect, attributes that nothing writes, rows that
-// grow too large.
+// Findings says what the sample showed: dead letters to expect, attributes that nothing writes, items that hide each
+// other, rows that grow too large or go to one place.
 func (s *Survey) Findings() []transform.Problem {
 	ps := &lang.Problems{Table: s.p.Table().Source}
 	for _, code := range slices.Sorted(maps.Keys(s.refused)) {
@@ -90,7 +104,8 @@ func (s *Survey) Findings() []transform.Problem {
 	for _, attr := range slices.Sorted(maps.Keys(s.lost)) {
 		ps.Errorf(lang.Text{Path: attr}, "lost", "map it, or say that it is left out on purpose: ignore: ["+attr+"]", "attribute %q of %s of the sampled items is written nowhere", attr, share(s.lost[attr], s.items))
 	}
-	wide, large, shared := 0, 0, 0
+	s.places.findings(ps, s.p.SharesCells())
+	wide, large := 0, 0
 	for _, r := range s.rows {
 		if r.cells > manyCells {
 			wide++
@@ -99,19 +114,14 @@ func (s *Survey) Findings() []transform.Problem {
 			large++
 		}
 	}
-	for _, n := range s.owners {
-		if n > 1 {
-			shared++
-		}
-	}
-	if shared > 0 {
-		ps.Errorf(lang.Text{Path: "sample"}, "collision", "report this: the compiler proved that it cannot be", "%d rows of class R belong to several items", shared)
-	}
 	if wide > 0 {
 		ps.Warnf(lang.Text{Path: "sample"}, "many_cells", "every cell has an overhead: write large items as documents", "%d rows have more than %d cells", wide, manyCells)
 	}
 	if large > 0 {
 		ps.Warnf(lang.Text{Path: "sample"}, "large_row", "split it: row: \"{pk}#{bucket}\"", "%d rows have more than 100 MB; at 256 MB a row cannot be read", large)
+	}
+	for _, row := range slices.Sorted(maps.Keys(s.heads)) {
+		s.heads[row].findings(ps)
 	}
 	return ps.List
 }

@@ -1,0 +1,60 @@
+package propose
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/transform"
+	"github.com/tailrace-cdc/replicator/transform/lang"
+)
+
+// heads counts what the rows of a rule or index begin with.
+type heads struct {
+	lead   transform.Lead
+	first  map[string]int // first parts
+	rows   int
+	times  int // look like times
+	digits int
+}
+
+func (h *heads) add(l transform.Lead) {
+	h.rows++
+	part, _, _ := strings.Cut(l.Value, "#")
+	h.first[part]++
+	if looksLikeDate(l.Value) || looksLikeEpoch(l.Value) {
+		h.times++
+	}
+	if isDigits(l.Value) {
+		h.digits++
+	}
+}
+
+// spread says that neighbours are not written one after the other.
+func (h *heads) spread() bool {
+	return slices.ContainsFunc(h.lead.Filters, func(f string) bool { return f == "revstr" || f == "hash" || f == "hmac" })
+}
+
+// enough is how many rows must have been seen before one that is common among them says anything.
+const enough = 100
+
+func (h *heads) findings(ps *lang.Problems) {
+	at, of := lang.Text{Path: h.lead.Row}, "{"+h.lead.Of+"}"
+	if n := hottest(h.first); h.rows >= enough && n*5 > h.rows && len(h.first) > 1 {
+		ps.Warnf(at, "hot_segment", "put a salt or another part first: {salt("+h.lead.Of+";16)}#…", "%d %% of the rows have the same first part, of %s", 100*n/h.rows, of)
+	}
+	if h.spread() || h.lead.Known || h.rows < 2 {
+		return
+	}
+	if h.times*2 > h.rows {
+		ps.Warnf(at, "timestamp_first", "put an id with many values first", "rows begin with a time, %s: all new rows go to one place", of)
+	} else if h.digits == h.rows && len(h.first)*2 > h.rows {
+		ps.Warnf(at, "sequential", "{"+h.lead.Of+"|revstr} spreads sequential numbers", "rows begin with a number, %s: if it grows with time, all new rows go to one place", of)
+	}
+}
+
+func hottest(counts map[string]int) (n int) {
+	for _, count := range counts {
+		n = max(n, count)
+	}
+	return n
+}
