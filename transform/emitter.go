@@ -3,7 +3,6 @@ package transform
 import (
 	"bytes"
 	"errors"
-	"strconv"
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -96,56 +95,6 @@ type cell struct {
 	time   int64
 	mapped bool
 	tag    bool // column known from the key alone, whether or not the item has it
-}
-
-// neverExpires is the cell time of items without expiry in families that expire by timestamp: the year 9999.
-const neverExpires = 253402300799000
-
-// time evaluates the emitter's cell time. skip means that the mapping wants no cell without it.
-func (e *emitter) time(x *exec) (t int64, mapped, skip bool, err error) {
-	if e.ts == nil {
-		return 0, false, false, nil
-	}
-	start := len(x.buf)
-	if x.buf, err = e.ts.Append(x.buf, &x.scope); e.family.expires && !e.expiry(x) {
-		err = &tmpl.MissingError{Name: strings.Join(e.ts.Attrs, ", ")}
-	}
-	text := x.buf[start:]
-	x.buf = x.buf[:start]
-	if m := (*tmpl.MissingError)(nil); errors.As(err, &m) {
-		switch e.missing {
-		case "version":
-			return 0, false, false, nil
-		case "skip":
-			return 0, false, true, nil
-		case "never":
-			return neverExpires, true, false, nil
-		}
-		return 0, false, false, tmpl.Refuse("time", "cell time %q of family %s: %s; see ts_missing", e.ts.Source, e.family.Name, m.Error())
-	}
-	if err != nil {
-		return 0, false, false, refusal("time", err, "cell time of family %s", e.family.Name)
-	}
-	t, perr := strconv.ParseInt(string(text), 10, 64)
-	if perr != nil || t < 0 || t > maxTime {
-		return 0, false, false, tmpl.Refuse("time", "cell time %q of family %s is not a time in ms", e.ts.Source, e.family.Name)
-	}
-	return t, true, false, nil
-}
-
-// expiry says whether the item has a time to live as DynamoDB sees it: a whole number; anything else never expires.
-// Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/howitworks-ttl.html
-func (e *emitter) expiry(x *exec) bool {
-	for _, name := range e.ts.Attrs {
-		v := x.scope.Image.Get(name)
-		if v == nil || v.Kind != change.KindNumber {
-			return false
-		}
-		if c, err := change.CanonicalNumber(v.S); err != nil || strings.ContainsAny(c, ".-E") {
-			return false
-		}
-	}
-	return true
 }
 
 // emit adds the emitter's cells for the item in x.
@@ -287,63 +236,6 @@ func (e *emitter) covers(p *Program, name string) bool {
 		}
 	}
 	return false
-}
-
-// document writes attributes together into one cell.
-func (e *emitter) document(x *exec) (err error) {
-	c := cell{em: e, fam: e.family, time: x.time, mapped: x.mapped}
-	if c.qual, err = e.column(x); err != nil {
-		return err
-	}
-	if x.values {
-		start := len(x.buf)
-		if x.buf, err = e.appendDocument(x, x.buf); err != nil {
-			return refusal("value", err, "document %s:%s", e.family.Name, c.qual)
-		}
-		c.value = x.buf[start:len(x.buf):len(x.buf)]
-	}
-	x.cells = append(x.cells, c)
-	return nil
-}
-
-func (e *emitter) appendDocument(x *exec, dst []byte) ([]byte, error) {
-	if e.format == "raw" && x.raw != nil {
-		return append(dst, x.raw...), nil
-	}
-	attrs := x.attrs[:0]
-	for _, a := range x.scope.Image {
-		if e.format == "raw" || e.takes(x.p, a.Name) { // a raw document is the whole image, whatever else is stripped
-			if to, ok := e.rename[a.Name]; ok {
-				a.Name = to
-			}
-			attrs = append(attrs, a)
-		}
-	}
-	x.attrs = attrs
-	if len(e.rename) > 0 {
-		if err := distinctNames(attrs); err != nil {
-			return dst, err
-		}
-	}
-	switch e.format {
-	case "json":
-		return encode.Document(dst, attrs)
-	case "protobuf":
-		return encode.ProtobufItem(dst, attrs)
-	}
-	return change.Image(attrs).AppendJSON(dst), nil
-}
-
-// distinctNames refuses a document in which a renamed attribute has the name of another.
-func distinctNames(attrs []change.Attr) error {
-	seen := make(map[string]bool, len(attrs))
-	for i := range attrs {
-		if seen[attrs[i].Name] {
-			return tmpl.Refuse("collision", "the document has two attributes %q, one of them renamed", attrs[i].Name)
-		}
-		seen[attrs[i].Name] = true
-	}
-	return nil
 }
 
 // possible adds footprints of all columns that the item's key alone decides, whether or not it has them.
