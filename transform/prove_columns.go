@@ -1,0 +1,107 @@
+package transform
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/transform/tmpl"
+)
+
+// identity checks that a cell in a shared row tells its item.
+func (c *compiler) identity(r *rule, pl *plan, e *emitter) {
+	if e.aggregate() || e.shared {
+		return
+	}
+	for _, o := range e.outs() {
+		told := []*tmpl.Template{pl.row, o.column}
+		if e.siblings {
+			told = append(told, e.ts)
+		}
+		missing := r.untold(c, pl, told...)
+		if len(missing) == 0 {
+			continue
+		}
+		hint := "add it to the column: to: \"" + o.family.Name + ":" + missing[0] + "/…\"; or to the row; or say `collisions: acknowledged`"
+		if e.ts != nil && !e.siblings {
+			hint = "if the cell's time tells the items apart, say `cell_id: ts`; or " + hint
+		}
+		for _, t := range told {
+			if t.Ambig != "" {
+				hint = t.Ambig
+			}
+		}
+		c.ps.Errorf(o.src, "not_injective", hint, "two items could write the same cell: row %q and column %q do not tell %s", pl.row.Source, o.named(), strings.Join(missing, ", "))
+		return
+	}
+}
+
+// strangers checks that one item's column of an emitter is never another item's column of another emitter: each
+// template tells its item by itself, but not which template it was. They do when what tells the items stands at
+// the beginning of both, in the same words.
+func (c *compiler) strangers(r *rule, pl *plan, others []*emitter, e *emitter) {
+	for _, o := range append(slices.Clone(others), e) {
+		for _, a := range o.outs() {
+			for _, b := range e.outs() {
+				if a.column == b.column || a.family != b.family || o.shared || e.shared || o.aggregate() || !tmpl.Overlap(a.column.Shape, b.column.Shape) {
+					continue
+				}
+				told := tmpl.Common(a.column, b.column)
+				if pl.row.Ambig == "" {
+					maps.Copy(told, pl.row.Covers)
+				}
+				if o.siblings && e.siblings && o.src.TS.S == e.src.TS.S && e.ts.Ambig == "" {
+					maps.Copy(told, e.ts.Covers)
+				}
+				if missing := r.without(c, pl, told); len(missing) > 0 {
+					c.ps.Errorf(b.src, "not_injective", "begin both columns with "+strings.Join(missing, "/")+"/, give them different first words, or two families; or say `collisions: acknowledged`",
+						"column %q of one item could be column %q of another: they do not tell %s in the same place", b.named(), a.named(), strings.Join(missing, ", "))
+					return
+				}
+			}
+		}
+	}
+}
+
+// named is the column as its author would write it.
+func (o out) named() string { return o.family.Name + ":" + o.column.Source }
+
+// overlapping says whether two emitters of one row may give the same cell, so that every item must be
+// compared; two fixed columns that are always the same are refused at once.
+func (c *compiler) overlapping(pl *plan) (possible bool) {
+	for i, a := range pl.emitters {
+		if len(a.rename) > 0 || a.flatten && !a.escapes || a.qualifier.Folds {
+			possible = true
+		}
+		for _, b := range pl.emitters[:i] {
+			oa, ob, meet := meeting(a, b)
+			if !meet || len(a.outs())+len(b.outs()) == 2 && (apart(a, b) || apart(b, a)) {
+				continue
+			}
+			possible = true
+			fixed := len(oa.column.Uses) == 0 && len(ob.column.Uses) == 0 && oa.column == a.qualifier && ob.column == b.qualifier
+			if fixed && !a.aggregate() && !(a.siblings && b.siblings) {
+				c.ps.Errorf(a.src.To, "collision", "give each its own column", "`%s` and `%s` both write %s", b.describe(), a.describe(), a.src.To.S)
+			}
+		}
+	}
+	return possible
+}
+
+// apart says that a wildcard over plain names never writes the fixed column of another emitter.
+func apart(wild, fixed *emitter) bool {
+	if wild.kind != "attrs" || !wild.bare || wild.flatten || len(wild.rename) > 0 {
+		return false
+	}
+	if fixed.kind == "attrs" && fixed.bare && !fixed.flatten && len(fixed.rename) == 0 {
+		return fixed.names != nil && !slices.ContainsFunc(fixed.names, wild.covering)
+	}
+	return len(fixed.qualifier.Uses) == 0 && !wild.covering(fixed.qualifier.Source)
+}
+
+func (e *emitter) covering(name string) bool {
+	if e.names != nil {
+		return slices.Contains(e.names, name)
+	}
+	return !e.except[name]
+}
