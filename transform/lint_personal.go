@@ -35,7 +35,8 @@ func (c *compiler) personal(at lang.Text, t *tmpl.Template, e *emitter) {
 	})
 }
 
-// personalPaths refuses maps whose keys become column names.
+// personalPaths looks for maps whose keys become column names. Whether an attribute of a wildcard is one, only its author
+// knows.
 func (c *compiler) personalPaths(e *emitter) {
 	if !e.flatten || !e.qualifier.Exposed[tmpl.VarNames[tmpl.VarPath]] || !e.qualifier.Vars[tmpl.VarPath] {
 		return
@@ -45,7 +46,7 @@ func (c *compiler) personalPaths(e *emitter) {
 		case e.kind == "attr" && e.attr == name.S:
 			c.ps.Errorf(e.src.To, "pii", "write it as one cell: remove `flatten`", "%q shows the keys of %q, which is listed under pii", e.src.To.S, name.S)
 		case e.kind == "attrs" && e.covering(name.S):
-			c.ps.Errorf(e.src.To, "pii", "leave it out here, except: ["+name.S+"], and write it as one cell: {attr: "+name.S+", …}", "if %q is a map, %q shows its keys; it is listed under pii", name.S, e.src.To.S)
+			c.ps.Warnf(e.src.To, "pii", "leave it out here, except: ["+name.S+"], and write it as one cell: {attr: "+name.S+", …}; if it is no map: acknowledged: [pii]", "if %q is a map, %q shows its keys; it is listed under pii", name.S, e.src.To.S)
 		}
 	}
 }
