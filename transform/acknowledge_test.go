@@ -92,7 +92,8 @@ rules:
 		{"nowhere", "", "", "rules[0].row unpadded, rules[1].row unpadded"},
 		{"in one rule", "", ", acknowledged: [unpadded]", "rules[1].row unpadded"},
 		{"in the file", "acknowledged: [unpadded]", "", ""},
-		{"not needed", "acknowledged: [unpadded, hotspot]", "", "acknowledged[1] acknowledged"},
+		{"not needed", "acknowledged: [unpadded, binary_key]", "", "acknowledged[1] acknowledged"},
+		{"for samples", "acknowledged: [unpadded, hotspot]", "", ""},
 		{"mistyped", "acknowledged: [unpaded]", "", "acknowledged[0] value, rules[0].row unpadded, rules[1].row unpadded"},
 		{"an error", "acknowledged: [not_injective]", "", "acknowledged[0] value, rules[0].row unpadded, rules[1].row unpadded"},
 	} {
