@@ -46,10 +46,10 @@ func sorted(set map[string]bool) (names []string) {
 
 // listed are the attributes that an entry names one by one.
 func (e *emitter) listed() []string {
-	switch {
-	case e.kind == "attr":
+	switch e.kind {
+	case "attr":
 		return []string{e.attr}
-	case e.kind == "attrs":
+	case "attrs":
 		return e.names
 	}
 	return nil

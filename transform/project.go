@@ -236,7 +236,7 @@ func distinct(cells []cell) error {
 // times tell them apart, or where they are the versions of a list.
 func (c *cell) hides(o *cell) bool {
 	apart := c.em.siblings && o.em.siblings || c.em == o.em && c.em.versions
-	return !c.em.aggregate() && !(apart && c.time != o.time)
+	return !c.em.aggregate() && (!apart || c.time == o.time)
 }
 
 func twice(a, b *cell) error {

@@ -80,7 +80,7 @@ func (c *compiler) overlapping(pl *plan) (possible bool) {
 			}
 			possible = true
 			fixed := len(oa.column.Uses) == 0 && len(ob.column.Uses) == 0 && oa.column == a.qualifier && ob.column == b.qualifier
-			if fixed && !a.aggregate() && !(a.siblings && b.siblings) {
+			if fixed && !a.aggregate() && (!a.siblings || !b.siblings) {
 				c.ps.Errorf(a.src.To, "collision", "give each its own column", "`%s` and `%s` both write %s", b.describe(), a.describe(), a.src.To.S)
 			}
 		}

@@ -59,10 +59,10 @@ func (p *Program) Untyped(attr string) bool {
 
 // tellsType says whether the type of what an emitter writes can be told, be it because there is only one.
 func (e *emitter) tellsType() bool {
-	switch {
-	case e.kind == "doc":
+	switch e.kind {
+	case "doc":
 		return e.format != "json"
-	case e.kind == "attr" || e.kind == "attrs":
+	case "attr", "attrs":
 		return slices.Contains([]string{"dynamo_json", "protobuf", "int64", "float64", "decimal", "bool1"}, e.src.As.S)
 	}
 	return true // a sidecar, or a collection of one type
