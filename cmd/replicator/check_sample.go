@@ -87,7 +87,7 @@ func (a *app) sample(ctx context.Context, u *checkup, src *source.Source, c *car
 		return cmp.Or(strings.Compare(a.Attr, b.Attr), strings.Compare(a.Use, b.Use), strings.Compare(a.By, b.By))
 	})
 	u.problems = append(u.problems, c.said(survey.Findings())...)
-	u.problems = append(u.problems, c.said(slices.DeleteFunc(sampler.Proposal().Findings, func(p transform.Problem) bool { return !c.concerns(&p) }))...)
+	u.problems = append(u.problems, c.said(slices.DeleteFunc(sampler.Findings(), func(p transform.Problem) bool { return !c.concerns(&p) }))...)
 	return nil
 }
 

@@ -47,7 +47,7 @@ func TestProposalWarnsOfWhatHurts(t *testing.T) {
 			t.Errorf("no finding %q in %v", want, codes(p.Findings))
 		}
 	}
-	for _, want := range []string{"types: \"d:_types\"", "on_ttl_expiry: delete", "byStatus#{status}#{pk}#{sk}", "{name: byStatus, key: [\"d:status\"]}", "{attr: count, to: \"n:count\", as: int64, fallback: d}", "Sort keys begin with ITEM#, ORDER#"} {
+	for _, want := range []string{"\ntypes: \"t:types\"", "\n  t: {max_versions: 1}", "on_ttl_expiry: delete", "byStatus#{status}#{pk}##{sk}", "{name: byStatus, key: [\"d:status\"]}", "{attr: count, to: \"n:count\", as: int64, fallback: d}", "match: {pk: \"{pk}\", sk: \"ITEM#{item}\"}"} {
 		if !strings.Contains(p.Mapping, want) {
 			t.Errorf("the mapping lacks %q:\n%s", want, p.Mapping)
 		}
@@ -82,6 +82,14 @@ func TestProposedMappingCompilesAndTakesTheSample(t *testing.T) {
 	}
 }
 
+// uncommented takes the signs away from all that is proposed as a comment, but for what is to replace something.
+func uncommented(text string) string {
+	for _, sign := range []string{`(?m)^ *# index:$`, `(?m)^ *# - \{name: [^,]+, (row|key):`, `(?m)^# views:$`, `(?m)^# types:`, `(?m)^ *# [txn]: \{max_versions`, `(?m)^ *# on_ttl_expiry: delete`} {
+		text = regexp.MustCompile(sign).ReplaceAllStringFunc(text, func(l string) string { return strings.Replace(l, "# ", "", 1) })
+	}
+	return text
+}
+
 // TestProposedIndexesCompileOnceTheyAreWanted takes the comment signs away, as an author does.
 func TestProposedIndexesCompileOnceTheyAreWanted(t *testing.T) {
 	number, binary := change.KeyAttr{Name: "total", Type: 'N'}, change.KeyAttr{Name: "mac-address", Type: 'B'}
@@ -91,11 +99,7 @@ func TestProposedIndexesCompileOnceTheyAreWanted(t *testing.T) {
 	s := New(src)
 	img := item(t, `{"pk":{"S":"a"},"sk":{"S":"b"},"status":{"S":"open"},"total":{"N":"-7"},"mac-address":{"B":"AP8="}}`)
 	s.Add(img)
-	text := s.Proposal().Mapping
-	for _, sign := range []string{`(?m)^  # (index:)$`, `(?m)^  # (- \{name: [^,]+, row:)`, `(?m)^# (views:)$`, `(?m)^# (- \{name: [^,]+, key:)`} {
-		text = regexp.MustCompile(sign).ReplaceAllStringFunc(text, func(l string) string { return strings.Replace(l, "# ", "", 1) })
-	}
-	text = strings.Replace(text, "families:\n", "families:\n  x: {max_versions: 1}\n", 1)
+	text := uncommented(s.Proposal().Mapping)
 	m, problems := transform.ParseMapping("proposed.yaml", []byte(text))
 	p, more := transform.Compile(transform.Table{Pipeline: "p", Source: "Orders", Target: "orders", Schema: src.Schema, Mapping: m})
 	if p == nil || len(problems) > 0 {
@@ -109,7 +113,7 @@ func TestProposedIndexesCompileOnceTheyAreWanted(t *testing.T) {
 	for _, r := range rows {
 		got = append(got, string(r.Key))
 	}
-	want := []string{"a#b", "byStatus#open#a#b", "by-total#04982~#00ff#a#b", "inverted#b#a#a#b"}
+	want := []string{"item#a#b", "byStatus#open#a#b", "by-total#04982~#00ff#a#b", "inverted#b#a#a#b"}
 	if !slices.Equal(got, want) || len(p.Views()) != 2 {
 		t.Errorf("rows %q, want %q; views %v\n%s", got, want, p.Views(), text)
 	}
@@ -133,6 +137,97 @@ rules:
 	got := codes(s.Findings())
 	if want := []string{"sample refused", "extra lost"}; !slices.Equal(got, want) {
 		t.Errorf("findings %v, want %v", got, want)
+	}
+}
+
+// designs are tables as people make them: forms of keys, of which an item has one.
+var designs = map[string]struct {
+	keys [][2]string
+	rows []string // of the first items, "" where it does not matter
+	rest int      // items in a hundred of no form
+}{
+	"both keys":      {[][2]string{{"USER#%d", "ORDER#%d"}, {"USER#%d", "PROFILE"}, {"USER#%d", "USER#%d"}, {"SHOP#%d", "2026-11-%02d"}}, []string{"USER#0#ORDER#0", "USER#1#PROFILE", "USER#2#USER#2", "SHOP#3#2026-11-03"}, 2},
+	"sort keys":      {[][2]string{{"%d", "ORDER#%d"}, {"%d", "LINE-ITEM#%d"}}, []string{"0#ORDER#0", "1#LINE-ITEM#1"}, 3},
+	"partition keys": {[][2]string{{"TYPE#%d", "x%d"}, {"ITEM#%d", "y%d"}}, []string{"TYPE#0#x0", "ITEM#1#y1"}, 0},
+	"tenants":        {[][2]string{{"acme#%d", "x%d"}, {"globex#%d", "y%d"}}, []string{"acme%230#x0", "globex%231#y1"}, 0},
+	"none":           {[][2]string{{"%d", "x%d"}}, []string{"0#x0"}, 0},
+}
+
+// TestProposalForASingleTableHoldsWithAndWithoutItsComments: every row stays one item's, every sampled item is taken.
+func TestProposalForASingleTableHoldsWithAndWithoutItsComments(t *testing.T) {
+	attr := func(name string, typ byte) *change.KeyAttr { return &change.KeyAttr{Name: name, Type: typ} }
+	withIndexes := []Index{{"GSI1", change.KeySchema{Partition: *attr("GSI1PK", 'S'), Sort: attr("GSI1SK", 'S')}}, {"item", change.KeySchema{Partition: *attr("user", 'S')}},
+		{"USER", change.KeySchema{Partition: *attr("total", 'N'), Sort: attr("pk", 'S')}}, {"inverted", change.KeySchema{Partition: *attr("sk", 'S'), Sort: attr("pk", 'S')}}}
+	for name, d := range designs {
+		for _, indexes := range [][]Index{nil, withIndexes} {
+			s := New(Source{Table: "T", Schema: orders.Schema, Indexes: indexes, TTLAttr: "exp"})
+			var items []change.Image
+			for i := range 120 {
+				k := d.keys[i%len(d.keys)]
+				pk, sk := k[0], k[1]
+				if i >= 100 && i < 100+d.rest {
+					pk, sk = "odd#%d", "one#%d"
+				}
+				fill := func(f string) string {
+					return strings.ReplaceAll(strings.ReplaceAll(f, "%02d", fmt.Sprintf("%02d", i)), "%d", fmt.Sprint(i))
+				}
+				img := item(t, fmt.Sprintf(`{"pk":{"S":%q},"sk":{"S":%q},"GSI1PK":{"S":"ORDER#%d"},"GSI1SK":{"S":"x#y"},"user":{"S":"u#1"},"total":{"N":"%d"}}`, fill(pk), fill(sk), i%2, i%7))
+				items = append(items, img)
+				s.Add(img)
+			}
+			plain := s.Proposal().Mapping
+			for _, text := range []string{plain, uncommented(plain)} {
+				rows := holds(t, name, text, items)
+				if indexes == nil && text == plain && !slices.Equal(rows[:len(d.rows)], d.rows) {
+					t.Errorf("%s: rows %q, want %q\n%s", name, rows[:len(d.rows)], d.rows, text)
+				}
+			}
+		}
+	}
+}
+
+// holds fails unless a mapping compiles, gives every row of every item to that item alone and takes all items; it
+// returns their main rows.
+func holds(t *testing.T, name, text string, items []change.Image) (rows []string) {
+	t.Helper()
+	m, problems := transform.ParseMapping("proposed.yaml", []byte(text))
+	p, more := transform.Compile(transform.Table{Pipeline: "p", Source: "T", Target: "t", Schema: orders.Schema, Mapping: m, TTLAttr: "exp"})
+	if p == nil || len(problems) > 0 {
+		t.Fatalf("%s: %v%v\n%s", name, problems, more, text)
+	}
+	for _, r := range p.Report() {
+		if r.Class != "R" {
+			t.Errorf("%s: %s is of class %s: %s\n%s", name, r.Name, r.Class, r.Why, text)
+		}
+	}
+	s := NewSurvey(p)
+	for _, img := range items {
+		s.Add(img)
+		projected, err := p.Project(img)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, text)
+		}
+		rows = append(rows, string(projected[0].Key))
+	}
+	for _, f := range s.Findings() {
+		if f.Severity == "error" {
+			t.Errorf("%s: %v\n%s", name, f, text)
+		}
+	}
+	return rows
+}
+
+// TestRulesOfASingleTableAreNotSaidToEscapeTheirWords, and a word that all keys begin with is no hot part.
+func TestRulesOfASingleTableAreNotSaidToEscapeTheirWords(t *testing.T) {
+	s := New(orders)
+	for i := range 200 {
+		s.Add(item(t, fmt.Sprintf(`{"pk":{"S":"%s#%d"},"sk":{"S":"ORDER#%d"}}`, []string{"USER", "USER", "SHOP"}[i%3], i, i)))
+	}
+	if got := codes(s.Proposal().Findings); len(got) > 0 {
+		t.Errorf("findings of the proposal %v", got)
+	}
+	if got, want := codes(s.Findings()), []string{"pk hot_segment", "pk escaped"}; !slices.Equal(got, want) {
+		t.Errorf("findings under the preset %v, want %v", got, want)
 	}
 }
 

@@ -35,7 +35,8 @@ type Sampler struct {
 	items  int
 	attrs  map[string]*attribute
 	first  map[string]int // first parts of partition keys
-	entity map[string]int // literal prefixes of sort keys
+	second map[string]int // first two parts of partition keys
+	pairs  map[pair]*seen // forms of keys
 	hashes int            // partition keys that hold '#'
 	joined map[string]int // keys joined by '#' without escaping
 	wide   int            // items of more than 500 attributes and members
@@ -53,7 +54,7 @@ type attribute struct {
 
 // New makes a sampler for a table.
 func New(src Source) *Sampler {
-	return &Sampler{src: src, attrs: map[string]*attribute{}, first: map[string]int{}, entity: map[string]int{}, joined: map[string]int{}}
+	return &Sampler{src: src, attrs: map[string]*attribute{}, first: map[string]int{}, second: map[string]int{}, pairs: map[pair]*seen{}, joined: map[string]int{}}
 }
 
 // Items is how many items were added.
@@ -102,6 +103,7 @@ func (a *attribute) add(v *change.Value) {
 
 func (s *Sampler) addKey(img change.Image) {
 	var parts []string
+	var forms pair
 	keys := []change.KeyAttr{s.src.Schema.Partition}
 	if s.src.Schema.Sort != nil {
 		keys = append(keys, *s.src.Schema.Sort)
@@ -115,18 +117,44 @@ func (s *Sampler) addKey(img change.Image) {
 		if err != nil {
 			return
 		}
-		part, _, prefixed := strings.Cut(text, "#")
+		of := form{}
+		if k.Type == 'S' {
+			of = formOf(text)
+		}
 		if i == 0 {
-			s.first[part]++
-			if prefixed {
-				s.hashes++
-			}
-		} else if prefixed && len(s.entity) < 100 {
-			s.entity[part]++
+			s.addPartition(text)
+			forms.pk = of
+		} else {
+			forms.sk = of
 		}
 		parts = append(parts, text)
 	}
 	s.joined[strings.Join(parts, "#")]++
+	s.addPair(forms, img)
+}
+
+func (s *Sampler) addPartition(text string) {
+	part, rest, prefixed := strings.Cut(text, "#")
+	s.first[part]++
+	if prefixed {
+		s.hashes++
+	}
+	next, _, _ := strings.Cut(rest, "#")
+	s.second[part+"#"+next]++
+}
+
+func (s *Sampler) addPair(p pair, img change.Image) {
+	n := s.pairs[p]
+	if n == nil {
+		n = &seen{indexed: map[string]int{}}
+		s.pairs[p] = n
+	}
+	n.items++
+	for _, x := range s.src.Indexes {
+		if img.Get(x.Schema.Partition.Name) != nil && (x.Schema.Sort == nil || img.Get(x.Schema.Sort.Name) != nil) {
+			n.indexed[x.Name]++
+		}
+	}
 }
 
 func isDigits(s string) bool {
@@ -151,22 +179,31 @@ type Proposal struct {
 
 // Proposal proposes a mapping for the table, and says what in its data will hurt.
 func (s *Sampler) Proposal() Proposal {
-	return Proposal{Mapping: s.mapping(), Findings: s.findings()}
+	_, prefixed := s.kinds()
+	return Proposal{Mapping: s.mapping(), Findings: s.findings(prefixed)}
 }
 
-func (s *Sampler) findings() []transform.Problem {
+// Findings says what in the table's data will hurt under the preset default.
+func (s *Sampler) Findings() []transform.Problem { return s.findings(false) }
+
+// findings are of rows that begin with the partition key, or with its words and what follows them.
+func (s *Sampler) findings(prefixed bool) []transform.Problem {
 	ps := &lang.Problems{Table: s.src.Table}
 	warn := func(attr, code, hint, format string, args ...any) {
 		ps.Warnf(lang.Text{Path: attr}, code, hint, format, args...)
 	}
 	pk := s.src.Schema.Partition.Name
-	if n := hottest(s.first); s.items >= enough && n*5 > s.items && len(s.first) > 1 {
+	first := s.first
+	if prefixed {
+		first = s.second
+	}
+	if n := hottest(first); s.items >= enough && n*5 > s.items && len(first) > 1 {
 		warn(pk, "hot_segment", "put a salt or another part first: {salt(pk;16)}#…", "%d %% of the items begin with the same first part of the row key", 100*n/s.items)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.attrs)) {
 		s.attribute(name, warn)
 	}
-	if s.hashes > 0 {
+	if s.hashes > 0 && !prefixed {
 		warn(pk, "escaped", "a rule of your own with segments: strict or ordered, or captures that split the key", "%d %% of partition keys contain '#': written as %%23", 100*s.hashes/s.items)
 	}
 	if n := s.collisions(); n > 0 {
@@ -209,7 +246,7 @@ func (s *Sampler) attribute(name string, warn func(attr, code, hint, format stri
 		for _, k := range slices.Sorted(maps.Keys(kinds)) {
 			names = append(names, fmt.Sprintf("%s %d×", k, kinds[k]))
 		}
-		warn(name, "mixed_types", "types: \"d:_types\" keeps each value's type beside it", "values of several types: %s", strings.Join(names, ", "))
+		warn(name, "mixed_types", "types: \"t:types\" keeps each value's type in a family t", "values of several types: %s", strings.Join(names, ", "))
 	}
 	if n := a.kinds[change.KindNumber]; n > 0 && a.notInt > 0 {
 		warn(name, "not_int64", "natural encoding (text), or as: int64 with a fallback family", "%d of %d numbers are no 64-bit integers", a.notInt, n)
