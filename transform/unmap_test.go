@@ -203,10 +203,11 @@ func TestMappingsThatLoseSomethingSaySo(t *testing.T) {
 		{`{attrs: all, except: [pk, sk], to: "old:{attr}"}`, "age away"},
 		{`{attrs: all, except: [pk, sk], to: "d:{attr}", as: json}`, "as: json is not read back"},
 		{`{attr: m, to: "d:m", as: int64, fallback: e}` + rest, ""},
+		{`{attr: m, to: "all:m", ts: "{s|int}", cell_id: ts}` + rest, "several items share its column"},
 	} {
 		p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, `
 types: "t:types"
-families: {d: {max_versions: 1}, e: {max_versions: 1}, t: {max_versions: 1}, old: {max_age: 30d}}
+families: {d: {max_versions: 1}, e: {max_versions: 1}, t: {max_versions: 1}, old: {max_age: 30d}, all: {max_versions: all}}
 rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [`+tt.cells+`], ignore: [m]}]`)
 		if ok, why := p.Lossless(); ok != (tt.want == "") || !strings.Contains(why, tt.want) {
 			t.Errorf("%s: lossless %v, %q; want %q", tt.cells, ok, why, tt.want)
@@ -222,6 +223,28 @@ rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [`+tt.ce
 		if ok, why := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, mapping).Lossless(); ok || !strings.Contains(why, want) {
 			t.Errorf("lossless %v, %q; want %q", ok, why, want)
 		}
+	}
+}
+
+// TestColumnBesideAListIsNoElementOfIt: it has as many digits as no position has.
+func TestColumnBesideAListIsNoElementOfIt(t *testing.T) {
+	p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, `
+types: "t:types"
+null: empty
+families: {d: {max_versions: 1}, e: {max_versions: 1}, t: {max_versions: 1}}
+rules:
+- name: r
+  match: {pk: "{p}", sk: "{s}"}
+  row: "{p}#{s}"
+  cells:
+  - {list: m, to: "e:{i|pad(3)}", as: dynamo_json}
+  - {attr: x, to: "e:0001", as: dynamo_json}
+  - {attrs: all, except: [pk, sk, m, x], to: "d:{attr}"}`)
+	if ok, why := p.Lossless(); !ok {
+		t.Fatal(why)
+	}
+	if !turnBack(t, p, image(t, []byte(`{"pk":{"S":"1"},"sk":{"S":"2"},"m":{"L":[{"S":"a"}]},"x":{"S":"b"}}`))) {
+		t.Error("refused")
 	}
 }
 
