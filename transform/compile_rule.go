@@ -210,6 +210,7 @@ func (c *compiler) emitter(r *rule, src *lang.Emitter, segments lang.Text) *emit
 		return nil
 	}
 	e.bare = qualifier == "{attr}"
+	e.spelled = e.spell(qualifier, env)
 	if src.TS.Set() {
 		env.Vars, env.Segments = nil, tmpl.SegRaw
 		if e.ts, err = tmpl.New(src.TS.S, env); err != nil {

@@ -23,7 +23,8 @@ type emitter struct {
 	rename    map[string]string
 	family    *family
 	qualifier *tmpl.Template
-	bare      bool // the qualifier is {attr} alone
+	spelled   []*tmpl.Template // the qualifier with the name of each attribute, where those are known
+	bare      bool             // the qualifier is {attr} alone
 	encode    encoding
 	fallback  *family
 	ts        *tmpl.Template
@@ -49,16 +50,24 @@ type out struct {
 	family *family
 	column *tmpl.Template
 	src    lang.Text // where the author wrote it
+	main   bool      // not the way out for values that do not fit
 }
 
 // outs are all places where the emitter's cells may go: every proof has to hold for each of them.
 func (e *emitter) outs() []out {
-	all := []out{{e.family, e.qualifier, e.src.To}}
-	if e.fallback != nil {
-		all = append(all, out{e.fallback, e.qualifier, e.src.Fallback})
+	columns := e.spelled
+	if len(columns) == 0 {
+		columns = []*tmpl.Template{e.qualifier}
+	}
+	var all []out
+	for _, column := range columns {
+		all = append(all, out{e.family, column, e.src.To, true})
+		if e.fallback != nil {
+			all = append(all, out{e.fallback, column, e.src.Fallback, false})
+		}
 	}
 	if e.other != nil {
-		all = append(all, out{e.otherFam, e.other, e.src.Otherwise})
+		all = append(all, out{e.otherFam, e.other, e.src.Otherwise, false})
 	}
 	return all
 }

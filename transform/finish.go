@@ -74,6 +74,7 @@ func (c *compiler) finish() {
 	p.wants = wanted(all, names)
 	for _, r := range p.rules {
 		r.needOld, r.heals = needs(r), p.byKey
+		p.coalesce = p.coalesce && !p.strands(r)
 		for _, pl := range r.plans {
 			r.heals = r.heals && pl.class != ClassD && pl.row.FromKey && len(pl.conds) == 0 && pl.when == nil
 		}
@@ -88,9 +89,17 @@ func (c *compiler) finish() {
 // something behind, a version, a merged value, an archived copy, or an emptied row.
 func (pl *plan) uniting() bool {
 	return !pl.cascade && pl.rule.archive == nil && !slices.ContainsFunc(pl.emitters, func(e *emitter) bool {
-		return e.aggregate() || slices.ContainsFunc(e.outs(), func(o out) bool { return e.historic(o.family) })
+		return e.aggregate() || e.outlives() || slices.ContainsFunc(e.outs(), func(o out) bool { return e.historic(o.family) })
 	})
 }
+
+// outlives says whether cells that their times tell apart stay when their item goes.
+func (e *emitter) outlives() bool {
+	return e.siblings && e.family.history && e.family.removed != "delete"
+}
+
+// strands says whether an expired item that the rule keeps leaves cells behind which its next life does not know of.
+func (p *Program) strands(r *rule) bool { return r.onTTL == "keep" && (r.needOld || !p.byKey) }
 
 // needs says whether a rule needs the old image to know what to delete.
 func needs(r *rule) bool {

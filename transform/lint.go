@@ -65,6 +65,8 @@ func (c *compiler) checkTime(e *emitter) {
 		c.ps.Errorf(e.src.TS, "ts", timeHint(e.src.TS.S), "%q is always the same text, and no time in ms: every item would be refused", e.src.TS.S)
 	case f.MaxAge > 0 && e.ts != nil && !e.wallTime():
 		c.ps.Errorf(e.src.TS, "gc", "use a family without max_age, or a cell time from iso_ms or s_ms", "cell time %q is not a time of day: max_age of family %s would remove its cells at once", e.ts.Source, f.Name)
+	case f.expires && e.missing == "version":
+		c.ps.Errorf(e.src.TSMissing, "ts_missing", "never, skip or refuse", "family %s expires by timestamp: with the change's own time a cell without expiry would vanish at once", f.Name)
 	case f.expires && e.ts == nil:
 		c.ps.Errorf(e.src.To, "expires_by_timestamp", "add `ts: \"{"+c.ttl()+"|s_ms}\"`, or use another family", "family %s expires by timestamp, but the cell has no expiry: it would vanish at once", f.Name)
 	}
@@ -136,12 +138,13 @@ func (c *compiler) lintRule(r *rule) {
 		c.ps.Warnf(r.src.OnRemove, "cascade", "on_remove: own removes the item's cells only, the row vanishes with its last cell; if children are removed with the item: acknowledged: [cascade]",
 			"removing one of these items deletes the whole row; a child that changes later brings a part of it back")
 	}
-	if r.onTTL == "keep" && r.needOld {
+	c.histories(r)
+	if c.p.strands(r) {
 		at := r.src.OnTTLExpiry
 		if !at.Set() { // the table's word
 			at = r.src.At
 		}
-		c.ps.Warnf(at, "ttl", "on_ttl_expiry: delete, or a row of class R", "an expired item that is put again leaves its old cells behind: they are not known from its key")
+		c.ps.Warnf(at, "ttl", "on_ttl_expiry: delete; or a rule and rows that the key alone decides", "an expired item that is put again leaves its old cells behind: its key does not tell which they were")
 	}
 	if r.archive != nil && slices.ContainsFunc(c.keyNames(), func(k string) bool { return c.pii[k] }) {
 		c.ps.Errorf(r.src.OnTTLExpiry, "pii", "on_ttl_expiry: archive", "the archive's column is named by the item's key, which holds personal data")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -53,7 +54,7 @@ func mapsOf(t *rapid.T, sortType string) string {
 			}
 			return out
 		}
-		fmt.Fprintf(&sb, "- name: r%d\n  match: {pk: %q, sk: %q}\n  row: %q\n  cells:\n", i, pk, sk, template())
+		fmt.Fprintf(&sb, "- name: r%d\n  match: {pk: %q, sk: %q%s}\n  row: %q\n  cells:\n", i, pk, sk, pick("", "", ", site: {exists: true}", ", site: {equals: a}"), template())
 		for range rapid.IntRange(1, 2).Draw(t, "cells") {
 			column, family := pick("v", "{attr}", "{attr}", template(), template()+"/{attr}", "{attr}-"+template()), pick("a", "b")
 			fixed := strings.ReplaceAll(column, "{attr}", "v")
@@ -303,5 +304,92 @@ rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}", cells: [{map: m, to
 		if got := owned.Has(family, []byte(qualifier)); got != want {
 			t.Errorf("%s is owned: %v", column, got)
 		}
+	}
+}
+
+// TestSensibleMappingsAreNotRefused: what these say is provable, and was refused by proofs that looked less closely.
+func TestSensibleMappingsAreNotRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		class string
+		rules string
+	}{
+		"a typed column beside the rest, behind digits of one length": {"D", `- {name: r, match: {pk: "{d}", sk: "{ms:d}"}, row: "{d}", cells: [{attr: temp, to: "d:{ms|pad(13)}/temp", as: int64}, {attrs: all, except: [pk, sk, temp], to: "d:{ms|pad(13)}/{attr}"}]}`},
+		"behind a part without the delimiter":                         {"D", `- {name: r, match: {pk: "{p}", sk: "{s:seg}"}, row: "{p}", cells: [{attr: price, to: "d:{s}#price"}, {attrs: all, except: [pk, sk, price], to: "d:{s}#{attr}"}]}`},
+		"behind digits":                                               {"D", `- {name: r, match: {pk: "{p}", sk: "{n:d}"}, row: "{p}", cells: [{attr: price, to: "d:{n}/price"}, {attrs: all, except: [pk, sk, price], to: "d:{n}/{attr}"}]}`},
+		"with escapes":                                                {"D", `- {name: r, segments: escape, match: {pk: "{p}", sk: "{s}"}, row: "{p}", cells: [{attr: price, to: "d:{s}/price"}, {attrs: all, except: [pk, sk, price], to: "d:{s}/{attr}"}]}`},
+		"named attributes beside members": {"K", `- {name: chat, match: {pk: "{c}", sk: "META"}, row: "{c}", cells: [{attrs: [name, topic], to: "d:{attr}"}]}
+- {name: member, match: {pk: "{c}", sk: "MEMBER#{u}"}, row: "{c}", cells: [{attr: role, to: "d:member#{u}"}]}`},
+		"kinds of items told by an attribute": {"R", `- {name: customer, match: {Type: {equals: Customer}}, row: "{pk}#{sk}", cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}
+- {name: order, match: {Type: {equals: Order}}, row: "{pk}#{sk}", cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, "families: {d: {max_versions: 1}}\nrules:\n"+c.rules)
+			for _, r := range p.Report() {
+				if r.Class != c.class {
+					t.Errorf("%s is of class %s, want %s: %s", r.Name, r.Class, c.class, r.Why)
+				}
+			}
+		})
+	}
+}
+
+// TestRowsThatMayBeTheSameHaveOneGuard: an item that passes from one rule to the other finds its own marker.
+func TestRowsThatMayBeTheSameHaveOneGuard(t *testing.T) {
+	p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, `
+families: {d: {max_versions: 1}, top: {aggregate: max}}
+rules:
+- {name: a, match: {kind: {equals: a}}, row: "{pk}#{sk}", cells: [{attr: v, to: "d:v"}]}
+- {name: b, match: {kind: {equals: b}}, row: "{pk}#{sk}", cells: [{attr: v, to: "top:v", as: int64, ts: "0"}]}
+- {name: c, match: {kind: {equals: c}}, row: "c#{pk}#{sk}", owns: cells, cells: [{attr: w, to: "d:w"}]}`)
+	if r := p.Report(); r[0].Class == "R" || r[1].Class == "R" {
+		t.Errorf("classes %s and %s", r[0].Class, r[1].Class)
+	}
+}
+
+// TestUnitedChangesEndAsOneByOne: whatever a mapping leaves behind of an earlier life, uniting must not change it.
+func TestUnitedChangesEndAsOneByOne(t *testing.T) {
+	united := 0
+	for name, rules := range map[string]string{
+		"times that stay":          `- {name: r, match: {pk: "{p}", sk: "v{n:d}"}, row: "{p}", cells: [{attr: v, to: "keep:v", ts: "{n|int}", cell_id: ts}]}`,
+		"times that go":            `- {name: r, match: {pk: "{p}", sk: "v{n:d}"}, row: "{p}", cells: [{attr: v, to: "go:v", ts: "{n|int}", cell_id: ts}]}`,
+		"kept when expired":        `- {name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{attrs: all, to: "d:{attr}"}], on_ttl_expiry: keep}`,
+		"kept, of several rules":   "- {name: a, match: {v: {exists: true}}, row: \"a#{pk}#{sk}\", cells: [{attr: v, to: \"d:v\"}], on_ttl_expiry: keep}\n- {name: b, match: {pk: \"{p}\", sk: \"{s}\"}, row: \"b#{p}#{s}\", cells: [{attr: w, to: \"d:w\"}], on_ttl_expiry: keep}",
+		"kept, in a shared row":    `- {name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}", cells: [{attrs: all, except: [pk, sk], to: "d:{s}/{attr}"}], on_ttl_expiry: keep}`,
+		"archived":                 `- {name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{attrs: all, to: "d:{attr}"}], on_ttl_expiry: "archive:arch"}`,
+		"a tombstone":              `- {name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{attrs: all, to: "h:{attr}"}], on_remove: tombstone}`,
+		"moves":                    `- {name: r, match: {pk: "{p}", sk: "{s}", v: {exists: true}}, row: "{v}#{p}#{s}", cells: [{attrs: all, to: "d:{attr}"}]}` + "\n" + `- {name: rest, match: {pk: "{p}", sk: "{s}"}, drop: true}`,
+		"a sidecar and a fallback": `- {name: r, types: "t:{s}", match: {pk: "{p}", sk: "{s}"}, row: "{p}", cells: [{attr: v, to: "d:{s}", as: int64, fallback: f}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := compiled(t, Table{Schema: schema("pk:S", "sk:S"), TTLAttr: "exp"}, `
+families: {d: {}, f: {}, t: {}, arch: {}, h: {max_versions: 9}, keep: {max_versions: 9, removed: keep}, go: {max_versions: 9}}
+rules:
+`+rules)
+			if !p.CanCoalesce() {
+				return
+			}
+			united++
+			rapid.Check(t, func(t *rapid.T) {
+				h := drawHistory(t, p, two("pk,sk", "a|v1", "a|v2", "b|v1"), anyAttrs("v", "w"))
+				if slices.ContainsFunc(h.changes, func(c *change.Change) bool { return refused(t, p, c) }) {
+					return // what follows a dead letter waits with it
+				}
+				for _, c := range h.changes {
+					c.TTL = c.Op == change.Remove && rapid.Bool().Draw(t, "expired")
+				}
+				single, together := newModel(), newModel()
+				for _, c := range h.changes {
+					single.apply(t, writeOf(t, p, c))
+				}
+				deliver(t, p, together, h.changes)
+				siblings := map[string]bool{"keep": true, "go": true}
+				if diff := cmp.Diff(single.plain(siblings), together.plain(siblings)); diff != "" {
+					t.Fatalf("(-one by one +united):\n%s", diff)
+				}
+			})
+		})
+	}
+	if united < 3 {
+		t.Errorf("only %d mappings unite changes: the test proves little", united)
 	}
 }

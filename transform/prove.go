@@ -53,6 +53,7 @@ func prove(cs []*compiler) {
 				rivals(sites[j], sites[i])
 			}
 		}
+		level(sites)
 		for _, s := range sites {
 			s.c.classify(s.pl)
 		}
@@ -158,7 +159,7 @@ func (c *compiler) keyNames() []string {
 // rivals compares two plans of one target table: rows that both may produce belong to neither, and cells
 // that both may write are refused.
 func rivals(a, b site) {
-	if !tmpl.Overlap(a.pl.row.Shape, b.pl.row.Shape) {
+	if !tmpl.Overlap(a.pl.row.Shape, b.pl.row.Shape) || alternatives(a, b) {
 		return
 	}
 	for _, s := range []struct{ mine, other site }{{a, b}, {b, a}} {
@@ -171,6 +172,51 @@ func rivals(a, b site) {
 		for _, eb := range b.pl.emitters {
 			if oa, ob, ok := meeting(ea, eb); ok {
 				collide(a, b, ea, eb, oa, ob)
+			}
+		}
+	}
+}
+
+// alternatives says that rows of two rules can be the same only for one and the same item, which one rule or the
+// other takes: both rows tell the whole key, in the same words, and what they call by one name is the same.
+func alternatives(a, b site) bool {
+	if a.c != b.c || a.pl.rule == b.pl.rule || a.pl.row.Ambig != "" || b.pl.row.Ambig != "" {
+		return false
+	}
+	told := tmpl.Common(a.pl.row, b.pl.row)
+	for _, attr := range a.c.keyNames() {
+		named := told[attr] && !slices.ContainsFunc(slices.Concat(a.pl.captures, b.pl.captures), func(c tmpl.Capture) bool { return c.Name == attr })
+		if !named && !samePattern(a.pl.rule, b.pl.rule, attr) {
+			return false
+		}
+	}
+	return len(a.pl.rule.without(a.c, a.pl, told)) == 0 && len(b.pl.rule.without(b.c, b.pl, told)) == 0
+}
+
+// samePattern says that two rules match an attribute with the same pattern, so that its captures, or the text that it
+// is, are the same.
+func samePattern(r, s *rule, attr string) bool {
+	pattern := func(r *rule) string {
+		for i := range r.src.Match {
+			if r.src.Match[i].At.S == attr {
+				return r.src.Match[i].Pattern.S
+			}
+		}
+		return ""
+	}
+	return pattern(r) != "" && pattern(r) == pattern(s)
+}
+
+// level lets rows that may be the same have one guard: where one of them is shared, so is the other.
+func level(sites []site) {
+	for changed := true; changed; {
+		changed = false
+		for _, a := range sites {
+			for _, b := range sites {
+				if a.pl.exclusive && !b.pl.exclusive && alternatives(a, b) && tmpl.Overlap(a.pl.row.Shape, b.pl.row.Shape) {
+					a.pl.exclusive, changed = false, true
+					a.pl.why = b.naming(a) + " can produce the same row, and is not alone there: " + b.pl.why
+				}
 			}
 		}
 	}
@@ -210,7 +256,10 @@ func collide(a, b site, ea, eb *emitter, oa, ob out) {
 	if a.c.broken || b.c.broken || a.pl.rule.dead || b.pl.rule.dead {
 		return
 	}
-	hint := "give one of them another family or a literal prefix in its column"
+	hint := fmt.Sprintf("rows %q and %q can be the same: begin each with a word of its own, or keep the delimiter out of a part ({x:seg}, or segments: escape); or give the columns different first words or families", a.pl.row.Source, b.pl.row.Source)
+	if a.pl.row.Source == b.pl.row.Source {
+		hint = "give one of them another family or a literal prefix in its column"
+	}
 	if a.c == b.c && a.pl.rule != b.pl.rule {
 		hint += "; if it cannot happen in your data, say so: may_share_cells_with: [" + a.pl.rule.name + "]"
 	}

@@ -31,9 +31,27 @@ func (c *compiler) identity(r *rule, pl *plan, e *emitter) {
 				hint = t.Ambig
 			}
 		}
-		c.ps.Errorf(o.src, "not_injective", hint, "two items could write the same cell: row %q and column %q do not tell %s", pl.row.Source, o.named(), strings.Join(missing, ", "))
+		at, place := o.src, "column"
+		if e.siblings {
+			at, place = e.src.TS, "time "+e.ts.Source+" of column"
+			hint = e.timeTells(hint)
+		}
+		c.ps.Errorf(at, "not_injective", hint, "two items could write the same cell: row %q and %s %q do not tell %s", pl.row.Source, place, o.named(), strings.Join(missing, ", "))
 		return
 	}
+}
+
+// timeTells says how a cell time can tell its item.
+func (e *emitter) timeTells(otherwise string) string {
+	for _, f := range e.ts.Filters {
+		if f == "iso_ms" {
+			return "two texts may be one time: say `collisions: acknowledged` if they are not in your data, or take the time from a number of the key"
+		}
+	}
+	if len(e.ts.Uses) == 1 && e.ts.Ambig == "" && len(e.ts.Filters) == 0 {
+		return "as text a number has many forms: ts: \"" + strings.Replace(e.ts.Source, "}", "|int}", 1) + "\" takes one of them"
+	}
+	return otherwise
 }
 
 // strangers checks that one item's column of an emitter is never another item's column of another emitter: each
@@ -54,8 +72,11 @@ func (c *compiler) strangers(r *rule, pl *plan, others []*emitter, e *emitter) {
 					maps.Copy(told, e.ts.Covers)
 				}
 				if missing := r.without(c, pl, told); len(missing) > 0 {
-					c.ps.Errorf(b.src, "not_injective", "begin both columns with "+strings.Join(missing, "/")+"/, give them different first words, or two families; or say `collisions: acknowledged`",
-						"column %q of one item could be column %q of another: they do not tell %s in the same place", b.named(), a.named(), strings.Join(missing, ", "))
+					hint := "begin both columns with " + strings.Join(missing, "/") + "/, give them different first words, or two families; or say `collisions: acknowledged`"
+					if tmpl.Begins(a.column, b.column) {
+						hint = "say where the first part ends: `segments: escape`, or a capture that cannot hold what follows it, as {x:seg} before the delimiter; or two families"
+					}
+					c.ps.Errorf(b.src, "not_injective", hint, "column %q of one item could be column %q of another: they do not tell %s in the same place", b.named(), a.named(), strings.Join(missing, ", "))
 					return
 				}
 			}
@@ -75,18 +96,21 @@ func (c *compiler) overlapping(pl *plan) (possible bool) {
 		}
 		for _, b := range pl.emitters[:i] {
 			oa, ob, meet := meeting(a, b)
-			if !meet || len(a.outs())+len(b.outs()) == 2 && (apart(a, b) || apart(b, a)) {
+			if !meet || !a.split() && !b.split() && (apart(a, b) || apart(b, a)) {
 				continue
 			}
 			possible = true
-			fixed := len(oa.column.Uses) == 0 && len(ob.column.Uses) == 0 && oa.column == a.qualifier && ob.column == b.qualifier
+			fixed := len(oa.column.Uses) == 0 && len(ob.column.Uses) == 0
 			if fixed && !a.aggregate() && (!a.siblings || !b.siblings) {
-				c.ps.Errorf(a.src.To, "collision", "give each its own column", "`%s` and `%s` both write %s", b.describe(), a.describe(), a.src.To.S)
+				c.ps.Errorf(oa.src, "collision", "give each its own column", "`%s` and `%s` both write %s", b.describe(), a.describe(), oa.named())
 			}
 		}
 	}
 	return possible
 }
+
+// split says that some values go elsewhere.
+func (e *emitter) split() bool { return e.fallback != nil || e.other != nil }
 
 // apart says that a wildcard over plain names never writes the fixed column of another emitter.
 func apart(wild, fixed *emitter) bool {

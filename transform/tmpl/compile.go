@@ -26,9 +26,11 @@ func New(src string, env *Env) (*Template, error) {
 			o.lit = strings.ReplaceAll(o.lit, env.Delim, "\x00\x01")
 			shape = Text(o.lit)
 		}
+		o.fixed = o.kind != srcLiteral && shape.fixed()
 		if o.kind != srcLiteral && i < len(ast)-1 {
 			shape = t.separate(&o, shape, ast[i+1], env)
 		}
+		o.bytes = shape.bytes()
 		t.ops = append(t.ops, o)
 		t.Shape = append(t.Shape, shape...)
 	}

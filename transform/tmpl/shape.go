@@ -55,6 +55,18 @@ func (s Shape) fixed() bool {
 	return true
 }
 
+// bytes is every byte that the shape may hold.
+func (s Shape) bytes() (all Set) {
+	for _, st := range s {
+		for w := range all {
+			all[w] |= st.Set[w]
+		}
+	}
+	return all
+}
+
+func (s Set) has(c byte) bool { return s[c>>6]&(1<<(c&63)) != 0 }
+
 // without removes a byte from all that may repeat.
 func (s Shape) without(c byte) Shape {
 	out := append(Shape(nil), s...)

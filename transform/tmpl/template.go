@@ -61,6 +61,8 @@ type op struct {
 	stop    string // the text that follows a non-terminal reference
 	empty   bool   // may be empty
 	number  bool   // DynamoDB's own number: without leading zeros
+	fixed   bool   // always of one length
+	bytes   Set    // what the result may hold, before what follows it
 	salt    []op
 	buckets uint64
 	width   int
