@@ -173,10 +173,14 @@ func (a *applier) read(ctx context.Context) error {
 
 // frames are buffers of unpacked frames, by the power of two that holds them: a small frame must not keep the
 // buffer of a large one. The changes of a frame alias its buffer until the last is done.
-var frames [64]sync.Pool
+var frames [largestFrame + 1]sync.Pool
+
+// largestFrame is the power of two that an entry's word about its own size is believed up to, and more than any frame
+// has: what is larger yet, package queue refuses when it looks at the data.
+const largestFrame = 26
 
 // frameClass is the power of two of the buffer for so many bytes.
-func frameClass(size int) int { return bits.Len(uint(max(size, 1<<16) - 1)) }
+func frameClass(size int) int { return min(bits.Len(uint(max(size, 1<<16)-1)), largestFrame) }
 
 func frameBuffer(class int) *[]byte {
 	if buf, ok := frames[class].Get().(*[]byte); ok {

@@ -181,38 +181,12 @@ func (e *emitter) variable() int {
 // mixed says which other source of the row may write a cell that would be taken for the emitter's.
 func (pl *plan) mixed(e *emitter) string {
 	for _, o := range pl.emitters {
-		if o == e || !e.meets(o) || beside(e, o) || beside(o, e) {
+		if _, _, meet := meeting(e, o); o == e || !meet || o.other == nil && apart(e, o) || e.other == nil && apart(o, e) {
 			continue
 		}
 		return o.describe() + " may write the same columns; give one of them a family or a prefix of its own"
 	}
 	return ""
-}
-
-func (e *emitter) meets(o *emitter) bool {
-	for _, a := range e.outs() {
-		for _, b := range o.outs() {
-			if a.family == b.family && tmpl.Overlap(a.column.Shape, b.column.Shape) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// beside says that a wildcard over plain names leaves out the columns of another emitter.
-func beside(wild, o *emitter) bool {
-	if wild.kind != "attrs" || !wild.bare || wild.flatten || len(wild.rename) > 0 || o.other != nil {
-		return false
-	}
-	if o.kind == "attrs" && o.bare && o.names != nil && len(o.rename) == 0 && !o.flatten {
-		return !slices.ContainsFunc(o.names, wild.covering)
-	}
-	if len(o.qualifier.Uses) > 0 {
-		return false
-	}
-	column, err := o.qualifier.Append(nil, &tmpl.Scope{})
-	return err == nil && !wild.covering(string(column))
 }
 
 // renamed says which column could be that of two attributes.

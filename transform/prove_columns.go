@@ -120,7 +120,11 @@ func apart(wild, fixed *emitter) bool {
 	if fixed.kind == "attrs" && fixed.bare && !fixed.flatten && len(fixed.rename) == 0 {
 		return fixed.names != nil && !slices.ContainsFunc(fixed.names, wild.covering)
 	}
-	return len(fixed.qualifier.Uses) == 0 && !wild.covering(fixed.qualifier.Source)
+	if len(fixed.qualifier.Uses) > 0 {
+		return false
+	}
+	column, err := fixed.qualifier.Append(nil, &tmpl.Scope{}) // not its source: {{ is a brace
+	return err == nil && !wild.covering(string(column))
 }
 
 func (e *emitter) covering(name string) bool {
