@@ -381,6 +381,9 @@ func TestLogWithoutItsBeginningIsRefused(t *testing.T) {
 	}
 }
 
+// streamStoreFailed is the server's code for a stream whose store could not be made.
+const streamStoreFailed jetstream.ErrorCode = 10049
+
 // ownedDamageable is owned, of a log whose entries can be deleted one by one. Ours cannot lose single messages;
 // a damaged store can.
 func ownedDamageable(t *testing.T, q *Queue) *Writer {
@@ -392,7 +395,13 @@ func ownedDamageable(t *testing.T, q *Queue) *Writer {
 		t.Fatal(err)
 	}
 	config.DenyDelete = false
-	if _, err := q.js.CreateStream(ctx, config); err != nil {
+	// The server answers a deletion before its directory is gone, and then cannot make another of that name yet.
+	var busy *jetstream.APIError
+	_, err := q.js.CreateStream(ctx, config)
+	for errors.As(err, &busy) && busy.ErrorCode == streamStoreFailed && ctx.Err() == nil {
+		_, err = q.js.CreateStream(ctx, config)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return owned(t, q)
