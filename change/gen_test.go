@@ -231,7 +231,7 @@ func (n notation) event(e event) string {
 		n.member(`"eventID"`, `"`+e.ID+`"`), n.member(`"eventVersion"`, `"1.1"`), n.member(`"awsRegion"`, `"eu-west-1"`),
 	}
 	if e.TTL {
-		rec = append(rec, n.member(`"userIdentity"`, `{"principalId":"dynamodb.amazonaws.com","type":"Service"}`))
+		rec = append(rec, n.member(`"userIdentity"`, `{"PrincipalId":"dynamodb.amazonaws.com","Type":"Service"}`))
 	}
 	n.Shuffle(len(rec), func(i, j int) { rec[i], rec[j] = rec[j], rec[i] })
 	return n.list("{", "}", rec)

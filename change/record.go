@@ -142,8 +142,10 @@ var (
 	ttlPrincipal = []byte(`"dynamodb.amazonaws.com"`)
 )
 
-// isTTL tells TTL's own deletes from a user's.
-// Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-streams.html
+// isTTL reports whether an identity is that of the service itself: the item was deleted by TTL, not by a user.
+// The members are read only as the API's model spells them, PrincipalId and Type, which is what the SDKs read. The
+// principalId and type of the developer guide are those of events for Lambda, which GetRecords never sends.
+// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_Identity.html
 func isTTL(identity []byte) bool {
 	var service, dynamo bool
 	object(identity, 0, func(name []byte, v int) int {
@@ -152,9 +154,9 @@ func isTTL(identity []byte) bool {
 			return -1
 		}
 		switch string(name) {
-		case "type", "Type":
+		case "Type":
 			service = bytes.Equal(identity[v:e], ttlType)
-		case "principalId", "PrincipalId":
+		case "PrincipalId":
 			dynamo = bytes.Equal(identity[v:e], ttlPrincipal)
 		}
 		return e

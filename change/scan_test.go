@@ -71,12 +71,13 @@ func TestTimesInEveryNotation(t *testing.T) {
 
 func TestUsersDeleteIsNotTakenForTTL(t *testing.T) {
 	for identity, want := range map[string]bool{
-		`{"type":"Service","principalId":"dynamodb.amazonaws.com"}`:             true,
+		`{"Type":"Service","PrincipalId":"dynamodb.amazonaws.com"}`:             true,
 		`{ "PrincipalId" : "dynamodb.amazonaws.com" , "Type" : "Service" }`:     true,
-		`{"type":"Service","principalId":"replication.dynamodb.amazonaws.com"}`: false,
-		`{"type":"AssumedRole","principalId":"dynamodb.amazonaws.com"}`:         false,
-		`{"type":"Service"}`: false,
-		`{"x":{"type":"Service","principalId":"dynamodb.amazonaws.com"}}`: false,
+		`{"Type":"Service","PrincipalId":"replication.dynamodb.amazonaws.com"}`: false,
+		`{"Type":"AssumedRole","PrincipalId":"dynamodb.amazonaws.com"}`:         false,
+		`{"Type":"Service"}`: false,
+		`{"type":"Service","principalId":"dynamodb.amazonaws.com"}`:       false, // an event for Lambda: the SDKs read nothing
+		`{"x":{"Type":"Service","PrincipalId":"dynamodb.amazonaws.com"}}`: false,
 		`null`: false,
 	} {
 		r, err := ScanRecord([]byte(strings.Replace(minimal, `{`, `{"userIdentity":`+identity+`,`, 1)))

@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
@@ -71,8 +73,8 @@ func TestGoSession(t *testing.T) {
 	if !errors.As(err, &cancelled) || *cancelled.CancellationReasons[1].Code != "ConditionalCheckFailed" {
 		t.Errorf("got %v", err)
 	}
-	if n := readStream(t, r.url, *made.TableDescription.LatestStreamArn); n != 30 {
-		t.Errorf("%d records", n)
+	if all := readStream(t, r.url, *made.TableDescription.LatestStreamArn); len(all) != 30 {
+		t.Errorf("%d records", len(all))
 	}
 	_, err = c.GetItem(ctx, &dynamodb.GetItemInput{TableName: ptr("none"), Key: attrs{"p": text("x")}})
 	var missing *types.ResourceNotFoundException
@@ -81,8 +83,32 @@ func TestGoSession(t *testing.T) {
 	}
 }
 
-// readStream counts a stream's records.
-func readStream(t *testing.T, url, arn string) int {
+// TestSDKReadsTheIdentityOfTTLDeletes reads the record of an expired item as a consumer does: the SDK drops members of
+// the identity that are not spelled as in its model.
+func TestSDKReadsTheIdentityOfTTLDeletes(t *testing.T) {
+	r := newRig(t)
+	r.table("ttt", "")
+	r.do("UpdateTimeToLive", `{'TableName':'ttt','TimeToLiveSpecification':{'AttributeName':'ttl','Enabled':true}}`)
+	r.put("ttt", fmt.Sprintf(`{'p':{'S':'a'},'ttl':{'N':'%d'}}`, r.clock.Now().Add(-time.Minute).Unix()))
+	if n := r.ExpireNow(r.clock.Now()); n != 1 {
+		t.Fatalf("%d items expired, want 1", n)
+	}
+	arn, _, _, _ := r.stream.Describe("ttt")
+	all := readStream(t, r.url, arn)
+	if len(all) != 2 {
+		t.Fatalf("%d records, want 2", len(all))
+	}
+	want := &streamtypes.Identity{PrincipalId: ptr("dynamodb.amazonaws.com"), Type: ptr("Service")}
+	if diff := cmp.Diff(want, all[1].UserIdentity, cmpopts.IgnoreUnexported(streamtypes.Identity{})); diff != "" {
+		t.Errorf("identity of a delete by time to live: %s", diff)
+	}
+	if id := all[0].UserIdentity; id != nil {
+		t.Errorf("a user's put has the identity %v", id)
+	}
+}
+
+// readStream reads a stream's records through the SDK.
+func readStream(t *testing.T, url, arn string) (all []streamtypes.Record) {
 	t.Helper()
 	ctx := context.Background()
 	c := dynamodbstreams.New(dynamodbstreams.Options{Region: "us-east-1", BaseEndpoint: &url,
@@ -91,7 +117,6 @@ func readStream(t *testing.T, url, arn string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 0
 	for _, shard := range d.StreamDescription.Shards {
 		it, err := c.GetShardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{StreamArn: &arn, ShardId: shard.ShardId,
 			ShardIteratorType: streamtypes.ShardIteratorTypeTrimHorizon})
@@ -102,7 +127,7 @@ func readStream(t *testing.T, url, arn string) int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n += len(page.Records)
+		all = append(all, page.Records...)
 	}
-	return n
+	return all
 }

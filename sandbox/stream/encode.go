@@ -6,7 +6,9 @@ import (
 	"strings"
 )
 
-const ttlIdentity = `"userIdentity":{"principalId":"dynamodb.amazonaws.com","type":"Service"},`
+// ttlIdentity has its members as the API's model spells them. Events for Lambda spell them principalId and type, which
+// the SDKs drop from a GetRecords reply without a word.
+const ttlIdentity = `"userIdentity":{"PrincipalId":"dynamodb.amazonaws.com","Type":"Service"},`
 
 // recordBytes is an upper bound of a record's encoding.
 func recordBytes(c *Change) int { return 512 + len(c.Keys) + len(c.New) + len(c.Old) }

@@ -144,6 +144,14 @@ assert new != arn and {s["StreamArn"] for s in streams.list_streams(TableName="B
 page = streams.list_streams(Limit=1)
 assert len(page["Streams"]) == 1 and page["LastEvaluatedStreamArn"] == page["Streams"][0]["StreamArn"]
 
+# what time to live deletes carries the service's identity, in names that boto3 knows
+ttl = create("Expiring", "NEW_AND_OLD_IMAGES")
+db.update_time_to_live(TableName="Expiring", TimeToLiveSpecification={"AttributeName": "gone", "Enabled": True})
+db.put_item(TableName="Expiring", Item={**key, "gone": {"N": str(int(time.time()) - 60)}})
+command("expire")
+removed = [r for r in read(ttl) if r["eventName"] == "REMOVE"]
+assert [r.get("userIdentity") for r in removed] == [{"PrincipalId": "dynamodb.amazonaws.com", "Type": "Service"}], removed
+
 # a deleted table's stream stays readable
 db.delete_table(TableName="KEYS_ONLY")
 print("ok")
