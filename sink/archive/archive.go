@@ -117,9 +117,10 @@ func encode(e *transform.Event) ([]byte, error) {
 	ce.SetType(EventType)
 	ce.SetSubject(e.Subject)
 	ce.SetTime(e.Time)
-	if err := ce.SetData(event.ApplicationJSON, e.Data); err != nil {
-		return nil, err
-	}
+	// SetData takes bytes for binary data and writes them as data_base64. The data is JSON, which stands in the event as
+	// it is, under data (CloudEvents 1.0, JSON event format, section 3.1).
+	ce.SetDataContentType(event.ApplicationJSON)
+	ce.DataEncoded = e.Data
 	if err := ce.Validate(); err != nil {
 		return nil, err
 	}

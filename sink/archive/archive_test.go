@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cloudevents/sdk-go/v2/event"
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -83,6 +84,30 @@ func TestEventsLieInTheFileOfTheirOwnDay(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"label/shard/2"}, ids(t, filepath.Join(dir, "2026-05-05.jsonl"))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestDataIsReadableJSON: a reader with jq and without a CloudEvents library finds the item under data.
+func TestDataIsReadableJSON(t *testing.T) {
+	e := expired(1, day)
+	e.Data = []byte(`{"schema":1,"item":{"big":{"N":"12345678901234567890123456789012345678"},"t":{"S":"<a href=\"x\">&\u0001é"}}}`)
+	body, err := encode(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]json.RawMessage
+	if err := json.Unmarshal(body, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(e.Data), string(got["data"])); diff != "" {
+		t.Errorf("data (-want +got):\n%s", diff)
+	}
+	if _, ok := got["data_base64"]; ok || string(got["datacontenttype"]) != `"application/json"` {
+		t.Errorf("not JSON data: %s", body)
+	}
+	back := event.New()
+	if err := json.Unmarshal(body, &back); err != nil || string(back.Data()) != string(e.Data) {
+		t.Errorf("the CloudEvents library reads back %s (%v)", back.Data(), err)
 	}
 }
 
