@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform/lang"
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
@@ -59,13 +60,24 @@ func newCompiler(t Table) *compiler {
 		c.m = &Mapping{Preset: text("default")}
 	}
 	c.ps = lang.Problems{File: c.m.File, Table: t.Source}
-	if c.m.Preset.S == "google" && t.Schema.Partition.Type == 'B' {
-		c.ps.Errorf(c.m.Preset, "preset", "preset: default writes them in hex", "the preset google has no binary keys")
+	if c.m.Preset.S == "google" {
+		c.checkGoogle(t.Schema)
 	}
 	if c.m.Preset.S != "" {
 		c.m = preset(c.m.Preset.S, c.m, t.Schema)
 	}
 	return c
+}
+
+// checkGoogle refuses keys that Google's utility writes in a way that loses items or cannot be read back.
+func (c *compiler) checkGoogle(s change.KeySchema) {
+	if s.Partition.Type == 'B' {
+		c.ps.Errorf(c.m.Preset, "preset", "preset: default writes them in hex", "the preset google has no binary keys")
+	}
+	if s.Sort != nil {
+		c.ps.Errorf(c.m.Preset, "preset", "preset: default puts the sort key into the row key; rules can put it into the column",
+			"the preset google has no sort keys: its row is the partition key alone, so items that differ only in %q would share a row", s.Sort.Name)
+	}
 }
 
 func (c *compiler) compile() {

@@ -33,14 +33,17 @@ type Passed struct {
 
 // StepRow is one row of the explanation.
 type StepRow struct {
-	Name    string       `json:"name"` // rule or index
-	Row     string       `json:"row"`
-	Class   string       `json:"class"`
-	Why     string       `json:"why"` // why it has that class
-	Left    bool         `json:"left,omitempty"`
-	Wipes   bool         `json:"wipes,omitempty"` // the row is deleted as a whole first
-	Keeps   []string     `json:"keeps,omitempty"` // families that the wipe spares
-	Cells   []StepCell   `json:"cells"`
+	Name  string     `json:"name"` // rule or index
+	Row   string     `json:"row"`
+	Class string     `json:"class"`
+	Why   string     `json:"why"` // why it has that class
+	Left  bool       `json:"left,omitempty"`
+	Wipes bool       `json:"wipes,omitempty"` // the row is deleted as a whole first
+	Keeps []string   `json:"keeps,omitempty"` // families that the wipe spares
+	Cells []StepCell `json:"cells"`
+	// Unseen says that the item is in the row and leaves no cell there but its guard in _tr_live, which readers of the
+	// mapping's families do not see.
+	Unseen  bool         `json:"unseen,omitempty"`
 	Deletes []StepDelete `json:"deletes,omitempty"`
 }
 
@@ -216,6 +219,7 @@ func (p *Program) stepRow(row *Row, version *int64, images ...change.Image) Step
 		}
 		out.Cells = append(out.Cells, cell)
 	}
+	out.Unseen = !row.Left && len(row.Cells) == 0
 	for i := range row.Deletes {
 		d := &row.Deletes[i]
 		out.Deletes = append(out.Deletes, StepDelete{Family: d.Family, Qualifier: Readable(d.Qualifier), From: d.From, To: d.To, Why: d.why()})

@@ -38,6 +38,10 @@ func preset(name string, m *Mapping, schema change.KeySchema) *Mapping {
 		out.Families = append(slices.Clip(out.Families), f)
 	}
 	rule.Cells = []lang.Emitter{e}
+	if m.Presence.Set() {
+		at := lang.Text{Line: m.Presence.Line, Path: "presence"}
+		rule.Cells = append(rule.Cells, lang.Emitter{At: at, Kind: "const", To: text(family + ":" + m.Presence.S), TS: e.TS})
+	}
 	rule.Segments = text("escape")
 	out.Rules = []lang.Rule{rule}
 	return &out

@@ -8,6 +8,7 @@ type Mapping struct {
 	At        Text   `json:"-"` // where the mapping begins
 	Preset    Text   // default, google, document
 	Family    Text   // family of a preset
+	Presence  Text   `json:"-"` // column of a preset that every item gets; it becomes an entry of the preset's rule
 	Delimiter Text   // "#"
 	Segments  Text   // strict, escape, ordered
 	Null      Text   // omit, empty

@@ -43,6 +43,7 @@ func FromNode(file, path string, n *yaml.Node) (*Mapping, []Problem) {
 		"mapping":   r.word(&version, "1"),
 		"preset":    r.word(&m.Preset, "default", "google", "document"),
 		"family":    r.scalar(&m.Family),
+		"presence":  r.scalar(&m.Presence),
 		"delimiter": r.scalar(&m.Delimiter),
 		"segments":  r.word(&m.Segments, "strict", "escape", "ordered"),
 		"null":      r.word(&m.Null, "omit", "empty"),
@@ -76,6 +77,9 @@ func (r *reader) whole(m *Mapping) {
 	}
 	if m.Preset.S != "" && len(m.Rules) > 0 {
 		r.Errorf(m.Preset, "preset", "remove one of them; the mapping reference spells the presets out", "a preset and rules exclude each other")
+	}
+	if p := m.Preset.S; m.Presence.Set() && p != "default" && p != "google" {
+		r.Errorf(m.Presence, "preset", "in a rule write the cell yourself: {const: \"\", to: \"family:column\"}", "`presence` belongs to `preset: default` and `preset: google`")
 	}
 	for _, t := range []struct {
 		name string

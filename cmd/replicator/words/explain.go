@@ -99,6 +99,10 @@ func rowWords(b *strings.Builder, target string, r *transform.StepRow) {
 		}
 		fmt.Fprintf(b, "  set     %s:%s = %s%s\n", cell.Family, cell.Qualifier, cell.Value, at)
 	}
+	if r.Unseen {
+		fmt.Fprintln(b, "  no cell that readers see: only _tr_live says that the item is there. For a cell of its own: `presence:` beside")
+		fmt.Fprintln(b, "  a preset, or {const: \"\", to: \"family:column\"} in the rule")
+	}
 	if slices.ContainsFunc(r.Cells, func(c transform.StepCell) bool { return c.TS == nil }) {
 		fmt.Fprintln(b, "  cells without a time get that of the change")
 	}
