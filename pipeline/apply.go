@@ -15,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/archive"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
@@ -50,31 +51,53 @@ func newApplier(t *table, in *ingest, sink string, to func() target, mark checkp
 }
 
 // run makes pass after pass until ctx ends or, while draining, until everything up to the last change is
-// durable. A halt is written down and tried again; reading goes on meanwhile, the log is there for that.
+// durable. What a sink refuses or does not take now is tried again; reading goes on meanwhile, the log is there for that.
 func (a *applier) run(ctx context.Context) error {
+	var waited time.Duration // for a sink that is away, since it last took anything
 	for {
+		began := a.prefix.Load().at()
 		err := a.pass(ctx)
 		old := a.prefix.Load()
 		old.abandon()
-		halt := asHalt(err, a)
+		halt := a.haltFor(ctx, err)
 		if halt == nil {
 			return err
 		}
-		if err := a.halted(ctx, halt); err != nil || a.gaveUp.Load() {
+		if old.at() != began {
+			waited = 0
+		}
+		pause := a.t.p.o.Periods.Retry
+		if halt.Code == codeAway && waited < pause {
+			pause = min(pause, max(firstRetry, waited)) // doubles: 250 ms, 250 ms, 500 ms, 1 s …
+			a.t.log.Warn("the sink is away: will be tried again", zap.String("sink", a.sink), zap.String("reason", halt.Reason),
+				zap.Duration("retry_in", pause))
+		} else if err := a.halt(ctx, halt); err != nil {
+			return err
+		}
+		waited += pause
+		if err := a.wait(ctx, pause); err != nil || a.gaveUp.Load() {
 			return err
 		}
 		a.prefix.Store(old.again())
 	}
 }
 
-// halted writes the halt into the log and waits before the next try.
-func (a *applier) halted(ctx context.Context, h *checkpoint.Halt) error {
-	a.t.log.Error("halt: will be tried again", zap.String("sink", a.sink), zap.String("code", h.Code),
+// firstRetry is how soon a sink that is away is tried again for the first time.
+const firstRetry = 250 * time.Millisecond
+
+// codeAway is the halt's code of a sink that has been away for Periods.Retry.
+const codeAway = "away"
+
+// halt writes a halt of the sink into the log.
+func (a *applier) halt(ctx context.Context, h *checkpoint.Halt) error {
+	a.t.log.Error("halt the sink: will be tried again", zap.String("sink", a.sink), zap.String("code", h.Code),
 		zap.String("reason", h.Reason), zap.Duration("retry_in", a.t.p.o.Periods.Retry))
-	if err := a.in.find(ctx, &checkpoint.Control{Halt: h, By: "owner", At: h.At}); err != nil {
-		return err
-	}
-	t := time.NewTimer(a.t.p.o.Periods.Retry)
+	return a.in.find(ctx, &checkpoint.Control{Halt: h, By: "owner", At: h.At})
+}
+
+// wait passes the time until the next try. A drain does not wait: what is left is applied after the next start.
+func (a *applier) wait(ctx context.Context, pause time.Duration) error {
+	t := time.NewTimer(pause)
 	defer t.Stop()
 	for a.until.Load() == 0 {
 		select {
@@ -85,24 +108,52 @@ func (a *applier) halted(ctx context.Context, h *checkpoint.Halt) error {
 		case <-a.wake:
 		}
 	}
-	a.gaveUp.Store(true) // a drain: what is left is applied after the next start
+	a.gaveUp.Store(true)
 	return nil
 }
 
-// asHalt returns the halt that an error of a pass asks for, nil when the life must end with it.
-func asHalt(err error, a *applier) *checkpoint.Halt {
-	halt := (*haltError)(nil)
+// sinkError is an error of a sink, whatever it wraps: the archive may publish to the server that also keeps the
+// log, and its time-outs say nothing about the log.
+type sinkError struct{ err error }
+
+func (e *sinkError) Error() string { return e.err.Error() }
+
+func (e *sinkError) Unwrap() error { return e.err }
+
+// haltFor returns the halt of this sink that an error of a pass asks for, nil when the life must end with the error:
+// because ctx ended, or because the log is in doubt or lost.
+func (a *applier) haltFor(ctx context.Context, err error) *checkpoint.Halt {
+	if err == nil || ctx.Err() != nil {
+		return nil
+	}
+	var halt *haltError
 	if errors.As(err, &halt) {
 		return &halt.halt
 	}
-	switch kind := bigtable.Classify(err); kind {
-	case bigtable.Denied, bigtable.Missing, bigtable.Fatal:
-		if err == nil || doubtful(err) || errors.Is(err, queue.ErrEmptied) || errors.Is(err, queue.ErrLost) {
-			return nil
-		}
-		return &checkpoint.Halt{Sink: a.sink, Seq: a.prefix.Load().at().Seq + 1, Code: kind.String(), Reason: err.Error(), At: a.t.now()}
+	h := &checkpoint.Halt{Sink: a.sink, Seq: a.prefix.Load().at().Seq + 1, Reason: err.Error(), At: a.t.now()}
+	var own *sinkError
+	switch {
+	case errors.As(err, &own):
+		h.Code = codeOfSink(own.err)
+	case doubtful(err), errors.Is(err, queue.ErrEmptied), errors.Is(err, queue.ErrLost):
+		return nil
+	default:
+		h.Code = bigtable.Fatal.String() // an entry that cannot be unpacked, a letter that cannot be stored
 	}
-	return nil
+	return h
+}
+
+// codeOfSink classifies an error that a sink returned.
+func codeOfSink(err error) string {
+	if archive.Transient(err) {
+		return codeAway
+	}
+	switch kind := bigtable.Classify(err); kind {
+	case bigtable.Transient, bigtable.Canceled:
+		return codeAway
+	default:
+		return kind.String()
+	}
 }
 
 // pass applies the log from the mark on.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
 
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -17,7 +18,7 @@ import (
 // shelf is an archive that fails when it is told to.
 type shelf struct {
 	mu     sync.Mutex
-	down   bool
+	down   error
 	tries  int
 	events map[string]int // by subject
 }
@@ -25,8 +26,8 @@ type shelf struct {
 func (s *shelf) Write(_ context.Context, events []*transform.Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tries++; s.down {
-		return errors.New("the shelf is away")
+	if s.tries++; s.down != nil {
+		return s.down
 	}
 	for _, e := range events {
 		s.events[e.Subject]++
@@ -34,10 +35,17 @@ func (s *shelf) Write(_ context.Context, events []*transform.Event) error {
 	return nil
 }
 
-func (s *shelf) set(down bool) {
+func (s *shelf) set(down error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down, s.tries = down, 0
+}
+
+// again counts the tries from here on.
+func (s *shelf) again() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tries = 0
 }
 
 func (s *shelf) seen() (tries, events int) {
@@ -55,7 +63,7 @@ func TestArchiveThatFailsLosesNoEvent(t *testing.T) {
 	w.createTable("Orders")
 	w.post("UpdateTimeToLive", `{"TableName":"Orders","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`)
 	r := w.start("Orders")
-	s.set(true)
+	s.set(errors.New("the shelf is broken"))
 	for i := range 20 {
 		w.put("Orders", "p", fmt.Sprint(i), fmt.Sprintf(`"expires":{"N":"%d"}`, w.clock.Now().Unix()))
 	}
@@ -71,7 +79,7 @@ func TestArchiveThatFailsLosesNoEvent(t *testing.T) {
 	if err := r.stop(); err != nil { // what was not archived must be after the next start
 		t.Fatal(err)
 	}
-	s.set(false)
+	s.set(nil)
 	r = w.start("Orders")
 	r.settle()
 	want := map[string]int{}
@@ -84,4 +92,39 @@ func TestArchiveThatFailsLosesNoEvent(t *testing.T) {
 	if diff := cmp.Diff(want, s.events); diff != "" {
 		t.Errorf("each once (-want +got):\n%s", diff)
 	}
+}
+
+// The archive may publish to the server that keeps the log: its errors look like those of a log in doubt.
+func TestArchiveThatIsAwayHaltsOnlyItself(t *testing.T) {
+	w := newWorld(t)
+	s := &shelf{events: map[string]int{}}
+	s.set(fmt.Errorf("publish archival event: %w", nats.ErrNoResponders))
+	w.archive, w.onTTL = s, "archive"
+	w.createTable("Orders")
+	w.post("UpdateTimeToLive", `{"TableName":"Orders","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`)
+	r := w.start("Orders")
+	w.put("Orders", "p", "0", fmt.Sprintf(`"expires":{"N":"%d"}`, w.clock.Now().Unix()))
+	r.until("it is read", func() bool { return r.table("Orders").Changes == 1 })
+	w.clock.Advance(time.Minute)
+	w.tables.ExpireNow(w.clock.Now())
+	r.until("the archive is halted", func() bool { return r.table("Orders").State == "halted" })
+	s.again()
+	for i := range 20 {
+		w.put("Orders", "q", fmt.Sprint(i), `"v":{"N":"1"}`)
+	}
+	r.until("Bigtable has what came meanwhile", func() bool { return len(r.stored("Orders")) == 20 })
+	r.until("the archive was tried again and again", func() bool { tries, _ := s.seen(); return tries >= 4 })
+	if n := w.said.FilterMessageSnippet("in doubt").Len() + w.said.FilterMessageSnippet("halt the table").Len(); n > 0 {
+		t.Errorf("the life of the table ended %d times", n)
+	}
+	if code := r.table("Orders").Code; code != "away" {
+		t.Errorf("halt code %q, want away", code)
+	}
+	s.set(nil)
+	r.until("the halt is over", func() bool { return r.table("Orders").State == "running" })
+	if _, n := s.seen(); n != 1 {
+		t.Errorf("%d items were archived, want 1", n)
+	}
+	r.settle()
+	r.equal()
 }

@@ -233,5 +233,9 @@ func (w *worker) once(ctx context.Context, jobs []*job) (err error) {
 	if !w.write.Heals && w.t.letters.isDirty(jobs[0].c.KeyHash) {
 		return &transform.Refusal{Code: "dirty", What: "an earlier change of the item is a dead letter, and its rows are not functions of its key alone"}
 	}
-	return w.call(ctx, func(ctx context.Context) error { return w.t.p.sink.Apply(ctx, w.t.Target, &w.write) })
+	err = w.call(ctx, func(ctx context.Context) error { return w.t.p.sink.Apply(ctx, w.t.Target, &w.write) })
+	if err != nil {
+		return &sinkError{err}
+	}
+	return nil
 }

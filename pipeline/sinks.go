@@ -114,5 +114,8 @@ func (a *archiver) write(ctx context.Context, dec *change.Decoder, batch []job) 
 	if len(events) == 0 {
 		return nil
 	}
-	return a.t.p.arch.Write(ctx, events)
+	if err := a.t.p.arch.Write(ctx, events); err != nil {
+		return &sinkError{err}
+	}
+	return nil
 }

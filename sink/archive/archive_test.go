@@ -191,8 +191,12 @@ func TestDirectoryThatCannotBeWrittenIsAnError(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "2026-05-04.jsonl"), 0o750); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Write(t.Context(), []*transform.Event{expired(1, day)}); err == nil {
-		t.Error("an event that is nowhere was reported durable")
+	err := a.Write(t.Context(), []*transform.Event{expired(1, day)})
+	if err == nil {
+		t.Fatal("an event that is nowhere was reported durable")
+	}
+	if Transient(err) {
+		t.Errorf("a directory that cannot be written needs somebody's hand: %v", err)
 	}
 }
 
@@ -256,8 +260,12 @@ func TestEventThatTheStreamRefusesIsNotDurable(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := openConn(t, conn)
-	if err := a.Write(t.Context(), []*transform.Event{expired(1, day), expired(2, day)}); err == nil {
-		t.Error("an event that the stream refused was reported durable")
+	err := a.Write(t.Context(), []*transform.Event{expired(1, day), expired(2, day)})
+	if err == nil {
+		t.Fatal("an event that the stream refused was reported durable")
+	}
+	if Transient(err) {
+		t.Errorf("a full stream does not empty itself: %v", err)
 	}
 }
 
@@ -271,8 +279,12 @@ func TestStreamThatWentAwayIsAnErrorAndNoSilentLoss(t *testing.T) {
 	if err := js.DeleteStream(t.Context(), "A"); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Write(t.Context(), []*transform.Event{expired(1, day)}); err == nil {
-		t.Error("an event was published into nothing and reported durable")
+	err := a.Write(t.Context(), []*transform.Event{expired(1, day)})
+	if err == nil {
+		t.Fatal("an event was published into nothing and reported durable")
+	}
+	if !Transient(err) || !strings.Contains(err.Error(), "archive.expired") {
+		t.Errorf("the stream may come back, and its subject is not named: %v", err)
 	}
 }
 

@@ -79,9 +79,9 @@ func (s *subject) store(ctx context.Context, lines []line) error {
 			select {
 			case <-ack.Ok():
 			case err := <-ack.Err():
-				return err
+				return fmt.Errorf("wait for the acknowledgement on %s: %w", s.name, err)
 			case <-ctx.Done():
-				return fmt.Errorf("wait for acknowledgement: %w", context.Cause(ctx))
+				return fmt.Errorf("wait for the acknowledgement on %s: %w", s.name, context.Cause(ctx))
 			}
 		}
 		lines = lines[n:]
