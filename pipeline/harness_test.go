@@ -238,14 +238,19 @@ func (r *run) ensure(ctx context.Context, name string) {
 func (w *world) start(names ...string) *run {
 	w.t.Helper()
 	r := w.open(names...)
+	r.begin()
+	return r
+}
+
+// begin runs what open has made.
+func (r *run) begin() {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	go func() { r.ended <- r.p.Run(ctx) }()
-	w.t.Cleanup(func() {
+	r.t.Cleanup(func() {
 		cancel()
 		r.close()
 	})
-	return r
 }
 
 // stop drains and returns what Run returned.

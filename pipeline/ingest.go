@@ -336,5 +336,5 @@ func (in *ingest) trim(ctx context.Context) error {
 	}
 	in.t.pressure = p
 	in.t.observe(in.w.State())
-	return in.t.letters.refresh(ctx)
+	return nil
 }

@@ -9,6 +9,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -100,6 +101,8 @@ type Pipeline struct {
 	tables []*table
 	memory *budget
 
+	listLetters func(context.Context, *queue.Letters) iter.Seq2[*queue.Letter, error] // (*queue.Letters).All, but in tests
+
 	declaring sync.Mutex
 	families  map[string]map[string][]string // target → source → its families, as far as compiled
 }
@@ -116,6 +119,7 @@ func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client, a
 	}
 	p := &Pipeline{o: o, src: src, queue: q, sink: sink, arch: arch, log: log, memory: newBudget(o.Memory),
 		families: map[string]map[string][]string{}}
+	p.listLetters = func(ctx context.Context, l *queue.Letters) iter.Seq2[*queue.Letter, error] { return l.All(ctx) }
 	m := newMetrics(reg)
 	for _, t := range o.Tables {
 		p.tables = append(p.tables, newTable(p, t, m))

@@ -52,13 +52,34 @@ type letters struct {
 	listed bool
 }
 
-func (t *table) openLetters(ctx context.Context) error {
+func (t *table) openLetters(ctx context.Context) (*letters, error) {
 	store, err := t.logOf().Letters(ctx)
 	if err != nil {
-		return fmt.Errorf("open dead letters: %w", err)
+		return nil, fmt.Errorf("open dead letters: %w", err)
 	}
-	t.letters = &letters{t: t, store: store, dirty: map[uint64]bool{}}
-	return t.letters.refresh(ctx)
+	l := &letters{t: t, store: store, dirty: map[uint64]bool{}}
+	return l, l.refresh(ctx)
+}
+
+// watch looks at the store again and again until ctx ends; nil then. It has a goroutine of its own: walking over many
+// letters may take longer than the claim's time, in which the write loop must beat.
+func (l *letters) watch(ctx context.Context, every time.Duration) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		switch err := l.refresh(ctx); {
+		case err == nil, ctx.Err() != nil:
+		case doubtful(err):
+			l.t.log.Warn("look at the dead letters: will be retried", zap.Error(err))
+		default:
+			return err
+		}
+	}
 }
 
 // isDirty says whether an earlier change of the item is a dead letter.
@@ -133,7 +154,7 @@ func (l *letters) refresh(ctx context.Context) error {
 		return nil
 	}
 	dirty := make(map[uint64]bool, n)
-	for x, err := range l.store.All(ctx) {
+	for x, err := range l.t.p.listLetters(ctx, l.store) {
 		if err != nil {
 			return fmt.Errorf("list dead letters: %w", err)
 		}

@@ -220,7 +220,11 @@ func (t *table) adopt(ctx context.Context, arn string) error {
 
 // start decides where every shard starts, in one entry, and never again (Rule 3).
 func (t *table) start(ctx context.Context, w *queue.Writer) error {
-	ls, err := t.p.src.List(ctx, t.Info.StreamARN)
+	var ls source.Listing
+	err := t.beating(ctx, w, func(ctx context.Context) (err error) {
+		ls, err = t.p.src.List(ctx, t.Info.StreamARN)
+		return err
+	})
 	if err != nil {
 		return err
 	}

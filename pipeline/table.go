@@ -214,7 +214,7 @@ const maxDoubts = 10
 // own does with the claimed log what its state asks for.
 func (t *table) own(ctx context.Context, w *queue.Writer) error {
 	t.m.owner.Set(1)
-	if err := t.loadRow(ctx); err != nil {
+	if err := t.beating(ctx, w, t.loadRow); err != nil {
 		return err
 	}
 	s := w.State()
@@ -226,12 +226,18 @@ func (t *table) own(ctx context.Context, w *queue.Writer) error {
 			return err
 		}
 	}
-	if err := t.issue(ctx); err != nil {
+	if err := t.beating(ctx, w, t.issue); err != nil {
 		return err
 	}
-	if err := t.openLetters(ctx); err != nil {
+	var letters *letters
+	err := t.beating(ctx, w, func(ctx context.Context) (err error) {
+		letters, err = t.openLetters(ctx)
+		return err
+	})
+	if err != nil {
 		return err
 	}
+	t.letters = letters
 	t.owning.Store(true)
 	defer t.owning.Store(false)
 	return t.work(ctx, w)
@@ -276,6 +282,7 @@ func (t *table) work(soft context.Context, w *queue.Writer) error {
 	defer stopApplying()
 	g.Go(func() error { return in.readAll(reading) })
 	g.Go(func() error { return in.list(reading) })
+	g.Go(func() error { return t.letters.watch(applying, t.p.o.Periods.Trim) })
 	for _, s := range in.sinks {
 		g.Go(func() error { return s.run(applying) })
 	}

@@ -1,0 +1,141 @@
+package pipeline_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sandbox/fault"
+)
+
+// folded is the state of a table's log, as anybody reads it. It is empty while there is no log.
+func (r *run) folded(name string) *checkpoint.State {
+	r.t.Helper()
+	l, err := r.queue.Log(r.t.Context(), name)
+	if err != nil {
+		return checkpoint.NewState()
+	}
+	s, err := l.Fold(r.t.Context())
+	if err != nil {
+		r.t.Logf("fold: %v", err)
+		return checkpoint.NewState()
+	}
+	return s
+}
+
+// Three replicas start at once, and the first listing takes longer than the claim's time.
+func TestSlowFirstListingKeepsItsClaim(t *testing.T) {
+	w := newWorld(t)
+	url := externalNATS(t)
+	w.qopts = func(o *queue.Options) { o.Dir, o.URL = "", url }
+	n := 0
+	w.opts = func(o *pipeline.Options) { n++; o.Owner = fmt.Sprint("replica-", n) }
+	w.createTable("Orders")
+	w.put("Orders", "p", "s", `"v":{"N":"1"}`)
+	slow := fault.Rule{Effect: fault.Latency, Operation: "DescribeStream", Delay: 3 * time.Second}
+	if err := w.faults.Inject(slow); err != nil {
+		t.Fatal(err)
+	}
+	r := w.start("Orders")
+	w.start("Orders")
+	w.start("Orders")
+	r.until("a replica has started the table", func() bool { return r.folded("Orders").Live() != nil })
+}
+
+// gate holds walks over dead letters while it is shut, and says that one waits.
+type gate struct {
+	mu   sync.Mutex
+	open chan struct{}
+	held chan struct{}
+}
+
+func newGate() *gate {
+	g := &gate{held: make(chan struct{}, 1)}
+	g.shut()
+	return g
+}
+
+func (g *gate) shut() {
+	g.mu.Lock()
+	g.open = make(chan struct{})
+	g.mu.Unlock()
+}
+
+func (g *gate) lift() {
+	g.mu.Lock()
+	close(g.open)
+	g.mu.Unlock()
+}
+
+func (g *gate) pass(ctx context.Context) {
+	g.mu.Lock()
+	open := g.open
+	g.mu.Unlock()
+	select {
+	case <-open:
+		return
+	default:
+	}
+	select {
+	case g.held <- struct{}{}:
+	default:
+	}
+	select {
+	case <-open:
+	case <-ctx.Done():
+	}
+}
+
+func TestWalkOverLettersHoldsNoBeat(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.open("Orders")
+	g := newGate()
+	r.p.BeforeLetters(g.pass)
+	r.begin()
+	<-g.held
+	first := r.folded("Orders").Seq
+	r.until("a starting table beats while its letters are walked over", func() bool { return r.folded("Orders").Seq > first+5 })
+	g.lift()
+	r.settle()
+
+	w.front.Faults.RefuseRow([]byte("bad"), codes.InvalidArgument, 1)
+	w.put("Orders", "bad", "x", `"v":{"N":"1"}`)
+	r.until("it is a letter", func() bool { return r.table("Orders").DeadLetters == 1 })
+	g.shut()
+	letters := r.letters("Orders")
+	for l, err := range letters.All(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := letters.Drop(t.Context(), l.ID); err != nil { // the count changed: the table walks again
+			t.Fatal(err)
+		}
+	}
+	<-g.held
+	w.put("Orders", "good", "x", `"v":{"N":"1"}`)
+	r.settle()
+	g.lift()
+	r.until("the letter is forgotten", func() bool { return r.table("Orders").DeadLetters == 0 })
+}
+
+// letters opens the dead letters of a table as the commands do.
+func (r *run) letters(name string) *queue.Letters {
+	r.t.Helper()
+	l, err := r.queue.Log(r.t.Context(), name)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	letters, err := l.Letters(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return letters
+}
