@@ -1,15 +1,19 @@
 package checkpoint
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Check says whether an entry with this body may be appended next. The error is a *CorruptError: stored, such
-// an entry would contradict the log, and what is stored cannot be taken back. So a writer asks first, and the
-// fold asks again.
+// Check says whether an entry with this body may be appended next. A *FormatError: not in a log of this format. A
+// *CorruptError: stored, such an entry would contradict the log, and what is stored cannot be taken back. So a writer
+// asks first, and the fold asks again.
 func (s *State) Check(body any) error {
+	if old := (*FormatError)(nil); errors.As(s.checkFormat(body), &old) {
+		return old
+	}
 	if what := s.contradicts(s.Seq+1, body); what != "" {
 		return &CorruptError{Seq: s.Seq + 1, What: what}
 	}
@@ -17,6 +21,9 @@ func (s *State) Check(body any) error {
 }
 
 func (s *State) contradicts(seq uint64, body any) string {
+	if err := s.checkFormat(body); err != nil {
+		return err.Error()
+	}
 	switch b := body.(type) {
 	case *Claim:
 		if b.Life < s.Life {

@@ -17,9 +17,6 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Format is the number of the entry format that this build writes, and the highest it reads (Rule 11).
-const Format = 1
-
 var magic = []byte("TRLG")
 
 // Hash identifies an entry by its bytes. Every entry carries the hash of the one before it, because a
@@ -91,6 +88,8 @@ type Claim struct {
 	Owner    string    `json:"owner"`
 	Life     uint64    `json:"life,omitempty"`
 	Identity *Identity `json:"identity,omitempty"` // on the first claim of a life
+	// Format is that of a new log, on its first claim. 0 = 1.
+	Format int `json:"format,omitempty"`
 }
 
 // Identity says whose log this is. It must equal what the pipeline's row in Bigtable says.
@@ -227,27 +226,33 @@ type Snapshot struct {
 	Part  int    `json:"part"` // from 0
 	Parts int    `json:"parts"`
 	First uint64 `json:"first,omitempty"` // sequence of part 0; 0 in part 0 itself
+	// Format is that of the state inside and of the log from here on. 0 = 1.
+	Format int `json:"format,omitempty"`
 }
 
 // ErrForeign says that a message is no entry of ours: no magic.
 var ErrForeign = errors.New("not an entry")
 
 // NewerFormatError says that a newer build wrote the entry. Rule 11: it is refused, not guessed at.
-type NewerFormatError struct{ Need int }
+type NewerFormatError struct{ Need, Reads int }
 
 func (e *NewerFormatError) Error() string {
-	return fmt.Sprintf("entry has format %d, this build reads up to %d: upgrade the replicator", e.Need, Format)
+	return fmt.Sprintf("entry has format %d, this build reads up to %d: upgrade the replicator", e.Need, e.Reads)
 }
 
-// Encode appends the message form of an entry: magic, format, kind, epoch, nonce, hash of the predecessor,
-// the body as JSON with its length, and the data.
+// Encode appends the message form of an entry: magic, the lowest format that holds it, kind, epoch, nonce, hash of
+// the predecessor, the body as JSON with its length, and the data.
 func Encode(dst []byte, e *Entry) ([]byte, error) {
+	format := FormatOf(e.Body)
+	if format > Format {
+		return nil, fmt.Errorf("encode entry: %w", &NewerFormatError{Need: format, Reads: Format})
+	}
 	body, err := json.Marshal(e.Body)
 	if err != nil {
 		return nil, fmt.Errorf("encode entry: %w", err)
 	}
 	dst = append(dst, magic...)
-	dst = append(dst, Format, byte(e.Kind))
+	dst = append(dst, byte(format), byte(e.Kind))
 	dst = binary.AppendUvarint(dst, e.Epoch)
 	dst = append(dst, e.Nonce[:]...)
 	dst = append(dst, e.Prev[:]...)
@@ -258,13 +263,16 @@ func Encode(dst []byte, e *Entry) ([]byte, error) {
 
 // Decode reads an entry. Data aliases msg. Errors: ErrForeign, *NewerFormatError, or a broken entry, which
 // counts as foreign too.
-func Decode(msg []byte) (*Entry, error) {
+func Decode(msg []byte) (*Entry, error) { return decode(msg, Format) }
+
+// decode is Decode of a build that reads up to a format.
+func decode(msg []byte, highest int) (*Entry, error) {
 	rest, ok := bytes.CutPrefix(msg, magic)
 	if !ok || len(rest) < 2 || rest[0] == 0 {
 		return nil, ErrForeign
 	}
-	if rest[0] > Format {
-		return nil, &NewerFormatError{Need: int(rest[0])}
+	if int(rest[0]) > highest {
+		return nil, &NewerFormatError{Need: int(rest[0]), Reads: highest}
 	}
 	e := &Entry{Kind: Kind(rest[1])}
 	rest = rest[2:]
@@ -285,6 +293,9 @@ func Decode(msg []byte) (*Entry, error) {
 	}
 	if err := json.Unmarshal(body, e.Body); err != nil {
 		return nil, errors.Join(ErrForeign, fmt.Errorf("decode entry %c: %w", e.Kind, err))
+	}
+	if need := FormatOf(e.Body); need > highest {
+		return nil, &NewerFormatError{Need: need, Reads: highest}
 	}
 	e.Data = rest[n+int(size):]
 	return e, nil

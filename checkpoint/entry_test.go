@@ -117,11 +117,11 @@ func TestNewerSnapshotIsRefusedWithWhatItNeeds(t *testing.T) {
 	if err != nil || len(parts) != 1 {
 		t.Fatal(len(parts), err)
 	}
-	for format, data := range map[byte][]byte{snapshotFormat + 1: parts[0].Data, 0: parts[0].Data} {
-		data = bytes.Clone(data)
+	for _, format := range []byte{Format + 1, 0} {
+		data := bytes.Clone(parts[0].Data)
 		data[0] = format
 		_, err := Restore(w.s.Seq+1, [][]byte{w.message(t, parts[0].Body, data)})
-		if newer := (*NewerFormatError)(nil); err == nil || errors.As(err, &newer) != (format > snapshotFormat) {
+		if newer := (*NewerFormatError)(nil); err == nil || errors.As(err, &newer) != (format > Format) {
 			t.Fatalf("format %d: %v", format, err)
 		}
 	}

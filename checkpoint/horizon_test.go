@@ -211,7 +211,7 @@ func TestInterruptedSnapshotIsNone(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"another first part": func(w *writer) { w.must(t, &Snapshot{Part: 0, Parts: 3}) },
+		"another first part": func(w *writer) { w.must(t, &Snapshot{Part: 0, Parts: 3, Format: Format}) },
 	} {
 		w := owned(t, seen("a", "b", "c")...)
 		parts, err := w.s.Snapshot(60)

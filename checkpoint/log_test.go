@@ -11,7 +11,10 @@ import (
 )
 
 // memLog is a stream of messages as the server keeps it: who appends names the last sequence number.
-type memLog struct{ msgs [][]byte }
+type memLog struct {
+	msgs [][]byte
+	old  bool // its first claim is one of format 1
+}
 
 var errWrongLast = errors.New("wrong last sequence")
 
@@ -69,7 +72,7 @@ func (l *memLog) restored(t testing.TB) *State {
 
 func foldOf(t testing.TB, msgs [][]byte) *State {
 	t.Helper()
-	return (&memLog{msgs}).fold(t)
+	return (&memLog{msgs: msgs}).fold(t)
 }
 
 // sameState compares two states in everything that later entries can depend on.
@@ -126,7 +129,11 @@ func (w *writer) append(t testing.TB, body any, data []byte) error {
 func claim(t testing.TB, l *memLog, s *State, owner string, nonce byte) (*writer, error) {
 	t.Helper()
 	w := &writer{l: l, s: s, epoch: s.Epoch + 1, nonce: Nonce{nonce, byte(s.Epoch), byte(s.Seq)}}
-	return w, w.append(t, &Claim{Owner: owner, Life: s.Life, Identity: &Identity{Table: owner}}, nil)
+	c := &Claim{Owner: owner, Life: s.Life, Identity: &Identity{Table: owner}}
+	if s.Epoch == 0 && !l.old {
+		c.Format = Format
+	}
+	return w, w.append(t, c, nil)
 }
 
 func (w *writer) must(t testing.TB, bodies ...any) {
@@ -156,6 +163,21 @@ func (w *writer) snapshot(t testing.TB, maxPart int) error {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return w.appendParts(t, parts)
+}
+
+// upgrade raises the log to the newest format.
+func (w *writer) upgrade(t testing.TB, maxPart int) error {
+	t.Helper()
+	parts, err := w.s.Upgrade(maxPart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.appendParts(t, parts)
+}
+
+func (w *writer) appendParts(t testing.TB, parts []Part) error {
+	t.Helper()
 	first := w.s.Seq + 1
 	for i, p := range parts {
 		if i > 0 {

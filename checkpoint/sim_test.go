@@ -27,7 +27,7 @@ func TestHistories(t *testing.T) {
 }
 
 func simulate(t *testing.T, seed uint64) {
-	w, l := newWorld(seed), new(memLog)
+	w, l := newWorld(seed), &memLog{old: seed%2 == 1}
 	var ps []*process
 	for _, name := range []byte("abc") {
 		ps = append(ps, &process{T: t, w: w, l: l, name: name})
@@ -42,6 +42,9 @@ func simulate(t *testing.T, seed uint64) {
 	inspect(t, w, l)
 	account(t, w, l)
 	restoreEverywhere(t, l)
+	if s := l.fold(t); s.Format == 1 {
+		readableInFormat1(t, l.msgs)
+	}
 }
 
 // step lets one thing happen.
@@ -95,6 +98,8 @@ func act(w *world, p *process) {
 		p.took(p.wr.snapshot(p, 1+w.IntN(400)))
 	case x < 96:
 		p.release()
+	case x == 96:
+		p.took(p.wr.upgrade(p, 1+w.IntN(400)))
 	case x < 98:
 		p.wr, p.pages = nil, nil // it dies
 	}

@@ -9,9 +9,6 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// snapshotFormat is the first byte of a snapshot's data. Rule 11: a newer one is refused.
-const snapshotFormat = 1
-
 // minSnapshotVolume is how much log there is between snapshots at least.
 const minSnapshotVolume = 4 << 20
 
@@ -27,8 +24,14 @@ type Part struct {
 	Data []byte
 }
 
-// Snapshot writes the whole state in parts of at most maxPart bytes of data.
-func (s *State) Snapshot(maxPart int) ([]Part, error) {
+// Snapshot writes the whole state, in the format of the log, in parts of at most maxPart bytes of data.
+func (s *State) Snapshot(maxPart int) ([]Part, error) { return s.parts(max(1, s.Format), maxPart) }
+
+// Upgrade is Snapshot in the newest format: stored, it raises the log to that.
+func (s *State) Upgrade(maxPart int) ([]Part, error) { return s.parts(Format, maxPart) }
+
+// parts begins the data with the format, as it was in format 1, where the entries did not say it.
+func (s *State) parts(format, maxPart int) ([]Part, error) {
 	if maxPart < 1 {
 		return nil, fmt.Errorf("encode snapshot: parts of %d bytes", maxPart)
 	}
@@ -36,7 +39,7 @@ func (s *State) Snapshot(maxPart int) ([]Part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode snapshot: %w", err)
 	}
-	b = append([]byte{snapshotFormat}, s2.EncodeBetter(nil, b)...)
+	b = append([]byte{byte(format)}, s2.EncodeBetter(nil, b)...)
 	var parts []Part
 	for len(b) > 0 || len(parts) == 0 {
 		n := min(len(b), maxPart)
@@ -45,6 +48,9 @@ func (s *State) Snapshot(maxPart int) ([]Part, error) {
 	}
 	for _, p := range parts {
 		p.Body.Parts = len(parts)
+		if format > 1 {
+			p.Body.Format = format
+		}
 	}
 	return parts, nil
 }
@@ -81,6 +87,7 @@ func Restore(first uint64, msgs [][]byte) (*State, error) {
 		return nil, fmt.Errorf("restore snapshot at %d: written by somebody who did not own the log", first)
 	}
 	s.Seq, s.Hash = first-1, head.Prev
+	s.raise(FormatOf(head.Body))
 	return s, nil
 }
 
@@ -88,11 +95,11 @@ func decodeSnapshot(data []byte) (*State, error) {
 	if len(data) == 0 {
 		return nil, errors.New("empty")
 	}
-	if data[0] > snapshotFormat { // Rule 11
-		return nil, &NewerFormatError{Need: int(data[0])}
+	if data[0] > Format { // Rule 11
+		return nil, &NewerFormatError{Need: int(data[0]), Reads: Format}
 	}
-	if data[0] < snapshotFormat {
-		return nil, fmt.Errorf("format %d is none", data[0])
+	if data[0] == 0 {
+		return nil, errors.New("0 is not a format")
 	}
 	b, err := s2.Decode(nil, data[1:])
 	if err != nil {
@@ -119,5 +126,6 @@ func (s *State) snapshot(seq uint64, b *Snapshot) {
 	s.partNext++
 	if s.partNext == b.Parts {
 		s.SnapFirst, s.SnapLast, s.Since = s.partFirst, seq, 0
+		s.raise(FormatOf(b))
 	}
 }

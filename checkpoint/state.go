@@ -13,6 +13,8 @@ import (
 type State struct {
 	Seq  uint64 `json:"-"` // sequence of the last message folded, foreign ones included
 	Hash Hash   `json:"-"` // of the last valid entry
+	// Format of the log: no entry in it needs a higher one. 0 before the first claim.
+	Format int `json:"-"`
 
 	Epoch    uint64    `json:"epoch"`
 	Owner    string    `json:"owner,omitempty"`
@@ -129,6 +131,9 @@ func (s *State) fold(seq uint64, e *Entry) {
 }
 
 func (s *State) claim(e *Entry, c *Claim) {
+	if s.Epoch == 0 {
+		s.raise(FormatOf(c))
+	}
 	s.Epoch, s.Owner, s.Nonce, s.Released = e.Epoch, c.Owner, e.Nonce, false
 	// Whose log it is, the first claim of a life says; later ones are held to it.
 	if c.Identity != nil && (s.Identity == nil || c.Life > s.Life) {

@@ -1,0 +1,64 @@
+package checkpoint
+
+import "fmt"
+
+// Format is the highest entry format that this build reads and writes (Rule 11).
+//
+//	1  claim, release, start, graph, frame, beat, marks, gap, control, snapshot
+//	2  what FormatOf says
+//
+// The format of a log is decided by its first claim, and raised by a snapshot that carries the new number. Nothing of a
+// newer format is stored before that, so a build that reads only older ones refuses the log instead of misreading it.
+//
+// To add a member to an entry: give it `omitempty`, and let FormatOf ask for its format when it is set. To add one
+// to the state: let only such entries set it, or convert it in raise; then no snapshot of an older format has it.
+// TestLaterMembersAskForTheirFormat and TestFormat1HoldsNothingLater hold both to it.
+const Format = 2
+
+// FormatOf returns the lowest format that holds an entry with this body. The entry carries it, so that a log stays
+// readable for an older build as long as it can be.
+func FormatOf(body any) int {
+	switch b := body.(type) {
+	case *Claim:
+		return max(1, b.Format)
+	case *Snapshot:
+		return max(1, b.Format)
+	}
+	return 1
+}
+
+// FormatError says that an entry cannot be appended, because the log has a format that does not hold it.
+type FormatError struct{ Need, Have int }
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("the entry needs format %d and the log has format %d: stop every older replicator of this pipeline, "+
+		"then start with `replicator run --upgrade`", e.Need, e.Have)
+}
+
+// checkFormat holds entries to the format of the log.
+//
+// Rule 11: only the first claim and snapshots decide it. A snapshot that carries a newer format raises the log.
+func (s *State) checkFormat(body any) error {
+	need := FormatOf(body)
+	switch body.(type) {
+	case *Claim:
+		if s.Epoch == 0 {
+			return nil
+		}
+	case *Snapshot:
+		if need < s.Format {
+			return fmt.Errorf("snapshot of format %d in a log of format %d", need, s.Format)
+		}
+		return nil
+	}
+	if have := max(1, s.Format); need > have {
+		return &FormatError{Need: need, Have: have}
+	}
+	return nil
+}
+
+// raise makes the state one of a newer format, at the end of the snapshot that raises the log. It converts what is kept
+// in another way since. Restore calls it too, so calling it again must change nothing.
+func (s *State) raise(format int) {
+	s.Format = max(s.Format, format)
+}
