@@ -127,6 +127,9 @@ func (l *Log) control(ctx context.Context, body *checkpoint.Control, nonce check
 		return 0, err
 	}
 	s := f.state
+	if err := s.Check(body); err != nil {
+		return 0, err
+	}
 	msg, err := checkpoint.Encode(nil, &checkpoint.Entry{Kind: checkpoint.KindControl, Epoch: s.Epoch, Nonce: nonce, Prev: s.Hash, Body: body})
 	if err != nil {
 		return 0, err

@@ -105,6 +105,9 @@ func (c *claimer) claim(ctx context.Context, f *folded) (*Writer, error) {
 	w.epoch++
 	c.tried = true
 	body := &checkpoint.Claim{Owner: c.o.Owner, Life: max(c.o.Life, f.state.Life), Identity: c.o.Identity}
+	if f.state.Epoch == 0 {
+		body.Format = checkpoint.Format // a new log begins at the newest format
+	}
 	if _, err := w.append(ctx, body, nil); err != nil {
 		return nil, err
 	}

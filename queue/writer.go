@@ -60,6 +60,7 @@ func (w *Writer) Log() *Log { return w.l }
 //	ErrTooLarge  nothing stored, never will be
 //	ErrDoubt     unknown, or refused because another message came first. Recover before anything else
 //	ErrLost      the log has another owner
+//	*checkpoint.FormatError   nothing stored: the log has an older format, Upgrade raises it
 //	*checkpoint.CorruptError  nothing stored: the entry contradicts the log. What is in memory is not what is
 //	             stored: a bug, the table halts
 func (w *Writer) Append(ctx context.Context, body any, data []byte) (seq uint64, err error) {
@@ -175,13 +176,43 @@ func (w *Writer) acknowledged(seq uint64, msg []byte, id string, sent time.Time)
 	return nil
 }
 
-// snapshot appends the whole state. Its parts follow each other without anything between them: the server
-// refuses the next part otherwise, and then the snapshot is abandoned.
+// Upgrade raises a log of an older format to the newest, with a snapshot. From then on builds that do not read that
+// format refuse the log, so the owner asks for it only when none of them runs any more. Errors: those of Append.
+func (w *Writer) Upgrade(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.usable(ctx); err != nil {
+		return err
+	}
+	was := w.f.state.Format
+	if was == checkpoint.Format {
+		return nil
+	}
+	parts, err := w.f.state.Upgrade(w.partSize())
+	if err == nil {
+		err = w.appendParts(ctx, parts)
+	}
+	if err != nil {
+		return fmt.Errorf("upgrade log of %s: %w", w.l.table, err)
+	}
+	w.l.log.Info("log upgraded", zap.Int("from_format", was), zap.Int("format", checkpoint.Format))
+	return nil
+}
+
+func (w *Writer) partSize() int { return min(maxPart, w.l.q.maxMessage()-4096) }
+
+// snapshot appends the whole state.
 func (w *Writer) snapshot(ctx context.Context) error {
-	parts, err := w.f.state.Snapshot(min(maxPart, w.l.q.maxMessage()-4096))
+	parts, err := w.f.state.Snapshot(w.partSize())
 	if err != nil {
 		return err
 	}
+	return w.appendParts(ctx, parts)
+}
+
+// appendParts appends a snapshot. Its parts follow each other without anything between them: the server
+// refuses the next part otherwise, and then the snapshot is abandoned.
+func (w *Writer) appendParts(ctx context.Context, parts []checkpoint.Part) error {
 	first := w.f.state.Seq + 1
 	for _, p := range parts {
 		if p.Body.Part > 0 {

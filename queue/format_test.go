@@ -1,0 +1,102 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
+
+// logOfFormat1 makes a log as a build of format 1 leaves it: claimed, started and released.
+func logOfFormat1(t testing.TB, q *Queue) *Log {
+	t.Helper()
+	ctx := testContext(t)
+	l := createLog(t, q)
+	f, err := l.fold(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := &checkpoint.Start{Stream: stream, Date: second, Shards: []checkpoint.ShardSeen{{ID: "shard-1"}}}
+	nonce := checkpoint.Nonce{1}
+	for _, body := range []any{&checkpoint.Claim{Owner: "older"}, start, &checkpoint.Release{}} {
+		e := &checkpoint.Entry{Kind: checkpoint.KindOf(body), Epoch: 1, Nonce: nonce, Prev: f.state.Hash, Body: body}
+		msg, err := checkpoint.Encode(nil, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := q.messageID(nonce)
+		seq, err := l.publish(ctx, e.Kind, msg, f.state.Seq, f.lastID, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.state.Apply(seq, msg); err != nil {
+			t.Fatal(err)
+		}
+		f.lastID = id
+	}
+	return l
+}
+
+func TestNewLogBeginsAtTheNewestFormat(t *testing.T) {
+	w := owned(t, embeddedQueue(t))
+	if s := fold(t, w.Log()); s.Format != checkpoint.Format {
+		t.Errorf("format %d", s.Format)
+	}
+}
+
+// Rule 11: the log of an older build keeps its format until somebody says that no older build needs it.
+func TestLogIsRaisedOnlyByUpgrade(t *testing.T) {
+	ctx := testContext(t)
+	l := logOfFormat1(t, embeddedQueue(t))
+	w := claim(t, l, "newer")
+	appendPage(t, w, 5, 100)
+	if s := fold(t, l); s.Format != 1 {
+		t.Fatalf("format %d without an upgrade", s.Format)
+	}
+	if err := w.Upgrade(ctx); err != nil {
+		t.Fatal(err)
+	}
+	raised := w.State().Seq
+	if err := w.Upgrade(ctx); err != nil || w.State().Seq != raised {
+		t.Errorf("upgraded again: %v, entry %d after %d", err, w.State().Seq, raised)
+	}
+	appendPage(t, w, 5, 100)
+	s := fold(t, l)
+	if s.Format != checkpoint.Format {
+		t.Errorf("format %d after the upgrade", s.Format)
+	}
+	if d := cmp.Diff(w.State(), s, cmpopts.IgnoreUnexported(checkpoint.State{})); d != "" {
+		t.Errorf("the writer's state and the stored one: %s", d)
+	}
+	if d := cmp.Diff(sequences(1, 10), readSeqs(t, l, s.Seq)); d != "" {
+		t.Error(d)
+	}
+}
+
+// An upgrade whose acknowledgement was lost is looked up, and done again only if it is not stored.
+func TestUpgradeInDoubtIsRepeated(t *testing.T) {
+	l := logOfFormat1(t, embeddedQueue(t))
+	w := claim(t, l, "newer")
+	pause := true
+	if _, err := l.Control(testContext(t), &checkpoint.Control{Pause: &pause}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Upgrade(testContext(t)); !errors.Is(err, ErrDoubt) {
+		t.Fatalf("upgrade after a control entry: %v, want doubt", err)
+	}
+	if err := w.Recover(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Upgrade(testContext(t)); err != nil || fold(t, l).Format != checkpoint.Format {
+		t.Errorf("%v, format %d", err, fold(t, l).Format)
+	}
+	gone, cancel := context.WithCancel(testContext(t))
+	cancel()
+	if err := w.Upgrade(gone); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v", err)
+	}
+}
