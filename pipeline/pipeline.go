@@ -32,6 +32,8 @@ type Options struct {
 	Start  Start
 	Memory int64 // bytes of changes between the log and the sinks, all tables together
 	Lanes  int   // per table
+	// Upgrade raises logs of an older format to the newest; older replicators then refuse them.
+	Upgrade bool
 
 	Periods Periods
 }

@@ -35,6 +35,7 @@ type TableStatus struct {
 	Accepted       int        `json:"gaps_accepted"`
 	Owner          string     `json:"owner"`
 	Epoch          uint64     `json:"epoch"`
+	LogFormat      int        `json:"log_format"`
 	Changes        uint64     `json:"changes"`
 	Foreign        uint64     `json:"foreign_messages"`
 	ClockAhead     float64    `json:"clock_ahead_s"`
@@ -67,7 +68,7 @@ func StatusOf(x Seen) TableStatus {
 	st := TableStatus{
 		Source: x.Source, Target: x.Target, State: stateWord(s), Proof: "assumed",
 		SourceLag: -1, AppliedLag: -1, Retention: -1, DeadLetters: x.Letters,
-		Gaps: s.OpenGaps(), Owner: s.Owner, Epoch: s.Epoch, Changes: s.Changes, Foreign: s.Foreign,
+		Gaps: s.OpenGaps(), Owner: s.Owner, Epoch: s.Epoch, LogFormat: s.Format, Changes: s.Changes, Foreign: s.Foreign,
 	}
 	st.Accepted = len(s.Gaps) - st.Gaps
 	sh := &st.Shards

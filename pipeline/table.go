@@ -165,6 +165,9 @@ func codeOf(err error) string {
 	case errors.As(err, &corrupt):
 		return "log_corrupt"
 	}
+	if old := (*checkpoint.FormatError)(nil); errors.As(err, &old) {
+		return "log_format"
+	}
 	var src *source.Error
 	if errors.As(err, &src) {
 		return "source_" + src.Class.String()
@@ -217,6 +220,9 @@ func (t *table) own(ctx context.Context, w *queue.Writer) error {
 	if err := t.beating(ctx, w, t.loadRow); err != nil {
 		return err
 	}
+	if err := t.upgrade(ctx, w); err != nil {
+		return err
+	}
 	s := w.State()
 	if s.Paused {
 		return t.paused(ctx, w)
@@ -241,6 +247,23 @@ func (t *table) own(ctx context.Context, w *queue.Writer) error {
 	t.owning.Store(true)
 	defer t.owning.Store(false)
 	return t.work(ctx, w)
+}
+
+// upgrade raises the log to the newest format if that was asked for, before anything else is appended.
+func (t *table) upgrade(ctx context.Context, w *queue.Writer) error {
+	if have := w.State().Format; have == checkpoint.Format {
+		return nil
+	} else if !t.p.o.Upgrade {
+		t.log.Info("the log has an older format; it goes on in that, `replicator run --upgrade` raises it",
+			zap.Int("format", have), zap.Int("newest", checkpoint.Format))
+		return nil
+	}
+	err := w.Upgrade(ctx)
+	if errors.Is(err, queue.ErrFull) {
+		t.log.Warn("the log is full: it goes on in its older format, the next start upgrades it", zap.Error(err))
+		return nil
+	}
+	return err
 }
 
 // leave writes down why the life ends and lets the log go, so that status can tell.

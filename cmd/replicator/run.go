@@ -34,7 +34,7 @@ const lockPatience = 15 * time.Second
 
 // runOptions are the flags of run.
 type runOptions struct {
-	drain, dry bool
+	drain, dry, upgrade bool
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -50,7 +50,9 @@ the second one ends it at once. Ending it in any way, at any moment, loses nothi
 	f := cmd.Flags()
 	f.BoolVar(&o.drain, "drain-and-exit", false, "stop when everything that was written before the start is applied")
 	f.BoolVar(&o.dry, "dry-run", false, "only check that it could run, as `replicator check` does")
+	f.BoolVar(&o.upgrade, "upgrade", false, "raise logs of an older format to the newest: stop every older replicator first")
 	cmd.MarkFlagsMutuallyExclusive("drain-and-exit", "dry-run")
+	cmd.MarkFlagsMutuallyExclusive("upgrade", "dry-run")
 	return cmd
 }
 
@@ -71,7 +73,7 @@ func (a *app) run(ctx context.Context, o runOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	d := &daemon{a: a, cfg: cfg, log: log, reg: reg, admin: ln}
+	d := &daemon{a: a, cfg: cfg, log: log, reg: reg, admin: ln, upgrade: o.upgrade}
 	defer func() { err = errors.Join(err, d.close()) }()
 	if err := d.open(ctx); err != nil {
 		return err
@@ -87,6 +89,8 @@ type daemon struct {
 	log   *zap.Logger
 	reg   *prometheus.Registry
 	admin net.Listener
+
+	upgrade bool
 
 	src  *source.Source
 	q    *queue.Queue
@@ -229,7 +233,7 @@ func (d *daemon) drained(ctx context.Context) error {
 func (d *daemon) options() pipeline.Options {
 	t, c := &d.cfg.Testing, d.cfg
 	o := pipeline.Options{
-		Name: c.Pipeline, Owner: ownerName(), Start: pipeline.Start{Latest: c.Source.Start.Latest, At: c.Source.Start.At},
+		Name: c.Pipeline, Owner: ownerName(), Upgrade: d.upgrade, Start: pipeline.Start{Latest: c.Source.Start.Latest, At: c.Source.Start.At},
 		Memory: int64(c.Memory.Total) / 6, // pages on their way into the log have a quarter; the rest is for what both become
 		Periods: pipeline.Periods{
 			ClaimTTL: time.Duration(t.ClaimTTL), Beat: time.Duration(t.Beat), Listing: time.Duration(t.Listing), Describe: time.Duration(t.Describe),
