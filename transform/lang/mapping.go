@@ -6,6 +6,7 @@ import "time"
 type Mapping struct {
 	File      string `json:"-"`
 	At        Text   `json:"-"` // where the mapping begins
+	Normal    string `json:"-"` // the file without comments, layout and the secrets that stand in it
 	Preset    Text   // default, google, document
 	Family    Text   // family of a preset
 	Presence  Text   `json:"-"` // column of a preset that every item gets; it becomes an entry of the preset's rule

@@ -2,6 +2,7 @@ package lang
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,7 +20,16 @@ func Parse(file string, data []byte) (*Mapping, []Problem) {
 	if n.Kind == yaml.DocumentNode {
 		n = n.Content[0]
 	}
-	return FromNode(file, "", n)
+	m, problems := FromNode(file, "", n)
+	if slices.ContainsFunc(problems, func(p Problem) bool { return p.Severity == SeverityError }) {
+		return m, problems
+	}
+	text, err := normalize(n)
+	if err != nil {
+		return m, append(problems, syntaxProblem(file, err))
+	}
+	m.Normal = string(text)
+	return m, problems
 }
 
 func syntaxProblem(file string, err error) Problem {

@@ -1,0 +1,47 @@
+package transform
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/tailrace-cdc/replicator/transform/lang"
+)
+
+// Kept is what decides a table's cells, as it is stored beside the program's hash: when the mapping has changed, the
+// rows can still be told by the program that wrote them. It holds no secret: those of the environment are named, those
+// that stood in the file are replaced by "${REMOVED}".
+type Kept struct {
+	Mapping     string `json:"mapping"` // the file, normalised; empty: the preset default
+	OnTTLExpiry string `json:"on_ttl_expiry,omitempty"`
+	StripGlobal bool   `json:"strip_global,omitempty"`
+}
+
+// Keep returns what is to be stored beside the program's hash.
+func (p *Program) Keep() ([]byte, error) {
+	k := Kept{OnTTLExpiry: p.table.OnTTLExpiry, StripGlobal: p.table.StripGlobal}
+	if p.table.Mapping != nil {
+		k.Mapping = p.table.Mapping.Normal
+	}
+	b, err := json.Marshal(k)
+	if err != nil {
+		return nil, fmt.Errorf("write mapping to keep: %w", err)
+	}
+	return b, nil
+}
+
+// Apply makes t the table that the kept mapping is compiled for. Compiled together with the other tables of its target
+// and with its secrets, it has the hash that it was kept beside.
+func (k *Kept) Apply(t *Table) error {
+	t.Mapping, t.OnTTLExpiry, t.StripGlobal = nil, k.OnTTLExpiry, k.StripGlobal
+	if k.Mapping == "" {
+		return nil
+	}
+	m, problems := lang.Parse("kept mapping", []byte(k.Mapping))
+	for _, p := range problems {
+		if p.Severity == lang.SeverityError {
+			return fmt.Errorf("read kept mapping: %s", p)
+		}
+	}
+	t.Mapping = m
+	return nil
+}
