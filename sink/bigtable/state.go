@@ -13,14 +13,20 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// StateTable holds one row per (pipeline, source table): what must survive the loss of a log.
+// StateTable holds one row per (pipeline, source table): what must survive the loss of a log. Beside them one row per
+// target table says which pipeline writes to it.
 const StateTable = "tailrace_state"
 
 const (
 	stateFamily    = "s"
 	stateQualifier = "state"
-	stateFormat    = 1
 )
+
+// StateFormat is the highest format of a state row that this build knows, and that of a new row.
+//
+//	1  everything but
+//	2  Identity.Target
+const StateFormat = 2
 
 var (
 	// ErrNoState means that the table has no row yet: a first start.
@@ -45,7 +51,9 @@ type Identity struct {
 	TableID     string    `json:"table_id"`     // DynamoDB's TableId: a re-created table is another one
 	StreamARN   string    `json:"stream_arn"`   // a re-enabled stream is a boundary
 	LogCreated  time.Time `json:"log_created"`  // the NATS stream's creation
-	MappingHash string    `json:"mapping_hash"` // of the compiled mapping
+	MappingHash string    `json:"mapping_hash"` // of the compiled mapping; its text is kept, see KeepMapping
+	// Target is where the rows are: the full name, see TargetName. Format 2; empty in a row of format 1.
+	Target string `json:"target,omitempty"`
 }
 
 // State is one row of the state table. Versions must grow across lives, whatever happens to the log:
@@ -67,21 +75,14 @@ func stateKey(pipeline, table string) []byte { return []byte(pipeline + "#" + ta
 
 // LoadState reads the row of a pipeline's table; ErrNoState if there is none.
 func (c *Client) LoadState(ctx context.Context, pipeline, table string) (*State, error) {
-	data, err := c.reader(ctx)
+	stored, err := c.readCell(ctx, stateKey(pipeline, table), stateQualifier)
 	if err != nil {
 		return nil, fmt.Errorf("load state: %w", err)
 	}
-	column := bigtable.ChainFilters(
-		bigtable.ColumnRangeFilter(stateFamily, stateQualifier, stateQualifier+"\x00"), bigtable.LatestNFilter(1))
-	row, err := data.Open(StateTable).ReadRow(ctx, string(stateKey(pipeline, table)), bigtable.RowFilter(column))
-	if err != nil {
-		return nil, fmt.Errorf("load state: %w", orInterrupted(ctx, err))
-	}
-	cells := row[stateFamily]
-	if len(cells) == 0 {
+	if stored == nil {
 		return nil, fmt.Errorf("load state: %w", ErrNoState)
 	}
-	return decodeState(cells[0].Value)
+	return decodeState(stored)
 }
 
 func decodeState(stored []byte) (*State, error) {
@@ -89,8 +90,8 @@ func decodeState(stored []byte) (*State, error) {
 	if err := json.Unmarshal(stored, s); err != nil {
 		return nil, fmt.Errorf("decode state: %w", err)
 	}
-	if s.Format > stateFormat {
-		return nil, fmt.Errorf("decode state: %w", &NewerFormatError{Have: s.Format, Know: stateFormat})
+	if s.Format > StateFormat { // Rule 11
+		return nil, fmt.Errorf("decode state: %w", &NewerFormatError{Have: s.Format, Know: StateFormat})
 	}
 	return s, nil
 }
@@ -99,9 +100,8 @@ func decodeState(stored []byte) (*State, error) {
 // ErrStateExists if the row holds anything else.
 func (c *Client) CreateState(ctx context.Context, s *State) error {
 	next := *s
-	next.Format, next.Revision = stateFormat, 1
-	column := stateColumn()
-	won, err := c.swap(ctx, &next, column, false)
+	next.Format, next.Revision = StateFormat, 1
+	won, err := c.swap(ctx, &next, columnFilter(stateQualifier), false)
 	if err != nil {
 		return fmt.Errorf("create state: %w", err)
 	}
@@ -113,13 +113,17 @@ func (c *Client) CreateState(ctx context.Context, s *State) error {
 }
 
 // CompareAndSet replaces the loaded state old by next, which becomes the loaded state; ErrStateChanged if
-// the row is no longer what was loaded.
+// the row is no longer what was loaded. The row keeps its format, so that an older build can go on with it, unless next
+// asks for a higher one.
 func (c *Client) CompareAndSet(ctx context.Context, old, next *State) error {
 	if len(old.stored) == 0 {
 		return errors.New("set state: the old state was not loaded")
 	}
 	n := *next
-	n.Format, n.Revision = stateFormat, old.Revision+1
+	n.Format, n.Revision = max(old.Format, next.Format), old.Revision+1
+	if n.Format > StateFormat || n.Format < 2 && n.Identity.Target != "" { // Rule 11
+		return fmt.Errorf("set state: format %d does not hold it", n.Format)
+	}
 	won, err := c.swap(ctx, &n, stateValue(old.stored), true)
 	if err != nil {
 		return fmt.Errorf("set state: %w", err)
@@ -167,21 +171,13 @@ func (c *Client) swap(ctx context.Context, next *State, predicate *btpb.RowFilte
 		return false, fmt.Errorf("encode state: %w", err)
 	}
 	next.stored = stored
-	column := []byte(stateQualifier)
-	write := []op{deleteColumn(stateFamily, column, 0, 0), {kind: opSet, family: stateFamily, qualifier: column, value: stored, from: next.Revision}}
-	r := &request{key: stateKey(next.Identity.Pipeline, next.Identity.Table)}
-	if r.predicate, err = proto.Marshal(predicate); err != nil {
-		return false, fmt.Errorf("encode predicate: %w", err)
-	}
-	if want {
-		r.skip = write
-	} else {
-		r.body = write
-	}
-	if err := c.table(StateTable).do(ctx, r, 0); err != nil {
+	matched, err := c.setIf(ctx, &cell{
+		key: stateKey(next.Identity.Pipeline, next.Identity.Table), qualifier: stateQualifier, value: stored, time: next.Revision,
+	}, predicate, want)
+	if err != nil {
 		return false, err
 	}
-	if r.matched == want {
+	if matched == want {
 		return true, nil
 	}
 	// An attempt whose answer was lost may have been ours.
@@ -192,11 +188,55 @@ func (c *Client) swap(ctx context.Context, next *State, predicate *btpb.RowFilte
 	return err == nil && bytes.Equal(have.stored, stored), err
 }
 
-func stateColumn() *btpb.RowFilter {
+// cell is a cell of the state table.
+type cell struct {
+	key       []byte
+	qualifier string
+	value     []byte
+	time      int64 // ms
+}
+
+// setIf sets the only cell of a column where the predicate's answer for the row is the wanted one. It returns the answer.
+func (c *Client) setIf(ctx context.Context, x *cell, predicate *btpb.RowFilter, want bool) (matched bool, err error) {
+	column := []byte(x.qualifier)
+	write := []op{deleteColumn(stateFamily, column, 0, 0), {kind: opSet, family: stateFamily, qualifier: column, value: x.value, from: x.time}}
+	r := &request{key: x.key}
+	if r.predicate, err = proto.Marshal(predicate); err != nil {
+		return false, fmt.Errorf("encode predicate: %w", err)
+	}
+	if want {
+		r.skip = write
+	} else {
+		r.body = write
+	}
+	err = c.table(StateTable).do(ctx, r, 0)
+	return r.matched, err
+}
+
+// readCell reads the newest cell of a column of the state table; nil if there is none.
+func (c *Client) readCell(ctx context.Context, key []byte, qualifier string) ([]byte, error) {
+	data, err := c.reader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	column := bigtable.ChainFilters(
+		bigtable.ColumnRangeFilter(stateFamily, qualifier, qualifier+"\x00"), bigtable.LatestNFilter(1))
+	row, err := data.Open(StateTable).ReadRow(ctx, string(key), bigtable.RowFilter(column))
+	if err != nil {
+		return nil, orInterrupted(ctx, err)
+	}
+	cells := row[stateFamily]
+	if len(cells) == 0 {
+		return nil, nil
+	}
+	return cells[0].Value, nil
+}
+
+func columnFilter(qualifier string) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_ColumnRangeFilter{ColumnRangeFilter: &btpb.ColumnRange{
 		FamilyName:     stateFamily,
-		StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: []byte(stateQualifier)},
-		EndQualifier:   &btpb.ColumnRange_EndQualifierClosed{EndQualifierClosed: []byte(stateQualifier)},
+		StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: []byte(qualifier)},
+		EndQualifier:   &btpb.ColumnRange_EndQualifierClosed{EndQualifierClosed: []byte(qualifier)},
 	}}}
 }
 
@@ -207,6 +247,6 @@ func stateValue(stored []byte) *btpb.RowFilter {
 		EndValue:   &btpb.ValueRange_EndValueClosed{EndValueClosed: stored},
 	}}}
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_Chain_{Chain: &btpb.RowFilter_Chain{
-		Filters: []*btpb.RowFilter{stateColumn(), latest, value},
+		Filters: []*btpb.RowFilter{columnFilter(stateQualifier), latest, value},
 	}}}
 }

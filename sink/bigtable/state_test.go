@@ -116,7 +116,42 @@ func TestReserveStopsWhenAnotherLifeBegan(t *testing.T) {
 
 func TestNewerStateFormatIsRefused(t *testing.T) {
 	var newer *NewerFormatError
-	if _, err := decodeState([]byte(`{"format":2}`)); !errors.As(err, &newer) || newer.Have != 2 {
+	if _, err := decodeState([]byte(`{"format":3}`)); !errors.As(err, &newer) || newer.Have != 3 {
 		t.Errorf("decode: %v", err)
+	}
+}
+
+// Rule 11: an older build goes on with the row, and would drop what it does not know.
+func TestRowOfFormat1StaysOneUntilItIsRaised(t *testing.T) {
+	c, _ := rig(t)
+	const old = `{"format":1,"revision":7,"identity":{"pipeline":"shop","table":"Products"},"life":1,"lead":600000000000,"issued":true}`
+	x := &cell{key: stateKey("shop", "Products"), qualifier: stateQualifier, value: []byte(old), time: 7}
+	if _, err := c.setIf(t.Context(), x, columnFilter(stateQualifier), false); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.LoadState(t.Context(), "shop", "Products")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err = c.Reserve(t.Context(), s, time.Hour)
+	if err != nil || s.Format != 1 {
+		t.Fatalf("format %d, %v", s.Format, err)
+	}
+	next := *s
+	next.Identity.Target = c.TargetName("products")
+	if err := c.CompareAndSet(t.Context(), s, &next); err == nil {
+		t.Error("a target was stored in a row of format 1")
+	}
+	next.Format = StateFormat
+	if err := c.CompareAndSet(t.Context(), s, &next); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = c.LoadState(t.Context(), "shop", "Products"); err != nil || s.Format != StateFormat || s.Identity.Target != c.TargetName("products") {
+		t.Errorf("%+v, %v", s, err)
+	}
+	next = *s
+	next.Format = 1
+	if err := c.CompareAndSet(t.Context(), s, &next); err != nil || next.Format != StateFormat {
+		t.Errorf("the row fell back to format %d, %v", next.Format, err)
 	}
 }
