@@ -92,7 +92,7 @@ func (c *claimer) try(ctx context.Context) (*Writer, error) {
 
 // released looks at the newest claim or release: small, whatever else the log holds.
 func (c *claimer) released(ctx context.Context) bool {
-	m, err := c.l.newest(ctx, c.l.stream, c.l.subject.claim)
+	m, err := c.l.newest(ctx, c.l.subject.claim)
 	if err != nil {
 		return false
 	}

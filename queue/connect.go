@@ -41,7 +41,7 @@ func (q *Queue) connect(ctx context.Context, url string, more ...nats.Option) er
 		nc.Close()
 		return fmt.Errorf("make JetStream context: %w", err)
 	}
-	q.nc, q.js = nc, js
+	q.nc, q.js, q.consume = nc, js, js.CreateConsumer
 	return nil
 }
 

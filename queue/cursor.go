@@ -10,27 +10,32 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// cursor reads messages of a log in order. It is a consumer without acknowledgements: nothing is ever
-// delivered a second time or out of order. It asserts nothing and renews nothing: whoever uses it checks that
-// the stream is still the same before it makes another one.
+// cursor reads messages of a stream in order. It is a consumer without acknowledgements: nothing is ever
+// delivered a second time or out of order. It renews nothing: whoever uses it checks that the stream is still
+// the same before it makes another one. That it has no more to read does not mean that the stream ends: the
+// replica that serves it may lag behind its leader.
 type cursor struct {
-	l       *Log
-	stream  string
-	name    string
-	msgs    jetstream.MessagesContext
-	pending uint64 // messages there were to read when it was made
+	l         *Log
+	stream    string
+	name      string
+	msgs      jetstream.MessagesContext
+	pending   uint64 // messages to read, as far as its replica knows
+	delivered uint64 // messages so far
 }
 
 // message is one stored message.
 type message struct {
-	seq     uint64
-	data    []byte
-	id      string // Nats-Msg-Id, "" when it has none
-	pending uint64 // messages after it, as of its sending
+	seq  uint64
+	data []byte
+	id   string // Nats-Msg-Id, "" when it has none
 }
 
-// errIdle means that no message came in time.
-var errIdle = errors.New("no message yet")
+var (
+	// errIdle means that no message came in time.
+	errIdle = errors.New("no message yet")
+	// errDropped means that the client dropped messages that the server had sent: it was read too slowly.
+	errDropped = errors.New("messages were dropped before they were read")
+)
 
 // cursor starts at sequence from, or at the first message after it.
 func (l *Log) cursor(ctx context.Context, from uint64) (*cursor, error) {
@@ -40,14 +45,14 @@ func (l *Log) cursor(ctx context.Context, from uint64) (*cursor, error) {
 func (l *Log) cursorOf(ctx context.Context, stream string, from uint64) (*cursor, error) {
 	ctx, cancel := l.q.ask(ctx)
 	defer cancel()
-	cons, err := l.q.js.CreateConsumer(ctx, stream, jetstream.ConsumerConfig{
+	cons, err := l.q.consume(ctx, stream, jetstream.ConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1),
 		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: time.Minute,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start reading log of %s: %w", l.table, err)
 	}
-	c := &cursor{l: l, stream: stream, name: cons.CachedInfo().Name, pending: cons.CachedInfo().NumPending}
+	c := &cursor{l: l, stream: cons.CachedInfo().Stream, name: cons.CachedInfo().Name, pending: cons.CachedInfo().NumPending}
 	c.msgs, err = cons.Messages(jetstream.PullMaxMessagesWithBytesLimit(pullBatch, pullBytes),
 		jetstream.PullExpiry(20*time.Second), jetstream.PullHeartbeat(2*time.Second), jetstream.WithMessagesErrOnMissingHeartbeat(true))
 	if err != nil {
@@ -75,8 +80,12 @@ func (c *cursor) next(ctx context.Context, idle time.Duration) (message, error) 
 	if err != nil {
 		return message{}, fmt.Errorf("read log of %s: %w", c.l.table, err)
 	}
+	if c.delivered++; meta.Sequence.Consumer != c.delivered {
+		return message{}, fmt.Errorf("read log of %s: %w", c.l.table, errDropped)
+	}
+	c.pending = meta.NumPending
 	c.l.metrics.read.Add(float64(len(m.Data())))
-	return message{seq: meta.Sequence.Stream, data: m.Data(), id: m.Headers().Get(nats.MsgIdHdr), pending: meta.NumPending}, nil
+	return message{seq: meta.Sequence.Stream, data: m.Data(), id: m.Headers().Get(nats.MsgIdHdr)}, nil
 }
 
 // close lets the server forget the consumer. When the server is away it forgets by itself after a minute.
@@ -88,18 +97,4 @@ func (c *cursor) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = c.l.q.js.DeleteConsumer(ctx, c.stream, c.name)
-}
-
-// message returns one stored message, by the leader of the stream.
-func (l *Log) message(ctx context.Context, seq uint64, opts ...jetstream.GetMsgOpt) (*jetstream.RawStreamMsg, error) {
-	ctx, cancel := l.q.ask(ctx)
-	defer cancel()
-	return l.stream.GetMsg(ctx, seq, opts...)
-}
-
-// newest returns the newest message on a subject, by the leader of the stream.
-func (l *Log) newest(ctx context.Context, st jetstream.Stream, subject string) (*jetstream.RawStreamMsg, error) {
-	ctx, cancel := l.q.ask(ctx)
-	defer cancel()
-	return st.GetLastMsgForSubject(ctx, subject)
 }

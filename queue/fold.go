@@ -16,9 +16,11 @@ import (
 type folded struct {
 	state      *checkpoint.State
 	info       Info
-	lastID     string // message id of the newest message, "" when it has none
-	snapshot   int    // size of the last snapshot
-	connection uint64 // the state is in doubt under another one
+	tail       uint64          // sequence of the newest message that was read, foreign or not
+	tailHash   checkpoint.Hash // and its hash
+	lastID     string          // message id of the newest message, "" when it has none
+	snapshot   int             // size of the last snapshot
+	connection uint64          // the state is in doubt under another one
 }
 
 // note keeps what the state does not know of a message.
@@ -35,8 +37,9 @@ func (f *folded) note(m message, e *checkpoint.Entry) {
 	}
 }
 
-// Fold returns the state that the log adds up to now: the last complete snapshot and what follows it. Errors:
-// ErrEmptied, ErrGap, *checkpoint.CorruptError, *checkpoint.NewerFormatError; others may pass.
+// Fold returns the state that the log adds up to now: the last complete snapshot and what follows it, up to what
+// the leader of the stream holds. Errors: ErrEmptied, ErrGap, *checkpoint.CorruptError,
+// *checkpoint.NewerFormatError; others may pass.
 func (l *Log) Fold(ctx context.Context) (*checkpoint.State, error) {
 	f, err := l.fold(ctx)
 	if err != nil {
@@ -45,7 +48,30 @@ func (l *Log) Fold(ctx context.Context) (*checkpoint.State, error) {
 	return f.state, nil
 }
 
+// errMoved means that the log under a fold is not the one it began with: trimmed beyond what was read, or put
+// back. The fold begins again.
+var errMoved = errors.New("the log changed while it was read")
+
 func (l *Log) fold(ctx context.Context) (*folded, error) {
+	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+		f, err := l.foldOnce(ctx)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, errMoved) {
+			return nil, fmt.Errorf("fold log of %s: %w", l.table, err)
+		}
+		l.log.Warn("the log changed while it was read, reading it again", zap.Error(err))
+		if werr := wait(ctx, pause); werr != nil {
+			return nil, fmt.Errorf("fold log of %s: %w: %w", l.table, werr, err)
+		}
+	}
+}
+
+// leastPause and mostPause bound the pauses between attempts to read.
+const leastPause, mostPause = 20 * time.Millisecond, time.Second
+
+func (l *Log) foldOnce(ctx context.Context) (*folded, error) {
 	f := &folded{connection: l.q.connection.Load()}
 	var err error
 	if f.info, err = l.Info(ctx); err != nil {
@@ -53,18 +79,18 @@ func (l *Log) fold(ctx context.Context) (*folded, error) {
 	}
 	if f.info.empty() {
 		if f.info.Last >= f.info.origin {
-			return nil, fmt.Errorf("fold log of %s: %w: no entry left of those up to %d", l.table, ErrEmptied, f.info.Last)
+			return nil, fmt.Errorf("%w: no entry left of those up to %d", ErrEmptied, f.info.Last)
 		}
 		f.state = checkpoint.NewState()
 		f.state.Seq = f.info.Last
 		return f, nil
 	}
-	if f.state, err = l.base(ctx, f.info); err != nil {
-		return nil, fmt.Errorf("fold log of %s: %w", l.table, err)
+	if err := l.base(ctx, f); err != nil {
+		return nil, err
 	}
 	foreign := f.state.Foreign
 	if err := l.follow(ctx, f); err != nil {
-		return nil, fmt.Errorf("fold log of %s: %w", l.table, err)
+		return nil, err
 	}
 	if n := f.state.Foreign - foreign; n > 0 {
 		l.log.Warn("log holds messages that are no entries of its chain", zap.Uint64("messages", n))
@@ -72,56 +98,128 @@ func (l *Log) fold(ctx context.Context) (*folded, error) {
 	return f, nil
 }
 
-// follow applies everything after the base, up to the newest message.
+// follow applies everything after the base, up to what the leader held when the fold began. Where a consumer has no
+// more to read is not the end: its replica may lag behind the leader, and then another consumer goes on.
 func (l *Log) follow(ctx context.Context, f *folded) error {
+	for pause := leastPause; f.state.Seq < f.info.Last; pause = min(2*pause, mostPause) {
+		before := f.state.Seq
+		if err := l.advance(ctx, f); err != nil {
+			return err
+		}
+		if f.state.Seq >= f.info.Last {
+			break
+		}
+		next, err := l.q.next(ctx, l.name, f.state.Seq+1)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			// A tail that the store lost leaves numbers without messages: the next append gets a number after them.
+			f.state.Seq, f.lastID = f.info.Last, ""
+			break
+		}
+		if err != nil {
+			return err
+		}
+		l.log.Debug("a replica behind the leader was read, reading on elsewhere",
+			zap.Uint64("read", f.state.Seq), zap.Uint64("stored", next.Sequence))
+		if f.state.Seq > before {
+			pause = leastPause
+		}
+		if err := wait(ctx, pause); err != nil {
+			return err
+		}
+	}
+	return l.verifyTail(ctx, f)
+}
+
+// advance applies what one consumer delivers after the state, until it has no more or the fold is at its end.
+func (l *Log) advance(ctx context.Context, f *folded) error {
 	c, err := l.cursor(ctx, f.state.Seq+1)
 	if err != nil {
 		return err
 	}
 	defer c.close(ctx)
-	for idle := 0; c.pending > 0 && f.state.Seq < f.info.Last; {
-		m, err := c.next(ctx, l.q.opts.IdleCheck)
-		if errors.Is(err, errIdle) && idle < 2 {
-			idle++
+	for c.pending > 0 && f.state.Seq < f.info.Last {
+		m, err := c.next(ctx, l.q.opts.AckTimeout)
+		if errors.Is(err, errIdle) || errors.Is(err, errDropped) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if m.seq <= f.state.Seq {
 			continue
 		}
-		if err != nil {
+		if whole, err := l.contiguous(ctx, f.state, m); !whole || err != nil {
 			return err
 		}
-		if err := l.contiguous(f.state, m); err != nil {
+		if err := f.apply(m); err != nil {
 			return err
 		}
-		before := f.state.Hash
-		e, err := f.state.Apply(m.seq, m.data)
-		if err != nil {
-			return err
-		}
-		f.note(m, e)
-		if e == nil && before == (checkpoint.Hash{}) && isEntry(m.data) {
-			return fmt.Errorf("%w: what preceded entry %d", ErrGap, m.seq)
-		}
-		if c.pending = m.pending; m.pending == 0 {
-			break
-		}
-	}
-	// A tail that the store lost leaves numbers without messages: the next append gets a number after them.
-	if f.state.Seq < f.info.Last {
-		f.state.Seq, f.lastID = f.info.Last, ""
 	}
 	return nil
 }
 
-// contiguous asserts that nothing is missing between the state and m. A jump in the numbers over which the
-// chain holds lost nothing of ours.
-func (l *Log) contiguous(s *checkpoint.State, m message) error {
-	if m.seq == s.Seq+1 {
+// apply folds the next message.
+func (f *folded) apply(m message) error {
+	unknown := f.state.Hash == (checkpoint.Hash{})
+	e, err := f.state.Apply(m.seq, m.data)
+	if err != nil {
+		return err
+	}
+	f.note(m, e)
+	f.tail, f.tailHash = m.seq, checkpoint.HashOf(m.data)
+	if e == nil && unknown && isEntry(m.data) {
+		return fmt.Errorf("%w: what preceded entry %d", ErrGap, m.seq)
+	}
+	return nil
+}
+
+// verifyTail asserts that the newest message that was read is the one that the leader holds there. With that the whole
+// state is the leader's, since each entry carries the hash of the one before. Rule 2: an entry that is appended
+// to another predecessor than the one its writer knows would fork the log.
+func (l *Log) verifyTail(ctx context.Context, f *folded) error {
+	if f.tail == 0 {
 		return nil
+	}
+	m, err := l.message(ctx, f.tail)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return fmt.Errorf("%w: entry %d is not there any more", errMoved, f.tail)
+	case err != nil:
+		return err
+	case checkpoint.HashOf(m.Data) != f.tailHash:
+		return fmt.Errorf("%w: the leader holds another entry %d than was read", errMoved, f.tail)
+	}
+	return nil
+}
+
+// contiguous tells whether m may follow the state: nothing is missing between them. A jump in the numbers over which
+// the chain holds lost nothing of ours. False without an error: what is missing is stored, and was only not delivered.
+func (l *Log) contiguous(ctx context.Context, s *checkpoint.State, m message) (bool, error) {
+	if m.seq == s.Seq+1 {
+		return true, nil
 	}
 	if e, err := checkpoint.Decode(m.data); err == nil && e.Prev == s.Hash {
 		l.log.Warn("log skips numbers, its chain is whole", zap.Uint64("from", s.Seq+1), zap.Uint64("to", m.seq-1))
-		return nil
+		return true, nil
 	}
-	return fmt.Errorf("%w: from %d to %d", ErrGap, s.Seq+1, m.seq-1)
+	return false, l.missing(ctx, s.Seq+1, m.seq)
+}
+
+// missing says why the messages from one sequence up to before another were not delivered: nil when the leader has
+// the first of them, else ErrGap, which is errMoved as well when they were trimmed since.
+func (l *Log) missing(ctx context.Context, from, to uint64) error {
+	_, err := l.message(ctx, from)
+	if !errors.Is(err, jetstream.ErrMsgNotFound) {
+		return err
+	}
+	info, err := l.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if info.First > from {
+		return fmt.Errorf("%w: trimmed up to %d: %w", ErrGap, info.First-1, errMoved)
+	}
+	return fmt.Errorf("%w: from %d to %d", ErrGap, from, to-1)
 }
 
 func isEntry(msg []byte) bool {
@@ -129,30 +227,38 @@ func isEntry(msg []byte) bool {
 	return err == nil
 }
 
-// base returns the state to fold on: that of the last complete snapshot, or the empty one in a log that was
-// never trimmed.
-func (l *Log) base(ctx context.Context, info Info) (*checkpoint.State, error) {
-	var below uint64
-	m, err := l.newest(ctx, l.stream, l.subject.snapshot)
+// base sets the state to fold on: that of the last complete snapshot, or the empty one in a log that was never
+// trimmed.
+func (l *Log) base(ctx context.Context, f *folded) error {
+	info, below := f.info, uint64(0)
+	m, err := l.newest(ctx, l.subject.snapshot)
 	for ; err == nil; m, err = l.snapshotBefore(ctx, info, below) {
 		if s, err := l.restore(ctx, info, m); err == nil {
-			return s, nil
+			f.state, f.tail, f.tailHash = s, m.Sequence, checkpoint.HashOf(m.Data)
+			return nil
 		} else if newer := (*checkpoint.NewerFormatError)(nil); errors.As(err, &newer) || Transient(err) {
-			return nil, err
+			return err
 		} else {
 			l.log.Info("snapshot is of no use, trying the one before", zap.Uint64("seq", m.Sequence), zap.Error(err))
 		}
 		below = m.Sequence
 	}
 	if !errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil, fmt.Errorf("find snapshot: %w", err)
+		return fmt.Errorf("find snapshot: %w", err)
+	}
+	now, err := l.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if now.First != info.First { // the snapshots were trimmed while we looked for one
+		return fmt.Errorf("%w: trimmed up to %d", errMoved, now.First-1)
 	}
 	if info.First != info.origin {
-		return nil, fmt.Errorf("%w: no snapshot, and the log begins at %d instead of %d", ErrGap, info.First, info.origin)
+		return fmt.Errorf("%w: no snapshot, and the log begins at %d instead of %d", ErrGap, info.First, info.origin)
 	}
-	s := checkpoint.NewState()
-	s.Seq = info.First - 1
-	return s, nil
+	f.state = checkpoint.NewState()
+	f.state.Seq = info.First - 1
+	return nil
 }
 
 // snapshotBefore finds the newest message on the snapshots' subject below a sequence. It walks all of them:
@@ -160,7 +266,7 @@ func (l *Log) base(ctx context.Context, info Info) (*checkpoint.State, error) {
 func (l *Log) snapshotBefore(ctx context.Context, info Info, below uint64) (*jetstream.RawStreamMsg, error) {
 	var found uint64
 	for from := info.First; from < below; {
-		m, err := l.message(ctx, from, jetstream.WithGetMsgSubject(l.subject.snapshot))
+		m, err := l.q.get(ctx, l.name, msgGet{Seq: from, NextFor: l.subject.snapshot})
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			break
 		}

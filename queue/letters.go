@@ -167,7 +167,7 @@ func (d *Letters) get(ctx context.Context, id string) (*Letter, uint64, error) {
 	if _, err := hex.DecodeString(id); err != nil || id == "" {
 		return nil, 0, fmt.Errorf("get dead letter %q of %s: %w", id, d.l.table, ErrNoLetter)
 	}
-	m, err := d.l.newest(ctx, d.stream, d.l.letterSubject(id))
+	m, err := d.l.q.get(ctx, d.name, msgGet{LastFor: d.l.letterSubject(id)})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		err = ErrNoLetter
 	}
@@ -178,28 +178,76 @@ func (d *Letters) get(ctx context.Context, id string) (*Letter, uint64, error) {
 	return letter, m.Sequence, err
 }
 
-// All yields the letters that were there when it began, oldest first. An error ends it.
+// All yields the letters that were there when it began, each once, oldest first. An error ends it.
 func (d *Letters) All(ctx context.Context) iter.Seq2[*Letter, error] {
 	return func(yield func(*Letter, error) bool) {
-		c, err := d.l.cursorOf(ctx, d.name, 1)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		defer c.close(ctx)
-		for left := c.pending; left > 0; left-- {
-			m, err := c.next(ctx, d.l.q.opts.AckTimeout)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			letter, err := decodeLetter(m.data)
-			if !yield(letter, err) || err != nil {
-				return
-			}
-			left = min(left, m.pending+1)
+		if err := d.walk(ctx, func(l *Letter) bool { return yield(l, nil) }); err != nil {
+			yield(nil, fmt.Errorf("list dead letters of %s: %w", d.l.table, err))
 		}
 	}
+}
+
+// walk is All. A letter that is retried meanwhile moves to the end of the stream; it is yielded from there when that
+// happened before it was reached.
+func (d *Letters) walk(ctx context.Context, yield func(*Letter) bool) error {
+	info, err := d.l.q.info(ctx, d.stream)
+	if err != nil {
+		return err
+	}
+	seen := make(map[string]bool)
+	visit := func(m message) (bool, error) {
+		letter, err := decodeLetter(m.data)
+		if err != nil {
+			return false, err
+		}
+		if seen[letter.ID] || m.seq > info.State.LastSeq && letter.Attempts == 0 {
+			return true, nil
+		}
+		seen[letter.ID] = true
+		return yield(letter), nil
+	}
+	at := uint64(0)
+	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+		before := at
+		if more, err := d.advance(ctx, &at, visit); !more || err != nil {
+			return err
+		}
+		// Where the consumer has no more to read its replica may lag behind the leader, which knows whether there is more.
+		if _, err := d.l.q.next(ctx, d.name, at+1); errors.Is(err, jetstream.ErrMsgNotFound) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if at > before {
+			pause = leastPause
+		}
+		if err := wait(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// advance visits what one consumer delivers after sequence *at, and moves that along. It returns false when a visit did.
+func (d *Letters) advance(ctx context.Context, at *uint64, visit func(message) (bool, error)) (bool, error) {
+	c, err := d.l.cursorOf(ctx, d.name, *at+1)
+	if err != nil {
+		return false, err
+	}
+	defer c.close(ctx)
+	for c.pending > 0 {
+		m, err := c.next(ctx, d.l.q.opts.AckTimeout)
+		if errors.Is(err, errIdle) || errors.Is(err, errDropped) {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		*at = m.seq
+		if more, err := visit(m); !more || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // Drop deletes a letter for good: it was delivered, or somebody decided to lose it. ErrNoLetter when there is
@@ -216,7 +264,7 @@ func (d *Letters) Drop(ctx context.Context, id string) error {
 
 // Count returns how many letters there are.
 func (d *Letters) Count(ctx context.Context) (int, error) {
-	info, err := d.stream.Info(ctx)
+	info, err := d.l.q.info(ctx, d.stream)
 	if err != nil {
 		return 0, fmt.Errorf("count dead letters of %s: %w", d.l.table, err)
 	}

@@ -66,6 +66,9 @@ func (q *Queue) Log(ctx context.Context, table string) (*Log, error) {
 	name := q.streamName(table)
 	st, err := q.js.Stream(ctx, name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		err = q.confirmMissing(ctx, name)
+	}
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, fmt.Errorf("open log of %s: %w", table, ErrNoLog)
 	}
 	if err != nil {
@@ -205,12 +208,9 @@ func (l *Log) Token() string { return l.token }
 // Created returns when the stream was made: its identity.
 func (l *Log) Created() time.Time { return l.created }
 
-// Info asks the server, which is the leader of the stream. ErrEmptied when the stream is gone or is another
-// one than was opened.
+// Info asks the leader of the stream. ErrEmptied when the stream is gone or is another one than was opened.
 func (l *Log) Info(ctx context.Context) (Info, error) {
-	ctx, cancel := l.q.ask(ctx)
-	defer cancel()
-	info, err := l.stream.Info(ctx)
+	info, err := l.q.info(ctx, l.stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return Info{}, fmt.Errorf("ask about log of %s: %w: stream %s does not exist", l.table, ErrEmptied, l.name)
 	}
@@ -260,9 +260,7 @@ func (l *Log) Check(ctx context.Context, created time.Time) (Info, error) {
 
 // checkDeleted tells a lost tail, which took its state with it and is harmless, from a hole.
 func (l *Log) checkDeleted(ctx context.Context, info Info) error {
-	ctx, cancel := l.q.ask(ctx)
-	defer cancel()
-	details, err := l.stream.Info(ctx, jetstream.WithDeletedDetails(true))
+	details, err := l.q.info(ctx, l.stream, jetstream.WithDeletedDetails(true))
 	if err != nil {
 		return fmt.Errorf("check log of %s: %w", l.table, err)
 	}

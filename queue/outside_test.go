@@ -2,9 +2,12 @@ package queue
 
 import (
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +15,25 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/prometheus/client_golang/prometheus"
 )
+
+// reservePorts returns ports that are free, for servers that must find them free again after a restart. They lie below
+// those that the system gives to clients and to whoever listens on port 0.
+func reservePorts(t testing.TB, n int) (ports []int) {
+	t.Helper()
+	for range 1000 {
+		port := 12_000 + rand.IntN(20_000)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil || slices.Contains(ports, port) {
+			continue
+		}
+		l.Close()
+		if ports = append(ports, port); len(ports) == n {
+			return ports
+		}
+	}
+	t.Fatal("no free ports")
+	return nil
+}
 
 // outside is a NATS server that is not ours: stopped, started and put back to older copies under the queue.
 type outside struct {
@@ -23,12 +45,7 @@ type outside struct {
 
 func startOutside(t testing.TB) *outside {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := &outside{t: t, dir: t.TempDir(), port: l.Addr().(*net.TCPAddr).Port}
-	l.Close()
+	o := &outside{t: t, dir: t.TempDir(), port: reservePorts(t, 1)[0]}
 	o.start()
 	t.Cleanup(o.stop)
 	return o

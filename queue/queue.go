@@ -26,6 +26,9 @@ type Queue struct {
 	// connection counts (re)connects: what was known before another number is in doubt.
 	connection atomic.Uint64
 	attempts   atomic.Uint64 // appends sent
+
+	// consume makes the consumers of cursors. Tests put them where a replica lags.
+	consume func(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error)
 }
 
 // Open starts the embedded server (Options.Dir) or connects (Options.URL), and checks that JetStream answers

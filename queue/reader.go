@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
@@ -26,7 +28,8 @@ type Reader struct {
 	epoch uint64
 	nonce checkpoint.Nonce
 
-	stuck int // idle rounds in a row although there is more to read
+	last  uint64 // Next ends after this sequence; 0 = never
+	stuck int    // idle rounds in a row although there is more to read
 }
 
 // Read starts at sequence from, the one after a mark, whose hash is prev. From 0 it starts at the oldest entry
@@ -58,12 +61,19 @@ func (l *Log) Read(ctx context.Context, from uint64, prev checkpoint.Hash) (*Rea
 	return r, nil
 }
 
+// EndAt lets Next return io.EOF after the last entry up to this sequence, which is at most the log's last: what is
+// stored there may be no entry, or lost.
+func (r *Reader) EndAt(seq uint64) { r.last = seq }
+
 // Next returns the next entry, which aliases nothing that later calls change. It blocks until there is one.
 // Messages that are no entries of the chain are skipped and counted. Reconnects are handled. Errors: ErrGap
 // and ErrChain mean doubt, that the reader's past is not the log's (fold again, start from the stored mark);
 // ErrEmptied that the stream is gone or another one; *checkpoint.NewerFormatError.
 func (r *Reader) Next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
 	for {
+		if r.last > 0 && r.seq >= r.last {
+			return 0, nil, io.EOF
+		}
 		if r.cur == nil || r.connection != r.l.q.connection.Load() {
 			if err := r.restart(ctx); err != nil {
 				return 0, nil, err
@@ -73,6 +83,15 @@ func (r *Reader) Next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
 		switch {
 		case err == nil:
 			e, err := r.accept(ctx, m)
+			if errors.Is(err, errDropped) { // its replica lacks what the leader has, or we were too slow
+				if err := wait(ctx, leastPause); err != nil {
+					return 0, nil, err
+				}
+				if err := r.restart(ctx); err != nil {
+					return 0, nil, err
+				}
+				continue
+			}
 			if err != nil {
 				return 0, nil, fmt.Errorf("read log of %s: %w", r.l.table, err)
 			}
@@ -115,7 +134,10 @@ func (r *Reader) accept(ctx context.Context, m message) (*checkpoint.Entry, erro
 	}
 	follows := err == nil && (e.Prev == r.hash || !r.known)
 	if m.seq != r.seq+1 && (!follows || !r.known) {
-		return nil, fmt.Errorf("%w: from %d to %d", ErrGap, r.seq+1, m.seq-1)
+		if err := r.l.missing(ctx, r.seq+1, m.seq); err != nil {
+			return nil, err
+		}
+		return nil, errDropped
 	}
 	if err == nil && !follows {
 		// Either the message is foreign, or we are: the log may have gone back and taken another way.
@@ -199,6 +221,13 @@ func (r *Reader) idle(ctx context.Context) error {
 		return nil
 	}
 	if r.stuck++; r.stuck < 2 {
+		return nil
+	}
+	_, err = r.l.q.next(ctx, r.l.name, r.seq+1)
+	if errors.Is(err, jetstream.ErrMsgNotFound) { // numbers without messages: a tail that was lost
+		if r.stuck = 0; r.last > 0 {
+			r.seq = info.Last
+		}
 		return nil
 	}
 	return r.restart(ctx)

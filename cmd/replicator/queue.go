@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"strconv"
 	"time"
@@ -136,17 +137,19 @@ func (d *dumper) run(ctx context.Context) error {
 		return err
 	}
 	defer r.Close(context.WithoutCancel(ctx))
-	var buf []byte
-	for seq := uint64(0); seq < info.Last; {
-		var e *checkpoint.Entry
-		if seq, e, err = r.Next(ctx); err != nil {
+	r.EndAt(info.Last)
+	for buf := []byte(nil); ; {
+		seq, e, err := r.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 		if buf, err = d.entry(seq, e, state.Epoch, buf); err != nil {
 			return err
 		}
 	}
-	return nil
 }
 
 // first is the sequence that --from means; 0 is the oldest.

@@ -1,0 +1,117 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A consumer with one replica may live on any server that keeps a copy of the stream, also on one that lags
+// behind its leader. So what a consumer delivers is true, but where it ends says nothing: the end of a log, and
+// what is stored there, is asked of the leader, by the requests in this file.
+
+// errNoLeader means that a replica answered because the stream has no leader: what it says may be old.
+var errNoLeader = errors.New("stream has no leader now")
+
+// msgGet asks for one message: the one at Seq, the newest one on LastFor, or the first one on NextFor at or
+// after Seq. The fields are JetStream's.
+type msgGet struct {
+	Seq     uint64 `json:"seq,omitempty"`
+	LastFor string `json:"last_by_subj,omitempty"`
+	NextFor string `json:"next_by_subj,omitempty"`
+}
+
+// get returns a message of the stream as its leader has it; jetstream.ErrMsgNotFound when there is none.
+//
+// The client library's GetMsg is not used: where a stream has AllowDirect set, by whomever, it asks any replica.
+func (q *Queue) get(ctx context.Context, stream string, what msgGet) (*jetstream.RawStreamMsg, error) {
+	ctx, cancel := q.ask(ctx)
+	defer cancel()
+	req, err := json.Marshal(what)
+	if err != nil {
+		return nil, fmt.Errorf("get message of %s: %w", stream, err)
+	}
+	answer, err := q.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, req)
+	if err != nil {
+		return nil, fmt.Errorf("get message of %s: %w", stream, err)
+	}
+	var got struct {
+		Error   *jetstream.APIError `json:"error"`
+		Message *struct {
+			Subject string    `json:"subject"`
+			Seq     uint64    `json:"seq"`
+			Headers []byte    `json:"hdrs"`
+			Data    []byte    `json:"data"`
+			Time    time.Time `json:"time"`
+		} `json:"message"`
+	}
+	if err := json.Unmarshal(answer.Data, &got); err != nil {
+		return nil, fmt.Errorf("get message of %s: %w", stream, err)
+	}
+	switch {
+	case got.Error != nil && got.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
+		return nil, jetstream.ErrMsgNotFound
+	case got.Error != nil:
+		return nil, fmt.Errorf("get message of %s: %w", stream, got.Error)
+	case got.Message == nil:
+		return nil, fmt.Errorf("get message of %s: %w", stream, jetstream.ErrInvalidJetStreamResponse)
+	}
+	m := &jetstream.RawStreamMsg{Subject: got.Message.Subject, Sequence: got.Message.Seq, Data: got.Message.Data, Time: got.Message.Time}
+	if len(got.Message.Headers) > 0 {
+		if m.Header, err = nats.DecodeHeadersMsg(got.Message.Headers); err != nil {
+			return nil, fmt.Errorf("get message of %s: %w", stream, err)
+		}
+	}
+	return m, nil
+}
+
+// message returns the message at a sequence.
+func (l *Log) message(ctx context.Context, seq uint64) (*jetstream.RawStreamMsg, error) {
+	return l.q.get(ctx, l.name, msgGet{Seq: seq})
+}
+
+// newest returns the newest message on a subject.
+func (l *Log) newest(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
+	return l.q.get(ctx, l.name, msgGet{LastFor: subject})
+}
+
+// next returns the first message at or after a sequence.
+func (q *Queue) next(ctx context.Context, stream string, seq uint64) (*jetstream.RawStreamMsg, error) {
+	return q.get(ctx, stream, msgGet{Seq: seq, NextFor: ">"})
+}
+
+// info asks about a stream. jetstream.ErrStreamNotFound only when it is really not there.
+func (q *Queue) info(ctx context.Context, st jetstream.Stream, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+	asking, cancel := q.ask(ctx)
+	defer cancel()
+	info, err := st.Info(asking, opts...)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return nil, q.confirmMissing(ctx, st.CachedInfo().Config.Name)
+	case err != nil:
+		return nil, err
+	case info.Cluster != nil && info.Cluster.Leader == "":
+		return nil, errNoLeader
+	}
+	return info, nil
+}
+
+// confirmMissing returns jetstream.ErrStreamNotFound when the stream does not exist. A server of a cluster that has
+// just started denies a stream that it has not opened yet; a request for a message is answered by the stream's
+// leader, or, where the cluster knows no such stream, by the cluster's.
+func (q *Queue) confirmMissing(ctx context.Context, stream string) error {
+	_, err := q.get(ctx, stream, msgGet{Seq: 1, NextFor: ">"})
+	var api *jetstream.APIError
+	switch {
+	case errors.As(err, &api) && api.ErrorCode == codeStreamNotFound:
+		return jetstream.ErrStreamNotFound
+	case err == nil, errors.Is(err, jetstream.ErrMsgNotFound):
+		return errNoLeader // it is there by now: ask again
+	}
+	return err
+}
