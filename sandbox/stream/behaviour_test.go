@@ -2,9 +2,13 @@ package stream_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
 	"github.com/tailrace-cdc/replicator/sandbox/stream"
@@ -86,26 +90,30 @@ func TestRequestsThatTheServiceRefuses(t *testing.T) {
 		in   map[string]any
 		want string
 	}{
-		"short arn":      {"DescribeStream", map[string]any{"StreamArn": "arn"}, "ValidationException"},
-		"no arn":         {"DescribeStream", map[string]any{}, "ValidationException"},
-		"strange arn":    {"DescribeStream", map[string]any{"StreamArn": strings.Repeat("x", 50)}, "ValidationException"},
-		"unknown arn":    {"DescribeStream", map[string]any{"StreamArn": r.arn + "1"}, "ResourceNotFoundException"},
-		"limit 0":        {"DescribeStream", map[string]any{"StreamArn": r.arn, "Limit": 0}, "ValidationException"},
-		"limit 101":      {"ListStreams", map[string]any{"Limit": 101}, "ValidationException"},
-		"filter":         {"DescribeStream", map[string]any{"StreamArn": r.arn, "ShardFilter": map[string]any{"Type": "X"}}, "ValidationException"},
-		"type":           {"GetShardIterator", at("PANDA"), "ValidationException"},
-		"no number":      {"GetShardIterator", at("AT_SEQUENCE_NUMBER"), "ValidationException"},
-		"no decimal":     {"GetShardIterator", at("AT_SEQUENCE_NUMBER", "SequenceNumber", "12x"), "ValidationException"},
-		"future":         {"GetShardIterator", at("AT_TIMESTAMP", "Timestamp", r.clock.Now().Unix()+5), "ValidationException"},
-		"unknown shard":  {"GetShardIterator", at("LATEST", "ShardId", strings.Repeat("s", 30)), "ResourceNotFoundException"},
-		"short shard":    {"GetShardIterator", at("LATEST", "ShardId", "s"), "ValidationException"},
-		"iterator":       {"GetRecords", map[string]any{"ShardIterator": "nonsense"}, "ValidationException"},
-		"forged":         {"GetRecords", map[string]any{"ShardIterator": it[:len(it)-8] + "AAAAAAA="}, "ValidationException"},
-		"limit 1001":     {"GetRecords", map[string]any{"ShardIterator": it, "Limit": 1001}, "ValidationException"},
-		"no records":     {"GetRecords", map[string]any{"ShardIterator": it, "Limit": 0}, "ValidationException"},
-		"unknown op":     {"PutRecords", map[string]any{}, "UnknownOperationException"},
-		"wrong json":     {"GetRecords", map[string]any{"ShardIterator": 1}, "SerializationException"},
-		"beyond the end": {"GetShardIterator", at("AFTER_SEQUENCE_NUMBER", "SequenceNumber", strings.Repeat("9", 40)), "ValidationException"},
+		"short arn":         {"DescribeStream", map[string]any{"StreamArn": "arn"}, "ValidationException"},
+		"no arn":            {"DescribeStream", map[string]any{}, "ValidationException"},
+		"strange arn":       {"DescribeStream", map[string]any{"StreamArn": strings.Repeat("x", 50)}, "ValidationException"},
+		"unknown arn":       {"DescribeStream", map[string]any{"StreamArn": r.arn + "1"}, "ResourceNotFoundException"},
+		"limit 0":           {"DescribeStream", map[string]any{"StreamArn": r.arn, "Limit": 0}, "ValidationException"},
+		"limit 101":         {"ListStreams", map[string]any{"Limit": 101}, "ValidationException"},
+		"malformed start":   {"ListStreams", map[string]any{"ExclusiveStartStreamArn": strings.Repeat("x", 50)}, "ValidationException"},
+		"short start":       {"ListStreams", map[string]any{"ExclusiveStartStreamArn": "arn:aws"}, "ValidationException"},
+		"filter":            {"DescribeStream", map[string]any{"StreamArn": r.arn, "ShardFilter": map[string]any{"Type": "X"}}, "ValidationException"},
+		"type":              {"GetShardIterator", at("PANDA"), "ValidationException"},
+		"no number":         {"GetShardIterator", at("AT_SEQUENCE_NUMBER"), "ValidationException"},
+		"number for oldest": {"GetShardIterator", at("TRIM_HORIZON", "SequenceNumber", strings.Repeat("1", 21)), "ValidationException"},
+		"number for latest": {"GetShardIterator", at("LATEST", "SequenceNumber", strings.Repeat("1", 21)), "ValidationException"},
+		"no decimal":        {"GetShardIterator", at("AT_SEQUENCE_NUMBER", "SequenceNumber", "12x"), "ValidationException"},
+		"future":            {"GetShardIterator", at("AT_TIMESTAMP", "Timestamp", r.clock.Now().Unix()+5), "ValidationException"},
+		"unknown shard":     {"GetShardIterator", at("LATEST", "ShardId", strings.Repeat("s", 30)), "ResourceNotFoundException"},
+		"short shard":       {"GetShardIterator", at("LATEST", "ShardId", "s"), "ValidationException"},
+		"iterator":          {"GetRecords", map[string]any{"ShardIterator": "nonsense"}, "ValidationException"},
+		"forged":            {"GetRecords", map[string]any{"ShardIterator": it[:len(it)-8] + "AAAAAAA="}, "ValidationException"},
+		"limit 1001":        {"GetRecords", map[string]any{"ShardIterator": it, "Limit": 1001}, "ValidationException"},
+		"no records":        {"GetRecords", map[string]any{"ShardIterator": it, "Limit": 0}, "ValidationException"},
+		"unknown op":        {"PutRecords", map[string]any{}, "UnknownOperationException"},
+		"wrong json":        {"GetRecords", map[string]any{"ShardIterator": 1}, "SerializationException"},
+		"beyond the end":    {"GetShardIterator", at("AFTER_SEQUENCE_NUMBER", "SequenceNumber", strings.Repeat("9", 40)), "ValidationException"},
 	} {
 		wantCode(t, name, r.call(c.op, c.in, nil), c.want)
 	}
@@ -163,14 +171,85 @@ func TestChildShardsFilterAndPaging(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := r.list(map[string]any{"Limit": 1, "ShardFilter": map[string]any{"Type": "CHILD_SHARDS", "ShardId": parent}}).StreamDescription.Shards
-	if len(got) != 3 || got[0].ParentShardId != parent || got[2].ShardId != children[2] {
-		t.Errorf("children %+v, want %v", got, children)
+	slices.Sort(children)
+	var listed []string
+	for _, sh := range got {
+		listed = append(listed, sh.ShardId)
+	}
+	if diff := cmp.Diff(children, listed); diff != "" || got[0].ParentShardId != parent {
+		t.Errorf("children of %s: %+v%s", parent, got, diff)
 	}
 	r.e.Trouble().ListPage(2)
 	var first listing
 	r.call("DescribeStream", map[string]any{"StreamArn": r.arn}, &first)
 	if len(first.StreamDescription.Shards) != 2 || len(r.list(nil).StreamDescription.Shards) != 10 {
 		t.Errorf("first page %d shards, all %d", len(first.StreamDescription.Shards), len(r.list(nil).StreamDescription.Shards))
+	}
+}
+
+// TestListingIsSortedByIdAndGoesOnAfterAnyId pages through generations of siblings, also from a shard that is gone.
+func TestListingIsSortedByIdAndGoesOnAfterAnyId(t *testing.T) {
+	r := newRig(t, 8)
+	for range 3 {
+		if _, err := r.e.Split(r.e.OpenShards("Orders")[0], 5); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ids := func(in map[string]any) (all []string) {
+		for _, sh := range r.list(in).StreamDescription.Shards {
+			all = append(all, sh.ShardId)
+		}
+		return all
+	}
+	whole := ids(nil)
+	if len(whole) != 8+3*5 || !slices.IsSorted(whole) {
+		t.Errorf("%d shards, want 23 sorted by id: %v", len(whole), whole)
+	}
+	for limit := 1; limit <= len(whole); limit++ {
+		if diff := cmp.Diff(whole, ids(map[string]any{"Limit": limit})); diff != "" {
+			t.Errorf("pages of %d: %s", limit, diff)
+		}
+	}
+	for i, id := range whole {
+		neighbour := id[:len(id)-1] + string(id[len(id)-1]+1) // no shard has this id, and it sorts right behind
+		if diff := cmp.Diff(whole[i+1:], ids(map[string]any{"ExclusiveStartShardId": neighbour}), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("after %s: %s", neighbour, diff)
+		}
+	}
+}
+
+func TestListOfStreamsGoesOnAfterOneThatIsGone(t *testing.T) {
+	r := newRig(t, 1)
+	names := []string{"Orders", "Zebra", "Apple", "Mango"}
+	for _, name := range names[1:] {
+		r.e.Enable(name, "KEYS_ONLY")
+	}
+	list := func(after string) (out struct {
+		Streams                []struct{ StreamArn, TableName string }
+		LastEvaluatedStreamArn string
+	}) {
+		in := map[string]any{"Limit": 2}
+		if after != "" {
+			in["ExclusiveStartStreamArn"] = after
+		}
+		if code := r.call("ListStreams", in, &out); code != "" {
+			t.Fatalf("ListStreams: %s", code)
+		}
+		return out
+	}
+	first := list("")
+	r.e.Drop(first.Streams[1].TableName)
+	r.clock.Advance(30 * time.Hour)
+	r.e.Sweep()
+	rest := list(first.LastEvaluatedStreamArn)
+	var got []string
+	for _, s := range append(first.Streams, rest.Streams...) {
+		got = append(got, s.TableName)
+	}
+	slices.Sort(got)
+	slices.Sort(names)
+	if diff := cmp.Diff(names, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

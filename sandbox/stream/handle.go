@@ -91,23 +91,24 @@ func constraint(value any, field, bound string) *fault {
 	return invalid("1 validation error detected: Value '%v' at '%s' failed to satisfy constraint: Member must %s", value, field, bound)
 }
 
-func checkARN(arn string) *fault {
+// checkARN checks the form of a stream's ARN in a field of the request.
+func checkARN(field, arn string) *fault {
 	switch {
 	case arn == "":
-		return invalid("1 validation error detected: Value null at 'streamArn' failed to satisfy constraint: Member must not be null")
+		return invalid("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", field)
 	case len(arn) < 37:
-		return constraint(arn, "streamArn", "have length greater than or equal to 37")
+		return constraint(arn, field, "have length greater than or equal to 37")
 	case len(arn) > 1024:
-		return constraint(arn, "streamArn", "have length less than or equal to 1024")
+		return constraint(arn, field, "have length less than or equal to 1024")
 	case !strings.HasPrefix(arn, "arn:") || !strings.Contains(arn, ":table/") || !strings.Contains(arn, "/stream/"):
-		return invalid("Invalid StreamArn: %s", arn)
+		return invalid("Invalid %s: %s", strings.ToUpper(field[:1])+field[1:], arn)
 	}
 	return nil
 }
 
 // find returns the stream of an ARN. The caller holds the engine's lock.
 func (e *Engine) find(arn string) (*stream, *fault) {
-	if f := checkARN(arn); f != nil {
+	if f := checkARN("streamArn", arn); f != nil {
 		return nil, f
 	}
 	s := e.byARN[arn]

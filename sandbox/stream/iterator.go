@@ -79,7 +79,7 @@ func (e *Engine) getShardIterator(in *getShardIteratorInput) (*getShardIteratorO
 }
 
 func checkIteratorInput(in *getShardIteratorInput) *fault {
-	if f := checkARN(in.StreamArn); f != nil {
+	if f := checkARN("streamArn", in.StreamArn); f != nil {
 		return f
 	}
 	if n := len(in.ShardId); n < 28 || n > 65 {
@@ -87,6 +87,9 @@ func checkIteratorInput(in *getShardIteratorInput) *fault {
 	}
 	switch in.ShardIteratorType {
 	case "TRIM_HORIZON", "LATEST":
+		if in.SequenceNumber != "" {
+			return invalid("SequenceNumber must not be specified for the iterator type %s", in.ShardIteratorType)
+		}
 	case "AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER":
 		if in.SequenceNumber == "" {
 			return invalid("SequenceNumber is required for the iterator type %s", in.ShardIteratorType)

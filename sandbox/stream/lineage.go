@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 )
 
@@ -16,7 +17,7 @@ type stream struct {
 	created                 time.Time
 	off                     bool
 	parts                   []partition // by rising upper bound; empty once the stream is off
-	shards                  []*shard    // oldest first: also the order of the listing
+	shards                  []*shard    // sorted by id, which is the order of the listing; so parents come before children
 	byID                    map[string]*shard
 }
 
@@ -46,9 +47,10 @@ func (e *Engine) newStream(table, view string, keySchema []byte) *stream {
 	return s
 }
 
-// divide opens n shards that share the hashes first..last evenly, children of parent.
+// divide opens n shards that share the hashes first..last evenly, children of parent. Their ids share a time that is
+// later than that of all shards before, so only they need sorting.
 func (e *Engine) divide(s *stream, parent string, first, last uint64, n int) []partition {
-	ms := e.shardMs()
+	ms, before := e.shardMs(), len(s.shards)
 	parts := make([]partition, 0, n)
 	step := (last - first) / uint64(n)
 	for i := range n {
@@ -58,7 +60,12 @@ func (e *Engine) divide(s *stream, parent string, first, last uint64, n int) []p
 		}
 		parts = append(parts, partition{last: upper, shard: e.newShard(s, parent, ms)})
 	}
+	sortByID(s.shards[before:])
 	return parts
+}
+
+func sortByID(shards []*shard) {
+	slices.SortFunc(shards, func(a, b *shard) int { return strings.Compare(a.id, b.id) })
 }
 
 // shardMs is the time in the next shard ids: never the same twice, so that ids sort by
@@ -120,7 +127,7 @@ func hashKey(key []byte) uint64 {
 }
 
 // Split closes an open shard and opens n children that share its keys; n = 1 is a
-// rotation. It returns the children's ids.
+// rotation. It returns the children's ids, in the order of their keys.
 func (e *Engine) Split(shardID string, n int) ([]string, error) {
 	if n < 1 || n > 1000 {
 		return nil, fmt.Errorf("split %s: %d children, want 1 to 1000", shardID, n)

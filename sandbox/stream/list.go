@@ -3,6 +3,8 @@ package stream
 import (
 	"encoding/json"
 	"slices"
+	"sort"
+	"strings"
 )
 
 type listStreamsInput struct {
@@ -32,21 +34,24 @@ func limitOf(limit *int) (int, *fault) {
 	return *limit, nil
 }
 
+// listStreams answers in the order of the ARNs, so that a page can go on after a stream that is gone meanwhile.
 func (e *Engine) listStreams(in *listStreamsInput) (*listStreamsOutput, *fault) {
 	limit, f := limitOf(in.Limit)
 	if f != nil {
 		return nil, f
 	}
+	if in.ExclusiveStartStreamArn != "" {
+		if f := checkARN("exclusiveStartStreamArn", in.ExclusiveStartStreamArn); f != nil {
+			return nil, f
+		}
+	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	out := &listStreamsOutput{Streams: []streamSummary{}}
-	past := in.ExclusiveStartStreamArn == ""
-	for _, s := range e.streams {
-		if !past {
-			past = s.arn == in.ExclusiveStartStreamArn
-			continue
-		}
-		if in.TableName != "" && s.table != in.TableName {
+	all := slices.Clone(e.streams)
+	slices.SortFunc(all, func(a, b *stream) int { return strings.Compare(a.arn, b.arn) })
+	for _, s := range all {
+		if s.arn <= in.ExclusiveStartStreamArn || in.TableName != "" && s.table != in.TableName {
 			continue
 		}
 		if len(out.Streams) == limit {
@@ -161,19 +166,7 @@ func (e *Engine) describe(sh *shard, open bool) shardDescription {
 	return d
 }
 
-// startAfter finds where a listing goes on. Ids sort by creation, so a shard that is
-// gone meanwhile is no trouble.
+// startAfter returns the index of the first shard past an id, whether or not there (still) is a shard with it.
 func startAfter(s *stream, id string) int {
-	if id == "" {
-		return 0
-	}
-	if at := slices.IndexFunc(s.shards, func(sh *shard) bool { return sh.id == id }); at >= 0 {
-		return at + 1
-	}
-	for at, sh := range s.shards {
-		if sh.id > id {
-			return at
-		}
-	}
-	return len(s.shards)
+	return sort.Search(len(s.shards), func(i int) bool { return s.shards[i].id > id })
 }

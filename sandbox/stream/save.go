@@ -165,6 +165,7 @@ func restoreStream(in *gob.Decoder) (*stream, error) {
 		sh := one.shard()
 		s.shards, s.byID[sh.id] = append(s.shards, sh), sh
 	}
+	sortByID(s.shards)
 	for _, p := range head.Parts {
 		sh := s.byID[p.Shard]
 		if sh == nil {
