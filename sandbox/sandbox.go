@@ -51,7 +51,7 @@ type Options struct {
 	Clock     *clock.Clock  // nil: the machine's
 	Sweep     time.Duration // how often TTL and trimming are looked at, on the clock; default 10 s
 
-	Partitions int  // of a new stream; default 4
+	Partitions int  // of a new stream; 0: four on demand, else as many as the throughput needs
 	NoLedger   bool // benchmarks: 32 bytes a change less
 	NoBigtable bool
 	NoNATS     bool

@@ -186,7 +186,7 @@ func (s *Server) restore(head saved, in *bufio.Reader) error {
 	if !s.add(t) {
 		return fmt.Errorf("a table of this name exists")
 	}
-	s.o.Stream.KeySchema(t.Name, table.AppendKeys(nil, def.Keys))
+	s.o.Stream.KeySpace(t.Name, table.AppendKeys(nil, def.Keys), def.Partitions())
 	if _, _, _, enabled := s.o.Stream.Describe(t.Name); def.StreamView != "" && !enabled {
 		s.o.Stream.Enable(t.Name, def.StreamView)
 	}

@@ -107,6 +107,31 @@ func TestSDKReadsTheIdentityOfTTLDeletes(t *testing.T) {
 	}
 }
 
+// TestShardsFollowTheCapacity creates tables as users do, and counts the shards of their streams.
+func TestShardsFollowTheCapacity(t *testing.T) {
+	r := newRig(t)
+	for name, c := range map[string]struct {
+		billing string
+		shards  int
+	}{
+		"ondemand": {`'BillingMode':'PAY_PER_REQUEST'`, 4},
+		"small":    {`'ProvisionedThroughput':{'ReadCapacityUnits':5,'WriteCapacityUnits':5}`, 1},
+		"large":    {`'ProvisionedThroughput':{'ReadCapacityUnits':3000,'WriteCapacityUnits':2500}`, 4},
+		"absurd":   {`'ProvisionedThroughput':{'ReadCapacityUnits':1,'WriteCapacityUnits':1000000000000}`, 1000},
+	} {
+		r.do("CreateTable", `{'TableName':'`+name+`','AttributeDefinitions':[{'AttributeName':'p','AttributeType':'S'}],
+			'KeySchema':[{'AttributeName':'p','KeyType':'HASH'}],`+c.billing+`,'StreamSpecification':{'StreamEnabled':true,'StreamViewType':'KEYS_ONLY'}}`)
+		if n := len(r.stream.OpenShards(name)); n != c.shards {
+			t.Errorf("%s: %d shards, want %d", name, n, c.shards)
+		}
+		r.do("UpdateTable", `{'TableName':'`+name+`','StreamSpecification':{'StreamEnabled':false}}`)
+		r.do("UpdateTable", `{'TableName':'`+name+`','StreamSpecification':{'StreamEnabled':true,'StreamViewType':'KEYS_ONLY'}}`)
+		if n := len(r.stream.OpenShards(name)); n != c.shards {
+			t.Errorf("%s, enabled again: %d shards, want %d", name, n, c.shards)
+		}
+	}
+}
+
 // readStream reads a stream's records through the SDK.
 func readStream(t *testing.T, url, arn string) (all []streamtypes.Record) {
 	t.Helper()

@@ -27,7 +27,7 @@ func (s *Server) createTable(r *call) ([]byte, *wire.Error) {
 	if !s.add(t) {
 		return nil, &wire.Error{Code: "ResourceInUseException", Message: "Table already exists: " + def.Name}
 	}
-	s.o.Stream.KeySchema(t.Name, table.AppendKeys(nil, def.Keys))
+	s.o.Stream.KeySpace(t.Name, table.AppendKeys(nil, def.Keys), def.Partitions())
 	if view != "" {
 		s.o.Stream.Enable(t.Name, view)
 	}

@@ -35,7 +35,7 @@ type Options struct {
 	Region     string         // default us-east-1
 	Account    string         // default 000000000000
 	Seed       uint64
-	Partitions int              // of a new stream; default 4
+	Partitions int              // of a new stream; 0: as many as its table has, see KeySpace
 	Retention  time.Duration    // default 24 h
 	Linger     time.Duration    // how long a wholly trimmed shard stays listed; default 4 h
 	Numbers    sequence.Numbers // default: 21 digits, 22 after some thousand records
@@ -63,8 +63,9 @@ type Engine struct {
 }
 
 type tableState struct {
-	keySchema []byte
-	current   *stream // newest stream, which may be off; nil if there never was one
+	keySchema  []byte
+	partitions int
+	current    *stream // newest stream, which may be off; nil if there never was one
 }
 
 // New returns an engine without tables.
@@ -74,7 +75,6 @@ func New(o Options) *Engine {
 	}
 	o.Region = cmp.Or(o.Region, "us-east-1")
 	o.Account = cmp.Or(o.Account, "000000000000")
-	o.Partitions = cmp.Or(o.Partitions, 4)
 	o.Retention = cmp.Or(o.Retention, 24*time.Hour)
 	o.Linger = cmp.Or(o.Linger, 4*time.Hour)
 	o.Numbers = cmp.Or(o.Numbers, Numbers(o.Seed))
@@ -90,12 +90,18 @@ func (e *Engine) Trouble() *Trouble { return e.trouble }
 // Clock returns the clock that the engine lives by.
 func (e *Engine) Clock() *clock.Clock { return e.o.Clock }
 
-// KeySchema tells the engine a table's key schema, as the JSON array that
-// DescribeStream shows.
-func (e *Engine) KeySchema(table string, schema []byte) {
+// KeySpace tells the engine a table's key schema, as the JSON array that DescribeStream shows, and how many partitions
+// the table has: a new stream of it gets a shard for each.
+func (e *Engine) KeySpace(table string, schema []byte, partitions int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.table(table).keySchema = schema
+	t := e.table(table)
+	t.keySchema, t.partitions = schema, partitions
+}
+
+// partitions returns how many shards a new stream of a table has. The caller holds the engine's lock.
+func (e *Engine) partitions(table string) int {
+	return cmp.Or(e.o.Partitions, e.table(table).partitions, 4)
 }
 
 func (e *Engine) table(name string) *tableState {

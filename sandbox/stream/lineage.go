@@ -43,7 +43,7 @@ func (e *Engine) newStream(table, view string, keySchema []byte) *stream {
 	}
 	e.byARN[s.arn] = s
 	e.streams = append(e.streams, s)
-	s.parts = e.divide(s, "", 0, math.MaxUint64, e.o.Partitions)
+	s.parts = e.divide(s, "", 0, math.MaxUint64, e.partitions(table))
 	return s
 }
 

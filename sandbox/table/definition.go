@@ -1,6 +1,7 @@
 package table
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -58,6 +59,26 @@ func (d *Definition) readBilling(r *wire.Node) *wire.Error {
 		return wire.BadValue("ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED")
 	}
 	return readThroughput(through, &d.Read, &d.Write)
+}
+
+// onDemandPartitions is how many partitions a new on-demand table has.
+const onDemandPartitions = 4
+
+// What one partition serves, and how many partitions a capacity beyond the service's quotas gets at most.
+const (
+	partitionReads  = 3000
+	partitionWrites = 1000
+	maxPartitions   = 1000
+)
+
+// Partitions returns how many partitions a new table with this capacity has.
+// Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.Partitions.html
+func (d *Definition) Partitions() int {
+	if d.OnDemand {
+		return onDemandPartitions
+	}
+	units := float64(d.Read)/partitionReads + float64(d.Write)/partitionWrites
+	return int(min(max(1, math.Ceil(units)), maxPartitions))
 }
 
 // mostUnits is the largest capacity the service reads.
