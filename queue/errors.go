@@ -115,7 +115,7 @@ func Transient(err error) bool {
 	if errors.As(err, &api) {
 		return api.Code == 503 || api.Code == 429 || api.ErrorCode == codeClusterNotReady
 	}
-	return errors.Is(err, errIdle) || errors.Is(err, errDropped) || errors.Is(err, errNoLeader) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
+	return errors.Is(err, errIdle) || errors.Is(err, errDropped) || errors.Is(err, errNoLeader) || errors.Is(err, errUnderWay) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
 		errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrDisconnected) ||
 		errors.Is(err, nats.ErrConnectionReconnecting) || errors.Is(err, nats.ErrReconnectBufExceeded) ||
 		errors.Is(err, jetstream.ErrNoHeartbeat) || errors.Is(err, jetstream.ErrConsumerDeleted) ||

@@ -110,26 +110,42 @@ func (l *Log) letterSubject(id string) string {
 // once. When it returns nil the letter is on disk, and only then may the sink's mark pass the change. It
 // retries what may pass until ctx ends. ErrFull and ErrTooLarge as for entries: the table halts.
 func (d *Letters) Put(ctx context.Context, letter *Letter) error {
-	err := retry(ctx, func() error { return d.write(ctx, letter, 0) })
-	if classify(err) == fenced {
-		return nil
-	}
+	err := retry(ctx, func() error {
+		err := d.write(ctx, letter, 0)
+		if classify(err) != fenced {
+			return err
+		}
+		// Rule 1: only a letter that can be read counts. With replicas the server refuses with the same code while an
+		// earlier attempt is under way, which no quorum may ever store.
+		if _, _, got := d.get(ctx, letter.ID); !errors.Is(got, ErrNoLetter) {
+			return got
+		}
+		return fmt.Errorf("%w: %v", errUnderWay, err)
+	})
 	return d.wrap("put", letter.ID, err)
 }
 
+// errUnderWay means that an earlier attempt to store the same is neither stored nor given up.
+var errUnderWay = errors.New("an earlier attempt is under way")
+
 // Retried notes that the letter was tried again and refused again.
 func (d *Letters) Retried(ctx context.Context, id, code, reason string, now time.Time) error {
-	for {
+	err := retry(ctx, func() error {
 		letter, seq, err := d.get(ctx, id)
 		if err != nil {
 			return err
 		}
+		if letter.LastTried.Equal(now) && letter.Code == code && letter.Reason == reason {
+			return nil // an attempt whose acknowledgement was lost
+		}
 		letter.Attempts++
 		letter.Code, letter.Reason, letter.LastTried = code, reason, now.UTC()
-		if err = retry(ctx, func() error { return d.write(ctx, letter, seq) }); classify(err) != fenced {
-			return d.wrap("update", id, err)
+		if err = d.write(ctx, letter, seq); classify(err) == fenced {
+			return fmt.Errorf("%w: %v", errUnderWay, err)
 		}
-	}
+		return err
+	})
+	return d.wrap("update", id, err)
 }
 
 // write stores the letter if the newest one of its id is at sequence last; 0: if there is none.

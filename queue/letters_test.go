@@ -1,11 +1,16 @@
 package queue
 
 import (
+	"context"
 	"errors"
+	"net"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tailrace-cdc/replicator/change"
 )
@@ -69,6 +74,95 @@ func TestReplayStoresEachLetterOnce(t *testing.T) {
 	}
 	if d := cmp.Diff([]int{0, 0, 0, 0, 1}, attempts); d != "" { // rewritten, so last
 		t.Fatal(d)
+	}
+}
+
+// undecided refuses a number of publishes as a server does while an earlier attempt is under way.
+type undecided struct {
+	jetstream.JetStream
+	times int
+}
+
+func (u *undecided) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	if u.times--; u.times >= 0 {
+		return nil, &jetstream.APIError{Code: 400, ErrorCode: codeWrongSequenceR3, Description: "wrong last sequence"}
+	}
+	return u.JetStream.PublishMsg(ctx, m, opts...)
+}
+
+// An earlier attempt is under way, and nobody knows whether it will be stored: the letter is not there yet.
+func TestLetterUnderWayIsNotStored(t *testing.T) {
+	ctx := testContext(t)
+	q := embeddedQueue(t)
+	d := openLetters(t, q)
+	letter := NewLetter("Orders", "bigtable", changesOf(t, 1)[0], "mapping", "no rule", time.Unix(1_790_000_000, 0))
+	for _, store := range []func() error{
+		func() error { return d.Put(ctx, letter) },
+		func() error { return d.Retried(ctx, letter.ID, "mapping", "still", letter.LastTried.Add(time.Minute)) },
+	} {
+		refusals := &undecided{q.js, 2}
+		q.js = refusals
+		if err := store(); err != nil {
+			t.Fatal(err)
+		}
+		if q.js = refusals.JetStream; refusals.times >= 0 {
+			t.Fatalf("%d refusals were not waited for", refusals.times+1)
+		}
+	}
+	if got, err := d.Get(ctx, letter.ID); err != nil || got.Attempts != 1 || got.Reason != "still" {
+		t.Fatalf("stored is %+v: %v", got, err)
+	}
+}
+
+// The same in a cluster: the leader alone cannot store anything, however often it is asked.
+func TestLetterWithoutAQuorumIsNotStored(t *testing.T) {
+	if testing.Short() {
+		t.Skip("electing takes seconds")
+	}
+	ctx := testContext(t)
+	c := startCluster(t)
+	q := connectTo(t, c.addr(), func(o *Options) { o.Replicas = 3 })
+	var d *Letters
+	if err := retry(ctx, func() (err error) { d, err = claimIn(t, q).Log().Letters(ctx); return err }); err != nil {
+		t.Fatal(err)
+	}
+	info, err := q.info(ctx, d.stream)
+	for ; err != nil && ctx.Err() == nil; info, err = q.info(ctx, d.stream) {
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	leader := info.Cluster.Leader
+	o := c.options[leader]
+	alone := connectTo(t, net.JoinHostPort(o.Host, strconv.Itoa(o.Port)), func(o *Options) { o.Replicas, o.AckTimeout = 3, time.Second })
+	l, err := alone.Log(ctx, "Orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err = l.Letters(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for name := range c.options {
+		if name != leader {
+			c.stop(name)
+		}
+	}
+	letter := NewLetter("Orders", "bigtable", changesOf(t, 1)[0], "mapping", "no rule", time.Unix(1_790_000_000, 0))
+	short, cancel := context.WithTimeout(ctx, 4*time.Second)
+	defer cancel()
+	if err := d.Put(short, letter); err == nil {
+		t.Fatal("put without a quorum: stored")
+	}
+	for name := range c.options {
+		if name != leader {
+			c.start(t, name)
+		}
+	}
+	if err := d.Put(ctx, letter); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Get(ctx, letter.ID); err != nil {
+		t.Fatal(err)
 	}
 }
 
