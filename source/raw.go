@@ -151,6 +151,10 @@ func (s *Source) date(md middleware.Metadata, start time.Time) int64 {
 	if !ok {
 		at = time.Now()
 	}
+	return s.dated(date, start, at)
+}
+
+func (s *Source) dated(date, start, at time.Time) int64 {
 	s.now.observe(date.UnixMilli(), at)
 	return date.UnixMilli() - at.Sub(start).Milliseconds() - 1
 }

@@ -191,8 +191,7 @@ func (r *Reader) read(ctx context.Context, page *Page) (next []byte, err error) 
 		return nil, err
 	}
 	start := time.Now()
-	in := &dynamodbstreams.GetRecordsInput{ShardIterator: &r.iterator, Limit: ptr(int32(recordsLimit))}
-	out, err := r.src.streams.GetRecords(ctx, in, page.body.ofStreams, r.src.onceStreams)
+	date, err := r.src.getRecords(ctx, r.iterator, &page.body)
 	if err == nil {
 		next, err = page.scan()
 	}
@@ -200,7 +199,7 @@ func (r *Reader) read(ctx context.Context, page *Page) (next []byte, err error) 
 	if err != nil {
 		return nil, err
 	}
-	page.Date = r.src.date(out.ResultMetadata, start)
+	page.Date = date
 	return next, nil
 }
 

@@ -88,6 +88,7 @@ type Source struct {
 	streams    *dynamodbstreams.Client
 	identities *sts.Client
 	once       aws.Retryer // for calls whose retries are ours
+	poller     *poller
 	http       *http.Client
 	slots      chan struct{} // a token per call in flight of the pools' readers
 	budget     *budget
@@ -116,6 +117,7 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 		c.BaseEndpoint = endpoint(o.StreamsEndpoint, c.BaseEndpoint)
 	})
 	s.identities = sts.NewFromConfig(cfg)
+	s.poller = s.newPoller(cfg.HTTPClient)
 	if s.metrics, err = newMetrics(reg, s); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
