@@ -2,10 +2,11 @@ package source
 
 import "time"
 
-// The least delay between two reads of a shard that had records, the slowest a throttled shard gets, and the
-// backoff of failed calls.
+// The least delay between two reads of a shard that had records, how many empty pages in a row do not lengthen it,
+// the slowest a throttled shard gets, and the backoff of failed calls.
 const (
 	activePoll = 200 * time.Millisecond
+	quietPages = 5
 	slowest    = 0.2 // reads a second
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 10 * time.Second
@@ -14,12 +15,14 @@ const (
 // pace decides when a shard may be read next. It is pure: times come in, a due time comes out.
 //
 // A shard has a rate of its own, so a throttled one slows down alone: halved by every throttle, won back by
-// steps. Idle shards are polled less and less often, down to the idle poll.
+// steps. Idle shards are polled less and less often, down to the idle poll; but not before a second without records,
+// because a busy shard has empty pages too: of one that gets eight batches a second, every fifth is empty.
 type pace struct {
 	rate  float32       // reads a second, now
 	idle  time.Duration // last delay; 0 after a full page
 	due   time.Time
 	fails uint16 // in a row
+	quiet uint8  // empty pages in a row, up to quietPages
 }
 
 // begun says that a read starts now.
@@ -31,11 +34,16 @@ func (p *pace) begun(now time.Time) {
 func (p *pace) served(now time.Time, limit float64, kind pageKind, closed bool, idlePoll time.Duration) {
 	p.fails = 0
 	p.rate = min(p.rate+0.1, float32(limit))
+	if kind != empty {
+		p.quiet = 0
+	}
 	switch {
 	case kind == full || closed:
 		p.idle = 0
 	case kind == part || p.idle == 0:
 		p.idle = min(activePoll, idlePoll)
+	case p.quiet < quietPages:
+		p.quiet++
 	default:
 		p.idle = min(2*p.idle, idlePoll)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,12 +28,41 @@ func TestPaceOfAShard(t *testing.T) {
 		kind pageKind
 		want time.Duration
 	}{
-		{full, 200}, {full, 200}, {part, 200}, {empty, 400}, {empty, 800}, {empty, 1000}, {empty, 1000}, {part, 200}, {empty, 400}, {full, 200}, {empty, 200},
+		{full, 200}, {full, 200}, {part, 200}, {empty, 200}, {empty, 200}, {empty, 200}, {empty, 200}, {empty, 200}, {empty, 400},
+		{empty, 800}, {empty, 1000}, {empty, 1000}, {part, 200}, {empty, 200}, {full, 200}, {empty, 200}, {empty, 200},
 	} {
 		want := step.want * time.Millisecond
 		if got := read(step.kind); got > want || got < want*89/100 {
 			t.Errorf("step %d: due in %v, not %v", i, got, want)
 		}
+	}
+}
+
+// A shard that gets eight batches a second, at random moments, is read as soon with an idle poll of ten seconds as with
+// the least one.
+func TestBusyShardIsReadAsSoonWhateverTheIdlePoll(t *testing.T) {
+	lags := func(idlePoll time.Duration) (median, p99 time.Duration) {
+		random := rand.New(rand.NewPCG(1, 1))
+		now := time.Unix(0, 0)
+		p := pace{rate: 5, due: now}
+		var all []time.Duration
+		for batch := now; len(all) < 20_000; {
+			kind := empty
+			now = p.due
+			p.begun(now)
+			for ; !batch.After(now); kind = part {
+				all = append(all, now.Sub(batch))
+				batch = batch.Add(time.Duration(random.ExpFloat64() * float64(time.Second) / 8))
+			}
+			p.served(now, 5, kind, false, idlePoll)
+		}
+		slices.Sort(all)
+		return all[len(all)/2], all[len(all)*99/100]
+	}
+	least, least99 := lags(activePoll)
+	median, p99 := lags(10 * time.Second)
+	if median > least*11/10 || p99 > least99*11/10 {
+		t.Errorf("median %v and p99 %v, with the least idle poll %v and %v", median, p99, least, least99)
 	}
 }
 

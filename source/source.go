@@ -39,7 +39,7 @@ type Options struct {
 	Endpoint        string        // of DynamoDB; empty: AWS's own
 	StreamsEndpoint string        // empty: Endpoint, unless that is AWS's own
 	AssumeRole      string        // ARN of a role to assume; empty: the default chain's credentials as they are
-	IdlePoll        time.Duration // between reads of an idle shard: 1s; longer saves CPU and adds lag
+	IdlePoll        time.Duration // between reads of a shard that is idle for seconds: 1s; longer saves CPU and adds lag
 	CallTimeout     time.Duration // of one attempt of one call: 15s; shorter than a full page takes means no progress
 	Compress        bool          // accept gzip: costs more CPU than the rest of reading; for slow links only
 	ReadsPerShard   float64       // GetRecords a second and shard: 5, what AWS serves
