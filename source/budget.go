@@ -8,7 +8,8 @@ import (
 )
 
 // Rule 9: back-pressure is bounded in bytes, per feed and in total, and no table takes another's part. What a read
-// may bring is taken out of the budget before the read, and comes back when the consumer releases the page.
+// may bring is taken out of the budget before the read, or, where the last page was empty, before the first record is
+// kept; it comes back when the consumer releases the page.
 
 // reservation is what one GetRecords may bring: 1 MB by the service's count, in a pooled buffer, and the index
 // of a thousand records. Other servers send more: then the budget is overdrawn by the difference, once a feed.
@@ -110,20 +111,32 @@ func (b *budget) parked() (n int, since time.Time) {
 func (b *budget) reserve(feed *share, granted func()) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if feed.reserved > 0 {
-		return true
-	}
-	// Nobody is overtaken: whoever of the table came before and still waits is at a limit of its own, or there
-	// is no page for the table.
-	atLimit := b.atLimit(feed)
-	if !atLimit && b.fits(feed.table) {
-		b.grant(feed)
+	if b.grantNow(feed) {
 		return true
 	}
 	b.turns++
-	feed.claim = &claim{feed: feed, turn: b.turns, since: time.Now(), atLimit: atLimit, granted: granted}
+	feed.claim = &claim{feed: feed, turn: b.turns, since: time.Now(), atLimit: b.atLimit(feed), granted: granted}
 	heap.Push(&feed.table.waiting, feed.claim)
 	return false
+}
+
+// grantNow reserves a page for the feed if it needs not wait. Nobody is overtaken: whoever of the table came before
+// and still waits is at a limit of its own, or there is no page for the table. The mutex is held.
+func (b *budget) grantNow(feed *share) bool {
+	if feed.reserved == 0 {
+		if b.atLimit(feed) || !b.fits(feed.table) {
+			return false
+		}
+		b.grant(feed)
+	}
+	return true
+}
+
+// try is reserve without waiting: false when no page is free for the feed.
+func (b *budget) try(feed *share) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.grantNow(feed)
 }
 
 // drop gives the feed's reservation back, or withdraws its claim.

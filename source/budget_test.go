@@ -86,6 +86,21 @@ func (m *model) reserve(table int, f *feed) {
 	}
 }
 
+// try makes a claim that does not wait.
+func (m *model) try(table int, f *feed) {
+	m.waiting[table] = append(m.waiting[table], f)
+	if f.holds = m.b.try(&f.share); f.holds {
+		for _, other := range m.waiting[table] {
+			if other != f && !m.atLimit(other) {
+				m.Fatalf("table %d: a feed was served at once before another that waited", table)
+			}
+		}
+	} else {
+		m.checkWaiting(table, m.b.promised)
+	}
+	m.forget(table, f)
+}
+
 func (m *model) forget(table int, f *feed) {
 	f.waiting = false
 	m.waiting[table] = slices.DeleteFunc(m.waiting[table], func(x *feed) bool { return x == f })
@@ -119,8 +134,10 @@ func (m *model) step() {
 			f.holds = false
 			m.b.drop(&f.share)
 		}
-	default:
+	case rapid.Bool().Draw(m.T, "wait"):
 		m.reserve(table, f)
+	default:
+		m.try(table, f)
 	}
 }
 

@@ -109,6 +109,9 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 	now := time.Now()
 	class := Classify(err)
 	switch {
+	case errors.Is(err, errNoMemory):
+		r.peeks = false
+		return nil
 	case isExpired(err):
 		r.m.expired.Inc()
 		return r.newIterator(now, err)

@@ -144,7 +144,9 @@ func patternOf(r *http.Request) *pattern {
 	return p
 }
 
-func (p *poller) request(ctx context.Context, like *pattern, c aws.Credentials, iterator string, now time.Time) (*http.Request, error) {
+func (p *poller) request(
+	ctx context.Context, like *pattern, c aws.Credentials, iterator string, now time.Time,
+) (*http.Request, error) {
 	text, err := json.Marshal(struct {
 		Limit         int
 		ShardIterator string
@@ -166,11 +168,13 @@ func (p *poller) request(ctx context.Context, like *pattern, c aws.Credentials, 
 	return req, nil
 }
 
-var getRecordsSchema = smithy.NewOperationSchema(streamschemas.GetRecords, streamschemas.GetRecordsInput, streamschemas.GetRecordsOutput)
+var getRecordsSchema = smithy.NewOperationSchema(
+	streamschemas.GetRecords, streamschemas.GetRecordsInput, streamschemas.GetRecordsOutput)
 
 // replyError is the error that the SDK makes of a reply. wrong is how far the signature's time was from the service's.
 func replyError(ctx context.Context, r *smithyhttp.Response, wrong time.Duration) error {
-	err := streamProtocol.DeserializeResponse(ctx, getRecordsSchema, dynamodbstreams.TypeRegistry, r, new(dynamodbstreams.GetRecordsOutput))
+	out := new(dynamodbstreams.GetRecordsOutput)
+	err := streamProtocol.DeserializeResponse(ctx, getRecordsSchema, dynamodbstreams.TypeRegistry, r, out)
 	if err == nil {
 		return malformed{errors.New("a reply with status " + r.Status)}
 	}

@@ -229,6 +229,90 @@ func TestTableThatKeepsItsPagesStopsNoOtherTable(t *testing.T) {
 	})
 }
 
+// Idle shards wait for nobody, however little memory there is.
+func TestIdleShardsNeedNoMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		s := open(t, w, func(o *Options) { o.MemoryTotal, o.MemoryPerFeed = reservation, reservation })
+		pool := s.NewPool()
+		const shards = 50
+		for i := range shards {
+			w.shard(shardID(i), "", 0)
+			pool.Add(s.NewReader(start(shardID(i), change.Position{})))
+		}
+		pages := 0
+		run(t, pool, func(Event) bool { pages++; return pages == 2*shards })
+		w.shard("held", "", 1)
+		held := next(t, s.NewReader(start("held", change.Position{})))
+		if s.budget.try(ptr(s.budget.share("T"))) {
+			t.Fatal("there is memory left")
+		}
+		pool, pages = s.NewPool(), 0
+		for i := range shards {
+			r := s.NewReader(start(shardID(i), change.Position{}))
+			r.peeks = true // it has seen an empty page
+			pool.Add(r)
+		}
+		run(t, pool, func(Event) bool { pages++; return pages == 5*shards })
+		held.Release()
+	})
+}
+
+// Records that come to a shard which was idle are kept only within the memory, and lost in no case.
+func TestRecordsOfAnIdleShardWaitForMemory(t *testing.T) {
+	for _, records := range []int{1, 900} { // in a small buffer and in a large one
+		synctest.Test(t, func(t *testing.T) {
+			w := newWire()
+			w.shard("busy", "", 1)
+			idle := w.shard("idle", "", 0)
+			s := open(t, w, func(o *Options) { o.MemoryTotal, o.MemoryPerFeed = reservation, reservation })
+			pool, out, ended := s.NewPool(), make(chan Event), make(chan error)
+			pool.Add(s.NewReader(start("idle", change.Position{})))
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { ended <- pool.Run(ctx, out) }()
+			(<-out).Page.Release()
+			held := next(t, s.NewReader(start("busy", change.Position{})))
+			w.mu.Lock()
+			for i := range records {
+				idle.add(seq(5000 + i))
+			}
+			w.mu.Unlock()
+			for deadline := time.After(time.Minute); ; {
+				select {
+				case e := <-out: // an empty page that was read before
+					if len(e.Page.Records) > 0 {
+						t.Fatalf("%d records beyond the memory", len(e.Page.Records))
+					}
+					continue
+				case <-deadline:
+				}
+				break
+			}
+			if n, most := s.budget.inUse(), int64(held.Bytes); n != most {
+				t.Errorf("%d bytes in use, not the %d that are held", n, most)
+			}
+			if n := w.count("GetRecords", ""); n > 20 {
+				t.Errorf("%d reads: it does not wait", n)
+			}
+			held.Release()
+			var got []string
+			for len(got) < records {
+				e := <-out
+				got = append(got, sequences(e.Page)...)
+				e.Page.Release()
+			}
+			if len(got) != records || got[0] != seq(5000) || got[records-1] != seq(5000+records-1) {
+				t.Errorf("%d records, from %s on", len(got), got[0])
+			}
+			cancel()
+			<-ended
+			if n := s.budget.inUse(); n != 0 {
+				t.Errorf("%d bytes in use at the end", n)
+			}
+		})
+	}
+}
+
 // A page that nobody takes stops its shard: no other page of it may overtake.
 func TestPageThatIsNotTakenStopsItsShard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -54,8 +54,17 @@ const maxBody = 128 << 20
 
 var errTooLong = errors.New("reply is too long")
 
+// peekBytes is the largest reply that is read without memory of the budget, as long as no record is found in it. It
+// belongs to the call, as the connection's own buffers do: as many as there may be calls in flight, 1 MiB.
+const peekBytes = 16 << 10
+
+var errNoMemory = errors.New("the reply needs memory that is not free")
+
 // body is the pooled bytes of one reply. The zero body is empty; free gives the bytes back.
-type body struct{ data []byte }
+type body struct {
+	data []byte
+	room func() bool // asked before the reply takes more than peekBytes; nil: the memory is reserved
+}
 
 func (b *body) free() {
 	putBuffer(b.data)
@@ -67,6 +76,9 @@ func (b *body) read(r *smithyhttp.Response) error {
 	size := int(r.ContentLength)
 	if size > maxBody {
 		return errTooLong
+	}
+	if size >= peekBytes && !b.mayGrow() {
+		return errNoMemory
 	}
 	b.data = getBuffer(max(size, 0) + 1) // one more, so that the end is seen without growing
 	for {
@@ -82,11 +94,16 @@ func (b *body) read(r *smithyhttp.Response) error {
 			if len(b.data) > maxBody {
 				return errTooLong
 			}
+			if 2*cap(b.data) > peekBytes && !b.mayGrow() {
+				return errNoMemory
+			}
 			b.grow()
 		}
 	}
 	return b.check(r)
 }
+
+func (b *body) mayGrow() bool { return b.room == nil || b.room() }
 
 func (b *body) grow() {
 	bigger := append(getBuffer(2*cap(b.data)), b.data...)

@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync/atomic"
 	"time"
@@ -55,6 +56,7 @@ type Reader struct {
 
 	pace     pace
 	share    share
+	peeks    bool // the last page was empty: the next read takes memory only if there is something to read
 	parkedAt time.Time
 
 	through    atomic.Int64 // see readThrough
@@ -131,8 +133,12 @@ func (r *Reader) await(ctx context.Context) error {
 
 // reserve takes the memory of one page out of the budget, or parks the reader until granted is called.
 //
-// Rule 9: memory is taken before the read.
+// Rule 9: memory is taken before the read. A shard whose last page was empty takes none: with a page for each read,
+// ten thousand idle shards would wait for each other. When the reply turns out to have records, room takes a page then.
 func (r *Reader) reserve(granted func()) bool {
+	if r.peeks {
+		return true
+	}
 	if r.src.budget.reserve(&r.share, granted) {
 		return true
 	}
@@ -140,6 +146,11 @@ func (r *Reader) reserve(granted func()) bool {
 	r.m.parked.Inc()
 	return false
 }
+
+// room takes the memory of a page for a reply that is on its way, if it is free at once. If not, the reply is let go,
+// and the same records are read again when the reader has waited for its turn: holding the reply until then would hold
+// a call that other tables need.
+func (r *Reader) room() bool { return r.src.budget.try(&r.share) }
 
 // A reader that was parked longer than this is worth a line in the log.
 const longPark = 30 * time.Second
@@ -163,6 +174,9 @@ func (r *Reader) step(ctx context.Context) (*Page, error) {
 	r.unparked()
 	r.pace.begun(time.Now())
 	page := &Page{budget: r.src.budget, share: &r.share}
+	if r.peeks {
+		page.body.room = r.room
+	}
 	next, err := r.read(ctx, page)
 	if err == nil {
 		err = r.take(page, next)
@@ -195,6 +209,12 @@ func (r *Reader) read(ctx context.Context, page *Page) (next []byte, err error) 
 	if err == nil {
 		next, err = page.scan()
 	}
+	if err == nil && len(page.Records) > 0 && !page.body.mayGrow() {
+		err = errNoMemory
+	}
+	if errors.Is(err, errNoMemory) {
+		return nil, errNoMemory // the call is not to blame
+	}
 	r.src.metrics.done("GetRecords", start, err)
 	if err != nil {
 		return nil, err
@@ -223,6 +243,7 @@ func (r *Reader) take(p *Page, next []byte) error {
 		r.pos, r.skipTo = change.Position{After: last}, 0
 	}
 	r.last, r.clock, r.lost, r.begun = last, clock, 0, true
+	r.peeks = kind == empty
 	p.To, p.Clock = r.pos, clock
 	r.iterator, r.iteratorAt = unescape(next), time.Now()
 	r.done = r.iterator == ""
