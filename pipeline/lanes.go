@@ -21,6 +21,7 @@ import (
 type lanes struct {
 	t       *table
 	sink    string
+	turns   *turns // nil while no removal takes rows along
 	all     []*lane
 	calls   []*call       // of the lanes
 	applied atomic.Uint64 // writes, by this pass
@@ -37,6 +38,7 @@ type job struct {
 	c     change.Change
 	e     *pending
 	taken bool // by the group that is being applied
+	turn  *turn
 }
 
 // laneRoom bounds the jobs that wait in a lane. Their bytes are bounded by the memory budget; this keeps one
@@ -44,7 +46,7 @@ type job struct {
 const laneRoom = 1024
 
 func newLanes(t *table, sink string, n int) *lanes {
-	l := &lanes{t: t, sink: sink}
+	l := &lanes{t: t, sink: sink, turns: newTurns(t.Program)}
 	for range n {
 		l.all = append(l.all, &lane{arrived: make(chan struct{}, 1), room: make(chan struct{}, 1)})
 		l.calls = append(l.calls, &call{of: l})
@@ -55,12 +57,13 @@ func newLanes(t *table, sink string, n int) *lanes {
 func (l *lanes) wants(*change.Change) bool { return true }
 
 func (l *lanes) take(ctx context.Context, c *change.Change, e *pending) error {
-	ln := l.all[c.KeyHash%uint64(len(l.all))]
+	turn, by := l.turns.take(c)
+	ln := l.all[by%uint64(len(l.all))]
 	for {
 		ln.mu.Lock()
 		full := len(ln.waiting) >= laneRoom
 		if !full {
-			ln.waiting = append(ln.waiting, job{c: *c, e: e})
+			ln.waiting = append(ln.waiting, job{c: *c, e: e, turn: turn})
 		}
 		ln.mu.Unlock()
 		if !full {
@@ -130,6 +133,9 @@ func (w *worker) run(ctx context.Context) error {
 
 // apply works the batch off, item by item. What waited of one item is coalesced into its last version.
 func (w *worker) apply(ctx context.Context) error {
+	if w.turns != nil {
+		return w.inTurn(ctx)
+	}
 	w.hashes = w.hashes[:0]
 	for i := range w.batch {
 		w.hashes = append(w.hashes, w.batch[i].c.KeyHash)

@@ -98,6 +98,42 @@ func TestLateWriteWithMappedTimesDestroysNothing(t *testing.T) {
 	}
 }
 
+// TestRemovalOfARowWantsOneOrder: `on_remove: row` deletes other items' cells of any version, so only changes that
+// come in one order may share such a row.
+func TestRemovalOfARowWantsOneOrder(t *testing.T) {
+	const video = `{name: v, match: {pk: "{id}", sk: Video}, row: "v#{id}", cells: [{attr: v, to: "a:v"}], on_remove: row, acknowledged: [cascade]}`
+	table := func(source, rules string) Table {
+		m, problems := ParseMapping("m.yaml", []byte("families: {a: {max_versions: 1}, b: {max_versions: 1}}\nrules: ["+rules+"]"))
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		return Table{Pipeline: "p", Source: source, Target: "t", Schema: schema("pk:S", "sk:S"), Mapping: m}
+	}
+	comment := func(pk, row string) string {
+		return `{name: c, match: {pk: "` + pk + `", sk: "C#{n}"}, row: "` + row + `", cells: [{attr: w, to: "b:{n}"}]}`
+	}
+	for name, c := range map[string]struct {
+		tables []Table
+		want   bool
+	}{
+		"one partition":            {[]Table{table("A", video+","+comment("{id}", "v#{id}"))}, true},
+		"another row":              {[]Table{table("A", video+","+comment("{u}", "c#{u}#{n}"))}, true},
+		"alone in its row":         {[]Table{table("A", video)}, true},
+		"a partition by chance":    {[]Table{table("A", video+","+comment("C{id}", "v#{id}"))}, false},
+		"a row by attribute":       {[]Table{table("A", video+","+comment("{u}", "v#{video}"))}, false},
+		"another table":            {[]Table{table("A", video), table("B", comment("{id}", "v#{id}"))}, false},
+		"another table, elsewhere": {[]Table{table("A", video), table("B", comment("{id}", "c#{id}"))}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			programs, problems := CompileAll(c.tables)
+			refused := slices.ContainsFunc(problems, func(p Problem) bool { return p.Code == "cascade" && p.Severity == "error" })
+			if refused == c.want || (programs[0] != nil) != c.want {
+				t.Errorf("compiled %v, want %v: %v", programs[0] != nil, c.want, problems)
+			}
+		})
+	}
+}
+
 func TestRowsOfSeveralTablesAreNeverExclusive(t *testing.T) {
 	mapping := func(rule string) *Mapping {
 		m, problems := ParseMapping("m.yaml", []byte("families: {a: {max_versions: 1}, b: {max_versions: 1}}\nrules:\n- "+rule))

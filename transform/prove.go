@@ -54,6 +54,7 @@ func prove(cs []*compiler) {
 			}
 		}
 		level(sites)
+		cascades(sites)
 		for _, s := range sites {
 			s.c.classify(s.pl)
 		}
@@ -128,21 +129,27 @@ func (r *rule) untold(c *compiler, pl *plan, ts ...*tmpl.Template) []string {
 // without names the parts of the primary key that are not told by captures and attributes.
 func (r *rule) without(c *compiler, pl *plan, told map[string]bool) (missing []string) {
 	for _, attr := range c.keyNames() {
-		captured := slices.ContainsFunc(pl.captures, func(c tmpl.Capture) bool { return c.Name == attr })
-		if told[attr] && !captured {
-			continue
-		}
-		fixed := false
-		for i := range r.conds {
-			fixed = fixed || r.conds[i].attr == attr && (r.conds[i].equals != nil || r.conds[i].pattern != nil)
-		}
-		if !fixed {
-			missing = append(missing, "{"+attr+"}")
-		}
-		for _, capture := range r.captures[:r.own] {
-			if capture.Attr == attr && !told[capture.Name] {
-				missing = append(missing, "{"+capture.Name+"}")
-			}
+		missing = append(missing, r.withoutOf(pl, attr, told)...)
+	}
+	return missing
+}
+
+// withoutOf names the parts of one key attribute that are not told by captures and attributes.
+func (r *rule) withoutOf(pl *plan, attr string, told map[string]bool) (missing []string) {
+	captured := slices.ContainsFunc(pl.captures, func(c tmpl.Capture) bool { return c.Name == attr })
+	if told[attr] && !captured {
+		return nil
+	}
+	fixed := false
+	for i := range r.conds {
+		fixed = fixed || r.conds[i].attr == attr && (r.conds[i].equals != nil || r.conds[i].pattern != nil)
+	}
+	if !fixed {
+		missing = append(missing, "{"+attr+"}")
+	}
+	for _, capture := range r.captures[:r.own] {
+		if capture.Attr == attr && !told[capture.Name] {
+			missing = append(missing, "{"+capture.Name+"}")
 		}
 	}
 	return missing

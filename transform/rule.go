@@ -48,6 +48,7 @@ type plan struct {
 	emitters  []*emitter
 	collide   bool // two emitters may give one cell: compare at run time
 	cascade   bool // on_remove: row
+	wipeable  bool // a cascade may delete the row: its own, or another rule's
 }
 
 type family struct {
