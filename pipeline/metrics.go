@@ -4,89 +4,133 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/tailrace-cdc/replicator/source"
 )
 
-// metrics of the tables. Labels are the table's source name and nothing that grows.
-type metrics struct {
-	sourceLag, appliedLag, proofAge, letters, gaps, halted, owner, ahead, foreign *prometheus.GaugeVec
-	hottest, largest                                                              *prometheus.GaugeVec
-	applied                                                                       *prometheus.CounterVec
-}
+// metrics of the tables. Labels are the table's source name and nothing that grows. What is counted is counted where
+// it happens; every gauge is computed when somebody scrapes, by collector.
+type metrics struct{ applied *prometheus.CounterVec }
 
-type tableMetrics struct {
-	sourceLag, appliedLag, proofAge, letters, gaps, halted, owner, ahead, foreign prometheus.Gauge
-	hottest, largest                                                              prometheus.Gauge
-	applied                                                                       prometheus.Counter
-}
+type tableMetrics struct{ applied prometheus.Counter }
 
-func newMetrics(reg prometheus.Registerer) *metrics {
-	table := []string{"table"}
-	gauge := func(name, help string) *prometheus.GaugeVec {
-		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "tailrace_" + name, Help: help}, table)
-		if reg != nil {
-			reg.MustRegister(g)
-		}
-		return g
-	}
-	m := &metrics{
-		sourceLag:  gauge("source_lag_seconds", "Age of the newest moment up to which every shard is read into the log; -1 unknown."),
-		appliedLag: gauge("applied_lag_seconds", "Age of the newest moment up to which every change is applied by every sink; -1 unknown."),
-		proofAge:   gauge("proof_age_seconds", "Age of the newest proof of idleness or progress of every shard; -1 unknown."),
-		letters:    gauge("dead_letters", "Changes that a sink refused for good and nobody has handled."),
-		gaps:       gauge("gaps", "Ranges of the source that were lost and nobody has accepted."),
-		halted:     gauge("table_halted", "1 while the table is halted."),
-		owner:      gauge("table_owner", "1 while this process owns the table's log."),
-		ahead:      gauge("clock_ahead_seconds", "How far versions run ahead of event time."),
-		foreign:    gauge("log_foreign_messages", "Messages in the log that folded as nothing."),
-		hottest:    gauge("hottest_row_writes_per_second", "Writes of the target row that was written most, over the last full ten seconds."),
-		largest:    gauge("largest_row_growth_bytes", "By how much the shared target row has grown that grew most since this process owns the table; a lower estimate."),
-	}
-	m.applied = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "tailrace_changes_applied_total", Help: "Changes that became durable at Bigtable, by this process."}, table)
+func newMetrics(reg prometheus.Registerer, p *Pipeline) *metrics {
+	m := &metrics{applied: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tailrace_changes_applied_total", Help: "Changes that became durable at Bigtable, by this process."}, []string{"table"})}
 	if reg != nil {
-		reg.MustRegister(m.applied)
+		reg.MustRegister(m.applied, collector{p})
 	}
 	return m
 }
 
 func (m *metrics) of(table string) *tableMetrics {
-	return &tableMetrics{
-		sourceLag: m.sourceLag.WithLabelValues(table), appliedLag: m.appliedLag.WithLabelValues(table),
-		proofAge: m.proofAge.WithLabelValues(table), letters: m.letters.WithLabelValues(table),
-		gaps: m.gaps.WithLabelValues(table), halted: m.halted.WithLabelValues(table),
-		owner: m.owner.WithLabelValues(table), ahead: m.ahead.WithLabelValues(table),
-		foreign: m.foreign.WithLabelValues(table), applied: m.applied.WithLabelValues(table),
-		hottest: m.hottest.WithLabelValues(table), largest: m.largest.WithLabelValues(table),
+	return &tableMetrics{applied: m.applied.WithLabelValues(table)}
+}
+
+// collector computes the gauges at scrape time, from the same status that /readyz and /status show, so that they never
+// disagree, and so that a lag grows while nothing is heard of what it is a lag of.
+type collector struct{ p *Pipeline }
+
+func tableGauge(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("tailrace_"+name, help, []string{"table"}, nil)
+}
+
+var (
+	readyDesc      = tableGauge("table_ready", "1 while the table progresses or is idle, and nothing is open; also where another process carries it.")
+	ownerDesc      = tableGauge("table_owner", "1 while this process owns the table's log and can show it.")
+	haltedDesc     = tableGauge("table_halted", "1 while the table is halted.")
+	sourceLagDesc  = tableGauge("source_lag_seconds", "Age of the newest moment up to which every shard is read into the log; before there is one, since the start.")
+	appliedLagDesc = tableGauge("applied_lag_seconds", "Age of the newest moment up to which every change is applied by every sink; before there is one, since the start.")
+	retentionDesc  = tableGauge("source_retention_seconds", "Time until the oldest unread record of the table may be lost: 24 h less its age.")
+	proofDesc      = tableGauge("proof_age_seconds", "Time since a read of the slowest shard last brought something newer or showed that it is idle: it stays small while reading catches up.")
+	viewDesc       = tableGauge("table_view_age_seconds", "Age of the look at the log from which the table's gauges are computed.")
+	waitingDesc    = tableGauge("unapplied_entries", "Entries of the log that the slowest sink has not applied.")
+	lettersDesc    = tableGauge("dead_letters", "Changes that a sink refused for good and nobody has handled.")
+	gapsDesc       = tableGauge("gaps", "Ranges of the source that were lost and nobody has accepted.")
+	aheadDesc      = tableGauge("clock_ahead_seconds", "How far versions run ahead of event time.")
+	foreignDesc    = tableGauge("log_foreign_messages", "Messages in the log that folded as nothing.")
+	hottestDesc    = tableGauge("hottest_row_writes_per_second", "Writes of the target row that was written most, over the last full ten seconds.")
+	largestDesc    = tableGauge("largest_row_growth_bytes", "Growth of the shared target row that has grown most since this process owns the table; a lower estimate.")
+
+	failingDesc = prometheus.NewDesc("tailrace_service_failing_seconds",
+		"Time since an operation of the service first failed that has not succeeded since; 0 while none fails.", []string{"service"}, nil)
+)
+
+func (c collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{readyDesc, ownerDesc, haltedDesc, sourceLagDesc, appliedLagDesc, retentionDesc, proofDesc, viewDesc, waitingDesc,
+		lettersDesc, gapsDesc, aheadDesc, foreignDesc, hottestDesc, largestDesc, failingDesc} {
+		ch <- d
 	}
 }
 
-// standBy takes back what only the owner of the log knows.
-func (m *tableMetrics) standBy() {
-	for _, g := range []prometheus.Gauge{m.sourceLag, m.appliedLag, m.proofAge} {
-		g.Set(-1)
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	now := time.Now()
+	for _, service := range []string{DynamoDB, Bigtable, NATS} {
+		ch <- prometheus.MustNewConstMetric(failingDesc, prometheus.GaugeValue, c.p.failing(service, now).Seconds(), service)
 	}
-	m.hottest.Set(0)
-	m.largest.Set(0)
+	for _, t := range c.p.tables {
+		t.collect(ch, now)
+	}
 }
 
-// showRows sets what is known of the worst rows.
-func (m *tableMetrics) showRows(h *heat, now time.Time) {
-	m.hottest.Set(h.hottest(now))
-	m.largest.Set(float64(h.bulk.largest()))
+// failing returns for how long a service has failed.
+func (p *Pipeline) failing(service string, now time.Time) time.Duration {
+	for _, f := range p.o.Services.Failures(now) {
+		if f.Service == service {
+			return now.Sub(f.Since)
+		}
+	}
+	return 0
 }
 
-// show sets the gauges from a status, so that metrics and status never disagree.
-func (m *tableMetrics) show(s *TableStatus) {
-	m.sourceLag.Set(s.SourceLag)
-	m.appliedLag.Set(s.AppliedLag)
-	m.proofAge.Set(s.SourceLag)
-	m.letters.Set(float64(s.DeadLetters))
-	m.gaps.Set(float64(s.Gaps))
-	m.ahead.Set(s.ClockAhead)
-	m.foreign.Set(float64(s.Foreign))
-	if s.State == "halted" {
-		m.halted.Set(1)
-	} else {
-		m.halted.Set(0)
+// collect sends the gauges of a table. A process that stands by says nothing of what the owner reports.
+func (t *table) collect(ch chan<- prometheus.Metric, now time.Time) {
+	st := t.status(now)
+	send := func(d *prometheus.Desc, v float64) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, t.Source)
 	}
+	send(readyDesc, one(len(st.Reasons) == 0))
+	// An owner that cannot reach the log for longer than a claim lives may have lost it.
+	send(ownerDesc, one(t.claimed.Load() && t.p.failing(NATS, now) < 3*t.p.o.Periods.ClaimTTL))
+	if st.State == StandBy {
+		return
+	}
+	send(haltedDesc, one(st.State == "halted"))
+	send(sourceLagDesc, st.SourceLag)
+	send(appliedLagDesc, st.AppliedLag)
+	send(retentionDesc, t.retention(&st))
+	send(hottestDesc, t.heat.hottest(now))
+	send(largestDesc, float64(t.heat.bulk.largest()))
+	v := t.view.Load()
+	if v == nil {
+		send(proofDesc, now.Sub(t.born).Seconds())
+		send(viewDesc, now.Sub(t.born).Seconds())
+		return
+	}
+	send(proofDesc, now.Sub(v.readMoved).Seconds())
+	send(viewDesc, now.Sub(v.when).Seconds())
+	send(waitingDesc, float64(v.waiting))
+	send(lettersDesc, float64(st.DeadLetters))
+	send(gapsDesc, float64(st.Gaps))
+	send(aheadDesc, st.ClockAhead)
+	send(foreignDesc, float64(st.Foreign))
+}
+
+// retention returns the seconds until the oldest unread record may be lost. The log tells while no shard is read; the
+// readers know more of idle shards while they live.
+func (t *table) retention(st *TableStatus) float64 {
+	left := st.Retention
+	if left < 0 { // nothing is known since the start of the process
+		left = max(0, source.Retention.Seconds()-st.SourceLag)
+	}
+	if alive, ok := t.p.src.Retention(t.Source); ok {
+		left = min(left, alive.Seconds())
+	}
+	return left
+}
+
+func one(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }

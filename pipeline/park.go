@@ -71,8 +71,7 @@ func (l *lanes) park(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		v := l.t.view.Load()
-		if v == nil || v.Status.Retention < 0 || v.Status.Retention > parkBelow.Seconds() {
+		if left := l.t.status(time.Now()).Retention; left < 0 || left > parkBelow.Seconds() {
 			continue
 		}
 		now, applied := l.t.now(), l.applied.Load()

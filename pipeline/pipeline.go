@@ -35,7 +35,8 @@ type Options struct {
 	// Upgrade raises logs of an older format to the newest; older replicators then refuse them.
 	Upgrade bool
 
-	Periods Periods
+	Periods  Periods
+	Services *Services // to which the clients of the services report; nil: nobody does
 }
 
 // Table is one source table and its target.
@@ -69,6 +70,7 @@ type Periods struct {
 	Trim     time.Duration
 	Retry    time.Duration // of what halted
 	Shutdown time.Duration // to drain after the first signal
+	Late     time.Duration // how far behind a table may be before it must be seen to move, or is not ready
 	// Lead is how far versions may run ahead of creation times before Bigtable must be asked for more. Only a
 	// burst of more than a thousand changes a second in one shard gets there.
 	Lead time.Duration
@@ -88,6 +90,7 @@ func (p Periods) withDefaults() Periods {
 	def(&p.Trim, 10*time.Second)
 	def(&p.Retry, 60*time.Second)
 	def(&p.Shutdown, 25*time.Second)
+	def(&p.Late, DefaultLate)
 	def(&p.Lead, 10*time.Minute)
 	return p
 }
@@ -122,7 +125,10 @@ func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client, a
 	p := &Pipeline{o: o, src: src, queue: q, sink: sink, arch: arch, log: log, memory: newBudget(o.Memory),
 		families: map[string]map[string][]string{}}
 	p.listLetters = func(ctx context.Context, l *queue.Letters) iter.Seq2[*queue.Letter, error] { return l.All(ctx) }
-	m := newMetrics(reg)
+	if o.Services == nil {
+		p.o.Services = &Services{}
+	}
+	m := newMetrics(reg, p)
 	for _, t := range o.Tables {
 		p.tables = append(p.tables, newTable(p, t, m))
 	}

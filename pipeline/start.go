@@ -36,7 +36,7 @@ func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 		return nil, err
 	}
 	t.started.Store(true)
-	w, err := l.Claim(ctx, t.claimOptions())
+	w, err := t.awaitTurn(ctx, l)
 	if err != nil {
 		return nil, fmt.Errorf("claim log: %w", err)
 	}
@@ -94,6 +94,15 @@ func (t *table) loadRow(ctx context.Context) error {
 		return nil
 	}
 	row, err := t.p.sink.LoadState(ctx, t.p.o.Name, t.Source)
+	for said := (time.Time{}); bigtable.Classify(err) == bigtable.Transient; row, err = t.p.sink.LoadState(ctx, t.p.o.Name, t.Source) {
+		if time.Since(said) > sayEvery {
+			t.log.Warn("load the pipeline's row: will be retried", zap.Error(err))
+			said = time.Now()
+		}
+		if !sleep(ctx, reserveRetry) {
+			return context.Cause(ctx)
+		}
+	}
 	if errors.Is(err, bigtable.ErrNoState) {
 		return nil
 	}
@@ -109,6 +118,9 @@ func (t *table) loadRow(ctx context.Context) error {
 	t.stale = false
 	return nil
 }
+
+// sayEvery is how often the log says that a service is waited for.
+const sayEvery = 10 * time.Second
 
 // hasRow takes note of the table's row as it is stored.
 func (t *table) hasRow(row *bigtable.State) {

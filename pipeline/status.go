@@ -1,8 +1,10 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
@@ -15,7 +17,7 @@ import (
 type TableStatus struct {
 	Source string `json:"source"`
 	Target string `json:"target"`
-	State  string `json:"state"` // running, paused, halted, gap, waiting
+	State  string `json:"state"` // running, paused, halted, gap, waiting; standby where another process owns the log
 
 	Shards struct {
 		Open    int `json:"open"`
@@ -24,8 +26,8 @@ type TableStatus struct {
 		Done    int `json:"done"`
 	} `json:"shards"`
 
-	SourceLag      float64    `json:"source_lag_s"`     // since everything was read into the log; -1 unknown
-	AppliedLag     float64    `json:"applied_lag_s"`    // since everything was applied by every sink; -1 unknown
+	SourceLag      float64    `json:"source_lag_s"`     // since everything was read into the log; before that, since the start; -1 unknown
+	AppliedLag     float64    `json:"applied_lag_s"`    // since everything was applied by every sink; before that, since the start; -1 unknown
 	AppliedThrough *time.Time `json:"applied_through"`  // everything written before it is in Bigtable
 	Retention      float64    `json:"retention_left_s"` // until the oldest unread record may be lost; -1 unknown
 	Proof          string     `json:"proof"`            // assumed: as far as empty reads show
@@ -44,6 +46,9 @@ type TableStatus struct {
 	Reasons        []string   `json:"reasons,omitempty"` // why it is not ready
 }
 
+// StandBy is the state of a table whose log another process owns, as long as that one shows life.
+const StandBy = "standby"
+
 // QueueUse is how full a table's log is.
 type QueueUse struct {
 	Bytes     uint64     `json:"bytes"`
@@ -60,33 +65,138 @@ type Seen struct {
 	Letters        int
 	Now            int64         // service's clock as well as it is known, unix ms
 	ClaimTTL       time.Duration // after three of them without a sign of life there is no owner
+	Retry          time.Duration // between two tries of a halted table, which nobody owns meanwhile
+	Late           time.Duration // how far behind a table may be before it must be seen to move; 0: DefaultLate
 }
+
+// DefaultLate is how far a table may be behind without a question: an idle shard is asked every idle_poll, and the
+// children of a shard that ended are listed within a minute and a half.
+const DefaultLate = 2 * time.Minute
 
 // StatusOf says how a table is. It is a function of what was seen.
 func StatusOf(x Seen) TableStatus {
+	return observe(x, nil).at(time.UnixMilli(x.Now), time.Now())
+}
+
+// Moved says whether a table has been read or applied further between two looks at its log. What is behind and
+// moves is catching up.
+func Moved(before, after *checkpoint.State) (read, applied bool) {
+	return after.Through() > before.Through(), after.LowMark() > before.LowMark()
+}
+
+// observed is what was seen of a table. All ages are computed from it when somebody asks: what is known does not get
+// younger by being asked for, nor does it stay as young as it was.
+type observed struct {
+	status TableStatus // without ages and reasons
+	when   time.Time   // of the look, on our monotonic clock
+
+	through, applied int64  // service clock, unix ms; 0: unknown
+	began            int64  // service clock: when the live stream was started, 0 before
+	sign             int64  // service clock: the owner's newest sign of life
+	mark             uint64 // of the sink that is furthest behind
+	slowest          string // that sink
+	waiting          uint64 // entries behind its mark, up to the last one with changes
+	reading          bool   // a stream is being read
+	disabled, paused bool
+	released         bool // nobody owns the log
+	retried          bool // released by an owner that tries again by itself
+	ttl, retry, late time.Duration
+
+	// When reading and applying were last seen to get further; zero where nobody watched.
+	readMoved, appliedMoved time.Time
+	own                     bool // our own process owns the log
+}
+
+// observe takes out of the state what a status needs. before is the last look of the same process, or nil.
+func observe(x Seen, before *observed) *observed {
 	s := x.State
-	st := TableStatus{
-		Source: x.Source, Target: x.Target, State: stateWord(s), Proof: "assumed",
-		SourceLag: -1, AppliedLag: -1, Retention: -1, DeadLetters: x.Letters,
+	o := &observed{
+		when: time.Now(), through: s.Through(), applied: s.AppliedThrough(), sign: s.Date, paused: s.Paused,
+		released: s.Owner == "" || s.Released, ttl: x.ClaimTTL, retry: x.Retry, late: x.Late,
+	}
+	if o.late == 0 {
+		o.late = DefaultLate
+	}
+	if live := s.Live(); live != nil {
+		o.reading, o.began, o.disabled = true, live.Date, live.Disabled
+	}
+	if o.mark = s.LowMark(); o.mark < s.LastFrame && len(s.Marks) > 0 {
+		o.waiting, o.slowest = s.LastFrame-o.mark, slowestSink(s)
+	}
+	st := &o.status
+	*st = TableStatus{
+		Source: x.Source, Target: x.Target, State: stateWord(s), Proof: "assumed", DeadLetters: x.Letters,
 		Gaps: s.OpenGaps(), Owner: s.Owner, Epoch: s.Epoch, LogFormat: s.Format, Changes: s.Changes, Foreign: s.Foreign,
 	}
 	st.Accepted = len(s.Gaps) - st.Gaps
 	sh := &st.Shards
 	sh.Open, sh.Closed, sh.Waiting, sh.Done = s.Counts()
 	st.Queue = queueUse(x.Pressure)
-	if t := s.Through(); t > 0 {
-		st.SourceLag = seconds(x.Now - t)
-		st.Retention = max(0, (source.Retention - time.Duration(x.Now-t)*time.Millisecond).Seconds())
-	}
-	if t := s.AppliedThrough(); t > 0 {
-		at := time.UnixMilli(t).UTC()
-		st.AppliedLag, st.AppliedThrough = seconds(x.Now-t), &at
+	if o.applied > 0 {
+		at := time.UnixMilli(o.applied).UTC()
+		st.AppliedThrough = &at
 	}
 	st.ClockAhead = seconds(s.TopClock() - s.Date)
-	if s.Halted != nil {
-		st.Halt, st.Code = s.Halted.Reason, s.Halted.Code
+	if h := s.Halted; h != nil {
+		st.Halt, st.Code = h.Reason, h.Code
+		o.sign = max(o.sign, h.At)
+		o.retried = o.released && h.Sink == ownSink
 	}
-	st.Reasons = reasons(x, &st)
+	o.watch(before, x.Now)
+	return o
+}
+
+// watch notes when reading and applying last got further. What the first look finds was reached when it was written.
+func (o *observed) watch(before *observed, now int64) {
+	if before == nil {
+		o.readMoved, o.appliedMoved = o.when.Add(-age(now, o.through)), o.when.Add(-age(now, o.applied))
+		return
+	}
+	o.readMoved, o.appliedMoved = before.readMoved, before.appliedMoved
+	if o.through > before.through {
+		o.readMoved = o.when
+	}
+	if o.applied > before.applied || o.mark > before.mark {
+		o.appliedMoved = o.when
+	}
+}
+
+// age is how long ago a moment of the service's clock was; very long where it is unknown.
+func age(now, then int64) time.Duration {
+	if then == 0 {
+		return 100 * 365 * 24 * time.Hour
+	}
+	return max(0, time.Duration(now-then)*time.Millisecond)
+}
+
+func slowestSink(s *checkpoint.State) (sink string) {
+	low := s.LowMark()
+	for name, m := range s.Marks {
+		if m.Seq == low && (sink == "" || name < sink) {
+			sink = name
+		}
+	}
+	return sink
+}
+
+// at says how the table is at a moment: service is the service's clock, now our own.
+func (o *observed) at(service, now time.Time) TableStatus {
+	st := o.status
+	ms := max(service.UnixMilli(), o.sign)
+	st.SourceLag, st.AppliedLag, st.Retention = -1, -1, -1
+	// Before every shard was read nothing is known but the start: at least so far is the table behind.
+	if t := cmp.Or(o.through, o.began); t > 0 {
+		st.SourceLag = seconds(ms - t)
+		st.Retention = max(0, (source.Retention - time.Duration(ms-t)*time.Millisecond).Seconds())
+	}
+	if t := cmp.Or(o.applied, o.began); t > 0 {
+		st.AppliedLag = seconds(ms - t)
+	}
+	silent := age(ms, o.sign)
+	if st.State == "running" && !o.own && (o.released || silent > 3*o.ttl) {
+		st.State = "waiting"
+	}
+	st.Reasons = o.reasons(&st, silent, now)
 	return st
 }
 
@@ -123,25 +233,43 @@ const lowRetention = 6 * time.Hour
 
 // reasons says why a table is not ready.
 //
-// Rule 10: ready means progress or idleness of every live shard, and nothing open; never "the process is up".
-func reasons(x Seen, st *TableStatus) (why []string) {
-	add := func(cond bool, what string) {
+// Rule 10: ready means progress or idleness of every live shard now, and nothing open; never "the process is up".
+func (o *observed) reasons(st *TableStatus, silent time.Duration, now time.Time) (why []string) {
+	add := func(cond bool, what string, args ...any) {
 		if cond {
-			why = append(why, what)
+			why = append(why, fmt.Sprintf(what, args...))
 		}
 	}
-	s := x.State
-	age := time.Duration(x.Now-s.Date) * time.Millisecond
-	add(s.Owner == "" || s.Released, "no owner: the replicator is not running")
-	add(s.Owner != "" && !s.Released && age > 3*x.ClaimTTL, "no sign of life of the owner for "+age.Round(time.Second).String())
-	add(s.Live() == nil, "not started: no listing of the stream is in the log")
-	add(s.Live() != nil && s.Live().Disabled, "the stream is disabled: what is written now is in no stream")
-	add(s.Paused, "paused")
-	add(s.Halted != nil, "halted: "+st.Halt)
-	add(st.Retention >= 0 && st.Retention < lowRetention.Seconds(),
-		fmt.Sprintf("unread changes are lost in %s", time.Duration(st.Retention*float64(time.Second)).Round(time.Minute)))
-	add(st.Gaps > 0, plural(st.Gaps, "gap")+": records were lost before they were read")
-	add(st.DeadLetters > 0, plural(st.DeadLetters, "dead letter"))
-	add(s.Live() != nil && st.AppliedThrough == nil, "not every shard has been read and applied yet")
+	switch {
+	case o.retried && silent <= o.retry+3*o.ttl: // the halt says it
+	case o.released && !o.own:
+		add(true, "no owner: no replicator carries the table")
+	case silent > 3*o.ttl && o.own:
+		add(true, "nothing could be stored in the log for %s", ago(silent))
+	case silent > 3*o.ttl:
+		add(true, "no sign of life of the owner for %s", ago(silent))
+	}
+	add(!o.reading, "not started: no listing of the stream is in the log")
+	add(o.disabled, "the stream is disabled: what is written now is in no stream")
+	add(o.paused, "paused")
+	add(st.Halt != "", "halted: %s", st.Halt)
+	add(st.Retention >= 0 && st.Retention < lowRetention.Seconds(), "unread changes are lost in %s", time.Duration(st.Retention*float64(time.Second)).Round(time.Minute))
+	add(st.Gaps > 0, "%s: records were lost before they were read", plural(st.Gaps, "gap"))
+	add(st.DeadLetters > 0, "%s", plural(st.DeadLetters, "dead letter"))
+	add(o.reading && st.AppliedThrough == nil, "not every shard has been read and applied yet")
+	limit := o.late.Seconds()
+	add(o.through > 0 && st.SourceLag > limit && now.Sub(o.readMoved) > o.late,
+		"nothing shows that what was written in the last %s has been read", lagWord(st.SourceLag))
+	add(o.waiting > 0 && st.AppliedLag > limit && now.Sub(o.appliedMoved) > o.late,
+		"%s of the log wait for sink %s, the oldest for %s", entries(o.waiting), o.slowest, lagWord(st.AppliedLag))
 	return why
+}
+
+func lagWord(seconds float64) string { return ago(time.Duration(seconds * float64(time.Second))) }
+
+func entries(n uint64) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return strconv.FormatUint(n, 10) + " entries"
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
@@ -21,4 +23,94 @@ func TestLowRetentionIsRed(t *testing.T) {
 			t.Errorf("%v behind: reasons %q, want a word about it: %v", behind, st.Reasons, red)
 		}
 	}
+}
+
+// open is the state of a table with one shard, read and applied through a time.
+func open(now, through int64) *checkpoint.State {
+	s := checkpoint.NewState()
+	s.Owner, s.Epoch, s.Date, s.Listed = "a", 1, now, now
+	s.Streams = []*checkpoint.Stream{{ARN: "arn", Date: now - time.Hour.Milliseconds()}}
+	s.Shards["s"] = &checkpoint.Shard{ID: "s", Stream: "arn", Phase: checkpoint.Open, Through: through}
+	s.Marks["bigtable"] = checkpoint.Mark{Seq: 5}
+	s.Horizons = []checkpoint.Horizon{{Seq: 5, Through: through}}
+	return s
+}
+
+// TestLagsGrowWhileNothingIsHeard: the numbers of an outage must not be those of its beginning.
+func TestLagsGrowWhileNothingIsHeard(t *testing.T) {
+	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	o := observe(Seen{Source: "Orders", State: open(now.UnixMilli(), now.UnixMilli()), Now: now.UnixMilli(), ClaimTTL: 15 * time.Second}, nil)
+	o.own = true
+	for silence, want := range map[time.Duration]string{
+		time.Second:     "",
+		time.Minute:     "nothing could be stored in the log for 1m0s",
+		5 * time.Minute: "nothing could be stored in the log for 5m0s; nothing shows that what was written in the last 5m0s has been read",
+	} {
+		st := o.at(now.Add(silence), o.when.Add(silence))
+		if st.SourceLag != silence.Seconds() || st.AppliedLag != silence.Seconds() || st.Retention != (24*time.Hour-silence).Seconds() {
+			t.Errorf("after %v: lags %v and %v, retention %v", silence, st.SourceLag, st.AppliedLag, st.Retention)
+		}
+		if got := strings.Join(st.Reasons, "; "); got != want {
+			t.Errorf("after %v: not ready because %q, want %q", silence, got, want)
+		}
+	}
+}
+
+// TestBehindIsReadyOnlyWhileItMoves: Rule 10. A table that catches up progresses, one that stands still does not.
+func TestBehindIsReadyOnlyWhileItMoves(t *testing.T) {
+	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	past := now.Add(-time.Hour).UnixMilli()
+	look := func(through int64, mark uint64, before *observed) *observed {
+		s := open(now.UnixMilli(), through)
+		s.Horizons[0].Through = past
+		s.LastFrame, s.Marks["bigtable"] = 9, checkpoint.Mark{Seq: mark}
+		return observe(Seen{State: s, Now: now.UnixMilli(), ClaimTTL: time.Minute}, before)
+	}
+	for _, c := range []struct {
+		name string
+		o    *observed
+		want []string
+	}{
+		{"moves", look(past+1, 6, look(past, 5, nil)), nil},
+		{"stands still", look(past, 5, look(past, 5, nil)), []string{
+			"nothing shows that what was written in the last 1h0m0s has been read", "4 entries of the log wait for sink bigtable, the oldest for 1h0m0s"}},
+		{"applies", look(past, 6, look(past, 5, nil)), []string{"nothing shows that what was written in the last 1h0m0s has been read"}},
+		{"reads", look(past+1, 5, look(past, 5, nil)), []string{"4 entries of the log wait for sink bigtable, the oldest for 1h0m0s"}},
+	} {
+		st := c.o.at(now, c.o.when)
+		if diff := cmp.Diff(c.want, st.Reasons); diff != "" {
+			t.Errorf("%s: reasons (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+// TestStatusOfADeadDaemonSaysSo: what the log holds of a process that died is not the state of one that runs.
+func TestStatusOfADeadDaemonSaysSo(t *testing.T) {
+	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name   string
+		silent time.Duration
+		edit   func(*checkpoint.State)
+		state  string
+		want   string
+	}{
+		{"alive", time.Second, nil, "running", ""},
+		{"killed", time.Hour, nil, "waiting", "no sign of life of the owner for 1h0m0s"},
+		{"drained", time.Minute, func(s *checkpoint.State) { s.Released = true }, "waiting", "no owner"},
+		{"halted, and tried again within the minute", 50 * time.Second, halted, "halted", "halted: no permission"},
+		{"halted, and dead since", 10 * time.Minute, halted, "halted", "no owner"},
+	} {
+		s := open(now.Add(-c.silent).UnixMilli(), now.UnixMilli())
+		if c.edit != nil {
+			c.edit(s)
+		}
+		st := StatusOf(Seen{State: s, Now: now.UnixMilli(), ClaimTTL: 15 * time.Second, Retry: time.Minute})
+		if why := strings.Join(st.Reasons, "; "); st.State != c.state || !strings.HasPrefix(why, c.want) || (c.want == "") != (why == "") {
+			t.Errorf("%s: %s because %q, want %s because %q", c.name, st.State, why, c.state, c.want)
+		}
+	}
+}
+
+func halted(s *checkpoint.State) {
+	s.Released, s.Halted = true, &checkpoint.Halt{Sink: ownSink, Reason: "no permission", At: s.Date}
 }

@@ -39,21 +39,19 @@ type table struct {
 	left     uint64         // where the log stood when the last life halted; 0 unknown
 	pressure queue.Pressure // as of the last look; the writer's loop owns it
 
-	owning  atomic.Bool
+	owning  atomic.Bool // the loops of a life run
+	claimed atomic.Bool // the log is ours
 	started atomic.Bool // the state is loaded, owning or standing by
 	halted  atomic.Pointer[checkpoint.Halt]
-	view    atomic.Pointer[view] // newest aggregate of the state; nil before the first claim
-}
-
-// view is what health and metrics show of the state. The writer loop makes a new one at every beat.
-type view struct {
-	Status TableStatus
-	At     time.Time
+	view    atomic.Pointer[observed] // what the owner saw last; nil before the first claim, and while another process owns the log
+	rival   atomic.Pointer[rival]    // who else owns the log, while we wait for it
+	born    time.Time                // of the process
 }
 
 func newTable(p *Pipeline, t Table, m *metrics) *table {
 	log := p.log.With(zap.String("table", t.Source), zap.String("target", t.Target))
-	return &table{Table: t, p: p, m: m.of(t.Source), log: log, heat: newHeat(log, time.Now())}
+	now := time.Now()
+	return &table{Table: t, p: p, m: m.of(t.Source), log: log, heat: newHeat(log, now), born: now}
 }
 
 // haltError stops a table until somebody acts or the cause goes away.
@@ -66,7 +64,7 @@ func (e *haltError) Error() string {
 // run returns nil when ctx ends and *RefusedError when the first life finds a log that is not ours. All other
 // trouble is kept to this table.
 func (t *table) run(ctx context.Context) error {
-	defer t.m.owner.Set(0)
+	defer t.claimed.Store(false)
 	for first := true; ; first = false {
 		err := t.life(ctx)
 		if ctx.Err() != nil {
@@ -111,12 +109,10 @@ const again = 250 * time.Millisecond
 
 // after decides what the end of a life means and how long to wait before the next one.
 func (t *table) after(err error) time.Duration {
-	t.m.owner.Set(0)
-	t.m.hottest.Set(0) // nobody writes
+	t.claimed.Store(false)
 	switch {
 	case errors.Is(err, queue.ErrLost), errors.Is(err, queue.ErrHeld):
 		t.log.Warn("stand by: another owner holds the log", zap.Error(err))
-		t.m.standBy()
 		t.heat.forget()
 		return again
 	case err == nil, doubtful(err):
@@ -127,7 +123,6 @@ func (t *table) after(err error) time.Duration {
 	h := haltOf(err)
 	h.At = t.now()
 	t.halted.Store(h)
-	t.m.halted.Set(1)
 	t.log.Error("halt the table", zap.String("code", h.Code), zap.String("reason", h.Reason), zap.Duration("retry_in", t.p.o.Periods.Retry))
 	return t.p.o.Periods.Retry
 }
@@ -216,7 +211,7 @@ const maxDoubts = 10
 
 // own does with the claimed log what its state asks for.
 func (t *table) own(ctx context.Context, w *queue.Writer) error {
-	t.m.owner.Set(1)
+	t.claimed.Store(true)
 	if err := t.beating(ctx, w, t.loadRow); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 // (With replicas the followers compare the id against what they may not have loaded yet; there the quorum
 // keeps a store from going back.)
 func (l *Log) publish(ctx context.Context, kind checkpoint.Kind, msg []byte, last uint64, lastID, id string) (uint64, error) {
-	ctx, cancel := l.q.ask(ctx)
+	call, cancel := l.q.ask(ctx)
 	defer cancel()
 	m := &nats.Msg{Subject: l.subjectOf(kind), Data: msg, Header: nats.Header{
 		nats.ExpectedLastSeqHdr: {strconv.FormatUint(last, 10)},
@@ -32,7 +32,8 @@ func (l *Log) publish(ctx context.Context, kind checkpoint.Kind, msg []byte, las
 		}
 	}
 	sent := time.Now()
-	ack, err := l.q.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
+	ack, err := l.q.js.PublishMsg(call, m, jetstream.WithRetryAttempts(0))
+	l.q.report(ctx, err)
 	if err != nil {
 		return 0, err
 	}

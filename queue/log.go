@@ -65,6 +65,7 @@ func (i Info) empty() bool { return i.First > i.Last }
 func (q *Queue) Log(ctx context.Context, table string) (*Log, error) {
 	name := q.streamName(table)
 	st, err := q.js.Stream(ctx, name)
+	q.report(ctx, err)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		err = q.confirmMissing(ctx, name)
 	}
@@ -211,6 +212,7 @@ func (l *Log) Created() time.Time { return l.created }
 // Info asks the leader of the stream. ErrEmptied when the stream is gone or is another one than was opened.
 func (l *Log) Info(ctx context.Context) (Info, error) {
 	info, err := l.q.info(ctx, l.stream)
+	l.q.report(ctx, err)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return Info{}, fmt.Errorf("ask about log of %s: %w: stream %s does not exist", l.table, ErrEmptied, l.name)
 	}

@@ -56,6 +56,10 @@ type Options struct {
 	AckTimeout time.Duration
 	// IdleCheck is how often a reader without news asks whether the stream is still the same. 0 = 5 s.
 	IdleCheck time.Duration
+
+	// Report is told how each request to the server ended: nil where it answered, else why not. It must be fast.
+	// Nil: nobody wants to know.
+	Report func(op string, err error)
 }
 
 func (o Options) withDefaults() Options {

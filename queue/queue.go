@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -152,6 +154,35 @@ func (q *Queue) Health(ctx context.Context) error {
 // caller has time.
 func (q *Queue) ask(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, q.opts.AckTimeout)
+}
+
+// report tells how a request ended. Refusals are answers.
+func (q *Queue) report(ctx context.Context, err error) {
+	switch {
+	case q.opts.Report == nil || ctx.Err() != nil:
+	case err == nil || !Transient(err):
+		q.opts.Report("", nil)
+	default:
+		q.opts.Report("", q.unanswered(err))
+	}
+}
+
+// unanswered adds to an error which servers were asked, and why there is no connection to them.
+func (q *Queue) unanswered(err error) error {
+	if q.embedded != nil || q.nc == nil {
+		return err
+	}
+	var hosts []string
+	for _, s := range q.nc.Servers() {
+		if u, perr := url.Parse(s); perr == nil {
+			hosts = append(hosts, u.Host)
+		}
+	}
+	where := strings.Join(hosts, ", ")
+	if last := q.nc.LastError(); last != nil && !q.nc.IsConnected() {
+		return fmt.Errorf("no connection to %s: %w: %w", where, last, err)
+	}
+	return fmt.Errorf("%s: %w", where, err)
 }
 
 // wait blocks for d or until ctx ends, whose cause it returns.

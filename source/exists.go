@@ -23,5 +23,5 @@ func (s *Source) Exists(ctx context.Context, feed change.Feed) (bool, error) {
 	case Classify(err) == Gone:
 		return false, nil
 	}
-	return false, wrap(ctx, "look for shard "+feed.Shard, err)
+	return false, s.wrap(ctx, "look for shard "+feed.Shard, err)
 }

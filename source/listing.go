@@ -97,7 +97,7 @@ func (s *Source) describePages(ctx context.Context, l *Listing, filter *types.Sh
 
 func (s *Source) describeStream(ctx context.Context, in *dynamodbstreams.DescribeStreamInput, l *Listing) (*types.StreamDescription, error) {
 	if err := s.describing(l.Stream).Wait(ctx); err != nil {
-		return nil, wrap(ctx, "list shards of "+l.Stream, err)
+		return nil, s.wrap(ctx, "list shards of "+l.Stream, err)
 	}
 	call, cancel := context.WithTimeout(ctx, s.retried())
 	defer cancel()
@@ -105,7 +105,7 @@ func (s *Source) describeStream(ctx context.Context, in *dynamodbstreams.Describ
 	out, err := s.streams.DescribeStream(call, in)
 	s.metrics.done("DescribeStream", start, err)
 	if err != nil {
-		return nil, wrap(ctx, "list shards of "+l.Stream, err)
+		return nil, s.wrap(ctx, "list shards of "+l.Stream, err)
 	}
 	if date := s.date(out.ResultMetadata, start); l.Started == 0 {
 		l.Started = date
@@ -180,7 +180,7 @@ func (s *Source) Children(ctx context.Context, arn, shard string) ([]Shard, erro
 		}
 		wait := min(50*time.Millisecond<<try, time.Second)
 		if err := pause(ctx, jitter(wait+wait/10, 0.1)); err != nil { // never less: five seconds late is not rare
-			return nil, wrap(ctx, "list children of "+shard, err)
+			return nil, s.wrap(ctx, "list children of "+shard, err)
 		}
 	}
 	return nil, nil

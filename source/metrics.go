@@ -20,6 +20,7 @@ type metrics struct {
 	parks     *prometheus.HistogramVec // table
 	calls     *prometheus.HistogramVec // op
 	errors    *prometheus.CounterVec   // op, class
+	report    func(op string, err error)
 
 	mu     sync.Mutex
 	tables map[string]*tableMetrics
@@ -37,6 +38,7 @@ func newMetrics(reg prometheus.Registerer, s *Source) (*metrics, error) {
 	}
 	m := &metrics{
 		tables:    map[string]*tableMetrics{},
+		report:    s.report,
 		pages:     counter("pages_total", "Pages read, by kind: full, part or empty.", "table", "kind"),
 		records:   counter("records_total", "Records read.", "table"),
 		bytes:     counter("bytes_total", "Bytes of the pages read.", "table"),
@@ -59,7 +61,7 @@ func newMetrics(reg prometheus.Registerer, s *Source) (*metrics, error) {
 		m.pages, m.records, m.bytes, m.skipped, m.newest, m.throttled, m.iterators, m.parked, m.parks, m.calls, m.errors,
 		limit("memory_bytes", "Bytes of pages read and not yet released.", func() float64 { return float64(s.budget.inUse()) }),
 		limit("memory_limit_bytes", "Limit of memory_bytes; where a table's part is less than a page, exceeded by up to a page for each table.", func() float64 { return float64(s.budget.total) }),
-		retentionCollector{s},
+		parkCollector{s},
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
@@ -71,6 +73,7 @@ func newMetrics(reg prometheus.Registerer, s *Source) (*metrics, error) {
 // done records one finished call.
 func (m *metrics) done(op string, start time.Time, err error) {
 	m.calls.WithLabelValues(op).Observe(time.Since(start).Seconds())
+	m.report(op, err)
 	if err != nil {
 		m.errors.WithLabelValues(op, Classify(err).String()).Inc()
 	}

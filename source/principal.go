@@ -25,6 +25,6 @@ func (s *Source) Principal(ctx context.Context) (string, error) {
 	case base != "" && !isAWS(base), err == nil:
 		return "", ErrNoIdentities
 	default:
-		return "", wrap(ctx, "ask who the caller is", err)
+		return "", s.wrap(ctx, "ask who the caller is", err)
 	}
 }

@@ -96,29 +96,15 @@ func (r *Reader) readTo(p *Page) {
 	}
 }
 
-// retentionCollector reports Retention at scrape time.
-type retentionCollector struct{ s *Source }
-
-var retentionDesc = prometheus.NewDesc("tailrace_source_retention_seconds",
-	"Time until the oldest unread record of the table may be lost: 24 h less its age.", []string{"table"}, nil)
+// parkCollector reports at scrape time how long readers wait.
+type parkCollector struct{ s *Source }
 
 var oldestParkDesc = prometheus.NewDesc("tailrace_source_parked_oldest_seconds",
 	"How long the reader that waits longest for memory has waited.", nil, nil)
 
-func (c retentionCollector) Describe(ch chan<- *prometheus.Desc) {
-	ch <- retentionDesc
-	ch <- oldestParkDesc
-}
+func (c parkCollector) Describe(ch chan<- *prometheus.Desc) { ch <- oldestParkDesc }
 
-func (c retentionCollector) Collect(ch chan<- prometheus.Metric) {
-	now := c.s.nowOr()
-	c.s.watch.mu.Lock()
-	for table := range c.s.watch.readers {
-		if left, ok := c.s.retention(table, now); ok {
-			ch <- prometheus.MustNewConstMetric(retentionDesc, prometheus.GaugeValue, left.Seconds(), table)
-		}
-	}
-	c.s.watch.mu.Unlock()
+func (c parkCollector) Collect(ch chan<- prometheus.Metric) {
 	var oldest float64
 	if n, since := c.s.budget.parked(); n > 0 {
 		oldest = time.Since(since).Seconds()

@@ -82,7 +82,7 @@ func (s *Source) scanPage(ctx context.Context, in *dynamodb.ScanInput, yield fun
 	out, err := s.tables.Scan(call, in, b.ofTables)
 	s.metrics.done("Scan", start, err)
 	if err != nil {
-		return false, yield(nil, wrap(ctx, op, err))
+		return false, yield(nil, s.wrap(ctx, op, err))
 	}
 	var reply struct {
 		Items            []json.RawMessage
@@ -121,7 +121,7 @@ func (s *Source) Item(ctx context.Context, table string, key []byte) ([]byte, er
 	_, err = s.tables.GetItem(call, &dynamodb.GetItemInput{TableName: &table, Key: k, ConsistentRead: ptr(true)}, b.ofTables)
 	s.metrics.done("GetItem", start, err)
 	if err != nil {
-		return nil, wrap(ctx, op, err)
+		return nil, s.wrap(ctx, op, err)
 	}
 	var reply struct{ Item json.RawMessage }
 	if err := json.Unmarshal(b.data, &reply); err != nil {

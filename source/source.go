@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -48,6 +49,11 @@ type Options struct {
 	MemoryPerFeed   int64         // the same for one shard: 8 MiB
 	Tables          int           // how many are read: 1; any beyond that has no part of the memory to itself, but for one page
 	HTTPClient      HTTPClient    // transport in place of the SDK's own; tests with virtual time need one
+	Attempts        int           // of a call that may be repeated: 10; commands that a person waits for make fewer
+
+	// Report is told how each call that reading depends on ended: nil where the service answered, else why it did not
+	// or why it refuses. It must be fast. Nil: nobody wants to know.
+	Report func(op string, err error)
 }
 
 // HTTPClient sends a request; *http.Client is one.
@@ -66,6 +72,10 @@ func (o Options) withDefaults() Options {
 	def(&o.MemoryTotal, 96<<20)
 	def(&o.MemoryPerFeed, 8<<20)
 	def(&o.Tables, 1)
+	def(&o.Attempts, 10)
+	if o.Report == nil {
+		o.Report = func(string, error) {}
+	}
 	return o
 }
 
@@ -95,6 +105,7 @@ type Source struct {
 	metrics    *metrics
 	now        serviceClock
 	watch      watch
+	silence    atomic.Pointer[error] // why the newest request had no answer; nil when it had one
 
 	mu       sync.Mutex
 	describe map[string]*rate.Limiter // by stream ARN
@@ -133,7 +144,7 @@ func endpoint(configured string, found *string) *string {
 
 func (s *Source) load(ctx context.Context) (aws.Config, error) {
 	opts := []func(*config.LoadOptions) error{
-		config.WithRetryer(func() aws.Retryer { return standard() }),
+		config.WithRetryer(func() aws.Retryer { return standard(s.opt.Attempts) }),
 		config.WithLogger(logging.Nop{}),
 		config.WithAppID("tailrace"),
 	}
@@ -179,7 +190,7 @@ func (s *Source) client(found aws.HTTPClient) HTTPClient {
 		return found
 	}
 	s.http = &http.Client{
-		Transport: b.GetTransport(), Timeout: s.opt.CallTimeout,
+		Transport: &answers{s: s, next: b.GetTransport()}, Timeout: s.opt.CallTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return s.http
@@ -194,9 +205,9 @@ func (s *Source) Close() {
 
 // standard retries calls that the SDK may repeat by itself. The SDK's retry quota is off: it belongs to the
 // client, so one throttled shard would use up the retries of all the others.
-func standard() aws.Retryer {
+func standard(attempts int) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
-		o.MaxAttempts = 10
+		o.MaxAttempts = attempts
 		o.RateLimiter = ratelimit.None
 		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return backoff(attempt), nil })
 	})

@@ -38,7 +38,7 @@ func (s *Source) Table(ctx context.Context, name string) (TableInfo, error) {
 	out, err := s.tables.DescribeTable(call, &dynamodb.DescribeTableInput{TableName: &name})
 	s.metrics.done("DescribeTable", start, err)
 	if err != nil {
-		return TableInfo{}, wrap(ctx, "describe table "+name, err)
+		return TableInfo{}, s.wrap(ctx, "describe table "+name, err)
 	}
 	info := tableInfo(out.Table)
 	info.Date = s.date(out.ResultMetadata, start)
@@ -60,7 +60,7 @@ func (s *Source) ttl(ctx context.Context, name string) (string, error) {
 	out, err := s.tables.DescribeTimeToLive(call, &dynamodb.DescribeTimeToLiveInput{TableName: &name})
 	s.metrics.done("DescribeTimeToLive", start, err)
 	if err != nil {
-		return "", wrap(ctx, "describe time to live of "+name, err)
+		return "", s.wrap(ctx, "describe time to live of "+name, err)
 	}
 	d := out.TimeToLiveDescription
 	if d == nil || d.TimeToLiveStatus != types.TimeToLiveStatusEnabled && d.TimeToLiveStatus != types.TimeToLiveStatusEnabling {

@@ -92,14 +92,17 @@ type daemon struct {
 
 	upgrade bool
 
-	src  *source.Source
-	q    *queue.Queue
-	sink *bigtable.Client
-	arch archiveSink
+	services pipeline.Services
+	src      *source.Source
+	q        *queue.Queue
+	sink     *bigtable.Client
+	arch     archiveSink
 }
 
 func (d *daemon) open(ctx context.Context) (err error) {
-	if d.src, err = source.Open(ctx, sourceOptions(d.cfg), d.log.Named("source"), d.reg); err != nil {
+	from := sourceOptions(d.cfg)
+	from.Report = d.services.Reporter(pipeline.DynamoDB)
+	if d.src, err = source.Open(ctx, from, d.log.Named("source"), d.reg); err != nil {
 		return sourceError(err)
 	}
 	if err := d.compile(ctx); err != nil {
@@ -108,7 +111,9 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	if d.q, err = d.openQueue(ctx); err != nil {
 		return queueError(err, d.cfg)
 	}
-	if d.sink, err = bigtable.Open(ctx, bigtableOptions(d.cfg, d.src), d.log.Named("bigtable"), d.reg); err != nil {
+	to := bigtableOptions(d.cfg, d.src)
+	to.Report = d.services.Reporter(pipeline.Bigtable)
+	if d.sink, err = bigtable.Open(ctx, to, d.log.Named("bigtable"), d.reg); err != nil {
 		return bigtableError(err)
 	}
 	if d.arch, err = openArchive(ctx, d.cfg, d.q, d.log, d.reg); err != nil {
@@ -137,7 +142,9 @@ func (d *daemon) openQueue(ctx context.Context) (*queue.Queue, error) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		q, err := queue.Open(ctx, queueOptions(d.cfg), d.log.Named("queue"), d.reg)
+		o := queueOptions(d.cfg)
+		o.Report = d.services.Reporter(pipeline.NATS)
+		q, err := queue.Open(ctx, o, d.log.Named("queue"), d.reg)
 		if !errors.Is(err, queue.ErrLocked) {
 			return q, err
 		}
@@ -234,11 +241,12 @@ func (d *daemon) options() pipeline.Options {
 	t, c := &d.cfg.Testing, d.cfg
 	o := pipeline.Options{
 		Name: c.Pipeline, Owner: ownerName(), Upgrade: d.upgrade, Start: pipeline.Start{Latest: c.Source.Start.Latest, At: c.Source.Start.At},
-		Memory: int64(c.Memory.Total) / 6, // pages on their way into the log have a quarter; the rest is for what both become
+		Services: &d.services,
+		Memory:   int64(c.Memory.Total) / 6, // pages on their way into the log have a quarter; the rest is for what both become
 		Periods: pipeline.Periods{
 			ClaimTTL: time.Duration(t.ClaimTTL), Beat: time.Duration(t.Beat), Listing: time.Duration(t.Listing), Describe: time.Duration(t.Describe),
 			Mark: time.Duration(t.MarkInterval), Trim: time.Duration(t.Trim), Retry: time.Duration(t.RetryHalted), Shutdown: time.Duration(c.ShutdownTimeout),
-			Lead: time.Duration(t.Lead),
+			Lead: time.Duration(t.Lead), Late: lateAfter(c),
 		},
 	}
 	for _, table := range c.Tables {
@@ -253,6 +261,11 @@ func (d *daemon) options() pipeline.Options {
 		})
 	}
 	return o
+}
+
+// lateAfter is how far behind a table may be before it must be seen to move: a shard that is idle is asked so seldom.
+func lateAfter(c *config.Config) time.Duration {
+	return pipeline.DefaultLate + 2*time.Duration(c.Source.IdlePoll)
 }
 
 // health lets the admin server ask a pipeline.

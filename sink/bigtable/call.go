@@ -111,6 +111,7 @@ func (t *table) attempt(ctx context.Context, r *request, version int64) error {
 	if err != nil && ctx.Err() != nil {
 		return interrupted(ctx, err)
 	}
+	t.client.report(t.short, err)
 	return err
 }
 

@@ -37,6 +37,10 @@ type Options struct {
 	Tombstones  time.Duration // H: how long _tr_dead cells are kept; must exceed the longest outage by far; default 168 h
 	Concurrency int           // most calls in flight per table; default 256, starting from a quarter
 	Connections int           // default 4 to the service, 1 to an emulator
+
+	// Report is told how each call to a table ended: nil where the service answered, else why it did not or why it
+	// refuses everything. It must be fast. Nil: nobody wants to know.
+	Report func(table string, err error)
 }
 
 func (o Options) withDefaults() Options {
@@ -54,6 +58,9 @@ func (o Options) withDefaults() Options {
 		if o.emulator() != "" {
 			o.Connections = 1
 		}
+	}
+	if o.Report == nil {
+		o.Report = func(string, error) {}
 	}
 	return o
 }
@@ -112,6 +119,19 @@ func (c *Client) Close() error {
 		errs = append(errs, c.admin.Close())
 	}
 	return errors.Join(append(errs, c.conn.Close())...)
+}
+
+// report tells how a call to a table ended.
+func (c *Client) report(table string, err error) {
+	switch Classify(err) {
+	case Canceled:
+		return
+	case None, Refused:
+		err = nil
+	default:
+		err = fmt.Errorf("%s: %w", table, err)
+	}
+	c.opt.Report(table, err)
 }
 
 // table is what calls to one table share.

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
-	"cloud.google.com/go/bigtable"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"github.com/cenkalti/backoff/v5"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -73,7 +75,8 @@ type State struct {
 // stateKey is unambiguous: table names of DynamoDB hold no '#'.
 func stateKey(pipeline, table string) []byte { return []byte(pipeline + "#" + table) }
 
-// LoadState reads the row of a pipeline's table; ErrNoState if there is none.
+// LoadState reads the row of a pipeline's table; ErrNoState if there is none. It asks once: an error of kind Transient
+// says at once which address did not answer, and why.
 func (c *Client) LoadState(ctx context.Context, pipeline, table string) (*State, error) {
 	stored, err := c.readCell(ctx, stateKey(pipeline, table), stateQualifier)
 	if err != nil {
@@ -83,6 +86,14 @@ func (c *Client) LoadState(ctx context.Context, pipeline, table string) (*State,
 		return nil, fmt.Errorf("load state: %w", ErrNoState)
 	}
 	return decodeState(stored)
+}
+
+// loadUntil loads the row until the service answers or ctx ends.
+func (c *Client) loadUntil(ctx context.Context, pipeline, table string) (*State, error) {
+	return backoff.Retry(ctx, func() (*State, error) {
+		s, err := c.LoadState(ctx, pipeline, table)
+		return s, pause(err)
+	}, backoff.WithBackOff(c.pauses()), backoff.WithMaxElapsedTime(0))
 }
 
 func decodeState(stored []byte) (*State, error) {
@@ -153,7 +164,7 @@ func (c *Client) Reserve(ctx context.Context, s *State, lead time.Duration) (*St
 		if !errors.Is(err, ErrStateChanged) {
 			return nil, fmt.Errorf("reserve lead: %w", err)
 		}
-		fresh, err := c.LoadState(ctx, s.Identity.Pipeline, s.Identity.Table)
+		fresh, err := c.loadUntil(ctx, s.Identity.Pipeline, s.Identity.Table)
 		if err != nil {
 			return nil, fmt.Errorf("reserve lead: %w", err)
 		}
@@ -181,7 +192,7 @@ func (c *Client) swap(ctx context.Context, next *State, predicate *btpb.RowFilte
 		return true, nil
 	}
 	// An attempt whose answer was lost may have been ours.
-	have, err := c.LoadState(ctx, next.Identity.Pipeline, next.Identity.Table)
+	have, err := c.loadUntil(ctx, next.Identity.Pipeline, next.Identity.Table)
 	if errors.Is(err, ErrNoState) {
 		return false, nil
 	}
@@ -213,23 +224,44 @@ func (c *Client) setIf(ctx context.Context, x *cell, predicate *btpb.RowFilter, 
 	return r.matched, err
 }
 
-// readCell reads the newest cell of a column of the state table; nil if there is none.
+// readCell reads the newest cell of a column of the state table; nil if there is none. It asks once, over the connection
+// that the writes use: Google's client would repeat a refused connection in silence until ctx ends.
 func (c *Client) readCell(ctx context.Context, key []byte, qualifier string) ([]byte, error) {
-	data, err := c.reader(ctx)
-	if err != nil {
-		return nil, err
+	t := c.table(StateTable)
+	call, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, t.headers), c.opt.Timeout)
+	defer cancel()
+	latest := &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerColumnLimitFilter{CellsPerColumnLimitFilter: 1}}
+	rows, err := btpb.NewBigtableClient(c.conn).ReadRows(call, &btpb.ReadRowsRequest{
+		TableName: t.name, AppProfileId: c.opt.AppProfile, RowsLimit: 1, Rows: &btpb.RowSet{RowKeys: [][]byte{key}},
+		Filter: &btpb.RowFilter{Filter: &btpb.RowFilter_Chain_{Chain: &btpb.RowFilter_Chain{Filters: []*btpb.RowFilter{columnFilter(qualifier), latest}}}},
+	})
+	var value []byte
+	for err == nil {
+		var some *btpb.ReadRowsResponse
+		if some, err = rows.Recv(); err == nil {
+			value = joinChunks(value, some.Chunks)
+		}
 	}
-	column := bigtable.ChainFilters(
-		bigtable.ColumnRangeFilter(stateFamily, qualifier, qualifier+"\x00"), bigtable.LatestNFilter(1))
-	row, err := data.Open(StateTable).ReadRow(ctx, string(key), bigtable.RowFilter(column))
-	if err != nil {
-		return nil, orInterrupted(ctx, err)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	} else if ctx.Err() != nil {
+		err = interrupted(ctx, err)
 	}
-	cells := row[stateFamily]
-	if len(cells) == 0 {
-		return nil, nil
+	c.report(StateTable, err)
+	return value, err
+}
+
+// joinChunks adds to the value of a row's only cell what an answer brings of it: a large one comes in several.
+func joinChunks(value []byte, chunks []*btpb.ReadRowsResponse_CellChunk) []byte {
+	for _, chunk := range chunks {
+		if value == nil {
+			value = []byte{}
+		}
+		if value = append(value, chunk.Value...); chunk.GetResetRow() {
+			value = nil
+		}
 	}
-	return cells[0].Value, nil
+	return value
 }
 
 func columnFilter(qualifier string) *btpb.RowFilter {

@@ -1,0 +1,108 @@
+package pipeline
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Names of the services that a pipeline depends on: in reasons, and in lower case as a label.
+const (
+	DynamoDB = "DynamoDB"
+	Bigtable = "Bigtable"
+	NATS     = "NATS"
+)
+
+// Services remembers which services fail, and since when. The packages that make the calls report how each one ended.
+// Its zero value is ready for use, by any number of goroutines.
+type Services struct {
+	failing atomic.Int64 // length of ops: a call that succeeded while nothing fails costs one load
+
+	mu  sync.Mutex
+	ops map[operation]*Failure
+}
+
+type operation struct{ service, name string }
+
+// Failure is an operation of a service that has not succeeded since it first failed.
+type Failure struct {
+	Service string
+	Since   time.Time
+	Err     error
+
+	last time.Time
+}
+
+// failureGrace is how long an operation must fail before it makes a table not ready: one retry mends most failures.
+const failureGrace = 5 * time.Second
+
+// failureMemory is how long a failure counts that nobody has tried to repeat: longer than the longest pause
+// between two tries of a loop, the listing.
+const failureMemory = 10 * time.Minute
+
+// Reporter returns the function that a client of the service calls after each call of an operation: nil means that
+// the service answered, an error that it did not, or refused everything alike.
+func (s *Services) Reporter(service string) func(op string, err error) {
+	return func(op string, err error) { s.report(operation{service, op}, err, time.Now()) }
+}
+
+func (s *Services) report(op operation, err error, now time.Time) {
+	if err == nil && s.failing.Load() == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.ops[op]
+	switch {
+	case err == nil:
+		delete(s.ops, op)
+	case f == nil || now.Sub(f.last) > failureMemory:
+		if s.ops == nil {
+			s.ops = map[operation]*Failure{}
+		}
+		s.ops[op] = &Failure{Service: op.service, Since: now, Err: err, last: now}
+	default:
+		f.Err, f.last = err, now
+	}
+	s.failing.Store(int64(len(s.ops)))
+}
+
+// Failures returns, for each service of which an operation fails, the one that has failed longest, in order of the names.
+func (s *Services) Failures(now time.Time) (all []Failure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.ops {
+		if now.Sub(f.last) > failureMemory {
+			continue
+		}
+		i, known := slices.BinarySearchFunc(all, f.Service, func(a Failure, name string) int { return cmp.Compare(a.Service, name) })
+		switch {
+		case !known:
+			all = slices.Insert(all, i, *f)
+		case f.Since.Before(all[i].Since):
+			all[i] = *f
+		}
+	}
+	return all
+}
+
+// failure returns the failure of a service that has lasted longer than the grace.
+func (s *Services) failure(service string, now time.Time) (Failure, bool) {
+	for _, f := range s.Failures(now) {
+		if f.Service == service && now.Sub(f.Since) >= failureGrace {
+			return f, true
+		}
+	}
+	return Failure{}, false
+}
+
+// sentence says which service fails, since when, and how.
+func (f *Failure) sentence(now time.Time) string {
+	return fmt.Sprintf("%s fails since %s (%s): %v", f.Service, f.Since.UTC().Format(time.TimeOnly+"Z"), ago(now.Sub(f.Since)), f.Err)
+}
+
+// ago is a duration in words short enough for a list of reasons.
+func ago(d time.Duration) string { return d.Round(time.Second).String() }
