@@ -100,7 +100,11 @@ func (r *rig) list(in map[string]any) listing {
 		if page.StreamDescription.LastEvaluatedShardId == "" {
 			return all
 		}
-		args["ExclusiveStartShardId"] = page.StreamDescription.LastEvaluatedShardId
+		last := page.StreamDescription.LastEvaluatedShardId
+		if after, _ := args["ExclusiveStartShardId"].(string); last <= after {
+			r.t.Fatalf("DescribeStream: the page after %s ends with %s", after, last)
+		}
+		args["ExclusiveStartShardId"] = last
 	}
 }
 
