@@ -17,8 +17,8 @@ func TestNumbersAreNormalized(t *testing.T) {
 	for in, want := range map[string]string{
 		"0": "0", "-0": "0", "-0.00": "0", "0e99": "0", "1.0": "1", "+5": "5", "007": "7", "12.50": "12.5", ".5": "0.5", "5.": "5",
 		"1e3": "1000", "1E-3": "0.001", "-1.20e1": "-12", "123456789012345678901234567890.12345678": "123456789012345678901234567890.12345678",
-		"9.9999999999999999999999999999999999999E+125": "9.9999999999999999999999999999999999999E+125",
-		"1e37": "10000000000000000000000000000000000000", "1e38": "1E+38", "-12e40": "-1.2E+41",
+		"9.9999999999999999999999999999999999999E+125": strings.Repeat("9", 38) + strings.Repeat("0", 88),
+		"1e37": "10000000000000000000000000000000000000", "1e38": "1" + strings.Repeat("0", 38), "-12e40": "-12" + strings.Repeat("0", 40),
 		"0." + strings.Repeat("0", 129) + "1": "0." + strings.Repeat("0", 129) + "1",
 	} {
 		if got, err := attr.Normalize(in); err != nil || got != want {
@@ -70,6 +70,26 @@ func TestNumbersBehaveAsRationals(t *testing.T) {
 			t.Fatalf("%s - %s = %s", a, b, sum)
 		}
 	})
+}
+
+func TestSumsBeyond38DigitsOverflow(t *testing.T) {
+	big, one := "1"+strings.Repeat("0", 50), "1"
+	for _, c := range []struct {
+		a, b  string
+		minus bool
+		want  string // empty: an overflow
+	}{
+		{big, one, false, ""}, {big, one, true, ""}, {one, big, true, ""}, {"0.00000000000000000001", big, false, ""},
+		{big, big, true, "0"}, {big, big, false, "2" + strings.Repeat("0", 50)},
+		{"9" + strings.Repeat("0", 125), "9" + strings.Repeat("0", 125), false, ""},
+		{strings.Repeat("9", 38), one, false, "1" + strings.Repeat("0", 38)},
+	} {
+		got, err := attr.Add(c.a, c.b, c.minus)
+		overflow := err != nil && strings.HasPrefix(err.Message, "Number overflow.")
+		if got != c.want || overflow != (c.want == "") {
+			t.Errorf("%s and %s, minus %t: %q, %v, want %q", c.a, c.b, c.minus, got, err, c.want)
+		}
+	}
 }
 
 // values draws attribute values as the wire has them.

@@ -97,6 +97,9 @@ func checkList(n *wire.Node, each func(*wire.Node) *wire.Error) *wire.Error {
 	return nil
 }
 
+// strictBase64 refuses bits of the last character that belong to no byte, as the service does.
+var strictBase64 = base64.StdEncoding.Strict()
+
 func checkBlob(n *wire.Node) *wire.Error {
 	switch n.Kind {
 	case wire.String:
@@ -110,7 +113,7 @@ func checkBlob(n *wire.Node) *wire.Error {
 	if len(n.Text)%4 != 0 {
 		return wire.Unreadable(fmt.Sprintf("Base64 encoded length is expected a multiple of 4 bytes but found: %d", len(n.Text)))
 	}
-	if _, err := base64.StdEncoding.DecodeString(n.Text); err != nil {
+	if _, err := strictBase64.DecodeString(n.Text); err != nil || strings.ContainsAny(n.Text, "\r\n") {
 		return wire.Unreadable("Invalid last non-pad Base64 character dectected")
 	}
 	return nil

@@ -16,8 +16,7 @@ const (
 )
 
 // Normalize turns a number's text into its normal form: plain decimal without needless
-// zeros, "0" for zero, and an exponent only where there would be more than 38 digits
-// before the point. The error is the service's.
+// zeros, "0" for zero, never an exponent. The error is the service's.
 func Normalize(text string) (string, *wire.Error) {
 	if isPlainInt(text) {
 		return text, nil
@@ -92,12 +91,14 @@ func (d *decimal) trim(digits string) {
 	}
 }
 
+var errOverflow = wire.Invalid("Number overflow. Attempting to store a number with magnitude larger than supported range")
+
 func (d *decimal) check() *wire.Error {
 	switch {
 	case d.digits == "":
 		return nil
 	case d.exp-1 > maxExponent:
-		return wire.Invalid("Number overflow. Attempting to store a number with magnitude larger than supported range")
+		return errOverflow
 	case d.exp-1 < minExponent:
 		return wire.Invalid("Number underflow. Attempting to store a number with magnitude smaller than supported range")
 	case len(d.digits) > maxDigits:
@@ -115,14 +116,6 @@ func (d *decimal) text() string {
 		b.WriteByte('-')
 	}
 	switch n := len(d.digits); {
-	case d.exp > maxDigits: // SDKs read no more than 38 digits, zeros included
-		b.WriteString(d.digits[:1])
-		if n > 1 {
-			b.WriteByte('.')
-			b.WriteString(d.digits[1:])
-		}
-		b.WriteString("E+")
-		b.WriteString(strconv.Itoa(d.exp - 1))
 	case d.exp <= 0:
 		b.WriteString("0.")
 		b.WriteString(strings.Repeat("0", -d.exp))
@@ -181,7 +174,8 @@ func sign(n int) int {
 	return 0
 }
 
-// Add computes a+b, or a-b, of two numbers in normal form; the result obeys the limits.
+// Add computes a+b, or a-b, of two numbers in normal form; the result obeys the limits. A result that takes more digits
+// than a number has is an overflow to the service, whatever its magnitude.
 func Add(a, b string, minus bool) (string, *wire.Error) {
 	x, _ := parseDecimal(a)
 	y, _ := parseDecimal(b)
@@ -196,6 +190,9 @@ func Add(a, b string, minus bool) (string, *wire.Error) {
 	digits := sum.Abs(sum).String()
 	d.exp = scale + len(digits)
 	d.trim(digits)
+	if len(d.digits) > maxDigits {
+		return "", errOverflow
+	}
 	if err := d.check(); err != nil {
 		return "", err
 	}

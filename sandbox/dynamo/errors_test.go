@@ -17,6 +17,8 @@ var refusals = []struct{ name, op, body, code, message string }{
 	{"number is a JSON number", "PutItem", `{'TableName':'ttt','Item':{'p':{'N':5}}}`, "SerializationException", "NUMBER_VALUE cannot be converted to String"},
 	{"bad base64", "PutItem", `{'TableName':'ttt','Item':{'p':{'B':'abc'}}}`, "SerializationException",
 		"Base64 encoded length is expected a multiple of 4 bytes but found: 3"},
+	{"stray bits in base64", "PutItem", `{'TableName':'ttt','Item':{'p':{'B':'AAF='}}}`, "SerializationException", "Invalid last non-pad Base64 character dectected"},
+	{"line break in base64", "PutItem", `{'TableName':'ttt','Item':{'p':{'BS':['AAA\n\n\n\n=']}}}`, "SerializationException", "Invalid last non-pad Base64 character dectected"},
 	{"unknown operation", "Frobnicate", `{}`, "UnknownOperationException", ""},
 	{"unsupported operation", "ExecuteStatement", `{}`, "ValidationException", "ExecuteStatement is not supported by the sandbox"},
 	// constraints

@@ -71,11 +71,15 @@ def tables():
 
 def items(t):
     full = {"p": "x", "c": D("1"), "s": "é\U0001F600\"\\\n", "n": D("3.14000"), "b": Binary(b"\0\xff"), "t": True, "nil": None, "e": "",
-            "l": [D(1), "a", {"m": [None]}], "m": {"k": {"z": D("1e-130")}}, "ss": {"b", "a"}, "ns": {D(1), D(2)}, "bs": {Binary(b"1"), Binary(b"2")},
-            "big": D("9.9999999999999999999999999999999999999E+125")}
+            "l": [D(1), "a", {"m": [None]}], "m": {"k": {"z": D("1e-130")}}, "ss": {"b", "a"}, "ns": {D(1), D(2)}, "bs": {Binary(b"1"), Binary(b"2")}}
     t.put_item(Item=full)
     eq(t.get_item(Key={"p": "x", "c": 1}, ConsistentRead=True)["Item"], full)
     eq(t.get_item(Key={"p": "x", "c": 2}).get("Item"), None)
+    # numbers come back plain, however long that makes them: only the client without conversion to Decimal reads those
+    t.put_item(Item={"p": "big", "c": 1, "n": D("9.9999999999999999999999999999999999999E+125")})
+    big = {"p": {"S": "big"}, "c": {"N": "1"}}
+    eq(client.get_item(TableName="shop", Key=big)["Item"]["n"], {"N": "9" * 38 + "0" * 88})
+    client.delete_item(TableName="shop", Key=big)
     eq(t.get_item(Key={"p": "x", "c": 1}, ProjectionExpression="l[2].m, #k", ExpressionAttributeNames={"#k": "n"})["Item"],
        {"l": [{"m": [None]}], "n": D("3.14")})
     old = t.put_item(Item={"p": "x", "c": 1, "n": 5}, ReturnValues="ALL_OLD", ReturnConsumedCapacity="TOTAL")
