@@ -141,6 +141,22 @@ func TestTimeToLiveTakesNumbersOfTheLastFiveYears(t *testing.T) {
 	}
 }
 
+func TestUpdatesOfNestedPaths(t *testing.T) {
+	r := newRig(t)
+	r.table("ttt", "")
+	update := func(expression string) string {
+		return r.do("UpdateItem", `{'TableName':'ttt','Key':{'p':{'S':'a'}},'UpdateExpression':'`+expression+`','ReturnValues':'UPDATED_NEW'}`)
+	}
+	r.want(update("REMOVE x.y"), `{}`)
+	r.want(r.item("ttt", "a"), `null`)
+	r.put("ttt", `{'p':{'S':'a'},'l':{'L':[{'S':'0'},{'S':'1'},{'S':'2'}]},'m':{'M':{'k':{'N':'1'}}}}`)
+	r.want(update("REMOVE l[1], m.k"), `{'Attributes':{'l':{'L':[{'S':'2'}]}}}`)
+	r.want(update("REMOVE l[1]"), `{}`)
+	if got, want := events(r.records("ttt")), "Ia Ma Ma"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestTransactionTokensAreRemembered(t *testing.T) {
 	r := newRig(t)
 	r.table("ttt", "")

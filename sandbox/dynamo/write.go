@@ -219,13 +219,13 @@ func (w *write) prepare() *wire.Error {
 func (w *write) applyUpdate() *wire.Error {
 	item := w.oldItem.Clone()
 	if w.old == nil {
+		if !w.create {
+			return nil // nothing is there to be taken away, at whatever path
+		}
 		item = w.keyMap.Clone()
 	}
 	if err := w.update.Apply(&item); err != nil {
 		return err
-	}
-	if w.old == nil && !w.create {
-		return nil
 	}
 	if err := request.CheckUpdated(item); err != nil {
 		return err
@@ -341,7 +341,8 @@ func (w *write) appendAttributes(out []byte) []byte {
 	case "UPDATED_OLD":
 		out = appendPaths(out, w.oldItem, w.update.Paths)
 	case "UPDATED_NEW":
-		out = appendPaths(out, w.newItem, w.update.Written())
+		// a removed path may have a value: the list element that took its place
+		out = appendPaths(out, w.newItem, w.update.Paths)
 	}
 	return out
 }

@@ -32,7 +32,12 @@ func (p *parser) checkCall(n *node) {
 		p.fault(faultFunction, message)
 		return
 	}
-	if !p.env.inUpdate {
+	switch {
+	case n.op == "list_append":
+		p.noCallsBut(n.args, "if_not_exists")
+	case n.op == "size":
+		p.noCallsBut(n.args, "")
+	case !p.env.inUpdate:
 		p.noCallsBut(n.args, "size")
 	}
 	if want != len(n.args) {

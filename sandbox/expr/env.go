@@ -71,7 +71,7 @@ func isPlaceholder(s string, mark byte) bool {
 		return false
 	}
 	for i := 1; i < len(s); i++ {
-		if !isLetter(s[i]) && !isDigit(s[i]) {
+		if !isWord(s[i]) {
 			return false
 		}
 	}

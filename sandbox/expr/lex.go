@@ -35,8 +35,11 @@ func (t token) is(keyword string) bool {
 
 func (t token) sym(s string) bool { return t.kind == tokSymbol && t.text == s }
 
-func isLetter(c byte) bool { return c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' }
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
+
+// isWord reports whether a byte may stand in a name. The first byte of a name without # or : is a letter.
+func isWord(c byte) bool { return isLetter(c) || isDigit(c) || c == '_' }
 
 func lex(s string) []token {
 	toks := make([]token, 0, len(s)/3+2)
@@ -58,7 +61,7 @@ func lexOne(s string, i int, t *token) int {
 	c := s[i]
 	i++
 	word := func() {
-		for i < len(s) && (isLetter(s[i]) || isDigit(s[i])) {
+		for i < len(s) && isWord(s[i]) {
 			i++
 		}
 	}

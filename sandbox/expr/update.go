@@ -34,7 +34,7 @@ func (e *Env) Update(src string) (*Update, *wire.Error) {
 		for p.peek().kind != tokEOF {
 			p.section(u, seen)
 		}
-		return p.first(faultReserved, faultFunction, faultSection, faultName, faultValue, faultOverlap,
+		return p.first(faultReserved, faultFunction, faultMisuse, faultSection, faultName, faultValue, faultOverlap,
 			faultConflict, faultOperand, faultCount, faultArgument)
 	})
 	if err != nil {
@@ -136,17 +136,6 @@ func (u *Update) Nested() map[string]bool {
 		}
 	}
 	return nested
-}
-
-// Written are the paths that the update gives values to: all but what it removes.
-func (u *Update) Written() []Path {
-	var paths []Path
-	for _, a := range u.actions {
-		if a.verb != "REMOVE" {
-			paths = append(paths, a.path)
-		}
-	}
-	return paths
 }
 
 // Touches says whether the update writes below a top-level attribute.
