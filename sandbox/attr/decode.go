@@ -15,6 +15,17 @@ const MaxLevels = 32
 // ErrLevels is the answer to a value that nests deeper.
 var ErrLevels = wire.Invalid("Nesting Levels have exceeded supported limits: Attributes nested beyond 32 levels are not supported")
 
+// maxName is the length of the longest attribute name, in bytes.
+const maxName = 64<<10 - 1
+
+// CheckName refuses an attribute name that is too long, wherever a request has it.
+func CheckName(name string) *wire.Error {
+	if len(name) > maxName {
+		return wire.Invalid("Attribute name is too large, must be less than %d bytes", maxName+1)
+	}
+	return nil
+}
+
 // CheckShape reports a value whose JSON has the wrong types: what the service calls a
 // serialization problem and finds before any other.
 func CheckShape(n *wire.Node) *wire.Error {
@@ -132,6 +143,9 @@ func decodeMap(n *wire.Node, level int) (Map, *wire.Error) {
 		k := &n.Kids[i]
 		if k.Kind == wire.Null {
 			return nil, wire.Invalid("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes")
+		}
+		if err := CheckName(k.Name); err != nil {
+			return nil, err
 		}
 		v, err := decode(k, level)
 		if err != nil {

@@ -145,6 +145,38 @@ var refusals = []struct{ name, op, body, code, message string }{
 		"At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required"},
 }
 
+// TestLongAttributeNamesAreRefusedEverywhere sends names of 65,535 bytes, which the service takes, and of one byte more.
+func TestLongAttributeNamesAreRefusedEverywhere(t *testing.T) {
+	r := newRig(t)
+	r.table("ttt", "")
+	for name, c := range map[string]struct{ op, body string }{
+		"item":              {"PutItem", `{'TableName':'ttt','Item':{'p':{'S':'a'},'NAME':{'N':'1'}}}`},
+		"map in an item":    {"PutItem", `{'TableName':'ttt','Item':{'p':{'S':'a'},'m':{'M':{'NAME':{'N':'1'}}}}}`},
+		"batch":             {"BatchWriteItem", `{'RequestItems':{'ttt':[{'PutRequest':{'Item':{'p':{'S':'a'},'NAME':{'N':'1'}}}}]}}`},
+		"transaction":       {"TransactWriteItems", `{'TransactItems':[{'Put':{'TableName':'ttt','Item':{'p':{'S':'a'},'NAME':{'N':'1'}}}}]}`},
+		"update":            {"UpdateItem", `{'TableName':'ttt','Key':{'p':{'S':'a'}},'UpdateExpression':'REMOVE #n','ExpressionAttributeNames':{'#n':'NAME'}}`},
+		"condition":         {"DeleteItem", `{'TableName':'ttt','Key':{'p':{'S':'b'}},'ConditionExpression':'attribute_not_exists(#n)','ExpressionAttributeNames':{'#n':'NAME'}}`},
+		"projection":        {"GetItem", `{'TableName':'ttt','Key':{'p':{'S':'a'}},'ProjectionExpression':'#n','ExpressionAttributeNames':{'#n':'NAME'}}`},
+		"filter":            {"Scan", `{'TableName':'ttt','FilterExpression':'attribute_exists(#n)','ExpressionAttributeNames':{'#n':'NAME'}}`},
+		"value":             {"Scan", `{'TableName':'ttt','FilterExpression':'p = :v','ExpressionAttributeValues':{':v':{'M':{'NAME':{'N':'1'}}}}}`},
+		"attributes to get": {"GetItem", `{'TableName':'ttt','Key':{'p':{'S':'a'}},'AttributesToGet':['NAME']}`},
+		"attribute updates": {"UpdateItem", `{'TableName':'ttt','Key':{'p':{'S':'a'}},'AttributeUpdates':{'NAME':{'Action':'DELETE'}}}`},
+		"expected":          {"DeleteItem", `{'TableName':'ttt','Key':{'p':{'S':'b'}},'Expected':{'NAME':{'Exists':false}}}`},
+		"scan filter":       {"Scan", `{'TableName':'ttt','ScanFilter':{'NAME':{'ComparisonOperator':'NULL'}}}`},
+		"query filter": {"Query", `{'TableName':'ttt','KeyConditions':{'p':{'ComparisonOperator':'EQ','AttributeValueList':[{'S':'a'}]}},
+			'QueryFilter':{'NAME':{'ComparisonOperator':'NULL'}}}`},
+	} {
+		longest := strings.Repeat("n", 65535)
+		if a := r.raw(c.op, strings.ReplaceAll(quotes(c.body), "NAME", longest)); a.Code != "" {
+			t.Errorf("%s: a name of 65,535 bytes: %s: %.200s", name, a.Code, a.Message)
+		}
+		a := r.raw(c.op, strings.ReplaceAll(quotes(c.body), "NAME", longest+"n"))
+		if a.Code != "ValidationException" || !strings.Contains(a.Message, "Attribute name is too large, must be less than 65536 bytes") {
+			t.Errorf("%s: a name of 65,536 bytes: %s: %.200s", name, a.Code, a.Message)
+		}
+	}
+}
+
 func TestRefusalsReadAsTheServicesDo(t *testing.T) {
 	r := newRig(t)
 	r.table("ttt", "")

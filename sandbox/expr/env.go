@@ -34,6 +34,9 @@ func NewEnv(names, values *wire.Node) (*Env, *wire.Error) {
 			if k.Text == "" {
 				return nil, wire.Invalid("%s", "ExpressionAttributeNames contains invalid value: Empty attribute name for key "+k.Name)
 			}
+			if err := attr.CheckName(k.Text); err != nil {
+				return nil, wire.Invalid("%s", "ExpressionAttributeNames contains invalid value: "+err.Message+" for key "+k.Name)
+			}
 			e.Names[k.Name] = k.Text
 			e.nameOrder = append(e.nameOrder, k.Name)
 		}

@@ -29,6 +29,9 @@ func Expected(n *wire.Node) (*expr.Condition, *wire.Error) {
 
 func readExpectation(e *wire.Node) (t expr.LegacyTest, err *wire.Error) {
 	t = expr.LegacyTest{Name: e.Name, Op: e.Str("ComparisonOperator")}
+	if err := attr.CheckName(e.Name); err != nil {
+		return t, err
+	}
 	hasList, hasValue := e.Has("AttributeValueList"), e.Has("Value")
 	if hasList && hasValue {
 		return t, wire.BadValue("Value and AttributeValueList cannot be used together for Attribute: %s", e.Name)
@@ -141,7 +144,10 @@ func LegacyTests(f *wire.Node) ([]expr.LegacyTest, *wire.Error) {
 	var tests []expr.LegacyTest
 	for i := range f.Kids {
 		t := expr.LegacyTest{Name: f.Kids[i].Name, Op: f.Kids[i].Str("ComparisonOperator")}
-		var err *wire.Error
+		err := attr.CheckName(t.Name)
+		if err != nil {
+			return nil, err
+		}
 		if t.Values, err = legacyValues(&f.Kids[i]); err != nil {
 			return nil, err
 		}
@@ -162,6 +168,9 @@ func AttributeUpdates(n *wire.Node) (*expr.Update, *wire.Error) {
 	var all []expr.LegacyUpdate
 	for i := range f.Kids {
 		k := &f.Kids[i]
+		if err := attr.CheckName(k.Name); err != nil {
+			return nil, err
+		}
 		u := expr.LegacyUpdate{Name: k.Name, Action: k.Str("Action")}
 		if k.Has("Value") {
 			v, err := attr.Decode(k.Get("Value"))

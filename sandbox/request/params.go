@@ -120,6 +120,9 @@ func ToGet(n *wire.Node) (*expr.Projection, *wire.Error) {
 		if seen[name] {
 			return nil, wire.BadValue("Duplicate value in attribute name: %s", name)
 		}
+		if err := attr.CheckName(name); err != nil {
+			return nil, err
+		}
 		seen[name] = true
 	}
 	return expr.TopLevel(names), nil
