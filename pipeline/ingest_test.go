@@ -2,14 +2,74 @@ package pipeline
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap/zaptest"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/source"
 )
+
+// TestItemsThatShareAHashAreNotUnited: a lane collects changes by the hash of their keys, and two keys may share one.
+func TestItemsThatShareAHashAreNotUnited(t *testing.T) {
+	of := func(key string) *job { return &job{c: change.Change{KeyHash: 7, Keys: []byte(key)}} }
+	a, b := `{"pk":{"S":"a"}}`, `{"pk":{"S":"b"}}`
+	for _, tt := range []struct {
+		keys []string
+		want int
+	}{{[]string{a}, 1}, {[]string{a, a, a}, 3}, {[]string{a, b}, 1}, {[]string{a, a, b, a}, 2}} {
+		var jobs []*job
+		for _, key := range tt.keys {
+			jobs = append(jobs, of(key))
+		}
+		if got := sameItem(jobs); got != tt.want {
+			t.Errorf("%v: %d changes are taken for one item, want %d", tt.keys, got, tt.want)
+		}
+	}
+}
+
+// TestIdlenessIsKnownOnlyBehindTheFramesBeforeIt: an empty page proves that everything before it was read, and that counts
+// (Rule 10) when everything before it is stored. A full log stores nothing.
+func TestIdlenessIsKnownOnlyBehindTheFramesBeforeIt(t *testing.T) {
+	ctx := t.Context()
+	const limit, date = 4 << 20, int64(1_790_000_000_000)
+	q, err := queue.Open(ctx, queue.Options{Pipeline: "p", Dir: t.TempDir(), MaxBytes: limit}, zaptest.NewLogger(t), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	l, err := q.CreateLog(ctx, "Orders", "token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := l.Claim(ctx, queue.ClaimOptions{Owner: "me"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	feeds := []change.Feed{{Stream: "arn", Shard: "ends"}, {Stream: "arn", Shard: "idle"}}
+	start := &checkpoint.Start{Stream: "arn", Date: date, Shards: []checkpoint.ShardSeen{{ID: "ends"}, {ID: "idle"}}}
+	if _, err := w.Append(ctx, start, nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 9 { // 90 % of the log
+		long := &checkpoint.Halt{Sink: "test", Reason: strings.Repeat("x", limit/10)}
+		if _, err := w.Append(ctx, &checkpoint.Control{Halt: long}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := &ingest{t: &table{p: &Pipeline{queue: q}}, w: w, idle: newWatermarks()}
+	pages := []*source.Page{{Page: change.Page{Feed: feeds[0], Date: date + 60_000, Done: true}}, {Page: change.Page{Feed: feeds[1], Date: date + 60_000}}}
+	if err := in.frames(ctx, pages); !errors.Is(err, queue.ErrFull) {
+		t.Fatalf("a log of %d bytes took a frame at 90 %%: %v", limit, err)
+	}
+	if t0 := in.idle.through["idle"]; t0 != 0 {
+		t.Errorf("the idle shard counts as read through %d, although the page before that proof is not stored", t0)
+	}
+}
 
 // TestMarkBeyondWhatTheWriterKnowsIsDoubt: a sink reads the log by itself, and sees a control entry of somebody else
 // before the writer's next append is refused for it. That is no broken log.

@@ -162,16 +162,22 @@ func (w *worker) apply(ctx context.Context) error {
 // two ways: only changes whose keys are the same bytes are coalesced.
 func (w *worker) item(ctx context.Context, jobs []*job) error {
 	for len(jobs) > 0 {
-		n := 1
-		for n < len(jobs) && bytes.Equal(jobs[n].c.Keys, jobs[0].c.Keys) {
-			n++
-		}
+		n := sameItem(jobs)
 		if err := w.changes(ctx, jobs[:n]); err != nil {
 			return err
 		}
 		jobs = jobs[n:]
 	}
 	return nil
+}
+
+// sameItem returns how many of the first jobs are changes of one item.
+func sameItem(jobs []*job) int {
+	n := 1
+	for n < len(jobs) && bytes.Equal(jobs[n].c.Keys, jobs[0].c.Keys) {
+		n++
+	}
+	return n
 }
 
 // changes applies changes of one item as one write. A refused one is taken apart: the earlier changes are

@@ -74,6 +74,15 @@ func TestNewStreamStartsAlthoughTheSinkWasLate(t *testing.T) {
 		st := r.table("Orders")
 		return st.Shards.Done == 4 && st.Shards.Open == 0
 	})
+	// Rules 3 and 5: what the old stream held must be applied before the new one is read.
+	calls := func() float64 { return r.metric("tailrace_source_call_seconds") }
+	began := calls()
+	r.until("the lister has looked for a new stream again and again", func() bool {
+		return calls() > began+10 || r.table("Orders").Shards.Open > 0
+	})
+	if st := r.table("Orders"); st.Shards.Open != 0 || st.Gaps != 0 {
+		t.Errorf("%+v, %d gaps: the new stream was started before the sink had passed the old one", st.Shards, st.Gaps)
+	}
 	w.front.Faults.Recover()
 	r.until("the new stream is read", func() bool { return r.table("Orders").Shards.Open == 4 })
 	if n := r.table("Orders").Gaps; n != 1 {

@@ -309,6 +309,14 @@ func TestExistsTellsTrimmedShards(t *testing.T) {
 			t.Errorf("%s: %v, %v", shard, got, err)
 		}
 	}
+	// Rule 3: a shard whose records are trimmed is one that the service knows. Its children wait for it to be read to its end.
+	if err := w.faults.Inject(fault.Rule{Effect: fault.Error, Operation: "GetShardIterator", Code: "TrimmedDataAccessException"}); err != nil {
+		t.Fatal(err)
+	}
+	shard := w.stream.OpenShards("Things")[0]
+	if got, err := w.Exists(t.Context(), change.Feed{Stream: info.StreamARN, Shard: shard}); !got || err != nil {
+		t.Errorf("trimmed %s: %v, %v", shard, got, err)
+	}
 }
 
 func TestTimeToLiveAttributeIsFound(t *testing.T) {
