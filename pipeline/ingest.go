@@ -270,7 +270,8 @@ func (in *ingest) beat(ctx context.Context) error {
 	b := &checkpoint.Beat{Date: in.t.now(), Listed: in.lister.listed(), Through: in.idle.low(s)}
 	_, err := in.w.Append(ctx, b, nil)
 	in.lister.learn(s) // the marks may have passed what a new stream waits for
-	if err != nil {
+	// A full log keeps its last tenth for entries that make room. Without beats the work goes on.
+	if err != nil && !errors.Is(err, queue.ErrFull) {
 		in.t.observe(s)
 		return fmt.Errorf("append beat: %w", err)
 	}
@@ -332,7 +333,7 @@ func (in *ingest) trim(ctx context.Context) error {
 		return fmt.Errorf("ask how full the log is: %w", err)
 	}
 	if p.Pause != in.t.pressure.Pause {
-		in.t.log.Warn("the log is nearly full", zap.Bool("reading_pauses", p.Pause), zap.Float64("used", p.Fraction))
+		in.t.log.Warn("room for changes", zap.Bool("reading_pauses", p.Pause), zap.String("reason", p.Reason), zap.Float64("used", p.Fraction))
 	}
 	in.t.pressure = p
 	in.t.observe(in.w.State())

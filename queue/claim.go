@@ -35,7 +35,7 @@ func (l *Log) Claim(ctx context.Context, o ClaimOptions) (*Writer, error) {
 	for {
 		w, err := c.try(ctx)
 		if w != nil {
-			l.configure(ctx)
+			l.configure(ctx, w.f.snapshot)
 			return w, nil
 		}
 		if err != nil && !Transient(err) && !errors.Is(err, ErrDoubt) {
@@ -101,6 +101,7 @@ func (c *claimer) released(ctx context.Context) bool {
 }
 
 func (c *claimer) claim(ctx context.Context, f *folded) (*Writer, error) {
+	c.l.widen(ctx, f.info.Bytes, f.snapshot) // a claim must fit before it can be made
 	w := c.writer(f)
 	w.epoch++
 	c.tried = true

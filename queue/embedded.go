@@ -83,10 +83,11 @@ func serverOptions(o Options, token string) (*server.Options, error) {
 }
 
 // maxStore is explicit: the server's own default is three quarters of what is free today, and shrinks as the
-// disk fills. It has room for every table's limit, so that what stops a table is its own.
+// disk fills. It has room for every table's limit, and for what widen gives beyond it, so that what stops a table is
+// its own.
 func maxStore(o Options) int64 {
 	dirs, _ := filepath.Glob(filepath.Join(o.Dir, "jetstream", "*", "streams", streamPrefix+"*"))
-	return int64(max(o.Logs, len(dirs), leastLogs)+1) * (o.MaxBytes + o.LettersMaxBytes)
+	return int64(max(o.Logs, len(dirs), leastLogs)+1) * (o.MaxBytes + o.MaxBytes/2 + o.LettersMaxBytes)
 }
 
 // awaitReady waits until the store is recovered and clients are let in. After a kill every block is read

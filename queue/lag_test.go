@@ -197,7 +197,7 @@ func TestFoldGoesOnWhenTheLogIsTrimmedMeanwhile(t *testing.T) {
 		if !trimmed {
 			trimmed = true
 			appendPage(t, w, 5, 10)
-			if err := w.snapshot(ctx); err != nil {
+			if err := w.snapshot(ctx, true); err != nil {
 				t.Error(err)
 			}
 			markAll(t, w)

@@ -50,12 +50,13 @@ type Info struct {
 	First    uint64    // sequence of the oldest message; Last + 1 when there is none
 	Last     uint64    // sequence of the newest message ever stored
 	Bytes    uint64
-	MaxBytes uint64
+	MaxBytes uint64    // the configured limit, or the server's where that is less; 0 = none
 	Deleted  int       // messages missing between First and Last; more than 0 is damage
 	Oldest   time.Time // when First was stored; zero when there is none
 	Now      time.Time // the server's clock at the answer
 
 	origin uint64 // sequence the stream began with
+	fuse   uint64 // the server's limit; 0 = none
 }
 
 // empty tells whether no message is left.
@@ -129,9 +130,9 @@ func (q *Queue) streamConfig(table, token string, first uint64) jetstream.Stream
 	}
 }
 
-// configure gives an older log the limits of today's options. It is the owner's to do; when it fails the old
-// ones hold on.
-func (l *Log) configure(ctx context.Context) {
+// configure gives an older log the limits of today's options, as far as they leave room on top of what it holds.
+// It is the owner's to do; when it fails the old ones hold on. snapshot is the size of the last one.
+func (l *Log) configure(ctx context.Context, snapshot int) {
 	ctx, cancel := l.q.ask(ctx)
 	defer cancel()
 	info, err := l.stream.Info(ctx)
@@ -140,7 +141,7 @@ func (l *Log) configure(ctx context.Context) {
 		return
 	}
 	now := info.Config
-	now.MaxBytes, now.MaxMsgSize, now.Replicas = l.q.opts.MaxBytes, int32(l.q.maxMessage()), l.q.opts.Replicas
+	now.MaxBytes, now.MaxMsgSize, now.Replicas = l.room(info.State.Bytes, snapshot), int32(l.q.maxMessage()), l.q.opts.Replicas
 	if now.MaxBytes == info.Config.MaxBytes && now.MaxMsgSize == info.Config.MaxMsgSize && now.Replicas == info.Config.Replicas {
 		return
 	}
@@ -224,8 +225,11 @@ func (l *Log) Info(ctx context.Context) (Info, error) {
 	}
 	s := info.State
 	i := Info{
-		Created: info.Created, First: s.FirstSeq, Last: s.LastSeq, Bytes: s.Bytes, MaxBytes: uint64(max(info.Config.MaxBytes, 0)),
-		Deleted: s.NumDeleted, Now: info.TimeStamp, origin: info.Config.FirstSeq,
+		Created: info.Created, First: s.FirstSeq, Last: s.LastSeq, Bytes: s.Bytes,
+		Deleted: s.NumDeleted, Now: info.TimeStamp, origin: info.Config.FirstSeq, fuse: uint64(max(info.Config.MaxBytes, 0)),
+	}
+	if i.fuse > 0 {
+		i.MaxBytes = min(i.fuse, uint64(l.q.opts.MaxBytes))
 	}
 	if s.Msgs > 0 {
 		i.Oldest = s.FirstTime

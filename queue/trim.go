@@ -49,8 +49,8 @@ func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
 		return info.First, err
 	}
 	if s := w.f.state; free > s.SnapFirst && info.fraction() > yieldAt && s.Since > max(minTrimVolume, int64(w.f.snapshot)) {
-		// A log that is too full for a snapshot is trimmed below the last one.
-		if err := w.snapshot(ctx); err != nil && !errors.Is(err, ErrFull) {
+		// A log that is too full for a snapshot is trimmed below the last one first.
+		if err := w.snapshot(ctx, s.SnapFirst <= info.First); err != nil && !errors.Is(err, ErrFull) {
 			return info.First, fmt.Errorf("trim log of %s: %w", w.l.table, err)
 		}
 	}
@@ -65,6 +65,7 @@ func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
 	if info, err = w.l.Info(ctx); err == nil {
 		w.f.info = info
 	}
+	w.settle(ctx)
 	return floor, nil
 }
 
@@ -161,7 +162,7 @@ func (l *Log) Pressure(ctx context.Context) (Pressure, error) {
 	if err != nil {
 		return Pressure{}, err
 	}
-	return info.pressure(), nil
+	return info.pressure(0), nil
 }
 
 // Pressure returns how full the log is, and with that lets Append take frames again after room was made.
@@ -173,14 +174,15 @@ func (w *Writer) Pressure(ctx context.Context) (Pressure, error) {
 		return Pressure{}, w.seen(err)
 	}
 	w.f.info = info
-	return info.pressure(), nil
+	return info.pressure(w.f.snapshot), nil
 }
 
-func (i Info) pressure() Pressure {
+func (i Info) pressure(snapshot int) Pressure {
 	p := Pressure{Fraction: i.fraction(), Bytes: i.Bytes, Limit: i.MaxBytes, Oldest: i.Oldest, HoursLeft: math.Inf(1)}
-	p.Pause = p.Fraction >= pauseAt
+	pauseAt := i.ceiling(checkpoint.KindFrame, snapshot)
+	p.Pause = i.Bytes >= pauseAt
 	if age := i.Now.Sub(i.Oldest); !i.Oldest.IsZero() && age > time.Minute && i.Bytes > 0 && i.MaxBytes > 0 {
-		left := pauseAt*float64(i.MaxBytes) - float64(i.Bytes)
+		left := float64(pauseAt) - float64(i.Bytes)
 		p.HoursLeft = max(0, left/float64(i.Bytes)*age.Hours())
 	}
 	return p

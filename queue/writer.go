@@ -13,10 +13,6 @@ import (
 )
 
 const (
-	// pauseAt is the part of the limit above which no more frames are taken. The rest is reserve: beats, marks
-	// and snapshots must fit, or a full log could never be trimmed again.
-	pauseAt = 0.8
-
 	maxPart    = 1 << 20 // of a snapshot
 	perMessage = 256     // what the store adds to an entry, about
 )
@@ -56,7 +52,8 @@ func (w *Writer) Log() *Log { return w.l }
 // Append stores an entry: body is one of checkpoint's bodies, data belongs to a frame. When it returns nil the
 // entry is on disk and folded into the state. Errors, for errors.Is:
 //
-//	ErrFull      nothing stored; frames first, at 80 % of the limit. Trim, wait, append again
+//	ErrFull      nothing stored: frames from 80 % of the limit on and while the disk has little room left, beats
+//	             and graphs from 90 % on. Trim, wait, append again
 //	ErrTooLarge  nothing stored, never will be
 //	ErrDoubt     unknown, or refused because another message came first. Recover before anything else
 //	ErrLost      the log has another owner
@@ -69,17 +66,17 @@ func (w *Writer) Append(ctx context.Context, body any, data []byte) (seq uint64,
 	if err := w.usable(ctx); err != nil {
 		return 0, err
 	}
-	if _, frame := body.(*checkpoint.Frame); frame && w.f.info.fraction() >= pauseAt {
-		// Rule 9: a full log pauses reading, it never drops.
-		w.l.metrics.m.refused.WithLabelValues(w.l.table, "full").Inc()
-		return 0, fmt.Errorf("append frame to log of %s: %w: %.0f %% of its limit in use", w.l.table, ErrFull, 100*w.f.info.fraction())
+	if _, frame := body.(*checkpoint.Frame); frame {
+		if err := w.admit(checkpoint.KindFrame, 0); err != nil {
+			return 0, err
+		}
 	}
 	if seq, err = w.append(ctx, body, data); err != nil {
 		return 0, err
 	}
 	if w.f.state.SnapshotDue(w.f.snapshot) {
 		// The entry is stored whatever becomes of the snapshot. A doubt about it shows at the next append.
-		if err := w.snapshot(ctx); err != nil {
+		if err := w.snapshot(ctx, false); err != nil && !errors.Is(err, ErrFull) {
 			w.l.log.Warn("snapshot not stored, trying again later", zap.Error(err))
 		}
 	}
@@ -120,8 +117,19 @@ func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, err
 		return 0, fmt.Errorf("append to log of %s: %w", w.l.table, err)
 	}
 	*buf = msg
+	if !vital(e.Kind) && e.Kind != checkpoint.KindFrame {
+		if err := w.admit(e.Kind, len(msg)+perMessage); err != nil {
+			return 0, err
+		}
+	}
 	sent, id := time.Now(), w.l.q.messageID(w.nonce)
 	seq, err := w.l.publish(ctx, e.Kind, msg, s.Seq, w.f.lastID, id)
+	if classify(err) == full && vital(e.Kind) {
+		// What lets the log be trimmed must be stored, or the log stays full for ever.
+		w.l.widen(ctx, w.f.info.Bytes, w.f.snapshot)
+		sent, id = time.Now(), w.l.q.messageID(w.nonce)
+		seq, err = w.l.publish(ctx, e.Kind, msg, s.Seq, w.f.lastID, id)
+	}
 	if err == nil && w.f.connection != w.l.q.connection.Load() {
 		err = errors.New("the connection was lost in between")
 	}
@@ -201,11 +209,24 @@ func (w *Writer) Upgrade(ctx context.Context) error {
 
 func (w *Writer) partSize() int { return min(maxPart, w.l.q.maxMessage()-4096) }
 
-// snapshot appends the whole state.
-func (w *Writer) snapshot(ctx context.Context) error {
+// snapshot appends the whole state. ErrFull when the log has no room for it; needed says that trimming cannot move
+// without it, so that it may use all there is.
+func (w *Writer) snapshot(ctx context.Context, needed bool) error {
+	if !needed && w.admit(checkpoint.KindSnapshot, w.f.snapshot) != nil {
+		return ErrFull // before the work of encoding it
+	}
 	parts, err := w.f.state.Snapshot(w.partSize())
 	if err != nil {
 		return err
+	}
+	size := 0
+	for _, p := range parts {
+		size += len(p.Data) + perMessage
+	}
+	if !needed {
+		if err := w.admit(checkpoint.KindSnapshot, size); err != nil {
+			return err
+		}
 	}
 	return w.appendParts(ctx, parts)
 }
@@ -272,7 +293,7 @@ func (w *Writer) Release(ctx context.Context) error {
 	}
 	var err error
 	if w.f.state.Since > int64(w.f.snapshot/4) {
-		err = w.snapshot(ctx)
+		err = w.snapshot(ctx, false)
 	}
 	if err == nil || errors.Is(err, ErrFull) {
 		_, err = w.append(ctx, &checkpoint.Release{}, nil)

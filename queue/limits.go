@@ -1,0 +1,105 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
+
+// How much of a log's limit may be in use after an entry of each kind was stored. What is left above framesTo and
+// reportsTo is for the entries that let the log be trimmed and owned: marks, claims, releases, controls, starts,
+// gaps, and the one snapshot without which trimming cannot move. A long stall would otherwise fill all of it, and
+// the marks that make room again would be refused.
+const (
+	framesTo  = 0.8 // checked before a frame is stored: one frame may reach above it
+	reportsTo = 0.9 // beats, graphs and periodic snapshots
+)
+
+// ceiling returns how many bytes the log may hold after an entry of this kind was stored. snapshot is the size of
+// the last one: two of them fit above the ceiling of everything that can wait.
+//
+// Rule 9: a full log pauses reading, it never drops.
+func (i Info) ceiling(kind checkpoint.Kind, snapshot int) uint64 {
+	if i.MaxBytes == 0 {
+		return math.MaxUint64
+	}
+	limit, reserve := float64(i.MaxBytes), 2*float64(snapshot)
+	reports := uint64(max(0, min(reportsTo*limit, limit-reserve)))
+	switch kind {
+	case checkpoint.KindFrame:
+		return min(uint64(framesTo*limit), reports)
+	case checkpoint.KindBeat, checkpoint.KindGraph, checkpoint.KindSnapshot:
+		return reports
+	}
+	return math.MaxUint64 // the server's own limit is the fuse
+}
+
+// vital tells whether an entry of this kind must be stored however full the log is. Snapshots are asked for
+// before their first part is appended.
+func vital(kind checkpoint.Kind) bool {
+	return kind != checkpoint.KindFrame && kind != checkpoint.KindBeat && kind != checkpoint.KindGraph
+}
+
+// MinMaxBytes returns the least limit of a log whose snapshots have this size: its top tenth holds two of them.
+func MinMaxBytes(snapshot int) int64 {
+	return int64(math.Ceil(2 * float64(snapshot) / (1 - reportsTo)))
+}
+
+// admit refuses what must leave the rest of the log to others. size is that of the encoded entry, 0 for a frame.
+func (w *Writer) admit(kind checkpoint.Kind, size int) error {
+	info := &w.f.info
+	most := info.ceiling(kind, w.f.snapshot)
+	switch {
+	case kind == checkpoint.KindFrame && info.Bytes < most, kind != checkpoint.KindFrame && info.Bytes+uint64(size) <= most:
+		return nil
+	case kind == checkpoint.KindBeat && w.lapses():
+		return nil
+	}
+	w.l.metrics.m.refused.WithLabelValues(w.l.table, "full").Inc()
+	return fmt.Errorf("append %s to log of %s: %w: %.0f %% of its limit in use", kindName(kind), w.l.table, ErrFull, 100*info.fraction())
+}
+
+// room returns the limit that the server needs so that marks and one snapshot still fit on top of what is stored.
+func (l *Log) room(bytes uint64, snapshot int) int64 {
+	most := l.q.opts.MaxBytes
+	return max(most, int64(bytes)+most/20+2*int64(snapshot)+minTrimVolume)
+}
+
+// widen raises the server's limit to today's configuration before anything is appended, and above it where the log
+// is so full that not even a claim or marks would fit: it was filled under another limit. Reading stays paused by
+// the configured one; settle takes the rest back once the log is trimmed. Errors show at the append that follows.
+func (l *Log) widen(ctx context.Context, bytes uint64, snapshot int) {
+	ctx, cancel := l.q.ask(ctx)
+	defer cancel()
+	info, err := l.stream.Info(ctx)
+	if err != nil {
+		l.log.Warn("limits of the log not compared", zap.Error(err))
+		return
+	}
+	config := info.Config
+	if config.MaxBytes = l.room(max(bytes, info.State.Bytes), snapshot); config.MaxBytes <= info.Config.MaxBytes {
+		return
+	}
+	if _, err := l.q.js.UpdateStream(ctx, config); err != nil {
+		l.log.Error("limit of the log not raised: the server or its account has no room for it", zap.Int64("max_bytes", config.MaxBytes), zap.Error(err))
+		return
+	}
+	l.log.Info("limit of the log raised", zap.Int64("from", info.Config.MaxBytes), zap.Int64("to", config.MaxBytes))
+}
+
+// settle takes back what widen gave beyond the configured limit, once the log fits into it again.
+func (w *Writer) settle(ctx context.Context) {
+	l, most := w.l, w.l.q.opts.MaxBytes
+	if w.f.info.fuse > uint64(most) && l.room(w.f.info.Bytes, w.f.snapshot) == most {
+		l.configure(ctx, w.f.snapshot)
+	}
+}
+
+// lapses tells whether the claim is about to look dead to others: a full log takes a beat then. An embedded log
+// has no rivals.
+func (w *Writer) lapses() bool { return w.l.q.embedded == nil && time.Since(w.alive) > w.ttl/2 }
