@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -18,10 +19,13 @@ import (
 
 // embedded is a JetStream server in this process that owns a directory.
 type embedded struct {
-	srv    *server.Server
-	lock   *os.File
-	dir    string
+	lock *os.File
+	dir  string
+
+	mu     sync.Mutex     // covers what is below: the server may be replaced while others use it
+	srv    *server.Server // nil while there is none
 	client Client
+	port   int // of the server before; 0: any
 }
 
 // startEmbedded opens the store in dir. Every write is fsynced before it is acknowledged: JetStream's default
@@ -31,37 +35,84 @@ func startEmbedded(ctx context.Context, o Options, log *zap.Logger) (*embedded, 
 	if err != nil {
 		return nil, err
 	}
-	e := &embedded{lock: lock, dir: o.Dir}
-	if err := e.start(ctx, o, log); err != nil {
+	token, err := randomToken()
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	e := &embedded{lock: lock, dir: o.Dir, client: Client{Token: token}}
+	if err := e.openRoomy(ctx, o, log); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
 	return e, nil
 }
 
 func (e *embedded) start(ctx context.Context, o Options, log *zap.Logger) error {
-	token, err := randomToken()
+	opts, err := serverOptions(o, e.client.Token, e.port)
 	if err != nil {
 		return err
 	}
-	opts, err := serverOptions(o, token)
+	srv, err := server.NewServer(opts)
 	if err != nil {
-		return err
-	}
-	if e.srv, err = server.NewServer(opts); err != nil {
 		return fmt.Errorf("make server: %w", err)
 	}
 	fatal := make(chan string, 1)
-	e.srv.SetLoggerV2(serverLog{log.WithOptions(zap.AddCallerSkip(1)).Named("nats").Sugar(), fatal}, false, false, false)
-	e.srv.Start()
-	if err := awaitReady(ctx, e.srv, fatal); err != nil {
+	srv.SetLoggerV2(serverLog{log.WithOptions(zap.AddCallerSkip(1)).Named("nats").Sugar(), fatal}, false, false, false)
+	srv.Start()
+	client := Client{Token: e.client.Token, PID: os.Getpid(), Started: time.Now().UTC()}
+	if err = awaitReady(ctx, srv, fatal); err == nil {
+		client.URL = srv.ClientURL() // has the port only now
+		err = writeClient(e.dir, client)
+	}
+	if err != nil {
+		srv.Shutdown()
+		srv.WaitForShutdown()
 		return err
 	}
-	e.client = Client{URL: e.srv.ClientURL(), Token: token, PID: os.Getpid(), Started: time.Now().UTC()}
-	return writeClient(e.dir, e.client)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.srv, e.client = srv, client
+	if addr, ok := srv.Addr().(*net.TCPAddr); ok {
+		e.port = addr.Port
+	}
+	return nil
 }
 
-func serverOptions(o Options, token string) (*server.Options, error) {
-	host, port := "127.0.0.1", server.RANDOM_PORT
+// server returns nil while there is none.
+func (e *embedded) server() *server.Server {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.srv
+}
+
+// stop ends the server and keeps the store locked.
+func (e *embedded) stop() {
+	e.mu.Lock()
+	srv := e.srv
+	e.srv = nil
+	e.mu.Unlock()
+	if srv != nil {
+		srv.Shutdown()
+		srv.WaitForShutdown()
+	}
+}
+
+// InProcessConn connects to the server that there is now: the client's reconnects call it.
+func (e *embedded) InProcessConn() (net.Conn, error) {
+	srv := e.server()
+	if srv == nil {
+		return nil, errClosed
+	}
+	return srv.InProcessConn()
+}
+
+var errClosed = errors.New("the store of the queue is closed: it is being opened again")
+
+// serverOptions takes port where the configuration leaves it open; 0 is any.
+func serverOptions(o Options, token string, port int) (*server.Options, error) {
+	host := "127.0.0.1"
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
 	if o.Listen != "" {
 		h, p, err := net.SplitHostPort(o.Listen)
 		if err != nil {
@@ -111,10 +162,7 @@ func awaitReady(ctx context.Context, srv *server.Server, fatal <-chan string) er
 }
 
 func (e *embedded) close() error {
-	if e.srv != nil {
-		e.srv.Shutdown()
-		e.srv.WaitForShutdown()
-	}
+	e.stop()
 	if c, err := ReadClient(e.dir); err == nil && c.PID == os.Getpid() {
 		_ = os.Remove(filepath.Join(e.dir, clientName)) // a stale file only costs the next command a try
 	}
@@ -124,7 +172,11 @@ func (e *embedded) close() error {
 // health says what the store itself complains about. Stream information stays green on a full disk; only this
 // tells.
 func (e *embedded) health() error {
-	if h := e.srv.Healthz(&server.HealthzOptions{}); h.StatusCode != 200 {
+	srv := e.server()
+	if srv == nil {
+		return errClosed
+	}
+	if h := srv.Healthz(&server.HealthzOptions{}); h.StatusCode != 200 {
 		return fmt.Errorf("queue is unhealthy: %s", h.Error)
 	}
 	return nil

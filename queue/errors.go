@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sys/unix"
 )
 
 var (
@@ -113,7 +114,8 @@ func Transient(err error) bool {
 	}
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
-		return api.Code == 503 || api.Code == 429 || api.ErrorCode == codeClusterNotReady
+		return api.Code == 503 || api.Code == 429 || api.ErrorCode == codeClusterNotReady ||
+			strings.Contains(api.Description, unix.ENOSPC.Error()) // Keep opens the store again
 	}
 	return errors.Is(err, errIdle) || errors.Is(err, errDropped) || errors.Is(err, errNoLeader) || errors.Is(err, errUnderWay) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
 		errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrDisconnected) ||

@@ -52,17 +52,28 @@ func MinMaxBytes(snapshot int) int64 {
 
 // admit refuses what must leave the rest of the log to others. size is that of the encoded entry, 0 for a frame.
 func (w *Writer) admit(kind checkpoint.Kind, size int) error {
-	info := &w.f.info
-	most := info.ceiling(kind, w.f.snapshot)
-	switch {
-	case kind == checkpoint.KindFrame && info.Bytes < most, kind != checkpoint.KindFrame && info.Bytes+uint64(size) <= most:
-		return nil
-	case kind == checkpoint.KindBeat && w.lapses():
+	why := w.lacking(kind, size)
+	if why == "" {
 		return nil
 	}
 	w.l.metrics.m.refused.WithLabelValues(w.l.table, "full").Inc()
-	return fmt.Errorf("append %s to log of %s: %w: %.0f %% of its limit in use", kindName(kind), w.l.table, ErrFull, 100*info.fraction())
+	return fmt.Errorf("append %s to log of %s: %w: %s", kindName(kind), w.l.table, ErrFull, why)
 }
+
+// lacking says what an entry lacks room in; "" when it fits.
+func (w *Writer) lacking(kind checkpoint.Kind, size int) string {
+	info := &w.f.info
+	frame, most := kind == checkpoint.KindFrame, info.ceiling(kind, w.f.snapshot)
+	switch {
+	case frame && info.Bytes < most:
+		return w.l.q.crowded()
+	case !frame && info.Bytes+uint64(size) <= most, kind == checkpoint.KindBeat && w.lapses():
+		return ""
+	}
+	return info.filled()
+}
+
+func (i Info) filled() string { return fmt.Sprintf("%.0f %% of its limit in use", 100*i.fraction()) }
 
 // room returns the limit that the server needs so that marks and one snapshot still fit on top of what is stored.
 func (l *Log) room(bytes uint64, snapshot int) int64 {

@@ -106,7 +106,7 @@ func TestStalledLogIsTrimmedAlthoughItsSnapshotLiesBelowTheFirstMark(t *testing.
 			if _, ok := w.State().Marks["bigtable"]; ok || (w.State().SnapFirst > 0) != (limit == 8<<20) {
 				t.Fatalf("the stall left a snapshot at %d: the test shows nothing", w.State().SnapFirst)
 			}
-			markAll(t, w) // the sink is back
+			markAll(t, w)              // the sink is back
 			trim(t, w, math.MaxUint64) // up to an old snapshot, if there is one
 			trim(t, w, math.MaxUint64)
 			if p := pressure(t, w); p.Fraction > yieldAt {

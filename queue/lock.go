@@ -36,7 +36,12 @@ func lockDir(dir string) (*os.File, error) {
 		}
 		return nil, fmt.Errorf("lock %s: %w (pid %s)", dir, ErrLocked, strings.TrimSpace(string(holder)))
 	}
-	if err := errors.Join(f.Truncate(0), writeAt(f, fmt.Sprintf("%d\n", os.Getpid()))); err != nil {
+	pid := fmt.Sprintf("%d\n", os.Getpid())
+	err = errors.Join(f.Truncate(0), writeAt(f, pid))
+	if errors.Is(err, unix.ENOSPC) && dropReserve(dir) {
+		err = writeAt(f, pid)
+	}
+	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("write lock: %w", err)
 	}

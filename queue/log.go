@@ -239,6 +239,9 @@ func (l *Log) Info(ctx context.Context) (Info, error) {
 	if i.Now.IsZero() {
 		i.Now = time.Now()
 	}
+	if l.q.disk != nil {
+		l.q.disk.took(l.table, i.Bytes)
+	}
 	l.metrics.stored.Set(float64(i.Bytes))
 	if i.MaxBytes > 0 {
 		l.metrics.used.Set(float64(i.Bytes) / float64(i.MaxBytes))

@@ -50,6 +50,29 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 }
 
+// diskMetrics compare the volume of an embedded store with what the logs may take.
+type diskMetrics struct{ available, untaken, low prometheus.Gauge }
+
+func newDiskMetrics(reg prometheus.Registerer) *diskMetrics {
+	gauge := func(name, help string) prometheus.Gauge {
+		return register(reg, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "tailrace", Subsystem: "queue", Name: name, Help: help}))
+	}
+	return &diskMetrics{
+		available: gauge("disk_available_bytes", "Bytes left on the volume of the embedded queue."),
+		untaken:   gauge("disk_untaken_bytes", "Bytes that the logs may still take until each has reached queue.max_bytes."),
+		low:       gauge("disk_low", "1 while reading pauses because the volume has little room left."),
+	}
+}
+
+func (m *diskMetrics) show(d Disk) {
+	m.available.Set(float64(d.Available))
+	m.untaken.Set(float64(d.Untaken))
+	m.low.Set(0)
+	if d.Low {
+		m.low.Set(1)
+	}
+}
+
 // register returns the collector that reg already has under this description, so that a second Queue on one
 // registry counts in the same place.
 func register[C prometheus.Collector](reg prometheus.Registerer, c C) C {

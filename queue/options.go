@@ -21,6 +21,7 @@ const (
 	defaultWindow     = time.Hour
 	defaultAckTimeout = 5 * time.Second
 	defaultIdleCheck  = 5 * time.Second
+	defaultDiskCheck  = time.Second
 	defaultTTL        = 15 * time.Second
 )
 
@@ -54,6 +55,10 @@ type Options struct {
 
 	// AckTimeout bounds the wait for one acknowledgement; after it the outcome is in doubt. 0 = 5 s.
 	AckTimeout time.Duration
+	// DiskCheck is how often Keep looks at the embedded store and its volume. 0 = 1 s.
+	DiskCheck time.Duration
+	// Volume asks the file system that holds Dir; nil = VolumeOf. Tests fill it without filling a disk.
+	Volume func(dir string) (Volume, error)
 	// IdleCheck is how often a reader without news asks whether the stream is still the same. 0 = 5 s.
 	IdleCheck time.Duration
 
@@ -69,6 +74,10 @@ func (o Options) withDefaults() Options {
 	set(&o.ReplayWindow, defaultWindow)
 	set(&o.AckTimeout, defaultAckTimeout)
 	set(&o.IdleCheck, defaultIdleCheck)
+	set(&o.DiskCheck, defaultDiskCheck)
+	if o.Volume == nil {
+		o.Volume = VolumeOf
+	}
 	if o.ReplayWindow < 0 {
 		o.ReplayWindow = 0
 	}

@@ -24,6 +24,7 @@ type Queue struct {
 	nc       *nats.Conn
 	js       jetstream.JetStream
 	embedded *embedded // nil outside
+	disk     *disk     // nil outside
 
 	// connection counts (re)connects: what was known before another number is in doubt.
 	connection atomic.Uint64
@@ -40,11 +41,19 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	q := &Queue{opts: o.withDefaults(), log: log, metrics: newMetrics(reg)}
+	q := newQueue(o, log, reg)
 	if err := q.open(ctx); err != nil {
 		return nil, errors.Join(err, q.Close())
 	}
 	return q, nil
+}
+
+func newQueue(o Options, log *zap.Logger, reg prometheus.Registerer) *Queue {
+	q := &Queue{opts: o.withDefaults(), log: log, metrics: newMetrics(reg)}
+	if q.opts.Dir != "" {
+		q.disk = newDisk(q.opts, reg)
+	}
+	return q
 }
 
 func (q *Queue) open(ctx context.Context) (err error) {
@@ -57,7 +66,7 @@ func (q *Queue) open(ctx context.Context) (err error) {
 	if q.embedded, err = startEmbedded(ctx, q.opts, q.log); err != nil {
 		return err
 	}
-	if err := q.connect(ctx, "", nats.InProcessServer(q.embedded.srv), nats.Token(q.embedded.client.Token)); err != nil {
+	if err := q.connect(ctx, "", nats.InProcessServer(q.embedded), nats.Token(q.embedded.client.Token)); err != nil {
 		return err
 	}
 	return q.Health(ctx)
@@ -95,7 +104,7 @@ func openBeside(ctx context.Context, o Options, log *zap.Logger) (*Queue, error)
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{opts: o.withDefaults(), log: log, metrics: newMetrics(prometheus.NewRegistry())}
+	q := newQueue(o, log, prometheus.NewRegistry())
 	if err := q.connect(ctx, c.URL, nats.Token(c.Token)); err != nil {
 		return nil, err
 	}
@@ -121,6 +130,8 @@ func (q *Queue) Client() (c Client, ok bool) {
 	if q.embedded == nil {
 		return c, false
 	}
+	q.embedded.mu.Lock()
+	defer q.embedded.mu.Unlock()
 	return q.embedded.client, true
 }
 

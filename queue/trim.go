@@ -153,7 +153,9 @@ type Pressure struct {
 	// HoursLeft until reading pauses, if the log went on filling as fast as it did since Oldest and nothing
 	// were trimmed; +Inf without a limit or a rate.
 	HoursLeft float64
-	Pause     bool // reading is to pause: above 80 %
+	// Pause says that reading is to pause: above 80 %, or while the volume of an embedded store has little room.
+	Pause  bool
+	Reason string // of the pause
 }
 
 // Pressure asks the server how full the log is.
@@ -162,7 +164,7 @@ func (l *Log) Pressure(ctx context.Context) (Pressure, error) {
 	if err != nil {
 		return Pressure{}, err
 	}
-	return info.pressure(0), nil
+	return l.pressure(info, 0), nil
 }
 
 // Pressure returns how full the log is, and with that lets Append take frames again after room was made.
@@ -174,13 +176,17 @@ func (w *Writer) Pressure(ctx context.Context) (Pressure, error) {
 		return Pressure{}, w.seen(err)
 	}
 	w.f.info = info
-	return info.pressure(w.f.snapshot), nil
+	return w.l.pressure(info, w.f.snapshot), nil
 }
 
-func (i Info) pressure(snapshot int) Pressure {
+func (l *Log) pressure(i Info, snapshot int) Pressure {
 	p := Pressure{Fraction: i.fraction(), Bytes: i.Bytes, Limit: i.MaxBytes, Oldest: i.Oldest, HoursLeft: math.Inf(1)}
 	pauseAt := i.ceiling(checkpoint.KindFrame, snapshot)
-	p.Pause = i.Bytes >= pauseAt
+	if p.Pause = i.Bytes >= pauseAt; p.Pause {
+		p.Reason = i.filled()
+	} else if p.Reason = l.q.crowded(); p.Reason != "" {
+		p.Pause = true
+	}
 	if age := i.Now.Sub(i.Oldest); !i.Oldest.IsZero() && age > time.Minute && i.Bytes > 0 && i.MaxBytes > 0 {
 		left := float64(pauseAt) - float64(i.Bytes)
 		p.HoursLeft = max(0, left/float64(i.Bytes)*age.Hours())
