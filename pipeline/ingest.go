@@ -173,7 +173,7 @@ func (in *ingest) tolerateFull(err error) error {
 	}
 	if !in.full {
 		in.full = true
-		in.t.log.Warn("the log is full: reading waits for the sinks", zap.Error(err))
+		in.t.log.Warn("the log takes no more changes, they wait", zap.Error(err))
 	}
 	return nil
 }
@@ -333,7 +333,11 @@ func (in *ingest) trim(ctx context.Context) error {
 		return fmt.Errorf("ask how full the log is: %w", err)
 	}
 	if p.Pause != in.t.pressure.Pause {
-		in.t.log.Warn("room for changes", zap.Bool("reading_pauses", p.Pause), zap.String("reason", p.Reason), zap.Float64("used", p.Fraction))
+		if p.Pause {
+			in.t.log.Warn("reading pauses", zap.String("reason", p.Reason), zap.Float64("used", p.Fraction))
+		} else {
+			in.t.log.Info("reading goes on", zap.Float64("used", p.Fraction))
+		}
 	}
 	in.t.pressure = p
 	in.t.observe(in.w.State())

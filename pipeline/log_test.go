@@ -97,7 +97,7 @@ func TestFullQueuePausesReadersAndRecovers(t *testing.T) {
 	for range 400 {
 		w.put("Orders", "p", noise.word(4), `"big":{"S":"`+noise.word(8<<10)+`"}`)
 	}
-	r.until("the log is full", func() bool { return w.said.FilterMessageSnippet("log is ").Len() > 0 })
+	r.until("the log is full", func() bool { return w.said.FilterMessage("the log takes no more changes, they wait").Len() > 0 })
 	w.front.Faults.Recover()
 	r.settle()
 	r.equal()

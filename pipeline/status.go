@@ -98,8 +98,9 @@ type observed struct {
 	waiting          uint64 // entries behind its mark, up to the last one with changes
 	reading          bool   // a stream is being read
 	disabled, paused bool
-	released         bool // nobody owns the log
-	retried          bool // released by an owner that tries again by itself
+	released         bool   // nobody owns the log
+	retried          bool   // released by an owner that tries again by itself
+	noRoom           string // why reading pauses
 	ttl, retry, late time.Duration
 
 	// When reading and applying were last seen to get further; zero where nobody watched.
@@ -113,6 +114,7 @@ func observe(x Seen, before *observed) *observed {
 	o := &observed{
 		when: time.Now(), through: s.Through(), applied: s.AppliedThrough(), sign: s.Date, paused: s.Paused,
 		released: s.Owner == "" || s.Released, ttl: x.ClaimTTL, retry: x.Retry, late: x.Late,
+		noRoom: x.Pressure.Reason,
 	}
 	if o.late == 0 {
 		o.late = DefaultLate
@@ -252,6 +254,7 @@ func (o *observed) reasons(st *TableStatus, silent time.Duration, now time.Time)
 	add(!o.reading, "not started: no listing of the stream is in the log")
 	add(o.disabled, "the stream is disabled: what is written now is in no stream")
 	add(o.paused, "paused")
+	add(o.noRoom != "", "reading pauses: %s", o.noRoom)
 	add(st.Halt != "", "halted: %s", st.Halt)
 	add(st.Retention >= 0 && st.Retention < lowRetention.Seconds(), "unread changes are lost in %s", time.Duration(st.Retention*float64(time.Second)).Round(time.Minute))
 	add(st.Gaps > 0, "%s: records were lost before they were read", plural(st.Gaps, "gap"))
