@@ -139,6 +139,7 @@ func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client, a
 // releases the logs, within Periods.Shutdown. It returns nil after that. A *RefusedError says that a log may
 // not be used; everything else that goes wrong halts one table, is retried, and leaves the others running.
 func (p *Pipeline) Run(ctx context.Context) error {
+	defer p.keepQueue(ctx)()
 	g, ctx := errgroup.WithContext(ctx)
 	for _, t := range p.tables {
 		g.Go(func() error {

@@ -101,6 +101,7 @@ type observed struct {
 	released         bool   // nobody owns the log
 	retried          bool   // released by an owner that tries again by itself
 	noRoom           string // why reading pauses
+	quiet            bool   // the log is too full for beats
 	ttl, retry, late time.Duration
 
 	// When reading and applying were last seen to get further; zero where nobody watched.
@@ -114,7 +115,7 @@ func observe(x Seen, before *observed) *observed {
 	o := &observed{
 		when: time.Now(), through: s.Through(), applied: s.AppliedThrough(), sign: s.Date, paused: s.Paused,
 		released: s.Owner == "" || s.Released, ttl: x.ClaimTTL, retry: x.Retry, late: x.Late,
-		noRoom: x.Pressure.Reason,
+		noRoom: x.Pressure.Reason, quiet: x.Pressure.Quiet,
 	}
 	if o.late == 0 {
 		o.late = DefaultLate
@@ -246,6 +247,8 @@ func (o *observed) reasons(st *TableStatus, silent time.Duration, now time.Time)
 	case o.retried && silent <= o.retry+3*o.ttl: // the halt says it
 	case o.released && !o.own:
 		add(true, "no owner: no replicator carries the table")
+	case silent > 3*o.ttl && o.quiet:
+		add(!o.own, "no sign of life of the owner for %s: the log is too full for beats", ago(silent))
 	case silent > 3*o.ttl && o.own:
 		add(true, "nothing could be stored in the log for %s", ago(silent))
 	case silent > 3*o.ttl:

@@ -156,6 +156,7 @@ type Pressure struct {
 	// Pause says that reading is to pause: above 80 %, or while the volume of an embedded store has little room.
 	Pause  bool
 	Reason string // of the pause
+	Quiet  bool   // the log is too full for beats: the owner shows no life unless it has rivals
 }
 
 // Pressure asks the server how full the log is.
@@ -187,6 +188,7 @@ func (l *Log) pressure(i Info, snapshot int) Pressure {
 	} else if p.Reason = l.q.crowded(); p.Reason != "" {
 		p.Pause = true
 	}
+	p.Quiet = i.Bytes+2*perMessage > i.ceiling(checkpoint.KindBeat, snapshot)
 	if age := i.Now.Sub(i.Oldest); !i.Oldest.IsZero() && age > time.Minute && i.Bytes > 0 && i.MaxBytes > 0 {
 		left := float64(pauseAt) - float64(i.Bytes)
 		p.HoursLeft = max(0, left/float64(i.Bytes)*age.Hours())
