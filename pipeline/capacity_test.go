@@ -75,7 +75,7 @@ func TestCrowdedVolumePausesReading(t *testing.T) {
 	available.Store(1 << 30)
 	w.scribble("Orders", 33, 50)
 	r.until("reading pauses", func() bool {
-		return strings.Contains(strings.Join(r.table("Orders").Reasons, "; "), "the volume of "+w.dir+" has 1.0 GiB left")
+		return strings.Contains(strings.Join(r.table("Orders").Reasons, "; "), "the volume of "+w.dir+" has 1.0 GiB left for the logs")
 	})
 	r.until("the metric says so", func() bool { return r.metric("tailrace_queue_disk_low") == 1 })
 	if n := r.table("Orders").Changes; n != 0 {

@@ -51,17 +51,18 @@ func VolumeOf(dir string) (Volume, error) {
 // Disk is how the volume of the embedded store compares with what the logs may take.
 type Disk struct {
 	Volume
+	Left       uint64 // for the logs: what is available, less the reserve where it is not held
 	Untaken    uint64 // what the logs may still take until each of them has reached its limit
-	PauseBelow uint64 // reading pauses while less than this is available, and goes on at half as much again
+	PauseBelow uint64 // reading pauses while less than this is left, and goes on at half as much again
 	Low        bool   // reading pauses
 }
 
 // Short tells whether the volume fills up before the logs have reached their limits.
-func (d Disk) Short() bool { return d.Available < d.Untaken }
+func (d Disk) Short() bool { return d.Left < d.Untaken }
 
 func (d Disk) reason(dir string) string {
-	return fmt.Sprintf("the volume of %s has %s left; reading pauses below %s and goes on at %s",
-		dir, humanize.IBytes(d.Available), humanize.IBytes(d.PauseBelow), humanize.IBytes(uint64(resumeAt*float64(d.PauseBelow))))
+	return fmt.Sprintf("the volume of %s has %s left for the logs; reading pauses below %s and goes on at %s",
+		dir, humanize.IBytes(d.Left), humanize.IBytes(d.PauseBelow), humanize.IBytes(uint64(resumeAt*float64(d.PauseBelow))))
 }
 
 func pauseBelow(v Volume, untaken uint64) uint64 {
@@ -103,7 +104,10 @@ func (d *disk) look() (Disk, error) {
 		d.low = false
 		return Disk{}, err
 	}
-	now := Disk{Volume: v, Untaken: d.limit}
+	now := Disk{Volume: v, Left: v.Available, Untaken: d.limit}
+	if !holdsReserve(d.dir) { // its room is for the marks
+		now.Left -= min(now.Left, uint64(reserveSize(v)))
+	}
 	for _, bytes := range d.taken {
 		now.Untaken -= min(now.Untaken, bytes)
 	}
@@ -112,7 +116,7 @@ func (d *disk) look() (Disk, error) {
 	if d.low {
 		enough *= resumeAt
 	}
-	d.low = float64(v.Available) < enough
+	d.low = float64(now.Left) < enough
 	now.Low = d.low
 	return now, nil
 }

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -83,11 +82,6 @@ func eventually(t *testing.T, what string, fact func() bool) {
 	}
 }
 
-func hasReserve(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, reserveName))
-	return err == nil
-}
-
 func volumeOptions(o *Options) {
 	o.MaxBytes, o.DiskCheck = 32<<20, 10*time.Millisecond
 }
@@ -99,7 +93,6 @@ func TestStoreOnAFullVolumeGoesOnByItself(t *testing.T) {
 	q := embeddedIn(t, smallVolume(t, "64m"), volumeOptions)
 	kept(t, q)
 	w := owned(t, q)
-	eventually(t, "there is a reserve", func() bool { return hasReserve(q.opts.Dir) })
 	for range 60 {
 		appendPage(t, w, 100, 1500)
 	}
@@ -120,7 +113,7 @@ func TestStoreOnAFullVolumeGoesOnByItself(t *testing.T) {
 		t.Fatalf("beat on a full volume: %v, want doubt", err)
 	}
 	eventually(t, "the reserve is given up and the store opened again", func() bool {
-		return !hasReserve(q.opts.Dir) && q.Health(ctx) == nil
+		return !holdsReserve(q.opts.Dir) && q.Health(ctx) == nil
 	})
 	recovered := func() {
 		t.Helper()
@@ -141,7 +134,7 @@ func TestStoreOnAFullVolumeGoesOnByItself(t *testing.T) {
 	eventually(t, "reading goes on", func() bool { return !pressure(t, w).Pause })
 	appendPage(t, w, 100, 1500)
 	sameState(t, fold(t, w.Log()), w.State())
-	eventually(t, "there is a reserve again", func() bool { return hasReserve(q.opts.Dir) })
+	eventually(t, "there is a reserve again", func() bool { return holdsReserve(q.opts.Dir) })
 }
 
 func TestStoreOnAFullVolumeCanBeOpened(t *testing.T) {
@@ -149,8 +142,7 @@ func TestStoreOnAFullVolumeCanBeOpened(t *testing.T) {
 	dir := smallVolume(t, "64m")
 	q := embeddedIn(t, dir, volumeOptions)
 	w := owned(t, q)
-	q.keep(ctx)
-	if !hasReserve(dir) {
+	if !holdsReserve(dir) {
 		t.Fatal("there is no reserve")
 	}
 	appendPage(t, w, 100, 1500)

@@ -28,7 +28,7 @@ func (q *Queue) Keep(ctx context.Context) error {
 	}
 }
 
-// keep looks once.
+// keep looks once; ctx ends the opening of a store.
 func (q *Queue) keep(ctx context.Context) {
 	d, ok := q.Disk()
 	if !ok {
@@ -37,7 +37,7 @@ func (q *Queue) keep(ctx context.Context) {
 	q.disk.metrics.show(d)
 	size := reserveSize(d.Volume)
 	if !q.embedded.outOfSpace() {
-		if d.Available >= 2*uint64(size) {
+		if !holdsReserve(q.opts.Dir) && d.Available >= 2*uint64(size) {
 			if err := makeReserve(q.opts.Dir, size); err != nil {
 				q.log.Warn("no reserve for a full volume", zap.Error(err))
 			}

@@ -58,14 +58,14 @@ func newDiskMetrics(reg prometheus.Registerer) *diskMetrics {
 		return register(reg, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "tailrace", Subsystem: "queue", Name: name, Help: help}))
 	}
 	return &diskMetrics{
-		available: gauge("disk_available_bytes", "Bytes left on the volume of the embedded queue."),
+		available: gauge("disk_available_bytes", "Bytes left for the logs on the volume of the embedded queue."),
 		untaken:   gauge("disk_untaken_bytes", "Bytes that the logs may still take until each has reached queue.max_bytes."),
 		low:       gauge("disk_low", "1 while reading pauses because the volume has little room left."),
 	}
 }
 
 func (m *diskMetrics) show(d Disk) {
-	m.available.Set(float64(d.Available))
+	m.available.Set(float64(d.Left))
 	m.untaken.Set(float64(d.Untaken))
 	m.low.Set(0)
 	if d.Low {

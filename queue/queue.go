@@ -69,6 +69,7 @@ func (q *Queue) open(ctx context.Context) (err error) {
 	if err := q.connect(ctx, "", nats.InProcessServer(q.embedded), nats.Token(q.embedded.client.Token)); err != nil {
 		return err
 	}
+	q.keep(ctx)
 	return q.Health(ctx)
 }
 

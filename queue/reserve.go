@@ -33,6 +33,11 @@ func makeReserve(dir string, size int64) error {
 	return nil
 }
 
+func holdsReserve(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, reserveName))
+	return err == nil
+}
+
 // dropReserve gives the room back. It tells whether there was any.
 func dropReserve(dir string) bool { return os.Remove(filepath.Join(dir, reserveName)) == nil }
 
