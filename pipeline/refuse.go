@@ -112,8 +112,9 @@ func (l *letters) refuse(ctx context.Context, sink string, c *change.Change, seq
 	if halt {
 		return &haltError{checkpoint.Halt{Sink: sink, Seq: seq, Code: why.code, Reason: why.what, At: l.t.now()}}
 	}
-	err := l.store.Put(ctx, queue.NewLetter(l.t.Source, sink, c, why.code, why.what, time.UnixMilli(l.t.now())))
-	if err != nil {
+	letter := queue.NewLetter(l.t.Source, sink, c, why.code, why.what, time.UnixMilli(l.t.now()))
+	letter.Behind = sink == sinkBigtable && l.isDirty(c.KeyHash)
+	if err := l.store.Put(ctx, letter); err != nil {
 		return fmt.Errorf("store dead letter: %w", err)
 	}
 	l.mu.Lock()

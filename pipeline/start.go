@@ -168,23 +168,32 @@ func (t *table) agree(ctx context.Context, l *queue.Log, info source.TableInfo) 
 	if t.row == nil {
 		return t.createRow(ctx, l, want)
 	}
-	have := t.row.Identity
+	if refused := CheckIdentity(t.row, want); refused != nil {
+		return refused
+	}
+	if !t.row.Identity.LogCreated.Equal(want.LogCreated) {
+		return t.setRow(ctx, func(s *bigtable.State) { s.Identity.LogCreated = want.LogCreated })
+	}
+	return nil
+}
+
+// CheckIdentity says why table, mapping or log may not be used with a pipeline's row in Bigtable; nil when they may.
+func CheckIdentity(row *bigtable.State, want bigtable.Identity) *RefusedError {
+	have := row.Identity
 	switch {
 	case have.TableID != want.TableID:
 		return &RefusedError{
-			What: fmt.Sprintf("table %s was deleted and created again since the pipeline started (%s, now %s)", t.Source, have.TableID, want.TableID),
+			What: fmt.Sprintf("table %s was deleted and created again since the pipeline started (%s, now %s)", want.Table, have.TableID, want.TableID),
 			Hint: "its items are not the ones that were copied; begin a new pipeline with new target tables",
 		}
 	case have.MappingHash != want.MappingHash:
 		return &RefusedError{
-			What: fmt.Sprintf("the mapping of %s is not the one its rows were written with", t.Source),
+			What: fmt.Sprintf("the mapping of %s is not the one its rows were written with", want.Table),
 			Hint: "put the mapping back, or begin a new pipeline with a new target table",
 		}
-	case !have.LogCreated.Equal(want.LogCreated) && t.row.Issued:
+	case !have.LogCreated.Equal(want.LogCreated) && row.Issued:
 		return refusedLog(fmt.Sprintf("the log was created at %s, the pipeline's at %s: it is another one",
 			want.LogCreated.Format(time.RFC3339), have.LogCreated.Format(time.RFC3339)))
-	case !have.LogCreated.Equal(want.LogCreated):
-		return t.setRow(ctx, func(s *bigtable.State) { s.Identity.LogCreated = want.LogCreated })
 	}
 	return nil
 }

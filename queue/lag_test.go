@@ -287,7 +287,7 @@ func TestLettersOnALaggingReplicaAreAllListed(t *testing.T) {
 		}
 		moved = true
 		for _, i := range []int{0, 4} { // the one that we hold, and one that comes
-			if err := d.Retried(ctx, want[i], "mapping", "still", now); err != nil {
+			if err := d.Retried(ctx, want[i], "mapping", "still", false, now); err != nil {
 				t.Fatal(err)
 			}
 		}

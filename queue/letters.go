@@ -40,7 +40,10 @@ type Letter struct {
 	Attempts  int         `json:"attempts"` // beyond the first
 	FirstSeen time.Time   `json:"first_seen"`
 	LastTried time.Time   `json:"last_tried"`
-	Raw       []byte      `json:"-"` // the whole record
+	// Behind says that the item's earlier change was a dead letter too when this one was refused, so that its old image
+	// is not what the sink holds.
+	Behind bool   `json:"behind,omitempty"`
+	Raw    []byte `json:"-"` // the whole record
 }
 
 // NewLetter makes the letter of a change that a sink refused. Its id is a function of feed, sequence number and
@@ -128,18 +131,18 @@ func (d *Letters) Put(ctx context.Context, letter *Letter) error {
 // errUnderWay means that an earlier attempt to store the same is neither stored nor given up.
 var errUnderWay = errors.New("an earlier attempt is under way")
 
-// Retried notes that the letter was tried again and refused again.
-func (d *Letters) Retried(ctx context.Context, id, code, reason string, now time.Time) error {
+// Retried notes that the letter was tried again and refused again; behind as in Letter.
+func (d *Letters) Retried(ctx context.Context, id, code, reason string, behind bool, now time.Time) error {
 	err := retry(ctx, func() error {
 		letter, seq, err := d.get(ctx, id)
 		if err != nil {
 			return err
 		}
-		if letter.LastTried.Equal(now) && letter.Code == code && letter.Reason == reason {
+		if letter.LastTried.Equal(now) && letter.Code == code && letter.Reason == reason && letter.Behind == behind {
 			return nil // an attempt whose acknowledgement was lost
 		}
 		letter.Attempts++
-		letter.Code, letter.Reason, letter.LastTried = code, reason, now.UTC()
+		letter.Code, letter.Reason, letter.Behind, letter.LastTried = code, reason, behind, now.UTC()
 		if err = d.write(ctx, letter, seq); classify(err) == fenced {
 			return fmt.Errorf("%w: %v", errUnderWay, err)
 		}

@@ -57,7 +57,7 @@ func TestReplayStoresEachLetterOnce(t *testing.T) {
 			}
 		}
 		if round == 0 {
-			if err := d.Retried(ctx, NewLetter("Orders", "bigtable", changes[1], "", "", now).ID, "row_too_large", "still", now.Add(time.Minute)); err != nil {
+			if err := d.Retried(ctx, NewLetter("Orders", "bigtable", changes[1], "", "", now).ID, "row_too_large", "still", false, now.Add(time.Minute)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -98,7 +98,9 @@ func TestLetterUnderWayIsNotStored(t *testing.T) {
 	letter := NewLetter("Orders", "bigtable", changesOf(t, 1)[0], "mapping", "no rule", time.Unix(1_790_000_000, 0))
 	for _, store := range []func() error{
 		func() error { return d.Put(ctx, letter) },
-		func() error { return d.Retried(ctx, letter.ID, "mapping", "still", letter.LastTried.Add(time.Minute)) },
+		func() error {
+			return d.Retried(ctx, letter.ID, "mapping", "still", false, letter.LastTried.Add(time.Minute))
+		},
 	} {
 		refusals := &undecided{q.js, 2}
 		q.js = refusals

@@ -58,6 +58,8 @@ func lineOf(l *queue.Letter, showData bool) letterLine {
 // letterBox is the dead letters of one table.
 type letterBox struct {
 	table   config.Table
+	queue   *queue.Queue
+	created time.Time // of the log
 	letters *queue.Letters
 }
 
@@ -88,7 +90,7 @@ func (a *app) letterBoxes(ctx context.Context, table string) (cfg *config.Config
 			done()
 			return nil, nil, nil, surroundings(fmt.Errorf("open dead letters of %s: %w", t.Source, err), "see `replicator check`")
 		}
-		boxes = append(boxes, letterBox{t, letters})
+		boxes = append(boxes, letterBox{t, q, log.Created(), letters})
 	}
 	return cfg, boxes, done, nil
 }

@@ -1,0 +1,180 @@
+package test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/queue"
+)
+
+type letterLine struct{ ID, Code, Reason, Sink string }
+
+// letters lists the dead letters as the command does, oldest first.
+func (w *world) letters() (all []letterLine) {
+	w.t.Helper()
+	for line := range strings.Lines(w.ok("dlq", "list", "--json")) {
+		var l letterLine
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			w.t.Fatalf("%v: %s", err, line)
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// store puts letters beside those that daemons made, while none runs.
+func (w *world) store(table string, letters ...*queue.Letter) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	q, err := queue.OpenClient(ctx, queue.Options{Pipeline: "shop", Dir: filepath.Join(w.dir, "data")}, zap.NewNop())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = q.Close() }()
+	l, err := q.Log(ctx, table)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	box, err := l.Letters(ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, letter := range letters {
+		if err := box.Put(ctx, letter); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// dirty makes an item of shared rows with two dead letters: without attribute b, then with another a. Bigtable still
+// has b.
+func (w *world) dirty() *daemon {
+	w.t.Helper()
+	w.shareRows()
+	w.prepare("Orders")
+	w.put("Orders", "p", "s", `"a":{"N":"1"},"b":{"N":"1"}`)
+	d := w.run()
+	d.settle("Orders")
+	w.Bigtable.Faults.RefuseRow([]byte("p"), codes.InvalidArgument, 1)
+	w.put("Orders", "p", "s", `"a":{"N":"1"}`)
+	d.until("the first is a letter", func() bool { return d.table("Orders").DeadLetters == 1 })
+	w.put("Orders", "p", "s", `"a":{"N":"2"}`)
+	d.until("so is the next one", func() bool { return d.table("Orders").DeadLetters == 2 })
+	return d
+}
+
+// The second letter is the difference from what the first one leaves: alone, it would leave b for ever.
+func TestRetryAppliesTheLettersOfAnItemInOrder(t *testing.T) {
+	w := newWorld(t, 801)
+	d := w.dirty()
+	letters := w.letters()
+	if letters[1].Code != "dirty" {
+		t.Fatalf("letters %+v, want the second one to be dirty", letters)
+	}
+	w.ok("pause", "--table", "Orders")
+	w.ok("dlq", "retry", letters[1].ID)
+	w.ok("resume", "--table", "Orders")
+	d.until("the letters are gone", func() bool { return d.table("Orders").DeadLetters == 0 })
+	w.put("Orders", "p", "s", `"c":{"N":"3"}`)
+	d.settle("Orders")
+	d.clean()
+	w.sides().equal("Orders")
+}
+
+func TestRetryRefusesADifferenceFromWhatWasNeverApplied(t *testing.T) {
+	w := newWorld(t, 802)
+	w.dirty()
+	letters := w.letters()
+	w.ok("dlq", "drop", letters[0].ID, "--yes")
+	w.refused(4, "", "dlq", "retry", letters[1].ID)
+	w.refused(4, "", "dlq", "retry", "--all")
+	left := w.letters()
+	if len(left) != 1 || left[0].Code != "dirty" || !strings.Contains(left[0].Reason, "never applied") {
+		t.Errorf("letters %+v, want the refused one with its reason", left)
+	}
+}
+
+func TestRetryStopsAnItemAtItsFirstRefusal(t *testing.T) {
+	w := newWorld(t, 803)
+	d := w.dirty()
+	w.put("Orders", "other", "s", `"a":{"N":"1"}`)
+	d.settle("Orders")
+	w.Bigtable.Faults.RefuseRow([]byte("p"), codes.InvalidArgument, 1)
+	r := w.command("dlq", "retry", "--all", "--json")
+	if r.code != 4 || !strings.Contains(r.out, `"applied":0`) || !strings.Contains(r.out, `"refused":1`) || !strings.Contains(r.out, `"left":1`) {
+		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
+	}
+	if n := len(w.letters()); n != 2 {
+		t.Errorf("%d letters are left, want both", n)
+	}
+	w.ok("dlq", "retry", "--all")
+	d.until("the letters are gone", func() bool { return d.table("Orders").DeadLetters == 0 })
+	w.sides().equal("Orders")
+}
+
+func TestRetryUnderAnotherMappingIsRefused(t *testing.T) {
+	w := newWorld(t, 804)
+	d := w.dirty()
+	d.stop()
+	w.write("orders.yaml", "families: {d: {max_versions: 1}}\nrules:\n- name: item\n  match: {pk: \"{p}\", sk: \"{s}\"}\n"+
+		"  row: \"other#{p}\"\n  cells: [{attrs: all, except: [pk, sk], to: \"d:{s}/{attr}\"}]\n")
+	w.refused(3, "mapping", "dlq", "retry", "--all")
+	if n := len(w.letters()); n != 2 {
+		t.Errorf("%d letters are left, want both", n)
+	}
+}
+
+func TestMalformedLetterHoldsNoOther(t *testing.T) {
+	w := newWorld(t, 805)
+	d := w.dirty()
+	d.stop()
+	w.store("Orders", queue.NewLetter("Orders", "bigtable",
+		&change.Change{Seq: "1", KeyHash: 7, Version: 1, Raw: []byte(`{"dynamodb":{"Keys"`)}, "malformed", "cut off", time.Unix(1, 0)))
+	r := w.command("dlq", "retry", "--all", "--json")
+	if r.code != 4 || !strings.Contains(r.out, `"applied":2`) || !strings.Contains(r.out, `"refused":1`) {
+		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
+	}
+	w.sides().equal("Orders")
+}
+
+func TestLetterOfTheArchiveIsRetried(t *testing.T) {
+	w := newWorld(t, 806)
+	w.tables = []string{"{source: Orders, target: orders, on_ttl_expiry: archive}"}
+	w.archive = "{file: ./archive}"
+	w.prepare("Orders")
+	d := w.run()
+	w.put("Orders", "p", "s", fmt.Sprintf(`"expires":{"N":"%d"}`, w.Clock.Now().Unix()))
+	d.settle("Orders")
+	w.Clock.Advance(time.Minute)
+	w.DynamoDB.ExpireNow(w.Clock.Now())
+	d.settle("Orders")
+	d.stop()
+	var expired *change.Change
+	for _, c := range w.log("Orders").changes {
+		if c.TTL {
+			expired = c
+		}
+	}
+	if expired == nil {
+		t.Fatal("nothing has expired")
+	}
+	before := w.archivedNow()
+	w.store("Orders", queue.NewLetter("Orders", "archive", expired, "refused", "by the test", w.Clock.Now()))
+	w.ok("dlq", "retry", "--all")
+	if n := len(w.letters()); n != 0 {
+		t.Errorf("%d letters are left", n)
+	}
+	if after := w.archivedNow(); before.total != 1 || after.total != 2 || len(after.lines) != 1 {
+		t.Errorf("%d events in the archive, then %d with %d ids; want 1, then 2 with one id", before.total, after.total, len(after.lines))
+	}
+}
