@@ -34,8 +34,13 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// patience is how long a test waits for what it expects; far more than it takes.
-const patience = 60 * time.Second
+const (
+	// patience is how long a test waits while nothing moves.
+	patience = 60 * time.Second
+	// longest is how long it waits while changes are read and applied: on a machine that is busy with other things all
+	// takes longer.
+	longest = 5 * patience
+)
 
 // world is a DynamoDB, a Bigtable and a queue directory, which outlive the pipelines that run on them.
 type world struct {
@@ -288,7 +293,8 @@ func (r *run) settledAt(at time.Time) {
 // until waits for an observed fact.
 func (r *run) until(what string, fact func() bool) {
 	r.t.Helper()
-	deadline := time.Now().Add(patience)
+	began := time.Now()
+	last, moved := began, r.moved()
 	for !fact() {
 		select {
 		case err := <-r.ended:
@@ -296,10 +302,19 @@ func (r *run) until(what string, fact func() bool) {
 			r.t.Fatalf("waiting until %s: the pipeline ended: %v", what, err)
 		case <-time.After(10 * time.Millisecond):
 		}
-		if time.Now().After(deadline) {
+		now := time.Now()
+		if m := r.moved(); m != moved {
+			last, moved = now, m
+		}
+		if now.Sub(last) > patience || now.Sub(began) > longest {
 			r.t.Fatalf("waited in vain until %s; status: %+v", what, r.p.Status())
 		}
 	}
+}
+
+// moved changes whenever something is read, applied or claimed.
+func (r *run) moved() float64 {
+	return r.metric("tailrace_bigtable_calls_total") + r.metric("tailrace_source_records_total") + float64(r.said.FilterMessage("log claimed").Len())
 }
 
 // equal compares the source with Bigtable, cell by cell, as a plain reader sees them.

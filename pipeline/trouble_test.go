@@ -266,7 +266,7 @@ func TestLongDrainShowsThatTheOwnerLives(t *testing.T) {
 	url := externalNATS(t)
 	w.qopts = func(o *queue.Options) { o.Dir, o.URL = "", url }
 	w.opts = func(o *pipeline.Options) {
-		o.Periods.ClaimTTL, o.Periods.Shutdown = 500*time.Millisecond, 4*time.Second
+		o.Periods.ClaimTTL, o.Periods.Shutdown = 3*time.Second, 8*time.Second // it drains for 4/5 of this
 	}
 	first := w.start("Orders")
 	first.settle()

@@ -91,11 +91,14 @@ func (d *daemon) signal() {
 // exit waits until the daemon has ended and returns its exit code.
 func (d *daemon) exit() int {
 	d.w.t.Helper()
-	select {
-	case <-d.ended:
-	case <-time.After(patience):
-		d.w.t.Fatal("the daemon does not end")
-	}
+	d.w.until("the daemon ends", func() bool {
+		select {
+		case <-d.ended:
+			return true
+		default:
+			return false
+		}
+	})
 	return d.cmd.ProcessState.ExitCode()
 }
 

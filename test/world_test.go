@@ -16,8 +16,26 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
-// patience is how long a test waits for what it expects: far more than it takes.
-const patience = 60 * time.Second
+const (
+	// patience is how long a test waits while nothing moves.
+	patience = 60 * time.Second
+	// longest is how long it waits while calls come and go: on a machine that is busy with other things all takes longer.
+	longest = 5 * patience
+)
+
+// patient returns a function that says whether there is still hope: patience is renewed by each call at the taps that is
+// not an empty poll.
+func (w *world) patient() func() bool {
+	began := time.Now()
+	last, moved := began, w.traps.moved.Load()
+	return func() bool {
+		now := time.Now()
+		if m := w.traps.moved.Load(); m != moved {
+			last, moved = now, m
+		}
+		return now.Sub(last) < patience && now.Sub(began) < longest
+	}
+}
 
 // world is a DynamoDB, a Bigtable and a directory, which outlive the daemons that run on them. Between the daemons and
 // the servers stand taps, where a test can see and stop every call.
@@ -149,7 +167,7 @@ type result struct {
 // command runs one of replicator's commands to its end.
 func (w *world) command(args ...string) result {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.t.Context(), longest)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, w.program(), args...)
 	cmd.Dir, cmd.Env = w.dir, w.env()
@@ -207,14 +225,14 @@ func (w *world) raceFree(said string) {
 // until waits for an observed fact.
 func (w *world) until(what string, fact func() bool) {
 	w.t.Helper()
-	deadline := time.Now().Add(patience)
+	hope := w.patient()
 	for !fact() {
 		select {
 		case <-w.t.Context().Done():
 			w.t.Fatalf("the test ended before %s", what)
 		case <-time.After(10 * time.Millisecond):
 		}
-		if time.Now().After(deadline) {
+		if !hope() {
 			w.t.Fatalf("waited in vain until %s", what)
 		}
 	}
