@@ -26,12 +26,14 @@ func (in *ingest) finish(ctx context.Context) error {
 		return err
 	}
 	// A log that is too full for marks is let go without them: what is applied again is the same cells.
-	if err := in.marks(ctx); err != nil && !errors.Is(err, queue.ErrFull) {
-		return err
+	full := in.marks(ctx)
+	if full != nil && !errors.Is(full, queue.ErrFull) {
+		return full
 	}
 	if err := in.w.Release(ctx); err != nil {
 		return fmt.Errorf("release log: %w", err)
 	}
+	in.t.saved.Store(full == nil)
 	in.t.observe(in.w.State())
 	in.t.log.Info("released the log", zap.Bool("drained", in.drained()))
 	return nil

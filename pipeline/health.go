@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,13 +19,14 @@ type Status struct {
 	Schema   int           `json:"schema"`
 	Pipeline string        `json:"pipeline"`
 	Ready    bool          `json:"ready"`
+	Failing  []string      `json:"failing"` // services that the daemon cannot use, since when, and why
 	Reasons  []string      `json:"reasons"`
 	Tables   []TableStatus `json:"tables"`
 }
 
 // Summarize joins the tables' statuses.
 func Summarize(pipeline string, tables []TableStatus) Status {
-	s := Status{Schema: 1, Pipeline: pipeline, Reasons: []string{}, Tables: tables}
+	s := Status{Schema: 1, Pipeline: pipeline, Failing: []string{}, Reasons: []string{}, Tables: tables}
 	for _, t := range tables {
 		for _, r := range t.Reasons {
 			s.Reasons = append(s.Reasons, t.Source+": "+r)
@@ -86,9 +88,15 @@ func (p *Pipeline) Status() Status {
 			failing = append(failing, f.sentence(now)+p.waits(f.Service))
 		}
 	}
-	s.Reasons = append(failing, s.Reasons...)
-	s.Ready = s.Ready && len(failing) == 0
+	s.Fail(failing)
 	return s
+}
+
+// Fail adds that services fail: then nothing is ready.
+func (s *Status) Fail(failing []string) {
+	s.Failing = append(s.Failing, failing...)
+	s.Reasons = append(slices.Clone(failing), s.Reasons...)
+	s.Ready = s.Ready && len(failing) == 0
 }
 
 // waits says how much waits for a service that fails.
@@ -103,6 +111,17 @@ func (p *Pipeline) waits(service string) string {
 		return ""
 	}
 	return fmt.Sprintf("; %s of the logs wait to be applied", entries(n))
+}
+
+// Unsaved returns, after Run, the tables whose newest marks are not in their logs: what they do not cover is applied
+// again by the next owner, as the same cells.
+func (p *Pipeline) Unsaved() (tables []string) {
+	for _, t := range p.tables {
+		if t.unsaved.Load() {
+			tables = append(tables, t.Source)
+		}
+	}
+	return tables
 }
 
 // Ready is Rule 10, for people and alerts.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -44,6 +45,8 @@ type TableStatus struct {
 	Halt           string     `json:"halt,omitempty"`
 	Code           string     `json:"halt_code,omitempty"`
 	Reasons        []string   `json:"reasons,omitempty"` // why it is not ready
+
+	unread, unapplied string // the reasons among them that do not hold for a table that is seen to move
 }
 
 // StandBy is the state of a table whose log another process owns, as long as that one shows life.
@@ -67,6 +70,7 @@ type Seen struct {
 	ClaimTTL       time.Duration // after three of them without a sign of life there is no owner
 	Retry          time.Duration // between two tries of a halted table, which nobody owns meanwhile
 	Late           time.Duration // how far behind a table may be before it must be seen to move; 0: DefaultLate
+	Carried        bool          // a process says that it carries the table, whatever its log shows
 }
 
 // DefaultLate is how far a table may be behind without a question: an idle shard is asked every idle_poll, and the
@@ -78,10 +82,15 @@ func StatusOf(x Seen) TableStatus {
 	return observe(x, nil).at(time.UnixMilli(x.Now), time.Now())
 }
 
-// Moved says whether a table has been read or applied further between two looks at its log. What is behind and
-// moves is catching up.
-func Moved(before, after *checkpoint.State) (read, applied bool) {
-	return after.Through() > before.Through(), after.LowMark() > before.LowMark()
+// Late says whether the table is not ready for being behind, and would be if it were seen to move.
+func (st TableStatus) Late() bool { return st.unread+st.unapplied != "" }
+
+// Moved takes back that the table is late where two looks at its log show that it is catching up.
+func (st *TableStatus) Moved(before, after *checkpoint.State) {
+	read, applied := after.Through() > before.Through(), after.LowMark() > before.LowMark()
+	st.Reasons = slices.DeleteFunc(st.Reasons, func(r string) bool {
+		return read && r == st.unread || applied && r == st.unapplied
+	})
 }
 
 // observed is what was seen of a table. All ages are computed from it when somebody asks: what is known does not get
@@ -102,6 +111,7 @@ type observed struct {
 	retried          bool   // released by an owner that tries again by itself
 	noRoom           string // why reading pauses
 	quiet            bool   // the log is too full for beats
+	carried          bool   // a process says that it carries the table
 	ttl, retry, late time.Duration
 
 	// When reading and applying were last seen to get further; zero where nobody watched.
@@ -114,7 +124,7 @@ func observe(x Seen, before *observed) *observed {
 	s := x.State
 	o := &observed{
 		when: time.Now(), through: s.Through(), applied: s.AppliedThrough(), sign: s.Date, paused: s.Paused,
-		released: s.Owner == "" || s.Released, ttl: x.ClaimTTL, retry: x.Retry, late: x.Late,
+		released: s.Owner == "" || s.Released, ttl: x.ClaimTTL, retry: x.Retry, late: x.Late, carried: x.Carried,
 		noRoom: x.Pressure.Reason, quiet: x.Pressure.Quiet,
 	}
 	if o.late == 0 {
@@ -196,7 +206,7 @@ func (o *observed) at(service, now time.Time) TableStatus {
 		st.AppliedLag = seconds(ms - t)
 	}
 	silent := age(ms, o.sign)
-	if st.State == "running" && !o.own && (o.released || silent > 3*o.ttl) {
+	if st.State == "running" && !o.own && !o.carried && (o.released || silent > 3*o.ttl) {
 		st.State = "waiting"
 	}
 	st.Reasons = o.reasons(&st, silent, now)
@@ -244,7 +254,7 @@ func (o *observed) reasons(st *TableStatus, silent time.Duration, now time.Time)
 		}
 	}
 	switch {
-	case o.retried && silent <= o.retry+3*o.ttl: // the halt says it
+	case o.carried, o.retried && silent <= o.retry+3*o.ttl: // the halt says it
 	case o.released && !o.own:
 		add(true, "no owner: no replicator carries the table")
 	case silent > 3*o.ttl && o.quiet:
@@ -264,10 +274,14 @@ func (o *observed) reasons(st *TableStatus, silent time.Duration, now time.Time)
 	add(st.DeadLetters > 0, "%s", plural(st.DeadLetters, "dead letter"))
 	add(o.reading && st.AppliedThrough == nil, "not every shard has been read and applied yet")
 	limit := o.late.Seconds()
-	add(o.through > 0 && st.SourceLag > limit && now.Sub(o.readMoved) > o.late,
-		"nothing shows that what was written in the last %s has been read", lagWord(st.SourceLag))
-	add(o.waiting > 0 && st.AppliedLag > limit && now.Sub(o.appliedMoved) > o.late,
-		"%s of the log wait for sink %s, the oldest for %s", entries(o.waiting), o.slowest, lagWord(st.AppliedLag))
+	if o.through > 0 && st.SourceLag > limit && now.Sub(o.readMoved) > o.late {
+		st.unread = "nothing shows that what was written in the last " + lagWord(st.SourceLag) + " has been read"
+		add(true, "%s", st.unread)
+	}
+	if o.waiting > 0 && st.AppliedLag > limit && now.Sub(o.appliedMoved) > o.late {
+		st.unapplied = fmt.Sprintf("%s of the log wait for sink %s, the oldest for %s", entries(o.waiting), o.slowest, lagWord(st.AppliedLag))
+		add(true, "%s", st.unapplied)
+	}
 	return why
 }
 

@@ -41,6 +41,8 @@ type table struct {
 
 	owning  atomic.Bool // the loops of a life run
 	claimed atomic.Bool // the log is ours
+	saved   atomic.Bool // and was let go with the marks in it
+	unsaved atomic.Bool // the table ended as owner of a log that was not let go
 	started atomic.Bool // the state is loaded, owning or standing by
 	halted  atomic.Pointer[checkpoint.Halt]
 	view    atomic.Pointer[observed] // what the owner saw last; nil before the first claim, and while another process owns the log
@@ -64,7 +66,10 @@ func (e *haltError) Error() string {
 // run returns nil when ctx ends and *RefusedError when the first life finds a log that is not ours. All other
 // trouble is kept to this table.
 func (t *table) run(ctx context.Context) error {
-	defer t.claimed.Store(false)
+	defer func() {
+		t.unsaved.Store(t.claimed.Load() && !t.saved.Load())
+		t.claimed.Store(false)
+	}()
 	for first := true; ; first = false {
 		err := t.life(ctx)
 		if ctx.Err() != nil {
@@ -212,6 +217,7 @@ const maxDoubts = 10
 // own does with the claimed log what its state asks for.
 func (t *table) own(ctx context.Context, w *queue.Writer) error {
 	t.claimed.Store(true)
+	t.saved.Store(false)
 	if err := t.beating(ctx, w, t.loadRow); err != nil {
 		return err
 	}
@@ -331,7 +337,9 @@ func (t *table) paused(ctx context.Context, w *queue.Writer) error {
 		t.observe(w.State())
 		select {
 		case <-ctx.Done():
-			return w.Release(context.WithoutCancel(ctx))
+			err := w.Release(context.WithoutCancel(ctx))
+			t.saved.Store(err == nil)
+			return err
 		case <-nudges:
 		case <-tick.C:
 		}

@@ -206,7 +206,10 @@ func (d *daemon) run(ctx context.Context, drain bool) error {
 		return err
 	})
 	err := g.Wait()
-	if err == nil {
+	if lost := p.Unsaved(); len(lost) > 0 {
+		d.log.Warn("replicator ends without saving all marks: what was applied since is applied again after the next start, as the same cells",
+			zap.Strings("tables", lost))
+	} else if err == nil {
 		d.log.Info("replicator ends: marks are saved")
 	}
 	return err

@@ -9,11 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/applied"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline"
-	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -27,6 +25,7 @@ const (
 type statusOptions struct {
 	table   string
 	watch   bool
+	exit    bool
 	wait    string
 	timeout time.Duration
 }
@@ -36,7 +35,8 @@ func (a *app) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Say what is in Bigtable, what is not, and why",
-		Long: `status reads the tables' logs, so it needs no running daemon and disturbs none.
+		Long: `status reads the tables' logs, so it needs no running daemon and disturbs none. Where a daemon answers at
+admin.listen, it adds what only that one knows: which services fail, and why a table has not started.
 
 --wait applied=now returns when everything that was written before the call is in Bigtable: each shard of a complete
 listing begun after the call has shown, by a later empty page or a record past it, that nothing older is left, and every
@@ -47,9 +47,11 @@ sink has passed it. With a time (RFC 3339) it waits for what was written before 
 	f := cmd.Flags()
 	f.StringVar(&o.table, "table", "", "only this source table")
 	f.BoolVar(&o.watch, "watch", false, "print again and again, until interrupted")
+	f.BoolVar(&o.exit, "exit-code", false, "exit with 1 when the pipeline is not ready")
 	f.StringVar(&o.wait, "wait", "", "applied=now, or applied=TIME (RFC 3339)")
-	f.DurationVar(&o.timeout, "timeout", 0, "give up waiting after this long, with exit code 1 (default: never)")
+	f.DurationVar(&o.timeout, "timeout", 0, "give up waiting after this long, with exit code 1 (default: never; without --wait, what may pass is tried again for 15s)")
 	cmd.MarkFlagsMutuallyExclusive("watch", "wait")
+	cmd.MarkFlagsMutuallyExclusive("watch", "exit-code")
 	return cmd
 }
 
@@ -74,21 +76,25 @@ func (a *app) status(ctx context.Context, o statusOptions) error {
 	src, stop := a.clock(ctx, cfg, tables[0].Source, o.wait != "")
 	defer stop()
 	look := &looker{cfg: cfg, tables: tables, src: src}
-	if o.wait != "" {
-		return a.waitFor(ctx, look, target)
-	}
-	if look.q, err = a.client(ctx, cfg); err != nil {
-		return err
-	}
-	defer look.close()
-	if o.watch {
+	var status pipeline.Status
+	switch {
+	case o.wait != "":
+		status, err = a.waitFor(ctx, look, target)
+	case o.watch:
 		return a.watch(ctx, look)
+	default:
+		status, err = a.statusNow(ctx, look)
 	}
-	status, _, err := look.now(ctx)
 	if err != nil {
 		return err
 	}
-	return a.printStatus(status)
+	if err := a.printStatus(status); err != nil {
+		return err
+	}
+	if o.exit && !status.Ready {
+		return silent(exitRuntime)
+	}
+	return nil
 }
 
 // waitTarget reads the argument of --wait; zero means now.
@@ -123,71 +129,12 @@ func (a *app) clock(ctx context.Context, cfg *config.Config, table string, wante
 	return src, src.Close
 }
 
-// looker folds the logs of the tables.
-type looker struct {
-	cfg    *config.Config
-	tables []config.Table
-	src    *source.Source // for its clock; nil: ours
-	q      *queue.Queue   // nil: not connected
-}
-
-func (l *looker) close() {
-	if l.q != nil {
-		l.q.Close()
-		l.q = nil
-	}
-}
-
-func (l *looker) now(ctx context.Context) (pipeline.Status, []applied.Seen, error) {
-	var statuses []pipeline.TableStatus
-	var all []applied.Seen
-	for _, t := range l.tables {
-		st, s, err := l.table(ctx, t)
-		if err != nil {
-			return pipeline.Status{}, nil, err
-		}
-		statuses, all = append(statuses, st), append(all, s)
-	}
-	return pipeline.Summarize(l.cfg.Pipeline, statuses), all, nil
-}
-
-func (l *looker) table(ctx context.Context, t config.Table) (pipeline.TableStatus, applied.Seen, error) {
-	x := pipeline.Seen{Source: t.Source, Target: t.Target, State: checkpoint.NewState(), Now: serviceTime(l.src).UnixMilli(),
-		ClaimTTL: time.Duration(l.cfg.Testing.ClaimTTL)}
-	log, err := l.q.Log(ctx, t.Source)
-	if errors.Is(err, queue.ErrNoLog) {
-		st := pipeline.StatusOf(x)
-		st.Reasons = []string{"no log yet: the replicator has not run"}
-		return st, applied.Seen{State: x.State}, nil
-	}
-	if err != nil {
-		return pipeline.TableStatus{}, applied.Seen{}, surroundings(fmt.Errorf("open log of %s: %w", t.Source, err), "see `replicator check`")
-	}
-	fail := func(what string, err error) (pipeline.TableStatus, applied.Seen, error) {
-		return pipeline.TableStatus{}, applied.Seen{}, fmt.Errorf("%s of %s: %w", what, t.Source, err)
-	}
-	if x.State, err = log.Fold(ctx); err != nil {
-		return fail("fold log", err)
-	}
-	if x.Pressure, err = log.Pressure(ctx); err != nil {
-		return fail("measure log", err)
-	}
-	letters, err := log.Letters(ctx)
-	if err != nil {
-		return fail("open dead letters", err)
-	}
-	if x.Letters, err = letters.Count(ctx); err != nil {
-		return fail("count dead letters", err)
-	}
-	return pipeline.StatusOf(x), applied.Seen{Log: log, State: x.State}, nil
-}
-
 // watch prints the status every second until the context ends.
 func (a *app) watch(ctx context.Context, l *looker) error {
 	tick := time.NewTicker(watchPeriod)
 	defer tick.Stop()
 	for {
-		status, _, err := l.now(ctx)
+		status, err := a.statusNow(ctx, l)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -208,17 +155,13 @@ func (a *app) watch(ctx context.Context, l *looker) error {
 	}
 }
 
-// waitFor prints the status when everything before target is applied.
-func (a *app) waitFor(ctx context.Context, l *looker, target time.Time) error {
+// waitFor returns the status when everything before target is applied.
+func (a *app) waitFor(ctx context.Context, l *looker, target time.Time) (pipeline.Status, error) {
 	status, met, err := a.await(ctx, l, target)
-	switch {
-	case err != nil:
-		return err
-	case !met:
-		return a.gaveUp(ctx, status)
-	default:
-		return a.printStatus(status)
+	if err == nil && !met {
+		err = a.gaveUp(ctx, l, status)
 	}
+	return status, err
 }
 
 // await looks until everything before target is applied, or ctx ends. The daemon may start, end and start again
@@ -253,6 +196,9 @@ func (a *app) await(ctx context.Context, l *looker, target time.Time) (last pipe
 func (a *app) lookOnce(ctx context.Context, l *looker, w *applied.Wait) (status pipeline.Status, met bool, err error) {
 	if l.q == nil {
 		if l.q, err = a.daemon(ctx, l.cfg); err != nil {
+			if _, limited := ctx.Deadline(); limited && mayPass(err) {
+				err = nil // the servers elect, or are away: there is time to try again
+			}
 			return status, false, err
 		}
 	}
@@ -265,14 +211,17 @@ func (a *app) lookOnce(ctx context.Context, l *looker, w *applied.Wait) (status 
 			return status, true, nil
 		}
 		w.Nudge(all)
-	case queue.Transient(err) || once.Err() != nil:
-		l.close() // the daemon went away: find the next one
+	case mayPass(err) || once.Err() != nil:
+		l.close() // the daemon went away, or a reader overflowed: look anew
 		err = nil
 	}
 	return status, false, err
 }
 
-func (a *app) gaveUp(ctx context.Context, last pipeline.Status) error {
+func (a *app) gaveUp(ctx context.Context, l *looker, last pipeline.Status) error {
+	if daemon := askDaemon(context.WithoutCancel(ctx), l.cfg); daemon != nil {
+		last.Fail(daemon.Failing)
+	}
 	if last.Schema > 0 {
 		if err := a.printStatus(last); err != nil {
 			return err
