@@ -51,6 +51,7 @@ type world struct {
 	// What the configuration says beside the endpoints; YAML of one line each.
 	start    string
 	queue    string
+	admin    string
 	archive  string
 	shutdown time.Duration
 	testing  string
@@ -77,7 +78,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
 	t.Parallel()
 	w := &world{
-		t: t, dir: t.TempDir(), traps: &traps{}, start: "trim_horizon", queue: "{dir: ./data, max_bytes: 64MiB}", shutdown: 20 * time.Second,
+		t: t, dir: t.TempDir(), traps: &traps{}, start: "trim_horizon", admin: "127.0.0.1:0", queue: "{dir: ./data, max_bytes: 64MiB}", shutdown: 20 * time.Second,
 		testing: "{claim_ttl: 2s, beat: 100ms, listing: 500ms, describe: 200ms, mark_interval: 50ms, trim: 500ms, retry_halted: 300ms}",
 		tables:  []string{"{source: Orders, target: orders}"},
 	}
@@ -91,8 +92,8 @@ func newWorld(t *testing.T, seed uint64) *world {
 func (w *world) configure() {
 	w.t.Helper()
 	text := fmt.Sprintf("pipeline: shop\nsource: {region: us-east-1, endpoint: %q, idle_poll: 100ms, start: %q}\n"+
-		"bigtable: {project: local, instance: local, endpoint: %q}\nqueue: %s\nadmin: {listen: \"127.0.0.1:0\"}\nshutdown_timeout: %s\ntesting: %s\n",
-		w.dynamo.url, w.start, w.bigtable.addr, w.queue, w.shutdown, w.testing)
+		"bigtable: {project: local, instance: local, endpoint: %q}\nqueue: %s\nadmin: {listen: %q}\nshutdown_timeout: %s\ntesting: %s\n",
+		w.dynamo.url, w.start, w.bigtable.addr, w.queue, w.admin, w.shutdown, w.testing)
 	if w.archive != "" {
 		text += "archive: " + w.archive + "\n"
 	}

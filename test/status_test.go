@@ -1,0 +1,125 @@
+package test
+
+import (
+	"encoding/json"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/sandbox/fault"
+)
+
+// freePort reserves an address for the admin server, so that commands find it in the configuration.
+func freePort(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+// asked is what `status --json --exit-code` prints and returns.
+func (w *world) asked() (s pipeline.Status, code int) {
+	w.t.Helper()
+	r := w.command("status", "--json", "--exit-code")
+	if err := json.Unmarshal([]byte(r.out), &s); err != nil || len(s.Tables) == 0 {
+		w.t.Fatalf("status: exit %d, %v\n%s%s", r.code, err, r.out, r.err)
+	}
+	return s, r.code
+}
+
+func TestStatusTellsAHaltedTableFromADeadDaemon(t *testing.T) {
+	w := newWorld(t, 231)
+	w.admin = freePort(t)
+	w.testing = "{claim_ttl: 2s, beat: 100ms, listing: 500ms, describe: 200ms, mark_interval: 50ms, trim: 500ms, retry_halted: 4s}"
+	w.prepare("Orders")
+	denied := func(op string) {
+		if err := w.Faults.Inject(fault.Rule{Effect: fault.Error, Operation: op, Code: "AccessDeniedException"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	denied("DescribeTable")
+	d := w.run()
+	d.until("it halts before it has a log", func() bool { return d.table("Orders").State == "halted" })
+	s, code := w.asked()
+	if why := strings.Join(s.Reasons, "; "); code != 1 || s.Ready || s.Tables[0].State != "halted" ||
+		!strings.Contains(why, "AccessDenied") || strings.Contains(why, "not run") || strings.Contains(why, "no owner") {
+		t.Errorf("exit %d, %+v: want a table that is halted for want of a permission", code, s)
+	}
+	w.Faults.Withdraw("", "")
+	d.settle("Orders")
+	d.clean()
+	if s, code := w.asked(); code != 0 || !s.Ready || s.Tables[0].State != "running" {
+		t.Errorf("exit %d, %+v, want ready", code, s)
+	}
+	denied("GetRecords")
+	d.until("it halts, and lets the log go", func() bool { return d.table("Orders").State == "halted" })
+	if s, code := w.asked(); code != 1 || s.Tables[0].State != "halted" || strings.Contains(strings.Join(s.Reasons, "; "), "no owner") {
+		t.Errorf("exit %d, %+v, want halted, by a daemon that runs", code, s)
+	}
+	w.Faults.Withdraw("", "")
+	d.settle("Orders")
+	d.kill()
+	w.until("the silence is noticed", func() bool {
+		s, code := w.asked()
+		return code == 1 && s.Tables[0].State == "waiting" && strings.Contains(s.Reasons[0], "no sign of life of the owner")
+	})
+}
+
+func TestStatusSpeaksForADaemonWhoseQueueIsAway(t *testing.T) {
+	w := newWorld(t, 232)
+	w.admin = freePort(t)
+	nats := newRelay(t, strings.TrimPrefix(w.NATS.URL(), "nats://"))
+	w.queue = `{url: "nats://` + nats.addr + `", replicas: 1, max_bytes: 64MiB}`
+	w.shutdown = 2 * time.Second
+	w.prepare("Orders")
+	d := w.run()
+	d.settle("Orders")
+	d.clean()
+	nats.cut()
+	d.until("the daemon says that NATS fails", func() bool { s, ok := d.status(); return ok && len(s.Failing) > 0 })
+	r := w.command("status", "--json", "--exit-code", "--timeout", "1s")
+	if r.code != 1 || !strings.Contains(r.out, `"failing":["NATS fails since `) || !strings.Contains(r.out, nats.addr) {
+		t.Errorf("exit %d, want what the daemon says of NATS\n%s%s", r.code, r.out, r.err)
+	}
+	d.signal()
+	d.exit()
+	if said := d.said.String(); strings.Contains(said, "marks are saved") || !strings.Contains(said, "without saving all marks") {
+		t.Error("the daemon claims that marks are saved that it could not save")
+	}
+	if r := w.command("status", "--timeout", "1s"); r.code != 3 {
+		t.Errorf("exit %d, want 3 where neither the queue nor a daemon answers\n%s", r.code, r.err)
+	}
+	w.put("Orders", "hats", "fedora", `"n":{"N":"1"}`)
+	nats.mend()
+	d = w.run()
+	d.settle("Orders")
+	w.sides().equal("Orders")
+}
+
+func TestStandByIsNeitherRedNorSilent(t *testing.T) {
+	w := newWorld(t, 233)
+	w.queue = `{url: "` + w.NATS.URL() + `", replicas: 1, max_bytes: 64MiB}`
+	w.prepare("Orders")
+	d := w.run()
+	d.settle("Orders")
+	d.clean()
+	second := w.run()
+	second.until("it stands by, and says for whom", func() bool {
+		st := second.table("Orders")
+		return st.State == pipeline.StandBy && st.Owner == d.table("Orders").Owner
+	})
+	if code, why := second.get("/readyz"); code != 200 {
+		t.Errorf("a replicator that stands by is red: %d %s", code, why)
+	}
+	_, text := second.get("/metrics")
+	if metrics := string(text); !strings.Contains(metrics, `tailrace_table_owner{table="Orders"} 0`) || strings.Contains(metrics, "tailrace_source_lag_seconds{") {
+		t.Error("a replicator that stands by tells the lag of a table that it does not read, or claims to own it")
+	}
+	d.kill()
+	second.until("it takes over", func() bool { s, ok := second.status(); return ok && s.Ready && s.Tables[0].State == "running" })
+}
