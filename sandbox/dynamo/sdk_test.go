@@ -27,8 +27,7 @@ type attrs = map[string]types.AttributeValue
 // waiters and paginators, its typed errors.
 func TestGoSession(t *testing.T) {
 	r, ctx := newRig(t), context.Background()
-	c := dynamodb.New(dynamodb.Options{Region: "us-east-1", BaseEndpoint: &r.url,
-		Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
+	c := r.client()
 	must := func(err error) {
 		t.Helper()
 		if err != nil {

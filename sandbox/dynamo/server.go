@@ -247,13 +247,28 @@ func (s *Server) answer(r *http.Request, op string, body []byte) ([]byte, *wire.
 	if bad := checkAuth(r); bad != nil {
 		return nil, bad
 	}
-	if f := n.Get("TableName"); f != nil && f.Kind == wire.String {
-		f.Text = tableOf(f.Text)
-	}
+	nameTables(n)
 	if bad := o.shape.Check(n, attr.CheckShape); bad != nil {
 		return nil, bad
 	}
 	return o.run(s, &call{n, op, body})
+}
+
+// nameTables puts the names of tables in place of their ARNs.
+func nameTables(n *wire.Node) {
+	if f := n.Get("TableName"); f != nil && f.Kind == wire.String {
+		f.Text = tableOf(f.Text)
+	}
+	items := n.Get("TransactItems")
+	if items == nil {
+		return
+	}
+	for i := range items.Kids {
+		actions := items.Kids[i].Kids
+		for j := range actions {
+			nameTables(&actions[j])
+		}
+	}
 }
 
 // tableOf takes a table's name out of its ARN, which every call accepts in its place.

@@ -1,11 +1,8 @@
 package dynamo
 
 import (
-	"hash/fnv"
 	"sort"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/tailrace-cdc/replicator/sandbox/request"
 	"github.com/tailrace-cdc/replicator/sandbox/stream"
@@ -13,68 +10,24 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// tokens remembers the ClientRequestTokens of the last ten minutes, so that a
-// transaction that is sent again is not carried out again.
-type tokens struct {
-	mu   sync.Mutex
-	seen map[string]token
-}
-
-type token struct {
-	hash  uint64
-	at    time.Time
-	reply []byte
-}
-
-const tokenLife = 10 * time.Minute
-
-// known returns the reply that a token got before. A token that comes with another
-// request is an error.
-func (k *tokens) known(name string, hash uint64, now time.Time) ([]byte, *wire.Error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	t, ok := k.seen[name]
-	switch {
-	case name == "" || !ok || now.Sub(t.at) > tokenLife:
-		return nil, nil
-	case t.hash != hash:
-		return nil, &wire.Error{Code: "IdempotentParameterMismatchException",
-			Message: "Request parameters do not match the parameters of an earlier request with the same client token"}
-	}
-	return t.reply, nil
-}
-
-func (k *tokens) remember(name string, t token) {
-	if name == "" {
-		return
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for old := range k.seen {
-		if t.at.Sub(k.seen[old].at) > tokenLife {
-			delete(k.seen, old)
-		}
-	}
-	if k.seen == nil {
-		k.seen = map[string]token{}
-	}
-	k.seen[strings.Clone(name)] = t
-}
-
 func (s *Server) transactWrite(r *call) ([]byte, *wire.Error) {
-	name, now := r.Str("ClientRequestToken"), s.o.Clock.Now()
-	h := fnv.New64a()
-	_, _ = h.Write(wire.AppendNode(nil, r.Get("TransactItems"))) // a hash never fails
-	if reply, err := s.tokens.known(name, h.Sum64(), now); reply != nil || err != nil {
-		return reply, err
-	}
 	writes, err := readTransaction(r.Get("TransactItems"))
 	if err != nil {
 		return nil, err
 	}
+	name, now := r.Str("ClientRequestToken"), s.o.Clock.Now()
+	hash := hashRequest(r.Get("TransactItems"))
+	if reply, err := s.tokens.known(name, hash, now); reply != nil || err != nil {
+		return reply, err
+	}
 	for _, w := range writes {
-		if w.table, err = s.find(tableOf(w.node.Str("TableName"))); err != nil {
+		if w.table, err = s.find(w.node.Str("TableName")); err != nil {
 			return nil, err
+		}
+		if !w.put {
+			if err := w.table.Schema.CheckNotEmpty(w.keyMap); err != nil {
+				return nil, err
+			}
 		}
 	}
 	reasons := make([]*wire.Error, len(writes))
@@ -85,7 +38,7 @@ func (s *Server) transactWrite(r *call) ([]byte, *wire.Error) {
 		return nil, err
 	}
 	if hasTwins(writes) {
-		return nil, wire.Invalid("Transaction request cannot include multiple operations on one item")
+		return nil, errTwins
 	}
 	if err := s.commitAll(writes, reasons); err != nil {
 		return nil, err
@@ -95,9 +48,17 @@ func (s *Server) transactWrite(r *call) ([]byte, *wire.Error) {
 		b.Add(w.table.Name, 2*w.units())
 	}
 	reply := append(b.AppendAll([]byte{'{'}, r.Node), '}')
-	s.tokens.remember(name, token{h.Sum64(), now, reply})
+	s.tokens.remember(name, token{hash, now, reply})
 	return reply, nil
 }
+
+var (
+	errTwins          = wire.Invalid("Transaction request cannot include multiple operations on one item")
+	errTransactionBig = wire.Invalid("The aggregate size of the items in the transaction cannot exceed 4 MB")
+)
+
+// maxTransaction is how many bytes the items of one transaction have at most.
+const maxTransaction = 4 << 20
 
 // commitAll carries out all writes, or none and says why.
 func (s *Server) commitAll(writes []*write, reasons []*wire.Error) *wire.Error {
@@ -107,11 +68,16 @@ func (s *Server) commitAll(writes []*write, reasons []*wire.Error) *wire.Error {
 			t.Unlock()
 		}
 	}()
+	size := 0
 	for i, w := range writes {
 		if w.table.Gone {
 			return errNoTable
 		}
 		reasons[i] = w.prepare()
+		size += w.transactionSize()
+	}
+	if size > maxTransaction {
+		return errTransactionBig
 	}
 	if err := cancelled(reasons); err != nil {
 		return err
@@ -124,6 +90,14 @@ func (s *Server) commitAll(writes []*write, reasons []*wire.Error) *wire.Error {
 	}
 	s.o.Stream.Commit(changes...)
 	return nil
+}
+
+// transactionSize returns what a prepared write counts against the size of its transaction.
+func (w *write) transactionSize() int {
+	if w.update != nil && w.now != nil {
+		return w.now.Size
+	}
+	return w.keyMap.Size()
 }
 
 // lockAll locks the tables of a transaction, in one order for all transactions.
@@ -223,18 +197,24 @@ func (s *Server) transactGet(r *call) ([]byte, *wire.Error) {
 		if err != nil && err.Code != "ValidationException" {
 			return nil, err
 		}
+		if empty := reads[i].table.Schema.CheckNotEmpty(reads[i].keys[0]); empty != nil {
+			return nil, empty
+		}
 		reasons[i] = err
 	}
 	if err := cancelled(reasons); err != nil {
 		return nil, err
 	}
-	return s.answerTransactGet(r, reads), nil
+	return s.answerTransactGet(r, reads)
 }
 
-func (s *Server) answerTransactGet(r *call, reads []batchRead) []byte {
+func (s *Server) answerTransactGet(r *call, reads []batchRead) ([]byte, *wire.Error) {
 	writes := make([]*write, len(reads))
 	for i := range reads {
-		writes[i] = &write{table: reads[i].table}
+		writes[i] = &write{table: reads[i].table, key: reads[i].table.Schema.KeyOf(reads[i].keys[0])}
+	}
+	if hasTwins(writes) {
+		return nil, errTwins
 	}
 	locked := lockAll(writes)
 	defer func() {
@@ -242,22 +222,25 @@ func (s *Server) answerTransactGet(r *call, reads []batchRead) []byte {
 			t.Unlock()
 		}
 	}()
-	b := request.Bill{Transact: "Read"}
+	b, total := request.Bill{Transact: "Read"}, 0
 	out := append(wire.AppendField([]byte{'{'}, "Responses"), '[')
 	for i := range reads {
 		if i > 0 {
 			out = append(out, ',')
 		}
 		t := reads[i].table
-		rec := t.Items.Get(t.Schema.KeyOf(reads[i].keys[0]))
+		rec := t.Items.Get(writes[i].key)
 		out = append(out, '{')
 		size := 0
 		if rec != nil {
 			size = rec.Size
 			out = appendItem(wire.AppendField(out, "Item"), rec, reads[i].projection)
 		}
+		if total += size; total > maxTransaction {
+			return nil, errTransactionBig
+		}
 		out = append(out, '}')
 		b.Add(t.Name, 2*request.ReadUnits(size, true))
 	}
-	return append(b.AppendAll(append(out, ']'), r.Node), '}')
+	return append(b.AppendAll(append(out, ']'), r.Node), '}'), nil
 }

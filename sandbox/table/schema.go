@@ -134,6 +134,16 @@ func checkItemKey(item attr.Map, k *KeyAttr, hash bool) *wire.Error {
 	return checkKeyValue(k.Name, v, hash)
 }
 
+// CheckNotEmpty refuses a key with an empty string or binary, and leaves everything else about it to CheckKey.
+func (s *Schema) CheckNotEmpty(key attr.Map) *wire.Error {
+	for i, name := range s.Names() {
+		if v := key.Get(name); v != nil && v.Str == "" && (v.Kind == attr.S || v.Kind == attr.B) {
+			return checkKeyValue(name, v, i == 0)
+		}
+	}
+	return nil
+}
+
 func checkKeyValue(name string, v *attr.Value, hash bool) *wire.Error {
 	switch {
 	case v.Kind == attr.N:

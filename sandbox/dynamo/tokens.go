@@ -1,0 +1,102 @@
+package dynamo
+
+import (
+	"hash/fnv"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/sandbox/attr"
+	"github.com/tailrace-cdc/replicator/sandbox/wire"
+)
+
+// tokens remembers the ClientRequestTokens of the last ten minutes, so that a
+// transaction that is sent again is not carried out again.
+type tokens struct {
+	mu   sync.Mutex
+	seen map[string]token
+}
+
+type token struct {
+	hash  uint64
+	at    time.Time
+	reply []byte
+}
+
+const tokenLife = 10 * time.Minute
+
+// known returns the reply that a token got before. A token that comes with another
+// request is an error.
+func (k *tokens) known(name string, hash uint64, now time.Time) ([]byte, *wire.Error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t, ok := k.seen[name]
+	switch {
+	case name == "" || !ok || now.Sub(t.at) > tokenLife:
+		return nil, nil
+	case t.hash != hash:
+		return nil, &wire.Error{Code: "IdempotentParameterMismatchException",
+			Message: "Request parameters do not match the parameters of an earlier request with the same client token"}
+	}
+	return t.reply, nil
+}
+
+func (k *tokens) remember(name string, t token) {
+	if name == "" {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for old := range k.seen {
+		if t.at.Sub(k.seen[old].at) > tokenLife {
+			delete(k.seen, old)
+		}
+	}
+	if k.seen == nil {
+		k.seen = map[string]token{}
+	}
+	k.seen[strings.Clone(name)] = t
+}
+
+// hashRequest hashes what a transaction means, not its bytes: SDKs write the fields of an object in any order, and the
+// order differs when a program sends the same transaction again.
+func hashRequest(items *wire.Node) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write(appendCanonical(nil, items)) // a hash never fails
+	return h.Sum64()
+}
+
+// appendCanonical writes a request with sorted fields and without nulls, its attribute values in normal form.
+func appendCanonical(b []byte, n *wire.Node) []byte {
+	switch n.Kind {
+	case wire.Array:
+		b = append(b, '[')
+		for i := range n.Kids {
+			b = append(appendCanonical(b, &n.Kids[i]), ',')
+		}
+		return append(b, ']')
+	case wire.Object:
+		kids := slices.Clone(n.Kids)
+		slices.SortStableFunc(kids, func(a, b wire.Node) int { return strings.Compare(a.Name, b.Name) })
+		b = append(b, '{')
+		for i := range kids {
+			if k := &kids[i]; k.Kind != wire.Null {
+				b = append(wire.AppendString(b, k.Name), ':')
+				b = append(appendField(b, k), ',')
+			}
+		}
+		return append(b, '}')
+	}
+	return wire.AppendNode(b, n)
+}
+
+func appendField(b []byte, n *wire.Node) []byte {
+	switch n.Name {
+	case "Item", "Key", "ExpressionAttributeValues":
+		if values, err := attr.DecodeMap(n); err == nil {
+			return values.AppendJSON(b)
+		}
+	}
+	return appendCanonical(b, n)
+}
