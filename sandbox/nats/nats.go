@@ -3,6 +3,7 @@
 package nats
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -16,11 +17,15 @@ import (
 // startWithin bounds how long a server may take to recover its directory.
 const startWithin = time.Minute
 
+// DefaultMaxPayload takes the record of the largest item being replaced: two images of 400 KB, which base64 makes larger
+// than the 1 MiB that a server takes by default.
+const DefaultMaxPayload = 8 << 20
+
 // Options configures a server.
 type Options struct {
 	Addr       string // host:port; port 0 picks one
 	Dir        string // where streams are kept; empty: a temporary directory, removed by Close
-	MaxPayload int    // bytes of one message; 0 is the server's default of 1 MiB
+	MaxPayload int    // bytes of one message; 0 is DefaultMaxPayload
 }
 
 // Server is a running JetStream server.
@@ -43,7 +48,7 @@ func Open(o Options) (*Server, error) {
 		o.Dir = s.temp
 	}
 	s.srv, err = server.NewServer(&server.Options{
-		ServerName: "sandbox", Host: host, Port: port, MaxPayload: int32(o.MaxPayload),
+		ServerName: "sandbox", Host: host, Port: port, MaxPayload: int32(cmp.Or(o.MaxPayload, DefaultMaxPayload)),
 		JetStream: true, StoreDir: o.Dir, SyncAlways: true, NoSigs: true, NoLog: true,
 	})
 	if err != nil {

@@ -40,6 +40,34 @@ func TestStreamsSurviveARestart(t *testing.T) {
 	}
 }
 
+// TestMessagesOfEightMegabytesAreTaken publishes the largest message that the replicator may send.
+func TestMessagesOfEightMegabytesAreTaken(t *testing.T) {
+	s, err := sandbox.Open(sandbox.Options{Addr: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	conn, err := nats.Connect(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "log", Subjects: []string{"log"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.Publish(t.Context(), "log", make([]byte, sandbox.DefaultMaxPayload)); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestFreePortsAreNotTakenAway opens servers side by side while somebody else takes and gives back free ports.
 func TestFreePortsAreNotTakenAway(t *testing.T) {
 	var all errgroup.Group
