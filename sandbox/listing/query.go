@@ -80,6 +80,9 @@ func (l *listing) plan(keys map[string]*expr.KeyTest) (*queryPlan, *wire.Error) 
 	if err := l.checkStart(); err != nil {
 		return nil, err
 	}
+	if err := l.checkFilter(schema); err != nil {
+		return nil, err
+	}
 	q := &queryPlan{backward: l.r.Has("ScanIndexForward") && !l.r.True("ScanIndexForward")}
 	if schema.Range == nil && len(keys) > 1 {
 		return nil, wire.Invalid("Query key condition not supported")
@@ -132,20 +135,26 @@ func checkTest(test *expr.KeyTest, k table.KeyAttr) *wire.Error {
 	return nil
 }
 
-// checkQuery refuses filters on keys and start keys outside of the query.
-func (l *listing) checkQuery(q *queryPlan, schema *table.Schema) *wire.Error {
-	if l.filter != nil {
-		heads := l.filter.Heads()
-		for _, name := range schema.Names() {
-			if !heads[name] {
-				continue
-			}
-			if l.r.Has("QueryFilter") {
-				return wire.Invalid("QueryFilter can only contain non-primary key attributes: Primary key attribute: %s", name)
-			}
-			return wire.Invalid("Filter Expression can only contain non-primary key attributes: Primary key attribute: %s", name)
-		}
+// checkFilter refuses filters on keys.
+func (l *listing) checkFilter(schema *table.Schema) *wire.Error {
+	if l.filter == nil {
+		return nil
 	}
+	heads := l.filter.Heads()
+	for _, name := range schema.Names() {
+		if !heads[name] {
+			continue
+		}
+		if l.r.Has("QueryFilter") {
+			return wire.Invalid("QueryFilter can only contain non-primary key attributes: Primary key attribute: %s", name)
+		}
+		return wire.Invalid("Filter Expression can only contain non-primary key attributes: Primary key attribute: %s", name)
+	}
+	return nil
+}
+
+// checkQuery refuses start keys outside of the query.
+func (l *listing) checkQuery(q *queryPlan, schema *table.Schema) *wire.Error {
 	if l.start == nil {
 		return nil
 	}

@@ -107,7 +107,8 @@ func Parse(n *wire.Node) (p Parsed, err *wire.Error) {
 	return p, env.Unused()
 }
 
-var expressionNames = []string{"UpdateExpression", "ConditionExpression", "KeyConditionExpression", "FilterExpression", "ProjectionExpression"}
+// expressionNames are in the order in which the service judges expressions: a filter before the key condition.
+var expressionNames = []string{"UpdateExpression", "ConditionExpression", "FilterExpression", "KeyConditionExpression", "ProjectionExpression"}
 
 // ToGet reads the legacy AttributesToGet.
 func ToGet(n *wire.Node) (*expr.Projection, *wire.Error) {
