@@ -53,8 +53,12 @@ var unsupported = map[string]bool{
 	"PutResourcePolicy": true, "GetResourcePolicy": true, "DeleteResourcePolicy": true,
 }
 
-func (s *Server) describeEndpoints(*call) ([]byte, *wire.Error) {
-	return []byte(`{"Endpoints":[{"Address":"dynamodb.` + s.o.Region + `.amazonaws.com","CachePeriodInMinutes":1440}]}`), nil
+// describeEndpoints names the address that the client used. A client that discovers endpoints would else leave the
+// sandbox for the real service. The service names no scheme, and clients then take https.
+func (s *Server) describeEndpoints(r *call) ([]byte, *wire.Error) {
+	b := append(wire.AppendField([]byte{'{'}, "Endpoints"), '[', '{')
+	b = wire.AppendText(b, "Address", r.origin)
+	return append(wire.AppendInt(b, "CachePeriodInMinutes", 1440), '}', ']', '}'), nil
 }
 
 func (s *Server) describeLimits(*call) ([]byte, *wire.Error) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -129,6 +130,23 @@ func TestShardsFollowTheCapacity(t *testing.T) {
 			t.Errorf("%s, enabled again: %d shards, want %d", name, n, c.shards)
 		}
 	}
+}
+
+// TestEndpointDiscoveryStaysInTheSandbox uses a client that asks where to send its requests.
+func TestEndpointDiscoveryStaysInTheSandbox(t *testing.T) {
+	r, ctx := newRig(t), context.Background()
+	r.table("ttt", "")
+	c := dynamodb.New(r.client().Options(), func(o *dynamodb.Options) {
+		o.EndpointDiscovery.EnableEndpointDiscovery = aws.EndpointDiscoveryEnabled
+	})
+	found, err := c.DescribeEndpoints(ctx, &dynamodb.DescribeEndpointsInput{})
+	if err != nil || len(found.Endpoints) != 1 || *found.Endpoints[0].Address != r.url {
+		t.Errorf("%+v, %v, want %s", found, err, r.url)
+	}
+	if _, err := c.PutItem(ctx, &dynamodb.PutItemInput{TableName: ptr("ttt"), Item: attrs{"p": text("a")}}); err != nil {
+		t.Error(err)
+	}
+	r.want(r.item("ttt", "a"), `{'p':{'S':'a'}}`)
 }
 
 // readStream reads a stream's records through the SDK.

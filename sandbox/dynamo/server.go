@@ -223,8 +223,9 @@ func checkAuth(r *http.Request) *wire.Error {
 // call is a request whose types and constraints were checked.
 type call struct {
 	*wire.Node
-	op   string
-	body []byte
+	op     string
+	body   []byte
+	origin string // scheme and address that the client called
 }
 
 type operation struct {
@@ -251,7 +252,14 @@ func (s *Server) answer(r *http.Request, op string, body []byte) ([]byte, *wire.
 	if bad := o.shape.Check(n, attr.CheckShape); bad != nil {
 		return nil, bad
 	}
-	return o.run(s, &call{n, op, body})
+	return o.run(s, &call{n, op, body, origin(r)})
+}
+
+func origin(r *http.Request) string {
+	if r.TLS != nil {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
 }
 
 // nameTables puts the names of tables in place of their ARNs.
