@@ -50,9 +50,20 @@ func (s *Server) add(t *table.Table) bool {
 }
 
 func (s *Server) description(field string, t *table.Table, status string) []byte {
+	return append(t.AppendDescription(wire.AppendField([]byte{'{'}, field), s.shown(t, status)), '}')
+}
+
+func (s *Server) shown(t *table.Table, status string) table.Shown {
 	shown := table.Shown{ARN: s.arn(t.Name), Status: status}
 	shown.StreamARN, shown.StreamLabel, shown.StreamView, shown.StreamOn = s.o.Stream.Describe(t.Name)
-	return append(t.AppendDescription(wire.AppendField([]byte{'{'}, field), shown), '}')
+	return shown
+}
+
+// inUse is the answer to a change of a table whose last change is under way.
+func inUse(t *table.Table, status string) *wire.Error {
+	doing := map[string]string{"CREATING": "created", "UPDATING": "updated", "DELETING": "deleted"}[status]
+	return &wire.Error{Code: "ResourceInUseException",
+		Message: "Attempt to change a resource which is still in use: Table is being " + doing + ": " + t.Name}
 }
 
 func (s *Server) arn(name string) string {
@@ -111,18 +122,22 @@ func (s *Server) deleteTable(r *call) ([]byte, *wire.Error) {
 	}
 	t.Lock()
 	now := s.o.Clock.Now()
-	inUse := &wire.Error{Code: "ResourceInUseException", Message: "Attempt to change a resource which is still in use: Table is being "}
+	deleted := func() []byte {
+		return append(t.AppendDeleted(wire.AppendField([]byte{'{'}, "TableDescription"), s.shown(t, "DELETING")), '}')
+	}
 	switch status := t.Status(now); {
+	case status == "DELETING": // no error, says the API reference
+		defer t.Unlock()
+		return deleted(), nil
 	case status != "ACTIVE":
 		t.Unlock()
-		inUse.Message += strings.ToLower(strings.Replace(status, "CREATING", "created", 1)) + ": " + t.Name
-		return nil, inUse
+		return nil, inUse(t, status)
 	case t.Def.Protected:
 		t.Unlock()
 		return nil, wire.Invalid("Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first.")
 	}
 	t.Def.Status, t.Ready = "DELETING", now.Add(s.o.Transition)
-	reply := s.description("TableDescription", t, "DELETING")
+	reply := deleted()
 	s.o.Stream.Disable(t.Name) // before anybody can create a table of that name
 	t.Unlock()
 	if s.o.Transition == 0 {
@@ -164,10 +179,9 @@ func (s *Server) updateTable(r *call) ([]byte, *wire.Error) {
 	t.Lock()
 	defer t.Unlock()
 	if status := t.Status(s.o.Clock.Now()); status != "ACTIVE" {
-		return nil, &wire.Error{Code: "ResourceInUseException",
-			Message: "Attempt to change a resource which is still in use: Table is being " + strings.ToLower(status) + ": " + t.Name}
+		return nil, inUse(t, status)
 	}
-	def := t.Def
+	before, def := t.Def, t.Def
 	if err := def.Change(r.Node, s.o.Clock.Now()); err != nil {
 		return nil, err
 	}
@@ -179,7 +193,9 @@ func (s *Server) updateTable(r *call) ([]byte, *wire.Error) {
 	}
 	t.Def = def
 	t.Def.Status, t.Ready = "UPDATING", s.o.Clock.Now().Add(s.o.Transition)
-	return s.description("TableDescription", t, "UPDATING"), nil
+	shown := s.shown(t, "UPDATING")
+	shown.Def = t.Def.Updating(&before)
+	return append(t.AppendDescription(wire.AppendField([]byte{'{'}, "TableDescription"), shown), '}'), nil
 }
 
 // switchStream turns a table's stream on or, for view "", off.

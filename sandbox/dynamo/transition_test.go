@@ -45,6 +45,8 @@ func TestTablesTakeTimeToComeAndGo(t *testing.T) {
 	c.Advance(10 * time.Second)
 	r.do("DeleteTable", `{'TableName':'ttt'}`)
 	status("DELETING")
+	r.do("DeleteTable", `{'TableName':'ttt'}`) // is no error, and begins nothing anew
+	refused("UpdateTable", `{'TableName':'ttt','BillingMode':'PAY_PER_REQUEST'}`, "ResourceInUseException")
 	refused("PutItem", put, "ResourceNotFoundException")
 	refused("CreateTable", `{'TableName':'ttt','BillingMode':'PAY_PER_REQUEST','AttributeDefinitions':[{'AttributeName':'p','AttributeType':'S'}],
 		'KeySchema':[{'AttributeName':'p','KeyType':'HASH'}]}`, "ResourceInUseException")

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
@@ -160,7 +159,8 @@ func (d *Definition) checkKeys(keys []KeyElement) *wire.Error {
 	return nil
 }
 
-func (d *Definition) checkAllUsed() *wire.Error {
+// usedAttributes are the key attributes of the table and its indexes.
+func (d *Definition) usedAttributes() map[string]bool {
 	used := map[string]bool{}
 	count := func(keys []KeyElement) {
 		for _, k := range keys {
@@ -173,6 +173,11 @@ func (d *Definition) checkAllUsed() *wire.Error {
 			count(ix.Keys)
 		}
 	}
+	return used
+}
+
+func (d *Definition) checkAllUsed() *wire.Error {
+	used := d.usedAttributes()
 	switch {
 	case len(used) == len(d.Attributes):
 		return nil
@@ -260,125 +265,4 @@ func (d *Definition) readIndex(kind string, n *wire.Node) (ix Index, err *wire.E
 		err = readThroughput(through, &ix.Read, &ix.Write)
 	}
 	return ix, err
-}
-
-// CheckUpdate refuses UpdateTable requests that change nothing.
-func CheckUpdate(r *wire.Node) *wire.Error {
-	for _, f := range []string{"ProvisionedThroughput", "BillingMode", "StreamSpecification", "GlobalSecondaryIndexUpdates",
-		"SSESpecification", "DeletionProtectionEnabled", "TableClass", "OnDemandThroughput", "ReplicaUpdates"} {
-		if r.Has(f) {
-			if f == "ReplicaUpdates" {
-				return wire.Invalid("ReplicaUpdates is not supported by the sandbox")
-			}
-			return nil
-		}
-	}
-	return wire.Invalid("At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates " +
-		"or SSESpecification or ReplicaUpdates is required")
-}
-
-// Change applies an UpdateTable request, at a time, to a copy of a definition.
-func (d *Definition) Change(r *wire.Node, now time.Time) *wire.Error {
-	through := r.Get("ProvisionedThroughput")
-	switch mode := r.Str("BillingMode"); {
-	case mode == "PAY_PER_REQUEST" && through != nil, mode == "" && d.OnDemand && through != nil:
-		return wire.BadValue("Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST")
-	case mode == "PROVISIONED" && through == nil && d.OnDemand:
-		return wire.BadValue("ProvisionedThroughput must be specified when BillingMode is PROVISIONED")
-	case mode == "PAY_PER_REQUEST":
-		d.OnDemand, d.Read, d.Write = true, 0, 0
-	case mode == "PROVISIONED":
-		d.OnDemand = false
-	}
-	if through != nil {
-		if err := d.changeThroughput(through, now); err != nil {
-			return err
-		}
-	}
-	if r.Has("DeletionProtectionEnabled") {
-		d.Protected = r.True("DeletionProtectionEnabled")
-	}
-	if class := r.Str("TableClass"); class != "" {
-		d.Class = strings.Clone(class)
-	}
-	return d.changeIndexes(r)
-}
-
-func (d *Definition) changeThroughput(n *wire.Node, now time.Time) *wire.Error {
-	read, write := d.Read, d.Write
-	if err := readThroughput(n, &d.Read, &d.Write); err != nil {
-		return err
-	}
-	if read == d.Read && write == d.Write {
-		return wire.Invalid("The provisioned throughput for the table will not change. The requested value equals the current value. "+
-			"Current ReadCapacityUnits provisioned for the table: %d. Requested ReadCapacityUnits: %d. "+
-			"Current WriteCapacityUnits provisioned for the table: %d. Requested WriteCapacityUnits: %d. "+
-			"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits.", read, d.Read, write, d.Write)
-	}
-	if d.Read < read || d.Write < write {
-		d.reduced, d.decreases = now, d.decreases+1
-	}
-	if d.Read > read || d.Write > write {
-		d.increased = now
-	}
-	return nil
-}
-
-func (d *Definition) changeIndexes(r *wire.Node) *wire.Error {
-	updates := r.Get("GlobalSecondaryIndexUpdates")
-	if updates == nil {
-		return nil
-	}
-	d.Global = slices.Clone(d.Global)
-	if defs := r.Get("AttributeDefinitions"); defs != nil {
-		for _, a := range readAttributes(defs) {
-			if !d.defined(a.AttributeName) {
-				d.Attributes = append(slices.Clone(d.Attributes), a)
-			}
-		}
-	}
-	for i := range updates.Kids {
-		if err := d.changeIndex(&updates.Kids[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (d *Definition) changeIndex(u *wire.Node) *wire.Error {
-	at := func(n *wire.Node) int {
-		return slices.IndexFunc(d.Global, func(ix Index) bool { return ix.Name == n.Str("IndexName") })
-	}
-	missing := func(n *wire.Node) *wire.Error {
-		return &wire.Error{Code: "ResourceNotFoundException", Message: "Requested resource not found: No such index: " + n.Str("IndexName")}
-	}
-	switch {
-	case u.Has("Create"):
-		n := u.Get("Create")
-		if at(n) >= 0 {
-			return wire.BadValue("Attempting to create an index which already exists")
-		}
-		ix, err := d.readIndex("Global", n)
-		if err != nil {
-			return err
-		}
-		d.Global = append(d.Global, ix)
-	case u.Has("Delete"):
-		n := u.Get("Delete")
-		if at(n) < 0 {
-			return missing(n)
-		}
-		d.Global = slices.Delete(d.Global, at(n), at(n)+1)
-	case u.Has("Update"):
-		n := u.Get("Update")
-		if at(n) < 0 {
-			return missing(n)
-		}
-		ix := &d.Global[at(n)]
-		return readThroughput(n.Get("ProvisionedThroughput"), &ix.Read, &ix.Write)
-	default:
-		return wire.BadValue("One of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, " +
-			"GlobalSecondaryIndexUpdate.Delete must not be null")
-	}
-	return nil
 }

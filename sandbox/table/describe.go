@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
@@ -12,6 +13,7 @@ type Shown struct {
 	StreamARN, StreamLabel string // "" when there never was a stream
 	StreamView             string
 	StreamOn               bool
+	Def                    *Definition // nil: the table's
 }
 
 // AppendTime appends a field with a time in the service's form.
@@ -21,7 +23,7 @@ func AppendTime(b []byte, name string, t time.Time) []byte {
 
 // AppendDescription appends a TableDescription.
 func (t *Table) AppendDescription(b []byte, s Shown) []byte {
-	d := &t.Def
+	d := cmp.Or(s.Def, &t.Def)
 	b = append(b, '{')
 	b = append(wire.AppendField(b, "AttributeDefinitions"), '[')
 	for i, a := range d.Attributes {
@@ -41,20 +43,41 @@ func (t *Table) AppendDescription(b []byte, s Shown) []byte {
 	b = wire.AppendInt(b, "ItemCount", int64(t.Items.Len()))
 	b = wire.AppendText(b, "TableArn", s.ARN)
 	b = wire.AppendText(b, "TableId", d.ID)
-	if d.OnDemand {
-		b = append(wire.AppendField(b, "BillingModeSummary"), '{')
-		b = wire.AppendText(b, "BillingMode", "PAY_PER_REQUEST")
-		b = append(AppendTime(b, "LastUpdateToPayPerRequestDateTime", d.Created), '}')
-	}
+	b = d.appendBilling(b)
 	b = appendIndexes(b, s.ARN, "LocalSecondaryIndexes", d.Local, false)
 	b = appendIndexes(b, s.ARN, "GlobalSecondaryIndexes", d.Global, true)
 	b = s.appendStream(b)
+	return append(d.appendClass(b), '}')
+}
+
+// AppendDeleted appends what DeleteTable tells of a table: less than DescribeTable, as the service does.
+func (t *Table) AppendDeleted(b []byte, s Shown) []byte {
+	d := &t.Def
+	b = wire.AppendText(append(b, '{'), "TableName", d.Name)
+	b = wire.AppendText(b, "TableStatus", s.Status)
+	b = d.appendThroughput(b)
+	b = wire.AppendInt(b, "TableSizeBytes", t.Items.Bytes())
+	b = wire.AppendInt(b, "ItemCount", int64(t.Items.Len()))
+	b = wire.AppendText(b, "TableArn", s.ARN)
+	b = wire.AppendText(b, "TableId", d.ID)
+	return append(d.appendClass(d.appendBilling(b)), '}')
+}
+
+func (d *Definition) appendBilling(b []byte) []byte {
+	if !d.OnDemand {
+		return b
+	}
+	b = append(wire.AppendField(b, "BillingModeSummary"), '{')
+	b = wire.AppendText(b, "BillingMode", "PAY_PER_REQUEST")
+	return append(AppendTime(b, "LastUpdateToPayPerRequestDateTime", d.Created), '}')
+}
+
+func (d *Definition) appendClass(b []byte) []byte {
 	if d.Class != "" {
 		b = wire.AppendText(append(wire.AppendField(b, "TableClassSummary"), '{'), "TableClass", d.Class)
 		b = append(b, '}')
 	}
-	b = wire.AppendBool(b, "DeletionProtectionEnabled", d.Protected)
-	return append(b, '}')
+	return wire.AppendBool(b, "DeletionProtectionEnabled", d.Protected)
 }
 
 func (d *Definition) appendThroughput(b []byte) []byte {
@@ -114,7 +137,7 @@ func appendIndex(b []byte, arn string, ix *Index, global bool) []byte {
 	}
 	b = append(b, '}')
 	if global {
-		b = wire.AppendText(b, "IndexStatus", "ACTIVE")
+		b = wire.AppendText(b, "IndexStatus", cmp.Or(ix.status, "ACTIVE"))
 		b = append(wire.AppendField(b, "ProvisionedThroughput"), '{')
 		b = wire.AppendInt(b, "NumberOfDecreasesToday", 0)
 		b = wire.AppendInt(b, "ReadCapacityUnits", ix.Read)

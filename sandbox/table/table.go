@@ -46,6 +46,8 @@ type Index struct {
 	Projection  string
 	NonKey      []string
 	Read, Write int64
+
+	status string // empty: ACTIVE
 }
 
 // Table is one table. The caller of its methods holds its lock.

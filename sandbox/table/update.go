@@ -1,0 +1,225 @@
+package table
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/sandbox/wire"
+)
+
+// CheckUpdate refuses UpdateTable requests that change nothing.
+func CheckUpdate(r *wire.Node) *wire.Error {
+	for _, f := range []string{"ProvisionedThroughput", "BillingMode", "StreamSpecification", "GlobalSecondaryIndexUpdates",
+		"SSESpecification", "DeletionProtectionEnabled", "TableClass", "OnDemandThroughput", "ReplicaUpdates"} {
+		switch {
+		case !r.Has(f):
+		case f == "ReplicaUpdates":
+			return wire.Invalid("ReplicaUpdates is not supported by the sandbox")
+		case f == "GlobalSecondaryIndexUpdates" && len(r.Get(f).Kids) == 0: // as if it was not there
+		default:
+			return nil
+		}
+	}
+	return wire.Invalid("At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates " +
+		"or SSESpecification or ReplicaUpdates is required")
+}
+
+// Change applies an UpdateTable request, at a time, to a copy of a definition.
+func (d *Definition) Change(r *wire.Node, now time.Time) *wire.Error {
+	through := r.Get("ProvisionedThroughput")
+	switch mode := r.Str("BillingMode"); {
+	case mode == "PAY_PER_REQUEST" && through != nil, mode == "" && d.OnDemand && through != nil:
+		return wire.BadValue("Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST")
+	case mode == "PROVISIONED" && through == nil && d.OnDemand:
+		return wire.BadValue("ProvisionedThroughput must be specified when BillingMode is PROVISIONED")
+	case mode == "PAY_PER_REQUEST":
+		d.OnDemand, d.Read, d.Write = true, 0, 0
+	case mode == "PROVISIONED":
+		d.OnDemand = false
+	}
+	if through != nil {
+		if err := d.changeThroughput(through, now); err != nil {
+			return err
+		}
+	}
+	if r.Has("DeletionProtectionEnabled") {
+		d.Protected = r.True("DeletionProtectionEnabled")
+	}
+	if class := r.Str("TableClass"); class != "" {
+		d.Class = strings.Clone(class)
+	}
+	return d.changeIndexes(r)
+}
+
+func (d *Definition) changeThroughput(n *wire.Node, now time.Time) *wire.Error {
+	read, write := d.Read, d.Write
+	if err := readThroughput(n, &d.Read, &d.Write); err != nil {
+		return err
+	}
+	if read == d.Read && write == d.Write {
+		return wire.Invalid("The provisioned throughput for the table will not change. The requested value equals the current value. "+
+			"Current ReadCapacityUnits provisioned for the table: %d. Requested ReadCapacityUnits: %d. "+
+			"Current WriteCapacityUnits provisioned for the table: %d. Requested WriteCapacityUnits: %d. "+
+			"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits.", read, d.Read, write, d.Write)
+	}
+	if d.Read < read || d.Write < write {
+		d.reduced, d.decreases = now, d.decreases+1
+	}
+	if d.Read > read || d.Write > write {
+		d.increased = now
+	}
+	return nil
+}
+
+func (d *Definition) changeIndexes(r *wire.Node) *wire.Error {
+	if err := d.addAttributes(r.Get("AttributeDefinitions")); err != nil {
+		return err
+	}
+	updates := r.Get("GlobalSecondaryIndexUpdates")
+	if updates == nil {
+		d.dropUnusedAttributes()
+		return nil
+	}
+	if err := checkIndexUpdates(updates); err != nil {
+		return err
+	}
+	d.Global = slices.Clone(d.Global)
+	for i := range updates.Kids {
+		if err := d.changeIndex(&updates.Kids[i]); err != nil {
+			return err
+		}
+	}
+	d.dropUnusedAttributes()
+	return nil
+}
+
+// addAttributes takes over the definitions that an update brings. It may repeat those that the table has, not change them.
+func (d *Definition) addAttributes(defs *wire.Node) *wire.Error {
+	if defs == nil {
+		return nil
+	}
+	d.Attributes = slices.Clone(d.Attributes)
+	for _, a := range readAttributes(defs) {
+		at := slices.IndexFunc(d.Attributes, func(old AttributeDefinition) bool { return old.AttributeName == a.AttributeName })
+		switch {
+		case at < 0:
+			d.Attributes = append(d.Attributes, a)
+		case d.Attributes[at].AttributeType != a.AttributeType:
+			return wire.BadValue("Cannot redefine the attribute: %s", a.AttributeName)
+		}
+	}
+	return nil
+}
+
+// dropUnusedAttributes leaves the definitions of key attributes: those of a deleted index go with it.
+func (d *Definition) dropUnusedAttributes() {
+	used := d.usedAttributes()
+	d.Attributes = slices.DeleteFunc(slices.Clone(d.Attributes), func(a AttributeDefinition) bool { return !used[a.AttributeName] })
+}
+
+// checkIndexUpdates refuses what one call cannot ask for: two changes of an index, two indexes that come or go.
+func checkIndexUpdates(updates *wire.Node) *wire.Error {
+	seen, online := map[string]bool{}, 0
+	for i := range updates.Kids {
+		for _, action := range []string{"Create", "Update", "Delete"} {
+			n := updates.Kids[i].Get(action)
+			if n == nil {
+				continue
+			}
+			name := n.Str("IndexName")
+			if seen[name] {
+				return wire.BadValue("Only one global secondary index update per index is allowed simultaneously. Index: %s", name)
+			}
+			if seen[name] = true; action != "Update" {
+				online++
+			}
+		}
+	}
+	if online > 1 {
+		return &wire.Error{Code: "LimitExceededException",
+			Message: "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table"}
+	}
+	return nil
+}
+
+func (d *Definition) changeIndex(u *wire.Node) *wire.Error {
+	at := func(n *wire.Node) int {
+		return slices.IndexFunc(d.Global, func(ix Index) bool { return ix.Name == n.Str("IndexName") })
+	}
+	missing := func(n *wire.Node) *wire.Error {
+		return &wire.Error{Code: "ResourceNotFoundException", Message: "Requested resource not found: No such index: " + n.Str("IndexName")}
+	}
+	switch {
+	case u.Has("Create"):
+		n := u.Get("Create")
+		if at(n) >= 0 {
+			return wire.BadValue("Attempting to create an index which already exists")
+		}
+		if slices.ContainsFunc(d.Local, func(ix Index) bool { return ix.Name == n.Str("IndexName") }) {
+			return wire.BadValue("Duplicate index name: %s", n.Str("IndexName"))
+		}
+		ix, err := d.readIndex("Global", n)
+		if err != nil {
+			return err
+		}
+		d.Global = append(d.Global, ix)
+	case u.Has("Delete"):
+		n := u.Get("Delete")
+		if at(n) < 0 {
+			return missing(n)
+		}
+		d.Global = slices.Delete(d.Global, at(n), at(n)+1)
+	case u.Has("Update"):
+		n := u.Get("Update")
+		if at(n) < 0 {
+			return missing(n)
+		}
+		return d.Global[at(n)].changeThroughput(n.Get("ProvisionedThroughput"))
+	default:
+		return wire.BadValue("One of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, " +
+			"GlobalSecondaryIndexUpdate.Delete must not be null")
+	}
+	return nil
+}
+
+func (ix *Index) changeThroughput(n *wire.Node) *wire.Error {
+	read, write := ix.Read, ix.Write
+	if err := readThroughput(n, &ix.Read, &ix.Write); err != nil {
+		return err
+	}
+	if read == ix.Read && write == ix.Write {
+		return wire.Invalid("The provisioned throughput for the index %s will not change. The requested value equals the current value. "+
+			"Current ReadCapacityUnits provisioned for the index: %d. Requested ReadCapacityUnits: %d. "+
+			"Current WriteCapacityUnits provisioned for the index: %d. Requested WriteCapacityUnits: %d. "+
+			"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits.", ix.Name, read, ix.Read, write, ix.Write)
+	}
+	return nil
+}
+
+// Updating returns what UpdateTable shows while a table changes from before to d: the capacity as it was, and indexes
+// that come, change and go.
+func (d *Definition) Updating(before *Definition) *Definition {
+	shown := *d
+	if d.OnDemand == before.OnDemand {
+		shown.Read, shown.Write = before.Read, before.Write
+	}
+	shown.Global = nil
+	for _, ix := range before.Global {
+		at := slices.IndexFunc(d.Global, func(now Index) bool { return now.Name == ix.Name })
+		switch {
+		case at < 0:
+			ix.status = "DELETING"
+		case d.Global[at].Read != ix.Read || d.Global[at].Write != ix.Write:
+			ix.status = "UPDATING"
+		}
+		shown.Global = append(shown.Global, ix)
+	}
+	for _, ix := range d.Global {
+		if !slices.ContainsFunc(before.Global, func(old Index) bool { return old.Name == ix.Name }) {
+			ix.status = "CREATING"
+			shown.Global = append(shown.Global, ix)
+		}
+	}
+	return &shown
+}
