@@ -53,6 +53,9 @@ func (s *State) checkStart(b *Start) string {
 	if n := len(s.Streams); n > 0 && !s.Drained(s.Streams[n-1].ARN) {
 		return "stream started before the one before it was read to its end: " + b.Stream
 	}
+	if what := s.checkParts(b); what != "" {
+		return what
+	}
 	return checkShards(b.Shards)
 }
 
@@ -159,5 +162,6 @@ func (s *State) lost(b *Gap) {
 		sh.Pos, sh.Horizon, sh.Excused = change.Position{}, true, g.Until
 	default:
 		sh.Gapped = true
+		s.changed(sh)
 	}
 }

@@ -111,6 +111,9 @@ type Start struct {
 	Date   int64       `json:"date"`           // when the listing began, service clock, unix ms
 	Floor  int64       `json:"floor"`          // every version of this stream is above it
 	Shards []ShardSeen `json:"shards"`
+	// Part of Parts, from 0, when one entry does not hold all shards. The rest is the same in all of them.
+	Part  int `json:"part,omitempty"`
+	Parts int `json:"parts,omitempty"`
 }
 
 // ShardSeen is a shard as a listing showed it.
@@ -130,6 +133,10 @@ type Graph struct {
 	// Gone are shards that a complete listing, begun after their child was seen, did not show, and that the
 	// service itself does not know any more.
 	Gone []string `json:"gone,omitempty"`
+	// Delta says that Shards are only those that are new or differ from what the log knows, and that Absent are the
+	// finished ones that a complete listing did not show, while the one before did.
+	Delta  bool     `json:"delta,omitempty"`
+	Absent []string `json:"absent,omitempty"`
 }
 
 // Frame holds pages; the records of all of them are the entry's Data, packed by package queue.

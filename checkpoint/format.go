@@ -5,7 +5,7 @@ import "fmt"
 // Format is the highest entry format that this build reads and writes (Rule 11).
 //
 //	1  claim, release, start, graph, frame, beat, marks, gap, control, snapshot
-//	2  what FormatOf says
+//	2  starts in parts, listings of only what is new, the format in claims and snapshots
 //
 // The format of a log is decided by its first claim, and raised by a snapshot that carries the new number. Nothing of a
 // newer format is stored before that, so a build that reads only older ones refuses the log instead of misreading it.
@@ -23,6 +23,14 @@ func FormatOf(body any) int {
 		return max(1, b.Format)
 	case *Snapshot:
 		return max(1, b.Format)
+	case *Start:
+		if b.Part != 0 || b.Parts != 0 {
+			return 2
+		}
+	case *Graph:
+		if b.Delta || len(b.Absent) > 0 {
+			return 2
+		}
 	}
 	return 1
 }

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -35,6 +36,8 @@ type Shard struct {
 	Alive   int64           `json:"alive,omitempty"`   // it took writes then or later: its children's are newer; unix ms
 	Ended   int64           `json:"ended,omitempty"`   // service clock when it was finished
 	Early   bool            `json:"early,omitempty"`   // finished, with a gap, before its parent was: its children wait
+
+	place place
 }
 
 // forgetAfter is how long a finished shard stays after it vanished from the listings: an inconsistent
@@ -60,8 +63,10 @@ func (s *State) start(seq uint64, b *Start) {
 	// Rule 5: versions grow from one stream of the table to the next.
 	floor := max(b.Floor, s.TopClock())
 	s.Streams = append(s.Streams, &Stream{ARN: b.Stream, Date: b.Date, Mode: b.Mode, At: b.At, Floor: floor, Seq: seq})
-	s.Date, s.Listed = max(s.Date, b.Date), max(s.Listed, b.Date)
+	s.Date = max(s.Date, b.Date)
+	s.listed(b.Date)
 	s.see(b.Stream, b.Shards, b.Date, change.Position{At: b.At})
+	s.Reindex() // another stream is the live one
 }
 
 func (s *State) graph(b *Graph) {
@@ -71,16 +76,21 @@ func (s *State) graph(b *Graph) {
 		return // all of it was read before the live stream was started
 	}
 	if b.Complete {
-		s.Listed = max(s.Listed, b.Date)
+		s.listed(b.Date)
 	}
-	st.Disabled = st.Disabled || b.Disabled
+	if b.Disabled && !st.Disabled {
+		st.Disabled = true
+		s.Reindex()
+	}
 	// Rule 3: a shard that appears after the start is a child, or a root that was created later. Either way all
 	// of it is new to us: it starts at its trim horizon, never at the start position of the pipeline.
 	s.see(b.Stream, b.Shards, b.Date, change.Position{})
 	for _, id := range b.Gone {
 		s.gone(b, id)
 	}
-	if b.Complete {
+	if b.Delta {
+		s.leave(b)
+	} else if b.Complete {
 		s.forget(b)
 	}
 	s.clip()
@@ -102,13 +112,14 @@ func (s *State) see(arn string, seen []ShardSeen, date int64, pos change.Positio
 		sh := s.Shards[x.ID]
 		if sh == nil || sh.Stream != arn {
 			sh = &Shard{ID: x.ID, Stream: arn, Parent: x.Parent, Phase: Waiting, Pos: pos, Clock: floor, Seen: date}
-			s.Shards[x.ID] = sh
+			s.add(sh)
 		}
 		sh.Closed = sh.Closed || x.Closed
 		sh.Absent = 0
 		// A listing may show a parent open while its child is there: the parent is closed.
-		if p := s.Shards[x.Parent]; p != nil {
+		if p := s.Shards[x.Parent]; p != nil && !p.Closed {
 			p.Closed = true
+			s.update(p)
 		}
 	}
 	for _, x := range seen {
@@ -117,6 +128,7 @@ func (s *State) see(arn string, seen []ShardSeen, date int64, pos change.Positio
 			sh.Alive = max(sh.Alive, date-settle)
 		}
 		s.open(sh)
+		s.changed(sh)
 	}
 }
 
@@ -127,12 +139,14 @@ func (s *State) open(sh *Shard) {
 	}
 	if sh.Parent == "" {
 		sh.Phase = Open
+		s.changed(sh)
 		return
 	}
 	if p := s.Shards[sh.Parent]; p != nil && p.Phase == Finished && !p.Early {
 		sh.Phase = Open
 		sh.inherit(p)
 		p.Closed = true
+		s.changed(sh)
 	}
 }
 
@@ -147,6 +161,8 @@ func (s *State) finish(sh *Shard) {
 		p := s.Shards[sh.Parent]
 		sh.Early = sh.Phase == Waiting && p != nil && (p.Phase != Finished || p.Early)
 		sh.Phase, sh.Closed, sh.Gapped, sh.Ended = Finished, true, false, s.Date
+		s.index.ended = append(s.index.ended, sh)
+		s.changed(sh)
 	}
 	if !sh.Early {
 		s.release(sh)
@@ -155,13 +171,11 @@ func (s *State) finish(sh *Shard) {
 
 // release lets the children of a finished shard be read, through those that were closed before their turn.
 func (s *State) release(sh *Shard) {
-	for _, child := range s.Shards {
-		if child.Parent != sh.ID {
-			continue
-		}
+	for _, child := range s.index.children[sh.ID] {
 		if child.Early {
 			child.Early = false
 			child.inherit(sh)
+			s.changed(child)
 			s.release(child)
 		}
 		s.open(child)
@@ -185,7 +199,7 @@ func (s *State) gone(b *Graph, id string) {
 	lost := sh == nil && b.Date-retention >= st.Date && !s.from(id, st.Date)
 	if sh == nil {
 		sh = &Shard{ID: id, Stream: b.Stream, Seen: b.Date, Absent: b.Date, Clock: max(st.Floor, s.Top)}
-		s.Shards[id] = sh
+		s.add(sh)
 	} else if sh.Phase != Finished {
 		lost, gap.From, gap.Since = true, sh.Pos, sh.Through
 	}
@@ -197,12 +211,7 @@ func (s *State) gone(b *Graph, id string) {
 
 // from says whether a child of this parent was there when the stream was started.
 func (s *State) from(parent string, date int64) bool {
-	for _, sh := range s.Shards {
-		if sh.Parent == parent && sh.Seen == date {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.index.children[parent], func(sh *Shard) bool { return sh.Seen == date })
 }
 
 // forget drops finished shards that complete listings have not shown for 48 hours.
@@ -216,11 +225,17 @@ func (s *State) forget(b *Graph) {
 		case listed[id] || sh.Phase != Finished || sh.Early:
 		case sh.Absent == 0:
 			sh.Absent = b.Date
+			s.update(sh)
 		case sh.forgotten(b.Date):
-			s.Top = max(s.Top, sh.Clock)
-			delete(s.Shards, id)
+			s.drop(sh)
 		}
 	}
+}
+
+// drop forgets a shard, but not how high its versions went (Rule 5).
+func (s *State) drop(sh *Shard) {
+	s.Top = max(s.Top, sh.Clock)
+	s.remove(sh)
 }
 
 // forgotten says whether nobody waits for a finished shard any more: all its children were released long ago.
@@ -229,15 +244,7 @@ func (sh *Shard) forgotten(date int64) bool { return date-sh.Absent >= forgetAft
 // Drained says whether every shard of a stream is read to its end and none can come any more.
 func (s *State) Drained(arn string) bool {
 	st := s.stream(arn)
-	if st == nil || !st.Disabled {
-		return false
-	}
-	for _, sh := range s.Shards {
-		if sh.Stream == arn && sh.Phase != Finished {
-			return false
-		}
-	}
-	return true
+	return st != nil && st.Disabled && s.index.left[arn] == 0
 }
 
 // Live returns the stream that is being read, nil before the start.
@@ -249,24 +256,10 @@ func (s *State) Live() *Stream {
 }
 
 // TopClock returns the highest version that was ever given out, or a floor above it.
-func (s *State) TopClock() int64 {
-	top := s.Top
-	for _, sh := range s.Shards {
-		top = max(top, sh.Clock)
-	}
-	return top
-}
+func (s *State) TopClock() int64 { return max(s.Top, s.index.top) }
 
 // Missing returns the parents that waiting shards name and that the log has never seen.
-func (s *State) Missing() (ids []string) {
-	for _, sh := range s.Shards {
-		if sh.Phase == Waiting && s.Shards[sh.Parent] == nil {
-			ids = append(ids, sh.Parent)
-		}
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
-}
+func (s *State) Missing() []string { return slices.Sorted(maps.Keys(s.index.missing)) }
 
 // Changed says whether a listing tells the log anything new: it is worth an entry only then.
 func (s *State) Changed(b *Graph) bool {
@@ -298,19 +291,8 @@ func (s *State) Changed(b *Graph) bool {
 
 // Counts returns how many shards are open, closed but not read to their end, waiting, and done.
 func (s *State) Counts() (open, closed, waiting, done int) {
-	for _, sh := range s.Shards {
-		switch {
-		case sh.Phase == Finished:
-			done++
-		case sh.Phase == Waiting:
-			waiting++
-		case sh.Closed:
-			closed++
-		default:
-			open++
-		}
-	}
-	return
+	n := &s.index.counts
+	return n[roleOpen], n[roleClosed], n[roleWaiting], n[roleDone]
 }
 
 // String describes a shard for people.

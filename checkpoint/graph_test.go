@@ -63,6 +63,7 @@ func TestChildSeenAfterItsParentsEndIsReadFromItsHorizon(t *testing.T) {
 	w := owned(t)
 	w.must(t, &Graph{Stream: "arn", Date: w.s.Date, Shards: seen("a")})
 	w.s.Shards["a"].Clock = 500
+	w.s.Reindex()
 	w.end(t, "a")
 	w.must(t, &Graph{Stream: "arn", Date: w.s.Date, Shards: seen("b<a")})
 	if b := w.s.Shards["b"]; !w.s.Readable(b) || b.Pos != (change.Position{}) || b.Clock != 501 {
@@ -131,6 +132,7 @@ func TestGapBeforeItsTurnDoesNotLetChildrenOvertake(t *testing.T) {
 	} {
 		w := owned(t, seen("a", "b<a", "c<b", "d<c")...)
 		w.s.Shards["a"].Clock = 900
+		w.s.Reindex()
 		w.must(t, lost)
 		w.must(t, &Graph{Stream: "arn", Date: 2_000_001, Shards: seen("e<b")})
 		for _, id := range []string{"d", "e"} {
@@ -164,6 +166,7 @@ func TestRotationsAreForgottenTwoDaysAfterTheyVanish(t *testing.T) {
 func TestShardThatVanishedForADayIsNotReadTwice(t *testing.T) {
 	w := owned(t, seen("a", "b")...)
 	w.s.Shards["a"].Clock = 900
+	w.s.Reindex()
 	w.end(t, "a")
 	date := w.s.Date
 	w.must(t,
@@ -188,6 +191,7 @@ func TestShardThatVanishedForADayIsNotReadTwice(t *testing.T) {
 func TestNewStreamStartsAboveAllVersions(t *testing.T) {
 	w := owned(t, seen("a", "b")...)
 	w.s.Shards["a"].Clock = 77_000_000 // a burst ran ahead
+	w.s.Reindex()
 	w.end(t, "a")
 	next := &Start{Stream: "new", Date: w.s.Date, Shards: seen("x", "b")}
 	if w.s.Check(next) == nil {

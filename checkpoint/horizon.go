@@ -82,49 +82,23 @@ const childrenLate = 60_000
 // as empty reads are, and after Listed, the newest complete listing, only if no shard has split since: who must
 // know asks for a listing and waits for both. After a disabled stream was read to its end that is the last time at which it is known to have lived.
 func (s *State) Through() int64 {
-	live := s.Live()
-	if live == nil {
+	if s.Live() == nil {
 		return 0
 	}
-	var parents map[string]bool
-	low, last, any := int64(0), int64(0), false
+	x := &s.index
+	switch open, others := x.open.all, x.others.all; {
+	case len(open) > 0 && len(others) > 0:
+		return min(open[0].key, others[0].key)
+	case len(open) > 0:
+		return open[0].key
+	case len(others) > 0:
+		return others[0].key
+	}
+	last := int64(0)
 	for _, sh := range s.Shards {
-		t := sh.Through
-		switch sh.Phase {
-		case Waiting:
-			// Its changes are newer than all of its parent's. What the parent's empty reads prove says nothing about it.
-			if p := s.Shards[sh.Parent]; p != nil && p.Phase == Waiting {
-				continue
-			} else if p != nil {
-				t = max(t, p.Alive)
-			}
-		case Finished:
-			if last = max(last, sh.Alive); sh.Early || live.Disabled || sh.Stream != live.ARN || s.Listed >= sh.Ended+childrenLate {
-				continue
-			}
-			// Rule 10: its children may exist and not be listed yet.
-			if parents == nil {
-				parents = s.parents()
-			}
-			if parents[sh.ID] {
-				continue
-			}
-			t = sh.Alive
-		}
-		if !any || t < low {
-			low, any = t, true
+		if sh.Phase == Finished {
+			last = max(last, sh.Alive)
 		}
 	}
-	if !any {
-		return last
-	}
-	return low
-}
-
-func (s *State) parents() map[string]bool {
-	ids := make(map[string]bool, len(s.Shards))
-	for _, sh := range s.Shards {
-		ids[sh.Parent] = true
-	}
-	return ids
+	return last
 }

@@ -55,7 +55,7 @@ func (p *process) took(err error) bool {
 		p.wr = nil
 		return false
 	}
-	p.wr.s = s
+	p.wr.s, p.applied = s, s.Marks["sink"].Seq
 	return false
 }
 
@@ -89,7 +89,16 @@ func (p *process) list(complete bool) {
 		if live == nil && p.w.IntN(2) == 0 {
 			at = g.Date
 		}
-		p.append(&Start{Stream: g.Stream, At: at, Date: g.Date, Shards: g.Shards}, nil)
+		start := &Start{Stream: g.Stream, At: at, Date: g.Date, Shards: g.Shards}
+		limit := 1 << 20
+		if s.Format > 1 {
+			limit = 1 + p.w.IntN(400)
+		}
+		for _, part := range start.Split(limit) {
+			if p.w.IntN(8) == 0 || !p.append(part, nil) {
+				return // it gives up in between
+			}
+		}
 		return
 	}
 	if live == nil {
@@ -110,8 +119,10 @@ func (p *process) list(complete bool) {
 			}
 		}
 	}
-	if s.Changed(g) && !p.append(g, nil) {
-		return
+	for _, part := range s.Delta(g, 1+p.w.IntN(400)) {
+		if !p.append(part, nil) {
+			return
+		}
 	}
 	if complete {
 		p.listed = g.Date

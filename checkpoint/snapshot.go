@@ -110,6 +110,15 @@ func decodeSnapshot(data []byte) (*State, error) {
 	if err := d.Decode(s); err != nil {
 		return nil, err
 	}
+	for id, sh := range s.Shards {
+		if sh == nil || sh.ID != id {
+			return nil, fmt.Errorf("shard %q is broken", id)
+		}
+	}
+	if s.Shards == nil {
+		return nil, errors.New("no shards")
+	}
+	s.Reindex()
 	return s, nil
 }
 

@@ -36,7 +36,8 @@ type State struct {
 	Changes   uint64    `json:"changes,omitempty"`    // in all frames so far
 	Top       int64     `json:"top,omitempty"`        // highest version of the shards that were forgotten
 	Horizons  []Horizon `json:"horizons,omitempty"`
-	Foreign   uint64    `json:"foreign,omitempty"` // messages that folded as nothing
+	Starting  *Start    `json:"starting,omitempty"` // the parts so far of a start that is not complete; format 2
+	Foreign   uint64    `json:"foreign,omitempty"`  // messages that folded as nothing
 
 	SnapFirst uint64 `json:"-"` // sequence of the first part of the last complete snapshot
 	SnapLast  uint64 `json:"-"`
@@ -44,6 +45,8 @@ type State struct {
 
 	partFirst uint64 // of the snapshot that is being written
 	partNext  int
+
+	index index
 }
 
 // Stream is one stream ARN of the table. Disabling and enabling a stream makes a new one.
@@ -68,7 +71,7 @@ func (e *CorruptError) Error() string { return fmt.Sprintf("log entry %d: %s", e
 
 // NewState returns the state of an empty log.
 func NewState() *State {
-	return &State{Shards: map[string]*Shard{}, Marks: map[string]Mark{}}
+	return &State{Shards: map[string]*Shard{}, Marks: map[string]Mark{}, index: newIndex()}
 }
 
 // Apply folds the message stored at seq. It returns the entry, or nil for a message that folds as nothing:
@@ -112,7 +115,7 @@ func (s *State) fold(seq uint64, e *Entry) {
 	case *Release:
 		s.Released = true
 	case *Start:
-		s.start(seq, b)
+		s.starting(seq, b)
 	case *Graph:
 		s.graph(b)
 	case *Frame:
@@ -134,6 +137,7 @@ func (s *State) claim(e *Entry, c *Claim) {
 	if s.Epoch == 0 {
 		s.raise(FormatOf(c))
 	}
+	s.Starting = nil // its owner did not come to an end
 	s.Epoch, s.Owner, s.Nonce, s.Released = e.Epoch, c.Owner, e.Nonce, false
 	// Whose log it is, the first claim of a life says; later ones are held to it.
 	if c.Identity != nil && (s.Identity == nil || c.Life > s.Life) {
@@ -154,6 +158,7 @@ func (s *State) frame(seq uint64, f *Frame) {
 			s.Changes += uint64(p.Records)
 			sh.Alive = max(sh.Alive, p.Through())
 		}
+		s.changed(sh)
 		if p.Done {
 			s.finish(sh)
 		}
@@ -162,15 +167,19 @@ func (s *State) frame(seq uint64, f *Frame) {
 
 func (s *State) beat(b *Beat) {
 	s.Date = max(s.Date, b.Date)
-	s.Listed = max(s.Listed, b.Listed)
-	for _, sh := range s.Shards {
-		if sh.Phase != Open {
-			continue
-		}
+	s.listed(b.Listed)
+	var parents []*Shard
+	s.index.raiseOpen(func(sh *Shard) {
 		sh.Through = max(sh.Through, b.Through)
-		if !sh.Closed { // that listing still showed it open
-			sh.Alive = max(sh.Alive, b.Listed-settle)
+		// That listing still showed it open.
+		if alive := b.Listed - settle; !sh.Closed && sh.Alive < alive {
+			if sh.Alive = alive; len(s.index.children[sh.ID]) > 0 {
+				parents = append(parents, sh)
+			}
 		}
+	})
+	for _, sh := range parents {
+		s.changed(sh)
 	}
 	s.horizon()
 }
@@ -207,6 +216,7 @@ func (s *State) accept(g *Gap) {
 	if sh := s.Shards[g.Feed.Shard]; sh != nil && sh.Gapped && !g.Accepted {
 		g.Until = max(g.Until, s.Date)
 		sh.Gapped, sh.Pos, sh.Horizon, sh.Excused = false, change.Position{}, true, g.Until
+		s.changed(sh)
 	}
 	g.Accepted = true
 }

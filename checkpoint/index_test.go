@@ -1,0 +1,260 @@
+package checkpoint
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// answers are what the index tells without a look at all shards.
+type answers struct {
+	Through, Top             int64
+	Open, Closed, Wait, Done int
+	Missing, Gapped          []string
+	Readable                 []string
+	Barren                   bool
+	Drained                  map[string]bool
+	Children                 map[string][]string
+}
+
+func indexed(s *State) (a answers) {
+	a.Through, a.Top, a.Missing, a.Gapped, a.Barren = s.Through(), s.TopClock(), s.Missing(), s.GappedShards(), s.Barren()
+	a.Open, a.Closed, a.Wait, a.Done = s.Counts()
+	a.Drained, a.Children = map[string]bool{}, map[string][]string{}
+	for _, st := range s.Streams {
+		a.Drained[st.ARN] = s.Drained(st.ARN)
+	}
+	for parent, all := range s.index.children {
+		for _, sh := range all {
+			a.Children[parent] = append(a.Children[parent], sh.ID)
+		}
+		slices.Sort(a.Children[parent])
+	}
+	for _, sh := range s.Shards {
+		if sh.place.roles[roleReadable] {
+			a.Readable = append(a.Readable, sh.ID)
+		}
+	}
+	slices.Sort(a.Readable)
+	return a
+}
+
+// rescanned gives the same answers by a look at every shard.
+func rescanned(s *State) (a answers) {
+	a.Top, a.Through = s.Top, throughOf(s)
+	a.Drained, a.Children = map[string]bool{}, map[string][]string{}
+	live := s.Live()
+	for _, sh := range s.Shards {
+		a.Top = max(a.Top, sh.Clock)
+		switch {
+		case sh.Phase == Finished:
+			a.Done++
+		case sh.Phase == Waiting:
+			a.Wait++
+		case sh.Closed:
+			a.Closed++
+		default:
+			a.Open++
+		}
+		if sh.Phase == Waiting && s.Shards[sh.Parent] == nil {
+			a.Missing = append(a.Missing, sh.Parent)
+		}
+		if sh.Gapped && live != nil && sh.Stream == live.ARN {
+			a.Gapped = append(a.Gapped, sh.ID)
+		}
+		if s.Readable(sh) {
+			a.Readable = append(a.Readable, sh.ID)
+		}
+		if sh.Parent != "" {
+			a.Children[sh.Parent] = append(a.Children[sh.Parent], sh.ID)
+		}
+	}
+	for _, sh := range s.Shards {
+		ended := live != nil && sh.Stream == live.ARN && sh.Phase == Finished && sh.Absent == 0
+		a.Barren = a.Barren || ended && !live.Disabled && len(a.Children[sh.ID]) == 0
+	}
+	for _, st := range s.Streams {
+		a.Drained[st.ARN] = st.Disabled
+		for _, sh := range s.Shards {
+			if sh.Stream == st.ARN && sh.Phase != Finished {
+				a.Drained[st.ARN] = false
+			}
+		}
+	}
+	for _, all := range a.Children {
+		slices.Sort(all)
+	}
+	slices.Sort(a.Gapped)
+	slices.Sort(a.Readable)
+	slices.Sort(a.Missing)
+	a.Missing = slices.Compact(a.Missing)
+	return a
+}
+
+// throughOf is Through as it is defined: the least of what each shard lets be said.
+func throughOf(s *State) int64 {
+	live := s.Live()
+	if live == nil {
+		return 0
+	}
+	parents := map[string]bool{}
+	for _, sh := range s.Shards {
+		parents[sh.Parent] = true
+	}
+	low, last, any := int64(0), int64(0), false
+	for _, sh := range s.Shards {
+		t := sh.Through
+		switch sh.Phase {
+		case Waiting:
+			if p := s.Shards[sh.Parent]; p != nil && p.Phase == Waiting {
+				continue
+			} else if p != nil {
+				t = max(t, p.Alive)
+			}
+		case Finished:
+			last = max(last, sh.Alive)
+			if sh.Early || live.Disabled || sh.Stream != live.ARN || s.Listed >= sh.Ended+childrenLate || parents[sh.ID] {
+				continue
+			}
+			t = sh.Alive
+		}
+		if !any || t < low {
+			low, any = t, true
+		}
+	}
+	if !any {
+		return last
+	}
+	return low
+}
+
+// checkIndex compares what the state tells with what a look at all shards gives.
+func checkIndex(t testing.TB, s *State) {
+	t.Helper()
+	if d := cmp.Diff(rescanned(s), indexed(s)); d != "" {
+		t.Fatalf("entry %d: rescanned (-), told (+): %s\n%s", s.Seq, d, describe(s))
+	}
+	for _, h := range []*shardHeap{&s.index.open, &s.index.others} {
+		for i, b := range h.all {
+			if i > 0 && h.all[(i-1)/2].key > b.key || b.sh.place.at != i || b.sh.place.heap != h || s.Shards[b.sh.ID] != b.sh {
+				t.Fatalf("entry %d: heap is out of order at %d: %s", s.Seq, i, b.sh)
+			}
+		}
+	}
+}
+
+// follower keeps the readable shards from what Turned tells, as the write loop does.
+type follower map[string]*Shard
+
+func (f follower) follow(t testing.TB, s *State) {
+	t.Helper()
+	for _, sh := range s.Turned() {
+		if s.Shards[sh.ID] == sh && s.Readable(sh) {
+			f[sh.ID] = sh
+		} else {
+			delete(f, sh.ID)
+		}
+	}
+	if d := cmp.Diff(rescanned(s).Readable, slices.Sorted(maps.Keys(f))); d != "" && len(f)+len(rescanned(s).Readable) > 0 {
+		t.Fatalf("entry %d: readable (-), followed (+): %s", s.Seq, d)
+	}
+}
+
+// TestIndexTellsWhatARescanTells: histories with splits, late listings, gaps, disabled streams, forgotten shards.
+func TestIndexTellsWhatARescanTells(t *testing.T) {
+	for seed := uint64(100); seed < 100+*simSeeds; seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			w, l := newWorld(seed), &memLog{old: seed%3 == 0}
+			ps := []*process{{T: t, w: w, l: l, name: 'a'}, {T: t, w: w, l: l, name: 'b'}}
+			for range 400 {
+				step(w, l, ps)
+			}
+			s, f := NewState(), follower{}
+			for i, m := range l.msgs {
+				if _, err := s.Apply(uint64(i+1), m); err != nil {
+					t.Fatal(err)
+				}
+				checkIndex(t, s)
+				if w.IntN(3) == 0 {
+					f.follow(t, s)
+				}
+			}
+			f.follow(t, s)
+			restored := l.restored(t)
+			checkIndex(t, restored)
+			follower{}.follow(t, restored)
+		})
+	}
+}
+
+// The shards of a world come in families of one or two children. This test draws any family, any order of listings,
+// and time that passes for none of them.
+func TestIndexOfAnyFamily(t *testing.T) {
+	for seed := range 10 * *simSeeds {
+		r := rand.New(rand.NewPCG(seed, 3))
+		w, err := claim(t, &memLog{old: seed%2 == 0}, NewState(), "a", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		date := int64(1_000_000)
+		w.must(t, &Start{Stream: "arn", Date: date})
+		name := func(i int) string { return fmt.Sprint("s", i) }
+		f := follower{}
+		for range 60 {
+			date += r.Int64N(50_000)
+			s := w.s
+			var body any
+			switch r.IntN(8) {
+			case 0, 1, 2:
+				g := &Graph{Stream: "arn", Date: date, Complete: r.IntN(3) > 0, Disabled: r.IntN(60) == 0}
+				for range r.IntN(6) {
+					i := 1 + r.IntN(12)
+					x := ShardSeen{ID: name(i), Parent: name(i / 3), Closed: r.IntN(3) == 0}
+					if i == 2 {
+						x.Parent = ""
+					}
+					g.Shards = append(g.Shards, x)
+				}
+				if r.IntN(4) == 0 {
+					g.Gone = append(g.Gone, name(r.IntN(12)))
+				}
+				for _, part := range s.Delta(g, 100) {
+					w.must(t, part)
+				}
+			case 3:
+				body = &Beat{Date: date, Listed: date - r.Int64N(200_000), Through: date - r.Int64N(100_000)}
+			case 4:
+				date += r.Int64N(60 * 3600 * 1000)
+			case 5:
+				body = &Control{Resume: true}
+			default:
+				readable := rescanned(s).Readable
+				if len(readable) == 0 {
+					continue
+				}
+				id := readable[r.IntN(len(readable))]
+				body = frame(page(s, id, r.IntN(3), r.IntN(2) == 0))
+				if r.IntN(4) == 0 {
+					body = &Gap{Feed: change.Feed{Stream: "arn", Shard: id}, Found: date, Ends: r.IntN(2) == 0, Accepted: r.IntN(3) == 0}
+				}
+			}
+			if body != nil {
+				w.must(t, body)
+			}
+			checkIndex(t, w.s)
+			if r.IntN(3) == 0 {
+				f.follow(t, w.s)
+			}
+			if r.IntN(10) == 0 {
+				w.s.Reindex()
+				checkIndex(t, w.s)
+			}
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package checkpoint
+
+import (
+	"fmt"
+	"slices"
+)
+
+// ListingPart is about how many bytes of shards an entry holds at most. A listing of many thousand shards is larger than
+// what a NATS server takes in one message: in format 2 it is stored in parts.
+const ListingPart = 256 << 10
+
+// size is about what a shard takes in an entry.
+func (x *ShardSeen) size() int { return len(x.ID) + len(x.Parent) + 48 }
+
+// Split returns the start in parts. Nothing has started before the last one is stored; when one is lost all begin again.
+func (b *Start) Split(limit int) []*Start {
+	var parts []*Start
+	for shards := range chunks(b.Shards, limit, (*ShardSeen).size) {
+		part := *b
+		part.Shards, part.Part = shards, len(parts)
+		parts = append(parts, &part)
+	}
+	if len(parts) < 2 {
+		return []*Start{b}
+	}
+	for _, p := range parts {
+		p.Parts = len(parts)
+	}
+	return parts
+}
+
+// chunks cuts a list where the sizes of its elements add up to a limit.
+func chunks[T any](all []T, limit int, size func(*T) int) func(yield func([]T) bool) {
+	return func(yield func([]T) bool) {
+		from, sum := 0, 0
+		for i := range all {
+			n := size(&all[i])
+			if i > from && sum+n > limit {
+				if !yield(all[from:i:i]) {
+					return
+				}
+				from, sum = i, 0
+			}
+			sum += n
+		}
+		if len(all) > 0 {
+			yield(all[from:])
+		}
+	}
+}
+
+// starting collects the parts of a start, and starts with the last one.
+func (s *State) starting(seq uint64, b *Start) {
+	if b.Parts > 1 {
+		if b.Part == 0 {
+			s.Starting = nil
+		}
+		whole := *b
+		if s.Starting != nil {
+			whole.Shards = append(s.Starting.Shards, b.Shards...)
+		} else {
+			whole.Shards = slices.Clone(b.Shards)
+		}
+		if s.Starting = &whole; b.Part < b.Parts-1 {
+			return
+		}
+		b = &whole
+	}
+	s.Starting = nil
+	s.start(seq, b)
+}
+
+// checkParts lets parts follow each other. The first one may come at any time: a start that was torn begins again.
+func (s *State) checkParts(b *Start) string {
+	switch last := s.Starting; {
+	case b.Parts < 0 || b.Part < 0 || b.Part > 0 && b.Part >= b.Parts:
+		return fmt.Sprintf("part %d of %d of a start", b.Part, b.Parts)
+	case b.Part == 0:
+	case last == nil || b.Part != last.Part+1:
+		return fmt.Sprintf("part %d of a start without the one before", b.Part)
+	case b.Parts != last.Parts || b.Stream != last.Stream || b.Date != last.Date || b.At != last.At || b.Mode != last.Mode || b.Floor != last.Floor:
+		return fmt.Sprintf("part %d belongs to another start", b.Part)
+	}
+	return ""
+}
+
+// Delta returns the entries that tell the log what is new in a listing, none when nothing is. In format 2 they hold only
+// what is new, in entries of at most limit bytes of shards, and the last one says that the listing was complete; in
+// format 1 the one entry is the listing itself.
+func (s *State) Delta(b *Graph, limit int) []*Graph {
+	if !s.Changed(b) {
+		return nil
+	}
+	if s.Format < 2 || s.stream(b.Stream) == nil {
+		return []*Graph{b}
+	}
+	var parts []*Graph
+	part := func() *Graph {
+		parts = append(parts, &Graph{Stream: b.Stream, Date: b.Date, Delta: true})
+		return parts[len(parts)-1]
+	}
+	id := func(id *string) int { return len(*id) + 3 }
+	for all := range chunks(s.news(b), limit, (*ShardSeen).size) {
+		part().Shards = all
+	}
+	for all := range chunks(b.Gone, limit, id) {
+		part().Gone = all
+	}
+	for all := range chunks(s.vanished(b), limit, id) {
+		part().Absent = all
+	}
+	last := part()
+	if n := len(parts); n > 1 {
+		parts, last = parts[:n-1], parts[n-2]
+	}
+	last.Complete, last.Disabled = b.Complete, b.Disabled
+	return parts
+}
+
+// news returns the shards of a listing that say something new, parents first.
+func (s *State) news(b *Graph) []ShardSeen {
+	listed := make(map[string]*ShardSeen, len(b.Shards))
+	for i := range b.Shards {
+		listed[b.Shards[i].ID] = &b.Shards[i]
+	}
+	var news []ShardSeen
+	taken := map[string]bool{}
+	var take func(x *ShardSeen)
+	take = func(x *ShardSeen) {
+		if taken[x.ID] || !s.tellsNew(b, x, listed) {
+			return
+		}
+		taken[x.ID] = true
+		if p := listed[x.Parent]; p != nil {
+			take(p)
+		}
+		news = append(news, *x)
+	}
+	for i := range b.Shards {
+		take(&b.Shards[i])
+	}
+	return news
+}
+
+func (s *State) tellsNew(b *Graph, x *ShardSeen, listed map[string]*ShardSeen) bool {
+	sh, p := s.Shards[x.ID], s.Shards[x.Parent]
+	// A shard that has a child is closed, whatever the listing says of itself.
+	return sh == nil || sh.Stream != b.Stream || sh.Absent != 0 || x.Closed && !sh.Closed ||
+		p != nil && !p.Closed || p == nil && listed[x.Parent] != nil
+}
+
+// vanished returns the finished shards that a complete listing does not show for the first time.
+func (s *State) vanished(b *Graph) (ids []string) {
+	if !b.Complete {
+		return nil
+	}
+	listed := make(map[string]bool, len(b.Shards))
+	for i := range b.Shards {
+		listed[b.Shards[i].ID] = true
+	}
+	for id, sh := range s.Shards {
+		if !listed[id] && sh.Absent == 0 && sh.Phase == Finished && !sh.Early {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// leave takes in what an entry says about shards that a complete listing did not show, and forgets those that were
+// away for long. The writer has compared the listing with the state.
+func (s *State) leave(b *Graph) {
+	for _, id := range b.Absent {
+		if sh := s.Shards[id]; sh != nil && sh.Absent == 0 && sh.Phase == Finished && !sh.Early {
+			sh.Absent = b.Date
+			s.update(sh)
+		}
+	}
+	if !b.Complete {
+		return
+	}
+	for _, sh := range s.index.absent {
+		if sh.Phase == Finished && !sh.Early && sh.forgotten(b.Date) {
+			s.drop(sh)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// generations lists shards that were rotated: the first has no parents, the last is open.
+func generations(gens, width int) (all []ShardSeen) {
+	name := func(g, i int) string { return fmt.Sprintf("shardId-%020d-%08d", 1_790_000_000_000+g, i) }
+	for g := range gens {
+		for i := range width {
+			x := ShardSeen{ID: name(g, i), Closed: g < gens-1}
+			if g > 0 {
+				x.Parent = name(g-1, i)
+			}
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// A server that takes 1 MiB, 1,600 open shards and six generations before them: one entry would not fit.
+func TestStartOfManyShardsComesInParts(t *testing.T) {
+	for _, size := range []struct{ gens, width int }{{7, 1_600}, {8, 10_000}} {
+		start := &Start{Stream: "arn", Mode: "latest", At: 5, Date: 1_790_000_000_000, Floor: 3, Shards: generations(size.gens, size.width)}
+		w, err := claim(t, new(memLog), NewState(), "a", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts := start.Split(ListingPart)
+		for i, part := range parts {
+			if w.s.Live() != nil {
+				t.Fatalf("part %d of %d: started", i, len(parts))
+			}
+			w.must(t, part)
+			if n := len(w.l.msgs[len(w.l.msgs)-1]); n > ListingPart {
+				t.Errorf("part %d takes %d bytes", i, n)
+			}
+		}
+		one, err := claim(t, new(memLog), NewState(), "a", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one.must(t, start)
+		one.s.Streams[0].Seq, one.s.Seq, one.s.Hash, one.s.Since = w.s.Streams[0].Seq, w.s.Seq, w.s.Hash, w.s.Since
+		if d := cmp.Diff(describe(one.s), describe(w.s)); d != "" {
+			t.Errorf("in one entry (-), in parts (+): %s", d)
+		}
+		if _, _, waiting, _ := w.s.Counts(); w.s.Starting != nil || len(w.s.Shards) != size.gens*size.width || waiting != (size.gens-1)*size.width {
+			t.Errorf("%d shards, %d wait", len(w.s.Shards), waiting)
+		}
+	}
+}
+
+// Whoever claims the log next does not know what the rest of the listing was: it begins again with its own.
+func TestTornStartBeginsAgain(t *testing.T) {
+	l := new(memLog)
+	w, err := claim(t, l, NewState(), "a", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := (&Start{Stream: "arn", Date: 1000, Shards: seen("a", "b<a", "c", "d")}).Split(60)
+	if len(parts) != 4 {
+		t.Fatalf("%d parts", len(parts))
+	}
+	w.must(t, parts[0], &Beat{Date: 1001}, parts[1])
+	if err := w.snapshot(t, 100); err != nil {
+		t.Fatal(err)
+	}
+	w.must(t, parts[2])
+	for what, body := range map[string]*Start{
+		"the same again": parts[2], "none before": {Stream: "arn", Date: 1000, Part: 4, Parts: 4},
+		"another date":   {Stream: "arn", Date: 1001, Part: 3, Parts: 4, Shards: seen("d")},
+		"another stream": {Stream: "other", Date: 1000, Part: 3, Parts: 4, Shards: seen("d")},
+		"of none":        {Stream: "arn", Date: 1000, Part: -1, Parts: 4},
+	} {
+		if err := w.s.Check(body); !errors.As(err, new(*CorruptError)) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	restored := l.restored(t)
+	sameState(t, "restored", w.s, restored)
+	if restored.Starting == nil || len(restored.Starting.Shards) != 3 || restored.Live() != nil {
+		t.Errorf("%+v", restored.Starting)
+	}
+	next, err := claim(t, l, restored, "b", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := next.s.Check(parts[3]); !errors.As(err, new(*CorruptError)) {
+		t.Errorf("the last part by the next owner: %v", err)
+	}
+	again := (&Start{Stream: "arn", Date: 2000, Shards: seen("x", "y", "z")}).Split(60)
+	next.must(t, again[0], again[1])
+	next.must(t, again[0], again[1], again[2]) // its own listing failed in between
+	if d := cmp.Diff("x:open y:open z:open", phases(next.s)); d != "" || next.s.Live().Date != 2000 {
+		t.Error(d)
+	}
+	sameState(t, "folded", l.fold(t), l.restored(t))
+}
+
+// A listing of a day's shards at every rotation would be megabytes; what it says is one shard.
+func TestListingHoldsOnlyWhatIsNew(t *testing.T) {
+	w := owned(t, generations(4, 100)...)
+	all := generations(4, 100)
+	full := &Graph{Stream: "arn", Date: w.s.Date + 1000, Complete: true, Shards: all}
+	if parts := w.s.Delta(full, ListingPart); len(parts) != 0 {
+		t.Fatalf("a listing that says nothing new is worth %d entries", len(parts))
+	}
+	child := ShardSeen{ID: "child", Parent: all[399].ID}
+	full.Shards = append(slices.Clone(all), child)
+	parts := w.s.Delta(full, ListingPart)
+	if len(parts) != 1 || !parts[0].Complete || len(parts[0].Shards) != 1 || parts[0].Shards[0] != child {
+		t.Fatalf("%d entries: %+v", len(parts), parts)
+	}
+	w.must(t, parts[0])
+	if p := w.s.Shards[child.Parent]; !p.Closed || w.s.Listed != full.Date {
+		t.Errorf("parent %+v", p)
+	}
+	if parts := w.s.Delta(full, ListingPart); len(parts) != 0 {
+		t.Errorf("the same listing again is worth %d entries", len(parts))
+	}
+}
+
+// Shards that vanish from listings are marked by name, and forgotten later as if the listings themselves were stored.
+func TestVanishedShardsAreForgottenFromDeltas(t *testing.T) {
+	w := owned(t, seen("a", "b<a", "c<b")...)
+	w.end(t, "a")
+	w.end(t, "b")
+	date := w.s.Date + hour
+	list := func(at int64, lineage ...string) int {
+		parts := w.s.Delta(&Graph{Stream: "arn", Date: at, Complete: true, Shards: seen(lineage...)}, 40)
+		for _, p := range parts {
+			w.must(t, p)
+		}
+		return len(parts)
+	}
+	if n := list(date, "c<b"); n != 1 || w.s.Shards["a"].Absent != date || w.s.Shards["b"].Absent != date {
+		t.Errorf("%d entries, a %+v", n, w.s.Shards["a"])
+	}
+	list(date+hour, "b<a", "c<b") // an inconsistent listing shows it again
+	if w.s.Shards["b"].Absent != 0 {
+		t.Errorf("b %+v", w.s.Shards["b"])
+	}
+	list(date+2*hour, "c<b")
+	if n := list(date+47*hour, "c<b"); n != 0 {
+		t.Errorf("%d entries before anything is forgotten", n)
+	}
+	list(date+48*hour, "c<b")
+	if w.s.Shards["a"] != nil || w.s.Shards["b"] == nil {
+		t.Errorf("after 48 hours: %s", phases(w.s))
+	}
+	list(date+50*hour, "c<b")
+	if d := cmp.Diff("c:open", phases(w.s)); d != "" {
+		t.Error(d)
+	}
+}
+
+// In a log of format 1 the entry is the listing: an older build may read it.
+func TestListingOfFormat1IsWhole(t *testing.T) {
+	w, err := claim(t, &memLog{old: true}, NewState(), "a", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.must(t, &Start{Stream: "arn", Date: 1000, Shards: seen("a")})
+	g := &Graph{Stream: "arn", Date: 2000, Complete: true, Shards: seen("a", "b<a")}
+	if parts := w.s.Delta(g, 10); len(parts) != 1 || parts[0] != g {
+		t.Errorf("%+v", parts)
+	}
+	need := (*FormatError)(nil)
+	if err := w.s.Check(&Graph{Stream: "arn", Delta: true}); !errors.As(err, &need) || need.Need != 2 || need.Have != 1 {
+		t.Errorf("delta: %v", err)
+	}
+}
+
+// BenchmarkShardEnd is what the write loop does at the end of one shard and for its child, with 10,000 open shards
+// and the six generations before them: fold the two entries, and ask what it asks after each.
+func BenchmarkShardEnd(b *testing.B) {
+	const gens, width = 7, 10_000
+	w, err := claim(b, new(memLog), NewState(), "a", 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	all := generations(gens, width)
+	for _, part := range (&Start{Stream: "arn", Date: 1_790_000_000_000, Shards: all}).Split(ListingPart) {
+		w.must(b, part)
+	}
+	s := w.s
+	for _, x := range all[:(gens-1)*width] {
+		s.fold(s.Seq, &Entry{Body: frame(page(s, x.ID, 1, true))})
+	}
+	s.Turned()
+	parents := all[(gens-1)*width:]
+	ask := func() int64 {
+		open, closed, waiting, done := s.Counts()
+		n := s.Through() + s.TopClock() + s.AppliedThrough() + int64(s.LowMark()) + int64(open+closed+waiting+done)
+		if s.Drained("arn") || s.Barren() {
+			n++
+		}
+		return n + int64(len(s.Missing())+len(s.GappedShards())+len(s.Turned()))
+	}
+	i := 0
+	for b.Loop() {
+		end := parents[i%width]
+		child := ShardSeen{ID: fmt.Sprint("shardId-child-", i), Parent: end.ID}
+		f := frame(page(s, end.ID, 1, true))
+		if err := s.Check(f); err != nil {
+			b.Fatal(err)
+		}
+		s.fold(s.Seq, &Entry{Body: f})
+		ask()
+		for _, g := range s.Delta(&Graph{Stream: "arn", Date: s.Date, Shards: []ShardSeen{child}}, ListingPart) {
+			if err := s.Check(g); err != nil {
+				b.Fatal(err)
+			}
+			s.fold(s.Seq, &Entry{Body: g})
+		}
+		ask()
+		parents[i%width] = child
+		i++
+	}
+	b.ReportMetric(float64(len(s.Shards)), "shards")
+}
+
+// BenchmarkBeatOfManyShards is a beat of 10,000 open shards among 70,000, as it comes every few seconds.
+func BenchmarkBeatOfManyShards(b *testing.B) {
+	const gens, width = 7, 10_000
+	w, err := claim(b, new(memLog), NewState(), "a", 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	all := generations(gens, width)
+	for _, part := range (&Start{Stream: "arn", Date: 1_790_000_000_000, Shards: all}).Split(ListingPart) {
+		w.must(b, part)
+	}
+	s := w.s
+	for _, x := range all[:(gens-1)*width] {
+		s.fold(s.Seq, &Entry{Body: frame(page(s, x.ID, 1, true))})
+	}
+	beat := &Beat{Date: s.Date, Listed: s.Date, Through: s.Date}
+	for b.Loop() {
+		beat.Date, beat.Listed, beat.Through = beat.Date+5000, beat.Listed+5000, beat.Through+5000
+		s.fold(s.Seq, &Entry{Body: beat})
+	}
+}
