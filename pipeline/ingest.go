@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,7 +27,7 @@ type ingest struct {
 	arrivals chan arrival
 	ended    chan struct{} // closed when nobody reads any more, because a drain began
 	findings chan finding
-	open     chan []shardTask // shards that became readable
+	open     chan []shardTask // shards that became readable, or stopped being so
 	idle     *watermarks
 	unsent   []queue.Packed // frames that a full log did not take yet
 	proofs   []*change.Page // empty pages that were read after them
@@ -61,6 +62,7 @@ type shardTask struct {
 	clock  int64
 	since  int64 // everything before it was read: what is trimmed later is a gap, even from the trim horizon
 	closed bool
+	over   bool // it may not be read any more
 }
 
 func newIngest(t *table, w *queue.Writer) *ingest {
@@ -203,7 +205,8 @@ func (in *ingest) begin(ctx context.Context) error {
 	if err := in.trim(ctx); err != nil {
 		return err
 	}
-	in.spread()
+	s.Turned()
+	in.tell(s, slices.Collect(maps.Values(s.Shards)))
 	return nil
 }
 
@@ -217,11 +220,14 @@ func (in *ingest) found(ctx context.Context, f finding) error {
 // append stores what the lister or a sink found, unless it is stale by now.
 func (in *ingest) append(ctx context.Context, body any) error {
 	s := in.w.State()
+	bodies := []any{body}
 	switch b := body.(type) {
 	case *checkpoint.Graph:
-		if !s.Changed(b) {
+		if bodies = anys(s.Delta(b, in.t.listingPart())); len(bodies) == 0 {
 			return nil
 		}
+	case *checkpoint.Start:
+		bodies = anys(in.t.startParts(s, b))
 	case *checkpoint.Gap:
 		sh := s.Shards[b.Feed.Shard]
 		if sh != nil && (sh.Phase == checkpoint.Finished || sh.Gapped) {
@@ -235,30 +241,54 @@ func (in *ingest) append(ctx context.Context, body any) error {
 			b.Accepted, b.Reason = true, "nothing was left of the shard when the pipeline started"
 		}
 	}
-	if _, err := in.w.Append(ctx, body, nil); err != nil {
-		return fmt.Errorf("append %c entry: %w", checkpoint.KindOf(body), err)
+	for _, b := range bodies {
+		if _, err := in.w.Append(ctx, b, nil); err != nil {
+			return fmt.Errorf("append %c entry: %w", checkpoint.KindOf(b), needsUpgrade(s, err))
+		}
 	}
 	in.t.observe(s)
 	in.spread()
 	return nil
 }
 
+func anys[T any](all []T) (list []any) {
+	for _, x := range all {
+		list = append(list, x)
+	}
+	return list
+}
+
+// needsUpgrade adds to the error of an entry that is too large what would let it be stored in parts.
+func needsUpgrade(s *checkpoint.State, err error) error {
+	if errors.Is(err, queue.ErrTooLarge) && s.Format < checkpoint.Format {
+		return fmt.Errorf("%w: %w", &checkpoint.FormatError{Need: checkpoint.Format, Have: s.Format}, err)
+	}
+	return err
+}
+
 // spread tells the readers and the lister what the state has become.
 func (in *ingest) spread() {
 	s := in.w.State()
-	var tasks []shardTask
-	for _, sh := range s.Shards {
-		if !s.Readable(sh) {
-			continue
-		}
+	in.tell(s, s.Turned())
+}
+
+// tell gives the readers the shards that became readable among these, and takes from them those that are not any more.
+func (in *ingest) tell(s *checkpoint.State, turned []*checkpoint.Shard) {
+	tasks := make([]shardTask, 0, len(turned))
+	for _, sh := range turned {
+		in.idle.watch(sh)
 		tasks = append(tasks, shardTask{
 			feed: change.Feed{Stream: sh.Stream, Shard: sh.ID}, pos: sh.Pos, clock: sh.Clock, closed: sh.Closed, since: s.WholeSince(sh),
+			over: !s.Readable(sh),
 		})
 	}
-	in.idle.forget(s)
 	in.lister.learn(s)
-	select { // only the newest view counts
-	case <-in.open:
+	if len(tasks) == 0 {
+		return
+	}
+	select { // what they have not taken yet goes first
+	case older := <-in.open:
+		tasks = append(older, tasks...)
 	default:
 	}
 	in.open <- tasks
@@ -267,7 +297,7 @@ func (in *ingest) spread() {
 // beat says that we live and how far the open shards have been read.
 func (in *ingest) beat(ctx context.Context) error {
 	s := in.w.State()
-	b := &checkpoint.Beat{Date: in.t.now(), Listed: in.lister.listed(), Through: in.idle.low(s)}
+	b := &checkpoint.Beat{Date: in.t.now(), Listed: in.lister.listed(), Through: in.idle.low()}
 	_, err := in.w.Append(ctx, b, nil)
 	in.lister.learn(s) // the marks may have passed what a new stream waits for
 	// A full log keeps its last tenth for entries that make room. Without beats the work goes on.

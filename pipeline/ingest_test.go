@@ -62,11 +62,12 @@ func TestIdlenessIsKnownOnlyBehindTheFramesBeforeIt(t *testing.T) {
 		}
 	}
 	in := &ingest{t: &table{p: &Pipeline{queue: q}}, w: w, idle: newWatermarks()}
+	in.idle.watch(w.State().Shards["idle"])
 	pages := []*source.Page{{Page: change.Page{Feed: feeds[0], Date: date + 60_000, Done: true}}, {Page: change.Page{Feed: feeds[1], Date: date + 60_000}}}
 	if err := in.frames(ctx, pages); !errors.Is(err, queue.ErrFull) {
 		t.Fatalf("a log of %d bytes took a frame at 90 %%: %v", limit, err)
 	}
-	if t0 := in.idle.through["idle"]; t0 != 0 {
+	if t0 := in.idle.low(); t0 != 0 {
 		t.Errorf("the idle shard counts as read through %d, although the page before that proof is not stored", t0)
 	}
 }

@@ -53,19 +53,7 @@ func (l *lister) learn(s *checkpoint.State) {
 	l.applied = s.Drained(live.ARN) && s.LowMark() >= s.LastFrame
 	l.top, l.through = s.TopClock(), s.Through()
 	l.begun = max(l.begun, s.Listed)
-	l.gapped = l.gapped[:0]
-	parents := make(map[string]bool, len(s.Shards))
-	for id, sh := range s.Shards {
-		parents[sh.Parent] = true
-		if sh.Stream == live.ARN && sh.Gapped {
-			l.gapped = append(l.gapped, id)
-		}
-	}
-	l.barren = false
-	for id, sh := range s.Shards {
-		ended := sh.Stream == live.ARN && sh.Phase == checkpoint.Finished && sh.Absent == 0
-		l.barren = l.barren || ended && !live.Disabled && !parents[id]
-	}
+	l.gapped, l.barren = s.GappedShards(), s.Barren()
 	if len(l.missing) > 0 {
 		signal(l.kick)
 	}

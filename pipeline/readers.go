@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"maps"
 	"sync/atomic"
 	"time"
 
@@ -17,34 +16,54 @@ import (
 
 // watermarks remember how far empty reads of open shards reach. Only the writer's loop uses them, and only
 // after everything that was read before is in the log.
-type watermarks struct{ through map[string]int64 }
+type watermarks struct {
+	of  map[string]*watermark
+	all []*watermark
+}
 
-func newWatermarks() *watermarks { return &watermarks{through: map[string]int64{}} }
+type watermark struct {
+	sh      *checkpoint.Shard
+	through int64
+}
+
+func newWatermarks() *watermarks { return &watermarks{of: map[string]*watermark{}} }
+
+// watch begins with a shard when it is opened.
+func (w *watermarks) watch(sh *checkpoint.Shard) {
+	if m := w.of[sh.ID]; sh.Phase != checkpoint.Open || m != nil && m.sh == sh {
+		return
+	}
+	m := &watermark{sh: sh}
+	w.of[sh.ID] = m
+	w.all = append(w.all, m)
+}
 
 func (w *watermarks) note(p *change.Page) {
-	head := checkpoint.PageHead{Date: p.Date}
-	w.through[p.Feed.Shard] = max(w.through[p.Feed.Shard], head.Through())
+	if m := w.of[p.Feed.Shard]; m != nil {
+		head := checkpoint.PageHead{Date: p.Date}
+		m.through = max(m.through, head.Through())
+	}
 }
 
-// forget drops the shards that are read to their end.
-func (w *watermarks) forget(s *checkpoint.State) {
-	maps.DeleteFunc(w.through, func(id string, _ int64) bool {
-		sh := s.Shards[id]
-		return sh == nil || sh.Phase != checkpoint.Open
-	})
-}
-
-// low returns the time up to which every open shard has been read, 0 while one has not been read at all.
-func (w *watermarks) low(s *checkpoint.State) int64 {
+// low returns the time up to which every open shard has been read, 0 while one has not been read at all. It forgets
+// the shards that are read to their end.
+func (w *watermarks) low() int64 {
 	low, any := int64(0), false
-	for _, sh := range s.Shards {
-		if sh.Phase != checkpoint.Open {
+	kept := w.all[:0]
+	for _, m := range w.all {
+		if m.sh.Phase != checkpoint.Open {
+			if w.of[m.sh.ID] == m {
+				delete(w.of, m.sh.ID)
+			}
 			continue
 		}
-		if t := max(w.through[sh.ID], sh.Through); !any || t < low {
+		kept = append(kept, m)
+		if t := max(m.through, m.sh.Through); !any || t < low {
 			low, any = t, true
 		}
 	}
+	clear(w.all[len(kept):])
+	w.all = kept
 	return low
 }
 
@@ -112,10 +131,12 @@ func (r *reading) run(ctx context.Context, events <-chan source.Event) error {
 }
 
 func (r *reading) give(tasks []shardTask) {
-	readable := make(map[string]bool, len(tasks))
 	for _, t := range tasks {
 		shard := t.feed.Shard
-		readable[shard] = true
+		if t.over {
+			delete(r.given, shard)
+			continue
+		}
 		if r.given[shard] {
 			continue
 		}
@@ -124,7 +145,6 @@ func (r *reading) give(tasks []shardTask) {
 			Feed: t.feed, Table: r.t.Source, Schema: r.t.Info.Schema, Position: t.pos, Clock: t.clock, Closed: t.closed, Since: t.since,
 		}))
 	}
-	maps.DeleteFunc(r.given, func(shard string, _ bool) bool { return !readable[shard] })
 }
 
 func (r *reading) event(ctx context.Context, ev source.Event) error {

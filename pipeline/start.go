@@ -239,7 +239,20 @@ func (t *table) adopt(ctx context.Context, arn string) error {
 	return t.setRow(ctx, func(s *bigtable.State) { s.Identity.StreamARN = arn })
 }
 
-// start decides where every shard starts, in one entry, and never again (Rule 3).
+// startParts cuts a start into what fits into messages. Format 1 has one entry for it: a listing that is too large
+// for the server is an error there.
+func (t *table) startParts(s *checkpoint.State, e *checkpoint.Start) []*checkpoint.Start {
+	if s.Format < 2 {
+		return []*checkpoint.Start{e}
+	}
+	return e.Split(t.listingPart())
+}
+
+// listingPart is how many bytes of shards go into one entry.
+func (t *table) listingPart() int { return min(checkpoint.ListingPart, t.p.queue.MaxPayload()/2) }
+
+// start decides where every shard starts, in one entry or in parts of which only the last one counts, and never
+// again (Rule 3).
 func (t *table) start(ctx context.Context, w *queue.Writer) error {
 	var ls source.Listing
 	err := t.beating(ctx, w, func(ctx context.Context) (err error) {
@@ -260,8 +273,11 @@ func (t *table) start(ctx context.Context, w *queue.Writer) error {
 	e := &checkpoint.Start{
 		Stream: ls.Stream, Mode: t.p.o.Start.mode(), At: at, Date: ls.Started, Floor: t.row.Floor, Shards: g.Shards,
 	}
-	if _, err := w.Append(ctx, e, nil); err != nil {
-		return fmt.Errorf("append start: %w", err)
+	s := w.State()
+	for _, part := range t.startParts(s, e) {
+		if _, err := w.Append(ctx, part, nil); err != nil {
+			return fmt.Errorf("append start: %w", needsUpgrade(s, err))
+		}
 	}
 	t.log.Info("start", zap.String("stream", ls.Stream), zap.Int("shards", len(g.Shards)), zap.String("from", e.Mode))
 	return nil

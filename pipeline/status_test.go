@@ -18,6 +18,7 @@ func TestLowRetentionIsRed(t *testing.T) {
 		s.Streams = []*checkpoint.Stream{{ARN: "arn", Date: now - behind.Milliseconds()}}
 		s.Listed = now
 		s.Shards["s"] = &checkpoint.Shard{ID: "s", Stream: "arn", Phase: checkpoint.Open, Through: now - behind.Milliseconds()}
+		s.Reindex()
 		st := StatusOf(Seen{State: s, Now: now, ClaimTTL: time.Minute})
 		if got := strings.Contains(strings.Join(st.Reasons, "; "), "unread changes are lost in"); got != red {
 			t.Errorf("%v behind: reasons %q, want a word about it: %v", behind, st.Reasons, red)
@@ -31,6 +32,7 @@ func open(now, through int64) *checkpoint.State {
 	s.Owner, s.Epoch, s.Date, s.Listed = "a", 1, now, now
 	s.Streams = []*checkpoint.Stream{{ARN: "arn", Date: now - time.Hour.Milliseconds()}}
 	s.Shards["s"] = &checkpoint.Shard{ID: "s", Stream: "arn", Phase: checkpoint.Open, Through: through}
+	s.Reindex()
 	s.Marks["bigtable"] = checkpoint.Mark{Seq: 5}
 	s.Horizons = []checkpoint.Horizon{{Seq: 5, Through: through}}
 	return s

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -41,6 +42,8 @@ type outside struct {
 	dir  string
 	port int
 	srv  *server.Server
+
+	payload int32 // 0: MaxPayload
 }
 
 func startOutside(t testing.TB) *outside {
@@ -55,7 +58,7 @@ func (o *outside) start() {
 	o.t.Helper()
 	srv, err := server.NewServer(&server.Options{
 		Host: "127.0.0.1", Port: o.port, JetStream: true, StoreDir: o.dir, SyncAlways: true, NoSigs: true, NoLog: true,
-		JetStreamMaxStore: 4 << 30, MaxPayload: MaxPayload,
+		JetStreamMaxStore: 4 << 30, MaxPayload: cmp.Or(o.payload, MaxPayload),
 	})
 	if err != nil {
 		o.t.Fatal(err)

@@ -1,0 +1,28 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue"
+)
+
+// A listing that no message takes is no riddle: format 2 stores it in parts.
+func TestListingTooLargeForFormat1NamesTheUpgrade(t *testing.T) {
+	tooLarge := fmt.Errorf("append: %w", queue.ErrTooLarge)
+	old, newest := checkpoint.NewState(), checkpoint.NewState()
+	old.Format, newest.Format = 1, checkpoint.Format
+	err := needsUpgrade(old, tooLarge)
+	if !strings.Contains(err.Error(), "run --upgrade") || !errors.Is(err, queue.ErrTooLarge) || codeOf(err) != "log_format" {
+		t.Errorf("format 1: %v, code %s", err, codeOf(err))
+	}
+	if err := needsUpgrade(newest, tooLarge); err != tooLarge {
+		t.Errorf("newest format: %v", err)
+	}
+	if err := needsUpgrade(old, queue.ErrFull); err != queue.ErrFull {
+		t.Errorf("full log: %v", err)
+	}
+}
