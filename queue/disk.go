@@ -131,6 +131,9 @@ func (q *Queue) Disk() (Disk, bool) {
 	return d, err == nil
 }
 
+// DiskOf looks at the volume of a store that need not exist yet.
+func DiskOf(o Options) (Disk, error) { return newDisk(o.withDefaults(), nil).look() }
+
 // crowded says why frames have to wait for room on the volume; "" when they need not.
 func (q *Queue) crowded() string {
 	if d, ok := q.Disk(); ok && d.Low {

@@ -2,10 +2,12 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
@@ -48,6 +50,25 @@ func vital(kind checkpoint.Kind) bool {
 // MinMaxBytes returns the least limit of a log whose snapshots have this size: its top tenth holds two of them.
 func MinMaxBytes(snapshot int) int64 {
 	return int64(math.Ceil(2 * float64(snapshot) / (1 - reportsTo)))
+}
+
+// SnapshotBytes returns the size of the newest snapshot of the log's state; 0 when there is none.
+func (l *Log) SnapshotBytes(ctx context.Context) (int, error) {
+	m, err := l.newest(ctx, l.subject.snapshot)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("find snapshot of %s: %w", l.table, err)
+	}
+	e, err := checkpoint.Decode(m.Data)
+	if err != nil {
+		return 0, nil // a foreign message: the fold looks for another one
+	}
+	if b, ok := e.Body.(*checkpoint.Snapshot); ok {
+		return b.Part*maxPart + len(m.Data), nil // all parts but the last have the same size
+	}
+	return 0, nil
 }
 
 // admit refuses what must leave the rest of the log to others. size is that of the encoded entry, 0 for a frame.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -188,8 +189,11 @@ func profileProblem(p bigtable.Profile, err error, instance string) (config.Prob
 
 func (a *app) checkQueue(ctx context.Context, u *checkup) {
 	if dir := u.cfg.Queue.Dir; dir != "" {
-		if _, err := os.Stat(dir); err != nil {
-			return // the first run makes it; check does not
+		if _, err := os.Stat(dir); err != nil { // the first run makes it; check does not
+			if d, err := queue.DiskOf(queueOptions(u.cfg)); err == nil {
+				u.around = append(u.around, diskProblems(d, dir)...)
+			}
+			return
 		}
 	}
 	q, err := a.client(ctx, u.cfg)
@@ -198,6 +202,7 @@ func (a *app) checkQueue(ctx context.Context, u *checkup) {
 		return
 	}
 	defer q.Close()
+	u.capacity(ctx, q)
 	for _, note := range q.Notes() {
 		u.around = append(u.around, config.Problem{Severity: "warning", Code: "queue_unverified", Path: "queue", What: note,
 			Hint: "see the NATS section of docs/operations.md"})

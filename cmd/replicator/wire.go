@@ -83,6 +83,8 @@ func queueError(err error, cfg *config.Config) error {
 	switch {
 	case errors.Is(err, queue.ErrLocked):
 		return surroundings(err, "the process with that pid has "+cfg.Queue.Dir+" open: end it, or give this one a directory of its own")
+	case errors.Is(err, queue.ErrNoSpace):
+		return surroundings(err, "make room on the volume of "+cfg.Queue.Dir+", or enlarge it; then start again: see TailraceDiskLow in docs/operations.md")
 	case errors.Is(err, fs.ErrPermission):
 		return surroundings(err, "run it as the user that owns "+cfg.Queue.Dir)
 	default:
