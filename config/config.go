@@ -85,7 +85,8 @@ type Queue struct {
 	Creds string `yaml:"creds"`
 	// Copies of each log in the external cluster. Below 3, one lost server loses what was not applied.
 	Replicas int `yaml:"replicas" jsonschema:"enum=1,enum=3,enum=5"`
-	// Limit of each table's log. Above 80 % reading pauses; DynamoDB keeps 24 hours, so size it for the longest
+	// Limit of each table's log. Above 80 % reading pauses, and with dir also while the volume has little room left;
+	// what is above 90 % is kept for what lets the log be trimmed. DynamoDB keeps 24 hours, so size it for the longest
 	// outage of Bigtable that you want to ride out without a gap.
 	MaxBytes Size `yaml:"max_bytes"`
 	// What is kept in the log after it was applied, so that it can be applied again. Yields when space is short.

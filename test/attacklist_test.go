@@ -32,7 +32,8 @@ var attacks = []attack{
 	{13, "a dead letter leaves ghosts", "transform.TestALetterHealsWithTheNextChange test.TestDeadLetterIsRetriedBesideTheDaemon", "class D heals by resync"},
 	{14, "the old owner goes on", "queue.TestSecondWriterIsRefusedAndStops pipeline.TestSecondOwnerStandsByAndTakesOver", ""},
 	{15, "ours? answered from memory", "queue.TestLostAcknowledgementIsResolvedFromTheLog queue.TestLateAcknowledgementIsNoAcknowledgement", ""},
-	{16, "trimming stops for good", "queue.TestReplayWindowIsKeptAndYields queue.TestSnapshotInParts queue.TestFullLogPausesAndRecovers", "retiring a sink by command"},
+	{16, "trimming stops for good", "queue.TestReplayWindowIsKeptAndYields queue.TestSnapshotInParts queue.TestFullLogPausesAndRecovers " +
+		"queue.TestStalledLogIsTrimmedAlthoughItsSnapshotLiesBelowTheFirstMark pipeline.TestLongStallLeavesRoomForTheMarks", "retiring a sink by command"},
 	{17, "an empty page is taken for idleness", "test.TestEmptyPagesAreNotTheEnd pipeline.TestEmptyPagesBeforeARecordAreNotIdleness", ""},
 	{18, "a verifier that knows versions", "verify.TestEveryKindOfDifferenceIsFound verify.TestOldVersionUnderTheNewestIsNotSeen", "comparing while it is written"},
 	{19, "a repair write without a version", "", "needs repair"},
