@@ -3,8 +3,6 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
-
-	"github.com/tailrace-cdc/replicator/change"
 )
 
 // Check says whether an entry with this body may be appended next. A *FormatError: not in a log of this format. A
@@ -141,27 +139,4 @@ func (s *State) checkGap(g *Gap) string {
 		return "gap in a shard that was never listed: " + g.Feed.Shard
 	}
 	return ""
-}
-
-// lost takes a gap in. What was read before the gap but never stored is lost as well: the gap begins where the
-// log ends.
-func (s *State) lost(b *Gap) {
-	g := *b
-	s.Date = max(s.Date, g.Found)
-	sh := s.Shards[g.Feed.Shard]
-	open := sh != nil && sh.Phase != Finished
-	if open && g.From != sh.Pos {
-		g.From, g.Since = sh.Pos, min(g.Since, sh.Through)
-	}
-	s.Gaps = append(s.Gaps, g)
-	switch {
-	case !open:
-	case g.Ends:
-		s.finish(sh)
-	case g.Accepted:
-		sh.Pos, sh.Horizon, sh.Excused = change.Position{}, true, g.Until
-	default:
-		sh.Gapped = true
-		s.changed(sh)
-	}
 }

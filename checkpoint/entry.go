@@ -205,7 +205,11 @@ type Gap struct {
 	// Ends says that nothing is left to read in the shard; otherwise it goes on at the trim horizon once the
 	// gap is accepted.
 	Ends     bool `json:"ends,omitempty"`
-	Accepted bool `json:"accepted,omitempty"`
+	Accepted bool `json:"accepted,omitempty"` // reading went on behind it
+	// Format 2, of the state only: the sinks that had begun when it was found, and those of them for which the
+	// difference was waived.
+	Sinks  []string          `json:"sinks,omitempty"`
+	Waived map[string]Waiver `json:"waived,omitempty"`
 }
 
 // Control changes what the owner does with the table. Anybody may append one: the owner is fenced by it,
@@ -214,7 +218,9 @@ type Control struct {
 	Pause  *bool  `json:"pause,omitempty"`
 	Halt   *Halt  `json:"halt,omitempty"`
 	Clear  bool   `json:"clear,omitempty"`  // the halt is over: the sink went on by itself
-	Resume bool   `json:"resume,omitempty"` // clears a halt and accepts the gaps
+	Of     string `json:"of,omitempty"`     // format 2: whose halt Clear ends; without it all end
+	Resume bool   `json:"resume,omitempty"` // clears all halts, and reads on behind the gaps
+	Waive  *Waive `json:"waive,omitempty"`  // format 2
 	By     string `json:"by,omitempty"`
 	At     int64  `json:"at,omitempty"`
 }

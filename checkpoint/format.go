@@ -5,7 +5,8 @@ import "fmt"
 // Format is the highest entry format that this build reads and writes (Rule 11).
 //
 //	1  claim, release, start, graph, frame, beat, marks, gap, control, snapshot
-//	2  starts in parts, listings of only what is new, the format in claims and snapshots
+//	2  starts in parts, listings of only what is new, the format in claims and snapshots, a halt per sink, and the
+//	   sinks that lack what a gap lost
 //
 // The format of a log is decided by its first claim, and raised by a snapshot that carries the new number. Nothing of a
 // newer format is stored before that, so a build that reads only older ones refuses the log instead of misreading it.
@@ -29,6 +30,14 @@ func FormatOf(body any) int {
 		}
 	case *Graph:
 		if b.Delta || len(b.Absent) > 0 {
+			return 2
+		}
+	case *Gap:
+		if b.Sinks != nil || b.Waived != nil {
+			return 2
+		}
+	case *Control:
+		if b.Of != "" || b.Waive != nil {
 			return 2
 		}
 	}
@@ -69,4 +78,8 @@ func (s *State) checkFormat(body any) error {
 // in another way since. Restore calls it too, so calling it again must change nothing.
 func (s *State) raise(format int) {
 	s.Format = max(s.Format, format)
+	if h := s.Halted; h != nil && s.Format >= 2 {
+		s.Halted = nil
+		s.halt(h)
+	}
 }

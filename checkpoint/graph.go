@@ -204,7 +204,7 @@ func (s *State) gone(b *Graph, id string) {
 		lost, gap.From, gap.Since = true, sh.Pos, sh.Through
 	}
 	if lost {
-		s.Gaps = append(s.Gaps, gap)
+		s.addGap(gap)
 	}
 	s.finish(sh)
 }

@@ -245,6 +245,23 @@ func (p *process) mark() {
 func (p *process) resume() {
 	wr := &writer{l: p.l, s: p.l.restored(p)}
 	wr.must(p, &Control{Resume: true, By: "operator"})
+	for i := range wr.s.Gaps {
+		g := &wr.s.Gaps[i]
+		if sinks := wr.s.Differing(g); len(sinks) > 0 && wr.s.Format >= 2 {
+			wr.must(p, &Control{Waive: &Waive{Gap: g.ID(), Sink: sinks[0]}, By: "operator"})
+			return
+		}
+	}
+}
+
+// halt stops a sink or the pipeline itself, or lets it go on.
+func (p *process) halt() {
+	sink := []string{"sink", "archive", "pipeline"}[p.w.IntN(3)]
+	if c := p.wr.s.Cleared(sink); c != nil {
+		p.append(c, nil)
+		return
+	}
+	p.append(&Control{Halt: &Halt{Sink: sink, Seq: p.wr.s.Seq, Code: "x", Reason: "x"}}, nil)
 }
 
 func (p *process) release() {

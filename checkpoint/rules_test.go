@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tailrace-cdc/replicator/change"
 )
 
@@ -145,24 +147,85 @@ func TestGapHoldsItsShardUntilItIsAccepted(t *testing.T) {
 }
 
 func TestHaltsAndPausesComeAndGo(t *testing.T) {
-	w := owned(t, seen("a")...)
 	yes, no := true, false
-	for i, c := range []struct {
-		c      *Control
-		paused bool
-		halted bool
-	}{
-		{&Control{Pause: &yes}, true, false},
-		{&Control{Halt: &Halt{Reason: "x"}}, true, true},
-		{&Control{Pause: &no}, false, true},
-		{&Control{Clear: true}, false, false},
-		{&Control{Pause: &yes, Halt: &Halt{}}, true, true},
-		{&Control{Resume: true}, false, false},
-	} {
-		if w.must(t, c.c); w.s.Paused != c.paused || (w.s.Halted != nil) != c.halted {
-			t.Fatalf("step %d: paused %t, halted %v", i, w.s.Paused, w.s.Halted)
+	for _, old := range []bool{true, false} {
+		w, err := claim(t, &memLog{old: old}, NewState(), "a", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range []struct {
+			c      *Control
+			paused bool
+			halted bool
+		}{
+			{&Control{Pause: &yes}, true, false},
+			{&Control{Halt: &Halt{Sink: "s", Reason: "x"}}, true, true},
+			{&Control{Pause: &no}, false, true},
+			{&Control{Clear: true}, false, false},
+			{&Control{Pause: &yes, Halt: &Halt{}}, true, true},
+			{&Control{Resume: true}, false, false},
+		} {
+			if w.must(t, c.c); w.s.Paused != c.paused || (len(w.s.HaltsOf()) > 0) != c.halted {
+				t.Fatalf("old %t, step %d: paused %t, halts %v", old, i, w.s.Paused, w.s.HaltsOf())
+			}
 		}
 	}
+}
+
+// halts are the reasons by sink.
+func (w *writer) halts() map[string]string {
+	all := map[string]string{}
+	for sink, h := range w.s.HaltsOf() {
+		all[sink] = h.Reason
+	}
+	return all
+}
+
+func TestEndOfOneHaltLeavesTheOthers(t *testing.T) {
+	w := owned(t, seen("a")...)
+	w.must(t, &Control{Halt: &Halt{Sink: "archive", Reason: "away"}}, &Control{Halt: &Halt{Sink: "bigtable", Reason: "denied"}},
+		&Control{Halt: &Halt{Sink: "archive", Reason: "full"}})
+	for _, step := range []struct {
+		clear string
+		left  map[string]string
+	}{
+		{"pipeline", map[string]string{"archive": "full", "bigtable": "denied"}},
+		{"bigtable", map[string]string{"archive": "full"}},
+		{"archive", map[string]string{}},
+	} {
+		if c := w.s.Cleared(step.clear); c != nil {
+			w.must(t, c)
+		}
+		if d := cmp.Diff(step.left, w.halts()); d != "" {
+			t.Fatalf("after the end of %s: %s", step.clear, d)
+		}
+		sameState(t, "folded", w.s, w.l.fold(t))
+	}
+}
+
+// In a log of format 1 there is one halt. Raised, it is the halt of its sink.
+func TestHaltOfFormat1IsKeptByAnUpgrade(t *testing.T) {
+	w, err := claim(t, &memLog{old: true}, NewState(), "a", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.must(t, &Control{Halt: &Halt{Sink: "archive", Reason: "away"}}, &Control{Halt: &Halt{Sink: "bigtable", Reason: "denied"}})
+	one := map[string]string{"bigtable": "denied"}
+	if d := cmp.Diff(one, w.halts()); d != "" || w.s.Cleared("archive") != nil {
+		t.Fatal(d)
+	}
+	if c := w.s.Cleared("bigtable"); c == nil || FormatOf(c) != 1 {
+		t.Fatalf("%+v", c)
+	}
+	if err := w.upgrade(t, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	w.must(t, &Control{Halt: &Halt{Sink: "archive", Reason: "away"}})
+	one["archive"] = "away"
+	if d := cmp.Diff(one, w.halts()); d != "" {
+		t.Fatal(d)
+	}
+	sameState(t, "restored", w.s, w.l.restored(t))
 }
 
 // The first claim of a life says whose log it is: a later owner cannot rename it, but can see that it is not his.

@@ -100,7 +100,9 @@ func act(w *world, p *process) {
 		p.release()
 	case x == 96 && !p.l.kept:
 		p.took(p.wr.upgrade(p, 1+w.IntN(400)))
-	case x < 98:
+	case x == 97:
+		p.halt()
+	case x == 98:
 		p.wr, p.pages = nil, nil // it dies
 	}
 }

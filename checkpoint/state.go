@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	"github.com/tailrace-cdc/replicator/change"
 )
 
 // State is what the entries of a log add up to. Only Apply changes it (Rule 2).
@@ -28,7 +26,8 @@ type State struct {
 	Marks   map[string]Mark   `json:"marks,omitempty"`
 	Gaps    []Gap             `json:"gaps,omitempty"`
 	Paused  bool              `json:"paused,omitempty"`
-	Halted  *Halt             `json:"halted,omitempty"`
+	Halted  *Halt             `json:"halted,omitempty"` // format 1: the newest; see HaltsOf
+	Halts   map[string]*Halt  `json:"halts,omitempty"`  // format 2: by sink
 
 	Date      int64     `json:"date,omitempty"`       // newest service clock that was reported
 	Listed    int64     `json:"listed,omitempty"`     // when the newest complete listing began
@@ -197,28 +196,22 @@ func (s *State) control(c *Control) {
 		s.Paused = *c.Pause
 	}
 	if c.Clear {
-		s.Halted = nil
+		s.clear(c.Of)
 	}
 	if c.Halt != nil {
-		s.Halted = c.Halt
+		s.halt(c.Halt)
+	}
+	if c.Waive != nil {
+		s.waive(c.Waive, Waiver{By: c.By, At: c.At})
 	}
 	if !c.Resume {
 		return
 	}
-	s.Paused, s.Halted = false, nil
+	s.Paused = false
+	s.clear("")
 	for i := range s.Gaps {
 		s.accept(&s.Gaps[i])
 	}
-}
-
-// accept lets a shard go on at its trim horizon, wherever that is by now: the gap reaches at most up to here.
-func (s *State) accept(g *Gap) {
-	if sh := s.Shards[g.Feed.Shard]; sh != nil && sh.Gapped && !g.Accepted {
-		g.Until = max(g.Until, s.Date)
-		sh.Gapped, sh.Pos, sh.Horizon, sh.Excused = false, change.Position{}, true, g.Until
-		s.changed(sh)
-	}
-	g.Accepted = true
 }
 
 // LowMark returns the mark of the sink that is furthest behind; 0 without sinks.
@@ -230,14 +223,4 @@ func (s *State) LowMark() uint64 {
 		}
 	}
 	return low
-}
-
-// OpenGaps counts the gaps that nobody has accepted.
-func (s *State) OpenGaps() (n int) {
-	for _, g := range s.Gaps {
-		if !g.Accepted {
-			n++
-		}
-	}
-	return n
 }

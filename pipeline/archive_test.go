@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
+	"google.golang.org/grpc/codes"
 
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -117,8 +121,9 @@ func TestArchiveThatIsAwayHaltsOnlyItself(t *testing.T) {
 	if n := w.said.FilterMessageSnippet("in doubt").Len() + w.said.FilterMessageSnippet("halt the table").Len(); n > 0 {
 		t.Errorf("the life of the table ended %d times", n)
 	}
-	if code := r.table("Orders").Code; code != "away" {
-		t.Errorf("halt code %q, want away", code)
+	st := r.table("Orders")
+	if why := st.Halts["archive"]; st.Code != "away" || len(st.Halts) != 1 || !strings.Contains(why, "no responders") {
+		t.Errorf("halts %v, code %q", st.Halts, st.Code)
 	}
 	s.set(nil)
 	r.until("the halt is over", func() bool { return r.table("Orders").State == "running" })
@@ -127,4 +132,34 @@ func TestArchiveThatIsAwayHaltsOnlyItself(t *testing.T) {
 	}
 	r.settle()
 	r.equal()
+}
+
+func TestEndOfOneSinksHaltLeavesTheOthers(t *testing.T) {
+	w := newWorld(t)
+	s := &shelf{events: map[string]int{}}
+	s.set(errors.New("the shelf is broken"))
+	w.archive, w.onTTL = s, "archive"
+	w.createTable("Orders")
+	w.post("UpdateTimeToLive", `{"TableName":"Orders","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`)
+	r := w.start("Orders")
+	w.front.Faults.RefuseRow([]byte("bad#1"), codes.NotFound, -1)
+	w.put("Orders", "p", "0", fmt.Sprintf(`"expires":{"N":"%d"}`, w.clock.Now().Unix()))
+	w.put("Orders", "bad", "1", `"v":{"N":"1"}`)
+	halts := func() string { return strings.Join(slices.Sorted(maps.Keys(r.table("Orders").Halts)), " ") }
+	r.until("Bigtable is halted", func() bool { return halts() == "bigtable" })
+	w.clock.Advance(time.Minute)
+	w.tables.ExpireNow(w.clock.Now())
+	r.until("both sinks are halted", func() bool { return halts() == "archive bigtable" })
+	w.front.Faults.Calm()
+	r.until("Bigtable is well again", func() bool { return halts() == "archive" })
+	if ready, why := r.p.Ready(); ready || !strings.Contains(strings.Join(why, " "), "sink archive is halted: ") {
+		t.Errorf("ready %v: %v", ready, why)
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.archive = nil // no longer configured: its halt ends with its mark
+	r = w.start("Orders")
+	r.settle()
+	r.until("it is ready", func() bool { ready, _ := r.p.Ready(); return ready })
 }

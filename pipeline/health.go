@@ -154,6 +154,7 @@ func (t *table) status(now time.Time) TableStatus {
 	halt, rival := t.halted.Load(), t.rival.Load()
 	if halt != nil {
 		o.status.State, o.status.Halt, o.status.Code = "halted", halt.Reason, halt.Code
+		o.status.halt(halt.Sink, halt.Reason)
 		o.sign, o.retried, o.released = max(o.sign, halt.At), true, true
 	}
 	if rival != nil && halt == nil {

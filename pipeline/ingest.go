@@ -202,6 +202,11 @@ func (in *ingest) begin(ctx context.Context) error {
 			return fmt.Errorf("append first marks: %w", err)
 		}
 	}
+	for _, sink := range m.Retired {
+		if err := in.clearHalt(ctx, sink); err != nil {
+			return err
+		}
+	}
 	if err := in.trim(ctx); err != nil {
 		return err
 	}
@@ -238,7 +243,7 @@ func (in *ingest) append(ctx context.Context, body any) error {
 		}
 		// What was trimmed before the pipeline ever started was never promised.
 		if sh != nil && b.Ends && sh.Pos == (change.Position{}) && sh.Seen == s.Live().Date {
-			b.Accepted, b.Reason = true, "nothing was left of the shard when the pipeline started"
+			b.Accepted, b.Reason = true, checkpoint.BeforeStart
 		}
 	}
 	for _, b := range bodies {
@@ -305,19 +310,30 @@ func (in *ingest) beat(ctx context.Context) error {
 		in.t.observe(s)
 		return fmt.Errorf("append beat: %w", err)
 	}
-	return in.well(ctx)
+	return in.clearOwnHalt(ctx)
 }
 
-// well says that what halted the pipeline itself is over, for a beat of its work came through.
-func (in *ingest) well(ctx context.Context) error {
-	s := in.w.State()
+// clearOwnHalt says that what halted the pipeline itself is over, for a beat of its work came through.
+func (in *ingest) clearOwnHalt(ctx context.Context) error {
 	in.t.halted.Store(nil)
-	if h := s.Halted; h != nil && h.Sink == ownSink {
-		if _, err := in.w.Append(ctx, &checkpoint.Control{Clear: true, By: "owner", At: in.t.now()}, nil); err != nil {
-			return fmt.Errorf("append control: %w", err)
-		}
+	if err := in.clearHalt(ctx, ownSink); err != nil {
+		return err
 	}
-	in.t.observe(s)
+	in.t.observe(in.w.State())
+	return nil
+}
+
+// clearHalt says that what halted a sink is over, if it was halted. The other sinks' halts stay.
+func (in *ingest) clearHalt(ctx context.Context, sink string) error {
+	c := in.w.State().Cleared(sink)
+	if c == nil {
+		return nil
+	}
+	c.By, c.At = "owner", in.t.now()
+	if _, err := in.w.Append(ctx, c, nil); err != nil {
+		return fmt.Errorf("append control: %w", err)
+	}
+	in.t.log.Info("the halt is over", zap.String("sink", sink))
 	return nil
 }
 
@@ -344,10 +360,12 @@ func (in *ingest) marks(ctx context.Context) error {
 	if _, err := in.w.Append(ctx, m, nil); err != nil {
 		return fmt.Errorf("append marks: %w", err)
 	}
-	if h := s.Halted; h != nil && s.Marks[h.Sink].Seq >= h.Seq {
-		in.t.log.Info("the halt is over", zap.String("sink", h.Sink))
-		if _, err := in.w.Append(ctx, &checkpoint.Control{Clear: true, By: "owner", At: in.t.now()}, nil); err != nil {
-			return fmt.Errorf("append control: %w", err)
+	for sink, h := range s.HaltsOf() {
+		if m, ok := s.Marks[sink]; !ok || m.Seq < h.Seq {
+			continue
+		}
+		if err := in.clearHalt(ctx, sink); err != nil {
+			return err
 		}
 	}
 	in.t.observe(s)

@@ -46,6 +46,7 @@ var (
 	waitingDesc    = tableGauge("unapplied_entries", "Entries of the log that the slowest sink has not applied.")
 	lettersDesc    = tableGauge("dead_letters", "Changes that a sink refused for good and nobody has handled.")
 	gapsDesc       = tableGauge("gaps", "Ranges of the source that were lost and nobody has accepted.")
+	differingDesc  = tableGauge("gaps_differing", "Lost ranges of the source, accepted or not, that are neither healed nor waived for every sink.")
 	aheadDesc      = tableGauge("clock_ahead_seconds", "How far versions run ahead of event time.")
 	foreignDesc    = tableGauge("log_foreign_messages", "Messages in the log that folded as nothing.")
 	hottestDesc    = tableGauge("hottest_row_writes_per_second", "Writes of the target row that was written most, over the last full ten seconds.")
@@ -57,7 +58,7 @@ var (
 
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{readyDesc, ownerDesc, haltedDesc, sourceLagDesc, appliedLagDesc, retentionDesc, proofDesc, viewDesc, waitingDesc,
-		lettersDesc, gapsDesc, aheadDesc, foreignDesc, hottestDesc, largestDesc, failingDesc} {
+		lettersDesc, gapsDesc, differingDesc, aheadDesc, foreignDesc, hottestDesc, largestDesc, failingDesc} {
 		ch <- d
 	}
 }
@@ -111,6 +112,7 @@ func (t *table) collect(ch chan<- prometheus.Metric, now time.Time) {
 	send(waitingDesc, float64(v.waiting))
 	send(lettersDesc, float64(st.DeadLetters))
 	send(gapsDesc, float64(st.Gaps))
+	send(differingDesc, float64(st.Differing))
 	send(aheadDesc, st.ClockAhead)
 	send(foreignDesc, float64(st.Foreign))
 }

@@ -36,17 +36,21 @@ type TableStatus struct {
 	DeadLetters    int        `json:"dead_letters"`
 	Gaps           int        `json:"gaps"`
 	Accepted       int        `json:"gaps_accepted"`
+	Differing      int        `json:"gaps_differing"` // gaps that are neither healed nor waived for every sink
+	DiffersSince   *time.Time `json:"differs_since"`  // from when on changes are missing because of them
 	Owner          string     `json:"owner"`
 	Epoch          uint64     `json:"epoch"`
 	LogFormat      int        `json:"log_format"`
 	Changes        uint64     `json:"changes"`
 	Foreign        uint64     `json:"foreign_messages"`
 	ClockAhead     float64    `json:"clock_ahead_s"`
-	Halt           string     `json:"halt,omitempty"`
+	Halt           string     `json:"halt,omitempty"` // of the pipeline itself, or the oldest
 	Code           string     `json:"halt_code,omitempty"`
 	Reasons        []string   `json:"reasons,omitempty"` // why it is not ready
 
-	unread, unapplied string // the reasons among them that do not hold for a table that is seen to move
+	Halts map[string]string `json:"halts,omitempty"` // reasons by sink; "pipeline" is the pipeline itself
+
+	unread, unapplied string // the reasons that do not hold for a table that is seen to move
 }
 
 // StandBy is the state of a table whose log another process owns, as long as that one shows life.
@@ -139,9 +143,9 @@ func observe(x Seen, before *observed) *observed {
 	st := &o.status
 	*st = TableStatus{
 		Source: x.Source, Target: x.Target, State: stateWord(s), Proof: "assumed", DeadLetters: x.Letters,
-		Gaps: s.OpenGaps(), Owner: s.Owner, Epoch: s.Epoch, LogFormat: s.Format, Changes: s.Changes, Foreign: s.Foreign,
+		Owner: s.Owner, Epoch: s.Epoch, LogFormat: s.Format, Changes: s.Changes, Foreign: s.Foreign,
 	}
-	st.Accepted = len(s.Gaps) - st.Gaps
+	st.troubles(s)
 	sh := &st.Shards
 	sh.Open, sh.Closed, sh.Waiting, sh.Done = s.Counts()
 	st.Queue = queueUse(x.Pressure)
@@ -150,10 +154,9 @@ func observe(x Seen, before *observed) *observed {
 		st.AppliedThrough = &at
 	}
 	st.ClockAhead = seconds(s.TopClock() - s.Date)
-	if h := s.Halted; h != nil {
-		st.Halt, st.Code = h.Reason, h.Code
+	for sink, h := range s.HaltsOf() {
 		o.sign = max(o.sign, h.At)
-		o.retried = o.released && h.Sink == ownSink
+		o.retried = o.retried || o.released && sink == ownSink
 	}
 	o.watch(before, x.Now)
 	return o
@@ -219,9 +222,9 @@ func stateWord(s *checkpoint.State) string {
 	switch {
 	case s.Paused:
 		return "paused"
-	case s.Halted != nil:
+	case len(s.HaltsOf()) > 0:
 		return "halted"
-	case s.OpenGaps() > 0:
+	case s.OpenGaps() > 0, s.DiffersSince() > 0:
 		return "gap"
 	case s.Live() == nil:
 		return "waiting"
@@ -268,9 +271,9 @@ func (o *observed) reasons(st *TableStatus, silent time.Duration, now time.Time)
 	add(o.disabled, "the stream is disabled: what is written now is in no stream")
 	add(o.paused, "paused")
 	add(o.noRoom != "", "reading pauses: %s", o.noRoom)
-	add(st.Halt != "", "halted: %s", st.Halt)
+	why = append(why, st.haltReasons()...)
 	add(st.Retention >= 0 && st.Retention < lowRetention.Seconds(), "unread changes are lost in %s", time.Duration(st.Retention*float64(time.Second)).Round(time.Minute))
-	add(st.Gaps > 0, "%s: records were lost before they were read", plural(st.Gaps, "gap"))
+	why = append(why, st.gapReasons()...)
 	add(st.DeadLetters > 0, "%s", plural(st.DeadLetters, "dead letter"))
 	add(o.reading && st.AppliedThrough == nil, "not every shard has been read and applied yet")
 	limit := o.late.Seconds()

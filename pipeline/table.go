@@ -126,7 +126,7 @@ func (t *table) after(err error) time.Duration {
 		return again
 	}
 	h := haltOf(err)
-	h.At = t.now()
+	h.Sink, h.At = ownSink, t.now()
 	t.halted.Store(h)
 	t.log.Error("halt the table", zap.String("code", h.Code), zap.String("reason", h.Reason), zap.Duration("retry_in", t.p.o.Periods.Retry))
 	return t.p.o.Periods.Retry

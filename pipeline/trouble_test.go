@@ -53,7 +53,7 @@ func TestGapFoundWhilePagesWaitForAFullLog(t *testing.T) {
 		t.Errorf("%d changes are in the log, want all %d that were read before the gaps", n, read)
 	}
 	r.resume("Orders")
-	r.until("reading goes on", func() bool { return r.table("Orders").State == "running" })
+	r.until("reading goes on", func() bool { return r.table("Orders").Gaps == 0 })
 	fill(20)
 	r.settle()
 	if n := int(r.table("Orders").Changes); n != read+20 {
@@ -250,7 +250,7 @@ func TestRefusedSourceIsWrittenIntoTheLog(t *testing.T) {
 		}
 		r.until("the log says why the table is halted", func() bool {
 			s, err := l.Fold(t.Context())
-			return err == nil && s.Halted != nil && s.Halted.Code == "source_denied"
+			return err == nil && s.HaltsOf()["pipeline"] != nil && s.HaltsOf()["pipeline"].Code == "source_denied"
 		})
 		w.faults.Calm()
 		r.until("it goes on by itself", func() bool { return r.table("Orders").State == "running" })

@@ -1,0 +1,158 @@
+package checkpoint
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// BeforeStart is the reason of a gap in what was trimmed before the pipeline ever started. None of it was promised, so
+// nothing differs because of it.
+const BeforeStart = "nothing was left of the shard when the pipeline started"
+
+// Waiver says that somebody knows that a sink differs from the source because of a gap, and does not mind.
+type Waiver struct {
+	By string `json:"by,omitempty"`
+	At int64  `json:"at,omitempty"` // unix ms
+}
+
+// Waive names a gap and a sink: see Waiver.
+type Waive struct {
+	Gap  string `json:"gap,omitempty"` // its ID
+	Sink string `json:"sink,omitempty"`
+}
+
+// ID names a gap for people and scripts. It never changes.
+func (g *Gap) ID() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d %d %d", g.Feed.Stream, g.Feed.Shard, g.From.After, g.From.At, g.Since, g.Found))
+	return hex.EncodeToString(sum[:5])
+}
+
+// Affected returns the sinks that a gap left without changes, sorted.
+func (s *State) Affected(g *Gap) []string {
+	switch {
+	case g.Reason == BeforeStart:
+		return nil
+	case len(g.Sinks) > 0:
+		return g.Sinks
+	}
+	return slices.Sorted(maps.Keys(s.Marks)) // found in format 1: by all, as far as anybody knows
+}
+
+// Differing returns the affected sinks for which nobody has waived the gap, sorted: what they hold differs from the
+// source. Reading on behind the gap changes nothing about that. A sink that was retired is not among them.
+func (s *State) Differing(g *Gap) (sinks []string) {
+	for _, sink := range s.Affected(g) {
+		_, waived := g.Waived[sink]
+		if _, there := s.Marks[sink]; there && !waived {
+			sinks = append(sinks, sink)
+		}
+	}
+	return sinks
+}
+
+// DiffersSince returns the time from which on changes are missing in a sink, because of a gap that is not waived there;
+// unix ms, 0 if none are.
+//
+// Rule 8: accepting a gap lets the reading go on and says nothing about what was lost.
+func (s *State) DiffersSince() (since int64) {
+	for i := range s.Gaps {
+		g := &s.Gaps[i]
+		if len(s.Differing(g)) == 0 {
+			continue
+		}
+		if from := s.Began(g); since == 0 || from < since {
+			since = from
+		}
+	}
+	return since
+}
+
+// Began returns where a gap begins: for a shard of which nothing was read, where its stream was to be read from.
+func (s *State) Began(g *Gap) int64 {
+	st := s.stream(g.Feed.Stream)
+	switch {
+	case g.Since > 0 || st == nil:
+		return max(g.Since, 1)
+	case st.At > 0:
+		return st.At
+	}
+	return st.Date - retention
+}
+
+// OpenGaps counts the gaps that nobody has accepted.
+func (s *State) OpenGaps() (n int) {
+	for _, g := range s.Gaps {
+		if !g.Accepted {
+			n++
+		}
+	}
+	return n
+}
+
+// GapOf returns the gap with an ID; nil if there is none.
+func (s *State) GapOf(id string) *Gap {
+	for i := range s.Gaps {
+		if s.Gaps[i].ID() == id {
+			return &s.Gaps[i]
+		}
+	}
+	return nil
+}
+
+// addGap keeps a gap. Sinks that begin later have nothing to do with it.
+func (s *State) addGap(g Gap) {
+	if s.Format >= 2 && g.Reason != BeforeStart {
+		g.Sinks = slices.Sorted(maps.Keys(s.Marks))
+	}
+	s.Gaps = append(s.Gaps, g)
+}
+
+// lost takes a gap in. What was read before the gap but never stored is lost as well: the gap begins where the
+// log ends.
+func (s *State) lost(b *Gap) {
+	g := *b
+	s.Date = max(s.Date, g.Found)
+	sh := s.Shards[g.Feed.Shard]
+	open := sh != nil && sh.Phase != Finished
+	if open && g.From != sh.Pos {
+		g.From, g.Since = sh.Pos, min(g.Since, sh.Through)
+	}
+	s.addGap(g)
+	switch {
+	case !open:
+	case g.Ends:
+		s.finish(sh)
+	case g.Accepted:
+		sh.Pos, sh.Horizon, sh.Excused = change.Position{}, true, g.Until
+	default:
+		sh.Gapped = true
+		s.changed(sh)
+	}
+}
+
+// accept lets a shard go on at its trim horizon, wherever that is by now: the gap reaches at most up to here.
+func (s *State) accept(g *Gap) {
+	if sh := s.Shards[g.Feed.Shard]; sh != nil && sh.Gapped && !g.Accepted {
+		g.Until = max(g.Until, s.Date)
+		sh.Gapped, sh.Pos, sh.Horizon, sh.Excused = false, change.Position{}, true, g.Until
+		s.changed(sh)
+	}
+	g.Accepted = true
+}
+
+// waive ignores what nobody can waive: a gap that is not accepted or not there, a sink that does not differ because of it.
+func (s *State) waive(w *Waive, by Waiver) {
+	g := s.GapOf(w.Gap)
+	if g == nil || !g.Accepted || !slices.Contains(s.Differing(g), w.Sink) {
+		return
+	}
+	if g.Waived == nil {
+		g.Waived = map[string]Waiver{}
+	}
+	g.Waived[w.Sink] = by
+}

@@ -1,0 +1,127 @@
+package checkpoint
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+func marksOf(sinks ...string) *Marks {
+	m := &Marks{Sinks: map[string]Mark{}}
+	for _, s := range sinks {
+		m.Sinks[s] = Mark{Seq: 1}
+	}
+	return m
+}
+
+// gapped is a log with an open gap, of the newest format or of format 1.
+func gapped(t *testing.T, old bool) *writer {
+	t.Helper()
+	w, err := claim(t, &memLog{old: old}, NewState(), "a", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.must(t, &Start{Stream: "arn", Date: 30 * hour, Shards: seen("a", "b")}, marksOf("archive", "bigtable"),
+		&Gap{Feed: change.Feed{Stream: "arn", Shard: "a"}, Since: 10 * hour, Until: 20 * hour, Found: 30 * hour})
+	return w
+}
+
+// Rule 8: reading on behind a gap brings back nothing of what it lost.
+func TestAcceptedGapDiffersUntilItIsWaivedForEachSink(t *testing.T) {
+	w := gapped(t, false)
+	const since = 10 * hour
+	id := w.s.Gaps[0].ID()
+	waive := func(gap, sink string) *Control { return &Control{Waive: &Waive{Gap: gap, Sink: sink}, By: "me", At: 7} }
+	for i, step := range []struct {
+		c     *Control
+		since int64
+		left  []string
+	}{
+		{&Control{}, since, []string{"archive", "bigtable"}},
+		{waive(id, "bigtable"), since, []string{"archive", "bigtable"}}, // not while its shard stands before it
+		{&Control{Resume: true}, since, []string{"archive", "bigtable"}},
+		{waive("another", "bigtable"), since, []string{"archive", "bigtable"}},
+		{waive(id, "another"), since, []string{"archive", "bigtable"}},
+		{waive(id, "bigtable"), since, []string{"archive"}},
+		{waive(id, "bigtable"), since, []string{"archive"}},
+		{&Control{Resume: true}, since, []string{"archive"}},
+		{waive(id, "archive"), 0, nil},
+	} {
+		w.must(t, step.c)
+		g := &w.s.Gaps[0]
+		if d := cmp.Diff(step.left, w.s.Differing(g)); d != "" || w.s.DiffersSince() != step.since || g.ID() != id {
+			t.Fatalf("step %d: since %d, ID %s: %s", i, w.s.DiffersSince(), g.ID(), d)
+		}
+	}
+	if d := cmp.Diff(map[string]Waiver{"archive": {By: "me", At: 7}, "bigtable": {By: "me", At: 7}}, w.s.Gaps[0].Waived); d != "" {
+		t.Error(d)
+	}
+	if err := w.snapshot(t, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	sameState(t, "restored", w.s, w.l.restored(t))
+}
+
+func TestSinkThatBeganLaterOrWasRetiredDoesNotDiffer(t *testing.T) {
+	w := gapped(t, false)
+	w.must(t, marksOf("later"), &Marks{Retired: []string{"archive"}})
+	if d := cmp.Diff([]string{"bigtable"}, w.s.Differing(&w.s.Gaps[0])); d != "" {
+		t.Fatal(d)
+	}
+	w.must(t, marksOf("archive"))
+	if d := cmp.Diff([]string{"archive", "bigtable"}, w.s.Differing(&w.s.Gaps[0])); d != "" {
+		t.Fatalf("back again, its files still lack the gap: %s", d)
+	}
+}
+
+func TestWhatWasTrimmedBeforeTheStartIsNoDifference(t *testing.T) {
+	w := owned(t, seen("a")...)
+	w.must(t, marksOf("bigtable"), &Gap{Feed: change.Feed{Stream: "arn", Shard: "a"}, Ends: true, Accepted: true, Reason: BeforeStart})
+	if w.s.DiffersSince() != 0 {
+		t.Errorf("differs since %d", w.s.DiffersSince())
+	}
+}
+
+// A gap that was accepted in format 1 differs as well, but only in format 2 can that be waived.
+func TestGapOfFormat1Differs(t *testing.T) {
+	w := gapped(t, true)
+	w.must(t, &Control{Resume: true})
+	g := &w.s.Gaps[0]
+	if d := cmp.Diff([]string{"archive", "bigtable"}, w.s.Differing(g)); d != "" || w.s.DiffersSince() == 0 {
+		t.Fatal(d)
+	}
+	c := &Control{Waive: &Waive{Gap: g.ID(), Sink: "bigtable"}}
+	if err := w.s.Check(c); !errors.As(err, new(*FormatError)) {
+		t.Fatalf("waived in format 1: %v", err)
+	}
+	readableInFormat1(t, w.l.msgs)
+	if err := w.upgrade(t, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	w.must(t, c)
+	if d := cmp.Diff([]string{"archive"}, w.s.Differing(&w.s.Gaps[0])); d != "" {
+		t.Fatal(d)
+	}
+	sameState(t, "restored", w.s, w.l.restored(t))
+}
+
+func TestGapOfAShardNeverReadBeginsWhereItsStreamDid(t *testing.T) {
+	for _, at := range []int64{0, 29 * hour} {
+		w, err := claim(t, new(memLog), NewState(), "a", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.must(t, &Start{Stream: "arn", Date: 30 * hour, At: at, Shards: seen("a")}, marksOf("bigtable"),
+			&Gap{Feed: change.Feed{Stream: "arn", Shard: "a"}, Found: 60 * hour})
+		want := at
+		if at == 0 {
+			want = 30*hour - retention
+		}
+		if got := w.s.DiffersSince(); got != want {
+			t.Errorf("start at %d: differs since %d, want %d", at, got, want)
+		}
+	}
+}

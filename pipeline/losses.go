@@ -1,0 +1,84 @@
+package pipeline
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
+
+// troubles adds what the state says of halts and gaps to a status.
+func (st *TableStatus) troubles(s *checkpoint.State) {
+	st.Gaps = s.OpenGaps()
+	st.Accepted = len(s.Gaps) - st.Gaps
+	for i := range s.Gaps {
+		if len(s.Differing(&s.Gaps[i])) > 0 {
+			st.Differing++
+		}
+	}
+	if since := s.DiffersSince(); since > 0 {
+		at := time.UnixMilli(since).UTC()
+		st.DiffersSince = &at
+	}
+	halts := s.HaltsOf()
+	for sink, h := range halts {
+		st.halt(sink, h.Reason)
+	}
+	if h := worstHalt(halts); h != nil {
+		st.Halt, st.Code = h.Reason, h.Code
+	}
+}
+
+// halt adds a halt. The map may be shared with an earlier status, so it is copied.
+func (st *TableStatus) halt(sink, reason string) {
+	st.Halts = maps.Clone(st.Halts)
+	if st.Halts == nil {
+		st.Halts = map[string]string{}
+	}
+	st.Halts[sink] = reason
+}
+
+// worstHalt returns the halt that stands for all: that of the pipeline itself, else the oldest.
+func worstHalt(halts map[string]*checkpoint.Halt) *checkpoint.Halt {
+	if h := halts[ownSink]; h != nil || len(halts) == 0 {
+		return h
+	}
+	return slices.MinFunc(slices.Collect(maps.Values(halts)), func(a, b *checkpoint.Halt) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Sink, b.Sink))
+	})
+}
+
+// haltReasons says, sink by sink, what is halted.
+func (st *TableStatus) haltReasons() (why []string) {
+	for _, sink := range slices.Sorted(maps.Keys(st.Halts)) {
+		if sink == ownSink {
+			why = append(why, "halted: "+st.Halts[sink])
+		} else {
+			why = append(why, "sink "+sink+" is halted: "+st.Halts[sink])
+		}
+	}
+	return why
+}
+
+// gapReasons says what was lost. A gap that was accepted is one still: the reading went on behind it, and what the
+// sinks hold differs until somebody heals or waives it.
+func (st *TableStatus) gapReasons() (why []string) {
+	if st.Gaps > 0 {
+		why = append(why, plural(st.Gaps, "gap")+": records were lost before they were read; nothing is read behind "+
+			oneOf(st.Gaps, "it", "them")+" until `resume`")
+	}
+	if st.DiffersSince != nil {
+		why = append(why, "differs since "+st.DiffersSince.Format(time.RFC3339)+": what changed in "+plural(st.Differing, "gap")+
+			" is missing, and what was deleted there is still in the target; see `gaps list`")
+	}
+	return why
+}
+
+func oneOf(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
