@@ -25,8 +25,10 @@ moment, whoever takes it over later obeys as well. DynamoDB goes on keeping chan
 func (a *app) resumeCommand() *cobra.Command {
 	no := false
 	return a.controlCommand("resume", "Clear a table's pause or halt, through its log",
-		`resume ends a pause, has a halted table tried again at once, and accepts its gaps: reading goes on behind them, and
-status stops calling the table lost. What a gap lost stays lost until the items change again.`,
+		`resume ends a pause, has a halted table tried again at once, and accepts its gaps: reading goes on behind them. That
+brings nothing back. Items that changed in a gap and not since stay older in Bigtable than in DynamoDB, and items that were
+deleted in it stay in Bigtable. So status goes on to say since when rows differ, and the table is not ready, until `+"`gaps clear`"+`
+waives that.`,
 		"resumed", checkpoint.Control{Pause: &no, Resume: true})
 }
 
@@ -61,10 +63,18 @@ func (a *app) controlCommand(name, short, long, done string, control checkpoint.
 				return fmt.Errorf("%s table %s: %w", name, table, err)
 			}
 			_ = log.Nudge() // a courtesy: the owner obeys at once, not at its next beat
+			state, err := log.Fold(ctx)
+			if err != nil {
+				return fmt.Errorf("read log of %s: %w", table, err)
+			}
 			if a.json {
-				return a.printJSON(map[string]any{"schema": schema, "table": table, "action": name, "seq": seq})
+				return a.printJSON(map[string]any{"schema": schema, "table": table, "action": name, "seq": seq,
+					"differs_since": moment(state.DiffersSince())})
 			}
 			a.print("%s is %s (entry %d of its log).", table, done, seq)
+			if says := accepted(state); says != "" {
+				a.print("%s", says)
+			}
 			return nil
 		}),
 	}

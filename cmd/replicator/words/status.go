@@ -25,7 +25,7 @@ func Status(out io.Writer, s pipeline.Status, zone *time.Location) error {
 	fmt.Fprintln(w, "TABLE\tSTATE\tREAD\tAPPLIED\tSHARDS\tLOG\tDEAD\tGAPS\tOWNER")
 	for _, t := range s.Tables {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", t.Source, t.State, lag(t.SourceLag), lag(t.AppliedLag),
-			shards(t), logSize(t.Queue), t.DeadLetters, t.Gaps, owner(t))
+			shards(t), logSize(t.Queue), t.DeadLetters, max(t.Gaps, t.Differing), owner(t))
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("write status: %w", err)
@@ -38,7 +38,7 @@ func Sentence(s pipeline.Status, zone *time.Location) string {
 	var low *time.Time
 	known, gaps, letters, retention := len(s.Tables) > 0, 0, 0, -1.0
 	for _, t := range s.Tables {
-		gaps, letters = gaps+t.Gaps, letters+t.DeadLetters
+		gaps, letters = gaps+max(t.Gaps, t.Differing), letters+t.DeadLetters
 		if t.Retention >= 0 && (retention < 0 || t.Retention < retention) {
 			retention = t.Retention
 		}
@@ -51,7 +51,7 @@ func Sentence(s pipeline.Status, zone *time.Location) string {
 	}
 	b := &strings.Builder{}
 	if known && low != nil {
-		fmt.Fprintf(b, "Everything written before %s is in Bigtable%s.", moment(low.In(zone)), assumed(s))
+		fmt.Fprintf(b, "Everything written before %s is in Bigtable%s%s.", moment(low.In(zone)), assumed(s), differs(s, zone))
 	} else {
 		b.WriteString("Not every table has been read and applied to its end yet.")
 	}
@@ -70,6 +70,22 @@ func assumed(s pipeline.Status) string {
 		}
 	}
 	return ""
+}
+
+// differs says since when changes are missing, where gaps lost any.
+func differs(s pipeline.Status, zone *time.Location) string {
+	var since *time.Time
+	n := 0
+	for _, t := range s.Tables {
+		n += t.Differing
+		if t.DiffersSince != nil && (since == nil || t.DiffersSince.Before(*since)) {
+			since = t.DiffersSince
+		}
+	}
+	if since == nil {
+		return ""
+	}
+	return fmt.Sprintf(", except what %s lost since %s", Count(n, "gap"), moment(since.In(zone)))
 }
 
 // moment is a time of day, with its date unless that is today's.
