@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -70,11 +71,17 @@ func (r *run) js() (*nats.Conn, jetstream.JetStream) {
 	return nc, js
 }
 
-func (r *run) deleteStreams() {
+func (r *run) deleteStreams() { r.t.Helper(); r.deleteStream("") }
+
+// deleteStream deletes the log and the letters of a table; of all when it is empty.
+func (r *run) deleteStream(table string) {
 	r.t.Helper()
 	_, js := r.js()
 	names := js.StreamNames(r.t.Context())
 	for name := range names.Name() {
+		if !strings.Contains(name, table) {
+			continue
+		}
 		if err := js.DeleteStream(r.t.Context(), name); err != nil {
 			r.t.Fatal(err)
 		}

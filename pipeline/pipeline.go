@@ -8,7 +8,6 @@ package pipeline
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"slices"
 	"sync"
@@ -105,6 +104,7 @@ type Pipeline struct {
 	log    *zap.Logger
 	tables []*table
 	memory *budget
+	refusals
 
 	listLetters func(context.Context, *queue.Letters) iter.Seq2[*queue.Letter, error] // (*queue.Letters).All, but in tests
 
@@ -136,18 +136,14 @@ func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client, a
 }
 
 // Run works until ctx ends, then drains: it stops reading, applies what the log holds, writes the marks and
-// releases the logs, within Periods.Shutdown. It returns nil after that. A *RefusedError says that a log may
-// not be used; everything else that goes wrong halts one table, is retried, and leaves the others running.
+// releases the logs, within Periods.Shutdown. It returns nil after that. A *RefusedError says that no table can run,
+// for each one's state is refused; everything else that goes wrong halts one table, is retried, and leaves the others
+// running.
 func (p *Pipeline) Run(ctx context.Context) error {
 	defer p.keepQueue(ctx)()
 	g, ctx := errgroup.WithContext(ctx)
 	for _, t := range p.tables {
-		g.Go(func() error {
-			if err := t.run(ctx); err != nil {
-				return fmt.Errorf("table %s: %w", t.Source, err)
-			}
-			return nil
-		})
+		g.Go(func() error { return t.run(ctx) })
 	}
 	return g.Wait()
 }
@@ -179,11 +175,3 @@ func (p *Pipeline) declare(target, source string, families []transform.Family) {
 	slices.Sort(all)
 	p.sink.Declare(target, slices.Compact(all))
 }
-
-// RefusedError says that the stored state is not this pipeline's, and what to do.
-type RefusedError struct {
-	What string
-	Hint string
-}
-
-func (e *RefusedError) Error() string { return e.What }

@@ -63,21 +63,20 @@ func (e *haltError) Error() string {
 	return fmt.Sprintf("sink %s halted at entry %d: %s", e.halt.Sink, e.halt.Seq, e.halt.Reason)
 }
 
-// run returns nil when ctx ends and *RefusedError when the first life finds a log that is not ours. All other
-// trouble is kept to this table.
+// run returns nil when ctx ends, and the refusals of all tables when none can run. All other trouble is kept to this
+// table.
 func (t *table) run(ctx context.Context) error {
 	defer func() {
 		t.unsaved.Store(t.claimed.Load() && !t.saved.Load())
 		t.claimed.Store(false)
 	}()
-	for first := true; ; first = false {
+	for {
 		err := t.life(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		refused := (*RefusedError)(nil)
-		if errors.As(err, &refused) && first {
-			return err
+		if none := t.p.refusals.after(t, err); none != nil {
+			return none
 		}
 		if !t.rest(ctx, t.after(err)) {
 			return nil
@@ -139,7 +138,11 @@ func haltOf(err error) *checkpoint.Halt {
 		h := halt.halt
 		return &h
 	}
-	return &checkpoint.Halt{Sink: ownSink, Code: codeOf(err), Reason: err.Error()}
+	reason := err.Error()
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+		reason += "; " + refused.Hint
+	}
+	return &checkpoint.Halt{Sink: ownSink, Code: codeOf(err), Reason: reason}
 }
 
 // ownSink stands for the pipeline itself in a halt: no sink is at fault.
@@ -182,7 +185,7 @@ func (t *table) life(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.started.Store(true)
+	t.p.allow(t)
 	t.left = 0
 	for doubts := 0; ; doubts++ {
 		began := time.Now()

@@ -1,0 +1,78 @@
+package pipeline_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tailrace-cdc/replicator/pipeline"
+)
+
+const otherRows = "families: {d: {max_versions: 1}}\nrules:\n- name: all\n  match: {pk: \"{p}\", sk: \"{s}\"}\n" +
+	"  row: \"{s}#{p}\"\n  cells: [{attrs: all, except: [pk, sk], to: \"d:{attr}\"}]\n"
+
+// Orders is not what it was when the process starts again. Users was never carried before, or is as it was.
+func TestRefusedTableLeavesOthersRunning(t *testing.T) {
+	for name, c := range map[string]struct {
+		first  []string           // the tables of the first run
+		change func(*world, *run) // while it runs
+		says   string
+	}{
+		"created anew": {[]string{"Orders", "Users"}, func(w *world, _ *run) {
+			w.post("DeleteTable", `{"TableName":"Orders"}`)
+			w.createTable("Orders")
+		}, "deleted and created again"},
+		"lost log":    {[]string{"Orders", "Users"}, func(_ *world, r *run) { r.deleteStream("Orders") }, "log does not exist"},
+		"other start": {[]string{"Orders"}, func(w *world, _ *run) { w.opts = func(o *pipeline.Options) { o.Start.Latest = true } }, "source.start"},
+		"other mapping": {[]string{"Orders", "Users"}, func(w *world, _ *run) {
+			other := *w
+			other.mapping = otherRows
+			w.opts = func(o *pipeline.Options) { o.Tables[0].Compile = other.compile("Orders") }
+		}, "mapping"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.createTable("Orders")
+			w.createTable("Users")
+			r := w.start(c.first...)
+			w.scribble("Orders", 90, 20)
+			r.settle()
+			c.change(w, r)
+			r.cancel()
+			r.close()
+			r = w.start("Orders", "Users")
+			r.until("the table is halted", func() bool { return r.table("Orders").State == "halted" })
+			w.put("Users", "p", "s", `"v":{"N":"1"}`)
+			r.until("the other one is applied", func() bool { return len(r.stored("Users")) == 1 })
+			st := r.table("Orders")
+			if !strings.Contains(st.Halt, c.says) || st.Code != "log_refused" {
+				t.Errorf("code %q, %q, want it to say %q", st.Code, st.Halt, c.says)
+			}
+			if err := r.p.Started(); err != nil {
+				t.Errorf("a rollout would wait: %v", err)
+			}
+			if err := r.stop(); err != nil {
+				t.Errorf("the process ended with %v", err)
+			}
+		})
+	}
+}
+
+func TestNoTableThatCanRunEndsTheProcess(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	w.createTable("Users")
+	r := w.start("Orders", "Users")
+	r.settle()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.mapping = otherRows
+	r = w.start("Orders", "Users")
+	err := <-r.ended
+	r.ended <- nil
+	refused := (*pipeline.RefusedError)(nil)
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "table Orders") || !strings.Contains(err.Error(), "table Users") {
+		t.Errorf("ended with %v, want the refusals of both tables", err)
+	}
+}
