@@ -35,13 +35,15 @@ func (t *table) merges(branches ...[]*btpb.Mutation) bool {
 	return false
 }
 
-// lock takes the table's lock: alone if the mutations want a merge, which reads before it writes.
-func (t *table) lock(branches ...[]*btpb.Mutation) (unlock func()) {
-	t.mu.RLock()
-	if !t.merges(branches...) {
-		return t.mu.RUnlock
+// lock takes the table's lock: alone if it has to be so, or if the mutations want a merge, which reads before it writes.
+func (t *table) lock(alone bool, branches ...[]*btpb.Mutation) (unlock func()) {
+	if !alone {
+		t.mu.RLock()
+		if !t.merges(branches...) {
+			return t.mu.RUnlock
+		}
+		t.mu.RUnlock()
 	}
-	t.mu.RUnlock()
 	t.mu.Lock()
 	return t.mu.Unlock
 }

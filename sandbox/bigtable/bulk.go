@@ -31,6 +31,9 @@ type bulk struct {
 	table *table
 	req   *btpb.MutateRowsRequest
 	apply func(context.Context, *btpb.MutateRowsRequest) ([]*btpb.MutateRowsResponse_Entry, error)
+
+	wide   bool           // some row may get too wide: the table's lock is held alone
+	coming map[string]int // cells that entries admitted so far set, by row
 }
 
 func (f *Front) mutateRows(srv any, ss grpc.ServerStream, h grpc.StreamHandler) error {
@@ -111,12 +114,13 @@ func (b *bulk) run(ctx context.Context) ([]*btpb.MutateRowsResponse_Entry, error
 	for i, e := range b.req.Entries {
 		branches[i] = e.Mutations
 	}
-	defer b.table.lock(branches...)()
+	b.wide = b.mayPass()
+	defer b.table.lock(b.wide, branches...)()
 	var out []*btpb.MutateRowsResponse_Entry
 	var at []int // index in the request, per entry that is applied
 	pass := &btpb.MutateRowsRequest{TableName: b.req.TableName, AppProfileId: b.req.AppProfileId}
 	for i, e := range b.req.Entries {
-		if err := b.check(e); err != nil {
+		if err := b.check(ctx, e); err != nil {
 			out = append(out, answerOf(i, err))
 			continue
 		}
@@ -158,7 +162,35 @@ func (b *bulk) applied(ctx context.Context, req *btpb.MutateRowsRequest) (out []
 	return out, nil
 }
 
-func (b *bulk) check(e *btpb.MutateRowsRequest_Entry) error {
+// mayPass reports whether a row could get too wide by this call.
+func (b *bulk) mayPass() bool {
+	coming := map[string]int{}
+	for _, e := range b.req.Entries {
+		coming[string(e.RowKey)] += cellsSet(e.Mutations)
+		if b.table.widths.mayPass(e.RowKey, coming[string(e.RowKey)]) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkWidth refuses an entry that would make its row too wide, given the entries before it.
+func (b *bulk) checkWidth(ctx context.Context, e *btpb.MutateRowsRequest_Entry) error {
+	cells, key := cellsSet(e.Mutations), string(e.RowKey)
+	if b.wide && b.table.widths.mayPass(e.RowKey, cells) {
+		if err := b.front.checkWidth(ctx, b.req.TableName, b.table, e.RowKey, b.coming[key], e.Mutations); err != nil {
+			return err
+		}
+	}
+	if b.coming == nil {
+		b.coming = map[string]int{}
+	}
+	b.coming[key] += cells
+	b.table.widths.add(e.RowKey, cells)
+	return nil
+}
+
+func (b *bulk) check(ctx context.Context, e *btpb.MutateRowsRequest_Entry) error {
 	if err := checkKey(e.RowKey); err != nil {
 		return err
 	}
@@ -172,7 +204,7 @@ func (b *bulk) check(e *btpb.MutateRowsRequest_Entry) error {
 	if b.front.hit(x.chances().EntryRefuse) {
 		return x.injected("entry refused before it was applied")
 	}
-	return nil
+	return b.checkWidth(ctx, e)
 }
 
 func answerOf(i int, err error) *btpb.MutateRowsResponse_Entry {

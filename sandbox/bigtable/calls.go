@@ -50,6 +50,7 @@ type target struct {
 	table     string
 	key       []byte
 	mutations [][]*btpb.Mutation // branches
+	rules     int                // of a ReadModifyWriteRow
 	filter    *btpb.RowFilter
 }
 
@@ -70,10 +71,19 @@ func (f *Front) checkUnary(req any) (*target, error) {
 		}
 		return w, f.Faults.profile(r.AppProfileId)
 	case *btpb.ReadModifyWriteRowRequest:
-		w := &target{table: r.TableName, key: r.RowKey}
+		w := &target{table: r.TableName, key: r.RowKey, rules: len(r.Rules)}
 		return w, f.Faults.profile(r.AppProfileId)
 	}
 	return nil, nil
+}
+
+// cells returns how many cells the write sets, at most.
+func (w *target) cells() int {
+	most := w.rules
+	for _, branch := range w.mutations {
+		most = max(most, cellsSet(branch))
+	}
+	return most
 }
 
 // check holds a write to the service's limits. The caller holds the table's lock.
@@ -101,10 +111,17 @@ func (f *Front) write(ctx context.Context, gate error, w *target, apply func(con
 	}
 	run := func(ctx context.Context) (any, error) {
 		f.writes.Add(1)
-		defer t.lock(w.mutations...)()
+		wide := t.widths.mayPass(w.key, w.cells())
+		defer t.lock(wide, w.mutations...)()
 		if err := w.check(t); err != nil {
 			return nil, err
 		}
+		if wide {
+			if err := f.checkWidth(ctx, w.table, t, w.key, w.rules, w.mutations...); err != nil {
+				return nil, err
+			}
+		}
+		t.widths.add(w.key, w.cells())
 		for _, branch := range w.mutations {
 			if err := f.merge(ctx, w.table, t, w.key, branch); err != nil {
 				return nil, err

@@ -106,6 +106,7 @@ func (f *Front) restoreTable(ctx context.Context, r io.Reader, full *btapb.Table
 		}
 		if len(e.RowKey) > 0 {
 			batch = append(batch, e)
+			t.widths.add(e.RowKey, cellsSet(e.Mutations))
 		}
 		if len(e.RowKey) == 0 || len(batch) == batchRows {
 			if err := f.mutate(ctx, full.Name, batch); err != nil {

@@ -28,6 +28,7 @@ type table struct {
 	mu       sync.RWMutex
 	families map[string]*btapb.Type   // what their cells hold
 	rules    map[string]*btapb.GcRule // kept from the emulator: see collect.go
+	widths   widths
 }
 
 // tableOf returns a table, or the error that the service has for one that is not there.
