@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +39,51 @@ func TestLostLogVolumeIsRefused(t *testing.T) {
 		t.Fatalf("started on an empty volume: %v", err)
 	}
 	r.ended <- nil
+}
+
+// The log lost everything from its start entry on, as when a server cuts off what it cannot read. Starting once more,
+// at "latest" for example, would leave out what was written in between.
+func TestLogThatLostItsStartIsNotStartedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.scribble("Orders", 24, 50)
+	r.settle()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.cutLog(regexp.MustCompile("TRLG.s"))
+	r = w.start("Orders")
+	refused := (*pipeline.RefusedError)(nil)
+	if err := <-r.ended; !errors.As(err, &refused) || !strings.Contains(refused.What, "the log is empty") {
+		t.Fatalf("started again on a log without a start: %v", err)
+	}
+	r.ended <- nil
+}
+
+// cutLog spoils the first entry that begins like this and lets the server read its blocks again: it cuts off the log there.
+func (w *world) cutLog(entry *regexp.Regexp) {
+	w.t.Helper()
+	blocks, _ := filepath.Glob(filepath.Join(w.dir, "jetstream", "*", "streams", "*", "msgs", "*.blk"))
+	for _, block := range blocks {
+		b, err := os.ReadFile(block)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		at := entry.FindIndex(b)
+		if at == nil {
+			continue
+		}
+		b[at[1]+20] ^= 0x40
+		if err := os.WriteFile(block, b, 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+		if err := os.Remove(filepath.Join(filepath.Dir(block), "index.db")); err != nil {
+			w.t.Fatal(err)
+		}
+		return
+	}
+	w.t.Fatal("no such entry in the store")
 }
 
 func TestStreamDeletedUnderUsHaltsTheTable(t *testing.T) {

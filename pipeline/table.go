@@ -165,6 +165,8 @@ func codeOf(err error) string {
 	switch refused, corrupt := (*RefusedError)(nil), (*checkpoint.CorruptError)(nil); {
 	case errors.As(err, &refused), errors.Is(err, queue.ErrEmptied):
 		return "log_refused"
+	case errors.Is(err, queue.ErrDamaged):
+		return "log_damaged"
 	case errors.As(err, &corrupt):
 		return "log_corrupt"
 	}

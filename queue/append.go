@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -124,6 +125,9 @@ func (l *Log) Control(ctx context.Context, body *checkpoint.Control) (seq uint64
 
 func (l *Log) control(ctx context.Context, body *checkpoint.Control, nonce checkpoint.Nonce) (uint64, error) {
 	f, err := l.fold(ctx)
+	if errors.Is(err, ErrDamaged) && body.Resume && f != nil && f.state.Epoch > 0 {
+		err = nil // the entry continues the chain from before the damage: that accepts it
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -112,6 +112,7 @@ func (c *claimer) claim(ctx context.Context, f *folded) (*Writer, error) {
 	if _, err := w.append(ctx, body, nil); err != nil {
 		return nil, err
 	}
+	c.l.reportLost(ctx, f.state)
 	c.l.log.Info("log claimed", zap.String("owner", c.o.Owner), zap.Uint64("epoch", w.epoch), zap.Uint64("seq", f.state.Seq))
 	return w, nil
 }

@@ -373,8 +373,11 @@ func TestLogWithoutItsBeginningIsRefused(t *testing.T) {
 	if err := w.Log().stream.Purge(ctx, jetstream.WithPurgeSequence(w.State().Seq)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Log().Fold(ctx); !errors.Is(err, ErrGap) {
-		t.Fatalf("fold: %v, want gap", err)
+	if _, err := w.Log().Fold(ctx); !errors.Is(err, ErrDamaged) {
+		t.Fatalf("fold: %v, want damaged", err)
+	}
+	if _, err := w.Log().Control(ctx, &checkpoint.Control{Resume: true}); !errors.Is(err, ErrDamaged) {
+		t.Fatalf("resume with nothing to go on from: %v, want damaged", err)
 	}
 	if _, err := w.Log().Read(ctx, w.State().Seq-1, checkpoint.Hash{1}); !errors.Is(err, ErrGap) {
 		t.Fatalf("read from a trimmed mark: %v, want gap", err)
@@ -447,11 +450,11 @@ func TestReaderStopsAtAHole(t *testing.T) {
 	for err == nil {
 		_, _, err = r.Next(ctx)
 	}
-	if !errors.Is(err, ErrGap) {
-		t.Fatalf("read over a hole: %v, want gap", err)
+	if !errors.Is(err, ErrDamaged) {
+		t.Fatalf("read over a hole: %v, want damaged", err)
 	}
-	if _, err := w.Log().Fold(ctx); !errors.Is(err, ErrGap) {
-		t.Fatalf("fold over a hole: %v, want gap", err)
+	if _, err := w.Log().Fold(ctx); !errors.Is(err, ErrDamaged) {
+		t.Fatalf("fold over a hole: %v, want damaged", err)
 	}
 	if _, err := w.Log().Check(ctx, time.Time{}); !errors.Is(err, ErrGap) {
 		t.Fatalf("start-up check over a hole: %v, want gap", err)

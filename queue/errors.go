@@ -27,8 +27,10 @@ var (
 	// ErrEmptied means that the stream is not the one that was opened, or lost entries that it had: it was
 	// deleted, re-created, emptied or put back to an older copy. An operator decides.
 	ErrEmptied = errors.New("log was emptied or re-created")
-	// ErrGap means that entries are missing between two that were read, or that the start was trimmed away.
+	// ErrGap means that the entries after a mark were trimmed away, or that the mark lies beyond the end.
 	ErrGap = errors.New("entries are missing")
+	// ErrDamaged means that entries inside the log cannot be read; the error is a *DamageError. An operator decides.
+	ErrDamaged = errors.New("log is damaged")
 	// ErrChain means that the entries read so far are not the predecessors of what the stream holds.
 	ErrChain = errors.New("hash chain is broken")
 	// ErrLocked means that another process has the store open.

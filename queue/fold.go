@@ -18,6 +18,8 @@ type folded struct {
 	info       Info
 	tail       uint64          // sequence of the newest message that was read, foreign or not
 	tailHash   checkpoint.Hash // and its hash
+	at         time.Time       // when the last entry of the chain was stored
+	damage     *DamageError    // the chain breaks off, so far
 	lastID     string          // message id of the newest message, "" when it has none
 	snapshot   int             // size of the last snapshot
 	connection uint64          // the state is in doubt under another one
@@ -38,7 +40,7 @@ func (f *folded) note(m message, e *checkpoint.Entry) {
 }
 
 // Fold returns the state that the log adds up to now: the last complete snapshot and what follows it, up to what
-// the leader of the stream holds. Errors: ErrEmptied, ErrGap, *checkpoint.CorruptError,
+// the leader of the stream holds. Errors: ErrEmptied, *DamageError, *checkpoint.CorruptError,
 // *checkpoint.NewerFormatError; others may pass.
 func (l *Log) Fold(ctx context.Context) (*checkpoint.State, error) {
 	f, err := l.fold(ctx)
@@ -52,6 +54,7 @@ func (l *Log) Fold(ctx context.Context) (*checkpoint.State, error) {
 // back. The fold begins again.
 var errMoved = errors.New("the log changed while it was read")
 
+// fold is Fold; with a *DamageError it returns what lies before the damage, and where the log ends.
 func (l *Log) fold(ctx context.Context) (*folded, error) {
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
 		f, err := l.foldOnce(ctx)
@@ -59,7 +62,7 @@ func (l *Log) fold(ctx context.Context) (*folded, error) {
 			return f, nil
 		}
 		if !errors.Is(err, errMoved) {
-			return nil, fmt.Errorf("fold log of %s: %w", l.table, err)
+			return f, fmt.Errorf("fold log of %s: %w", l.table, err)
 		}
 		l.log.Warn("the log changed while it was read, reading it again", zap.Error(err))
 		if werr := wait(ctx, pause); werr != nil {
@@ -90,7 +93,7 @@ func (l *Log) foldOnce(ctx context.Context) (*folded, error) {
 	}
 	foreign := f.state.Foreign
 	if err := l.follow(ctx, f); err != nil {
-		return nil, err
+		return f, err
 	}
 	if n := f.state.Foreign - foreign; n > 0 {
 		l.log.Warn("log holds messages that are no entries of its chain", zap.Uint64("messages", n))
@@ -111,8 +114,9 @@ func (l *Log) follow(ctx context.Context, f *folded) error {
 		}
 		next, err := l.q.next(ctx, l.name, f.state.Seq+1)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			// A tail that the store lost leaves numbers without messages: the next append gets a number after them.
-			f.state.Seq, f.lastID = f.info.Last, ""
+			if err := l.noTail(ctx, f); err != nil {
+				return err
+			}
 			break
 		}
 		if err != nil {
@@ -127,7 +131,31 @@ func (l *Log) follow(ctx context.Context, f *folded) error {
 			return err
 		}
 	}
-	return l.verifyTail(ctx, f)
+	if err := l.verifyTail(ctx, f); err != nil || f.damage == nil {
+		return err
+	}
+	// Rule 8: what cannot be read is never passed over in silence.
+	f.damage.Last, f.damage.Until = f.info.Last, f.info.Now
+	if f.state.Epoch == 0 {
+		f.damage.Hint = damagedBase
+	}
+	return f.damage
+}
+
+// noTail takes note that the log's last numbers have no messages: the next append gets a number after them.
+func (l *Log) noTail(ctx context.Context, f *folded) error {
+	lost, err := l.lostTail(ctx, f.state.Seq+1)
+	if err != nil {
+		return err
+	}
+	if lost {
+		l.log.Error("log lost its newest entries, going on from what is stored: the source is read again from there",
+			zap.Uint64("from", f.state.Seq+1), zap.Uint64("to", f.info.Last))
+	} else {
+		f.broken(message{seq: f.info.Last + 1})
+	}
+	f.state.Seq, f.lastID = f.info.Last, ""
+	return nil
 }
 
 // advance applies what one consumer delivers after the state, until it has no more or the fold is at its end.
@@ -138,8 +166,8 @@ func (l *Log) advance(ctx context.Context, f *folded) error {
 	}
 	defer c.close(ctx)
 	for c.pending > 0 && f.state.Seq < f.info.Last {
-		m, err := c.next(ctx, l.q.opts.AckTimeout)
-		if errors.Is(err, errIdle) || errors.Is(err, errDropped) {
+		m, err := c.next(ctx, l.q.opts.IdleCheck)
+		if Transient(err) && ctx.Err() == nil {
 			return nil
 		}
 		if err != nil {
@@ -148,8 +176,12 @@ func (l *Log) advance(ctx context.Context, f *folded) error {
 		if m.seq <= f.state.Seq {
 			continue
 		}
-		if whole, err := l.contiguous(ctx, f.state, m); !whole || err != nil {
-			return err
+		if m.seq != f.state.Seq+1 && f.damage == nil && !follows(m.data, f.state.Hash) {
+			damage := (*DamageError)(nil)
+			if err := l.missing(ctx, f.state.Seq+1, m.seq); !errors.As(err, &damage) {
+				return err // what is missing is stored, and was only not delivered; or an error
+			}
+			f.broken(m)
 		}
 		if err := f.apply(m); err != nil {
 			return err
@@ -158,7 +190,7 @@ func (l *Log) advance(ctx context.Context, f *folded) error {
 	return nil
 }
 
-// apply folds the next message.
+// apply folds the next message. Behind damage nothing counts until an entry continues the chain from before it.
 func (f *folded) apply(m message) error {
 	unknown := f.state.Hash == (checkpoint.Hash{})
 	e, err := f.state.Apply(m.seq, m.data)
@@ -167,8 +199,11 @@ func (f *folded) apply(m message) error {
 	}
 	f.note(m, e)
 	f.tail, f.tailHash = m.seq, checkpoint.HashOf(m.data)
-	if e == nil && unknown && isEntry(m.data) {
-		return fmt.Errorf("%w: what preceded entry %d", ErrGap, m.seq)
+	switch {
+	case e != nil:
+		f.at, f.damage = m.at, nil
+	case f.damage == nil && unknown && isEntry(m.data):
+		f.damage = &DamageError{From: f.info.First, To: m.seq - 1, Hint: damagedBase}
 	}
 	return nil
 }
@@ -192,36 +227,6 @@ func (l *Log) verifyTail(ctx context.Context, f *folded) error {
 	return nil
 }
 
-// contiguous tells whether m may follow the state: nothing is missing between them. A jump in the numbers over which
-// the chain holds lost nothing of ours. False without an error: what is missing is stored, and was only not delivered.
-func (l *Log) contiguous(ctx context.Context, s *checkpoint.State, m message) (bool, error) {
-	if m.seq == s.Seq+1 {
-		return true, nil
-	}
-	if e, err := checkpoint.Decode(m.data); err == nil && e.Prev == s.Hash {
-		l.log.Warn("log skips numbers, its chain is whole", zap.Uint64("from", s.Seq+1), zap.Uint64("to", m.seq-1))
-		return true, nil
-	}
-	return false, l.missing(ctx, s.Seq+1, m.seq)
-}
-
-// missing says why the messages from one sequence up to before another were not delivered: nil when the leader has
-// the first of them, else ErrGap, which is errMoved as well when they were trimmed since.
-func (l *Log) missing(ctx context.Context, from, to uint64) error {
-	_, err := l.message(ctx, from)
-	if !errors.Is(err, jetstream.ErrMsgNotFound) {
-		return err
-	}
-	info, err := l.Info(ctx)
-	if err != nil {
-		return err
-	}
-	if info.First > from {
-		return fmt.Errorf("%w: trimmed up to %d: %w", ErrGap, info.First-1, errMoved)
-	}
-	return fmt.Errorf("%w: from %d to %d", ErrGap, from, to-1)
-}
-
 func isEntry(msg []byte) bool {
 	_, err := checkpoint.Decode(msg)
 	return err == nil
@@ -234,7 +239,7 @@ func (l *Log) base(ctx context.Context, f *folded) error {
 	m, err := l.newest(ctx, l.subject.snapshot)
 	for ; err == nil; m, err = l.snapshotBefore(ctx, info, below) {
 		if s, err := l.restore(ctx, info, m); err == nil {
-			f.state, f.tail, f.tailHash = s, m.Sequence, checkpoint.HashOf(m.Data)
+			f.state, f.tail, f.tailHash, f.at = s, m.Sequence, checkpoint.HashOf(m.Data), m.Time
 			return nil
 		} else if newer := (*checkpoint.NewerFormatError)(nil); errors.As(err, &newer) || Transient(err) {
 			return err
@@ -254,7 +259,7 @@ func (l *Log) base(ctx context.Context, f *folded) error {
 		return fmt.Errorf("%w: trimmed up to %d", errMoved, now.First-1)
 	}
 	if info.First != info.origin {
-		return fmt.Errorf("%w: no snapshot, and the log begins at %d instead of %d", ErrGap, info.First, info.origin)
+		return &DamageError{From: info.origin, To: info.First - 1, Last: info.Last, Hint: damagedBase}
 	}
 	f.state = checkpoint.NewState()
 	f.state.Seq = info.First - 1
@@ -312,14 +317,14 @@ func (l *Log) restore(ctx context.Context, info Info, m *jetstream.RawStreamMsg)
 	if err != nil {
 		return nil, err
 	}
-	return s, l.follows(ctx, info, first, s.Hash)
+	return s, l.verifyPredecessor(ctx, info, first, s.Hash)
 }
 
 // maxStrays is how many foreign messages in a row may lie between an entry and its predecessor.
 const maxStrays = 16
 
-// follows checks that the entry before sequence first has this hash, as far as it is still stored.
-func (l *Log) follows(ctx context.Context, info Info, first uint64, want checkpoint.Hash) error {
+// verifyPredecessor checks that the entry before sequence first has this hash, as far as it is still stored.
+func (l *Log) verifyPredecessor(ctx context.Context, info Info, first uint64, want checkpoint.Hash) error {
 	for seq := first - 1; seq+maxStrays >= first; seq-- {
 		if seq < info.First {
 			return nil // trimmed

@@ -254,8 +254,8 @@ func (d *Letters) advance(ctx context.Context, at *uint64, visit func(message) (
 	}
 	defer c.close(ctx)
 	for c.pending > 0 {
-		m, err := c.next(ctx, d.l.q.opts.AckTimeout)
-		if errors.Is(err, errIdle) || errors.Is(err, errDropped) {
+		m, err := c.next(ctx, d.l.q.opts.IdleCheck)
+		if Transient(err) && ctx.Err() == nil {
 			return true, nil
 		}
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
@@ -23,10 +24,13 @@ type Reader struct {
 	entry uint64          // sequence of the last entry
 	hash  checkpoint.Hash // and its hash
 	known bool            // the hash is known: always, but at the start of a trimmed log
+	at    time.Time       // and when it was stored
 
 	owned bool // epoch and nonce are known
 	epoch uint64
 	nonce checkpoint.Nonce
+
+	damage *DamageError // entries cannot be read; behind them nothing counts until an entry continues the chain
 
 	last  uint64 // Next ends after this sequence; 0 = never
 	stuck int    // idle rounds in a row although there is more to read
@@ -68,7 +72,7 @@ func (r *Reader) EndAt(seq uint64) { r.last = seq }
 // Next returns the next entry, which aliases nothing that later calls change. It blocks until there is one.
 // Messages that are no entries of the chain are skipped and counted. Reconnects are handled. Errors: ErrGap
 // and ErrChain mean doubt, that the reader's past is not the log's (fold again, start from the stored mark);
-// ErrEmptied that the stream is gone or another one; *checkpoint.NewerFormatError.
+// ErrEmptied that the stream is gone or another one; *DamageError; *checkpoint.NewerFormatError.
 func (r *Reader) Next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
 	for {
 		if r.last > 0 && r.seq >= r.last {
@@ -133,13 +137,24 @@ func (r *Reader) accept(ctx context.Context, m message) (*checkpoint.Entry, erro
 		return nil, err
 	}
 	follows := err == nil && (e.Prev == r.hash || !r.known)
-	if m.seq != r.seq+1 && (!follows || !r.known) {
-		if err := r.l.missing(ctx, r.seq+1, m.seq); err != nil {
+	if r.damage == nil && m.seq != r.seq+1 && (!follows || !r.known) {
+		err := r.l.missing(ctx, r.seq+1, m.seq)
+		if err == nil {
+			err = errDropped
+		}
+		if !errors.As(err, &r.damage) {
 			return nil, err
 		}
-		return nil, errDropped
+		r.damage.Since = r.at
 	}
-	if err == nil && !follows {
+	if r.damage != nil && (!follows || !r.known) {
+		// Rule 8: only an entry that continues the chain from before the damage says that somebody accepted it.
+		if r.seq = m.seq; m.seq >= r.damage.Last {
+			return nil, r.damage
+		}
+		return nil, nil
+	}
+	if r.damage = nil; err == nil && !follows {
 		// Either the message is foreign, or we are: the log may have gone back and taken another way.
 		if err := r.verifyPast(ctx); err != nil {
 			return nil, err
@@ -151,7 +166,7 @@ func (r *Reader) accept(ctx context.Context, m message) (*checkpoint.Entry, erro
 		r.l.log.Warn("log holds a message that is no entry of its chain, skipped", zap.Uint64("seq", m.seq))
 		return nil, nil
 	}
-	r.entry, r.hash, r.known = m.seq, checkpoint.HashOf(m.data), true
+	r.entry, r.hash, r.known, r.at = m.seq, checkpoint.HashOf(m.data), true, m.at
 	return e, nil
 }
 
@@ -179,7 +194,7 @@ func (r *Reader) verifyPast(ctx context.Context) error {
 	if !r.known || r.hash == (checkpoint.Hash{}) {
 		return nil // nothing was read yet, or it is trimmed: the next entry's chain tells
 	}
-	return r.l.follows(ctx, info, r.entry+1, r.hash)
+	return r.l.verifyPredecessor(ctx, info, r.entry+1, r.hash)
 }
 
 // restart makes another consumer, after a reconnect or when the old one died, once it is sure that the log is
@@ -224,7 +239,7 @@ func (r *Reader) idle(ctx context.Context) error {
 		return nil
 	}
 	_, err = r.l.q.next(ctx, r.l.name, r.seq+1)
-	if errors.Is(err, jetstream.ErrMsgNotFound) { // numbers without messages: a tail that was lost
+	if errors.Is(err, jetstream.ErrMsgNotFound) { // numbers without messages: only a fold tells why
 		if r.stuck = 0; r.last > 0 {
 			r.seq = info.Last
 		}

@@ -1,0 +1,120 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
+
+// DamageError says that entries inside a log cannot be read: their store is damaged. What follows them cannot be
+// folded, and nothing may be appended to it, until somebody accepts that.
+//
+// A control entry that resumes the table is the way on: it continues the chain from the last entry before the damage,
+// so that what lies in between counts for nothing. Positions, clocks and marks are then those before the
+// damage: what is lost is read again from the source, as far as that still has it; the rest becomes a gap.
+type DamageError struct {
+	From, To uint64    // the first entries that cannot be read
+	Last     uint64    // the newest message of the log
+	Since    time.Time // when the entry before them was stored; zero when there is none
+	Until    time.Time // when the newest message was stored
+	Hint     string    // the way on
+}
+
+func (e *DamageError) Error() string {
+	what := fmt.Sprintf("entries %d to %d cannot be read: the store is damaged", e.From, e.To)
+	if e.Last > e.To {
+		what += fmt.Sprintf("; the entries behind them up to %d are cut off", e.Last)
+	}
+	if !e.Since.IsZero() {
+		what += fmt.Sprintf("; they were stored between %s and %s", e.Since.UTC().Format(time.RFC3339), e.Until.UTC().Format(time.RFC3339))
+	}
+	return what + "; " + e.Hint
+}
+
+// Is lets errors.Is(err, ErrDamaged) find it.
+func (e *DamageError) Is(target error) bool { return target == ErrDamaged }
+
+const (
+	damagedFold = "`replicator resume` goes on from what was stored before them: DynamoDB is read again from there, and changes that it no longer has become a gap"
+	damagedRead = "sinks that have not applied them cannot go on: see \"Damaged log\" in docs/operations.md"
+	damagedBase = "no snapshot is left to begin with: see \"Damaged log\" in docs/operations.md"
+)
+
+// lostTail tells whether the server itself knows that the messages from a sequence on are gone, as after a crash: then the
+// state went back with them. Otherwise they are stored and cannot be read.
+func (l *Log) lostTail(ctx context.Context, from uint64) (bool, error) {
+	info, err := l.q.info(ctx, l.stream, jetstream.WithDeletedDetails(true))
+	if err != nil {
+		return false, err
+	}
+	for _, seq := range info.State.Deleted {
+		if seq == from {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// broken notes that the entries of a fold break off before m.
+func (f *folded) broken(m message) {
+	if f.damage == nil {
+		f.damage = &DamageError{From: f.state.Seq + 1, To: m.seq - 1, Since: f.at, Hint: damagedFold}
+	}
+}
+
+// missing says why the messages from one sequence up to before another were not delivered: nil when the leader has
+// the first of them, errMoved when they were trimmed since, otherwise a *DamageError.
+func (l *Log) missing(ctx context.Context, from, to uint64) error {
+	_, err := l.message(ctx, from)
+	if !errors.Is(err, jetstream.ErrMsgNotFound) {
+		return err
+	}
+	info, err := l.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if info.First > from {
+		return fmt.Errorf("%w: trimmed up to %d: %w", ErrGap, info.First-1, errMoved)
+	}
+	return &DamageError{From: from, To: to - 1, Last: info.Last, Until: info.Now, Hint: damagedRead}
+}
+
+// follows tells whether the entry in a message is the successor of the one with this hash.
+func follows(msg []byte, hash checkpoint.Hash) bool {
+	e, err := checkpoint.Decode(msg)
+	return err == nil && e.Prev == hash
+}
+
+// reportLost says so when the server cut off the end of the log as it opened its store, because it could not read on there.
+// What was cut off took its part of the state with it, and is read again from the source: only its reason would
+// stay unknown.
+func (l *Log) reportLost(ctx context.Context, s *checkpoint.State) {
+	ctx, cancel := l.q.ask(ctx)
+	defer cancel()
+	answer, err := l.q.nc.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+l.name, []byte(`{"deleted_details":true}`))
+	var info struct {
+		State struct {
+			Lost struct {
+				Bytes uint64 `json:"bytes"`
+			} `json:"lost"`
+		} `json:"state"`
+	}
+	if err == nil {
+		err = json.Unmarshal(answer.Data, &info)
+	}
+	if err != nil {
+		l.log.Warn("not known whether the log lost its end", zap.Error(err))
+		return
+	}
+	if n := info.State.Lost.Bytes; n > 0 {
+		l.log.Error("the server cut off the end of the log, which it could not read; DynamoDB is read again from there, and what it no longer has becomes a gap",
+			zap.Uint64("bytes", n), zap.Uint64("last", s.Seq), zap.Time("read_up_to", time.UnixMilli(s.Date)))
+	}
+}
