@@ -185,6 +185,20 @@ func (s *State) release(sh *Shard) {
 // retention is how long the service keeps a record.
 const retention = 24 * 3600 * 1000
 
+// BeforeStart says whether everything that a lost shard ever held was written, and probably trimmed, before the pipeline
+// started: it took no more writes at the first listing, and nothing of it was there soon after. Such a loss was never
+// promised to be carried. found is when the loss was found.
+func (s *State) BeforeStart(sh *Shard, found int64) bool {
+	st := s.stream(sh.Stream)
+	if st == nil || sh.Seen != st.Date || sh.Pos.After != "" || sh.Alive >= st.Date-settle {
+		return false
+	}
+	return sh.Pos.At >= st.Date || found-st.Date <= startGrace
+}
+
+// startGrace is how long the first reads of a new pipeline may take to find shards that were trimmed before it.
+const startGrace = 3600 * 1000
+
 // gone closes a shard that the service does not know any more, with a gap if something of it may have been lost.
 // A parent that was trimmed before the stream was started is just finished.
 //

@@ -267,3 +267,24 @@ func TestWholeSinceTheParentsLastSignOfLife(t *testing.T) {
 		t.Fatalf("whole since %d, started at %d", got, date)
 	}
 }
+
+// What is lost of a shard counts as never promised only if all of it is older than the pipeline.
+func TestLossBeforeTheStart(t *testing.T) {
+	date := int64(1_790_000_000_000)
+	for _, at := range []int64{0, date - hour, date} {
+		w, err := claim(t, new(memLog), NewState(), "a", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.must(t, &Start{Stream: "arn", At: at, Date: date, Shards: []ShardSeen{{ID: "over", Closed: true}, {ID: "read", Closed: true}, {ID: "idle"}}})
+		w.must(t, frame(page(w.s, "read", 1, false)), &Graph{Stream: "arn", Date: date + 10, Shards: []ShardSeen{{ID: "late", Closed: true}}})
+		for id, before := range map[string]bool{"over": true, "read": false, "idle": false, "late": false} {
+			if got := w.s.BeforeStart(w.s.Shards[id], date+hour/2); got != before {
+				t.Errorf("from %d: %s soon after the start: %v", at, id, got)
+			}
+		}
+		if got := w.s.BeforeStart(w.s.Shards["over"], date+20*hour); got != (at == date) {
+			t.Errorf("from %d: a day after the start: %v", at, got)
+		}
+	}
+}

@@ -242,7 +242,7 @@ func (in *ingest) append(ctx context.Context, body any) error {
 			return nil // a stream ends once
 		}
 		// What was trimmed before the pipeline ever started was never promised.
-		if sh != nil && b.Ends && sh.Pos == (change.Position{}) && sh.Seen == s.Live().Date {
+		if sh != nil && b.Ends && s.BeforeStart(sh, b.Found) {
 			b.Accepted, b.Reason = true, checkpoint.BeforeStart
 		}
 	}

@@ -43,15 +43,17 @@ func (r *Reader) position(ctx context.Context) error {
 	return nil
 }
 
-// untrimmed refuses to begin at the trim horizon of a shard that may have been trimmed before it was read.
+// untrimmed refuses to go on without a sequence number, at the trim horizon or at a time, when the retention has passed
+// since the shard was last known to be empty up to there: some of it may have been trimmed, and the service would answer
+// with what is left. A sequence number it refuses itself when that is trimmed.
 //
 // Rule 8: what may be lost is said.
 func (r *Reader) untrimmed() error {
-	if r.begun || r.start.Since == 0 || r.pos != (change.Position{}) {
+	if r.last != "" || r.start.Since == 0 {
 		return nil
 	}
-	if time.Duration(r.src.nowOr()-r.start.Since)*time.Millisecond > Retention {
-		return fmt.Errorf("begin at the trim horizon: %w", ErrTrimmed)
+	if time.Duration(r.src.nowOr()-max(r.start.Since, r.emptyAt))*time.Millisecond > Retention {
+		return fmt.Errorf("begin where nothing was read yet: %w", ErrTrimmed)
 	}
 	return nil
 }
@@ -158,7 +160,7 @@ func (r *Reader) again(now time.Time, err error) error {
 
 // gap describes what was lost between the reader's position and what can still be read.
 func (r *Reader) gap(ctx context.Context, what, err error) error {
-	g := &GapError{Feed: r.start.Feed, Position: r.pos, From: max(r.readThrough(), r.start.Since), To: r.src.nowOr(), Whole: errors.Is(what, ErrShardGone), Err: what}
+	g := &GapError{Feed: r.start.Feed, Position: r.pos, From: max(r.readThrough(), r.start.Since, r.emptyAt), To: r.src.nowOr(), Whole: errors.Is(what, ErrShardGone), Err: what}
 	if errors.Is(what, ErrTrimmed) {
 		g.Whole = r.probe(ctx, g)
 	}

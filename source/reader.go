@@ -22,9 +22,9 @@ type Start struct {
 	Clock    int64           // as stored; a child starts with its parent's last
 	Closed   bool            // listed with an end: it is read without pauses, for nothing new can come
 
-	// Since is for a shard that must be read from its beginning, a child, while its position is still the trim
-	// horizon: unix ms up to which it did not exist yet, or was seen to be empty, whichever is later. The trim
-	// horizon itself never says that something is missing before it; so when more than the retention has
+	// Since is for a shard of which nothing has been read, so that its position is still the trim horizon or the start
+	// time: unix ms up to which it did not exist yet, or was seen to be empty, whichever is later. Neither the trim
+	// horizon nor a time ever says that something is missing before it; so when more than the retention has
 	// passed since then, the reader ends with a GapError instead of reading what is left. Zero: what is left
 	// is what is wanted.
 	Since int64
@@ -44,8 +44,9 @@ type Reader struct {
 
 	pos   change.Position // after the last page delivered
 	clock int64
-	begun bool // a page was read
 	done  bool
+
+	emptyAt int64 // Date of the newest page without records, unix ms
 
 	last       string // sequence number that the iterator follows; pos.After, or a skipped record
 	skipTo     int64  // unix ms; older records are skipped, for a server that cannot start at a time
@@ -242,8 +243,10 @@ func (r *Reader) take(p *Page, next []byte) error {
 	if kept {
 		r.pos, r.skipTo = change.Position{After: last}, 0
 	}
-	r.last, r.clock, r.lost, r.begun = last, clock, 0, true
-	r.peeks = kind == empty
+	r.last, r.clock, r.lost = last, clock, 0
+	if r.peeks = kind == empty; r.peeks {
+		r.emptyAt = max(r.emptyAt, p.Date)
+	}
 	p.To, p.Clock = r.pos, clock
 	r.iterator, r.iteratorAt = unescape(next), time.Now()
 	r.done = r.iterator == ""

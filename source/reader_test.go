@@ -240,27 +240,68 @@ func TestTrimmedBetweenIteratorAndRead(t *testing.T) {
 	}
 }
 
-// A child that was not begun for more than a day may have lost its first records; the trim horizon would not
-// tell.
-func TestChildThatWaitedLongerThanRetention(t *testing.T) {
-	for age, want := range map[time.Duration]bool{Retention - time.Hour: false, Retention + time.Hour: true} {
-		w := newWire()
-		w.shard("a", "", 3)
-		st := start("a", change.Position{})
-		st.Since = time.Now().Add(-age).UnixMilli()
-		r := open(t, w).NewReader(st)
-		p, err := r.Next(t.Context())
-		gap := (*GapError)(nil)
-		if errors.As(err, &gap) != want {
-			t.Errorf("age %v: %v", age, err)
+// A shard of which nothing was read for more than a day may have lost its first records; neither the trim horizon nor
+// a time would tell.
+func TestShardThatWaitedLongerThanRetention(t *testing.T) {
+	began := time.Now().Add(-Retention - 2*time.Hour).UnixMilli()
+	for _, pos := range []change.Position{{}, {At: began}} {
+		for age, want := range map[time.Duration]bool{Retention - time.Hour: false, Retention + time.Hour: true} {
+			w := newWire()
+			w.shard("a", "", 3)
+			st := start("a", pos)
+			st.Since = time.Now().Add(-age).UnixMilli()
+			r := open(t, w).NewReader(st)
+			p, err := r.Next(t.Context())
+			gap := (*GapError)(nil)
+			if errors.As(err, &gap) != want {
+				t.Errorf("from %+v, age %v: %v", pos, age, err)
+			}
+			if want && (gap.From != st.Since || gap.Whole || gap.To != createdOf(w.shards[0].records[0])*1000 || !errors.Is(err, ErrTrimmed)) {
+				t.Errorf("from %+v: %+v", pos, gap)
+			}
+			if p != nil {
+				p.Release()
+			}
+			r.Close()
 		}
-		if want && (gap.From != st.Since || gap.Whole || gap.To != createdOf(w.shards[0].records[0])*1000 || !errors.Is(err, ErrTrimmed)) {
-			t.Errorf("%+v", gap)
+	}
+}
+
+// A process that cannot reach the service for more than a day, and an idle shard: what came and was trimmed meanwhile is
+// in no page, and a new iterator at the trim horizon or at a time would not tell.
+func TestIdleShardAfterAnOutageLongerThanRetention(t *testing.T) {
+	for _, pos := range []change.Position{{}, {At: time.Now().UnixMilli()}} {
+		for outage, want := range map[time.Duration]bool{20 * time.Hour: false, 25 * time.Hour: true} {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire()
+				w.shard("a", "", 0)
+				st := start("a", pos)
+				st.Since = time.Now().UnixMilli()
+				r := open(t, w).NewReader(st)
+				defer r.Close()
+				for range 3 {
+					next(t, r).Release()
+				}
+				read := time.Now()
+				w.script = func(c wireCall) *wireReply {
+					if time.Since(read) < outage {
+						return refuse("InternalServerError", "away")
+					}
+					return nil
+				}
+				p, err := r.Next(t.Context())
+				gap := (*GapError)(nil)
+				if errors.As(err, &gap) != want {
+					t.Fatalf("from %+v, away for %v: %v", pos, outage, err)
+				}
+				if want && gap.From < read.Add(-time.Minute).UnixMilli() {
+					t.Errorf("the gap begins at %v, the last empty page was at %v", time.UnixMilli(gap.From), read)
+				}
+				if p != nil {
+					p.Release()
+				}
+			})
 		}
-		if p != nil {
-			p.Release()
-		}
-		r.Close()
 	}
 }
 
