@@ -83,7 +83,8 @@ type Queue struct {
 	URL string `yaml:"url"`
 	// NATS credentials file, for url.
 	Creds string `yaml:"creds"`
-	// Copies of each log in the external cluster. Below 3, one lost server loses what was not applied.
+	// Copies of each log in the external cluster. Below 3, one lost server loses what was not applied. Default: 3 in a
+	// cluster, 1 on a single server.
 	Replicas int `yaml:"replicas" jsonschema:"enum=1,enum=3,enum=5"`
 	// Limit of each table's log. Above 80 % reading pauses, and with dir also while the volume has little room left;
 	// what is above 90 % is kept for what lets the log be trimmed. DynamoDB keeps 24 hours, so size it for the longest
@@ -201,9 +202,6 @@ func (c *Config) settle(written func(path string) bool) {
 	}
 	if c.Testing.Beat == 0 {
 		c.Testing.Beat = c.Testing.ClaimTTL / 3
-	}
-	if c.Queue.URL != "" && c.Queue.Replicas == 0 {
-		c.Queue.Replicas = 3
 	}
 	if c.Queue.Dir != "" && c.Queue.Replicas == 0 {
 		c.Queue.Replicas = 1

@@ -40,21 +40,31 @@ func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("claim log: %w", err)
 	}
-	s := w.State()
+	if refused := CheckLog(t.row, w.State(), t.identity(l, info), t.p.o.Start); refused != nil {
+		return nil, refused
+	}
+	return w, nil
+}
+
+// CheckLog says why a log may not be used with a pipeline's row in Bigtable (nil: there is none), its table and its
+// start; nil when it may. s is the state of a log that does not exist, too: the empty one.
+func CheckLog(row *bigtable.State, s *checkpoint.State, want bigtable.Identity, start Start) *RefusedError {
+	live := s.Live()
+	switch id := s.Identity; {
 	// Rule 5: without the log nobody knows which versions were given out.
-	if t.row.Issued && s.Live() == nil {
-		return nil, refusedLog("the log is empty, although changes were read into it before")
-	}
-	if id := s.Identity; id != nil && (id.Pipeline != t.p.o.Name || id.Table != t.Source || id.TableID != info.ID) {
-		return nil, refusedLog(fmt.Sprintf("the log belongs to pipeline %q, table %q (%s)", id.Pipeline, id.Table, id.TableID))
-	}
-	if live := s.Live(); live != nil && s.Streams[0].Mode != t.p.o.Start.mode() {
-		return nil, &RefusedError{
-			What: fmt.Sprintf("source.start is %s, but the pipeline started with %s", t.p.o.Start.mode(), s.Streams[0].Mode),
+	case row != nil && row.Issued && live == nil:
+		return refusedLog("the log is empty, although changes were read into it before")
+	case row == nil && live != nil:
+		return refusedLog("the log holds changes, but the pipeline's row in " + bigtable.StateTable + " is missing")
+	case id != nil && (id.Pipeline != want.Pipeline || id.Table != want.Table || id.TableID != want.TableID):
+		return refusedLog(fmt.Sprintf("the log belongs to pipeline %q, table %q (%s)", id.Pipeline, id.Table, id.TableID))
+	case live != nil && s.Streams[0].Mode != start.mode():
+		return &RefusedError{
+			What: fmt.Sprintf("source.start is %s, but the pipeline started with %s", start.mode(), s.Streams[0].Mode),
 			Hint: "the start position is used once; put it back, or begin a new pipeline with new target tables",
 		}
 	}
-	return w, nil
+	return nil
 }
 
 func (t *table) claimOptions() queue.ClaimOptions {
@@ -161,10 +171,7 @@ func (t *table) logOf() *queue.Log { return t.stream.Load() }
 
 // agree makes the row in Bigtable and the log agree on whose they are, or refuses.
 func (t *table) agree(ctx context.Context, l *queue.Log, info source.TableInfo) error {
-	want := bigtable.Identity{
-		Pipeline: t.p.o.Name, Table: t.Source, TableID: info.ID, StreamARN: info.StreamARN,
-		LogCreated: l.Created().UTC(), MappingHash: t.mapping(),
-	}
+	want := t.identity(l, info)
 	if t.row == nil {
 		return t.createRow(ctx, l, want)
 	}
@@ -175,6 +182,14 @@ func (t *table) agree(ctx context.Context, l *queue.Log, info source.TableInfo) 
 		return t.setRow(ctx, func(s *bigtable.State) { s.Identity.LogCreated = want.LogCreated })
 	}
 	return nil
+}
+
+// identity is what the table, its mapping and its log are now.
+func (t *table) identity(l *queue.Log, info source.TableInfo) bigtable.Identity {
+	return bigtable.Identity{
+		Pipeline: t.p.o.Name, Table: t.Source, TableID: info.ID, StreamARN: info.StreamARN,
+		LogCreated: l.Created().UTC(), MappingHash: t.mapping(),
+	}
 }
 
 // CheckIdentity says why table, mapping or log may not be used with a pipeline's row in Bigtable; nil when they may.
@@ -203,8 +218,8 @@ func (t *table) createRow(ctx context.Context, l *queue.Log, id bigtable.Identit
 	if err != nil {
 		return err
 	}
-	if s.Live() != nil {
-		return refusedLog("the log holds changes, but the pipeline's row in " + bigtable.StateTable + " is missing")
+	if refused := CheckLog(nil, s, id, t.p.o.Start); refused != nil {
+		return refused
 	}
 	row := &bigtable.State{Identity: id, Life: 1, Lead: t.p.o.Periods.Lead}
 	if err := t.p.sink.CreateState(ctx, row); err != nil {
@@ -316,6 +331,6 @@ func (s Start) at(date int64) (int64, error) {
 }
 
 func refusedLog(what string) *RefusedError {
-	return &RefusedError{What: what, Hint: "versions must grow across lives, so a lost log is not started over in silence: " +
-		"bring the queue's volume back, or begin a new life with `replicator recover`"}
+	return &RefusedError{What: what, Hint: "versions must grow across lives, so a lost log is not started over in silence: bring the queue's volume back; " +
+		"where it is gone, start under another pipeline name with empty target tables (`replicator recover`, which needs neither, comes with a later version)"}
 }

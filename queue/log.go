@@ -142,6 +142,9 @@ func (l *Log) configure(ctx context.Context, snapshot int) {
 	}
 	now := info.Config
 	now.MaxBytes, now.MaxMsgSize, now.Replicas = l.room(info.State.Bytes, snapshot), int32(l.q.maxMessage()), l.q.opts.Replicas
+	if l.q.keepCopies {
+		now.Replicas = info.Config.Replicas
+	}
 	if now.MaxBytes == info.Config.MaxBytes && now.MaxMsgSize == info.Config.MaxMsgSize && now.Replicas == info.Config.Replicas {
 		return
 	}

@@ -39,7 +39,7 @@ type Options struct {
 	Creds       string // path of a credentials file
 	CA          string // path of the authority's certificate, when the system does not know it
 	Cert, Key   string // paths of a client certificate and its key
-	Replicas    int    // copies of each stream, 1 or 3; 0 = 1
+	Replicas    int    // copies of each stream, 1, 3 or 5; 0 = three in a cluster, one on a single server
 	InboxPrefix string // where accounts restrict inboxes
 
 	// MaxBytes is the hard limit of each table's log; 0 = 20 GiB. Reading pauses at 80 % of it.
@@ -68,7 +68,6 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	set(&o.Replicas, 1)
 	set(&o.MaxBytes, defaultMaxBytes)
 	set(&o.LettersMaxBytes, defaultLetters)
 	set(&o.ReplayWindow, defaultWindow)

@@ -24,7 +24,9 @@ type Queue struct {
 	nc       *nats.Conn
 	js       jetstream.JetStream
 	embedded *embedded // nil outside
-	disk     *disk     // nil outside
+
+	keepCopies bool  // nobody said how many copies a log has: those that exist keep theirs
+	disk       *disk // nil outside
 
 	// connection counts (re)connects: what was known before another number is in doubt.
 	connection atomic.Uint64
@@ -141,11 +143,7 @@ func (q *Queue) Notes() []string {
 	if q.opts.URL == "" {
 		return nil
 	}
-	notes := []string{"the NATS server must run with `jetstream { sync_interval: always }`: with its default of two minutes a power cut loses acknowledged entries, and a client cannot see the setting"}
-	if p := q.nc.MaxPayload(); p < MaxPayload {
-		notes = append(notes, fmt.Sprintf("the NATS server takes messages up to %d bytes; set `max_payload: 8MB`, or a change with two large images halts its table", p))
-	}
-	return notes
+	return []string{"the NATS server must run with `jetstream { sync_interval: always }`: with its default of two minutes a power cut loses acknowledged entries, and a client cannot see the setting"}
 }
 
 // Health asks the server whether it can store. It is for the liveness probe: cheap, and the only thing that

@@ -8,6 +8,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
 // checkOptions are the flags of check.
@@ -22,7 +24,7 @@ func (a *app) checkCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Find everything that is wrong with configuration, mappings and surroundings; write nothing",
 		Long: `check reads the configuration and the mappings, then asks DynamoDB, Bigtable and the queue what a run would need of
-them, and tries the mappings on a sample of items: what each rule writes and in which class, what becomes of every
+them, compares with what earlier runs left (tailrace_state, the logs, the owner of each target), and tries the mappings on a sample of items: what each rule writes and in which class, what becomes of every
 attribute, and what the data will do to it. All problems are said at once. It never writes.
 
 Exit 2 when configuration or mapping are wrong, 3 when the surroundings are; --strict turns warnings into exit 2.`,
@@ -45,6 +47,10 @@ type checkup struct {
 	principals map[string]string
 	cost       map[string]any
 	tables     []*tableReport
+
+	sink   *bigtable.Client // nil: not reachable
+	queue  *queue.Queue     // nil: there is none, or it is not reachable
+	noLogs bool             // it is not reachable
 }
 
 // defaultSample is how many items of each table check reads, in pages of at most 1 MB: 128 read units each.

@@ -21,7 +21,9 @@ import (
 func (a *app) checkAround(ctx context.Context, u *checkup, all []*carried, sample int) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
+	defer u.close()
 	u.places()
+	u.adminPort(ctx)
 	src, err := a.source(ctx, u.cfg)
 	if err != nil {
 		u.surrounding("dynamodb", "source", err)
@@ -30,13 +32,25 @@ func (a *app) checkAround(ctx context.Context, u *checkup, all []*carried, sampl
 	defer src.Close()
 	for _, c := range all {
 		u.table(ctx, src, c)
+		u.readable(ctx, src, c)
 	}
 	u.principal(ctx, "dynamodb", src.Principal)
 	u.problems = append(u.problems, compile(u.cfg, all)...)
 	a.survey(ctx, u, src, all, sample)
 	a.checkBigtable(ctx, u, src, all)
 	a.checkQueue(ctx, u)
+	u.stored(ctx, all)
 	u.reads(all)
+}
+
+// close ends the connections of the check.
+func (u *checkup) close() {
+	if u.sink != nil {
+		_ = u.sink.Close()
+	}
+	if u.queue != nil {
+		_ = u.queue.Close()
+	}
 }
 
 // surrounding notes an error of a server, with the hint that goes with it.
@@ -115,13 +129,22 @@ func (a *app) checkBigtable(ctx context.Context, u *checkup, src *source.Source,
 		u.surrounding("bigtable", "bigtable", err)
 		return
 	}
-	defer sink.Close()
+	u.sink = sink
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	// Asked first, for it says at once which address does not answer and why: Google's client would try until the deadline.
+	if _, err := sink.LoadState(asking, u.cfg.Pipeline, u.cfg.Tables[0].Source); bigtable.Classify(err) == bigtable.Transient {
+		u.surrounding("bigtable", "bigtable", bigtableError(err))
+		u.sink = nil
+		_ = sink.Close()
+		return
+	}
 	u.principal(ctx, "bigtable", sink.Principal)
 	u.profile(ctx, sink)
 	if slices.ContainsFunc(all, func(c *carried) bool { return c.program == nil }) {
 		return // what the tables must look like is not known
 	}
-	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	asking, cancel = context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	differences, err := sink.Diff(asking, wantedTables(u.cfg, all))
 	if err != nil {
@@ -189,6 +212,11 @@ func profileProblem(p bigtable.Profile, err error, instance string) (config.Prob
 
 func (a *app) checkQueue(ctx context.Context, u *checkup) {
 	if dir := u.cfg.Queue.Dir; dir != "" {
+		if err := queue.Writable(dir); err != nil {
+			u.fault("queue_dir", "queue.dir", "choose a directory that this user may write to", "the log cannot be kept: %v", err)
+			u.noLogs = true
+			return
+		}
 		if _, err := os.Stat(dir); err != nil { // the first run makes it; check does not
 			if d, err := queue.DiskOf(queueOptions(u.cfg)); err == nil {
 				u.around = append(u.around, diskProblems(d, dir)...)
@@ -199,9 +227,11 @@ func (a *app) checkQueue(ctx context.Context, u *checkup) {
 	q, err := a.client(ctx, u.cfg)
 	if err != nil {
 		u.surrounding("queue", "queue", err)
+		u.noLogs = true
 		return
 	}
-	defer q.Close()
+	u.queue = q
+	u.server(ctx)
 	u.capacity(ctx, q)
 	for _, note := range q.Notes() {
 		u.around = append(u.around, config.Problem{Severity: "warning", Code: "queue_unverified", Path: "queue", What: note,

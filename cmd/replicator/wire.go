@@ -127,7 +127,9 @@ func (a *app) beside(ctx context.Context, cfg *config.Config) (*queue.Queue, err
 }
 
 func (a *app) source(ctx context.Context, cfg *config.Config) (*source.Source, error) {
-	src, err := source.Open(ctx, sourceOptions(cfg), a.logger(zapcore.WarnLevel).Named("source"), nil)
+	o := sourceOptions(cfg)
+	o.Attempts = 3 // somebody waits: a server that is away is to be said at once
+	src, err := source.Open(ctx, o, a.logger(zapcore.WarnLevel).Named("source"), nil)
 	if err != nil {
 		return nil, sourceError(err)
 	}

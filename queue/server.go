@@ -1,0 +1,101 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sys/unix"
+)
+
+// Server is what a server outside says about itself and about our account, as far as a client is told.
+type Server struct {
+	Cluster    string // name of its cluster; "" for a single server
+	Servers    int    // that it has told us of, itself included
+	MaxPayload int64  // bytes of one message
+	// Store and Reserved are the account's limit of bytes on disk and what its streams have reserved of it; Store is
+	// negative without a limit. Each copy counts, unless there is a limit for streams with so many copies. The server's
+	// own limit it tells nobody.
+	Store, Reserved int64
+	Copies          int64 // of a log that count
+}
+
+// Server asks the server; ok is false for the embedded one.
+func (q *Queue) Server(ctx context.Context) (s Server, ok bool, err error) {
+	if q.opts.URL == "" {
+		return s, false, nil
+	}
+	ctx, cancel := q.ask(ctx)
+	defer cancel()
+	account, err := q.js.AccountInfo(ctx)
+	if err != nil {
+		return s, true, fmt.Errorf("ask JetStream: %w", err)
+	}
+	s = Server{
+		Cluster: q.nc.ConnectedClusterName(), Servers: len(q.nc.Servers()), MaxPayload: q.nc.MaxPayload(),
+		Store: account.Limits.MaxStore, Reserved: int64(account.ReservedStore),
+		Copies: int64(q.opts.Replicas),
+	}
+	if tier, tiered := account.Tiers[fmt.Sprintf("R%d", q.opts.Replicas)]; tiered {
+		s.Store, s.Reserved, s.Copies = tier.Limits.MaxStore, int64(tier.ReservedStore), 1
+	}
+	return s, true, nil
+}
+
+// replicas is how many copies a new log gets where the options do not say: three in a cluster, which survives the loss
+// of a server with them, one on a single server, which can keep no more.
+func (q *Queue) replicas() int {
+	if q.nc.ConnectedClusterName() != "" {
+		return 3
+	}
+	return 1
+}
+
+// Replicas is how many copies logs have here.
+func (q *Queue) Replicas() int { return q.opts.Replicas }
+
+// Writable says why an embedded store cannot be made or written in dir; nil when it can. It changes nothing.
+func Writable(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at):
+			continue
+		case err != nil:
+			return err
+		case !info.IsDir():
+			return fmt.Errorf("%s is not a directory", at)
+		}
+		if err := unix.Access(at, unix.W_OK|unix.X_OK); err != nil {
+			return fmt.Errorf("write into %s: %w", at, err)
+		}
+		return nil
+	}
+}
+
+// Unreserved returns the bytes of one copy that must still be reserved for the logs and dead letters of these tables.
+func (q *Queue) Unreserved(ctx context.Context, tables []string) (bytes int64, err error) {
+	for _, table := range tables {
+		name := q.streamName(table)
+		for stream, limit := range map[string]int64{name: q.opts.MaxBytes, name + "_letters": q.opts.LettersMaxBytes} {
+			st, err := q.js.Stream(ctx, stream)
+			switch {
+			case errors.Is(err, jetstream.ErrStreamNotFound):
+				bytes += limit
+			case err != nil:
+				return 0, fmt.Errorf("ask about stream %s: %w", stream, err)
+			default:
+				bytes += max(0, limit-st.CachedInfo().Config.MaxBytes)
+			}
+		}
+	}
+	return bytes, nil
+}

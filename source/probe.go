@@ -1,0 +1,34 @@
+package source
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+)
+
+// MayRead makes the calls that reading a stream consists of, once each and on one shard: the error says which of them is
+// refused, and why. Nothing is used up by it.
+func (s *Source) MayRead(ctx context.Context, arn string) error {
+	once := s.onceStreams
+	described, err := s.streams.DescribeStream(ctx, &dynamodbstreams.DescribeStreamInput{StreamArn: &arn}, once)
+	if err != nil {
+		return s.wrap(ctx, "DescribeStream of "+arn, err)
+	}
+	if described.StreamDescription == nil || len(described.StreamDescription.Shards) == 0 {
+		return nil
+	}
+	shard := described.StreamDescription.Shards[0].ShardId
+	begun, err := s.streams.GetShardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{
+		StreamArn: &arn, ShardId: shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
+	}, once)
+	if err != nil {
+		return s.wrap(ctx, "GetShardIterator of "+arn, err)
+	}
+	_, err = s.streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: begun.ShardIterator, Limit: ptr(int32(1))}, once)
+	switch {
+	case err == nil, Classify(err) == Trimmed, Classify(err) == Gone, Classify(err) == Throttled:
+		return nil // it may be read, though not this shard, or not now
+	}
+	return s.wrap(ctx, "GetRecords of "+arn, err)
+}
