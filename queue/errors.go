@@ -108,6 +108,11 @@ func classify(err error) outcome {
 	return inDoubt
 }
 
+// saysNoSpace tells whether an error of the server, which comes as text, is one of a full volume.
+func saysNoSpace(text string) bool {
+	return strings.Contains(text, unix.ENOSPC.Error()) || strings.Contains(text, unix.EDQUOT.Error())
+}
+
 // Transient tells whether asking the server again may help: it is away, electing, or slow.
 func Transient(err error) bool {
 	switch classify(err) {
@@ -117,7 +122,7 @@ func Transient(err error) bool {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
 		return api.Code == 503 || api.Code == 429 || api.ErrorCode == codeClusterNotReady ||
-			strings.Contains(api.Description, unix.ENOSPC.Error()) // Keep opens the store again
+			saysNoSpace(api.Description) // Keep opens the store again
 	}
 	return errors.Is(err, errIdle) || errors.Is(err, errDropped) || errors.Is(err, errNoLeader) || errors.Is(err, errUnderWay) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
 		errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrDisconnected) ||

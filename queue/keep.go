@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"go.uber.org/zap"
-	"golang.org/x/sys/unix"
 )
 
 // Keep looks after the embedded store until ctx ends: it holds a reserve on the store's volume, and when writes have
@@ -60,7 +58,7 @@ func (q *Queue) keep(ctx context.Context) {
 // outOfSpace tells whether the store has refused a write for want of room, or could not be opened again since.
 func (e *embedded) outOfSpace() bool {
 	srv := e.server()
-	return srv == nil || strings.Contains(srv.Healthz(&server.HealthzOptions{}).Error, unix.ENOSPC.Error())
+	return srv == nil || saysNoSpace(srv.Healthz(&server.HealthzOptions{}).Error)
 }
 
 // reopen shuts the server down and starts another one on the same store, with the same token, and at the same address

@@ -148,8 +148,11 @@ func TestLogFullToTheBrimComesBack(t *testing.T) {
 				t.Fatalf("limit %d, pause %v at %.2f of it", p.Limit, p.Pause, p.Fraction)
 			}
 			frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 100, 1500))[0]
-			if _, err := w.Append(ctx, frame.Body, frame.Data); errors.Is(err, ErrFull) != (limit <= 8<<20) {
-				t.Fatalf("append of a frame at limit %d: %v", limit, err)
+			if refused := refuses(t, w, frame.Body, frame.Data); refused != (limit <= 8<<20) {
+				t.Fatalf("append of a frame at limit %d: refused %v", limit, refused)
+			}
+			if info, err := w.Log().Info(ctx); err != nil || name != "while running" && info.fuse < info.Bytes+minTrimVolume {
+				t.Fatalf("the server refuses more than %d bytes, the log holds %d: %v", info.fuse, info.Bytes, err)
 			}
 			markAll(t, w)
 			if limit > 8<<20 {
@@ -168,6 +171,25 @@ func TestLogFullToTheBrimComesBack(t *testing.T) {
 				t.Fatal(d)
 			}
 		})
+	}
+}
+
+// A claim that is refused for another reason has raised the limit all the same: it does not depend on the claim.
+func TestLimitIsRaisedBeforeTheClaim(t *testing.T) {
+	ctx := testContext(t)
+	q := embeddedIn(t, t.TempDir(), func(o *Options) { o.MaxBytes = 8 << 20 })
+	l := createLog(t, q)
+	f, err := l.fold(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim(t, l, "a")
+	q.opts.MaxBytes = 16 << 20
+	if _, err := (&claimer{l: l, o: ClaimOptions{Owner: "b"}}).claim(ctx, f); !errors.Is(err, ErrDoubt) {
+		t.Fatalf("claim after another one: %v, want doubt", err)
+	}
+	if info, err := l.Info(ctx); err != nil || info.fuse != 16<<20 {
+		t.Fatalf("limit %d: %v", info.fuse, err)
 	}
 }
 
