@@ -54,7 +54,7 @@ func TestOutageBeforeTheFirstRecordIsAGap(t *testing.T) {
 }
 
 // A shard that was idle at the first listing took records later, was closed, and is gone. What was trimmed before the
-// pipeline started was never promised; this was.
+// pipeline started was never promised and is no open gap; this is one.
 func TestLossOfAnIdleShardIsNotTakenForOneBeforeTheStart(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
@@ -69,5 +69,10 @@ func TestLossOfAnIdleShardIsNotTakenForOneBeforeTheStart(t *testing.T) {
 		w.streams.Trim(w.clock.Now().Add(-24 * time.Hour))
 		w.streams.Sweep()
 	})
-	w.start("Orders").lost()
+	r = w.start("Orders")
+	r.lost()
+	r.until("the children's losses are found too", func() bool { return r.table("Orders").Gaps >= len(w.streams.OpenShards("Orders")) })
+	if st := r.table("Orders"); st.Accepted > 0 {
+		r.t.Errorf("%d gaps are open, %d have accepted themselves", st.Gaps, st.Accepted)
+	}
 }
