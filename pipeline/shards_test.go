@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -174,6 +175,47 @@ func TestRecordsOnTheLastPageOfAShard(t *testing.T) {
 			r.settle()
 			r.equal()
 		})
+	}
+}
+
+// A first listing that is larger than one entry may be: it starts all the same, with every shard.
+func TestFirstListingInParts(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	shards := len(w.streams.OpenShards("Orders"))
+	for shards*80 < checkpoint.ListingPart {
+		shards += w.streams.Rotate("Orders")
+	}
+	r := w.start("Orders")
+	var l *queue.Log
+	var s *checkpoint.State
+	r.until("the table is started", func() (live bool) {
+		var err error
+		if l, err = r.queue.Log(t.Context(), "Orders"); err == nil {
+			s, err = l.Fold(t.Context())
+		}
+		return err == nil && s.Live() != nil
+	})
+	if len(s.Shards) != shards || s.Starting != nil {
+		t.Errorf("started with %d of %d shards", len(s.Shards), shards)
+	}
+	reader, err := l.Read(t.Context(), 0, checkpoint.Hash{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close(context.Background())
+	parts := 0
+	for seq := uint64(0); seq < s.Live().Seq; {
+		var e *checkpoint.Entry
+		if seq, e, err = reader.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == checkpoint.KindStart {
+			parts++
+		}
+	}
+	if parts < 2 {
+		t.Errorf("%d entries hold the first listing", parts)
 	}
 }
 
