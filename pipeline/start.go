@@ -19,7 +19,7 @@ import (
 // claim takes the table's log over. The steps of a first start stand in this order, each may be repeated, and
 // a crash between any two is taken up by the next start:
 //
-//	log created → row {identity, issued: false} → claim → start entry → issued: true → first frame
+//	target claimed → log created → mapping kept → row {identity, issued: false} → claim → start entry → issued: true → first frame
 func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 	info, err := t.describe(ctx)
 	if err != nil {
@@ -113,6 +113,11 @@ func (t *table) loadRow(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
+	if err == nil || errors.Is(err, bigtable.ErrNoState) {
+		if err := t.claimTarget(ctx); err != nil {
+			return err
+		}
+	}
 	if errors.Is(err, bigtable.ErrNoState) {
 		return nil
 	}
@@ -172,11 +177,16 @@ func (t *table) logOf() *queue.Log { return t.stream.Load() }
 // agree makes the row in Bigtable and the log agree on whose they are, or refuses.
 func (t *table) agree(ctx context.Context, l *queue.Log, info source.TableInfo) error {
 	want := t.identity(l, info)
+	if t.row != nil {
+		if refused := CheckIdentity(t.row, want); refused != nil {
+			return refused
+		}
+	}
+	if err := t.keepMapping(ctx); err != nil {
+		return err
+	}
 	if t.row == nil {
 		return t.createRow(ctx, l, want)
-	}
-	if refused := CheckIdentity(t.row, want); refused != nil {
-		return refused
 	}
 	if !t.row.Identity.LogCreated.Equal(want.LogCreated) {
 		return t.setRow(ctx, func(s *bigtable.State) { s.Identity.LogCreated = want.LogCreated })
@@ -188,7 +198,7 @@ func (t *table) agree(ctx context.Context, l *queue.Log, info source.TableInfo) 
 func (t *table) identity(l *queue.Log, info source.TableInfo) bigtable.Identity {
 	return bigtable.Identity{
 		Pipeline: t.p.o.Name, Table: t.Source, TableID: info.ID, StreamARN: info.StreamARN,
-		LogCreated: l.Created().UTC(), MappingHash: t.mapping(),
+		LogCreated: l.Created().UTC(), MappingHash: t.mapping(), Target: t.p.sink.TargetName(t.Target),
 	}
 }
 
@@ -205,6 +215,11 @@ func CheckIdentity(row *bigtable.State, want bigtable.Identity) *RefusedError {
 		return &RefusedError{
 			What: fmt.Sprintf("the mapping of %s is not the one its rows were written with", want.Table),
 			Hint: "put the mapping back, or begin a new pipeline with a new target table",
+		}
+	case have.Target != "" && have.Target != want.Target:
+		return &RefusedError{
+			What: fmt.Sprintf("the rows of %s are in %s since the pipeline started, not in %s", want.Table, have.Target, want.Target),
+			Hint: "put the target back, or begin a new pipeline: a new target needs all items, not only those that change",
 		}
 	case !have.LogCreated.Equal(want.LogCreated) && row.Issued:
 		return refusedLog(fmt.Sprintf("the log was created at %s, the pipeline's at %s: it is another one",

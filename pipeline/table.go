@@ -33,6 +33,8 @@ type table struct {
 
 	rowMu sync.Mutex // covers row
 	row   *bigtable.State
+	owned bool         // the target is the pipeline's
+	kept  bool         // the mapping's text is beside its hash
 	stale bool         // somebody else changed the row: the next life reads it again
 	lead  atomic.Int64 // of the row, readable while somebody holds the mutex and waits for Bigtable
 
@@ -255,8 +257,13 @@ func (t *table) own(ctx context.Context, w *queue.Writer) error {
 	return t.work(ctx, w)
 }
 
-// upgrade raises the log to the newest format if that was asked for, before anything else is appended.
+// upgrade raises log and row to the newest format if that was asked for, before anything else is appended.
 func (t *table) upgrade(ctx context.Context, w *queue.Writer) error {
+	if t.p.o.Upgrade {
+		if err := t.beating(ctx, w, t.upgradeRow); err != nil {
+			return err
+		}
+	}
 	if have := w.State().Format; have == checkpoint.Format {
 		return nil
 	} else if !t.p.o.Upgrade {

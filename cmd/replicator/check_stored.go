@@ -51,9 +51,8 @@ func (u *checkup) compare(ctx context.Context, c *carried) error {
 	if err != nil {
 		return err
 	}
-	if owner != "" && owner != u.cfg.Pipeline {
-		u.fault("foreign_target", c.path+".target", "two pipelines would mix their rows: choose another target, or the pipeline name that it belongs to",
-			"the Bigtable table %s belongs to pipeline %q", c.Target, owner)
+	if refused := pipeline.CheckTarget(u.sink, u.cfg.Pipeline, c.Target, owner); refused != nil {
+		u.fault("foreign_target", c.path+".target", refused.Hint, "%s", refused.What)
 	}
 	row, err := u.sink.LoadState(ctx, u.cfg.Pipeline, c.Source)
 	if err != nil && !errors.Is(err, bigtable.ErrNoState) {
@@ -62,6 +61,7 @@ func (u *checkup) compare(ctx context.Context, c *carried) error {
 	hash := c.program.Hash()
 	want := bigtable.Identity{
 		Pipeline: u.cfg.Pipeline, Table: c.Source, TableID: c.info.ID, StreamARN: c.info.StreamARN, MappingHash: hex.EncodeToString(hash[:]),
+		Target: u.sink.TargetName(c.Target),
 	}
 	state := checkpoint.NewState()
 	log, err := u.log(ctx, c)

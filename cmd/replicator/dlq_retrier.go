@@ -113,6 +113,7 @@ func (r *retrier) identical(ctx context.Context, box letterBox, c *carried) erro
 	hash := c.program.Hash()
 	refused := pipeline.CheckIdentity(row, bigtable.Identity{
 		Pipeline: r.cfg.Pipeline, Table: box.table.Source, TableID: c.info.ID, LogCreated: box.created.UTC(), MappingHash: hex.EncodeToString(hash[:]),
+		Target: r.sink.TargetName(box.table.Target),
 	})
 	if refused != nil {
 		return surroundings(fmt.Errorf("retry dead letters of %s: %w", box.table.Source, refused), refused.Hint)

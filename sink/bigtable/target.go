@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
 )
 
 const (
@@ -32,7 +34,7 @@ func (c *Client) TargetKey(table string) string { return string(targetKey(c.Targ
 
 // ClaimTarget makes a target table the pipeline's own, if no other pipeline has it, and returns the name of the pipeline
 // that has it then. Of two that claim at once one wins, and both hear which. Several tables of one pipeline may share a
-// target.
+// target. It blocks while the service is away.
 func (c *Client) ClaimTarget(ctx context.Context, pipeline, table string) (owner string, err error) {
 	name := c.TargetName(table)
 	value, err := json.Marshal(targetRow{Format: targetFormat, Target: name, Pipeline: pipeline, Since: time.Now().UTC()})
@@ -44,7 +46,10 @@ func (c *Client) ClaimTarget(ctx context.Context, pipeline, table string) (owner
 		return "", fmt.Errorf("claim target %s: %w", table, err)
 	}
 	// Read back in any case: an attempt whose answer was lost may have been ours.
-	return c.TargetOwner(ctx, table)
+	return backoff.Retry(ctx, func() (string, error) {
+		owner, err := c.TargetOwner(ctx, table)
+		return owner, pause(err)
+	}, backoff.WithBackOff(c.pauses()), backoff.WithMaxElapsedTime(0))
 }
 
 // TargetOwner returns the name of the pipeline that a target table belongs to; empty while none has claimed it. A

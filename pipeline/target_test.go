@@ -1,0 +1,228 @@
+package pipeline_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	cloud "cloud.google.com/go/bigtable"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// another makes the next pipelines of the world ones of another name, with a queue of their own.
+func (w *world) another(name string) {
+	dir := w.t.TempDir()
+	w.opts = func(o *pipeline.Options) { o.Name = name }
+	w.qopts = func(o *queue.Options) { o.Pipeline, o.Dir = name, dir }
+}
+
+// end waits until Run ends by itself.
+func (r *run) end() error {
+	r.t.Helper()
+	select {
+	case err := <-r.ended:
+		r.ended <- err
+		return err
+	case <-time.After(patience):
+		r.t.Fatalf("the pipeline goes on: %+v", r.p.Status())
+		return nil
+	}
+}
+
+// taken fails unless Run ended because the target belongs to another pipeline.
+func (r *run) taken(owner string) {
+	r.t.Helper()
+	err := r.end()
+	var refused *pipeline.RefusedError
+	if !errors.As(err, &refused) || !strings.Contains(refused.What, "orders belongs to pipeline \""+owner+"\"") ||
+		!strings.Contains(refused.Hint, "cbt deleterow tailrace_state '#target#projects/local/instances/local/tables/orders'") {
+		r.t.Errorf("the second pipeline ended with %v", err)
+	}
+}
+
+func TestSecondPipelineIntoATargetIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.scribble("Orders", 90, 50)
+	r.settle()
+	w.another("other")
+	w.start("Orders").taken("shop")
+	if _, err := r.sink.LoadState(t.Context(), "other", "Orders"); !errors.Is(err, bigtable.ErrNoState) {
+		t.Errorf("the refused pipeline has a row: %v", err)
+	}
+	w.scribble("Orders", 91, 50)
+	r.settle()
+	r.equal()
+}
+
+func TestOfPipelinesThatBeginAtOnceOneHasTheTarget(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	w.another("one")
+	one := w.open("Orders")
+	w.another("two")
+	two := w.open("Orders")
+	one.begin()
+	two.begin()
+	first, second, owner := one, two, "one"
+	select {
+	case err := <-one.ended:
+		one.ended <- err
+		first, second, owner = two, one, "two"
+	case err := <-two.ended:
+		two.ended <- err
+	case <-time.After(patience):
+		t.Fatal("both go on")
+	}
+	second.taken(owner)
+	w.scribble("Orders", 92, 50)
+	first.settle()
+	first.equal()
+}
+
+func TestTablesOfOnePipelineShareATarget(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	w.createTable("ORDERS") // target is the name in small letters
+	r := w.start("Orders", "ORDERS")
+	w.put("Orders", "a", "1", `"v":{"N":"1"}`)
+	w.put("ORDERS", "b", "1", `"v":{"N":"2"}`)
+	r.until("both are there", func() bool { return len(r.stored("Orders")) == 2 })
+}
+
+func TestChangedTargetIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	w.createTable("Elsewhere")
+	r := w.start("Orders")
+	r.settle()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.opts = func(o *pipeline.Options) { o.Tables[0].Target = "elsewhere" }
+	r = w.open("Orders")
+	r.ensure(t.Context(), "Elsewhere")
+	r.begin()
+	err := r.end()
+	var refused *pipeline.RefusedError
+	if !errors.As(err, &refused) || !strings.Contains(refused.What, "/tables/orders since the pipeline started, not in ") {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+func TestMappingIsKeptBesideItsHash(t *testing.T) {
+	w := newWorld(t)
+	w.mapping = `
+# comments are not kept
+families: {d: {max_versions: 1}}
+rules: [{name: all, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}]
+`
+	w.createTable("Orders")
+	r := w.start("Orders")
+	r.settle()
+	row, err := r.sink.LoadState(t.Context(), "shop", "Orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := r.sink.KeptMapping(t.Context(), "shop", "Orders", row.Identity.MappingHash)
+	if err != nil || strings.Contains(string(text), "comments") {
+		t.Fatalf("%s, %v", text, err)
+	}
+	var kept transform.Kept
+	if err := json.Unmarshal(text, &kept); err != nil {
+		t.Fatal(err)
+	}
+	info, err := r.src.Table(t.Context(), "Orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab := transform.Table{Pipeline: "shop", Source: "Orders", Target: "orders", Schema: info.Schema, View: info.View}
+	if err := kept.Apply(&tab); err != nil {
+		t.Fatal(err)
+	}
+	p, problems := transform.Compile(tab)
+	if p == nil {
+		t.Fatal(problems)
+	}
+	if want, err := r.compile("Orders")(info); err != nil || p.Hash() != want.Hash() {
+		t.Errorf("the kept mapping is another one: %s", text)
+	}
+}
+
+// oldRow makes a table's state what a build of format 1 leaves: no target, no mapping, no owner of the target.
+func (w *world) oldRow(name string) {
+	w.t.Helper()
+	must := func(err error) {
+		w.t.Helper()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	ctx := w.t.Context()
+	client, err := cloud.NewClient(ctx, "local", "local", option.WithEndpoint(w.front.Addr()), option.WithoutAuthentication(),
+		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
+	must(err)
+	defer client.Close()
+	table := client.Open(bigtable.StateTable)
+	row, err := table.ReadRow(ctx, "shop#"+name, cloud.RowFilter(cloud.ColumnFilter("state")))
+	must(err)
+	var state map[string]any
+	must(json.Unmarshal(row["s"][0].Value, &state))
+	state["format"] = 1
+	delete(state["identity"].(map[string]any), "target")
+	old, err := json.Marshal(state)
+	must(err)
+	m := cloud.NewMutation()
+	m.DeleteRow()
+	m.Set("s", "state", row["s"][0].Timestamp, old)
+	must(table.Apply(ctx, "shop#"+name, m))
+	m = cloud.NewMutation()
+	m.DeleteRow()
+	must(table.Apply(ctx, "#target#projects/local/instances/local/tables/"+target(name), m))
+}
+
+// Rule 11: an older build must go on with the row, so only --upgrade raises it. What the older build does not read is
+// added at once.
+func TestRowKeepsItsFormatUntilUpgrade(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	r.settle()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.oldRow("Orders")
+	for _, step := range []struct {
+		upgrade bool
+		format  int
+		target  string
+	}{{false, 1, ""}, {true, 2, "projects/local/instances/local/tables/orders"}} {
+		w.opts = func(o *pipeline.Options) { o.Upgrade = step.upgrade }
+		r = w.start("Orders")
+		w.scribble("Orders", 93, 50)
+		r.settle()
+		row, err := r.sink.LoadState(t.Context(), "shop", "Orders")
+		if err != nil || row.Format != step.format || row.Identity.Target != step.target {
+			t.Errorf("upgrade %t: %+v, %v", step.upgrade, row, err)
+		}
+		if owner, err := r.sink.TargetOwner(t.Context(), "orders"); owner != "shop" || err != nil {
+			t.Errorf("the target belongs to %q, %v", owner, err)
+		}
+		if _, err := r.sink.KeptMapping(t.Context(), "shop", "Orders", row.Identity.MappingHash); err != nil {
+			t.Errorf("the mapping is not kept: %v", err)
+		}
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
