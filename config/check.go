@@ -116,6 +116,12 @@ func (r *report) queue(q *Queue) {
 	if q.URL == "" && q.Creds != "" {
 		r.fault("conflict", "queue.creds", "remove it, or set queue.url", "queue.creds is for queue.url only")
 	}
+	if q.URL == "" && q.TLS != (TLS{}) {
+		r.fault("conflict", "queue.tls", "remove it, or set queue.url", "queue.tls is for queue.url only")
+	}
+	if (q.TLS.Cert == "") != (q.TLS.Key == "") {
+		r.fault("missing", "queue.tls", "set both queue.tls.cert and queue.tls.key", "a client certificate and its key go together")
+	}
 	if q.URL == "" && q.Replicas > 1 {
 		r.fault("conflict", "queue.replicas", "remove it, or set queue.url", "the embedded log has one copy; %d need a NATS cluster", q.Replicas)
 	}

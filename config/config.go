@@ -83,6 +83,8 @@ type Queue struct {
 	URL string `yaml:"url"`
 	// NATS credentials file, for url.
 	Creds string `yaml:"creds"`
+	// TLS to the servers of url. A URL that begins with tls:// needs none of it where the system knows their authority.
+	TLS TLS `yaml:"tls"`
 	// Copies of each log in the external cluster. Below 3, one lost server loses what was not applied. Default: 3 in a
 	// cluster, 1 on a single server.
 	Replicas int `yaml:"replicas" jsonschema:"enum=1,enum=3,enum=5"`
@@ -92,6 +94,16 @@ type Queue struct {
 	MaxBytes Size `yaml:"max_bytes"`
 	// What is kept in the log after it was applied, so that it can be applied again. Yields when space is short.
 	ReplayWindow Duration `yaml:"replay_window"`
+}
+
+// TLS says whom to trust and who we are: paths of PEM files.
+type TLS struct {
+	// Certificate of the servers' authority, where the system does not know it.
+	CA string `yaml:"ca"`
+	// Client certificate, where the servers ask for one.
+	Cert string `yaml:"cert"`
+	// Key of cert.
+	Key string `yaml:"key"`
 }
 
 // Memory bounds the bytes in flight. Reaching a bound pauses reading; nothing is dropped.

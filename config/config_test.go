@@ -1,8 +1,10 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +56,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 pipeline: shop
 source:   {region: eu-west-1, endpoint: "http://127.0.0.1:8000", streams_endpoint: "http://127.0.0.1:8001", assume_role: "arn:aws:iam::1:role/r", idle_poll: 2s, start: 2026-11-21T14:00:00Z}
 bigtable: {project: acme, instance: main, app_profile: tailrace, endpoint: "127.0.0.1:8086", timeout: 3s, tombstones: 200h}
-queue:    {url: "nats://a:4222, nats://b:4222", creds: nats.creds, replicas: 5, max_bytes: 30GiB, replay_window: 2h}
+queue:    {url: "nats://a:4222, nats://b:4222", creds: nats.creds, tls: {ca: ca.pem, cert: cert.pem, key: key.pem}, replicas: 5, max_bytes: 30GiB, replay_window: 2h}
 memory:   {total: 100MiB, per_feed: 9MiB}
 admin:    {listen: 0.0.0.0:9999}
 shutdown_timeout: 26s
@@ -73,8 +75,9 @@ testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s, mark
 		Source: Source{"eu-west-1", "http://127.0.0.1:8000", "http://127.0.0.1:8001", "arn:aws:iam::1:role/r", Duration(2 * time.Second),
 			Start{At: time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)}},
 		Bigtable: Bigtable{"acme", "main", "tailrace", "127.0.0.1:8086", Duration(3 * time.Second), Duration(200 * time.Hour)},
-		Queue:    Queue{"", "nats://a:4222, nats://b:4222", filepath.Join(dir, "nats.creds"), 5, 30 << 30, Duration(2 * time.Hour)},
-		Memory:   Memory{100 << 20, 9 << 20}, Admin: Admin{"0.0.0.0:9999"}, ShutdownTimeout: Duration(26 * time.Second),
+		Queue: Queue{"", "nats://a:4222, nats://b:4222", filepath.Join(dir, "nats.creds"),
+			TLS{filepath.Join(dir, "ca.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}, 5, 30 << 30, Duration(2 * time.Hour)},
+		Memory: Memory{100 << 20, 9 << 20}, Admin: Admin{"0.0.0.0:9999"}, ShutdownTimeout: Duration(26 * time.Second),
 		Archive: Archive{filepath.Join(dir, "archive"), "tailrace.archive"},
 		Tables: []Table{{"Orders", "orders", Keys{"pk:S", "sk:N"}, Mapping{File: filepath.Join(dir, "mappings", "orders.yaml"), Data: []byte("families: {}\n")},
 			"halt", "archive", false}},
@@ -92,6 +95,36 @@ func TestLogThatALargeRecordDoesNotFitIsRefused(t *testing.T) {
 		_, problems := parse(t, strings.Replace(smallest, "./tailrace-data", "./tailrace-data, max_bytes: "+size, 1))
 		if Refused(problems) != refused {
 			t.Errorf("%s: refused %v, want %v: %v", size, !refused, refused, problems)
+		}
+	}
+}
+
+func TestPasswordInTheFileIsWarnedOf(t *testing.T) {
+	t.Setenv("NATS_URL", "nats://user:s3cret@a:4222")
+	for value, warned := range map[string]bool{
+		"nats://user:s3cret@a:4222": true, "nats://b:4222,nats://t0ken@a:4222": true, "nats://a:4222": false, "${NATS_URL}": false,
+	} {
+		_, problems := parse(t, strings.Replace(smallest, "{dir: ./tailrace-data}", `{url: "`+value+`"}`, 1))
+		got := slices.ContainsFunc(problems, func(p Problem) bool { return p.Code == "secret" })
+		if got != warned || Refused(problems) {
+			t.Errorf("%s: warned %v, want %v: %v", value, got, warned, problems)
+		}
+		if strings.Contains(fmt.Sprint(problems), "s3cret") {
+			t.Errorf("%s: the password is printed: %v", value, problems)
+		}
+	}
+}
+
+func TestTLSFilesGoTogether(t *testing.T) {
+	for text, refused := range map[string]bool{
+		"url: nats://a:4222, tls: {ca: ca.pem}":                   false,
+		"url: nats://a:4222, tls: {cert: cert.pem}":               true,
+		"url: nats://a:4222, tls: {cert: cert.pem, key: key.pem}": false,
+		"dir: ./tailrace-data, tls: {ca: ca.pem}":                 true,
+	} {
+		_, problems := parse(t, strings.Replace(smallest, "dir: ./tailrace-data", text, 1))
+		if Refused(problems) != refused {
+			t.Errorf("%s: refused %v, want %v: %v", text, !refused, refused, problems)
 		}
 	}
 }

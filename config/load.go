@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,6 +36,7 @@ func Parse(src []byte, path string) (*Config, []Problem) {
 	r.twice()
 	expanded := r.expand(root, filepath.Dir(path))
 	r.decode(root, &cfg, expanded)
+	r.secrets(&cfg, expanded)
 	cfg.settle(r.where.written)
 	cfg.resolve(filepath.Dir(path))
 	r.mappings(&cfg, src)
@@ -143,9 +145,24 @@ func plainWords(message string) string {
 	return words
 }
 
+// secrets warns of a password that stands in the file itself.
+func (r *report) secrets(c *Config, expanded map[spot]string) {
+	if n := r.where.values["queue.url"]; n == nil || expanded[spot{n.Line, n.Column}] != "" {
+		return
+	}
+	for server := range strings.SplitSeq(c.Queue.URL, ",") {
+		if u, err := url.Parse(strings.TrimSpace(server)); err == nil && u.User != nil {
+			r.warn("secret", "queue.url", `take it from outside, as in url: "${NATS_URL}" or "${file:/run/secrets/nats-url}", or use queue.creds`,
+				"a password or token stands in the file")
+			return
+		}
+	}
+}
+
 // resolve makes the file's relative paths relative to the file.
 func (c *Config) resolve(dir string) {
-	paths := []*string{&c.Queue.Dir, &c.Queue.Creds, &c.Archive.File}
+	tls := &c.Queue.TLS
+	paths := []*string{&c.Queue.Dir, &c.Queue.Creds, &tls.CA, &tls.Cert, &tls.Key, &c.Archive.File}
 	for i := range c.Tables {
 		paths = append(paths, &c.Tables[i].Mapping.File)
 	}

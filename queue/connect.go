@@ -2,8 +2,8 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -47,12 +47,13 @@ func (q *Queue) connect(ctx context.Context, url string, more ...nats.Option) er
 
 // dial lets ctx cut the attempt short: nats.Connect knows no context.
 func dial(ctx context.Context, url string, opts []nats.Option) (*nats.Conn, error) {
+	d := &dialer{Dialer: net.Dialer{Timeout: 5 * time.Second}}
 	if deadline, ok := ctx.Deadline(); ok {
-		opts = append(opts, nats.Timeout(max(min(time.Until(deadline), 5*time.Second), time.Millisecond)))
+		d.Timeout = max(min(time.Until(deadline), d.Timeout), time.Millisecond)
 	}
-	nc, err := nats.Connect(url, opts...)
+	nc, err := nats.Connect(url, append(opts, nats.Timeout(d.Timeout), nats.SetCustomDialer(d))...)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("connect to the queue: %w", err), context.Cause(ctx))
+		return nil, d.explain(ctx, err)
 	}
 	return nc, nil
 }

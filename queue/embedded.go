@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -171,16 +172,32 @@ func (e *embedded) close() error {
 
 // health says what the store itself complains about. Stream information stays green on a full disk; only this
 // tells.
-func (e *embedded) health() error {
+func (e *embedded) health(ctx context.Context) error {
 	srv := e.server()
 	if srv == nil {
 		return errClosed
 	}
-	if h := srv.Healthz(&server.HealthzOptions{}); h.StatusCode != 200 {
-		return fmt.Errorf("queue is unhealthy: %s", h.Error)
-	}
-	return nil
+	return judge(ctx, func() *server.HealthStatus { return srv.Healthz(&server.HealthzOptions{}) })
 }
+
+// judge asks for a server's health. Whether it lets clients in the server decides within a millisecond, in which a busy machine
+// may not run it at all: only one that does not for seconds is unhealthy.
+func judge(ctx context.Context, ask func() *server.HealthStatus) error {
+	ctx, cancel := context.WithTimeout(ctx, healthPatience)
+	defer cancel()
+	for {
+		h := ask()
+		switch {
+		case h.StatusCode == http.StatusOK:
+			return nil
+		case h.StatusCode != http.StatusInternalServerError, wait(ctx, leastPause) != nil:
+			return fmt.Errorf("queue is unhealthy: %s", h.Error)
+		}
+	}
+}
+
+// healthPatience is how long a server may need to say that it lets clients in.
+const healthPatience = 5 * time.Second
 
 func randomToken() (string, error) {
 	var b [16]byte

@@ -54,6 +54,7 @@ func (e *FormatError) Is(target error) bool { return target == ErrNewer }
 
 // JetStream's error codes that decide what an append came to (server/errors.json).
 const (
+	codeNoPeers         = 10005
 	codeClusterNotReady = 10008
 	codeNoResources     = 10023
 	codeStorage         = 10047
@@ -64,6 +65,13 @@ const (
 	codeStoreFailed     = 10077
 	codeWrongSequenceR3 = 10164
 	codeHeaderTooLarge  = 10097
+
+	codeAccountResources      = 10002
+	codeMaxStreams            = 10027
+	codeNoJetStreamForAccount = 10039
+	codeNoReplicas            = 10074
+	codeNoJetStream           = 10076
+	codeMaxStreamBytes        = 10122
 )
 
 type outcome byte
@@ -113,6 +121,15 @@ func saysNoSpace(text string) bool {
 	return strings.Contains(text, unix.ENOSPC.Error()) || strings.Contains(text, unix.EDQUOT.Error())
 }
 
+// codeOf returns JetStream's code, 0 for an error that is not its own.
+func codeOf(err error) jetstream.ErrorCode {
+	var api *jetstream.APIError
+	if errors.As(err, &api) {
+		return api.ErrorCode
+	}
+	return 0
+}
+
 // Transient tells whether asking the server again may help: it is away, electing, or slow.
 func Transient(err error) bool {
 	switch classify(err) {
@@ -121,6 +138,9 @@ func Transient(err error) bool {
 	}
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
+		if api.ErrorCode == codeNoJetStream || api.ErrorCode == codeNoJetStreamForAccount {
+			return false
+		}
 		return api.Code == 503 || api.Code == 429 || api.ErrorCode == codeClusterNotReady ||
 			saysNoSpace(api.Description) // Keep opens the store again
 	}

@@ -84,7 +84,7 @@ func (l *Log) Letters(ctx context.Context) (*Letters, error) {
 	name := l.name + "_letters"
 	st, err := l.q.js.Stream(ctx, name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		st, err = l.q.js.CreateStream(ctx, l.lettersConfig(name))
+		st, err = l.q.create(ctx, l.lettersConfig(name))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open dead letters of %s: %w", l.table, err)

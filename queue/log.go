@@ -85,19 +85,40 @@ func (q *Queue) CreateLog(ctx context.Context, table, token string) (*Log, error
 		return nil, fmt.Errorf("create log of %s: the token must be one word without dots", table)
 	}
 	// Sequences start at the time in microseconds: a stream that is ever made again goes on above the old one.
-	st, err := q.js.CreateStream(ctx, q.streamConfig(table, token, uint64(time.Now().UnixMicro())))
-	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		l, err := q.Log(ctx, table)
-		if err == nil && l.token != token {
-			return nil, fmt.Errorf("create log of %s: it exists with another token: another pipeline of this name made it", table)
-		}
-		return l, err
-	}
+	st, err := q.create(ctx, q.streamConfig(table, token, uint64(time.Now().UnixMicro())))
 	if err != nil {
 		return nil, fmt.Errorf("create log of %s: %w", table, err)
 	}
-	return q.opened(table, st)
+	l, err := q.opened(table, st)
+	if err == nil && l.token != token {
+		return nil, fmt.Errorf("create log of %s: it exists with another token: another process was faster, or another pipeline of this name made it", table)
+	}
+	return l, err
 }
+
+// create makes a stream, or opens the one that somebody else has just made. Processes that start together, beside a cluster
+// that is forming, meet streams that are promised and not yet there, and too few servers: that passes.
+func (q *Queue) create(ctx context.Context, cfg jetstream.StreamConfig) (st jetstream.Stream, err error) {
+	forming, cancel := context.WithTimeout(ctx, formingPatience)
+	defer cancel()
+	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+		asking, done := q.ask(forming)
+		st, err = q.js.CreateStream(asking, cfg)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			st, err = q.js.Stream(asking, cfg.Name)
+		}
+		done()
+		if err == nil || !Transient(err) && !errors.Is(err, jetstream.ErrStreamNotFound) && codeOf(err) != codeNoPeers {
+			return st, explain(err)
+		}
+		if wait(forming, pause) != nil {
+			return nil, explain(err)
+		}
+	}
+}
+
+// formingPatience is how long streams are asked for from a cluster that cannot make them yet.
+const formingPatience = 15 * time.Second
 
 // Tables lists the tables of this pipeline that have a log, in order.
 func (q *Queue) Tables(ctx context.Context) ([]string, error) {

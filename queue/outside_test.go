@@ -41,6 +41,7 @@ type outside struct {
 	t    testing.TB
 	dir  string
 	port int
+	edit func(*server.Options)
 	srv  *server.Server
 
 	payload int32 // 0: MaxPayload
@@ -48,7 +49,12 @@ type outside struct {
 
 func startOutside(t testing.TB) *outside {
 	t.Helper()
-	o := &outside{t: t, dir: t.TempDir(), port: reservePorts(t, 1)[0]}
+	return startOutsideWith(t, nil)
+}
+
+func startOutsideWith(t testing.TB, edit func(*server.Options)) *outside {
+	t.Helper()
+	o := &outside{t: t, dir: t.TempDir(), port: reservePorts(t, 1)[0], edit: edit}
 	o.start()
 	t.Cleanup(o.stop)
 	return o
@@ -56,10 +62,14 @@ func startOutside(t testing.TB) *outside {
 
 func (o *outside) start() {
 	o.t.Helper()
-	srv, err := server.NewServer(&server.Options{
+	opts := &server.Options{
 		Host: "127.0.0.1", Port: o.port, JetStream: true, StoreDir: o.dir, SyncAlways: true, NoSigs: true, NoLog: true,
 		JetStreamMaxStore: 4 << 30, MaxPayload: cmp.Or(o.payload, MaxPayload),
-	})
+	}
+	if o.edit != nil {
+		o.edit(opts)
+	}
+	srv, err := server.NewServer(opts)
 	if err != nil {
 		o.t.Fatal(err)
 	}

@@ -38,7 +38,8 @@ type Queue struct {
 
 // Open starts the embedded server (Options.Dir) or connects (Options.URL), and checks that JetStream answers
 // and is healthy. ErrLocked when another process has the directory open. Embedded, it blocks while a store
-// recovers. Close it after everything that was made from it.
+// recovers; outside, while a cluster that lets clients in elects its leader. Close it after everything that was made
+// from it.
 func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Registerer) (*Queue, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -63,7 +64,7 @@ func (q *Queue) open(ctx context.Context) (err error) {
 		if err := q.connect(ctx, q.opts.URL); err != nil {
 			return err
 		}
-		return q.Health(ctx)
+		return q.awaitHealth(ctx)
 	}
 	if q.embedded, err = startEmbedded(ctx, q.opts, q.log); err != nil {
 		return err
@@ -152,13 +153,34 @@ func (q *Queue) Health(ctx context.Context) error {
 	ctx, cancel := q.ask(ctx)
 	defer cancel()
 	if _, err := q.js.AccountInfo(ctx); err != nil {
-		return fmt.Errorf("ask JetStream: %w", err)
+		return fmt.Errorf("ask JetStream: %w", explain(err))
 	}
 	if q.embedded != nil {
-		return q.embedded.health()
+		return q.embedded.health(ctx)
 	}
 	return nil
 }
+
+// awaitHealth waits while the cluster elects.
+func (q *Queue) awaitHealth(ctx context.Context) error {
+	said := time.Time{}
+	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+		err := q.Health(ctx)
+		if err == nil || !Transient(err) {
+			return err
+		}
+		if time.Since(said) > sayAgain {
+			said = time.Now()
+			q.log.Warn("the queue does not answer yet, waiting: is its cluster electing?", zap.Error(q.unanswered(err)))
+		}
+		if wait(ctx, pause) != nil {
+			return q.unanswered(err)
+		}
+	}
+}
+
+// sayAgain is the pause between lines that say the same.
+const sayAgain = 10 * time.Second
 
 // ask bounds one request: what was sent on a connection that has just died is never answered, however long the
 // caller has time.

@@ -26,6 +26,7 @@ func queueOptions(cfg *config.Config) queue.Options {
 	}
 	return queue.Options{
 		Pipeline: cfg.Pipeline, Dir: cfg.Queue.Dir, URL: cfg.Queue.URL, Creds: cfg.Queue.Creds, Replicas: cfg.Queue.Replicas,
+		CA: cfg.Queue.TLS.CA, Cert: cfg.Queue.TLS.Cert, Key: cfg.Queue.TLS.Key,
 		MaxBytes: int64(cfg.Queue.MaxBytes), Logs: len(cfg.Tables), ReplayWindow: window,
 	}
 }
@@ -87,8 +88,14 @@ func queueError(err error, cfg *config.Config) error {
 		return surroundings(err, "make room on the volume of "+cfg.Queue.Dir+", or enlarge it; then start again: see TailraceDiskLow in docs/operations.md")
 	case errors.Is(err, fs.ErrPermission):
 		return surroundings(err, "run it as the user that owns "+cfg.Queue.Dir)
+	case errors.Is(err, queue.ErrDenied):
+		return surroundings(err, "compare the user, password or token in queue.url, or the file of queue.creds, with the server's")
+	case cfg.Queue.Dir != "":
+		return surroundings(err, "the embedded queue in "+cfg.Queue.Dir+" did not start: see docs/operations.md")
+	case errors.Is(err, queue.ErrUnreachable):
+		return surroundings(err, "is queue.url right, is the server up, and does it let this machine in (TLS: queue.tls)?")
 	default:
-		return surroundings(err, "is the queue of "+cfg.File+" reachable from here, and is JetStream enabled there?")
+		return surroundings(err, "the server of queue.url answers, but cannot keep logs: the message names the setting")
 	}
 }
 
