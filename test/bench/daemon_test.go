@@ -3,7 +3,6 @@ package bench
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,65 +14,121 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
-const (
-	items   = 20_000
-	rounds  = 5 // changes of each item after the stream is on: MODIFY with old and new image
-	changes = items * rounds
-)
-
-// BenchmarkDaemon passes a backlog of records of 1 KB images (old and new, 2.4 KB of JSON) through `replicator
-// run`. It reports the daemon's own CPU per record, user and system, with all servers outside of its process,
-// its peak memory, and records per second of wall time from its start until all are applied.
+// BenchmarkDaemon passes a backlog of changes (MODIFY, with old and new image) through `replicator run`. It reports the
+// daemon's own CPU per record, user and system, with all servers outside of its process; the calls of Bigtable per
+// record; its peak memory; and records per second of wall time from its start until all are applied. Afterwards every
+// cell is read back and compared with what the source's items shall be there.
+//
+// Loads of distinct items make a call for each record. Hot items change several times in short order and are coalesced:
+// fewer calls, so a lower price of a record. The price of many tables is for the same records as of one.
 func BenchmarkDaemon(b *testing.B) {
-	for _, c := range []struct {
-		name string
-		null bool
-	}{{"emulator", false}, {"null_server", true}} {
-		b.Run(c.name, func(b *testing.B) {
-			for range b.N {
-				measure(b, c.null)
-			}
-		})
+	for _, l := range []load{
+		{name: "distinct", tables: 1, items: 40_000, rounds: 1},
+		{name: "hot", tables: 1, items: 8_000, rounds: 5},
+		{name: "10_tables", tables: 10, items: 40_000, rounds: 1},
+		{name: "50_tables", tables: 50, items: 40_000, rounds: 1},
+		{name: "class_K", tables: 1, items: 40_000, rounds: 1, mapping: classK},
+		{name: "class_D", tables: 1, items: 40_000, rounds: 1, mapping: classD},
+		{name: "100_KB", tables: 1, items: 1_500, rounds: 1, size: 100_000},
+		{name: "100_KB_10_tables", tables: 10, items: 1_500, rounds: 1, size: 100_000},
+	} {
+		for _, server := range []string{"null_server", "emulator"} {
+			b.Run(l.name+"/"+server, func(b *testing.B) {
+				for range b.N {
+					measure(b, l, server == "null_server")
+				}
+			})
+		}
 	}
 }
 
-func measure(b *testing.B, null bool) {
+func measure(b *testing.B, l load, null bool) {
 	b.StopTimer()
 	dir := b.TempDir()
-	bin := filepath.Join(dir, "replicator")
-	run(b, dir, nil, "go", "build", "-o", bin, "../../cmd/replicator")
-	sb, err := sandbox.Start(sandbox.Options{NoLedger: true, NoNATS: true, Seed: 1, Partitions: 64})
+	bin := binary(b, dir)
+	sb, err := sandbox.Start(sandbox.Options{NoLedger: true, NoNATS: true, Seed: 1, Partitions: max(64/l.tables, 1)})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer func() { _ = sb.Close() }()
-	load(b, sb)
+	l.write(b, sb)
+	front := serveFront(b, sb.Bigtable.Addr(), null)
 	admin := freeAddress(b)
-	config := filepath.Join(dir, "tailrace.yaml")
-	text := fmt.Sprintf("pipeline: bench\nsource: {region: us-east-1, endpoint: %q}\nbigtable: {project: local, instance: local}\n"+
-		"queue: {dir: ./data}\nadmin: {listen: %q}\ntables:\n- {source: Bench, target: bench}\n", sb.Endpoint(), admin)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	env := append(os.Environ(), "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "BIGTABLE_EMULATOR_HOST="+sb.Bigtable.Addr())
+	config := l.configure(b, dir, sb.Endpoint(), admin)
+	env := environment(sb.Bigtable.Addr())
 	run(b, dir, env, bin, "schema", "--apply", "-c", config)
-	if null {
-		env = append(env, "BIGTABLE_EMULATOR_HOST="+nullServer(b, sb.Bigtable.Addr()))
+	cmd := start(b, bin, environment(front.address), "run", "-c", config)
+	b.StartTimer()
+	begin := time.Now()
+	metrics := "http://" + admin + "/metrics"
+	applied(b, metrics, l.changes())
+	wall := time.Since(begin)
+	b.StopTimer()
+	peak := peakMemory(b, cmd.Process.Pid)
+	cpu := stop(b, cmd)
+	equal(b, l, sb, front)
+	records := float64(l.changes())
+	b.ReportMetric(float64(cpu.Microseconds())/records, "cpu_µs/record")
+	b.ReportMetric(float64(front.calls.Load())/records, "calls/record")
+	b.ReportMetric(records/wall.Seconds(), "records/s")
+	b.ReportMetric(peak, "MiB")
+	b.ReportMetric(0, "ns/op")
+	b.StartTimer()
+}
+
+// binary builds the daemon, or takes the one that is to be compared with another.
+func binary(b *testing.B, dir string) string {
+	b.Helper()
+	if bin := os.Getenv("TAILRACE_BENCH_BINARY"); bin != "" {
+		return bin
 	}
-	cmd := exec.Command(bin, "run", "-c", config)
+	bin := filepath.Join(dir, "replicator")
+	run(b, dir, nil, "go", "build", "-o", bin, "../../cmd/replicator")
+	return bin
+}
+
+func environment(bigtable string) []string {
+	return append(os.Environ(), "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "BIGTABLE_EMULATOR_HOST="+bigtable)
+}
+
+// configure writes the configuration and returns its path.
+func (l load) configure(b *testing.B, dir, endpoint, admin string) string {
+	b.Helper()
+	var text strings.Builder
+	fmt.Fprintf(&text, "pipeline: bench\nsource: {region: us-east-1, endpoint: %q}\nbigtable: {project: local, instance: local}\n"+
+		"queue: {dir: ./data}\nadmin: {listen: %q}\ntables:\n", endpoint, admin)
+	for i := range l.tables {
+		fmt.Fprintf(&text, "- {source: %s, target: %s, keys: [pk:S, sk:S]", sourceName(i), targetName(i))
+		if l.mapping != "" {
+			text.WriteString(", mapping: mapping.yaml")
+		}
+		text.WriteString("}\n")
+	}
+	path := filepath.Join(dir, "tailrace.yaml")
+	for file, text := range map[string]string{path: text.String(), filepath.Join(dir, "mapping.yaml"): l.mapping} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return path
+}
+
+func start(b *testing.B, bin string, env []string, args ...string) *exec.Cmd {
+	b.Helper()
+	cmd := exec.Command(bin, args...)
 	cmd.Env = env
 	if os.Getenv("TAILRACE_BENCH_LOG") != "" {
 		cmd.Stderr = os.Stderr
 	}
-	b.StartTimer()
-	start := time.Now()
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
-	applied(b, "http://"+admin+"/metrics")
-	wall := time.Since(start)
-	b.StopTimer()
-	peak := peakMemory(b, cmd.Process.Pid)
+	return cmd
+}
+
+// stop ends the daemon in good order and returns the CPU that it took.
+func stop(b *testing.B, cmd *exec.Cmd) time.Duration {
+	b.Helper()
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		b.Fatal(err)
 	}
@@ -81,42 +136,7 @@ func measure(b *testing.B, null bool) {
 		b.Fatal(err)
 	}
 	use := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	cpu := time.Duration(use.Utime.Nano() + use.Stime.Nano())
-	b.ReportMetric(float64(cpu.Microseconds())/changes, "cpu_µs/record")
-	b.ReportMetric(changes/wall.Seconds(), "records/s")
-	b.ReportMetric(peak, "MiB")
-	b.ReportMetric(0, "ns/op")
-	b.StartTimer()
-}
-
-func load(b *testing.B, sb *sandbox.Sandbox) {
-	b.Helper()
-	post(b, sb, "CreateTable", `{"TableName":"Bench","AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"sk","AttributeType":"S"}],
-		"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],"BillingMode":"PAY_PER_REQUEST"}`)
-	rnd := rand.New(rand.NewPCG(1, 1))
-	round := func(n int) {
-		for i := range items {
-			if err := sb.DynamoDB.Put("Bench", item(rnd, i, n)); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-	round(0)
-	post(b, sb, "UpdateTable", `{"TableName":"Bench","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`)
-	for n := range rounds {
-		round(n + 1)
-	}
-}
-
-// item has 15 attributes and about 1 KB of JSON.
-func item(rnd *rand.Rand, i, n int) []byte {
-	var s strings.Builder
-	fmt.Fprintf(&s, `{"pk":{"S":"customer-%05d"},"sk":{"S":"order-%03d"},"round":{"N":"%d"}`, i/20, i%20, n)
-	for a := range 8 {
-		fmt.Fprintf(&s, `,"attribute%d":{"S":"%016x%016x%016x"}`, a, rnd.Uint64(), rnd.Uint64(), rnd.Uint64())
-	}
-	s.WriteString(`,"price":{"N":"129.95"},"tags":{"SS":["blue","cotton","sale"]},"open":{"BOOL":true},"lines":{"L":[{"M":{"sku":{"S":"a-1"},"n":{"N":"2"}}},{"M":{"sku":{"S":"b-7"},"n":{"N":"1"}}}]}}`)
-	return []byte(s.String())
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
 func run(b *testing.B, dir string, env []string, name string, args ...string) {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -91,8 +90,7 @@ type daemon struct {
 func startDaemon(b *testing.B, o sandbox.Options, more string) *daemon {
 	b.Helper()
 	dir := b.TempDir()
-	bin := filepath.Join(dir, "replicator")
-	run(b, dir, nil, "go", "build", "-o", bin, "../../cmd/replicator")
+	bin := binary(b, dir)
 	sb, err := sandbox.Start(o)
 	if err != nil {
 		b.Fatal(err)
@@ -107,27 +105,15 @@ func startDaemon(b *testing.B, o sandbox.Options, more string) *daemon {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	env := append(os.Environ(), "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "BIGTABLE_EMULATOR_HOST="+sb.Bigtable.Addr())
+	env := environment(sb.Bigtable.Addr())
 	run(b, dir, env, bin, "schema", "--apply", "-c", config)
-	cmd := exec.Command(bin, "run", "-c", config)
-	cmd.Env = env
-	if os.Getenv("TAILRACE_BENCH_LOG") != "" {
-		cmd.Stderr = os.Stderr
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	cmd := start(b, bin, env, "run", "-c", config)
 	return &daemon{b: b, sb: sb, cmd: cmd, metrics: "http://" + admin + "/metrics"}
 }
 
 func (d *daemon) stop() {
 	d.b.Helper()
-	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		d.b.Fatal(err)
-	}
-	if err := d.cmd.Wait(); err != nil {
-		d.b.Fatal(err)
-	}
+	stop(d.b, d.cmd)
 	if err := d.sb.Close(); err != nil {
 		d.b.Fatal(err)
 	}

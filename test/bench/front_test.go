@@ -1,0 +1,162 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// raw is a codec that takes messages as they are. An empty CheckAndMutateRowResponse has no bytes.
+type raw struct{}
+
+func (raw) Name() string { return "proto" }
+
+func (raw) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil
+}
+
+func (raw) Unmarshal(data mem.BufferSlice, v any) error {
+	*v.(*[]byte) = data.Materialize()
+	return nil
+}
+
+// front stands before the emulator. It counts the conditional writes of data tables and passes them on; or, as a null
+// server, it acknowledges them at once and only notes the cells, which is the cheapest server that can be read back.
+type front struct {
+	address string
+	null    bool
+	behind  *grpc.ClientConn
+	calls   atomic.Int64
+
+	mu     sync.Mutex
+	tables map[string]map[string]map[string][]byte // table, row, "family:qualifier"
+}
+
+func serveFront(b *testing.B, behind string, null bool) *front {
+	b.Helper()
+	conn, err := grpc.NewClient(behind, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.ForceCodecV2(raw{})))
+	if err != nil {
+		b.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	f := &front{address: l.Addr().String(), null: null, behind: conn, tables: map[string]map[string]map[string][]byte{}}
+	srv := grpc.NewServer(grpc.MaxRecvMsgSize(256<<20), grpc.ForceServerCodecV2(raw{}), grpc.UnknownServiceHandler(
+		func(_ any, s grpc.ServerStream) error { return f.serve(s) }))
+	go func() { _ = srv.Serve(l) }()
+	b.Cleanup(func() {
+		srv.Stop()
+		_ = conn.Close()
+	})
+	return f
+}
+
+func (f *front) serve(s grpc.ServerStream) error {
+	var req []byte
+	if err := s.RecvMsg(&req); err != nil {
+		return err
+	}
+	method, _ := grpc.MethodFromServerStream(s)
+	// The table's name is the first field of a request.
+	if method == btpb.Bigtable_CheckAndMutateRow_FullMethodName && !bytes.Contains(req[:min(100, len(req))], []byte("/tailrace_state")) {
+		f.calls.Add(1)
+		if f.null {
+			if err := f.note(req); err != nil {
+				return err
+			}
+			return s.SendMsg(new([]byte))
+		}
+	}
+	next, err := f.behind.NewStream(s.Context(), &grpc.StreamDesc{ServerStreams: true}, method)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(next.SendMsg(&req), next.CloseSend()); err != nil {
+		return err
+	}
+	for {
+		var reply []byte
+		err := next.RecvMsg(&reply)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.SendMsg(&reply); err != nil {
+			return err
+		}
+	}
+}
+
+// note carries a write out as if its predicate had not matched, without versions.
+func (f *front) note(req []byte) error {
+	var in btpb.CheckAndMutateRowRequest
+	if err := proto.Unmarshal(req, &in); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	table, row := path.Base(in.TableName), string(in.RowKey)
+	if f.tables[table] == nil {
+		f.tables[table] = map[string]map[string][]byte{}
+	}
+	cells := f.tables[table][row]
+	if cells == nil {
+		cells = map[string][]byte{}
+		f.tables[table][row] = cells
+	}
+	for _, m := range in.FalseMutations {
+		switch m := m.Mutation.(type) {
+		case *btpb.Mutation_DeleteFromRow_:
+			clear(cells)
+		case *btpb.Mutation_DeleteFromColumn_:
+			delete(cells, m.DeleteFromColumn.FamilyName+":"+string(m.DeleteFromColumn.ColumnQualifier))
+		case *btpb.Mutation_SetCell_:
+			if f := m.SetCell.FamilyName; f != transform.LiveFamily && f != transform.DeadFamily {
+				cells[f+":"+string(m.SetCell.ColumnQualifier)] = m.SetCell.Value
+			}
+		default:
+			return fmt.Errorf("note a write: a mutation %T", m)
+		}
+	}
+	return nil
+}
+
+// rows calls back with what a null server has noted of a table, in key order.
+func (f *front) rows(_ context.Context, table string, each func(*bigtable.Row) error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(f.tables[table])) {
+		row := bigtable.Row{Key: []byte(key)}
+		for _, name := range slices.Sorted(maps.Keys(f.tables[table][key])) {
+			family, qualifier, _ := strings.Cut(name, ":")
+			row.Cells = append(row.Cells, bigtable.Cell{Family: family, Qualifier: []byte(qualifier), Value: f.tables[table][key][name]})
+		}
+		if err := each(&row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
