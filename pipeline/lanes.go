@@ -15,22 +15,30 @@ import (
 )
 
 // lanes applies changes to Bigtable. All changes of an item go through the same lane, and a lane has one
-// call in flight.
+// worker at a time, with one call in flight.
 //
 // Rule 5: so changes of one item reach the sink in version order or not at all.
+//
+// A worker is made for each batch of a lane, and an idle lane holds next to nothing: of many tables most are idle.
+// How many work at once is bounded for all tables together, because each holds an item's image, cells and request.
 type lanes struct {
 	t       *table
 	sink    string
 	turns   *turns // nil while no removal takes rows along
 	all     []*lane
 	calls   []*call       // of the lanes
+	woken   chan *lane    // lanes with jobs and no worker; each is in it once at most
+	own     chan struct{} // a token per worker of the part that no other table can take
+	workers sync.Pool     // of *worker, for this table's program
 	applied atomic.Uint64 // writes, by this pass
 }
 
 type lane struct {
+	call *call
+
 	mu      sync.Mutex
 	waiting []job
-	arrived chan struct{} // capacity 1
+	busy    bool          // woken, or with a worker
 	room    chan struct{} // capacity 1: a full lane has taken its jobs
 }
 
@@ -46,10 +54,12 @@ type job struct {
 const laneRoom = 1024
 
 func newLanes(t *table, sink string, n int) *lanes {
-	l := &lanes{t: t, sink: sink, turns: newTurns(t.Program)}
+	l := &lanes{t: t, sink: sink, turns: newTurns(t.Program), woken: make(chan *lane, n), own: make(chan struct{}, t.p.part)}
+	l.workers.New = func() any { return &worker{lanes: l, dec: new(change.Decoder)} }
 	for range n {
-		l.all = append(l.all, &lane{arrived: make(chan struct{}, 1), room: make(chan struct{}, 1)})
-		l.calls = append(l.calls, &call{of: l})
+		c := &call{of: l}
+		l.calls = append(l.calls, c)
+		l.all = append(l.all, &lane{call: c, room: make(chan struct{}, 1)})
 	}
 	return l
 }
@@ -61,13 +71,16 @@ func (l *lanes) take(ctx context.Context, c *change.Change, e *pending) error {
 	ln := l.all[by%uint64(len(l.all))]
 	for {
 		ln.mu.Lock()
-		full := len(ln.waiting) >= laneRoom
+		full, wake := len(ln.waiting) >= laneRoom, !ln.busy
 		if !full {
 			ln.waiting = append(ln.waiting, job{c: *c, e: e, turn: turn})
+			ln.busy = true
 		}
 		ln.mu.Unlock()
 		if !full {
-			signal(ln.arrived)
+			if wake {
+				l.woken <- ln
+			}
 			return nil
 		}
 		select {
@@ -80,16 +93,77 @@ func (l *lanes) take(ctx context.Context, c *change.Change, e *pending) error {
 
 func (l *lanes) run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	for i, ln := range l.all {
-		w := &worker{lanes: l, lane: ln, call: l.calls[i].do, dec: new(change.Decoder)}
-		g.Go(func() error { return w.run(ctx) })
-	}
+	g.Go(func() error { return l.dispatch(ctx, g) })
 	g.Go(func() error { return l.park(ctx) })
 	err := g.Wait()
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return err
+}
+
+// dispatch gives each lane that was woken a worker for its batch.
+func (l *lanes) dispatch(ctx context.Context, g *errgroup.Group) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case ln := <-l.woken:
+			done, err := l.begin(ctx)
+			if err != nil {
+				return err
+			}
+			g.Go(func() error {
+				defer done()
+				return l.work(ctx, ln)
+			})
+		}
+	}
+}
+
+// begin waits until one more may work, and returns what says that it is done.
+//
+// Rule 9: half of all workers is for any table, the other half is shared out, so that a table whose calls hang leaves
+// workers to the others. Where workers wait for each other's changes they are not bounded: the one that all wait for
+// might not be among them.
+func (l *lanes) begin(ctx context.Context) (done func(), err error) {
+	if l.turns != nil {
+		return func() {}, nil
+	}
+	select {
+	case l.own <- struct{}{}:
+		return func() { <-l.own }, nil
+	case l.t.p.common <- struct{}{}:
+		return func() { <-l.t.p.common }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// work applies what waits in a lane. What comes meanwhile is a batch of its own, after those of other lanes.
+func (l *lanes) work(ctx context.Context, ln *lane) error {
+	w := l.workers.Get().(*worker)
+	w.call = ln.call.do
+	ln.mu.Lock()
+	w.batch, ln.waiting = ln.waiting, w.batch[:0]
+	ln.mu.Unlock()
+	signal(ln.room)
+	if err := w.apply(ctx); err != nil {
+		return err
+	}
+	clear(w.batch) // the frames behind the jobs may go
+	l.workers.Put(w)
+	ln.mu.Lock()
+	ln.busy = len(ln.waiting) > 0
+	wake := ln.busy
+	if !wake {
+		ln.waiting = nil
+	}
+	ln.mu.Unlock()
+	if wake {
+		l.woken <- ln
+	}
+	return nil
 }
 
 func signal(c chan struct{}) {
@@ -99,10 +173,9 @@ func signal(c chan struct{}) {
 	}
 }
 
-// worker empties one lane.
+// worker applies the batch of one lane. It is used again for others of the table, with the memory that it has grown.
 type worker struct {
 	*lanes
-	lane  *lane
 	call  func(context.Context, func(context.Context) error) error
 	dec   *change.Decoder
 	write transform.Write
@@ -111,24 +184,6 @@ type worker struct {
 	hashes []uint64 // of the batch
 	mine   []*job   // of one item
 	group  []*change.Change
-}
-
-func (w *worker) run(ctx context.Context) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-w.lane.arrived:
-		}
-		w.lane.mu.Lock()
-		w.batch, w.lane.waiting = w.lane.waiting, w.batch[:0]
-		w.lane.mu.Unlock()
-		signal(w.lane.room)
-		if err := w.apply(ctx); err != nil {
-			return err
-		}
-		clear(w.batch) // the frames behind the jobs may go
-	}
 }
 
 // apply works the batch off, item by item. What waited of one item is coalesced into its last version.

@@ -30,7 +30,7 @@ type Options struct {
 	Tables []Table
 	Start  Start
 	Memory int64 // bytes of changes between the log and the sinks, all tables together
-	Lanes  int   // per table
+	Lanes  int   // per table; about as many work at once, all tables together
 	// Upgrade raises logs of an older format to the newest; older replicators then refuse them.
 	Upgrade bool
 
@@ -104,6 +104,8 @@ type Pipeline struct {
 	log    *zap.Logger
 	tables []*table
 	memory *budget
+	common chan struct{} // a token per worker of the half of them that is for any table
+	part   int           // workers that each table has besides
 	refusals
 
 	listLetters func(context.Context, *queue.Letters) iter.Seq2[*queue.Letter, error] // (*queue.Letters).All, but in tests
@@ -111,6 +113,9 @@ type Pipeline struct {
 	declaring sync.Mutex
 	families  map[string]map[string][]string // target → source → its families, as far as compiled
 }
+
+// leastWorkers is how many workers a table has to itself, however many tables there are.
+const leastWorkers = 8
 
 // New wires a pipeline. arch may be nil.
 func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client, arch Archive,
@@ -128,6 +133,7 @@ func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client, a
 	if o.Services == nil {
 		p.o.Services = &Services{}
 	}
+	p.common, p.part = make(chan struct{}, max(o.Lanes/2, 1)), max(o.Lanes/2/max(len(o.Tables), 1), leastWorkers)
 	m := newMetrics(reg, p)
 	for _, t := range o.Tables {
 		p.tables = append(p.tables, newTable(p, t, m))
