@@ -176,6 +176,11 @@ func target(table string) string { return strings.ToLower(table) }
 
 func (w *world) open(names ...string) *run {
 	w.t.Helper()
+	return w.openAs(true, names...)
+}
+
+func (w *world) openAs(first bool, names ...string) *run {
+	w.t.Helper()
 	ctx := context.Background()
 	reg := prometheus.NewRegistry()
 	r := &run{world: w, names: names, reg: reg, ended: make(chan error, 1)}
@@ -214,7 +219,9 @@ func (w *world) open(names ...string) *run {
 		o.Tables = append(o.Tables, pipeline.Table{
 			Source: name, Target: target(name), OnReject: w.reject, Archive: w.archive != nil, Compile: w.compile(name),
 		})
-		r.ensure(ctx, name)
+		if first {
+			r.ensure(ctx, name)
+		}
 	}
 	if w.opts != nil {
 		w.opts(&o)
@@ -243,6 +250,14 @@ func (r *run) ensure(ctx context.Context, name string) {
 func (w *world) start(names ...string) *run {
 	w.t.Helper()
 	r := w.open(names...)
+	r.begin()
+	return r
+}
+
+// restart is start with the target tables as an earlier run made them: Bigtable may be away.
+func (w *world) restart(names ...string) *run {
+	w.t.Helper()
+	r := w.openAs(false, names...)
 	r.begin()
 	return r
 }

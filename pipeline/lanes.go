@@ -92,6 +92,9 @@ func (l *lanes) take(ctx context.Context, c *change.Change, e *pending) error {
 }
 
 func (l *lanes) run(ctx context.Context) error {
+	if l.t.awaitRow(ctx) != nil {
+		return nil
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return l.dispatch(ctx, g) })
 	g.Go(func() error { return l.park(ctx) })

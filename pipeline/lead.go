@@ -28,6 +28,9 @@ func (t *table) leadOf() time.Duration { return time.Duration(t.lead.Load()) }
 
 // reserve raises the lead so that it covers need with room to spare. It blocks while Bigtable is away.
 func (t *table) reserve(ctx context.Context, need time.Duration) error {
+	if err := t.awaitRow(ctx); err != nil {
+		return err
+	}
 	t.rowMu.Lock()
 	defer t.rowMu.Unlock()
 	if t.row.Lead >= 2*need {

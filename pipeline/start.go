@@ -25,40 +25,69 @@ func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.loadRow(ctx); err != nil {
-		return nil, err
-	}
-	l, err := t.openLog(ctx)
+	stored, err := t.stored(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.agree(ctx, l, info); err != nil {
+	if stored != nil {
+		if refused := checkStored(stored, t.identity(t.logOf(), info), t.p.o.Start); refused != nil {
+			return nil, refused
+		}
+	}
+	if err := t.knowRow(ctx, stored); err != nil {
 		return nil, err
 	}
+	if !t.stale {
+		if err := t.agreeAtStart(ctx, info); err != nil {
+			return nil, err
+		}
+	}
 	t.started.Store(true)
-	w, err := t.awaitTurn(ctx, l)
+	w, err := t.awaitTurn(ctx, t.logOf())
 	if err != nil {
 		return nil, fmt.Errorf("claim log: %w", err)
 	}
-	if refused := CheckLog(t.row, w.State(), t.identity(l, info), t.p.o.Start); refused != nil {
-		return nil, refused
+	if refused := t.refuse(w.State(), t.identity(t.logOf(), info)); refused != nil {
+		return nil, errors.Join(refused, w.Release(ctx))
 	}
 	return w, nil
+}
+
+// refuse is CheckLog for a log that was claimed with its row or without.
+func (t *table) refuse(s *checkpoint.State, want bigtable.Identity) *RefusedError {
+	if t.rowKnown() {
+		return CheckLog(t.row, s, want, t.p.o.Start)
+	}
+	if !readOn(s) {
+		return refusedLog("the log is empty, although changes were read into it before")
+	}
+	return checkStored(s, want, t.p.o.Start)
 }
 
 // CheckLog says why a log may not be used with a pipeline's row in Bigtable (nil: there is none), its table and its
 // start; nil when it may. s is the state of a log that does not exist, too: the empty one.
 func CheckLog(row *bigtable.State, s *checkpoint.State, want bigtable.Identity, start Start) *RefusedError {
 	live := s.Live()
-	switch id := s.Identity; {
+	switch {
 	// Rule 5: without the log nobody knows which versions were given out.
 	case row != nil && row.Issued && live == nil:
 		return refusedLog("the log is empty, although changes were read into it before")
 	case row == nil && live != nil:
 		return refusedLog("the log holds changes, but the pipeline's row in " + bigtable.StateTable + " is missing")
-	case id != nil && (id.Pipeline != want.Pipeline || id.Table != want.Table || id.TableID != want.TableID):
+	}
+	return checkStored(s, want, start)
+}
+
+// checkStored is what of CheckLog the log alone can tell.
+func checkStored(s *checkpoint.State, want bigtable.Identity, start Start) *RefusedError {
+	switch id := s.Identity; {
+	case id == nil:
+	case id.Pipeline != want.Pipeline || id.Table != want.Table:
 		return refusedLog(fmt.Sprintf("the log belongs to pipeline %q, table %q (%s)", id.Pipeline, id.Table, id.TableID))
-	case live != nil && s.Streams[0].Mode != start.mode():
+	case id.TableID != want.TableID:
+		return recreated(want.Table, id.TableID, want.TableID)
+	}
+	if live := s.Live(); live != nil && s.Streams[0].Mode != start.mode() {
 		return &RefusedError{
 			What: fmt.Sprintf("source.start is %s, but the pipeline started with %s", start.mode(), s.Streams[0].Mode),
 			Hint: "the start position is used once; put it back, or begin a new pipeline with new target tables",
@@ -67,10 +96,25 @@ func CheckLog(row *bigtable.State, s *checkpoint.State, want bigtable.Identity, 
 	return nil
 }
 
+// agreeAtStart opens the log, makes it at the first start, and holds it against the row.
+func (t *table) agreeAtStart(ctx context.Context, info source.TableInfo) error {
+	l, err := t.openLog(ctx)
+	if err == nil {
+		err = t.agree(ctx, l, info)
+	}
+	if err == nil {
+		close(t.confirmed)
+	}
+	return err
+}
+
 func (t *table) claimOptions() queue.ClaimOptions {
 	o := queue.ClaimOptions{
-		Owner: t.p.o.Owner, TTL: t.p.o.Periods.ClaimTTL, Life: t.row.Life,
+		Owner: t.p.o.Owner, TTL: t.p.o.Periods.ClaimTTL,
 		Identity: &checkpoint.Identity{Pipeline: t.p.o.Name, Table: t.Source, TableID: t.Info.ID, Mapping: t.mapping()},
+	}
+	if t.row != nil {
+		o.Life = t.row.Life // without the row the log's own
 	}
 	if t.p.queue.Embedded() {
 		o.TTL = time.Millisecond // we hold the store's lock: whoever owned the log before us is dead
@@ -119,6 +163,9 @@ func (t *table) loadRow(ctx context.Context) error {
 		}
 	}
 	if errors.Is(err, bigtable.ErrNoState) {
+		t.rowMu.Lock()
+		defer t.rowMu.Unlock()
+		t.row, t.stale = nil, false
 		return nil
 	}
 	if err != nil {
@@ -156,6 +203,8 @@ func (t *table) openLog(ctx context.Context) (*queue.Log, error) {
 		if l, err = t.p.queue.CreateLog(ctx, t.Source, hex.EncodeToString(token[:])); err != nil {
 			if other, lookErr := t.p.queue.Log(ctx, t.Source); lookErr == nil {
 				l, err = other, nil // another instance was faster
+			} else if errors.Is(err, queue.ErrNoLog) {
+				err = &doubtError{err} // it was, and its log is not to be seen from here yet
 			}
 		}
 	}
@@ -207,15 +256,9 @@ func CheckIdentity(row *bigtable.State, want bigtable.Identity) *RefusedError {
 	have := row.Identity
 	switch {
 	case have.TableID != want.TableID:
-		return &RefusedError{
-			What: fmt.Sprintf("table %s was deleted and created again since the pipeline started (%s, now %s)", want.Table, have.TableID, want.TableID),
-			Hint: "its items are not the ones that were copied; begin a new pipeline with new target tables",
-		}
+		return recreated(want.Table, have.TableID, want.TableID)
 	case have.MappingHash != want.MappingHash:
-		return &RefusedError{
-			What: fmt.Sprintf("the mapping of %s is not the one its rows were written with", want.Table),
-			Hint: "put the mapping back, or begin a new pipeline with a new target table",
-		}
+		return otherMapping(want.Table)
 	case have.Target != "" && have.Target != want.Target:
 		return &RefusedError{
 			What: fmt.Sprintf("the rows of %s are in %s since the pipeline started, not in %s", want.Table, have.Target, want.Target),
@@ -226,6 +269,20 @@ func CheckIdentity(row *bigtable.State, want bigtable.Identity) *RefusedError {
 			want.LogCreated.Format(time.RFC3339), have.LogCreated.Format(time.RFC3339)))
 	}
 	return nil
+}
+
+func recreated(table, before, now string) *RefusedError {
+	return &RefusedError{
+		What: fmt.Sprintf("table %s was deleted and created again since the pipeline started (%s, now %s)", table, before, now),
+		Hint: "its items are not the ones that were copied; begin a new pipeline with new target tables",
+	}
+}
+
+func otherMapping(table string) *RefusedError {
+	return &RefusedError{
+		What: fmt.Sprintf("the mapping of %s is not the one its rows were written with", table),
+		Hint: "put the mapping back, or begin a new pipeline with a new target table",
+	}
 }
 
 func (t *table) createRow(ctx context.Context, l *queue.Log, id bigtable.Identity) error {
@@ -266,6 +323,9 @@ func (t *table) setRow(ctx context.Context, edit func(*bigtable.State)) error {
 }
 
 func (t *table) adopt(ctx context.Context, arn string) error {
+	if err := t.awaitRow(ctx); err != nil {
+		return err
+	}
 	return t.setRow(ctx, func(s *bigtable.State) { s.Identity.StreamARN = arn })
 }
 
@@ -315,7 +375,7 @@ func (t *table) start(ctx context.Context, w *queue.Writer) error {
 
 // issue writes down that the log holds changes from now on: an empty log is a lost one after that.
 func (t *table) issue(ctx context.Context) error {
-	if t.row.Issued {
+	if !t.rowKnown() || t.row.Issued { // a log that is read on without its row was issued
 		return nil
 	}
 	return t.setRow(ctx, func(s *bigtable.State) { s.Issued = true })

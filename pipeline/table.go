@@ -31,12 +31,13 @@ type table struct {
 	letters *letters
 	stream  atomic.Pointer[queue.Log]
 
-	rowMu sync.Mutex // covers row
-	row   *bigtable.State
-	owned bool         // the target is the pipeline's
-	kept  bool         // the mapping's text is beside its hash
-	stale bool         // somebody else changed the row: the next life reads it again
-	lead  atomic.Int64 // of the row, readable while somebody holds the mutex and waits for Bigtable
+	rowMu     sync.Mutex // covers row
+	row       *bigtable.State
+	owned     bool          // the target is the pipeline's
+	kept      bool          // the mapping's text is beside its hash
+	stale     bool          // the row is not known, or somebody else changed it: it is read again
+	confirmed chan struct{} // closed when the row agrees with the log; a new one for each claim
+	lead      atomic.Int64  // of the row, readable while somebody holds the mutex and waits for Bigtable
 
 	left     uint64         // where the log stood when the last life halted; 0 unknown
 	pressure queue.Pressure // as of the last look; the writer's loop owns it
@@ -225,8 +226,12 @@ const maxDoubts = 10
 func (t *table) own(ctx context.Context, w *queue.Writer) error {
 	t.claimed.Store(true)
 	t.saved.Store(false)
-	if err := t.beating(ctx, w, t.loadRow); err != nil {
-		return err
+	if t.stale && !readOn(w.State()) {
+		if err := t.beating(ctx, w, t.loadRow); err != nil {
+			return err
+		}
+	} else if t.stale && t.rowKnown() { // another owner changed it
+		t.doubtRow()
 	}
 	if err := t.upgrade(ctx, w); err != nil {
 		return err
@@ -318,6 +323,8 @@ func (t *table) work(soft context.Context, w *queue.Writer) error {
 	defer stopApplying()
 	g.Go(func() error { return in.readAll(reading) })
 	g.Go(func() error { return in.list(reading) })
+	life := w.State().Life
+	g.Go(func() error { return t.confirm(applying, life) })
 	g.Go(func() error { return t.letters.watch(applying, t.p.o.Periods.Trim) })
 	for _, s := range in.sinks {
 		g.Go(func() error { return s.run(applying) })

@@ -1,0 +1,104 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/pipeline"
+)
+
+// outage ends a run, and makes Bigtable go away before the next one.
+func (r *run) outage() {
+	r.t.Helper()
+	r.settle()
+	if err := r.stop(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.front.Faults.Outage(0)
+}
+
+func TestRestartWithoutBigtableReadsOn(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.scribble("Orders", 91, 50)
+	r.outage()
+	before := r.table("Orders").Changes
+	w.scribble("Orders", 92, 100)
+	r = w.restart("Orders")
+	r.until("what was written is in the log", func() bool { return r.table("Orders").Changes >= before+90 })
+	w.front.Faults.Recover()
+	r.settle()
+	r.equal()
+}
+
+// The log says that it is of this pipeline and table. Only the row knows that there has been a later life.
+func TestLogThatTheRowDoesNotNameIsReadAndNotApplied(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.put("Orders", "a", "x", `"v":{"N":"1"}`)
+	r.settle()
+	row, err := r.sink.LoadState(t.Context(), "shop", "Orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := *row
+	next.Life++
+	if err := r.sink.CompareAndSet(t.Context(), row, &next); err != nil {
+		t.Fatal(err)
+	}
+	r.outage()
+	w.put("Orders", "b", "x", `"v":{"N":"1"}`)
+	r = w.restart("Orders")
+	r.until("what was written is in the log", func() bool { return r.table("Orders").Changes == 2 })
+	w.front.Faults.Recover()
+	r.until("the table is halted", func() bool { return r.table("Orders").State == "halted" })
+	if code := r.table("Orders").Code; code != "log_refused" {
+		t.Errorf("halted with code %q, want log_refused", code)
+	}
+	if rows := len(r.stored("Orders")); rows != 1 {
+		t.Errorf("%d rows in Bigtable, want the one from before", rows)
+	}
+}
+
+func TestOtherMappingIsRefusedWithoutBigtable(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.put("Orders", "a", "x", `"v":{"N":"1"}`)
+	r.outage()
+	w.mapping = otherRows
+	r = w.restart("Orders")
+	if err := <-r.ended; err == nil {
+		t.Error("another mapping was taken")
+	}
+	r.ended <- nil
+}
+
+// Without the row nobody knows how far versions may run ahead: as far as every row allows.
+func TestBurstAfterARestartWithoutBigtableWaitsForIt(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	w.opts = func(o *pipeline.Options) { o.Periods.Lead = 100 * time.Millisecond }
+	r := w.start("Orders")
+	r.outage()
+	w.clock.Freeze()
+	r = w.restart("Orders")
+	for i := range 600 {
+		w.put("Orders", "hot", "x", fmt.Sprintf(`"v":{"N":"%d"}`, i))
+	}
+	r.until("the burst waits", func() bool {
+		return w.said.FilterMessageSnippet("a burst ran ahead of its reserved versions").Len() > 0
+	})
+	w.front.Faults.Recover()
+	r.until("all of it is in the log", func() bool { return r.table("Orders").Changes == 600 })
+	row, err := r.sink.LoadState(t.Context(), "shop", "Orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ahead := time.Duration(r.table("Orders").ClockAhead * float64(time.Second)); row.Lead < ahead {
+		t.Errorf("versions are %s ahead, %s are reserved", ahead, row.Lead)
+	}
+}
