@@ -23,16 +23,13 @@ func (q *Queue) connect(ctx context.Context, url string, more ...nats.Option) er
 				q.log.Warn("queue connection lost, reconnecting", zap.Error(err))
 			}
 		}),
-		nats.ReconnectHandler(func(*nats.Conn) {
-			q.connection.Add(1)
-			q.log.Info("queue connection is back")
-		}),
+		nats.ReconnectHandler(func(*nats.Conn) { q.log.Info("queue connection is back") }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			q.log.Warn("queue connection reported an error", zap.Error(err))
 		}),
 	}, more...)
 	opts = append(opts, q.opts.credentials()...)
-	nc, err := dial(ctx, url, opts)
+	nc, err := q.dial(ctx, url, opts)
 	if err != nil {
 		return err
 	}
@@ -42,12 +39,15 @@ func (q *Queue) connect(ctx context.Context, url string, more ...nats.Option) er
 		return fmt.Errorf("make JetStream context: %w", err)
 	}
 	q.nc, q.js, q.consume = nc, js, js.CreateConsumer
+	if q.opts.Replicas == 0 {
+		q.opts.Replicas, q.keepCopies = q.replicas(), true
+	}
 	return nil
 }
 
 // dial lets ctx cut the attempt short: nats.Connect knows no context.
-func dial(ctx context.Context, url string, opts []nats.Option) (*nats.Conn, error) {
-	d := &dialer{Dialer: net.Dialer{Timeout: 5 * time.Second}}
+func (q *Queue) dial(ctx context.Context, url string, opts []nats.Option) (*nats.Conn, error) {
+	d := &dialer{Dialer: net.Dialer{Timeout: 5 * time.Second}, connection: &q.connection}
 	if deadline, ok := ctx.Deadline(); ok {
 		d.Timeout = max(min(time.Until(deadline), d.Timeout), time.Millisecond)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
@@ -16,19 +17,25 @@ import (
 // Attack 15 of test/attacklist_test.go: an append is stored and its acknowledgement lost. What was stored counts, once.
 func TestLostAcknowledgementIsResolvedFromTheLog(t *testing.T) {
 	ctx := testContext(t)
-	p := startProxy(t, startOutside(t).addr())
+	srv := startOutside(t)
+	p := startProxy(t, srv.addr())
 	q := connectTo(t, p.Addr().String(), nil)
 	w := owned(t, q)
 	appendPage(t, w, 5, 10)
 	p.setDeaf(true)
 	frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 5, 10))[0]
-	if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrDoubt) {
-		t.Fatalf("append without an answer: %v, want doubt", err)
-	}
+	impatient(q, func() {
+		if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrDoubt) {
+			t.Fatalf("append without an answer: %v, want doubt", err)
+		}
+	})
 	if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrDoubt) {
 		t.Fatalf("append while in doubt: %v, want doubt", err)
 	}
+	awaitStored(t, srv, w.State().Seq+1)
+	before := q.connection.Load()
 	p.setDeaf(false)
+	awaitReconnected(t, q, before)
 	if err := w.Recover(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -41,15 +48,29 @@ func TestLostAcknowledgementIsResolvedFromTheLog(t *testing.T) {
 	}
 }
 
+// awaitStored waits until a server that answers nobody has stored the entry at a sequence.
+func awaitStored(t *testing.T, srv *outside, seq uint64) {
+	t.Helper()
+	ctx := testContext(t)
+	l, err := connectTo(t, srv.addr(), nil).Log(ctx, "Orders")
+	for info := (Info{}); err == nil && info.Last < seq; info, err = l.Info(ctx) {
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The acknowledgement comes too late, on a connection that never broke: the writer refuses to go on all the same.
 func TestLateAcknowledgementIsNoAcknowledgement(t *testing.T) {
 	ctx := testContext(t)
 	p := startProxy(t, startOutside(t).addr())
 	w := owned(t, connectTo(t, p.Addr().String(), nil))
 	p.hold()
-	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrDoubt) {
-		t.Fatalf("append without an answer in time: %v, want doubt", err)
-	}
+	impatient(w.Log().q, func() {
+		if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrDoubt) {
+			t.Fatalf("append without an answer in time: %v, want doubt", err)
+		}
+	})
 	p.let()
 	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrDoubt) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("append while in doubt: %v, want doubt for the same reason", err)
@@ -60,6 +81,39 @@ func TestLateAcknowledgementIsNoAcknowledgement(t *testing.T) {
 	}
 	if err := w.Recover(ctx); err != nil || w.State().Seq != info.Last {
 		t.Fatalf("recovered up to %d, want %d: %v", w.State().Seq, info.Last, err)
+	}
+	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
+}
+
+// reconnecting is a client that loses its connection after the server has stored an entry, and is back with another one before
+// the acknowledgement is looked at.
+type reconnecting struct {
+	jetstream.JetStream
+	q *Queue
+}
+
+func (r reconnecting) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	ack, err := r.JetStream.PublishMsg(ctx, m, opts...)
+	r.q.connection.Add(1)
+	return ack, err
+}
+
+// Rule 4: what the server behind another connection holds nobody knows, whatever one of before acknowledged.
+func TestAcknowledgementOfAnotherConnectionIsDoubt(t *testing.T) {
+	ctx := testContext(t)
+	q := embeddedQueue(t)
+	w := owned(t, q)
+	before := *w.State()
+	usual := q.js
+	q.js = reconnecting{q.js, q}
+	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrDoubt) {
+		t.Fatalf("append over a reconnect: %v, want doubt", err)
+	}
+	if q.js = usual; w.State().Seq != before.Seq {
+		t.Fatal("the entry counts before anybody has read it")
+	}
+	if err := w.Recover(ctx); err != nil || w.State().Seq != before.Seq+1 {
+		t.Fatalf("recovered up to %d, want %d: %v", w.State().Seq, before.Seq+1, err)
 	}
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
 }
@@ -102,12 +156,14 @@ func TestUnsentAppendIsResolvedFromTheLog(t *testing.T) {
 	srv := startOutside(t)
 	w := owned(t, connectTo(t, srv.addr(), nil))
 	appendPage(t, w, 5, 10)
-	srv.stop()
-	frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 5, 10))[0]
-	if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrDoubt) {
-		t.Fatalf("append to a dead server: %v, want doubt", err)
-	}
-	srv.start()
+	srv.restart(w.Log().q, func() {
+		frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 5, 10))[0]
+		impatient(w.Log().q, func() {
+			if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrDoubt) {
+				t.Fatalf("append to a dead server: %v, want doubt", err)
+			}
+		})
+	})
 	if err := w.Recover(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -151,8 +207,9 @@ func TestReaderSurvivesARestartOfNATS(t *testing.T) {
 		}
 		cancel()
 	}
+	before := q.connection.Load()
 	srv.start()
-	awaitConnected(t, q, 1)
+	awaitReconnected(t, q, before)
 	if err := w.Recover(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -198,19 +255,15 @@ func TestRestoredStoreFilledToTheSameNumber(t *testing.T) {
 	srv := startOutside(t)
 	w := owned(t, connectTo(t, srv.addr(), nil))
 	appendPage(t, w, 3, 10)
-	srv.stop()
-	kept := srv.copyStore()
-	srv.start()
+	var kept string
+	srv.restart(w.Log().q, func() { kept = srv.copyStore() })
 	if err := w.Recover(ctx); err != nil {
 		t.Fatal(err)
 	}
 	appendPage(t, w, 3, 10)
 	appendPage(t, w, 3, 10)
 	mark := checkpoint.Mark{Seq: w.State().Seq, Hash: w.State().Hash}
-	srv.stop()
-	srv.restore(kept)
-	srv.start()
-	awaitConnected(t, w.Log().q, 2)
+	srv.restart(w.Log().q, func() { srv.restore(kept) })
 	rivals, err := connectTo(t, srv.addr(), nil).Log(ctx, "Orders")
 	if err != nil {
 		t.Fatal(err)

@@ -97,13 +97,20 @@ func (e *embedded) stop() {
 	}
 }
 
-// InProcessConn connects to the server that there is now: the client's reconnects call it.
-func (e *embedded) InProcessConn() (net.Conn, error) {
-	srv := e.server()
+// inProcess connects a queue to the server that there is now: the client's reconnects call it.
+type inProcess struct{ q *Queue }
+
+// InProcessConn counts, as dialer does.
+func (p inProcess) InProcessConn() (net.Conn, error) {
+	srv := p.q.embedded.server()
 	if srv == nil {
 		return nil, errClosed
 	}
-	return srv.InProcessConn()
+	c, err := srv.InProcessConn()
+	if err == nil {
+		p.q.connection.Add(1)
+	}
+	return c, err
 }
 
 var errClosed = errors.New("the store of the queue is closed: it is being opened again")

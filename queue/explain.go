@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -41,9 +42,12 @@ func explain(err error) error {
 	return err
 }
 
-// dialer remembers why servers could not be reached: the client library says only that there is none.
+// dialer counts the connections, each before anything is sent on it: the client library calls its own handler for
+// reconnects later, beside what goes on. It also remembers why servers could not be reached, where the library says
+// only that there is none.
 type dialer struct {
 	net.Dialer
+	connection *atomic.Uint64
 
 	mu   sync.Mutex
 	errs map[string]error // by address
@@ -51,6 +55,9 @@ type dialer struct {
 
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	c, err := d.Dialer.Dial(network, address)
+	if err == nil {
+		d.connection.Add(1)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.errs == nil {

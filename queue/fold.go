@@ -215,6 +215,7 @@ func (l *Log) verifyTail(ctx context.Context, f *folded) error {
 	if f.tail == 0 {
 		return nil
 	}
+	f.connection = l.q.connection.Load()
 	m, err := l.message(ctx, f.tail)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):

@@ -65,8 +65,12 @@ func TestWrongPasswordIsToldFromAServerThatIsAway(t *testing.T) {
 	if _, err := openAt(t, "nats://user:wr0ng@"+srv.addr(), nil); !errors.Is(err, ErrDenied) || strings.Contains(err.Error(), "wr0ng") {
 		t.Fatalf("open with a wrong password: %v", err)
 	}
-	if _, err := openAt(t, "nats://user:right@"+srv.addr(), nil); err != nil {
+	q, err := openAt(t, "nats://user:right@"+srv.addr(), nil)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if q.Replicas() != 1 {
+		t.Errorf("%d copies on a single server where nobody says how many", q.Replicas())
 	}
 }
 
@@ -171,9 +175,12 @@ func TestOpenWaitsForTheElection(t *testing.T) {
 	opened := make(chan error, 1)
 	go func() {
 		q, err := Open(ctx, Options{
-			Pipeline: "shop", URL: "nats://" + net.JoinHostPort(o.Host, strconv.Itoa(o.Port)), Replicas: 3, AckTimeout: time.Second,
+			Pipeline: "shop", URL: "nats://" + net.JoinHostPort(o.Host, strconv.Itoa(o.Port)), AckTimeout: time.Second,
 		}, zap.New(core), prometheus.NewRegistry())
 		if err == nil {
+			if q.Replicas() != 3 {
+				t.Errorf("%d copies in a cluster where nobody says how many", q.Replicas())
+			}
 			err = q.Close()
 		}
 		opened <- err

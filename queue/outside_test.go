@@ -74,7 +74,7 @@ func (o *outside) start() {
 		o.t.Fatal(err)
 	}
 	srv.Start()
-	if !srv.ReadyForConnections(20 * time.Second) {
+	if !srv.ReadyForConnections(time.Minute) {
 		o.t.Fatal("server is not ready")
 	}
 	o.srv = srv
@@ -110,11 +110,19 @@ func (o *outside) restore(kept string) {
 	}
 }
 
+// impatient gives a request that is not answered little time, and what follows the usual.
+func impatient(q *Queue, f func()) {
+	usual := q.opts.AckTimeout
+	q.opts.AckTimeout = 300 * time.Millisecond
+	f()
+	q.opts.AckTimeout = usual
+}
+
 func connectTo(t testing.TB, addr string, edit func(*Options)) *Queue {
 	t.Helper()
 	o := Options{
 		Pipeline: "shop", URL: "nats://" + addr, MaxBytes: 256 << 20, LettersMaxBytes: 16 << 20, ReplayWindow: -1,
-		AckTimeout: 2 * time.Second, IdleCheck: 50 * time.Millisecond,
+		AckTimeout: 10 * time.Second, IdleCheck: 50 * time.Millisecond,
 	}
 	if edit != nil {
 		edit(&o)
@@ -127,11 +135,21 @@ func connectTo(t testing.TB, addr string, edit func(*Options)) *Queue {
 	return q
 }
 
-// awaitConnected waits until the queue is connected again after n reconnects.
-func awaitConnected(t testing.TB, q *Queue, n uint64) {
+// restart stops the server, does something while it is away, starts it again and waits until the queue is connected.
+func (o *outside) restart(q *Queue, away func()) {
+	o.t.Helper()
+	before := q.connection.Load()
+	o.stop()
+	away()
+	o.start()
+	awaitReconnected(o.t, q, before)
+}
+
+// awaitReconnected waits until the queue has another connection than before.
+func awaitReconnected(t testing.TB, q *Queue, before uint64) {
 	t.Helper()
 	ctx := testContext(t)
-	for q.connection.Load() < n || !q.nc.IsConnected() {
+	for q.connection.Load() == before || !q.nc.IsConnected() {
 		if err := wait(ctx, 5*time.Millisecond); err != nil {
 			t.Fatal("not reconnected: ", err)
 		}

@@ -28,7 +28,7 @@ type Queue struct {
 	keepCopies bool  // nobody said how many copies a log has: those that exist keep theirs
 	disk       *disk // nil outside
 
-	// connection counts (re)connects: what was known before another number is in doubt.
+	// connection counts connections to the server: what was known under another number is in doubt.
 	connection atomic.Uint64
 	attempts   atomic.Uint64 // appends sent
 
@@ -69,7 +69,7 @@ func (q *Queue) open(ctx context.Context) (err error) {
 	if q.embedded, err = startEmbedded(ctx, q.opts, q.log); err != nil {
 		return err
 	}
-	if err := q.connect(ctx, "", nats.InProcessServer(q.embedded), nats.Token(q.embedded.client.Token)); err != nil {
+	if err := q.connect(ctx, "", nats.InProcessServer(inProcess{q}), nats.Token(q.embedded.client.Token)); err != nil {
 		return err
 	}
 	q.keep(ctx)

@@ -248,9 +248,7 @@ func TestWriterGoesOnAfterItsServerRestarted(t *testing.T) {
 	w := owned(t, connectTo(t, srv.addr(), nil))
 	for round := range 3 {
 		appendPage(t, w, 4, 100)
-		srv.stop()
-		srv.start()
-		awaitConnected(t, w.Log().q, uint64(round+1))
+		srv.restart(w.Log().q, func() {})
 		if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrDoubt) {
 			t.Fatalf("round %d: append after a restart: %v, want doubt", round, err)
 		}

@@ -248,6 +248,31 @@ func TestSupersededOwnerDoesNotTrim(t *testing.T) {
 	}
 }
 
+// Rule 1: after a doubt the log may be another one than before, put back and claimed by a rival. Nothing is trimmed before an
+// append of this owner was acknowledged in it.
+func TestNothingIsTrimmedBetweenADoubtAndTheNextAppend(t *testing.T) {
+	ctx := testContext(t)
+	w := owned(t, embeddedQueue(t))
+	fillToSnapshot(t, w)
+	markAll(t, w)
+	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
+	w.doubt = errors.New("some")
+	if err := w.Recover(ctx); err != nil {
+		t.Fatal(err)
+	}
+	info, err := w.Log().Info(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := trim(t, w, math.MaxUint64); first != info.First || w.State().SnapFirst <= info.First {
+		t.Fatalf("trimmed up to %d without an append, the log begins at %d, its snapshot at %d", first, info.First, w.State().SnapFirst)
+	}
+	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
+	if first := trim(t, w, math.MaxUint64); first != w.State().SnapFirst {
+		t.Fatalf("trimmed up to %d after an append, want %d", first, w.State().SnapFirst)
+	}
+}
+
 // A state too large for one message goes into several; a crash between them leaves the snapshot before.
 func TestSnapshotInParts(t *testing.T) {
 	ctx := testContext(t)
