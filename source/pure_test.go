@@ -163,19 +163,24 @@ func TestServiceClock(t *testing.T) {
 	if _, ok := c.read(at); ok {
 		t.Fatal("known before the first reply")
 	}
-	c.observe(10_000, at)
-	c.observe(10_000, at.Add(900*time.Millisecond)) // the same second: not backwards
-	if ms, _ := c.read(at.Add(900 * time.Millisecond)); ms != 10_900 {
-		t.Fatal(ms)
+	after := func(ms int64) time.Time { return at.Add(time.Duration(ms) * time.Millisecond) }
+	tell := func(now, want int64) {
+		t.Helper()
+		if ms, _ := c.read(after(now)); ms != want {
+			t.Fatalf("%d ms after the first reply the clock tells %d, want %d", now, ms, want)
+		}
 	}
-	c.observe(12_000, at.Add(time.Second)) // later than thought
-	if ms, _ := c.read(at.Add(time.Second)); ms != 12_000 {
-		t.Fatal(ms)
-	}
-	c.observe(5_000, at.Add(2*time.Second)) // the former was wrong
-	if ms, _ := c.read(at.Add(2 * time.Second)); ms != 5_000 {
-		t.Fatal(ms)
-	}
+	c.observe(10_000, at, at)
+	c.observe(10_000, after(800), after(900)) // the same second
+	tell(900, 10_900)
+	c.observe(12_000, after(900), after(1000)) // later than thought
+	tell(1000, 12_000)
+	c.observe(12_000, after(1000), after(9000)) // long under way
+	tell(9000, 20_000)
+	c.observe(15_000, after(9900), after(10_000)) // our second is shorter than the service's
+	tell(10_000, 20_000)                          // told is told
+	tell(13_000, 20_000)
+	tell(14_000, 20_100)
 }
 
 func TestErrorsHaveClassesAndHints(t *testing.T) {

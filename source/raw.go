@@ -172,6 +172,6 @@ func (s *Source) date(md middleware.Metadata, start time.Time) int64 {
 }
 
 func (s *Source) dated(date, start, at time.Time) int64 {
-	s.now.observe(date.UnixMilli(), at)
+	s.now.observe(date.UnixMilli(), start, at)
 	return date.UnixMilli() - at.Sub(start).Milliseconds() - 1
 }

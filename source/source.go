@@ -233,22 +233,29 @@ func (s *Source) nowOr() int64 {
 	return time.Now().UnixMilli()
 }
 
-// serviceClock remembers how far the service's clock is ahead of our monotonic one.
+// serviceClock remembers how far the service's clock is ahead of our monotonic one. What it tells never goes back.
 type serviceClock struct {
 	mu   sync.Mutex
 	date int64     // unix ms
 	at   time.Time // when it was true
+	told int64     // the latest that was told
 }
 
-// observe takes a Date header, which is cut to whole seconds: the later of what is known and what is said
-// wins, unless they differ by more than that explains.
-func (c *serviceClock) observe(date int64, at time.Time) {
-	const cut = 2000
+// observe takes a Date header. It is cut to whole seconds and was written at some time between our request and its
+// reply, so that it bounds the service's clock from both sides. Only a clock outside of these bounds is set: to the
+// earlier one where it was behind, to the later one where it was ahead. So a reply that was long under way changes
+// nothing.
+func (c *serviceClock) observe(date int64, sent, replied time.Time) {
+	const cut = 1000
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known := c.date + at.Sub(c.at).Milliseconds()
-	if c.at.IsZero() || date > known || date < known-cut {
-		c.date, c.at = date, at
+	known := c.date + replied.Sub(c.at).Milliseconds()
+	latest := date + cut + replied.Sub(sent).Milliseconds()
+	switch {
+	case c.at.IsZero(), known < date:
+		c.date, c.at = date, replied
+	case known > latest:
+		c.date, c.at = latest, replied
 	}
 }
 
@@ -258,5 +265,6 @@ func (c *serviceClock) read(now time.Time) (int64, bool) {
 	if c.at.IsZero() {
 		return 0, false
 	}
-	return c.date + now.Sub(c.at).Milliseconds(), true
+	c.told = max(c.told, c.date+now.Sub(c.at).Milliseconds())
+	return c.told, true
 }
