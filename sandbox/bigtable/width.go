@@ -8,10 +8,10 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 )
 
-// maxWidth is how many columns a row may have, and how many versions a column. The service has no such limits. The
-// emulator sorts all column names of a row for each one that is added, and again for each that a filter of several
-// interleaved ones lets pass, and all versions of a column for each that is added: with tens of thousands, a single
-// call keeps its table locked for minutes.
+// maxWidth is how many columns a row may have, how many versions a column, and how many cells of a row one call may
+// set. The service has no limit of the first two, and takes 100,000 mutations. The emulator sorts all column names of a
+// row for each one that is added, and again for each that a filter of several interleaved ones lets pass, and all
+// versions of a column for each that is added: with tens of thousands, a single call keeps its table locked for minutes.
 const maxWidth = 10_000
 
 // widths holds for each row an upper bound of its width, which is the number of its columns or the number of versions
@@ -62,7 +62,14 @@ func cellsSet(ms []*btpb.Mutation) (n int) {
 
 // checkWidth refuses mutations that would make a row wider than maxWidth, and brings the row's bound up to date. coming
 // is how many cells others of the same call set there. The caller holds the table's lock alone.
-func (f *Front) checkWidth(ctx context.Context, name string, t *table, key []byte, coming int, branches ...[]*btpb.Mutation) error {
+func (f *Front) checkWidth(
+	ctx context.Context, name string, t *table, key []byte, coming int, branches ...[]*btpb.Mutation,
+) error {
+	for _, ms := range branches {
+		if cells := cellsSet(ms) + coming; cells > maxWidth {
+			return bad("Write of %d cells of one row is larger than the sandbox's emulator takes: the limit is %d", cells, maxWidth)
+		}
+	}
 	row := rowCells{}
 	req := &btpb.ReadRowsRequest{TableName: name, Rows: &btpb.RowSet{RowKeys: [][]byte{key}},
 		Filter: &btpb.RowFilter{Filter: &btpb.RowFilter_StripValueTransformer{StripValueTransformer: true}}}
@@ -94,7 +101,8 @@ func (f *Front) checkWidth(ctx context.Context, name string, t *table, key []byt
 }
 
 func tooWide(width int) error {
-	return bad("Row of %d columns, or versions of a column, is larger than the sandbox's emulator takes: the limit is %d", width, maxWidth)
+	return bad("Row of %d columns, or versions of a column, is larger than the sandbox's emulator takes: the limit is %d",
+		width, maxWidth)
 }
 
 // rowCells are the timestamps of a row's cells, by column.

@@ -105,6 +105,24 @@ func TestColumnsOfTooManyVersionsAreRefused(t *testing.T) {
 	r.apply("deep", versions(0, 1), codes.OK) // replaces one
 }
 
+// TestWritesOfTooManyCellsAreRefused sets one cell over and over, which leaves a narrow row.
+func TestWritesOfTooManyCellsAreRefused(t *testing.T) {
+	r := newRig(t)
+	again := func(n int) *bigtable.Mutation {
+		m := bigtable.NewMutation()
+		for range n {
+			m.Set("d", "c", 1000, nil)
+		}
+		return m
+	}
+	r.apply("narrow", again(widest), codes.OK)
+	r.apply("narrow", again(widest), codes.OK)
+	r.apply("narrow", again(widest+1), codes.InvalidArgument)
+	if n := r.width("narrow"); n != 1 {
+		t.Errorf("%d columns, want 1", n)
+	}
+}
+
 func TestWideRowsAreKnownAfterARestart(t *testing.T) {
 	r := newRig(t)
 	r.apply("wide", columns(0, widest), codes.OK)
