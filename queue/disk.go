@@ -44,7 +44,7 @@ func VolumeOf(dir string) (Volume, error) {
 		if err != nil {
 			return Volume{}, fmt.Errorf("ask the file system of %s: %w", dir, err)
 		}
-		return Volume{Available: uint64(s.Bavail) * uint64(s.Bsize), Total: uint64(s.Blocks) * uint64(s.Bsize)}, nil
+		return Volume{Available: s.Bavail * uint64(s.Bsize), Total: s.Blocks * uint64(s.Bsize)}, nil
 	}
 }
 
@@ -135,6 +135,8 @@ func (q *Queue) Disk() (Disk, bool) {
 func DiskOf(o Options) (Disk, error) { return newDisk(o.withDefaults(), nil).look() }
 
 // crowded says why frames have to wait for room on the volume; "" when they need not.
+//
+// Rule 9: a volume that fills up pauses reading while there is still room for what makes room.
 func (q *Queue) crowded() string {
 	if d, ok := q.Disk(); ok && d.Low {
 		return d.reason(q.opts.Dir)

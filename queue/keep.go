@@ -18,12 +18,10 @@ func (q *Queue) Keep(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	for {
+	for wait(ctx, q.opts.DiskCheck) == nil {
 		q.keep(ctx)
-		if wait(ctx, q.opts.DiskCheck) != nil {
-			return nil
-		}
 	}
+	return nil
 }
 
 // keep looks once; ctx ends the opening of a store.

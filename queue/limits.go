@@ -61,14 +61,12 @@ func (l *Log) SnapshotBytes(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("find snapshot of %s: %w", l.table, err)
 	}
-	e, err := checkpoint.Decode(m.Data)
-	if err != nil {
-		return 0, nil // a foreign message: the fold looks for another one
+	if e, err := checkpoint.Decode(m.Data); err == nil {
+		if b, ok := e.Body.(*checkpoint.Snapshot); ok {
+			return b.Part*maxPart + len(m.Data), nil // all parts but the last have the same size
+		}
 	}
-	if b, ok := e.Body.(*checkpoint.Snapshot); ok {
-		return b.Part*maxPart + len(m.Data), nil // all parts but the last have the same size
-	}
-	return 0, nil
+	return 0, nil // a foreign message: the fold looks for another one
 }
 
 // admit refuses what must leave the rest of the log to others. size is that of the encoded entry, 0 for a frame.
@@ -118,9 +116,12 @@ func (l *Log) widen(ctx context.Context, bytes uint64, snapshot int) {
 		return
 	}
 	if _, err := l.q.js.UpdateStream(ctx, config); err != nil {
-		l.log.Error("limit of the log not raised: the server or its account has no room for it", zap.Int64("max_bytes", config.MaxBytes), zap.Error(err))
+		if !l.narrow.Swap(true) { // it is tried at every mark
+			l.log.Error("limit of the log not raised: the server or its account has no room for it", zap.Int64("max_bytes", config.MaxBytes), zap.Error(err))
+		}
 		return
 	}
+	l.narrow.Store(false)
 	l.log.Info("limit of the log raised", zap.Int64("from", info.Config.MaxBytes), zap.Int64("to", config.MaxBytes))
 }
 

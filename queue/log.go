@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -39,6 +40,7 @@ type Log struct {
 	stream  jetstream.Stream
 	metrics *tableMetrics
 	log     *zap.Logger
+	narrow  atomic.Bool // the server refuses a larger limit, and the log says so already
 }
 
 // subjects of a log. They hold the pipeline's random token, so that nobody publishes into it by chance.
