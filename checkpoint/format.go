@@ -13,7 +13,7 @@ import "fmt"
 //
 // To add a member to an entry: give it `omitempty`, and let FormatOf ask for its format when it is set. To add one
 // to the state: let only such entries set it, or convert it in raise; then no snapshot of an older format has it.
-// TestLaterMembersAskForTheirFormat and TestFormat1HoldsNothingLater hold both to it.
+// TestLaterMembersAskForTheirFormat and TestLogOfFormat1StaysReadableWithoutUpgrade hold both to it.
 const Format = 2
 
 // FormatOf returns the lowest format that holds an entry with this body. The entry carries it, so that a log stays

@@ -132,8 +132,9 @@ func TestBuildOfFormat1RefusesAnUpgradedLog(t *testing.T) {
 		}
 	}
 	sameState(t, "restored", l.fold(t), l.restored(t))
-	if s := l.restored(t); s.Format != Format {
-		t.Errorf("format %d when restored", s.Format)
+	s, err := Restore(w.s.SnapFirst, l.msgs[w.s.SnapFirst-1:w.s.SnapLast])
+	if err != nil || s.Format != Format {
+		t.Errorf("restored with format %d, %v", s.Format, err)
 	}
 	fresh := owned(t, ShardSeen{ID: "a"})
 	if _, err := decode(fresh.l.msgs[0], 1); !errors.As(err, new(*NewerFormatError)) {

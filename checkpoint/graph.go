@@ -66,7 +66,6 @@ func (s *State) start(seq uint64, b *Start) {
 	s.Date = max(s.Date, b.Date)
 	s.listed(b.Date)
 	s.see(b.Stream, b.Shards, b.Date, change.Position{At: b.At})
-	s.Reindex() // another stream is the live one
 }
 
 func (s *State) graph(b *Graph) {

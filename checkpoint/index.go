@@ -90,7 +90,7 @@ func (s *State) add(sh *Shard) {
 	s.parentOf(sh, s.update)
 }
 
-// remove forgets a shard.
+// remove forgets a shard that is finished, or whose ID another stream has as well: no child waits for it.
 func (s *State) remove(sh *Shard) {
 	delete(s.Shards, sh.ID)
 	if all := slices.DeleteFunc(s.index.children[sh.Parent], func(c *Shard) bool { return c == sh }); len(all) > 0 {
@@ -99,7 +99,7 @@ func (s *State) remove(sh *Shard) {
 		delete(s.index.children, sh.Parent)
 	}
 	sh.place.gone = true
-	s.changed(sh)
+	s.update(sh)
 	s.parentOf(sh, s.update)
 }
 

@@ -143,10 +143,10 @@ func (s *State) news(b *Graph) []ShardSeen {
 }
 
 func (s *State) tellsNew(b *Graph, x *ShardSeen, listed map[string]*ShardSeen) bool {
-	sh, p := s.Shards[x.ID], s.Shards[x.Parent]
-	// A shard that has a child is closed, whatever the listing says of itself.
+	sh := s.Shards[x.ID]
+	// A child that was seen before its parent closes it, whatever the listing says of the parent.
 	return sh == nil || sh.Stream != b.Stream || sh.Absent != 0 || x.Closed && !sh.Closed ||
-		p != nil && !p.Closed || p == nil && listed[x.Parent] != nil
+		s.Shards[x.Parent] == nil && listed[x.Parent] != nil
 }
 
 // vanished returns the finished shards that a complete listing does not show for the first time.

@@ -127,6 +127,17 @@ func TestListingHoldsOnlyWhatIsNew(t *testing.T) {
 	}
 }
 
+// A listing may show a child, and only the next one its parent, as if that were open.
+func TestParentThatIsListedAfterItsChildIsClosed(t *testing.T) {
+	w := owned(t, seen("b<a")...)
+	for _, part := range w.s.Delta(&Graph{Stream: "arn", Date: w.s.Date + 1000, Shards: seen("b<a", "a")}, ListingPart) {
+		w.must(t, part)
+	}
+	if a := w.s.Shards["a"]; !a.Closed || !w.s.Readable(a) || w.s.Shards["b"].Phase != Waiting {
+		t.Errorf("parent %+v, child %s", a, w.s.Shards["b"])
+	}
+}
+
 // Shards that vanish from listings are marked by name, and forgotten later as if the listings themselves were stored.
 func TestVanishedShardsAreForgottenFromDeltas(t *testing.T) {
 	w := owned(t, seen("a", "b<a", "c<b")...)

