@@ -27,7 +27,11 @@ type Status struct {
 // Summarize joins the tables' statuses.
 func Summarize(pipeline string, tables []TableStatus) Status {
 	s := Status{Schema: 1, Pipeline: pipeline, Failing: []string{}, Reasons: []string{}, Tables: tables}
-	for _, t := range tables {
+	for i := range tables {
+		t := &tables[i]
+		if t.Halts == nil {
+			t.Halts = map[string]string{} // an object in JSON, whatever is in it
+		}
 		for _, r := range t.Reasons {
 			s.Reasons = append(s.Reasons, t.Source+": "+r)
 		}

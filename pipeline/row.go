@@ -130,5 +130,8 @@ func (t *table) agreeAgain(ctx context.Context, life uint64) error {
 	case t.row.Life > life:
 		return refusedLog(fmt.Sprintf("the log is of life %d, the pipeline is in life %d", life, t.row.Life))
 	}
-	return t.agree(ctx, t.logOf(), t.Info)
+	if err := t.agree(ctx, t.logOf(), t.Info); err != nil || !t.p.o.Upgrade {
+		return err
+	}
+	return t.upgradeRow(ctx)
 }

@@ -48,7 +48,7 @@ type TableStatus struct {
 	Code           string     `json:"halt_code,omitempty"`
 	Reasons        []string   `json:"reasons,omitempty"` // why it is not ready
 
-	Halts map[string]string `json:"halts,omitempty"` // reasons by sink; "pipeline" is the pipeline itself
+	Halts map[string]string `json:"halts"` // reasons by sink; "pipeline" is the pipeline itself
 
 	unread, unapplied string // the reasons that do not hold for a table that is seen to move
 }

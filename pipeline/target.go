@@ -54,10 +54,10 @@ func (t *table) keepMapping(ctx context.Context) error {
 	return nil
 }
 
-// upgradeRow raises the table's row in Bigtable to the newest format. Rule 11: builds that do not know it refuse the row
-// from then on.
+// upgradeRow raises the table's row in Bigtable to the newest format, unless the row is not known yet: then confirm does
+// it. Rule 11: builds that do not know the format refuse the row from then on.
 func (t *table) upgradeRow(ctx context.Context) error {
-	if t.row == nil || t.row.Format >= bigtable.StateFormat {
+	if t.row == nil || t.stale || t.row.Format >= bigtable.StateFormat {
 		return nil
 	}
 	return t.setRow(ctx, func(s *bigtable.State) {

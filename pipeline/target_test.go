@@ -226,3 +226,59 @@ func TestRowKeepsItsFormatUntilUpgrade(t *testing.T) {
 		}
 	}
 }
+
+func TestRowIsRaisedOnceBigtableIsBack(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.scribble("Orders", 94, 50)
+	r.settle()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.oldRow("Orders")
+	before := r.table("Orders").Changes
+	w.front.Faults.Outage(0)
+	w.scribble("Orders", 95, 50)
+	w.opts = func(o *pipeline.Options) { o.Upgrade = true }
+	r = w.restart("Orders")
+	r.until("it is read meanwhile", func() bool { return r.table("Orders").Changes > before })
+	w.front.Faults.Recover()
+	r.until("the row is raised", func() bool {
+		row, err := r.sink.LoadState(t.Context(), "shop", "Orders")
+		return err == nil && row.Format == bigtable.StateFormat && row.Identity.Target != ""
+	})
+	r.settle()
+	r.equal()
+}
+
+// The target may have been claimed by another pipeline while this one read on without Bigtable.
+func TestTargetTakenDuringAnOutageIsNotWritten(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.put("Orders", "a", "x", `"v":{"N":"1"}`)
+	r.settle()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.oldRow("Orders")
+	other := w.open("Orders")
+	if owner, err := other.sink.ClaimTarget(t.Context(), "other", "orders"); owner != "other" || err != nil {
+		t.Fatal(owner, err)
+	}
+	other.ended <- nil
+	other.close()
+	w.front.Faults.Outage(0)
+	w.put("Orders", "b", "x", `"v":{"N":"1"}`)
+	r = w.restart("Orders")
+	r.until("what was written is in the log", func() bool { return r.table("Orders").Changes == 2 })
+	w.front.Faults.Recover()
+	r.until("the table is halted", func() bool { return r.table("Orders").State == "halted" })
+	if why := r.table("Orders").Halts["pipeline"]; !strings.Contains(why, `belongs to pipeline "other"`) {
+		t.Errorf("halted because %s", why)
+	}
+	if rows := len(r.stored("Orders")); rows != 1 {
+		t.Errorf("%d rows in Bigtable, want the one from before", rows)
+	}
+}

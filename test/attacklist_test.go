@@ -57,6 +57,9 @@ var attacks = []attack{
 	{37, "marks and snapshots feed themselves", "test.TestIdleTableWritesBeatsOnly", ""},
 	{38, "a wrong local clock opens or shuts the tombstones' gate", "test.TestServiceClockIsNotOurs sink/bigtable.TestChangeOlderThanItsTombstoneIsRefused pipeline.TestManyTooOldChangesHaltTheTable", ""},
 	{39, "a stray publish into the log", "queue.TestStrayPublishFoldsAsNothing pipeline.TestForeignMessagesFoldAsNothing", ""},
+	{41, "a gap counts as over although a sink still lacks what it lost", "checkpoint.TestAcceptedGapDiffersUntilItIsWaivedForEachSink pipeline.TestTrimmedMarkIsAGap", "healing needs resync"},
+	{47, "two pipelines write to one target", "pipeline.TestSecondPipelineIntoATargetIsRefused pipeline.TestOfPipelinesThatBeginAtOnceOneHasTheTarget sink/bigtable.TestOfPipelinesThatClaimATargetAtOnceOneHasIt " +
+		"pipeline.TestTargetTakenDuringAnOutageIsNotWritten", "adopting a target"},
 	{78, "a retried removal of a whole row wipes what was written after it", "pipeline.TestRetriedRemovalKeepsWhatWasWrittenAfterIt pipeline.TestOrderOfRowsThatItemsMoveBetween transform.TestRemovalOfARowWantsOneOrder", ""},
 }
 
