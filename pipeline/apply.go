@@ -31,6 +31,7 @@ type applier struct {
 	memory *share
 	gaveUp atomic.Bool // the drain found the sink halted
 	wake   chan struct{}
+	holes  map[string]bool // see holes
 }
 
 // target takes the changes of one entry. There are two: lanes into Bigtable, and the archive.
@@ -44,9 +45,9 @@ type target interface {
 	take(ctx context.Context, c *change.Change, e *pending) error
 }
 
-func newApplier(t *table, in *ingest, sink string, to func() target, mark checkpoint.Mark) *applier {
-	a := &applier{t: t, in: in, sink: sink, target: to, wake: make(chan struct{}, 1), memory: t.p.memory.share()}
-	a.prefix.Store(newPrefix(mark))
+func newApplier(t *table, in *ingest, sink string, to func() target, s *checkpoint.State) *applier {
+	a := &applier{t: t, in: in, sink: sink, target: to, wake: make(chan struct{}, 1), memory: t.p.memory.share(), holes: holes(s)}
+	a.prefix.Store(newPrefix(markOf(s, sink)))
 	return a
 }
 
@@ -213,6 +214,13 @@ func (a *applier) read(ctx context.Context) error {
 	defer r.Close(context.WithoutCancel(ctx))
 	for {
 		_, e, err := r.Next(ctx)
+		if damage := (*queue.DamageError)(nil); errors.As(err, &damage) {
+			if err := a.damaged(ctx, damage); err != nil {
+				return err
+			}
+			r.Skip(context.WithoutCancel(ctx), damage)
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("read log for %s: %w", a.sink, err)
 		}

@@ -18,9 +18,9 @@ const (
 // sinks makes the passes over the log. They are independent: each has its own mark.
 func (t *table) sinks(s *checkpoint.State, in *ingest) []*applier {
 	lanes := func() target { return newLanes(t, sinkBigtable, t.p.o.Lanes) }
-	all := []*applier{newApplier(t, in, sinkBigtable, lanes, markOf(s, sinkBigtable))}
+	all := []*applier{newApplier(t, in, sinkBigtable, lanes, s)}
 	if t.Archive && t.p.arch != nil {
-		all = append(all, newApplier(t, in, sinkArchive, func() target { return newArchiver(t) }, markOf(s, sinkArchive)))
+		all = append(all, newApplier(t, in, sinkArchive, func() target { return newArchiver(t) }, s))
 	}
 	return all
 }

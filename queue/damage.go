@@ -43,7 +43,7 @@ func (e *DamageError) Is(target error) bool { return target == ErrDamaged }
 
 const (
 	damagedFold = "`replicator resume` goes on from what was stored before them: DynamoDB is read again from there, and changes that it no longer has become a gap"
-	damagedRead = "sinks that have not applied them cannot go on: see \"Damaged log\" in docs/operations.md"
+	damagedRead = "a sink that has not applied them can only go on behind them"
 	damagedBase = "no snapshot is left to begin with: see \"Damaged log\" in docs/operations.md"
 )
 
@@ -83,7 +83,7 @@ func (l *Log) missing(ctx context.Context, from, to uint64) error {
 	if info.First > from {
 		return fmt.Errorf("%w: trimmed up to %d: %w", ErrGap, info.First-1, errMoved)
 	}
-	return &DamageError{From: from, To: to - 1, Last: info.Last, Until: info.Now, Hint: damagedRead}
+	return &DamageError{From: from, To: to - 1, Last: info.Last, Since: info.Oldest, Until: info.Now, Hint: damagedRead}
 }
 
 // follows tells whether the entry in a message is the successor of the one with this hash.

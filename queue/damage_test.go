@@ -102,7 +102,8 @@ func TestFlippedByteHaltsTheLogUntilItIsResumed(t *testing.T) {
 	}
 }
 
-// The damage lies before the last snapshot: the state is whole, only a sink that has not applied the entry stops there.
+// The damage lies before the last snapshot: the state is whole, only a sink that has not applied the entry stops there, until it
+// is told to go on behind it.
 func TestReaderStopsAtAFlippedByte(t *testing.T) {
 	ctx := testContext(t)
 	dir := t.TempDir()
@@ -136,6 +137,10 @@ func TestReaderStopsAtAFlippedByte(t *testing.T) {
 	damage := (*DamageError)(nil)
 	if seq, _, err := r.Next(ctx); !errors.As(err, &damage) || damage.From != spoilt {
 		t.Fatalf("read entry %d: %v, want damage at %d", seq, err, spoilt)
+	}
+	r.Skip(ctx, damage)
+	if seq, e, err := r.Next(ctx); err != nil || seq != spoilt+1 || e.Kind != checkpoint.KindFrame {
+		t.Fatalf("read entry %d behind the damage: %v, want %d", seq, err, spoilt+1)
 	}
 }
 

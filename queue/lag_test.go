@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"testing"
@@ -373,6 +372,6 @@ func TestFoldWhileAReplicaCatchesUp(t *testing.T) {
 	}
 	s := fold(t, w.Log())
 	if s.Foreign != 0 || s.Changes != 25 {
-		t.Fatal(fmt.Sprintf("%d foreign messages, %d changes", s.Foreign, s.Changes))
+		t.Fatalf("%d foreign messages, %d changes", s.Foreign, s.Changes)
 	}
 }

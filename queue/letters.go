@@ -123,7 +123,7 @@ func (d *Letters) Put(ctx context.Context, letter *Letter) error {
 		if _, _, got := d.get(ctx, letter.ID); !errors.Is(got, ErrNoLetter) {
 			return got
 		}
-		return fmt.Errorf("%w: %v", errUnderWay, err)
+		return fmt.Errorf("%w: %s", errUnderWay, err.Error())
 	})
 	return d.wrap("put", letter.ID, err)
 }
@@ -144,7 +144,7 @@ func (d *Letters) Retried(ctx context.Context, id, code, reason string, behind b
 		letter.Attempts++
 		letter.Code, letter.Reason, letter.Behind, letter.LastTried = code, reason, behind, now.UTC()
 		if err = d.write(ctx, letter, seq); classify(err) == fenced {
-			return fmt.Errorf("%w: %v", errUnderWay, err)
+			return fmt.Errorf("%w: %s", errUnderWay, err.Error())
 		}
 		return err
 	})

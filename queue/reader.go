@@ -116,6 +116,14 @@ func (r *Reader) Next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
 	}
 }
 
+// Skip lets Next go on behind entries that cannot be read, after it returned their damage. Whose entry comes next and what
+// preceded it is not known, as at the start of a trimmed log.
+func (r *Reader) Skip(ctx context.Context, d *DamageError) {
+	r.Close(ctx)
+	r.cur, r.damage = nil, nil
+	r.seq, r.entry, r.known, r.owned = d.To, d.To, false, false
+}
+
 // Mark returns the mark of the entry that Next returned last.
 func (r *Reader) Mark() checkpoint.Mark { return checkpoint.Mark{Seq: r.entry, Hash: r.hash} }
 
@@ -145,7 +153,9 @@ func (r *Reader) accept(ctx context.Context, m message) (*checkpoint.Entry, erro
 		if !errors.As(err, &r.damage) {
 			return nil, err
 		}
-		r.damage.Since = r.at
+		if r.damage.Until = m.at; !r.at.IsZero() {
+			r.damage.Since = r.at
+		}
 	}
 	if r.damage != nil && (!follows || !r.known) {
 		// Rule 8: only an entry that continues the chain from before the damage says that somebody accepted it.
@@ -240,6 +250,9 @@ func (r *Reader) idle(ctx context.Context) error {
 	}
 	_, err = r.l.q.next(ctx, r.l.name, r.seq+1)
 	if errors.Is(err, jetstream.ErrMsgNotFound) { // numbers without messages: only a fold tells why
+		if r.damage != nil {
+			return r.damage
+		}
 		if r.stuck = 0; r.last > 0 {
 			r.seq = info.Last
 		}
