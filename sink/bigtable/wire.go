@@ -30,11 +30,13 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	if mem.IsBelowBufferPoolingThreshold(size) {
 		return mem.BufferSlice{mem.SliceBuffer(r.append(make([]byte, 0, size)))}, nil
 	}
-	pool := mem.DefaultBufferPool()
-	buf := pool.Get(size)
+	buf := buffers.Get(size)
 	*buf = r.append((*buf)[:0])
-	return mem.BufferSlice{mem.NewBuffer(buf, pool)}, nil
+	return mem.BufferSlice{mem.NewBuffer(buf, buffers)}, nil
 }
+
+// buffers are of more sizes than gRPC's own, where a request of 100 KB takes 1 MiB.
+var buffers = mem.NewTieredBufferPool(4<<10, 8<<10, 16<<10, 32<<10, 64<<10, 128<<10, 256<<10, 512<<10, 1<<20, 2<<20)
 
 // Unmarshal reads a CheckAndMutateRowResponse into the request that it answers.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
