@@ -81,8 +81,10 @@ func (a *app) check(ctx context.Context, o checkOptions) error {
 	switch {
 	case config.Refused(u.problems):
 	case o.offline:
+		u.memory()
 		a.checkOffline(u, all)
 	default:
+		u.memory()
 		a.checkAround(ctx, u, all, o.sample)
 	}
 	return a.report(u, o.strict)
@@ -122,6 +124,7 @@ func (a *app) report(u *checkup, strict bool) error {
 	} else {
 		a.printTableReports(u)
 		a.problems(a.out, all)
+		a.printMemory(u)
 		a.print("%s: %s, %s", a.configPath, words.Count(faults, "error"), words.Count(warnings, "warning"))
 	}
 	switch {

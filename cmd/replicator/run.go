@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -67,13 +66,13 @@ func (a *app) run(ctx context.Context, o runOptions) (err error) {
 	if _, problems := parseMappings(cfg.Tables); config.Refused(problems) {
 		return a.refused(problems)
 	}
-	limitMemory(cfg)
 	log, reg := a.logger(zapcore.InfoLevel), registry()
+	heap := watchHeap(cfg, reg)
 	ln, err := listenAdmin(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	d := &daemon{a: a, cfg: cfg, log: log, reg: reg, admin: ln, upgrade: o.upgrade}
+	d := &daemon{a: a, cfg: cfg, log: log, reg: reg, admin: ln, upgrade: o.upgrade, heap: heap}
 	defer func() { err = errors.Join(err, d.close()) }()
 	if err := d.open(ctx); err != nil {
 		return err
@@ -91,6 +90,7 @@ type daemon struct {
 	admin net.Listener
 
 	upgrade bool
+	heap    *heapWatch
 
 	services pipeline.Services
 	src      *source.Source
@@ -190,6 +190,7 @@ func (d *daemon) run(ctx context.Context, drain bool) error {
 		defer end() // without its pages nobody would know how it is
 		return admin.Serve(serving, d.admin, health{p}, d.reg, d.log.Named("admin"))
 	})
+	g.Go(func() error { return d.heap.run(serving, d.log) })
 	if drain {
 		g.Go(func() error {
 			defer end()
@@ -276,16 +277,6 @@ type health struct{ *pipeline.Pipeline }
 
 // Status is the pipeline's, for encoding/json.
 func (h health) Status() any { return h.Pipeline.Status() }
-
-// limitMemory makes the collector work harder before the heap outgrows what the configuration allows: changes
-// under way, and more than half as much again for the server's blocks of 8 MiB, connections and garbage. With the
-// default of 96 MiB the process then stays near 200 MiB, 55 of them pages of the program. $GOMEMLIMIT and $GOGC win.
-func limitMemory(cfg *config.Config) {
-	if os.Getenv("GOMEMLIMIT") == "" && os.Getenv("GOGC") == "" {
-		debug.SetMemoryLimit(max(int64(cfg.Memory.Total)*3/2+8<<20, 128<<20))
-		debug.SetGCPercent(400) // far below the limit, collecting rarely is cheaper
-	}
-}
 
 // registry has the process's own metrics too.
 func registry() *prometheus.Registry {
