@@ -26,3 +26,12 @@ func TestEveryPeriodOfTheConfigurationIsTaken(t *testing.T) {
 		}
 	}
 }
+
+func TestUpgradeReachesThePipeline(t *testing.T) {
+	cfg := config.Default()
+	for _, upgrade := range []bool{true, false} {
+		if d := (&daemon{cfg: &cfg, upgrade: upgrade}); d.options().Upgrade != upgrade {
+			t.Errorf("run --upgrade=%v does not reach the pipeline", upgrade)
+		}
+	}
+}
