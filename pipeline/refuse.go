@@ -35,8 +35,8 @@ func refusal(err error) *reason {
 	return nil
 }
 
-// tooOldLimit is how many changes in a row may be refused for their age before the table halts: then it is
-// the clock or the outage that is wrong, and not the changes.
+// tooOldLimit is how many changes may be refused for their age since the last applied one before the table halts:
+// then it is the clock or the outage that is wrong, and not the changes.
 const tooOldLimit = 100
 
 // letters keeps the changes that a sink refused, and knows which items are dirty because of that.
@@ -46,7 +46,7 @@ type letters struct {
 
 	mu     sync.Mutex
 	dirty  map[uint64]bool // key hashes of items with a letter of Bigtable
-	tooOld int             // refused for their age, in a row
+	tooOld map[string]bool // letters refused for their age since the last applied change
 	count  int             // letters in the store
 	put    int             // letters put by this life
 	listed bool
@@ -57,7 +57,7 @@ func (t *table) openLetters(ctx context.Context) (*letters, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open dead letters: %w", err)
 	}
-	l := &letters{t: t, store: store, dirty: map[uint64]bool{}}
+	l := &letters{t: t, store: store, dirty: map[uint64]bool{}, tooOld: map[string]bool{}}
 	return l, l.refresh(ctx)
 }
 
@@ -92,8 +92,11 @@ func (l *letters) isDirty(hash uint64) bool {
 // taken notes that the sink takes changes.
 func (l *letters) taken() {
 	l.mu.Lock()
-	l.tooOld = 0
-	l.mu.Unlock()
+	defer l.mu.Unlock()
+	if len(l.tooOld) > 0 {
+		clear(l.tooOld)
+		l.t.appliedAt.Store(l.t.now())
+	}
 }
 
 // refuse makes a dead letter of the change, or halts the table.
@@ -101,18 +104,17 @@ func (l *letters) taken() {
 // Rule 8: nothing is dropped in silence. Rule 1: the letter is stored before the mark may pass; a replay
 // stores it once, for its id is the change's own.
 func (l *letters) refuse(ctx context.Context, sink string, c *change.Change, seq uint64, why *reason) error {
+	letter := queue.NewLetter(l.t.Source, sink, c, why.code, why.what, time.UnixMilli(l.t.now()))
 	halt := l.t.OnReject == "halt"
-	l.mu.Lock()
 	if why.code == bigtable.CodeTooOld {
-		if l.tooOld++; l.tooOld > tooOldLimit {
-			halt = true
-		}
+		l.mu.Lock()
+		l.tooOld[letter.ID] = true
+		halt = halt || len(l.tooOld) > tooOldLimit
+		l.mu.Unlock()
 	}
-	l.mu.Unlock()
 	if halt {
 		return &haltError{checkpoint.Halt{Sink: sink, Seq: seq, Code: why.code, Reason: why.what, At: l.t.now()}}
 	}
-	letter := queue.NewLetter(l.t.Source, sink, c, why.code, why.what, time.UnixMilli(l.t.now()))
 	letter.Behind = sink == sinkBigtable && l.isDirty(c.KeyHash)
 	if err := l.store.Put(ctx, letter); err != nil {
 		return fmt.Errorf("store dead letter: %w", err)
@@ -154,7 +156,7 @@ func (l *letters) refresh(ctx context.Context) error {
 	if known {
 		return nil
 	}
-	dirty := make(map[uint64]bool, n)
+	dirty, tooOld := make(map[uint64]bool, n), map[string]bool{}
 	for x, err := range l.t.p.listLetters(ctx, l.store) {
 		if err != nil {
 			return fmt.Errorf("list dead letters: %w", err)
@@ -162,12 +164,18 @@ func (l *letters) refresh(ctx context.Context) error {
 		if x.Sink == sinkBigtable {
 			dirty[x.KeyHash] = true
 		}
+		if x.Code == bigtable.CodeTooOld && x.FirstSeen.UnixMilli() > l.t.appliedAt.Load() {
+			tooOld[x.ID] = true
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.put != put {
 		return nil // a letter came in between: look again next time
 	}
+	// They count since the last applied change, whatever ended in between: a table that can apply nothing else must
+	// halt, and not make another hundred in every life. What was retried or dropped counts no more.
+	l.tooOld = tooOld
 	l.dirty, l.count, l.listed = dirty, n, true
 	return nil
 }

@@ -29,7 +29,9 @@ type table struct {
 	Program *transform.Program // compiled at the first life, for the table's key
 	Info    source.TableInfo
 	letters *letters
-	stream  atomic.Pointer[queue.Log]
+	// appliedAt is when a change was applied after letters for age, on the service's clock; 0: not in this process.
+	appliedAt atomic.Int64
+	stream    atomic.Pointer[queue.Log]
 
 	rowMu     sync.Mutex // covers row
 	row       *bigtable.State
