@@ -69,7 +69,7 @@ chart: build $(TOOLS)/helm ## lint, render and strictly decode the Helm chart
 
 alerts: $(TOOLS)/promtool ## check the alerts and run their unit tests
 	$(TOOLS)/promtool check rules deploy/alerts.yaml
-	$(TOOLS)/promtool test rules deploy/alerts_test.yaml
+	$(TOOLS)/promtool test rules deploy/alerts_test.yaml deploy/alerts_outages_test.yaml
 
 man: build ## man pages into man/
 	mkdir -p man && bin/replicator man man

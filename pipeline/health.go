@@ -86,14 +86,18 @@ func (p *Pipeline) Status() Status {
 	}
 	s := Summarize(p.o.Name, tables)
 	// Rule 10: what is shown by nothing now is not ready, and whose fault that is stands first.
-	var failing []string
+	s.Fail(p.failures(now))
+	return s
+}
+
+// failures says which services fail for longer than a retry mends, and how much waits for them.
+func (p *Pipeline) failures(now time.Time) (failing []string) {
 	for _, f := range p.o.Services.Failures(now) {
 		if now.Sub(f.Since) >= failureGrace {
 			failing = append(failing, f.sentence(now)+p.waits(f.Service))
 		}
 	}
-	s.Fail(failing)
-	return s
+	return failing
 }
 
 // Fail adds that services fail: then nothing is ready.

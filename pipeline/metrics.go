@@ -36,7 +36,7 @@ func tableGauge(name, help string) *prometheus.Desc {
 
 var (
 	readyDesc      = tableGauge("table_ready", "1 while the table progresses or is idle, and nothing is open; also where another process carries it.")
-	ownerDesc      = tableGauge("table_owner", "1 while this process owns the table's log and can show it.")
+	ownerDesc      = tableGauge("table_owner", "1 while this process owns the table's log and can show it, or has halted the table and tries again.")
 	haltedDesc     = tableGauge("table_halted", "1 while the table is halted.")
 	sourceLagDesc  = tableGauge("source_lag_seconds", "Age of the newest moment up to which every shard is read into the log; before there is one, since the start.")
 	appliedLagDesc = tableGauge("applied_lag_seconds", "Age of the newest moment up to which every change is applied by every sink; before there is one, since the start.")
@@ -68,8 +68,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for _, service := range []string{DynamoDB, Bigtable, NATS} {
 		ch <- prometheus.MustNewConstMetric(failingDesc, prometheus.GaugeValue, c.p.failing(service, now).Seconds(), service)
 	}
+	failing := c.p.failures(now)
 	for _, t := range c.p.tables {
-		t.collect(ch, now)
+		t.collect(ch, now, len(failing) == 0)
 	}
 }
 
@@ -84,14 +85,15 @@ func (p *Pipeline) failing(service string, now time.Time) time.Duration {
 }
 
 // collect sends the gauges of a table. A process that stands by says nothing of what the owner reports.
-func (t *table) collect(ch chan<- prometheus.Metric, now time.Time) {
+func (t *table) collect(ch chan<- prometheus.Metric, now time.Time, served bool) {
 	st := t.status(now)
 	send := func(d *prometheus.Desc, v float64) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, t.Source)
 	}
-	send(readyDesc, one(len(st.Reasons) == 0))
-	// An owner that cannot reach the log for longer than a claim lives may have lost it.
-	send(ownerDesc, one(t.claimed.Load() && t.p.failing(NATS, now) < 3*t.p.o.Periods.ClaimTTL))
+	send(readyDesc, one(served && len(st.Reasons) == 0))
+	// An owner that cannot reach the log for longer than a claim lives may have lost it. Who has halted the table lets
+	// the log go until the next try, and carries it still.
+	send(ownerDesc, one((t.claimed.Load() || t.halted.Load() != nil) && t.p.failing(NATS, now) < 3*t.p.o.Periods.ClaimTTL))
 	if st.State == StandBy {
 		return
 	}

@@ -89,16 +89,6 @@ func (s *Services) Failures(now time.Time) (all []Failure) {
 	return all
 }
 
-// failure returns the failure of a service that has lasted longer than the grace.
-func (s *Services) failure(service string, now time.Time) (Failure, bool) {
-	for _, f := range s.Failures(now) {
-		if f.Service == service && now.Sub(f.Since) >= failureGrace {
-			return f, true
-		}
-	}
-	return Failure{}, false
-}
-
 // sentence says which service fails, since when, and how.
 func (f *Failure) sentence(now time.Time) string {
 	return fmt.Sprintf("%s fails since %s (%s): %v", f.Service, f.Since.UTC().Format(time.TimeOnly+"Z"), ago(now.Sub(f.Since)), f.Err)

@@ -146,6 +146,8 @@ func haltOf(err error) *checkpoint.Halt {
 	reason := err.Error()
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		reason += "; " + refused.Hint
+	} else if src := (*source.Error)(nil); errors.As(err, &src) && source.Hint(src) != "" {
+		reason += "; " + source.Hint(src)
 	}
 	return &checkpoint.Halt{Sink: ownSink, Code: codeOf(err), Reason: reason}
 }

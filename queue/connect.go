@@ -23,6 +23,7 @@ func (q *Queue) connect(ctx context.Context, url string, more ...nats.Option) er
 				q.log.Warn("queue connection lost, reconnecting", zap.Error(err))
 			}
 		}),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { q.away.Store(&err) }),
 		nats.ReconnectHandler(func(*nats.Conn) { q.log.Info("queue connection is back") }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			q.log.Warn("queue connection reported an error", zap.Error(err))

@@ -30,7 +30,8 @@ type Queue struct {
 
 	// connection counts connections to the server: what was known under another number is in doubt.
 	connection atomic.Uint64
-	attempts   atomic.Uint64 // appends sent
+	attempts   atomic.Uint64         // appends sent
+	away       atomic.Pointer[error] // why the newest try to connect again failed
 
 	// consume makes the consumers of cursors. Tests put them where a replica lags.
 	consume func(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error)
@@ -211,10 +212,13 @@ func (q *Queue) unanswered(err error) error {
 		}
 	}
 	where := strings.Join(hosts, ", ")
-	if last := q.nc.LastError(); last != nil && !q.nc.IsConnected() {
-		return fmt.Errorf("no connection to %s: %w: %w", where, last, err)
+	if q.nc.IsConnected() {
+		return fmt.Errorf("%s: %w", where, err)
 	}
-	return fmt.Errorf("%s: %w", where, err)
+	if why := q.away.Load(); why != nil {
+		return fmt.Errorf("no connection to %s: %w", where, *why)
+	}
+	return fmt.Errorf("no connection to %s", where)
 }
 
 // wait blocks for d or until ctx ends, whose cause it returns.

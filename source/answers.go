@@ -58,7 +58,7 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 		if a.s.silence.Load() != nil {
 			a.s.silence.Store(nil)
 		}
-	case !errors.Is(err, context.Canceled):
+	case !errors.Is(r.Context().Err(), context.Canceled):
 		why := fmt.Errorf("%s: %w", r.URL.Host, err)
 		a.s.silence.Store(&why)
 	}

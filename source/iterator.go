@@ -88,7 +88,7 @@ func (s *Source) shardIterator(ctx context.Context, in *dynamodbstreams.GetShard
 	if err == nil && value(out.ShardIterator) == "" {
 		err = malformed{errors.New("reply has no iterator")}
 	}
-	s.metrics.done("GetShardIterator", start, err)
+	s.metrics.done(ctx, "GetShardIterator", start, err)
 	if err != nil {
 		return "", err
 	}

@@ -103,7 +103,7 @@ func (s *Source) describeStream(ctx context.Context, in *dynamodbstreams.Describ
 	defer cancel()
 	start := time.Now()
 	out, err := s.streams.DescribeStream(call, in)
-	s.metrics.done("DescribeStream", start, err)
+	s.metrics.done(ctx, "DescribeStream", start, err)
 	if err != nil {
 		return nil, s.wrap(ctx, "list shards of "+l.Stream, err)
 	}

@@ -1,6 +1,8 @@
 package source
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -71,9 +73,11 @@ func newMetrics(reg prometheus.Registerer, s *Source) (*metrics, error) {
 }
 
 // done records one finished call.
-func (m *metrics) done(op string, start time.Time, err error) {
+func (m *metrics) done(ctx context.Context, op string, start time.Time, err error) {
 	m.calls.WithLabelValues(op).Observe(time.Since(start).Seconds())
-	m.report(op, err)
+	if !errors.Is(ctx.Err(), context.Canceled) { // a call that the caller gave up says nothing of the service
+		m.report(op, err)
+	}
 	if err != nil {
 		m.errors.WithLabelValues(op, Classify(err).String()).Inc()
 	}

@@ -216,7 +216,7 @@ func (r *Reader) read(ctx context.Context, page *Page) (next []byte, err error) 
 	if errors.Is(err, errNoMemory) {
 		return nil, errNoMemory // the call is not to blame
 	}
-	r.src.metrics.done("GetRecords", start, err)
+	r.src.metrics.done(ctx, "GetRecords", start, err)
 	if err != nil {
 		return nil, err
 	}

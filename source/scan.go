@@ -80,7 +80,7 @@ func (s *Source) scanPage(ctx context.Context, in *dynamodb.ScanInput, yield fun
 	defer b.free()
 	start := time.Now()
 	out, err := s.tables.Scan(call, in, b.ofTables)
-	s.metrics.done("Scan", start, err)
+	s.metrics.done(ctx, "Scan", start, err)
 	if err != nil {
 		return false, yield(nil, s.wrap(ctx, op, err))
 	}
@@ -119,7 +119,7 @@ func (s *Source) Item(ctx context.Context, table string, key []byte) ([]byte, er
 	defer b.free()
 	start := time.Now()
 	_, err = s.tables.GetItem(call, &dynamodb.GetItemInput{TableName: &table, Key: k, ConsistentRead: ptr(true)}, b.ofTables)
-	s.metrics.done("GetItem", start, err)
+	s.metrics.done(ctx, "GetItem", start, err)
 	if err != nil {
 		return nil, s.wrap(ctx, op, err)
 	}

@@ -36,7 +36,7 @@ func (s *Source) Table(ctx context.Context, name string) (TableInfo, error) {
 	defer cancel()
 	start := time.Now()
 	out, err := s.tables.DescribeTable(call, &dynamodb.DescribeTableInput{TableName: &name})
-	s.metrics.done("DescribeTable", start, err)
+	s.metrics.done(ctx, "DescribeTable", start, err)
 	if err != nil {
 		return TableInfo{}, s.wrap(ctx, "describe table "+name, err)
 	}
@@ -58,7 +58,7 @@ func (s *Source) ttl(ctx context.Context, name string) (string, error) {
 	defer cancel()
 	start := time.Now()
 	out, err := s.tables.DescribeTimeToLive(call, &dynamodb.DescribeTimeToLiveInput{TableName: &name})
-	s.metrics.done("DescribeTimeToLive", start, err)
+	s.metrics.done(ctx, "DescribeTimeToLive", start, err)
 	if err != nil {
 		return "", s.wrap(ctx, "describe time to live of "+name, err)
 	}

@@ -153,5 +153,6 @@ func TestCheckSaysAtOnceWhoIsAway(t *testing.T) {
 			strings.Contains(r.out, "deadline exceeded") {
 			t.Errorf("exit %d, want %s, the address and that it refuses\n%s", r.code, code, r.out)
 		}
+		w.refused(3, "connection refused", "schema", "--apply")
 	}
 }

@@ -61,6 +61,10 @@ func TestStatusTellsAHaltedTableFromADeadDaemon(t *testing.T) {
 	if s, code := w.asked(); code != 1 || s.Tables[0].State != "halted" || strings.Contains(strings.Join(s.Reasons, "; "), "no owner") {
 		t.Errorf("exit %d, %+v, want halted, by a daemon that runs", code, s)
 	}
+	// A sink whose work ends with the reading's is not at fault.
+	if st := d.table("Orders"); !strings.Contains(st.Halt, "GetRecords on its stream") || len(st.Halts) > 1 || st.Halts["bigtable"] != "" {
+		t.Errorf("halted because %q, by %v, want a word about the permission, and nothing about Bigtable", st.Halt, st.Halts)
+	}
 	w.Faults.Withdraw("", "")
 	d.settle("Orders")
 	d.kill()

@@ -130,21 +130,12 @@ func (a *app) checkBigtable(ctx context.Context, u *checkup, src *source.Source,
 		return
 	}
 	u.sink = sink
-	asking, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	// Asked first, for it says at once which address does not answer and why: Google's client would try until the deadline.
-	if _, err := sink.LoadState(asking, u.cfg.Pipeline, u.cfg.Tables[0].Source); bigtable.Classify(err) == bigtable.Transient {
-		u.surrounding("bigtable", "bigtable", bigtableError(err))
-		u.sink = nil
-		_ = sink.Close()
-		return
-	}
 	u.principal(ctx, "bigtable", sink.Principal)
 	u.profile(ctx, sink)
 	if slices.ContainsFunc(all, func(c *carried) bool { return c.program == nil }) {
 		return // what the tables must look like is not known
 	}
-	asking, cancel = context.WithTimeout(ctx, askTimeout)
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	differences, err := sink.Diff(asking, wantedTables(u.cfg, all))
 	if err != nil {

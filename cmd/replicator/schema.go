@@ -112,6 +112,13 @@ func (a *app) bigtable(ctx context.Context, cfg *config.Config, src *source.Sour
 	if err != nil {
 		return nil, bigtableError(fmt.Errorf("open bigtable: %w", err))
 	}
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	// One read says at once which address does not answer, and why: Google's client would try until a deadline.
+	if _, err := sink.LoadState(asking, cfg.Pipeline, cfg.Tables[0].Source); bigtable.Classify(err) == bigtable.Transient {
+		_ = sink.Close()
+		return nil, bigtableError(fmt.Errorf("reach bigtable: %w", err))
+	}
 	return sink, nil
 }
 

@@ -1,0 +1,38 @@
+package pipeline
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+func TestServiceFailsFromItsFirstFailureToItsNextSuccess(t *testing.T) {
+	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	s := &Services{}
+	at := func(d time.Duration) time.Time { return now.Add(d) }
+	away, read, list := errors.New("refused"), operation{DynamoDB, "GetRecords"}, operation{DynamoDB, "DescribeStream"}
+	s.report(read, nil, now)
+	s.report(list, away, at(time.Second))
+	s.report(read, away, at(2*time.Second))
+	s.report(read, away, at(60*time.Second))
+	s.report(operation{NATS, ""}, away, at(3*time.Second))
+	if all := s.Failures(at(time.Minute)); len(all) != 2 || all[0].Service != DynamoDB || !all[0].Since.Equal(at(time.Second)) || all[1].Service != NATS {
+		t.Errorf("failures %+v, want DynamoDB since the first of its operations failed, and NATS", all)
+	}
+	s.report(list, nil, at(61*time.Second))
+	if all := s.Failures(at(time.Minute)); len(all) != 2 || !all[0].Since.Equal(at(2*time.Second)) {
+		t.Errorf("failures %+v, want that of the reads, although the listings succeed", all)
+	}
+	p := &Pipeline{o: Options{Services: s}}
+	if n, m := len(p.failures(at(6*time.Second))), len(p.failures(at(7*time.Second))); n != 0 || m != 1 {
+		t.Errorf("%d failures count after 4 s, %d after 5 s, want none that a retry may mend, and then that of the reads", n, m)
+	}
+	if all := s.Failures(at(60*time.Second + failureMemory)); len(all) != 1 || all[0].Service != DynamoDB {
+		t.Errorf("failures %+v, want only the operation that was tried of late", all)
+	}
+	s.report(read, nil, at(time.Hour))
+	s.report(operation{NATS, ""}, nil, at(time.Hour))
+	if s.failing.Load() != 0 {
+		t.Error("something fails after all have succeeded")
+	}
+}
