@@ -45,6 +45,7 @@ type place struct {
 	at     int        // in the heap
 	gone   bool       // deleted from the state
 	turned bool
+	parent bool // children of it are known
 }
 
 func newIndex() index {
@@ -121,6 +122,7 @@ func (s *State) changed(sh *Shard) {
 func (s *State) update(sh *Shard) {
 	x := &s.index
 	x.top = max(x.top, sh.Clock)
+	sh.place.parent = len(x.children[sh.ID]) > 0
 	now := s.roles(sh)
 	for r, is := range now {
 		if is != sh.place.roles[r] {
@@ -147,7 +149,7 @@ func (s *State) roles(sh *Shard) (is [numRoles]bool) {
 // mayHaveChildren says whether children of a finished shard may come that no listing has shown yet.
 func (s *State) mayHaveChildren(sh *Shard) bool {
 	live := s.Live()
-	return live != nil && !live.Disabled && sh.Stream == live.ARN && len(s.index.children[sh.ID]) == 0
+	return live != nil && !live.Disabled && sh.Stream == live.ARN && !sh.place.parent
 }
 
 // turn counts a shard that has got or lost a role.

@@ -172,7 +172,7 @@ func (s *State) beat(b *Beat) {
 		sh.Through = max(sh.Through, b.Through)
 		// That listing still showed it open.
 		if alive := b.Listed - settle; !sh.Closed && sh.Alive < alive {
-			if sh.Alive = alive; len(s.index.children[sh.ID]) > 0 {
+			if sh.Alive = alive; sh.place.parent {
 				parents = append(parents, sh)
 			}
 		}
