@@ -63,7 +63,15 @@ func (l *looker) table(ctx context.Context, t config.Table) (pipeline.TableStatu
 	case err != nil:
 		return pipeline.TableStatus{}, applied.Seen{}, surroundings(fmt.Errorf("open log of %s: %w", t.Source, err), "see `replicator check`")
 	}
-	if err := l.measure(ctx, log, &x); err != nil {
+	err = l.measure(ctx, log, &x)
+	if damage := (*queue.DamageError)(nil); errors.As(err, &damage) { // its state cannot be known; the other tables' can
+		x.State = checkpoint.NewState()
+		st := pipeline.StatusOf(x)
+		st.State, st.Halt, st.Code = "halted", damage.Error(), "log_damaged"
+		st.Reasons = []string{"halted: " + st.Halt}
+		return st, applied.Seen{State: x.State}, nil
+	}
+	if err != nil {
 		return pipeline.TableStatus{}, applied.Seen{}, fmt.Errorf("look at log of %s: %w", t.Source, err)
 	}
 	st := pipeline.StatusOf(x)
