@@ -44,8 +44,8 @@ func needOf(cfg *config.Config) heapNeed {
 }
 
 // limit is the heap's limit while so much is alive. As the two get near each other, collecting takes the CPU from the
-// work, up to half of it: so there is always room for as much again.
-func (n heapNeed) limit(alive int64) int64 { return min(max(2*alive+32<<20, n.usual), n.most) }
+// work, up to half of it: so there is always room for half as much again.
+func (n heapNeed) limit(alive int64) int64 { return min(max(alive*3/2, n.usual), n.most) }
 
 // process is what the process takes at that heap.
 func process(heap int64) int64 { return heap + programPages }

@@ -30,10 +30,10 @@ func TestHeapNeedGrowsWithTheTables(t *testing.T) {
 	}
 }
 
-// However much is alive, there is room for as much again, up to what the configuration can need.
+// However much is alive, there is room for half as much again, up to what the configuration can need.
 func TestHeapLimitGivesWayToWhatIsAlive(t *testing.T) {
 	n := heapNeed{usual: 150 << 20, most: 400 << 20}
-	for alive, want := range map[int64]int64{0: 150, 50: 150, 100: 232, 150: 332, 500: 400} {
+	for alive, want := range map[int64]int64{0: 150, 50: 150, 100: 150, 150: 225, 200: 300, 500: 400} {
 		if got := n.limit(alive << 20); got != want<<20 {
 			t.Errorf("limit %d MiB at %d alive, want %d", got>>20, alive, want)
 		}
