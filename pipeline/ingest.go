@@ -202,10 +202,8 @@ func (in *ingest) begin(ctx context.Context) error {
 			return fmt.Errorf("append first marks: %w", err)
 		}
 	}
-	for _, sink := range m.Retired {
-		if err := in.clearHalt(ctx, sink); err != nil {
-			return err
-		}
+	if err := in.clearHalts(ctx); err != nil { // the owner before may have been killed after the marks
+		return err
 	}
 	if err := in.trim(ctx); err != nil {
 		return err
@@ -313,30 +311,6 @@ func (in *ingest) beat(ctx context.Context) error {
 	return in.clearOwnHalt(ctx)
 }
 
-// clearOwnHalt says that what halted the pipeline itself is over, for a beat of its work came through.
-func (in *ingest) clearOwnHalt(ctx context.Context) error {
-	in.t.halted.Store(nil)
-	if err := in.clearHalt(ctx, ownSink); err != nil {
-		return err
-	}
-	in.t.observe(in.w.State())
-	return nil
-}
-
-// clearHalt says that what halted a sink is over, if it was halted. The other sinks' halts stay.
-func (in *ingest) clearHalt(ctx context.Context, sink string) error {
-	c := in.w.State().Cleared(sink)
-	if c == nil {
-		return nil
-	}
-	c.By, c.At = "owner", in.t.now()
-	if _, err := in.w.Append(ctx, c, nil); err != nil {
-		return fmt.Errorf("append control: %w", err)
-	}
-	in.t.log.Info("the halt is over", zap.String("sink", sink))
-	return nil
-}
-
 // marks appends how far the sinks are, if that passed any change since the marks that are stored (Rule 1). A mark
 // that only passed beats and marks is worth no entry: marks would feed themselves for ever.
 func (in *ingest) marks(ctx context.Context) error {
@@ -360,13 +334,8 @@ func (in *ingest) marks(ctx context.Context) error {
 	if _, err := in.w.Append(ctx, m, nil); err != nil {
 		return fmt.Errorf("append marks: %w", err)
 	}
-	for sink, h := range s.HaltsOf() {
-		if m, ok := s.Marks[sink]; !ok || m.Seq < h.Seq {
-			continue
-		}
-		if err := in.clearHalt(ctx, sink); err != nil {
-			return err
-		}
+	if err := in.clearHalts(ctx); err != nil {
+		return err
 	}
 	in.t.observe(s)
 	return nil
