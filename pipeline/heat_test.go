@@ -223,7 +223,7 @@ func TestHeatGoesAwayWithTheWrites(t *testing.T) {
 		for range c.writes {
 			w.hits([]byte("hot"))
 		}
-		if got := w.heat.hottest(w.now); got != c.want {
+		if got := w.hottest(w.now); got != c.want {
 			t.Errorf("at %v: %v writes a second, want %v", w.now.Sub(dawn), got, c.want)
 		}
 		w.pass(heatWindow)

@@ -140,23 +140,6 @@ func TestRetentionOfIdleAndStalledShards(t *testing.T) {
 	})
 }
 
-// metric returns the value of a gauge or counter that has one series.
-func metric(t *testing.T, s testSource, name string) float64 {
-	t.Helper()
-	all, err := s.reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range all {
-		if f.GetName() == name && len(f.GetMetric()) == 1 {
-			m := f.GetMetric()[0]
-			return m.GetGauge().GetValue() + m.GetCounter().GetValue()
-		}
-	}
-	t.Fatalf("no metric %s", name)
-	return 0
-}
-
 func TestServiceClock(t *testing.T) {
 	var c serviceClock
 	at := time.Now()
