@@ -236,7 +236,8 @@ func isEntry(msg []byte) bool {
 // base sets the state to fold on: that of the last complete snapshot, or the empty one in a log that was never
 // trimmed.
 func (l *Log) base(ctx context.Context, f *folded) error {
-	info, below := f.info, uint64(0)
+	var below uint64
+	info := f.info
 	m, err := l.newest(ctx, l.subject.snapshot)
 	for ; err == nil; m, err = l.snapshotBefore(ctx, info, below) {
 		if s, err := l.restore(ctx, info, m); err == nil {
