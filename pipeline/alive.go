@@ -21,7 +21,7 @@ func (t *table) beating(ctx context.Context, w *queue.Writer, f func(context.Con
 	defer func() {
 		cancel()
 		if done != nil {
-			<-done
+			_ = <-done // f has ended; why, the caller knows
 		}
 	}()
 	tick := time.NewTicker(t.p.o.Periods.Beat)

@@ -92,8 +92,10 @@ func (l *lanes) take(ctx context.Context, c *change.Change, e *pending) error {
 }
 
 func (l *lanes) run(ctx context.Context) error {
-	if l.t.awaitRow(ctx) != nil {
+	select {
+	case <-ctx.Done():
 		return nil
+	case <-l.t.confirmed:
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return l.dispatch(ctx, g) })
