@@ -96,17 +96,17 @@ func (p Periods) withDefaults() Periods {
 
 // Pipeline runs tables until its context ends.
 type Pipeline struct {
-	o      Options
-	src    *source.Source
-	queue  *queue.Queue
-	sink   *bigtable.Client
-	arch   Archive // nil without an archive
-	log    *zap.Logger
-	tables []*table
-	memory *budget
-	common chan struct{} // a token per worker of the half of them that is for any table
-	part   int           // workers that each table has besides
-	refusals
+	o        Options
+	src      *source.Source
+	queue    *queue.Queue
+	sink     *bigtable.Client
+	arch     Archive // nil without an archive
+	log      *zap.Logger
+	tables   []*table
+	memory   *budget
+	common   chan struct{} // a token per worker of the half of them that is for any table
+	part     int           // workers that each table has besides
+	refusals refusals
 
 	listLetters func(context.Context, *queue.Letters) iter.Seq2[*queue.Letter, error] // (*queue.Letters).All, but in tests
 

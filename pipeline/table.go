@@ -194,7 +194,7 @@ func (t *table) life(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.p.allow(t)
+	t.p.refusals.allow(t)
 	t.left = 0
 	for doubts := 0; ; doubts++ {
 		began := time.Now()
