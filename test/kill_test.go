@@ -17,11 +17,15 @@ type shot struct {
 	late bool // it has stood there while the daemon read on and wrote its marks
 }
 
-// firstSteps are those of a first start, in their order: log made, row made, log claimed, start decided, issued.
+// firstSteps are those of a first start, in their order: log made, row made, log claimed, start decided, issued. Before
+// the log is made the target is claimed, before the row is made the mapping is kept.
 var firstSteps = []shot{
-	{at: logMade, n: 1, hold: true}, {at: rowMade, n: 1, hold: true}, {at: claimed, n: 1, hold: true},
-	{at: started, n: 2, hold: true}, {at: issued, n: 2, hold: true},
+	{at: logMade, n: 2, hold: true}, {at: rowMade, n: 3, hold: true}, {at: claimed, n: 1, hold: true},
+	{at: started, n: decidedCall, hold: true}, {at: issued, n: decidedCall, hold: true},
 }
+
+// decidedCall counts the conditional writes into tailrace_state up to the one that says that the start is decided.
+const decidedCall = 4
 
 // anyShot is one in the middle of work.
 func anyShot(rnd *rand.Rand) shot {

@@ -36,7 +36,7 @@ var (
 	logMade     = point{op: "CheckAndMutateRow", table: "tailrace_state"}
 	rowMade     = point{op: "CheckAndMutateRow", table: "tailrace_state", done: true}
 	claimed     = point{op: "DescribeStream"}
-	started     = logMade // for the second time: issued is about to be written
+	started     = logMade // for the last time: issued is about to be written
 	issued      = rowMade
 	pageRead    = point{op: "GetRecords", done: true, data: true}
 	beforeWrite = point{op: "CheckAndMutateRow", table: "orders"}
