@@ -34,11 +34,8 @@ func TestChangesOfAnItemReachBigtableInOrder(t *testing.T) {
 	}
 }
 
-// TestChangeBehindADeadLetterWaitsForAResync: a difference to an image that was never applied leaves what it does not
-// know of. A shared row with a wildcard is written by differences.
-func TestChangeBehindADeadLetterWaitsForAResync(t *testing.T) {
-	w := newWorld(t)
-	w.mapping = `
+// sharedRows is a mapping whose writes are differences.
+const sharedRows = `
 families: {d: {max_versions: 1}}
 rules:
 - name: any
@@ -47,6 +44,12 @@ rules:
   segments: escape
   cells: [{attrs: all, except: [pk, sk], to: "d:{s}/{attr}"}]
 `
+
+// TestChangeBehindADeadLetterWaitsForAResync: a difference to an image that was never applied leaves what it does not
+// know of. A shared row with a wildcard is written by differences.
+func TestChangeBehindADeadLetterWaitsForAResync(t *testing.T) {
+	w := newWorld(t)
+	w.mapping = sharedRows
 	w.createTable("Orders")
 	w.put("Orders", "p", "s", `"a":{"N":"1"},"b":{"N":"1"}`)
 	w.put("Orders", "q", "s", `"a":{"N":"1"}`)
@@ -70,6 +73,33 @@ rules:
 	want, got := r.projected("Orders"), r.stored("Orders")
 	if strings.Join(want["q"], " ") != strings.Join(got["q"], " ") {
 		t.Errorf("row q holds %v, want %v", got["q"], want["q"])
+	}
+}
+
+// TestChangesBeforeADeadLetterAreNotBehindIt: a restart reads changes again that were applied before the refused one. As
+// letters they could never be retried.
+func TestChangesBeforeADeadLetterAreNotBehindIt(t *testing.T) {
+	w := newWorld(t)
+	w.mapping = sharedRows
+	w.opts = func(o *pipeline.Options) { o.Periods.Shutdown = time.Millisecond }
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.front.Faults.RefuseRow([]byte("stuck"), codes.Unavailable, -1) // the mark stays before it
+	w.put("Orders", "stuck", "s", `"a":{"N":"1"}`)
+	r.until("it is in the log", func() bool { return r.table("Orders").Changes == 1 })
+	w.put("Orders", "p", "s", `"a":{"N":"1"},"b":{"N":"1"}`)
+	w.put("Orders", "p", "s", `"a":{"N":"1"}`)
+	r.until("they are applied", func() bool { return len(r.stored("Orders")["p"]) == len(r.projected("Orders")["p"]) })
+	w.front.Faults.RefuseRow([]byte("p"), codes.InvalidArgument, 1)
+	w.put("Orders", "p", "s", `"a":{"N":"2"}`)
+	r.until("the last one is a letter", func() bool { return r.table("Orders").DeadLetters == 1 })
+	_ = r.stop() // it cannot drain
+	w.front.Faults.Calm()
+	r = w.start("Orders")
+	r.settle()
+	r.until("the letters are counted", func() bool { return r.table("Orders").DeadLetters > 0 })
+	if n := r.table("Orders").DeadLetters; n != 1 || r.letter("Orders", 0).Behind {
+		t.Errorf("%d dead letters, want only the one that was refused", n)
 	}
 }
 

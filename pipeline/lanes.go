@@ -302,7 +302,7 @@ func (w *worker) once(ctx context.Context, jobs []*job) (err error) {
 	}
 	// An item with a dead letter holds cells that no later difference knows of. Only a write that replaces all
 	// of it may follow; anything else waits with the letter for a resync of the item.
-	if !w.write.Heals && w.t.letters.isDirty(jobs[0].c.KeyHash) {
+	if last := &jobs[len(jobs)-1].c; !w.write.Heals && w.t.letters.isDirty(last.KeyHash, last.Version) {
 		return &transform.Refusal{Code: "dirty", What: "an earlier change of the item is a dead letter, and its rows are not functions of its key alone"}
 	}
 	err = w.call(ctx, func(ctx context.Context) error { return w.t.p.sink.Apply(ctx, w.t.Target, &w.write) })

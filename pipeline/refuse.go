@@ -45,10 +45,10 @@ type letters struct {
 	store *queue.Letters
 
 	mu     sync.Mutex
-	dirty  map[uint64]bool // key hashes of items with a letter of Bigtable
-	tooOld map[string]bool // letters refused for their age since the last applied change
-	count  int             // letters in the store
-	put    int             // letters put by this life
+	dirty  map[uint64]int64 // items with a letter of Bigtable, by key hash: the lowest version of these
+	tooOld map[string]bool  // letters refused for their age since the last applied change
+	count  int              // letters in the store
+	put    int              // letters put by this life
 	listed bool
 }
 
@@ -57,7 +57,7 @@ func (t *table) openLetters(ctx context.Context) (*letters, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open dead letters: %w", err)
 	}
-	l := &letters{t: t, store: store, dirty: map[uint64]bool{}, tooOld: map[string]bool{}}
+	l := &letters{t: t, store: store, dirty: map[uint64]int64{}, tooOld: map[string]bool{}}
 	return l, l.refresh(ctx)
 }
 
@@ -82,11 +82,20 @@ func (l *letters) watch(ctx context.Context, every time.Duration) error {
 	}
 }
 
-// isDirty says whether an earlier change of the item is a dead letter.
-func (l *letters) isDirty(hash uint64) bool {
+// isDirty says whether a change of the item is a dead letter, at this version or an earlier one. What is older than all
+// letters of the item stands in Bigtable already, or is applied now: a restart reads it again.
+func (l *letters) isDirty(hash uint64, version int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.dirty[hash]
+	lowest, ok := l.dirty[hash]
+	return ok && lowest <= version
+}
+
+// lower takes note of a letter.
+func lower(dirty map[uint64]int64, hash uint64, version int64) {
+	if lowest, ok := dirty[hash]; !ok || version < lowest {
+		dirty[hash] = version
+	}
 }
 
 // taken notes that the sink takes changes.
@@ -115,19 +124,19 @@ func (l *letters) refuse(ctx context.Context, sink string, c *change.Change, seq
 	if halt {
 		return &haltError{checkpoint.Halt{Sink: sink, Seq: seq, Code: why.code, Reason: why.what, At: l.t.now()}}
 	}
-	letter.Behind = sink == sinkBigtable && l.isDirty(c.KeyHash)
+	letter.Behind = sink == sinkBigtable && l.isDirty(c.KeyHash, c.Version)
 	if err := l.store.Put(ctx, letter); err != nil {
 		return fmt.Errorf("store dead letter: %w", err)
 	}
 	l.mu.Lock()
-	fresh := !l.dirty[c.KeyHash]
+	_, known := l.dirty[c.KeyHash]
 	if sink == sinkBigtable {
-		l.dirty[c.KeyHash] = true
+		lower(l.dirty, c.KeyHash, c.Version)
 	}
 	l.put++
 	l.count++
 	l.mu.Unlock()
-	if fresh {
+	if !known {
 		l.t.log.Error("dead letter: a change was refused for good", zap.String("sink", sink), zap.String("code", why.code),
 			zap.Uint64("key_hash", c.KeyHash), zap.Int64("version", c.Version))
 	}
@@ -156,13 +165,13 @@ func (l *letters) refresh(ctx context.Context) error {
 	if known {
 		return nil
 	}
-	dirty, tooOld := make(map[uint64]bool, n), map[string]bool{}
+	dirty, tooOld := make(map[uint64]int64, n), map[string]bool{}
 	for x, err := range l.t.p.listLetters(ctx, l.store) {
 		if err != nil {
 			return fmt.Errorf("list dead letters: %w", err)
 		}
 		if x.Sink == sinkBigtable {
-			dirty[x.KeyHash] = true
+			lower(dirty, x.KeyHash, x.Version)
 		}
 		if x.Code == bigtable.CodeTooOld && x.FirstSeen.UnixMilli() > l.t.appliedAt.Load() {
 			tooOld[x.ID] = true
