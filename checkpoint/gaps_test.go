@@ -77,6 +77,19 @@ func TestSinkThatBeganLaterOrWasRetiredDoesNotDiffer(t *testing.T) {
 	}
 }
 
+// A gap that a listing shows, and no reader, is kept in the same way.
+func TestSinkThatBeganAfterAShardWasGoneDoesNotDiffer(t *testing.T) {
+	w := owned(t, seen("a", "b<a")...)
+	w.must(t, marksOf("bigtable"), &Graph{Stream: "arn", Date: w.s.Date + 30*hour, Complete: true, Shards: seen("b<a"), Gone: []string{"a"}},
+		marksOf("later"))
+	if len(w.s.Gaps) != 1 {
+		t.Fatalf("%d gaps", len(w.s.Gaps))
+	}
+	if d := cmp.Diff([]string{"bigtable"}, w.s.Differing(&w.s.Gaps[0])); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestWhatWasTrimmedBeforeTheStartIsNoDifference(t *testing.T) {
 	w := owned(t, seen("a")...)
 	w.must(t, marksOf("bigtable"), &Gap{Feed: change.Feed{Stream: "arn", Shard: "a"}, Ends: true, Accepted: true, Reason: BeforeStart})

@@ -127,6 +127,23 @@ func TestListingHoldsOnlyWhatIsNew(t *testing.T) {
 	}
 }
 
+// A look for children shows a part of the shards: it tells that one is closed, and nothing about those that it leaves out.
+func TestPartialListingTellsNothingOfTheOthers(t *testing.T) {
+	w := owned(t, seen("a", "b<a", "c")...)
+	w.end(t, "a")
+	part := &Graph{Stream: "arn", Date: w.s.Date + 1000, Shards: []ShardSeen{{ID: "b", Parent: "a", Closed: true}}}
+	entries := w.s.Delta(part, ListingPart)
+	for _, e := range entries {
+		w.must(t, e)
+	}
+	if a, b := w.s.Shards["a"], w.s.Shards["b"]; len(entries) != 1 || entries[0].Complete || !b.Closed || a.Absent != 0 {
+		t.Errorf("%d entries, a %+v, b %+v", len(entries), a, b)
+	}
+	if again := w.s.Delta(part, ListingPart); len(again) != 0 {
+		t.Errorf("the same again is worth %d entries", len(again))
+	}
+}
+
 // A listing may show a child, and only the next one its parent, as if that were open.
 func TestParentThatIsListedAfterItsChildIsClosed(t *testing.T) {
 	w := owned(t, seen("b<a")...)
