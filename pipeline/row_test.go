@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/sandbox/fault"
 )
 
 // outage ends a run, and makes Bigtable go away before the next one.
@@ -100,5 +101,45 @@ func TestBurstAfterARestartWithoutBigtableWaitsForIt(t *testing.T) {
 	}
 	if ahead := time.Duration(r.table("Orders").ClockAhead * float64(time.Second)); row.Lead < ahead {
 		t.Errorf("versions are %s ahead, %s are reserved", ahead, row.Lead)
+	}
+}
+
+// Killed between the start entry and the note in the row that changes are read: without that note a lost log would be
+// taken for one that never held any, so nothing may be read before it.
+func TestStartThatIsNotNotedInTheRowWaitsForBigtable(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Users")
+	w.createTable("Orders")
+	w.opts = func(o *pipeline.Options) { o.Periods.Shutdown = time.Millisecond }
+	r := w.start("Users")
+	w.put("Users", "a", "x", `"v":{"N":"1"}`)
+	r.settle()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.faults.Inject(fault.Rule{Effect: fault.Error, Operation: "DescribeStream", Code: "InternalServerError"}); err != nil {
+		t.Fatal(err)
+	}
+	r = w.start("Orders")
+	r.until("the table has its row", func() bool {
+		row, err := r.sink.LoadState(t.Context(), "shop", "Orders")
+		return err == nil && !row.Issued
+	})
+	w.front.Faults.Outage(0)
+	w.faults.Calm()
+	r.until("the table is started", func() bool { return r.folded("Orders").Live() != nil })
+	_ = r.stop() // it waits for Bigtable
+	w.put("Orders", "a", "x", `"v":{"N":"1"}`)
+	w.put("Users", "b", "x", `"v":{"N":"1"}`)
+	r = w.restart("Orders", "Users")
+	r.until("the other table is read", func() bool { return r.table("Users").Changes == 2 })
+	if n := w.said.FilterMessageSnippet("enough to read on").Len(); n != 1 || r.folded("Orders").Changes > 0 {
+		t.Errorf("%d tables are read without their rows, %d changes of Orders", n, r.folded("Orders").Changes)
+	}
+	w.front.Faults.Recover()
+	r.settle()
+	r.equal()
+	if row, err := r.sink.LoadState(t.Context(), "shop", "Orders"); err != nil || !row.Issued {
+		t.Errorf("changes are read, and the row does not say so: %v", err)
 	}
 }
