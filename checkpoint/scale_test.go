@@ -144,6 +144,26 @@ func TestPartialListingTellsNothingOfTheOthers(t *testing.T) {
 	}
 }
 
+// Killed between two entries of a listing, the log must not say that it knows all that was listed.
+func TestListingIsCompleteWithItsLastEntry(t *testing.T) {
+	w := owned(t, seen("a")...)
+	before := w.s.Listed
+	g := &Graph{Stream: "arn", Date: w.s.Date + 1000, Complete: true, Disabled: true, Shards: seen("a", "b<a", "c<a", "d<b")}
+	entries := w.s.Delta(g, 60)
+	if len(entries) < 3 {
+		t.Fatalf("%d entries", len(entries))
+	}
+	for i, e := range entries {
+		if w.s.Listed != before || w.s.Live().Disabled {
+			t.Errorf("complete before entry %d of %d", i, len(entries))
+		}
+		w.must(t, e)
+	}
+	if w.s.Listed != g.Date || !w.s.Live().Disabled {
+		t.Errorf("listed at %d, stream %+v", w.s.Listed, w.s.Live())
+	}
+}
+
 // A listing may show a child, and only the next one its parent, as if that were open.
 func TestParentThatIsListedAfterItsChildIsClosed(t *testing.T) {
 	w := owned(t, seen("b<a")...)
