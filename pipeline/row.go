@@ -62,6 +62,15 @@ func (t *table) knowRow(ctx context.Context, s *checkpoint.State) error {
 	return nil
 }
 
+// readRow reads the row again that somebody else changed, and holds it against the log: at a first start another
+// process of the pipeline may have a log of its own, and have been faster.
+func (t *table) readRow(ctx context.Context) error {
+	if err := t.loadRow(ctx); err != nil {
+		return err
+	}
+	return t.agree(ctx, t.logOf(), t.Info)
+}
+
 // decides says whether an error is the row's answer, and not for want of one.
 func decides(err error) bool {
 	refused, newer := (*RefusedError)(nil), (*bigtable.NewerFormatError)(nil)

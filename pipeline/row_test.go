@@ -7,6 +7,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
 // outage ends a run, and makes Bigtable go away before the next one.
@@ -141,5 +142,33 @@ func TestStartThatIsNotNotedInTheRowWaitsForBigtable(t *testing.T) {
 	r.equal()
 	if row, err := r.sink.LoadState(t.Context(), "shop", "Orders"); err != nil || !row.Issued {
 		t.Errorf("changes are read, and the row does not say so: %v", err)
+	}
+}
+
+// Two processes of one pipeline start for the first time, each with a log of its own, and the other one is faster: the
+// row names its log, and says that changes are read into that.
+func TestRowThatNamesTheLogOfAFasterStartIsObeyed(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	if err := w.faults.Inject(fault.Rule{Effect: fault.Error, Operation: "DescribeStream", Code: "InternalServerError"}); err != nil {
+		t.Fatal(err)
+	}
+	r := w.start("Orders")
+	var row *bigtable.State
+	r.until("the table has its row", func() (there bool) {
+		var err error
+		row, err = r.sink.LoadState(t.Context(), "shop", "Orders")
+		return err == nil
+	})
+	next := *row
+	next.Issued, next.Identity.LogCreated = true, row.Identity.LogCreated.Add(time.Second)
+	if err := r.sink.CompareAndSet(t.Context(), row, &next); err != nil {
+		t.Fatal(err)
+	}
+	w.put("Orders", "a", "x", `"v":{"N":"1"}`)
+	w.faults.Calm()
+	r.until("the table is halted", func() bool { return r.table("Orders").Code == "log_refused" })
+	if s := r.folded("Orders"); s.Changes > 0 || len(r.stored("Orders")) > 0 {
+		t.Errorf("%d changes were read, %d rows written", s.Changes, len(r.stored("Orders")))
 	}
 }

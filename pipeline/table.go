@@ -231,7 +231,7 @@ func (t *table) own(ctx context.Context, w *queue.Writer) error {
 	t.claimed.Store(true)
 	t.saved.Store(false)
 	if t.stale && !readOn(w.State()) {
-		if err := t.beating(ctx, w, t.loadRow); err != nil {
+		if err := t.beating(ctx, w, t.readRow); err != nil {
 			return err
 		}
 	} else if t.stale && t.rowKnown() { // another owner changed it

@@ -29,7 +29,8 @@ var attacks = []attack{
 	{10, "a late put into a cell with a mapped time", "sink/bigtable.TestLateV5AfterV9InTheSameMappedCell", ""},
 	{11, "a first start at latest, killed", "test.TestFirstStartAtLatestIsDecidedOnce source.TestLatestIsNeverSent pipeline.TestOutageBeforeTheFirstRecordIsAGap", ""},
 	{12, "an item changes partition", "", "one log per table so far"},
-	{13, "a dead letter leaves ghosts", "transform.TestALetterHealsWithTheNextChange test.TestDeadLetterIsRetriedBesideTheDaemon", "class D heals by resync"},
+	{13, "a dead letter leaves ghosts", "transform.TestALetterHealsWithTheNextChange test.TestDeadLetterIsRetriedBesideTheDaemon " +
+		"pipeline.TestChangesBeforeADeadLetterAreNotBehindIt", "class D heals by resync"},
 	{14, "the old owner goes on", "queue.TestSecondWriterIsRefusedAndStops pipeline.TestSecondOwnerStandsByAndTakesOver", ""},
 	{15, "ours? answered from memory", "queue.TestLostAcknowledgementIsResolvedFromTheLog queue.TestLateAcknowledgementIsNoAcknowledgement", ""},
 	{16, "trimming stops for good", "queue.TestReplayWindowIsKeptAndYields queue.TestSnapshotInParts queue.TestFullLogPausesAndRecovers " +
@@ -52,7 +53,8 @@ var attacks = []attack{
 	{32, "siblings in one column", "transform.TestSiblingsInOneColumnSurviveEachOther sink/bigtable.TestSiblingsInTheSameColumnSurvive", ""},
 	{33, "a late delete with mapped times", "transform.TestLateWriteWithMappedTimesDestroysNothing", ""},
 	{34, "two items share a guard", "sink/bigtable.TestTwoItemsInOneRow transform.TestRowsOfSeveralTablesAreNeverExclusive transform.TestRowFromANonKeyAttributeIsNotExclusive", ""},
-	{35, "a first start between two stores", "test.TestTwoInstancesRaceOnAFirstStart test.TestKilledAtAnyMomentLosesNothing sink/bigtable.TestSecondFirstStartFindsTheRow", ""},
+	{35, "a first start between two stores", "test.TestTwoInstancesRaceOnAFirstStart test.TestKilledAtAnyMomentLosesNothing sink/bigtable.TestSecondFirstStartFindsTheRow " +
+		"pipeline.TestRowThatNamesTheLogOfAFasterStartIsObeyed", ""},
 	{36, "recover replays old states", "", "needs recover"},
 	{37, "marks and snapshots feed themselves", "test.TestIdleTableWritesBeatsOnly", ""},
 	{38, "a wrong local clock opens or shuts the tombstones' gate", "test.TestServiceClockIsNotOurs sink/bigtable.TestChangeOlderThanItsTombstoneIsRefused pipeline.TestManyTooOldChangesHaltTheTable", ""},
