@@ -23,7 +23,7 @@ type ClaimOptions struct {
 }
 
 // Claim takes the log over. It waits until it may: the log was never owned, its owner released it, or its last
-// sequence has not moved for TTL on our own monotonic clock; no two machines' clocks are compared. Two who
+// sequence has not moved for TTL on our own monotonic clock, as far as it could be looked at; no two machines' clocks are compared. Two who
 // claim at once are told apart by the server. When ctx ends first the error is ErrHeld and names the holder.
 func (l *Log) Claim(ctx context.Context, o ClaimOptions) (*Writer, error) {
 	set(&o.TTL, defaultTTL)
@@ -54,7 +54,9 @@ type claimer struct {
 	holder string
 
 	seq   uint64    // last sequence of the log when it was last seen to move
-	since time.Time // and when that was
+	since time.Time // and when that was, later by the time in which nobody could look
+	seen  time.Time // when the log was last looked at
+	lost  bool      // a look has failed since
 	tried bool      // a claim was sent: it may have been stored
 }
 
@@ -62,8 +64,10 @@ type claimer struct {
 func (c *claimer) try(ctx context.Context) (*Writer, error) {
 	info, err := c.l.Info(ctx)
 	if err != nil {
+		c.lost = true
 		return nil, err
 	}
+	c.looked()
 	if c.since.IsZero() || info.Last != c.seq {
 		first := c.since.IsZero()
 		c.seq, c.since = info.Last, time.Now()
@@ -77,6 +81,7 @@ func (c *claimer) try(ctx context.Context) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.looked() // a fold may take long
 	s := f.state
 	c.holder = s.Owner
 	switch {
@@ -88,6 +93,16 @@ func (c *claimer) try(ctx context.Context) (*Writer, error) {
 		return nil, nil
 	}
 	return c.claim(ctx, f)
+}
+
+// looked takes note that the log was looked at. While nobody could look, because the server or we were away, nobody could
+// beat either: that time does not count, so that an owner that lives has time to show it.
+func (c *claimer) looked() {
+	now := time.Now()
+	if gap := now.Sub(c.seen); !c.since.IsZero() && (c.lost || gap > c.o.TTL) {
+		c.since = c.since.Add(gap)
+	}
+	c.seen, c.lost = now, false
 }
 
 // released looks at the newest claim or release: small, whatever else the log holds.
