@@ -25,6 +25,8 @@ type DamageError struct {
 	Since    time.Time // when the entry before them was stored; zero when there is none
 	Until    time.Time // when the newest message was stored
 	Hint     string    // the way on
+
+	copies int // of the log
 }
 
 func (e *DamageError) Error() string {
@@ -62,6 +64,36 @@ func (l *Log) lostTail(ctx context.Context, from uint64) (bool, error) {
 	return false, nil
 }
 
+// A stream's leader may hold the one copy in which an entry is spoilt. Consumers live on any copy, and what they deliver is
+// proved by its hash: so before an entry counts as unreadable, others are asked for it.
+
+// triesElsewhere is how many consumers in a row may come without the entry: of three copies the whole one is not met by chance
+// once in a thousand times.
+const triesElsewhere = 18
+
+// elsewhere counts them.
+type elsewhere struct {
+	after uint64 // the entry that was read last
+	tries int
+}
+
+// hope tells whether another copy may have what follows an entry.
+func (e *elsewhere) hope(after uint64, copies int) bool {
+	if e.after != after {
+		*e = elsewhere{after: after}
+	}
+	e.tries++
+	return copies > 1 && e.tries <= triesElsewhere
+}
+
+// badCopy says once what an operator has to mend.
+func (l *Log) badCopy(e *elsewhere, from uint64) {
+	if e.tries == 1 {
+		l.log.Error(`the server that leads the log's stream cannot read an entry, looking for another copy of it: see "Damaged log" in docs/operations.md`,
+			zap.Uint64("seq", from))
+	}
+}
+
 // broken notes that the entries of a fold break off before m.
 func (f *folded) broken(m message) {
 	if f.damage == nil {
@@ -83,7 +115,7 @@ func (l *Log) missing(ctx context.Context, from, to uint64) error {
 	if info.First > from {
 		return fmt.Errorf("%w: trimmed up to %d: %w", ErrGap, info.First-1, errMoved)
 	}
-	return &DamageError{From: from, To: to - 1, Last: info.Last, Since: info.Oldest, Until: info.Now, Hint: damagedRead}
+	return &DamageError{From: from, To: to - 1, Last: info.Last, Since: info.Oldest, Until: info.Now, Hint: damagedRead, copies: info.copies}
 }
 
 // follows tells whether the entry in a message is the successor of the one with this hash.

@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -186,5 +188,69 @@ func TestCutOffEndIsReported(t *testing.T) {
 	}
 	if n := lines.FilterMessageSnippet("cut off the end of the log").Len(); n != 1 {
 		t.Fatalf("reported %d times", n)
+	}
+}
+
+// The copy in which an entry is spoilt leads the stream: what other copies have is no damage.
+func TestEntryThatOnlyTheLeaderCannotReadIsReadElsewhere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("electing takes seconds")
+	}
+	ctx := testContext(t)
+	c := startCluster(t)
+	q := connectTo(t, c.addr(), func(o *Options) { o.Replicas = 3 })
+	w := claimIn(t, q)
+	l := w.Log()
+	mustAppend(t, w, &checkpoint.Start{Stream: stream, Date: second, Shards: []checkpoint.ShardSeen{{ID: "shard-1"}}}, nil)
+	var seqs []uint64
+	for range 10 {
+		seqs = append(seqs, appendPage(t, w, 5, 500))
+	}
+	want := *w.State()
+	for name, tried := c.spoil(t, q, l, seqs[4]), false; !tried; tried = leaderOf(t, l) == name { // an election may come between
+		c.lead(t, q, l, name)
+		if m, err := l.message(ctx, seqs[4]); !errors.Is(err, jetstream.ErrMsgNotFound) && !Transient(err) {
+			t.Fatalf("the leader's spoilt entry: %v, %v, want none", m, err)
+		}
+		for range 12 { // one consumer in three lives where the entry is spoilt
+			sameState(t, fold(t, l), &want)
+		}
+		if d := cmp.Diff(sequences(1, 50), readSeqs(t, l, want.Seq)); d != "" {
+			t.Fatal(d)
+		}
+	}
+	for name, tried := c.spoil(t, q, l, seqs[9]), false; !tried; tried = leaderOf(t, l) == name {
+		c.lead(t, q, l, name)
+		err := retry(ctx, func() error { _, err := l.Fold(ctx); return err })
+		if !errors.Is(err, ErrDamaged) && leaderOf(t, l) == name {
+			t.Fatalf("the leader cannot read the newest entry: %v, want damaged", err)
+		}
+	}
+}
+
+// spoil flips a byte of an entry in the copy of a follower, and returns the name of its server.
+func (c *cluster) spoil(t *testing.T, q *Queue, l *Log, seq uint64) string {
+	t.Helper()
+	ctx := testContext(t)
+	var m *jetstream.RawStreamMsg
+	if err := retry(ctx, func() (err error) { m, err = l.message(ctx, seq); return err }); err != nil {
+		t.Fatal(err)
+	}
+	name := c.follower(t, q, l)
+	c.stop(name)
+	flip(t, c.options[name].StoreDir, m.Data)
+	c.start(t, name)
+	return name
+}
+
+// lead lets a server lead the log's stream.
+func (c *cluster) lead(t *testing.T, q *Queue, l *Log, name string) {
+	t.Helper()
+	ctx := testContext(t)
+	for leaderOf(t, l) != name { // it is refused while that server has not caught up
+		_, _ = q.nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+l.name, []byte(`{"placement":{"preferred":"`+name+`"}}`), 5*time.Second)
+		if err := wait(ctx, 100*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -23,6 +23,7 @@ type folded struct {
 	lastID     string          // message id of the newest message, "" when it has none
 	snapshot   int             // size of the last snapshot
 	connection uint64          // the state is in doubt under another one
+	elsewhere  elsewhere       // tries to read what the leader cannot
 }
 
 // note keeps what the state does not know of a message.
@@ -114,16 +115,17 @@ func (l *Log) follow(ctx context.Context, f *folded) error {
 		}
 		next, err := l.q.next(ctx, l.name, f.state.Seq+1)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			if err := l.noTail(ctx, f); err != nil {
+			if again, err := l.noTail(ctx, f); err != nil {
 				return err
+			} else if !again {
+				break
 			}
-			break
-		}
-		if err != nil {
+		} else if err != nil {
 			return err
+		} else {
+			l.log.Debug("a replica behind the leader was read, reading on elsewhere",
+				zap.Uint64("read", f.state.Seq), zap.Uint64("stored", next.Sequence))
 		}
-		l.log.Debug("a replica behind the leader was read, reading on elsewhere",
-			zap.Uint64("read", f.state.Seq), zap.Uint64("stored", next.Sequence))
 		if f.state.Seq > before {
 			pause = leastPause
 		}
@@ -142,11 +144,16 @@ func (l *Log) follow(ctx context.Context, f *folded) error {
 	return f.damage
 }
 
-// noTail takes note that the log's last numbers have no messages: the next append gets a number after them.
-func (l *Log) noTail(ctx context.Context, f *folded) error {
+// noTail takes note that the log's last numbers have no messages: the next append gets a number after them. It returns true
+// when another copy may have them.
+func (l *Log) noTail(ctx context.Context, f *folded) (bool, error) {
 	lost, err := l.lostTail(ctx, f.state.Seq+1)
 	if err != nil {
-		return err
+		return false, err
+	}
+	if !lost && f.damage == nil && f.elsewhere.hope(f.state.Seq, f.info.copies) {
+		l.badCopy(&f.elsewhere, f.state.Seq+1)
+		return true, nil
 	}
 	if lost {
 		l.log.Error("log lost its newest entries, going on from what is stored: the source is read again from there",
@@ -155,7 +162,7 @@ func (l *Log) noTail(ctx context.Context, f *folded) error {
 		f.broken(message{seq: f.info.Last + 1})
 	}
 	f.state.Seq, f.lastID = f.info.Last, ""
-	return nil
+	return false, nil
 }
 
 // advance applies what one consumer delivers after the state, until it has no more or the fold is at its end.
@@ -180,6 +187,10 @@ func (l *Log) advance(ctx context.Context, f *folded) error {
 			damage := (*DamageError)(nil)
 			if err := l.missing(ctx, f.state.Seq+1, m.seq); !errors.As(err, &damage) {
 				return err // what is missing is stored, and was only not delivered; or an error
+			}
+			if f.elsewhere.hope(f.state.Seq, f.info.copies) {
+				l.badCopy(&f.elsewhere, f.state.Seq+1)
+				return nil
 			}
 			f.broken(m)
 		}
@@ -219,13 +230,25 @@ func (l *Log) verifyTail(ctx context.Context, f *folded) error {
 	m, err := l.message(ctx, f.tail)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return fmt.Errorf("%w: entry %d is not there any more", errMoved, f.tail)
+		return l.tailGone(ctx, f)
 	case err != nil:
 		return err
 	case checkpoint.HashOf(m.Data) != f.tailHash:
 		return fmt.Errorf("%w: the leader holds another entry %d than was read", errMoved, f.tail)
 	}
 	return nil
+}
+
+// tailGone says why the leader does not have the newest message that was read: it was trimmed, or another copy had it.
+func (l *Log) tailGone(ctx context.Context, f *folded) error {
+	now, err := l.Info(ctx)
+	switch {
+	case err != nil:
+		return err
+	case now.First > f.tail || now.Last < f.tail:
+		return fmt.Errorf("%w: entry %d is not there any more", errMoved, f.tail)
+	}
+	return &DamageError{From: f.tail, To: f.tail, Last: now.Last, Since: f.at, Until: now.Now, Hint: damagedFold}
 }
 
 func isEntry(msg []byte) bool {

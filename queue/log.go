@@ -59,6 +59,7 @@ type Info struct {
 
 	origin uint64 // sequence the stream began with
 	fuse   uint64 // the server's limit; 0 = none
+	copies int    // of the log
 }
 
 // empty tells whether no message is left.
@@ -253,6 +254,7 @@ func (l *Log) Info(ctx context.Context) (Info, error) {
 	i := Info{
 		Created: info.Created, First: s.FirstSeq, Last: s.LastSeq, Bytes: s.Bytes,
 		Deleted: s.NumDeleted, Now: info.TimeStamp, origin: info.Config.FirstSeq, fuse: uint64(max(info.Config.MaxBytes, 0)),
+		copies: info.Config.Replicas,
 	}
 	if i.fuse > 0 {
 		i.MaxBytes = min(i.fuse, uint64(l.q.opts.MaxBytes))

@@ -30,6 +30,8 @@ type Reader struct {
 	epoch uint64
 	nonce checkpoint.Nonce
 
+	elsewhere elsewhere // tries to read what the leader cannot
+
 	damage *DamageError // entries cannot be read; behind them nothing counts until an entry continues the chain
 
 	last  uint64 // Next ends after this sequence; 0 = never
@@ -150,9 +152,15 @@ func (r *Reader) accept(ctx context.Context, m message) (*checkpoint.Entry, erro
 		if err == nil {
 			err = errDropped
 		}
-		if !errors.As(err, &r.damage) {
+		damage := (*DamageError)(nil)
+		if !errors.As(err, &damage) {
 			return nil, err
 		}
+		if r.elsewhere.hope(r.seq, damage.copies) {
+			r.l.badCopy(&r.elsewhere, damage.From)
+			return nil, errDropped
+		}
+		r.damage = damage
 		if r.damage.Until = m.at; !r.at.IsZero() {
 			r.damage.Since = r.at
 		}
