@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/queue"
 )
@@ -15,27 +17,26 @@ import (
 //
 // The caller owns w meanwhile: f runs in a goroutine of its own and must not use w or its state.
 func (t *table) beating(ctx context.Context, w *queue.Writer, f func(context.Context) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() { done <- f(ctx) }()
-	defer func() {
-		cancel()
-		if done != nil {
-			_ = <-done // f has ended; why, the caller knows
+	g, ctx := errgroup.WithContext(ctx)
+	ended := make(chan struct{})
+	g.Go(func() error {
+		defer close(ended)
+		return f(ctx)
+	})
+	g.Go(func() error {
+		tick := time.NewTicker(t.p.o.Periods.Beat)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ended:
+				return nil
+			case <-tick.C:
+			}
+			if _, err := w.Append(ctx, &checkpoint.Beat{Date: t.now()}, nil); err != nil && !errors.Is(err, queue.ErrFull) {
+				return err // f ends with ctx
+			}
+			t.observe(w.State())
 		}
-	}()
-	tick := time.NewTicker(t.p.o.Periods.Beat)
-	defer tick.Stop()
-	for {
-		select {
-		case err := <-done:
-			done = nil
-			return err
-		case <-tick.C:
-		}
-		if _, err := w.Append(ctx, &checkpoint.Beat{Date: t.now()}, nil); err != nil && !errors.Is(err, queue.ErrFull) {
-			return err
-		}
-		t.observe(w.State())
-	}
+	})
+	return g.Wait()
 }
