@@ -25,10 +25,11 @@ type cursor struct {
 
 // message is one stored message.
 type message struct {
-	seq  uint64
-	data []byte
-	id   string // Nats-Msg-Id, "" when it has none
-	at   time.Time
+	seq     uint64
+	data    []byte
+	id      string // Nats-Msg-Id, "" when it has none
+	subject string
+	at      time.Time
 }
 
 var (
@@ -86,7 +87,7 @@ func (c *cursor) next(ctx context.Context, idle time.Duration) (message, error) 
 	}
 	c.pending = meta.NumPending
 	c.l.metrics.read.Add(float64(len(m.Data())))
-	return message{seq: meta.Sequence.Stream, data: m.Data(), id: m.Headers().Get(nats.MsgIdHdr), at: meta.Timestamp}, nil
+	return message{seq: meta.Sequence.Stream, data: m.Data(), id: m.Headers().Get(nats.MsgIdHdr), subject: m.Subject(), at: meta.Timestamp}, nil
 }
 
 // close lets the server forget the consumer. When the server is away it forgets by itself after a minute.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/klauspost/compress/s2"
@@ -59,6 +60,10 @@ func NewLetter(table, sink string, c *change.Change, code, reason string, now ti
 		FirstSeen: now.UTC(), LastTried: now.UTC(), Raw: bytes.Clone(c.Raw),
 	}
 }
+
+// CodeUnreadable is the code of what lies among the dead letters and cannot be read: damaged, or published by another
+// program. It has an id and a reason, and nothing else: it can be dropped, and never retried.
+const CodeUnreadable = "unreadable"
 
 // Change returns the change as it came out of the log, with the version it had.
 func (l *Letter) Change() (*change.Change, error) {
@@ -176,28 +181,52 @@ func (d *Letters) wrap(verb, id string, err error) error {
 	return fmt.Errorf("%s dead letter %s of %s: %w", verb, id, d.l.table, err)
 }
 
-// Get returns a letter; ErrNoLetter when there is none.
+// Get returns a letter; ErrNoLetter when there is none. What cannot be read has CodeUnreadable.
 func (d *Letters) Get(ctx context.Context, id string) (*Letter, error) {
-	letter, _, err := d.get(ctx, id)
-	return letter, err
+	m, err := d.stored(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return d.readable(id, m.Data)
 }
 
+// get returns a letter that can be read, and its sequence.
 func (d *Letters) get(ctx context.Context, id string) (*Letter, uint64, error) {
-	if _, err := hex.DecodeString(id); err != nil || id == "" {
-		return nil, 0, fmt.Errorf("get dead letter %q of %s: %w", id, d.l.table, ErrNoLetter)
+	m, err := d.stored(ctx, id)
+	if err != nil {
+		return nil, 0, err
+	}
+	letter, err := decodeLetter(m.Data)
+	return letter, m.Sequence, err
+}
+
+// readable decodes a letter, and stands in for one that is damaged: it must not hide the others. One of a newer format
+// is refused (Rule 11).
+func (d *Letters) readable(id string, data []byte) (*Letter, error) {
+	letter, err := decodeLetter(data)
+	if newer := (*FormatError)(nil); err == nil || errors.As(err, &newer) {
+		return letter, err
+	}
+	return &Letter{ID: id, Table: d.l.table, Code: CodeUnreadable, Reason: err.Error()}, nil
+}
+
+// stored returns the message of a letter as the leader has it.
+func (d *Letters) stored(ctx context.Context, id string) (*jetstream.RawStreamMsg, error) {
+	if id == "" || strings.ContainsAny(id, ".*> \t\r\n") { // one token of a subject
+		return nil, fmt.Errorf("get dead letter %q of %s: %w", id, d.l.table, ErrNoLetter)
 	}
 	m, err := d.l.q.get(ctx, d.name, msgGet{LastFor: d.l.letterSubject(id)})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		err = ErrNoLetter
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("get dead letter %s of %s: %w", id, d.l.table, err)
+		return nil, fmt.Errorf("get dead letter %s of %s: %w", id, d.l.table, err)
 	}
-	letter, err := decodeLetter(m.Data)
-	return letter, m.Sequence, err
+	return m, nil
 }
 
-// All yields the letters that were there when it began, each once, oldest first. An error ends it.
+// All yields the letters that were there when it began, each once, oldest first; what cannot be read has
+// CodeUnreadable. An error ends it.
 func (d *Letters) All(ctx context.Context) iter.Seq2[*Letter, error] {
 	return func(yield func(*Letter, error) bool) {
 		if err := d.walk(ctx, func(l *Letter) bool { return yield(l, nil) }); err != nil {
@@ -215,7 +244,7 @@ func (d *Letters) walk(ctx context.Context, yield func(*Letter) bool) error {
 	}
 	seen := make(map[string]bool)
 	visit := func(m message) (bool, error) {
-		letter, err := decodeLetter(m.data)
+		letter, err := d.readable(strings.TrimPrefix(m.subject, d.l.letterSubject("")), m.data)
 		if err != nil {
 			return false, err
 		}
@@ -272,7 +301,7 @@ func (d *Letters) advance(ctx context.Context, at *uint64, visit func(message) (
 // Drop deletes a letter for good: it was delivered, or somebody decided to lose it. ErrNoLetter when there is
 // none.
 func (d *Letters) Drop(ctx context.Context, id string) error {
-	if _, _, err := d.get(ctx, id); err != nil {
+	if _, err := d.stored(ctx, id); err != nil {
 		return err
 	}
 	if err := d.stream.Purge(ctx, jetstream.WithPurgeSubject(d.l.letterSubject(id))); err != nil {
@@ -307,7 +336,7 @@ func encodeLetter(l *Letter) ([]byte, error) {
 func decodeLetter(b []byte) (*Letter, error) {
 	rest, ok := bytes.CutPrefix(b, letterMagic)
 	if !ok || len(rest) < 1 {
-		return nil, errors.New("decode letter: it is none")
+		return nil, errors.New("decode letter: not a dead letter of the replicator")
 	}
 	if rest[0] > formatNumber {
 		return nil, fmt.Errorf("decode letter: %w", &FormatError{"dead letter", int(rest[0])})

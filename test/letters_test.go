@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
 
@@ -31,15 +32,45 @@ func (w *world) letters() (all []letterLine) {
 	return all
 }
 
+// openQueue opens the queue as commands do, beside a daemon or alone.
+func (w *world) openQueue(ctx context.Context) *queue.Queue {
+	w.t.Helper()
+	q, err := queue.OpenClient(ctx, queue.Options{Pipeline: "shop", Dir: filepath.Join(w.dir, "data")}, zap.NewNop())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return q
+}
+
+// publish puts a message of somebody else among the dead letters of a table.
+func (w *world) publish(table, id, data string) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	q := w.openQueue(ctx)
+	defer func() { _ = q.Close() }()
+	js, err := jetstream.New(q.Conn())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for info := range js.ListStreams(ctx).Info() {
+		if !strings.HasSuffix(info.Config.Name, "_letters") || !strings.HasSuffix(info.Config.Description, " "+table) {
+			continue
+		}
+		if _, err := js.Publish(ctx, strings.Replace(info.Config.Subjects[0], "*", id, 1), []byte(data)); err != nil {
+			w.t.Fatal(err)
+		}
+		return
+	}
+	w.t.Fatalf("no dead letters of %s", table)
+}
+
 // store puts letters beside those that daemons made, while none runs.
 func (w *world) store(table string, letters ...*queue.Letter) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
-	q, err := queue.OpenClient(ctx, queue.Options{Pipeline: "shop", Dir: filepath.Join(w.dir, "data")}, zap.NewNop())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	q := w.openQueue(ctx)
 	defer func() { _ = q.Close() }()
 	l, err := q.Log(ctx, table)
 	if err != nil {
@@ -144,6 +175,29 @@ func TestMalformedLetterHoldsNoOther(t *testing.T) {
 	if r.code != 4 || !strings.Contains(r.out, `"applied":2`) || !strings.Contains(r.out, `"refused":1`) {
 		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
 	}
+	w.sides().equal("Orders")
+}
+
+// TestDamagedLetterHidesNoOther: what somebody published among the dead letters is listed, can be dropped, and keeps
+// neither the other letters nor the daemon from their work.
+func TestDamagedLetterHidesNoOther(t *testing.T) {
+	w := newWorld(t, 807)
+	d := w.dirty()
+	w.publish("Orders", "stray", "not a dead letter")
+	d.until("it is counted", func() bool { return d.table("Orders").DeadLetters == 3 })
+	d.stop()
+	if r := w.command("dlq", "retry", "--all", "--json"); r.code != 4 || !strings.Contains(r.out, `"applied":2`) || !strings.Contains(r.out, `"refused":1`) {
+		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
+	}
+	left := w.letters()
+	if len(left) != 1 || left[0].ID != "stray" || left[0].Code != queue.CodeUnreadable {
+		t.Fatalf("letters %+v, want the stray one", left)
+	}
+	d = w.run()
+	w.put("Orders", "q", "s", `"a":{"N":"1"}`)
+	d.settle("Orders")
+	w.ok("dlq", "drop", "stray", "--yes")
+	d.until("no letter is left", func() bool { return d.table("Orders").DeadLetters == 0 })
 	w.sides().equal("Orders")
 }
 

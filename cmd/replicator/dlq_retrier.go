@@ -87,6 +87,11 @@ func (r *retrier) items(ctx context.Context, box letterBox) (items [][]string, e
 		if r.only != nil && k != (key{r.only.Sink, r.only.KeyHash}) {
 			continue
 		}
+		if l.Code == queue.CodeUnreadable {
+			r.refused++
+			r.why = append(r.why, fmt.Sprintf("%s: %s (%s)", l.ID, l.Reason, l.Code))
+			continue
+		}
 		if letters[k] == nil {
 			order = append(order, k)
 		}
