@@ -32,18 +32,23 @@ waives that.`,
 		"resumed", checkpoint.Control{Pause: &no, Resume: true})
 }
 
-// controlCommand appends a control entry to the log of a table.
+// controlCommand appends a control entry to the logs of one table or of all.
 func (a *app) controlCommand(name, short, long, done string, control checkpoint.Control) *cobra.Command {
 	var table string
+	var all bool
 	cmd := &cobra.Command{
-		Use: name + " --table NAME", Short: short, Long: long,
+		Use: name + " --table NAME | --all", Short: short, Long: long,
 		Args: a.args(cobra.NoArgs),
 		RunE: a.body(func(ctx context.Context, _ []string) error {
+			if all == (table != "") {
+				return usageError("`replicator "+name+" --table NAME` or `--all`", "%s needs one table, or --all", name)
+			}
 			cfg, err := a.config()
 			if err != nil {
 				return err
 			}
-			if _, err := selected(cfg, table); err != nil {
+			tables, err := selected(cfg, table)
+			if err != nil {
 				return err
 			}
 			q, err := a.client(ctx, cfg)
@@ -51,36 +56,65 @@ func (a *app) controlCommand(name, short, long, done string, control checkpoint.
 				return err
 			}
 			defer q.Close()
-			log, err := openLog(ctx, q, table)
-			if err != nil {
-				return err
+			control.By = whoami()
+			var outcomes []controlled
+			var errs []error // the tables do not wait for each other
+			for _, t := range tables {
+				c, err := controlTable(ctx, q, t.Source, name, control)
+				if err != nil {
+					errs = append(errs, err)
+					continue
+				}
+				outcomes = append(outcomes, c)
+				if !a.json {
+					a.print("%s is %s (entry %d of its log).", t.Source, done, c.Seq)
+					if c.says != "" {
+						a.print("%s", c.says)
+					}
+				}
 			}
-			ctx, cancel := context.WithTimeout(ctx, time.Minute)
-			defer cancel()
-			control.By, control.At = whoami(), time.Now().UnixMilli()
-			seq, err := log.Control(ctx, &control)
-			if err != nil {
-				return fmt.Errorf("%s table %s: %w", name, table, err)
+			if a.json && all {
+				err = a.printJSON(map[string]any{"schema": schema, "action": name, "tables": outcomes})
+			} else if a.json && len(outcomes) == 1 {
+				err = a.printJSON(outcomes[0])
 			}
-			_ = log.Nudge() // a courtesy: the owner obeys at once, not at its next beat
-			state, err := log.Fold(ctx)
-			if err != nil {
-				return fmt.Errorf("read log of %s: %w", table, err)
-			}
-			if a.json {
-				return a.printJSON(map[string]any{"schema": schema, "table": table, "action": name, "seq": seq,
-					"differs_since": moment(state.DiffersSince())})
-			}
-			a.print("%s is %s (entry %d of its log).", table, done, seq)
-			if says := accepted(state); says != "" {
-				a.print("%s", says)
-			}
-			return nil
+			return errors.Join(append(errs, err)...)
 		}),
 	}
 	cmd.Flags().StringVar(&table, "table", "", "source table")
-	must(cmd.MarkFlagRequired("table"))
+	cmd.Flags().BoolVar(&all, "all", false, "all tables of the configuration")
 	return cmd
+}
+
+// controlled is what became of a control entry.
+type controlled struct {
+	Schema       int        `json:"schema"`
+	Table        string     `json:"table"`
+	Action       string     `json:"action"`
+	Seq          uint64     `json:"seq"`
+	DiffersSince *time.Time `json:"differs_since"`
+	says         string
+}
+
+// controlTable appends a control entry to a table's log, and says what the log holds then.
+func controlTable(ctx context.Context, q *queue.Queue, table, name string, control checkpoint.Control) (c controlled, err error) {
+	log, err := openLog(ctx, q, table)
+	if err != nil {
+		return c, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	control.At = time.Now().UnixMilli()
+	seq, err := log.Control(ctx, &control)
+	if err != nil {
+		return c, fmt.Errorf("%s table %s: %w", name, table, err)
+	}
+	_ = log.Nudge() // the owner obeys at once; without it, at its next beat
+	state, err := log.Fold(ctx)
+	if err != nil {
+		return c, fmt.Errorf("read log of %s: %w", table, err)
+	}
+	return controlled{Schema: schema, Table: table, Action: name, Seq: seq, DiffersSince: moment(state.DiffersSince()), says: accepted(state)}, nil
 }
 
 // openLog opens a table's log for a command.

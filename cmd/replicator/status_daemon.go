@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/config"
@@ -33,8 +34,18 @@ func askDaemon(ctx context.Context, cfg *config.Config) *pipeline.Status {
 	}
 	defer reply.Body.Close()
 	s := &pipeline.Status{}
-	if reply.StatusCode != http.StatusOK || json.NewDecoder(reply.Body).Decode(s) != nil || s.Pipeline != cfg.Pipeline {
+	if reply.StatusCode != http.StatusOK || json.NewDecoder(reply.Body).Decode(s) != nil || !describes(s, cfg) {
 		return nil
 	}
 	return s
+}
+
+// describes tells whether a status is that of the configuration's pipeline: another pipeline's daemon may listen there.
+func describes(s *pipeline.Status, cfg *config.Config) bool {
+	for _, t := range s.Tables {
+		if !slices.ContainsFunc(cfg.Tables, func(c config.Table) bool { return c.Source == t.Source && c.Target == t.Target }) {
+			return false
+		}
+	}
+	return s.Pipeline == cfg.Pipeline && len(s.Tables) == len(cfg.Tables)
 }
