@@ -253,7 +253,9 @@ func (w *worker) changes(ctx context.Context, jobs []*job) error {
 	case why != nil:
 		err = w.refuse(ctx, jobs, why)
 	case err == nil:
-		w.t.letters.taken()
+		if len(w.write.Rows) > 0 {
+			w.t.letters.taken()
+		}
 		w.applied.Add(1)
 		w.t.m.applied.Add(float64(len(jobs)))
 		w.t.heat.wrote(time.Now(), &w.write, jobs)

@@ -112,6 +112,34 @@ func TestManyTooOldChangesHaltTheTable(t *testing.T) {
 	}
 }
 
+// A change of which the mapping makes no row is not one that Bigtable takes.
+func TestChangesWithoutRowsDoNotHideThatAllAreTooOld(t *testing.T) {
+	w := newWorld(t)
+	w.mapping = `
+families: {d: {max_versions: 1}}
+rules:
+- name: some
+  match: {pk: "old{n}", sk: "{s}"}
+  row: "{n}#{s}"
+  cells: [{attr: v, to: "d:v"}]
+- name: none
+  match: {pk: "none{n}", sk: "{s}"}
+  drop: true
+`
+	w.createTable("Orders")
+	r := w.start("Orders")
+	r.settle()
+	w.front.Faults.Outage(0)
+	for i := range 150 {
+		w.put("Orders", fmt.Sprint("old", i), "x", `"v":{"N":"1"}`)
+		w.put("Orders", fmt.Sprint("none", i), "x", `"v":{"N":"1"}`)
+	}
+	r.until("they are in the log", func() bool { return r.table("Orders").Changes == 300 })
+	r.age()
+	w.front.Faults.Recover()
+	r.until("the table is halted", func() bool { return r.table("Orders").Code == "too_old" })
+}
+
 // age lets so much time pass that what waits is too old, and waits until the pipeline knows.
 func (r *run) age() {
 	r.t.Helper()
