@@ -235,3 +235,21 @@ func TestPauseBelow(t *testing.T) {
 		}
 	}
 }
+
+// The store was opened again while nobody appended: what the writer knows may not be what is stored.
+func TestStoreOpenedAgainLeavesTheWriterInDoubt(t *testing.T) {
+	ctx := testContext(t)
+	q := embeddedQueue(t)
+	w := owned(t, q)
+	if err := q.embedded.reopen(ctx, q.opts, q.log); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the client is connected again", func() bool { return q.Health(ctx) == nil })
+	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrDoubt) {
+		t.Fatalf("append: %v, want doubt", err)
+	}
+	if err := w.Recover(ctx); err != nil {
+		t.Fatal(err)
+	}
+	appendPage(t, w, 5, 10)
+}

@@ -241,3 +241,36 @@ func FuzzDecodeLetter(f *testing.F) {
 		}
 	})
 }
+
+// Numbers of letters are not contiguous, so nothing else tells that one was dropped on the way.
+func TestDroppedLettersAreListed(t *testing.T) {
+	ctx := testContext(t)
+	q := embeddedQueue(t)
+	d := openLetters(t, q)
+	var want []string
+	for _, c := range changesOf(t, 6) {
+		letter := NewLetter("Orders", "bigtable", c, "mapping", "no rule", time.Unix(1_790_000_000, 0))
+		if err := d.Put(ctx, letter); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, letter.ID)
+	}
+	consumers := 0
+	q.consume = func(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+		c, err := q.js.CreateConsumer(ctx, stream, cfg)
+		if consumers++; consumers > 1 || err != nil {
+			return c, err
+		}
+		return lossy{c}, nil
+	}
+	var got []string
+	for letter, err := range d.All(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, letter.ID)
+	}
+	if diff := cmp.Diff(want, got); diff != "" || consumers < 2 {
+		t.Fatalf("over %d consumers: %s", consumers, diff)
+	}
+}

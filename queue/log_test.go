@@ -111,43 +111,6 @@ func TestClaimWaitsForALivingOwner(t *testing.T) {
 	}
 }
 
-// While the server was away the owner could not beat, and while the claimer was stopped it saw no beats: that the log did not
-// move meanwhile says nothing of its owner.
-func TestClaimCountsNoTimeInWhichNobodyLooked(t *testing.T) {
-	w := owned(t, embeddedQueue(t))
-	ctx := testContext(t)
-	for _, c := range []struct {
-		name   string
-		unseen time.Duration // of the 90 minutes since the log moved
-		lost   bool
-		claims bool
-	}{
-		{"looked all the time", time.Second, false, true},
-		{"claimer stopped", 75 * time.Minute, false, false},
-		{"server away", 45 * time.Minute, true, false},
-		{"one look failed", time.Minute, true, true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			rival := &claimer{l: w.Log(), o: ClaimOptions{Owner: "b", TTL: time.Hour}, nonce: checkpoint.Nonce{1}}
-			if w, err := rival.try(ctx); w != nil || err != nil {
-				t.Fatalf("at the first look: claimed %v, %v", w != nil, err)
-			}
-			rival.since, rival.seen = rival.since.Add(-90*time.Minute), rival.seen.Add(-c.unseen)
-			if c.lost {
-				ended, cancel := context.WithCancel(ctx)
-				cancel()
-				if _, err := rival.try(ended); err == nil {
-					t.Fatal("a look without time succeeded")
-				}
-			}
-			now, err := rival.try(ctx)
-			if err != nil || (now != nil) != c.claims {
-				t.Errorf("claimed %v, %v, want %v", now != nil, err, c.claims)
-			}
-		})
-	}
-}
-
 func TestReleasedLogIsClaimedAtOnce(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
 	if err := w.Release(testContext(t)); err != nil {

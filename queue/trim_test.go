@@ -182,9 +182,14 @@ func TestFullLogPausesAndRecovers(t *testing.T) {
 }
 
 // The way out of a full log that cannot be trimmed yet: a larger limit, at the next start.
-func TestLargerLimitIsTakenOver(t *testing.T) {
+func TestOtherLimitIsTakenOver(t *testing.T) {
+	t.Run("larger", func(t *testing.T) { takesOver(t, 8<<20, 16<<20) })
+	t.Run("smaller", func(t *testing.T) { takesOver(t, 16<<20, 8<<20) })
+}
+
+func takesOver(t *testing.T, from, to int64) {
 	ctx := testContext(t)
-	q := embeddedIn(t, t.TempDir(), func(o *Options) { o.MaxBytes = 8 << 20 })
+	q := embeddedIn(t, t.TempDir(), func(o *Options) { o.MaxBytes = from })
 	w := owned(t, q)
 	if err := w.Release(ctx); err != nil {
 		t.Fatal(err)
@@ -192,14 +197,17 @@ func TestLargerLimitIsTakenOver(t *testing.T) {
 	if err := q.Close(); err != nil {
 		t.Fatal(err)
 	}
-	q = embeddedIn(t, q.opts.Dir, func(o *Options) { o.MaxBytes = 16 << 20 })
+	q = embeddedIn(t, q.opts.Dir, func(o *Options) { o.MaxBytes = to })
 	l, err := q.Log(ctx, "Orders")
 	if err != nil {
 		t.Fatal(err)
 	}
 	created := l.Created()
-	if p, err := claim(t, l, "b").Pressure(ctx); err != nil || p.Limit != 16<<20 {
+	if p, err := claim(t, l, "b").Pressure(ctx); err != nil || p.Limit != uint64(to) {
 		t.Fatalf("limit %d: %v", p.Limit, err)
+	}
+	if info, err := l.Info(ctx); err != nil || info.fuse != uint64(to) {
+		t.Fatalf("the server's limit is %d: %v", info.fuse, err)
 	}
 	if _, err := l.Check(ctx, created); err != nil {
 		t.Fatal(err)

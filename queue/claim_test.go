@@ -1,0 +1,96 @@
+package queue
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
+
+// While the server was away the owner could not beat, and while the claimer was stopped it saw no beats: that the log did not
+// move meanwhile says nothing of its owner.
+func TestClaimCountsNoTimeInWhichNobodyLooked(t *testing.T) {
+	w := owned(t, embeddedQueue(t))
+	ctx := testContext(t)
+	for _, c := range []struct {
+		name   string
+		unseen time.Duration // of the 90 minutes since the log moved
+		lost   bool
+		claims bool
+	}{
+		{"looked all the time", time.Second, false, true},
+		{"claimer stopped", 75 * time.Minute, false, false},
+		{"server away", 45 * time.Minute, true, false},
+		{"one look failed", time.Minute, true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rival := &claimer{l: w.Log(), o: ClaimOptions{Owner: "b", TTL: time.Hour}, nonce: checkpoint.Nonce{1}}
+			if w, err := rival.try(ctx); w != nil || err != nil {
+				t.Fatalf("at the first look: claimed %v, %v", w != nil, err)
+			}
+			rival.since, rival.seen = rival.since.Add(-90*time.Minute), rival.seen.Add(-c.unseen)
+			if c.lost {
+				ended, cancel := context.WithCancel(ctx)
+				cancel()
+				if _, err := rival.try(ended); err == nil {
+					t.Fatal("a look without time succeeded")
+				}
+			}
+			now, err := rival.try(ctx)
+			if err != nil || (now != nil) != c.claims {
+				t.Errorf("claimed %v, %v, want %v", now != nil, err, c.claims)
+			}
+		})
+	}
+}
+
+// The acknowledgement of a claim was lost: the claimer has the log, and waits for nobody.
+func TestClaimWhoseAcknowledgementWasLostCounts(t *testing.T) {
+	ctx := testContext(t)
+	c := &claimer{l: createLog(t, embeddedQueue(t)), o: ClaimOptions{Owner: "a", TTL: time.Hour}, nonce: checkpoint.Nonce{1}}
+	if w, err := c.try(ctx); w == nil || err != nil {
+		t.Fatalf("claim of a new log: %v", err)
+	}
+	w, err := c.try(ctx)
+	if w == nil || err != nil || w.Epoch() != 1 {
+		t.Fatalf("after a lost acknowledgement: writer %+v, %v", w, err)
+	}
+	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
+}
+
+// moving is a stream that grows before the nth question about it is answered.
+type moving struct {
+	jetstream.Stream
+	n    int
+	grow func()
+}
+
+func (m *moving) Info(ctx context.Context, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+	if m.n--; m.n == 0 {
+		m.grow()
+	}
+	return m.Stream.Info(ctx, opts...)
+}
+
+// The owner shows life between the look at the log and the fold.
+func TestClaimSeesTheBeatThatComesBeforeIt(t *testing.T) {
+	ctx := testContext(t)
+	q := embeddedQueue(t)
+	w := owned(t, q)
+	l, err := q.Log(ctx, "Orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &claimer{l: l, o: ClaimOptions{Owner: "b", TTL: time.Hour}, nonce: checkpoint.Nonce{1}}
+	if rival, err := c.try(ctx); rival != nil || err != nil {
+		t.Fatalf("at the first look: %v, %v", rival, err)
+	}
+	c.since = c.since.Add(-2 * time.Hour)
+	l.stream = &moving{l.stream, 2, func() { mustAppend(t, w, &checkpoint.Beat{Date: second}, nil) }}
+	if rival, err := c.try(ctx); rival != nil || err != nil {
+		t.Fatalf("claimed although the owner has just beaten: %v, %v", rival != nil, err)
+	}
+}

@@ -1,0 +1,44 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// denying is a stream of which a replica says something, for it has no leader or is not open yet.
+type denying struct {
+	jetstream.Stream
+	info *jetstream.StreamInfo
+	err  error
+}
+
+func (d denying) Info(context.Context, ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+	return d.info, d.err
+}
+
+// A replica may answer with what was, or deny a stream that it has not opened yet: neither is believed.
+func TestReplicaDoesNotSayWhatAStreamIs(t *testing.T) {
+	ctx := testContext(t)
+	q := embeddedQueue(t)
+	l := createLog(t, q)
+	old := *l.stream.CachedInfo()
+	old.Cluster = &jetstream.ClusterInfo{Name: "c"}
+	st := l.stream
+	l.stream = denying{st, &old, nil}
+	if _, err := l.Info(ctx); !errors.Is(err, errNoLeader) {
+		t.Errorf("without a leader: %v", err)
+	}
+	l.stream = denying{st, nil, jetstream.ErrStreamNotFound}
+	if _, err := l.Info(ctx); !errors.Is(err, errNoLeader) {
+		t.Errorf("denied by a replica: %v", err)
+	}
+	if err := q.js.DeleteStream(ctx, l.name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Info(ctx); !errors.Is(err, ErrEmptied) {
+		t.Errorf("deleted: %v", err)
+	}
+}
