@@ -102,9 +102,12 @@ func (p *Pipeline) failures(now time.Time) (failing []string) {
 
 // Fail adds that services fail: then nothing is ready.
 func (s *Status) Fail(failing []string) {
+	if len(failing) == 0 {
+		return // the lists stay empty ones: in JSON [], not null
+	}
 	s.Failing = append(s.Failing, failing...)
 	s.Reasons = append(slices.Clone(failing), s.Reasons...)
-	s.Ready = s.Ready && len(failing) == 0
+	s.Ready = false
 }
 
 // waits says how much waits for a service that fails.
