@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +31,11 @@ func TestRestartWithoutBigtableReadsOn(t *testing.T) {
 	w.scribble("Orders", 92, 100)
 	r = w.restart("Orders")
 	r.until("what was written is in the log", func() bool { return r.table("Orders").Changes >= before+90 })
+	for _, e := range w.said.FilterMessageSnippet("row in Bigtable is not known yet").All() {
+		if why := fmt.Sprint(e.ContextMap()["error"]); !strings.Contains(why, "Unavailable") {
+			t.Errorf("the log blames %q, want what Bigtable answered", why)
+		}
+	}
 	w.front.Faults.Recover()
 	r.settle()
 	r.equal()

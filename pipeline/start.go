@@ -111,7 +111,7 @@ func (t *table) loadRow(ctx context.Context) error {
 			said = time.Now()
 		}
 		if !sleep(ctx, reserveRetry) {
-			return context.Cause(ctx)
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 	}
 	if err == nil || errors.Is(err, bigtable.ErrNoState) {
