@@ -30,7 +30,7 @@ func openArchive(ctx context.Context, cfg *config.Config, q *queue.Queue, log *z
 	}
 	arch, err := archive.Open(ctx, o, log.Named("archive"), reg)
 	if err != nil {
-		return nil, surroundings(fmt.Errorf("open archive: %w", err), "archive.file must be a directory that this user may write and no other process has")
+		return nil, environmentError(fmt.Errorf("open archive: %w", err), "archive.file must be a directory that this user may write and no other process has")
 	}
 	return arch, nil
 }

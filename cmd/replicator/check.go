@@ -22,12 +22,12 @@ func (a *app) checkCommand() *cobra.Command {
 	var o checkOptions
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Find everything that is wrong with configuration, mappings and surroundings; write nothing",
+		Short: "Find everything that is wrong with configuration, mappings and environment; write nothing",
 		Long: `check reads the configuration and the mappings, then asks DynamoDB, Bigtable and the queue what a run would need of
 them, compares with what earlier runs left (tailrace_state, the logs, the owner of each target), and tries the mappings on a sample of items: what each rule writes and in which class, what becomes of every
 attribute, and what the data will do to it. All problems are said at once. It never writes.
 
-Exit 2 when configuration or mapping are wrong, 3 when the surroundings are; --strict turns warnings into exit 2.`,
+Exit 2 when configuration or mapping are wrong, 3 when the environment is; --strict turns warnings into exit 2.`,
 		Args: a.args(cobra.NoArgs),
 		RunE: a.body(func(ctx context.Context, _ []string) error { return a.check(ctx, o) }),
 	}
@@ -42,7 +42,7 @@ Exit 2 when configuration or mapping are wrong, 3 when the surroundings are; --s
 type checkup struct {
 	cfg        *config.Config
 	problems   []config.Problem // of configuration and mappings
-	around     []config.Problem // of the surroundings
+	around     []config.Problem // of the environment
 	endpoints  map[string]string
 	principals map[string]string
 	cost       map[string]any
@@ -133,6 +133,6 @@ func (a *app) report(u *checkup, strict bool) error {
 	case config.Refused(u.problems) || !config.Refused(u.around):
 		return silent(exitUsage)
 	default:
-		return silent(exitSurroundings)
+		return silent(exitEnvironment)
 	}
 }

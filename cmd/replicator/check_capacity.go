@@ -32,7 +32,7 @@ func (u *checkup) capacity(ctx context.Context, q *queue.Queue) {
 	for _, t := range u.cfg.Tables {
 		size, err := snapshotBytes(ctx, q, t.Source)
 		if err != nil {
-			u.surrounding("queue", "queue", err)
+			u.environment("queue", "queue", err)
 			return
 		}
 		if problem, bad := limitProblem(t.Source, size, int64(u.cfg.Queue.MaxBytes)); bad {

@@ -51,7 +51,7 @@ func (a *app) survey(ctx context.Context, u *checkup, src *source.Source, all []
 			u.around = append(u.around, config.Problem{Severity: "warning", Code: "sample", Path: c.path + ".source", What: err.Error(),
 				Hint: "grant dynamodb:Scan to try the mapping on items, or say --sample 0"})
 		default:
-			u.surrounding("sample", c.path+".source", err)
+			u.environment("sample", c.path+".source", err)
 		}
 	}
 }

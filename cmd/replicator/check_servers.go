@@ -26,7 +26,7 @@ func (a *app) checkAround(ctx context.Context, u *checkup, all []*carried, sampl
 	u.adminPort(ctx)
 	src, err := a.source(ctx, u.cfg)
 	if err != nil {
-		u.surrounding("dynamodb", "source", err)
+		u.environment("dynamodb", "source", err)
 		return
 	}
 	defer src.Close()
@@ -53,8 +53,8 @@ func (u *checkup) close() {
 	}
 }
 
-// surrounding notes an error of a server, with the hint that goes with it.
-func (u *checkup) surrounding(code, path string, err error) {
+// environment notes an error of a server, with the hint that goes with it.
+func (u *checkup) environment(code, path string, err error) {
 	hint := ""
 	var exit *ExitError
 	if errors.As(err, &exit) {
@@ -85,7 +85,7 @@ func (u *checkup) table(ctx context.Context, src *source.Source, c *carried) {
 	defer cancel()
 	info, err := src.Table(asking, c.Source)
 	if err != nil {
-		u.surrounding("table", path, sourceError(err))
+		u.environment("table", path, sourceError(err))
 		return
 	}
 	c.info, c.found = info, true
@@ -126,7 +126,7 @@ func (c *carried) tableProblems() (problems []config.Problem) {
 func (a *app) checkBigtable(ctx context.Context, u *checkup, src *source.Source, all []*carried) {
 	sink, err := a.bigtable(ctx, u.cfg, src)
 	if err != nil {
-		u.surrounding("bigtable", "bigtable", err)
+		u.environment("bigtable", "bigtable", err)
 		return
 	}
 	u.sink = sink
@@ -139,7 +139,7 @@ func (a *app) checkBigtable(ctx context.Context, u *checkup, src *source.Source,
 	defer cancel()
 	differences, err := sink.Diff(asking, wantedTables(u.cfg, all))
 	if err != nil {
-		u.surrounding("bigtable", "bigtable", bigtableError(err))
+		u.environment("bigtable", "bigtable", bigtableError(err))
 		return
 	}
 	for _, d := range differences {
@@ -217,7 +217,7 @@ func (a *app) checkQueue(ctx context.Context, u *checkup) {
 	}
 	q, err := a.client(ctx, u.cfg)
 	if err != nil {
-		u.surrounding("queue", "queue", err)
+		u.environment("queue", "queue", err)
 		u.noLogs = true
 		return
 	}

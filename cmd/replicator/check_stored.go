@@ -35,7 +35,7 @@ func (u *checkup) stored(ctx context.Context, all []*carried) {
 		case errors.As(err, &refused):
 			u.fault("stored_state", c.path, refused.Hint, "%s", refused.What)
 		default:
-			u.surrounding("stored_state", c.path, fmt.Errorf("compare with what is stored: %w", err))
+			u.environment("stored_state", c.path, fmt.Errorf("compare with what is stored: %w", err))
 		}
 	}
 }
@@ -111,7 +111,7 @@ func (u *checkup) readable(ctx context.Context, src *source.Source, c *carried) 
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	if err := src.MayRead(ctx, c.info.StreamARN); err != nil {
-		u.surrounding("stream", c.path+".source", sourceError(err))
+		u.environment("stream", c.path+".source", sourceError(err))
 	}
 }
 
@@ -122,7 +122,7 @@ func (u *checkup) adminPort(ctx context.Context) {
 	case err == nil:
 		_ = ln.Close()
 	case askDaemon(ctx, u.cfg) == nil:
-		u.surrounding("admin_port", "admin.listen", err)
+		u.environment("admin_port", "admin.listen", err)
 	}
 }
 
@@ -130,7 +130,7 @@ func (u *checkup) adminPort(ctx context.Context) {
 func (u *checkup) server(ctx context.Context) {
 	s, outside, err := u.queue.Server(ctx)
 	if err != nil {
-		u.surrounding("queue", "queue", queueError(err, u.cfg))
+		u.environment("queue", "queue", queueError(err, u.cfg))
 	}
 	if !outside || err != nil {
 		return
@@ -152,7 +152,7 @@ func (u *checkup) server(ctx context.Context) {
 	}
 	need, err := u.queue.Unreserved(ctx, u.sources())
 	if err != nil {
-		u.surrounding("queue", "queue", queueError(err, u.cfg))
+		u.environment("queue", "queue", queueError(err, u.cfg))
 	} else if left := s.Store - s.Reserved; need*s.Copies > left {
 		u.fault("storage", "queue.max_bytes", "a smaller queue.max_bytes, or a larger limit of the account (max_file)",
 			"the logs need to reserve %s more, the account has %s of %s left", humanize.IBytes(uint64(need*s.Copies)), humanize.IBytes(uint64(max(left, 0))), humanize.IBytes(uint64(s.Store)))

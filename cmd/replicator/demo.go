@@ -130,7 +130,7 @@ func newStage(a *app, o demoOptions) (d *stage, err error) {
 		return nil, fmt.Errorf("make log file: %w", err)
 	}
 	if d.sandbox, err = sandbox.Start(sandbox.Options{Seed: o.seed, Sweep: time.Second, NoNATS: true}); err != nil {
-		return nil, surroundings(err, "the demo needs free ports on loopback")
+		return nil, environmentError(err, "the demo needs free ports on loopback")
 	}
 	return d, nil
 }

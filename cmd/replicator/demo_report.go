@@ -312,7 +312,7 @@ func freeAddress(ctx context.Context) (string, error) {
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", surroundings(err, "the demo needs free ports on loopback")
+		return "", environmentError(err, "the demo needs free ports on loopback")
 	}
 	return ln.Addr().String(), ln.Close()
 }

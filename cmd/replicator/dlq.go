@@ -88,7 +88,7 @@ func (a *app) letterBoxes(ctx context.Context, table string) (cfg *config.Config
 		}
 		if err != nil {
 			done()
-			return nil, nil, nil, surroundings(fmt.Errorf("open dead letters of %s: %w", t.Source, err), "see `replicator check`")
+			return nil, nil, nil, environmentError(fmt.Errorf("open dead letters of %s: %w", t.Source, err), "see `replicator check`")
 		}
 		boxes = append(boxes, letterBox{t, q, log.Created(), letters})
 	}

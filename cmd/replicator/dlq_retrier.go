@@ -121,7 +121,7 @@ func (r *retrier) identical(ctx context.Context, box letterBox, c *carried) erro
 		Target: r.sink.TargetName(box.table.Target),
 	})
 	if refused != nil {
-		return surroundings(fmt.Errorf("retry dead letters of %s: %w", box.table.Source, refused), refused.Hint)
+		return environmentError(fmt.Errorf("retry dead letters of %s: %w", box.table.Source, refused), refused.Hint)
 	}
 	return nil
 }

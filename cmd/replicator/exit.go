@@ -10,11 +10,11 @@ import (
 
 // The exit codes: scripts branch on them.
 const (
-	exitOK           = 0
-	exitRuntime      = 1 // it was tried and went wrong, or took too long
-	exitUsage        = 2 // the command line or the configuration
-	exitSurroundings = 3 // a server, a permission, a port, a table that is not there
-	exitDifferences  = 4 // it worked, and what was compared is not equal
+	exitOK          = 0
+	exitRuntime     = 1 // it was tried and went wrong, or took too long
+	exitUsage       = 2 // the command line or the configuration
+	exitEnvironment = 3 // a server, a permission, a port, a table that is not there
+	exitDifferences = 4 // it worked, and what was compared is not equal
 )
 
 // ExitError is an error that knows its exit code and what the user can do next.
@@ -33,8 +33,8 @@ func usageError(hint, format string, args ...any) error {
 	return &ExitError{Code: exitUsage, Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
-func surroundings(err error, hint string) error {
-	return &ExitError{Code: exitSurroundings, Err: err, Hint: hint}
+func environmentError(err error, hint string) error {
+	return &ExitError{Code: exitEnvironment, Err: err, Hint: hint}
 }
 
 // silent ends the command with a code when everything has been said.

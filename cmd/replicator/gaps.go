@@ -100,7 +100,7 @@ func (a *app) gapLogs(ctx context.Context, table string) (logs []gapLog, done fu
 		}
 		if err != nil {
 			done()
-			return nil, nil, surroundings(fmt.Errorf("read log of %s: %w", t.Source, err), "see `replicator check`")
+			return nil, nil, environmentError(fmt.Errorf("read log of %s: %w", t.Source, err), "see `replicator check`")
 		}
 		logs = append(logs, l)
 	}
@@ -194,14 +194,14 @@ func (a *app) clearGap(ctx context.Context, id, sink string, yes bool) error {
 	case !slices.Contains(affected, sink):
 		return usageError("it affects: "+strings.Join(affected, ", "), "sink %q lacks nothing because of gap %s", sink, id)
 	case !g.Accepted:
-		return surroundings(fmt.Errorf("gap %s of %s is open: nothing is read behind it", id, l.table), "first `replicator resume --table "+l.table+"`")
+		return environmentError(fmt.Errorf("gap %s of %s is open: nothing is read behind it", id, l.table), "first `replicator resume --table "+l.table+"`")
 	case !yes:
 		return usageError("repeat it with --yes if that may stay so", "clear would waive gap %s of %s for %s: %s", id, l.table, sink, lacking(l.state, g, sink))
 	}
 	control := checkpoint.Control{Waive: &checkpoint.Waive{Gap: id, Sink: sink}, By: whoami(), At: time.Now().UnixMilli()}
 	if _, err := l.log.Control(ctx, &control); err != nil {
 		if old := (*checkpoint.FormatError)(nil); errors.As(err, &old) {
-			return surroundings(fmt.Errorf("clear gap %s of %s: %w", id, l.table, err), "nothing was changed")
+			return environmentError(fmt.Errorf("clear gap %s of %s: %w", id, l.table, err), "nothing was changed")
 		}
 		return fmt.Errorf("clear gap %s of %s: %w", id, l.table, err)
 	}

@@ -121,10 +121,10 @@ func controlTable(ctx context.Context, q *queue.Queue, table, name string, contr
 func openLog(ctx context.Context, q *queue.Queue, table string) (*queue.Log, error) {
 	log, err := q.Log(ctx, table)
 	if errors.Is(err, queue.ErrNoLog) {
-		return nil, surroundings(fmt.Errorf("table %s has no log yet", table), "`replicator run` makes it when it starts")
+		return nil, environmentError(fmt.Errorf("table %s has no log yet", table), "`replicator run` makes it when it starts")
 	}
 	if err != nil {
-		return nil, surroundings(fmt.Errorf("open log of %s: %w", table, err), "see `replicator check`")
+		return nil, environmentError(fmt.Errorf("open log of %s: %w", table, err), "see `replicator check`")
 	}
 	return log, nil
 }

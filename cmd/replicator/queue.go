@@ -76,7 +76,7 @@ func (a *app) dump(ctx context.Context, o dumpOptions) error {
 			continue
 		}
 		if err != nil {
-			return surroundings(fmt.Errorf("open log of %s: %w", t.Source, err), "see `replicator check`")
+			return environmentError(fmt.Errorf("open log of %s: %w", t.Source, err), "see `replicator check`")
 		}
 		d := &dumper{a: a, o: o, log: log, hashes: hashes}
 		if err := d.run(ctx); err != nil && !errors.Is(err, errEnough) {
@@ -303,7 +303,7 @@ func natsURL(cfg *config.Config) (string, error) {
 	}
 	c, err := queue.ReadClient(cfg.Queue.Dir)
 	if err != nil {
-		return "", surroundings(fmt.Errorf("find running daemon: %w", err), "the embedded server listens only while `replicator run` does")
+		return "", environmentError(fmt.Errorf("find running daemon: %w", err), "the embedded server listens only while `replicator run` does")
 	}
 	u, err := url.Parse(c.URL)
 	if err != nil {

@@ -202,7 +202,7 @@ func (d *daemon) run(ctx context.Context, drain bool) error {
 		err := p.Run(ctx)
 		var refused *pipeline.RefusedError
 		if errors.As(err, &refused) {
-			return surroundings(err, refused.Hint)
+			return environmentError(err, refused.Hint)
 		}
 		return err
 	})
@@ -301,7 +301,7 @@ func listenAdmin(ctx context.Context, cfg *config.Config) (net.Listener, error) 
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", cfg.Admin.Listen)
 	if err != nil {
-		return nil, surroundings(fmt.Errorf("listen for admin: %w", err), "another replicator? choose a port with admin.listen")
+		return nil, environmentError(fmt.Errorf("listen for admin: %w", err), "another replicator? choose a port with admin.listen")
 	}
 	return ln, nil
 }

@@ -35,7 +35,7 @@ Nothing in it is for production; without --dir nothing is kept.`,
 			}
 			err := sandbox.Run(ctx, o)
 			if errors.Is(err, syscall.EADDRINUSE) {
-				return surroundings(err, "another sandbox, or another server? choose a port with --dynamodb, --bigtable or --nats")
+				return environmentError(err, "another sandbox, or another server? choose a port with --dynamodb, --bigtable or --nats")
 			}
 			return err
 		}),

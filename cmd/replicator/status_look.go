@@ -61,7 +61,7 @@ func (l *looker) table(ctx context.Context, t config.Table) (pipeline.TableStatu
 		st.Reasons = []string{"no log yet: no replicator has got as far as to make one; if one runs, its /readyz says why"}
 		return st, applied.Seen{State: x.State}, nil
 	case err != nil:
-		return pipeline.TableStatus{}, applied.Seen{}, surroundings(fmt.Errorf("open log of %s: %w", t.Source, err), "see `replicator check`")
+		return pipeline.TableStatus{}, applied.Seen{}, environmentError(fmt.Errorf("open log of %s: %w", t.Source, err), "see `replicator check`")
 	}
 	err = l.measure(ctx, log, &x)
 	if damage := (*queue.DamageError)(nil); errors.As(err, &damage) { // its state cannot be known; the other tables' can

@@ -64,7 +64,7 @@ func serviceTime(src *source.Source) time.Time {
 func (a *app) client(ctx context.Context, cfg *config.Config) (*queue.Queue, error) {
 	if dir := cfg.Queue.Dir; dir != "" {
 		if _, err := os.Stat(dir); err != nil {
-			return nil, surroundings(fmt.Errorf("open queue: %w", err), "is queue.dir right, and has `replicator run` been started once?")
+			return nil, environmentError(fmt.Errorf("open queue: %w", err), "is queue.dir right, and has `replicator run` been started once?")
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
@@ -83,19 +83,19 @@ const openTimeout = time.Minute
 func queueError(err error, cfg *config.Config) error {
 	switch {
 	case errors.Is(err, queue.ErrLocked):
-		return surroundings(err, "the process with that pid has "+cfg.Queue.Dir+" open: end it, or give this one a directory of its own")
+		return environmentError(err, "the process with that pid has "+cfg.Queue.Dir+" open: end it, or give this one a directory of its own")
 	case errors.Is(err, queue.ErrNoSpace):
-		return surroundings(err, "make room on the volume of "+cfg.Queue.Dir+", or enlarge it; then start again: see TailraceDiskLow in docs/operations.md")
+		return environmentError(err, "make room on the volume of "+cfg.Queue.Dir+", or enlarge it; then start again: see TailraceDiskLow in docs/operations.md")
 	case errors.Is(err, fs.ErrPermission):
-		return surroundings(err, "run it as the user that owns "+cfg.Queue.Dir)
+		return environmentError(err, "run it as the user that owns "+cfg.Queue.Dir)
 	case errors.Is(err, queue.ErrDenied):
-		return surroundings(err, "compare the user, password or token in queue.url, or the file of queue.creds, with the server's")
+		return environmentError(err, "compare the user, password or token in queue.url, or the file of queue.creds, with the server's")
 	case cfg.Queue.Dir != "":
-		return surroundings(err, "the embedded queue in "+cfg.Queue.Dir+" did not start: see docs/operations.md")
+		return environmentError(err, "the embedded queue in "+cfg.Queue.Dir+" did not start: see docs/operations.md")
 	case errors.Is(err, queue.ErrUnreachable):
-		return surroundings(err, "is queue.url right, is the server up, and does it let this machine in (TLS: queue.tls)?")
+		return environmentError(err, "is queue.url right, is the server up, and does it let this machine in (TLS: queue.tls)?")
 	default:
-		return surroundings(err, "the server of queue.url answers, but cannot keep logs: the message names the setting")
+		return environmentError(err, "the server of queue.url answers, but cannot keep logs: the message names the setting")
 	}
 }
 
@@ -114,7 +114,7 @@ func (a *app) daemon(ctx context.Context, cfg *config.Config) (*queue.Queue, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, surroundings(fmt.Errorf("find running daemon: %w", err), "start `replicator run`")
+			return nil, environmentError(fmt.Errorf("find running daemon: %w", err), "start `replicator run`")
 		case <-tick.C:
 		}
 	}
@@ -149,7 +149,7 @@ func sourceError(err error) error {
 	if hint == "" {
 		hint = "are region, endpoint and credentials right? `aws sts get-caller-identity` shows who you are"
 	}
-	return surroundings(err, hint)
+	return environmentError(err, hint)
 }
 
 // bigtableError gives an error of Bigtable its exit code and hint.
@@ -164,7 +164,7 @@ func bigtableError(err error) error {
 	if strings.Contains(err.Error(), "could not find default credentials") { // the library has no type for it
 		hint = "gcloud auth application-default login, or the credentials of a service account: see docs/credentials.md; for the sandbox: eval \"$(replicator sandbox env)\""
 	}
-	return surroundings(err, hint)
+	return environmentError(err, hint)
 }
 
 // selected returns the configured tables, or the one that was named.
