@@ -51,6 +51,9 @@ func TestCheckRefusesWhatRunRefuses(t *testing.T) {
 	d := w.run()
 	d.settle("Orders")
 	w.ok("check", "--sample", "0") // beside the daemon, which has the port, the store and the target
+	if r := w.command("check", "--json", "--sample", "0"); strings.Contains(r.out, `"backfill"`) {
+		t.Errorf("check warns that older items do not come, of a table whose whole life was carried\n%s", r.out)
+	}
 	d.stop()
 	w.ok("check", "--sample", "0")
 

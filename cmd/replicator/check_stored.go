@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/dustin/go-humanize"
 
@@ -45,6 +46,11 @@ func (u *checkup) fault(code, path, hint, what string, args ...any) {
 	u.around = append(u.around, config.Problem{Severity: "error", Code: code, Path: path, What: fmt.Sprintf(what, args...), Hint: hint})
 }
 
+// withdraw takes back a warning that does not hold for a table that was started before.
+func (u *checkup) withdraw(code, path string) {
+	u.around = slices.DeleteFunc(u.around, func(p config.Problem) bool { return p.Code == code && p.Path == path })
+}
+
 // compare returns a *RefusedError where run would.
 func (u *checkup) compare(ctx context.Context, c *carried) error {
 	owner, err := u.sink.TargetOwner(ctx, c.Target)
@@ -57,6 +63,9 @@ func (u *checkup) compare(ctx context.Context, c *carried) error {
 	row, err := u.sink.LoadState(ctx, u.cfg.Pipeline, c.Source)
 	if err != nil && !errors.Is(err, bigtable.ErrNoState) {
 		return err
+	}
+	if row != nil {
+		u.withdraw("backfill", c.path+".source")
 	}
 	hash := c.program.Hash()
 	want := bigtable.Identity{
