@@ -59,6 +59,12 @@ type explanation struct {
 }
 
 func (a *app) explain(ctx context.Context, o explainOptions) error {
+	if o.key != "" {
+		var d change.Decoder
+		if _, err := d.Image([]byte(o.key)); err != nil {
+			return usageError(`for example --key '{"pk":{"S":"hats"},"sk":{"S":"fedora"}}'`, "read key: %w", err)
+		}
+	}
 	cfg, err := a.config()
 	if err != nil {
 		return err

@@ -105,7 +105,7 @@ func waitTarget(text string) (time.Time, error) {
 	value, ok := strings.CutPrefix(text, "applied=")
 	t, err := time.Parse(time.RFC3339, value)
 	if !ok || err != nil {
-		return t, usageError("applied=now, or a time such as applied=2026-11-21T14:00:00Z", "%q is nothing to wait for", text)
+		return t, usageError("applied=now, or a time such as applied=2026-11-21T14:00:00Z", "%q is not something to wait for", text)
 	}
 	return t, nil
 }
@@ -235,7 +235,7 @@ func (a *app) gaveUp(ctx context.Context, l *looker, last pipeline.Status) error
 	}
 	hint := "the tables go on by themselves; wait longer, or look at source_lag_s and applied_lag_s"
 	if len(last.Reasons) > 0 {
-		hint = strings.Join(last.Reasons, "; ")
+		hint = "the reasons are in the status above; docs/operations.md says what to do about each"
 	}
 	return &ExitError{Code: exitRuntime, Err: errors.New("not everything was applied in time"), Hint: hint}
 }

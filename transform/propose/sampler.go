@@ -46,7 +46,7 @@ type Sampler struct {
 type attribute struct {
 	kinds   map[change.Kind]int
 	seen    int
-	notInt  int // numbers that are no 64-bit integers
+	notInt  int // numbers that are not 64-bit integers
 	times   int // texts or numbers that look like times
 	numbers int // texts of digits only
 	padded  map[int]int
@@ -249,6 +249,6 @@ func (s *Sampler) attribute(name string, warn func(attr, code, hint, format stri
 		warn(name, "mixed_types", "types: \"t:types\" keeps each value's type in a family t", "values of several types: %s", strings.Join(names, ", "))
 	}
 	if n := a.kinds[change.KindNumber]; n > 0 && a.notInt > 0 {
-		warn(name, "not_int64", "natural encoding (text), or as: int64 with a fallback family", "%d of %d numbers are no 64-bit integers", a.notInt, n)
+		warn(name, "not_int64", "natural encoding (text), or as: int64 with a fallback family", "%d of %d numbers are not 64-bit integers", a.notInt, n)
 	}
 }

@@ -1,6 +1,7 @@
 package words
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -97,7 +98,7 @@ func rowWords(b *strings.Builder, target string, r *transform.StepRow) {
 			fmt.Fprintf(b, "  merge   %s:%s (%s) with %s%s\n", cell.Family, cell.Qualifier, cell.Merge, cell.Value, at)
 			continue
 		}
-		fmt.Fprintf(b, "  set     %s:%s = %s%s\n", cell.Family, cell.Qualifier, cell.Value, at)
+		fmt.Fprintf(b, "  set     %s:%s = %s%s\n", cell.Family, cell.Qualifier, cmp.Or(cell.Value, "(empty)"), at)
 	}
 	if r.Unseen {
 		fmt.Fprintln(b, "  no cell that readers see: only _tr_live says that the item is there. For a cell of its own: `presence:` beside")
