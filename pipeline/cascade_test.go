@@ -53,10 +53,8 @@ func TestRetriedRemovalKeepsWhatWasWrittenAfterIt(t *testing.T) {
 	}
 }
 
-// Items move between rows by an attribute, so that a change may have two rows: the order of both counts.
-func TestOrderOfRowsThatItemsMoveBetween(t *testing.T) {
-	w := newWorld(t)
-	w.mapping = `
+// shelves is a mapping in which the removal of a shelf takes along its row, and books move between them.
+const shelves = `
 families: {d: {max_versions: 1}}
 rules:
 - name: shelf
@@ -70,11 +68,16 @@ rules:
   row: "{id}#{shelf}"
   cells: [{attr: v, to: "d:book/{n}"}]
 `
+
+// Items move between rows by an attribute, so that a change may have two rows: the order of both counts.
+func TestOrderOfRowsThatItemsMoveBetween(t *testing.T) {
+	w := newWorld(t)
+	w.mapping = shelves
 	w.createTable("Orders")
 	rnd := rand.New(rand.NewPCG(78, 1))
-	const partitions, shelves = 3, 3
+	const partitions, perPartition = 3, 3
 	for i := range 600 {
-		p, s := fmt.Sprint("p", rnd.IntN(partitions)), rnd.IntN(shelves)
+		p, s := fmt.Sprint("p", rnd.IntN(partitions)), rnd.IntN(perPartition)
 		v := fmt.Sprintf(`"v":{"N":"%d"}`, i)
 		switch rnd.IntN(5) {
 		case 0: // and its books, as an application does it
@@ -91,6 +94,29 @@ rules:
 	}
 	w.front.Faults.Random(sandbigtable.Odds{Refuse: 0.1, Ambiguous: 0.1})
 	r := w.start("Orders")
+	r.settle()
+	r.equal()
+}
+
+// Far more lanes than workers wait for one change: that gets a worker all the same.
+func TestChangesThatWaitForTheirTurnLeaveAWorkerToTheFirst(t *testing.T) {
+	w := newWorld(t)
+	w.mapping = shelves
+	w.createTable("Orders")
+	w.createTable("Users") // each table has a part of the workers
+	r := w.start("Orders", "Users")
+	r.settle()
+	w.front.Faults.RefuseRow([]byte("p#a"), codes.Unavailable, -1)
+	const books = 200
+	w.put("Orders", "p", "Shelf#a", `"v":{"N":"1"}`)
+	r.until("the shelf waits for Bigtable", func() bool { return r.metric("tailrace_bigtable_retries_total") > 0 })
+	for _, move := range []func(int) string{func(int) string { return "a" }, func(i int) string { return fmt.Sprint(i) }} {
+		for i := range books {
+			w.put("Orders", "p", fmt.Sprint("Book#", i), fmt.Sprintf(`"v":{"N":"1"},"shelf":{"S":%q}`, move(i)))
+		}
+	}
+	r.until("the books are in the log", func() bool { return r.table("Orders").Changes == 1+2*books })
+	w.front.Faults.Calm()
 	r.settle()
 	r.equal()
 }
