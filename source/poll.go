@@ -2,21 +2,19 @@ package source
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
-	"net/url"
 	"regexp"
 	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	streamschemas "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/schemas"
@@ -26,27 +24,27 @@ import (
 
 // GetRecords is sent without the SDK's middleware, which costs twice what signing, sending and reading an empty page
 // cost, and idle shards are nothing but empty pages. Everything that decides what is sent stays the SDK's: its first
-// request of a source is the pattern for all others (endpoint, region, user agent), its signer signs with its
-// credentials, its decoder reads errors. Where the credentials cannot be had, the call goes through the SDK, which
-// says why.
+// request of a source is the pattern for all others (endpoint, region, user agent, what is signed), requests are signed
+// with its credentials, its decoder reads errors. Where the credentials cannot be had, the call goes through the SDK,
+// which says why.
 type poller struct {
 	credentials aws.CredentialsProvider
-	signer      *v4.Signer
 	send        func(*http.Request) (*http.Response, error)
 	pattern     atomic.Pointer[pattern]
+	signing     atomic.Pointer[signer]
 	skew        atomic.Int64 // nanoseconds that the service's clock is ahead of ours, by its last reply
 }
 
-// pattern is what all GetRecords requests of a source have in common.
+// pattern is what all GetRecords requests of a source have in common. It is shared by them: nothing writes to it.
 type pattern struct {
-	url             url.URL
+	request         *http.Request // without header and body
 	host            string
 	header          http.Header
 	region, service string // that the signature is for
 }
 
 func (s *Source) newPoller(client HTTPClient) *poller {
-	p := &poller{credentials: s.streams.Options().Credentials, signer: v4.NewSigner(), send: client.Do}
+	p := &poller{credentials: s.streams.Options().Credentials, send: client.Do}
 	if s.http != nil {
 		// The deadline is the context's, and a redirect is never followed: the transport alone will do.
 		p.send = s.http.Transport.RoundTrip
@@ -129,13 +127,17 @@ func (c *recorder) Do(r *http.Request) (*http.Response, error) {
 
 var signedFor = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=[^,]*/\d{8}/([^/,]+)/([^/,]+)/aws4_request,`)
 
-// patternOf takes what requests have in common out of one; nil when it is not signed in the one way we know.
+// patternOf takes what requests have in common out of one; nil when it is not sent and signed in the one way we know.
 func patternOf(r *http.Request) *pattern {
 	scope := signedFor.FindStringSubmatch(r.Header.Get("Authorization"))
-	if scope == nil {
+	if scope == nil || r.Method != http.MethodPost || r.URL.RequestURI() != "/" {
 		return nil
 	}
-	p := &pattern{url: *r.URL, host: r.Host, header: r.Header.Clone(), region: scope[1], service: scope[2]}
+	host := cmp.Or(r.Host, r.URL.Host)
+	p := &pattern{
+		request: &http.Request{Method: r.Method, URL: r.URL, Host: host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
+		host:    host, header: r.Header.Clone(), region: scope[1], service: scope[2],
+	}
 	for _, name := range []string{
 		"Authorization", "X-Amz-Date", "X-Amz-Security-Token", "Content-Length", "Amz-Sdk-Invocation-Id", "Amz-Sdk-Request",
 	} {
@@ -154,18 +156,18 @@ func (p *poller) request(
 	if err != nil {
 		return nil, err
 	}
-	at := like.url // the signer writes to it
-	req := (&http.Request{
-		Method: http.MethodPost, URL: &at, Host: like.host, Header: like.header.Clone(),
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, ContentLength: int64(len(text)),
-		Body:    io.NopCloser(bytes.NewReader(text)),
-		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil },
-	}).WithContext(ctx)
-	sum := sha256.Sum256(text)
-	if err := p.signer.SignHTTP(ctx, c, req, hex.EncodeToString(sum[:]), like.service, like.region, now); err != nil {
-		return nil, err
+	date := now.UTC().Format(signedTime)
+	header := maps.Clone(like.header)
+	header["X-Amz-Date"] = []string{date}
+	header["Authorization"] = []string{p.signer(like, c, date[:8]).authorization(text, date)}
+	if c.SessionToken != "" {
+		header["X-Amz-Security-Token"] = []string{c.SessionToken}
 	}
-	return req, nil
+	req := like.request.WithContext(ctx)
+	req.Header, req.ContentLength = header, int64(len(text))
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
+	req.Body, err = req.GetBody()
+	return req, err
 }
 
 var getRecordsSchema = smithy.NewOperationSchema(

@@ -1,0 +1,95 @@
+package source
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+)
+
+// signer signs requests to one endpoint with Signature Version 4. They differ in body and time only, so everything
+// else is computed once for the credentials and the day: the SDK's signer sorts and joins all headers for each request,
+// which is half of what preparing one costs.
+// Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
+type signer struct {
+	like        *pattern
+	credentials aws.Credentials
+	day         string    // YYYYMMDD
+	canonical   [3]string // canonical request around Content-Length, X-Amz-Date and the body's hash
+	scope       string
+	key         []byte
+	prefix      string // of the Authorization header, up to the signature
+}
+
+const (
+	signedAs   = "AWS4-HMAC-SHA256"
+	signedTime = "20060102T150405Z"
+)
+
+// signer returns the signer for that day (YYYYMMDD), a new one only if pattern, credentials or day have changed.
+func (p *poller) signer(like *pattern, c aws.Credentials, day string) *signer {
+	if s := p.signing.Load(); s != nil && s.like == like && s.credentials == c && s.day == day {
+		return s
+	}
+	s := newSigner(like, c, day)
+	p.signing.Store(s)
+	return s
+}
+
+func newSigner(like *pattern, c aws.Credentials, day string) *signer {
+	const later = "\x00" // stands where a request has its own value; no header contains it
+	headers := map[string]string{"host": like.host, "content-length": later, "x-amz-date": later}
+	if c.SessionToken != "" {
+		headers["x-amz-security-token"] = c.SessionToken
+	}
+	for name, values := range like.header {
+		if name != "User-Agent" { // proxies change it
+			headers[strings.ToLower(name)] = strings.Join(strings.Fields(strings.Join(values, ",")), " ")
+		}
+	}
+	names := make([]string, 0, len(headers))
+	for name := range headers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	var text strings.Builder
+	text.WriteString("POST\n/\n\n")
+	for _, name := range names {
+		text.WriteString(name + ":" + headers[name] + "\n")
+	}
+	signed := strings.Join(names, ";")
+	text.WriteString("\n" + signed + "\n")
+	s := &signer{like: like, credentials: c, day: day, key: []byte("AWS4" + c.SecretAccessKey)}
+	copy(s.canonical[:], strings.Split(text.String(), later))
+	s.scope = strings.Join([]string{day, like.region, like.service, "aws4_request"}, "/")
+	for _, part := range strings.Split(s.scope, "/") {
+		s.key = keyed(s.key, part)
+	}
+	s.prefix = signedAs + " Credential=" + c.AccessKeyID + "/" + s.scope + ", SignedHeaders=" + signed + ", Signature="
+	return s
+}
+
+// authorization returns the Authorization header of a request with that body and X-Amz-Date.
+func (s *signer) authorization(body []byte, date string) string {
+	text := make([]byte, 0, 1<<10)
+	text = append(text, s.canonical[0]...)
+	text = strconv.AppendInt(text, int64(len(body)), 10)
+	text = append(text, s.canonical[1]...)
+	text = append(text, date...)
+	text = append(text, s.canonical[2]...)
+	sum := sha256.Sum256(body)
+	text = hex.AppendEncode(text, sum[:])
+	sum = sha256.Sum256(text)
+	signature := keyed(s.key, signedAs+"\n"+date+"\n"+s.scope+"\n"+hex.EncodeToString(sum[:]))
+	return s.prefix + hex.EncodeToString(signature)
+}
+
+func keyed(key []byte, text string) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(text))
+	return mac.Sum(nil)
+}
