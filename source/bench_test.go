@@ -123,7 +123,7 @@ func BenchmarkIdleShards(b *testing.B) {
 			e.Page.Release()
 		}
 	}
-	take(4 * shards) // until all have slowed down
+	take(12 * shards) // until all have slowed down
 	memory := liveBytes() - before
 	begin, cpu := time.Now(), cpuTime(b)
 	pages := 0

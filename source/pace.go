@@ -50,6 +50,15 @@ func (p *pace) served(now time.Time, limit float64, kind pageKind, closed bool, 
 	if p.idle > 0 {
 		p.wait(now, jitter(p.idle*19/20, 0.05))
 	}
+	if p.idle > activePoll {
+		p.gather(p.idle / 50)
+	}
+}
+
+// gather makes the shard due at a multiple of d, up to d earlier. So idle shards are due together: waking up for each of
+// them costs as much as the call itself.
+func (p *pace) gather(d time.Duration) {
+	p.due = p.due.Add(-time.Duration(p.due.UnixNano() % int64(d)))
 }
 
 // failed says that a read failed and will be tried again.

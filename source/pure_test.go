@@ -32,7 +32,7 @@ func TestPaceOfAShard(t *testing.T) {
 		{empty, 800}, {empty, 1000}, {empty, 1000}, {part, 200}, {empty, 200}, {full, 200}, {empty, 200}, {empty, 200},
 	} {
 		want := step.want * time.Millisecond
-		if got := read(step.kind); got > want || got < want*89/100 {
+		if got := read(step.kind); got > want || got < want*88/100 {
 			t.Errorf("step %d: due in %v, not %v", i, got, want)
 		}
 	}
@@ -98,6 +98,24 @@ func TestClosedShardIsReadWithoutPauses(t *testing.T) {
 	}
 	if d := p.due.Sub(now); d != 200*time.Millisecond {
 		t.Fatal(d)
+	}
+}
+
+// Idle shards that were read at any moments are due at few of them, and none later than the idle poll.
+func TestIdleShardsAreDueTogether(t *testing.T) {
+	moments := map[time.Time]bool{}
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 1000 {
+		now := time.Unix(0, random.Int64N(int64(time.Second)))
+		p := pace{rate: 5, due: now, idle: time.Second, quiet: quietPages}
+		p.served(now, 5, empty, false, time.Second)
+		if wait := p.due.Sub(now); wait > time.Second {
+			t.Fatalf("due in %v", wait)
+		}
+		moments[p.due] = true
+	}
+	if len(moments) > 60 { // of a second and the tenth that jitter adds
+		t.Errorf("due at %d moments", len(moments))
 	}
 }
 
