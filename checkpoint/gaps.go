@@ -14,7 +14,7 @@ import (
 // nothing differs because of it.
 const BeforeStart = "nothing was left of the shard when the pipeline started"
 
-// Waiver says that somebody knows that a sink differs from the source because of a gap, and does not mind.
+// Waiver records that an operator accepts that a sink differs from the source because of a gap.
 type Waiver struct {
 	By string `json:"by,omitempty"`
 	At int64  `json:"at,omitempty"` // unix ms
@@ -55,8 +55,8 @@ func (s *State) Differing(g *Gap) (sinks []string) {
 	return sinks
 }
 
-// DiffersSince returns the time from which on changes are missing in a sink, because of a gap that is not waived there;
-// unix ms, 0 if none are.
+// DiffersSince returns the earliest time, in unix ms, from which changes are missing in a sink because of a gap that is
+// not waived for it; 0 when no sink differs.
 //
 // Rule 8: accepting a gap lets the reading go on and says nothing about what was lost.
 func (s *State) DiffersSince() (since int64) {
@@ -145,7 +145,7 @@ func (s *State) accept(g *Gap) {
 	g.Accepted = true
 }
 
-// waive ignores what nobody can waive: a gap that is not accepted or not there, a sink that does not differ because of it.
+// waive ignores a gap that is unknown or not accepted, and a sink that does not differ because of the gap.
 func (s *State) waive(w *Waive, by Waiver) {
 	g := s.GapOf(w.Gap)
 	if g == nil || !g.Accepted || !slices.Contains(s.Differing(g), w.Sink) {

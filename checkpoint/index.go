@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// index answers what is asked of all shards without a look at all of them: the table's write loop asks at the end of
+// index answers questions about all shards of a table without scanning them. The write loop asks them at the end of
 // every shard, and ten thousand shards that rotate every four hours leave more than a hundred thousand in the state.
-// It is derived from the rest of the state: no snapshot holds it, Restore makes it anew.
+// It is derived from the rest of the state: snapshots do not hold it, Restore builds it anew.
 type index struct {
 	children map[string][]*Shard // by the parent's ID, also of parents that the log has never seen
 	open     shardHeap           // open shards by Through
@@ -22,7 +22,7 @@ type index struct {
 	turned   []*Shard // became readable, or not any more, since Turned was called
 }
 
-// role is something that a shard is or is not; the index counts the shards of each.
+// role is a property that a shard may have; the index counts the shards with each.
 type role uint
 
 const (
@@ -55,7 +55,7 @@ func newIndex() index {
 	}
 }
 
-// Reindex derives again what is derived from the shards. Only who edits a state by hand must call it.
+// Reindex rebuilds the index. Only code that changes the shards of a state directly has to call it.
 func (s *State) Reindex() {
 	turned := s.index.turned
 	s.index = newIndex()

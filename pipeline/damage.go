@@ -9,8 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// holes are the ranges of the log that cannot be read and that the state knows, by the reasons of their gaps: whether
-// somebody has accepted them.
+// holes returns the known gaps for unreadable ranges of the log: the reason of each gap, and whether it was accepted.
 func holes(s *checkpoint.State) map[string]bool {
 	known := map[string]bool{}
 	for i := range s.Gaps {
@@ -21,8 +20,8 @@ func holes(s *checkpoint.State) map[string]bool {
 	return known
 }
 
-// damaged deals with entries of the log that this sink needs and nobody can read. It records a gap, and returns nil once
-// that is accepted: then the sink goes on behind them. Until then the sink halts.
+// damaged handles unreadable entries of the log that this sink needs. It records them as a gap. While the gap is not
+// accepted it returns the sink's halt; afterwards nil, and the sink goes on behind the entries.
 //
 // Rule 8: what is lost is recorded before anything behind it is applied.
 func (a *applier) damaged(ctx context.Context, d *queue.DamageError) error {

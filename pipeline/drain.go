@@ -63,7 +63,7 @@ func (in *ingest) drain(ctx context.Context) error {
 		case <-beat.C:
 			err = in.beat(ctx)
 		case f := <-in.findings:
-			err = in.found(ctx, f)
+			err = in.storeFinding(ctx, f)
 		}
 		if err = in.tolerateFull(err); err != nil {
 			return err

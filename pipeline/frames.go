@@ -106,7 +106,7 @@ func (in *ingest) flush(ctx context.Context) error {
 	}
 	if gap := in.behind; gap != nil {
 		in.behind = nil
-		return in.found(ctx, *gap)
+		return in.storeFinding(ctx, *gap)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ type ingest struct {
 	lister   *lister
 }
 
-// finding is an entry that somebody else wants appended. It may have become pointless until it is its turn.
+// finding is an entry that the lister, a reader or a sink asks the write loop to append. It may be out of date by then.
 type finding struct {
 	body any // *checkpoint.Graph, *checkpoint.Gap or *checkpoint.Control
 	done chan error
@@ -137,7 +137,7 @@ func (in *ingest) write(ctx context.Context) error {
 		case first := <-accept:
 			err = in.take(ctx, first)
 		case f := <-in.findings:
-			err = in.found(ctx, f)
+			err = in.storeFinding(ctx, f)
 		case <-in.lister.asked():
 			err = in.beat(ctx)
 		case <-beat.C:
@@ -213,8 +213,8 @@ func (in *ingest) begin(ctx context.Context) error {
 	return nil
 }
 
-// found stores what somebody found, and tells.
-func (in *ingest) found(ctx context.Context, f finding) error {
+// storeFinding appends a finding and replies to the goroutine that waits for it.
+func (in *ingest) storeFinding(ctx context.Context, f finding) error {
 	err := in.append(ctx, f.body)
 	f.done <- err
 	return err

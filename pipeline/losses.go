@@ -62,8 +62,8 @@ func (st *TableStatus) haltReasons() (why []string) {
 	return why
 }
 
-// gapReasons says what was lost. A gap that was accepted is one still: the reading went on behind it, and what the
-// sinks hold differs until somebody heals or waives it.
+// gapReasons says what was lost. An accepted gap still counts: reading went on behind it, but the sinks differ from the
+// source until the gap is waived.
 func (st *TableStatus) gapReasons() (why []string) {
 	if st.Gaps > 0 {
 		why = append(why, plural(st.Gaps, "gap")+": records were lost before they were read; nothing is read behind "+

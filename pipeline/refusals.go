@@ -22,7 +22,7 @@ type refusals struct {
 	by    map[*table]error
 }
 
-// allow notes that the table's state is its own.
+// allow notes that the table's stored state was found to be its own.
 func (r *refusals) allow(t *table) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

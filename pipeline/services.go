@@ -39,7 +39,7 @@ type Failure struct {
 // failureGrace is how long an operation must fail before it makes a table not ready: one retry mends most failures.
 const failureGrace = 5 * time.Second
 
-// failureMemory is how long a failure counts that nobody has tried to repeat: longer than the longest pause
+// failureMemory is how long a failure counts while the operation is not tried again: longer than the longest pause
 // between two tries of a loop, the listing.
 const failureMemory = 10 * time.Minute
 

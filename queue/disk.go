@@ -69,7 +69,7 @@ func pauseBelow(v Volume, untaken uint64) uint64 {
 	return uint64(min(max(leastFree, untakenPart*float64(untaken)), volumePart*float64(v.Total)))
 }
 
-// disk watches the volume of the embedded store. The disks of a NATS server elsewhere are not ours to see.
+// disk watches the volume of the embedded store. The disks of an external NATS server cannot be seen from here.
 type disk struct {
 	dir     string
 	limit   uint64 // of all logs together
@@ -88,14 +88,14 @@ func newDisk(o Options, reg prometheus.Registerer) *disk {
 	}
 }
 
-// took notes how much a log holds.
+// took records how many bytes a log holds.
 func (d *disk) took(table string, bytes uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.taken[table] = bytes
 }
 
-// look asks the volume. What cannot be asked does not pause anything.
+// look asks the file system how much room is left. An error of it never pauses reading.
 func (d *disk) look() (Disk, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -136,7 +136,7 @@ func DiskOf(o Options) (Disk, error) { return newDisk(o.withDefaults(), nil).loo
 
 // crowded says why frames have to wait for room on the volume; "" when they need not.
 //
-// Rule 9: a volume that fills up pauses reading while there is still room for what makes room.
+// Rule 9: reading pauses while there is still room for the marks that let the logs be trimmed.
 func (q *Queue) crowded() string {
 	if d, ok := q.Disk(); ok && d.Low {
 		return d.reason(q.opts.Dir)

@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// Keep looks after the embedded store until ctx ends: it holds a reserve on the store's volume, and when writes have
+// Keep watches the embedded store until ctx ends: it holds a reserve on the store's volume, and when writes have
 // failed because the volume is full it gives the reserve up and opens the store again. The server refuses all writes
 // to a stream after one has failed, until it is restarted: connections drop for a moment, what was under way is in
 // doubt, and everybody goes on from what is stored (Rule 4). With a server elsewhere there is nothing to do.
@@ -70,8 +70,8 @@ func (e *embedded) reopen(ctx context.Context, o Options, log *zap.Logger) error
 	return nil
 }
 
-// openRoomy opens a store although its volume may be full: its reserve is room enough. Removing anything else there
-// is nobody's business but the operator's.
+// openRoomy opens a store whose volume may be full, by giving up the reserve. It removes no other file: what else is
+// there, the operator has to judge.
 func (e *embedded) openRoomy(ctx context.Context, o Options, log *zap.Logger) error {
 	err := e.start(ctx, o, log)
 	if err == nil {

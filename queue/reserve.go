@@ -27,7 +27,7 @@ func makeReserve(dir string, size int64) error {
 		return fmt.Errorf("make reserve: %w", err)
 	}
 	if err := errors.Join(allocate(f, size), f.Close()); err != nil {
-		_ = os.Remove(name) // half a reserve would pass for one
+		_ = os.Remove(name) // a file that is too short would be taken for a whole reserve
 		return fmt.Errorf("make reserve: %w", err)
 	}
 	return nil

@@ -18,8 +18,8 @@ type Server struct {
 	Servers    int    // that it has told us of, itself included
 	MaxPayload int64  // bytes of one message
 	// Store and Reserved are the account's limit of bytes on disk and what its streams have reserved of it; Store is
-	// negative without a limit. Each copy counts, unless there is a limit for streams with so many copies. The server's
-	// own limit it tells nobody.
+	// negative without a limit. Each copy counts, unless there is a limit for streams with so many copies. The
+	// server's own limit (max_file_store) is not told to clients.
 	Store, Reserved int64
 	Copies          int64 // of a log that count
 }

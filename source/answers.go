@@ -7,10 +7,10 @@ import (
 	"net/http"
 )
 
-// reported are the calls without which nothing is read. Others may be refused for ever and harm nothing.
+// reported are the calls that reading needs. Others may fail for ever without making a table not ready.
 var reported = map[string]bool{"DescribeTable": true, "DescribeStream": true, "GetShardIterator": true, "GetRecords": true}
 
-// report tells how a call ended. What is trimmed, gone or expired the service has said: it answers.
+// report passes on how a call ended. That something is trimmed, gone or expired is an answer: the service does not fail.
 func (s *Source) report(op string, err error) {
 	if !reported[op] {
 		return
@@ -35,8 +35,7 @@ func (s *Source) report(op string, err error) {
 	s.opt.Report(op, err)
 }
 
-// because adds to an error about a deadline why no request before it was answered: the SDK, which repeats them,
-// forgets that.
+// because adds the last network error to an error about a deadline: the SDK, which repeats requests, does not keep it.
 func (s *Source) because(err error) error {
 	why := s.silence.Load()
 	if why == nil || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, *why) {

@@ -205,7 +205,7 @@ func (a *app) clearGap(ctx context.Context, id, sink string, yes bool) error {
 		}
 		return fmt.Errorf("clear gap %s of %s: %w", id, l.table, err)
 	}
-	_ = l.log.Nudge() // a courtesy: the owner sees it at once, not at its next beat
+	_ = l.log.Nudge() // the owner sees it at once; without this, at its next beat
 	if l.state, err = l.log.Fold(ctx); err != nil {
 		return fmt.Errorf("read log of %s: %w", l.table, err)
 	}

@@ -43,14 +43,14 @@ func needOf(cfg *config.Config) heapNeed {
 	return heapNeed{usual: usual, most: 2*usual + 128<<20}
 }
 
-// limit is the heap's limit while so much is alive. As the two get near each other, collecting takes the CPU from the
-// work, up to half of it: so there is always room for half as much again.
+// limit returns the heap's limit for a number of live bytes: half as much again, within usual and most. With less room
+// the garbage collector runs so often that it takes up to half of the CPU.
 func (n heapNeed) limit(alive int64) int64 { return min(max(alive*3/2, n.usual), n.most) }
 
-// process is what the process takes at that heap.
+// process returns the memory of the whole process when its heap has this size.
 func process(heap int64) int64 { return heap + programPages }
 
-// shortOf says which memory that somebody set is less than what is needed; "" if none is.
+// shortOf says which memory limit is below what is needed; "" when each is large enough.
 func (n heapNeed) shortOf(goLimit, container int64) string {
 	mib := func(n int64) string { return strconv.FormatInt(n>>20, 10) + " MiB" }
 	switch {

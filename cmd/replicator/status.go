@@ -192,7 +192,7 @@ func (a *app) await(ctx context.Context, l *looker, target time.Time) (last pipe
 	}
 }
 
-// lookOnce connects where that is necessary, and looks. An error that may pass is none.
+// lookOnce connects where that is necessary, and looks. Errors that may pass are not returned.
 func (a *app) lookOnce(ctx context.Context, l *looker, w *applied.Wait) (status pipeline.Status, met bool, err error) {
 	if l.q == nil {
 		if l.q, err = a.daemon(ctx, l.cfg); err != nil {
