@@ -87,8 +87,8 @@ func (e *elsewhere) hope(after uint64, copies int) bool {
 }
 
 // badCopy says once what an operator has to mend.
-func (l *Log) badCopy(e *elsewhere, from uint64) {
-	if e.tries == 1 {
+func (l *Log) badCopy(from uint64) {
+	if l.news("lacked", from) {
 		l.log.Error(`the server that leads the log's stream cannot read an entry, looking for another copy of it: see "Damaged log" in docs/operations.md`,
 			zap.Uint64("seq", from))
 	}

@@ -96,7 +96,7 @@ func (l *Log) foldOnce(ctx context.Context) (*folded, error) {
 	if err := l.follow(ctx, f); err != nil {
 		return f, err
 	}
-	if n := f.state.Foreign - foreign; n > 0 {
+	if n := f.state.Foreign - foreign; n > 0 && l.news("strays", n) {
 		l.log.Warn("log holds messages that are no entries of its chain", zap.Uint64("messages", n))
 	}
 	return f, nil
@@ -152,7 +152,7 @@ func (l *Log) noTail(ctx context.Context, f *folded) (bool, error) {
 		return false, err
 	}
 	if !lost && f.damage == nil && f.elsewhere.hope(f.state.Seq, f.info.copies) {
-		l.badCopy(&f.elsewhere, f.state.Seq+1)
+		l.badCopy(f.state.Seq + 1)
 		return true, nil
 	}
 	if lost {
@@ -189,7 +189,7 @@ func (l *Log) advance(ctx context.Context, f *folded) error {
 				return err // what is missing is stored, and was only not delivered; or an error
 			}
 			if f.elsewhere.hope(f.state.Seq, f.info.copies) {
-				l.badCopy(&f.elsewhere, f.state.Seq+1)
+				l.badCopy(f.state.Seq + 1)
 				return nil
 			}
 			f.broken(m)

@@ -179,6 +179,12 @@ func (l *Log) configure(ctx context.Context, snapshot int) {
 	l.log.Info("limits of the log changed", zap.Int64("max_bytes", now.MaxBytes), zap.Int("replicas", now.Replicas))
 }
 
+// news tells whether a number is another one than was last said of the log.
+func (l *Log) news(what string, n uint64) bool {
+	before, _ := l.q.said.Swap(l.name+" "+what, n)
+	return before != n
+}
+
 func (q *Queue) opened(table string, st jetstream.Stream) (*Log, error) {
 	info := st.CachedInfo()
 	m := info.Config.Metadata

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
@@ -185,8 +187,20 @@ func TestStrayPublishFoldsAsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	appendPage(t, w, 5, 10)
-	if s := fold(t, l); s.Foreign != 3 || s.Changes != 10 {
-		t.Fatalf("%d foreign, %d changes, want 3, 10", s.Foreign, s.Changes)
+	core, lines := observer.New(zap.WarnLevel)
+	q.log = zap.New(core)
+	q.said.Clear()
+	for range 2 {
+		l, err := q.Log(ctx, "Orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := fold(t, l); s.Foreign != 3 || s.Changes != 10 {
+			t.Fatalf("%d foreign, %d changes, want 3, 10", s.Foreign, s.Changes)
+		}
+	}
+	if n := lines.FilterMessageSnippet("no entries of its chain").Len(); n != 1 {
+		t.Errorf("stray messages are reported %d times by two folds", n)
 	}
 	if d := cmp.Diff(sequences(1, 10), readSeqs(t, l, w.State().Seq)); d != "" {
 		t.Fatal(d)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +32,7 @@ type Queue struct {
 	// connection counts connections to the server: what was known under another number is in doubt.
 	connection atomic.Uint64
 	attempts   atomic.Uint64         // appends sent
+	said       sync.Map              // what was said of each log: it is not said again at every look
 	away       atomic.Pointer[error] // why the newest try to connect again failed
 
 	// consume makes the consumers of cursors. Tests put them where a replica lags.

@@ -157,7 +157,7 @@ func (r *Reader) accept(ctx context.Context, m message) (*checkpoint.Entry, erro
 			return nil, err
 		}
 		if r.elsewhere.hope(r.seq, damage.copies) {
-			r.l.badCopy(&r.elsewhere, damage.From)
+			r.l.badCopy(damage.From)
 			return nil, errDropped
 		}
 		r.damage = damage
