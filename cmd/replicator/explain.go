@@ -94,6 +94,11 @@ func (a *app) explain(ctx context.Context, o explainOptions) error {
 		return err
 	}
 	ex := explanation{Schema: schema, Table: c.Source, Target: c.Target, Steps: steps, Cells: []transform.StepCell{}, Deletes: []transform.StepDelete{}}
+	for i := range steps.Rows {
+		if r := &steps.Rows[i]; r.Cells == nil {
+			r.Cells = []transform.StepCell{} // in JSON [], not null
+		}
+	}
 	if len(steps.Rows) > 0 {
 		main := steps.Rows[0]
 		ex.Row, ex.Class, ex.Cells, ex.Deletes = main.Row, main.Class, main.Cells, append(ex.Deletes, main.Deletes...)
