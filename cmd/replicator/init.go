@@ -66,8 +66,14 @@ func (a *app) propose(ctx context.Context, o initOptions) error {
 	}
 	proposal := sampler.Proposal()
 	text := proposedConfig(&cfg, info, proposal.Mapping)
-	a.problems(a.errs, found(o.table, proposal.Findings))
+	problems := found(o.table, proposal.Findings)
+	a.problems(a.errs, problems)
+	report := map[string]any{"schema": schema, "table": o.table, "items": sampler.Items(), "problems": problems}
 	if o.out == "" {
+		if a.json {
+			report["configuration"] = text
+			return a.printJSON(report)
+		}
 		a.print("%s", strings.TrimRight(text, "\n"))
 		return nil
 	}
@@ -79,12 +85,20 @@ func (a *app) propose(ctx context.Context, o initOptions) error {
 	if _, err := f.WriteString(text); err != nil {
 		return fmt.Errorf("write proposal: %w", err)
 	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("write proposal: %w", err)
+	}
 	fmt.Fprintf(a.errs, "Wrote %s from %s. Fill in bigtable, then: replicator check -c %s\n", o.out, words.Count(sampler.Items(), "item"), o.out)
-	return f.Close()
+	if a.json {
+		report["file"] = o.out
+		return a.printJSON(report)
+	}
+	return nil
 }
 
 // found are findings in a table's items, named by attribute.
-func found(table string, findings []transform.Problem) (problems []config.Problem) {
+func found(table string, findings []transform.Problem) []config.Problem {
+	problems := []config.Problem{} // in JSON [], not null
 	for _, f := range findings {
 		problems = append(problems, config.Problem{Severity: f.Severity, Code: f.Code, File: table, Path: f.Path, What: f.What, Hint: f.Hint})
 	}
