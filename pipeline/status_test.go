@@ -116,3 +116,17 @@ func TestStatusOfADeadDaemonSaysSo(t *testing.T) {
 func halted(s *checkpoint.State) {
 	s.Released, s.Halted = true, &checkpoint.Halt{Sink: ownSink, Reason: "no permission", At: s.Date}
 }
+
+// A stand-by is well as long as the owner's log grows, and says so when it does not.
+func TestStandByTellsASilentOwner(t *testing.T) {
+	p := &Pipeline{}
+	p.o.Periods.ClaimTTL = 15 * time.Second
+	tab := &table{p: p}
+	now := time.Now()
+	for silent, want := range map[time.Duration]int{30 * time.Second: 0, time.Minute: 1} {
+		st := tab.standBy(&rival{owner: "other", moved: now.Add(-silent)}, now)
+		if st.State != StandBy || len(st.Reasons) != want {
+			t.Errorf("silent for %s: %s, %q", silent, st.State, st.Reasons)
+		}
+	}
+}
