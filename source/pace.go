@@ -47,11 +47,12 @@ func (p *pace) served(now time.Time, limit float64, kind pageKind, closed bool, 
 	default:
 		p.idle = min(2*p.idle, idlePoll)
 	}
-	if p.idle > 0 {
+	switch {
+	case p.idle > activePoll:
+		p.wait(now, jitter(p.idle*39/40, 0.025))
+		p.gather(p.idle / 20)
+	case p.idle > 0:
 		p.wait(now, jitter(p.idle*19/20, 0.05))
-	}
-	if p.idle > activePoll {
-		p.gather(p.idle / 50)
 	}
 }
 

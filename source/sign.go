@@ -12,8 +12,8 @@ import (
 )
 
 // signer signs requests to one endpoint with Signature Version 4. They differ in body and time only, so everything
-// else is computed once for the credentials and the day: the SDK's signer sorts and joins all headers for each request,
-// which is half of what preparing one costs.
+// else is computed once for the credentials and the day. The SDK's signer sorts and joins all headers for each request,
+// which took a quarter of the CPU time of an idle poll.
 // Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
 type signer struct {
 	like        *pattern
