@@ -262,3 +262,28 @@ func TestPollsAreSignedWithFreshCredentials(t *testing.T) {
 		}
 	})
 }
+
+// A signing key holds for one day of the service's clock.
+func TestPollsAreSignedForTheirDay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		w.shard("a", "", 1)
+		var got []seen
+		s := open(t, recording(w, "GetRecords", &got))
+		r := s.NewReader(start("a", change.Position{}))
+		defer r.Close()
+		for range 4 {
+			next(t, r).Release()
+			time.Sleep(13 * time.Hour)
+		}
+		for _, g := range got {
+			day := g.Header.Get("X-Amz-Date")[:8]
+			if auth := g.Header.Get("Authorization"); !strings.Contains(auth, "/"+day+"/") {
+				t.Errorf("on %s signed as %s", day, auth)
+			}
+			if claimed, right := g.signature("test"); claimed != right {
+				t.Errorf("signature %s of %v, not %s", claimed, g.Header, right)
+			}
+		}
+	})
+}
