@@ -117,9 +117,9 @@ func TestBurstThatWaitsForBigtableHoldsNoOtherShard(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
 	w.opts = func(o *pipeline.Options) { o.Periods.Lead = 100 * time.Millisecond }
-	w.clock.Freeze()
 	r := w.start("Orders")
-	r.until("the table is read", func() bool { return r.table("Orders").Shards.Open == 4 })
+	r.settle() // with that its start is noted in Bigtable, too
+	w.clock.Freeze()
 	w.front.Faults.Outage(0)
 	for i := range 600 {
 		w.put("Orders", "hot", "x", fmt.Sprintf(`"v":{"N":"%d"}`, i))
