@@ -11,7 +11,9 @@ RACE    := $(if $(HAVE_CC),-race)
 
 FUZZTIME   ?= 20s
 BENCH      ?= .
-TEST_FLAGS ?= -timeout 14m
+# Tests mostly wait for servers in their own process, so more of them run side by side than there are cores. The limit is
+# for machines that are busy with other things.
+TEST_FLAGS ?= -timeout 30m -parallel 4
 PACKAGES   ?= ./...
 
 .DEFAULT_GOAL := help
