@@ -8,13 +8,16 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
+// lostLog is what a log is called that should hold changes, whether it is empty or not there at all.
+const lostLog = "the log is empty or not there, although changes were read into it before"
+
 // refuse is CheckLog for a log that was claimed with its row or without.
 func (t *table) refuse(s *checkpoint.State, want bigtable.Identity) *RefusedError {
 	if t.rowKnown() {
 		return CheckLog(t.row, s, want, t.p.o.Start)
 	}
 	if !readOn(s) {
-		return refusedLog("the log is empty, although changes were read into it before")
+		return refusedLog(lostLog)
 	}
 	return checkStored(s, want, t.p.o.Start)
 }
@@ -26,7 +29,7 @@ func CheckLog(row *bigtable.State, s *checkpoint.State, want bigtable.Identity, 
 	switch {
 	// Rule 5: without the log nobody knows which versions were given out.
 	case row != nil && row.Issued && live == nil:
-		return refusedLog("the log is empty, although changes were read into it before")
+		return refusedLog(lostLog)
 	case row == nil && live != nil:
 		return refusedLog("the log holds changes, but the pipeline's row in " + bigtable.StateTable + " is missing")
 	}

@@ -151,7 +151,7 @@ func (t *table) openLog(ctx context.Context) (*queue.Log, error) {
 	l, err := t.p.queue.Log(ctx, t.Source)
 	if errors.Is(err, queue.ErrNoLog) {
 		if t.row != nil && t.row.Issued {
-			return nil, refusedLog("the log does not exist, although changes were read into it before")
+			return nil, refusedLog(lostLog)
 		}
 		var token [12]byte
 		if _, err := rand.Read(token[:]); err != nil {

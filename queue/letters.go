@@ -86,11 +86,28 @@ type Letters struct {
 
 // Letters opens the table's dead letters, and makes their stream the first time.
 func (l *Log) Letters(ctx context.Context) (*Letters, error) {
-	name := l.name + "_letters"
+	d, err := l.ExistingLetters(ctx)
+	if d != nil || err != nil {
+		return d, err
+	}
+	name := l.lettersName()
+	st, err := l.q.create(ctx, l.lettersConfig(name))
+	return l.lettersOf(name, st, err)
+}
+
+// ExistingLetters is Letters for commands, which only look: nil without an error while there is no stream yet.
+func (l *Log) ExistingLetters(ctx context.Context) (*Letters, error) {
+	name := l.lettersName()
 	st, err := l.q.js.Stream(ctx, name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		st, err = l.q.create(ctx, l.lettersConfig(name))
+		return nil, nil
 	}
+	return l.lettersOf(name, st, err)
+}
+
+func (l *Log) lettersName() string { return l.name + "_letters" }
+
+func (l *Log) lettersOf(name string, st jetstream.Stream, err error) (*Letters, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open dead letters of %s: %w", l.table, err)
 	}

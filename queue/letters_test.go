@@ -274,3 +274,21 @@ func TestDroppedLettersAreListed(t *testing.T) {
 		t.Fatalf("over %d consumers: %s", consumers, diff)
 	}
 }
+
+// TestLookingForLettersMakesNoStream: status and dlq list write nothing.
+func TestLookingForLettersMakesNoStream(t *testing.T) {
+	ctx := testContext(t)
+	q := embeddedQueue(t)
+	l := createLog(t, q)
+	for range 2 {
+		if d, err := l.ExistingLetters(ctx); d != nil || err != nil {
+			t.Fatalf("letters %v, %v in a log that has none", d, err)
+		}
+	}
+	if _, err := l.Letters(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := l.ExistingLetters(ctx); d == nil || err != nil {
+		t.Fatalf("letters %v, %v: they are not found", d, err)
+	}
+}

@@ -85,7 +85,7 @@ func TestCheckRefusesWhatRunRefuses(t *testing.T) {
 	again(func() { w.queue = "{dir: ./file, max_bytes: 64MiB}" })
 	w.finds("queue_dir", "is not a directory")
 	again(func() { w.queue = "{dir: ./elsewhere, max_bytes: 64MiB}" })
-	w.finds("stored_state", "the log is empty, although changes were read")
+	w.finds("stored_state", "the log is empty or not there, although changes were read")
 	again(func() {})
 
 	if err := w.Faults.Inject(fault.Rule{Effect: fault.Error, Operation: "GetRecords", Code: "AccessDeniedException"}); err != nil {

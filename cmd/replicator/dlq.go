@@ -84,11 +84,14 @@ func (a *app) letterBoxes(ctx context.Context, table string) (cfg *config.Config
 		}
 		var letters *queue.Letters
 		if err == nil {
-			letters, err = log.Letters(ctx)
+			letters, err = log.ExistingLetters(ctx)
 		}
 		if err != nil {
 			done()
 			return nil, nil, nil, environmentError(fmt.Errorf("open dead letters of %s: %w", t.Source, err), "see `replicator check`")
+		}
+		if letters == nil {
+			continue // the replicator has not got so far as to make their stream
 		}
 		boxes = append(boxes, letterBox{t, q, log.Created(), letters})
 	}

@@ -90,9 +90,12 @@ func (l *looker) measure(ctx context.Context, log *queue.Log, x *pipeline.Seen) 
 	if x.Pressure, err = log.Pressure(ctx); err != nil {
 		return fmt.Errorf("measure it: %w", err)
 	}
-	letters, err := log.Letters(ctx)
+	letters, err := log.ExistingLetters(ctx)
 	if err != nil {
 		return fmt.Errorf("open dead letters: %w", err)
+	}
+	if letters == nil {
+		return nil
 	}
 	if x.Letters, err = letters.Count(ctx); err != nil {
 		return fmt.Errorf("count dead letters: %w", err)
