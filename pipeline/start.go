@@ -214,12 +214,16 @@ func (t *table) createRow(ctx context.Context, l *queue.Log, id bigtable.Identit
 		return err
 	}
 	if refused := CheckLog(nil, s, id, t.p.o.Start); refused != nil {
+		// The row was looked for before the log was read: an instance that started in between has made both.
+		if _, err := t.p.sink.LoadState(ctx, t.p.o.Name, t.Source); !errors.Is(err, bigtable.ErrNoState) {
+			return &doubtError{errors.Join(errFaster, err)}
+		}
 		return refused
 	}
 	row := &bigtable.State{Identity: id, Life: 1, Lead: t.p.o.Periods.Lead}
 	if err := t.p.sink.CreateState(ctx, row); err != nil {
 		if errors.Is(err, bigtable.ErrStateExists) {
-			return &doubtError{fmt.Errorf("another instance was faster: %w", err)} // the next life finds its row
+			return &doubtError{fmt.Errorf("%w: %w", errFaster, err)} // the next life finds its row
 		}
 		return err
 	}
@@ -228,6 +232,8 @@ func (t *table) createRow(ctx context.Context, l *queue.Log, id bigtable.Identit
 	t.hasRow(row)
 	return nil
 }
+
+var errFaster = errors.New("another instance was faster")
 
 func (t *table) setRow(ctx context.Context, edit func(*bigtable.State)) error {
 	t.rowMu.Lock()

@@ -83,6 +83,15 @@ func (t *traps) add(p *trap) *trap {
 	return p
 }
 
+// openAll lets every call go on that is held.
+func (t *traps) openAll() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, p := range t.all {
+		p.open()
+	}
+}
+
 // watch has f told of every call. It must not block.
 func (t *traps) watch(f func(point)) {
 	t.mu.Lock()
@@ -158,7 +167,10 @@ func newHTTPTap(t *testing.T, traps *traps, next http.Handler) *httpTap {
 		rw.WriteHeader(reply.Code)
 		_, _ = rw.Write(reply.Body.Bytes()) // a dead reader is what these tests are about
 	}))
-	t.Cleanup(server.Close)
+	t.Cleanup(func() {
+		traps.openAll() // a call that is still held would keep the server from closing
+		server.Close()
+	})
 	return &httpTap{url: server.URL}
 }
 
