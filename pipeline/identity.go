@@ -11,6 +11,8 @@ import (
 // lostLog is what a log is called that should hold changes, whether it is empty or not there at all.
 const lostLog = "the log is empty or not there, although changes were read into it before"
 
+const lostRow = "the log holds changes, but the pipeline's row in " + bigtable.StateTable + " is missing"
+
 // refuse is CheckLog for a log that was claimed with its row or without.
 func (t *table) refuse(s *checkpoint.State, want bigtable.Identity) *RefusedError {
 	if t.rowKnown() {
@@ -31,7 +33,7 @@ func CheckLog(row *bigtable.State, s *checkpoint.State, want bigtable.Identity, 
 	case row != nil && row.Issued && live == nil:
 		return refusedLog(lostLog)
 	case row == nil && live != nil:
-		return refusedLog("the log holds changes, but the pipeline's row in " + bigtable.StateTable + " is missing")
+		return refusedLog(lostRow)
 	}
 	return checkStored(s, want, start)
 }

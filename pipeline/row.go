@@ -135,7 +135,7 @@ func (t *table) confirm(ctx context.Context, life uint64) error {
 func (t *table) agreeAgain(ctx context.Context, life uint64) error {
 	switch {
 	case t.row == nil:
-		return refusedLog("the log holds changes, but the pipeline's row in " + bigtable.StateTable + " is missing")
+		return refusedLog(lostRow)
 	case t.row.Life > life:
 		return refusedLog(fmt.Sprintf("the log is of life %d, the pipeline is in life %d", life, t.row.Life))
 	}
