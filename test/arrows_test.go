@@ -16,18 +16,23 @@ const module = "github.com/tailrace-cdc/replicator/"
 // arrows says which packages of ours a package may import; what lies below a name counts as the name. A package that is
 // not here may import none.
 var arrows = map[string][]string{
-	"cmd":        {"admin", "cmd", "change", "checkpoint", "config", "pipeline", "queue", "sandbox", "sink", "source", "transform", "verify"},
-	"config":     {"transform", "change"},
-	"pipeline":   {"source", "queue", "checkpoint", "transform", "sink", "change"},
-	"source":     {"change"},
+	"cmd": {
+		"admin", "cmd", "change", "checkpoint", "config", "failure", "pipeline", "problem", "queue", "sandbox", "sink",
+		"source", "transform", "verify",
+	},
+	"config":     {"transform", "change", "problem"},
+	"pipeline":   {"pipeline", "source", "queue", "checkpoint", "transform", "sink", "change", "failure"},
+	"source":     {"change", "failure"},
 	"checkpoint": {"change"},
-	"queue":      {"checkpoint", "change"},
-	"transform":  {"change", "transform"},
-	"sink":       {"transform", "change"},
+	"queue":      {"queue", "checkpoint", "change", "failure"},
+	"transform":  {"change", "transform", "problem"},
+	"sink":       {"sink", "transform", "change", "failure"},
 	"verify":     {"source", "sink", "transform", "change"},
 	"admin":      {"pipeline"},
 	"sandbox":    {"sandbox"},
 	"change":     {},
+	"failure":    {},
+	"problem":    {},
 }
 
 // outside says who may talk to the systems outside.
@@ -35,7 +40,7 @@ var outside = map[string][]string{
 	"github.com/aws/":              {"source", "sandbox"},
 	"cloud.google.com/go/bigtable": {"sink/bigtable", "sandbox"},
 	"github.com/nats-io/":          {"queue", "sink/archive", "sandbox"},
-	"go.yaml.in/yaml":              {"config", "transform/lang", "sandbox/control", "cmd"},
+	"go.yaml.in/yaml":              {"config", "problem", "transform/lang", "sandbox/control", "cmd"},
 	"github.com/spf13/cobra":       {"cmd"},
 	"github.com/prometheus/client_golang/prometheus/promhttp": {"admin"},
 }

@@ -1,0 +1,44 @@
+// Package failure is the vocabulary that all clients of outside systems share: what the caller can do about an error
+// (Class), and how to wait before it tries again (Pause).
+//
+// source, queue and sink classify the errors of DynamoDB, NATS and Bigtable with it. Package pipeline alone decides what
+// a class does to a table.
+package failure
+
+import (
+	"context"
+	"time"
+)
+
+// Class says what can be done about an error.
+type Class uint8
+
+// The classes. The zero value is the class of a nil error.
+const (
+	None      Class = iota
+	Transient       // the network, a busy or electing server, a truncated reply: try again
+	Throttled       // the service asks for fewer calls: try again, slower
+	Denied          // credentials or permissions: the same call may succeed once an operator has granted them
+	Missing         // a table, column family or stream does not exist yet: an operator creates it
+	Gone            // the shard, stream, table or records do not exist any more
+	Rejected        // the service will never accept this request; others may succeed
+	Fatal           // anything else: the same call gives the same error until an operator acts
+	Canceled        // the caller's own context ended
+)
+
+var names = [...]string{"ok", "transient", "throttled", "denied", "missing", "gone", "rejected", "fatal", "canceled"}
+
+// String returns the class as metrics, logs and JSON spell it.
+func (c Class) String() string { return names[c] }
+
+// Pause blocks for d, or until ctx ends: then it returns the context's cause.
+func Pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
