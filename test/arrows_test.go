@@ -5,8 +5,18 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -112,4 +122,178 @@ func TestImportArrows(t *testing.T) {
 			}
 		}
 	}
+}
+
+const (
+	maxDirectory = 3000 // lines of Go in one directory, tests not counted
+	maxFile      = 400
+	maxUnordered = 6 // files in a package that does without a file order in doc.go
+)
+
+// upwardCalls limits, per group of packages, the pairs of files in which the lower one calls the upper one. A group not
+// listed here is one package with a limit of 2.
+var upwardCalls = map[string]int{"pipeline": 6}
+
+// notYetOrdered and stillLarge are packages whose split is under way. Both lists only shrink.
+var (
+	notYetOrdered = strings.Fields(`change checkpoint queue sandbox/bigtable sandbox/stream sandbox/expr sandbox/dynamo
+		transform/encode transform/lang transform/tmpl transform sink/bigtable source pipeline config transform/propose
+		cmd/replicator`)
+	stillLarge = strings.Fields(`queue transform source pipeline cmd/replicator`)
+)
+
+// room is a package as `go list` shows it, with the export data that type-checking its importers needs.
+type room struct {
+	ImportPath, Dir, Export string
+	GoFiles, IgnoredGoFiles []string
+}
+
+// rooms returns our packages, and the export data of every package that they import.
+func rooms(t *testing.T) (ours []room, export map[string]string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-export",
+		"-json=ImportPath,Dir,Export,GoFiles,IgnoredGoFiles", module+"...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("list packages: %v", err)
+	}
+	export = map[string]string{}
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var r room
+		if err := dec.Decode(&r); errors.Is(err, io.EOF) {
+			return ours, export
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		export[r.ImportPath] = r.Export
+		if strings.HasPrefix(r.ImportPath, module) && len(r.GoFiles) > 0 {
+			ours = append(ours, r)
+		}
+	}
+}
+
+// TestDirectoriesAndFilesStaySmall keeps a package small enough to be read in one sitting.
+func TestDirectoriesAndFilesStaySmall(t *testing.T) {
+	ours, _ := rooms(t)
+	for _, r := range ours {
+		sum := 0
+		for _, f := range append(r.GoFiles, r.IgnoredGoFiles...) {
+			if strings.HasSuffix(f, "_test.go") {
+				continue
+			}
+			n := strings.Count(read(t, filepath.Join(r.Dir, f)), "\n")
+			if sum += n; n > maxFile {
+				t.Errorf("%s/%s has %d lines, at most %d are allowed: split out a concept", r.ImportPath, f, n, maxFile)
+			}
+		}
+		if sum > maxDirectory && !slices.Contains(stillLarge, strings.TrimPrefix(r.ImportPath, module)) {
+			t.Errorf("%s has %d lines, at most %d are allowed: split out a package", r.ImportPath, sum, maxDirectory)
+		}
+	}
+}
+
+// orderedFile is a line of the file order in a package comment: a tab or two spaces, the file, what it holds.
+var orderedFile = regexp.MustCompile(`(?m)^\s+(\w+\.go)\s+\S`)
+
+// fileOrder returns the place of each file in the order that the package's doc.go gives from the top down; nil when it
+// gives none.
+func fileOrder(t *testing.T, r room) map[string]int {
+	if !slices.Contains(r.GoFiles, "doc.go") {
+		return nil
+	}
+	f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(r.Dir, "doc.go"), nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, found := strings.Cut(f.Doc.Text(), "Files, from the top down:")
+	if !found {
+		return nil
+	}
+	order := map[string]int{}
+	for i, m := range orderedFile.FindAllStringSubmatch(list, -1) {
+		order[m[1]] = i
+	}
+	return order
+}
+
+// TestCallsPointDownTheFileOrder holds each package to the order of files that its doc.go states: a reader who follows
+// it from the top meets each function after its callers.
+func TestCallsPointDownTheFileOrder(t *testing.T) {
+	ours, export := rooms(t)
+	upward := map[string][]string{}
+	for _, r := range ours {
+		name := strings.TrimPrefix(r.ImportPath, module)
+		order := fileOrder(t, r)
+		if order == nil {
+			if len(r.GoFiles) > maxUnordered && !slices.Contains(notYetOrdered, name) {
+				t.Errorf("%s has %d files: its doc.go must list them under \"Files, from the top down:\"", name, len(r.GoFiles))
+			}
+			continue
+		}
+		for _, f := range r.GoFiles {
+			if _, ok := order[f]; !ok && f != "doc.go" {
+				t.Errorf("%s/doc.go does not list %s", name, f)
+			}
+		}
+		for f := range order {
+			if !slices.Contains(r.GoFiles, f) && !slices.Contains(r.IgnoredGoFiles, f) {
+				t.Errorf("%s/doc.go lists %s, which does not exist", name, f)
+			}
+		}
+		group, _, _ := strings.Cut(name, "/")
+		if _, ok := upwardCalls[group]; !ok {
+			group = name
+		}
+		for call := range calls(t, r, export) {
+			if order[call.callee] < order[call.caller] {
+				upward[group] = append(upward[group], fmt.Sprintf("%s: %s calls %s", name, call.caller, call.callee))
+			}
+		}
+	}
+	for group, list := range upward {
+		limit, ok := upwardCalls[group]
+		if !ok {
+			limit = 2
+		}
+		if slices.Sort(list); len(list) > limit {
+			t.Errorf("%s: %d calls point up, at most %d are allowed:\n\t%s", group, len(list), limit, strings.Join(list, "\n\t"))
+		}
+	}
+}
+
+// call is a pair of files of one package in which the first uses a function or method of the second.
+type call struct{ caller, callee string }
+
+func calls(t *testing.T, r room, export map[string]string) map[call]bool {
+	t.Helper()
+	fset := token.NewFileSet()
+	var files []*ast.File
+	for _, name := range r.GoFiles {
+		f, err := parser.ParseFile(fset, filepath.Join(r.Dir, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	load := func(path string) (io.ReadCloser, error) { return os.Open(export[path]) }
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
+	conf := types.Config{Importer: importer.ForCompiler(fset, "gc", load)}
+	pkg, err := conf.Check(r.ImportPath, fset, files, info)
+	if err != nil {
+		t.Fatalf("type-check %s: %v", r.ImportPath, err)
+	}
+	found := map[call]bool{}
+	for id, used := range info.Uses {
+		if f, ok := used.(*types.Func); ok && f.Pkg() == pkg {
+			c := call{base(fset, id.Pos()), base(fset, f.Pos())}
+			if c.caller != c.callee {
+				found[c] = true
+			}
+		}
+	}
+	return found
+}
+
+func base(fset *token.FileSet, pos token.Pos) string {
+	return filepath.Base(fset.Position(pos).Filename)
 }
