@@ -251,7 +251,7 @@ func TestLostLogTakesAlongWhatIsKnownOfRows(t *testing.T) {
 	if got := show(w.now); got != fmt.Sprint(200, float64(90<<20)) {
 		t.Fatalf("shown before: %s", got)
 	}
-	table.after(queue.ErrDoubt)
+	table.after(queue.ErrOutcomeUnknown)
 	if got := show(w.now.Add(2 * heatWindow)); got != fmt.Sprint(0, float64(90<<20)) {
 		t.Errorf("shown between two lives: %s, want no writes and a row that is as large as before", got)
 	}

@@ -328,7 +328,7 @@ func (in *ingest) marks(ctx context.Context) error {
 		// Rule 4: a sink reads the log itself. What it has read and the writer has not is somebody else's, a control
 		// entry for instance, and the next append would be refused.
 		if at.Seq > s.Seq {
-			return fmt.Errorf("append marks: %w: sink %s has read entry %d, the writer knows %d", queue.ErrDoubt, sink, at.Seq, s.Seq)
+			return fmt.Errorf("append marks: %w: sink %s has read entry %d, the writer knows %d", queue.ErrOutcomeUnknown, sink, at.Seq, s.Seq)
 		}
 	}
 	if _, err := in.w.Append(ctx, m, nil); err != nil {

@@ -101,7 +101,7 @@ func TestMarkBeyondWhatTheWriterKnowsIsDoubt(t *testing.T) {
 	a.prefix.Store(p)
 	err = (&ingest{w: w, sinks: []*applier{a}}).marks(ctx)
 	corrupt := (*checkpoint.CorruptError)(nil)
-	if !errors.Is(err, queue.ErrDoubt) || !doubtful(err) || errors.As(err, &corrupt) {
+	if !errors.Is(err, queue.ErrOutcomeUnknown) || !doubtful(err) || errors.As(err, &corrupt) {
 		t.Errorf("error %v, want doubt", err)
 	}
 	if err := w.Recover(ctx); err != nil || w.State().Seq != foreign {

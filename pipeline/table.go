@@ -164,7 +164,7 @@ func (e *doubtError) Unwrap() error { return e.err }
 
 func doubtful(err error) bool {
 	doubt := (*doubtError)(nil)
-	return errors.As(err, &doubt) || errors.Is(err, queue.ErrDoubt) || errors.Is(err, queue.ErrChain) || errors.Is(err, queue.ErrGap) ||
+	return errors.As(err, &doubt) || errors.Is(err, queue.ErrOutcomeUnknown) || errors.Is(err, queue.ErrChain) || errors.Is(err, queue.ErrGap) ||
 		queue.Transient(err)
 }
 

@@ -136,7 +136,7 @@ func claimIn(t *testing.T, q *Queue) *Writer {
 // appended appends an entry, or finds out after a doubt what became of it: it may be stored, or not.
 func appended(ctx context.Context, w *Writer, body any, data []byte) error {
 	_, err := w.Append(ctx, body, data)
-	for errors.Is(err, ErrDoubt) && ctx.Err() == nil {
+	for errors.Is(err, ErrOutcomeUnknown) && ctx.Err() == nil {
 		err = w.Recover(ctx)
 	}
 	return err

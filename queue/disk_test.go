@@ -109,7 +109,7 @@ func TestStoreOnAFullVolumeGoesOnByItself(t *testing.T) {
 	for n := int64(1); err == nil; n++ {
 		_, err = w.Append(ctx, &checkpoint.Beat{Date: second + n}, nil)
 	}
-	if !errors.Is(err, ErrDoubt) {
+	if !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("beat on a full volume: %v, want doubt", err)
 	}
 	eventually(t, "the reserve is given up and the store opened again", func() bool {
@@ -245,7 +245,7 @@ func TestStoreOpenedAgainLeavesTheWriterInDoubt(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the client is connected again", func() bool { return q.Health(ctx) == nil })
-	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrDoubt) {
+	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("append: %v, want doubt", err)
 	}
 	if err := w.Recover(ctx); err != nil {

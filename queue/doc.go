@@ -17,11 +17,11 @@
 //	log, err := q.Log(ctx, "Orders")                       // ErrNoLog: CreateLog
 //	w, err := log.Claim(ctx, queue.ClaimOptions{…})        // waits for its turn
 //	seq, err := w.Append(ctx, body, data)                  // durable when it returns nil
-//	if errors.Is(err, queue.ErrDoubt) { err = w.Recover(ctx) }
+//	if errors.Is(err, queue.ErrOutcomeUnknown) { err = w.Recover(ctx) }
 //
 // # Doubt
 //
-// A lost acknowledgement, a time-out, a reconnect: nobody knows what was stored. Append then returns ErrDoubt
+// A lost acknowledgement, a time-out, a reconnect: nobody knows what was stored. Append then returns ErrOutcomeUnknown
 // and refuses to go on until Recover has read what the stream really holds (Rule 4). Whatever the caller held
 // in memory before that is to be thrown away.
 package queue

@@ -25,11 +25,11 @@ func TestLostAcknowledgementIsResolvedFromTheLog(t *testing.T) {
 	p.setDeaf(true)
 	frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 5, 10))[0]
 	impatient(q, func() {
-		if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrDoubt) {
+		if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrOutcomeUnknown) {
 			t.Fatalf("append without an answer: %v, want doubt", err)
 		}
 	})
-	if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrDoubt) {
+	if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("append while in doubt: %v, want doubt", err)
 	}
 	awaitStored(t, srv, w.State().Seq+1)
@@ -67,12 +67,12 @@ func TestLateAcknowledgementIsNoAcknowledgement(t *testing.T) {
 	w := owned(t, connectTo(t, p.Addr().String(), nil))
 	p.hold()
 	impatient(w.Log().q, func() {
-		if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrDoubt) {
+		if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrOutcomeUnknown) {
 			t.Fatalf("append without an answer in time: %v, want doubt", err)
 		}
 	})
 	p.let()
-	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrDoubt) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrOutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("append while in doubt: %v, want doubt for the same reason", err)
 	}
 	info, err := w.Log().Info(ctx)
@@ -106,7 +106,7 @@ func TestAcknowledgementOfAnotherConnectionIsDoubt(t *testing.T) {
 	before := *w.State()
 	usual := q.js
 	q.js = reconnecting{q.js, q}
-	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrDoubt) {
+	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("append over a reconnect: %v, want doubt", err)
 	}
 	if q.js = usual; w.State().Seq != before.Seq {
@@ -159,7 +159,7 @@ func TestUnsentAppendIsResolvedFromTheLog(t *testing.T) {
 	srv.restart(w.Log().q, func() {
 		frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 5, 10))[0]
 		impatient(w.Log().q, func() {
-			if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrDoubt) {
+			if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrOutcomeUnknown) {
 				t.Fatalf("append to a dead server: %v, want doubt", err)
 			}
 		})
@@ -239,7 +239,7 @@ func TestPausedWriterStoresNothingAfterRivalTrimmed(t *testing.T) {
 	}
 	before := fold(t, w.Log())
 	frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 5, 10))[0]
-	if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrDoubt) {
+	if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("append of the paused writer: %v, want doubt", err)
 	}
 	if err := w.Recover(ctx); !errors.Is(err, ErrLost) {
@@ -281,7 +281,7 @@ func TestRestoredStoreFilledToTheSameNumber(t *testing.T) {
 	})
 	t.Run("writer that noticed nothing", func(t *testing.T) {
 		w.f.connection = w.Log().q.connection.Load() // as behind a proxy that reconnects by itself
-		if _, err := w.append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrDoubt) {
+		if _, err := w.append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrOutcomeUnknown) {
 			t.Fatalf("append to a lost history: %v, want doubt", err)
 		}
 		if err := w.Recover(ctx); !errors.Is(err, ErrLost) {

@@ -23,7 +23,7 @@ func TestStreamDeletedUnderTheWriter(t *testing.T) {
 	if err := q.js.DeleteStream(ctx, w.Log().name); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Append(ctx, &checkpoint.Beat{}, nil); !errors.Is(err, ErrDoubt) {
+	if _, err := w.Append(ctx, &checkpoint.Beat{}, nil); !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("append: %v, want doubt", err)
 	}
 	if err := w.Recover(ctx); !errors.Is(err, ErrEmptied) {
@@ -51,7 +51,7 @@ func TestStreamMadeAgainUnderTheWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := createLog(t, q)
-	if _, err := w.Append(ctx, &checkpoint.Beat{}, nil); !errors.Is(err, ErrDoubt) {
+	if _, err := w.Append(ctx, &checkpoint.Beat{}, nil); !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("append: %v, want doubt", err)
 	}
 	if err := w.Recover(ctx); !errors.Is(err, ErrEmptied) {

@@ -86,7 +86,7 @@ func TestUpgradeInDoubtIsRepeated(t *testing.T) {
 	if _, err := l.Control(testContext(t), &checkpoint.Control{Pause: &pause}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Upgrade(testContext(t)); !errors.Is(err, ErrDoubt) {
+	if err := w.Upgrade(testContext(t)); !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("upgrade after a control entry: %v, want doubt", err)
 	}
 	if err := w.Recover(testContext(t)); err != nil {

@@ -189,7 +189,7 @@ func TestLimitIsRaisedBeforeTheClaim(t *testing.T) {
 	}
 	claim(t, l, "a")
 	q.opts.MaxBytes = 16 << 20
-	if _, err := (&claimer{l: l, o: ClaimOptions{Owner: "b"}}).claim(ctx, f); !errors.Is(err, ErrDoubt) {
+	if _, err := (&claimer{l: l, o: ClaimOptions{Owner: "b"}}).claim(ctx, f); !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("claim after another one: %v, want doubt", err)
 	}
 	if info, err := l.Info(ctx); err != nil || info.fuse != 16<<20 {

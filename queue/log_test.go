@@ -55,7 +55,7 @@ func TestSecondWriterIsRefusedAndStops(t *testing.T) {
 	appendPage(t, w, 5, 10)
 	rival := claim(t, w.Log(), "b") // waits until a stood still for its TTL
 	_, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil)
-	if !errors.Is(err, ErrDoubt) {
+	if !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("append after the rival's claim: %v, want doubt", err)
 	}
 	if err := w.Recover(ctx); !errors.Is(err, ErrLost) {
@@ -180,7 +180,7 @@ func TestStrayPublishFoldsAsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrDoubt) {
+	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("append after a stray publish: %v, want doubt", err)
 	}
 	if err := w.Recover(ctx); err != nil {
@@ -214,7 +214,7 @@ func TestControlOfAnotherProcessIsObeyed(t *testing.T) {
 	if _, err := w.Log().Control(ctx, &checkpoint.Control{Pause: &pause, By: "me"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrDoubt) {
+	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("append after a control entry: %v, want doubt", err)
 	}
 	if err := w.Recover(ctx); err != nil {

@@ -136,7 +136,7 @@ func TestKilledServerLosesNoAcknowledgedAppend(t *testing.T) {
 				acknowledged = w.State().Changes
 				continue
 			}
-			if !errors.Is(err, ErrDoubt) {
+			if !errors.Is(err, ErrOutcomeUnknown) {
 				t.Fatal(err)
 			}
 			if killing {
@@ -249,7 +249,7 @@ func TestWriterGoesOnAfterItsServerRestarted(t *testing.T) {
 	for round := range 3 {
 		appendPage(t, w, 4, 100)
 		srv.restart(w.Log().q, func() {})
-		if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrDoubt) {
+		if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrOutcomeUnknown) {
 			t.Fatalf("round %d: append after a restart: %v, want doubt", round, err)
 		}
 		before := w.State().Seq

@@ -28,7 +28,7 @@ const (
 // It purges by sequence, never inside the log, and only what lies under an acknowledged append of this very
 // epoch: an owner that was superseded or whose log went back would otherwise delete what others need. When the
 // log is above 60 % of its limit and only the snapshot is in the way it appends a new one first. It returns
-// the first sequence that is kept. ErrDoubt and ErrLost as from Append.
+// the first sequence that is kept. ErrOutcomeUnknown and ErrLost as from Append.
 func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -41,7 +41,7 @@ func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
 	}
 	if info.Last != w.f.state.Seq {
 		w.doubt = errors.New("the log holds messages that were not seen")
-		return info.First, fmt.Errorf("trim log of %s: %w: %w", w.l.table, ErrDoubt, w.doubt)
+		return info.First, fmt.Errorf("trim log of %s: %w: %w", w.l.table, ErrOutcomeUnknown, w.doubt)
 	}
 	w.f.info = info
 	free, err := w.unneeded(ctx, info, below)

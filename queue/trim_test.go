@@ -225,7 +225,7 @@ func TestServersLimitRefusesWithoutDoubt(t *testing.T) {
 		frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 100, 1500))[0]
 		_, err = w.Append(ctx, frame.Body, frame.Data)
 	}
-	if !errors.Is(err, ErrFull) || errors.Is(err, ErrDoubt) {
+	if !errors.Is(err, ErrFull) || errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("append to a full stream: %v", err)
 	}
 	sameState(t, fold(t, w.Log()), w.State())
@@ -235,7 +235,7 @@ func TestServersLimitRefusesWithoutDoubt(t *testing.T) {
 func TestTooLargeIsRefusedWithoutDoubt(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
 	for _, size := range []int{maxMessage + 1, MaxPayload + 1} {
-		if _, err := w.Append(testContext(t), &checkpoint.Frame{}, make([]byte, size)); !errors.Is(err, ErrTooLarge) || errors.Is(err, ErrDoubt) {
+		if _, err := w.Append(testContext(t), &checkpoint.Frame{}, make([]byte, size)); !errors.Is(err, ErrTooLarge) || errors.Is(err, ErrOutcomeUnknown) {
 			t.Fatalf("append of %d bytes: %v", size, err)
 		}
 	}
@@ -248,7 +248,7 @@ func TestSupersededOwnerDoesNotTrim(t *testing.T) {
 	fillToSnapshot(t, w)
 	markAll(t, w)
 	claim(t, w.Log(), "b")
-	if _, err := w.Trim(ctx, math.MaxUint64); !errors.Is(err, ErrDoubt) {
+	if _, err := w.Trim(ctx, math.MaxUint64); !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("trim of the old owner: %v, want doubt", err)
 	}
 	if info, err := w.Log().Info(ctx); err != nil || info.First != info.origin {

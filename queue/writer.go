@@ -55,7 +55,7 @@ func (w *Writer) Log() *Log { return w.l }
 //	ErrFull      nothing stored: frames from 80 % of the limit on and while the disk has little room left, beats
 //	             and graphs from 90 % on. Trim, wait, append again
 //	ErrTooLarge  nothing stored, never will be
-//	ErrDoubt     unknown, or refused because another message came first. Recover before anything else
+//	ErrOutcomeUnknown     unknown, or refused because another message came first. Recover before anything else
 //	ErrLost      the log has another owner
 //	*checkpoint.FormatError   nothing stored: the log has an older format, Upgrade raises it
 //	*checkpoint.CorruptError  nothing stored: the entry contradicts the log. What is in memory is not what is
@@ -91,7 +91,7 @@ func (w *Writer) usable(ctx context.Context) error {
 		w.doubt = errors.New("the connection was lost in between")
 	}
 	if w.doubt != nil {
-		return fmt.Errorf("append to log of %s: %w: %w", w.l.table, ErrDoubt, w.doubt)
+		return fmt.Errorf("append to log of %s: %w: %w", w.l.table, ErrOutcomeUnknown, w.doubt)
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("append to log of %s: %w", w.l.table, context.Cause(ctx))
@@ -152,10 +152,10 @@ func (w *Writer) refused(kind checkpoint.Kind, err error) error {
 		m.m.refused.WithLabelValues(w.l.table, "size").Inc()
 	case fenced:
 		// Rule 2: another message came first. Whose it is, the fold tells.
-		what, w.doubt = ErrDoubt, err
+		what, w.doubt = ErrOutcomeUnknown, err
 		m.fenced.Inc()
 	default:
-		what, w.doubt = ErrDoubt, err
+		what, w.doubt = ErrOutcomeUnknown, err
 		m.doubts.Inc()
 	}
 	return fmt.Errorf("append %s to log of %s: %w: %w", kindName(kind), w.l.table, what, err)
@@ -169,7 +169,7 @@ func (w *Writer) acknowledged(seq uint64, msg []byte, id string, sent time.Time)
 	}
 	if e == nil {
 		w.doubt = errors.New("the entry was stored and folds as nothing")
-		return fmt.Errorf("append to log of %s: %w: %w", w.l.table, ErrDoubt, w.doubt)
+		return fmt.Errorf("append to log of %s: %w: %w", w.l.table, ErrOutcomeUnknown, w.doubt)
 	}
 	w.f.note(message{data: msg, id: id}, e)
 	w.f.info.Last = seq
@@ -246,7 +246,7 @@ func (w *Writer) appendParts(ctx context.Context, parts []checkpoint.Part) error
 	return nil
 }
 
-// Recover reads what the log really holds, after ErrDoubt.
+// Recover reads what the log really holds, after ErrOutcomeUnknown.
 //
 // Rule 4: after doubt, go on from what is stored. Before calling it the caller drops pages and iterators in
 // hand; after it, its readers start from the positions of the new State. Errors: ErrLost when another owner
