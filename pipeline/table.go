@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -165,7 +166,7 @@ func (e *doubtError) Unwrap() error { return e.err }
 func doubtful(err error) bool {
 	doubt := (*doubtError)(nil)
 	return errors.As(err, &doubt) || errors.Is(err, queue.ErrOutcomeUnknown) || errors.Is(err, queue.ErrChain) || errors.Is(err, queue.ErrGap) ||
-		queue.Transient(err)
+		queue.Classify(err) == failure.Transient
 }
 
 func codeOf(err error) string {

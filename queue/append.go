@@ -111,7 +111,7 @@ func (l *Log) Control(ctx context.Context, body *checkpoint.Control) (seq uint64
 			return seq, nil
 		case fenced:
 		case inDoubt:
-			if !Transient(err) {
+			if !transient(err) {
 				return 0, fmt.Errorf("control log of %s: %w", l.table, err)
 			}
 		default:

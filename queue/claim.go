@@ -38,7 +38,7 @@ func (l *Log) Claim(ctx context.Context, o ClaimOptions) (*Writer, error) {
 			l.configure(ctx, w.f.snapshot)
 			return w, nil
 		}
-		if err != nil && !Transient(err) && !errors.Is(err, ErrOutcomeUnknown) {
+		if err != nil && !transient(err) && !errors.Is(err, ErrOutcomeUnknown) {
 			return nil, fmt.Errorf("claim log of %s: %w", l.table, err)
 		}
 		if werr := wait(ctx, min(o.TTL/10, time.Second)); werr != nil {

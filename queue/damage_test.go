@@ -209,7 +209,7 @@ func TestEntryThatOnlyTheLeaderCannotReadIsReadElsewhere(t *testing.T) {
 	want := *w.State()
 	for name, tried := c.spoil(t, q, l, seqs[4]), false; !tried; tried = leaderOf(t, l) == name { // an election may come between
 		c.lead(t, q, l, name)
-		if m, err := l.message(ctx, seqs[4]); !errors.Is(err, jetstream.ErrMsgNotFound) && !Transient(err) {
+		if m, err := l.message(ctx, seqs[4]); !errors.Is(err, jetstream.ErrMsgNotFound) && !transient(err) {
 			t.Fatalf("the leader's spoilt entry: %v, %v, want none", m, err)
 		}
 		for range 12 { // one consumer in three lives where the entry is spoilt

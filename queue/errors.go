@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sys/unix"
+
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 var (
@@ -130,23 +133,55 @@ func codeOf(err error) jetstream.ErrorCode {
 	return 0
 }
 
-// Transient tells whether asking the server again may help: it is away, electing, or slow.
-func Transient(err error) bool {
-	switch classify(err) {
-	case stored, full, tooLarge, fenced, gone:
-		return false
+// Classify returns what a caller can do about an error of this package. The sentinels above say more than their class:
+// look for ErrFull, ErrHeld, ErrLost and ErrOutcomeUnknown first.
+//
+//	Transient  the server is away, electing, or slow: ask again
+//	Denied     the server refuses the credentials, or the account has no JetStream
+//	Missing    ErrNoLog
+//	Gone       ErrEmptied, ErrGap, ErrNoLetter: what was asked for does not exist any more
+//	Rejected   ErrTooLarge, and an append after another sequence than the log's last
+//	Canceled   the caller's context was canceled; one that ran out of time is Transient
+//	Fatal      everything else, a full log too: asking again gives the same error
+func Classify(err error) failure.Class {
+	switch how := classify(err); {
+	case err == nil:
+		return failure.None
+	case how == inDoubt && mayPass(err):
+		return failure.Transient
+	case errors.Is(err, ErrDenied), codeOf(err) == codeNoJetStreamForAccount, codeOf(err) == codeNoJetStream:
+		return failure.Denied
+	case errors.Is(err, ErrNoLog):
+		return failure.Missing
+	case how == gone, errors.Is(err, ErrEmptied), errors.Is(err, ErrGap), errors.Is(err, ErrNoLetter):
+		return failure.Gone
+	case how == tooLarge, how == fenced, errors.Is(err, ErrTooLarge):
+		return failure.Rejected
+	case errors.Is(err, context.Canceled):
+		return failure.Canceled
 	}
-	var api *jetstream.APIError
-	if errors.As(err, &api) {
+	return failure.Fatal
+}
+
+// transient reports whether the same request may succeed when it is sent again.
+func transient(err error) bool { return Classify(err) == failure.Transient }
+
+// passing are the errors of the client library, and of this package's readers, after which a request is sent again.
+var passing = []error{
+	errIdle, errDropped, errNoLeader, errUnderWay,
+	nats.ErrNoResponders, nats.ErrTimeout, nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded,
+	jetstream.ErrNoStreamResponse, jetstream.ErrNoHeartbeat, jetstream.ErrConsumerDeleted, jetstream.ErrConsumerNotFound,
+	context.DeadlineExceeded,
+}
+
+// mayPass reports whether an error without a definite outcome is one of a server that is away, electing, or slow.
+func mayPass(err error) bool {
+	if api := (*jetstream.APIError)(nil); errors.As(err, &api) {
 		if api.ErrorCode == codeNoJetStream || api.ErrorCode == codeNoJetStreamForAccount {
 			return false
 		}
 		return api.Code == 503 || api.Code == 429 || api.ErrorCode == codeClusterNotReady ||
-			saysNoSpace(api.Description) // Keep opens the store again
+			saysNoSpace(api.Description) // the store is opened again
 	}
-	return errors.Is(err, errIdle) || errors.Is(err, errDropped) || errors.Is(err, errNoLeader) || errors.Is(err, errUnderWay) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
-		errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrDisconnected) ||
-		errors.Is(err, nats.ErrConnectionReconnecting) || errors.Is(err, nats.ErrReconnectBufExceeded) ||
-		errors.Is(err, jetstream.ErrNoHeartbeat) || errors.Is(err, jetstream.ErrConsumerDeleted) ||
-		errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, context.DeadlineExceeded)
+	return slices.ContainsFunc(passing, func(known error) bool { return errors.Is(err, known) })
 }

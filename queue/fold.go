@@ -174,7 +174,7 @@ func (l *Log) advance(ctx context.Context, f *folded) error {
 	defer c.close(ctx)
 	for c.pending > 0 && f.state.Seq < f.info.Last {
 		m, err := c.next(ctx, l.q.opts.IdleCheck)
-		if Transient(err) && ctx.Err() == nil {
+		if transient(err) && ctx.Err() == nil {
 			return nil
 		}
 		if err != nil {
@@ -266,7 +266,7 @@ func (l *Log) base(ctx context.Context, f *folded) error {
 		if s, err := l.restore(ctx, info, m); err == nil {
 			f.state, f.tail, f.tailHash, f.at = s, m.Sequence, checkpoint.HashOf(m.Data), m.Time
 			return nil
-		} else if newer := (*checkpoint.NewerFormatError)(nil); errors.As(err, &newer) || Transient(err) {
+		} else if newer := (*checkpoint.NewerFormatError)(nil); errors.As(err, &newer) || transient(err) {
 			return err
 		} else {
 			l.log.Info("snapshot is of no use, trying the one before", zap.Uint64("seq", m.Sequence), zap.Error(err))
@@ -372,7 +372,7 @@ func (l *Log) verifyPredecessor(ctx context.Context, info Info, first uint64, wa
 func retry(ctx context.Context, f func() error) error {
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		err := f()
-		if err == nil || !Transient(err) || ctx.Err() != nil {
+		if err == nil || !transient(err) || ctx.Err() != nil {
 			return err
 		}
 		if werr := wait(ctx, pause); werr != nil {

@@ -28,7 +28,7 @@ func TestReplicaDoesNotSayWhatAStreamIs(t *testing.T) {
 	old.Cluster = &jetstream.ClusterInfo{Name: "c"}
 	st := l.stream
 	l.stream = denying{st, &old, nil}
-	if _, err := l.Info(ctx); !errors.Is(err, errNoLeader) || !Transient(err) {
+	if _, err := l.Info(ctx); !errors.Is(err, errNoLeader) || !transient(err) {
 		t.Errorf("without a leader: %v", err)
 	}
 	l.stream = denying{st, nil, jetstream.ErrStreamNotFound}

@@ -301,7 +301,7 @@ func (d *Letters) advance(ctx context.Context, at *uint64, visit func(message) (
 	defer c.close(ctx)
 	for c.pending > 0 {
 		m, err := c.next(ctx, d.l.q.opts.IdleCheck)
-		if Transient(err) && ctx.Err() == nil {
+		if transient(err) && ctx.Err() == nil {
 			return true, nil
 		}
 		if err != nil {

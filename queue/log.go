@@ -111,7 +111,7 @@ func (q *Queue) create(ctx context.Context, cfg jetstream.StreamConfig) (st jets
 			st, err = q.js.Stream(asking, cfg.Name)
 		}
 		done()
-		if err == nil || !Transient(err) && !errors.Is(err, jetstream.ErrStreamNotFound) && codeOf(err) != codeNoPeers {
+		if err == nil || !transient(err) && !errors.Is(err, jetstream.ErrStreamNotFound) && codeOf(err) != codeNoPeers {
 			return st, explain(err)
 		}
 		if wait(forming, pause) != nil {

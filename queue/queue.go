@@ -169,7 +169,7 @@ func (q *Queue) awaitHealth(ctx context.Context) error {
 	said := time.Time{}
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
 		err := q.Health(ctx)
-		if err == nil || !Transient(err) {
+		if err == nil || !transient(err) {
 			return err
 		}
 		if time.Since(said) > sayAgain {
@@ -195,7 +195,7 @@ func (q *Queue) ask(ctx context.Context) (context.Context, context.CancelFunc) {
 func (q *Queue) report(ctx context.Context, err error) {
 	switch {
 	case q.opts.Report == nil || ctx.Err() != nil:
-	case err == nil || !Transient(err):
+	case err == nil || !transient(err):
 		q.opts.Report("", nil)
 	default:
 		q.opts.Report("", q.unanswered(err))

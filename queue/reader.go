@@ -243,7 +243,7 @@ func (r *Reader) restart(ctx context.Context) error {
 func (r *Reader) idle(ctx context.Context) error {
 	info, err := r.l.Info(ctx)
 	switch {
-	case err != nil && Transient(err):
+	case err != nil && transient(err):
 		return nil // the connection tells when it is back
 	case err != nil:
 		return err

@@ -265,7 +265,7 @@ func (w *Writer) Recover(ctx context.Context) error {
 	})
 	if err != nil {
 		err = fmt.Errorf("recover log of %s: %w", w.l.table, err)
-		if !Transient(err) && ctx.Err() == nil {
+		if !transient(err) && ctx.Err() == nil {
 			w.dead = err
 		}
 		return err

@@ -20,6 +20,7 @@ import (
 	"github.com/tailrace-cdc/replicator/admin"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/applied"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -230,7 +231,7 @@ func (d *daemon) drained(ctx context.Context) error {
 		}
 		_, all, err := l.now(ctx)
 		switch {
-		case err != nil && (ctx.Err() != nil || queue.Transient(err)):
+		case err != nil && (ctx.Err() != nil || queue.Classify(err) == failure.Transient):
 		case err != nil:
 			return fmt.Errorf("look at logs: %w", err)
 		case w.Met(all):

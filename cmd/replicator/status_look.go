@@ -10,6 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/applied"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
@@ -170,7 +171,7 @@ func (a *app) lookTwice(ctx context.Context, l *looker) (status pipeline.Status,
 
 // mayPass tells whether looking again may do better.
 func mayPass(err error) bool {
-	return queue.Transient(err) || errors.Is(err, queue.ErrGap) || errors.Is(err, queue.ErrChain) || errors.Is(err, context.DeadlineExceeded)
+	return queue.Classify(err) == failure.Transient || errors.Is(err, queue.ErrGap) || errors.Is(err, queue.ErrChain) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // pauseFor waits; false when ctx ends first.
