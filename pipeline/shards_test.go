@@ -39,8 +39,8 @@ func TestSplitWhileLagging(t *testing.T) {
 func TestChildrenHiddenAfterTheEndOfTheirParent(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
-	w.streams.Trouble().HideChildren(5 * time.Second)
-	w.streams.Trouble().OpenParents(5 * time.Second)
+	w.streams.Faults().HideChildren(5 * time.Second)
+	w.streams.Faults().OpenParents(5 * time.Second)
 	r := w.start("Orders")
 	w.scribble("Orders", 5, 100)
 	w.streams.Rotate("Orders")
@@ -168,7 +168,7 @@ func TestRecordsOnTheLastPageOfAShard(t *testing.T) {
 		t.Run(fmt.Sprintf("late end %v", late), func(t *testing.T) {
 			w := newWorld(t)
 			w.createTable("Orders")
-			w.streams.Trouble().LateEnd(late)
+			w.streams.Faults().LateEnd(late)
 			w.scribble("Orders", 14, 100)
 			w.streams.Rotate("Orders")
 			r := w.start("Orders")
@@ -223,7 +223,7 @@ func TestEmptyPagesBeforeARecordAreNotIdleness(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
 	for _, shard := range w.streams.OpenShards("Orders") {
-		w.streams.Trouble().EmptyPages(shard, 50)
+		w.streams.Faults().EmptyPages(shard, 50)
 	}
 	w.scribble("Orders", 15, 100)
 	r := w.start("Orders")

@@ -170,7 +170,7 @@ func TestChildrenOfTheShardThatWasReadLastBeforeACrash(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
 	w.opts = func(o *pipeline.Options) { o.Periods.Listing = time.Hour }
-	w.streams.Trouble().HideChildren(time.Hour)
+	w.streams.Faults().HideChildren(time.Hour)
 	r := w.start("Orders")
 	w.scribble("Orders", 77, 50)
 	r.settle()
@@ -194,7 +194,7 @@ func TestParentThatListingsForgetIsReadBeforeItsChild(t *testing.T) {
 	w.streams.Rotate("Orders")
 	w.scribble("Orders", 84, 100)
 	for _, shard := range parents {
-		w.streams.Trouble().DropShard(shard, true)
+		w.streams.Faults().DropShard(shard, true)
 	}
 	r := w.start("Orders")
 	listings := func() float64 { return r.metric("tailrace_source_call_seconds") }
@@ -205,7 +205,7 @@ func TestParentThatListingsForgetIsReadBeforeItsChild(t *testing.T) {
 		t.Errorf("%+v, %d changes: children were read although their parents can be", st.Shards, st.Changes)
 	}
 	for _, shard := range parents {
-		w.streams.Trouble().DropShard(shard, false)
+		w.streams.Faults().DropShard(shard, false)
 	}
 	r.settle()
 	r.equal()

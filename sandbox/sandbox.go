@@ -64,7 +64,7 @@ type Options struct {
 type Sandbox struct {
 	Clock    *clock.Clock
 	DynamoDB *dynamo.Server // tables and items, also without HTTP
-	Stream   *stream.Engine // streams; Stream.Trouble() is their misbehaviour
+	Stream   *stream.Engine // streams; Stream.Faults() injects faults
 	Faults   *fault.HTTP    // of DynamoDB's HTTP replies
 	Ledger   *ledger.Ledger // nil with NoLedger
 	Bigtable *bigtable.Front

@@ -115,10 +115,10 @@ func (l *lineage) take(t *testing.T, p *Page) {
 func TestEverythingOnceInOrderUnderAllOfIt(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Connections, o.CallTimeout = 4, 2*time.Second })
 	info := createTable(t, w.testSource, "Things")
-	w.stream.Trouble().HideChildren(200 * time.Millisecond)
-	w.stream.Trouble().OpenParents(300 * time.Millisecond)
-	w.stream.Trouble().IteratorTTL(100 * time.Millisecond)
-	w.stream.Trouble().EmptyPages("", 20)
+	w.stream.Faults().HideChildren(200 * time.Millisecond)
+	w.stream.Faults().OpenParents(300 * time.Millisecond)
+	w.stream.Faults().IteratorTTL(100 * time.Millisecond)
+	w.stream.Faults().EmptyPages("", 20)
 	for _, r := range []fault.Rule{
 		{Effect: fault.Cut, Operation: "GetRecords", Odds: 0.1}, {Effect: fault.Reset, Operation: "GetRecords", Odds: 0.05},
 		{Effect: fault.Error, Operation: "GetRecords", Code: "ProvisionedThroughputExceededException", Odds: 0.05},
@@ -225,7 +225,7 @@ func TestParentTrimmedBeforeItsChildIsRead(t *testing.T) {
 	parents := w.stream.OpenShards("Things")
 	w.stream.Rotate("Things")
 	w.put(t, "Things", 1)
-	w.stream.Trouble().DropParents(true)
+	w.stream.Faults().DropParents(true)
 	l, err := w.List(t.Context(), info.StreamARN)
 	if err != nil || len(l.Shards) != 3 {
 		t.Fatalf("%+v, %v", l, err)

@@ -411,7 +411,7 @@ func TestEmptyPagesAreNotTheEnd(t *testing.T) {
 	w := newWorld(t, 417)
 	w.prepare("Orders")
 	for _, shard := range w.Stream.OpenShards("Orders") {
-		w.Stream.Trouble().EmptyPages(shard, 50)
+		w.Stream.Faults().EmptyPages(shard, 50)
 	}
 	w.writer("Orders", 417).write(60)
 	d := w.run()

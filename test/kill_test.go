@@ -69,7 +69,7 @@ func TestKilledAtAnyMomentLosesNothing(t *testing.T) {
 			}
 			if seed%3 == 0 {
 				w.Bigtable.Faults.Random(bigtable.Odds{Refuse: .03, Ambiguous: .03, Late: .03})
-				w.Stream.Trouble().HideChildren(300 * time.Millisecond)
+				w.Stream.Faults().HideChildren(300 * time.Millisecond)
 			}
 			t.Logf("seed %d, kills at %+v", seed, shots)
 			a := w.writer("Orders", seed)

@@ -114,7 +114,7 @@ func (c *Console) trim(_ context.Context, a struct {
 }
 
 func (c *Console) listingCommands() {
-	t := c.Stream.Trouble()
+	t := c.Stream.Faults()
 	do(c, "hide_children", "leaves shards with a parent out of listings until they are this old", func(a forSpan) { t.HideChildren(a.For.d()) })
 	do(c, "open_parents", "lists shards that are split from now on as open for this long, beside their children", func(a forSpan) { t.OpenParents(a.For.d()) })
 	do(c, "drop_parents", "leaves closed shards that have a child out of listings", func(a onOff) { t.DropParents(a.on()) })
@@ -136,7 +136,7 @@ func (c *Console) listingCommands() {
 }
 
 func (c *Console) readingCommands() {
-	t := c.Stream.Trouble()
+	t := c.Stream.Faults()
 	add(c, "empty_pages", "makes the next n GetRecords, of a shard or of any, return nothing", func(_ context.Context, a struct {
 		which
 		N int `json:"n"`
@@ -197,6 +197,6 @@ func (c *Console) throttleShard(_ context.Context, a struct {
 	if a.PerSecond != nil {
 		rate = *a.PerSecond
 	}
-	c.Stream.Trouble().ThrottleShard(shard, a.Code, a.Times, rate)
+	c.Stream.Faults().ThrottleShard(shard, a.Code, a.Times, rate)
 	return nil, nil
 }

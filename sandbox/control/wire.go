@@ -99,7 +99,7 @@ func (c *Console) timeCommands() {
 	})
 	do(c, "calm", "ends all misbehaviour, of everything", func(struct{}) {
 		c.HTTP.Calm()
-		c.Stream.Trouble().Calm()
+		c.Stream.Faults().Calm()
 		c.Stream.RotateNever()
 		if c.Bigtable != nil {
 			c.Bigtable.Faults.Calm()

@@ -153,7 +153,7 @@ func TestClosedShardEndsWithItsLastRecords(t *testing.T) {
 	if len(p.Records) != 1 || p.NextShardIterator != nil {
 		t.Errorf("last page: %d records, next %v", len(p.Records), p.NextShardIterator)
 	}
-	r.e.Trouble().LateEnd(true)
+	r.e.Faults().LateEnd(true)
 	p, _ = r.records(it)
 	if len(p.Records) != 1 || p.NextShardIterator == nil {
 		t.Fatalf("page before a late end: %d records, next %v", len(p.Records), p.NextShardIterator)
@@ -179,7 +179,7 @@ func TestChildShardsFilterAndPaging(t *testing.T) {
 	if diff := cmp.Diff(children, listed); diff != "" || got[0].ParentShardId != parent {
 		t.Errorf("children of %s: %+v%s", parent, got, diff)
 	}
-	r.e.Trouble().ListPage(2)
+	r.e.Faults().ListPage(2)
 	var first listing
 	r.call("DescribeStream", map[string]any{"StreamArn": r.arn}, &first)
 	if len(first.StreamDescription.Shards) != 2 || len(r.list(nil).StreamDescription.Shards) != 10 {
@@ -255,7 +255,7 @@ func TestListOfStreamsGoesOnAfterOneThatIsGone(t *testing.T) {
 
 func TestListingLiesOnCommand(t *testing.T) {
 	r := newRig(t, 1)
-	trouble := r.e.Trouble()
+	trouble := r.e.Faults()
 	parent := r.only()
 	trouble.HideChildren(5 * time.Second)
 	trouble.OpenParents(8 * time.Second)
@@ -299,7 +299,7 @@ func TestIteratorsExpire(t *testing.T) {
 	r.clock.Advance(time.Second)
 	_, code = r.records(it)
 	wantCode(t, "after 15 minutes", code, "ExpiredIteratorException")
-	r.e.Trouble().IteratorTTL(time.Second)
+	r.e.Faults().IteratorTTL(time.Second)
 	it = r.mustIterate(map[string]any{"ShardId": r.only()})
 	r.clock.Advance(2 * time.Second)
 	_, code = r.records(it)
@@ -311,7 +311,7 @@ func TestDataIsTrimmedAfterADay(t *testing.T) {
 	r.put("a", 1)
 	parent := r.only()
 	old := r.drain(parent).Records[0].Dynamodb.SequenceNumber
-	r.e.Trouble().IteratorTTL(48 * time.Hour)
+	r.e.Faults().IteratorTTL(48 * time.Hour)
 	held := r.mustIterate(map[string]any{"ShardId": parent})
 	r.clock.Advance(20 * time.Hour)
 	r.put("a", 2)
@@ -395,7 +395,7 @@ func TestReadingTroubleOnCommand(t *testing.T) {
 	r.put("a", 1)
 	r.put("b", 1)
 	hot, calm := r.e.OpenShards("Orders")[0], r.e.OpenShards("Orders")[1]
-	trouble := r.e.Trouble()
+	trouble := r.e.Faults()
 	it, other := r.mustIterate(map[string]any{"ShardId": hot}), r.mustIterate(map[string]any{"ShardId": calm})
 
 	trouble.ThrottleShard(hot, "ProvisionedThroughputExceededException", 2, 0)
@@ -432,7 +432,7 @@ func TestLatestWithSlackReturnsOlderRecords(t *testing.T) {
 		r.put("a", n)
 		r.clock.Advance(2 * time.Second)
 	}
-	r.e.Trouble().LatestSlack(3 * time.Second)
+	r.e.Faults().LatestSlack(3 * time.Second)
 	p, _ := r.records(r.mustIterate(map[string]any{"ShardId": r.only(), "ShardIteratorType": "LATEST"}))
 	if len(p.Records) != 1 {
 		t.Errorf("%d records, want 1", len(p.Records))
@@ -459,7 +459,7 @@ func TestCreationTimesComeInThreeSpellings(t *testing.T) {
 	r := newRig(t, 1)
 	it := r.mustIterate(map[string]any{"ShardId": r.only()})
 	for n, f := range []stream.TimeFormat{stream.Seconds, stream.Fraction, stream.Exponent} {
-		r.e.Trouble().RecordTimes(f)
+		r.e.Faults().RecordTimes(f)
 		r.put("a", n+1)
 	}
 	_, reply := r.e.Handle("GetRecords", fmt.Appendf(nil, `{"ShardIterator":%q}`, it))

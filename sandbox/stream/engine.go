@@ -47,12 +47,12 @@ func Numbers(seed uint64) sequence.Numbers { return sequence.New(21, 2000+mix(se
 
 // Engine holds the streams of all tables. It is safe for concurrent use.
 type Engine struct {
-	o       Options
-	trouble *Trouble
-	last    atomic.Uint64 // position of the newest sequence number
-	lastMs  atomic.Int64  // newest creation time in a shard id
-	chains  atomic.Uint64 // chains of iterators begun
-	spares  spares
+	o      Options
+	faults *Faults
+	last   atomic.Uint64 // position of the newest sequence number
+	lastMs atomic.Int64  // newest creation time in a shard id
+	chains atomic.Uint64 // chains of iterators begun
+	spares spares
 
 	mu      sync.RWMutex
 	tables  map[string]*tableState
@@ -79,13 +79,13 @@ func New(o Options) *Engine {
 	o.Linger = cmp.Or(o.Linger, 4*time.Hour)
 	o.Numbers = cmp.Or(o.Numbers, Numbers(o.Seed))
 	return &Engine{
-		o: o, trouble: newTrouble(o.Clock),
+		o: o, faults: newFaults(o.Clock),
 		tables: map[string]*tableState{}, byARN: map[string]*stream{}, rotations: map[string]*rotation{},
 	}
 }
 
-// Trouble is the engine's misbehaviour: how it is told to act as on a bad day.
-func (e *Engine) Trouble() *Trouble { return e.trouble }
+// Faults returns the faults that can be injected into this engine; all are off at first.
+func (e *Engine) Faults() *Faults { return e.faults }
 
 // Clock returns the clock that the engine lives by.
 func (e *Engine) Clock() *clock.Clock { return e.o.Clock }

@@ -7,32 +7,32 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/clock"
 )
 
-// Trouble is what an engine does wrong on purpose. All of it is off at first; every
-// method may be called at any time. Durations run on the sandbox's clock, rates of calls
-// on the machine's.
-type Trouble struct {
+// Faults injects faults into an engine: listings that lack or misstate shards, empty pages, refused calls, expired
+// iterators, skewed record times. All faults are off at first. Every method may be called at any time. Durations are
+// measured on the sandbox's clock, call rates on the machine's.
+type Faults struct {
 	clock *clock.Clock
 
-	mu          sync.Mutex
-	hideFor     time.Duration        // children stay unlisted this long after their birth
-	openFor     time.Duration        // a closed parent is listed as open this long
-	openUntil   map[string]time.Time // parents that are listed as open
-	dropped     map[string]bool      // shards left out of listings
-	dropParents bool                 // every closed shard that has a child is left out
-	listPage    int                  // shards per DescribeStream page at most; 0 = 100
-	empty       int                  // empty pages still to come
-	emptyShard  map[string]int       // the same, per shard
-	slack       time.Duration        // LATEST starts this far in the past
-	iteratorTTL time.Duration        // 0 = 15 minutes
-	readers     int                  // readers per shard; 0 = any number
-	seen        map[string]map[uint64]time.Time
-	throttles   map[string]*throttle // per shard
-	skew        time.Duration        // of creation times
-	lateEnd     bool                 // the last page of a closed shard is an empty one
+	mu          sync.Mutex                      // guards all that follows
+	hideFor     time.Duration                   // age at which a child shard is first listed
+	openFor     time.Duration                   // how long a split parent is still listed as open
+	openUntil   map[string]time.Time            // shard id → end of its being listed as open
+	dropped     map[string]bool                 // shards left out of listings
+	dropParents bool                            // leave out every closed shard that has a child
+	listPage    int                             // most shards per DescribeStream page; 0: the service's 100
+	empty       int                             // empty pages still to serve, whatever the shard
+	emptyShard  map[string]int                  // empty pages still to serve, by shard id
+	slack       time.Duration                   // how far in the past a LATEST iterator starts
+	iteratorTTL time.Duration                   // 0: the service's 15 minutes
+	readers     int                             // most readers of one shard; 0: no limit
+	seen        map[string]map[uint64]time.Time // shard id → iterator chain → its last call
+	throttles   map[string]*throttle            // by shard id
+	skew        time.Duration                   // added to creation times
+	lateEnd     bool                            // a closed shard ends with an empty page
 	times       TimeFormat
 }
 
-// TimeFormat is how records spell their creation time: all three have been seen.
+// TimeFormat is the JSON spelling of a record's creation time. The service and its clients use all three.
 type TimeFormat byte
 
 // The formats of RecordTimes.
@@ -42,177 +42,195 @@ const (
 	Exponent                   // 1.79525772E9
 )
 
+// throttle refuses GetRecords on one shard, either a number of times or beyond a rate.
 type throttle struct {
-	code string
-	left int     // refusals still to come; < 0 = no count
-	rate float64 // calls a second that are let through; 0 = none
-	next time.Time
+	code string    // of the refusal
+	left int       // refusals still to come; < 0: limited by rate alone
+	rate float64   // calls per second that pass; 0: none
+	next time.Time // when the next call passes
 }
 
-func newTrouble(c *clock.Clock) *Trouble {
-	return &Trouble{
+func newFaults(c *clock.Clock) *Faults {
+	return &Faults{
 		clock: c, openUntil: map[string]time.Time{}, dropped: map[string]bool{}, emptyShard: map[string]int{},
 		seen: map[string]map[uint64]time.Time{}, throttles: map[string]*throttle{},
 	}
 }
 
-// HideChildren keeps every shard that has a parent out of listings until it is d old.
-func (t *Trouble) HideChildren(d time.Duration) { t.set(func() { t.hideFor = d }) }
+// HideChildren leaves every shard that has a parent out of listings until the shard is d old.
+func (x *Faults) HideChildren(d time.Duration) { x.set(func() { x.hideFor = d }) }
 
-// OpenParents lists a shard that is split from now on as still open for another d,
-// beside its children.
-func (t *Trouble) OpenParents(d time.Duration) { t.set(func() { t.openFor = d }) }
+// OpenParents lists every shard that is split from now on as open for another d, beside its children.
+func (x *Faults) OpenParents(d time.Duration) { x.set(func() { x.openFor = d }) }
 
-// DropShard leaves a shard out of listings, while it can still be read; drop = false
-// undoes it.
-func (t *Trouble) DropShard(shard string, drop bool) {
-	t.set(func() {
+// DropShard leaves a shard out of listings; it can still be read. drop = false lists it again.
+func (x *Faults) DropShard(shard string, drop bool) {
+	x.set(func() {
 		if drop {
-			t.dropped[shard] = true
+			x.dropped[shard] = true
 		} else {
-			delete(t.dropped, shard)
+			delete(x.dropped, shard)
 		}
 	})
 }
 
 // DropParents leaves every closed shard that has a child out of listings.
-func (t *Trouble) DropParents(drop bool) { t.set(func() { t.dropParents = drop }) }
+func (x *Faults) DropParents(drop bool) { x.set(func() { x.dropParents = drop }) }
 
 // ListPage makes DescribeStream return at most n shards a page; 0 is the service's 100.
-func (t *Trouble) ListPage(n int) { t.set(func() { t.listPage = n }) }
+func (x *Faults) ListPage(n int) { x.set(func() { x.listPage = n }) }
 
-// EmptyPages makes the next n GetRecords of a shard return nothing and no progress. An
-// empty shard id means the next n calls of any shard.
-func (t *Trouble) EmptyPages(shard string, n int) {
-	t.set(func() {
+// EmptyPages makes the next n GetRecords of a shard return no records and an iterator at the same position. An empty
+// shard id applies to the next n calls of any shard.
+func (x *Faults) EmptyPages(shard string, n int) {
+	x.set(func() {
 		if shard == "" {
-			t.empty = n
+			x.empty = n
 		} else {
-			t.emptyShard[shard] = n
+			x.emptyShard[shard] = n
 		}
 	})
 }
 
-// LateEnd makes closed shards end with an empty page, instead of saying so on the page
-// with the last records.
-func (t *Trouble) LateEnd(late bool) { t.set(func() { t.lateEnd = late }) }
+// LateEnd makes a closed shard end with an empty page. Otherwise the page with its last records has no
+// NextShardIterator.
+func (x *Faults) LateEnd(late bool) { x.set(func() { x.lateEnd = late }) }
 
 // LatestSlack makes LATEST iterators start with records up to d old.
-func (t *Trouble) LatestSlack(d time.Duration) { t.set(func() { t.slack = d }) }
+func (x *Faults) LatestSlack(d time.Duration) { x.set(func() { x.slack = d }) }
 
-// IteratorTTL is how long an iterator is good; 0 is the service's 15 minutes.
-func (t *Trouble) IteratorTTL(d time.Duration) { t.set(func() { t.iteratorTTL = d }) }
+// IteratorTTL sets how long an iterator is valid; 0 is the service's 15 minutes.
+func (x *Faults) IteratorTTL(d time.Duration) { x.set(func() { x.iteratorTTL = d }) }
 
-// ReadersPerShard refuses GetRecords with LimitExceededException when more than n
-// chains of iterators were used on a shard within a second; 0 is no limit.
-func (t *Trouble) ReadersPerShard(n int) { t.set(func() { t.readers = n }) }
+// ReadersPerShard refuses GetRecords with LimitExceededException when more than n iterator chains were used on a shard
+// within a second; 0 is no limit.
+func (x *Faults) ReadersPerShard(n int) { x.set(func() { x.readers = n }) }
 
 // RecordSkew shifts the creation time of records committed from now on.
-func (t *Trouble) RecordSkew(d time.Duration) { t.set(func() { t.skew = d }) }
+func (x *Faults) RecordSkew(d time.Duration) { x.set(func() { x.skew = d }) }
 
 // RecordTimes sets how records committed from now on spell their creation time.
-func (t *Trouble) RecordTimes(f TimeFormat) { t.set(func() { t.times = f }) }
+func (x *Faults) RecordTimes(f TimeFormat) { x.set(func() { x.times = f }) }
 
-// ThrottleShard refuses GetRecords on a shard with an error code: the next times calls
-// if times > 0, else all beyond perSecond calls a second. times = 0 and perSecond < 0
-// ends it.
-func (t *Trouble) ThrottleShard(shard, code string, times int, perSecond float64) {
-	t.set(func() {
-		delete(t.throttles, shard)
+// ThrottleShard refuses GetRecords on a shard with an error code: the next times calls if times > 0, otherwise all
+// calls beyond perSecond a second. times = 0 and perSecond < 0 removes the throttle.
+func (x *Faults) ThrottleShard(shard, code string, times int, perSecond float64) {
+	x.set(func() {
+		delete(x.throttles, shard)
 		switch {
 		case times > 0:
-			t.throttles[shard] = &throttle{code: code, left: times}
+			x.throttles[shard] = &throttle{code: code, left: times}
 		case perSecond >= 0:
-			t.throttles[shard] = &throttle{code: code, left: -1, rate: perSecond}
+			x.throttles[shard] = &throttle{code: code, left: -1, rate: perSecond}
 		}
 	})
 }
 
-// Calm ends all of it.
-func (t *Trouble) Calm() {
-	t.set(func() {
-		fresh := newTrouble(t.clock)
-		t.hideFor, t.openFor, t.openUntil, t.dropped, t.dropParents = 0, 0, fresh.openUntil, fresh.dropped, false
-		t.listPage, t.empty, t.emptyShard, t.slack, t.iteratorTTL = 0, 0, fresh.emptyShard, 0, 0
-		t.readers, t.seen, t.throttles, t.skew, t.lateEnd, t.times = 0, fresh.seen, fresh.throttles, 0, false, Seconds
+// Calm removes all faults. What they did to records already committed stays.
+func (x *Faults) Calm() {
+	x.set(func() {
+		fresh := newFaults(x.clock)
+		x.hideFor, x.openFor, x.openUntil, x.dropped, x.dropParents = 0, 0, fresh.openUntil, fresh.dropped, false
+		x.listPage, x.empty, x.emptyShard, x.slack, x.iteratorTTL = 0, 0, fresh.emptyShard, 0, 0
+		x.readers, x.seen, x.throttles, x.skew, x.lateEnd, x.times = 0, fresh.seen, fresh.throttles, 0, false, Seconds
 	})
 }
 
-func (t *Trouble) set(f func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (x *Faults) set(f func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	f()
 }
 
-func (t *Trouble) recordTime() (skew time.Duration, format TimeFormat) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.skew, t.times
+// recordTime returns what is added to creation times, and how they are spelled.
+func (x *Faults) recordTime() (skew time.Duration, format TimeFormat) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.skew, x.times
 }
 
-// parentClosed notes that a shard was split.
-func (t *Trouble) parentClosed(shard string) {
-	t.set(func() {
-		if t.openFor > 0 {
-			t.openUntil[shard] = t.clock.Now().Add(t.openFor)
+// latestSlack returns how old the first record of a LATEST iterator may be.
+func (x *Faults) latestSlack() time.Duration {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.slack
+}
+
+// iteratorLife returns how long an iterator is valid, and whether a closed shard ends with an empty page.
+func (x *Faults) iteratorLife() (life time.Duration, lateEnd bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.iteratorTTL > 0 {
+		return x.iteratorTTL, x.lateEnd
+	}
+	return 15 * time.Minute, x.lateEnd
+}
+
+// parentClosed records that a shard was split, for OpenParents.
+func (x *Faults) parentClosed(shard string) {
+	x.set(func() {
+		if x.openFor > 0 {
+			x.openUntil[shard] = x.clock.Now().Add(x.openFor)
 		}
 	})
 }
 
-// view is what a listing shows of a shard.
-func (t *Trouble) view(sh *shard, hasChild bool, now time.Time) (listed, open bool) {
-	if t.dropped[sh.id] || t.dropParents && hasChild {
+// view returns whether a listing includes a shard, and whether it shows the shard as open. The caller holds x.mu.
+func (x *Faults) view(sh *shard, hasChild bool, now time.Time) (listed, open bool) {
+	if x.dropped[sh.id] || x.dropParents && hasChild {
 		return false, false
 	}
-	if t.hideFor > 0 && sh.parent != "" && now.Before(sh.created.Add(t.hideFor)) {
+	if x.hideFor > 0 && sh.parent != "" && now.Before(sh.created.Add(x.hideFor)) {
 		return false, false
 	}
-	return true, !sh.closed || now.Before(t.openUntil[sh.id])
+	return true, !sh.closed || now.Before(x.openUntil[sh.id])
 }
 
-// takeEmpty reports whether this call of a shard has to return an empty page.
-func (t *Trouble) takeEmpty(shard string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.empty > 0 {
-		t.empty--
+// takeEmpty reports whether this GetRecords on a shard must return an empty page, and counts it.
+func (x *Faults) takeEmpty(shard string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.empty > 0 {
+		x.empty--
 		return true
 	}
-	if t.emptyShard[shard] > 0 {
-		t.emptyShard[shard]--
+	if x.emptyShard[shard] > 0 {
+		x.emptyShard[shard]--
 		return true
 	}
 	return false
 }
 
-// refuse returns the error code that a GetRecords call gets, or "".
-func (t *Trouble) refuse(shard string, reader uint64) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// refuse returns the error code for this GetRecords on a shard, or "" when the call passes. reader identifies the chain
+// of iterators that began with one GetShardIterator.
+func (x *Faults) refuse(shard string, reader uint64) string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	now := time.Now()
-	if code := t.throttles[shard].refuse(now); code != "" {
+	if code := x.throttles[shard].refuse(now); code != "" {
 		return code
 	}
-	if t.readers == 0 {
+	if x.readers == 0 {
 		return ""
 	}
-	chains := t.seen[shard]
+	chains := x.seen[shard]
 	if chains == nil {
 		chains = map[uint64]time.Time{}
-		t.seen[shard] = chains
+		x.seen[shard] = chains
 	}
 	for id, at := range chains {
 		if now.Sub(at) > time.Second {
 			delete(chains, id)
 		}
 	}
-	if _, known := chains[reader]; !known && len(chains) >= t.readers {
+	if _, known := chains[reader]; !known && len(chains) >= x.readers {
 		return "LimitExceededException"
 	}
 	chains[reader] = now
 	return ""
 }
 
+// refuse returns the error code for a call at this time, "" when it passes, and counts it. A nil throttle passes all.
 func (th *throttle) refuse(now time.Time) string {
 	switch {
 	case th == nil || th.left == 0:

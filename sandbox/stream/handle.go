@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// fault is an error as the service words it.
-type fault struct {
+// serviceError is an error as the service words it.
+type serviceError struct {
 	status  int
 	code    string
 	message string
 }
 
-func (f *fault) Error() string { return f.code + ": " + f.message }
+func (f *serviceError) Error() string { return f.code + ": " + f.message }
 
-func invalid(format string, args ...any) *fault {
-	return &fault{http.StatusBadRequest, "ValidationException", fmt.Sprintf(format, args...)}
+func invalid(format string, args ...any) *serviceError {
+	return &serviceError{http.StatusBadRequest, "ValidationException", fmt.Sprintf(format, args...)}
 }
 
-func refused(code, format string, args ...any) *fault {
-	return &fault{http.StatusBadRequest, code, fmt.Sprintf(format, args...)}
+func refused(code, format string, args ...any) *serviceError {
+	return &serviceError{http.StatusBadRequest, code, fmt.Sprintf(format, args...)}
 }
 
 // notFound is the answer to an ARN or shard that is not there (any more).
-func notFound(format string, args ...any) *fault {
+func notFound(format string, args ...any) *serviceError {
 	return refused("ResourceNotFoundException", "Requested resource not found: "+format, args...)
 }
 
@@ -33,7 +33,7 @@ func notFound(format string, args ...any) *fault {
 // GetShardIterator, GetRecords): body and reply are awsJson 1.0. The reply belongs to
 // the caller, who may hand it back with Release when it has been written.
 func (e *Engine) Handle(op string, body []byte) (status int, reply []byte) {
-	var f *fault
+	var f *serviceError
 	switch op {
 	case "ListStreams":
 		reply, f = answer(body, e.listStreams)
@@ -70,7 +70,7 @@ func ErrorReply(code, message string) []byte {
 	return reply
 }
 
-func answer[In, Out any](body []byte, f func(*In) (*Out, *fault)) ([]byte, *fault) {
+func answer[In, Out any](body []byte, f func(*In) (*Out, *serviceError)) ([]byte, *serviceError) {
 	var in In
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, refused("SerializationException", "%v", err)
@@ -81,18 +81,18 @@ func answer[In, Out any](body []byte, f func(*In) (*Out, *fault)) ([]byte, *faul
 	}
 	reply, err := json.Marshal(out)
 	if err != nil {
-		return nil, &fault{http.StatusInternalServerError, "InternalServerError", err.Error()}
+		return nil, &serviceError{http.StatusInternalServerError, "InternalServerError", err.Error()}
 	}
 	return reply, nil
 }
 
 // constraint is the service's wording for a value outside its bounds.
-func constraint(value any, field, bound string) *fault {
+func constraint(value any, field, bound string) *serviceError {
 	return invalid("1 validation error detected: Value '%v' at '%s' failed to satisfy constraint: Member must %s", value, field, bound)
 }
 
 // checkARN checks the form of a stream's ARN in a field of the request.
-func checkARN(field, arn string) *fault {
+func checkARN(field, arn string) *serviceError {
 	switch {
 	case arn == "":
 		return invalid("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", field)
@@ -107,7 +107,7 @@ func checkARN(field, arn string) *fault {
 }
 
 // find returns the stream of an ARN. The caller holds the engine's lock.
-func (e *Engine) find(arn string) (*stream, *fault) {
+func (e *Engine) find(arn string) (*stream, *serviceError) {
 	if f := checkARN("streamArn", arn); f != nil {
 		return nil, f
 	}

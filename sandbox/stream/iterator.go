@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"math"
 	"strings"
-	"time"
 )
 
 // iterator is a place in a shard. Its text is opaque to clients, as the service's is.
@@ -56,7 +55,7 @@ type getShardIteratorInput struct {
 
 type getShardIteratorOutput struct{ ShardIterator string }
 
-func (e *Engine) getShardIterator(in *getShardIteratorInput) (*getShardIteratorOutput, *fault) {
+func (e *Engine) getShardIterator(in *getShardIteratorInput) (*getShardIteratorOutput, *serviceError) {
 	if f := checkIteratorInput(in); f != nil {
 		return nil, f
 	}
@@ -78,7 +77,7 @@ func (e *Engine) getShardIterator(in *getShardIteratorInput) (*getShardIteratorO
 	return &getShardIteratorOutput{it.text()}, nil
 }
 
-func checkIteratorInput(in *getShardIteratorInput) *fault {
+func checkIteratorInput(in *getShardIteratorInput) *serviceError {
 	if f := checkARN("streamArn", in.StreamArn); f != nil {
 		return f
 	}
@@ -106,7 +105,7 @@ func checkIteratorInput(in *getShardIteratorInput) *fault {
 }
 
 // readable returns a shard of a stream, trimmed by the clock, unless it is gone.
-func (e *Engine) readable(s *stream, id string) (*shard, *fault) {
+func (e *Engine) readable(s *stream, id string) (*shard, *serviceError) {
 	sh := s.byID[id]
 	if sh == nil || sh.closed && sh.closedAt.Before(e.horizon().Add(-e.o.Linger)) {
 		return nil, notFound("Shard does not exist")
@@ -115,12 +114,12 @@ func (e *Engine) readable(s *stream, id string) (*shard, *fault) {
 	return sh, nil
 }
 
-func (e *Engine) position(sh *shard, in *getShardIteratorInput) (uint64, *fault) {
+func (e *Engine) position(sh *shard, in *getShardIteratorInput) (uint64, *serviceError) {
 	switch in.ShardIteratorType {
 	case "TRIM_HORIZON":
 		return sh.oldest(), nil
 	case "LATEST":
-		if slack := e.trouble.latestSlack(); slack > 0 {
+		if slack := e.faults.latestSlack(); slack > 0 {
 			return sh.since(e.now().Add(-slack).Unix()), nil
 		}
 		return sh.tip(), nil
@@ -132,7 +131,7 @@ func (e *Engine) position(sh *shard, in *getShardIteratorInput) (uint64, *fault)
 
 // atTimestamp starts at the first record that is not older than the time, which has
 // milliseconds while records have whole seconds.
-func (e *Engine) atTimestamp(sh *shard, stamp *json.Number) (uint64, *fault) {
+func (e *Engine) atTimestamp(sh *shard, stamp *json.Number) (uint64, *serviceError) {
 	seconds, err := stamp.Float64()
 	if err != nil {
 		return 0, refused("SerializationException", "Timestamp is not a number")
@@ -143,7 +142,7 @@ func (e *Engine) atTimestamp(sh *shard, stamp *json.Number) (uint64, *fault) {
 	return sh.since(int64(math.Ceil(seconds))), nil
 }
 
-func (e *Engine) atSequence(sh *shard, in *getShardIteratorInput) (uint64, *fault) {
+func (e *Engine) atSequence(sh *shard, in *getShardIteratorInput) (uint64, *serviceError) {
 	pos, ok := e.o.Numbers.Parse(in.SequenceNumber)
 	if !ok {
 		return 0, invalid("Invalid SequenceNumber %s", in.SequenceNumber)
@@ -166,23 +165,6 @@ func (e *Engine) atSequence(sh *shard, in *getShardIteratorInput) (uint64, *faul
 	return pos, nil
 }
 
-func trimmedAccess() *fault {
+func trimmedAccess() *serviceError {
 	return refused("TrimmedDataAccessException", "The operation attempted to read past the oldest stream record in a shard.")
-}
-
-func (t *Trouble) latestSlack() time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.slack
-}
-
-// iteratorLife is how long an iterator is good, and whether closed shards end with an
-// empty page.
-func (t *Trouble) iteratorLife() (life time.Duration, lateEnd bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.iteratorTTL > 0 {
-		return t.iteratorTTL, t.lateEnd
-	}
-	return 15 * time.Minute, t.lateEnd
 }

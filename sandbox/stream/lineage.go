@@ -155,7 +155,7 @@ func (e *Engine) split(s *stream, at, n int) ([]string, error) {
 	e.closeShard(parent)
 	children := e.divide(s, parent.id, first, last, n)
 	s.parts = slices.Replace(s.parts, at, at+1, children...)
-	e.trouble.parentClosed(parent.id)
+	e.faults.parentClosed(parent.id)
 	ids := make([]string, n)
 	for i, c := range children {
 		ids[i] = c.shard.id

@@ -22,7 +22,7 @@ type listStreamsOutput struct {
 	LastEvaluatedStreamArn string `json:",omitempty"`
 }
 
-func limitOf(limit *int) (int, *fault) {
+func limitOf(limit *int) (int, *serviceError) {
 	switch {
 	case limit == nil:
 		return 100, nil
@@ -35,7 +35,7 @@ func limitOf(limit *int) (int, *fault) {
 }
 
 // listStreams answers in the order of the ARNs, so that a page can go on after a stream that is gone meanwhile.
-func (e *Engine) listStreams(in *listStreamsInput) (*listStreamsOutput, *fault) {
+func (e *Engine) listStreams(in *listStreamsInput) (*listStreamsOutput, *serviceError) {
 	limit, f := limitOf(in.Limit)
 	if f != nil {
 		return nil, f
@@ -91,7 +91,7 @@ type streamDescription struct {
 
 type describeStreamOutput struct{ StreamDescription streamDescription }
 
-func (e *Engine) describeStream(in *describeStreamInput) (*describeStreamOutput, *fault) {
+func (e *Engine) describeStream(in *describeStreamInput) (*describeStreamOutput, *serviceError) {
 	limit, f := limitOf(in.Limit)
 	if f != nil {
 		return nil, f
@@ -116,7 +116,7 @@ func (e *Engine) describeStream(in *describeStreamInput) (*describeStreamOutput,
 	return &describeStreamOutput{d}, nil
 }
 
-func checkFilter(in *describeStreamInput) *fault {
+func checkFilter(in *describeStreamInput) *serviceError {
 	switch {
 	case in.ShardFilter == nil:
 	case in.ShardFilter.Type != "CHILD_SHARDS":
@@ -127,25 +127,25 @@ func checkFilter(in *describeStreamInput) *fault {
 	return nil
 }
 
-// listShards is one page of a stream's listing, as the trouble in force distorts it.
+// listShards returns one page of a stream's listing, as the faults in force distort it.
 func (e *Engine) listShards(s *stream, in *describeStreamInput, limit int) (page []shardDescription, last string) {
 	now, gone := e.now(), e.horizon().Add(-e.o.Linger)
 	parents := make(map[string]bool, len(s.shards))
 	for _, sh := range s.shards {
 		parents[sh.parent] = true
 	}
-	t := e.trouble
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.listPage > 0 {
-		limit = min(limit, t.listPage)
+	x := e.faults
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.listPage > 0 {
+		limit = min(limit, x.listPage)
 	}
 	page = []shardDescription{}
 	for _, sh := range s.shards[startAfter(s, in.ExclusiveStartShardId):] {
 		if in.ShardFilter != nil && sh.parent != in.ShardFilter.ShardId {
 			continue
 		}
-		listed, open := t.view(sh, parents[sh.id], now)
+		listed, open := x.view(sh, parents[sh.id], now)
 		if !listed || sh.closed && sh.closedAt.Before(gone) {
 			continue
 		}

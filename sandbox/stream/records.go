@@ -17,7 +17,7 @@ type getRecordsInput struct {
 	Limit         *int
 }
 
-func (e *Engine) getRecords(body []byte) ([]byte, *fault) {
+func (e *Engine) getRecords(body []byte) ([]byte, *serviceError) {
 	var in getRecordsInput
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, refused("SerializationException", "%v", err)
@@ -44,7 +44,7 @@ func (e *Engine) getRecords(body []byte) ([]byte, *fault) {
 }
 
 // open checks everything about an iterator and returns its shard.
-func (e *Engine) open(it *iterator) (*shard, *fault) {
+func (e *Engine) open(it *iterator) (*shard, *serviceError) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	s, f := e.find(it.arn)
@@ -56,14 +56,14 @@ func (e *Engine) open(it *iterator) (*shard, *fault) {
 		return nil, f
 	}
 	now := e.now()
-	if code := e.trouble.refuse(sh.id, it.reader); code != "" {
+	if code := e.faults.refuse(sh.id, it.reader); code != "" {
 		status := http.StatusBadRequest
 		if code == "InternalServerError" {
 			status = http.StatusInternalServerError
 		}
-		return nil, &fault{status, code, "Rate exceeded for shard " + sh.id}
+		return nil, &serviceError{status, code, "Rate exceeded for shard " + sh.id}
 	}
-	if life, _ := e.trouble.iteratorLife(); now.UnixMilli()-it.issued > life.Milliseconds() {
+	if life, _ := e.faults.iteratorLife(); now.UnixMilli()-it.issued > life.Milliseconds() {
 		return nil, refused("ExpiredIteratorException", "The shard iterator has expired and can no longer be used.")
 	}
 	sh.mu.RLock()
@@ -74,17 +74,17 @@ func (e *Engine) open(it *iterator) (*shard, *fault) {
 	return sh, nil
 }
 
-// page builds the reply: whatever trouble says, a page without a next iterator is the
+// page builds the reply. Whatever faults are in force, a page without a next iterator is the
 // last of a closed shard.
 func (e *Engine) page(sh *shard, it *iterator, limit int) []byte {
 	next := *it
 	next.issued = e.now().UnixMilli()
-	if e.trouble.takeEmpty(sh.id) {
+	if e.faults.takeEmpty(sh.id) {
 		return e.reply(nil, &next)
 	}
 	runs, n, pos, drained := sh.page(it.pos, limit, maxPageBytes)
 	next.pos = pos
-	if _, late := e.trouble.iteratorLife(); drained && (n == 0 || !late) {
+	if _, late := e.faults.iteratorLife(); drained && (n == 0 || !late) {
 		return e.reply(runs, nil)
 	}
 	return e.reply(runs, &next)

@@ -44,7 +44,7 @@ const (
 
 // append encodes a change and keeps it. The caller holds the shard's lock.
 func (sh *shard) append(e *Engine, s *stream, c *Change, seq uint64) {
-	skew, format := e.trouble.recordTime()
+	skew, format := e.faults.recordTime()
 	now := e.now().Add(skew)
 	seg := sh.room(recordBytes(c))
 	off := len(seg.buf)

@@ -26,8 +26,8 @@ func (s *Stream) Splits() (splits, rotations int64) { return s.splits.Load(), s.
 // Run makes trouble until ctx ends, and returns nil then.
 func (s *Stream) Run(ctx context.Context) error {
 	r := rand.New(rand.NewPCG(s.Seed, 99))
-	s.Sandbox.Stream.Trouble().HideChildren(300 * time.Millisecond)
-	defer s.Sandbox.Stream.Trouble().Calm()
+	s.Sandbox.Stream.Faults().HideChildren(300 * time.Millisecond)
+	defer s.Sandbox.Stream.Faults().Calm()
 	tick := time.NewTicker(s.Every)
 	defer tick.Stop()
 	for {
