@@ -14,6 +14,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/archive"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -139,18 +140,18 @@ func (a *applier) haltFor(ctx context.Context, err error) *checkpoint.Halt {
 	case doubtful(err), errors.Is(err, queue.ErrEmptied), errors.Is(err, queue.ErrLost):
 		return nil
 	default:
-		h.Code = bigtable.Fatal.String() // an entry that cannot be unpacked, a letter that cannot be stored
+		h.Code = failure.Fatal.String() // an entry that cannot be unpacked, a letter that cannot be stored
 	}
 	return h
 }
 
 // codeOfSink classifies an error that a sink returned.
 func codeOfSink(err error) string {
-	if archive.Transient(err) {
+	if archive.Classify(err) == failure.Transient {
 		return codeAway
 	}
 	switch kind := bigtable.Classify(err); kind {
-	case bigtable.Transient, bigtable.Canceled:
+	case failure.Transient, failure.Canceled:
 		return codeAway
 	default:
 		return kind.String()

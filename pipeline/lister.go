@@ -119,7 +119,7 @@ func (l *lister) tolerate(ctx context.Context, err error) error {
 		return nil
 	case ctx.Err() != nil:
 		return nil
-	case bigtable.Classify(err) == bigtable.Transient:
+	case bigtable.Classify(err) == failure.Transient:
 	case source.Classify(err) == source.Fatal && !errors.Is(err, errNotListed):
 		return err
 	}

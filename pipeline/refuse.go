@@ -25,7 +25,7 @@ func refusal(err error) *reason {
 	if errors.As(err, &r) {
 		return &reason{r.Code, r.What}
 	}
-	var rej *bigtable.Rejected
+	var rej *bigtable.RejectedError
 	if errors.As(err, &rej) {
 		return &reason{rej.Code, rej.Reason}
 	}

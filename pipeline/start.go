@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -105,7 +106,7 @@ func (t *table) loadRow(ctx context.Context) error {
 		return nil
 	}
 	row, err := t.p.sink.LoadState(ctx, t.p.o.Name, t.Source)
-	for said := (time.Time{}); bigtable.Classify(err) == bigtable.Transient; row, err = t.p.sink.LoadState(ctx, t.p.o.Name, t.Source) {
+	for said := (time.Time{}); bigtable.Classify(err) == failure.Transient; row, err = t.p.sink.LoadState(ctx, t.p.o.Name, t.Source) {
 		if time.Since(said) > sayEvery {
 			t.log.Warn("load the pipeline's row: will be retried", zap.Error(err))
 			said = time.Now()
@@ -126,7 +127,7 @@ func (t *table) loadRow(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		if bigtable.Classify(err) == bigtable.Missing {
+		if bigtable.Classify(err) == failure.Missing {
 			err = fmt.Errorf("%w (make the tables: replicator schema --apply)", err)
 		}
 		return err

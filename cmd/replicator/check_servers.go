@@ -12,6 +12,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -185,9 +186,9 @@ func profileProblem(p bigtable.Profile, err error, instance string) (config.Prob
 	switch {
 	case errors.Is(err, bigtable.ErrNoProfiles):
 		return config.Problem{}, false
-	case err != nil && bigtable.Classify(err) == bigtable.Denied:
+	case err != nil && bigtable.Classify(err) == failure.Denied:
 		return say("warning", "profile_unknown", "grant bigtable.appProfiles.get (roles/bigtable.viewer) to verify its routing", "the app profile cannot be read: %v", err)
-	case err != nil && bigtable.Classify(err) == bigtable.Missing:
+	case err != nil && bigtable.Classify(err) == failure.Missing:
 		return say("error", "profile", "gcloud bigtable app-profiles create NAME --instance="+instance+" --route-to=CLUSTER --transactional-writes",
 			"the instance has no such app profile: %v", err)
 	case err != nil: // the comparison of the schema says what is wrong with the server

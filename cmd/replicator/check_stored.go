@@ -11,6 +11,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -32,7 +33,7 @@ func (u *checkup) stored(ctx context.Context, all []*carried) {
 		cancel()
 		refused := (*pipeline.RefusedError)(nil)
 		switch {
-		case err == nil || bigtable.Classify(err) == bigtable.Missing: // the comparison of the schema says that
+		case err == nil || bigtable.Classify(err) == failure.Missing: // the comparison of the schema says that
 		case errors.As(err, &refused):
 			u.fault("stored_state", c.path, refused.Hint, "%s", refused.What)
 		default:

@@ -258,7 +258,7 @@ func refusal(err error) (code, reason string, is bool) {
 	if errors.As(err, &byMapping) {
 		return byMapping.Code, byMapping.What, true
 	}
-	var bySink *bigtable.Rejected
+	var bySink *bigtable.RejectedError
 	if errors.As(err, &bySink) {
 		return bySink.Code, bySink.Error(), true
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform/describe"
@@ -115,7 +116,7 @@ func (a *app) bigtable(ctx context.Context, cfg *config.Config, src *source.Sour
 	asking, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	// One read says at once which address does not answer, and why: Google's client would try until a deadline.
-	if _, err := sink.LoadState(asking, cfg.Pipeline, cfg.Tables[0].Source); bigtable.Classify(err) == bigtable.Transient {
+	if _, err := sink.LoadState(asking, cfg.Pipeline, cfg.Tables[0].Source); bigtable.Classify(err) == failure.Transient {
 		_ = sink.Close()
 		return nil, bigtableError(fmt.Errorf("reach bigtable: %w", err))
 	}

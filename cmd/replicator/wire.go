@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -156,9 +157,9 @@ func sourceError(err error) error {
 func bigtableError(err error) error {
 	hint := "are bigtable.project and bigtable.instance right, and is the service reachable from here?"
 	switch bigtable.Classify(err) {
-	case bigtable.Denied:
+	case failure.Denied:
 		hint = "the account needs roles/bigtable.user, and roles/bigtable.admin for schema --apply: see docs/credentials.md"
-	case bigtable.Missing:
+	case failure.Missing:
 		hint = "`replicator schema --apply` makes the tables and families"
 	}
 	if strings.Contains(err.Error(), "could not find default credentials") { // the library has no type for it

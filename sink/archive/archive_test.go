@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/failure"
 	sandbox "github.com/tailrace-cdc/replicator/sandbox/nats"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -195,7 +196,7 @@ func TestDirectoryThatCannotBeWrittenIsAnError(t *testing.T) {
 	if err == nil {
 		t.Fatal("an event that is nowhere was reported durable")
 	}
-	if Transient(err) {
+	if Classify(err) == failure.Transient {
 		t.Errorf("a directory that cannot be written needs somebody's hand: %v", err)
 	}
 }
@@ -264,7 +265,7 @@ func TestEventThatTheStreamRefusesIsNotDurable(t *testing.T) {
 	if err == nil {
 		t.Fatal("an event that the stream refused was reported durable")
 	}
-	if Transient(err) {
+	if Classify(err) == failure.Transient {
 		t.Errorf("a full stream does not empty itself: %v", err)
 	}
 }
@@ -283,7 +284,7 @@ func TestStreamThatWentAwayIsAnErrorAndNoSilentLoss(t *testing.T) {
 	if err == nil {
 		t.Fatal("an event was published into nothing and reported durable")
 	}
-	if !Transient(err) || !strings.Contains(err.Error(), "archive.expired") {
+	if Classify(err) != failure.Transient || !strings.Contains(err.Error(), "archive.expired") {
 		t.Errorf("the stream may come back, and its subject is not named: %v", err)
 	}
 }

@@ -7,26 +7,41 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // storeFailed is JetStream's code for a stream at its limit and for a store that cannot write (server/errors.json).
 const storeFailed = 10077
 
-// Transient tells whether an error of Write may pass by itself: the server is away, electing, busy, or did not
-// acknowledge in time. A full stream or disk and a directory that cannot be written are not: somebody has to act.
-func Transient(err error) bool {
+// transient lists the errors of a server that is away, electing or busy, or that did not acknowledge in time.
+var transient = []error{
+	nats.ErrNoResponders, jetstream.ErrNoStreamResponse, nats.ErrTimeout, nats.ErrDisconnected,
+	nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded, nats.ErrStaleConnection,
+	jetstream.ErrTooManyStalledMsgs, jetstream.ErrAsyncPublishTimeout, context.DeadlineExceeded,
+}
+
+// Classify returns the class of an error that Write returned: None, Transient, Canceled or Fatal. A full stream or disk
+// and a directory that cannot be written are Fatal, because an operator has to act.
+func Classify(err error) failure.Class {
+	if err == nil {
+		return failure.None
+	}
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
-		return api.ErrorCode != storeFailed && api.Code == http.StatusServiceUnavailable || api.Code == http.StatusTooManyRequests
+		busy := api.Code == http.StatusServiceUnavailable && api.ErrorCode != storeFailed
+		if busy || api.Code == http.StatusTooManyRequests {
+			return failure.Transient
+		}
+		return failure.Fatal
 	}
-	for _, passing := range []error{
-		nats.ErrNoResponders, jetstream.ErrNoStreamResponse, nats.ErrTimeout, nats.ErrDisconnected, nats.ErrConnectionReconnecting,
-		nats.ErrReconnectBufExceeded, nats.ErrStaleConnection, jetstream.ErrTooManyStalledMsgs, jetstream.ErrAsyncPublishTimeout,
-		context.DeadlineExceeded,
-	} {
+	for _, passing := range transient {
 		if errors.Is(err, passing) {
-			return true
+			return failure.Transient
 		}
 	}
-	return false
+	if errors.Is(err, context.Canceled) {
+		return failure.Canceled
+	}
+	return failure.Fatal
 }

@@ -8,13 +8,14 @@ import (
 
 	"google.golang.org/grpc/status"
 
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // Apply makes a write durable in the target table and returns nil then: every row of it is written, or was
 // found to hold this version or a later one. It blocks while the service is away, until ctx ends.
 //
-// A *Rejected will never be taken and makes a dead letter. Classify sorts the rest: Denied, Missing and Fatal
+// A *RejectedError will never be taken and makes a dead letter. Classify sorts the rest: Denied, Missing and Fatal
 // are worth trying again once somebody has acted; Canceled means that ctx ended and that the last row's
 // outcome is unknown. After any error the same write may be applied again, whole.
 //
@@ -22,7 +23,7 @@ import (
 func (c *Client) Apply(ctx context.Context, target string, w *transform.Write) error {
 	t := c.table(target)
 	err := t.apply(ctx, w)
-	var rejected *Rejected
+	var rejected *RejectedError
 	if errors.As(err, &rejected) {
 		t.metrics.rejected.WithLabelValues(rejected.Code).Inc()
 	}
@@ -103,16 +104,16 @@ func (t *table) write(ctx context.Context, r *request, version int64) error {
 	if r.matched {
 		t.metrics.skipped.Inc()
 	} else {
-		t.metrics.outcomes[None].Inc()
+		t.metrics.outcomes[failure.None].Inc()
 	}
 	return nil
 }
 
-// refusal makes a *Rejected of what the service will never take.
+// refusal makes a *RejectedError of what the service will never take.
 func refusal(err error) error {
-	var rejected *Rejected
-	if Classify(err) != Refused || errors.As(err, &rejected) {
+	var rejected *RejectedError
+	if Classify(err) != failure.Rejected || errors.As(err, &rejected) {
 		return err
 	}
-	return &Rejected{Code: CodeService, Reason: status.Convert(err).Message()}
+	return &RejectedError{Code: CodeService, Reason: status.Convert(err).Message()}
 }

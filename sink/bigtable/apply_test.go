@@ -14,6 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tailrace-cdc/replicator/failure"
 	sandbox "github.com/tailrace-cdc/replicator/sandbox/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -61,7 +62,7 @@ func abandoned(t *testing.T, c *Client, f *front, w *transform.Write) {
 	ctx, giveUp := context.WithCancel(t.Context())
 	f.fates(func(int) fate { giveUp(); return park })
 	err := c.Apply(ctx, target, w)
-	if Classify(err) != Canceled {
+	if Classify(err) != failure.Canceled {
 		t.Fatalf("apply: %v (%v), want canceled", err, Classify(err))
 	}
 	f.fates(nil)
@@ -264,7 +265,7 @@ func TestMovingItemIsNeverNowhere(t *testing.T) {
 		}
 		return pass
 	})
-	if err := c.Apply(ctx, target, move); Classify(err) != Canceled {
+	if err := c.Apply(ctx, target, move); Classify(err) != failure.Canceled {
 		t.Fatalf("apply: %v", err)
 	}
 	half := map[string]string{"new d:x": "2", "old d:x": "1"}
@@ -340,7 +341,7 @@ func TestChangeOlderThanItsTombstoneIsRefused(t *testing.T) {
 	edge := present.Add(-6 * 24 * time.Hour).UnixMilli()
 	old := own("hats", 0, "price", "1")
 	old.Version = edge - 1
-	var rejected *Rejected
+	var rejected *RejectedError
 	if err := c.Apply(t.Context(), target, old); !errors.As(err, &rejected) || rejected.Code != CodeTooOld {
 		t.Errorf("apply: %v, want it refused as too old", err)
 	}
@@ -357,7 +358,7 @@ func TestChangeThatGrowsTooOldWhileItIsRetriedIsRefused(t *testing.T) {
 		}
 		return refuse
 	})
-	var rejected *Rejected
+	var rejected *RejectedError
 	if err := c.Apply(t.Context(), target, own("hats", 1, "price", "1")); !errors.As(err, &rejected) || rejected.Code != CodeTooOld {
 		t.Errorf("apply: %v, want it refused as too old", err)
 	}
@@ -414,8 +415,8 @@ func TestWriteThatTheServiceWouldRefuseIsRefusedBeforeAnythingIsSent(t *testing.
 			test.spoil(&bad)
 			w.Rows = append(w.Rows, bad)
 			err := c.Apply(t.Context(), target, w)
-			var rejected *Rejected
-			if !errors.As(err, &rejected) || rejected.Code != test.code || Classify(err) != Refused {
+			var rejected *RejectedError
+			if !errors.As(err, &rejected) || rejected.Code != test.code || Classify(err) != failure.Rejected {
 				t.Errorf("apply: %v, want it rejected with code %s", err, test.code)
 			}
 			if f.count() != 0 {
@@ -429,7 +430,7 @@ func TestRefusedByTheServiceIsNotSentAgain(t *testing.T) {
 	c, f := rig(t)
 	f.fates(func(int) fate { return reject })
 	err := c.Apply(t.Context(), target, own("hats", 1, "x", "1"))
-	var rejected *Rejected
+	var rejected *RejectedError
 	if !errors.As(err, &rejected) || rejected.Code != CodeService || f.count() != 1 {
 		t.Errorf("apply: %v after %d calls", err, f.count())
 	}
@@ -493,7 +494,7 @@ func TestServerThatIsNotThereYet(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("shutting down"))
 	defer cancel()
 	err := c.Apply(ctx, target, own("hats", 1, "x", "1"))
-	if Classify(err) != Canceled || !strings.Contains(err.Error(), "shutting down") || !strings.Contains(err.Error(), "Unavailable") {
+	if Classify(err) != failure.Canceled || !strings.Contains(err.Error(), "shutting down") || !strings.Contains(err.Error(), "Unavailable") {
 		t.Errorf("apply: %v (%v)", err, Classify(err))
 	}
 }
@@ -502,7 +503,7 @@ func TestRefusalWithoutAReasonIsNotRepeatedForEver(t *testing.T) {
 	c, f := rig(t)
 	f.fates(func(int) fate { return unsay })
 	err := c.Apply(t.Context(), target, own("hats", 1, "x", "1"))
-	if Classify(err) != Fatal || f.count() != vagueTries {
+	if Classify(err) != failure.Fatal || f.count() != vagueTries {
 		t.Errorf("apply: %v (%v) after %d calls", err, Classify(err), f.count())
 	}
 }
@@ -510,7 +511,7 @@ func TestRefusalWithoutAReasonIsNotRepeatedForEver(t *testing.T) {
 func TestMissingTableIsNoDeadLetter(t *testing.T) {
 	everyServer(t, func(t *testing.T, c *Client) {
 		err := c.Apply(t.Context(), "nowhere", own("hats", 1, "x", "1"))
-		if Classify(err) != Missing {
+		if Classify(err) != failure.Missing {
 			t.Errorf("apply: %v (%v)", err, Classify(err))
 		}
 	})

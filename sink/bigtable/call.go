@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 const (
@@ -29,7 +31,7 @@ const (
 // attempt did arrive, the next one finds its version.
 func (t *table) do(ctx context.Context, r *request, version int64) error {
 	err := t.send(ctx, r, version)
-	if err == nil || Classify(err) != Transient {
+	if err == nil || Classify(err) != failure.Transient {
 		return err
 	}
 	first, reason, vagueSoFar := true, err, 0
@@ -39,7 +41,7 @@ func (t *table) do(ctx context.Context, r *request, version int64) error {
 			err = t.send(ctx, r, version)
 		}
 		first = false
-		if Classify(err) == Transient {
+		if Classify(err) == failure.Transient {
 			reason = err
 		}
 		if !vague(status.Code(err)) {
@@ -62,7 +64,7 @@ func pause(err error) error {
 	if err == nil {
 		return nil
 	}
-	if Classify(err) != Transient {
+	if Classify(err) != failure.Transient {
 		return backoff.Permanent(err)
 	}
 	for _, detail := range status.Convert(err).Details() {
@@ -89,12 +91,12 @@ func (t *table) send(ctx context.Context, r *request, version int64) error {
 	start := time.Now()
 	err := t.attempt(ctx, r, version)
 	took := time.Since(start)
-	kind := Classify(err)
-	t.metrics.bound.Set(t.limit.release(took, loadOf(err, kind)))
+	class := Classify(err)
+	t.metrics.bound.Set(t.limit.release(took, loadOf(err, class)))
 	t.metrics.inFlight.Dec()
 	t.metrics.seconds.Observe(took.Seconds())
 	if err != nil {
-		t.metrics.outcomes[kind].Inc()
+		t.metrics.outcomes[class].Inc()
 	}
 	return err
 }
@@ -134,17 +136,17 @@ func words(err error) string {
 // orInterrupted gives err its right kind where it came from Google's client, which reports the end of the
 // caller's context as the service's status.
 func orInterrupted(ctx context.Context, err error) error {
-	if ctx.Err() != nil && Classify(err) != Canceled {
+	if ctx.Err() != nil && Classify(err) != failure.Canceled {
 		return interrupted(ctx, err)
 	}
 	return err
 }
 
-func loadOf(err error, kind Kind) outcome {
+func loadOf(err error, class failure.Class) outcome {
 	switch {
-	case kind == None:
+	case class == failure.None:
 		return quick
-	case kind == Transient && !vague(status.Code(err)) && status.Code(err) != codes.Aborted:
+	case class == failure.Transient && !vague(status.Code(err)) && status.Code(err) != codes.Aborted:
 		return overload
 	}
 	return neutral

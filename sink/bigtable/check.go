@@ -32,7 +32,7 @@ func TooOld(version int64, now time.Time, life time.Duration) bool {
 
 // check refuses what the service would refuse, before anything of the write is sent: a row found bad after
 // another was written would leave half of the write behind.
-func check(w *transform.Write) *Rejected {
+func check(w *transform.Write) *RejectedError {
 	if w.Version <= 0 || w.Version >= maxVersion {
 		return rejectf(CodeTimestamp, "version %d is no time in milliseconds", w.Version)
 	}
@@ -44,7 +44,7 @@ func check(w *transform.Write) *Rejected {
 	return nil
 }
 
-func checkRow(w *transform.Write, row *transform.Row) *Rejected {
+func checkRow(w *transform.Write, row *transform.Row) *RejectedError {
 	switch {
 	case len(row.Key) == 0:
 		return rejectf(CodeRowKey, "the row key is empty")
@@ -72,7 +72,7 @@ func checkRow(w *transform.Write, row *transform.Row) *Rejected {
 	return nil
 }
 
-func checkCell(c *transform.Cell) *Rejected {
+func checkCell(c *transform.Cell) *RejectedError {
 	switch {
 	case c.Family == "":
 		return rejectf(CodeFamily, "a cell names no family")
@@ -88,7 +88,7 @@ func checkCell(c *transform.Cell) *Rejected {
 	return nil
 }
 
-func checkDelete(d *transform.Delete) *Rejected {
+func checkDelete(d *transform.Delete) *RejectedError {
 	switch {
 	case d.Family == "":
 		return rejectf(CodeFamily, "a delete names no family")

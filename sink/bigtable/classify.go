@@ -7,34 +7,11 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// Kind says what an error of this package asks of its caller.
-type Kind uint8
-
-const (
-	// None is the kind of a nil error.
-	None Kind = iota
-	// Transient errors pass by themselves; Apply returns them only when its context ended first.
-	Transient
-	// Refused changes will never be taken: errors.As gives the *Rejected to make a dead letter of.
-	Refused
-	// Denied means credentials or permissions; the same call may succeed once somebody has granted them.
-	Denied
-	// Missing means that the table or a column family is not there yet; `schema --apply` makes it.
-	Missing
-	// Canceled means that the caller's own context ended.
-	Canceled
-	// Fatal is everything else: halt the table, say so, try again later.
-	Fatal
-)
-
-var kindNames = [...]string{"ok", "transient", "rejected", "denied", "missing", "canceled", "fatal"}
-
-// String gives the word used in metrics and logs.
-func (k Kind) String() string { return kindNames[k] }
-
-// Codes of a Rejected: stable words, kept in dead letters and counted by metrics.
+// Codes of a RejectedError: stable words, kept in dead letters and counted by metrics.
 const (
 	CodeTooOld    = "too_old"         // older than its tombstone may live: resync the item
 	CodeRowKey    = "row_key"         // empty or longer than the service takes
@@ -48,57 +25,60 @@ const (
 	CodeService   = "refused"         // the service said InvalidArgument or OutOfRange
 )
 
-// Rejected is a change that Bigtable will never take. Nothing of the refused row was written, but rows of
+// RejectedError is a change that Bigtable will never take. Nothing of the refused row was written, but rows of
 // the same write before it may have been: the item is dirty until its next change or a resync.
-type Rejected struct {
+type RejectedError struct {
 	Code   string // one of the Code constants
 	Reason string // for people; may quote the service
 }
 
-func (r *Rejected) Error() string { return "rejected (" + r.Code + "): " + r.Reason }
+func (e *RejectedError) Error() string { return "rejected (" + e.Code + "): " + e.Reason }
 
-func rejectf(code, format string, args ...any) *Rejected {
-	return &Rejected{Code: code, Reason: fmt.Sprintf(format, args...)}
+func rejectf(code, format string, args ...any) *RejectedError {
+	return &RejectedError{Code: code, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Classify tells what to do about an error returned by this package.
-func Classify(err error) Kind {
+// Classify returns the class of an error of this package. Rejected carries a *RejectedError where Apply returned it.
+// Transient errors are tried again inside Apply, which returns one only when its context ended first.
+//
+// A call that Bigtable throttles (ResourceExhausted) is Transient too: the concurrency limit and the pauses slow it down.
+func Classify(err error) failure.Class {
 	if err == nil {
-		return None
+		return failure.None
 	}
-	var rejected *Rejected
+	var rejected *RejectedError
 	var stuck *stuckError
 	switch {
 	case errors.As(err, &rejected):
-		return Refused
+		return failure.Rejected
 	case errors.As(err, &stuck):
-		return Fatal
+		return failure.Fatal
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return Canceled
+		return failure.Canceled
 	}
 	var st interface{ GRPCStatus() *status.Status }
 	if !errors.As(err, &st) {
-		return Fatal
+		return failure.Fatal
 	}
-	return kindOf(st.GRPCStatus().Code())
+	return classOf(st.GRPCStatus().Code())
 }
 
-// kindOf sorts the service's codes. FailedPrecondition is an app profile without single-row transactions
+// classOf returns the class of a code of the service. FailedPrecondition is an app profile without single-row transactions
 // or a table in the wrong state, never the fault of one change: it must not turn changes into dead letters.
-func kindOf(code codes.Code) Kind {
+func classOf(code codes.Code) failure.Class {
 	switch code {
 	case codes.OK:
-		return None
+		return failure.None
 	case codes.InvalidArgument, codes.OutOfRange:
-		return Refused
+		return failure.Rejected
 	case codes.PermissionDenied, codes.Unauthenticated:
-		return Denied
+		return failure.Denied
 	case codes.NotFound:
-		return Missing
+		return failure.Missing
 	case codes.FailedPrecondition, codes.Unimplemented, codes.DataLoss, codes.AlreadyExists:
-		return Fatal
+		return failure.Fatal
 	default: // Unavailable, DeadlineExceeded, Aborted, ResourceExhausted, Canceled by the server, Internal, Unknown
-		return Transient
+		return failure.Transient
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // Options of a Client. Zero values of the lower half mean the defaults.
@@ -124,9 +126,9 @@ func (c *Client) Close() error {
 // report tells how a call to a table ended.
 func (c *Client) report(table string, err error) {
 	switch Classify(err) {
-	case Canceled:
+	case failure.Canceled:
 		return
-	case None, Refused:
+	case failure.None, failure.Rejected:
 		err = nil
 	default:
 		err = fmt.Errorf("%s: %w", table, err)

@@ -3,9 +3,16 @@ package bigtable
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// metrics of the sink. Label table is the target table; outcome is a Kind, or "skipped" where the guard matched.
+// classes are what Classify returns: the values of the label outcome, besides "skipped" (the guard matched).
+var classes = []failure.Class{
+	failure.None, failure.Transient, failure.Rejected, failure.Denied, failure.Missing, failure.Canceled, failure.Fatal,
+}
+
+// metrics counts per target table.
 type metrics struct {
 	calls    *prometheus.CounterVec
 	retries  *prometheus.CounterVec
@@ -37,7 +44,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 
 // tableMetrics are one table's series, looked up once.
 type tableMetrics struct {
-	outcomes [len(kindNames)]prometheus.Counter // by Kind; None: written
+	outcomes [failure.Canceled + 1]prometheus.Counter // one for each of classes; None: written
 	skipped  prometheus.Counter
 	retries  prometheus.Counter
 	seconds  prometheus.Observer
@@ -55,8 +62,8 @@ func (m *metrics) table(name string) tableMetrics {
 		bound:    m.bound.WithLabelValues(name),
 		rejected: m.rejected.MustCurryWith(prometheus.Labels{"table": name}),
 	}
-	for k := range t.outcomes {
-		t.outcomes[k] = m.calls.WithLabelValues(name, Kind(k).String())
+	for _, class := range classes {
+		t.outcomes[class] = m.calls.WithLabelValues(name, class.String())
 	}
 	return t
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -122,7 +123,7 @@ func TestProfileTellsWhetherConditionalWritesWillWork(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	// The profile is to blame, not the change: it must not become a dead letter.
-	if err := c.Apply(t.Context(), target, own("hats", 1, "x", "1")); Classify(err) != Fatal {
+	if err := c.Apply(t.Context(), target, own("hats", 1, "x", "1")); Classify(err) != failure.Fatal {
 		t.Errorf("apply: %v (%v)", err, Classify(err))
 	}
 	c, _ = rig(t)
