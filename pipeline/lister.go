@@ -12,6 +12,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -120,7 +121,7 @@ func (l *lister) tolerate(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return nil
 	case bigtable.Classify(err) == failure.Transient:
-	case source.Classify(err) == source.Fatal && !errors.Is(err, errNotListed):
+	case source.Classify(err) == failure.Fatal && !errors.Is(err, errNotListed):
 		return err
 	}
 	l.t.log.Warn("list shards: will be retried", zap.Error(err))
@@ -232,7 +233,7 @@ func (l *lister) describe(ctx context.Context) error {
 // retire writes down that the old stream is disabled; whatever shards it still has are drained.
 func (l *lister) retire(ctx context.Context, arn string) error {
 	ls, err := l.t.p.src.List(ctx, arn)
-	if err != nil && source.Classify(err) != source.Gone {
+	if err != nil && source.Classify(err) != failure.Gone {
 		return err
 	}
 	l.mu.Lock()

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // reported are the calls that reading needs. Others may fail for ever without making a table not ready.
@@ -16,15 +18,15 @@ func (s *Source) report(op string, err error) {
 		return
 	}
 	switch Classify(err) {
-	case Canceled:
+	case failure.Canceled:
 		return
-	case Trimmed, Gone:
+	case failure.Gone:
 		err = nil
-	case Fatal:
+	case failure.Fatal:
 		if isValidation(err) {
 			err = nil
 		}
-	case Transient:
+	case failure.Transient:
 		if isExpired(err) {
 			err = nil
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // Every record that is hard to read: the raw path must see in it what the SDK's own decoder sees.
@@ -251,7 +252,7 @@ func TestRecordsThatBreakPromises(t *testing.T) {
 		s := open(t, w)
 		r := s.NewReader(start("a", change.Position{}))
 		p, err := r.Next(t.Context())
-		if Classify(err) != Fatal || Hint(err) == "" || p != nil {
+		if Classify(err) != failure.Fatal || Hint(err) == "" || p != nil {
 			t.Errorf("%s: %v: %v", name, Classify(err), err)
 		}
 		if s.budget.inUse() != 0 {

@@ -14,26 +14,8 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/failure"
 )
-
-// Class says what can be done about an error of this package.
-type Class uint8
-
-// The classes, from "nobody knows" to "nobody can".
-const (
-	Fatal     Class = iota // trying again gives the same: somebody must act
-	Transient              // the network, a busy server, a truncated reply: try again
-	Throttled              // too fast: try again, slower
-	Trimmed                // records are lost: a gap
-	Gone                   // the shard, stream or table does not exist any more
-	Denied                 // credentials or permissions: try again when somebody has acted
-	Canceled               // the caller's context ended
-)
-
-var classNames = [...]string{"fatal", "transient", "throttled", "trimmed", "gone", "denied", "canceled"}
-
-// String returns the class as metrics and JSON spell it.
-func (c Class) String() string { return classNames[c] }
 
 var (
 	// ErrTrimmed says that the next record of a position is older than the stream's 24 hours: it is lost.
@@ -47,7 +29,7 @@ var (
 // Error is a refused or failed call: what was tried, its class, and what to do about it.
 type Error struct {
 	Op    string // "describe table Orders"
-	Class Class
+	Class failure.Class
 	Hint  string // may be empty
 	Err   error
 }
@@ -106,22 +88,23 @@ var deniedCodes = map[string]bool{
 
 var throttles = retry.IsErrorThrottles(retry.DefaultThrottles)
 
-// Classify returns the class of any error that this package returned, or that the SDK did.
-func Classify(err error) Class {
+// Classify returns the class of an error that this package or the AWS SDK returned. Trimmed records are Gone, as shards,
+// streams and tables that do not exist any more are; errors.Is with ErrTrimmed distinguishes them.
+func Classify(err error) failure.Class {
 	var own *Error
 	switch {
+	case err == nil:
+		return failure.None
 	case errors.As(err, &own):
 		return own.Class
-	case errors.Is(err, ErrTrimmed):
-		return Trimmed
-	case errors.Is(err, ErrShardGone):
-		return Gone
+	case isTrimmed(err), errors.Is(err, ErrShardGone):
+		return failure.Gone
 	case errors.Is(err, ErrRepeatedCursor):
-		return Transient
+		return failure.Transient
 	case errors.Is(err, context.Canceled):
-		return Canceled
+		return failure.Canceled
 	case saysRetryable(err):
-		return Transient
+		return failure.Transient
 	}
 	if api := smithy.APIError(nil); errors.As(err, &api) && !isCredentials(err) {
 		return classifyAPI(api, err)
@@ -136,32 +119,30 @@ func saysRetryable(err error) bool {
 	return errors.As(err, &v) && v.RetryableError()
 }
 
-func classifyAPI(api smithy.APIError, err error) Class {
+func classifyAPI(api smithy.APIError, err error) failure.Class {
 	var status *smithyhttp.ResponseError
 	switch code := api.ErrorCode(); {
-	case code == "TrimmedDataAccessException":
-		return Trimmed
 	case code == "ResourceNotFoundException":
-		return Gone
+		return failure.Gone
 	case code == "ExpiredIteratorException":
-		return Transient
+		return failure.Transient
 	case code == "LimitExceededException", throttles.IsErrorThrottle(err).Bool():
-		return Throttled
+		return failure.Throttled
 	case deniedCodes[code]:
-		return Denied
+		return failure.Denied
 	case code == "InternalServerError", code == "InternalFailure", code == "ServiceUnavailable":
-		return Transient
+		return failure.Transient
 	case errors.As(err, &status) && status.HTTPStatusCode() >= 500:
-		return Transient
+		return failure.Transient
 	case errors.As(err, &status) && status.HTTPStatusCode() == 429:
-		return Throttled
+		return failure.Throttled
 	case errors.As(err, &status) && (status.HTTPStatusCode() == 401 || status.HTTPStatusCode() == 403):
-		return Denied
+		return failure.Denied
 	}
-	return Fatal
+	return failure.Fatal
 }
 
-func classifyTransport(err error) Class {
+func classifyTransport(err error) failure.Class {
 	var (
 		send   *smithyhttp.RequestSendError
 		netErr net.Error
@@ -170,14 +151,14 @@ func classifyTransport(err error) Class {
 	)
 	switch {
 	case isCredentials(err):
-		return Denied
+		return failure.Denied
 	case errors.As(err, &send), errors.As(err, &netErr), errors.As(err, &decode),
 		errors.Is(err, context.DeadlineExceeded):
-		return Transient
+		return failure.Transient
 	case errors.As(err, &status) && status.HTTPStatusCode() >= 500:
-		return Transient
+		return failure.Transient
 	}
-	return Fatal
+	return failure.Fatal
 }
 
 // isCredentials tells the SDK's failure to find or refresh credentials, which has no type of its own.
@@ -194,11 +175,11 @@ func isCredentials(err error) bool {
 	return false
 }
 
-var hints = map[Class]string{
-	Throttled: "another reader may share the stream: DynamoDB allows two readers a shard, one for global tables",
-	Gone:      "check the table's name, the region and the endpoint; a stream outlives its table by a day at most",
-	Denied:    "check the credentials and the policy: DescribeTable, DescribeTimeToLive, Scan and GetItem on the table, DescribeStream, GetShardIterator and GetRecords on its stream",
-	Transient: "check that the endpoint answers",
+var hints = map[failure.Class]string{
+	failure.Throttled: "another reader may share the stream: DynamoDB allows two readers a shard, one for global tables",
+	failure.Gone:      "check the table's name, the region and the endpoint; a stream outlives its table by a day at most",
+	failure.Denied:    "check the credentials and the policy: DescribeTable, DescribeTimeToLive, Scan and GetItem on the table, DescribeStream, GetShardIterator and GetRecords on its stream",
+	failure.Transient: "check that the endpoint answers",
 }
 
 // Hint returns what a person can do about the error, or "".
@@ -211,10 +192,13 @@ func Hint(err error) string {
 }
 
 // hintOf is what to do about an error of a class.
-func hintOf(class Class, err error) string {
+func hintOf(class failure.Class, err error) string {
 	if err != nil && strings.Contains(err.Error(), "get credentials:") { // the SDK has no type for it
 		return "no AWS credentials were found: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the pod a role; " +
 			"for the sandbox: eval \"$(replicator sandbox env)\""
+	}
+	if isTrimmed(err) {
+		return ""
 	}
 	return hints[class]
 }
@@ -231,13 +215,26 @@ func (s *Source) wrap(ctx context.Context, op string, err error) error {
 // wrap classifies the error of a call, unless it is classified; op is "verb noun".
 func wrap(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {
-		return &Error{Op: op, Class: Canceled, Err: context.Cause(ctx)}
+		return &Error{Op: op, Class: failure.Canceled, Err: context.Cause(ctx)}
 	}
 	if own := (*Error)(nil); errors.As(err, &own) {
 		return err
 	}
 	class := Classify(err)
 	return &Error{Op: op, Class: class, Hint: hintOf(class, err), Err: err}
+}
+
+// classLabel returns the class of an error as the metrics spell it, with "trimmed" apart from "gone".
+func classLabel(err error) string {
+	if isTrimmed(err) {
+		return "trimmed"
+	}
+	return Classify(err).String()
+}
+
+// isTrimmed reports whether the records that were asked for were trimmed: by the service's error, or by our own.
+func isTrimmed(err error) bool {
+	return errors.Is(err, ErrTrimmed) || isCode(err, "TrimmedDataAccessException")
 }
 
 func isCode(err error, code string) bool {

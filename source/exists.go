@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // Exists asks the service whether it still knows a shard that listings do not show. It is the second half of
@@ -18,9 +19,9 @@ func (s *Source) Exists(ctx context.Context, feed change.Feed) (bool, error) {
 		StreamArn: &feed.Stream, ShardId: &feed.Shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
 	})
 	switch {
-	case err == nil, Classify(err) == Trimmed:
+	case err == nil, isTrimmed(err):
 		return true, nil
-	case Classify(err) == Gone:
+	case Classify(err) == failure.Gone:
 		return false, nil
 	}
 	return false, s.wrap(ctx, "look for shard "+feed.Shard, err)

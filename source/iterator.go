@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // An iterator lives 15 minutes; we take a new one well before, so that a reader which was parked does not
@@ -32,7 +33,7 @@ func (r *Reader) position(ctx context.Context) error {
 	}
 	in := r.request()
 	it, err := r.src.shardIterator(ctx, in)
-	if err != nil && in.ShardIteratorType == types.ShardIteratorTypeAtTimestamp && Classify(err) == Fatal {
+	if err != nil && in.ShardIteratorType == types.ShardIteratorTypeAtTimestamp && Classify(err) == failure.Fatal {
 		r.startOver(err)
 		it, err = r.src.shardIterator(ctx, r.request())
 	}
@@ -117,18 +118,18 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 	case isExpired(err):
 		r.m.expired.Inc()
 		return r.newIterator(now, err)
-	case class == Trimmed:
+	case isTrimmed(err):
 		return r.gap(ctx, ErrTrimmed, err)
-	case class == Gone:
+	case class == failure.Gone:
 		return r.gap(ctx, ErrShardGone, err)
-	case class == Throttled:
+	case class == failure.Throttled:
 		r.m.throttled.Inc()
 		r.pace.failed(now, true)
 		return nil
 	case isValidation(err) && r.iterator != "" && r.lost == 0:
 		r.m.invalidIts.Inc() // a server that was restarted does not know its own iterators
 		return r.newIterator(now, err)
-	case class == Transient:
+	case class == failure.Transient:
 		return r.again(now, err)
 	}
 	return wrap(ctx, r.op(), err)
@@ -150,7 +151,7 @@ func (r *Reader) again(now time.Time, err error) error {
 	n := r.pace.fails
 	var bad malformed
 	if errors.As(err, &bad) && n >= malformedMax {
-		return &Error{Op: r.op(), Class: Fatal, Err: err, Hint: "the server sends pages that cannot be read: is something between us and DynamoDB changing them?"}
+		return &Error{Op: r.op(), Class: failure.Fatal, Err: err, Hint: "the server sends pages that cannot be read: is something between us and DynamoDB changing them?"}
 	}
 	if n == worryAfter || n%worryEvery == 0 {
 		r.src.log.Warn("cannot read shard, trying again", zap.String("table", r.start.Table), zap.String("shard", r.start.Feed.Shard), zap.Uint16("tries", n), zap.Error(err))
@@ -174,7 +175,7 @@ func (r *Reader) gap(ctx context.Context, what, err error) error {
 func (r *Reader) probe(ctx context.Context, g *GapError) (whole bool) {
 	ctx, cancel := context.WithTimeout(ctx, r.src.opt.CallTimeout)
 	defer cancel()
-	lost := func(err error) bool { c := Classify(err); return c == Trimmed || c == Gone }
+	lost := func(err error) bool { return Classify(err) == failure.Gone }
 	it, err := r.src.shardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{
 		StreamArn: &r.start.Feed.Stream, ShardId: &r.start.Feed.Shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
 	})

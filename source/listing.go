@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 	"golang.org/x/time/rate"
+
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // DynamoDB takes ten DescribeStream calls a second and stream, over all pages and callers; we ask for less.
@@ -88,7 +90,7 @@ func (s *Source) describePages(ctx context.Context, l *Listing, filter *types.Sh
 			return nil
 		}
 		if seen[cursor] {
-			return &Error{Op: "list shards of " + l.Stream, Class: Transient, Err: ErrRepeatedCursor}
+			return &Error{Op: "list shards of " + l.Stream, Class: failure.Transient, Err: ErrRepeatedCursor}
 		}
 		seen[cursor] = true
 		in.ExclusiveStartShardId = &cursor
@@ -191,7 +193,7 @@ func (s *Source) Children(ctx context.Context, arn, shard string) ([]Shard, erro
 func (s *Source) children(ctx context.Context, arn, shard string) (found []Shard, disabled bool, err error) {
 	l := Listing{Stream: arn}
 	err = s.describePages(ctx, &l, &types.ShardFilter{Type: types.ShardFilterTypeChildShards, ShardId: &shard})
-	if err != nil && Classify(err) == Fatal {
+	if err != nil && Classify(err) == failure.Fatal {
 		l.Shards = nil
 		err = s.describePages(ctx, &l, nil)
 	}

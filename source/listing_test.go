@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 func shardID(n int) string { return fmt.Sprintf("shardId-%020d-%08x", 1_700_000_000_000+n, n) }
@@ -95,7 +96,7 @@ func TestPartOfAListingIsUsable(t *testing.T) {
 		return nil
 	}
 	l, err := open(t, w).List(t.Context(), "arn")
-	if Classify(err) != Denied || l.Complete || len(l.Shards) != 4 {
+	if Classify(err) != failure.Denied || l.Complete || len(l.Shards) != 4 {
 		t.Fatalf("%d shards, complete %v, %v", len(l.Shards), l.Complete, err)
 	}
 }

@@ -79,7 +79,7 @@ func (m *metrics) done(ctx context.Context, op string, start time.Time, err erro
 		m.report(op, err)
 	}
 	if err != nil {
-		m.errors.WithLabelValues(op, Classify(err).String()).Inc()
+		m.errors.WithLabelValues(op, classLabel(err)).Inc()
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // poll reads a page by the pattern, not by the SDK.
@@ -181,8 +182,8 @@ func TestPollEndsWithItsContext(t *testing.T) {
 	w.shard("a", "", 1)
 	s := open(t, w)
 	next(t, s.NewReader(start("a", change.Position{}))).Release()
-	for class, ctx := range map[Class]context.Context{
-		Transient: expired(t), Canceled: canceled(t),
+	for class, ctx := range map[failure.Class]context.Context{
+		failure.Transient: expired(t), failure.Canceled: canceled(t),
 	} {
 		if _, err := s.getRecords(ctx, "it", new(body)); Classify(err) != class {
 			t.Errorf("%v: %v", Classify(err), err)
@@ -212,7 +213,7 @@ func TestOwnClockGoesWrongBetweenPolls(t *testing.T) {
 	w.faults.CheckTime(true)
 	for _, skew := range []time.Duration{20 * time.Minute, 0, -20 * time.Minute} {
 		w.faults.Skew(skew)
-		if _, err := w.poll(t, r.iterator); Classify(err) != Transient {
+		if _, err := w.poll(t, r.iterator); Classify(err) != failure.Transient {
 			t.Errorf("skew %v: %v: %v", skew, Classify(err), err)
 		}
 		if _, err := w.poll(t, r.iterator); err != nil {
@@ -257,7 +258,7 @@ func TestPollsAreSignedWithFreshCredentials(t *testing.T) {
 		}
 		refused = true
 		time.Sleep(2 * time.Hour)
-		if _, err := r.Next(t.Context()); Classify(err) != Denied {
+		if _, err := r.Next(t.Context()); Classify(err) != failure.Denied {
 			t.Fatalf("%v: %v", Classify(err), err)
 		}
 	})

@@ -5,6 +5,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // MayRead makes the calls that reading a stream consists of, once each and on one shard: the error says which of them is
@@ -27,7 +29,7 @@ func (s *Source) MayRead(ctx context.Context, arn string) error {
 	}
 	_, err = s.streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: begun.ShardIterator, Limit: ptr(int32(1))}, once)
 	switch {
-	case err == nil, Classify(err) == Trimmed, Classify(err) == Gone, Classify(err) == Throttled:
+	case err == nil, Classify(err) == failure.Gone, Classify(err) == failure.Throttled:
 		return nil // it may be read, though not this shard, or not now
 	}
 	return s.wrap(ctx, "GetRecords of "+arn, err)

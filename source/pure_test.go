@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 func TestPaceOfAShard(t *testing.T) {
@@ -185,11 +186,15 @@ func TestServiceClock(t *testing.T) {
 }
 
 func TestErrorsHaveClassesAndHints(t *testing.T) {
-	for code, want := range map[string]Class{
-		"ThrottlingException": Throttled, "ProvisionedThroughputExceededException": Throttled, "LimitExceededException": Throttled, "RequestLimitExceeded": Throttled,
-		"AccessDeniedException": Denied, "UnrecognizedClientException": Denied, "ExpiredTokenException": Denied, "InvalidSignatureException": Denied,
-		"ResourceNotFoundException": Gone, "TrimmedDataAccessException": Trimmed, "ValidationException": Fatal, "InternalServerError": Transient,
+	for code, want := range map[string]failure.Class{
+		"ThrottlingException": failure.Throttled, "ProvisionedThroughputExceededException": failure.Throttled,
+		"LimitExceededException": failure.Throttled, "RequestLimitExceeded": failure.Throttled,
+		"AccessDeniedException": failure.Denied, "UnrecognizedClientException": failure.Denied,
+		"ExpiredTokenException": failure.Denied, "InvalidSignatureException": failure.Denied,
+		"ResourceNotFoundException": failure.Gone, "TrimmedDataAccessException": failure.Gone,
+		"ValidationException": failure.Fatal, "InternalServerError": failure.Transient,
 	} {
+		trimmed := code == "TrimmedDataAccessException"
 		w := newWire()
 		w.script = func(wireCall) *wireReply { return refuse(code, "x") }
 		s := open(t, w)
@@ -197,7 +202,14 @@ func TestErrorsHaveClassesAndHints(t *testing.T) {
 		if got := Classify(err); got != want {
 			t.Errorf("%s: %v, not %v", code, got, want)
 		}
-		if Hint(wrap(t.Context(), "read", err)) == "" && want != Fatal && want != Trimmed {
+		label := want.String()
+		if trimmed {
+			label = "trimmed"
+		}
+		if got := classLabel(err); got != label {
+			t.Errorf("%s: counted as %s, not %s", code, got, label)
+		}
+		if Hint(wrap(t.Context(), "read", err)) == "" && want != failure.Fatal && !trimmed {
 			t.Errorf("%s: no hint", code)
 		}
 	}
@@ -214,7 +226,7 @@ func TestMissingCredentialsAreDenied(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = bare.List(t.Context(), "arn")
-	if Classify(err) != Denied || Hint(err) == "" {
+	if Classify(err) != failure.Denied || Hint(err) == "" {
 		t.Fatalf("%v: %v", Classify(err), err)
 	}
 }
@@ -222,16 +234,16 @@ func TestMissingCredentialsAreDenied(t *testing.T) {
 func TestNobodyListening(t *testing.T) {
 	s := open(t, "http://127.0.0.1:1")
 	_, err := s.shardIterator(t.Context(), iteratorRequest())
-	if Classify(err) != Transient {
+	if Classify(err) != failure.Transient {
 		t.Fatalf("%v: %v", Classify(err), err)
 	}
 }
 
 func TestDeadlineIsTransientAndCancelIsNot(t *testing.T) {
-	for err, want := range map[error]Class{
-		fmt.Errorf("x: %w", context.DeadlineExceeded): Transient,
-		fmt.Errorf("x: %w", context.Canceled):         Canceled,
-		errors.New("x"):                               Fatal,
+	for err, want := range map[error]failure.Class{
+		fmt.Errorf("x: %w", context.DeadlineExceeded): failure.Transient,
+		fmt.Errorf("x: %w", context.Canceled):         failure.Canceled,
+		errors.New("x"):                               failure.Fatal,
 	} {
 		if got := Classify(err); got != want {
 			t.Errorf("%v: %v", err, got)

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // Start says what a Reader reads, and from where.
@@ -237,7 +238,7 @@ func (r *Reader) take(p *Page, next []byte) error {
 	kept := r.skip(p)
 	clock, err := stampRecords(p.Records, r.start.Schema, r.clock, r.last)
 	if err != nil {
-		return &Error{Op: r.op(), Class: Fatal, Err: err, Hint: "a record is not what DynamoDB promises, or of another table: was the table re-created with another key?"}
+		return &Error{Op: r.op(), Class: failure.Fatal, Err: err, Hint: "a record is not what DynamoDB promises, or of another table: was the table re-created with another key?"}
 	}
 	p.Feed, p.From, p.ClockFrom = r.start.Feed, r.pos, r.clock
 	if kept {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 func next(t *testing.T, r *Reader) *Page {
@@ -112,7 +113,7 @@ func TestBrokenForGoodIsFatal(t *testing.T) {
 		r := open(t, w).NewReader(start("a", change.Position{}))
 		defer r.Close()
 		_, err := r.Next(t.Context())
-		if Classify(err) != Fatal || !errors.Is(err, change.ErrMalformed) || Hint(err) == "" {
+		if Classify(err) != failure.Fatal || !errors.Is(err, change.ErrMalformed) || Hint(err) == "" {
 			t.Fatalf("%v: %v", Classify(err), err)
 		}
 	})
@@ -213,7 +214,7 @@ func TestTrimmedIsAGapNotAJump(t *testing.T) {
 	defer r.Close()
 	_, err := r.Next(t.Context())
 	var gap *GapError
-	if !errors.As(err, &gap) || !errors.Is(err, ErrTrimmed) || Classify(err) != Trimmed {
+	if !errors.As(err, &gap) || !errors.Is(err, ErrTrimmed) || Classify(err) != failure.Gone || classLabel(err) != "trimmed" {
 		t.Fatal(err)
 	}
 	if gap.Position.After != seq(2) || gap.To != old*1000 || gap.Whole {
@@ -325,7 +326,7 @@ func TestShardGone(t *testing.T) {
 	r := open(t, newWire()).NewReader(start("a", change.Position{After: seq(1)}))
 	defer r.Close()
 	_, err := r.Next(t.Context())
-	if !errors.Is(err, ErrShardGone) || Classify(err) != Gone {
+	if !errors.Is(err, ErrShardGone) || Classify(err) != failure.Gone {
 		t.Fatal(err)
 	}
 }
@@ -337,7 +338,7 @@ func TestDeniedIsReturnedWithAHint(t *testing.T) {
 	r := open(t, w).NewReader(start("a", change.Position{}))
 	defer r.Close()
 	_, err := r.Next(t.Context())
-	if Classify(err) != Denied || Hint(err) == "" {
+	if Classify(err) != failure.Denied || Hint(err) == "" {
 		t.Fatalf("%v: %v", Classify(err), err)
 	}
 }
@@ -466,7 +467,7 @@ func TestCanceledReaderEnds(t *testing.T) {
 	why := errors.New("shutting down")
 	cancel(why)
 	_, err := r.Next(ctx)
-	if !errors.Is(err, why) || Classify(err) != Canceled {
+	if !errors.Is(err, why) || Classify(err) != failure.Canceled {
 		t.Fatal(err)
 	}
 }

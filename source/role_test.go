@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 func TestAssumedRoleSignsTheCalls(t *testing.T) {
@@ -35,7 +37,7 @@ func TestAssumedRoleSignsTheCalls(t *testing.T) {
 		t.Fatal(signed)
 	}
 	bad := open(t, front.URL, func(o *Options) { o.AssumeRole = "arn:aws:iam::1:role/other" })
-	if _, err := bad.List(t.Context(), "arn"); Classify(err) != Denied {
+	if _, err := bad.List(t.Context(), "arn"); Classify(err) != failure.Denied {
 		t.Fatalf("%v: %v", Classify(err), err)
 	}
 }

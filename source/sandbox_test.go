@@ -16,6 +16,7 @@ import (
 	dbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sandbox/dynamo"
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
@@ -344,7 +345,7 @@ func TestTimeToLiveDenied(t *testing.T) {
 		t.Fatal(err)
 	}
 	info, err := w.Table(t.Context(), "Things")
-	if err != nil || Classify(info.TTLError) != Denied {
+	if err != nil || Classify(info.TTLError) != failure.Denied {
 		t.Fatalf("%v, %v", err, info.TTLError)
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // Items is one page of a scan: raw items in DynamoDB's typed JSON, for change.Decoder. They alias the page:
@@ -90,7 +92,7 @@ func (s *Source) scanPage(ctx context.Context, in *dynamodb.ScanInput, yield fun
 		ConsumedCapacity struct{ CapacityUnits float64 }
 	}
 	if err := json.Unmarshal(b.data, &reply); err != nil {
-		return false, yield(nil, &Error{Op: op, Class: Transient, Err: malformed{err}})
+		return false, yield(nil, &Error{Op: op, Class: failure.Transient, Err: malformed{err}})
 	}
 	page := &Items{Date: s.date(out.ResultMetadata, start), Units: reply.ConsumedCapacity.CapacityUnits, Items: make([][]byte, len(reply.Items))}
 	for i, item := range reply.Items {
@@ -99,7 +101,7 @@ func (s *Source) scanPage(ctx context.Context, in *dynamodb.ScanInput, yield fun
 	in.ExclusiveStartKey = nil
 	if len(reply.LastEvaluatedKey) > 0 && string(reply.LastEvaluatedKey) != "null" {
 		if in.ExclusiveStartKey, err = keyOf(reply.LastEvaluatedKey); err != nil {
-			return false, yield(nil, &Error{Op: op, Class: Fatal, Err: err})
+			return false, yield(nil, &Error{Op: op, Class: failure.Fatal, Err: err})
 		}
 	}
 	return in.ExclusiveStartKey != nil, yield(page, nil)
@@ -111,7 +113,7 @@ func (s *Source) Item(ctx context.Context, table string, key []byte) ([]byte, er
 	op := "get item of " + table
 	k, err := keyOf(key)
 	if err != nil {
-		return nil, &Error{Op: op, Class: Fatal, Err: err}
+		return nil, &Error{Op: op, Class: failure.Fatal, Err: err}
 	}
 	call, cancel := context.WithTimeout(ctx, s.retried())
 	defer cancel()
@@ -125,7 +127,7 @@ func (s *Source) Item(ctx context.Context, table string, key []byte) ([]byte, er
 	}
 	var reply struct{ Item json.RawMessage }
 	if err := json.Unmarshal(b.data, &reply); err != nil {
-		return nil, &Error{Op: op, Class: Transient, Err: malformed{err}}
+		return nil, &Error{Op: op, Class: failure.Transient, Err: malformed{err}}
 	}
 	if string(reply.Item) == "null" {
 		return nil, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // TestAgainstAServer runs the conformance part against any server, DynamoDB Local for one:
@@ -199,11 +200,11 @@ func compareScan(t *testing.T, s testSource, info TableInfo, items int) {
 		t.Errorf("an item that is not there: %s, %v", none, err)
 	}
 	for _, err := range s.Scan(t.Context(), "no-such-table", 0, 1) {
-		if Classify(err) != Gone {
+		if Classify(err) != failure.Gone {
 			t.Errorf("%v: %v", Classify(err), err)
 		}
 	}
-	if _, err := s.Table(t.Context(), "no-such-table"); Classify(err) != Gone || errors.Is(err, context.Canceled) {
+	if _, err := s.Table(t.Context(), "no-such-table"); Classify(err) != failure.Gone || errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

@@ -32,6 +32,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
+
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // Options says where DynamoDB is and how hard to ask. The zero value of a field is its default.
@@ -154,10 +156,10 @@ func (s *Source) load(ctx context.Context) (aws.Config, error) {
 	opts = append(opts, config.WithHTTPClient(s.transport()))
 	cfg, err := config.LoadDefaultConfig(ctx, opts...)
 	if err != nil {
-		return cfg, &Error{Op: "load AWS configuration", Class: Denied, Hint: "check AWS_PROFILE and the files in ~/.aws", Err: err}
+		return cfg, &Error{Op: "load AWS configuration", Class: failure.Denied, Hint: "check AWS_PROFILE and the files in ~/.aws", Err: err}
 	}
 	if cfg.Region == "" {
-		return cfg, &Error{Op: "load AWS configuration", Class: Fatal, Hint: "set source.region or AWS_REGION", Err: fmt.Errorf("no region")}
+		return cfg, &Error{Op: "load AWS configuration", Class: failure.Fatal, Hint: "set source.region or AWS_REGION", Err: fmt.Errorf("no region")}
 	}
 	cfg.HTTPClient = s.client(cfg.HTTPClient)
 	if s.opt.AssumeRole != "" {

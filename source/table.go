@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/failure"
 )
 
 // TableInfo is what DynamoDB says about a table.
@@ -43,7 +44,7 @@ func (s *Source) Table(ctx context.Context, name string) (TableInfo, error) {
 	info := tableInfo(out.Table)
 	info.Date = s.date(out.ResultMetadata, start)
 	if info.Schema, err = keySchema(out.Table, out.Table.KeySchema); err != nil {
-		return TableInfo{}, &Error{Op: "describe table " + name, Class: Fatal, Err: err}
+		return TableInfo{}, &Error{Op: "describe table " + name, Class: failure.Fatal, Err: err}
 	}
 	info.Indexes = indexes(out.Table)
 	info.TTLAttr, info.TTLError = s.ttl(ctx, name)

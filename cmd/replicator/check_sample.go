@@ -11,6 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/transform/propose"
@@ -47,7 +48,7 @@ func (a *app) survey(ctx context.Context, u *checkup, src *source.Source, all []
 		err := a.sample(ctx, u, src, c, r, limit)
 		switch {
 		case err == nil:
-		case source.Classify(err) == source.Denied: // a run needs no Scan
+		case source.Classify(err) == failure.Denied: // a run needs no Scan
 			u.around = append(u.around, config.Problem{Severity: "warning", Code: "sample", Path: c.path + ".source", What: err.Error(),
 				Hint: "grant dynamodb:Scan to try the mapping on items, or say --sample 0"})
 		default:
