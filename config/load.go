@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/tailrace-cdc/replicator/problem"
 )
 
 // Load reads the file at path. The problems are all that can be found without leaving this machine; if any is an error,
@@ -110,7 +112,7 @@ func unknownKey(message string) (string, bool) {
 func (r *report) unknown(path, key string) {
 	known := knownKeys(parent(path))
 	hint := "known here: " + strings.Join(known, ", ")
-	if k := nearest(key, known); k != "" {
+	if k := problem.Nearest(key, known); k != "" {
 		hint = fmt.Sprintf("did you mean %q? %s", k, hint)
 	}
 	r.fault("unknown_key", path, hint, "unknown key %q", key)

@@ -6,35 +6,15 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/tailrace-cdc/replicator/problem"
 )
 
-// Problem is one thing that is wrong with a configuration, said so that the author can mend it without reading code.
-type Problem struct {
-	Severity string `json:"severity"`       // "error": nothing starts; "warning": it starts, and somebody should look
-	Code     string `json:"code"`           // stable, for scripts: unknown_key, missing, bad_value, ...
-	File     string `json:"file,omitempty"` // the mapping file, where it is about one; else the configuration
-	Path     string `json:"path"`           // where in the file: tables[0].source
-	Line     int    `json:"line"`           // from 1; 0 when the file says nothing about it
-	What     string `json:"what"`
-	Hint     string `json:"hint"`
-}
-
-// String is one line for a terminal.
-func (p Problem) String() string {
-	s := p.Severity + ": "
-	if p.Line > 0 {
-		s += fmt.Sprintf("line %d: ", p.Line)
-	}
-	if p.Path != "" {
-		s += p.Path + ": "
-	}
-	return s + p.What
-}
+// Problem is one thing that is wrong with a configuration.
+type Problem = problem.Problem
 
 // Refused reports whether any problem is an error.
-func Refused(problems []Problem) bool {
-	return slices.ContainsFunc(problems, func(p Problem) bool { return p.Severity == "error" })
-}
+func Refused(problems []Problem) bool { return problem.AnyError(problems) }
 
 // report collects problems and knows where in the file each path stands.
 type report struct {
@@ -111,36 +91,4 @@ func fieldByKey(t reflect.Type, key string) (reflect.StructField, bool) {
 		}
 	}
 	return reflect.StructField{}, false
-}
-
-// nearest returns the known word closest to what was written, or "" if none is close.
-func nearest(written string, known []string) string {
-	best, bestAt := "", max(2, len(written)/3)+1
-	for _, k := range known {
-		if d := distance(strings.ToLower(written), k); d < bestAt {
-			best, bestAt = k, d
-		}
-	}
-	return best
-}
-
-// distance is Levenshtein's.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

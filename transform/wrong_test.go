@@ -59,7 +59,7 @@ func messages(t *testing.T, file string) string {
 	}
 	var sb strings.Builder
 	for _, p := range problems {
-		sb.WriteString(p.String() + "\n")
+		sb.WriteString(p.Report("") + "\n")
 	}
 	return sb.String()
 }
