@@ -258,7 +258,7 @@ func (w *worker) changes(ctx context.Context, jobs []*job) error {
 		}
 		w.applied.Add(1)
 		w.t.m.applied.Add(float64(len(jobs)))
-		w.t.heat.wrote(time.Now(), &w.write, jobs)
+		w.t.rows.Wrote(time.Now(), &w.write, &jobs[0].c, &jobs[len(jobs)-1].c)
 	}
 	if err != nil {
 		return err

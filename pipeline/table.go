@@ -15,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/hotrow"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -25,7 +26,7 @@ type table struct {
 	p    *Pipeline
 	log  *zap.Logger
 	m    *tableMetrics
-	heat *heat
+	rows *hotrow.Tracker
 
 	Program *transform.Program // compiled at the first life, for the table's key
 	Info    source.TableInfo
@@ -59,7 +60,7 @@ type table struct {
 func newTable(p *Pipeline, t Table, m *metrics) *table {
 	log := p.log.With(zap.String("table", t.Source), zap.String("target", t.Target))
 	now := time.Now()
-	return &table{Table: t, p: p, m: m.of(t.Source), log: log, heat: newHeat(log, now), born: now}
+	return &table{Table: t, p: p, m: m.of(t.Source), log: log, rows: hotrow.New(log, now), born: now}
 }
 
 // haltError stops a table until somebody acts or the cause goes away.
@@ -123,7 +124,7 @@ func (t *table) after(err error) time.Duration {
 	switch {
 	case errors.Is(err, queue.ErrLost), errors.Is(err, queue.ErrHeld):
 		t.log.Warn("stand by: another owner holds the log", zap.Error(err))
-		t.heat.forget()
+		t.rows.Forget()
 		return again
 	case err == nil, doubtful(err):
 		// Rule 4: what was in memory is gone with the life; the next one starts from what is stored.

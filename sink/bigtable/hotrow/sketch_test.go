@@ -1,4 +1,4 @@
-package pipeline
+package hotrow
 
 import (
 	"crypto/sha256"
@@ -23,14 +23,14 @@ var dawn = time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 
 // watched is a heat with what it said, and a clock that tests move.
 type watched struct {
-	*heat
+	*Tracker
 	now  time.Time
 	said *observer.ObservedLogs
 }
 
 func newWatched(level zapcore.Level) *watched {
 	core, said := observer.New(level)
-	return &watched{heat: newHeat(zap.New(core), dawn), now: dawn, said: said}
+	return &watched{Tracker: New(zap.New(core), dawn), now: dawn, said: said}
 }
 
 func (w *watched) pass(d time.Duration) { w.now = w.now.Add(d) }
@@ -38,11 +38,11 @@ func (w *watched) pass(d time.Duration) { w.now = w.now.Add(d) }
 // hits notes a write of each row by an item that owns it.
 func (w *watched) hits(keys ...[]byte) {
 	for _, key := range keys {
-		w.wrote(w.now, &transform.Write{Rows: []transform.Row{{Key: key, Class: transform.ClassR}}}, anyJob)
+		w.Wrote(w.now, &transform.Write{Rows: []transform.Row{{Key: key, Class: transform.ClassR}}}, anyChange, anyChange)
 	}
 }
 
-var anyJob = []*job{{c: change.Change{Op: change.Modify}}}
+var anyChange = &change.Change{Op: change.Modify}
 
 // rows are the names in the warnings that say so.
 func (w *watched) rows(what string) (names []string) {
@@ -86,7 +86,7 @@ func TestSpreadLoadRaisesNoAlarm(t *testing.T) {
 	if w.said.Len() > 0 {
 		t.Errorf("20,000 writes a second over 200,000 rows: %v", w.said.All())
 	}
-	if rate := w.hottest(w.now); rate > 1 {
+	if rate := w.Hottest(w.now); rate > 1 {
 		t.Errorf("hottest row: %v writes a second, each was written once in ten seconds", rate)
 	}
 }
@@ -105,7 +105,7 @@ func TestRowThatIsWrittenAllTheTimeIsNamed(t *testing.T) {
 			t.Errorf("said %q of %v, want 150 a second less what shared its slot, of %s", e.Message, e.ContextMap(), nameOf(hot))
 		}
 	}
-	if rate := w.hottest(w.now); rate < 140 || rate > 150 {
+	if rate := w.Hottest(w.now); rate < 140 || rate > 150 {
 		t.Errorf("hottest row: %v writes a second, want 150 less what shared its slot", rate)
 	}
 }
@@ -223,7 +223,7 @@ func TestHeatGoesAwayWithTheWrites(t *testing.T) {
 		for range c.writes {
 			w.hits([]byte("hot"))
 		}
-		if got := w.hottest(w.now); got != c.want {
+		if got := w.Hottest(w.now); got != c.want {
 			t.Errorf("at %v: %v writes a second, want %v", w.now.Sub(dawn), got, c.want)
 		}
 		w.pass(heatWindow)
@@ -244,7 +244,7 @@ func TestLanesThatWriteOneRowLoseNoCount(t *testing.T) {
 	}
 	g.Wait()
 	w.pass(heatWindow)
-	if got := w.hottest(w.now); got != lanes*writes/10 {
+	if got := w.Hottest(w.now); got != lanes*writes/10 {
 		t.Errorf("%v writes a second, the lanes made %d", got, lanes*writes/10)
 	}
 	if got := w.rows("hot row"); len(got) != 1 || got[0] != nameOf(hot) {

@@ -1,4 +1,5 @@
-package pipeline
+// Package hotrow watches the rows that a table writes: how often, and how much the shared ones grow.
+package hotrow
 
 import (
 	"crypto/sha256"
@@ -12,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -37,7 +39,7 @@ const (
 	countMask       = 1<<countBits - 1
 )
 
-// heat watches the rows that a table's lanes write: how often each of them is written, and how much those that
+// Tracker watches the rows that a table's lanes write: how often each of them is written, and how much those that
 // several items share have grown (bulk). It knows what this process wrote, of this source table.
 //
 // Each row has a slot, and each slot a row that it counts: the others that come by lower the count, and at zero
@@ -50,7 +52,7 @@ const (
 // Lanes do not wait for each other here. A write is one compare-and-swap on one of 4096 words, which is tried
 // again only when two lanes meet in a slot within nanoseconds; and where they do, because all of them write one
 // hot row, that row takes them a millisecond each.
-type heat struct {
+type Tracker struct {
 	log   *zap.Logger // with table and target
 	seed  maphash.Seed
 	began time.Time
@@ -63,12 +65,13 @@ type heat struct {
 	namedIn uint64
 }
 
-func newHeat(log *zap.Logger, now time.Time) *heat {
-	return &heat{log: log, seed: maphash.MakeSeed(), began: now}
+// New returns an empty Tracker that logs rows to log.
+func New(log *zap.Logger, now time.Time) *Tracker {
+	return &Tracker{log: log, seed: maphash.MakeSeed(), began: now}
 }
 
-// wrote notes a write that has become durable, made of these changes of one item.
-func (h *heat) wrote(now time.Time, w *transform.Write, jobs []*job) {
+// Wrote notes a write that has become durable, made of these changes of one item.
+func (h *Tracker) Wrote(now time.Time, w *transform.Write, first, last *change.Change) {
 	window := h.window(now)
 	var s sizes
 	for i := range w.Rows {
@@ -81,7 +84,7 @@ func (h *heat) wrote(now time.Time, w *transform.Write, jobs []*job) {
 			continue // one item, at most 400 KB
 		}
 		if s == (sizes{}) {
-			s = sizesOf(w, jobs)
+			s = sizesOf(w, first, last)
 		}
 		if grown, name := h.bulk.wrote(window, hash, row, s); name {
 			h.large(grown, row.Key)
@@ -89,14 +92,16 @@ func (h *heat) wrote(now time.Time, w *transform.Write, jobs []*job) {
 	}
 }
 
-func (h *heat) hash(key []byte) uint64 { return maphash.Bytes(h.seed, key) }
+func (h *Tracker) hash(key []byte) uint64 { return maphash.Bytes(h.seed, key) }
 
 // window numbers the windows, from 1 on.
-func (h *heat) window(now time.Time) uint64 { return 1 + uint64(max(0, now.Sub(h.began))/heatWindow) }
+func (h *Tracker) window(now time.Time) uint64 {
+	return 1 + uint64(max(0, now.Sub(h.began))/heatWindow)
+}
 
 // count counts a write of the row in its slot, and returns how many there were of it; 0 when the slot counts
 // another row.
-func (h *heat) count(window, hash uint64) uint64 {
+func (h *Tracker) count(window, hash uint64) uint64 {
 	x := scatter(hash, window)
 	slot := &h.slots[x>>(64-slotBits)]
 	who := window<<windowShift | x<<slotBits>>(64-fingerprintBits)<<countBits
@@ -134,8 +139,8 @@ func raise(top *atomic.Uint64, to uint64) {
 	}
 }
 
-// hottest is how often a second the hottest row of the last full window was written.
-func (h *heat) hottest(now time.Time) float64 {
+// Hottest is how often a second the hottest row of the last full window was written.
+func (h *Tracker) Hottest(now time.Time) float64 {
 	last := h.window(now) - 1
 	top := h.top[last%2].Load()
 	if top>>countBits != last {
@@ -145,7 +150,7 @@ func (h *heat) hottest(now time.Time) float64 {
 }
 
 // hot names a row that has just become hot, once per window.
-func (h *heat) hot(now time.Time, window, hash uint64, key []byte) {
+func (h *Tracker) hot(now time.Time, window, hash uint64, key []byte) {
 	h.mu.Lock()
 	if h.namedIn < window {
 		h.named, h.namedIn = h.named[:0], window
@@ -164,18 +169,21 @@ func (h *heat) hot(now time.Time, window, hash uint64, key []byte) {
 	h.name("hot row: more than 100 writes a second go to one row", key, zap.Float64("writes_per_second", math.Round(rate)))
 }
 
-func (h *heat) large(grown int64, key []byte) {
+func (h *Tracker) large(grown int64, key []byte) {
 	h.name("large row: above 256 MB it cannot be read", key, zap.Int64("grown_bytes", grown))
 }
 
 // name logs what is the matter with a row. The key tells who the items are about, so that only Debug may show it:
 // above, the row is known by the first 16 digits of the key's SHA-256.
-func (h *heat) name(what string, key []byte, figure zap.Field) {
+func (h *Tracker) name(what string, key []byte, figure zap.Field) {
 	sum := sha256.Sum256(key)
 	row := zap.String("row", hex.EncodeToString(sum[:8]))
 	h.log.Warn(what, row, figure)
 	h.log.Debug("key of the row", row, zap.String("key", transform.Readable(key)))
 }
 
-// forget drops what the process knew: somebody else writes the rows from now on.
-func (h *heat) forget() { h.bulk.forget() }
+// LargestGrowth is how much the shared row has grown that grew most.
+func (h *Tracker) LargestGrowth() int64 { return h.bulk.largest() }
+
+// Forget drops what the process knew: somebody else writes the rows from now on.
+func (h *Tracker) Forget() { h.bulk.forget() }

@@ -1,4 +1,4 @@
-package pipeline
+package hotrow
 
 import (
 	"runtime"
@@ -15,7 +15,7 @@ import (
 // BenchmarkRowWritten is what a lane pays for each row, the clock included. There are no more rows than fit the
 // caches: in a lane the row and its cells have just been built and sent.
 func BenchmarkRowWritten(b *testing.B) {
-	jobs := []*job{{c: change.Change{Op: change.Modify, Old: blank[:990], New: blank[:1000]}}}
+	item := &change.Change{Op: change.Modify, Old: blank[:990], New: blank[:1000]}
 	value := make([]transform.Cell, 8)
 	for i := range value {
 		value[i] = transform.Cell{Family: "d", Qualifier: blank[:6], Value: blank[:100]}
@@ -30,16 +30,16 @@ func BenchmarkRowWritten(b *testing.B) {
 			return &transform.Write{Rows: []transform.Row{{Class: c.class, Cells: value}}}
 		}
 		b.Run(c.name, func(b *testing.B) {
-			h := newHeat(zap.NewNop(), time.Now())
+			h := New(zap.NewNop(), time.Now())
 			w := write()
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				w.Rows[0].Key = rows[i%len(rows)]
-				h.wrote(time.Now(), w, jobs)
+				h.Wrote(time.Now(), w, item, item)
 			}
 		})
 		b.Run(c.name+"/256 lanes", func(b *testing.B) {
-			h := newHeat(zap.NewNop(), time.Now())
+			h := New(zap.NewNop(), time.Now())
 			b.ReportAllocs()
 			b.SetParallelism(256 / runtime.GOMAXPROCS(0))
 			var lane atomic.Int64
@@ -47,7 +47,7 @@ func BenchmarkRowWritten(b *testing.B) {
 				w := write()
 				for i := int(lane.Add(1)) * 1000; pb.Next(); i++ {
 					w.Rows[0].Key = rows[i%len(rows)]
-					h.wrote(time.Now(), w, jobs)
+					h.Wrote(time.Now(), w, item, item)
 				}
 			})
 		})

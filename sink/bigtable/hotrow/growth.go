@@ -1,4 +1,4 @@
-package pipeline
+package hotrow
 
 import (
 	"math/rand/v2"
@@ -54,8 +54,7 @@ type sizes struct {
 }
 
 // sizesOf compares the item before the first and after the last of some changes.
-func sizesOf(w *transform.Write, jobs []*job) (s sizes) {
-	first, last := &jobs[0].c, &jobs[len(jobs)-1].c
+func sizesOf(w *transform.Write, first, last *change.Change) (s sizes) {
 	if last.Op != change.Remove {
 		s.after = int64(len(last.New))
 	}

@@ -1,4 +1,4 @@
-package pipeline
+package hotrow
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -24,7 +23,7 @@ func (w *watched) shared(op change.Op, before, after int, rows ...transform.Row)
 		}
 	}
 	c := change.Change{Op: op, Old: blank[:before], New: blank[:after]}
-	w.wrote(w.now, &transform.Write{Rows: rows}, []*job{{c: c}})
+	w.Wrote(w.now, &transform.Write{Rows: rows}, &c, &c)
 }
 
 func cells(bytes int) (all []transform.Cell) {
@@ -151,11 +150,9 @@ func TestCoalescedChangesWeighAsOne(t *testing.T) {
 	w := newWatched(zap.WarnLevel)
 	row := []byte("row")
 	w.put(row, 1<<20, 1<<20)
-	jobs := []*job{
-		{c: change.Change{Op: change.Modify, Old: blank[:1000], New: blank[:9000]}},
-		{c: change.Change{Op: change.Modify, Old: blank[:9000], New: blank[:3000]}},
-	}
-	w.wrote(w.now, &transform.Write{Rows: []transform.Row{{Key: row, Class: transform.ClassK, Cells: cells(3000)}}}, jobs)
+	first := &change.Change{Op: change.Modify, Old: blank[:1000], New: blank[:9000]}
+	last := &change.Change{Op: change.Modify, Old: blank[:9000], New: blank[:3000]}
+	w.Wrote(w.now, &transform.Write{Rows: []transform.Row{{Key: row, Class: transform.ClassK, Cells: cells(3000)}}}, first, last)
 	if got := w.grown(row); got != 1<<20+2000 {
 		t.Errorf("grew by %d, from 1000 bytes over 9000 to 3000 it is 2000, and a MiB", got)
 	}
@@ -193,7 +190,7 @@ func TestWhatIsKnownOfRowsStaysBounded(t *testing.T) {
 	if got := w.grown(wide); got < 250<<20 {
 		t.Errorf("the one row that grows was let go for smaller ones: %d", got)
 	}
-	if size := unsafe.Sizeof(*w.heat) + shelves*shelfRoom*(unsafe.Sizeof(held{})+4*unsafe.Sizeof(uint64(0))); size > 400<<10 {
+	if size := unsafe.Sizeof(*w.Tracker) + shelves*shelfRoom*(unsafe.Sizeof(held{})+4*unsafe.Sizeof(uint64(0))); size > 400<<10 {
 		t.Errorf("%d bytes are kept for a table", size)
 	}
 }
@@ -233,30 +230,5 @@ func TestSmallRowsAreHardlyHeld(t *testing.T) {
 	}
 	if n > 60 {
 		t.Errorf("%d of 100,000 small rows are held", n)
-	}
-}
-
-func TestLostLogTakesAlongWhatIsKnownOfRows(t *testing.T) {
-	p := &Pipeline{log: zap.NewNop()}
-	table := newTable(p, Table{Source: "Orders", Target: "orders"}, newMetrics(nil, p))
-	w := &watched{heat: table.heat, now: table.heat.began}
-	w.put([]byte("wide"), 1<<20, 90<<20)
-	for range 2000 {
-		w.hits([]byte("hot"))
-	}
-	w.pass(heatWindow)
-	show := func(now time.Time) string {
-		return fmt.Sprint(table.heat.hottest(now), float64(table.heat.bulk.largest()))
-	}
-	if got := show(w.now); got != fmt.Sprint(200, float64(90<<20)) {
-		t.Fatalf("shown before: %s", got)
-	}
-	table.after(queue.ErrOutcomeUnknown)
-	if got := show(w.now.Add(2 * heatWindow)); got != fmt.Sprint(0, float64(90<<20)) {
-		t.Errorf("shown between two lives: %s, want no writes and a row that is as large as before", got)
-	}
-	table.after(queue.ErrLost)
-	if got := show(w.now.Add(2 * heatWindow)); got != "0 0" {
-		t.Errorf("shown after another owner held the log: %s; it may have deleted them", got)
 	}
 }
