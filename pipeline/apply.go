@@ -219,7 +219,7 @@ func (a *applier) read(ctx context.Context) error {
 			if err := a.damaged(ctx, damage); err != nil {
 				return err
 			}
-			r.Skip(context.WithoutCancel(ctx), damage)
+			r.SkipDamage(context.WithoutCancel(ctx), damage)
 			continue
 		}
 		if err != nil {

@@ -27,7 +27,7 @@ func TestHaltThatIsOverEndsAtTheNextStart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := l.Control(t.Context(), &checkpoint.Control{Halt: &halt, By: "owner"}); err != nil {
+			if _, err := l.AppendControl(t.Context(), &checkpoint.Control{Halt: &halt, By: "owner"}); err != nil {
 				t.Fatal(err)
 			}
 			r.begin()

@@ -90,7 +90,7 @@ func TestMarkBeyondWhatTheWriterKnowsIsDoubt(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := w.State().Seq
-	foreign, err := l.Control(ctx, &checkpoint.Control{Clear: true, By: "somebody"})
+	foreign, err := l.AppendControl(ctx, &checkpoint.Control{Clear: true, By: "somebody"})
 	if err != nil || foreign <= known {
 		t.Fatalf("control at %d behind %d: %v", foreign, known, err)
 	}

@@ -11,7 +11,7 @@ import (
 func (p *Pipeline) keepQueue(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var g errgroup.Group
-	g.Go(func() error { return p.queue.Keep(ctx) })
+	g.Go(func() error { return p.queue.Run(ctx) })
 	return func() {
 		cancel()
 		_ = g.Wait() // nil: Keep only ends with its context

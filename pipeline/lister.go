@@ -84,7 +84,7 @@ func (l *lister) run(ctx context.Context) error {
 	slow, look := time.NewTicker(p.Listing), time.NewTicker(p.Describe)
 	defer slow.Stop()
 	defer look.Stop()
-	nudges, err := l.t.logOf().Nudges(ctx)
+	nudges, err := l.t.logOf().BeatRequests(ctx)
 	if err != nil {
 		return fmt.Errorf("listen for nudges: %w", err)
 	}

@@ -216,7 +216,7 @@ func TestPauseAndResumeThroughTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	on := true
-	if _, err := l.Control(t.Context(), &checkpoint.Control{Pause: &on}); err != nil {
+	if _, err := l.AppendControl(t.Context(), &checkpoint.Control{Pause: &on}); err != nil {
 		t.Fatal(err)
 	}
 	r.until("the table is paused", func() bool { return r.table("Orders").State == "paused" })

@@ -253,10 +253,10 @@ func (r *run) waiveGaps(table string) {
 func (r *run) control(table string, c *checkpoint.Control) {
 	r.t.Helper()
 	l := r.log(table)
-	if _, err := l.Control(r.t.Context(), c); err != nil {
+	if _, err := l.AppendControl(r.t.Context(), c); err != nil {
 		r.t.Fatal(err)
 	}
-	if err := l.Nudge(); err != nil {
+	if err := l.RequestBeat(); err != nil {
 		r.t.Fatal(err)
 	}
 }

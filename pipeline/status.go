@@ -129,7 +129,7 @@ func observe(x Seen, before *observed) *observed {
 	o := &observed{
 		when: time.Now(), through: s.Through(), applied: s.AppliedThrough(), sign: s.Date, paused: s.Paused,
 		released: s.Owner == "" || s.Released, ttl: x.ClaimTTL, retry: x.Retry, late: x.Late, carried: x.Carried,
-		noRoom: x.Pressure.Reason, quiet: x.Pressure.Quiet,
+		noRoom: x.Pressure.Reason, quiet: x.Pressure.TooFullForBeats,
 	}
 	if o.late == 0 {
 		o.late = DefaultLate

@@ -97,7 +97,7 @@ func (t *table) rest(ctx context.Context, pause time.Duration) bool {
 	if l := t.logOf(); l != nil {
 		listening, cancel := context.WithCancel(ctx)
 		defer cancel()
-		nudges, _ = l.Nudges(listening) // without it the pause just takes its time
+		nudges, _ = l.BeatRequests(listening) // without it the pause just takes its time
 	}
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -355,7 +355,7 @@ func (t *table) paused(ctx context.Context, w *queue.Writer) error {
 	t.halted.Store(nil)
 	listening, cancel := context.WithCancel(ctx)
 	defer cancel()
-	nudges, _ := t.logOf().Nudges(listening) // without it resume just takes until the next beat
+	nudges, _ := t.logOf().BeatRequests(listening) // without it resume just takes until the next beat
 	tick := time.NewTicker(t.p.o.Periods.Beat)
 	defer tick.Stop()
 	for {

@@ -155,7 +155,7 @@ func TestDoubtDoesNotWaitForTheLogToBeClaimed(t *testing.T) {
 	}
 	for seed := range uint64(3) { // an entry of somebody else comes first: the writer is in doubt
 		w.scribble("Orders", 74+seed, 50)
-		if _, err := l.Control(t.Context(), &checkpoint.Control{Clear: true, By: "test"}); err != nil {
+		if _, err := l.AppendControl(t.Context(), &checkpoint.Control{Clear: true, By: "test"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -96,10 +96,10 @@ func newNonce() (n checkpoint.Nonce, err error) {
 	return n, nil
 }
 
-// Control appends a control entry without owning the log: the owner is fenced by it, folds the log again and
+// AppendControl appends a control entry without owning the log: the owner is fenced by it, folds the log again and
 // obeys. It retries while other messages come first, until ctx ends, and returns the entry's sequence. After a
 // time-out the entry may have been stored twice, which changes nothing.
-func (l *Log) Control(ctx context.Context, body *checkpoint.Control) (seq uint64, err error) {
+func (l *Log) AppendControl(ctx context.Context, body *checkpoint.Control) (seq uint64, err error) {
 	nonce, err := newNonce()
 	if err != nil {
 		return 0, err

@@ -19,7 +19,7 @@ func TestMarksDoNotPutOffTheBeat(t *testing.T) {
 	if w.reported != reported {
 		t.Fatal("a mark counted as a report about the source")
 	}
-	if in := w.BeatIn(); in > w.ttl/3 {
+	if in := w.BeatDueIn(); in > w.ttl/3 {
 		t.Fatalf("beat due in %v, TTL is %v", in, w.ttl)
 	}
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
@@ -32,10 +32,10 @@ func TestMarksDoNotPutOffTheBeat(t *testing.T) {
 func TestOwnerWithoutSuccessIsNotSureAnyMore(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
-	if w.ttl = time.Hour; !w.Held() {
+	if w.ttl = time.Hour; !w.ClaimValid() {
 		t.Fatal("not held right after an append")
 	}
-	if w.alive = time.Now().Add(-50 * time.Minute); w.Held() {
+	if w.alive = time.Now().Add(-50 * time.Minute); w.ClaimValid() {
 		t.Fatal("held 50 minutes after the last success, TTL is an hour")
 	}
 }

@@ -85,10 +85,10 @@ func TestFlippedByteHaltsTheLogUntilItIsResumed(t *testing.T) {
 				t.Fatalf("claim: %v, want damaged", err)
 			}
 			pause := true
-			if _, err := l.Control(ctx, &checkpoint.Control{Pause: &pause}); !errors.Is(err, ErrDamaged) {
+			if _, err := l.AppendControl(ctx, &checkpoint.Control{Pause: &pause}); !errors.Is(err, ErrDamaged) {
 				t.Fatalf("pause: %v, want damaged", err)
 			}
-			if _, err := l.Control(ctx, &checkpoint.Control{Resume: true}); err != nil {
+			if _, err := l.AppendControl(ctx, &checkpoint.Control{Resume: true}); err != nil {
 				t.Fatal(err)
 			}
 			w := claim(t, l, "b")
@@ -140,7 +140,7 @@ func TestReaderStopsAtAFlippedByte(t *testing.T) {
 	if seq, _, err := r.Next(ctx); !errors.As(err, &damage) || damage.From != spoilt {
 		t.Fatalf("read entry %d: %v, want damage at %d", seq, err, spoilt)
 	}
-	r.Skip(ctx, damage)
+	r.SkipDamage(ctx, damage)
 	if seq, e, err := r.Next(ctx); err != nil || seq != spoilt+1 || e.Kind != checkpoint.KindFrame {
 		t.Fatalf("read entry %d behind the damage: %v, want %d", seq, err, spoilt+1)
 	}

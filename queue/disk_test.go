@@ -61,7 +61,7 @@ func kept(t *testing.T, q *Queue) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
-	go func() { ended <- q.Keep(ctx) }()
+	go func() { ended <- q.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {

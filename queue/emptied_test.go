@@ -98,7 +98,7 @@ func TestLogWithoutItsBeginningIsRefused(t *testing.T) {
 	if _, err := w.Log().Fold(ctx); !errors.Is(err, ErrDamaged) {
 		t.Fatalf("fold: %v, want damaged", err)
 	}
-	if _, err := w.Log().Control(ctx, &checkpoint.Control{Resume: true}); !errors.Is(err, ErrDamaged) {
+	if _, err := w.Log().AppendControl(ctx, &checkpoint.Control{Resume: true}); !errors.Is(err, ErrDamaged) {
 		t.Fatalf("resume with nothing to go on from: %v, want damaged", err)
 	}
 	if _, err := w.Log().Read(ctx, w.State().Seq-1, checkpoint.Hash{1}); !errors.Is(err, ErrGap) {

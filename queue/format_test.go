@@ -83,7 +83,7 @@ func TestUpgradeInDoubtIsRepeated(t *testing.T) {
 	l := logOfFormat1(t, embeddedQueue(t))
 	w := claim(t, l, "newer")
 	pause := true
-	if _, err := l.Control(testContext(t), &checkpoint.Control{Pause: &pause}); err != nil {
+	if _, err := l.AppendControl(testContext(t), &checkpoint.Control{Pause: &pause}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Upgrade(testContext(t)); !errors.Is(err, ErrOutcomeUnknown) {

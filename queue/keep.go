@@ -9,23 +9,23 @@ import (
 	"go.uber.org/zap"
 )
 
-// Keep watches the embedded store until ctx ends: it holds a reserve on the store's volume, and when writes have
+// Run watches the embedded store until ctx ends: it holds a reserve on the store's volume, and when writes have
 // failed because the volume is full it gives the reserve up and opens the store again. The server refuses all writes
 // to a stream after one has failed, until it is restarted: connections drop for a moment, what was under way is in
 // doubt, and everybody goes on from what is stored (Rule 4). With a server elsewhere there is nothing to do.
-func (q *Queue) Keep(ctx context.Context) error {
+func (q *Queue) Run(ctx context.Context) error {
 	if q.embedded == nil {
 		<-ctx.Done()
 		return nil
 	}
 	for wait(ctx, q.opts.DiskCheck) == nil {
-		q.keep(ctx)
+		q.checkStore(ctx)
 	}
 	return nil
 }
 
-// keep looks once; ctx ends the opening of a store.
-func (q *Queue) keep(ctx context.Context) {
+// checkStore looks once; ctx ends the opening of a store.
+func (q *Queue) checkStore(ctx context.Context) {
 	d, ok := q.Disk()
 	if !ok {
 		return

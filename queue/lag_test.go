@@ -87,7 +87,7 @@ func TestFoldOnALaggingReplicaGoesOnToTheLeadersEnd(t *testing.T) {
 	t.Run("control", func(t *testing.T) {
 		serveFrom(q, copied, 2)
 		pause := true
-		if _, err := l.Control(ctx, &checkpoint.Control{Pause: &pause, By: "me"}); err != nil {
+		if _, err := l.AppendControl(ctx, &checkpoint.Control{Pause: &pause, By: "me"}); err != nil {
 			t.Fatal(err)
 		}
 		if s := fold(t, l); !s.Paused || s.Foreign != 0 {
@@ -286,7 +286,7 @@ func TestLettersOnALaggingReplicaAreAllListed(t *testing.T) {
 		}
 		moved = true
 		for _, i := range []int{0, 4} { // the one that we hold, and one that comes
-			if err := d.Retried(ctx, want[i], "mapping", "still", false, now); err != nil {
+			if err := d.RecordRetry(ctx, want[i], "mapping", "still", false, now); err != nil {
 				t.Fatal(err)
 			}
 		}

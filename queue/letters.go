@@ -153,8 +153,8 @@ func (d *Letters) Put(ctx context.Context, letter *Letter) error {
 // errUnderWay means that an earlier attempt to store the same is neither stored nor given up.
 var errUnderWay = errors.New("an earlier attempt is under way")
 
-// Retried notes that the letter was tried again and refused again; behind as in Letter.
-func (d *Letters) Retried(ctx context.Context, id, code, reason string, behind bool, now time.Time) error {
+// RecordRetry notes that the letter was tried again and refused again; behind as in Letter.
+func (d *Letters) RecordRetry(ctx context.Context, id, code, reason string, behind bool, now time.Time) error {
 	err := retry(ctx, func() error {
 		letter, seq, err := d.get(ctx, id)
 		if err != nil {

@@ -57,7 +57,7 @@ func TestReplayStoresEachLetterOnce(t *testing.T) {
 			}
 		}
 		if round == 0 {
-			if err := d.Retried(ctx, NewLetter("Orders", "bigtable", changes[1], "", "", now).ID, "row_too_large", "still", false, now.Add(time.Minute)); err != nil {
+			if err := d.RecordRetry(ctx, NewLetter("Orders", "bigtable", changes[1], "", "", now).ID, "row_too_large", "still", false, now.Add(time.Minute)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -99,7 +99,7 @@ func TestLetterUnderWayIsNotStored(t *testing.T) {
 	for _, store := range []func() error{
 		func() error { return d.Put(ctx, letter) },
 		func() error {
-			return d.Retried(ctx, letter.ID, "mapping", "still", false, letter.LastTried.Add(time.Minute))
+			return d.RecordRetry(ctx, letter.ID, "mapping", "still", false, letter.LastTried.Add(time.Minute))
 		},
 	} {
 		refusals := &undecided{q.js, 2}

@@ -211,7 +211,7 @@ func TestControlOfAnotherProcessIsObeyed(t *testing.T) {
 	ctx := testContext(t)
 	w := owned(t, embeddedQueue(t))
 	pause := true
-	if _, err := w.Log().Control(ctx, &checkpoint.Control{Pause: &pause, By: "me"}); err != nil {
+	if _, err := w.Log().AppendControl(ctx, &checkpoint.Control{Pause: &pause, By: "me"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrOutcomeUnknown) {

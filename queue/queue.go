@@ -75,7 +75,7 @@ func (q *Queue) open(ctx context.Context) (err error) {
 	if err := q.connect(ctx, "", nats.InProcessServer(inProcess{q}), nats.Token(q.embedded.client.Token)); err != nil {
 		return err
 	}
-	q.keep(ctx)
+	q.checkStore(ctx)
 	return q.Health(ctx)
 }
 

@@ -118,9 +118,9 @@ func (r *Reader) Next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
 	}
 }
 
-// Skip lets Next go on behind entries that cannot be read, after it returned their damage. Whose entry comes next and what
+// SkipDamage lets Next go on behind entries that cannot be read, after it returned their damage. Whose entry comes next and what
 // preceded it is not known, as at the start of a trimmed log.
-func (r *Reader) Skip(ctx context.Context, d *DamageError) {
+func (r *Reader) SkipDamage(ctx context.Context, d *DamageError) {
 	r.Close(ctx)
 	r.cur, r.damage = nil, nil
 	r.seq, r.entry, r.known, r.owned = d.To, d.To, false, false

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Server is what a server outside says about itself and about our account, as far as a client is told.
-type Server struct {
+// ServerInfo is what a server outside says about itself and about our account, as far as a client is told.
+type ServerInfo struct {
 	Cluster    string // name of its cluster; "" for a single server
 	Servers    int    // that it has told us of, itself included
 	MaxPayload int64  // bytes of one message
@@ -24,8 +24,8 @@ type Server struct {
 	Copies          int64 // of a log that count
 }
 
-// Server asks the server; ok is false for the embedded one.
-func (q *Queue) Server(ctx context.Context) (s Server, ok bool, err error) {
+// ServerInfo asks the server; ok is false for the embedded one.
+func (q *Queue) ServerInfo(ctx context.Context) (s ServerInfo, ok bool, err error) {
 	if q.opts.URL == "" {
 		return s, false, nil
 	}
@@ -35,7 +35,7 @@ func (q *Queue) Server(ctx context.Context) (s Server, ok bool, err error) {
 	if err != nil {
 		return s, true, fmt.Errorf("ask JetStream: %w", err)
 	}
-	s = Server{
+	s = ServerInfo{
 		Cluster: q.nc.ConnectedClusterName(), Servers: len(q.nc.Servers()), MaxPayload: q.nc.MaxPayload(),
 		Store: account.Limits.MaxStore, Reserved: int64(account.ReservedStore),
 		Copies: int64(q.opts.Replicas),
@@ -81,8 +81,8 @@ func Writable(dir string) error {
 	}
 }
 
-// Unreserved returns the bytes of one copy that must still be reserved for the logs and dead letters of these tables.
-func (q *Queue) Unreserved(ctx context.Context, tables []string) (bytes int64, err error) {
+// UnreservedBytes returns the bytes of one copy that must still be reserved for the logs and dead letters of these tables.
+func (q *Queue) UnreservedBytes(ctx context.Context, tables []string) (bytes int64, err error) {
 	for _, table := range tables {
 		name := q.streamName(table)
 		for stream, limit := range map[string]int64{name: q.opts.MaxBytes, name + "_letters": q.opts.LettersMaxBytes} {

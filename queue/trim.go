@@ -154,9 +154,9 @@ type Pressure struct {
 	// were trimmed; +Inf without a limit or a rate.
 	HoursLeft float64
 	// Pause says that reading is to pause: above 80 %, or while the volume of an embedded store has little room.
-	Pause  bool
-	Reason string // of the pause
-	Quiet  bool   // the log is too full for beats: the owner shows no life unless it has rivals
+	Pause           bool
+	Reason          string // of the pause
+	TooFullForBeats bool   // the log is too full for beats: the owner shows no life unless it has rivals
 }
 
 // Pressure asks the server how full the log is.
@@ -188,7 +188,7 @@ func (l *Log) pressure(i Info, snapshot int) Pressure {
 	} else if p.Reason = l.q.crowded(); p.Reason != "" {
 		p.Pause = true
 	}
-	p.Quiet = i.Bytes+2*perMessage > i.ceiling(checkpoint.KindBeat, snapshot)
+	p.TooFullForBeats = i.Bytes+2*perMessage > i.ceiling(checkpoint.KindBeat, snapshot)
 	if age := i.Now.Sub(i.Oldest); !i.Oldest.IsZero() && age > time.Minute && i.Bytes > 0 && i.MaxBytes > 0 {
 		left := float64(pauseAt) - float64(i.Bytes)
 		p.HoursLeft = max(0, left/float64(i.Bytes)*age.Hours())
@@ -196,9 +196,9 @@ func (l *Log) pressure(i Info, snapshot int) Pressure {
 	return p
 }
 
-// Marked returns the least sequence that the marks of these sinks still need, for Trim: 0 when one of them has
+// FirstNeeded returns the least sequence that the marks of these sinks still need, for Trim: 0 when one of them has
 // no mark yet, which keeps everything.
-func Marked(s *checkpoint.State, sinks ...string) uint64 {
+func FirstNeeded(s *checkpoint.State, sinks ...string) uint64 {
 	least := uint64(math.MaxUint64)
 	for _, sink := range sinks {
 		m, ok := s.Marks[sink]

@@ -94,10 +94,10 @@ func TestTrimKeepsWhatASinkWithoutAMarkNeeds(t *testing.T) {
 	markAll(t, w)
 	fillToSnapshot(t, w)
 	markAll(t, w)
-	if first := trim(t, w, Marked(w.State(), "bigtable", "archive")); first != origin {
+	if first := trim(t, w, FirstNeeded(w.State(), "bigtable", "archive")); first != origin {
 		t.Fatalf("trimmed up to %d although the archive has no mark", first)
 	}
-	if first := trim(t, w, Marked(w.State(), "bigtable")); first != w.State().SnapFirst {
+	if first := trim(t, w, FirstNeeded(w.State(), "bigtable")); first != w.State().SnapFirst {
 		t.Fatalf("trimmed up to %d, want %d", first, w.State().SnapFirst)
 	}
 }

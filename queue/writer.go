@@ -302,18 +302,18 @@ func (w *Writer) Release(ctx context.Context) error {
 	return err
 }
 
-// BeatIn returns how long from now the next beat is due: TTL/3 after the last report about the source, which
+// BeatDueIn returns how long from now the next beat is due: TTL/3 after the last report about the source, which
 // frames and beats are and marks are not. Zero or less means now.
-func (w *Writer) BeatIn() time.Duration {
+func (w *Writer) BeatDueIn() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return time.Until(w.reported.Add(w.ttl / 3))
 }
 
-// Held tells whether nobody else can have claimed the log yet: the last acknowledged append was sent less than
+// ClaimValid tells whether nobody else can have claimed the log yet: the last acknowledged append was sent less than
 // three quarters of TTL ago. It is no fence, only politeness: an owner that sees false stops working for the
 // table until an append succeeds.
-func (w *Writer) Held() bool {
+func (w *Writer) ClaimValid() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.dead == nil && time.Since(w.alive) < w.ttl*3/4

@@ -138,7 +138,7 @@ func (u *checkup) adminPort(ctx context.Context) {
 
 // server compares what the logs need with what the NATS servers and the account say.
 func (u *checkup) server(ctx context.Context) {
-	s, outside, err := u.queue.Server(ctx)
+	s, outside, err := u.queue.ServerInfo(ctx)
 	if err != nil {
 		u.environment("queue", "queue", queueError(err, u.cfg))
 	}
@@ -160,7 +160,7 @@ func (u *checkup) server(ctx context.Context) {
 	if s.Store < 0 {
 		return
 	}
-	need, err := u.queue.Unreserved(ctx, u.sources())
+	need, err := u.queue.UnreservedBytes(ctx, u.sources())
 	if err != nil {
 		u.environment("queue", "queue", queueError(err, u.cfg))
 	} else if left := s.Store - s.Reserved; need*s.Copies > left {

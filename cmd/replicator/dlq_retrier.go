@@ -162,7 +162,7 @@ func (x *item) apply(ctx context.Context, ids []string) error {
 		x.refused++
 		x.why = append(x.why, fmt.Sprintf("%s: %s (%s)", id, reason, code))
 		behind := code == codeDirty || isBehind(letter) && x.last == nil
-		if err := x.box.letters.Retried(ctx, id, code, reason, behind, serviceTime(x.src).Truncate(time.Millisecond)); err != nil {
+		if err := x.box.letters.RecordRetry(ctx, id, code, reason, behind, serviceTime(x.src).Truncate(time.Millisecond)); err != nil {
 			return fmt.Errorf("note outcome of dead letter %s: %w", id, err)
 		}
 		if letter.Sink == "bigtable" {

@@ -199,13 +199,13 @@ func (a *app) clearGap(ctx context.Context, id, sink string, yes bool) error {
 		return usageError("repeat it with --yes if that may stay so", "clear would waive gap %s of %s for %s: %s", id, l.table, sink, lacking(l.state, g, sink))
 	}
 	control := checkpoint.Control{Waive: &checkpoint.Waive{Gap: id, Sink: sink}, By: whoami(), At: time.Now().UnixMilli()}
-	if _, err := l.log.Control(ctx, &control); err != nil {
+	if _, err := l.log.AppendControl(ctx, &control); err != nil {
 		if old := (*checkpoint.FormatError)(nil); errors.As(err, &old) {
 			return environmentError(fmt.Errorf("clear gap %s of %s: %w", id, l.table, err), "nothing was changed")
 		}
 		return fmt.Errorf("clear gap %s of %s: %w", id, l.table, err)
 	}
-	_ = l.log.Nudge() // the owner sees it at once; without this, at its next beat
+	_ = l.log.RequestBeat() // the owner sees it at once; without this, at its next beat
 	if l.state, err = l.log.Fold(ctx); err != nil {
 		return fmt.Errorf("read log of %s: %w", l.table, err)
 	}

@@ -105,11 +105,11 @@ func controlTable(ctx context.Context, q *queue.Queue, table, name string, contr
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	control.At = time.Now().UnixMilli()
-	seq, err := log.Control(ctx, &control)
+	seq, err := log.AppendControl(ctx, &control)
 	if err != nil {
 		return c, fmt.Errorf("%s table %s: %w", name, table, err)
 	}
-	_ = log.Nudge() // the owner obeys at once; without it, at its next beat
+	_ = log.RequestBeat() // the owner obeys at once; without it, at its next beat
 	state, err := log.Fold(ctx)
 	if err != nil {
 		return c, fmt.Errorf("read log of %s: %w", table, err)

@@ -74,7 +74,7 @@ func (w *Wait) Nudge(all []Seen) {
 	}
 	for _, s := range all {
 		if s.Log != nil {
-			_ = s.Log.Nudge() // asks for a listing now; without it the next one comes on its timer
+			_ = s.Log.RequestBeat() // asks for a listing now; without it the next one comes on its timer
 		}
 	}
 }

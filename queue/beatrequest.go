@@ -1,0 +1,40 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+)
+
+// RequestBeat asks the owner of the log, if there is one, for a complete listing and a beat now. The request is not
+// stored and may be lost: without it the owner lists and beats when its own timers are due.
+func (l *Log) RequestBeat() error {
+	if err := l.q.nc.Publish(l.beatRequestSubject(), nil); err != nil {
+		return fmt.Errorf("request a beat in log of %s: %w", l.table, err)
+	}
+	return l.q.nc.Flush()
+}
+
+// BeatRequests delivers a value for each request of RequestBeat, until ctx ends. Requests that arrive before the last value
+// was received become one.
+func (l *Log) BeatRequests(ctx context.Context) (<-chan struct{}, error) {
+	requests := make(chan struct{}, 1)
+	sub, err := l.q.nc.Subscribe(l.beatRequestSubject(), func(*nats.Msg) {
+		select {
+		case requests <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listen for beat requests in log of %s: %w", l.table, err)
+	}
+	context.AfterFunc(ctx, func() { _ = sub.Unsubscribe() })
+	return requests, nil
+}
+
+// beatRequestSubject lies outside of the log's stream, so that requests are not stored. Builds that run at the same time
+// must agree on it.
+func (l *Log) beatRequestSubject() string {
+	return "tailrace-nudge." + l.token + "." + hashWord(l.table)
+}
