@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -30,7 +31,7 @@ func openArchive(ctx context.Context, cfg *config.Config, q *queue.Queue, log *z
 	}
 	arch, err := archive.Open(ctx, o, log.Named("archive"), reg)
 	if err != nil {
-		return nil, environmentError(fmt.Errorf("open archive: %w", err), "archive.file must be a directory that this user may write and no other process has")
+		return nil, exit.Environment(fmt.Errorf("open archive: %w", err), "archive.file must be a directory that this user may write and no other process has")
 	}
 	return arch, nil
 }

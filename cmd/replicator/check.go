@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -73,7 +74,7 @@ type checkReport struct {
 func (a *app) check(ctx context.Context, o checkOptions) error {
 	cfg, problems, err := config.Load(a.configPath)
 	if err != nil {
-		return &ExitError{Code: exitUsage, Err: err, Hint: configHint}
+		return &exit.Error{Code: exit.CodeUsage, Err: err, Hint: configHint}
 	}
 	u := &checkup{cfg: cfg, problems: problems, endpoints: map[string]string{}, principals: map[string]string{}, cost: map[string]any{}, tables: []*tableReport{}}
 	all, found := parseMappings(cfg.Tables)
@@ -131,8 +132,8 @@ func (a *app) report(u *checkup, strict bool) error {
 	case ok:
 		return nil
 	case config.Refused(u.problems) || !config.Refused(u.around):
-		return silent(exitUsage)
+		return exit.Silent(exit.CodeUsage)
 	default:
-		return silent(exitEnvironment)
+		return exit.Silent(exit.CodeEnvironment)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
@@ -57,9 +58,9 @@ func (u *checkup) close() {
 // environment notes an error of a server, with the hint that goes with it.
 func (u *checkup) environment(code, path string, err error) {
 	hint := ""
-	var exit *ExitError
-	if errors.As(err, &exit) {
-		hint = exit.Hint
+	var known *exit.Error
+	if errors.As(err, &known) {
+		hint = known.Hint
 	}
 	u.around = append(u.around, config.Problem{Severity: "error", Code: code, Path: path, What: err.Error(), Hint: hint})
 }
@@ -86,7 +87,7 @@ func (u *checkup) table(ctx context.Context, src *source.Source, c *carried) {
 	defer cancel()
 	info, err := src.Table(asking, c.Source)
 	if err != nil {
-		u.environment("table", path, sourceError(err))
+		u.environment("table", path, exit.Source(err))
 		return
 	}
 	c.info, c.found = info, true
@@ -140,7 +141,7 @@ func (a *app) checkBigtable(ctx context.Context, u *checkup, src *source.Source,
 	defer cancel()
 	differences, err := sink.Diff(asking, wantedTables(u.cfg, all))
 	if err != nil {
-		u.environment("bigtable", "bigtable", bigtableError(err))
+		u.environment("bigtable", "bigtable", exit.Bigtable(err))
 		return
 	}
 	for _, d := range differences {

@@ -10,6 +10,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
@@ -121,7 +122,7 @@ func (u *checkup) readable(ctx context.Context, src *source.Source, c *carried) 
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	if err := src.MayRead(ctx, c.info.StreamARN); err != nil {
-		u.environment("stream", c.path+".source", sourceError(err))
+		u.environment("stream", c.path+".source", exit.Source(err))
 	}
 }
 
@@ -140,7 +141,7 @@ func (u *checkup) adminPort(ctx context.Context) {
 func (u *checkup) server(ctx context.Context) {
 	s, outside, err := u.queue.ServerInfo(ctx)
 	if err != nil {
-		u.environment("queue", "queue", queueError(err, u.cfg))
+		u.environment("queue", "queue", exit.Queue(err, u.cfg))
 	}
 	if !outside || err != nil {
 		return
@@ -162,7 +163,7 @@ func (u *checkup) server(ctx context.Context) {
 	}
 	need, err := u.queue.UnreservedBytes(ctx, u.sources())
 	if err != nil {
-		u.environment("queue", "queue", queueError(err, u.cfg))
+		u.environment("queue", "queue", exit.Queue(err, u.cfg))
 	} else if left := s.Store - s.Reserved; need*s.Copies > left {
 		u.fault("storage", "queue.max_bytes", "a smaller queue.max_bytes, or a larger limit of the account (max_file)",
 			"the logs need to reserve %s more, the account has %s of %s left", humanize.IBytes(uint64(need*s.Copies)), humanize.IBytes(uint64(max(left, 0))), humanize.IBytes(uint64(s.Store)))

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/demo"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
@@ -59,7 +60,7 @@ item is compared with every row, cell by cell. Exit 4 if anything differs.`,
 
 func (a *app) demo(ctx context.Context, o demoOptions) (err error) {
 	if o.duration < time.Second || o.rate < 1 || o.kills < 0 {
-		return usageError("for example --duration 30s --rate 2000 --kills 2", "nothing would happen")
+		return exit.Usage("for example --duration 30s --rate 2000 --kills 2", "nothing would happen")
 	}
 	d, err := newStage(a, o)
 	if err != nil {
@@ -86,7 +87,7 @@ func (a *app) demo(ctx context.Context, o demoOptions) (err error) {
 		return err
 	}
 	if !summary.Equal {
-		return silent(exitDifferences)
+		return exit.Silent(exit.CodeDifferences)
 	}
 	return nil
 }
@@ -116,7 +117,7 @@ type stage struct {
 func newStage(a *app, o demoOptions) (d *stage, err error) {
 	d = &stage{a: a, o: o, dir: o.keep}
 	if _, err := os.Stat(filepath.Join(d.dir, "log")); d.dir != "" && err == nil {
-		return nil, usageError("a sandbox begins from nothing, so its log has to as well: choose another directory", "%s holds the log of an earlier demo", d.dir)
+		return nil, exit.Usage("a sandbox begins from nothing, so its log has to as well: choose another directory", "%s holds the log of an earlier demo", d.dir)
 	}
 	if d.dir == "" {
 		d.dir, err = os.MkdirTemp("", "tailrace-demo-")
@@ -130,7 +131,7 @@ func newStage(a *app, o demoOptions) (d *stage, err error) {
 		return nil, fmt.Errorf("make log file: %w", err)
 	}
 	if d.sandbox, err = sandbox.Start(sandbox.Options{Seed: o.seed, Sweep: time.Second, NoNATS: true}); err != nil {
-		return nil, environmentError(err, "the demo needs free ports on loopback")
+		return nil, exit.Environment(err, "the demo needs free ports on loopback")
 	}
 	return d, nil
 }
@@ -238,7 +239,7 @@ func (d *stage) makeSchema(ctx context.Context) error {
 	}
 	defer sink.Close()
 	if _, err := sink.Ensure(ctx, wantedTables(d.cfg, all)); err != nil {
-		return bigtableError(err)
+		return exit.Bigtable(err)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/demo"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
@@ -66,7 +67,7 @@ func arrived(ctx context.Context, sink *bigtable.Client, row string) (bool, erro
 		case errors.Is(err, found):
 			return true, nil
 		case err != nil && ctx.Err() == nil:
-			return false, bigtableError(fmt.Errorf("read probe: %w", err))
+			return false, exit.Bigtable(fmt.Errorf("read probe: %w", err))
 		}
 		pause(ctx, 5*time.Millisecond)
 	}

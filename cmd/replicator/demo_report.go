@@ -16,6 +16,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/demo"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline"
@@ -312,7 +313,7 @@ func freeAddress(ctx context.Context) (string, error) {
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", environmentError(err, "the demo needs free ports on loopback")
+		return "", exit.Environment(err, "the demo needs free ports on loopback")
 	}
 	return ln.Addr().String(), ln.Close()
 }

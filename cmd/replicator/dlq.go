@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -88,7 +89,7 @@ func (a *app) letterBoxes(ctx context.Context, table string) (cfg *config.Config
 		}
 		if err != nil {
 			done()
-			return nil, nil, nil, environmentError(fmt.Errorf("open dead letters of %s: %w", t.Source, err), "see `replicator check`")
+			return nil, nil, nil, exit.Environment(fmt.Errorf("open dead letters of %s: %w", t.Source, err), "see `replicator check`")
 		}
 		if letters == nil {
 			continue // the replicator has not got so far as to make their stream
@@ -186,7 +187,7 @@ func findLetter(ctx context.Context, boxes []letterBox, id string) (letterBox, *
 		}
 		return box, letter, nil
 	}
-	return letterBox{}, nil, &ExitError{Code: exitRuntime, Err: fmt.Errorf("no dead letter %q", id), Hint: "`replicator dlq list` shows them"}
+	return letterBox{}, nil, &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("no dead letter %q", id), Hint: "`replicator dlq list` shows them"}
 }
 
 func (a *app) dlqDropCommand() *cobra.Command {
@@ -195,7 +196,7 @@ func (a *app) dlqDropCommand() *cobra.Command {
 		Use: "drop ID --yes", Short: "Delete a dead letter for good: its change will never be applied", Args: a.args(cobra.ExactArgs(1)),
 		RunE: a.body(func(ctx context.Context, args []string) error {
 			if !yes {
-				return usageError("repeat it with --yes if the change may be lost", "drop loses a change for good")
+				return exit.Usage("repeat it with --yes if the change may be lost", "drop loses a change for good")
 			}
 			_, boxes, done, err := a.letterBoxes(ctx, "")
 			if err != nil {

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -113,7 +114,7 @@ func (r *retrier) items(ctx context.Context, box letterBox) (items [][]string, e
 func (r *retrier) identical(ctx context.Context, box letterBox, c *carried) error {
 	row, err := r.sink.LoadState(ctx, r.cfg.Pipeline, box.table.Source)
 	if err != nil {
-		return bigtableError(fmt.Errorf("retry dead letters of %s: %w", box.table.Source, err))
+		return exit.Bigtable(fmt.Errorf("retry dead letters of %s: %w", box.table.Source, err))
 	}
 	hash := c.program.Hash()
 	refused := pipeline.CheckIdentity(row, bigtable.Identity{
@@ -121,7 +122,7 @@ func (r *retrier) identical(ctx context.Context, box letterBox, c *carried) erro
 		Target: r.sink.TargetName(box.table.Target),
 	})
 	if refused != nil {
-		return environmentError(fmt.Errorf("retry dead letters of %s: %w", box.table.Source, refused), refused.Hint)
+		return exit.Environment(fmt.Errorf("retry dead letters of %s: %w", box.table.Source, refused), refused.Hint)
 	}
 	return nil
 }
@@ -199,7 +200,7 @@ func (x *item) one(ctx context.Context, letter *queue.Letter) error {
 		if _, _, isRefused := refusal(err); isRefused {
 			return err
 		}
-		return bigtableError(err)
+		return exit.Bigtable(err)
 	}
 	x.last = c
 	return nil

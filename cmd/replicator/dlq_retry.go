@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 )
 
 func (a *app) dlqRetryCommand() *cobra.Command {
@@ -23,7 +25,7 @@ Letters of the archive go there; a directory of archive files has room for one p
 		Args: a.args(cobra.MaximumNArgs(1)),
 		RunE: a.body(func(ctx context.Context, args []string) error {
 			if all == (len(args) == 1) {
-				return usageError("`replicator dlq list` shows the ids", "retry needs one ID, or --all")
+				return exit.Usage("`replicator dlq list` shows the ids", "retry needs one ID, or --all")
 			}
 			id := ""
 			if len(args) == 1 {
@@ -93,7 +95,7 @@ func (a *app) retried(r *retrier) error {
 		}
 	}
 	if r.refused > 0 {
-		return silent(exitDifferences)
+		return exit.Silent(exit.CodeDifferences)
 	}
 	return nil
 }

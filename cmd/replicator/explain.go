@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/source"
@@ -62,7 +63,7 @@ func (a *app) explain(ctx context.Context, o explainOptions) error {
 	if o.key != "" {
 		var d change.Decoder
 		if _, err := d.Image([]byte(o.key)); err != nil {
-			return usageError(`for example --key '{"pk":{"S":"hats"},"sk":{"S":"fedora"}}'`, "read key: %w", err)
+			return exit.Usage(`for example --key '{"pk":{"S":"hats"},"sk":{"S":"fedora"}}'`, "read key: %w", err)
 		}
 	}
 	cfg, err := a.config()
@@ -73,7 +74,7 @@ func (a *app) explain(ctx context.Context, o explainOptions) error {
 		o.table = cfg.Tables[0].Source
 	}
 	if o.table == "" {
-		return usageError("--table NAME", "%s has %d tables: which one?", a.configPath, len(cfg.Tables))
+		return exit.Usage("--table NAME", "%s has %d tables: which one?", a.configPath, len(cfg.Tables))
 	}
 	if _, err := selected(cfg, o.table); err != nil {
 		return err
@@ -109,7 +110,7 @@ func (a *app) explain(ctx context.Context, o explainOptions) error {
 		a.print("%s", words.Explain(c.Target, steps))
 	}
 	if err == nil && steps.Code != "" {
-		return &ExitError{Code: exitDifferences, Err: fmt.Errorf("the mapping refuses it: %s (%s)", steps.Refused, steps.Code),
+		return &exit.Error{Code: exit.CodeDifferences, Err: fmt.Errorf("the mapping refuses it: %s (%s)", steps.Refused, steps.Code),
 			Hint: "in a run this change would become a dead letter"}
 	}
 	return err
@@ -131,7 +132,7 @@ func (a *app) oneProgram(ctx context.Context, cfg *config.Config, src *source.So
 			return c, nil
 		}
 	}
-	return nil, usageError("", "no table %q", table)
+	return nil, exit.Usage("", "no table %q", table)
 }
 
 func explained(ctx context.Context, src *source.Source, c *carried, o explainOptions) (*transform.Steps, error) {
@@ -145,7 +146,7 @@ func explained(ctx context.Context, src *source.Source, c *carried, o explainOpt
 	var d change.Decoder
 	img, err := d.Image(raw)
 	if err != nil {
-		return nil, usageError(`for example {"pk":{"S":"hats"},"price":{"N":"12.5"}}`, "read item: %w", err)
+		return nil, exit.Usage(`for example {"pk":{"S":"hats"},"price":{"N":"12.5"}}`, "read item: %w", err)
 	}
 	steps := c.program.Explain(img)
 	if o.key != "" && !o.showData {
@@ -160,10 +161,10 @@ func theItem(ctx context.Context, src *source.Source, c *carried, o explainOptio
 	}
 	raw, err := src.Item(ctx, c.Source, []byte(o.key))
 	if err != nil {
-		return nil, sourceError(fmt.Errorf("read item: %w", err))
+		return nil, exit.Source(fmt.Errorf("read item: %w", err))
 	}
 	if raw == nil {
-		return nil, &ExitError{Code: exitRuntime, Err: errors.New("the table has no item with this key"), Hint: "a key names all key attributes, with their types"}
+		return nil, &exit.Error{Code: exit.CodeRuntime, Err: errors.New("the table has no item with this key"), Hint: "a key names all key attributes, with their types"}
 	}
 	return raw, nil
 }
@@ -176,7 +177,7 @@ func explainRecord(c *carried, file string) (steps *transform.Steps, err error) 
 	}
 	rec, err := change.ScanRecord(raw)
 	if err != nil {
-		return nil, usageError("one record, as GetRecords returns it", "read record: %w", err)
+		return nil, exit.Usage("one record, as GetRecords returns it", "read record: %w", err)
 	}
 	rec.Version = rec.Created
 	wire := change.AppendRecords(nil, []change.Record{rec})
@@ -199,7 +200,7 @@ func readInput(file string) ([]byte, error) {
 		data, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return nil, usageError("", "read input: %w", err)
+		return nil, exit.Usage("", "read input: %w", err)
 	}
 	return data, nil
 }

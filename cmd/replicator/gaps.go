@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
 	"github.com/tailrace-cdc/replicator/queue"
 )
@@ -100,7 +101,7 @@ func (a *app) gapLogs(ctx context.Context, table string) (logs []gapLog, done fu
 		}
 		if err != nil {
 			done()
-			return nil, nil, environmentError(fmt.Errorf("read log of %s: %w", t.Source, err), "see `replicator check`")
+			return nil, nil, exit.Environment(fmt.Errorf("read log of %s: %w", t.Source, err), "see `replicator check`")
 		}
 		logs = append(logs, l)
 	}
@@ -188,20 +189,20 @@ func (a *app) clearGap(ctx context.Context, id, sink string, yes bool) error {
 	defer done()
 	l, g := findGap(logs, id)
 	if g == nil {
-		return &ExitError{Code: exitRuntime, Err: fmt.Errorf("no gap %q", id), Hint: "`replicator gaps list` shows them"}
+		return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("no gap %q", id), Hint: "`replicator gaps list` shows them"}
 	}
 	switch affected := l.state.Affected(g); {
 	case !slices.Contains(affected, sink):
-		return usageError("it affects: "+strings.Join(affected, ", "), "sink %q lacks nothing because of gap %s", sink, id)
+		return exit.Usage("it affects: "+strings.Join(affected, ", "), "sink %q lacks nothing because of gap %s", sink, id)
 	case !g.Accepted:
-		return environmentError(fmt.Errorf("gap %s of %s is open: nothing is read behind it", id, l.table), "first `replicator resume --table "+l.table+"`")
+		return exit.Environment(fmt.Errorf("gap %s of %s is open: nothing is read behind it", id, l.table), "first `replicator resume --table "+l.table+"`")
 	case !yes:
-		return usageError("repeat it with --yes if that may stay so", "clear would waive gap %s of %s for %s: %s", id, l.table, sink, lacking(l.state, g, sink))
+		return exit.Usage("repeat it with --yes if that may stay so", "clear would waive gap %s of %s for %s: %s", id, l.table, sink, lacking(l.state, g, sink))
 	}
 	control := checkpoint.Control{Waive: &checkpoint.Waive{Gap: id, Sink: sink}, By: whoami(), At: time.Now().UnixMilli()}
 	if _, err := l.log.AppendControl(ctx, &control); err != nil {
 		if old := (*checkpoint.FormatError)(nil); errors.As(err, &old) {
-			return environmentError(fmt.Errorf("clear gap %s of %s: %w", id, l.table, err), "nothing was changed")
+			return exit.Environment(fmt.Errorf("clear gap %s of %s: %w", id, l.table, err), "nothing was changed")
 		}
 		return fmt.Errorf("clear gap %s of %s: %w", id, l.table, err)
 	}

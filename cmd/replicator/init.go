@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/source"
@@ -58,7 +59,7 @@ func (a *app) propose(ctx context.Context, o initOptions) error {
 	defer src.Close()
 	info, err := src.Table(ctx, o.table)
 	if err != nil {
-		return sourceError(err)
+		return exit.Source(err)
 	}
 	sampler := propose.New(propose.Source{Table: o.table, Schema: info.Schema, TTLAttr: info.TTLAttr, Indexes: indexes(info)})
 	if err := sampled(ctx, src, o.table, o.sample, sampler.Add); err != nil {
@@ -79,7 +80,7 @@ func (a *app) propose(ctx context.Context, o initOptions) error {
 	}
 	f, err := os.OpenFile(o.out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
-		return usageError("choose another file with -o", "write proposal: %w", err)
+		return exit.Usage("choose another file with -o", "write proposal: %w", err)
 	}
 	defer f.Close()
 	if _, err := f.WriteString(text); err != nil {
@@ -110,7 +111,7 @@ func sampled(ctx context.Context, src *source.Source, table string, n int, f fun
 	var d change.Decoder
 	for page, err := range src.Sample(ctx, table, n) {
 		if err != nil {
-			return sourceError(fmt.Errorf("sample %s: %w", table, err))
+			return exit.Source(fmt.Errorf("sample %s: %w", table, err))
 		}
 		for _, raw := range page.Items {
 			if n--; n < 0 {

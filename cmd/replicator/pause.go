@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -41,7 +42,7 @@ func (a *app) controlCommand(name, short, long, done string, control checkpoint.
 		Args: a.args(cobra.NoArgs),
 		RunE: a.body(func(ctx context.Context, _ []string) error {
 			if all == (table != "") {
-				return usageError("`replicator "+name+" --table NAME` or `--all`", "%s needs one table, or --all", name)
+				return exit.Usage("`replicator "+name+" --table NAME` or `--all`", "%s needs one table, or --all", name)
 			}
 			cfg, err := a.config()
 			if err != nil {
@@ -121,10 +122,10 @@ func controlTable(ctx context.Context, q *queue.Queue, table, name string, contr
 func openLog(ctx context.Context, q *queue.Queue, table string) (*queue.Log, error) {
 	log, err := q.Log(ctx, table)
 	if errors.Is(err, queue.ErrNoLog) {
-		return nil, environmentError(fmt.Errorf("table %s has no log yet", table), "`replicator run` makes it when it starts")
+		return nil, exit.Environment(fmt.Errorf("table %s has no log yet", table), "`replicator run` makes it when it starts")
 	}
 	if err != nil {
-		return nil, environmentError(fmt.Errorf("open log of %s: %w", table, err), "see `replicator check`")
+		return nil, exit.Environment(fmt.Errorf("open log of %s: %w", table, err), "see `replicator check`")
 	}
 	return log, nil
 }

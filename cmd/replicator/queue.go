@@ -15,6 +15,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/queue"
 )
@@ -76,7 +77,7 @@ func (a *app) dump(ctx context.Context, o dumpOptions) error {
 			continue
 		}
 		if err != nil {
-			return environmentError(fmt.Errorf("open log of %s: %w", t.Source, err), "see `replicator check`")
+			return exit.Environment(fmt.Errorf("open log of %s: %w", t.Source, err), "see `replicator check`")
 		}
 		d := &dumper{a: a, o: o, log: log, hashes: hashes}
 		if err := d.run(ctx); err != nil && !errors.Is(err, errEnough) {
@@ -162,7 +163,7 @@ func (d *dumper) first(ctx context.Context) (uint64, error) {
 	}
 	at, err := time.Parse(time.RFC3339, d.o.from)
 	if err != nil {
-		return 0, usageError("for example 1234 or 2026-11-21T14:00:00Z", "--from %q is neither a sequence number nor a time", d.o.from)
+		return 0, exit.Usage("for example 1234 or 2026-11-21T14:00:00Z", "--from %q is neither a sequence number nor a time", d.o.from)
 	}
 	return d.log.SeqAt(ctx, at)
 }
@@ -239,7 +240,7 @@ func keyHashes(key string) (map[uint64]bool, error) {
 		return nil, nil
 	}
 	bad := func(err error) (map[uint64]bool, error) {
-		return nil, usageError(`for example {"pk":{"S":"hats"},"sk":{"N":"1"}}`, "read --key: %w", err)
+		return nil, exit.Usage(`for example {"pk":{"S":"hats"},"sk":{"N":"1"}}`, "read --key: %w", err)
 	}
 	var d change.Decoder
 	img, err := d.Image([]byte(key))
@@ -303,7 +304,7 @@ func natsURL(cfg *config.Config) (string, error) {
 	}
 	c, err := queue.ReadClient(cfg.Queue.Dir)
 	if err != nil {
-		return "", environmentError(fmt.Errorf("find running daemon: %w", err), "the embedded server listens only while `replicator run` does")
+		return "", exit.Environment(fmt.Errorf("find running daemon: %w", err), "the embedded server listens only while `replicator run` does")
 	}
 	u, err := url.Parse(c.URL)
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 )
 
 func (a *app) recoverCommand() *cobra.Command {
@@ -20,7 +22,7 @@ This version has no resync, and a new life without one would leave changes out i
 			if _, err := a.config(); err != nil {
 				return err
 			}
-			return environmentError(errors.New("recover needs resync, which this version does not have; nothing was changed"),
+			return exit.Environment(errors.New("recover needs resync, which this version does not have; nothing was changed"),
 				"bring the old log back from its volume or a copy of it; else start under another pipeline name with empty target tables")
 		}),
 	}

@@ -3,15 +3,18 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/term"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
 )
 
@@ -95,7 +98,7 @@ func (a *app) level(otherwise zapcore.Level) (zapcore.Level, error) {
 	}
 	level, err := zapcore.ParseLevel(a.logLevel)
 	if err != nil {
-		return level, usageError("debug, info, warn or error", "read --log-level: %w", err)
+		return level, exit.Usage("debug, info, warn or error", "read --log-level: %w", err)
 	}
 	return level, nil
 }
@@ -128,7 +131,7 @@ func (a *app) terminal() bool {
 func (a *app) config() (*config.Config, error) {
 	cfg, problems, err := config.Load(a.configPath)
 	if err != nil {
-		return nil, &ExitError{Code: exitUsage, Err: err, Hint: configHint}
+		return nil, &exit.Error{Code: exit.CodeUsage, Err: err, Hint: configHint}
 	}
 	if !config.Refused(problems) {
 		return cfg, nil
@@ -170,4 +173,37 @@ func (a *app) printJSON(v any) error {
 		return fmt.Errorf("write JSON: %w", err)
 	}
 	return nil
+}
+
+// verdict prints what went wrong and what to do next, and returns the exit code. An error of cobra before the command
+// has begun is an error of usage.
+func (a *app) verdict(err error) int {
+	if err == nil {
+		return exit.CodeOK
+	}
+	code, hint := exit.CodeRuntime, ""
+	var known *exit.Error
+	switch {
+	case errors.As(err, &known):
+		code, hint = known.Code, known.Hint
+		if known.Err == nil {
+			return code
+		}
+	case !a.began:
+		code, hint = exit.CodeUsage, "see `"+a.path+" --help`"
+	case errors.Is(err, context.Canceled):
+		hint = "it was interrupted; running it again is safe"
+	}
+	what := strings.TrimRight(err.Error(), "\n")
+	fmt.Fprintf(a.errs, "%s: %s\n", a.path, what)
+	if hint != "" {
+		fmt.Fprintf(a.errs, "  next: %s\n", hint)
+	}
+	if a.json && !a.printed {
+		failed := map[string]any{"schema": schema, "error": what, "hint": hint, "exit": code}
+		if err := json.NewEncoder(a.out).Encode(failed); err != nil {
+			fmt.Fprintf(a.errs, "%s: write error: %v\n", a.path, err)
+		}
+	}
+	return code
 }

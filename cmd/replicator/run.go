@@ -19,6 +19,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/admin"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/applied"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
@@ -104,18 +105,18 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	from := sourceOptions(d.cfg)
 	from.Report = d.services.Reporter(pipeline.DynamoDB)
 	if d.src, err = source.Open(ctx, from, d.log.Named("source"), d.reg); err != nil {
-		return sourceError(err)
+		return exit.Source(err)
 	}
 	if err := d.compile(ctx); err != nil {
 		return err
 	}
 	if d.q, err = d.openQueue(ctx); err != nil {
-		return queueError(err, d.cfg)
+		return exit.Queue(err, d.cfg)
 	}
 	to := bigtableOptions(d.cfg, d.src)
 	to.Report = d.services.Reporter(pipeline.Bigtable)
 	if d.sink, err = bigtable.Open(ctx, to, d.log.Named("bigtable"), d.reg); err != nil {
-		return bigtableError(err)
+		return exit.Bigtable(err)
 	}
 	if d.arch, err = openArchive(ctx, d.cfg, d.q, d.log, d.reg); err != nil {
 		return err
@@ -203,7 +204,7 @@ func (d *daemon) run(ctx context.Context, drain bool) error {
 		err := p.Run(ctx)
 		var refused *pipeline.RefusedError
 		if errors.As(err, &refused) {
-			return environmentError(err, refused.Hint)
+			return exit.Environment(err, refused.Hint)
 		}
 		return err
 	})
@@ -302,7 +303,7 @@ func listenAdmin(ctx context.Context, cfg *config.Config) (net.Listener, error) 
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", cfg.Admin.Listen)
 	if err != nil {
-		return nil, environmentError(fmt.Errorf("listen for admin: %w", err), "another replicator? choose a port with admin.listen")
+		return nil, exit.Environment(fmt.Errorf("listen for admin: %w", err), "another replicator? choose a port with admin.listen")
 	}
 	return ln, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
@@ -35,7 +36,7 @@ Nothing in it is for production; without --dir nothing is kept.`,
 			}
 			err := sandbox.Run(ctx, o)
 			if errors.Is(err, syscall.EADDRINUSE) {
-				return environmentError(err, "another sandbox, or another server? choose a port with --dynamodb, --bigtable or --nats")
+				return exit.Environment(err, "another sandbox, or another server? choose a port with --dynamodb, --bigtable or --nats")
 			}
 			return err
 		}),

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -55,7 +56,7 @@ from a sample of the source through the mapping. They are beginnings of row keys
 
 func (a *app) schema(ctx context.Context, o schemaOptions) error {
 	if !slices.Contains([]string{"cbt", "json", "markdown"}, o.format) {
-		return usageError("cbt, json or markdown", "unknown format %q", o.format)
+		return exit.Usage("cbt, json or markdown", "unknown format %q", o.format)
 	}
 	cfg, err := a.config()
 	if err != nil {
@@ -97,13 +98,13 @@ func (a *app) compareSchema(ctx context.Context, cfg *config.Config, src *source
 	}
 	differences, err := ask(ctx, wantedTables(cfg, all))
 	if err != nil {
-		return bigtableError(fmt.Errorf("compare schema: %w", err))
+		return exit.Bigtable(fmt.Errorf("compare schema: %w", err))
 	}
 	if err := a.printDifferences(differences, a.json || o.format == "json", o.apply); err != nil {
 		return err
 	}
 	if o.diff && len(differences) > 0 {
-		return silent(exitDifferences)
+		return exit.Silent(exit.CodeDifferences)
 	}
 	return nil
 }
@@ -111,14 +112,14 @@ func (a *app) compareSchema(ctx context.Context, cfg *config.Config, src *source
 func (a *app) bigtable(ctx context.Context, cfg *config.Config, src *source.Source) (*bigtable.Client, error) {
 	sink, err := bigtable.Open(ctx, bigtableOptions(cfg, src), a.logger(zapcore.WarnLevel).Named("bigtable"), nil)
 	if err != nil {
-		return nil, bigtableError(fmt.Errorf("open bigtable: %w", err))
+		return nil, exit.Bigtable(fmt.Errorf("open bigtable: %w", err))
 	}
 	asking, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	// One read says at once which address does not answer, and why: Google's client would try until a deadline.
 	if _, err := sink.LoadState(asking, cfg.Pipeline, cfg.Tables[0].Source); bigtable.Classify(err) == failure.Transient {
 		_ = sink.Close()
-		return nil, bigtableError(fmt.Errorf("reach bigtable: %w", err))
+		return nil, exit.Bigtable(fmt.Errorf("reach bigtable: %w", err))
 	}
 	return sink, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/applied"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/source"
@@ -92,7 +93,7 @@ func (a *app) status(ctx context.Context, o statusOptions) error {
 		return err
 	}
 	if o.exit && !status.Ready {
-		return silent(exitRuntime)
+		return exit.Silent(exit.CodeRuntime)
 	}
 	return nil
 }
@@ -105,7 +106,7 @@ func waitTarget(text string) (time.Time, error) {
 	value, ok := strings.CutPrefix(text, "applied=")
 	t, err := time.Parse(time.RFC3339, value)
 	if !ok || err != nil {
-		return t, usageError("applied=now, or a time such as applied=2026-11-21T14:00:00Z", "%q is not something to wait for", text)
+		return t, exit.Usage("applied=now, or a time such as applied=2026-11-21T14:00:00Z", "%q is not something to wait for", text)
 	}
 	return t, nil
 }
@@ -231,11 +232,11 @@ func (a *app) gaveUp(ctx context.Context, l *looker, last pipeline.Status) error
 		return fmt.Errorf("wait: %w", ctx.Err())
 	}
 	if last.Schema == 0 {
-		return &ExitError{Code: exitRuntime, Err: errors.New("no daemon was seen in time"), Hint: "start `replicator run`"}
+		return &exit.Error{Code: exit.CodeRuntime, Err: errors.New("no daemon was seen in time"), Hint: "start `replicator run`"}
 	}
 	hint := "the tables go on by themselves; wait longer, or look at source_lag_s and applied_lag_s"
 	if len(last.Reasons) > 0 {
 		hint = "the reasons are in the status above; docs/operations.md says what to do about each"
 	}
-	return &ExitError{Code: exitRuntime, Err: errors.New("not everything was applied in time"), Hint: hint}
+	return &exit.Error{Code: exit.CodeRuntime, Err: errors.New("not everything was applied in time"), Hint: hint}
 }

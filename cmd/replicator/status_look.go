@@ -9,6 +9,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/applied"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
@@ -62,7 +63,7 @@ func (l *looker) table(ctx context.Context, t config.Table) (pipeline.TableStatu
 		st.Reasons = []string{"no log yet: no replicator has got as far as to make one; if one runs, its /readyz says why"}
 		return st, applied.Seen{State: x.State}, nil
 	case err != nil:
-		return pipeline.TableStatus{}, applied.Seen{}, environmentError(fmt.Errorf("open log of %s: %w", t.Source, err), "see `replicator check`")
+		return pipeline.TableStatus{}, applied.Seen{}, exit.Environment(fmt.Errorf("open log of %s: %w", t.Source, err), "see `replicator check`")
 	}
 	err = l.measure(ctx, log, &x)
 	if damage := (*queue.DamageError)(nil); errors.As(err, &damage) { // its state cannot be known; the other tables' can

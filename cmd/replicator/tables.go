@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -134,7 +135,7 @@ func (a *app) programs(ctx context.Context, cfg *config.Config, src *source.Sour
 		return nil, a.refused(problems)
 	}
 	if errs := describeTables(ctx, src, all); len(errs) > 0 {
-		return nil, sourceError(errors.Join(errs...))
+		return nil, exit.Source(errors.Join(errs...))
 	}
 	if problems := compile(cfg, all); config.Refused(problems) {
 		return nil, a.refused(problems)
@@ -151,7 +152,7 @@ func (a *app) refused(problems []config.Problem) error {
 			n++
 		}
 	}
-	return usageError("mend them, then `replicator check`", "%s has %s", a.configPath, words.Count(n, "error"))
+	return exit.Usage("mend them, then `replicator check`", "%s has %s", a.configPath, words.Count(n, "error"))
 }
 
 // compiler compiles one table for the pipeline, as DynamoDB describes it at that moment. Tables with the same target

@@ -2,18 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
-	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -65,40 +62,20 @@ func serviceTime(src *source.Source) time.Time {
 func (a *app) client(ctx context.Context, cfg *config.Config) (*queue.Queue, error) {
 	if dir := cfg.Queue.Dir; dir != "" {
 		if _, err := os.Stat(dir); err != nil {
-			return nil, environmentError(fmt.Errorf("open queue: %w", err), "is queue.dir right, and has `replicator run` been started once?")
+			return nil, exit.Environment(fmt.Errorf("open queue: %w", err), "is queue.dir right, and has `replicator run` been started once?")
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	q, err := queue.OpenClient(ctx, queueOptions(cfg), a.logger(zapcore.WarnLevel).Named("queue"))
 	if err != nil {
-		return nil, queueError(err, cfg)
+		return nil, exit.Queue(err, cfg)
 	}
 	return q, nil
 }
 
 // openTimeout is what a command gives a queue to answer; a large embedded store needs time to open.
 const openTimeout = time.Minute
-
-// queueError gives an error of opening the queue its exit code and hint.
-func queueError(err error, cfg *config.Config) error {
-	switch {
-	case errors.Is(err, queue.ErrLocked):
-		return environmentError(err, "the process with that pid has "+cfg.Queue.Dir+" open: end it, or give this one a directory of its own")
-	case errors.Is(err, queue.ErrNoSpace):
-		return environmentError(err, "make room on the volume of "+cfg.Queue.Dir+", or enlarge it; then start again: see TailraceDiskLow in docs/operations.md")
-	case errors.Is(err, fs.ErrPermission):
-		return environmentError(err, "run it as the user that owns "+cfg.Queue.Dir)
-	case errors.Is(err, queue.ErrDenied):
-		return environmentError(err, "compare the user, password or token in queue.url, or the file of queue.creds, with the server's")
-	case cfg.Queue.Dir != "":
-		return environmentError(err, "the embedded queue in "+cfg.Queue.Dir+" did not start: see docs/operations.md")
-	case errors.Is(err, queue.ErrUnreachable):
-		return environmentError(err, "is queue.url right, is the server up, and does it let this machine in (TLS: queue.tls)?")
-	default:
-		return environmentError(err, "the server of queue.url answers, but cannot keep logs: the message names the setting")
-	}
-}
 
 // daemon waits for a running daemon and connects to its queue. It never opens the store by itself: a daemon that is
 // about to start would find it locked.
@@ -115,7 +92,7 @@ func (a *app) daemon(ctx context.Context, cfg *config.Config) (*queue.Queue, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, environmentError(fmt.Errorf("find running daemon: %w", err), "start `replicator run`")
+			return nil, exit.Environment(fmt.Errorf("find running daemon: %w", err), "start `replicator run`")
 		case <-tick.C:
 		}
 	}
@@ -139,33 +116,9 @@ func (a *app) source(ctx context.Context, cfg *config.Config) (*source.Source, e
 	o.Attempts = 3 // somebody waits: a server that is away is to be said at once
 	src, err := source.Open(ctx, o, a.logger(zapcore.WarnLevel).Named("source"), nil)
 	if err != nil {
-		return nil, sourceError(err)
+		return nil, exit.Source(err)
 	}
 	return src, nil
-}
-
-// sourceError gives an error of DynamoDB its exit code and hint.
-func sourceError(err error) error {
-	hint := source.Hint(err)
-	if hint == "" {
-		hint = "are region, endpoint and credentials right? `aws sts get-caller-identity` shows who you are"
-	}
-	return environmentError(err, hint)
-}
-
-// bigtableError gives an error of Bigtable its exit code and hint.
-func bigtableError(err error) error {
-	hint := "are bigtable.project and bigtable.instance right, and is the service reachable from here?"
-	switch bigtable.Classify(err) {
-	case failure.Denied:
-		hint = "the account needs roles/bigtable.user, and roles/bigtable.admin for schema --apply: see docs/credentials.md"
-	case failure.Missing:
-		hint = "`replicator schema --apply` makes the tables and families"
-	}
-	if strings.Contains(err.Error(), "could not find default credentials") { // the library has no type for it
-		hint = "gcloud auth application-default login, or the credentials of a service account: see docs/credentials.md; for the sandbox: eval \"$(replicator sandbox env)\""
-	}
-	return environmentError(err, hint)
 }
 
 // selected returns the configured tables, or the one that was named.
@@ -180,5 +133,5 @@ func selected(cfg *config.Config, name string) ([]config.Table, error) {
 		}
 		names = append(names, t.Source)
 	}
-	return nil, usageError(fmt.Sprintf("the configuration has %v", names), "no table %q in %s", name, cfg.File)
+	return nil, exit.Usage(fmt.Sprintf("the configuration has %v", names), "no table %q in %s", name, cfg.File)
 }

@@ -1,0 +1,45 @@
+// Package exit holds the exit codes of the commands, the error that carries one, and for errors of DynamoDB, Bigtable and
+// the queue the code and the hint that go with them.
+//
+// Files, from the top down:
+//
+//	services.go  errors of DynamoDB, Bigtable and the queue, with their hints
+//	exit.go      codes and the error that carries one
+package exit
+
+import "fmt"
+
+// The exit codes: scripts branch on them.
+const (
+	CodeOK          = 0
+	CodeRuntime     = 1 // the command was tried and failed, or took too long
+	CodeUsage       = 2 // the command line or the configuration is wrong
+	CodeEnvironment = 3 // a server, a permission, a port or a table is missing
+	CodeDifferences = 4 // the command worked, and what it compared is not equal
+)
+
+// Error is an error with an exit code and a hint on what the user can do next. Without Err everything has been printed
+// already, and only the code is left to return.
+type Error struct {
+	Code int
+	Err  error
+	Hint string
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error that e carries.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Usage returns an error of the command line or the configuration.
+func Usage(hint, format string, args ...any) error {
+	return &Error{Code: CodeUsage, Err: fmt.Errorf(format, args...), Hint: hint}
+}
+
+// Environment returns an error of what the command found around it.
+func Environment(err error, hint string) error {
+	return &Error{Code: CodeEnvironment, Err: err, Hint: hint}
+}
+
+// Silent ends the command with a code after everything has been printed.
+func Silent(code int) error { return &Error{Code: code} }
