@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -126,7 +126,7 @@ func (a *app) report(u *checkup, strict bool) error {
 		a.printTableReports(u)
 		a.problems(a.out, all)
 		a.printMemory(u)
-		a.print("%s: %s, %s", a.configPath, words.Count(faults, "error"), words.Count(warnings, "warning"))
+		a.print("%s: %s, %s", a.configPath, render.Count(faults, "error"), render.Count(warnings, "warning"))
 	}
 	switch {
 	case ok:

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source"
@@ -66,7 +66,7 @@ func (a *app) sample(ctx context.Context, u *checkup, src *source.Source, c *car
 	if a.moving() {
 		b := newBar(a.errs, "sampling "+c.Source, min(int64(limit), max(1, c.info.Items)))
 		defer b.close()
-		told = func() { b.set(int64(r.Sampled), words.Count(r.Sampled, "item")) }
+		told = func() { b.set(int64(r.Sampled), render.Count(r.Sampled, "item")) }
 	}
 	err := sampled(ctx, src, c.Source, limit, func(img change.Image) {
 		r.Sampled++
@@ -124,7 +124,7 @@ func (a *app) printTableReports(u *checkup) {
 			}
 		}
 		if t.Sampled > 0 {
-			a.print("  %s sampled: %s", words.Count(t.Sampled, "item"), fates(t.Coverage))
+			a.print("  %s sampled: %s", render.Count(t.Sampled, "item"), fates(t.Coverage))
 		}
 	}
 	if len(u.tables) > 0 {
@@ -157,7 +157,7 @@ func fates(uses []attributeUse) string {
 		if len(n) == 0 {
 			continue
 		}
-		part := fmt.Sprintf("%s %s", words.Count(len(n), "attribute"), f.words)
+		part := fmt.Sprintf("%s %s", render.Count(len(n), "attribute"), f.words)
 		if f.use == "ignored" || f.use == "lost" {
 			part += " (" + strings.Join(n, ", ") + ")"
 		}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -120,7 +120,7 @@ func (c *carried) tableProblems() (problems []config.Problem) {
 	}
 	if info.Items > 0 {
 		say("warning", "backfill", "only changes are carried: items older than the stream's 24 hours come when they change next",
-			"%s holds about %s already", c.Source, words.Count(int(info.Items), "item"))
+			"%s holds about %s already", c.Source, render.Count(int(info.Items), "item"))
 	}
 	return problems
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/demo"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
@@ -300,8 +300,8 @@ func (a *app) printSummary(s *demoSummary) error {
 	if a.json {
 		return a.printJSON(s)
 	}
-	a.print("%s · %s changes · %s rows · %s cells · %s · %s · %s", words.Count(s.Tables, "table"), humanize.Comma(int64(s.Changes)), humanize.Comma(s.Rows), humanize.Comma(s.Cells),
-		words.Count(s.Kills, "kill"), words.Count(int(s.Splits), "split"), words.Count(int(s.Differences), "difference"))
+	a.print("%s · %s changes · %s rows · %s cells · %s · %s · %s", render.Count(s.Tables, "table"), humanize.Comma(int64(s.Changes)), humanize.Comma(s.Rows), humanize.Comma(s.Cells),
+		render.Count(s.Kills, "kill"), render.Count(int(s.Splits), "split"), render.Count(int(s.Differences), "difference"))
 	if s.Expired != s.Archived || s.DeadLetters > 0 || s.Gaps > 0 {
 		a.print("NOT equal: %d expired, %d archived, %d dead letters, %d gaps", s.Expired, s.Archived, s.DeadLetters, s.Gaps)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/queue"
 )
@@ -161,7 +161,7 @@ func (a *app) dlqShowCommand() *cobra.Command {
 			}
 			a.print("%s: %s of %s, version %d, key hash %s", line.ID, line.Op, line.Table, line.Version, line.KeyHash)
 			a.print("  refused by %s: %s (%s)", line.Sink, line.Reason, line.Code)
-			a.print("  first %s, tried %s, last %s", line.FirstSeen.Local().Format(time.DateTime), words.Count(line.Attempts+1, "time"),
+			a.print("  first %s, tried %s, last %s", line.FirstSeen.Local().Format(time.DateTime), render.Count(line.Attempts+1, "time"),
 				line.LastTried.Local().Format(time.DateTime))
 			a.print("  shard %s", line.Shard)
 			if showData {

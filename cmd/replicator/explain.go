@@ -12,7 +12,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -107,7 +107,7 @@ func (a *app) explain(ctx context.Context, o explainOptions) error {
 	if a.json {
 		err = a.printJSON(ex)
 	} else {
-		a.print("%s", words.Explain(c.Target, steps))
+		a.print("%s", render.Explain(c.Target, steps))
 	}
 	if err == nil && steps.Code != "" {
 		return &exit.Error{Code: exit.CodeDifferences, Err: fmt.Errorf("the mapping refuses it: %s (%s)", steps.Refused, steps.Code),

@@ -13,7 +13,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -254,5 +254,5 @@ func accepted(s *checkpoint.State) string {
 	}
 	return fmt.Sprintf(`Because of %s rows differ since %s: what changed in a gap and not since is older than in DynamoDB, and items that
 were deleted in a gap stay in Bigtable. Reading goes on; the table is not ready until %s waives that for each sink.`,
-		words.Count(n, "gap"), local(moment(s.DiffersSince())), "`replicator gaps clear`")
+		render.Count(n, "gap"), local(moment(s.DiffersSince())), "`replicator gaps clear`")
 }

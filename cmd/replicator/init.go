@@ -13,7 +13,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -89,7 +89,7 @@ func (a *app) propose(ctx context.Context, o initOptions) error {
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("write proposal: %w", err)
 	}
-	fmt.Fprintf(a.errs, "Wrote %s from %s. Fill in bigtable, then: replicator check -c %s\n", o.out, words.Count(sampler.Items(), "item"), o.out)
+	fmt.Fprintf(a.errs, "Wrote %s from %s. Fill in bigtable, then: replicator check -c %s\n", o.out, render.Count(sampler.Items(), "item"), o.out)
 	if a.json {
 		report["file"] = o.out
 		return a.printJSON(report)

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
@@ -21,5 +21,5 @@ func (a *app) printStatus(s pipeline.Status) error {
 		return a.printJSON(s)
 	}
 	a.printed = true
-	return words.Status(a.out, s, time.Local)
+	return render.Status(a.out, s, time.Local)
 }

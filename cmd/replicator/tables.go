@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/words"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -152,7 +152,7 @@ func (a *app) refused(problems []config.Problem) error {
 			n++
 		}
 	}
-	return exit.Usage("mend them, then `replicator check`", "%s has %s", a.configPath, words.Count(n, "error"))
+	return exit.Usage("mend them, then `replicator check`", "%s has %s", a.configPath, render.Count(n, "error"))
 }
 
 // compiler compiles one table for the pipeline, as DynamoDB describes it at that moment. Tables with the same target

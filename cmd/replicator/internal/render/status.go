@@ -1,6 +1,6 @@
-// Package words says what the commands found out, for people: the status in a sentence and a table, the steps from an
+// Package render says what the commands found out, for people: the status in a sentence and a table, the steps from an
 // item to its cells.
-package words
+package render
 
 import (
 	"fmt"
