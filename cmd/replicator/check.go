@@ -137,3 +137,12 @@ func (a *app) report(u *checkup, strict bool) error {
 		return exit.Silent(exit.CodeEnvironment)
 	}
 }
+
+func (a *app) printMemory(u *checkup) {
+	usual, known := u.cost["memory_bytes"].(int64)
+	if !known {
+		return
+	}
+	most := u.cost["memory_bytes_large_items"].(int64)
+	a.print("memory: run takes about %d MiB, up to %d MiB with items of hundreds of KB in every table", usual>>20, most>>20)
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/heap"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/queue"
 )
@@ -70,4 +71,14 @@ func limitProblem(table string, snapshot int, limit int64) (config.Problem, bool
 			table, humanize.IBytes(uint64(snapshot)), humanize.IBytes(uint64(limit))),
 		Hint: fmt.Sprintf("queue.max_bytes: %dMiB or more", (least+1<<20-1)>>20),
 	}, limit < least
+}
+
+// memory notes what the configuration needs, and whether that is there.
+func (u *checkup) memory() {
+	n := heap.NeedOf(u.cfg)
+	u.cost["memory_bytes"], u.cost["memory_bytes_large_items"] = heap.ProcessBytes(n.Usual), heap.ProcessBytes(n.Most)
+	if short := n.Shortage(); short != "" {
+		u.around = append(u.around, config.Problem{Severity: "warning", Code: "memory", Path: "memory.total", What: short,
+			Hint: "give it more, lower memory.total, or carry fewer tables in one process: else collecting garbage takes the CPU"})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -39,5 +40,14 @@ func TestLimitWithoutRoomForTwoSnapshotsIsRefused(t *testing.T) {
 	}
 	if p, bad := limitProblem("Orders", 0, 64<<20); bad {
 		t.Errorf("no snapshot yet: %+v", p)
+	}
+}
+
+func TestNeededMemoryIsReported(t *testing.T) {
+	cfg := config.Default()
+	u := &checkup{cfg: &cfg, cost: map[string]any{}}
+	u.memory()
+	if u.cost["memory_bytes"] != int64((152+64)<<20) || u.cost["memory_bytes_large_items"] != int64((2*152+128+64)<<20) {
+		t.Error(u.cost)
 	}
 }

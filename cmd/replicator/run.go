@@ -20,6 +20,7 @@ import (
 	"github.com/tailrace-cdc/replicator/admin"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/applied"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/heap"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
@@ -69,12 +70,12 @@ func (a *app) run(ctx context.Context, o runOptions) (err error) {
 		return a.refused(problems)
 	}
 	log, reg := a.logger(zapcore.InfoLevel), registry()
-	heap := watchHeap(cfg, reg)
+	watcher := heap.NewWatcher(cfg, reg)
 	ln, err := listenAdmin(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	d := &daemon{a: a, cfg: cfg, log: log, reg: reg, admin: ln, upgrade: o.upgrade, heap: heap}
+	d := &daemon{a: a, cfg: cfg, log: log, reg: reg, admin: ln, upgrade: o.upgrade, heap: watcher}
 	defer func() { err = errors.Join(err, d.close()) }()
 	if err := d.open(ctx); err != nil {
 		return err
@@ -92,7 +93,7 @@ type daemon struct {
 	admin net.Listener
 
 	upgrade bool
-	heap    *heapWatch
+	heap    *heap.Watcher
 
 	services pipeline.Services
 	src      *source.Source
@@ -192,7 +193,7 @@ func (d *daemon) run(ctx context.Context, drain bool) error {
 		defer end() // without its pages nobody would know how it is
 		return admin.Serve(serving, d.admin, health{p}, d.reg, d.log.Named("admin"))
 	})
-	g.Go(func() error { return d.heap.run(serving, d.log) })
+	g.Go(func() error { return d.heap.Run(serving, d.log) })
 	if drain {
 		g.Go(func() error {
 			defer end()

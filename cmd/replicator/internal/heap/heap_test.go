@@ -1,0 +1,86 @@
+package heap
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/config"
+)
+
+// TestHeapNeedGrowsWithTheTables: the limit of one table is too small for ten, garbage collection would take the CPU.
+func TestHeapNeedGrowsWithTheTables(t *testing.T) {
+	need := func(tables int, url string) Need {
+		cfg := config.Default()
+		cfg.Tables, cfg.Queue.URL = make([]config.Table, tables), url
+		return NeedOf(&cfg)
+	}
+	one, ten, fifty := need(1, ""), need(10, ""), need(50, "")
+	if one.Usual != 152<<20 {
+		t.Errorf("one table needs %d MiB", one.Usual>>20)
+	}
+	// Ten tables with a backlog have 110 to 130 MiB alive, one of 100 KB items 150.
+	if ten.Usual < 2*130<<20 || fifty.Usual < 4*ten.Usual/2 || one.Most < 2*150<<20 {
+		t.Errorf("10 tables need %d MiB, 50 %d, one of large items %d", ten.Usual>>20, fifty.Usual>>20, one.Most>>20)
+	}
+	if out := need(10, "nats://x"); out.Usual >= ten.Usual {
+		t.Errorf("without a server inside 10 tables need %d MiB", out.Usual>>20)
+	}
+}
+
+// TestLimitFollowsTheLiveBytes: there is room for half as much again, up to the most that the configuration can need.
+func TestLimitFollowsTheLiveBytes(t *testing.T) {
+	n := Need{Usual: 150 << 20, Most: 400 << 20}
+	for alive, want := range map[int64]int64{0: 150, 50: 150, 100: 150, 150: 225, 200: 300, 500: 400} {
+		if got := n.limit(alive << 20); got != want<<20 {
+			t.Errorf("limit %d MiB at %d alive, want %d", got>>20, alive, want)
+		}
+	}
+}
+
+// TestShortageNamesTheLimitThatIsTooLow: $GOMEMLIMIT and the control group are compared with the need.
+func TestShortageNamesTheLimitThatIsTooLow(t *testing.T) {
+	n := Need{Usual: 300 << 20, Most: 700 << 20}
+	for _, c := range []struct {
+		goLimit, container int64
+		want               string
+	}{
+		{math.MaxInt64, math.MaxInt64, ""},
+		{200 << 20, math.MaxInt64, "the heap needs 300 MiB, $GOMEMLIMIT is 200 MiB"},
+		{math.MaxInt64, 350 << 20, "the process needs 364 MiB, its control group has 350 MiB"},
+		{math.MaxInt64, 400 << 20, ""},
+	} {
+		if got := n.shortage(c.goLimit, c.container); got != c.want {
+			t.Errorf("%d, %d: %q", c.goLimit>>20, c.container>>20, got)
+		}
+	}
+}
+
+// TestShareOfCollectionIsMeasured: the metrics of the runtime mean what gcShare takes them for.
+func TestShareOfCollectionIsMeasured(t *testing.T) {
+	before := takeSample()
+	for range 20 {
+		runtime.GC()
+	}
+	after := takeSample()
+	share, _ := after.gcShare(before, time.Second)
+	if share <= 0 || share > 1 || after.live <= 0 {
+		t.Errorf("%v of the CPU, %d bytes alive", share, after.live)
+	}
+	busy := sample{gcSeconds: 3, cpuSeconds: 10}
+	for want, s := range map[string]struct {
+		sample sample
+		wall   time.Duration
+	}{
+		"0.30 true":  {busy, 20 * time.Second},
+		"0.30 false": {busy, 200 * time.Second}, // hardly any work at all
+		"0.10 false": {sample{gcSeconds: 1, cpuSeconds: 10}, 20 * time.Second},
+	} {
+		share, much := s.sample.gcShare(sample{}, s.wall)
+		if got := fmt.Sprintf("%.2f %v", share, much); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
