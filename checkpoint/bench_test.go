@@ -47,11 +47,11 @@ func BenchmarkFoldFrames(b *testing.B) {
 // BenchmarkBeat of ten thousand shards.
 func BenchmarkBeat(b *testing.B) {
 	s := benchLog(b, 10_000).fold(b)
-	beat := &Beat{Date: s.Date, Through: s.Date}
+	beat := &Beat{Date: s.Date, Watermark: s.Date}
 	b.ReportAllocs()
 	for b.Loop() {
 		beat.Date++
-		beat.Through++
+		beat.Watermark++
 		s.beat(beat)
 	}
 }

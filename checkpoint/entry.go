@@ -160,9 +160,9 @@ type PageHead struct {
 	Length    int             `json:"length"`
 }
 
-// Through returns the time up to which the page proves that everything was read: the creation of its newest
+// Watermark returns the time up to which the page proves that everything was read: the creation of its newest
 // record, or, when it was empty, two seconds before it was asked for.
-func (p *PageHead) Through() int64 {
+func (p *PageHead) Watermark() int64 {
 	if p.Records > 0 {
 		return p.Newest - 1000
 	}
@@ -176,9 +176,9 @@ const settle = 2000
 type Beat struct {
 	Date   int64 `json:"date"`             // service clock advanced by the owner's monotonic clock
 	Listed int64 `json:"listed,omitempty"` // when the last complete listing began, service clock
-	// Through is the time up to which every open shard has been read, unix ms. One number for all of them: a
+	// Watermark is the time up to which every open shard has been read, unix ms. One number for all of them: a
 	// beat of ten thousand shards is as small as a beat of one.
-	Through int64 `json:"through,omitempty"`
+	Watermark int64 `json:"through,omitempty"`
 }
 
 // Marks moves sinks forward. A mark names the entry up to which everything is durable at the sink (Rule 1).

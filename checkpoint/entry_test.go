@@ -37,7 +37,7 @@ func genBody() *rapid.Generator[any] {
 		case 4:
 			return &Frame{Pages: rapid.SliceOfN(head, 1, 3).Draw(t, "pages")}
 		case 5:
-			return &Beat{Date: num.Draw(t, "date"), Through: num.Draw(t, "through")}
+			return &Beat{Date: num.Draw(t, "date"), Watermark: num.Draw(t, "through")}
 		case 6:
 			return &Marks{Sinks: map[string]Mark{id.Draw(t, "sink"): {Seq: rapid.Uint64().Draw(t, "seq"), Hash: HashOf([]byte(id.Draw(t, "hash")))}}}
 		case 7:

@@ -197,7 +197,7 @@ var members1 = map[string]string{
 	"Gap": "feed from since until reason found ends accepted", "Control": "pause halt clear resume by at", "Halt": "sink seq code reason at",
 	"Snapshot": "part parts first",
 	"State":    "epoch owner nonce released life identity streams shards marks gaps paused halted date listed last_frame changes top horizons foreign",
-	"Stream":   "arn date mode at floor disabled seq", "Horizon": "seq through",
+	"Stream":   "arn date mode at floor disabled seq", "Watermark": "seq through",
 	"Shard": "id stream parent phase pos clock through closed gapped horizon excused seen absent alive ended early",
 }
 

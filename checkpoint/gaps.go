@@ -120,7 +120,7 @@ func (s *State) lost(b *Gap) {
 	sh := s.Shards[g.Feed.Shard]
 	open := sh != nil && sh.Phase != Finished
 	if open && g.From != sh.Pos {
-		g.From, g.Since = sh.Pos, min(g.Since, sh.Through)
+		g.From, g.Since = sh.Pos, min(g.Since, sh.Watermark)
 	}
 	s.addGap(g)
 	switch {

@@ -20,22 +20,22 @@ const (
 
 // Shard is what the log knows about one shard.
 type Shard struct {
-	ID      string          `json:"id"`
-	Stream  string          `json:"stream"`
-	Parent  string          `json:"parent,omitempty"`
-	Phase   Phase           `json:"phase"`
-	Pos     change.Position `json:"pos"`
-	Clock   int64           `json:"clock"`             // version of the last change, ms
-	Through int64           `json:"through,omitempty"` // everything created up to here was read; unix ms
-	Closed  bool            `json:"closed,omitempty"`  // takes no more writes
-	Gapped  bool            `json:"gapped,omitempty"`  // stands before a gap that nobody has accepted
-	Horizon bool            `json:"horizon,omitempty"` // an accepted gap ends at the trim horizon, wherever that is
-	Excused int64           `json:"excused,omitempty"` // what was lost before was accepted; unix ms
-	Seen    int64           `json:"seen"`              // date of the listing that showed it first
-	Absent  int64           `json:"absent,omitempty"`  // date of the first complete listing since without it
-	Alive   int64           `json:"alive,omitempty"`   // it took writes then or later: its children's are newer; unix ms
-	Ended   int64           `json:"ended,omitempty"`   // service clock when it was finished
-	Early   bool            `json:"early,omitempty"`   // finished, with a gap, before its parent was: its children wait
+	ID        string          `json:"id"`
+	Stream    string          `json:"stream"`
+	Parent    string          `json:"parent,omitempty"`
+	Phase     Phase           `json:"phase"`
+	Pos       change.Position `json:"pos"`
+	Clock     int64           `json:"clock"`             // version of the last change, ms
+	Watermark int64           `json:"through,omitempty"` // everything created up to here was read; unix ms
+	Closed    bool            `json:"closed,omitempty"`  // takes no more writes
+	Gapped    bool            `json:"gapped,omitempty"`  // stands before a gap that nobody has accepted
+	Horizon   bool            `json:"horizon,omitempty"` // an accepted gap ends at the trim horizon, wherever that is
+	Excused   int64           `json:"excused,omitempty"` // what was lost before was accepted; unix ms
+	Seen      int64           `json:"seen"`              // date of the listing that showed it first
+	Absent    int64           `json:"absent,omitempty"`  // date of the first complete listing since without it
+	Alive     int64           `json:"alive,omitempty"`   // it took writes then or later: its children's are newer; unix ms
+	Ended     int64           `json:"ended,omitempty"`   // service clock when it was finished
+	Early     bool            `json:"early,omitempty"`   // finished, with a gap, before its parent was: its children wait
 
 	place place
 }
@@ -52,7 +52,7 @@ func (s *State) Readable(sh *Shard) bool { return sh.Phase == Open && !sh.Gapped
 // retention has passed since then, some of the shard may have been trimmed, although neither the trim horizon
 // nor a time would say so. Unix ms.
 func (s *State) WholeSince(sh *Shard) int64 {
-	since := max(sh.Through, sh.Excused)
+	since := max(sh.Watermark, sh.Excused)
 	if st := s.stream(sh.Stream); st != nil {
 		since = max(since, st.Date)
 	}
@@ -92,7 +92,7 @@ func (s *State) graph(b *Graph) {
 	} else if b.Complete {
 		s.forget(b)
 	}
-	s.clip()
+	s.lowerWatermarks()
 }
 
 func (s *State) stream(arn string) *Stream {
@@ -152,7 +152,7 @@ func (s *State) open(sh *Shard) {
 // inherit takes over what a finished parent leaves. Rule 5: an item's versions grow along its lineage.
 func (sh *Shard) inherit(p *Shard) {
 	sh.Clock, sh.Alive = max(sh.Clock, p.Clock), max(sh.Alive, p.Alive)
-	sh.Through = max(sh.Through, p.Alive)
+	sh.Watermark = max(sh.Watermark, p.Alive)
 }
 
 func (s *State) finish(sh *Shard) {
@@ -214,7 +214,7 @@ func (s *State) gone(b *Graph, id string) {
 		sh = &Shard{ID: id, Stream: b.Stream, Seen: b.Date, Absent: b.Date, Clock: max(st.Floor, s.Top)}
 		s.add(sh)
 	} else if sh.Phase != Finished {
-		lost, gap.From, gap.Since = true, sh.Pos, sh.Through
+		lost, gap.From, gap.Since = true, sh.Pos, sh.Watermark
 	}
 	if lost {
 		s.addGap(gap)

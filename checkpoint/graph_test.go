@@ -101,7 +101,7 @@ func TestMissingParentHoldsItsChild(t *testing.T) {
 func TestUnreadShardThatIsGoneIsAGap(t *testing.T) {
 	w := owned(t, seen("a", "b<a")...)
 	w.must(t, frame(page(w.s, "a", 2, false)))
-	pos, through := w.s.Shards["a"].Pos, w.s.Shards["a"].Through
+	pos, through := w.s.Shards["a"].Pos, w.s.Shards["a"].Watermark
 	w.must(t, &Graph{Stream: "arn", Date: w.s.Date + 30*hour, Complete: true, Shards: seen("b<a"), Gone: []string{"a"}})
 	if len(w.s.Gaps) != 1 || w.s.Gaps[0].From != pos || w.s.Gaps[0].Since != through || w.s.Gaps[0].Until != w.s.Date || !w.s.Readable(w.s.Shards["b"]) {
 		t.Fatalf("%+v %s", w.s.Gaps, phases(w.s))

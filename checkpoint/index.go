@@ -197,17 +197,17 @@ func (s *State) heapOf(sh *Shard) (*shardHeap, int64) {
 	case sh.place.gone:
 		return nil, 0
 	case sh.Phase == Open:
-		return &x.open, sh.Through
+		return &x.open, sh.Watermark
 	case sh.Phase == Waiting:
 		// Its changes are newer than all of its parent's. What the parent's empty reads prove says nothing about it.
 		p := s.Shards[sh.Parent]
 		if p == nil {
-			return &x.others, sh.Through
+			return &x.others, sh.Watermark
 		}
 		if p.Phase == Waiting {
 			return nil, 0
 		}
-		return &x.others, max(sh.Through, p.Alive)
+		return &x.others, max(sh.Watermark, p.Alive)
 	case sh.Early || !s.mayHaveChildren(sh) || s.Listed >= sh.Ended+childrenLate:
 		return nil, 0
 	}
@@ -311,6 +311,6 @@ func (x *index) raiseOpen(f func(*Shard)) {
 	for i := range x.open.all {
 		b := &x.open.all[i]
 		f(b.sh)
-		b.key = b.sh.Through
+		b.key = b.sh.Watermark
 	}
 }

@@ -25,7 +25,7 @@ type answers struct {
 }
 
 func indexed(s *State) (a answers) {
-	a.Through, a.Top, a.Missing, a.Gapped, a.Barren = s.Through(), s.TopClock(), s.Missing(), s.GappedShards(), s.Barren()
+	a.Through, a.Top, a.Missing, a.Gapped, a.Barren = s.ReadWatermark(), s.TopClock(), s.Missing(), s.GappedShards(), s.Barren()
 	a.Open, a.Closed, a.Wait, a.Done = s.Counts()
 	a.Drained, a.Children = map[string]bool{}, map[string][]string{}
 	for _, st := range s.Streams {
@@ -48,7 +48,7 @@ func indexed(s *State) (a answers) {
 
 // rescanned gives the same answers by a look at every shard.
 func rescanned(s *State) (a answers) {
-	a.Top, a.Through = s.Top, throughOf(s)
+	a.Top, a.Through = s.Top, watermarkOf(s)
 	a.Drained, a.Children = map[string]bool{}, map[string][]string{}
 	live := s.Live()
 	for _, sh := range s.Shards {
@@ -98,8 +98,8 @@ func rescanned(s *State) (a answers) {
 	return a
 }
 
-// throughOf is Through as it is defined: the least of what each shard lets be said.
-func throughOf(s *State) int64 {
+// watermarkOf is ReadWatermark as it is defined: the least of what each shard lets be said.
+func watermarkOf(s *State) int64 {
 	live := s.Live()
 	if live == nil {
 		return 0
@@ -110,7 +110,7 @@ func throughOf(s *State) int64 {
 	}
 	low, last, any := int64(0), int64(0), false
 	for _, sh := range s.Shards {
-		t := sh.Through
+		t := sh.Watermark
 		switch sh.Phase {
 		case Waiting:
 			if p := s.Shards[sh.Parent]; p != nil && p.Phase == Waiting {
@@ -229,7 +229,7 @@ func TestIndexOfAnyFamily(t *testing.T) {
 					w.must(t, part)
 				}
 			case 3:
-				body = &Beat{Date: date, Listed: date - r.Int64N(200_000), Through: date - r.Int64N(100_000)}
+				body = &Beat{Date: date, Listed: date - r.Int64N(200_000), Watermark: date - r.Int64N(100_000)}
 			case 4:
 				date += r.Int64N(60 * 3600 * 1000)
 			case 5:

@@ -82,7 +82,7 @@ func (p *process) list(complete bool) {
 	}
 	if (live == nil || s.Drained(live.ARN)) && len(next) > 0 {
 		g := p.w.list(next[len(next)-1].arn, true)
-		if live != nil && !p.append(&Gap{Feed: change.Feed{Stream: live.ARN}, Since: s.Through(), Until: g.Date, Found: g.Date, Ends: true}, nil) {
+		if live != nil && !p.append(&Gap{Feed: change.Feed{Stream: live.ARN}, Since: s.ReadWatermark(), Until: g.Date, Found: g.Date, Ends: true}, nil) {
 			return
 		}
 		at := int64(0)
@@ -170,7 +170,7 @@ func (p *process) read() {
 		}
 	}
 	feed := change.Feed{Stream: sh.Stream, Shard: sh.ID}
-	gap := &Gap{Feed: feed, From: pos, Since: sh.Through, Until: p.w.now, Found: p.w.now}
+	gap := &Gap{Feed: feed, From: pos, Since: sh.Watermark, Until: p.w.now, Found: p.w.now}
 	at := p.w.find(sh.ID)
 	if at == nil {
 		gap.Ends = true
@@ -202,7 +202,7 @@ func (p *process) read() {
 			return // proves nothing before they are stored
 		}
 	}
-	p.through[sh.ID] = max(p.through[sh.ID], head.Through())
+	p.through[sh.ID] = max(p.through[sh.ID], head.Watermark())
 }
 
 // frame stores the pages in hand.
@@ -225,12 +225,12 @@ func (p *process) beat() {
 	low, any := int64(0), false
 	for _, sh := range p.wr.s.Shards {
 		if sh.Phase == Open {
-			if t := max(p.through[sh.ID], sh.Through); !any || t < low {
+			if t := max(p.through[sh.ID], sh.Watermark); !any || t < low {
 				low, any = t, true
 			}
 		}
 	}
-	p.append(&Beat{Date: p.w.now, Listed: p.listed, Through: low}, nil)
+	p.append(&Beat{Date: p.w.now, Listed: p.listed, Watermark: low}, nil)
 }
 
 // mark lets the sink go on, to any entry between where it is and the end.

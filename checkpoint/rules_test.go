@@ -117,8 +117,8 @@ func TestGapHoldsItsShardUntilItIsAccepted(t *testing.T) {
 	sh := w.s.Shards["a"]
 	feed := change.Feed{Stream: "arn", Shard: "a"}
 	inHand := change.Position{After: sequenceNumber(70)} // read, but never stored
-	w.must(t, &Gap{Feed: feed, From: inHand, Since: sh.Through + hour, Until: w.s.Date + 2*hour})
-	if g := w.s.Gaps[0]; g.From != sh.Pos || g.Since != sh.Through {
+	w.must(t, &Gap{Feed: feed, From: inHand, Since: sh.Watermark + hour, Until: w.s.Date + 2*hour})
+	if g := w.s.Gaps[0]; g.From != sh.Pos || g.Since != sh.Watermark {
 		t.Fatalf("the gap hides what was read and not stored: %+v", g)
 	}
 	if w.s.Readable(sh) || !w.s.Readable(w.s.Shards["b"]) || w.s.OpenGaps() != 1 || w.s.Check(frame(page(w.s, "a", 1, false))) == nil {

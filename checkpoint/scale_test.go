@@ -246,7 +246,7 @@ func BenchmarkShardEnd(b *testing.B) {
 	parents := all[(gens-1)*width:]
 	ask := func() int64 {
 		open, closed, waiting, done := s.Counts()
-		n := s.Through() + s.TopClock() + s.AppliedThrough() + int64(s.LowMark()) + int64(open+closed+waiting+done)
+		n := s.ReadWatermark() + s.TopClock() + s.AppliedWatermark() + int64(s.LowMark()) + int64(open+closed+waiting+done)
 		if s.Drained("arn") || s.Barren() {
 			n++
 		}
@@ -290,9 +290,9 @@ func BenchmarkBeatOfManyShards(b *testing.B) {
 	for _, x := range all[:(gens-1)*width] {
 		s.fold(s.Seq, &Entry{Body: frame(page(s, x.ID, 1, true))})
 	}
-	beat := &Beat{Date: s.Date, Listed: s.Date, Through: s.Date}
+	beat := &Beat{Date: s.Date, Listed: s.Date, Watermark: s.Date}
 	for b.Loop() {
-		beat.Date, beat.Listed, beat.Through = beat.Date+5000, beat.Listed+5000, beat.Through+5000
+		beat.Date, beat.Listed, beat.Watermark = beat.Date+5000, beat.Listed+5000, beat.Watermark+5000
 		s.fold(s.Seq, &Entry{Body: beat})
 	}
 }

@@ -144,9 +144,9 @@ func inspect(t *testing.T, w *world, l *memLog) {
 	// A shard that split since the newest listing may go on answering with empty pages, and a listing may leave
 	// its children out for some seconds.
 	listed := s.Listed - 6000
-	claimed(t, w, s, "read", min(s.Through(), listed), known, stored)
+	claimed(t, w, s, "read", min(s.ReadWatermark(), listed), known, stored)
 	if m := s.Marks["sink"]; m.Seq > 0 {
-		claimed(t, w, s, "applied", min(s.AppliedThrough(), listed), known, recordsOf(t, l, m.Seq))
+		claimed(t, w, s, "applied", min(s.AppliedWatermark(), listed), known, recordsOf(t, l, m.Seq))
 	}
 }
 

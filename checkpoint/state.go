@@ -29,14 +29,14 @@ type State struct {
 	Halted  *Halt             `json:"halted,omitempty"` // format 1: the newest; see HaltsOf
 	Halts   map[string]*Halt  `json:"halts,omitempty"`  // format 2: by sink
 
-	Date      int64     `json:"date,omitempty"`       // newest service clock that was reported
-	Listed    int64     `json:"listed,omitempty"`     // when the newest complete listing began
-	LastFrame uint64    `json:"last_frame,omitempty"` // newest entry that holds changes
-	Changes   uint64    `json:"changes,omitempty"`    // in all frames so far
-	Top       int64     `json:"top,omitempty"`        // highest version of the shards that were forgotten
-	Horizons  []Horizon `json:"horizons,omitempty"`
-	Starting  *Start    `json:"starting,omitempty"` // the parts so far of a start that is not complete; format 2
-	Foreign   uint64    `json:"foreign,omitempty"`  // messages that folded as nothing
+	Date       int64       `json:"date,omitempty"`       // newest service clock that was reported
+	Listed     int64       `json:"listed,omitempty"`     // when the newest complete listing began
+	LastFrame  uint64      `json:"last_frame,omitempty"` // newest entry that holds changes
+	Changes    uint64      `json:"changes,omitempty"`    // in all frames so far
+	Top        int64       `json:"top,omitempty"`        // highest version of the shards that were forgotten
+	Watermarks []Watermark `json:"horizons,omitempty"`
+	Starting   *Start      `json:"starting,omitempty"` // the parts so far of a start that is not complete; format 2
+	Foreign    uint64      `json:"foreign,omitempty"`  // messages that folded as nothing
 
 	SnapFirst uint64 `json:"-"` // sequence of the first part of the last complete snapshot
 	SnapLast  uint64 `json:"-"`
@@ -150,12 +150,12 @@ func (s *State) frame(seq uint64, f *Frame) {
 		p := &f.Pages[i]
 		sh := s.Shards[p.Feed.Shard]
 		sh.Pos, sh.Clock, sh.Horizon = p.To, p.Clock, false
-		sh.Through = max(sh.Through, p.Through())
+		sh.Watermark = max(sh.Watermark, p.Watermark())
 		s.Date = max(s.Date, p.Date)
 		if p.Records > 0 {
 			s.LastFrame = seq
 			s.Changes += uint64(p.Records)
-			sh.Alive = max(sh.Alive, p.Through())
+			sh.Alive = max(sh.Alive, p.Watermark())
 		}
 		s.changed(sh)
 		if p.Done {
@@ -169,7 +169,7 @@ func (s *State) beat(b *Beat) {
 	s.listed(b.Listed)
 	var parents []*Shard
 	s.index.raiseOpen(func(sh *Shard) {
-		sh.Through = max(sh.Through, b.Through)
+		sh.Watermark = max(sh.Watermark, b.Watermark)
 		// That listing still showed it open.
 		if alive := b.Listed - settle; !sh.Closed && sh.Alive < alive {
 			if sh.Alive = alive; sh.place.parent {
@@ -180,7 +180,7 @@ func (s *State) beat(b *Beat) {
 	for _, sh := range parents {
 		s.changed(sh)
 	}
-	s.horizon()
+	s.noteWatermark()
 }
 
 func (s *State) marks(m *Marks) {
@@ -188,7 +188,7 @@ func (s *State) marks(m *Marks) {
 	for _, sink := range m.Retired {
 		delete(s.Marks, sink)
 	}
-	s.dropHorizons()
+	s.dropPassedWatermarks()
 }
 
 func (s *State) control(c *Control) {

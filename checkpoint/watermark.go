@@ -2,58 +2,58 @@ package checkpoint
 
 import "slices"
 
-// Horizon says that everything created up to Through had been read when Seq was the newest entry with changes.
-// A sink whose mark is at or past Seq has applied everything up to Through.
-type Horizon struct {
-	Seq     uint64 `json:"seq"`
-	Through int64  `json:"through"`
+// Watermark pairs a time with an entry: everything created up to Time was read when Seq was the newest entry with
+// changes. A sink whose mark is at or past Seq has therefore applied everything up to Time.
+type Watermark struct {
+	Seq  uint64 `json:"seq"`
+	Time int64  `json:"through"`
 }
 
-// maxHorizons bounds the list: of many horizons that no sink has passed yet, every second one will do.
-const maxHorizons = 512
+// maxWatermarks bounds the list. When no sink has passed any of them for long, every second one is dropped.
+const maxWatermarks = 512
 
-func (s *State) horizon() {
-	h := Horizon{Seq: s.LastFrame, Through: s.Through()}
-	n := len(s.Horizons)
+func (s *State) noteWatermark() {
+	h := Watermark{Seq: s.LastFrame, Time: s.ReadWatermark()}
+	n := len(s.Watermarks)
 	switch {
-	case h.Through == 0 || n > 0 && s.Horizons[n-1].Through >= h.Through:
+	case h.Time == 0 || n > 0 && s.Watermarks[n-1].Time >= h.Time:
 		return
-	case n > 0 && s.Horizons[n-1].Seq == h.Seq:
-		s.Horizons[n-1] = h // nothing came in between
+	case n > 0 && s.Watermarks[n-1].Seq == h.Seq:
+		s.Watermarks[n-1] = h // nothing came in between
 	default:
-		s.Horizons = append(s.Horizons, h)
+		s.Watermarks = append(s.Watermarks, h)
 	}
-	if len(s.Horizons) > maxHorizons {
-		kept := s.Horizons[:1]
-		for i := 2; i < len(s.Horizons); i += 2 {
-			kept = append(kept, s.Horizons[i])
+	if len(s.Watermarks) > maxWatermarks {
+		kept := s.Watermarks[:1]
+		for i := 2; i < len(s.Watermarks); i += 2 {
+			kept = append(kept, s.Watermarks[i])
 		}
-		s.Horizons = kept
+		s.Watermarks = kept
 	}
-	s.dropHorizons()
+	s.dropPassedWatermarks()
 }
 
-// clip takes back what horizons said too much: a listing showed a child whose parent had ended before, and whose
-// changes are as old as the parent's last sign of life.
-func (s *State) clip() {
-	through := s.Through()
+// lowerWatermarks lowers every watermark to the read watermark. That falls when a listing shows a child whose parent
+// ended earlier: the child's changes are as old as the time at which the parent was last seen open.
+func (s *State) lowerWatermarks() {
+	through := s.ReadWatermark()
 	if through == 0 {
-		s.Horizons = nil
+		s.Watermarks = nil
 	}
-	for i := range s.Horizons {
-		s.Horizons[i].Through = min(s.Horizons[i].Through, through)
+	for i := range s.Watermarks {
+		s.Watermarks[i].Time = min(s.Watermarks[i].Time, through)
 	}
 }
 
-// dropHorizons keeps the newest horizon that all sinks have passed, and those after it.
-func (s *State) dropHorizons() {
+// dropPassedWatermarks keeps the newest watermark that all sinks have passed, and those after it.
+func (s *State) dropPassedWatermarks() {
 	passed := 0
-	for i, h := range s.Horizons {
+	for i, h := range s.Watermarks {
 		if s.passed(h.Seq) {
 			passed = i
 		}
 	}
-	s.Horizons = slices.Delete(s.Horizons, 0, passed)
+	s.Watermarks = slices.Delete(s.Watermarks, 0, passed)
 }
 
 // passed says whether every sink has applied everything up to seq.
@@ -66,22 +66,23 @@ func (s *State) passed(seq uint64) bool {
 	return len(s.Marks) > 0
 }
 
-// AppliedThrough returns the time up to which every change is durable at every sink, as far as empty reads
+// AppliedWatermark returns the time up to which every change is durable at every sink, as far as empty reads
 // show; 0 when that is not known yet. Unix ms on the service's clock.
-func (s *State) AppliedThrough() int64 {
-	if len(s.Horizons) == 0 || !s.passed(s.Horizons[0].Seq) {
+func (s *State) AppliedWatermark() int64 {
+	if len(s.Watermarks) == 0 || !s.passed(s.Watermarks[0].Seq) {
 		return 0
 	}
-	return s.Horizons[0].Through
+	return s.Watermarks[0].Time
 }
 
 // childrenLate is how long the children of a shard that ended may stay out of the listings.
 const childrenLate = 60_000
 
-// Through returns the time up to which everything that the live stream took was read; 0 when unknown. It is as good
-// as empty reads are, and after Listed, the newest complete listing, only if no shard has split since: who must
-// know asks for a listing and waits for both. After a disabled stream was read to its end that is the last time at which it is known to have lived.
-func (s *State) Through() int64 {
+// ReadWatermark returns the time up to which every change in the live stream was read; 0 when unknown. It rests on
+// empty reads, and past Listed, the begin of the newest complete listing, it holds only if no shard has split since. A
+// caller that needs certainty asks for a listing and waits for both. Once a disabled stream was read to its end,
+// the result is the last time at which the stream is known to have taken writes.
+func (s *State) ReadWatermark() int64 {
 	if s.Live() == nil {
 		return 0
 	}

@@ -13,73 +13,73 @@ func mark(seq uint64) *Marks { return &Marks{Sinks: map[string]Mark{sink: {Seq: 
 func TestAppliedThroughDoesNotFallBackWhenAnIdleTableWakes(t *testing.T) {
 	w := owned(t, seen("a")...)
 	date := w.s.Date
-	w.must(t, &Beat{Date: date, Through: date})
-	if got := w.s.AppliedThrough(); got != 0 {
+	w.must(t, &Beat{Date: date, Watermark: date})
+	if got := w.s.AppliedWatermark(); got != 0 {
 		t.Fatalf("without a sink: applied through %d", got)
 	}
 	w.must(t, mark(0), frame(page(w.s, "a", 1, false)))
 	at := w.s.Seq
 	w.must(t, mark(at))
 	for i := range int64(5) {
-		w.must(t, &Beat{Date: date + i*1000, Through: date + i*1000})
+		w.must(t, &Beat{Date: date + i*1000, Watermark: date + i*1000})
 	}
 	want := date + 4000
-	if got := w.s.AppliedThrough(); got != want {
+	if got := w.s.AppliedWatermark(); got != want {
 		t.Fatalf("idle: applied through %d, want %d", got, want)
 	}
 	w.must(t, frame(page(w.s, "a", 1, false)))
-	if got := w.s.AppliedThrough(); got != want {
+	if got := w.s.AppliedWatermark(); got != want {
 		t.Fatalf("woken: applied through %d, want %d", got, want)
 	}
-	w.must(t, &Beat{Date: date + 9000, Through: date + 9000})
-	if got := w.s.AppliedThrough(); got != want {
+	w.must(t, &Beat{Date: date + 9000, Watermark: date + 9000})
+	if got := w.s.AppliedWatermark(); got != want {
 		t.Fatalf("the change is not applied yet: through %d, want %d", got, want)
 	}
 	w.must(t, mark(w.s.LastFrame))
-	if got := w.s.AppliedThrough(); got != date+9000 {
+	if got := w.s.AppliedWatermark(); got != date+9000 {
 		t.Fatalf("applied through %d", got)
 	}
 	w.must(t, &Marks{Sinks: map[string]Mark{"archive": {}}})
-	if got := w.s.AppliedThrough(); got != 0 {
+	if got := w.s.AppliedWatermark(); got != 0 {
 		t.Fatalf("a new sink has nothing, applied through %d", got)
 	}
 }
 
 // Attack 37: an idle hour is beats only, and a sink that stands still for 50 hours costs bounded memory.
-func TestHorizonsOfAStalledSinkAreBounded(t *testing.T) {
+func TestWatermarksOfAStalledSinkAreBounded(t *testing.T) {
 	w := owned(t, seen("a")...)
 	date := w.s.Date
 	w.must(t, mark(0))
 	for i := range int64(2000) {
-		w.must(t, frame(page(w.s, "a", 1, false)), &Beat{Date: date + i*1000, Through: date + i*1000})
+		w.must(t, frame(page(w.s, "a", 1, false)), &Beat{Date: date + i*1000, Watermark: date + i*1000})
 	}
-	n := len(w.s.Horizons)
-	if n > maxHorizons {
-		t.Fatalf("%d horizons", n)
+	n := len(w.s.Watermarks)
+	if n > maxWatermarks {
+		t.Fatalf("%d watermarks", n)
 	}
 	for i := range int64(10) {
-		w.must(t, &Beat{Date: date + 1999_000 + i, Through: date + 1999_000 + i})
+		w.must(t, &Beat{Date: date + 1999_000 + i, Watermark: date + 1999_000 + i})
 	}
-	if len(w.s.Horizons) != n {
-		t.Fatalf("%d horizons after %d, and nothing but beats in between", len(w.s.Horizons), n)
+	if len(w.s.Watermarks) != n {
+		t.Fatalf("%d watermarks after %d, and nothing but beats in between", len(w.s.Watermarks), n)
 	}
-	if got := w.s.AppliedThrough(); got != 0 {
+	if got := w.s.AppliedWatermark(); got != 0 {
 		t.Fatalf("applied through %d", got)
 	}
-	half := w.s.Horizons[len(w.s.Horizons)/2]
+	half := w.s.Watermarks[len(w.s.Watermarks)/2]
 	w.must(t, mark(half.Seq))
-	if got := w.s.AppliedThrough(); got != half.Through {
-		t.Fatalf("applied through %d, want %d", got, half.Through)
+	if got := w.s.AppliedWatermark(); got != half.Time {
+		t.Fatalf("applied through %d, want %d", got, half.Time)
 	}
 	w.must(t, mark(w.s.LastFrame))
-	if got := w.s.AppliedThrough(); got != date+1999_009 || len(w.s.Horizons) != 1 {
-		t.Fatalf("applied through %d, %d horizons", got, len(w.s.Horizons))
+	if got := w.s.AppliedWatermark(); got != date+1999_009 || len(w.s.Watermarks) != 1 {
+		t.Fatalf("applied through %d, %d watermarks", got, len(w.s.Watermarks))
 	}
 	for i := range int64(1000) {
-		w.must(t, &Beat{Date: date + i*1e6, Through: date + i*1e6})
+		w.must(t, &Beat{Date: date + i*1e6, Watermark: date + i*1e6})
 	}
-	if n := len(w.s.Horizons); n != 1 {
-		t.Fatalf("%d horizons of an idle table", n)
+	if n := len(w.s.Watermarks); n != 1 {
+		t.Fatalf("%d watermarks of an idle table", n)
 	}
 }
 
@@ -89,32 +89,32 @@ func TestThroughIsNoBetterThanTheLeastKnownShard(t *testing.T) {
 	date := w.s.Date
 	check := func(what string, want int64) {
 		t.Helper()
-		if got := w.s.Through(); got != want {
+		if got := w.s.ReadWatermark(); got != want {
 			t.Fatalf("%s: through %+d, want %+d", what, got-date, want-date)
 		}
 	}
 	check("nothing read", 0)
-	w.must(t, &Graph{Stream: "arn", Date: date + 1000, Shards: seen("c<a")}, &Beat{Date: date + 10_000, Listed: date + 9000, Through: date + 8000})
+	w.must(t, &Graph{Stream: "arn", Date: date + 1000, Shards: seen("c<a")}, &Beat{Date: date + 10_000, Listed: date + 9000, Watermark: date + 8000})
 	check("the open parent's empty reads say nothing about a child that waits", date-settle)
 	delete(w.s.Shards, "c") // as if it were not listed yet
 	w.s.Shards["a"].Closed = false
 	w.s.Reindex()
-	w.must(t, &Beat{Date: date + 10_000, Listed: date, Through: date + 8000})
+	w.must(t, &Beat{Date: date + 10_000, Listed: date, Watermark: date + 8000})
 	check("beat", date+8000)
 	p := page(w.s, "a", 1, true)
 	p.Newest, p.Date = date+9000, date+20_000
-	w.must(t, frame(p), &Beat{Date: date + 60_000, Listed: date + 10_000, Through: date + 50_000})
+	w.must(t, frame(p), &Beat{Date: date + 60_000, Listed: date + 10_000, Watermark: date + 50_000})
 	check("a ended, its children are not listed yet", date+8000)
 	w.must(t, &Graph{Stream: "arn", Date: date + 61_000, Shards: seen("c<a")})
 	check("child listed, not read", date+8000)
-	w.must(t, &Beat{Date: date + 62_000, Listed: date + 10_000, Through: date + 61_000})
+	w.must(t, &Beat{Date: date + 62_000, Listed: date + 10_000, Watermark: date + 61_000})
 	check("child read", date+61_000)
 
 	late := page(w.s, "b", 0, true)
 	late.Date = date + 90_000
-	w.must(t, frame(late), &Beat{Date: date + 91_000, Listed: date + 10_000, Through: date + 90_000})
+	w.must(t, frame(late), &Beat{Date: date + 91_000, Listed: date + 10_000, Watermark: date + 90_000})
 	check("b's end came as an empty page: its children are as old as b's last sign of life", date+8000)
-	w.must(t, &Beat{Date: date + 92_000 + childrenLate, Listed: date + 91_000 + childrenLate, Through: date + 92_000})
+	w.must(t, &Beat{Date: date + 92_000 + childrenLate, Listed: date + 91_000 + childrenLate, Watermark: date + 92_000})
 	check("no children a minute later: there are none", date+92_000)
 }
 
@@ -123,16 +123,16 @@ func TestThroughIsNoBetterThanTheLeastKnownShard(t *testing.T) {
 func TestListingThatShowsASplitTakesBackWhatWasSaidBefore(t *testing.T) {
 	w := owned(t, seen("a")...)
 	date := w.s.Date
-	w.must(t, mark(0), &Beat{Date: date + 30_000, Listed: date + 9000, Through: date + 20_000})
-	if got := w.s.AppliedThrough(); got != date+20_000 {
+	w.must(t, mark(0), &Beat{Date: date + 30_000, Listed: date + 9000, Watermark: date + 20_000})
+	if got := w.s.AppliedWatermark(); got != date+20_000 {
 		t.Fatalf("applied through %+d", got-date)
 	}
 	w.must(t, &Graph{Stream: "arn", Date: date + 31_000, Complete: true, Shards: seen("a", "b<a")})
-	if got := w.s.AppliedThrough(); got != date+9000-settle {
+	if got := w.s.AppliedWatermark(); got != date+9000-settle {
 		t.Fatalf("applied through %+d, but b is not read", got-date)
 	}
 	w.must(t, &Graph{Stream: "arn", Date: date + 32_000, Shards: seen("d<c")})
-	if got := w.s.AppliedThrough(); got != 0 {
+	if got := w.s.AppliedWatermark(); got != 0 {
 		t.Fatalf("applied through %+d, but nothing is known of what d comes after", got-date)
 	}
 }
@@ -140,15 +140,15 @@ func TestListingThatShowsASplitTakesBackWhatWasSaidBefore(t *testing.T) {
 func TestThroughOfADrainedStreamIsItsLastSignOfLife(t *testing.T) {
 	w := owned(t, seen("a")...)
 	date := w.s.Date
-	w.must(t, &Beat{Date: date + hour, Listed: date + hour, Through: date + hour},
+	w.must(t, &Beat{Date: date + hour, Listed: date + hour, Watermark: date + hour},
 		&Graph{Stream: "arn", Date: date + 5*hour, Disabled: true})
 	p := page(w.s, "a", 0, true)
 	p.Date = date + 6*hour
 	w.must(t, frame(p), &Beat{Date: date + 7*hour})
-	if got, want := w.s.Through(), date+hour-settle; got != want || !w.s.Drained("arn") {
+	if got, want := w.s.ReadWatermark(), date+hour-settle; got != want || !w.s.Drained("arn") {
 		t.Fatalf("through %d, want %d: what was written since then may be in no stream", got, want)
 	}
-	if NewState().Through() != 0 || NewState().AppliedThrough() != 0 {
+	if NewState().ReadWatermark() != 0 || NewState().AppliedWatermark() != 0 {
 		t.Fatal("an empty log knows")
 	}
 }
@@ -159,7 +159,7 @@ func TestIdleTableKeepsItsStateThroughSnapshotsAlone(t *testing.T) {
 	w.must(t, frame(page(w.s, "a", 5, false)), mark(2))
 	date := w.s.Date
 	for i := range int64(2400) {
-		w.must(t, &Beat{Date: date + i*hour/10, Through: date + i*hour/10})
+		w.must(t, &Beat{Date: date + i*hour/10, Watermark: date + i*hour/10})
 		if i%500 == 0 {
 			if err := w.snapshot(t, 100); err != nil {
 				t.Fatal(err)

@@ -300,7 +300,7 @@ func (in *ingest) tell(s *checkpoint.State, turned []*checkpoint.Shard) {
 // beat says that we live and how far the open shards have been read.
 func (in *ingest) beat(ctx context.Context) error {
 	s := in.w.State()
-	b := &checkpoint.Beat{Date: in.t.now(), Listed: in.lister.listed(), Through: in.idle.low()}
+	b := &checkpoint.Beat{Date: in.t.now(), Listed: in.lister.listed(), Watermark: in.idle.low()}
 	_, err := in.w.Append(ctx, b, nil)
 	in.lister.learn(s) // the marks may have passed what a new stream waits for
 	// A full log keeps its last tenth for entries that make room. Without beats the work goes on.

@@ -52,7 +52,7 @@ func (l *lister) learn(s *checkpoint.State) {
 	}
 	l.live, l.disabled, l.missing = live.ARN, live.Disabled, s.Missing()
 	l.applied = s.Drained(live.ARN) && s.LowMark() >= s.LastFrame
-	l.top, l.through = s.TopClock(), s.Through()
+	l.top, l.through = s.TopClock(), s.ReadWatermark()
 	l.begun = max(l.begun, s.Listed)
 	l.gapped, l.barren = s.GappedShards(), s.Barren()
 	if len(l.missing) > 0 {

@@ -41,7 +41,7 @@ func (w *watermarks) watch(sh *checkpoint.Shard) {
 func (w *watermarks) note(p *change.Page) {
 	if m := w.of[p.Feed.Shard]; m != nil {
 		head := checkpoint.PageHead{Date: p.Date}
-		m.through = max(m.through, head.Through())
+		m.through = max(m.through, head.Watermark())
 	}
 }
 
@@ -58,7 +58,7 @@ func (w *watermarks) low() int64 {
 			continue
 		}
 		kept = append(kept, m)
-		if t := max(m.through, m.sh.Through); !any || t < low {
+		if t := max(m.through, m.sh.Watermark); !any || t < low {
 			low, any = t, true
 		}
 	}

@@ -91,7 +91,7 @@ func (st TableStatus) Late() bool { return st.unread+st.unapplied != "" }
 
 // Moved takes back that the table is late where two looks at its log show that it is catching up.
 func (st *TableStatus) Moved(before, after *checkpoint.State) {
-	read, applied := after.Through() > before.Through(), after.LowMark() > before.LowMark()
+	read, applied := after.ReadWatermark() > before.ReadWatermark(), after.LowMark() > before.LowMark()
 	st.Reasons = slices.DeleteFunc(st.Reasons, func(r string) bool {
 		return read && r == st.unread || applied && r == st.unapplied
 	})
@@ -127,7 +127,7 @@ type observed struct {
 func observe(x Seen, before *observed) *observed {
 	s := x.State
 	o := &observed{
-		when: time.Now(), through: s.Through(), applied: s.AppliedThrough(), sign: s.Date, paused: s.Paused,
+		when: time.Now(), through: s.ReadWatermark(), applied: s.AppliedWatermark(), sign: s.Date, paused: s.Paused,
 		released: s.Owner == "" || s.Released, ttl: x.ClaimTTL, retry: x.Retry, late: x.Late, carried: x.Carried,
 		noRoom: x.Pressure.Reason, quiet: x.Pressure.TooFullForBeats,
 	}

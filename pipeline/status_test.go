@@ -17,7 +17,7 @@ func TestLowRetentionIsRed(t *testing.T) {
 		s.Owner, s.Date = "a", now
 		s.Streams = []*checkpoint.Stream{{ARN: "arn", Date: now - behind.Milliseconds()}}
 		s.Listed = now
-		s.Shards["s"] = &checkpoint.Shard{ID: "s", Stream: "arn", Phase: checkpoint.Open, Through: now - behind.Milliseconds()}
+		s.Shards["s"] = &checkpoint.Shard{ID: "s", Stream: "arn", Phase: checkpoint.Open, Watermark: now - behind.Milliseconds()}
 		s.Reindex()
 		st := StatusOf(Seen{State: s, Now: now, ClaimTTL: time.Minute})
 		if got := strings.Contains(strings.Join(st.Reasons, "; "), "unread changes are lost in"); got != red {
@@ -31,10 +31,10 @@ func open(now, through int64) *checkpoint.State {
 	s := checkpoint.NewState()
 	s.Owner, s.Epoch, s.Date, s.Listed = "a", 1, now, now
 	s.Streams = []*checkpoint.Stream{{ARN: "arn", Date: now - time.Hour.Milliseconds()}}
-	s.Shards["s"] = &checkpoint.Shard{ID: "s", Stream: "arn", Phase: checkpoint.Open, Through: through}
+	s.Shards["s"] = &checkpoint.Shard{ID: "s", Stream: "arn", Phase: checkpoint.Open, Watermark: through}
 	s.Reindex()
 	s.Marks["bigtable"] = checkpoint.Mark{Seq: 5}
-	s.Horizons = []checkpoint.Horizon{{Seq: 5, Through: through}}
+	s.Watermarks = []checkpoint.Watermark{{Seq: 5, Time: through}}
 	return s
 }
 
@@ -64,7 +64,7 @@ func TestBehindIsReadyOnlyWhileItMoves(t *testing.T) {
 	past := now.Add(-time.Hour).UnixMilli()
 	look := func(through int64, mark uint64, before *observed) *observed {
 		s := open(now.UnixMilli(), through)
-		s.Horizons[0].Through = past
+		s.Watermarks[0].Time = past
 		s.LastFrame, s.Marks["bigtable"] = 9, checkpoint.Mark{Seq: mark}
 		return observe(Seen{State: s, Now: now.UnixMilli(), ClaimTTL: time.Minute}, before)
 	}

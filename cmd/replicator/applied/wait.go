@@ -63,7 +63,7 @@ func (t *table) met(goal int64, s Seen) bool {
 			}
 		}
 	}
-	return s.State.AppliedThrough() >= t.goal
+	return s.State.AppliedWatermark() >= t.goal
 }
 
 // Nudge asks the owners for a listing and a beat, about once a second.

@@ -13,7 +13,7 @@ func state(listed, through int64, shards ...string) *checkpoint.State {
 	s := checkpoint.NewState()
 	s.Listed, s.Date = listed, listed
 	s.Marks["bigtable"] = checkpoint.Mark{}
-	s.Horizons = []checkpoint.Horizon{{Through: through}}
+	s.Watermarks = []checkpoint.Watermark{{Time: through}}
 	for _, id := range shards {
 		s.Shards[id] = &checkpoint.Shard{}
 	}
