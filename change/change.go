@@ -42,18 +42,18 @@ type Position struct {
 
 // Record is one stream record inside a page. The byte slices alias the page's body; nothing is decoded.
 type Record struct {
-	Raw     []byte // the whole record, a JSON object
-	Keys    []byte // JSON objects in DynamoDB's typed form; nil when absent
-	New     []byte
-	Old     []byte
-	Seq     []byte // decimal digits, 21 to 40 of them
-	EventID []byte
-	Op      Op
-	Created int64 // ApproximateCreationDateTime, unix ms (the service rounds down to seconds)
-	Size    int64 // SizeBytes
-	TTL     bool  // deleted by DynamoDB's TTL: userIdentity is the service itself
-	Version int64 // ms; see Clock
-	KeyHash uint64
+	Raw            []byte // the whole record, a JSON object
+	Keys           []byte // JSON objects in DynamoDB's typed form; nil when absent
+	New            []byte
+	Old            []byte
+	SequenceNumber []byte // decimal digits, 21 to 40 of them
+	EventID        []byte
+	Op             Op
+	Created        int64 // ApproximateCreationDateTime, unix ms (the service rounds down to seconds)
+	Size           int64 // SizeBytes
+	TTL            bool  // deleted by DynamoDB's TTL: userIdentity is the service itself
+	Version        int64 // ms; see Clock
+	KeyHash        uint64
 }
 
 // Page is what one read of a feed returned. From and ClockFrom are the feed's position and clock before the
@@ -71,17 +71,17 @@ type Page struct {
 
 // Change is one change as it comes out of the log. The byte slices alias the frame they were read from.
 type Change struct {
-	Op      Op
-	TTL     bool
-	Version int64 // ms, strictly increasing per item
-	Created int64 // unix ms
-	Seq     string
-	Feed    Feed
-	KeyHash uint64
-	Raw     []byte // the whole record
-	Keys    []byte
-	New     []byte
-	Old     []byte
+	Op             Op
+	TTL            bool
+	Version        int64 // ms, strictly increasing per item
+	Created        int64 // unix ms
+	SequenceNumber string
+	Feed           Feed
+	KeyHash        uint64
+	Raw            []byte // the whole record
+	Keys           []byte
+	New            []byte
+	Old            []byte
 }
 
 // Clock is the hybrid clock of a feed: creation time where it can, one more than before where it must.

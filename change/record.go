@@ -55,7 +55,7 @@ func ScanRecord(raw []byte) (Record, error) {
 
 func (r *Record) check() error {
 	switch {
-	case len(r.Seq) == 0:
+	case len(r.SequenceNumber) == 0:
 		return fmt.Errorf("no sequence number: %w", ErrMalformed)
 	case r.Keys == nil:
 		return fmt.Errorf("no keys: %w", ErrMalformed)
@@ -115,7 +115,7 @@ func (r *Record) scanBody(b []byte, i int) int {
 		case "OldImage":
 			r.Old = orAbsent(b[v:e])
 		case "SequenceNumber":
-			r.Seq = unquoted(b[v:e])
+			r.SequenceNumber = unquoted(b[v:e])
 		case "ApproximateCreationDateTime":
 			r.Created = millis(b[v:e])
 		case "SizeBytes":

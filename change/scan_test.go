@@ -133,7 +133,7 @@ func eventOf(t *rapid.T, r Record) event {
 		}
 		return m
 	}
-	return event{Op: r.Op, Keys: image(r.Keys), New: image(r.New), Old: image(r.Old), Seq: string(r.Seq), ID: string(r.EventID), Seconds: r.Created / 1000, TTL: r.TTL}
+	return event{Op: r.Op, Keys: image(r.Keys), New: image(r.New), Old: image(r.Old), Seq: string(r.SequenceNumber), ID: string(r.EventID), Seconds: r.Created / 1000, TTL: r.TTL}
 }
 
 // FuzzScanPage holds the scanner to encoding/json: of valid JSON it must find the same records, and take and
@@ -147,7 +147,7 @@ func FuzzScanPage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		recs, next, err := ScanPage(body, nil)
 		for _, r := range recs {
-			for _, part := range [][]byte{r.Raw, r.Keys, r.New, r.Old, r.Seq, r.EventID} {
+			for _, part := range [][]byte{r.Raw, r.Keys, r.New, r.Old, r.SequenceNumber, r.EventID} {
 				if !bytes.Contains(body, part) {
 					t.Fatalf("%q is no part of the page", part)
 				}
@@ -249,7 +249,7 @@ func oracleRecord(raw []byte) (r Record, ok bool) {
 			}
 		}
 	}
-	return r, r.Op != 0 && r.Keys != nil && len(r.Seq) > 0 && r.Created >= 0
+	return r, r.Op != 0 && r.Keys != nil && len(r.SequenceNumber) > 0 && r.Created >= 0
 }
 
 func oracleBody(r *Record, m member) {
@@ -265,7 +265,7 @@ func oracleBody(r *Record, m member) {
 	case "OldImage":
 		r.Old = part
 	case "SequenceNumber":
-		r.Seq = unquoted(m.value)
+		r.SequenceNumber = unquoted(m.value)
 	case "SizeBytes":
 		r.Size, _ = digits(m.value)
 	case "ApproximateCreationDateTime":

@@ -87,10 +87,10 @@ type Decoder struct {
 func (d *Decoder) Reset() { d.vals, d.attrs = d.vals[:0], d.attrs[:0] }
 
 // Image decodes a whole image. A nil raw is a nil Image.
-func (d *Decoder) Image(raw []byte) (Image, error) { return d.Only(raw, nil) }
+func (d *Decoder) Image(raw []byte) (Image, error) { return d.PartialImage(raw, nil) }
 
-// Only decodes the top-level attributes that want asks for and skips the others. A nil want is all.
-func (d *Decoder) Only(raw []byte, want func(name string) bool) (Image, error) {
+// PartialImage decodes the top-level attributes for which want is true and skips the others. A nil want decodes all.
+func (d *Decoder) PartialImage(raw []byte, want func(name string) bool) (Image, error) {
 	if raw == nil {
 		return nil, nil
 	}

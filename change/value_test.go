@@ -55,7 +55,7 @@ func TestEmptyIsNotAbsent(t *testing.T) {
 	if err != nil || m.Get("m").M == nil || m.Get("l").L == nil {
 		t.Errorf("%v, %v", m, err)
 	}
-	if m, err = d.Only([]byte(`{"a":{"S":"x"}}`), func(string) bool { return false }); m == nil || err != nil {
+	if m, err = d.PartialImage([]byte(`{"a":{"S":"x"}}`), func(string) bool { return false }); m == nil || err != nil {
 		t.Errorf("nothing wanted decodes to nil, %v", err)
 	}
 }
@@ -139,7 +139,7 @@ func TestOnlyDecodesWhatIsWanted(t *testing.T) {
 				want = append(want, a)
 			}
 		}
-		got, err := new(Decoder).Only([]byte(notationOf(t).image(m)), func(name string) bool { return want.Get(name) != nil })
+		got, err := new(Decoder).PartialImage([]byte(notationOf(t).image(m)), func(name string) bool { return want.Get(name) != nil })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,8 +30,8 @@ func AppendRecords(dst []byte, recs []Record) []byte {
 		dst = binary.AppendVarint(dst, r.Created-created)
 		version, created = r.Version, r.Created
 		dst = binary.LittleEndian.AppendUint64(dst, r.KeyHash)
-		dst = binary.AppendUvarint(dst, uint64(len(r.Seq)))
-		dst = append(dst, r.Seq...)
+		dst = binary.AppendUvarint(dst, uint64(len(r.SequenceNumber)))
+		dst = append(dst, r.SequenceNumber...)
 		dst = appendPart(dst, r.Raw, r.Keys)
 		if r.New != nil {
 			dst = appendPart(dst, r.Raw, r.New)
@@ -123,7 +123,7 @@ func (d *reader) change(c *Change) {
 	if h := d.take(8); h != nil {
 		c.KeyHash = binary.LittleEndian.Uint64(h)
 	}
-	c.Seq = string(d.take(int(d.uvarint())))
+	c.SequenceNumber = string(d.take(int(d.uvarint())))
 	keys := d.span()
 	var newer, older span
 	if flags&flagNew != 0 {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// Check says whether an entry with this body may be appended next. A *FormatError: not in a log of this format. A
+// CheckNext reports whether an entry with this body may be appended next. A *FormatError: not in a log of this format. A
 // *CorruptError: stored, such an entry would contradict the log, and what is stored cannot be taken back. So a writer
 // asks first, and the fold asks again.
-func (s *State) Check(body any) error {
+func (s *State) CheckNext(body any) error {
 	if old := (*FormatError)(nil); errors.As(s.checkFormat(body), &old) {
 		return old
 	}

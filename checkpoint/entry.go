@@ -215,14 +215,14 @@ type Gap struct {
 // Control changes what the owner does with the table. Anybody may append one: the owner is fenced by it,
 // folds the log again and obeys.
 type Control struct {
-	Pause  *bool  `json:"pause,omitempty"`
-	Halt   *Halt  `json:"halt,omitempty"`
-	Clear  bool   `json:"clear,omitempty"`  // the halt is over: the sink went on by itself
-	Of     string `json:"of,omitempty"`     // format 2: whose halt Clear ends; without it all end
-	Resume bool   `json:"resume,omitempty"` // clears all halts, and reads on behind the gaps
-	Waive  *Waive `json:"waive,omitempty"`  // format 2
-	By     string `json:"by,omitempty"`
-	At     int64  `json:"at,omitempty"`
+	Pause     *bool  `json:"pause,omitempty"`
+	Halt      *Halt  `json:"halt,omitempty"`
+	Clear     bool   `json:"clear,omitempty"`  // the halt is over: the sink went on by itself
+	ClearSink string `json:"of,omitempty"`     // format 2: whose halt Clear ends; without it all end
+	Resume    bool   `json:"resume,omitempty"` // clears all halts, and reads on behind the gaps
+	Waive     *Waive `json:"waive,omitempty"`  // format 2
+	By        string `json:"by,omitempty"`
+	At        int64  `json:"at,omitempty"`
 }
 
 // Halt says why a sink stopped.

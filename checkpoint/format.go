@@ -37,7 +37,7 @@ func FormatOf(body any) int {
 			return 2
 		}
 	case *Control:
-		if b.Of != "" || b.Waive != nil {
+		if b.ClearSink != "" || b.Waive != nil {
 			return 2
 		}
 	}

@@ -50,8 +50,8 @@ func TestLogOfFormat1FoldsAsItAlwaysDid(t *testing.T) {
 		if d := cmp.Diff(string(bytes.TrimSpace(want)), string(got)); d != "" {
 			t.Errorf("%s: %s", what, d)
 		}
-		if s.Format != 1 || s.Seq != 67 || s.Hash != HashOf(l.msgs[66]) || s.SnapFirst != 62 || s.SnapLast != 64 {
-			t.Errorf("%s: format %d, entry %d, snapshot %d to %d", what, s.Format, s.Seq, s.SnapFirst, s.SnapLast)
+		if s.Format != 1 || s.Seq != 67 || s.Hash != HashOf(l.msgs[66]) || s.SnapshotFirst != 62 || s.SnapshotLast != 64 {
+			t.Errorf("%s: format %d, entry %d, snapshot %d to %d", what, s.Format, s.Seq, s.SnapshotFirst, s.SnapshotLast)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func TestLogOfFormat1StaysReadableWithoutUpgrade(t *testing.T) {
 	again := *w.s
 	for _, body := range []any{&Claim{Format: 2}, &Snapshot{Format: 0}} {
 		need := (*FormatError)(nil)
-		if err := w.s.Check(body); FormatOf(body) > 1 != errors.As(err, &need) {
+		if err := w.s.CheckNext(body); FormatOf(body) > 1 != errors.As(err, &need) {
 			t.Errorf("%T: %v", body, err)
 		}
 	}
@@ -132,7 +132,7 @@ func TestBuildOfFormat1RefusesAnUpgradedLog(t *testing.T) {
 		}
 	}
 	sameState(t, "restored", l.fold(t), l.restored(t))
-	s, err := Restore(w.s.SnapFirst, l.msgs[w.s.SnapFirst-1:w.s.SnapLast])
+	s, err := Restore(w.s.SnapshotFirst, l.msgs[w.s.SnapshotFirst-1:w.s.SnapshotLast])
 	if err != nil || s.Format != Format {
 		t.Errorf("restored with format %d, %v", s.Format, err)
 	}
@@ -149,7 +149,7 @@ func TestTornUpgradeRaisesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, err := w.s.Upgrade(700)
+	parts, err := w.s.UpgradeSnapshot(700)
 	if err != nil || len(parts) < 2 {
 		t.Fatal(len(parts), err)
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// BeforeStart is the reason of a gap in what was trimmed before the pipeline ever started. None of it was promised, so
-// nothing differs because of it.
-const BeforeStart = "nothing was left of the shard when the pipeline started"
+// ReasonBeforeStart marks a gap in records that were trimmed before the pipeline ever started. They were never
+// promised, so no sink differs because of it.
+const ReasonBeforeStart = "nothing was left of the shard when the pipeline started"
 
 // Waiver records that an operator accepts that a sink differs from the source because of a gap.
 type Waiver struct {
@@ -32,10 +32,10 @@ func (g *Gap) ID() string {
 	return hex.EncodeToString(sum[:5])
 }
 
-// Affected returns the sinks that a gap left without changes, sorted.
-func (s *State) Affected(g *Gap) []string {
+// AffectedSinks returns the sinks that lack the changes lost in a gap, sorted.
+func (s *State) AffectedSinks(g *Gap) []string {
 	switch {
-	case g.Reason == BeforeStart:
+	case g.Reason == ReasonBeforeStart:
 		return nil
 	case len(g.Sinks) > 0:
 		return g.Sinks
@@ -43,10 +43,10 @@ func (s *State) Affected(g *Gap) []string {
 	return slices.Sorted(maps.Keys(s.Marks)) // found in format 1: by all, as far as anybody knows
 }
 
-// Differing returns the affected sinks for which nobody has waived the gap, sorted: what they hold differs from the
-// source. Reading on behind the gap changes nothing about that. A sink that was retired is not among them.
-func (s *State) Differing(g *Gap) (sinks []string) {
-	for _, sink := range s.Affected(g) {
+// DifferingSinks returns the affected sinks for which the gap is not waived, sorted: their content differs from the
+// source. Reading on behind the gap does not change that. Retired sinks are left out.
+func (s *State) DifferingSinks(g *Gap) (sinks []string) {
+	for _, sink := range s.AffectedSinks(g) {
 		_, waived := g.Waived[sink]
 		if _, there := s.Marks[sink]; there && !waived {
 			sinks = append(sinks, sink)
@@ -62,18 +62,19 @@ func (s *State) Differing(g *Gap) (sinks []string) {
 func (s *State) DiffersSince() (since int64) {
 	for i := range s.Gaps {
 		g := &s.Gaps[i]
-		if len(s.Differing(g)) == 0 {
+		if len(s.DifferingSinks(g)) == 0 {
 			continue
 		}
-		if from := s.Began(g); since == 0 || from < since {
+		if from := s.GapStart(g); since == 0 || from < since {
 			since = from
 		}
 	}
 	return since
 }
 
-// Began returns where a gap begins: for a shard of which nothing was read, where its stream was to be read from.
-func (s *State) Began(g *Gap) int64 {
+// GapStart returns the time at which a gap begins. For a shard of which nothing was read that is the start position of
+// its stream.
+func (s *State) GapStart(g *Gap) int64 {
 	st := s.stream(g.Feed.Stream)
 	switch {
 	case g.Since > 0 || st == nil:
@@ -94,8 +95,8 @@ func (s *State) OpenGaps() (n int) {
 	return n
 }
 
-// GapOf returns the gap with an ID; nil if there is none.
-func (s *State) GapOf(id string) *Gap {
+// GapByID returns the gap with an ID; nil if there is none.
+func (s *State) GapByID(id string) *Gap {
 	for i := range s.Gaps {
 		if s.Gaps[i].ID() == id {
 			return &s.Gaps[i]
@@ -106,7 +107,7 @@ func (s *State) GapOf(id string) *Gap {
 
 // addGap keeps a gap. Sinks that begin later have nothing to do with it.
 func (s *State) addGap(g Gap) {
-	if s.Format >= 2 && g.Reason != BeforeStart {
+	if s.Format >= 2 && g.Reason != ReasonBeforeStart {
 		g.Sinks = slices.Sorted(maps.Keys(s.Marks))
 	}
 	s.Gaps = append(s.Gaps, g)
@@ -147,8 +148,8 @@ func (s *State) accept(g *Gap) {
 
 // waive ignores a gap that is unknown or not accepted, and a sink that does not differ because of the gap.
 func (s *State) waive(w *Waive, by Waiver) {
-	g := s.GapOf(w.Gap)
-	if g == nil || !g.Accepted || !slices.Contains(s.Differing(g), w.Sink) {
+	g := s.GapByID(w.Gap)
+	if g == nil || !g.Accepted || !slices.Contains(s.DifferingSinks(g), w.Sink) {
 		return
 	}
 	if g.Waived == nil {

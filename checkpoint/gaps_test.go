@@ -52,7 +52,7 @@ func TestAcceptedGapDiffersUntilItIsWaivedForEachSink(t *testing.T) {
 	} {
 		w.must(t, step.c)
 		g := &w.s.Gaps[0]
-		if d := cmp.Diff(step.left, w.s.Differing(g)); d != "" || w.s.DiffersSince() != step.since || g.ID() != id {
+		if d := cmp.Diff(step.left, w.s.DifferingSinks(g)); d != "" || w.s.DiffersSince() != step.since || g.ID() != id {
 			t.Fatalf("step %d: since %d, ID %s: %s", i, w.s.DiffersSince(), g.ID(), d)
 		}
 	}
@@ -68,11 +68,11 @@ func TestAcceptedGapDiffersUntilItIsWaivedForEachSink(t *testing.T) {
 func TestSinkThatBeganLaterOrWasRetiredDoesNotDiffer(t *testing.T) {
 	w := gapped(t, false)
 	w.must(t, marksOf("later"), &Marks{Retired: []string{"archive"}})
-	if d := cmp.Diff([]string{"bigtable"}, w.s.Differing(&w.s.Gaps[0])); d != "" {
+	if d := cmp.Diff([]string{"bigtable"}, w.s.DifferingSinks(&w.s.Gaps[0])); d != "" {
 		t.Fatal(d)
 	}
 	w.must(t, marksOf("archive"))
-	if d := cmp.Diff([]string{"archive", "bigtable"}, w.s.Differing(&w.s.Gaps[0])); d != "" {
+	if d := cmp.Diff([]string{"archive", "bigtable"}, w.s.DifferingSinks(&w.s.Gaps[0])); d != "" {
 		t.Fatalf("back again, its files still lack the gap: %s", d)
 	}
 }
@@ -85,14 +85,14 @@ func TestSinkThatBeganAfterAShardWasGoneDoesNotDiffer(t *testing.T) {
 	if len(w.s.Gaps) != 1 {
 		t.Fatalf("%d gaps", len(w.s.Gaps))
 	}
-	if d := cmp.Diff([]string{"bigtable"}, w.s.Differing(&w.s.Gaps[0])); d != "" {
+	if d := cmp.Diff([]string{"bigtable"}, w.s.DifferingSinks(&w.s.Gaps[0])); d != "" {
 		t.Error(d)
 	}
 }
 
 func TestWhatWasTrimmedBeforeTheStartIsNoDifference(t *testing.T) {
 	w := owned(t, seen("a")...)
-	w.must(t, marksOf("bigtable"), &Gap{Feed: change.Feed{Stream: "arn", Shard: "a"}, Ends: true, Accepted: true, Reason: BeforeStart})
+	w.must(t, marksOf("bigtable"), &Gap{Feed: change.Feed{Stream: "arn", Shard: "a"}, Ends: true, Accepted: true, Reason: ReasonBeforeStart})
 	if w.s.DiffersSince() != 0 {
 		t.Errorf("differs since %d", w.s.DiffersSince())
 	}
@@ -103,11 +103,11 @@ func TestGapOfFormat1Differs(t *testing.T) {
 	w := gapped(t, true)
 	w.must(t, &Control{Resume: true})
 	g := &w.s.Gaps[0]
-	if d := cmp.Diff([]string{"archive", "bigtable"}, w.s.Differing(g)); d != "" || w.s.DiffersSince() == 0 {
+	if d := cmp.Diff([]string{"archive", "bigtable"}, w.s.DifferingSinks(g)); d != "" || w.s.DiffersSince() == 0 {
 		t.Fatal(d)
 	}
 	c := &Control{Waive: &Waive{Gap: g.ID(), Sink: "bigtable"}}
-	if err := w.s.Check(c); !errors.As(err, new(*FormatError)) {
+	if err := w.s.CheckNext(c); !errors.As(err, new(*FormatError)) {
 		t.Fatalf("waived in format 1: %v", err)
 	}
 	readableInFormat1(t, w.l.msgs)
@@ -115,7 +115,7 @@ func TestGapOfFormat1Differs(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.must(t, c)
-	if d := cmp.Diff([]string{"archive"}, w.s.Differing(&w.s.Gaps[0])); d != "" {
+	if d := cmp.Diff([]string{"archive"}, w.s.DifferingSinks(&w.s.Gaps[0])); d != "" {
 		t.Fatal(d)
 	}
 	sameState(t, "restored", w.s, w.l.restored(t))

@@ -20,22 +20,22 @@ const (
 
 // Shard is what the log knows about one shard.
 type Shard struct {
-	ID        string          `json:"id"`
-	Stream    string          `json:"stream"`
-	Parent    string          `json:"parent,omitempty"`
-	Phase     Phase           `json:"phase"`
-	Pos       change.Position `json:"pos"`
-	Clock     int64           `json:"clock"`             // version of the last change, ms
-	Watermark int64           `json:"through,omitempty"` // everything created up to here was read; unix ms
-	Closed    bool            `json:"closed,omitempty"`  // takes no more writes
-	Gapped    bool            `json:"gapped,omitempty"`  // stands before a gap that nobody has accepted
-	Horizon   bool            `json:"horizon,omitempty"` // an accepted gap ends at the trim horizon, wherever that is
-	Excused   int64           `json:"excused,omitempty"` // what was lost before was accepted; unix ms
-	Seen      int64           `json:"seen"`              // date of the listing that showed it first
-	Absent    int64           `json:"absent,omitempty"`  // date of the first complete listing since without it
-	Alive     int64           `json:"alive,omitempty"`   // it took writes then or later: its children's are newer; unix ms
-	Ended     int64           `json:"ended,omitempty"`   // service clock when it was finished
-	Early     bool            `json:"early,omitempty"`   // finished, with a gap, before its parent was: its children wait
+	ID          string          `json:"id"`
+	Stream      string          `json:"stream"`
+	Parent      string          `json:"parent,omitempty"`
+	Phase       Phase           `json:"phase"`
+	Pos         change.Position `json:"pos"`
+	Clock       int64           `json:"clock"`             // version of the last change, ms
+	Watermark   int64           `json:"through,omitempty"` // everything created up to here was read; unix ms
+	Closed      bool            `json:"closed,omitempty"`  // takes no more writes
+	Gapped      bool            `json:"gapped,omitempty"`  // stands before a gap that nobody has accepted
+	Horizon     bool            `json:"horizon,omitempty"` // an accepted gap ends at the trim horizon, wherever that is
+	Excused     int64           `json:"excused,omitempty"` // what was lost before was accepted; unix ms
+	FirstSeen   int64           `json:"seen"`              // date of the listing that showed it first
+	AbsentSince int64           `json:"absent,omitempty"`  // date of the first complete listing since without it
+	LastAlive   int64           `json:"alive,omitempty"`   // it took writes then or later: its children's are newer; unix ms
+	FinishedAt  int64           `json:"ended,omitempty"`   // service clock when it was finished
+	Early       bool            `json:"early,omitempty"`   // finished, with a gap, before its parent was: its children wait
 
 	place place
 }
@@ -47,11 +47,11 @@ const forgetAfter = 48 * 3600 * 1000
 // Readable says whether a shard may be read now. Rule 3: a child only after its parent is finished in the log.
 func (s *State) Readable(sh *Shard) bool { return sh.Phase == Open && !sh.Gapped }
 
-// WholeSince returns, for a shard that is to be read from its beginning or from the start time, up to when nothing of
-// it is missing: all of it was read, or it did not exist, it is older than the pipeline's start, or its loss was accepted. When the
-// retention has passed since then, some of the shard may have been trimmed, although neither the trim horizon
-// nor a time would say so. Unix ms.
-func (s *State) WholeSince(sh *Shard) int64 {
+// CompleteUntil returns, for a shard that is to be read from its beginning or from the start time, the time up to which
+// none of its changes is missing: they were read, did not exist, are older than the pipeline's start, or their loss was
+// accepted. Once the retention has passed since that time, some of the shard may have been trimmed, although
+// neither an iterator at the trim horizon nor one at a time reports it.
+func (s *State) CompleteUntil(sh *Shard) int64 {
 	since := max(sh.Watermark, sh.Excused)
 	if st := s.stream(sh.Stream); st != nil {
 		since = max(since, st.Date)
@@ -61,7 +61,7 @@ func (s *State) WholeSince(sh *Shard) int64 {
 
 func (s *State) start(seq uint64, b *Start) {
 	// Rule 5: versions grow from one stream of the table to the next.
-	floor := max(b.Floor, s.TopClock())
+	floor := max(b.Floor, s.HighestVersion())
 	s.Streams = append(s.Streams, &Stream{ARN: b.Stream, Date: b.Date, Mode: b.Mode, At: b.At, Floor: floor, Seq: seq})
 	s.Date = max(s.Date, b.Date)
 	s.listed(b.Date)
@@ -70,7 +70,7 @@ func (s *State) start(seq uint64, b *Start) {
 
 func (s *State) graph(b *Graph) {
 	s.Date = max(s.Date, b.Date)
-	st := s.Live()
+	st := s.LiveStream()
 	if st.ARN != b.Stream {
 		return // all of it was read before the live stream was started
 	}
@@ -110,11 +110,11 @@ func (s *State) see(arn string, seen []ShardSeen, date int64, pos change.Positio
 	for _, x := range seen {
 		sh := s.Shards[x.ID]
 		if sh == nil || sh.Stream != arn {
-			sh = &Shard{ID: x.ID, Stream: arn, Parent: x.Parent, Phase: Waiting, Pos: pos, Clock: floor, Seen: date}
+			sh = &Shard{ID: x.ID, Stream: arn, Parent: x.Parent, Phase: Waiting, Pos: pos, Clock: floor, FirstSeen: date}
 			s.add(sh)
 		}
 		sh.Closed = sh.Closed || x.Closed
-		sh.Absent = 0
+		sh.AbsentSince = 0
 		// A listing may show a parent open while its child is there: the parent is closed.
 		if p := s.Shards[x.Parent]; p != nil && !p.Closed {
 			p.Closed = true
@@ -124,7 +124,7 @@ func (s *State) see(arn string, seen []ShardSeen, date int64, pos change.Positio
 	for _, x := range seen {
 		sh := s.Shards[x.ID]
 		if !sh.Closed {
-			sh.Alive = max(sh.Alive, date-settle)
+			sh.LastAlive = max(sh.LastAlive, date-settle)
 		}
 		s.open(sh)
 		s.changed(sh)
@@ -151,15 +151,15 @@ func (s *State) open(sh *Shard) {
 
 // inherit takes over what a finished parent leaves. Rule 5: an item's versions grow along its lineage.
 func (sh *Shard) inherit(p *Shard) {
-	sh.Clock, sh.Alive = max(sh.Clock, p.Clock), max(sh.Alive, p.Alive)
-	sh.Watermark = max(sh.Watermark, p.Alive)
+	sh.Clock, sh.LastAlive = max(sh.Clock, p.Clock), max(sh.LastAlive, p.LastAlive)
+	sh.Watermark = max(sh.Watermark, p.LastAlive)
 }
 
 func (s *State) finish(sh *Shard) {
 	if sh.Phase != Finished {
 		p := s.Shards[sh.Parent]
 		sh.Early = sh.Phase == Waiting && p != nil && (p.Phase != Finished || p.Early)
-		sh.Phase, sh.Closed, sh.Gapped, sh.Ended = Finished, true, false, s.Date
+		sh.Phase, sh.Closed, sh.Gapped, sh.FinishedAt = Finished, true, false, s.Date
 		s.index.ended = append(s.index.ended, sh)
 		s.changed(sh)
 	}
@@ -184,12 +184,12 @@ func (s *State) release(sh *Shard) {
 // retention is how long the service keeps a record.
 const retention = 24 * 3600 * 1000
 
-// BeforeStart says whether everything that a lost shard ever held was written, and probably trimmed, before the pipeline
-// started: it took no more writes at the first listing, and nothing of it was there soon after. Such a loss was never
-// promised to be carried. found is when the loss was found.
-func (s *State) BeforeStart(sh *Shard, found int64) bool {
+// LostBeforeStart reports whether all records of a lost shard were written, and probably trimmed, before the pipeline
+// started: the shard took no more writes at the first listing, and had no records soon after. Such records were never
+// promised to be carried. found is the time at which the loss was found.
+func (s *State) LostBeforeStart(sh *Shard, found int64) bool {
 	st := s.stream(sh.Stream)
-	if st == nil || sh.Seen != st.Date || sh.Pos.After != "" || sh.Alive >= st.Date-settle {
+	if st == nil || sh.FirstSeen != st.Date || sh.Pos.After != "" || sh.LastAlive >= st.Date-settle {
 		return false
 	}
 	return sh.Pos.At >= st.Date || found-st.Date <= startGrace
@@ -211,7 +211,7 @@ func (s *State) gone(b *Graph, id string) {
 	}
 	lost := sh == nil && b.Date-retention >= st.Date && !s.from(id, st.Date)
 	if sh == nil {
-		sh = &Shard{ID: id, Stream: b.Stream, Seen: b.Date, Absent: b.Date, Clock: max(st.Floor, s.Top)}
+		sh = &Shard{ID: id, Stream: b.Stream, FirstSeen: b.Date, AbsentSince: b.Date, Clock: max(st.Floor, s.DroppedVersion)}
 		s.add(sh)
 	} else if sh.Phase != Finished {
 		lost, gap.From, gap.Since = true, sh.Pos, sh.Watermark
@@ -224,7 +224,7 @@ func (s *State) gone(b *Graph, id string) {
 
 // from says whether a child of this parent was there when the stream was started.
 func (s *State) from(parent string, date int64) bool {
-	return slices.ContainsFunc(s.index.children[parent], func(sh *Shard) bool { return sh.Seen == date })
+	return slices.ContainsFunc(s.index.children[parent], func(sh *Shard) bool { return sh.FirstSeen == date })
 }
 
 // forget drops finished shards that complete listings have not shown for 48 hours.
@@ -236,8 +236,8 @@ func (s *State) forget(b *Graph) {
 	for id, sh := range s.Shards {
 		switch {
 		case listed[id] || sh.Phase != Finished || sh.Early:
-		case sh.Absent == 0:
-			sh.Absent = b.Date
+		case sh.AbsentSince == 0:
+			sh.AbsentSince = b.Date
 			s.update(sh)
 		case sh.forgotten(b.Date):
 			s.drop(sh)
@@ -247,12 +247,12 @@ func (s *State) forget(b *Graph) {
 
 // drop forgets a shard, but not how high its versions went (Rule 5).
 func (s *State) drop(sh *Shard) {
-	s.Top = max(s.Top, sh.Clock)
+	s.DroppedVersion = max(s.DroppedVersion, sh.Clock)
 	s.remove(sh)
 }
 
 // forgotten says whether nobody waits for a finished shard any more: all its children were released long ago.
-func (sh *Shard) forgotten(date int64) bool { return date-sh.Absent >= forgetAfter }
+func (sh *Shard) forgotten(date int64) bool { return date-sh.AbsentSince >= forgetAfter }
 
 // Drained says whether every shard of a stream is read to its end and none can come any more.
 func (s *State) Drained(arn string) bool {
@@ -260,24 +260,24 @@ func (s *State) Drained(arn string) bool {
 	return st != nil && st.Disabled && s.index.left[arn] == 0
 }
 
-// Live returns the stream that is being read, nil before the start.
-func (s *State) Live() *Stream {
+// LiveStream returns the stream that is being read, nil before the start.
+func (s *State) LiveStream() *Stream {
 	if len(s.Streams) == 0 {
 		return nil
 	}
 	return s.Streams[len(s.Streams)-1]
 }
 
-// TopClock returns the highest version that was ever given out, or a floor above it.
-func (s *State) TopClock() int64 { return max(s.Top, s.index.top) }
+// HighestVersion returns the highest version that was ever assigned, or a floor above it.
+func (s *State) HighestVersion() int64 { return max(s.DroppedVersion, s.index.top) }
 
-// Missing returns the parents that waiting shards name and that the log has never seen.
-func (s *State) Missing() []string { return slices.Sorted(maps.Keys(s.index.missing)) }
+// MissingParents returns the parents that waiting shards name and that no listing in the log has shown.
+func (s *State) MissingParents() []string { return slices.Sorted(maps.Keys(s.index.missing)) }
 
-// Changed says whether a listing tells the log anything new: it is worth an entry only then.
-func (s *State) Changed(b *Graph) bool {
+// listingDiffers reports whether a listing holds anything that the log does not: only then it is stored.
+func (s *State) listingDiffers(b *Graph) bool {
 	st := s.stream(b.Stream)
-	if st != nil && st != s.Live() {
+	if st != nil && st != s.LiveStream() {
 		return false
 	}
 	if st == nil || b.Disabled && !st.Disabled || len(b.Gone) > 0 {
@@ -287,7 +287,7 @@ func (s *State) Changed(b *Graph) bool {
 	for _, x := range b.Shards {
 		listed[x.ID] = true
 		sh := s.Shards[x.ID]
-		if sh == nil || x.Closed && !sh.Closed || sh.Absent != 0 {
+		if sh == nil || x.Closed && !sh.Closed || sh.AbsentSince != 0 {
 			return true
 		}
 	}
@@ -295,15 +295,15 @@ func (s *State) Changed(b *Graph) bool {
 		return false
 	}
 	for id, sh := range s.Shards {
-		if !listed[id] && sh.Phase == Finished && !sh.Early && (sh.Absent == 0 || sh.forgotten(b.Date)) {
+		if !listed[id] && sh.Phase == Finished && !sh.Early && (sh.AbsentSince == 0 || sh.forgotten(b.Date)) {
 			return true
 		}
 	}
 	return false
 }
 
-// Counts returns how many shards are open, closed but not read to their end, waiting, and done.
-func (s *State) Counts() (open, closed, waiting, done int) {
+// ShardCounts returns how many shards are open, closed but not read to their end, waiting, and done.
+func (s *State) ShardCounts() (open, closed, waiting, done int) {
 	n := &s.index.counts
 	return n[roleOpen], n[roleClosed], n[roleWaiting], n[roleDone]
 }

@@ -89,7 +89,7 @@ func TestStartTimeIsForTheFirstListingOnly(t *testing.T) {
 func TestMissingParentHoldsItsChild(t *testing.T) {
 	w := owned(t, seen("b<a", "c<a")...)
 	w.must(t, &Graph{Stream: "arn", Date: w.s.Date + 1, Complete: true, Shards: seen("b<a", "c<a")})
-	if d := cmp.Diff([]string{"a"}, w.s.Missing()); d != "" || w.s.Readable(w.s.Shards["b"]) {
+	if d := cmp.Diff([]string{"a"}, w.s.MissingParents()); d != "" || w.s.Readable(w.s.Shards["b"]) {
 		t.Fatal(d, phases(w.s))
 	}
 	w.must(t, &Graph{Stream: "arn", Date: w.s.Date + 2, Complete: true, Shards: seen("b<a", "c<a"), Gone: []string{"a"}})
@@ -157,8 +157,8 @@ func TestRotationsAreForgottenTwoDaysAfterTheyVanish(t *testing.T) {
 	if n := len(w.s.Shards); n > 15 {
 		t.Fatalf("%d shards after 100 rotations", n)
 	}
-	if sh := w.s.Shards["s100"]; sh.Clock < 100 || w.s.TopClock() != sh.Clock {
-		t.Fatalf("clock %d, top %d", sh.Clock, w.s.TopClock())
+	if sh := w.s.Shards["s100"]; sh.Clock < 100 || w.s.HighestVersion() != sh.Clock {
+		t.Fatalf("clock %d, top %d", sh.Clock, w.s.HighestVersion())
 	}
 }
 
@@ -182,7 +182,7 @@ func TestShardThatVanishedForADayIsNotReadTwice(t *testing.T) {
 	if w.s.Shards["a"] != nil {
 		t.Fatal("never forgotten")
 	}
-	if top := w.s.TopClock(); top != 901 {
+	if top := w.s.HighestVersion(); top != 901 {
 		t.Fatalf("its version is forgotten too: top clock %d", top)
 	}
 }
@@ -194,11 +194,11 @@ func TestNewStreamStartsAboveAllVersions(t *testing.T) {
 	w.s.Reindex()
 	w.end(t, "a")
 	next := &Start{Stream: "new", Date: w.s.Date, Shards: seen("x", "b")}
-	if w.s.Check(next) == nil {
+	if w.s.CheckNext(next) == nil {
 		t.Fatal("started although the old stream is not disabled")
 	}
 	w.must(t, &Graph{Stream: "arn", Date: w.s.Date, Disabled: true})
-	if w.s.Check(next) == nil {
+	if w.s.CheckNext(next) == nil {
 		t.Fatal("started although the old stream is not read to its end")
 	}
 	w.end(t, "b")
@@ -208,14 +208,14 @@ func TestNewStreamStartsAboveAllVersions(t *testing.T) {
 			t.Fatalf("%+v", sh)
 		}
 	}
-	if w.s.Check(&Start{Stream: "new"}) == nil {
+	if w.s.CheckNext(&Start{Stream: "new"}) == nil {
 		t.Fatal("a stream started twice")
 	}
 	late := &Graph{Stream: "arn", Date: w.s.Date, Complete: true, Shards: seen("a", "z<a")}
-	if w.s.Changed(late) {
+	if w.s.listingDiffers(late) {
 		t.Fatal("a late listing of the old stream is worth an entry")
 	}
-	if w.must(t, late); w.s.Shards["z"] != nil || w.s.Shards["x"].Absent != 0 {
+	if w.must(t, late); w.s.Shards["z"] != nil || w.s.Shards["x"].AbsentSince != 0 {
 		t.Fatalf("a late listing of the old stream counts: %s", phases(w.s))
 	}
 	w.must(t, &Graph{Stream: "new", Date: w.s.Date + hour, Complete: true, Shards: seen("x", "b")},
@@ -223,7 +223,7 @@ func TestNewStreamStartsAboveAllVersions(t *testing.T) {
 	if got := phases(w.s); got != "b:open x:open" {
 		t.Fatalf("the old stream's shards stay for ever: %s", got)
 	}
-	if top := w.s.TopClock(); top < 77_000_001 {
+	if top := w.s.HighestVersion(); top < 77_000_001 {
 		t.Fatalf("top clock %d", top)
 	}
 }
@@ -245,11 +245,11 @@ func TestListingThatTellsNothingNewIsNoEntry(t *testing.T) {
 		"gone":             {with(func(g *Graph) { g.Gone = []string{"a"} }), true},
 		"finished, absent": {with(func(g *Graph) { g.Shards = seen("b<a") }), true},
 	} {
-		if got := w.s.Changed(c.g); got != c.want {
+		if got := w.s.listingDiffers(c.g); got != c.want {
 			t.Errorf("%s: changed is %t", name, got)
 		}
 	}
-	open, closed, waiting, done := w.s.Counts()
+	open, closed, waiting, done := w.s.ShardCounts()
 	if d := cmp.Diff([]int{1, 0, 0, 1}, []int{open, closed, waiting, done}); d != "" {
 		t.Error(d)
 	}
@@ -263,7 +263,7 @@ func TestWholeSinceTheParentsLastSignOfLife(t *testing.T) {
 	late := page(w.s, "a", 0, true)
 	late.Date = date + 30*hour // read to its end a day later: empty, but the child may be trimmed already
 	w.must(t, frame(late))
-	if got := w.s.WholeSince(w.s.Shards["b"]); got >= date+2*hour || got < date {
+	if got := w.s.CompleteUntil(w.s.Shards["b"]); got >= date+2*hour || got < date {
 		t.Fatalf("whole since %d, started at %d", got, date)
 	}
 }
@@ -279,11 +279,11 @@ func TestLossBeforeTheStart(t *testing.T) {
 		w.must(t, &Start{Stream: "arn", At: at, Date: date, Shards: []ShardSeen{{ID: "over", Closed: true}, {ID: "read", Closed: true}, {ID: "idle"}}})
 		w.must(t, frame(page(w.s, "read", 1, false)), &Graph{Stream: "arn", Date: date + 10, Shards: []ShardSeen{{ID: "late", Closed: true}}})
 		for id, before := range map[string]bool{"over": true, "read": false, "idle": false, "late": false} {
-			if got := w.s.BeforeStart(w.s.Shards[id], date+hour/2); got != before {
+			if got := w.s.LostBeforeStart(w.s.Shards[id], date+hour/2); got != before {
 				t.Errorf("from %d: %s soon after the start: %v", at, id, got)
 			}
 		}
-		if got := w.s.BeforeStart(w.s.Shards["over"], date+20*hour); got != (at == date) {
+		if got := w.s.LostBeforeStart(w.s.Shards["over"], date+20*hour); got != (at == date) {
 			t.Errorf("from %d: a day after the start: %v", at, got)
 		}
 	}

@@ -2,9 +2,9 @@ package checkpoint
 
 import "maps"
 
-// HaltsOf returns why sinks stopped, by sink; what stops the pipeline itself has a name among them. A log of format 1
-// holds the newest halt only.
-func (s *State) HaltsOf() map[string]*Halt {
+// AllHalts returns the halts in force by sink; the halt of the pipeline itself has the key "pipeline". A log of format
+// 1 holds the newest halt only.
+func (s *State) AllHalts() map[string]*Halt {
 	all := maps.Clone(s.Halts)
 	if s.Halted != nil {
 		all = map[string]*Halt{s.Halted.Sink: s.Halted}
@@ -12,13 +12,13 @@ func (s *State) HaltsOf() map[string]*Halt {
 	return all
 }
 
-// Cleared returns the entry that says that a sink's halt is over; nil where it has none.
-func (s *State) Cleared(sink string) *Control {
+// ClearEntry returns the control entry that ends the halt of a sink; nil when the sink is not halted.
+func (s *State) ClearEntry(sink string) *Control {
 	switch {
 	case s.Halted != nil && s.Halted.Sink == sink:
 		return &Control{Clear: true}
 	case s.Halts[sink] != nil:
-		return &Control{Clear: true, Of: sink}
+		return &Control{Clear: true, ClearSink: sink}
 	}
 	return nil
 }

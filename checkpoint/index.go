@@ -19,7 +19,7 @@ type index struct {
 	gapped   map[string]*Shard
 	absent   map[string]*Shard
 	ended    []*Shard // finished shards that may hold Through back, in the order of Ended
-	turned   []*Shard // became readable, or not any more, since Turned was called
+	turned   []*Shard // became readable, or not any more, since TakeReadabilityChanges was called
 }
 
 // role is a property that a shard may have; the index counts the shards with each.
@@ -59,7 +59,7 @@ func newIndex() index {
 func (s *State) Reindex() {
 	turned := s.index.turned
 	s.index = newIndex()
-	s.index.turned, s.index.top = turned, s.Top
+	s.index.turned, s.index.top = turned, s.DroppedVersion
 	for _, sh := range s.Shards {
 		sh.place = place{turned: sh.place.turned}
 		s.link(sh)
@@ -67,7 +67,7 @@ func (s *State) Reindex() {
 			s.index.ended = append(s.index.ended, sh)
 		}
 	}
-	slices.SortFunc(s.index.ended, func(a, b *Shard) int { return int(min(max(a.Ended-b.Ended, -1), 1)) })
+	slices.SortFunc(s.index.ended, func(a, b *Shard) int { return int(min(max(a.FinishedAt-b.FinishedAt, -1), 1)) })
 	for _, sh := range s.Shards {
 		s.update(sh)
 	}
@@ -141,14 +141,14 @@ func (s *State) roles(sh *Shard) (is [numRoles]bool) {
 	is[roleDone], is[roleWaiting] = sh.Phase == Finished, sh.Phase == Waiting
 	is[roleClosed], is[roleOpen] = sh.Phase == Open && sh.Closed, sh.Phase == Open && !sh.Closed
 	is[roleOrphan] = sh.Phase == Waiting && s.Shards[sh.Parent] == nil
-	is[roleBarren] = sh.Phase == Finished && sh.Absent == 0 && s.mayHaveChildren(sh)
-	is[roleGapped], is[roleAbsent], is[roleReadable] = sh.Gapped, sh.Absent != 0, s.Readable(sh)
+	is[roleBarren] = sh.Phase == Finished && sh.AbsentSince == 0 && s.mayHaveChildren(sh)
+	is[roleGapped], is[roleAbsent], is[roleReadable] = sh.Gapped, sh.AbsentSince != 0, s.Readable(sh)
 	return is
 }
 
 // mayHaveChildren says whether children of a finished shard may come that no listing has shown yet.
 func (s *State) mayHaveChildren(sh *Shard) bool {
-	live := s.Live()
+	live := s.LiveStream()
 	return live != nil && !live.Disabled && sh.Stream == live.ARN && !sh.place.parent
 }
 
@@ -207,11 +207,11 @@ func (s *State) heapOf(sh *Shard) (*shardHeap, int64) {
 		if p.Phase == Waiting {
 			return nil, 0
 		}
-		return &x.others, max(sh.Watermark, p.Alive)
-	case sh.Early || !s.mayHaveChildren(sh) || s.Listed >= sh.Ended+childrenLate:
+		return &x.others, max(sh.Watermark, p.LastAlive)
+	case sh.Early || !s.mayHaveChildren(sh) || s.Listed >= sh.FinishedAt+childrenLate:
 		return nil, 0
 	}
-	return &x.others, sh.Alive // Rule 10: its children may exist and not be listed yet
+	return &x.others, sh.LastAlive // Rule 10: its children may exist and not be listed yet
 }
 
 // listed takes note of a complete listing: finished shards whose children it must have shown hold nothing back.
@@ -224,15 +224,15 @@ func (s *State) listed(date int64) {
 
 func (s *State) expire() {
 	x := &s.index
-	for len(x.ended) > 0 && s.Listed >= x.ended[0].Ended+childrenLate {
+	for len(x.ended) > 0 && s.Listed >= x.ended[0].FinishedAt+childrenLate {
 		s.update(x.ended[0])
 		x.ended = x.ended[1:]
 	}
 }
 
-// Turned returns the shards that became readable, or stopped being so, since it was called last: at first all that
-// are readable. Whether one is readable now, Readable says. It is for one caller.
-func (s *State) Turned() []*Shard {
+// TakeReadabilityChanges returns the shards that became readable, or stopped being so, since its previous call; the
+// first call returns all readable ones. Ask Readable for what a shard is now. The list has one consumer.
+func (s *State) TakeReadabilityChanges() []*Shard {
 	all := s.index.turned
 	s.index.turned = nil
 	for _, sh := range all {
@@ -241,12 +241,12 @@ func (s *State) Turned() []*Shard {
 	return all
 }
 
-// Barren says whether a shard of the live stream has ended and no child of it is known yet.
-func (s *State) Barren() bool { return s.index.counts[roleBarren] > 0 }
+// AwaitsChildren reports whether a shard of the live stream has ended and no child of it is known yet.
+func (s *State) AwaitsChildren() bool { return s.index.counts[roleBarren] > 0 }
 
 // GappedShards returns the shards of the live stream that stand before a gap which nobody has accepted.
 func (s *State) GappedShards() (ids []string) {
-	live := s.Live()
+	live := s.LiveStream()
 	for id, sh := range s.index.gapped {
 		if live != nil && sh.Stream == live.ARN {
 			ids = append(ids, id)

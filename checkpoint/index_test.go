@@ -25,8 +25,8 @@ type answers struct {
 }
 
 func indexed(s *State) (a answers) {
-	a.Through, a.Top, a.Missing, a.Gapped, a.Barren = s.ReadWatermark(), s.TopClock(), s.Missing(), s.GappedShards(), s.Barren()
-	a.Open, a.Closed, a.Wait, a.Done = s.Counts()
+	a.Through, a.Top, a.Missing, a.Gapped, a.Barren = s.ReadWatermark(), s.HighestVersion(), s.MissingParents(), s.GappedShards(), s.AwaitsChildren()
+	a.Open, a.Closed, a.Wait, a.Done = s.ShardCounts()
 	a.Drained, a.Children = map[string]bool{}, map[string][]string{}
 	for _, st := range s.Streams {
 		a.Drained[st.ARN] = s.Drained(st.ARN)
@@ -48,9 +48,9 @@ func indexed(s *State) (a answers) {
 
 // rescanned gives the same answers by a look at every shard.
 func rescanned(s *State) (a answers) {
-	a.Top, a.Through = s.Top, watermarkOf(s)
+	a.Top, a.Through = s.DroppedVersion, watermarkOf(s)
 	a.Drained, a.Children = map[string]bool{}, map[string][]string{}
-	live := s.Live()
+	live := s.LiveStream()
 	for _, sh := range s.Shards {
 		a.Top = max(a.Top, sh.Clock)
 		switch {
@@ -77,7 +77,7 @@ func rescanned(s *State) (a answers) {
 		}
 	}
 	for _, sh := range s.Shards {
-		ended := live != nil && sh.Stream == live.ARN && sh.Phase == Finished && sh.Absent == 0
+		ended := live != nil && sh.Stream == live.ARN && sh.Phase == Finished && sh.AbsentSince == 0
 		a.Barren = a.Barren || ended && !live.Disabled && len(a.Children[sh.ID]) == 0
 	}
 	for _, st := range s.Streams {
@@ -100,7 +100,7 @@ func rescanned(s *State) (a answers) {
 
 // watermarkOf is ReadWatermark as it is defined: the least of what each shard lets be said.
 func watermarkOf(s *State) int64 {
-	live := s.Live()
+	live := s.LiveStream()
 	if live == nil {
 		return 0
 	}
@@ -116,14 +116,14 @@ func watermarkOf(s *State) int64 {
 			if p := s.Shards[sh.Parent]; p != nil && p.Phase == Waiting {
 				continue
 			} else if p != nil {
-				t = max(t, p.Alive)
+				t = max(t, p.LastAlive)
 			}
 		case Finished:
-			last = max(last, sh.Alive)
-			if sh.Early || live.Disabled || sh.Stream != live.ARN || s.Listed >= sh.Ended+childrenLate || parents[sh.ID] {
+			last = max(last, sh.LastAlive)
+			if sh.Early || live.Disabled || sh.Stream != live.ARN || s.Listed >= sh.FinishedAt+childrenLate || parents[sh.ID] {
 				continue
 			}
-			t = sh.Alive
+			t = sh.LastAlive
 		}
 		if !any || t < low {
 			low, any = t, true
@@ -155,7 +155,7 @@ type follower map[string]*Shard
 
 func (f follower) follow(t testing.TB, s *State) {
 	t.Helper()
-	for _, sh := range s.Turned() {
+	for _, sh := range s.TakeReadabilityChanges() {
 		if s.Shards[sh.ID] == sh && s.Readable(sh) {
 			f[sh.ID] = sh
 		} else {
@@ -225,7 +225,7 @@ func TestIndexOfAnyFamily(t *testing.T) {
 				if r.IntN(4) == 0 {
 					g.Gone = append(g.Gone, name(r.IntN(12)))
 				}
-				for _, part := range s.Delta(g, 100) {
+				for _, part := range s.DiffListing(g, 100) {
 					w.must(t, part)
 				}
 			case 3:

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// ListingPart is about how many bytes of shards an entry holds at most. A listing of many thousand shards is larger than
+// ListingPartBytes is about how many bytes of shards an entry holds at most. A listing of many thousand shards is larger than
 // what a NATS server takes in one message: in format 2 it is stored in parts.
-const ListingPart = 256 << 10
+const ListingPartBytes = 256 << 10
 
 // size is about what a shard takes in an entry.
 func (x *ShardSeen) size() int { return len(x.ID) + len(x.Parent) + 48 }
@@ -84,11 +84,11 @@ func (s *State) checkParts(b *Start) string {
 	return ""
 }
 
-// Delta returns the entries that tell the log what is new in a listing, none when nothing is. In format 2 they hold only
+// DiffListing returns the entries that store what is new in a listing, none when nothing is. In format 2 they hold only
 // what is new, in entries of at most limit bytes of shards, and the last one says that the listing was complete; in
 // format 1 the one entry is the listing itself.
-func (s *State) Delta(b *Graph, limit int) []*Graph {
-	if !s.Changed(b) {
+func (s *State) DiffListing(b *Graph, limit int) []*Graph {
+	if !s.listingDiffers(b) {
 		return nil
 	}
 	if s.Format < 2 || s.stream(b.Stream) == nil {
@@ -145,7 +145,7 @@ func (s *State) news(b *Graph) []ShardSeen {
 func (s *State) tellsNew(b *Graph, x *ShardSeen, listed map[string]*ShardSeen) bool {
 	sh := s.Shards[x.ID]
 	// A child that was seen before its parent closes it, whatever the listing says of the parent.
-	return sh == nil || sh.Stream != b.Stream || sh.Absent != 0 || x.Closed && !sh.Closed ||
+	return sh == nil || sh.Stream != b.Stream || sh.AbsentSince != 0 || x.Closed && !sh.Closed ||
 		s.Shards[x.Parent] == nil && listed[x.Parent] != nil
 }
 
@@ -159,7 +159,7 @@ func (s *State) vanished(b *Graph) (ids []string) {
 		listed[b.Shards[i].ID] = true
 	}
 	for id, sh := range s.Shards {
-		if !listed[id] && sh.Absent == 0 && sh.Phase == Finished && !sh.Early {
+		if !listed[id] && sh.AbsentSince == 0 && sh.Phase == Finished && !sh.Early {
 			ids = append(ids, id)
 		}
 	}
@@ -171,8 +171,8 @@ func (s *State) vanished(b *Graph) (ids []string) {
 // away for long. The writer has compared the listing with the state.
 func (s *State) leave(b *Graph) {
 	for _, id := range b.Absent {
-		if sh := s.Shards[id]; sh != nil && sh.Absent == 0 && sh.Phase == Finished && !sh.Early {
-			sh.Absent = b.Date
+		if sh := s.Shards[id]; sh != nil && sh.AbsentSince == 0 && sh.Phase == Finished && !sh.Early {
+			sh.AbsentSince = b.Date
 			s.update(sh)
 		}
 	}

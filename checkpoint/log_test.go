@@ -113,7 +113,7 @@ var errStale = errors.New("the entry contradicts what is stored")
 // append stores an entry and folds it into what the writer knows. After errWrongLast the writer is in doubt.
 func (w *writer) append(t testing.TB, body any, data []byte) error {
 	t.Helper()
-	if err := w.s.Check(body); err != nil {
+	if err := w.s.CheckNext(body); err != nil {
 		return errors.Join(errStale, err)
 	}
 	msg := w.message(t, body, data)
@@ -170,14 +170,14 @@ func (w *writer) snapshot(t testing.TB, maxPart int) error {
 // upgrade raises the log to the newest format.
 func (w *writer) upgrade(t testing.TB, maxPart int) error {
 	t.Helper()
-	parts, err := w.s.Upgrade(maxPart)
+	parts, err := w.s.UpgradeSnapshot(maxPart)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w.appendParts(t, parts)
 }
 
-func (w *writer) appendParts(t testing.TB, parts []Part) error {
+func (w *writer) appendParts(t testing.TB, parts []SnapshotPart) error {
 	t.Helper()
 	first := w.s.Seq + 1
 	for i, p := range parts {

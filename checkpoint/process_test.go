@@ -75,7 +75,7 @@ func (p *process) claim() {
 // list starts a stream, or tells the log what is new in its listing.
 func (p *process) list(complete bool) {
 	s := p.wr.s
-	live := s.Live()
+	live := s.LiveStream()
 	next := p.w.streams[len(s.Streams):]
 	if live == nil {
 		next = p.w.streams[len(p.w.streams)-1:] // the ones before were over
@@ -106,7 +106,7 @@ func (p *process) list(complete bool) {
 	}
 	g := p.w.list(live.ARN, complete)
 	if complete {
-		for _, id := range s.Missing() {
+		for _, id := range s.MissingParents() {
 			if p.w.find(id) == nil {
 				g.Gone = append(g.Gone, id)
 			}
@@ -119,7 +119,7 @@ func (p *process) list(complete bool) {
 			}
 		}
 	}
-	for _, part := range s.Delta(g, 1+p.w.IntN(400)) {
+	for _, part := range s.DiffListing(g, 1+p.w.IntN(400)) {
 		if !p.append(part, nil) {
 			return
 		}
@@ -178,7 +178,7 @@ func (p *process) read() {
 		return
 	}
 	recs, trimmed, done := p.w.read(at, pos.After, pos.At, 1+p.w.IntN(4))
-	if since := p.wr.s.WholeSince(sh); trimmed || pos.After == "" && since > 0 && p.w.now-since > retention {
+	if since := p.wr.s.CompleteUntil(sh); trimmed || pos.After == "" && since > 0 && p.w.now-since > retention {
 		gap.Since = max(since, gap.Since)
 		p.append(gap, nil)
 		return
@@ -247,7 +247,7 @@ func (p *process) resume() {
 	wr.must(p, &Control{Resume: true, By: "operator"})
 	for i := range wr.s.Gaps {
 		g := &wr.s.Gaps[i]
-		if sinks := wr.s.Differing(g); len(sinks) > 0 && wr.s.Format >= 2 {
+		if sinks := wr.s.DifferingSinks(g); len(sinks) > 0 && wr.s.Format >= 2 {
 			wr.must(p, &Control{Waive: &Waive{Gap: g.ID(), Sink: sinks[0]}, By: "operator"})
 			return
 		}
@@ -257,7 +257,7 @@ func (p *process) resume() {
 // halt stops a sink or the pipeline itself, or lets it go on.
 func (p *process) halt() {
 	sink := []string{"sink", "archive", "pipeline"}[p.w.IntN(3)]
-	if c := p.wr.s.Cleared(sink); c != nil {
+	if c := p.wr.s.ClearEntry(sink); c != nil {
 		p.append(c, nil)
 		return
 	}

@@ -34,7 +34,7 @@ func TestPageThatDoesNotFollowIsRefused(t *testing.T) {
 		p := page(w.s, "a", 2, false)
 		spoil(&p)
 		corrupt := (*CorruptError)(nil)
-		if err := w.s.Check(frame(p)); !errors.As(err, &corrupt) || corrupt.Seq != w.s.Seq+1 {
+		if err := w.s.CheckNext(frame(p)); !errors.As(err, &corrupt) || corrupt.Seq != w.s.Seq+1 {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := w.s.Apply(w.s.Seq+1, w.message(t, frame(p), nil)); !errors.As(err, &corrupt) {
@@ -55,7 +55,7 @@ func TestPagesOfOneFrameFollowEachOther(t *testing.T) {
 		"twice": frame(first, first), "swapped": frame(second, first), "after the end": frame(first, second, behind),
 		"child in the frame that ends its parent": frame(first, second, child),
 	} {
-		if w.s.Check(f) == nil {
+		if w.s.CheckNext(f) == nil {
 			t.Errorf("%s is taken", name)
 		}
 	}
@@ -73,7 +73,7 @@ func TestMarkNeverGoesBackNorAhead(t *testing.T) {
 	mark := func(seq uint64) *Marks { return &Marks{Sinks: map[string]Mark{"s": {Seq: seq}}} }
 	w.must(t, mark(3), mark(3), mark(4))
 	for _, seq := range []uint64{0, 3, w.s.Seq + 1, 1 << 60} {
-		if w.s.Check(mark(seq)) == nil {
+		if w.s.CheckNext(mark(seq)) == nil {
 			t.Errorf("mark %d is taken at %d", seq, w.s.Seq)
 		}
 	}
@@ -104,7 +104,7 @@ func TestEntriesOfNothingKnownAreRefused(t *testing.T) {
 		"claim of an earlier life":  &Claim{Life: 2},
 		"start over":                &Start{Stream: "arn"},
 	} {
-		if w.s.Check(body) == nil {
+		if w.s.CheckNext(body) == nil {
 			t.Errorf("%s is taken", name)
 		}
 	}
@@ -121,7 +121,7 @@ func TestGapHoldsItsShardUntilItIsAccepted(t *testing.T) {
 	if g := w.s.Gaps[0]; g.From != sh.Pos || g.Since != sh.Watermark {
 		t.Fatalf("the gap hides what was read and not stored: %+v", g)
 	}
-	if w.s.Readable(sh) || !w.s.Readable(w.s.Shards["b"]) || w.s.OpenGaps() != 1 || w.s.Check(frame(page(w.s, "a", 1, false))) == nil {
+	if w.s.Readable(sh) || !w.s.Readable(w.s.Shards["b"]) || w.s.OpenGaps() != 1 || w.s.CheckNext(frame(page(w.s, "a", 1, false))) == nil {
 		t.Fatalf("%+v", sh)
 	}
 	clock := sh.Clock
@@ -132,7 +132,7 @@ func TestGapHoldsItsShardUntilItIsAccepted(t *testing.T) {
 	if !w.s.Readable(sh) || sh.Pos != (change.Position{}) || !sh.Horizon || sh.Clock != clock || w.s.OpenGaps() != 0 || len(w.s.Gaps) != 1 {
 		t.Fatalf("%+v", sh)
 	}
-	if got := w.s.WholeSince(sh); got != w.s.Gaps[0].Until || got < w.s.Date {
+	if got := w.s.CompleteUntil(sh); got != w.s.Gaps[0].Until || got < w.s.Date {
 		t.Fatalf("whole since %d: the accepted gap would be found again, or the next one would not", got)
 	}
 	w.must(t, frame(page(w.s, "a", 1, false)), &Gap{Feed: feed, From: w.s.Shards["a"].Pos, Accepted: true})
@@ -165,8 +165,8 @@ func TestHaltsAndPausesComeAndGo(t *testing.T) {
 			{&Control{Pause: &yes, Halt: &Halt{}}, true, true},
 			{&Control{Resume: true}, false, false},
 		} {
-			if w.must(t, c.c); w.s.Paused != c.paused || (len(w.s.HaltsOf()) > 0) != c.halted {
-				t.Fatalf("old %t, step %d: paused %t, halts %v", old, i, w.s.Paused, w.s.HaltsOf())
+			if w.must(t, c.c); w.s.Paused != c.paused || (len(w.s.AllHalts()) > 0) != c.halted {
+				t.Fatalf("old %t, step %d: paused %t, halts %v", old, i, w.s.Paused, w.s.AllHalts())
 			}
 		}
 	}
@@ -175,7 +175,7 @@ func TestHaltsAndPausesComeAndGo(t *testing.T) {
 // halts are the reasons by sink.
 func (w *writer) halts() map[string]string {
 	all := map[string]string{}
-	for sink, h := range w.s.HaltsOf() {
+	for sink, h := range w.s.AllHalts() {
 		all[sink] = h.Reason
 	}
 	return all
@@ -193,7 +193,7 @@ func TestEndOfOneHaltLeavesTheOthers(t *testing.T) {
 		{"bigtable", map[string]string{"archive": "full"}},
 		{"archive", map[string]string{}},
 	} {
-		if c := w.s.Cleared(step.clear); c != nil {
+		if c := w.s.ClearEntry(step.clear); c != nil {
 			w.must(t, c)
 		}
 		if d := cmp.Diff(step.left, w.halts()); d != "" {
@@ -211,10 +211,10 @@ func TestHaltOfFormat1IsKeptByAnUpgrade(t *testing.T) {
 	}
 	w.must(t, &Control{Halt: &Halt{Sink: "archive", Reason: "away"}}, &Control{Halt: &Halt{Sink: "bigtable", Reason: "denied"}})
 	one := map[string]string{"bigtable": "denied"}
-	if d := cmp.Diff(one, w.halts()); d != "" || w.s.Cleared("archive") != nil {
+	if d := cmp.Diff(one, w.halts()); d != "" || w.s.ClearEntry("archive") != nil {
 		t.Fatal(d)
 	}
-	if c := w.s.Cleared("bigtable"); c == nil || FormatOf(c) != 1 {
+	if c := w.s.ClearEntry("bigtable"); c == nil || FormatOf(c) != 1 {
 		t.Fatalf("%+v", c)
 	}
 	if err := w.upgrade(t, 1<<20); err != nil {
@@ -360,7 +360,7 @@ func TestFirstStartTakenUpAfterEveryStep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if next.s.Live() == nil {
+		if next.s.LiveStream() == nil {
 			next.must(t, start)
 		}
 		if sh := next.s.Shards["a"]; !next.s.Readable(sh) || sh.Clock != int64(steps/2) {
@@ -371,7 +371,7 @@ func TestFirstStartTakenUpAfterEveryStep(t *testing.T) {
 
 func TestErrorsSayWhereAndWhat(t *testing.T) {
 	w := owned(t, seen("a")...)
-	err := w.s.Check(frame(PageHead{Feed: change.Feed{Stream: "arn", Shard: "a"}, ClockFrom: 5}))
+	err := w.s.CheckNext(frame(PageHead{Feed: change.Feed{Stream: "arn", Shard: "a"}, ClockFrom: 5}))
 	if err == nil || !strings.Contains(err.Error(), "log entry 3: page of shard a starts at") {
 		t.Fatal(err)
 	}

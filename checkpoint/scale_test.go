@@ -32,13 +32,13 @@ func TestStartOfManyShardsComesInParts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts := start.Split(ListingPart)
+		parts := start.Split(ListingPartBytes)
 		for i, part := range parts {
-			if w.s.Live() != nil {
+			if w.s.LiveStream() != nil {
 				t.Fatalf("part %d of %d: started", i, len(parts))
 			}
 			w.must(t, part)
-			if n := len(w.l.msgs[len(w.l.msgs)-1]); n > ListingPart {
+			if n := len(w.l.msgs[len(w.l.msgs)-1]); n > ListingPartBytes {
 				t.Errorf("part %d takes %d bytes", i, n)
 			}
 		}
@@ -47,11 +47,11 @@ func TestStartOfManyShardsComesInParts(t *testing.T) {
 			t.Fatal(err)
 		}
 		one.must(t, start)
-		one.s.Streams[0].Seq, one.s.Seq, one.s.Hash, one.s.Since = w.s.Streams[0].Seq, w.s.Seq, w.s.Hash, w.s.Since
+		one.s.Streams[0].Seq, one.s.Seq, one.s.Hash, one.s.BytesSinceSnapshot = w.s.Streams[0].Seq, w.s.Seq, w.s.Hash, w.s.BytesSinceSnapshot
 		if d := cmp.Diff(describe(one.s), describe(w.s)); d != "" {
 			t.Errorf("in one entry (-), in parts (+): %s", d)
 		}
-		if _, _, waiting, _ := w.s.Counts(); w.s.Starting != nil || len(w.s.Shards) != size.gens*size.width || waiting != (size.gens-1)*size.width {
+		if _, _, waiting, _ := w.s.ShardCounts(); w.s.Starting != nil || len(w.s.Shards) != size.gens*size.width || waiting != (size.gens-1)*size.width {
 			t.Errorf("%d shards, %d wait", len(w.s.Shards), waiting)
 		}
 	}
@@ -79,26 +79,26 @@ func TestTornStartBeginsAgain(t *testing.T) {
 		"another stream": {Stream: "other", Date: 1000, Part: 3, Parts: 4, Shards: seen("d")},
 		"of none":        {Stream: "arn", Date: 1000, Part: -1, Parts: 4},
 	} {
-		if err := w.s.Check(body); !errors.As(err, new(*CorruptError)) {
+		if err := w.s.CheckNext(body); !errors.As(err, new(*CorruptError)) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	restored := l.restored(t)
 	sameState(t, "restored", w.s, restored)
-	if restored.Starting == nil || len(restored.Starting.Shards) != 3 || restored.Live() != nil {
+	if restored.Starting == nil || len(restored.Starting.Shards) != 3 || restored.LiveStream() != nil {
 		t.Errorf("%+v", restored.Starting)
 	}
 	next, err := claim(t, l, restored, "b", 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := next.s.Check(parts[3]); !errors.As(err, new(*CorruptError)) {
+	if err := next.s.CheckNext(parts[3]); !errors.As(err, new(*CorruptError)) {
 		t.Errorf("the last part by the next owner: %v", err)
 	}
 	again := (&Start{Stream: "arn", Date: 2000, Shards: seen("x", "y", "z")}).Split(60)
 	next.must(t, again[0], again[1])
 	next.must(t, again[0], again[1], again[2]) // its own listing failed in between
-	if d := cmp.Diff("x:open y:open z:open", phases(next.s)); d != "" || next.s.Live().Date != 2000 {
+	if d := cmp.Diff("x:open y:open z:open", phases(next.s)); d != "" || next.s.LiveStream().Date != 2000 {
 		t.Error(d)
 	}
 	sameState(t, "folded", l.fold(t), l.restored(t))
@@ -109,12 +109,12 @@ func TestListingHoldsOnlyWhatIsNew(t *testing.T) {
 	w := owned(t, generations(4, 100)...)
 	all := generations(4, 100)
 	full := &Graph{Stream: "arn", Date: w.s.Date + 1000, Complete: true, Shards: all}
-	if parts := w.s.Delta(full, ListingPart); len(parts) != 0 {
+	if parts := w.s.DiffListing(full, ListingPartBytes); len(parts) != 0 {
 		t.Fatalf("a listing that says nothing new is worth %d entries", len(parts))
 	}
 	child := ShardSeen{ID: "child", Parent: all[399].ID}
 	full.Shards = append(slices.Clone(all), child)
-	parts := w.s.Delta(full, ListingPart)
+	parts := w.s.DiffListing(full, ListingPartBytes)
 	if len(parts) != 1 || !parts[0].Complete || len(parts[0].Shards) != 1 || parts[0].Shards[0] != child {
 		t.Fatalf("%d entries: %+v", len(parts), parts)
 	}
@@ -122,7 +122,7 @@ func TestListingHoldsOnlyWhatIsNew(t *testing.T) {
 	if p := w.s.Shards[child.Parent]; !p.Closed || w.s.Listed != full.Date {
 		t.Errorf("parent %+v", p)
 	}
-	if parts := w.s.Delta(full, ListingPart); len(parts) != 0 {
+	if parts := w.s.DiffListing(full, ListingPartBytes); len(parts) != 0 {
 		t.Errorf("the same listing again is worth %d entries", len(parts))
 	}
 }
@@ -132,14 +132,14 @@ func TestPartialListingTellsNothingOfTheOthers(t *testing.T) {
 	w := owned(t, seen("a", "b<a", "c")...)
 	w.end(t, "a")
 	part := &Graph{Stream: "arn", Date: w.s.Date + 1000, Shards: []ShardSeen{{ID: "b", Parent: "a", Closed: true}}}
-	entries := w.s.Delta(part, ListingPart)
+	entries := w.s.DiffListing(part, ListingPartBytes)
 	for _, e := range entries {
 		w.must(t, e)
 	}
-	if a, b := w.s.Shards["a"], w.s.Shards["b"]; len(entries) != 1 || entries[0].Complete || !b.Closed || a.Absent != 0 {
+	if a, b := w.s.Shards["a"], w.s.Shards["b"]; len(entries) != 1 || entries[0].Complete || !b.Closed || a.AbsentSince != 0 {
 		t.Errorf("%d entries, a %+v, b %+v", len(entries), a, b)
 	}
-	if again := w.s.Delta(part, ListingPart); len(again) != 0 {
+	if again := w.s.DiffListing(part, ListingPartBytes); len(again) != 0 {
 		t.Errorf("the same again is worth %d entries", len(again))
 	}
 }
@@ -149,25 +149,25 @@ func TestListingIsCompleteWithItsLastEntry(t *testing.T) {
 	w := owned(t, seen("a")...)
 	before := w.s.Listed
 	g := &Graph{Stream: "arn", Date: w.s.Date + 1000, Complete: true, Disabled: true, Shards: seen("a", "b<a", "c<a", "d<b")}
-	entries := w.s.Delta(g, 60)
+	entries := w.s.DiffListing(g, 60)
 	if len(entries) < 3 {
 		t.Fatalf("%d entries", len(entries))
 	}
 	for i, e := range entries {
-		if w.s.Listed != before || w.s.Live().Disabled {
+		if w.s.Listed != before || w.s.LiveStream().Disabled {
 			t.Errorf("complete before entry %d of %d", i, len(entries))
 		}
 		w.must(t, e)
 	}
-	if w.s.Listed != g.Date || !w.s.Live().Disabled {
-		t.Errorf("listed at %d, stream %+v", w.s.Listed, w.s.Live())
+	if w.s.Listed != g.Date || !w.s.LiveStream().Disabled {
+		t.Errorf("listed at %d, stream %+v", w.s.Listed, w.s.LiveStream())
 	}
 }
 
 // A listing may show a child, and only the next one its parent, as if that were open.
 func TestParentThatIsListedAfterItsChildIsClosed(t *testing.T) {
 	w := owned(t, seen("b<a")...)
-	for _, part := range w.s.Delta(&Graph{Stream: "arn", Date: w.s.Date + 1000, Shards: seen("b<a", "a")}, ListingPart) {
+	for _, part := range w.s.DiffListing(&Graph{Stream: "arn", Date: w.s.Date + 1000, Shards: seen("b<a", "a")}, ListingPartBytes) {
 		w.must(t, part)
 	}
 	if a := w.s.Shards["a"]; !a.Closed || !w.s.Readable(a) || w.s.Shards["b"].Phase != Waiting {
@@ -182,17 +182,17 @@ func TestVanishedShardsAreForgottenFromDeltas(t *testing.T) {
 	w.end(t, "b")
 	date := w.s.Date + hour
 	list := func(at int64, lineage ...string) int {
-		parts := w.s.Delta(&Graph{Stream: "arn", Date: at, Complete: true, Shards: seen(lineage...)}, 40)
+		parts := w.s.DiffListing(&Graph{Stream: "arn", Date: at, Complete: true, Shards: seen(lineage...)}, 40)
 		for _, p := range parts {
 			w.must(t, p)
 		}
 		return len(parts)
 	}
-	if n := list(date, "c<b"); n != 1 || w.s.Shards["a"].Absent != date || w.s.Shards["b"].Absent != date {
+	if n := list(date, "c<b"); n != 1 || w.s.Shards["a"].AbsentSince != date || w.s.Shards["b"].AbsentSince != date {
 		t.Errorf("%d entries, a %+v", n, w.s.Shards["a"])
 	}
 	list(date+hour, "b<a", "c<b") // an inconsistent listing shows it again
-	if w.s.Shards["b"].Absent != 0 {
+	if w.s.Shards["b"].AbsentSince != 0 {
 		t.Errorf("b %+v", w.s.Shards["b"])
 	}
 	list(date+2*hour, "c<b")
@@ -217,11 +217,11 @@ func TestListingOfFormat1IsWhole(t *testing.T) {
 	}
 	w.must(t, &Start{Stream: "arn", Date: 1000, Shards: seen("a")})
 	g := &Graph{Stream: "arn", Date: 2000, Complete: true, Shards: seen("a", "b<a")}
-	if parts := w.s.Delta(g, 10); len(parts) != 1 || parts[0] != g {
+	if parts := w.s.DiffListing(g, 10); len(parts) != 1 || parts[0] != g {
 		t.Errorf("%+v", parts)
 	}
 	need := (*FormatError)(nil)
-	if err := w.s.Check(&Graph{Stream: "arn", Delta: true}); !errors.As(err, &need) || need.Need != 2 || need.Have != 1 {
+	if err := w.s.CheckNext(&Graph{Stream: "arn", Delta: true}); !errors.As(err, &need) || need.Need != 2 || need.Have != 1 {
 		t.Errorf("delta: %v", err)
 	}
 }
@@ -235,35 +235,35 @@ func BenchmarkShardEnd(b *testing.B) {
 		b.Fatal(err)
 	}
 	all := generations(gens, width)
-	for _, part := range (&Start{Stream: "arn", Date: 1_790_000_000_000, Shards: all}).Split(ListingPart) {
+	for _, part := range (&Start{Stream: "arn", Date: 1_790_000_000_000, Shards: all}).Split(ListingPartBytes) {
 		w.must(b, part)
 	}
 	s := w.s
 	for _, x := range all[:(gens-1)*width] {
 		s.fold(s.Seq, &Entry{Body: frame(page(s, x.ID, 1, true))})
 	}
-	s.Turned()
+	s.TakeReadabilityChanges()
 	parents := all[(gens-1)*width:]
 	ask := func() int64 {
-		open, closed, waiting, done := s.Counts()
-		n := s.ReadWatermark() + s.TopClock() + s.AppliedWatermark() + int64(s.LowMark()) + int64(open+closed+waiting+done)
-		if s.Drained("arn") || s.Barren() {
+		open, closed, waiting, done := s.ShardCounts()
+		n := s.ReadWatermark() + s.HighestVersion() + s.AppliedWatermark() + int64(s.LowMark()) + int64(open+closed+waiting+done)
+		if s.Drained("arn") || s.AwaitsChildren() {
 			n++
 		}
-		return n + int64(len(s.Missing())+len(s.GappedShards())+len(s.Turned()))
+		return n + int64(len(s.MissingParents())+len(s.GappedShards())+len(s.TakeReadabilityChanges()))
 	}
 	i := 0
 	for b.Loop() {
 		end := parents[i%width]
 		child := ShardSeen{ID: fmt.Sprint("shardId-child-", i), Parent: end.ID}
 		f := frame(page(s, end.ID, 1, true))
-		if err := s.Check(f); err != nil {
+		if err := s.CheckNext(f); err != nil {
 			b.Fatal(err)
 		}
 		s.fold(s.Seq, &Entry{Body: f})
 		ask()
-		for _, g := range s.Delta(&Graph{Stream: "arn", Date: s.Date, Shards: []ShardSeen{child}}, ListingPart) {
-			if err := s.Check(g); err != nil {
+		for _, g := range s.DiffListing(&Graph{Stream: "arn", Date: s.Date, Shards: []ShardSeen{child}}, ListingPartBytes) {
+			if err := s.CheckNext(g); err != nil {
 				b.Fatal(err)
 			}
 			s.fold(s.Seq, &Entry{Body: g})
@@ -283,7 +283,7 @@ func BenchmarkBeatOfManyShards(b *testing.B) {
 		b.Fatal(err)
 	}
 	all := generations(gens, width)
-	for _, part := range (&Start{Stream: "arn", Date: 1_790_000_000_000, Shards: all}).Split(ListingPart) {
+	for _, part := range (&Start{Stream: "arn", Date: 1_790_000_000_000, Shards: all}).Split(ListingPartBytes) {
 		w.must(b, part)
 	}
 	s := w.s

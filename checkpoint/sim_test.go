@@ -156,7 +156,7 @@ func claimed(t *testing.T, w *world, s *State, what string, through int64, known
 	t.Helper()
 	for _, sh := range w.shards {
 		for _, r := range sh.recs {
-			if _, ok := stored[r.N]; !ok && r.Created <= through && !excused(w, s, known, sh, r) && sh.stream == s.Live().ARN {
+			if _, ok := stored[r.N]; !ok && r.Created <= through && !excused(w, s, known, sh, r) && sh.stream == s.LiveStream().ARN {
 				t.Fatalf("%s through %d, but record %d of %s, created at %d, is not\n%s", what, through, r.N, sh.id, r.Created, describe(s))
 			}
 		}
@@ -270,7 +270,7 @@ func account(t *testing.T, w *world, l *memLog) {
 		}
 	}
 	for _, sh := range s.Shards {
-		if live := s.Live(); sh.Phase == Waiting && sh.Stream == live.ARN {
+		if live := s.LiveStream(); sh.Phase == Waiting && sh.Stream == live.ARN {
 			t.Fatalf("%s waits for ever", sh)
 		}
 	}
@@ -287,8 +287,8 @@ func restoreEverywhere(t *testing.T, l *memLog) {
 				t.Fatal(err)
 			}
 		}
-		if full.SnapLast == uint64(i+1) {
-			first := int(full.SnapFirst)
+		if full.SnapshotLast == uint64(i+1) {
+			first := int(full.SnapshotFirst)
 			s, err := Restore(uint64(first), l.msgs[first-1:i+1])
 			if err != nil {
 				t.Fatalf("snapshot at %d: %v", first, err)

@@ -14,24 +14,26 @@ const minSnapshotVolume = 4 << 20
 
 // SnapshotDue says whether enough log has been written since the last snapshot: max(4 MiB, 4 × its size).
 func (s *State) SnapshotDue(lastSize int) bool {
-	return s.Since >= max(minSnapshotVolume, 4*int64(lastSize))
+	return s.BytesSinceSnapshot >= max(minSnapshotVolume, 4*int64(lastSize))
 }
 
-// Part is one part of a snapshot, ready to be appended as an entry. Part 0 carries no First; the writer sets
+// SnapshotPart is one part of a snapshot, ready to be appended as an entry. Part 0 carries no First; the writer sets
 // it in the others, once it knows the sequence of part 0.
-type Part struct {
+type SnapshotPart struct {
 	Body *Snapshot
 	Data []byte
 }
 
 // Snapshot writes the whole state, in the format of the log, in parts of at most maxPart bytes of data.
-func (s *State) Snapshot(maxPart int) ([]Part, error) { return s.parts(max(1, s.Format), maxPart) }
+func (s *State) Snapshot(maxPart int) ([]SnapshotPart, error) {
+	return s.parts(max(1, s.Format), maxPart)
+}
 
-// Upgrade is Snapshot in the newest format: stored, it raises the log to that.
-func (s *State) Upgrade(maxPart int) ([]Part, error) { return s.parts(Format, maxPart) }
+// UpgradeSnapshot is Snapshot in the newest format. Storing it raises the log to that format.
+func (s *State) UpgradeSnapshot(maxPart int) ([]SnapshotPart, error) { return s.parts(Format, maxPart) }
 
 // parts begins the data with the format, as it was in format 1, where the entries did not say it.
-func (s *State) parts(format, maxPart int) ([]Part, error) {
+func (s *State) parts(format, maxPart int) ([]SnapshotPart, error) {
 	if maxPart < 1 {
 		return nil, fmt.Errorf("encode snapshot: parts of %d bytes", maxPart)
 	}
@@ -40,10 +42,10 @@ func (s *State) parts(format, maxPart int) ([]Part, error) {
 		return nil, fmt.Errorf("encode snapshot: %w", err)
 	}
 	b = append([]byte{byte(format)}, s2.EncodeBetter(nil, b)...)
-	var parts []Part
+	var parts []SnapshotPart
 	for len(b) > 0 || len(parts) == 0 {
 		n := min(len(b), maxPart)
-		parts = append(parts, Part{Body: &Snapshot{Part: len(parts)}, Data: b[:n]})
+		parts = append(parts, SnapshotPart{Body: &Snapshot{Part: len(parts)}, Data: b[:n]})
 		b = b[n:]
 	}
 	for _, p := range parts {
@@ -134,7 +136,7 @@ func (s *State) snapshot(seq uint64, b *Snapshot) {
 	}
 	s.partNext++
 	if s.partNext == b.Parts {
-		s.SnapFirst, s.SnapLast, s.Since = s.partFirst, seq, 0
+		s.SnapshotFirst, s.SnapshotLast, s.BytesSinceSnapshot = s.partFirst, seq, 0
 		s.raise(FormatOf(b))
 	}
 }

@@ -29,18 +29,18 @@ type State struct {
 	Halted  *Halt             `json:"halted,omitempty"` // format 1: the newest; see HaltsOf
 	Halts   map[string]*Halt  `json:"halts,omitempty"`  // format 2: by sink
 
-	Date       int64       `json:"date,omitempty"`       // newest service clock that was reported
-	Listed     int64       `json:"listed,omitempty"`     // when the newest complete listing began
-	LastFrame  uint64      `json:"last_frame,omitempty"` // newest entry that holds changes
-	Changes    uint64      `json:"changes,omitempty"`    // in all frames so far
-	Top        int64       `json:"top,omitempty"`        // highest version of the shards that were forgotten
-	Watermarks []Watermark `json:"horizons,omitempty"`
-	Starting   *Start      `json:"starting,omitempty"` // the parts so far of a start that is not complete; format 2
-	Foreign    uint64      `json:"foreign,omitempty"`  // messages that folded as nothing
+	Date           int64       `json:"date,omitempty"`       // newest service clock that was reported
+	Listed         int64       `json:"listed,omitempty"`     // when the newest complete listing began
+	LastFrame      uint64      `json:"last_frame,omitempty"` // newest entry that holds changes
+	Changes        uint64      `json:"changes,omitempty"`    // in all frames so far
+	DroppedVersion int64       `json:"top,omitempty"`        // highest version of the shards that were forgotten
+	Watermarks     []Watermark `json:"horizons,omitempty"`
+	Starting       *Start      `json:"starting,omitempty"` // the parts so far of a start that is not complete; format 2
+	Foreign        uint64      `json:"foreign,omitempty"`  // messages that folded as nothing
 
-	SnapFirst uint64 `json:"-"` // sequence of the first part of the last complete snapshot
-	SnapLast  uint64 `json:"-"`
-	Since     int64  `json:"-"` // bytes of entries since then
+	SnapshotFirst      uint64 `json:"-"` // sequence of the first part of the last complete snapshot
+	SnapshotLast       uint64 `json:"-"`
+	BytesSinceSnapshot int64  `json:"-"` // bytes of entries since then
 
 	partFirst uint64 // of the snapshot that is being written
 	partNext  int
@@ -87,7 +87,7 @@ func (s *State) Apply(seq uint64, msg []byte) (*Entry, error) {
 		return nil, nil
 	}
 	s.Hash = HashOf(msg)
-	s.Since += int64(len(msg))
+	s.BytesSinceSnapshot += int64(len(msg))
 	if what := s.contradicts(seq, e.Body); what != "" {
 		return nil, &CorruptError{Seq: seq, What: what}
 	}
@@ -155,7 +155,7 @@ func (s *State) frame(seq uint64, f *Frame) {
 		if p.Records > 0 {
 			s.LastFrame = seq
 			s.Changes += uint64(p.Records)
-			sh.Alive = max(sh.Alive, p.Watermark())
+			sh.LastAlive = max(sh.LastAlive, p.Watermark())
 		}
 		s.changed(sh)
 		if p.Done {
@@ -171,8 +171,8 @@ func (s *State) beat(b *Beat) {
 	s.index.raiseOpen(func(sh *Shard) {
 		sh.Watermark = max(sh.Watermark, b.Watermark)
 		// That listing still showed it open.
-		if alive := b.Listed - settle; !sh.Closed && sh.Alive < alive {
-			if sh.Alive = alive; sh.place.parent {
+		if alive := b.Listed - settle; !sh.Closed && sh.LastAlive < alive {
+			if sh.LastAlive = alive; sh.place.parent {
 				parents = append(parents, sh)
 			}
 		}
@@ -196,7 +196,7 @@ func (s *State) control(c *Control) {
 		s.Paused = *c.Pause
 	}
 	if c.Clear {
-		s.clear(c.Of)
+		s.clear(c.ClearSink)
 	}
 	if c.Halt != nil {
 		s.halt(c.Halt)

@@ -83,7 +83,7 @@ const childrenLate = 60_000
 // caller that needs certainty asks for a listing and waits for both. Once a disabled stream was read to its end,
 // the result is the last time at which the stream is known to have taken writes.
 func (s *State) ReadWatermark() int64 {
-	if s.Live() == nil {
+	if s.LiveStream() == nil {
 		return 0
 	}
 	x := &s.index
@@ -98,7 +98,7 @@ func (s *State) ReadWatermark() int64 {
 	last := int64(0)
 	for _, sh := range s.Shards {
 		if sh.Phase == Finished {
-			last = max(last, sh.Alive)
+			last = max(last, sh.LastAlive)
 		}
 	}
 	return last

@@ -167,8 +167,8 @@ func TestIdleTableKeepsItsStateThroughSnapshotsAlone(t *testing.T) {
 		}
 	}
 	sh := *w.s.Shards["a"]
-	first := w.s.SnapFirst
-	s, err := Restore(first, w.l.msgs[first-1:w.s.SnapLast])
+	first := w.s.SnapshotFirst
+	s, err := Restore(first, w.l.msgs[first-1:w.s.SnapshotLast])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestSnapshotsComeByVolume(t *testing.T) {
 		last  int
 		want  bool
 	}{{minSnapshotVolume - 1, 0, false}, {minSnapshotVolume, 0, true}, {minSnapshotVolume, minSnapshotVolume, false}, {4 * minSnapshotVolume, minSnapshotVolume, true}} {
-		if s.Since = c.since; s.SnapshotDue(c.last) != c.want {
+		if s.BytesSinceSnapshot = c.since; s.SnapshotDue(c.last) != c.want {
 			t.Errorf("%d bytes after a snapshot of %d: %t", c.since, c.last, !c.want)
 		}
 	}
@@ -232,10 +232,10 @@ func TestInterruptedSnapshotIsNone(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if w.s.SnapFirst != 0 {
-			t.Errorf("%s: a snapshot at %d", name, w.s.SnapFirst)
+		if w.s.SnapshotFirst != 0 {
+			t.Errorf("%s: a snapshot at %d", name, w.s.SnapshotFirst)
 		}
-		if err := w.snapshot(t, 60); err != nil || w.s.SnapFirst == 0 {
+		if err := w.snapshot(t, 60); err != nil || w.s.SnapshotFirst == 0 {
 			t.Errorf("%s: no snapshot afterwards, %v", name, err)
 		}
 	}

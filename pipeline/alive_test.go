@@ -46,7 +46,7 @@ func TestSlowFirstListingKeepsItsClaim(t *testing.T) {
 	r := w.start("Orders")
 	w.start("Orders")
 	w.start("Orders")
-	r.until("a replica has started the table", func() bool { return r.folded("Orders").Live() != nil })
+	r.until("a replica has started the table", func() bool { return r.folded("Orders").LiveStream() != nil })
 }
 
 // gate holds walks over dead letters while it is shut, and says that one waits.

@@ -19,7 +19,7 @@ func (in *ingest) clearOwnHalt(ctx context.Context) error {
 
 // clearHalt says that what halted a sink is over, if it was halted. The other sinks' halts stay.
 func (in *ingest) clearHalt(ctx context.Context, sink string) error {
-	c := in.w.State().Cleared(sink)
+	c := in.w.State().ClearEntry(sink)
 	if c == nil {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (in *ingest) clearHalt(ctx context.Context, sink string) error {
 // any more.
 func (in *ingest) clearHalts(ctx context.Context) error {
 	s := in.w.State()
-	for sink, h := range s.HaltsOf() {
+	for sink, h := range s.AllHalts() {
 		if m, ok := s.Marks[sink]; sink == ownSink || ok && m.Seq < h.Seq {
 			continue
 		}

@@ -27,7 +27,7 @@ func (t *table) refuse(s *checkpoint.State, want bigtable.Identity) *RefusedErro
 // CheckLog says why a log may not be used with a pipeline's row in Bigtable (nil: there is none), its table and its
 // start; nil when it may. s is the state of a log that does not exist, too: the empty one.
 func CheckLog(row *bigtable.State, s *checkpoint.State, want bigtable.Identity, start Start) *RefusedError {
-	live := s.Live()
+	live := s.LiveStream()
 	switch {
 	// Rule 5: without the log nobody knows which versions were given out.
 	case row != nil && row.Issued && live == nil:
@@ -47,7 +47,7 @@ func checkStored(s *checkpoint.State, want bigtable.Identity, start Start) *Refu
 	case id.TableID != want.TableID:
 		return recreated(want.Table, id.TableID, want.TableID)
 	}
-	if live := s.Live(); live != nil && s.Streams[0].Mode != start.mode() {
+	if live := s.LiveStream(); live != nil && s.Streams[0].Mode != start.mode() {
 		return &RefusedError{
 			What: fmt.Sprintf("source.start is %s, but the pipeline started with %s", start.mode(), s.Streams[0].Mode),
 			Hint: "the start position is used once; put it back, or begin a new pipeline with new target tables",

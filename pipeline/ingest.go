@@ -208,7 +208,7 @@ func (in *ingest) begin(ctx context.Context) error {
 	if err := in.trim(ctx); err != nil {
 		return err
 	}
-	s.Turned()
+	s.TakeReadabilityChanges()
 	in.tell(s, slices.Collect(maps.Values(s.Shards)))
 	return nil
 }
@@ -226,7 +226,7 @@ func (in *ingest) append(ctx context.Context, body any) error {
 	bodies := []any{body}
 	switch b := body.(type) {
 	case *checkpoint.Graph:
-		if bodies = anys(s.Delta(b, in.t.listingPart())); len(bodies) == 0 {
+		if bodies = anys(s.DiffListing(b, in.t.listingPart())); len(bodies) == 0 {
 			return nil
 		}
 	case *checkpoint.Start:
@@ -240,8 +240,8 @@ func (in *ingest) append(ctx context.Context, body any) error {
 			return nil // a stream ends once
 		}
 		// What was trimmed before the pipeline ever started was never promised.
-		if sh != nil && b.Ends && s.BeforeStart(sh, b.Found) {
-			b.Accepted, b.Reason = true, checkpoint.BeforeStart
+		if sh != nil && b.Ends && s.LostBeforeStart(sh, b.Found) {
+			b.Accepted, b.Reason = true, checkpoint.ReasonBeforeStart
 		}
 	}
 	for _, b := range bodies {
@@ -272,7 +272,7 @@ func needsUpgrade(s *checkpoint.State, err error) error {
 // spread tells the readers and the lister what the state has become.
 func (in *ingest) spread() {
 	s := in.w.State()
-	in.tell(s, s.Turned())
+	in.tell(s, s.TakeReadabilityChanges())
 }
 
 // tell gives the readers the shards that became readable among these, and takes from them those that are not any more.
@@ -281,7 +281,7 @@ func (in *ingest) tell(s *checkpoint.State, turned []*checkpoint.Shard) {
 	for _, sh := range turned {
 		in.idle.watch(sh)
 		tasks = append(tasks, shardTask{
-			feed: change.Feed{Stream: sh.Stream, Shard: sh.ID}, pos: sh.Pos, clock: sh.Clock, closed: sh.Closed, since: s.WholeSince(sh),
+			feed: change.Feed{Stream: sh.Stream, Shard: sh.ID}, pos: sh.Pos, clock: sh.Clock, closed: sh.Closed, since: s.CompleteUntil(sh),
 			over: !s.Readable(sh),
 		})
 	}

@@ -46,15 +46,15 @@ func newLister(t *table, in *ingest) *lister {
 func (l *lister) learn(s *checkpoint.State) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	live := s.Live()
+	live := s.LiveStream()
 	if live == nil {
 		return
 	}
-	l.live, l.disabled, l.missing = live.ARN, live.Disabled, s.Missing()
+	l.live, l.disabled, l.missing = live.ARN, live.Disabled, s.MissingParents()
 	l.applied = s.Drained(live.ARN) && s.LowMark() >= s.LastFrame
-	l.top, l.through = s.TopClock(), s.ReadWatermark()
+	l.top, l.through = s.HighestVersion(), s.ReadWatermark()
 	l.begun = max(l.begun, s.Listed)
-	l.gapped, l.barren = s.GappedShards(), s.Barren()
+	l.gapped, l.barren = s.GappedShards(), s.AwaitsChildren()
 	if len(l.missing) > 0 {
 		signal(l.kick)
 	}

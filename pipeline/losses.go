@@ -14,7 +14,7 @@ func (st *TableStatus) troubles(s *checkpoint.State) {
 	st.Gaps = s.OpenGaps()
 	st.Accepted = len(s.Gaps) - st.Gaps
 	for i := range s.Gaps {
-		if len(s.Differing(&s.Gaps[i])) > 0 {
+		if len(s.DifferingSinks(&s.Gaps[i])) > 0 {
 			st.Differing++
 		}
 	}
@@ -22,7 +22,7 @@ func (st *TableStatus) troubles(s *checkpoint.State) {
 		at := time.UnixMilli(since).UTC()
 		st.DiffersSince = &at
 	}
-	halts := s.HaltsOf()
+	halts := s.AllHalts()
 	for sink, h := range halts {
 		st.halt(sink, h.Reason)
 	}

@@ -26,7 +26,7 @@ const (
 // readOn says whether a log proves by itself that its table may be read on: it names its pipeline, and a sink's mark
 // in it is younger than the note in the row that changes were read.
 func readOn(s *checkpoint.State) bool {
-	return s != nil && s.Identity != nil && s.Live() != nil && len(s.Marks) > 0
+	return s != nil && s.Identity != nil && s.LiveStream() != nil && len(s.Marks) > 0
 }
 
 // stored returns the log that the table has, and what it holds; nil when there is none yet.

@@ -134,7 +134,7 @@ func TestStartThatIsNotNotedInTheRowWaitsForBigtable(t *testing.T) {
 	})
 	w.front.Faults.Outage(0)
 	w.faults.Calm()
-	r.until("the table is started", func() bool { return r.folded("Orders").Live() != nil })
+	r.until("the table is started", func() bool { return r.folded("Orders").LiveStream() != nil })
 	_ = r.stop() // it waits for Bigtable
 	w.put("Orders", "a", "x", `"v":{"N":"1"}`)
 	w.put("Users", "b", "x", `"v":{"N":"1"}`)

@@ -183,7 +183,7 @@ func TestFirstListingInParts(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
 	shards := len(w.streams.OpenShards("Orders"))
-	for shards*80 < checkpoint.ListingPart {
+	for shards*80 < checkpoint.ListingPartBytes {
 		shards += w.streams.Rotate("Orders")
 	}
 	r := w.start("Orders")
@@ -194,7 +194,7 @@ func TestFirstListingInParts(t *testing.T) {
 		if l, err = r.queue.Log(t.Context(), "Orders"); err == nil {
 			s, err = l.Fold(t.Context())
 		}
-		return err == nil && s.Live() != nil
+		return err == nil && s.LiveStream() != nil
 	})
 	if len(s.Shards) != shards || s.Starting != nil {
 		t.Errorf("started with %d of %d shards", len(s.Shards), shards)
@@ -205,7 +205,7 @@ func TestFirstListingInParts(t *testing.T) {
 	}
 	defer reader.Close(context.Background())
 	parts := 0
-	for seq := uint64(0); seq < s.Live().Seq; {
+	for seq := uint64(0); seq < s.LiveStream().Seq; {
 		var e *checkpoint.Entry
 		if seq, e, err = reader.Next(t.Context()); err != nil {
 			t.Fatal(err)

@@ -269,7 +269,7 @@ func (t *table) startParts(s *checkpoint.State, e *checkpoint.Start) []*checkpoi
 }
 
 // listingPart is how many bytes of shards go into one entry.
-func (t *table) listingPart() int { return min(checkpoint.ListingPart, t.p.queue.MaxPayload()/2) }
+func (t *table) listingPart() int { return min(checkpoint.ListingPartBytes, t.p.queue.MaxPayload()/2) }
 
 // start decides where every shard starts, in one entry or in parts of which only the last one counts, and never
 // again (Rule 3).

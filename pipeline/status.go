@@ -134,7 +134,7 @@ func observe(x Seen, before *observed) *observed {
 	if o.late == 0 {
 		o.late = DefaultLate
 	}
-	if live := s.Live(); live != nil {
+	if live := s.LiveStream(); live != nil {
 		o.reading, o.began, o.disabled = true, live.Date, live.Disabled
 	}
 	if o.mark = s.LowMark(); o.mark < s.LastFrame && len(s.Marks) > 0 {
@@ -147,14 +147,14 @@ func observe(x Seen, before *observed) *observed {
 	}
 	st.troubles(s)
 	sh := &st.Shards
-	sh.Open, sh.Closed, sh.Waiting, sh.Done = s.Counts()
+	sh.Open, sh.Closed, sh.Waiting, sh.Done = s.ShardCounts()
 	st.Queue = queueUse(x.Pressure)
 	if o.applied > 0 {
 		at := time.UnixMilli(o.applied).UTC()
 		st.AppliedThrough = &at
 	}
-	st.ClockAhead = seconds(s.TopClock() - s.Date)
-	for sink, h := range s.HaltsOf() {
+	st.ClockAhead = seconds(s.HighestVersion() - s.Date)
+	for sink, h := range s.AllHalts() {
 		o.sign = max(o.sign, h.At)
 		o.retried = o.retried || o.released && sink == ownSink
 	}
@@ -222,11 +222,11 @@ func stateWord(s *checkpoint.State) string {
 	switch {
 	case s.Paused:
 		return "paused"
-	case len(s.HaltsOf()) > 0:
+	case len(s.AllHalts()) > 0:
 		return "halted"
 	case s.OpenGaps() > 0, s.DiffersSince() > 0:
 		return "gap"
-	case s.Live() == nil:
+	case s.LiveStream() == nil:
 		return "waiting"
 	}
 	return "running"

@@ -246,7 +246,7 @@ func (t *table) own(ctx context.Context, w *queue.Writer) error {
 	if s.Paused {
 		return t.paused(ctx, w)
 	}
-	if s.Live() == nil {
+	if s.LiveStream() == nil {
 		if err := t.start(ctx, w); err != nil {
 			return err
 		}

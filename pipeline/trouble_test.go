@@ -227,7 +227,7 @@ func TestRefusedSourceIsWrittenIntoTheLog(t *testing.T) {
 		}
 		r.until("the log says why the table is halted", func() bool {
 			s, err := l.Fold(t.Context())
-			return err == nil && s.HaltsOf()["pipeline"] != nil && s.HaltsOf()["pipeline"].Code == "source_denied"
+			return err == nil && s.AllHalts()["pipeline"] != nil && s.AllHalts()["pipeline"].Code == "source_denied"
 		})
 		w.faults.Calm()
 		r.until("it goes on by itself", func() bool { return r.table("Orders").State == "running" })

@@ -132,7 +132,7 @@ func (l *Log) control(ctx context.Context, body *checkpoint.Control, nonce check
 		return 0, err
 	}
 	s := f.state
-	if err := s.Check(body); err != nil {
+	if err := s.CheckNext(body); err != nil {
 		return 0, err
 	}
 	msg, err := checkpoint.Encode(nil, &checkpoint.Entry{Kind: checkpoint.KindControl, Epoch: s.Epoch, Nonce: nonce, Prev: s.Hash, Body: body})

@@ -152,7 +152,7 @@ func BenchmarkPack(b *testing.B) {
 func BenchmarkFold(b *testing.B) {
 	w := benchQueue(b)
 	fillToSnapshot(b, w)
-	for w.State().Since < 3<<20 {
+	for w.State().BytesSinceSnapshot < 3<<20 {
 		appendPage(b, w, 100, recordBytes)
 	}
 	for b.Loop() {

@@ -136,7 +136,7 @@ func pageAfter(t testing.TB, from change.Position, clock int64, n, size int) *ch
 	for i := range recs {
 		recs[i].Version = tick.Next(recs[i].Created)
 		recs[i].KeyHash = change.HashKey(recs[i].Keys)
-		p.To, p.Clock = change.Position{After: string(recs[i].Seq)}, recs[i].Version
+		p.To, p.Clock = change.Position{After: string(recs[i].SequenceNumber)}, recs[i].Version
 	}
 	return p
 }
@@ -193,7 +193,7 @@ func readSeqs(t testing.TB, l *Log, last uint64) (seqs []string) {
 		}
 		if e.Kind == checkpoint.KindFrame {
 			if buf, err = UnpackFrame(e, buf, func(_ *checkpoint.PageHead, c *change.Change) error {
-				seqs = append(seqs, c.Seq)
+				seqs = append(seqs, c.SequenceNumber)
 				return nil
 			}); err != nil {
 				t.Fatal(err)

@@ -129,14 +129,14 @@ func TestManyShardsStartOnAServerWithItsDefaultPayload(t *testing.T) {
 		if _, err := w.Append(testContext(t), start, nil); !errors.Is(err, ErrTooLarge) {
 			t.Errorf("%d shards in one entry: %v", len(start.Shards), err)
 		}
-		for _, part := range start.Split(checkpoint.ListingPart) {
+		for _, part := range start.Split(checkpoint.ListingPartBytes) {
 			mustAppend(t, w, part, nil)
 		}
 		if err := w.Release(testContext(t)); err != nil {
 			t.Fatal(err)
 		}
 		s := claim(t, l, "b").State()
-		if _, roots, waiting, _ := s.Counts(); s.Live() == nil || roots != size.width || roots+waiting != len(start.Shards) {
+		if _, roots, waiting, _ := s.ShardCounts(); s.LiveStream() == nil || roots != size.width || roots+waiting != len(start.Shards) {
 			t.Errorf("%d of %d shards, %d to be read, %d wait", len(s.Shards), len(start.Shards), roots, waiting)
 		}
 	}

@@ -115,7 +115,7 @@ func (p *packer) add(page *change.Page) error {
 func (p *packer) fitting(c piece) (n, size int) {
 	size = headBytes + len(c.head.Feed.Stream) + len(c.head.Feed.Shard)
 	for ; n < len(c.recs); n++ {
-		next := len(c.recs[n].Raw) + len(c.recs[n].Seq) + 64
+		next := len(c.recs[n].Raw) + len(c.recs[n].SequenceNumber) + 64
 		if p.size+size+next > p.limit {
 			break
 		}
@@ -135,7 +135,7 @@ func (c piece) cut(n int) (first, left piece) {
 	}
 	last := &c.recs[n-1]
 	first, left = piece{c.head, c.recs[:n]}, piece{c.head, c.recs[n:]}
-	first.head.To, first.head.Clock, first.head.Done = change.Position{After: string(last.Seq)}, last.Version, false
+	first.head.To, first.head.Clock, first.head.Done = change.Position{After: string(last.SequenceNumber)}, last.Version, false
 	left.head.From, left.head.ClockFrom = first.head.To, first.head.Clock
 	return first, left
 }
@@ -200,7 +200,7 @@ func sizeOf(pieces []piece) (size int) {
 	for _, c := range pieces {
 		size += 16
 		for i := range c.recs {
-			size += len(c.recs[i].Raw) + len(c.recs[i].Seq) + 80
+			size += len(c.recs[i].Raw) + len(c.recs[i].SequenceNumber) + 80
 		}
 	}
 	return size
@@ -215,7 +215,7 @@ func halve(pieces []piece, size, limit int) (left, right []piece, err error) {
 	if len(c.recs) < 2 {
 		e := &TooLargeError{Feed: c.head.Feed, Bytes: size, Limit: limit}
 		if len(c.recs) == 1 {
-			e.Seq = string(c.recs[0].Seq)
+			e.Seq = string(c.recs[0].SequenceNumber)
 		}
 		return nil, nil, e
 	}

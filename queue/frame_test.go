@@ -23,7 +23,7 @@ func unpacked(t rapid.TB, frames []Packed) (heads []checkpoint.PageHead, changes
 		heads = append(heads, f.Body.Pages...)
 		var err error
 		buf, err = UnpackFrame(&checkpoint.Entry{Kind: checkpoint.KindFrame, Body: f.Body, Data: f.Data}, buf, func(p *checkpoint.PageHead, c *change.Change) error {
-			changes = append(changes, seen{c.Seq, string(c.Keys), string(c.New), string(c.Old), p.Feed.Shard, c.Version})
+			changes = append(changes, seen{c.SequenceNumber, string(c.Keys), string(c.New), string(c.Old), p.Feed.Shard, c.Version})
 			return nil
 		})
 		if err != nil {
@@ -36,7 +36,7 @@ func unpacked(t rapid.TB, frames []Packed) (heads []checkpoint.PageHead, changes
 func recordsOf(pages []*change.Page) (changes []seen) {
 	for _, p := range pages {
 		for _, r := range p.Records {
-			changes = append(changes, seen{string(r.Seq), string(r.Keys), string(r.New), string(r.Old), p.Feed.Shard, r.Version})
+			changes = append(changes, seen{string(r.SequenceNumber), string(r.Keys), string(r.New), string(r.Old), p.Feed.Shard, r.Version})
 		}
 	}
 	return changes

@@ -201,7 +201,7 @@ func TestFoldGoesOnWhenTheLogIsTrimmedMeanwhile(t *testing.T) {
 			}
 			markAll(t, w)
 			mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
-			if first := trim(t, w, math.MaxUint64); first != w.State().SnapFirst {
+			if first := trim(t, w, math.MaxUint64); first != w.State().SnapshotFirst {
 				t.Errorf("trimmed up to %d", first)
 			}
 		}

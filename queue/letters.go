@@ -51,11 +51,11 @@ type Letter struct {
 // sink: a replay makes the same one.
 func NewLetter(table, sink string, c *change.Change, code, reason string, now time.Time) *Letter {
 	h := sha256.New()
-	for _, s := range []string{c.Feed.Stream, c.Feed.Shard, c.Seq, sink} {
+	for _, s := range []string{c.Feed.Stream, c.Feed.Shard, c.SequenceNumber, sink} {
 		fmt.Fprintf(h, "%d:%s", len(s), s)
 	}
 	return &Letter{
-		ID: hex.EncodeToString(h.Sum(nil)[:10]), Table: table, Sink: sink, Feed: c.Feed, Seq: c.Seq, Op: c.Op, TTL: c.TTL,
+		ID: hex.EncodeToString(h.Sum(nil)[:10]), Table: table, Sink: sink, Feed: c.Feed, Seq: c.SequenceNumber, Op: c.Op, TTL: c.TTL,
 		Version: c.Version, Created: c.Created, KeyHash: c.KeyHash, Code: code, Reason: reason,
 		FirstSeen: now.UTC(), LastTried: now.UTC(), Raw: bytes.Clone(c.Raw),
 	}
@@ -72,7 +72,7 @@ func (l *Letter) Change() (*change.Change, error) {
 		return nil, fmt.Errorf("read letter %s: %w", l.ID, err)
 	}
 	return &change.Change{
-		Op: l.Op, TTL: l.TTL, Version: l.Version, Created: l.Created, Seq: l.Seq, Feed: l.Feed, KeyHash: l.KeyHash,
+		Op: l.Op, TTL: l.TTL, Version: l.Version, Created: l.Created, SequenceNumber: l.Seq, Feed: l.Feed, KeyHash: l.KeyHash,
 		Raw: r.Raw, Keys: r.Keys, New: r.New, Old: r.Old,
 	}, nil
 }

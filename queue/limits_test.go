@@ -107,8 +107,8 @@ func TestStalledLogIsTrimmedAlthoughItsSnapshotLiesBelowTheFirstMark(t *testing.
 			q := embeddedIn(t, t.TempDir(), func(o *Options) { o.MaxBytes = limit })
 			w := owned(t, q)
 			changes := stall(t, w)
-			if _, ok := w.State().Marks["bigtable"]; ok || (w.State().SnapFirst > 0) != (limit == 8<<20) {
-				t.Fatalf("the stall left a snapshot at %d: the test shows nothing", w.State().SnapFirst)
+			if _, ok := w.State().Marks["bigtable"]; ok || (w.State().SnapshotFirst > 0) != (limit == 8<<20) {
+				t.Fatalf("the stall left a snapshot at %d: the test shows nothing", w.State().SnapshotFirst)
 			}
 			markAll(t, w)              // the sink is back
 			trim(t, w, math.MaxUint64) // up to an old snapshot, if there is one

@@ -39,12 +39,12 @@ func TestLogFoldsToWhatWasAppended(t *testing.T) {
 
 func TestLogFoldsFromItsLastSnapshot(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
-	for w.State().SnapFirst == 0 {
+	for w.State().SnapshotFirst == 0 {
 		appendPage(t, w, 400, 1000)
 	}
 	appendPage(t, w, 3, 10)
-	if got := fold(t, w.Log()); got.SnapFirst != w.State().SnapFirst {
-		t.Fatalf("snapshot at %d, want %d", got.SnapFirst, w.State().SnapFirst)
+	if got := fold(t, w.Log()); got.SnapshotFirst != w.State().SnapshotFirst {
+		t.Fatalf("snapshot at %d, want %d", got.SnapshotFirst, w.State().SnapshotFirst)
 	}
 	sameState(t, fold(t, w.Log()), w.State())
 }
@@ -123,8 +123,8 @@ func TestReleasedLogIsClaimedAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := b.State(); got.Epoch != before.Epoch+1 || got.Owner != "b" || got.SnapFirst == 0 {
-		t.Fatalf("epoch %d of %s, snapshot at %d", got.Epoch, got.Owner, got.SnapFirst)
+	if got := b.State(); got.Epoch != before.Epoch+1 || got.Owner != "b" || got.SnapshotFirst == 0 {
+		t.Fatalf("epoch %d of %s, snapshot at %d", got.Epoch, got.Owner, got.SnapshotFirst)
 	}
 }
 

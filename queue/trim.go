@@ -48,13 +48,13 @@ func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
 	if err != nil {
 		return info.First, err
 	}
-	if s := w.f.state; free > s.SnapFirst && info.fraction() > yieldAt && s.Since > max(minTrimVolume, int64(w.f.snapshot)) {
+	if s := w.f.state; free > s.SnapshotFirst && info.fraction() > yieldAt && s.BytesSinceSnapshot > max(minTrimVolume, int64(w.f.snapshot)) {
 		// A log that is too full for a snapshot is trimmed below the last one first.
-		if err := w.snapshot(ctx, s.SnapFirst <= info.First); err != nil && !errors.Is(err, ErrFull) {
+		if err := w.snapshot(ctx, s.SnapshotFirst <= info.First); err != nil && !errors.Is(err, ErrFull) {
 			return info.First, fmt.Errorf("trim log of %s: %w", w.l.table, err)
 		}
 	}
-	floor := min(free, w.f.state.SnapFirst)
+	floor := min(free, w.f.state.SnapshotFirst)
 	if floor <= info.First || floor >= w.acked {
 		return info.First, nil
 	}

@@ -31,7 +31,7 @@ func trim(t testing.TB, w *Writer, below uint64) uint64 {
 // fillToSnapshot appends until the volume asks for a snapshot.
 func fillToSnapshot(t testing.TB, w *Writer) {
 	t.Helper()
-	for before := w.State().SnapFirst; w.State().SnapFirst == before; {
+	for before := w.State().SnapshotFirst; w.State().SnapshotFirst == before; {
 		appendPage(t, w, 300, 1500)
 	}
 }
@@ -51,8 +51,8 @@ func TestQuietTableKeepsItsStateThroughTrimming(t *testing.T) {
 	for hour := range int64(days * 24) {
 		mustAppend(t, w, &checkpoint.Graph{Stream: stream, Date: second + hour*3600_000, Complete: true, Shards: seen}, nil)
 		mustAppend(t, w, &checkpoint.Beat{Date: second + hour*3600_000}, nil)
-		if first := trim(t, w, math.MaxUint64); first > w.State().SnapFirst && first != origin {
-			t.Fatalf("trimmed up to %d, snapshot at %d", first, w.State().SnapFirst)
+		if first := trim(t, w, math.MaxUint64); first > w.State().SnapshotFirst && first != origin {
+			t.Fatalf("trimmed up to %d, snapshot at %d", first, w.State().SnapshotFirst)
 		}
 	}
 	if first := trim(t, w, math.MaxUint64); first == origin {
@@ -97,8 +97,8 @@ func TestTrimKeepsWhatASinkWithoutAMarkNeeds(t *testing.T) {
 	if first := trim(t, w, FirstNeeded(w.State(), "bigtable", "archive")); first != origin {
 		t.Fatalf("trimmed up to %d although the archive has no mark", first)
 	}
-	if first := trim(t, w, FirstNeeded(w.State(), "bigtable")); first != w.State().SnapFirst {
-		t.Fatalf("trimmed up to %d, want %d", first, w.State().SnapFirst)
+	if first := trim(t, w, FirstNeeded(w.State(), "bigtable")); first != w.State().SnapshotFirst {
+		t.Fatalf("trimmed up to %d, want %d", first, w.State().SnapshotFirst)
 	}
 }
 
@@ -272,12 +272,12 @@ func TestNothingIsTrimmedBetweenADoubtAndTheNextAppend(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first := trim(t, w, math.MaxUint64); first != info.First || w.State().SnapFirst <= info.First {
-		t.Fatalf("trimmed up to %d without an append, the log begins at %d, its snapshot at %d", first, info.First, w.State().SnapFirst)
+	if first := trim(t, w, math.MaxUint64); first != info.First || w.State().SnapshotFirst <= info.First {
+		t.Fatalf("trimmed up to %d without an append, the log begins at %d, its snapshot at %d", first, info.First, w.State().SnapshotFirst)
 	}
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
-	if first := trim(t, w, math.MaxUint64); first != w.State().SnapFirst {
-		t.Fatalf("trimmed up to %d after an append, want %d", first, w.State().SnapFirst)
+	if first := trim(t, w, math.MaxUint64); first != w.State().SnapshotFirst {
+		t.Fatalf("trimmed up to %d after an append, want %d", first, w.State().SnapshotFirst)
 	}
 }
 
@@ -286,7 +286,7 @@ func TestSnapshotInParts(t *testing.T) {
 	ctx := testContext(t)
 	w := owned(t, embeddedQueue(t))
 	fillToSnapshot(t, w)
-	before := w.State().SnapFirst
+	before := w.State().SnapshotFirst
 	parts, err := w.State().Snapshot(100)
 	if err != nil || len(parts) < 2 {
 		t.Fatalf("%d parts: %v", len(parts), err)
@@ -295,8 +295,8 @@ func TestSnapshotInParts(t *testing.T) {
 	for i, p := range parts {
 		if i > 0 {
 			p.Body.First = first
-			if s := fold(t, w.Log()); s.SnapFirst != before {
-				t.Fatalf("snapshot at %d after %d of %d parts", s.SnapFirst, i, len(parts))
+			if s := fold(t, w.Log()); s.SnapshotFirst != before {
+				t.Fatalf("snapshot at %d after %d of %d parts", s.SnapshotFirst, i, len(parts))
 			}
 		}
 		if _, err := w.append(ctx, p.Body, p.Data); err != nil {
@@ -304,8 +304,8 @@ func TestSnapshotInParts(t *testing.T) {
 		}
 	}
 	s := fold(t, w.Log())
-	if s.SnapFirst != first {
-		t.Fatalf("snapshot at %d, want %d", s.SnapFirst, first)
+	if s.SnapshotFirst != first {
+		t.Fatalf("snapshot at %d, want %d", s.SnapshotFirst, first)
 	}
 	sameState(t, s, w.State())
 }

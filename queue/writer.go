@@ -103,7 +103,7 @@ func (w *Writer) usable(ctx context.Context) error {
 func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, error) {
 	s := w.f.state
 	// What is stored cannot be taken back: an entry that contradicts the log would keep everybody from folding it.
-	if err := s.Check(body); err != nil {
+	if err := s.CheckNext(body); err != nil {
 		return 0, fmt.Errorf("append to log of %s: %w", w.l.table, err)
 	}
 	e := &checkpoint.Entry{Kind: checkpoint.KindOf(body), Epoch: w.epoch, Nonce: w.nonce, Prev: s.Hash, Body: body, Data: data}
@@ -196,7 +196,7 @@ func (w *Writer) Upgrade(ctx context.Context) error {
 	if was == checkpoint.Format {
 		return nil
 	}
-	parts, err := w.f.state.Upgrade(w.partSize())
+	parts, err := w.f.state.UpgradeSnapshot(w.partSize())
 	if err == nil {
 		err = w.appendParts(ctx, parts)
 	}
@@ -233,7 +233,7 @@ func (w *Writer) snapshot(ctx context.Context, needed bool) error {
 
 // appendParts appends a snapshot. Its parts follow each other without anything between them: the server
 // refuses the next part otherwise, and then the snapshot is abandoned.
-func (w *Writer) appendParts(ctx context.Context, parts []checkpoint.Part) error {
+func (w *Writer) appendParts(ctx context.Context, parts []checkpoint.SnapshotPart) error {
 	first := w.f.state.Seq + 1
 	for _, p := range parts {
 		if p.Body.Part > 0 {
@@ -292,7 +292,7 @@ func (w *Writer) Release(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if w.f.state.Since > int64(w.f.snapshot/4) {
+	if w.f.state.BytesSinceSnapshot > int64(w.f.snapshot/4) {
 		err = w.snapshot(ctx, false)
 	}
 	if err == nil || errors.Is(err, ErrFull) {

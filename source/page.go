@@ -103,11 +103,11 @@ func stampRecords(recs []change.Record, schema change.KeySchema, clock int64, la
 	prev := []byte(last)
 	for i := range recs {
 		r := &recs[i]
-		if !follows(prev, r.Seq) {
-			return clock, fmt.Errorf("record %s comes after %s", r.Seq, prev)
+		if !follows(prev, r.SequenceNumber) {
+			return clock, fmt.Errorf("record %s comes after %s", r.SequenceNumber, prev)
 		}
-		if prev = r.Seq; r.Created <= 0 {
-			return clock, fmt.Errorf("record %s has no creation time", r.Seq)
+		if prev = r.SequenceNumber; r.Created <= 0 {
+			return clock, fmt.Errorf("record %s has no creation time", r.SequenceNumber)
 		}
 		r.Version = c.Next(r.Created)
 		st.dec.Reset()
@@ -116,7 +116,7 @@ func stampRecords(recs []change.Record, schema change.KeySchema, clock int64, la
 			st.key, err = schema.Canonical(st.key[:0], keys)
 		}
 		if err != nil {
-			return clock, fmt.Errorf("read key of record %s: %w", r.Seq, err)
+			return clock, fmt.Errorf("read key of record %s: %w", r.SequenceNumber, err)
 		}
 		r.KeyHash = change.HashKey(st.key)
 	}

@@ -233,7 +233,7 @@ func (r *Reader) take(p *Page, next []byte) error {
 	kind := kindOf(p)
 	last := r.last
 	if n := len(p.Records); n > 0 {
-		last = string(p.Records[n-1].Seq)
+		last = string(p.Records[n-1].SequenceNumber)
 	}
 	kept := r.skip(p)
 	clock, err := stampRecords(p.Records, r.start.Schema, r.clock, r.last)

@@ -183,8 +183,8 @@ func TestBackPressureLongerThanAnIteratorLives(t *testing.T) {
 		held.Release()
 		p := <-got
 		defer p.Release()
-		if string(p.Records[0].Seq) != seq(1000) {
-			t.Fatalf("goes on at %s", p.Records[0].Seq)
+		if string(p.Records[0].SequenceNumber) != seq(1000) {
+			t.Fatalf("goes on at %s", p.Records[0].SequenceNumber)
 		}
 		if n := w.count("GetShardIterator", "AFTER_SEQUENCE_NUMBER"); n != 1 {
 			t.Fatalf("%d new iterators", n)

@@ -90,7 +90,7 @@ func (l *lineage) add(sh Shard) {
 func (l *lineage) take(t *testing.T, p *Page) {
 	for _, r := range p.Records {
 		l.deliveries = append(l.deliveries, ledger.Delivery{
-			Table: l.info.Name, Shard: p.Feed.Shard, Seq: string(r.Seq), Images: ledger.HashImages(r.New, r.Old),
+			Table: l.info.Name, Shard: p.Feed.Shard, Seq: string(r.SequenceNumber), Images: ledger.HashImages(r.New, r.Old),
 		})
 		if l.versions[r.KeyHash] >= r.Version {
 			t.Errorf("an item goes from version %d to %d", l.versions[r.KeyHash], r.Version)
@@ -247,7 +247,7 @@ func TestTrimmedMarkOfTheSandbox(t *testing.T) {
 	shard := w.stream.OpenShards("Things")[0]
 	r := w.NewReader(w.start(info, shard, 0))
 	p := next(t, r)
-	first := string(p.Records[0].Seq)
+	first := string(p.Records[0].SequenceNumber)
 	p.Release()
 	r.Close()
 	w.stream.Trim(time.Now().Add(time.Hour))

@@ -221,7 +221,7 @@ func (w *wire) records(c wireCall) *wireReply {
 
 func sequenceOf(rec string) string {
 	r, _ := change.ScanRecord([]byte(rec))
-	return string(r.Seq)
+	return string(r.SequenceNumber)
 }
 
 func createdOf(rec string) int64 {
@@ -300,7 +300,7 @@ func start(shard string, pos change.Position) Start {
 
 func sequences(p *Page) (out []string) {
 	for _, r := range p.Records {
-		out = append(out, string(r.Seq))
+		out = append(out, string(r.SequenceNumber))
 	}
 	return out
 }

@@ -170,7 +170,7 @@ func TestMalformedLetterHoldsNoOther(t *testing.T) {
 	d := w.dirty()
 	d.stop()
 	w.store("Orders", queue.NewLetter("Orders", "bigtable",
-		&change.Change{Seq: "1", KeyHash: 7, Version: 1, Raw: []byte(`{"dynamodb":{"Keys"`)}, "malformed", "cut off", time.Unix(1, 0)))
+		&change.Change{SequenceNumber: "1", KeyHash: 7, Version: 1, Raw: []byte(`{"dynamodb":{"Keys"`)}, "malformed", "cut off", time.Unix(1, 0)))
 	r := w.command("dlq", "retry", "--all", "--json")
 	if r.code != 4 || !strings.Contains(r.out, `"applied":2`) || !strings.Contains(r.out, `"refused":1`) {
 		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)

@@ -15,7 +15,7 @@ func (p *Program) policy(m *memory, keys change.Image, c *change.Change) string 
 	r, err := p.ruleOfKey(&m.exec, keys)
 	if err == nil && r == nil && !p.byKey && c.Old != nil {
 		var d change.Decoder
-		img, derr := d.Only(c.Old, p.wants)
+		img, derr := d.PartialImage(c.Old, p.wants)
 		if derr == nil {
 			m.exec.scope.Image = img
 			r, err = p.pick(&m.exec)
@@ -58,7 +58,7 @@ func (p *Program) Archive(d *change.Decoder, c *change.Change) (*Event, error) {
 		return nil, err
 	}
 	arn, label := cutStream(c.Feed.Stream)
-	e := &Event{ID: label + "/" + c.Feed.Shard + "/" + c.Seq, Source: arn, Subject: string(canonical), Time: time.UnixMilli(c.Created).UTC()}
+	e := &Event{ID: label + "/" + c.Feed.Shard + "/" + c.SequenceNumber, Source: arn, Subject: string(canonical), Time: time.UnixMilli(c.Created).UTC()}
 	if arn == "" {
 		e.Source = p.table.Pipeline + "/" + p.table.Source
 	}
@@ -99,7 +99,7 @@ func (p *Program) expiry(d *change.Decoder, c *change.Change) (string, error) {
 	if p.table.TTLAttr == "" || c.Old == nil {
 		return "null", nil
 	}
-	img, err := d.Only(c.Old, func(name string) bool { return name == p.table.TTLAttr })
+	img, err := d.PartialImage(c.Old, func(name string) bool { return name == p.table.TTLAttr })
 	if err != nil {
 		return "", fmt.Errorf("decode expired item: %w", err)
 	}

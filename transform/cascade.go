@@ -120,7 +120,7 @@ func (r *rule) wipesByKey() bool {
 }
 
 func (w *Wipes) image(raw []byte, f func(row []byte)) {
-	img, err := w.d.Only(raw, w.p.wants)
+	img, err := w.d.PartialImage(raw, w.p.wants)
 	if err != nil {
 		return
 	}

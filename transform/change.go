@@ -133,7 +133,7 @@ func (p *Program) after(m *memory, d *change.Decoder, keys change.Image, c *chan
 	if known != nil {
 		want = known.want
 	}
-	img, err := d.Only(c.New, want)
+	img, err := d.PartialImage(c.New, want)
 	if err != nil {
 		return view{}, err
 	}
@@ -161,7 +161,7 @@ func (p *Program) before(m *memory, d *change.Decoder, c *change.Change, known *
 	if known != nil {
 		want = known.want
 	}
-	img, err := d.Only(c.Old, want)
+	img, err := d.PartialImage(c.Old, want)
 	if err != nil {
 		return err
 	}

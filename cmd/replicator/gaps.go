@@ -46,12 +46,12 @@ type gapLine struct {
 }
 
 func gapLineOf(table string, s *checkpoint.State, g *checkpoint.Gap) gapLine {
-	line := gapLine{Schema: schema, ID: g.ID(), Table: table, Stream: g.Feed.Stream, Shard: g.Feed.Shard, Since: moment(s.Began(g)),
+	line := gapLine{Schema: schema, ID: g.ID(), Table: table, Stream: g.Feed.Stream, Shard: g.Feed.Shard, Since: moment(s.GapStart(g)),
 		Until: moment(g.Until), Reason: g.Reason, Found: moment(g.Found), State: "open", Sinks: map[string]string{}}
 	if g.Accepted {
 		line.State = "accepted"
 	}
-	for _, sink := range s.Affected(g) {
+	for _, sink := range s.AffectedSinks(g) {
 		line.Sinks[sink] = "differs"
 		if _, waived := g.Waived[sink]; waived {
 			line.Sinks[sink] = "waived"
@@ -191,7 +191,7 @@ func (a *app) clearGap(ctx context.Context, id, sink string, yes bool) error {
 	if g == nil {
 		return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("no gap %q", id), Hint: "`replicator gaps list` shows them"}
 	}
-	switch affected := l.state.Affected(g); {
+	switch affected := l.state.AffectedSinks(g); {
 	case !slices.Contains(affected, sink):
 		return exit.Usage("it affects: "+strings.Join(affected, ", "), "sink %q lacks nothing because of gap %s", sink, id)
 	case !g.Accepted:
@@ -210,14 +210,14 @@ func (a *app) clearGap(ctx context.Context, id, sink string, yes bool) error {
 	if l.state, err = l.log.Fold(ctx); err != nil {
 		return fmt.Errorf("read log of %s: %w", l.table, err)
 	}
-	if g = l.state.GapOf(id); g == nil {
+	if g = l.state.GapByID(id); g == nil {
 		return fmt.Errorf("gap %s of %s is not in the log any more", id, l.table)
 	}
 	if a.json {
 		return a.printJSON(gapLineOf(l.table, l.state, g))
 	}
 	a.print("Gap %s of %s is waived for %s.", id, l.table, sink)
-	if left := l.state.Differing(g); len(left) > 0 {
+	if left := l.state.DifferingSinks(g); len(left) > 0 {
 		a.print("It is not for %s: the table is not ready until it is.", strings.Join(left, ", "))
 	}
 	return nil
@@ -225,7 +225,7 @@ func (a *app) clearGap(ctx context.Context, id, sink string, yes bool) error {
 
 func findGap(logs []gapLog, id string) (*gapLog, *checkpoint.Gap) {
 	for i := range logs {
-		if g := logs[i].state.GapOf(id); g != nil {
+		if g := logs[i].state.GapByID(id); g != nil {
 			return &logs[i], g
 		}
 	}
@@ -234,7 +234,7 @@ func findGap(logs []gapLog, id string) (*gapLog, *checkpoint.Gap) {
 
 // lacking says what is wrong in a sink because of a gap.
 func lacking(s *checkpoint.State, g *checkpoint.Gap, sink string) string {
-	span := "between " + local(moment(s.Began(g))) + " and " + local(moment(g.Until))
+	span := "between " + local(moment(s.GapStart(g))) + " and " + local(moment(g.Until))
 	if sink == "archive" {
 		return "items that expired " + span + " are not in the archive and will not be"
 	}
@@ -245,7 +245,7 @@ func lacking(s *checkpoint.State, g *checkpoint.Gap, sink string) string {
 func accepted(s *checkpoint.State) string {
 	n := 0
 	for i := range s.Gaps {
-		if len(s.Differing(&s.Gaps[i])) > 0 {
+		if len(s.DifferingSinks(&s.Gaps[i])) > 0 {
 			n++
 		}
 	}
