@@ -56,23 +56,6 @@ func HashOf(msg []byte) (h Hash) {
 	return h
 }
 
-// Kind of an entry.
-type Kind byte
-
-// The kinds of entries.
-const (
-	KindClaim    Kind = 'c' // an owner takes the log over
-	KindRelease  Kind = 'r' // the owner lets go
-	KindStart    Kind = 's' // the first listing of a stream: where every shard starts
-	KindGraph    Kind = 'g' // what later listings found
-	KindFrame    Kind = 'f' // pages of changes
-	KindBeat     Kind = 'b' // how far idle shards have been read
-	KindMarks    Kind = 'm' // how far the sinks have applied the log
-	KindGap      Kind = 'x' // a range of the source was lost
-	KindControl  Kind = 'k' // pause, resume, halt
-	KindSnapshot Kind = 'n' // a part of the whole state
-)
-
 // Entry is one message of the log.
 type Entry struct {
 	Kind  Kind
@@ -305,64 +288,11 @@ func decode(msg []byte, highest int) (*Entry, error) {
 		return nil, ErrForeign
 	}
 	if err := json.Unmarshal(body, e.Body); err != nil {
-		return nil, errors.Join(ErrForeign, fmt.Errorf("decode entry %c: %w", e.Kind, err))
+		return nil, errors.Join(ErrForeign, fmt.Errorf("decode %s entry: %w", e.Kind, err))
 	}
 	if need := FormatOf(e.Body); need > highest {
 		return nil, &NewerFormatError{Need: need, Reads: highest}
 	}
 	e.Data = rest[n+int(size):]
 	return e, nil
-}
-
-func newBody(k Kind) any {
-	switch k {
-	case KindClaim:
-		return new(Claim)
-	case KindRelease:
-		return new(Release)
-	case KindStart:
-		return new(Start)
-	case KindGraph:
-		return new(Graph)
-	case KindFrame:
-		return new(Frame)
-	case KindBeat:
-		return new(Beat)
-	case KindMarks:
-		return new(Marks)
-	case KindGap:
-		return new(Gap)
-	case KindControl:
-		return new(Control)
-	case KindSnapshot:
-		return new(Snapshot)
-	}
-	return nil
-}
-
-// KindOf returns the kind that goes with a body, 0 for what is no body.
-func KindOf(body any) Kind {
-	switch body.(type) {
-	case *Claim:
-		return KindClaim
-	case *Release:
-		return KindRelease
-	case *Start:
-		return KindStart
-	case *Graph:
-		return KindGraph
-	case *Frame:
-		return KindFrame
-	case *Beat:
-		return KindBeat
-	case *Marks:
-		return KindMarks
-	case *Gap:
-		return KindGap
-	case *Control:
-		return KindControl
-	case *Snapshot:
-		return KindSnapshot
-	}
-	return 0
 }

@@ -129,7 +129,7 @@ func TestNewerSnapshotIsRefusedWithWhatItNeeds(t *testing.T) {
 
 func TestWhatIsNoBodyHasNoKind(t *testing.T) {
 	if k := KindOf(Beat{}); k != 0 {
-		t.Fatalf("kind %c", k)
+		t.Fatalf("kind %s", k)
 	}
 }
 
@@ -158,4 +158,24 @@ func FuzzEntry(f *testing.F) {
 			t.Fatalf("%s\n%s", a, b)
 		}
 	})
+}
+
+func TestEachKindHasAWordAndABody(t *testing.T) {
+	words := map[string]bool{}
+	for k := range Kind(255) {
+		body := newBody(k)
+		if body == nil {
+			if k.String() != "unknown" {
+				t.Errorf("kind %d without a body is %q", k, k)
+			}
+			continue
+		}
+		if KindOf(body) != k || words[k.String()] || k.String() == "unknown" {
+			t.Errorf("kind %d is %q, its body's kind %q", k, k, KindOf(body))
+		}
+		words[k.String()] = true
+	}
+	if len(words) != 10 {
+		t.Errorf("%d kinds", len(words))
+	}
 }

@@ -121,7 +121,7 @@ func (w *writer) append(t testing.TB, body any, data []byte) error {
 		return err
 	}
 	if e, err := w.s.Apply(w.l.last(), msg); err != nil || e == nil {
-		t.Fatalf("own entry %c at %d folds as %v, %v", KindOf(body), w.l.last(), e, err)
+		t.Fatalf("own %s entry at %d folds as %v, %v", KindOf(body), w.l.last(), e, err)
 	}
 	return nil
 }
