@@ -246,7 +246,7 @@ func (in *ingest) append(ctx context.Context, body any) error {
 	}
 	for _, b := range bodies {
 		if _, err := in.w.Append(ctx, b, nil); err != nil {
-			return fmt.Errorf("append %c entry: %w", checkpoint.KindOf(b), needsUpgrade(s, err))
+			return fmt.Errorf("append %s entry: %w", checkpoint.KindOf(b), needsUpgrade(s, err))
 		}
 	}
 	in.t.observe(s)

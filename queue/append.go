@@ -43,7 +43,7 @@ func (l *Log) publish(ctx context.Context, kind checkpoint.Kind, msg []byte, las
 	}
 	l.metrics.latency.Observe(time.Since(sent).Seconds())
 	l.metrics.bytes.Add(float64(len(msg)))
-	l.metrics.m.appends.WithLabelValues(l.table, kindName(kind)).Inc()
+	l.metrics.m.appends.WithLabelValues(l.table, kind.String()).Inc()
 	return ack.Sequence, nil
 }
 
@@ -55,32 +55,6 @@ func (l *Log) subjectOf(kind checkpoint.Kind) string {
 		return l.subject.snapshot
 	}
 	return l.subject.entry
-}
-
-func kindName(k checkpoint.Kind) string {
-	switch k {
-	case checkpoint.KindClaim:
-		return "claim"
-	case checkpoint.KindRelease:
-		return "release"
-	case checkpoint.KindStart:
-		return "start"
-	case checkpoint.KindGraph:
-		return "graph"
-	case checkpoint.KindFrame:
-		return "frame"
-	case checkpoint.KindBeat:
-		return "beat"
-	case checkpoint.KindMarks:
-		return "marks"
-	case checkpoint.KindGap:
-		return "gap"
-	case checkpoint.KindControl:
-		return "control"
-	case checkpoint.KindSnapshot:
-		return "snapshot"
-	}
-	return "unknown"
 }
 
 // messageID is that of one attempt, never used again: an earlier attempt after the same sequence may have other

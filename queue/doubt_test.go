@@ -317,7 +317,7 @@ func TestEntryOfALostHistoryFoldsAsNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.publish(ctx, kind, msg, f.state.Seq, f.lastID, kindName(kind)); err != nil {
+		if _, err := l.publish(ctx, kind, msg, f.state.Seq, f.lastID, kind.String()); err != nil {
 			t.Fatal(err)
 		}
 	}

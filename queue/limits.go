@@ -76,7 +76,7 @@ func (w *Writer) admit(kind checkpoint.Kind, size int) error {
 		return nil
 	}
 	w.l.metrics.m.refused.WithLabelValues(w.l.table, "full").Inc()
-	return fmt.Errorf("append %s to log of %s: %w: %s", kindName(kind), w.l.table, ErrFull, why)
+	return fmt.Errorf("append %s to log of %s: %w: %s", kind, w.l.table, ErrFull, why)
 }
 
 // lacking says what an entry lacks room in; "" when it fits.

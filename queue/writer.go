@@ -158,7 +158,7 @@ func (w *Writer) refused(kind checkpoint.Kind, err error) error {
 		what, w.doubt = ErrOutcomeUnknown, err
 		m.doubts.Inc()
 	}
-	return fmt.Errorf("append %s to log of %s: %w: %w", kindName(kind), w.l.table, what, err)
+	return fmt.Errorf("append %s to log of %s: %w: %w", kind, w.l.table, what, err)
 }
 
 func (w *Writer) acknowledged(seq uint64, msg []byte, id string, sent time.Time) error {

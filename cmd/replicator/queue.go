@@ -169,7 +169,7 @@ func (d *dumper) first(ctx context.Context) (uint64, error) {
 }
 
 func (d *dumper) entry(seq uint64, e *checkpoint.Entry, newest uint64, buf []byte) ([]byte, error) {
-	line := dumpLine{Schema: schema, Seq: seq, Table: d.log.Table(), Epoch: e.Epoch, Kind: kindName(e.Kind), Bytes: len(e.Data)}
+	line := dumpLine{Schema: schema, Seq: seq, Table: d.log.Table(), Epoch: e.Epoch, Kind: e.Kind.String(), Bytes: len(e.Data)}
 	if claim, ok := e.Body.(*checkpoint.Claim); ok {
 		d.owner, newest = claim.Owner, e.Epoch
 	}
@@ -220,18 +220,6 @@ func (d *dumper) print(line dumpLine) error {
 
 // hashText writes a key's hash as the commands show it.
 func hashText(h uint64) string { return fmt.Sprintf("%016x", h) }
-
-func kindName(k checkpoint.Kind) string {
-	names := map[checkpoint.Kind]string{
-		checkpoint.KindClaim: "claim", checkpoint.KindRelease: "release", checkpoint.KindStart: "start", checkpoint.KindGraph: "graph",
-		checkpoint.KindFrame: "frame", checkpoint.KindBeat: "beat", checkpoint.KindMarks: "marks", checkpoint.KindGap: "gap",
-		checkpoint.KindControl: "control", checkpoint.KindSnapshot: "snapshot",
-	}
-	if name, ok := names[k]; ok {
-		return name
-	}
-	return string(rune(k))
-}
 
 // keyHashes returns the hashes that the item with this key may have. The order of the two attributes is the schema's,
 // which the log does not say: both are tried.
