@@ -255,8 +255,8 @@ func TestRecordsThatBreakPromises(t *testing.T) {
 		if Classify(err) != failure.Fatal || Hint(err) == "" || p != nil {
 			t.Errorf("%s: %v: %v", name, Classify(err), err)
 		}
-		if s.budget.inUse() != 0 {
-			t.Errorf("%s: %d bytes in use", name, s.budget.inUse())
+		if s.budget.InUse() != 0 {
+			t.Errorf("%s: %d bytes in use", name, s.budget.InUse())
 		}
 		r.Close()
 	}

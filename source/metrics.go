@@ -61,8 +61,8 @@ func newMetrics(reg prometheus.Registerer, s *Source) (*metrics, error) {
 	}
 	for _, c := range []prometheus.Collector{
 		m.pages, m.records, m.bytes, m.skipped, m.newest, m.throttled, m.iterators, m.parked, m.parks, m.calls, m.errors,
-		limit("memory_bytes", "Bytes of pages read and not yet released.", func() float64 { return float64(s.budget.inUse()) }),
-		limit("memory_limit_bytes", "Limit of memory_bytes; where a table's part is less than a page, exceeded by up to a page for each table.", func() float64 { return float64(s.budget.total) }),
+		limit("memory_bytes", "Bytes of pages read and not yet released.", func() float64 { return float64(s.budget.InUse()) }),
+		limit("memory_limit_bytes", "Limit of memory_bytes; where a table's part is less than a page, exceeded by up to a page for each table.", func() float64 { return float64(s.opt.MemoryTotal) }),
 		parkCollector{s},
 	} {
 		if err := reg.Register(c); err != nil {

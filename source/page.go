@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/source/memory"
 )
 
 // Page is one raw page of a shard. Its records alias pooled memory that is part of the source's budget: call
@@ -17,8 +18,8 @@ type Page struct {
 	change.Page
 
 	body    body
-	budget  *budget
-	share   *share
+	budget  *memory.Budget
+	share   *memory.Share
 	skipped bool // all of its records are older than the start time
 }
 
@@ -29,9 +30,13 @@ func (p *Page) Release() {
 	p.Records = nil
 	if n := int64(p.Bytes); n > 0 {
 		p.Bytes = 0
-		p.budget.release(p.share, n)
+		p.budget.Release(p.share, n)
 	}
 }
+
+// reservation is what one GetRecords may bring: 1 MB by the service's count, in a pooled buffer, and the index
+// of a thousand records. Other servers send more: then the budget is overdrawn by the difference, once a feed.
+const reservation = 3 << 19
 
 var recordPool sync.Pool
 

@@ -71,8 +71,8 @@ func TestPoolReadsEveryShardInOrder(t *testing.T) {
 				t.Errorf("%d records of %s", n, id)
 			}
 		}
-		if s.budget.inUse() != 0 || pool.Len() != 0 {
-			t.Fatalf("%d bytes in use, %d readers left", s.budget.inUse(), pool.Len())
+		if s.budget.InUse() != 0 || pool.Len() != 0 {
+			t.Fatalf("%d bytes in use, %d readers left", s.budget.InUse(), pool.Len())
 		}
 	})
 }
@@ -131,7 +131,7 @@ func TestBackPressureOfOneFeedIsItsOwn(t *testing.T) {
 			e := <-out
 			id := e.Reader.Feed().Shard
 			n[id] += len(e.Page.Records)
-			most = max(most, s.budget.inUse())
+			most = max(most, s.budget.InUse())
 			if id == shardID(0) {
 				kept = append(kept, e.Page)
 			} else {
@@ -155,8 +155,8 @@ func TestBackPressureOfOneFeedIsItsOwn(t *testing.T) {
 		}
 		cancel()
 		<-ended
-		if s.budget.inUse() != 0 {
-			t.Fatalf("%d bytes in use", s.budget.inUse())
+		if s.budget.InUse() != 0 {
+			t.Fatalf("%d bytes in use", s.budget.InUse())
 		}
 		if most > 64<<20 {
 			t.Fatalf("%d bytes in use at most", most)
@@ -188,7 +188,7 @@ func TestTableThatKeepsItsPagesStopsNoOtherTable(t *testing.T) {
 		take := func(out <-chan Event) *Page {
 			select {
 			case e := <-out:
-				most = max(most, s.budget.inUse())
+				most = max(most, s.budget.InUse())
 				return e.Page
 			case err := <-ended:
 				t.Fatal(err)
@@ -198,7 +198,7 @@ func TestTableThatKeepsItsPagesStopsNoOtherTable(t *testing.T) {
 		full := pool("Full", 0, 1, 2, 3)
 		var kept []*Page
 		records := 0
-		for n := 0; n < 4; n, _ = s.budget.parked() {
+		for n := 0; n < 4; n, _ = s.budget.Parked() {
 			kept = append(kept, take(full))
 			records += len(kept[len(kept)-1].Records)
 			time.Sleep(time.Second) // until whoever can be read was read
@@ -223,8 +223,8 @@ func TestTableThatKeepsItsPagesStopsNoOtherTable(t *testing.T) {
 		cancel()
 		<-ended
 		<-ended
-		if most > total || s.budget.inUse() != 0 {
-			t.Fatalf("%d bytes in use at most, %d at the end", most, s.budget.inUse())
+		if most > total || s.budget.InUse() != 0 {
+			t.Fatalf("%d bytes in use at most, %d at the end", most, s.budget.InUse())
 		}
 	})
 }
@@ -244,7 +244,7 @@ func TestIdleShardsNeedNoMemory(t *testing.T) {
 		run(t, pool, func(Event) bool { pages++; return pages == 2*shards })
 		w.shard("held", "", 1)
 		held := next(t, s.NewReader(start("held", change.Position{})))
-		if s.budget.try(ptr(s.budget.share("T"))) {
+		if s.budget.Try(ptr(s.budget.Share("T"))) {
 			t.Fatal("there is memory left")
 		}
 		pool, pages = s.NewPool(), 0
@@ -288,7 +288,7 @@ func TestRecordsOfAnIdleShardWaitForMemory(t *testing.T) {
 				}
 				break
 			}
-			if n, most := s.budget.inUse(), int64(held.Bytes); n != most {
+			if n, most := s.budget.InUse(), int64(held.Bytes); n != most {
 				t.Errorf("%d bytes in use, not the %d that are held", n, most)
 			}
 			if n := w.count("GetRecords", ""); n > 20 {
@@ -306,7 +306,7 @@ func TestRecordsOfAnIdleShardWaitForMemory(t *testing.T) {
 			}
 			cancel()
 			<-ended
-			if n := s.budget.inUse(); n != 0 {
+			if n := s.budget.InUse(); n != 0 {
 				t.Errorf("%d bytes in use at the end", n)
 			}
 		})
@@ -333,7 +333,7 @@ func TestPageThatIsNotTakenStopsItsShard(t *testing.T) {
 		cancel()
 		<-ended
 		pool.Add(s.NewReader(start(shardID(0), change.Position{}))) // too late
-		if n := s.budget.inUse(); n != 0 || pool.Len() != 0 || len(s.watch.readers["T"]) != 0 {
+		if n := s.budget.InUse(); n != 0 || pool.Len() != 0 || len(s.watch.readers["T"]) != 0 {
 			t.Errorf("%d bytes in use, %d readers, %d watched", n, pool.Len(), len(s.watch.readers["T"]))
 		}
 	})
@@ -389,7 +389,7 @@ func TestPoolEndsWhileReadersWaitForMemory(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("the pool waits for itself")
 	}
-	if s.budget.inUse() != 0 {
-		t.Fatalf("%d bytes in use", s.budget.inUse())
+	if s.budget.InUse() != 0 {
+		t.Fatalf("%d bytes in use", s.budget.InUse())
 	}
 }

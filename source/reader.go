@@ -12,6 +12,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/source/memory"
 )
 
 // Start says what a Reader reads, and from where.
@@ -57,7 +58,7 @@ type Reader struct {
 	lost       uint8 // iterators that expired or were refused, in a row
 
 	pace     pace
-	share    share
+	share    memory.Share
 	peeks    bool // the last page was empty: the next read takes memory only if there is something to read
 	parkedAt time.Time
 
@@ -70,7 +71,7 @@ type Reader struct {
 func (s *Source) NewReader(start Start) *Reader {
 	r := &Reader{
 		src: s, m: s.metrics.table(start.Table), start: start, born: time.Now(),
-		pos: start.Position, clock: start.Clock, last: start.Position.After, share: s.budget.share(start.Table),
+		pos: start.Position, clock: start.Clock, last: start.Position.After, share: s.budget.Share(start.Table),
 	}
 	r.pace.rate = float32(s.opt.ReadsPerShard)
 	r.pace.due = r.born
@@ -84,7 +85,7 @@ func (r *Reader) Feed() change.Feed { return r.start.Feed }
 // Close gives back what the reader has reserved. Pages that were delivered stay valid until released.
 func (r *Reader) Close() {
 	r.unparked()
-	r.src.budget.drop(&r.share)
+	r.src.budget.Drop(&r.share)
 	r.src.watch.remove(r)
 }
 
@@ -120,7 +121,7 @@ func (r *Reader) await(ctx context.Context) error {
 		select {
 		case <-granted:
 		case <-ctx.Done():
-			r.src.budget.drop(&r.share)
+			r.src.budget.Drop(&r.share)
 			return context.Cause(ctx)
 		}
 	}
@@ -128,7 +129,7 @@ func (r *Reader) await(ctx context.Context) error {
 	case r.src.slots <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		r.src.budget.drop(&r.share)
+		r.src.budget.Drop(&r.share)
 		return context.Cause(ctx)
 	}
 }
@@ -141,7 +142,7 @@ func (r *Reader) reserve(granted func()) bool {
 	if r.peeks {
 		return true
 	}
-	if r.src.budget.reserve(&r.share, granted) {
+	if r.src.budget.Reserve(&r.share, granted) {
 		return true
 	}
 	r.parkedAt = time.Now()
@@ -152,7 +153,7 @@ func (r *Reader) reserve(granted func()) bool {
 // room takes the memory of a page for a reply that is on its way, if it is free at once. If not, the reply is let go,
 // and the same records are read again when the reader has waited for its turn: holding the reply until then would hold
 // a call that other tables need.
-func (r *Reader) room() bool { return r.src.budget.try(&r.share) }
+func (r *Reader) room() bool { return r.src.budget.Try(&r.share) }
 
 // A reader that was parked longer than this is worth a line in the log.
 const longPark = 30 * time.Second
@@ -186,10 +187,10 @@ func (r *Reader) step(ctx context.Context) (*Page, error) {
 	if err != nil {
 		page.body.free()
 		putRecords(page.Records)
-		r.src.budget.settle(&r.share, 0)
+		r.src.budget.Settle(&r.share, 0)
 		return nil, r.failed(ctx, err)
 	}
-	r.src.budget.settle(&r.share, int64(page.Bytes))
+	r.src.budget.Settle(&r.share, int64(page.Bytes))
 	if page.skipped {
 		page.Release()
 		return nil, nil

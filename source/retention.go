@@ -106,7 +106,7 @@ func (c parkCollector) Describe(ch chan<- *prometheus.Desc) { ch <- oldestParkDe
 
 func (c parkCollector) Collect(ch chan<- prometheus.Metric) {
 	var oldest float64
-	if n, since := c.s.budget.parked(); n > 0 {
+	if n, since := c.s.budget.Parked(); n > 0 {
 		oldest = time.Since(since).Seconds()
 	}
 	ch <- prometheus.MustNewConstMetric(oldestParkDesc, prometheus.GaugeValue, oldest)

@@ -162,7 +162,7 @@ func TestEverythingOnceInOrderUnderAllOfIt(t *testing.T) {
 	if v := w.ledger.Check(l.deliveries, "Things"); !v.Exact {
 		t.Fatalf("%+v", v)
 	}
-	if n := w.budget.inUse(); n != 0 {
+	if n := w.budget.InUse(); n != 0 {
 		t.Errorf("%d bytes in use", n)
 	}
 }

@@ -34,6 +34,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/source/memory"
 )
 
 // Options says where DynamoDB is and how hard to ask. The zero value of a field is its default.
@@ -103,7 +104,7 @@ type Source struct {
 	poller     *poller
 	http       *http.Client
 	slots      chan struct{} // a token per call in flight of the pools' readers
-	budget     *budget
+	budget     *memory.Budget
 	metrics    *metrics
 	now        serviceClock
 	watch      watch
@@ -119,7 +120,7 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 	o = o.withDefaults()
 	s := &Source{
 		opt: o, log: log, once: single(), slots: make(chan struct{}, o.Connections),
-		budget: newBudget(o.MemoryTotal, o.MemoryPerFeed, reservation, o.Tables), describe: map[string]*rate.Limiter{},
+		budget: memory.New(o.MemoryTotal, o.MemoryPerFeed, reservation, o.Tables), describe: map[string]*rate.Limiter{},
 	}
 	cfg, err := s.load(ctx)
 	if err != nil {

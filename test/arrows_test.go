@@ -32,7 +32,7 @@ var arrows = map[string][]string{
 	},
 	"config":     {"transform", "change", "problem"},
 	"pipeline":   {"pipeline", "source", "queue", "checkpoint", "transform", "sink", "change", "failure"},
-	"source":     {"change", "failure"},
+	"source":     {"source", "change", "failure"},
 	"checkpoint": {"change"},
 	"queue":      {"queue", "checkpoint", "change", "failure"},
 	"transform":  {"change", "transform", "problem"},

@@ -1,4 +1,4 @@
-package source
+package memory
 
 import (
 	"slices"
@@ -9,12 +9,14 @@ import (
 
 // feed is a feed of the model: what it thinks it has.
 type feed struct {
-	share          share
+	share          Share
 	waiting, holds bool
 	pages          []int64
 }
 
 const modelPage = 10
+
+const reservation = 3 << 19 // as package source has it
 
 func (f *feed) has() int64 {
 	sum := int64(0)
@@ -30,7 +32,7 @@ func (f *feed) has() int64 {
 // model is what the budget promises, by counting anew after each step.
 type model struct {
 	*rapid.T
-	b         *budget
+	b         *Budget
 	announced int
 	tables    [][]*feed
 	waiting   [][]*feed // by table, in the order in which they came
@@ -39,10 +41,10 @@ type model struct {
 func newModel(t *rapid.T) *model {
 	m := &model{T: t, tables: make([][]*feed, 3), waiting: make([][]*feed, 3)}
 	m.announced = rapid.IntRange(1, len(m.tables)).Draw(t, "announced")
-	m.b = newBudget(rapid.Int64Range(5, 150).Draw(t, "total"), rapid.Int64Range(5, 50).Draw(t, "per feed"), modelPage, m.announced)
+	m.b = New(rapid.Int64Range(5, 150).Draw(t, "total"), rapid.Int64Range(5, 50).Draw(t, "per feed"), modelPage, m.announced)
 	for i := range m.tables {
 		for range 4 {
-			m.tables[i] = append(m.tables[i], &feed{share: m.b.share(string(rune('a' + i)))})
+			m.tables[i] = append(m.tables[i], &feed{share: m.b.Share(string(rune('a' + i)))})
 		}
 	}
 	return m
@@ -79,7 +81,7 @@ func (m *model) reserve(table int, f *feed) {
 		f.holds = true
 		m.forget(table, f)
 	}
-	if m.b.reserve(&f.share, granted) {
+	if m.b.Reserve(&f.share, granted) {
 		granted()
 	} else {
 		f.waiting = true
@@ -89,7 +91,7 @@ func (m *model) reserve(table int, f *feed) {
 // try makes a claim that does not wait.
 func (m *model) try(table int, f *feed) {
 	m.waiting[table] = append(m.waiting[table], f)
-	if f.holds = m.b.try(&f.share); f.holds {
+	if f.holds = m.b.Try(&f.share); f.holds {
 		for _, other := range m.waiting[table] {
 			if other != f && !m.atLimit(other) {
 				m.Fatalf("table %d: a feed was served at once before another that waited", table)
@@ -111,13 +113,13 @@ func (m *model) read(f *feed, n int64) {
 	if f.holds = false; n > 0 {
 		f.pages = append(f.pages, n)
 	}
-	m.b.settle(&f.share, n)
+	m.b.Settle(&f.share, n)
 }
 
 func (m *model) release(f *feed) {
 	n := f.pages[0]
 	f.pages = f.pages[1:]
-	m.b.release(&f.share, n)
+	m.b.Release(&f.share, n)
 }
 
 func (m *model) step() {
@@ -132,7 +134,7 @@ func (m *model) step() {
 		if rapid.IntRange(0, 3).Draw(m.T, "drop") == 0 {
 			m.forget(table, f)
 			f.holds = false
-			m.b.drop(&f.share)
+			m.b.Drop(&f.share)
 		}
 	case rapid.Bool().Draw(m.T, "wait"):
 		m.reserve(table, f)
@@ -161,7 +163,7 @@ func (m *model) check() {
 	if m.b.used != used || m.b.promised != promised {
 		m.Fatalf("%d in use and %d promised, counted as %d and %d", used, promised, m.b.used, m.b.promised)
 	}
-	n, _ := m.b.parked()
+	n, _ := m.b.Parked()
 	for i := range m.tables {
 		n -= len(m.waiting[i])
 		m.checkWaiting(i, promised)
@@ -226,11 +228,11 @@ func TestBudgetIsBoundedAndNoTableStarves(t *testing.T) {
 
 // One table alone has the whole total, and never more.
 func TestOnlyTableHasTheWholeBudget(t *testing.T) {
-	b := newBudget(100, 1000, modelPage, 1)
-	f := make([]share, 11)
+	b := New(100, 1000, modelPage, 1)
+	f := make([]Share, 11)
 	for i := range f {
-		f[i] = b.share("a")
-		if got, want := b.reserve(&f[i], func() {}), i < 10; got != want {
+		f[i] = b.Share("a")
+		if got, want := b.Reserve(&f[i], func() {}), i < 10; got != want {
 			t.Fatalf("page %d of 10: served %v", i+1, got)
 		}
 	}
@@ -238,28 +240,28 @@ func TestOnlyTableHasTheWholeBudget(t *testing.T) {
 
 // Who is busy alone has what the others need not be kept, half of the total at least.
 func TestBusyTableAmongIdleOnesHasMoreThanHalf(t *testing.T) {
-	b := newBudget(100*modelPage, 1e6, modelPage, 10)
+	b := New(100*modelPage, 1e6, modelPage, 10)
 	n := 0
-	for f := b.share("a"); b.reserve(&f, func() {}); f = b.share("a") {
+	for f := b.Share("a"); b.Reserve(&f, func() {}); f = b.Share("a") {
 		n++
 	}
 	if n != 55 { // the half that is common, and a tenth of the other one
 		t.Fatalf("%d pages of 100", n)
 	}
-	other := b.share("b")
-	if !b.reserve(&other, func() {}) {
+	other := b.Share("b")
+	if !b.Reserve(&other, func() {}) {
 		t.Fatal("the other one waits")
 	}
 }
 
 // crowd are ten thousand feeds of some tables, of which all but a few wait.
-func crowd(tables int) (b *budget, feeds []share, turn *[]*share) {
-	b = newBudget(16*reservation, 8<<20, reservation, tables)
-	feeds, turn = make([]share, 10_000), new([]*share)
+func crowd(tables int) (b *Budget, feeds []Share, turn *[]*Share) {
+	b = New(16*reservation, 8<<20, reservation, tables)
+	feeds, turn = make([]Share, 10_000), new([]*Share)
 	for i := range feeds {
 		f := &feeds[i]
-		*f = b.share(string(rune('a' + i%tables)))
-		if b.reserve(f, func() { *turn = append(*turn, f) }) {
+		*f = b.Share(string(rune('a' + i%tables)))
+		if b.Reserve(f, func() { *turn = append(*turn, f) }) {
 			*turn = append(*turn, f)
 		}
 	}
@@ -276,9 +278,9 @@ func BenchmarkBudgetTurn(b *testing.B) {
 			for b.Loop() {
 				f := (*turn)[0]
 				*turn = (*turn)[1:]
-				bud.settle(f, 1<<20)
-				bud.release(f, 1<<20)
-				if bud.reserve(f, func() { *turn = append(*turn, f) }) {
+				bud.Settle(f, 1<<20)
+				bud.Release(f, 1<<20)
+				if bud.Reserve(f, func() { *turn = append(*turn, f) }) {
 					*turn = append(*turn, f)
 				}
 			}
@@ -291,19 +293,19 @@ func BenchmarkBudgetEnd(b *testing.B) {
 	for b.Loop() {
 		bud, feeds, _ := crowd(1)
 		for i := range feeds {
-			bud.drop(&feeds[i])
+			bud.Drop(&feeds[i])
 		}
 	}
 }
 
 // BenchmarkBudgetFree is a page while nobody waits.
 func BenchmarkBudgetFree(b *testing.B) {
-	bud := newBudget(16*reservation, 8<<20, reservation, 1)
-	f := bud.share("a")
+	bud := New(16*reservation, 8<<20, reservation, 1)
+	f := bud.Share("a")
 	b.ReportAllocs()
 	for b.Loop() {
-		bud.reserve(&f, func() {})
-		bud.settle(&f, 1<<20)
-		bud.release(&f, 1<<20)
+		bud.Reserve(&f, func() {})
+		bud.Settle(&f, 1<<20)
+		bud.Release(&f, 1<<20)
 	}
 }

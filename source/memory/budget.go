@@ -1,4 +1,9 @@
-package source
+// Package memory divides the bytes that pages may take among the feeds of several tables.
+//
+// Rule 9: back-pressure is bounded in bytes, per feed and in total, and no table takes another's part. What a read
+// may bring is taken out of the budget before the read, or, where the last page was empty, before the first record is
+// kept; it comes back when the consumer releases the page.
+package memory
 
 import (
 	"container/heap"
@@ -7,15 +12,7 @@ import (
 	"time"
 )
 
-// Rule 9: back-pressure is bounded in bytes, per feed and in total, and no table takes another's part. What a read
-// may bring is taken out of the budget before the read, or, where the last page was empty, before the first record is
-// kept; it comes back when the consumer releases the page.
-
-// reservation is what one GetRecords may bring: 1 MB by the service's count, in a pooled buffer, and the index
-// of a thousand records. Other servers send more: then the budget is overdrawn by the difference, once a feed.
-const reservation = 3 << 19
-
-// budget shares bytes among the feeds of several tables. What is in memory cannot be taken back, and a table whose
+// Budget shares bytes among the feeds of several tables. What is in memory cannot be taken back, and a table whose
 // log is full gives nothing back for hours. So each table has a part that no other can take, an equal one of half the
 // total; the other half is for whoever comes first, so that one busy table among idle ones has more than half. A
 // table alone has all.
@@ -33,7 +30,7 @@ const reservation = 3 << 19
 //
 // Within a table it is first come, first served, but a feed at its own limit makes nobody wait; the common half goes
 // to whoever of all tables has waited longest. What an operation costs grows with the tables, hardly with the feeds.
-type budget struct {
+type Budget struct {
 	total, perFeed int64
 	page           int64 // what every reservation takes
 	part           int64 // of each table that was announced
@@ -54,23 +51,23 @@ type tableShare struct {
 	waiting claims
 }
 
-// share is what one feed has of the budget. The budget's mutex covers it.
-type share struct {
+// Share is what one feed has of the budget. The budget's mutex covers it.
+type Share struct {
 	table    *tableShare
 	used     int64 // reserved included
 	reserved int64 // for the read to come
 	claim    *claim
 }
 
-// newBudget makes a budget for so many tables. More of them may come: those have no part, only the first page.
-func newBudget(total, perFeed, page int64, tables int) *budget {
+// New makes a Budget for so many tables. More of them may come: those have no part, only the first page.
+func New(total, perFeed, page int64, tables int) *Budget {
 	tables = max(tables, 1)
 	part := total / 2 / int64(tables)
-	return &budget{total: total, perFeed: perFeed, page: page, part: part, announced: tables, promised: part * int64(tables)}
+	return &Budget{total: total, perFeed: perFeed, page: page, part: part, announced: tables, promised: part * int64(tables)}
 }
 
-// share makes the share of one feed of the table.
-func (b *budget) share(table string) share {
+// Share makes the share of one feed of the table.
+func (b *Budget) Share(table string) Share {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i := slices.IndexFunc(b.tables, func(t *tableShare) bool { return t.name == table })
@@ -82,17 +79,17 @@ func (b *budget) share(table string) share {
 		}
 		b.tables = append(b.tables, t)
 	}
-	return share{table: b.tables[i]}
+	return Share{table: b.tables[i]}
 }
 
-func (b *budget) inUse() int64 {
+func (b *Budget) InUse() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used
 }
 
-// parked returns how many feeds wait, and since when the first does.
-func (b *budget) parked() (n int, since time.Time) {
+// Parked returns how many feeds wait, and since when the first does.
+func (b *Budget) Parked() (n int, since time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, t := range b.tables {
@@ -106,9 +103,9 @@ func (b *budget) parked() (n int, since time.Time) {
 	return n, since
 }
 
-// reserve makes sure that the feed has a page reserved and returns true; or it returns false and calls granted,
+// Reserve makes sure that the feed has a page reserved and returns true; or it returns false and calls granted,
 // from any goroutine and with no lock held, once it has. drop takes either back.
-func (b *budget) reserve(feed *share, granted func()) bool {
+func (b *Budget) Reserve(feed *Share, granted func()) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.grantNow(feed) {
@@ -122,7 +119,7 @@ func (b *budget) reserve(feed *share, granted func()) bool {
 
 // grantNow reserves a page for the feed if it needs not wait. Nobody is overtaken: whoever of the table came before
 // and still waits is at a limit of its own, or there is no page for the table. The mutex is held.
-func (b *budget) grantNow(feed *share) bool {
+func (b *Budget) grantNow(feed *Share) bool {
 	if feed.reserved == 0 {
 		if b.atLimit(feed) || !b.fits(feed.table) {
 			return false
@@ -132,36 +129,36 @@ func (b *budget) grantNow(feed *share) bool {
 	return true
 }
 
-// try is reserve without waiting: false when no page is free for the feed.
-func (b *budget) try(feed *share) bool {
+// Try is reserve without waiting: false when no page is free for the feed.
+func (b *Budget) Try(feed *Share) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.grantNow(feed)
 }
 
-// drop gives the feed's reservation back, or withdraws its claim.
-func (b *budget) drop(feed *share) {
+// Drop gives the feed's reservation back, or withdraws its claim.
+func (b *Budget) Drop(feed *Share) {
 	b.mu.Lock()
 	if c := feed.claim; c != nil {
 		heap.Remove(&feed.table.waiting, c.index)
 		feed.claim = nil
 	}
 	b.mu.Unlock()
-	b.settle(feed, 0)
+	b.Settle(feed, 0)
 }
 
-// settle turns the feed's reservation into the n bytes that the read brought, without waiting even if they
+// Settle turns the feed's reservation into the n bytes that the read brought, without waiting even if they
 // are more: what is in memory is in memory.
-func (b *budget) settle(feed *share, n int64) {
+func (b *Budget) Settle(feed *Share, n int64) {
 	b.mu.Lock()
 	less := feed.reserved - n
 	feed.reserved = 0
 	b.mu.Unlock()
-	b.release(feed, less)
+	b.Release(feed, less)
 }
 
-// release gives n bytes of the feed back.
-func (b *budget) release(feed *share, n int64) {
+// Release gives n bytes of the feed back.
+func (b *Budget) Release(feed *Share, n int64) {
 	if n == 0 {
 		return
 	}
@@ -179,7 +176,7 @@ func (b *budget) release(feed *share, n int64) {
 }
 
 // serve grants what can be granted. Afterwards nobody waits who could be served.
-func (b *budget) serve() (ready []*claim) {
+func (b *Budget) serve() (ready []*claim) {
 	for {
 		var first *claim
 		for _, t := range b.tables {
@@ -198,13 +195,13 @@ func (b *budget) serve() (ready []*claim) {
 }
 
 // grant reserves a page for the feed.
-func (b *budget) grant(feed *share) {
+func (b *Budget) grant(feed *Share) {
 	feed.reserved = b.page
 	b.count(feed, b.page)
 }
 
 // count adds n bytes to what the feed holds.
-func (b *budget) count(feed *share, n int64) {
+func (b *Budget) count(feed *Share, n int64) {
 	t := feed.table
 	b.promised += max(t.used+n, t.part) - max(t.used, t.part)
 	b.used += n
@@ -212,18 +209,18 @@ func (b *budget) count(feed *share, n int64) {
 	feed.used += n
 }
 
-// fits says whether the table may have one more page; why, stands at budget.
-func (b *budget) fits(t *tableShare) bool {
+// fits says whether the table may have one more page; why, stands at Budget.
+func (b *Budget) fits(t *tableShare) bool {
 	more := max(t.used+b.page, t.part) - max(t.used, t.part)
 	return t.used == 0 || more == 0 || b.promised+more <= b.total
 }
 
 // atLimit says whether the feed holds so much itself that it gets no more. One page it may always have.
-func (b *budget) atLimit(feed *share) bool { return feed.used > 0 && feed.used+b.page > b.perFeed }
+func (b *Budget) atLimit(feed *Share) bool { return feed.used > 0 && feed.used+b.page > b.perFeed }
 
 // claim is a feed that waits.
 type claim struct {
-	feed    *share
+	feed    *Share
 	turn    uint64
 	since   time.Time
 	atLimit bool // the feed waits for itself
