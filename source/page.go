@@ -18,8 +18,7 @@ type Page struct {
 	change.Page
 
 	body    body
-	budget  *memory.Budget
-	share   *memory.Share
+	lease   *memory.Lease
 	skipped bool // all of its records are older than the start time
 }
 
@@ -27,11 +26,8 @@ type Page struct {
 func (p *Page) Release() {
 	p.body.free()
 	putRecords(p.Records)
-	p.Records = nil
-	if n := int64(p.Bytes); n > 0 {
-		p.Bytes = 0
-		p.budget.Release(p.share, n)
-	}
+	p.Records, p.Bytes = nil, 0
+	p.lease.Release()
 }
 
 // reservation is what one GetRecords may bring: 1 MB by the service's count, in a pooled buffer, and the index

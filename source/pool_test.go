@@ -244,7 +244,7 @@ func TestIdleShardsNeedNoMemory(t *testing.T) {
 		run(t, pool, func(Event) bool { pages++; return pages == 2*shards })
 		w.shard("held", "", 1)
 		held := next(t, s.NewReader(start("held", change.Position{})))
-		if s.budget.Try(ptr(s.budget.Share("T"))) {
+		if s.budget.Feed("T").Lease().TryReserve() {
 			t.Fatal("there is memory left")
 		}
 		pool, pages = s.NewPool(), 0

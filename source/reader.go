@@ -58,8 +58,9 @@ type Reader struct {
 	lost       uint8 // iterators that expired or were refused, in a row
 
 	pace     pace
-	share    memory.Share
-	peeks    bool // the last page was empty: the next read takes memory only if there is something to read
+	feed     *memory.Feed
+	lease    *memory.Lease // of the read to come; the read hands it to its page
+	peeks    bool          // the last page was empty: the next read takes memory only if there is something to read
 	parkedAt time.Time
 
 	through    atomic.Int64 // see readThrough
@@ -71,7 +72,7 @@ type Reader struct {
 func (s *Source) NewReader(start Start) *Reader {
 	r := &Reader{
 		src: s, m: s.metrics.table(start.Table), start: start, born: time.Now(),
-		pos: start.Position, clock: start.Clock, last: start.Position.After, share: s.budget.Share(start.Table),
+		pos: start.Position, clock: start.Clock, last: start.Position.After, feed: s.budget.Feed(start.Table),
 	}
 	r.pace.rate = float32(s.opt.ReadsPerShard)
 	r.pace.due = r.born
@@ -85,7 +86,7 @@ func (r *Reader) Feed() change.Feed { return r.start.Feed }
 // Close gives back what the reader has reserved. Pages that were delivered stay valid until released.
 func (r *Reader) Close() {
 	r.unparked()
-	r.src.budget.Drop(&r.share)
+	r.lease.Release()
 	r.src.watch.remove(r)
 }
 
@@ -121,7 +122,7 @@ func (r *Reader) await(ctx context.Context) error {
 		select {
 		case <-granted:
 		case <-ctx.Done():
-			r.src.budget.Drop(&r.share)
+			r.lease.Release()
 			return context.Cause(ctx)
 		}
 	}
@@ -129,7 +130,7 @@ func (r *Reader) await(ctx context.Context) error {
 	case r.src.slots <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		r.src.budget.Drop(&r.share)
+		r.lease.Release()
 		return context.Cause(ctx)
 	}
 }
@@ -137,23 +138,20 @@ func (r *Reader) await(ctx context.Context) error {
 // reserve takes the memory of one page out of the budget, or parks the reader until granted is called.
 //
 // Rule 9: memory is taken before the read. A shard whose last page was empty takes none: with a page for each read,
-// ten thousand idle shards would wait for each other. When the reply turns out to have records, room takes a page then.
+// ten thousand idle shards would wait for each other. When its reply turns out to have records, a page is taken if it is
+// free at once. If not, the reply is dropped, and the same records are read again when the reader has waited for its
+// turn: holding the reply until then would hold a call that other tables need.
 func (r *Reader) reserve(granted func()) bool {
-	if r.peeks {
-		return true
+	if r.lease == nil {
+		r.lease = r.feed.Lease()
 	}
-	if r.src.budget.Reserve(&r.share, granted) {
+	if r.peeks || r.lease.Reserve(granted) {
 		return true
 	}
 	r.parkedAt = time.Now()
 	r.m.parked.Inc()
 	return false
 }
-
-// room takes the memory of a page for a reply that is on its way, if it is free at once. If not, the reply is let go,
-// and the same records are read again when the reader has waited for its turn: holding the reply until then would hold
-// a call that other tables need.
-func (r *Reader) room() bool { return r.src.budget.Try(&r.share) }
 
 // A reader that was parked longer than this is worth a line in the log.
 const longPark = 30 * time.Second
@@ -176,21 +174,20 @@ func (r *Reader) unparked() {
 func (r *Reader) step(ctx context.Context) (*Page, error) {
 	r.unparked()
 	r.pace.begun(time.Now())
-	page := &Page{budget: r.src.budget, share: &r.share}
+	page := &Page{lease: r.lease}
+	r.lease = nil
 	if r.peeks {
-		page.body.room = r.room
+		page.body.room = page.lease.TryReserve
 	}
 	next, err := r.read(ctx, page)
 	if err == nil {
 		err = r.take(page, next)
 	}
 	if err != nil {
-		page.body.free()
-		putRecords(page.Records)
-		r.src.budget.Settle(&r.share, 0)
+		page.Release()
 		return nil, r.failed(ctx, err)
 	}
-	r.src.budget.Settle(&r.share, int64(page.Bytes))
+	page.lease.Settle(int64(page.Bytes))
 	if page.skipped {
 		page.Release()
 		return nil, nil

@@ -1,8 +1,8 @@
-// Package memory divides the bytes that pages may take among the feeds of several tables.
+// Package memory divides the bytes that pages may take among the feeds of several tables. Each page has a Lease.
 //
-// Rule 9: back-pressure is bounded in bytes, per feed and in total, and no table takes another's part. What a read
-// may bring is taken out of the budget before the read, or, where the last page was empty, before the first record is
-// kept; it comes back when the consumer releases the page.
+// Rule 9: back-pressure is bounded in bytes, per feed and in total, and no table takes another's part. A lease reserves
+// what a read may bring before the read or, where the feed's last page was empty, before the first record is kept. The
+// page carries the lease, and the consumer of the page releases it.
 package memory
 
 import (
@@ -13,82 +13,89 @@ import (
 )
 
 // Budget shares bytes among the feeds of several tables. What is in memory cannot be taken back, and a table whose
-// log is full gives nothing back for hours. So each table has a part that no other can take, an equal one of half the
-// total; the other half is for whoever comes first, so that one busy table among idle ones has more than half. A
-// table alone has all.
+// log is full gives nothing back for hours. So half of the total is divided among the tables, as parts that no other
+// table can take. The other half is common: a table that holds more than its part borrows from it, so that one busy
+// table among idle ones has more than half. A table alone has all.
 //
-// promised sums up, table by table, what it holds or its part, whichever is more. A table gets a page
-//   - if promised stays as it is: the page is within the table's part;
-//   - if promised stays within the total: the page is of the common half, and all that others may still take of
-//     their parts remains;
-//   - if the table holds nothing: so every table goes on, with many of them or a small total slowly, page by page.
+// A table gets a page
+//   - if its part has room for the page;
+//   - if the common half has room for what the page takes beyond the part;
+//   - if the table holds nothing. So every table makes progress, page by page, when there are many tables or the total
+//     is small.
 //
-// Never is more in use than promised. Only the last rule drives promised above the total, for each table by as much
-// as a page is larger than its part. All parts together are half of the total, so what is in use stays within the
-// total, or within half of it and one page for each table if that is more: of 24 MiB, 8 tables never exceed 24, and
-// 20 tables never 42.
+// Only the last rule borrows more than the common half, for each table by as much as a page is larger than its part.
+// So what is in use stays within the total, or within half of it and one page for each table if that is more: of
+// 24 MiB, 8 tables never exceed 24, and 20 tables never 42.
 //
-// Within a table it is first come, first served, but a feed at its own limit makes nobody wait; the common half goes
-// to whoever of all tables has waited longest. What an operation costs grows with the tables, hardly with the feeds.
+// Within a table it is first come, first served, but a feed at its own limit makes no other feed wait. The common half
+// goes to the feed that has waited longest. What an operation costs grows with the tables, hardly with the feeds.
 type Budget struct {
 	total, perFeed int64
 	page           int64 // what every reservation takes
 	part           int64 // of each table that was announced
+	common         int64 // the total without the parts
 	announced      int
 
 	mu       sync.Mutex
 	used     int64
-	promised int64
-	tables   []*tableShare
+	borrowed int64 // what the tables hold beyond their parts, in total
+	tables   []*table
 	turns    uint64 // claims ever made
 }
 
-// tableShare is what the feeds of one table have together. The budget's mutex covers it.
-type tableShare struct {
+// table is what the feeds of one table hold together. The budget's mutex covers it.
+type table struct {
 	name    string
 	part    int64
 	used    int64 // reserved included
 	waiting claims
 }
 
-// Share is what one feed has of the budget. The budget's mutex covers it.
-type Share struct {
-	table    *tableShare
-	used     int64 // reserved included
-	reserved int64 // for the read to come
-	claim    *claim
+// excess returns what the table would hold beyond its part if it held n bytes more.
+func (t *table) excess(n int64) int64 { return max(0, t.used+n-t.part) }
+
+// Feed is what one feed holds of the budget. At most one of its leases waits at any time.
+type Feed struct {
+	budget *Budget
+	table  *table
+	used   int64  // reserved included; the budget's mutex covers it and claim
+	claim  *claim // nil: no lease waits
 }
 
-// New makes a Budget for so many tables. More of them may come: those have no part, only the first page.
+// New makes a Budget of total bytes for the given number of tables, where every reservation takes page bytes and a
+// feed holds perFeed bytes at most, or one page. Any further table has no part, only the first page.
 func New(total, perFeed, page int64, tables int) *Budget {
 	tables = max(tables, 1)
 	part := total / 2 / int64(tables)
-	return &Budget{total: total, perFeed: perFeed, page: page, part: part, announced: tables, promised: part * int64(tables)}
+	return &Budget{
+		total: total, perFeed: perFeed, page: page, part: part, common: total - part*int64(tables), announced: tables,
+	}
 }
 
-// Share makes the share of one feed of the table.
-func (b *Budget) Share(table string) Share {
+// Feed makes a feed of the table.
+func (b *Budget) Feed(of string) *Feed {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	i := slices.IndexFunc(b.tables, func(t *tableShare) bool { return t.name == table })
+	i := slices.IndexFunc(b.tables, func(t *table) bool { return t.name == of })
 	if i < 0 {
 		i = len(b.tables)
-		t := &tableShare{name: table}
+		t := &table{name: of}
 		if i < b.announced {
 			t.part = b.part
 		}
 		b.tables = append(b.tables, t)
 	}
-	return Share{table: b.tables[i]}
+	return &Feed{budget: b, table: b.tables[i]}
 }
 
+// InUse returns the bytes that all leases hold.
 func (b *Budget) InUse() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used
 }
 
-// Parked returns how many feeds wait, and since when the first does.
+// Parked returns how many feeds wait, and since when the first one does.
 func (b *Budget) Parked() (n int, since time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -103,80 +110,42 @@ func (b *Budget) Parked() (n int, since time.Time) {
 	return n, since
 }
 
-// Reserve makes sure that the feed has a page reserved and returns true; or it returns false and calls granted,
-// from any goroutine and with no lock held, once it has. drop takes either back.
-func (b *Budget) Reserve(feed *Share, granted func()) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.grantNow(feed) {
+// grantNow grants a page to the lease unless it must wait. No claim is overtaken: an earlier one of the table that still
+// waits belongs to a feed at its own limit, or the table gets no page. The mutex is held.
+func (b *Budget) grantNow(l *Lease) bool {
+	if l.bytes > 0 {
 		return true
 	}
-	b.turns++
-	feed.claim = &claim{feed: feed, turn: b.turns, since: time.Now(), atLimit: b.atLimit(feed), granted: granted}
-	heap.Push(&feed.table.waiting, feed.claim)
-	return false
-}
-
-// grantNow reserves a page for the feed if it needs not wait. Nobody is overtaken: whoever of the table came before
-// and still waits is at a limit of its own, or there is no page for the table. The mutex is held.
-func (b *Budget) grantNow(feed *Share) bool {
-	if feed.reserved == 0 {
-		if b.atLimit(feed) || !b.fits(feed.table) {
-			return false
-		}
-		b.grant(feed)
+	if b.atLimit(l.feed) || !b.fits(l.feed.table) {
+		return false
 	}
+	b.resize(l, b.page)
 	return true
 }
 
-// Try is reserve without waiting: false when no page is free for the feed.
-func (b *Budget) Try(feed *Share) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.grantNow(feed)
+// wait queues a claim of the lease. The mutex is held.
+func (b *Budget) wait(l *Lease, granted func()) {
+	b.turns++
+	c := &claim{lease: l, turn: b.turns, since: time.Now(), atLimit: b.atLimit(l.feed), granted: granted}
+	l.feed.claim = c
+	heap.Push(&l.feed.table.waiting, c)
 }
 
-// Drop gives the feed's reservation back, or withdraws its claim.
-func (b *Budget) Drop(feed *Share) {
-	b.mu.Lock()
-	if c := feed.claim; c != nil {
-		heap.Remove(&feed.table.waiting, c.index)
-		feed.claim = nil
+// change lets the lease hold n bytes, grants what can be granted then, and returns these claims. The mutex is held.
+func (b *Budget) change(l *Lease, n int64) (granted []*claim) {
+	if n == l.bytes {
+		return nil
 	}
-	b.mu.Unlock()
-	b.Settle(feed, 0)
-}
-
-// Settle turns the feed's reservation into the n bytes that the read brought, without waiting even if they
-// are more: what is in memory is in memory.
-func (b *Budget) Settle(feed *Share, n int64) {
-	b.mu.Lock()
-	less := feed.reserved - n
-	feed.reserved = 0
-	b.mu.Unlock()
-	b.Release(feed, less)
-}
-
-// Release gives n bytes of the feed back.
-func (b *Budget) Release(feed *Share, n int64) {
-	if n == 0 {
-		return
-	}
-	b.mu.Lock()
-	b.count(feed, -n)
-	if c := feed.claim; c != nil && c.atLimit != b.atLimit(feed) {
+	b.resize(l, n)
+	if c := l.feed.claim; c != nil && c.atLimit != b.atLimit(l.feed) {
 		c.atLimit = !c.atLimit
-		heap.Fix(&feed.table.waiting, c.index)
+		heap.Fix(&l.feed.table.waiting, c.index)
 	}
-	ready := b.serve()
-	b.mu.Unlock()
-	for _, c := range ready {
-		c.granted()
-	}
+	return b.serve()
 }
 
-// serve grants what can be granted. Afterwards nobody waits who could be served.
-func (b *Budget) serve() (ready []*claim) {
+// serve grants what can be granted. Afterwards no claim waits that could be served.
+func (b *Budget) serve() (granted []*claim) {
 	for {
 		var first *claim
 		for _, t := range b.tables {
@@ -185,84 +154,38 @@ func (b *Budget) serve() (ready []*claim) {
 			}
 		}
 		if first == nil {
-			return ready
+			return granted
 		}
-		heap.Pop(&first.feed.table.waiting)
-		first.feed.claim = nil
-		b.grant(first.feed)
-		ready = append(ready, first)
+		b.withdraw(first.lease)
+		b.resize(first.lease, b.page)
+		granted = append(granted, first)
 	}
 }
 
-// grant reserves a page for the feed.
-func (b *Budget) grant(feed *Share) {
-	feed.reserved = b.page
-	b.count(feed, b.page)
-}
-
-// count adds n bytes to what the feed holds.
-func (b *Budget) count(feed *Share, n int64) {
-	t := feed.table
-	b.promised += max(t.used+n, t.part) - max(t.used, t.part)
-	b.used += n
-	t.used += n
-	feed.used += n
-}
-
-// fits says whether the table may have one more page; why, stands at Budget.
-func (b *Budget) fits(t *tableShare) bool {
-	more := max(t.used+b.page, t.part) - max(t.used, t.part)
-	return t.used == 0 || more == 0 || b.promised+more <= b.total
-}
-
-// atLimit says whether the feed holds so much itself that it gets no more. One page it may always have.
-func (b *Budget) atLimit(feed *Share) bool { return feed.used > 0 && feed.used+b.page > b.perFeed }
-
-// claim is a feed that waits.
-type claim struct {
-	feed    *Share
-	turn    uint64
-	since   time.Time
-	atLimit bool // the feed waits for itself
-	granted func()
-	index   int
-}
-
-// claims is a heap by turn; behind those who wait for the total come the feeds at their own limit.
-type claims []*claim
-
-// first returns whose turn it is, nil if there is nobody but feeds at their own limit.
-func (h claims) first() *claim {
-	if len(h) == 0 || h[0].atLimit {
-		return nil
+// withdraw removes the claim of the lease, if it waits. The mutex is held.
+func (b *Budget) withdraw(l *Lease) {
+	if c := l.feed.claim; c != nil && c.lease == l {
+		heap.Remove(&l.feed.table.waiting, c.index)
+		l.feed.claim = nil
 	}
-	return h[0]
 }
 
-func (h claims) Len() int { return len(h) }
-
-func (h claims) Less(i, j int) bool {
-	if h[i].atLimit != h[j].atLimit {
-		return h[j].atLimit
-	}
-	return h[i].turn < h[j].turn
+// resize counts n bytes for the lease instead of what it held. The mutex is held.
+func (b *Budget) resize(l *Lease, n int64) {
+	more := n - l.bytes
+	t := l.feed.table
+	b.borrowed += t.excess(more) - t.excess(0)
+	b.used += more
+	t.used += more
+	l.feed.used += more
+	l.bytes = n
 }
 
-func (h claims) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
+// fits reports whether the table may have one more page, by the three rules of Budget.
+func (b *Budget) fits(t *table) bool {
+	more := t.excess(b.page) - t.excess(0)
+	return t.used == 0 || more == 0 || b.borrowed+more <= b.common
 }
 
-func (h *claims) Push(x any) {
-	c := x.(*claim)
-	c.index = len(*h)
-	*h = append(*h, c)
-}
-
-func (h *claims) Pop() any {
-	old := *h
-	c := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	return c
-}
+// atLimit reports whether the feed itself holds so much that it gets no more. It may always have one page.
+func (b *Budget) atLimit(f *Feed) bool { return f.used > 0 && f.used+b.page > b.perFeed }

@@ -7,11 +7,18 @@ import (
 	"pgregory.net/rapid"
 )
 
-// feed is a feed of the model: what it thinks it has.
+// feed is a feed of the model: what it should hold.
 type feed struct {
-	share          Share
+	*Feed
+	next           *Lease // of the read to come
 	waiting, holds bool
-	pages          []int64
+	pages          []page
+}
+
+// page is a page that a feed has read.
+type page struct {
+	bytes int64
+	lease *Lease
 }
 
 const modelPage = 10
@@ -23,8 +30,8 @@ func (f *feed) has() int64 {
 	if f.holds {
 		sum = modelPage
 	}
-	for _, n := range f.pages {
-		sum += n
+	for _, p := range f.pages {
+		sum += p.bytes
 	}
 	return sum
 }
@@ -44,7 +51,7 @@ func newModel(t *rapid.T) *model {
 	m.b = New(rapid.Int64Range(5, 150).Draw(t, "total"), rapid.Int64Range(5, 50).Draw(t, "per feed"), modelPage, m.announced)
 	for i := range m.tables {
 		for range 4 {
-			m.tables[i] = append(m.tables[i], &feed{share: m.b.Share(string(rune('a' + i)))})
+			m.tables[i] = append(m.tables[i], &feed{Feed: m.b.Feed(string(rune('a' + i)))})
 		}
 	}
 	return m
@@ -55,6 +62,14 @@ func (m *model) part(table int) int64 {
 		return m.b.total / 2 / int64(m.announced)
 	}
 	return 0
+}
+
+// parts returns what is kept for the announced tables.
+func (m *model) parts() (sum int64) {
+	for i := range m.announced {
+		sum += m.part(i)
+	}
+	return sum
 }
 
 func (m *model) held(table int) (sum int64) {
@@ -81,7 +96,8 @@ func (m *model) reserve(table int, f *feed) {
 		f.holds = true
 		m.forget(table, f)
 	}
-	if m.b.Reserve(&f.share, granted) {
+	f.next = f.Lease()
+	if f.next.Reserve(granted) {
 		granted()
 	} else {
 		f.waiting = true
@@ -91,14 +107,15 @@ func (m *model) reserve(table int, f *feed) {
 // try makes a claim that does not wait.
 func (m *model) try(table int, f *feed) {
 	m.waiting[table] = append(m.waiting[table], f)
-	if f.holds = m.b.Try(&f.share); f.holds {
+	f.next = f.Lease()
+	if f.holds = f.next.TryReserve(); f.holds {
 		for _, other := range m.waiting[table] {
 			if other != f && !m.atLimit(other) {
 				m.Fatalf("table %d: a feed was served at once before another that waited", table)
 			}
 		}
 	} else {
-		m.checkWaiting(table, m.b.promised)
+		m.checkWaiting(table, m.b.borrowed+m.parts())
 	}
 	m.forget(table, f)
 }
@@ -110,16 +127,18 @@ func (m *model) forget(table int, f *feed) {
 
 // read ends the feed's read, which brought n bytes.
 func (m *model) read(f *feed, n int64) {
-	if f.holds = false; n > 0 {
-		f.pages = append(f.pages, n)
+	f.holds = false
+	f.next.Settle(n)
+	if n > 0 {
+		f.pages = append(f.pages, page{n, f.next})
 	}
-	m.b.Settle(&f.share, n)
 }
 
 func (m *model) release(f *feed) {
-	n := f.pages[0]
+	p := f.pages[0]
 	f.pages = f.pages[1:]
-	m.b.Release(&f.share, n)
+	p.lease.Release()
+	p.lease.Release() // a second time changes nothing
 }
 
 func (m *model) step() {
@@ -134,7 +153,7 @@ func (m *model) step() {
 		if rapid.IntRange(0, 3).Draw(m.T, "drop") == 0 {
 			m.forget(table, f)
 			f.holds = false
-			m.b.Drop(&f.share)
+			f.next.Release()
 		}
 	case rapid.Bool().Draw(m.T, "wait"):
 		m.reserve(table, f)
@@ -160,8 +179,8 @@ func (m *model) check() {
 	if used > bound {
 		m.Fatalf("%d in use, %d allowed", used, bound)
 	}
-	if m.b.used != used || m.b.promised != promised {
-		m.Fatalf("%d in use and %d promised, counted as %d and %d", used, promised, m.b.used, m.b.promised)
+	if m.b.used != used || m.b.borrowed+m.parts() != promised {
+		m.Fatalf("%d in use and %d promised, counted as %d and %d", used, promised, m.b.used, m.b.borrowed+m.parts())
 	}
 	n, _ := m.b.Parked()
 	for i := range m.tables {
@@ -229,10 +248,8 @@ func TestBudgetIsBoundedAndNoTableStarves(t *testing.T) {
 // One table alone has the whole total, and never more.
 func TestOnlyTableHasTheWholeBudget(t *testing.T) {
 	b := New(100, 1000, modelPage, 1)
-	f := make([]Share, 11)
-	for i := range f {
-		f[i] = b.Share("a")
-		if got, want := b.Reserve(&f[i], func() {}), i < 10; got != want {
+	for i := range 11 {
+		if got, want := b.Feed("a").Lease().Reserve(func() {}), i < 10; got != want {
 			t.Fatalf("page %d of 10: served %v", i+1, got)
 		}
 	}
@@ -242,30 +259,33 @@ func TestOnlyTableHasTheWholeBudget(t *testing.T) {
 func TestBusyTableAmongIdleOnesHasMoreThanHalf(t *testing.T) {
 	b := New(100*modelPage, 1e6, modelPage, 10)
 	n := 0
-	for f := b.Share("a"); b.Reserve(&f, func() {}); f = b.Share("a") {
+	for b.Feed("a").Lease().Reserve(func() {}) {
 		n++
 	}
 	if n != 55 { // the half that is common, and a tenth of the other one
 		t.Fatalf("%d pages of 100", n)
 	}
-	other := b.Share("b")
-	if !b.Reserve(&other, func() {}) {
+	if !b.Feed("b").Lease().Reserve(func() {}) {
 		t.Fatal("the other one waits")
 	}
 }
 
 // crowd are ten thousand feeds of some tables, of which all but a few wait.
-func crowd(tables int) (b *Budget, feeds []Share, turn *[]*Share) {
-	b = New(16*reservation, 8<<20, reservation, tables)
-	feeds, turn = make([]Share, 10_000), new([]*Share)
-	for i := range feeds {
-		f := &feeds[i]
-		*f = b.Share(string(rune('a' + i%tables)))
-		if b.Reserve(f, func() { *turn = append(*turn, f) }) {
-			*turn = append(*turn, f)
-		}
+func crowd(tables int) (leases []*Lease, turn *[]*Lease) {
+	b := New(16*reservation, 8<<20, reservation, tables)
+	leases, turn = make([]*Lease, 10_000), new([]*Lease)
+	for i := range leases {
+		leases[i] = b.Feed(string(rune('a' + i%tables))).Lease()
+		await(leases[i], turn)
 	}
-	return b, feeds, turn
+	return leases, turn
+}
+
+// await queues the lease behind those in turn once it holds a page.
+func await(l *Lease, turn *[]*Lease) {
+	if l.Reserve(func() { *turn = append(*turn, l) }) {
+		*turn = append(*turn, l)
+	}
 }
 
 // BenchmarkBudgetTurn is a page of one of ten thousand feeds: read, released, the next one granted, and the feed at
@@ -273,16 +293,14 @@ func crowd(tables int) (b *Budget, feeds []Share, turn *[]*Share) {
 func BenchmarkBudgetTurn(b *testing.B) {
 	for name, tables := range map[string]int{"1 table": 1, "20 tables": 20} {
 		b.Run(name, func(b *testing.B) {
-			bud, _, turn := crowd(tables)
+			_, turn := crowd(tables)
 			b.ReportAllocs()
 			for b.Loop() {
-				f := (*turn)[0]
+				l := (*turn)[0]
 				*turn = (*turn)[1:]
-				bud.Settle(f, 1<<20)
-				bud.Release(f, 1<<20)
-				if bud.Reserve(f, func() { *turn = append(*turn, f) }) {
-					*turn = append(*turn, f)
-				}
+				l.Settle(1 << 20)
+				l.Release()
+				await(l.feed.Lease(), turn)
 			}
 		})
 	}
@@ -291,21 +309,21 @@ func BenchmarkBudgetTurn(b *testing.B) {
 // BenchmarkBudgetEnd is the end of a pool of ten thousand feeds that wait.
 func BenchmarkBudgetEnd(b *testing.B) {
 	for b.Loop() {
-		bud, feeds, _ := crowd(1)
-		for i := range feeds {
-			bud.Drop(&feeds[i])
+		leases, _ := crowd(1)
+		for _, l := range leases {
+			l.Release()
 		}
 	}
 }
 
 // BenchmarkBudgetFree is a page while nobody waits.
 func BenchmarkBudgetFree(b *testing.B) {
-	bud := New(16*reservation, 8<<20, reservation, 1)
-	f := bud.Share("a")
+	f := New(16*reservation, 8<<20, reservation, 1).Feed("a")
 	b.ReportAllocs()
 	for b.Loop() {
-		bud.Reserve(&f, func() {})
-		bud.Settle(&f, 1<<20)
-		bud.Release(&f, 1<<20)
+		l := f.Lease()
+		l.Reserve(func() {})
+		l.Settle(1 << 20)
+		l.Release()
 	}
 }
