@@ -10,6 +10,8 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/tailrace-cdc/replicator/sandbox/clock"
 )
 
 // Odds are the probabilities of the faults that strike at random, each in 0..1.
@@ -160,21 +162,10 @@ func (x *Faults) gate(ctx context.Context) error {
 	if jitter > 0 {
 		wait += time.Duration(x.front.below(int(jitter)))
 	}
-	if wait > 0 {
-		return pause(ctx, wait)
-	}
-	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if wait > 0 && clock.Pause(ctx, wait) != nil {
 		return status.FromContextError(ctx.Err()).Err()
 	}
+	return nil
 }
 
 // fate decides about one writing call.
@@ -257,7 +248,7 @@ func (x *Faults) later(write func(ctx context.Context)) {
 			case <-release:
 			case <-ctx.Done():
 			}
-		} else if err := pause(ctx, wait); err != nil {
+		} else if clock.Pause(ctx, wait) != nil {
 			return nil // closing: nobody is left who could see the write
 		}
 		if ctx.Err() == nil {

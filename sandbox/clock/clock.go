@@ -1,5 +1,5 @@
-// Package clock is the sandbox's notion of time: the machine's clock shifted by
-// what was asked for, or a virtual clock that stands still until it is advanced.
+// Package clock is the time of one sandbox: the machine's clock plus an offset, or a virtual clock that stands still
+// until it is advanced. It also has the sandbox's one way to wait on the machine's clock, Pause.
 package clock
 
 import (
@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Clock tells the time to every part of one sandbox. It is safe for concurrent use.
-// The zero value is not usable; see New and NewVirtual.
+// Clock is the clock that all parts of one sandbox share. It is safe for concurrent use. Make one with New or
+// NewVirtual.
 type Clock struct {
 	mu      sync.Mutex
 	virtual bool
-	at      time.Time     // virtual: the present
-	offset  time.Duration // real: added to the machine's clock
+	at      time.Time     // of a virtual clock: the present
+	offset  time.Duration // of a running clock: added to the machine's
 	moved   chan struct{} // closed and replaced whenever the clock is moved
 }
 
-// New returns a clock that runs with the machine's and can be advanced past it.
+// New returns a clock that runs at the machine's pace and starts at its time.
 func New() *Clock { return &Clock{moved: make(chan struct{})} }
 
 // NewVirtual returns a clock that shows start until it is advanced.
@@ -33,6 +33,7 @@ func (c *Clock) Now() time.Time {
 	return c.now()
 }
 
+// now is Now for a caller that holds the lock.
 func (c *Clock) now() time.Time {
 	if c.virtual {
 		return c.at
@@ -40,8 +41,7 @@ func (c *Clock) now() time.Time {
 	return time.Now().UTC().Add(c.offset)
 }
 
-// Advance moves the clock by d, which may be negative (the service's clock stepping
-// back), and wakes everybody who waits in Until.
+// Advance moves the clock by d, which may be negative (a clock that steps back), and wakes all callers of Until.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +54,7 @@ func (c *Clock) Advance(d time.Duration) {
 	c.moved = make(chan struct{})
 }
 
-// Freeze makes a running clock virtual: it stands still at the present until advanced.
+// Freeze makes a running clock virtual: it stands still at the present until it is advanced.
 func (c *Clock) Freeze() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,41 +68,43 @@ func (c *Clock) Virtual() bool {
 	return c.virtual
 }
 
-// Moved is closed when the clock is next moved by Advance.
+// Moved returns a channel that the next Advance closes.
 func (c *Clock) Moved() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.moved
 }
 
-// Until blocks until the clock shows t or later, or ctx ends; then it returns the
-// context's error.
+// Until blocks until the clock shows t or later, or until ctx ends: then it returns the context's cause.
 func (c *Clock) Until(ctx context.Context, t time.Time) error {
 	for {
 		c.mu.Lock()
 		left, moved, virtual := t.Sub(c.now()), c.moved, c.virtual
 		c.mu.Unlock()
 		if left <= 0 {
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
-		if err := wait(ctx, left, moved, virtual); err != nil {
-			return err
+		var due <-chan time.Time // nil on a virtual clock, which moves by Advance alone
+		if !virtual {
+			due = time.After(left)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-moved:
+		case <-due:
 		}
 	}
 }
 
-func wait(ctx context.Context, left time.Duration, moved <-chan struct{}, virtual bool) error {
-	var due <-chan time.Time
-	if !virtual {
-		timer := time.NewTimer(left)
-		defer timer.Stop()
-		due = timer.C
-	}
+// Pause blocks for d of the machine's time, or until ctx ends: then it returns the context's cause.
+func Pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
-	case <-moved:
-	case <-due:
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
 	}
-	return nil
 }

@@ -2,7 +2,6 @@ package fault
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -246,18 +245,7 @@ func hold(r *http.Request, d time.Duration) bool {
 		return false
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	return pause(r.Context(), d)
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return clock.Pause(r.Context(), d) == nil
 }
 
 func refuse(w http.ResponseWriter, p *plan) {

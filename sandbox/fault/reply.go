@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/tailrace-cdc/replicator/sandbox/clock"
 )
 
 const afterRequest = 2 * time.Millisecond
@@ -41,11 +43,11 @@ func (rec *recorder) send(w http.ResponseWriter, r *http.Request, p *plan) {
 	case Stall:
 		// No real service answers within microseconds. The AWS SDK for Go drops the
 		// connection when the head of a reply overtakes the end of its own request.
-		if !pause(r.Context(), afterRequest) {
+		if clock.Pause(r.Context(), afterRequest) != nil {
 			panic(http.ErrAbortHandler)
 		}
 		rest := rec.half(w, p)
-		if !pause(r.Context(), p.stall) {
+		if clock.Pause(r.Context(), p.stall) != nil {
 			panic(http.ErrAbortHandler)
 		}
 		_, _ = w.Write(rest) // the client went away: nobody is left to tell
