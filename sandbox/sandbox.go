@@ -49,7 +49,7 @@ type Options struct {
 	Timeline  string        // Run: a file of faults to come, see control.ReadTimeline
 	Seed      uint64        // of everything random
 	Clock     *clock.Clock  // nil: the machine's
-	Sweep     time.Duration // how often TTL and trimming are looked at, on the clock; default 10 s
+	Sweep     time.Duration // time between sweeps of TTL and retention, on the sandbox's clock; default 10 s; < 0: never
 
 	Partitions int  // of a new stream; 0: four on demand, else as many as the throughput needs
 	NoLedger   bool // benchmarks: 32 bytes a change less
@@ -178,7 +178,7 @@ func (s *Sandbox) live(ctx context.Context) error {
 		}
 		s.Stream.RotateDue()
 		now := s.Clock.Now()
-		if !now.Before(sweep) || sweep.Sub(now) > s.o.Sweep {
+		if s.o.Sweep > 0 && (!now.Before(sweep) || sweep.Sub(now) > s.o.Sweep) {
 			sweep = now.Add(s.o.Sweep)
 			s.Stream.Sweep()
 			s.DynamoDB.ExpireNow(now)
@@ -237,9 +237,16 @@ func (s *Sandbox) Env() []string {
 	return Env(o)
 }
 
-// TB is the part of testing.TB that Test needs.
+// Progress returns a number that grows with every DynamoDB call that may write, every stream record that is served and
+// every Bigtable call that may write. Tests use it to see that a system under test moves on.
+func (s *Sandbox) Progress() uint64 {
+	return s.saves.requests.Load() + s.Stream.Served() + s.bigtableWrites()
+}
+
+// TB is the part of testing.TB that a sandbox in a test needs. It is an interface so that no binary links testing.
 type TB interface {
 	Helper()
+	Context() context.Context
 	Fatalf(format string, args ...any)
 	Errorf(format string, args ...any)
 	Cleanup(func())

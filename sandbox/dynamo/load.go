@@ -82,6 +82,23 @@ func (s *Server) Delete(tableName string, key []byte) error {
 	return nil
 }
 
+// Items returns every item of a table as DynamoDB JSON, in the order of a Scan. The slices are shared: do not change
+// them.
+func (s *Server) Items(tableName string) ([][]byte, error) {
+	t, bad := s.find(tableName)
+	if bad != nil {
+		return nil, bad
+	}
+	t.RLock()
+	defer t.RUnlock()
+	items := make([][]byte, 0, t.Items.Len())
+	t.Items.Ascend("", func(r *table.Record) bool {
+		items = append(items, r.JSON)
+		return true
+	})
+	return items, nil
+}
+
 // saved is a line of a saved sandbox that begins a table; its items follow, one a line.
 type saved struct {
 	Format int

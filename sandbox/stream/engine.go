@@ -52,6 +52,7 @@ type Engine struct {
 	last   atomic.Uint64 // position of the newest sequence number
 	lastMs atomic.Int64  // newest creation time in a shard id
 	chains atomic.Uint64 // chains of iterators begun
+	served atomic.Uint64 // records returned by GetRecords
 	spares spares
 
 	mu      sync.RWMutex
@@ -86,6 +87,9 @@ func New(o Options) *Engine {
 
 // Faults returns the faults that can be injected into this engine; all are off at first.
 func (e *Engine) Faults() *Faults { return e.faults }
+
+// Served returns how many records GetRecords has returned so far.
+func (e *Engine) Served() uint64 { return e.served.Load() }
 
 // Clock returns the clock that the engine lives by.
 func (e *Engine) Clock() *clock.Clock { return e.o.Clock }

@@ -84,6 +84,7 @@ func (e *Engine) page(sh *shard, it *iterator, limit int) []byte {
 	}
 	runs, n, pos, drained := sh.page(it.pos, limit, maxPageBytes)
 	next.pos = pos
+	e.served.Add(uint64(n))
 	if _, late := e.faults.iteratorLife(); drained && (n == 0 || !late) {
 		return e.reply(runs, nil)
 	}
