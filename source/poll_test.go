@@ -207,12 +207,12 @@ func canceled(t *testing.T) context.Context {
 func TestOwnClockGoesWrongBetweenPolls(t *testing.T) {
 	w := newWorld(t)
 	info := createTable(t, w.testSource, "Things")
-	r := w.NewReader(w.start(info, w.stream.OpenShards("Things")[0], 0))
+	r := w.NewReader(w.start(info, w.Stream.OpenShards("Things")[0], 0))
 	defer r.Close()
 	next(t, r).Release()
-	w.faults.CheckTime(true)
+	w.Faults.CheckTime(true)
 	for _, skew := range []time.Duration{20 * time.Minute, 0, -20 * time.Minute} {
-		w.faults.Skew(skew)
+		w.Faults.Skew(skew)
 		if _, err := w.poll(t, r.iterator); Classify(err) != failure.Transient {
 			t.Errorf("skew %v: %v: %v", skew, Classify(err), err)
 		}

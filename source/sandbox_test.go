@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -17,30 +16,24 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/sandbox/dynamo"
+	"github.com/tailrace-cdc/replicator/sandbox"
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
-	"github.com/tailrace-cdc/replicator/sandbox/stream"
 )
 
 // world is a sandbox DynamoDB over real HTTP, and a source that reads it.
 type world struct {
 	testSource
-	stream *stream.Engine
-	faults *fault.HTTP
-	ledger *ledger.Ledger
+	*sandbox.World
 }
 
 func newWorld(t *testing.T, opts ...func(*Options)) *world {
 	t.Helper()
-	w := &world{ledger: ledger.New(stream.Numbers(1))}
-	w.stream = stream.New(stream.Options{Ledger: w.ledger, Seed: 1, Partitions: 3})
-	w.faults = fault.New(w.stream.Clock(), 1)
-	server := dynamo.New(dynamo.Options{Stream: w.stream})
-	server.Use(w.faults.Wrap)
-	front := httptest.NewServer(server)
-	t.Cleanup(front.Close)
-	w.testSource = open(t, front.URL, append([]func(*Options){func(o *Options) { o.ReadsPerShard, o.IdlePoll = 100, 20*time.Millisecond }}, opts...)...)
+	w := &world{World: sandbox.NewWorld(t, sandbox.WorldOptions{Options: sandbox.Options{
+		Seed: 1, Partitions: 3, NoBigtable: true, NoNATS: true,
+	}})}
+	fast := func(o *Options) { o.ReadsPerShard, o.IdlePoll = 100, 20*time.Millisecond }
+	w.testSource = open(t, w.Endpoint(), append([]func(*Options){fast}, opts...)...)
 	return w
 }
 
@@ -62,7 +55,7 @@ func TestSandboxConforms(t *testing.T) { conform(t, newWorld(t).testSource) }
 
 func TestSandboxConformsWithGzip(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Compress = true })
-	w.faults.Gzip(true)
+	w.Faults.Gzip(true)
 	conform(t, w.testSource)
 }
 
@@ -116,17 +109,17 @@ func (l *lineage) take(t *testing.T, p *Page) {
 func TestEverythingOnceInOrderUnderAllOfIt(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Connections, o.CallTimeout = 4, 2*time.Second })
 	info := createTable(t, w.testSource, "Things")
-	w.stream.Faults().HideChildren(200 * time.Millisecond)
-	w.stream.Faults().OpenParents(300 * time.Millisecond)
-	w.stream.Faults().IteratorTTL(100 * time.Millisecond)
-	w.stream.Faults().EmptyPages("", 20)
+	w.Stream.Faults().HideChildren(200 * time.Millisecond)
+	w.Stream.Faults().OpenParents(300 * time.Millisecond)
+	w.Stream.Faults().IteratorTTL(100 * time.Millisecond)
+	w.Stream.Faults().EmptyPages("", 20)
 	for _, r := range []fault.Rule{
 		{Effect: fault.Cut, Operation: "GetRecords", Odds: 0.1}, {Effect: fault.Reset, Operation: "GetRecords", Odds: 0.05},
 		{Effect: fault.Error, Operation: "GetRecords", Code: "ProvisionedThroughputExceededException", Odds: 0.05},
 		{Effect: fault.Error, Operation: "GetShardIterator", Code: "InternalServerError", Odds: 0.1},
 		{Effect: fault.Error, Operation: "DescribeStream", Code: "ThrottlingException", Odds: 0.1},
 	} {
-		if err := w.faults.Inject(r); err != nil {
+		if err := w.Faults.Inject(r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -159,7 +152,7 @@ func TestEverythingOnceInOrderUnderAllOfIt(t *testing.T) {
 	<-wrote
 	cancel()
 	<-ended
-	if v := w.ledger.Check(l.deliveries, "Things"); !v.Exact {
+	if v := w.Ledger.Check(l.deliveries, "Things"); !v.Exact {
 		t.Fatalf("%+v", v)
 	}
 	if n := w.budget.InUse(); n != 0 {
@@ -173,8 +166,8 @@ func (w *world) churn(t *testing.T, changes int) bool {
 	for i := range changes {
 		w.put(t, "Things", i)
 		if i%500 == 250 {
-			shards := w.stream.OpenShards("Things")
-			if _, err := w.stream.Split(shards[rnd.IntN(len(shards))], 1+rnd.IntN(3)); err != nil {
+			shards := w.Stream.OpenShards("Things")
+			if _, err := w.Stream.Split(shards[rnd.IntN(len(shards))], 1+rnd.IntN(3)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -188,11 +181,11 @@ func TestDisabledStreamIsDrainedToItsLeaves(t *testing.T) {
 	for i := range 30 {
 		w.put(t, "Things", i)
 	}
-	w.stream.Rotate("Things")
+	w.Stream.Rotate("Things")
 	for i := range 30 {
 		w.put(t, "Things", i+30)
 	}
-	w.stream.Disable("Things")
+	w.Stream.Disable("Things")
 	l, err := w.List(t.Context(), info.StreamARN)
 	if err != nil || !l.Disabled() || len(l.Shards) != 6 {
 		t.Fatalf("%+v, %v", l, err)
@@ -223,10 +216,10 @@ func TestDisabledStreamIsDrainedToItsLeaves(t *testing.T) {
 func TestParentTrimmedBeforeItsChildIsRead(t *testing.T) {
 	w := newWorld(t)
 	info := createTable(t, w.testSource, "Things")
-	parents := w.stream.OpenShards("Things")
-	w.stream.Rotate("Things")
+	parents := w.Stream.OpenShards("Things")
+	w.Stream.Rotate("Things")
 	w.put(t, "Things", 1)
-	w.stream.Faults().DropParents(true)
+	w.Stream.Faults().DropParents(true)
 	l, err := w.List(t.Context(), info.StreamARN)
 	if err != nil || len(l.Shards) != 3 {
 		t.Fatalf("%+v, %v", l, err)
@@ -244,13 +237,13 @@ func TestTrimmedMarkOfTheSandbox(t *testing.T) {
 	for i := range 60 {
 		w.put(t, "Things", i)
 	}
-	shard := w.stream.OpenShards("Things")[0]
+	shard := w.Stream.OpenShards("Things")[0]
 	r := w.NewReader(w.start(info, shard, 0))
 	p := next(t, r)
 	first := string(p.Records[0].SequenceNumber)
 	p.Release()
 	r.Close()
-	w.stream.Trim(time.Now().Add(time.Hour))
+	w.Stream.Trim(time.Now().Add(time.Hour))
 	st := w.start(info, shard, 0)
 	st.Position.After = first
 	late := w.NewReader(st)
@@ -268,10 +261,10 @@ func TestStalledReplyIsReadAgain(t *testing.T) {
 	for i := range 20 {
 		w.put(t, "Things", i)
 	}
-	if err := w.faults.Inject(fault.Rule{Effect: fault.Stall, Operation: "GetRecords", Delay: time.Minute, Times: 1}); err != nil {
+	if err := w.Faults.Inject(fault.Rule{Effect: fault.Stall, Operation: "GetRecords", Delay: time.Minute, Times: 1}); err != nil {
 		t.Fatal(err)
 	}
-	r := w.NewReader(w.start(info, w.stream.OpenShards("Things")[0], 0))
+	r := w.NewReader(w.start(info, w.Stream.OpenShards("Things")[0], 0))
 	defer r.Close()
 	p := next(t, r)
 	defer p.Release()
@@ -283,13 +276,13 @@ func TestStalledReplyIsReadAgain(t *testing.T) {
 // The clock of this machine may be wrong: signing follows the service's, and so does Now.
 func TestOwnClockIsWrong(t *testing.T) {
 	w := newWorld(t)
-	w.faults.Skew(20 * time.Minute)
-	w.faults.CheckTime(true)
+	w.Faults.Skew(20 * time.Minute)
+	w.Faults.CheckTime(true)
 	if _, err := w.tables.ListTables(t.Context(), &dynamodb.ListTablesInput{}); err != nil {
 		t.Fatal(err)
 	}
 	info := createTable(t, w.testSource, "Things")
-	r := w.NewReader(w.start(info, w.stream.OpenShards("Things")[0], 0))
+	r := w.NewReader(w.start(info, w.Stream.OpenShards("Things")[0], 0))
 	defer r.Close()
 	p, err := r.Next(t.Context())
 	if err != nil {
@@ -305,16 +298,16 @@ func TestOwnClockIsWrong(t *testing.T) {
 func TestExistsTellsTrimmedShards(t *testing.T) {
 	w := newWorld(t)
 	info := createTable(t, w.testSource, "Things")
-	for shard, want := range map[string]bool{w.stream.OpenShards("Things")[0]: true, strings.Repeat("shardId-0", 5): false} {
+	for shard, want := range map[string]bool{w.Stream.OpenShards("Things")[0]: true, strings.Repeat("shardId-0", 5): false} {
 		if got, err := w.Exists(t.Context(), change.Feed{Stream: info.StreamARN, Shard: shard}); got != want || err != nil {
 			t.Errorf("%s: %v, %v", shard, got, err)
 		}
 	}
 	// Rule 3: a shard whose records are trimmed is one that the service knows. Its children wait for it to be read to its end.
-	if err := w.faults.Inject(fault.Rule{Effect: fault.Error, Operation: "GetShardIterator", Code: "TrimmedDataAccessException"}); err != nil {
+	if err := w.Faults.Inject(fault.Rule{Effect: fault.Error, Operation: "GetShardIterator", Code: "TrimmedDataAccessException"}); err != nil {
 		t.Fatal(err)
 	}
-	shard := w.stream.OpenShards("Things")[0]
+	shard := w.Stream.OpenShards("Things")[0]
 	if got, err := w.Exists(t.Context(), change.Feed{Stream: info.StreamARN, Shard: shard}); !got || err != nil {
 		t.Errorf("trimmed %s: %v, %v", shard, got, err)
 	}
@@ -341,7 +334,7 @@ func TestTimeToLiveAttributeIsFound(t *testing.T) {
 func TestTimeToLiveDenied(t *testing.T) {
 	w := newWorld(t)
 	createTable(t, w.testSource, "Things")
-	if err := w.faults.Inject(fault.Rule{Effect: fault.Error, Operation: "DescribeTimeToLive", Code: "AccessDeniedException"}); err != nil {
+	if err := w.Faults.Inject(fault.Rule{Effect: fault.Error, Operation: "DescribeTimeToLive", Code: "AccessDeniedException"}); err != nil {
 		t.Fatal(err)
 	}
 	info, err := w.Table(t.Context(), "Things")
