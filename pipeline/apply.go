@@ -16,6 +16,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/frame"
 	"github.com/tailrace-cdc/replicator/sink/archive"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
@@ -274,7 +275,7 @@ func (a *applier) entry(ctx context.Context, at checkpoint.Mark, e *checkpoint.E
 		release()
 		putFrameBuffer(buf)
 	})
-	*buf, err = queue.UnpackFrame(e, *buf, func(_ *checkpoint.PageHead, c *change.Change) error {
+	*buf, err = frame.Unpack(e, *buf, func(_ *checkpoint.PageHead, c *change.Change) error {
 		if !a.to.wants(c) {
 			p.done(1)
 			return nil

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/frame"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -55,7 +55,7 @@ func (in *ingest) frames(ctx context.Context, pages []*source.Page) error {
 			empty = append(empty, &p.Page)
 		}
 	}
-	packed, err := queue.PackFrame(full, in.payload())
+	packed, err := frame.Pack(full, in.payload())
 	for _, p := range pages {
 		p.Release()
 	}
@@ -112,7 +112,7 @@ func (in *ingest) flush(ctx context.Context) error {
 }
 
 func (in *ingest) tooLarge(err error) error {
-	big := (*queue.TooLargeError)(nil)
+	big := (*frame.TooLargeError)(nil)
 	if errors.As(err, &big) {
 		return &haltError{checkpoint.Halt{Sink: "log", Code: "record_too_large", Reason: big.Error(), At: in.t.now()}}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/frame"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -29,7 +30,7 @@ type ingest struct {
 	findings chan finding
 	open     chan []shardTask // shards that became readable, or stopped being so
 	idle     *watermarks
-	unsent   []queue.Packed // frames that a full log did not take yet
+	unsent   []frame.Packed // frames that a full log did not take yet
 	proofs   []*change.Page // empty pages that were read after them
 	behind   *finding       // a gap that was found after them
 	full     bool

@@ -13,6 +13,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue/frame"
+	"github.com/tailrace-cdc/replicator/queue/internal/testpage"
 )
 
 // cpu returns what this process has used so far, server included.
@@ -48,7 +50,7 @@ const recordBytes = 990
 func repeat(p *change.Page, s *checkpoint.State, n int) {
 	sh := s.Shards["shard-1"]
 	p.From, p.ClockFrom = sh.Pos, sh.Clock
-	p.To, p.Clock = change.Position{After: sequence(n)}, sh.Clock+int64(len(p.Records))
+	p.To, p.Clock = change.Position{After: testpage.Sequence(n)}, sh.Clock+int64(len(p.Records))
 }
 
 // BenchmarkAppend packs pages into frames and appends them, fsynced; SHA-256, S2, client and server included.
@@ -63,7 +65,7 @@ func BenchmarkAppend(b *testing.B) {
 			before := cpu()
 			for b.Loop() {
 				repeat(p, w.State(), records+1)
-				frames, err := PackFrame([]*change.Page{p}, w.Log().q.MaxPayload())
+				frames, err := frame.Pack([]*change.Page{p}, w.Log().q.MaxPayload())
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -123,7 +125,7 @@ func readAll(b *testing.B, ctx context.Context, w *Writer) (records int) {
 			b.Fatal(err)
 		}
 		if e.Kind == checkpoint.KindFrame {
-			if buf, err = UnpackFrame(e, buf, func(*checkpoint.PageHead, *change.Change) error { records++; return nil }); err != nil {
+			if buf, err = frame.Unpack(e, buf, func(*checkpoint.PageHead, *change.Change) error { records++; return nil }); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -135,7 +137,7 @@ func readAll(b *testing.B, ctx context.Context, w *Writer) (records int) {
 
 // BenchmarkPack is PackFrame alone, BenchmarkFold a start from the last snapshot.
 func BenchmarkPack(b *testing.B) {
-	p := pageAfter(b, change.Position{}, 0, 400, recordBytes)
+	p := testpage.After(b, change.Position{}, 0, 400, recordBytes)
 	records, packed := 0, 0
 	before := cpu()
 	for b.Loop() {

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue/internal/testpage"
 )
 
 // flip changes one byte of a stored entry while nobody has the store open.
@@ -92,7 +93,7 @@ func TestFlippedByteHaltsTheLogUntilItIsResumed(t *testing.T) {
 				t.Fatal(err)
 			}
 			w := claim(t, l, "b")
-			if got, want := w.State().Shards["shard-1"].Pos.After, sequence(5*page); got != want {
+			if got, want := w.State().Shards["shard-1"].Pos.After, testpage.Sequence(5*page); got != want {
 				t.Fatalf("goes on from %s, want %s", got, want)
 			}
 			appendPage(t, w, 70, 10)

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue/internal/testpage"
 )
 
 // Attack 15 of test/attacklist_test.go: an append is stored and its acknowledgement lost. What was stored counts, once.
@@ -39,7 +40,7 @@ func TestLostAcknowledgementIsResolvedFromTheLog(t *testing.T) {
 	if err := w.Recover(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := w.State().Shards["shard-1"].Pos.After, sequence(10); got != want {
+	if got, want := w.State().Shards["shard-1"].Pos.After, testpage.Sequence(10); got != want {
 		t.Fatalf("read up to %s, stored is %s", got, want)
 	}
 	appendPage(t, w, 5, 10)
@@ -167,7 +168,7 @@ func TestUnsentAppendIsResolvedFromTheLog(t *testing.T) {
 	if err := w.Recover(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := w.State().Shards["shard-1"].Pos.After, sequence(5); got != want {
+	if got, want := w.State().Shards["shard-1"].Pos.After, testpage.Sequence(5); got != want {
 		t.Fatalf("read up to %s, stored is %s", got, want)
 	}
 	appendPage(t, w, 5, 10)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
 var (
@@ -26,7 +27,7 @@ var (
 	// ErrFull means that nothing was stored because the log is at its limit. Wait for trimming, append again.
 	ErrFull = errors.New("log is full")
 	// ErrTooLarge means that nothing was stored because the entry exceeds what the server accepts.
-	ErrTooLarge = errors.New("entry is too large")
+	ErrTooLarge = frame.ErrTooLarge
 	// ErrEmptied means that the stream is not the one that was opened, or lost entries that it had: it was
 	// deleted, re-created, emptied or put back to an older copy. An operator decides.
 	ErrEmptied = errors.New("log was emptied or re-created")

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
 // TestErrorsHaveAClass lists the errors that callers of this package meet, wrapped as they are.
@@ -38,7 +39,7 @@ func TestErrorsHaveAClass(t *testing.T) {
 		{ErrGap, failure.Gone},
 		{ErrNoLetter, failure.Gone},
 		{ErrTooLarge, failure.Rejected},
-		{&TooLargeError{}, failure.Rejected},
+		{&frame.TooLargeError{}, failure.Rejected},
 		{nats.ErrMaxPayload, failure.Rejected},
 		{api(400, codeWrongSequence, "wrong last sequence"), failure.Rejected},
 		{fmt.Errorf("%w: %w", ErrOutcomeUnknown, api(400, codeWrongMsgID, "wrong last msg ID")), failure.Rejected},

@@ -2,9 +2,6 @@ package queue
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,11 +11,13 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue/frame"
+	"github.com/tailrace-cdc/replicator/queue/internal/testpage"
 )
 
 const (
-	stream = "arn:aws:dynamodb:eu-west-1:1:table/Orders/stream/2026-01-01T00:00:00.000"
-	second = int64(1_790_000_000_000)
+	stream = testpage.Stream
+	second = testpage.Second
 )
 
 func testContext(t testing.TB) context.Context {
@@ -104,63 +103,12 @@ func fold(t testing.TB, l *Log) *checkpoint.State {
 func pageOf(t testing.TB, s *checkpoint.State, n, size int) *change.Page {
 	t.Helper()
 	sh := s.Shards["shard-1"]
-	return pageAfter(t, sh.Pos, sh.Clock, n, size)
+	return testpage.After(t, sh.Pos, sh.Clock, n, size)
 }
 
-func pageAfter(t testing.TB, from change.Position, clock int64, n, size int) *change.Page {
+func mustPack(t testing.TB, max int, pages ...*change.Page) []frame.Packed {
 	t.Helper()
-	next := 1
-	if from.After != "" {
-		if _, err := fmt.Sscanf(from.After, "1%020d", &next); err != nil {
-			t.Fatal(err)
-		}
-		next++
-	}
-	rng := rand.New(rand.NewPCG(uint64(next), 1))
-	var b strings.Builder
-	b.WriteString(`{"Records":[`)
-	for i := range n {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, `{"awsRegion":"eu-west-1","dynamodb":{"ApproximateCreationDateTime":%d,"Keys":{"pk":{"S":"item-%d"}},"NewImage":{"pk":{"S":"item-%d"},"v":{"S":"%s"}},"OldImage":{"pk":{"S":"item-%d"},"v":{"S":"%s"}},"SequenceNumber":"%s","SizeBytes":%d,"StreamViewType":"NEW_AND_OLD_IMAGES"},"eventID":"e%d","eventName":"MODIFY","eventSource":"aws:dynamodb","eventVersion":"1.1"}`,
-			second/1000, (next+i)%97, (next+i)%97, text(rng, size), (next+i)%97, text(rng, size), sequence(next+i), size, next+i)
-	}
-	b.WriteString(`]}`)
-	recs, _, err := change.ScanPage([]byte(b.String()), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &change.Page{Feed: change.Feed{Stream: stream, Shard: "shard-1"}, From: from, To: from, ClockFrom: clock, Clock: clock, Date: second, Records: recs, Bytes: b.Len()}
-	tick := change.Clock(clock)
-	for i := range recs {
-		recs[i].Version = tick.Next(recs[i].Created)
-		recs[i].KeyHash = change.HashKey(recs[i].Keys)
-		p.To, p.Clock = change.Position{After: string(recs[i].SequenceNumber)}, recs[i].Version
-	}
-	return p
-}
-
-func sequence(n int) string { return fmt.Sprintf("1%020d", n) }
-
-const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
-
-// text has about the entropy of real attributes: half random, half repeated words.
-func text(rng *rand.Rand, n int) string {
-	b := make([]byte, n)
-	for i := range b {
-		if i/16%2 == 0 {
-			b[i] = letters[rng.IntN(len(letters))]
-		} else {
-			b[i] = "electrical-goods"[i%16]
-		}
-	}
-	return string(b)
-}
-
-func mustPack(t testing.TB, max int, pages ...*change.Page) []Packed {
-	t.Helper()
-	frames, err := PackFrame(pages, max)
+	frames, err := frame.Pack(pages, max)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +140,7 @@ func readSeqs(t testing.TB, l *Log, last uint64) (seqs []string) {
 			t.Fatal(err)
 		}
 		if e.Kind == checkpoint.KindFrame {
-			if buf, err = UnpackFrame(e, buf, func(_ *checkpoint.PageHead, c *change.Change) error {
+			if buf, err = frame.Unpack(e, buf, func(_ *checkpoint.PageHead, c *change.Change) error {
 				seqs = append(seqs, c.SequenceNumber)
 				return nil
 			}); err != nil {
@@ -207,7 +155,7 @@ func readSeqs(t testing.TB, l *Log, last uint64) (seqs []string) {
 
 func sequences(from, to int) (seqs []string) {
 	for i := from; i <= to; i++ {
-		seqs = append(seqs, sequence(i))
+		seqs = append(seqs, testpage.Sequence(i))
 	}
 	return seqs
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
 // ErrNoLetter means that there is no dead letter of that id.
@@ -366,7 +367,7 @@ func decodeLetter(b []byte) (*Letter, error) {
 	if err := json.Unmarshal(rest[n:n+int(size)], l); err != nil {
 		return nil, fmt.Errorf("decode letter: %w", err)
 	}
-	raw, _, err := unpack(rest[n+int(size):], nil)
+	raw, _, err := frame.Decompress(rest[n+int(size):], nil)
 	if err != nil {
 		return nil, fmt.Errorf("decode letter: %w", err)
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/queue/frame"
+	"github.com/tailrace-cdc/replicator/queue/internal/testpage"
 )
 
 func openLetters(t *testing.T, q *Queue) *Letters {
@@ -26,9 +28,9 @@ func openLetters(t *testing.T, q *Queue) *Letters {
 
 func changesOf(t *testing.T, n int) (cs []*change.Change) {
 	t.Helper()
-	frames := mustPack(t, MaxPayload, pageAfter(t, change.Position{}, 0, n, 50))
+	frames := mustPack(t, MaxPayload, testpage.After(t, change.Position{}, 0, n, 50))
 	for _, f := range frames {
-		raw, _, err := unpack(f.Data, nil)
+		raw, _, err := frame.Decompress(f.Data, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

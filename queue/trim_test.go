@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue/internal/testpage"
 )
 
 // markAll says that every sink has applied everything so far.
@@ -59,7 +60,7 @@ func TestQuietTableKeepsItsStateThroughTrimming(t *testing.T) {
 		t.Fatal("nothing was trimmed: the test shows nothing")
 	}
 	sameState(t, fold(t, w.Log()), w.State())
-	if got, want := fold(t, w.Log()).Shards["shard-1"].Pos.After, sequence(7); got != want {
+	if got, want := fold(t, w.Log()).Shards["shard-1"].Pos.After, testpage.Sequence(7); got != want {
 		t.Fatalf("shard read up to %q, want %s", got, want)
 	}
 }

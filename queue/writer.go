@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
 const (
@@ -110,8 +111,8 @@ func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, err
 	if e.Kind == 0 {
 		return 0, fmt.Errorf("append to log of %s: %T is no entry", w.l.table, body)
 	}
-	buf := buffer(len(data) + 4096)
-	defer recycle(buf)
+	buf := frame.Buffer(len(data) + 4096)
+	defer frame.Recycle(buf)
 	msg, err := checkpoint.Encode(*buf, e)
 	if err != nil {
 		return 0, fmt.Errorf("append to log of %s: %w", w.l.table, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/frame"
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -180,7 +181,7 @@ func (w *world) log(table string) *logged {
 		if e.Kind != checkpoint.KindFrame {
 			continue
 		}
-		_, err = queue.UnpackFrame(e, nil, func(_ *checkpoint.PageHead, c *change.Change) error {
+		_, err = frame.Unpack(e, nil, func(_ *checkpoint.PageHead, c *change.Change) error {
 			own := *c // each frame has a buffer of its own, so the slices stay
 			all.changes = append(all.changes, &own)
 			return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
 func (a *app) queueCommand() *cobra.Command {
@@ -176,7 +177,7 @@ func (d *dumper) entry(seq uint64, e *checkpoint.Entry, newest uint64, buf []byt
 	if e.Epoch == newest {
 		line.Owner = d.owner
 	}
-	frame, ok := e.Body.(*checkpoint.Frame)
+	body, ok := e.Body.(*checkpoint.Frame)
 	if !ok {
 		if d.hashes != nil || d.o.shard != "" {
 			return buf, nil
@@ -185,11 +186,11 @@ func (d *dumper) entry(seq uint64, e *checkpoint.Entry, newest uint64, buf []byt
 		return buf, d.print(line)
 	}
 	line.Kind = "change"
-	if len(frame.Pages) > 0 && records(frame) == 0 && d.hashes == nil && d.o.shard == "" {
-		line.Kind, line.Body = "frame", frame
+	if len(body.Pages) > 0 && records(body) == 0 && d.hashes == nil && d.o.shard == "" {
+		line.Kind, line.Body = "frame", body
 		return buf, d.print(line)
 	}
-	return queue.UnpackFrame(e, buf, func(_ *checkpoint.PageHead, c *change.Change) error { return d.change(line, c) })
+	return frame.Unpack(e, buf, func(_ *checkpoint.PageHead, c *change.Change) error { return d.change(line, c) })
 }
 
 func records(f *checkpoint.Frame) (n int) {

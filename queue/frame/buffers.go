@@ -1,12 +1,14 @@
-package queue
+package frame
 
-import "sync"
+import (
+	"sync"
+)
 
 // buffers are reused between frames: at full speed their allocation would cost more than the compression.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// buffer returns an empty buffer of at least that capacity.
-func buffer(size int) *[]byte {
+// Buffer returns an empty buffer of at least that capacity.
+func Buffer(size int) *[]byte {
 	b := buffers.Get().(*[]byte)
 	if cap(*b) < size {
 		*b = make([]byte, 0, max(size, 64<<10))
@@ -15,7 +17,8 @@ func buffer(size int) *[]byte {
 	return b
 }
 
-func recycle(b *[]byte) {
+// Recycle lets a later Buffer return b; nil is allowed.
+func Recycle(b *[]byte) {
 	if b != nil {
 		buffers.Put(b)
 	}

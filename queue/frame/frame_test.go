@@ -1,4 +1,4 @@
-package queue
+package frame
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue/internal/testpage"
 )
 
 type seen struct {
@@ -22,7 +23,7 @@ func unpacked(t rapid.TB, frames []Packed) (heads []checkpoint.PageHead, changes
 	for _, f := range frames {
 		heads = append(heads, f.Body.Pages...)
 		var err error
-		buf, err = UnpackFrame(&checkpoint.Entry{Kind: checkpoint.KindFrame, Body: f.Body, Data: f.Data}, buf, func(p *checkpoint.PageHead, c *change.Change) error {
+		buf, err = Unpack(&checkpoint.Entry{Kind: checkpoint.KindFrame, Body: f.Body, Data: f.Data}, buf, func(p *checkpoint.PageHead, c *change.Change) error {
 			changes = append(changes, seen{c.SequenceNumber, string(c.Keys), string(c.New), string(c.Old), p.Feed.Shard, c.Version})
 			return nil
 		})
@@ -50,12 +51,12 @@ func TestFramesComeBackAsTheyWent(t *testing.T) {
 		var pos change.Position
 		clock := int64(0)
 		for range rapid.IntRange(0, 6).Draw(rt, "pages") {
-			p := pageAfter(t, pos, clock, rapid.IntRange(0, 40).Draw(rt, "records"), rapid.SampledFrom([]int{0, 10, 900}).Draw(rt, "size"))
+			p := testpage.After(t, pos, clock, rapid.IntRange(0, 40).Draw(rt, "records"), rapid.SampledFrom([]int{0, 10, 900}).Draw(rt, "size"))
 			p.Done = rapid.Bool().Draw(rt, "done")
 			pages, pos, clock = append(pages, p), p.To, p.Clock
 		}
 		max := rapid.IntRange(8<<10, 64<<10).Draw(rt, "max payload")
-		frames, err := PackFrame(pages, max)
+		frames, err := Pack(pages, max)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -104,9 +105,9 @@ func checkHeads(t rapid.TB, pages []*change.Page, heads []checkpoint.PageHead) {
 }
 
 func TestPageLargerThanAFrameIsSplit(t *testing.T) {
-	p := pageAfter(t, change.Position{}, 0, 6000, 500) // attack 27: 8 MB of JSON
+	p := testpage.After(t, change.Position{}, 0, 6000, 500) // attack 27: 8 MB of JSON
 	p.Done = true
-	frames := mustPack(t, MaxPayload, p)
+	frames := mustPack(t, 8<<20, p)
 	if len(frames) < 2 {
 		t.Fatalf("%d frames of %d bytes", len(frames), p.Bytes)
 	}
@@ -118,29 +119,38 @@ func TestPageLargerThanAFrameIsSplit(t *testing.T) {
 }
 
 func TestRecordLargerThanAFrameGoesAlone(t *testing.T) {
-	p := pageAfter(t, change.Position{}, 0, 3, 10)
-	big := pageAfter(t, p.To, p.Clock, 1, 2600<<10) // two images of 2.6 MB, escapes and base64 blow them up
-	frames := mustPack(t, MaxPayload, p, big)
+	p := testpage.After(t, change.Position{}, 0, 3, 10)
+	big := testpage.After(t, p.To, p.Clock, 1, 2600<<10) // two images of 2.6 MB, escapes and base64 blow them up
+	frames := mustPack(t, 8<<20, p, big)
 	if _, changes := unpacked(t, frames); len(changes) != 4 || len(frames) != 2 {
 		t.Fatalf("%d changes in %d frames", len(changes), len(frames))
 	}
 }
 
 func TestRecordThatNeverFitsIsNamed(t *testing.T) {
-	p := pageAfter(t, change.Position{}, 0, 3, 40<<10)
-	_, err := PackFrame([]*change.Page{p}, 16<<10)
+	p := testpage.After(t, change.Position{}, 0, 3, 40<<10)
+	_, err := Pack([]*change.Page{p}, 16<<10)
 	var large *TooLargeError
-	if !errors.As(err, &large) || !errors.Is(err, ErrTooLarge) || large.Seq != sequence(1) {
+	if !errors.As(err, &large) || !errors.Is(err, ErrTooLarge) || large.Seq != testpage.Sequence(1) {
 		t.Fatalf("%v", err)
 	}
 }
 
-func FuzzUnpackFrame(f *testing.F) {
-	p := pageAfter(f, change.Position{}, 0, 3, 20)
-	frames := mustPack(f, MaxPayload, p)
+func FuzzUnpack(f *testing.F) {
+	p := testpage.After(f, change.Position{}, 0, 3, 20)
+	frames := mustPack(f, 8<<20, p)
 	f.Add(frames[0].Data, 0, len(frames[0].Data)*2)
 	f.Fuzz(func(t *testing.T, data []byte, offset, length int) {
 		body := &checkpoint.Frame{Pages: []checkpoint.PageHead{{Records: 1, Offset: offset, Length: length}}}
-		_, _ = UnpackFrame(&checkpoint.Entry{Body: body, Data: data}, nil, func(*checkpoint.PageHead, *change.Change) error { return nil })
+		_, _ = Unpack(&checkpoint.Entry{Body: body, Data: data}, nil, func(*checkpoint.PageHead, *change.Change) error { return nil })
 	})
+}
+
+func mustPack(t testing.TB, maxPayload int, pages ...*change.Page) []Packed {
+	t.Helper()
+	frames, err := Pack(pages, maxPayload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return frames
 }

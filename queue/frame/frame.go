@@ -1,6 +1,7 @@
-package queue
+package frame
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/klauspost/compress/s2"
@@ -32,9 +33,12 @@ type Packed struct {
 // Release gives the memory of Data back, once it was appended. Without it the garbage collector does, at
 // several times the cost.
 func (p *Packed) Release() {
-	recycle(p.buf)
+	Recycle(p.buf)
 	p.Data, p.buf = nil, nil
 }
+
+// ErrTooLarge means that an entry exceeds what the server accepts, so that nothing was or will be stored.
+var ErrTooLarge = errors.New("entry is too large")
 
 // TooLargeError says that one record alone exceeds what the server accepts, compressed as it is. It matches
 // ErrTooLarge. The table halts until the server accepts more.
@@ -52,13 +56,13 @@ func (e *TooLargeError) Error() string {
 // Is lets errors.Is(err, ErrTooLarge) find it.
 func (e *TooLargeError) Is(target error) bool { return target == ErrTooLarge }
 
-// PackFrame packs pages, in their order, into as few frames as fit: at most 4 MiB of records and at most
+// Pack packs pages, in their order, into as few frames as fit: at most 4 MiB of records and at most
 // maxPayload bytes of message each (Queue.MaxPayload). A page too large for one frame is split at its records;
 // each part has its own position and clock, only the last one carries Done. *TooLargeError when a single record
 // does not fit. Data does not alias the pages.
-func PackFrame(pages []*change.Page, maxPayload int) ([]Packed, error) {
+func Pack(pages []*change.Page, maxPayload int) ([]Packed, error) {
 	p := packer{limit: min(maxFrame, maxPayload-frameOverhead), payload: maxPayload - frameOverhead}
-	defer func() { recycle(p.raw) }()
+	defer func() { Recycle(p.raw) }()
 	for _, page := range pages {
 		if err := p.add(page); err != nil {
 			return nil, fmt.Errorf("pack frame: %w", err)
@@ -154,7 +158,7 @@ func (p *packer) emit(pieces []piece) error {
 	body, raw, heads := p.unite(pieces)
 	frame := Packed{Body: body}
 	if len(raw) > 0 {
-		frame.buf = buffer(s2.MaxEncodedLen(len(raw)))
+		frame.buf = Buffer(s2.MaxEncodedLen(len(raw)))
 		frame.Data = s2.Encode((*frame.buf)[:cap(*frame.buf)], raw)
 	}
 	size := len(frame.Data) + heads
@@ -177,7 +181,7 @@ func (p *packer) emit(pieces []piece) error {
 func (p *packer) unite(pieces []piece) (body *checkpoint.Frame, raw []byte, heads int) {
 	body = &checkpoint.Frame{Pages: make([]checkpoint.PageHead, len(pieces))}
 	if p.raw == nil {
-		p.raw = buffer(sizeOf(pieces))
+		p.raw = Buffer(sizeOf(pieces))
 	}
 	raw = (*p.raw)[:0]
 	for i, c := range pieces {
@@ -223,15 +227,15 @@ func halve(pieces []piece, size, limit int) (left, right []piece, err error) {
 	return []piece{first}, []piece{rest}, nil
 }
 
-// UnpackFrame calls f with each change of a frame, in order. The change is valid during the call; its slices
+// Unpack calls f with each change of a frame, in order. The change is valid during the call; its slices
 // alias buf or what replaces it, and stay valid until that is used again. It returns the buffer for the next
 // frame. An error of f ends it and is returned as it is.
-func UnpackFrame(e *checkpoint.Entry, buf []byte, f func(page *checkpoint.PageHead, c *change.Change) error) ([]byte, error) {
+func Unpack(e *checkpoint.Entry, buf []byte, f func(page *checkpoint.PageHead, c *change.Change) error) ([]byte, error) {
 	body, ok := e.Body.(*checkpoint.Frame)
 	if !ok {
 		return buf, fmt.Errorf("unpack frame: %T is none", e.Body)
 	}
-	raw, buf, err := unpack(e.Data, buf)
+	raw, buf, err := Decompress(e.Data, buf)
 	if err != nil {
 		return buf, fmt.Errorf("unpack frame: %w", err)
 	}
@@ -251,7 +255,8 @@ func UnpackFrame(e *checkpoint.Entry, buf []byte, f func(page *checkpoint.PageHe
 	return buf, nil
 }
 
-func unpack(data, buf []byte) (raw, grown []byte, err error) {
+// Decompress returns the bytes that s2 compressed into data. They alias the returned buffer: buf, or a larger one.
+func Decompress(data, buf []byte) (raw, grown []byte, err error) {
 	if len(data) == 0 {
 		return nil, buf, nil
 	}
