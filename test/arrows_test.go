@@ -42,7 +42,7 @@ var arrows = map[string][]string{
 	"sandbox":    {"sandbox"},
 	"change":     {},
 	"failure":    {},
-	"problem":    {},
+	"problem":    {"problem"},
 }
 
 // outside says who may talk to the systems outside.
