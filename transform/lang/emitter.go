@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/tailrace-cdc/replicator/problem/yamlfile"
 )
 
 // sources are the forms that an emitter can take its cells from; it has exactly one.
@@ -13,75 +15,75 @@ var sources = []string{"attr", "attrs", "map", "set", "list", "doc", "const"}
 func (r *reader) emitter(n *yaml.Node, path string) Emitter {
 	e := Emitter{At: Text{Line: n.Line, Path: path}}
 	var forms []string
-	source := func(kind string, f field) field {
+	source := func(kind string, f yamlfile.Field) yamlfile.Field {
 		return func(v *yaml.Node, p string) {
 			forms = append(forms, kind)
 			e.Kind = kind
 			f(v, p)
 		}
 	}
-	r.fields(n, path, map[string]field{
+	r.Fields(n, path, map[string]yamlfile.Field{
 		"attr":       source("attr", r.attribute(&e.Name)),
 		"attrs":      source("attrs", r.names(&e)),
-		"map":        source("map", r.scalar(&e.Name)),
-		"set":        source("set", r.scalar(&e.Name)),
-		"list":       source("list", r.scalar(&e.Name)),
+		"map":        source("map", r.Scalar(&e.Name)),
+		"set":        source("set", r.Scalar(&e.Name)),
+		"list":       source("list", r.Scalar(&e.Name)),
 		"doc":        source("doc", r.document(&e)),
-		"const":      source("const", r.scalar(&e.Name)),
-		"except":     r.texts(&e.Except),
+		"const":      source("const", r.Scalar(&e.Name)),
+		"except":     r.Texts(&e.Except),
 		"rename":     r.pairs(&e.Rename),
-		"to":         r.scalar(&e.To),
-		"as":         r.word(&e.As, "natural", "text", "raw", "decimal", "int64", "float64", "bool1", "json", "dynamo_json", "protobuf", "google"),
-		"ts":         r.scalar(&e.TS),
-		"ts_missing": r.word(&e.TSMissing, "refuse", "version", "skip", "never"),
-		"cell_id":    r.word(&e.CellID, "ts"),
-		"collisions": r.word(&e.Collisions, "acknowledged"),
-		"flatten":    r.word(&e.Flatten, "maps"),
-		"join":       r.scalar(&e.Join),
-		"format":     r.word(&e.Format, "json", "dynamo_json", "raw", "protobuf"),
-		"value":      r.scalar(&e.Value),
-		"null":       r.word(&e.Null, "omit", "empty"),
-		"fallback":   r.scalar(&e.Fallback),
-		"mode":       r.word(&e.Mode, "columns", "versions"),
-		"otherwise":  r.scalar(&e.Otherwise),
+		"to":         r.Scalar(&e.To),
+		"as":         r.Word(&e.As, "natural", "text", "raw", "decimal", "int64", "float64", "bool1", "json", "dynamo_json", "protobuf", "google"),
+		"ts":         r.Scalar(&e.TS),
+		"ts_missing": r.Word(&e.TSMissing, "refuse", "version", "skip", "never"),
+		"cell_id":    r.Word(&e.CellID, "ts"),
+		"collisions": r.Word(&e.Collisions, "acknowledged"),
+		"flatten":    r.Word(&e.Flatten, "maps"),
+		"join":       r.Scalar(&e.Join),
+		"format":     r.Word(&e.Format, "json", "dynamo_json", "raw", "protobuf"),
+		"value":      r.Scalar(&e.Value),
+		"null":       r.Word(&e.Null, "omit", "empty"),
+		"fallback":   r.Scalar(&e.Fallback),
+		"mode":       r.Word(&e.Mode, "columns", "versions"),
+		"otherwise":  r.Scalar(&e.Otherwise),
 	})
 	r.checkEmitter(&e, forms)
 	return e
 }
 
-func (r *reader) names(e *Emitter) field {
+func (r *reader) names(e *Emitter) yamlfile.Field {
 	return func(v *yaml.Node, path string) {
 		if v.Kind == yaml.ScalarNode {
 			if v.Value != "all" {
-				r.Errorf(textAt(v, path), "value", "write `attrs: all` or `attrs: [a, b]`; one attribute is `attr: a`", "%q is not a list of attributes", v.Value)
+				r.Errorf(yamlfile.TextAt(v, path), "value", "write `attrs: all` or `attrs: [a, b]`; one attribute is `attr: a`", "%q is not a list of attributes", v.Value)
 			}
 			e.All = true
 			return
 		}
-		r.texts(&e.Names)(v, path)
+		r.Texts(&e.Names)(v, path)
 	}
 }
 
-func (r *reader) document(e *Emitter) field {
+func (r *reader) document(e *Emitter) yamlfile.Field {
 	return func(v *yaml.Node, path string) {
 		if v.Kind == yaml.ScalarNode && v.Value == "all" {
 			e.All = true
 			return
 		}
 		inner := Emitter{}
-		r.fields(v, path, map[string]field{"attrs": r.names(&inner), "except": r.texts(&inner.Except)})
+		r.Fields(v, path, map[string]yamlfile.Field{"attrs": r.names(&inner), "except": r.Texts(&inner.Except)})
 		e.All, e.Names, e.Except = inner.All || len(inner.Names) == 0, inner.Names, inner.Except
 	}
 }
 
 // attribute reads one attribute's name, where a list is an easy mistake.
-func (r *reader) attribute(to *Text) field {
+func (r *reader) attribute(to *Text) yamlfile.Field {
 	return func(v *yaml.Node, path string) {
 		if v.Kind == yaml.SequenceNode {
-			r.Errorf(textAt(v, path), "syntax", "several attributes are `attrs: [a, b]`", "expected the name of one attribute")
+			r.Errorf(yamlfile.TextAt(v, path), "syntax", "several attributes are `attrs: [a, b]`", "expected the name of one attribute")
 			return
 		}
-		r.scalar(to)(v, path)
+		r.Scalar(to)(v, path)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/tailrace-cdc/replicator/problem/yamlfile"
 )
 
 // removedSecret stands in a normalised text where a secret stood in the file.
@@ -17,7 +19,7 @@ func normalize(root *yaml.Node) ([]byte, error) {
 	if root.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(root.Content); i += 2 {
 			if root.Content[i].Value == "secrets" {
-				removeSecrets(resolve(root.Content[i+1]))
+				removeSecrets(yamlfile.Resolve(root.Content[i+1]))
 			}
 		}
 	}
@@ -38,7 +40,7 @@ func plain(n *yaml.Node) {
 
 func removeSecrets(n *yaml.Node) {
 	for i := 1; i < len(n.Content); i += 2 {
-		if v := resolve(n.Content[i]); v.Kind != yaml.ScalarNode || !strings.HasPrefix(v.Value, "${") {
+		if v := yamlfile.Resolve(n.Content[i]); v.Kind != yaml.ScalarNode || !strings.HasPrefix(v.Value, "${") {
 			n.Content[i] = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: removedSecret}
 		}
 	}

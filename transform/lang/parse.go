@@ -1,74 +1,57 @@
 package lang
 
 import (
-	"errors"
-	"slices"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/tailrace-cdc/replicator/problem/yamlfile"
 )
 
-// Parse reads a mapping file. The mapping is usable only if no problem is an error; all problems of the
-// file are reported at once.
+// Parse reads a mapping file. The mapping is usable only if no problem is an error; all problems of the file are
+// reported at once.
 func Parse(file string, data []byte) (*Mapping, []Problem) {
-	var doc yaml.Node
-	if err := yaml.Load(data, &doc); err != nil {
-		return &Mapping{File: file}, []Problem{syntaxProblem(file, err)}
+	r := newReader(file)
+	root := r.Load(data)
+	if root == nil {
+		return &Mapping{File: file}, r.List
 	}
-	n := &doc
-	if n.Kind == yaml.DocumentNode {
-		n = n.Content[0]
+	m := r.mapping(root)
+	if r.Failed() {
+		return m, r.List
 	}
-	m, problems := FromNode(file, "", n)
-	if slices.ContainsFunc(problems, func(p Problem) bool { return p.Severity == SeverityError }) {
-		return m, problems
-	}
-	text, err := normalize(n)
+	text, err := normalize(root)
 	if err != nil {
-		return m, append(problems, syntaxProblem(file, err))
+		r.Errorf(m.At, "syntax", "", "%v", err)
 	}
 	m.Normal = string(text)
-	return m, problems
+	return m, r.List
 }
 
-func syntaxProblem(file string, err error) Problem {
-	p := Problem{Severity: SeverityError, Code: "syntax", File: file, Path: "", What: "not readable as YAML: " + strings.TrimPrefix(err.Error(), "yaml: "),
-		Hint: "look at indentation, at missing quotes around { } # : and at tabs"}
-	if le := (*yaml.LoadError)(nil); errors.As(err, &le) {
-		p.Line = le.Mark.Line
-	}
-	return p
-}
-
-// FromNode reads a mapping that is written inline in another file, at path.
-func FromNode(file, path string, n *yaml.Node) (*Mapping, []Problem) {
-	r := &reader{Problems: Problems{File: file}}
-	m := &Mapping{File: file, At: Text{Line: max(n.Line, 1), Path: path}}
-	if n.Kind == 0 {
-		n = &yaml.Node{Kind: yaml.MappingNode, Line: 1}
-	}
+// mapping reads the whole file.
+func (r *reader) mapping(n *yaml.Node) *Mapping {
+	m := &Mapping{File: r.File, At: Text{Line: max(n.Line, 1)}}
 	version := Text{S: "1"}
-	r.fields(n, path, map[string]field{
-		"mapping":   r.word(&version, "1"),
-		"preset":    r.word(&m.Preset, "default", "google", "document"),
-		"family":    r.scalar(&m.Family),
-		"presence":  r.scalar(&m.Presence),
-		"delimiter": r.scalar(&m.Delimiter),
-		"segments":  r.word(&m.Segments, "strict", "escape", "ordered"),
-		"null":      r.word(&m.Null, "omit", "empty"),
-		"types":     r.scalar(&m.Types),
+	r.Fields(n, "", map[string]yamlfile.Field{
+		"mapping":   r.Word(&version, "1"),
+		"preset":    r.Word(&m.Preset, "default", "google", "document"),
+		"family":    r.Scalar(&m.Family),
+		"presence":  r.Scalar(&m.Presence),
+		"delimiter": r.Scalar(&m.Delimiter),
+		"segments":  r.Word(&m.Segments, "strict", "escape", "ordered"),
+		"null":      r.Word(&m.Null, "omit", "empty"),
+		"types":     r.Scalar(&m.Types),
 		"secrets":   func(v *yaml.Node, p string) { r.pairs(&m.Secrets)(v, p); r.secrets(m) },
-		"pii":       r.texts(&m.PII),
+		"pii":       r.Texts(&m.PII),
 		"families":  func(v *yaml.Node, p string) { r.families(m, v, p) },
 		"rules":     func(v *yaml.Node, p string) { r.rules(m, v, p) },
 		"reads":     func(v *yaml.Node, p string) { r.reads(m, v, p) },
 		"views":     func(v *yaml.Node, p string) { r.views(m, v, p) },
-		ackKey:      r.texts(&r.acks),
+		ackKey:      r.Texts(&r.acks),
 	})
 	m.Acknowledged = r.acks
 	r.whole(m)
-	return m, r.List
+	return m
 }
 
 // secrets refuses keys that hide nothing.
@@ -102,17 +85,17 @@ func (r *reader) whole(m *Mapping) {
 }
 
 func (r *reader) families(m *Mapping, n *yaml.Node, path string) {
-	r.entries(n, path, func(k, v *yaml.Node, p string) {
-		f := Family{At: textAt(k, p), MaxVersions: 1}
+	r.Entries(n, path, func(k, v *yaml.Node, p string) {
+		f := Family{At: yamlfile.TextAt(k, p), MaxVersions: 1}
 		var versions Text
-		r.fields(v, p, map[string]field{
-			"max_versions":         r.scalar(&versions),
+		r.Fields(v, p, map[string]yamlfile.Field{
+			"max_versions":         r.Scalar(&versions),
 			"max_age":              r.duration(&f.MaxAge),
-			"combine":              r.word(&f.Combine, "union", "intersection"),
-			"aggregate":            r.scalar(&f.Aggregate),
-			"expires_by_timestamp": r.boolean(&f.Expires),
-			"removed":              r.word(&f.Removed, "delete", "keep", "empty"),
-			ackKey:                 r.texts(&r.acks),
+			"combine":              r.Word(&f.Combine, "union", "intersection"),
+			"aggregate":            r.Scalar(&f.Aggregate),
+			"expires_by_timestamp": r.Bool(&f.Expires),
+			"removed":              r.Word(&f.Removed, "delete", "keep", "empty"),
+			ackKey:                 r.Texts(&r.acks),
 		})
 		r.versions(&f, versions)
 		m.Families = append(m.Families, f)
@@ -142,7 +125,7 @@ func (r *reader) versions(f *Family, t Text) {
 
 func (r *reader) rules(m *Mapping, n *yaml.Node, path string) {
 	names := map[string]bool{}
-	r.list(n, path, func(v *yaml.Node, p string) {
+	r.Elements(n, path, func(v *yaml.Node, p string) {
 		rule := r.rule(v, p)
 		if names[rule.At.S] {
 			r.Errorf(rule.At, "duplicate", "give every rule a name of its own", "two rules are called %q", rule.At.S)
@@ -155,23 +138,23 @@ func (r *reader) rules(m *Mapping, n *yaml.Node, path string) {
 func (r *reader) rule(n *yaml.Node, path string) Rule {
 	rule := Rule{At: Text{Line: n.Line, Path: path}}
 	var name Text
-	r.fields(n, path, map[string]field{
-		"name":                 r.scalar(&name),
+	r.Fields(n, path, map[string]yamlfile.Field{
+		"name":                 r.Scalar(&name),
 		"match":                r.conditions(&rule.Match),
-		"when":                 r.scalar(&rule.When),
-		"row":                  r.scalar(&rule.Row),
-		"owns":                 r.word(&rule.Owns, "row", "cells"),
-		"segments":             r.word(&rule.Segments, "strict", "escape", "ordered"),
+		"when":                 r.Scalar(&rule.When),
+		"row":                  r.Scalar(&rule.Row),
+		"owns":                 r.Word(&rule.Owns, "row", "cells"),
+		"segments":             r.Word(&rule.Segments, "strict", "escape", "ordered"),
 		"cells":                r.emitters(&rule.Cells),
 		"index":                func(v *yaml.Node, p string) { r.indexes(&rule, v, p) },
-		"types":                r.scalar(&rule.Types),
-		"on_remove":            r.word(&rule.OnRemove, "own", "row", "tombstone"),
-		"on_ttl_expiry":        r.scalar(&rule.OnTTLExpiry),
-		"drop":                 r.boolean(&rule.Drop),
-		"ignore":               r.texts(&rule.Ignore),
-		"may_share_cells_with": r.texts(&rule.ShareWith),
-		"collisions":           r.word(&rule.Collisions, "acknowledged"),
-		ackKey:                 r.texts(&r.acks),
+		"types":                r.Scalar(&rule.Types),
+		"on_remove":            r.Word(&rule.OnRemove, "own", "row", "tombstone"),
+		"on_ttl_expiry":        r.Scalar(&rule.OnTTLExpiry),
+		"drop":                 r.Bool(&rule.Drop),
+		"ignore":               r.Texts(&rule.Ignore),
+		"may_share_cells_with": r.Texts(&rule.ShareWith),
+		"collisions":           r.Word(&rule.Collisions, "acknowledged"),
+		ackKey:                 r.Texts(&r.acks),
 	})
 	rule.At.S = name.S
 	if name.S == "" {
@@ -186,21 +169,21 @@ func (r *reader) rule(n *yaml.Node, path string) Rule {
 	return rule
 }
 
-func (r *reader) conditions(to *[]Condition) field {
+func (r *reader) conditions(to *[]Condition) yamlfile.Field {
 	return func(n *yaml.Node, path string) {
-		r.entries(n, path, func(k, v *yaml.Node, p string) {
-			c := Condition{At: textAt(k, p)}
+		r.Entries(n, path, func(k, v *yaml.Node, p string) {
+			c := Condition{At: yamlfile.TextAt(k, p)}
 			if v.Kind == yaml.ScalarNode {
-				c.Pattern = textAt(v, p)
+				c.Pattern = yamlfile.TextAt(v, p)
 			} else {
 				var exists bool
 				var set bool
-				r.fields(v, p, map[string]field{
-					"pattern": r.scalar(&c.Pattern),
-					"equals":  r.scalar(&c.Equals),
-					"in":      r.texts(&c.In),
-					"type":    r.word(&c.Type, "S", "N", "B", "BOOL", "NULL", "SS", "NS", "BS", "L", "M"),
-					"exists":  func(v *yaml.Node, p string) { set = true; r.boolean(&exists)(v, p) },
+				r.Fields(v, p, map[string]yamlfile.Field{
+					"pattern": r.Scalar(&c.Pattern),
+					"equals":  r.Scalar(&c.Equals),
+					"in":      r.Texts(&c.In),
+					"type":    r.Word(&c.Type, "S", "N", "B", "BOOL", "NULL", "SS", "NS", "BS", "L", "M"),
+					"exists":  func(v *yaml.Node, p string) { set = true; r.Bool(&exists)(v, p) },
 				})
 				if set {
 					c.Exists = &exists
@@ -212,17 +195,17 @@ func (r *reader) conditions(to *[]Condition) field {
 }
 
 func (r *reader) indexes(rule *Rule, n *yaml.Node, path string) {
-	r.list(n, path, func(v *yaml.Node, p string) {
+	r.Elements(n, path, func(v *yaml.Node, p string) {
 		x := Index{At: Text{Line: v.Line, Path: p}}
 		var name Text
-		r.fields(v, p, map[string]field{
-			"name":  r.scalar(&name),
+		r.Fields(v, p, map[string]yamlfile.Field{
+			"name":  r.Scalar(&name),
 			"match": r.conditions(&x.Match),
-			"when":  r.scalar(&x.When),
-			"row":   r.scalar(&x.Row),
-			"owns":  r.word(&x.Owns, "row", "cells"),
+			"when":  r.Scalar(&x.When),
+			"row":   r.Scalar(&x.Row),
+			"owns":  r.Word(&x.Owns, "row", "cells"),
 			"cells": r.emitters(&x.Cells),
-			ackKey:  r.texts(&r.acks),
+			ackKey:  r.Texts(&r.acks),
 		})
 		x.At.S = name.S
 		if !x.Row.Set() {
@@ -232,20 +215,20 @@ func (r *reader) indexes(rule *Rule, n *yaml.Node, path string) {
 	})
 }
 
-func (r *reader) emitters(to *[]Emitter) field {
+func (r *reader) emitters(to *[]Emitter) yamlfile.Field {
 	return func(n *yaml.Node, path string) {
-		r.list(n, path, func(v *yaml.Node, p string) { *to = append(*to, r.emitter(v, p)) })
+		r.Elements(n, path, func(v *yaml.Node, p string) { *to = append(*to, r.emitter(v, p)) })
 	}
 }
 
 func (r *reader) reads(m *Mapping, n *yaml.Node, path string) {
-	r.list(n, path, func(v *yaml.Node, p string) {
+	r.Elements(n, path, func(v *yaml.Node, p string) {
 		x := Read{At: Text{Line: v.Line, Path: p}}
 		var name Text
-		r.fields(v, p, map[string]field{
-			"name": r.scalar(&name), "row": r.scalar(&x.Row), "prefix": r.scalar(&x.Prefix), "range": r.scalar(&x.Range),
-			"family": r.scalar(&x.Family), "fold": r.word(&x.Fold, "sum", "max", "min", "count"),
-			"except": r.texts(&x.Except), "of": r.scalar(&x.AccessPatternInText), ackKey: r.texts(&r.acks),
+		r.Fields(v, p, map[string]yamlfile.Field{
+			"name": r.Scalar(&name), "row": r.Scalar(&x.Row), "prefix": r.Scalar(&x.Prefix), "range": r.Scalar(&x.Range),
+			"family": r.Scalar(&x.Family), "fold": r.Word(&x.Fold, "sum", "max", "min", "count"),
+			"except": r.Texts(&x.Except), "of": r.Scalar(&x.AccessPatternInText), ackKey: r.Texts(&r.acks),
 		})
 		x.At.S = name.S
 		m.Reads = append(m.Reads, x)
@@ -253,10 +236,10 @@ func (r *reader) reads(m *Mapping, n *yaml.Node, path string) {
 }
 
 func (r *reader) views(m *Mapping, n *yaml.Node, path string) {
-	r.list(n, path, func(v *yaml.Node, p string) {
+	r.Elements(n, path, func(v *yaml.Node, p string) {
 		x := View{At: Text{Line: v.Line, Path: p}}
 		var name Text
-		r.fields(v, p, map[string]field{"name": r.scalar(&name), "key": r.texts(&x.Key), "columns": r.texts(&x.Columns)})
+		r.Fields(v, p, map[string]yamlfile.Field{"name": r.Scalar(&name), "key": r.Texts(&x.Key), "columns": r.Texts(&x.Columns)})
 		x.At.S = name.S
 		m.Views = append(m.Views, x)
 	})

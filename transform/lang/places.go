@@ -15,8 +15,8 @@ var places = []struct {
 	{"an entry of `reads`", []string{"prefix", "range", "fold"}},
 }
 
-// place says where a key belongs that stands in a part which does not know it; "" when nobody knows it.
-func place(key string) string {
+// partOf returns the part of the configuration that knows a key, or "".
+func partOf(key string) string {
 	for _, p := range places {
 		if slices.Contains(p.keys, key) {
 			return p.part
