@@ -53,7 +53,7 @@ func (r *report) name(path, value string, pattern *regexp.Regexp, rule string) {
 
 // complained reports whether the decoder refused this value already; one complaint is enough.
 func (r *report) complained(path string) bool {
-	return slices.ContainsFunc(r.problems, func(p Problem) bool {
+	return slices.ContainsFunc(r.List, func(p Problem) bool {
 		return p.Path == path || p.Path != "" && strings.HasPrefix(path, p.Path+".") && p.Code == "bad_value"
 	})
 }
@@ -91,9 +91,9 @@ func (r *report) endpoint(path, value string) {
 }
 
 func (r *report) bigtable(b *Bigtable) {
-	for path, v := range map[string]string{"bigtable.project": b.Project, "bigtable.instance": b.Instance} {
-		if v == "" && !r.complained(path) {
-			r.fault("missing", path, "any word will do for an emulator", "%s is required", path)
+	for _, v := range []struct{ path, value string }{{"bigtable.project", b.Project}, {"bigtable.instance", b.Instance}} {
+		if v.value == "" && !r.complained(v.path) {
+			r.fault("missing", v.path, "any word will do for an emulator", "%s is required", v.path)
 		}
 	}
 	if b.Endpoint != "" {
@@ -177,9 +177,6 @@ func (r *report) tables(c *Config) {
 	if len(c.Tables) == 0 && !r.complained("tables") {
 		r.fault("missing", "tables", "- {source: Products, target: products}", "at least one table is required")
 	}
-	if list := r.where.values["tables"]; list != nil && len(list.Content) != len(c.Tables) {
-		return // the decoder left out entries that are no blocks, and said so: the others cannot be named by number
-	}
 	seen := map[string]int{}
 	for i, t := range c.Tables {
 		path := fmt.Sprintf("tables[%d]", i)
@@ -220,7 +217,7 @@ func (r *report) testing(t *Testing) {
 	if t.Beat > t.ClaimTTL/3 && t.ClaimTTL > 0 {
 		r.fault("bad_value", "testing.beat", "a third of claim_ttl or less", "an owner that is silent for %s loses a log that may be claimed after %s", t.Beat, t.ClaimTTL)
 	}
-	if r.where.written("testing") {
+	if r.Written("testing") {
 		r.warn("testing", "testing", "remove the block in production", "the periods of the protocol were changed for testing")
 	}
 }

@@ -167,11 +167,12 @@ error: line 11: tables[1].source: "Orders" is carried by tables[0] already`},
 			`error: line 8: tables[1]: the text ` + "`nothing`" + ` does not fit: expected a block of keys
 error: line 9: tables[2]: a list does not fit: expected a block of keys
 error: line 10: tables[3].mapping: a mapping is a path or a block of families and rules, not a list
-error: line 10: tables[3].strip_global_table_attributes: the number ` + "`3`" + ` does not fit: expected true or false`},
+error: line 10: tables[3].strip_global_table_attributes: the number ` + "`3`" + ` does not fit: expected true or false
+error: line 10: tables[3].source: "Products" is carried by tables[0] already`},
 		{"archive without a place, the state's own table", smallest + "- {source: Old, target: tailrace_state, on_ttl_expiry: archive}\n",
 			`error: line 8: tables[1].target: tailrace_state holds the state of the pipelines
 error: line 8: tables[1].on_ttl_expiry: archival events need a place: archive.file or archive.subject`},
-		{"a key twice", smallest + "pipeline: other\n", `error: line 8: pipeline: pipeline is written already in line 2`},
+		{"a key twice", smallest + "pipeline: other\n", `error: line 8: pipeline: "pipeline" is written twice, first in line 2`},
 		{"testing periods", smallest + "testing: {claim_ttl: 1s, beat: 1s}\n",
 			`error: line 8: testing.beat: an owner that is silent for 1s loses a log that may be claimed after 1s
 warning: line 8: testing: the periods of the protocol were changed for testing`},
@@ -197,7 +198,9 @@ warning: line 8: testing: the periods of the protocol were changed for testing`}
 
 func TestHintNamesTheKeyThatWasMeant(t *testing.T) {
 	_, problems := parse(t, strings.Replace(smallest, "target:", "taget:", 1))
-	if want := `did you mean "target"? known here: source, target, keys, mapping, on_reject, on_ttl_expiry, strip_global_table_attributes`; problems[0].Hint != want {
+	want := "did you mean `target`? known here: source, target, keys, mapping, on_reject, on_ttl_expiry, " +
+		"strip_global_table_attributes"
+	if problems[0].Hint != want {
 		t.Errorf("hint = %q, want %q", problems[0].Hint, want)
 	}
 }

@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/problem/yamlfile"
 )
 
 // reference is ${NAME}, ${NAME:-default} or ${file:PATH}; $${ is a literal ${.
@@ -16,36 +19,35 @@ var reference = regexp.MustCompile(`\$?\$\{([^}]*)\}`)
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // expand puts environment variables and secret files into the values (never the keys) of the tree, mappings excepted:
-// these have a template language of their own. It returns where, and from what.
-func (r *report) expand(n *yaml.Node, dir string) map[spot]string {
-	from := map[spot]string{}
-	r.expandNode(n, dir, from)
-	return from
+// these have a template language of their own. It notes in Origins which values come from outside.
+func (r *report) expand(root *yaml.Node, dir string) {
+	r.Origins = map[*yaml.Node]string{}
+	r.expandNode(root, "", dir)
 }
 
-func (r *report) expandNode(n *yaml.Node, dir string, from map[spot]string) {
+func (r *report) expandNode(n *yaml.Node, path, dir string) {
 	switch n.Kind {
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			if n.Content[i].Value == "mapping" && n.Content[i+1].Kind != yaml.ScalarNode {
+			key, value := n.Content[i], n.Content[i+1]
+			if key.Value == "mapping" && value.Kind != yaml.ScalarNode {
 				continue
 			}
-			r.expandNode(n.Content[i+1], dir, from)
+			r.expandNode(value, yamlfile.Join(path, key.Value), dir)
+		}
+	case yaml.SequenceNode:
+		for i, c := range n.Content {
+			r.expandNode(c, yamlfile.Item(path, i), dir)
 		}
 	case yaml.ScalarNode:
-		r.expandScalar(n, dir, from)
-	default:
-		for _, c := range n.Content {
-			r.expandNode(c, dir, from)
-		}
+		r.expandScalar(n, path, dir)
 	}
 }
 
-func (r *report) expandScalar(n *yaml.Node, dir string, from map[spot]string) {
+func (r *report) expandScalar(n *yaml.Node, path, dir string) {
 	if !strings.Contains(n.Value, "${") {
 		return
 	}
-	at := spot{n.Line, n.Column}
 	if whole := reference.FindString(n.Value); whole == n.Value && n.Value[1] != '$' {
 		n.Tag, n.Style = "", 0 // all of it comes from outside, and may be a number
 	}
@@ -55,9 +57,10 @@ func (r *report) expandScalar(n *yaml.Node, dir string, from map[spot]string) {
 		}
 		value, err := lookup(ref[2:len(ref)-1], dir)
 		if err != nil {
-			r.fault("unset", r.where.bySpot[at], "set it, give a default as in ${NAME:-value}, or write $${ for a literal ${", "%v", err)
+			hint := "set it, give a default as in ${NAME:-value}, or write $${ for a literal ${"
+			r.Errorf(problem.Text{Path: path, Line: n.Line}, "unset", hint, "%v", err)
 		}
-		from[at] = ref
+		r.Origins[n] = ref
 		return value
 	})
 }

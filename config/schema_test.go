@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/invopop/jsonschema"
+
+	"github.com/tailrace-cdc/replicator/problem/yamlfile"
 )
 
 var update = flag.Bool("update", false, "write the JSON Schema that the configuration's types say")
@@ -77,8 +79,12 @@ func TestExampleHasEveryKey(t *testing.T) {
 	for _, p := range problems {
 		t.Error(p)
 	}
-	for _, block := range []string{"", "source", "bigtable", "queue", "memory", "admin", "archive", "tables[0]"} {
-		for _, key := range knownKeys(block) {
+	for block, keys := range map[string][]string{
+		"": keysOf[Config](), "source": keysOf[Source](), "bigtable": keysOf[Bigtable](), "queue": keysOf[Queue](),
+		"queue.tls": keysOf[TLS](), "memory": keysOf[Memory](), "admin": keysOf[Admin](), "archive": keysOf[Archive](),
+		"tables[0]": keysOf[Table](),
+	} {
+		for _, key := range keys {
 			if key != "testing" && !strings.Contains(string(src), key+":") {
 				t.Errorf("%s.%s is not mentioned", block, key)
 			}
@@ -88,3 +94,5 @@ func TestExampleHasEveryKey(t *testing.T) {
 		t.Errorf("%d tables", len(cfg.Tables))
 	}
 }
+
+func keysOf[T any]() []string { return yamlfile.Keys(reflect.TypeFor[T]()) }
