@@ -14,11 +14,9 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/frame"
-	"github.com/tailrace-cdc/replicator/sink/archive"
-	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
 // applier passes the log to one sink, from the sink's mark on, and moves the mark.
@@ -62,19 +60,19 @@ func (a *applier) run(ctx context.Context) error {
 		err := a.pass(ctx)
 		old := a.prefix.Load()
 		old.abandon()
-		halt := a.haltFor(ctx, err)
-		if halt == nil {
+		out := outcome.OfSink(ctx, err)
+		if out.Action != outcome.Retry && out.Action != outcome.Halt {
 			return err
 		}
 		if old.at() != began {
 			waited = 0
 		}
 		pause := a.t.p.o.Periods.Retry
-		if halt.Code == codeAway && waited < pause {
+		if out.Action == outcome.Retry && waited < pause {
 			pause = min(pause, max(firstRetry, waited)) // doubles: 250 ms, 250 ms, 500 ms, 1 s …
-			a.t.log.Warn("the sink is away: will be tried again", zap.String("sink", a.sink), zap.String("reason", halt.Reason),
+			a.t.log.Warn("the sink is away: will be tried again", zap.String("sink", a.sink), zap.String("reason", out.Reason),
 				zap.Duration("retry_in", pause))
-		} else if err := a.halt(ctx, halt); err != nil {
+		} else if err := a.halt(ctx, out); err != nil {
 			return err
 		}
 		waited += pause
@@ -88,11 +86,12 @@ func (a *applier) run(ctx context.Context) error {
 // firstRetry is how soon a sink that is away is tried again for the first time.
 const firstRetry = 250 * time.Millisecond
 
-// codeAway is the halt's code of a sink that has been away for Periods.Retry.
-const codeAway = "away"
-
 // halt writes a halt of the sink into the log.
-func (a *applier) halt(ctx context.Context, h *checkpoint.Halt) error {
+func (a *applier) halt(ctx context.Context, out outcome.Outcome) error {
+	h := &checkpoint.Halt{Sink: a.sink, Seq: out.Entry, Code: out.Code, Reason: out.Reason, At: a.t.now()}
+	if h.Seq == 0 {
+		h.Seq = a.prefix.Load().at().Seq + 1
+	}
 	a.t.log.Error("halt the sink: will be tried again", zap.String("sink", a.sink), zap.String("code", h.Code),
 		zap.String("reason", h.Reason), zap.Duration("retry_in", a.t.p.o.Periods.Retry))
 	return a.in.find(ctx, &checkpoint.Control{Halt: h, By: "owner", At: h.At})
@@ -113,50 +112,6 @@ func (a *applier) wait(ctx context.Context, pause time.Duration) error {
 	}
 	a.gaveUp.Store(true)
 	return nil
-}
-
-// sinkError is an error of a sink, whatever it wraps: the archive may publish to the server that also keeps the
-// log, and its time-outs say nothing about the log.
-type sinkError struct{ err error }
-
-func (e *sinkError) Error() string { return e.err.Error() }
-
-func (e *sinkError) Unwrap() error { return e.err }
-
-// haltFor returns the halt of this sink that an error of a pass asks for, nil when the life must end with the error:
-// because ctx ended, or because the log is in doubt or lost.
-func (a *applier) haltFor(ctx context.Context, err error) *checkpoint.Halt {
-	if err == nil || ctx.Err() != nil {
-		return nil
-	}
-	var halt *haltError
-	if errors.As(err, &halt) {
-		return &halt.halt
-	}
-	h := &checkpoint.Halt{Sink: a.sink, Seq: a.prefix.Load().at().Seq + 1, Reason: err.Error(), At: a.t.now()}
-	var own *sinkError
-	switch {
-	case errors.As(err, &own):
-		h.Code = codeOfSink(own.err)
-	case doubtful(err), errors.Is(err, queue.ErrEmptied), errors.Is(err, queue.ErrLost):
-		return nil
-	default:
-		h.Code = failure.Fatal.String() // an entry that cannot be unpacked, a letter that cannot be stored
-	}
-	return h
-}
-
-// codeOfSink classifies an error that a sink returned.
-func codeOfSink(err error) string {
-	if archive.Classify(err) == failure.Transient {
-		return codeAway
-	}
-	switch kind := bigtable.Classify(err); kind {
-	case failure.Transient, failure.Canceled:
-		return codeAway
-	default:
-		return kind.String()
-	}
 }
 
 // pass applies the log from the mark on.

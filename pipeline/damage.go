@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -37,7 +38,7 @@ func (a *applier) damaged(ctx context.Context, d *queue.DamageError) error {
 	if accepted {
 		return nil
 	}
-	return &haltError{checkpoint.Halt{Sink: a.sink, Seq: d.From, Code: "log_damaged", Reason: fmt.Sprintf(
+	return &outcome.HaltError{Entry: d.From, Code: "log_damaged", Reason: fmt.Sprintf(
 		"%s: the store is damaged. What was stored between %s and %s is a gap; `replicator resume` accepts it, and the sink goes on behind it",
-		reason, d.Since.UTC().Format(time.RFC3339), d.Until.UTC().Format(time.RFC3339)), At: a.t.now()}}
+		reason, d.Since.UTC().Format(time.RFC3339), d.Until.UTC().Format(time.RFC3339))}
 }

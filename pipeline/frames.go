@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -114,7 +114,7 @@ func (in *ingest) flush(ctx context.Context) error {
 func (in *ingest) tooLarge(err error) error {
 	big := (*frame.TooLargeError)(nil)
 	if errors.As(err, &big) {
-		return &haltError{checkpoint.Halt{Sink: "log", Code: "record_too_large", Reason: big.Error(), At: in.t.now()}}
+		return &outcome.HaltError{Code: "record_too_large", Reason: big.Error()}
 	}
 	return fmt.Errorf("pack pages: %w", err)
 }

@@ -5,12 +5,14 @@ import (
 	"fmt"
 
 	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 )
 
 // clearOwnHalt says that what halted the pipeline itself is over, for a beat of its work came through.
 func (in *ingest) clearOwnHalt(ctx context.Context) error {
 	in.t.halted.Store(nil)
-	if err := in.clearHalt(ctx, ownSink); err != nil {
+	if err := in.clearHalt(ctx, outcome.Pipeline); err != nil {
 		return err
 	}
 	in.t.observe(in.w.State())
@@ -36,7 +38,7 @@ func (in *ingest) clearHalt(ctx context.Context, sink string) error {
 func (in *ingest) clearHalts(ctx context.Context) error {
 	s := in.w.State()
 	for sink, h := range s.AllHalts() {
-		if m, ok := s.Marks[sink]; sink == ownSink || ok && m.Seq < h.Seq {
+		if m, ok := s.Marks[sink]; sink == outcome.Pipeline || ok && m.Seq < h.Seq {
 			continue
 		}
 		if err := in.clearHalt(ctx, sink); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -101,7 +102,7 @@ func TestMarkBeyondWhatTheWriterKnowsIsDoubt(t *testing.T) {
 	a.prefix.Store(p)
 	err = (&ingest{w: w, sinks: []*applier{a}}).marks(ctx)
 	corrupt := (*checkpoint.CorruptError)(nil)
-	if !errors.Is(err, queue.ErrOutcomeUnknown) || !doubtful(err) || errors.As(err, &corrupt) {
+	if !errors.Is(err, queue.ErrOutcomeUnknown) || outcome.OfTable(ctx, err).Action != outcome.Again || errors.As(err, &corrupt) {
 		t.Errorf("error %v, want doubt", err)
 	}
 	if err := w.Recover(ctx); err != nil || w.State().Seq != foreign {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -247,11 +248,11 @@ func (w *worker) changes(ctx context.Context, jobs []*job) error {
 		return w.apart(ctx, jobs) // a history wants every version
 	}
 	err := w.once(ctx, jobs)
-	switch why := refusal(err); {
-	case why != nil && len(jobs) > 1 && why.code != codeParked:
+	switch out := outcome.OfChange(err); {
+	case out.Action == outcome.DeadLetter && len(jobs) > 1 && out.Code != outcome.CodeParked:
 		return w.apart(ctx, jobs)
-	case why != nil:
-		err = w.refuse(ctx, jobs, why)
+	case out.Action == outcome.DeadLetter:
+		err = w.refuse(ctx, jobs, out)
 	case err == nil:
 		if len(w.write.Rows) > 0 {
 			w.t.letters.taken()
@@ -270,7 +271,7 @@ func (w *worker) changes(ctx context.Context, jobs []*job) error {
 	return nil
 }
 
-func (w *worker) refuse(ctx context.Context, jobs []*job, why *reason) error {
+func (w *worker) refuse(ctx context.Context, jobs []*job, why outcome.Outcome) error {
 	for _, j := range jobs {
 		if err := w.t.letters.refuse(ctx, w.sink, &j.c, j.e.at.Seq, why); err != nil {
 			return err
@@ -305,11 +306,11 @@ func (w *worker) once(ctx context.Context, jobs []*job) (err error) {
 	// An item with a dead letter holds cells that no later difference knows of. Only a write that replaces all
 	// of it may follow; anything else waits with the letter for a resync of the item.
 	if last := &jobs[len(jobs)-1].c; !w.write.Heals && w.t.letters.isDirty(last.KeyHash, last.Version) {
-		return &transform.Refusal{Code: "dirty", What: "an earlier change of the item is a dead letter, and its rows are not functions of its key alone"}
+		return &transform.Refusal{Code: outcome.CodeDirty, What: "an earlier change of the item is a dead letter, and its rows are not functions of its key alone"}
 	}
 	err = w.call(ctx, func(ctx context.Context) error { return w.t.p.sink.Apply(ctx, w.t.Target, &w.write) })
 	if err != nil {
-		return &sinkError{err}
+		return &outcome.SinkError{Err: err}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -39,7 +40,7 @@ func (t *table) reserve(ctx context.Context, need time.Duration) error {
 	row, err := t.p.sink.Reserve(ctx, t.row, max(4*need, t.p.o.Periods.Lead))
 	if errors.Is(err, bigtable.ErrStateChanged) {
 		t.stale = true
-		return &doubtError{fmt.Errorf("another owner changed the pipeline's row: %w", err)}
+		return &outcome.StaleError{Err: fmt.Errorf("another owner changed the pipeline's row: %w", err)}
 	}
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -113,18 +113,14 @@ func (l *lister) run(ctx context.Context) error {
 	}
 }
 
-// tolerate keeps going where the next listing may do better; what the log said stands.
+// tolerate returns the errors that end the life, and logs those that the next listing may not have.
 func (l *lister) tolerate(ctx context.Context, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return nil
-	case bigtable.Classify(err) == failure.Transient:
-	case source.Classify(err) == failure.Fatal && !errors.Is(err, errNotListed):
+	switch outcome.OfListing(ctx, err).Action {
+	case outcome.Escalate:
 		return err
+	case outcome.Retry:
+		l.t.log.Warn("list shards: will be retried", zap.Error(err))
 	}
-	l.t.log.Warn("list shards: will be retried", zap.Error(err))
 	return nil
 }
 
@@ -218,8 +214,8 @@ func (l *lister) describe(ctx context.Context) error {
 		return nil
 	}
 	if info.ID != "" && l.t.Info.ID != "" && info.ID != l.t.Info.ID {
-		return &haltError{checkpoint.Halt{Sink: "source", Code: "table_recreated", At: l.t.now(),
-			Reason: "the table was deleted and created again: its items are not the ones that were copied"}}
+		return &outcome.HaltError{Code: "table_recreated",
+			Reason: "the table was deleted and created again: its items are not the ones that were copied"}
 	}
 	if !disabled {
 		return l.retire(ctx, live)
@@ -255,7 +251,7 @@ func (l *lister) retire(ctx context.Context, arn string) error {
 func (l *lister) next(ctx context.Context, old, arn string, top, through int64) error {
 	ls, err := l.t.p.src.List(ctx, arn)
 	if err != nil || !ls.Complete || len(ls.Shards) == 0 {
-		return errors.Join(err, errNotListed)
+		return errors.Join(err, outcome.ErrNotListed)
 	}
 	l.t.log.Error("the table's stream was disabled and enabled again: changes in between are lost",
 		zap.String("old", old), zap.String("new", arn))
@@ -273,5 +269,3 @@ func (l *lister) next(ctx context.Context, old, arn string, top, through int64) 
 	g := graphOf(ls)
 	return l.in.find(ctx, &checkpoint.Start{Stream: arn, Date: ls.Started, Floor: top, Shards: g.Shards})
 }
-
-var errNotListed = errors.New("the new stream has no complete listing yet")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 )
 
 // troubles adds what the state says of halts and gaps to a status.
@@ -42,7 +43,7 @@ func (st *TableStatus) halt(sink, reason string) {
 
 // worstHalt returns the halt that stands for all: that of the pipeline itself, else the oldest.
 func worstHalt(halts map[string]*checkpoint.Halt) *checkpoint.Halt {
-	if h := halts[ownSink]; h != nil || len(halts) == 0 {
+	if h := halts[outcome.Pipeline]; h != nil || len(halts) == 0 {
 		return h
 	}
 	return slices.MinFunc(slices.Collect(maps.Values(halts)), func(a, b *checkpoint.Halt) int {
@@ -53,7 +54,7 @@ func worstHalt(halts map[string]*checkpoint.Halt) *checkpoint.Halt {
 // haltReasons says, sink by sink, what is halted.
 func (st *TableStatus) haltReasons() (why []string) {
 	for _, sink := range slices.Sorted(maps.Keys(st.Halts)) {
-		if sink == ownSink {
+		if sink == outcome.Pipeline {
 			why = append(why, "halted: "+st.Halts[sink])
 		} else {
 			why = append(why, "sink "+sink+" is halted: "+st.Halts[sink])

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -13,7 +14,6 @@ import (
 // and in the end DynamoDB trims what was not read. Before that happens the change is parked: it becomes a dead
 // letter, and everything else goes on.
 const (
-	codeParked  = "parked"
 	parkAfter   = time.Hour    // of trying
 	parkBelow   = lowRetention // of retention left
 	parkingLook = time.Second
@@ -44,7 +44,7 @@ func (c *call) do(ctx context.Context, f func(context.Context) error) error {
 	c.since, c.cut = 0, nil
 	c.mu.Unlock()
 	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(inner), errParked) {
-		return &transform.Refusal{Code: codeParked, What: "Bigtable neither took nor refused it for " + parkAfter.String() + ", and unread records were about to be lost"}
+		return &transform.Refusal{Code: outcome.CodeParked, What: "Bigtable neither took nor refused it for " + parkAfter.String() + ", and unread records were about to be lost"}
 	}
 	return err
 }

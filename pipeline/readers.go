@@ -11,6 +11,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -206,7 +207,7 @@ func (r *reading) hold(ctx context.Context, a arrival, need time.Duration) {
 			if ctx.Err() != nil {
 				return nil
 			}
-			if doubtful(err) {
+			if outcome.OfRow(ctx, err).Action == outcome.Again {
 				return err
 			}
 			r.t.log.Warn("reserve versions: will be retried", zap.Error(err))

@@ -4,15 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 )
 
 // RefusedError says that a table's stored state is not this pipeline's, and what to do.
-type RefusedError struct {
-	What string
-	Hint string
-}
-
-func (e *RefusedError) Error() string { return e.What }
+type RefusedError = outcome.RefusedError
 
 // refusals are the tables whose state is refused. Such a table halts, and is tried again; the others run. Only when
 // none of them can is it the environment that is wrong, and the process ends.
@@ -31,11 +28,10 @@ func (r *refusals) allow(t *table) {
 }
 
 // after notes how a life ended. Its error joins the refusals of all tables when no table can run.
-func (r *refusals) after(t *table, err error) error {
-	refused := (*RefusedError)(nil)
+func (r *refusals) after(t *table, out outcome.Outcome, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !errors.As(err, &refused) {
+	if !out.Refused {
 		delete(r.by, t)
 		return nil
 	}

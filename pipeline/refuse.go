@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -10,30 +9,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
-	"github.com/tailrace-cdc/replicator/transform"
 )
-
-// reason is why a change will never be taken. code is one of a fixed set of words.
-type reason struct{ code, what string }
-
-// refusal returns why a change is refused for good, nil when it is not.
-func refusal(err error) *reason {
-	var r *transform.Refusal
-	if errors.As(err, &r) {
-		return &reason{r.Code, r.What}
-	}
-	var rej *bigtable.RejectedError
-	if errors.As(err, &rej) {
-		return &reason{rej.Code, rej.Reason}
-	}
-	if errors.Is(err, change.ErrMalformed) {
-		return &reason{"malformed", err.Error()}
-	}
-	return nil
-}
 
 // tooOldLimit is how many changes may be refused for their age since the last applied one before the table halts:
 // then it is the clock or the outage that is wrong, and not the changes.
@@ -72,11 +51,11 @@ func (l *letters) watch(ctx context.Context, every time.Duration) error {
 			return nil
 		case <-tick.C:
 		}
-		switch err := l.refresh(ctx); {
-		case err == nil, ctx.Err() != nil:
-		case doubtful(err):
+		err := l.refresh(ctx)
+		switch outcome.OfDeadLetters(ctx, err).Action {
+		case outcome.Retry:
 			l.t.log.Warn("look at the dead letters: will be retried", zap.Error(err))
-		default:
+		case outcome.Escalate:
 			return err
 		}
 	}
@@ -112,17 +91,17 @@ func (l *letters) taken() {
 //
 // Rule 8: nothing is dropped in silence. Rule 1: the letter is stored before the mark may pass; a replay
 // stores it once, for its id is the change's own.
-func (l *letters) refuse(ctx context.Context, sink string, c *change.Change, seq uint64, why *reason) error {
-	letter := queue.NewLetter(l.t.Source, sink, c, why.code, why.what, time.UnixMilli(l.t.now()))
+func (l *letters) refuse(ctx context.Context, sink string, c *change.Change, seq uint64, why outcome.Outcome) error {
+	letter := queue.NewLetter(l.t.Source, sink, c, why.Code, why.Reason, time.UnixMilli(l.t.now()))
 	halt := l.t.OnReject == "halt"
-	if why.code == bigtable.CodeTooOld {
+	if why.Code == bigtable.CodeTooOld {
 		l.mu.Lock()
 		l.tooOld[letter.ID] = true
 		halt = halt || len(l.tooOld) > tooOldLimit
 		l.mu.Unlock()
 	}
 	if halt {
-		return &haltError{checkpoint.Halt{Sink: sink, Seq: seq, Code: why.code, Reason: why.what, At: l.t.now()}}
+		return &outcome.HaltError{Entry: seq, Code: why.Code, Reason: why.Reason}
 	}
 	letter.Behind = sink == sinkBigtable && l.isDirty(c.KeyHash, c.Version)
 	if err := l.store.Put(ctx, letter); err != nil {
@@ -137,7 +116,7 @@ func (l *letters) refuse(ctx context.Context, sink string, c *change.Change, seq
 	l.count++
 	l.mu.Unlock()
 	if !known {
-		l.t.log.Error("dead letter: a change was refused for good", zap.String("sink", sink), zap.String("code", why.code),
+		l.t.log.Error("dead letter: a change was refused for good", zap.String("sink", sink), zap.String("code", why.Code),
 			zap.Uint64("key_hash", c.KeyHash), zap.Int64("version", c.Version))
 	}
 	return nil

@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue"
-	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
 // A table that was read before need not wait for its row in Bigtable to be read on: its log holds pipeline, table and
@@ -51,7 +51,7 @@ func (t *table) knowRow(ctx context.Context, s *checkpoint.State) error {
 	patience, cancel := context.WithTimeout(ctx, min(rowPatience, t.p.o.Periods.ClaimTTL))
 	defer cancel()
 	err := t.loadRow(patience)
-	if err == nil || ctx.Err() != nil || decides(err) {
+	if a := outcome.OfRow(ctx, err).Action; a == outcome.Proceed || a == outcome.Drained || a == outcome.Halt {
 		return err
 	}
 	if s.Identity.Mapping != "" && s.Identity.Mapping != t.mapping() {
@@ -69,12 +69,6 @@ func (t *table) readRow(ctx context.Context) error {
 		return err
 	}
 	return t.agree(ctx, t.logOf(), t.Info)
-}
-
-// decides says whether an error is the row's answer, and not for want of one.
-func decides(err error) bool {
-	refused, newer := (*RefusedError)(nil), (*bigtable.NewerFormatError)(nil)
-	return errors.As(err, &refused) || errors.As(err, &newer)
 }
 
 // doubtRow forgets the row: confirm reads it anew.
@@ -113,14 +107,14 @@ func (t *table) confirm(ctx context.Context, life uint64) error {
 		if err == nil {
 			err = t.agreeAgain(ctx, life)
 		}
-		switch {
+		switch a := outcome.OfRow(ctx, err).Action; {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // the life ends, and with it the question
 		case err == nil:
 			t.log.Info("the pipeline's row in Bigtable agrees with the log")
 			close(t.confirmed)
 			return nil
-		case doubtful(err), decides(err):
+		case a == outcome.Again, a == outcome.Halt:
 			return err
 		}
 		t.log.Warn("read the pipeline's row: will be retried", zap.Error(err))

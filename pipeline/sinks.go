@@ -6,6 +6,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -98,7 +99,7 @@ func (a *archiver) write(ctx context.Context, dec *change.Decoder, batch []job) 
 	for i := range batch {
 		c := &batch[i].c
 		ev, err := a.t.Program.Archive(dec, c)
-		if why := refusal(err); why != nil {
+		if why := outcome.OfChange(err); why.Action == outcome.DeadLetter {
 			if err := a.t.letters.refuse(ctx, sinkArchive, c, batch[i].e.at.Seq, why); err != nil {
 				return err
 			}
@@ -115,7 +116,7 @@ func (a *archiver) write(ctx context.Context, dec *change.Decoder, batch []job) 
 		return nil
 	}
 	if err := a.t.p.arch.Write(ctx, events); err != nil {
-		return &sinkError{err}
+		return &outcome.SinkError{Err: err}
 	}
 	return nil
 }

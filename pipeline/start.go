@@ -12,6 +12,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -162,7 +163,7 @@ func (t *table) openLog(ctx context.Context) (*queue.Log, error) {
 			if other, lookErr := t.p.queue.Log(ctx, t.Source); lookErr == nil {
 				l, err = other, nil // another instance was faster
 			} else if errors.Is(err, queue.ErrNoLog) {
-				err = &doubtError{err} // it was, and its log is not to be seen from here yet
+				err = &outcome.StaleError{Err: err} // it was, and its log is not to be seen from here yet
 			}
 		}
 	}
@@ -217,14 +218,14 @@ func (t *table) createRow(ctx context.Context, l *queue.Log, id bigtable.Identit
 	if refused := CheckLog(nil, s, id, t.p.o.Start); refused != nil {
 		// The row was looked for before the log was read: an instance that started in between has made both.
 		if _, err := t.p.sink.LoadState(ctx, t.p.o.Name, t.Source); !errors.Is(err, bigtable.ErrNoState) {
-			return &doubtError{errors.Join(errFaster, err)}
+			return &outcome.StaleError{Err: errors.Join(errFaster, err)}
 		}
 		return refused
 	}
 	row := &bigtable.State{Identity: id, Life: 1, Lead: t.p.o.Periods.Lead}
 	if err := t.p.sink.CreateState(ctx, row); err != nil {
 		if errors.Is(err, bigtable.ErrStateExists) {
-			return &doubtError{fmt.Errorf("%w: %w", errFaster, err)} // the next life finds its row
+			return &outcome.StaleError{Err: fmt.Errorf("%w: %w", errFaster, err)} // the next life finds its row
 		}
 		return err
 	}
@@ -244,7 +245,7 @@ func (t *table) setRow(ctx context.Context, edit func(*bigtable.State)) error {
 	if err := t.p.sink.CompareAndSet(ctx, t.row, &next); err != nil {
 		if errors.Is(err, bigtable.ErrStateChanged) {
 			t.stale = true
-			return &doubtError{fmt.Errorf("another owner changed the pipeline's row: %w", err)}
+			return &outcome.StaleError{Err: fmt.Errorf("another owner changed the pipeline's row: %w", err)}
 		}
 		return err
 	}
@@ -283,7 +284,7 @@ func (t *table) start(ctx context.Context, w *queue.Writer) error {
 		return err
 	}
 	if len(ls.Shards) == 0 { // a stream that is being enabled: its shards would be taken for later ones
-		return &doubtError{errNotListed}
+		return &outcome.StaleError{Err: outcome.ErrNotListed}
 	}
 	g := graphOf(ls)
 	at, err := t.p.o.Start.at(ls.Started)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -156,7 +157,7 @@ func observe(x Seen, before *observed) *observed {
 	st.ClockAhead = seconds(s.HighestVersion() - s.Date)
 	for sink, h := range s.AllHalts() {
 		o.sign = max(o.sign, h.At)
-		o.retried = o.retried || o.released && sink == ownSink
+		o.retried = o.retried || o.released && sink == outcome.Pipeline
 	}
 	o.watch(before, x.Now)
 	return o

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 )
 
 func TestLowRetentionIsRed(t *testing.T) {
@@ -114,7 +115,7 @@ func TestStatusOfADeadDaemonSaysSo(t *testing.T) {
 }
 
 func halted(s *checkpoint.State) {
-	s.Released, s.Halted = true, &checkpoint.Halt{Sink: ownSink, Reason: "no permission", At: s.Date}
+	s.Released, s.Halted = true, &checkpoint.Halt{Sink: outcome.Pipeline, Reason: "no permission", At: s.Date}
 }
 
 // A stand-by is well as long as the owner's log grows, and says so when it does not.

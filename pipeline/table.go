@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/hotrow"
@@ -63,13 +62,6 @@ func newTable(p *Pipeline, t Table, m *metrics) *table {
 	return &table{Table: t, p: p, m: m.of(t.Source), log: log, rows: hotrow.New(log, now), born: now}
 }
 
-// haltError stops a table until somebody acts or the cause goes away.
-type haltError struct{ halt checkpoint.Halt }
-
-func (e *haltError) Error() string {
-	return fmt.Sprintf("sink %s halted at entry %d: %s", e.halt.Sink, e.halt.Seq, e.halt.Reason)
-}
-
 // run returns nil when ctx ends, and the refusals of all tables when none can run. All other trouble is kept to this
 // table.
 func (t *table) run(ctx context.Context) error {
@@ -79,13 +71,14 @@ func (t *table) run(ctx context.Context) error {
 	}()
 	for {
 		err := t.life(ctx)
-		if ctx.Err() != nil {
+		out := outcome.OfTable(ctx, err)
+		if out.Action == outcome.Drained {
 			return nil
 		}
-		if none := t.p.refusals.after(t, err); none != nil {
+		if none := t.p.refusals.after(t, out, err); none != nil {
 			return none
 		}
-		if !t.rest(ctx, t.after(err)) {
+		if !t.rest(ctx, t.after(out, err)) {
 			return nil
 		}
 	}
@@ -118,75 +111,27 @@ func (t *table) rest(ctx context.Context, pause time.Duration) bool {
 // again is how soon a life is tried again that ended in doubt or lost its log.
 const again = 250 * time.Millisecond
 
-// after decides what the end of a life means and how long to wait before the next one.
-func (t *table) after(err error) time.Duration {
+// after prepares the next life as the outcome of the last one asks for, and returns how long to wait before it.
+func (t *table) after(out outcome.Outcome, err error) time.Duration {
 	t.claimed.Store(false)
-	switch {
-	case errors.Is(err, queue.ErrLost), errors.Is(err, queue.ErrHeld):
+	switch out.Action {
+	case outcome.StandBy:
 		t.log.Warn("stand by: another owner holds the log", zap.Error(err))
 		t.rows.Forget()
 		return again
-	case err == nil, doubtful(err):
+	case outcome.Again:
 		// Rule 4: what was in memory is gone with the life; the next one starts from what is stored.
 		t.log.Warn("start again from the stored state", zap.Error(err))
 		return again
 	}
-	h := haltOf(err)
-	h.Sink, h.At = ownSink, t.now()
-	t.halted.Store(h)
-	t.log.Error("halt the table", zap.String("code", h.Code), zap.String("reason", h.Reason), zap.Duration("retry_in", t.p.o.Periods.Retry))
+	t.halted.Store(t.haltOf(out))
+	t.log.Error("halt the table", zap.String("code", out.Code), zap.String("reason", out.Reason), zap.Duration("retry_in", t.p.o.Periods.Retry))
 	return t.p.o.Periods.Retry
 }
 
-// haltOf describes an error that ended a life.
-func haltOf(err error) *checkpoint.Halt {
-	halt := (*haltError)(nil)
-	if errors.As(err, &halt) {
-		h := halt.halt
-		return &h
-	}
-	reason := err.Error()
-	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-		reason += "; " + refused.Hint
-	} else if src := (*source.Error)(nil); errors.As(err, &src) && source.Hint(src) != "" {
-		reason += "; " + source.Hint(src)
-	}
-	return &checkpoint.Halt{Sink: ownSink, Code: codeOf(err), Reason: reason}
-}
-
-// ownSink stands for the pipeline itself in a halt: no sink is at fault.
-const ownSink = "pipeline"
-
-// doubtError is doubt about something else than the log: what is known of it is read again.
-type doubtError struct{ err error }
-
-func (e *doubtError) Error() string { return e.err.Error() }
-
-func (e *doubtError) Unwrap() error { return e.err }
-
-func doubtful(err error) bool {
-	doubt := (*doubtError)(nil)
-	return errors.As(err, &doubt) || errors.Is(err, queue.ErrOutcomeUnknown) || errors.Is(err, queue.ErrChain) || errors.Is(err, queue.ErrGap) ||
-		queue.Classify(err) == failure.Transient
-}
-
-func codeOf(err error) string {
-	switch refused, corrupt := (*RefusedError)(nil), (*checkpoint.CorruptError)(nil); {
-	case errors.As(err, &refused), errors.Is(err, queue.ErrEmptied):
-		return "log_refused"
-	case errors.Is(err, queue.ErrDamaged):
-		return "log_damaged"
-	case errors.As(err, &corrupt):
-		return "log_corrupt"
-	}
-	if old := (*checkpoint.FormatError)(nil); errors.As(err, &old) {
-		return "log_format"
-	}
-	var src *source.Error
-	if errors.As(err, &src) {
-		return "source_" + src.Class.String()
-	}
-	return "error"
+// haltOf returns the halt of the pipeline itself that an outcome asks for.
+func (t *table) haltOf(out outcome.Outcome) *checkpoint.Halt {
+	return &checkpoint.Halt{Sink: outcome.Pipeline, Seq: out.Entry, Code: out.Code, Reason: out.Reason, At: t.now()}
 }
 
 // life claims the log and works until ctx ends (nil, drained), or until something is lost or halted. What is in
@@ -200,14 +145,14 @@ func (t *table) life(ctx context.Context) error {
 	t.left = 0
 	for doubts := 0; ; doubts++ {
 		began := time.Now()
-		if err = t.own(ctx, w); err == nil || ctx.Err() != nil || !doubtful(err) {
+		if err = t.own(ctx, w); err == nil || outcome.OfTable(ctx, err).Action != outcome.Again {
 			break
 		}
 		if time.Since(began) > t.p.o.Periods.ClaimTTL {
 			doubts = 0
 		}
 		if doubts == maxDoubts {
-			err = &haltError{checkpoint.Halt{Sink: ownSink, Code: "doubt", Reason: err.Error()}}
+			err = &outcome.HaltError{Code: outcome.CodeUnknown, Reason: err.Error()}
 			break
 		}
 		t.log.Warn("in doubt: go on from what is stored", zap.Error(err))
@@ -219,8 +164,8 @@ func (t *table) life(ctx context.Context) error {
 			break
 		}
 	}
-	if err != nil && ctx.Err() == nil && !errors.Is(err, queue.ErrLost) {
-		t.leave(w, err)
+	if out := outcome.OfTable(ctx, err); out.Action == outcome.Halt {
+		t.leave(w, out)
 	}
 	return err
 }
@@ -291,11 +236,10 @@ func (t *table) upgrade(ctx context.Context, w *queue.Writer) error {
 }
 
 // leave writes down why the life ends and lets the log go, so that status can tell.
-func (t *table) leave(w *queue.Writer, cause error) {
+func (t *table) leave(w *queue.Writer, out outcome.Outcome) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	h := haltOf(cause)
-	h.Sink, h.At = ownSink, t.now()
+	h := t.haltOf(out)
 	_, err := w.Append(ctx, &checkpoint.Control{Halt: h, By: "owner", At: h.At}, nil)
 	if err = errors.Join(err, w.Release(ctx)); err != nil {
 		t.log.Warn("the reason of the halt is not in the log", zap.Error(err))

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -29,11 +30,11 @@ func TestLostLogForgetsWhatIsKnownOfRows(t *testing.T) {
 	if got := show(now.Add(window)); got != fmt.Sprint(200, 90<<20) {
 		t.Fatalf("shown before: %s", got)
 	}
-	table.after(queue.ErrOutcomeUnknown)
+	table.after(outcome.OfTable(t.Context(), queue.ErrOutcomeUnknown), nil)
 	if got := show(now.Add(3 * window)); got != fmt.Sprint(0, 90<<20) {
 		t.Errorf("shown between two lives: %s, want no writes and a row that is as large as before", got)
 	}
-	table.after(queue.ErrLost)
+	table.after(outcome.OfTable(t.Context(), queue.ErrLost), nil)
 	if got := show(now.Add(3 * window)); got != "0 0" {
 		t.Errorf("shown after another owner held the log: %s; it may have deleted them", got)
 	}

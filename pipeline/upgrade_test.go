@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -16,8 +17,8 @@ func TestListingTooLargeForFormat1NamesTheUpgrade(t *testing.T) {
 	old, newest := checkpoint.NewState(), checkpoint.NewState()
 	old.Format, newest.Format = 1, checkpoint.Format
 	err := needsUpgrade(old, tooLarge)
-	if !strings.Contains(err.Error(), "run --upgrade") || !errors.Is(err, queue.ErrTooLarge) || codeOf(err) != "log_format" {
-		t.Errorf("format 1: %v, code %s", err, codeOf(err))
+	if !strings.Contains(err.Error(), "run --upgrade") || !errors.Is(err, queue.ErrTooLarge) || outcome.OfTable(t.Context(), err).Code != "log_format" {
+		t.Errorf("format 1: %v, outcome %+v", err, outcome.OfTable(t.Context(), err))
 	}
 	if err := needsUpgrade(newest, tooLarge); err.Error() != tooLarge.Error() {
 		t.Errorf("newest format: %v", err)

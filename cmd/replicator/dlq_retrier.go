@@ -19,6 +19,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -27,7 +28,6 @@ import (
 
 // Codes of letters that only retry gives.
 const (
-	codeDirty   = "dirty"   // the change before it is missing
 	codeCascade = "cascade" // it would delete what was written later
 )
 
@@ -152,18 +152,18 @@ func (x *item) apply(ctx context.Context, ids []string) error {
 			return fmt.Errorf("read dead letter %s: %w", id, err)
 		}
 		err = x.one(ctx, letter)
-		code, reason, isRefused := refusal(err)
-		if err != nil && !isRefused {
-			return fmt.Errorf("apply dead letter %s: %w", id, err)
-		}
-		if err == nil {
+		out := outcome.OfChange(err)
+		switch out.Action {
+		case outcome.Proceed:
 			done = append(done, id)
 			continue
+		case outcome.Escalate:
+			return fmt.Errorf("apply dead letter %s: %w", id, err)
 		}
 		x.refused++
-		x.why = append(x.why, fmt.Sprintf("%s: %s (%s)", id, reason, code))
-		behind := code == codeDirty || isBehind(letter) && x.last == nil
-		if err := x.box.letters.RecordRetry(ctx, id, code, reason, behind, serviceTime(x.src).Truncate(time.Millisecond)); err != nil {
+		x.why = append(x.why, fmt.Sprintf("%s: %s (%s)", id, out.Reason, out.Code))
+		behind := out.Code == outcome.CodeDirty || isBehind(letter) && x.last == nil
+		if err := x.box.letters.RecordRetry(ctx, id, out.Code, out.Reason, behind, serviceTime(x.src).Truncate(time.Millisecond)); err != nil {
 			return fmt.Errorf("note outcome of dead letter %s: %w", id, err)
 		}
 		if letter.Sink == "bigtable" {
@@ -197,7 +197,7 @@ func (x *item) one(ctx context.Context, letter *queue.Letter) error {
 		return err
 	}
 	if err := x.sink.Apply(ctx, x.box.table.Target, &x.write); err != nil {
-		if _, _, isRefused := refusal(err); isRefused {
+		if outcome.OfChange(err).Action == outcome.DeadLetter {
 			return err
 		}
 		return exit.Bigtable(err)
@@ -217,13 +217,13 @@ func (x *item) wrong(letter *queue.Letter, c *change.Change) error {
 	if x.write.Heals || x.last == nil && !isBehind(letter) || x.last != nil && sameImage(x.last.New, c.Old) {
 		return nil
 	}
-	return &transform.Refusal{Code: codeDirty, What: "the change before it was never applied, and what that leaves in Bigtable is not known; " +
+	return &transform.Refusal{Code: outcome.CodeDirty, What: "the change before it was never applied, and what that leaves in Bigtable is not known; " +
 		"the item wants a resync, or a new row by hand"}
 }
 
 // isBehind says whether the change before the letter's was a dead letter; letters of older versions say it by their
 // code only.
-func isBehind(l *queue.Letter) bool { return l.Behind || l.Code == codeDirty }
+func isBehind(l *queue.Letter) bool { return l.Behind || l.Code == outcome.CodeDirty }
 
 // sameImage compares two images of an item, the absent one included. Sets have no order, so that equal ones may
 // differ here; then the letter stays.
@@ -251,20 +251,4 @@ func (x *item) archive(ctx context.Context, c *change.Change) error {
 		return &transform.Refusal{Code: "archive", What: "the configuration has no archive"}
 	}
 	return x.arch.Write(ctx, []*transform.Event{event})
-}
-
-// refusal says whether mapping or Bigtable refused a change for good.
-func refusal(err error) (code, reason string, is bool) {
-	var byMapping *transform.Refusal
-	if errors.As(err, &byMapping) {
-		return byMapping.Code, byMapping.What, true
-	}
-	var bySink *bigtable.RejectedError
-	if errors.As(err, &bySink) {
-		return bySink.Code, bySink.Error(), true
-	}
-	if errors.Is(err, change.ErrMalformed) {
-		return "malformed", err.Error(), true
-	}
-	return "", "", false
 }
