@@ -15,7 +15,8 @@ import (
 // Budget shares bytes among the feeds of several tables. What is in memory cannot be taken back, and a table whose
 // log is full gives nothing back for hours. So half of the total is divided among the tables, as parts that no other
 // table can take. The other half is common: a table that holds more than its part borrows from it, so that one busy
-// table among idle ones has more than half. A table alone has all.
+// table among idle ones has more than half. A table alone has all. (Parts of the whole total would be simpler, but
+// leave a busy table among twenty a tenth of the throughput: BenchmarkBusyAmongTwenty.)
 //
 // A table gets a page
 //   - if its part has room for the page;
