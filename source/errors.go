@@ -69,14 +69,6 @@ func stamp(ms int64) string {
 	return time.UnixMilli(ms).UTC().Format(time.RFC3339)
 }
 
-// malformed is a reply with status 200 that is not what it should be: cut off, or not from DynamoDB at all.
-type malformed struct{ error }
-
-// RetryableError lets the SDK try again where the SDK does the retries.
-func (malformed) RetryableError() bool { return true }
-
-func (m malformed) Unwrap() error { return m.error }
-
 var deniedCodes = map[string]bool{
 	"AccessDeniedException": true, "AccessDenied": true, "UnrecognizedClientException": true,
 	"InvalidSignatureException": true, "SignatureDoesNotMatch": true, "IncompleteSignature": true,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
 // An iterator lives 15 minutes; we take a new one well before, so that a reader which was parked does not
@@ -87,7 +88,7 @@ func (s *Source) shardIterator(ctx context.Context, in *dynamodbstreams.GetShard
 	start := time.Now()
 	out, err := s.streams.GetShardIterator(ctx, in, s.onceStreams)
 	if err == nil && value(out.ShardIterator) == "" {
-		err = malformed{errors.New("reply has no iterator")}
+		err = &raw.MalformedError{Err: errors.New("reply has no iterator")}
 	}
 	s.metrics.done(ctx, "GetShardIterator", start, err)
 	if err != nil {
@@ -112,7 +113,7 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 	now := time.Now()
 	class := Classify(err)
 	switch {
-	case errors.Is(err, errNoMemory):
+	case errors.Is(err, raw.ErrNoMemory):
 		r.peeks = false
 		return nil
 	case isExpired(err):
@@ -149,7 +150,7 @@ func (r *Reader) newIterator(now time.Time, err error) error {
 func (r *Reader) again(now time.Time, err error) error {
 	r.pace.failed(now, false)
 	n := r.pace.fails
-	var bad malformed
+	var bad *raw.MalformedError
 	if errors.As(err, &bad) && n >= malformedMax {
 		return &Error{Op: r.op(), Class: failure.Fatal, Err: err, Hint: "the server sends pages that cannot be read: is something between us and DynamoDB changing them?"}
 	}
@@ -182,13 +183,13 @@ func (r *Reader) probe(ctx context.Context, g *GapError) (whole bool) {
 	if err != nil {
 		return lost(err)
 	}
-	var b body
-	defer b.free()
-	_, err = r.src.streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: &it, Limit: ptr(int32(1))}, b.ofStreams, r.src.onceStreams)
+	var b raw.Body
+	defer b.Free()
+	_, err = r.src.streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: &it, Limit: ptr(int32(1))}, b.ForStreams, r.src.onceStreams)
 	if err != nil {
 		return lost(err)
 	}
-	if recs, _, err := change.ScanPage(b.data, nil); err == nil && len(recs) > 0 {
+	if recs, _, err := change.ScanPage(b.Bytes(), nil); err == nil && len(recs) > 0 {
 		g.To = recs[0].Created
 	}
 	return false

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/source/memory"
+	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
 // Page is one raw page of a shard. Its records alias pooled memory that is part of the source's budget: call
@@ -17,14 +18,14 @@ import (
 type Page struct {
 	change.Page
 
-	body    body
+	body    raw.Body
 	lease   *memory.Lease
 	skipped bool // all of its records are older than the start time
 }
 
 // Release gives the page's memory back. The records must not be used any more.
 func (p *Page) Release() {
-	p.body.free()
+	p.body.Free()
 	putRecords(p.Records)
 	p.Records, p.Bytes = nil, 0
 	p.lease.Release()
@@ -36,20 +37,18 @@ const reservation = 3 << 19
 
 var recordPool sync.Pool
 
-const (
-	smallPage    = 64   // records; fewer get a slice of their own size
-	recordsLimit = 1000 // records of a page at most, and what one call asks for
-)
+// smallPage is the number of records below which a page gets an index of its own size.
+const smallPage = 64
 
 func getRecords() []change.Record {
 	if r, ok := recordPool.Get().(*[]change.Record); ok {
 		return (*r)[:0]
 	}
-	return make([]change.Record, 0, recordsLimit)
+	return make([]change.Record, 0, raw.RecordsLimit)
 }
 
 func putRecords(r []change.Record) {
-	if cap(r) >= recordsLimit {
+	if cap(r) >= raw.RecordsLimit {
 		r = r[:0]
 		recordPool.Put(&r)
 	}
@@ -58,10 +57,10 @@ func putRecords(r []change.Record) {
 // scan finds the records of the body, in a pooled index or, when they are few, in one of their size.
 func (p *Page) scan() (next []byte, err error) {
 	scratch := getRecords()
-	recs, next, err := change.ScanPage(p.body.data, scratch)
+	recs, next, err := change.ScanPage(p.body.Bytes(), scratch)
 	if err != nil {
 		putRecords(scratch)
-		return nil, malformed{err}
+		return nil, &raw.MalformedError{Err: err}
 	}
 	if len(recs) < smallPage {
 		p.Records = append([]change.Record(nil), recs...)
@@ -75,12 +74,12 @@ func (p *Page) scan() (next []byte, err error) {
 // weigh counts the memory that the page holds. A page without records holds none.
 func (p *Page) weigh() {
 	if len(p.Records) == 0 {
-		p.body.free()
+		p.body.Free()
 		putRecords(p.Records)
 		p.Records = nil
 		return
 	}
-	p.Bytes = cap(p.body.data) + cap(p.Records)*int(unsafe.Sizeof(change.Record{}))
+	p.Bytes = cap(p.body.Bytes()) + cap(p.Records)*int(unsafe.Sizeof(change.Record{}))
 }
 
 // stamper decodes keys for hashing; it is pooled because readers are many and short of memory.

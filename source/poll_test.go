@@ -20,17 +20,18 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
 // poll reads a page by the pattern, not by the SDK.
 func (s testSource) poll(t *testing.T, iterator string) ([]byte, error) {
 	t.Helper()
-	if s.poller.pattern.Load() == nil {
+	if !s.raw.Learned() {
 		t.Fatal("the source has learned no pattern")
 	}
-	var b body
-	_, err := s.getRecords(t.Context(), iterator, &b)
-	return b.data, err
+	var b raw.Body
+	_, err := s.raw.GetRecords(t.Context(), iterator, &b)
+	return b.Bytes(), err
 }
 
 // seen is a request as a server sees it.
@@ -132,7 +133,7 @@ func TestPollSendsAnyIterator(t *testing.T) {
 	next(t, s.NewReader(start("a", change.Position{}))).Release()
 	const odd = "a|0|\"\\<&>\u2028é😀"
 	_, _ = s.poll(t, odd)
-	_, _ = s.getRecordsSDK(t.Context(), odd, new(body), time.Now())
+	_, _ = s.rawClient().GetRecords(t.Context(), odd, new(raw.Body)) // by the SDK: it has learned nothing yet
 	for _, c := range w.calls[len(w.calls)-2:] {
 		if c.in["ShardIterator"] != odd || c.in["Limit"] != 1000.0 {
 			t.Errorf("sent %q", c.in)
@@ -164,7 +165,7 @@ func TestPolledErrorsAreTheSDKs(t *testing.T) {
 	next(t, s.NewReader(start("a", change.Position{}))).Release()
 	for name, reply := range replies {
 		w.script = func(wireCall) *wireReply { return reply }
-		_, sdk := s.getRecordsSDK(t.Context(), "it", new(body), time.Now())
+		_, sdk := s.rawClient().GetRecords(t.Context(), "it", new(raw.Body)) // by the SDK: it has learned nothing yet
 		_, lean := s.poll(t, "it")
 		describe := func(err error) string {
 			text := strings.ReplaceAll(fmt.Sprint(wrap(context.Background(), "read", err)), "exceeded maximum number of attempts, 1, ", "")
@@ -185,7 +186,7 @@ func TestPollEndsWithItsContext(t *testing.T) {
 	for class, ctx := range map[failure.Class]context.Context{
 		failure.Transient: expired(t), failure.Canceled: canceled(t),
 	} {
-		if _, err := s.getRecords(ctx, "it", new(body)); Classify(err) != class {
+		if _, err := s.raw.GetRecords(ctx, "it", new(raw.Body)); Classify(err) != class {
 			t.Errorf("%v: %v", Classify(err), err)
 		}
 	}

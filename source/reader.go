@@ -13,6 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source/memory"
+	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
 // Start says what a Reader reads, and from where.
@@ -177,7 +178,7 @@ func (r *Reader) step(ctx context.Context) (*Page, error) {
 	page := &Page{lease: r.lease}
 	r.lease = nil
 	if r.peeks {
-		page.body.room = page.lease.TryReserve
+		page.body.Room = page.lease.TryReserve
 	}
 	next, err := r.read(ctx, page)
 	if err == nil {
@@ -205,21 +206,21 @@ func (r *Reader) read(ctx context.Context, page *Page) (next []byte, err error) 
 		return nil, err
 	}
 	start := time.Now()
-	date, err := r.src.getRecords(ctx, r.iterator, &page.body)
+	timing, err := r.src.raw.GetRecords(ctx, r.iterator, &page.body)
 	if err == nil {
+		page.Date = r.src.dated(timing)
 		next, err = page.scan()
 	}
-	if err == nil && len(page.Records) > 0 && !page.body.mayGrow() {
-		err = errNoMemory
+	if err == nil && len(page.Records) > 0 && !page.body.MayGrow() {
+		err = raw.ErrNoMemory
 	}
-	if errors.Is(err, errNoMemory) {
-		return nil, errNoMemory // the call is not to blame
+	if errors.Is(err, raw.ErrNoMemory) {
+		return nil, raw.ErrNoMemory // the call is not to blame
 	}
 	r.src.metrics.done(ctx, "GetRecords", start, err)
 	if err != nil {
 		return nil, err
 	}
-	page.Date = date
 	return next, nil
 }
 
@@ -282,14 +283,14 @@ func kindOf(p *Page) pageKind {
 	switch {
 	case len(p.Records) == 0:
 		return empty
-	case len(p.Records) >= recordsLimit, len(p.body.data) >= fullBytes:
+	case len(p.Records) >= raw.RecordsLimit, len(p.body.Bytes()) >= fullBytes:
 		return full
 	}
 	return part
 }
 
 func (r *Reader) count(p *Page, kind pageKind) {
-	r.m.bytes.Add(float64(len(p.body.data)))
+	r.m.bytes.Add(float64(len(p.body.Bytes())))
 	r.m.records.Add(float64(len(p.Records)))
 	switch kind {
 	case full:

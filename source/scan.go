@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
 // Items is one page of a scan: raw items in DynamoDB's typed JSON, for change.Decoder. They alias the page:
@@ -78,10 +79,10 @@ func (s *Source) scanPage(ctx context.Context, in *dynamodb.ScanInput, yield fun
 	op := "scan table " + *in.TableName
 	call, cancel := context.WithTimeout(ctx, s.retried())
 	defer cancel()
-	var b body
-	defer b.free()
+	var b raw.Body
+	defer b.Free()
 	start := time.Now()
-	out, err := s.tables.Scan(call, in, b.ofTables)
+	out, err := s.tables.Scan(call, in, b.ForTables)
 	s.metrics.done(ctx, "Scan", start, err)
 	if err != nil {
 		return false, yield(nil, s.wrap(ctx, op, err))
@@ -91,8 +92,8 @@ func (s *Source) scanPage(ctx context.Context, in *dynamodb.ScanInput, yield fun
 		LastEvaluatedKey json.RawMessage
 		ConsumedCapacity struct{ CapacityUnits float64 }
 	}
-	if err := json.Unmarshal(b.data, &reply); err != nil {
-		return false, yield(nil, &Error{Op: op, Class: failure.Transient, Err: malformed{err}})
+	if err := json.Unmarshal(b.Bytes(), &reply); err != nil {
+		return false, yield(nil, &Error{Op: op, Class: failure.Transient, Err: &raw.MalformedError{Err: err}})
 	}
 	page := &Items{Date: s.date(out.ResultMetadata, start), Units: reply.ConsumedCapacity.CapacityUnits, Items: make([][]byte, len(reply.Items))}
 	for i, item := range reply.Items {
@@ -117,17 +118,17 @@ func (s *Source) Item(ctx context.Context, table string, key []byte) ([]byte, er
 	}
 	call, cancel := context.WithTimeout(ctx, s.retried())
 	defer cancel()
-	var b body
-	defer b.free()
+	var b raw.Body
+	defer b.Free()
 	start := time.Now()
-	_, err = s.tables.GetItem(call, &dynamodb.GetItemInput{TableName: &table, Key: k, ConsistentRead: ptr(true)}, b.ofTables)
+	_, err = s.tables.GetItem(call, &dynamodb.GetItemInput{TableName: &table, Key: k, ConsistentRead: ptr(true)}, b.ForTables)
 	s.metrics.done(ctx, "GetItem", start, err)
 	if err != nil {
 		return nil, s.wrap(ctx, op, err)
 	}
 	var reply struct{ Item json.RawMessage }
-	if err := json.Unmarshal(b.data, &reply); err != nil {
-		return nil, &Error{Op: op, Class: failure.Transient, Err: malformed{err}}
+	if err := json.Unmarshal(b.Bytes(), &reply); err != nil {
+		return nil, &Error{Op: op, Class: failure.Transient, Err: &raw.MalformedError{Err: err}}
 	}
 	if string(reply.Item) == "null" {
 		return nil, nil

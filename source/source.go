@@ -35,6 +35,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source/memory"
+	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
 // Options says where DynamoDB is and how hard to ask. The zero value of a field is its default.
@@ -101,7 +102,7 @@ type Source struct {
 	streams    *dynamodbstreams.Client
 	identities *sts.Client
 	once       aws.Retryer // for calls whose retries are ours
-	poller     *poller
+	raw        *raw.Client
 	http       *http.Client
 	slots      chan struct{} // a token per call in flight of the pools' readers
 	budget     *memory.Budget
@@ -131,7 +132,7 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 		c.BaseEndpoint = endpoint(o.StreamsEndpoint, c.BaseEndpoint)
 	})
 	s.identities = sts.NewFromConfig(cfg)
-	s.poller = s.newPoller(cfg.HTTPClient)
+	s.raw = s.rawClient()
 	if s.metrics, err = newMetrics(reg, s); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
@@ -199,6 +200,16 @@ func (s *Source) client(found aws.HTTPClient) HTTPClient {
 	return s.http
 }
 
+// rawClient makes the client of GetRecords.
+func (s *Source) rawClient() *raw.Client {
+	send := s.streams.Options().HTTPClient.Do
+	if s.http != nil {
+		// The deadline is the context's, and a redirect is never followed: the transport alone will do.
+		send = s.http.Transport.RoundTrip
+	}
+	return raw.NewClient(s.streams, s.onceStreams, send)
+}
+
 // Close gives idle connections back. Readers and pools must have ended.
 func (s *Source) Close() {
 	if s.http != nil {
@@ -222,52 +233,4 @@ func single() aws.Retryer {
 		o.MaxAttempts = 1
 		o.RateLimiter = ratelimit.None
 	})
-}
-
-// Now is the service's clock in unix ms: the latest Date header, advanced by our own monotonic clock. It is
-// false before the first reply.
-func (s *Source) Now() (ms int64, ok bool) { return s.now.read(time.Now()) }
-
-// nowOr is Now, or our own clock before the first reply.
-func (s *Source) nowOr() int64 {
-	if ms, ok := s.Now(); ok {
-		return ms
-	}
-	return time.Now().UnixMilli()
-}
-
-// serviceClock remembers how far the service's clock is ahead of our monotonic one. What it tells never goes back.
-type serviceClock struct {
-	mu   sync.Mutex
-	date int64     // unix ms
-	at   time.Time // when it was true
-	told int64     // the latest that was told
-}
-
-// observe takes a Date header. It is cut to whole seconds and was written at some time between our request and its
-// reply, so that it bounds the service's clock from both sides. Only a clock outside of these bounds is set: to the
-// earlier one where it was behind, to the later one where it was ahead. So a reply that was long under way changes
-// nothing.
-func (c *serviceClock) observe(date int64, sent, replied time.Time) {
-	const cut = 1000
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	known := c.date + replied.Sub(c.at).Milliseconds()
-	latest := date + cut + replied.Sub(sent).Milliseconds()
-	switch {
-	case c.at.IsZero(), known < date:
-		c.date, c.at = date, replied
-	case known > latest:
-		c.date, c.at = latest, replied
-	}
-}
-
-func (c *serviceClock) read(now time.Time) (int64, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.at.IsZero() {
-		return 0, false
-	}
-	c.told = max(c.told, c.date+now.Sub(c.at).Milliseconds())
-	return c.told, true
 }

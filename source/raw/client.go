@@ -1,4 +1,9 @@
-package source
+// Package raw calls DynamoDB without decoding what it replies: the body of a success comes back as it is, because the
+// SDK decodes a page fifteen times slower than package change scans it.
+//
+// Body plugs into the SDK's own calls, and Client sends GetRecords without the SDK's middleware. Signing, endpoints and
+// typed errors are the SDK's, or equal to them.
+package raw
 
 import (
 	"bytes"
@@ -19,20 +24,23 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	streamschemas "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/schemas"
 	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// GetRecords is sent without the SDK's middleware, which costs twice what signing, sending and reading an empty page
+// Client sends GetRecords without the SDK's middleware, which costs twice what signing, sending and reading an empty page
 // cost, and idle shards are nothing but empty pages. Everything that decides what is sent stays the SDK's: its first
-// request of a source is the pattern for all others (endpoint, region, user agent, what is signed), requests are signed
-// with its credentials, its decoder reads errors. Where the credentials cannot be had, the call goes through the SDK,
-// which says why.
-type poller struct {
+// request is the pattern for all others (endpoint, region, user agent, what is signed), requests are signed with its
+// credentials, and its decoder reads errors. Where the credentials cannot be had, the call goes through the SDK, whose
+// error says why. A Client is safe for concurrent use.
+type Client struct {
+	streams     *dynamodbstreams.Client
 	credentials aws.CredentialsProvider
+	once        func(*dynamodbstreams.Options)
 	send        func(*http.Request) (*http.Response, error)
 	pattern     atomic.Pointer[pattern]
 	signing     atomic.Pointer[signer]
-	skew        atomic.Int64 // nanoseconds that the service's clock is ahead of ours, by its last reply
+	skew        atomic.Int64 // nanoseconds by which the service's clock is ahead of ours, by its last reply
 }
 
 // pattern is what all GetRecords requests of a source have in common. It is shared by them: nothing writes to it.
@@ -43,80 +51,96 @@ type pattern struct {
 	region, service string // that the signature is for
 }
 
-func (s *Source) newPoller(client HTTPClient) *poller {
-	p := &poller{credentials: s.streams.Options().Credentials, send: client.Do}
-	if s.http != nil {
-		// The deadline is the context's, and a redirect is never followed: the transport alone will do.
-		p.send = s.http.Transport.RoundTrip
-	}
-	return p
+// NewClient makes a Client that sends what the SDK's client would, by send. once turns the SDK's retries off.
+func NewClient(
+	streams *dynamodbstreams.Client, once func(*dynamodbstreams.Options), send func(*http.Request) (*http.Response, error),
+) *Client {
+	return &Client{streams: streams, credentials: streams.Options().Credentials, once: once, send: send}
 }
 
-// getRecords makes one call and reads its reply into b. The date is Source.date's.
-func (s *Source) getRecords(ctx context.Context, iterator string, b *body) (date int64, err error) {
+// Timing is when a call was made, on our clock, and the Date of its reply, on the service's.
+type Timing struct {
+	Sent, Replied time.Time
+	Server        time.Time // zero: the server sent no date
+}
+
+// TimingOf returns the timing of a call that the SDK made.
+func TimingOf(md middleware.Metadata, sent time.Time) Timing {
+	t := Timing{Sent: sent}
+	t.Server, _ = awsmiddleware.GetServerTime(md)
+	ok := false
+	if t.Replied, ok = awsmiddleware.GetResponseAt(md); !ok {
+		t.Replied = time.Now()
+	}
+	return t
+}
+
+// Learned reports whether the client has a pattern, so that its calls do not go through the SDK any more.
+func (p *Client) Learned() bool { return p.pattern.Load() != nil }
+
+// GetRecords makes one call, without retries, and reads its reply into b.
+func (p *Client) GetRecords(ctx context.Context, iterator string, b *Body) (Timing, error) {
 	start := time.Now()
-	pattern := s.poller.pattern.Load()
+	pattern := p.pattern.Load()
 	if pattern == nil {
-		return s.getRecordsSDK(ctx, iterator, b, start)
+		return p.learn(ctx, iterator, b, start)
 	}
-	credentials, err := s.poller.credentials.Retrieve(ctx)
+	credentials, err := p.credentials.Retrieve(ctx)
 	if err != nil {
-		return s.getRecordsSDK(ctx, iterator, b, start)
+		return p.learn(ctx, iterator, b, start)
 	}
-	skew := time.Duration(s.poller.skew.Load())
-	req, err := s.poller.request(ctx, pattern, credentials, iterator, start.Add(skew))
+	skew := time.Duration(p.skew.Load())
+	req, err := p.request(ctx, pattern, credentials, iterator, start.Add(skew))
 	if err != nil {
-		return 0, err
+		return Timing{}, err
 	}
-	reply, err := s.poller.send(req)
+	reply, err := p.send(req)
 	if err != nil {
-		return 0, operationError(&smithyhttp.RequestSendError{Err: err})
+		return Timing{}, operationError(&smithyhttp.RequestSendError{Err: err})
 	}
 	defer func() { _ = reply.Body.Close() }()
-	replied := time.Now()
-	server, err := smithyhttp.ParseTime(reply.Header.Get("Date"))
-	dated := err == nil
-	if dated && reply.Header.Get("Age") == "" { // an old reply of a cache says nothing about now
-		s.poller.skew.Store(int64(server.Sub(replied)))
+	t := Timing{Sent: start, Replied: time.Now()}
+	if date, err := smithyhttp.ParseTime(reply.Header.Get("Date")); err == nil {
+		t.Server = date
+		if reply.Header.Get("Age") == "" { // an old reply of a cache says nothing about now
+			p.skew.Store(int64(date.Sub(t.Replied)))
+		}
 	}
 	r := &smithyhttp.Response{Response: reply}
 	if reply.StatusCode == http.StatusOK {
 		err = b.read(r)
 	} else {
-		err = replyError(ctx, r, skew-time.Duration(s.poller.skew.Load()))
+		err = replyError(ctx, r, skew-time.Duration(p.skew.Load()))
 	}
 	if err != nil {
-		return 0, operationError(&awshttp.ResponseError{
+		return Timing{}, operationError(&awshttp.ResponseError{
 			ResponseError: &smithyhttp.ResponseError{Response: r, Err: err}, RequestID: reply.Header.Get("X-Amzn-Requestid"),
 		})
 	}
-	if !dated {
-		return 0, nil
-	}
-	return s.dated(server, start, replied), nil
+	return t, nil
 }
 
-// getRecordsSDK is getRecords by the SDK. Its request becomes the pattern.
-func (s *Source) getRecordsSDK(ctx context.Context, iterator string, b *body, start time.Time) (date int64, err error) {
-	sent := &recorder{HTTPClient: s.streams.Options().HTTPClient}
-	in := &dynamodbstreams.GetRecordsInput{ShardIterator: &iterator, Limit: ptr(int32(recordsLimit))}
-	out, err := s.streams.GetRecords(ctx, in, b.ofStreams, s.onceStreams,
+// learn makes the call by the SDK. The SDK's request becomes the pattern.
+func (p *Client) learn(ctx context.Context, iterator string, b *Body, start time.Time) (Timing, error) {
+	sent := &recorder{HTTPClient: p.streams.Options().HTTPClient}
+	in := &dynamodbstreams.GetRecordsInput{ShardIterator: &iterator, Limit: aws.Int32(RecordsLimit)}
+	out, err := p.streams.GetRecords(ctx, in, b.ForStreams, p.once,
 		func(o *dynamodbstreams.Options) { o.HTTPClient = sent })
 	if err != nil {
-		return 0, err
+		return Timing{}, err
 	}
 	if skew, ok := awsmiddleware.GetAttemptSkew(out.ResultMetadata); ok {
-		s.poller.skew.Store(int64(skew))
+		p.skew.Store(int64(skew))
 	}
-	if p := patternOf(sent.request); p != nil {
-		s.poller.pattern.Store(p)
+	if like := patternOf(sent.request); like != nil {
+		p.pattern.Store(like)
 	}
-	return s.date(out.ResultMetadata, start), nil
+	return TimingOf(out.ResultMetadata, start), nil
 }
 
 // recorder keeps the request that it sends.
 type recorder struct {
-	HTTPClient
+	dynamodbstreams.HTTPClient
 	request *http.Request
 }
 
@@ -146,13 +170,13 @@ func patternOf(r *http.Request) *pattern {
 	return p
 }
 
-func (p *poller) request(
+func (p *Client) request(
 	ctx context.Context, like *pattern, c aws.Credentials, iterator string, now time.Time,
 ) (*http.Request, error) {
 	text, err := json.Marshal(struct {
 		Limit         int
 		ShardIterator string
-	}{recordsLimit, iterator})
+	}{RecordsLimit, iterator})
 	if err != nil {
 		return nil, err
 	}
@@ -170,6 +194,9 @@ func (p *poller) request(
 	return req, err
 }
 
+// RecordsLimit is how many records one GetRecords call asks for: the most that the service returns.
+const RecordsLimit = 1000
+
 var getRecordsSchema = smithy.NewOperationSchema(
 	streamschemas.GetRecords, streamschemas.GetRecordsInput, streamschemas.GetRecordsOutput)
 
@@ -178,10 +205,10 @@ func replyError(ctx context.Context, r *smithyhttp.Response, wrong time.Duration
 	out := new(dynamodbstreams.GetRecordsOutput)
 	err := streamProtocol.DeserializeResponse(ctx, getRecordsSchema, dynamodbstreams.TypeRegistry, r, out)
 	if err == nil {
-		return malformed{errors.New("a reply with status " + r.Status)}
+		return &MalformedError{errors.New("a reply with status " + r.Status)}
 	}
 	if api := smithy.APIError(nil); errors.As(err, &api) && skewCodes[api.ErrorCode()] && wrong.Abs() > skewTolerated {
-		return skewed{err}
+		return &skewedError{err}
 	}
 	return err
 }
@@ -197,10 +224,3 @@ var skewCodes = map[string]bool{
 }
 
 const skewTolerated = 4 * time.Minute
-
-// skewed is a refusal because our clock is wrong: by now the right time is known, so try again.
-type skewed struct{ error }
-
-func (skewed) RetryableError() bool { return true }
-
-func (s skewed) Unwrap() error { return s.error }

@@ -1,4 +1,4 @@
-package source
+package raw
 
 import (
 	"crypto/hmac"
@@ -31,7 +31,7 @@ const (
 )
 
 // signer returns the signer for that day (YYYYMMDD), a new one only if pattern, credentials or day have changed.
-func (p *poller) signer(like *pattern, c aws.Credentials, day string) *signer {
+func (p *Client) signer(like *pattern, c aws.Credentials, day string) *signer {
 	if s := p.signing.Load(); s != nil && s.like == like && s.credentials == c && s.day == day {
 		return s
 	}

@@ -1,0 +1,18 @@
+package raw
+
+// MalformedError is a reply with status 200 that is not what it should be: cut off, or not from DynamoDB at all.
+type MalformedError struct{ Err error }
+
+func (e *MalformedError) Error() string { return e.Err.Error() }
+
+// RetryableError lets the SDK try again where the SDK does the retries.
+func (e *MalformedError) RetryableError() bool { return true }
+
+func (e *MalformedError) Unwrap() error { return e.Err }
+
+// skewedError is a refusal because our clock is wrong. The next call is signed with the right time.
+type skewedError struct{ error }
+
+func (e *skewedError) RetryableError() bool { return true }
+
+func (e *skewedError) Unwrap() error { return e.error }
