@@ -20,22 +20,22 @@ const (
 
 // Shard is what the log knows about one shard.
 type Shard struct {
-	ID          string          `json:"id"`
-	Stream      string          `json:"stream"`
-	Parent      string          `json:"parent,omitempty"`
-	Phase       Phase           `json:"phase"`
-	Pos         change.Position `json:"pos"`
-	Clock       int64           `json:"clock"`             // version of the last change, ms
-	Watermark   int64           `json:"through,omitempty"` // everything created up to here was read; unix ms
-	Closed      bool            `json:"closed,omitempty"`  // takes no more writes
-	Gapped      bool            `json:"gapped,omitempty"`  // stands before a gap that nobody has accepted
-	Horizon     bool            `json:"horizon,omitempty"` // an accepted gap ends at the trim horizon, wherever that is
-	Excused     int64           `json:"excused,omitempty"` // what was lost before was accepted; unix ms
-	FirstSeen   int64           `json:"seen"`              // date of the listing that showed it first
-	AbsentSince int64           `json:"absent,omitempty"`  // date of the first complete listing since without it
-	LastAlive   int64           `json:"alive,omitempty"`   // it took writes then or later: its children's are newer; unix ms
-	FinishedAt  int64           `json:"ended,omitempty"`   // service clock when it was finished
-	Early       bool            `json:"early,omitempty"`   // finished, with a gap, before its parent was: its children wait
+	ID          string
+	Stream      string
+	Parent      string
+	Phase       Phase
+	Pos         change.Position
+	Clock       int64 // version of the last change, ms
+	Watermark   int64 // everything created up to here was read; unix ms
+	Closed      bool  // takes no more writes
+	Gapped      bool  // stands before a gap that nobody has accepted
+	Horizon     bool  // an accepted gap ends at the trim horizon, wherever that is
+	Excused     int64 // what was lost before was accepted; unix ms
+	FirstSeen   int64 // date of the listing that showed it first
+	AbsentSince int64 // date of the first complete listing since without it
+	LastAlive   int64 // it took writes then or later: its children's are newer; unix ms
+	FinishedAt  int64 // service clock when it was finished
+	Early       bool  // finished, with a gap, before its parent was: its children wait
 
 	place place
 }

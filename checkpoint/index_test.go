@@ -139,7 +139,7 @@ func watermarkOf(s *State) int64 {
 func checkIndex(t testing.TB, s *State) {
 	t.Helper()
 	if want, got := rescanned(s), indexed(s); !reflect.DeepEqual(want, got) {
-		t.Fatalf("entry %d: rescanned (-), told (+): %s\n%s", s.Seq, cmp.Diff(want, got), describe(s))
+		t.Fatalf("entry %d: rescanned (-), told (+): %s\n%s", s.Seq, cmp.Diff(want, got), stateJSON(s))
 	}
 	for _, h := range []*shardHeap{&s.index.open, &s.index.others} {
 		for i, b := range h.all {

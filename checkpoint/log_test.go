@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -79,14 +80,22 @@ func foldOf(t testing.TB, msgs [][]byte) *State {
 // sameState compares two states in everything that later entries can depend on.
 func sameState(t testing.TB, what string, want, got *State) {
 	t.Helper()
-	a, _ := json.Marshal(want)
-	b, _ := json.Marshal(got)
-	if d := cmp.Diff(string(a), string(b)); d != "" {
+	if d := cmp.Diff(stateJSON(want), stateJSON(got)); d != "" {
 		t.Fatalf("%s: %s", what, d)
 	}
 	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(State{}, Shard{}), cmpopts.EquateEmpty()); d != "" {
 		t.Fatalf("%s: %s", what, d)
 	}
+}
+
+// stateJSON returns what a snapshot would store of a state, indented.
+func stateJSON(s *State) string {
+	var out bytes.Buffer
+	b, err := encodeState(s)
+	if err := errors.Join(err, json.Indent(&out, b, "", " ")); err != nil {
+		panic(err)
+	}
+	return out.String()
 }
 
 // writer appends like package queue does: what it knows of the log is its state.

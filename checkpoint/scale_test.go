@@ -48,7 +48,7 @@ func TestStartOfManyShardsComesInParts(t *testing.T) {
 		}
 		one.must(t, start)
 		one.s.Streams[0].Seq, one.s.Seq, one.s.Hash, one.s.BytesSinceSnapshot = w.s.Streams[0].Seq, w.s.Seq, w.s.Hash, w.s.BytesSinceSnapshot
-		if d := cmp.Diff(describe(one.s), describe(w.s)); d != "" {
+		if d := cmp.Diff(stateJSON(one.s), stateJSON(w.s)); d != "" {
 			t.Errorf("in one entry (-), in parts (+): %s", d)
 		}
 		if _, _, waiting, _ := w.s.ShardCounts(); w.s.Starting != nil || len(w.s.Shards) != size.gens*size.width || waiting != (size.gens-1)*size.width {

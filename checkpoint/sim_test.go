@@ -157,16 +157,10 @@ func claimed(t *testing.T, w *world, s *State, what string, through int64, known
 	for _, sh := range w.shards {
 		for _, r := range sh.recs {
 			if _, ok := stored[r.N]; !ok && r.Created <= through && !excused(w, s, known, sh, r) && sh.stream == s.LiveStream().ARN {
-				t.Fatalf("%s through %d, but record %d of %s, created at %d, is not\n%s", what, through, r.N, sh.id, r.Created, describe(s))
+				t.Fatalf("%s through %d, but record %d of %s, created at %d, is not\n%s", what, through, r.N, sh.id, r.Created, stateJSON(s))
 			}
 		}
 	}
-}
-
-// describe shows the state in an order that people can follow.
-func describe(s *State) string {
-	b, _ := json.MarshalIndent(s, "", " ")
-	return string(b)
 }
 
 // excused says whether a record need not be in the log: it is older than the start, or was trimmed before it, or

@@ -1,8 +1,6 @@
 package checkpoint
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -37,7 +35,7 @@ func (s *State) parts(format, maxPart int) ([]SnapshotPart, error) {
 	if maxPart < 1 {
 		return nil, fmt.Errorf("encode snapshot: parts of %d bytes", maxPart)
 	}
-	b, err := json.Marshal(s)
+	b, err := encodeState(s)
 	if err != nil {
 		return nil, fmt.Errorf("encode snapshot: %w", err)
 	}
@@ -107,21 +105,7 @@ func decodeSnapshot(data []byte) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := NewState()
-	d := json.NewDecoder(bytes.NewReader(b))
-	if err := d.Decode(s); err != nil {
-		return nil, err
-	}
-	for id, sh := range s.Shards {
-		if sh == nil || sh.ID != id {
-			return nil, fmt.Errorf("shard %q is broken", id)
-		}
-	}
-	if s.Shards == nil {
-		return nil, errors.New("no shards")
-	}
-	s.Reindex()
-	return s, nil
+	return decodeState(b)
 }
 
 // snapshot notes where the last complete snapshot lies. Its content is the state itself by construction.

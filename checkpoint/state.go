@@ -9,38 +9,38 @@ import (
 
 // State is what the entries of a log add up to. Only Apply changes it (Rule 2).
 type State struct {
-	Seq  uint64 `json:"-"` // sequence of the last message folded, foreign ones included
-	Hash Hash   `json:"-"` // of the last valid entry
+	Seq  uint64 // sequence of the last message folded, foreign ones included
+	Hash Hash   // of the last valid entry
 	// Format of the log: no entry in it needs a higher one. 0 before the first claim.
-	Format int `json:"-"`
+	Format int
 
-	Epoch    uint64    `json:"epoch"`
-	Owner    string    `json:"owner,omitempty"`
-	Nonce    Nonce     `json:"nonce"`
-	Released bool      `json:"released,omitempty"`
-	Life     uint64    `json:"life"`
-	Identity *Identity `json:"identity,omitempty"`
+	Epoch    uint64
+	Owner    string
+	Nonce    Nonce
+	Released bool
+	Life     uint64
+	Identity *Identity
 
-	Streams []*Stream         `json:"streams,omitempty"` // in the order of their start; the last is the live one
-	Shards  map[string]*Shard `json:"shards,omitempty"`
-	Marks   map[string]Mark   `json:"marks,omitempty"`
-	Gaps    []Gap             `json:"gaps,omitempty"`
-	Paused  bool              `json:"paused,omitempty"`
-	Halted  *Halt             `json:"halted,omitempty"` // format 1: the newest; see HaltsOf
-	Halts   map[string]*Halt  `json:"halts,omitempty"`  // format 2: by sink
+	Streams []*Stream // in the order of their start; the last is the live one
+	Shards  map[string]*Shard
+	Marks   map[string]Mark
+	Gaps    []Gap
+	Paused  bool
+	Halted  *Halt            // format 1: the newest; see HaltsOf
+	Halts   map[string]*Halt // format 2: by sink
 
-	Date           int64       `json:"date,omitempty"`       // newest service clock that was reported
-	Listed         int64       `json:"listed,omitempty"`     // when the newest complete listing began
-	LastFrame      uint64      `json:"last_frame,omitempty"` // newest entry that holds changes
-	Changes        uint64      `json:"changes,omitempty"`    // in all frames so far
-	DroppedVersion int64       `json:"top,omitempty"`        // highest version of the shards that were forgotten
-	Watermarks     []Watermark `json:"horizons,omitempty"`
-	Starting       *Start      `json:"starting,omitempty"` // the parts so far of a start that is not complete; format 2
-	Foreign        uint64      `json:"foreign,omitempty"`  // messages that folded as nothing
+	Date           int64  // newest service clock that was reported
+	Listed         int64  // when the newest complete listing began
+	LastFrame      uint64 // newest entry that holds changes
+	Changes        uint64 // in all frames so far
+	DroppedVersion int64  // highest version of the shards that were forgotten
+	Watermarks     []Watermark
+	Starting       *Start // the parts so far of a start that is not complete; format 2
+	Foreign        uint64 // messages that folded as nothing
 
-	SnapshotFirst      uint64 `json:"-"` // sequence of the first part of the last complete snapshot
-	SnapshotLast       uint64 `json:"-"`
-	BytesSinceSnapshot int64  `json:"-"` // bytes of entries since then
+	SnapshotFirst      uint64 // sequence of the first part of the last complete snapshot
+	SnapshotLast       uint64
+	BytesSinceSnapshot int64 // bytes of entries since then
 
 	partFirst uint64 // of the snapshot that is being written
 	partNext  int

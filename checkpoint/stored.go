@@ -1,0 +1,116 @@
+package checkpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// storedState is a State as snapshots hold it, in JSON. Builds of all formats read it, so its members keep their names
+// and their order, whatever the State in memory looks like.
+type storedState struct {
+	Epoch    uint64    `json:"epoch"`
+	Owner    string    `json:"owner,omitempty"`
+	Nonce    Nonce     `json:"nonce"`
+	Released bool      `json:"released,omitempty"`
+	Life     uint64    `json:"life"`
+	Identity *Identity `json:"identity,omitempty"`
+
+	Streams []*Stream               `json:"streams,omitempty"`
+	Shards  map[string]*storedShard `json:"shards,omitempty"`
+	Marks   map[string]Mark         `json:"marks,omitempty"`
+	Gaps    []Gap                   `json:"gaps,omitempty"`
+	Paused  bool                    `json:"paused,omitempty"`
+	Halted  *Halt                   `json:"halted,omitempty"` // format 1
+	Halts   map[string]*Halt        `json:"halts,omitempty"`  // format 2
+
+	Date           change.Millis  `json:"date,omitempty"`
+	Listed         change.Millis  `json:"listed,omitempty"`
+	LastFrame      uint64         `json:"last_frame,omitempty"`
+	Changes        uint64         `json:"changes,omitempty"`
+	DroppedVersion change.Version `json:"top,omitempty"`
+	Watermarks     []Watermark    `json:"horizons,omitempty"`
+	Starting       *Start         `json:"starting,omitempty"` // format 2
+	Foreign        uint64         `json:"foreign,omitempty"`
+}
+
+// storedShard is a Shard as snapshots hold it.
+type storedShard struct {
+	ID          string          `json:"id"`
+	Stream      string          `json:"stream"`
+	Parent      string          `json:"parent,omitempty"`
+	Phase       string          `json:"phase"`
+	Pos         change.Position `json:"pos"`
+	Clock       change.Version  `json:"clock"`
+	Watermark   change.Millis   `json:"through,omitempty"`
+	Closed      bool            `json:"closed,omitempty"`
+	Gapped      bool            `json:"gapped,omitempty"`
+	Horizon     bool            `json:"horizon,omitempty"`
+	Excused     change.Millis   `json:"excused,omitempty"`
+	FirstSeen   change.Millis   `json:"seen"`
+	AbsentSince change.Millis   `json:"absent,omitempty"`
+	LastAlive   change.Millis   `json:"alive,omitempty"`
+	FinishedAt  change.Millis   `json:"ended,omitempty"`
+	Early       bool            `json:"early,omitempty"`
+}
+
+// encodeState returns the JSON of a state.
+func encodeState(s *State) ([]byte, error) {
+	shards := make(map[string]*storedShard, len(s.Shards))
+	all := make([]storedShard, 0, len(s.Shards))
+	for id, sh := range s.Shards {
+		all = append(all, sh.stored())
+		shards[id] = &all[len(all)-1]
+	}
+	return json.Marshal(&storedState{
+		Epoch: s.Epoch, Owner: s.Owner, Nonce: s.Nonce, Released: s.Released, Life: s.Life, Identity: s.Identity,
+		Streams: s.Streams, Shards: shards, Marks: s.Marks, Gaps: s.Gaps,
+		Paused: s.Paused, Halted: s.Halted, Halts: s.Halts,
+		Date: s.Date, Listed: s.Listed, LastFrame: s.LastFrame, Changes: s.Changes, DroppedVersion: s.DroppedVersion,
+		Watermarks: s.Watermarks, Starting: s.Starting, Foreign: s.Foreign,
+	})
+}
+
+// decodeState reads the JSON of a state. It refuses shards that do not stand under their ID.
+func decodeState(b []byte) (*State, error) {
+	in := storedState{Shards: map[string]*storedShard{}, Marks: map[string]Mark{}}
+	if err := json.NewDecoder(bytes.NewReader(b)).Decode(&in); err != nil {
+		return nil, err
+	}
+	if in.Shards == nil {
+		return nil, errors.New("no shards")
+	}
+	s := NewState()
+	s.Epoch, s.Owner, s.Nonce, s.Released, s.Life, s.Identity = in.Epoch, in.Owner, in.Nonce, in.Released, in.Life, in.Identity
+	s.Streams, s.Marks, s.Gaps = in.Streams, in.Marks, in.Gaps
+	s.Paused, s.Halted, s.Halts = in.Paused, in.Halted, in.Halts
+	s.Date, s.Listed, s.LastFrame, s.Changes, s.DroppedVersion = in.Date, in.Listed, in.LastFrame, in.Changes, in.DroppedVersion
+	s.Watermarks, s.Starting, s.Foreign = in.Watermarks, in.Starting, in.Foreign
+	for id, stored := range in.Shards {
+		if stored == nil || stored.ID != id {
+			return nil, fmt.Errorf("shard %q is broken", id)
+		}
+		s.Shards[id] = stored.shard()
+	}
+	s.Reindex()
+	return s, nil
+}
+
+func (sh *Shard) stored() storedShard {
+	return storedShard{
+		ID: sh.ID, Stream: sh.Stream, Parent: sh.Parent, Phase: string(sh.Phase), Pos: sh.Pos, Clock: sh.Clock,
+		Watermark: sh.Watermark, Closed: sh.Closed, Gapped: sh.Gapped, Horizon: sh.Horizon, Excused: sh.Excused,
+		FirstSeen: sh.FirstSeen, AbsentSince: sh.AbsentSince, LastAlive: sh.LastAlive, FinishedAt: sh.FinishedAt, Early: sh.Early,
+	}
+}
+
+func (in *storedShard) shard() *Shard {
+	return &Shard{
+		ID: in.ID, Stream: in.Stream, Parent: in.Parent, Phase: Phase(in.Phase), Pos: in.Pos, Clock: in.Clock,
+		Watermark: in.Watermark, Closed: in.Closed, Gapped: in.Gapped, Horizon: in.Horizon, Excused: in.Excused,
+		FirstSeen: in.FirstSeen, AbsentSince: in.AbsentSince, LastAlive: in.LastAlive, FinishedAt: in.FinishedAt, Early: in.Early,
+	}
+}
