@@ -9,8 +9,10 @@ import (
 // *CorruptError: stored, such an entry would contradict the log, and what is stored cannot be taken back. So a writer
 // asks first, and the fold asks again.
 func (s *State) CheckNext(body any) error {
-	if old := (*FormatError)(nil); errors.As(s.checkFormat(body), &old) {
-		return old
+	if err := s.checkFormat(body); errors.As(err, new(*FormatError)) {
+		return err
+	} else if err != nil {
+		return &CorruptError{Seq: s.Seq + 1, What: err.Error()}
 	}
 	if what := s.contradicts(s.Seq+1, body); what != "" {
 		return &CorruptError{Seq: s.Seq + 1, What: what}
@@ -18,10 +20,8 @@ func (s *State) CheckNext(body any) error {
 	return nil
 }
 
+// contradicts says how an entry with this body contradicts the entries before it; "" when it does not.
 func (s *State) contradicts(seq uint64, body any) string {
-	if err := s.checkFormat(body); err != nil {
-		return err.Error()
-	}
 	switch b := body.(type) {
 	case *Claim:
 		if b.Life < s.Life {

@@ -52,28 +52,6 @@ func (e *FormatError) Error() string {
 		"then start with `replicator run --upgrade`", e.Need, e.Have)
 }
 
-// checkFormat holds entries to the format of the log.
-//
-// Rule 11: only the first claim and snapshots decide it. A snapshot that carries a newer format raises the log.
-func (s *State) checkFormat(body any) error {
-	need := FormatOf(body)
-	switch body.(type) {
-	case *Claim:
-		if s.Epoch == 0 {
-			return nil
-		}
-	case *Snapshot:
-		if need < s.Format {
-			return fmt.Errorf("snapshot of format %d in a log of format %d", need, s.Format)
-		}
-		return nil
-	}
-	if have := max(1, s.Format); need > have {
-		return &FormatError{Need: need, Have: have}
-	}
-	return nil
-}
-
 // raise makes the state one of a newer format, at the end of the snapshot that raises the log. It converts what is kept
 // in another way since. Restore calls it too, so calling it again must change nothing.
 func (s *State) raise(format int) {

@@ -58,36 +58,47 @@ func (s *State) parts(format, maxPart int) ([]SnapshotPart, error) {
 // Restore rebuilds the state that a complete snapshot holds, as it was just before part 0 at sequence first.
 // The caller folds the parts themselves and what follows them.
 func Restore(first uint64, msgs [][]byte) (*State, error) {
-	var data []byte
-	var head *Entry
-	for i, msg := range msgs {
-		e, err := Decode(msg)
-		if err != nil {
-			return nil, fmt.Errorf("restore snapshot at %d: %w", first, err)
-		}
-		b, ok := e.Body.(*Snapshot)
-		if !ok || b.Part != i || b.Parts != len(msgs) {
-			return nil, fmt.Errorf("restore snapshot at %d: part %d is missing", first, i)
-		}
-		if i == 0 {
-			head = e
-		} else if e.Prev != HashOf(msgs[i-1]) || b.First != first {
-			return nil, fmt.Errorf("restore snapshot at %d: part %d belongs to another one", first, i)
-		}
-		data = append(data, e.Data...)
-	}
-	if head == nil {
-		return nil, fmt.Errorf("restore snapshot at %d: no parts", first)
-	}
-	s, err := decodeSnapshot(data)
+	s, err := restore(first, msgs)
 	if err != nil {
 		return nil, fmt.Errorf("restore snapshot at %d: %w", first, err)
 	}
-	if s.Epoch != head.Epoch || s.Nonce != head.Nonce {
-		return nil, fmt.Errorf("restore snapshot at %d: written by somebody who did not own the log", first)
+	return s, nil
+}
+
+func restore(first uint64, msgs [][]byte) (*State, error) {
+	if len(msgs) == 0 {
+		return nil, errors.New("no parts")
 	}
-	s.Seq, s.Hash = first-1, head.Prev
-	s.raise(FormatOf(head.Body))
+	var data []byte
+	entries := make([]*Entry, len(msgs))
+	for i, msg := range msgs {
+		e, err := Decode(msg)
+		if err != nil {
+			return nil, err
+		}
+		b, ok := e.Body.(*Snapshot)
+		if !ok || b.Part != i || b.Parts != len(msgs) {
+			return nil, fmt.Errorf("part %d is missing", i)
+		}
+		if i > 0 && b.First != first {
+			return nil, fmt.Errorf("part %d belongs to another one", i)
+		}
+		entries[i], data = e, append(data, e.Data...)
+	}
+	s, err := decodeSnapshot(data)
+	if err != nil {
+		return nil, err
+	}
+	s.Seq, s.Hash = first-1, entries[0].Prev
+	s.raise(FormatOf(entries[0].Body))
+	chain := s.Chain // Rule 2: only the owner that the state names may have written it, in one go
+	for i, e := range entries {
+		if ok, err := chain.Accept(e, msgs[i]); err != nil {
+			return nil, err
+		} else if !ok {
+			return nil, fmt.Errorf("part %d is not by the owner of the log, or belongs to another one", i)
+		}
+	}
 	return s, nil
 }
 

@@ -9,15 +9,10 @@ import (
 
 // State is what the entries of a log add up to. Only Apply changes it (Rule 2).
 type State struct {
-	Seq  uint64 // sequence of the last message folded, foreign ones included
-	Hash Hash   // of the last valid entry
-	// Format of the log: no entry in it needs a higher one. 0 before the first claim.
-	Format int
+	Chain
+	Seq uint64 // sequence of the last message folded, foreign ones included
 
-	Epoch    uint64
-	Owner    string
-	Nonce    Nonce
-	Released bool
+	Owner    string // of the newest claim
 	Life     uint64
 	Identity *Identity
 
@@ -82,37 +77,33 @@ func (s *State) Apply(seq uint64, msg []byte) (*Entry, error) {
 		return nil, err
 	}
 	s.Seq = seq
-	if err != nil || e.Prev != s.Hash || !s.mayWrite(e) {
+	if err != nil { // ErrForeign
 		s.Foreign++
 		return nil, nil
 	}
-	s.Hash = HashOf(msg)
-	s.BytesSinceSnapshot += int64(len(msg))
-	if what := s.contradicts(seq, e.Body); what != "" {
+	accepted, err := s.Chain.Accept(e, msg)
+	if !accepted {
+		s.Foreign++
+		return nil, nil
+	}
+	what := ""
+	if err != nil {
+		what = err.Error()
+	} else {
+		what = s.contradicts(seq, e.Body)
+	}
+	if what != "" {
 		return nil, &CorruptError{Seq: seq, What: what}
 	}
+	s.BytesSinceSnapshot += int64(len(msg))
 	s.fold(seq, e)
 	return e, nil
-}
-
-// mayWrite holds the log to one writer (Rule 2): the owner until it lets go, whoever claims the next epoch, and
-// anybody who appends a control entry.
-func (s *State) mayWrite(e *Entry) bool {
-	switch e.Kind {
-	case KindClaim:
-		return e.Epoch == s.Epoch+1
-	case KindControl:
-		return true
-	}
-	return s.Epoch > 0 && !s.Released && e.Epoch == s.Epoch && e.Nonce == s.Nonce
 }
 
 func (s *State) fold(seq uint64, e *Entry) {
 	switch b := e.Body.(type) {
 	case *Claim:
-		s.claim(e, b)
-	case *Release:
-		s.Released = true
+		s.claim(e.Epoch, b)
 	case *Start:
 		s.starting(seq, b)
 	case *Graph:
@@ -132,12 +123,12 @@ func (s *State) fold(seq uint64, e *Entry) {
 	}
 }
 
-func (s *State) claim(e *Entry, c *Claim) {
-	if s.Epoch == 0 {
+func (s *State) claim(epoch uint64, c *Claim) {
+	if epoch == 1 {
 		s.raise(FormatOf(c))
 	}
 	s.Starting = nil // its owner did not come to an end
-	s.Epoch, s.Owner, s.Nonce, s.Released = e.Epoch, c.Owner, e.Nonce, false
+	s.Owner = c.Owner
 	// Whose log it is, the first claim of a life says; later ones are held to it.
 	if c.Identity != nil && (s.Identity == nil || c.Life > s.Life) {
 		s.Identity = c.Identity

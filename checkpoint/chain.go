@@ -1,0 +1,95 @@
+package checkpoint
+
+import "fmt"
+
+// Chain is what the entries of a log so far demand of the next one. Its Accept is the one place that enforces Rule 2,
+// the log has one writer, for whoever reads a log: the fold of the state and every sink's reader. A message that it
+// refuses counts for nothing everywhere. The zero Chain is that of an empty log.
+type Chain struct {
+	Hash     Hash   // of the newest entry
+	Format   int    // of the log: no entry in it needs a higher one; 0 before the first claim
+	Epoch    uint64 // of the newest claim; 0 before the first one
+	Nonce    Nonce  // of the newest claim
+	Released bool   // its owner gave the log up
+
+	// What a chain does not know that begins in the middle of a log. The next entry settles the first two.
+	hashUnknown, ownerUnknown, formatUnknown bool
+}
+
+// ChainAfter returns the chain behind an entry of which only the hash is known; with a zero hash, not even that.
+func ChainAfter(newest Hash) Chain {
+	return Chain{Hash: newest, hashUnknown: newest == Hash{}, ownerUnknown: true, formatUnknown: true}
+}
+
+// ChainFromStart returns the chain of an empty log for a reader, which does not follow when snapshots raise the log's
+// format and therefore leaves the format to the fold.
+func ChainFromStart() Chain { return Chain{formatUnknown: true} }
+
+// Known reports whether the hash of the newest entry is known: false only behind entries that were not read.
+func (c *Chain) Known() bool { return !c.hashUnknown }
+
+// Continues reports whether an entry names the newest one as its predecessor. While that is not known, any entry does.
+func (c *Chain) Continues(e *Entry) bool { return c.hashUnknown || e.Prev == c.Hash }
+
+// Accept takes an entry, stored as msg, as the next one of the chain. It returns false, and changes nothing, when the
+// entry does not count: it continues another history, or its writer does not own the log. An entry that counts and
+// needs a newer format than the log's is a *FormatError.
+//
+// Rule 2: the owner may append until it gives the log up, whoever claims the next epoch may, and anyone may append a
+// control entry.
+func (c *Chain) Accept(e *Entry, msg []byte) (bool, error) {
+	if !c.Continues(e) || !c.mayWrite(e) {
+		return false, nil
+	}
+	if err := c.checkFormat(e.Body); err != nil {
+		return true, err
+	}
+	c.Hash, c.hashUnknown = HashOf(msg), false
+	switch e.Kind {
+	case KindControl:
+		return true, nil
+	case KindClaim:
+		c.Epoch, c.Nonce, c.Released = e.Epoch, e.Nonce, false
+	case KindRelease:
+		c.Released = true
+	}
+	if c.ownerUnknown {
+		c.Epoch, c.Nonce, c.ownerUnknown = e.Epoch, e.Nonce, false
+	}
+	return true, nil
+}
+
+func (c *Chain) mayWrite(e *Entry) bool {
+	switch {
+	case e.Kind == KindControl || c.ownerUnknown:
+		return true
+	case e.Kind == KindClaim:
+		return e.Epoch == c.Epoch+1
+	}
+	return c.Epoch > 0 && !c.Released && e.Epoch == c.Epoch && e.Nonce == c.Nonce
+}
+
+// checkFormat holds entries to the format of the log.
+//
+// Rule 11: only the first claim and snapshots decide it. A snapshot that carries a newer format raises the log.
+func (c *Chain) checkFormat(body any) error {
+	if c.formatUnknown {
+		return nil
+	}
+	need := FormatOf(body)
+	switch body.(type) {
+	case *Claim:
+		if c.Epoch == 0 {
+			return nil
+		}
+	case *Snapshot:
+		if need < c.Format {
+			return fmt.Errorf("snapshot of format %d in a log of format %d", need, c.Format)
+		}
+		return nil
+	}
+	if have := max(1, c.Format); need > have {
+		return &FormatError{Need: need, Have: have}
+	}
+	return nil
+}
