@@ -16,6 +16,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/problem"
 )
 
 // schema is the format number of every JSON object that the commands print. Fields are added freely; a field that
@@ -139,25 +140,9 @@ func (a *app) config() (*config.Config, error) {
 	return nil, a.refused(problems)
 }
 
-// problems prints each problem as editors and people like it: file, line, what; and below it what to do.
+// problems prints each problem with file, line and what is wrong, the hint, and where its code is explained.
 func (a *app) problems(w io.Writer, problems []config.Problem) {
-	for _, p := range problems {
-		where := a.configPath
-		if p.File != "" {
-			where = p.File
-		}
-		if p.Line > 0 {
-			where = fmt.Sprintf("%s:%d", where, p.Line)
-		}
-		at := ""
-		if p.Path != "" {
-			at = p.Path + ": "
-		}
-		fmt.Fprintf(w, "%s: %s: %s%s\n", where, p.Severity, at, p.What)
-		if p.Hint != "" {
-			fmt.Fprintf(w, "    %s\n", p.Hint)
-		}
-	}
+	problem.Print(w, problems, a.configPath)
 }
 
 // print writes one line of words.
