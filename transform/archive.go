@@ -17,7 +17,7 @@ func (p *Program) policy(m *memory, keys change.Image, c *change.Change) string 
 		var d change.Decoder
 		img, derr := d.PartialImage(c.Old, p.wants)
 		if derr == nil {
-			m.exec.scope.Image = img
+			m.exec.Scope.Image = img
 			r, err = p.pick(&m.exec)
 		}
 	}

@@ -2,7 +2,6 @@ package transform
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/tailrace-cdc/replicator/change"
 )
@@ -50,7 +49,7 @@ func (b *builder) has(key []byte) bool {
 	return false
 }
 
-func (b *builder) cells(pr *projected) []cell { return b.m.exec.cells[pr.from:pr.to] }
+func (b *builder) cells(pr *projected) []Emitted { return b.m.exec.Cells[pr.from:pr.to] }
 
 // enter writes a row that the item is in now.
 func (b *builder) enter(pr *projected) error {
@@ -64,12 +63,12 @@ func (b *builder) enter(pr *projected) error {
 	from := len(b.m.deletes)
 	d := deleter{b: b, row: &row, mine: mine, exclusive: pl.exclusive, from: from}
 	if !pl.exclusive || len(pl.history) > 0 {
-		d.all(b.m.exec.cells[pr.to:pr.possible])
+		d.all(b.m.exec.Cells[pr.to:pr.possible])
 		d.all(mine)
 		for v := range b.m.views {
 			for i := range b.m.views[v].rows {
 				if old := &b.m.views[v].rows[i]; string(old.key) == string(pr.key) {
-					d.all(b.m.exec.cells[old.from:old.possible])
+					d.all(b.m.exec.Cells[old.from:old.possible])
 				}
 			}
 		}
@@ -102,7 +101,7 @@ func (b *builder) leave(v int, pr *projected) error {
 		for ; v < len(b.m.views); v++ {
 			for i := range b.m.views[v].rows {
 				if old := &b.m.views[v].rows[i]; string(old.key) == string(pr.key) {
-					d.all(b.m.exec.cells[old.from:old.possible])
+					d.all(b.m.exec.Cells[old.from:old.possible])
 				}
 			}
 		}
@@ -138,7 +137,7 @@ func (b *builder) add(row Row) error {
 func (pl *plan) keptAfterRemoval(tombstone bool) (names []string) {
 	for _, name := range pl.history {
 		for _, e := range pl.emitters {
-			if slices.ContainsFunc(e.outs(), func(o out) bool { return o.family.Name == name && (tombstone || o.family.removed != "delete") }) {
+			if slices.ContainsFunc(e.Columns(), func(o ColumnSet) bool { return o.Family.Name == name && (tombstone || o.Family.removed != "delete") }) {
 				names = append(names, name)
 				break
 			}
@@ -154,59 +153,59 @@ func (pl *plan) keptAfterRemoval(tombstone bool) (names []string) {
 type deleter struct {
 	b         *builder
 	row       *Row
-	mine      []cell // cells that the item has in this row now
-	exclusive bool   // the row is wiped anyway, but for the families in row.KeepHistory
+	mine      []Emitted // cells that the item has in this row now
+	exclusive bool      // the row is wiped anyway, but for the families in row.KeepHistory
 	tombstone bool
 	from      int // the row's first delete
 	emptied   []Cell
 }
 
-func (d *deleter) all(cells []cell) {
+func (d *deleter) all(cells []Emitted) {
 	for i := range cells {
 		d.one(&cells[i])
 	}
 }
 
-func (d *deleter) one(c *cell) {
+func (d *deleter) one(c *Emitted) {
 	switch {
-	case c.em.aggregate():
+	case c.By.Aggregate():
 		return // grow-only: what was merged stays
-	case d.exclusive && !contains(d.row.KeepHistory, c.fam.Name):
+	case d.exclusive && !contains(d.row.KeepHistory, c.Family.Name):
 		return
-	case c.em.siblings:
+	case c.By.Time.Siblings:
 		// Siblings share the column: exactly this cell, and never by its version.
-		if c.mapped && !d.has(c, true) && !d.keeps(c) {
-			d.add(Delete{Family: c.fam.Name, Qualifier: c.qual, From: c.time, To: c.time + 1})
+		if c.Mapped && !d.has(c, true) && !d.keeps(c) {
+			d.add(Delete{Family: c.Family.Name, Qualifier: c.Qualifier, From: c.Time, To: c.Time + 1})
 		}
-	case c.em.historic(c.fam):
+	case c.By.KeepsVersions(c.Family):
 		// Older versions are wanted while the item has the column.
 		if !d.has(c, false) && !d.keeps(c) {
-			d.add(Delete{Family: c.fam.Name, Qualifier: c.qual})
+			d.add(Delete{Family: c.Family.Name, Qualifier: c.Qualifier})
 		}
-	case d.has(c, false) && !c.tag && !c.em.timed():
+	case d.has(c, false) && !c.Possible && !c.By.Timed:
 		// The new version hides the old one.
 	default:
-		d.add(Delete{Family: c.fam.Name, Qualifier: c.qual, Versioned: !c.em.timed() && !c.em.shared})
+		d.add(Delete{Family: c.Family.Name, Qualifier: c.Qualifier, Versioned: !c.By.Timed && !c.By.Shared})
 	}
 }
 
 // keeps handles families whose removed cells stay, or end in an empty version.
-func (d *deleter) keeps(c *cell) bool {
-	if !c.fam.history {
+func (d *deleter) keeps(c *Emitted) bool {
+	if !c.Family.history {
 		return false
 	}
-	if d.tombstone || c.fam.removed == "empty" {
-		if !c.em.siblings && !c.tag && !d.isEmptied(c) {
-			d.emptied = append(d.emptied, Cell{Family: c.fam.Name, Qualifier: c.qual})
+	if d.tombstone || c.Family.removed == "empty" {
+		if !c.By.Time.Siblings && !c.Possible && !d.isEmptied(c) {
+			d.emptied = append(d.emptied, Cell{Family: c.Family.Name, Qualifier: c.Qualifier})
 		}
 		return true
 	}
-	return c.fam.removed == "keep"
+	return c.Family.removed == "keep"
 }
 
-func (d *deleter) isEmptied(c *cell) bool {
+func (d *deleter) isEmptied(c *Emitted) bool {
 	for i := range d.emptied {
-		if d.emptied[i].Family == c.fam.Name && string(d.emptied[i].Qualifier) == string(c.qual) {
+		if d.emptied[i].Family == c.Family.Name && string(d.emptied[i].Qualifier) == string(c.Qualifier) {
 			return true
 		}
 	}
@@ -214,30 +213,30 @@ func (d *deleter) isEmptied(c *cell) bool {
 }
 
 // has looks for the cell's column, or for the very cell, among those that the item has now.
-func (d *deleter) has(c *cell, exact bool) bool {
+func (d *deleter) has(c *Emitted, exact bool) bool {
 	if len(d.mine) > 64 {
 		return d.indexed(c, exact)
 	}
 	for i := range d.mine {
-		if exact && d.mine[i].same(c) || !exact && d.mine[i].sameColumn(c) {
+		if exact && d.mine[i].SameCell(c) || !exact && d.mine[i].SameColumn(c) {
 			return true
 		}
 	}
 	return false
 }
 
-func (d *deleter) indexed(c *cell, exact bool) bool {
+func (d *deleter) indexed(c *Emitted, exact bool) bool {
 	m := d.b.m
 	if len(m.seen) == 0 {
 		m.seen = make(map[string]int, 2*len(d.mine))
 		for i := range d.mine {
-			m.seen[d.mine[i].column()] = i
-			m.seen[d.mine[i].id()] = i
+			m.seen[d.mine[i].ColumnKey()] = i
+			m.seen[d.mine[i].CellKey()] = i
 		}
 	}
-	k := c.column()
+	k := c.ColumnKey()
 	if exact {
-		k = c.id()
+		k = c.CellKey()
 	}
 	_, ok := m.seen[k]
 	return ok
@@ -253,12 +252,6 @@ func (d *deleter) add(del Delete) {
 		}
 	}
 	d.b.m.deletes = append(list, del)
-}
-
-func (c *cell) column() string { return c.fam.Name + ":" + string(c.qual) }
-
-func (c *cell) id() string {
-	return "=" + c.column() + "\x00" + strconv.FormatInt(c.time, 10) + "\x00" + strconv.FormatBool(c.mapped)
 }
 
 func contains(list []string, s string) bool {

@@ -79,7 +79,7 @@ type Wipes struct {
 func (p *Program) Wipes() *Wipes {
 	for _, r := range p.rules {
 		if slices.ContainsFunc(r.plans, func(pl *plan) bool { return pl.cascade }) {
-			return &Wipes{p: p, x: exec{p: p, caps: make([]string, p.caps)}}
+			return &Wipes{p: p, x: exec{p: p, Eval: Eval{Captures: make([]string, p.caps)}}}
 		}
 	}
 	return nil
@@ -89,7 +89,7 @@ func (p *Program) Wipes() *Wipes {
 // twice; they are valid during the call. A change that cannot be read, or that the mapping refuses, has none.
 func (w *Wipes) Rows(c *change.Change, f func(row []byte)) {
 	w.d.Reset()
-	w.x.buf = w.x.buf[:0]
+	w.x.Buf = w.x.Buf[:0]
 	keys, err := w.d.Image(c.Keys)
 	if err != nil {
 		return
@@ -124,7 +124,7 @@ func (w *Wipes) image(raw []byte, f func(row []byte)) {
 	if err != nil {
 		return
 	}
-	w.x.scope.Image = img
+	w.x.Scope.Image = img
 	if r, err := w.p.pick(&w.x); err == nil && r != nil {
 		w.rows(r, f)
 	}
@@ -138,12 +138,12 @@ func (w *Wipes) rows(r *rule, f func(row []byte)) {
 			continue
 		}
 		if i > 0 {
-			if ok, err := matches(pl.conds, pl.when, x.scope.Image, x.caps); err != nil || !ok {
+			if ok, err := matches(pl.conds, pl.when, x.Scope.Image, x.Captures); err != nil || !ok {
 				continue
 			}
 		}
-		key, err := pl.row.Append(x.buf[:0], &x.scope)
-		if x.buf = key; err == nil {
+		key, err := pl.row.Append(x.Buf[:0], &x.Scope)
+		if x.Buf = key; err == nil {
 			f(key)
 		}
 	}

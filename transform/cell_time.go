@@ -9,22 +9,26 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
+// CellTime says which time the cells of an emitter have.
+type CellTime struct {
+	Template *tmpl.Template // nil: the version of the write, unless the source gives times
+	Missing  string         // where the template lacks an attribute: refuse (default), version, skip, never
+	Siblings bool           // `cell_id: ts`: several items share the column, their times distinguish them
+}
+
 // neverExpires is the cell time of items without expiry in families that expire by timestamp: the year 9999.
 const neverExpires = 253402300799000
 
-// time evaluates the emitter's cell time. skip means that the mapping wants no cell without it.
-func (e *emitter) time(x *exec) (t int64, mapped, skip bool, err error) {
-	if e.ts == nil {
-		return 0, false, false, nil
+// evaluate returns the cell time of the item in scope. skip says that the mapping wants no cell without it.
+func (ct *CellTime) evaluate(x *Eval, f *family) (t int64, mapped, skip bool, err error) {
+	start := len(x.Buf)
+	if x.Buf, err = ct.Template.Append(x.Buf, &x.Scope); f.expires && !ct.isExpiry(x) {
+		err = &tmpl.MissingError{Name: strings.Join(ct.Template.Attrs, ", ")}
 	}
-	start := len(x.buf)
-	if x.buf, err = e.ts.Append(x.buf, &x.scope); e.family.expires && !e.expiry(x) {
-		err = &tmpl.MissingError{Name: strings.Join(e.ts.Attrs, ", ")}
-	}
-	text := x.buf[start:]
-	x.buf = x.buf[:start]
+	text := x.Buf[start:]
+	x.Buf = x.Buf[:start]
 	if m := (*tmpl.MissingError)(nil); errors.As(err, &m) {
-		switch e.missing {
+		switch ct.Missing {
 		case "version":
 			return 0, false, false, nil
 		case "skip":
@@ -32,23 +36,24 @@ func (e *emitter) time(x *exec) (t int64, mapped, skip bool, err error) {
 		case "never":
 			return neverExpires, true, false, nil
 		}
-		return 0, false, false, tmpl.Refuse("time", "cell time %q of family %s: %s; see ts_missing", e.ts.Source, e.family.Name, m.Error())
+		return 0, false, false, tmpl.Refuse("time", "cell time %q of family %s: %s; see ts_missing",
+			ct.Template.Source, f.Name, m.Error())
 	}
 	if err != nil {
-		return 0, false, false, refusal("time", err, "cell time of family %s", e.family.Name)
+		return 0, false, false, refusal("time", err, "cell time of family %s", f.Name)
 	}
 	t, perr := strconv.ParseInt(string(text), 10, 64)
 	if perr != nil || t < 0 || t > maxTime {
-		return 0, false, false, tmpl.Refuse("time", "cell time %q of family %s is not a time in ms", e.ts.Source, e.family.Name)
+		return 0, false, false, tmpl.Refuse("time", "cell time %q of family %s is not a time in ms", ct.Template.Source, f.Name)
 	}
 	return t, true, false, nil
 }
 
-// expiry says whether the item has a time to live as DynamoDB sees it: a whole number; anything else never expires.
+// isExpiry reports whether the item has a time to live as DynamoDB sees it: a whole number; anything else never expires.
 // Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/howitworks-ttl.html
-func (e *emitter) expiry(x *exec) bool {
-	for _, name := range e.ts.Attrs {
-		v := x.scope.Image.Get(name)
+func (ct *CellTime) isExpiry(x *Eval) bool {
+	for _, name := range ct.Template.Attrs {
+		v := x.Scope.Image.Get(name)
 		if v == nil || v.Kind != change.KindNumber {
 			return false
 		}

@@ -112,7 +112,7 @@ func (p *Program) ruleOfKey(x *exec, keys change.Image) (*rule, error) {
 	if !p.byKey {
 		return nil, nil
 	}
-	x.scope.Image = keys
+	x.Scope.Image = keys
 	return p.pick(x)
 }
 
@@ -126,7 +126,7 @@ func (p *Program) after(m *memory, d *change.Decoder, keys change.Image, c *chan
 		return view{}, tmpl.Refuse("no_rule", "no rule matches the item; add a rule, or one with `drop: true`")
 	}
 	if known != nil && !known.wantAll && len(known.wantNames) == 0 {
-		x.scope.Image, x.raw = keys, c.New
+		x.Scope.Image, x.Raw = keys, c.New
 		return x.run(known, values)
 	}
 	want := p.wants
@@ -137,9 +137,9 @@ func (p *Program) after(m *memory, d *change.Decoder, keys change.Image, c *chan
 	if err != nil {
 		return view{}, err
 	}
-	x.raw = c.New
+	x.Raw = c.New
 	if known != nil {
-		x.scope.Image = img
+		x.Scope.Image = img
 		return x.run(known, values)
 	}
 	return x.project(img, values)
@@ -166,10 +166,10 @@ func (p *Program) before(m *memory, d *change.Decoder, c *change.Change, known *
 		return err
 	}
 	x := &m.exec
-	x.raw = nil
+	x.Raw = nil
 	var v view
 	if known != nil {
-		x.scope.Image = img
+		x.Scope.Image = img
 		v, err = x.run(known, false)
 	} else {
 		v, err = x.project(img, false)
@@ -186,7 +186,7 @@ func (p *Program) gone(m *memory, keys change.Image, c *change.Change, known *ru
 		return nil
 	}
 	x := &m.exec
-	x.scope.Image, x.bare = keys, true
+	x.Scope.Image, x.bare = keys, true
 	v, err := x.run(known, false)
 	x.bare = false
 	if err == nil {

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tailrace-cdc/replicator/transform/encode"
 	"github.com/tailrace-cdc/replicator/transform/lang"
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
@@ -160,144 +159,13 @@ func (c *compiler) sidecar(r *rule, pl *plan) {
 		return
 	}
 	c.plainFamily(f, t)
-	e := &emitter{src: &lang.Emitter{At: t, To: t}, kind: "types", family: f, beside: slices.Clone(pl.emitters), fromKey: true}
+	e := &Emitter{Entry: &lang.Emitter{At: t, To: t}, Source: &Types{slices.Clone(pl.emitters)}, Family: f, FromKey: true}
 	env := c.env(r, r.src.Segments)
 	env.Attrs, env.Empty = false, true
 	var err error
-	if e.qualifier, err = tmpl.New(qualifier, env); err != nil {
+	if e.Qualifier, err = tmpl.New(qualifier, env); err != nil {
 		c.ps.Errorf(t, "template", "", "%s", err.Error())
 		return
 	}
 	pl.emitters = append(pl.emitters, e)
-}
-
-var encodings = map[string]encoding{"": encode.Natural, "natural": encode.Natural, "text": encode.Text, "raw": encode.Raw, "decimal": encode.Decimal,
-	"int64": encode.Int64, "float64": encode.Float64, "bool1": encode.Bool1, "json": encode.JSON, "dynamo_json": encode.DynamoJSON, "protobuf": encode.Protobuf, "google": encode.Google}
-
-// variables that the qualifier of a source form may use, and the one that it must use.
-var variables = map[string][]int{"attr": {tmpl.VarAttr, tmpl.VarPath, tmpl.VarType}, "attrs": {tmpl.VarAttr, tmpl.VarPath, tmpl.VarType},
-	"map": {tmpl.VarKey, tmpl.VarType}, "set": {tmpl.VarMember}, "list": {tmpl.VarI, tmpl.VarType}}
-
-func (c *compiler) emitter(r *rule, src *lang.Emitter, segments lang.Text) *emitter {
-	f, qualifier, ok := c.target(src.To)
-	if !ok {
-		return nil
-	}
-	e := &emitter{src: src, kind: src.Kind, attr: src.Name.S, family: f, encode: encodings[src.As.S], missing: src.TSMissing.S, siblings: src.CellID.S == "ts",
-		flatten: src.Flatten.Set(), joiner: src.Join.S, escapes: src.As.S != "google", format: src.Format.S, versions: src.Mode.S == "versions", otherwise: src.Otherwise.S}
-	e.shared = src.Collisions.Set() || r.src.Collisions.Set()
-	null := src.Null.S
-	if null == "" {
-		null = c.m.Null.S
-	}
-	e.nullEmpty = null == "empty"
-	if f.Aggregate == "hll" && src.As.S != "int64" {
-		e.encode = encode.Distinct(e.encode)
-	}
-	if e.joiner == "" {
-		e.joiner = "."
-	}
-	c.attributes(e, src)
-	c.constants(e, src)
-	env := c.env(r, segments)
-	env.Vars, env.Empty = variables[src.Kind], true
-	if e.versions {
-		env.Vars = nil
-	}
-	var err error
-	if e.qualifier, err = tmpl.New(qualifier, env); err != nil {
-		c.ps.Errorf(src.To, "template", "", "%s", err.Error())
-		return nil
-	}
-	e.bare = qualifier == "{attr}"
-	e.spelled = e.spell(qualifier, env)
-	if src.TS.Set() {
-		env.Vars, env.Segments = nil, tmpl.SegRaw
-		if e.ts, err = tmpl.New(src.TS.S, env); err != nil {
-			c.ps.Errorf(src.TS, "template", "", "%s", err.Error())
-			return nil
-		}
-		e.ts.AsNumber()
-	}
-	c.fallbacks(r, e, src, segments)
-	e.fromKey = e.keyed()
-	c.checkEmitter(e)
-	c.checkColumns(e)
-	return e
-}
-
-func (c *compiler) attributes(e *emitter, src *lang.Emitter) {
-	for _, n := range src.Names {
-		e.names = append(e.names, n.S)
-	}
-	slices.Sort(e.names)
-	if len(src.Except) > 0 {
-		e.except = map[string]bool{}
-	}
-	for _, x := range src.Except {
-		e.except[x.S] = true
-	}
-	if len(src.Rename) > 0 {
-		e.rename = map[string]string{}
-	}
-	for _, p := range src.Rename {
-		e.rename[p.Name] = p.Value.S
-	}
-	if e.kind == "const" {
-		e.attr = ""
-	}
-	if e.kind == "doc" && e.format == "" {
-		e.format = "dynamo_json"
-	}
-}
-
-// constants reads what const and set cells hold: text, or bytes as 0x….
-func (c *compiler) constants(e *emitter, src *lang.Emitter) {
-	t := src.Name
-	switch {
-	case e.kind == "set" && src.Value.Set():
-		t = src.Value
-	case e.kind == "set":
-		t = text("0x00")
-	case e.kind != "const":
-		return
-	}
-	b, ok := literalBytes(t.S)
-	if !ok {
-		c.ps.Errorf(t, "value", "0x and pairs of hex digits, or plain text", "%q is not hex", t.S)
-	}
-	e.value = b
-}
-
-func (c *compiler) fallbacks(r *rule, e *emitter, src *lang.Emitter, segments lang.Text) {
-	if src.Fallback.Set() {
-		e.fallback = c.family(src.Fallback.S, src.Fallback)
-		if e.fallback == e.family {
-			c.ps.Errorf(src.Fallback, "fallback", "name another family: a column of 8-byte integers must hold nothing else", "the fallback is the column's own family")
-		}
-	}
-	if e.otherwise == "" || e.otherwise == "refuse" || e.otherwise == "skip" {
-		return
-	}
-	f, qualifier, ok := c.target(src.Otherwise)
-	if !ok {
-		return
-	}
-	env := c.env(r, segments)
-	env.Empty = true
-	other, err := tmpl.New(qualifier, env)
-	if err != nil {
-		c.ps.Errorf(src.Otherwise, "template", "", "%s", err.Error())
-		return
-	}
-	e.otherFam, e.other = f, other
-}
-
-// keyed says whether the emitter's columns are known from the item's key, whatever the item holds.
-func (e *emitter) keyed() bool {
-	single := e.kind == "attr" || e.kind == "const" || e.kind == "doc" || (e.kind == "attrs" && e.names != nil) || e.versions
-	if !single || e.flatten || !e.qualifier.FromKey || e.other != nil || e.qualifier.Vars[tmpl.VarType] {
-		return false
-	}
-	return !e.siblings || (e.ts != nil && e.ts.FromKey)
 }

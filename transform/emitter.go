@@ -1,300 +1,206 @@
 package transform
 
 import (
-	"bytes"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/transform/encode"
 	"github.com/tailrace-cdc/replicator/transform/lang"
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-type encoding func(dst []byte, v *change.Value) ([]byte, error)
-
-// emitter turns one source form of an item into cells.
-type emitter struct {
-	src       *lang.Emitter
-	kind      string
-	attr      string
-	names     []string        // attrs, doc: the attributes, sorted; nil = all
-	except    map[string]bool // attrs, doc
-	rename    map[string]string
-	family    *family
-	qualifier *tmpl.Template
-	spelled   []*tmpl.Template // the qualifier with the name of each attribute, where those are known
-	bare      bool             // the qualifier is {attr} alone
-	encode    encoding
-	fallback  *family
-	ts        *tmpl.Template
-	missing   string // when ts has no value
-	siblings  bool   // cell_id: ts: several items share the column, the cell time tells them apart
-	fromKey   bool   // the column, and with siblings the time, is known from the key
-	shared    bool   // other items may write the column, acknowledged
-	flatten   bool
-	joiner    string
-	escapes   bool // the joiner is escaped inside of names
-	format    string
-	value     []byte // const, set: what the cell holds
-	nullEmpty bool
-	versions  bool // list: elements are versions of one column
-	otherwise string
-	other     *tmpl.Template
-	otherFam  *family
-	beside    []*emitter // types: the emitters whose attributes it describes
+// Emitter is one compiled entry under `cells`: a source of values, and the columns that they go to. What the
+// kinds of sources have in common stands here; the rest is in the Source.
+type Emitter struct {
+	Entry     *lang.Emitter // the entry as its author wrote it
+	Source    Source
+	Family    *family
+	Qualifier *tmpl.Template
+	PerName   []*tmpl.Template // the qualifier with each attribute's name filled in, where the names are known
+	NameOnly  bool             // the qualifier is {attr} and nothing else
+	Fallback  *family          // takes numbers that do not fit the encoding, as text; nil: such an item is refused
+	Values    Values
+	Time      CellTime
+	Timed     bool // the mapping gives the cells' times
+	Shared    bool // other items may write the columns, acknowledged by the author
+	FromKey   bool // the column, and with siblings the time, is known from the item's key
+	AsItCame  bool // a document in the source's own JSON
 }
 
-// out is a column, or a template of columns, that an emitter may write.
-type out struct {
-	family *family
-	column *tmpl.Template
-	src    lang.Text // where the author wrote it
-	main   bool      // not the way out for values that do not fit
+// Values says how the value of an attribute becomes the bytes of a cell. Documents, constants and the type sidecar do
+// not use it.
+type Values struct {
+	Encode    Encoding
+	NullEmpty bool     // a NULL gives an empty cell; otherwise it gives none
+	Flatten   *Flatten // maps become one cell per leaf; nil: a map is one value
 }
 
-// outs are all places where the emitter's cells may go: every proof has to hold for each of them.
-func (e *emitter) outs() []out {
-	columns := e.spelled
-	if len(columns) == 0 {
-		columns = []*tmpl.Template{e.qualifier}
+// Encoding appends the bytes of a cell to dst.
+type Encoding func(dst []byte, v *change.Value) ([]byte, error)
+
+// Source is one kind of source under `cells`. Each kind is a small type in a file of its own; whoever adds one adds a
+// file.
+type Source interface {
+	// Describe names the source in messages, in the words of the mapping file.
+	Describe() string
+	// Attributes returns the attributes whose values, or parts of them, the cells hold.
+	Attributes() *Attributes
+	// Decoded returns the attributes that must be decoded to make the cells. It differs from Attributes where a document
+	// is copied undecoded, and where a cell is made of the types of attributes and not of their values.
+	Decoded() *Attributes
+	// Listed returns the attributes that the author named one by one, each with a column of its own.
+	Listed() []string
+	// Variable returns the template variable that differs from cell to cell, and whether an item may have several cells.
+	Variable() (variable int, several bool)
+	// emit appends the item's cells to the evaluation.
+	emit(e *Emitter, x *Eval) error
+}
+
+// Emit appends the emitter's cells for the item in scope. A *tmpl.MissingError says that the column needs an attribute
+// that the item lacks: the emitter then has no cells for it.
+func (e *Emitter) Emit(x *Eval) error { return e.Source.emit(e, x) }
+
+// Describe names the emitter in messages, in the words of the mapping file.
+func (e *Emitter) Describe() string { return e.Source.Describe() }
+
+// Holds reports whether the emitter's cells hold the attribute's value, or a part of it.
+func (e *Emitter) Holds(attr string) bool { return e.Source.Attributes().Has(attr) }
+
+// Aggregate reports whether the server merges the emitter's cells instead of replacing them.
+func (e *Emitter) Aggregate() bool { return e.Family.Aggregate != "" }
+
+// KeepsVersions reports whether older versions of the emitter's columns in a family are wanted.
+func (e *Emitter) KeepsVersions(f *family) bool { return f.history && !e.Timed }
+
+// Versions reports whether the elements of a list are the versions of one column.
+func (e *Emitter) Versions() bool {
+	l, ok := e.Source.(*List)
+	return ok && l.Versions
+}
+
+// ColumnSet is a column, or a template of columns, that an emitter may write.
+type ColumnSet struct {
+	Family *family
+	Column *tmpl.Template
+	At     lang.Text // where the author wrote it
+	Main   bool      // not an alternative for values that do not fit
+}
+
+// String is the column as its author would write it.
+func (c ColumnSet) String() string { return c.Family.Name + ":" + c.Column.Source }
+
+// Columns returns all columns that the emitter may write, whatever the item: every proof must hold for each of them.
+func (e *Emitter) Columns() []ColumnSet {
+	main := e.PerName
+	if len(main) == 0 {
+		main = []*tmpl.Template{e.Qualifier}
 	}
-	var all []out
-	for _, column := range columns {
-		all = append(all, out{e.family, column, e.src.To, true})
-		if e.fallback != nil {
-			all = append(all, out{e.fallback, column, e.src.Fallback, false})
+	var all []ColumnSet
+	for _, column := range main {
+		all = append(all, ColumnSet{e.Family, column, e.Entry.To, true})
+		if e.Fallback != nil {
+			all = append(all, ColumnSet{e.Fallback, column, e.Entry.Fallback, false})
 		}
 	}
-	if e.other != nil {
-		all = append(all, out{e.otherFam, e.other, e.src.Otherwise, false})
+	if o := e.Otherwise(); o != nil {
+		all = append(all, ColumnSet{o.Family, o.Qualifier, e.Entry.Otherwise, false})
 	}
 	return all
 }
 
-func (e *emitter) aggregate() bool { return e.family.Aggregate != "" }
-
-// timed says that the mapping gives the cells' times.
-func (e *emitter) timed() bool { return e.ts != nil || e.versions }
-
-// historic says that older versions of the emitter's columns in a family are wanted.
-func (e *emitter) historic(f *family) bool { return f.history && !e.timed() }
-
-// describe names the emitter in messages as its author wrote it.
-func (e *emitter) describe() string {
-	switch {
-	case e.kind == "types":
-		return "the type sidecar"
-	case e.kind == "attrs" && e.names == nil:
-		return "attrs: all"
-	case e.kind == "attrs":
-		return "attrs: [" + strings.Join(e.names, ", ") + "]"
-	case e.attr != "":
-		return e.kind + ": " + e.attr
+// Otherwise returns the emitter for values that the source cannot expand; nil where they are refused or skipped.
+func (e *Emitter) Otherwise() *Emitter {
+	if c, ok := e.Source.(interface{ otherwise() *Otherwise }); ok {
+		return c.otherwise().Emitter
 	}
-	return e.kind
-}
-
-// cell is a cell with its origin. A footprint has no value.
-type cell struct {
-	em     *emitter
-	fam    *family
-	qual   []byte
-	value  []byte
-	time   int64
-	mapped bool
-	tag    bool // column known from the key alone, whether or not the item has it
-}
-
-// emit adds the emitter's cells for the item in x.
-func (e *emitter) emit(x *exec) error {
-	v := (*change.Value)(nil)
-	if e.attr != "" {
-		if v = x.scope.Image.Get(e.attr); v == nil || (v.Kind == change.KindNull && !e.nullEmpty) {
-			return nil
-		}
-	}
-	t, mapped, skip, err := e.time(x)
-	if err != nil || skip {
-		return err
-	}
-	x.time, x.mapped = t, mapped
-	switch e.kind {
-	case "attr":
-		return e.named(x, e.attr, v)
-	case "attrs":
-		return e.attrs(x)
-	case "const":
-		return e.cell(x, nil)
-	case "doc":
-		return e.document(x)
-	case "types":
-		return e.sidecar(x)
-	case "map":
-		return e.members(x, v, change.KindMap)
-	case "list":
-		return e.members(x, v, change.KindList)
-	default:
-		return e.members(x, v, 0)
-	}
-}
-
-// cell adds one cell: a footprint when values are not wanted.
-func (e *emitter) cell(x *exec, v *change.Value) error {
-	if v != nil && v.Kind == change.KindNull && !e.nullEmpty && e.kind != "doc" {
-		return nil
-	}
-	c := cell{em: e, fam: e.family, time: x.time, mapped: x.mapped}
-	if v != nil {
-		x.scope.Vars[tmpl.VarType] = v.Kind.String()
-	}
-	var err error
-	if c.qual, err = e.column(x); err != nil {
-		return err
-	}
-	switch {
-	case e.fallback != nil && v != nil:
-		return e.fitting(x, c, v)
-	case !x.values:
-	case v == nil:
-		c.value = e.value
-	default:
-		start := len(x.buf)
-		if x.buf, err = e.encode(x.buf, v); err != nil {
-			return refusal("value", err, "column %s:%s", e.family.Name, e.where(x))
-		}
-		c.value = x.buf[start:len(x.buf):len(x.buf)]
-	}
-	x.cells = append(x.cells, c)
 	return nil
 }
 
-// where names the source of a cell without its content.
-func (e *emitter) where(x *exec) string {
-	if e.kind == "attrs" {
-		return x.scope.Vars[tmpl.VarAttr]
-	}
-	return e.attr
+// SkipsOthers reports whether values that the source cannot expand leave no cell.
+func (e *Emitter) SkipsOthers() bool {
+	c, ok := e.Source.(interface{ otherwise() *Otherwise })
+	return ok && c.otherwise().Skip
 }
 
-func (e *emitter) column(x *exec) (q []byte, err error) {
-	start := len(x.buf)
-	if e.bare {
-		x.buf = append(x.buf, x.scope.Vars[tmpl.VarAttr]...)
-	} else if x.buf, err = e.qualifier.Append(x.buf, &x.scope); err != nil {
-		if m := (*tmpl.MissingError)(nil); errors.As(err, &m) {
-			return nil, m // the emitter is optional
-		}
-		return nil, refusal("column", err, "column of family %s", e.family.Name)
+// Diverts reports whether some values go to other columns than the main ones.
+func (e *Emitter) Diverts() bool { return e.Fallback != nil || e.Otherwise() != nil }
+
+// InFamily reports whether cells of the main columns may stand in a family, the fallback's included.
+func (e *Emitter) InFamily(name string) bool {
+	return e.Family.Name == name || e.Fallback != nil && e.Fallback.Name == name
+}
+
+// ColumnOf is the qualifier's template with the name of one attribute filled in.
+func (e *Emitter) ColumnOf(attr string) string {
+	name := e.Source.Attributes().Written(attr)
+	return strings.NewReplacer("{attr}", name, "{path}", name).Replace(e.Qualifier.Source)
+}
+
+// MayWrite reports whether the emitter may write a column: one with a template counts as any column.
+func (e *Emitter) MayWrite(f *family, qualifier string) bool {
+	_, source, _ := strings.Cut(e.Entry.To.S, ":")
+	otherwise := e.Otherwise()
+	diverted := otherwise != nil && otherwise.Family == f
+	if e.Family != f && e.Fallback != f && !diverted {
+		return false
 	}
-	if q = x.buf[start:len(x.buf):len(x.buf)]; len(q) > maxQualifier {
-		return nil, tmpl.Refuse("qualifier_size", "a column name in family %s has %d bytes, Bigtable takes %d", e.family.Name, len(q), maxQualifier)
+	if s, ok := e.Source.(*Attrs); ok && e.NameOnly && !s.set.All() {
+		return slices.ContainsFunc(s.set.Names, func(n string) bool { return n == qualifier || s.set.Rename[n] == qualifier })
+	}
+	return len(e.Qualifier.Uses) > 0 || e.NameOnly || diverted || source == qualifier
+}
+
+// CommonColumn returns a pair of columns, one of each emitter, that may be the same.
+func CommonColumn(a, b *Emitter) (ca, cb ColumnSet, ok bool) {
+	for _, ca := range a.Columns() {
+		for _, cb := range b.Columns() {
+			if ca.Family.Name == cb.Family.Name && tmpl.Overlap(ca.Column.Shape, cb.Column.Shape) {
+				return ca, cb, true
+			}
+		}
+	}
+	return ca, cb, false
+}
+
+// Avoids reports that a list or wildcard of plain attribute names never writes the main column of another emitter,
+// because it does not have the attribute of that name.
+func (e *Emitter) Avoids(other *Emitter) bool {
+	if !e.plainNames() {
+		return false
+	}
+	names := e.Source.Attributes()
+	if other.plainNames() {
+		theirs := other.Source.Attributes().Names
+		return theirs != nil && !slices.ContainsFunc(theirs, names.Has)
+	}
+	if len(other.Qualifier.Uses) > 0 {
+		return false
+	}
+	column, err := other.Qualifier.Append(nil, &tmpl.Scope{}) // not its source: {{ is a brace
+	return err == nil && !names.Has(string(column))
+}
+
+// plainNames reports whether each column is named by its attribute and nothing else.
+func (e *Emitter) plainNames() bool {
+	s, ok := e.Source.(*Attrs)
+	return ok && e.NameOnly && e.Values.Flatten == nil && len(s.set.Rename) == 0
+}
+
+// ColumnName evaluates the qualifier in the scope. A *tmpl.MissingError says that the item lacks an attribute of it.
+func (e *Emitter) ColumnName(x *Eval) (q []byte, err error) {
+	start := len(x.Buf)
+	if e.NameOnly {
+		x.Buf = append(x.Buf, x.Scope.Vars[tmpl.VarAttr]...)
+	} else if x.Buf, err = e.Qualifier.Append(x.Buf, &x.Scope); err != nil {
+		if m := (*tmpl.MissingError)(nil); errors.As(err, &m) {
+			return nil, m
+		}
+		return nil, refusal("column", err, "column of family %s", e.Family.Name)
+	}
+	if q = x.Buf[start:len(x.Buf):len(x.Buf)]; len(q) > maxQualifier {
+		return nil, tmpl.Refuse("qualifier_size", "a column name in family %s has %d bytes, Bigtable takes %d",
+			e.Family.Name, len(q), maxQualifier)
 	}
 	return q, nil
-}
-
-// fitting writes a number to its family, or as text to the fallback family when it does not fit. As a
-// footprint it stands for both.
-func (e *emitter) fitting(x *exec, c cell, v *change.Value) error {
-	start := len(x.buf)
-	out, err := e.encode(x.buf, v)
-	var wrong *encode.TypeError
-	if err != nil && !errors.Is(err, encode.ErrRange) && !errors.As(err, &wrong) {
-		return refusal("value", err, "column %s:%s", e.family.Name, e.where(x))
-	}
-	if err != nil {
-		c.fam = e.fallback
-		if out, err = encode.Natural(x.buf[:start], v); err != nil {
-			return refusal("value", err, "column %s:%s", e.fallback.Name, e.where(x))
-		}
-	}
-	x.buf = out
-	if x.values {
-		c.value = out[start:len(out):len(out)]
-	}
-	x.cells = append(x.cells, c)
-	return nil
-}
-
-// sidecar adds the cell that tells the types of all attributes written that are not strings.
-func (e *emitter) sidecar(x *exec) (err error) {
-	c := cell{em: e, fam: e.family}
-	if c.qual, err = e.column(x); err != nil {
-		return err
-	}
-	start := len(x.buf)
-	x.buf = encode.Types(x.buf, x.scope.Image, func(name string) bool { return e.covers(x.p, name) })
-	if c.value = x.buf[start:len(x.buf):len(x.buf)]; len(c.value) > 0 {
-		x.cells = append(x.cells, c)
-	}
-	return nil
-}
-
-// covers says whether an attribute is written by the emitters that a sidecar stands beside.
-func (e *emitter) covers(p *Program, name string) bool {
-	for _, o := range e.beside {
-		switch o.kind {
-		case "attrs":
-			if o.takes(p, name) {
-				return true
-			}
-		case "attr", "map", "set", "list":
-			if o.attr == name {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// possible adds footprints of all columns that the item's key alone decides, whether or not it has them.
-func (e *emitter) possible(x *exec) error {
-	c := cell{em: e, fam: e.family, tag: true}
-	if e.siblings {
-		t, mapped, skip, err := e.time(x)
-		if err != nil || skip {
-			return err
-		}
-		c.time, c.mapped = t, mapped
-	}
-	if e.names == nil || e.kind == "doc" {
-		return e.possibleColumn(x, c)
-	}
-	for _, name := range e.names {
-		if to, ok := e.rename[name]; ok {
-			name = to
-		}
-		x.scope.Vars[tmpl.VarAttr], x.scope.Vars[tmpl.VarPath] = name, name
-		if err := e.possibleColumn(x, c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (e *emitter) possibleColumn(x *exec, c cell) (err error) {
-	if e.kind == "attr" {
-		name := e.attr
-		if to, ok := e.rename[name]; ok {
-			name = to
-		}
-		x.scope.Vars[tmpl.VarAttr], x.scope.Vars[tmpl.VarPath] = name, name
-	}
-	if c.qual, err = e.column(x); err != nil {
-		return err
-	}
-	x.cells = append(x.cells, c)
-	if e.fallback != nil {
-		c.fam = e.fallback
-		x.cells = append(x.cells, c)
-	}
-	return nil
-}
-
-func (c *cell) sameColumn(o *cell) bool {
-	return c.fam == o.fam && bytes.Equal(c.qual, o.qual)
-}
-
-func (c *cell) same(o *cell) bool {
-	return c.sameColumn(o) && c.mapped == o.mapped && c.time == o.time
 }

@@ -147,7 +147,7 @@ func (s *Steps) refused(err error) {
 func (p *Program) explainRule(m *memory, img change.Image, s *Steps) *rule {
 	x := &m.exec
 	for _, r := range p.rules {
-		caps := x.caps[:len(r.captures)]
+		caps := x.Captures[:len(r.captures)]
 		why, err := r.refuses(img, caps)
 		if err != nil {
 			s.refused(err)
@@ -237,18 +237,18 @@ func (p *Program) stepRow(row *Row, version *int64, images ...change.Image) Step
 // planOf is the rule's or index's plan that gives an image this row, nil when none does.
 func (p *Program) planOf(img change.Image, key []byte) *plan {
 	x := &p.newMemory().exec
-	x.scope.Image = img
+	x.Scope.Image = img
 	at, err := p.pick(x)
 	if err != nil || at == nil {
 		return nil
 	}
 	for i, pl := range at.plans {
 		if i > 0 {
-			if ok, err := matches(pl.conds, pl.when, img, x.caps); !ok || err != nil {
+			if ok, err := matches(pl.conds, pl.when, img, x.Captures); !ok || err != nil {
 				continue
 			}
 		}
-		if got, err := pl.row.Append(nil, &x.scope); err == nil && string(got) == string(key) {
+		if got, err := pl.row.Append(nil, &x.Scope); err == nil && string(got) == string(key) {
 			return pl
 		}
 	}
@@ -284,7 +284,7 @@ func Readable(b []byte) string {
 // Coverage says for every attribute of an item what becomes of it.
 func (p *Program) Coverage(img change.Image) []Use {
 	m := p.newMemory()
-	m.exec.scope.Image = img
+	m.exec.Scope.Image = img
 	r, err := p.pick(&m.exec)
 	if err != nil || r == nil {
 		return nil
@@ -303,7 +303,7 @@ func (p *Program) use(r *rule, name string) Use {
 		u.Use = "ignored"
 	case p.keyType(name) != 0:
 		u.Use = "key"
-	case r.writes(p, name) || r.mentions(name):
+	case r.writes(name) || r.mentions(name):
 		u.Use = "mapped"
 	case r.ignores(name) || r.excepts(name) || p.table.StripGlobal && globalAttribute(name):
 		u.Use = "ignored"
@@ -313,25 +313,21 @@ func (p *Program) use(r *rule, name string) Use {
 	return u
 }
 
-func (r *rule) writes(p *Program, name string) bool {
+// writes reports whether one of a rule's rows holds the attribute's value.
+func (r *rule) writes(name string) bool {
 	for _, pl := range r.plans {
-		for _, e := range pl.emitters {
-			wild := e.kind == "attrs" || e.kind == "doc"
-			if wild && e.takes(p, name) || !wild && e.attr == name {
-				return true
-			}
+		if slices.ContainsFunc(pl.emitters, func(e *Emitter) bool { return e.Holds(name) }) {
+			return true
 		}
 	}
 	return false
 }
 
-// excepts says that the author left the attribute out by name.
+// excepts reports whether the author left the attribute out by name.
 func (r *rule) excepts(name string) bool {
 	for _, pl := range r.plans {
-		for _, e := range pl.emitters {
-			if e.except[name] {
-				return true
-			}
+		if slices.ContainsFunc(pl.emitters, func(e *Emitter) bool { return e.Source.Attributes().Except[name] }) {
+			return true
 		}
 	}
 	return false

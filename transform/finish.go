@@ -25,18 +25,18 @@ func (c *compiler) reads(r *rule) {
 		}
 		r.wantAll = r.wantAll || pl.when != nil
 		for _, e := range pl.emitters {
-			add(e.qualifier)
-			add(e.ts)
-			add(e.other)
-			r.wantNames[e.attr] = true
-			for _, name := range e.names {
+			add(e.Qualifier)
+			add(e.Time.Template)
+			if o := e.Otherwise(); o != nil {
+				add(o.Qualifier)
+			}
+			decoded := e.Source.Decoded()
+			r.wantAll = r.wantAll || decoded.All()
+			for _, name := range decoded.Names {
 				r.wantNames[name] = true
 			}
-			wildcard := (e.kind == "attrs" || e.kind == "doc") && e.names == nil && e.format != "raw"
-			r.wantAll = r.wantAll || wildcard || e.kind == "types"
 		}
 	}
-	delete(r.wantNames, "")
 	r.want = wanted(r.wantAll, r.wantNames)
 }
 
@@ -88,14 +88,14 @@ func (c *compiler) finish() {
 // uniting says whether only the last of several changes of an item matters to a row: not where every one leaves
 // something behind, a version, a merged value, an archived copy, or an emptied row.
 func (pl *plan) uniting() bool {
-	return !pl.cascade && pl.rule.archive == nil && !slices.ContainsFunc(pl.emitters, func(e *emitter) bool {
-		return e.aggregate() || e.outlives() || slices.ContainsFunc(e.outs(), func(o out) bool { return e.historic(o.family) })
+	return !pl.cascade && pl.rule.archive == nil && !slices.ContainsFunc(pl.emitters, func(e *Emitter) bool {
+		return e.Aggregate() || e.outlives() || slices.ContainsFunc(e.Columns(), func(o ColumnSet) bool { return e.KeepsVersions(o.Family) })
 	})
 }
 
 // outlives says whether cells that their times tell apart stay when their item goes.
-func (e *emitter) outlives() bool {
-	return e.siblings && e.family.history && e.family.removed != "delete"
+func (e *Emitter) outlives() bool {
+	return e.Time.Siblings && e.Family.history && e.Family.removed != "delete"
 }
 
 // strands says whether an expired item that the rule keeps leaves cells behind which its next life does not know of.
@@ -111,11 +111,11 @@ func needs(r *rule) bool {
 			return true
 		}
 		for _, e := range pl.emitters {
-			for _, o := range e.outs() {
-				if !e.fromKey && !e.aggregate() && (!pl.exclusive || slices.Contains(pl.history, o.family.Name)) {
+			for _, o := range e.Columns() {
+				if !e.FromKey && !e.Aggregate() && (!pl.exclusive || slices.Contains(pl.history, o.Family.Name)) {
 					return true
 				}
-				if e.historic(o.family) && o.family.removed == "empty" {
+				if e.KeepsVersions(o.Family) && o.Family.removed == "empty" {
 					return true
 				}
 			}

@@ -26,9 +26,9 @@ func (p *Program) Hide(s *Steps, img change.Image) {
 	}
 	for i := range s.Rows {
 		row := &s.Rows[i]
-		var cells []cell
+		var cells []Emitted
 		if i < len(v.rows) {
-			cells = m.exec.cells[v.rows[i].from:v.rows[i].to]
+			cells = m.exec.Cells[v.rows[i].from:v.rows[i].to]
 		}
 		if i >= len(v.rows) || !v.rows[i].plan.row.FromKey {
 			row.Row = hidden(len(row.Row))
@@ -44,12 +44,12 @@ func (p *Program) Hide(s *Steps, img change.Image) {
 }
 
 // hide takes the content out of a cell that is told.
-func (s *StepCell) hide(c *cell) {
-	s.Value = hidden(len(c.value))
-	if !c.em.nameFromKey() {
-		s.Qualifier = hidden(len(c.qual))
+func (s *StepCell) hide(c *Emitted) {
+	s.Value = hidden(len(c.Value))
+	if !c.By.nameFromKey() {
+		s.Qualifier = hidden(len(c.Qualifier))
 	}
-	if c.em.ts != nil && !c.em.ts.FromKey {
+	if c.By.Time.Template != nil && !c.By.Time.Template.FromKey {
 		s.TS, s.Value = nil, s.Value+", at a time of its own"
 	}
 }
@@ -67,7 +67,8 @@ func (r *rule) keyed(capture string) bool {
 }
 
 // nameFromKey says whether the names of the emitter's columns hold nothing but the item's key and attribute names.
-func (e *emitter) nameFromKey() bool {
-	vars := e.qualifier.Vars
-	return e.qualifier.FromKey && e.other == nil && !vars[tmpl.VarKey] && !vars[tmpl.VarMember] && (!vars[tmpl.VarPath] || !e.flatten)
+func (e *Emitter) nameFromKey() bool {
+	vars := e.Qualifier.Vars
+	return e.Qualifier.FromKey && e.Otherwise() == nil && !vars[tmpl.VarKey] && !vars[tmpl.VarMember] &&
+		(!vars[tmpl.VarPath] || e.Values.Flatten == nil)
 }

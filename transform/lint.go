@@ -11,64 +11,71 @@ import (
 )
 
 // checkEmitter refuses combinations that cannot work.
-func (c *compiler) checkEmitter(e *emitter) {
-	need, several := map[string]int{"attrs": tmpl.VarAttr, "map": tmpl.VarKey, "set": tmpl.VarMember, "list": tmpl.VarI}[e.kind]
-	uses := e.qualifier.Vars
-	if e.kind == "attrs" && e.flatten {
+func (c *compiler) checkEmitter(e *Emitter) {
+	_, attrs := e.Source.(*Attrs)
+	need, several := e.Source.Variable()
+	uses := e.Qualifier.Vars
+	if attrs && e.Values.Flatten != nil {
 		need = tmpl.VarPath
 	}
-	several = several && !e.versions && (e.kind != "attrs" || len(e.names) != 1)
-	if several && !uses[need] && (e.kind != "attrs" || !uses[tmpl.VarPath]) {
-		c.ps.Errorf(e.src.To, "to", c.severalColumns(e, tmpl.VarNames[need]), "`%s` gives several cells, but the column is always %q", e.describe(), e.src.To.S)
+	if several && !uses[need] && (!attrs || !uses[tmpl.VarPath]) {
+		c.ps.Errorf(e.Entry.To, "to", c.severalColumns(e, tmpl.VarNames[need]), "`%s` gives several cells, but the column is always %q", e.Describe(), e.Entry.To.S)
 	}
-	if e.siblings && e.ts == nil {
-		c.ps.Errorf(e.src.CellID, "cell_id", "add `ts:`", "`cell_id: ts` needs a cell time from the key or the item")
+	if e.Time.Siblings && e.Time.Template == nil {
+		c.ps.Errorf(e.Entry.CellID, "cell_id", "add `ts:`", "`cell_id: ts` needs a cell time from the key or the item")
 	}
-	if e.siblings && (e.missing == "version" || e.missing == "never") {
-		c.ps.Errorf(e.src.TSMissing, "ts_missing", "refuse or skip", "with `cell_id: ts` a cell without its time could not be found again")
+	if e.Time.Siblings && (e.Time.Missing == "version" || e.Time.Missing == "never") {
+		c.ps.Errorf(e.Entry.TSMissing, "ts_missing", "refuse or skip", "with `cell_id: ts` a cell without its time could not be found again")
 	}
-	if e.aggregate() {
+	if e.Aggregate() {
 		c.checkAggregate(e)
 	}
-	if e.kind == "doc" && e.format == "raw" && (len(e.names) > 0 || len(e.except) > 0 || len(e.rename) > 0) {
-		c.ps.Errorf(e.src.At, "format", "use format: dynamo_json", "`format: raw` is the image as it came: it cannot leave out or rename attributes")
+	if d, ok := e.Source.(*Document); ok && d.Format == "raw" && (len(d.set.Names) > 0 || len(d.set.Except) > 0 || len(d.set.Rename) > 0) {
+		c.ps.Errorf(e.Entry.At, "format", "use format: dynamo_json", "`format: raw` is the image as it came: it cannot leave out or rename attributes")
 	}
-	if e.flatten && e.escapes && strings.ContainsAny(e.joiner, tmpl.Escaping) {
-		c.ps.Errorf(e.src.Join, "value", "use . or / or #", "join: %q cannot be told from the escapes inside of names", e.joiner)
+	if f := e.Values.Flatten; f != nil && f.Escapes && strings.ContainsAny(f.Joiner, tmpl.Escaping) {
+		c.ps.Errorf(e.Entry.Join, "value", "use . or / or #", "join: %q cannot be told from the escapes inside of names", f.Joiner)
 	}
 	c.checkTime(e)
 }
 
 // checkAggregate holds an emitter to what the server can merge: 64-bit integers, in cells of one column and one time.
-func (c *compiler) checkAggregate(e *emitter) {
-	distinct := e.family.Aggregate == "hll"
-	switch {
-	case e.kind != "attr" && e.kind != "attrs" && (distinct || e.kind == "doc" || e.kind == "const" || e.kind == "set"):
-		c.ps.Errorf(e.src.At, "aggregate", "use `attr:` or `attrs:`", "family %s merges values of attributes; `%s` gives none", e.family.Name, e.describe())
-	case !distinct && e.src.As.S != "int64":
-		c.ps.Errorf(e.src.To, "aggregate", "write `as: int64`", "family %s is an aggregate: it holds 64-bit integers only", e.family.Name)
+func (c *compiler) checkAggregate(e *Emitter) {
+	distinct := e.Family.Aggregate == "hll"
+	merges := false
+	switch e.Source.(type) {
+	case *Attr, *Attrs:
+		merges = true
+	case *Map, *List, *Types:
+		merges = !distinct
 	}
-	if e.ts == nil {
-		c.ps.Errorf(e.src.To, "aggregate", "add `ts: \"0\"`, or a time that is the same for all that shall be merged", "cells of family %s are merged where their time is the same: without `ts` every change would begin a new one", e.family.Name)
+	switch {
+	case !merges:
+		c.ps.Errorf(e.Entry.At, "aggregate", "use `attr:` or `attrs:`", "family %s merges values of attributes; `%s` gives none", e.Family.Name, e.Describe())
+	case !distinct && e.Entry.As.S != "int64":
+		c.ps.Errorf(e.Entry.To, "aggregate", "write `as: int64`", "family %s is an aggregate: it holds 64-bit integers only", e.Family.Name)
+	}
+	if e.Time.Template == nil {
+		c.ps.Errorf(e.Entry.To, "aggregate", "add `ts: \"0\"`, or a time that is the same for all that shall be merged", "cells of family %s are merged where their time is the same: without `ts` every change would begin a new one", e.Family.Name)
 	}
 }
 
 // checkTime refuses cell times that garbage collection would misread.
-func (c *compiler) checkTime(e *emitter) {
-	f := e.family
+func (c *compiler) checkTime(e *Emitter) {
+	f := e.Family
 	switch {
-	case e.versions && f.MaxVersions != 0:
-		c.ps.Errorf(e.src.To, "gc", "max_versions: all", "the list's elements are versions of one column, but family %s keeps %d", f.Name, f.MaxVersions)
-	case e.versions && f.MaxAge > 0:
-		c.ps.Errorf(e.src.To, "gc", "remove max_age from the family", "the elements' cell times are their positions: max_age would remove them all")
-	case e.ts != nil && len(e.ts.Uses) == 0 && !isTime(e.src.TS.S):
-		c.ps.Errorf(e.src.TS, "ts", timeHint(e.src.TS.S), "%q is always the same text, and no time in ms: every item would be refused", e.src.TS.S)
-	case f.MaxAge > 0 && e.ts != nil && !e.wallTime():
-		c.ps.Errorf(e.src.TS, "gc", "use a family without max_age, or a cell time from iso_ms or s_ms", "cell time %q is not a time of day: max_age of family %s would remove its cells at once", e.ts.Source, f.Name)
-	case f.expires && e.missing == "version":
-		c.ps.Errorf(e.src.TSMissing, "ts_missing", "never, skip or refuse", "family %s expires by timestamp: with the change's own time a cell without expiry would vanish at once", f.Name)
-	case f.expires && e.ts == nil:
-		c.ps.Errorf(e.src.To, "expires_by_timestamp", "add `ts: \"{"+c.ttl()+"|s_ms}\"`, or use another family", "family %s expires by timestamp, but the cell has no expiry: it would vanish at once", f.Name)
+	case e.Versions() && f.MaxVersions != 0:
+		c.ps.Errorf(e.Entry.To, "gc", "max_versions: all", "the list's elements are versions of one column, but family %s keeps %d", f.Name, f.MaxVersions)
+	case e.Versions() && f.MaxAge > 0:
+		c.ps.Errorf(e.Entry.To, "gc", "remove max_age from the family", "the elements' cell times are their positions: max_age would remove them all")
+	case e.Time.Template != nil && len(e.Time.Template.Uses) == 0 && !isTime(e.Entry.TS.S):
+		c.ps.Errorf(e.Entry.TS, "ts", timeHint(e.Entry.TS.S), "%q is always the same text, and no time in ms: every item would be refused", e.Entry.TS.S)
+	case f.MaxAge > 0 && e.Time.Template != nil && !e.wallTime():
+		c.ps.Errorf(e.Entry.TS, "gc", "use a family without max_age, or a cell time from iso_ms or s_ms", "cell time %q is not a time of day: max_age of family %s would remove its cells at once", e.Time.Template.Source, f.Name)
+	case f.expires && e.Time.Missing == "version":
+		c.ps.Errorf(e.Entry.TSMissing, "ts_missing", "never, skip or refuse", "family %s expires by timestamp: with the change's own time a cell without expiry would vanish at once", f.Name)
+	case f.expires && e.Time.Template == nil:
+		c.ps.Errorf(e.Entry.To, "expires_by_timestamp", "add `ts: \"{"+c.ttl()+"|s_ms}\"`, or use another family", "family %s expires by timestamp, but the cell has no expiry: it would vanish at once", f.Name)
 	}
 }
 
@@ -80,13 +87,13 @@ func (c *compiler) ttl() string {
 }
 
 // wallTime guesses whether a cell time is a time of day: no constant, no number turned around.
-func (e *emitter) wallTime() bool {
-	for _, f := range e.ts.Filters {
+func (e *Emitter) wallTime() bool {
+	for _, f := range e.Time.Template.Filters {
 		if f == "iso_ms" || f == "s_ms" {
 			return true
 		}
 	}
-	return len(e.ts.Uses) > 0 && len(e.ts.Filters) == 0
+	return len(e.Time.Template.Uses) > 0 && len(e.Time.Template.Filters) == 0
 }
 
 func isTime(s string) bool {
@@ -157,11 +164,11 @@ func (c *compiler) lintRule(r *rule) {
 }
 
 // lintDocument refuses documents that leave out attributes which nothing else writes.
-func (c *compiler) lintDocument(r *rule, e *emitter) {
-	if e.kind != "doc" || e.names != nil {
+func (c *compiler) lintDocument(r *rule, e *Emitter) {
+	if _, ok := e.Source.(*Document); !ok || !e.Source.Attributes().All() {
 		return
 	}
-	for _, x := range e.src.Except {
+	for _, x := range e.Entry.Except {
 		if c.p.keyType(x.S) != 0 || r.ignores(x.S) || r.mentions(x.S) {
 			continue
 		}
@@ -183,7 +190,7 @@ func (r *rule) mentions(name string) bool {
 			return true
 		}
 		for _, e := range pl.emitters {
-			if e.attr == name || slices.Contains(e.names, name) || slices.Contains(e.qualifier.Attrs, name) || (e.ts != nil && slices.Contains(e.ts.Attrs, name)) {
+			if slices.Contains(e.Source.Attributes().Names, name) || slices.Contains(e.Qualifier.Attrs, name) || (e.Time.Template != nil && slices.Contains(e.Time.Template.Attrs, name)) {
 				return true
 			}
 		}

@@ -12,28 +12,40 @@ import (
 func (c *compiler) lintTwice(pl *plan) {
 	for i, a := range pl.emitters {
 		for j, b := range pl.emitters {
-			listed := b.kind != "attrs" || b.names != nil
-			if i == j || listed && j > i || a.family != b.family || a.flatten != b.flatten || a.src.TS.S != b.src.TS.S || a.aggregate() {
+			wild, several := b.Source.(*Attrs)
+			listed := !several || !wild.set.All()
+			if i == j || listed && j > i || a.Family != b.Family || (a.Values.Flatten == nil) != (b.Values.Flatten == nil) || a.Entry.TS.S != b.Entry.TS.S || a.Aggregate() {
 				continue
 			}
-			for _, name := range a.listed() {
-				if b.covering(name) && len(a.qualifier.Uses)+len(b.qualifier.Uses) > 0 && a.columnOf(name) == b.columnOf(name) {
-					c.ps.Errorf(a.src.To, "collision", c.once(b, name), "attribute %q is written twice to %s:%s, by `%s` and `%s`: every item that has it is refused", name, a.family.Name, a.columnOf(name), b.describe(), a.describe())
+			for _, name := range a.Source.Listed() {
+				if b.maySpell(name) && len(a.Qualifier.Uses)+len(b.Qualifier.Uses) > 0 && a.ColumnOf(name) == b.ColumnOf(name) {
+					c.ps.Errorf(a.Entry.To, "collision", c.once(b, name), "attribute %q is written twice to %s:%s, by `%s` and `%s`: every item that has it is refused", name, a.Family.Name, a.ColumnOf(name), b.Describe(), a.Describe())
 				}
 			}
 		}
 	}
 }
 
+// maySpell reports whether the emitter may write the column that the attribute's name gives: of a list or wildcard only
+// if the attribute is in it, of other sources always.
+func (e *Emitter) maySpell(attr string) bool {
+	switch e.Source.(type) {
+	case *Attrs, *Document:
+		return e.Holds(attr)
+	}
+	return true
+}
+
 // once says how an attribute is taken from one of the entries that write it.
-func (c *compiler) once(e *emitter, name string) string {
+func (c *compiler) once(e *Emitter, name string) string {
+	s, several := e.Source.(*Attrs)
 	switch {
-	case e.kind != "attrs":
+	case !several:
 		return "remove one of them"
-	case e.names != nil:
+	case !s.set.All():
 		return "take " + name + " out of the list"
 	}
-	return "add it to the exceptions: {attrs: all, except: [" + strings.Join(append(sorted(e.except), name), ", ") + "], …}"
+	return "add it to the exceptions: {attrs: all, except: [" + strings.Join(append(sorted(s.set.Except), name), ", ") + "], …}"
 }
 
 func sorted(set map[string]bool) (names []string) {
@@ -44,33 +56,14 @@ func sorted(set map[string]bool) (names []string) {
 	return names
 }
 
-// listed are the attributes that an entry names one by one.
-func (e *emitter) listed() []string {
-	switch e.kind {
-	case "attr":
-		return []string{e.attr}
-	case "attrs":
-		return e.names
-	}
-	return nil
-}
-
-// columnOf is the column template of one attribute.
-func (e *emitter) columnOf(name string) string {
-	if to, ok := e.rename[name]; ok {
-		name = to
-	}
-	return strings.NewReplacer("{attr}", name, "{path}", name).Replace(e.qualifier.Source)
-}
-
 // severalColumns says how an entry that gives several cells gets a column for each.
-func (c *compiler) severalColumns(e *emitter, variable string) string {
-	_, qualifier, _ := strings.Cut(e.src.To.S, ":")
-	write := func(column string) string { return "write \"" + e.family.Name + ":" + column + "\"" }
+func (c *compiler) severalColumns(e *Emitter, variable string) string {
+	_, qualifier, _ := strings.Cut(e.Entry.To.S, ":")
+	write := func(column string) string { return "write \"" + e.Family.Name + ":" + column + "\"" }
 	var strangers []string
-	for name := range e.qualifier.Uses {
+	for name := range e.Qualifier.Uses {
 		_, key := c.keyTypes()[name]
-		if !key && !slices.Contains(tmpl.VarNames[:], name) && !e.qualifier.Captured(name) {
+		if !key && !slices.Contains(tmpl.VarNames[:], name) && !e.Qualifier.Captured(name) {
 			strangers = append(strangers, name)
 		}
 	}

@@ -20,9 +20,11 @@ func (c *compiler) lintNames(r *rule) {
 	for i, pl := range r.plans {
 		c.lintTemplate(r, named, *pl.src, pl.row, i == 0)
 		for _, e := range pl.emitters {
-			c.lintTemplate(r, named, e.src.To, e.qualifier, false)
-			c.lintTemplate(r, named, e.src.TS, e.ts, false)
-			c.lintTemplate(r, named, e.src.Otherwise, e.other, false)
+			c.lintTemplate(r, named, e.Entry.To, e.Qualifier, false)
+			c.lintTemplate(r, named, e.Entry.TS, e.Time.Template, false)
+			if o := e.Otherwise(); o != nil {
+				c.lintTemplate(r, named, e.Entry.Otherwise, o.Qualifier, false)
+			}
 		}
 	}
 }
@@ -76,12 +78,12 @@ func (r *rule) named() map[string]bool {
 	}
 	for _, pl := range r.plans {
 		for _, e := range pl.emitters {
-			if e.attr != "" {
-				names[e.attr] = true
+			attrs := e.Source.Attributes()
+			for _, name := range attrs.Names {
+				names[name] = true
 			}
-			add(e.src.Names...)
-			add(e.src.Except...)
-			for from := range e.rename {
+			maps.Copy(names, attrs.Except)
+			for from := range attrs.Rename {
 				names[from] = true
 			}
 		}

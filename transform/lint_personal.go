@@ -12,22 +12,22 @@ import (
 func (c *compiler) lintPersonal(pl *plan) {
 	c.personal(*pl.src, pl.row, nil)
 	for _, e := range pl.emitters {
-		c.personal(e.src.To, e.qualifier, e)
-		if e.other != nil {
-			c.personal(e.src.Otherwise, e.other, nil)
+		c.personal(e.Entry.To, e.Qualifier, e)
+		if o := e.Otherwise(); o != nil {
+			c.personal(e.Entry.Otherwise, o.Qualifier, nil)
 		}
 		c.personalPaths(e)
 	}
 }
 
-func (c *compiler) personal(at lang.Text, t *tmpl.Template, e *emitter) {
+func (c *compiler) personal(at lang.Text, t *tmpl.Template, e *Emitter) {
 	t.References(func(name string, capture tmpl.Capture, _ []string) {
 		attr := name
 		if capture.Attr != "" {
 			attr = capture.Attr
 		}
 		if e != nil && capture.Name == "" && (name == "member" || name == "key") {
-			attr = e.attr
+			attr = e.Entry.Name.S // the members are parts of this attribute
 		}
 		if t.Exposed[name] && c.pii[attr] {
 			c.ps.Errorf(at, "pii", "use a keyed hash: {"+name+"|hmac(secret,32)}", "%q shows attribute %q, which is listed under pii", at.S, attr)
@@ -37,16 +37,18 @@ func (c *compiler) personal(at lang.Text, t *tmpl.Template, e *emitter) {
 
 // personalPaths looks for maps whose keys become column names. Whether an attribute of a wildcard is one, only its author
 // knows.
-func (c *compiler) personalPaths(e *emitter) {
-	if !e.flatten || !e.qualifier.Exposed[tmpl.VarNames[tmpl.VarPath]] || !e.qualifier.Vars[tmpl.VarPath] {
+func (c *compiler) personalPaths(e *Emitter) {
+	if e.Values.Flatten == nil || !e.Qualifier.Exposed[tmpl.VarNames[tmpl.VarPath]] || !e.Qualifier.Vars[tmpl.VarPath] {
 		return
 	}
+	_, one := e.Source.(*Attr)
+	_, several := e.Source.(*Attrs)
 	for _, name := range c.m.PII {
 		switch {
-		case e.kind == "attr" && e.attr == name.S:
-			c.ps.Errorf(e.src.To, "pii", "write it as one cell: remove `flatten`", "%q shows the keys of %q, which is listed under pii", e.src.To.S, name.S)
-		case e.kind == "attrs" && e.covering(name.S):
-			c.ps.Warnf(e.src.To, "pii", "leave it out here, except: ["+name.S+"], and write it as one cell: {attr: "+name.S+", …}; if it is no map: acknowledged: [pii]", "if %q is a map, %q shows its keys; it is listed under pii", name.S, e.src.To.S)
+		case one && e.Holds(name.S):
+			c.ps.Errorf(e.Entry.To, "pii", "write it as one cell: remove `flatten`", "%q shows the keys of %q, which is listed under pii", e.Entry.To.S, name.S)
+		case several && e.Holds(name.S):
+			c.ps.Warnf(e.Entry.To, "pii", "leave it out here, except: ["+name.S+"], and write it as one cell: {attr: "+name.S+", …}; if it is no map: acknowledged: [pii]", "if %q is a map, %q shows its keys; it is listed under pii", name.S, e.Entry.To.S)
 		}
 	}
 }
@@ -67,29 +69,16 @@ func (c *compiler) personalView(x *lang.View) {
 func (r *rule) shows(family, column, attr string) bool {
 	for _, pl := range r.plans {
 		for _, e := range pl.emitters {
-			if !e.holds(attr) {
+			if !e.Holds(attr) {
 				continue
 			}
-			if e.family.Name == family || e.fallback != nil && e.fallback.Name == family {
-				if mayBe(e.columnOf(attr), column) {
-					return true
-				}
+			if e.InFamily(family) && mayBe(e.ColumnOf(attr), column) {
+				return true
 			}
-			if e.otherFam != nil && e.otherFam.Name == family && mayBe(e.other.Source, column) {
+			if o := e.Otherwise(); o != nil && o.Family.Name == family && mayBe(o.Qualifier.Source, column) {
 				return true
 			}
 		}
-	}
-	return false
-}
-
-// holds says whether the emitter's cells hold the attribute's value, or a part of it.
-func (e *emitter) holds(attr string) bool {
-	switch e.kind {
-	case "attr", "map", "set", "list":
-		return e.attr == attr
-	case "attrs", "doc":
-		return e.covering(attr)
 	}
 	return false
 }

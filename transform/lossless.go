@@ -2,6 +2,7 @@ package transform
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
@@ -47,10 +48,10 @@ func (r *rule) byKey() bool {
 // forgets says which attribute of an item a row does not hold so that it can be read back.
 func (p *Program) forgets(pl *plan) string {
 	carriers, reasons := p.carriers(pl)
-	all := func(e *emitter) bool { return (e.kind == "attrs" || e.kind == "doc") && e.names == nil }
-	because := func(of func(*emitter) bool, otherwise string) string {
-		if i := slices.IndexFunc(pl.emitters, func(e *emitter) bool { return reasons[e] != "" && of(e) }); i >= 0 {
-			return "`" + pl.emitters[i].describe() + "`: " + reasons[pl.emitters[i]]
+	all := func(e *Emitter) bool { return e.Source.Attributes().All() }
+	because := func(of func(*Emitter) bool, otherwise string) string {
+		if i := slices.IndexFunc(pl.emitters, func(e *Emitter) bool { return reasons[e] != "" && of(e) }); i >= 0 {
+			return "`" + pl.emitters[i].Describe() + "`: " + reasons[pl.emitters[i]]
 		}
 		return otherwise
 	}
@@ -58,8 +59,8 @@ func (p *Program) forgets(pl *plan) string {
 	if i < 0 {
 		return because(all, "attributes that it does not name are not written")
 	}
-	for _, t := range carriers[i].src.Except {
-		holds := func(e *emitter) bool { return p.holds(e, t.S) }
+	for _, t := range carriers[i].Entry.Except {
+		holds := func(e *Emitter) bool { return e.Holds(t.S) }
 		if p.keyType(t.S) == 0 && !slices.ContainsFunc(carriers, holds) {
 			return because(holds, fmt.Sprintf("attribute %q is not written", t.S))
 		}
@@ -67,20 +68,13 @@ func (p *Program) forgets(pl *plan) string {
 	return ""
 }
 
-// holds says whether an emitter writes an attribute's value.
-func (p *Program) holds(e *emitter, name string) bool {
-	if e.kind == "attrs" || e.kind == "doc" {
-		return e.takes(p, name)
-	}
-	return e.attr == name && e.kind != "types" && e.kind != "const"
-}
-
 // carriers are the emitters of a row whose cells give attributes back, and the reasons why the others do not.
-func (p *Program) carriers(pl *plan) (list []*emitter, reasons map[*emitter]string) {
-	reasons = map[*emitter]string{}
+func (p *Program) carriers(pl *plan) (list []*Emitter, reasons map[*Emitter]string) {
+	reasons = map[*Emitter]string{}
 	_, missing := pl.typed()
 	for _, e := range pl.emitters {
-		if e.kind == "types" || e.kind == "const" {
+		switch e.Source.(type) {
+		case *Types, *Const:
 			continue
 		}
 		why := e.misplaced()
@@ -88,7 +82,7 @@ func (p *Program) carriers(pl *plan) (list []*emitter, reasons map[*emitter]stri
 			why = pl.mixed(e)
 		}
 		if why == "" {
-			why = e.renamed(p)
+			why = e.renamed()
 		}
 		if why == "" {
 			why = e.untyped(missing)
@@ -103,9 +97,9 @@ func (p *Program) carriers(pl *plan) (list []*emitter, reasons map[*emitter]stri
 }
 
 // typed returns the sidecar that keeps the attributes' types; nil, and why, where there is none to rely on.
-func (pl *plan) typed() (*emitter, string) {
+func (pl *plan) typed() (*Emitter, string) {
 	for _, e := range pl.emitters {
-		if e.kind != "types" {
+		if !e.isSidecar() {
 			continue
 		}
 		why := e.misplaced()
@@ -121,79 +115,67 @@ func (pl *plan) typed() (*emitter, string) {
 }
 
 // misplaced says why an emitter's columns cannot be read back, whatever stands in them.
-func (e *emitter) misplaced() string {
-	for _, at := range e.outs() {
+func (e *Emitter) misplaced() string {
+	for _, at := range e.Columns() {
 		switch {
-		case at.family.Aggregate != "":
+		case at.Family.Aggregate != "":
 			return "an aggregate merges its values"
-		case at.family.MaxAge > 0 && !at.family.Intersection:
-			return "cells of family " + at.family.Name + " age away"
+		case at.Family.MaxAge > 0 && !at.Family.Intersection:
+			return "cells of family " + at.Family.Name + " age away"
 		}
 	}
 	switch {
-	case e.shared:
+	case e.Shared:
 		return "other items may write its cells, acknowledged"
-	case e.siblings:
+	case e.Time.Siblings:
 		return "several items share its column"
-	case e.ts != nil && e.missing == "skip":
+	case e.Time.Template != nil && e.Time.Missing == "skip":
 		return "without the cell time it leaves no cell"
-	case e.versions:
+	case e.Versions():
 		return "its elements are versions of one column"
-	case e.flatten:
+	case e.Values.Flatten != nil:
 		return "flattened maps do not tell where a map was"
-	case e.otherwise != "" && e.otherwise != "refuse":
+	case e.Otherwise() != nil || e.SkipsOthers():
 		return "values of another type are written elsewhere or skipped"
-	case !e.qualifier.FromKey:
+	case !e.Qualifier.FromKey:
 		return "the column is named by attributes of the item"
-	case e.qualifier.Vars[tmpl.VarType]:
+	case e.Qualifier.Vars[tmpl.VarType]:
 		return "columns that name the type are for readers"
 	}
 	return e.nameless()
 }
 
 // nameless says why a column does not tell what it is of.
-func (e *emitter) nameless() string {
-	single := e.kind == "attr" || e.kind == "doc" || e.kind == "types" || e.kind == "const" || len(e.names) == 1
-	if single {
+func (e *Emitter) nameless() string {
+	variable, several := e.Source.Variable()
+	if !several {
 		return ""
 	}
-	h, ok := e.qualifier.Hole()
-	padded := e.kind == "list" && slices.Equal(h.Filters, []string{"pad"})
+	_, list := e.Source.(*List)
+	h, ok := e.Qualifier.Hole()
+	padded := list && slices.Equal(h.Filters, []string{"pad"})
 	if !ok || !h.Plain && !padded {
-		return "the column does not show {" + tmpl.VarNames[e.variable()] + "} as it is: no filter, as the last part"
+		return "the column does not show {" + tmpl.VarNames[variable] + "} as it is: no filter, as the last part"
 	}
 	return ""
 }
 
-// variable is the one that tells the columns of an emitter apart.
-func (e *emitter) variable() int {
-	switch e.kind {
-	case "map":
-		return tmpl.VarKey
-	case "set":
-		return tmpl.VarMember
-	case "list":
-		return tmpl.VarI
-	}
-	return tmpl.VarAttr
-}
-
 // mixed says which other source of the row may write a cell that would be taken for the emitter's.
-func (pl *plan) mixed(e *emitter) string {
+func (pl *plan) mixed(e *Emitter) string {
 	for _, o := range pl.emitters {
-		if _, _, meet := meeting(e, o); o == e || !meet || o.other == nil && apart(e, o) || e.other == nil && apart(o, e) {
+		if _, _, meet := CommonColumn(e, o); o == e || !meet || o.Otherwise() == nil && e.Avoids(o) || e.Otherwise() == nil && o.Avoids(e) {
 			continue
 		}
-		return o.describe() + " may write the same columns; give one of them a family or a prefix of its own"
+		return o.Describe() + " may write the same columns; give one of them a family or a prefix of its own"
 	}
 	return ""
 }
 
 // renamed says which column could be that of two attributes.
-func (e *emitter) renamed(p *Program) string {
+func (e *Emitter) renamed() string {
 	taken := map[string]bool{}
-	for _, to := range e.rename {
-		if taken[to] || e.takes(p, to) {
+	for _, to := range slices.Sorted(maps.Values(e.Source.Attributes().Rename)) {
+		if taken[to] || e.Holds(to) {
 			return fmt.Sprintf("%q may be the name of two attributes", to)
 		}
 		taken[to] = true
@@ -202,24 +184,30 @@ func (e *emitter) renamed(p *Program) string {
 }
 
 // untyped says what the values of an emitter do not tell. Missing is why there is no sidecar, "" where there is one.
-func (e *emitter) untyped(missing string) string {
-	as := e.src.As.S
-	member := e.kind == "map" || e.kind == "list"
-	switch {
-	case e.kind == "doc" && e.format != "dynamo_json" && e.format != "raw":
-		return "format " + e.format + " does not keep types"
-	case e.kind == "doc":
+func (e *Emitter) untyped(missing string) string {
+	as := e.Entry.As.S
+	switch s := e.Source.(type) {
+	case *Document:
+		if s.Format != "dynamo_json" && s.Format != "raw" {
+			return "format " + s.Format + " does not keep types"
+		}
 		return ""
-	case member && as != "dynamo_json":
-		return "the types of its members are not kept; write as: dynamo_json"
-	case member && !e.nullEmpty:
-		return "members that are NULL leave no cell; write null: empty"
-	case e.kind != "attr" && e.kind != "attrs":
+	case *Map, *List:
+		switch {
+		case as != "dynamo_json":
+			return "the types of its members are not kept; write as: dynamo_json"
+		case !e.Values.NullEmpty:
+			return "members that are NULL leave no cell; write null: empty"
+		}
 		return reason(missing, "an empty collection leaves no cell")
+	case *Set:
+		return reason(missing, "an empty collection leaves no cell")
+	}
+	switch {
 	case slices.Contains([]string{"json", "float64", "google", "protobuf"}, as):
 		return "as: " + as + " is not read back"
-	case slices.Contains([]string{"dynamo_json", "int64", "decimal", "bool1"}, as) && e.fallback == nil:
-		if e.nullEmpty {
+	case slices.Contains([]string{"dynamo_json", "int64", "decimal", "bool1"}, as) && e.Fallback == nil:
+		if e.Values.NullEmpty {
 			return ""
 		}
 		return reason(missing, "NULL leaves no cell (null: empty writes one)")

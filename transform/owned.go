@@ -18,7 +18,7 @@ func (p *Program) Resyncable() (bool, string) {
 			}
 			for _, e := range pl.emitters {
 				if why := e.unowned(); why != "" {
-					return false, fmt.Sprintf("%s, `%s`: %s", pl.name, e.describe(), why)
+					return false, fmt.Sprintf("%s, `%s`: %s", pl.name, e.Describe(), why)
 				}
 			}
 		}
@@ -27,20 +27,20 @@ func (p *Program) Resyncable() (bool, string) {
 }
 
 // unowned says why a column does not tell its item, "" when it does.
-func (e *emitter) unowned() string {
+func (e *Emitter) unowned() string {
 	switch {
-	case e.aggregate():
+	case e.Aggregate():
 		return ""
-	case e.shared:
+	case e.Shared:
 		return "other items may write the column, acknowledged"
-	case e.siblings || e.timed():
+	case e.Time.Siblings || e.Timed:
 		return "its cells carry the mapping's own times"
-	case e.qualifier.Vars[tmpl.VarType]:
+	case e.Qualifier.Vars[tmpl.VarType]:
 		return "the column names the value's type"
-	case slices.ContainsFunc(e.outs(), func(o out) bool { return len(o.column.Attrs) > 0 && !o.column.FromKey }):
+	case slices.ContainsFunc(e.Columns(), func(o ColumnSet) bool { return len(o.Column.Attrs) > 0 && !o.Column.FromKey }):
 		return "the column is named by attributes of the item"
 	}
-	if h, ok := e.qualifier.Hole(); !ok && slices.Contains(e.qualifier.Vars[:], true) || len(h.Filters) > 0 {
+	if h, ok := e.Qualifier.Hole(); !ok && slices.Contains(e.Qualifier.Vars[:], true) || len(h.Filters) > 0 {
 		return "the column does not show what it is named by as it is"
 	}
 	return ""
@@ -52,8 +52,8 @@ type Owned struct {
 }
 
 type ownedColumn struct {
-	x             *exec
-	e             *emitter
+	x             *Eval
+	e             *Emitter
 	family        string
 	before, after string
 	variable      bool
@@ -65,9 +65,9 @@ func (p *Program) Owned(keys change.Image) (*Owned, error) {
 	out := &Owned{}
 	for _, r := range p.rules {
 		m := p.newMemory()
-		m.exec.scope.Image = keys
-		m.exec.scope.Caps = m.exec.caps
-		if !r.mayMatch(keys, m.exec.scope.Caps) {
+		m.exec.Scope.Image = keys
+		m.exec.Scope.Caps = m.exec.Captures
+		if !r.mayMatch(keys, m.exec.Scope.Caps) {
 			continue
 		}
 		for _, pl := range r.plans {
@@ -75,7 +75,7 @@ func (p *Program) Owned(keys change.Image) (*Owned, error) {
 				if e.unowned() != "" {
 					continue
 				}
-				if err := out.add(&m.exec, e); err != nil {
+				if err := out.add(&m.exec.Eval, e); err != nil {
 					return nil, err
 				}
 			}
@@ -97,28 +97,25 @@ func (r *rule) mayMatch(keys change.Image, caps []string) bool {
 	return true
 }
 
-func (o *Owned) add(x *exec, e *emitter) error {
-	if e.other != nil { // where a value goes that cannot be expanded
-		plain := *e
-		plain.kind, plain.family, plain.qualifier, plain.bare = "attr", e.otherFam, e.other, false
-		plain.fallback, plain.otherFam, plain.other = nil, nil, nil
-		if err := o.add(x, &plain); err != nil {
+func (o *Owned) add(x *Eval, e *Emitter) error {
+	if other := e.Otherwise(); other != nil {
+		if err := o.add(x, other); err != nil {
 			return err
 		}
 	}
-	families := []*family{e.family}
-	if e.fallback != nil {
-		families = append(families, e.fallback)
+	families := []*family{e.Family}
+	if e.Fallback != nil {
+		families = append(families, e.Fallback)
 	}
 	c := ownedColumn{x: x, e: e}
-	h, variable := e.qualifier.Hole()
+	h, variable := e.Qualifier.Hole()
 	var err error
 	if variable {
 		c.variable = true
-		c.before, c.after, err = e.qualifier.Around(h, &x.scope)
+		c.before, c.after, err = e.Qualifier.Around(h, &x.Scope)
 	} else {
 		var q []byte
-		q, err = e.column(x)
+		q, err = e.ColumnName(x)
 		c.before = string(q)
 	}
 	if err != nil {
@@ -146,15 +143,15 @@ func (c *ownedColumn) has(q string) bool {
 	if !ok {
 		return false
 	}
-	for v := range c.x.scope.Vars {
-		c.x.scope.Vars[v] = tmpl.Unescape(part)
+	for v := range c.x.Scope.Vars {
+		c.x.Scope.Vars[v] = tmpl.Unescape(part)
 	}
-	again, err := c.e.column(c.x)
+	again, err := c.e.ColumnName(c.x)
 	if err != nil || string(again) != q {
-		for v := range c.x.scope.Vars {
-			c.x.scope.Vars[v] = part
+		for v := range c.x.Scope.Vars {
+			c.x.Scope.Vars[v] = part
 		}
-		again, err = c.e.column(c.x)
+		again, err = c.e.ColumnName(c.x)
 	}
 	return err == nil && string(again) == q
 }

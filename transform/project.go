@@ -34,20 +34,12 @@ type memory struct {
 	seen    map[string]int
 }
 
-// exec is one evaluation: the scope, and what it has produced.
+// exec is the evaluation of whole items: the rows that it has produced beside their cells.
 type exec struct {
-	p      *Program
-	scope  tmpl.Scope
-	caps   []string
-	buf    []byte // row keys, qualifiers, values
-	cells  []cell
-	rows   []projected
-	attrs  []change.Attr
-	raw    []byte // the image as it came, for raw documents
-	values bool   // false: footprints only
-	bare   bool   // the image is the keys alone: only rows and columns that the key decides
-	time   int64
-	mapped bool
+	Eval
+	p    *Program
+	rows []projected
+	bare bool // the image is the keys alone: only rows and columns that the key decides
 }
 
 // projected is one row of a projection: cells [from, to) of the exec.
@@ -65,7 +57,7 @@ type view struct {
 }
 
 func (p *Program) newMemory() *memory {
-	return &memory{exec: exec{p: p, caps: make([]string, p.caps)}}
+	return &memory{exec: exec{p: p, Eval: Eval{Captures: make([]string, p.caps)}}}
 }
 
 // What a Write holds on to between two changes: one large item must not stay in every lane's memory.
@@ -76,14 +68,14 @@ const (
 
 func (m *memory) reset() {
 	x := &m.exec
-	if cap(x.buf) > keepBytes {
-		x.buf = nil
+	if cap(x.Buf) > keepBytes {
+		x.Buf = nil
 	}
-	if cap(x.cells) > keepCells {
-		x.cells, m.cells, m.deletes, m.seen = nil, nil, nil, nil
+	if cap(x.Cells) > keepCells {
+		x.Cells, m.cells, m.deletes, m.seen = nil, nil, nil, nil
 	}
-	x.raw, x.scope.Image = nil, nil
-	x.buf, x.cells, x.rows = x.buf[:0], x.cells[:0], x.rows[:0]
+	x.Raw, x.Scope.Image = nil, nil
+	x.Buf, x.Cells, x.rows = x.Buf[:0], x.Cells[:0], x.rows[:0]
 	m.views, m.deletes, m.cells = m.views[:0], m.deletes[:0], m.cells[:0]
 }
 
@@ -101,7 +93,7 @@ func (p *Program) Project(img change.Image) ([]Row, error) {
 	for i := range v.rows {
 		pr := &v.rows[i]
 		row := Row{Key: pr.key, Class: pr.plan.class, Exclusive: pr.plan.exclusive}
-		for _, c := range m.exec.cells[pr.from:pr.to] {
+		for _, c := range m.exec.Cells[pr.from:pr.to] {
 			row.Cells = append(row.Cells, c.output())
 		}
 		if err := checkRow(&row); err != nil {
@@ -114,7 +106,7 @@ func (p *Program) Project(img change.Image) ([]Row, error) {
 
 // project evaluates an image: picks its rule and emits the cells of all its rows.
 func (x *exec) project(img change.Image, values bool) (view, error) {
-	x.scope.Image = img
+	x.Scope.Image = img
 	r, err := x.p.pick(x)
 	if err != nil {
 		return view{}, err
@@ -127,11 +119,11 @@ func (x *exec) project(img change.Image, values bool) (view, error) {
 
 // run emits the rows of a rule whose captures stand in the scope.
 func (x *exec) run(r *rule, values bool) (view, error) {
-	x.values = values
+	x.Values = values
 	first := len(x.rows)
 	for i, pl := range r.plans {
 		if i > 0 {
-			ok, err := matches(pl.conds, pl.when, x.scope.Image, x.caps)
+			ok, err := matches(pl.conds, pl.when, x.Scope.Image, x.Captures)
 			if err != nil {
 				return view{}, err
 			}
@@ -148,16 +140,16 @@ func (x *exec) run(r *rule, values bool) (view, error) {
 }
 
 func (x *exec) row(pl *plan, index bool) error {
-	start := len(x.buf)
+	start := len(x.Buf)
 	var err error
-	if x.buf, err = pl.row.Append(x.buf, &x.scope); err != nil {
-		x.buf = x.buf[:start]
+	if x.Buf, err = pl.row.Append(x.Buf, &x.Scope); err != nil {
+		x.Buf = x.Buf[:start]
 		if m := (*tmpl.MissingError)(nil); errors.As(err, &m) && index {
 			return nil // a sparse index: items without the attribute are not in it
 		}
 		return refusal("row_key", err, "row key of %s", pl.name)
 	}
-	pr := projected{plan: pl, key: x.buf[start:len(x.buf):len(x.buf)], from: len(x.cells)}
+	pr := projected{plan: pl, key: x.Buf[start:len(x.Buf):len(x.Buf)], from: len(x.Cells)}
 	if len(pr.key) == 0 || len(pr.key) > maxRowKey {
 		return tmpl.Refuse("row_key_size", "the row key of %s has %d bytes, Bigtable takes 1 to %d", pl.name, len(pr.key), maxRowKey)
 	}
@@ -165,32 +157,32 @@ func (x *exec) row(pl *plan, index bool) error {
 		if x.bare {
 			break
 		}
-		if err := e.optional(e.emit(x)); err != nil {
+		if err := e.optional(e.Emit(&x.Eval)); err != nil {
 			return err
 		}
 	}
-	pr.to = len(x.cells)
+	pr.to = len(x.Cells)
 	if pl.collide {
-		if err := distinct(x.cells[pr.from:pr.to]); err != nil {
+		if err := distinct(x.Cells[pr.from:pr.to]); err != nil {
 			return err
 		}
 	}
 	if !pl.exclusive || len(pl.history) > 0 {
 		for _, e := range pl.emitters {
-			if e.fromKey {
-				if err := e.optional(e.possible(x)); err != nil {
+			if e.FromKey {
+				if err := e.optional(e.EmitPossible(&x.Eval)); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	pr.possible = len(x.cells)
+	pr.possible = len(x.Cells)
 	x.rows = append(x.rows, pr)
 	return nil
 }
 
 // optional lets an emitter go whose column needs an attribute that the item lacks.
-func (e *emitter) optional(err error) error {
+func (e *Emitter) optional(err error) error {
 	if m := (*tmpl.MissingError)(nil); errors.As(err, &m) {
 		return nil
 	}
@@ -209,22 +201,22 @@ func (p *Program) keyType(name string) byte {
 }
 
 // distinct refuses two cells in one column: the later or newer one would hide the other.
-func distinct(cells []cell) error {
+func distinct(cells []Emitted) error {
 	var seen map[string]int
 	if len(cells) > 32 {
 		seen = make(map[string]int, len(cells))
 	}
 	for i := range cells {
 		if seen != nil {
-			k := cells[i].column()
-			if j, dup := seen[k]; dup && cells[i].hides(&cells[j]) {
+			k := cells[i].ColumnKey()
+			if j, dup := seen[k]; dup && cells[i].Hides(&cells[j]) {
 				return twice(&cells[j], &cells[i])
 			}
 			seen[k] = i
 			continue
 		}
 		for j := range i {
-			if cells[i].sameColumn(&cells[j]) && cells[i].hides(&cells[j]) {
+			if cells[i].SameColumn(&cells[j]) && cells[i].Hides(&cells[j]) {
 				return twice(&cells[j], &cells[i])
 			}
 		}
@@ -232,15 +224,8 @@ func distinct(cells []cell) error {
 	return nil
 }
 
-// hides says whether of two cells in one column a reader would see only one: not where they are merged, where their
-// times tell them apart, or where they are the versions of a list.
-func (c *cell) hides(o *cell) bool {
-	apart := c.em.siblings && o.em.siblings || c.em == o.em && c.em.versions
-	return !c.em.aggregate() && (!apart || c.time == o.time)
-}
-
-func twice(a, b *cell) error {
-	return tmpl.Refuse("collision", "two sources of the rule write the same column of family %s: %s and %s", a.fam.Name, a.em.describe(), b.em.describe())
+func twice(a, b *Emitted) error {
+	return tmpl.Refuse("collision", "two sources of the rule write the same column of family %s: %s and %s", a.Family.Name, a.By.Describe(), b.By.Describe())
 }
 
 func distinctRows(rows []projected) error {
@@ -254,8 +239,9 @@ func distinctRows(rows []projected) error {
 	return nil
 }
 
-func (c *cell) output() Cell {
-	return Cell{Family: c.fam.Name, Qualifier: c.qual, Value: c.value, Time: c.time, Mapped: c.mapped, Aggregate: c.em.aggregate(), AsItCame: c.em.format == "raw"}
+func (c *Emitted) output() Cell {
+	return Cell{Family: c.Family.Name, Qualifier: c.Qualifier, Value: c.Value, Time: c.Time, Mapped: c.Mapped,
+		Aggregate: c.By.Aggregate(), AsItCame: c.By.AsItCame}
 }
 
 // checkRow enforces the service's limits before the wire.

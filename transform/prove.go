@@ -99,7 +99,7 @@ func (c *compiler) claim(pl *plan) {
 }
 
 func (pl *plan) aggregates() bool {
-	return slices.ContainsFunc(pl.emitters, (*emitter).aggregate)
+	return slices.ContainsFunc(pl.emitters, (*Emitter).Aggregate)
 }
 
 // owns is what the author said about the row.
@@ -177,7 +177,7 @@ func rivals(a, b site) {
 	}
 	for _, ea := range a.pl.emitters {
 		for _, eb := range b.pl.emitters {
-			if oa, ob, ok := meeting(ea, eb); ok {
+			if oa, ob, ok := CommonColumn(ea, eb); ok {
 				collide(a, b, ea, eb, oa, ob)
 			}
 		}
@@ -229,18 +229,6 @@ func level(sites []site) {
 	}
 }
 
-// meeting finds columns that two emitters may both write.
-func meeting(a, b *emitter) (oa, ob out, ok bool) {
-	for _, oa := range a.outs() {
-		for _, ob := range b.outs() {
-			if oa.family.Name == ob.family.Name && tmpl.Overlap(oa.column.Shape, ob.column.Shape) {
-				return oa, ob, true
-			}
-		}
-	}
-	return oa, ob, false
-}
-
 // naming names a plan for somebody of another table.
 func (s site) naming(from site) string {
 	if s.c != from.c {
@@ -249,15 +237,15 @@ func (s site) naming(from site) string {
 	return s.pl.name
 }
 
-func collide(a, b site, ea, eb *emitter, oa, ob out) {
-	if ea.aggregate() && eb.aggregate() {
+func collide(a, b site, ea, eb *Emitter, oa, ob ColumnSet) {
+	if ea.Aggregate() && eb.Aggregate() {
 		return
 	}
 	if a.c == b.c && (shares(a.pl.rule, b.pl.rule) || shares(b.pl.rule, a.pl.rule)) {
-		ea.shared, eb.shared = true, true
+		ea.Shared, eb.Shared = true, true
 		return
 	}
-	if ea.siblings && eb.siblings && ea.shared && eb.shared {
+	if ea.Time.Siblings && eb.Time.Siblings && ea.Shared && eb.Shared {
 		return
 	}
 	if a.c.broken || b.c.broken || a.pl.rule.dead || b.pl.rule.dead {
@@ -273,7 +261,7 @@ func collide(a, b site, ea, eb *emitter, oa, ob out) {
 	if a.c != b.c {
 		hint = "give the tables' rows distinct literal prefixes (row: \"orders#{…}\"), or targets of their own"
 	}
-	b.c.ps.Errorf(ob.src, "shared_cell", hint, "%s (%s) and %s (%s) may write the same cell of family %s", b.pl.name, ob.named(), a.naming(b), oa.named(), oa.family.Name)
+	b.c.ps.Errorf(ob.At, "shared_cell", hint, "%s (%s) and %s (%s) may write the same cell of family %s", b.pl.name, ob.String(), a.naming(b), oa.String(), oa.Family.Name)
 }
 
 func shares(r, with *rule) bool {
@@ -284,8 +272,8 @@ func shares(r, with *rule) bool {
 func (c *compiler) classify(pl *plan) {
 	r := pl.rule
 	for _, e := range pl.emitters {
-		for _, o := range e.outs() {
-			if f := o.family; !slices.Contains(pl.history, f.Name) && (e.historic(f) || e.siblings) && f.history {
+		for _, o := range e.Columns() {
+			if f := o.Family; !slices.Contains(pl.history, f.Name) && (e.KeepsVersions(f) || e.Time.Siblings) && f.history {
 				pl.history = append(pl.history, f.Name)
 			}
 		}
@@ -304,9 +292,9 @@ func (c *compiler) classify(pl *plan) {
 	}
 	pl.class = ClassK
 	for _, e := range pl.emitters {
-		if !e.fromKey && !e.aggregate() {
+		if !e.FromKey && !e.Aggregate() {
 			pl.class = ClassD
-			pl.why += "; the columns of `" + e.describe() + "` depend on the item"
+			pl.why += "; the columns of `" + e.Describe() + "` depend on the item"
 			break
 		}
 	}

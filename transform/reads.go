@@ -183,21 +183,9 @@ func (c *compiler) columns(list []lang.Text) (out []Column) {
 	return out
 }
 
-// mayWrite tells whether a rule can write a column: one with a template may be any.
+// mayWrite reports whether a rule can write a column: one with a template counts as any column.
 func (r *rule) mayWrite(f *family, qualifier string) bool {
-	for _, pl := range r.plans {
-		for _, e := range pl.emitters {
-			_, source, _ := strings.Cut(e.src.To.S, ":")
-			switch {
-			case e.family != f && e.fallback != f && e.otherFam != f:
-			case e.bare && e.names != nil:
-				if slices.ContainsFunc(e.names, func(n string) bool { return n == qualifier || e.rename[n] == qualifier }) {
-					return true
-				}
-			case len(e.qualifier.Uses) > 0 || e.bare || e.otherFam == f || source == qualifier:
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.plans, func(pl *plan) bool {
+		return slices.ContainsFunc(pl.emitters, func(e *Emitter) bool { return e.MayWrite(f, qualifier) })
+	})
 }

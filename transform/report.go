@@ -38,9 +38,9 @@ func (p *Program) Report() (out []RowReport) {
 			}
 			x.Lossless = x.WhyNot == ""
 			for _, e := range pl.emitters {
-				x.Columns = append(x.Columns, e.describe()+" → "+e.src.To.S+e.suffix())
-				if !contains(x.Families, e.family.Name) {
-					x.Families = append(x.Families, e.family.Name)
+				x.Columns = append(x.Columns, e.Describe()+" → "+e.Entry.To.S+e.suffix())
+				if !contains(x.Families, e.Family.Name) {
+					x.Families = append(x.Families, e.Family.Name)
 				}
 			}
 			out = append(out, x)
@@ -50,16 +50,16 @@ func (p *Program) Report() (out []RowReport) {
 }
 
 // suffix tells encoding and time of an emitter where they are not the default.
-func (e *emitter) suffix() string {
+func (e *Emitter) suffix() string {
 	var parts []string
-	if as := e.src.As.S; as != "" {
+	if as := e.Entry.As.S; as != "" {
 		parts = append(parts, "as "+as)
 	}
-	if e.kind == "doc" {
-		parts = append(parts, "as "+e.format)
+	if d, ok := e.Source.(*Document); ok {
+		parts = append(parts, "as "+d.Format)
 	}
-	if e.ts != nil {
-		parts = append(parts, "at "+e.ts.Source)
+	if e.Time.Template != nil {
+		parts = append(parts, "at "+e.Time.Template.Source)
 	}
 	if len(parts) == 0 {
 		return ""

@@ -45,7 +45,7 @@ type plan struct {
 	why       string   // why it has this class
 	history   []string // families with versions to keep
 	spared    []string // what a wipe of the row spares: history, and the archive
-	emitters  []*emitter
+	emitters  []*Emitter
 	collide   bool // two emitters may give one cell: compare at run time
 	cascade   bool // on_remove: row
 	wipeable  bool // a cascade may delete the row: its own, or another rule's
@@ -112,8 +112,8 @@ func matches(conds []condition, when *predicate, img change.Image, caps []string
 // pick returns the rule of an item and leaves its captures in the scope; nil when none matches.
 func (p *Program) pick(x *exec) (*rule, error) {
 	for _, r := range p.rules {
-		x.scope.Caps = x.caps
-		ok, err := matches(r.conds, r.when, x.scope.Image, x.scope.Caps)
+		x.Scope.Caps = x.Captures
+		ok, err := matches(r.conds, r.when, x.Scope.Image, x.Scope.Caps)
 		if err != nil {
 			return nil, err
 		}

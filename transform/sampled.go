@@ -21,18 +21,18 @@ type Lead struct {
 // Leads are the leads of the rows that an item has. A row that begins with a salt has none.
 func (p *Program) Leads(img change.Image) (out []Lead) {
 	x := &p.newMemory().exec
-	x.scope.Image = img
+	x.Scope.Image = img
 	r, err := p.pick(x)
 	if err != nil || r == nil {
 		return nil
 	}
 	for i, pl := range r.plans {
 		if i > 0 {
-			if ok, err := matches(pl.conds, pl.when, img, x.caps); !ok || err != nil {
+			if ok, err := matches(pl.conds, pl.when, img, x.Captures); !ok || err != nil {
 				continue
 			}
 		}
-		if name, value, filters, ok := pl.row.Lead(&x.scope); ok {
+		if name, value, filters, ok := pl.row.Lead(&x.Scope); ok {
 			out = append(out, Lead{Row: pl.name, Of: name, Value: value, Filters: filters, Known: p.acknowledged(pl)})
 		}
 	}
@@ -52,18 +52,18 @@ func (p *Program) Untyped(attr string) bool {
 		if len(r.plans) == 0 {
 			return false
 		}
-		written := slices.DeleteFunc(slices.Clone(r.plans[0].emitters), func(e *emitter) bool { return e.kind != "types" && !p.holds(e, attr) })
-		return slices.ContainsFunc(written, func(e *emitter) bool { return e.kind != "types" }) && !slices.ContainsFunc(written, (*emitter).tellsType)
+		written := slices.DeleteFunc(slices.Clone(r.plans[0].emitters), func(e *Emitter) bool { return !e.isSidecar() && !e.Holds(attr) })
+		return slices.ContainsFunc(written, func(e *Emitter) bool { return !e.isSidecar() }) && !slices.ContainsFunc(written, (*Emitter).tellsType)
 	})
 }
 
 // tellsType says whether the type of what an emitter writes can be told, be it because there is only one.
-func (e *emitter) tellsType() bool {
-	switch e.kind {
-	case "doc":
-		return e.format != "json"
-	case "attr", "attrs":
-		return slices.Contains([]string{"dynamo_json", "protobuf", "int64", "float64", "decimal", "bool1"}, e.src.As.S)
+func (e *Emitter) tellsType() bool {
+	switch s := e.Source.(type) {
+	case *Document:
+		return s.Format != "json"
+	case *Attr, *Attrs:
+		return slices.Contains([]string{"dynamo_json", "protobuf", "int64", "float64", "decimal", "bool1"}, e.Entry.As.S)
 	}
 	return true // a sidecar, or a collection of one type
 }
@@ -72,8 +72,8 @@ func (e *emitter) tellsType() bool {
 func (p *Program) Int64Only(attr string) bool {
 	return slices.ContainsFunc(p.rules, func(r *rule) bool {
 		return slices.ContainsFunc(r.plans, func(pl *plan) bool {
-			return slices.ContainsFunc(pl.emitters, func(e *emitter) bool {
-				return p.holds(e, attr) && e.src.As.S == "int64" && e.fallback == nil && e.family.Aggregate != "hll"
+			return slices.ContainsFunc(pl.emitters, func(e *Emitter) bool {
+				return e.Holds(attr) && e.Entry.As.S == "int64" && e.Fallback == nil && e.Family.Aggregate != "hll"
 			})
 		})
 	})
@@ -83,7 +83,7 @@ func (p *Program) Int64Only(attr string) bool {
 func (p *Program) SharesCells() bool {
 	return slices.ContainsFunc(p.rules, func(r *rule) bool {
 		return len(r.src.ShareWith) > 0 || r.src.Collisions.Set() || slices.ContainsFunc(r.plans, func(pl *plan) bool {
-			return slices.ContainsFunc(pl.emitters, func(e *emitter) bool { return e.shared })
+			return slices.ContainsFunc(pl.emitters, func(e *Emitter) bool { return e.Shared })
 		})
 	})
 }

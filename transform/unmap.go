@@ -20,7 +20,7 @@ func (p *Program) Unmap(keys change.Image, cells []Cell) (change.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := unmapper{x: &m.exec, cells: cells, types: map[string]change.Kind{}, found: map[string]change.Value{}}
+	u := unmapper{x: &m.exec.Eval, cells: cells, types: map[string]change.Kind{}, found: map[string]change.Value{}}
 	pl := r.plans[0]
 	if e, _ := pl.typed(); e != nil {
 		if err := u.sidecar(e); err != nil {
@@ -29,7 +29,7 @@ func (p *Program) Unmap(keys change.Image, cells []Cell) (change.Image, error) {
 	}
 	carriers, _ := p.carriers(pl)
 	for _, e := range carriers {
-		if err := u.emitter(p, e); err != nil {
+		if err := u.emitter(e); err != nil {
 			return nil, err
 		}
 	}
@@ -39,13 +39,13 @@ func (p *Program) Unmap(keys change.Image, cells []Cell) (change.Image, error) {
 // ruleByKey finds the rule of an item and leaves its captures in the scope. It stops at a rule of which the key does
 // not tell whether the item meets it.
 func (p *Program) ruleByKey(x *exec, keys change.Image) (*rule, error) {
-	x.scope.Image = keys
+	x.Scope.Image = keys
 	for _, r := range p.rules {
 		if !r.byKey() {
 			return nil, tmpl.Refuse("no_rule", "rule %s tests more than key attributes: the row does not tell which rule wrote it", r.name)
 		}
-		x.scope.Caps = x.caps
-		if ok, err := matches(r.conds, nil, keys, x.scope.Caps); err != nil || !ok {
+		x.Scope.Caps = x.Captures
+		if ok, err := matches(r.conds, nil, keys, x.Scope.Caps); err != nil || !ok {
 			continue
 		}
 		if len(r.plans) == 0 {
@@ -57,19 +57,19 @@ func (p *Program) ruleByKey(x *exec, keys change.Image) (*rule, error) {
 }
 
 type unmapper struct {
-	x     *exec
+	x     *Eval
 	cells []Cell
 	types map[string]change.Kind
 	found map[string]change.Value
 }
 
-func (u *unmapper) sidecar(e *emitter) error {
-	q, err := e.column(u.x)
+func (u *unmapper) sidecar(e *Emitter) error {
+	q, err := e.ColumnName(u.x)
 	if err != nil {
 		return unlessRefused(err) // a column that is refused was never written
 	}
 	for _, c := range u.cells {
-		if c.Family == e.family.Name && string(c.Qualifier) == string(q) {
+		if c.Family == e.Family.Name && string(c.Qualifier) == string(q) {
 			u.types, err = encode.ParseTypes(c.Value)
 			return err
 		}
@@ -78,17 +78,18 @@ func (u *unmapper) sidecar(e *emitter) error {
 }
 
 // emitter takes back what one of the carriers wrote.
-func (u *unmapper) emitter(p *Program, e *emitter) error {
-	switch {
-	case e.kind == "doc":
+func (u *unmapper) emitter(e *Emitter) error {
+	switch s := e.Source.(type) {
+	case *Document:
 		return u.exact(e, "", u.document)
-	case e.kind == "attr":
-		return u.exact(e, e.attr, u.value)
-	case len(e.names) == 1:
-		return u.exact(e, e.names[0], u.value)
-	case e.kind == "attrs":
-		return u.each(e, func(e *emitter, part string, c *Cell) error {
-			if part = e.origin(part); !e.takes(p, part) {
+	case *Attr:
+		return u.exact(e, s.Name, u.value)
+	case *Attrs:
+		if len(s.set.Names) == 1 {
+			return u.exact(e, s.set.Names[0], u.value)
+		}
+		return u.each(e, func(e *Emitter, part string, c *Cell) error {
+			if part = s.set.Original(part); !s.set.Has(part) {
 				return nil
 			}
 			return u.value(e, part, c)
@@ -98,18 +99,15 @@ func (u *unmapper) emitter(p *Program, e *emitter) error {
 }
 
 // exact calls f for the cell of an emitter's only column.
-func (u *unmapper) exact(e *emitter, name string, f func(*emitter, string, *Cell) error) error {
-	shown := name
-	if to, ok := e.rename[name]; ok {
-		shown = to
-	}
-	u.x.scope.Vars[tmpl.VarAttr], u.x.scope.Vars[tmpl.VarPath] = shown, shown
-	q, err := e.column(u.x)
+func (u *unmapper) exact(e *Emitter, name string, f func(*Emitter, string, *Cell) error) error {
+	shown := e.Source.Attributes().Written(name)
+	u.x.Scope.Vars[tmpl.VarAttr], u.x.Scope.Vars[tmpl.VarPath] = shown, shown
+	q, err := e.ColumnName(u.x)
 	if err != nil {
 		return unlessRefused(err)
 	}
 	for i := range u.cells {
-		if c := &u.cells[i]; e.mayStandIn(c.Family) && string(c.Qualifier) == string(q) {
+		if c := &u.cells[i]; e.InFamily(c.Family) && string(c.Qualifier) == string(q) {
 			return u.place(f(e, name, c), c)
 		}
 	}
@@ -117,19 +115,19 @@ func (u *unmapper) exact(e *emitter, name string, f func(*emitter, string, *Cell
 }
 
 // each calls f for every cell of an emitter, with what stands where its variable was.
-func (u *unmapper) each(e *emitter, f func(e *emitter, part string, c *Cell) error) error {
-	h, _ := e.qualifier.Hole()
-	before, after, err := e.qualifier.Around(h, &u.x.scope)
+func (u *unmapper) each(e *Emitter, f func(e *Emitter, part string, c *Cell) error) error {
+	h, _ := e.Qualifier.Hole()
+	before, after, err := e.Qualifier.Around(h, &u.x.Scope)
 	if err != nil {
 		return unlessRefused(err)
 	}
 	for i := range u.cells {
 		c := &u.cells[i]
 		part, ok := between(string(c.Qualifier), before, after)
-		if e.kind == "list" {
+		if _, list := e.Source.(*List); list {
 			part, ok = position(part)
 		}
-		if !ok || !e.mayStandIn(c.Family) || !e.gives(u.x, h.Var, part, c.Qualifier) {
+		if !ok || !e.InFamily(c.Family) || !e.gives(u.x, h.Var, part, c.Qualifier) {
 			continue
 		}
 		if err := u.place(f(e, part, c), c); err != nil {
@@ -141,9 +139,9 @@ func (u *unmapper) each(e *emitter, f func(e *emitter, part string, c *Cell) err
 
 // gives says whether the emitter's column for a variable is this one: what stands beside a collection in its family
 // may look like a member of it that the template would never write.
-func (e *emitter) gives(x *exec, v int, part string, column []byte) bool {
-	x.scope.Vars[v] = part
-	q, err := e.column(x)
+func (e *Emitter) gives(x *Eval, v int, part string, column []byte) bool {
+	x.Scope.Vars[v] = part
+	q, err := e.ColumnName(x)
 	return err == nil && string(q) == string(column)
 }
 
@@ -161,10 +159,6 @@ func between(s, before, after string) (string, bool) {
 	return s[len(before) : len(s)-len(after)], true
 }
 
-func (e *emitter) mayStandIn(family string) bool {
-	return e.family.Name == family || e.fallback != nil && e.fallback.Name == family
-}
-
 // place says in an error which cell it is about.
 func (u *unmapper) place(err error, c *Cell) error {
 	if err == nil {
@@ -173,21 +167,21 @@ func (u *unmapper) place(err error, c *Cell) error {
 	return refusal("unmap", err, "column %s:%s", c.Family, c.Qualifier)
 }
 
-func (u *unmapper) document(e *emitter, _ string, c *Cell) error {
+func (u *unmapper) document(e *Emitter, _ string, c *Cell) error {
 	var d change.Decoder
 	img, err := d.Image(c.Value)
 	for _, a := range img {
-		u.found[e.origin(a.Name)] = a.Value
+		u.found[e.Source.Attributes().Original(a.Name)] = a.Value
 	}
 	return err
 }
 
-func (u *unmapper) value(e *emitter, name string, c *Cell) (err error) {
+func (u *unmapper) value(e *Emitter, name string, c *Cell) (err error) {
 	kind, ok := u.types[name]
 	if !ok {
 		kind = change.KindString
 	}
-	if c.Family != e.family.Name {
+	if c.Family != e.Family.Name {
 		u.found[name], err = encode.ParseNatural(kind, c.Value)
 	} else {
 		u.found[name], err = e.decode(kind, c.Value)
@@ -196,56 +190,44 @@ func (u *unmapper) value(e *emitter, name string, c *Cell) (err error) {
 }
 
 // collection puts a set, a map or a list together from the cells of its members.
-func (u *unmapper) collection(e *emitter) error {
-	v := change.Value{Kind: u.types[e.attr]}
+func (u *unmapper) collection(e *Emitter) error {
+	name := e.Entry.Name.S
+	v := change.Value{Kind: u.types[name]}
 	elements := map[int]change.Value{}
-	err := u.each(e, func(e *emitter, part string, c *Cell) error {
-		member, err := u.member(e, v.Kind, part, c)
+	err := u.each(e, func(e *Emitter, part string, c *Cell) error {
+		if _, set := e.Source.(*Set); set {
+			member, err := encode.ParseNatural(v.Kind-change.KindStringSet+change.KindString, []byte(part))
+			if err == nil {
+				v.L = append(v.L, member)
+			}
+			return err
+		}
+		member, err := encode.ParseDynamoJSON(c.Value)
 		if err != nil {
 			return err
 		}
-		switch e.kind {
-		case "set":
-			v.L = append(v.L, member)
-		case "map":
+		if _, list := e.Source.(*List); !list {
 			v.M = append(v.M, change.Attr{Name: part, Value: member})
-		case "list":
-			i, err := strconv.Atoi(part)
-			if err != nil {
-				return fmt.Errorf("parse position: %w", err)
-			}
-			elements[i] = member
+			return nil
 		}
+		i, err := strconv.Atoi(part)
+		if err != nil {
+			return fmt.Errorf("parse position: %w", err)
+		}
+		elements[i] = member
 		return nil
 	})
 	for i := range len(elements) {
 		v.L = append(v.L, elements[i])
 	}
 	if v.Kind >= change.KindStringSet {
-		u.found[e.attr] = v
+		u.found[name] = v
 	}
 	return err
 }
 
-func (u *unmapper) member(e *emitter, of change.Kind, part string, c *Cell) (change.Value, error) {
-	if e.kind == "set" {
-		return encode.ParseNatural(of-change.KindStringSet+change.KindString, []byte(part))
-	}
-	return encode.ParseDynamoJSON(c.Value)
-}
-
-// origin undoes a renaming.
-func (e *emitter) origin(name string) string {
-	for from, to := range e.rename {
-		if to == name {
-			return from
-		}
-	}
-	return name
-}
-
-func (e *emitter) decode(kind change.Kind, b []byte) (change.Value, error) {
-	switch e.src.As.S {
+func (e *Emitter) decode(kind change.Kind, b []byte) (change.Value, error) {
+	switch e.Entry.As.S {
 	case "int64":
 		return encode.ParseInt64(b)
 	case "dynamo_json":

@@ -1,0 +1,195 @@
+package transform
+
+import (
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/transform/encode"
+	"github.com/tailrace-cdc/replicator/transform/lang"
+	"github.com/tailrace-cdc/replicator/transform/tmpl"
+)
+
+var encodings = map[string]Encoding{
+	"": encode.Natural, "natural": encode.Natural, "text": encode.Text, "raw": encode.Raw, "decimal": encode.Decimal,
+	"int64": encode.Int64, "float64": encode.Float64, "bool1": encode.Bool1, "json": encode.JSON,
+	"dynamo_json": encode.DynamoJSON, "protobuf": encode.Protobuf, "google": encode.Google,
+}
+
+// variables are those that the qualifier of a kind of source may use.
+var variables = map[string][]int{
+	"attr":  {tmpl.VarAttr, tmpl.VarPath, tmpl.VarType},
+	"attrs": {tmpl.VarAttr, tmpl.VarPath, tmpl.VarType},
+	"map":   {tmpl.VarKey, tmpl.VarType},
+	"set":   {tmpl.VarMember},
+	"list":  {tmpl.VarI, tmpl.VarType},
+}
+
+// emitter compiles an entry under `cells`; nil when it has no target or its templates do not compile.
+func (c *compiler) emitter(r *rule, src *lang.Emitter, segments lang.Text) *Emitter {
+	f, qualifier, ok := c.target(src.To)
+	if !ok {
+		return nil
+	}
+	e := &Emitter{Entry: src, Family: f, Values: c.values(src, f)}
+	e.Shared = src.Collisions.Set() || r.src.Collisions.Set()
+	e.Time = CellTime{Missing: src.TSMissing.S, Siblings: src.CellID.S == "ts"}
+	e.Source = c.source(src)
+	if d, ok := e.Source.(*Document); ok {
+		e.AsItCame = d.Format == "raw"
+	}
+	env := c.env(r, segments)
+	env.Vars, env.Empty = variables[src.Kind], true
+	if e.Versions() {
+		env.Vars = nil
+	}
+	var err error
+	if e.Qualifier, err = tmpl.New(qualifier, env); err != nil {
+		c.ps.Errorf(src.To, "template", "", "%s", err.Error())
+		return nil
+	}
+	e.NameOnly = qualifier == "{attr}"
+	e.PerName = e.perName(qualifier, env)
+	if src.TS.Set() {
+		env.Vars, env.Segments = nil, tmpl.SegRaw
+		if e.Time.Template, err = tmpl.New(src.TS.S, env); err != nil {
+			c.ps.Errorf(src.TS, "template", "", "%s", err.Error())
+			return nil
+		}
+		e.Time.Template.AsNumber()
+	}
+	e.Timed = e.Time.Template != nil || e.Versions()
+	c.fallback(e, src)
+	c.otherwise(r, e, segments)
+	e.FromKey = e.columnsFromKey()
+	c.checkEmitter(e)
+	c.checkColumns(e)
+	return e
+}
+
+// values compiles what an entry says about the bytes of its cells.
+func (c *compiler) values(src *lang.Emitter, f *family) Values {
+	v := Values{Encode: encodings[src.As.S]}
+	null := src.Null.S
+	if null == "" {
+		null = c.m.Null.S
+	}
+	v.NullEmpty = null == "empty"
+	if f.Aggregate == "hll" && src.As.S != "int64" {
+		v.Encode = encode.Distinct(v.Encode)
+	}
+	if src.Flatten.Set() {
+		v.Flatten = &Flatten{Joiner: src.Join.S, Escapes: src.As.S != "google"}
+		if v.Flatten.Joiner == "" {
+			v.Flatten.Joiner = "."
+		}
+	}
+	return v
+}
+
+// source compiles the kind of source that an entry has.
+func (c *compiler) source(src *lang.Emitter) Source {
+	name := src.Name.S
+	switch src.Kind {
+	case "attr":
+		return newAttr(name)
+	case "attrs":
+		return &Attrs{c.attributes(src)}
+	case "const":
+		return &Const{c.constant(src.Name)}
+	case "doc":
+		s := &Document{Format: src.Format.S, set: c.attributes(src)}
+		if s.Format == "" {
+			s.Format = "dynamo_json"
+		}
+		return s
+	case "map":
+		return &Map{newMembers("map", name)}
+	case "list":
+		return &List{members: newMembers("list", name), Versions: src.Mode.S == "versions"}
+	}
+	value := src.Value
+	if !value.Set() {
+		value = text("0x00")
+	}
+	return &Set{members: newMembers("set", name), Value: c.constant(value)}
+}
+
+// attributes compiles a list of attributes or a wildcard.
+func (c *compiler) attributes(src *lang.Emitter) Attributes {
+	a := Attributes{StripGlobal: c.p.table.StripGlobal}
+	for _, n := range src.Names {
+		a.Names = append(a.Names, n.S)
+	}
+	slices.Sort(a.Names)
+	if len(src.Except) > 0 {
+		a.Except = map[string]bool{}
+	}
+	for _, x := range src.Except {
+		a.Except[x.S] = true
+	}
+	if len(src.Rename) > 0 {
+		a.Rename = map[string]string{}
+	}
+	for _, p := range src.Rename {
+		a.Rename[p.Name] = p.Value.S
+	}
+	return a
+}
+
+// constant reads what const and set cells hold: text, or bytes as 0x….
+func (c *compiler) constant(t lang.Text) []byte {
+	b, ok := literalBytes(t.S)
+	if !ok {
+		c.ps.Errorf(t, "value", "0x and pairs of hex digits, or plain text", "%q is not hex", t.S)
+	}
+	return b
+}
+
+// fallback compiles the family for numbers that do not fit.
+func (c *compiler) fallback(e *Emitter, src *lang.Emitter) {
+	if !src.Fallback.Set() {
+		return
+	}
+	if e.Fallback = c.family(src.Fallback.S, src.Fallback); e.Fallback == e.Family {
+		c.ps.Errorf(src.Fallback, "fallback", "name another family: a column of 8-byte integers must hold nothing else",
+			"the fallback is the column's own family")
+	}
+}
+
+// otherwise compiles what becomes of values that a collection's source cannot expand: they are refused, skipped, or
+// written to a column by an emitter of their own.
+func (c *compiler) otherwise(r *rule, e *Emitter, segments lang.Text) {
+	s, ok := e.Source.(interface{ otherwise() *Otherwise })
+	to := e.Entry.Otherwise
+	if !ok || to.S == "" || to.S == "refuse" {
+		return
+	}
+	if to.S == "skip" {
+		s.otherwise().Skip = true
+		return
+	}
+	f, qualifier, ok := c.target(to)
+	if !ok {
+		return
+	}
+	env := c.env(r, segments)
+	env.Empty = true
+	column, err := tmpl.New(qualifier, env)
+	if err != nil {
+		c.ps.Errorf(to, "template", "", "%s", err.Error())
+		return
+	}
+	s.otherwise().Emitter = &Emitter{
+		Entry: e.Entry, Source: newAttr(e.Entry.Name.S), Family: f, Qualifier: column, Time: e.Time, Timed: e.Timed, Shared: e.Shared,
+		Values: Values{Encode: encode.Natural, NullEmpty: e.Values.NullEmpty},
+	}
+}
+
+// columnsFromKey reports whether the emitter's columns are known from the item's key, whatever the item holds.
+func (e *Emitter) columnsFromKey() bool {
+	_, several := e.Source.Variable()
+	if several && e.Source.Listed() == nil || e.Values.Flatten != nil || !e.Qualifier.FromKey || e.Otherwise() != nil ||
+		e.Qualifier.Vars[tmpl.VarType] {
+		return false
+	}
+	return !e.Time.Siblings || (e.Time.Template != nil && e.Time.Template.FromKey)
+}
