@@ -49,11 +49,7 @@ func goodMappings(t *testing.T) map[string]string {
 		}
 		all[name] = string(data)
 	}
-	page, err := os.ReadFile("../docs/mapping.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, block := range fences.FindAllStringSubmatch(string(page), -1) {
+	for i, block := range fences.FindAllStringSubmatch(mappingPages(t), -1) {
 		if strings.HasPrefix(block[2], "# keys: ") {
 			all[fmt.Sprint("page ", i)] = block[2]
 		}

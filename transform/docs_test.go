@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,14 +17,28 @@ import (
 
 var fences = regexp.MustCompile("(?s)```(yaml|json|text)\n(.*?)```")
 
-// TestDocumentationExamplesRun puts the items of every example of docs/mapping.md through its mapping and
-// compares the table with what the page shows.
-func TestDocumentationExamplesRun(t *testing.T) {
-	page, err := os.ReadFile("../docs/mapping.md")
-	if err != nil {
-		t.Fatal(err)
+// mappingPages returns the text of all pages under docs/mapping.
+func mappingPages(t *testing.T) string {
+	t.Helper()
+	files, err := filepath.Glob("../docs/mapping/*.md")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d pages about mappings: %v", len(files), err)
 	}
-	blocks := fences.FindAllStringSubmatch(string(page), -1)
+	var all strings.Builder
+	for _, file := range files {
+		page, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(page)
+	}
+	return all.String()
+}
+
+// TestDocumentationExamplesRun puts the items of every example under docs/mapping through its mapping and compares the
+// table with what the page shows.
+func TestDocumentationExamplesRun(t *testing.T) {
+	blocks := fences.FindAllStringSubmatch(mappingPages(t), -1)
 	ran := 0
 	for i := 0; i+2 < len(blocks); i++ {
 		if blocks[i][1] != "yaml" || blocks[i+1][1] != "json" || blocks[i+2][1] != "text" {

@@ -14,7 +14,7 @@ import (
 )
 
 // feature is one example of testdata/features.yaml: a mapping, a history of one or more items, and what the
-// table holds at the end. docs/mapping.md shows the same examples.
+// table holds at the end. docs/mapping/reference.md shows the same examples.
 type feature struct {
 	Name    string
 	Key     []string

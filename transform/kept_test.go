@@ -2,7 +2,6 @@ package transform
 
 import (
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 )
@@ -30,10 +29,6 @@ func again(t *testing.T, p *Program) *Program {
 }
 
 func TestKeptMappingCompilesToTheSameHash(t *testing.T) {
-	page, err := os.ReadFile("../docs/mapping.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	tried := 0
 	same := func(p *Program) {
 		t.Helper()
@@ -42,7 +37,7 @@ func TestKeptMappingCompilesToTheSameHash(t *testing.T) {
 			t.Errorf("another hash from %s", text)
 		}
 	}
-	blocks := fences.FindAllStringSubmatch(string(page), -1)
+	blocks := fences.FindAllStringSubmatch(mappingPages(t), -1)
 	for i := 0; i+2 < len(blocks); i++ {
 		if blocks[i][1] == "yaml" && blocks[i+1][1] == "json" && blocks[i+2][1] == "text" {
 			same(compiled(t, documentedTable(blocks[i][2]), blocks[i][2]))

@@ -21,7 +21,7 @@ var (
 // TestEveryCodeAndKeyIsOnThePage: what the compiler says, and what the parser takes, can be looked up.
 func TestEveryCodeAndKeyIsOnThePage(t *testing.T) {
 	marked := map[string]bool{}
-	for _, code := range quoted.FindAllString(fences.ReplaceAllString(mappingPage(t), ""), -1) {
+	for _, code := range quoted.FindAllString(fences.ReplaceAllString(mappingPages(t), ""), -1) {
 		for _, w := range word.FindAllString(code, -1) {
 			marked[w] = true
 		}
@@ -44,7 +44,7 @@ func TestEveryCodeAndKeyIsOnThePage(t *testing.T) {
 // TestEveryKeyWordAndFilterHasAnExample: every feature of the language is shown by an example that runs.
 func TestEveryKeyWordAndFilterHasAnExample(t *testing.T) {
 	shown := map[string]bool{}
-	for _, block := range fences.FindAllStringSubmatch(mappingPage(t), -1) {
+	for _, block := range fences.FindAllStringSubmatch(mappingPages(t), -1) {
 		if block[1] == "yaml" && strings.HasPrefix(block[2], "# keys: ") {
 			for _, w := range word.FindAllString(block[2], -1) {
 				shown[w] = true
@@ -67,15 +67,6 @@ func TestEveryKeyWordAndFilterHasAnExample(t *testing.T) {
 	if len(words) < 100 {
 		t.Errorf("only %d words looked for", len(words))
 	}
-}
-
-func mappingPage(t *testing.T) string {
-	t.Helper()
-	page, err := os.ReadFile("../docs/mapping.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(page)
 }
 
 // goldens are the messages of wrong mapping files.

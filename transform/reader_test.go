@@ -16,7 +16,7 @@ var vector = regexp.MustCompile("(?m)^\\| `(\\{[^`]+\\})` \\| `([^`]*)`(?:, `([^
 
 // TestVectorsOnThePageHold computes the row keys from which readers of the page test their own code.
 func TestVectorsOnThePageHold(t *testing.T) {
-	vectors := vector.FindAllStringSubmatch(mappingPage(t), -1)
+	vectors := vector.FindAllStringSubmatch(mappingPages(t), -1)
 	if len(vectors) < 12 {
 		t.Fatalf("%d vectors on the page", len(vectors))
 	}
@@ -42,7 +42,7 @@ rules:
 
 // TestEveryRefusalCodeIsOnThePage looks for the codes where dead letters get them.
 func TestEveryRefusalCodeIsOnThePage(t *testing.T) {
-	_, page, _ := strings.Cut(mappingPage(t), "\n## Refusals\n")
+	_, page, _ := strings.Cut(mappingPages(t), "\n## Refusals\n")
 	page, _, _ = strings.Cut(page, "\n## ")
 	made := regexp.MustCompile(`(?:Refuse\(|refusal\(|Refusal\{Code: |reason\{)"(\w+)"|\b(?:Code[A-Z]\w*|codeParked) *= "(\w+)"`)
 	found := map[string]bool{}
