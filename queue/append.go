@@ -12,6 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
 // publish sends one encoded entry, to be stored right after the message at sequence last and nowhere else.
@@ -21,7 +23,7 @@ import (
 // (With replicas the followers compare the id against what they may not have loaded yet; there the quorum
 // keeps a store from going back.)
 func (l *Log) publish(ctx context.Context, kind checkpoint.Kind, msg []byte, last uint64, lastID, id string) (uint64, error) {
-	call, cancel := l.q.ask(ctx)
+	call, cancel := l.q.conn.Ask(ctx)
 	defer cancel()
 	m := &nats.Msg{Subject: l.subjectOf(kind), Data: msg, Header: nats.Header{
 		nats.ExpectedLastSeqHdr: {strconv.FormatUint(last, 10)},
@@ -33,8 +35,8 @@ func (l *Log) publish(ctx context.Context, kind checkpoint.Kind, msg []byte, las
 		}
 	}
 	sent := time.Now()
-	ack, err := l.q.js.PublishMsg(call, m, jetstream.WithRetryAttempts(0))
-	l.q.report(ctx, err)
+	ack, err := l.q.conn.JS.PublishMsg(call, m, jetstream.WithRetryAttempts(0))
+	l.q.conn.Report(ctx, err)
 	if err != nil {
 		return 0, err
 	}
@@ -80,18 +82,18 @@ func (l *Log) AppendControl(ctx context.Context, body *checkpoint.Control) (seq 
 	}
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		seq, err = l.control(ctx, body, nonce)
-		switch classify(err) {
-		case stored:
+		switch conn.OutcomeOf(err) {
+		case conn.Stored:
 			return seq, nil
-		case fenced:
-		case inDoubt:
-			if !transient(err) {
+		case conn.Fenced:
+		case conn.Unknown:
+			if !conn.Transient(err) {
 				return 0, fmt.Errorf("control log of %s: %w", l.table, err)
 			}
 		default:
 			return 0, fmt.Errorf("control log of %s: %w", l.table, err)
 		}
-		if werr := wait(ctx, pause); werr != nil {
+		if werr := failure.Pause(ctx, pause); werr != nil {
 			return 0, fmt.Errorf("control log of %s: %w: %w", l.table, werr, err)
 		}
 	}

@@ -10,17 +10,17 @@ import (
 // RequestBeat asks the owner of the log, if there is one, for a complete listing and a beat now. The request is not
 // stored and may be lost: without it the owner lists and beats when its own timers are due.
 func (l *Log) RequestBeat() error {
-	if err := l.q.nc.Publish(l.beatRequestSubject(), nil); err != nil {
+	if err := l.q.conn.NC.Publish(l.beatRequestSubject(), nil); err != nil {
 		return fmt.Errorf("request a beat in log of %s: %w", l.table, err)
 	}
-	return l.q.nc.Flush()
+	return l.q.conn.NC.Flush()
 }
 
 // BeatRequests delivers a value for each request of RequestBeat, until ctx ends. Requests that arrive before the last value
 // was received become one.
 func (l *Log) BeatRequests(ctx context.Context) (<-chan struct{}, error) {
 	requests := make(chan struct{}, 1)
-	sub, err := l.q.nc.Subscribe(l.beatRequestSubject(), func(*nats.Msg) {
+	sub, err := l.q.conn.NC.Subscribe(l.beatRequestSubject(), func(*nats.Msg) {
 		select {
 		case requests <- struct{}{}:
 		default:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 	"github.com/tailrace-cdc/replicator/queue/internal/testpage"
 )
@@ -98,7 +99,7 @@ func BenchmarkRead(b *testing.B) {
 			total := 0
 			for ; total < 100_000; total += len(p.Records) {
 				repeat(p, w.State(), total+1)
-				for _, f := range mustPack(b, MaxPayload, p) {
+				for _, f := range mustPack(b, conn.MaxPayload, p) {
 					mustAppend(b, w, f.Body, f.Data)
 				}
 			}
@@ -141,7 +142,7 @@ func BenchmarkPack(b *testing.B) {
 	records, packed := 0, 0
 	before := cpu()
 	for b.Loop() {
-		for _, f := range mustPack(b, MaxPayload, p) {
+		for _, f := range mustPack(b, conn.MaxPayload, p) {
 			packed += len(f.Data)
 			f.Release()
 		}

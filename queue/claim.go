@@ -9,6 +9,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
 // ClaimOptions say who wants a log.
@@ -38,10 +40,10 @@ func (l *Log) Claim(ctx context.Context, o ClaimOptions) (*Writer, error) {
 			l.configure(ctx, w.f.snapshot)
 			return w, nil
 		}
-		if err != nil && !transient(err) && !errors.Is(err, ErrOutcomeUnknown) {
+		if err != nil && !conn.Transient(err) && !errors.Is(err, ErrOutcomeUnknown) {
 			return nil, fmt.Errorf("claim log of %s: %w", l.table, err)
 		}
-		if werr := wait(ctx, min(o.TTL/10, time.Second)); werr != nil {
+		if werr := failure.Pause(ctx, min(o.TTL/10, time.Second)); werr != nil {
 			return nil, fmt.Errorf("claim log of %s: %w: %s: %w", l.table, ErrHeld, c.holder, errors.Join(werr, err))
 		}
 	}

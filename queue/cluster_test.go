@@ -13,6 +13,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
 // cluster is three NATS servers that share their streams, stopped and started one by one.
@@ -34,7 +36,7 @@ func startCluster(t *testing.T) *cluster {
 		name := fmt.Sprintf("n%d", i)
 		c.options[name] = &server.Options{
 			ServerName: name, Host: "127.0.0.1", Port: ports[3+i], JetStream: true, StoreDir: t.TempDir(),
-			SyncAlways: true, NoSigs: true, NoLog: true, JetStreamMaxStore: 4 << 30, MaxPayload: MaxPayload,
+			SyncAlways: true, NoSigs: true, NoLog: true, JetStreamMaxStore: 4 << 30, MaxPayload: conn.MaxPayload,
 			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: ports[i], NoAdvertise: true},
 			Routes:  server.RoutesFromStr(strings.Join(routes, ",")),
 		}
@@ -47,7 +49,7 @@ func startCluster(t *testing.T) *cluster {
 	})
 	ctx := testContext(t)
 	for !c.ready() {
-		if err := wait(ctx, 50*time.Millisecond); err != nil {
+		if err := failure.Pause(ctx, 50*time.Millisecond); err != nil {
 			t.Fatal("no leader: ", err)
 		}
 	}
@@ -99,7 +101,7 @@ func (c *cluster) follower(t *testing.T, q *Queue, l *Log) string {
 	t.Helper()
 	leader := leaderOf(t, l)
 	for name := range c.servers {
-		if name != leader && name != q.nc.ConnectedServerName() {
+		if name != leader && name != q.conn.NC.ConnectedServerName() {
 			return name
 		}
 	}
@@ -110,8 +112,8 @@ func (c *cluster) follower(t *testing.T, q *Queue, l *Log) string {
 func leaderOf(t *testing.T, l *Log) (leader string) {
 	t.Helper()
 	ctx := testContext(t)
-	if err := retry(ctx, func() error {
-		info, err := l.q.info(ctx, l.stream)
+	if err := conn.Retry(ctx, func() error {
+		info, err := l.q.conn.StreamInfo(ctx, l.stream)
 		if err == nil {
 			leader = info.Cluster.Leader
 		}
@@ -127,7 +129,7 @@ func claimIn(t *testing.T, q *Queue) *Writer {
 	t.Helper()
 	ctx := testContext(t)
 	var l *Log
-	if err := retry(ctx, func() (err error) { l, err = q.CreateLog(ctx, "Orders", "t0ken"); return err }); err != nil {
+	if err := conn.Retry(ctx, func() (err error) { l, err = q.CreateLog(ctx, "Orders", "t0ken"); return err }); err != nil {
 		t.Fatal(err)
 	}
 	return claim(t, l, "a")
@@ -161,8 +163,8 @@ func TestLeaderChangesUnderTheWriter(t *testing.T) {
 	put(&checkpoint.Start{Stream: stream, Date: second, Shards: []checkpoint.ShardSeen{{ID: "shard-1"}}}, nil)
 	for round := range 8 {
 		if round == 2 || round == 4 {
-			if err := retry(ctx, func() error {
-				_, err := q.nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+l.name, nil, 5*time.Second)
+			if err := conn.Retry(ctx, func() error {
+				_, err := q.conn.NC.Request("$JS.API.STREAM.LEADER.STEPDOWN."+l.name, nil, 5*time.Second)
 				return err
 			}); err != nil {
 				t.Fatal(err)
@@ -172,7 +174,7 @@ func TestLeaderChangesUnderTheWriter(t *testing.T) {
 			c.stop(leaderOf(t, l))
 		}
 		for w.State().Changes < uint64(round+1)*50 {
-			frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 5, 100))[0]
+			frame := mustPack(t, conn.MaxPayload, pageOf(t, w.State(), 5, 100))[0]
 			put(frame.Body, frame.Data)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
 // DamageError says that entries inside a log cannot be read: their store is damaged. What follows them cannot be
@@ -52,7 +53,7 @@ const (
 // lostTail tells whether the server itself knows that the messages from a sequence on are gone, as after a crash: then the
 // state went back with them. Otherwise they are stored and cannot be read.
 func (l *Log) lostTail(ctx context.Context, from uint64) (bool, error) {
-	info, err := l.q.info(ctx, l.stream, jetstream.WithDeletedDetails(true))
+	info, err := l.q.conn.StreamInfo(ctx, l.stream, jetstream.WithDeletedDetails(true))
 	if err != nil {
 		return false, err
 	}
@@ -95,9 +96,9 @@ func (l *Log) badCopy(from uint64) {
 }
 
 // broken notes that the entries of a fold break off before m.
-func (f *folded) broken(m message) {
+func (f *folded) broken(m conn.Message) {
 	if f.damage == nil {
-		f.damage = &DamageError{From: f.state.Seq + 1, To: m.seq - 1, Since: f.at, Hint: damagedFold}
+		f.damage = &DamageError{From: f.state.Seq + 1, To: m.Seq - 1, Since: f.at, Hint: damagedFold}
 	}
 }
 
@@ -128,9 +129,9 @@ func follows(msg []byte, hash checkpoint.Hash) bool {
 // What was cut off took its part of the state with it, and is read again from the source: only its reason would
 // stay unknown.
 func (l *Log) reportLost(ctx context.Context, s *checkpoint.State) {
-	ctx, cancel := l.q.ask(ctx)
+	ctx, cancel := l.q.conn.Ask(ctx)
 	defer cancel()
-	answer, err := l.q.nc.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+l.name, []byte(`{"deleted_details":true}`))
+	answer, err := l.q.conn.NC.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+l.name, []byte(`{"deleted_details":true}`))
 	var info struct {
 		State struct {
 			Lost struct {

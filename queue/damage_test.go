@@ -16,6 +16,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/internal/testpage"
 )
 
@@ -210,7 +212,7 @@ func TestEntryThatOnlyTheLeaderCannotReadIsReadElsewhere(t *testing.T) {
 	want := *w.State()
 	for name, tried := c.spoil(t, q, l, seqs[4]), false; !tried; tried = leaderOf(t, l) == name { // an election may come between
 		c.lead(t, q, l, name)
-		if m, err := l.message(ctx, seqs[4]); !errors.Is(err, jetstream.ErrMsgNotFound) && !transient(err) {
+		if m, err := l.message(ctx, seqs[4]); !errors.Is(err, jetstream.ErrMsgNotFound) && !conn.Transient(err) {
 			t.Fatalf("the leader's spoilt entry: %v, %v, want none", m, err)
 		}
 		for range 12 { // one consumer in three lives where the entry is spoilt
@@ -222,7 +224,7 @@ func TestEntryThatOnlyTheLeaderCannotReadIsReadElsewhere(t *testing.T) {
 	}
 	for name, tried := c.spoil(t, q, l, seqs[9]), false; !tried; tried = leaderOf(t, l) == name {
 		c.lead(t, q, l, name)
-		err := retry(ctx, func() error { _, err := l.Fold(ctx); return err })
+		err := conn.Retry(ctx, func() error { _, err := l.Fold(ctx); return err })
 		if !errors.Is(err, ErrDamaged) && leaderOf(t, l) == name {
 			t.Fatalf("the leader cannot read the newest entry: %v, want damaged", err)
 		}
@@ -234,7 +236,7 @@ func (c *cluster) spoil(t *testing.T, q *Queue, l *Log, seq uint64) string {
 	t.Helper()
 	ctx := testContext(t)
 	var m *jetstream.RawStreamMsg
-	if err := retry(ctx, func() (err error) { m, err = l.message(ctx, seq); return err }); err != nil {
+	if err := conn.Retry(ctx, func() (err error) { m, err = l.message(ctx, seq); return err }); err != nil {
 		t.Fatal(err)
 	}
 	name := c.follower(t, q, l)
@@ -249,8 +251,8 @@ func (c *cluster) lead(t *testing.T, q *Queue, l *Log, name string) {
 	t.Helper()
 	ctx := testContext(t)
 	for leaderOf(t, l) != name { // it is refused while that server has not caught up
-		_, _ = q.nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+l.name, []byte(`{"placement":{"preferred":"`+name+`"}}`), 5*time.Second)
-		if err := wait(ctx, 100*time.Millisecond); err != nil {
+		_, _ = q.conn.NC.Request("$JS.API.STREAM.LEADER.STEPDOWN."+l.name, []byte(`{"placement":{"preferred":"`+name+`"}}`), 5*time.Second)
+		if err := failure.Pause(ctx, 100*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}

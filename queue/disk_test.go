@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
 // smallVolume mounts a file system of that size. Where that is not permitted only the tests with an injected volume run.
@@ -76,7 +78,7 @@ func eventually(t *testing.T, what string, fact func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatal("waited in vain until ", what)
 		}
-		if err := wait(testContext(t), 5*time.Millisecond); err != nil {
+		if err := failure.Pause(testContext(t), 5*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -101,7 +103,7 @@ func TestStoreOnAFullVolumeGoesOnByItself(t *testing.T) {
 	if p := pressure(t, w); !p.Pause || p.Reason == "" {
 		t.Fatalf("reading does not pause on a full volume: %+v", p)
 	}
-	frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 100, 1500))[0]
+	frame := mustPack(t, conn.MaxPayload, pageOf(t, w.State(), 100, 1500))[0]
 	if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrFull) {
 		t.Fatalf("append of a frame: %v, want full", err)
 	}
@@ -190,7 +192,7 @@ func TestReadingPausesWhileTheVolumeHasLittleRoom(t *testing.T) {
 	w := owned(t, q)
 	refused := func() bool {
 		t.Helper()
-		frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 1, 10))[0]
+		frame := mustPack(t, conn.MaxPayload, pageOf(t, w.State(), 1, 10))[0]
 		no := refuses(t, w, frame.Body, frame.Data)
 		if p := pressure(t, w); p.Pause != no || (p.Reason != "") != no {
 			t.Fatalf("frame refused: %v, yet pause %v for %q", no, p.Pause, p.Reason)

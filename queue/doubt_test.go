@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/internal/testpage"
 )
 
@@ -24,7 +25,7 @@ func TestLostAcknowledgementIsResolvedFromTheLog(t *testing.T) {
 	w := owned(t, q)
 	appendPage(t, w, 5, 10)
 	p.setDeaf(true)
-	frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 5, 10))[0]
+	frame := mustPack(t, conn.MaxPayload, pageOf(t, w.State(), 5, 10))[0]
 	impatient(q, func() {
 		if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrOutcomeUnknown) {
 			t.Fatalf("append without an answer: %v, want doubt", err)
@@ -34,7 +35,7 @@ func TestLostAcknowledgementIsResolvedFromTheLog(t *testing.T) {
 		t.Fatalf("append while in doubt: %v, want doubt", err)
 	}
 	awaitStored(t, srv, w.State().Seq+1)
-	before := q.connection.Load()
+	before := q.conn.Connections.Load()
 	p.setDeaf(false)
 	awaitReconnected(t, q, before)
 	if err := w.Recover(ctx); err != nil {
@@ -95,7 +96,7 @@ type reconnecting struct {
 
 func (r reconnecting) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
 	ack, err := r.JetStream.PublishMsg(ctx, m, opts...)
-	r.q.connection.Add(1)
+	r.q.conn.Connections.Add(1)
 	return ack, err
 }
 
@@ -105,12 +106,12 @@ func TestAcknowledgementOfAnotherConnectionIsDoubt(t *testing.T) {
 	q := embeddedQueue(t)
 	w := owned(t, q)
 	before := *w.State()
-	usual := q.js
-	q.js = reconnecting{q.js, q}
+	usual := q.conn.JS
+	q.conn.JS = reconnecting{q.conn.JS, q}
 	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("append over a reconnect: %v, want doubt", err)
 	}
-	if q.js = usual; w.State().Seq != before.Seq {
+	if q.conn.JS = usual; w.State().Seq != before.Seq {
 		t.Fatal("the entry counts before anybody has read it")
 	}
 	if err := w.Recover(ctx); err != nil || w.State().Seq != before.Seq+1 {
@@ -125,7 +126,7 @@ func TestStaleSequenceIsRefused(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
 	last := w.State().Seq
 	for _, stale := range []uint64{0, last - 1, last + 1} {
-		if _, err := w.Log().publish(ctx, checkpoint.KindBeat, []byte("x"), stale, "", "x"); classify(err) != fenced {
+		if _, err := w.Log().publish(ctx, checkpoint.KindBeat, []byte("x"), stale, "", "x"); conn.OutcomeOf(err) != conn.Fenced {
 			t.Errorf("publish after %d instead of %d: %v", stale, last, err)
 		}
 	}
@@ -143,7 +144,7 @@ func TestDuplicateIsNoAcknowledgement(t *testing.T) {
 	if _, err := w.Log().publish(ctx, checkpoint.KindBeat, []byte("early"), last, lastID, "x"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Log().publish(ctx, checkpoint.KindBeat, []byte("late"), last, lastID, "x"); classify(err) == stored {
+	if _, err := w.Log().publish(ctx, checkpoint.KindBeat, []byte("late"), last, lastID, "x"); conn.OutcomeOf(err) == conn.Stored {
 		t.Fatal("the acknowledgement of one entry counted for another")
 	}
 	if a, b := w.Log().q.messageID(w.nonce), w.Log().q.messageID(w.nonce); a == b {
@@ -158,7 +159,7 @@ func TestUnsentAppendIsResolvedFromTheLog(t *testing.T) {
 	w := owned(t, connectTo(t, srv.addr(), nil))
 	appendPage(t, w, 5, 10)
 	srv.restart(w.Log().q, func() {
-		frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 5, 10))[0]
+		frame := mustPack(t, conn.MaxPayload, pageOf(t, w.State(), 5, 10))[0]
 		impatient(w.Log().q, func() {
 			if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrOutcomeUnknown) {
 				t.Fatalf("append to a dead server: %v, want doubt", err)
@@ -208,7 +209,7 @@ func TestReaderSurvivesARestartOfNATS(t *testing.T) {
 		}
 		cancel()
 	}
-	before := q.connection.Load()
+	before := q.conn.Connections.Load()
 	srv.start()
 	awaitReconnected(t, q, before)
 	if err := w.Recover(ctx); err != nil {
@@ -239,7 +240,7 @@ func TestPausedWriterStoresNothingAfterRivalTrimmed(t *testing.T) {
 		t.Fatalf("trimmed up to %d, mark at %d: %v", first, rival.State().LowMark(), err)
 	}
 	before := fold(t, w.Log())
-	frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 5, 10))[0]
+	frame := mustPack(t, conn.MaxPayload, pageOf(t, w.State(), 5, 10))[0]
 	if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("append of the paused writer: %v, want doubt", err)
 	}
@@ -281,7 +282,7 @@ func TestRestoredStoreFilledToTheSameNumber(t *testing.T) {
 		}
 	})
 	t.Run("writer that noticed nothing", func(t *testing.T) {
-		w.f.connection = w.Log().q.connection.Load() // as behind a proxy that reconnects by itself
+		w.f.connection = w.Log().q.conn.Connections.Load() // as behind a proxy that reconnects by itself
 		if _, err := w.append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrOutcomeUnknown) {
 			t.Fatalf("append to a lost history: %v, want doubt", err)
 		}
@@ -304,7 +305,7 @@ func TestEntryOfALostHistoryFoldsAsNothing(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
 	appendPage(t, w, 3, 10)
 	l, s := w.Log(), w.State()
-	frame := mustPack(t, MaxPayload, pageOf(t, s, 3, 20))[0]
+	frame := mustPack(t, conn.MaxPayload, pageOf(t, s, 3, 20))[0]
 	for _, e := range []checkpoint.Entry{
 		{Body: frame.Body, Data: frame.Data}, {Body: &checkpoint.Beat{}}, {Body: &checkpoint.Snapshot{Parts: 1}, Data: snapshotData(t)},
 	} {

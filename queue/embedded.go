@@ -16,6 +16,9 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
 // embedded is a JetStream server in this process that owns a directory.
@@ -97,20 +100,13 @@ func (e *embedded) stop() {
 	}
 }
 
-// inProcess connects a queue to the server that there is now: the client's reconnects call it.
-type inProcess struct{ q *Queue }
-
-// InProcessConn counts, as dialer does.
-func (p inProcess) InProcessConn() (net.Conn, error) {
-	srv := p.q.embedded.server()
+// InProcessConn connects to the server that there is now. Conn's reconnects call it.
+func (e *embedded) InProcessConn() (net.Conn, error) {
+	srv := e.server()
 	if srv == nil {
 		return nil, errClosed
 	}
-	c, err := srv.InProcessConn()
-	if err == nil {
-		p.q.connection.Add(1)
-	}
-	return c, err
+	return srv.InProcessConn()
 }
 
 var errClosed = errors.New("the store of the queue is closed: it is being opened again")
@@ -137,7 +133,7 @@ func serverOptions(o Options, token string, port int) (*server.Options, error) {
 		NoSigs: true, NoSystemAccount: true,
 		JetStream: true, StoreDir: o.Dir, SyncAlways: true,
 		JetStreamMaxStore: maxStore(o), JetStreamMaxMemory: 64 << 20,
-		MaxPayload: MaxPayload, MaxControlLine: 4096, WriteDeadline: 30 * time.Second,
+		MaxPayload: conn.MaxPayload, MaxControlLine: 4096, WriteDeadline: 30 * time.Second,
 	}, nil
 }
 
@@ -197,7 +193,7 @@ func judge(ctx context.Context, ask func() *server.HealthStatus) error {
 		switch {
 		case h.StatusCode == http.StatusOK:
 			return nil
-		case h.StatusCode != http.StatusInternalServerError, wait(ctx, leastPause) != nil:
+		case h.StatusCode != http.StatusInternalServerError, failure.Pause(ctx, conn.LeastPause) != nil:
 			return fmt.Errorf("queue is unhealthy: %s", h.Error)
 		}
 	}

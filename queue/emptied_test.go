@@ -20,7 +20,7 @@ func TestStreamDeletedUnderTheWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close(ctx)
-	if err := q.js.DeleteStream(ctx, w.Log().name); err != nil {
+	if err := q.conn.JS.DeleteStream(ctx, w.Log().name); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Append(ctx, &checkpoint.Beat{}, nil); !errors.Is(err, ErrOutcomeUnknown) {
@@ -47,7 +47,7 @@ func TestStreamMadeAgainUnderTheWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close(ctx)
-	if err := q.js.DeleteStream(ctx, w.Log().name); err != nil {
+	if err := q.conn.JS.DeleteStream(ctx, w.Log().name); err != nil {
 		t.Fatal(err)
 	}
 	again := createLog(t, q)
@@ -116,15 +116,15 @@ func ownedDamageable(t *testing.T, q *Queue) *Writer {
 	ctx := testContext(t)
 	l := createLog(t, q)
 	config := l.stream.CachedInfo().Config
-	if err := q.js.DeleteStream(ctx, l.name); err != nil {
+	if err := q.conn.JS.DeleteStream(ctx, l.name); err != nil {
 		t.Fatal(err)
 	}
 	config.DenyDelete = false
 	// The server answers a deletion before its directory is gone, and then cannot make another of that name yet.
 	var busy *jetstream.APIError
-	_, err := q.js.CreateStream(ctx, config)
+	_, err := q.conn.JS.CreateStream(ctx, config)
 	for errors.As(err, &busy) && busy.ErrorCode == streamStoreFailed && ctx.Err() == nil {
-		_, err = q.js.CreateStream(ctx, config)
+		_, err = q.conn.JS.CreateStream(ctx, config)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
@@ -22,36 +23,36 @@ func TestErrorsHaveAClass(t *testing.T) {
 		want failure.Class
 	}{
 		{nil, failure.None},
-		{errIdle, failure.Transient},
-		{errNoLeader, failure.Transient},
+		{conn.ErrIdle, failure.Transient},
+		{conn.ErrNoLeader, failure.Transient},
 		{nats.ErrTimeout, failure.Transient},
 		{nats.ErrNoResponders, failure.Transient},
 		{context.DeadlineExceeded, failure.Transient},
 		{fmt.Errorf("%w: %w", ErrOutcomeUnknown, nats.ErrTimeout), failure.Transient},
-		{api(503, codeClusterNotReady, "not ready"), failure.Transient},
-		{api(500, codeStoreFailed, "write: no space left on device"), failure.Transient},
-		{api(503, codeNoJetStream, "JetStream not enabled"), failure.Denied},
-		{api(503, codeNoJetStreamForAccount, "JetStream not enabled for account"), failure.Denied},
+		{api(503, conn.CodeClusterNotReady, "not ready"), failure.Transient},
+		{api(500, conn.CodeStoreFailed, "write: no space left on device"), failure.Transient},
+		{api(503, conn.CodeNoJetStream, "JetStream not enabled"), failure.Denied},
+		{api(503, conn.CodeNoJetStreamForAccount, "JetStream not enabled for account"), failure.Denied},
 		{ErrDenied, failure.Denied},
 		{ErrNoLog, failure.Missing},
-		{api(404, codeStreamNotFound, "stream not found"), failure.Gone},
+		{api(404, conn.CodeStreamNotFound, "stream not found"), failure.Gone},
 		{ErrEmptied, failure.Gone},
 		{ErrGap, failure.Gone},
 		{ErrNoLetter, failure.Gone},
 		{ErrTooLarge, failure.Rejected},
 		{&frame.TooLargeError{}, failure.Rejected},
 		{nats.ErrMaxPayload, failure.Rejected},
-		{api(400, codeWrongSequence, "wrong last sequence"), failure.Rejected},
-		{fmt.Errorf("%w: %w", ErrOutcomeUnknown, api(400, codeWrongMsgID, "wrong last msg ID")), failure.Rejected},
+		{api(400, conn.CodeWrongSequence, "wrong last sequence"), failure.Rejected},
+		{fmt.Errorf("%w: %w", ErrOutcomeUnknown, api(400, conn.CodeWrongMsgID, "wrong last msg ID")), failure.Rejected},
 		{context.Canceled, failure.Canceled},
 		{ErrFull, failure.Fatal},
-		{api(503, codeStoreFailed, "maximum bytes exceeded"), failure.Fatal},
-		{api(503, codeNoResources, "insufficient resources"), failure.Fatal},
+		{api(503, conn.CodeStoreFailed, "maximum bytes exceeded"), failure.Fatal},
+		{api(503, conn.CodeNoResources, "insufficient resources"), failure.Fatal},
 		{ErrHeld, failure.Fatal},
 		{ErrLost, failure.Fatal},
 		{ErrChain, failure.Fatal},
 		{&DamageError{}, failure.Fatal},
-		{&FormatError{}, failure.Fatal},
+		{&conn.FormatError{}, failure.Fatal},
 		{ErrLocked, failure.Fatal},
 	} {
 		if got := Classify(test.err); got != test.want {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 	"github.com/tailrace-cdc/replicator/queue/internal/testpage"
 )
@@ -89,7 +90,7 @@ func fold(t testing.TB, l *Log) *checkpoint.State {
 	t.Helper()
 	ctx := testContext(t)
 	var s *checkpoint.State
-	err := retry(ctx, func() (err error) { // a server may have just gone, or be electing
+	err := conn.Retry(ctx, func() (err error) { // a server may have just gone, or be electing
 		s, err = l.Fold(ctx)
 		return err
 	})
@@ -118,7 +119,7 @@ func mustPack(t testing.TB, max int, pages ...*change.Page) []frame.Packed {
 // appendPage puts n records into the log and returns the sequence of the last frame.
 func appendPage(t testing.TB, w *Writer, n, size int) (seq uint64) {
 	t.Helper()
-	for _, f := range mustPack(t, MaxPayload, pageOf(t, w.State(), n, size)) {
+	for _, f := range mustPack(t, conn.MaxPayload, pageOf(t, w.State(), n, size)) {
 		seq = mustAppend(t, w, f.Body, f.Data)
 	}
 	return seq

@@ -10,6 +10,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
 // folded is a state together with what it was read from.
@@ -27,8 +29,8 @@ type folded struct {
 }
 
 // note keeps what the state does not know of a message.
-func (f *folded) note(m message, e *checkpoint.Entry) {
-	f.lastID = m.id
+func (f *folded) note(m conn.Message, e *checkpoint.Entry) {
+	f.lastID = m.ID
 	if e == nil {
 		return
 	}
@@ -36,7 +38,7 @@ func (f *folded) note(m message, e *checkpoint.Entry) {
 		if b.Part == 0 {
 			f.snapshot = 0
 		}
-		f.snapshot += len(m.data)
+		f.snapshot += len(m.Data)
 	}
 }
 
@@ -57,7 +59,7 @@ var errMoved = errors.New("the log changed while it was read")
 
 // fold is Fold; with a *DamageError it returns what lies before the damage, and where the log ends.
 func (l *Log) fold(ctx context.Context) (*folded, error) {
-	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+	for pause := conn.LeastPause; ; pause = min(2*pause, conn.MostPause) {
 		f, err := l.foldOnce(ctx)
 		if err == nil {
 			return f, nil
@@ -66,17 +68,14 @@ func (l *Log) fold(ctx context.Context) (*folded, error) {
 			return f, fmt.Errorf("fold log of %s: %w", l.table, err)
 		}
 		l.log.Warn("the log changed while it was read, reading it again", zap.Error(err))
-		if werr := wait(ctx, pause); werr != nil {
+		if werr := failure.Pause(ctx, pause); werr != nil {
 			return nil, fmt.Errorf("fold log of %s: %w: %w", l.table, werr, err)
 		}
 	}
 }
 
-// leastPause and mostPause bound the pauses between attempts to read.
-const leastPause, mostPause = 20 * time.Millisecond, time.Second
-
 func (l *Log) foldOnce(ctx context.Context) (*folded, error) {
-	f := &folded{connection: l.q.connection.Load()}
+	f := &folded{connection: l.q.conn.Connections.Load()}
 	var err error
 	if f.info, err = l.Info(ctx); err != nil {
 		return nil, err
@@ -105,7 +104,7 @@ func (l *Log) foldOnce(ctx context.Context) (*folded, error) {
 // follow applies everything after the base, up to what the leader held when the fold began. Where a consumer has no
 // more to read is not the end: its replica may lag behind the leader, and then another consumer goes on.
 func (l *Log) follow(ctx context.Context, f *folded) error {
-	for pause := leastPause; f.state.Seq < f.info.Last; pause = min(2*pause, mostPause) {
+	for pause := conn.LeastPause; f.state.Seq < f.info.Last; pause = min(2*pause, conn.MostPause) {
 		before := f.state.Seq
 		if err := l.advance(ctx, f); err != nil {
 			return err
@@ -113,7 +112,7 @@ func (l *Log) follow(ctx context.Context, f *folded) error {
 		if f.state.Seq >= f.info.Last {
 			break
 		}
-		next, err := l.q.next(ctx, l.name, f.state.Seq+1)
+		next, err := l.q.conn.Next(ctx, l.name, f.state.Seq+1)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			if again, err := l.noTail(ctx, f); err != nil {
 				return err
@@ -127,9 +126,9 @@ func (l *Log) follow(ctx context.Context, f *folded) error {
 				zap.Uint64("read", f.state.Seq), zap.Uint64("stored", next.Sequence))
 		}
 		if f.state.Seq > before {
-			pause = leastPause
+			pause = conn.LeastPause
 		}
-		if err := wait(ctx, pause); err != nil {
+		if err := failure.Pause(ctx, pause); err != nil {
 			return err
 		}
 	}
@@ -159,7 +158,7 @@ func (l *Log) noTail(ctx context.Context, f *folded) (bool, error) {
 		l.log.Error("log lost its newest entries, going on from what is stored: the source is read again from there",
 			zap.Uint64("from", f.state.Seq+1), zap.Uint64("to", f.info.Last))
 	} else {
-		f.broken(message{seq: f.info.Last + 1})
+		f.broken(conn.Message{Seq: f.info.Last + 1})
 	}
 	f.state.Seq, f.lastID = f.info.Last, ""
 	return false, nil
@@ -167,25 +166,25 @@ func (l *Log) noTail(ctx context.Context, f *folded) (bool, error) {
 
 // advance applies what one consumer delivers after the state, until it has no more or the fold is at its end.
 func (l *Log) advance(ctx context.Context, f *folded) error {
-	c, err := l.cursor(ctx, f.state.Seq+1)
+	c, err := l.consume(ctx, f.state.Seq+1)
 	if err != nil {
 		return err
 	}
-	defer c.close(ctx)
-	for c.pending > 0 && f.state.Seq < f.info.Last {
-		m, err := c.next(ctx, l.q.opts.IdleCheck)
-		if transient(err) && ctx.Err() == nil {
+	defer c.Close(ctx)
+	for c.Pending() > 0 && f.state.Seq < f.info.Last {
+		m, err := c.Next(ctx, l.q.opts.IdleCheck)
+		if conn.Transient(err) && ctx.Err() == nil {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if m.seq <= f.state.Seq {
+		if m.Seq <= f.state.Seq {
 			continue
 		}
-		if m.seq != f.state.Seq+1 && f.damage == nil && !follows(m.data, f.state.Hash) {
+		if m.Seq != f.state.Seq+1 && f.damage == nil && !follows(m.Data, f.state.Hash) {
 			damage := (*DamageError)(nil)
-			if err := l.missing(ctx, f.state.Seq+1, m.seq); !errors.As(err, &damage) {
+			if err := l.missing(ctx, f.state.Seq+1, m.Seq); !errors.As(err, &damage) {
 				return err // what is missing is stored, and was only not delivered; or an error
 			}
 			if f.elsewhere.hope(f.state.Seq, f.info.copies) {
@@ -202,19 +201,19 @@ func (l *Log) advance(ctx context.Context, f *folded) error {
 }
 
 // apply folds the next message. Behind damage nothing counts until an entry continues the chain from before it.
-func (f *folded) apply(m message) error {
+func (f *folded) apply(m conn.Message) error {
 	unknown := f.state.Hash == (checkpoint.Hash{})
-	e, err := f.state.Apply(m.seq, m.data)
+	e, err := f.state.Apply(m.Seq, m.Data)
 	if err != nil {
 		return err
 	}
 	f.note(m, e)
-	f.tail, f.tailHash = m.seq, checkpoint.HashOf(m.data)
+	f.tail, f.tailHash = m.Seq, checkpoint.HashOf(m.Data)
 	switch {
 	case e != nil:
-		f.at, f.damage = m.at, nil
-	case f.damage == nil && unknown && isEntry(m.data):
-		f.damage = &DamageError{From: f.info.First, To: m.seq - 1, Hint: damagedBase}
+		f.at, f.damage = m.Stored, nil
+	case f.damage == nil && unknown && isEntry(m.Data):
+		f.damage = &DamageError{From: f.info.First, To: m.Seq - 1, Hint: damagedBase}
 	}
 	return nil
 }
@@ -226,7 +225,7 @@ func (l *Log) verifyTail(ctx context.Context, f *folded) error {
 	if f.tail == 0 {
 		return nil
 	}
-	f.connection = l.q.connection.Load()
+	f.connection = l.q.conn.Connections.Load()
 	m, err := l.message(ctx, f.tail)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
@@ -266,7 +265,7 @@ func (l *Log) base(ctx context.Context, f *folded) error {
 		if s, err := l.restore(ctx, info, m); err == nil {
 			f.state, f.tail, f.tailHash, f.at = s, m.Sequence, checkpoint.HashOf(m.Data), m.Time
 			return nil
-		} else if newer := (*checkpoint.NewerFormatError)(nil); errors.As(err, &newer) || transient(err) {
+		} else if newer := (*checkpoint.NewerFormatError)(nil); errors.As(err, &newer) || conn.Transient(err) {
 			return err
 		} else {
 			l.log.Info("snapshot is of no use, trying the one before", zap.Uint64("seq", m.Sequence), zap.Error(err))
@@ -296,7 +295,7 @@ func (l *Log) base(ctx context.Context, f *folded) error {
 func (l *Log) snapshotBefore(ctx context.Context, info Info, below uint64) (*jetstream.RawStreamMsg, error) {
 	var found uint64
 	for from := info.First; from < below; {
-		m, err := l.q.get(ctx, l.name, msgGet{Seq: from, NextFor: l.subject.snapshot})
+		m, err := l.q.conn.GetMessage(ctx, l.name, conn.MessageRequest{Seq: from, NextFor: l.subject.snapshot})
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			break
 		}
@@ -366,17 +365,4 @@ func (l *Log) verifyPredecessor(ctx context.Context, info Info, first uint64, wa
 		}
 	}
 	return fmt.Errorf("%w: no entry before %d has the hash of its predecessor", ErrChain, first)
-}
-
-// retry repeats f while its error may pass, until ctx ends.
-func retry(ctx context.Context, f func() error) error {
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		err := f()
-		if err == nil || !transient(err) || ctx.Err() != nil {
-			return err
-		}
-		if werr := wait(ctx, pause); werr != nil {
-			return errors.Join(err, werr)
-		}
-	}
 }

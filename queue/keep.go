@@ -7,6 +7,9 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
 // Run watches the embedded store until ctx ends: it holds a reserve on the store's volume, and when writes have
@@ -18,7 +21,7 @@ func (q *Queue) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	for wait(ctx, q.opts.DiskCheck) == nil {
+	for failure.Pause(ctx, q.opts.DiskCheck) == nil {
 		q.checkStore(ctx)
 	}
 	return nil
@@ -56,7 +59,7 @@ func (q *Queue) checkStore(ctx context.Context) {
 // outOfSpace tells whether the store has refused a write for want of room, or could not be opened again since.
 func (e *embedded) outOfSpace() bool {
 	srv := e.server()
-	return srv == nil || saysNoSpace(srv.Healthz(&server.HealthzOptions{}).Error)
+	return srv == nil || conn.SaysNoSpace(srv.Healthz(&server.HealthzOptions{}).Error)
 }
 
 // reopen shuts the server down and starts another one on the same store, with the same token, and at the same address

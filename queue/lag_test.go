@@ -13,29 +13,30 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
 // lagging makes a stream that holds what a stream holds now and learns of nothing later: a replica that lags behind its leader.
 func lagging(t *testing.T, q *Queue, name string) (copied string) {
 	t.Helper()
 	ctx := testContext(t)
-	st, err := q.js.Stream(ctx, name)
+	st, err := q.conn.JS.Stream(ctx, name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	state := st.CachedInfo().State
 	copied = "LAGGING_" + name
-	if _, err := q.js.CreateStream(ctx, jetstream.StreamConfig{
+	if _, err := q.conn.JS.CreateStream(ctx, jetstream.StreamConfig{
 		Name: copied, Subjects: []string{copied}, Storage: jetstream.MemoryStorage, FirstSeq: state.FirstSeq,
 	}); err != nil {
 		t.Fatal(err)
 	}
 	for seq := state.FirstSeq; seq <= state.LastSeq; seq++ {
-		m, err := q.get(ctx, name, msgGet{Seq: seq})
+		m, err := q.conn.GetMessage(ctx, name, conn.MessageRequest{Seq: seq})
 		if err != nil {
 			t.Fatal(err)
 		}
-		ack, err := q.js.PublishMsg(ctx, &nats.Msg{Subject: copied, Data: m.Data})
+		ack, err := q.conn.JS.PublishMsg(ctx, &nats.Msg{Subject: copied, Data: m.Data})
 		if err != nil || ack.Sequence != seq {
 			t.Fatalf("entry %d is stored at %v: %v", seq, ack, err)
 		}
@@ -46,12 +47,12 @@ func lagging(t *testing.T, q *Queue, name string) (copied string) {
 // serveFrom lets the lagging replica serve the next n consumers of its stream, and returns how many it served.
 func serveFrom(q *Queue, copied string, n int) (served func() int) {
 	used := 0
-	q.consume = func(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	q.conn.CreateConsumer = func(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 		if "LAGGING_"+stream == copied && used < n {
 			used++
 			stream = copied
 		}
-		return q.js.CreateConsumer(ctx, stream, cfg)
+		return q.conn.JS.CreateConsumer(ctx, stream, cfg)
 	}
 	return func() int { return used }
 }
@@ -112,7 +113,7 @@ func TestFoldOfAnotherHistoryIsReadAgain(t *testing.T) {
 	appendPage(t, w, 5, 10)
 	copied := lagging(t, q, w.Log().name)
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
-	if _, err := q.js.Publish(ctx, copied, []byte("another last entry")); err != nil {
+	if _, err := q.conn.JS.Publish(ctx, copied, []byte("another last entry")); err != nil {
 		t.Fatal(err)
 	}
 	served := serveFrom(q, copied, 2)
@@ -129,7 +130,7 @@ func TestFoldEndsAtAStrayMessage(t *testing.T) {
 	w := owned(t, q)
 	copied := lagging(t, q, w.Log().name)
 	appendPage(t, w, 5, 10)
-	if _, err := q.js.Publish(ctx, w.Log().subject.entry, []byte("stray")); err != nil {
+	if _, err := q.conn.JS.Publish(ctx, w.Log().subject.entry, []byte("stray")); err != nil {
 		t.Fatal(err)
 	}
 	serveFrom(q, copied, 1)
@@ -143,7 +144,7 @@ func TestFoldEndsAtAStrayMessage(t *testing.T) {
 func TestReadingOnceEndsWhereTheLogDoes(t *testing.T) {
 	for name, spoil := range map[string]func(*testing.T, *Writer){
 		"stray message": func(t *testing.T, w *Writer) {
-			if _, err := w.Log().q.js.Publish(testContext(t), w.Log().subject.entry, []byte("stray")); err != nil {
+			if _, err := w.Log().q.conn.JS.Publish(testContext(t), w.Log().subject.entry, []byte("stray")); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -192,7 +193,7 @@ func TestFoldGoesOnWhenTheLogIsTrimmedMeanwhile(t *testing.T) {
 	w := owned(t, q)
 	appendPage(t, w, 5, 10)
 	trimmed := false
-	q.consume = func(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	q.conn.CreateConsumer = func(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 		if !trimmed {
 			trimmed = true
 			appendPage(t, w, 5, 10)
@@ -205,7 +206,7 @@ func TestFoldGoesOnWhenTheLogIsTrimmedMeanwhile(t *testing.T) {
 				t.Errorf("trimmed up to %d", first)
 			}
 		}
-		return q.js.CreateConsumer(ctx, stream, cfg)
+		return q.conn.JS.CreateConsumer(ctx, stream, cfg)
 	}
 	s, err := w.Log().Fold(ctx)
 	if err != nil || !trimmed {
@@ -244,8 +245,8 @@ func TestDroppedMessagesAreReadAgain(t *testing.T) {
 		appendPage(t, w, 5, 10)
 	}
 	lossies := 0
-	q.consume = func(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
-		c, err := q.js.CreateConsumer(ctx, stream, cfg)
+	q.conn.CreateConsumer = func(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+		c, err := q.conn.JS.CreateConsumer(ctx, stream, cfg)
 		if lossies++; lossies%2 == 0 || err != nil {
 			return c, err
 		}
@@ -304,10 +305,10 @@ func TestLeaderAnswersAlsoWhereDirectReadsAreAllowed(t *testing.T) {
 	w := owned(t, q)
 	config := w.Log().stream.CachedInfo().Config
 	config.AllowDirect = true
-	if _, err := q.js.UpdateStream(ctx, config); err != nil {
+	if _, err := q.conn.JS.UpdateStream(ctx, config); err != nil {
 		t.Fatal(err)
 	}
-	direct, err := q.nc.SubscribeSync("$JS.API.DIRECT.GET.>")
+	direct, err := q.conn.NC.SubscribeSync("$JS.API.DIRECT.GET.>")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,16 +345,16 @@ func TestFoldWhileAReplicaCatchesUp(t *testing.T) {
 	}
 	// The consumers go to the late server wherever it has opened its copy.
 	onLate := 0
-	q.consume = func(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	q.conn.CreateConsumer = func(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 		for try := 0; ; try++ {
-			cons, err := q.js.CreateConsumer(ctx, stream, cfg)
+			cons, err := q.conn.JS.CreateConsumer(ctx, stream, cfg)
 			if err != nil || cons.CachedInfo().Cluster.Leader == late || try == 20 {
 				if err == nil && cons.CachedInfo().Cluster.Leader == late {
 					onLate++
 				}
 				return cons, err
 			}
-			if err := q.js.DeleteConsumer(ctx, stream, cons.CachedInfo().Name); err != nil {
+			if err := q.conn.JS.DeleteConsumer(ctx, stream, cons.CachedInfo().Name); err != nil {
 				return nil, err
 			}
 		}
@@ -365,7 +366,7 @@ func TestFoldWhileAReplicaCatchesUp(t *testing.T) {
 	}
 	w.doubt = errors.New("some")
 	for range 5 {
-		if err := retry(ctx, func() error { return w.Recover(ctx) }); err != nil {
+		if err := conn.Retry(ctx, func() error { return w.Recover(ctx) }); err != nil {
 			t.Fatal(err)
 		}
 		appendPage(t, w, 5, 10)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
 // denying is a stream of which a replica says something, for it has no leader or is not open yet.
@@ -28,14 +30,14 @@ func TestReplicaDoesNotSayWhatAStreamIs(t *testing.T) {
 	old.Cluster = &jetstream.ClusterInfo{Name: "c"}
 	st := l.stream
 	l.stream = denying{st, &old, nil}
-	if _, err := l.Info(ctx); !errors.Is(err, errNoLeader) || !transient(err) {
+	if _, err := l.Info(ctx); !errors.Is(err, conn.ErrNoLeader) || !conn.Transient(err) {
 		t.Errorf("without a leader: %v", err)
 	}
 	l.stream = denying{st, nil, jetstream.ErrStreamNotFound}
-	if _, err := l.Info(ctx); !errors.Is(err, errNoLeader) {
+	if _, err := l.Info(ctx); !errors.Is(err, conn.ErrNoLeader) {
 		t.Errorf("denied by a replica: %v", err)
 	}
-	if err := q.js.DeleteStream(ctx, l.name); err != nil {
+	if err := q.conn.JS.DeleteStream(ctx, l.name); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.Info(ctx); !errors.Is(err, ErrEmptied) {

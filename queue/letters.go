@@ -19,6 +19,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
@@ -92,14 +94,14 @@ func (l *Log) Letters(ctx context.Context) (*Letters, error) {
 		return d, err
 	}
 	name := l.lettersName()
-	st, err := l.q.create(ctx, l.lettersConfig(name))
+	st, err := l.q.conn.CreateStream(ctx, l.lettersConfig(name))
 	return l.lettersOf(name, st, err)
 }
 
 // ExistingLetters is Letters for commands, which only look: nil without an error while there is no stream yet.
 func (l *Log) ExistingLetters(ctx context.Context) (*Letters, error) {
 	name := l.lettersName()
-	st, err := l.q.js.Stream(ctx, name)
+	st, err := l.q.conn.JS.Stream(ctx, name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, nil
 	}
@@ -112,8 +114,8 @@ func (l *Log) lettersOf(name string, st jetstream.Stream, err error) (*Letters, 
 	if err != nil {
 		return nil, fmt.Errorf("open dead letters of %s: %w", l.table, err)
 	}
-	if need, _ := strconv.Atoi(st.CachedInfo().Config.Metadata[metaFormat]); need > formatNumber {
-		return nil, fmt.Errorf("open dead letters of %s: %w", l.table, &FormatError{"stream " + name, need})
+	if need, _ := strconv.Atoi(st.CachedInfo().Config.Metadata[conn.MetaFormat]); need > conn.FormatNumber {
+		return nil, fmt.Errorf("open dead letters of %s: %w", l.table, &conn.FormatError{What: "stream " + name, Need: need})
 	}
 	return &Letters{l: l, stream: st, name: name}, nil
 }
@@ -122,9 +124,9 @@ func (l *Log) lettersConfig(name string) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: name, Subjects: []string{l.letterSubject("*")}, Description: "Tailrace: dead letters of " + l.table,
 		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Replicas: l.q.opts.Replicas,
-		Discard: jetstream.DiscardNew, MaxBytes: l.q.opts.LettersMaxBytes, MaxMsgSize: int32(l.q.maxMessage()),
+		Discard: jetstream.DiscardNew, MaxBytes: l.q.opts.LettersMaxBytes, MaxMsgSize: int32(l.q.conn.MaxMessage()),
 		MaxMsgsPerSubject: 1, AllowDirect: false, Duplicates: time.Second,
-		Metadata: map[string]string{metaFormat: strconv.Itoa(formatNumber), metaPipeline: l.q.opts.Pipeline},
+		Metadata: map[string]string{conn.MetaFormat: strconv.Itoa(conn.FormatNumber), conn.MetaPipeline: l.q.opts.Pipeline},
 	}
 }
 
@@ -136,9 +138,9 @@ func (l *Log) letterSubject(id string) string {
 // once. When it returns nil the letter is on disk, and only then may the sink's mark pass the change. It
 // retries what may pass until ctx ends. ErrFull and ErrTooLarge as for entries: the table halts.
 func (d *Letters) Put(ctx context.Context, letter *Letter) error {
-	err := retry(ctx, func() error {
+	err := conn.Retry(ctx, func() error {
 		err := d.write(ctx, letter, 0)
-		if classify(err) != fenced {
+		if conn.OutcomeOf(err) != conn.Fenced {
 			return err
 		}
 		// Rule 1: only a letter that can be read counts. With replicas the server refuses with the same code while an
@@ -146,17 +148,14 @@ func (d *Letters) Put(ctx context.Context, letter *Letter) error {
 		if _, _, got := d.get(ctx, letter.ID); !errors.Is(got, ErrNoLetter) {
 			return got
 		}
-		return fmt.Errorf("%w: %s", errUnderWay, err.Error())
+		return fmt.Errorf("%w: %s", conn.ErrAttemptPending, err.Error())
 	})
 	return d.wrap("put", letter.ID, err)
 }
 
-// errUnderWay means that an earlier attempt to store the same is neither stored nor given up.
-var errUnderWay = errors.New("an earlier attempt is under way")
-
 // RecordRetry notes that the letter was tried again and refused again; behind as in Letter.
 func (d *Letters) RecordRetry(ctx context.Context, id, code, reason string, behind bool, now time.Time) error {
-	err := retry(ctx, func() error {
+	err := conn.Retry(ctx, func() error {
 		letter, seq, err := d.get(ctx, id)
 		if err != nil {
 			return err
@@ -166,8 +165,8 @@ func (d *Letters) RecordRetry(ctx context.Context, id, code, reason string, behi
 		}
 		letter.Attempts++
 		letter.Code, letter.Reason, letter.Behind, letter.LastTried = code, reason, behind, now.UTC()
-		if err = d.write(ctx, letter, seq); classify(err) == fenced {
-			return fmt.Errorf("%w: %s", errUnderWay, err.Error())
+		if err = d.write(ctx, letter, seq); conn.OutcomeOf(err) == conn.Fenced {
+			return fmt.Errorf("%w: %s", conn.ErrAttemptPending, err.Error())
 		}
 		return err
 	})
@@ -180,20 +179,20 @@ func (d *Letters) write(ctx context.Context, letter *Letter, last uint64) error 
 	if err != nil {
 		return err
 	}
-	ctx, cancel := d.l.q.ask(ctx)
+	ctx, cancel := d.l.q.conn.Ask(ctx)
 	defer cancel()
-	_, err = d.l.q.js.PublishMsg(ctx, &nats.Msg{Subject: d.l.letterSubject(letter.ID), Data: b},
+	_, err = d.l.q.conn.JS.PublishMsg(ctx, &nats.Msg{Subject: d.l.letterSubject(letter.ID), Data: b},
 		jetstream.WithExpectLastSequencePerSubject(last), jetstream.WithRetryAttempts(0))
 	return err
 }
 
 func (d *Letters) wrap(verb, id string, err error) error {
-	switch classify(err) {
-	case stored:
+	switch conn.OutcomeOf(err) {
+	case conn.Stored:
 		return nil
-	case full:
+	case conn.Full:
 		err = fmt.Errorf("%w: %w", ErrFull, err)
-	case tooLarge:
+	case conn.TooLarge:
 		err = fmt.Errorf("%w: %w", ErrTooLarge, err)
 	}
 	return fmt.Errorf("%s dead letter %s of %s: %w", verb, id, d.l.table, err)
@@ -222,7 +221,7 @@ func (d *Letters) get(ctx context.Context, id string) (*Letter, uint64, error) {
 // is refused (Rule 11).
 func (d *Letters) readable(id string, data []byte) (*Letter, error) {
 	letter, err := decodeLetter(data)
-	if newer := (*FormatError)(nil); err == nil || errors.As(err, &newer) {
+	if newer := (*conn.FormatError)(nil); err == nil || errors.As(err, &newer) {
 		return letter, err
 	}
 	return &Letter{ID: id, Table: d.l.table, Code: CodeUnreadable, Reason: err.Error()}, nil
@@ -233,7 +232,7 @@ func (d *Letters) stored(ctx context.Context, id string) (*jetstream.RawStreamMs
 	if id == "" || strings.ContainsAny(id, ".*> \t\r\n") { // one token of a subject
 		return nil, fmt.Errorf("get dead letter %q of %s: %w", id, d.l.table, ErrNoLetter)
 	}
-	m, err := d.l.q.get(ctx, d.name, msgGet{LastFor: d.l.letterSubject(id)})
+	m, err := d.l.q.conn.GetMessage(ctx, d.name, conn.MessageRequest{LastFor: d.l.letterSubject(id)})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		err = ErrNoLetter
 	}
@@ -256,59 +255,59 @@ func (d *Letters) All(ctx context.Context) iter.Seq2[*Letter, error] {
 // walk is All. A letter that is retried meanwhile moves to the end of the stream; it is yielded from there when that
 // happened before it was reached.
 func (d *Letters) walk(ctx context.Context, yield func(*Letter) bool) error {
-	info, err := d.l.q.info(ctx, d.stream)
+	info, err := d.l.q.conn.StreamInfo(ctx, d.stream)
 	if err != nil {
 		return err
 	}
 	seen := make(map[string]bool)
-	visit := func(m message) (bool, error) {
-		letter, err := d.readable(strings.TrimPrefix(m.subject, d.l.letterSubject("")), m.data)
+	visit := func(m conn.Message) (bool, error) {
+		letter, err := d.readable(strings.TrimPrefix(m.Subject, d.l.letterSubject("")), m.Data)
 		if err != nil {
 			return false, err
 		}
-		if seen[letter.ID] || m.seq > info.State.LastSeq && letter.Attempts == 0 {
+		if seen[letter.ID] || m.Seq > info.State.LastSeq && letter.Attempts == 0 {
 			return true, nil
 		}
 		seen[letter.ID] = true
 		return yield(letter), nil
 	}
 	at := uint64(0)
-	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+	for pause := conn.LeastPause; ; pause = min(2*pause, conn.MostPause) {
 		before := at
 		if more, err := d.advance(ctx, &at, visit); !more || err != nil {
 			return err
 		}
 		// Where the consumer has no more to read its replica may lag behind the leader, which knows whether there is more.
-		if _, err := d.l.q.next(ctx, d.name, at+1); errors.Is(err, jetstream.ErrMsgNotFound) {
+		if _, err := d.l.q.conn.Next(ctx, d.name, at+1); errors.Is(err, jetstream.ErrMsgNotFound) {
 			return nil
 		} else if err != nil {
 			return err
 		}
 		if at > before {
-			pause = leastPause
+			pause = conn.LeastPause
 		}
-		if err := wait(ctx, pause); err != nil {
+		if err := failure.Pause(ctx, pause); err != nil {
 			return err
 		}
 	}
 }
 
 // advance visits what one consumer delivers after sequence *at, and moves that along. It returns false when a visit did.
-func (d *Letters) advance(ctx context.Context, at *uint64, visit func(message) (bool, error)) (bool, error) {
-	c, err := d.l.cursorOf(ctx, d.name, *at+1)
+func (d *Letters) advance(ctx context.Context, at *uint64, visit func(conn.Message) (bool, error)) (bool, error) {
+	c, err := d.l.q.conn.Consume(ctx, d.name, *at+1, d.l.metrics.read)
 	if err != nil {
 		return false, err
 	}
-	defer c.close(ctx)
-	for c.pending > 0 {
-		m, err := c.next(ctx, d.l.q.opts.IdleCheck)
-		if transient(err) && ctx.Err() == nil {
+	defer c.Close(ctx)
+	for c.Pending() > 0 {
+		m, err := c.Next(ctx, d.l.q.opts.IdleCheck)
+		if conn.Transient(err) && ctx.Err() == nil {
 			return true, nil
 		}
 		if err != nil {
 			return false, err
 		}
-		*at = m.seq
+		*at = m.Seq
 		if more, err := visit(m); !more || err != nil {
 			return false, err
 		}
@@ -330,7 +329,7 @@ func (d *Letters) Drop(ctx context.Context, id string) error {
 
 // Count returns how many letters there are.
 func (d *Letters) Count(ctx context.Context) (int, error) {
-	info, err := d.l.q.info(ctx, d.stream)
+	info, err := d.l.q.conn.StreamInfo(ctx, d.stream)
 	if err != nil {
 		return 0, fmt.Errorf("count dead letters of %s: %w", d.l.table, err)
 	}
@@ -346,7 +345,7 @@ func encodeLetter(l *Letter) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode letter: %w", err)
 	}
-	b := append(bytes.Clone(letterMagic), formatNumber)
+	b := append(bytes.Clone(letterMagic), conn.FormatNumber)
 	b = binary.AppendUvarint(b, uint64(len(head)))
 	return append(append(b, head...), s2.Encode(nil, l.Raw)...), nil
 }
@@ -356,8 +355,8 @@ func decodeLetter(b []byte) (*Letter, error) {
 	if !ok || len(rest) < 1 {
 		return nil, errors.New("decode letter: not a dead letter of the replicator")
 	}
-	if rest[0] > formatNumber {
-		return nil, fmt.Errorf("decode letter: %w", &FormatError{"dead letter", int(rest[0])})
+	if rest[0] > conn.FormatNumber {
+		return nil, fmt.Errorf("decode letter: %w", &conn.FormatError{What: "dead letter", Need: int(rest[0])})
 	}
 	size, n := binary.Uvarint(rest[1:])
 	if rest = rest[1:]; n <= 0 || size > uint64(len(rest)-n) {

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 	"github.com/tailrace-cdc/replicator/queue/internal/testpage"
 )
@@ -28,7 +29,7 @@ func openLetters(t *testing.T, q *Queue) *Letters {
 
 func changesOf(t *testing.T, n int) (cs []*change.Change) {
 	t.Helper()
-	frames := mustPack(t, MaxPayload, testpage.After(t, change.Position{}, 0, n, 50))
+	frames := mustPack(t, conn.MaxPayload, testpage.After(t, change.Position{}, 0, n, 50))
 	for _, f := range frames {
 		raw, _, err := frame.Decompress(f.Data, nil)
 		if err != nil {
@@ -87,7 +88,7 @@ type undecided struct {
 
 func (u *undecided) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
 	if u.times--; u.times >= 0 {
-		return nil, &jetstream.APIError{Code: 400, ErrorCode: codeWrongSequenceR3, Description: "wrong last sequence"}
+		return nil, &jetstream.APIError{Code: 400, ErrorCode: conn.CodeWrongSequenceR3, Description: "wrong last sequence"}
 	}
 	return u.JetStream.PublishMsg(ctx, m, opts...)
 }
@@ -104,12 +105,12 @@ func TestLetterUnderWayIsNotStored(t *testing.T) {
 			return d.RecordRetry(ctx, letter.ID, "mapping", "still", false, letter.LastTried.Add(time.Minute))
 		},
 	} {
-		refusals := &undecided{q.js, 2}
-		q.js = refusals
+		refusals := &undecided{q.conn.JS, 2}
+		q.conn.JS = refusals
 		if err := store(); err != nil {
 			t.Fatal(err)
 		}
-		if q.js = refusals.JetStream; refusals.times >= 0 {
+		if q.conn.JS = refusals.JetStream; refusals.times >= 0 {
 			t.Fatalf("%d refusals were not waited for", refusals.times+1)
 		}
 	}
@@ -127,11 +128,11 @@ func TestLetterWithoutAQuorumIsNotStored(t *testing.T) {
 	c := startCluster(t)
 	q := connectTo(t, c.addr(), func(o *Options) { o.Replicas = 3 })
 	var d *Letters
-	if err := retry(ctx, func() (err error) { d, err = claimIn(t, q).Log().Letters(ctx); return err }); err != nil {
+	if err := conn.Retry(ctx, func() (err error) { d, err = claimIn(t, q).Log().Letters(ctx); return err }); err != nil {
 		t.Fatal(err)
 	}
-	info, err := q.info(ctx, d.stream)
-	for ; err != nil && ctx.Err() == nil; info, err = q.info(ctx, d.stream) {
+	info, err := q.conn.StreamInfo(ctx, d.stream)
+	for ; err != nil && ctx.Err() == nil; info, err = q.conn.StreamInfo(ctx, d.stream) {
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -258,8 +259,8 @@ func TestDroppedLettersAreListed(t *testing.T) {
 		want = append(want, letter.ID)
 	}
 	consumers := 0
-	q.consume = func(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
-		c, err := q.js.CreateConsumer(ctx, stream, cfg)
+	q.conn.CreateConsumer = func(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+		c, err := q.conn.JS.CreateConsumer(ctx, stream, cfg)
 		if consumers++; consumers > 1 || err != nil {
 			return c, err
 		}

@@ -104,7 +104,7 @@ func (l *Log) room(bytes uint64, snapshot int) int64 {
 // is so full that not even a claim or marks would fit: it was filled under another limit. Reading stays paused by
 // the configured one; settle takes the rest back once the log is trimmed. Errors show at the append that follows.
 func (l *Log) widen(ctx context.Context, bytes uint64, snapshot int) {
-	ctx, cancel := l.q.ask(ctx)
+	ctx, cancel := l.q.conn.Ask(ctx)
 	defer cancel()
 	info, err := l.stream.Info(ctx)
 	if err != nil {
@@ -115,7 +115,7 @@ func (l *Log) widen(ctx context.Context, bytes uint64, snapshot int) {
 	if config.MaxBytes = l.room(max(bytes, info.State.Bytes), snapshot); config.MaxBytes <= info.Config.MaxBytes {
 		return
 	}
-	if _, err := l.q.js.UpdateStream(ctx, config); err != nil {
+	if _, err := l.q.conn.JS.UpdateStream(ctx, config); err != nil {
 		if !l.narrow.Swap(true) { // it is tried at every mark
 			l.log.Error("limit of the log not raised: the server or its account has no room for it", zap.Int64("max_bytes", config.MaxBytes), zap.Error(err))
 		}

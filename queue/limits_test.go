@@ -10,6 +10,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
 // stall fills a log as a long stall does: frames, then listings and beats, each until it is refused, with a state of
@@ -17,7 +18,7 @@ import (
 func stall(t testing.TB, w *Writer) uint64 {
 	t.Helper()
 	for refused := false; !refused; {
-		frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 100, 1500))[0]
+		frame := mustPack(t, conn.MaxPayload, pageOf(t, w.State(), 100, 1500))[0]
 		refused = refuses(t, w, frame.Body, frame.Data)
 	}
 	for before := uint64(0); before != w.State().Seq; { // what the writer reckons is more than what is stored
@@ -151,7 +152,7 @@ func TestLogFullToTheBrimComesBack(t *testing.T) {
 			if p := pressure(t, w); p.Limit != uint64(limit) || p.Pause != (limit <= 8<<20) {
 				t.Fatalf("limit %d, pause %v at %.2f of it", p.Limit, p.Pause, p.Fraction)
 			}
-			frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 100, 1500))[0]
+			frame := mustPack(t, conn.MaxPayload, pageOf(t, w.State(), 100, 1500))[0]
 			if refused := refuses(t, w, frame.Body, frame.Data); refused != (limit <= 8<<20) {
 				t.Fatalf("append of a frame at limit %d: refused %v", limit, refused)
 			}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
 const (
@@ -38,7 +40,7 @@ func lockDir(dir string) (*os.File, error) {
 	}
 	pid := fmt.Sprintf("%d\n", os.Getpid())
 	err = errors.Join(f.Truncate(0), writeAt(f, pid))
-	if err != nil && saysNoSpace(err.Error()) && dropReserve(dir) {
+	if err != nil && conn.SaysNoSpace(err.Error()) && dropReserve(dir) {
 		err = writeAt(f, pid)
 	}
 	if err != nil {

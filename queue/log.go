@@ -14,19 +14,13 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
-)
 
-// formatNumber is that of the streams' layout: names, subjects, configuration. Rule 11.
-const formatNumber = 1
+	"github.com/tailrace-cdc/replicator/queue/conn"
+)
 
 const (
 	streamPrefix  = "TAILRACE_"
 	subjectPrefix = "tailrace."
-
-	metaFormat   = "tailrace.format"
-	metaPipeline = "tailrace.pipeline"
-	metaTable    = "tailrace.table"
-	metaToken    = "tailrace.token"
 )
 
 // Log is the durable queue of one table. It is safe for concurrent use.
@@ -65,13 +59,13 @@ type Info struct {
 // empty tells whether no message is left.
 func (i Info) empty() bool { return i.First > i.Last }
 
-// Log opens the log of a table; ErrNoLog when there is none, ErrNewer when a newer build made it.
+// Log opens the log of a table; ErrNoLog when there is none, conn.ErrNewer when a newer build made it.
 func (q *Queue) Log(ctx context.Context, table string) (*Log, error) {
 	name := q.streamName(table)
-	st, err := q.js.Stream(ctx, name)
-	q.report(ctx, err)
+	st, err := q.conn.JS.Stream(ctx, name)
+	q.conn.Report(ctx, err)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		err = q.confirmMissing(ctx, name)
+		err = q.conn.ConfirmMissing(ctx, name)
 	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, fmt.Errorf("open log of %s: %w", table, ErrNoLog)
@@ -88,7 +82,7 @@ func (q *Queue) CreateLog(ctx context.Context, table, token string) (*Log, error
 		return nil, fmt.Errorf("create log of %s: the token must be one word without dots", table)
 	}
 	// Sequences start at the time in microseconds: a stream that is ever made again goes on above the old one.
-	st, err := q.create(ctx, q.streamConfig(table, token, uint64(time.Now().UnixMicro())))
+	st, err := q.conn.CreateStream(ctx, q.streamConfig(table, token, uint64(time.Now().UnixMicro())))
 	if err != nil {
 		return nil, fmt.Errorf("create log of %s: %w", table, err)
 	}
@@ -99,38 +93,14 @@ func (q *Queue) CreateLog(ctx context.Context, table, token string) (*Log, error
 	return l, err
 }
 
-// create makes a stream, or opens the one that somebody else has just made. Processes that start together, beside a cluster
-// that is forming, meet streams that are promised and not yet there, and too few servers: that passes.
-func (q *Queue) create(ctx context.Context, cfg jetstream.StreamConfig) (st jetstream.Stream, err error) {
-	forming, cancel := context.WithTimeout(ctx, formingPatience)
-	defer cancel()
-	for pause := leastPause; ; pause = min(2*pause, mostPause) {
-		asking, done := q.ask(forming)
-		st, err = q.js.CreateStream(asking, cfg)
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			st, err = q.js.Stream(asking, cfg.Name)
-		}
-		done()
-		if err == nil || !transient(err) && !errors.Is(err, jetstream.ErrStreamNotFound) && codeOf(err) != codeNoPeers {
-			return st, explain(err)
-		}
-		if wait(forming, pause) != nil {
-			return nil, explain(err)
-		}
-	}
-}
-
-// formingPatience is how long streams are asked for from a cluster that cannot make them yet.
-const formingPatience = 15 * time.Second
-
 // Tables lists the tables of this pipeline that have a log, in order.
 func (q *Queue) Tables(ctx context.Context) ([]string, error) {
 	var tables []string
-	all := q.js.ListStreams(ctx)
+	all := q.conn.JS.ListStreams(ctx)
 	for info := range all.Info() {
 		m := info.Config.Metadata
-		if m[metaPipeline] == q.opts.Pipeline && info.Config.Name == q.streamName(m[metaTable]) {
-			tables = append(tables, m[metaTable])
+		if m[conn.MetaPipeline] == q.opts.Pipeline && info.Config.Name == q.streamName(m[conn.MetaTable]) {
+			tables = append(tables, m[conn.MetaTable])
 		}
 	}
 	if err := all.Err(); err != nil {
@@ -146,10 +116,10 @@ func (q *Queue) streamConfig(table, token string, first uint64) jetstream.Stream
 		Name: q.streamName(table), Subjects: []string{s.entry, s.snapshot, s.claim},
 		Description: "Tailrace: changes of " + table,
 		Retention:   jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Replicas: q.opts.Replicas,
-		Discard: jetstream.DiscardNew, MaxBytes: q.opts.MaxBytes, MaxMsgSize: int32(q.maxMessage()),
+		Discard: jetstream.DiscardNew, MaxBytes: q.opts.MaxBytes, MaxMsgSize: int32(q.conn.MaxMessage()),
 		FirstSeq: first, DenyDelete: true, AllowDirect: false, Duplicates: time.Second,
 		Metadata: map[string]string{
-			metaFormat: strconv.Itoa(formatNumber), metaPipeline: q.opts.Pipeline, metaTable: table, metaToken: token,
+			conn.MetaFormat: strconv.Itoa(conn.FormatNumber), conn.MetaPipeline: q.opts.Pipeline, conn.MetaTable: table, conn.MetaToken: token,
 		},
 	}
 }
@@ -157,7 +127,7 @@ func (q *Queue) streamConfig(table, token string, first uint64) jetstream.Stream
 // configure gives an older log the limits of today's options, as far as they leave room on top of what it holds.
 // It is the owner's to do; when it fails the old ones hold on. snapshot is the size of the last one.
 func (l *Log) configure(ctx context.Context, snapshot int) {
-	ctx, cancel := l.q.ask(ctx)
+	ctx, cancel := l.q.conn.Ask(ctx)
 	defer cancel()
 	info, err := l.stream.Info(ctx)
 	if err != nil {
@@ -165,14 +135,14 @@ func (l *Log) configure(ctx context.Context, snapshot int) {
 		return
 	}
 	now := info.Config
-	now.MaxBytes, now.MaxMsgSize, now.Replicas = l.room(info.State.Bytes, snapshot), int32(l.q.maxMessage()), l.q.opts.Replicas
+	now.MaxBytes, now.MaxMsgSize, now.Replicas = l.room(info.State.Bytes, snapshot), int32(l.q.conn.MaxMessage()), l.q.opts.Replicas
 	if l.q.keepCopies {
 		now.Replicas = info.Config.Replicas
 	}
 	if now.MaxBytes == info.Config.MaxBytes && now.MaxMsgSize == info.Config.MaxMsgSize && now.Replicas == info.Config.Replicas {
 		return
 	}
-	if _, err := l.q.js.UpdateStream(ctx, now); err != nil {
+	if _, err := l.q.conn.JS.UpdateStream(ctx, now); err != nil {
 		l.log.Error("limits of the log not changed, the old ones hold on", zap.Error(err))
 		return
 	}
@@ -188,13 +158,13 @@ func (l *Log) news(what string, n uint64) bool {
 func (q *Queue) opened(table string, st jetstream.Stream) (*Log, error) {
 	info := st.CachedInfo()
 	m := info.Config.Metadata
-	if need, err := strconv.Atoi(m[metaFormat]); err != nil {
+	if need, err := strconv.Atoi(m[conn.MetaFormat]); err != nil {
 		return nil, fmt.Errorf("open log of %s: stream %s is not one of Tailrace", table, info.Config.Name)
-	} else if need > formatNumber {
-		return nil, fmt.Errorf("open log of %s: %w", table, &FormatError{"stream " + info.Config.Name, need})
+	} else if need > conn.FormatNumber {
+		return nil, fmt.Errorf("open log of %s: %w", table, &conn.FormatError{What: "stream " + info.Config.Name, Need: need})
 	}
 	return &Log{
-		q: q, table: table, name: info.Config.Name, token: m[metaToken], subject: subjectsOf(m[metaToken], table),
+		q: q, table: table, name: info.Config.Name, token: m[conn.MetaToken], subject: subjectsOf(m[conn.MetaToken], table),
 		created: info.Created, stream: st, metrics: q.metrics.of(table), log: q.log.With(zap.String("table", table)),
 	}, nil
 }
@@ -226,13 +196,8 @@ func hashWord(s string) string {
 	return hex.EncodeToString(h[:4])
 }
 
-// maxMessage is the largest message, headers included, that both the server and our readers take.
-func (q *Queue) maxMessage() int {
-	return int(min(q.nc.MaxPayload(), maxMessage))
-}
-
-// MaxPayload returns how large frames for PackFrame may be here.
-func (q *Queue) MaxPayload() int { return q.maxMessage() }
+// MaxPayload returns the size of the largest message that the server takes, for frame.Pack.
+func (q *Queue) MaxPayload() int { return q.conn.MaxMessage() }
 
 // Table returns the table's name.
 func (l *Log) Table() string { return l.table }
@@ -245,8 +210,8 @@ func (l *Log) Created() time.Time { return l.created }
 
 // Info asks the leader of the stream. ErrEmptied when the stream is gone or is another one than was opened.
 func (l *Log) Info(ctx context.Context) (Info, error) {
-	info, err := l.q.info(ctx, l.stream)
-	l.q.report(ctx, err)
+	info, err := l.q.conn.StreamInfo(ctx, l.stream)
+	l.q.conn.Report(ctx, err)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return Info{}, fmt.Errorf("ask about log of %s: %w: stream %s does not exist", l.table, ErrEmptied, l.name)
 	}
@@ -283,6 +248,25 @@ func (l *Log) Info(ctx context.Context) (Info, error) {
 	return i, nil
 }
 
+// message returns the message at a sequence, as the leader has it.
+func (l *Log) message(ctx context.Context, seq uint64) (*jetstream.RawStreamMsg, error) {
+	return l.q.conn.GetMessage(ctx, l.name, conn.MessageRequest{Seq: seq})
+}
+
+// newest returns the newest message on a subject, as the leader has it.
+func (l *Log) newest(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
+	return l.q.conn.GetMessage(ctx, l.name, conn.MessageRequest{LastFor: subject})
+}
+
+// consume starts reading at a sequence, or at the first message after it.
+func (l *Log) consume(ctx context.Context, from uint64) (*conn.Consumer, error) {
+	c, err := l.q.conn.Consume(ctx, l.name, from, l.metrics.read)
+	if err != nil {
+		return nil, fmt.Errorf("start reading log of %s: %w", l.table, err)
+	}
+	return c, nil
+}
+
 // Check is the start-up check of a log: it is the stream of that creation time (zero: any), it was not
 // emptied, and nothing is missing inside it. It does not read the entries; Fold does.
 func (l *Log) Check(ctx context.Context, created time.Time) (Info, error) {
@@ -303,7 +287,7 @@ func (l *Log) Check(ctx context.Context, created time.Time) (Info, error) {
 
 // checkDeleted tells a lost tail, which took its state with it and is harmless, from a hole.
 func (l *Log) checkDeleted(ctx context.Context, info Info) error {
-	details, err := l.q.info(ctx, l.stream, jetstream.WithDeletedDetails(true))
+	details, err := l.q.conn.StreamInfo(ctx, l.stream, jetstream.WithDeletedDetails(true))
 	if err != nil {
 		return fmt.Errorf("check log of %s: %w", l.table, err)
 	}

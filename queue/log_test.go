@@ -176,7 +176,7 @@ func TestStrayPublishFoldsAsNothing(t *testing.T) {
 		subject string
 		data    []byte
 	}{{l.subject.entry, []byte("hello")}, {l.subject.snapshot, []byte("TRLG\x01n")}, {l.subject.entry, old}} {
-		if _, err := q.js.Publish(ctx, stray.subject, stray.data); err != nil {
+		if _, err := q.conn.JS.Publish(ctx, stray.subject, stray.data); err != nil {
 			t.Fatal(err)
 		}
 	}

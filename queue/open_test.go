@@ -26,6 +26,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
 func openAt(t *testing.T, url string, edit func(*Options)) (*Queue, error) {
@@ -211,7 +213,7 @@ type promised struct {
 
 func (p *promised) CreateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
 	if p.few--; p.few >= 0 {
-		return nil, &jetstream.APIError{Code: 400, ErrorCode: codeNoPeers, Description: "no suitable peers for placement"}
+		return nil, &jetstream.APIError{Code: 400, ErrorCode: conn.CodeNoPeers, Description: "no suitable peers for placement"}
 	}
 	if p.missing > 0 {
 		return nil, jetstream.ErrStreamNameAlreadyInUse
@@ -233,8 +235,8 @@ func TestStreamThatAnotherProcessMakesIsWaitedFor(t *testing.T) {
 	if _, err := l.Letters(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
-	cluster := &promised{q.js, 2, 3}
-	q.js = cluster
+	cluster := &promised{q.conn.JS, 2, 3}
+	q.conn.JS = cluster
 	createLog(t, q)
 	cluster.few, cluster.missing = 2, 3
 	if _, err := l.Letters(testContext(t)); err != nil {

@@ -4,17 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-const (
-	// MaxPayload is what the embedded server accepts in one message, and the most this package ever sends.
-	MaxPayload = 8 << 20
-	// maxMessage leaves room for subject, headers and the pull request's own accounting, so that a reader
-	// that asks for pullBytes is never stuck behind a message that does not fit.
-	maxMessage = MaxPayload - 64<<10
-	pullBytes  = 8 << 20
-	pullBatch  = 1000
+// MaxPayload is what the embedded server accepts in one message, and the most that this package ever sends.
+const MaxPayload = conn.MaxPayload
 
+const (
 	leastLogs         = 16
 	defaultMaxBytes   = 20 << 30
 	defaultLetters    = 1 << 30

@@ -15,6 +15,9 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
 // reservePorts returns ports that are free, for servers that must find them free again after a restart. They lie below
@@ -44,7 +47,7 @@ type outside struct {
 	edit func(*server.Options)
 	srv  *server.Server
 
-	payload int32 // 0: MaxPayload
+	payload int32 // 0: conn.MaxPayload
 }
 
 func startOutside(t testing.TB) *outside {
@@ -64,7 +67,7 @@ func (o *outside) start() {
 	o.t.Helper()
 	opts := &server.Options{
 		Host: "127.0.0.1", Port: o.port, JetStream: true, StoreDir: o.dir, SyncAlways: true, NoSigs: true, NoLog: true,
-		JetStreamMaxStore: 4 << 30, MaxPayload: cmp.Or(o.payload, MaxPayload),
+		JetStreamMaxStore: 4 << 30, MaxPayload: cmp.Or(o.payload, conn.MaxPayload),
 	}
 	if o.edit != nil {
 		o.edit(opts)
@@ -112,10 +115,10 @@ func (o *outside) restore(kept string) {
 
 // impatient gives a request that is not answered little time, and what follows the usual.
 func impatient(q *Queue, f func()) {
-	usual := q.opts.AckTimeout
-	q.opts.AckTimeout = 300 * time.Millisecond
+	usual := q.conn.AckTimeout
+	q.conn.AckTimeout = 300 * time.Millisecond
 	f()
-	q.opts.AckTimeout = usual
+	q.conn.AckTimeout = usual
 }
 
 func connectTo(t testing.TB, addr string, edit func(*Options)) *Queue {
@@ -138,7 +141,7 @@ func connectTo(t testing.TB, addr string, edit func(*Options)) *Queue {
 // restart stops the server, does something while it is away, starts it again and waits until the queue is connected.
 func (o *outside) restart(q *Queue, away func()) {
 	o.t.Helper()
-	before := q.connection.Load()
+	before := q.conn.Connections.Load()
 	o.stop()
 	away()
 	o.start()
@@ -149,8 +152,8 @@ func (o *outside) restart(q *Queue, away func()) {
 func awaitReconnected(t testing.TB, q *Queue, before uint64) {
 	t.Helper()
 	ctx := testContext(t)
-	for q.connection.Load() == before || !q.nc.IsConnected() {
-		if err := wait(ctx, 5*time.Millisecond); err != nil {
+	for q.conn.Connections.Load() == before || !q.conn.NC.IsConnected() {
+		if err := failure.Pause(ctx, 5*time.Millisecond); err != nil {
 			t.Fatal("not reconnected: ", err)
 		}
 	}

@@ -5,16 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
 // Queue is a connection to the server that holds the logs, and that server itself when it is embedded.
@@ -22,21 +21,14 @@ type Queue struct {
 	opts     Options
 	log      *zap.Logger
 	metrics  *metrics
-	nc       *nats.Conn
-	js       jetstream.JetStream
-	embedded *embedded // nil outside
+	conn     *conn.Conn // nil until it is connected
+	embedded *embedded  // nil outside
 
-	keepCopies bool  // nobody said how many copies a log has: those that exist keep theirs
+	keepCopies bool  // Options.Replicas was 0: logs that exist keep their number of copies
 	disk       *disk // nil outside
 
-	// connection counts connections to the server: what was known under another number is in doubt.
-	connection atomic.Uint64
-	attempts   atomic.Uint64         // appends sent
-	said       sync.Map              // what was said of each log: it is not said again at every look
-	away       atomic.Pointer[error] // why the newest try to connect again failed
-
-	// consume makes the consumers of cursors. Tests put them where a replica lags.
-	consume func(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error)
+	attempts atomic.Uint64 // appends sent
+	said     sync.Map      // last number logged by name of the stream and topic: Log.changed
 }
 
 // Open starts the embedded server (Options.Dir) or connects (Options.URL), and checks that JetStream answers
@@ -64,7 +56,7 @@ func newQueue(o Options, log *zap.Logger, reg prometheus.Registerer) *Queue {
 
 func (q *Queue) open(ctx context.Context) (err error) {
 	if q.opts.Dir == "" {
-		if err := q.connect(ctx, q.opts.URL); err != nil {
+		if err := q.connect(ctx, conn.Options{URL: q.opts.URL}); err != nil {
 			return err
 		}
 		return q.awaitHealth(ctx)
@@ -72,7 +64,7 @@ func (q *Queue) open(ctx context.Context) (err error) {
 	if q.embedded, err = startEmbedded(ctx, q.opts, q.log); err != nil {
 		return err
 	}
-	if err := q.connect(ctx, "", nats.InProcessServer(inProcess{q}), nats.Token(q.embedded.client.Token)); err != nil {
+	if err := q.connect(ctx, conn.Options{InProcess: q.embedded, Token: q.embedded.client.Token}); err != nil {
 		return err
 	}
 	q.checkStore(ctx)
@@ -97,7 +89,7 @@ func OpenClient(ctx context.Context, o Options, log *zap.Logger) (*Queue, error)
 			return q, nil
 		}
 		// The daemon is starting (no file yet, or that of its predecessor) or just ended.
-		if werr := wait(ctx, 100*time.Millisecond); werr != nil {
+		if werr := failure.Pause(ctx, 100*time.Millisecond); werr != nil {
 			return nil, errors.Join(err, werr)
 		}
 	}
@@ -112,16 +104,29 @@ func openBeside(ctx context.Context, o Options, log *zap.Logger) (*Queue, error)
 		return nil, err
 	}
 	q := newQueue(o, log, prometheus.NewRegistry())
-	if err := q.connect(ctx, c.URL, nats.Token(c.Token)); err != nil {
+	if err := q.connect(ctx, conn.Options{URL: c.URL, Token: c.Token}); err != nil {
 		return nil, err
 	}
 	return q, nil
 }
 
+// connect dials with the options that all connections share.
+func (q *Queue) connect(ctx context.Context, o conn.Options) (err error) {
+	o.Name, o.AckTimeout, o.Report = "tailrace "+q.opts.Pipeline, q.opts.AckTimeout, q.opts.Report
+	o.Creds, o.CA, o.Cert, o.Key, o.InboxPrefix = q.opts.Creds, q.opts.CA, q.opts.Cert, q.opts.Key, q.opts.InboxPrefix
+	if q.conn, err = conn.Dial(ctx, o, q.log); err != nil {
+		return err
+	}
+	if q.opts.Replicas == 0 {
+		q.opts.Replicas, q.keepCopies = q.replicas(), true
+	}
+	return nil
+}
+
 // Close ends the connection and the embedded server. Entries that were acknowledged are on disk either way.
 func (q *Queue) Close() error {
-	if q.nc != nil {
-		q.nc.Close()
+	if q.conn != nil {
+		q.conn.Close()
 	}
 	if q.embedded != nil {
 		return q.embedded.close()
@@ -153,10 +158,10 @@ func (q *Queue) Notes() []string {
 // Health asks the server whether it can store. It is for the liveness probe: cheap, and the only thing that
 // shows a full disk.
 func (q *Queue) Health(ctx context.Context) error {
-	ctx, cancel := q.ask(ctx)
+	ctx, cancel := q.conn.Ask(ctx)
 	defer cancel()
-	if _, err := q.js.AccountInfo(ctx); err != nil {
-		return fmt.Errorf("ask JetStream: %w", explain(err))
+	if _, err := q.conn.JS.AccountInfo(ctx); err != nil {
+		return fmt.Errorf("ask JetStream: %w", conn.Explain(err))
 	}
 	if q.embedded != nil {
 		return q.embedded.health(ctx)
@@ -167,70 +172,20 @@ func (q *Queue) Health(ctx context.Context) error {
 // awaitHealth waits while the cluster elects.
 func (q *Queue) awaitHealth(ctx context.Context) error {
 	said := time.Time{}
-	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+	for pause := conn.LeastPause; ; pause = min(2*pause, conn.MostPause) {
 		err := q.Health(ctx)
-		if err == nil || !transient(err) {
+		if err == nil || !conn.Transient(err) {
 			return err
 		}
 		if time.Since(said) > sayAgain {
 			said = time.Now()
-			q.log.Warn("the queue does not answer yet, waiting: is its cluster electing?", zap.Error(q.unanswered(err)))
+			q.log.Warn("the queue does not answer yet, waiting: is its cluster electing?", zap.Error(q.conn.WithServers(err)))
 		}
-		if wait(ctx, pause) != nil {
-			return q.unanswered(err)
+		if failure.Pause(ctx, pause) != nil {
+			return q.conn.WithServers(err)
 		}
 	}
 }
 
 // sayAgain is the pause between lines that say the same.
 const sayAgain = 10 * time.Second
-
-// ask bounds one request: what was sent on a connection that has just died is never answered, however long the
-// caller has time.
-func (q *Queue) ask(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, q.opts.AckTimeout)
-}
-
-// report tells how a request ended. Refusals are answers.
-func (q *Queue) report(ctx context.Context, err error) {
-	switch {
-	case q.opts.Report == nil || ctx.Err() != nil:
-	case err == nil || !transient(err):
-		q.opts.Report("", nil)
-	default:
-		q.opts.Report("", q.unanswered(err))
-	}
-}
-
-// unanswered adds to an error which servers were asked, and why there is no connection to them.
-func (q *Queue) unanswered(err error) error {
-	if q.embedded != nil || q.nc == nil {
-		return err
-	}
-	var hosts []string
-	for _, s := range q.nc.Servers() {
-		if u, perr := url.Parse(s); perr == nil {
-			hosts = append(hosts, u.Host)
-		}
-	}
-	where := strings.Join(hosts, ", ")
-	if q.nc.IsConnected() {
-		return fmt.Errorf("%s: %w", where, err)
-	}
-	if why := q.away.Load(); why != nil {
-		return fmt.Errorf("no connection to %s: %w", where, *why)
-	}
-	return fmt.Errorf("no connection to %s", where)
-}
-
-// wait blocks for d or until ctx ends, whose cause it returns.
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
-}

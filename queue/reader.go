@@ -11,13 +11,15 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
 // Reader reads the entries of a log in order. It asserts that nothing is missing between them and that each
 // follows from the one before. It is for one goroutine; Close it.
 type Reader struct {
 	l          *Log
-	cur        *cursor
+	cur        *conn.Consumer
 	connection uint64
 
 	seq   uint64          // last message read, foreign ones included
@@ -42,7 +44,7 @@ type Reader struct {
 // there is. ErrGap when from was trimmed away or lies beyond the end, ErrChain when the entry before it is another
 // one: that mark belongs to another log.
 func (l *Log) Read(ctx context.Context, from uint64, prev checkpoint.Hash) (*Reader, error) {
-	r := &Reader{l: l, connection: l.q.connection.Load()}
+	r := &Reader{l: l, connection: l.q.conn.Connections.Load()}
 	info, err := l.Info(ctx)
 	if err != nil {
 		return nil, err
@@ -61,7 +63,7 @@ func (l *Log) Read(ctx context.Context, from uint64, prev checkpoint.Hash) (*Rea
 			return nil, fmt.Errorf("read log of %s: %w", l.table, err)
 		}
 	}
-	if r.cur, err = l.cursor(ctx, from); err != nil {
+	if r.cur, err = l.consume(ctx, from); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -80,17 +82,17 @@ func (r *Reader) Next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
 		if r.last > 0 && r.seq >= r.last {
 			return 0, nil, io.EOF
 		}
-		if r.cur == nil || r.connection != r.l.q.connection.Load() {
+		if r.cur == nil || r.connection != r.l.q.conn.Connections.Load() {
 			if err := r.restart(ctx); err != nil {
 				return 0, nil, err
 			}
 		}
-		m, err := r.cur.next(ctx, r.l.q.opts.IdleCheck)
+		m, err := r.cur.Next(ctx, r.l.q.opts.IdleCheck)
 		switch {
 		case err == nil:
 			e, err := r.accept(ctx, m)
-			if errors.Is(err, errDropped) { // its replica lacks what the leader has, or we were too slow
-				if err := wait(ctx, leastPause); err != nil {
+			if errors.Is(err, conn.ErrDropped) { // its replica lacks what the leader has, or we were too slow
+				if err := failure.Pause(ctx, conn.LeastPause); err != nil {
 					return 0, nil, err
 				}
 				if err := r.restart(ctx); err != nil {
@@ -102,11 +104,11 @@ func (r *Reader) Next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
 				return 0, nil, fmt.Errorf("read log of %s: %w", r.l.table, err)
 			}
 			if e != nil {
-				return m.seq, e, nil
+				return m.Seq, e, nil
 			}
 		case ctx.Err() != nil:
 			return 0, nil, context.Cause(ctx)
-		case errors.Is(err, errIdle):
+		case errors.Is(err, conn.ErrIdle):
 			if err := r.idle(ctx); err != nil {
 				return 0, nil, err
 			}
@@ -132,25 +134,25 @@ func (r *Reader) Mark() checkpoint.Mark { return checkpoint.Mark{Seq: r.entry, H
 // Close ends the reading.
 func (r *Reader) Close(ctx context.Context) {
 	if r.cur != nil {
-		r.cur.close(ctx)
+		r.cur.Close(ctx)
 	}
 }
 
 // accept returns the entry in m, nil when there is none that counts.
-func (r *Reader) accept(ctx context.Context, m message) (*checkpoint.Entry, error) {
+func (r *Reader) accept(ctx context.Context, m conn.Message) (*checkpoint.Entry, error) {
 	r.stuck = 0
-	if m.seq <= r.seq {
+	if m.Seq <= r.seq {
 		return nil, nil
 	}
-	e, err := checkpoint.Decode(m.data)
+	e, err := checkpoint.Decode(m.Data)
 	if newer := (*checkpoint.NewerFormatError)(nil); errors.As(err, &newer) {
 		return nil, err
 	}
 	follows := err == nil && (e.Prev == r.hash || !r.known)
-	if r.damage == nil && m.seq != r.seq+1 && (!follows || !r.known) {
-		err := r.l.missing(ctx, r.seq+1, m.seq)
+	if r.damage == nil && m.Seq != r.seq+1 && (!follows || !r.known) {
+		err := r.l.missing(ctx, r.seq+1, m.Seq)
 		if err == nil {
-			err = errDropped
+			err = conn.ErrDropped
 		}
 		damage := (*DamageError)(nil)
 		if !errors.As(err, &damage) {
@@ -158,16 +160,16 @@ func (r *Reader) accept(ctx context.Context, m message) (*checkpoint.Entry, erro
 		}
 		if r.elsewhere.hope(r.seq, damage.copies) {
 			r.l.badCopy(damage.From)
-			return nil, errDropped
+			return nil, conn.ErrDropped
 		}
 		r.damage = damage
-		if r.damage.Until = m.at; !r.at.IsZero() {
+		if r.damage.Until = m.Stored; !r.at.IsZero() {
 			r.damage.Since = r.at
 		}
 	}
 	if r.damage != nil && (!follows || !r.known) {
 		// Rule 8: only an entry that continues the chain from before the damage says that somebody accepted it.
-		if r.seq = m.seq; m.seq >= r.damage.Last {
+		if r.seq = m.Seq; m.Seq >= r.damage.Last {
 			return nil, r.damage
 		}
 		return nil, nil
@@ -178,13 +180,13 @@ func (r *Reader) accept(ctx context.Context, m message) (*checkpoint.Entry, erro
 			return nil, err
 		}
 	}
-	r.seq = m.seq
+	r.seq = m.Seq
 	if err != nil || !follows || !r.mayWrite(e) {
 		r.l.metrics.foreign.Inc()
-		r.l.log.Warn("log holds a message that is no entry of its chain, skipped", zap.Uint64("seq", m.seq))
+		r.l.log.Warn("log holds a message that is no entry of its chain, skipped", zap.Uint64("seq", m.Seq))
 		return nil, nil
 	}
-	r.entry, r.hash, r.known, r.at = m.seq, checkpoint.HashOf(m.data), true, m.at
+	r.entry, r.hash, r.known, r.at = m.Seq, checkpoint.HashOf(m.Data), true, m.Stored
 	return e, nil
 }
 
@@ -221,12 +223,12 @@ func (r *Reader) restart(ctx context.Context) error {
 	r.l.metrics.resets.Inc()
 	r.Close(ctx)
 	r.cur = nil
-	err := retry(ctx, func() error {
-		connection := r.l.q.connection.Load()
+	err := conn.Retry(ctx, func() error {
+		connection := r.l.q.conn.Connections.Load()
 		if err := r.verifyPast(ctx); err != nil {
 			return err
 		}
-		cur, err := r.l.cursor(ctx, r.seq+1)
+		cur, err := r.l.consume(ctx, r.seq+1)
 		if err != nil {
 			return err
 		}
@@ -243,7 +245,7 @@ func (r *Reader) restart(ctx context.Context) error {
 func (r *Reader) idle(ctx context.Context) error {
 	info, err := r.l.Info(ctx)
 	switch {
-	case err != nil && transient(err):
+	case err != nil && conn.Transient(err):
 		return nil // the connection tells when it is back
 	case err != nil:
 		return err
@@ -256,7 +258,7 @@ func (r *Reader) idle(ctx context.Context) error {
 	if r.stuck++; r.stuck < 2 {
 		return nil
 	}
-	_, err = r.l.q.next(ctx, r.l.name, r.seq+1)
+	_, err = r.l.q.conn.Next(ctx, r.l.name, r.seq+1)
 	if errors.Is(err, jetstream.ErrMsgNotFound) { // numbers without messages: only a fold tells why
 		if r.damage != nil {
 			return r.damage

@@ -2,6 +2,8 @@
 
 package queue
 
-import "os"
+import (
+	"os"
+)
 
 func allocate(f *os.File, size int64) error { return allocateZeros(f, size) }

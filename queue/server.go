@@ -29,14 +29,14 @@ func (q *Queue) ServerInfo(ctx context.Context) (s ServerInfo, ok bool, err erro
 	if q.opts.URL == "" {
 		return s, false, nil
 	}
-	ctx, cancel := q.ask(ctx)
+	ctx, cancel := q.conn.Ask(ctx)
 	defer cancel()
-	account, err := q.js.AccountInfo(ctx)
+	account, err := q.conn.JS.AccountInfo(ctx)
 	if err != nil {
 		return s, true, fmt.Errorf("ask JetStream: %w", err)
 	}
 	s = ServerInfo{
-		Cluster: q.nc.ConnectedClusterName(), Servers: len(q.nc.Servers()), MaxPayload: q.nc.MaxPayload(),
+		Cluster: q.conn.NC.ConnectedClusterName(), Servers: len(q.conn.NC.Servers()), MaxPayload: q.conn.NC.MaxPayload(),
 		Store: account.Limits.MaxStore, Reserved: int64(account.ReservedStore),
 		Copies: int64(q.opts.Replicas),
 	}
@@ -49,7 +49,7 @@ func (q *Queue) ServerInfo(ctx context.Context) (s ServerInfo, ok bool, err erro
 // replicas is how many copies a new log gets where the options do not say: three in a cluster, which survives the loss
 // of a server with them, one on a single server, which can keep no more.
 func (q *Queue) replicas() int {
-	if q.nc.ConnectedClusterName() != "" {
+	if q.conn.NC.ConnectedClusterName() != "" {
 		return 3
 	}
 	return 1
@@ -86,7 +86,7 @@ func (q *Queue) UnreservedBytes(ctx context.Context, tables []string) (bytes int
 	for _, table := range tables {
 		name := q.streamName(table)
 		for stream, limit := range map[string]int64{name: q.opts.MaxBytes, name + "_letters": q.opts.LettersMaxBytes} {
-			st, err := q.js.Stream(ctx, stream)
+			st, err := q.conn.JS.Stream(ctx, stream)
 			switch {
 			case errors.Is(err, jetstream.ErrStreamNotFound):
 				bytes += limit

@@ -22,6 +22,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
 // The test binary is also the process that gets killed: with this variable it opens the queue in that
@@ -57,7 +59,7 @@ func serveForever(store, port string) error {
 	}
 	srv, err := server.NewServer(&server.Options{
 		Host: "127.0.0.1", Port: n, JetStream: true, StoreDir: store, SyncAlways: true, NoSigs: true, NoLog: true,
-		JetStreamMaxStore: 4 << 30, MaxPayload: MaxPayload,
+		JetStreamMaxStore: 4 << 30, MaxPayload: conn.MaxPayload,
 	})
 	if err != nil {
 		return err
@@ -105,7 +107,7 @@ func TestKilledServerLosesNoAcknowledgedAppend(t *testing.T) {
 	for w == nil {
 		q, err := Open(ctx, Options{Pipeline: "shop", URL: "nats://" + addr, AckTimeout: time.Second, MaxBytes: 1 << 30}, zap.NewNop(), prometheus.NewRegistry())
 		if err != nil {
-			if err := wait(ctx, 20*time.Millisecond); err != nil {
+			if err := failure.Pause(ctx, 20*time.Millisecond); err != nil {
 				t.Fatal(err)
 			}
 			continue
@@ -130,7 +132,7 @@ func TestKilledServerLosesNoAcknowledgedAppend(t *testing.T) {
 				killing = true
 				go func() { killed <- kill(srv) }() // while appends are under way
 			}
-			frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 20, 2000))[0]
+			frame := mustPack(t, conn.MaxPayload, pageOf(t, w.State(), 20, 2000))[0]
 			_, err := w.Append(ctx, frame.Body, frame.Data)
 			if err == nil {
 				acknowledged = w.State().Changes
@@ -177,7 +179,7 @@ func appendForever(dir string) error {
 		}
 	}
 	for {
-		frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 20, 2000))[0]
+		frame := mustPack(t, conn.MaxPayload, pageOf(t, w.State(), 20, 2000))[0]
 		if _, err := w.Append(ctx, frame.Body, frame.Data); err != nil {
 			return err
 		}
@@ -361,11 +363,11 @@ func TestNewerLogIsRefused(t *testing.T) {
 	q := embeddedQueue(t)
 	l := createLog(t, q)
 	config := l.stream.CachedInfo().Config
-	config.Metadata[metaFormat] = strconv.Itoa(formatNumber + 1)
-	if _, err := q.js.UpdateStream(ctx, config); err != nil {
+	config.Metadata[conn.MetaFormat] = strconv.Itoa(conn.FormatNumber + 1)
+	if _, err := q.conn.JS.UpdateStream(ctx, config); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := q.Log(ctx, "Orders"); !errors.Is(err, ErrNewer) {
+	if _, err := q.Log(ctx, "Orders"); !errors.Is(err, conn.ErrNewer) {
 		t.Fatalf("open: %v, want newer", err)
 	}
 }

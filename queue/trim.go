@@ -70,7 +70,7 @@ func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
 }
 
 func (l *Log) purge(ctx context.Context, below uint64) error {
-	ctx, cancel := l.q.ask(ctx)
+	ctx, cancel := l.q.conn.Ask(ctx)
 	defer cancel()
 	return l.stream.Purge(ctx, jetstream.WithPurgeSequence(below))
 }
@@ -116,9 +116,9 @@ func (l *Log) at(ctx context.Context, info Info, t time.Time) (uint64, error) {
 	if !info.Oldest.Before(t) {
 		return info.First, nil
 	}
-	ctx, cancel := l.q.ask(ctx)
+	ctx, cancel := l.q.conn.Ask(ctx)
 	defer cancel()
-	c, err := l.q.js.CreateConsumer(ctx, l.name, jetstream.ConsumerConfig{
+	c, err := l.q.conn.JS.CreateConsumer(ctx, l.name, jetstream.ConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &t, AckPolicy: jetstream.AckNonePolicy,
 		HeadersOnly: true, MemoryStorage: true, Replicas: 1, InactiveThreshold: 10 * time.Second,
 	})
@@ -126,7 +126,7 @@ func (l *Log) at(ctx context.Context, info Info, t time.Time) (uint64, error) {
 		return 0, fmt.Errorf("find time in log of %s: %w", l.table, err)
 	}
 	first := c.CachedInfo().Delivered.Stream + 1
-	if err := l.q.js.DeleteConsumer(ctx, l.name, c.CachedInfo().Name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+	if err := l.q.conn.JS.DeleteConsumer(ctx, l.name, c.CachedInfo().Name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return 0, fmt.Errorf("find time in log of %s: %w", l.table, err)
 	}
 	return first, nil

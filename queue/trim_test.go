@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/internal/testpage"
 )
 
@@ -152,7 +153,7 @@ func TestFullLogPausesAndRecovers(t *testing.T) {
 	w := owned(t, embeddedIn(t, t.TempDir(), func(o *Options) { o.MaxBytes = 8 << 20 }))
 	n := 0
 	for {
-		frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 100, 1500))[0]
+		frame := mustPack(t, conn.MaxPayload, pageOf(t, w.State(), 100, 1500))[0]
 		_, err := w.Append(ctx, frame.Body, frame.Data)
 		if errors.Is(err, ErrFull) {
 			break
@@ -223,7 +224,7 @@ func TestServersLimitRefusesWithoutDoubt(t *testing.T) {
 	w.f.info.MaxBytes = 0 // blind to the reserve
 	var err error
 	for err == nil {
-		frame := mustPack(t, MaxPayload, pageOf(t, w.State(), 100, 1500))[0]
+		frame := mustPack(t, conn.MaxPayload, pageOf(t, w.State(), 100, 1500))[0]
 		_, err = w.Append(ctx, frame.Body, frame.Data)
 	}
 	if !errors.Is(err, ErrFull) || errors.Is(err, ErrOutcomeUnknown) {
@@ -235,7 +236,7 @@ func TestServersLimitRefusesWithoutDoubt(t *testing.T) {
 
 func TestTooLargeIsRefusedWithoutDoubt(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
-	for _, size := range []int{maxMessage + 1, MaxPayload + 1} {
+	for _, size := range []int{w.Log().q.MaxPayload() + 1, conn.MaxPayload + 1} {
 		if _, err := w.Append(testContext(t), &checkpoint.Frame{}, make([]byte, size)); !errors.Is(err, ErrTooLarge) || errors.Is(err, ErrOutcomeUnknown) {
 			t.Fatalf("append of %d bytes: %v", size, err)
 		}

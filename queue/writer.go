@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
@@ -88,7 +89,7 @@ func (w *Writer) usable(ctx context.Context) error {
 	if w.dead != nil {
 		return w.dead
 	}
-	if w.doubt == nil && w.f.connection != w.l.q.connection.Load() {
+	if w.doubt == nil && w.f.connection != w.l.q.conn.Connections.Load() {
 		w.doubt = errors.New("the connection was lost in between")
 	}
 	if w.doubt != nil {
@@ -125,13 +126,13 @@ func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, err
 	}
 	sent, id := time.Now(), w.l.q.messageID(w.nonce)
 	seq, err := w.l.publish(ctx, e.Kind, msg, s.Seq, w.f.lastID, id)
-	if classify(err) == full && vital(e.Kind) {
+	if conn.OutcomeOf(err) == conn.Full && vital(e.Kind) {
 		// What lets the log be trimmed must be stored, or the log stays full for ever.
 		w.l.widen(ctx, w.f.info.Bytes, w.f.snapshot)
 		sent, id = time.Now(), w.l.q.messageID(w.nonce)
 		seq, err = w.l.publish(ctx, e.Kind, msg, s.Seq, w.f.lastID, id)
 	}
-	if err == nil && w.f.connection != w.l.q.connection.Load() {
+	if err == nil && w.f.connection != w.l.q.conn.Connections.Load() {
 		err = errors.New("the connection was lost in between")
 	}
 	if err != nil {
@@ -144,14 +145,14 @@ func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, err
 func (w *Writer) refused(kind checkpoint.Kind, err error) error {
 	m := w.l.metrics
 	var what error
-	switch classify(err) {
-	case full:
+	switch conn.OutcomeOf(err) {
+	case conn.Full:
 		what = ErrFull
 		m.m.refused.WithLabelValues(w.l.table, "full").Inc()
-	case tooLarge:
+	case conn.TooLarge:
 		what = ErrTooLarge
 		m.m.refused.WithLabelValues(w.l.table, "size").Inc()
-	case fenced:
+	case conn.Fenced:
 		// Rule 2: another message came first. Whose it is, the fold tells.
 		what, w.doubt = ErrOutcomeUnknown, err
 		m.fenced.Inc()
@@ -172,7 +173,7 @@ func (w *Writer) acknowledged(seq uint64, msg []byte, id string, sent time.Time)
 		w.doubt = errors.New("the entry was stored and folds as nothing")
 		return fmt.Errorf("append to log of %s: %w: %w", w.l.table, ErrOutcomeUnknown, w.doubt)
 	}
-	w.f.note(message{data: msg, id: id}, e)
+	w.f.note(conn.Message{Data: msg, ID: id}, e)
 	w.f.info.Last = seq
 	w.f.info.Bytes += uint64(len(msg)) + perMessage
 	w.acked, w.alive = seq, sent
@@ -208,7 +209,7 @@ func (w *Writer) Upgrade(ctx context.Context) error {
 	return nil
 }
 
-func (w *Writer) partSize() int { return min(maxPart, w.l.q.maxMessage()-4096) }
+func (w *Writer) partSize() int { return min(maxPart, w.l.q.conn.MaxMessage()-4096) }
 
 // snapshot appends the whole state. ErrFull when the log has no room for it; needed says that trimming cannot move
 // without it, so that it may use all there is.
@@ -260,13 +261,13 @@ func (w *Writer) Recover(ctx context.Context) error {
 		return w.dead
 	}
 	var f *folded
-	err := retry(ctx, func() (err error) {
+	err := conn.Retry(ctx, func() (err error) {
 		f, err = w.l.fold(ctx)
 		return err
 	})
 	if err != nil {
 		err = fmt.Errorf("recover log of %s: %w", w.l.table, err)
-		if !transient(err) && ctx.Err() == nil {
+		if !conn.Transient(err) && ctx.Err() == nil {
 			w.dead = err
 		}
 		return err

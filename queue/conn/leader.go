@@ -1,4 +1,4 @@
-package queue
+package conn
 
 import (
 	"context"
@@ -15,28 +15,25 @@ import (
 // behind its leader. So what a consumer delivers is true, but where it ends says nothing: the end of a log, and
 // what is stored there, is asked of the leader, by the requests in this file.
 
-// errNoLeader means that a replica answered because the stream has no leader: what it says may be old.
-var errNoLeader = errors.New("stream has no leader now")
-
-// msgGet asks for one message: the one at Seq, the newest one on LastFor, or the first one on NextFor at or
+// MessageRequest asks for one message: the one at Seq, the newest one on LastFor, or the first one on NextFor at or
 // after Seq. The fields are JetStream's.
-type msgGet struct {
+type MessageRequest struct {
 	Seq     uint64 `json:"seq,omitempty"`
 	LastFor string `json:"last_by_subj,omitempty"`
 	NextFor string `json:"next_by_subj,omitempty"`
 }
 
-// get returns a message of the stream as its leader has it; jetstream.ErrMsgNotFound when there is none.
+// GetMessage returns a message of the stream as its leader has it; jetstream.ErrMsgNotFound when there is none.
 //
 // The client library's GetMsg is not used: where a stream has AllowDirect set, by whomever, it asks any replica.
-func (q *Queue) get(ctx context.Context, stream string, what msgGet) (*jetstream.RawStreamMsg, error) {
-	ctx, cancel := q.ask(ctx)
+func (c *Conn) GetMessage(ctx context.Context, stream string, what MessageRequest) (*jetstream.RawStreamMsg, error) {
+	ctx, cancel := c.Ask(ctx)
 	defer cancel()
 	req, err := json.Marshal(what)
 	if err != nil {
 		return nil, fmt.Errorf("get message of %s: %w", stream, err)
 	}
-	answer, err := q.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, req)
+	answer, err := c.NC.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, req)
 	if err != nil {
 		return nil, fmt.Errorf("get message of %s: %w", stream, err)
 	}
@@ -70,48 +67,38 @@ func (q *Queue) get(ctx context.Context, stream string, what msgGet) (*jetstream
 	return m, nil
 }
 
-// message returns the message at a sequence.
-func (l *Log) message(ctx context.Context, seq uint64) (*jetstream.RawStreamMsg, error) {
-	return l.q.get(ctx, l.name, msgGet{Seq: seq})
+// Next returns the first message at or after a sequence.
+func (c *Conn) Next(ctx context.Context, stream string, seq uint64) (*jetstream.RawStreamMsg, error) {
+	return c.GetMessage(ctx, stream, MessageRequest{Seq: seq, NextFor: ">"})
 }
 
-// newest returns the newest message on a subject.
-func (l *Log) newest(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
-	return l.q.get(ctx, l.name, msgGet{LastFor: subject})
-}
-
-// next returns the first message at or after a sequence.
-func (q *Queue) next(ctx context.Context, stream string, seq uint64) (*jetstream.RawStreamMsg, error) {
-	return q.get(ctx, stream, msgGet{Seq: seq, NextFor: ">"})
-}
-
-// info asks about a stream. jetstream.ErrStreamNotFound only when it is really not there.
-func (q *Queue) info(ctx context.Context, st jetstream.Stream, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
-	asking, cancel := q.ask(ctx)
+// StreamInfo asks about a stream. jetstream.ErrStreamNotFound only when it is really not there.
+func (c *Conn) StreamInfo(ctx context.Context, st jetstream.Stream, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+	asking, cancel := c.Ask(ctx)
 	defer cancel()
 	info, err := st.Info(asking, opts...)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
-		return nil, q.confirmMissing(ctx, st.CachedInfo().Config.Name)
+		return nil, c.ConfirmMissing(ctx, st.CachedInfo().Config.Name)
 	case err != nil:
 		return nil, err
 	case info.Cluster != nil && info.Cluster.Leader == "":
-		return nil, errNoLeader
+		return nil, ErrNoLeader
 	}
 	return info, nil
 }
 
-// confirmMissing returns jetstream.ErrStreamNotFound when the stream does not exist. A server of a cluster that has
+// ConfirmMissing returns jetstream.ErrStreamNotFound when the stream does not exist. A server of a cluster that has
 // just started denies a stream that it has not opened yet; a request for a message is answered by the stream's
 // leader, or, where the cluster knows no such stream, by the cluster's.
-func (q *Queue) confirmMissing(ctx context.Context, stream string) error {
-	_, err := q.get(ctx, stream, msgGet{Seq: 1, NextFor: ">"})
+func (c *Conn) ConfirmMissing(ctx context.Context, stream string) error {
+	_, err := c.GetMessage(ctx, stream, MessageRequest{Seq: 1, NextFor: ">"})
 	var api *jetstream.APIError
 	switch {
-	case errors.As(err, &api) && api.ErrorCode == codeStreamNotFound:
+	case errors.As(err, &api) && api.ErrorCode == CodeStreamNotFound:
 		return jetstream.ErrStreamNotFound
 	case err == nil, errors.Is(err, jetstream.ErrMsgNotFound):
-		return errNoLeader // it is there by now: ask again
+		return ErrNoLeader // it is there by now: ask again
 	}
 	return err
 }

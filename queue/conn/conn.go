@@ -1,0 +1,129 @@
+// Package conn is the connection of package queue to NATS JetStream: dialing, requests that the leader of a stream
+// answers, consumers that deliver in order, and what errors mean. It knows nothing of logs and entries.
+//
+// Files, from the top down:
+//
+//	conn.go      the connection: dial, close, bound and report requests
+//	consumer.go  reading a stream in order
+//	streams.go   making streams, their metadata
+//	leader.go    questions that only a stream's leader answers
+//	retry.go     asking again
+//	errors.go    sentinels, outcomes of a publish, classes
+//	dial.go      options of the client library, the dialer
+//	explain.go   which setting a refusal of JetStream is about
+package conn
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
+)
+
+const (
+	// MaxPayload is what the embedded server accepts in one message, and the most that package queue ever sends.
+	MaxPayload = 8 << 20
+	// maxMessage leaves room for subject, headers and the pull request's own accounting, so that a consumer
+	// that asks for pullBytes is never stuck behind a message that does not fit.
+	maxMessage = MaxPayload - 64<<10
+)
+
+// Options say where the server is, and how to get in.
+type Options struct {
+	Name        string // of the connection, for the server's operators
+	URL         string
+	Token       string // of an embedded server
+	Creds       string // path of a credentials file
+	CA          string // path of the authority's certificate, when the system does not know it
+	Cert, Key   string // paths of a client certificate and its key
+	InboxPrefix string // where accounts restrict inboxes
+
+	// InProcess connects to a server in this process instead of URL.
+	InProcess nats.InProcessConnProvider
+
+	AckTimeout time.Duration // of one request
+	// Report is called with the result of each request: nil where the server answered. Optional.
+	Report func(op string, err error)
+}
+
+// Conn is a connection to a server or cluster. It reconnects by itself for ever. Its methods may be called by several
+// goroutines; the fields are for the packages below queue, and tests replace them.
+type Conn struct {
+	NC *nats.Conn
+	JS jetstream.JetStream
+	// CreateConsumer makes the consumers of Consume. Tests put them where a replica lags.
+	CreateConsumer func(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error)
+	// Connections counts the connections that were made, each before anything is sent on it: the outcome of what was
+	// sent under another number is unknown.
+	Connections atomic.Uint64
+	AckTimeout  time.Duration
+
+	opts           Options
+	log            *zap.Logger
+	reconnectError atomic.Pointer[error] // why the newest try to connect again failed
+}
+
+// Dial connects, within ctx. Errors: ErrDenied, ErrUnreachable.
+func Dial(ctx context.Context, o Options, log *zap.Logger) (*Conn, error) {
+	c := &Conn{opts: o, log: log, AckTimeout: o.AckTimeout}
+	if err := c.dial(ctx); err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(c.NC)
+	if err != nil {
+		c.NC.Close()
+		return nil, fmt.Errorf("make JetStream context: %w", err)
+	}
+	c.JS, c.CreateConsumer = js, js.CreateConsumer
+	return c, nil
+}
+
+// Close ends the connection.
+func (c *Conn) Close() { c.NC.Close() }
+
+// MaxMessage returns the size of the largest message, headers included, that both the server and a Consumer take.
+func (c *Conn) MaxMessage() int { return int(min(c.NC.MaxPayload(), maxMessage)) }
+
+// Ask bounds one request: what was sent on a connection that has just died is never answered, however long the
+// caller has time.
+func (c *Conn) Ask(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, c.AckTimeout)
+}
+
+// Report passes the result of a request to Options.Report. A refusal is an answer.
+func (c *Conn) Report(ctx context.Context, err error) {
+	switch {
+	case c.opts.Report == nil || ctx.Err() != nil:
+	case err == nil || !Transient(err):
+		c.opts.Report("", nil)
+	default:
+		c.opts.Report("", c.WithServers(err))
+	}
+}
+
+// WithServers adds to an error which servers were asked, and why there is no connection to them.
+func (c *Conn) WithServers(err error) error {
+	if c.opts.InProcess != nil {
+		return err
+	}
+	var hosts []string
+	for _, s := range c.NC.Servers() {
+		if u, perr := url.Parse(s); perr == nil {
+			hosts = append(hosts, u.Host)
+		}
+	}
+	servers := strings.Join(hosts, ", ")
+	if c.NC.IsConnected() {
+		return fmt.Errorf("%s: %w", servers, err)
+	}
+	if cause := c.reconnectError.Load(); cause != nil {
+		return fmt.Errorf("no connection to %s: %w", servers, *cause)
+	}
+	return fmt.Errorf("no connection to %s", servers)
+}

@@ -1,0 +1,103 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	pullBytes = 8 << 20
+	pullBatch = 1000
+)
+
+// Consumer reads messages of a stream in order, without acknowledgements: nothing is ever delivered a second time or out
+// of order. It renews nothing: before its user makes another one it checks that the stream is still the same. An end
+// of Pending does not mean that the stream ends: the replica that serves the consumer may lag behind its leader. It is for
+// one goroutine.
+type Consumer struct {
+	c         *Conn
+	stream    string
+	name      string
+	read      prometheus.Counter
+	msgs      jetstream.MessagesContext
+	pending   uint64
+	delivered uint64 // messages so far
+}
+
+// Message is one stored message.
+type Message struct {
+	Seq     uint64
+	Data    []byte
+	ID      string // Nats-Msg-Id, "" when it has none
+	Subject string
+	Stored  time.Time
+}
+
+// Consume starts reading a stream at sequence from, or at the first message after it. read counts the bytes.
+func (c *Conn) Consume(ctx context.Context, stream string, from uint64, read prometheus.Counter) (*Consumer, error) {
+	ctx, cancel := c.Ask(ctx)
+	defer cancel()
+	made, err := c.CreateConsumer(ctx, stream, jetstream.ConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1),
+		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: time.Minute,
+	})
+	if err != nil {
+		return nil, err
+	}
+	info := made.CachedInfo()
+	r := &Consumer{c: c, stream: info.Stream, name: info.Name, read: read, pending: info.NumPending}
+	r.msgs, err = made.Messages(jetstream.PullMaxMessagesWithBytesLimit(pullBatch, pullBytes), jetstream.PullExpiry(20*time.Second),
+		jetstream.PullHeartbeat(2*time.Second), jetstream.WithMessagesErrOnMissingHeartbeat(true))
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Pending returns how many messages there are to read, as far as the replica that serves the consumer knows.
+func (r *Consumer) Pending() uint64 { return r.pending }
+
+// Next returns the next message; ErrIdle when none came within idle, the cause of ctx when that ended. After another error
+// the consumer is of no more use.
+func (r *Consumer) Next(ctx context.Context, idle time.Duration) (Message, error) {
+	waiting, cancel := context.WithTimeout(ctx, idle)
+	defer cancel()
+	m, err := r.msgs.Next(jetstream.NextContext(waiting))
+	if err != nil {
+		if ctx.Err() != nil {
+			return Message{}, context.Cause(ctx)
+		}
+		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) {
+			return Message{}, ErrIdle
+		}
+		return Message{}, err
+	}
+	meta, err := m.Metadata()
+	if err != nil {
+		return Message{}, err
+	}
+	if r.delivered++; meta.Sequence.Consumer != r.delivered {
+		return Message{}, ErrDropped
+	}
+	r.pending = meta.NumPending
+	r.read.Add(float64(len(m.Data())))
+	return Message{
+		Seq: meta.Sequence.Stream, Data: m.Data(), ID: m.Headers().Get(nats.MsgIdHdr), Subject: m.Subject(), Stored: meta.Timestamp,
+	}, nil
+}
+
+// Close lets the server forget the consumer. When the server is away it forgets by itself after a minute.
+func (r *Consumer) Close(ctx context.Context) {
+	r.msgs.Stop()
+	if !r.c.NC.IsConnected() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = r.c.JS.DeleteConsumer(ctx, r.stream, r.name)
+}

@@ -1,0 +1,136 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/zap"
+)
+
+// dial connects. Nothing is buffered while the connection is down: a publish that comes out after a reconnect would
+// meet another state of the stream than the one it was made for.
+func (c *Conn) dial(ctx context.Context) error {
+	d := &dialer{Dialer: net.Dialer{Timeout: 5 * time.Second}, connections: &c.Connections}
+	if deadline, ok := ctx.Deadline(); ok { // nats.Connect knows no context
+		d.Timeout = max(min(time.Until(deadline), d.Timeout), time.Millisecond)
+	}
+	opts := append(c.opts.natsOptions(),
+		nats.MaxReconnects(-1), nats.ReconnectBufSize(-1), nats.ReconnectWait(250*time.Millisecond),
+		nats.PingInterval(5*time.Second), nats.MaxPingsOutstanding(2), nats.Timeout(d.Timeout), nats.SetCustomDialer(d),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				c.log.Warn("queue connection lost, reconnecting", zap.Error(err))
+			}
+		}),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { c.reconnectError.Store(&err) }),
+		nats.ReconnectHandler(func(*nats.Conn) { c.log.Info("queue connection is back") }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			c.log.Warn("queue connection reported an error", zap.Error(err))
+		}),
+	)
+	if c.opts.InProcess != nil {
+		opts = append(opts, nats.InProcessServer(inProcess{c.opts.InProcess, &c.Connections}))
+	}
+	nc, err := nats.Connect(c.opts.URL, opts...)
+	if err != nil {
+		return d.explain(ctx, err)
+	}
+	c.NC = nc
+	return nil
+}
+
+// natsOptions returns the options of the client library that follow from the configuration.
+func (o Options) natsOptions() []nats.Option {
+	opts := []nats.Option{nats.Name(o.Name)}
+	if o.Token != "" {
+		opts = append(opts, nats.Token(o.Token))
+	}
+	if o.Creds != "" {
+		opts = append(opts, nats.UserCredentials(o.Creds))
+	}
+	if o.CA != "" {
+		opts = append(opts, nats.RootCAs(o.CA))
+	}
+	if o.Cert != "" {
+		opts = append(opts, nats.ClientCert(o.Cert, o.Key))
+	}
+	if o.InboxPrefix != "" {
+		opts = append(opts, nats.CustomInboxPrefix(o.InboxPrefix))
+	}
+	return opts
+}
+
+// inProcess connects to a server in this process and counts the connections, as dialer does: the client library calls it
+// for each reconnect.
+type inProcess struct {
+	nats.InProcessConnProvider
+	connections *atomic.Uint64
+}
+
+// InProcessConn makes one connection.
+func (p inProcess) InProcessConn() (net.Conn, error) {
+	c, err := p.InProcessConnProvider.InProcessConn()
+	if err == nil {
+		p.connections.Add(1)
+	}
+	return c, err
+}
+
+// dialer counts the connections, each before anything is sent on it: the client library calls its own handler for
+// reconnects later, beside what goes on. It also remembers why servers could not be reached, where the library says
+// only that there is none.
+type dialer struct {
+	net.Dialer
+	connections *atomic.Uint64
+
+	mu   sync.Mutex
+	errs map[string]error // by address
+}
+
+func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	c, err := d.Dialer.Dial(network, address)
+	if err == nil {
+		d.connections.Add(1)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.errs == nil {
+		d.errs = map[string]error{}
+	}
+	d.errs[address] = err
+	return c, err
+}
+
+// explain says why a connection was not made.
+func (d *dialer) explain(ctx context.Context, err error) error {
+	if u := (*url.Error)(nil); errors.As(err, &u) {
+		err = u.Err // without the URL, which may hold a password
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var causes []string
+	for _, cause := range d.errs {
+		if cause != nil {
+			causes = append(causes, cause.Error()) // with the address
+		}
+	}
+	switch {
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked):
+		return fmt.Errorf("connect to the queue: %w: %w", ErrDenied, err)
+	case len(causes) > 0:
+		slices.Sort(causes)
+		return fmt.Errorf("connect to the queue: %w: %s", ErrUnreachable, strings.Join(causes, "; "))
+	case ctx.Err() != nil:
+		err = fmt.Errorf("%w: %w", err, context.Cause(ctx))
+	}
+	return fmt.Errorf("connect to the queue: %w: %w", ErrUnreachable, err)
+}

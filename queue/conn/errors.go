@@ -1,0 +1,155 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sys/unix"
+
+	"github.com/tailrace-cdc/replicator/failure"
+)
+
+var (
+	// ErrDenied means that the server does not let this client in: wrong user, password, token or certificate.
+	ErrDenied = errors.New("the NATS server refuses these credentials")
+	// ErrUnreachable means that no server could be connected to.
+	ErrUnreachable = errors.New("no server can be reached")
+	// ErrFull means that nothing was stored because the stream is at its limit.
+	ErrFull = errors.New("log is full")
+	// ErrIdle means that no message came in time.
+	ErrIdle = errors.New("no message yet")
+	// ErrDropped means that the client dropped messages that the server had sent: they were read too slowly.
+	ErrDropped = errors.New("messages were dropped before they were read")
+	// ErrNoLeader means that a replica answered because the stream has no leader: its answer may be old.
+	ErrNoLeader = errors.New("stream has no leader now")
+	// ErrAttemptPending means that an earlier attempt to store the same is neither stored nor given up.
+	ErrAttemptPending = errors.New("an earlier attempt is under way")
+)
+
+// JetStream's error codes that decide what an append came to (server/errors.json).
+const (
+	CodeNoPeers         = 10005
+	CodeClusterNotReady = 10008
+	CodeNoResources     = 10023
+	CodeStorage         = 10047
+	CodeWrongMsgID      = 10070
+	CodeTooLarge        = 10054
+	CodeStreamNotFound  = 10059
+	CodeWrongSequence   = 10071
+	CodeStoreFailed     = 10077
+	CodeWrongSequenceR3 = 10164
+	CodeHeaderTooLarge  = 10097
+
+	CodeAccountResources      = 10002
+	CodeMaxStreams            = 10027
+	CodeNoJetStreamForAccount = 10039
+	CodeNoReplicas            = 10074
+	CodeNoJetStream           = 10076
+	CodeMaxStreamBytes        = 10122
+)
+
+// Outcome says what became of a publish.
+type Outcome byte
+
+// The outcomes. Only Stored and Unknown may have stored the message.
+const (
+	Stored     Outcome = iota
+	Unknown            // the acknowledgement is missing
+	Fenced             // refused: the stream's last sequence or message id is another one
+	Full               // refused: the stream is at its limit
+	TooLarge           // refused: it will never fit
+	StreamGone         // the stream does not exist
+)
+
+// OutcomeOf returns the outcome of a publish from its error. Every error that this function does not know is Unknown:
+// then the caller looks at what is stored.
+func OutcomeOf(err error) Outcome {
+	if err == nil {
+		return Stored
+	}
+	if errors.Is(err, nats.ErrMaxPayload) {
+		return TooLarge
+	}
+	var api *jetstream.APIError
+	if !errors.As(err, &api) {
+		return Unknown // time-out, no responders, closed connection
+	}
+	switch api.ErrorCode {
+	case CodeWrongSequence, CodeWrongSequenceR3, CodeWrongMsgID:
+		return Fenced
+	case CodeTooLarge, CodeHeaderTooLarge:
+		return TooLarge
+	case CodeStreamNotFound:
+		return StreamGone
+	case CodeNoResources, CodeStorage:
+		return Full
+	case CodeStoreFailed:
+		// The same code covers the limit, which stores nothing, and any other failure of the store, such as
+		// a full disk, which may have stored.
+		if strings.Contains(api.Description, "maximum") {
+			return Full
+		}
+	}
+	return Unknown
+}
+
+// Classify returns what a caller can do about an error of a request or publish. A full stream is Fatal: sending the same
+// again gives the same error until something is deleted.
+func Classify(err error) failure.Class {
+	switch outcome := OutcomeOf(err); {
+	case err == nil:
+		return failure.None
+	case outcome == Unknown && mayPass(err):
+		return failure.Transient
+	case errors.Is(err, ErrDenied), codeOf(err) == CodeNoJetStreamForAccount, codeOf(err) == CodeNoJetStream:
+		return failure.Denied
+	case outcome == StreamGone:
+		return failure.Gone
+	case outcome == TooLarge, outcome == Fenced:
+		return failure.Rejected
+	case errors.Is(err, context.Canceled):
+		return failure.Canceled
+	}
+	return failure.Fatal
+}
+
+// Transient reports whether the same request may succeed when it is sent again.
+func Transient(err error) bool { return Classify(err) == failure.Transient }
+
+// passing are the errors of the client library, and of this package, after which a request is sent again.
+var passing = []error{
+	ErrIdle, ErrDropped, ErrNoLeader, ErrAttemptPending,
+	nats.ErrNoResponders, nats.ErrTimeout, nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded,
+	jetstream.ErrNoStreamResponse, jetstream.ErrNoHeartbeat, jetstream.ErrConsumerDeleted, jetstream.ErrConsumerNotFound,
+	context.DeadlineExceeded,
+}
+
+// mayPass reports whether an error without a definite outcome is one of a server that is away, electing, or slow.
+func mayPass(err error) bool {
+	if api := (*jetstream.APIError)(nil); errors.As(err, &api) {
+		if api.ErrorCode == CodeNoJetStream || api.ErrorCode == CodeNoJetStreamForAccount {
+			return false
+		}
+		return api.Code == 503 || api.Code == 429 || api.ErrorCode == CodeClusterNotReady ||
+			SaysNoSpace(api.Description) // the store is opened again
+	}
+	return slices.ContainsFunc(passing, func(known error) bool { return errors.Is(err, known) })
+}
+
+// SaysNoSpace reports whether the text of a server's error is that of a full volume.
+func SaysNoSpace(text string) bool {
+	return strings.Contains(text, unix.ENOSPC.Error()) || strings.Contains(text, unix.EDQUOT.Error())
+}
+
+// codeOf returns JetStream's code, 0 for an error that is not its own.
+func codeOf(err error) jetstream.ErrorCode {
+	var api *jetstream.APIError
+	if errors.As(err, &api) {
+		return api.ErrorCode
+	}
+	return 0
+}
