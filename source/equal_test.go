@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 	"github.com/google/go-cmp/cmp"
@@ -60,7 +61,7 @@ func TestRawPageEqualsTheSDKsDecoding(t *testing.T) {
 	defer r.Close()
 	p := next(t, r)
 	defer p.Release()
-	want, err := s.streams.GetRecords(t.Context(), &dynamodbstreams.GetRecordsInput{ShardIterator: ptr("a|0|0")})
+	want, err := s.streams.GetRecords(t.Context(), &dynamodbstreams.GetRecordsInput{ShardIterator: aws.String("a|0|0")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func compareRecords(t *testing.T, want []types.Record, got []change.Record) {
 		w := want[i]
 		mine := fields{string(r.SequenceNumber), string(r.EventID), r.Op.String(), r.Created, r.Size, r.TTL, decoded(t, r.Keys), decoded(t, r.New), decoded(t, r.Old)}
 		sdk := fields{
-			*w.Dynamodb.SequenceNumber, *w.EventID, string(w.EventName), w.Dynamodb.ApproximateCreationDateTime.UnixMilli(), value(w.Dynamodb.SizeBytes),
+			*w.Dynamodb.SequenceNumber, *w.EventID, string(w.EventName), w.Dynamodb.ApproximateCreationDateTime.UnixMilli(), aws.ToInt64(w.Dynamodb.SizeBytes),
 			byTTL(w), plainMap(w.Dynamodb.Keys), plainMap(w.Dynamodb.NewImage), plainMap(w.Dynamodb.OldImage),
 		}
 		if diff := cmp.Diff(sdk, mine); diff != "" {
@@ -97,7 +98,7 @@ func compareRecords(t *testing.T, want []types.Record, got []change.Record) {
 
 // byTTL is what a program with the SDK asks: did the service itself delete the item?
 func byTTL(r types.Record) bool {
-	return r.UserIdentity != nil && value(r.UserIdentity.Type) == "Service" && value(r.UserIdentity.PrincipalId) == "dynamodb.amazonaws.com"
+	return r.UserIdentity != nil && aws.ToString(r.UserIdentity.Type) == "Service" && aws.ToString(r.UserIdentity.PrincipalId) == "dynamodb.amazonaws.com"
 }
 
 func decoded(t *testing.T, raw []byte) map[string]any {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 	"go.uber.org/zap"
@@ -70,7 +71,7 @@ func (r *Reader) request() *dynamodbstreams.GetShardIteratorInput {
 	case r.last != "":
 		in.ShardIteratorType, in.SequenceNumber = types.ShardIteratorTypeAfterSequenceNumber, &r.last
 	case r.pos.At > 0 && !r.noAt:
-		in.ShardIteratorType, in.Timestamp = types.ShardIteratorTypeAtTimestamp, ptr(time.UnixMilli(r.pos.At))
+		in.ShardIteratorType, in.Timestamp = types.ShardIteratorTypeAtTimestamp, aws.Time(time.UnixMilli(r.pos.At))
 	}
 	return in
 }
@@ -87,7 +88,7 @@ func (r *Reader) startOver(err error) {
 func (s *Source) shardIterator(ctx context.Context, in *dynamodbstreams.GetShardIteratorInput) (string, error) {
 	start := time.Now()
 	out, err := s.streams.GetShardIterator(ctx, in, s.onceStreams)
-	if err == nil && value(out.ShardIterator) == "" {
+	if err == nil && aws.ToString(out.ShardIterator) == "" {
 		err = &raw.MalformedError{Err: errors.New("reply has no iterator")}
 	}
 	s.metrics.done(ctx, "GetShardIterator", start, err)
@@ -185,7 +186,7 @@ func (r *Reader) probe(ctx context.Context, g *GapError) (whole bool) {
 	}
 	var b raw.Body
 	defer b.Free()
-	_, err = r.src.streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: &it, Limit: ptr(int32(1))}, b.ForStreams, r.src.onceStreams)
+	_, err = r.src.streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: &it, Limit: aws.Int32(1)}, b.ForStreams, r.src.onceStreams)
 	if err != nil {
 		return lost(err)
 	}

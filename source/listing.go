@@ -2,12 +2,12 @@ package source
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 	"golang.org/x/time/rate"
@@ -75,7 +75,7 @@ func (s *Source) List(ctx context.Context, arn string) (Listing, error) {
 // describePages follows the pages of a listing; each page has its own deadline and retries.
 func (s *Source) describePages(ctx context.Context, l *Listing, filter *types.ShardFilter) error {
 	seen := map[string]bool{}
-	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &l.Stream, ShardFilter: filter, Limit: ptr(int32(listingPage))}
+	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &l.Stream, ShardFilter: filter, Limit: aws.Int32(listingPage)}
 	for {
 		d, err := s.describeStream(ctx, in, l)
 		if err != nil {
@@ -85,7 +85,7 @@ func (s *Source) describePages(ctx context.Context, l *Listing, filter *types.Sh
 		for _, sh := range d.Shards {
 			l.Shards = append(l.Shards, shardOf(sh))
 		}
-		cursor := value(d.LastEvaluatedShardId)
+		cursor := aws.ToString(d.LastEvaluatedShardId)
 		if cursor == "" {
 			return nil
 		}
@@ -128,9 +128,9 @@ func (s *Source) describing(arn string) *rate.Limiter {
 }
 
 func shardOf(sh types.Shard) Shard {
-	out := Shard{ID: value(sh.ShardId), Parent: value(sh.ParentShardId)}
+	out := Shard{ID: aws.ToString(sh.ShardId), Parent: aws.ToString(sh.ParentShardId)}
 	if r := sh.SequenceNumberRange; r != nil {
-		out.Starting, out.Ending = value(r.StartingSequenceNumber), value(r.EndingSequenceNumber)
+		out.Starting, out.Ending = aws.ToString(r.StartingSequenceNumber), aws.ToString(r.EndingSequenceNumber)
 	}
 	return out
 }
@@ -181,7 +181,7 @@ func (s *Source) Children(ctx context.Context, arn, shard string) ([]Shard, erro
 			break
 		}
 		wait := min(50*time.Millisecond<<try, time.Second)
-		if err := pause(ctx, jitter(wait+wait/10, 0.1)); err != nil { // never less: five seconds late is not rare
+		if err := failure.Pause(ctx, jitter(wait+wait/10, 0.1)); err != nil { // never less: five seconds late is not rare
 			return nil, s.wrap(ctx, "list children of "+shard, err)
 		}
 	}
@@ -207,22 +207,3 @@ func (s *Source) children(ctx context.Context, arn, shard string) (found []Shard
 	}
 	return found, l.Disabled(), err
 }
-
-// pause waits unless the context ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
-}
-
-// jitter spreads d by ± share of it.
-func jitter(d time.Duration, share float64) time.Duration {
-	return time.Duration(float64(d) * (1 + share*(2*rand.Float64()-1)))
-}
-
-func ptr[T any](v T) *T { return &v }

@@ -1,6 +1,9 @@
 package source
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+)
 
 // The least delay between two reads of a shard that had records, how many empty pages in a row do not lengthen it,
 // the slowest a throttled shard gets, and the backoff of failed calls.
@@ -82,6 +85,11 @@ func (p *pace) wait(now time.Time, d time.Duration) {
 // backoff is the delay after the n-th failure in a row: 100 ms, doubling up to 10 s, ± 20 %.
 func backoff(n int) time.Duration {
 	return jitter(min(firstRetry<<min(max(n-1, 0), 10), lastRetry), 0.2)
+}
+
+// jitter spreads d by ± share of it.
+func jitter(d time.Duration, share float64) time.Duration {
+	return time.Duration(float64(d) * (1 + share*(2*rand.Float64()-1)))
 }
 
 // pageKind is how much a page brought.

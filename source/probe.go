@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
@@ -27,7 +28,7 @@ func (s *Source) MayRead(ctx context.Context, arn string) error {
 	if err != nil {
 		return s.wrap(ctx, "GetShardIterator of "+arn, err)
 	}
-	_, err = s.streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: begun.ShardIterator, Limit: ptr(int32(1))}, once)
+	_, err = s.streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: begun.ShardIterator, Limit: aws.Int32(1)}, once)
 	switch {
 	case err == nil, Classify(err) == failure.Gone, Classify(err) == failure.Throttled:
 		return nil // it may be read, though not this shard, or not now

@@ -114,7 +114,7 @@ func (r *Reader) op() string { return "read shard " + r.start.Feed.Shard }
 // await returns when the shard is due, memory reserved, and a slot taken.
 func (r *Reader) await(ctx context.Context) error {
 	if wait := time.Until(r.pace.due); wait > 0 {
-		if err := pause(ctx, wait); err != nil {
+		if err := failure.Pause(ctx, wait); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	dbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -320,7 +321,7 @@ func TestTimeToLiveAttributeIsFound(t *testing.T) {
 		t.Fatalf("%q, %v", info.TTLAttr, info.TTLError)
 	}
 	if _, err := w.tables.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{TableName: &info.Name, TimeToLiveSpecification: &dbtypes.TimeToLiveSpecification{
-		AttributeName: ptr("expires"), Enabled: ptr(true),
+		AttributeName: aws.String("expires"), Enabled: aws.Bool(true),
 	}}); err != nil {
 		t.Fatal(err)
 	}

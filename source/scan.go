@@ -8,6 +8,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -28,10 +29,10 @@ type Items struct {
 func (s *Source) Scan(ctx context.Context, table string, segment, total int) iter.Seq2[*Items, error] {
 	return func(yield func(*Items, error) bool) {
 		in := &dynamodb.ScanInput{
-			TableName: &table, ConsistentRead: ptr(true), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+			TableName: &table, ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 		}
 		if total > 1 {
-			in.Segment, in.TotalSegments = ptr(int32(segment)), ptr(int32(total))
+			in.Segment, in.TotalSegments = aws.Int32(int32(segment)), aws.Int32(int32(total))
 		}
 		for {
 			more, ok := s.scanPage(ctx, in, yield)
@@ -53,8 +54,8 @@ func (s *Source) Sample(ctx context.Context, table string, n int) iter.Seq2[*Ite
 		var segments []*dynamodb.ScanInput
 		for i := range sampleSegments {
 			segments = append(segments, &dynamodb.ScanInput{
-				TableName: &table, Segment: ptr(int32(i)), TotalSegments: ptr(int32(sampleSegments)),
-				Limit: ptr(int32((n + sampleSegments - 1) / sampleSegments)), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+				TableName: &table, Segment: aws.Int32(int32(i)), TotalSegments: aws.Int32(sampleSegments),
+				Limit: aws.Int32(int32((n + sampleSegments - 1) / sampleSegments)), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 			})
 		}
 		for len(segments) > 0 && n > 0 {
@@ -121,7 +122,7 @@ func (s *Source) Item(ctx context.Context, table string, key []byte) ([]byte, er
 	var b raw.Body
 	defer b.Free()
 	start := time.Now()
-	_, err = s.tables.GetItem(call, &dynamodb.GetItemInput{TableName: &table, Key: k, ConsistentRead: ptr(true)}, b.ForTables)
+	_, err = s.tables.GetItem(call, &dynamodb.GetItemInput{TableName: &table, Key: k, ConsistentRead: aws.Bool(true)}, b.ForTables)
 	s.metrics.done(ctx, "GetItem", start, err)
 	if err != nil {
 		return nil, s.wrap(ctx, op, err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	dbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
@@ -33,9 +34,9 @@ func createTable(t *testing.T, s testSource, name string) TableInfo {
 	t.Helper()
 	_, err := s.tables.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: &name, BillingMode: dbtypes.BillingModePayPerRequest,
-		AttributeDefinitions: []dbtypes.AttributeDefinition{{AttributeName: ptr("pk"), AttributeType: "S"}, {AttributeName: ptr("n"), AttributeType: "N"}},
-		KeySchema:            []dbtypes.KeySchemaElement{{AttributeName: ptr("pk"), KeyType: "HASH"}, {AttributeName: ptr("n"), KeyType: "RANGE"}},
-		StreamSpecification:  &dbtypes.StreamSpecification{StreamEnabled: ptr(true), StreamViewType: dbtypes.StreamViewTypeNewAndOldImages},
+		AttributeDefinitions: []dbtypes.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: "S"}, {AttributeName: aws.String("n"), AttributeType: "N"}},
+		KeySchema:            []dbtypes.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: "HASH"}, {AttributeName: aws.String("n"), KeyType: "RANGE"}},
+		StreamSpecification:  &dbtypes.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: dbtypes.StreamViewTypeNewAndOldImages},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +56,7 @@ func eventually(t *testing.T, fact func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatal("it never came to be")
 		}
-		if err := pause(t.Context(), 10*time.Millisecond); err != nil {
+		if err := failure.Pause(t.Context(), 10*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -67,19 +68,19 @@ func (s *Source) ttl(ctx context.Context, name string) (string, error) {
 	if d == nil || d.TimeToLiveStatus != types.TimeToLiveStatusEnabled && d.TimeToLiveStatus != types.TimeToLiveStatusEnabling {
 		return "", nil
 	}
-	return value(d.AttributeName), nil
+	return aws.ToString(d.AttributeName), nil
 }
 
 func tableInfo(t *types.TableDescription) TableInfo {
 	info := TableInfo{
-		Name: value(t.TableName), ARN: value(t.TableArn), ID: value(t.TableId), Status: string(t.TableStatus),
-		StreamARN: value(t.LatestStreamArn), Created: value(t.CreationDateTime), Items: value(t.ItemCount), Bytes: value(t.TableSizeBytes),
+		Name: aws.ToString(t.TableName), ARN: aws.ToString(t.TableArn), ID: aws.ToString(t.TableId), Status: string(t.TableStatus),
+		StreamARN: aws.ToString(t.LatestStreamArn), Created: aws.ToTime(t.CreationDateTime), Items: aws.ToInt64(t.ItemCount), Bytes: aws.ToInt64(t.TableSizeBytes),
 	}
 	for _, r := range t.Replicas {
-		info.Replicas = append(info.Replicas, value(r.RegionName))
+		info.Replicas = append(info.Replicas, aws.ToString(r.RegionName))
 	}
 	if spec := t.StreamSpecification; spec != nil {
-		info.Streaming, info.View = value(spec.StreamEnabled), string(spec.StreamViewType)
+		info.Streaming, info.View = aws.ToBool(spec.StreamEnabled), string(spec.StreamViewType)
 	}
 	return info
 }
@@ -89,12 +90,12 @@ func indexes(t *types.TableDescription) map[string]change.KeySchema {
 	all := map[string]change.KeySchema{}
 	for _, x := range t.GlobalSecondaryIndexes {
 		if k, err := keySchema(t, x.KeySchema); err == nil {
-			all[value(x.IndexName)] = k
+			all[aws.ToString(x.IndexName)] = k
 		}
 	}
 	for _, x := range t.LocalSecondaryIndexes {
 		if k, err := keySchema(t, x.KeySchema); err == nil {
-			all[value(x.IndexName)] = k
+			all[aws.ToString(x.IndexName)] = k
 		}
 	}
 	return all
@@ -104,11 +105,11 @@ func keySchema(t *types.TableDescription, key []types.KeySchemaElement) (k chang
 	kinds := map[string]byte{}
 	for _, a := range t.AttributeDefinitions {
 		if len(a.AttributeType) == 1 {
-			kinds[value(a.AttributeName)] = a.AttributeType[0]
+			kinds[aws.ToString(a.AttributeName)] = a.AttributeType[0]
 		}
 	}
 	for _, e := range key {
-		attr := change.KeyAttr{Name: value(e.AttributeName), Type: kinds[value(e.AttributeName)]}
+		attr := change.KeyAttr{Name: aws.ToString(e.AttributeName), Type: kinds[aws.ToString(e.AttributeName)]}
 		if attr.Type == 0 {
 			return k, fmt.Errorf("key attribute %q has no type", attr.Name)
 		}
@@ -122,12 +123,4 @@ func keySchema(t *types.TableDescription, key []types.KeySchemaElement) (k chang
 		return k, fmt.Errorf("no partition key")
 	}
 	return k, nil
-}
-
-func value[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
 }
