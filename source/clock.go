@@ -3,23 +3,7 @@ package source
 import (
 	"sync"
 	"time"
-
-	"github.com/aws/smithy-go/middleware"
-
-	"github.com/tailrace-cdc/replicator/source/raw"
 )
-
-// Now is the service's clock in unix ms: the latest Date header, advanced by our own monotonic clock. It is
-// false before the first reply.
-func (s *Source) Now() (ms int64, ok bool) { return s.now.read(time.Now()) }
-
-// nowOr is Now, or our own clock before the first reply.
-func (s *Source) nowOr() int64 {
-	if ms, ok := s.Now(); ok {
-		return ms
-	}
-	return time.Now().UnixMilli()
-}
 
 // serviceClock remembers how far the service's clock is ahead of our monotonic one. What it tells never goes back.
 type serviceClock struct {
@@ -55,20 +39,4 @@ func (c *serviceClock) read(now time.Time) (int64, bool) {
 	}
 	c.told = max(c.told, c.date+now.Sub(c.at).Milliseconds())
 	return c.told, true
-}
-
-// date is dated for a call that the SDK made.
-func (s *Source) date(md middleware.Metadata, start time.Time) int64 {
-	return s.dated(raw.TimingOf(md, start))
-}
-
-// dated returns the service's time of a call in unix ms, never later than the call's start: the Date header
-// less the time that has passed from our start until its reply was there. It is 0 when the server sent none.
-// It feeds the source's idea of the service's clock.
-func (s *Source) dated(t raw.Timing) int64 {
-	if t.Server.IsZero() {
-		return 0
-	}
-	s.now.observe(t.Server.UnixMilli(), t.Sent, t.Replied)
-	return t.Server.UnixMilli() - t.Replied.Sub(t.Sent).Milliseconds() - 1
 }

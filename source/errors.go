@@ -195,15 +195,6 @@ func hintOf(class failure.Class, err error) string {
 	return hints[class]
 }
 
-// wrap is the function wrap, and says of a deadline what was waited for.
-func (s *Source) wrap(ctx context.Context, op string, err error) error {
-	wrapped := wrap(ctx, op, err)
-	if own := (*Error)(nil); errors.As(wrapped, &own) {
-		own.Err = s.because(own.Err)
-	}
-	return wrapped
-}
-
 // wrap classifies the error of a call, unless it is classified; op is "verb noun".
 func wrap(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {

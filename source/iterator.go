@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 	"go.uber.org/zap"
 
-	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
@@ -97,101 +96,4 @@ func (s *Source) shardIterator(ctx context.Context, in *dynamodbstreams.GetShard
 	}
 	s.date(out.ResultMetadata, start)
 	return *out.ShardIterator, nil
-}
-
-// Retries of a shard are logged when they get many, and then again from time to time.
-const (
-	worryAfter   = 5
-	worryEvery   = 50
-	malformedMax = 10 // the same page, broken that often, is broken for good
-)
-
-// failed decides what a failed read means: nil to try again when due, or the error that ends the reader.
-func (r *Reader) failed(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return wrap(ctx, r.op(), err)
-	}
-	now := time.Now()
-	class := Classify(err)
-	switch {
-	case errors.Is(err, raw.ErrNoMemory):
-		r.peeks = false
-		return nil
-	case isExpired(err):
-		r.m.expired.Inc()
-		return r.newIterator(now, err)
-	case isTrimmed(err):
-		return r.gap(ctx, ErrTrimmed, err)
-	case class == failure.Gone:
-		return r.gap(ctx, ErrShardGone, err)
-	case class == failure.Throttled:
-		r.m.throttled.Inc()
-		r.pace.failed(now, true)
-		return nil
-	case isValidation(err) && r.iterator != "" && r.lost == 0:
-		r.m.invalidIts.Inc() // a server that was restarted does not know its own iterators
-		return r.newIterator(now, err)
-	case class == failure.Transient:
-		return r.again(now, err)
-	}
-	return wrap(ctx, r.op(), err)
-}
-
-// newIterator drops the iterator: the next one is taken after the last record read, or where the reader
-// began if there was none. At once, unless new iterators die too.
-func (r *Reader) newIterator(now time.Time, err error) error {
-	r.iterator = ""
-	if r.lost++; r.lost > 3 {
-		r.lost = 4
-		return r.again(now, err)
-	}
-	return nil
-}
-
-func (r *Reader) again(now time.Time, err error) error {
-	r.pace.failed(now, false)
-	n := r.pace.fails
-	var bad *raw.MalformedError
-	if errors.As(err, &bad) && n >= malformedMax {
-		return &Error{Op: r.op(), Class: failure.Fatal, Err: err, Hint: "the server sends pages that cannot be read: is something between us and DynamoDB changing them?"}
-	}
-	if n == worryAfter || n%worryEvery == 0 {
-		r.src.log.Warn("cannot read shard, trying again", zap.String("table", r.start.Table), zap.String("shard", r.start.Feed.Shard), zap.Uint16("tries", n), zap.Error(err))
-	}
-	return nil
-}
-
-// gap describes what was lost between the reader's position and what can still be read.
-func (r *Reader) gap(ctx context.Context, what, err error) error {
-	g := &GapError{Feed: r.start.Feed, Position: r.pos, From: max(r.readThrough(), r.start.Since, r.emptyAt), To: r.src.nowOr(), Whole: errors.Is(what, ErrShardGone), Err: what}
-	if errors.Is(what, ErrTrimmed) {
-		g.Whole = r.probe(ctx, g)
-	}
-	r.src.log.Error("records are lost", zap.String("table", r.start.Table), zap.String("shard", g.Feed.Shard), zap.String("after", g.Position.After),
-		zap.Time("from", time.UnixMilli(g.From)), zap.Time("to", time.UnixMilli(g.To)), zap.Bool("whole", g.Whole), zap.Error(err))
-	return g
-}
-
-// probe looks at the trim horizon: the first record there is where the loss ends. It reports whether even
-// that is unreadable: on some servers a wholly trimmed shard stays listed for a day.
-func (r *Reader) probe(ctx context.Context, g *GapError) (whole bool) {
-	ctx, cancel := context.WithTimeout(ctx, r.src.opt.CallTimeout)
-	defer cancel()
-	lost := func(err error) bool { return Classify(err) == failure.Gone }
-	it, err := r.src.shardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{
-		StreamArn: &r.start.Feed.Stream, ShardId: &r.start.Feed.Shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
-	})
-	if err != nil {
-		return lost(err)
-	}
-	var b raw.Body
-	defer b.Free()
-	_, err = r.src.streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: &it, Limit: aws.Int32(1)}, b.ForStreams, r.src.onceStreams)
-	if err != nil {
-		return lost(err)
-	}
-	if recs, _, err := change.ScanPage(b.Bytes(), nil); err == nil && len(recs) > 0 {
-		g.To = recs[0].Created
-	}
-	return false
 }

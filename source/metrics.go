@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tailrace-cdc/replicator/source/memory"
 )
 
 // metrics counts per table, never per shard: shards come and go every four hours.
@@ -28,7 +30,9 @@ type metrics struct {
 	tables map[string]*tableMetrics
 }
 
-func newMetrics(reg prometheus.Registerer, s *Source) (*metrics, error) {
+func newMetrics(
+	reg prometheus.Registerer, budget *memory.Budget, total int64, report func(op string, err error),
+) (*metrics, error) {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "tailrace", Subsystem: "source", Name: name, Help: help}, labels)
 	}
@@ -40,7 +44,7 @@ func newMetrics(reg prometheus.Registerer, s *Source) (*metrics, error) {
 	}
 	m := &metrics{
 		tables:    map[string]*tableMetrics{},
-		report:    s.report,
+		report:    report,
 		pages:     counter("pages_total", "Pages read, by kind: full, part or empty.", "table", "kind"),
 		records:   counter("records_total", "Records read.", "table"),
 		bytes:     counter("bytes_total", "Bytes of the pages read.", "table"),
@@ -61,9 +65,9 @@ func newMetrics(reg prometheus.Registerer, s *Source) (*metrics, error) {
 	}
 	for _, c := range []prometheus.Collector{
 		m.pages, m.records, m.bytes, m.skipped, m.newest, m.throttled, m.iterators, m.parked, m.parks, m.calls, m.errors,
-		limit("memory_bytes", "Bytes of pages read and not yet released.", func() float64 { return float64(s.budget.InUse()) }),
-		limit("memory_limit_bytes", "Limit of memory_bytes; where a table's part is less than a page, exceeded by up to a page for each table.", func() float64 { return float64(s.opt.MemoryTotal) }),
-		parkCollector{s},
+		limit("memory_bytes", "Bytes of pages read and not yet released.", func() float64 { return float64(budget.InUse()) }),
+		limit("memory_limit_bytes", "Limit of memory_bytes; where a table's part is less than a page, exceeded by up to a page for each table.", func() float64 { return float64(total) }),
+		parkCollector{budget},
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
@@ -111,4 +115,20 @@ func (m *metrics) table(name string) *tableMetrics {
 	}
 	m.tables[name] = t
 	return t
+}
+
+// parkCollector reports at scrape time how long readers wait.
+type parkCollector struct{ budget *memory.Budget }
+
+var oldestParkDesc = prometheus.NewDesc("tailrace_source_parked_oldest_seconds",
+	"How long the reader that waits longest for memory has waited.", nil, nil)
+
+func (c parkCollector) Describe(ch chan<- *prometheus.Desc) { ch <- oldestParkDesc }
+
+func (c parkCollector) Collect(ch chan<- prometheus.Metric) {
+	var oldest float64
+	if n, since := c.budget.Parked(); n > 0 {
+		oldest = time.Since(since).Seconds()
+	}
+	ch <- prometheus.MustNewConstMetric(oldestParkDesc, prometheus.GaugeValue, oldest)
 }

@@ -2,9 +2,10 @@ package source
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"github.com/tailrace-cdc/replicator/change"
 )
 
 // Retention is how long DynamoDB Streams keeps a record at least.
@@ -18,96 +19,81 @@ const (
 	idleTime  = time.Minute
 )
 
-// watch knows the readers that are alive, by table: the retention fuse.
-type watch struct {
-	mu      sync.Mutex
-	readers map[string]map[*Reader]struct{}
+// progress is how far a reader has read its shard, for the retention fuse.
+type progress struct {
+	table string
+	born  time.Time
+	first int64 // unix ms: what the log says at the start, or when the shard was created; 0: neither is known
+
+	through    atomic.Int64 // see readThrough
+	empties    int          // pages without records in a row, and since when; of the reader's goroutine
+	emptySince time.Time
 }
 
-func (w *watch) add(r *Reader) {
+// readThrough returns a time in unix ms before which everything of the shard is read, or 0. What is known at the start
+// counts only after a minute without a better answer: an idle shard's last record may be of last week.
+func (p *progress) readThrough() int64 {
+	if t := p.through.Load(); t > 0 {
+		return t
+	}
+	if time.Since(p.born) < idleTime {
+		return 0
+	}
+	return p.first
+}
+
+// note records how far a page took the shard.
+func (p *progress) note(page *change.Page) {
+	if n := len(page.Records); n > 0 {
+		p.through.Store(max(p.through.Load(), page.Records[n-1].Created))
+		p.empties = 0
+		return
+	}
+	if p.empties == 0 {
+		p.emptySince = time.Now()
+	}
+	p.empties++
+	if p.empties >= idlePages && time.Since(p.emptySince) >= idleTime {
+		p.through.Store(max(p.through.Load(), page.Date))
+	}
+}
+
+// watch holds the progress of all live readers, by table: the retention fuse.
+type watch struct {
+	mu      sync.Mutex
+	readers map[string]map[*progress]struct{}
+}
+
+func (w *watch) add(p *progress) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.readers == nil {
-		w.readers = map[string]map[*Reader]struct{}{}
+		w.readers = map[string]map[*progress]struct{}{}
 	}
-	if w.readers[r.start.Table] == nil {
-		w.readers[r.start.Table] = map[*Reader]struct{}{}
+	if w.readers[p.table] == nil {
+		w.readers[p.table] = map[*progress]struct{}{}
 	}
-	w.readers[r.start.Table][r] = struct{}{}
+	w.readers[p.table][p] = struct{}{}
 }
 
-func (w *watch) remove(r *Reader) {
+func (w *watch) remove(p *progress) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.readers[r.start.Table], r)
+	delete(w.readers[p.table], p)
 }
 
-// Retention returns how long it takes until the oldest record that a live reader of the table has not read
-// may be lost: 24 h less its age, never below zero. Records behind it in waiting shards are younger. It is
-// false while no reader of the table knows anything.
-func (s *Source) Retention(table string) (left time.Duration, ok bool) {
-	now := s.nowOr()
-	s.watch.mu.Lock()
-	defer s.watch.mu.Unlock()
-	return s.retention(table, now)
-}
-
-func (s *Source) retention(table string, now int64) (left time.Duration, ok bool) {
+// left returns Retention less the age of the oldest record that a live reader of the table has not read. It is false
+// while no progress of the table is known.
+func (w *watch) left(table string, now int64) (left time.Duration, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	left = Retention
-	for r := range s.watch.readers[table] {
-		if through := r.readThrough(); through > 0 {
+	for p := range w.readers[table] {
+		if through := p.readThrough(); through > 0 {
 			ok = true
 			age := time.Duration(max(now-through, 0)) * time.Millisecond
 			left = min(left, max(Retention-age, 0))
 		}
 	}
 	return left, ok
-}
-
-// readThrough returns a time in unix ms before which everything of the shard is read, or 0. What a reader
-// was told at its start counts only after a minute without a better answer: an idle shard's last record may
-// be of last week.
-func (r *Reader) readThrough() int64 {
-	if t := r.through.Load(); t > 0 {
-		return t
-	}
-	if time.Since(r.born) < idleTime {
-		return 0
-	}
-	if r.start.Clock > 0 {
-		return r.start.Clock
-	}
-	return shardCreated(r.start.Feed.Shard)
-}
-
-// read notes how far a page took the shard.
-func (r *Reader) readTo(p *Page) {
-	if n := len(p.Records); n > 0 {
-		r.through.Store(max(r.through.Load(), p.Records[n-1].Created))
-		r.empties = 0
-		return
-	}
-	if r.empties == 0 {
-		r.emptySince = time.Now()
-	}
-	r.empties++
-	if r.empties >= idlePages && time.Since(r.emptySince) >= idleTime {
-		r.through.Store(max(r.through.Load(), p.Date))
-	}
-}
-
-// parkCollector reports at scrape time how long readers wait.
-type parkCollector struct{ s *Source }
-
-var oldestParkDesc = prometheus.NewDesc("tailrace_source_parked_oldest_seconds",
-	"How long the reader that waits longest for memory has waited.", nil, nil)
-
-func (c parkCollector) Describe(ch chan<- *prometheus.Desc) { ch <- oldestParkDesc }
-
-func (c parkCollector) Collect(ch chan<- prometheus.Metric) {
-	var oldest float64
-	if n, since := c.s.budget.Parked(); n > 0 {
-		oldest = time.Since(since).Seconds()
-	}
-	ch <- prometheus.MustNewConstMetric(oldestParkDesc, prometheus.GaugeValue, oldest)
 }

@@ -1,22 +1,11 @@
-// Package source reads DynamoDB: it lists the shards of a stream, reads their records as raw pages, and
-// reads items for comparison. It is the only package that knows the AWS SDK.
-//
-//	Table ─► List / Children ─► Reader (one shard) ─► Page{raw records, versions, positions}
-//	                              │ budget in bytes, token bucket, iterator     │
-//	                              └──────────── Pool drives thousands ◄─────────┘ Release
-//
-// A page is the body of one GetRecords reply as it came: records are found in it by a lazy scanner, nothing
-// is decoded but the keys. A Reader decides nothing about the shard graph: which shard may be read, and from
-// where, is the state's business. What it cannot read it says: GapError, never a silent jump.
 package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -29,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/logging"
+	"github.com/aws/smithy-go/middleware"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
@@ -37,62 +27,6 @@ import (
 	"github.com/tailrace-cdc/replicator/source/memory"
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
-
-// Options says where DynamoDB is and how hard to ask. The zero value of a field is its default.
-type Options struct {
-	Region          string        // empty: from the environment
-	Endpoint        string        // of DynamoDB; empty: AWS's own
-	StreamsEndpoint string        // empty: Endpoint, unless that is AWS's own
-	AssumeRole      string        // ARN of a role to assume; empty: the default chain's credentials as they are
-	IdlePoll        time.Duration // between reads of a shard that is idle for seconds: 1s; longer saves CPU and adds lag
-	CallTimeout     time.Duration // of one attempt of one call: 15s; shorter than a full page takes means no progress
-	Compress        bool          // accept gzip: costs more CPU than the rest of reading; for slow links only
-	ReadsPerShard   float64       // GetRecords a second and shard: 5, what AWS serves
-	Connections     int           // calls in flight at once, all shards together: 64
-	MemoryTotal     int64         // bytes of pages read and not yet released: 96 MiB
-	MemoryPerFeed   int64         // the same for one shard: 8 MiB
-	Tables          int           // how many are read: 1; any beyond that has no part of the memory to itself, but for one page
-	HTTPClient      HTTPClient    // transport in place of the SDK's own; tests with virtual time need one
-	Attempts        int           // of a call that may be repeated: 10; commands that a person waits for make fewer
-
-	// Report is told how each call that reading depends on ended: nil where the service answered, else why it did not
-	// or why it refuses. It must be fast. Nil: nobody wants to know.
-	Report func(op string, err error)
-}
-
-// HTTPClient sends a request; *http.Client is one.
-type HTTPClient interface {
-	Do(*http.Request) (*http.Response, error)
-}
-
-func (o Options) withDefaults() Options {
-	if o.StreamsEndpoint == "" && !isAWS(o.Endpoint) {
-		o.StreamsEndpoint = o.Endpoint
-	}
-	def(&o.IdlePoll, time.Second)
-	def(&o.CallTimeout, 15*time.Second)
-	def(&o.ReadsPerShard, 5)
-	def(&o.Connections, 64)
-	def(&o.MemoryTotal, 96<<20)
-	def(&o.MemoryPerFeed, 8<<20)
-	def(&o.Tables, 1)
-	def(&o.Attempts, 10)
-	if o.Report == nil {
-		o.Report = func(string, error) {}
-	}
-	return o
-}
-
-func def[T comparable](v *T, value T) {
-	var zero T
-	if *v == zero {
-		*v = value
-	}
-}
-
-func isAWS(endpoint string) bool {
-	return strings.Contains(endpoint, ".amazonaws.com") || strings.Contains(endpoint, ".api.aws")
-}
 
 // Source is DynamoDB as seen through one set of credentials. It is safe for concurrent use.
 type Source struct {
@@ -109,7 +43,7 @@ type Source struct {
 	metrics    *metrics
 	now        serviceClock
 	watch      watch
-	silence    atomic.Pointer[error] // why the newest request had no answer; nil when it had one
+	silence    silence
 
 	mu       sync.Mutex
 	describe map[string]*rate.Limiter // by stream ARN
@@ -133,7 +67,7 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 	})
 	s.identities = sts.NewFromConfig(cfg)
 	s.raw = s.rawClient()
-	if s.metrics, err = newMetrics(reg, s); err != nil {
+	if s.metrics, err = newMetrics(reg, s.budget, o.MemoryTotal, s.report); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	return s, nil
@@ -194,7 +128,7 @@ func (s *Source) client(found aws.HTTPClient) HTTPClient {
 		return found
 	}
 	s.http = &http.Client{
-		Transport: &answers{s: s, next: b.GetTransport()}, Timeout: s.opt.CallTimeout,
+		Transport: &answers{next: b.GetTransport(), silence: &s.silence}, Timeout: s.opt.CallTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return s.http
@@ -233,4 +167,81 @@ func single() aws.Retryer {
 		o.MaxAttempts = 1
 		o.RateLimiter = ratelimit.None
 	})
+}
+
+func (s *Source) onceStreams(o *dynamodbstreams.Options) { o.Retryer = s.once }
+
+// retried is the deadline of a call that the SDK may try ten times.
+func (s *Source) retried() time.Duration { return 4 * s.opt.CallTimeout }
+
+// reported are the calls that reading needs. Others may fail for ever without making a table not ready.
+var reported = map[string]bool{"DescribeTable": true, "DescribeStream": true, "GetShardIterator": true, "GetRecords": true}
+
+// report passes on how a call ended. That something is trimmed, gone or expired is an answer: the service does not fail.
+func (s *Source) report(op string, err error) {
+	if !reported[op] {
+		return
+	}
+	switch Classify(err) {
+	case failure.Canceled:
+		return
+	case failure.Gone:
+		err = nil
+	case failure.Fatal:
+		if isValidation(err) {
+			err = nil
+		}
+	case failure.Transient:
+		if isExpired(err) {
+			err = nil
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", op, s.silence.because(err))
+	}
+	s.opt.Report(op, err)
+}
+
+// wrap is the function wrap, and says of a deadline what was waited for.
+func (s *Source) wrap(ctx context.Context, op string, err error) error {
+	wrapped := wrap(ctx, op, err)
+	if own := (*Error)(nil); errors.As(wrapped, &own) {
+		own.Err = s.silence.because(own.Err)
+	}
+	return wrapped
+}
+
+// Now is the service's clock in unix ms: the latest Date header, advanced by our own monotonic clock. It is
+// false before the first reply.
+func (s *Source) Now() (ms int64, ok bool) { return s.now.read(time.Now()) }
+
+// nowOr is Now, or our own clock before the first reply.
+func (s *Source) nowOr() int64 {
+	if ms, ok := s.Now(); ok {
+		return ms
+	}
+	return time.Now().UnixMilli()
+}
+
+// date is dated for a call that the SDK made.
+func (s *Source) date(md middleware.Metadata, start time.Time) int64 {
+	return s.dated(raw.TimingOf(md, start))
+}
+
+// dated returns the service's time of a call in unix ms, never later than the call's start: the Date header
+// less the time that has passed from our start until its reply was there. It is 0 when the server sent none.
+// It feeds the source's idea of the service's clock.
+func (s *Source) dated(t raw.Timing) int64 {
+	if t.Server.IsZero() {
+		return 0
+	}
+	s.now.observe(t.Server.UnixMilli(), t.Sent, t.Replied)
+	return t.Server.UnixMilli() - t.Replied.Sub(t.Sent).Milliseconds() - 1
+}
+
+// Retention returns how long it takes until the oldest record that a live reader of the table has not read
+// may be lost: 24 h less its age, never below zero. Records behind it in waiting shards are younger. It is
+// false while no reader of the table knows anything.
+func (s *Source) Retention(table string) (left time.Duration, ok bool) {
+	return s.watch.left(table, s.nowOr())
 }

@@ -52,9 +52,6 @@ func (s *Source) Table(ctx context.Context, name string) (TableInfo, error) {
 	return info, nil
 }
 
-// retried is the deadline of a call that the SDK may try ten times.
-func (s *Source) retried() time.Duration { return 4 * s.opt.CallTimeout }
-
 func (s *Source) ttl(ctx context.Context, name string) (string, error) {
 	call, cancel := context.WithTimeout(ctx, s.retried())
 	defer cancel()

@@ -1,0 +1,206 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/source/raw"
+)
+
+// Next waits until the shard may be read again and memory is free, and returns the next page; it may be
+// empty: an empty page says that the shard was read up to its Date. Release every page.
+func (r *Reader) Next(ctx context.Context) (*Page, error) {
+	for {
+		if r.done {
+			return nil, io.EOF
+		}
+		if err := r.await(ctx); err != nil {
+			return nil, wrap(ctx, r.op(), err)
+		}
+		page, err := r.step(ctx)
+		<-r.src.slots
+		if page != nil || err != nil {
+			return page, err
+		}
+	}
+}
+
+// await returns when the shard is due, memory reserved, and a slot taken.
+func (r *Reader) await(ctx context.Context) error {
+	if wait := time.Until(r.pace.due); wait > 0 {
+		if err := failure.Pause(ctx, wait); err != nil {
+			return err
+		}
+	}
+	granted := make(chan struct{})
+	if !r.reserve(func() { close(granted) }) {
+		select {
+		case <-granted:
+		case <-ctx.Done():
+			r.lease.Release()
+			return context.Cause(ctx)
+		}
+	}
+	select {
+	case r.src.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		r.lease.Release()
+		return context.Cause(ctx)
+	}
+}
+
+// reserve takes the memory of one page out of the budget, or parks the reader until granted is called.
+//
+// Rule 9: memory is taken before the read. A shard whose last page was empty takes none: with a page for each read,
+// ten thousand idle shards would wait for each other. When its reply turns out to have records, a page is taken if it is
+// free at once. If not, the reply is dropped, and the same records are read again when the reader has waited for its
+// turn: holding the reply until then would hold a call that other tables need.
+func (r *Reader) reserve(granted func()) bool {
+	if r.lease == nil {
+		r.lease = r.feed.Lease()
+	}
+	if r.peeks || r.lease.Reserve(granted) {
+		return true
+	}
+	r.parkedAt = time.Now()
+	r.m.parked.Inc()
+	return false
+}
+
+// step makes one GetRecords call, with a new iterator before it when it needs one. It returns a page, or the
+// error that ends the reader, or neither: then it is to be called again when due.
+func (r *Reader) step(ctx context.Context) (*Page, error) {
+	r.unparked()
+	r.pace.begun(time.Now())
+	page := &Page{lease: r.lease}
+	r.lease = nil
+	if r.peeks {
+		page.body.Room = page.lease.TryReserve
+	}
+	next, err := r.read(ctx, page)
+	if err == nil {
+		err = r.take(page, next)
+	}
+	if err != nil {
+		page.Release()
+		return nil, r.failed(ctx, err)
+	}
+	page.lease.Settle(int64(page.Bytes))
+	if page.skipped {
+		page.Release()
+		return nil, nil
+	}
+	return page, nil
+}
+
+func (r *Reader) read(ctx context.Context, page *Page) (next []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.src.opt.CallTimeout)
+	defer cancel()
+	if err := r.untrimmed(); err != nil {
+		return nil, err
+	}
+	if err := r.position(ctx); err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	timing, err := r.src.raw.GetRecords(ctx, r.iterator, &page.body)
+	if err == nil {
+		page.Date = r.src.dated(timing)
+		next, err = page.scan()
+	}
+	if err == nil && len(page.Records) > 0 && !page.body.MayGrow() {
+		err = raw.ErrNoMemory
+	}
+	if errors.Is(err, raw.ErrNoMemory) {
+		return nil, raw.ErrNoMemory // the call is not to blame
+	}
+	r.src.metrics.done(ctx, "GetRecords", start, err)
+	if err != nil {
+		return nil, err
+	}
+	return next, nil
+}
+
+// take moves the reader past the page. The records count before the missing iterator does: the last page of
+// a shard carries both.
+func (r *Reader) take(p *Page, next []byte) error {
+	kind := kindOf(p)
+	last := r.last
+	if n := len(p.Records); n > 0 {
+		last = string(p.Records[n-1].SequenceNumber)
+	}
+	kept := r.skip(p)
+	clock, err := stampRecords(p.Records, r.start.Schema, r.clock, r.last)
+	if err != nil {
+		return &Error{Op: r.op(), Class: failure.Fatal, Err: err, Hint: "a record is not what DynamoDB promises, or of another table: was the table re-created with another key?"}
+	}
+	p.Feed, p.From, p.ClockFrom = r.start.Feed, r.pos, r.clock
+	if kept {
+		r.pos, r.skipTo = change.Position{After: last}, 0
+	}
+	r.last, r.clock, r.lost = last, clock, 0
+	if r.peeks = kind == empty; r.peeks {
+		r.emptyAt = max(r.emptyAt, p.Date)
+	}
+	p.To, p.Clock = r.pos, clock
+	r.iterator, r.iteratorAt = unescape(next), time.Now()
+	r.done = r.iterator == ""
+	p.Done = r.done
+	r.count(p, kind)
+	p.weigh()
+	r.pace.served(r.iteratorAt, r.src.opt.ReadsPerShard, kind, r.start.Closed, r.src.opt.IdlePoll)
+	// Rule 10: a page of which nothing is wanted looks empty, and proves nothing: there may be more behind it.
+	if p.skipped = kind != empty && !kept && !r.done; !p.skipped {
+		r.progress.note(&p.Page)
+	}
+	return nil
+}
+
+// skip drops the records before the start time where the server could not start there, and says whether
+// records are left. Until one is, the position stays the start time, so that a restart skips again.
+func (r *Reader) skip(p *Page) (kept bool) {
+	if r.skipTo > 0 {
+		n := 0
+		for n < len(p.Records) && p.Records[n].Created < r.skipTo {
+			n++
+		}
+		r.m.skipped.Add(float64(n))
+		kept := copy(p.Records, p.Records[n:])
+		p.Records = p.Records[:kept]
+	}
+	return len(p.Records) > 0
+}
+
+// fullBytes is near enough to the service's 1 MB that there is more.
+const fullBytes = 900 << 10
+
+func kindOf(p *Page) pageKind {
+	switch {
+	case len(p.Records) == 0:
+		return empty
+	case len(p.Records) >= raw.RecordsLimit, len(p.body.Bytes()) >= fullBytes:
+		return full
+	}
+	return part
+}
+
+func (r *Reader) count(p *Page, kind pageKind) {
+	r.m.bytes.Add(float64(len(p.body.Bytes())))
+	r.m.records.Add(float64(len(p.Records)))
+	switch kind {
+	case full:
+		r.m.full.Inc()
+	case part:
+		r.m.part.Inc()
+	case empty:
+		r.m.empty.Inc()
+	}
+	if n := len(p.Records); n > 0 {
+		r.m.newest.Set(float64(p.Records[n-1].Created) / 1000)
+	}
+}
