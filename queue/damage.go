@@ -119,10 +119,10 @@ func (l *Log) missing(ctx context.Context, from, to uint64) error {
 	return &DamageError{From: from, To: to - 1, Last: info.Last, Since: info.Oldest, Until: info.Now, Hint: damagedRead, copies: info.copies}
 }
 
-// follows tells whether the entry in a message is the successor of the one with this hash.
-func follows(msg []byte, hash checkpoint.Hash) bool {
+// continues reports whether a message holds an entry that names the newest one of a chain as its predecessor.
+func continues(c *checkpoint.Chain, msg []byte) bool {
 	e, err := checkpoint.Decode(msg)
-	return err == nil && e.Prev == hash
+	return err == nil && c.Continues(e)
 }
 
 // reportLost says so when the server cut off the end of the log as it opened its store, because it could not read on there.

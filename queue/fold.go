@@ -182,7 +182,7 @@ func (l *Log) advance(ctx context.Context, f *folded) error {
 		if m.Seq <= f.state.Seq {
 			continue
 		}
-		if m.Seq != f.state.Seq+1 && f.damage == nil && !follows(m.Data, f.state.Hash) {
+		if m.Seq != f.state.Seq+1 && f.damage == nil && !continues(&f.state.Chain, m.Data) {
 			damage := (*DamageError)(nil)
 			if err := l.missing(ctx, f.state.Seq+1, m.Seq); !errors.As(err, &damage) {
 				return err // what is missing is stored, and was only not delivered; or an error

@@ -22,15 +22,10 @@ type Reader struct {
 	cur        *conn.Consumer
 	connection uint64
 
-	seq   uint64          // last message read, foreign ones included
-	entry uint64          // sequence of the last entry
-	hash  checkpoint.Hash // and its hash
-	known bool            // the hash is known: always, but at the start of a trimmed log
-	at    time.Time       // and when it was stored
-
-	owned bool // epoch and nonce are known
-	epoch uint64
-	nonce checkpoint.Nonce
+	seq   uint64           // last message read, foreign ones included
+	entry uint64           // sequence of the last entry
+	at    time.Time        // when it was stored
+	chain checkpoint.Chain // decides whether the next message is an entry
 
 	elsewhere elsewhere // tries to read what the leader cannot
 
@@ -55,8 +50,10 @@ func (l *Log) Read(ctx context.Context, from uint64, prev checkpoint.Hash) (*Rea
 	if err := info.CheckMark(from - 1); err != nil {
 		return nil, fmt.Errorf("read log of %s: %w", l.table, err)
 	}
-	r.seq, r.entry, r.hash = from-1, from-1, prev
-	r.known = prev != (checkpoint.Hash{}) || from == info.origin
+	r.seq, r.entry, r.chain = from-1, from-1, checkpoint.ChainAfter(prev)
+	if from == info.origin && prev == (checkpoint.Hash{}) {
+		r.chain = checkpoint.ChainFromStart()
+	}
 	if prev != (checkpoint.Hash{}) {
 		// A mark's number alone proves nothing: the log may have gone back and filled up again.
 		if err := r.verifyPast(ctx); err != nil {
@@ -125,11 +122,11 @@ func (r *Reader) Next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
 func (r *Reader) SkipDamage(ctx context.Context, d *DamageError) {
 	r.Close(ctx)
 	r.cur, r.damage = nil, nil
-	r.seq, r.entry, r.known, r.owned = d.To, d.To, false, false
+	r.seq, r.entry, r.chain = d.To, d.To, checkpoint.ChainAfter(checkpoint.Hash{})
 }
 
 // Mark returns the mark of the entry that Next returned last.
-func (r *Reader) Mark() checkpoint.Mark { return checkpoint.Mark{Seq: r.entry, Hash: r.hash} }
+func (r *Reader) Mark() checkpoint.Mark { return checkpoint.Mark{Seq: r.entry, Hash: r.chain.Hash} }
 
 // Close ends the reading.
 func (r *Reader) Close(ctx context.Context) {
@@ -148,8 +145,8 @@ func (r *Reader) accept(ctx context.Context, m conn.Message) (*checkpoint.Entry,
 	if newer := (*checkpoint.NewerFormatError)(nil); errors.As(err, &newer) {
 		return nil, err
 	}
-	follows := err == nil && (e.Prev == r.hash || !r.known)
-	if r.damage == nil && m.Seq != r.seq+1 && (!follows || !r.known) {
+	follows := err == nil && r.chain.Continues(e)
+	if r.damage == nil && m.Seq != r.seq+1 && (!follows || !r.chain.Known()) {
 		err := r.l.missing(ctx, r.seq+1, m.Seq)
 		if err == nil {
 			err = conn.ErrDropped
@@ -167,7 +164,7 @@ func (r *Reader) accept(ctx context.Context, m conn.Message) (*checkpoint.Entry,
 			r.damage.Since = r.at
 		}
 	}
-	if r.damage != nil && (!follows || !r.known) {
+	if r.damage != nil && (!follows || !r.chain.Known()) {
 		// Rule 8: only an entry that continues the chain from before the damage says that somebody accepted it.
 		if r.seq = m.Seq; m.Seq >= r.damage.Last {
 			return nil, r.damage
@@ -181,25 +178,19 @@ func (r *Reader) accept(ctx context.Context, m conn.Message) (*checkpoint.Entry,
 		}
 	}
 	r.seq = m.Seq
-	if err != nil || !follows || !r.mayWrite(e) {
+	accepted := false
+	if err == nil {
+		if accepted, err = r.chain.Accept(e, m.Data); err != nil {
+			return nil, err
+		}
+	}
+	if !accepted {
 		r.l.metrics.foreign.Inc()
 		r.l.log.Warn("log holds a message that is no entry of its chain, skipped", zap.Uint64("seq", m.Seq))
 		return nil, nil
 	}
-	r.entry, r.hash, r.known, r.at = m.Seq, checkpoint.HashOf(m.Data), true, m.Stored
+	r.entry, r.at = m.Seq, m.Stored
 	return e, nil
-}
-
-// mayWrite is the fold's own rule: what it takes for nothing, readers take for nothing.
-func (r *Reader) mayWrite(e *checkpoint.Entry) bool {
-	switch {
-	case e.Kind == checkpoint.KindControl:
-		return true
-	case e.Kind == checkpoint.KindClaim && (!r.owned || e.Epoch == r.epoch+1), !r.owned:
-		r.owned, r.epoch, r.nonce = true, e.Epoch, e.Nonce
-		return true
-	}
-	return e.Kind != checkpoint.KindClaim && e.Epoch == r.epoch && e.Nonce == r.nonce
 }
 
 // verifyPast checks that the log still holds the entry that was read last. Rule 4: never infer from memory.
@@ -211,10 +202,10 @@ func (r *Reader) verifyPast(ctx context.Context) error {
 	if info.Last < r.seq {
 		return fmt.Errorf("%w: read up to %d, the log ends at %d", ErrChain, r.seq, info.Last)
 	}
-	if !r.known || r.hash == (checkpoint.Hash{}) {
+	if r.chain.Hash == (checkpoint.Hash{}) {
 		return nil // nothing was read yet, or it is trimmed: the next entry's chain tells
 	}
-	return r.l.verifyPredecessor(ctx, info, r.entry+1, r.hash)
+	return r.l.verifyPredecessor(ctx, info, r.entry+1, r.chain.Hash)
 }
 
 // restart makes another consumer, after a reconnect or when the old one died, once it is sure that the log is
