@@ -20,9 +20,6 @@ const (
 	setOverhead = 48
 )
 
-// gateMargin is kept between the oldest change taken and the first tombstone that may be collected.
-const gateMargin = 24 * time.Hour
-
 // TooOld tells whether a change of this version must be refused at now: the tombstone that would stop it
 // may have been collected, so that it could bring a deleted item back for good.
 // now is the source's clock (Options.Now), life is H.

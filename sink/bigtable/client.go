@@ -8,76 +8,18 @@ import (
 	"net/url"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"cloud.google.com/go/bigtable"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"github.com/cenkalti/backoff/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"google.golang.org/api/option"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tailrace-cdc/replicator/failure"
 )
-
-// Options of a Client. Zero values of the lower half mean the defaults.
-type Options struct {
-	Project  string
-	Instance string
-	// AppProfile must route to a single cluster and allow transactional writes, else every write fails
-	// with FailedPrecondition. Empty: the instance's default profile.
-	AppProfile string
-	// Endpoint is the host:port of an emulator, spoken to in plain text without credentials.
-	// Empty: $BIGTABLE_EMULATOR_HOST if set, else the service.
-	Endpoint string
-	// Now is the source's clock: the latest Date of DynamoDB, moved on by the monotonic clock. The tombstone
-	// gate rests on it, so the local wall clock will not do. Apply refuses to work without it.
-	Now func() time.Time
-
-	Timeout     time.Duration // of one attempt of a call; default 10 s
-	Tombstones  time.Duration // H: how long _tr_dead cells are kept; must exceed the longest outage by far; default 168 h
-	Concurrency int           // most calls in flight per table; default 256, starting from a quarter
-	Connections int           // default 4 to the service, 1 to an emulator
-
-	// Report is told how each call to a table ended: nil where the service answered, else why it did not or why it
-	// refuses everything. It must be fast. Nil: nobody wants to know.
-	Report func(table string, err error)
-}
-
-func (o Options) withDefaults() Options {
-	if o.Timeout == 0 {
-		o.Timeout = 10 * time.Second
-	}
-	if o.Tombstones == 0 {
-		o.Tombstones = 7 * 24 * time.Hour
-	}
-	if o.Concurrency == 0 {
-		o.Concurrency = 256
-	}
-	if o.Connections == 0 {
-		o.Connections = 4
-		if o.emulator() != "" {
-			o.Connections = 1
-		}
-	}
-	if o.Report == nil {
-		o.Report = func(string, error) {}
-	}
-	return o
-}
-
-func (o Options) check() error {
-	switch {
-	case o.Project == "" || o.Instance == "":
-		return errors.New("project and instance must be named")
-	case o.Timeout < 0 || o.Concurrency < 0 || o.Connections < 0:
-		return errors.New("time-out, concurrency and connections must be positive")
-	case o.Tombstones < 2*gateMargin:
-		return fmt.Errorf("tombstones must live %v or longer, not %v", 2*gateMargin, o.Tombstones)
-	}
-	return nil
-}
 
 // Client writes to the tables of one Bigtable instance. Safe for concurrent use.
 type Client struct {
@@ -174,4 +116,46 @@ func headers(table, profile string) metadata.MD {
 		"x-goog-request-params", "table_name="+url.QueryEscape(table)+"&app_profile_id="+url.QueryEscape(profile),
 		"bigtable-features", base64.URLEncoding.EncodeToString(flags),
 	)
+}
+
+// clientOptions lets Google's client, used for reads and administration, share the emulator's connection:
+// its own would limit answers to 4 MiB.
+func (c *Client) clientOptions() []option.ClientOption {
+	if p, ok := c.conn.(*pool); ok {
+		return []option.ClientOption{option.WithGRPCConn(p.conns[0])}
+	}
+	return nil
+}
+
+// reader gives Google's client for reads; built-in metrics and the session data path are off: the first
+// would export to Cloud Monitoring, even over an emulator's connection.
+func (c *Client) reader(ctx context.Context) (*bigtable.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.data != nil {
+		return c.data, nil
+	}
+	config := bigtable.ClientConfig{AppProfile: c.opt.AppProfile, MetricsProvider: bigtable.NoopMetricsProvider{}, DisableSession: true}
+	opts := append([]option.ClientOption{option.WithGRPCConnectionPool(1)}, c.clientOptions()...)
+	data, err := bigtable.NewClientWithConfig(ctx, c.opt.Project, c.opt.Instance, config, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("open bigtable client: %w", err)
+	}
+	c.data = data
+	return data, nil
+}
+
+// administrator gives Google's client for tables and families.
+func (c *Client) administrator(ctx context.Context) (*bigtable.AdminClient, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.admin != nil {
+		return c.admin, nil
+	}
+	admin, err := bigtable.NewAdminClient(ctx, c.opt.Project, c.opt.Instance, c.clientOptions()...)
+	if err != nil {
+		return nil, fmt.Errorf("open admin client: %w", err)
+	}
+	c.admin = admin
+	return admin, nil
 }

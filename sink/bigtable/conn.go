@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -47,14 +46,6 @@ func dialOptions() []grpc.DialOption {
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),
 	}
-}
-
-// emulator is the plain-text address to use instead of the service, or "".
-func (o Options) emulator() string {
-	if o.Endpoint != "" {
-		return o.Endpoint
-	}
-	return os.Getenv("BIGTABLE_EMULATOR_HOST")
 }
 
 // dial opens the connections of the write path. They connect lazily: an absent service is no error here.
@@ -110,31 +101,4 @@ func (p *pool) Close() error {
 		errs = append(errs, c.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// clientOptions lets Google's client, used for reads and administration, share the emulator's connection:
-// its own would limit answers to 4 MiB.
-func (c *Client) clientOptions() []option.ClientOption {
-	if p, ok := c.conn.(*pool); ok {
-		return []option.ClientOption{option.WithGRPCConn(p.conns[0])}
-	}
-	return nil
-}
-
-// reader gives Google's client for reads; built-in metrics and the session data path are off: the first
-// would export to Cloud Monitoring, even over an emulator's connection.
-func (c *Client) reader(ctx context.Context) (*bigtable.Client, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.data != nil {
-		return c.data, nil
-	}
-	config := bigtable.ClientConfig{AppProfile: c.opt.AppProfile, MetricsProvider: bigtable.NoopMetricsProvider{}, DisableSession: true}
-	opts := append([]option.ClientOption{option.WithGRPCConnectionPool(1)}, c.clientOptions()...)
-	data, err := bigtable.NewClientWithConfig(ctx, c.opt.Project, c.opt.Instance, config, opts...)
-	if err != nil {
-		return nil, fmt.Errorf("open bigtable client: %w", err)
-	}
-	c.data = data
-	return data, nil
 }

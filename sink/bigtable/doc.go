@@ -1,18 +1,44 @@
 // Package bigtable makes writes durable in Cloud Bigtable, in any order, any number of times.
 //
-// Every row is written by one CheckAndMutateRow: if the row already holds this item at this version or
-// later, nothing happens, else the item's cells are replaced. The server decides at the moment of writing,
-// so a retry, a replay, a second owner, and a call that lands after its client gave up are all harmless,
-// and after any doubt the answer is the same: send it again.
+// Every row is written by one CheckAndMutateRow: if the row already holds this item at this version or later, nothing
+// happens, else the item's cells are replaced. The server decides at the moment of writing, so a retry, a replay, a
+// second owner and a call that arrives after its client gave up are all harmless. A call whose outcome is unknown is
+// therefore sent again.
 //
-// What the decision rests on is stored beside the data, one cell per (row, item):
+// The decision rests on one cell per row and item, beside the data:
 //
 //	_tr_live:<item>  the item is in this row, at the version that is the cell's timestamp
 //	_tr_dead:<item>  the item left this row at that version: a tombstone, collected after Options.Tombstones
 //
-// <item> is "i" in a row that one item owns, else 16 bytes of hash; the value of both is the source table,
-// a NUL, and the item's canonical key, so that a sweep can find the item behind the cell.
+// <item> is "i" in a row that one item owns, else 16 bytes of hash. The value of both is the source table, a NUL and the
+// item's canonical key, so that a sweep finds the item that a cell belongs to.
 //
-// The package also keeps the small state table of the pipelines (state.go), compares and creates tables
-// (schema.go) and reads rows back for the verifier (rows.go).
+// The package also keeps the state table of the pipelines (state.go), compares and creates tables (schema.go, diff.go)
+// and reads rows for the verifier (rows.go).
+//
+// Goroutines: the package starts none. All exported methods are safe for concurrent use and run in their caller's
+// goroutine; the lanes of all tables share one Client. A request belongs to the call that took it from the pool.
+//
+// Files, from the top down:
+//
+//	apply.go      a write of one item: its rows, in their order
+//	kept.go       the mappings that were used, by hash
+//	target.go     which pipeline writes to a target table
+//	diff.go       tables compared with the wanted ones, and made so
+//	schema.go     the wanted tables
+//	state.go      the state rows of the pipelines
+//	rows.go       rows for the verifier
+//	profile.go    the app profile
+//	principal.go  who the caller is
+//	call.go       one call, repeated until it is answered
+//	check.go      the limits of the service
+//	client.go     clients and tables
+//	conn.go       connections
+//	wire.go       a request as bytes
+//	encode.go     a row of a write as a request
+//	limit.go      calls in flight
+//	metrics.go    metrics
+//	retry.go      what follows a failed attempt
+//	classify.go   errors and their classes
+//	options.go    options and their defaults
 package bigtable

@@ -2,7 +2,6 @@ package bigtable
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -175,19 +174,4 @@ func gcText(p bigtable.GCPolicy) string {
 		return join(p.Children, "&&")
 	}
 	return "never"
-}
-
-// administrator gives Google's client for tables and families.
-func (c *Client) administrator(ctx context.Context) (*bigtable.AdminClient, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.admin != nil {
-		return c.admin, nil
-	}
-	admin, err := bigtable.NewAdminClient(ctx, c.opt.Project, c.opt.Instance, c.clientOptions()...)
-	if err != nil {
-		return nil, fmt.Errorf("open admin client: %w", err)
-	}
-	c.admin = admin
-	return admin, nil
 }
