@@ -36,7 +36,7 @@ func newConsole(t *testing.T) *control.Console {
 }
 
 func TestEveryCommandIsDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/sandbox-misbehaviour.md")
+	text, err := os.ReadFile("../../docs/sandbox-faults.md")
 	if err != nil {
 		t.Fatal(err)
 	}
