@@ -1,0 +1,72 @@
+package listing_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// indexedItems have g and l in an order that is not that of the table. a2 lacks both, so no index has it.
+var indexedItems = []string{
+	item("a", 1, "'g':{'S':'y'},'l':{'S':'3'},'x':{'S':'one'},'z':{'S':'z'},"),
+	item("a", 2, "'x':{'S':'two'},"),
+	item("a", 3, "'g':{'S':'y'},'l':{'S':'1'},'x':{'S':'three'},"),
+	item("b", 2, "'g':{'S':'y'},'l':{'S':'2'},"),
+	item("b", 1, "'g':{'S':'x'},"),
+}
+
+const ofY = "'IndexName':'byG','KeyConditionExpression':'g = :g','ExpressionAttributeValues':{':g':{'S':'y'}}"
+
+func TestIndexHasTheItemsWithItsKeyInItsOrder(t *testing.T) {
+	tb := newTable(t, indexedItems...)
+	for fields, want := range map[string][]string{
+		ofY:                               {"a1", "b2", "a3"},
+		ofY + ",'ScanIndexForward':false": {"a3", "b2", "a1"},
+		"'IndexName':'byL'," + ofA:        {"a3", "a1"},
+		"'IndexName':'byL'," + sortCondition("l > :l", "':l':{'S':'1'}"): {"a1"},
+	} {
+		if diff := cmp.Diff(want, mustAsk(t, tb, "Query", fields).ids(t)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", fields, diff)
+		}
+	}
+	if p := mustAsk(t, tb, "Scan", "'IndexName':'byG'"); p.Count != 4 || p.ScannedCount != 4 {
+		t.Errorf("scan of the index: %d of %d items, want 4", p.Count, p.ScannedCount)
+	}
+}
+
+func TestIndexProjectsItsAttributes(t *testing.T) {
+	tb := newTable(t, indexedItems...)
+	const oldest, newest = "'Limit':1", "'Limit':1,'ScanIndexForward':false"
+	for name, c := range map[string]struct{ fields, want string }{
+		"keys only": {ofY + "," + oldest, "{'c':{'N':'1'},'g':{'S':'y'},'p':{'S':'a'}}"},
+		"include": {"'IndexName':'byL'," + ofA + "," + newest,
+			"{'c':{'N':'1'},'l':{'S':'3'},'p':{'S':'a'},'x':{'S':'one'}}"},
+		// A local index reads what it lacks from the table.
+		"all of a local index": {"'IndexName':'byL','Select':'ALL_ATTRIBUTES'," + ofA + "," + newest,
+			"{'c':{'N':'1'},'g':{'S':'y'},'l':{'S':'3'},'p':{'S':'a'},'x':{'S':'one'},'z':{'S':'z'}}"},
+		"part of a local index": {"'IndexName':'byL','ProjectionExpression':'z,c'," + ofA + "," + newest,
+			"{'c':{'N':'1'},'z':{'S':'z'}}"},
+		"part of a global index": {ofY + ",'ProjectionExpression':'p'," + oldest, "{'p':{'S':'a'}}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := mustAsk(t, tb, "Query", c.fields)
+			if got := strings.ReplaceAll(string(p.Items[0]), `"`, "'"); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestIndexPageIsContinuedByBothKeys: several items may have one index key, so the table's key goes along.
+func TestIndexPageIsContinuedByBothKeys(t *testing.T) {
+	tb := newTable(t, indexedItems...)
+	p := mustAsk(t, tb, "Query", ofY+",'Limit':1")
+	want := `{"p":{"S":"a"},"c":{"N":"1"},"g":{"S":"y"}}`
+	if got := string(p.LastEvaluatedKey); got != want {
+		t.Errorf("last evaluated key %s, want %s", got, want)
+	}
+	if diff := cmp.Diff([][]string{{"a1"}, {"b2"}, {"a3"}, nil}, walk(t, tb, "Query", ofY+",'Limit':1")); diff != "" {
+		t.Errorf("pages (-want +got):\n%s", diff)
+	}
+}
