@@ -20,7 +20,7 @@ func (in *ingest) finish(ctx context.Context) error {
 		a.release()
 	}
 	for _, a := range in.sinks {
-		a.drain(in.w.State().LastFrame)
+		a.Drain(in.w.State().LastFrame)
 	}
 	if err := in.drain(ctx); err != nil {
 		return err
@@ -77,7 +77,7 @@ const drainTick = 20 * time.Millisecond
 
 func (in *ingest) drained() bool {
 	for _, a := range in.sinks {
-		if !a.isDrained() {
+		if !a.Drained() {
 			return false
 		}
 	}

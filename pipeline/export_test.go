@@ -1,16 +1,6 @@
 package pipeline
 
-import (
-	"context"
-	"iter"
+import "context"
 
-	"github.com/tailrace-cdc/replicator/queue"
-)
-
-// BeforeLetters calls f at the begin of every walk over dead letters. It is set before Run.
-func (p *Pipeline) BeforeLetters(f func(context.Context)) {
-	p.listLetters = func(ctx context.Context, l *queue.Letters) iter.Seq2[*queue.Letter, error] {
-		f(ctx)
-		return l.All(ctx)
-	}
-}
+// BeforeLetters calls f before every walk over dead letters. It is set before Run.
+func (p *Pipeline) BeforeLetters(f func(context.Context)) { p.shared.BeforeWalk = f }

@@ -243,7 +243,7 @@ func (t *table) watchRival(ctx context.Context, l *queue.Log) {
 // observe publishes what the state has become, for health and metrics. The writer's loop calls it.
 func (t *table) observe(s *checkpoint.State) {
 	o := observe(Seen{
-		Source: t.Source, Target: t.Target, State: s, Pressure: t.pressure, Letters: t.letters.open(),
+		Source: t.Source, Target: t.Target, State: s, Pressure: t.pressure, Letters: t.letters.Count(),
 		Now: t.now(), ClaimTTL: t.p.o.Periods.ClaimTTL, Retry: t.p.o.Periods.Retry, Late: t.p.o.Periods.Late,
 	}, t.view.Load())
 	o.own = !s.Released

@@ -23,7 +23,7 @@ import (
 type ingest struct {
 	t     *table
 	w     *queue.Writer
-	sinks []*applier
+	sinks []Sink
 
 	arrivals chan arrival
 	ended    chan struct{} // closed when nobody reads any more, because a drain began
@@ -35,6 +35,16 @@ type ingest struct {
 	behind   *finding       // a gap that was found after them
 	full     bool
 	lister   *lister
+}
+
+// Sink is what the write loop needs to know about a sink.
+type Sink interface {
+	Name() string
+	// Acked returns the sink's mark, and the newest entry with changes that this process moved it past; 0 for none.
+	Acked() (mark checkpoint.Mark, lastChanges uint64)
+	// Drain asks the sink to end once everything up to seq is durable, Drained reports whether it has.
+	Drain(seq uint64)
+	Drained() bool
 }
 
 // finding is an entry that the lister, a reader or a sink asks the write loop to append. It may be out of date by then.
@@ -187,9 +197,9 @@ func (in *ingest) begin(ctx context.Context) error {
 	m := &checkpoint.Marks{Sinks: map[string]checkpoint.Mark{}}
 	configured := map[string]bool{}
 	for _, a := range in.sinks {
-		configured[a.sink] = true
-		if _, ok := s.Marks[a.sink]; !ok {
-			m.Sinks[a.sink] = a.prefix.Load().at()
+		configured[a.Name()] = true
+		if _, ok := s.Marks[a.Name()]; !ok {
+			m.Sinks[a.Name()], _ = a.Acked()
 		}
 	}
 	for sink := range s.Marks {
@@ -318,8 +328,8 @@ func (in *ingest) marks(ctx context.Context) error {
 	s := in.w.State()
 	m := &checkpoint.Marks{Sinks: map[string]checkpoint.Mark{}}
 	for _, a := range in.sinks {
-		if at, changes := a.prefix.Load().passed(); changes > s.Marks[a.sink].Seq {
-			m.Sinks[a.sink] = at
+		if at, changes := a.Acked(); changes > s.Marks[a.Name()].Seq {
+			m.Sinks[a.Name()] = at
 		}
 	}
 	if len(m.Sinks) == 0 {
@@ -340,6 +350,13 @@ func (in *ingest) marks(ctx context.Context) error {
 	}
 	in.t.observe(s)
 	return nil
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }
 
 func (in *ingest) trim(ctx context.Context) error {

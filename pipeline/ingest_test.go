@@ -15,24 +15,6 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// TestItemsThatShareAHashAreNotUnited: a lane collects changes by the hash of their keys, and two keys may share one.
-func TestItemsThatShareAHashAreNotUnited(t *testing.T) {
-	of := func(key string) *job { return &job{c: change.Change{KeyHash: 7, Keys: []byte(key)}} }
-	a, b := `{"pk":{"S":"a"}}`, `{"pk":{"S":"b"}}`
-	for _, tt := range []struct {
-		keys []string
-		want int
-	}{{[]string{a}, 1}, {[]string{a, a, a}, 3}, {[]string{a, b}, 1}, {[]string{a, a, b, a}, 2}} {
-		var jobs []*job
-		for _, key := range tt.keys {
-			jobs = append(jobs, of(key))
-		}
-		if got := sameItem(jobs); got != tt.want {
-			t.Errorf("%v: %d changes are taken for one item, want %d", tt.keys, got, tt.want)
-		}
-	}
-}
-
 // TestIdlenessIsKnownOnlyBehindTheFramesBeforeIt: an empty page proves that everything before it was read, and that counts
 // (Rule 10) when everything before it is stored. A full log stores nothing.
 func TestIdlenessIsKnownOnlyBehindTheFramesBeforeIt(t *testing.T) {
@@ -95,12 +77,7 @@ func TestMarkBeyondWhatTheWriterKnowsIsDoubt(t *testing.T) {
 	if err != nil || foreign <= known {
 		t.Fatalf("control at %d behind %d: %v", foreign, known, err)
 	}
-	a := &applier{sink: sinkBigtable}
-	p := newPrefix(checkpoint.Mark{})
-	handedOut(p, known, 1).done(1)
-	handedOut(p, foreign, 0)
-	a.prefix.Store(p)
-	err = (&ingest{w: w, sinks: []*applier{a}}).marks(ctx)
+	err = (&ingest{w: w, sinks: []Sink{ackedSink{foreign, known}}}).marks(ctx)
 	corrupt := (*checkpoint.CorruptError)(nil)
 	if !errors.Is(err, queue.ErrOutcomeUnknown) || outcome.OfTable(ctx, err).Action != outcome.Again || errors.As(err, &corrupt) {
 		t.Errorf("error %v, want doubt", err)
@@ -109,3 +86,14 @@ func TestMarkBeyondWhatTheWriterKnowsIsDoubt(t *testing.T) {
 		t.Errorf("after the doubt the writer knows %d, want %d: %v", w.State().Seq, foreign, err)
 	}
 }
+
+// ackedSink is a sink with a mark, behind the newest entry with changes that it has passed.
+type ackedSink struct{ mark, changes uint64 }
+
+func (s ackedSink) Name() string { return "bigtable" }
+
+func (s ackedSink) Acked() (checkpoint.Mark, uint64) { return checkpoint.Mark{Seq: s.mark}, s.changes }
+
+func (ackedSink) Drain(uint64) {}
+
+func (ackedSink) Drained() bool { return false }

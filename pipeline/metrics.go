@@ -7,23 +7,12 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// metrics of the tables. Labels are the table's source name and nothing that grows. What is counted is counted where
-// it happens; every gauge is computed when somebody scrapes, by collector.
-type metrics struct{ applied *prometheus.CounterVec }
-
-type tableMetrics struct{ applied prometheus.Counter }
-
-func newMetrics(reg prometheus.Registerer, p *Pipeline) *metrics {
-	m := &metrics{applied: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "tailrace_changes_applied_total", Help: "Changes that became durable at Bigtable, by this process."}, []string{"table"})}
+// registerMetrics registers the gauges of the tables; reg may be nil. Labels are the table's source name and nothing that
+// grows. What is counted is counted where it happens; every gauge is computed when it is scraped, by collector.
+func registerMetrics(reg prometheus.Registerer, p *Pipeline) {
 	if reg != nil {
-		reg.MustRegister(m.applied, collector{p})
+		reg.MustRegister(collector{p})
 	}
-	return m
-}
-
-func (m *metrics) of(table string) *tableMetrics {
-	return &tableMetrics{applied: m.applied.WithLabelValues(table)}
 }
 
 // collector computes the gauges at scrape time, from the same status that /readyz and /status show, so that they never
@@ -101,8 +90,8 @@ func (t *table) collect(ch chan<- prometheus.Metric, now time.Time, served bool)
 	send(sourceLagDesc, st.SourceLag)
 	send(appliedLagDesc, st.AppliedLag)
 	send(retentionDesc, t.retention(&st))
-	send(hottestDesc, t.rows.Hottest(now))
-	send(largestDesc, float64(t.rows.LargestGrowth()))
+	send(hottestDesc, t.stats.Rows.Hottest(now))
+	send(largestDesc, float64(t.stats.Rows.LargestGrowth()))
 	v := t.view.Load()
 	if v == nil {
 		send(proofDesc, now.Sub(t.born).Seconds())

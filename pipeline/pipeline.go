@@ -8,7 +8,6 @@ package pipeline
 
 import (
 	"context"
-	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +16,8 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -49,9 +50,7 @@ type Table struct {
 }
 
 // Archive makes archival events durable before it returns nil; at least once, with stable ids.
-type Archive interface {
-	Write(ctx context.Context, events []*transform.Event) error
-}
+type Archive = apply.Archive
 
 // Start is where the first life of a table begins to read; used only while the log holds no start.
 type Start struct {
@@ -100,22 +99,14 @@ type Pipeline struct {
 	src      *source.Source
 	queue    *queue.Queue
 	sink     *bigtable.Client
-	arch     Archive // nil without an archive
 	log      *zap.Logger
 	tables   []*table
-	memory   *budget
-	common   chan struct{} // a token per worker of the half of them that is for any table
-	part     int           // workers that each table has besides
+	shared   *apply.Shared
 	refusals refusals
-
-	listLetters func(context.Context, *queue.Letters) iter.Seq2[*queue.Letter, error] // (*queue.Letters).All, but in tests
 
 	declaring sync.Mutex
 	families  map[string]map[string][]string // target → source → its families, as far as compiled
 }
-
-// leastWorkers is how many workers a table has to itself, however many tables there are.
-const leastWorkers = 8
 
 // New wires a pipeline. arch may be nil.
 func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client, arch Archive,
@@ -127,14 +118,13 @@ func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client, a
 	if o.Memory == 0 {
 		o.Memory = 96 << 20
 	}
-	p := &Pipeline{o: o, src: src, queue: q, sink: sink, arch: arch, log: log, memory: newBudget(o.Memory),
-		families: map[string]map[string][]string{}}
-	p.listLetters = func(ctx context.Context, l *queue.Letters) iter.Seq2[*queue.Letter, error] { return l.All(ctx) }
+	p := &Pipeline{o: o, src: src, queue: q, sink: sink, log: log, families: map[string]map[string][]string{}}
 	if o.Services == nil {
 		p.o.Services = &Services{}
 	}
-	p.common, p.part = make(chan struct{}, max(o.Lanes/2, 1)), max(o.Lanes/2/max(len(o.Tables), 1), leastWorkers)
-	m := newMetrics(reg, p)
+	p.shared = apply.NewShared(apply.Limits{Memory: o.Memory, Lanes: o.Lanes, Tables: len(o.Tables)}, sink, arch, p.now)
+	registerMetrics(reg, p)
+	m := apply.NewMetrics(reg)
 	for _, t := range o.Tables {
 		p.tables = append(p.tables, newTable(p, t, m))
 	}
@@ -180,4 +170,12 @@ func (p *Pipeline) declare(target, source string, families []transform.Family) {
 	}
 	slices.Sort(all)
 	p.sink.Declare(target, slices.Compact(all))
+}
+
+// now returns the service's clock; our own until the service has told its time.
+func (p *Pipeline) now() change.Millis {
+	if ms, ok := p.src.Now(); ok {
+		return ms
+	}
+	return time.Now().UnixMilli()
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
@@ -246,7 +247,7 @@ func queueUse(p queue.Pressure) QueueUse {
 }
 
 // lowRetention is what is left when a table is red: time enough for somebody to act.
-const lowRetention = 6 * time.Hour
+const lowRetention = apply.ParkBelow
 
 // reasons says why a table is not ready.
 //

@@ -10,11 +10,12 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
-	"github.com/tailrace-cdc/replicator/sink/bigtable/hotrow"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -22,17 +23,14 @@ import (
 // table runs one table: one life after the other until the context ends.
 type table struct {
 	Table
-	p    *Pipeline
-	log  *zap.Logger
-	m    *tableMetrics
-	rows *hotrow.Tracker
+	p   *Pipeline
+	log *zap.Logger
 
 	Program *transform.Program // compiled at the first life, for the table's key
 	Info    source.TableInfo
-	letters *letters
-	// appliedAt is when a change was applied after letters for age, on the service's clock; 0: not in this process.
-	appliedAt atomic.Int64
-	stream    atomic.Pointer[queue.Log]
+	stats   *apply.Stats
+	letters *apply.DeadLetters // of the current life, or of the last one
+	stream  atomic.Pointer[queue.Log]
 
 	rowMu     sync.Mutex // covers row
 	row       *bigtable.State
@@ -56,10 +54,10 @@ type table struct {
 	born    time.Time                // of the process
 }
 
-func newTable(p *Pipeline, t Table, m *metrics) *table {
+func newTable(p *Pipeline, t Table, m *apply.Metrics) *table {
 	log := p.log.With(zap.String("table", t.Source), zap.String("target", t.Target))
 	now := time.Now()
-	return &table{Table: t, p: p, m: m.of(t.Source), log: log, rows: hotrow.New(log, now), born: now}
+	return &table{Table: t, p: p, log: log, stats: m.Table(t.Source, log), born: now}
 }
 
 // run returns nil when ctx ends, and the refusals of all tables when none can run. All other trouble is kept to this
@@ -117,7 +115,7 @@ func (t *table) after(out outcome.Outcome, err error) time.Duration {
 	switch out.Action {
 	case outcome.StandBy:
 		t.log.Warn("stand by: another owner holds the log", zap.Error(err))
-		t.rows.Forget()
+		t.stats.Rows.Forget()
 		return again
 	case outcome.Again:
 		// Rule 4: what was in memory is gone with the life; the next one starts from what is stored.
@@ -199,9 +197,10 @@ func (t *table) own(ctx context.Context, w *queue.Writer) error {
 	if err := t.beating(ctx, w, t.issue); err != nil {
 		return err
 	}
-	var letters *letters
+	o := t.applyOptions()
+	var letters *apply.DeadLetters
 	err := t.beating(ctx, w, func(ctx context.Context) (err error) {
-		letters, err = t.openLetters(ctx)
+		letters, err = apply.OpenDeadLetters(ctx, t.p.shared, o)
 		return err
 	})
 	if err != nil {
@@ -210,7 +209,18 @@ func (t *table) own(ctx context.Context, w *queue.Writer) error {
 	t.letters = letters
 	t.owning.Store(true)
 	defer t.owning.Store(false)
-	return t.work(ctx, w)
+	return t.work(ctx, w, o)
+}
+
+// applyOptions returns what the sinks need to know about the table in this life, but for the way into the log.
+func (t *table) applyOptions() apply.Options {
+	return apply.Options{
+		Table: apply.Table{
+			Source: t.Source, Target: t.Target, Halts: t.OnReject == "halt", Archive: t.Archive, Program: t.Program,
+		},
+		Log: t.logOf(), Retry: t.p.o.Periods.Retry, Agreed: t.confirmed, Stats: t.stats, Logger: t.log,
+		Retention: t.retentionLeft,
+	}
 }
 
 // upgrade raises log and row to the newest format if that was asked for, before anything else is appended.
@@ -255,11 +265,15 @@ func (t *table) leave(w *queue.Writer, out outcome.Outcome) {
 //	                      └──────────────────┘
 //
 // hard is what everything hangs on; soft ends first and only stops the readers, so that a drain can follow.
-func (t *table) work(soft context.Context, w *queue.Writer) error {
+func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options) error {
 	hard, cancel := context.WithCancelCause(context.WithoutCancel(soft))
 	defer cancel(nil)
 	in := newIngest(t, w)
-	in.sinks = t.sinks(w.State(), in)
+	o.Append = in.find
+	sinks := apply.New(t.p.shared, o, t.letters, w.State())
+	for _, s := range sinks {
+		in.sinks = append(in.sinks, s)
+	}
 	defer context.AfterFunc(soft, func() {
 		t.log.Info("drain: no more reading, what the log holds is applied", zap.Duration("at_most", t.p.o.Periods.Shutdown))
 		late := time.AfterFunc(t.p.o.Periods.Shutdown, func() { cancel(errDrainTime) })
@@ -275,9 +289,9 @@ func (t *table) work(soft context.Context, w *queue.Writer) error {
 	g.Go(func() error { return in.list(reading) })
 	life := w.State().Life
 	g.Go(func() error { return t.confirm(applying, life) })
-	g.Go(func() error { return t.letters.watch(applying, t.p.o.Periods.Trim) })
-	for _, s := range in.sinks {
-		g.Go(func() error { return s.run(applying) })
+	g.Go(func() error { return t.letters.Watch(applying, t.p.o.Periods.Trim) })
+	for _, s := range sinks {
+		g.Go(func() error { return s.Run(applying) })
 	}
 	g.Go(func() error {
 		defer stopApplying()
@@ -318,10 +332,11 @@ func (t *table) paused(ctx context.Context, w *queue.Writer) error {
 	}
 }
 
-// now is the service's clock in unix ms; ours until the service has spoken.
-func (t *table) now() int64 {
-	if ms, ok := t.p.src.Now(); ok {
-		return ms
-	}
-	return time.Now().UnixMilli()
+// now returns the service's clock as well as it is known.
+func (t *table) now() change.Millis { return t.p.now() }
+
+// retentionLeft returns the time until unread records may be lost; false while it is unknown.
+func (t *table) retentionLeft() (time.Duration, bool) {
+	left := t.status(time.Now()).Retention
+	return time.Duration(left * float64(time.Second)), left >= 0
 }

@@ -8,23 +8,24 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
 func TestLostLogForgetsWhatIsKnownOfRows(t *testing.T) {
-	p := &Pipeline{log: zap.NewNop()}
-	table := newTable(p, Table{Source: "Orders", Target: "orders"}, newMetrics(nil, p))
+	p := New(Options{}, nil, nil, nil, nil, zap.NewNop(), nil)
+	table := newTable(p, Table{Source: "Orders", Target: "orders"}, apply.NewMetrics(nil))
 	now := time.Now()
 	insert := &change.Change{Op: change.Insert, New: make([]byte, 1<<20)}
 	wide := transform.Row{Key: []byte("wide"), Class: transform.ClassD, Cells: []transform.Cell{{Family: "d", Value: make([]byte, 90<<20)}}}
-	table.rows.Wrote(now, &transform.Write{Rows: []transform.Row{wide}}, insert, insert)
+	table.stats.Rows.Wrote(now, &transform.Write{Rows: []transform.Row{wide}}, insert, insert)
 	for range 2000 {
-		table.rows.Wrote(now, &transform.Write{Rows: []transform.Row{{Key: []byte("hot"), Class: transform.ClassR}}}, insert, insert)
+		table.stats.Rows.Wrote(now, &transform.Write{Rows: []transform.Row{{Key: []byte("hot"), Class: transform.ClassR}}}, insert, insert)
 	}
 	show := func(now time.Time) string {
-		return fmt.Sprint(table.rows.Hottest(now), table.rows.LargestGrowth())
+		return fmt.Sprint(table.stats.Rows.Hottest(now), table.stats.Rows.LargestGrowth())
 	}
 	const window = 10 * time.Second
 	if got := show(now.Add(window)); got != fmt.Sprint(200, 90<<20) {

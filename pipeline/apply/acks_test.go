@@ -1,8 +1,6 @@
-package pipeline
+package apply
 
 import (
-	"context"
-	"errors"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -15,70 +13,70 @@ func at(seq uint64) checkpoint.Mark {
 }
 
 // handedOut adds an entry all of whose changes are with the sink.
-func handedOut(p *prefix, seq uint64, changes int) *pending {
+func handedOut(p *ackTracker, seq uint64, changes int) *openEntry {
 	e := p.add(at(seq), changes, nil)
-	e.done(1)
+	e.ack(1)
 	return e
 }
 
 func TestMarkStopsBeforeTheFirstOpenEntry(t *testing.T) {
-	p := newPrefix(at(10))
+	p := newAckTracker(at(10))
 	first, second, third := handedOut(p, 11, 2), handedOut(p, 12, 1), handedOut(p, 14, 1)
-	third.done(1)
-	second.done(1)
-	if got := p.at(); got != at(10) {
+	third.ack(1)
+	second.ack(1)
+	if got := p.mark(); got != at(10) {
 		t.Fatalf("mark %d while entry 11 is open", got.Seq)
 	}
-	first.done(1)
-	if got := p.at(); got != at(10) {
+	first.ack(1)
+	if got := p.mark(); got != at(10) {
 		t.Fatalf("mark %d while a change of entry 11 is open", got.Seq)
 	}
-	first.done(1)
-	if got := p.at(); got != at(14) {
+	first.ack(1)
+	if got := p.mark(); got != at(14) {
 		t.Fatalf("mark %d, want 14: everything is durable", got.Seq)
 	}
 }
 
 func TestMarkWaitsForAnEntryThatIsBeingHandedOut(t *testing.T) {
-	p := newPrefix(at(1))
+	p := newAckTracker(at(1))
 	e := p.add(at(2), 2, nil)
-	e.done(1)
-	e.done(1) // both changes are durable, but the entry may hold more that nobody has unpacked
-	if got := p.at(); got != at(1) {
+	e.ack(1)
+	e.ack(1) // both changes are durable, but the entry may hold more that nobody has unpacked
+	if got := p.mark(); got != at(1) {
 		t.Fatalf("mark %d before the entry was handed out", got.Seq)
 	}
-	e.done(1)
-	if got := p.at(); got != at(2) {
+	e.ack(1)
+	if got := p.mark(); got != at(2) {
 		t.Fatalf("mark %d, want 2", got.Seq)
 	}
 }
 
 func TestMarksDoNotFeedThemselves(t *testing.T) {
-	p := newPrefix(at(1))
-	handedOut(p, 2, 1).done(1)
-	if m, changed := p.passed(); m != at(2) || changed != 2 {
+	p := newAckTracker(at(1))
+	handedOut(p, 2, 1).ack(1)
+	if m, changed := p.acked(); m != at(2) || changed != 2 {
 		t.Fatalf("passed %d, changes up to %d; want 2 and 2", m.Seq, changed)
 	}
 	handedOut(p, 3, 0) // the mark that this became, a beat
 	handedOut(p, 4, 0)
-	if m, changed := p.passed(); m != at(4) || changed != 2 {
+	if m, changed := p.acked(); m != at(4) || changed != 2 {
 		t.Fatalf("passed %d, changes up to %d; want 4 and still 2", m.Seq, changed)
 	}
 }
 
 func TestAnotherPassStartsAtTheMarkAndNotBehindIt(t *testing.T) {
-	p := newPrefix(at(1))
+	p := newAckTracker(at(1))
 	released := 0
-	handedOut(p, 2, 1).done(1)
+	handedOut(p, 2, 1).ack(1)
 	p.add(at(3), 1, func() { released++ })
 	done := p.add(at(4), 1, func() { released++ })
-	done.done(2)
+	done.ack(2)
 	p.abandon()
 	if released != 2 {
 		t.Errorf("memory of %d entries was given back, want both, once", released)
 	}
-	next := p.again()
-	if m, changed := next.passed(); m != at(2) || changed != 2 {
+	next := p.next()
+	if m, changed := next.acked(); m != at(2) || changed != 2 {
 		t.Errorf("the next pass starts at %d with changes up to %d, want 2 and 2", m.Seq, changed)
 	}
 }
@@ -87,9 +85,9 @@ func TestMarkIsTheContiguousPrefixWhateverTheOrder(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	p := newPrefix(at(0))
+	p := newAckTracker(at(0))
 	open := map[uint64]int{}
-	var entries []*pending
+	var entries []*openEntry
 	var last uint64
 	for step := range 2000 {
 		if rnd.IntN(3) == 0 && step < 1500 {
@@ -106,68 +104,13 @@ func TestMarkIsTheContiguousPrefixWhateverTheOrder(t *testing.T) {
 			entries[i] = entries[len(entries)-1]
 			entries = entries[:len(entries)-1]
 			open[e.at.Seq]--
-			e.done(1)
+			e.ack(1)
 		}
-		mark := p.at().Seq
+		mark := p.mark().Seq
 		for seq, n := range open {
 			if n > 0 && seq <= mark {
 				t.Fatalf("step %d: the mark is %d, entry %d has %d open changes", step, mark, seq, n)
 			}
 		}
 	}
-}
-
-func TestSinkThatStandsStillTakesNobodysTurn(t *testing.T) {
-	b := newBudget(100)
-	stalled, other := b.share(), b.share()
-	ctx := t.Context()
-	take := func(s *share, n int) func() {
-		t.Helper()
-		release, err := s.take(ctx, n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return release
-	}
-	take(stalled, 60)
-	take(stalled, 40) // never given back
-	release := take(other, 30)
-	second := make(chan func())
-	go func() { second <- take(other, 30) }() // waits: there is no room, and one is in hand
-	release()
-	select {
-	case release = <-second:
-	case <-time.After(10 * time.Second):
-		t.Fatal("the other sink waits although it has nothing in hand")
-	}
-	release()
-	waiting, cancel := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() {
-		_, err := stalled.take(waiting, 1)
-		ended <- err
-	}()
-	for deadline := time.Now().Add(10 * time.Second); len(waitingOf(b)) == 0; {
-		select {
-		case err := <-ended:
-			t.Fatalf("took more than there is: %v", err)
-		default:
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("nobody waits")
-		}
-	}
-	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Fatalf("took more than there is: %v", err)
-	}
-	if b.used != 100 || len(b.waiting) != 0 {
-		t.Errorf("%d bytes in use and %d waiting, want 100 and 0", b.used, len(b.waiting))
-	}
-}
-
-func waitingOf(b *budget) []*share {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.waiting
 }

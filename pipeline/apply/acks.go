@@ -1,0 +1,116 @@
+package apply
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
+
+// ackTracker turns entries that finish in any order into a mark: the last entry of the contiguous run of entries all of
+// whose changes are durable.
+//
+// Rule 1: the mark never passes an entry with a change that is not durable.
+type ackTracker struct {
+	mu          sync.Mutex   // covers the fields up to the next blank line
+	open        []*openEntry // in the order of the log
+	marked      checkpoint.Mark
+	lastChanges uint64 // the newest entry with changes that the mark has passed
+
+	progress chan struct{} // capacity 1: the mark moved
+}
+
+// openEntry is an entry with changes that are not durable yet.
+type openEntry struct {
+	tracker    *ackTracker
+	at         checkpoint.Mark
+	hasChanges bool
+	pending    atomic.Int64 // changes that are not durable, plus one while the entry is being handed out
+	release    func()       // gives the entry's memory back; may be nil
+}
+
+func newAckTracker(at checkpoint.Mark) *ackTracker {
+	return &ackTracker{marked: at, progress: make(chan struct{}, 1)}
+}
+
+// add begins to track an entry; entries are added in the order of the log. An entry stays open until ack has counted each
+// of its changes, and the entry itself once all of them are handed out.
+func (t *ackTracker) add(at checkpoint.Mark, changes int, release func()) *openEntry {
+	e := &openEntry{tracker: t, at: at, hasChanges: changes > 0, release: release}
+	e.pending.Store(int64(changes) + 1)
+	t.mu.Lock()
+	t.open = append(t.open, e)
+	t.mu.Unlock()
+	return e
+}
+
+// ack notes that n changes of the entry are durable.
+func (e *openEntry) ack(n int) {
+	if e.pending.Add(-int64(n)) > 0 {
+		return
+	}
+	if e.release != nil {
+		e.release()
+	}
+	e.tracker.advance()
+}
+
+// advance moves the mark past the entries at the front that are completely durable.
+func (t *ackTracker) advance() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := 0
+	for n < len(t.open) && t.open[n].pending.Load() <= 0 {
+		t.marked = t.open[n].at
+		if t.open[n].hasChanges {
+			t.lastChanges = t.marked.Seq
+		}
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	clear(t.open[:n])
+	t.open = t.open[n:]
+	signal(t.progress)
+}
+
+// acked returns the mark, and the newest entry with changes that it has passed; 0 while it has passed none.
+func (t *ackTracker) acked() (m checkpoint.Mark, lastChanges uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.marked, t.lastChanges
+}
+
+func (t *ackTracker) mark() checkpoint.Mark {
+	m, _ := t.acked()
+	return m
+}
+
+// next returns the tracker of the following pass: it begins at this one's mark.
+func (t *ackTracker) next() *ackTracker {
+	m, lastChanges := t.acked()
+	next := newAckTracker(m)
+	next.lastChanges = lastChanges
+	return next
+}
+
+// abandon gives back the memory of the entries that are still open after a pass has ended: the next pass reads them again.
+func (t *ackTracker) abandon() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range t.open {
+		if e.pending.Load() > 0 && e.release != nil {
+			e.release()
+		}
+	}
+	t.open = nil
+}
+
+// signal fills a channel of capacity 1.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,29 @@
+// Package apply brings the changes in a table's log to the table's sinks, and moves their marks.
+//
+// Each sink makes its own pass over the log: a goroutine reads entries and hands their changes to a target, which makes
+// them durable and acks them; the ack tracker turns acks in any order into the mark. When a pass fails, package outcome
+// decides whether the sink tries again or halts, or whether the table's life ends.
+//
+// Goroutines of a pass: one reads the log (pass) and alone adds entries to the ack tracker; the target runs one dispatcher
+// and a worker for each lane that has jobs, or one archiver; one ends the pass when the sink is drained. A lane's jobs and
+// the maps of DeadLetters have a mutex each; everything else belongs to the goroutine that runs it. On a hard shutdown the
+// context ends and calls in flight are dropped: their changes are applied again from the stored mark. On a soft one Drain
+// is called, and Run returns when all entries up to the given one are durable.
+//
+// Files, from the top down:
+//
+//	sink.go         one sink: pass after pass, retried, halted, drained
+//	pass.go         one pass: entries of the log, unpacked and handed to a target
+//	damage.go       entries of the log that cannot be read
+//	lanes.go        the target Bigtable: changes dealt out to lanes by item
+//	archiver.go     the target archive: events of TTL deletes, in batches
+//	worker.go       the batch of a lane: changes of one item coalesced into one write
+//	turns.go        the order of changes in tables that remove whole rows
+//	quarantine.go   a row that Bigtable neither takes nor refuses
+//	deadletters.go  refused changes, and the items that are dirty because of them
+//	acks.go         acks in any order become a mark
+//	memory.go       the memory budget of all tables
+//	buffers.go      buffers of unpacked frames
+//	options.go      what the sinks need of their table and of the process
+//	metrics.go      what they count
+package apply

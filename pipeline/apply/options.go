@@ -1,0 +1,74 @@
+package apply
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// Options are what the sinks need to know about their table for one life.
+type Options struct {
+	Table  Table
+	Log    *queue.Log
+	Retry  time.Duration   // between two tries of a halted sink
+	Agreed <-chan struct{} // closed when the pipeline's row in Bigtable agrees with the log; nothing is written there before
+	Stats  *Stats
+	Logger *zap.Logger
+	// Retention returns the time until unread records may be lost; false while it is unknown.
+	Retention func() (time.Duration, bool)
+	// Append stores a halt or a gap in the log. It blocks until the entry is durable.
+	Append func(ctx context.Context, body any) error
+}
+
+// Table is what the sinks write, and where to.
+type Table struct {
+	Source  string
+	Target  string
+	Halts   bool // a refused change halts the sink; otherwise it becomes a dead letter
+	Archive bool // TTL deletes become archival events
+	Program *transform.Program
+}
+
+// Archive makes archival events durable before it returns nil; at least once, with stable ids.
+type Archive interface {
+	Write(ctx context.Context, events []*transform.Event) error
+}
+
+// Shared is what the sinks of all tables of a process share: the services, memory, and workers.
+type Shared struct {
+	bigtable *bigtable.Client
+	archive  Archive // nil without one
+	now      func() change.Millis
+	memory   *memoryBudget
+	lanes    int           // per table
+	common   chan struct{} // a token per worker of the half that any table may use
+	reserved int           // workers that each table has to itself besides
+
+	// BeforeWalk, when set, is called before every walk over the dead letters of a table. Tests make it slow.
+	BeforeWalk func(context.Context)
+}
+
+// Limits bound what the sinks of a process use.
+type Limits struct {
+	Memory int64 // bytes of changes between the log and the sinks, all tables together
+	Lanes  int   // per table; about as many work at once, all tables together
+	Tables int
+}
+
+// leastWorkers is how many workers a table has to itself, however many tables there are.
+const leastWorkers = 8
+
+// NewShared returns what the sinks of several tables share. archive may be nil; now is the source's clock.
+func NewShared(l Limits, client *bigtable.Client, archive Archive, now func() change.Millis) *Shared {
+	return &Shared{
+		bigtable: client, archive: archive, now: now, memory: newMemoryBudget(l.Memory), lanes: l.Lanes,
+		common:   make(chan struct{}, max(l.Lanes/2, 1)),
+		reserved: max(l.Lanes/2/max(l.Tables, 1), leastWorkers),
+	}
+}

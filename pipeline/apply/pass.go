@@ -1,0 +1,97 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/frame"
+)
+
+// pass reads the log once from a mark on and hands its changes to a target. run is called by one goroutine.
+type pass struct {
+	sink   string
+	o      *Options
+	target target
+	acks   *ackTracker
+	memory *memoryShare
+	damage *damagedRanges
+	now    func() change.Millis
+}
+
+// target makes changes durable in a service. There are two: the lanes into Bigtable, and the archiver.
+type target interface {
+	// run works until ctx ends; nil then.
+	run(ctx context.Context) error
+	// wants reports whether the change concerns the target at all.
+	wants(c *change.Change) bool
+	// accept takes a change whose slices stay valid, and calls e.ack(1) once it is durable. It blocks while the target
+	// is busy.
+	accept(ctx context.Context, c *change.Change, e *openEntry) error
+}
+
+// run reads until ctx ends or something fails. Entries that cannot be read are skipped once their gap is accepted.
+func (p *pass) run(ctx context.Context) error {
+	mark := p.acks.mark()
+	r, err := p.o.Log.Read(ctx, mark.Seq+1, mark.Hash)
+	if err != nil {
+		return fmt.Errorf("read log for %s: %w", p.sink, err)
+	}
+	defer r.Close(context.WithoutCancel(ctx))
+	for {
+		_, e, err := r.Next(ctx)
+		if damage := (*queue.DamageError)(nil); errors.As(err, &damage) {
+			if err := p.damage.record(ctx, p.o, damage, p.now()); err != nil {
+				return err
+			}
+			r.SkipDamage(context.WithoutCancel(ctx), damage)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read log for %s: %w", p.sink, err)
+		}
+		if err := p.entry(ctx, r.Mark(), e); err != nil {
+			return err
+		}
+	}
+}
+
+// entry hands the changes of a frame to the target. An entry without changes is acked at once.
+func (p *pass) entry(ctx context.Context, at checkpoint.Mark, e *checkpoint.Entry) error {
+	f, ok := e.Body.(*checkpoint.Frame)
+	if !ok {
+		p.acks.add(at, 0, nil).ack(1)
+		return nil
+	}
+	size, records := 0, 0
+	for i := range f.Pages {
+		size += f.Pages[i].Length
+		records += f.Pages[i].Records
+	}
+	// Rule 9: memory is taken before the entry is unpacked.
+	class := bufferClass(size)
+	release, err := p.memory.acquire(ctx, 1<<class)
+	if err != nil {
+		return err
+	}
+	buf := getBuffer(class)
+	open := p.acks.add(at, records, func() {
+		release()
+		putBuffer(buf)
+	})
+	*buf, err = frame.Unpack(e, *buf, func(_ *checkpoint.PageHead, c *change.Change) error {
+		if !p.target.wants(c) {
+			open.ack(1)
+			return nil
+		}
+		return p.target.accept(ctx, c, open)
+	})
+	if err != nil {
+		return fmt.Errorf("apply entry %d to %s: %w", at.Seq, p.sink, err)
+	}
+	open.ack(1)
+	return nil
+}

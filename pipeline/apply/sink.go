@@ -1,0 +1,185 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+)
+
+// Names of the sinks: in marks, metrics and dead letters.
+const (
+	SinkBigtable = "bigtable"
+	SinkArchive  = "archive"
+)
+
+// Sink applies a table's log to one service, from the sink's mark on. Its public methods may be called by any goroutine.
+type Sink struct {
+	name   string
+	o      *Options
+	shared *Shared
+
+	newTarget func() target
+	memory    *memoryShare
+	damage    *damagedRanges
+
+	acks    atomic.Pointer[ackTracker] // of the running pass; a retry begins a new one at its mark
+	lastSeq atomic.Uint64              // the drain ends here: the last entry with changes; 0 while nothing is drained
+	gaveUp  atomic.Bool                // the drain found the sink halted
+	wakeUp  chan struct{}              // capacity 1: the drain has begun
+}
+
+// New returns the sinks of a table for one life: Bigtable and, where the table has one, the archive. They are independent:
+// each has its own mark, its own pass over the log, and its own halts. The state is the log's when the life began.
+func New(shared *Shared, o Options, letters *DeadLetters, s *checkpoint.State) []*Sink {
+	lanes := func() target { return newLanes(shared, &o, letters) }
+	all := []*Sink{newSink(SinkBigtable, shared, &o, s, lanes)}
+	if o.Table.Archive && shared.archive != nil {
+		archive := func() target { return newArchiver(shared, &o, letters) }
+		all = append(all, newSink(SinkArchive, shared, &o, s, archive))
+	}
+	return all
+}
+
+func newSink(name string, shared *Shared, o *Options, s *checkpoint.State, newTarget func() target) *Sink {
+	sink := &Sink{
+		name: name, o: o, shared: shared, newTarget: newTarget, memory: shared.memory.newShare(),
+		damage: newDamagedRanges(s), wakeUp: make(chan struct{}, 1),
+	}
+	sink.acks.Store(newAckTracker(firstMark(s, name)))
+	return sink
+}
+
+// firstMark returns where a sink goes on: at its stored mark or, for a new sink, at the end of the log as it is now.
+func firstMark(s *checkpoint.State, sink string) checkpoint.Mark {
+	if m, ok := s.Marks[sink]; ok {
+		return m
+	}
+	return checkpoint.Mark{Seq: s.Seq, Hash: s.Hash}
+}
+
+// Name returns the sink's name in marks, metrics and dead letters.
+func (s *Sink) Name() string { return s.name }
+
+// Acked returns the mark, below which all changes are durable (Rule 1), and the newest entry with changes that this
+// process moved it past; 0 while there is none.
+func (s *Sink) Acked() (mark checkpoint.Mark, lastChanges uint64) { return s.acks.Load().acked() }
+
+// Drain asks Run to return once every entry up to seq is durable, or at once if the sink is halted or away.
+func (s *Sink) Drain(seq uint64) {
+	s.lastSeq.Store(max(seq, 1))
+	signal(s.wakeUp)
+}
+
+// Drained reports whether a drain has nothing more to wait for: all is durable, or the sink takes nothing.
+func (s *Sink) Drained() bool {
+	until := s.lastSeq.Load()
+	return s.gaveUp.Load() || until > 0 && s.acks.Load().mark().Seq >= until
+}
+
+// Run makes pass after pass over the log until ctx ends or the sink is drained. When the sink refuses a change or does not
+// answer, it is tried again, and reading goes on meanwhile: the log is there for that. An error concerns the whole table.
+func (s *Sink) Run(ctx context.Context) error {
+	var waited time.Duration // since the sink last made progress
+	for {
+		began := s.acks.Load().mark()
+		err := s.runPass(ctx)
+		old := s.acks.Load()
+		old.abandon()
+		out := outcome.OfSink(ctx, err)
+		if out.Action != outcome.Retry && out.Action != outcome.Halt {
+			return err
+		}
+		if old.mark() != began {
+			waited = 0
+		}
+		pause := s.o.Retry
+		if out.Action == outcome.Retry && waited < pause {
+			pause = min(pause, max(firstRetry, waited)) // doubles: 250 ms, 250 ms, 500 ms, 1 s …
+			s.o.Logger.Warn("the sink is away: will be tried again", zap.String("sink", s.name),
+				zap.String("reason", out.Reason), zap.Duration("retry_in", pause))
+		} else if err := s.halt(ctx, out); err != nil {
+			return err
+		}
+		waited += pause
+		if err := s.pause(ctx, pause); err != nil || s.gaveUp.Load() {
+			return err
+		}
+		s.acks.Store(old.next())
+	}
+}
+
+// firstRetry is how soon a sink that is away is tried again for the first time.
+const firstRetry = 250 * time.Millisecond
+
+// halt records in the log that the sink is halted, and why.
+func (s *Sink) halt(ctx context.Context, out outcome.Outcome) error {
+	h := &checkpoint.Halt{Sink: s.name, Seq: out.Entry, Code: out.Code, Reason: out.Reason, At: s.shared.now()}
+	if h.Seq == 0 {
+		h.Seq = s.acks.Load().mark().Seq + 1
+	}
+	s.o.Logger.Error("halt the sink: will be tried again", zap.String("sink", s.name), zap.String("code", h.Code),
+		zap.String("reason", h.Reason), zap.Duration("retry_in", s.o.Retry))
+	return s.o.Append(ctx, &checkpoint.Control{Halt: h, By: "owner", At: h.At})
+}
+
+// pause waits until the next try. A drain does not wait: what is left is applied after the next start.
+func (s *Sink) pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	for s.lastSeq.Load() == 0 {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-t.C:
+			return nil
+		case <-s.wakeUp:
+		}
+	}
+	s.gaveUp.Store(true)
+	return nil
+}
+
+// runPass applies the log once from the mark on, until it fails, ctx ends or the sink is drained.
+func (s *Sink) runPass(ctx context.Context) error {
+	acks := s.acks.Load()
+	p := &pass{
+		sink: s.name, o: s.o, target: s.newTarget(), acks: acks, memory: s.memory, damage: s.damage, now: s.shared.now,
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	g.Go(func() error { return p.target.run(ctx) })
+	g.Go(func() error {
+		defer cancel()
+		return p.run(ctx)
+	})
+	g.Go(func() error { return s.awaitDrain(ctx, acks, cancel) })
+	err := g.Wait()
+	if errors.Is(err, context.Canceled) && s.Drained() {
+		return nil
+	}
+	return err
+}
+
+// awaitDrain ends a pass once the sink is drained.
+func (s *Sink) awaitDrain(ctx context.Context, acks *ackTracker, end context.CancelFunc) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.wakeUp:
+		case <-acks.progress:
+		}
+		if s.Drained() {
+			end()
+			return nil
+		}
+	}
+}

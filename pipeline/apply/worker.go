@@ -1,0 +1,194 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// lanePass is what all workers of one pass into Bigtable share.
+type lanePass struct {
+	o          *Options
+	shared     *Shared
+	letters    *DeadLetters
+	turns      *turns // nil unless a rule removes whole rows
+	quarantine *quarantine
+}
+
+// worker applies the batch of one lane. It is used again for other lanes of the table, with the memory that it has grown.
+type worker struct {
+	*lanePass
+	call  *call // of the lane
+	dec   *change.Decoder
+	write transform.Write
+	batch []job
+
+	hashes   []uint64 // of the batch
+	sameHash []*job
+	group    []*change.Change
+}
+
+// job is a change on its way into the sink.
+type job struct {
+	c       change.Change
+	entry   *openEntry
+	grouped bool // taken into the group of an earlier job of the batch
+	turn    *turn
+}
+
+func newWorker(p *lanePass) *worker { return &worker{lanePass: p, dec: new(change.Decoder)} }
+
+// apply applies the batch item by item, in the order of the log. The waiting changes of an item are coalesced into its last
+// version, unless removals take whole rows along: those have to come between the changes before and after them.
+func (w *worker) apply(ctx context.Context) error {
+	if w.turns != nil {
+		return w.applyInTurn(ctx)
+	}
+	w.hashes = w.hashes[:0]
+	for i := range w.batch {
+		w.hashes = append(w.hashes, w.batch[i].c.KeyHash)
+	}
+	for i := range w.batch {
+		if w.batch[i].grouped {
+			continue
+		}
+		w.sameHash = w.sameHash[:0]
+		for k, hash := range w.hashes[i:] {
+			if j := &w.batch[i+k]; hash == w.hashes[i] && !j.grouped {
+				j.grouped = true
+				w.sameHash = append(w.sameHash, j)
+			}
+		}
+		if err := w.applySameHash(ctx, w.sameHash); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyInTurn applies each change of the batch alone, once the earlier changes of its item and its rows are applied.
+func (w *worker) applyInTurn(ctx context.Context) error {
+	for i := range w.batch {
+		j := &w.batch[i]
+		if err := j.turn.wait(ctx); err != nil {
+			return err
+		}
+		w.sameHash = append(w.sameHash[:0], j)
+		if err := w.applyItem(ctx, w.sameHash); err != nil {
+			return err
+		}
+		w.turns.finish(j.turn)
+	}
+	return nil
+}
+
+// applySameHash applies changes with one key hash, in order. Two items may share a hash, and a key may be spelled in two
+// ways: only changes whose keys are the same bytes are coalesced.
+func (w *worker) applySameHash(ctx context.Context, jobs []*job) error {
+	for len(jobs) > 0 {
+		n := countSameItem(jobs)
+		if err := w.applyItem(ctx, jobs[:n]); err != nil {
+			return err
+		}
+		jobs = jobs[n:]
+	}
+	return nil
+}
+
+// countSameItem returns how many of the first jobs are changes of one item.
+func countSameItem(jobs []*job) int {
+	n := 1
+	for n < len(jobs) && bytes.Equal(jobs[n].c.Keys, jobs[0].c.Keys) {
+		n++
+	}
+	return n
+}
+
+// applyItem applies changes of one item as one write. When that is refused, the changes are applied one by one, so that
+// only those that are refused alone become dead letters (Rule 8).
+func (w *worker) applyItem(ctx context.Context, jobs []*job) error {
+	if len(jobs) > 1 && !w.o.Table.Program.CanCoalesce() {
+		return w.applyOneByOne(ctx, jobs) // a history keeps every version
+	}
+	err := w.writeItem(ctx, jobs)
+	switch out := outcome.OfChange(err); {
+	case out.Action == outcome.DeadLetter && len(jobs) > 1 && out.Code != outcome.CodeParked:
+		return w.applyOneByOne(ctx, jobs)
+	case out.Action == outcome.DeadLetter:
+		err = w.storeDeadLetters(ctx, jobs, out)
+	case err == nil:
+		w.noteWritten(jobs)
+	}
+	if err != nil {
+		return err
+	}
+	// Rule 1: only now that all of it is durable may the mark pass.
+	for _, j := range jobs {
+		j.entry.ack(1)
+	}
+	return nil
+}
+
+// noteWritten counts a write that has become durable.
+func (w *worker) noteWritten(jobs []*job) {
+	if len(w.write.Rows) > 0 {
+		w.letters.noteApplied()
+	}
+	w.quarantine.applied.Add(1)
+	w.o.Stats.applied.Add(float64(len(jobs)))
+	w.o.Stats.Rows.Wrote(time.Now(), &w.write, &jobs[0].c, &jobs[len(jobs)-1].c)
+}
+
+func (w *worker) storeDeadLetters(ctx context.Context, jobs []*job, why outcome.Outcome) error {
+	for _, j := range jobs {
+		if err := w.letters.store(ctx, SinkBigtable, &j.c, j.entry.at.Seq, why); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *worker) applyOneByOne(ctx context.Context, jobs []*job) error {
+	for i := range jobs {
+		if err := w.applyItem(ctx, jobs[i:i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeItem turns changes of one item into a write and applies it.
+func (w *worker) writeItem(ctx context.Context, jobs []*job) (err error) {
+	w.dec.Reset()
+	program := w.o.Table.Program
+	if len(jobs) == 1 {
+		err = program.Change(w.dec, &jobs[0].c, &w.write)
+	} else {
+		w.group = w.group[:0]
+		for i := range jobs {
+			w.group = append(w.group, &jobs[i].c)
+		}
+		err = program.Coalesce(w.dec, w.group, &w.write)
+	}
+	if err != nil || len(w.write.Rows) == 0 {
+		return err
+	}
+	// An item with a dead letter holds cells that no later difference knows about. Only a write that replaces all of the
+	// item may follow; anything else waits with the letter for a resync of the item.
+	last := &jobs[len(jobs)-1].c
+	if !w.write.Heals && w.letters.isDirty(last.KeyHash, last.Version) {
+		return &transform.Refusal{Code: outcome.CodeDirty,
+			What: "an earlier change of the item is a dead letter, and its rows are not functions of its key alone"}
+	}
+	err = w.call.do(ctx, func(ctx context.Context) error {
+		return w.shared.bigtable.Apply(ctx, w.o.Table.Target, &w.write)
+	})
+	if err != nil {
+		return &outcome.SinkError{Err: err}
+	}
+	return nil
+}
