@@ -68,10 +68,10 @@ func TestExpiredItemsAreArchivedAndDeletedOnesAreNot(t *testing.T) {
 			expire := func(round int) {
 				for i := range 20 {
 					pk := fmt.Sprintf("round%d", round)
-					w.put("Orders", pk, fmt.Sprintf("expires%d", i), fmt.Sprintf(`"expires":{"N":"%d"},"n":{"N":"%d"}`, w.Clock.Now().Unix()-1, i))
-					w.put("Orders", pk, fmt.Sprintf("deleted%d", i), `"expires":{"N":"1"}`)
-					w.remove("Orders", pk, fmt.Sprintf("deleted%d", i))
-					w.put("Orders", pk, fmt.Sprintf("stays%d", i), "")
+					w.Put("Orders", pk, fmt.Sprintf("expires%d", i), fmt.Sprintf(`"expires":{"N":"%d"},"n":{"N":"%d"}`, w.Clock.Now().Unix()-1, i))
+					w.Put("Orders", pk, fmt.Sprintf("deleted%d", i), `"expires":{"N":"1"}`)
+					w.Delete("Orders", pk, fmt.Sprintf("deleted%d", i))
+					w.Put("Orders", pk, fmt.Sprintf("stays%d", i), "")
 				}
 				w.DynamoDB.ExpireNow(w.Clock.Now())
 			}
@@ -89,7 +89,7 @@ func TestExpiredItemsAreArchivedAndDeletedOnesAreNot(t *testing.T) {
 			d.clean()
 			d.stop()
 			w.archivedIs()
-			w.sides().equal("Orders")
+			w.Equal("Orders")
 			w.exact("Orders", w.log("Orders"))
 		})
 	}

@@ -127,30 +127,30 @@ func TestWriteOfADeadOwnerArrivesAfterADelete(t *testing.T) {
 	w.bigtable.addr = proxy.addr
 	w.prepare("Orders")
 	d := w.run()
-	w.put("Orders", "hats", "fedora", `"price":{"N":"1"}`)
-	w.put("Orders", "hats", "bowler", `"price":{"N":"1"}`)
+	w.Put("Orders", "hats", "fedora", `"price":{"N":"1"}`)
+	w.Put("Orders", "hats", "bowler", `"price":{"N":"1"}`)
 	d.settle("Orders")
 	proxy.hold()
-	w.put("Orders", "hats", "fedora", `"price":{"N":"2"}`)
-	w.put("Orders", "hats", "bowler", `"price":{"N":"2"}`)
+	w.Put("Orders", "hats", "fedora", `"price":{"N":"2"}`)
+	w.Put("Orders", "hats", "bowler", `"price":{"N":"2"}`)
 	d.until("the writes are on their way", func() bool { return proxy.holds("hats#fedora") && proxy.holds("hats#bowler") })
 	d.kill()
 	d = w.run()
-	w.remove("Orders", "hats", "fedora")
-	w.put("Orders", "hats", "bowler", `"size":{"N":"3"}`)
+	w.Delete("Orders", "hats", "fedora")
+	w.Put("Orders", "hats", "bowler", `"size":{"N":"3"}`)
 	d.settle("Orders")
 	s := w.sides()
-	s.equal("Orders")
+	s.w.Equal("Orders")
 	before := w.Bigtable.Writes()
 	proxy.release()
 	d.until("the dead owner's writes have arrived", func() bool { return w.Bigtable.Writes() >= before+2 })
-	s.equal("Orders")
+	s.w.Equal("Orders")
 	s.replayed("Orders", w.log("Orders"))
 	w.Clock.Advance(9 * 24 * time.Hour)
 	if _, err := w.Bigtable.Collect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.equal("Orders")
+	s.w.Equal("Orders")
 }
 
 // TestServiceClockIsNotOurs lets the service's clock be off by minutes and by days: versions, tombstones and waiting go
@@ -171,7 +171,7 @@ func TestServiceClockIsNotOurs(t *testing.T) {
 				t.Errorf("not ready: %v", s.Reasons)
 			}
 			d.clean()
-			w.sides().equal("Orders")
+			w.Equal("Orders")
 			d.stop()
 			l := w.log("Orders")
 			w.exact("Orders", l)
@@ -194,14 +194,14 @@ func TestBurstBeforeANewStreamHidesNothing(t *testing.T) {
 	d.settle("Orders")
 	w.Clock.Freeze()
 	for i := range 3000 {
-		w.put("Orders", "hot", fmt.Sprint(i%3), fmt.Sprintf(`"n":{"N":"%d"}`, i))
+		w.Put("Orders", "hot", fmt.Sprint(i%3), fmt.Sprintf(`"n":{"N":"%d"}`, i))
 	}
 	d.until("the burst is in the log", func() bool { return d.table("Orders").Changes == w.committed("Orders") })
-	w.post("UpdateTable", `{"TableName":"Orders","StreamSpecification":{"StreamEnabled":false}}`)
-	w.post("UpdateTable", `{"TableName":"Orders","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`)
-	w.put("Orders", "hot", "0", `"last":{"BOOL":true}`)
-	w.remove("Orders", "hot", "1")
-	w.put("Orders", "hot", "2", "")
+	w.Call("UpdateTable", `{"TableName":"Orders","StreamSpecification":{"StreamEnabled":false}}`)
+	w.Call("UpdateTable", `{"TableName":"Orders","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`)
+	w.Put("Orders", "hot", "0", `"last":{"BOOL":true}`)
+	w.Delete("Orders", "hot", "1")
+	w.Put("Orders", "hot", "2", "")
 	d.until("the new stream is a gap", func() bool { return d.table("Orders").Gaps == 1 })
 	w.ok("resume", "--table", "Orders")
 	d.until("the new stream is read", func() bool { return d.table("Orders").Changes == w.committed("Orders") })
@@ -213,7 +213,7 @@ func TestBurstBeforeANewStreamHidesNothing(t *testing.T) {
 	w.ok("gaps", "clear", gap.ID, "--sink", "bigtable", "--yes") // nothing was written in between
 	d.until("it is ready", func() bool { s, ok := d.status(); return ok && s.Ready })
 	s := w.sides()
-	s.equal("Orders")
+	s.w.Equal("Orders")
 	d.kill()
 	d = w.run()
 	d.settle("Orders")
@@ -223,7 +223,7 @@ func TestBurstBeforeANewStreamHidesNothing(t *testing.T) {
 	if last := l.changes[len(l.changes)-1]; last.Version-last.Created < 2500 {
 		t.Errorf("the last version is %d ms ahead of its change: this was no burst", last.Version-last.Created)
 	}
-	s.equal("Orders")
+	s.w.Equal("Orders")
 	s.replayed("Orders", l)
 }
 
@@ -254,7 +254,7 @@ func TestFirstStartAtLatestIsDecidedOnce(t *testing.T) {
 			d.settle("Orders")
 			d.clean()
 			d.stop()
-			w.sides().equal("Orders")
+			w.Equal("Orders")
 			w.suffix(w.log("Orders"), decided)
 		})
 	}
@@ -264,12 +264,12 @@ func TestFirstStartAtLatestIsDecidedOnce(t *testing.T) {
 func (w *world) touch(d *daemon, table string) {
 	w.t.Helper()
 	var all struct{ Items []json.RawMessage }
-	reply := w.ask("Scan", fmt.Sprintf(`{"TableName":%q}`, table))
+	reply := w.Call("Scan", fmt.Sprintf(`{"TableName":%q}`, table))
 	if err := json.Unmarshal(reply, &all); err != nil {
 		w.t.Fatal(err)
 	}
 	for _, item := range all.Items {
-		w.post("PutItem", fmt.Sprintf(`{"TableName":%q,"Item":{"touched":{"BOOL":true},%s}`, table, item[1:]))
+		w.Call("PutItem", fmt.Sprintf(`{"TableName":%q,"Item":{"touched":{"BOOL":true},%s}`, table, item[1:]))
 	}
 }
 
@@ -318,7 +318,7 @@ func TestTwoInstancesRaceOnAFirstStart(t *testing.T) {
 			a.write(60)
 			owner := w.seen("--wait", "applied=now", "--timeout", "60s").Tables[0].Owner
 			first.until("it is up", func() bool { code, _ := first.get("/startupz"); return code == 200 })
-			w.sides().equal("Orders")
+			w.Equal("Orders")
 			for _, d := range []*daemon{first, second} { // whoever owns it dies; the other one takes over
 				if s := d.table("Orders"); s.Owner == owner && strings.Contains(d.said.String(), owner) {
 					d.kill()
@@ -329,7 +329,7 @@ func TestTwoInstancesRaceOnAFirstStart(t *testing.T) {
 			if s.Tables[0].Owner == owner || !s.Ready {
 				t.Errorf("after the owner's death: %+v", s)
 			}
-			w.sides().equal("Orders")
+			w.Equal("Orders")
 			l := w.log("Orders")
 			w.exact("Orders", l)
 			starts := 0
@@ -367,7 +367,7 @@ func TestEditedMappingIsRefused(t *testing.T) {
 	w.write("orders.yaml", strings.Replace(string(before), "{s}/{attr}", "{s}.{attr}", 1))
 	w.refused(3, "mapping", "run")
 	w.write("orders.yaml", string(before))
-	w.sides().equal("Orders")
+	w.Equal("Orders")
 	w.exact("Orders", w.log("Orders"))
 }
 
@@ -402,7 +402,7 @@ func TestIdleTableWritesBeatsOnly(t *testing.T) {
 	}
 	d.settle("Orders")
 	d.clean()
-	w.sides().equal("Orders")
+	w.Equal("Orders")
 }
 
 // TestEmptyPagesAreNotTheEnd has shards answer with nothing before what they hold: as far as empty reads show, all is
@@ -425,6 +425,6 @@ func TestEmptyPagesAreNotTheEnd(t *testing.T) {
 	d.settle("Orders")
 	d.clean()
 	d.stop()
-	w.sides().equal("Orders")
+	w.Equal("Orders")
 	w.exact("Orders", w.log("Orders"))
 }

@@ -47,7 +47,7 @@ func TestCheckRefusesWhatRunRefuses(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(w.dir, "data")); err == nil {
 		t.Error("check made the directory of the queue")
 	}
-	w.put("Orders", "hats", "fedora", `"n":{"N":"1"}`)
+	w.Put("Orders", "hats", "fedora", `"n":{"N":"1"}`)
 	d := w.run()
 	d.settle("Orders")
 	w.ok("check", "--sample", "0") // beside the daemon, which has the port, the store and the target
@@ -95,7 +95,7 @@ func TestCheckRefusesWhatRunRefuses(t *testing.T) {
 	w.Faults.Withdraw("", "")
 	w.ok("check", "--sample", "0")
 
-	w.post("DeleteTable", `{"TableName":"Orders"}`)
+	w.Call("DeleteTable", `{"TableName":"Orders"}`)
 	w.prepare("Orders")
 	refusedBoth("deleted and created again")
 }
@@ -120,7 +120,7 @@ func TestCheckAsksTheServersOfTheLog(t *testing.T) {
 	w.prepare("Orders")
 	w.ok("check", "--sample", "0")
 	d := w.run() // without a word about replicas: one, on a single server
-	w.put("Orders", "hats", "fedora", `"n":{"N":"1"}`)
+	w.Put("Orders", "hats", "fedora", `"n":{"N":"1"}`)
 	d.settle("Orders")
 	d.stop()
 	w.queue = `{url: "` + w.NATS.URL() + `", replicas: 3, max_bytes: 64MiB}`

@@ -27,18 +27,18 @@ func TestCommandsBesideARunningDaemon(t *testing.T) {
 	w := newWorld(t, 201)
 	w.prepare("Orders")
 	d := w.run()
-	w.put("Orders", "hats", "fedora", `"price":{"N":"12.50"}`)
+	w.Put("Orders", "hats", "fedora", `"price":{"N":"12.50"}`)
 	s := w.seen("--wait", "applied=now", "--timeout", "60s")
 	if !s.Ready || s.Tables[0].Proof != "assumed" || s.Tables[0].Owner == "" {
 		t.Errorf("status %+v, want ready, assumed, with an owner", s)
 	}
-	w.sides().equal("Orders")
+	w.Equal("Orders")
 	if said := w.ok("status"); !strings.HasPrefix(said, "Everything written before ") || !strings.Contains(said, "as far as empty reads show") {
 		t.Errorf("status says %q", said)
 	}
 	w.ok("pause", "--table", "Orders")
 	d.until("it is paused", func() bool { return d.table("Orders").State == "paused" })
-	w.put("Orders", "hats", "bowler", "")
+	w.Put("Orders", "hats", "bowler", "")
 	if s := w.seen(); s.Ready || s.Tables[0].State != "paused" {
 		t.Errorf("status %+v, want paused", s)
 	}
@@ -56,7 +56,7 @@ func TestCommandsBesideARunningDaemon(t *testing.T) {
 	}
 	d.stop()
 	w.exact("Orders", w.log("Orders"))
-	w.sides().equal("Orders")
+	w.Equal("Orders")
 }
 
 func TestDeadLetterIsRetriedBesideTheDaemon(t *testing.T) {
@@ -64,8 +64,8 @@ func TestDeadLetterIsRetriedBesideTheDaemon(t *testing.T) {
 	w.prepare("Orders")
 	d := w.run()
 	w.Bigtable.Faults.RefuseRow([]byte("bad"), codes.InvalidArgument, -1)
-	w.put("Orders", "bad", "1", `"n":{"N":"1"}`)
-	w.put("Orders", "good", "1", `"n":{"N":"1"}`)
+	w.Put("Orders", "bad", "1", `"n":{"N":"1"}`)
+	w.Put("Orders", "good", "1", `"n":{"N":"1"}`)
 	d.settle("Orders")
 	if s := w.seen(); s.Ready || s.Tables[0].DeadLetters != 1 {
 		t.Errorf("status %+v, want one dead letter and not ready", s)
@@ -81,7 +81,7 @@ func TestDeadLetterIsRetriedBesideTheDaemon(t *testing.T) {
 	d.until("the letter is gone", func() bool { return d.table("Orders").DeadLetters == 0 })
 	d.settle("Orders")
 	d.clean()
-	w.sides().equal("Orders")
+	w.Equal("Orders")
 }
 
 func TestHaltedTableLeavesOthersRunning(t *testing.T) {
@@ -91,7 +91,7 @@ func TestHaltedTableLeavesOthersRunning(t *testing.T) {
 	d := w.run()
 	d.settle("Orders", "Items", "Users")
 	w.Bigtable.Faults.RefuseRow([]byte("bad"), codes.InvalidArgument, -1)
-	w.put("Orders", "bad", "1", "")
+	w.Put("Orders", "bad", "1", "")
 	w.writer("Orders", 203).write(50)
 	d.until("Orders is halted", func() bool { return d.table("Orders").State == "halted" })
 	for i, other := range []string{"Items", "Users"} {
@@ -99,7 +99,7 @@ func TestHaltedTableLeavesOthersRunning(t *testing.T) {
 	}
 	d.settle("Items", "Users")
 	s := w.sides()
-	s.equal("Items", "Users")
+	s.w.Equal("Items", "Users")
 	if st := w.seen(); st.Ready || st.Tables[0].State != "halted" || st.Tables[1].State != "running" || st.Tables[2].State != "running" {
 		t.Errorf("status %+v, want one halted table", st)
 	}
@@ -110,20 +110,20 @@ func TestHaltedTableLeavesOthersRunning(t *testing.T) {
 	w.ok("resume", "--table", "Orders")
 	d.settle("Orders", "Items", "Users")
 	d.clean()
-	s.equal("Orders", "Items", "Users")
+	s.w.Equal("Orders", "Items", "Users")
 }
 
 func TestWaitForAStoppedDaemonTimesOut(t *testing.T) {
 	w := newWorld(t, 205)
 	w.prepare("Orders")
 	w.refused(1, "replicator run", "status", "--wait", "applied=now", "--timeout", "1s") // never ran
-	w.put("Orders", "a", "b", "")
+	w.Put("Orders", "a", "b", "")
 	w.ok("run", "--drain-and-exit")
 	w.refused(1, "replicator run", "status", "--wait", "applied=now", "--timeout", "1s")
 	if s := w.seen(); s.Ready {
 		t.Errorf("ready without a daemon: %+v", s)
 	}
-	w.sides().equal("Orders")
+	w.Equal("Orders")
 }
 
 func TestExitCodesTellWhoseTurnItIs(t *testing.T) {
@@ -159,5 +159,5 @@ func TestExitCodesTellWhoseTurnItIs(t *testing.T) {
 	d = w.run()
 	d.settle("Orders")
 	d.clean()
-	w.sides().equal("Orders")
+	w.Equal("Orders")
 }

@@ -70,26 +70,25 @@ func (s *sides) compile(table string) *transform.Program {
 	return program
 }
 
-// equal compares each table with its target, cell by cell, as a plain reader sees them.
-func (s *sides) equal(tables ...string) {
+// compare compares a table with its target, cell by cell, as a plain reader sees them.
+func (s *sides) compare(ctx context.Context, table string) error {
 	s.w.t.Helper()
-	ctx := s.w.t.Context()
-	for _, table := range tables {
-		program := s.compile(table)
-		items := func(ctx context.Context, f func(change.Image) error) error { return s.items(ctx, table, f) }
-		rows := func(ctx context.Context, f func(*bigtable.Row) error) error {
-			return s.sink.Rows(ctx, target(table), "", "", verify.Views(program), f)
-		}
-		result, err := verify.Compare(ctx, verify.Options{Dir: s.w.dir, ShowValues: true},
-			[]verify.Source{{Program: program, Schema: program.Table().Schema, Items: items}}, rows)
-		if err != nil {
-			s.w.t.Fatal(err)
-		}
-		s.w.t.Logf("%s: %d items, %d rows, %d cells compared", table, result.Items, result.Rows, result.Cells)
-		if !result.Equal() {
-			s.w.t.Errorf("%s: %d differences, %d refused, %d unproven: %+v", table, result.Count, result.Refused, result.Unproven, result.Differences[:min(5, len(result.Differences))])
-		}
+	program := s.compile(table)
+	items := func(ctx context.Context, f func(change.Image) error) error { return s.items(ctx, table, f) }
+	rows := func(ctx context.Context, f func(*bigtable.Row) error) error {
+		return s.sink.Rows(ctx, target(table), "", "", verify.Views(program), f)
 	}
+	result, err := verify.Compare(ctx, verify.Options{Dir: s.w.dir, ShowValues: true},
+		[]verify.Source{{Program: program, Schema: program.Table().Schema, Items: items}}, rows)
+	if err != nil {
+		return err
+	}
+	s.w.t.Logf("%s: %d items, %d rows, %d cells compared", table, result.Items, result.Rows, result.Cells)
+	if !result.Equal() {
+		return fmt.Errorf("%d differences, %d refused, %d unproven: %+v", result.Count, result.Refused, result.Unproven,
+			result.Differences[:min(5, len(result.Differences))])
+	}
+	return nil
 }
 
 func (s *sides) items(ctx context.Context, table string, f func(change.Image) error) error {

@@ -91,7 +91,7 @@ func (d *daemon) signal() {
 // exit waits until the daemon has ended and returns its exit code.
 func (d *daemon) exit() int {
 	d.w.t.Helper()
-	d.w.until("the daemon ends", func() bool {
+	d.w.Until("the daemon ends", func() bool {
 		select {
 		case <-d.ended:
 			return true
@@ -114,7 +114,7 @@ func (d *daemon) stop() {
 // until waits for an observed fact while the daemon runs.
 func (d *daemon) until(what string, fact func() bool) {
 	d.w.t.Helper()
-	d.w.until(what, func() bool {
+	d.w.Until(what, func() bool {
 		select {
 		case <-d.ended:
 			d.w.t.Fatalf("waiting until %s: the daemon ended: %v\n%s", what, d.cmd.ProcessState, tail(d.said.String(), 20))

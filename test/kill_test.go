@@ -87,7 +87,7 @@ func TestKilledAtAnyMomentLosesNothing(t *testing.T) {
 			d.stop()
 			s, l := w.sides(), w.log("Orders")
 			w.exact("Orders", l)
-			s.equal("Orders")
+			s.w.Equal("Orders")
 			s.replayed("Orders", l)
 		})
 	}

@@ -16,7 +16,7 @@ func TestLargestItemIsReplacedThroughTheSandboxsNATS(t *testing.T) {
 	for version := range 2 {
 		rnd := rand.NewChaCha8([32]byte{byte(version)})
 		_, _ = rnd.Read(blob) // never fails
-		w.put("Orders", "a", "b", fmt.Sprintf(`"blob":{"B":%q}`, base64.StdEncoding.EncodeToString(blob)))
+		w.Put("Orders", "a", "b", fmt.Sprintf(`"blob":{"B":%q}`, base64.StdEncoding.EncodeToString(blob)))
 	}
 	d := w.run()
 	d.settle("Orders")

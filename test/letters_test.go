@@ -93,13 +93,13 @@ func (w *world) dirty() *daemon {
 	w.t.Helper()
 	w.shareRows()
 	w.prepare("Orders")
-	w.put("Orders", "p", "s", `"a":{"N":"1"},"b":{"N":"1"}`)
+	w.Put("Orders", "p", "s", `"a":{"N":"1"},"b":{"N":"1"}`)
 	d := w.run()
 	d.settle("Orders")
 	w.Bigtable.Faults.RefuseRow([]byte("p"), codes.InvalidArgument, 1)
-	w.put("Orders", "p", "s", `"a":{"N":"1"}`)
+	w.Put("Orders", "p", "s", `"a":{"N":"1"}`)
 	d.until("the first is a letter", func() bool { return d.table("Orders").DeadLetters == 1 })
-	w.put("Orders", "p", "s", `"a":{"N":"2"}`)
+	w.Put("Orders", "p", "s", `"a":{"N":"2"}`)
 	d.until("so is the next one", func() bool { return d.table("Orders").DeadLetters == 2 })
 	return d
 }
@@ -116,10 +116,10 @@ func TestRetryAppliesTheLettersOfAnItemInOrder(t *testing.T) {
 	w.ok("dlq", "retry", letters[1].ID)
 	w.ok("resume", "--table", "Orders")
 	d.until("the letters are gone", func() bool { return d.table("Orders").DeadLetters == 0 })
-	w.put("Orders", "p", "s", `"c":{"N":"3"}`)
+	w.Put("Orders", "p", "s", `"c":{"N":"3"}`)
 	d.settle("Orders")
 	d.clean()
-	w.sides().equal("Orders")
+	w.Equal("Orders")
 }
 
 func TestRetryRefusesADifferenceFromWhatWasNeverApplied(t *testing.T) {
@@ -138,7 +138,7 @@ func TestRetryRefusesADifferenceFromWhatWasNeverApplied(t *testing.T) {
 func TestRetryStopsAnItemAtItsFirstRefusal(t *testing.T) {
 	w := newWorld(t, 803)
 	d := w.dirty()
-	w.put("Orders", "other", "s", `"a":{"N":"1"}`)
+	w.Put("Orders", "other", "s", `"a":{"N":"1"}`)
 	d.settle("Orders")
 	w.Bigtable.Faults.RefuseRow([]byte("p"), codes.InvalidArgument, 1)
 	r := w.command("dlq", "retry", "--all", "--json")
@@ -150,7 +150,7 @@ func TestRetryStopsAnItemAtItsFirstRefusal(t *testing.T) {
 	}
 	w.ok("dlq", "retry", "--all")
 	d.until("the letters are gone", func() bool { return d.table("Orders").DeadLetters == 0 })
-	w.sides().equal("Orders")
+	w.Equal("Orders")
 }
 
 func TestRetryUnderAnotherMappingIsRefused(t *testing.T) {
@@ -175,7 +175,7 @@ func TestMalformedLetterHoldsNoOther(t *testing.T) {
 	if r.code != 4 || !strings.Contains(r.out, `"applied":2`) || !strings.Contains(r.out, `"refused":1`) {
 		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
 	}
-	w.sides().equal("Orders")
+	w.Equal("Orders")
 }
 
 // TestDamagedLetterHidesNoOther: what somebody published among the dead letters is listed, can be dropped, and keeps
@@ -194,11 +194,11 @@ func TestDamagedLetterHidesNoOther(t *testing.T) {
 		t.Fatalf("letters %+v, want the stray one", left)
 	}
 	d = w.run()
-	w.put("Orders", "q", "s", `"a":{"N":"1"}`)
+	w.Put("Orders", "q", "s", `"a":{"N":"1"}`)
 	d.settle("Orders")
 	w.ok("dlq", "drop", "stray", "--yes")
 	d.until("no letter is left", func() bool { return d.table("Orders").DeadLetters == 0 })
-	w.sides().equal("Orders")
+	w.Equal("Orders")
 }
 
 func TestLetterOfTheArchiveIsRetried(t *testing.T) {
@@ -207,7 +207,7 @@ func TestLetterOfTheArchiveIsRetried(t *testing.T) {
 	w.archive = "{file: ./archive}"
 	w.prepare("Orders")
 	d := w.run()
-	w.put("Orders", "p", "s", fmt.Sprintf(`"expires":{"N":"%d"}`, w.Clock.Now().Unix()))
+	w.Put("Orders", "p", "s", fmt.Sprintf(`"expires":{"N":"%d"}`, w.Clock.Now().Unix()))
 	d.settle("Orders")
 	w.Clock.Advance(time.Minute)
 	w.DynamoDB.ExpireNow(w.Clock.Now())

@@ -89,7 +89,7 @@ func (s *stage) observe(rules []alertRule, want outageRow) (c capture, alerts []
 			s.t.Logf("last seen: %s", seen)
 		}
 	}()
-	s.until("it shows what docs/operations.md says", func() bool {
+	s.Until("it shows what docs/operations.md says", func() bool {
 		code, body := s.d.get("/readyz")
 		c, why = s.d.capture(), strings.TrimSpace(string(body))
 		alerts = firing(rules, c)
@@ -126,7 +126,7 @@ func (s *stage) refuse(op, code string) {
 func (s *stage) some() {
 	s.t.Helper()
 	for i := range 60 {
-		s.put("Orders", fmt.Sprint("item", i), "x", `"n":{"N":"1"}`)
+		s.Put("Orders", fmt.Sprint("item", i), "x", `"n":{"N":"1"}`)
 	}
 }
 
@@ -155,11 +155,11 @@ var outages = map[string]func(s *stage){
 	},
 	"a change refused": func(s *stage) {
 		s.Bigtable.Faults.RefuseRow([]byte("bad"), codes.InvalidArgument, -1)
-		s.put("Orders", "bad", "x", "")
+		s.Put("Orders", "bad", "x", "")
 	},
 	"a change refused, on_reject: halt": func(s *stage) {
 		s.Bigtable.Faults.RefuseRow([]byte("bad"), codes.InvalidArgument, -1)
-		s.put("Orders", "bad", "x", "")
+		s.Put("Orders", "bad", "x", "")
 	},
 	"records lost before they were read": func(s *stage) {
 		s.refuse("GetRecords", "InternalServerError")
@@ -174,7 +174,7 @@ var outages = map[string]func(s *stage){
 			if s.d.table("Orders").Queue.Bytes > 64<<20*8/10 {
 				break
 			}
-			s.put("Orders", fmt.Sprint("item", i), "x", `"big":{"B":"`+noise(uint64(i), 200<<10)+`"}`)
+			s.Put("Orders", fmt.Sprint("item", i), "x", `"big":{"B":"`+noise(uint64(i), 200<<10)+`"}`)
 		}
 	},
 	"reading fails for 19 hours": func(s *stage) {

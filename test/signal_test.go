@@ -25,7 +25,7 @@ func TestSignalDrainsWhatWasRead(t *testing.T) {
 	if mark := l.state.Marks["bigtable"].Seq; mark < l.state.LastFrame || !l.state.Released {
 		t.Errorf("mark %d, last changes %d, released %v: want all of it saved", mark, l.state.LastFrame, l.state.Released)
 	}
-	w.sides().equal("Orders")
+	w.Equal("Orders")
 }
 
 func TestSignalEndsInTimeWithoutBigtable(t *testing.T) {
@@ -43,7 +43,7 @@ func TestSignalEndsInTimeWithoutBigtable(t *testing.T) {
 	d = w.run()
 	d.settle("Orders")
 	d.clean()
-	w.sides().equal("Orders")
+	w.Equal("Orders")
 }
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {
@@ -57,7 +57,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	d.hits(p)
 	d.signal()
 	d.saying("drain: no more reading")
-	w.until("a further signal ends it", func() bool {
+	w.Until("a further signal ends it", func() bool {
 		_ = d.cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-d.ended:
@@ -73,7 +73,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	d = w.run()
 	d.settle("Orders")
 	d.clean()
-	w.sides().equal("Orders")
+	w.Equal("Orders")
 }
 
 func TestDrainAndExit(t *testing.T) {
@@ -83,7 +83,7 @@ func TestDrainAndExit(t *testing.T) {
 	for range 2 {
 		a.write(100)
 		w.ok("run", "--drain-and-exit")
-		w.sides().equal("Orders")
+		w.Equal("Orders")
 	}
 	w.exact("Orders", w.log("Orders"))
 }

@@ -68,7 +68,7 @@ func TestStatusTellsAHaltedTableFromADeadDaemon(t *testing.T) {
 	w.Faults.Withdraw("", "")
 	d.settle("Orders")
 	d.kill()
-	w.until("the silence is noticed", func() bool {
+	w.Until("the silence is noticed", func() bool {
 		s, code := w.asked()
 		return code == 1 && s.Tables[0].State == "waiting" && strings.Contains(s.Reasons[0], "no sign of life of the owner")
 	})
@@ -98,11 +98,11 @@ func TestStatusSpeaksForADaemonWhoseQueueIsAway(t *testing.T) {
 	if r := w.command("status", "--timeout", "1s"); r.code != 3 {
 		t.Errorf("exit %d, want 3 where neither the queue nor a daemon answers\n%s", r.code, r.err)
 	}
-	w.put("Orders", "hats", "fedora", `"n":{"N":"1"}`)
+	w.Put("Orders", "hats", "fedora", `"n":{"N":"1"}`)
 	nats.mend()
 	d = w.run()
 	d.settle("Orders")
-	w.sides().equal("Orders")
+	w.Equal("Orders")
 }
 
 func TestStandByIsNeitherRedNorSilent(t *testing.T) {

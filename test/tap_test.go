@@ -132,16 +132,21 @@ func (t *traps) pass(ctx context.Context, at point) error {
 	return nil
 }
 
-// hits waits until a trap is hit while the daemon runs.
+// hits waits until a trap is hit while the daemon runs, as Watch.Until does, but returns at the moment of the hit.
 func (d *daemon) hits(p *trap) {
 	d.w.t.Helper()
-	for hope := d.w.patient(); hope(); {
+	began, idle, moved := time.Now(), time.Duration(0), d.w.traps.moved.Load()
+	for idle < patience && time.Since(began) < longest {
 		select {
 		case <-p.hit: // at once: the kill that follows is to meet this moment
 			return
 		case <-d.ended:
 			d.w.t.Fatalf("the daemon ended before %+v: %v\n%s", p.at, d.cmd.ProcessState, tail(d.said.String(), 20))
 		case <-time.After(time.Second):
+			idle += time.Second
+		}
+		if m := d.w.traps.moved.Load(); m != moved {
+			idle, moved = 0, m
 		}
 	}
 	d.w.t.Fatalf("the daemon never came to %+v", p.at)

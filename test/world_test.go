@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,30 +15,16 @@ import (
 )
 
 const (
-	// patience is how long a test waits while nothing moves.
+	// patience is the longest wait while the daemon makes no call that is not an empty poll.
 	patience = 60 * time.Second
-	// longest is how long it waits while calls come and go: on a machine that is busy with other things all takes longer.
+	// longest bounds a wait while calls come and go: on a busy machine everything takes longer.
 	longest = 5 * patience
 )
-
-// patient returns a function that says whether there is still hope: patience is renewed by each call at the taps that is
-// not an empty poll.
-func (w *world) patient() func() bool {
-	began := time.Now()
-	last, moved := began, w.traps.moved.Load()
-	return func() bool {
-		now := time.Now()
-		if m := w.traps.moved.Load(); m != moved {
-			last, moved = now, m
-		}
-		return now.Sub(last) < patience && now.Sub(began) < longest
-	}
-}
 
 // world is a DynamoDB, a Bigtable and a directory, which outlive the daemons that run on them. Between the daemons and
 // the servers stand taps, where a test can see and stop every call.
 type world struct {
-	*sandbox.Sandbox
+	*sandbox.World
 	t   *testing.T
 	dir string
 
@@ -82,7 +66,12 @@ func newWorld(t *testing.T, seed uint64) *world {
 		testing: "{claim_ttl: 2s, beat: 100ms, listing: 500ms, describe: 200ms, mark_interval: 50ms, trim: 500ms, retry_halted: 300ms}",
 		tables:  []string{"{source: Orders, target: orders}"},
 	}
-	w.Sandbox = sandbox.Test(t, sandbox.Options{Seed: seed, Sweep: time.Hour})
+	w.World = sandbox.NewWorld(t, sandbox.WorldOptions{
+		Options: sandbox.Options{Seed: seed},
+		Compare: func(ctx context.Context, table string) error { return w.sides().compare(ctx, table) },
+	})
+	w.Watch.Progress = w.traps.moved.Load
+	w.Watch.Patience, w.Watch.Longest = patience, longest
 	w.dynamo = newHTTPTap(t, w.traps, w.DynamoDB)
 	w.bigtable = newGRPCTap(t, w.traps, w.Bigtable.Addr())
 	return w
@@ -115,48 +104,11 @@ func (w *world) write(name, text string) {
 func (w *world) prepare(tables ...string) {
 	w.t.Helper()
 	for _, name := range tables {
-		w.post("CreateTable", fmt.Sprintf(`{"TableName":%q,"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"sk","AttributeType":"S"}],
-			"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],"BillingMode":"PAY_PER_REQUEST",
-			"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`, name))
-		w.post("UpdateTimeToLive", fmt.Sprintf(`{"TableName":%q,"TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`, name))
+		w.CreateTable(name)
+		w.Call("UpdateTimeToLive", fmt.Sprintf(`{"TableName":%q,"TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`, name))
 	}
 	w.configure()
 	w.ok("schema", "--apply")
-}
-
-// post calls DynamoDB as an application would, past the daemon's tap.
-func (w *world) post(op, body string) {
-	w.t.Helper()
-	w.ask(op, body)
-}
-
-// ask is post with the reply.
-func (w *world) ask(op, body string) []byte {
-	w.t.Helper()
-	req := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
-	req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
-	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
-	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=sandbox/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00")
-	req.Header.Set("X-Amz-Date", w.Clock.Now().UTC().Format("20060102T150405Z"))
-	reply := httptest.NewRecorder()
-	w.DynamoDB.ServeHTTP(reply, req)
-	if reply.Code != http.StatusOK {
-		w.t.Errorf("%s: %d %s", op, reply.Code, reply.Body)
-	}
-	return reply.Body.Bytes()
-}
-
-func (w *world) put(table, pk, sk, attrs string) {
-	w.t.Helper()
-	if attrs != "" {
-		attrs = "," + attrs
-	}
-	w.post("PutItem", fmt.Sprintf(`{"TableName":%q,"Item":{"pk":{"S":%q},"sk":{"S":%q}%s}}`, table, pk, sk, attrs))
-}
-
-func (w *world) remove(table, pk, sk string) {
-	w.t.Helper()
-	w.post("DeleteItem", fmt.Sprintf(`{"TableName":%q,"Key":{"pk":{"S":%q},"sk":{"S":%q}}}`, table, pk, sk))
 }
 
 // result is what a command left behind.
@@ -220,21 +172,5 @@ func (w *world) raceFree(said string) {
 	w.t.Helper()
 	if at := strings.Index(said, "DATA RACE"); at >= 0 {
 		w.t.Errorf("the race detector found:\n%s", said[at:min(len(said), at+6000)])
-	}
-}
-
-// until waits for an observed fact.
-func (w *world) until(what string, fact func() bool) {
-	w.t.Helper()
-	hope := w.patient()
-	for !fact() {
-		select {
-		case <-w.t.Context().Done():
-			w.t.Fatalf("the test ended before %s", what)
-		case <-time.After(10 * time.Millisecond):
-		}
-		if !hope() {
-			w.t.Fatalf("waited in vain until %s", what)
-		}
 	}
 }

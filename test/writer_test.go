@@ -75,23 +75,23 @@ func (a *writer) change() {
 	}
 	pk, sk := fmt.Sprintf("p#%d", item%7), fmt.Sprintf("s%d", item)
 	update := func(expression string, args ...any) {
-		a.w.post("UpdateItem", fmt.Sprintf(`{"TableName":%q,"Key":{"pk":{"S":%q},"sk":{"S":%q}},"UpdateExpression":%q,"ExpressionAttributeValues":{":u":{"N":"%d"}}}`,
+		a.w.Call("UpdateItem", fmt.Sprintf(`{"TableName":%q,"Key":{"pk":{"S":%q},"sk":{"S":%q}},"UpdateExpression":%q,"ExpressionAttributeValues":{":u":{"N":"%d"}}}`,
 			a.table, pk, sk, fmt.Sprintf(expression, args...), a.n))
 	}
 	switch a.rnd.IntN(12) {
 	case 0, 1:
-		a.w.remove(a.table, pk, sk)
+		a.w.Delete(a.table, pk, sk)
 	case 2, 3:
 		update("SET u = :u REMOVE a%d", a.rnd.IntN(4))
 	case 4:
 		update("ADD seen :u")
 	case 5:
-		a.w.put(a.table, pk, sk, fmt.Sprintf(`"v":{"N":"%d"},"expires":{"N":"%d"}`, a.n, a.w.Clock.Now().Unix()+1))
+		a.w.Put(a.table, pk, sk, fmt.Sprintf(`"v":{"N":"%d"},"expires":{"N":"%d"}`, a.n, a.w.Clock.Now().Unix()+1))
 		if a.rnd.IntN(2) == 0 {
 			a.w.DynamoDB.ExpireNow(a.w.Clock.Now().Add(time.Minute))
 		}
 	default:
-		a.w.put(a.table, pk, sk, fmt.Sprintf(`"v":{"N":"%d"},"a%d":{"S":"%d"},"a%d":{"BOOL":true}`, a.n, a.rnd.IntN(2), a.n, 2+a.rnd.IntN(2)))
+		a.w.Put(a.table, pk, sk, fmt.Sprintf(`"v":{"N":"%d"},"a%d":{"S":"%d"},"a%d":{"BOOL":true}`, a.n, a.rnd.IntN(2), a.n, 2+a.rnd.IntN(2)))
 	}
 }
 
