@@ -13,6 +13,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/embedded"
 )
 
 // A stall so long that frames stop at 80 % of the log and beats and listings at 90 %, before there was any snapshot.
@@ -66,8 +67,8 @@ func TestCrowdedVolumePausesReading(t *testing.T) {
 	available.Store(90 << 30)
 	w.qopts = func(o *queue.Options) {
 		o.DiskCheck = 10 * time.Millisecond
-		o.Volume = func(string) (queue.Volume, error) {
-			return queue.Volume{Available: available.Load(), Total: 100 << 30}, nil
+		o.Volume = func(string) (embedded.Volume, error) {
+			return embedded.Volume{Available: available.Load(), Total: 100 << 30}, nil
 		}
 	}
 	r := w.start("Orders")

@@ -15,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/conn"
+	"github.com/tailrace-cdc/replicator/queue/embedded"
 )
 
 // smallVolume mounts a file system of that size. Where that is not permitted only the tests with an injected volume run.
@@ -32,7 +33,7 @@ func smallVolume(t *testing.T, size string) string {
 	return dir
 }
 
-// fillVolume takes all that is left on a volume but so many bytes, as another program may. The function that it returns gives it back.
+// fillVolume fills a volume up to `left` bytes, as another program may, until release is called.
 func fillVolume(t *testing.T, dir string, left uint64) (release func()) {
 	t.Helper()
 	f, err := os.CreateTemp(dir, "filler")
@@ -40,14 +41,14 @@ func fillVolume(t *testing.T, dir string, left uint64) (release func()) {
 		t.Fatal(err)
 	}
 	for {
-		v, err := VolumeOf(dir)
+		v, err := embedded.VolumeOf(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if v.Available <= left {
 			break
 		}
-		if err := allocateZeros(f, int64(min(v.Available-left, 1<<20))); err != nil && !errors.Is(err, unix.ENOSPC) {
+		if _, err := f.Write(make([]byte, min(v.Available-left, 1<<20))); err != nil && !errors.Is(err, unix.ENOSPC) {
 			t.Fatal(err)
 		}
 	}
@@ -115,7 +116,7 @@ func TestStoreOnAFullVolumeGoesOnByItself(t *testing.T) {
 		t.Fatalf("beat on a full volume: %v, want doubt", err)
 	}
 	eventually(t, "the reserve is given up and the store opened again", func() bool {
-		return !holdsReserve(q.opts.Dir) && q.Health(ctx) == nil
+		return !embedded.HasReserve(q.opts.Dir) && q.Health(ctx) == nil
 	})
 	recovered := func() {
 		t.Helper()
@@ -136,7 +137,7 @@ func TestStoreOnAFullVolumeGoesOnByItself(t *testing.T) {
 	eventually(t, "reading goes on", func() bool { return !pressure(t, w).Pause })
 	appendPage(t, w, 100, 1500)
 	sameState(t, fold(t, w.Log()), w.State())
-	eventually(t, "there is a reserve again", func() bool { return holdsReserve(q.opts.Dir) })
+	eventually(t, "there is a reserve again", func() bool { return embedded.HasReserve(q.opts.Dir) })
 }
 
 func TestStoreOnAFullVolumeCanBeOpened(t *testing.T) {
@@ -144,7 +145,7 @@ func TestStoreOnAFullVolumeCanBeOpened(t *testing.T) {
 	dir := smallVolume(t, "64m")
 	q := embeddedIn(t, dir, volumeOptions)
 	w := owned(t, q)
-	if !holdsReserve(dir) {
+	if !embedded.HasReserve(dir) {
 		t.Fatal("there is no reserve")
 	}
 	appendPage(t, w, 100, 1500)
@@ -185,9 +186,15 @@ func TestReadingPausesWhileTheVolumeHasLittleRoom(t *testing.T) {
 	ctx := testContext(t)
 	var available atomic.Uint64
 	available.Store(100 << 30)
+	var silent atomic.Bool
 	q := embeddedIn(t, t.TempDir(), func(o *Options) {
 		o.MaxBytes, o.Logs = 10<<30, 4
-		o.Volume = func(string) (Volume, error) { return Volume{Available: available.Load(), Total: 500 << 30}, nil }
+		o.Volume = func(string) (embedded.Volume, error) {
+			if silent.Load() {
+				return embedded.Volume{}, fs.ErrPermission
+			}
+			return embedded.Volume{Available: available.Load(), Total: 500 << 30}, nil
+		}
 	})
 	w := owned(t, q)
 	refused := func() bool {
@@ -214,7 +221,7 @@ func TestReadingPausesWhileTheVolumeHasLittleRoom(t *testing.T) {
 	if d, ok := q.Disk(); !ok || !d.Short() || d.Untaken > 40<<30 || d.Untaken < 40<<30-1<<20 {
 		t.Fatalf("the logs may take %d bytes, short %v", d.Untaken, d.Short())
 	}
-	q.disk.volume = func(string) (Volume, error) { return Volume{}, fs.ErrPermission }
+	silent.Store(true)
 	if refused() {
 		t.Fatal("a volume that cannot be asked pauses reading")
 	}
@@ -223,27 +230,12 @@ func TestReadingPausesWhileTheVolumeHasLittleRoom(t *testing.T) {
 	}
 }
 
-func TestPauseBelow(t *testing.T) {
-	const gib = 1 << 30
-	for name, x := range map[string]struct{ total, untaken, want uint64 }{
-		"logs that take little more":                      {1000 * gib, 1 * gib, 1 * gib},
-		"logs that have taken all":                        {1000 * gib, 0, 1 * gib},
-		"logs that may take a lot":                        {1000 * gib, 100 * gib, 20 * gib},
-		"more than the volume has: a tenth of it":         {100 * gib, 1000 * gib, 10 * gib},
-		"a small volume is not asked for what it has not": {5 * gib, 1 * gib, gib / 2},
-	} {
-		if got := pauseBelow(Volume{Total: x.total}, x.untaken); got != x.want {
-			t.Errorf("%s: %d, want %d", name, got, x.want)
-		}
-	}
-}
-
 // The store was opened again while nobody appended: what the writer knows may not be what is stored.
 func TestStoreOpenedAgainLeavesTheWriterInDoubt(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)
 	w := owned(t, q)
-	if err := q.embedded.reopen(ctx, q.opts, q.log); err != nil {
+	if err := q.embedded.Reopen(ctx); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the client is connected again", func() bool { return q.Health(ctx) == nil })

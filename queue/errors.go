@@ -5,6 +5,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/conn"
+	"github.com/tailrace-cdc/replicator/queue/embedded"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
@@ -35,7 +36,9 @@ var (
 	// ErrUnreachable means that no server could be connected to.
 	ErrUnreachable = conn.ErrUnreachable
 	// ErrLocked means that another process has the store open.
-	ErrLocked = errors.New("store is in use by another process")
+	ErrLocked = embedded.ErrLocked
+	// ErrNoSpace means that the volume of the embedded store is full, so that not even the store can be opened.
+	ErrNoSpace = embedded.ErrNoSpace
 )
 
 // Classify returns what a caller can do about an error of this package. The sentinels above say more than their class:

@@ -85,7 +85,7 @@ func (w *Writer) lacking(kind checkpoint.Kind, size int) string {
 	frame, most := kind == checkpoint.KindFrame, info.ceiling(kind, w.f.snapshot)
 	switch {
 	case frame && info.Bytes < most:
-		return w.l.q.crowded()
+		return w.l.q.lacksDisk()
 	case !frame && info.Bytes+uint64(size) <= most, kind == checkpoint.KindBeat && w.lapses():
 		return ""
 	}

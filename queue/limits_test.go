@@ -11,6 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/queue/conn"
+	"github.com/tailrace-cdc/replicator/queue/embedded"
 )
 
 // stall fills a log as a long stall does: frames, then listings and beats, each until it is refused, with a state of
@@ -211,7 +212,7 @@ func TestFullLogTakesBeatsThatAClaimNeeds(t *testing.T) {
 	}
 	w.alive = w.alive.Add(-defaultTTL)
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
-	w.l.q.embedded = &embedded{}
+	w.l.q.embedded = &embedded.Server{}
 	defer func() { w.l.q.embedded = nil }()
 	w.alive = w.alive.Add(-defaultTTL)
 	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrFull) {

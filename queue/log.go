@@ -18,10 +18,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-const (
-	streamPrefix  = "TAILRACE_"
-	subjectPrefix = "tailrace."
-)
+const subjectPrefix = "tailrace."
 
 // Log is the durable queue of one table. It is safe for concurrent use.
 type Log struct {
@@ -171,7 +168,7 @@ func (q *Queue) opened(table string, st jetstream.Stream) (*Log, error) {
 
 // streamName is readable and injective: the words are cut to what stream names allow, the hash is not.
 func (q *Queue) streamName(table string) string {
-	return streamPrefix + word(q.opts.Pipeline) + "_" + word(table) + "_" + hashWord(q.opts.Pipeline+"\x00"+table)
+	return conn.StreamPrefix + word(q.opts.Pipeline) + "_" + word(table) + "_" + hashWord(q.opts.Pipeline+"\x00"+table)
 }
 
 func subjectsOf(token, table string) subjects {
@@ -239,7 +236,7 @@ func (l *Log) Info(ctx context.Context) (Info, error) {
 		i.Now = time.Now()
 	}
 	if l.q.disk != nil {
-		l.q.disk.took(l.table, i.Bytes)
+		l.q.disk.SetLogBytes(l.table, i.Bytes)
 	}
 	l.metrics.stored.Set(float64(i.Bytes))
 	if i.MaxBytes > 0 {

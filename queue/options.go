@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/queue/conn"
+	"github.com/tailrace-cdc/replicator/queue/embedded"
 )
 
 // MaxPayload is what the embedded server accepts in one message, and the most that this package ever sends.
 const MaxPayload = conn.MaxPayload
 
 const (
-	leastLogs         = 16
 	defaultMaxBytes   = 20 << 30
 	defaultLetters    = 1 << 30
 	defaultWindow     = time.Hour
@@ -52,10 +52,10 @@ type Options struct {
 
 	// AckTimeout bounds the wait for one acknowledgement; after it the outcome is in doubt. 0 = 5 s.
 	AckTimeout time.Duration
-	// DiskCheck is how often Keep looks at the embedded store and its volume. 0 = 1 s.
+	// DiskCheck is how often Run looks at the embedded store and its volume. 0 = 1 s.
 	DiskCheck time.Duration
-	// Volume asks the file system that holds Dir; nil = VolumeOf. Tests fill it without filling a disk.
-	Volume func(dir string) (Volume, error)
+	// Volume asks the file system that holds Dir; nil = embedded.VolumeOf. Tests fill it without filling a disk.
+	Volume func(dir string) (embedded.Volume, error)
 	// IdleCheck is how often a reader without news asks whether the stream is still the same. 0 = 5 s.
 	IdleCheck time.Duration
 
@@ -72,7 +72,7 @@ func (o Options) withDefaults() Options {
 	set(&o.IdleCheck, defaultIdleCheck)
 	set(&o.DiskCheck, defaultDiskCheck)
 	if o.Volume == nil {
-		o.Volume = VolumeOf
+		o.Volume = embedded.VolumeOf
 	}
 	if o.ReplayWindow < 0 {
 		o.ReplayWindow = 0
@@ -99,4 +99,12 @@ func (o Options) check() error {
 		return errors.New("queue: limits must be positive")
 	}
 	return nil
+}
+
+// embedded returns the options of the server in this process.
+func (o Options) embedded() embedded.Options {
+	return embedded.Options{
+		Dir: o.Dir, Listen: o.Listen, MaxBytes: o.MaxBytes, LettersMaxBytes: o.LettersMaxBytes, Logs: o.Logs,
+		CheckEvery: o.DiskCheck, Volume: o.Volume,
+	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/conn"
+	"github.com/tailrace-cdc/replicator/queue/embedded"
 )
 
 // Queue is a connection to the server that holds the logs, and that server itself when it is embedded.
@@ -21,11 +22,11 @@ type Queue struct {
 	opts     Options
 	log      *zap.Logger
 	metrics  *metrics
-	conn     *conn.Conn // nil until it is connected
-	embedded *embedded  // nil outside
+	conn     *conn.Conn       // nil until it is connected
+	embedded *embedded.Server // nil outside
 
-	keepCopies bool  // Options.Replicas was 0: logs that exist keep their number of copies
-	disk       *disk // nil outside
+	keepCopies bool                // Options.Replicas was 0: logs that exist keep their number of copies
+	disk       *embedded.DiskWatch // nil outside
 
 	attempts atomic.Uint64 // appends sent
 	said     sync.Map      // last number logged by name of the stream and topic: Log.changed
@@ -49,7 +50,7 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 func newQueue(o Options, log *zap.Logger, reg prometheus.Registerer) *Queue {
 	q := &Queue{opts: o.withDefaults(), log: log, metrics: newMetrics(reg)}
 	if q.opts.Dir != "" {
-		q.disk = newDisk(q.opts, reg)
+		q.disk = embedded.NewDiskWatch(q.opts.embedded(), reg)
 	}
 	return q
 }
@@ -61,13 +62,13 @@ func (q *Queue) open(ctx context.Context) (err error) {
 		}
 		return q.awaitHealth(ctx)
 	}
-	if q.embedded, err = startEmbedded(ctx, q.opts, q.log); err != nil {
+	if q.embedded, err = embedded.Start(ctx, q.opts.embedded(), q.disk, q.log); err != nil {
 		return err
 	}
-	if err := q.connect(ctx, conn.Options{InProcess: q.embedded, Token: q.embedded.client.Token}); err != nil {
+	if err := q.connect(ctx, conn.Options{InProcess: q.embedded, Token: q.embedded.Client().Token}); err != nil {
 		return err
 	}
-	q.checkStore(ctx)
+	q.embedded.Check(ctx)
 	return q.Health(ctx)
 }
 
@@ -96,7 +97,7 @@ func OpenClient(ctx context.Context, o Options, log *zap.Logger) (*Queue, error)
 }
 
 func openBeside(ctx context.Context, o Options, log *zap.Logger) (*Queue, error) {
-	c, err := ReadClient(o.Dir)
+	c, err := embedded.ReadClientFile(o.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("reach the daemon: %w", err)
 	}
@@ -129,7 +130,7 @@ func (q *Queue) Close() error {
 		q.conn.Close()
 	}
 	if q.embedded != nil {
-		return q.embedded.close()
+		return q.embedded.Close()
 	}
 	return nil
 }
@@ -137,14 +138,46 @@ func (q *Queue) Close() error {
 // Embedded tells whether the server runs in this process.
 func (q *Queue) Embedded() bool { return q.embedded != nil }
 
-// Client returns how others reach the embedded server; ok is false for an outside one.
-func (q *Queue) Client() (c Client, ok bool) {
+// Client returns how other processes reach the embedded server; ok is false for an outside one.
+func (q *Queue) Client() (c embedded.ClientFile, ok bool) {
 	if q.embedded == nil {
 		return c, false
 	}
-	q.embedded.mu.Lock()
-	defer q.embedded.mu.Unlock()
-	return q.embedded.client, true
+	return q.embedded.Client(), true
+}
+
+// Run maintains the embedded store until ctx ends, see embedded.Server. With a server elsewhere there is nothing to do.
+func (q *Queue) Run(ctx context.Context) error {
+	if q.embedded == nil {
+		<-ctx.Done()
+		return nil
+	}
+	return q.embedded.Run(ctx)
+}
+
+// Disk returns how much room the embedded store's volume has; false when the server is elsewhere or the volume
+// cannot be asked.
+func (q *Queue) Disk() (embedded.Disk, bool) {
+	if q.disk == nil {
+		return embedded.Disk{}, false
+	}
+	d, err := q.disk.Look()
+	return d, err == nil
+}
+
+// DiskOf looks at the volume of a store that need not exist yet.
+func DiskOf(o Options) (embedded.Disk, error) {
+	return embedded.NewDiskWatch(o.withDefaults().embedded(), nil).Look()
+}
+
+// lacksDisk says why frames have to wait for room on the volume; "" when they need not.
+//
+// Rule 9: reading pauses while there is still room for the marks that let the logs be trimmed.
+func (q *Queue) lacksDisk() string {
+	if d, ok := q.Disk(); ok && d.Low {
+		return d.PauseReason(q.opts.Dir)
+	}
+	return ""
 }
 
 // Notes are sentences for the start-up check: what this package cannot ask the server and relies on.
@@ -164,7 +197,7 @@ func (q *Queue) Health(ctx context.Context) error {
 		return fmt.Errorf("ask JetStream: %w", conn.Explain(err))
 	}
 	if q.embedded != nil {
-		return q.embedded.health(ctx)
+		return q.embedded.Health(ctx)
 	}
 	return nil
 }

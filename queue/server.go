@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/sys/unix"
 )
 
 // ServerInfo is what a server outside says about itself and about our account, as far as a client is told.
@@ -57,29 +53,6 @@ func (q *Queue) replicas() int {
 
 // Replicas is how many copies logs have here.
 func (q *Queue) Replicas() int { return q.opts.Replicas }
-
-// Writable says why an embedded store cannot be made or written in dir; nil when it can. It changes nothing.
-func Writable(dir string) error {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return err
-	}
-	for at := dir; ; at = filepath.Dir(at) {
-		info, err := os.Stat(at)
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at):
-			continue
-		case err != nil:
-			return err
-		case !info.IsDir():
-			return fmt.Errorf("%s is not a directory", at)
-		}
-		if err := unix.Access(at, unix.W_OK|unix.X_OK); err != nil {
-			return fmt.Errorf("write into %s: %w", at, err)
-		}
-		return nil
-	}
-}
 
 // UnreservedBytes returns the bytes of one copy that must still be reserved for the logs and dead letters of these tables.
 func (q *Queue) UnreservedBytes(ctx context.Context, tables []string) (bytes int64, err error) {

@@ -277,7 +277,7 @@ func TestCommandsWorkBesideTheDaemon(t *testing.T) {
 	q := embeddedQueue(t)
 	w := owned(t, q)
 	appendPage(t, w, 5, 10)
-	file := filepath.Join(q.opts.Dir, clientName)
+	file := filepath.Join(q.opts.Dir, "client.json")
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("client file: %v, %v", info.Mode(), err)
@@ -312,7 +312,8 @@ func TestCommandsWorkWithoutADaemon(t *testing.T) {
 	if err := q.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeClient(q.opts.Dir, Client{URL: "nats://127.0.0.1:1", Token: "x", PID: 1}); err != nil { // left by a killed one
+	left := `{"url":"nats://127.0.0.1:1","token":"x","pid":1}` // by a process that was killed
+	if err := os.WriteFile(filepath.Join(q.opts.Dir, "client.json"), []byte(left), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	alone, err := OpenClient(ctx, Options{Pipeline: "shop", Dir: q.opts.Dir}, logger(t))

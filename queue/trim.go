@@ -185,7 +185,7 @@ func (l *Log) pressure(i Info, snapshot int) Pressure {
 	pauseAt := i.ceiling(checkpoint.KindFrame, snapshot)
 	if p.Pause = i.Bytes >= pauseAt; p.Pause {
 		p.Reason = i.filled()
-	} else if p.Reason = l.q.crowded(); p.Reason != "" {
+	} else if p.Reason = l.q.lacksDisk(); p.Reason != "" {
 		p.Pause = true
 	}
 	p.TooFullForBeats = i.Bytes+2*perMessage > i.ceiling(checkpoint.KindBeat, snapshot)

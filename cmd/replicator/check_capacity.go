@@ -10,10 +10,11 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/heap"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/embedded"
 )
 
 // diskProblems compares the volume of the embedded queue with what the logs may take.
-func diskProblems(d queue.Disk, dir string) []config.Problem {
+func diskProblems(d embedded.Disk, dir string) []config.Problem {
 	say := func(severity, code, path, hint, what string, args ...any) []config.Problem {
 		return []config.Problem{{Severity: severity, Code: code, Path: path, What: fmt.Sprintf(what, args...), Hint: hint}}
 	}

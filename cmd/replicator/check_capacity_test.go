@@ -5,18 +5,18 @@ import (
 	"testing"
 
 	"github.com/tailrace-cdc/replicator/config"
-	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/embedded"
 )
 
 func TestVolumeTooSmallForTheLogsIsFound(t *testing.T) {
 	const gib = 1 << 30
 	for name, c := range map[string]struct {
-		disk queue.Disk
+		disk embedded.Disk
 		want string
 	}{
-		"room for all":        {queue.Disk{Left: 50 * gib, Untaken: 40 * gib, PauseBelow: 8 * gib}, ""},
-		"less than the logs":  {queue.Disk{Left: 30 * gib, Untaken: 40 * gib, PauseBelow: 8 * gib}, "warning disk_short: the logs may still take 40 GiB, the volume of ./log has 30 GiB"},
-		"reading would pause": {queue.Disk{Left: 7 * gib, Untaken: 40 * gib, PauseBelow: 8 * gib, Low: true}, "error disk_low: the volume of ./log has 7.0 GiB left for the logs; reading pauses below 8.0 GiB"},
+		"room for all":        {embedded.Disk{Left: 50 * gib, Untaken: 40 * gib, PauseBelow: 8 * gib}, ""},
+		"less than the logs":  {embedded.Disk{Left: 30 * gib, Untaken: 40 * gib, PauseBelow: 8 * gib}, "warning disk_short: the logs may still take 40 GiB, the volume of ./log has 30 GiB"},
+		"reading would pause": {embedded.Disk{Left: 7 * gib, Untaken: 40 * gib, PauseBelow: 8 * gib, Low: true}, "error disk_low: the volume of ./log has 7.0 GiB left for the logs; reading pauses below 8.0 GiB"},
 	} {
 		got := ""
 		for _, p := range diskProblems(c.disk, "./log") {

@@ -15,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/embedded"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -205,7 +206,7 @@ func profileProblem(p bigtable.Profile, err error, instance string) (config.Prob
 
 func (a *app) checkQueue(ctx context.Context, u *checkup) {
 	if dir := u.cfg.Queue.Dir; dir != "" {
-		if err := queue.Writable(dir); err != nil {
+		if err := embedded.Writable(dir); err != nil {
 			u.fault("queue_dir", "queue.dir", "choose a directory that this user may write to", "the log cannot be kept: %v", err)
 			u.noLogs = true
 			return

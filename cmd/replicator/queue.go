@@ -18,6 +18,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/embedded"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
@@ -291,7 +292,7 @@ func natsURL(cfg *config.Config) (string, error) {
 	if cfg.Queue.URL != "" {
 		return cfg.Queue.URL, nil
 	}
-	c, err := queue.ReadClient(cfg.Queue.Dir)
+	c, err := embedded.ReadClientFile(cfg.Queue.Dir)
 	if err != nil {
 		return "", exit.Environment(fmt.Errorf("find running daemon: %w", err), "the embedded server listens only while `replicator run` does")
 	}

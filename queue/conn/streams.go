@@ -15,6 +15,9 @@ import (
 // is refused.
 const FormatNumber = 1
 
+// StreamPrefix begins the name of every stream.
+const StreamPrefix = "TAILRACE_"
+
 // The keys of a stream's metadata.
 const (
 	MetaFormat   = "tailrace.format"

@@ -1,4 +1,4 @@
-package queue
+package embedded
 
 import (
 	"context"
@@ -21,20 +21,36 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// embedded is a JetStream server in this process that owns a directory.
-type embedded struct {
-	lock *os.File
-	dir  string
+// Options say where the store is and how much the logs in it may take.
+type Options struct {
+	Dir    string
+	Listen string // host:port for the commands and the nats tool; "" = a random loopback port
 
-	mu     sync.Mutex     // covers what is below: the server may be replaced while others use it
+	MaxBytes        int64 // of each log
+	LettersMaxBytes int64 // of the dead letters of each log
+	Logs            int   // how many logs are expected
+
+	CheckEvery time.Duration                    // between two looks of Run
+	Volume     func(dir string) (Volume, error) // asks the file system of Dir
+}
+
+// Server is a JetStream server in this process that owns a directory.
+type Server struct {
+	opts Options
+	lock *os.File
+	disk *DiskWatch
+	log  *zap.Logger
+
+	mu     sync.Mutex     // covers the fields below: Reopen replaces the server while others use it
 	srv    *server.Server // nil while there is none
-	client Client
+	client ClientFile
 	port   int // of the server before; 0: any
 }
 
-// startEmbedded opens the store in dir. Every write is fsynced before it is acknowledged: JetStream's default
-// of two minutes lost the stream's definition itself in a power cut.
-func startEmbedded(ctx context.Context, o Options, log *zap.Logger) (*embedded, error) {
+// Start locks Options.Dir and opens the store in it, giving up its reserve where the volume is full. Every write is fsynced
+// before it is acknowledged: with JetStream's default of two minutes a power cut lost the stream's definition itself.
+// disk is the watch of the store's volume. Errors: ErrLocked, ErrNoSpace.
+func Start(ctx context.Context, o Options, disk *DiskWatch, log *zap.Logger) (*Server, error) {
 	lock, err := lockDir(o.Dir)
 	if err != nil {
 		return nil, err
@@ -43,15 +59,16 @@ func startEmbedded(ctx context.Context, o Options, log *zap.Logger) (*embedded, 
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	e := &embedded{lock: lock, dir: o.Dir, client: Client{Token: token}}
-	if err := e.openRoomy(ctx, o, log); err != nil {
-		return nil, errors.Join(err, e.close())
+	e := &Server{opts: o, lock: lock, disk: disk, log: log, client: ClientFile{Token: token}}
+	if err := e.startWithReserve(ctx); err != nil {
+		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
 }
 
-func (e *embedded) start(ctx context.Context, o Options, log *zap.Logger) error {
-	opts, err := serverOptions(o, e.client.Token, e.port)
+// start starts a server on the locked store and writes the client file.
+func (e *Server) start(ctx context.Context) error {
+	opts, err := serverOptions(e.opts, e.client.Token, e.port)
 	if err != nil {
 		return err
 	}
@@ -60,12 +77,12 @@ func (e *embedded) start(ctx context.Context, o Options, log *zap.Logger) error 
 		return fmt.Errorf("make server: %w", err)
 	}
 	fatal := make(chan string, 1)
-	srv.SetLoggerV2(serverLog{log.WithOptions(zap.AddCallerSkip(1)).Named("nats").Sugar(), fatal}, false, false, false)
+	srv.SetLoggerV2(serverLog{e.log.WithOptions(zap.AddCallerSkip(1)).Named("nats").Sugar(), fatal}, false, false, false)
 	srv.Start()
-	client := Client{Token: e.client.Token, PID: os.Getpid(), Started: time.Now().UTC()}
+	client := ClientFile{Token: e.client.Token, PID: os.Getpid(), Started: time.Now().UTC()}
 	if err = awaitReady(ctx, srv, fatal); err == nil {
 		client.URL = srv.ClientURL() // has the port only now
-		err = writeClient(e.dir, client)
+		err = writeClientFile(e.opts.Dir, client)
 	}
 	if err != nil {
 		srv.Shutdown()
@@ -81,15 +98,22 @@ func (e *embedded) start(ctx context.Context, o Options, log *zap.Logger) error 
 	return nil
 }
 
-// server returns nil while there is none.
-func (e *embedded) server() *server.Server {
+// Client returns how other processes reach the server.
+func (e *Server) Client() ClientFile {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.client
+}
+
+// server returns the running server, nil while there is none.
+func (e *Server) server() *server.Server {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.srv
 }
 
 // stop ends the server and keeps the store locked.
-func (e *embedded) stop() {
+func (e *Server) stop() {
 	e.mu.Lock()
 	srv := e.srv
 	e.srv = nil
@@ -100,8 +124,8 @@ func (e *embedded) stop() {
 	}
 }
 
-// InProcessConn connects to the server that there is now. Conn's reconnects call it.
-func (e *embedded) InProcessConn() (net.Conn, error) {
+// InProcessConn connects to the running server. Clients call it for each reconnect.
+func (e *Server) InProcessConn() (net.Conn, error) {
 	srv := e.server()
 	if srv == nil {
 		return nil, errClosed
@@ -137,11 +161,14 @@ func serverOptions(o Options, token string, port int) (*server.Options, error) {
 	}, nil
 }
 
+// leastLogs is how many logs the store has room for at least.
+const leastLogs = 16
+
 // maxStore is explicit: the server's own default is three quarters of what is free today, and shrinks as the
 // disk fills. It has room for every table's limit, and for what widen gives beyond it, so that what stops a table is
 // its own.
 func maxStore(o Options) int64 {
-	dirs, _ := filepath.Glob(filepath.Join(o.Dir, "jetstream", "*", "streams", streamPrefix+"*"))
+	dirs, _ := filepath.Glob(filepath.Join(o.Dir, "jetstream", "*", "streams", conn.StreamPrefix+"*"))
 	return int64(max(o.Logs, len(dirs), leastLogs)+1) * (o.MaxBytes + o.MaxBytes/2 + o.LettersMaxBytes)
 }
 
@@ -165,17 +192,18 @@ func awaitReady(ctx context.Context, srv *server.Server, fatal <-chan string) er
 	}
 }
 
-func (e *embedded) close() error {
+// Close ends the server, removes its client file and unlocks the store.
+func (e *Server) Close() error {
 	e.stop()
-	if c, err := ReadClient(e.dir); err == nil && c.PID == os.Getpid() {
-		_ = os.Remove(filepath.Join(e.dir, clientName)) // a stale file only costs the next command a try
+	if c, err := ReadClientFile(e.opts.Dir); err == nil && c.PID == os.Getpid() {
+		_ = os.Remove(filepath.Join(e.opts.Dir, clientFileName)) // a stale file only costs the next command a try
 	}
 	return e.lock.Close()
 }
 
-// health says what the store itself complains about. Stream information stays green on a full disk; only this
-// tells.
-func (e *embedded) health(ctx context.Context) error {
+// Health returns an error when the store reports one. Stream information stays green on a full disk; only this request
+// shows it.
+func (e *Server) Health(ctx context.Context) error {
 	srv := e.server()
 	if srv == nil {
 		return errClosed

@@ -1,15 +1,11 @@
-package queue
+package embedded
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"sync"
 
 	"github.com/dustin/go-humanize"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -25,29 +21,6 @@ const (
 	resumeAt = 1.5
 )
 
-// Volume is a file system: bytes that are left to us, and bytes in all.
-type Volume struct{ Available, Total uint64 }
-
-// VolumeOf asks the file system of a directory, or of the nearest one above it that exists.
-func VolumeOf(dir string) (Volume, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return Volume{}, fmt.Errorf("ask the file system of the queue: %w", err)
-	}
-	for {
-		var s unix.Statfs_t
-		err := unix.Statfs(dir, &s)
-		if above := filepath.Dir(dir); errors.Is(err, fs.ErrNotExist) && above != dir {
-			dir = above
-			continue
-		}
-		if err != nil {
-			return Volume{}, fmt.Errorf("ask the file system of %s: %w", dir, err)
-		}
-		return Volume{Available: s.Bavail * uint64(s.Bsize), Total: s.Blocks * uint64(s.Bsize)}, nil
-	}
-}
-
 // Disk is how the volume of the embedded store compares with what the logs may take.
 type Disk struct {
 	Volume
@@ -60,7 +33,8 @@ type Disk struct {
 // Short tells whether the volume fills up before the logs have reached their limits.
 func (d Disk) Short() bool { return d.Left < d.Untaken }
 
-func (d Disk) reason(dir string) string {
+// PauseReason says why reading pauses, for operators.
+func (d Disk) PauseReason(dir string) string {
 	return fmt.Sprintf("the volume of %s has %s left for the logs; reading pauses below %s and goes on at %s",
 		dir, humanize.IBytes(d.Left), humanize.IBytes(d.PauseBelow), humanize.IBytes(uint64(resumeAt*float64(d.PauseBelow))))
 }
@@ -69,34 +43,36 @@ func pauseBelow(v Volume, untaken uint64) uint64 {
 	return uint64(min(max(leastFree, untakenPart*float64(untaken)), volumePart*float64(v.Total)))
 }
 
-// disk watches the volume of the embedded store. The disks of an external NATS server cannot be seen from here.
-type disk struct {
+// DiskWatch compares the room on the volume of an embedded store with what the logs may still take. The disks of an
+// external NATS server cannot be seen from here.
+type DiskWatch struct {
 	dir     string
 	limit   uint64 // of all logs together
 	volume  func(dir string) (Volume, error)
-	metrics *diskMetrics
+	metrics *metrics
 
 	mu    sync.Mutex
 	taken map[string]uint64 // by table
 	low   bool
 }
 
-func newDisk(o Options, reg prometheus.Registerer) *disk {
-	return &disk{
-		dir: o.Dir, limit: uint64(o.MaxBytes) * uint64(max(o.Logs, 1)), volume: o.Volume, metrics: newDiskMetrics(reg),
+// NewDiskWatch makes a watch; reg may be nil.
+func NewDiskWatch(o Options, reg prometheus.Registerer) *DiskWatch {
+	return &DiskWatch{
+		dir: o.Dir, limit: uint64(o.MaxBytes) * uint64(max(o.Logs, 1)), volume: o.Volume, metrics: newMetrics(reg),
 		taken: map[string]uint64{},
 	}
 }
 
-// took records how many bytes a log holds.
-func (d *disk) took(table string, bytes uint64) {
+// SetLogBytes records how many bytes the log of a table holds.
+func (d *DiskWatch) SetLogBytes(table string, bytes uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.taken[table] = bytes
 }
 
-// look asks the file system how much room is left. An error of it never pauses reading.
-func (d *disk) look() (Disk, error) {
+// Look asks the file system how much room is left. An error of the file system never pauses reading.
+func (d *DiskWatch) Look() (Disk, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	v, err := d.volume(d.dir)
@@ -105,7 +81,7 @@ func (d *disk) look() (Disk, error) {
 		return Disk{}, err
 	}
 	now := Disk{Volume: v, Left: v.Available, Untaken: d.limit}
-	if !holdsReserve(d.dir) { // its room is for the marks
+	if !HasReserve(d.dir) { // its room is for the marks
 		now.Left -= min(now.Left, uint64(reserveSize(v)))
 	}
 	for _, bytes := range d.taken {
@@ -119,27 +95,4 @@ func (d *disk) look() (Disk, error) {
 	d.low = float64(now.Left) < enough
 	now.Low = d.low
 	return now, nil
-}
-
-// Disk returns how much room the embedded store's volume has; false when the server is elsewhere or the volume
-// cannot be asked.
-func (q *Queue) Disk() (Disk, bool) {
-	if q.disk == nil {
-		return Disk{}, false
-	}
-	d, err := q.disk.look()
-	return d, err == nil
-}
-
-// DiskOf looks at the volume of a store that need not exist yet.
-func DiskOf(o Options) (Disk, error) { return newDisk(o.withDefaults(), nil).look() }
-
-// crowded says why frames have to wait for room on the volume; "" when they need not.
-//
-// Rule 9: reading pauses while there is still room for the marks that let the logs be trimmed.
-func (q *Queue) crowded() string {
-	if d, ok := q.Disk(); ok && d.Low {
-		return d.reason(q.opts.Dir)
-	}
-	return ""
 }

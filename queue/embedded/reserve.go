@@ -1,4 +1,4 @@
-package queue
+package embedded
 
 import (
 	"errors"
@@ -33,7 +33,8 @@ func makeReserve(dir string, size int64) error {
 	return nil
 }
 
-func holdsReserve(dir string) bool {
+// HasReserve reports whether a store has its reserve.
+func HasReserve(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, reserveName))
 	return err == nil
 }

@@ -1,0 +1,94 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/conn"
+)
+
+// Run maintains the store until ctx ends: it looks at the volume every Options.CheckEvery, holds a reserve on it, and when
+// writes have failed because the volume is full it gives the reserve up and opens the store again. The server refuses all
+// writes to a stream after one has failed, until it is restarted: connections drop for a moment, the outcome of what was
+// under way is unknown, and every client goes on from what is stored (Rule 4).
+func (e *Server) Run(ctx context.Context) error {
+	for failure.Pause(ctx, e.opts.CheckEvery) == nil {
+		e.Check(ctx)
+	}
+	return nil
+}
+
+// Check looks once, as Run does; ctx bounds the opening of a store.
+func (e *Server) Check(ctx context.Context) {
+	dir := e.opts.Dir
+	d, err := e.disk.Look()
+	if err != nil {
+		return
+	}
+	e.disk.metrics.show(d)
+	size := reserveSize(d.Volume)
+	if !e.outOfSpace() {
+		if !HasReserve(dir) && d.Available >= 2*uint64(size) {
+			if err := makeReserve(dir, size); err != nil {
+				e.log.Warn("no reserve for a full volume", zap.Error(err))
+			}
+		}
+		return
+	}
+	if dropReserve(dir) {
+		e.log.Error("the volume of the queue is full: its reserve is given up, free some room", zap.String("dir", dir))
+	}
+	if d, err = e.disk.Look(); err != nil || d.Available < uint64(size)/2 {
+		return // opening the store would fail again
+	}
+	if err := e.Reopen(ctx); err != nil && ctx.Err() == nil {
+		e.log.Error("store of the queue not opened again, trying again", zap.Error(err))
+	} else if err == nil {
+		e.log.Warn("store of the queue opened again after its volume was full", zap.Uint64("available", d.Available))
+	}
+}
+
+// outOfSpace reports whether the store has refused a write because the volume is full, or could not be opened again since.
+func (e *Server) outOfSpace() bool {
+	srv := e.server()
+	return srv == nil || conn.SaysNoSpace(srv.Healthz(&server.HealthzOptions{}).Error)
+}
+
+// Reopen shuts the server down and starts another one on the same store, with the same token, and at the same address
+// unless another process has taken it meanwhile.
+func (e *Server) Reopen(ctx context.Context) error {
+	e.stop()
+	if err := e.start(ctx); err != nil {
+		e.port = 0
+		return fmt.Errorf("open store again: %w", err)
+	}
+	return nil
+}
+
+// startWithReserve opens a store whose volume may be full, by giving up the reserve. It removes no other file: only the
+// operator can judge what else may go.
+func (e *Server) startWithReserve(ctx context.Context) error {
+	err := e.start(ctx)
+	if err == nil {
+		return nil
+	}
+	v, verr := e.opts.Volume(e.opts.Dir)
+	if verr != nil || v.Available > uint64(reserveSize(v)) {
+		return err
+	}
+	if dropReserve(e.opts.Dir) {
+		e.log.Error("the volume of the queue is full: its reserve is given up, free some room", zap.String("dir", e.opts.Dir))
+		if err = e.start(ctx); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %w", ErrNoSpace, err)
+}
+
+// ErrNoSpace means that the volume of the embedded store is full, so that not even the store can be opened.
+var ErrNoSpace = errors.New("no room on the volume of the queue: free some, or enlarge it; never delete files of the queue")

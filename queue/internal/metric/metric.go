@@ -1,0 +1,23 @@
+// Package metric registers collectors that several instances on one registry share.
+package metric
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Register returns the collector that reg already has under this description, so that a second Queue on one
+// registry counts in the same place.
+func Register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
+	if reg == nil {
+		return c
+	}
+	if err := reg.Register(c); err != nil {
+		if already := (prometheus.AlreadyRegisteredError{}); errors.As(err, &already) {
+			return already.ExistingCollector.(C)
+		}
+		panic(err) // two collectors of one name: a programming error
+	}
+	return c
+}
