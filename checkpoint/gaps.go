@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	"github.com/tailrace-cdc/replicator/change"
 )
 
 // ReasonBeforeStart marks a gap in records that were trimmed before the pipeline ever started. They were never
@@ -119,7 +117,7 @@ func (s *State) lost(b *Gap) {
 	g := *b
 	s.Date = max(s.Date, g.Found)
 	sh := s.Shards[g.Feed.Shard]
-	open := sh != nil && sh.Phase != Finished
+	open := sh != nil && !sh.Phase.Finished()
 	if open && g.From != sh.Pos {
 		g.From, g.Since = sh.Pos, min(g.Since, sh.Watermark)
 	}
@@ -129,18 +127,19 @@ func (s *State) lost(b *Gap) {
 	case g.Ends:
 		s.finish(sh)
 	case g.Accepted:
-		sh.Pos, sh.Horizon, sh.Excused = change.Position{}, true, g.Until
+		sh.skipLoss(g.Until)
 	default:
-		sh.Gapped = true
+		sh.Loss.Pending = true
 		s.changed(sh)
 	}
 }
 
 // accept lets a shard go on at its trim horizon, wherever that is by now: the gap reaches at most up to here.
 func (s *State) accept(g *Gap) {
-	if sh := s.Shards[g.Feed.Shard]; sh != nil && sh.Gapped && !g.Accepted {
+	if sh := s.Shards[g.Feed.Shard]; sh != nil && sh.Loss.Pending && !g.Accepted {
 		g.Until = max(g.Until, s.Date)
-		sh.Gapped, sh.Pos, sh.Horizon, sh.Excused = false, change.Position{}, true, g.Until
+		sh.Loss.Pending = false
+		sh.skipLoss(g.Until)
 		s.changed(sh)
 	}
 	g.Accepted = true

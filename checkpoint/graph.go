@@ -1,58 +1,25 @@
 package checkpoint
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Phase of a shard.
-type Phase string
-
-// The phases of a shard. A shard waits until its parent is finished in the log.
-const (
-	Waiting  Phase = "waiting"
-	Open     Phase = "open"
-	Finished Phase = "finished"
-)
-
-// Shard is what the log knows about one shard.
-type Shard struct {
-	ID          string
-	Stream      string
-	Parent      string
-	Phase       Phase
-	Pos         change.Position
-	Clock       int64 // version of the last change, ms
-	Watermark   int64 // everything created up to here was read; unix ms
-	Closed      bool  // takes no more writes
-	Gapped      bool  // stands before a gap that nobody has accepted
-	Horizon     bool  // an accepted gap ends at the trim horizon, wherever that is
-	Excused     int64 // what was lost before was accepted; unix ms
-	FirstSeen   int64 // date of the listing that showed it first
-	AbsentSince int64 // date of the first complete listing since without it
-	LastAlive   int64 // it took writes then or later: its children's are newer; unix ms
-	FinishedAt  int64 // service clock when it was finished
-	Early       bool  // finished, with a gap, before its parent was: its children wait
-
-	place place
-}
-
 // forgetAfter is how long a finished shard stays after it vanished from the listings: an inconsistent
 // listing may show it again, and it must not be read twice.
 const forgetAfter = 48 * 3600 * 1000
 
 // Readable says whether a shard may be read now. Rule 3: a child only after its parent is finished in the log.
-func (s *State) Readable(sh *Shard) bool { return sh.Phase == Open && !sh.Gapped }
+func (s *State) Readable(sh *Shard) bool { return sh.Phase.Reading() && !sh.Loss.Pending }
 
 // CompleteUntil returns, for a shard that is to be read from its beginning or from the start time, the time up to which
 // none of its changes is missing: they were read, did not exist, are older than the pipeline's start, or their loss was
 // accepted. Once the retention has passed since that time, some of the shard may have been trimmed, although
 // neither an iterator at the trim horizon nor one at a time reports it.
 func (s *State) CompleteUntil(sh *Shard) int64 {
-	since := max(sh.Watermark, sh.Excused)
+	since := max(sh.Watermark, sh.Loss.AcceptedUntil)
 	if st := s.stream(sh.Stream); st != nil {
 		since = max(since, st.Date)
 	}
@@ -110,20 +77,21 @@ func (s *State) see(arn string, seen []ShardSeen, date int64, pos change.Positio
 	for _, x := range seen {
 		sh := s.Shards[x.ID]
 		if sh == nil || sh.Stream != arn {
-			sh = &Shard{ID: x.ID, Stream: arn, Parent: x.Parent, Phase: Waiting, Pos: pos, Clock: floor, FirstSeen: date}
+			sh = &Shard{ID: x.ID, Stream: arn, Parent: x.Parent, Phase: PhaseWaiting, Pos: pos, Clock: floor, FirstSeen: date}
 			s.add(sh)
 		}
-		sh.Closed = sh.Closed || x.Closed
-		sh.AbsentSince = 0
+		if sh.AbsentSince = 0; x.Closed {
+			sh.close()
+		}
 		// A listing may show a parent open while its child is there: the parent is closed.
-		if p := s.Shards[x.Parent]; p != nil && !p.Closed {
-			p.Closed = true
+		if p := s.Shards[x.Parent]; p != nil && !p.Phase.Closed() {
+			p.close()
 			s.update(p)
 		}
 	}
 	for _, x := range seen {
 		sh := s.Shards[x.ID]
-		if !sh.Closed {
+		if !sh.Phase.Closed() {
 			sh.LastAlive = max(sh.LastAlive, date-settle)
 		}
 		s.open(sh)
@@ -133,18 +101,17 @@ func (s *State) see(arn string, seen []ShardSeen, date int64, pos change.Positio
 
 // open lets a waiting shard be read if its parent is finished, or if it has none.
 func (s *State) open(sh *Shard) {
-	if sh.Phase != Waiting {
+	if !sh.Phase.Waiting() {
 		return
 	}
 	if sh.Parent == "" {
-		sh.Phase = Open
+		sh.Phase = sh.Phase.begun()
 		s.changed(sh)
 		return
 	}
-	if p := s.Shards[sh.Parent]; p != nil && p.Phase == Finished && !p.Early {
-		sh.Phase = Open
+	if p := s.Shards[sh.Parent]; p != nil && p.Phase == PhaseFinished {
+		sh.Phase = sh.Phase.begun()
 		sh.inherit(p)
-		p.Closed = true
 		s.changed(sh)
 	}
 }
@@ -156,14 +123,16 @@ func (sh *Shard) inherit(p *Shard) {
 }
 
 func (s *State) finish(sh *Shard) {
-	if sh.Phase != Finished {
-		p := s.Shards[sh.Parent]
-		sh.Early = sh.Phase == Waiting && p != nil && (p.Phase != Finished || p.Early)
-		sh.Phase, sh.Closed, sh.Gapped, sh.FinishedAt = Finished, true, false, s.Date
+	if !sh.Phase.Finished() {
+		was := sh.Phase
+		sh.Phase, sh.Loss.Pending, sh.FinishedAt = PhaseFinished, false, s.Date
+		if p := s.Shards[sh.Parent]; was.Waiting() && p != nil && p.Phase != PhaseFinished {
+			sh.Phase = PhaseEarly
+		}
 		s.index.ended = append(s.index.ended, sh)
 		s.changed(sh)
 	}
-	if !sh.Early {
+	if sh.Phase == PhaseFinished {
 		s.release(sh)
 	}
 }
@@ -171,8 +140,8 @@ func (s *State) finish(sh *Shard) {
 // release lets the children of a finished shard be read, through those that were closed before their turn.
 func (s *State) release(sh *Shard) {
 	for _, child := range s.index.children[sh.ID] {
-		if child.Early {
-			child.Early = false
+		if child.Phase == PhaseEarly {
+			child.Phase = PhaseFinished
 			child.inherit(sh)
 			s.changed(child)
 			s.release(child)
@@ -213,7 +182,7 @@ func (s *State) gone(b *Graph, id string) {
 	if sh == nil {
 		sh = &Shard{ID: id, Stream: b.Stream, FirstSeen: b.Date, AbsentSince: b.Date, Clock: max(st.Floor, s.DroppedVersion)}
 		s.add(sh)
-	} else if sh.Phase != Finished {
+	} else if !sh.Phase.Finished() {
 		lost, gap.From, gap.Since = true, sh.Pos, sh.Watermark
 	}
 	if lost {
@@ -235,7 +204,7 @@ func (s *State) forget(b *Graph) {
 	}
 	for id, sh := range s.Shards {
 		switch {
-		case listed[id] || sh.Phase != Finished || sh.Early:
+		case listed[id] || sh.Phase != PhaseFinished:
 		case sh.AbsentSince == 0:
 			sh.AbsentSince = b.Date
 			s.update(sh)
@@ -287,7 +256,7 @@ func (s *State) listingDiffers(b *Graph) bool {
 	for _, x := range b.Shards {
 		listed[x.ID] = true
 		sh := s.Shards[x.ID]
-		if sh == nil || x.Closed && !sh.Closed || sh.AbsentSince != 0 {
+		if sh == nil || x.Closed && !sh.Phase.Closed() || sh.AbsentSince != 0 {
 			return true
 		}
 	}
@@ -295,7 +264,7 @@ func (s *State) listingDiffers(b *Graph) bool {
 		return false
 	}
 	for id, sh := range s.Shards {
-		if !listed[id] && sh.Phase == Finished && !sh.Early && (sh.AbsentSince == 0 || sh.forgotten(b.Date)) {
+		if !listed[id] && sh.Phase == PhaseFinished && (sh.AbsentSince == 0 || sh.forgotten(b.Date)) {
 			return true
 		}
 	}
@@ -306,9 +275,4 @@ func (s *State) listingDiffers(b *Graph) bool {
 func (s *State) ShardCounts() (open, closed, waiting, done int) {
 	n := &s.index.counts
 	return n[roleOpen], n[roleClosed], n[roleWaiting], n[roleDone]
-}
-
-// String describes a shard for people.
-func (sh *Shard) String() string {
-	return fmt.Sprintf("%s %s after %q", sh.ID, sh.Phase, sh.Pos.After)
 }

@@ -39,7 +39,7 @@ func seen(lineage ...string) (all []ShardSeen) {
 func phases(s *State) string {
 	var all []string
 	for id, sh := range s.Shards {
-		all = append(all, id+":"+string(sh.Phase))
+		all = append(all, id+":"+sh.Phase.String())
 	}
 	slices.Sort(all)
 	return strings.Join(all, " ")
@@ -136,7 +136,7 @@ func TestGapBeforeItsTurnDoesNotLetChildrenOvertake(t *testing.T) {
 		w.must(t, lost)
 		w.must(t, &Graph{Stream: "arn", Date: 2_000_001, Shards: seen("e<b")})
 		for _, id := range []string{"d", "e"} {
-			if sh := w.s.Shards[id]; sh.Phase == Open || w.s.Drained("arn") {
+			if sh := w.s.Shards[id]; sh.Phase.Reading() || w.s.Drained("arn") {
 				t.Fatalf("%s: %s is open before a was read", name, id)
 			}
 		}
@@ -175,7 +175,7 @@ func TestShardThatVanishedForADayIsNotReadTwice(t *testing.T) {
 		&Graph{Stream: "arn", Date: date + 60*hour, Complete: true, Shards: seen("b")},
 		&Graph{Stream: "arn", Date: date + 107*hour, Complete: true, Shards: seen("b")},
 		&Graph{Stream: "arn", Date: date + 109*hour, Shards: seen("b")}) // not complete: proves nothing
-	if sh := w.s.Shards["a"]; sh == nil || sh.Phase != Finished {
+	if sh := w.s.Shards["a"]; sh == nil || sh.Phase != PhaseFinished {
 		t.Fatal(phases(w.s))
 	}
 	w.must(t, &Graph{Stream: "arn", Date: date + 110*hour, Complete: true, Shards: seen("b")})

@@ -63,7 +63,7 @@ func (s *State) Reindex() {
 	for _, sh := range s.Shards {
 		sh.place = place{turned: sh.place.turned}
 		s.link(sh)
-		if sh.Phase == Finished {
+		if sh.Phase.Finished() {
 			s.index.ended = append(s.index.ended, sh)
 		}
 	}
@@ -138,11 +138,11 @@ func (s *State) roles(sh *Shard) (is [numRoles]bool) {
 	if sh.place.gone {
 		return is
 	}
-	is[roleDone], is[roleWaiting] = sh.Phase == Finished, sh.Phase == Waiting
-	is[roleClosed], is[roleOpen] = sh.Phase == Open && sh.Closed, sh.Phase == Open && !sh.Closed
-	is[roleOrphan] = sh.Phase == Waiting && s.Shards[sh.Parent] == nil
-	is[roleBarren] = sh.Phase == Finished && sh.AbsentSince == 0 && s.mayHaveChildren(sh)
-	is[roleGapped], is[roleAbsent], is[roleReadable] = sh.Gapped, sh.AbsentSince != 0, s.Readable(sh)
+	is[roleDone], is[roleWaiting] = sh.Phase.Finished(), sh.Phase.Waiting()
+	is[roleClosed], is[roleOpen] = sh.Phase == PhaseClosed, sh.Phase == PhaseOpen
+	is[roleOrphan] = sh.Phase.Waiting() && s.Shards[sh.Parent] == nil
+	is[roleBarren] = sh.Phase.Finished() && sh.AbsentSince == 0 && s.mayHaveChildren(sh)
+	is[roleGapped], is[roleAbsent], is[roleReadable] = sh.Loss.Pending, sh.AbsentSince != 0, s.Readable(sh)
 	return is
 }
 
@@ -196,19 +196,19 @@ func (s *State) heapOf(sh *Shard) (*shardHeap, int64) {
 	switch {
 	case sh.place.gone:
 		return nil, 0
-	case sh.Phase == Open:
+	case sh.Phase.Reading():
 		return &x.open, sh.Watermark
-	case sh.Phase == Waiting:
+	case sh.Phase.Waiting():
 		// Its changes are newer than all of its parent's. What the parent's empty reads prove says nothing about it.
 		p := s.Shards[sh.Parent]
 		if p == nil {
 			return &x.others, sh.Watermark
 		}
-		if p.Phase == Waiting {
+		if p.Phase.Waiting() {
 			return nil, 0
 		}
 		return &x.others, max(sh.Watermark, p.LastAlive)
-	case sh.Early || !s.mayHaveChildren(sh) || s.Listed >= sh.FinishedAt+childrenLate:
+	case sh.Phase == PhaseEarly || !s.mayHaveChildren(sh) || s.Listed >= sh.FinishedAt+childrenLate:
 		return nil, 0
 	}
 	return &x.others, sh.LastAlive // Rule 10: its children may exist and not be listed yet

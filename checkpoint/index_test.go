@@ -54,19 +54,19 @@ func rescanned(s *State) (a answers) {
 	for _, sh := range s.Shards {
 		a.Top = max(a.Top, sh.Clock)
 		switch {
-		case sh.Phase == Finished:
+		case sh.Phase.Finished():
 			a.Done++
-		case sh.Phase == Waiting:
+		case sh.Phase.Waiting():
 			a.Wait++
-		case sh.Closed:
+		case sh.Phase.Closed():
 			a.Closed++
 		default:
 			a.Open++
 		}
-		if sh.Phase == Waiting && s.Shards[sh.Parent] == nil {
+		if sh.Phase.Waiting() && s.Shards[sh.Parent] == nil {
 			a.Missing = append(a.Missing, sh.Parent)
 		}
-		if sh.Gapped && live != nil && sh.Stream == live.ARN {
+		if sh.Loss.Pending && live != nil && sh.Stream == live.ARN {
 			a.Gapped = append(a.Gapped, sh.ID)
 		}
 		if s.Readable(sh) {
@@ -77,13 +77,13 @@ func rescanned(s *State) (a answers) {
 		}
 	}
 	for _, sh := range s.Shards {
-		ended := live != nil && sh.Stream == live.ARN && sh.Phase == Finished && sh.AbsentSince == 0
+		ended := live != nil && sh.Stream == live.ARN && sh.Phase.Finished() && sh.AbsentSince == 0
 		a.Barren = a.Barren || ended && !live.Disabled && len(a.Children[sh.ID]) == 0
 	}
 	for _, st := range s.Streams {
 		a.Drained[st.ARN] = st.Disabled
 		for _, sh := range s.Shards {
-			if sh.Stream == st.ARN && sh.Phase != Finished {
+			if sh.Stream == st.ARN && !sh.Phase.Finished() {
 				a.Drained[st.ARN] = false
 			}
 		}
@@ -111,16 +111,16 @@ func watermarkOf(s *State) int64 {
 	low, last, any := int64(0), int64(0), false
 	for _, sh := range s.Shards {
 		t := sh.Watermark
-		switch sh.Phase {
-		case Waiting:
-			if p := s.Shards[sh.Parent]; p != nil && p.Phase == Waiting {
+		switch {
+		case sh.Phase.Waiting():
+			if p := s.Shards[sh.Parent]; p != nil && p.Phase.Waiting() {
 				continue
 			} else if p != nil {
 				t = max(t, p.LastAlive)
 			}
-		case Finished:
+		case sh.Phase.Finished():
 			last = max(last, sh.LastAlive)
-			if sh.Early || live.Disabled || sh.Stream != live.ARN || s.Listed >= sh.FinishedAt+childrenLate || parents[sh.ID] {
+			if sh.Phase == PhaseEarly || live.Disabled || sh.Stream != live.ARN || s.Listed >= sh.FinishedAt+childrenLate || parents[sh.ID] {
 				continue
 			}
 			t = sh.LastAlive

@@ -145,7 +145,7 @@ func (s *State) news(b *Graph) []ShardSeen {
 func (s *State) tellsNew(b *Graph, x *ShardSeen, listed map[string]*ShardSeen) bool {
 	sh := s.Shards[x.ID]
 	// A child that was seen before its parent closes it, whatever the listing says of the parent.
-	return sh == nil || sh.Stream != b.Stream || sh.AbsentSince != 0 || x.Closed && !sh.Closed ||
+	return sh == nil || sh.Stream != b.Stream || sh.AbsentSince != 0 || x.Closed && !sh.Phase.Closed() ||
 		s.Shards[x.Parent] == nil && listed[x.Parent] != nil
 }
 
@@ -159,7 +159,7 @@ func (s *State) vanished(b *Graph) (ids []string) {
 		listed[b.Shards[i].ID] = true
 	}
 	for id, sh := range s.Shards {
-		if !listed[id] && sh.AbsentSince == 0 && sh.Phase == Finished && !sh.Early {
+		if !listed[id] && sh.AbsentSince == 0 && sh.Phase == PhaseFinished {
 			ids = append(ids, id)
 		}
 	}
@@ -171,7 +171,7 @@ func (s *State) vanished(b *Graph) (ids []string) {
 // away for long. The writer has compared the listing with the state.
 func (s *State) leave(b *Graph) {
 	for _, id := range b.Absent {
-		if sh := s.Shards[id]; sh != nil && sh.AbsentSince == 0 && sh.Phase == Finished && !sh.Early {
+		if sh := s.Shards[id]; sh != nil && sh.AbsentSince == 0 && sh.Phase == PhaseFinished {
 			sh.AbsentSince = b.Date
 			s.update(sh)
 		}
@@ -180,7 +180,7 @@ func (s *State) leave(b *Graph) {
 		return
 	}
 	for _, sh := range s.index.absent {
-		if sh.Phase == Finished && !sh.Early && sh.forgotten(b.Date) {
+		if sh.Phase == PhaseFinished && sh.forgotten(b.Date) {
 			s.drop(sh)
 		}
 	}

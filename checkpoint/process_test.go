@@ -113,7 +113,7 @@ func (p *process) list(complete bool) {
 		}
 		if len(g.Shards) == 0 && g.Disabled { // the stream itself is gone
 			for id, sh := range s.Shards {
-				if sh.Phase != Finished {
+				if !sh.Phase.Finished() {
 					g.Gone = append(g.Gone, id)
 				}
 			}
@@ -224,7 +224,7 @@ func (p *process) frame() {
 func (p *process) beat() {
 	low, any := int64(0), false
 	for _, sh := range p.wr.s.Shards {
-		if sh.Phase == Open {
+		if sh.Phase.Reading() {
 			if t := max(p.through[sh.ID], sh.Watermark); !any || t < low {
 				low, any = t, true
 			}

@@ -60,7 +60,7 @@ func TestPagesOfOneFrameFollowEachOther(t *testing.T) {
 		}
 	}
 	w.must(t, frame(first, page(w.s, "c", 1, false), second))
-	if sh := w.s.Shards["a"]; sh.Phase != Finished || sh.Clock != 6 || w.s.Changes != 7 || w.s.LastFrame != w.s.Seq {
+	if sh := w.s.Shards["a"]; sh.Phase != PhaseFinished || sh.Clock != 6 || w.s.Changes != 7 || w.s.LastFrame != w.s.Seq {
 		t.Fatalf("%+v, %d changes", sh, w.s.Changes)
 	}
 	w.must(t, frame(child))
@@ -129,7 +129,7 @@ func TestGapHoldsItsShardUntilItIsAccepted(t *testing.T) {
 	if got := w.s.Gaps[0].Until; got != w.s.Date {
 		t.Fatalf("the gap reaches up to %d, it was accepted at %d", got, w.s.Date)
 	}
-	if !w.s.Readable(sh) || sh.Pos != (change.Position{}) || !sh.Horizon || sh.Clock != clock || w.s.OpenGaps() != 0 || len(w.s.Gaps) != 1 {
+	if !w.s.Readable(sh) || sh.Pos != (change.Position{}) || !sh.Loss.AtTrimHorizon || sh.Clock != clock || w.s.OpenGaps() != 0 || len(w.s.Gaps) != 1 {
 		t.Fatalf("%+v", sh)
 	}
 	if got := w.s.CompleteUntil(sh); got != w.s.Gaps[0].Until || got < w.s.Date {
@@ -141,7 +141,7 @@ func TestGapHoldsItsShardUntilItIsAccepted(t *testing.T) {
 	}
 	w.end(t, "a")
 	w.must(t, &Gap{Feed: feed}, &Gap{Feed: change.Feed{Stream: "arn"}, Found: w.s.Date + 5})
-	if sh.Gapped || w.s.OpenGaps() != 2 {
+	if sh.Loss.Pending || w.s.OpenGaps() != 2 {
 		t.Fatalf("%+v", sh)
 	}
 }

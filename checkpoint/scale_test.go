@@ -119,7 +119,7 @@ func TestListingHoldsOnlyWhatIsNew(t *testing.T) {
 		t.Fatalf("%d entries: %+v", len(parts), parts)
 	}
 	w.must(t, parts[0])
-	if p := w.s.Shards[child.Parent]; !p.Closed || w.s.Listed != full.Date {
+	if p := w.s.Shards[child.Parent]; !p.Phase.Closed() || w.s.Listed != full.Date {
 		t.Errorf("parent %+v", p)
 	}
 	if parts := w.s.DiffListing(full, ListingPartBytes); len(parts) != 0 {
@@ -136,7 +136,7 @@ func TestPartialListingTellsNothingOfTheOthers(t *testing.T) {
 	for _, e := range entries {
 		w.must(t, e)
 	}
-	if a, b := w.s.Shards["a"], w.s.Shards["b"]; len(entries) != 1 || entries[0].Complete || !b.Closed || a.AbsentSince != 0 {
+	if a, b := w.s.Shards["a"], w.s.Shards["b"]; len(entries) != 1 || entries[0].Complete || !b.Phase.Closed() || a.AbsentSince != 0 {
 		t.Errorf("%d entries, a %+v, b %+v", len(entries), a, b)
 	}
 	if again := w.s.DiffListing(part, ListingPartBytes); len(again) != 0 {
@@ -170,7 +170,7 @@ func TestParentThatIsListedAfterItsChildIsClosed(t *testing.T) {
 	for _, part := range w.s.DiffListing(&Graph{Stream: "arn", Date: w.s.Date + 1000, Shards: seen("b<a", "a")}, ListingPartBytes) {
 		w.must(t, part)
 	}
-	if a := w.s.Shards["a"]; !a.Closed || !w.s.Readable(a) || w.s.Shards["b"].Phase != Waiting {
+	if a := w.s.Shards["a"]; !a.Phase.Closed() || !w.s.Readable(a) || w.s.Shards["b"].Phase != PhaseWaiting {
 		t.Errorf("parent %+v, child %s", a, w.s.Shards["b"])
 	}
 }

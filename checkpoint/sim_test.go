@@ -124,16 +124,16 @@ func inspect(t *testing.T, w *world, l *memLog) {
 	t.Helper()
 	s := l.fold(t)
 	for _, sh := range s.Shards {
-		if sh.Phase == Waiting {
+		if sh.Phase.Waiting() {
 			continue
 		}
 		// Rule 3: whatever was read, or may be, has a parent that is finished, and so on up to the root.
 		for at := sh; ; {
 			p := s.Shards[at.Parent]
-			if p == nil || sh.Phase == Finished && sh.Early {
+			if p == nil || sh.Phase == PhaseEarly {
 				break
 			}
-			if p.Phase != Finished {
+			if !p.Phase.Finished() {
 				t.Fatalf("shard %s, while its forebear %s is %s", sh, p, p.Phase)
 			}
 			at = p
@@ -264,7 +264,7 @@ func account(t *testing.T, w *world, l *memLog) {
 		}
 	}
 	for _, sh := range s.Shards {
-		if live := s.LiveStream(); sh.Phase == Waiting && sh.Stream == live.ARN {
+		if live := s.LiveStream(); sh.Phase.Waiting() && sh.Stream == live.ARN {
 			t.Fatalf("%s waits for ever", sh)
 		}
 	}

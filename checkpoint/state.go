@@ -140,7 +140,7 @@ func (s *State) frame(seq uint64, f *Frame) {
 	for i := range f.Pages {
 		p := &f.Pages[i]
 		sh := s.Shards[p.Feed.Shard]
-		sh.Pos, sh.Clock, sh.Horizon = p.To, p.Clock, false
+		sh.Pos, sh.Clock, sh.Loss.AtTrimHorizon = p.To, p.Clock, false
 		sh.Watermark = max(sh.Watermark, p.Watermark())
 		s.Date = max(s.Date, p.Date)
 		if p.Records > 0 {
@@ -162,7 +162,7 @@ func (s *State) beat(b *Beat) {
 	s.index.raiseOpen(func(sh *Shard) {
 		sh.Watermark = max(sh.Watermark, b.Watermark)
 		// That listing still showed it open.
-		if alive := b.Listed - settle; !sh.Closed && sh.LastAlive < alive {
+		if alive := b.Listed - settle; !sh.Phase.Closed() && sh.LastAlive < alive {
 			if sh.LastAlive = alive; sh.place.parent {
 				parents = append(parents, sh)
 			}

@@ -74,7 +74,7 @@ func encodeState(s *State) ([]byte, error) {
 	})
 }
 
-// decodeState reads the JSON of a state. It refuses shards that do not stand under their ID.
+// decodeState reads the JSON of a state. It refuses shards that do not stand under their ID, or in no phase.
 func decodeState(b []byte) (*State, error) {
 	in := storedState{Shards: map[string]*storedShard{}, Marks: map[string]Mark{}}
 	if err := json.NewDecoder(bytes.NewReader(b)).Decode(&in); err != nil {
@@ -90,7 +90,7 @@ func decodeState(b []byte) (*State, error) {
 	s.Date, s.Listed, s.LastFrame, s.Changes, s.DroppedVersion = in.Date, in.Listed, in.LastFrame, in.Changes, in.DroppedVersion
 	s.Watermarks, s.Starting, s.Foreign = in.Watermarks, in.Starting, in.Foreign
 	for id, stored := range in.Shards {
-		if stored == nil || stored.ID != id {
+		if stored == nil || stored.ID != id || stored.phase() == 0 {
 			return nil, fmt.Errorf("shard %q is broken", id)
 		}
 		s.Shards[id] = stored.shard()
@@ -101,16 +101,37 @@ func decodeState(b []byte) (*State, error) {
 
 func (sh *Shard) stored() storedShard {
 	return storedShard{
-		ID: sh.ID, Stream: sh.Stream, Parent: sh.Parent, Phase: string(sh.Phase), Pos: sh.Pos, Clock: sh.Clock,
-		Watermark: sh.Watermark, Closed: sh.Closed, Gapped: sh.Gapped, Horizon: sh.Horizon, Excused: sh.Excused,
-		FirstSeen: sh.FirstSeen, AbsentSince: sh.AbsentSince, LastAlive: sh.LastAlive, FinishedAt: sh.FinishedAt, Early: sh.Early,
+		ID: sh.ID, Stream: sh.Stream, Parent: sh.Parent, Phase: sh.Phase.String(), Pos: sh.Pos, Clock: sh.Clock,
+		Watermark: sh.Watermark, Closed: sh.Phase.Closed(), Early: sh.Phase == PhaseEarly,
+		Gapped: sh.Loss.Pending, Horizon: sh.Loss.AtTrimHorizon, Excused: sh.Loss.AcceptedUntil,
+		FirstSeen: sh.FirstSeen, AbsentSince: sh.AbsentSince, LastAlive: sh.LastAlive, FinishedAt: sh.FinishedAt,
 	}
 }
 
 func (in *storedShard) shard() *Shard {
 	return &Shard{
-		ID: in.ID, Stream: in.Stream, Parent: in.Parent, Phase: Phase(in.Phase), Pos: in.Pos, Clock: in.Clock,
-		Watermark: in.Watermark, Closed: in.Closed, Gapped: in.Gapped, Horizon: in.Horizon, Excused: in.Excused,
-		FirstSeen: in.FirstSeen, AbsentSince: in.AbsentSince, LastAlive: in.LastAlive, FinishedAt: in.FinishedAt, Early: in.Early,
+		ID: in.ID, Stream: in.Stream, Parent: in.Parent, Phase: in.phase(), Pos: in.Pos, Clock: in.Clock,
+		Watermark: in.Watermark,
+		Loss:      Loss{Pending: in.Gapped, AtTrimHorizon: in.Horizon, AcceptedUntil: in.Excused},
+		FirstSeen: in.FirstSeen, AbsentSince: in.AbsentSince, LastAlive: in.LastAlive, FinishedAt: in.FinishedAt,
 	}
+}
+
+// phase returns the phase that the stored flags stand for; 0 when there is no such phase.
+func (in *storedShard) phase() Phase {
+	switch {
+	case in.Phase == "waiting" && in.Closed:
+		return PhaseWaitingClosed
+	case in.Phase == "waiting":
+		return PhaseWaiting
+	case in.Phase == "open" && in.Closed:
+		return PhaseClosed
+	case in.Phase == "open":
+		return PhaseOpen
+	case in.Phase == "finished" && in.Early:
+		return PhaseEarly
+	case in.Phase == "finished":
+		return PhaseFinished
+	}
+	return 0
 }

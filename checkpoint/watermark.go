@@ -97,7 +97,7 @@ func (s *State) ReadWatermark() int64 {
 	}
 	last := int64(0)
 	for _, sh := range s.Shards {
-		if sh.Phase == Finished {
+		if sh.Phase.Finished() {
 			last = max(last, sh.LastAlive)
 		}
 	}

@@ -97,7 +97,7 @@ func TestThroughIsNoBetterThanTheLeastKnownShard(t *testing.T) {
 	w.must(t, &Graph{Stream: "arn", Date: date + 1000, Shards: seen("c<a")}, &Beat{Date: date + 10_000, Listed: date + 9000, Watermark: date + 8000})
 	check("the open parent's empty reads say nothing about a child that waits", date-settle)
 	delete(w.s.Shards, "c") // as if it were not listed yet
-	w.s.Shards["a"].Closed = false
+	w.s.Shards["a"].Phase = PhaseOpen
 	w.s.Reindex()
 	w.must(t, &Beat{Date: date + 10_000, Listed: date, Watermark: date + 8000})
 	check("beat", date+8000)

@@ -244,7 +244,7 @@ func (in *ingest) append(ctx context.Context, body any) error {
 		bodies = anys(in.t.startParts(s, b))
 	case *checkpoint.Gap:
 		sh := s.Shards[b.Feed.Shard]
-		if sh != nil && (sh.Phase == checkpoint.Finished || sh.Gapped) {
+		if sh != nil && (sh.Phase.Finished() || sh.Loss.Pending) {
 			return nil
 		}
 		if b.Feed.Shard == "" && slices.ContainsFunc(s.Gaps, func(g checkpoint.Gap) bool { return g.Feed == b.Feed }) {
@@ -292,7 +292,7 @@ func (in *ingest) tell(s *checkpoint.State, turned []*checkpoint.Shard) {
 	for _, sh := range turned {
 		in.idle.watch(sh)
 		tasks = append(tasks, shardTask{
-			feed: change.Feed{Stream: sh.Stream, Shard: sh.ID}, pos: sh.Pos, clock: sh.Clock, closed: sh.Closed, since: s.CompleteUntil(sh),
+			feed: change.Feed{Stream: sh.Stream, Shard: sh.ID}, pos: sh.Pos, clock: sh.Clock, closed: sh.Phase.Closed(), since: s.CompleteUntil(sh),
 			over: !s.Readable(sh),
 		})
 	}

@@ -31,7 +31,7 @@ func newWatermarks() *watermarks { return &watermarks{of: map[string]*watermark{
 
 // watch begins with a shard when it is opened.
 func (w *watermarks) watch(sh *checkpoint.Shard) {
-	if m := w.of[sh.ID]; sh.Phase != checkpoint.Open || m != nil && m.sh == sh {
+	if m := w.of[sh.ID]; !sh.Phase.Reading() || m != nil && m.sh == sh {
 		return
 	}
 	m := &watermark{sh: sh}
@@ -52,7 +52,7 @@ func (w *watermarks) low() int64 {
 	low, any := int64(0), false
 	kept := w.all[:0]
 	for _, m := range w.all {
-		if m.sh.Phase != checkpoint.Open {
+		if !m.sh.Phase.Reading() {
 			if w.of[m.sh.ID] == m {
 				delete(w.of, m.sh.ID)
 			}

@@ -18,7 +18,7 @@ func TestLowRetentionIsRed(t *testing.T) {
 		s.Owner, s.Date = "a", now
 		s.Streams = []*checkpoint.Stream{{ARN: "arn", Date: now - behind.Milliseconds()}}
 		s.Listed = now
-		s.Shards["s"] = &checkpoint.Shard{ID: "s", Stream: "arn", Phase: checkpoint.Open, Watermark: now - behind.Milliseconds()}
+		s.Shards["s"] = &checkpoint.Shard{ID: "s", Stream: "arn", Phase: checkpoint.PhaseOpen, Watermark: now - behind.Milliseconds()}
 		s.Reindex()
 		st := StatusOf(Seen{State: s, Now: now, ClaimTTL: time.Minute})
 		if got := strings.Contains(strings.Join(st.Reasons, "; "), "unread changes are lost in"); got != red {
@@ -32,7 +32,7 @@ func open(now, through int64) *checkpoint.State {
 	s := checkpoint.NewState()
 	s.Owner, s.Epoch, s.Date, s.Listed = "a", 1, now, now
 	s.Streams = []*checkpoint.Stream{{ARN: "arn", Date: now - time.Hour.Milliseconds()}}
-	s.Shards["s"] = &checkpoint.Shard{ID: "s", Stream: "arn", Phase: checkpoint.Open, Watermark: through}
+	s.Shards["s"] = &checkpoint.Shard{ID: "s", Stream: "arn", Phase: checkpoint.PhaseOpen, Watermark: through}
 	s.Reindex()
 	s.Marks["bigtable"] = checkpoint.Mark{Seq: 5}
 	s.Watermarks = []checkpoint.Watermark{{Seq: 5, Time: through}}
