@@ -52,7 +52,7 @@ func BenchmarkBeat(b *testing.B) {
 	for b.Loop() {
 		beat.Date++
 		beat.Watermark++
-		s.beat(beat)
+		s.applyBeat(beat)
 	}
 }
 

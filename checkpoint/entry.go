@@ -33,15 +33,15 @@ func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 func (h Hash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
 
 // UnmarshalText reads hexadecimal digits.
-func (h *Hash) UnmarshalText(b []byte) error { return unhex(h[:], b) }
+func (h *Hash) UnmarshalText(b []byte) error { return decodeHex(h[:], b) }
 
 // MarshalText writes hexadecimal digits.
 func (n Nonce) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, n[:]), nil }
 
 // UnmarshalText reads hexadecimal digits.
-func (n *Nonce) UnmarshalText(b []byte) error { return unhex(n[:], b) }
+func (n *Nonce) UnmarshalText(b []byte) error { return decodeHex(n[:], b) }
 
-func unhex(dst, b []byte) error {
+func decodeHex(dst, b []byte) error {
 	if hex.DecodedLen(len(b)) != len(dst) {
 		return fmt.Errorf("decode hex: %d digits for %d bytes", len(b), len(dst))
 	}
@@ -149,11 +149,11 @@ func (p *PageHead) Watermark() int64 {
 	if p.Records > 0 {
 		return p.Newest - 1000
 	}
-	return p.Date - settle
+	return p.Date - visibilityDelay
 }
 
 // settle is how long a committed change may take to show up in its shard.
-const settle = 2000
+const visibilityDelay = 2000
 
 // Beat says that the owner lives, and how far idle shards have been read.
 type Beat struct {

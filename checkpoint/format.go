@@ -54,10 +54,10 @@ func (e *FormatError) Error() string {
 
 // raise makes the state one of a newer format, at the end of the snapshot that raises the log. It converts what is kept
 // in another way since. Restore calls it too, so calling it again must change nothing.
-func (s *State) raise(format int) {
+func (s *State) raiseFormat(format int) {
 	s.Format = max(s.Format, format)
 	if h := s.Halted; h != nil && s.Format >= 2 {
 		s.Halted = nil
-		s.halt(h)
+		s.addHalt(h)
 	}
 }

@@ -113,7 +113,7 @@ func (s *State) addGap(g Gap) {
 
 // lost takes a gap in. What was read before the gap but never stored is lost as well: the gap begins where the
 // log ends.
-func (s *State) lost(b *Gap) {
+func (s *State) applyGap(b *Gap) {
 	g := *b
 	s.Date = max(s.Date, g.Found)
 	sh := s.Shards[g.Feed.Shard]
@@ -125,28 +125,28 @@ func (s *State) lost(b *Gap) {
 	switch {
 	case !open:
 	case g.Ends:
-		s.finish(sh)
+		s.finishShard(sh)
 	case g.Accepted:
 		sh.skipLoss(g.Until)
 	default:
 		sh.Loss.Pending = true
-		s.changed(sh)
+		s.reindexWithChildren(sh)
 	}
 }
 
 // accept lets a shard go on at its trim horizon, wherever that is by now: the gap reaches at most up to here.
-func (s *State) accept(g *Gap) {
+func (s *State) acceptGap(g *Gap) {
 	if sh := s.Shards[g.Feed.Shard]; sh != nil && sh.Loss.Pending && !g.Accepted {
 		g.Until = max(g.Until, s.Date)
 		sh.Loss.Pending = false
 		sh.skipLoss(g.Until)
-		s.changed(sh)
+		s.reindexWithChildren(sh)
 	}
 	g.Accepted = true
 }
 
 // waive ignores a gap that is unknown or not accepted, and a sink that does not differ because of the gap.
-func (s *State) waive(w *Waive, by Waiver) {
+func (s *State) waiveGap(w *Waive, by Waiver) {
 	g := s.GapByID(w.Gap)
 	if g == nil || !g.Accepted || !slices.Contains(s.DifferingSinks(g), w.Sink) {
 		return

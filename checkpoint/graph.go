@@ -26,23 +26,23 @@ func (s *State) CompleteUntil(sh *Shard) int64 {
 	return since
 }
 
-func (s *State) start(seq uint64, b *Start) {
+func (s *State) startStream(seq uint64, b *Start) {
 	// Rule 5: versions grow from one stream of the table to the next.
 	floor := max(b.Floor, s.HighestVersion())
 	s.Streams = append(s.Streams, &Stream{ARN: b.Stream, Date: b.Date, Mode: b.Mode, At: b.At, Floor: floor, Seq: seq})
 	s.Date = max(s.Date, b.Date)
-	s.listed(b.Date)
-	s.see(b.Stream, b.Shards, b.Date, change.Position{At: b.At})
+	s.noteListing(b.Date)
+	s.mergeShards(b.Stream, b.Shards, b.Date, change.Position{At: b.At})
 }
 
-func (s *State) graph(b *Graph) {
+func (s *State) applyGraph(b *Graph) {
 	s.Date = max(s.Date, b.Date)
 	st := s.LiveStream()
 	if st.ARN != b.Stream {
 		return // all of it was read before the live stream was started
 	}
 	if b.Complete {
-		s.listed(b.Date)
+		s.noteListing(b.Date)
 	}
 	if b.Disabled && !st.Disabled {
 		st.Disabled = true
@@ -50,14 +50,14 @@ func (s *State) graph(b *Graph) {
 	}
 	// Rule 3: a shard that appears after the start is a child, or a root that was created later. Either way all
 	// of it is new to us: it starts at its trim horizon, never at the start position of the pipeline.
-	s.see(b.Stream, b.Shards, b.Date, change.Position{})
+	s.mergeShards(b.Stream, b.Shards, b.Date, change.Position{})
 	for _, id := range b.Gone {
-		s.gone(b, id)
+		s.finishGone(b, id)
 	}
 	if b.Delta {
-		s.leave(b)
+		s.applyAbsent(b)
 	} else if b.Complete {
-		s.forget(b)
+		s.forgetUnlisted(b)
 	}
 	s.lowerWatermarks()
 }
@@ -72,13 +72,13 @@ func (s *State) stream(arn string) *Stream {
 }
 
 // see takes shards in, parents before children in whatever order they are listed.
-func (s *State) see(arn string, seen []ShardSeen, date int64, pos change.Position) {
+func (s *State) mergeShards(arn string, seen []ShardSeen, date int64, pos change.Position) {
 	floor := s.stream(arn).Floor
 	for _, x := range seen {
 		sh := s.Shards[x.ID]
 		if sh == nil || sh.Stream != arn {
 			sh = &Shard{ID: x.ID, Stream: arn, Parent: x.Parent, Phase: PhaseWaiting, Pos: pos, Clock: floor, FirstSeen: date}
-			s.add(sh)
+			s.addShard(sh)
 		}
 		if sh.AbsentSince = 0; x.Closed {
 			sh.close()
@@ -86,67 +86,67 @@ func (s *State) see(arn string, seen []ShardSeen, date int64, pos change.Positio
 		// A listing may show a parent open while its child is there: the parent is closed.
 		if p := s.Shards[x.Parent]; p != nil && !p.Phase.Closed() {
 			p.close()
-			s.update(p)
+			s.reindexShard(p)
 		}
 	}
 	for _, x := range seen {
 		sh := s.Shards[x.ID]
 		if !sh.Phase.Closed() {
-			sh.LastAlive = max(sh.LastAlive, date-settle)
+			sh.LastAlive = max(sh.LastAlive, date-visibilityDelay)
 		}
-		s.open(sh)
-		s.changed(sh)
+		s.openShard(sh)
+		s.reindexWithChildren(sh)
 	}
 }
 
 // open lets a waiting shard be read if its parent is finished, or if it has none.
-func (s *State) open(sh *Shard) {
+func (s *State) openShard(sh *Shard) {
 	if !sh.Phase.Waiting() {
 		return
 	}
 	if sh.Parent == "" {
 		sh.Phase = sh.Phase.begun()
-		s.changed(sh)
+		s.reindexWithChildren(sh)
 		return
 	}
 	if p := s.Shards[sh.Parent]; p != nil && p.Phase == PhaseFinished {
 		sh.Phase = sh.Phase.begun()
-		sh.inherit(p)
-		s.changed(sh)
+		sh.inheritFrom(p)
+		s.reindexWithChildren(sh)
 	}
 }
 
 // inherit takes over what a finished parent leaves. Rule 5: an item's versions grow along its lineage.
-func (sh *Shard) inherit(p *Shard) {
+func (sh *Shard) inheritFrom(p *Shard) {
 	sh.Clock, sh.LastAlive = max(sh.Clock, p.Clock), max(sh.LastAlive, p.LastAlive)
 	sh.Watermark = max(sh.Watermark, p.LastAlive)
 }
 
-func (s *State) finish(sh *Shard) {
+func (s *State) finishShard(sh *Shard) {
 	if !sh.Phase.Finished() {
 		was := sh.Phase
 		sh.Phase, sh.Loss.Pending, sh.FinishedAt = PhaseFinished, false, s.Date
 		if p := s.Shards[sh.Parent]; was.Waiting() && p != nil && p.Phase != PhaseFinished {
 			sh.Phase = PhaseEarly
 		}
-		s.index.ended = append(s.index.ended, sh)
-		s.changed(sh)
+		s.index.finished = append(s.index.finished, sh)
+		s.reindexWithChildren(sh)
 	}
 	if sh.Phase == PhaseFinished {
-		s.release(sh)
+		s.releaseChildren(sh)
 	}
 }
 
 // release lets the children of a finished shard be read, through those that were closed before their turn.
-func (s *State) release(sh *Shard) {
+func (s *State) releaseChildren(sh *Shard) {
 	for _, child := range s.index.children[sh.ID] {
 		if child.Phase == PhaseEarly {
 			child.Phase = PhaseFinished
-			child.inherit(sh)
-			s.changed(child)
-			s.release(child)
+			child.inheritFrom(sh)
+			s.reindexWithChildren(child)
+			s.releaseChildren(child)
 		}
-		s.open(child)
+		s.openShard(child)
 	}
 }
 
@@ -158,46 +158,46 @@ const retention = 24 * 3600 * 1000
 // promised to be carried. found is the time at which the loss was found.
 func (s *State) LostBeforeStart(sh *Shard, found int64) bool {
 	st := s.stream(sh.Stream)
-	if st == nil || sh.FirstSeen != st.Date || sh.Pos.After != "" || sh.LastAlive >= st.Date-settle {
+	if st == nil || sh.FirstSeen != st.Date || sh.Pos.After != "" || sh.LastAlive >= st.Date-visibilityDelay {
 		return false
 	}
-	return sh.Pos.At >= st.Date || found-st.Date <= startGrace
+	return sh.Pos.At >= st.Date || found-st.Date <= firstReadsGrace
 }
 
 // startGrace is how long the first reads of a new pipeline may take to find shards that were trimmed before it.
-const startGrace = 3600 * 1000
+const firstReadsGrace = 3600 * 1000
 
 // gone closes a shard that the service does not know any more, with a gap if something of it may have been lost.
 // A parent that was trimmed before the stream was started is just finished.
 //
 // Rule 8: a shard that came and went while nobody was reading is a gap too, although the log never saw it. How
 // many there were before it in its lineage is not known, so all that is unknown since the start is in doubt.
-func (s *State) gone(b *Graph, id string) {
+func (s *State) finishGone(b *Graph, id string) {
 	sh, st := s.Shards[id], s.stream(b.Stream)
 	gap := Gap{
 		Feed: change.Feed{Stream: b.Stream, Shard: id}, Since: st.Date, Until: b.Date, Found: b.Date, Ends: true,
 		Reason: "the shard is gone: it was trimmed before it was read to its end",
 	}
-	lost := sh == nil && b.Date-retention >= st.Date && !s.from(id, st.Date)
+	lost := sh == nil && b.Date-retention >= st.Date && !s.hadChildAt(id, st.Date)
 	if sh == nil {
 		sh = &Shard{ID: id, Stream: b.Stream, FirstSeen: b.Date, AbsentSince: b.Date, Clock: max(st.Floor, s.DroppedVersion)}
-		s.add(sh)
+		s.addShard(sh)
 	} else if !sh.Phase.Finished() {
 		lost, gap.From, gap.Since = true, sh.Pos, sh.Watermark
 	}
 	if lost {
 		s.addGap(gap)
 	}
-	s.finish(sh)
+	s.finishShard(sh)
 }
 
 // from says whether a child of this parent was there when the stream was started.
-func (s *State) from(parent string, date int64) bool {
+func (s *State) hadChildAt(parent string, date int64) bool {
 	return slices.ContainsFunc(s.index.children[parent], func(sh *Shard) bool { return sh.FirstSeen == date })
 }
 
 // forget drops finished shards that complete listings have not shown for 48 hours.
-func (s *State) forget(b *Graph) {
+func (s *State) forgetUnlisted(b *Graph) {
 	listed := make(map[string]bool, len(b.Shards))
 	for _, x := range b.Shards {
 		listed[x.ID] = true
@@ -207,26 +207,26 @@ func (s *State) forget(b *Graph) {
 		case listed[id] || sh.Phase != PhaseFinished:
 		case sh.AbsentSince == 0:
 			sh.AbsentSince = b.Date
-			s.update(sh)
-		case sh.forgotten(b.Date):
-			s.drop(sh)
+			s.reindexShard(sh)
+		case sh.forgettable(b.Date):
+			s.dropShard(sh)
 		}
 	}
 }
 
 // drop forgets a shard, but not how high its versions went (Rule 5).
-func (s *State) drop(sh *Shard) {
+func (s *State) dropShard(sh *Shard) {
 	s.DroppedVersion = max(s.DroppedVersion, sh.Clock)
-	s.remove(sh)
+	s.removeShard(sh)
 }
 
 // forgotten says whether nobody waits for a finished shard any more: all its children were released long ago.
-func (sh *Shard) forgotten(date int64) bool { return date-sh.AbsentSince >= forgetAfter }
+func (sh *Shard) forgettable(date int64) bool { return date-sh.AbsentSince >= forgetAfter }
 
 // Drained says whether every shard of a stream is read to its end and none can come any more.
 func (s *State) Drained(arn string) bool {
 	st := s.stream(arn)
-	return st != nil && st.Disabled && s.index.left[arn] == 0
+	return st != nil && st.Disabled && s.index.unfinished[arn] == 0
 }
 
 // LiveStream returns the stream that is being read, nil before the start.
@@ -241,7 +241,7 @@ func (s *State) LiveStream() *Stream {
 func (s *State) HighestVersion() int64 { return max(s.DroppedVersion, s.index.top) }
 
 // MissingParents returns the parents that waiting shards name and that no listing in the log has shown.
-func (s *State) MissingParents() []string { return slices.Sorted(maps.Keys(s.index.missing)) }
+func (s *State) MissingParents() []string { return slices.Sorted(maps.Keys(s.index.missingParents)) }
 
 // listingDiffers reports whether a listing holds anything that the log does not: only then it is stored.
 func (s *State) listingDiffers(b *Graph) bool {
@@ -264,7 +264,7 @@ func (s *State) listingDiffers(b *Graph) bool {
 		return false
 	}
 	for id, sh := range s.Shards {
-		if !listed[id] && sh.Phase == PhaseFinished && (sh.AbsentSince == 0 || sh.forgotten(b.Date)) {
+		if !listed[id] && sh.Phase == PhaseFinished && (sh.AbsentSince == 0 || sh.forgettable(b.Date)) {
 			return true
 		}
 	}

@@ -23,7 +23,7 @@ func (s *State) ClearEntry(sink string) *Control {
 	return nil
 }
 
-func (s *State) halt(h *Halt) {
+func (s *State) addHalt(h *Halt) {
 	if s.Format < 2 {
 		s.Halted = h
 		return
@@ -35,7 +35,7 @@ func (s *State) halt(h *Halt) {
 }
 
 // clear ends the halt of one sink, or, without a name, all of them.
-func (s *State) clear(sink string) {
+func (s *State) clearHalts(sink string) {
 	if sink == "" {
 		s.Halted, s.Halts = nil, nil
 		return

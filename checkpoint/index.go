@@ -9,17 +9,17 @@ import (
 // every shard, and ten thousand shards that rotate every four hours leave more than a hundred thousand in the state.
 // It is derived from the rest of the state: snapshots do not hold it, Restore builds it anew.
 type index struct {
-	children map[string][]*Shard // by the parent's ID, also of parents that the log has never seen
-	open     shardHeap           // open shards by Through
-	others   shardHeap           // waiting and finished shards that hold Through back, by how far
-	counts   [numRoles]int
-	top      int64          // highest clock that any shard ever had
-	missing  map[string]int // waiting shards by the parent that the log has never seen
-	left     map[string]int // shards by stream that are not finished
-	gapped   map[string]*Shard
-	absent   map[string]*Shard
-	ended    []*Shard // finished shards that may hold Through back, in the order of Ended
-	turned   []*Shard // became readable, or not any more, since TakeReadabilityChanges was called
+	children       map[string][]*Shard // by the parent's ID, also of parents that the log has never seen
+	open           shardHeap           // open shards by Through
+	others         shardHeap           // waiting and finished shards that hold Through back, by how far
+	counts         [numRoles]int
+	top            int64          // highest clock that any shard ever had
+	missingParents map[string]int // waiting shards by the parent that the log has never seen
+	unfinished     map[string]int // shards by stream that are not finished
+	beforeGap      map[string]*Shard
+	absent         map[string]*Shard
+	finished       []*Shard // finished shards that may hold Through back, in the order of Ended
+	readability    []*Shard // became readable, or not any more, since TakeReadabilityChanges was called
 }
 
 // role is a property that a shard may have; the index counts the shards with each.
@@ -30,8 +30,8 @@ const (
 	roleClosed
 	roleWaiting
 	roleDone
-	roleOrphan // waits for a parent that the log has never seen
-	roleBarren // has ended, and no child of it is known
+	roleOrphan    // waits for a parent that the log has never seen
+	roleChildless // has ended, and no child of it is known
 	roleGapped
 	roleAbsent
 	roleReadable
@@ -44,55 +44,55 @@ type place struct {
 	heap   *shardHeap // nil: in none
 	at     int        // in the heap
 	gone   bool       // deleted from the state
-	turned bool
+	listed bool
 	parent bool // children of it are known
 }
 
 func newIndex() index {
 	return index{
-		children: map[string][]*Shard{}, missing: map[string]int{}, left: map[string]int{},
-		gapped: map[string]*Shard{}, absent: map[string]*Shard{},
+		children: map[string][]*Shard{}, missingParents: map[string]int{}, unfinished: map[string]int{},
+		beforeGap: map[string]*Shard{}, absent: map[string]*Shard{},
 	}
 }
 
 // Reindex rebuilds the index. Only code that changes the shards of a state directly has to call it.
 func (s *State) Reindex() {
-	turned := s.index.turned
+	turned := s.index.readability
 	s.index = newIndex()
-	s.index.turned, s.index.top = turned, s.DroppedVersion
+	s.index.readability, s.index.top = turned, s.DroppedVersion
 	for _, sh := range s.Shards {
-		sh.place = place{turned: sh.place.turned}
-		s.link(sh)
+		sh.place = place{listed: sh.place.listed}
+		s.linkToParent(sh)
 		if sh.Phase.Finished() {
-			s.index.ended = append(s.index.ended, sh)
+			s.index.finished = append(s.index.finished, sh)
 		}
 	}
-	slices.SortFunc(s.index.ended, func(a, b *Shard) int { return int(min(max(a.FinishedAt-b.FinishedAt, -1), 1)) })
+	slices.SortFunc(s.index.finished, func(a, b *Shard) int { return int(min(max(a.FinishedAt-b.FinishedAt, -1), 1)) })
 	for _, sh := range s.Shards {
-		s.update(sh)
+		s.reindexShard(sh)
 	}
-	s.expire()
+	s.dropExpired()
 }
 
-func (s *State) link(sh *Shard) {
+func (s *State) linkToParent(sh *Shard) {
 	if sh.Parent != "" {
 		s.index.children[sh.Parent] = append(s.index.children[sh.Parent], sh)
 	}
 }
 
 // add takes a new shard in.
-func (s *State) add(sh *Shard) {
+func (s *State) addShard(sh *Shard) {
 	if old := s.Shards[sh.ID]; old != nil {
-		s.remove(old)
+		s.removeShard(old)
 	}
 	s.Shards[sh.ID] = sh
-	s.link(sh)
-	s.changed(sh)
-	s.parentOf(sh, s.update)
+	s.linkToParent(sh)
+	s.reindexWithChildren(sh)
+	s.withParent(sh, s.reindexShard)
 }
 
 // remove forgets a shard that is finished, or whose ID another stream has as well: no child waits for it.
-func (s *State) remove(sh *Shard) {
+func (s *State) removeShard(sh *Shard) {
 	delete(s.Shards, sh.ID)
 	if all := slices.DeleteFunc(s.index.children[sh.Parent], func(c *Shard) bool { return c == sh }); len(all) > 0 {
 		s.index.children[sh.Parent] = all
@@ -100,11 +100,11 @@ func (s *State) remove(sh *Shard) {
 		delete(s.index.children, sh.Parent)
 	}
 	sh.place.gone = true
-	s.update(sh)
-	s.parentOf(sh, s.update)
+	s.reindexShard(sh)
+	s.withParent(sh, s.reindexShard)
 }
 
-func (s *State) parentOf(sh *Shard, f func(*Shard)) {
+func (s *State) withParent(sh *Shard, f func(*Shard)) {
 	if p := s.Shards[sh.Parent]; p != nil {
 		f(p)
 	}
@@ -112,26 +112,26 @@ func (s *State) parentOf(sh *Shard, f func(*Shard)) {
 
 // changed brings the index up to date after a change of a shard, of its children too: what a waiting shard holds
 // back depends on its parent.
-func (s *State) changed(sh *Shard) {
-	s.update(sh)
+func (s *State) reindexWithChildren(sh *Shard) {
+	s.reindexShard(sh)
 	for _, child := range s.index.children[sh.ID] {
-		s.update(child)
+		s.reindexShard(child)
 	}
 }
 
-func (s *State) update(sh *Shard) {
+func (s *State) reindexShard(sh *Shard) {
 	x := &s.index
 	x.top = max(x.top, sh.Clock)
 	sh.place.parent = len(x.children[sh.ID]) > 0
 	now := s.roles(sh)
 	for r, is := range now {
 		if is != sh.place.roles[r] {
-			x.turn(sh, role(r), is)
+			x.setRole(sh, role(r), is)
 		}
 	}
 	sh.place.roles = now
-	h, key := s.heapOf(sh)
-	x.move(sh, h, key)
+	h, key := s.watermarkBound(sh)
+	x.moveInHeap(sh, h, key)
 }
 
 func (s *State) roles(sh *Shard) (is [numRoles]bool) {
@@ -141,19 +141,19 @@ func (s *State) roles(sh *Shard) (is [numRoles]bool) {
 	is[roleDone], is[roleWaiting] = sh.Phase.Finished(), sh.Phase.Waiting()
 	is[roleClosed], is[roleOpen] = sh.Phase == PhaseClosed, sh.Phase == PhaseOpen
 	is[roleOrphan] = sh.Phase.Waiting() && s.Shards[sh.Parent] == nil
-	is[roleBarren] = sh.Phase.Finished() && sh.AbsentSince == 0 && s.mayHaveChildren(sh)
+	is[roleChildless] = sh.Phase.Finished() && sh.AbsentSince == 0 && s.mayGetChildren(sh)
 	is[roleGapped], is[roleAbsent], is[roleReadable] = sh.Loss.Pending, sh.AbsentSince != 0, s.Readable(sh)
 	return is
 }
 
 // mayHaveChildren says whether children of a finished shard may come that no listing has shown yet.
-func (s *State) mayHaveChildren(sh *Shard) bool {
+func (s *State) mayGetChildren(sh *Shard) bool {
 	live := s.LiveStream()
 	return live != nil && !live.Disabled && sh.Stream == live.ARN && !sh.place.parent
 }
 
 // turn counts a shard that has got or lost a role.
-func (x *index) turn(sh *Shard, r role, is bool) {
+func (x *index) setRole(sh *Shard, r role, is bool) {
 	n := 1
 	if !is {
 		n = -1
@@ -161,28 +161,28 @@ func (x *index) turn(sh *Shard, r role, is bool) {
 	x.counts[r] += n
 	switch r {
 	case roleOrphan:
-		add(x.missing, sh.Parent, n)
+		addCount(x.missingParents, sh.Parent, n)
 	case roleOpen, roleClosed, roleWaiting:
-		add(x.left, sh.Stream, n)
+		addCount(x.unfinished, sh.Stream, n)
 	case roleGapped:
-		put(x.gapped, sh, is)
+		setMember(x.beforeGap, sh, is)
 	case roleAbsent:
-		put(x.absent, sh, is)
+		setMember(x.absent, sh, is)
 	case roleReadable:
-		if !sh.place.turned {
-			sh.place.turned = true
-			x.turned = append(x.turned, sh)
+		if !sh.place.listed {
+			sh.place.listed = true
+			x.readability = append(x.readability, sh)
 		}
 	}
 }
 
-func add(m map[string]int, key string, n int) {
+func addCount(m map[string]int, key string, n int) {
 	if m[key] += n; m[key] == 0 {
 		delete(m, key)
 	}
 }
 
-func put(m map[string]*Shard, sh *Shard, in bool) {
+func setMember(m map[string]*Shard, sh *Shard, in bool) {
 	if in {
 		m[sh.ID] = sh
 	} else if m[sh.ID] == sh {
@@ -191,7 +191,7 @@ func put(m map[string]*Shard, sh *Shard, in bool) {
 }
 
 // heapOf says how far a shard lets Through go, and in which heap that stands; nil when it does not matter.
-func (s *State) heapOf(sh *Shard) (*shardHeap, int64) {
+func (s *State) watermarkBound(sh *Shard) (*shardHeap, int64) {
 	x := &s.index
 	switch {
 	case sh.place.gone:
@@ -208,46 +208,46 @@ func (s *State) heapOf(sh *Shard) (*shardHeap, int64) {
 			return nil, 0
 		}
 		return &x.others, max(sh.Watermark, p.LastAlive)
-	case sh.Phase == PhaseEarly || !s.mayHaveChildren(sh) || s.Listed >= sh.FinishedAt+childrenLate:
+	case sh.Phase == PhaseEarly || !s.mayGetChildren(sh) || s.Listed >= sh.FinishedAt+childListingDelay:
 		return nil, 0
 	}
 	return &x.others, sh.LastAlive // Rule 10: its children may exist and not be listed yet
 }
 
 // listed takes note of a complete listing: finished shards whose children it must have shown hold nothing back.
-func (s *State) listed(date int64) {
+func (s *State) noteListing(date int64) {
 	if date > s.Listed {
 		s.Listed = date
-		s.expire()
+		s.dropExpired()
 	}
 }
 
-func (s *State) expire() {
+func (s *State) dropExpired() {
 	x := &s.index
-	for len(x.ended) > 0 && s.Listed >= x.ended[0].FinishedAt+childrenLate {
-		s.update(x.ended[0])
-		x.ended = x.ended[1:]
+	for len(x.finished) > 0 && s.Listed >= x.finished[0].FinishedAt+childListingDelay {
+		s.reindexShard(x.finished[0])
+		x.finished = x.finished[1:]
 	}
 }
 
 // TakeReadabilityChanges returns the shards that became readable, or stopped being so, since its previous call; the
 // first call returns all readable ones. Ask Readable for what a shard is now. The list has one consumer.
 func (s *State) TakeReadabilityChanges() []*Shard {
-	all := s.index.turned
-	s.index.turned = nil
+	all := s.index.readability
+	s.index.readability = nil
 	for _, sh := range all {
-		sh.place.turned = false
+		sh.place.listed = false
 	}
 	return all
 }
 
 // AwaitsChildren reports whether a shard of the live stream has ended and no child of it is known yet.
-func (s *State) AwaitsChildren() bool { return s.index.counts[roleBarren] > 0 }
+func (s *State) AwaitsChildren() bool { return s.index.counts[roleChildless] > 0 }
 
 // GappedShards returns the shards of the live stream that stand before a gap which nobody has accepted.
 func (s *State) GappedShards() (ids []string) {
 	live := s.LiveStream()
-	for id, sh := range s.index.gapped {
+	for id, sh := range s.index.beforeGap {
 		if live != nil && sh.Stream == live.ARN {
 			ids = append(ids, id)
 		}
@@ -257,13 +257,13 @@ func (s *State) GappedShards() (ids []string) {
 }
 
 // bound is a shard in a heap. The key is beside it, so that most comparisons need not look at the shard.
-type bound struct {
+type heapEntry struct {
 	key int64
 	sh  *Shard
 }
 
 // shardHeap has the smallest key first.
-type shardHeap struct{ all []bound }
+type shardHeap struct{ all []heapEntry }
 
 func (h *shardHeap) Len() int           { return len(h.all) }
 func (h *shardHeap) Less(i, j int) bool { return h.all[i].key < h.all[j].key }
@@ -274,7 +274,7 @@ func (h *shardHeap) Swap(i, j int) {
 }
 
 func (h *shardHeap) Push(e any) {
-	b := e.(bound)
+	b := e.(heapEntry)
 	b.sh.place.at = len(h.all)
 	h.all = append(h.all, b)
 }
@@ -282,13 +282,13 @@ func (h *shardHeap) Push(e any) {
 func (h *shardHeap) Pop() any {
 	last := len(h.all) - 1
 	b := h.all[last]
-	h.all[last] = bound{}
+	h.all[last] = heapEntry{}
 	h.all = h.all[:last]
 	return b
 }
 
 // move puts a shard into a heap, out of it, or to another place in it.
-func (x *index) move(sh *Shard, to *shardHeap, key int64) {
+func (x *index) moveInHeap(sh *Shard, to *shardHeap, key int64) {
 	p := &sh.place
 	if p.heap == to {
 		if to != nil && to.all[p.at].key != key {
@@ -301,13 +301,13 @@ func (x *index) move(sh *Shard, to *shardHeap, key int64) {
 		heap.Remove(p.heap, p.at)
 	}
 	if p.heap = to; to != nil {
-		heap.Push(to, bound{key, sh})
+		heap.Push(to, heapEntry{key, sh})
 	}
 }
 
 // raiseOpen lets f change the open shards, which may only raise what is below a limit up to it: such a change leaves
 // the heap in order.
-func (x *index) raiseOpen(f func(*Shard)) {
+func (x *index) updateOpen(f func(*Shard)) {
 	for i := range x.open.all {
 		b := &x.open.all[i]
 		f(b.sh)

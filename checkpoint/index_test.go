@@ -120,7 +120,7 @@ func watermarkOf(s *State) int64 {
 			}
 		case sh.Phase.Finished():
 			last = max(last, sh.LastAlive)
-			if sh.Phase == PhaseEarly || live.Disabled || sh.Stream != live.ARN || s.Listed >= sh.FinishedAt+childrenLate || parents[sh.ID] {
+			if sh.Phase == PhaseEarly || live.Disabled || sh.Stream != live.ARN || s.Listed >= sh.FinishedAt+childListingDelay || parents[sh.ID] {
 				continue
 			}
 			t = sh.LastAlive

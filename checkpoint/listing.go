@@ -10,12 +10,12 @@ import (
 const ListingPartBytes = 256 << 10
 
 // size is about what a shard takes in an entry.
-func (x *ShardSeen) size() int { return len(x.ID) + len(x.Parent) + 48 }
+func (x *ShardSeen) storedSize() int { return len(x.ID) + len(x.Parent) + 48 }
 
 // Split returns the start in parts. Nothing has started before the last one is stored; when one is lost all begin again.
 func (b *Start) Split(limit int) []*Start {
 	var parts []*Start
-	for shards := range chunks(b.Shards, limit, (*ShardSeen).size) {
+	for shards := range splitBySize(b.Shards, limit, (*ShardSeen).storedSize) {
 		part := *b
 		part.Shards, part.Part = shards, len(parts)
 		parts = append(parts, &part)
@@ -30,7 +30,7 @@ func (b *Start) Split(limit int) []*Start {
 }
 
 // chunks cuts a list where the sizes of its elements add up to a limit.
-func chunks[T any](all []T, limit int, size func(*T) int) func(yield func([]T) bool) {
+func splitBySize[T any](all []T, limit int, size func(*T) int) func(yield func([]T) bool) {
 	return func(yield func([]T) bool) {
 		from, sum := 0, 0
 		for i := range all {
@@ -50,7 +50,7 @@ func chunks[T any](all []T, limit int, size func(*T) int) func(yield func([]T) b
 }
 
 // starting collects the parts of a start, and starts with the last one.
-func (s *State) starting(seq uint64, b *Start) {
+func (s *State) applyStart(seq uint64, b *Start) {
 	if b.Parts > 1 {
 		if b.Part == 0 {
 			s.Starting = nil
@@ -67,7 +67,7 @@ func (s *State) starting(seq uint64, b *Start) {
 		b = &whole
 	}
 	s.Starting = nil
-	s.start(seq, b)
+	s.startStream(seq, b)
 }
 
 // checkParts lets parts follow each other. The first one may come at any time: a start that was torn begins again.
@@ -100,13 +100,13 @@ func (s *State) DiffListing(b *Graph, limit int) []*Graph {
 		return parts[len(parts)-1]
 	}
 	id := func(id *string) int { return len(*id) + 3 }
-	for all := range chunks(s.news(b), limit, (*ShardSeen).size) {
+	for all := range splitBySize(s.listingNews(b), limit, (*ShardSeen).storedSize) {
 		part().Shards = all
 	}
-	for all := range chunks(b.Gone, limit, id) {
+	for all := range splitBySize(b.Gone, limit, id) {
 		part().Gone = all
 	}
-	for all := range chunks(s.vanished(b), limit, id) {
+	for all := range splitBySize(s.newlyAbsent(b), limit, id) {
 		part().Absent = all
 	}
 	last := part()
@@ -118,7 +118,7 @@ func (s *State) DiffListing(b *Graph, limit int) []*Graph {
 }
 
 // news returns the shards of a listing that say something new, parents first.
-func (s *State) news(b *Graph) []ShardSeen {
+func (s *State) listingNews(b *Graph) []ShardSeen {
 	listed := make(map[string]*ShardSeen, len(b.Shards))
 	for i := range b.Shards {
 		listed[b.Shards[i].ID] = &b.Shards[i]
@@ -127,7 +127,7 @@ func (s *State) news(b *Graph) []ShardSeen {
 	taken := map[string]bool{}
 	var take func(x *ShardSeen)
 	take = func(x *ShardSeen) {
-		if taken[x.ID] || !s.tellsNew(b, x, listed) {
+		if taken[x.ID] || !s.shardIsNews(b, x, listed) {
 			return
 		}
 		taken[x.ID] = true
@@ -142,7 +142,7 @@ func (s *State) news(b *Graph) []ShardSeen {
 	return news
 }
 
-func (s *State) tellsNew(b *Graph, x *ShardSeen, listed map[string]*ShardSeen) bool {
+func (s *State) shardIsNews(b *Graph, x *ShardSeen, listed map[string]*ShardSeen) bool {
 	sh := s.Shards[x.ID]
 	// A child that was seen before its parent closes it, whatever the listing says of the parent.
 	return sh == nil || sh.Stream != b.Stream || sh.AbsentSince != 0 || x.Closed && !sh.Phase.Closed() ||
@@ -150,7 +150,7 @@ func (s *State) tellsNew(b *Graph, x *ShardSeen, listed map[string]*ShardSeen) b
 }
 
 // vanished returns the finished shards that a complete listing does not show for the first time.
-func (s *State) vanished(b *Graph) (ids []string) {
+func (s *State) newlyAbsent(b *Graph) (ids []string) {
 	if !b.Complete {
 		return nil
 	}
@@ -169,19 +169,19 @@ func (s *State) vanished(b *Graph) (ids []string) {
 
 // leave takes in what an entry says about shards that a complete listing did not show, and forgets those that were
 // away for long. The writer has compared the listing with the state.
-func (s *State) leave(b *Graph) {
+func (s *State) applyAbsent(b *Graph) {
 	for _, id := range b.Absent {
 		if sh := s.Shards[id]; sh != nil && sh.AbsentSince == 0 && sh.Phase == PhaseFinished {
 			sh.AbsentSince = b.Date
-			s.update(sh)
+			s.reindexShard(sh)
 		}
 	}
 	if !b.Complete {
 		return
 	}
 	for _, sh := range s.index.absent {
-		if sh.Phase == PhaseFinished && sh.forgotten(b.Date) {
-			s.drop(sh)
+		if sh.Phase == PhaseFinished && sh.forgettable(b.Date) {
+			s.dropShard(sh)
 		}
 	}
 }

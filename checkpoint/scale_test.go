@@ -240,7 +240,7 @@ func BenchmarkShardEnd(b *testing.B) {
 	}
 	s := w.s
 	for _, x := range all[:(gens-1)*width] {
-		s.fold(s.Seq, &Entry{Body: frame(page(s, x.ID, 1, true))})
+		s.applyEntry(s.Seq, &Entry{Body: frame(page(s, x.ID, 1, true))})
 	}
 	s.TakeReadabilityChanges()
 	parents := all[(gens-1)*width:]
@@ -260,13 +260,13 @@ func BenchmarkShardEnd(b *testing.B) {
 		if err := s.CheckNext(f); err != nil {
 			b.Fatal(err)
 		}
-		s.fold(s.Seq, &Entry{Body: f})
+		s.applyEntry(s.Seq, &Entry{Body: f})
 		ask()
 		for _, g := range s.DiffListing(&Graph{Stream: "arn", Date: s.Date, Shards: []ShardSeen{child}}, ListingPartBytes) {
 			if err := s.CheckNext(g); err != nil {
 				b.Fatal(err)
 			}
-			s.fold(s.Seq, &Entry{Body: g})
+			s.applyEntry(s.Seq, &Entry{Body: g})
 		}
 		ask()
 		parents[i%width] = child
@@ -288,11 +288,11 @@ func BenchmarkBeatOfManyShards(b *testing.B) {
 	}
 	s := w.s
 	for _, x := range all[:(gens-1)*width] {
-		s.fold(s.Seq, &Entry{Body: frame(page(s, x.ID, 1, true))})
+		s.applyEntry(s.Seq, &Entry{Body: frame(page(s, x.ID, 1, true))})
 	}
 	beat := &Beat{Date: s.Date, Listed: s.Date, Watermark: s.Date}
 	for b.Loop() {
 		beat.Date, beat.Listed, beat.Watermark = beat.Date+5000, beat.Listed+5000, beat.Watermark+5000
-		s.fold(s.Seq, &Entry{Body: beat})
+		s.applyEntry(s.Seq, &Entry{Body: beat})
 	}
 }

@@ -24,14 +24,16 @@ type SnapshotPart struct {
 
 // Snapshot writes the whole state, in the format of the log, in parts of at most maxPart bytes of data.
 func (s *State) Snapshot(maxPart int) ([]SnapshotPart, error) {
-	return s.parts(max(1, s.Format), maxPart)
+	return s.encodeParts(max(1, s.Format), maxPart)
 }
 
 // UpgradeSnapshot is Snapshot in the newest format. Storing it raises the log to that format.
-func (s *State) UpgradeSnapshot(maxPart int) ([]SnapshotPart, error) { return s.parts(Format, maxPart) }
+func (s *State) UpgradeSnapshot(maxPart int) ([]SnapshotPart, error) {
+	return s.encodeParts(Format, maxPart)
+}
 
 // parts begins the data with the format, as it was in format 1, where the entries did not say it.
-func (s *State) parts(format, maxPart int) ([]SnapshotPart, error) {
+func (s *State) encodeParts(format, maxPart int) ([]SnapshotPart, error) {
 	if maxPart < 1 {
 		return nil, fmt.Errorf("encode snapshot: parts of %d bytes", maxPart)
 	}
@@ -90,7 +92,7 @@ func restore(first uint64, msgs [][]byte) (*State, error) {
 		return nil, err
 	}
 	s.Seq, s.Hash = first-1, entries[0].Prev
-	s.raise(FormatOf(entries[0].Body))
+	s.raiseFormat(FormatOf(entries[0].Body))
 	chain := s.Chain // Rule 2: only the owner that the state names may have written it, in one go
 	for i, e := range entries {
 		if ok, err := chain.Accept(e, msgs[i]); err != nil {
@@ -120,7 +122,7 @@ func decodeSnapshot(data []byte) (*State, error) {
 }
 
 // snapshot notes where the last complete snapshot lies. Its content is the state itself by construction.
-func (s *State) snapshot(seq uint64, b *Snapshot) {
+func (s *State) applySnapshot(seq uint64, b *Snapshot) {
 	if b.Part == 0 {
 		s.partFirst, s.partNext = seq, 0
 	}
@@ -132,6 +134,6 @@ func (s *State) snapshot(seq uint64, b *Snapshot) {
 	s.partNext++
 	if s.partNext == b.Parts {
 		s.SnapshotFirst, s.SnapshotLast, s.BytesSinceSnapshot = s.partFirst, seq, 0
-		s.raise(FormatOf(b))
+		s.raiseFormat(FormatOf(b))
 	}
 }

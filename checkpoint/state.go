@@ -96,36 +96,36 @@ func (s *State) Apply(seq uint64, msg []byte) (*Entry, error) {
 		return nil, &CorruptError{Seq: seq, What: what}
 	}
 	s.BytesSinceSnapshot += int64(len(msg))
-	s.fold(seq, e)
+	s.applyEntry(seq, e)
 	return e, nil
 }
 
-func (s *State) fold(seq uint64, e *Entry) {
+func (s *State) applyEntry(seq uint64, e *Entry) {
 	switch b := e.Body.(type) {
 	case *Claim:
-		s.claim(e.Epoch, b)
+		s.applyClaim(e.Epoch, b)
 	case *Start:
-		s.starting(seq, b)
+		s.applyStart(seq, b)
 	case *Graph:
-		s.graph(b)
+		s.applyGraph(b)
 	case *Frame:
-		s.frame(seq, b)
+		s.applyFrame(seq, b)
 	case *Beat:
-		s.beat(b)
+		s.applyBeat(b)
 	case *Marks:
-		s.marks(b)
+		s.applyMarks(b)
 	case *Gap:
-		s.lost(b)
+		s.applyGap(b)
 	case *Control:
-		s.control(b)
+		s.applyControl(b)
 	case *Snapshot:
-		s.snapshot(seq, b)
+		s.applySnapshot(seq, b)
 	}
 }
 
-func (s *State) claim(epoch uint64, c *Claim) {
+func (s *State) applyClaim(epoch uint64, c *Claim) {
 	if epoch == 1 {
-		s.raise(FormatOf(c))
+		s.raiseFormat(FormatOf(c))
 	}
 	s.Starting = nil // its owner did not come to an end
 	s.Owner = c.Owner
@@ -136,7 +136,7 @@ func (s *State) claim(epoch uint64, c *Claim) {
 	s.Life = c.Life
 }
 
-func (s *State) frame(seq uint64, f *Frame) {
+func (s *State) applyFrame(seq uint64, f *Frame) {
 	for i := range f.Pages {
 		p := &f.Pages[i]
 		sh := s.Shards[p.Feed.Shard]
@@ -148,33 +148,33 @@ func (s *State) frame(seq uint64, f *Frame) {
 			s.Changes += uint64(p.Records)
 			sh.LastAlive = max(sh.LastAlive, p.Watermark())
 		}
-		s.changed(sh)
+		s.reindexWithChildren(sh)
 		if p.Done {
-			s.finish(sh)
+			s.finishShard(sh)
 		}
 	}
 }
 
-func (s *State) beat(b *Beat) {
+func (s *State) applyBeat(b *Beat) {
 	s.Date = max(s.Date, b.Date)
-	s.listed(b.Listed)
+	s.noteListing(b.Listed)
 	var parents []*Shard
-	s.index.raiseOpen(func(sh *Shard) {
+	s.index.updateOpen(func(sh *Shard) {
 		sh.Watermark = max(sh.Watermark, b.Watermark)
 		// That listing still showed it open.
-		if alive := b.Listed - settle; !sh.Phase.Closed() && sh.LastAlive < alive {
+		if alive := b.Listed - visibilityDelay; !sh.Phase.Closed() && sh.LastAlive < alive {
 			if sh.LastAlive = alive; sh.place.parent {
 				parents = append(parents, sh)
 			}
 		}
 	})
 	for _, sh := range parents {
-		s.changed(sh)
+		s.reindexWithChildren(sh)
 	}
 	s.noteWatermark()
 }
 
-func (s *State) marks(m *Marks) {
+func (s *State) applyMarks(m *Marks) {
 	maps.Copy(s.Marks, m.Sinks)
 	for _, sink := range m.Retired {
 		delete(s.Marks, sink)
@@ -182,26 +182,26 @@ func (s *State) marks(m *Marks) {
 	s.dropPassedWatermarks()
 }
 
-func (s *State) control(c *Control) {
+func (s *State) applyControl(c *Control) {
 	if c.Pause != nil {
 		s.Paused = *c.Pause
 	}
 	if c.Clear {
-		s.clear(c.ClearSink)
+		s.clearHalts(c.ClearSink)
 	}
 	if c.Halt != nil {
-		s.halt(c.Halt)
+		s.addHalt(c.Halt)
 	}
 	if c.Waive != nil {
-		s.waive(c.Waive, Waiver{By: c.By, At: c.At})
+		s.waiveGap(c.Waive, Waiver{By: c.By, At: c.At})
 	}
 	if !c.Resume {
 		return
 	}
 	s.Paused = false
-	s.clear("")
+	s.clearHalts("")
 	for i := range s.Gaps {
-		s.accept(&s.Gaps[i])
+		s.acceptGap(&s.Gaps[i])
 	}
 }
 

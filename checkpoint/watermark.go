@@ -49,7 +49,7 @@ func (s *State) lowerWatermarks() {
 func (s *State) dropPassedWatermarks() {
 	passed := 0
 	for i, h := range s.Watermarks {
-		if s.passed(h.Seq) {
+		if s.allSinksPassed(h.Seq) {
 			passed = i
 		}
 	}
@@ -57,7 +57,7 @@ func (s *State) dropPassedWatermarks() {
 }
 
 // passed says whether every sink has applied everything up to seq.
-func (s *State) passed(seq uint64) bool {
+func (s *State) allSinksPassed(seq uint64) bool {
 	for _, m := range s.Marks {
 		if m.Seq < seq {
 			return false
@@ -69,14 +69,14 @@ func (s *State) passed(seq uint64) bool {
 // AppliedWatermark returns the time up to which every change is durable at every sink, as far as empty reads
 // show; 0 when that is not known yet. Unix ms on the service's clock.
 func (s *State) AppliedWatermark() int64 {
-	if len(s.Watermarks) == 0 || !s.passed(s.Watermarks[0].Seq) {
+	if len(s.Watermarks) == 0 || !s.allSinksPassed(s.Watermarks[0].Seq) {
 		return 0
 	}
 	return s.Watermarks[0].Time
 }
 
 // childrenLate is how long the children of a shard that ended may stay out of the listings.
-const childrenLate = 60_000
+const childListingDelay = 60_000
 
 // ReadWatermark returns the time up to which every change in the live stream was read; 0 when unknown. It rests on
 // empty reads, and past Listed, the begin of the newest complete listing, it holds only if no shard has split since. A

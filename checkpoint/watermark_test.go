@@ -95,7 +95,7 @@ func TestThroughIsNoBetterThanTheLeastKnownShard(t *testing.T) {
 	}
 	check("nothing read", 0)
 	w.must(t, &Graph{Stream: "arn", Date: date + 1000, Shards: seen("c<a")}, &Beat{Date: date + 10_000, Listed: date + 9000, Watermark: date + 8000})
-	check("the open parent's empty reads say nothing about a child that waits", date-settle)
+	check("the open parent's empty reads say nothing about a child that waits", date-visibilityDelay)
 	delete(w.s.Shards, "c") // as if it were not listed yet
 	w.s.Shards["a"].Phase = PhaseOpen
 	w.s.Reindex()
@@ -114,7 +114,7 @@ func TestThroughIsNoBetterThanTheLeastKnownShard(t *testing.T) {
 	late.Date = date + 90_000
 	w.must(t, frame(late), &Beat{Date: date + 91_000, Listed: date + 10_000, Watermark: date + 90_000})
 	check("b's end came as an empty page: its children are as old as b's last sign of life", date+8000)
-	w.must(t, &Beat{Date: date + 92_000 + childrenLate, Listed: date + 91_000 + childrenLate, Watermark: date + 92_000})
+	w.must(t, &Beat{Date: date + 92_000 + childListingDelay, Listed: date + 91_000 + childListingDelay, Watermark: date + 92_000})
 	check("no children a minute later: there are none", date+92_000)
 }
 
@@ -128,7 +128,7 @@ func TestListingThatShowsASplitTakesBackWhatWasSaidBefore(t *testing.T) {
 		t.Fatalf("applied through %+d", got-date)
 	}
 	w.must(t, &Graph{Stream: "arn", Date: date + 31_000, Complete: true, Shards: seen("a", "b<a")})
-	if got := w.s.AppliedWatermark(); got != date+9000-settle {
+	if got := w.s.AppliedWatermark(); got != date+9000-visibilityDelay {
 		t.Fatalf("applied through %+d, but b is not read", got-date)
 	}
 	w.must(t, &Graph{Stream: "arn", Date: date + 32_000, Shards: seen("d<c")})
@@ -145,7 +145,7 @@ func TestThroughOfADrainedStreamIsItsLastSignOfLife(t *testing.T) {
 	p := page(w.s, "a", 0, true)
 	p.Date = date + 6*hour
 	w.must(t, frame(p), &Beat{Date: date + 7*hour})
-	if got, want := w.s.ReadWatermark(), date+hour-settle; got != want || !w.s.Drained("arn") {
+	if got, want := w.s.ReadWatermark(), date+hour-visibilityDelay; got != want || !w.s.Drained("arn") {
 		t.Fatalf("through %d, want %d: what was written since then may be in no stream", got, want)
 	}
 	if NewState().ReadWatermark() != 0 || NewState().AppliedWatermark() != 0 {

@@ -142,7 +142,7 @@ func (w *world) list(arn string, complete bool) *Graph {
 		if sh.stream != arn || w.gone(sh) || sh.visible > w.now || !complete && w.IntN(3) == 0 {
 			continue
 		}
-		g.Shards = append(g.Shards, ShardSeen{ID: sh.id, Parent: sh.parent, Closed: sh.closed && (w.now-sh.ended > settle || w.IntN(2) == 0)})
+		g.Shards = append(g.Shards, ShardSeen{ID: sh.id, Parent: sh.parent, Closed: sh.closed && (w.now-sh.ended > visibilityDelay || w.IntN(2) == 0)})
 	}
 	w.Shuffle(len(g.Shards), func(i, j int) { g.Shards[i], g.Shards[j] = g.Shards[j], g.Shards[i] })
 	for _, st := range w.streams {
