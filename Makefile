@@ -11,13 +11,14 @@ RACE    := $(if $(HAVE_CC),-race)
 
 FUZZTIME   ?= 20s
 BENCH      ?= .
+SEEDS      ?= 500
 # Tests mostly wait for servers in their own process, so more of them run side by side than there are cores. The limit is
 # for machines that are busy with other things.
 TEST_FLAGS ?= -timeout 30m -parallel 4
 PACKAGES   ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check fmt vet lint vuln race bench fuzz acceptance chart alerts man schema tools clean
+.PHONY: help build demo test short check fmt vet lint vuln race bench sim chaos fuzz acceptance chart alerts man schema tools clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +38,9 @@ else
 endif
 endif
 	$(GO) test $(RACE) $(TEST_FLAGS) $(PACKAGES)
+
+short: ## what a developer runs after each change: unit tests, and few histories of each kind
+	$(GO) test -short $(TEST_FLAGS) $(PACKAGES)
 
 race: ## all tests, with the race detector or not at all
 	@$(MAKE) test REQUIRE_RACE=1
@@ -58,6 +62,12 @@ vuln: $(TOOLS)/govulncheck ## known vulnerabilities in what is called (needs the
 
 bench: ## benchmarks, per record; BENCH=pattern PACKAGES=./transform/...
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem $(PACKAGES)
+
+sim: ## simulated histories of several owners of one log; SEEDS=500
+	$(GO) test -run 'TestHistories|TestIndex' ./checkpoint -args -sim.seeds=$(SEEDS)
+
+chaos: ## the whole program under kill -9 at SEEDS=500 moments; every cell is compared
+	$(GO) test $(RACE) -timeout 8h -parallel 4 -run TestKilledAtAnyMomentLosesNothing ./test -args -chaos.seeds=$(SEEDS)
 
 fuzz: ## every fuzz test for FUZZTIME (20s) each
 	@GO=$(GO) tools/fuzz $(FUZZTIME)

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -8,6 +9,26 @@ import (
 
 	"github.com/tailrace-cdc/replicator/sandbox/bigtable"
 )
+
+var (
+	chaosSeeds = flag.Uint64("chaos.seeds", 20, "histories with kills to run; 4 with -short")
+	chaosSeed  = flag.Int64("chaos.seed", -1, "run only the history of this seed")
+)
+
+// seeds returns the seeds of the histories to run.
+func seeds() (list []uint64) {
+	if *chaosSeed >= 0 {
+		return []uint64{uint64(*chaosSeed)}
+	}
+	n := *chaosSeeds
+	if testing.Short() {
+		n = min(n, 4)
+	}
+	for seed := range n {
+		list = append(list, seed)
+	}
+	return list
+}
 
 // shot is where a daemon is killed.
 type shot struct {
@@ -52,7 +73,7 @@ func (w *world) killed(s shot) {
 // observed, while an application writes and shards split and rotate. At the end every cell must be right, the log must
 // hold each change once, and every cell must have the timestamp that it has where nobody was killed.
 func TestKilledAtAnyMomentLosesNothing(t *testing.T) {
-	for seed := range uint64(20) {
+	for _, seed := range seeds() {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			w := newWorld(t, seed)
 			if seed%4 == 1 {
