@@ -1,0 +1,141 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/embedded"
+)
+
+const (
+	openTimeout    = time.Minute            // for a command: a large embedded store needs time to open
+	lockTimeout    = 15 * time.Second       // for the daemon: a command, or a predecessor that ends, has the store open
+	lockPeriod     = 200 * time.Millisecond // how often the daemon tries a locked store
+	connectTimeout = 2 * time.Second        // for one attempt to connect to the daemon's embedded server
+	daemonPeriod   = 250 * time.Millisecond // how often RunningQueue looks for the daemon
+)
+
+// Queue returns the logs. A command gets those of the running daemon, or opens the store by itself when none runs; the
+// daemon opens the store.
+func (c *Clients) Queue(ctx context.Context) (*queue.Queue, error) {
+	if c.queue != nil {
+		return c.queue, nil
+	}
+	open := c.commandQueue
+	if c.daemon != nil {
+		open = c.daemonQueue
+	}
+	q, err := open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.queue = q
+	return q, nil
+}
+
+func (c *Clients) commandQueue(ctx context.Context) (*queue.Queue, error) {
+	if dir := c.cfg.Queue.Dir; dir != "" {
+		if _, err := os.Stat(dir); err != nil {
+			return nil, exit.Environment(fmt.Errorf("open queue: %w", err),
+				"is queue.dir right, and has `replicator run` been started once?")
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	q, err := queue.OpenClient(ctx, QueueOptions(c.cfg), c.logger(zapcore.WarnLevel).Named("queue"))
+	if err != nil {
+		return nil, exit.Queue(err, c.cfg)
+	}
+	return q, nil
+}
+
+// daemonQueue opens the store, and tries a locked one until lockTimeout.
+func (c *Clients) daemonQueue(ctx context.Context) (*queue.Queue, error) {
+	patience, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
+	for {
+		o := QueueOptions(c.cfg)
+		o.Report = c.daemon.services.Reporter(pipeline.NATS)
+		q, err := queue.Open(ctx, o, c.logger(zapcore.WarnLevel).Named("queue"), c.daemon.reg)
+		if err == nil {
+			return q, nil
+		}
+		if !errors.Is(err, queue.ErrLocked) || failure.Pause(patience, lockPeriod) != nil {
+			return nil, exit.Queue(err, c.cfg)
+		}
+	}
+}
+
+// RunningQueue waits for a running daemon and returns its logs. Unlike Queue it never opens the embedded store: a daemon
+// that is about to start would find the store locked.
+func (c *Clients) RunningQueue(ctx context.Context) (*queue.Queue, error) {
+	if c.cfg.Queue.URL != "" || c.queue != nil {
+		return c.Queue(ctx)
+	}
+	for {
+		q, err := c.connect(ctx)
+		if err == nil {
+			c.queue = q
+			return q, nil
+		}
+		if failure.Pause(ctx, daemonPeriod) != nil {
+			return nil, exit.Environment(fmt.Errorf("find running daemon: %w", err), "start `replicator run`")
+		}
+	}
+}
+
+// connect connects to the embedded server of the daemon that runs now.
+func (c *Clients) connect(ctx context.Context) (*queue.Queue, error) {
+	address, err := QueueURL(c.cfg)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	o := QueueOptions(c.cfg)
+	o.Dir, o.URL = "", address
+	return queue.Open(ctx, o, c.logger(zapcore.ErrorLevel).Named("queue"), prometheus.NewRegistry())
+}
+
+// CloseQueue closes the queue alone; the next call of Queue or RunningQueue opens it again.
+func (c *Clients) CloseQueue() error {
+	if c.queue == nil {
+		return nil
+	}
+	q := c.queue
+	c.queue = nil
+	return q.Close()
+}
+
+// QueueURL returns the address of the NATS server that has the logs: the configured one, or the embedded one of the
+// running daemon with its token.
+func QueueURL(cfg *config.Config) (string, error) {
+	if cfg.Queue.URL != "" {
+		return cfg.Queue.URL, nil
+	}
+	client, err := embedded.ReadClientFile(cfg.Queue.Dir)
+	if err != nil {
+		return "", exit.Environment(fmt.Errorf("find running daemon: %w", err),
+			"the embedded server listens only while `replicator run` does")
+	}
+	u, err := url.Parse(client.URL)
+	if err != nil {
+		return "", fmt.Errorf("read address of running daemon: %w", err)
+	}
+	if client.Token != "" {
+		u.User = url.User(client.Token)
+	}
+	return u.String(), nil
+}

@@ -1,0 +1,224 @@
+// Package wire opens the clients of DynamoDB, the queue, Bigtable and the archive, as the configuration describes them: for
+// a command, or for the daemon.
+//
+//	            configuration
+//	                  │
+//	   ┌──────────────┼────────────────┬──────────────────┐
+//	   ▼              ▼                ▼                  ▼
+//	Source         Queue            Bigtable           Archive
+//	DynamoDB and   one log per      cells, state row   files, or a subject
+//	its streams    table            and target row     on the queue's connection
+//	   │              │                ▲
+//	   │              │                │ clock: the service time that Source has heard
+//	   └──────────────┼────────────────┘
+//	                  │
+//	      command: the embedded server of the running daemon, or its store when no daemon runs;
+//	               servers that are away are reported at once
+//	      daemon:  the store itself; waits a while for a predecessor that still has it open;
+//	               retries for ever, and reports each outcome to pipeline.Services
+//
+// Files, from the top down:
+//
+//	wire.go     Clients: each client on its first use, all closed together
+//	queue.go    the queue of a command, of the daemon, and of a daemon that is about to start
+//	options.go  what each package gets of the configuration
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/archive"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// AskTimeout is how long a command waits for a server to answer one question: the clients' own retries are made for
+// daemons.
+const AskTimeout = 5 * time.Second
+
+// commandAttempts is how often a command calls DynamoDB before it reports that the service is away.
+const commandAttempts = 3
+
+// Logger returns a logger for a client: at the level of --log-level, or at the given one where that flag is not set.
+type Logger func(otherwise zapcore.Level) *zap.Logger
+
+// Clients holds the clients of one command or of the daemon. Each is opened when it is first asked for; Close closes all.
+// Clients is not safe for concurrent use.
+type Clients struct {
+	cfg    *config.Config
+	logger Logger
+	daemon *daemonParts // nil: a command
+
+	source   *source.Source
+	queue    *queue.Queue
+	bigtable *bigtable.Client
+	archive  *archive.Archive
+}
+
+// daemonParts is what only the daemon's clients get.
+type daemonParts struct {
+	reg      prometheus.Registerer
+	services *pipeline.Services
+}
+
+// ForCommand returns the clients of a command.
+func ForCommand(cfg *config.Config, logger Logger) *Clients {
+	return &Clients{cfg: cfg, logger: logger}
+}
+
+// ForDaemon returns the clients of the daemon: they count in reg, and report the outcome of each call to services.
+func ForDaemon(cfg *config.Config, log *zap.Logger, reg prometheus.Registerer, services *pipeline.Services) *Clients {
+	logger := func(zapcore.Level) *zap.Logger { return log }
+	return &Clients{cfg: cfg, logger: logger, daemon: &daemonParts{reg, services}}
+}
+
+// Source returns the client of DynamoDB and its streams.
+func (c *Clients) Source(ctx context.Context) (*source.Source, error) {
+	if c.source != nil {
+		return c.source, nil
+	}
+	o := sourceOptions(c.cfg)
+	var reg prometheus.Registerer
+	if c.daemon == nil {
+		o.Attempts = commandAttempts
+	} else {
+		o.Report, reg = c.daemon.services.Reporter(pipeline.DynamoDB), c.daemon.reg
+	}
+	src, err := source.Open(ctx, o, c.logger(zapcore.WarnLevel).Named("source"), reg)
+	if err != nil {
+		return nil, exit.Source(err)
+	}
+	c.source = src
+	return src, nil
+}
+
+// Bigtable returns the client of Bigtable. For a command it reads one row first, because Google's client would retry an
+// address that does not answer until a deadline, without a word about why.
+func (c *Clients) Bigtable(ctx context.Context) (*bigtable.Client, error) {
+	if c.bigtable != nil {
+		return c.bigtable, nil
+	}
+	o := bigtableOptions(c.cfg)
+	o.Now = c.Now
+	var reg prometheus.Registerer
+	if c.daemon != nil {
+		o.Report, reg = c.daemon.services.Reporter(pipeline.Bigtable), c.daemon.reg
+	}
+	sink, err := bigtable.Open(ctx, o, c.logger(zapcore.WarnLevel).Named("bigtable"), reg)
+	switch {
+	case err != nil && c.daemon != nil:
+		return nil, exit.Bigtable(err)
+	case err != nil:
+		return nil, exit.Bigtable(fmt.Errorf("open bigtable: %w", err))
+	}
+	if c.daemon == nil {
+		if err := c.reach(ctx, sink); err != nil {
+			_ = sink.Close()
+			return nil, exit.Bigtable(fmt.Errorf("reach bigtable: %w", err))
+		}
+	}
+	c.bigtable = sink
+	return sink, nil
+}
+
+// reach reads one row and returns the error of a server that is away; what else is wrong the caller's own calls report.
+func (c *Clients) reach(ctx context.Context, sink *bigtable.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, AskTimeout)
+	defer cancel()
+	_, err := sink.LoadState(ctx, c.cfg.Pipeline, c.cfg.Tables[0].Source)
+	if bigtable.Classify(err) == failure.Transient {
+		return err
+	}
+	return nil
+}
+
+// Archive returns the archive, or nil if the configuration has none. One on a subject uses the connection of Queue, which
+// must be open.
+func (c *Clients) Archive(ctx context.Context) (*archive.Archive, error) {
+	if c.archive != nil || c.cfg.Archive == (config.Archive{}) {
+		return c.archive, nil
+	}
+	o := archive.Options{Dir: c.cfg.Archive.File, Subject: c.cfg.Archive.Subject}
+	if o.Subject != "" {
+		o.Conn = c.queue.Conn()
+	}
+	reg := prometheus.Registerer(prometheus.NewRegistry())
+	if c.daemon != nil {
+		reg = c.daemon.reg
+	}
+	arch, err := archive.Open(ctx, o, c.logger(zapcore.WarnLevel).Named("archive"), reg)
+	if err != nil {
+		return nil, exit.Environment(fmt.Errorf("open archive: %w", err),
+			"archive.file must be a directory that this user may write and no other process has")
+	}
+	c.archive = arch
+	return arch, nil
+}
+
+// Now returns the time of DynamoDB's clock, on which positions and the sink's tombstones rest; until DynamoDB has answered
+// once, or without a Source, it is the time of this machine.
+func (c *Clients) Now() time.Time {
+	if c.source != nil {
+		if ms, heard := c.source.Now(); heard {
+			return time.UnixMilli(int64(ms))
+		}
+	}
+	return time.Now()
+}
+
+// HearClock asks DynamoDB about a table, only to hear its clock. The error says why that clock is not known; Now is the
+// time of this machine then.
+func (c *Clients) HearClock(ctx context.Context, table string) error {
+	src, err := c.Source(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, AskTimeout)
+	defer cancel()
+	if _, err := src.Table(ctx, table); err != nil {
+		if _, heard := src.Now(); !heard {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close closes the clients that were opened, the last one first. Clients may be used again afterwards.
+func (c *Clients) Close() error {
+	var errs []error
+	if c.archive != nil {
+		errs = append(errs, c.archive.Close())
+	}
+	if c.bigtable != nil {
+		errs = append(errs, c.bigtable.Close())
+	}
+	errs = append(errs, c.CloseQueue())
+	if c.source != nil {
+		c.source.Close()
+	}
+	c.archive, c.bigtable, c.source = nil, nil, nil
+	return errors.Join(errs...)
+}
+
+// ListenAdmin listens on the address of the admin server.
+func ListenAdmin(ctx context.Context, cfg *config.Config) (net.Listener, error) {
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", cfg.Admin.Listen)
+	if err != nil {
+		return nil, exit.Environment(fmt.Errorf("listen for admin: %w", err), "another replicator? choose a port with admin.listen")
+	}
+	return ln, nil
+}
