@@ -1,0 +1,251 @@
+// Package catalog holds the tables of a configuration with everything that is known about them: the parsed mapping, what
+// DynamoDB says about the table, and the mapping compiled for its target.
+//
+// Files, from the top down:
+//
+//	catalog.go  the tables: parse, describe, compile
+//	sample.go   items of a table, and the split keys that follow from them
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// Catalog is the configured tables, in the order of the configuration.
+type Catalog struct {
+	Tables []*Table
+
+	cfg *config.Config
+}
+
+// Table is a configured table with everything that is known about it.
+type Table struct {
+	config.Table
+	Path      string             // in the configuration: tables[2]
+	Mapping   *transform.Mapping // nil: the table has none, or it could not be parsed
+	Info      source.TableInfo   // as DynamoDB describes it
+	Described bool               // Info is known, at least the key
+	Program   *transform.Program // nil: not compiled
+	Splits    [][]byte           // row keys at which the target is divided when it is made
+}
+
+// ProblemsError is returned for tables whose mappings have errors.
+type ProblemsError struct{ Problems []problem.Problem }
+
+func (e *ProblemsError) Error() string { return "compile mapping: " + problem.Join(e.Problems) }
+
+// Parse reads the mappings of all tables. The problems name their place in the mapping.
+func Parse(cfg *config.Config) (*Catalog, []problem.Problem) {
+	c := &Catalog{cfg: cfg}
+	var problems []problem.Problem
+	for i, t := range cfg.Tables {
+		table := &Table{Table: t, Path: fmt.Sprintf("tables[%d]", i)}
+		if !t.Mapping.IsZero() && t.Mapping.Data != nil {
+			mapping, found := transform.ParseMapping(t.Mapping.File, t.Mapping.Data)
+			table.Mapping = mapping
+			problems = append(problems, table.Problems(found)...)
+		}
+		c.Tables = append(c.Tables, table)
+	}
+	return c, problems
+}
+
+// Load parses, describes and compiles all tables. Mappings with errors are a *ProblemsError.
+func Load(ctx context.Context, cfg *config.Config, src *source.Source) (*Catalog, error) {
+	c, problems := Parse(cfg)
+	if problem.AnyError(problems) {
+		return nil, &ProblemsError{problems}
+	}
+	if errs := c.Describe(ctx, src); len(errs) > 0 {
+		return nil, exit.Source(errors.Join(errs...))
+	}
+	if problems := c.Compile(); problem.AnyError(problems) {
+		return nil, &ProblemsError{problems}
+	}
+	return c, nil
+}
+
+// KeysDeclared reports whether the configuration declares the key of every table, so that the mappings can be compiled
+// without DynamoDB.
+func KeysDeclared(cfg *config.Config) bool {
+	return !slices.ContainsFunc(cfg.Tables, func(t config.Table) bool {
+		_, declared := t.Keys.Schema()
+		return !declared
+	})
+}
+
+// Describe asks DynamoDB about every table; without a source it takes the keys that the configuration declares. A table
+// that cannot be described stays so, and its error is among those returned.
+func (c *Catalog) Describe(ctx context.Context, src *source.Source) (errs []error) {
+	for _, t := range c.Tables {
+		if src == nil {
+			t.TakeDeclaredKey()
+		} else if err := t.Describe(ctx, src); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// Describe asks DynamoDB about the table.
+func (t *Table) Describe(ctx context.Context, src *source.Source) error {
+	info, err := src.Table(ctx, t.Source)
+	if err != nil {
+		return err
+	}
+	t.Info, t.Described = info, true
+	return nil
+}
+
+// TakeDeclaredKey takes the key that the configuration declares, if it declares one, where DynamoDB is not asked.
+func (t *Table) TakeDeclaredKey() {
+	if schema, declared := t.Keys.Schema(); declared {
+		t.Info.Schema, t.Described = schema, true
+	}
+}
+
+// Compile makes the programs of all described tables. Tables with the same target are proved together.
+func (c *Catalog) Compile() []problem.Problem {
+	var described []*Table
+	var inputs []transform.Table
+	bySource := map[string]*Table{}
+	for _, t := range c.Tables {
+		if t.Described {
+			described, inputs, bySource[t.Source] = append(described, t), append(inputs, t.input(c.cfg)), t
+		}
+	}
+	var problems []problem.Problem
+	programs, found := transform.CompileAll(inputs)
+	for i, t := range described {
+		t.Program = programs[i]
+		problems = append(problems, t.keyProblems()...)
+		// Rule 8: an expired item that a rule archives must not vanish because there is no archive.
+		if t.Program != nil && t.Program.Archives() && c.cfg.Archive == (config.Archive{}) {
+			problems = append(problems, problem.Problem{
+				Severity: problem.SeverityError, Code: "missing", Path: t.Path + ".mapping", Hint: "archive: {file: ./archive}",
+				What: "a rule says on_ttl_expiry: archive, but archival events have no place",
+			})
+		}
+	}
+	for _, p := range found {
+		t := bySource[p.Table]
+		if t == nil {
+			t = described[0]
+		}
+		problems = append(problems, t.Problems([]problem.Problem{p})...)
+	}
+	return problems
+}
+
+// input returns what the compiler of mappings gets.
+func (t *Table) input(cfg *config.Config) transform.Table {
+	return transform.Table{
+		Pipeline: cfg.Pipeline, Source: t.Source, Target: t.Target, Mapping: t.Mapping,
+		Schema: t.Info.Schema, View: t.Info.View, TTLAttr: t.Info.TTLAttr,
+		OnTTLExpiry: t.OnTTLExpiry, StripGlobal: t.StripGlobal, Getenv: os.Getenv,
+	}
+}
+
+// keyProblems reports a declared key that is not the table's.
+func (t *Table) keyProblems() []problem.Problem {
+	keys := config.KeysOf(t.Info.Schema)
+	if len(t.Keys) == 0 || slices.Equal(t.Keys, keys) {
+		return nil
+	}
+	return []problem.Problem{{
+		Severity: problem.SeverityError, Code: "keys", Path: t.Path + ".keys",
+		What: fmt.Sprintf("the key of %s is not [%s]", t.Source, strings.Join(t.Keys, ", ")),
+		Hint: fmt.Sprintf("keys: [%s], or leave it out", strings.Join(keys, ", ")),
+	}}
+}
+
+// Problems returns problems of the table's mapping with their place in the configuration.
+func (t *Table) Problems(found []problem.Problem) []problem.Problem {
+	var placed []problem.Problem
+	for _, p := range found {
+		path := t.Path + ".mapping"
+		if p.Path != "" {
+			path += "." + p.Path
+		}
+		placed = append(placed, problem.Problem{
+			Severity: p.Severity, Code: p.Code, File: p.File, Path: path, Line: p.Line, What: p.What, Hint: p.Hint,
+		})
+	}
+	return placed
+}
+
+// Table returns the table with a source, or nil.
+func (c *Catalog) Table(source string) *Table {
+	for _, t := range c.Tables {
+		if t.Source == source {
+			return t
+		}
+	}
+	return nil
+}
+
+// BigtableTables returns the Bigtable tables that the programs write, and the ones that the sink itself needs. All tables
+// must be compiled.
+func (c *Catalog) BigtableTables() []bigtable.Table {
+	var targets []bigtable.Table
+	for _, t := range c.Tables {
+		targets = append(targets, bigtable.Table{Name: t.Target, Families: t.Program.Families(), Splits: t.Splits})
+	}
+	return bigtable.Tables(targets, time.Duration(c.cfg.Bigtable.Tombstones))
+}
+
+// CompileTable compiles the mapping of one table for a running pipeline, which has just described it as info. The other
+// tables with the same target are described here, and proved together with it.
+func CompileTable(
+	ctx context.Context, cfg *config.Config, src *source.Source, table config.Table, info source.TableInfo,
+) (*transform.Program, error) {
+	sharing := *cfg
+	sharing.Tables = slices.DeleteFunc(slices.Clone(cfg.Tables), func(t config.Table) bool { return t.Target != table.Target })
+	c, problems := Parse(&sharing)
+	var errs []error
+	for _, t := range c.Tables {
+		if t.Source == table.Source {
+			t.Info, t.Described = info, true
+		} else if err := t.Describe(ctx, src); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	if !problem.AnyError(problems) {
+		problems = append(problems, c.Compile()...)
+	}
+	if problem.AnyError(problems) {
+		return nil, &ProblemsError{problems}
+	}
+	return c.Table(table.Source).Program, nil
+}
+
+// Select returns the configured tables, or only the one with the given source if that is not empty.
+func Select(cfg *config.Config, source string) ([]config.Table, error) {
+	if source == "" {
+		return cfg.Tables, nil
+	}
+	var names []string
+	for _, t := range cfg.Tables {
+		if t.Source == source {
+			return []config.Table{t}, nil
+		}
+		names = append(names, t.Source)
+	}
+	return nil, exit.Usage(fmt.Sprintf("the configuration has %v", names), "no table %q in %s", source, cfg.File)
+}
