@@ -1,0 +1,167 @@
+package retry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// codeCascade is the code of a letter that would delete what was written later. Only a retry gives it.
+const codeCascade = "cascade"
+
+// sinkBigtable is the sink of letters that become rows; those of any other sink become events of the archive.
+const sinkBigtable = "bigtable"
+
+// item applies the letters of one item for one sink.
+type item struct {
+	*Retrier
+	table   *catalog.Table
+	letters *queue.Letters
+	applied *change.Change // of the letter before; nil: it was not applied by this retry
+}
+
+// apply applies the letters in version order, up to the first that is refused.
+//
+// Rule 5: changes of one item reach a sink in version order or not at all. A later letter may be a difference from
+// what an earlier one leaves, so letters are deleted only when no more can be applied, and newest first: wherever
+// that ends, the first letters are left, and applying those again changes nothing.
+func (x *item) apply(ctx context.Context, ids []string) error {
+	var done []string
+	for i, id := range ids {
+		letter, err := x.letters.Get(ctx, id)
+		if errors.Is(err, queue.ErrNoLetter) { // dropped meanwhile
+			x.applied = nil
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read dead letter %s: %w", id, err)
+		}
+		out, err := x.try(ctx, letter)
+		if err != nil {
+			return err
+		}
+		if out.Action == outcome.Proceed {
+			done = append(done, id)
+			continue
+		}
+		if letter.Sink == sinkBigtable {
+			x.Left += len(ids) - i - 1
+			break
+		}
+	}
+	for _, id := range slices.Backward(done) {
+		if err := x.letters.Drop(ctx, id); err != nil && !errors.Is(err, queue.ErrNoLetter) {
+			return fmt.Errorf("delete applied dead letter %s: %w", id, err)
+		}
+		x.Applied++
+	}
+	return nil
+}
+
+// try applies one letter, and records the attempt of one that is refused again. An error does not concern the letter alone.
+func (x *item) try(ctx context.Context, letter *queue.Letter) (outcome.Outcome, error) {
+	err := x.applyLetter(ctx, letter)
+	out := outcome.OfChange(err)
+	switch out.Action {
+	case outcome.Proceed:
+		return out, nil
+	case outcome.Escalate:
+		return out, fmt.Errorf("apply dead letter %s: %w", letter.ID, err)
+	}
+	x.refuse(letter.ID, out.Code, out.Reason)
+	behind := out.Code == outcome.CodeDirty || isBehind(letter) && x.applied == nil
+	now := x.clients.Now().Truncate(time.Millisecond)
+	if err := x.letters.RecordRetry(ctx, letter.ID, out.Code, out.Reason, behind, now); err != nil {
+		return out, fmt.Errorf("note outcome of dead letter %s: %w", letter.ID, err)
+	}
+	return out, nil
+}
+
+// applyLetter applies a letter to its sink.
+func (x *item) applyLetter(ctx context.Context, letter *queue.Letter) error {
+	c, err := letter.Change()
+	if err != nil {
+		return fmt.Errorf("%w: %w", change.ErrMalformed, err)
+	}
+	x.dec.Reset()
+	if letter.Sink != sinkBigtable {
+		return x.archive(ctx, c)
+	}
+	if err := x.table.Program.Change(&x.dec, c, &x.write); err != nil {
+		return err
+	}
+	if err := x.checkWrite(letter, c); err != nil {
+		return err
+	}
+	if err := x.sink.Apply(ctx, x.table.Target, &x.write); err != nil {
+		if outcome.OfChange(err).Action == outcome.DeadLetter {
+			return err
+		}
+		return exit.Bigtable(err)
+	}
+	x.applied = c
+	return nil
+}
+
+// checkWrite refuses a write that cannot be right, although Bigtable would take it: one that deletes what other items wrote
+// to the row later, and one that is a difference from a change that was never applied.
+func (x *item) checkWrite(letter *queue.Letter, c *change.Change) error {
+	for i := range x.write.Rows {
+		if row := &x.write.Rows[i]; row.Exclusive && row.Class != transform.ClassR {
+			return &transform.Refusal{Code: codeCascade,
+				What: "the removal takes its whole row along, with what other items wrote there later; " +
+					"delete by hand what of the row is not wanted, then drop the letter"}
+		}
+	}
+	switch {
+	case x.write.Heals,
+		x.applied == nil && !isBehind(letter),
+		x.applied != nil && sameImage(x.applied.New, c.Old):
+		return nil
+	}
+	return &transform.Refusal{Code: outcome.CodeDirty,
+		What: "the change before it was never applied, and what that leaves in Bigtable is not known; " +
+			"the item wants a resync, or a new row by hand"}
+}
+
+// isBehind reports whether the change before the letter's was a dead letter too. Letters of older versions say so only by
+// their code.
+func isBehind(l *queue.Letter) bool { return l.Behind || l.Code == outcome.CodeDirty }
+
+// sameImage compares two images of an item, of which either may be absent. Sets have no order, so equal ones may compare as
+// different; then the letter stays.
+func sameImage(a, b []byte) bool {
+	if a == nil || b == nil || bytes.Equal(a, b) {
+		return (a == nil) == (b == nil)
+	}
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// archive writes the event of a change. Events have ids of their own, so none waits for another.
+func (x *item) archive(ctx context.Context, c *change.Change) error {
+	event, err := x.table.Program.Archive(&x.dec, c)
+	if err != nil || event == nil {
+		return err
+	}
+	arch, err := x.clients.Archive(ctx)
+	if err != nil {
+		return err
+	}
+	if arch == nil {
+		return &transform.Refusal{Code: "archive", What: "the configuration has no archive"}
+	}
+	return arch.Write(ctx, []*transform.Event{event})
+}
