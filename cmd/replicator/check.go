@@ -2,15 +2,16 @@ package main
 
 import (
 	"context"
-	"time"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
-	"github.com/tailrace-cdc/replicator/queue"
-	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/problem"
 )
 
 // checkOptions are the flags of check.
@@ -35,40 +36,19 @@ Exit 2 when configuration or mapping are wrong, 3 when the environment is; --str
 	f := cmd.Flags()
 	f.BoolVar(&o.offline, "offline", false, "only what needs no connection")
 	f.BoolVar(&o.strict, "strict", false, "warnings count as errors")
-	f.IntVar(&o.sample, "sample", defaultSample, "try the mapping on so many items of each table (reads them: costs capacity; 0: none)")
+	f.IntVar(&o.sample, "sample", preflight.DefaultSample, "try the mapping on so many items of each table (reads them: costs capacity; 0: none)")
 	return cmd
 }
 
-// checkup collects what check finds.
-type checkup struct {
-	cfg        *config.Config
-	problems   []config.Problem // of configuration and mappings
-	around     []config.Problem // of the environment
-	endpoints  map[string]string
-	principals map[string]string
-	cost       map[string]any
-	tables     []*tableReport
-
-	sink   *bigtable.Client // nil: not reachable
-	queue  *queue.Queue     // nil: there is none, or it is not reachable
-	noLogs bool             // it is not reachable
-}
-
-// defaultSample is how many items of each table check reads, in pages of at most 1 MB: 128 read units each.
-const defaultSample = 1000
-
-// askTimeout is what a server gets to answer one question of check: the clients' own patience is made for daemons.
-const askTimeout = 5 * time.Second
-
 // checkReport is what check --json prints.
 type checkReport struct {
-	Schema     int               `json:"schema"`
-	OK         bool              `json:"ok"`
-	Problems   []config.Problem  `json:"problems"`
-	Principals map[string]string `json:"principals"`
-	Endpoints  map[string]string `json:"endpoints"`
-	Cost       map[string]any    `json:"cost"`
-	Tables     []*tableReport    `json:"tables"`
+	Schema     int                      `json:"schema"`
+	OK         bool                     `json:"ok"`
+	Problems   []problem.Problem        `json:"problems"`
+	Principals map[string]string        `json:"principals"`
+	Endpoints  map[string]string        `json:"endpoints"`
+	Cost       map[string]int64         `json:"cost"`
+	Tables     []*preflight.TableReport `json:"tables"`
 }
 
 func (a *app) check(ctx context.Context, o checkOptions) error {
@@ -76,73 +56,74 @@ func (a *app) check(ctx context.Context, o checkOptions) error {
 	if err != nil {
 		return &exit.Error{Code: exit.CodeUsage, Err: err, Hint: configHint}
 	}
-	u := &checkup{cfg: cfg, problems: problems, endpoints: map[string]string{}, principals: map[string]string{}, cost: map[string]any{}, tables: []*tableReport{}}
-	all, found := parseMappings(cfg.Tables)
-	u.problems = append(u.problems, found...)
-	switch {
-	case config.Refused(u.problems):
-	case o.offline:
-		u.memory()
-		a.checkOffline(u, all)
-	default:
-		u.memory()
-		a.checkAround(ctx, u, all, o.sample)
+	run := preflight.Options{Offline: o.offline, Sample: o.sample, Logger: a.logger}
+	if a.moving() {
+		run.Sampling = func(table string, items int64) (progress func(items int), done func()) {
+			b := newBar(a.errs, "sampling "+table, items)
+			return func(items int) { b.set(int64(items), render.Count(items, "item")) }, b.close
+		}
 	}
-	return a.report(u, o.strict)
+	return a.report(preflight.Run(ctx, cfg, problems, run), o.strict)
 }
 
-// checkOffline compiles what can be compiled without DynamoDB: mappings of tables whose key is declared.
-func (a *app) checkOffline(u *checkup, all []*carried) {
-	for _, c := range all {
-		if c.declared(); !c.found && c.mapping != nil {
-			u.problems = append(u.problems, config.Problem{Severity: "warning", Code: "keys", Path: c.path + ".keys",
-				What: "the mapping of " + c.Source + " was read, but not compiled: its key is not known offline", Hint: "keys: [pk:S, sk:S]"})
-		}
-	}
-	u.problems = append(u.problems, compile(u.cfg, all)...)
-	for _, c := range all {
-		if c.program != nil {
-			u.tables = append(u.tables, &tableReport{Source: c.Source, Target: c.Target, Rules: c.program.Report(), Coverage: []attributeUse{}})
-		}
-	}
-}
-
-// report prints the findings and returns the exit code: the configuration's errors win over those around it.
-func (a *app) report(u *checkup, strict bool) error {
-	all := append(append([]config.Problem{}, u.problems...), u.around...)
-	faults := 0
-	for _, p := range all {
-		if p.Severity == "error" {
-			faults++
-		}
-	}
+// report prints the findings and returns the exit code: errors of the configuration win over those of the environment.
+func (a *app) report(r *preflight.Report, strict bool) error {
+	all := append(append([]problem.Problem{}, r.Problems...), r.Environment...)
+	faults := problem.CountErrors(all)
 	warnings := len(all) - faults
 	ok := faults == 0 && (!strict || warnings == 0)
 	if a.json {
-		if err := a.printJSON(checkReport{schema, ok, all, u.principals, u.endpoints, u.cost, u.tables}); err != nil {
+		if err := a.printJSON(checkReport{schema, ok, all, r.Principals, r.Endpoints, r.Cost, r.Tables}); err != nil {
 			return err
 		}
 	} else {
-		a.printTableReports(u)
+		a.printTableReports(r)
 		a.problems(a.out, all)
-		a.printMemory(u)
+		a.printMemory(r)
 		a.print("%s: %s, %s", a.configPath, render.Count(faults, "error"), render.Count(warnings, "warning"))
 	}
 	switch {
 	case ok:
 		return nil
-	case config.Refused(u.problems) || !config.Refused(u.around):
+	case problem.AnyError(r.Problems) || !problem.AnyError(r.Environment):
 		return exit.Silent(exit.CodeUsage)
 	default:
 		return exit.Silent(exit.CodeEnvironment)
 	}
 }
 
-func (a *app) printMemory(u *checkup) {
-	usual, known := u.cost["memory_bytes"].(int64)
-	if !known {
-		return
+// printTableReports prints who calls which server, and for each table its rules with their class, and what becomes of its
+// attributes.
+func (a *app) printTableReports(r *preflight.Report) {
+	for _, server := range slices.Sorted(maps.Keys(r.Principals)) {
+		a.print("%s: %s, as %s", server, r.Endpoints[server], r.Principals[server])
 	}
-	most := u.cost["memory_bytes_large_items"].(int64)
-	a.print("memory: run takes about %d MiB, up to %d MiB with items of hundreds of KB in every table", usual>>20, most>>20)
+	for _, t := range r.Tables {
+		a.print("%s → %s", t.Source, t.Target)
+		for i := range t.Rules {
+			rule := &t.Rules[i]
+			if rule.Row == "" {
+				a.print("  %s: %s", rule.Name, rule.Why)
+				continue
+			}
+			a.print("  %s: row %s, class %s: %s", rule.Name, rule.Row, rule.Class, rule.Why)
+			if back := render.WayBack(rule); back != "" {
+				a.print("    %s", back)
+			}
+		}
+		if t.Sampled > 0 {
+			a.print("  %s sampled: %s", render.Count(t.Sampled, "item"), render.AttributeUses(t.Uses))
+		}
+	}
+	if len(r.Tables) > 0 {
+		a.print("")
+	}
+}
+
+// printMemory prints how much memory run takes, where that was computed.
+func (a *app) printMemory(r *preflight.Report) {
+	if usual, known := r.Cost[preflight.CostMemory]; known {
+		a.print("memory: run takes about %d MiB, up to %d MiB with items of hundreds of KB in every table",
+			usual>>20, r.Cost[preflight.CostMemoryLarge]>>20)
+	}
 }

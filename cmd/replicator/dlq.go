@@ -11,8 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/queue"
 )
@@ -56,28 +58,25 @@ func lineOf(l *queue.Letter, showData bool) letterLine {
 	return line
 }
 
-// letterBox is the dead letters of one table.
-type letterBox struct {
-	table   config.Table
-	queue   *queue.Queue
-	created time.Time // of the log
-	letters *queue.Letters
+// tableLetters is the dead letters of one table.
+type tableLetters struct {
+	*queue.Letters
+	source     string    // table of DynamoDB
+	logCreated time.Time // when the table's log was made
 }
 
-// letterBoxes opens the dead letters of the tables that have a log; close when done.
-func (a *app) letterBoxes(ctx context.Context, table string) (cfg *config.Config, boxes []letterBox, done func(), err error) {
-	if cfg, err = a.config(); err != nil {
-		return nil, nil, nil, err
-	}
-	tables, err := selected(cfg, table)
+// openLetters opens the dead letters of the tables that have any stored; close the clients when done.
+func (a *app) openLetters(ctx context.Context, cfg *config.Config, table string) (*wire.Clients, []tableLetters, error) {
+	tables, err := catalog.Select(cfg, table)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	q, err := a.client(ctx, cfg)
+	clients := a.clients(cfg)
+	q, err := clients.Queue(ctx)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	done = func() { q.Close() }
+	var all []tableLetters
 	for _, t := range tables {
 		log, err := q.Log(ctx, t.Source)
 		if errors.Is(err, queue.ErrNoLog) {
@@ -88,15 +87,15 @@ func (a *app) letterBoxes(ctx context.Context, table string) (cfg *config.Config
 			letters, err = log.ExistingLetters(ctx)
 		}
 		if err != nil {
-			done()
-			return nil, nil, nil, exit.Environment(fmt.Errorf("open dead letters of %s: %w", t.Source, err), "see `replicator check`")
+			_ = clients.Close()
+			return nil, nil, exit.Environment(fmt.Errorf("open dead letters of %s: %w", t.Source, err), "see `replicator check`")
 		}
 		if letters == nil {
-			continue // the replicator has not got so far as to make their stream
+			continue // the replicator has not made their stream yet
 		}
-		boxes = append(boxes, letterBox{t, q, log.Created(), letters})
+		all = append(all, tableLetters{letters, t.Source, log.Created()})
 	}
-	return cfg, boxes, done, nil
+	return clients, all, nil
 }
 
 func (a *app) dlqListCommand() *cobra.Command {
@@ -104,17 +103,21 @@ func (a *app) dlqListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the dead letters, oldest first", Args: a.args(cobra.NoArgs),
 		RunE: a.body(func(ctx context.Context, _ []string) error {
-			_, boxes, done, err := a.letterBoxes(ctx, table)
+			cfg, err := a.config()
 			if err != nil {
 				return err
 			}
-			defer done()
+			clients, all, err := a.openLetters(ctx, cfg, table)
+			if err != nil {
+				return err
+			}
+			defer clients.Close()
 			n := 0
 			w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-			for _, box := range boxes {
-				for l, err := range box.letters.All(ctx) {
+			for _, t := range all {
+				for l, err := range t.All(ctx) {
 					if err != nil {
-						return fmt.Errorf("list dead letters of %s: %w", box.table.Source, err)
+						return fmt.Errorf("list dead letters of %s: %w", t.source, err)
 					}
 					n++
 					if a.json {
@@ -146,12 +149,16 @@ func (a *app) dlqShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show ID", Short: "Show one dead letter", Args: a.args(cobra.ExactArgs(1)),
 		RunE: a.body(func(ctx context.Context, args []string) error {
-			_, boxes, done, err := a.letterBoxes(ctx, "")
+			cfg, err := a.config()
 			if err != nil {
 				return err
 			}
-			defer done()
-			_, letter, err := findLetter(ctx, boxes, args[0])
+			clients, all, err := a.openLetters(ctx, cfg, "")
+			if err != nil {
+				return err
+			}
+			defer clients.Close()
+			_, letter, err := findLetter(ctx, all, args[0])
 			if err != nil {
 				return err
 			}
@@ -176,18 +183,19 @@ func (a *app) dlqShowCommand() *cobra.Command {
 	return cmd
 }
 
-func findLetter(ctx context.Context, boxes []letterBox, id string) (letterBox, *queue.Letter, error) {
-	for _, box := range boxes {
-		letter, err := box.letters.Get(ctx, id)
+// findLetter returns a dead letter and the letters of its table.
+func findLetter(ctx context.Context, all []tableLetters, id string) (tableLetters, *queue.Letter, error) {
+	for _, t := range all {
+		letter, err := t.Get(ctx, id)
 		if errors.Is(err, queue.ErrNoLetter) {
 			continue
 		}
 		if err != nil {
-			return box, nil, fmt.Errorf("read dead letter: %w", err)
+			return t, nil, fmt.Errorf("read dead letter: %w", err)
 		}
-		return box, letter, nil
+		return t, letter, nil
 	}
-	return letterBox{}, nil, &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("no dead letter %q", id), Hint: "`replicator dlq list` shows them"}
+	return tableLetters{}, nil, &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("no dead letter %q", id), Hint: "`replicator dlq list` shows them"}
 }
 
 func (a *app) dlqDropCommand() *cobra.Command {
@@ -198,16 +206,20 @@ func (a *app) dlqDropCommand() *cobra.Command {
 			if !yes {
 				return exit.Usage("repeat it with --yes if the change may be lost", "drop loses a change for good")
 			}
-			_, boxes, done, err := a.letterBoxes(ctx, "")
+			cfg, err := a.config()
 			if err != nil {
 				return err
 			}
-			defer done()
-			box, letter, err := findLetter(ctx, boxes, args[0])
+			clients, all, err := a.openLetters(ctx, cfg, "")
 			if err != nil {
 				return err
 			}
-			if err := box.letters.Drop(ctx, letter.ID); err != nil {
+			defer clients.Close()
+			t, letter, err := findLetter(ctx, all, args[0])
+			if err != nil {
+				return err
+			}
+			if err := t.Drop(ctx, letter.ID); err != nil {
 				return fmt.Errorf("drop dead letter: %w", err)
 			}
 			if a.json {

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/retry"
+	"github.com/tailrace-cdc/replicator/queue"
 )
 
 func (a *app) dlqRetryCommand() *cobra.Command {
@@ -40,61 +40,63 @@ Letters of the archive go there; a directory of archive files has room for one p
 
 // retry applies the letters of one letter's item, or all when id is empty.
 func (a *app) retry(ctx context.Context, id string) error {
-	cfg, boxes, done, err := a.letterBoxes(ctx, "")
+	cfg, err := a.config()
 	if err != nil {
 		return err
 	}
-	defer done()
-	src, err := a.source(ctx, cfg)
+	clients, all, err := a.openLetters(ctx, cfg, "")
 	if err != nil {
 		return err
 	}
-	defer src.Close()
-	carried, err := a.programs(ctx, cfg, src)
+	defer clients.Close()
+	src, err := clients.Source(ctx)
 	if err != nil {
 		return err
 	}
-	sink, err := a.bigtable(ctx, cfg, src)
+	tables, err := a.catalog(ctx, cfg, src)
 	if err != nil {
 		return err
 	}
-	defer sink.Close()
-	r := &retrier{app: a, cfg: cfg, src: src, sink: sink}
-	defer r.close()
+	retrier, err := retry.New(ctx, cfg.Pipeline, clients)
+	if err != nil {
+		return err
+	}
+	var only *queue.Letter
 	if id != "" {
-		box, letter, err := findLetter(ctx, boxes, id)
+		t, letter, err := findLetter(ctx, all, id)
 		if err != nil {
 			return err
 		}
-		boxes, r.only = []letterBox{box}, letter
+		all, only = []tableLetters{t}, letter
 	}
-	var errs []error
-	for _, box := range boxes {
-		for _, c := range carried {
-			if c.Source == box.table.Source {
-				errs = append(errs, r.box(ctx, box, c)) // the tables do not wait for each other
-			}
+	var first error // the tables do not wait for each other
+	for _, t := range all {
+		letters := retry.Letters{Letters: t.Letters, LogCreated: t.logCreated, Only: only}
+		if err := retrier.Table(ctx, tables.Table(t.source), letters); err != nil && first == nil {
+			first = err
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		_ = a.retried(r)
-		return errs[slices.IndexFunc(errs, func(err error) bool { return err != nil })]
+	err = a.printRetried(&retrier.Result)
+	if first != nil {
+		return first
 	}
-	return a.retried(r)
+	return err
 }
 
-func (a *app) retried(r *retrier) error {
+// printRetried prints what became of the letters.
+func (a *app) printRetried(r *retry.Result) error {
 	if a.json {
-		if err := a.printJSON(map[string]any{"schema": schema, "applied": r.applied, "refused": r.refused, "left": r.left}); err != nil {
+		counts := map[string]any{"schema": schema, "applied": r.Applied, "refused": r.Refused, "left": r.Left}
+		if err := a.printJSON(counts); err != nil {
 			return err
 		}
 	} else {
-		a.print("%d applied, %d refused again, %d left behind those.", r.applied, r.refused, r.left)
-		for _, why := range r.why {
-			a.print("  %s", why)
+		a.print("%d applied, %d refused again, %d left behind those.", r.Applied, r.Refused, r.Left)
+		for _, reason := range r.Reasons {
+			a.print("  %s", reason)
 		}
 	}
-	if r.refused > 0 {
+	if r.Refused > 0 {
 		return exit.Silent(exit.CodeDifferences)
 	}
 	return nil

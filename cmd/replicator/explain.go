@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
-	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -76,25 +75,28 @@ func (a *app) explain(ctx context.Context, o explainOptions) error {
 	if o.table == "" {
 		return exit.Usage("--table NAME", "%s has %d tables: which one?", a.configPath, len(cfg.Tables))
 	}
-	if _, err := selected(cfg, o.table); err != nil {
+	if _, err := catalog.Select(cfg, o.table); err != nil {
 		return err
 	}
+	clients := a.clients(cfg)
+	defer clients.Close()
 	var src *source.Source
-	if o.key != "" || !keysDeclared(cfg) {
-		if src, err = a.source(ctx, cfg); err != nil {
+	if o.key != "" || !catalog.KeysDeclared(cfg) {
+		if src, err = clients.Source(ctx); err != nil {
 			return err
 		}
-		defer src.Close()
 	}
-	c, err := a.oneProgram(ctx, cfg, src, o.table)
+	// All tables are compiled, because a row's class depends on all that write it.
+	tables, err := a.catalog(ctx, cfg, src)
 	if err != nil {
 		return err
 	}
-	steps, err := explained(ctx, src, c, o)
+	t := tables.Table(o.table)
+	steps, err := explainInput(ctx, src, t, o)
 	if err != nil {
 		return err
 	}
-	ex := explanation{Schema: schema, Table: c.Source, Target: c.Target, Steps: steps, Cells: []transform.StepCell{}, Deletes: []transform.StepDelete{}}
+	ex := explanation{Schema: schema, Table: t.Source, Target: t.Target, Steps: steps, Cells: []transform.StepCell{}, Deletes: []transform.StepDelete{}}
 	for i := range steps.Rows {
 		if r := &steps.Rows[i]; r.Cells == nil {
 			r.Cells = []transform.StepCell{} // in JSON [], not null
@@ -107,7 +109,7 @@ func (a *app) explain(ctx context.Context, o explainOptions) error {
 	if a.json {
 		err = a.printJSON(ex)
 	} else {
-		a.print("%s", render.Explain(c.Target, steps))
+		a.print("%s", render.Explain(t.Target, steps))
 	}
 	if err == nil && steps.Code != "" {
 		return &exit.Error{Code: exit.CodeDifferences, Err: fmt.Errorf("the mapping refuses it: %s (%s)", steps.Refused, steps.Code),
@@ -116,30 +118,12 @@ func (a *app) explain(ctx context.Context, o explainOptions) error {
 	return err
 }
 
-// keysDeclared says whether the mappings can be compiled without DynamoDB.
-func keysDeclared(cfg *config.Config) bool {
-	return !slices.ContainsFunc(cfg.Tables, func(t config.Table) bool { _, ok := t.Keys.Schema(); return !ok })
-}
-
-// oneProgram compiles all tables, since a row's class depends on all of them, and returns the one that is asked for.
-func (a *app) oneProgram(ctx context.Context, cfg *config.Config, src *source.Source, table string) (*carried, error) {
-	all, err := a.programs(ctx, cfg, src)
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range all {
-		if c.Source == table {
-			return c, nil
-		}
-	}
-	return nil, exit.Usage("", "no table %q", table)
-}
-
-func explained(ctx context.Context, src *source.Source, c *carried, o explainOptions) (*transform.Steps, error) {
+// explainInput returns the steps of the item or record that the flags name.
+func explainInput(ctx context.Context, src *source.Source, t *catalog.Table, o explainOptions) (*transform.Steps, error) {
 	if o.record != "" {
-		return explainRecord(c, o.record)
+		return explainRecord(t, o.record)
 	}
-	raw, err := theItem(ctx, src, c, o)
+	raw, err := readItem(ctx, src, t, o)
 	if err != nil {
 		return nil, err
 	}
@@ -148,18 +132,19 @@ func explained(ctx context.Context, src *source.Source, c *carried, o explainOpt
 	if err != nil {
 		return nil, exit.Usage(`for example {"pk":{"S":"hats"},"price":{"N":"12.5"}}`, "read item: %w", err)
 	}
-	steps := c.program.Explain(img)
+	steps := t.Program.Explain(img)
 	if o.key != "" && !o.showData {
-		c.program.Hide(steps, img)
+		t.Program.Hide(steps, img)
 	}
 	return steps, nil
 }
 
-func theItem(ctx context.Context, src *source.Source, c *carried, o explainOptions) ([]byte, error) {
+// readItem returns the item in DynamoDB JSON: from a file, or from the table by its key.
+func readItem(ctx context.Context, src *source.Source, t *catalog.Table, o explainOptions) ([]byte, error) {
 	if o.item != "" {
 		return readInput(o.item)
 	}
-	raw, err := src.Item(ctx, c.Source, []byte(o.key))
+	raw, err := src.Item(ctx, t.Source, []byte(o.key))
 	if err != nil {
 		return nil, exit.Source(fmt.Errorf("read item: %w", err))
 	}
@@ -170,7 +155,7 @@ func theItem(ctx context.Context, src *source.Source, c *carried, o explainOptio
 }
 
 // explainRecord explains a record of the stream, as GetRecords or Lambda show it.
-func explainRecord(c *carried, file string) (steps *transform.Steps, err error) {
+func explainRecord(t *catalog.Table, file string) (steps *transform.Steps, err error) {
 	raw, err := readInput(file)
 	if err != nil {
 		return nil, err
@@ -181,8 +166,8 @@ func explainRecord(c *carried, file string) (steps *transform.Steps, err error) 
 	}
 	rec.Version = rec.Created
 	wire := change.AppendRecords(nil, []change.Record{rec})
-	err = change.DecodeRecords(wire, change.Feed{Stream: c.info.StreamARN}, func(ch *change.Change) error {
-		steps, err = c.program.ExplainChange(ch)
+	err = change.DecodeRecords(wire, change.Feed{Stream: t.Info.StreamARN}, func(ch *change.Change) error {
+		steps, err = t.Program.ExplainChange(ch)
 		return err
 	})
 	if err != nil {
@@ -191,6 +176,7 @@ func explainRecord(c *carried, file string) (steps *transform.Steps, err error) 
 	return steps, nil
 }
 
+// readInput reads a file, or standard input for -.
 func readInput(file string) ([]byte, error) {
 	var data []byte
 	var err error

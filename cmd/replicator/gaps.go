@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -82,15 +83,16 @@ func (a *app) gapLogs(ctx context.Context, table string) (logs []gapLog, done fu
 	if err != nil {
 		return nil, nil, err
 	}
-	tables, err := selected(cfg, table)
+	tables, err := catalog.Select(cfg, table)
 	if err != nil {
 		return nil, nil, err
 	}
-	q, err := a.client(ctx, cfg)
+	clients := a.clients(cfg)
+	q, err := clients.Queue(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	done = func() { q.Close() }
+	done = func() { _ = clients.Close() }
 	for _, t := range tables {
 		l := gapLog{table: t.Source}
 		if l.log, err = q.Log(ctx, t.Source); errors.Is(err, queue.ErrNoLog) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
@@ -52,17 +52,18 @@ func (a *app) propose(ctx context.Context, o initOptions) error {
 	if o.region != "" {
 		cfg.Source.Region = o.region
 	}
-	src, err := a.source(ctx, &cfg)
+	clients := a.clients(&cfg)
+	defer clients.Close()
+	src, err := clients.Source(ctx)
 	if err != nil {
 		return err
 	}
-	defer src.Close()
 	info, err := src.Table(ctx, o.table)
 	if err != nil {
 		return exit.Source(err)
 	}
 	sampler := propose.New(propose.Source{Table: o.table, Schema: info.Schema, TTLAttr: info.TTLAttr, Indexes: indexes(info)})
-	if err := sampled(ctx, src, o.table, o.sample, sampler.Add); err != nil {
+	if err := catalog.Sample(ctx, src, o.table, o.sample, sampler.Add); err != nil {
 		return err
 	}
 	proposal := sampler.Proposal()
@@ -104,27 +105,6 @@ func found(table string, findings []transform.Problem) []config.Problem {
 		problems = append(problems, config.Problem{Severity: f.Severity, Code: f.Code, File: table, Path: f.Path, What: f.What, Hint: f.Hint})
 	}
 	return problems
-}
-
-// sampled calls f with at most n items of a table.
-func sampled(ctx context.Context, src *source.Source, table string, n int, f func(change.Image)) error {
-	var d change.Decoder
-	for page, err := range src.Sample(ctx, table, n) {
-		if err != nil {
-			return exit.Source(fmt.Errorf("sample %s: %w", table, err))
-		}
-		for _, raw := range page.Items {
-			if n--; n < 0 {
-				return nil
-			}
-			img, err := d.Image(raw)
-			if err != nil {
-				return fmt.Errorf("sample %s: %w", table, err)
-			}
-			f(img)
-		}
-	}
-	return nil
 }
 
 // proposedConfig is the smallest configuration for the table, with the proposed mapping inline.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/queue"
 )
@@ -48,15 +49,16 @@ func (a *app) controlCommand(name, short, long, done string, control checkpoint.
 			if err != nil {
 				return err
 			}
-			tables, err := selected(cfg, table)
+			tables, err := catalog.Select(cfg, table)
 			if err != nil {
 				return err
 			}
-			q, err := a.client(ctx, cfg)
+			clients := a.clients(cfg)
+			defer clients.Close()
+			q, err := clients.Queue(ctx)
 			if err != nil {
 				return err
 			}
-			defer q.Close()
 			control.By = whoami()
 			var outcomes []controlled
 			var errs []error // the tables do not wait for each other

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -15,10 +14,10 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
-	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/queue"
-	"github.com/tailrace-cdc/replicator/queue/embedded"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
@@ -60,7 +59,7 @@ func (a *app) dump(ctx context.Context, o dumpOptions) error {
 	if err != nil {
 		return err
 	}
-	tables, err := selected(cfg, o.table)
+	tables, err := catalog.Select(cfg, o.table)
 	if err != nil {
 		return err
 	}
@@ -68,11 +67,12 @@ func (a *app) dump(ctx context.Context, o dumpOptions) error {
 	if err != nil {
 		return err
 	}
-	q, err := a.client(ctx, cfg)
+	clients := a.clients(cfg)
+	defer clients.Close()
+	q, err := clients.Queue(ctx)
 	if err != nil {
 		return err
 	}
-	defer q.Close()
 	for _, t := range tables {
 		log, err := q.Log(ctx, t.Source)
 		if errors.Is(err, queue.ErrNoLog) && o.table == "" {
@@ -272,7 +272,7 @@ func (a *app) queueEnvCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			address, err := natsURL(cfg)
+			address, err := wire.QueueURL(cfg)
 			if err != nil {
 				return err
 			}
@@ -286,22 +286,4 @@ func (a *app) queueEnvCommand() *cobra.Command {
 			return nil
 		}),
 	}
-}
-
-func natsURL(cfg *config.Config) (string, error) {
-	if cfg.Queue.URL != "" {
-		return cfg.Queue.URL, nil
-	}
-	c, err := embedded.ReadClientFile(cfg.Queue.Dir)
-	if err != nil {
-		return "", exit.Environment(fmt.Errorf("find running daemon: %w", err), "the embedded server listens only while `replicator run` does")
-	}
-	u, err := url.Parse(c.URL)
-	if err != nil {
-		return "", fmt.Errorf("read address of running daemon: %w", err)
-	}
-	if c.Token != "" {
-		u.User = url.User(c.Token)
-	}
-	return u.String(), nil
 }

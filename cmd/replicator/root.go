@@ -14,9 +14,13 @@ import (
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/term"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/source"
 )
 
 // schema is the format number of every JSON object that the commands print. Fields are added freely; a field that
@@ -143,6 +147,27 @@ func (a *app) config() (*config.Config, error) {
 // problems prints each problem with file, line and what is wrong, the hint, and where its code is explained.
 func (a *app) problems(w io.Writer, problems []config.Problem) {
 	problem.Print(w, problems, a.configPath)
+}
+
+// clients returns the clients of a command.
+func (a *app) clients(cfg *config.Config) *wire.Clients { return wire.ForCommand(cfg, a.logger) }
+
+// catalog parses, describes and compiles all tables; src is nil where the keys are declared. It prints the problems of
+// mappings with errors.
+func (a *app) catalog(ctx context.Context, cfg *config.Config, src *source.Source) (*catalog.Catalog, error) {
+	tables, err := catalog.Load(ctx, cfg, src)
+	var mappings *catalog.ProblemsError
+	if errors.As(err, &mappings) {
+		return nil, a.refused(mappings.Problems)
+	}
+	return tables, err
+}
+
+// refused prints the problems and returns the error for them.
+func (a *app) refused(problems []problem.Problem) error {
+	a.problems(a.errs, problems)
+	return exit.Usage("fix them, then `replicator check`", "%s has %s",
+		a.configPath, render.Count(problem.CountErrors(problems), "error"))
 }
 
 // print writes one line of words.

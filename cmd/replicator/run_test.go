@@ -16,7 +16,7 @@ func TestEveryPeriodOfTheConfigurationIsTaken(t *testing.T) {
 	}
 	d := &daemon{cfg: &cfg}
 	taken := map[int64]bool{}
-	periods := reflect.ValueOf(d.options().Periods)
+	periods := reflect.ValueOf(d.options(nil, false).Periods)
 	for i := range periods.NumField() {
 		taken[periods.Field(i).Int()] = true
 	}
@@ -30,7 +30,7 @@ func TestEveryPeriodOfTheConfigurationIsTaken(t *testing.T) {
 func TestUpgradeReachesThePipeline(t *testing.T) {
 	cfg := config.Default()
 	for _, upgrade := range []bool{true, false} {
-		if d := (&daemon{cfg: &cfg, upgrade: upgrade}); d.options().Upgrade != upgrade {
+		if d := (&daemon{cfg: &cfg, upgrade: upgrade}); d.options(nil, false).Upgrade != upgrade {
 			t.Errorf("run --upgrade=%v does not reach the pipeline", upgrade)
 		}
 	}

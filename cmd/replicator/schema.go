@@ -7,16 +7,17 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
-	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform/describe"
-	"github.com/tailrace-cdc/replicator/transform/propose"
 )
 
 // schemaOptions are the flags of schema.
@@ -48,7 +49,7 @@ from a sample of the source through the mapping. They are beginnings of row keys
 	f.BoolVar(&o.diff, "diff", false, "compare with the instance; exit 4 if it differs")
 	f.BoolVar(&o.apply, "apply", false, "make what is missing")
 	f.BoolVar(&o.splits, "splits", false, "divide new tables at keys from a sample of the sources; prints beginnings of row keys")
-	f.IntVar(&o.sample, "sample", defaultSample, "with --splits: how many items of each source to read (costs read capacity)")
+	f.IntVar(&o.sample, "sample", preflight.DefaultSample, "with --splits: how many items of each source to read (costs read capacity)")
 	f.BoolVar(&o.showData, "show-data", false, "with markdown: show rows of a few items of each table")
 	cmd.MarkFlagsMutuallyExclusive("diff", "apply")
 	return cmd
@@ -62,41 +63,41 @@ func (a *app) schema(ctx context.Context, o schemaOptions) error {
 	if err != nil {
 		return err
 	}
-	src, err := a.source(ctx, cfg)
+	clients := a.clients(cfg)
+	defer clients.Close()
+	src, err := clients.Source(ctx)
 	if err != nil {
 		return err
 	}
-	defer src.Close()
-	all, err := a.programs(ctx, cfg, src)
+	tables, err := a.catalog(ctx, cfg, src)
 	if err != nil {
 		return err
 	}
 	if o.format == "markdown" && !o.diff && !o.apply {
-		return a.printDictionary(ctx, src, all, o.showData)
+		return a.printDictionary(ctx, src, tables, o.showData)
 	}
 	if o.splits {
-		if err := split(ctx, src, all, o.sample); err != nil {
+		if err := tables.Split(ctx, src, o.sample); err != nil {
 			return err
 		}
 	}
 	if !o.diff && !o.apply {
-		return a.printTables(cfg, all, a.json || o.format == "json")
+		return a.printTables(cfg, tables, a.json || o.format == "json")
 	}
-	return a.compareSchema(ctx, cfg, src, all, o)
+	return a.compareSchema(ctx, clients, tables, o)
 }
 
-// compareSchema says what the instance lacks, or makes it.
-func (a *app) compareSchema(ctx context.Context, cfg *config.Config, src *source.Source, all []*carried, o schemaOptions) error {
-	sink, err := a.bigtable(ctx, cfg, src)
+// compareSchema prints what the instance lacks, or makes it.
+func (a *app) compareSchema(ctx context.Context, clients *wire.Clients, tables *catalog.Catalog, o schemaOptions) error {
+	sink, err := clients.Bigtable(ctx)
 	if err != nil {
 		return err
 	}
-	defer sink.Close()
 	ask := sink.Diff
 	if o.apply {
 		ask = sink.Ensure
 	}
-	differences, err := ask(ctx, wantedTables(cfg, all))
+	differences, err := ask(ctx, tables.BigtableTables())
 	if err != nil {
 		return exit.Bigtable(fmt.Errorf("compare schema: %w", err))
 	}
@@ -109,39 +110,6 @@ func (a *app) compareSchema(ctx context.Context, cfg *config.Config, src *source
 	return nil
 }
 
-func (a *app) bigtable(ctx context.Context, cfg *config.Config, src *source.Source) (*bigtable.Client, error) {
-	sink, err := bigtable.Open(ctx, bigtableOptions(cfg, src), a.logger(zapcore.WarnLevel).Named("bigtable"), nil)
-	if err != nil {
-		return nil, exit.Bigtable(fmt.Errorf("open bigtable: %w", err))
-	}
-	asking, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	// One read says at once which address does not answer, and why: Google's client would try until a deadline.
-	if _, err := sink.LoadState(asking, cfg.Pipeline, cfg.Tables[0].Source); bigtable.Classify(err) == failure.Transient {
-		_ = sink.Close()
-		return nil, exit.Bigtable(fmt.Errorf("reach bigtable: %w", err))
-	}
-	return sink, nil
-}
-
-// split finds the keys at which the targets are divided.
-func split(ctx context.Context, src *source.Source, all []*carried, sample int) error {
-	rows, size := map[string][][]byte{}, map[string]int64{}
-	for _, c := range all {
-		survey := propose.NewSurvey(c.program)
-		if err := sampled(ctx, src, c.Source, sample, survey.Add); err != nil {
-			return err
-		}
-		rows[c.Target] = append(rows[c.Target], survey.Rows()...)
-		size[c.Target] += c.info.Bytes
-	}
-	for _, c := range all {
-		c.splits = propose.Splits(rows[c.Target], propose.Parts(size[c.Target]))
-		delete(rows, c.Target) // the first source of a target carries its keys
-	}
-	return nil
-}
-
 // view is a materialized view as schema --json prints it.
 type view struct {
 	Name  string `json:"name"`
@@ -149,11 +117,12 @@ type view struct {
 	Query string `json:"query"`
 }
 
-func (a *app) printTables(cfg *config.Config, all []*carried, asJSON bool) error {
-	want, views := wantedTables(cfg, all), []view{}
-	for _, c := range all {
-		for _, v := range c.program.Views() {
-			views = append(views, view{v.Name, c.Target, describe.Query(c.Target, v)})
+// printTables prints the Bigtable tables and the materialized views that the mappings need.
+func (a *app) printTables(cfg *config.Config, tables *catalog.Catalog, asJSON bool) error {
+	want, views := tables.BigtableTables(), []view{}
+	for _, t := range tables.Tables {
+		for _, v := range t.Program.Views() {
+			views = append(views, view{v.Name, t.Target, describe.Query(t.Target, v)})
 		}
 	}
 	if asJSON {
@@ -163,7 +132,8 @@ func (a *app) printTables(cfg *config.Config, all []*carried, asJSON bool) error
 		a.print("%s", t.CBT())
 	}
 	for _, v := range views {
-		a.print("gcloud bigtable materialized-views create %s --instance=%s --query='%s'", v.Name, cfg.Bigtable.Instance, strings.ReplaceAll(v.Query, "'", `'\''`))
+		a.print("gcloud bigtable materialized-views create %s --instance=%s --query='%s'",
+			v.Name, cfg.Bigtable.Instance, strings.ReplaceAll(v.Query, "'", `'\''`))
 	}
 	return nil
 }
@@ -172,11 +142,11 @@ func (a *app) printTables(cfg *config.Config, all []*carried, asJSON bool) error
 const dictionaryItems = 3
 
 // printDictionary prints the data dictionary of all tables.
-func (a *app) printDictionary(ctx context.Context, src *source.Source, all []*carried, showData bool) error {
-	for i, c := range all {
+func (a *app) printDictionary(ctx context.Context, src *source.Source, tables *catalog.Catalog, showData bool) error {
+	for i, t := range tables.Tables {
 		var samples []change.Image
 		if showData {
-			err := sampled(ctx, src, c.Source, dictionaryItems, func(img change.Image) { samples = append(samples, img) })
+			err := catalog.Sample(ctx, src, t.Source, dictionaryItems, func(img change.Image) { samples = append(samples, img) })
 			if err != nil {
 				return err
 			}
@@ -184,29 +154,19 @@ func (a *app) printDictionary(ctx context.Context, src *source.Source, all []*ca
 		if i > 0 {
 			a.print("")
 		}
-		a.print("%s", strings.TrimRight(describe.Dictionary(c.program, samples), "\n"))
+		a.print("%s", strings.TrimRight(describe.Dictionary(t.Program, samples), "\n"))
 	}
 	return nil
 }
 
-// said is a difference in words.
-func said(d bigtable.Difference) string {
-	name := d.Table
-	if d.Family != "" {
-		name += ":" + d.Family
-	}
-	if d.Have == "missing" {
-		return strings.TrimSuffix(fmt.Sprintf("%s is missing (%s)", name, d.Want), " (table)")
-	}
-	return fmt.Sprintf("%s: has %s, needs %s", name, d.Have, d.Want)
-}
-
+// printDifferences prints what the instance lacks, or what was made, and with differences the commands that make it.
 func (a *app) printDifferences(differences []bigtable.Difference, asJSON, applied bool) error {
 	if asJSON {
-		return a.printJSON(map[string]any{"schema": schema, "applied": applied, "differences": append([]bigtable.Difference{}, differences...)})
+		list := append([]bigtable.Difference{}, differences...) // in JSON [], not null
+		return a.printJSON(map[string]any{"schema": schema, "applied": applied, "differences": list})
 	}
 	for _, d := range differences {
-		a.print("%s", said(d))
+		a.print("%s", render.Difference(d))
 		if !applied {
 			for _, line := range d.CBT() {
 				a.print("    %s", line)

@@ -9,18 +9,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/applied"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
-	"github.com/tailrace-cdc/replicator/source"
 )
 
-// statusPeriod is how often a waiting status looks, and how often a watched one is printed.
-const (
-	statusPeriod = 250 * time.Millisecond
-	watchPeriod  = time.Second
-)
+// watchPeriod is how often status --watch prints.
+const watchPeriod = time.Second
 
 // statusOptions are the flags of status.
 type statusOptions struct {
@@ -61,7 +60,7 @@ func (a *app) status(ctx context.Context, o statusOptions) error {
 	if err != nil {
 		return err
 	}
-	tables, err := selected(cfg, o.table)
+	tables, err := catalog.Select(cfg, o.table)
 	if err != nil {
 		return err
 	}
@@ -74,17 +73,18 @@ func (a *app) status(ctx context.Context, o statusOptions) error {
 		ctx, cancel = context.WithTimeout(ctx, o.timeout)
 		defer cancel()
 	}
-	src, stop := a.clock(ctx, cfg, tables[0].Source, o.wait != "")
-	defer stop()
-	look := &looker{cfg: cfg, tables: tables, src: src}
+	clients := a.clients(cfg)
+	defer clients.Close()
+	observer := observe.New(cfg, tables, clients)
 	var status pipeline.Status
 	switch {
 	case o.wait != "":
-		status, err = a.waitFor(ctx, look, target)
+		a.hearClock(ctx, clients, tables[0].Source)
+		status, err = a.waitFor(ctx, cfg, observer, target)
 	case o.watch:
-		return a.watch(ctx, look)
+		return a.watch(ctx, observer)
 	default:
-		status, err = a.statusNow(ctx, look)
+		status, err = a.statusNow(ctx, observer)
 	}
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (a *app) status(ctx context.Context, o statusOptions) error {
 	return nil
 }
 
-// waitTarget reads the argument of --wait; zero means now.
+// waitTarget reads the argument of --wait; the zero time means now.
 func waitTarget(text string) (time.Time, error) {
 	if text == "" || text == "applied=now" {
 		return time.Time{}, nil
@@ -111,31 +111,27 @@ func waitTarget(text string) (time.Time, error) {
 	return t, nil
 }
 
-// clock asks DynamoDB what time it is, which "now" is measured by. Without an answer our own clock has to do.
-func (a *app) clock(ctx context.Context, cfg *config.Config, table string, wanted bool) (*source.Source, func()) {
-	if !wanted {
-		return nil, func() {}
+// hearClock asks DynamoDB what time it is, by which "now" is measured. Without an answer it is this machine's time.
+func (a *app) hearClock(ctx context.Context, clients *wire.Clients, table string) {
+	if err := clients.HearClock(ctx, table); err != nil {
+		fmt.Fprintf(a.errs, "%s: DynamoDB cannot be asked for the time, so \"now\" is this machine's: %v\n", a.path, err)
 	}
-	src, err := a.source(ctx, cfg)
-	if err != nil {
-		return nil, func() {}
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	if _, err := src.Table(ctx, table); err != nil {
-		if _, heard := src.Now(); !heard {
-			fmt.Fprintf(a.errs, "%s: DynamoDB cannot be asked for the time, so \"now\" is this machine's: %v\n", a.path, err)
-		}
-	}
-	return src, src.Close
 }
 
-// watch prints the status every second until the context ends.
-func (a *app) watch(ctx context.Context, l *looker) error {
-	tick := time.NewTicker(watchPeriod)
-	defer tick.Stop()
+// statusNow returns the status, and says so on stderr when only the daemon could be asked.
+func (a *app) statusNow(ctx context.Context, observer *observe.Observer) (pipeline.Status, error) {
+	status, err := observer.Status(ctx)
+	if only := (*observe.DaemonOnlyError)(nil); errors.As(err, &only) {
+		fmt.Fprintf(a.errs, "%s: %v\n", a.path, only)
+		err = nil
+	}
+	return status, err
+}
+
+// watch prints the status every second until ctx ends.
+func (a *app) watch(ctx context.Context, observer *observe.Observer) error {
 	for {
-		status, err := a.statusNow(ctx, l)
+		status, err := a.statusNow(ctx, observer)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -148,79 +144,26 @@ func (a *app) watch(ctx context.Context, l *looker) error {
 		if err := a.printStatus(status); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if failure.Pause(ctx, watchPeriod) != nil {
 			return nil
-		case <-tick.C:
 		}
 	}
 }
 
 // waitFor returns the status when everything before target is applied.
-func (a *app) waitFor(ctx context.Context, l *looker, target time.Time) (pipeline.Status, error) {
-	status, met, err := a.await(ctx, l, target)
+func (a *app) waitFor(
+	ctx context.Context, cfg *config.Config, observer *observe.Observer, target time.Time,
+) (pipeline.Status, error) {
+	status, met, err := observer.Await(ctx, target)
 	if err == nil && !met {
-		err = a.gaveUp(ctx, l, status)
+		err = a.gaveUp(ctx, cfg, status)
 	}
 	return status, err
 }
 
-// await looks until everything before target is applied, or ctx ends. The daemon may start, end and start again
-// meanwhile.
-func (a *app) await(ctx context.Context, l *looker, target time.Time) (last pipeline.Status, met bool, err error) {
-	defer l.close()
-	if target.IsZero() {
-		target = serviceTime(l.src).Add(time.Second) // DynamoDB tells whole seconds, cut off
-	}
-	w := applied.New(target, len(l.tables))
-	tick := time.NewTicker(statusPeriod)
-	defer tick.Stop()
-	for {
-		status, met, err := a.lookOnce(ctx, l, w)
-		switch {
-		case met:
-			return status, true, nil
-		case err == nil && status.Schema > 0:
-			last = status
-		case err != nil && ctx.Err() == nil:
-			return last, false, err
-		}
-		select {
-		case <-ctx.Done():
-			return last, false, nil
-		case <-tick.C:
-		}
-	}
-}
-
-// lookOnce connects where that is necessary, and looks. Errors that may pass are not returned.
-func (a *app) lookOnce(ctx context.Context, l *looker, w *applied.Wait) (status pipeline.Status, met bool, err error) {
-	if l.q == nil {
-		if l.q, err = a.daemon(ctx, l.cfg); err != nil {
-			if _, limited := ctx.Deadline(); limited && mayPass(err) {
-				err = nil // the servers elect, or are away: there is time to try again
-			}
-			return status, false, err
-		}
-	}
-	once, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	status, all, err := l.now(once)
-	switch {
-	case err == nil:
-		if w.Met(all) {
-			return status, true, nil
-		}
-		w.Nudge(all)
-	case mayPass(err) || once.Err() != nil:
-		l.close() // the daemon went away, or a reader overflowed: look anew
-		err = nil
-	}
-	return status, false, err
-}
-
-func (a *app) gaveUp(ctx context.Context, l *looker, last pipeline.Status) error {
-	if daemon := askDaemon(context.WithoutCancel(ctx), l.cfg); daemon != nil {
+// gaveUp prints the last status, and returns the error of a wait that ended too early.
+func (a *app) gaveUp(ctx context.Context, cfg *config.Config, last pipeline.Status) error {
+	if daemon := observe.Daemon(context.WithoutCancel(ctx), cfg); daemon != nil {
 		last.Fail(daemon.Failing)
 	}
 	if last.Schema > 0 {

@@ -1,4 +1,4 @@
-package main
+package preflight
 
 import (
 	"strings"
@@ -30,24 +30,24 @@ func TestVolumeTooSmallForTheLogsIsFound(t *testing.T) {
 
 func TestLimitWithoutRoomForTwoSnapshotsIsRefused(t *testing.T) {
 	const snapshot = 5 << 20
-	if p, bad := limitProblem("Orders", snapshot, 99<<20); !bad || p.Severity != "error" || p.Hint != "queue.max_bytes: 100MiB or more" {
-		t.Errorf("99 MiB: %v %+v", bad, p)
+	p := limitProblems("Orders", snapshot, 99<<20)
+	if len(p) != 1 || p[0].Severity != "error" || p[0].Hint != "queue.max_bytes: 100MiB or more" {
+		t.Errorf("99 MiB: %+v", p)
 	}
 	for _, limit := range []int64{100 << 20, 20 << 30} {
-		if p, bad := limitProblem("Orders", snapshot, limit); bad {
+		if p := limitProblems("Orders", snapshot, limit); p != nil {
 			t.Errorf("%d: %+v", limit, p)
 		}
 	}
-	if p, bad := limitProblem("Orders", 0, 64<<20); bad {
+	if p := limitProblems("Orders", 0, 64<<20); p != nil {
 		t.Errorf("no snapshot yet: %+v", p)
 	}
 }
 
 func TestNeededMemoryIsReported(t *testing.T) {
 	cfg := config.Default()
-	u := &checkup{cfg: &cfg, cost: map[string]any{}}
-	u.memory()
-	if u.cost["memory_bytes"] != int64((152+64)<<20) || u.cost["memory_bytes_large_items"] != int64((2*152+128+64)<<20) {
-		t.Error(u.cost)
+	r := Run(t.Context(), &cfg, nil, Options{Offline: true})
+	if r.Cost[CostMemory] != (152+64)<<20 || r.Cost[CostMemoryLarge] != (2*152+128+64)<<20 {
+		t.Error(r.Cost)
 	}
 }

@@ -1,4 +1,4 @@
-package applied
+package observe
 
 import (
 	"testing"
@@ -35,7 +35,7 @@ func TestAppliedNeedsAListingBegunAfterTheCall(t *testing.T) {
 		{"a shard that the first look did not know", []Seen{{log, state(90, 90, "a")}, {log, state(150, 120, "a", "b")}}, false},
 		{"and that is applied past its listing", []Seen{{log, state(90, 90, "a")}, {log, state(150, 150, "a", "b")}}, true},
 	} {
-		w, met := New(time.UnixMilli(100), 1), false
+		w, met := NewWait(time.UnixMilli(100), 1), false
 		for _, look := range c.looks {
 			met = w.Met([]Seen{look})
 		}

@@ -1,4 +1,4 @@
-package main
+package observe
 
 import (
 	"os"
@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/queue"
 )
@@ -58,7 +59,7 @@ func TestStatusShowsTheOthersBesideADamagedLog(t *testing.T) {
 	q = open()
 	defer q.Close()
 	cfg := &config.Config{Pipeline: "shop", Tables: []config.Table{{Source: "Orders"}, {Source: "Users"}}}
-	status, _, err := (&looker{cfg: cfg, tables: cfg.Tables, q: q}).now(ctx)
+	status, _, err := New(cfg, cfg.Tables, wire.ForCommand(cfg, nil)).look(ctx, q)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-const tested = "../../../transform/testdata/mappings"
+const tested = "../../../../transform/testdata/mappings"
 
 // TestMappingsAreThoseThatTheTransformTests keeps the copies in the binary equal to the worked examples, all of them.
 func TestMappingsAreThoseThatTheTransformTests(t *testing.T) {
@@ -22,7 +22,7 @@ func TestMappingsAreThoseThatTheTransformTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(files(t, tested), files(t, dir)); d != "" {
-		t.Errorf("cp transform/testdata/mappings/*.yaml cmd/replicator/demo/mappings/ (-tested +demo):\n%s", d)
+		t.Errorf("cp transform/testdata/mappings/*.yaml cmd/replicator/internal/demo/mappings/ (-tested +demo):\n%s", d)
 	}
 }
 

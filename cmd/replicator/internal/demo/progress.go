@@ -1,0 +1,91 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
+	"github.com/tailrace-cdc/replicator/pipeline"
+)
+
+// Progress is a line of demo --json while the applications write.
+type Progress struct {
+	Schema  int     `json:"schema"` // set by the command
+	Type    string  `json:"type"`   // "progress"
+	Elapsed float64 `json:"elapsed_s"`
+	Writes  int64   `json:"writes"`
+	Changes uint64  `json:"changes"` // in the log
+	Rate    float64 `json:"rate_per_s"`
+	Lag     float64 `json:"lag_ms"` // of the last probe; -1 before the first
+	Shards  int     `json:"shards"`
+	Queue   uint64  `json:"queue_bytes"`
+	State   string  `json:"state"`
+}
+
+// String returns the progress as a line for people, without the time.
+func (p *Progress) String() string {
+	return fmt.Sprintf("%9s changes  %7s/s  lag %6.0f ms  %2d open shards  log %8s  %s", humanize.Comma(int64(p.Changes)),
+		humanize.Comma(int64(p.Rate)), p.Lag, p.Shards, humanize.IBytes(p.Queue), p.State)
+}
+
+// report passes on the progress every second, until ctx ends.
+func (s *Stage) report(ctx context.Context) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		status := s.status(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err := s.o.Progress(s.progress(status)); err != nil {
+			return err
+		}
+	}
+}
+
+// progress returns the progress by the replicator's status; nil means that it does not answer.
+func (s *Stage) progress(status *pipeline.Status) *Progress {
+	p := &Progress{
+		Type: "progress", Elapsed: time.Since(s.began).Seconds(), Writes: s.writer.Calls() + s.gallery.Calls(),
+		Lag: s.lags.last(), State: "down",
+	}
+	if status != nil {
+		p.sum(status)
+	} else { // the last answer still holds
+		p.Changes, p.Shards, p.Queue = s.last.Changes, s.last.Shards, s.last.Queue
+	}
+	p.Rate = float64(p.Changes-min(p.Changes, s.last.Changes)) / max(0.001, p.Elapsed-s.last.Elapsed)
+	if status != nil {
+		s.last = *p
+	}
+	return p
+}
+
+// sum adds up what the replicator says about its tables.
+func (p *Progress) sum(status *pipeline.Status) {
+	running := 0
+	for _, t := range status.Tables {
+		p.Changes, p.Shards, p.Queue = p.Changes+t.Changes, p.Shards+t.Shards.Open, p.Queue+t.Queue.Bytes
+		if t.State == "running" {
+			running++
+		}
+	}
+	if p.State = "running"; running < len(status.Tables) {
+		p.State = fmt.Sprintf("%d of %d tables running", running, len(status.Tables))
+	}
+}
+
+// status asks the replicator how it is; nil if it does not answer within a second.
+func (s *Stage) status(ctx context.Context) *pipeline.Status {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return observe.Daemon(ctx, s.cfg)
+}

@@ -1,0 +1,306 @@
+// Package demo is `replicator demo`: a sandbox in this process, applications that write to it, a stream that splits and
+// rotates its shards, the replicator as a process of its own that is killed and started again, and in the end a comparison
+// of every item with every row, cell by cell.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/sandbox"
+)
+
+const (
+	drainTimeout = 2 * time.Minute // for the replicator to apply what is left when the writers have stopped
+	killTimeout  = 2 * time.Minute // beyond the duration, for a kill that is still due: a busy replicator moves late
+	galleryShare = 0.25            // the worked examples' part of the writes; the rest goes to the catalogue
+	mappingsDir  = "mappings"      // of the worked examples' mappings, beside the configuration
+	logName      = "replicator.log"
+)
+
+// Options are the choices of a demo.
+type Options struct {
+	Duration time.Duration // how long the applications write
+	Rate     int           // writes a second, all tables together
+	Seed     uint64        // of everything random
+	Kills    int           // how often the replicator is killed
+	Dir      string        // keeps configuration, log and archive; "": they are removed at the end
+	Logger   wire.Logger
+
+	Say      func(line string)     // gets news, one line each
+	Progress func(*Progress) error // gets the progress, every second while the applications write
+}
+
+// Stage is everything that a demo has set up. Its methods are called in the order in which they are declared, Close at the
+// end in any case.
+type Stage struct {
+	o      Options
+	dir    string
+	log    *os.File // standard error of the replicator
+	began  time.Time
+	played time.Duration
+
+	sandbox *sandbox.Sandbox
+	writer  *Writer
+	gallery *Gallery
+	stream  *Stream
+	child   *Child
+	cfg     *config.Config
+	kills   int
+	lags    lags
+	last    Progress // the last one with an answer of the replicator
+}
+
+// New makes the directory and starts the sandbox.
+func New(o Options) (*Stage, error) {
+	s := &Stage{o: o, dir: o.Dir}
+	if _, err := os.Stat(filepath.Join(s.dir, "log")); s.dir != "" && err == nil {
+		return nil, exit.Usage("a sandbox begins from nothing, so its log has to as well: choose another directory",
+			"%s holds the log of an earlier demo", s.dir)
+	}
+	var err error
+	if s.dir == "" {
+		s.dir, err = os.MkdirTemp("", "tailrace-demo-")
+	} else {
+		err = os.MkdirAll(s.dir, 0o700)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make directory: %w", err)
+	}
+	if s.log, err = os.Create(filepath.Join(s.dir, logName)); err != nil {
+		return nil, fmt.Errorf("make log file: %w", err)
+	}
+	if s.sandbox, err = sandbox.Start(sandbox.Options{Seed: o.Seed, Sweep: time.Second, NoNATS: true}); err != nil {
+		return nil, exit.Environment(err, "the demo needs free ports on loopback")
+	}
+	return s, nil
+}
+
+// Prepare makes the tables, configuration and schema, and starts the replicator.
+func (s *Stage) Prepare(ctx context.Context) error {
+	if err := s.setEnvironment(); err != nil {
+		return err
+	}
+	galleryRate := float64(s.o.Rate) * galleryShare
+	s.writer = &Writer{Sandbox: s.sandbox, Seed: s.o.Seed, Rate: float64(s.o.Rate) - galleryRate}
+	s.gallery = &Gallery{Sandbox: s.sandbox, Seed: s.o.Seed, Rate: galleryRate}
+	s.stream = &Stream{Sandbox: s.sandbox, Seed: s.o.Seed, Every: max(time.Second, s.o.Duration/12)}
+	err := errors.Join(s.writer.Create(), s.gallery.Create(), WriteMappings(filepath.Join(s.dir, mappingsDir)))
+	if err != nil {
+		return err
+	}
+	path, err := s.configure(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.makeSchema(ctx); err != nil {
+		return err
+	}
+	s.child = &Child{Args: []string{"run", "--config", path}, Log: s.log}
+	return s.child.Start()
+}
+
+// setEnvironment points this process and its child at the sandbox.
+func (s *Stage) setEnvironment() error {
+	for _, line := range s.sandbox.Env() {
+		name, value, _ := strings.Cut(line, "=")
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	for name, value := range Secrets {
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	return os.Unsetenv("AWS_PROFILE")
+}
+
+// configure writes the configuration file, reads it back and returns its path.
+func (s *Stage) configure(ctx context.Context) (path string, err error) {
+	admin, err := freeAddress(ctx)
+	if err != nil {
+		return "", err
+	}
+	b := &strings.Builder{}
+	fmt.Fprintf(b, `pipeline: demo
+source: {region: us-east-1, endpoint: %q, idle_poll: 200ms}
+bigtable: {project: local, instance: local, endpoint: %q}
+queue: {dir: ./log, max_bytes: 4GiB}
+admin: {listen: %q}
+archive: {file: ./archive}
+testing: {claim_ttl: 3s, listing: 2s, describe: 5s, retry_halted: 2s}
+tables:
+- {source: %s, target: %s, on_ttl_expiry: archive}
+`, s.sandbox.Endpoint(), os.Getenv("BIGTABLE_EMULATOR_HOST"), admin, Table, Target)
+	for _, e := range Examples {
+		fmt.Fprintf(b, "- {source: %s, target: %s, mapping: %s}\n", e.Source, e.Target, filepath.Join(mappingsDir, e.Mapping))
+	}
+	path = filepath.Join(s.dir, "tailrace.yaml")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		return "", fmt.Errorf("write configuration: %w", err)
+	}
+	cfg, problems, err := config.Load(path)
+	if err == nil && config.Refused(problems) {
+		err = &catalog.ProblemsError{Problems: problems}
+	}
+	s.cfg = cfg
+	return path, err
+}
+
+// freeAddress returns a port on loopback that no process has at this moment.
+func freeAddress(ctx context.Context) (string, error) {
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", exit.Environment(err, "the demo needs free ports on loopback")
+	}
+	return ln.Addr().String(), ln.Close()
+}
+
+// makeSchema makes the Bigtable tables that the mappings need.
+func (s *Stage) makeSchema(ctx context.Context) error {
+	clients := wire.ForCommand(s.cfg, s.o.Logger)
+	defer clients.Close()
+	src, err := clients.Source(ctx)
+	if err != nil {
+		return err
+	}
+	tables, err := catalog.Load(ctx, s.cfg, src)
+	if err != nil {
+		return err
+	}
+	sink, err := clients.Bigtable(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := sink.Ensure(ctx, tables.BigtableTables()); err != nil {
+		return exit.Bigtable(err)
+	}
+	return nil
+}
+
+// Play lets applications, stream and killer work side by side for the demo's duration, and longer if kills are still due.
+func (s *Stage) Play(ctx context.Context) error {
+	s.began = time.Now()
+	playing, cancel := context.WithCancel(ctx)
+	defer cancel()
+	g, playing := errgroup.WithContext(playing)
+	killed := make(chan struct{})
+	g.Go(func() error { defer cancel(); s.waitForEnd(playing, killed); return nil })
+	g.Go(func() error { return s.writer.Run(playing) })
+	g.Go(func() error { return s.gallery.Run(playing) })
+	g.Go(func() error { return s.stream.Run(playing) })
+	g.Go(func() error { defer close(killed); return s.killer(playing) })
+	g.Go(func() error { return s.report(playing) })
+	g.Go(func() error { return s.probe(playing) })
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	s.played = time.Since(s.began)
+	return ctx.Err()
+}
+
+// waitForEnd returns when the duration is over and the kills have happened.
+func (s *Stage) waitForEnd(ctx context.Context, killed <-chan struct{}) {
+	over := time.NewTimer(s.o.Duration)
+	defer over.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-over.C:
+	}
+	late := time.NewTimer(killTimeout)
+	defer late.Stop()
+	select {
+	case <-ctx.Done():
+	case <-killed:
+	case <-late.C:
+	}
+}
+
+// killer kills the replicator and starts it again, at equal distances, but each time only after it was seen to move on.
+func (s *Stage) killer(ctx context.Context) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	atLastKill := uint64(0)
+	for s.kills < s.o.Kills {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		due := s.o.Duration * time.Duration(s.kills+1) / time.Duration(s.o.Kills+1)
+		status := s.status(ctx)
+		if status == nil || time.Since(s.began) < due || status.Tables[0].Changes <= atLastKill {
+			continue
+		}
+		atLastKill = status.Tables[0].Changes
+		if err := s.child.Kill(); err != nil {
+			return err
+		}
+		s.kills++
+		s.o.Say(fmt.Sprintf("killed the replicator (-9) after %s changes; starting it again", humanize.Comma(int64(atLastKill))))
+		if err := s.child.Start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Drain lets everything expire that is about to, and waits until all of it is applied.
+func (s *Stage) Drain(ctx context.Context) error {
+	s.o.Say("the writers have stopped; draining")
+	s.sandbox.DynamoDB.ExpireNow(s.sandbox.Clock.Now().Add(SoonExpired))
+	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	clients := wire.ForCommand(s.cfg, s.o.Logger)
+	defer clients.Close()
+	if err := clients.HearClock(ctx, Table); err != nil {
+		return err
+	}
+	_, met, err := observe.New(s.cfg, s.cfg.Tables, clients).Await(ctx, time.Time{})
+	if err == nil && !met {
+		err = fmt.Errorf("not everything was applied within %s", drainTimeout)
+	}
+	return err
+}
+
+// Stop stops the replicator with SIGTERM.
+func (s *Stage) Stop(ctx context.Context) error { return s.child.Stop(ctx) }
+
+// LastWords returns the last lines of the replicator's log, for an error.
+func (s *Stage) LastWords() []string {
+	data, err := os.ReadFile(s.log.Name())
+	if err != nil || len(data) == 0 {
+		return nil
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	return lines[max(0, len(lines)-10):]
+}
+
+// Close ends everything, and removes the directory unless the options name it.
+func (s *Stage) Close() error {
+	if s.child != nil {
+		_ = s.child.Kill() // after Stop nothing runs any more
+	}
+	errs := []error{s.sandbox.Close(), s.log.Close()}
+	if s.o.Dir == "" {
+		errs = append(errs, os.RemoveAll(s.dir))
+	}
+	return errors.Join(errs...)
+}

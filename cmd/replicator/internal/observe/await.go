@@ -1,0 +1,139 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/queue"
+)
+
+// Period is how often an observer looks while it waits.
+const Period = 250 * time.Millisecond
+
+const (
+	patience    = 15 * time.Second // for a status without a deadline: an election takes a few seconds
+	lookTimeout = 10 * time.Second // for one look while waiting
+)
+
+// DaemonOnlyError is returned beside a status that the daemon gave, because the logs cannot be read.
+type DaemonOnlyError struct{ Err error }
+
+func (e *DaemonOnlyError) Error() string {
+	return fmt.Sprintf("the logs cannot be read, so this is what the daemon says: %v", e.Err)
+}
+
+// Unwrap returns the error of reading the logs.
+func (e *DaemonOnlyError) Unwrap() error { return e.Err }
+
+// Status returns the status now. Errors that may pass, such as an election of the queue's servers or a reader that
+// overflowed, are retried until ctx ends, or for a while if ctx has no deadline. When the logs cannot be read in that time
+// but a daemon answers, Status returns the daemon's status and a *DaemonOnlyError.
+func (o *Observer) Status(ctx context.Context) (pipeline.Status, error) {
+	defer o.closeQueue()
+	if _, limited := ctx.Deadline(); !limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
+	o.daemon = Daemon(ctx, o.cfg)
+	for {
+		status, err := o.lookTwice(ctx)
+		if err == nil {
+			return status, nil
+		}
+		o.closeQueue()
+		if mayPass(err) && failure.Pause(ctx, Period) == nil {
+			continue
+		}
+		if o.daemon != nil {
+			return *o.daemon, &DaemonOnlyError{err}
+		}
+		return status, err
+	}
+}
+
+// Await looks until everything that was written before a time of the service is applied (met), or ctx ends; the zero time
+// means now. Meanwhile the daemon may start, end and start again. The status is the last one that was read; its Schema is
+// 0 if there was none.
+func (o *Observer) Await(ctx context.Context, goal time.Time) (last pipeline.Status, met bool, err error) {
+	defer o.closeQueue()
+	w := NewWait(o.goal(goal), len(o.tables))
+	for {
+		status, met, err := o.lookFor(ctx, w)
+		switch {
+		case met:
+			return status, true, nil
+		case err == nil && status.Schema > 0:
+			last = status
+		case err != nil && ctx.Err() == nil:
+			return last, false, err
+		}
+		if failure.Pause(ctx, Period) != nil {
+			return last, false, nil
+		}
+	}
+}
+
+// goal returns a time, or for the zero one the time of the service now.
+func (o *Observer) goal(at time.Time) time.Time {
+	if at.IsZero() {
+		return o.clients.Now().Add(time.Second) // DynamoDB's answers carry whole seconds, cut off
+	}
+	return at
+}
+
+// lookFor connects to the daemon's queue if that is necessary, and looks. It does not return errors that may pass.
+func (o *Observer) lookFor(ctx context.Context, w *Wait) (status pipeline.Status, met bool, err error) {
+	if _, err = o.clients.RunningQueue(ctx); err != nil {
+		if _, limited := ctx.Deadline(); limited && mayPass(err) {
+			err = nil // the servers elect a leader, or are away: there is time to try again
+		}
+		return status, false, err
+	}
+	once, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	status, all, err := o.Look(once)
+	switch {
+	case err == nil:
+		if w.Met(all) {
+			return status, true, nil
+		}
+		w.RequestProgress(all)
+	case mayPass(err) || once.Err() != nil:
+		o.closeQueue() // the daemon went away, or a reader overflowed
+		err = nil
+	}
+	return status, false, err
+}
+
+// UntilApplied returns when everything that was written before the call is applied, or when ctx ends: for a daemon, whose
+// own queue stays open.
+func (o *Observer) UntilApplied(ctx context.Context) error {
+	w := NewWait(o.goal(time.Time{}), len(o.tables))
+	for failure.Pause(ctx, Period) == nil {
+		_, all, err := o.Look(ctx)
+		switch {
+		case err != nil && (ctx.Err() != nil || queue.Classify(err) == failure.Transient):
+		case err != nil:
+			return fmt.Errorf("look at logs: %w", err)
+		case w.Met(all):
+			return nil
+		default:
+			w.RequestProgress(all)
+		}
+	}
+	return nil
+}
+
+// closeQueue ends the connection; errors of reading have been returned already.
+func (o *Observer) closeQueue() { _ = o.clients.CloseQueue() }
+
+// mayPass reports whether the same look may succeed later.
+func mayPass(err error) bool {
+	return queue.Classify(err) == failure.Transient || errors.Is(err, queue.ErrGap) || errors.Is(err, queue.ErrChain) ||
+		errors.Is(err, context.DeadlineExceeded)
+}

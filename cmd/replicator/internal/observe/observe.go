@@ -1,0 +1,162 @@
+// Package observe finds out from the tables' logs how the tables are: the status, and whether everything that was written
+// before a moment is in Bigtable. It needs no running daemon; where one answers, it adds what only a daemon knows.
+//
+// Files, from the top down:
+//
+//	await.go    the status now, and the status once everything before a moment is applied; both try again
+//	observe.go  the status of every table from its log
+//	daemon.go   what the daemon says about itself
+//	applied.go  is everything before a moment applied? decided from the states of the logs
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/queue"
+)
+
+// Observer folds the logs of some tables. It is not safe for concurrent use.
+type Observer struct {
+	cfg     *config.Config
+	tables  []config.Table
+	clients *wire.Clients
+	daemon  *pipeline.Status // what the daemon of this configuration says; nil: nothing
+}
+
+// New returns an observer of the tables, which are some of the configuration's.
+func New(cfg *config.Config, tables []config.Table, clients *wire.Clients) *Observer {
+	return &Observer{cfg: cfg, tables: tables, clients: clients}
+}
+
+// Look folds the log of every table once. It returns the status, and the state of each log for Wait.
+func (o *Observer) Look(ctx context.Context) (pipeline.Status, []Seen, error) {
+	q, err := o.clients.Queue(ctx)
+	if err != nil {
+		return pipeline.Status{}, nil, err
+	}
+	return o.look(ctx, q)
+}
+
+func (o *Observer) look(ctx context.Context, q *queue.Queue) (pipeline.Status, []Seen, error) {
+	var statuses []pipeline.TableStatus
+	var all []Seen
+	for _, t := range o.tables {
+		status, seen, err := o.table(ctx, q, t)
+		if err != nil {
+			return pipeline.Status{}, nil, err
+		}
+		statuses, all = append(statuses, status), append(all, seen)
+	}
+	status := pipeline.Summarize(o.cfg.Pipeline, statuses)
+	if o.daemon != nil {
+		status.Fail(o.daemon.Failing)
+	}
+	return status, all, nil
+}
+
+// lookTwice looks at the logs, and once more where a table is late. Rule 10: a table that is behind and moves is catching
+// up.
+func (o *Observer) lookTwice(ctx context.Context) (pipeline.Status, error) {
+	status, before, err := o.Look(ctx)
+	if err != nil || !slices.ContainsFunc(status.Tables, pipeline.TableStatus.Late) {
+		return status, err
+	}
+	if failure.Pause(ctx, 2*time.Duration(o.cfg.Testing.MarkInterval)) != nil {
+		return status, nil
+	}
+	again, after, err := o.Look(ctx)
+	if err != nil {
+		return status, err
+	}
+	for i := range again.Tables {
+		again.Tables[i].Moved(before[i].State, after[i].State)
+	}
+	status = pipeline.Summarize(o.cfg.Pipeline, again.Tables)
+	status.Fail(again.Failing)
+	return status, nil
+}
+
+// table returns the status of one table from its log. Without a log it is what the daemon says about the table; a log with
+// an entry that cannot be read makes a halted table, so that the others are still shown.
+func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (pipeline.TableStatus, Seen, error) {
+	running := o.runningTable(t.Source)
+	x := pipeline.Seen{
+		Source: t.Source, Target: t.Target, State: checkpoint.NewState(), Now: change.Millis(o.clients.Now().UnixMilli()),
+		ClaimTTL: time.Duration(o.cfg.Testing.ClaimTTL), Retry: time.Duration(o.cfg.Testing.RetryHalted),
+		Late: wire.LateAfter(o.cfg), Carried: running != nil,
+	}
+	log, err := q.Log(ctx, t.Source)
+	switch {
+	case errors.Is(err, queue.ErrNoLog) && running != nil:
+		return *running, Seen{State: x.State}, nil
+	case errors.Is(err, queue.ErrNoLog):
+		st := pipeline.StatusOf(x)
+		st.Reasons = []string{"no log yet: no replicator has got as far as to make one; if one runs, its /readyz says why"}
+		return st, Seen{State: x.State}, nil
+	case err != nil:
+		err = fmt.Errorf("open log of %s: %w", t.Source, err)
+		return pipeline.TableStatus{}, Seen{}, exit.Environment(err, "see `replicator check`")
+	}
+	err = measure(ctx, log, &x)
+	if damage := (*queue.DamageError)(nil); errors.As(err, &damage) {
+		x.State = checkpoint.NewState()
+		st := pipeline.StatusOf(x)
+		st.State, st.Halt, st.Code = "halted", damage.Error(), "log_damaged"
+		st.Reasons = []string{"halted: " + st.Halt}
+		return st, Seen{State: x.State}, nil
+	}
+	if err != nil {
+		return pipeline.TableStatus{}, Seen{}, fmt.Errorf("look at log of %s: %w", t.Source, err)
+	}
+	st := pipeline.StatusOf(x)
+	if running != nil && running.State == "halted" && st.Halt == "" {
+		st.State, st.Halt, st.Code = running.State, running.Halt, running.Code
+		st.Reasons = append([]string{"halted: " + running.Halt}, st.Reasons...)
+	}
+	return st, Seen{Log: log, State: x.State}, nil
+}
+
+// measure asks the log for the parts of a status.
+func measure(ctx context.Context, log *queue.Log, x *pipeline.Seen) (err error) {
+	if x.State, err = log.Fold(ctx); err != nil {
+		return err
+	}
+	if x.Pressure, err = log.Pressure(ctx); err != nil {
+		return fmt.Errorf("measure it: %w", err)
+	}
+	letters, err := log.ExistingLetters(ctx)
+	if err != nil {
+		return fmt.Errorf("open dead letters: %w", err)
+	}
+	if letters == nil {
+		return nil
+	}
+	if x.Letters, err = letters.Count(ctx); err != nil {
+		return fmt.Errorf("count dead letters: %w", err)
+	}
+	return nil
+}
+
+// runningTable returns what the daemon says about a table, or nil if no daemon answers or it only stands by for the table.
+func (o *Observer) runningTable(table string) *pipeline.TableStatus {
+	if o.daemon == nil {
+		return nil
+	}
+	for i := range o.daemon.Tables {
+		if t := &o.daemon.Tables[i]; t.Source == table && t.State != pipeline.StandBy {
+			return t
+		}
+	}
+	return nil
+}

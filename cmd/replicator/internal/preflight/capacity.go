@@ -1,0 +1,164 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/heap"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/embedded"
+)
+
+// CostMemory and CostMemoryLarge are the keys of Report.Cost that hold the memory of run: with items of a few KB, and with
+// items of hundreds of KB in every table.
+const (
+	CostMemory      = "memory_bytes"
+	CostMemoryLarge = "memory_bytes_large_items"
+)
+
+// memory reports what run needs, and whether this process could have that much.
+func (c *check) memory() {
+	need := heap.NeedOf(c.cfg)
+	c.Cost[CostMemory], c.Cost[CostMemoryLarge] = heap.ProcessBytes(need.Usual), heap.ProcessBytes(need.Most)
+	if shortage := need.Shortage(); shortage != "" {
+		c.add(warnf("memory", "memory.total",
+			"give it more, lower memory.total, or carry fewer tables in one process: else collecting garbage takes the CPU",
+			"%s", shortage))
+	}
+}
+
+// cost reports what an idle table costs, one GetRecords per open shard and idle_poll, and how large the tables are.
+func (c *check) cost() {
+	c.Cost["idle_reads_per_shard_and_hour"] = int64(time.Hour / time.Duration(c.cfg.Source.IdlePoll))
+	var items, bytes int64
+	for _, t := range c.catalog.Tables {
+		items, bytes = items+t.Info.Items, bytes+t.Info.Bytes
+	}
+	c.Cost["items"], c.Cost["bytes"] = items, bytes
+}
+
+// room compares what the logs hold and may take with their limit and their volume.
+func (c *check) room(ctx context.Context) {
+	for _, t := range c.cfg.Tables {
+		size, err := snapshotBytes(ctx, c.queue, t.Source)
+		if err != nil {
+			c.failed("queue", "queue", err)
+			return
+		}
+		c.add(limitProblems(t.Source, size, int64(c.cfg.Queue.MaxBytes))...)
+	}
+	if d, ok := c.queue.Disk(); ok {
+		c.add(diskProblems(d, c.cfg.Queue.Dir)...)
+	}
+}
+
+// snapshotBytes returns the size of a table's state in its log, 0 without a log.
+func snapshotBytes(ctx context.Context, q *queue.Queue, table string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	defer cancel()
+	l, err := q.Log(ctx, table)
+	if errors.Is(err, queue.ErrNoLog) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if _, err := l.Info(ctx); err != nil { // Disk counts the bytes of the logs that Info has asked about
+		return 0, err
+	}
+	return l.SnapshotBytes(ctx)
+}
+
+// limitProblems refuses a limit that leaves no room for the state of a table: what a full log keeps free must hold two
+// snapshots, or the log cannot be trimmed.
+func limitProblems(table string, snapshot int, limit int64) []problem.Problem {
+	least := queue.MinMaxBytes(snapshot)
+	if limit >= least {
+		return nil
+	}
+	return []problem.Problem{errorf("log_too_small", "queue.max_bytes",
+		fmt.Sprintf("queue.max_bytes: %dMiB or more", (least+1<<20-1)>>20),
+		"the state of %s takes %s: a log of %s has no room for two of it in the tenth that a full log keeps free",
+		table, humanize.IBytes(uint64(snapshot)), humanize.IBytes(uint64(limit)))}
+}
+
+// diskProblems compares the volume of the embedded queue with what the logs may take.
+func diskProblems(d embedded.Disk, dir string) []problem.Problem {
+	switch {
+	case d.Low:
+		return []problem.Problem{errorf("disk_low", "queue.dir", "make room there, enlarge the volume, or choose another one",
+			"the volume of %s has %s left for the logs; reading pauses below %s",
+			dir, humanize.IBytes(d.Left), humanize.IBytes(d.PauseBelow))}
+	case d.Short():
+		return []problem.Problem{warnf("disk_short", "queue.max_bytes",
+			"a larger volume, or a smaller queue.max_bytes: reading pauses at whichever is reached first",
+			"the logs may still take %s, the volume of %s has %s left for them",
+			humanize.IBytes(d.Untaken), dir, humanize.IBytes(d.Left))}
+	}
+	return nil
+}
+
+// natsServer compares what the logs need with what the NATS servers and the account offer. The embedded server has no
+// account.
+func (c *check) natsServer(ctx context.Context) {
+	s, outside, err := c.queue.ServerInfo(ctx)
+	if err != nil {
+		c.failed("queue", "queue", exit.Queue(err, c.cfg))
+	}
+	if !outside || err != nil {
+		return
+	}
+	c.add(serverProblems(s, c.queue.Replicas())...)
+	if s.Store < 0 {
+		return
+	}
+	var sources []string
+	for _, t := range c.cfg.Tables {
+		sources = append(sources, t.Source)
+	}
+	need, err := c.queue.UnreservedBytes(ctx, sources)
+	if err != nil {
+		c.failed("queue", "queue", exit.Queue(err, c.cfg))
+		return
+	}
+	c.add(storageProblems(s, need)...)
+}
+
+// serverProblems judges the number of servers and the size of messages.
+func serverProblems(s queue.ServerInfo, copies int) (problems []problem.Problem) {
+	switch {
+	case copies > 1 && s.Cluster == "":
+		problems = append(problems, errorf("replicas", "queue.replicas", "leave it out, or connect to a cluster",
+			"%d copies of each log need a cluster, the NATS server is a single one", copies))
+	case copies > s.Servers:
+		problems = append(problems, warnf("replicas", "queue.replicas",
+			"are all servers of the cluster up, and do they advertise themselves?",
+			"%d copies of each log need as many servers, cluster %s tells of %d", copies, s.Cluster, s.Servers))
+	}
+	if s.MaxPayload < queue.MaxPayload {
+		problems = append(problems, errorf("max_payload", "queue.url",
+			"max_payload: 8MB in the configuration of every NATS server",
+			"the NATS server takes messages up to %s: a change with two large images halts its table",
+			humanize.IBytes(uint64(s.MaxPayload))))
+	}
+	return problems
+}
+
+// storageProblems judges whether an account with a limit has room for the bytes that the logs still have to reserve.
+func storageProblems(s queue.ServerInfo, need int64) []problem.Problem {
+	left := s.Store - s.Reserved
+	if need*s.Copies <= left {
+		return nil
+	}
+	return []problem.Problem{errorf("storage", "queue.max_bytes",
+		"a smaller queue.max_bytes, or a larger limit of the account (max_file)",
+		"the logs need to reserve %s more, the account has %s of %s left",
+		humanize.IBytes(uint64(need*s.Copies)), humanize.IBytes(uint64(max(left, 0))), humanize.IBytes(uint64(s.Store)))}
+}

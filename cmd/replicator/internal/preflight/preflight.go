@@ -1,0 +1,137 @@
+// Package preflight finds everything that would keep `replicator run` from working, or that its user should know: in the
+// configuration and the mappings, in DynamoDB, Bigtable and the queue, and in what earlier runs stored. It writes nothing.
+//
+// Files, from the top down:
+//
+//	preflight.go  the report, and the order of the checks
+//	sample.go     the mappings on a sample of items
+//	servers.go    DynamoDB, Bigtable and the queue
+//	stored.go     state, targets and logs of earlier runs
+//	capacity.go   memory, the volume of the logs, the limits of the logs and of the NATS account
+//	finding.go    how a check adds to the report
+package preflight
+
+import (
+	"context"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// DefaultSample is how many items of each table are read, in pages of at most 1 MB: 128 read units each.
+const DefaultSample = 1000
+
+// timeout is how long all servers together have to answer.
+const timeout = 2 * time.Minute
+
+// Options are the choices of a preflight check.
+type Options struct {
+	Offline bool // only what needs no connection
+	Sample  int  // items of each table that the mapping is tried on; 0: none
+	Logger  wire.Logger
+
+	// Sampling is called before a table is sampled, with the number of items to expect. It returns a function to call with
+	// the number of items read so far, and one to call at the end. Nil: nobody watches.
+	Sampling func(table string, items int64) (progress func(items int), done func())
+}
+
+// Report is what a preflight check found.
+type Report struct {
+	Problems    []problem.Problem // of configuration and mappings
+	Environment []problem.Problem // of servers, volumes and stored state
+	Endpoints   map[string]string // address by server
+	Principals  map[string]string // who the calls are made as, by server
+	Cost        map[string]int64
+	Tables      []*TableReport
+}
+
+// Run checks a configuration that was loaded with the given problems. Servers are asked only if configuration and mappings
+// have no error so far.
+func Run(ctx context.Context, cfg *config.Config, problems []problem.Problem, o Options) *Report {
+	tables, found := catalog.Parse(cfg)
+	r := &Report{
+		Problems: append(problems, found...), Endpoints: map[string]string{}, Principals: map[string]string{},
+		Cost: map[string]int64{}, Tables: []*TableReport{},
+	}
+	if problem.AnyError(r.Problems) {
+		return r
+	}
+	c := &check{Report: r, cfg: cfg, catalog: tables, clients: wire.ForCommand(cfg, o.Logger)}
+	c.memory()
+	if o.Offline {
+		c.offline()
+		return r
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	defer c.clients.Close()
+	c.online(ctx, o)
+	return r
+}
+
+// check is a check under way.
+type check struct {
+	*Report
+	cfg     *config.Config
+	catalog *catalog.Catalog
+	clients *wire.Clients
+
+	src        *source.Source
+	sink       *bigtable.Client // nil: Bigtable cannot be reached
+	queue      *queue.Queue     // nil: there is none yet, or it cannot be reached
+	queueFails bool             // the queue cannot be reached or written
+}
+
+// offline compiles what can be compiled without DynamoDB: the mappings of tables whose key is declared.
+func (c *check) offline() {
+	for _, t := range c.catalog.Tables {
+		if t.TakeDeclaredKey(); !t.Described && t.Mapping != nil {
+			c.Problems = append(c.Problems, problem.Problem{
+				Severity: problem.SeverityWarning, Code: "keys", Path: t.Path + ".keys", Hint: "keys: [pk:S, sk:S]",
+				What: "the mapping of " + t.Source + " was read, but not compiled: its key is not known offline",
+			})
+		}
+	}
+	c.compile()
+}
+
+// online asks the servers. An error of one does not keep the others from being asked, except that all else rests on what
+// DynamoDB says about the tables.
+func (c *check) online(ctx context.Context, o Options) {
+	c.endpoints()
+	c.adminPort(ctx)
+	var err error
+	if c.src, err = c.clients.Source(ctx); err != nil {
+		c.failed("dynamodb", "source", err)
+		return
+	}
+	for _, t := range c.catalog.Tables {
+		c.describe(ctx, t)
+		c.readable(ctx, t)
+	}
+	c.principal(ctx, "dynamodb", c.src.Principal)
+	c.compile()
+	for _, r := range c.Tables {
+		c.sample(ctx, r, o)
+	}
+	c.bigtable(ctx)
+	c.logs(ctx)
+	c.stored(ctx)
+	c.cost()
+}
+
+// compile compiles the mappings, and reports the rules of each table that compiled.
+func (c *check) compile() {
+	c.Problems = append(c.Problems, c.catalog.Compile()...)
+	for _, t := range c.catalog.Tables {
+		if t.Program != nil {
+			c.Tables = append(c.Tables, newTableReport(t))
+		}
+	}
+}

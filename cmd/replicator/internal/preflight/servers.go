@@ -1,0 +1,211 @@
+package preflight
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/embedded"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// endpoints reports where the servers are: as the configuration says, as the environment says, or the service itself.
+func (c *check) endpoints() {
+	s := &c.cfg.Source
+	aws := cmp.Or(os.Getenv("AWS_ENDPOINT_URL"), "AWS "+s.Region)
+	c.Endpoints["dynamodb"] = cmp.Or(s.Endpoint, os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), aws)
+	c.Endpoints["dynamodb_streams"] = cmp.Or(s.StreamsEndpoint, os.Getenv("AWS_ENDPOINT_URL_DYNAMODB_STREAMS"), aws)
+	c.Endpoints["bigtable"] = cmp.Or(c.cfg.Bigtable.Endpoint, "Google Cloud")
+	c.Endpoints["queue"] = cmp.Or(c.cfg.Queue.Dir, "NATS cluster")
+}
+
+// adminPort checks that the admin server's port is free, or taken by the daemon of this configuration.
+func (c *check) adminPort(ctx context.Context) {
+	ln, err := wire.ListenAdmin(ctx, c.cfg)
+	switch {
+	case err == nil:
+		_ = ln.Close()
+	case observe.Daemon(ctx, c.cfg) == nil:
+		c.failed("admin_port", "admin.listen", err)
+	}
+}
+
+// describe asks DynamoDB about a table and checks the answer.
+func (c *check) describe(ctx context.Context, t *catalog.Table) {
+	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	defer cancel()
+	if err := t.Describe(ctx, c.src); err != nil {
+		c.failed("table", t.Path+".source", exit.Source(err))
+		return
+	}
+	c.add(tableProblems(t)...)
+}
+
+// tableProblems judges what DynamoDB says about a table.
+func tableProblems(t *catalog.Table) (problems []problem.Problem) {
+	info, path := &t.Info, t.Path+".source"
+	add := func(p problem.Problem) { problems = append(problems, p) }
+	switch {
+	case !info.Streaming:
+		add(errorf("no_stream", path, "aws dynamodb update-table --table-name "+t.Source+
+			" --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES",
+			"the stream of %s is not enabled", t.Source))
+	case info.View == "KEYS_ONLY" || info.View == "OLD_IMAGE":
+		add(errorf("view_type", path, "disable the stream, enable it with NEW_AND_OLD_IMAGES",
+			"the stream of %s does not carry new images (%s)", t.Source, info.View))
+	}
+	if t.OnTTLExpiry == "archive" && info.TTLAttr == "" && info.TTLError == nil {
+		add(warnf("no_ttl", path, "enable time to live on the table, or remove on_ttl_expiry",
+			"%s has no time to live, so nothing is archived", t.Source))
+	}
+	if t.OnTTLExpiry != "delete" && info.TTLError != nil {
+		add(warnf("ttl_unknown", path, "grant dynamodb:DescribeTimeToLive",
+			"time to live of %s cannot be asked for: %v", t.Source, info.TTLError))
+	}
+	// Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/globaltables-CoreConcepts.html
+	if len(info.Replicas) > 0 {
+		add(warnf("global_table", path,
+			"run one pipeline, in the region where the application writes and TTL is on; nothing else may write this target",
+			"%s is replicated (%s): every region's stream carries all writes, and marks expiries only where TTL deleted the item",
+			t.Source, strings.Join(info.Replicas, ", ")))
+	}
+	if info.Items > 0 {
+		add(warnf(codeBackfill, path,
+			"only changes are carried: items older than the stream's 24 hours come when they change next",
+			"%s holds about %s already", t.Source, render.Count(int(info.Items), "item")))
+	}
+	return problems
+}
+
+// readable tries each call that reading a stream needs: describing a table may be allowed where reading is not.
+func (c *check) readable(ctx context.Context, t *catalog.Table) {
+	if !t.Described || t.Info.StreamARN == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	defer cancel()
+	if err := c.src.MayRead(ctx, t.Info.StreamARN); err != nil {
+		c.failed("stream", t.Path+".source", exit.Source(err))
+	}
+}
+
+// principal reports who the calls to a server are made as.
+func (c *check) principal(ctx context.Context, server string, ask func(context.Context) (string, error)) {
+	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	defer cancel()
+	name, err := ask(ctx)
+	switch {
+	case err == nil:
+		c.Principals[server] = name
+	case errors.Is(err, source.ErrNoIdentities), errors.Is(err, bigtable.ErrNoIdentities):
+		c.Principals[server] = "anybody: the server knows no identities"
+	default:
+		c.Principals[server] = "unknown"
+		c.add(warnf("principal", server, "are there credentials? see docs/credentials.md", "%s", err.Error()))
+	}
+}
+
+// bigtable asks Bigtable who is calling, and compares app profile and schema with what the sink needs.
+func (c *check) bigtable(ctx context.Context) {
+	sink, err := c.clients.Bigtable(ctx)
+	if err != nil {
+		c.failed("bigtable", "bigtable", err)
+		return
+	}
+	c.sink = sink
+	c.principal(ctx, "bigtable", sink.Principal)
+	c.profile(ctx)
+	if slices.ContainsFunc(c.catalog.Tables, func(t *catalog.Table) bool { return t.Program == nil }) {
+		return // which tables it must have is not known
+	}
+	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	defer cancel()
+	differences, err := sink.Diff(ctx, c.catalog.BigtableTables())
+	if err != nil {
+		c.failed("bigtable", "bigtable", exit.Bigtable(err))
+		return
+	}
+	for _, d := range differences {
+		c.add(errorf("schema", "bigtable", "`replicator schema --apply`", "%s", render.Difference(d)))
+	}
+}
+
+// profile checks that the app profile allows every write.
+func (c *check) profile(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	defer cancel()
+	p, err := c.sink.Profile(ctx)
+	c.add(profileProblems(p, err, c.cfg.Bigtable.Instance)...)
+}
+
+// profileProblems judges an app profile, or the error of asking for it: conditional writes need single-cluster routing and
+// single-row transactions.
+func profileProblems(p bigtable.Profile, err error, instance string) []problem.Problem {
+	const path = "bigtable.app_profile"
+	update := fmt.Sprintf("gcloud bigtable app-profiles update %s --instance=%s --route-to=CLUSTER --transactional-writes",
+		p.Name, instance)
+	switch {
+	case errors.Is(err, bigtable.ErrNoProfiles):
+		return nil
+	case err != nil && bigtable.Classify(err) == failure.Denied:
+		return []problem.Problem{warnf("profile_unknown", path,
+			"grant bigtable.appProfiles.get (roles/bigtable.viewer) to verify its routing",
+			"the app profile cannot be read: %v", err)}
+	case err != nil && bigtable.Classify(err) == failure.Missing:
+		return []problem.Problem{errorf("profile", path,
+			"gcloud bigtable app-profiles create NAME --instance="+instance+" --route-to=CLUSTER --transactional-writes",
+			"the instance has no such app profile: %v", err)}
+	case err != nil: // the comparison of the schema reports what is wrong with the server
+		return nil
+	case !p.SingleCluster:
+		return []problem.Problem{errorf("profile", path, update,
+			"app profile %s routes to several clusters: conditional writes need one", p.Name)}
+	case !p.Transactional:
+		return []problem.Problem{errorf("profile", path, update,
+			"app profile %s does not allow single-row transactions: every write would be refused", p.Name)}
+	}
+	return nil
+}
+
+// logs checks the queue: its directory and volume, or its servers, and the room that the logs need there.
+func (c *check) logs(ctx context.Context) {
+	if dir := c.cfg.Queue.Dir; dir != "" {
+		if err := embedded.Writable(dir); err != nil {
+			c.add(errorf("queue_dir", "queue.dir", "choose a directory that this user may write to",
+				"the log cannot be kept: %v", err))
+			c.queueFails = true
+			return
+		}
+		if _, err := os.Stat(dir); err != nil { // the first run makes it; check does not
+			if d, err := queue.DiskOf(wire.QueueOptions(c.cfg)); err == nil {
+				c.add(diskProblems(d, dir)...)
+			}
+			return
+		}
+	}
+	q, err := c.clients.Queue(ctx)
+	if err != nil {
+		c.failed("queue", "queue", err)
+		c.queueFails = true
+		return
+	}
+	c.queue = q
+	c.natsServer(ctx)
+	c.room(ctx)
+	for _, note := range q.Notes() {
+		c.add(warnf("queue_unverified", "queue", "see the NATS section of docs/operations.md", "%s", note))
+	}
+}
