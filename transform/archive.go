@@ -11,14 +11,14 @@ import (
 )
 
 // policy is what the mapping does when DynamoDB's TTL deletes an item: delete, keep, archive.
-func (p *Program) policy(m *memory, keys change.Image, c *change.Change) string {
-	r, err := p.ruleOfKey(&m.exec, keys)
+func (p *Program) policy(x *Eval, keys change.Image, c *change.Change) string {
+	r, err := p.ruleOfKey(x, keys)
 	if err == nil && r == nil && !p.byKey && c.Old != nil {
 		var d change.Decoder
 		img, derr := d.PartialImage(c.Old, p.wants)
 		if derr == nil {
-			m.exec.Scope.Image = img
-			r, err = p.pick(&m.exec)
+			x.Scope.Image = img
+			r, err = p.pick(x)
 		}
 	}
 	if err == nil && r != nil {
@@ -49,8 +49,7 @@ func (p *Program) Archive(d *change.Decoder, c *change.Change) (*Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := p.newMemory()
-	if p.policy(m, keys, c) != "archive" {
+	if p.policy(p.NewEval(), keys, c) != "archive" {
 		return nil, nil
 	}
 	canonical, err := p.table.Schema.Canonical(nil, keys)

@@ -170,7 +170,7 @@ func (d *deleter) one(c *Emitted) {
 	switch {
 	case c.By.Aggregate():
 		return // grow-only: what was merged stays
-	case d.exclusive && !contains(d.row.KeepHistory, c.Family.Name):
+	case d.exclusive && !slices.Contains(d.row.KeepHistory, c.Family.Name):
 		return
 	case c.By.Time.Siblings:
 		// Siblings share the column: exactly this cell, and never by its version.
@@ -252,13 +252,4 @@ func (d *deleter) add(del Delete) {
 		}
 	}
 	d.b.m.deletes = append(list, del)
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }

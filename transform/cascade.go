@@ -72,14 +72,14 @@ func (r *rule) fixed(attr string) *string {
 type Wipes struct {
 	p *Program
 	d change.Decoder
-	x exec
+	x Eval
 }
 
 // Wipes returns nil when no rule has `on_remove: row`.
 func (p *Program) Wipes() *Wipes {
 	for _, r := range p.rules {
 		if slices.ContainsFunc(r.plans, func(pl *plan) bool { return pl.cascade }) {
-			return &Wipes{p: p, x: exec{p: p, Eval: Eval{Captures: make([]string, p.caps)}}}
+			return &Wipes{p: p, x: *p.NewEval()}
 		}
 	}
 	return nil

@@ -59,7 +59,7 @@ func (p *Program) Coalesce(d *change.Decoder, cs []*change.Change, w *Write) err
 // effective leaves out deletions by TTL that the mapping wants ignored (on_ttl_expiry: keep).
 func (p *Program) effective(m *memory, keys change.Image, cs []*change.Change) []*change.Change {
 	kept := func(c *change.Change) bool {
-		return c.TTL && c.Op == change.Remove && p.policy(m, keys, c) == "keep"
+		return c.TTL && c.Op == change.Remove && p.policy(&m.exec.Eval, keys, c) == "keep"
 	}
 	if !slices.ContainsFunc(cs, kept) {
 		return cs
@@ -77,7 +77,7 @@ func (p *Program) effective(m *memory, keys change.Image, cs []*change.Change) [
 // the last image, empty when the item is gone.
 func (p *Program) views(m *memory, d *change.Decoder, keys change.Image, cs []*change.Change) (now view, err error) {
 	x := &m.exec
-	known, err := p.ruleOfKey(x, keys)
+	known, err := p.ruleOfKey(&x.Eval, keys)
 	if err != nil {
 		return now, err
 	}
@@ -108,7 +108,7 @@ func (p *Program) views(m *memory, d *change.Decoder, keys change.Image, cs []*c
 }
 
 // ruleOfKey returns the item's rule where the key alone decides it.
-func (p *Program) ruleOfKey(x *exec, keys change.Image) (*rule, error) {
+func (p *Program) ruleOfKey(x *Eval, keys change.Image) (*rule, error) {
 	if !p.byKey {
 		return nil, nil
 	}

@@ -102,15 +102,15 @@ func (c *compiler) source(src *lang.Emitter) Source {
 		}
 		return s
 	case "map":
-		return &Map{newMembers("map", name)}
+		return &Map{NewMembers("map", name)}
 	case "list":
-		return &List{members: newMembers("list", name), Versions: src.Mode.S == "versions"}
+		return &List{Members: NewMembers("list", name), Versions: src.Mode.S == "versions"}
 	}
 	value := src.Value
 	if !value.Set() {
 		value = text("0x00")
 	}
-	return &Set{members: newMembers("set", name), Value: c.constant(value)}
+	return &Set{Members: NewMembers("set", name), Value: c.constant(value)}
 }
 
 // attributes compiles a list of attributes or a wildcard.
@@ -158,13 +158,13 @@ func (c *compiler) fallback(e *Emitter, src *lang.Emitter) {
 // otherwise compiles what becomes of values that a collection's source cannot expand: they are refused, skipped, or
 // written to a column by an emitter of their own.
 func (c *compiler) otherwise(r *rule, e *Emitter, segments lang.Text) {
-	s, ok := e.Source.(interface{ otherwise() *Otherwise })
+	s, ok := e.Source.(interface{ Others() *Otherwise })
 	to := e.Entry.Otherwise
 	if !ok || to.S == "" || to.S == "refuse" {
 		return
 	}
 	if to.S == "skip" {
-		s.otherwise().Skip = true
+		s.Others().Skip = true
 		return
 	}
 	f, qualifier, ok := c.target(to)
@@ -178,7 +178,7 @@ func (c *compiler) otherwise(r *rule, e *Emitter, segments lang.Text) {
 		c.ps.Errorf(to, "template", "", "%s", err.Error())
 		return
 	}
-	s.otherwise().Emitter = &Emitter{
+	s.Others().Emitter = &Emitter{
 		Entry: e.Entry, Source: newAttr(e.Entry.Name.S), Family: f, Qualifier: column, Time: e.Time, Timed: e.Timed, Shared: e.Shared,
 		Values: Values{Encode: encode.Natural, NullEmpty: e.Values.NullEmpty},
 	}

@@ -111,16 +111,16 @@ func (e *Emitter) Columns() []ColumnSet {
 
 // Otherwise returns the emitter for values that the source cannot expand; nil where they are refused or skipped.
 func (e *Emitter) Otherwise() *Emitter {
-	if c, ok := e.Source.(interface{ otherwise() *Otherwise }); ok {
-		return c.otherwise().Emitter
+	if c, ok := e.Source.(interface{ Others() *Otherwise }); ok {
+		return c.Others().Emitter
 	}
 	return nil
 }
 
 // SkipsOthers reports whether values that the source cannot expand leave no cell.
 func (e *Emitter) SkipsOthers() bool {
-	c, ok := e.Source.(interface{ otherwise() *Otherwise })
-	return ok && c.otherwise().Skip
+	c, ok := e.Source.(interface{ Others() *Otherwise })
+	return ok && c.Others().Skip
 }
 
 // Diverts reports whether some values go to other columns than the main ones.

@@ -25,6 +25,9 @@ type Eval struct {
 	mapped bool          // the mapping gave the time
 }
 
+// NewEval returns an evaluation with room for the captures of the program's rules.
+func (p *Program) NewEval() *Eval { return &Eval{Captures: make([]string, p.caps)} }
+
 // Emitted is a cell with its origin.
 type Emitted struct {
 	By        *Emitter

@@ -74,9 +74,8 @@ type Use struct {
 
 // Explain explains the projection of an item.
 func (p *Program) Explain(img change.Image) *Steps {
-	m := p.newMemory()
 	s := &Steps{}
-	r := p.explainRule(m, img, s)
+	r := p.explainRule(img, s)
 	if r == nil {
 		return s
 	}
@@ -105,7 +104,7 @@ func (p *Program) ExplainChange(c *change.Change) (*Steps, error) {
 	}
 	img := images[0]
 	s := &Steps{}
-	r := p.explainRule(p.newMemory(), img, s)
+	r := p.explainRule(img, s)
 	if r == nil {
 		return s, nil
 	}
@@ -144,8 +143,8 @@ func (s *Steps) refused(err error) {
 }
 
 // explainRule tells which rule takes an item and why the earlier ones do not.
-func (p *Program) explainRule(m *memory, img change.Image, s *Steps) *rule {
-	x := &m.exec
+func (p *Program) explainRule(img change.Image, s *Steps) *rule {
+	x := p.NewEval()
 	for _, r := range p.rules {
 		caps := x.Captures[:len(r.captures)]
 		why, err := r.refuses(img, caps)
@@ -236,7 +235,7 @@ func (p *Program) stepRow(row *Row, version *int64, images ...change.Image) Step
 
 // planOf is the rule's or index's plan that gives an image this row, nil when none does.
 func (p *Program) planOf(img change.Image, key []byte) *plan {
-	x := &p.newMemory().exec
+	x := p.NewEval()
 	x.Scope.Image = img
 	at, err := p.pick(x)
 	if err != nil || at == nil {
@@ -283,9 +282,9 @@ func Readable(b []byte) string {
 
 // Coverage says for every attribute of an item what becomes of it.
 func (p *Program) Coverage(img change.Image) []Use {
-	m := p.newMemory()
-	m.exec.Scope.Image = img
-	r, err := p.pick(&m.exec)
+	x := p.NewEval()
+	x.Scope.Image = img
+	r, err := p.pick(x)
 	if err != nil || r == nil {
 		return nil
 	}

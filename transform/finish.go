@@ -48,7 +48,7 @@ func wanted(all bool, names map[string]bool) func(string) bool {
 		return func(name string) bool { return names[name] }
 	}
 	few := slices.Collect(maps.Keys(names))
-	return func(name string) bool { return contains(few, name) }
+	return func(name string) bool { return slices.Contains(few, name) }
 }
 
 // finish derives what the program needs once all rows have their class.

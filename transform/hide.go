@@ -10,12 +10,13 @@ import (
 // Hide takes out of an item's explanation all that neither its key nor the mapping tells: values, and captures, row
 // keys, columns and cell times that are made of other attributes.
 func (p *Program) Hide(s *Steps, img change.Image) {
-	m := p.newMemory()
-	v, err := m.exec.project(img, true)
+	rows, err := p.Trace(img)
 	if err != nil { // what refuses an item may be any of its attributes
-		v.rows = nil
+		rows = nil
 	}
-	r, err := p.pick(&m.exec) // also of an item that is refused: what its key tells is told anyway
+	x := p.NewEval()
+	x.Scope.Image = img
+	r, err := p.pick(x) // also of an item that is refused: what its key tells is told anyway
 	if err != nil {
 		r = nil
 	}
@@ -27,10 +28,10 @@ func (p *Program) Hide(s *Steps, img change.Image) {
 	for i := range s.Rows {
 		row := &s.Rows[i]
 		var cells []Emitted
-		if i < len(v.rows) {
-			cells = m.exec.Cells[v.rows[i].from:v.rows[i].to]
+		if i < len(rows) {
+			cells = rows[i].Cells
 		}
-		if i >= len(v.rows) || !v.rows[i].plan.row.FromKey {
+		if i >= len(rows) || !rows[i].Plan.row.FromKey {
 			row.Row = hidden(len(row.Row))
 		}
 		for j := range row.Cells {

@@ -64,10 +64,10 @@ type ownedColumn struct {
 func (p *Program) Owned(keys change.Image) (*Owned, error) {
 	out := &Owned{}
 	for _, r := range p.rules {
-		m := p.newMemory()
-		m.exec.Scope.Image = keys
-		m.exec.Scope.Caps = m.exec.Captures
-		if !r.mayMatch(keys, m.exec.Scope.Caps) {
+		x := p.NewEval()
+		x.Scope.Image = keys
+		x.Scope.Caps = x.Captures
+		if !r.mayMatch(keys, x.Scope.Caps) {
 			continue
 		}
 		for _, pl := range r.plans {
@@ -75,7 +75,7 @@ func (p *Program) Owned(keys change.Image) (*Owned, error) {
 				if e.unowned() != "" {
 					continue
 				}
-				if err := out.add(&m.exec.Eval, e); err != nil {
+				if err := out.add(x, e); err != nil {
 					return nil, err
 				}
 			}

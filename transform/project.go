@@ -57,7 +57,7 @@ type view struct {
 }
 
 func (p *Program) newMemory() *memory {
-	return &memory{exec: exec{p: p, Eval: Eval{Captures: make([]string, p.caps)}}}
+	return &memory{exec: exec{p: p, Eval: *p.NewEval()}}
 }
 
 // What a Write holds on to between two changes: one large item must not stay in every lane's memory.
@@ -104,10 +104,30 @@ func (p *Program) Project(img change.Image) ([]Row, error) {
 	return rows, nil
 }
 
+// TracedRow is a row of an item with the origin of its cells.
+type TracedRow struct {
+	Plan  *plan
+	Cells []Emitted
+}
+
+// Trace is Project with the origin of everything.
+func (p *Program) Trace(img change.Image) ([]TracedRow, error) {
+	m := p.newMemory()
+	v, err := m.exec.project(img, true)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]TracedRow, len(v.rows))
+	for i, pr := range v.rows {
+		rows[i] = TracedRow{Plan: pr.plan, Cells: m.exec.Cells[pr.from:pr.to]}
+	}
+	return rows, nil
+}
+
 // project evaluates an image: picks its rule and emits the cells of all its rows.
 func (x *exec) project(img change.Image, values bool) (view, error) {
 	x.Scope.Image = img
-	r, err := x.p.pick(x)
+	r, err := x.p.pick(&x.Eval)
 	if err != nil {
 		return view{}, err
 	}

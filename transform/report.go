@@ -2,6 +2,7 @@ package transform
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -39,7 +40,7 @@ func (p *Program) Report() (out []RowReport) {
 			x.Lossless = x.WhyNot == ""
 			for _, e := range pl.emitters {
 				x.Columns = append(x.Columns, e.Describe()+" → "+e.Entry.To.S+e.suffix())
-				if !contains(x.Families, e.Family.Name) {
+				if !slices.Contains(x.Families, e.Family.Name) {
 					x.Families = append(x.Families, e.Family.Name)
 				}
 			}

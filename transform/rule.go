@@ -110,7 +110,7 @@ func matches(conds []condition, when *predicate, img change.Image, caps []string
 }
 
 // pick returns the rule of an item and leaves its captures in the scope; nil when none matches.
-func (p *Program) pick(x *exec) (*rule, error) {
+func (p *Program) pick(x *Eval) (*rule, error) {
 	for _, r := range p.rules {
 		x.Scope.Caps = x.Captures
 		ok, err := matches(r.conds, r.when, x.Scope.Image, x.Scope.Caps)

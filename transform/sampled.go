@@ -20,7 +20,7 @@ type Lead struct {
 
 // Leads are the leads of the rows that an item has. A row that begins with a salt has none.
 func (p *Program) Leads(img change.Image) (out []Lead) {
-	x := &p.newMemory().exec
+	x := p.NewEval()
 	x.Scope.Image = img
 	r, err := p.pick(x)
 	if err != nil || r == nil {

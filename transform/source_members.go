@@ -8,8 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// members is what the sources have in common that expand one collection into its members.
-type members struct {
+// Members is what the sources have in common that expand one collection into its members.
+type Members struct {
 	Name  string
 	word  string // the kind, in the words of the mapping file
 	set   Attributes
@@ -22,19 +22,21 @@ type Otherwise struct {
 	Emitter *Emitter // writes it as one value; nil: it is skipped, or the item is refused
 }
 
-func newMembers(word, name string) members {
-	return members{Name: name, word: word, set: oneAttribute(name)}
+func NewMembers(word, name string) Members {
+	return Members{Name: name, word: word, set: oneAttribute(name)}
 }
 
-func (s *members) Describe() string        { return s.word + ": " + s.Name }
-func (s *members) Attributes() *Attributes { return &s.set }
-func (s *members) Decoded() *Attributes    { return &s.set }
-func (s *members) Listed() []string        { return nil }
-func (s *members) otherwise() *Otherwise   { return &s.other }
+func (s *Members) Describe() string        { return s.word + ": " + s.Name }
+func (s *Members) Attributes() *Attributes { return &s.set }
+func (s *Members) Decoded() *Attributes    { return &s.set }
+func (s *Members) Listed() []string        { return nil }
+
+// Others says what becomes of values of other types.
+func (s *Members) Others() *Otherwise { return &s.other }
 
 // collection returns the value to expand, after its cells' time was evaluated; nil when the item has none, or when the
 // mapping wants no cells without a time.
-func (s *members) collection(e *Emitter, x *Eval) (*change.Value, error) {
+func (s *Members) collection(e *Emitter, x *Eval) (*change.Value, error) {
 	v := e.present(x, s.Name)
 	if v == nil {
 		return nil, nil
@@ -46,7 +48,7 @@ func (s *members) collection(e *Emitter, x *Eval) (*change.Value, error) {
 }
 
 // divert handles a value that is not a collection of the expected type.
-func (s *members) divert(e *Emitter, x *Eval, v *change.Value) error {
+func (s *Members) divert(e *Emitter, x *Eval, v *change.Value) error {
 	switch {
 	case s.other.Skip:
 		return nil
@@ -63,7 +65,7 @@ func (s *members) divert(e *Emitter, x *Eval, v *change.Value) error {
 }
 
 // Map is `map:`, a cell for each entry of a map.
-type Map struct{ members }
+type Map struct{ Members }
 
 func (s *Map) Variable() (int, bool) { return tmpl.VarKey, true }
 
@@ -93,7 +95,7 @@ func (s *Map) emit(e *Emitter, x *Eval) error {
 
 // List is `list:`, a cell for each element of a list.
 type List struct {
-	members
+	Members
 	Versions bool // the elements are versions of one column, at times 1, 2, 3 …
 }
 
@@ -122,7 +124,7 @@ func (s *List) emit(e *Emitter, x *Eval) error {
 
 // Set is `set:`, a column for each member of a set; all its cells hold the same.
 type Set struct {
-	members
+	Members
 	Value []byte
 }
 

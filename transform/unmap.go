@@ -15,12 +15,12 @@ import (
 // them), cells what the row holds of it. It is exact where the program is Lossless, and elsewhere leaves out what
 // cannot be read back; numbers come back in canonical form, attributes sorted by name.
 func (p *Program) Unmap(keys change.Image, cells []Cell) (change.Image, error) {
-	m := p.newMemory()
-	r, err := p.ruleByKey(&m.exec, keys)
+	x := p.NewEval()
+	r, err := p.ruleByKey(x, keys)
 	if err != nil {
 		return nil, err
 	}
-	u := unmapper{x: &m.exec.Eval, cells: cells, types: map[string]change.Kind{}, found: map[string]change.Value{}}
+	u := unmapper{x: x, cells: cells, types: map[string]change.Kind{}, found: map[string]change.Value{}}
 	pl := r.plans[0]
 	if e, _ := pl.typed(); e != nil {
 		if err := u.sidecar(e); err != nil {
@@ -38,7 +38,7 @@ func (p *Program) Unmap(keys change.Image, cells []Cell) (change.Image, error) {
 
 // ruleByKey finds the rule of an item and leaves its captures in the scope. It stops at a rule of which the key does
 // not tell whether the item meets it.
-func (p *Program) ruleByKey(x *exec, keys change.Image) (*rule, error) {
+func (p *Program) ruleByKey(x *Eval, keys change.Image) (*rule, error) {
 	x.Scope.Image = keys
 	for _, r := range p.rules {
 		if !r.byKey() {
