@@ -111,7 +111,7 @@ func TestExplainSaysWhyAnItemIsRefused(t *testing.T) {
 	if s.Rule != "sku" || s.Code != "segment" {
 		t.Errorf("rule %q, code %q: %s", s.Rule, s.Code, s.Refused)
 	}
-	want := []Use{{"pk", "key", "sku"}, {"sk", "key", "sku"}, {"v", "mapped", "sku"}}
+	want := []Use{{Attr: "pk", Use: "key", By: "sku"}, {Attr: "sk", Use: "key", By: "sku"}, {Attr: "v", Use: "mapped", By: "sku"}}
 	if diff := cmp.Diff(want, s.Coverage); diff != "" {
 		t.Error(diff)
 	}

@@ -155,7 +155,7 @@ func insertion(t tb, p *Program, version int64, item []byte) *change.Change {
 
 func keysOf(t tb, p *Program, item []byte) []byte {
 	t.Helper()
-	k, err := p.table.Schema.Canonical(nil, image(t, item))
+	k, err := p.prog.Table.Schema.Canonical(nil, image(t, item))
 	if err != nil {
 		t.Fatal(err)
 	}

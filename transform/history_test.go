@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
 // scenario says how the items of a worked example look in random histories.
@@ -210,7 +211,7 @@ func eachHealing(t *testing.T, f func(t *rapid.T, p *Program, s scenario, h hist
 	ran := 0
 	for _, s := range scenarios {
 		p := example(t, s.mapping)
-		if slices.ContainsFunc(p.rules, func(r *rule) bool { return !r.heals }) {
+		if slices.ContainsFunc(p.prog.Rules, func(r *ir.Rule) bool { return !r.Heals }) {
 			continue
 		}
 		ran++

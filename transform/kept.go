@@ -18,9 +18,9 @@ type Kept struct {
 
 // Keep returns what is to be stored beside the program's hash.
 func (p *Program) Keep() ([]byte, error) {
-	k := Kept{OnTTLExpiry: p.table.OnTTLExpiry, StripGlobal: p.table.StripGlobal}
-	if p.table.Mapping != nil {
-		k.Mapping = p.table.Mapping.Normal
+	k := Kept{OnTTLExpiry: p.prog.Table.OnTTLExpiry, StripGlobal: p.prog.Table.StripGlobal}
+	if p.prog.Table.Mapping != nil {
+		k.Mapping = p.prog.Table.Mapping.Normal
 	}
 	b, err := json.Marshal(k)
 	if err != nil {

@@ -17,7 +17,7 @@ func again(t *testing.T, p *Program) *Program {
 	if err := json.Unmarshal(text, &k); err != nil {
 		t.Fatal(err)
 	}
-	tab := p.table
+	tab := p.prog.Table
 	if err := k.Apply(&tab); err != nil {
 		t.Fatalf("%v in %s", err, k.Mapping)
 	}
@@ -72,11 +72,11 @@ rules: [{name: r, match: {pk: "{id}"}, row: "{id|hmac(closed,16)}#{id|hmac(open,
 	if err := json.Unmarshal(text, &k); err != nil {
 		t.Fatal(err)
 	}
-	tab := p.table
+	tab := p.prog.Table
 	if err := k.Apply(&tab); err != nil {
 		t.Fatal(err)
 	}
-	for i, s := range p.table.Mapping.Secrets { // put back, it is the mapping that it was
+	for i, s := range p.prog.Table.Mapping.Secrets { // put back, it is the mapping that it was
 		tab.Mapping.Secrets[i].Value.S = s.Value.S
 	}
 	if q, problems := Compile(tab); q == nil || q.Hash() != p.Hash() {

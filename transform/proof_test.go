@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
 // mapsOf draws a mapping that is made to go wrong: templates over few letters, all segment modes, separators,
@@ -230,7 +231,7 @@ rules:
 		}
 	}
 	m, problems := ParseMapping("m.yaml", []byte(strings.Replace(text, `match: {kind: "{st}"}, `, "", 1)))
-	if p, _ := Compile(Table{Source: "T", Target: "t", Schema: schema("pk:S", "sk:S"), Mapping: m}); p != nil && len(problems) == 0 && !slices.Contains(p.rules[0].plans[2].row.Attrs, "st") {
+	if p, _ := Compile(Table{Source: "T", Target: "t", Schema: schema("pk:S", "sk:S"), Mapping: m}); p != nil && len(problems) == 0 && !slices.Contains(p.prog.Rules[0].Plans[2].Row.Attrs, "st") {
 		t.Error("the second index reads what the first one captured")
 	}
 }
@@ -251,8 +252,8 @@ func TestOnlyWholeNumbersExpire(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S")}, `
 families: {m: {max_age: 1s, expires_by_timestamp: true}}
 rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{attr: v, to: "m:v", ts: "{exp|s_ms}", ts_missing: never}], ignore: [exp]}]`)
-	for value, want := range map[string]int64{`{"N":"1700000000"}`: 1700000000000, `{"N":"1.7E9"}`: 1700000000000, `{"S":"1700000000"}`: neverExpires, `{"N":"1700000000.5"}`: neverExpires,
-		`{"N":"-1"}`: neverExpires, `{"M":{}}`: neverExpires, `{"NULL":true}`: neverExpires} {
+	for value, want := range map[string]int64{`{"N":"1700000000"}`: 1700000000000, `{"N":"1.7E9"}`: 1700000000000, `{"S":"1700000000"}`: ir.NeverExpires, `{"N":"1700000000.5"}`: ir.NeverExpires,
+		`{"N":"-1"}`: ir.NeverExpires, `{"M":{}}`: ir.NeverExpires, `{"NULL":true}`: ir.NeverExpires} {
 		rows, err := p.Project(image(t, []byte(`{"pk":{"S":"a"},"v":{"S":"x"},"exp":`+value+`}`)))
 		if err != nil || rows[0].Cells[0].Time != want {
 			t.Errorf("%s: %v, %v, want %d", value, rows, err, want)

@@ -1,145 +1,217 @@
-// Package transform turns a change of an item into what Bigtable and the archive shall hold: a compiler for
-// the mapping language, and the program it compiles to. A program is a function of the change and the
+// Package transform turns a change of an item into what Bigtable and the archive shall hold. It compiles mappings into
+// programs, and is what other packages import of the compiler below it. A program is a function of the change and the
 // mapping alone: no clock, no I/O, no randomness (Rule 7), so a replay gives the same bytes.
 //
-// The walk: Compile reads a Mapping against a table's key schema into rules; a rule has row plans; a plan
-// has emitters. Project turns an item into rows and cells. Change and Coalesce compare the projections of
-// old and new images and give a Write: per row what is deleted, then what is set.
+// Compile makes the program of a table; Program.Change and Program.Coalesce fill a Write with the rows that a change
+// enters and leaves. Owned, Resyncable, Unmap and Kept have no caller in the replicator yet: they are the inverse that
+// resync and `explain --row` need.
+//
+// Below it, from the mapping file to the Write:
+//
+//	lang     the mapping language: YAML, patterns, templates as text
+//	tmpl     compiled templates, with the set of texts that each can give
+//	encode   the bytes of values
+//	ir       the compiled program's data
+//	compile  mapping → program
+//	prove    what must hold for a mapping to be safe
+//	lint     what may hurt later
+//	emit     items and changes → rows and cells, and the way back
+//	explain  what a program does, step by step, for people
 package transform
 
 import (
-	"time"
+	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform/compile"
+	"github.com/tailrace-cdc/replicator/transform/emit"
+	"github.com/tailrace-cdc/replicator/transform/explain"
+	"github.com/tailrace-cdc/replicator/transform/ir"
 	"github.com/tailrace-cdc/replicator/transform/lang"
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Mapping is a mapping file as its author wrote it; nil means the preset default.
-type Mapping = lang.Mapping
-
-// Problem is one thing that a mapping's author should know.
-type Problem = lang.Problem
-
-// Refusal says that a mapping will not take an item, and why: the change becomes a dead letter.
-type Refusal = tmpl.Refusal
-
-// ParseMapping reads a mapping file. All its problems are reported at once; the mapping may be compiled
-// only if none of them is an error.
-func ParseMapping(file string, data []byte) (*Mapping, []Problem) { return lang.Parse(file, data) }
-
-// Table is what a program is compiled for.
-type Table struct {
-	Pipeline    string
-	Source      string // DynamoDB table
-	Target      string // Bigtable table
-	Schema      change.KeySchema
-	View        string // stream view type; "" = not known yet, taken as NEW_AND_OLD_IMAGES
-	TTLAttr     string
-	Mapping     *Mapping
-	OnTTLExpiry string              // delete (default), keep, archive; a rule's own word wins
-	StripGlobal bool                // leave out the aws:rep:* attributes of old global tables
-	Getenv      func(string) string // for the mapping's secrets; nil: they count as unset
-}
-
-// Class says how a row's earlier cells are replaced.
-type Class byte
-
-// The classes of a row. R: the item owns the row, it is replaced as a whole. K: the cells are known from the
-// item's key. D: the cells are the difference between old and new image.
-const (
-	ClassR Class = 'R'
-	ClassK Class = 'K'
-	ClassD Class = 'D'
+// What a program is compiled from.
+type (
+	Mapping = lang.Mapping // a mapping file as its author wrote it; nil means the preset default
+	Problem = lang.Problem // one thing that a mapping's author should know
+	Table   = ir.Table     // what a program is compiled for
 )
 
-// String is the class's letter.
-func (c Class) String() string { return string(rune(c)) }
+// What the target table must look like.
+type (
+	Family      = ir.Family
+	ReadPattern = ir.ReadPattern
+	View        = ir.View
+	Column      = ir.Column
+)
 
-// Cell is one cell to set.
-type Cell struct {
-	Family    string
-	Qualifier []byte
-	Value     []byte
-	Time      int64 // ms; counts when Mapped, else the cell's time is the write's version
-	Mapped    bool  // the mapping gave the time, which may be 0
-	Aggregate bool  // merge Value (64-bit big-endian) with the family's aggregate instead of setting it
-	AsItCame  bool  // a document in the source's own JSON: equal ones may differ in their bytes
-}
+// What a change does.
+type (
+	Write   = emit.Write
+	Item    = emit.Item
+	Row     = emit.Row
+	Cell    = emit.Cell
+	Delete  = emit.Delete
+	Event   = emit.Event
+	Wipes   = emit.Wipes
+	Owned   = emit.Owned
+	Refusal = tmpl.Refusal // the mapping does not take an item, and why: the change becomes a dead letter
+)
 
-// Delete is a range of cells to delete before the row's cells are set.
-type Delete struct {
-	Family    string
-	Qualifier []byte // nil: the whole family
-	From, To  int64  // ms, half open; 0, 0: all versions
-	Versioned bool   // cell times are this item's versions: a skipped write may still delete [0, its version)
-}
+// What people are shown.
+type (
+	Steps      = explain.Steps
+	Passed     = explain.Passed
+	StepRow    = explain.StepRow
+	StepCell   = explain.StepCell
+	StepDelete = explain.StepDelete
+	Use        = explain.Use
+	RowReport  = explain.RowReport
+	Lead       = explain.Lead
+)
 
-// Row is what one change does to one row: if the row does not hold the item at this version or later, wipe
-// it when Exclusive (all families but KeepHistory), run Deletes, then set Cells and the item's marker.
-type Row struct {
-	Key         []byte
-	Class       Class
-	Left        bool     // the item leaves the row: mark it dead there; Cells are then archived copies or emptied columns
-	Exclusive   bool     // delete the row as a whole first
-	KeepHistory []string // families that the wipe spares
-	Deletes     []Delete
-	Cells       []Cell
-}
+// Class says how a row's earlier cells are replaced.
+type Class = ir.Class
 
-// Item names an item in guards and markers.
-type Item struct {
-	Guard [16]byte // SHA-256 over pipeline, table and canonical key, cut
-	Table string
-	Key   []byte // canonical
-}
-
-// Write is everything that one change, or several coalesced ones, do: rows entered first, rows left last.
-// A Write is reused: what it holds is valid until the next call that fills it.
-type Write struct {
-	Item    Item
-	Version int64
-	Rows    []Row
-	// Heals says that the item's rows and columns are functions of its key alone, so that this write repairs
-	// whatever an earlier dead letter of the item left behind.
-	Heals bool
-
-	mem *memory
-}
-
-// Event is an archival event: an item that DynamoDB's TTL deleted.
-type Event struct {
-	ID      string // stream label / shard / sequence number: the same on every replay
-	Source  string // table ARN, or pipeline/table
-	Subject string // canonical key of the item
-	Time    time.Time
-	Data    []byte // JSON
-}
-
-// Family is a column family as the target table must have it.
-type Family struct {
-	Name         string
-	MaxVersions  int           // 0 = all
-	MaxAge       time.Duration // 0 = for ever
-	Intersection bool          // both limits must be passed; otherwise either is enough
-	Aggregate    string        // "", max, min, hll: values are merged by the server
-}
+// The classes of a row: replace-row, by-key, by-diff.
+const (
+	ClassR = ir.ClassR
+	ClassK = ir.ClassK
+	ClassD = ir.ClassD
+)
 
 // The meta families of every target table: which items a row holds, and which ones it held.
 const (
-	LiveFamily = "_tr_live"
-	DeadFamily = "_tr_dead"
+	LiveFamily = ir.LiveFamily
+	DeadFamily = ir.DeadFamily
 )
 
-// Limits of the service, checked before the wire.
-// Source: https://cloud.google.com/bigtable/quotas#limits-data-size
-const (
-	maxRowKey    = 4 << 10
-	maxQualifier = 16 << 10
-	maxCell      = 100 << 20
-	maxRow       = 256 << 20
-	maxMutations = 100_000
-	maxFamilies  = 100
+// ParseMapping reads a mapping file. All its problems are reported at once; the mapping may be compiled only if none of
+// them is an error.
+func ParseMapping(file string, data []byte) (*Mapping, []Problem) { return lang.Parse(file, data) }
 
-	maxTime = 9_000_000_000_000_000 // ms: cell times are microseconds in 64 bits
-)
+// Readable is a name or value as people read it: text where it is text, else hex, with the number where it is a 64-bit
+// integer.
+func Readable(b []byte) string { return explain.Readable(b) }
+
+// Program is a compiled mapping for one table. It is immutable and safe for concurrent use.
+type Program struct{ prog *ir.Program }
+
+// Compile compiles one table's mapping. The program is nil when a problem is an error. What a row's class is depends on
+// all tables that write the same target: use CompileAll where there are several.
+func Compile(t Table) (*Program, []Problem) {
+	ps, problems := CompileAll([]Table{t})
+	return ps[0], problems
+}
+
+// CompileAll compiles all tables of a configuration and proves across them which rows belong to one item alone. A table
+// with errors has a nil program.
+func CompileAll(tables []Table) ([]*Program, []Problem) {
+	compiled, problems := compile.All(tables)
+	out := make([]*Program, len(tables))
+	for i, p := range compiled {
+		if p != nil {
+			out[i] = &Program{p}
+		}
+	}
+	return out, problems
+}
+
+// Table returns what the program was compiled for.
+func (p *Program) Table() Table { return p.prog.Table }
+
+// Hash identifies the mapping by its content, not by its layout or comments: two programs with one hash give the same
+// cells.
+func (p *Program) Hash() [16]byte { return p.prog.Hash }
+
+// Families returns the families that the target table needs, without the replicator's own two.
+func (p *Program) Families() []Family { return slices.Clone(p.prog.Families) }
+
+// Reads lists the access patterns that the mapping documents.
+func (p *Program) Reads() []ReadPattern { return p.prog.Reads }
+
+// Views lists the materialized views that the mapping asks for. They are made by the administrator.
+func (p *Program) Views() []View { return p.prog.Views }
+
+// Change fills w with what one change does. The error is a *Refusal when the mapping does not take the item (the change
+// becomes a dead letter), else the change is malformed. A Write without rows is right: the item is dropped, or was
+// never there.
+func (p *Program) Change(d *change.Decoder, c *change.Change, w *Write) error {
+	return emit.Change(p.prog, d, c, w)
+}
+
+// CanCoalesce reports whether several changes of one item may be united in one write. Families that keep histories
+// forbid it, because every version is wanted.
+func (p *Program) CanCoalesce() bool { return p.prog.Coalesces }
+
+// Coalesce fills w with what several changes of one item do, given in version order: the rows of the last image at the
+// last version. Every row that any of the images had is in the Write, so that moves A→B→C leave nothing in A or B. A
+// *Refusal is about one of the changes: apply them one by one then.
+func (p *Program) Coalesce(d *change.Decoder, cs []*change.Change, w *Write) error {
+	return emit.Coalesce(p.prog, d, cs, w)
+}
+
+// Project returns the rows and cells of an item: what Bigtable holds when it is in step. The error is a *Refusal when
+// the mapping does not take the item. An item that the mapping drops has no rows.
+func (p *Program) Project(img change.Image) ([]Row, error) { return emit.Project(p.prog, img) }
+
+// Wipes returns what finds the rows that a removal of another item may delete; nil when no rule has `on_remove: row`.
+func (p *Program) Wipes() *Wipes { return emit.NewWipes(p.prog) }
+
+// Archives reports whether items that TTL deletes may become archival events, which then need a place.
+func (p *Program) Archives() bool { return emit.Archives(p.prog) }
+
+// Archive returns the archival event of a change: nil unless DynamoDB's TTL deleted the item and the mapping archives
+// it. The event's id is the same on every replay.
+func (p *Program) Archive(d *change.Decoder, c *change.Change) (*Event, error) {
+	return emit.Archive(p.prog, d, c)
+}
+
+// Lossless reports whether every item can be turned back from its main row, and if not, why.
+func (p *Program) Lossless() (bool, string) { return emit.Lossless(p.prog) }
+
+// Unmap turns an item's main row back into the item. It is exact where the program is Lossless, and elsewhere leaves
+// out what cannot be read back.
+func (p *Program) Unmap(keys change.Image, cells []Cell) (change.Image, error) {
+	return emit.Unmap(p.prog, keys, cells)
+}
+
+// Resyncable reports whether rows of class D (by-diff) can be repaired without an old image, and if not, why.
+func (p *Program) Resyncable() (bool, string) { return emit.Resyncable(p.prog) }
+
+// Owned returns which columns belong to an item, whatever it holds now or held before. It is exact where the program is
+// Resyncable.
+func (p *Program) Owned(keys change.Image) (*Owned, error) { return emit.OwnedBy(p.prog, keys) }
+
+// Report lists what the program writes, in the order of its rules.
+func (p *Program) Report() []RowReport { return explain.Report(p.prog) }
+
+// Explain explains the projection of an item.
+func (p *Program) Explain(img change.Image) *Steps { return explain.Item(p.prog, img) }
+
+// ExplainChange explains what one change does: rows, cells, deletes.
+func (p *Program) ExplainChange(c *change.Change) (*Steps, error) { return explain.Change(p.prog, c) }
+
+// ExplainKey explains what the key of an item alone decides: its rule where keys decide that, and its rows.
+func (p *Program) ExplainKey(keys change.Image) (*Steps, error) { return explain.Key(p.prog, keys) }
+
+// Hide removes from an item's explanation what neither its key nor the mapping shows: values, and captures, row keys,
+// columns and cell times that are made of other attributes.
+func (p *Program) Hide(s *Steps, img change.Image) { explain.Hide(p.prog, s, img) }
+
+// Coverage returns for every attribute of an item what becomes of it.
+func (p *Program) Coverage(img change.Image) []Use { return explain.Coverage(p.prog, img) }
+
+// Leads returns what the row keys of an item begin with behind their literal text. A row that begins with a salt has
+// no lead.
+func (p *Program) Leads(img change.Image) []Lead { return explain.Leads(p.prog, img) }
+
+// Untyped reports whether some rule writes an attribute so that values of two types can look alike.
+func (p *Program) Untyped(attr string) bool { return explain.Untyped(p.prog, attr) }
+
+// Int64Only reports whether some rule refuses items in which an attribute is not a 64-bit integer.
+func (p *Program) Int64Only(attr string) bool { return explain.Int64Only(p.prog, attr) }
+
+// SharesCells reports whether the mapping acknowledges that two items may write one cell.
+func (p *Program) SharesCells() bool { return explain.SharesCells(p.prog) }

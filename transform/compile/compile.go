@@ -1,0 +1,150 @@
+package compile
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/json"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform/ir"
+	"github.com/tailrace-cdc/replicator/transform/lang"
+	"github.com/tailrace-cdc/replicator/transform/lint"
+	"github.com/tailrace-cdc/replicator/transform/prove"
+	"github.com/tailrace-cdc/replicator/transform/tmpl"
+)
+
+// All compiles all tables of a configuration and proves across them which rows belong to one item alone. A table with
+// errors has a nil program.
+func All(tables []ir.Table) ([]*ir.Program, []lang.Problem) {
+	compilers := make([]*compiler, len(tables))
+	drafts := make([]*ir.Draft, len(tables))
+	for i := range tables {
+		compilers[i] = newCompiler(tables[i])
+		compilers[i].compile()
+		drafts[i] = compilers[i].Draft
+	}
+	lint.FamilyLimit(drafts)
+	prove.All(drafts)
+	out := make([]*ir.Program, len(tables))
+	var problems []lang.Problem
+	for i, c := range compilers {
+		c.finish()
+		if !c.Problems.Failed() {
+			out[i] = c.Program
+		}
+		lang.Sort(c.Problems.List)
+		problems = append(problems, c.Problems.List...)
+	}
+	return out, problems
+}
+
+// compiler turns one table's mapping into its program, noting every problem it meets in the draft.
+type compiler struct{ *ir.Draft }
+
+func newCompiler(t ir.Table) *compiler {
+	c := &compiler{ir.NewDraft(t)}
+	c.Mapping = t.Mapping
+	if c.Mapping == nil {
+		c.Mapping = &ir.Mapping{Preset: text("default")}
+	}
+	c.Problems = lang.Problems{File: c.Mapping.File, Table: t.Source}
+	if c.Mapping.Preset.S == "google" {
+		c.checkGoogle(t.Schema)
+	}
+	if c.Mapping.Preset.S != "" {
+		c.Mapping = preset(c.Mapping.Preset.S, c.Mapping, t.Schema)
+	}
+	return c
+}
+
+// checkGoogle refuses keys that Google's utility writes in a way that loses items or cannot be read back.
+func (c *compiler) checkGoogle(s change.KeySchema) {
+	if s.Partition.Type == 'B' {
+		c.Problems.Errorf(c.Mapping.Preset, "preset", "preset: default writes them in hex", "the preset google has no binary keys")
+	}
+	if s.Sort != nil {
+		c.Problems.Errorf(c.Mapping.Preset, "preset", "preset: default puts the sort key into the row key; rules can put it into the column",
+			"the preset google has no sort keys: its row is the partition key alone, so items that differ only in %q would share a row", s.Sort.Name)
+	}
+}
+
+func (c *compiler) compile() {
+	c.compileSecrets()
+	for _, name := range c.Mapping.PII {
+		c.Personal[name.S] = true
+	}
+	c.compileFamilies()
+	if d := c.Mapping.Delimiter; d.Set() && len(d.S) != 1 {
+		c.Problems.Errorf(d, "delimiter", "one ASCII character such as # : /", "the delimiter %q is not one character", d.S)
+	}
+	for i := range c.Mapping.Rules {
+		c.Program.Rules = append(c.Program.Rules, c.rule(&c.Mapping.Rules[i]))
+	}
+	lint.Conditions(c.Draft)
+	c.Broken = c.Problems.Failed()
+}
+
+// hash covers what decides a table's cells: the mapping's content with its secrets, the table's options, and the
+// classes, which other tables of the same target may change.
+func (c *compiler) hash() {
+	var classes []ir.Class
+	for _, r := range c.Program.Rules {
+		for _, pl := range r.Plans {
+			classes = append(classes, pl.Class)
+		}
+	}
+	text, err := json.Marshal(struct {
+		Mapping     *ir.Mapping
+		StripGlobal bool
+		OnTTLExpiry string
+		Classes     []ir.Class
+		Secrets     [][]byte `json:",omitempty"`
+	}{c.Mapping, c.Program.Table.StripGlobal, c.Program.DefaultOnTTL(), classes, c.digests()})
+	if err != nil {
+		c.Problems.Errorf(c.Mapping.At, "syntax", "", "the mapping cannot be written as JSON: %v", err)
+	}
+	sum := sha256.Sum256(text)
+	copy(c.Program.Hash[:], sum[:])
+}
+
+// digests tell one set of secrets from another and nothing more: with a changed secret no row is found again.
+func (c *compiler) digests() (all [][]byte) {
+	for _, s := range c.Mapping.Secrets {
+		mac := hmac.New(sha256.New, c.Secrets[s.Name])
+		mac.Write([]byte("mapping hash"))
+		all = append(all, mac.Sum(nil))
+	}
+	return all
+}
+
+func (c *compiler) compileSecrets() {
+	for _, s := range c.Mapping.Secrets {
+		value := s.Value.S
+		if env, ok := strings.CutPrefix(value, "${"); ok {
+			env = strings.TrimSuffix(env, "}")
+			value = ""
+			if c.Program.Table.Getenv != nil {
+				value = c.Program.Table.Getenv(env)
+			}
+			if value == "" {
+				c.Problems.Errorf(s.Value, "secret", "set it where the replicator runs; without it rows cannot be found again", "environment variable %s of secret %q is not set", env, s.Name)
+			}
+		} else {
+			c.Problems.Warnf(s.Value, "secret", "write \"${ENV_NAME}\" and set the variable", "secret %q stands in the file", s.Name)
+		}
+		c.Secrets[s.Name] = []byte(value)
+	}
+}
+
+// env is what a rule's templates may refer to.
+func (c *compiler) env(r *ir.Rule, segments lang.Text) *tmpl.Env {
+	mode := segments.S
+	if mode == "" {
+		mode = c.Mapping.Segments.S
+	}
+	if mode == "" {
+		mode = tmpl.SegStrict
+	}
+	return &tmpl.Env{Captures: r.Captures, Keys: c.KeyTypes(), Attrs: true, Segments: mode, Delim: c.Delimiter(), Secrets: c.Secrets}
+}

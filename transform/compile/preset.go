@@ -1,0 +1,69 @@
+package compile
+
+import (
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform/ir"
+	"github.com/tailrace-cdc/replicator/transform/lang"
+)
+
+// preset spells a preset out as a mapping for one table. The preset default is total and injective: it
+// takes every item, and two items never share a row.
+func preset(name string, m *ir.Mapping, schema change.KeySchema) *ir.Mapping {
+	family := map[string]string{"default": "d", "google": "cf1", "document": "d"}[name]
+	if m.Family.S != "" {
+		family = m.Family.S
+	}
+	out := *m
+	out.Preset = lang.Text{}
+	// What a preset says stands where its name does.
+	text := func(s string) lang.Text { return lang.Text{S: s, Line: m.Preset.Line, Path: "preset"} }
+	rule := lang.Rule{At: text(name)}
+	row, match, keys := defaultRow(schema, text)
+	rule.Match, rule.Row = match, text(row)
+	e := lang.Emitter{At: text(""), Kind: "attrs", All: true, Except: keys, To: text(family + ":{attr}")}
+	f := lang.Family{At: text(family), MaxVersions: 1}
+	switch name {
+	case "google":
+		rule.Match = []lang.Condition{{At: text(schema.Partition.Name), Pattern: text("{pk}")}}
+		rule.Row.S = "{pk}"
+		e.Except = keys[:1]
+		e.To, e.Flatten, e.Join, e.As, e.TS, e.Null = text(family+":{path}"), text("maps"), text("."), text("google"), text("0"), text("empty")
+		f.MaxVersions = 0
+	case "document":
+		e = lang.Emitter{At: e.At, Kind: "doc", All: true, To: text(family + ":j"), Format: text("dynamo_json")}
+	}
+	// Families that are declared beside it, for views and reads, do not replace its own.
+	if !slices.ContainsFunc(out.Families, func(f lang.Family) bool { return f.At.S == family }) {
+		out.Families = append(slices.Clip(out.Families), f)
+	}
+	rule.Cells = []lang.Emitter{e}
+	if m.Presence.Set() {
+		at := lang.Text{Line: m.Presence.Line, Path: "presence"}
+		rule.Cells = append(rule.Cells, lang.Emitter{At: at, Kind: "const", To: text(family + ":" + m.Presence.S), TS: e.TS})
+	}
+	rule.Segments = text("escape")
+	out.Rules = []lang.Rule{rule}
+	return &out
+}
+
+func text(s string) lang.Text { return lang.Text{S: s} }
+
+// defaultRow is the partition key with # and % escaped, "#", and the sort key as it is. A partition key
+// that stands alone needs no escaping.
+func defaultRow(schema change.KeySchema, text func(string) lang.Text) (row string, match []lang.Condition, keys []lang.Text) {
+	part := func(k change.KeyAttr, capture string) string {
+		match = append(match, lang.Condition{At: text(k.Name), Pattern: text("{" + capture + "}")})
+		keys = append(keys, text(k.Name))
+		if k.Type == 'B' {
+			return "{" + capture + "|hex}"
+		}
+		return "{" + capture + "}"
+	}
+	row = part(schema.Partition, "pk")
+	if schema.Sort != nil {
+		row += "#" + part(*schema.Sort, "sk")
+	}
+	return row, match, keys
+}

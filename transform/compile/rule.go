@@ -1,0 +1,167 @@
+package compile
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/transform/ir"
+	"github.com/tailrace-cdc/replicator/transform/lang"
+	"github.com/tailrace-cdc/replicator/transform/tmpl"
+)
+
+func (c *compiler) rule(src *lang.Rule) *ir.Rule {
+	r := &ir.Rule{Name: src.At.S, Src: src, Drop: src.Drop, OnRemove: src.OnRemove.S, OnTTL: src.OnTTLExpiry.S}
+	r.Conditions = c.conditions(r, src.Match)
+	r.When = c.predicate(src.When)
+	c.expiry(r)
+	r.OwnCaptures = len(r.Captures)
+	c.Program.MaxCaptures = max(c.Program.MaxCaptures, r.OwnCaptures)
+	if src.Drop {
+		return r
+	}
+	if pl := c.plan(r, "rule "+r.Name, &src.Row, src.Cells, src.Segments); pl != nil {
+		pl.WipesOnRemoval = src.OnRemove.S == "row"
+		c.sidecar(r, pl)
+		r.Plans = append(r.Plans, pl)
+	}
+	for i := range src.Index {
+		c.index(r, src, &src.Index[i])
+	}
+	return r
+}
+
+// index compiles a further row. What its conditions capture stands behind the rule's own captures, and is gone
+// with it: the next index knows nothing of it, or it would see what another item left there.
+func (c *compiler) index(r *ir.Rule, src *lang.Rule, x *lang.Index) {
+	conds := c.conditions(r, x.Match)
+	c.Program.MaxCaptures = max(c.Program.MaxCaptures, len(r.Captures))
+	if pl := c.plan(r, "index "+x.At.S+" of rule "+r.Name, &x.Row, x.Cells, src.Segments); pl != nil {
+		pl.Conditions, pl.When = conds, c.predicate(x.When)
+		r.Plans = append(r.Plans, pl)
+	}
+	r.Captures = slices.Clip(r.Captures[:r.OwnCaptures])
+}
+
+func (c *compiler) expiry(r *ir.Rule) {
+	if r.OnTTL == "" {
+		r.OnTTL = c.Program.DefaultOnTTL()
+	}
+	if name, ok := strings.CutPrefix(r.OnTTL, "archive:"); ok {
+		if r.ArchiveFamily = c.Family(name, r.Src.OnTTLExpiry); r.ArchiveFamily != nil {
+			c.plainFamily(r.ArchiveFamily, r.Src.OnTTLExpiry)
+		}
+		return
+	}
+	if words := []string{"delete", "keep", "archive"}; !slices.Contains(words, r.OnTTL) {
+		c.Problems.Errorf(r.Src.OnTTLExpiry, "value", "one of: delete, keep, archive, archive:<family>", "on_ttl_expiry: %q is not known here", r.OnTTL)
+	}
+}
+
+func (c *compiler) predicate(t lang.Text) *ir.Predicate {
+	if !t.Set() {
+		return nil
+	}
+	w, err := ir.NewPredicate(t.S)
+	if err != nil {
+		c.Problems.Errorf(t, "when", whenHint(err.Error()), "%s", firstLine(err.Error()))
+		return nil
+	}
+	return w
+}
+
+func (c *compiler) conditions(r *ir.Rule, list []lang.Condition) (out []ir.Condition) {
+	for i := range list {
+		src := &list[i]
+		typ, key := c.KeyTypes()[src.At.S]
+		cond := ir.Condition{Attr: src.At.S, Key: key, Type: src.Type.S, Exists: src.Exists}
+		if src.Equals.Set() {
+			cond.Equals = &src.Equals.S
+		}
+		for _, t := range src.In {
+			cond.In = append(cond.In, t.S)
+		}
+		if src.Pattern.Set() {
+			cond.Pattern = c.pattern(r, src.Pattern, tmpl.Capture{Attr: src.At.S, Key: key, Type: typ})
+		}
+		if key && cond.Exists != nil && !*cond.Exists {
+			c.Problems.Errorf(src.At, "unreachable", "every item has its key attributes", "the rule can never match: %s is part of the primary key", src.At.S)
+		}
+		out = append(out, cond)
+	}
+	return out
+}
+
+func (c *compiler) pattern(r *ir.Rule, t lang.Text, of tmpl.Capture) *tmpl.Pattern {
+	ast, err := lang.ParsePattern(t.S)
+	if err != nil {
+		c.Problems.Errorf(t, "pattern", "", "%s", err.Error())
+		return nil
+	}
+	known := map[string]int{}
+	for i, have := range r.Captures {
+		known[have.Name] = i
+	}
+	for _, part := range ast {
+		if part.Kind == lang.Literal {
+			continue
+		}
+		_, have := known[part.Text]
+		switch {
+		case part.Kind == lang.Same && !have:
+			c.Problems.Errorf(t, "pattern", "captures are read from the top: partition key first", "{=%s}: nothing was captured as %s before", part.Text, part.Text)
+			return nil
+		case part.Kind == lang.Same:
+		case have:
+			c.Problems.Errorf(t, "pattern", "write {="+part.Text+"} where it must be the same again, or use another name", "{%s} is captured twice", part.Text)
+		default:
+			known[part.Text] = len(r.Captures)
+			capture := of
+			capture.Name, capture.Kind, capture.All = part.Text, part.Kind, len(ast) == 1
+			r.Captures = append(r.Captures, capture)
+		}
+	}
+	return tmpl.NewPattern(ast, c.Delimiter(), func(name string) int { return known[name] })
+}
+
+func (c *compiler) plan(r *ir.Rule, name string, row *lang.Text, cells []lang.Emitter, segments lang.Text) *ir.Plan {
+	if !row.Set() {
+		return nil
+	}
+	pl := &ir.Plan{Name: name, Rule: r, Src: row, Captures: slices.Clone(r.Captures)}
+	var err error
+	if pl.Row, err = tmpl.New(row.S, c.env(r, segments)); err != nil {
+		c.Problems.Errorf(*row, "template", "", "%s", err.Error())
+		return nil
+	}
+	for i := range cells {
+		if e := c.emitter(r, &cells[i], segments); e != nil {
+			pl.Emitters = append(pl.Emitters, e)
+		}
+	}
+	return pl
+}
+
+// sidecar adds the cell of attribute types to a rule's main row.
+func (c *compiler) sidecar(r *ir.Rule, pl *ir.Plan) {
+	t := r.Src.Types
+	if !t.Set() {
+		t = c.Mapping.Types
+	}
+	if !t.Set() {
+		return
+	}
+	f, qualifier, ok := c.Target(t)
+	if !ok {
+		return
+	}
+	c.plainFamily(f, t)
+	e := &ir.Emitter{Entry: &lang.Emitter{At: t, To: t}, Source: &ir.Types{Beside: slices.Clone(pl.Emitters)}, Family: f, FromKey: true}
+	env := c.env(r, r.Src.Segments)
+	env.Attrs, env.Empty = false, true
+	var err error
+	if e.Qualifier, err = tmpl.New(qualifier, env); err != nil {
+		c.Problems.Errorf(t, "template", "", "%s", err.Error())
+		return
+	}
+	pl.Emitters = append(pl.Emitters, e)
+}

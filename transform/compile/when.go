@@ -1,0 +1,25 @@
+package compile
+
+import (
+	"regexp"
+	"strings"
+)
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return strings.TrimPrefix(line, "ERROR: ")
+}
+
+var undeclared = regexp.MustCompile(`undeclared reference to '(\w+)'`)
+
+// whenHint says how an expression is mended, from what CEL says of it.
+func whenHint(problem string) string {
+	hint := "a CEL expression over item that gives true or false: has(item.x) && item.x == \"open\""
+	if m := undeclared.FindStringSubmatch(problem); m != nil {
+		return "an attribute is a field of item: item." + m[1] + "; " + hint
+	}
+	if strings.Contains(problem, "token recognition error at: '= '") {
+		return "equality is ==; " + hint
+	}
+	return hint
+}

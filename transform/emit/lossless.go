@@ -1,0 +1,220 @@
+package emit
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/transform/ir"
+	"github.com/tailrace-cdc/replicator/transform/tmpl"
+)
+
+// Lossless says whether every item can be turned back from its main row, and if not, why.
+//
+// It knows a list of forms that come back, and Unmap reads no others: whatever is not on the list counts as lost.
+// The attributes aws:rep:* of old global tables are DynamoDB's and no part of the item where they are stripped.
+func Lossless(p *ir.Program) (bool, string) {
+	for i, r := range p.Rules {
+		if why := WhyLost(p, i); why != "" {
+			return false, "rule " + r.Name + ": " + why
+		}
+	}
+	return true, ""
+}
+
+// WhyLost says why rows of a rule cannot be turned back, "" when they can.
+func WhyLost(p *ir.Program, at int) string {
+	for _, earlier := range p.Rules[:at+1] {
+		if !earlier.DecidedByKey() {
+			return "the row's key does not tell the rule: " + earlier.Name + " tests more than key attributes"
+		}
+	}
+	r := p.Rules[at]
+	switch {
+	case r.Drop:
+		return "its items are dropped"
+	case len(r.Plans) == 0:
+		return "it writes no row"
+	case slices.ContainsFunc(p.Rules, func(o *ir.Rule) bool { return ir.SharesWith(o, r) || ir.SharesWith(r, o) }):
+		return "another rule may write its cells, acknowledged"
+	}
+	return whyRowLoses(p, r.Plans[0])
+}
+
+// whyRowLoses says which attribute of an item a row does not hold so that it can be read back.
+func whyRowLoses(p *ir.Program, pl *ir.Plan) string {
+	carriers, reasons := carriers(p, pl)
+	all := func(e *ir.Emitter) bool { return e.Source.Attributes().All() }
+	because := func(of func(*ir.Emitter) bool, otherwise string) string {
+		if i := slices.IndexFunc(pl.Emitters, func(e *ir.Emitter) bool { return reasons[e] != "" && of(e) }); i >= 0 {
+			return "`" + pl.Emitters[i].Describe() + "`: " + reasons[pl.Emitters[i]]
+		}
+		return otherwise
+	}
+	i := slices.IndexFunc(carriers, all)
+	if i < 0 {
+		return because(all, "attributes that it does not name are not written")
+	}
+	for _, t := range carriers[i].Entry.Except {
+		holds := func(e *ir.Emitter) bool { return e.Holds(t.S) }
+		if p.KeyType(t.S) == 0 && !slices.ContainsFunc(carriers, holds) {
+			return because(holds, fmt.Sprintf("attribute %q is not written", t.S))
+		}
+	}
+	return ""
+}
+
+// carriers are the emitters of a row whose cells give attributes back, and the reasons why the others do not.
+func carriers(p *ir.Program, pl *ir.Plan) (list []*ir.Emitter, reasons map[*ir.Emitter]string) {
+	reasons = map[*ir.Emitter]string{}
+	_, missing := typed(pl)
+	for _, e := range pl.Emitters {
+		switch e.Source.(type) {
+		case *ir.Types, *ir.Const:
+			continue
+		}
+		why := misplaced(e)
+		if why == "" {
+			why = mixed(pl, e)
+		}
+		if why == "" {
+			why = renamed(e)
+		}
+		if why == "" {
+			why = untyped(e, missing)
+		}
+		if why != "" {
+			reasons[e] = why
+		} else {
+			list = append(list, e)
+		}
+	}
+	return list, reasons
+}
+
+// typed returns the sidecar that keeps the attributes' types; nil, and why, where there is none to rely on.
+func typed(pl *ir.Plan) (*ir.Emitter, string) {
+	for _, e := range pl.Emitters {
+		if !e.IsSidecar() {
+			continue
+		}
+		why := misplaced(e)
+		if why == "" {
+			why = mixed(pl, e)
+		}
+		if why != "" {
+			return nil, "the type sidecar cannot be relied on: " + why
+		}
+		return e, ""
+	}
+	return nil, "add `types: \"family:column\"`"
+}
+
+// misplaced says why an emitter's columns cannot be read back, whatever stands in them.
+func misplaced(e *ir.Emitter) string {
+	for _, at := range e.Columns() {
+		switch {
+		case at.Family.Aggregate != "":
+			return "an aggregate merges its values"
+		case at.Family.MaxAge > 0 && !at.Family.Intersection:
+			return "cells of family " + at.Family.Name + " age away"
+		}
+	}
+	switch {
+	case e.Shared:
+		return "other items may write its cells, acknowledged"
+	case e.Time.Siblings:
+		return "several items share its column"
+	case e.Time.Template != nil && e.Time.Missing == "skip":
+		return "without the cell time it leaves no cell"
+	case e.Versions():
+		return "its elements are versions of one column"
+	case e.Values.Flatten != nil:
+		return "flattened maps do not tell where a map was"
+	case e.Otherwise() != nil || e.SkipsOthers():
+		return "values of another type are written elsewhere or skipped"
+	case !e.Qualifier.FromKey:
+		return "the column is named by attributes of the item"
+	case e.Qualifier.Vars[tmpl.VarType]:
+		return "columns that name the type are for readers"
+	}
+	return nameless(e)
+}
+
+// nameless says why a column does not tell what it is of.
+func nameless(e *ir.Emitter) string {
+	variable, several := e.Source.Variable()
+	if !several {
+		return ""
+	}
+	_, list := e.Source.(*ir.List)
+	h, ok := e.Qualifier.Hole()
+	padded := list && slices.Equal(h.Filters, []string{"pad"})
+	if !ok || !h.Plain && !padded {
+		return "the column does not show {" + tmpl.VarNames[variable] + "} as it is: no filter, as the last part"
+	}
+	return ""
+}
+
+// mixed says which other source of the row may write a cell that would be taken for the emitter's.
+func mixed(pl *ir.Plan, e *ir.Emitter) string {
+	for _, o := range pl.Emitters {
+		if _, _, meet := ir.CommonColumn(e, o); o == e || !meet || o.Otherwise() == nil && e.Avoids(o) || e.Otherwise() == nil && o.Avoids(e) {
+			continue
+		}
+		return o.Describe() + " may write the same columns; give one of them a family or a prefix of its own"
+	}
+	return ""
+}
+
+// renamed says which column could be that of two attributes.
+func renamed(e *ir.Emitter) string {
+	taken := map[string]bool{}
+	for _, to := range slices.Sorted(maps.Values(e.Source.Attributes().Rename)) {
+		if taken[to] || e.Holds(to) {
+			return fmt.Sprintf("%q may be the name of two attributes", to)
+		}
+		taken[to] = true
+	}
+	return ""
+}
+
+// untyped says what the values of an emitter do not tell. Missing is why there is no sidecar, "" where there is one.
+func untyped(e *ir.Emitter, missing string) string {
+	as := e.Entry.As.S
+	switch s := e.Source.(type) {
+	case *ir.Document:
+		if s.Format != "dynamo_json" && s.Format != "raw" {
+			return "format " + s.Format + " does not keep types"
+		}
+		return ""
+	case *ir.Map, *ir.List:
+		switch {
+		case as != "dynamo_json":
+			return "the types of its members are not kept; write as: dynamo_json"
+		case !e.Values.NullEmpty:
+			return "members that are NULL leave no cell; write null: empty"
+		}
+		return reason(missing, "an empty collection leaves no cell")
+	case *ir.Set:
+		return reason(missing, "an empty collection leaves no cell")
+	}
+	switch {
+	case slices.Contains([]string{"json", "float64", "google", "protobuf"}, as):
+		return "as: " + as + " is not read back"
+	case slices.Contains([]string{"dynamo_json", "int64", "decimal", "bool1"}, as) && e.Fallback == nil:
+		if e.Values.NullEmpty {
+			return ""
+		}
+		return reason(missing, "NULL leaves no cell (null: empty writes one)")
+	}
+	return reason(missing, "types are not kept")
+}
+
+// reason joins what is lost and how a sidecar would keep it, "" where there is one.
+func reason(missing, lost string) string {
+	if missing == "" {
+		return ""
+	}
+	return lost + "; " + missing
+}

@@ -1,0 +1,158 @@
+package emit
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform/ir"
+	"github.com/tailrace-cdc/replicator/transform/tmpl"
+)
+
+// Resyncable says whether a row of class D can be put right without its old image, and if not, why: a resync
+// reads the row and deletes what Owned gives to the item, which needs columns that tell their item.
+func Resyncable(p *ir.Program) (bool, string) {
+	for _, r := range p.Rules {
+		for _, pl := range r.Plans {
+			if pl.Class != ir.ClassD {
+				continue
+			}
+			for _, e := range pl.Emitters {
+				if why := whyUnowned(e); why != "" {
+					return false, fmt.Sprintf("%s, `%s`: %s", pl.Name, e.Describe(), why)
+				}
+			}
+		}
+	}
+	return true, ""
+}
+
+// whyUnowned says why a column does not tell its item, "" when it does.
+func whyUnowned(e *ir.Emitter) string {
+	switch {
+	case e.Aggregate():
+		return ""
+	case e.Shared:
+		return "other items may write the column, acknowledged"
+	case e.Time.Siblings || e.Timed:
+		return "its cells carry the mapping's own times"
+	case e.Qualifier.Vars[tmpl.VarType]:
+		return "the column names the value's type"
+	case slices.ContainsFunc(e.Columns(), func(o ir.ColumnSet) bool { return len(o.Column.Attrs) > 0 && !o.Column.FromKey }):
+		return "the column is named by attributes of the item"
+	}
+	if h, ok := e.Qualifier.Hole(); !ok && slices.Contains(e.Qualifier.Vars[:], true) || len(h.Filters) > 0 {
+		return "the column does not show what it is named by as it is"
+	}
+	return ""
+}
+
+// Owned is the inverse of the mapping's columns for one item.
+type Owned struct {
+	columns []ownedColumn
+}
+
+type ownedColumn struct {
+	x             *ir.Eval
+	e             *ir.Emitter
+	family        string
+	before, after string
+	variable      bool
+}
+
+// OwnedBy prepares to tell which columns of its rows belong to an item, whatever the item holds now or held
+// before. It is exact where the program is Resyncable.
+func OwnedBy(p *ir.Program, keys change.Image) (*Owned, error) {
+	out := &Owned{}
+	for _, r := range p.Rules {
+		x := p.NewEval()
+		x.Scope.Image = keys
+		x.Scope.Caps = x.Captures
+		if !mayMatchKey(r, keys, x.Scope.Caps) {
+			continue
+		}
+		for _, pl := range r.Plans {
+			for _, e := range pl.Emitters {
+				if whyUnowned(e) != "" {
+					continue
+				}
+				if err := out.add(x, e); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if p.KeyDecidesRule {
+			break
+		}
+	}
+	return out, nil
+}
+
+// mayMatchKey tests the conditions on key attributes alone.
+func mayMatchKey(r *ir.Rule, keys change.Image, caps []string) bool {
+	for i := range r.Conditions {
+		if r.Conditions[i].Key && !r.Conditions[i].Holds(keys, caps) {
+			return false
+		}
+	}
+	return true
+}
+
+func (o *Owned) add(x *ir.Eval, e *ir.Emitter) error {
+	if other := e.Otherwise(); other != nil {
+		if err := o.add(x, other); err != nil {
+			return err
+		}
+	}
+	families := []*ir.FamilyRule{e.Family}
+	if e.Fallback != nil {
+		families = append(families, e.Fallback)
+	}
+	c := ownedColumn{x: x, e: e}
+	h, variable := e.Qualifier.Hole()
+	var err error
+	if variable {
+		c.variable = true
+		c.before, c.after, err = e.Qualifier.Around(h, &x.Scope)
+	} else {
+		var q []byte
+		q, err = e.ColumnName(x)
+		c.before = string(q)
+	}
+	if err != nil {
+		return err
+	}
+	for _, f := range families {
+		c.family = f.Name
+		o.columns = append(o.columns, c)
+	}
+	return nil
+}
+
+// Has says whether a column belongs to the item.
+func (o *Owned) Has(family string, qualifier []byte) bool {
+	return slices.ContainsFunc(o.columns, func(c ownedColumn) bool { return c.family == family && c.has(string(qualifier)) })
+}
+
+// has cuts out what stands where the variable was, and tests that the template gives the column again: a
+// part that the template would refuse or escape belongs to another item.
+func (c *ownedColumn) has(q string) bool {
+	if !c.variable {
+		return q == c.before
+	}
+	part, ok := between(q, c.before, c.after)
+	if !ok {
+		return false
+	}
+	for v := range c.x.Scope.Vars {
+		c.x.Scope.Vars[v] = tmpl.Unescape(part)
+	}
+	again, err := c.e.ColumnName(c.x)
+	if err != nil || string(again) != q {
+		for v := range c.x.Scope.Vars {
+			c.x.Scope.Vars[v] = part
+		}
+		again, err = c.e.ColumnName(c.x)
+	}
+	return err == nil && string(again) == q
+}

@@ -1,0 +1,266 @@
+package emit
+
+import (
+	"crypto/sha256"
+	"errors"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform/ir"
+	"github.com/tailrace-cdc/replicator/transform/tmpl"
+)
+
+// memory is what a Write reuses from call to call.
+type memory struct {
+	exec    evaluation
+	views   []view
+	deletes []Delete
+	cells   []Cell
+	key     []byte
+	guard   []byte
+	seen    map[string]int
+}
+
+// evaluation is the evaluation of whole items: the rows that it has produced beside their cells.
+type evaluation struct {
+	ir.Eval
+	p    *ir.Program
+	rows []projected
+	bare bool // the image is the keys alone: only rows and columns that the key decides
+}
+
+// projected is one row of a projection: cells [from, to) of the exec.
+type projected struct {
+	plan     *ir.Plan
+	key      []byte
+	from, to int // cells that the item has
+	possible int // [to, possible): footprints of columns that its key decides
+}
+
+// view is the projection of one image.
+type view struct {
+	rule *ir.Rule // nil: no rule matched, or the item is gone
+	rows []projected
+}
+
+func newMemory(p *ir.Program) *memory {
+	return &memory{exec: evaluation{p: p, Eval: *p.NewEval()}}
+}
+
+// What a Write holds on to between two changes: one large item must not stay in every lane's memory.
+const (
+	maxRetainedBytes = 1 << 20
+	keepCells        = 8 << 10
+)
+
+func (m *memory) reset() {
+	x := &m.exec
+	if cap(x.Buf) > maxRetainedBytes {
+		x.Buf = nil
+	}
+	if cap(x.Cells) > keepCells {
+		x.Cells, m.cells, m.deletes, m.seen = nil, nil, nil, nil
+	}
+	x.Raw, x.Scope.Image = nil, nil
+	x.Buf, x.Cells, x.rows = x.Buf[:0], x.Cells[:0], x.rows[:0]
+	m.views, m.deletes, m.cells = m.views[:0], m.deletes[:0], m.cells[:0]
+}
+
+// Project gives the rows and cells of an item: what Bigtable holds when it is in step. The error is a
+// *Refusal when the mapping will not take the item. An item that the mapping drops has no rows.
+//
+// Rule 7: the result depends on the item and the mapping alone.
+func Project(p *ir.Program, img change.Image) ([]Row, error) {
+	m := newMemory(p)
+	v, err := m.exec.project(img, true)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]Row, 0, len(v.rows))
+	for i := range v.rows {
+		pr := &v.rows[i]
+		row := Row{Key: pr.key, Class: pr.plan.Class, Exclusive: pr.plan.Exclusive}
+		for _, c := range m.exec.Cells[pr.from:pr.to] {
+			row.Cells = append(row.Cells, output(&c))
+		}
+		if err := checkRow(&row); err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// TracedRow is a row of an item with the origin of its cells.
+type TracedRow struct {
+	Plan  *ir.Plan
+	Cells []ir.Emitted
+}
+
+// Trace is Project with the origin of everything.
+func Trace(p *ir.Program, img change.Image) ([]TracedRow, error) {
+	m := newMemory(p)
+	v, err := m.exec.project(img, true)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]TracedRow, len(v.rows))
+	for i, pr := range v.rows {
+		rows[i] = TracedRow{Plan: pr.plan, Cells: m.exec.Cells[pr.from:pr.to]}
+	}
+	return rows, nil
+}
+
+// project evaluates an image: picks its rule and emits the cells of all its rows.
+func (x *evaluation) project(img change.Image, values bool) (view, error) {
+	x.Scope.Image = img
+	r, err := x.p.RuleOf(&x.Eval)
+	if err != nil {
+		return view{}, err
+	}
+	if r == nil {
+		return view{}, tmpl.Refuse("no_rule", "no rule matches the item; add a rule, or one with `drop: true`")
+	}
+	return x.run(r, values)
+}
+
+// run emits the rows of a rule whose captures stand in the scope.
+func (x *evaluation) run(r *ir.Rule, values bool) (view, error) {
+	x.Values = values
+	first := len(x.rows)
+	for i, pl := range r.Plans {
+		if i > 0 {
+			ok, err := ir.Matches(pl.Conditions, pl.When, x.Scope.Image, x.Captures)
+			if err != nil {
+				return view{}, err
+			}
+			if !ok {
+				continue
+			}
+		}
+		if err := x.row(pl, i > 0); err != nil {
+			return view{}, err
+		}
+	}
+	v := view{rule: r, rows: x.rows[first:len(x.rows):len(x.rows)]}
+	return v, refuseSameRow(v.rows)
+}
+
+func (x *evaluation) row(pl *ir.Plan, index bool) error {
+	start := len(x.Buf)
+	var err error
+	if x.Buf, err = pl.Row.Append(x.Buf, &x.Scope); err != nil {
+		x.Buf = x.Buf[:start]
+		if m := (*tmpl.MissingError)(nil); errors.As(err, &m) && index {
+			return nil // a sparse index: items without the attribute are not in it
+		}
+		return ir.WrapRefusal("row_key", err, "row key of %s", pl.Name)
+	}
+	pr := projected{plan: pl, key: x.Buf[start:len(x.Buf):len(x.Buf)], from: len(x.Cells)}
+	if len(pr.key) == 0 || len(pr.key) > ir.MaxRowKey {
+		return tmpl.Refuse("row_key_size", "the row key of %s has %d bytes, Bigtable takes 1 to %d", pl.Name, len(pr.key), ir.MaxRowKey)
+	}
+	for _, e := range pl.Emitters {
+		if x.bare {
+			break
+		}
+		if err := unlessMissing(e, e.Emit(&x.Eval)); err != nil {
+			return err
+		}
+	}
+	pr.to = len(x.Cells)
+	if pl.CompareCells {
+		if err := refuseSameCell(x.Cells[pr.from:pr.to]); err != nil {
+			return err
+		}
+	}
+	if !pl.Exclusive || len(pl.History) > 0 {
+		for _, e := range pl.Emitters {
+			if e.FromKey {
+				if err := unlessMissing(e, e.EmitPossible(&x.Eval)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	pr.possible = len(x.Cells)
+	x.rows = append(x.rows, pr)
+	return nil
+}
+
+// unlessMissing lets an emitter go whose column needs an attribute that the item lacks.
+func unlessMissing(e *ir.Emitter, err error) error {
+	if m := (*tmpl.MissingError)(nil); errors.As(err, &m) {
+		return nil
+	}
+	return err
+}
+
+// refuseSameCell refuses two cells in one column: the later or newer one would hide the other.
+func refuseSameCell(cells []ir.Emitted) error {
+	var seen map[string]int
+	if len(cells) > 32 {
+		seen = make(map[string]int, len(cells))
+	}
+	for i := range cells {
+		if seen != nil {
+			k := cells[i].ColumnKey()
+			if j, dup := seen[k]; dup && cells[i].Hides(&cells[j]) {
+				return sameCell(&cells[j], &cells[i])
+			}
+			seen[k] = i
+			continue
+		}
+		for j := range i {
+			if cells[i].SameColumn(&cells[j]) && cells[i].Hides(&cells[j]) {
+				return sameCell(&cells[j], &cells[i])
+			}
+		}
+	}
+	return nil
+}
+
+func sameCell(a, b *ir.Emitted) error {
+	return tmpl.Refuse("collision", "two sources of the rule write the same column of family %s: %s and %s", a.Family.Name, a.By.Describe(), b.By.Describe())
+}
+
+func refuseSameRow(rows []projected) error {
+	for i := range rows {
+		for j := range i {
+			if string(rows[i].key) == string(rows[j].key) {
+				return tmpl.Refuse("collision", "%s and %s give the same row key for this item", rows[j].plan.Name, rows[i].plan.Name)
+			}
+		}
+	}
+	return nil
+}
+
+func output(c *ir.Emitted) Cell {
+	return Cell{Family: c.Family.Name, Qualifier: c.Qualifier, Value: c.Value, Time: c.Time, Mapped: c.Mapped,
+		Aggregate: c.By.Aggregate(), AsItCame: c.By.AsItCame}
+}
+
+// checkRow enforces the service's limits before the wire.
+func checkRow(r *Row) error {
+	if n := len(r.Cells) + len(r.Deletes) + 4; n > ir.MaxMutations {
+		return tmpl.Refuse("mutations", "the item needs %d mutations of one row, Bigtable takes %d; write its large collection as JSON", n, ir.MaxMutations)
+	}
+	size := 0
+	for i := range r.Cells {
+		n := len(r.Cells[i].Value)
+		if n > ir.MaxCell {
+			return tmpl.Refuse("cell_size", "a cell of family %s has %d bytes, Bigtable takes %d", r.Cells[i].Family, n, ir.MaxCell)
+		}
+		size += n + len(r.Cells[i].Qualifier)
+	}
+	if size > ir.MaxRow {
+		return tmpl.Refuse("row_size", "the item's cells have %d bytes, a Bigtable row takes %d", size, ir.MaxRow)
+	}
+	return nil
+}
+
+func guard(buf []byte, pipeline, table string, key []byte) (g [16]byte, _ []byte) {
+	buf = append(append(append(append(append(buf[:0], pipeline...), 0), table...), 0), key...)
+	sum := sha256.Sum256(buf)
+	copy(g[:], sum[:])
+	return g, buf
+}

@@ -1,0 +1,113 @@
+package ir
+
+import (
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform/tmpl"
+)
+
+// Attr is `attr:`, the value of one attribute.
+type Attr struct {
+	Name string
+	of   Attributes
+}
+
+func NewAttr(name string) *Attr { return &Attr{Name: name, of: oneAttribute(name)} }
+
+func (s *Attr) Describe() string { return "attr: " + s.Name }
+
+func (s *Attr) Attributes() *Attributes { return &s.of }
+
+func (s *Attr) Decoded() *Attributes { return &s.of }
+
+func (s *Attr) Listed() []string { return s.of.Names }
+
+func (s *Attr) Variable() (int, bool) { return tmpl.VarAttr, false }
+
+func (s *Attr) emit(e *Emitter, x *Eval) error {
+	v := e.present(x, s.Name)
+	if v == nil {
+		return nil
+	}
+	if skip, err := e.stampTime(x); err != nil || skip {
+		return err
+	}
+	return e.named(x, s.Name, v)
+}
+
+// Attrs is `attrs:`, several attributes or all of them, each in a column of its own.
+type Attrs struct {
+	Of Attributes
+}
+
+func (s *Attrs) Attributes() *Attributes { return &s.Of }
+
+func (s *Attrs) Decoded() *Attributes { return &s.Of }
+
+func (s *Attrs) Listed() []string { return s.Of.Names }
+
+func (s *Attrs) Variable() (int, bool) { return tmpl.VarAttr, len(s.Of.Names) != 1 }
+
+func (s *Attrs) Describe() string {
+	if s.Of.All() {
+		return "attrs: all"
+	}
+	return "attrs: [" + strings.Join(s.Of.Names, ", ") + "]"
+}
+
+func (s *Attrs) emit(e *Emitter, x *Eval) error {
+	if skip, err := e.stampTime(x); err != nil || skip {
+		return err
+	}
+	img := x.Scope.Image
+	for i := range img {
+		if !s.Of.Has(img[i].Name) {
+			continue
+		}
+		if err := e.named(x, s.Of.Written(img[i].Name), &img[i].Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named adds the cell of one attribute, or a cell per leaf where maps are flattened.
+func (e *Emitter) named(x *Eval, name string, v *change.Value) error {
+	x.Scope.Vars[tmpl.VarAttr] = name
+	x.Scope.Vars[tmpl.VarPath] = name
+	if f := e.Values.Flatten; f != nil {
+		return e.leaves(x, f, tmpl.VarPath, f.part(name), v)
+	}
+	return e.cell(x, v)
+}
+
+// Flatten says how the leaves of nested maps are named.
+type Flatten struct {
+	Joiner  string
+	Escapes bool // the joiner is escaped inside of names, so that a.b and a{b} stay two columns
+}
+
+// part is a name as it stands in a path.
+func (f *Flatten) part(name string) string {
+	if f == nil || !f.Escapes || !strings.ContainsAny(name, f.Joiner+"%") {
+		return name
+	}
+	return string(tmpl.Escape(nil, name, f.Joiner))
+}
+
+// leaves adds a cell for each leaf of a map, under the names that lead to it. An empty map is a leaf, so that it is not
+// lost; only Google's tool, where names are not escaped, loses it.
+func (e *Emitter) leaves(x *Eval, f *Flatten, variable int, path string, v *change.Value) error {
+	empty := len(v.M) == 0 && (f.Escapes || variable == tmpl.VarKey)
+	if v.Kind != change.KindMap || empty {
+		x.Scope.Vars[variable] = path
+		return e.cell(x, v)
+	}
+	for i := range v.M {
+		if err := e.leaves(x, f, variable, path+f.Joiner+f.part(v.M[i].Name), &v.M[i].Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

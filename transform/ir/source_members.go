@@ -1,0 +1,155 @@
+package ir
+
+import (
+	"strconv"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform/encode"
+	"github.com/tailrace-cdc/replicator/transform/tmpl"
+)
+
+// Members is what the sources have in common that expand one collection into its members.
+type Members struct {
+	Name  string
+	word  string // the kind, in the words of the mapping file
+	of    Attributes
+	other Otherwise
+}
+
+// Otherwise says what becomes of a value that is not a collection of the expected type.
+type Otherwise struct {
+	Skip    bool     // it leaves no cell
+	Emitter *Emitter // writes it as one value; nil: it is skipped, or the item is refused
+}
+
+func NewMembers(word, name string) Members {
+	return Members{Name: name, word: word, of: oneAttribute(name)}
+}
+
+func (s *Members) Describe() string { return s.word + ": " + s.Name }
+
+func (s *Members) Attributes() *Attributes { return &s.of }
+
+func (s *Members) Decoded() *Attributes { return &s.of }
+
+func (s *Members) Listed() []string { return nil }
+
+// Others says what becomes of values of other types.
+func (s *Members) Others() *Otherwise { return &s.other }
+
+// collection returns the value to expand, after its cells' time was evaluated; nil when the item has none, or when the
+// mapping wants no cells without a time.
+func (s *Members) collection(e *Emitter, x *Eval) (*change.Value, error) {
+	v := e.present(x, s.Name)
+	if v == nil {
+		return nil, nil
+	}
+	if skip, err := e.stampTime(x); err != nil || skip {
+		return nil, err
+	}
+	return v, nil
+}
+
+// divert handles a value that is not a collection of the expected type.
+func (s *Members) divert(e *Emitter, x *Eval, v *change.Value) error {
+	switch {
+	case s.other.Skip:
+		return nil
+	case s.other.Emitter == nil:
+		return tmpl.Refuse("type", "attribute %q is of type %s, but the rule expands it as a %s; see `otherwise`",
+			s.Name, v.Kind, s.word)
+	}
+	n := len(x.Cells)
+	err := s.other.Emitter.cell(x, v)
+	for i := n; i < len(x.Cells); i++ {
+		x.Cells[i].By = e
+	}
+	return err
+}
+
+// Map is `map:`, a cell for each entry of a map.
+type Map struct{ Members }
+
+func (s *Map) Variable() (int, bool) { return tmpl.VarKey, true }
+
+func (s *Map) emit(e *Emitter, x *Eval) error {
+	v, err := s.collection(e, x)
+	if v == nil || err != nil {
+		return err
+	}
+	if v.Kind != change.KindMap {
+		return s.divert(e, x, v)
+	}
+	f := e.Values.Flatten
+	for i := range v.M {
+		name, member := f.part(v.M[i].Name), &v.M[i].Value
+		if f != nil {
+			err = e.leaves(x, f, tmpl.VarKey, name, member)
+		} else {
+			x.Scope.Vars[tmpl.VarKey] = name
+			err = e.cell(x, member)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// List is `list:`, a cell for each element of a list.
+type List struct {
+	Members
+	Versions bool // the elements are versions of one column, at times 1, 2, 3 …
+}
+
+func (s *List) Variable() (int, bool) { return tmpl.VarI, !s.Versions }
+
+func (s *List) emit(e *Emitter, x *Eval) error {
+	v, err := s.collection(e, x)
+	if v == nil || err != nil {
+		return err
+	}
+	if v.Kind != change.KindList {
+		return s.divert(e, x, v)
+	}
+	for i := range v.L {
+		if s.Versions {
+			x.time, x.mapped = int64(i)+1, true
+		} else {
+			x.Scope.Vars[tmpl.VarI] = strconv.Itoa(i)
+		}
+		if err := e.cell(x, &v.L[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Set is `set:`, a column for each member of a set; all its cells hold the same.
+type Set struct {
+	Members
+	Value []byte
+}
+
+func (s *Set) Variable() (int, bool) { return tmpl.VarMember, true }
+
+func (s *Set) emit(e *Emitter, x *Eval) error {
+	v, err := s.collection(e, x)
+	if v == nil || err != nil {
+		return err
+	}
+	if v.Kind < change.KindStringSet || v.Kind > change.KindBinarySet {
+		return s.divert(e, x, v)
+	}
+	names, err := encode.Members(v)
+	if err != nil {
+		return WrapRefusal("number", err, "set %q", s.Name)
+	}
+	for _, m := range names {
+		x.Scope.Vars[tmpl.VarMember] = string(m)
+		if err := e.constant(x, s.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

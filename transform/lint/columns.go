@@ -1,0 +1,57 @@
+package lint
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/transform/ir"
+)
+
+// lintTwice refuses an attribute that two entries of one row write to the same column: every item that has it would be
+// refused.
+func (c *linter) lintTwice(pl *ir.Plan) {
+	for i, a := range pl.Emitters {
+		for j, b := range pl.Emitters {
+			wild, several := b.Source.(*ir.Attrs)
+			listed := !several || !wild.Of.All()
+			if i == j || listed && j > i || a.Family != b.Family || (a.Values.Flatten == nil) != (b.Values.Flatten == nil) || a.Entry.TS.S != b.Entry.TS.S || a.Aggregate() {
+				continue
+			}
+			for _, name := range a.Source.Listed() {
+				if maySpell(b, name) && len(a.Qualifier.Uses)+len(b.Qualifier.Uses) > 0 && a.ColumnOf(name) == b.ColumnOf(name) {
+					c.Problems.Errorf(a.Entry.To, "collision", c.once(b, name), "attribute %q is written twice to %s:%s, by `%s` and `%s`: every item that has it is refused", name, a.Family.Name, a.ColumnOf(name), b.Describe(), a.Describe())
+				}
+			}
+		}
+	}
+}
+
+// maySpell reports whether the emitter may write the column that the attribute's name gives: of a list or wildcard only
+// if the attribute is in it, of other sources always.
+func maySpell(e *ir.Emitter, attr string) bool {
+	switch e.Source.(type) {
+	case *ir.Attrs, *ir.Document:
+		return e.Holds(attr)
+	}
+	return true
+}
+
+// once says how an attribute is taken from one of the entries that write it.
+func (c *linter) once(e *ir.Emitter, name string) string {
+	s, several := e.Source.(*ir.Attrs)
+	switch {
+	case !several:
+		return "remove one of them"
+	case !s.Of.All():
+		return "take " + name + " out of the list"
+	}
+	return "add it to the exceptions: {attrs: all, except: [" + strings.Join(append(sorted(s.Of.Except), name), ", ") + "], …}"
+}
+
+func sorted(set map[string]bool) (names []string) {
+	for name := range set {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

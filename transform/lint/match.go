@@ -1,0 +1,150 @@
+package lint
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform/ir"
+	"github.com/tailrace-cdc/replicator/transform/lang"
+)
+
+// lintReach refuses a rule that an earlier one leaves nothing to.
+func (c *linter) lintReach(i int, r *ir.Rule) {
+	for _, earlier := range c.Program.Rules[:i] {
+		if earlier.When == nil && covers(earlier.Src.Match, r.Src.Match) {
+			r.Unreachable = true
+			c.Problems.Errorf(r.Src.At, "unreachable", "move it before "+earlier.Name+", or remove it", "rule %s can never match: %s comes first and takes all its items", r.Name, earlier.Name)
+			return
+		}
+	}
+}
+
+// covers says that whatever meets the conditions b meets the conditions a.
+func covers(a, b []lang.Condition) bool {
+	shapeA, shapeB := shapesOf(a), shapesOf(b)
+	for i := range a {
+		x := &a[i]
+		j := slices.IndexFunc(b, func(y lang.Condition) bool { return y.At.S == x.At.S })
+		whole := x.Pattern.Set() && isWhole(x.Pattern.S) && !x.Equals.Set() && x.In == nil && !x.Type.Set() && x.Exists == nil
+		if whole && (j >= 0 && (b[j].Pattern.Set() || b[j].Equals.Set())) {
+			continue
+		}
+		if j < 0 || shapeA[i] != shapeB[j] || !sameTests(x, &b[j]) {
+			return false
+		}
+	}
+	return true
+}
+
+func isWhole(pattern string) bool {
+	p, err := lang.ParsePattern(pattern)
+	return err == nil && len(p) == 1 && p[0].Kind == lang.Any
+}
+
+func sameTests(a, b *lang.Condition) bool {
+	exists := (a.Exists == nil) == (b.Exists == nil) && (a.Exists == nil || *a.Exists == *b.Exists)
+	return exists && a.Equals.S == b.Equals.S && a.Type.S == b.Type.S && len(a.In) == 0 && len(b.In) == 0
+}
+
+// shapesOf are the patterns of conditions with their captures by place instead of name, so that two shapes are the same
+// only where also the back-references are.
+func shapesOf(list []lang.Condition) (shapes []string) {
+	places := map[string]string{}
+	for i := range list {
+		p, _ := lang.ParsePattern(list[i].Pattern.S)
+		var sb strings.Builder
+		for n, part := range p {
+			switch part.Kind {
+			case lang.Literal:
+				sb.WriteString(strings.ReplaceAll(part.Text, "{", "{{"))
+			case lang.Same:
+				sb.WriteString("{=" + places[part.Text] + "}")
+			default:
+				places[part.Text] = fmt.Sprintf("%q.%d", list[i].At.S, n)
+				fmt.Fprintf(&sb, "{%d}", part.Kind)
+			}
+		}
+		shapes = append(shapes, sb.String())
+	}
+	return shapes
+}
+
+// lintMatch looks for conditions that were meant otherwise, or that no item can meet.
+func (c *linter) lintMatch(r *ir.Rule) {
+	c.wrongKey(r)
+	lists := [][]lang.Condition{r.Src.Match}
+	for i := range r.Src.Index {
+		lists = append(lists, r.Src.Index[i].Match)
+	}
+	for _, list := range lists {
+		for i := range list {
+			c.lintText(&list[i])
+			c.lintNumber(&list[i])
+		}
+	}
+}
+
+// wrongKey refuses a rule that tests an attribute instead of the key attribute of almost the same name.
+func (c *linter) wrongKey(r *ir.Rule) {
+	for i := range r.Src.Match {
+		x := &r.Src.Match[i]
+		for _, key := range c.KeyNames() {
+			if x.At.S == key || plain(x.At.S) != plain(key) || testsOrShows(r, key) {
+				continue
+			}
+			c.Problems.Errorf(x.At, "match", "match: {"+key+": …}", "match tests attribute %q, but the table's key is %q", x.At.S, key)
+		}
+	}
+}
+
+// plain is a name without what names of one thing differ in.
+func plain(name string) string {
+	return strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(name))
+}
+
+func testsOrShows(r *ir.Rule, attr string) bool {
+	return slices.ContainsFunc(r.Src.Match, func(x lang.Condition) bool { return x.At.S == attr }) ||
+		slices.ContainsFunc(r.Plans, func(pl *ir.Plan) bool { return pl.Row.Uses[attr] })
+}
+
+// expression is what other languages of patterns have and this one has not.
+var expression = regexp.MustCompile(`^\^|\$$|\.[*+]|\[[^]]+\][*+]|\\[dwsS.]|\*`)
+
+// lintText warns of patterns where text stands, and of text that looks like a pattern of another language.
+func (c *linter) lintText(x *lang.Condition) {
+	for _, t := range append(slices.Clone(x.In), x.Equals) {
+		p, err := lang.ParsePattern(t.S)
+		if err == nil && slices.ContainsFunc(p, func(part lang.PatternPart) bool { return part.Kind != lang.Literal }) {
+			c.Problems.Warnf(t, "match", "a pattern stands alone: "+x.At.S+": \""+t.S+"\", in a rule of its own; for this very text: acknowledged: [match]", "%q is compared as text, with its braces: nothing is captured", t.S)
+		}
+	}
+	if found := expression.FindString(x.Pattern.S); found != "" && !strings.Contains(found, "{") {
+		c.Problems.Warnf(x.Pattern, "match", "{x} takes any text, {x:d} digits; for this very text: acknowledged: [match]", "%q is compared as text: %q stands for itself", x.Pattern.S, found)
+	}
+}
+
+// lintNumber refuses comparisons with numbers as DynamoDB does not write them.
+func (c *linter) lintNumber(x *lang.Condition) {
+	if x.Type.S != "N" && c.KeyTypes()[x.At.S] != 'N' {
+		return
+	}
+	for _, t := range append(slices.Clone(x.In), x.Equals) {
+		if !t.Set() {
+			continue
+		}
+		if canonical, err := change.CanonicalNumber(t.S); err != nil {
+			c.Problems.Errorf(t, "match", "write a number", "%s is a number: it is never %q", x.At.S, t.S)
+		} else if canonical != t.S {
+			c.Problems.Errorf(t, "match", "write \""+canonical+"\"", "numbers are compared in their plain form: %s is never %q", x.At.S, t.S)
+		}
+	}
+	p, _ := lang.ParsePattern(x.Pattern.S)
+	for _, part := range p {
+		if part.Kind == lang.Literal && strings.Trim(part.Text, "0123456789-+.E") != "" {
+			c.Problems.Errorf(x.Pattern, "match", "{x} takes the whole number", "%s is a number: it never holds %q", x.At.S, part.Text)
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package lint
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/transform/ir"
+	"github.com/tailrace-cdc/replicator/transform/lang"
+	"github.com/tailrace-cdc/replicator/transform/tmpl"
+)
+
+// reference is how a reference stands in text whose references are compared by name.
+const reference = "\x00"
+
+// lintRange warns of ranges that may give other rows than those meant: of another form, or in another order.
+func (c *linter) lintRange(at lang.Text) {
+	low, high, ok := strings.Cut(at.S, "..")
+	if !ok {
+		c.Problems.Errorf(at, "reads", "range: \"from..to\"; all rows that begin so are `prefix:`", "the range %q has no end", at.S)
+		return
+	}
+	from, err := lang.ParseTemplate(low)
+	if err != nil {
+		return // lintServed says it
+	}
+	to, err := lang.ParseTemplate(high)
+	if err != nil {
+		c.Problems.Errorf(at, "template", "", "%s", err.Error())
+		return
+	}
+	shared, depth := c.sharedParts(from, to)
+	var plans []*ir.Plan
+	for _, r := range c.Program.Rules {
+		for _, pl := range r.Plans {
+			if row, err := lang.ParseTemplate(pl.Src.S); err == nil && serves(shared, row, true) && !r.Unreachable {
+				plans = append(plans, pl)
+			}
+		}
+	}
+	c.lintGrammar(at, plans)
+	for _, pl := range plans {
+		if name, ok := c.unordered(pl, depth); ok {
+			c.Problems.Warnf(at, "order", "segments: ordered sorts exactly like the parts, a part of fixed width too ({"+name+"|pad(10)}); if no value has such a character: acknowledged: [order]",
+				"rows of %s sort by {%s}, and other parts follow: a value with a character below %q (space ! \") comes before its shorter neighbour", pl.Name, name, c.Delimiter())
+			return
+		}
+	}
+}
+
+// sharedParts is the text before the first part in which two keys differ, with references as marks, and the number of
+// that part.
+func (c *linter) sharedParts(from, to lang.Template) (shared string, depth int) {
+	a, b := byName(from), byName(to)
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	end := strings.LastIndex(a[:n], c.Delimiter())
+	if end < 0 {
+		return "", 0
+	}
+	var sb strings.Builder
+	for i, piece := range strings.Split(a[:end+1], reference) {
+		if i%2 == 1 {
+			sb.WriteString(anything)
+		} else {
+			sb.WriteString(piece)
+			depth += strings.Count(piece, c.Delimiter())
+		}
+	}
+	return sb.String(), depth
+}
+
+// byName is a template as text in which every reference is its name between two marks.
+func byName(t lang.Template) string {
+	var sb strings.Builder
+	for _, part := range t {
+		if part.Name != "" {
+			sb.WriteString(reference + part.Name + reference)
+		} else {
+			sb.WriteString(part.Literal)
+		}
+	}
+	return sb.String()
+}
+
+// lintGrammar warns of rows with different numbers of parts in one range: its reader cannot cut their keys in one way.
+func (c *linter) lintGrammar(at lang.Text, plans []*ir.Plan) {
+	for _, pl := range plans {
+		first, n := plans[0].Row.Parts(c.Delimiter()), pl.Row.Parts(c.Delimiter())
+		if n != first {
+			c.Problems.Warnf(at, "mixed_grammar", "begin each kind of row, and the range, with a text of its own: \"order#…\"; or acknowledged: [mixed_grammar]",
+				"the range may hold rows of %s, whose keys have %d parts, and of %s with %d", plans[0].Name, first, pl.Name, n)
+			return
+		}
+	}
+}
+
+// unordered names the reference by which a plan's rows are sorted in a part, where values that are no prefixes of one
+// another are not sure to sort like the parts.
+func (c *linter) unordered(pl *ir.Plan, depth int) (string, bool) {
+	mode := pl.Rule.Src.Segments.S
+	if mode == "" {
+		mode = c.Mapping.Segments.S
+	}
+	row, err := lang.ParseTemplate(pl.Src.S)
+	if err != nil || mode == tmpl.SegOrdered || depth >= pl.Row.Parts(c.Delimiter())-1 {
+		return "", false
+	}
+	at := 0
+	for _, part := range row {
+		if part.Name == "" {
+			at += strings.Count(part.Literal, c.Delimiter())
+		} else if at == depth && c.lowest(pl.Rule, part) < c.Delimiter()[0] {
+			return part.Name, true
+		}
+	}
+	return "", false
+}
+
+// lowest is the lowest byte that a reference can give; the highest there is when all it gives have one length.
+func (c *linter) lowest(r *ir.Rule, part lang.TemplatePart) byte {
+	if part.Salt != nil {
+		return 0xff
+	}
+	low := byte(0)
+	typ := c.KeyTypes()[part.Name]
+	if i := slices.IndexFunc(r.Captures, func(x tmpl.Capture) bool { return x.Name == part.Name }); i >= 0 {
+		capture := r.Captures[i]
+		if typ = 0; capture.All {
+			typ = capture.Type
+		}
+		if capture.Kind == lang.Digits {
+			low = '0'
+		}
+	}
+	if typ == 'N' {
+		low = '+'
+	}
+	for _, f := range part.Filters {
+		switch f.Name {
+		case "pad", "revms", "rev64", "hash", "hmac":
+			low = 0xff
+		case "ordnum":
+			low = '/'
+		case "hex":
+			low = '0'
+		case "b64", "iso_ms", "s_ms", "int":
+			low = '-'
+		}
+	}
+	return low
+}
