@@ -21,7 +21,7 @@ func (r *rig) records(iterator string) (recordsPage, string) {
 	return p, code
 }
 
-// mustIterate is iterator, which must succeed.
+// mustIterate calls iterator and ends the test when it fails.
 func (r *rig) mustIterate(in map[string]any) string {
 	r.t.Helper()
 	it, code := r.iterator(in)
@@ -53,14 +53,19 @@ func TestIteratorTypesStartWhereTheyShould(t *testing.T) {
 		in   map[string]any
 		want int
 	}{
-		"trim horizon":    {map[string]any{}, 5},
-		"latest":          {map[string]any{"ShardIteratorType": "LATEST"}, 0},
-		"at":              {map[string]any{"ShardIteratorType": "AT_SEQUENCE_NUMBER", "SequenceNumber": third.SequenceNumber}, 3},
-		"after":           {map[string]any{"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": third.SequenceNumber}, 2},
-		"shard's start":   {map[string]any{"ShardIteratorType": "AT_SEQUENCE_NUMBER", "SequenceNumber": info.SequenceNumberRange.StartingSequenceNumber}, 5},
-		"timestamp":       {map[string]any{"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": third.ApproximateCreationDateTime}, 3},
-		"timestamp + 1ms": {map[string]any{"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": float64(third.ApproximateCreationDateTime) + 0.001}, 2},
-		"old timestamp":   {map[string]any{"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": 1}, 5},
+		"trim horizon": {map[string]any{}, 5},
+		"latest":       {map[string]any{"ShardIteratorType": "LATEST"}, 0},
+		"at": {map[string]any{"ShardIteratorType": "AT_SEQUENCE_NUMBER",
+			"SequenceNumber": third.SequenceNumber}, 3},
+		"after": {map[string]any{"ShardIteratorType": "AFTER_SEQUENCE_NUMBER",
+			"SequenceNumber": third.SequenceNumber}, 2},
+		"shard's start": {map[string]any{"ShardIteratorType": "AT_SEQUENCE_NUMBER",
+			"SequenceNumber": info.SequenceNumberRange.StartingSequenceNumber}, 5},
+		"timestamp": {map[string]any{"ShardIteratorType": "AT_TIMESTAMP",
+			"Timestamp": third.ApproximateCreationDateTime}, 3},
+		"timestamp + 1ms": {map[string]any{"ShardIteratorType": "AT_TIMESTAMP",
+			"Timestamp": float64(third.ApproximateCreationDateTime) + 0.001}, 2},
+		"old timestamp": {map[string]any{"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": 1}, 5},
 	} {
 		c.in["ShardId"] = r.only()
 		p, code := r.records(r.mustIterate(c.in))
@@ -90,30 +95,38 @@ func TestRequestsThatTheServiceRefuses(t *testing.T) {
 		in   map[string]any
 		want string
 	}{
-		"short arn":         {"DescribeStream", map[string]any{"StreamArn": "arn"}, "ValidationException"},
-		"no arn":            {"DescribeStream", map[string]any{}, "ValidationException"},
-		"strange arn":       {"DescribeStream", map[string]any{"StreamArn": strings.Repeat("x", 50)}, "ValidationException"},
-		"unknown arn":       {"DescribeStream", map[string]any{"StreamArn": r.arn + "1"}, "ResourceNotFoundException"},
-		"limit 0":           {"DescribeStream", map[string]any{"StreamArn": r.arn, "Limit": 0}, "ValidationException"},
-		"limit 101":         {"ListStreams", map[string]any{"Limit": 101}, "ValidationException"},
-		"malformed start":   {"ListStreams", map[string]any{"ExclusiveStartStreamArn": strings.Repeat("x", 50)}, "ValidationException"},
-		"short start":       {"ListStreams", map[string]any{"ExclusiveStartStreamArn": "arn:aws"}, "ValidationException"},
-		"filter":            {"DescribeStream", map[string]any{"StreamArn": r.arn, "ShardFilter": map[string]any{"Type": "X"}}, "ValidationException"},
-		"type":              {"GetShardIterator", at("PANDA"), "ValidationException"},
-		"no number":         {"GetShardIterator", at("AT_SEQUENCE_NUMBER"), "ValidationException"},
-		"number for oldest": {"GetShardIterator", at("TRIM_HORIZON", "SequenceNumber", strings.Repeat("1", 21)), "ValidationException"},
-		"number for latest": {"GetShardIterator", at("LATEST", "SequenceNumber", strings.Repeat("1", 21)), "ValidationException"},
-		"no decimal":        {"GetShardIterator", at("AT_SEQUENCE_NUMBER", "SequenceNumber", "12x"), "ValidationException"},
-		"future":            {"GetShardIterator", at("AT_TIMESTAMP", "Timestamp", r.clock.Now().Unix()+5), "ValidationException"},
-		"unknown shard":     {"GetShardIterator", at("LATEST", "ShardId", strings.Repeat("s", 30)), "ResourceNotFoundException"},
-		"short shard":       {"GetShardIterator", at("LATEST", "ShardId", "s"), "ValidationException"},
-		"iterator":          {"GetRecords", map[string]any{"ShardIterator": "nonsense"}, "ValidationException"},
-		"forged":            {"GetRecords", map[string]any{"ShardIterator": it[:len(it)-8] + "AAAAAAA="}, "ValidationException"},
-		"limit 1001":        {"GetRecords", map[string]any{"ShardIterator": it, "Limit": 1001}, "ValidationException"},
-		"no records":        {"GetRecords", map[string]any{"ShardIterator": it, "Limit": 0}, "ValidationException"},
-		"unknown op":        {"PutRecords", map[string]any{}, "UnknownOperationException"},
-		"wrong json":        {"GetRecords", map[string]any{"ShardIterator": 1}, "SerializationException"},
-		"beyond the end":    {"GetShardIterator", at("AFTER_SEQUENCE_NUMBER", "SequenceNumber", strings.Repeat("9", 40)), "ValidationException"},
+		"short arn":   {"DescribeStream", map[string]any{"StreamArn": "arn"}, "ValidationException"},
+		"no arn":      {"DescribeStream", map[string]any{}, "ValidationException"},
+		"strange arn": {"DescribeStream", map[string]any{"StreamArn": strings.Repeat("x", 50)}, "ValidationException"},
+		"unknown arn": {"DescribeStream", map[string]any{"StreamArn": r.arn + "1"}, "ResourceNotFoundException"},
+		"limit 0":     {"DescribeStream", map[string]any{"StreamArn": r.arn, "Limit": 0}, "ValidationException"},
+		"limit 101":   {"ListStreams", map[string]any{"Limit": 101}, "ValidationException"},
+		"malformed start": {"ListStreams", map[string]any{"ExclusiveStartStreamArn": strings.Repeat("x", 50)},
+			"ValidationException"},
+		"short start": {"ListStreams", map[string]any{"ExclusiveStartStreamArn": "arn:aws"}, "ValidationException"},
+		"filter": {"DescribeStream", map[string]any{"StreamArn": r.arn,
+			"ShardFilter": map[string]any{"Type": "X"}}, "ValidationException"},
+		"type":      {"GetShardIterator", at("PANDA"), "ValidationException"},
+		"no number": {"GetShardIterator", at("AT_SEQUENCE_NUMBER"), "ValidationException"},
+		"number for oldest": {"GetShardIterator", at("TRIM_HORIZON", "SequenceNumber", strings.Repeat("1", 21)),
+			"ValidationException"},
+		"number for latest": {"GetShardIterator", at("LATEST", "SequenceNumber", strings.Repeat("1", 21)),
+			"ValidationException"},
+		"no decimal": {"GetShardIterator", at("AT_SEQUENCE_NUMBER", "SequenceNumber", "12x"), "ValidationException"},
+		"future": {"GetShardIterator", at("AT_TIMESTAMP", "Timestamp", r.clock.Now().Unix()+5),
+			"ValidationException"},
+		"unknown shard": {"GetShardIterator", at("LATEST", "ShardId", strings.Repeat("s", 30)),
+			"ResourceNotFoundException"},
+		"short shard": {"GetShardIterator", at("LATEST", "ShardId", "s"), "ValidationException"},
+		"iterator":    {"GetRecords", map[string]any{"ShardIterator": "nonsense"}, "ValidationException"},
+		"forged": {"GetRecords", map[string]any{"ShardIterator": it[:len(it)-8] + "AAAAAAA="},
+			"ValidationException"},
+		"limit 1001": {"GetRecords", map[string]any{"ShardIterator": it, "Limit": 1001}, "ValidationException"},
+		"no records": {"GetRecords", map[string]any{"ShardIterator": it, "Limit": 0}, "ValidationException"},
+		"unknown op": {"PutRecords", map[string]any{}, "UnknownOperationException"},
+		"wrong json": {"GetRecords", map[string]any{"ShardIterator": 1}, "SerializationException"},
+		"beyond the end": {"GetShardIterator", at("AFTER_SEQUENCE_NUMBER", "SequenceNumber", strings.Repeat("9", 40)),
+			"ValidationException"},
 	} {
 		wantCode(t, name, r.call(c.op, c.in, nil), c.want)
 	}
@@ -170,7 +183,8 @@ func TestChildShardsFilterAndPaging(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := r.list(map[string]any{"Limit": 1, "ShardFilter": map[string]any{"Type": "CHILD_SHARDS", "ShardId": parent}}).StreamDescription.Shards
+	got := r.list(map[string]any{"Limit": 1, "ShardFilter": map[string]any{"Type": "CHILD_SHARDS",
+		"ShardId": parent}}).StreamDescription.Shards
 	slices.Sort(children)
 	var listed []string
 	for _, sh := range got {
@@ -183,11 +197,12 @@ func TestChildShardsFilterAndPaging(t *testing.T) {
 	var first listing
 	r.call("DescribeStream", map[string]any{"StreamArn": r.arn}, &first)
 	if len(first.StreamDescription.Shards) != 2 || len(r.list(nil).StreamDescription.Shards) != 10 {
-		t.Errorf("first page %d shards, all %d", len(first.StreamDescription.Shards), len(r.list(nil).StreamDescription.Shards))
+		t.Errorf("first page %d shards, all %d", len(first.StreamDescription.Shards),
+			len(r.list(nil).StreamDescription.Shards))
 	}
 }
 
-// TestListingIsSortedByIdAndGoesOnAfterAnyId pages through generations of siblings, also from a shard that is gone.
+// TestListingIsSortedByIdAndGoesOnAfterAnyId pages through generations of siblings, also from the id of a removed shard.
 func TestListingIsSortedByIdAndGoesOnAfterAnyId(t *testing.T) {
 	r := newRig(t, 8)
 	for range 3 {
@@ -212,7 +227,8 @@ func TestListingIsSortedByIdAndGoesOnAfterAnyId(t *testing.T) {
 	}
 	for i, id := range whole {
 		neighbour := id[:len(id)-1] + string(id[len(id)-1]+1) // no shard has this id, and it sorts right behind
-		if diff := cmp.Diff(whole[i+1:], ids(map[string]any{"ExclusiveStartShardId": neighbour}), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(whole[i+1:], ids(map[string]any{"ExclusiveStartShardId": neighbour}),
+			cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("after %s: %s", neighbour, diff)
 		}
 	}
@@ -255,10 +271,10 @@ func TestListOfStreamsGoesOnAfterOneThatIsGone(t *testing.T) {
 
 func TestListingLiesOnCommand(t *testing.T) {
 	r := newRig(t, 1)
-	trouble := r.e.Faults()
+	faults := r.e.Faults()
 	parent := r.only()
-	trouble.HideChildren(5 * time.Second)
-	trouble.OpenParents(8 * time.Second)
+	faults.HideChildren(5 * time.Second)
+	faults.OpenParents(8 * time.Second)
 	r.e.Rotate("Orders")
 	child := r.only()
 	look := func(want string) {
@@ -280,12 +296,12 @@ func TestListingLiesOnCommand(t *testing.T) {
 	look("parent open; child open; ")
 	r.clock.Advance(3 * time.Second)
 	look("parent; child open; ")
-	trouble.DropParents(true)
+	faults.DropParents(true)
 	look("child open; ")
-	trouble.Calm()
-	trouble.DropShard(child, true)
+	faults.Calm()
+	faults.DropShard(child, true)
 	look("parent; ")
-	trouble.Calm()
+	faults.Calm()
 	look("parent; child open; ")
 }
 
@@ -320,9 +336,11 @@ func TestDataIsTrimmedAfterADay(t *testing.T) {
 
 	_, code := r.records(held)
 	wantCode(t, "iterator from before the trim", code, "TrimmedDataAccessException")
-	_, code = r.iterator(map[string]any{"ShardId": parent, "ShardIteratorType": "AT_SEQUENCE_NUMBER", "SequenceNumber": old})
+	_, code = r.iterator(map[string]any{"ShardId": parent, "ShardIteratorType": "AT_SEQUENCE_NUMBER",
+		"SequenceNumber": old})
 	wantCode(t, "trimmed number", code, "TrimmedDataAccessException")
-	_, code = r.iterator(map[string]any{"ShardId": parent, "ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": old})
+	_, code = r.iterator(map[string]any{"ShardId": parent, "ShardIteratorType": "AFTER_SEQUENCE_NUMBER",
+		"SequenceNumber": old})
 	wantCode(t, "after the newest trimmed number nothing is lost", code, "")
 	if got := r.drain(parent).Records; len(got) != 1 {
 		t.Errorf("%d records left, want 1", len(got))
@@ -390,35 +408,35 @@ func TestDisabledStreamStaysReadableUnderItsARN(t *testing.T) {
 	}
 }
 
-func TestReadingTroubleOnCommand(t *testing.T) {
+func TestReadingFaultsOnCommand(t *testing.T) {
 	r := newRig(t, 2)
 	r.put("a", 1)
 	r.put("b", 1)
 	hot, calm := r.e.OpenShards("Orders")[0], r.e.OpenShards("Orders")[1]
-	trouble := r.e.Faults()
+	faults := r.e.Faults()
 	it, other := r.mustIterate(map[string]any{"ShardId": hot}), r.mustIterate(map[string]any{"ShardId": calm})
 
-	trouble.ThrottleShard(hot, "ProvisionedThroughputExceededException", 2, 0)
+	faults.ThrottleShard(hot, "ProvisionedThroughputExceededException", 2, 0)
 	for i, want := range []string{"ProvisionedThroughputExceededException", "ProvisionedThroughputExceededException", ""} {
 		_, code := r.records(it)
 		wantCode(t, fmt.Sprint("throttled call ", i), code, want)
 		_, code = r.records(other)
 		wantCode(t, fmt.Sprint("other shard's call ", i), code, "")
 	}
-	trouble.ThrottleShard(hot, "ThrottlingException", 0, 0.001)
+	faults.ThrottleShard(hot, "ThrottlingException", 0, 0.001)
 	for i, want := range []string{"", "ThrottlingException"} {
 		_, code := r.records(it)
 		wantCode(t, fmt.Sprint("rated call ", i), code, want)
 	}
-	trouble.Calm()
-	trouble.EmptyPages(hot, 2)
+	faults.Calm()
+	faults.EmptyPages(hot, 2)
 	for i := range 3 {
 		p, _ := r.records(it)
 		if empty := len(p.Records) == 0; empty != (i < 2) || p.NextShardIterator == nil {
 			t.Errorf("page %d: %d records", i, len(p.Records))
 		}
 	}
-	trouble.ReadersPerShard(2)
+	faults.ReadersPerShard(2)
 	second, third := r.mustIterate(map[string]any{"ShardId": hot}), r.mustIterate(map[string]any{"ShardId": hot})
 	for i, c := range []struct{ it, want string }{{it, ""}, {second, ""}, {third, "LimitExceededException"}, {it, ""}} {
 		_, code := r.records(c.it)
@@ -447,7 +465,8 @@ func TestTTLDeleteCarriesTheServicesIdentity(t *testing.T) {
 	c.TTL = true
 	r.e.Commit(c)
 	got := r.drain(r.only()).Records
-	if got[0].UserIdentity != nil || got[1].UserIdentity == nil || got[1].UserIdentity.PrincipalId != "dynamodb.amazonaws.com" || got[1].UserIdentity.Type != "Service" {
+	if got[0].UserIdentity != nil || got[1].UserIdentity == nil ||
+		got[1].UserIdentity.PrincipalId != "dynamodb.amazonaws.com" || got[1].UserIdentity.Type != "Service" {
 		t.Errorf("records %+v", got)
 	}
 	if got[0].Dynamodb.NewImage != nil || got[0].Dynamodb.OldImage == nil {
@@ -518,7 +537,8 @@ func TestStreamsSurviveARestart(t *testing.T) {
 				newest = rec.Dynamodb.SequenceNumber
 			}
 		}
-		if start := sh.SequenceNumberRange.StartingSequenceNumber; newest != "" && len(newest) == len(start) && newest <= start {
+		if start := sh.SequenceNumberRange.StartingSequenceNumber; newest != "" && len(newest) == len(start) &&
+			newest <= start {
 			t.Errorf("sequence number %s of a new record is below its shard's start %s", newest, start)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/stream"
 )
 
-// image is a JSON image of about n bytes.
+// image returns a JSON image of about n bytes.
 func image(pk string, n int) []byte {
 	return fmt.Appendf(nil, `{"pk":{"S":%q},"body":{"S":"%s"}}`, pk, bytes.Repeat([]byte("x"), n))
 }
@@ -20,7 +20,8 @@ func change(i, size int) stream.Change {
 	keys := fmt.Appendf(nil, `{"pk":{"S":%q}}`, pk)
 	img := image(pk, size)
 	return stream.Change{
-		Table: "Orders", Op: "MODIFY", Keys: keys, New: img, Old: img, PartitionKey: []byte(pk), ItemKey: keys, SizeBytes: 2*size + 40,
+		Table: "Orders", Op: "MODIFY", Keys: keys, New: img, Old: img, PartitionKey: []byte(pk), ItemKey: keys,
+		SizeBytes: 2*size + 40,
 	}
 }
 

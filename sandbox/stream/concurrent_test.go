@@ -10,7 +10,7 @@ import (
 )
 
 // TestNothingIsLostWhileShardsSplitUnderLoad commits, splits, lists, reads, trims and
-// saves at the same time, then asks the ledger.
+// saves at the same time, then checks the deliveries against the ledger.
 func TestNothingIsLostWhileShardsSplitUnderLoad(t *testing.T) {
 	r := newRig(t, 4)
 	var writers, others errgroup.Group

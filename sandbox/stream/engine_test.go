@@ -22,7 +22,8 @@ type rig struct {
 
 func newRig(t *testing.T, partitions int) *rig {
 	t.Helper()
-	r := &rig{t: t, clock: clock.NewVirtual(time.Date(2026, 11, 21, 12, 0, 0, 123e6, time.UTC)), ledger: ledger.New(stream.Numbers(1))}
+	r := &rig{t: t, clock: clock.NewVirtual(time.Date(2026, 11, 21, 12, 0, 0, 123e6, time.UTC)),
+		ledger: ledger.New(stream.Numbers(1))}
 	r.e = stream.New(stream.Options{Clock: r.clock, Ledger: r.ledger, Seed: 1, Partitions: partitions})
 	r.arn, _ = r.e.Enable("Orders", "NEW_AND_OLD_IMAGES")
 	return r
@@ -202,7 +203,7 @@ func TestEveryChangeIsReadOnceInOrder(t *testing.T) {
 	}
 }
 
-// deliveries reads every shard, parents first, as somebody who forgets nothing.
+// deliveries reads every shard to its end, parents first.
 func (r *rig) deliveries() (all []ledger.Delivery) {
 	r.t.Helper()
 	for _, sh := range r.list(nil).StreamDescription.Shards {
