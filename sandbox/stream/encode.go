@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// ttlIdentity has its members as the API's model spells them. Events for Lambda spell them principalId and type, which
-// the SDKs drop from a GetRecords reply without a word.
+// ttlIdentity is the userIdentity of time-to-live deletes, with its members as the API's model spells them. Events for
+// Lambda spell them principalId and type, which the SDKs ignore in a GetRecords reply.
 const ttlIdentity = `"userIdentity":{"PrincipalId":"dynamodb.amazonaws.com","Type":"Service"},`
 
-// recordBytes is an upper bound of a record's encoding.
+// recordBytes returns an upper bound of a record's encoded size.
 func recordBytes(c *Change) int { return 512 + len(c.Keys) + len(c.New) + len(c.Old) }
 
-// appendRecord writes a record as GetRecords carries it, and a comma.
+// appendRecord appends a record as GetRecords carries it, and a comma. The stream's view decides on the images.
 func appendRecord(dst []byte, e *Engine, s *stream, c *Change, seq uint64, created stamp) []byte {
 	dst = append(dst, `{"eventID":"`...)
 	dst = appendEventID(dst, e.o.Seed, seq)
@@ -44,6 +44,7 @@ func appendRecord(dst []byte, e *Engine, s *stream, c *Change, seq uint64, creat
 	return append(dst, `"}},`...)
 }
 
+// appendEventID appends an id of 32 hex digits that repeats with the seed.
 func appendEventID(dst []byte, seed, seq uint64) []byte {
 	var id [16]byte
 	a, b := mix(seed^seq), mix(seed+^seq)
@@ -53,12 +54,13 @@ func appendEventID(dst []byte, seed, seq uint64) []byte {
 	return hex.AppendEncode(dst, id[:])
 }
 
-// stamp is a creation time in whole seconds, and how it is spelled.
+// stamp is a creation time in whole seconds, with its spelling.
 type stamp struct {
 	seconds int64
 	format  TimeFormat
 }
 
+// append appends the time as a JSON number.
 func (t stamp) append(dst []byte) []byte {
 	switch t.format {
 	case Fraction:

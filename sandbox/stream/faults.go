@@ -136,6 +136,7 @@ func (x *Faults) Calm() {
 	})
 }
 
+// set changes faults under the lock.
 func (x *Faults) set(f func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -175,8 +176,8 @@ func (x *Faults) parentClosed(shard string) {
 	})
 }
 
-// view returns whether a listing includes a shard, and whether it shows the shard as open. The caller holds x.mu.
-func (x *Faults) view(sh *shard, hasChild bool, now time.Time) (listed, open bool) {
+// listedAs returns whether a listing includes a shard, and whether it shows the shard as open. The caller holds x.mu.
+func (x *Faults) listedAs(sh *shard, hasChild bool, now time.Time) (listed, open bool) {
 	if x.dropped[sh.id] || x.dropParents && hasChild {
 		return false, false
 	}

@@ -8,16 +8,18 @@ import (
 	"strings"
 )
 
-// iterator is a place in a shard. Its text is opaque to clients, as the service's is.
+// iterator is a position in a shard. Its text is opaque to clients, as the service's is.
 type iterator struct {
 	arn, shard string
-	pos        uint64 // records from this position on
+	pos        uint64 // sequence position of the first record to read
 	issued     int64  // unix ms
-	reader     uint64 // chain of iterators that began with one GetShardIterator
+	reader     uint64 // the chain of iterators that began with one GetShardIterator
 }
 
+// iteratorMark stands between the ARN and the rest of an iterator's text.
 const iteratorMark = "|1|"
 
+// text returns the iterator as clients get it, with a checksum against forged ones.
 func (it *iterator) text() string {
 	raw := make([]byte, 0, 28+len(it.shard))
 	raw = binary.BigEndian.AppendUint64(raw, it.pos)
@@ -32,6 +34,7 @@ func checksum(arn string, raw []byte) uint32 {
 	return uint32(hashKey(append([]byte(arn), raw...)))
 }
 
+// parseIterator reads what text wrote; ok is false for any other text.
 func parseIterator(text string) (*iterator, bool) {
 	arn, code, ok := strings.Cut(text, iteratorMark)
 	raw, err := base64.StdEncoding.DecodeString(code)
@@ -55,31 +58,33 @@ type getShardIteratorInput struct {
 
 type getShardIteratorOutput struct{ ShardIterator string }
 
+// getShardIterator returns an iterator to the position that the request describes.
 func (e *Engine) getShardIterator(in *getShardIteratorInput) (*getShardIteratorOutput, *serviceError) {
-	if f := checkIteratorInput(in); f != nil {
-		return nil, f
+	if bad := checkIteratorInput(in); bad != nil {
+		return nil, bad
 	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	s, f := e.find(in.StreamArn)
-	if f != nil {
-		return nil, f
+	s, bad := e.find(in.StreamArn)
+	if bad != nil {
+		return nil, bad
 	}
-	sh, f := e.readable(s, in.ShardId)
-	if f != nil {
-		return nil, f
+	sh, bad := e.readable(s, in.ShardId)
+	if bad != nil {
+		return nil, bad
 	}
-	pos, f := e.position(sh, in)
-	if f != nil {
-		return nil, f
+	pos, bad := e.position(sh, in)
+	if bad != nil {
+		return nil, bad
 	}
 	it := iterator{arn: s.arn, shard: sh.id, pos: pos, issued: e.now().UnixMilli(), reader: mix(e.chains.Add(1))}
 	return &getShardIteratorOutput{it.text()}, nil
 }
 
+// checkIteratorInput checks the form of a request, in the service's order.
 func checkIteratorInput(in *getShardIteratorInput) *serviceError {
-	if f := checkARN("streamArn", in.StreamArn); f != nil {
-		return f
+	if bad := checkARN("streamArn", in.StreamArn); bad != nil {
+		return bad
 	}
 	if n := len(in.ShardId); n < 28 || n > 65 {
 		return constraint(in.ShardId, "shardId", "have length greater than or equal to 28 and less than or equal to 65")
@@ -104,7 +109,7 @@ func checkIteratorInput(in *getShardIteratorInput) *serviceError {
 	return nil
 }
 
-// readable returns a shard of a stream, trimmed by the clock, unless it is gone.
+// readable returns a shard of a stream with its expired records trimmed, or the error for a shard that is gone.
 func (e *Engine) readable(s *stream, id string) (*shard, *serviceError) {
 	sh := s.byID[id]
 	if sh == nil || sh.closed && sh.closedAt.Before(e.horizon().Add(-e.o.Linger)) {
@@ -114,6 +119,7 @@ func (e *Engine) readable(s *stream, id string) (*shard, *serviceError) {
 	return sh, nil
 }
 
+// position returns the sequence position at which an iterator starts.
 func (e *Engine) position(sh *shard, in *getShardIteratorInput) (uint64, *serviceError) {
 	switch in.ShardIteratorType {
 	case "TRIM_HORIZON":
@@ -129,12 +135,12 @@ func (e *Engine) position(sh *shard, in *getShardIteratorInput) (uint64, *servic
 	return e.atSequence(sh, in)
 }
 
-// atTimestamp starts at the first record that is not older than the time, which has
-// milliseconds while records have whole seconds.
+// atTimestamp returns the position of the first record that is not older than a time. The time has milliseconds,
+// records have whole seconds.
 func (e *Engine) atTimestamp(sh *shard, stamp *json.Number) (uint64, *serviceError) {
 	seconds, err := stamp.Float64()
 	if err != nil {
-		return 0, refused("SerializationException", "Timestamp is not a number")
+		return 0, refusal("SerializationException", "Timestamp is not a number")
 	}
 	if seconds > float64(e.now().UnixMilli())/1000 {
 		return 0, invalid("The timestamp value %v is in the future", stamp)
@@ -142,6 +148,7 @@ func (e *Engine) atTimestamp(sh *shard, stamp *json.Number) (uint64, *serviceErr
 	return sh.since(int64(math.Ceil(seconds))), nil
 }
 
+// atSequence returns the position at or after a sequence number, which need not be that of a record.
 func (e *Engine) atSequence(sh *shard, in *getShardIteratorInput) (uint64, *serviceError) {
 	pos, ok := e.o.Numbers.Parse(in.SequenceNumber)
 	if !ok {
@@ -159,12 +166,8 @@ func (e *Engine) atSequence(sh *shard, in *getShardIteratorInput) (uint64, *serv
 	if pos <= trimmed && pos > first {
 		return 0, trimmedAccess()
 	}
-	if pos <= first { // reading from a shard's starting number is reading all of it
+	if pos <= first { // a shard's starting number stands for all of its records
 		pos = max(first, trimmed+1)
 	}
 	return pos, nil
-}
-
-func trimmedAccess() *serviceError {
-	return refused("TrimmedDataAccessException", "The operation attempted to read past the oldest stream record in a shard.")
 }

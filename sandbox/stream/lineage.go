@@ -2,26 +2,24 @@ package stream
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 )
 
-// stream is one ARN's worth of shards. The engine's lock guards its layout.
+// stream is the shards of one stream ARN. The engine's lock guards its layout.
 type stream struct {
 	table, arn, label, view string
 	keySchema               []byte
 	created                 time.Time
-	off                     bool
-	parts                   []partition // by rising upper bound; empty once the stream is off
-	shards                  []*shard    // sorted by id, which is the order of the listing; so parents come before children
+	off                     bool        // disabled
+	parts                   []partition // by rising upper bound; empty once the stream is disabled
+	shards                  []*shard    // by id, which is the order of listings: parents come before children
 	byID                    map[string]*shard
 }
 
-// partition owns the key hashes up to and including last, from its neighbour's on.
+// partition has the key hashes from the end of the partition before it up to last, inclusive.
 type partition struct {
 	last  uint64
 	shard *shard
@@ -29,9 +27,9 @@ type partition struct {
 
 func (s *stream) enabled() bool { return !s.off }
 
-// newStream opens a stream with the configured count of partitions. The label is the
-// creation time, nudged so that no two labels of a table are equal.
-func (e *Engine) newStream(table, view string, keySchema []byte) *stream {
+// newStream opens a stream with that many shards. Its label is the creation time, moved on by milliseconds until no
+// other stream of the table has it.
+func (e *Engine) newStream(table, view string, keySchema []byte, partitions int) *stream {
 	now := e.now()
 	s := &stream{table: table, view: view, keySchema: keySchema, created: now, byID: map[string]*shard{}}
 	for at := now; ; at = at.Add(time.Millisecond) {
@@ -43,13 +41,13 @@ func (e *Engine) newStream(table, view string, keySchema []byte) *stream {
 	}
 	e.byARN[s.arn] = s
 	e.streams = append(e.streams, s)
-	s.parts = e.divide(s, "", 0, math.MaxUint64, e.partitions(table))
+	s.parts = e.addShards(s, "", 0, math.MaxUint64, partitions)
 	return s
 }
 
-// divide opens n shards that share the hashes first..last evenly, children of parent. Their ids share a time that is
-// later than that of all shards before, so only they need sorting.
-func (e *Engine) divide(s *stream, parent string, first, last uint64, n int) []partition {
+// addShards opens n shards that divide the hashes first..last evenly; parent is "" or their parent's id. Their ids
+// carry a time later than that of all shards before, so only they need sorting.
+func (e *Engine) addShards(s *stream, parent string, first, last uint64, n int) []partition {
 	ms, before := e.shardMs(), len(s.shards)
 	parts := make([]partition, 0, n)
 	step := (last - first) / uint64(n)
@@ -64,18 +62,12 @@ func (e *Engine) divide(s *stream, parent string, first, last uint64, n int) []p
 	return parts
 }
 
+// sortByID sorts shards in the order of listings.
 func sortByID(shards []*shard) {
 	slices.SortFunc(shards, func(a, b *shard) int { return strings.Compare(a.id, b.id) })
 }
 
-// shardMs is the time in the next shard ids: never the same twice, so that ids sort by
-// generation even on a clock that stands still.
-func (e *Engine) shardMs() int64 {
-	ms := max(e.now().UnixMilli(), e.lastMs.Load()+1)
-	e.lastMs.Store(ms)
-	return ms
-}
-
+// newShard opens a shard with a new id that carries the time ms.
 func (e *Engine) newShard(s *stream, parent string, ms int64) *shard {
 	sh := &shard{parent: parent, first: e.nextSeq(), created: e.now()}
 	for salt := uint64(len(s.shards)); ; salt++ {
@@ -89,7 +81,7 @@ func (e *Engine) newShard(s *stream, parent string, ms int64) *shard {
 	return sh
 }
 
-// closeShard ends a shard with a sequence number of its own, as the service does.
+// closeShard ends a shard. Its ending sequence number is that of no record, as in the service.
 func (e *Engine) closeShard(sh *shard) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -97,9 +89,10 @@ func (e *Engine) closeShard(sh *shard) {
 		return
 	}
 	sh.closed, sh.end, sh.closedAt = true, e.nextSeq(), e.now()
-	sh.seal()
+	sh.shrink()
 }
 
+// closeStream disables a stream: all its open shards end.
 func (e *Engine) closeStream(s *stream) {
 	s.off = true
 	for _, p := range s.parts {
@@ -108,26 +101,8 @@ func (e *Engine) closeStream(s *stream) {
 	s.parts = nil
 }
 
-// append puts a change on the shard of its partition.
-func (e *Engine) append(s *stream, c *Change) {
-	hash := hashKey(c.PartitionKey)
-	at := sort.Search(len(s.parts), func(i int) bool { return s.parts[i].last >= hash })
-	sh := s.parts[at].shard
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	seq := e.nextSeq()
-	sh.append(e, s, c, seq)
-	e.enter(c, sh.id, seq)
-}
-
-func hashKey(key []byte) uint64 {
-	h := fnv.New64a()
-	h.Write(key)
-	return mix(h.Sum64())
-}
-
-// Split closes an open shard and opens n children that share its keys; n = 1 is a
-// rotation. It returns the children's ids, in the order of their keys.
+// Split closes an open shard and opens n children that divide its keys; n = 1 is a rotation. It returns the children's
+// ids in the order of their keys.
 func (e *Engine) Split(shardID string, n int) ([]string, error) {
 	if n < 1 || n > 1000 {
 		return nil, fmt.Errorf("split %s: %d children, want 1 to 1000", shardID, n)
@@ -143,6 +118,7 @@ func (e *Engine) Split(shardID string, n int) ([]string, error) {
 	return nil, fmt.Errorf("split %s: no such open shard", shardID)
 }
 
+// split is Split for the partition at an index. The caller holds the engine's lock.
 func (e *Engine) split(s *stream, at, n int) ([]string, error) {
 	first := uint64(0)
 	if at > 0 {
@@ -150,10 +126,10 @@ func (e *Engine) split(s *stream, at, n int) ([]string, error) {
 	}
 	last, parent := s.parts[at].last, s.parts[at].shard
 	if last-first < uint64(n) {
-		return nil, fmt.Errorf("split %s: its %d hashes are too few", parent.id, last-first+1)
+		return nil, fmt.Errorf("split %s: it has %d key hashes, fewer than children", parent.id, last-first+1)
 	}
 	e.closeShard(parent)
-	children := e.divide(s, parent.id, first, last, n)
+	children := e.addShards(s, parent.id, first, last, n)
 	s.parts = slices.Replace(s.parts, at, at+1, children...)
 	e.faults.parentClosed(parent.id)
 	ids := make([]string, n)
@@ -163,8 +139,8 @@ func (e *Engine) split(s *stream, at, n int) ([]string, error) {
 	return ids, nil
 }
 
-// Rotate closes every open shard of a table's stream, each with one child. An empty
-// table name means all tables. It returns how many shards were rotated.
+// Rotate closes every open shard of a table's stream and opens one child for each. An empty table name means all
+// tables. It returns how many shards were rotated.
 func (e *Engine) Rotate(table string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -182,9 +158,8 @@ func (e *Engine) Rotate(table string) int {
 	return n
 }
 
-// RotateEvery rotates a table's open shards each time d has passed on the sandbox's
-// clock, as long as somebody calls RotateDue; an empty table name means all tables,
-// d = 0 ends it.
+// RotateEvery makes RotateDue rotate a table's open shards each time d has passed on the sandbox's clock. An empty
+// table name means all tables; d = 0 ends it.
 func (e *Engine) RotateEvery(table string, d time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -194,19 +169,20 @@ func (e *Engine) RotateEvery(table string, d time.Duration) {
 	}
 }
 
-// RotateNever ends what RotateEvery began, for all tables.
+// RotateNever ends the rotations that RotateEvery began.
 func (e *Engine) RotateNever() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	clear(e.rotations)
 }
 
+// rotation is a rotation that repeats.
 type rotation struct {
 	every time.Duration
 	next  time.Time
 }
 
-// RotateDue does the rotations whose time has come, each once however late it is.
+// RotateDue does the rotations that are due, each once however late it is.
 func (e *Engine) RotateDue() {
 	now := e.now()
 	var due []string
@@ -251,8 +227,8 @@ func (e *Engine) Trim(t time.Time) int {
 	return n
 }
 
-// Sweep removes records past the retention, and shards and streams that have nothing
-// left to read. Call it now and then; reads look at the clock themselves.
+// Sweep removes records past their retention, and shards and streams without anything to read. It frees memory only:
+// reads check the retention themselves.
 func (e *Engine) Sweep() {
 	e.Trim(e.horizon())
 	e.mu.Lock()
@@ -279,4 +255,14 @@ func (e *Engine) Sweep() {
 	})
 }
 
-func (e *Engine) horizon() time.Time { return e.now().Add(-e.o.Retention) }
+// find returns the stream of an ARN, or the service's error. The caller holds the engine's lock.
+func (e *Engine) find(arn string) (*stream, *serviceError) {
+	if bad := checkARN("streamArn", arn); bad != nil {
+		return nil, bad
+	}
+	s := e.byARN[arn]
+	if s == nil {
+		return nil, notFound("Stream: %s not found", arn)
+	}
+	return s, nil
+}

@@ -22,6 +22,7 @@ type listStreamsOutput struct {
 	LastEvaluatedStreamArn string `json:",omitempty"`
 }
 
+// limitOf returns how many entries a page may have: 1 to 100, by default 100.
 func limitOf(limit *int) (int, *serviceError) {
 	switch {
 	case limit == nil:
@@ -34,15 +35,15 @@ func limitOf(limit *int) (int, *serviceError) {
 	return *limit, nil
 }
 
-// listStreams answers in the order of the ARNs, so that a page can go on after a stream that is gone meanwhile.
+// listStreams lists in the order of the ARNs, so that a page can go on after a stream that has disappeared meanwhile.
 func (e *Engine) listStreams(in *listStreamsInput) (*listStreamsOutput, *serviceError) {
-	limit, f := limitOf(in.Limit)
-	if f != nil {
-		return nil, f
+	limit, bad := limitOf(in.Limit)
+	if bad != nil {
+		return nil, bad
 	}
 	if in.ExclusiveStartStreamArn != "" {
-		if f := checkARN("exclusiveStartStreamArn", in.ExclusiveStartStreamArn); f != nil {
-			return nil, f
+		if bad := checkARN("exclusiveStartStreamArn", in.ExclusiveStartStreamArn); bad != nil {
+			return nil, bad
 		}
 	}
 	e.mu.RLock()
@@ -91,19 +92,20 @@ type streamDescription struct {
 
 type describeStreamOutput struct{ StreamDescription streamDescription }
 
+// describeStream returns a stream with one page of its shards.
 func (e *Engine) describeStream(in *describeStreamInput) (*describeStreamOutput, *serviceError) {
-	limit, f := limitOf(in.Limit)
-	if f != nil {
-		return nil, f
+	limit, bad := limitOf(in.Limit)
+	if bad != nil {
+		return nil, bad
 	}
-	if f := checkFilter(in); f != nil {
-		return nil, f
+	if bad := checkFilter(in); bad != nil {
+		return nil, bad
 	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	s, f := e.find(in.StreamArn)
-	if f != nil {
-		return nil, f
+	s, bad := e.find(in.StreamArn)
+	if bad != nil {
+		return nil, bad
 	}
 	d := streamDescription{
 		StreamArn: s.arn, StreamLabel: s.label, StreamStatus: "ENABLED", StreamViewType: s.view, TableName: s.table,
@@ -116,6 +118,7 @@ func (e *Engine) describeStream(in *describeStreamInput) (*describeStreamOutput,
 	return &describeStreamOutput{d}, nil
 }
 
+// checkFilter checks the ShardFilter of a request.
 func checkFilter(in *describeStreamInput) *serviceError {
 	switch {
 	case in.ShardFilter == nil:
@@ -145,7 +148,7 @@ func (e *Engine) listShards(s *stream, in *describeStreamInput, limit int) (page
 		if in.ShardFilter != nil && sh.parent != in.ShardFilter.ShardId {
 			continue
 		}
-		listed, open := x.view(sh, parents[sh.id], now)
+		listed, open := x.listedAs(sh, parents[sh.id], now)
 		if !listed || sh.closed && sh.closedAt.Before(gone) {
 			continue
 		}
@@ -157,6 +160,7 @@ func (e *Engine) listShards(s *stream, in *describeStreamInput, limit int) (page
 	return page, ""
 }
 
+// describe returns a shard as a listing shows it; an open shard has no ending sequence number.
 func (e *Engine) describe(sh *shard, open bool) shardDescription {
 	d := shardDescription{ShardId: sh.id, ParentShardId: sh.parent}
 	d.SequenceNumberRange.StartingSequenceNumber = e.o.Numbers.Text(sh.first)
@@ -166,7 +170,7 @@ func (e *Engine) describe(sh *shard, open bool) shardDescription {
 	return d
 }
 
-// startAfter returns the index of the first shard past an id, whether or not there (still) is a shard with it.
+// startAfter returns the index of the first shard past an id, whether or not a shard with that id exists.
 func startAfter(s *stream, id string) int {
 	return sort.Search(len(s.shards), func(i int) bool { return s.shards[i].id > id })
 }

@@ -9,7 +9,7 @@ import (
 const (
 	maxRecords   = 1000
 	maxPageBytes = 1 << 20
-	spareReplies = 4
+	maxSpares    = 4 // reply buffers kept for reuse
 )
 
 type getRecordsInput struct {
@@ -17,10 +17,11 @@ type getRecordsInput struct {
 	Limit         *int
 }
 
+// getRecords answers GetRecords: a page of encoded records.
 func (e *Engine) getRecords(body []byte) ([]byte, *serviceError) {
 	var in getRecordsInput
 	if err := json.Unmarshal(body, &in); err != nil {
-		return nil, refused("SerializationException", "%v", err)
+		return nil, refusal("SerializationException", "%v", err)
 	}
 	limit := maxRecords
 	if in.Limit != nil {
@@ -36,24 +37,24 @@ func (e *Engine) getRecords(body []byte) ([]byte, *serviceError) {
 	if !ok {
 		return nil, invalid("Invalid ShardIterator: %.100q", in.ShardIterator)
 	}
-	sh, f := e.open(it)
-	if f != nil {
-		return nil, f
+	sh, bad := e.shardOf(it)
+	if bad != nil {
+		return nil, bad
 	}
 	return e.page(sh, it, limit), nil
 }
 
-// open checks everything about an iterator and returns its shard.
-func (e *Engine) open(it *iterator) (*shard, *serviceError) {
+// shardOf returns the shard of an iterator, or the error of an iterator that is throttled, expired or trimmed.
+func (e *Engine) shardOf(it *iterator) (*shard, *serviceError) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	s, f := e.find(it.arn)
-	if f != nil {
-		return nil, f
+	s, bad := e.find(it.arn)
+	if bad != nil {
+		return nil, bad
 	}
-	sh, f := e.readable(s, it.shard)
-	if f != nil {
-		return nil, f
+	sh, bad := e.readable(s, it.shard)
+	if bad != nil {
+		return nil, bad
 	}
 	now := e.now()
 	if code := e.faults.refuse(sh.id, it.reader); code != "" {
@@ -64,17 +65,17 @@ func (e *Engine) open(it *iterator) (*shard, *serviceError) {
 		return nil, &serviceError{status, code, "Rate exceeded for shard " + sh.id}
 	}
 	if life, _ := e.faults.iteratorLife(); now.UnixMilli()-it.issued > life.Milliseconds() {
-		return nil, refused("ExpiredIteratorException", "The shard iterator has expired and can no longer be used.")
+		return nil, refusal("ExpiredIteratorException", "The shard iterator has expired and can no longer be used.")
 	}
 	sh.mu.RLock()
 	defer sh.mu.RUnlock()
-	if sh.wholly() || it.pos <= sh.trimmed {
+	if sh.fullyTrimmed() || it.pos <= sh.trimmed {
 		return nil, trimmedAccess()
 	}
 	return sh, nil
 }
 
-// page builds the reply. Whatever faults are in force, a page without a next iterator is the
+// page returns the reply of GetRecords. Whatever faults are in force, a page without a next iterator is the
 // last of a closed shard.
 func (e *Engine) page(sh *shard, it *iterator, limit int) []byte {
 	next := *it
@@ -82,18 +83,19 @@ func (e *Engine) page(sh *shard, it *iterator, limit int) []byte {
 	if e.faults.takeEmpty(sh.id) {
 		return e.reply(nil, &next)
 	}
-	runs, n, pos, drained := sh.page(it.pos, limit, maxPageBytes)
+	spans, n, pos, drained := sh.page(it.pos, limit, maxPageBytes)
 	next.pos = pos
 	e.served.Add(uint64(n))
 	if _, late := e.faults.iteratorLife(); drained && (n == 0 || !late) {
-		return e.reply(runs, nil)
+		return e.reply(spans, nil)
 	}
-	return e.reply(runs, &next)
+	return e.reply(spans, &next)
 }
 
-func (e *Engine) reply(runs []run, next *iterator) []byte {
+// reply writes a page; a nil next ends the shard.
+func (e *Engine) reply(spans []span, next *iterator) []byte {
 	size := 1 << 10
-	for _, r := range runs {
+	for _, r := range spans {
 		size += len(r)
 	}
 	reply := e.buffer(size)
@@ -104,23 +106,24 @@ func (e *Engine) reply(runs []run, next *iterator) []byte {
 		reply = append(reply, `",`...)
 	}
 	reply = append(reply, `"Records":[`...)
-	for _, r := range runs {
+	for _, r := range spans {
 		reply = append(reply, r...)
 	}
-	if len(runs) > 0 {
+	if len(spans) > 0 {
 		reply = reply[:len(reply)-1] // the comma after the last record
 	}
 	return append(reply, "]}"...)
 }
 
-// spares keeps a few reply buffers, so that serving pages makes no garbage.
-type spares struct {
+// replyBuffers keeps a few reply buffers for reuse, so that serving pages makes no garbage.
+type replyBuffers struct {
 	mu   sync.Mutex
 	bufs [][]byte
 }
 
+// buffer returns an empty buffer for a reply of that size.
 func (e *Engine) buffer(size int) []byte {
-	s := &e.spares
+	s := &e.buffers
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if k := len(s.bufs); k > 0 {
@@ -133,16 +136,15 @@ func (e *Engine) buffer(size int) []byte {
 	return make([]byte, 0, size)
 }
 
-// Release hands a reply of Handle back for reuse; the caller must not touch it again.
-// It is never wrong to leave it out.
+// Release gives a reply of Handle back for reuse; the caller must not touch it again. Calling it is optional.
 func (e *Engine) Release(reply []byte) {
 	if cap(reply) < 64<<10 || cap(reply) > 8<<20 {
 		return
 	}
-	s := &e.spares
+	s := &e.buffers
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.bufs) < spareReplies {
+	if len(s.bufs) < maxSpares {
 		s.bufs = append(s.bufs, reply)
 	}
 }

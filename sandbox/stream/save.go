@@ -11,8 +11,8 @@ import (
 
 const saveFormat = 1
 
-// restoreGap keeps sequence numbers that were handed out after the save, and died with
-// the process, from being handed out again.
+// restoreGap is how far the sequence numbers of a restored engine begin past the saved ones: numbers assigned between
+// the save and a crash must not be assigned again.
 const restoreGap = 100_000_000
 
 // What Save writes: one savedEngine, then per stream a savedStream and its savedShards.
@@ -60,7 +60,7 @@ type savedEntry struct {
 	Off, End, Size uint32
 }
 
-// Save writes all streams with their records, as they are at one moment.
+// Save writes all streams with their records, as of one moment.
 func (e *Engine) Save(w io.Writer) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -85,6 +85,7 @@ func (e *Engine) Save(w io.Writer) error {
 	return nil
 }
 
+// save writes a stream and its shards.
 func (s *stream) save(out *gob.Encoder) error {
 	head := savedStream{
 		Table: s.table, ARN: s.arn, Label: s.label, View: s.view, KeySchema: s.keySchema, Created: s.created,
@@ -104,6 +105,7 @@ func (s *stream) save(out *gob.Encoder) error {
 	return nil
 }
 
+// saved returns a shard as it is stored.
 func (sh *shard) saved() savedShard {
 	out := savedShard{
 		ID: sh.id, Parent: sh.parent, First: sh.first, End: sh.end, Created: sh.created,
@@ -119,8 +121,7 @@ func (sh *shard) saved() savedShard {
 	return out
 }
 
-// Restore reads what Save wrote into an engine without streams. The engine goes on with
-// the saved sequence numbers.
+// Restore reads what Save wrote into an engine without streams. The engine continues the saved sequence numbers.
 func (e *Engine) Restore(r io.Reader) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -148,6 +149,7 @@ func (e *Engine) Restore(r io.Reader) error {
 	return nil
 }
 
+// restoreStream reads a stream and its shards.
 func restoreStream(in *gob.Decoder) (*stream, error) {
 	var head savedStream
 	if err := in.Decode(&head); err != nil {
@@ -176,6 +178,7 @@ func restoreStream(in *gob.Decoder) (*stream, error) {
 	return s, nil
 }
 
+// shard returns a stored shard as the engine holds it.
 func (one *savedShard) shard() *shard {
 	sh := &shard{
 		id: one.ID, parent: one.Parent, first: one.First, end: one.End, created: one.Created,

@@ -15,20 +15,21 @@ type shard struct {
 
 	mu       sync.RWMutex
 	closed   bool
-	end      uint64 // ending sequence number of a closed shard
+	end      uint64 // ending sequence number, once closed
 	closedAt time.Time
 	segments []*segment
-	trimmed  uint64 // newest sequence number that was trimmed; 0 = none
-	count    int    // records held
+	trimmed  uint64 // newest sequence number that was trimmed; 0: none
+	count    int    // records in the segments
 }
 
-// segment is a piece of a shard's ring: records as they go over the wire, each followed
-// by a comma. A segment's bytes are never moved, so that pages are copied without lock.
+// segment is a part of a shard's records, encoded for the wire, each followed by a comma. A segment's bytes never move,
+// so that pages are copied without a lock.
 type segment struct {
 	buf []byte
 	idx []entry
 }
 
+// entry locates one record in a segment.
 type entry struct {
 	seq     uint64
 	created int64  // unix seconds
@@ -37,16 +38,17 @@ type entry struct {
 	size    uint32 // SizeBytes
 }
 
+// The capacities of segments, in bytes.
 const (
 	minSegment = 2 << 10
 	maxSegment = 1 << 20
 )
 
-// append encodes a change and keeps it. The caller holds the shard's lock.
+// append encodes a change and adds it. The caller holds the shard's lock.
 func (sh *shard) append(e *Engine, s *stream, c *Change, seq uint64) {
 	skew, format := e.faults.recordTime()
 	now := e.now().Add(skew)
-	seg := sh.room(recordBytes(c))
+	seg := sh.segmentFor(recordBytes(c))
 	off := len(seg.buf)
 	seg.buf = appendRecord(seg.buf, e, s, c, seq, stamp{now.Unix(), format})
 	seg.idx = append(seg.idx, entry{
@@ -55,9 +57,9 @@ func (sh *shard) append(e *Engine, s *stream, c *Change, seq uint64) {
 	sh.count++
 }
 
-// room returns the segment that takes n more bytes. Segments double up to 1 MiB, so
-// that ten thousand quiet shards are cheap.
-func (sh *shard) room(n int) *segment {
+// segmentFor returns a segment with room for n more bytes. Segments double up to 1 MiB, so that ten thousand idle
+// shards need little memory.
+func (sh *shard) segmentFor(n int) *segment {
 	size := minSegment
 	if k := len(sh.segments); k > 0 {
 		seg := sh.segments[k-1]
@@ -71,15 +73,15 @@ func (sh *shard) room(n int) *segment {
 	return seg
 }
 
-// seal gives back what a closed shard's last segment will not need.
-func (sh *shard) seal() {
+// shrink frees the unused capacity of a closed shard's last segment.
+func (sh *shard) shrink() {
 	if k := len(sh.segments); k > 0 {
 		seg := sh.segments[k-1]
 		sh.segments[k-1] = &segment{buf: append(make([]byte, 0, len(seg.buf)), seg.buf...), idx: seg.idx}
 	}
 }
 
-// trim removes the records created before t and returns how many.
+// trim removes the records created before t and returns their number.
 func (sh *shard) trim(t time.Time) int {
 	limit := t.Unix()
 	sh.mu.Lock()
@@ -106,16 +108,16 @@ func (sh *shard) trim(t time.Time) int {
 	return before - sh.count
 }
 
-// wholly reports whether the shard is closed and had all its records trimmed.
-func (sh *shard) wholly() bool { return sh.closed && sh.count == 0 && sh.trimmed > 0 }
+// fullyTrimmed reports whether the shard is closed and all its records were trimmed. The caller holds the shard's lock.
+func (sh *shard) fullyTrimmed() bool { return sh.closed && sh.count == 0 && sh.trimmed > 0 }
 
-// run is a piece of a segment that goes into a page.
-type run []byte
+// span is the encoded records of one segment that go into a page.
+type span []byte
 
-// page collects records with positions ≥ pos: at most limit of them, and at most
-// maxBytes of SizeBytes unless the first alone is larger. next is the position after
-// the last one; drained says that the shard is closed and holds nothing past it.
-func (sh *shard) page(pos uint64, limit, maxBytes int) (runs []run, n int, next uint64, drained bool) {
+// page returns the records with positions ≥ pos: at most limit of them, and at most maxBytes of SizeBytes unless the
+// first alone is larger. next is the position after the last one; drained reports that the shard is closed and has no
+// record past it.
+func (sh *shard) page(pos uint64, limit, maxBytes int) (spans []span, n int, next uint64, drained bool) {
 	sh.mu.RLock()
 	defer sh.mu.RUnlock()
 	next = pos
@@ -136,16 +138,16 @@ func (sh *shard) page(pos uint64, limit, maxBytes int) (runs []run, n int, next 
 			n, bytes, next = n+1, bytes+size, seg.idx[i].seq+1
 		}
 		if i > first {
-			runs = append(runs, seg.buf[seg.idx[first].off:seg.idx[i-1].end:seg.idx[i-1].end])
+			spans = append(spans, seg.buf[seg.idx[first].off:seg.idx[i-1].end:seg.idx[i-1].end])
 		}
 		if i < len(seg.idx) {
-			return runs, n, next, false
+			return spans, n, next, false
 		}
 	}
-	return runs, n, next, sh.closed
+	return spans, n, next, sh.closed
 }
 
-// oldest returns the position of the oldest record held, or of the shard's present end.
+// oldest returns the position of the oldest record, or of the shard's present end when it has none.
 func (sh *shard) oldest() uint64 {
 	sh.mu.RLock()
 	defer sh.mu.RUnlock()
@@ -155,8 +157,7 @@ func (sh *shard) oldest() uint64 {
 	return max(sh.first, sh.trimmed+1)
 }
 
-// since returns the position of the first record created at second t or later, or of
-// the shard's present end.
+// since returns the position of the first record created at second t or later, or of the shard's present end.
 func (sh *shard) since(t int64) uint64 {
 	sh.mu.RLock()
 	defer sh.mu.RUnlock()
@@ -174,5 +175,5 @@ func (sh *shard) since(t int64) uint64 {
 	return next
 }
 
-// tip is the position after the newest record.
+// tip returns the position after the newest record.
 func (sh *shard) tip() uint64 { return sh.since(math.MaxInt64) }
