@@ -1,8 +1,3 @@
-// Package config reads the one strict YAML file that tells replicator what to do.
-//
-// Load returns a typed Config over defaults, together with every problem of the file at once: each with its path, line,
-// what is wrong and what to do about it. Nothing here opens a connection; what only the environment can answer is the
-// business of `replicator check`.
 package config
 
 import (

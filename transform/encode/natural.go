@@ -1,5 +1,3 @@
-// Package encode turns attribute values into the bytes of a cell, and back where nothing is lost. Every
-// encoding is deterministic: equal values give equal bytes on every run, whatever order they came in.
 package encode
 
 import (

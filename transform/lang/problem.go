@@ -1,6 +1,3 @@
-// Package lang is the syntax of the mapping language: the model of a mapping file, the reader that fills it, and the
-// parsers of patterns and templates. It knows nothing of rows or changes; package transform compiles what this package
-// has read.
 package lang
 
 import "github.com/tailrace-cdc/replicator/problem"

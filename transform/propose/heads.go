@@ -2,6 +2,7 @@ package propose
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/transform"
@@ -57,4 +58,18 @@ func hottest(counts map[string]int) (n int) {
 		n = max(n, count)
 	}
 	return n
+}
+
+func isDigits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+// looksLikeEpoch: unix seconds or milliseconds between 2001 and 2065.
+func looksLikeEpoch(s string) bool {
+	n, err := strconv.ParseInt(s, 10, 64)
+	return err == nil && (n > 1e9 && n < 3e9 || n > 1e12 && n < 3e12)
+}
+
+func looksLikeDate(s string) bool {
+	return len(s) >= 10 && isDigits(s[:4]) && s[4] == '-' && isDigits(s[5:7]) && s[7] == '-' && isDigits(s[8:10])
 }

@@ -152,3 +152,8 @@ func (n *names) of(word string) string {
 	n.taken[name] = true
 	return name
 }
+
+func (s *Sampler) isKey(name string) bool {
+	k := s.src.Schema
+	return name == k.Partition.Name || k.Sort != nil && name == k.Sort.Name
+}

@@ -98,3 +98,12 @@ func ref(k change.KeyAttr, name string) string {
 	}
 	return "{" + name + "}"
 }
+
+// quoteName quotes an attribute's name for YAML where it needs it.
+func quoteName(name string) string {
+	plain := strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+	if name != "" && plain == "" && !strings.ContainsAny(name[:1], "0123456789") && !slices.Contains([]string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}, strings.ToLower(name)) {
+		return name
+	}
+	return fmt.Sprintf("%q", name)
+}

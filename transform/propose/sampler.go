@@ -1,5 +1,3 @@
-// Package propose looks at samples: of a table that has no mapping yet, to propose one, and of a table with
-// a mapping, to say what the mapping would do to its items. It reads nothing by itself: items are handed in.
 package propose
 
 import (
@@ -155,20 +153,6 @@ func (s *Sampler) addPair(p pair, img change.Image) {
 			n.indexed[x.Name]++
 		}
 	}
-}
-
-func isDigits(s string) bool {
-	return s != "" && strings.Trim(s, "0123456789") == ""
-}
-
-// looksLikeEpoch: unix seconds or milliseconds between 2001 and 2065.
-func looksLikeEpoch(s string) bool {
-	n, err := strconv.ParseInt(s, 10, 64)
-	return err == nil && (n > 1e9 && n < 3e9 || n > 1e12 && n < 3e12)
-}
-
-func looksLikeDate(s string) bool {
-	return len(s) >= 10 && isDigits(s[:4]) && s[4] == '-' && isDigits(s[5:7]) && s[7] == '-' && isDigits(s[8:10])
 }
 
 // Proposal is what a sample suggests.

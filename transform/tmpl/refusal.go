@@ -1,6 +1,3 @@
-// Package tmpl is what a mapping's patterns and templates become: a pattern cuts a key into captures, a
-// template joins captures and attributes into bytes. Both also have a shape, from which the compiler proves
-// that two templates can never give the same bytes.
 package tmpl
 
 import "fmt"

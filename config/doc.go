@@ -1,0 +1,14 @@
+// Package config reads the one strict YAML file that configures replicator.
+//
+// Load returns a typed Config over defaults, together with every problem of the file at once: each with its path, line,
+// what is wrong and what to do about it. Nothing here opens a connection: `replicator check` looks at the environment.
+//
+// Files, from the top down:
+//
+//	load.go    Load: parse, expand, decode, settle defaults, check
+//	check.go   what values must be, alone and together
+//	expand.go  ${NAME} and ${file:PATH} in values
+//	report.go  the reader and collector of problems
+//	config.go  the keys of the file, and their defaults
+//	values.go  durations, sizes, starts, inline mappings, keys
+package config

@@ -1,0 +1,14 @@
+// Package encode turns attribute values into the bytes of a cell, and back where nothing is lost. Every encoding is
+// deterministic: equal values give equal bytes on every run, whatever order their members came in.
+//
+// Files, from the top down:
+//
+//	protobuf.go  one fixed schema of typed values
+//	google.go    what Google's migration utility writes
+//	decode.go    the inverses
+//	types.go     the type sidecar
+//	distinct.go  eight bytes that tell values apart, for counts of distinct ones
+//	ordered.go   numbers as text that sorts by value
+//	json.go      JSON without tags
+//	natural.go   the default: text for scalars, tagged JSON for the rest
+package encode

@@ -1,0 +1,15 @@
+// Package tmpl compiles and runs the patterns and templates of mappings: a pattern cuts a key into captures, a template
+// joins captures and attributes into bytes. A template also has a shape, a superset of the texts that it can give, from
+// which the compiler proves that two templates never give the same bytes.
+//
+// Files, from the top down:
+//
+//	compile.go   New: references, filters and segment modes of a template
+//	common.go    what can be told from a text that either of two templates gave
+//	hole.go      the place of a variable in a template, for the way back to the item
+//	template.go  Template and its evaluation
+//	filter.go    the filters
+//	shape.go     supersets of texts, and whether two overlap
+//	pattern.go   patterns and captures
+//	refusal.go   why a mapping does not take an item
+package tmpl
