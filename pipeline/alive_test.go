@@ -12,6 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/deadletter"
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 )
 
@@ -127,13 +128,13 @@ func TestWalkOverLettersHoldsNoBeat(t *testing.T) {
 }
 
 // letters opens the dead letters of a table as the commands do.
-func (r *run) letters(name string) *queue.Letters {
+func (r *run) letters(name string) *deadletter.Store {
 	r.t.Helper()
 	l, err := r.queue.Log(r.t.Context(), name)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	letters, err := l.Letters(r.t.Context())
+	letters, err := l.DeadLetters(r.t.Context())
 	if err != nil {
 		r.t.Fatal(err)
 	}

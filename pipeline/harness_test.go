@@ -23,6 +23,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/deadletter"
 	sandbigtable "github.com/tailrace-cdc/replicator/sandbox/bigtable"
 	"github.com/tailrace-cdc/replicator/sandbox/clock"
 	"github.com/tailrace-cdc/replicator/sandbox/dynamo"
@@ -478,25 +479,25 @@ func (r *run) metricWith(name, label, value string) (sum float64) {
 }
 
 // letter returns the nth dead letter of a table, by version.
-func (r *run) letter(name string, nth int) *queue.Letter {
+func (r *run) letter(name string, nth int) *deadletter.Letter {
 	r.t.Helper()
 	ctx := r.t.Context()
 	l, err := r.queue.Log(ctx, name)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	store, err := l.Letters(ctx)
+	store, err := l.DeadLetters(ctx)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	var all []*queue.Letter
+	var all []*deadletter.Letter
 	for x, err := range store.All(ctx) {
 		if err != nil {
 			r.t.Fatal(err)
 		}
 		all = append(all, x)
 	}
-	slices.SortFunc(all, func(a, b *queue.Letter) int { return int(a.Version - b.Version) })
+	slices.SortFunc(all, func(a, b *deadletter.Letter) int { return int(a.Version - b.Version) })
 	if nth >= len(all) {
 		r.t.Fatalf("%d dead letters, looked for number %d", len(all), nth)
 	}

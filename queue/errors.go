@@ -5,6 +5,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/conn"
+	"github.com/tailrace-cdc/replicator/queue/deadletter"
 	"github.com/tailrace-cdc/replicator/queue/embedded"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
@@ -47,7 +48,7 @@ var (
 //	Transient  the server is away, electing, or slow: ask again
 //	Denied     the server refuses the credentials, or the account has no JetStream
 //	Missing    ErrNoLog
-//	Gone       ErrEmptied, ErrGap, ErrNoLetter: what was asked for does not exist any more
+//	Gone       ErrEmptied, ErrGap, deadletter.ErrNotFound: what was asked for does not exist any more
 //	Rejected   ErrTooLarge, and an append after another sequence than the log's last
 //	Canceled   the caller's context was canceled; one that ran out of time is Transient
 //	Fatal      everything else, a full log too: asking again gives the same error
@@ -58,7 +59,7 @@ func Classify(err error) failure.Class {
 		return class
 	case errors.Is(err, ErrNoLog):
 		return failure.Missing
-	case errors.Is(err, ErrEmptied), errors.Is(err, ErrGap), errors.Is(err, ErrNoLetter):
+	case errors.Is(err, ErrEmptied), errors.Is(err, ErrGap), errors.Is(err, deadletter.ErrNotFound):
 		return failure.Gone
 	case errors.Is(err, ErrTooLarge):
 		return failure.Rejected

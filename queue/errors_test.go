@@ -10,6 +10,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/conn"
+	"github.com/tailrace-cdc/replicator/queue/deadletter"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
@@ -38,7 +39,7 @@ func TestErrorsHaveAClass(t *testing.T) {
 		{api(404, conn.CodeStreamNotFound, "stream not found"), failure.Gone},
 		{ErrEmptied, failure.Gone},
 		{ErrGap, failure.Gone},
-		{ErrNoLetter, failure.Gone},
+		{deadletter.ErrNotFound, failure.Gone},
 		{ErrTooLarge, failure.Rejected},
 		{&frame.TooLargeError{}, failure.Rejected},
 		{nats.ErrMaxPayload, failure.Rejected},

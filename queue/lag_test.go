@@ -14,6 +14,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/queue/conn"
+	"github.com/tailrace-cdc/replicator/queue/deadletter"
 )
 
 // lagging makes a stream that holds what a stream holds now and learns of nothing later: a replica that lags behind its leader.
@@ -266,13 +267,13 @@ func TestLettersOnALaggingReplicaAreAllListed(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
 	var want []string
 	for i, c := range changesOf(t, 6) {
-		letter := NewLetter("Orders", "bigtable", c, "mapping", "no rule", now)
+		letter := deadletter.New("Orders", "bigtable", c, "mapping", "no rule", now)
 		if err := d.Put(ctx, letter); err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, letter.ID)
 		if i == 2 {
-			serveFrom(q, lagging(t, q, d.name), 2)
+			serveFrom(q, lagging(t, q, q.streamName("Orders")+"_letters"), 2)
 		}
 	}
 	moved := false

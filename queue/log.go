@@ -35,7 +35,7 @@ type Log struct {
 }
 
 // subjects of a log. They hold the pipeline's random token, so that nobody publishes into it by chance.
-type subjects struct{ entry, snapshot, claim string }
+type subjects struct{ entry, snapshot, claim, letters string }
 
 // Info is what the server says about a log.
 type Info struct {
@@ -173,7 +173,7 @@ func (q *Queue) streamName(table string) string {
 
 func subjectsOf(token, table string) subjects {
 	base := subjectPrefix + token + "." + word(table) + "-" + hashWord(table)
-	return subjects{entry: base + ".e", snapshot: base + ".snap", claim: base + ".claim"}
+	return subjects{entry: base + ".e", snapshot: base + ".snap", claim: base + ".claim", letters: base + ".letter."}
 }
 
 // word keeps the characters of s that stream names and subjects allow.

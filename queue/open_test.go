@@ -230,14 +230,14 @@ func (p *promised) Stream(ctx context.Context, name string) (jetstream.Stream, e
 func TestStreamThatAnotherProcessMakesIsWaitedFor(t *testing.T) {
 	q := embeddedQueue(t)
 	l := createLog(t, q)
-	if _, err := l.Letters(testContext(t)); err != nil {
+	if _, err := l.DeadLetters(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
 	cluster := &promised{q.conn.JS, 2, 3}
 	q.conn.JS = cluster
 	createLog(t, q)
 	cluster.few, cluster.missing = 2, 3
-	if _, err := l.Letters(testContext(t)); err != nil {
+	if _, err := l.DeadLetters(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
 	if cluster.few >= 0 || cluster.missing > 0 {

@@ -58,7 +58,7 @@ func (q *Queue) Replicas() int { return q.opts.Replicas }
 func (q *Queue) UnreservedBytes(ctx context.Context, tables []string) (bytes int64, err error) {
 	for _, table := range tables {
 		name := q.streamName(table)
-		for stream, limit := range map[string]int64{name: q.opts.MaxBytes, name + "_letters": q.opts.LettersMaxBytes} {
+		for stream, limit := range map[string]int64{name: q.opts.MaxBytes, deadLetterStream(name): q.opts.LettersMaxBytes} {
 			st, err := q.conn.JS.Stream(ctx, stream)
 			switch {
 			case errors.Is(err, jetstream.ErrStreamNotFound):

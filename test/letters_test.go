@@ -15,6 +15,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/deadletter"
 )
 
 type letterLine struct{ ID, Code, Reason, Sink string }
@@ -66,7 +67,7 @@ func (w *world) publish(table, id, data string) {
 }
 
 // store puts letters beside those that daemons made, while none runs.
-func (w *world) store(table string, letters ...*queue.Letter) {
+func (w *world) store(table string, letters ...*deadletter.Letter) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
@@ -76,7 +77,7 @@ func (w *world) store(table string, letters ...*queue.Letter) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	box, err := l.Letters(ctx)
+	box, err := l.DeadLetters(ctx)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -169,7 +170,7 @@ func TestMalformedLetterHoldsNoOther(t *testing.T) {
 	w := newWorld(t, 805)
 	d := w.dirty()
 	d.stop()
-	w.store("Orders", queue.NewLetter("Orders", "bigtable",
+	w.store("Orders", deadletter.New("Orders", "bigtable",
 		&change.Change{SequenceNumber: "1", KeyHash: 7, Version: 1, Raw: []byte(`{"dynamodb":{"Keys"`)}, "malformed", "cut off", time.Unix(1, 0)))
 	r := w.command("dlq", "retry", "--all", "--json")
 	if r.code != 4 || !strings.Contains(r.out, `"applied":2`) || !strings.Contains(r.out, `"refused":1`) {
@@ -190,7 +191,7 @@ func TestDamagedLetterHidesNoOther(t *testing.T) {
 		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
 	}
 	left := w.letters()
-	if len(left) != 1 || left[0].ID != "stray" || left[0].Code != queue.CodeUnreadable {
+	if len(left) != 1 || left[0].ID != "stray" || left[0].Code != deadletter.CodeUnreadable {
 		t.Fatalf("letters %+v, want the stray one", left)
 	}
 	d = w.run()
@@ -223,7 +224,7 @@ func TestLetterOfTheArchiveIsRetried(t *testing.T) {
 		t.Fatal("nothing has expired")
 	}
 	before := w.archivedNow()
-	w.store("Orders", queue.NewLetter("Orders", "archive", expired, "refused", "by the test", w.Clock.Now()))
+	w.store("Orders", deadletter.New("Orders", "archive", expired, "refused", "by the test", w.Clock.Now()))
 	w.ok("dlq", "retry", "--all")
 	if n := len(w.letters()); n != 0 {
 		t.Errorf("%d letters are left", n)

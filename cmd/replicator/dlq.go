@@ -17,6 +17,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/deadletter"
 )
 
 func (a *app) dlqCommand() *cobra.Command {
@@ -49,7 +50,7 @@ type letterLine struct {
 	Record    json.RawMessage `json:"record,omitempty"`
 }
 
-func lineOf(l *queue.Letter, showData bool) letterLine {
+func lineOf(l *deadletter.Letter, showData bool) letterLine {
 	line := letterLine{Schema: schema, ID: l.ID, Table: l.Table, Sink: l.Sink, Op: l.Op.String(), KeyHash: hashText(l.KeyHash), Version: l.Version,
 		Code: l.Code, Reason: l.Reason, Attempts: l.Attempts, FirstSeen: l.FirstSeen, LastTried: l.LastTried, Shard: l.Feed.Shard}
 	if showData {
@@ -60,7 +61,7 @@ func lineOf(l *queue.Letter, showData bool) letterLine {
 
 // tableLetters is the dead letters of one table.
 type tableLetters struct {
-	*queue.Letters
+	*deadletter.Store
 	source     string    // table of DynamoDB
 	logCreated time.Time // when the table's log was made
 }
@@ -82,9 +83,9 @@ func (a *app) openLetters(ctx context.Context, cfg *config.Config, table string)
 		if errors.Is(err, queue.ErrNoLog) {
 			continue
 		}
-		var letters *queue.Letters
+		var letters *deadletter.Store
 		if err == nil {
-			letters, err = log.ExistingLetters(ctx)
+			letters, err = log.ExistingDeadLetters(ctx)
 		}
 		if err != nil {
 			_ = clients.Close()
@@ -184,10 +185,10 @@ func (a *app) dlqShowCommand() *cobra.Command {
 }
 
 // findLetter returns a dead letter and the letters of its table.
-func findLetter(ctx context.Context, all []tableLetters, id string) (tableLetters, *queue.Letter, error) {
+func findLetter(ctx context.Context, all []tableLetters, id string) (tableLetters, *deadletter.Letter, error) {
 	for _, t := range all {
 		letter, err := t.Get(ctx, id)
-		if errors.Is(err, queue.ErrNoLetter) {
+		if errors.Is(err, deadletter.ErrNotFound) {
 			continue
 		}
 		if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/retry"
-	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/deadletter"
 )
 
 func (a *app) dlqRetryCommand() *cobra.Command {
@@ -61,7 +61,7 @@ func (a *app) retry(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	var only *queue.Letter
+	var only *deadletter.Letter
 	if id != "" {
 		t, letter, err := findLetter(ctx, all, id)
 		if err != nil {
@@ -71,7 +71,7 @@ func (a *app) retry(ctx context.Context, id string) error {
 	}
 	var first error // the tables do not wait for each other
 	for _, t := range all {
-		letters := retry.Letters{Letters: t.Letters, LogCreated: t.logCreated, Only: only}
+		letters := retry.Letters{Store: t.Store, LogCreated: t.logCreated, Only: only}
 		if err := retrier.Table(ctx, tables.Table(t.source), letters); err != nil && first == nil {
 			first = err
 		}

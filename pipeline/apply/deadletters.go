@@ -10,7 +10,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
-	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/deadletter"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
@@ -23,7 +23,7 @@ const tooOldLimit = 100
 type DeadLetters struct {
 	o      *Options
 	shared *Shared
-	stored *queue.Letters
+	stored *deadletter.Store
 
 	mu     sync.Mutex
 	dirty  map[uint64]change.Version // items with a dead letter of Bigtable, by key hash: the lowest version of these
@@ -36,7 +36,7 @@ type DeadLetters struct {
 // OpenDeadLetters opens the dead letter store of a table and walks over it. That may take longer than a claim lives: the
 // caller keeps beating meanwhile. Options need no Append yet.
 func OpenDeadLetters(ctx context.Context, shared *Shared, o Options) (*DeadLetters, error) {
-	stored, err := o.Log.Letters(ctx)
+	stored, err := o.Log.DeadLetters(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open dead letters: %w", err)
 	}
@@ -109,7 +109,7 @@ func (l *DeadLetters) noteApplied() {
 // Rule 8: nothing is dropped in silence. Rule 1: the dead letter is stored before the mark may pass; a replay stores it
 // once, because its id is the change's own.
 func (l *DeadLetters) store(ctx context.Context, sink string, c *change.Change, seq uint64, why outcome.Outcome) error {
-	letter := queue.NewLetter(l.o.Table.Source, sink, c, why.Code, why.Reason, time.UnixMilli(int64(l.shared.now())))
+	letter := deadletter.New(l.o.Table.Source, sink, c, why.Code, why.Reason, time.UnixMilli(int64(l.shared.now())))
 	halt := l.o.Table.Halts
 	if why.Code == bigtable.CodeTooOld {
 		l.mu.Lock()

@@ -135,7 +135,7 @@ func measure(ctx context.Context, log *queue.Log, x *pipeline.Seen) (err error) 
 	if x.Pressure, err = log.Pressure(ctx); err != nil {
 		return fmt.Errorf("measure it: %w", err)
 	}
-	letters, err := log.ExistingLetters(ctx)
+	letters, err := log.ExistingDeadLetters(ctx)
 	if err != nil {
 		return fmt.Errorf("open dead letters: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
-	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/deadletter"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -28,7 +28,7 @@ const sinkBigtable = "bigtable"
 type item struct {
 	*Retrier
 	table   *catalog.Table
-	letters *queue.Letters
+	letters *deadletter.Store
 	applied *change.Change // of the letter before; nil: it was not applied by this retry
 }
 
@@ -41,7 +41,7 @@ func (x *item) apply(ctx context.Context, ids []string) error {
 	var done []string
 	for i, id := range ids {
 		letter, err := x.letters.Get(ctx, id)
-		if errors.Is(err, queue.ErrNoLetter) { // dropped meanwhile
+		if errors.Is(err, deadletter.ErrNotFound) { // dropped meanwhile
 			x.applied = nil
 			continue
 		}
@@ -62,7 +62,7 @@ func (x *item) apply(ctx context.Context, ids []string) error {
 		}
 	}
 	for _, id := range slices.Backward(done) {
-		if err := x.letters.Drop(ctx, id); err != nil && !errors.Is(err, queue.ErrNoLetter) {
+		if err := x.letters.Drop(ctx, id); err != nil && !errors.Is(err, deadletter.ErrNotFound) {
 			return fmt.Errorf("delete applied dead letter %s: %w", id, err)
 		}
 		x.Applied++
@@ -71,7 +71,7 @@ func (x *item) apply(ctx context.Context, ids []string) error {
 }
 
 // try applies one letter, and records the attempt of one that is refused again. An error does not concern the letter alone.
-func (x *item) try(ctx context.Context, letter *queue.Letter) (outcome.Outcome, error) {
+func (x *item) try(ctx context.Context, letter *deadletter.Letter) (outcome.Outcome, error) {
 	err := x.applyLetter(ctx, letter)
 	out := outcome.OfChange(err)
 	switch out.Action {
@@ -90,7 +90,7 @@ func (x *item) try(ctx context.Context, letter *queue.Letter) (outcome.Outcome, 
 }
 
 // applyLetter applies a letter to its sink.
-func (x *item) applyLetter(ctx context.Context, letter *queue.Letter) error {
+func (x *item) applyLetter(ctx context.Context, letter *deadletter.Letter) error {
 	c, err := letter.Change()
 	if err != nil {
 		return fmt.Errorf("%w: %w", change.ErrMalformed, err)
@@ -117,7 +117,7 @@ func (x *item) applyLetter(ctx context.Context, letter *queue.Letter) error {
 
 // checkWrite refuses a write that cannot be right, although Bigtable would take it: one that deletes what other items wrote
 // to the row later, and one that is a difference from a change that was never applied.
-func (x *item) checkWrite(letter *queue.Letter, c *change.Change) error {
+func (x *item) checkWrite(letter *deadletter.Letter, c *change.Change) error {
 	for i := range x.write.Rows {
 		if row := &x.write.Rows[i]; row.Exclusive && row.Class != transform.ClassR {
 			return &transform.Refusal{Code: codeCascade,
@@ -138,7 +138,7 @@ func (x *item) checkWrite(letter *queue.Letter, c *change.Change) error {
 
 // isBehind reports whether the change before the letter's was a dead letter too. Letters of older versions say so only by
 // their code.
-func isBehind(l *queue.Letter) bool { return l.Behind || l.Code == outcome.CodeDirty }
+func isBehind(l *deadletter.Letter) bool { return l.Behind || l.Code == outcome.CodeDirty }
 
 // sameImage compares two images of an item, of which either may be absent. Sets have no order, so equal ones may compare as
 // different; then the letter stays.

@@ -19,7 +19,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/pipeline"
-	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/deadletter"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -55,9 +55,9 @@ func New(ctx context.Context, pipeline string, clients *wire.Clients) (*Retrier,
 
 // Letters are the dead letters of one table.
 type Letters struct {
-	*queue.Letters
+	*deadletter.Store
 	LogCreated time.Time
-	Only       *queue.Letter // if set, only the letters of this one's item are applied
+	Only       *deadletter.Letter // if set, only the letters of this one's item are applied
 }
 
 // Table applies the letters of one table, item by item. A refused letter is not an error; Table returns one that keeps the
@@ -71,7 +71,7 @@ func (r *Retrier) Table(ctx context.Context, t *catalog.Table, letters Letters) 
 		return err
 	}
 	for _, ids := range items {
-		x := item{Retrier: r, table: t, letters: letters.Letters}
+		x := item{Retrier: r, table: t, letters: letters.Store}
 		if err := x.apply(ctx, ids); err != nil {
 			return err
 		}
@@ -85,13 +85,13 @@ type itemKey struct {
 	hash uint64
 }
 
-func keyOf(l *queue.Letter) itemKey { return itemKey{l.Sink, l.KeyHash} }
+func keyOf(l *deadletter.Letter) itemKey { return itemKey{l.Sink, l.KeyHash} }
 
 // items returns the ids of the letters by item, each item's in version order; items in the order in which they were first
 // refused. The records stay in the store, because all of them may be more than fits in memory. A letter that cannot be read
 // counts as refused.
 func (r *Retrier) items(ctx context.Context, t *catalog.Table, letters Letters) (items [][]string, err error) {
-	byItem := map[itemKey][]*queue.Letter{}
+	byItem := map[itemKey][]*deadletter.Letter{}
 	var order []itemKey
 	for l, err := range letters.All(ctx) {
 		if err != nil {
@@ -101,7 +101,7 @@ func (r *Retrier) items(ctx context.Context, t *catalog.Table, letters Letters) 
 		if letters.Only != nil && k != keyOf(letters.Only) {
 			continue
 		}
-		if l.Code == queue.CodeUnreadable {
+		if l.Code == deadletter.CodeUnreadable {
 			r.refuse(l.ID, l.Code, l.Reason)
 			continue
 		}
@@ -112,7 +112,7 @@ func (r *Retrier) items(ctx context.Context, t *catalog.Table, letters Letters) 
 		byItem[k] = append(byItem[k], l)
 	}
 	for _, k := range order {
-		slices.SortFunc(byItem[k], func(a, b *queue.Letter) int { return cmp.Compare(a.Version, b.Version) })
+		slices.SortFunc(byItem[k], func(a, b *deadletter.Letter) int { return cmp.Compare(a.Version, b.Version) })
 		var ids []string
 		for _, l := range byItem[k] {
 			ids = append(ids, l.ID)

@@ -14,13 +14,14 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/queue/conn"
+	"github.com/tailrace-cdc/replicator/queue/deadletter"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 	"github.com/tailrace-cdc/replicator/queue/internal/testpage"
 )
 
-func openLetters(t *testing.T, q *Queue) *Letters {
+func openLetters(t *testing.T, q *Queue) *deadletter.Store {
 	t.Helper()
-	d, err := createLog(t, q).Letters(testContext(t))
+	d, err := createLog(t, q).DeadLetters(testContext(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,12 +56,12 @@ func TestReplayStoresEachLetterOnce(t *testing.T) {
 	changes := changesOf(t, 5)
 	for round := range 3 {
 		for _, c := range changes {
-			if err := d.Put(ctx, NewLetter("Orders", "bigtable", c, "mapping", "no rule", now)); err != nil {
+			if err := d.Put(ctx, deadletter.New("Orders", "bigtable", c, "mapping", "no rule", now)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if round == 0 {
-			if err := d.RecordRetry(ctx, NewLetter("Orders", "bigtable", changes[1], "", "", now).ID, "row_too_large", "still", false, now.Add(time.Minute)); err != nil {
+			if err := d.RecordRetry(ctx, deadletter.New("Orders", "bigtable", changes[1], "", "", now).ID, "row_too_large", "still", false, now.Add(time.Minute)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -98,7 +99,7 @@ func TestLetterUnderWayIsNotStored(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)
 	d := openLetters(t, q)
-	letter := NewLetter("Orders", "bigtable", changesOf(t, 1)[0], "mapping", "no rule", time.Unix(1_790_000_000, 0))
+	letter := deadletter.New("Orders", "bigtable", changesOf(t, 1)[0], "mapping", "no rule", time.Unix(1_790_000_000, 0))
 	for _, store := range []func() error{
 		func() error { return d.Put(ctx, letter) },
 		func() error {
@@ -127,12 +128,16 @@ func TestLetterWithoutAQuorumIsNotStored(t *testing.T) {
 	ctx := testContext(t)
 	c := startCluster(t)
 	q := connectTo(t, c.addr(), func(o *Options) { o.Replicas = 3 })
-	var d *Letters
-	if err := conn.Retry(ctx, func() (err error) { d, err = claimIn(t, q).Log().Letters(ctx); return err }); err != nil {
+	var d *deadletter.Store
+	if err := conn.Retry(ctx, func() (err error) { d, err = claimIn(t, q).Log().DeadLetters(ctx); return err }); err != nil {
 		t.Fatal(err)
 	}
-	info, err := q.conn.StreamInfo(ctx, d.stream)
-	for ; err != nil && ctx.Err() == nil; info, err = q.conn.StreamInfo(ctx, d.stream) {
+	st, err := q.conn.JS.Stream(ctx, q.streamName("Orders")+"_letters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := q.conn.StreamInfo(ctx, st)
+	for ; err != nil && ctx.Err() == nil; info, err = q.conn.StreamInfo(ctx, st) {
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +149,7 @@ func TestLetterWithoutAQuorumIsNotStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d, err = l.Letters(ctx); err != nil {
+	if d, err = l.DeadLetters(ctx); err != nil {
 		t.Fatal(err)
 	}
 	for name := range c.options {
@@ -152,7 +157,7 @@ func TestLetterWithoutAQuorumIsNotStored(t *testing.T) {
 			c.stop(name)
 		}
 	}
-	letter := NewLetter("Orders", "bigtable", changesOf(t, 1)[0], "mapping", "no rule", time.Unix(1_790_000_000, 0))
+	letter := deadletter.New("Orders", "bigtable", changesOf(t, 1)[0], "mapping", "no rule", time.Unix(1_790_000_000, 0))
 	short, cancel := context.WithTimeout(ctx, 4*time.Second)
 	defer cancel()
 	if err := d.Put(short, letter); err == nil {
@@ -175,7 +180,7 @@ func TestLetterGivesItsChangeBack(t *testing.T) {
 	ctx := testContext(t)
 	d := openLetters(t, embeddedQueue(t))
 	c := changesOf(t, 1)[0]
-	letter := NewLetter("Orders", "bigtable", c, "mapping", "no rule", time.Now())
+	letter := deadletter.New("Orders", "bigtable", c, "mapping", "no rule", time.Now())
 	if err := d.Put(ctx, letter); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +198,7 @@ func TestLetterGivesItsChangeBack(t *testing.T) {
 	if err := d.Drop(ctx, letter.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Get(ctx, letter.ID); !errors.Is(err, ErrNoLetter) {
+	if _, err := d.Get(ctx, letter.ID); !errors.Is(err, deadletter.ErrNotFound) {
 		t.Fatalf("get after drop: %v", err)
 	}
 	if n, _ := d.Count(ctx); n != 0 {
@@ -208,10 +213,10 @@ func TestUnknownLetterIsSaidSo(t *testing.T) {
 	ctx := testContext(t)
 	d := openLetters(t, embeddedQueue(t))
 	for _, id := range []string{"", "*", "abc", "0011223344556677", ">"} {
-		if _, err := d.Get(ctx, id); !errors.Is(err, ErrNoLetter) {
+		if _, err := d.Get(ctx, id); !errors.Is(err, deadletter.ErrNotFound) {
 			t.Errorf("get %q: %v", id, err)
 		}
-		if err := d.Drop(ctx, id); !errors.Is(err, ErrNoLetter) {
+		if err := d.Drop(ctx, id); !errors.Is(err, deadletter.ErrNotFound) {
 			t.Errorf("drop %q: %v", id, err)
 		}
 	}
@@ -222,27 +227,13 @@ func TestFullLettersHaltInsteadOfDropping(t *testing.T) {
 	d := openLetters(t, embeddedIn(t, t.TempDir(), func(o *Options) { o.LettersMaxBytes = 2000 }))
 	var err error
 	for _, c := range changesOf(t, 20) {
-		if err = d.Put(ctx, NewLetter("Orders", "bigtable", c, "mapping", "no rule", time.Now())); err != nil {
+		if err = d.Put(ctx, deadletter.New("Orders", "bigtable", c, "mapping", "no rule", time.Now())); err != nil {
 			break
 		}
 	}
 	if !errors.Is(err, ErrFull) {
 		t.Fatalf("put into full letters: %v", err)
 	}
-}
-
-func FuzzDecodeLetter(f *testing.F) {
-	b, err := encodeLetter(&Letter{ID: "00", Raw: []byte(`{"eventID":"1"}`)})
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(b)
-	f.Add(b[:len(b)-3])
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if l, err := decodeLetter(b); err == nil {
-			_, _ = l.Change()
-		}
-	})
 }
 
 // Numbers of letters are not contiguous, so nothing else tells that one was dropped on the way.
@@ -252,7 +243,7 @@ func TestDroppedLettersAreListed(t *testing.T) {
 	d := openLetters(t, q)
 	var want []string
 	for _, c := range changesOf(t, 6) {
-		letter := NewLetter("Orders", "bigtable", c, "mapping", "no rule", time.Unix(1_790_000_000, 0))
+		letter := deadletter.New("Orders", "bigtable", c, "mapping", "no rule", time.Unix(1_790_000_000, 0))
 		if err := d.Put(ctx, letter); err != nil {
 			t.Fatal(err)
 		}
@@ -284,14 +275,14 @@ func TestLookingForLettersMakesNoStream(t *testing.T) {
 	q := embeddedQueue(t)
 	l := createLog(t, q)
 	for range 2 {
-		if d, err := l.ExistingLetters(ctx); d != nil || err != nil {
+		if d, err := l.ExistingDeadLetters(ctx); d != nil || err != nil {
 			t.Fatalf("letters %v, %v in a log that has none", d, err)
 		}
 	}
-	if _, err := l.Letters(ctx); err != nil {
+	if _, err := l.DeadLetters(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := l.ExistingLetters(ctx); d == nil || err != nil {
+	if d, err := l.ExistingDeadLetters(ctx); d == nil || err != nil {
 		t.Fatalf("letters %v, %v: they are not found", d, err)
 	}
 }

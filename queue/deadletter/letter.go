@@ -1,0 +1,109 @@
+package deadletter
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/klauspost/compress/s2"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/queue/conn"
+	"github.com/tailrace-cdc/replicator/queue/frame"
+)
+
+// Letter is a change that a sink will never take, kept with its reason (Rule 8).
+type Letter struct {
+	ID        string      `json:"id"`
+	Table     string      `json:"table"`
+	Sink      string      `json:"sink"`
+	Feed      change.Feed `json:"feed"`
+	Seq       string      `json:"seq"`
+	Op        change.Op   `json:"op"`
+	TTL       bool        `json:"ttl,omitempty"`
+	Version   int64       `json:"version"`
+	Created   int64       `json:"created"`
+	KeyHash   uint64      `json:"key_hash"`
+	Code      string      `json:"code"`
+	Reason    string      `json:"reason"`
+	Attempts  int         `json:"attempts"` // beyond the first
+	FirstSeen time.Time   `json:"first_seen"`
+	LastTried time.Time   `json:"last_tried"`
+	// Behind says that the item's earlier change was a dead letter too when this one was refused, so that its old image
+	// is not what the sink holds.
+	Behind bool   `json:"behind,omitempty"`
+	Raw    []byte `json:"-"` // the whole record
+}
+
+// New makes the letter of a change that a sink refused. Its id is a function of feed, sequence number and
+// sink: a replay makes the same one.
+func New(table, sink string, c *change.Change, code, reason string, now time.Time) *Letter {
+	h := sha256.New()
+	for _, s := range []string{c.Feed.Stream, c.Feed.Shard, c.SequenceNumber, sink} {
+		fmt.Fprintf(h, "%d:%s", len(s), s)
+	}
+	return &Letter{
+		ID: hex.EncodeToString(h.Sum(nil)[:10]), Table: table, Sink: sink, Feed: c.Feed, Seq: c.SequenceNumber, Op: c.Op, TTL: c.TTL,
+		Version: c.Version, Created: c.Created, KeyHash: c.KeyHash, Code: code, Reason: reason,
+		FirstSeen: now.UTC(), LastTried: now.UTC(), Raw: bytes.Clone(c.Raw),
+	}
+}
+
+// CodeUnreadable is the code of what lies among the dead letters and cannot be read: damaged, or published by another
+// program. It has an id and a reason, and nothing else: it can be dropped, and never retried.
+const CodeUnreadable = "unreadable"
+
+// Change returns the change as it came out of the log, with the version it had.
+func (l *Letter) Change() (*change.Change, error) {
+	r, err := change.ScanRecord(l.Raw)
+	if err != nil {
+		return nil, fmt.Errorf("read letter %s: %w", l.ID, err)
+	}
+	return &change.Change{
+		Op: l.Op, TTL: l.TTL, Version: l.Version, Created: l.Created, SequenceNumber: l.Seq, Feed: l.Feed, KeyHash: l.KeyHash,
+		Raw: r.Raw, Keys: r.Keys, New: r.New, Old: r.Old,
+	}, nil
+}
+
+// magic and the format number begin every letter. Rule 11: a newer format is refused.
+var magic = []byte("TRLT")
+
+// encode writes magic, format, the length of the head, the head as JSON, the record compressed.
+func encode(l *Letter) ([]byte, error) {
+	head, err := json.Marshal(l)
+	if err != nil {
+		return nil, fmt.Errorf("encode letter: %w", err)
+	}
+	b := append(bytes.Clone(magic), conn.FormatNumber)
+	b = binary.AppendUvarint(b, uint64(len(head)))
+	return append(append(b, head...), s2.Encode(nil, l.Raw)...), nil
+}
+
+func decode(b []byte) (*Letter, error) {
+	rest, ok := bytes.CutPrefix(b, magic)
+	if !ok || len(rest) < 1 {
+		return nil, errors.New("decode letter: not a dead letter of the replicator")
+	}
+	if rest[0] > conn.FormatNumber {
+		return nil, fmt.Errorf("decode letter: %w", &conn.FormatError{What: "dead letter", Need: int(rest[0])})
+	}
+	size, n := binary.Uvarint(rest[1:])
+	if rest = rest[1:]; n <= 0 || size > uint64(len(rest)-n) {
+		return nil, errors.New("decode letter: it is cut off")
+	}
+	l := new(Letter)
+	if err := json.Unmarshal(rest[n:n+int(size)], l); err != nil {
+		return nil, fmt.Errorf("decode letter: %w", err)
+	}
+	raw, _, err := frame.Decompress(rest[n+int(size):], nil)
+	if err != nil {
+		return nil, fmt.Errorf("decode letter: %w", err)
+	}
+	l.Raw = raw
+	return l, nil
+}

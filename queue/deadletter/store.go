@@ -1,0 +1,288 @@
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/conn"
+	"github.com/tailrace-cdc/replicator/queue/frame"
+)
+
+// ErrNotFound means that there is no dead letter of that id.
+var ErrNotFound = errors.New("no such dead letter")
+
+// Options say where the dead letters of a table are.
+type Options struct {
+	Pipeline string
+	Table    string
+	Stream   string // its name
+	Subject  string // what all its subjects begin with; an id follows
+
+	Replicas  int
+	MaxBytes  int64
+	IdleCheck time.Duration      // how long All waits for a message before it asks the leader
+	BytesRead prometheus.Counter // by All
+}
+
+// Store holds the dead letters of a table: a stream of their own with one subject per id. Its methods may be called by
+// several goroutines.
+type Store struct {
+	conn   *conn.Conn
+	opts   Options
+	stream jetstream.Stream
+}
+
+// Open opens the dead letters of a table, and makes their stream the first time.
+func Open(ctx context.Context, c *conn.Conn, o Options) (*Store, error) {
+	s, err := OpenExisting(ctx, c, o)
+	if s != nil || err != nil {
+		return s, err
+	}
+	st, err := c.CreateStream(ctx, o.streamConfig(c.MaxMessage()))
+	return newStore(c, o, st, err)
+}
+
+// OpenExisting is Open for commands, which write nothing: nil without an error while there is no stream yet.
+func OpenExisting(ctx context.Context, c *conn.Conn, o Options) (*Store, error) {
+	st, err := c.JS.Stream(ctx, o.Stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, nil
+	}
+	return newStore(c, o, st, err)
+}
+
+// newStore checks the format of the stream that was opened, or wraps the error of opening it.
+func newStore(c *conn.Conn, o Options, st jetstream.Stream, err error) (*Store, error) {
+	if err != nil {
+		return nil, fmt.Errorf("open dead letters of %s: %w", o.Table, err)
+	}
+	if need, _ := strconv.Atoi(st.CachedInfo().Config.Metadata[conn.MetaFormat]); need > conn.FormatNumber {
+		return nil, fmt.Errorf("open dead letters of %s: %w", o.Table, &conn.FormatError{What: "stream " + o.Stream, Need: need})
+	}
+	return &Store{conn: c, opts: o, stream: st}, nil
+}
+
+func (o Options) streamConfig(maxMessage int) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: o.Stream, Subjects: []string{o.Subject + "*"}, Description: "Tailrace: dead letters of " + o.Table,
+		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Replicas: o.Replicas,
+		Discard: jetstream.DiscardNew, MaxBytes: o.MaxBytes, MaxMsgSize: int32(maxMessage),
+		MaxMsgsPerSubject: 1, AllowDirect: false, Duplicates: time.Second,
+		Metadata: map[string]string{conn.MetaFormat: strconv.Itoa(conn.FormatNumber), conn.MetaPipeline: o.Pipeline},
+	}
+}
+
+// subject returns the subject of the letter with this id.
+func (s *Store) subject(id string) string { return s.opts.Subject + id }
+
+// Put stores a letter; one that is there already stays as it is, with its attempts, so a replay stores each
+// once. When it returns nil the letter is on disk, and only then may the sink's mark pass the change. It
+// retries what may pass until ctx ends. conn.ErrFull and frame.ErrTooLarge as for entries: the table halts.
+func (s *Store) Put(ctx context.Context, letter *Letter) error {
+	err := conn.Retry(ctx, func() error {
+		err := s.write(ctx, letter, 0)
+		if conn.OutcomeOf(err) != conn.Fenced {
+			return err
+		}
+		// Rule 1: only a letter that can be read counts. With replicas the server refuses with the same code while an
+		// earlier attempt is under way, which no quorum may ever store.
+		if _, _, got := s.get(ctx, letter.ID); !errors.Is(got, ErrNotFound) {
+			return got
+		}
+		return fmt.Errorf("%w: %s", conn.ErrAttemptPending, err.Error())
+	})
+	return s.wrap("put", letter.ID, err)
+}
+
+// RecordRetry notes that the letter was tried again and refused again; behind as in Letter.
+func (s *Store) RecordRetry(ctx context.Context, id, code, reason string, behind bool, now time.Time) error {
+	err := conn.Retry(ctx, func() error {
+		letter, seq, err := s.get(ctx, id)
+		if err != nil {
+			return err
+		}
+		if letter.LastTried.Equal(now) && letter.Code == code && letter.Reason == reason && letter.Behind == behind {
+			return nil // an attempt whose acknowledgement was lost
+		}
+		letter.Attempts++
+		letter.Code, letter.Reason, letter.Behind, letter.LastTried = code, reason, behind, now.UTC()
+		if err = s.write(ctx, letter, seq); conn.OutcomeOf(err) == conn.Fenced {
+			return fmt.Errorf("%w: %s", conn.ErrAttemptPending, err.Error())
+		}
+		return err
+	})
+	return s.wrap("update", id, err)
+}
+
+// write stores the letter if the newest one of its id is at sequence last; 0: if there is none.
+func (s *Store) write(ctx context.Context, letter *Letter, last uint64) error {
+	b, err := encode(letter)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.conn.Ask(ctx)
+	defer cancel()
+	_, err = s.conn.JS.PublishMsg(ctx, &nats.Msg{Subject: s.subject(letter.ID), Data: b},
+		jetstream.WithExpectLastSequencePerSubject(last), jetstream.WithRetryAttempts(0))
+	return err
+}
+
+func (s *Store) wrap(verb, id string, err error) error {
+	switch conn.OutcomeOf(err) {
+	case conn.Stored:
+		return nil
+	case conn.Full:
+		err = fmt.Errorf("%w: %w", conn.ErrFull, err)
+	case conn.TooLarge:
+		err = fmt.Errorf("%w: %w", frame.ErrTooLarge, err)
+	}
+	return fmt.Errorf("%s dead letter %s of %s: %w", verb, id, s.opts.Table, err)
+}
+
+// Get returns a letter; ErrNotFound when there is none. What cannot be read has CodeUnreadable.
+func (s *Store) Get(ctx context.Context, id string) (*Letter, error) {
+	m, err := s.stored(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return s.readable(id, m.Data)
+}
+
+// get returns a letter that can be read, and its sequence.
+func (s *Store) get(ctx context.Context, id string) (*Letter, uint64, error) {
+	m, err := s.stored(ctx, id)
+	if err != nil {
+		return nil, 0, err
+	}
+	letter, err := decode(m.Data)
+	return letter, m.Sequence, err
+}
+
+// readable decodes a letter, and stands in for one that is damaged: it must not hide the others. One of a newer format
+// is refused (Rule 11).
+func (s *Store) readable(id string, data []byte) (*Letter, error) {
+	letter, err := decode(data)
+	if newer := (*conn.FormatError)(nil); err == nil || errors.As(err, &newer) {
+		return letter, err
+	}
+	return &Letter{ID: id, Table: s.opts.Table, Code: CodeUnreadable, Reason: err.Error()}, nil
+}
+
+// stored returns the message of a letter as the leader has it.
+func (s *Store) stored(ctx context.Context, id string) (*jetstream.RawStreamMsg, error) {
+	if id == "" || strings.ContainsAny(id, ".*> \t\r\n") { // one token of a subject
+		return nil, fmt.Errorf("get dead letter %q of %s: %w", id, s.opts.Table, ErrNotFound)
+	}
+	m, err := s.conn.GetMessage(ctx, s.opts.Stream, conn.MessageRequest{LastFor: s.subject(id)})
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get dead letter %s of %s: %w", id, s.opts.Table, err)
+	}
+	return m, nil
+}
+
+// All yields the letters that were there when it began, each once, oldest first; what cannot be read has
+// CodeUnreadable. An error ends it.
+func (s *Store) All(ctx context.Context) iter.Seq2[*Letter, error] {
+	return func(yield func(*Letter, error) bool) {
+		if err := s.walk(ctx, func(l *Letter) bool { return yield(l, nil) }); err != nil {
+			yield(nil, fmt.Errorf("list dead letters of %s: %w", s.opts.Table, err))
+		}
+	}
+}
+
+// walk is All. A letter that is retried meanwhile moves to the end of the stream; it is yielded from there when that
+// happened before it was reached.
+func (s *Store) walk(ctx context.Context, yield func(*Letter) bool) error {
+	info, err := s.conn.StreamInfo(ctx, s.stream)
+	if err != nil {
+		return err
+	}
+	seen := make(map[string]bool)
+	visit := func(m conn.Message) (bool, error) {
+		letter, err := s.readable(strings.TrimPrefix(m.Subject, s.subject("")), m.Data)
+		if err != nil {
+			return false, err
+		}
+		if seen[letter.ID] || m.Seq > info.State.LastSeq && letter.Attempts == 0 {
+			return true, nil
+		}
+		seen[letter.ID] = true
+		return yield(letter), nil
+	}
+	at := uint64(0)
+	for pause := conn.LeastPause; ; pause = min(2*pause, conn.MostPause) {
+		before := at
+		if more, err := s.advance(ctx, &at, visit); !more || err != nil {
+			return err
+		}
+		// Where the consumer has no more to read its replica may lag behind the leader, which knows whether there is more.
+		if _, err := s.conn.Next(ctx, s.opts.Stream, at+1); errors.Is(err, jetstream.ErrMsgNotFound) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if at > before {
+			pause = conn.LeastPause
+		}
+		if err := failure.Pause(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// advance visits what one consumer delivers after sequence *at, and moves that along. It returns false when a visit did.
+func (s *Store) advance(ctx context.Context, at *uint64, visit func(conn.Message) (bool, error)) (bool, error) {
+	c, err := s.conn.Consume(ctx, s.opts.Stream, *at+1, s.opts.BytesRead)
+	if err != nil {
+		return false, err
+	}
+	defer c.Close(ctx)
+	for c.Pending() > 0 {
+		m, err := c.Next(ctx, s.opts.IdleCheck)
+		if conn.Transient(err) && ctx.Err() == nil {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		*at = m.Seq
+		if more, err := visit(m); !more || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// Drop deletes a letter for good: it was delivered, or somebody decided to lose it. ErrNotFound when there is
+// none.
+func (s *Store) Drop(ctx context.Context, id string) error {
+	if _, err := s.stored(ctx, id); err != nil {
+		return err
+	}
+	if err := s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.subject(id))); err != nil {
+		return fmt.Errorf("drop dead letter %s of %s: %w", id, s.opts.Table, err)
+	}
+	return nil
+}
+
+// Count returns how many letters there are.
+func (s *Store) Count(ctx context.Context) (int, error) {
+	info, err := s.conn.StreamInfo(ctx, s.stream)
+	if err != nil {
+		return 0, fmt.Errorf("count dead letters of %s: %w", s.opts.Table, err)
+	}
+	return int(info.State.Msgs), nil
+}
