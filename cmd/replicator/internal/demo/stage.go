@@ -1,6 +1,3 @@
-// Package demo is `replicator demo`: a sandbox in this process, applications that write to it, a stream that splits and
-// rotates its shards, the replicator as a process of its own that is killed and started again, and in the end a comparison
-// of every item with every row, cell by cell.
 package demo
 
 import (
@@ -45,8 +42,8 @@ type Options struct {
 	Progress func(*Progress) error // gets the progress, every second while the applications write
 }
 
-// Stage is everything that a demo has set up. Its methods are called in the order in which they are declared, Close at the
-// end in any case.
+// Stage is everything that a demo has set up. Its methods are called in this order: Prepare, Play, Drain, Compare, Stop, and
+// Close in any case.
 type Stage struct {
 	o      Options
 	dir    string

@@ -1,5 +1,3 @@
-// Package render says what the commands found out, for people: the status in a sentence and a table, the steps from an
-// item to its cells.
 package render
 
 import (

@@ -1,0 +1,16 @@
+// Package demo is `replicator demo`: a sandbox in this process, applications that write to it, a stream that splits and
+// rotates its shards, the replicator as a process of its own that is killed and started again, and in the end a comparison
+// of every item with every row, cell by cell.
+//
+// Files, from the top down:
+//
+//	stage.go     sets up, plays, drains and ends the demo
+//	summary.go   compares every item with every row, and sums up
+//	progress.go  what the replicator says while the applications write
+//	probe.go     measures the lag from a write to its row
+//	child.go     the replicator as a process of its own
+//	stream.go    splits and rotates the shards
+//	gallery.go   the applications of the worked examples
+//	items.go     the worked examples, and the items that they write
+//	writer.go    the application that writes the catalogue
+package demo

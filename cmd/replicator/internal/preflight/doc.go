@@ -1,0 +1,12 @@
+// Package preflight finds everything that would keep `replicator run` from working, or that its user should know: in the
+// configuration and the mappings, in DynamoDB, Bigtable and the queue, and in what earlier runs stored. It writes nothing.
+//
+// Files, from the top down:
+//
+//	preflight.go  the report, and the order of the checks
+//	sample.go     the mappings on a sample of items
+//	servers.go    DynamoDB, Bigtable and the queue
+//	stored.go     state, targets and logs of earlier runs
+//	capacity.go   memory, the volume of the logs, the limits of the logs and of the NATS account
+//	finding.go    adds what a check finds to the report
+package preflight

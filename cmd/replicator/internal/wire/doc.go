@@ -1,0 +1,25 @@
+// Package wire opens the clients of DynamoDB, the queue, Bigtable and the archive, as the configuration describes them: for
+// a command, or for the daemon.
+//
+//	            configuration
+//	                  │
+//	   ┌──────────────┼────────────────┬──────────────────┐
+//	   ▼              ▼                ▼                  ▼
+//	Source         Queue            Bigtable           Archive
+//	DynamoDB and   one log per      cells, state row   files, or a subject
+//	its streams    table            and target row     on the queue's connection
+//	   │              │                ▲
+//	   │              │                │ clock: the service time that Source has heard
+//	   └──────────────┼────────────────┘
+//	                  │
+//	      command: the embedded server of the running daemon, or its store when no daemon runs;
+//	               servers that are away are reported at once
+//	      daemon:  the store itself; waits a while for a predecessor that still has it open;
+//	               retries for ever, and reports each outcome to pipeline.Services
+//
+// Files, from the top down:
+//
+//	wire.go     Clients: each client on its first use, all closed together
+//	queue.go    the queue of a command, of the daemon, and of a daemon that is about to start
+//	options.go  the options of each package, from the configuration
+package wire
