@@ -12,7 +12,7 @@ import (
 type silence struct{ why atomic.Pointer[error] }
 
 // because adds the last network error to an error about a deadline: the SDK, which repeats requests, does not keep it.
-func (s *silence) because(err error) error {
+func (s *silence) withCause(err error) error {
 	why := s.why.Load()
 	if why == nil || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, *why) {
 		return err
@@ -21,29 +21,29 @@ func (s *silence) because(err error) error {
 }
 
 // answers is a transport that notes in silence which requests are not answered.
-type answers struct {
+type silenceTransport struct {
 	next    http.RoundTripper
 	silence *silence
 }
 
 // RoundTrip sends the request by the next transport.
-func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
-	res, err := a.next.RoundTrip(r)
+func (t *silenceTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := t.next.RoundTrip(r)
 	switch {
 	case err == nil:
-		if a.silence.why.Load() != nil {
-			a.silence.why.Store(nil)
+		if t.silence.why.Load() != nil {
+			t.silence.why.Store(nil)
 		}
 	case !errors.Is(r.Context().Err(), context.Canceled):
 		why := fmt.Errorf("%s: %w", r.URL.Host, err)
-		a.silence.why.Store(&why)
+		t.silence.why.Store(&why)
 	}
 	return res, err
 }
 
 // CloseIdleConnections lets http.Client close those of the transport.
-func (a *answers) CloseIdleConnections() {
-	if c, ok := a.next.(interface{ CloseIdleConnections() }); ok {
+func (t *silenceTransport) CloseIdleConnections() {
+	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }

@@ -69,7 +69,7 @@ func BenchmarkReadPage(b *testing.B) {
 			b.Fatal(err)
 		}
 		p.Release()
-		r.last = "" // the same page again
+		r.lastRead = "" // the same page again
 	}
 	b.ReportMetric(float64((cpuTime(b)-cpu).Nanoseconds())/float64(b.N*records), "cpu-ns/record")
 }

@@ -7,10 +7,10 @@ import (
 
 // serviceClock remembers how far the service's clock is ahead of our monotonic one. What it tells never goes back.
 type serviceClock struct {
-	mu   sync.Mutex
-	date int64     // unix ms
-	at   time.Time // when it was true
-	told int64     // the latest that was told
+	mu     sync.Mutex
+	date   int64     // unix ms
+	at     time.Time // when it was true
+	latest int64     // the latest that was told
 }
 
 // observe takes a Date header. It is cut to whole seconds and was written at some time between our request and its
@@ -37,6 +37,6 @@ func (c *serviceClock) read(now time.Time) (int64, bool) {
 	if c.at.IsZero() {
 		return 0, false
 	}
-	c.told = max(c.told, c.date+now.Sub(c.at).Milliseconds())
-	return c.told, true
+	c.latest = max(c.latest, c.date+now.Sub(c.at).Milliseconds())
+	return c.latest, true
 }

@@ -95,7 +95,7 @@ func Classify(err error) failure.Class {
 		return failure.Transient
 	case errors.Is(err, context.Canceled):
 		return failure.Canceled
-	case saysRetryable(err):
+	case isRetryable(err):
 		return failure.Transient
 	}
 	if api := smithy.APIError(nil); errors.As(err, &api) && !isCredentials(err) {
@@ -104,9 +104,9 @@ func Classify(err error) failure.Class {
 	return classifyTransport(err)
 }
 
-// saysRetryable tells errors that know it themselves: ours about broken replies, and the SDK's about a
+// isRetryable tells errors that know it themselves: ours about broken replies, and the SDK's about a
 // signature that was refused because our clock is off, which it corrects for the next call.
-func saysRetryable(err error) bool {
+func isRetryable(err error) bool {
 	var v interface{ RetryableError() bool }
 	return errors.As(err, &v) && v.RetryableError()
 }

@@ -23,7 +23,7 @@ const (
 )
 
 // failed decides what a failed read means: nil to try again when due, or the error that ends the reader.
-func (r *Reader) failed(ctx context.Context, err error) error {
+func (r *Reader) handleError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return wrap(ctx, r.op(), err)
 	}
@@ -31,7 +31,7 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 	class := Classify(err)
 	switch {
 	case errors.Is(err, raw.ErrNoMemory):
-		r.peeks = false
+		r.reserveLate = false
 		return nil
 	case isExpired(err):
 		r.m.expired.Inc()
@@ -42,13 +42,13 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 		return r.gap(ctx, ErrShardGone, err)
 	case class == failure.Throttled:
 		r.m.throttled.Inc()
-		r.pace.failed(now, true)
+		r.pace.readFailed(now, true)
 		return nil
-	case isValidation(err) && r.iterator != "" && r.lost == 0:
+	case isValidation(err) && r.iterator != "" && r.iteratorsLost == 0:
 		r.m.invalidIts.Inc() // a server that was restarted does not know its own iterators
 		return r.newIterator(now, err)
 	case class == failure.Transient:
-		return r.again(now, err)
+		return r.retryLater(now, err)
 	}
 	return wrap(ctx, r.op(), err)
 }
@@ -57,15 +57,15 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 // began if there was none. At once, unless new iterators die too.
 func (r *Reader) newIterator(now time.Time, err error) error {
 	r.iterator = ""
-	if r.lost++; r.lost > 3 {
-		r.lost = 4
-		return r.again(now, err)
+	if r.iteratorsLost++; r.iteratorsLost > 3 {
+		r.iteratorsLost = 4
+		return r.retryLater(now, err)
 	}
 	return nil
 }
 
-func (r *Reader) again(now time.Time, err error) error {
-	r.pace.failed(now, false)
+func (r *Reader) retryLater(now time.Time, err error) error {
+	r.pace.readFailed(now, false)
 	n := r.pace.fails
 	var bad *raw.MalformedError
 	if errors.As(err, &bad) && n >= malformedMax {
@@ -79,7 +79,7 @@ func (r *Reader) again(now time.Time, err error) error {
 
 // gap describes what was lost between the reader's position and what can still be read.
 func (r *Reader) gap(ctx context.Context, what, err error) error {
-	g := &GapError{Feed: r.start.Feed, Position: r.pos, From: max(r.progress.readThrough(), r.start.Since, r.emptyAt), To: r.src.nowOr(), Whole: errors.Is(what, ErrShardGone), Err: what}
+	g := &GapError{Feed: r.start.Feed, Position: r.pos, From: max(r.progress.readThrough(), r.start.Since, r.emptyUntil), To: r.src.nowOrLocal(), Whole: errors.Is(what, ErrShardGone), Err: what}
 	if errors.Is(what, ErrTrimmed) {
 		g.Whole = r.probe(ctx, g)
 	}
@@ -102,7 +102,7 @@ func (r *Reader) probe(ctx context.Context, g *GapError) (whole bool) {
 	}
 	var b raw.Body
 	defer b.Free()
-	_, err = r.src.streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: &it, Limit: aws.Int32(1)}, b.ForStreams, r.src.onceStreams)
+	_, err = r.src.streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: &it, Limit: aws.Int32(1)}, b.ForStreams, r.src.withoutRetry)
 	if err != nil {
 		return lost(err)
 	}

@@ -21,10 +21,10 @@ import (
 const iteratorAge = 10 * time.Minute
 
 // position makes sure that the reader has a fresh iterator.
-func (r *Reader) position(ctx context.Context) error {
+func (r *Reader) ensureIterator(ctx context.Context) error {
 	switch {
 	case r.iterator == "":
-		if r.lost == 0 {
+		if r.iteratorsLost == 0 {
 			r.m.start.Inc()
 		}
 	case time.Since(r.iteratorAt) >= iteratorAge:
@@ -32,11 +32,11 @@ func (r *Reader) position(ctx context.Context) error {
 	default:
 		return nil
 	}
-	in := r.request()
+	in := r.iteratorInput()
 	it, err := r.src.shardIterator(ctx, in)
 	if err != nil && in.ShardIteratorType == types.ShardIteratorTypeAtTimestamp && Classify(err) == failure.Fatal {
-		r.startOver(err)
-		it, err = r.src.shardIterator(ctx, r.request())
+		r.skipFromTrimHorizon(err)
+		it, err = r.src.shardIterator(ctx, r.iteratorInput())
 	}
 	if err != nil {
 		return err
@@ -50,11 +50,11 @@ func (r *Reader) position(ctx context.Context) error {
 // with what is left. A sequence number it refuses itself when that is trimmed.
 //
 // Rule 8: what may be lost is said.
-func (r *Reader) untrimmed() error {
-	if r.last != "" || r.start.Since == 0 {
+func (r *Reader) checkRetention() error {
+	if r.lastRead != "" || r.start.Since == 0 {
 		return nil
 	}
-	if time.Duration(r.src.nowOr()-max(r.start.Since, r.emptyAt))*time.Millisecond > Retention {
+	if time.Duration(r.src.nowOrLocal()-max(r.start.Since, r.emptyUntil))*time.Millisecond > Retention {
 		return fmt.Errorf("begin where nothing was read yet: %w", ErrTrimmed)
 	}
 	return nil
@@ -62,14 +62,14 @@ func (r *Reader) untrimmed() error {
 
 // request asks for where the reader stands. LATEST is never sent: it loses what is written before it is
 // answered, and a child shard must be read from its beginning.
-func (r *Reader) request() *dynamodbstreams.GetShardIteratorInput {
+func (r *Reader) iteratorInput() *dynamodbstreams.GetShardIteratorInput {
 	in := &dynamodbstreams.GetShardIteratorInput{
 		StreamArn: &r.start.Feed.Stream, ShardId: &r.start.Feed.Shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
 	}
 	switch {
-	case r.last != "":
-		in.ShardIteratorType, in.SequenceNumber = types.ShardIteratorTypeAfterSequenceNumber, &r.last
-	case r.pos.At > 0 && !r.noAt:
+	case r.lastRead != "":
+		in.ShardIteratorType, in.SequenceNumber = types.ShardIteratorTypeAfterSequenceNumber, &r.lastRead
+	case r.pos.At > 0 && !r.noTimestampStart:
 		in.ShardIteratorType, in.Timestamp = types.ShardIteratorTypeAtTimestamp, aws.Time(time.UnixMilli(r.pos.At))
 	}
 	return in
@@ -78,22 +78,22 @@ func (r *Reader) request() *dynamodbstreams.GetShardIteratorInput {
 // startOver takes the trim horizon for a server that does not know AT_TIMESTAMP, and skips what is older
 // than the start. Records carry their creation time cut to the second, on some servers to the minute: a few
 // too many are harmless, one too few is lost.
-func (r *Reader) startOver(err error) {
-	r.noAt = true
+func (r *Reader) skipFromTrimHorizon(err error) {
+	r.noTimestampStart = true
 	r.skipTo = r.pos.At - r.pos.At%time.Minute.Milliseconds()
 	r.src.log.Warn("server cannot start at a time: reading from the trim horizon and skipping", zap.String("shard", r.start.Feed.Shard), zap.Error(err))
 }
 
 func (s *Source) shardIterator(ctx context.Context, in *dynamodbstreams.GetShardIteratorInput) (string, error) {
 	start := time.Now()
-	out, err := s.streams.GetShardIterator(ctx, in, s.onceStreams)
+	out, err := s.streams.GetShardIterator(ctx, in, s.withoutRetry)
 	if err == nil && aws.ToString(out.ShardIterator) == "" {
 		err = &raw.MalformedError{Err: errors.New("reply has no iterator")}
 	}
-	s.metrics.done(ctx, "GetShardIterator", start, err)
+	s.metrics.callEnded(ctx, "GetShardIterator", start, err)
 	if err != nil {
 		return "", err
 	}
-	s.date(out.ResultMetadata, start)
+	s.observeCall(out.ResultMetadata, start)
 	return *out.ShardIterator, nil
 }

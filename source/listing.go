@@ -98,31 +98,31 @@ func (s *Source) describePages(ctx context.Context, l *Listing, filter *types.Sh
 }
 
 func (s *Source) describeStream(ctx context.Context, in *dynamodbstreams.DescribeStreamInput, l *Listing) (*types.StreamDescription, error) {
-	if err := s.describing(l.Stream).Wait(ctx); err != nil {
+	if err := s.describeLimiter(l.Stream).Wait(ctx); err != nil {
 		return nil, s.wrap(ctx, "list shards of "+l.Stream, err)
 	}
-	call, cancel := context.WithTimeout(ctx, s.retried())
+	call, cancel := context.WithTimeout(ctx, s.callDeadline())
 	defer cancel()
 	start := time.Now()
 	out, err := s.streams.DescribeStream(call, in)
-	s.metrics.done(ctx, "DescribeStream", start, err)
+	s.metrics.callEnded(ctx, "DescribeStream", start, err)
 	if err != nil {
 		return nil, s.wrap(ctx, "list shards of "+l.Stream, err)
 	}
-	if date := s.date(out.ResultMetadata, start); l.Started == 0 {
+	if date := s.observeCall(out.ResultMetadata, start); l.Started == 0 {
 		l.Started = date
 	}
 	return out.StreamDescription, nil
 }
 
 // describing returns the bucket of a stream: all listings of a stream share it.
-func (s *Source) describing(arn string) *rate.Limiter {
+func (s *Source) describeLimiter(arn string) *rate.Limiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := s.describe[arn]
+	b := s.limiters[arn]
 	if b == nil {
 		b = rate.NewLimiter(describeRate, describeBurst)
-		s.describe[arn] = b
+		s.limiters[arn] = b
 	}
 	return b
 }

@@ -77,7 +77,7 @@ func newMetrics(
 }
 
 // done records one finished call.
-func (m *metrics) done(ctx context.Context, op string, start time.Time, err error) {
+func (m *metrics) callEnded(ctx context.Context, op string, start time.Time, err error) {
 	m.calls.WithLabelValues(op).Observe(time.Since(start).Seconds())
 	if !errors.Is(ctx.Err(), context.Canceled) { // a call that the caller gave up says nothing of the service
 		m.report(op, err)

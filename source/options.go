@@ -37,21 +37,21 @@ func (o Options) withDefaults() Options {
 	if o.StreamsEndpoint == "" && !isAWS(o.Endpoint) {
 		o.StreamsEndpoint = o.Endpoint
 	}
-	def(&o.IdlePoll, time.Second)
-	def(&o.CallTimeout, 15*time.Second)
-	def(&o.ReadsPerShard, 5)
-	def(&o.Connections, 64)
-	def(&o.MemoryTotal, 96<<20)
-	def(&o.MemoryPerFeed, 8<<20)
-	def(&o.Tables, 1)
-	def(&o.Attempts, 10)
+	setDefault(&o.IdlePoll, time.Second)
+	setDefault(&o.CallTimeout, 15*time.Second)
+	setDefault(&o.ReadsPerShard, 5)
+	setDefault(&o.Connections, 64)
+	setDefault(&o.MemoryTotal, 96<<20)
+	setDefault(&o.MemoryPerFeed, 8<<20)
+	setDefault(&o.Tables, 1)
+	setDefault(&o.Attempts, 10)
 	if o.Report == nil {
 		o.Report = func(string, error) {}
 	}
 	return o
 }
 
-func def[T comparable](v *T, value T) {
+func setDefault[T comparable](v *T, value T) {
 	var zero T
 	if *v == zero {
 		*v = value

@@ -29,12 +29,12 @@ type pace struct {
 }
 
 // begun says that a read starts now.
-func (p *pace) begun(now time.Time) {
+func (p *pace) readStarted(now time.Time) {
 	p.due = now.Add(time.Duration(float64(time.Second) / float64(p.rate)))
 }
 
 // served says what a read brought. A closed shard gets no new records, so there is nothing to wait for.
-func (p *pace) served(now time.Time, limit float64, kind pageKind, closed bool, idlePoll time.Duration) {
+func (p *pace) readSucceeded(now time.Time, limit float64, kind pageKind, closed bool, idlePoll time.Duration) {
 	p.fails = 0
 	p.rate = min(p.rate+0.1, float32(limit))
 	if kind != empty {
@@ -52,31 +52,31 @@ func (p *pace) served(now time.Time, limit float64, kind pageKind, closed bool, 
 	}
 	switch {
 	case p.idle > activePoll:
-		p.wait(now, jitter(p.idle*39/40, 0.025))
-		p.gather(p.idle / 20)
+		p.notBefore(now, jitter(p.idle*39/40, 0.025))
+		p.align(p.idle / 20)
 	case p.idle > 0:
-		p.wait(now, jitter(p.idle*19/20, 0.05))
+		p.notBefore(now, jitter(p.idle*19/20, 0.05))
 	}
 }
 
 // gather makes the shard due at a multiple of d, up to d earlier. So idle shards are due together: waking up for each of
 // them costs as much as the call itself.
-func (p *pace) gather(d time.Duration) {
+func (p *pace) align(d time.Duration) {
 	p.due = p.due.Add(-time.Duration(p.due.UnixNano() % int64(d)))
 }
 
 // failed says that a read failed and will be tried again.
-func (p *pace) failed(now time.Time, throttled bool) {
+func (p *pace) readFailed(now time.Time, throttled bool) {
 	p.fails = min(p.fails+1, 1000)
 	if throttled {
 		p.rate = max(p.rate/2, slowest)
-		p.wait(now, time.Duration(float64(time.Second)/float64(p.rate)))
+		p.notBefore(now, time.Duration(float64(time.Second)/float64(p.rate)))
 	}
-	p.wait(now, backoff(int(p.fails)))
+	p.notBefore(now, backoff(int(p.fails)))
 }
 
 // wait makes the shard due not before d from now.
-func (p *pace) wait(now time.Time, d time.Duration) {
+func (p *pace) notBefore(now time.Time, d time.Duration) {
 	if t := now.Add(d); t.After(p.due) {
 		p.due = t
 	}

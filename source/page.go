@@ -72,7 +72,7 @@ func (p *Page) scan() (next []byte, err error) {
 }
 
 // weigh counts the memory that the page holds. A page without records holds none.
-func (p *Page) weigh() {
+func (p *Page) countBytes() {
 	if len(p.Records) == 0 {
 		p.body.Free()
 		putRecords(p.Records)

@@ -95,7 +95,7 @@ func (p *Pool) schedule(ctx context.Context, g *errgroup.Group, out chan<- Event
 			case <-ctx.Done():
 			case <-p.wake:
 			case <-timer.C:
-				p.complain(time.Now())
+				p.warnParked(time.Now())
 			}
 			continue
 		}
@@ -122,7 +122,7 @@ func (p *Pool) reserve(r *Reader) bool {
 }
 
 func (p *Pool) read(ctx context.Context, r *Reader, out chan<- Event) {
-	page, err := r.step(ctx)
+	page, err := r.readOnce(ctx)
 	<-p.src.slots
 	if page == nil && err == nil {
 		p.push(r)
@@ -130,7 +130,7 @@ func (p *Pool) read(ctx context.Context, r *Reader, out chan<- Event) {
 	}
 	last := err != nil || page.Done
 	if last {
-		p.leave(r)
+		p.remove(r)
 	}
 	select {
 	case out <- Event{Reader: r, Page: page, Err: err}:
@@ -145,7 +145,7 @@ func (p *Pool) read(ctx context.Context, r *Reader, out chan<- Event) {
 	}
 }
 
-func (p *Pool) leave(r *Reader) {
+func (p *Pool) remove(r *Reader) {
 	p.mu.Lock()
 	delete(p.members, r)
 	p.mu.Unlock()
@@ -179,7 +179,7 @@ func (p *Pool) pop(now time.Time) (*Reader, time.Duration) {
 }
 
 // complain tells how many readers have waited long for memory, and which the longest: a park must never be silent.
-func (p *Pool) complain(now time.Time) {
+func (p *Pool) warnParked(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var longest *Reader

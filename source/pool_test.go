@@ -250,7 +250,7 @@ func TestIdleShardsNeedNoMemory(t *testing.T) {
 		pool, pages = s.NewPool(), 0
 		for i := range shards {
 			r := s.NewReader(start(shardID(i), change.Position{}))
-			r.peeks = true // it has seen an empty page
+			r.reserveLate = true // it has seen an empty page
 			pool.Add(r)
 		}
 		run(t, pool, func(Event) bool { pages++; return pages == 5*shards })

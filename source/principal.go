@@ -18,7 +18,7 @@ func (s *Source) Principal(ctx context.Context) (string, error) {
 	if base == "" && s.opt.Endpoint != "" && !isAWS(s.opt.Endpoint) {
 		return "", ErrNoIdentities // the tables are elsewhere: AWS has nothing to do with them
 	}
-	who, err := s.identities.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{}, func(o *sts.Options) { o.Retryer = s.once })
+	who, err := s.identities.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{}, func(o *sts.Options) { o.Retryer = s.noRetry })
 	switch {
 	case err == nil && aws.ToString(who.Arn) != "":
 		return aws.ToString(who.Arn), nil

@@ -14,7 +14,7 @@ import (
 // MayRead makes the calls that reading a stream consists of, once each and on one shard: the error says which of them is
 // refused, and why. Nothing is used up by it.
 func (s *Source) MayRead(ctx context.Context, arn string) error {
-	once := s.onceStreams
+	once := s.withoutRetry
 	described, err := s.streams.DescribeStream(ctx, &dynamodbstreams.DescribeStreamInput{StreamArn: &arn}, once)
 	if err != nil {
 		return s.wrap(ctx, "DescribeStream of "+arn, err)

@@ -21,8 +21,8 @@ func TestPaceOfAShard(t *testing.T) {
 	p := pace{rate: 5, due: now}
 	read := func(kind pageKind) time.Duration {
 		now = p.due
-		p.begun(now)
-		p.served(now, 5, kind, false, time.Second)
+		p.readStarted(now)
+		p.readSucceeded(now, 5, kind, false, time.Second)
 		return p.due.Sub(now)
 	}
 	for i, step := range []struct {
@@ -50,12 +50,12 @@ func TestBusyShardIsReadAsSoonWhateverTheIdlePoll(t *testing.T) {
 		for batch := now; len(all) < 20_000; {
 			kind := empty
 			now = p.due
-			p.begun(now)
+			p.readStarted(now)
 			for ; !batch.After(now); kind = part {
 				all = append(all, now.Sub(batch))
 				batch = batch.Add(time.Duration(random.ExpFloat64() * float64(time.Second) / 8))
 			}
-			p.served(now, 5, kind, false, idlePoll)
+			p.readSucceeded(now, 5, kind, false, idlePoll)
 		}
 		slices.Sort(all)
 		return all[len(all)/2], all[len(all)*99/100]
@@ -72,16 +72,16 @@ func TestThrottledShardSlowsDownAndComesBack(t *testing.T) {
 	p := pace{rate: 5, due: now}
 	for range 100 {
 		now = p.due
-		p.begun(now)
-		p.failed(now, true)
+		p.readStarted(now)
+		p.readFailed(now, true)
 	}
 	if d := p.due.Sub(now); d < 5*time.Second || d > 13*time.Second {
 		t.Fatalf("due in %v after a hundred throttles", d)
 	}
 	for range 60 {
 		now = p.due
-		p.begun(now)
-		p.served(now, 5, full, false, time.Second)
+		p.readStarted(now)
+		p.readSucceeded(now, 5, full, false, time.Second)
 	}
 	if d := p.due.Sub(now); d.Round(time.Millisecond) != 200*time.Millisecond {
 		t.Fatalf("due in %v after sixty reads", d)
@@ -94,8 +94,8 @@ func TestClosedShardIsReadWithoutPauses(t *testing.T) {
 	p := pace{rate: 5, due: now}
 	for range 10 {
 		now = p.due
-		p.begun(now)
-		p.served(now, 5, empty, true, time.Second)
+		p.readStarted(now)
+		p.readSucceeded(now, 5, empty, true, time.Second)
 	}
 	if d := p.due.Sub(now); d != 200*time.Millisecond {
 		t.Fatal(d)
@@ -109,7 +109,7 @@ func TestIdleShardsAreDueTogether(t *testing.T) {
 	for range 1000 {
 		now := time.Unix(0, random.Int64N(int64(time.Second)))
 		p := pace{rate: 5, due: now, idle: time.Second, quiet: quietPages}
-		p.served(now, 5, empty, false, time.Second)
+		p.readSucceeded(now, 5, empty, false, time.Second)
 		if wait := p.due.Sub(now); wait > time.Second {
 			t.Fatalf("due in %v", wait)
 		}
@@ -266,5 +266,5 @@ func TestStreamsEndpointFollowsAnEndpointThatIsNotAWS(t *testing.T) {
 }
 
 func iteratorRequest() *dynamodbstreams.GetShardIteratorInput {
-	return (&Reader{start: start("a", change.Position{})}).request()
+	return (&Reader{start: start("a", change.Position{})}).iteratorInput()
 }

@@ -21,7 +21,7 @@ func (r *Reader) Next(ctx context.Context) (*Page, error) {
 		if err := r.await(ctx); err != nil {
 			return nil, wrap(ctx, r.op(), err)
 		}
-		page, err := r.step(ctx)
+		page, err := r.readOnce(ctx)
 		<-r.src.slots
 		if page != nil || err != nil {
 			return page, err
@@ -64,7 +64,7 @@ func (r *Reader) reserve(granted func()) bool {
 	if r.lease == nil {
 		r.lease = r.feed.Lease()
 	}
-	if r.peeks || r.lease.Reserve(granted) {
+	if r.reserveLate || r.lease.Reserve(granted) {
 		return true
 	}
 	r.parkedAt = time.Now()
@@ -74,21 +74,21 @@ func (r *Reader) reserve(granted func()) bool {
 
 // step makes one GetRecords call, with a new iterator before it when it needs one. It returns a page, or the
 // error that ends the reader, or neither: then it is to be called again when due.
-func (r *Reader) step(ctx context.Context) (*Page, error) {
-	r.unparked()
-	r.pace.begun(time.Now())
+func (r *Reader) readOnce(ctx context.Context) (*Page, error) {
+	r.endPark()
+	r.pace.readStarted(time.Now())
 	page := &Page{lease: r.lease}
 	r.lease = nil
-	if r.peeks {
+	if r.reserveLate {
 		page.body.Room = page.lease.TryReserve
 	}
 	next, err := r.read(ctx, page)
 	if err == nil {
-		err = r.take(page, next)
+		err = r.advance(page, next)
 	}
 	if err != nil {
 		page.Release()
-		return nil, r.failed(ctx, err)
+		return nil, r.handleError(ctx, err)
 	}
 	page.lease.Settle(int64(page.Bytes))
 	if page.skipped {
@@ -101,16 +101,16 @@ func (r *Reader) step(ctx context.Context) (*Page, error) {
 func (r *Reader) read(ctx context.Context, page *Page) (next []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.src.opt.CallTimeout)
 	defer cancel()
-	if err := r.untrimmed(); err != nil {
+	if err := r.checkRetention(); err != nil {
 		return nil, err
 	}
-	if err := r.position(ctx); err != nil {
+	if err := r.ensureIterator(ctx); err != nil {
 		return nil, err
 	}
 	start := time.Now()
 	timing, err := r.src.raw.GetRecords(ctx, r.iterator, &page.body)
 	if err == nil {
-		page.Date = r.src.dated(timing)
+		page.Date = r.src.observeTiming(timing)
 		next, err = page.scan()
 	}
 	if err == nil && len(page.Records) > 0 && !page.body.MayGrow() {
@@ -119,7 +119,7 @@ func (r *Reader) read(ctx context.Context, page *Page) (next []byte, err error) 
 	if errors.Is(err, raw.ErrNoMemory) {
 		return nil, raw.ErrNoMemory // the call is not to blame
 	}
-	r.src.metrics.done(ctx, "GetRecords", start, err)
+	r.src.metrics.callEnded(ctx, "GetRecords", start, err)
 	if err != nil {
 		return nil, err
 	}
@@ -128,14 +128,14 @@ func (r *Reader) read(ctx context.Context, page *Page) (next []byte, err error) 
 
 // take moves the reader past the page. The records count before the missing iterator does: the last page of
 // a shard carries both.
-func (r *Reader) take(p *Page, next []byte) error {
-	kind := kindOf(p)
-	last := r.last
+func (r *Reader) advance(p *Page, next []byte) error {
+	kind := pageKindOf(p)
+	last := r.lastRead
 	if n := len(p.Records); n > 0 {
 		last = string(p.Records[n-1].SequenceNumber)
 	}
 	kept := r.skip(p)
-	clock, err := stampRecords(p.Records, r.start.Schema, r.clock, r.last)
+	clock, err := stampRecords(p.Records, r.start.Schema, r.clock, r.lastRead)
 	if err != nil {
 		return &Error{Op: r.op(), Class: failure.Fatal, Err: err, Hint: "a record is not what DynamoDB promises, or of another table: was the table re-created with another key?"}
 	}
@@ -143,17 +143,17 @@ func (r *Reader) take(p *Page, next []byte) error {
 	if kept {
 		r.pos, r.skipTo = change.Position{After: last}, 0
 	}
-	r.last, r.clock, r.lost = last, clock, 0
-	if r.peeks = kind == empty; r.peeks {
-		r.emptyAt = max(r.emptyAt, p.Date)
+	r.lastRead, r.clock, r.iteratorsLost = last, clock, 0
+	if r.reserveLate = kind == empty; r.reserveLate {
+		r.emptyUntil = max(r.emptyUntil, p.Date)
 	}
 	p.To, p.Clock = r.pos, clock
 	r.iterator, r.iteratorAt = unescape(next), time.Now()
 	r.done = r.iterator == ""
 	p.Done = r.done
 	r.count(p, kind)
-	p.weigh()
-	r.pace.served(r.iteratorAt, r.src.opt.ReadsPerShard, kind, r.start.Closed, r.src.opt.IdlePoll)
+	p.countBytes()
+	r.pace.readSucceeded(r.iteratorAt, r.src.opt.ReadsPerShard, kind, r.start.Closed, r.src.opt.IdlePoll)
 	// Rule 10: a page of which nothing is wanted looks empty, and proves nothing: there may be more behind it.
 	if p.skipped = kind != empty && !kept && !r.done; !p.skipped {
 		r.progress.note(&p.Page)
@@ -179,7 +179,7 @@ func (r *Reader) skip(p *Page) (kept bool) {
 // fullBytes is near enough to the service's 1 MB that there is more.
 const fullBytes = 900 << 10
 
-func kindOf(p *Page) pageKind {
+func pageKindOf(p *Page) pageKind {
 	switch {
 	case len(p.Records) == 0:
 		return empty

@@ -41,20 +41,20 @@ type Reader struct {
 	clock int64
 	done  bool
 
-	emptyAt int64 // Date of the newest page without records, unix ms
+	emptyUntil int64 // Date of the newest page without records, unix ms
 
-	last       string // sequence number that the iterator follows; pos.After, or a skipped record
-	skipTo     int64  // unix ms; older records are skipped, for a server that cannot start at a time
-	noAt       bool   // the server refused AT_TIMESTAMP
-	iterator   string
-	iteratorAt time.Time
-	lost       uint8 // iterators that expired or were refused, in a row
+	lastRead         string // sequence number that the iterator follows; pos.After, or a skipped record
+	skipTo           int64  // unix ms; older records are skipped, for a server that cannot start at a time
+	noTimestampStart bool   // the server refused AT_TIMESTAMP
+	iterator         string
+	iteratorAt       time.Time
+	iteratorsLost    uint8 // iterators that expired or were refused, in a row
 
-	pace     pace
-	feed     *memory.Feed
-	lease    *memory.Lease // of the read to come; the read hands it to its page
-	peeks    bool          // the last page was empty: the next read takes memory only if there is something to read
-	parkedAt time.Time
+	pace        pace
+	feed        *memory.Feed
+	lease       *memory.Lease // of the read to come; the read hands it to its page
+	reserveLate bool          // the last page was empty: the next read takes memory only if there is something to read
+	parkedAt    time.Time
 
 	progress progress
 }
@@ -63,7 +63,7 @@ type Reader struct {
 func (s *Source) NewReader(start Start) *Reader {
 	r := &Reader{
 		src: s, m: s.metrics.table(start.Table), start: start,
-		pos: start.Position, clock: start.Clock, last: start.Position.After, feed: s.budget.Feed(start.Table),
+		pos: start.Position, clock: start.Clock, lastRead: start.Position.After, feed: s.budget.Feed(start.Table),
 	}
 	r.pace.rate = float32(s.opt.ReadsPerShard)
 	r.pace.due = time.Now()
@@ -80,7 +80,7 @@ func (r *Reader) Feed() change.Feed { return r.start.Feed }
 
 // Close gives back what the reader has reserved. Pages that were delivered stay valid until released.
 func (r *Reader) Close() {
-	r.unparked()
+	r.endPark()
 	r.lease.Release()
 	r.src.watch.remove(&r.progress)
 }
@@ -90,7 +90,7 @@ func (r *Reader) op() string { return "read shard " + r.start.Feed.Shard }
 // A reader that was parked longer than this is worth a line in the log.
 const longPark = 30 * time.Second
 
-func (r *Reader) unparked() {
+func (r *Reader) endPark() {
 	if r.parkedAt.IsZero() {
 		return
 	}

@@ -78,13 +78,13 @@ func (s *Source) Sample(ctx context.Context, table string, n int) iter.Seq2[*Ite
 
 func (s *Source) scanPage(ctx context.Context, in *dynamodb.ScanInput, yield func(*Items, error) bool) (more, ok bool) {
 	op := "scan table " + *in.TableName
-	call, cancel := context.WithTimeout(ctx, s.retried())
+	call, cancel := context.WithTimeout(ctx, s.callDeadline())
 	defer cancel()
 	var b raw.Body
 	defer b.Free()
 	start := time.Now()
 	out, err := s.tables.Scan(call, in, b.ForTables)
-	s.metrics.done(ctx, "Scan", start, err)
+	s.metrics.callEnded(ctx, "Scan", start, err)
 	if err != nil {
 		return false, yield(nil, s.wrap(ctx, op, err))
 	}
@@ -96,7 +96,7 @@ func (s *Source) scanPage(ctx context.Context, in *dynamodb.ScanInput, yield fun
 	if err := json.Unmarshal(b.Bytes(), &reply); err != nil {
 		return false, yield(nil, &Error{Op: op, Class: failure.Transient, Err: &raw.MalformedError{Err: err}})
 	}
-	page := &Items{Date: s.date(out.ResultMetadata, start), Units: reply.ConsumedCapacity.CapacityUnits, Items: make([][]byte, len(reply.Items))}
+	page := &Items{Date: s.observeCall(out.ResultMetadata, start), Units: reply.ConsumedCapacity.CapacityUnits, Items: make([][]byte, len(reply.Items))}
 	for i, item := range reply.Items {
 		page.Items[i] = item
 	}
@@ -117,13 +117,13 @@ func (s *Source) Item(ctx context.Context, table string, key []byte) ([]byte, er
 	if err != nil {
 		return nil, &Error{Op: op, Class: failure.Fatal, Err: err}
 	}
-	call, cancel := context.WithTimeout(ctx, s.retried())
+	call, cancel := context.WithTimeout(ctx, s.callDeadline())
 	defer cancel()
 	var b raw.Body
 	defer b.Free()
 	start := time.Now()
 	_, err = s.tables.GetItem(call, &dynamodb.GetItemInput{TableName: &table, Key: k, ConsistentRead: aws.Bool(true)}, b.ForTables)
-	s.metrics.done(ctx, "GetItem", start, err)
+	s.metrics.callEnded(ctx, "GetItem", start, err)
 	if err != nil {
 		return nil, s.wrap(ctx, op, err)
 	}

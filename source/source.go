@@ -35,7 +35,7 @@ type Source struct {
 	tables     *dynamodb.Client
 	streams    *dynamodbstreams.Client
 	identities *sts.Client
-	once       aws.Retryer // for calls whose retries are ours
+	noRetry    aws.Retryer // for calls whose retries are ours
 	raw        *raw.Client
 	http       *http.Client
 	slots      chan struct{} // a token per call in flight of the pools' readers
@@ -46,7 +46,7 @@ type Source struct {
 	silence    silence
 
 	mu       sync.Mutex
-	describe map[string]*rate.Limiter // by stream ARN
+	limiters map[string]*rate.Limiter // by stream ARN
 }
 
 // Open resolves credentials and region by the AWS default chain and makes the clients. It calls nothing but
@@ -54,10 +54,10 @@ type Source struct {
 func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Registerer) (*Source, error) {
 	o = o.withDefaults()
 	s := &Source{
-		opt: o, log: log, once: single(), slots: make(chan struct{}, o.Connections),
-		budget: memory.New(o.MemoryTotal, o.MemoryPerFeed, reservation, o.Tables), describe: map[string]*rate.Limiter{},
+		opt: o, log: log, noRetry: noRetryer(), slots: make(chan struct{}, o.Connections),
+		budget: memory.New(o.MemoryTotal, o.MemoryPerFeed, reservation, o.Tables), limiters: map[string]*rate.Limiter{},
 	}
-	cfg, err := s.load(ctx)
+	cfg, err := s.loadConfig(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -80,9 +80,9 @@ func endpoint(configured string, found *string) *string {
 	return found
 }
 
-func (s *Source) load(ctx context.Context) (aws.Config, error) {
+func (s *Source) loadConfig(ctx context.Context) (aws.Config, error) {
 	opts := []func(*config.LoadOptions) error{
-		config.WithRetryer(func() aws.Retryer { return standard(s.opt.Attempts) }),
+		config.WithRetryer(func() aws.Retryer { return standardRetryer(s.opt.Attempts) }),
 		config.WithLogger(logging.Nop{}),
 		config.WithAppID("tailrace"),
 	}
@@ -97,7 +97,7 @@ func (s *Source) load(ctx context.Context) (aws.Config, error) {
 	if cfg.Region == "" {
 		return cfg, &Error{Op: "load AWS configuration", Class: failure.Fatal, Hint: "set source.region or AWS_REGION", Err: fmt.Errorf("no region")}
 	}
-	cfg.HTTPClient = s.client(cfg.HTTPClient)
+	cfg.HTTPClient = s.httpClient(cfg.HTTPClient)
 	if s.opt.AssumeRole != "" {
 		role := stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), s.opt.AssumeRole, func(r *stscreds.AssumeRoleOptions) {
 			r.RoleSessionName = "tailrace"
@@ -119,7 +119,7 @@ func (s *Source) transport() *awshttp.BuildableClient {
 }
 
 // client makes one client of the SDK's transport, certificates of the environment included, that can be closed.
-func (s *Source) client(found aws.HTTPClient) HTTPClient {
+func (s *Source) httpClient(found aws.HTTPClient) HTTPClient {
 	if s.opt.HTTPClient != nil {
 		return s.opt.HTTPClient
 	}
@@ -128,7 +128,7 @@ func (s *Source) client(found aws.HTTPClient) HTTPClient {
 		return found
 	}
 	s.http = &http.Client{
-		Transport: &answers{next: b.GetTransport(), silence: &s.silence}, Timeout: s.opt.CallTimeout,
+		Transport: &silenceTransport{next: b.GetTransport(), silence: &s.silence}, Timeout: s.opt.CallTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return s.http
@@ -141,7 +141,7 @@ func (s *Source) rawClient() *raw.Client {
 		// The deadline is the context's, and a redirect is never followed: the transport alone will do.
 		send = s.http.Transport.RoundTrip
 	}
-	return raw.NewClient(s.streams, s.onceStreams, send)
+	return raw.NewClient(s.streams, s.withoutRetry, send)
 }
 
 // Close gives idle connections back. Readers and pools must have ended.
@@ -153,7 +153,7 @@ func (s *Source) Close() {
 
 // standard retries calls that the SDK may repeat by itself. The SDK's retry quota is off: it belongs to the
 // client, so one throttled shard would use up the retries of all the others.
-func standard(attempts int) aws.Retryer {
+func standardRetryer(attempts int) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = attempts
 		o.RateLimiter = ratelimit.None
@@ -162,17 +162,17 @@ func standard(attempts int) aws.Retryer {
 }
 
 // single leaves retries to the caller, who must know about every throttle.
-func single() aws.Retryer {
+func noRetryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = 1
 		o.RateLimiter = ratelimit.None
 	})
 }
 
-func (s *Source) onceStreams(o *dynamodbstreams.Options) { o.Retryer = s.once }
+func (s *Source) withoutRetry(o *dynamodbstreams.Options) { o.Retryer = s.noRetry }
 
-// retried is the deadline of a call that the SDK may try ten times.
-func (s *Source) retried() time.Duration { return 4 * s.opt.CallTimeout }
+// callDeadline is the deadline of a call that the SDK may try ten times.
+func (s *Source) callDeadline() time.Duration { return 4 * s.opt.CallTimeout }
 
 // reported are the calls that reading needs. Others may fail for ever without making a table not ready.
 var reported = map[string]bool{"DescribeTable": true, "DescribeStream": true, "GetShardIterator": true, "GetRecords": true}
@@ -197,7 +197,7 @@ func (s *Source) report(op string, err error) {
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: %w", op, s.silence.because(err))
+		err = fmt.Errorf("%s: %w", op, s.silence.withCause(err))
 	}
 	s.opt.Report(op, err)
 }
@@ -206,7 +206,7 @@ func (s *Source) report(op string, err error) {
 func (s *Source) wrap(ctx context.Context, op string, err error) error {
 	wrapped := wrap(ctx, op, err)
 	if own := (*Error)(nil); errors.As(wrapped, &own) {
-		own.Err = s.silence.because(own.Err)
+		own.Err = s.silence.withCause(own.Err)
 	}
 	return wrapped
 }
@@ -215,8 +215,8 @@ func (s *Source) wrap(ctx context.Context, op string, err error) error {
 // false before the first reply.
 func (s *Source) Now() (ms int64, ok bool) { return s.now.read(time.Now()) }
 
-// nowOr is Now, or our own clock before the first reply.
-func (s *Source) nowOr() int64 {
+// nowOrLocal is Now, or our own clock before the first reply.
+func (s *Source) nowOrLocal() int64 {
 	if ms, ok := s.Now(); ok {
 		return ms
 	}
@@ -224,14 +224,14 @@ func (s *Source) nowOr() int64 {
 }
 
 // date is dated for a call that the SDK made.
-func (s *Source) date(md middleware.Metadata, start time.Time) int64 {
-	return s.dated(raw.TimingOf(md, start))
+func (s *Source) observeCall(md middleware.Metadata, start time.Time) int64 {
+	return s.observeTiming(raw.TimingOf(md, start))
 }
 
 // dated returns the service's time of a call in unix ms, never later than the call's start: the Date header
 // less the time that has passed from our start until its reply was there. It is 0 when the server sent none.
 // It feeds the source's idea of the service's clock.
-func (s *Source) dated(t raw.Timing) int64 {
+func (s *Source) observeTiming(t raw.Timing) int64 {
 	if t.Server.IsZero() {
 		return 0
 	}
@@ -243,5 +243,5 @@ func (s *Source) dated(t raw.Timing) int64 {
 // may be lost: 24 h less its age, never below zero. Records behind it in waiting shards are younger. It is
 // false while no reader of the table knows anything.
 func (s *Source) Retention(table string) (left time.Duration, ok bool) {
-	return s.watch.left(table, s.nowOr())
+	return s.watch.left(table, s.nowOrLocal())
 }

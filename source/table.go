@@ -34,16 +34,16 @@ type TableInfo struct {
 
 // Table describes a table: its identity, stream and key. An error of class Gone means that it does not exist.
 func (s *Source) Table(ctx context.Context, name string) (TableInfo, error) {
-	call, cancel := context.WithTimeout(ctx, s.retried())
+	call, cancel := context.WithTimeout(ctx, s.callDeadline())
 	defer cancel()
 	start := time.Now()
 	out, err := s.tables.DescribeTable(call, &dynamodb.DescribeTableInput{TableName: &name})
-	s.metrics.done(ctx, "DescribeTable", start, err)
+	s.metrics.callEnded(ctx, "DescribeTable", start, err)
 	if err != nil {
 		return TableInfo{}, s.wrap(ctx, "describe table "+name, err)
 	}
 	info := tableInfo(out.Table)
-	info.Date = s.date(out.ResultMetadata, start)
+	info.Date = s.observeCall(out.ResultMetadata, start)
 	if info.Schema, err = keySchema(out.Table, out.Table.KeySchema); err != nil {
 		return TableInfo{}, &Error{Op: "describe table " + name, Class: failure.Fatal, Err: err}
 	}
@@ -53,11 +53,11 @@ func (s *Source) Table(ctx context.Context, name string) (TableInfo, error) {
 }
 
 func (s *Source) ttl(ctx context.Context, name string) (string, error) {
-	call, cancel := context.WithTimeout(ctx, s.retried())
+	call, cancel := context.WithTimeout(ctx, s.callDeadline())
 	defer cancel()
 	start := time.Now()
 	out, err := s.tables.DescribeTimeToLive(call, &dynamodb.DescribeTimeToLiveInput{TableName: &name})
-	s.metrics.done(ctx, "DescribeTimeToLive", start, err)
+	s.metrics.callEnded(ctx, "DescribeTimeToLive", start, err)
 	if err != nil {
 		return "", s.wrap(ctx, "describe time to live of "+name, err)
 	}
