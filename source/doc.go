@@ -34,7 +34,7 @@
 //	page.go       a page, versions and key hashes
 //	retention.go  how far shards are read: the retention fuse
 //	pace.go       when a shard is due
-//	answers.go    why requests have no answer
+//	silence.go    why requests have no answer
 //	clock.go      the service's clock
 //	errors.go     errors, their classes and hints
 package source
