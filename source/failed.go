@@ -15,14 +15,14 @@ import (
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
-// Retries of a shard are logged when they get many, and then again from time to time.
 const (
-	worryAfter   = 5
-	worryEvery   = 50
-	malformedMax = 10 // the same page, broken that often, is broken for good
+	warnAfter    = 5  // failures in a row before the first warning
+	warnEvery    = 50 // failures between two further warnings
+	malformedMax = 10 // malformed replies in a row that end the reader: the page is malformed for good
 )
 
-// failed decides what a failed read means: nil to try again when due, or the error that ends the reader.
+// handleError decides what follows a failed read. Nil: the shard is read again when it is due. Otherwise it returns the
+// error that ends the reader.
 func (r *Reader) handleError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return wrap(ctx, r.op(), err)
@@ -45,7 +45,7 @@ func (r *Reader) handleError(ctx context.Context, err error) error {
 		r.pace.readFailed(now, true)
 		return nil
 	case isValidation(err) && r.iterator != "" && r.iteratorsLost == 0:
-		r.m.invalidIts.Inc() // a server that was restarted does not know its own iterators
+		r.m.invalidIts.Inc() // a server that was restarted does not know the iterators it gave out before
 		return r.newIterator(now, err)
 	case class == failure.Transient:
 		return r.retryLater(now, err)
@@ -53,8 +53,8 @@ func (r *Reader) handleError(ctx context.Context, err error) error {
 	return wrap(ctx, r.op(), err)
 }
 
-// newIterator drops the iterator: the next one is taken after the last record read, or where the reader
-// began if there was none. At once, unless new iterators die too.
+// newIterator drops the iterator, so that the next read takes one after the last record that was read, or at the
+// reader's start. The next read is due at once, unless several new iterators in a row did not work either.
 func (r *Reader) newIterator(now time.Time, err error) error {
 	r.iterator = ""
 	if r.iteratorsLost++; r.iteratorsLost > 3 {
@@ -64,32 +64,42 @@ func (r *Reader) newIterator(now time.Time, err error) error {
 	return nil
 }
 
+// retryLater makes the shard due after a backoff, and warns about many failures in a row. After malformedMax malformed
+// replies in a row it returns the error that ends the reader.
 func (r *Reader) retryLater(now time.Time, err error) error {
 	r.pace.readFailed(now, false)
 	n := r.pace.fails
 	var bad *raw.MalformedError
 	if errors.As(err, &bad) && n >= malformedMax {
-		return &Error{Op: r.op(), Class: failure.Fatal, Err: err, Hint: "the server sends pages that cannot be read: is something between us and DynamoDB changing them?"}
+		return &Error{Op: r.op(), Class: failure.Fatal, Err: err,
+			Hint: "the server sends pages that cannot be read: is something between us and DynamoDB changing them?"}
 	}
-	if n == worryAfter || n%worryEvery == 0 {
-		r.src.log.Warn("cannot read shard, trying again", zap.String("table", r.start.Table), zap.String("shard", r.start.Feed.Shard), zap.Uint16("tries", n), zap.Error(err))
+	if n == warnAfter || n%warnEvery == 0 {
+		r.src.log.Warn("cannot read shard, trying again", zap.String("table", r.start.Table),
+			zap.String("shard", r.start.Feed.Shard), zap.Uint16("tries", n), zap.Error(err))
 	}
 	return nil
 }
 
-// gap describes what was lost between the reader's position and what can still be read.
-func (r *Reader) gap(ctx context.Context, what, err error) error {
-	g := &GapError{Feed: r.start.Feed, Position: r.pos, From: max(r.progress.readThrough(), r.start.Since, r.emptyUntil), To: r.src.nowOrLocal(), Whole: errors.Is(what, ErrShardGone), Err: what}
-	if errors.Is(what, ErrTrimmed) {
+// gap returns a GapError about what was lost between the reader's position and what can still be read. reason is
+// ErrTrimmed or ErrShardGone, err what the service said.
+func (r *Reader) gap(ctx context.Context, reason, err error) error {
+	g := &GapError{
+		Feed: r.start.Feed, Position: r.pos, From: max(r.progress.readThrough(), r.start.Since, r.emptyUntil),
+		To: r.src.nowOrLocal(), Whole: errors.Is(reason, ErrShardGone), Err: reason,
+	}
+	if errors.Is(reason, ErrTrimmed) {
 		g.Whole = r.probe(ctx, g)
 	}
-	r.src.log.Error("records are lost", zap.String("table", r.start.Table), zap.String("shard", g.Feed.Shard), zap.String("after", g.Position.After),
-		zap.Time("from", time.UnixMilli(g.From)), zap.Time("to", time.UnixMilli(g.To)), zap.Bool("whole", g.Whole), zap.Error(err))
+	r.src.log.Error("records are lost", zap.String("table", r.start.Table), zap.String("shard", g.Feed.Shard),
+		zap.String("after", string(g.Position.After)), zap.Time("from", time.UnixMilli(int64(g.From))),
+		zap.Time("to", time.UnixMilli(int64(g.To))), zap.Bool("whole", g.Whole), zap.Error(err))
 	return g
 }
 
-// probe looks at the trim horizon: the first record there is where the loss ends. It reports whether even
-// that is unreadable: on some servers a wholly trimmed shard stays listed for a day.
+// probe reads the first record at the trim horizon, where the loss ends, and stores its creation time in g.To. It
+// reports whether not even that record can be read: on some servers a shard that was trimmed whole stays listed for a
+// day.
 func (r *Reader) probe(ctx context.Context, g *GapError) (whole bool) {
 	ctx, cancel := context.WithTimeout(ctx, r.src.opt.CallTimeout)
 	defer cancel()
@@ -102,7 +112,8 @@ func (r *Reader) probe(ctx context.Context, g *GapError) (whole bool) {
 	}
 	var b raw.Body
 	defer b.Free()
-	_, err = r.src.streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: &it, Limit: aws.Int32(1)}, b.ForStreams, r.src.withoutRetry)
+	in := &dynamodbstreams.GetRecordsInput{ShardIterator: &it, Limit: aws.Int32(1)}
+	_, err = r.src.streams.GetRecords(ctx, in, b.ForStreams, r.src.withoutRetry)
 	if err != nil {
 		return lost(err)
 	}

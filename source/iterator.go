@@ -15,12 +15,12 @@ import (
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
-// An iterator lives 15 minutes; we take a new one well before, so that a reader which was parked does not
-// come back with a dead one.
+// iteratorAge is how long an iterator is used. The service lets it expire after 15 minutes; a new one is taken well
+// before that, so that a reader that was parked does not begin with an expired one.
 // Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_GetShardIterator.html
 const iteratorAge = 10 * time.Minute
 
-// position makes sure that the reader has a fresh iterator.
+// ensureIterator takes a new iterator where the reader has none or an old one.
 func (r *Reader) ensureIterator(ctx context.Context) error {
 	switch {
 	case r.iterator == "":
@@ -45,11 +45,11 @@ func (r *Reader) ensureIterator(ctx context.Context) error {
 	return nil
 }
 
-// untrimmed refuses to go on without a sequence number, at the trim horizon or at a time, when the retention has passed
-// since the shard was last known to be empty up to there: some of it may have been trimmed, and the service would answer
-// with what is left. A sequence number it refuses itself when that is trimmed.
+// checkRetention returns ErrTrimmed where a read would begin without a sequence number (at the trim horizon or at a
+// time) and the retention has passed since the shard was last known to be empty up to there. Some records may have been
+// trimmed then, and the service would answer with what is left. A trimmed sequence number is refused by the service.
 //
-// Rule 8: what may be lost is said.
+// Rule 8: what may be lost is reported.
 func (r *Reader) checkRetention() error {
 	if r.lastRead != "" || r.start.Since == 0 {
 		return nil
@@ -60,8 +60,8 @@ func (r *Reader) checkRetention() error {
 	return nil
 }
 
-// request asks for where the reader stands. LATEST is never sent: it loses what is written before it is
-// answered, and a child shard must be read from its beginning.
+// iteratorInput asks for an iterator at the reader's position. It never asks for LATEST, which loses what is written
+// before the reply, and a child shard must be read from its beginning.
 func (r *Reader) iteratorInput() *dynamodbstreams.GetShardIteratorInput {
 	in := &dynamodbstreams.GetShardIteratorInput{
 		StreamArn: &r.start.Feed.Stream, ShardId: &r.start.Feed.Shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
@@ -70,20 +70,22 @@ func (r *Reader) iteratorInput() *dynamodbstreams.GetShardIteratorInput {
 	case r.lastRead != "":
 		in.ShardIteratorType, in.SequenceNumber = types.ShardIteratorTypeAfterSequenceNumber, &r.lastRead
 	case r.pos.At > 0 && !r.noTimestampStart:
-		in.ShardIteratorType, in.Timestamp = types.ShardIteratorTypeAtTimestamp, aws.Time(time.UnixMilli(r.pos.At))
+		in.ShardIteratorType, in.Timestamp = types.ShardIteratorTypeAtTimestamp, aws.Time(time.UnixMilli(int64(r.pos.At)))
 	}
 	return in
 }
 
-// startOver takes the trim horizon for a server that does not know AT_TIMESTAMP, and skips what is older
-// than the start. Records carry their creation time cut to the second, on some servers to the minute: a few
-// too many are harmless, one too few is lost.
+// skipFromTrimHorizon makes the reader begin at the trim horizon and skip what is older than the start time, for a
+// server that does not know AT_TIMESTAMP. Records have creation times cut to the second, on some servers to the minute,
+// so it skips only up to the minute: a few records too many are harmless, a record too few would be lost.
 func (r *Reader) skipFromTrimHorizon(err error) {
 	r.noTimestampStart = true
 	r.skipTo = r.pos.At - r.pos.At%time.Minute.Milliseconds()
-	r.src.log.Warn("server cannot start at a time: reading from the trim horizon and skipping", zap.String("shard", r.start.Feed.Shard), zap.Error(err))
+	r.src.log.Warn("server cannot start at a time: reading from the trim horizon and skipping",
+		zap.String("shard", r.start.Feed.Shard), zap.Error(err))
 }
 
+// shardIterator makes one GetShardIterator call, without retries.
 func (s *Source) shardIterator(ctx context.Context, in *dynamodbstreams.GetShardIteratorInput) (string, error) {
 	start := time.Now()
 	out, err := s.streams.GetShardIterator(ctx, in, s.withoutRetry)

@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Event is what a Pool has to tell: one of Page and Err is set. After Err, and after a page that is Done, the
-// reader has left the pool and is closed.
+// Event is a page of a reader, or the error that ended it: one of Page and Err is set. After an error, and after a page
+// that is Done, the pool has removed and closed the reader.
 type Event struct {
 	Reader *Reader
 	Page   *Page
 	Err    error
 }
 
-// Pool reads any number of shards with few goroutines: a shard is cheap state in a heap ordered by when it is
-// due, and gets a goroutine only for the time of one call. A shard whose page has not been taken is not read
-// on, so pages of a shard come in order; other shards go on.
+// Pool reads any number of shards with few goroutines: it keeps its readers in a heap ordered by due time, and runs a
+// goroutine for a reader only during one call. A shard is not read again before its last page has been received, so the
+// pages of a shard come in order. Other shards go on meanwhile.
 type Pool struct {
 	src *Source
 
@@ -38,7 +38,7 @@ func (s *Source) NewPool() *Pool {
 	return &Pool{src: s, members: map[*Reader]struct{}{}, parked: map[*Reader]time.Time{}, wake: make(chan struct{}, 1)}
 }
 
-// Add hands a reader over to the pool, before or during Run; afterwards it only closes it.
+// Add hands a reader over to the pool, before or during Run. After Run has returned it only closes the reader.
 func (p *Pool) Add(r *Reader) {
 	p.mu.Lock()
 	ended := p.ended
@@ -53,36 +53,37 @@ func (p *Pool) Add(r *Reader) {
 	p.push(r)
 }
 
-// Len returns how many readers the pool has.
+// Len returns the number of readers in the pool.
 func (p *Pool) Len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.members)
 }
 
-// Run reads until the context ends and sends every page and every reader's end to out. Pages in hand when
-// the context ends are released: nothing that was not received counts as read. All readers are closed when
-// it returns; it returns the context's cause.
+// Run reads until the context ends, and sends every page and every reader's end to out. It returns the context's cause,
+// after all reads have ended and all readers are closed. Pages that were read but not received are released: their
+// records count as not read.
 func (p *Pool) Run(ctx context.Context, out chan<- Event) error {
 	var g errgroup.Group
 	p.schedule(ctx, &g, out)
-	_ = g.Wait() // reads end with the context and report by out
+	_ = g.Wait() // reads return no errors: they send them to out
 	p.mu.Lock()
 	members := p.members
 	p.ended, p.members, p.due, p.parked = true, nil, nil, map[*Reader]time.Time{}
 	p.mu.Unlock()
-	// Outside of the lock: what one reader gives back may be granted to another, which then wants to be due.
+	// Without the lock: memory that one reader gives back may be granted to another, and that calls push.
 	for r := range members {
 		r.Close()
 	}
 	return context.Cause(ctx)
 }
 
+// schedule starts a goroutine of g for every reader that is due and has memory and a slot, until ctx ends.
 func (p *Pool) schedule(ctx context.Context, g *errgroup.Group, out chan<- Event) {
 	timer := time.NewTimer(longPark)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		select { // a slot first: what is due waits for a call to end, and holds no memory meanwhile
+		select { // the slot comes first, so that a reader that waits for a slot holds no memory
 		case p.src.slots <- struct{}{}:
 		case <-ctx.Done():
 			return
@@ -107,7 +108,8 @@ func (p *Pool) schedule(ctx context.Context, g *errgroup.Group, out chan<- Event
 	}
 }
 
-// reserve takes memory for one read, or parks the reader: it comes back when memory is free.
+// reserve takes memory for one read and returns true, or parks the reader until memory is free, when it is pushed
+// again.
 func (p *Pool) reserve(r *Reader) bool {
 	p.mu.Lock()
 	p.parked[r] = time.Now()
@@ -121,6 +123,8 @@ func (p *Pool) reserve(r *Reader) bool {
 	return ok
 }
 
+// read makes one read of a reader that has memory and a slot, and sends the result to out. It blocks until the result
+// is received or ctx ends, and makes the reader due again.
 func (p *Pool) read(ctx context.Context, r *Reader, out chan<- Event) {
 	page, err := r.readOnce(ctx)
 	<-p.src.slots
@@ -145,6 +149,7 @@ func (p *Pool) read(ctx context.Context, r *Reader, out chan<- Event) {
 	}
 }
 
+// remove closes a reader and takes it out of the pool.
 func (p *Pool) remove(r *Reader) {
 	p.mu.Lock()
 	delete(p.members, r)
@@ -152,6 +157,7 @@ func (p *Pool) remove(r *Reader) {
 	r.Close()
 }
 
+// push puts a reader into the heap of due readers, unless it has left the pool, and wakes the scheduler.
 func (p *Pool) push(r *Reader) {
 	p.mu.Lock()
 	if _, member := p.members[r]; member {
@@ -165,7 +171,7 @@ func (p *Pool) push(r *Reader) {
 	}
 }
 
-// pop returns a reader that is due, or how long until one is.
+// pop takes a reader that is due out of the heap, or returns nil and the time until the next one is due.
 func (p *Pool) pop(now time.Time) (*Reader, time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,7 +184,8 @@ func (p *Pool) pop(now time.Time) (*Reader, time.Duration) {
 	return heap.Pop(&p.due).(*Reader), 0
 }
 
-// complain tells how many readers have waited long for memory, and which the longest: a park must never be silent.
+// warnParked logs how many readers have waited long for memory, and which of them longest: a reader that is parked must
+// show in the log.
 func (p *Pool) warnParked(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -199,7 +206,7 @@ func (p *Pool) warnParked(now time.Time) {
 	}
 }
 
-// readerHeap orders readers by when they are due.
+// readerHeap is a heap of readers by due time.
 type readerHeap []*Reader
 
 func (h readerHeap) Len() int           { return len(h) }

@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
-// Next waits until the shard may be read again and memory is free, and returns the next page; it may be
-// empty: an empty page says that the shard was read up to its Date. Release every page.
+// Next waits until the shard may be read again and memory is free, and returns the next page. An empty page means that
+// the shard has been read up to the page's Date. The caller must release every page.
 func (r *Reader) Next(ctx context.Context) (*Page, error) {
 	for {
 		if r.done {
@@ -29,7 +29,7 @@ func (r *Reader) Next(ctx context.Context) (*Page, error) {
 	}
 }
 
-// await returns when the shard is due, memory reserved, and a slot taken.
+// await returns once the shard is due, memory is reserved and a slot is taken, or with the context's cause.
 func (r *Reader) await(ctx context.Context) error {
 	if wait := time.Until(r.pace.due); wait > 0 {
 		if err := failure.Pause(ctx, wait); err != nil {
@@ -54,12 +54,13 @@ func (r *Reader) await(ctx context.Context) error {
 	}
 }
 
-// reserve takes the memory of one page out of the budget, or parks the reader until granted is called.
+// reserve takes the memory of one page and returns true, or parks the reader and returns false; granted is called once
+// the memory is reserved.
 //
-// Rule 9: memory is taken before the read. A shard whose last page was empty takes none: with a page for each read,
-// ten thousand idle shards would wait for each other. When its reply turns out to have records, a page is taken if it is
-// free at once. If not, the reply is dropped, and the same records are read again when the reader has waited for its
-// turn: holding the reply until then would hold a call that other tables need.
+// Rule 9: memory is taken before the read. A shard whose last page was empty takes none, because ten thousand idle
+// shards with a page for each read would wait for each other. When its reply turns out to have records, the memory is
+// taken then, if it is free at once. If not, the reply is dropped, and the same records are read again after the reader
+// has waited for memory. Keeping the reply until then would occupy a connection that other tables need.
 func (r *Reader) reserve(granted func()) bool {
 	if r.lease == nil {
 		r.lease = r.feed.Lease()
@@ -72,8 +73,8 @@ func (r *Reader) reserve(granted func()) bool {
 	return false
 }
 
-// step makes one GetRecords call, with a new iterator before it when it needs one. It returns a page, or the
-// error that ends the reader, or neither: then it is to be called again when due.
+// readOnce makes one GetRecords call, after taking a new iterator where it needs one. It returns a page, or the error
+// that ends the reader, or neither: then the reader has to be read again when it is due.
 func (r *Reader) readOnce(ctx context.Context) (*Page, error) {
 	r.endPark()
 	r.pace.readStarted(time.Now())
@@ -98,6 +99,7 @@ func (r *Reader) readOnce(ctx context.Context) (*Page, error) {
 	return page, nil
 }
 
+// read makes the calls of one read and finds the records of the reply. next is the iterator that follows, as raw JSON.
 func (r *Reader) read(ctx context.Context, page *Page) (next []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.src.opt.CallTimeout)
 	defer cancel()
@@ -117,7 +119,7 @@ func (r *Reader) read(ctx context.Context, page *Page) (next []byte, err error) 
 		err = raw.ErrNoMemory
 	}
 	if errors.Is(err, raw.ErrNoMemory) {
-		return nil, raw.ErrNoMemory // the call is not to blame
+		return nil, raw.ErrNoMemory // the call itself succeeded, so it is not counted as failed
 	}
 	r.src.metrics.callEnded(ctx, "GetRecords", start, err)
 	if err != nil {
@@ -126,8 +128,9 @@ func (r *Reader) read(ctx context.Context, page *Page) (next []byte, err error) 
 	return next, nil
 }
 
-// take moves the reader past the page. The records count before the missing iterator does: the last page of
-// a shard carries both.
+// advance stamps the page's records with their versions and moves the reader's position, clock and iterator past the
+// page. The last page of a shard may have records too, so they are processed before the missing iterator ends the
+// reader.
 func (r *Reader) advance(p *Page, next []byte) error {
 	kind := pageKindOf(p)
 	last := r.lastRead
@@ -137,7 +140,8 @@ func (r *Reader) advance(p *Page, next []byte) error {
 	kept := r.skip(p)
 	clock, err := stampRecords(p.Records, r.start.Schema, r.clock, r.lastRead)
 	if err != nil {
-		return &Error{Op: r.op(), Class: failure.Fatal, Err: err, Hint: "a record is not what DynamoDB promises, or of another table: was the table re-created with another key?"}
+		return &Error{Op: r.op(), Class: failure.Fatal, Err: err,
+			Hint: "a record is not what DynamoDB promises, or of another table: was the table re-created with another key?"}
 	}
 	p.Feed, p.From, p.ClockFrom = r.start.Feed, r.pos, r.clock
 	if kept {
@@ -154,15 +158,15 @@ func (r *Reader) advance(p *Page, next []byte) error {
 	r.count(p, kind)
 	p.countBytes()
 	r.pace.readSucceeded(r.iteratorAt, r.src.opt.ReadsPerShard, kind, r.start.Closed, r.src.opt.IdlePoll)
-	// Rule 10: a page of which nothing is wanted looks empty, and proves nothing: there may be more behind it.
+	// Rule 10: a page whose records were all skipped proves nothing about idleness, because more may follow it.
 	if p.skipped = kind != empty && !kept && !r.done; !p.skipped {
 		r.progress.note(&p.Page)
 	}
 	return nil
 }
 
-// skip drops the records before the start time where the server could not start there, and says whether
-// records are left. Until one is, the position stays the start time, so that a restart skips again.
+// skip drops the records before the start time, for a server that could not start there, and reports whether records
+// are left. Until a record is left the position remains the start time, so that a restart skips again.
 func (r *Reader) skip(p *Page) (kept bool) {
 	if r.skipTo > 0 {
 		n := 0
@@ -176,9 +180,10 @@ func (r *Reader) skip(p *Page) (kept bool) {
 	return len(p.Records) > 0
 }
 
-// fullBytes is near enough to the service's 1 MB that there is more.
+// fullBytes is the size of a page, close to the service's 1 MB, from which more records are expected at once.
 const fullBytes = 900 << 10
 
+// pageKindOf returns whether the page is empty, full, or in between.
 func pageKindOf(p *Page) pageKind {
 	switch {
 	case len(p.Records) == 0:
@@ -189,6 +194,7 @@ func pageKindOf(p *Page) pageKind {
 	return part
 }
 
+// count adds the page to the table's metrics.
 func (r *Reader) count(p *Page, kind pageKind) {
 	r.m.bytes.Add(float64(len(p.body.Bytes())))
 	r.m.records.Add(float64(len(p.Records)))

@@ -15,37 +15,37 @@ type Start struct {
 	Table    string // for metrics and logs
 	Schema   change.KeySchema
 	Position change.Position // as stored; the zero Position is the trim horizon
-	Clock    int64           // as stored; a child starts with its parent's last
-	Closed   bool            // listed with an end: it is read without pauses, for nothing new can come
+	Clock    change.Version  // as stored; a child starts with its parent's last
+	Closed   bool            // listed with an end: it is read without pauses, because nothing new can come
 
-	// Since is for a shard of which nothing has been read, so that its position is still the trim horizon or the start
-	// time: unix ms up to which it did not exist yet, or was seen to be empty, whichever is later. Neither the trim
-	// horizon nor a time ever says that something is missing before it; so when more than the retention has
-	// passed since then, the reader ends with a GapError instead of reading what is left. Zero: what is left
-	// is what is wanted.
-	Since int64
+	// Since matters while nothing of the shard has been read, so that its position is still the trim horizon or the
+	// start time. It is the time up to which the shard did not exist yet or was seen to be empty, whichever is later.
+	// The service does not report records that are missing before the trim horizon or a time, so when more than the
+	// retention has passed since then, the reader ends with a GapError instead of reading what is left. Zero: read what
+	// is left.
+	Since change.Millis
 }
 
 // Reader reads one shard in order, page by page. It belongs to one goroutine or to one Pool. Between reads it
 // holds an iterator and a few hundred bytes: no goroutine, no buffer.
 //
-// What can be repeated it repeats by itself for ever: throttles, time-outs, broken replies, expired
-// iterators. It ends with io.EOF after the page that is Done, with *GapError when the position cannot be
-// read any more, and with *Error when somebody must act.
+// It repeats throttled calls, time-outs, malformed replies and expired iterators for ever. It ends with io.EOF after
+// the page that is Done, with a *GapError when the position cannot be read any more, and with an *Error when an
+// operator has to act.
 type Reader struct {
 	src   *Source
 	m     *tableMetrics
 	start Start
 
 	pos   change.Position // after the last page delivered
-	clock int64
+	clock change.Version
 	done  bool
 
-	emptyUntil int64 // Date of the newest page without records, unix ms
+	emptyUntil change.Millis // Date of the newest page without records
 
-	lastRead         string // sequence number that the iterator follows; pos.After, or a skipped record
-	skipTo           int64  // unix ms; older records are skipped, for a server that cannot start at a time
-	noTimestampStart bool   // the server refused AT_TIMESTAMP
+	lastRead         change.SequenceNumber // that the iterator follows: pos.After, or a skipped record
+	skipTo           change.Millis         // older records are skipped, for a server that cannot start at a time
+	noTimestampStart bool                  // the server refused AT_TIMESTAMP
 	iterator         string
 	iteratorAt       time.Time
 	iteratorsLost    uint8 // iterators that expired or were refused, in a row
@@ -53,13 +53,13 @@ type Reader struct {
 	pace        pace
 	feed        *memory.Feed
 	lease       *memory.Lease // of the read to come; the read hands it to its page
-	reserveLate bool          // the last page was empty: the next read takes memory only if there is something to read
+	reserveLate bool          // the last page was empty: the next read takes memory only if the reply has records
 	parkedAt    time.Time
 
 	progress progress
 }
 
-// NewReader makes a reader and calls nothing. Close it, unless a Pool has it.
+// NewReader makes a reader. It makes no call. The caller must close it, unless it hands it over to a Pool.
 func (s *Source) NewReader(start Start) *Reader {
 	r := &Reader{
 		src: s, m: s.metrics.table(start.Table), start: start,
@@ -75,10 +75,10 @@ func (s *Source) NewReader(start Start) *Reader {
 	return r
 }
 
-// Feed names the shard.
+// Feed returns the shard that is read.
 func (r *Reader) Feed() change.Feed { return r.start.Feed }
 
-// Close gives back what the reader has reserved. Pages that were delivered stay valid until released.
+// Close gives back the memory that the reader has reserved. Pages that were delivered stay valid until released.
 func (r *Reader) Close() {
 	r.endPark()
 	r.lease.Release()
@@ -87,9 +87,10 @@ func (r *Reader) Close() {
 
 func (r *Reader) op() string { return "read shard " + r.start.Feed.Shard }
 
-// A reader that was parked longer than this is worth a line in the log.
+// longPark is how long a reader may wait for memory before that is logged.
 const longPark = 30 * time.Second
 
+// endPark counts and logs how long the reader waited for memory, if it did.
 func (r *Reader) endPark() {
 	if r.parkedAt.IsZero() {
 		return
@@ -99,6 +100,7 @@ func (r *Reader) endPark() {
 	r.m.parked.Dec()
 	r.m.parks.Observe(parked.Seconds())
 	if parked > longPark {
-		r.src.log.Warn("shard waited for memory", zap.String("table", r.start.Table), zap.String("shard", r.start.Feed.Shard), zap.Duration("parked", parked))
+		r.src.log.Warn("shard waited for memory", zap.String("table", r.start.Table),
+			zap.String("shard", r.start.Feed.Shard), zap.Duration("parked", parked))
 	}
 }
