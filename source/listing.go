@@ -12,10 +12,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 	"golang.org/x/time/rate"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// DynamoDB takes ten DescribeStream calls a second and stream, over all pages and callers; we ask for less.
+// DynamoDB takes ten DescribeStream calls a second for a stream, over all pages and callers. We make fewer.
 // Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_DescribeStream.html
 const (
 	describeRate  = 8
@@ -29,41 +30,41 @@ type Shard struct {
 	Parent   string // empty: none
 	Starting string // sequence number range; Starting need not be a record that can be read
 	Ending   string // empty: open, as far as this listing knows
-	Closed   bool   // it has an end, or a child of it is listed: then it is closed, whatever its range says
+	Closed   bool   // it has an end, or a child of it is listed, which proves that it is closed
 	Orphan   bool   // its parent is not in the listing: trimmed, if the listing is Complete
-	Leaf     bool   // no child of it is listed
+	Leaf     bool   // none of its children is listed
 }
 
-// Created is the creation time in unix ms that a shard's name carries, or 0. AWS does not promise it: use it
-// for display and estimates only.
-func (s Shard) Created() int64 { return shardCreated(s.ID) }
+// Created returns the creation time that the shard's name contains, or 0. AWS does not document it, so it is for
+// display and estimates only.
+func (s Shard) Created() change.Millis { return shardCreated(s.ID) }
 
-func shardCreated(id string) int64 {
+func shardCreated(id string) change.Millis {
 	rest, ok := strings.CutPrefix(id, "shardId-")
 	digits, _, cut := strings.Cut(rest, "-")
 	ms, err := strconv.ParseInt(digits, 10, 64)
 	if !ok || !cut || err != nil || ms < 1_000_000_000_000 {
 		return 0
 	}
-	return ms
+	return change.Millis(ms)
 }
 
-// Listing is the shards of a stream, repaired where a page contradicts another. A listing that is not
-// Complete is still true about the shards it has: read them, and list again.
+// Listing is the shards of a stream, with contradictions between its pages resolved. An incomplete listing is still
+// correct about the shards it has: the caller reads these, and lists again.
 type Listing struct {
 	Stream   string
 	Status   string // ENABLING, ENABLED, DISABLING, DISABLED
 	View     string
-	Started  int64 // service's clock, unix ms: not later than the first request
-	Complete bool  // every page was seen; only then does absence mean anything
+	Started  change.Millis // not later than the first request
+	Complete bool          // every page was seen; only then does absence mean anything
 	Shards   []Shard
 }
 
-// Disabled says that the stream takes no more records: its leaves end when they are drained, without children.
+// Disabled reports whether the stream takes no more records: its leaves end when they are drained, without children.
 func (l Listing) Disabled() bool { return l.Status == string(types.StreamStatusDisabled) }
 
-// List returns all shards of a stream, page by page within the stream's rate. On an error after the first
-// page it returns what it has together with the error, Complete false.
+// List returns all shards of a stream. It waits between pages where the stream's rate of calls demands it. On an error
+// after the first page it returns the shards so far, with Complete false, together with the error.
 func (s *Source) List(ctx context.Context, arn string) (Listing, error) {
 	l := Listing{Stream: arn}
 	err := s.describePages(ctx, &l, nil)
@@ -72,7 +73,7 @@ func (s *Source) List(ctx context.Context, arn string) (Listing, error) {
 	return l, err
 }
 
-// describePages follows the pages of a listing; each page has its own deadline and retries.
+// describePages appends the shards of all pages of a listing to l. Each page has its own deadline and retries.
 func (s *Source) describePages(ctx context.Context, l *Listing, filter *types.ShardFilter) error {
 	seen := map[string]bool{}
 	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &l.Stream, ShardFilter: filter, Limit: aws.Int32(listingPage)}
@@ -97,7 +98,10 @@ func (s *Source) describePages(ctx context.Context, l *Listing, filter *types.Sh
 	}
 }
 
-func (s *Source) describeStream(ctx context.Context, in *dynamodbstreams.DescribeStreamInput, l *Listing) (*types.StreamDescription, error) {
+// describeStream reads one page of the listing l, within the stream's rate of calls.
+func (s *Source) describeStream(
+	ctx context.Context, in *dynamodbstreams.DescribeStreamInput, l *Listing,
+) (*types.StreamDescription, error) {
 	if err := s.describeLimiter(l.Stream).Wait(ctx); err != nil {
 		return nil, s.wrap(ctx, "list shards of "+l.Stream, err)
 	}
@@ -115,7 +119,7 @@ func (s *Source) describeStream(ctx context.Context, in *dynamodbstreams.Describ
 	return out.StreamDescription, nil
 }
 
-// describing returns the bucket of a stream: all listings of a stream share it.
+// describeLimiter returns the limiter of DescribeStream calls for a stream, which all its listings share.
 func (s *Source) describeLimiter(arn string) *rate.Limiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,8 +139,8 @@ func shardOf(sh types.Shard) Shard {
 	return out
 }
 
-// repair makes one graph out of pages that were taken at different moments: a shard listed twice is one, a
-// parent without an end whose child is listed is closed, a missing parent is said to be missing.
+// repair makes one graph of pages that were read at different moments: it merges a shard that is listed twice, closes a
+// parent without an end if a child of it is listed, and marks shards whose parent is not listed as orphans.
 func (l *Listing) repair() {
 	at := make(map[string]int, len(l.Shards))
 	once := l.Shards[:0]
@@ -168,9 +172,9 @@ func (l *Listing) repair() {
 
 const childTries = 10
 
-// Children returns the children of a shard that has ended. They may become visible seconds after the end:
-// it asks up to ten times within some six seconds, and returns none, without an error, when there are still
-// none or the stream is disabled; a later List must look again.
+// Children returns the children of a shard that has ended. Children may become visible seconds after the end, so it
+// asks up to ten times within about six seconds. It returns none, without an error, when there are still none or the
+// stream is disabled; the caller has to List the stream later.
 func (s *Source) Children(ctx context.Context, arn, shard string) ([]Shard, error) {
 	for try := range childTries {
 		found, disabled, err := s.children(ctx, arn, shard)
@@ -181,15 +185,16 @@ func (s *Source) Children(ctx context.Context, arn, shard string) ([]Shard, erro
 			break
 		}
 		wait := min(50*time.Millisecond<<try, time.Second)
-		if err := failure.Pause(ctx, jitter(wait+wait/10, 0.1)); err != nil { // never less: five seconds late is not rare
+		// The jitter only adds to wait: children that become visible five seconds late are not rare.
+		if err := failure.Pause(ctx, jitter(wait+wait/10, 0.1)); err != nil {
 			return nil, s.wrap(ctx, "list children of "+shard, err)
 		}
 	}
 	return nil, nil
 }
 
-// children asks once, by CHILD_SHARDS. A server that does not know the filter lists everything or refuses:
-// both end in picking the children by their parent.
+// children asks once, with the filter CHILD_SHARDS. A server that does not know the filter lists all shards or refuses
+// the call, which is then made without it. The children are selected by their parent in either case.
 func (s *Source) children(ctx context.Context, arn, shard string) (found []Shard, disabled bool, err error) {
 	l := Listing{Stream: arn}
 	err = s.describePages(ctx, &l, &types.ShardFilter{Type: types.ShardFilterTypeChildShards, ShardId: &shard})

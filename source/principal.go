@@ -8,17 +8,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
-// ErrNoIdentities means that nobody can be asked who the caller is: the endpoints are not AWS's own, as those of the
-// sandbox and of DynamoDB Local are not, and what answers there has no token service.
+// ErrNoIdentities means that the caller's identity is unknown, because the endpoints are not AWS's own and have no
+// token service: those of the sandbox and of DynamoDB Local, for example.
 var ErrNoIdentities = errors.New("the server knows no identities")
 
-// Principal tells who the calls are made as: the ARN that the security token service gives. It needs no permission.
+// Principal returns the ARN of the caller's identity, from the security token service. It needs no permission.
 func (s *Source) Principal(ctx context.Context) (string, error) {
 	base := aws.ToString(s.identities.Options().BaseEndpoint) // $AWS_ENDPOINT_URL_STS or $AWS_ENDPOINT_URL
 	if base == "" && s.opt.Endpoint != "" && !isAWS(s.opt.Endpoint) {
 		return "", ErrNoIdentities // the tables are elsewhere: AWS has nothing to do with them
 	}
-	who, err := s.identities.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{}, func(o *sts.Options) { o.Retryer = s.noRetry })
+	once := func(o *sts.Options) { o.Retryer = s.noRetry }
+	who, err := s.identities.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{}, once)
 	switch {
 	case err == nil && aws.ToString(who.Arn) != "":
 		return aws.ToString(who.Arn), nil

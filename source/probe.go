@@ -11,11 +11,10 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// MayRead makes the calls that reading a stream consists of, once each and on one shard: the error says which of them is
-// refused, and why. Nothing is used up by it.
+// MayRead makes each of the calls that read a stream once, on one shard. The error says which of them is refused, and
+// why. The calls have no effect on later reads.
 func (s *Source) MayRead(ctx context.Context, arn string) error {
-	once := s.withoutRetry
-	described, err := s.streams.DescribeStream(ctx, &dynamodbstreams.DescribeStreamInput{StreamArn: &arn}, once)
+	described, err := s.streams.DescribeStream(ctx, &dynamodbstreams.DescribeStreamInput{StreamArn: &arn}, s.withoutRetry)
 	if err != nil {
 		return s.wrap(ctx, "DescribeStream of "+arn, err)
 	}
@@ -23,22 +22,23 @@ func (s *Source) MayRead(ctx context.Context, arn string) error {
 		return nil
 	}
 	shard := described.StreamDescription.Shards[0].ShardId
-	begun, err := s.streams.GetShardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{
+	iterator, err := s.streams.GetShardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{
 		StreamArn: &arn, ShardId: shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
-	}, once)
+	}, s.withoutRetry)
 	if err != nil {
 		return s.wrap(ctx, "GetShardIterator of "+arn, err)
 	}
-	_, err = s.streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: begun.ShardIterator, Limit: aws.Int32(1)}, once)
-	switch {
-	case err == nil, Classify(err) == failure.Gone, Classify(err) == failure.Throttled:
-		return nil // it may be read, though not this shard, or not now
+	in := &dynamodbstreams.GetRecordsInput{ShardIterator: iterator.ShardIterator, Limit: aws.Int32(1)}
+	_, err = s.streams.GetRecords(ctx, in, s.withoutRetry)
+	switch Classify(err) {
+	case failure.None, failure.Gone, failure.Throttled:
+		return nil // the stream may be read, though not this shard, or not now
 	}
 	return s.wrap(ctx, "GetRecords of "+arn, err)
 }
 
-// Exists asks the service whether it still knows a shard that listings do not show. It is the second half of
-// the proof that a parent is gone (Rule 3); a trimmed shard that can still be asked for exists.
+// Exists asks the service whether it still knows a shard that listings do not show. It is the second half of the proof
+// that a parent is gone (Rule 3). A trimmed shard exists as long as the service knows it.
 func (s *Source) Exists(ctx context.Context, feed change.Feed) (bool, error) {
 	call, cancel := context.WithTimeout(ctx, s.opt.CallTimeout)
 	defer cancel()

@@ -12,20 +12,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
-// Items is one page of a scan: raw items in DynamoDB's typed JSON, for change.Decoder. They alias the page:
-// they are gone when the loop asks for the next.
+// Items is one page of a scan: raw items in DynamoDB's typed JSON, for change.Decoder. They alias the page's memory,
+// which is used again for the next page.
 type Items struct {
 	Items [][]byte
-	Date  int64   // unix ms on the service's clock: not later than the page's request
-	Units float64 // read capacity that the page cost
+	Date  change.Millis // not later than the page's request
+	Units float64       // read capacity that the page cost
 }
 
-// Scan reads one segment of a table with strong consistency, page by page. An error ends it. The SDK repeats
-// what can be repeated.
+// Scan reads one segment of a table with strong consistency, page by page. An error ends it, after the retries of the
+// SDK.
 func (s *Source) Scan(ctx context.Context, table string, segment, total int) iter.Seq2[*Items, error] {
 	return func(yield func(*Items, error) bool) {
 		in := &dynamodb.ScanInput{
@@ -43,19 +44,20 @@ func (s *Source) Scan(ctx context.Context, table string, segment, total int) ite
 	}
 }
 
-// sampleSegments is over how many parts of the table a sample is spread: the items of one part may be all of one
-// large item collection.
+// sampleSegments is the number of segments that a sample is spread over, because all items of one segment may belong to
+// one large item collection.
 const sampleSegments = 16
 
-// Sample reads about n items, or all if there are fewer, from all over a table, with eventual consistency, which
-// costs half. It may bring some more than n.
+// Sample reads about n items, or all if there are fewer, spread over a table. It reads with eventual consistency, which
+// costs half, and may return some more than n.
 func (s *Source) Sample(ctx context.Context, table string, n int) iter.Seq2[*Items, error] {
 	return func(yield func(*Items, error) bool) {
 		var segments []*dynamodb.ScanInput
 		for i := range sampleSegments {
 			segments = append(segments, &dynamodb.ScanInput{
 				TableName: &table, Segment: aws.Int32(int32(i)), TotalSegments: aws.Int32(sampleSegments),
-				Limit: aws.Int32(int32((n + sampleSegments - 1) / sampleSegments)), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+				Limit:                  aws.Int32(int32((n + sampleSegments - 1) / sampleSegments)),
+				ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 			})
 		}
 		for len(segments) > 0 && n > 0 {
@@ -76,7 +78,11 @@ func (s *Source) Sample(ctx context.Context, table string, n int) iter.Seq2[*Ite
 	}
 }
 
-func (s *Source) scanPage(ctx context.Context, in *dynamodb.ScanInput, yield func(*Items, error) bool) (more, ok bool) {
+// scanPage reads one page, yields it or its error, and moves in to the next page. more reports whether there is one, ok
+// whether the consumer wants it.
+func (s *Source) scanPage(
+	ctx context.Context, in *dynamodb.ScanInput, yield func(*Items, error) bool,
+) (more, ok bool) {
 	op := "scan table " + *in.TableName
 	call, cancel := context.WithTimeout(ctx, s.callDeadline())
 	defer cancel()
@@ -96,7 +102,10 @@ func (s *Source) scanPage(ctx context.Context, in *dynamodb.ScanInput, yield fun
 	if err := json.Unmarshal(b.Bytes(), &reply); err != nil {
 		return false, yield(nil, &Error{Op: op, Class: failure.Transient, Err: &raw.MalformedError{Err: err}})
 	}
-	page := &Items{Date: s.observeCall(out.ResultMetadata, start), Units: reply.ConsumedCapacity.CapacityUnits, Items: make([][]byte, len(reply.Items))}
+	page := &Items{
+		Date: s.observeCall(out.ResultMetadata, start), Units: reply.ConsumedCapacity.CapacityUnits,
+		Items: make([][]byte, len(reply.Items)),
+	}
 	for i, item := range reply.Items {
 		page.Items[i] = item
 	}
@@ -109,8 +118,8 @@ func (s *Source) scanPage(ctx context.Context, in *dynamodb.ScanInput, yield fun
 	return in.ExclusiveStartKey != nil, yield(page, nil)
 }
 
-// Item reads one item with strong consistency. key is its primary key in DynamoDB's typed JSON, as in
-// change.Record.Keys or a canonical key. It returns nil when there is no such item.
+// Item reads one item with strong consistency, and returns nil when there is no such item. key is its primary key in
+// DynamoDB's typed JSON, as in change.Record.Keys or a canonical key.
 func (s *Source) Item(ctx context.Context, table string, key []byte) ([]byte, error) {
 	op := "get item of " + table
 	k, err := keyOf(key)
@@ -122,7 +131,8 @@ func (s *Source) Item(ctx context.Context, table string, key []byte) ([]byte, er
 	var b raw.Body
 	defer b.Free()
 	start := time.Now()
-	_, err = s.tables.GetItem(call, &dynamodb.GetItemInput{TableName: &table, Key: k, ConsistentRead: aws.Bool(true)}, b.ForTables)
+	in := &dynamodb.GetItemInput{TableName: &table, Key: k, ConsistentRead: aws.Bool(true)}
+	_, err = s.tables.GetItem(call, in, b.ForTables)
 	s.metrics.callEnded(ctx, "GetItem", start, err)
 	if err != nil {
 		return nil, s.wrap(ctx, op, err)
@@ -137,7 +147,7 @@ func (s *Source) Item(ctx context.Context, table string, key []byte) ([]byte, er
 	return reply.Item, nil
 }
 
-// keyOf reads a primary key: strings, numbers and binaries only.
+// keyOf decodes a primary key, which has only strings, numbers and binaries.
 func keyOf(raw []byte) (map[string]types.AttributeValue, error) {
 	var attrs map[string]map[string]string
 	if err := json.Unmarshal(raw, &attrs); err != nil {

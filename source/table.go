@@ -24,15 +24,15 @@ type TableInfo struct {
 	Schema    change.KeySchema
 	Indexes   map[string]change.KeySchema // secondary indexes, by name
 	TTLAttr   string                      // empty: TTL is off
-	TTLError  error                       // set when TTL could not be asked for: a server without the call, or no permission
+	TTLError  error                       // why TTL could not be read: a server without the call, or no permission
 	Created   time.Time
-	Items     int64    // as of hours ago
-	Bytes     int64    // as of hours ago
-	Date      int64    // unix ms on the service's clock
+	Items     int64 // as of hours ago
+	Bytes     int64 // as of hours ago
+	Date      change.Millis
 	Replicas  []string // regions of a global table; none for an ordinary one
 }
 
-// Table describes a table: its identity, stream and key. An error of class Gone means that it does not exist.
+// Table describes a table: its identity, stream and key. An error with class Gone means that it does not exist.
 func (s *Source) Table(ctx context.Context, name string) (TableInfo, error) {
 	call, cancel := context.WithTimeout(ctx, s.callDeadline())
 	defer cancel()
@@ -52,6 +52,7 @@ func (s *Source) Table(ctx context.Context, name string) (TableInfo, error) {
 	return info, nil
 }
 
+// ttl returns the name of the TTL attribute, or "" when TTL is off.
 func (s *Source) ttl(ctx context.Context, name string) (string, error) {
 	call, cancel := context.WithTimeout(ctx, s.callDeadline())
 	defer cancel()
@@ -62,16 +63,23 @@ func (s *Source) ttl(ctx context.Context, name string) (string, error) {
 		return "", s.wrap(ctx, "describe time to live of "+name, err)
 	}
 	d := out.TimeToLiveDescription
-	if d == nil || d.TimeToLiveStatus != types.TimeToLiveStatusEnabled && d.TimeToLiveStatus != types.TimeToLiveStatusEnabling {
+	if d == nil {
 		return "", nil
 	}
-	return aws.ToString(d.AttributeName), nil
+	switch d.TimeToLiveStatus {
+	case types.TimeToLiveStatusEnabled, types.TimeToLiveStatusEnabling:
+		return aws.ToString(d.AttributeName), nil
+	}
+	return "", nil
 }
 
+// tableInfo copies a description, without the keys.
 func tableInfo(t *types.TableDescription) TableInfo {
 	info := TableInfo{
-		Name: aws.ToString(t.TableName), ARN: aws.ToString(t.TableArn), ID: aws.ToString(t.TableId), Status: string(t.TableStatus),
-		StreamARN: aws.ToString(t.LatestStreamArn), Created: aws.ToTime(t.CreationDateTime), Items: aws.ToInt64(t.ItemCount), Bytes: aws.ToInt64(t.TableSizeBytes),
+		Name: aws.ToString(t.TableName), ARN: aws.ToString(t.TableArn), ID: aws.ToString(t.TableId),
+		Status:    string(t.TableStatus),
+		StreamARN: aws.ToString(t.LatestStreamArn), Created: aws.ToTime(t.CreationDateTime),
+		Items: aws.ToInt64(t.ItemCount), Bytes: aws.ToInt64(t.TableSizeBytes),
 	}
 	for _, r := range t.Replicas {
 		info.Replicas = append(info.Replicas, aws.ToString(r.RegionName))
@@ -82,7 +90,8 @@ func tableInfo(t *types.TableDescription) TableInfo {
 	return info
 }
 
-// indexes leaves out what it cannot read: indexes are only looked at to propose a mapping.
+// indexes returns the keys of the secondary indexes. It leaves out those that it cannot read, because they only serve
+// to propose a mapping.
 func indexes(t *types.TableDescription) map[string]change.KeySchema {
 	all := map[string]change.KeySchema{}
 	for _, x := range t.GlobalSecondaryIndexes {
@@ -98,6 +107,7 @@ func indexes(t *types.TableDescription) map[string]change.KeySchema {
 	return all
 }
 
+// keySchema returns a key with the types of its attributes.
 func keySchema(t *types.TableDescription, key []types.KeySchemaElement) (k change.KeySchema, err error) {
 	kinds := map[string]byte{}
 	for _, a := range t.AttributeDefinitions {
