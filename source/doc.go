@@ -1,20 +1,20 @@
 // Package source reads DynamoDB: it lists the shards of a stream, reads their records as raw pages, and reads items for
-// comparison. It and source/raw, which makes the calls whose replies stay raw, are the only packages that know the AWS SDK.
-// source/memory is the budget of bytes.
+// comparison. It and source/raw, which makes the calls whose replies stay raw, are the only packages that know the AWS
+// SDK. source/memory is the budget of bytes.
 //
 //	Table ─► List / Children ─► Reader (one shard) ─► Page{raw records, versions, positions}
 //	                              │ lease of memory, pace                       │
 //	                              └──────────── Pool drives thousands ◄─────────┘ Release
 //
 // A page is the body of one GetRecords reply as it came: records are found in it by a lazy scanner, and only their keys
-// are decoded. A Reader decides nothing about the shard graph: the caller knows which shard may be read, and from where.
-// A position that cannot be read any more ends it with a GapError, never with a silent jump.
+// are decoded. A Reader decides nothing about the shard graph: the caller knows which shard may be read, and from
+// where. A position that cannot be read any more ends it with a GapError, never with a silent jump.
 //
 // Goroutines: a Pool has one that schedules (Run) and one for each read under way, at most Options.Connections over all
 // pools; both end before Run returns. A Reader has none. Its fields belong to the goroutine that has it: the caller of
 // Next, or, in a Pool, the goroutine of its read, the scheduler while it waits for memory, and nobody while it waits in
-// the heap of due readers. Only progress is read by others (the retention fuse), and a Lease is safe for concurrent use:
-// the consumer of a page releases it.
+// the heap of due readers. Only progress is read by others (the retention fuse), and a Lease is safe for concurrent
+// use: the consumer of a page releases it.
 //
 // Files, from the top down:
 //
@@ -34,7 +34,7 @@
 //	page.go       a page, versions and key hashes
 //	retention.go  how far shards are read: the retention fuse
 //	pace.go       when a shard is due
-//	silence.go    why requests have no answer
+//	silence.go    why requests get no reply
 //	clock.go      the service's clock
 //	errors.go     errors, their classes and hints
 package source

@@ -18,15 +18,15 @@ import (
 )
 
 var (
-	// ErrTrimmed says that the next record of a position is older than the stream's 24 hours: it is lost.
+	// ErrTrimmed means that the next record after a position is older than the stream's 24 hours: it is lost.
 	ErrTrimmed = errors.New("records were trimmed before they were read")
-	// ErrShardGone says that the service does not know the shard any more.
+	// ErrShardGone means that the service does not know the shard any more.
 	ErrShardGone = errors.New("the shard is gone")
-	// ErrRepeatedCursor says that a listing led back to a page it had been to.
+	// ErrRepeatedCursor means that a listing returned the cursor of an earlier page.
 	ErrRepeatedCursor = errors.New("listing repeats a cursor")
 )
 
-// Error is a refused or failed call: what was tried, its class, and what to do about it.
+// Error is a call that was refused or failed, with its class and what to do about it.
 type Error struct {
 	Op    string // "describe table Orders"
 	Class failure.Class
@@ -34,7 +34,7 @@ type Error struct {
 	Err   error
 }
 
-// Error says what the service said, without the SDK's account of the call around it: that is in Unwrap's error.
+// Error returns the service's own code and message, without the SDK's description of the call, which Unwrap returns.
 func (e *Error) Error() string {
 	if api := (smithy.APIError)(nil); errors.As(e.Err, &api) && api.ErrorMessage() != "" {
 		return fmt.Sprintf("%s: %s: %s", e.Op, api.ErrorCode(), api.ErrorMessage())
@@ -50,7 +50,7 @@ func (e *Error) Unwrap() error { return e.Err }
 type GapError struct {
 	Feed     change.Feed
 	Position change.Position // up to which the feed was read
-	From, To int64           // unix ms: what was lost was created between these; From is 0 when nothing is known
+	From, To change.Millis   // the lost records were created between these; From is 0 when nothing is known
 	Whole    bool            // nothing of the shard can be read, not even from its trim horizon
 	Err      error
 }
@@ -62,11 +62,11 @@ func (e *GapError) Error() string {
 
 func (e *GapError) Unwrap() error { return e.Err }
 
-func stamp(ms int64) string {
+func stamp(ms change.Millis) string {
 	if ms == 0 {
 		return "an unknown time"
 	}
-	return time.UnixMilli(ms).UTC().Format(time.RFC3339)
+	return time.UnixMilli(int64(ms)).UTC().Format(time.RFC3339)
 }
 
 var deniedCodes = map[string]bool{
@@ -80,8 +80,8 @@ var deniedCodes = map[string]bool{
 
 var throttles = retry.IsErrorThrottles(retry.DefaultThrottles)
 
-// Classify returns the class of an error that this package or the AWS SDK returned. Trimmed records are Gone, as shards,
-// streams and tables that do not exist any more are; errors.Is with ErrTrimmed distinguishes them.
+// Classify returns the class of an error that this package or the AWS SDK returned. Trimmed records are Gone, as
+// shards, streams and tables that do not exist any more are; errors.Is with ErrTrimmed distinguishes them.
 func Classify(err error) failure.Class {
 	var own *Error
 	switch {
@@ -104,13 +104,14 @@ func Classify(err error) failure.Class {
 	return classifyTransport(err)
 }
 
-// isRetryable tells errors that know it themselves: ours about broken replies, and the SDK's about a
-// signature that was refused because our clock is off, which it corrects for the next call.
+// isRetryable reports whether an error declares itself retryable: ours about a malformed reply, and the SDK's about a
+// signature that was refused because our clock is wrong, which the SDK corrects for the next call.
 func isRetryable(err error) bool {
 	var v interface{ RetryableError() bool }
 	return errors.As(err, &v) && v.RetryableError()
 }
 
+// classifyAPI returns the class of an error that the service returned.
 func classifyAPI(api smithy.APIError, err error) failure.Class {
 	var status *smithyhttp.ResponseError
 	switch code := api.ErrorCode(); {
@@ -134,6 +135,7 @@ func classifyAPI(api smithy.APIError, err error) failure.Class {
 	return failure.Fatal
 }
 
+// classifyTransport returns the class of an error without a reply of the service.
 func classifyTransport(err error) failure.Class {
 	var (
 		send   *smithyhttp.RequestSendError
@@ -153,7 +155,7 @@ func classifyTransport(err error) failure.Class {
 	return failure.Fatal
 }
 
-// isCredentials tells the SDK's failure to find or refresh credentials, which has no type of its own.
+// isCredentials reports whether the SDK could not find or refresh credentials, for which it has no error type.
 func isCredentials(err error) bool {
 	var op *smithy.OperationError
 	if !errors.As(err, &op) {
@@ -170,11 +172,12 @@ func isCredentials(err error) bool {
 var hints = map[failure.Class]string{
 	failure.Throttled: "another reader may share the stream: DynamoDB allows two readers a shard, one for global tables",
 	failure.Gone:      "check the table's name, the region and the endpoint; a stream outlives its table by a day at most",
-	failure.Denied:    "check the credentials and the policy: DescribeTable, DescribeTimeToLive, Scan and GetItem on the table, DescribeStream, GetShardIterator and GetRecords on its stream",
+	failure.Denied: "check the credentials and the policy: DescribeTable, DescribeTimeToLive, Scan and GetItem on the " +
+		"table, DescribeStream, GetShardIterator and GetRecords on its stream",
 	failure.Transient: "check that the endpoint answers",
 }
 
-// Hint returns what a person can do about the error, or "".
+// Hint returns what an operator can do about the error, or "".
 func Hint(err error) string {
 	var own *Error
 	if errors.As(err, &own) && own.Hint != "" {
@@ -183,11 +186,11 @@ func Hint(err error) string {
 	return hintOf(Classify(err), err)
 }
 
-// hintOf is what to do about an error of a class.
+// hintOf returns what an operator can do about an error with the given class, or "".
 func hintOf(class failure.Class, err error) string {
 	if err != nil && strings.Contains(err.Error(), "get credentials:") { // the SDK has no type for it
-		return "no AWS credentials were found: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the pod a role; " +
-			"for the sandbox: eval \"$(replicator sandbox env)\""
+		return "no AWS credentials were found: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, " +
+			"or give the pod a role; for the sandbox: eval \"$(replicator sandbox env)\""
 	}
 	if isTrimmed(err) {
 		return ""
@@ -195,7 +198,7 @@ func hintOf(class failure.Class, err error) string {
 	return hints[class]
 }
 
-// wrap classifies the error of a call, unless it is classified; op is "verb noun".
+// wrap makes an *Error of the error of a call, unless it is one. op is "verb noun".
 func wrap(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {
 		return &Error{Op: op, Class: failure.Canceled, Err: context.Cause(ctx)}

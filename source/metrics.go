@@ -11,7 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/source/memory"
 )
 
-// metrics counts per table, never per shard: shards come and go every four hours.
+// metrics are labelled by table, never by shard, because shards are replaced every four hours.
 type metrics struct {
 	pages     *prometheus.CounterVec   // table, kind
 	records   *prometheus.CounterVec   // table
@@ -30,43 +30,62 @@ type metrics struct {
 	tables map[string]*tableMetrics
 }
 
+// opts names a metric of this package.
+func opts(name, help string) prometheus.Opts {
+	return prometheus.Opts{Namespace: "tailrace", Subsystem: "source", Name: name, Help: help}
+}
+
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts(opts(name, help)), labels)
+}
+
+func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts(opts(name, help)), labels)
+}
+
+func gaugeFunc(name, help string, value func() int64) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts(opts(name, help)), func() float64 { return float64(value()) })
+}
+
+func histogram(name, help string, buckets []float64, label string) *prometheus.HistogramVec {
+	o := opts(name, help)
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: o.Namespace, Subsystem: o.Subsystem, Name: o.Name, Help: o.Help, Buckets: buckets,
+	}, []string{label})
+}
+
+// newMetrics makes the metrics and registers them, unless reg is nil. total is the limit of budget.
 func newMetrics(
 	reg prometheus.Registerer, budget *memory.Budget, total int64, report func(op string, err error),
 ) (*metrics, error) {
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "tailrace", Subsystem: "source", Name: name, Help: help}, labels)
-	}
-	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "tailrace", Subsystem: "source", Name: name, Help: help}, labels)
-	}
-	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "tailrace", Subsystem: "source", Name: name, Help: help, Buckets: buckets}, labels)
-	}
 	m := &metrics{
-		tables:    map[string]*tableMetrics{},
-		report:    report,
-		pages:     counter("pages_total", "Pages read, by kind: full, part or empty.", "table", "kind"),
-		records:   counter("records_total", "Records read.", "table"),
-		bytes:     counter("bytes_total", "Bytes of the pages read.", "table"),
-		skipped:   counter("skipped_records_total", "Records before the start time, where the server cannot start there by itself.", "table"),
+		tables:  map[string]*tableMetrics{},
+		report:  report,
+		pages:   counter("pages_total", "Pages read, by kind: full, part or empty.", "table", "kind"),
+		records: counter("records_total", "Records read.", "table"),
+		bytes:   counter("bytes_total", "Bytes of the pages read.", "table"),
+		skipped: counter("skipped_records_total",
+			"Records before the start time, where the server cannot start there by itself.", "table"),
 		newest:    gauge("newest_record_timestamp_seconds", "Creation time of the newest record read.", "table"),
 		throttled: counter("throttled_total", "Reads that were throttled.", "table"),
-		iterators: counter("iterators_total", "Shard iterators asked for, by reason: start, age, expired or invalid.", "table", "reason"),
-		parked:    gauge("parked_readers", "Readers that wait for memory.", "table"),
-		parks:     histogram("parked_seconds", "How long readers waited for memory.", prometheus.ExponentialBuckets(0.01, 4, 9), "table"),
-		calls:     histogram("call_seconds", "Duration of calls, retries included.", prometheus.ExponentialBuckets(0.001, 2.5, 11), "op"),
-		errors:    counter("errors_total", "Failed calls by class.", "op", "class"),
+		iterators: counter("iterators_total",
+			"Shard iterators asked for, by reason: start, age, expired or invalid.", "table", "reason"),
+		parked: gauge("parked_readers", "Readers that wait for memory.", "table"),
+		parks: histogram("parked_seconds", "How long readers waited for memory.",
+			prometheus.ExponentialBuckets(0.01, 4, 9), "table"),
+		calls: histogram("call_seconds", "Duration of calls, retries included.",
+			prometheus.ExponentialBuckets(0.001, 2.5, 11), "op"),
+		errors: counter("errors_total", "Failed calls by class.", "op", "class"),
 	}
 	if reg == nil {
 		return m, nil
 	}
-	limit := func(name, help string, value func() float64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "tailrace", Subsystem: "source", Name: name, Help: help}, value)
-	}
+	limitHelp := "Limit of memory_bytes; where a table's part is less than a page, " +
+		"exceeded by up to a page for each table."
 	for _, c := range []prometheus.Collector{
 		m.pages, m.records, m.bytes, m.skipped, m.newest, m.throttled, m.iterators, m.parked, m.parks, m.calls, m.errors,
-		limit("memory_bytes", "Bytes of pages read and not yet released.", func() float64 { return float64(budget.InUse()) }),
-		limit("memory_limit_bytes", "Limit of memory_bytes; where a table's part is less than a page, exceeded by up to a page for each table.", func() float64 { return float64(total) }),
+		gaugeFunc("memory_bytes", "Bytes of pages read and not yet released.", budget.InUse),
+		gaugeFunc("memory_limit_bytes", limitHelp, func() int64 { return total }),
 		parkCollector{budget},
 	} {
 		if err := reg.Register(c); err != nil {
@@ -76,10 +95,10 @@ func newMetrics(
 	return m, nil
 }
 
-// done records one finished call.
+// callEnded records a call that has ended.
 func (m *metrics) callEnded(ctx context.Context, op string, start time.Time, err error) {
 	m.calls.WithLabelValues(op).Observe(time.Since(start).Seconds())
-	if !errors.Is(ctx.Err(), context.Canceled) { // a call that the caller gave up says nothing of the service
+	if !errors.Is(ctx.Err(), context.Canceled) { // a call that the caller gave up says nothing about the service
 		m.report(op, err)
 	}
 	if err != nil {
@@ -87,7 +106,7 @@ func (m *metrics) callEnded(ctx context.Context, op string, start time.Time, err
 	}
 }
 
-// tableMetrics are the series of one table, looked up once.
+// tableMetrics are the series of one table.
 type tableMetrics struct {
 	full, part, empty               prometheus.Counter
 	records, bytes, skipped         prometheus.Counter
@@ -97,7 +116,7 @@ type tableMetrics struct {
 	start, age, expired, invalidIts prometheus.Counter
 }
 
-// table returns the series of a table; readers of a table share them.
+// table returns the series of a table, which its readers share.
 func (m *metrics) table(name string) *tableMetrics {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,7 +127,8 @@ func (m *metrics) table(name string) *tableMetrics {
 	its := func(reason string) prometheus.Counter { return m.iterators.WithLabelValues(name, reason) }
 	t := &tableMetrics{
 		full: page("full"), part: page("part"), empty: page("empty"),
-		records: m.records.WithLabelValues(name), bytes: m.bytes.WithLabelValues(name), skipped: m.skipped.WithLabelValues(name),
+		records: m.records.WithLabelValues(name), bytes: m.bytes.WithLabelValues(name),
+		skipped:   m.skipped.WithLabelValues(name),
 		throttled: m.throttled.WithLabelValues(name), newest: m.newest.WithLabelValues(name),
 		parked: m.parked.WithLabelValues(name), parks: m.parks.WithLabelValues(name),
 		start: its("start"), age: its("age"), expired: its("expired"), invalidIts: its("invalid"),
@@ -117,7 +137,7 @@ func (m *metrics) table(name string) *tableMetrics {
 	return t
 }
 
-// parkCollector reports at scrape time how long readers wait.
+// parkCollector measures at scrape time how long readers have waited for memory.
 type parkCollector struct{ budget *memory.Budget }
 
 var oldestParkDesc = prometheus.NewDesc("tailrace_source_parked_oldest_seconds",

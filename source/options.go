@@ -13,18 +13,18 @@ type Options struct {
 	StreamsEndpoint string        // empty: Endpoint, unless that is AWS's own
 	AssumeRole      string        // ARN of a role to assume; empty: the default chain's credentials as they are
 	IdlePoll        time.Duration // between reads of a shard that is idle for seconds: 1s; longer saves CPU and adds lag
-	CallTimeout     time.Duration // of one attempt of one call: 15s; shorter than a full page takes means no progress
+	CallTimeout     time.Duration // of one attempt of one call: 15s; must exceed the time that a full page takes
 	Compress        bool          // accept gzip: costs more CPU than the rest of reading; for slow links only
-	ReadsPerShard   float64       // GetRecords a second and shard: 5, what AWS serves
-	Connections     int           // calls in flight at once, all shards together: 64
+	ReadsPerShard   float64       // GetRecords calls a second for each shard: 5, what AWS serves
+	Connections     int           // calls in flight, all shards together: 64
 	MemoryTotal     int64         // bytes of pages read and not yet released: 96 MiB
 	MemoryPerFeed   int64         // the same for one shard: 8 MiB
-	Tables          int           // how many are read: 1; any beyond that has no part of the memory to itself, but for one page
+	Tables          int           // how many are read: 1; a further table has no part of the memory, only one page
 	HTTPClient      HTTPClient    // transport in place of the SDK's own; tests with virtual time need one
 	Attempts        int           // of a call that may be repeated: 10; commands that a person waits for make fewer
 
-	// Report is told how each call that reading depends on ended: nil where the service answered, else why it did not
-	// or why it refuses. It must be fast. Nil: nobody wants to know.
+	// Report is called with the outcome of each call that reading depends on: nil where the service answered, else why
+	// it did not answer or refused the call. It must be fast. It may be nil.
 	Report func(op string, err error)
 }
 
@@ -51,6 +51,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// setDefault stores value in v if v has its zero value.
 func setDefault[T comparable](v *T, value T) {
 	var zero T
 	if *v == zero {
@@ -58,6 +59,7 @@ func setDefault[T comparable](v *T, value T) {
 	}
 }
 
+// isAWS reports whether an endpoint is AWS's own.
 func isAWS(endpoint string) bool {
 	return strings.Contains(endpoint, ".amazonaws.com") || strings.Contains(endpoint, ".api.aws")
 }

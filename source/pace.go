@@ -5,21 +5,24 @@ import (
 	"time"
 )
 
-// The least delay between two reads of a shard that had records, how many empty pages in a row do not lengthen it,
-// the slowest a throttled shard gets, and the backoff of failed calls.
 const (
-	activePoll = 200 * time.Millisecond
-	quietPages = 5
-	slowest    = 0.2 // reads a second
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = 10 * time.Second
+	activePoll = 200 * time.Millisecond // least delay between two reads of a shard that has records
+	quietPages = 5                      // empty pages in a row that do not lengthen the delay
+	slowest    = 0.2                    // reads a second of a throttled shard, at least
+	firstRetry = 100 * time.Millisecond // backoff after one failure
+	lastRetry  = 10 * time.Second       // and after many
 )
 
-// pace decides when a shard may be read next. It is pure: times come in, a due time comes out.
+// pace decides when a shard may be read next. It is pure: it takes times and returns a due time.
 //
-// A shard has a rate of its own, so a throttled one slows down alone: halved by every throttle, won back by
-// steps. Idle shards are polled less and less often, down to the idle poll; but not before a second without records,
-// because a busy shard has empty pages too: of one that gets eight batches a second, every fifth is empty.
+// Every shard has its own rate, so a throttled shard slows down alone: each throttled call halves the rate, each read
+// increases it by a step. Idle shards are polled less and less often, down to the idle poll, but only after a second
+// without records, because a busy shard has empty pages too: a shard with eight batches a second has every fifth page
+// empty.
+//
+// pace has a backoff of its own instead of cenkalti/backoff's, which keeps its state in one call's loop: here no
+// goroutine waits, the due times of thousands of shards are in a heap, and a read may be delayed by rate, idleness and
+// failures at once.
 type pace struct {
 	rate  float32       // reads a second, now
 	idle  time.Duration // last delay; 0 after a full page
@@ -28,12 +31,12 @@ type pace struct {
 	quiet uint8  // empty pages in a row, up to quietPages
 }
 
-// begun says that a read starts now.
+// readStarted notes that a read starts now.
 func (p *pace) readStarted(now time.Time) {
 	p.due = now.Add(time.Duration(float64(time.Second) / float64(p.rate)))
 }
 
-// served says what a read brought. A closed shard gets no new records, so there is nothing to wait for.
+// readSucceeded notes how much a read returned. A closed shard gets no new records, so it is read on without delay.
 func (p *pace) readSucceeded(now time.Time, limit float64, kind pageKind, closed bool, idlePoll time.Duration) {
 	p.fails = 0
 	p.rate = min(p.rate+0.1, float32(limit))
@@ -59,13 +62,13 @@ func (p *pace) readSucceeded(now time.Time, limit float64, kind pageKind, closed
 	}
 }
 
-// gather makes the shard due at a multiple of d, up to d earlier. So idle shards are due together: waking up for each of
-// them costs as much as the call itself.
+// align makes the shard due at a multiple of d, up to d earlier. So idle shards are due together, because waking up for
+// each of them costs as much as the call itself.
 func (p *pace) align(d time.Duration) {
 	p.due = p.due.Add(-time.Duration(p.due.UnixNano() % int64(d)))
 }
 
-// failed says that a read failed and will be tried again.
+// readFailed notes that a read failed and will be tried again.
 func (p *pace) readFailed(now time.Time, throttled bool) {
 	p.fails = min(p.fails+1, 1000)
 	if throttled {
@@ -75,14 +78,14 @@ func (p *pace) readFailed(now time.Time, throttled bool) {
 	p.notBefore(now, backoff(int(p.fails)))
 }
 
-// wait makes the shard due not before d from now.
+// notBefore delays the due time to d from now, unless it is later already.
 func (p *pace) notBefore(now time.Time, d time.Duration) {
 	if t := now.Add(d); t.After(p.due) {
 		p.due = t
 	}
 }
 
-// backoff is the delay after the n-th failure in a row: 100 ms, doubling up to 10 s, ± 20 %.
+// backoff returns the delay after the n-th failure in a row: 100 ms, doubling up to 10 s, ± 20 %.
 func backoff(n int) time.Duration {
 	return jitter(min(firstRetry<<min(max(n-1, 0), 10), lastRetry), 0.2)
 }
@@ -92,7 +95,7 @@ func jitter(d time.Duration, share float64) time.Duration {
 	return time.Duration(float64(d) * (1 + share*(2*rand.Float64()-1)))
 }
 
-// pageKind is how much a page brought.
+// pageKind is how much a read returned.
 type pageKind uint8
 
 const (

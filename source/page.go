@@ -13,17 +13,17 @@ import (
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
-// Page is one raw page of a shard. Its records alias pooled memory that is part of the source's budget: call
-// Release when the last record has been copied or written, exactly once, on every page, empty ones too.
+// Page is one raw page of a shard. Its records alias pooled memory, for which it has a lease of the source's budget.
+// The consumer must release every page, empty ones too, exactly once, after the last record has been copied or written.
 type Page struct {
 	change.Page
 
 	body    raw.Body
 	lease   *memory.Lease
-	skipped bool // all of its records are older than the start time
+	skipped bool // all its records are older than the start time
 }
 
-// Release gives the page's memory back. The records must not be used any more.
+// Release gives the page's memory back. The records must not be used afterwards.
 func (p *Page) Release() {
 	p.body.Free()
 	putRecords(p.Records)
@@ -31,8 +31,8 @@ func (p *Page) Release() {
 	p.lease.Release()
 }
 
-// reservation is what one GetRecords may bring: 1 MB by the service's count, in a pooled buffer, and the index
-// of a thousand records. Other servers send more: then the budget is overdrawn by the difference, once a feed.
+// reservation is the memory of one GetRecords reply: 1 MB by the service's count, in a pooled buffer, and the index of
+// a thousand records. Other servers may send more, which overdraws the budget by the difference, once for each feed.
 const reservation = 3 << 19
 
 var recordPool sync.Pool
@@ -54,7 +54,8 @@ func putRecords(r []change.Record) {
 	}
 }
 
-// scan finds the records of the body, in a pooled index or, when they are few, in one of their size.
+// scan finds the records in the body and indexes them: in a pooled slice, or in one of the right size if they are few.
+// next is the iterator that follows, as raw JSON.
 func (p *Page) scan() (next []byte, err error) {
 	scratch := getRecords()
 	recs, next, err := change.ScanPage(p.body.Bytes(), scratch)
@@ -71,7 +72,7 @@ func (p *Page) scan() (next []byte, err error) {
 	return next, nil
 }
 
-// weigh counts the memory that the page holds. A page without records holds none.
+// countBytes sets Bytes to the memory that the page holds. A page without records gives up its memory.
 func (p *Page) countBytes() {
 	if len(p.Records) == 0 {
 		p.body.Free()
@@ -82,7 +83,7 @@ func (p *Page) countBytes() {
 	p.Bytes = cap(p.body.Bytes()) + cap(p.Records)*int(unsafe.Sizeof(change.Record{}))
 }
 
-// stamper decodes keys for hashing; it is pooled because readers are many and short of memory.
+// stamper decodes keys for hashing. It is pooled, because there are thousands of readers.
 type stamper struct {
 	dec change.Decoder
 	key []byte
@@ -90,12 +91,14 @@ type stamper struct {
 
 var stampers = sync.Pool{New: func() any { return new(stamper) }}
 
-// stampRecords gives every record its version and the hash of its canonical key, and returns the clock after
-// them. A record that does not follow the one before it, or says not when it was made, or has no proper key,
-// is an error: it could be given a version, but not the right one.
+// stampRecords gives every record its version and the hash of its canonical key, and returns the clock after them. A
+// record that does not follow the one before it, has no creation time or has no valid key is an error, because its
+// version could not be the right one.
 //
 // Rule 5: versions are assigned here, once, before the log, and never recomputed.
-func stampRecords(recs []change.Record, schema change.KeySchema, clock int64, last string) (int64, error) {
+func stampRecords(
+	recs []change.Record, schema change.KeySchema, clock change.Version, last change.SequenceNumber,
+) (change.Version, error) {
 	c := change.Clock(clock)
 	st := stampers.Get().(*stamper)
 	defer stampers.Put(st)
@@ -120,10 +123,10 @@ func stampRecords(recs []change.Record, schema change.KeySchema, clock int64, la
 		}
 		r.KeyHash = change.HashKey(st.key)
 	}
-	return int64(c), nil
+	return change.Version(c), nil
 }
 
-// unescape returns the text of a raw JSON string.
+// unescape returns the text of a raw JSON string without its quotes.
 func unescape(raw []byte) string {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return string(raw)
@@ -135,7 +138,7 @@ func unescape(raw []byte) string {
 	return text
 }
 
-// follows compares sequence numbers: decimal, without leading zeros, of any length.
+// follows reports whether seq is greater than prev. Sequence numbers are decimal, without leading zeros, of any length.
 func follows(prev, seq []byte) bool {
 	if len(prev) != len(seq) {
 		return len(prev) < len(seq)

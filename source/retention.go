@@ -12,8 +12,8 @@ import (
 // Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html
 const Retention = 24 * time.Hour
 
-// An idle shard is taken to have nothing unread after that many empty pages over that time: DynamoDB may
-// return an empty page although more follows.
+// A shard is taken for idle, with nothing left to read, after idlePages empty pages in a row over at least idleTime.
+// One empty page is not enough, because DynamoDB may return one although more records follow.
 const (
 	idlePages = 10
 	idleTime  = time.Minute
@@ -23,18 +23,18 @@ const (
 type progress struct {
 	table string
 	born  time.Time
-	first int64 // unix ms: what the log says at the start, or when the shard was created; 0: neither is known
+	first change.Millis // the clock in the log at the start, or when the shard was created; 0: neither is known
 
-	through    atomic.Int64 // see readThrough
-	empties    int          // pages without records in a row, and since when; of the reader's goroutine
+	through    atomic.Int64 // change.Millis, see readThrough
+	empties    int          // pages without records in a row, and since when; only the reader's goroutine uses these
 	emptySince time.Time
 }
 
-// readThrough returns a time in unix ms before which everything of the shard is read, or 0. What is known at the start
-// counts only after a minute without a better answer: an idle shard's last record may be of last week.
-func (p *progress) readThrough() int64 {
+// readThrough returns a time before which everything of the shard is read, or 0. The time that is known at the start
+// counts only after a minute of reading, because the last record of an idle shard may be a week old.
+func (p *progress) readThrough() change.Millis {
 	if t := p.through.Load(); t > 0 {
-		return t
+		return change.Millis(t)
 	}
 	if time.Since(p.born) < idleTime {
 		return 0
@@ -42,10 +42,10 @@ func (p *progress) readThrough() int64 {
 	return p.first
 }
 
-// note records how far a page took the shard.
+// note records a page that was read.
 func (p *progress) note(page *change.Page) {
 	if n := len(page.Records); n > 0 {
-		p.through.Store(max(p.through.Load(), page.Records[n-1].Created))
+		p.through.Store(max(p.through.Load(), int64(page.Records[n-1].Created)))
 		p.empties = 0
 		return
 	}
@@ -54,7 +54,7 @@ func (p *progress) note(page *change.Page) {
 	}
 	p.empties++
 	if p.empties >= idlePages && time.Since(p.emptySince) >= idleTime {
-		p.through.Store(max(p.through.Load(), page.Date))
+		p.through.Store(max(p.through.Load(), int64(page.Date)))
 	}
 }
 
@@ -83,8 +83,8 @@ func (w *watch) remove(p *progress) {
 }
 
 // left returns Retention less the age of the oldest record that a live reader of the table has not read. It is false
-// while no progress of the table is known.
-func (w *watch) left(table string, now int64) (left time.Duration, ok bool) {
+// while the progress of no reader of the table is known.
+func (w *watch) left(table string, now change.Millis) (left time.Duration, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	left = Retention

@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 )
 
-// silence is why the newest request had no answer: the address and what the network said; nil when it had one.
+// silence is why the newest request got no reply: the address and the network's error. It is nil after a reply.
 type silence struct{ why atomic.Pointer[error] }
 
-// because adds the last network error to an error about a deadline: the SDK, which repeats requests, does not keep it.
+// withCause adds the last network error to an error about a deadline. The SDK, which repeats requests, drops it.
 func (s *silence) withCause(err error) error {
 	why := s.why.Load()
 	if why == nil || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, *why) {
@@ -20,7 +20,7 @@ func (s *silence) withCause(err error) error {
 	return fmt.Errorf("%w (%w)", err, *why)
 }
 
-// answers is a transport that notes in silence which requests are not answered.
+// silenceTransport records in silence why requests get no reply.
 type silenceTransport struct {
 	next    http.RoundTripper
 	silence *silence
@@ -41,7 +41,7 @@ func (t *silenceTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// CloseIdleConnections lets http.Client close those of the transport.
+// CloseIdleConnections closes the idle connections of the next transport, for http.Client.
 func (t *silenceTransport) CloseIdleConnections() {
 	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()

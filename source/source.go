@@ -23,22 +23,23 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source/memory"
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
-// Source is DynamoDB as seen through one set of credentials. It is safe for concurrent use.
+// Source reads DynamoDB with one set of credentials. It is safe for concurrent use.
 type Source struct {
 	opt        Options
 	log        *zap.Logger
 	tables     *dynamodb.Client
 	streams    *dynamodbstreams.Client
 	identities *sts.Client
-	noRetry    aws.Retryer // for calls whose retries are ours
+	noRetry    aws.Retryer // for calls that this package retries itself
 	raw        *raw.Client
 	http       *http.Client
-	slots      chan struct{} // a token per call in flight of the pools' readers
+	slots      chan struct{} // a token for each GetRecords call of a reader in flight
 	budget     *memory.Budget
 	metrics    *metrics
 	now        serviceClock
@@ -49,8 +50,8 @@ type Source struct {
 	limiters map[string]*rate.Limiter // by stream ARN
 }
 
-// Open resolves credentials and region by the AWS default chain and makes the clients. It calls nothing but
-// what the chain itself calls. reg may be nil.
+// Open resolves credentials and region by the AWS default chain and makes the clients. It makes no calls besides those
+// of the chain. reg may be nil.
 func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Registerer) (*Source, error) {
 	o = o.withDefaults()
 	s := &Source{
@@ -61,7 +62,9 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 	if err != nil {
 		return nil, err
 	}
-	s.tables = dynamodb.NewFromConfig(cfg, func(c *dynamodb.Options) { c.BaseEndpoint = endpoint(o.Endpoint, c.BaseEndpoint) })
+	s.tables = dynamodb.NewFromConfig(cfg, func(c *dynamodb.Options) {
+		c.BaseEndpoint = endpoint(o.Endpoint, c.BaseEndpoint)
+	})
 	s.streams = dynamodbstreams.NewFromConfig(cfg, func(c *dynamodbstreams.Options) {
 		c.BaseEndpoint = endpoint(o.StreamsEndpoint, c.BaseEndpoint)
 	})
@@ -73,13 +76,15 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 	return s, nil
 }
 
-func endpoint(configured string, found *string) *string {
+// endpoint returns the configured endpoint, or that of the environment.
+func endpoint(configured string, environment *string) *string {
 	if configured != "" {
 		return &configured
 	}
-	return found
+	return environment
 }
 
+// loadConfig runs the AWS default chain, with our transport, retries and role.
 func (s *Source) loadConfig(ctx context.Context) (aws.Config, error) {
 	opts := []func(*config.LoadOptions) error{
 		config.WithRetryer(func() aws.Retryer { return standardRetryer(s.opt.Attempts) }),
@@ -92,23 +97,24 @@ func (s *Source) loadConfig(ctx context.Context) (aws.Config, error) {
 	opts = append(opts, config.WithHTTPClient(s.transport()))
 	cfg, err := config.LoadDefaultConfig(ctx, opts...)
 	if err != nil {
-		return cfg, &Error{Op: "load AWS configuration", Class: failure.Denied, Hint: "check AWS_PROFILE and the files in ~/.aws", Err: err}
+		hint := "check AWS_PROFILE and the files in ~/.aws"
+		return cfg, &Error{Op: "load AWS configuration", Class: failure.Denied, Hint: hint, Err: err}
 	}
 	if cfg.Region == "" {
-		return cfg, &Error{Op: "load AWS configuration", Class: failure.Fatal, Hint: "set source.region or AWS_REGION", Err: fmt.Errorf("no region")}
+		hint := "set source.region or AWS_REGION"
+		return cfg, &Error{Op: "load AWS configuration", Class: failure.Fatal, Hint: hint, Err: errors.New("no region")}
 	}
 	cfg.HTTPClient = s.httpClient(cfg.HTTPClient)
 	if s.opt.AssumeRole != "" {
-		role := stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), s.opt.AssumeRole, func(r *stscreds.AssumeRoleOptions) {
-			r.RoleSessionName = "tailrace"
-		})
+		name := func(r *stscreds.AssumeRoleOptions) { r.RoleSessionName = "tailrace" }
+		role := stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), s.opt.AssumeRole, name)
 		cfg.Credentials = aws.NewCredentialsCache(role)
 	}
 	return cfg, nil
 }
 
-// transport keeps a connection for every call that may be in flight, and does not ask for gzip by default:
-// inside a region unpacking costs twice what scanning a page does.
+// transport keeps a connection for every call that may be in flight. It does not ask for gzip by default, because
+// inside a region unpacking a page costs twice what scanning it does.
 func (s *Source) transport() *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConns = 2 * s.opt.Connections
@@ -118,14 +124,14 @@ func (s *Source) transport() *awshttp.BuildableClient {
 	})
 }
 
-// client makes one client of the SDK's transport, certificates of the environment included, that can be closed.
-func (s *Source) httpClient(found aws.HTTPClient) HTTPClient {
+// httpClient makes a client that can be closed from the SDK's transport, which has the certificates of the environment.
+func (s *Source) httpClient(resolved aws.HTTPClient) HTTPClient {
 	if s.opt.HTTPClient != nil {
 		return s.opt.HTTPClient
 	}
-	b, ok := found.(*awshttp.BuildableClient)
+	b, ok := resolved.(*awshttp.BuildableClient)
 	if !ok {
-		return found
+		return resolved
 	}
 	s.http = &http.Client{
 		Transport: &silenceTransport{next: b.GetTransport(), silence: &s.silence}, Timeout: s.opt.CallTimeout,
@@ -138,30 +144,32 @@ func (s *Source) httpClient(found aws.HTTPClient) HTTPClient {
 func (s *Source) rawClient() *raw.Client {
 	send := s.streams.Options().HTTPClient.Do
 	if s.http != nil {
-		// The deadline is the context's, and a redirect is never followed: the transport alone will do.
+		// The transport alone is enough: the deadline is the context's, and redirects are not followed.
 		send = s.http.Transport.RoundTrip
 	}
 	return raw.NewClient(s.streams, s.withoutRetry, send)
 }
 
-// Close gives idle connections back. Readers and pools must have ended.
+// Close closes idle connections. Readers and pools must have ended.
 func (s *Source) Close() {
 	if s.http != nil {
 		s.http.CloseIdleConnections()
 	}
 }
 
-// standard retries calls that the SDK may repeat by itself. The SDK's retry quota is off: it belongs to the
-// client, so one throttled shard would use up the retries of all the others.
+// standardRetryer lets the SDK retry a call, with our backoff. The SDK's retry quota is off: all calls of a client
+// share it, so one throttled shard would use up the retries of all the others.
 func standardRetryer(attempts int) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = attempts
 		o.RateLimiter = ratelimit.None
-		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return backoff(attempt), nil })
+		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) {
+			return backoff(attempt), nil
+		})
 	})
 }
 
-// single leaves retries to the caller, who must know about every throttle.
+// noRetryer leaves retries to the caller, which has to know about every throttled call.
 func noRetryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = 1
@@ -169,15 +177,19 @@ func noRetryer() aws.Retryer {
 	})
 }
 
+// withoutRetry is an option of one call: the SDK does not retry it.
 func (s *Source) withoutRetry(o *dynamodbstreams.Options) { o.Retryer = s.noRetry }
 
-// callDeadline is the deadline of a call that the SDK may try ten times.
+// callDeadline returns the time limit of a call with the SDK's retries.
 func (s *Source) callDeadline() time.Duration { return 4 * s.opt.CallTimeout }
 
-// reported are the calls that reading needs. Others may fail for ever without making a table not ready.
-var reported = map[string]bool{"DescribeTable": true, "DescribeStream": true, "GetShardIterator": true, "GetRecords": true}
+// reported are the calls that reading depends on. If others fail, even for ever, the tables are ready nevertheless.
+var reported = map[string]bool{
+	"DescribeTable": true, "DescribeStream": true, "GetShardIterator": true, "GetRecords": true,
+}
 
-// report passes on how a call ended. That something is trimmed, gone or expired is an answer: the service does not fail.
+// report passes the outcome of a call to Options.Report. The service is available, so the outcome is nil, where it
+// answers that something was trimmed, is gone or has expired.
 func (s *Source) report(op string, err error) {
 	if !reported[op] {
 		return
@@ -202,7 +214,7 @@ func (s *Source) report(op string, err error) {
 	s.opt.Report(op, err)
 }
 
-// wrap is the function wrap, and says of a deadline what was waited for.
+// wrap is the function wrap, which also says why no reply came before a deadline.
 func (s *Source) wrap(ctx context.Context, op string, err error) error {
 	wrapped := wrap(ctx, op, err)
 	if own := (*Error)(nil); errors.As(wrapped, &own) {
@@ -211,37 +223,38 @@ func (s *Source) wrap(ctx context.Context, op string, err error) error {
 	return wrapped
 }
 
-// Now is the service's clock in unix ms: the latest Date header, advanced by our own monotonic clock. It is
-// false before the first reply.
-func (s *Source) Now() (ms int64, ok bool) { return s.now.read(time.Now()) }
+// Now returns the time of the service's clock: the latest Date header, advanced by our own monotonic clock. It is false
+// before the first reply.
+func (s *Source) Now() (now change.Millis, ok bool) { return s.now.read(time.Now()) }
 
-// nowOrLocal is Now, or our own clock before the first reply.
-func (s *Source) nowOrLocal() int64 {
-	if ms, ok := s.Now(); ok {
-		return ms
+// nowOrLocal returns Now, or our own clock's time before the first reply.
+func (s *Source) nowOrLocal() change.Millis {
+	if now, ok := s.Now(); ok {
+		return now
 	}
-	return time.Now().UnixMilli()
+	return change.Millis(time.Now().UnixMilli())
 }
 
-// date is dated for a call that the SDK made.
-func (s *Source) observeCall(md middleware.Metadata, start time.Time) int64 {
+// observeCall is observeTiming for a call that the SDK made.
+func (s *Source) observeCall(md middleware.Metadata, start time.Time) change.Millis {
 	return s.observeTiming(raw.TimingOf(md, start))
 }
 
-// dated returns the service's time of a call in unix ms, never later than the call's start: the Date header
-// less the time that has passed from our start until its reply was there. It is 0 when the server sent none.
-// It feeds the source's idea of the service's clock.
-func (s *Source) observeTiming(t raw.Timing) int64 {
+// observeTiming sets the service's clock by the reply of a call, and returns the service's time at the call's start,
+// never a later one: the Date header less the time from our start until the reply. It returns 0 when the server sent no
+// date.
+func (s *Source) observeTiming(t raw.Timing) change.Millis {
 	if t.Server.IsZero() {
 		return 0
 	}
-	s.now.observe(t.Server.UnixMilli(), t.Sent, t.Replied)
-	return t.Server.UnixMilli() - t.Replied.Sub(t.Sent).Milliseconds() - 1
+	date := change.Millis(t.Server.UnixMilli())
+	s.now.observe(date, t.Sent, t.Replied)
+	return date - since(t.Sent, t.Replied) - 1
 }
 
-// Retention returns how long it takes until the oldest record that a live reader of the table has not read
-// may be lost: 24 h less its age, never below zero. Records behind it in waiting shards are younger. It is
-// false while no reader of the table knows anything.
+// Retention returns the time until the oldest record that a live reader of the table has not read may be lost: 24 hours
+// less its age, never below zero. Records of shards that wait for their parent are younger. It is false while the
+// progress of no reader of the table is known.
 func (s *Source) Retention(table string) (left time.Duration, ok bool) {
 	return s.watch.left(table, s.nowOrLocal())
 }
