@@ -14,7 +14,10 @@ import (
 )
 
 // reporters are the functions and methods that take a problem's code, as their first argument that looks like one.
-var reporters = map[string]bool{"Errorf": true, "Warnf": true, "fault": true, "warn": true, "say": true, "environment": true}
+var reporters = map[string]bool{
+	"Errorf": true, "Warnf": true, "fault": true, "warn": true, // config, lang, transform
+	"errorf": true, "warnf": true, "failed": true, // cmd/replicator/internal/preflight
+}
 
 var (
 	codeWord    = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)

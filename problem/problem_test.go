@@ -12,7 +12,8 @@ import (
 func TestReportsAreTheSameForEveryFile(t *testing.T) {
 	list := []Problem{
 		{Severity: SeverityWarning, Code: "memory", Path: "memory.total", What: "the machine has less"},
-		{Severity: SeverityError, Code: "unknown_key", File: "m.yaml", Path: "rules[0].rwo", Line: 3, What: `unknown key "rwo"`,
+		{Severity: SeverityError, Code: "unknown_key", File: "m.yaml", Path: "rules[0].rwo", Line: 3,
+			What: `unknown key "rwo"`,
 			Hint: "did you mean `row`?"},
 	}
 	var sb strings.Builder
@@ -33,8 +34,9 @@ m.yaml:3: error: rules[0].rwo: unknown key "rwo" [unknown_key]
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(text), `{"severity":"warning","code":"memory","path":"memory.total","line":0,"what":"the machine has less","hint":"",`+
-		`"doc":"docs/mapping/messages.md#memory"}`; got != want {
+	if got, want := string(text),
+		`{"severity":"warning","code":"memory","path":"memory.total","line":0,"what":"the machine has less","hint":"",`+
+			`"doc":"docs/mapping/messages.md#memory"}`; got != want {
 		t.Errorf("JSON: %s, want %s", got, want)
 	}
 	var back Problem
@@ -45,7 +47,8 @@ m.yaml:3: error: rules[0].rwo: unknown key "rwo" [unknown_key]
 
 func TestErrorsComeFirstWithinALine(t *testing.T) {
 	list := []Problem{
-		{Severity: SeverityWarning, Code: "c", File: "a.yaml", Line: 2}, {Severity: SeverityError, Code: "d", File: "a.yaml", Line: 2},
+		{Severity: SeverityWarning, Code: "c", File: "a.yaml", Line: 2},
+		{Severity: SeverityError, Code: "d", File: "a.yaml", Line: 2},
 		{Severity: SeverityWarning, Code: "b", File: "a.yaml", Line: 1}, {Severity: SeverityWarning, Code: "a", Line: 7},
 	}
 	Sort(list)
@@ -70,11 +73,13 @@ func TestNearestWord(t *testing.T) {
 		{"taget", []string{"source", "target"}, "target", "target"},
 		{"TARGET", []string{"target"}, "target", "target"},
 		{"userId", []string{"userid"}, "userid", "userid"},
-		{"id", []string{"at", "pk"}, "", ""},                                            // two edits would replace the whole word
-		{"pkk", []string{"pk"}, "pk", "pk"},                                             // one of three letters
-		{"nme", []string{"name", "none"}, "name", "name"},                               // the closer one
-		{"stat", []string{"start", "states"}, "start", "start"},                         // one of four
-		{"form", []string{"from"}, "from", ""},                                          // two of four: perhaps meant as it stands
+		// two edits would replace the whole word
+		{"id", []string{"at", "pk"}, "", ""},
+		{"pkk", []string{"pk"}, "pk", "pk"},                     // one of three letters
+		{"nme", []string{"name", "none"}, "name", "name"},       // the closer one
+		{"stat", []string{"start", "states"}, "start", "start"}, // one of four
+		// two of four: perhaps meant as it stands
+		{"form", []string{"from"}, "from", ""},
 		{"strip_globl_tabel", []string{"strip_global_table"}, "strip_global_table", ""}, // three edits: never for a warning
 		{"whatever", []string{"row", "cells"}, "", ""},
 	} {

@@ -8,8 +8,8 @@ import (
 )
 
 // Decode reads the node into what to points at: structs with yaml tags, slices, texts, whole numbers, booleans, and
-// types with UnmarshalText or UnmarshalYAML. What the file leaves out, or writes as null, keeps its value. An element of
-// a list that cannot be read stays in place as the zero value, so that paths name elements by their position.
+// types with UnmarshalText or UnmarshalYAML. What the file leaves out, or writes as null, keeps its value. An element
+// of a list that cannot be read stays in place as the zero value, so that paths name elements by their position.
 func (r *Reader) Decode(n *yaml.Node, path string, to any) {
 	r.decode(Resolve(n), path, reflect.ValueOf(to).Elem())
 }

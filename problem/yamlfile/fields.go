@@ -79,7 +79,8 @@ func (e *entries) block(n *yaml.Node, yields bool) {
 		case e.reader.Merge && key.ShortTag() == "!!merge":
 			merges = append(merges, value)
 		case twice && !yields:
-			e.reader.Errorf(TextAt(key, path), "duplicate", "remove one of them", "%q is written twice, first in line %d", key.Value, first)
+			e.reader.Errorf(TextAt(key, path), "duplicate", "remove one of them", "%q is written twice, first in line %d",
+				key.Value, first)
 		case !twice:
 			e.lines[key.Value] = key.Line
 			e.reader.remember(path, key.Line, value)

@@ -1,5 +1,5 @@
-// Package yamlfile reads YAML files strictly: unknown keys, keys that are written twice and values of the wrong kind are
-// problems, and all problems of a file are reported at once, each with its path and line.
+// Package yamlfile reads YAML files strictly: unknown keys, keys that are written twice and values of the wrong kind
+// are problems, and all problems of a file are reported at once, each with its path and line.
 //
 // A file is read into Go values by Decode, after their yaml tags, or key by key by the functions of a Field map. The
 // package knows nothing of what the files mean.

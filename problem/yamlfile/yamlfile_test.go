@@ -78,7 +78,8 @@ others: 1
 	if len(f.Parts) != 3 || f.Parts[2].Name != "last" || f.Parts[2].Even != 4 || f.Part.Name != "a" {
 		t.Errorf("what could be read: %+v", f)
 	}
-	if r.Written("parts[2].even") == false || r.Written("parts[2].tags") || r.At("parts[2].tags").Line != 5 || r.At("x.y").Line != 0 {
+	if r.Written("parts[2].even") == false || r.Written("parts[2].tags") || r.At("parts[2].tags").Line != 5 ||
+		r.At("x.y").Line != 0 {
 		t.Error("places")
 	}
 }
@@ -97,7 +98,8 @@ func TestFileThatIsNotYAML(t *testing.T) {
 
 // TestMergedBlocks: keys of the block itself win wherever they stand, and an anchor may lie inside of what it names.
 func TestMergedBlocks(t *testing.T) {
-	const text = "parts:\n- &a {name: a, count: 1}\n- {<<: *a, count: 2}\n- {name: b, <<: [*a, {count: 3, on: true}]}\n- &c {<<: *c, name: c}\n"
+	const text = "parts:\n- &a {name: a, count: 1}\n- {<<: *a, count: 2}\n- {name: b, <<: [*a, {count: 3, on: " +
+		"true}]}\n- &c {<<: *c, name: c}\n"
 	r, f := read(text, true)
 	want := []part{{Name: "a", Count: 1}, {Name: "a", Count: 2}, {Name: "b", Count: 1, On: true}, {Name: "c"}}
 	if d := cmp.Diff(want, f.Parts); d != "" || len(r.List) > 0 {
