@@ -18,8 +18,8 @@ var (
 	natsSubject  = regexp.MustCompile(`^[^\s.*>]+(\.[^\s.*>]+)*$`)
 )
 
-// leastLog is the smallest log that any record fits into: a frame takes a sixteenth of it at most, and a record with two
-// images of 400 KB, in base64 or escaped, takes several MiB.
+// leastLog is the smallest log that any record fits into: a frame takes a sixteenth of it at most, and a record with
+// two images of 400 KB, in base64 or escaped, takes several MiB.
 const leastLog Size = 64 << 20
 
 // stateTable is the Bigtable table that holds identities and the clock floor; no mapping may write it.
@@ -34,7 +34,8 @@ func (r *report) check(c *Config) {
 	r.listen("admin.listen", c.Admin.Listen)
 	r.positive("shutdown_timeout", c.ShutdownTimeout)
 	if s := c.Archive.Subject; s != "" && !natsSubject.MatchString(s) {
-		r.fault("bad_value", "archive.subject", "words joined by dots, without * and >", "%q is not a subject that can be published to", s)
+		r.fault("bad_value", "archive.subject", "words joined by dots, without * and >",
+			"%q is not a subject that can be published to", s)
 	}
 	r.tables(c)
 	r.testing(&c.Testing)
@@ -60,7 +61,8 @@ func (r *report) complained(path string) bool {
 
 func (r *report) source(s *Source) {
 	if s.Region == "" && !r.complained("source.region") {
-		r.fault("missing", "source.region", "for example eu-west-1; $AWS_REGION is taken when the file is silent; any word will do for the sandbox",
+		r.fault("missing", "source.region",
+			"for example eu-west-1; $AWS_REGION is taken when the file is silent; any word will do for the sandbox",
 			"source.region is required")
 	}
 	r.endpoint("source.endpoint", s.Endpoint)
@@ -68,11 +70,13 @@ func (r *report) source(s *Source) {
 		r.endpoint("source.streams_endpoint", s.StreamsEndpoint)
 	}
 	if strings.Contains(s.Endpoint, "amazonaws.com") && s.StreamsEndpoint == s.Endpoint {
-		r.warn("one_endpoint", "source.endpoint", "set source.streams_endpoint too, for example https://streams.dynamodb.REGION.amazonaws.com",
+		r.warn("one_endpoint", "source.endpoint",
+			"set source.streams_endpoint too, for example https://streams.dynamodb.REGION.amazonaws.com",
 			"on AWS the endpoint of the streams is another one than that of the tables")
 	}
 	if s.AssumeRole != "" && !strings.HasPrefix(s.AssumeRole, "arn:") {
-		r.fault("bad_value", "source.assume_role", "arn:aws:iam::123456789012:role/NAME", "%q is not the ARN of a role", s.AssumeRole)
+		r.fault("bad_value", "source.assume_role", "arn:aws:iam::123456789012:role/NAME", "%q is not the ARN of a role",
+			s.AssumeRole)
 	}
 	r.positive("source.idle_poll", s.IdlePoll)
 	if s.Start.At.After(time.Now().Add(time.Minute)) {
@@ -102,14 +106,16 @@ func (r *report) bigtable(b *Bigtable) {
 	r.positive("bigtable.timeout", b.Timeout)
 	if d := time.Duration(b.Tombstones); d < 48*time.Hour && !r.complained("bigtable.tombstones") {
 		r.fault("bad_value", "bigtable.tombstones", "168h is the default",
-			"tombstones of %s are too short: DynamoDB keeps changes for 24 h, and the last 24 h of a tombstone's life are its margin", b.Tombstones)
+			"tombstones of %s are too short: DynamoDB keeps changes for 24 h, and the last 24 h of a tombstone's life are "+
+				"its margin", b.Tombstones)
 	}
 }
 
 func (r *report) queue(q *Queue) {
 	switch {
 	case q.Dir != "" && q.URL != "":
-		r.fault("conflict", "queue", "keep dir for the embedded log, or url for a NATS cluster", "queue.dir and queue.url exclude each other")
+		r.fault("conflict", "queue", "keep dir for the embedded log, or url for a NATS cluster",
+			"queue.dir and queue.url exclude each other")
 	case q.Dir == "" && q.URL == "" && !r.complained("queue"):
 		r.fault("missing", "queue", "queue: {dir: ./tailrace-data}", "the log needs a place: queue.dir or queue.url")
 	}
@@ -120,10 +126,12 @@ func (r *report) queue(q *Queue) {
 		r.fault("conflict", "queue.tls", "remove it, or set queue.url", "queue.tls is for queue.url only")
 	}
 	if (q.TLS.Cert == "") != (q.TLS.Key == "") {
-		r.fault("missing", "queue.tls", "set both queue.tls.cert and queue.tls.key", "a client certificate and its key go together")
+		r.fault("missing", "queue.tls", "set both queue.tls.cert and queue.tls.key",
+			"a client certificate and its key go together")
 	}
 	if q.URL == "" && q.Replicas > 1 {
-		r.fault("conflict", "queue.replicas", "remove it, or set queue.url", "the embedded log has one copy; %d need a NATS cluster", q.Replicas)
+		r.fault("conflict", "queue.replicas", "remove it, or set queue.url",
+			"the embedded log has one copy; %d need a NATS cluster", q.Replicas)
 	}
 	if !slices.Contains([]int{0, 1, 3, 5}, q.Replicas) {
 		r.fault("bad_value", "queue.replicas", "1, 3 or 5", "%d copies are not possible", q.Replicas)
@@ -133,7 +141,8 @@ func (r *report) queue(q *Queue) {
 			r.fault("bad_value", "queue.url", "nats://host:4222, several joined by commas", "the URL of a server cannot be read")
 		}
 	}
-	r.atLeast("queue.max_bytes", q.MaxBytes, leastLog, 1<<30, "a busy table writes that much in minutes, and then reading pauses")
+	r.atLeast("queue.max_bytes", q.MaxBytes, leastLog, 1<<30,
+		"a busy table writes that much in minutes, and then reading pauses")
 	if q.ReplayWindow < 0 {
 		r.fault("bad_value", "queue.replay_window", "0s keeps nothing", "a negative window has no meaning")
 	}
@@ -142,7 +151,8 @@ func (r *report) queue(q *Queue) {
 func (r *report) memory(m *Memory) {
 	r.atLeast("memory.per_feed", m.PerFeed, 4<<20, 4<<20, "a page of DynamoDB Streams can be that large")
 	if m.Total < m.PerFeed && !r.complained("memory.total") {
-		r.fault("bad_value", "memory.total", "several times memory.per_feed", "memory.total %s is less than memory.per_feed %s", m.Total, m.PerFeed)
+		r.fault("bad_value", "memory.total", "several times memory.per_feed",
+			"memory.total %s is less than memory.per_feed %s", m.Total, m.PerFeed)
 	}
 }
 
@@ -191,12 +201,14 @@ func (r *report) tables(c *Config) {
 			r.fault("reserved", path+".target", "choose another name", "%s holds the state of the pipelines", stateTable)
 		}
 		if _, ok := t.Keys.Schema(); t.Keys != nil && !ok {
-			r.fault("bad_value", path+".keys", "partition key, then sort key, with their types: [pk:S, sk:N]", "%q is no primary key", []string(t.Keys))
+			r.fault("bad_value", path+".keys", "partition key, then sort key, with their types: [pk:S, sk:N]",
+				"%q is no primary key", []string(t.Keys))
 		}
 		r.oneOf(path+".on_reject", t.OnReject, "letter", "halt")
 		r.oneOf(path+".on_ttl_expiry", t.OnTTLExpiry, "delete", "keep", "archive")
 		if t.OnTTLExpiry == "archive" && c.Archive == (Archive{}) {
-			r.fault("missing", path+".on_ttl_expiry", "archive: {file: ./archive}", "archival events need a place: archive.file or archive.subject")
+			r.fault("missing", path+".on_ttl_expiry", "archive: {file: ./archive}",
+				"archival events need a place: archive.file or archive.subject")
 		}
 	}
 }
@@ -209,13 +221,15 @@ func (r *report) oneOf(path, v string, words ...string) {
 
 func (r *report) testing(t *Testing) {
 	for key, d := range map[string]Duration{
-		"claim_ttl": t.ClaimTTL, "beat": t.Beat, "listing": t.Listing, "describe": t.Describe, "trim": t.Trim, "mark_interval": t.MarkInterval,
-		"retry_halted": t.RetryHalted, "lead": t.Lead,
+		"claim_ttl": t.ClaimTTL, "beat": t.Beat, "listing": t.Listing, "describe": t.Describe, "trim": t.Trim,
+		"mark_interval": t.MarkInterval,
+		"retry_halted":  t.RetryHalted, "lead": t.Lead,
 	} {
 		r.positive("testing."+key, d)
 	}
 	if t.Beat > t.ClaimTTL/3 && t.ClaimTTL > 0 {
-		r.fault("bad_value", "testing.beat", "a third of claim_ttl or less", "an owner that is silent for %s loses a log that may be claimed after %s", t.Beat, t.ClaimTTL)
+		r.fault("bad_value", "testing.beat", "a third of claim_ttl or less",
+			"an owner that is silent for %s loses a log that may be claimed after %s", t.Beat, t.ClaimTTL)
 	}
 	if r.Written("testing") {
 		r.warn("testing", "testing", "remove the block in production", "the periods of the protocol were changed for testing")

@@ -194,7 +194,8 @@ func Default() Config {
 	}
 }
 
-// settle fills in the defaults that depend on other keys, and those of the tables; written says what stands in the file.
+// settle fills in the defaults that depend on other keys, and those of the tables; written says what stands in the
+// file.
 func (c *Config) settle(written func(path string) bool) {
 	for i := range c.Tables {
 		t := &c.Tables[i]

@@ -43,7 +43,8 @@ func TestSmallestConfigurationWorks(t *testing.T) {
 	want.Bigtable.Project, want.Bigtable.Instance = "acme", "main"
 	want.Queue.Dir, want.Queue.Replicas = "/etc/tailrace/tailrace-data", 1
 	want.Testing.Beat = Duration(5 * time.Second)
-	want.Tables = []Table{{Source: "Products", Target: "products", OnReject: "letter", OnTTLExpiry: "delete", StripGlobal: true}}
+	want.Tables = []Table{{Source: "Products", Target: "products", OnReject: "letter", OnTTLExpiry: "delete",
+		StripGlobal: true}}
 	if d := cmp.Diff(&want, got); d != "" {
 		t.Error(d)
 	}
@@ -54,16 +55,21 @@ func TestEveryKeyIsRead(t *testing.T) {
 	write(t, filepath.Join(dir, "mappings", "orders.yaml"), "families: {}\n")
 	text := `
 pipeline: shop
-source:   {region: eu-west-1, endpoint: "http://127.0.0.1:8000", streams_endpoint: "http://127.0.0.1:8001", assume_role: "arn:aws:iam::1:role/r", idle_poll: 2s, start: 2026-11-21T14:00:00Z}
-bigtable: {project: acme, instance: main, app_profile: tailrace, endpoint: "127.0.0.1:8086", timeout: 3s, tombstones: 200h}
-queue:    {url: "nats://a:4222, nats://b:4222", creds: nats.creds, tls: {ca: ca.pem, cert: cert.pem, key: key.pem}, replicas: 5, max_bytes: 30GiB, replay_window: 2h}
+source:   {region: eu-west-1, endpoint: "http://127.0.0.1:8000", streams_endpoint: "http://127.0.0.1:8001",
+  assume_role: "arn:aws:iam::1:role/r", idle_poll: 2s, start: 2026-11-21T14:00:00Z}
+bigtable: {project: acme, instance: main, app_profile: tailrace, endpoint: "127.0.0.1:8086",
+  timeout: 3s, tombstones: 200h}
+queue:    {url: "nats://a:4222, nats://b:4222", creds: nats.creds,
+  tls: {ca: ca.pem, cert: cert.pem, key: key.pem}, replicas: 5, max_bytes: 30GiB, replay_window: 2h}
 memory:   {total: 100MiB, per_feed: 9MiB}
 admin:    {listen: 0.0.0.0:9999}
 shutdown_timeout: 26s
 archive:  {file: archive, subject: tailrace.archive}
 tables:
-- {source: Orders, target: orders, keys: [pk:S, sk:N], mapping: mappings/orders.yaml, on_reject: halt, on_ttl_expiry: archive, strip_global_table_attributes: false}
-testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s, mark_interval: 4ms, retry_halted: 5s, lead: 11s}
+- {source: Orders, target: orders, keys: [pk:S, sk:N], mapping: mappings/orders.yaml,
+  on_reject: halt, on_ttl_expiry: archive, strip_global_table_attributes: false}
+testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s,
+  mark_interval: 4ms, retry_halted: 5s, lead: 11s}
 `
 	write(t, filepath.Join(dir, "t.yaml"), text)
 	got, problems, err := Load(filepath.Join(dir, "t.yaml"))
@@ -72,16 +78,21 @@ testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s, mark
 	}
 	want := &Config{
 		File: filepath.Join(dir, "t.yaml"), Pipeline: "shop",
-		Source: Source{"eu-west-1", "http://127.0.0.1:8000", "http://127.0.0.1:8001", "arn:aws:iam::1:role/r", Duration(2 * time.Second),
+		Source: Source{"eu-west-1", "http://127.0.0.1:8000", "http://127.0.0.1:8001", "arn:aws:iam::1:role/r",
+			Duration(2 * time.Second),
 			Start{At: time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)}},
-		Bigtable: Bigtable{"acme", "main", "tailrace", "127.0.0.1:8086", Duration(3 * time.Second), Duration(200 * time.Hour)},
+		Bigtable: Bigtable{"acme", "main", "tailrace", "127.0.0.1:8086", Duration(3 * time.Second),
+			Duration(200 * time.Hour)},
 		Queue: Queue{"", "nats://a:4222, nats://b:4222", filepath.Join(dir, "nats.creds"),
-			TLS{filepath.Join(dir, "ca.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}, 5, 30 << 30, Duration(2 * time.Hour)},
+			TLS{filepath.Join(dir, "ca.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}, 5, 30 << 30,
+			Duration(2 * time.Hour)},
 		Memory: Memory{100 << 20, 9 << 20}, Admin: Admin{"0.0.0.0:9999"}, ShutdownTimeout: Duration(26 * time.Second),
 		Archive: Archive{filepath.Join(dir, "archive"), "tailrace.archive"},
-		Tables: []Table{{"Orders", "orders", Keys{"pk:S", "sk:N"}, Mapping{File: filepath.Join(dir, "mappings", "orders.yaml"), Data: []byte("families: {}\n")},
+		Tables: []Table{{"Orders", "orders", Keys{"pk:S", "sk:N"},
+			Mapping{File: filepath.Join(dir, "mappings", "orders.yaml"), Data: []byte("families: {}\n")},
 			"halt", "archive", false}},
-		Testing: Testing{Duration(3 * time.Second), Duration(500 * time.Millisecond), Duration(time.Second), Duration(12 * time.Second),
+		Testing: Testing{Duration(3 * time.Second), Duration(500 * time.Millisecond), Duration(time.Second),
+			Duration(12 * time.Second),
 			Duration(2 * time.Second), Duration(4 * time.Millisecond), Duration(5 * time.Second), Duration(11 * time.Second)},
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -102,7 +113,8 @@ func TestLogThatALargeRecordDoesNotFitIsRefused(t *testing.T) {
 func TestPasswordInTheFileIsWarnedOf(t *testing.T) {
 	t.Setenv("NATS_URL", "nats://user:s3cret@a:4222")
 	for value, warned := range map[string]bool{
-		"nats://user:s3cret@a:4222": true, "nats://b:4222,nats://t0ken@a:4222": true, "nats://a:4222": false, "${NATS_URL}": false,
+		"nats://user:s3cret@a:4222": true, "nats://b:4222,nats://t0ken@a:4222": true, "nats://a:4222": false,
+		"${NATS_URL}": false,
 	} {
 		_, problems := parse(t, strings.Replace(smallest, "{dir: ./tailrace-data}", `{url: "`+value+`"}`, 1))
 		got := slices.ContainsFunc(problems, func(p Problem) bool { return p.Code == "secret" })
@@ -149,7 +161,8 @@ error: line 1: pipeline: "my shop" is not a possible value
 error: line 2: sorce: unknown key "sorce"
 error: line 3: bigtable.timeout: "10" is not a duration: write a number with a unit, as in 10s, 5m or 168h
 error: line 3: bigtable.instance: bigtable.instance is required
-error: line 3: bigtable.tombstones: tombstones of 1h0m0s are too short: DynamoDB keeps changes for 24 h, and the last 24 h of a tombstone's life are its margin
+error: line 3: bigtable.tombstones: tombstones of 1h0m0s are too short: ` +
+			"DynamoDB keeps changes for 24 h, and the last 24 h of a tombstone's life are its margin" + `
 error: line 4: queue.max_bytes: "lots" is not a size: write bytes, or a number with a unit, as in 96MiB or 20GiB
 error: line 4: queue: queue.dir and queue.url exclude each other
 error: line 4: queue.replicas: 2 copies are not possible
@@ -160,19 +173,23 @@ error: line 8: archive.subject: "a.*" is not a subject that can be published to
 error: line 10: tables[0].target: "my orders" is not a possible value
 error: line 10: tables[0].on_reject: "drop" is not a possible value
 error: line 11: tables[1].taget: unknown key "taget"
-error: line 11: tables[1].mapping: the mapping file cannot be read: open /etc/tailrace/nowhere.yaml: no such file or directory
+error: line 11: tables[1].mapping: the mapping file cannot be read: ` +
+			`open /etc/tailrace/nowhere.yaml: no such file or directory
 error: line 11: tables[1].target: tables[1].target is required
 error: line 11: tables[1].source: "Orders" is carried by tables[0] already`},
-		{"entries that are no blocks", smallest + "- nothing\n- [1]\n- {source: Products, target: p, mapping: [a], strip_global_table_attributes: 3}\n",
+		{"entries that are no blocks", smallest + "- nothing\n- [1]\n- {source: Products, target: p, mapping: [a], " +
+			"strip_global_table_attributes: 3}\n",
 			`error: line 8: tables[1]: the text ` + "`nothing`" + ` does not fit: expected a block of keys
 error: line 9: tables[2]: a list does not fit: expected a block of keys
 error: line 10: tables[3].mapping: a mapping is a path or a block of families and rules, not a list
 error: line 10: tables[3].strip_global_table_attributes: the number ` + "`3`" + ` does not fit: expected true or false
 error: line 10: tables[3].source: "Products" is carried by tables[0] already`},
-		{"archive without a place, the state's own table", smallest + "- {source: Old, target: tailrace_state, on_ttl_expiry: archive}\n",
+		{"archive without a place, the state's own table",
+			smallest + "- {source: Old, target: tailrace_state, on_ttl_expiry: archive}\n",
 			`error: line 8: tables[1].target: tailrace_state holds the state of the pipelines
 error: line 8: tables[1].on_ttl_expiry: archival events need a place: archive.file or archive.subject`},
-		{"a key twice", smallest + "pipeline: other\n", `error: line 8: pipeline: "pipeline" is written twice, first in line 2`},
+		{"a key twice", smallest + "pipeline: other\n",
+			`error: line 8: pipeline: "pipeline" is written twice, first in line 2`},
 		{"testing periods", smallest + "testing: {claim_ttl: 1s, beat: 1s}\n",
 			`error: line 8: testing.beat: an owner that is silent for 1s loses a log that may be claimed after 1s
 warning: line 8: testing: the periods of the protocol were changed for testing`},
@@ -255,7 +272,8 @@ func TestInlineMappingKeepsItsLines(t *testing.T) {
 		t.Fatal(problems)
 	}
 	block, flow := cfg.Tables[1].Mapping, cfg.Tables[2].Mapping
-	if want := strings.Repeat("\n", 11) + "    families: {d: {}}\n\n    rules: [\"${not a variable}\"]\n"; string(block.Data) != want || block.Line != 12 {
+	if want := strings.Repeat("\n", 11) +
+		"    families: {d: {}}\n\n    rules: [\"${not a variable}\"]\n"; string(block.Data) != want || block.Line != 12 {
 		t.Errorf("line %d: %q, want %q", block.Line, block.Data, want)
 	}
 	if want := strings.Repeat("\n", 15) + "{families: {e: {}}}\n"; string(flow.Data) != want || !flow.Inline() {

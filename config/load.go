@@ -34,7 +34,8 @@ func Parse(src []byte, path string) (*Config, []Problem) {
 		return &cfg, r.List
 	}
 	if root.Kind == yaml.ScalarNode && root.Value == "" {
-		r.fault("empty", "", "start from tailrace.example.yaml, or let `replicator init --table NAME` propose one", "the file is empty")
+		r.fault("empty", "", "start from tailrace.example.yaml, or let `replicator init --table NAME` propose one",
+			"the file is empty")
 		return &cfg, r.List
 	}
 	r.expand(root, filepath.Dir(path))
@@ -55,7 +56,8 @@ func (r *report) secrets(c *Config) {
 	}
 	for server := range strings.SplitSeq(c.Queue.URL, ",") {
 		if u, err := url.Parse(strings.TrimSpace(server)); err == nil && u.User != nil {
-			r.warn("secret", "queue.url", `take it from outside, as in url: "${NATS_URL}" or "${file:/run/secrets/nats-url}", or use queue.creds`,
+			r.warn("secret", "queue.url",
+				`take it from outside, as in url: "${NATS_URL}" or "${file:/run/secrets/nats-url}", or use queue.creds`,
 				"a password or token stands in the file")
 			return
 		}
@@ -87,7 +89,8 @@ func (r *report) mappings(cfg *Config, src []byte) {
 		case m.File != "":
 			data, err := os.ReadFile(m.File)
 			if err != nil {
-				r.fault("unreadable", path, "paths are relative to the configuration file", "the mapping file cannot be read: %v", err)
+				r.fault("unreadable", path, "paths are relative to the configuration file", "the mapping file cannot be read: %v",
+					err)
 				continue
 			}
 			m.Data = data

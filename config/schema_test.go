@@ -18,8 +18,9 @@ var update = flag.Bool("update", false, "write the JSON Schema that the configur
 
 const schemaFile = "../deploy/tailrace.schema.json"
 
-// TestSchemaForEditorsIsCurrent compares the shipped JSON Schema with the one of the types; `make schema` writes it anew.
-// The schema is made here and not by the program: its words are the comments of the source, and no daemon needs them.
+// TestSchemaForEditorsIsCurrent compares the shipped JSON Schema with the one of the types; `make schema` writes it
+// anew. The schema is made here and not by the program: its words are the comments of the source, and no daemon needs
+// them.
 func TestSchemaForEditorsIsCurrent(t *testing.T) {
 	want := schemaOf(t)
 	if *update {
@@ -48,7 +49,8 @@ func schemaOf(t *testing.T) []byte {
 			case reflect.TypeFor[Duration]():
 				return text(`^([0-9.]+(ns|us|µs|ms|s|m|h))+$|^\$\{`, "")
 			case reflect.TypeFor[Size]():
-				return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{text(`^[0-9]+(\.[0-9]+)? ?([KMGTP]i?B|B)?$|^\$\{`, ""), {Type: "integer"}}}
+				return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{text(`^[0-9]+(\.[0-9]+)? ?([KMGTP]i?B|B)?$|^\$\{`, ""),
+					{Type: "integer"}}}
 			case reflect.TypeFor[Start]():
 				return text(`^trim_horizon$|^latest$|^[0-9]{4}-|^\$\{`, "")
 			case reflect.TypeFor[Mapping]():

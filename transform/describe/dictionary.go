@@ -16,7 +16,8 @@ import (
 func Dictionary(p *transform.Program, samples []change.Image) string {
 	var sb strings.Builder
 	t := p.Table()
-	fmt.Fprintf(&sb, "## %s → %s\n\nPrimary key: `%s` (%c)", t.Source, t.Target, t.Schema.Partition.Name, t.Schema.Partition.Type)
+	fmt.Fprintf(&sb, "## %s → %s\n\nPrimary key: `%s` (%c)", t.Source, t.Target, t.Schema.Partition.Name,
+		t.Schema.Partition.Type)
 	if s := t.Schema.Sort; s != nil {
 		fmt.Fprintf(&sb, ", `%s` (%c)", s.Name, s.Type)
 	}
@@ -26,7 +27,8 @@ func Dictionary(p *transform.Program, samples []change.Image) string {
 			fmt.Fprintf(&sb, "| %s | %s | – | – | %s |\n", r.Name, cellText(r.Match), r.Why)
 			continue
 		}
-		fmt.Fprintf(&sb, "| %s | %s | `%s` | %s: %s | %s |\n", r.Name, cellText(r.Match), cellText(r.Row), r.Class, r.Why, cellText(strings.Join(r.Columns, "; ")))
+		fmt.Fprintf(&sb, "| %s | %s | `%s` | %s: %s | %s |\n", r.Name, cellText(r.Match), cellText(r.Row), r.Class, r.Why,
+			cellText(strings.Join(r.Columns, "; ")))
 	}
 	sb.WriteString("\n| family | keeps |\n|---|---|\n")
 	for _, f := range p.Families() {
@@ -115,7 +117,8 @@ func rows(sb *strings.Builder, p *transform.Program, samples []change.Image) {
 		}
 		for _, r := range projected {
 			for _, c := range r.Cells {
-				fmt.Fprintf(sb, "| `%s` | `%s:%s` | %s |\n", cellText(transform.Readable(r.Key)), c.Family, cellText(transform.Readable(c.Qualifier)), cellText(short(transform.Readable(c.Value))))
+				fmt.Fprintf(sb, "| `%s` | `%s:%s` | %s |\n", cellText(transform.Readable(r.Key)), c.Family,
+					cellText(transform.Readable(c.Qualifier)), cellText(short(transform.Readable(c.Value))))
 			}
 		}
 	}

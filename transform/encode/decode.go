@@ -66,7 +66,8 @@ func parseSet(kind change.Kind, x any) (change.Value, error) {
 	return out, nil
 }
 
-var tags = map[string]change.Kind{"$n": change.KindNumber, "$b": change.KindBinary, "$ss": change.KindStringSet, "$ns": change.KindNumberSet, "$bs": change.KindBinarySet}
+var tags = map[string]change.Kind{"$n": change.KindNumber, "$b": change.KindBinary, "$ss": change.KindStringSet,
+	"$ns": change.KindNumberSet, "$bs": change.KindBinarySet}
 
 func parseTagged(x any) (change.Value, error) {
 	switch x := x.(type) {

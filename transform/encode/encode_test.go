@@ -33,10 +33,12 @@ func TestEncodings(t *testing.T) {
 		{"natural null", Natural, `{"NULL":true}`, ""},
 		{"natural set in any order", Natural, `{"SS":["b","a","c"]}`, `["a","b","c"]`},
 		{"natural set of equal numbers", Natural, `{"NS":["1","1.0"]}`, `[1]`},
-		{"natural tags long numbers", Natural, `{"L":[{"N":"1234567890123456"},{"NS":["1"]},{"M":{"$n":{"S":"x"}}}]}`, `[{"$n":"1234567890123456"},{"$ns":[1]},{"$$n":"x"}]`},
+		{"natural tags long numbers", Natural, `{"L":[{"N":"1234567890123456"},{"NS":["1"]},{"M":{"$n":{"S":"x"}}}]}`,
+			`[{"$n":"1234567890123456"},{"$ns":[1]},{"$$n":"x"}]`},
 		{"json keeps JSON text", JSON, `{"S":" {\"a\": 0.10}"}`, ` {"a": 0.10}`},
 		{"json quotes other text", JSON, `{"S":"{no"}`, `"{no"`},
-		{"json writes long numbers as text", JSON, `{"M":{"n":{"N":"12345678901234567890"}}}`, `{"n":"12345678901234567890"}`},
+		{"json writes long numbers as text", JSON, `{"M":{"n":{"N":"12345678901234567890"}}}`,
+			`{"n":"12345678901234567890"}`},
 		{"int64 of a written-out exponent", Int64, `{"N":"1E+2"}`, "\x00\x00\x00\x00\x00\x00\x00\x64"},
 		// What Google's tool was seen to write.
 		{"google decimal keeps its zeros", Google, `{"N":"0.10"}`, "0.10"},
@@ -47,7 +49,8 @@ func TestEncodings(t *testing.T) {
 		{"google binary twice base64", Google, `{"B":"AQID"}`, "QVFJRA=="},
 		{"google set in hash order", Google, `{"SS":["b","a","c"]}`, `["a","b","c"]`},
 		{"google number set in hash order", Google, `{"NS":["10.5","20","30.75"]}`, `[20,10.5,30.75]`},
-		{"google list", Google, `{"L":[{"NULL":true},{"M":{}},{"N":"1.0"},{"BOOL":false},{"B":"AQI="}]}`, `[null,{},1.0,false,"QVFJPQ=="]`},
+		{"google list", Google, `{"L":[{"NULL":true},{"M":{}},{"N":"1.0"},{"BOOL":false},{"B":"AQI="}]}`,
+			`[null,{},1.0,false,"QVFJPQ=="]`},
 		{"google does not escape HTML", Google, `{"L":[{"S":"<a href>"}]}`, `["<a href>"]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -60,7 +63,8 @@ func TestEncodings(t *testing.T) {
 }
 
 func TestWrongTypesAreRefused(t *testing.T) {
-	for name, f := range map[string]func([]byte, *change.Value) ([]byte, error){"int64": Int64, "float64": Float64, "decimal": Decimal, "bool1": Bool1, "raw": Raw} {
+	for name, f := range map[string]func([]byte, *change.Value) ([]byte, error){"int64": Int64, "float64": Float64,
+		"decimal": Decimal, "bool1": Bool1, "raw": Raw} {
 		if _, err := f(nil, value(t, `{"L":[]}`)); err == nil {
 			t.Errorf("%s took a list", name)
 		}

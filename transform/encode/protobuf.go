@@ -34,7 +34,8 @@ func Protobuf(dst []byte, v *change.Value) ([]byte, error) {
 		return protowire.AppendVarint(protowire.AppendTag(dst, field, protowire.VarintType), protowire.EncodeBool(on)), nil
 	case change.KindString, change.KindNumber, change.KindBinary:
 		b, err := Natural(nil, v)
-		field := map[change.Kind]protowire.Number{change.KindString: pbS, change.KindNumber: pbN, change.KindBinary: pbB}[v.Kind]
+		field := map[change.Kind]protowire.Number{change.KindString: pbS, change.KindNumber: pbN,
+			change.KindBinary: pbB}[v.Kind]
 		return appendField(dst, field, b), err
 	case change.KindList:
 		var inner []byte
@@ -55,7 +56,8 @@ func Protobuf(dst []byte, v *change.Value) ([]byte, error) {
 	for _, m := range members {
 		inner = appendField(inner, 1, m)
 	}
-	field := map[change.Kind]protowire.Number{change.KindStringSet: 6, change.KindNumberSet: 7, change.KindBinarySet: 8}[v.Kind]
+	field := map[change.Kind]protowire.Number{change.KindStringSet: 6, change.KindNumberSet: 7,
+		change.KindBinarySet: 8}[v.Kind]
 	return appendField(dst, field, inner), err
 }
 

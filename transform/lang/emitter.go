@@ -23,17 +23,18 @@ func (r *reader) emitter(n *yaml.Node, path string) Emitter {
 		}
 	}
 	r.Fields(n, path, map[string]yamlfile.Field{
-		"attr":       source("attr", r.attribute(&e.Name)),
-		"attrs":      source("attrs", r.names(&e)),
-		"map":        source("map", r.Scalar(&e.Name)),
-		"set":        source("set", r.Scalar(&e.Name)),
-		"list":       source("list", r.Scalar(&e.Name)),
-		"doc":        source("doc", r.document(&e)),
-		"const":      source("const", r.Scalar(&e.Name)),
-		"except":     r.Texts(&e.Except),
-		"rename":     r.pairs(&e.Rename),
-		"to":         r.Scalar(&e.To),
-		"as":         r.Word(&e.As, "natural", "text", "raw", "decimal", "int64", "float64", "bool1", "json", "dynamo_json", "protobuf", "google"),
+		"attr":   source("attr", r.attribute(&e.Name)),
+		"attrs":  source("attrs", r.names(&e)),
+		"map":    source("map", r.Scalar(&e.Name)),
+		"set":    source("set", r.Scalar(&e.Name)),
+		"list":   source("list", r.Scalar(&e.Name)),
+		"doc":    source("doc", r.document(&e)),
+		"const":  source("const", r.Scalar(&e.Name)),
+		"except": r.Texts(&e.Except),
+		"rename": r.pairs(&e.Rename),
+		"to":     r.Scalar(&e.To),
+		"as": r.Word(&e.As, "natural", "text", "raw", "decimal", "int64", "float64", "bool1", "json", "dynamo_json",
+			"protobuf", "google"),
 		"ts":         r.Scalar(&e.TS),
 		"ts_missing": r.Word(&e.TSMissing, "refuse", "version", "skip", "never"),
 		"cell_id":    r.Word(&e.CellID, "ts"),
@@ -55,7 +56,8 @@ func (r *reader) names(e *Emitter) yamlfile.Field {
 	return func(v *yaml.Node, path string) {
 		if v.Kind == yaml.ScalarNode {
 			if v.Value != "all" {
-				r.Errorf(yamlfile.TextAt(v, path), "value", "write `attrs: all` or `attrs: [a, b]`; one attribute is `attr: a`", "%q is not a list of attributes", v.Value)
+				r.Errorf(yamlfile.TextAt(v, path), "value", "write `attrs: all` or `attrs: [a, b]`; one attribute is `attr: a`",
+					"%q is not a list of attributes", v.Value)
 			}
 			e.All = true
 			return
@@ -80,7 +82,8 @@ func (r *reader) document(e *Emitter) yamlfile.Field {
 func (r *reader) attribute(to *Text) yamlfile.Field {
 	return func(v *yaml.Node, path string) {
 		if v.Kind == yaml.SequenceNode {
-			r.Errorf(yamlfile.TextAt(v, path), "syntax", "several attributes are `attrs: [a, b]`", "expected the name of one attribute")
+			r.Errorf(yamlfile.TextAt(v, path), "syntax", "several attributes are `attrs: [a, b]`",
+				"expected the name of one attribute")
 			return
 		}
 		r.Scalar(to)(v, path)
@@ -94,7 +97,8 @@ var options = []string{"except", "rename", "flatten", "join", "as", "fallback", 
 var values = []string{"attr", "attrs", "map", "list"}
 
 var allowed = map[string][]string{
-	"except": {"attrs", "doc"}, "rename": {"attrs", "doc"}, "flatten": {"attrs", "attr", "map"}, "join": {"attrs", "attr", "map"}, "as": values, "fallback": values,
+	"except": {"attrs", "doc"}, "rename": {"attrs", "doc"}, "flatten": {"attrs", "attr", "map"},
+	"join": {"attrs", "attr", "map"}, "as": values, "fallback": values,
 	"format": {"doc"}, "value": {"set"}, "mode": {"list"}, "otherwise": {"map", "set", "list"},
 }
 
@@ -118,7 +122,8 @@ func (r *reader) checkEmitter(e *Emitter, forms []string) {
 		r.Errorf(e.At, "source", "one of: "+strings.Join(sources, ", "), "the cell has no source")
 		return
 	case len(forms) > 1:
-		r.Errorf(e.At, "source", "split it into one entry per source", "the cell has several sources: %s", strings.Join(forms, ", "))
+		r.Errorf(e.At, "source", "split it into one entry per source", "the cell has several sources: %s",
+			strings.Join(forms, ", "))
 		return
 	}
 	switch {
@@ -127,8 +132,10 @@ func (r *reader) checkEmitter(e *Emitter, forms []string) {
 	case strings.HasPrefix(e.To.S, ":"):
 		r.Errorf(e.To, "to", "write \"family"+e.To.S+"\", with one of the families", "%q names no family", e.To.S)
 	}
-	given := map[string]bool{"except": len(e.Except) > 0, "rename": len(e.Rename) > 0, "flatten": e.Flatten.Set(), "join": e.Join.Set(),
-		"as": e.As.Set(), "fallback": e.Fallback.Set(), "format": e.Format.Set(), "value": e.Value.Set(), "mode": e.Mode.Set(), "otherwise": e.Otherwise.Set()}
+	given := map[string]bool{"except": len(e.Except) > 0, "rename": len(e.Rename) > 0, "flatten": e.Flatten.Set(),
+		"join": e.Join.Set(),
+		"as":   e.As.Set(), "fallback": e.Fallback.Set(), "format": e.Format.Set(), "value": e.Value.Set(),
+		"mode": e.Mode.Set(), "otherwise": e.Otherwise.Set()}
 	for _, option := range options {
 		if given[option] && !slices.Contains(allowed[option], e.Kind) {
 			r.Errorf(e.At, "option", instead(option, e.Kind), "`%s` has no meaning for `%s`", option, e.Kind)

@@ -58,7 +58,8 @@ func (r *reader) mapping(n *yaml.Node) *Mapping {
 func (r *reader) secrets(m *Mapping) {
 	for _, s := range m.Secrets {
 		if s.Value.S == "" || s.Value.S == "${}" {
-			r.Errorf(s.Value, "secret", s.Name+": \"${ENV_NAME}\", and set the variable where the replicator runs", "secret %q is empty: everybody could compute its hashes", s.Name)
+			r.Errorf(s.Value, "secret", s.Name+": \"${ENV_NAME}\", and set the variable where the replicator runs",
+				"secret %q is empty: everybody could compute its hashes", s.Name)
 		}
 	}
 }
@@ -69,17 +70,20 @@ func (r *reader) whole(m *Mapping) {
 		r.Errorf(m.At, "empty", "write `rules:`, or `preset: default`", "the mapping has no rules")
 	}
 	if m.Preset.S != "" && len(m.Rules) > 0 {
-		r.Errorf(m.Preset, "preset", "remove one of them; the mapping reference spells the presets out", "a preset and rules exclude each other")
+		r.Errorf(m.Preset, "preset", "remove one of them; the mapping reference spells the presets out",
+			"a preset and rules exclude each other")
 	}
 	if p := m.Preset.S; m.Presence.Set() && p != "default" && p != "google" {
-		r.Errorf(m.Presence, "preset", "in a rule write the cell yourself: {const: \"\", to: \"family:column\"}", "`presence` belongs to `preset: default` and `preset: google`")
+		r.Errorf(m.Presence, "preset", "in a rule write the cell yourself: {const: \"\", to: \"family:column\"}",
+			"`presence` belongs to `preset: default` and `preset: google`")
 	}
 	for _, t := range []struct {
 		name string
 		text Text
 	}{{"segments", m.Segments}, {"delimiter", m.Delimiter}} {
 		if m.Preset.S != "" && t.text.Set() {
-			r.Errorf(t.text, "preset", "remove it, or write the preset out as a rule", "`%s` has no effect on a preset: its row keys have one form", t.name)
+			r.Errorf(t.text, "preset", "remove it, or write the preset out as a rule",
+				"`%s` has no effect on a preset: its row keys have one form", t.name)
 		}
 	}
 }
@@ -119,7 +123,8 @@ func (r *reader) versions(f *Family, t Text) {
 		f.MaxVersions = n
 	}
 	if f.MaxVersions > 0 && f.MaxAge > 0 && f.Combine.S == "" && t.Set() {
-		r.Errorf(t, "gc", "combine: union collects a cell when either limit is passed, intersection when both are", "max_versions and max_age need `combine`")
+		r.Errorf(t, "gc", "combine: union collects a cell when either limit is passed, intersection when both are",
+			"max_versions and max_age need `combine`")
 	}
 }
 
@@ -164,7 +169,8 @@ func (r *reader) rule(n *yaml.Node, path string) Rule {
 	case rule.Drop && (rule.Row.Set() || len(rule.Cells) > 0):
 		r.Errorf(rule.At, "drop", "remove `row` and `cells`, or `drop`", "a rule that drops items cannot write them")
 	case !rule.Drop && !rule.Row.Set():
-		r.Errorf(rule.At, "row", "add `row: \"{…}\"`, or `drop: true` if these items are left out on purpose", "the rule has no row")
+		r.Errorf(rule.At, "row", "add `row: \"{…}\"`, or `drop: true` if these items are left out on purpose",
+			"the rule has no row")
 	}
 	return rule
 }
@@ -239,7 +245,8 @@ func (r *reader) views(m *Mapping, n *yaml.Node, path string) {
 	r.Elements(n, path, func(v *yaml.Node, p string) {
 		x := View{At: Text{Line: v.Line, Path: p}}
 		var name Text
-		r.Fields(v, p, map[string]yamlfile.Field{"name": r.Scalar(&name), "key": r.Texts(&x.Key), "columns": r.Texts(&x.Columns)})
+		r.Fields(v, p, map[string]yamlfile.Field{"name": r.Scalar(&name), "key": r.Texts(&x.Key),
+			"columns": r.Texts(&x.Columns)})
 		x.At.S = name.S
 		m.Views = append(m.Views, x)
 	})

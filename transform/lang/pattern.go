@@ -39,7 +39,8 @@ func ParsePattern(s string) (Pattern, error) {
 		case typed && kind == "seg":
 			part.Kind = Segment
 		case typed:
-			return fmt.Errorf("{%s}: %q is not a kind of capture; write {%s}, {%s:d} for digits or {%s:seg} for a segment", inside, kind, name, name, name)
+			return fmt.Errorf("{%s}: %q is not a kind of capture; write {%s}, {%s:d} for digits or {%s:seg} for a segment",
+				inside, kind, name, name, name)
 		}
 		if !identifier(part.Text) {
 			return fmt.Errorf("{%s}: a capture's name has letters, digits and _ only", inside)
@@ -57,11 +58,13 @@ func checkPattern(s string, p Pattern) error {
 	seen := map[string]bool{}
 	for i, part := range p {
 		if i > 0 && part.Kind == Any && p[i-1].Kind == Any {
-			return fmt.Errorf("%q: {%s} and {%s} touch, so nobody can say where one ends; put a literal between them", s, p[i-1].Text, part.Text)
+			return fmt.Errorf("%q: {%s} and {%s} touch, so nobody can say where one ends; put a literal between them", s,
+				p[i-1].Text, part.Text)
 		}
 		if part.Kind != Literal && part.Kind != Same {
 			if seen[part.Text] {
-				return fmt.Errorf("%q: {%s} is captured twice; write {=%s} where it must be the same again", s, part.Text, part.Text)
+				return fmt.Errorf("%q: {%s} is captured twice; write {=%s} where it must be the same again", s, part.Text,
+					part.Text)
 			}
 			seen[part.Text] = true
 		}

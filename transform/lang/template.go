@@ -46,7 +46,8 @@ func parseReference(inside string) (TemplatePart, error) {
 	part := TemplatePart{Name: steps[0]}
 	switch {
 	case strings.Contains(part.Name, "("):
-		return part, fmt.Errorf("{%s}: the only function is salt(names;buckets); a random salt cannot be: an update could not find its row again", inside)
+		return part, fmt.Errorf("{%s}: the only function is salt(names;buckets); a random salt cannot be: an update could "+
+			"not find its row again", inside)
 	}
 	if err := plausible(inside, part.Name); err != nil {
 		return part, err
@@ -82,7 +83,8 @@ func plausible(inside, name string) error {
 	case typed && !strings.HasPrefix(name, "aws:"):
 		return fmt.Errorf("{%s}: a capture's kind belongs into `match`; here write {%s}", inside, capture)
 	case strings.ContainsAny(name, "=\"'`*?<>[]\\") || strings.ContainsFunc(name, unicode.IsControl):
-		return fmt.Errorf("{%s}: this is the name of neither a capture nor an attribute; braces as text are written {{ and }}", inside)
+		return fmt.Errorf("{%s}: this is the name of neither a capture nor an attribute; braces as text are written "+
+			"{{ and }}", inside)
 	}
 	return nil
 }
@@ -92,7 +94,8 @@ func parseSalt(inside, args string) (TemplatePart, error) {
 	args, closed := strings.CutSuffix(args, ")")
 	names, n, counted := strings.Cut(args, ";")
 	if !closed || !counted || names == "" {
-		return part, fmt.Errorf("{%s}: a salt names what it is made of and the number of buckets: {salt(tenant,id;8)}", inside)
+		return part, fmt.Errorf("{%s}: a salt names what it is made of and the number of buckets: "+
+			"{salt(tenant,id;8)}", inside)
 	}
 	for _, name := range strings.Split(names, ",") {
 		name = strings.TrimSpace(name)

@@ -41,15 +41,18 @@ const enough = 100
 func (h *heads) findings(ps *lang.Problems) {
 	at, of := lang.Text{Path: h.lead.Row}, "{"+h.lead.Of+"}"
 	if n := hottest(h.first); h.rows >= enough && n*5 > h.rows && len(h.first) > 1 {
-		ps.Warnf(at, "hot_segment", "put a salt or another part first: {salt("+h.lead.Of+";16)}#…", "%d %% of the rows have the same first part, of %s", 100*n/h.rows, of)
+		ps.Warnf(at, "hot_segment", "put a salt or another part first: {salt("+h.lead.Of+";16)}#…",
+			"%d %% of the rows have the same first part, of %s", 100*n/h.rows, of)
 	}
 	if h.spread() || h.lead.Known || h.rows < 2 {
 		return
 	}
 	if h.times*2 > h.rows {
-		ps.Warnf(at, "timestamp_first", "put an id with many values first", "rows begin with a time, %s: all new rows go to one place", of)
+		ps.Warnf(at, "timestamp_first", "put an id with many values first",
+			"rows begin with a time, %s: all new rows go to one place", of)
 	} else if h.digits == h.rows && len(h.first)*2 > h.rows {
-		ps.Warnf(at, "sequential", "{"+h.lead.Of+"|revstr} spreads sequential numbers", "rows begin with a number, %s: if it grows with time, all new rows go to one place", of)
+		ps.Warnf(at, "sequential", "{"+h.lead.Of+"|revstr} spreads sequential numbers",
+			"rows begin with a number, %s: if it grows with time, all new rows go to one place", of)
 	}
 }
 

@@ -77,10 +77,12 @@ func (w *writer) rule(r *proposed, first bool) {
 		if !first {
 			break
 		}
-		w.line("  # - {attr: %s, to: \"n:%s\", as: int64, fallback: d}   # always a 64-bit integer in the sample; needs family n, and %s in the except list", quoteName(name), name, quoteName(name))
+		w.line("  # - {attr: %s, to: \"n:%s\", as: int64, fallback: d}   # always a 64-bit integer in the sample; needs "+
+			"family n, and %s in the except list", quoteName(name), name, quoteName(name))
 	}
 	if ttl := w.s.src.TTLAttr; first && ttl != "" {
-		w.line("  # on_ttl_expiry: delete   # items expire by %s: delete, keep, archive (needs a place in the configuration) or archive:<family>", quoteName(ttl))
+		w.line("  # on_ttl_expiry: delete   # items expire by %s: delete, keep, archive (needs a place in the "+
+			"configuration) or archive:<family>", quoteName(ttl))
 	}
 	w.indexes(r)
 }
@@ -96,7 +98,8 @@ func (w *writer) indexes(r *proposed) {
 		if x.Schema.Sort != nil {
 			row += "#" + ref(*x.Schema.Sort, x.Schema.Sort.Name)
 		}
-		lines = append(lines, fmt.Sprintf("  # - {name: %s, row: \"%s#%s\", cells: [{const: \"0x00\", to: \"x:k\"}]}", quoteName(x.Name), row, r.row))
+		lines = append(lines, fmt.Sprintf("  # - {name: %s, row: \"%s#%s\", cells: [{const: \"0x00\", to: \"x:k\"}]}",
+			quoteName(x.Name), row, r.row))
 	}
 	if len(lines) == 0 {
 		return

@@ -68,7 +68,9 @@ func (p *places) findings(ps *lang.Problems, acknowledged bool) {
 		case family == "":
 			ps.Errorf(at, "collision", report, "%d rows of class R belong to several items", n)
 		case acknowledged: // it may be meant
-			ps.Warnf(at, "collision", "tell the items apart in the row or the column, unless the last one shall win", "%d cells of family %s belong to several items of the sample: the last one written hides the others, and a removal takes it from all", n, family)
+			ps.Warnf(at, "collision", "tell the items apart in the row or the column, unless the last one shall win",
+				"%d cells of family %s belong to several items of the sample: the last one written hides the others, and a "+
+					"removal takes it from all", n, family)
 		default:
 			ps.Errorf(at, "collision", report, "%d cells of family %s belong to several items of the sample", n, family)
 		}

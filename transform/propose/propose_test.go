@@ -28,7 +28,9 @@ func codes(list []transform.Problem) (out []string) {
 	return out
 }
 
-var orders = Source{Table: "Orders", TTLAttr: "exp", Schema: change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'}, Sort: &change.KeyAttr{Name: "sk", Type: 'S'}},
+var orders = Source{Table: "Orders", TTLAttr: "exp",
+	Schema: change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'},
+		Sort: &change.KeyAttr{Name: "sk", Type: 'S'}},
 	Indexes: []Index{{Name: "byStatus", Schema: change.KeySchema{Partition: change.KeyAttr{Name: "status", Type: 'S'}}}}}
 
 func TestProposalWarnsOfWhatHurts(t *testing.T) {
@@ -39,7 +41,8 @@ func TestProposalWarnsOfWhatHurts(t *testing.T) {
 			amount = `{"S":"free"}`
 		}
 		kind := []string{"ORDER", "ITEM"}[i%2]
-		s.Add(item(t, fmt.Sprintf(`{"pk":{"S":"2026-11-21#%d"},"sk":{"S":"%s#%d"},"amount":%s,"count":{"N":"%d"}}`, i, kind, i, amount, i)))
+		s.Add(item(t, fmt.Sprintf(`{"pk":{"S":"2026-11-21#%d"},"sk":{"S":"%s#%d"},"amount":%s,"count":{"N":"%d"}}`, i, kind,
+			i, amount, i)))
 	}
 	p := s.Proposal()
 	for _, want := range []string{"pk timestamp_first", "pk escaped", "amount mixed_types", "amount not_int64"} {
@@ -47,7 +50,9 @@ func TestProposalWarnsOfWhatHurts(t *testing.T) {
 			t.Errorf("no finding %q in %v", want, codes(p.Findings))
 		}
 	}
-	for _, want := range []string{"\ntypes: \"t:types\"", "\n  t: {max_versions: 1}", "on_ttl_expiry: delete", "byStatus#{status}#{pk}##{sk}", "{name: byStatus, key: [\"d:status\"]}", "{attr: count, to: \"n:count\", as: int64, fallback: d}", "match: {pk: \"{pk}\", sk: \"ITEM#{item}\"}"} {
+	for _, want := range []string{"\ntypes: \"t:types\"", "\n  t: {max_versions: 1}", "on_ttl_expiry: delete",
+		"byStatus#{status}#{pk}##{sk}", "{name: byStatus, key: [\"d:status\"]}",
+		"{attr: count, to: \"n:count\", as: int64, fallback: d}", "match: {pk: \"{pk}\", sk: \"ITEM#{item}\"}"} {
 		if !strings.Contains(p.Mapping, want) {
 			t.Errorf("the mapping lacks %q:\n%s", want, p.Mapping)
 		}
@@ -55,7 +60,8 @@ func TestProposalWarnsOfWhatHurts(t *testing.T) {
 }
 
 func TestProposedMappingCompilesAndTakesTheSample(t *testing.T) {
-	for _, schema := range []change.KeySchema{orders.Schema, {Partition: change.KeyAttr{Name: "1 odd:name", Type: 'N'}}, {Partition: change.KeyAttr{Name: "pk", Type: 'B'}, Sort: &change.KeyAttr{Name: "n", Type: 'N'}}} {
+	for _, schema := range []change.KeySchema{orders.Schema, {Partition: change.KeyAttr{Name: "1 odd:name", Type: 'N'}},
+		{Partition: change.KeyAttr{Name: "pk", Type: 'B'}, Sort: &change.KeyAttr{Name: "n", Type: 'N'}}} {
 		src := orders
 		src.Schema = schema
 		s := New(src)
@@ -70,7 +76,8 @@ func TestProposedMappingCompilesAndTakesTheSample(t *testing.T) {
 		if len(problems) > 0 {
 			t.Fatalf("%v\n%s", problems, s.Proposal().Mapping)
 		}
-		p, problems := transform.Compile(transform.Table{Pipeline: "p", Source: "Orders", Target: "orders", Schema: schema, Mapping: m, TTLAttr: "exp"})
+		p, problems := transform.Compile(transform.Table{Pipeline: "p", Source: "Orders", Target: "orders", Schema: schema,
+			Mapping: m, TTLAttr: "exp"})
 		if p == nil {
 			t.Fatalf("%v\n%s", problems, s.Proposal().Mapping)
 		}
@@ -84,8 +91,10 @@ func TestProposedMappingCompilesAndTakesTheSample(t *testing.T) {
 
 // uncommented takes the signs away from all that is proposed as a comment, but for what is to replace something.
 func uncommented(text string) string {
-	for _, sign := range []string{`(?m)^ *# index:$`, `(?m)^ *# - \{name: [^,]+, (row|key):`, `(?m)^# views:$`, `(?m)^# types:`, `(?m)^ *# [txn]: \{max_versions`, `(?m)^ *# on_ttl_expiry: delete`} {
-		text = regexp.MustCompile(sign).ReplaceAllStringFunc(text, func(l string) string { return strings.Replace(l, "# ", "", 1) })
+	for _, sign := range []string{`(?m)^ *# index:$`, `(?m)^ *# - \{name: [^,]+, (row|key):`, `(?m)^# views:$`,
+		`(?m)^# types:`, `(?m)^ *# [txn]: \{max_versions`, `(?m)^ *# on_ttl_expiry: delete`} {
+		text = regexp.MustCompile(sign).ReplaceAllStringFunc(text,
+			func(l string) string { return strings.Replace(l, "# ", "", 1) })
 	}
 	return text
 }
@@ -94,14 +103,16 @@ func uncommented(text string) string {
 func TestProposedIndexesCompileOnceTheyAreWanted(t *testing.T) {
 	number, binary := change.KeyAttr{Name: "total", Type: 'N'}, change.KeyAttr{Name: "mac-address", Type: 'B'}
 	src := orders
-	src.Indexes = append(slices.Clone(src.Indexes), Index{Name: "by-total", Schema: change.KeySchema{Partition: number, Sort: &binary}},
+	src.Indexes = append(slices.Clone(src.Indexes),
+		Index{Name: "by-total", Schema: change.KeySchema{Partition: number, Sort: &binary}},
 		Index{Name: "inverted", Schema: change.KeySchema{Partition: *src.Schema.Sort, Sort: &src.Schema.Partition}})
 	s := New(src)
 	img := item(t, `{"pk":{"S":"a"},"sk":{"S":"b"},"status":{"S":"open"},"total":{"N":"-7"},"mac-address":{"B":"AP8="}}`)
 	s.Add(img)
 	text := uncommented(s.Proposal().Mapping)
 	m, problems := transform.ParseMapping("proposed.yaml", []byte(text))
-	p, more := transform.Compile(transform.Table{Pipeline: "p", Source: "Orders", Target: "orders", Schema: src.Schema, Mapping: m})
+	p, more := transform.Compile(transform.Table{Pipeline: "p", Source: "Orders", Target: "orders", Schema: src.Schema,
+		Mapping: m})
 	if p == nil || len(problems) > 0 {
 		t.Fatalf("%v%v\n%s", problems, more, text)
 	}
@@ -127,7 +138,8 @@ rules:
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	p, problems := transform.Compile(transform.Table{Source: "Orders", Target: "orders", Schema: orders.Schema, Mapping: m})
+	p, problems := transform.Compile(transform.Table{Source: "Orders", Target: "orders", Schema: orders.Schema,
+		Mapping: m})
 	if p == nil {
 		t.Fatal(problems)
 	}
@@ -146,7 +158,8 @@ var designs = map[string]struct {
 	rows []string // of the first items, "" where it does not matter
 	rest int      // items in a hundred of no form
 }{
-	"both keys":      {[][2]string{{"USER#%d", "ORDER#%d"}, {"USER#%d", "PROFILE"}, {"USER#%d", "USER#%d"}, {"SHOP#%d", "2026-11-%02d"}}, []string{"USER#0#ORDER#0", "USER#1#PROFILE", "USER#2#USER#2", "SHOP#3#2026-11-03"}, 2},
+	"both keys": {[][2]string{{"USER#%d", "ORDER#%d"}, {"USER#%d", "PROFILE"}, {"USER#%d", "USER#%d"},
+		{"SHOP#%d", "2026-11-%02d"}}, []string{"USER#0#ORDER#0", "USER#1#PROFILE", "USER#2#USER#2", "SHOP#3#2026-11-03"}, 2},
 	"sort keys":      {[][2]string{{"%d", "ORDER#%d"}, {"%d", "LINE-ITEM#%d"}}, []string{"0#ORDER#0", "1#LINE-ITEM#1"}, 3},
 	"partition keys": {[][2]string{{"TYPE#%d", "x%d"}, {"ITEM#%d", "y%d"}}, []string{"TYPE#0#x0", "ITEM#1#y1"}, 0},
 	"tenants":        {[][2]string{{"acme#%d", "x%d"}, {"globex#%d", "y%d"}}, []string{"acme%230#x0", "globex%231#y1"}, 0},
@@ -156,8 +169,10 @@ var designs = map[string]struct {
 // TestProposalForASingleTableHoldsWithAndWithoutItsComments: every row stays one item's, every sampled item is taken.
 func TestProposalForASingleTableHoldsWithAndWithoutItsComments(t *testing.T) {
 	attr := func(name string, typ byte) *change.KeyAttr { return &change.KeyAttr{Name: name, Type: typ} }
-	withIndexes := []Index{{"GSI1", change.KeySchema{Partition: *attr("GSI1PK", 'S'), Sort: attr("GSI1SK", 'S')}}, {"item", change.KeySchema{Partition: *attr("user", 'S')}},
-		{"USER", change.KeySchema{Partition: *attr("total", 'N'), Sort: attr("pk", 'S')}}, {"inverted", change.KeySchema{Partition: *attr("sk", 'S'), Sort: attr("pk", 'S')}}}
+	withIndexes := []Index{{"GSI1", change.KeySchema{Partition: *attr("GSI1PK", 'S'), Sort: attr("GSI1SK", 'S')}},
+		{"item", change.KeySchema{Partition: *attr("user", 'S')}},
+		{"USER", change.KeySchema{Partition: *attr("total", 'N'), Sort: attr("pk", 'S')}},
+		{"inverted", change.KeySchema{Partition: *attr("sk", 'S'), Sort: attr("pk", 'S')}}}
 	for name, d := range designs {
 		for _, indexes := range [][]Index{nil, withIndexes} {
 			s := New(Source{Table: "T", Schema: orders.Schema, Indexes: indexes, TTLAttr: "exp"})
@@ -171,7 +186,8 @@ func TestProposalForASingleTableHoldsWithAndWithoutItsComments(t *testing.T) {
 				fill := func(f string) string {
 					return strings.ReplaceAll(strings.ReplaceAll(f, "%02d", fmt.Sprintf("%02d", i)), "%d", fmt.Sprint(i))
 				}
-				img := item(t, fmt.Sprintf(`{"pk":{"S":%q},"sk":{"S":%q},"GSI1PK":{"S":"ORDER#%d"},"GSI1SK":{"S":"x#y"},"user":{"S":"u#1"},"total":{"N":"%d"}}`, fill(pk), fill(sk), i%2, i%7))
+				img := item(t, fmt.Sprintf(`{"pk":{"S":%q},"sk":{"S":%q},"GSI1PK":{"S":"ORDER#%d"},`+
+					`"GSI1SK":{"S":"x#y"},"user":{"S":"u#1"},"total":{"N":"%d"}}`, fill(pk), fill(sk), i%2, i%7))
 				items = append(items, img)
 				s.Add(img)
 			}
@@ -191,7 +207,8 @@ func TestProposalForASingleTableHoldsWithAndWithoutItsComments(t *testing.T) {
 func holds(t *testing.T, name, text string, items []change.Image) (rows []string) {
 	t.Helper()
 	m, problems := transform.ParseMapping("proposed.yaml", []byte(text))
-	p, more := transform.Compile(transform.Table{Pipeline: "p", Source: "T", Target: "t", Schema: orders.Schema, Mapping: m, TTLAttr: "exp"})
+	p, more := transform.Compile(transform.Table{Pipeline: "p", Source: "T", Target: "t", Schema: orders.Schema,
+		Mapping: m, TTLAttr: "exp"})
 	if p == nil || len(problems) > 0 {
 		t.Fatalf("%s: %v%v\n%s", name, problems, more, text)
 	}
@@ -235,7 +252,8 @@ func TestRulesOfASingleTableAreNotSaidToEscapeTheirWords(t *testing.T) {
 func surveyed(t *testing.T, mapping string, items ...string) (*transform.Program, []transform.Problem) {
 	t.Helper()
 	m, problems := transform.ParseMapping("m.yaml", []byte(mapping))
-	p, more := transform.Compile(transform.Table{Pipeline: "p", Source: "Orders", Target: "orders", Schema: orders.Schema, Mapping: m})
+	p, more := transform.Compile(transform.Table{Pipeline: "p", Source: "Orders", Target: "orders", Schema: orders.Schema,
+		Mapping: m})
 	if p == nil {
 		t.Fatal(problems, more)
 	}
@@ -261,7 +279,8 @@ func TestSampleShowsCellsOfTwoItems(t *testing.T) {
 	} {
 		_, found := surveyed(t, `
 families: {d: {max_versions: all}, top: {aggregate: max}}
-rules: [{name: r, match: {pk: "{p}", sk: "{s:d}"}, row: "x#{p}", cells: [`+tt.cells+`], collisions: acknowledged, ignore: ["*"]}]`,
+rules: [{name: r, match: {pk: "{p}", sk: "{s:d}"}, row: "x#{p}",
+  cells: [`+tt.cells+`], collisions: acknowledged, ignore: ["*"]}]`,
 			order("1", "Ann"), order("2", "ann"), order("3", "bob"), order("3", "bob"))
 		got := ""
 		for _, f := range found {
@@ -293,14 +312,16 @@ func TestSampleShowsWhereRowsGo(t *testing.T) {
 	} {
 		_, found := surveyed(t, `
 families: {d: {max_versions: 1}}
-rules: [{name: r, match: {pk: "TENANT#{t}", sk: "{s}"}, row: "`+row+`", cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}]`, items...)
+rules: [{name: r, match: {pk: "TENANT#{t}", sk: "{s}"}, row: "`+row+`",
+  cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}]`, items...)
 		if got := codes(found); strings.Join(got, ",") != strings.TrimSuffix("rule r "+want, "rule r ") {
 			t.Errorf("row %s: %q, want %q", row, got, want)
 		}
 	}
 	_, found := surveyed(t, `
 families: {d: {max_versions: 1}}
-rules: [{name: r, match: {pk: "{t}", sk: "{date}"}, row: "{date}#{t}", acknowledged: [hotspot], cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}]`, items...)
+rules: [{name: r, match: {pk: "{t}", sk: "{date}"}, row: "{date}#{t}", acknowledged: [hotspot],
+  cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}]`, items...)
 	if len(found) > 0 {
 		t.Errorf("acknowledged, and said again: %v", found)
 	}
@@ -328,7 +349,8 @@ rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [`+cells
 	if p, _ := surveyed(t, `
 types: "t:types"
 families: {d: {max_versions: 1}, t: {max_versions: 1}}
-rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{attrs: all, to: "d:{attr}"}]}]`); p.Untyped("v") {
+rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}",
+  cells: [{attrs: all, to: "d:{attr}"}]}]`); p.Untyped("v") {
 		t.Error("a sidecar tells types")
 	}
 }

@@ -41,7 +41,8 @@ func (s *Sampler) rules() (out []proposed) {
 	for _, k := range kinds {
 		out = append(out, s.ruleOf(k, rest.lead, rest.keys, named))
 	}
-	out[0].says = "Keys begin with words: a rule for each kind of items. A partition key's items stand together, as in DynamoDB."
+	out[0].says = "Keys begin with words: a rule for each kind of items. A partition key's items stand together, as in " +
+		"DynamoDB."
 	return append(out, rest)
 }
 
@@ -64,7 +65,8 @@ func (s *Sampler) ruleOf(k kind, lead, keys string, named *names) proposed {
 	captures := s.names()
 	pk, sk := s.src.Schema.Partition, s.src.Schema.Sort
 	pattern, row, words := k.pk.parts(pk, "pk", captures)
-	r := proposed{lead: lead, keys: keys, indexed: k.indexed, match: fmt.Sprintf("%s: \"%s\"", quoteName(pk.Name), pattern), row: row}
+	r := proposed{lead: lead, keys: keys, indexed: k.indexed,
+		match: fmt.Sprintf("%s: \"%s\"", quoteName(pk.Name), pattern), row: row}
 	if sk != nil {
 		pattern, row, more := k.sk.parts(*sk, "sk", captures)
 		r.match += fmt.Sprintf(", %s: \"%s\"", quoteName(sk.Name), pattern)
@@ -102,7 +104,8 @@ func ref(k change.KeyAttr, name string) string {
 // quoteName quotes an attribute's name for YAML where it needs it.
 func quoteName(name string) string {
 	plain := strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
-	if name != "" && plain == "" && !strings.ContainsAny(name[:1], "0123456789") && !slices.Contains([]string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}, strings.ToLower(name)) {
+	if name != "" && plain == "" && !strings.ContainsAny(name[:1], "0123456789") &&
+		!slices.Contains([]string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}, strings.ToLower(name)) {
 		return name
 	}
 	return fmt.Sprintf("%q", name)

@@ -52,7 +52,8 @@ type attribute struct {
 
 // New makes a sampler for a table.
 func New(src Source) *Sampler {
-	return &Sampler{src: src, attrs: map[string]*attribute{}, first: map[string]int{}, second: map[string]int{}, pairs: map[pair]*seen{}, joined: map[string]int{}}
+	return &Sampler{src: src, attrs: map[string]*attribute{}, first: map[string]int{}, second: map[string]int{},
+		pairs: map[pair]*seen{}, joined: map[string]int{}}
 }
 
 // Items is how many items were added.
@@ -182,19 +183,23 @@ func (s *Sampler) findings(prefixed bool) []transform.Problem {
 		first = s.second
 	}
 	if n := hottest(first); s.items >= enough && n*5 > s.items && len(first) > 1 {
-		warn(pk, "hot_segment", "put a salt or another part first: {salt(pk;16)}#…", "%d %% of the items begin with the same first part of the row key", 100*n/s.items)
+		warn(pk, "hot_segment", "put a salt or another part first: {salt(pk;16)}#…",
+			"%d %% of the items begin with the same first part of the row key", 100*n/s.items)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.attrs)) {
 		s.attribute(name, warn)
 	}
 	if s.hashes > 0 && !prefixed {
-		warn(pk, "escaped", "a rule of your own with segments: strict or ordered, or captures that split the key", "%d %% of partition keys contain '#': written as %%23", 100*s.hashes/s.items)
+		warn(pk, "escaped", "a rule of your own with segments: strict or ordered, or captures that split the key",
+			"%d %% of partition keys contain '#': written as %%23", 100*s.hashes/s.items)
 	}
 	if n := s.collisions(); n > 0 {
-		warn(pk, "collision", "keep segments: escape", "%d row keys of the sample would be the same if keys were joined by '#' without escaping", n)
+		warn(pk, "collision", "keep segments: escape",
+			"%d row keys of the sample would be the same if keys were joined by '#' without escaping", n)
 	}
 	if s.wide > 0 {
-		warn("", "many_cells", "write the large map as one cell, or the item as a document", "%d items have more than 500 cells", s.wide)
+		warn("", "many_cells", "write the large map as one cell, or the item as a document",
+			"%d items have more than 500 cells", s.wide)
 	}
 	return ps.List
 }
@@ -213,9 +218,11 @@ func (s *Sampler) attribute(name string, warn func(attr, code, hint, format stri
 	isPartition := name == s.src.Schema.Partition.Name
 	isSort := s.src.Schema.Sort != nil && name == s.src.Schema.Sort.Name
 	if isPartition && a.times*2 > a.seen {
-		warn(name, "timestamp_first", "put an id with many values first", "rows would begin with a time: all new rows go to one place")
+		warn(name, "timestamp_first", "put an id with many values first",
+			"rows would begin with a time: all new rows go to one place")
 	} else if isPartition && (a.kinds[change.KindNumber] == a.seen || a.numbers == a.seen) {
-		warn(name, "sequential", "{"+name+"|revstr} spreads sequential numbers", "rows would begin with a number: if it grows with time, all new rows go to one place")
+		warn(name, "sequential", "{"+name+"|revstr} spreads sequential numbers",
+			"rows would begin with a number: if it grows with time, all new rows go to one place")
 	}
 	if (isPartition || isSort) && a.kinds[change.KindNumber] > 0 {
 		warn(name, "unpadded", "{"+name+"|ordnum} sorts by value", "a number as text: 9 sorts after 10")
@@ -230,9 +237,11 @@ func (s *Sampler) attribute(name string, warn func(attr, code, hint, format stri
 		for _, k := range slices.Sorted(maps.Keys(kinds)) {
 			names = append(names, fmt.Sprintf("%s %d×", k, kinds[k]))
 		}
-		warn(name, "mixed_types", "types: \"t:types\" keeps each value's type in a family t", "values of several types: %s", strings.Join(names, ", "))
+		warn(name, "mixed_types", "types: \"t:types\" keeps each value's type in a family t", "values of several types: %s",
+			strings.Join(names, ", "))
 	}
 	if n := a.kinds[change.KindNumber]; n > 0 && a.notInt > 0 {
-		warn(name, "not_int64", "natural encoding (text), or as: int64 with a fallback family", "%d of %d numbers are not 64-bit integers", a.notInt, n)
+		warn(name, "not_int64", "natural encoding (text), or as: int64 with a fallback family",
+			"%d of %d numbers are not 64-bit integers", a.notInt, n)
 	}
 }

@@ -28,8 +28,10 @@ type rowSize struct{ cells, bytes int }
 
 // NewSurvey makes a survey of a program.
 func NewSurvey(p *transform.Program) *Survey {
-	return &Survey{p: p, refused: map[string]int{}, reason: map[string]string{}, lost: map[string]int{}, rows: map[string]*rowSize{},
-		places: places{seed: maphash.MakeSeed(), owners: map[uint64]uint64{}, taken: map[string]int{}}, heads: map[string]*heads{}}
+	return &Survey{p: p, refused: map[string]int{}, reason: map[string]string{}, lost: map[string]int{},
+		rows:   map[string]*rowSize{},
+		places: places{seed: maphash.MakeSeed(), owners: map[uint64]uint64{}, taken: map[string]int{}},
+		heads:  map[string]*heads{}}
 }
 
 // Add projects one item.
@@ -99,10 +101,12 @@ const (
 func (s *Survey) Findings() []transform.Problem {
 	ps := &lang.Problems{Table: s.p.Table().Source}
 	for _, code := range slices.Sorted(maps.Keys(s.refused)) {
-		ps.Errorf(lang.Text{Path: "sample"}, "refused", "they would become dead letters: change the mapping", "%s of %d sampled items are refused: %s", share(s.refused[code], s.items), s.items, s.reason[code])
+		ps.Errorf(lang.Text{Path: "sample"}, "refused", "they would become dead letters: change the mapping",
+			"%s of %d sampled items are refused: %s", share(s.refused[code], s.items), s.items, s.reason[code])
 	}
 	for _, attr := range slices.Sorted(maps.Keys(s.lost)) {
-		ps.Errorf(lang.Text{Path: attr}, "lost", "map it, or say that it is left out on purpose: ignore: ["+attr+"]", "attribute %q of %s of the sampled items is written nowhere", attr, share(s.lost[attr], s.items))
+		ps.Errorf(lang.Text{Path: attr}, "lost", "map it, or say that it is left out on purpose: ignore: ["+attr+"]",
+			"attribute %q of %s of the sampled items is written nowhere", attr, share(s.lost[attr], s.items))
 	}
 	s.places.findings(ps, s.p.SharesCells())
 	wide, large := 0, 0
@@ -115,10 +119,12 @@ func (s *Survey) Findings() []transform.Problem {
 		}
 	}
 	if wide > 0 {
-		ps.Warnf(lang.Text{Path: "sample"}, "many_cells", "every cell has an overhead: write large items as documents", "%d rows have more than %d cells", wide, manyCells)
+		ps.Warnf(lang.Text{Path: "sample"}, "many_cells", "every cell has an overhead: write large items as documents",
+			"%d rows have more than %d cells", wide, manyCells)
 	}
 	if large > 0 {
-		ps.Warnf(lang.Text{Path: "sample"}, "large_row", "split it: row: \"{pk}#{bucket}\"", "%d rows have more than 100 MB; at 256 MB a row cannot be read", large)
+		ps.Warnf(lang.Text{Path: "sample"}, "large_row", "split it: row: \"{pk}#{bucket}\"",
+			"%d rows have more than 100 MB; at 256 MB a row cannot be read", large)
 	}
 	for _, row := range slices.Sorted(maps.Keys(s.heads)) {
 		s.heads[row].findings(ps)

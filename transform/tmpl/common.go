@@ -38,7 +38,8 @@ func (o *op) reads(p *op) bool {
 	if o.kind != p.kind || o.kind == srcLiteral || o.kind == srcSalt || o.name != p.name || o.slot != p.slot {
 		return false
 	}
-	return (o.stop == "" || p.stop == "" || o.mode == p.mode) && slices.EqualFunc(o.filters, p.filters, func(f, g filter) bool { return f.src == g.src })
+	return (o.stop == "" || p.stop == "" || o.mode == p.mode) &&
+		slices.EqualFunc(o.filters, p.filters, func(f, g filter) bool { return f.src == g.src })
 }
 
 // ends says that two references that read the same end at the same place of a text: by their length, by the same
@@ -60,7 +61,8 @@ func (o *op) ends(p *op) bool {
 
 func (o *op) sameSalt(p *op) bool {
 	return o.kind == srcSalt && p.kind == srcSalt && o.buckets == p.buckets &&
-		slices.EqualFunc(o.salt, p.salt, func(x, y op) bool { return x.kind == y.kind && x.name == y.name && x.slot == y.slot })
+		slices.EqualFunc(o.salt, p.salt,
+			func(x, y op) bool { return x.kind == y.kind && x.name == y.name && x.slot == y.slot })
 }
 
 // AsNumber says that the text will be read as a number, which forgets leading zeros and where one reference ends and

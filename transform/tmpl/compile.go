@@ -15,7 +15,8 @@ func New(src string, env *Env) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Template{Source: src, Covers: map[string]bool{}, Uses: map[string]bool{}, Exposed: map[string]bool{}, FromKey: true, captured: map[string]Capture{}}
+	t := &Template{Source: src, Covers: map[string]bool{}, Uses: map[string]bool{}, Exposed: map[string]bool{},
+		FromKey: true, captured: map[string]Capture{}}
 	for i, part := range ast {
 		o, shape, err := t.compile(part, env)
 		if err != nil {
@@ -48,7 +49,8 @@ func (t *Template) separate(o *op, shape Shape, next lang.TemplatePart, env *Env
 	}
 	o.stop, o.mode, o.empty = next.Literal, env.Segments, env.Empty
 	if o.mode == SegEscape && strings.Contains(Escaping, o.stop[:1]) {
-		t.Ambig = fmt.Sprintf("with segments: escape, {%s} must not be followed by %q: escapes are made of it; use another separator", o.name, o.stop[:1])
+		t.Ambig = fmt.Sprintf("with segments: escape, {%s} must not be followed by %q: escapes are made of it; use "+
+			"another separator", o.name, o.stop[:1])
 		return Shape{anyByte}
 	}
 	if o.mode == SegOrdered {
@@ -104,7 +106,8 @@ func (t *Template) reference(name string, env *Env) (op, Shape, error) {
 	for _, v := range env.Vars {
 		if VarNames[v] == name {
 			if slices.ContainsFunc(env.Captures, func(c Capture) bool { return c.Name == name }) {
-				return op{}, nil, fmt.Errorf("{%s} is a capture of the rule and a variable of this source; give the capture another name", name)
+				return op{}, nil, fmt.Errorf("{%s} is a capture of the rule and a variable of this source; give the capture "+
+					"another name", name)
 			}
 			t.Vars[v] = true
 			shape := Shape{anyByte}
@@ -132,7 +135,8 @@ func (t *Template) reference(name string, env *Env) (op, Shape, error) {
 		return op{kind: srcAttr, name: name, number: typ == 'N'}, captureShape(Capture{All: true, Type: typ}, env.Delim), nil
 	}
 	if !env.Attrs {
-		return op{}, nil, fmt.Errorf("{%s} is neither a capture nor a key attribute; known: %s", name, strings.Join(env.known(), ", "))
+		return op{}, nil, fmt.Errorf("{%s} is neither a capture nor a key attribute; known: %s", name,
+			strings.Join(env.known(), ", "))
 	}
 	t.FromKey = false
 	t.Attrs = append(t.Attrs, name)

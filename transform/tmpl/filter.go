@@ -94,13 +94,17 @@ func newFilter(f lang.Filter, secrets map[string][]byte) (filter, error) {
 	case "hash":
 		out.apply, out.shape, out.injective = hashed(arg), exactly(arg, hexSet), arg >= tellingDigits
 	case "hex":
-		out.apply, out.shape = func(dst []byte, in string) ([]byte, error) { return hex.AppendEncode(dst, []byte(in)), nil }, many(hexSet)
+		out.apply, out.shape = func(dst []byte, in string) ([]byte, error) { return hex.AppendEncode(dst, []byte(in)), nil },
+			many(hexSet)
 	case "b64":
 		out.apply, out.shape = func(dst []byte, in string) ([]byte, error) {
 			return base64.RawURLEncoding.AppendEncode(dst, []byte(in)), nil
 		}, many(setOf("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"))
 	case "lower":
-		out.apply, out.injective = func(dst []byte, in string) ([]byte, error) { return append(dst, strings.ToLower(in)...), nil }, false
+		out.apply, out.injective = func(dst []byte, in string) ([]byte, error) {
+			return append(dst, strings.ToLower(in)...),
+				nil
+		}, false
 	}
 	return out, nil
 }
@@ -132,7 +136,8 @@ func arguments(f lang.Filter) (n int, err error) {
 	}
 	limit := map[string]int64{"pad": 100, "hash": 64, "hmac": 64, "revms": math.MaxInt64}[f.Name]
 	if v > limit || (v < 8 && (f.Name == "hash" || f.Name == "hmac")) {
-		return 0, fmt.Errorf("filter %s: %d is out of range (%s)", f.Name, v, map[string]string{"pad": "1 to 100", "hash": "8 to 64 hex digits", "hmac": "8 to 64 hex digits"}[f.Name])
+		return 0, fmt.Errorf("filter %s: %d is out of range (%s)", f.Name, v,
+			map[string]string{"pad": "1 to 100", "hash": "8 to 64 hex digits", "hmac": "8 to 64 hex digits"}[f.Name])
 	}
 	return int(v), nil
 }
@@ -210,7 +215,8 @@ func domain(dst []byte, in string) ([]byte, error) {
 	}
 }
 
-var layouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04Z07:00", "2006-01-02T15:04", "2006-01-02"}
+var layouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999",
+	"2006-01-02T15:04Z07:00", "2006-01-02T15:04", "2006-01-02"}
 
 func isoMillis(dst []byte, in string) ([]byte, error) {
 	for _, layout := range layouts {

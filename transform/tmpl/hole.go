@@ -23,7 +23,8 @@ func (t *Template) Hole() (h Hole, ok bool) {
 		if ok {
 			return Hole{}, false
 		}
-		h = Hole{Var: o.slot, Filters: o.filterNames(), at: i, Plain: len(o.filters) == 0 && (o.mode == SegRaw || o.mode == SegStrict)}
+		h = Hole{Var: o.slot, Filters: o.filterNames(), at: i,
+			Plain: len(o.filters) == 0 && (o.mode == SegRaw || o.mode == SegStrict)}
 		ok = true
 	}
 	return h, ok

@@ -205,7 +205,8 @@ func (o *op) guard(dst []byte, start int) ([]byte, error) {
 			return dst, Refuse("segment", "{%s} is empty, but only the last part of a key may be", o.name)
 		}
 		if stops(value, o.stop) {
-			return dst, Refuse("segment", "{%s} holds %q, which separates it from what follows; use `segments: escape`", o.name, o.stop)
+			return dst, Refuse("segment", "{%s} holds %q, which separates it from what follows; use `segments: escape`", o.name,
+				o.stop)
 		}
 	case SegEscape:
 		if bytes.IndexByte(value, o.stop[0]) >= 0 || bytes.IndexByte(value, '%') >= 0 {

@@ -56,19 +56,23 @@ func TestPatterns(t *testing.T) {
 
 // TestDisjointShapesNeverGiveTheSameText: where Overlap says no, no two evaluations may be equal.
 func TestDisjointShapesNeverGiveTheSameText(t *testing.T) {
-	part := rapid.SampledFrom([]string{"{a}", "{b}", "{d}", "{d|pad(3)}", "{s}", "#", "/", "x", "00", "{a|hex}", "{d|rev64}", "{salt(a;8)}"})
+	part := rapid.SampledFrom([]string{"{a}", "{b}", "{d}", "{d|pad(3)}", "{s}", "#", "/", "x", "00", "{a|hex}",
+		"{d|rev64}", "{salt(a;8)}"})
 	value := rapid.SampledFrom([]string{"", "x", "x#", "/", "00", "#x/", "12", "x00"})
 	disjoint := 0
 	rapid.Check(t, func(t *rapid.T) {
 		mode := rapid.SampledFrom([]string{SegStrict, SegEscape, SegOrdered}).Draw(t, "mode")
-		env := &Env{Captures: []Capture{{Name: "a", Kind: lang.Any, Key: true}, {Name: "b", Kind: lang.Any, Key: true}, {Name: "d", Kind: lang.Digits, Key: true}, {Name: "s", Kind: lang.Segment, Key: true}},
+		env := &Env{Captures: []Capture{{Name: "a", Kind: lang.Any, Key: true}, {Name: "b", Kind: lang.Any, Key: true},
+			{Name: "d", Kind: lang.Digits, Key: true}, {Name: "s", Kind: lang.Segment, Key: true}},
 			Delim: "#", Segments: mode, Empty: true}
 		one := func(n string) (*Template, string, error) {
 			tpl, err := New(strings.Join(rapid.SliceOfN(part, 1, 4).Draw(t, n), ""), env)
 			if err != nil {
 				t.Fatal(err)
 			}
-			scope := &Scope{Caps: []string{value.Draw(t, n+" a"), value.Draw(t, n+" b"), rapid.SampledFrom([]string{"0", "7", "12", "345"}).Draw(t, n+" d"), strings.ReplaceAll(value.Draw(t, n+" s"), "#", "")}}
+			scope := &Scope{Caps: []string{value.Draw(t, n+" a"), value.Draw(t, n+" b"),
+				rapid.SampledFrom([]string{"0", "7", "12", "345"}).Draw(t, n+" d"),
+				strings.ReplaceAll(value.Draw(t, n+" s"), "#", "")}}
 			out, err := tpl.Append(nil, scope)
 			return tpl, string(out), err
 		}
@@ -97,10 +101,12 @@ func TestEscapedTextComesBack(t *testing.T) {
 }
 
 func FuzzTemplate(f *testing.F) {
-	for _, s := range []string{"{a}#{b|pad(3)}", "{salt(a,b;8)}", "{{x}}", "{a|revms(99)}", "{", "}", "{|}", "{a|hmac(k,16)}"} {
+	for _, s := range []string{"{a}#{b|pad(3)}", "{salt(a,b;8)}", "{{x}}", "{a|revms(99)}", "{", "}", "{|}",
+		"{a|hmac(k,16)}"} {
 		f.Add(s)
 	}
-	env := &Env{Captures: []Capture{{Name: "a"}, {Name: "b", Kind: lang.Digits}}, Delim: "#", Attrs: true, Segments: SegStrict, Secrets: map[string][]byte{"k": {1}}}
+	env := &Env{Captures: []Capture{{Name: "a"}, {Name: "b", Kind: lang.Digits}}, Delim: "#", Attrs: true,
+		Segments: SegStrict, Secrets: map[string][]byte{"k": {1}}}
 	f.Fuzz(func(t *testing.T, src string) {
 		tpl, err := New(src, env)
 		if err != nil {
