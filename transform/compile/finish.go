@@ -82,6 +82,6 @@ func (c *compiler) finish() {
 		}
 	}
 	c.hash()
-	prove.OldImagesArrive(c.Draft)
+	prove.CheckImages(c.Draft)
 	lint.Program(c.Draft)
 }

@@ -114,6 +114,11 @@ const (
 // String is the class's letter.
 func (c Class) String() string { return string(rune(c)) }
 
+// Named is the class's letter with its name, as messages have it.
+func (c Class) Named() string {
+	return c.String() + " (" + map[Class]string{ClassR: "replace-row", ClassK: "by-key", ClassD: "by-diff"}[c] + ")"
+}
+
 // Family is a column family as the target table must have it.
 type Family struct {
 	Name         string

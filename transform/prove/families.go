@@ -6,42 +6,48 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// archiveFamiliesAlone refuses a family of archived items that anything else writes: removals spare it, so that what it holds
-// besides would never be removed.
-func archiveFamiliesAlone(sites []site) {
-	for _, s := range sites {
-		r := s.pl.Rule
-		if r.ArchiveFamily == nil || s.pl != r.Plans[0] {
-			continue
-		}
-		at := r.Src.OnTTLExpiry
-		for _, other := range sites {
-			if other.c != s.c && other.pl.Rule.ArchiveFamily != nil && other.pl.Rule.ArchiveFamily.Name == r.ArchiveFamily.Name {
-				s.c.Problems.Errorf(at, "shared_cell", "give each table's archive a family of its own", "table %s archives into family %s of this target too", other.c.Program.Table.Source, r.ArchiveFamily.Name)
-			}
-			for _, e := range other.pl.Emitters {
-				if slices.ContainsFunc(e.Columns(), func(o ir.ColumnSet) bool { return o.Family.Name == r.ArchiveFamily.Name }) {
-					s.c.Problems.Errorf(at, "shared_cell", "declare a family for archived items alone", "%s writes family %s too, and what is archived there is never removed", other.naming(s), r.ArchiveFamily.Name)
-				}
+// Proof 2: proveFamiliesAgree shows that all tables of one target declare a family alike.
+func proveFamiliesAgree(drafts []*ir.Draft) {
+	type declared struct {
+		by     *ir.Draft
+		family *ir.FamilyRule
+	}
+	first := map[string]declared{}
+	for _, d := range drafts {
+		target := d.Program.Table.Target
+		for _, f := range d.Program.FamilyRules {
+			o, dup := first[target+":"+f.Name]
+			switch {
+			case !dup:
+				first[target+":"+f.Name] = declared{d, f}
+			case o.family.Family != f.Family:
+				d.Problems.Errorf(f.At, "family", "declare it the same way, or give one of them another name",
+					"family %s of target %s is declared differently by table %s", f.Name, target, o.by.Program.Table.Source)
 			}
 		}
 	}
 }
 
-// familiesAgree refuses families of one target table that two mappings declare differently.
-func familiesAgree(cs []*ir.Draft) {
-	type owner struct {
-		c *ir.Draft
-		f *ir.FamilyRule
-	}
-	seen := map[string]owner{}
-	for _, c := range cs {
-		for _, f := range c.Program.FamilyRules {
-			k := c.Program.Table.Target + ":" + f.Name
-			if o, dup := seen[k]; dup && o.f.Family != f.Family {
-				c.Problems.Errorf(f.At, "family", "declare it the same way, or give one of them another name", "family %s of target %s is declared differently by table %s", f.Name, c.Program.Table.Target, o.c.Program.Table.Source)
-			} else if !dup {
-				seen[k] = owner{c, f}
+// Proof 3: proveArchiveAlone shows that nothing else writes a family of archived items: removals spare such a family,
+// so that other cells in it would never be removed.
+func proveArchiveAlone(sites []site) {
+	for _, s := range sites {
+		family := s.plan.Rule.ArchiveFamily
+		if family == nil || s.plan != s.plan.Rule.Plans[0] {
+			continue
+		}
+		at := s.plan.Rule.Src.OnTTLExpiry
+		for _, other := range sites {
+			theirs := other.plan.Rule.ArchiveFamily
+			if other.draft != s.draft && theirs != nil && theirs.Name == family.Name {
+				s.draft.Problems.Errorf(at, "shared_cell", "give each table's archive a family of its own",
+					"table %s archives into family %s of this target too", other.draft.Program.Table.Source, family.Name)
+			}
+			for _, e := range other.plan.Emitters {
+				if slices.ContainsFunc(e.Columns(), func(c ir.ColumnSet) bool { return c.Family.Name == family.Name }) {
+					s.draft.Problems.Errorf(at, "shared_cell", "declare a family for archived items alone",
+						"%s writes family %s too, and what is archived there is never removed", other.nameFor(s), family.Name)
+				}
 			}
 		}
 	}

@@ -1,0 +1,134 @@
+package prove
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/transform/ir"
+	"github.com/tailrace-cdc/replicator/transform/tmpl"
+)
+
+// Proof 7: proveCellTellsItem shows that a cell in a shared row tells its item: row, column and, with `cell_id: ts`,
+// time tell the whole primary key together.
+func proveCellTellsItem(s site, e *ir.Emitter) {
+	if e.Aggregate() || e.Shared {
+		return
+	}
+	for _, c := range e.Columns() {
+		tellers := []*tmpl.Template{s.plan.Row, c.Column}
+		if e.Time.Siblings {
+			tellers = append(tellers, e.Time.Template)
+		}
+		missing := s.missingKeyParts(tellers...)
+		if len(missing) == 0 {
+			continue
+		}
+		hint := "add it to the column: to: \"" + c.Family.Name + ":" + missing[0] +
+			"/…\"; or to the row; or say `collisions: acknowledged`"
+		if e.Time.Template != nil && !e.Time.Siblings {
+			hint = "if the cell's time tells the items apart, say `cell_id: ts`; or " + hint
+		}
+		for _, t := range tellers {
+			if t.Ambig != "" {
+				hint = t.Ambig
+			}
+		}
+		at, place := c.At, "column"
+		if e.Time.Siblings {
+			at, place = e.Entry.TS, "time "+e.Time.Template.Source+" of column"
+			hint = timeHint(e.Time.Template, hint)
+		}
+		s.draft.Problems.Errorf(at, "not_injective", hint,
+			"two items could write the same cell: row %q and %s %q do not tell %s",
+			s.plan.Row.Source, place, c.String(), strings.Join(missing, ", "))
+		return
+	}
+}
+
+// timeHint says how a cell time can tell its item; otherwise is the hint where nothing is wrong with the time itself.
+func timeHint(t *tmpl.Template, otherwise string) string {
+	switch {
+	case slices.Contains(t.Filters, "iso_ms"):
+		return "two texts may be one time: say `collisions: acknowledged` if they are not in your data, " +
+			"or take the time from a number of the key"
+	case len(t.Uses) == 1 && t.Ambig == "" && len(t.Filters) == 0:
+		return "as text a number has many forms: ts: \"" + strings.Replace(t.Source, "}", "|int}", 1) + "\" takes one of them"
+	}
+	return otherwise
+}
+
+// Proof 8: proveColumnTellsEntry shows that an item's column of one entry is never another item's column of an earlier
+// entry, or of another column of this one. Each template tells its item by itself, but not which template it was: they
+// do where what tells the items stands at the beginning of both, in the same words.
+func proveColumnTellsEntry(s site, earlier []*ir.Emitter, e *ir.Emitter) {
+	for _, o := range append(slices.Clone(earlier), e) {
+		if o.Shared || e.Shared || o.Aggregate() {
+			continue
+		}
+		for _, a := range o.Columns() {
+			for _, b := range e.Columns() {
+				if a.Column == b.Column || a.Family != b.Family || !tmpl.Overlap(a.Column.Shape, b.Column.Shape) {
+					continue
+				}
+				if missing := s.missingInBoth(o, e, a, b); len(missing) > 0 {
+					s.draft.Problems.Errorf(b.At, "not_injective", sameBeginningHint(missing, a, b),
+						"column %q of one item could be column %q of another: they do not tell %s in the same place",
+						b.String(), a.String(), strings.Join(missing, ", "))
+					return
+				}
+			}
+		}
+	}
+}
+
+// missingInBoth names the parts of the primary key that two columns do not tell in the same place.
+func (s site) missingInBoth(o, e *ir.Emitter, a, b ir.ColumnSet) []string {
+	told := tmpl.Common(a.Column, b.Column)
+	if s.plan.Row.Ambig == "" {
+		maps.Copy(told, s.plan.Row.Covers)
+	}
+	if o.Time.Siblings && e.Time.Siblings && o.Entry.TS.S == e.Entry.TS.S && e.Time.Template.Ambig == "" {
+		maps.Copy(told, e.Time.Template.Covers)
+	}
+	return s.missingBeside(told)
+}
+
+func sameBeginningHint(missing []string, a, b ir.ColumnSet) string {
+	if tmpl.Begins(a.Column, b.Column) {
+		return "say where the first part ends: `segments: escape`, or a capture that cannot hold what follows it, " +
+			"as {x:seg} before the delimiter; or two families"
+	}
+	return "begin both columns with " + strings.Join(missing, "/") +
+		"/, give them different first words, or two families; " +
+		"or say `collisions: acknowledged`"
+}
+
+// Proof 9: proveCellsOfItemDiffer shows that two entries do not write one column of one item. Where they may, it
+// reports that every item must be compared; two fixed columns that are always the same are refused at once.
+func proveCellsOfItemDiffer(s site) (compare bool) {
+	for i, a := range s.plan.Emitters {
+		if mayRepeatColumn(a) {
+			compare = true
+		}
+		for _, b := range s.plan.Emitters[:i] {
+			ca, cb, common := ir.CommonColumn(a, b)
+			if !common || !a.Diverts() && !b.Diverts() && (a.Avoids(b) || b.Avoids(a)) {
+				continue
+			}
+			compare = true
+			fixed := len(ca.Column.Uses) == 0 && len(cb.Column.Uses) == 0
+			if fixed && !a.Aggregate() && (!a.Time.Siblings || !b.Time.Siblings) {
+				s.draft.Problems.Errorf(ca.At, "collision", "give each its own column", "`%s` and `%s` both write %s",
+					b.Describe(), a.Describe(), ca)
+			}
+		}
+	}
+	return compare
+}
+
+// mayRepeatColumn reports whether two values of one item may go to the same column by this emitter alone.
+func mayRepeatColumn(e *ir.Emitter) bool {
+	f := e.Values.Flatten
+	return len(e.Source.Attributes().Rename) > 0 || f != nil && !f.Escapes || e.Qualifier.Folds
+}

@@ -1,0 +1,75 @@
+package prove
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/transform/ir"
+)
+
+// MayCoalesce reports whether only the last of several changes of an item matters to a row. It does not where every
+// change leaves something behind: a version, a merged value, an archived copy, or an emptied row.
+func MayCoalesce(pl *ir.Plan) bool {
+	if pl.WipesOnRemoval || pl.Rule.ArchiveFamily != nil {
+		return false
+	}
+	return !slices.ContainsFunc(pl.Emitters, func(e *ir.Emitter) bool {
+		return e.Aggregate() || siblingsStay(e) ||
+			slices.ContainsFunc(e.Columns(), func(c ir.ColumnSet) bool { return e.KeepsVersions(c.Family) })
+	})
+}
+
+// siblingsStay reports whether cells that are distinguished by their times stay when their item goes.
+func siblingsStay(e *ir.Emitter) bool {
+	return e.Time.Siblings && e.Family.History && e.Family.Removed != "delete"
+}
+
+// NeedsOldImage reports whether a rule needs the old image of an item to know what to delete.
+func NeedsOldImage(r *ir.Rule) bool {
+	if r.OnRemove == "tombstone" {
+		return true
+	}
+	for i, pl := range r.Plans {
+		conditional := i > 0 && (len(pl.Conditions) > 0 || pl.When != nil)
+		if !pl.Row.FromKey || conditional {
+			return true
+		}
+		for _, e := range pl.Emitters {
+			if slices.ContainsFunc(e.Columns(), func(c ir.ColumnSet) bool { return columnNeedsOldImage(pl, e, c.Family) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// columnNeedsOldImage reports whether only the old image tells which columns of a family an item leaves.
+func columnNeedsOldImage(pl *ir.Plan, e *ir.Emitter, f *ir.FamilyRule) bool {
+	unknown := !e.FromKey && !e.Aggregate() && (!pl.Exclusive || slices.Contains(pl.History, f.Name))
+	return unknown || e.KeepsVersions(f) && f.Removed == "empty"
+}
+
+// CheckImages refuses a stream that does not carry the images that the rows' classes need.
+func CheckImages(d *ir.Draft) {
+	const hint = "enable the stream with NEW_AND_OLD_IMAGES"
+	switch d.Program.Table.View {
+	case "", "NEW_AND_OLD_IMAGES":
+		return
+	case "NEW_IMAGE":
+	default:
+		d.Problems.Errorf(d.Mapping.At, "view", hint, "the stream's view type is %s: it has no new images",
+			d.Program.Table.View)
+		return
+	}
+	for _, r := range d.Program.Rules {
+		for _, pl := range r.Plans {
+			if !pl.Exclusive || r.NeedOld || !d.Program.KeyDecidesRule {
+				d.Problems.Errorf(*pl.Src, "view", hint, "the stream has no old images, but %s is of class %s and needs them: %s",
+					pl.Name, pl.Class.Named(), pl.Why)
+			}
+		}
+		if strings.HasPrefix(r.OnTTL, "archive") {
+			d.Problems.Errorf(r.Src.At, "view", hint, "expired items cannot be archived: the stream has no old images")
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package prove
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/transform/ir"
+	"github.com/tailrace-cdc/replicator/transform/tmpl"
+)
+
+// missingKeyParts names the parts of the primary key that the texts of the templates do not tell, as references.
+func (s site) missingKeyParts(templates ...*tmpl.Template) []string {
+	told := map[string]bool{}
+	for _, t := range templates {
+		if t != nil && t.Ambig == "" {
+			maps.Copy(told, t.Covers)
+		}
+	}
+	return s.missingBeside(told)
+}
+
+// missingBeside names the parts of the primary key that are not among the captures and attributes in told.
+func (s site) missingBeside(told map[string]bool) (missing []string) {
+	for _, attr := range s.draft.KeyNames() {
+		missing = append(missing, s.missingOf(attr, told)...)
+	}
+	return missing
+}
+
+// missingOf names the parts of one key attribute that are not among the captures and attributes in told.
+func (s site) missingOf(attr string, told map[string]bool) (missing []string) {
+	r := s.plan.Rule
+	if told[attr] && !captures(s.plan, attr) {
+		return nil
+	}
+	fixed := false
+	for i := range r.Conditions {
+		c := &r.Conditions[i]
+		fixed = fixed || c.Attr == attr && (c.Equals != nil || c.Pattern != nil)
+	}
+	if !fixed {
+		missing = append(missing, "{"+attr+"}")
+	}
+	for _, capture := range r.Captures[:r.OwnCaptures] {
+		if capture.Attr == attr && !told[capture.Name] {
+			missing = append(missing, "{"+capture.Name+"}")
+		}
+	}
+	return missing
+}
+
+// captures reports whether a name that is an attribute's is also a capture of the plan: references then mean the
+// capture.
+func captures(pl *ir.Plan, name string) bool {
+	return slices.ContainsFunc(pl.Captures, func(c tmpl.Capture) bool { return c.Name == name })
+}
+
+// sameMeaning reports whether two plans mean the same by an attribute, or by its captures, where told has those that
+// both rows tell in the same words.
+func sameMeaning(a, b site, attr string, told map[string]bool) bool {
+	named := told[attr] && !captures(a.plan, attr) && !captures(b.plan, attr)
+	return named || samePattern(a.plan.Rule, b.plan.Rule, attr)
+}
+
+// samePattern reports whether two rules match an attribute with the same pattern, so that its captures, or its whole
+// text, are the same.
+func samePattern(a, b *ir.Rule, attr string) bool {
+	pattern := func(r *ir.Rule) string {
+		for i := range r.Src.Match {
+			if r.Src.Match[i].At.S == attr {
+				return r.Src.Match[i].Pattern.S
+			}
+		}
+		return ""
+	}
+	return pattern(a) != "" && pattern(a) == pattern(b)
+}
