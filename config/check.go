@@ -18,13 +18,14 @@ var (
 	natsSubject  = regexp.MustCompile(`^[^\s.*>]+(\.[^\s.*>]+)*$`)
 )
 
-// leastLog is the smallest log that any record fits into: a frame takes a sixteenth of it at most, and a record with
+// minLogSize is the smallest log that holds any record: a frame takes at most a sixteenth of the log, and a record with
 // two images of 400 KB, in base64 or escaped, takes several MiB.
-const leastLog Size = 64 << 20
+const minLogSize Size = 64 << 20
 
-// stateTable is the Bigtable table that holds identities and the clock floor; no mapping may write it.
+// stateTable is the Bigtable table that holds pipeline identities and version reservations; no mapping may write it.
 const stateTable = "tailrace_state"
 
+// check reports values that the decoder took but that are not possible, alone or together.
 func (r *report) check(c *Config) {
 	r.name("pipeline", c.Pipeline, pipelineName, "up to 48 letters, digits, - and _, beginning with a letter or digit")
 	r.source(&c.Source)
@@ -41,10 +42,10 @@ func (r *report) check(c *Config) {
 	r.testing(&c.Testing)
 }
 
-// name demands a value that was written and fits.
+// name reports a value that is missing or does not fit the pattern; rule states the pattern for the author.
 func (r *report) name(path, value string, pattern *regexp.Regexp, rule string) {
 	switch {
-	case r.complained(path):
+	case r.reported(path):
 	case value == "":
 		r.fault("missing", path, rule, "%s is required", path)
 	case !pattern.MatchString(value):
@@ -52,17 +53,17 @@ func (r *report) name(path, value string, pattern *regexp.Regexp, rule string) {
 	}
 }
 
-// complained reports whether the decoder refused this value already; one complaint is enough.
-func (r *report) complained(path string) bool {
+// reported returns whether the decoder has already reported this value or a block around it: one problem is enough.
+func (r *report) reported(path string) bool {
 	return slices.ContainsFunc(r.List, func(p Problem) bool {
 		return p.Path == path || p.Path != "" && strings.HasPrefix(path, p.Path+".") && p.Code == "bad_value"
 	})
 }
 
 func (r *report) source(s *Source) {
-	if s.Region == "" && !r.complained("source.region") {
+	if s.Region == "" && !r.reported("source.region") {
 		r.fault("missing", "source.region",
-			"for example eu-west-1; $AWS_REGION is taken when the file is silent; any word will do for the sandbox",
+			"for example eu-west-1; $AWS_REGION is used if the file names none; any word will do for the sandbox",
 			"source.region is required")
 	}
 	r.endpoint("source.endpoint", s.Endpoint)
@@ -72,7 +73,7 @@ func (r *report) source(s *Source) {
 	if strings.Contains(s.Endpoint, "amazonaws.com") && s.StreamsEndpoint == s.Endpoint {
 		r.warn("one_endpoint", "source.endpoint",
 			"set source.streams_endpoint too, for example https://streams.dynamodb.REGION.amazonaws.com",
-			"on AWS the endpoint of the streams is another one than that of the tables")
+			"on AWS the streams have another endpoint than the tables")
 	}
 	if s.AssumeRole != "" && !strings.HasPrefix(s.AssumeRole, "arn:") {
 		r.fault("bad_value", "source.assume_role", "arn:aws:iam::123456789012:role/NAME", "%q is not the ARN of a role",
@@ -85,7 +86,7 @@ func (r *report) source(s *Source) {
 }
 
 func (r *report) endpoint(path, value string) {
-	if value == "" || r.complained(path) {
+	if value == "" || r.reported(path) {
 		return
 	}
 	u, err := url.Parse(value)
@@ -96,7 +97,7 @@ func (r *report) endpoint(path, value string) {
 
 func (r *report) bigtable(b *Bigtable) {
 	for _, v := range []struct{ path, value string }{{"bigtable.project", b.Project}, {"bigtable.instance", b.Instance}} {
-		if v.value == "" && !r.complained(v.path) {
+		if v.value == "" && !r.reported(v.path) {
 			r.fault("missing", v.path, "any word will do for an emulator", "%s is required", v.path)
 		}
 	}
@@ -104,7 +105,7 @@ func (r *report) bigtable(b *Bigtable) {
 		r.listen("bigtable.endpoint", b.Endpoint)
 	}
 	r.positive("bigtable.timeout", b.Timeout)
-	if d := time.Duration(b.Tombstones); d < 48*time.Hour && !r.complained("bigtable.tombstones") {
+	if d := time.Duration(b.Tombstones); d < 48*time.Hour && !r.reported("bigtable.tombstones") {
 		r.fault("bad_value", "bigtable.tombstones", "168h is the default",
 			"tombstones of %s are too short: DynamoDB keeps changes for 24 h, and the last 24 h of a tombstone's life are "+
 				"its margin", b.Tombstones)
@@ -116,7 +117,7 @@ func (r *report) queue(q *Queue) {
 	case q.Dir != "" && q.URL != "":
 		r.fault("conflict", "queue", "keep dir for the embedded log, or url for a NATS cluster",
 			"queue.dir and queue.url exclude each other")
-	case q.Dir == "" && q.URL == "" && !r.complained("queue"):
+	case q.Dir == "" && q.URL == "" && !r.reported("queue"):
 		r.fault("missing", "queue", "queue: {dir: ./tailrace-data}", "the log needs a place: queue.dir or queue.url")
 	}
 	if q.URL == "" && q.Creds != "" {
@@ -141,7 +142,7 @@ func (r *report) queue(q *Queue) {
 			r.fault("bad_value", "queue.url", "nats://host:4222, several joined by commas", "the URL of a server cannot be read")
 		}
 	}
-	r.atLeast("queue.max_bytes", q.MaxBytes, leastLog, 1<<30,
+	r.atLeast("queue.max_bytes", q.MaxBytes, minLogSize, 1<<30,
 		"a busy table writes that much in minutes, and then reading pauses")
 	if q.ReplayWindow < 0 {
 		r.fault("bad_value", "queue.replay_window", "0s keeps nothing", "a negative window has no meaning")
@@ -150,16 +151,16 @@ func (r *report) queue(q *Queue) {
 
 func (r *report) memory(m *Memory) {
 	r.atLeast("memory.per_feed", m.PerFeed, 4<<20, 4<<20, "a page of DynamoDB Streams can be that large")
-	if m.Total < m.PerFeed && !r.complained("memory.total") {
+	if m.Total < m.PerFeed && !r.reported("memory.total") {
 		r.fault("bad_value", "memory.total", "several times memory.per_feed",
 			"memory.total %s is less than memory.per_feed %s", m.Total, m.PerFeed)
 	}
 }
 
-// atLeast refuses sizes below least, and warns of those below wise.
+// atLeast reports sizes below least as errors, and those below wise as warnings.
 func (r *report) atLeast(path string, v, least, wise Size, why string) {
 	switch {
-	case r.complained(path):
+	case r.reported(path):
 	case v < least:
 		r.fault("bad_value", path, fmt.Sprintf("at least %s", least), "%s is too small: %s", v, why)
 	case v < wise:
@@ -168,13 +169,13 @@ func (r *report) atLeast(path string, v, least, wise Size, why string) {
 }
 
 func (r *report) positive(path string, d Duration) {
-	if d <= 0 && !r.complained(path) {
-		r.fault("bad_value", path, "for example 10s", "%s must be longer than nothing, not %s", path, d)
+	if d <= 0 && !r.reported(path) {
+		r.fault("bad_value", path, "for example 10s", "%s must be longer than zero, not %s", path, d)
 	}
 }
 
 func (r *report) listen(path, value string) {
-	if r.complained(path) {
+	if r.reported(path) {
 		return
 	}
 	_, port, err := net.SplitHostPort(value)
@@ -184,7 +185,7 @@ func (r *report) listen(path, value string) {
 }
 
 func (r *report) tables(c *Config) {
-	if len(c.Tables) == 0 && !r.complained("tables") {
+	if len(c.Tables) == 0 && !r.reported("tables") {
 		r.fault("missing", "tables", "- {source: Products, target: products}", "at least one table is required")
 	}
 	seen := map[string]int{}
@@ -194,7 +195,7 @@ func (r *report) tables(c *Config) {
 		r.name(path+".target", t.Target, bigtableName, "the name of a Bigtable table: up to 50 letters, digits, _ . -")
 		if j, dup := seen[t.Source]; dup && t.Source != "" {
 			r.fault("duplicate", path+".source", "one entry per source table; one mapping can write many kinds of rows",
-				"%q is carried by tables[%d] already", t.Source, j)
+				"%q is already the source of tables[%d]", t.Source, j)
 		}
 		seen[t.Source] = i
 		if t.Target == stateTable {
@@ -202,7 +203,7 @@ func (r *report) tables(c *Config) {
 		}
 		if _, ok := t.Keys.Schema(); t.Keys != nil && !ok {
 			r.fault("bad_value", path+".keys", "partition key, then sort key, with their types: [pk:S, sk:N]",
-				"%q is no primary key", []string(t.Keys))
+				"%q is not a primary key", []string(t.Keys))
 		}
 		r.oneOf(path+".on_reject", t.OnReject, "letter", "halt")
 		r.oneOf(path+".on_ttl_expiry", t.OnTTLExpiry, "delete", "keep", "archive")
@@ -214,7 +215,7 @@ func (r *report) tables(c *Config) {
 }
 
 func (r *report) oneOf(path, v string, words ...string) {
-	if !slices.Contains(words, v) && !r.complained(path) {
+	if !slices.Contains(words, v) && !r.reported(path) {
 		r.fault("bad_value", path, strings.Join(words, " or "), "%q is not a possible value", v)
 	}
 }

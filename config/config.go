@@ -16,20 +16,21 @@ type Config struct {
 	Source Source `yaml:"source"`
 	// The Bigtable side.
 	Bigtable Bigtable `yaml:"bigtable" jsonschema:"required"`
-	// The durable log between the two: a directory (embedded) or a NATS URL.
+	// The durable log between DynamoDB and Bigtable: a directory (embedded) or a NATS URL.
 	Queue Queue `yaml:"queue" jsonschema:"required"`
-	// Bounds of what is held in memory between DynamoDB and the log, and between the log and the sinks.
+	// Memory for data in flight between DynamoDB and the log, and between the log and the sinks.
 	Memory Memory `yaml:"memory"`
 	// Metrics, health, status page.
 	Admin Admin `yaml:"admin"`
-	// How long SIGTERM may take to finish what is in hand and to save the marks. Keep it below the orchestrator's
-	// grace period; what is cut off is only written again, with the same cells and timestamps.
+	// How long shutdown after SIGTERM may take to finish pending writes and save the marks. Keep it below the
+	// orchestrator's grace period; writes that are cut off are repeated, with the same cells and timestamps.
 	ShutdownTimeout Duration `yaml:"shutdown_timeout"`
 	// Where archival events go: required by tables with on_ttl_expiry: archive.
 	Archive Archive `yaml:"archive"`
-	// The tables to carry: each has its own log and halts for itself.
+	// The tables to replicate: each has its own log, and a halt of one leaves the others running.
 	Tables []Table `yaml:"tables" jsonschema:"required,minItems=1"`
-	// Shorter periods for tests and demonstrations. Never for production: short periods cost calls and fsyncs.
+	// Other periods of the protocol, for tests and demonstrations. Never for production: short periods cost calls and
+	// fsyncs.
 	Testing Testing `yaml:"testing"`
 
 	// File is the path that was read, for messages.
@@ -46,9 +47,9 @@ type Source struct {
 	StreamsEndpoint string `yaml:"streams_endpoint"`
 	// ARN of a role to assume, for a table in another account.
 	AssumeRole string `yaml:"assume_role"`
-	// How often an idle shard is asked. Longer is cheaper and later; at most five reads a second and shard are allowed.
+	// How often an idle shard is polled. Longer costs less and adds lag; DynamoDB allows five reads a second per shard.
 	IdlePoll Duration `yaml:"idle_poll"`
-	// Where reading begins while no mark exists: trim_horizon (all of the last 24 hours), latest, or an RFC 3339 time.
+	// Where reading begins if no mark exists: trim_horizon (all of the last 24 hours), latest, or an RFC 3339 time.
 	// Changing it later is refused.
 	Start Start `yaml:"start"`
 }
@@ -65,12 +66,12 @@ type Bigtable struct {
 	Endpoint string `yaml:"endpoint"`
 	// Deadline of every single call. Too short: calls are retried that were going to succeed; harmless, but slow.
 	Timeout Duration `yaml:"timeout"`
-	// Life of the tombstones that let a delete win over a late older write. A change older than this less 24 hours
-	// is refused to a dead letter, so it also bounds how long the sink may be behind.
+	// How long tombstones are kept, which let a delete win over a late older write. A change older than this minus 24
+	// hours becomes a dead letter, so it also bounds how long the sink may lag.
 	Tombstones Duration `yaml:"tombstones"`
 }
 
-// Queue is the log: exactly one of Dir and URL is set.
+// Queue says where the log is kept: exactly one of Dir and URL is set.
 type Queue struct {
 	// Directory of the embedded JetStream server; one process at a time holds it.
 	Dir string `yaml:"dir"`
@@ -78,24 +79,24 @@ type Queue struct {
 	URL string `yaml:"url"`
 	// NATS credentials file, for url.
 	Creds string `yaml:"creds"`
-	// TLS to the servers of url. A URL that begins with tls:// needs none of it where the system knows their authority.
+	// TLS for url. A URL that begins with tls:// needs none of it if the system trusts the servers' authority.
 	TLS TLS `yaml:"tls"`
-	// Copies of each log in the external cluster. Below 3, one lost server loses what was not applied. Default: 3 in a
-	// cluster, 1 on a single server.
+	// Copies of each log in the external cluster. With fewer than 3, the loss of one server loses changes that were not
+	// yet applied. Default: 3 in a cluster, 1 on a single server.
 	Replicas int `yaml:"replicas" jsonschema:"enum=1,enum=3,enum=5"`
-	// Limit of each table's log. Above 80 % reading pauses, and with dir also while the volume has little room left;
-	// what is above 90 % is kept for what lets the log be trimmed. DynamoDB keeps 24 hours, so size it for the longest
-	// outage of Bigtable that you want to ride out without a gap.
+	// Limit of each table's log. Above 80 % reading pauses, with dir also while the volume is nearly full; the last 10 %
+	// are reserved for entries that let the log be trimmed. DynamoDB keeps 24 hours, so size it for the longest outage
+	// of Bigtable that you want to ride out without a gap.
 	MaxBytes Size `yaml:"max_bytes"`
-	// What is kept in the log after it was applied, so that it can be applied again. Yields when space is short.
+	// How long entries stay in the log after they were applied, for a replay. Shortened when space is short.
 	ReplayWindow Duration `yaml:"replay_window"`
 }
 
-// TLS says whom to trust and who we are: paths of PEM files.
+// TLS names PEM files: the authority to trust, and the client certificate.
 type TLS struct {
-	// Certificate of the servers' authority, where the system does not know it.
+	// Certificate of the servers' authority, if the system does not trust it.
 	CA string `yaml:"ca"`
-	// Client certificate, where the servers ask for one.
+	// Client certificate, if the servers demand one.
 	Cert string `yaml:"cert"`
 	// Key of cert.
 	Key string `yaml:"key"`
@@ -123,19 +124,19 @@ type Archive struct {
 	Subject string `yaml:"subject"`
 }
 
-// Table is one table to carry.
+// Table is one table to replicate.
 type Table struct {
 	// DynamoDB table.
 	Source string `yaml:"source" jsonschema:"required"`
 	// Bigtable table.
 	Target string `yaml:"target" jsonschema:"required"`
-	// Primary key, partition key first, each with its type: [pk:S, sk:N]. Only needed where DynamoDB cannot be asked:
-	// with it, check --offline and explain compile the mapping without a connection. It must be the table's own.
+	// Primary key, partition key first, each with its type: [pk:S, sk:N]. Only needed without a connection to DynamoDB:
+	// with it, check --offline and explain compile the mapping. It must be the table's own key.
 	Keys Keys `yaml:"keys"`
 	// Mapping: a file (relative to this one) or written inline. Absent: an item becomes a row, family d.
 	Mapping Mapping `yaml:"mapping"`
-	// What to do with a change that Bigtable or the mapping refuses for good: letter keeps it as a dead letter and
-	// goes on, halt stops this table.
+	// What to do with a change that Bigtable or the mapping rejects for good: letter stores it as a dead letter and
+	// continues, halt stops this table.
 	OnReject string `yaml:"on_reject" jsonschema:"enum=letter,enum=halt"`
 	// What a deletion by DynamoDB's time to live does: delete the item's cells, keep them, or delete them and archive.
 	OnTTLExpiry string `yaml:"on_ttl_expiry" jsonschema:"enum=delete,enum=keep,enum=archive"`
@@ -143,11 +144,11 @@ type Table struct {
 	StripGlobal bool `yaml:"strip_global_table_attributes"`
 }
 
-// Testing holds the periods of the protocol, with the values for production as defaults.
+// Testing holds the periods of the protocol; the defaults are the values for production.
 type Testing struct {
-	// Silence of a log after which another owner may claim it.
+	// How long a log must be silent before another owner may claim it.
 	ClaimTTL Duration `yaml:"claim_ttl"`
-	// Longest silence that an owner keeps. Default: a third of claim_ttl.
+	// Longest time without an entry from the owner. Default: a third of claim_ttl.
 	Beat Duration `yaml:"beat"`
 	// Period of the complete shard listing.
 	Listing Duration `yaml:"listing"`
@@ -157,13 +158,13 @@ type Testing struct {
 	Trim Duration `yaml:"trim"`
 	// Shortest time between two marks of a sink.
 	MarkInterval Duration `yaml:"mark_interval"`
-	// Period after which a halted table is tried again.
+	// How long a halted table waits before it is tried again.
 	RetryHalted Duration `yaml:"retry_halted"`
-	// How far versions may run ahead of event time before the sink's state row must be raised.
+	// How far versions may run ahead of event time before a new reservation must be stored in the state row.
 	Lead Duration `yaml:"lead"`
 }
 
-// Default returns the values of every key that the file leaves out; the keys of a table are settled per table.
+// Default returns the values of the keys that the file leaves out, except for those of tables.
 func Default() Config {
 	return Config{
 		Source: Source{
@@ -194,8 +195,8 @@ func Default() Config {
 	}
 }
 
-// settle fills in the defaults that depend on other keys, and those of the tables; written says what stands in the
-// file.
+// settle fills in the defaults that depend on other keys, and those of tables; written reports whether the file has a
+// path.
 func (c *Config) settle(written func(path string) bool) {
 	for i := range c.Tables {
 		t := &c.Tables[i]
@@ -216,7 +217,7 @@ func (c *Config) settle(written func(path string) bool) {
 	}
 }
 
-// firstEnv returns the first of the variables that says anything.
+// firstEnv returns the value of the first variable that is not empty.
 func firstEnv(names ...string) string {
 	for _, n := range names {
 		if v := os.Getenv(n); v != "" {

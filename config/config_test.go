@@ -168,7 +168,7 @@ error: line 4: queue: queue.dir and queue.url exclude each other
 error: line 4: queue.replicas: 2 copies are not possible
 error: line 5: memory.total: memory.total 1MiB is less than memory.per_feed 8MiB
 error: line 6: admin.listen: "9464" is not an address
-error: line 7: shutdown_timeout: shutdown_timeout must be longer than nothing, not 0s
+error: line 7: shutdown_timeout: shutdown_timeout must be longer than zero, not 0s
 error: line 8: archive.subject: "a.*" is not a subject that can be published to
 error: line 10: tables[0].target: "my orders" is not a possible value
 error: line 10: tables[0].on_reject: "drop" is not a possible value
@@ -176,14 +176,14 @@ error: line 11: tables[1].taget: unknown key "taget"
 error: line 11: tables[1].mapping: the mapping file cannot be read: ` +
 			`open /etc/tailrace/nowhere.yaml: no such file or directory
 error: line 11: tables[1].target: tables[1].target is required
-error: line 11: tables[1].source: "Orders" is carried by tables[0] already`},
+error: line 11: tables[1].source: "Orders" is already the source of tables[0]`},
 		{"entries that are no blocks", smallest + "- nothing\n- [1]\n- {source: Products, target: p, mapping: [a], " +
 			"strip_global_table_attributes: 3}\n",
 			`error: line 8: tables[1]: the text ` + "`nothing`" + ` does not fit: expected a block of keys
 error: line 9: tables[2]: a list does not fit: expected a block of keys
 error: line 10: tables[3].mapping: a mapping is a path or a block of families and rules, not a list
 error: line 10: tables[3].strip_global_table_attributes: the number ` + "`3`" + ` does not fit: expected true or false
-error: line 10: tables[3].source: "Products" is carried by tables[0] already`},
+error: line 10: tables[3].source: "Products" is already the source of tables[0]`},
 		{"archive without a place, the state's own table",
 			smallest + "- {source: Old, target: tailrace_state, on_ttl_expiry: archive}\n",
 			`error: line 8: tables[1].target: tailrace_state holds the state of the pipelines

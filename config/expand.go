@@ -18,8 +18,9 @@ var reference = regexp.MustCompile(`\$?\$\{([^}]*)\}`)
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// expand puts environment variables and secret files into the values (never the keys) of the tree, mappings excepted:
-// these have a template language of their own. It notes in Origins which values come from outside.
+// expand replaces references to environment variables and secret files in the values of the tree, never in keys. It
+// leaves inline mappings alone: their template language uses braces too. Origins records which values come from
+// outside.
 func (r *report) expand(root *yaml.Node, dir string) {
 	r.Origins = map[*yaml.Node]string{}
 	r.expandNode(root, "", dir)
@@ -49,7 +50,7 @@ func (r *report) expandScalar(n *yaml.Node, path, dir string) {
 		return
 	}
 	if whole := reference.FindString(n.Value); whole == n.Value && n.Value[1] != '$' {
-		n.Tag, n.Style = "", 0 // all of it comes from outside, and may be a number
+		n.Tag, n.Style = "", 0 // the whole value comes from outside and may be a number
 	}
 	n.Value = reference.ReplaceAllStringFunc(n.Value, func(ref string) string {
 		if strings.HasPrefix(ref, "$$") {
@@ -65,6 +66,7 @@ func (r *report) expandScalar(n *yaml.Node, path, dir string) {
 	})
 }
 
+// lookup returns the value of a reference without its braces: a variable, one with a default, or file:PATH.
 func lookup(name, dir string) (string, error) {
 	if path, ok := strings.CutPrefix(name, "file:"); ok {
 		if !filepath.IsAbs(path) {

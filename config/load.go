@@ -13,8 +13,8 @@ import (
 	"github.com/tailrace-cdc/replicator/problem"
 )
 
-// Load reads the file at path. The problems are all that can be found without leaving this machine; if any is an error,
-// the Config is only as good as what could be decoded and must not be run. The error is for a file that cannot be read.
+// Load reads the file at path. The problems are all that can be found without a connection; if one is an error, the
+// Config is incomplete and must not be run. The error is for a file that cannot be read.
 func Load(path string) (*Config, []Problem, error) {
 	src, err := os.ReadFile(path)
 	if err != nil {
@@ -24,7 +24,7 @@ func Load(path string) (*Config, []Problem, error) {
 	return cfg, problems, nil
 }
 
-// Parse is Load for a text already read; path is what relative paths are resolved against.
+// Parse is Load for a text that was already read; relative paths in it are resolved against the directory of path.
 func Parse(src []byte, path string) (*Config, []Problem) {
 	cfg := Default()
 	cfg.File = path
@@ -49,7 +49,7 @@ func Parse(src []byte, path string) (*Config, []Problem) {
 	return &cfg, r.List
 }
 
-// secrets warns of a password that stands in the file itself.
+// secrets warns of a password that is written in the file itself.
 func (r *report) secrets(c *Config) {
 	if n := r.Value("queue.url"); n == nil || r.Origins[n] != "" {
 		return
@@ -58,13 +58,13 @@ func (r *report) secrets(c *Config) {
 		if u, err := url.Parse(strings.TrimSpace(server)); err == nil && u.User != nil {
 			r.warn("secret", "queue.url",
 				`take it from outside, as in url: "${NATS_URL}" or "${file:/run/secrets/nats-url}", or use queue.creds`,
-				"a password or token stands in the file")
+				"a password or token is written in the file")
 			return
 		}
 	}
 }
 
-// resolve makes the file's relative paths relative to the file.
+// resolve makes relative paths relative to dir, the directory of the file.
 func (c *Config) resolve(dir string) {
 	tls := &c.Queue.TLS
 	paths := []*string{&c.Queue.Dir, &c.Queue.Creds, &tls.CA, &tls.Cert, &tls.Key, &c.Archive.File}
@@ -78,7 +78,7 @@ func (c *Config) resolve(dir string) {
 	}
 }
 
-// mappings reads the mapping files, and cuts the inline mappings out of the text.
+// mappings reads the mapping files, and copies the inline mappings out of the text.
 func (r *report) mappings(cfg *Config, src []byte) {
 	for i := range cfg.Tables {
 		m, path := &cfg.Tables[i].Mapping, fmt.Sprintf("tables[%d].mapping", i)
@@ -98,8 +98,9 @@ func (r *report) mappings(cfg *Config, src []byte) {
 	}
 }
 
-// inlineText copies the lines of a block out of the file, with empty lines before it: what a parser says about lines is
-// then true of the file. A block in flow style shares its lines with others, so it is written anew.
+// inlineText returns the lines of an inline mapping, after as many empty lines as stand before it in the file, so that
+// line numbers in problems are those of the file. A block in flow style shares its lines with other keys, so it is
+// dumped as YAML.
 func inlineText(src []byte, block *yaml.Node) []byte {
 	if block == nil {
 		return nil

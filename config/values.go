@@ -15,7 +15,7 @@ import (
 // Duration is a span of time, written with units: 10s, 1h30m.
 type Duration time.Duration
 
-// UnmarshalText reads Go's notation; a number without a unit is refused, since it would silently mean nanoseconds.
+// UnmarshalText reads Go's notation. It refuses a number without a unit, which Go would take as nanoseconds.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalText writes whole bytes where a unit would round.
+// MarshalText writes a unit only if it does not round.
 func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 func (s Size) String() string {
@@ -57,9 +57,9 @@ func (s Size) String() string {
 	return fmt.Sprintf("%d%s", int64(s), units[i])
 }
 
-// Start is where reading begins while no mark exists. The zero Start means the trim horizon.
+// Start is where reading begins if no mark exists. The zero Start means the trim horizon.
 type Start struct {
-	Latest bool      // from now on: resolved once, to a time, by the first start
+	Latest bool      // from now on: the first start resolves it to a time, once
 	At     time.Time // from this time on, unless zero
 }
 
@@ -73,7 +73,7 @@ func (s *Start) UnmarshalText(text []byte) error {
 	default:
 		at, err := time.Parse(time.RFC3339, v)
 		if err != nil {
-			return fmt.Errorf("%q is no start: write trim_horizon, latest, or a time such as 2026-11-21T14:00:00Z", v)
+			return fmt.Errorf("%q is not a start: write trim_horizon, latest, or a time such as 2026-11-21T14:00:00Z", v)
 		}
 		*s = Start{At: at}
 	}
@@ -94,7 +94,7 @@ func (s Start) String() string {
 	}
 }
 
-// Mapping is the mapping of a table as it was written: in a file, or inline. The zero Mapping is the preset `default`.
+// Mapping is the text of a table's mapping, from a file or inline. The zero Mapping stands for the preset `default`.
 type Mapping struct {
 	File string // path of the mapping file; of the configuration itself where the mapping is inline
 	Data []byte // the YAML text; inline mappings keep the line numbers of the configuration
@@ -104,7 +104,7 @@ type Mapping struct {
 // IsZero reports whether no mapping was written.
 func (m Mapping) IsZero() bool { return m.File == "" && m.Data == nil }
 
-// Inline reports whether the mapping stands in the configuration itself.
+// Inline reports whether the mapping is written in the configuration itself.
 func (m Mapping) Inline() bool { return m.Line > 0 }
 
 // UnmarshalYAML takes a string as a path, and anything else as the mapping itself.
@@ -126,10 +126,10 @@ func (m *Mapping) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// Keys are the primary key of a table as people write it: [pk:S, sk:N], partition key first.
+// Keys is the primary key of a table in the notation of the file: [pk:S, sk:N], partition key first.
 type Keys []string
 
-// Schema returns the key that was declared; ok is false where none was, or none that can be.
+// Schema returns the declared key; ok is false if none is declared, or one that is not possible.
 func (k Keys) Schema() (schema change.KeySchema, ok bool) {
 	var attrs []change.KeyAttr
 	for _, text := range k {
@@ -148,7 +148,7 @@ func (k Keys) Schema() (schema change.KeySchema, ok bool) {
 	return schema, false
 }
 
-// KeysOf writes a primary key as people do.
+// KeysOf returns a primary key in the notation of the file.
 func KeysOf(schema change.KeySchema) Keys {
 	k := Keys{fmt.Sprintf("%s:%c", schema.Partition.Name, schema.Partition.Type)}
 	if s := schema.Sort; s != nil {
