@@ -61,15 +61,6 @@ func gapLineOf(table string, s *checkpoint.State, g *checkpoint.Gap) gapLine {
 	return line
 }
 
-// moment is a time of the service's clock; nil for an unknown one.
-func moment(ms int64) *time.Time {
-	if ms == 0 {
-		return nil
-	}
-	t := time.UnixMilli(ms).UTC()
-	return &t
-}
-
 // gapLog is a table's log with its state.
 type gapLog struct {
 	table string
@@ -159,13 +150,6 @@ func (a *app) printGaps(lines []gapLine) error {
 			strings.Join(sinks, ", "), l.Reason)
 	}
 	return w.Flush()
-}
-
-func local(t *time.Time) string {
-	if t == nil {
-		return "unknown"
-	}
-	return t.Local().Format(time.DateTime)
 }
 
 func (a *app) gapsClearCommand() *cobra.Command {

@@ -1,22 +1,3 @@
-// Command replicator carries the changes of DynamoDB tables into Bigtable.
-//
-//	        DynamoDB Streams                      one process, one pipeline, any number of tables
-//	               │ raw pages
-//	┌──────────────▼──────────────────────────────────────────────────────────────────────────────┐
-//	│ source   shard graph, iterators, pace        config   one strict file                       │
-//	│    │ versions, frames                                                                       │
-//	│ queue    one log per table: JetStream, ◄──── marks, beats, pause, resume                    │
-//	│    │     embedded or outside; one writer     checkpoint   state = fold(log)                 │
-//	│    │ read in order from the sink's mark                                                     │
-//	│ pipeline lanes by item key ──► transform     the mapping, compiled                          │
-//	│    │ writes                    │ events, refusals                                           │
-//	│ sink/bigtable              sink/archive      dead letters          admin   metrics, health  │
-//	└────┼───────────────────────────┼───────────────────────────────────────────┼────────────────┘
-//	     ▼ CheckAndMutateRow         ▼ one file a day, a subject                  ▼ :9464
-//	 Bigtable                     archive                                     Prometheus, probes
-//
-// Each subcommand has a file of its own here. Those that look at a running daemon (status, queue, dlq, pause, resume)
-// read and write its log: there is no other interface, so they work against a stopped daemon as well.
 package main
 
 import (

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/user"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -130,23 +128,4 @@ func openLog(ctx context.Context, q *queue.Queue, table string) (*queue.Log, err
 		return nil, exit.Environment(fmt.Errorf("open log of %s: %w", table, err), "see `replicator check`")
 	}
 	return log, nil
-}
-
-// whoami names the person behind a command, for the log.
-func whoami() string {
-	name := "unknown"
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	if host, err := os.Hostname(); err == nil {
-		name += "@" + host
-	}
-	return name
-}
-
-// must is for what can only go wrong by a mistake in this package.
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
 }

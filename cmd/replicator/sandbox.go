@@ -75,13 +75,3 @@ func (a *app) sandboxEnvCommand(o *sandbox.Options) *cobra.Command {
 		}),
 	}
 }
-
-// shellQuote makes s one word of a POSIX shell.
-func shellQuote(s string) string {
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@,", r)
-	}) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}

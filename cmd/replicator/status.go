@@ -12,6 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
@@ -182,4 +183,12 @@ func (a *app) gaveUp(ctx context.Context, cfg *config.Config, last pipeline.Stat
 		hint = "the reasons are in the status above; docs/operations.md says what to do about each"
 	}
 	return &exit.Error{Code: exit.CodeRuntime, Err: errors.New("not everything was applied in time"), Hint: hint}
+}
+
+func (a *app) printStatus(s pipeline.Status) error {
+	if a.json {
+		return a.printJSON(s)
+	}
+	a.printed = true
+	return render.Status(a.out, s, time.Local)
 }

@@ -137,7 +137,10 @@ func owner(t pipeline.TableStatus) string {
 	return fmt.Sprintf("%s (epoch %d)", t.Owner, t.Epoch)
 }
 
-// Count is "1 error" or "2 errors".
+// KeyHash returns the hash of an item's key as the commands show it.
+func KeyHash(h uint64) string { return fmt.Sprintf("%016x", h) }
+
+// Count returns "1 error" or "2 errors".
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
 )
 
 // bar is a moving bar on a terminal, with room for lines above it.
@@ -47,4 +48,16 @@ func (b *bar) close() {
 // moving reports whether progress may move on stderr: a person watches, and wants neither lines nor JSON.
 func (a *app) moving() bool {
 	return a.terminal() && !a.json && !a.noColor && os.Getenv("NO_COLOR") == ""
+}
+
+// screen reports whether a person watches stdout and allows to draw on it.
+func (a *app) screen() bool {
+	f, ok := a.out.(*os.File)
+	return ok && !a.noColor && os.Getenv("NO_COLOR") == "" && term.IsTerminal(int(f.Fd()))
+}
+
+// terminal reports whether a person watches stderr.
+func (a *app) terminal() bool {
+	f, ok := a.errs.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -1,0 +1,58 @@
+// Command replicator carries the changes of DynamoDB tables into Bigtable.
+//
+//	        DynamoDB Streams                      one process, one pipeline, any number of tables
+//	               │ raw pages
+//	┌──────────────▼──────────────────────────────────────────────────────────────────────────────┐
+//	│ source   shard graph, iterators, pace        config   one strict file                       │
+//	│    │ versions, frames                                                                       │
+//	│ queue    one log per table: JetStream, ◄──── marks, beats, pause, resume                    │
+//	│    │     embedded or outside; one writer     checkpoint   state = fold(log)                 │
+//	│    │ read in order from the sink's mark                                                     │
+//	│ pipeline lanes by item key ──► transform     the mapping, compiled                          │
+//	│    │ writes                    │ events, refusals                                           │
+//	│ sink/bigtable              sink/archive      dead letters          admin   metrics, health  │
+//	└────┼───────────────────────────┼───────────────────────────────────────────┼────────────────┘
+//	     ▼ CheckAndMutateRow         ▼ one file a day, a subject                  ▼ :9464
+//	 Bigtable                     archive                                     Prometheus, probes
+//
+// Each subcommand has a file of its own here: flags and printing. What it does stands in a package below internal. The
+// commands that look at a running daemon (status, queue, dlq, gaps, pause, resume) read and write its log: there is no other
+// interface, so they work against a stopped daemon as well.
+//
+// Packages below, from the top down:
+//
+//	internal/demo       the whole demo
+//	internal/preflight  what check finds
+//	internal/observe    the status by the logs, and waiting until everything is applied
+//	internal/retry      dead letters once more
+//	internal/dump       a log as lines
+//	internal/catalog    the tables of the configuration, described and compiled
+//	internal/wire       the clients, and a picture of what rests on what
+//	internal/heap       how large the heap of run may get
+//	internal/render     words for people: status, explain, rules
+//	internal/exit       exit codes and hints
+//
+// Files, from the top down:
+//
+//	main.go       signals, and one command line
+//	root.go       all commands under one
+//	demo.go       demo: everything on embedded parts
+//	init.go       init: a proposal from a live table
+//	sandbox.go    sandbox: DynamoDB, Bigtable and NATS on loopback
+//	run.go        run: the daemon
+//	check.go      check: prints what internal/preflight finds
+//	schema.go     schema: what Bigtable must have
+//	explain.go    explain: from an item to its cells
+//	status.go     status: what is in Bigtable and what is not
+//	queue.go      queue: the logs as lines
+//	dlq.go        dlq list, show, drop: dead letters
+//	dlq_retry.go  dlq retry: dead letters once more
+//	letters.go    opens and finds dead letters
+//	pause.go      pause and resume: through the log
+//	gaps.go       gaps: what was lost before it was read
+//	recover.go    recover: not in this version
+//	version.go    version, and the man pages
+//	app.go        what all commands share: global flags, configuration, output, exit code
+//	terminal.go   moving progress on a terminal
+//	text.go       times, names and quoting
+package main

@@ -1,0 +1,218 @@
+// Package dump turns the entries of a table's log into lines of JSON, for `replicator queue dump`.
+package dump
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/frame"
+)
+
+// Options choose what is dumped.
+type Options struct {
+	Shard    string          // only changes of this shard; "": all
+	From     string          // first entry: a sequence number, or a time (RFC 3339); "": the oldest
+	Keys     map[uint64]bool // only changes of items with these key hashes; nil: all
+	Limit    int             // at most so many lines; 0: all
+	ShowData bool            // with keys and images
+}
+
+// Line is one line: a change, or an entry without changes.
+type Line struct {
+	Schema  int             `json:"schema"` // set by the command
+	Seq     uint64          `json:"seq"`
+	Table   string          `json:"table"`
+	Kind    string          `json:"kind"`
+	Owner   string          `json:"owner,omitempty"`
+	Epoch   uint64          `json:"epoch"`
+	Shard   string          `json:"shard,omitempty"`
+	Version change.Version  `json:"version,omitempty"`
+	Op      string          `json:"op,omitempty"`
+	TTL     bool            `json:"ttl,omitempty"`
+	KeyHash string          `json:"key_hash,omitempty"`
+	Bytes   int             `json:"bytes"`
+	Body    any             `json:"body,omitempty"`
+	Keys    json.RawMessage `json:"keys,omitempty"`
+	New     json.RawMessage `json:"new,omitempty"`
+	Old     json.RawMessage `json:"old,omitempty"`
+}
+
+// errLimit ends a dump at its limit.
+var errLimit = errors.New("limit reached")
+
+// dumper dumps the log of one table.
+type dumper struct {
+	o     Options
+	log   *queue.Log
+	print func(*Line) error
+	owner string // by the last claim
+	epoch uint64 // of owner
+	lines int
+}
+
+// Log calls print with the lines of a table's log, from the entry that the options name to the newest of this moment.
+func Log(ctx context.Context, log *queue.Log, o Options, print func(*Line) error) error {
+	d := &dumper{o: o, log: log, print: print}
+	if err := d.run(ctx); !errors.Is(err, errLimit) {
+		return err
+	}
+	return nil
+}
+
+func (d *dumper) run(ctx context.Context) error {
+	info, err := d.log.Info(ctx)
+	if err != nil {
+		return err
+	}
+	from, err := d.first(ctx)
+	if err != nil || from > info.Last {
+		return err
+	}
+	state, err := d.log.Fold(ctx)
+	if err != nil {
+		return err
+	}
+	d.owner, d.epoch = state.Owner, state.Epoch // until a claim: entries of other epochs are printed without an owner
+	r, err := d.log.Read(ctx, from, checkpoint.Hash{})
+	if err != nil {
+		return err
+	}
+	defer r.Close(context.WithoutCancel(ctx))
+	r.EndAt(info.Last)
+	for buf := []byte(nil); ; {
+		seq, e, err := r.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if buf, err = d.entry(seq, e, buf); err != nil {
+			return err
+		}
+	}
+}
+
+// first returns the sequence number of the first entry; 0 is the oldest.
+func (d *dumper) first(ctx context.Context) (uint64, error) {
+	if d.o.From == "" {
+		return 0, nil
+	}
+	if seq, err := strconv.ParseUint(d.o.From, 10, 64); err == nil {
+		return seq, nil
+	}
+	at, err := time.Parse(time.RFC3339, d.o.From)
+	if err != nil {
+		return 0, exit.Usage("for example 1234 or 2026-11-21T14:00:00Z",
+			"--from %q is neither a sequence number nor a time", d.o.From)
+	}
+	return d.log.SeqAt(ctx, at)
+}
+
+// entry prints an entry: a frame as a line for each change, any other one as a line with its body. It unpacks a frame into
+// buf, and returns the buffer for the next one.
+func (d *dumper) entry(seq uint64, e *checkpoint.Entry, buf []byte) ([]byte, error) {
+	line := Line{Seq: seq, Table: d.log.Table(), Epoch: e.Epoch, Kind: e.Kind.String(), Bytes: len(e.Data)}
+	if claim, ok := e.Body.(*checkpoint.Claim); ok {
+		d.owner, d.epoch = claim.Owner, e.Epoch
+	}
+	if e.Epoch == d.epoch {
+		line.Owner = d.owner
+	}
+	everything := d.o.Keys == nil && d.o.Shard == ""
+	pages, ok := e.Body.(*checkpoint.Frame)
+	if !ok {
+		if !everything {
+			return buf, nil
+		}
+		line.Body = e.Body
+		return buf, d.add(&line)
+	}
+	if everything && len(pages.Pages) > 0 && records(pages) == 0 {
+		line.Body = pages
+		return buf, d.add(&line)
+	}
+	line.Kind = "change"
+	return frame.Unpack(e, buf, func(_ *checkpoint.PageHead, c *change.Change) error { return d.change(line, c) })
+}
+
+func records(f *checkpoint.Frame) (n int) {
+	for _, p := range f.Pages {
+		n += p.Records
+	}
+	return n
+}
+
+// change prints a change, unless the options leave it out.
+func (d *dumper) change(line Line, c *change.Change) error {
+	if d.o.Shard != "" && c.Feed.Shard != d.o.Shard || d.o.Keys != nil && !d.o.Keys[c.KeyHash] {
+		return nil
+	}
+	line.Shard, line.Version, line.Op, line.TTL = c.Feed.Shard, c.Version, c.Op.String(), c.TTL
+	line.KeyHash, line.Bytes = render.KeyHash(c.KeyHash), len(c.Raw)
+	if d.o.ShowData {
+		line.Keys, line.New, line.Old = bytes.Clone(c.Keys), bytes.Clone(c.New), bytes.Clone(c.Old)
+	}
+	return d.add(&line)
+}
+
+func (d *dumper) add(line *Line) error {
+	if d.lines++; d.o.Limit > 0 && d.lines > d.o.Limit {
+		return errLimit
+	}
+	return d.print(line)
+}
+
+// KeyHashes returns the hashes that the item with a key, in DynamoDB JSON, may have. The order of two attributes is the
+// schema's, which the log does not say, so both orders are tried. An empty key has no hashes.
+func KeyHashes(key string) (map[uint64]bool, error) {
+	if key == "" {
+		return nil, nil
+	}
+	hashes, err := keyHashes(key)
+	if err != nil {
+		return nil, exit.Usage(`for example {"pk":{"S":"hats"},"sk":{"N":"1"}}`, "read --key: %w", err)
+	}
+	return hashes, nil
+}
+
+func keyHashes(key string) (map[uint64]bool, error) {
+	var d change.Decoder
+	img, err := d.Image([]byte(key))
+	if err != nil {
+		return nil, err
+	}
+	var attrs []change.KeyAttr
+	for _, a := range img {
+		attrs = append(attrs, change.KeyAttr{Name: a.Name, Type: a.Value.Kind.String()[0]})
+	}
+	var schemas []change.KeySchema
+	switch len(attrs) {
+	case 1:
+		schemas = []change.KeySchema{{Partition: attrs[0]}}
+	case 2:
+		schemas = []change.KeySchema{{Partition: attrs[0], Sort: &attrs[1]}, {Partition: attrs[1], Sort: &attrs[0]}}
+	default:
+		return nil, fmt.Errorf("a key has one or two attributes, not %d", len(attrs))
+	}
+	hashes := map[uint64]bool{}
+	for _, s := range schemas {
+		canonical, err := s.Canonical(nil, img)
+		if err != nil {
+			return nil, err
+		}
+		hashes[change.HashKey(canonical)] = true
+	}
+	return hashes, nil
+}
