@@ -8,22 +8,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	statpb "google.golang.org/genproto/googleapis/rpc/status"
 )
-
-// RecvMsg hands the request over without copying what it points to.
-func (r *replay) RecvMsg(m any) error {
-	switch to := m.(type) {
-	case *btpb.MutateRowsRequest:
-		from := r.req.(*btpb.MutateRowsRequest)
-		to.TableName, to.AppProfileId, to.Entries = from.TableName, from.AppProfileId, from.Entries
-	case proto.Message:
-		proto.Merge(to, r.req)
-	}
-	return nil
-}
 
 // bulk is one MutateRows call on its way through the front.
 type bulk struct {
@@ -252,16 +239,4 @@ func (b *bulk) send(ss grpc.ServerStream, out []*btpb.MutateRowsResponse_Entry) 
 		}
 	}
 	return ss.SendMsg(&btpb.MutateRowsResponse{Entries: out[cut:]})
-}
-
-func (x *Faults) chances() Odds {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.odds
-}
-
-func (x *Faults) ordered() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.inOrder
 }

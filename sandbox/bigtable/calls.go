@@ -6,23 +6,9 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
-
-const passHeader = "sandbox-pass"
-
-// own reports whether a call is the front's own: those see the bare emulator.
-func (f *Front) own(ctx context.Context) bool {
-	got := metadata.ValueFromIncomingContext(ctx, passHeader)
-	return len(got) == 1 && got[0] == f.pass
-}
-
-// self marks calls as the front's own.
-func (f *Front) self(ctx context.Context) context.Context {
-	return metadata.AppendToOutgoingContext(ctx, passHeader, f.pass)
-}
 
 func (f *Front) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
 	if f.own(ctx) {
@@ -212,5 +198,17 @@ func (r *replay) Context() context.Context {
 
 func (r *replay) SendMsg(m any) error {
 	r.sent = append(r.sent, m)
+	return nil
+}
+
+// RecvMsg hands the request over without copying what it points to.
+func (r *replay) RecvMsg(m any) error {
+	switch to := m.(type) {
+	case *btpb.MutateRowsRequest:
+		from := r.req.(*btpb.MutateRowsRequest)
+		to.TableName, to.AppProfileId, to.Entries = from.TableName, from.AppProfileId, from.Entries
+	case proto.Message:
+		proto.Merge(to, r.req)
+	}
 	return nil
 }

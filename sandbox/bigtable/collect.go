@@ -2,75 +2,13 @@ package bigtable
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"sort"
 	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 )
-
-// column is a column of a row with its cells, newest first.
-type column struct {
-	family    string
-	qualifier []byte
-	stamps    []int64
-	values    [][]byte
-}
-
-// scan calls each with every row that a request asks for, past the front. The caller holds
-// the table's lock alone.
-func (f *Front) scan(ctx context.Context, req *btpb.ReadRowsRequest, each func(key []byte, cols []column) error) error {
-	ctx, cancel := context.WithCancel(f.self(ctx))
-	defer cancel()
-	rows, err := btpb.NewBigtableClient(f.conn).ReadRows(ctx, req)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", req.TableName, err)
-	}
-	var key []byte
-	var cols []column
-	for {
-		res, err := rows.Recv()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read %s: %w", req.TableName, err)
-		}
-		for _, chunk := range res.Chunks {
-			if len(chunk.RowKey) > 0 {
-				key = chunk.RowKey
-			}
-			cols = addCell(cols, chunk)
-			if chunk.GetCommitRow() {
-				if err := each(key, cols); err != nil {
-					return err
-				}
-				cols = nil
-			}
-		}
-	}
-}
-
-func addCell(cols []column, chunk *btpb.ReadRowsResponse_CellChunk) []column {
-	if k := len(cols); chunk.FamilyName != nil || chunk.Qualifier != nil || k == 0 {
-		next := column{qualifier: chunk.Qualifier.GetValue()}
-		switch {
-		case chunk.FamilyName != nil:
-			next.family = chunk.FamilyName.GetValue()
-		case k > 0:
-			next.family = cols[k-1].family
-		}
-		if k == 0 || cols[k-1].family != next.family || string(cols[k-1].qualifier) != string(next.qualifier) {
-			cols = append(cols, next)
-		}
-	}
-	c := &cols[len(cols)-1]
-	c.stamps, c.values = append(c.stamps, chunk.TimestampMicros), append(c.values, chunk.Value)
-	return cols
-}
 
 // Collect deletes what the tables' garbage-collection rules give up at the sandbox's
 // present, and returns how many cells that were. Nothing else ever collects: like the
@@ -157,34 +95,4 @@ func deleteCell(c column, ts int64) *btpb.Mutation {
 		FamilyName: c.family, ColumnQualifier: c.qualifier,
 		TimeRange: &btpb.TimestampRange{StartTimestampMicros: ts, EndTimestampMicros: ts + 1000},
 	}}}
-}
-
-const batchRows = 1000
-
-// mutate writes entries past the front.
-func (f *Front) mutate(ctx context.Context, name string, entries []*btpb.MutateRowsRequest_Entry) error {
-	client := btpb.NewBigtableClient(f.conn)
-	for len(entries) > 0 {
-		n := min(batchRows, len(entries))
-		stream, err := client.MutateRows(f.self(ctx), &btpb.MutateRowsRequest{TableName: name, Entries: entries[:n]})
-		if err != nil {
-			return fmt.Errorf("write %s: %w", name, err)
-		}
-		for {
-			res, err := stream.Recv()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return fmt.Errorf("write %s: %w", name, err)
-			}
-			for _, e := range res.Entries {
-				if e.Status.GetCode() != 0 {
-					return fmt.Errorf("write %s: %s", name, e.Status.GetMessage())
-				}
-			}
-		}
-		entries = entries[n:]
-	}
-	return nil
 }

@@ -257,3 +257,15 @@ func (x *Faults) later(write func(ctx context.Context)) {
 		return nil
 	})
 }
+
+func (x *Faults) chances() Odds {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.odds
+}
+
+func (x *Faults) ordered() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.inOrder
+}

@@ -1,10 +1,3 @@
-// Package bigtable is the sandbox's Cloud Bigtable: the emulator of the client library
-// behind a front that gives it the service's limits and atomicity, and its bad days.
-//
-// What the front adds to the emulator: a refused call changes nothing; the hard limits
-// are enforced; the entries of a bulk call are applied in any order and answered in
-// several messages; garbage is collected by the sandbox's clock, on command; reads do
-// not race with writes. Faults are off until asked for and repeat with their seed.
 package bigtable
 
 import (
@@ -95,27 +88,3 @@ func (f *Front) Close() error {
 
 // Writes counts the calls that may have changed something.
 func (f *Front) Writes() uint64 { return f.writes.Load() }
-
-// hit draws whether something with probability p happens.
-func (f *Front) hit(p float64) bool {
-	if p <= 0 {
-		return false
-	}
-	f.rndMu.Lock()
-	defer f.rndMu.Unlock()
-	return f.rnd.Float64() < p
-}
-
-// shuffle draws an order of n things.
-func (f *Front) shuffle(n int, swap func(i, j int)) {
-	f.rndMu.Lock()
-	defer f.rndMu.Unlock()
-	f.rnd.Shuffle(n, swap)
-}
-
-// below draws a number in [0, n).
-func (f *Front) below(n int) int {
-	f.rndMu.Lock()
-	defer f.rndMu.Unlock()
-	return f.rnd.IntN(n)
-}

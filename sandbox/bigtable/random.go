@@ -1,0 +1,25 @@
+package bigtable
+
+// hit draws whether something with probability p happens.
+func (f *Front) hit(p float64) bool {
+	if p <= 0 {
+		return false
+	}
+	f.rndMu.Lock()
+	defer f.rndMu.Unlock()
+	return f.rnd.Float64() < p
+}
+
+// shuffle draws an order of n things.
+func (f *Front) shuffle(n int, swap func(i, j int)) {
+	f.rndMu.Lock()
+	defer f.rndMu.Unlock()
+	f.rnd.Shuffle(n, swap)
+}
+
+// below draws a number in [0, n).
+func (f *Front) below(n int) int {
+	f.rndMu.Lock()
+	defer f.rndMu.Unlock()
+	return f.rnd.IntN(n)
+}
