@@ -9,11 +9,12 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 )
 
-// The emulator adds up, but takes the last value for a maximum or a minimum: here both are computed under the
-// table's lock and set. A count of distinct values keeps its last value, where the service keeps a sketch.
+// The emulator computes sums, but takes the last value for a maximum or a minimum. The front computes these two under
+// the table's lock and sets the result. A count of distinct values keeps its last value, where the service keeps a
+// sketch.
 
-// better returns how a family merges two values; nil where the emulator is right, or as good as it gets.
-func better(t *btapb.Type) func(have, add int64) int64 {
+// mergeOf returns how a family merges two values; nil when the front leaves that to the emulator.
+func mergeOf(t *btapb.Type) func(have, add int64) int64 {
 	switch t.GetAggregateType().GetAggregator().(type) {
 	case *btapb.Type_Aggregate_Max_:
 		return func(have, add int64) int64 { return max(have, add) }
@@ -23,11 +24,11 @@ func better(t *btapb.Type) func(have, add int64) int64 {
 	return nil
 }
 
-// merges tells whether some of the mutations want a merge. The caller holds the table's lock.
+// merges reports whether the front has to merge for some of the mutations. The caller holds the table's lock.
 func (t *table) merges(branches ...[]*btpb.Mutation) bool {
 	for _, ms := range branches {
 		for _, m := range ms {
-			if add := m.GetAddToCell(); add != nil && better(t.families[add.FamilyName]) != nil {
+			if add := m.GetAddToCell(); add != nil && mergeOf(t.families[add.FamilyName]) != nil {
 				return true
 			}
 		}
@@ -35,9 +36,9 @@ func (t *table) merges(branches ...[]*btpb.Mutation) bool {
 	return false
 }
 
-// lock takes the table's lock: alone if it has to be so, or if the mutations want a merge, which reads before it writes.
-func (t *table) lock(alone bool, branches ...[]*btpb.Mutation) (unlock func()) {
-	if !alone {
+// lock takes the table's lock, exclusively when asked to or when a mutation merges, which reads before it writes.
+func (t *table) lock(exclusive bool, branches ...[]*btpb.Mutation) (unlock func()) {
+	if !exclusive {
 		t.mu.RLock()
 		if !t.merges(branches...) {
 			return t.mu.RUnlock
@@ -48,18 +49,18 @@ func (t *table) lock(alone bool, branches ...[]*btpb.Mutation) (unlock func()) {
 	return t.mu.Unlock
 }
 
-// merge turns additions to a maximum or minimum into the values that come of them. The caller holds the table's
-// lock alone.
+// merge replaces additions to a maximum or minimum by the merged values. The caller holds the table's lock exclusively.
 func (f *Front) merge(ctx context.Context, name string, t *table, key []byte, ms []*btpb.Mutation) error {
-	var mine []*btpb.Mutation_SetCell // what these mutations set so far
+	var mine []*btpb.Mutation_SetCell // cells that these mutations set so far
 	emptied := false
 	for i, m := range ms {
 		emptied = emptied || m.GetDeleteFromRow() != nil
 		add := m.GetAddToCell()
-		if add == nil || better(t.families[add.FamilyName]) == nil {
+		if add == nil || mergeOf(t.families[add.FamilyName]) == nil {
 			continue
 		}
-		set := &btpb.Mutation_SetCell{FamilyName: add.FamilyName, ColumnQualifier: add.ColumnQualifier.GetRawValue(), TimestampMicros: add.Timestamp.GetRawTimestampMicros()}
+		set := &btpb.Mutation_SetCell{FamilyName: add.FamilyName, ColumnQualifier: add.ColumnQualifier.GetRawValue(),
+			TimestampMicros: add.Timestamp.GetRawTimestampMicros()}
 		have, err := f.cell(ctx, name, key, set)
 		if err != nil {
 			return err
@@ -68,13 +69,14 @@ func (f *Front) merge(ctx context.Context, name string, t *table, key []byte, ms
 			have = nil
 		}
 		for _, s := range mine {
-			if s.FamilyName == set.FamilyName && bytes.Equal(s.ColumnQualifier, set.ColumnQualifier) && s.TimestampMicros == set.TimestampMicros {
+			if s.FamilyName == set.FamilyName && bytes.Equal(s.ColumnQualifier, set.ColumnQualifier) &&
+				s.TimestampMicros == set.TimestampMicros {
 				have = s.Value
 			}
 		}
 		value := add.Input.GetIntValue()
 		if len(have) == 8 {
-			value = better(t.families[add.FamilyName])(int64(binary.BigEndian.Uint64(have)), value)
+			value = mergeOf(t.families[add.FamilyName])(int64(binary.BigEndian.Uint64(have)), value)
 		}
 		set.Value = binary.BigEndian.AppendUint64(nil, uint64(value))
 		mine = append(mine, set)
@@ -83,8 +85,9 @@ func (f *Front) merge(ctx context.Context, name string, t *table, key []byte, ms
 	return nil
 }
 
-// cell reads the value where a cell is to be set; nil if there is none.
-func (f *Front) cell(ctx context.Context, name string, key []byte, at *btpb.Mutation_SetCell) (value []byte, err error) {
+// cell returns the value of the cell that a mutation is about to set, nil if there is none.
+func (f *Front) cell(ctx context.Context, name string, key []byte, at *btpb.Mutation_SetCell) (value []byte,
+	err error) {
 	within := &btpb.ColumnRange{FamilyName: at.FamilyName,
 		StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: at.ColumnQualifier},
 		EndQualifier:   &btpb.ColumnRange_EndQualifierClosed{EndQualifierClosed: at.ColumnQualifier}}

@@ -15,10 +15,12 @@ func (r *rig) merging() *bigtable.Table {
 	r.t.Helper()
 	number := bigtable.Int64Type{Encoding: bigtable.BigEndianBytesEncoding{}}
 	families := map[string]bigtable.Family{}
-	for name, how := range map[string]bigtable.Aggregator{"sum": bigtable.SumAggregator{}, "max": bigtable.MaxAggregator{}, "min": bigtable.MinAggregator{}} {
+	for name, how := range map[string]bigtable.Aggregator{"sum": bigtable.SumAggregator{},
+		"max": bigtable.MaxAggregator{}, "min": bigtable.MinAggregator{}} {
 		families[name] = bigtable.Family{ValueType: bigtable.AggregateType{Input: number, Aggregator: how}}
 	}
-	if err := r.admin.CreateTableFromConf(r.t.Context(), &bigtable.TableConf{TableID: "merging", ColumnFamilies: families}); err != nil {
+	if err := r.admin.CreateTableFromConf(r.t.Context(), &bigtable.TableConf{TableID: "merging",
+		ColumnFamilies: families}); err != nil {
 		r.t.Fatal(err)
 	}
 	return r.data.Open("merging")

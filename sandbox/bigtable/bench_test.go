@@ -45,7 +45,8 @@ func benchmarkGuarded(b *testing.B, addr string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	conf := &bigtable.TableConf{TableID: "orders", Families: map[string]bigtable.GCPolicy{"d": bigtable.MaxVersionsPolicy(1), "t": bigtable.NoGcPolicy()}}
+	conf := &bigtable.TableConf{TableID: "orders",
+		Families: map[string]bigtable.GCPolicy{"d": bigtable.MaxVersionsPolicy(1), "t": bigtable.NoGcPolicy()}}
 	if err := admin.CreateTableFromConf(b.Context(), conf); err != nil {
 		b.Fatal(err)
 	}

@@ -19,14 +19,15 @@ type bulk struct {
 	req   *btpb.MutateRowsRequest
 	apply func(context.Context, *btpb.MutateRowsRequest) ([]*btpb.MutateRowsResponse_Entry, error)
 
-	wide   bool           // some row may get too wide: the table's lock is held alone
-	coming map[string]int // cells that entries admitted so far set, by row
+	wide     bool           // some row may get too wide, so the table's lock is held exclusively
+	admitted map[string]int // row key → cells that the entries admitted so far set
 }
 
+// mutateRows answers a MutateRows call.
 func (f *Front) mutateRows(srv any, ss grpc.ServerStream, h grpc.StreamHandler) error {
-	gate := f.Faults.gate(ss.Context())
-	if status.Code(gate) == codes.Unavailable {
-		return gate
+	gaveUp := f.Faults.admit(ss.Context())
+	if status.Code(gaveUp) == codes.Unavailable {
+		return gaveUp
 	}
 	req := &btpb.MutateRowsRequest{}
 	if err := ss.RecvMsg(req); err != nil {
@@ -40,9 +41,10 @@ func (f *Front) mutateRows(srv any, ss grpc.ServerStream, h grpc.StreamHandler) 
 		return err
 	}
 	b := &bulk{front: f, table: t, req: req, apply: emulatorApply(srv, ss, h)}
-	return b.decide(ss, gate)
+	return b.serve(ss, gaveUp)
 }
 
+// checkBulk checks a call as a whole against the service's limits.
 func checkBulk(req *btpb.MutateRowsRequest) error {
 	if len(req.Entries) == 0 {
 		return bad("No mutations provided")
@@ -57,8 +59,9 @@ func checkBulk(req *btpb.MutateRowsRequest) error {
 	return nil
 }
 
-// emulatorApply runs a request in the emulator and returns what it says per entry.
-func emulatorApply(srv any, ss grpc.ServerStream, h grpc.StreamHandler) func(context.Context, *btpb.MutateRowsRequest) ([]*btpb.MutateRowsResponse_Entry, error) {
+// emulatorApply returns a function that applies a request in the emulator and returns its answer for each entry.
+func emulatorApply(srv any, ss grpc.ServerStream, h grpc.StreamHandler) func(context.Context,
+	*btpb.MutateRowsRequest) ([]*btpb.MutateRowsResponse_Entry, error) {
 	return func(ctx context.Context, req *btpb.MutateRowsRequest) ([]*btpb.MutateRowsResponse_Entry, error) {
 		kept := &replay{ServerStream: ss, ctx: ctx, req: req}
 		if err := h(srv, kept); err != nil {
@@ -72,10 +75,12 @@ func emulatorApply(srv any, ss grpc.ServerStream, h grpc.StreamHandler) func(con
 	}
 }
 
-func (b *bulk) decide(ss grpc.ServerStream, gate error) error {
+// serve draws the call's fault, applies its entries and sends the reply. gaveUp is not nil when the caller gave up
+// during an injected latency: the entries are applied all the same.
+func (b *bulk) serve(ss grpc.ServerStream, gaveUp error) error {
 	x := b.front.Faults
-	fate := x.fate()
-	switch fate {
+	kind := x.draw()
+	switch kind {
 	case Refuse:
 		return x.injected("refused before it was applied")
 	case Late:
@@ -86,15 +91,15 @@ func (b *bulk) decide(ss grpc.ServerStream, gate error) error {
 	switch {
 	case err != nil:
 		return err
-	case fate == Ambiguous:
+	case kind == Ambiguous:
 		return x.injected("failed after it was applied")
-	case gate != nil:
-		return gate
+	case gaveUp != nil:
+		return gaveUp
 	}
 	return b.send(ss, out)
 }
 
-// run applies the entries that pass, in any order, and returns the answer per entry.
+// run applies the entries that pass the checks, in any order, and returns the answer for each entry.
 func (b *bulk) run(ctx context.Context) ([]*btpb.MutateRowsResponse_Entry, error) {
 	b.front.writes.Add(1)
 	branches := make([][]*btpb.Mutation, len(b.req.Entries))
@@ -104,7 +109,7 @@ func (b *bulk) run(ctx context.Context) ([]*btpb.MutateRowsResponse_Entry, error
 	b.wide = b.mayPass()
 	defer b.table.lock(b.wide, branches...)()
 	var out []*btpb.MutateRowsResponse_Entry
-	var at []int // index in the request, per entry that is applied
+	var at []int // for each entry that is applied: its index in the request
 	pass := &btpb.MutateRowsRequest{TableName: b.req.TableName, AppProfileId: b.req.AppProfileId}
 	for i, e := range b.req.Entries {
 		if err := b.check(ctx, e); err != nil {
@@ -116,7 +121,7 @@ func (b *bulk) run(ctx context.Context) ([]*btpb.MutateRowsResponse_Entry, error
 	if len(at) == 0 {
 		return out, nil
 	}
-	b.disorder(pass.Entries, at)
+	b.shuffle(pass.Entries, at)
 	applied, err := b.applied(ctx, pass)
 	if err != nil {
 		return nil, err
@@ -125,19 +130,22 @@ func (b *bulk) run(ctx context.Context) ([]*btpb.MutateRowsResponse_Entry, error
 		e.Index = int64(at[e.Index])
 		out = append(out, e)
 	}
-	return b.distort(out), nil
+	return b.falsify(out), nil
 }
 
-// applied applies a request: at once, or entry by entry where what one adds depends on the one before.
-func (b *bulk) applied(ctx context.Context, req *btpb.MutateRowsRequest) (out []*btpb.MutateRowsResponse_Entry, err error) {
-	if !slices.ContainsFunc(req.Entries, func(e *btpb.MutateRowsRequest_Entry) bool { return b.table.merges(e.Mutations) }) {
+// applied applies a request: at once, or entry by entry when an entry merges into a cell that an earlier one may set.
+func (b *bulk) applied(ctx context.Context, req *btpb.MutateRowsRequest) (out []*btpb.MutateRowsResponse_Entry,
+	err error) {
+	if !slices.ContainsFunc(req.Entries,
+		func(e *btpb.MutateRowsRequest_Entry) bool { return b.table.merges(e.Mutations) }) {
 		return b.apply(ctx, req)
 	}
 	for i, e := range req.Entries {
 		if err := b.front.merge(ctx, req.TableName, b.table, e.RowKey, e.Mutations); err != nil {
 			return nil, err
 		}
-		one, err := b.apply(ctx, &btpb.MutateRowsRequest{TableName: req.TableName, AppProfileId: req.AppProfileId, Entries: req.Entries[i : i+1]})
+		one, err := b.apply(ctx, &btpb.MutateRowsRequest{TableName: req.TableName, AppProfileId: req.AppProfileId,
+			Entries: req.Entries[i : i+1]})
 		if err != nil {
 			return nil, err
 		}
@@ -149,34 +157,35 @@ func (b *bulk) applied(ctx context.Context, req *btpb.MutateRowsRequest) (out []
 	return out, nil
 }
 
-// mayPass reports whether a row could get too wide by this call.
+// mayPass reports whether this call could make a row wider than maxWidth.
 func (b *bulk) mayPass() bool {
-	coming := map[string]int{}
+	cells := map[string]int{}
 	for _, e := range b.req.Entries {
-		coming[string(e.RowKey)] += cellsSet(e.Mutations)
-		if b.table.widths.mayPass(e.RowKey, coming[string(e.RowKey)]) {
+		cells[string(e.RowKey)] += cellsSet(e.Mutations)
+		if b.table.widths.mayPass(e.RowKey, cells[string(e.RowKey)]) {
 			return true
 		}
 	}
 	return false
 }
 
-// checkWidth refuses an entry that would make its row too wide, given the entries before it.
+// checkWidth refuses an entry that would make its row too wide after the entries before it.
 func (b *bulk) checkWidth(ctx context.Context, e *btpb.MutateRowsRequest_Entry) error {
 	cells, key := cellsSet(e.Mutations), string(e.RowKey)
 	if b.wide && b.table.widths.mayPass(e.RowKey, cells) {
-		if err := b.front.checkWidth(ctx, b.req.TableName, b.table, e.RowKey, b.coming[key], e.Mutations); err != nil {
+		if err := b.front.checkWidth(ctx, b.req.TableName, b.table, e.RowKey, b.admitted[key], e.Mutations); err != nil {
 			return err
 		}
 	}
-	if b.coming == nil {
-		b.coming = map[string]int{}
+	if b.admitted == nil {
+		b.admitted = map[string]int{}
 	}
-	b.coming[key] += cells
+	b.admitted[key] += cells
 	b.table.widths.add(e.RowKey, cells)
 	return nil
 }
 
+// check checks one entry against the limits and the faults in force.
 func (b *bulk) check(ctx context.Context, e *btpb.MutateRowsRequest_Entry) error {
 	if err := checkKey(e.RowKey); err != nil {
 		return err
@@ -194,13 +203,15 @@ func (b *bulk) check(ctx context.Context, e *btpb.MutateRowsRequest_Entry) error
 	return b.checkWidth(ctx, e)
 }
 
+// answerOf returns the answer for entry i: the status of an error.
 func answerOf(i int, err error) *btpb.MutateRowsResponse_Entry {
 	st := status.Convert(err)
-	return &btpb.MutateRowsResponse_Entry{Index: int64(i), Status: &statpb.Status{Code: int32(st.Code()), Message: st.Message()}}
+	return &btpb.MutateRowsResponse_Entry{Index: int64(i), Status: &statpb.Status{Code: int32(st.Code()),
+		Message: st.Message()}}
 }
 
-// disorder shuffles entries: the service applies them in any order, even those of one row.
-func (b *bulk) disorder(es []*btpb.MutateRowsRequest_Entry, at []int) {
+// shuffle reorders entries and their indexes: the service applies entries in any order, also those of one row.
+func (b *bulk) shuffle(es []*btpb.MutateRowsRequest_Entry, at []int) {
 	if b.front.Faults.ordered() {
 		return
 	}
@@ -210,8 +221,8 @@ func (b *bulk) disorder(es []*btpb.MutateRowsRequest_Entry, at []int) {
 	})
 }
 
-// distort makes some answers lie about entries that were applied.
-func (b *bulk) distort(out []*btpb.MutateRowsResponse_Entry) []*btpb.MutateRowsResponse_Entry {
+// falsify drops the answers of some applied entries and turns others into errors, by the odds in force.
+func (b *bulk) falsify(out []*btpb.MutateRowsResponse_Entry) []*btpb.MutateRowsResponse_Entry {
 	odds, kept := b.front.Faults.chances(), out[:0]
 	for _, e := range out {
 		if e.Status.GetCode() == 0 {
@@ -227,7 +238,7 @@ func (b *bulk) distort(out []*btpb.MutateRowsResponse_Entry) []*btpb.MutateRowsR
 	return kept
 }
 
-// send splits an answer over two messages, as the service may.
+// send sends the reply in two messages where it can, as the service may.
 func (b *bulk) send(ss grpc.ServerStream, out []*btpb.MutateRowsResponse_Entry) error {
 	cut := 0
 	if len(out) > 1 {

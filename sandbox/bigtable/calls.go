@@ -10,43 +10,44 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
+// unary is the interceptor of calls with one reply: single-row writes and admin calls.
 func (f *Front) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
 	if f.own(ctx) {
 		return h(ctx, req)
 	}
-	gate := f.Faults.gate(ctx)
-	if status.Code(gate) == codes.Unavailable {
-		return nil, gate
+	gaveUp := f.Faults.admit(ctx)
+	if status.Code(gaveUp) == codes.Unavailable {
+		return nil, gaveUp
 	}
 	write, err := f.checkUnary(req)
 	if err != nil {
 		return nil, err
 	}
 	if write == nil {
-		if gate != nil {
-			return nil, gate
+		if gaveUp != nil {
+			return nil, gaveUp
 		}
 		return f.schema(ctx, req, h)
 	}
-	return f.write(ctx, gate, write, func(ctx context.Context) (any, error) { return h(ctx, req) })
+	return f.write(ctx, gaveUp, write, func(ctx context.Context) (any, error) { return h(ctx, req) })
 }
 
-// target is what a single-row write is about.
-type target struct {
+// rowWrite is a call that writes one row.
+type rowWrite struct {
 	table     string
 	key       []byte
-	mutations [][]*btpb.Mutation // branches
-	rules     int                // of a ReadModifyWriteRow
-	filter    *btpb.RowFilter
+	mutations [][]*btpb.Mutation // the branches, of which one is applied
+	rules     int                // how many rules a ReadModifyWriteRow has
+	filter    *btpb.RowFilter    // the condition of a CheckAndMutateRow
 }
 
-// checkUnary returns the target of a single-row write, nil for any other call.
-func (f *Front) checkUnary(req any) (*target, error) {
+// checkUnary returns the single-row write that a request is, nil for any other request.
+func (f *Front) checkUnary(req any) (*rowWrite, error) {
 	switch r := req.(type) {
 	case *btpb.MutateRowRequest:
-		return &target{table: r.TableName, key: r.RowKey, mutations: [][]*btpb.Mutation{r.Mutations}}, nil
+		return &rowWrite{table: r.TableName, key: r.RowKey, mutations: [][]*btpb.Mutation{r.Mutations}}, nil
 	case *btpb.CheckAndMutateRowRequest:
-		w := &target{table: r.TableName, key: r.RowKey, filter: r.PredicateFilter}
+		w := &rowWrite{table: r.TableName, key: r.RowKey, filter: r.PredicateFilter}
 		for _, branch := range [][]*btpb.Mutation{r.TrueMutations, r.FalseMutations} {
 			if len(branch) > 0 {
 				w.mutations = append(w.mutations, branch)
@@ -57,14 +58,14 @@ func (f *Front) checkUnary(req any) (*target, error) {
 		}
 		return w, f.Faults.profile(r.AppProfileId)
 	case *btpb.ReadModifyWriteRowRequest:
-		w := &target{table: r.TableName, key: r.RowKey, rules: len(r.Rules)}
+		w := &rowWrite{table: r.TableName, key: r.RowKey, rules: len(r.Rules)}
 		return w, f.Faults.profile(r.AppProfileId)
 	}
 	return nil, nil
 }
 
-// cells returns how many cells the write sets, at most.
-func (w *target) cells() int {
+// cells returns the most cells that the write may set.
+func (w *rowWrite) cells() int {
 	most := w.rules
 	for _, branch := range w.mutations {
 		most = max(most, cellsSet(branch))
@@ -72,8 +73,8 @@ func (w *target) cells() int {
 	return most
 }
 
-// check holds a write to the service's limits. The caller holds the table's lock.
-func (w *target) check(t *table) error {
+// check checks a write against the service's limits. The caller holds the table's lock.
+func (w *rowWrite) check(t *table) error {
 	if err := checkKey(w.key); err != nil {
 		return err
 	}
@@ -85,9 +86,10 @@ func (w *target) check(t *table) error {
 	return checkFilter(w.filter)
 }
 
-// write applies a single-row write, unless fate has other plans. gate is not nil when
-// the caller gave up while the call was on its way: it is applied all the same.
-func (f *Front) write(ctx context.Context, gate error, w *target, apply func(context.Context) (any, error)) (any, error) {
+// write applies a single-row write, unless a fault applies to it. gaveUp is not nil when the caller gave up during an
+// injected latency: the write is applied all the same, as it may be in the service.
+func (f *Front) write(ctx context.Context, gaveUp error, w *rowWrite, apply func(context.Context) (any, error)) (any,
+	error) {
 	t, err := f.tableOf(w.table)
 	if err != nil {
 		return nil, err
@@ -115,7 +117,7 @@ func (f *Front) write(ctx context.Context, gate error, w *target, apply func(con
 		}
 		return apply(ctx)
 	}
-	switch f.Faults.fate() {
+	switch f.Faults.draw() {
 	case Refuse:
 		return nil, f.Faults.injected("refused before it was applied")
 	case Late:
@@ -128,12 +130,13 @@ func (f *Front) write(ctx context.Context, gate error, w *target, apply func(con
 		return nil, f.Faults.injected("failed after it was applied")
 	}
 	res, err := run(context.WithoutCancel(ctx))
-	if gate != nil {
-		return nil, gate
+	if gaveUp != nil {
+		return nil, gaveUp
 	}
 	return res, err
 }
 
+// stream is the interceptor of calls with a stream of replies: reads and bulk writes.
 func (f *Front) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, h grpc.StreamHandler) error {
 	if f.own(ss.Context()) {
 		return h(srv, ss)
@@ -144,18 +147,18 @@ func (f *Front) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInf
 	case btpb.Bigtable_ReadRows_FullMethodName:
 		return f.readRows(srv, ss, h)
 	case btpb.Bigtable_ReadChangeStream_FullMethodName, btpb.Bigtable_GenerateInitialChangeStreamPartitions_FullMethodName:
-		return status.Error(codes.Unimplemented, "sandbox: change streams are not supported") // the emulator dies of it
+		return status.Error(codes.Unimplemented, "sandbox: change streams are not supported") // the emulator would exit
 	}
-	if err := f.Faults.gate(ss.Context()); err != nil {
+	if err := f.Faults.admit(ss.Context()); err != nil {
 		return err
 	}
 	return h(srv, ss)
 }
 
-// readRows lets the emulator read while nobody writes, keeps the reply, and sends it
-// when the table is free again: a slow reader stops no writer.
+// readRows lets the emulator read under the table's exclusive lock, keeps the reply, and sends it after the lock is
+// released, so that a slow reader does not block writers.
 func (f *Front) readRows(srv any, ss grpc.ServerStream, h grpc.StreamHandler) error {
-	if err := f.Faults.gate(ss.Context()); err != nil {
+	if err := f.Faults.admit(ss.Context()); err != nil {
 		return err
 	}
 	req := &btpb.ReadRowsRequest{}
@@ -181,7 +184,7 @@ func (f *Front) readRows(srv any, ss grpc.ServerStream, h grpc.StreamHandler) er
 	return err
 }
 
-// replay gives a handler a request that was already received, and keeps its replies.
+// replay is a server stream that gives a handler a request that was already received, and keeps the handler's replies.
 type replay struct {
 	grpc.ServerStream
 	ctx  context.Context // instead of the stream's, if set
@@ -201,7 +204,7 @@ func (r *replay) SendMsg(m any) error {
 	return nil
 }
 
-// RecvMsg hands the request over without copying what it points to.
+// RecvMsg gives the handler the request, without a copy of its entries.
 func (r *replay) RecvMsg(m any) error {
 	switch to := m.(type) {
 	case *btpb.MutateRowsRequest:

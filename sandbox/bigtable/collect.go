@@ -10,9 +10,8 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 )
 
-// Collect deletes what the tables' garbage-collection rules give up at the sandbox's
-// present, and returns how many cells that were. Nothing else ever collects: like the
-// service, the front leaves garbage readable until then.
+// Collect deletes the cells that the tables' garbage-collection rules let go of at the present of the sandbox's clock,
+// and returns their number. Nothing else collects garbage: as in the service, it stays readable until then.
 func (f *Front) Collect(ctx context.Context) (int, error) {
 	total := 0
 	for _, name := range f.Tables() {
@@ -37,6 +36,7 @@ func (f *Front) Tables() []string {
 	return names
 }
 
+// collect is Collect for one table.
 func (f *Front) collect(ctx context.Context, name string) (int, error) {
 	t, err := f.tableOf(name)
 	if err != nil {
@@ -66,7 +66,7 @@ func (f *Front) collect(ctx context.Context, name string) (int, error) {
 	return total, f.mutate(ctx, name, entries)
 }
 
-// expired decides about the at-newest cell of a column (from 0).
+// expired reports whether a rule lets go of a cell: the cell number at of its column, counted from the newest, 0.
 func expired(rule *btapb.GcRule, at int, micros int64, now time.Time) bool {
 	switch r := rule.GetRule().(type) {
 	case *btapb.GcRule_MaxNumVersions:
@@ -90,6 +90,7 @@ func expired(rule *btapb.GcRule, at int, micros int64, now time.Time) bool {
 	return false
 }
 
+// deleteCell returns the mutation that deletes one cell.
 func deleteCell(c column, ts int64) *btpb.Mutation {
 	return &btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromColumn_{DeleteFromColumn: &btpb.Mutation_DeleteFromColumn{
 		FamilyName: c.family, ColumnQualifier: c.qualifier,

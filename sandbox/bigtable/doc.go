@@ -1,9 +1,10 @@
-// Package bigtable is the sandbox's Cloud Bigtable: the emulator of Google's client library behind a front that adds the
-// service's limits and atomicity, and faults.
+// Package bigtable is the sandbox's Cloud Bigtable: the emulator of Google's client library behind a front that adds
+// the service's limits and atomicity, and faults.
 //
 // What the front adds to the emulator: a refused call changes nothing; the hard limits are enforced; the entries of a
-// bulk call are applied in any order and answered in several messages; garbage is collected on command, by the sandbox's
-// clock; reads do not race with writes. Faults are off until they are injected, and random ones repeat with the seed.
+// bulk call are applied in any order and answered in several messages; garbage is collected on command, by the
+// sandbox's clock; reads do not race with writes. Faults are off until they are injected, and random ones repeat with
+// the seed.
 //
 // The front is a pair of gRPC interceptors. Its own calls to the emulator carry a header that lets them pass.
 //

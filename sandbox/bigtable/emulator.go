@@ -11,20 +11,21 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
+// passHeader is the header by which the front recognises its own calls.
 const passHeader = "sandbox-pass"
 
-// own reports whether a call is the front's own: those see the bare emulator.
+// own reports whether a call is the front's own. Such a call goes to the emulator without faults or limits.
 func (f *Front) own(ctx context.Context) bool {
 	got := metadata.ValueFromIncomingContext(ctx, passHeader)
 	return len(got) == 1 && got[0] == f.pass
 }
 
-// self marks calls as the front's own.
+// self returns a context that marks calls as the front's own.
 func (f *Front) self(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, passHeader, f.pass)
 }
 
-// column is a column of a row with its cells, newest first.
+// column is one column of a row, with the timestamps and values of its cells, newest first.
 type column struct {
 	family    string
 	qualifier []byte
@@ -32,8 +33,7 @@ type column struct {
 	values    [][]byte
 }
 
-// scan calls each with every row that a request asks for, past the front. The caller holds
-// the table's lock alone.
+// scan calls each with every row that a request selects. The caller holds the table's lock exclusively.
 func (f *Front) scan(ctx context.Context, req *btpb.ReadRowsRequest, each func(key []byte, cols []column) error) error {
 	ctx, cancel := context.WithCancel(f.self(ctx))
 	defer cancel()
@@ -66,6 +66,7 @@ func (f *Front) scan(ctx context.Context, req *btpb.ReadRowsRequest, each func(k
 	}
 }
 
+// addCell adds a chunk of a reply to the columns of its row. A chunk without family or qualifier repeats the last.
 func addCell(cols []column, chunk *btpb.ReadRowsResponse_CellChunk) []column {
 	if k := len(cols); chunk.FamilyName != nil || chunk.Qualifier != nil || k == 0 {
 		next := column{qualifier: chunk.Qualifier.GetValue()}
@@ -84,9 +85,10 @@ func addCell(cols []column, chunk *btpb.ReadRowsResponse_CellChunk) []column {
 	return cols
 }
 
+// batchRows is how many rows one call of mutate writes.
 const batchRows = 1000
 
-// mutate writes entries past the front.
+// mutate applies entries to a table. The caller holds the table's lock exclusively, or is its only user.
 func (f *Front) mutate(ctx context.Context, name string, entries []*btpb.MutateRowsRequest_Entry) error {
 	client := btpb.NewBigtableClient(f.conn)
 	for len(entries) > 0 {

@@ -14,29 +14,29 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/clock"
 )
 
-// Odds are the probabilities of the faults that strike at random, each in 0..1.
+// Odds are the probabilities of random faults, each in 0..1.
 type Odds struct {
 	Refuse    float64 `json:"refuse"`    // a call is refused before anything is applied
 	Ambiguous float64 `json:"ambiguous"` // a call is applied, then reported failed
 	Late      float64 `json:"late"`      // a call is reported failed, and applied LateBy afterwards
 
-	// Of one entry of a bulk call:
+	// For one entry of a bulk call:
 	EntryRefuse    float64 `json:"entry_refuse"`    // not applied, reported failed
 	EntryAmbiguous float64 `json:"entry_ambiguous"` // applied, reported failed
 	Missing        float64 `json:"missing"`         // applied, left out of the reply
 }
 
-// Kind says what the next calls suffer.
+// Kind is a fault of one writing call.
 type Kind string
 
-// The kinds of Next.
+// The kinds, as in Odds.
 const (
 	Refuse    Kind = "refuse"
 	Ambiguous Kind = "ambiguous"
 	Late      Kind = "late"
 )
 
-// Faults is what a front does wrong on purpose. Its methods may be called at any time.
+// Faults injects faults into a front. All are off at first. The methods may be called at any time.
 type Faults struct {
 	front *Front
 
@@ -44,12 +44,12 @@ type Faults struct {
 	odds     Odds
 	code     codes.Code
 	lateBy   time.Duration
-	held     bool // late writes wait for ReleaseLate
-	release  chan struct{}
-	waiting  int // late writes that are not applied yet
-	next     []Kind
-	down     bool
-	downTill time.Time
+	held     bool          // late writes wait for ReleaseLate
+	release  chan struct{} // closed by ReleaseLate
+	waiting  int           // late writes that are not applied yet
+	next     []Kind        // of the next writing calls
+	down     bool          // an outage was begun
+	downTill time.Time     // its end; zero: until Recover
 	latency  time.Duration
 	jitter   time.Duration
 	rows     []*rowRefusal
@@ -57,16 +57,19 @@ type Faults struct {
 	inOrder  bool
 }
 
+// rowRefusal refuses writes to the rows of a prefix.
 type rowRefusal struct {
 	prefix []byte
 	code   codes.Code
-	left   int
+	left   int // refusals still to come; < 0: any number
 }
 
 func newFaults(f *Front) *Faults {
-	return &Faults{front: f, code: codes.Unavailable, lateBy: 100 * time.Millisecond, release: make(chan struct{}), profiles: map[string]bool{}}
+	return &Faults{front: f, code: codes.Unavailable, lateBy: 100 * time.Millisecond, release: make(chan struct{}),
+		profiles: map[string]bool{}}
 }
 
+// set changes faults under the lock.
 func (x *Faults) set(f func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -76,10 +79,10 @@ func (x *Faults) set(f func()) {
 // Random sets the odds of random faults.
 func (x *Faults) Random(o Odds) { x.set(func() { x.odds = o }) }
 
-// Code is the code of injected failures; UNAVAILABLE at first.
+// Code sets the code of injected failures; UNAVAILABLE at first.
 func (x *Faults) Code(c codes.Code) { x.set(func() { x.code = c }) }
 
-// LateBy is how long after its failure a late write is applied; 100 ms at first.
+// LateBy sets how long after its failure a late write is applied; 100 ms at first.
 func (x *Faults) LateBy(d time.Duration) { x.set(func() { x.lateBy, x.held = d, false }) }
 
 // HoldLate keeps late writes back until ReleaseLate.
@@ -93,15 +96,14 @@ func (x *Faults) ReleaseLate() {
 	})
 }
 
-// LateWaiting is how many late writes are not applied yet.
+// LateWaiting returns how many late writes are not applied yet.
 func (x *Faults) LateWaiting() int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.waiting
 }
 
-// Next makes the next n writing calls suffer kind, before any odds are drawn. Calls add
-// up, in order.
+// Next injects a fault into the next n writing calls, ahead of any odds. Further calls of Next append to the list.
 func (x *Faults) Next(kind Kind, n int) {
 	x.set(func() {
 		for range n {
@@ -150,8 +152,9 @@ func (x *Faults) Calm() {
 	})
 }
 
-// gate is what every call passes first: outage and latency.
-func (x *Faults) gate(ctx context.Context) error {
+// admit is what every call passes first. It returns UNAVAILABLE during an outage, and otherwise waits for the injected
+// latency; an error then says that the caller gave up.
+func (x *Faults) admit(ctx context.Context) error {
 	x.mu.Lock()
 	down := x.down && (x.downTill.IsZero() || time.Now().Before(x.downTill))
 	wait, jitter := x.latency, x.jitter
@@ -168,8 +171,8 @@ func (x *Faults) gate(ctx context.Context) error {
 	return nil
 }
 
-// fate decides about one writing call.
-func (x *Faults) fate() Kind {
+// draw returns the fault of one writing call, "" for none.
+func (x *Faults) draw() Kind {
 	x.mu.Lock()
 	if len(x.next) > 0 {
 		kind := x.next[0]
@@ -190,14 +193,14 @@ func (x *Faults) fate() Kind {
 	return ""
 }
 
-// injected is the error of an injected failure.
+// injected returns the error of an injected failure.
 func (x *Faults) injected(what string) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return status.Error(x.code, "sandbox: "+what)
 }
 
-// row is the refusal of a row, if there is one.
+// row returns the error of a write to a row that RefuseRow refuses, and counts it.
 func (x *Faults) row(key []byte) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -210,31 +213,34 @@ func (x *Faults) row(key []byte) error {
 	return nil
 }
 
-// profile refuses calls that an app profile does not allow.
+// profile returns the error of a single-row transaction on an app profile that does not allow it.
 func (x *Faults) profile(name string) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.profiles[name] {
-		return status.Errorf(codes.FailedPrecondition, "Single-row transactions are not allowed by this app profile: %q", name)
+		return status.Errorf(codes.FailedPrecondition,
+			"Single-row transactions are not allowed by this app profile: %q", name)
 	}
 	return nil
 }
 
-// describeProfile is an app profile that allows what profile allows. Every name has one.
+// describeProfile returns the app profile of a name, in accordance with profile. Every name has one.
 func (x *Faults) describeProfile(name string) *btapb.AppProfile {
 	_, id, _ := strings.Cut(name, "/appProfiles/")
 	out := &btapb.AppProfile{Name: name}
 	if x.profile(id) != nil {
-		out.RoutingPolicy = &btapb.AppProfile_MultiClusterRoutingUseAny_{MultiClusterRoutingUseAny: &btapb.AppProfile_MultiClusterRoutingUseAny{}}
+		out.RoutingPolicy = &btapb.AppProfile_MultiClusterRoutingUseAny_{
+			MultiClusterRoutingUseAny: &btapb.AppProfile_MultiClusterRoutingUseAny{},
+		}
 	} else {
-		out.RoutingPolicy = &btapb.AppProfile_SingleClusterRouting_{SingleClusterRouting: &btapb.AppProfile_SingleClusterRouting{
-			ClusterId: "sandbox", AllowTransactionalWrites: true,
-		}}
+		out.RoutingPolicy = &btapb.AppProfile_SingleClusterRouting_{
+			SingleClusterRouting: &btapb.AppProfile_SingleClusterRouting{ClusterId: "sandbox", AllowTransactionalWrites: true},
+		}
 	}
 	return out
 }
 
-// later runs a write when late writes are due. It is dropped if the front closes first.
+// later applies a write when late writes are due. The write is dropped if the front closes first.
 func (x *Faults) later(write func(ctx context.Context)) {
 	x.mu.Lock()
 	wait, held, release := x.lateBy, x.held, x.release
@@ -249,7 +255,7 @@ func (x *Faults) later(write func(ctx context.Context)) {
 			case <-ctx.Done():
 			}
 		} else if clock.Pause(ctx, wait) != nil {
-			return nil // closing: nobody is left who could see the write
+			return nil // the front is closing: no client can see the write
 		}
 		if ctx.Err() == nil {
 			write(ctx)
@@ -258,12 +264,14 @@ func (x *Faults) later(write func(ctx context.Context)) {
 	})
 }
 
+// chances returns the odds in force.
 func (x *Faults) chances() Odds {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.odds
 }
 
+// ordered reports whether bulk entries are applied in order.
 func (x *Faults) ordered() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

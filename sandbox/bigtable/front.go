@@ -16,29 +16,29 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/clock"
 )
 
-// maxMessage is the service's limit of one message; the emulator's default is 4 MiB.
+// maxMessage is the service's limit for one message; the emulator's default is 4 MiB.
 const maxMessage = 256 << 20
 
 // Options configures a front.
 type Options struct {
-	Addr  string // host:port; port 0 picks one
-	Seed  uint64
-	Clock *clock.Clock // for the age of cells; nil: the machine's
+	Addr  string       // host:port; port 0 picks one
+	Seed  uint64       // of random faults and orders
+	Clock *clock.Clock // of garbage collection; nil: the machine's
 }
 
-// Front is a running emulator with its front. Faults are set through Faults.
+// Front is a running emulator with its front. Faults are injected through Faults.
 type Front struct {
 	Faults *Faults
 
 	clock *clock.Clock
 	srv   *bttest.Server
-	conn  *grpc.ClientConn // to itself, past the front
-	pass  string           // marks the front's own calls
-	late  errgroup.Group   // writes that are applied after their caller was answered
+	conn  *grpc.ClientConn // to the emulator, for the front's own calls
+	pass  string           // header value that marks the front's own calls
+	late  errgroup.Group   // writes that are applied after their callers got an error
 	ctx   context.Context  // ends when the front closes
 	stop  context.CancelFunc
 
-	writes atomic.Uint64 // calls that changed, or may have changed, something
+	writes atomic.Uint64 // calls that may have changed something
 
 	rndMu sync.Mutex
 	rnd   *rand.Rand
@@ -75,10 +75,10 @@ func Open(o Options) (*Front, error) {
 	return f, nil
 }
 
-// Addr is where the emulator listens: the value of BIGTABLE_EMULATOR_HOST.
+// Addr returns the address of the emulator: the value of BIGTABLE_EMULATOR_HOST.
 func (f *Front) Addr() string { return f.srv.Addr }
 
-// Close ends all calls and drops writes that were still to be applied late.
+// Close ends all calls and waits for them. Late writes that are not yet applied are dropped.
 func (f *Front) Close() error {
 	f.stop()
 	err := f.conn.Close()
@@ -86,5 +86,5 @@ func (f *Front) Close() error {
 	return errors.Join(err, f.late.Wait())
 }
 
-// Writes counts the calls that may have changed something.
+// Writes returns the number of calls that may have changed something.
 func (f *Front) Writes() uint64 { return f.writes.Load() }

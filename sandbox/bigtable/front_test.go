@@ -35,7 +35,8 @@ func newRig(t *testing.T) *rig {
 	c := clock.NewVirtual(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	r := &rig{t: t, front: openFront(t, c), clock: c}
 	r.connect()
-	err := r.admin.CreateTableFromConf(t.Context(), &bigtable.TableConf{TableID: "orders", Families: map[string]bigtable.GCPolicy{
+	err := r.admin.CreateTableFromConf(t.Context(), &bigtable.TableConf{TableID: "orders",
+		Families: map[string]bigtable.GCPolicy{
 		"d": bigtable.MaxVersionsPolicy(1), "t": bigtable.MaxAgePolicy(7 * 24 * time.Hour),
 	}})
 	if err != nil {
@@ -211,7 +212,8 @@ func TestCallerWhoGaveUpDoesNotStopItsWrite(t *testing.T) {
 	r.front.Faults.Latency(50*time.Millisecond, 0)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := r.table.Apply(ctx, "row", guarded(set(1, "landed"))); !errors.Is(err, context.DeadlineExceeded) && status.Code(err) != codes.DeadlineExceeded {
+	if err := r.table.Apply(ctx, "row", guarded(set(1, "landed"))); !errors.Is(err, context.DeadlineExceeded) &&
+		status.Code(err) != codes.DeadlineExceeded {
 		t.Fatalf("apply: %v", err)
 	}
 	r.front.Faults.Latency(0, 0)
@@ -275,7 +277,8 @@ func TestEntriesOfOneRowComeInAnyOrder(t *testing.T) {
 		key := fmt.Sprint("row", i)
 		wipe := bigtable.NewMutation()
 		wipe.DeleteRow()
-		if _, err := r.table.ApplyBulk(t.Context(), []string{key, key}, []*bigtable.Mutation{set(1, "kept"), wipe}); err != nil {
+		if _, err := r.table.ApplyBulk(t.Context(), []string{key, key},
+			[]*bigtable.Mutation{set(1, "kept"), wipe}); err != nil {
 			t.Fatal(err)
 		}
 		seen[r.value(key)] = true

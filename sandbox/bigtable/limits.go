@@ -8,17 +8,18 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// The service's hard limits, none of which the emulator knows.
+// The service's hard limits, in bytes unless said otherwise. The emulator enforces none of them.
 const (
 	maxKey       = 4 << 10
 	maxQualifier = 16 << 10
 	maxCell      = 100 << 20
-	maxMutations = 100_000
+	maxMutations = 100_000 // mutations per call
 	maxRowSet    = 512 << 10
 	maxFilter    = 20 << 10
-	maxDepth     = 20
+	maxDepth     = 20 // levels of a filter
 )
 
+// bad returns an INVALID_ARGUMENT error.
 func bad(format string, args ...any) error {
 	return status.Errorf(codes.InvalidArgument, format, args...)
 }
@@ -33,8 +34,8 @@ func checkKey(key []byte) error {
 	return nil
 }
 
-// checkMutations decides about an entry as a whole before any of it is applied: this
-// is what makes entries atomic. families is what the table has now.
+// checkMutations checks all mutations of an entry before any of them is applied, which makes entries atomic. families
+// are the table's.
 func checkMutations(ms []*btpb.Mutation, families map[string]*btapb.Type) error {
 	if len(ms) == 0 {
 		return bad("No mutations provided")
@@ -51,6 +52,7 @@ func checkMutations(ms []*btpb.Mutation, families map[string]*btapb.Type) error 
 	return nil
 }
 
+// checkMutation checks one mutation.
 func checkMutation(m *btpb.Mutation, families map[string]*btapb.Type) error {
 	switch x := m.Mutation.(type) {
 	case *btpb.Mutation_SetCell_:
@@ -73,6 +75,7 @@ func checkMutation(m *btpb.Mutation, families map[string]*btapb.Type) error {
 	return bad("Mutation is not set")
 }
 
+// checkSet checks a SetCell.
 func checkSet(set *btpb.Mutation_SetCell, families map[string]*btapb.Type) error {
 	if err := checkColumn(set.FamilyName, set.ColumnQualifier, families); err != nil {
 		return err
@@ -89,6 +92,7 @@ func checkSet(set *btpb.Mutation_SetCell, families map[string]*btapb.Type) error
 	return nil
 }
 
+// checkMerge checks an addition to an aggregate cell.
 func checkMerge(family string, qualifier *btpb.Value, families map[string]*btapb.Type) error {
 	if err := checkColumn(family, qualifier.GetRawValue(), families); err != nil {
 		return err
@@ -99,6 +103,7 @@ func checkMerge(family string, qualifier *btpb.Value, families map[string]*btapb
 	return nil
 }
 
+// checkColumn checks that a family exists and that a qualifier is not too long.
 func checkColumn(family string, qualifier []byte, families map[string]*btapb.Type) error {
 	if _, ok := families[family]; !ok {
 		return status.Errorf(codes.NotFound, "Requested column family not found: %q", family)
@@ -109,6 +114,7 @@ func checkColumn(family string, qualifier []byte, families map[string]*btapb.Typ
 	return nil
 }
 
+// checkRange checks the time range of a delete.
 func checkRange(r *btpb.TimestampRange) error {
 	if r == nil {
 		return nil
@@ -123,7 +129,7 @@ func checkRange(r *btpb.TimestampRange) error {
 	return nil
 }
 
-// checkFilter holds a filter to the service's size and depth.
+// checkFilter checks a filter against the service's limits of size and depth.
 func checkFilter(f *btpb.RowFilter) error {
 	if f == nil {
 		return nil
@@ -137,6 +143,7 @@ func checkFilter(f *btpb.RowFilter) error {
 	return nil
 }
 
+// depth returns how many levels of filters are nested.
 func depth(f *btpb.RowFilter) int {
 	var inner []*btpb.RowFilter
 	switch x := f.GetFilter().(type) {
@@ -154,6 +161,7 @@ func depth(f *btpb.RowFilter) int {
 	return deepest + 1
 }
 
+// checkRead checks a read against the service's limits.
 func checkRead(r *btpb.ReadRowsRequest) error {
 	if n := proto.Size(r.GetRows()); n > maxRowSet {
 		return bad("Row set of %d bytes is larger than the limit of %d", n, maxRowSet)

@@ -1,6 +1,6 @@
 package bigtable
 
-// hit draws whether something with probability p happens.
+// hit returns true with probability p.
 func (f *Front) hit(p float64) bool {
 	if p <= 0 {
 		return false
@@ -10,14 +10,14 @@ func (f *Front) hit(p float64) bool {
 	return f.rnd.Float64() < p
 }
 
-// shuffle draws an order of n things.
+// shuffle puts n elements into a random order.
 func (f *Front) shuffle(n int, swap func(i, j int)) {
 	f.rndMu.Lock()
 	defer f.rndMu.Unlock()
 	f.rnd.Shuffle(n, swap)
 }
 
-// below draws a number in [0, n).
+// below returns a random number in [0, n).
 func (f *Front) below(n int) int {
 	f.rndMu.Lock()
 	defer f.rndMu.Unlock()

@@ -13,9 +13,10 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
+// format is the first line of a saved file.
 const format = "tailrace-sandbox-bigtable 1\n"
 
-// Save writes all tables with their rows. Each table is written as it is at one moment.
+// Save writes all tables with their rows. Each table is written as of one moment.
 func (f *Front) Save(ctx context.Context, w io.Writer) error {
 	if _, err := io.WriteString(w, format); err != nil {
 		return fmt.Errorf("save bigtable: %w", err)
@@ -28,8 +29,7 @@ func (f *Front) Save(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// saveTable writes the table as a CreateTable request, then its rows as MutateRows
-// requests, then an empty one.
+// saveTable writes a table, then an entry for each of its rows, then an empty entry.
 func (f *Front) saveTable(ctx context.Context, w io.Writer, name string) error {
 	t, err := f.tableOf(name)
 	if err != nil {
@@ -82,6 +82,7 @@ func (f *Front) Restore(ctx context.Context, r io.Reader) error {
 	}
 }
 
+// restoreTable makes a table and writes its rows, up to the empty entry.
 func (f *Front) restoreTable(ctx context.Context, r io.Reader, full *btapb.Table) error {
 	parent, id, ok := cutTable(full.Name)
 	if !ok {
@@ -129,7 +130,7 @@ func cutTable(full string) (parent, id string, ok bool) {
 	return full[:at], full[at+len("/tables/"):], true
 }
 
-// put writes a message behind its length.
+// put writes a message after its length, four bytes.
 func put(w io.Writer, m proto.Message) error {
 	raw, err := proto.Marshal(m)
 	if err != nil {
@@ -139,6 +140,7 @@ func put(w io.Writer, m proto.Message) error {
 	return err
 }
 
+// get reads what put wrote; io.EOF says that there is no further message.
 func get(r io.Reader, m proto.Message) error {
 	var n [4]byte
 	if _, err := io.ReadFull(r, n[:]); err != nil {

@@ -14,24 +14,25 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxRule is the service's limit of a serialised garbage-collection rule.
+// maxRule is the service's limit for a serialised garbage-collection rule, in bytes.
 const maxRule = 500
 
+// The forms of ids that the service accepts.
 var (
 	familyName = regexp.MustCompile(`^[-_.a-zA-Z0-9]{1,64}$`)
 	tableName  = regexp.MustCompile(`^[_a-zA-Z0-9][-_.a-zA-Z0-9]{0,49}$`)
 )
 
-// table is what the front knows of a table. Writes hold mu shared; reads and changes of
-// the schema hold it alone, since the emulator's reads race with its writes.
+// table is what the front knows of a table. Writes hold mu shared. Reads and schema changes hold it exclusively,
+// because the emulator's reads race with its writes.
 type table struct {
 	mu       sync.RWMutex
-	families map[string]*btapb.Type   // what their cells hold
-	rules    map[string]*btapb.GcRule // kept from the emulator: see collect.go
+	families map[string]*btapb.Type   // family → type of its cells
+	rules    map[string]*btapb.GcRule // family → rule; the emulator does not get it: see collect.go
 	widths   widths
 }
 
-// tableOf returns a table, or the error that the service has for one that is not there.
+// tableOf returns a table, or the service's error for a table that does not exist.
 func (f *Front) tableOf(name string) (*table, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -42,8 +43,7 @@ func (f *Front) tableOf(name string) (*table, error) {
 	return t, nil
 }
 
-// schema answers the admin calls that concern tables and families; other calls go to
-// the emulator as they are.
+// schema answers the admin calls on tables and families. Other calls go to the emulator unchanged.
 func (f *Front) schema(ctx context.Context, req any, h grpc.UnaryHandler) (any, error) {
 	f.writes.Add(1)
 	switch r := req.(type) {
@@ -75,6 +75,7 @@ func (f *Front) schema(ctx context.Context, req any, h grpc.UnaryHandler) (any, 
 	return h(ctx, req)
 }
 
+// createTable checks the table and its families, and keeps their rules from the emulator.
 func (f *Front) createTable(ctx context.Context, r *btapb.CreateTableRequest, h grpc.UnaryHandler) (any, error) {
 	if !tableName.MatchString(r.TableId) {
 		return nil, bad("Invalid id for collection tables: %q", r.TableId)
@@ -97,6 +98,7 @@ func (f *Front) createTable(ctx context.Context, r *btapb.CreateTableRequest, h 
 	return t.show(full), nil
 }
 
+// checkFamily checks a family's id and rule against the service's limits.
 func checkFamily(name string, rule *btapb.GcRule) error {
 	if !familyName.MatchString(name) {
 		return bad("Invalid id for collection columnFamilies: %q", name)
@@ -107,7 +109,7 @@ func checkFamily(name string, rule *btapb.GcRule) error {
 	return nil
 }
 
-// keep notes a family and takes its rule away from what the emulator gets.
+// keep records a family, and removes its rule from the message that goes to the emulator.
 func (t *table) keep(name string, cf *btapb.ColumnFamily) {
 	t.families[name], t.rules[name] = cf.GetValueType(), cf.GetGcRule()
 	if cf != nil {
@@ -115,7 +117,7 @@ func (t *table) keep(name string, cf *btapb.ColumnFamily) {
 	}
 }
 
-// show puts the rules back into a copy of what the emulator says about a table.
+// show returns a copy of the emulator's description of a table, with the rules.
 func (t *table) show(from *btapb.Table) *btapb.Table {
 	out := proto.Clone(from).(*btapb.Table)
 	for name, cf := range out.ColumnFamilies {
@@ -124,6 +126,7 @@ func (t *table) show(from *btapb.Table) *btapb.Table {
 	return out
 }
 
+// withRules adds the rules to a reply that describes a table.
 func (f *Front) withRules(res any) any {
 	from, ok := res.(*btapb.Table)
 	if !ok || from == nil {
@@ -138,7 +141,9 @@ func (f *Front) withRules(res any) any {
 	return t.show(from)
 }
 
-func (f *Front) modifyFamilies(ctx context.Context, r *btapb.ModifyColumnFamiliesRequest, h grpc.UnaryHandler) (any, error) {
+// modifyFamilies applies all modifications or none.
+func (f *Front) modifyFamilies(ctx context.Context, r *btapb.ModifyColumnFamiliesRequest, h grpc.UnaryHandler) (any,
+	error) {
 	t, err := f.tableOf(r.Name)
 	if err != nil {
 		return nil, err
@@ -159,7 +164,7 @@ func (f *Front) modifyFamilies(ctx context.Context, r *btapb.ModifyColumnFamilie
 	return t.show(res.(*btapb.Table)), nil
 }
 
-// modify checks one modification; a call with a refused one changes nothing.
+// modify applies one modification to the front's view of a table.
 func (t *table) modify(m *btapb.ModifyColumnFamiliesRequest_Modification) error {
 	was, have := t.families[m.Id]
 	switch {
@@ -184,7 +189,7 @@ func (t *table) modify(m *btapb.ModifyColumnFamiliesRequest_Modification) error 
 			return nil
 		}
 		t.keep(m.Id, m.GetUpdate())
-		t.families[m.Id] = was // a type is for ever
+		t.families[m.Id] = was // the type of a family cannot change
 	}
 	return nil
 }

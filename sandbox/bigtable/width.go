@@ -8,26 +8,27 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 )
 
-// maxWidth is how many columns a row may have, how many versions a column, and how many cells of a row one call may
-// set. The service has no limit of the first two, and takes 100,000 mutations. The emulator sorts all column names of a
-// row for each one that is added, and again for each that a filter of several interleaved ones lets pass, and all
-// versions of a column for each that is added: with tens of thousands, a single call keeps its table locked for minutes.
+// maxWidth limits the columns of a row, the versions of a column, and the cells of a row that one call sets. The
+// service has no limit for the first two and takes 100,000 mutations. The emulator sorts all column names of a row for
+// each column that is added, again for each that an interleaved filter lets pass, and all versions of a column for each
+// one that is added: with tens of thousands of them, one call would keep its table locked for minutes.
 const maxWidth = 10_000
 
-// widths holds for each row an upper bound of its width, which is the number of its columns or the number of versions
-// in one of them, whichever is larger. Writes add to the bound; a row is counted only when its bound passes maxWidth.
+// widths has an upper bound of each row's width. The width is the number of columns, or the number of versions in one
+// of them, whichever is larger. Writes add to the bound; a row is read and counted only when its bound passes maxWidth.
 type widths struct {
 	mu    sync.Mutex
-	bound map[string]int
+	bound map[string]int // by row key
 }
 
-// mayPass reports whether a row could be wider than maxWidth once so many cells are set. What sets none may always pass.
+// mayPass reports whether a row could be wider than maxWidth after a write of that many cells.
 func (w *widths) mayPass(key []byte, cells int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return cells > 0 && w.bound[string(key)]+cells > maxWidth
 }
 
+// add adds the cells of a write to a row's bound.
 func (w *widths) add(key []byte, cells int) {
 	if cells == 0 {
 		return
@@ -40,7 +41,7 @@ func (w *widths) add(key []byte, cells int) {
 	w.bound[string(key)] += cells
 }
 
-// counted replaces a row's bound by its width.
+// counted replaces a row's bound by its counted width.
 func (w *widths) counted(key []byte, width int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,7 +51,7 @@ func (w *widths) counted(key []byte, width int) {
 	w.bound[string(key)] = width
 }
 
-// cellsSet returns how many cells mutations set, at most.
+// cellsSet returns the most cells that mutations may set.
 func cellsSet(ms []*btpb.Mutation) (n int) {
 	for _, m := range ms {
 		if m.GetSetCell() != nil || m.GetAddToCell() != nil || m.GetMergeToCell() != nil {
@@ -60,14 +61,15 @@ func cellsSet(ms []*btpb.Mutation) (n int) {
 	return n
 }
 
-// checkWidth refuses mutations that would make a row wider than maxWidth, and brings the row's bound up to date. coming
-// is how many cells others of the same call set there. The caller holds the table's lock alone.
+// checkWidth refuses mutations that would make a row wider than maxWidth, and updates the row's bound. others is the
+// number of cells that other entries of the same call set in the row. The caller holds the table's lock exclusively.
 func (f *Front) checkWidth(
-	ctx context.Context, name string, t *table, key []byte, coming int, branches ...[]*btpb.Mutation,
+	ctx context.Context, name string, t *table, key []byte, others int, branches ...[]*btpb.Mutation,
 ) error {
 	for _, ms := range branches {
-		if cells := cellsSet(ms) + coming; cells > maxWidth {
-			return bad("Write of %d cells of one row is larger than the sandbox's emulator takes: the limit is %d", cells, maxWidth)
+		if cells := cellsSet(ms) + others; cells > maxWidth {
+			return bad("Write of %d cells of one row is larger than the sandbox's emulator takes: the limit is %d", cells,
+				maxWidth)
 		}
 	}
 	row := rowCells{}
@@ -84,8 +86,8 @@ func (f *Front) checkWidth(
 	if err != nil {
 		return err
 	}
-	t.widths.counted(key, row.width()+coming)
-	if width := row.width() + coming; len(branches) == 0 && width > maxWidth {
+	t.widths.counted(key, row.width()+others)
+	if width := row.width() + others; len(branches) == 0 && width > maxWidth {
 		return tooWide(width)
 	}
 	for _, ms := range branches {
@@ -93,23 +95,26 @@ func (f *Front) checkWidth(
 		if len(branches) > 1 {
 			after = row.clone()
 		}
-		if width := after.apply(ms) + coming; width > maxWidth {
+		if width := after.apply(ms) + others; width > maxWidth {
 			return tooWide(width)
 		}
 	}
 	return nil
 }
 
+// tooWide returns the error for a row of that width.
 func tooWide(width int) error {
 	return bad("Row of %d columns, or versions of a column, is larger than the sandbox's emulator takes: the limit is %d",
 		width, maxWidth)
 }
 
-// rowCells are the timestamps of a row's cells, by column.
+// rowCells has the timestamps of a row's cells, by column.
 type rowCells map[string]map[int64]bool
 
+// columnKey returns the key of a column in rowCells.
 func columnKey(family string, qualifier []byte) string { return family + "\x00" + string(qualifier) }
 
+// set adds a cell and returns how many versions its column has.
 func (r rowCells) set(family string, qualifier []byte, ts int64) (versions int) {
 	key := columnKey(family, qualifier)
 	if r[key] == nil {
@@ -119,6 +124,7 @@ func (r rowCells) set(family string, qualifier []byte, ts int64) (versions int) 
 	return len(r[key])
 }
 
+// width returns the number of columns, or of versions in the longest column if that is larger.
 func (r rowCells) width() int {
 	width := len(r)
 	for _, stamps := range r {
@@ -138,13 +144,13 @@ func (r rowCells) clone() rowCells {
 	return out
 }
 
-// apply applies mutations to the cells and returns how wide the row got on the way.
+// apply applies mutations to the cells and returns the largest width on the way.
 func (r rowCells) apply(ms []*btpb.Mutation) (widest int) {
 	for i, m := range ms {
 		switch x := m.Mutation.(type) {
 		case *btpb.Mutation_SetCell_:
 			ts := x.SetCell.TimestampMicros
-			if ts < 0 { // the server's time, which is another one each time
+			if ts < 0 { // the server assigns a time of its own to each
 				ts = -1 - int64(i)
 			}
 			widest = max(widest, r.set(x.SetCell.FamilyName, x.SetCell.ColumnQualifier, ts))
@@ -155,7 +161,8 @@ func (r rowCells) apply(ms []*btpb.Mutation) (widest int) {
 			add := x.MergeToCell
 			widest = max(widest, r.set(add.FamilyName, add.ColumnQualifier.GetRawValue(), add.Timestamp.GetRawTimestampMicros()))
 		case *btpb.Mutation_DeleteFromColumn_:
-			r.deleteRange(columnKey(x.DeleteFromColumn.FamilyName, x.DeleteFromColumn.ColumnQualifier), x.DeleteFromColumn.TimeRange)
+			r.deleteRange(columnKey(x.DeleteFromColumn.FamilyName, x.DeleteFromColumn.ColumnQualifier),
+				x.DeleteFromColumn.TimeRange)
 		case *btpb.Mutation_DeleteFromFamily_:
 			for key := range r {
 				if strings.HasPrefix(key, x.DeleteFromFamily.FamilyName+"\x00") {
@@ -170,6 +177,7 @@ func (r rowCells) apply(ms []*btpb.Mutation) (widest int) {
 	return widest
 }
 
+// deleteRange deletes the cells of a column within a time range; a zero end is open.
 func (r rowCells) deleteRange(key string, within *btpb.TimestampRange) {
 	from, to := within.GetStartTimestampMicros(), within.GetEndTimestampMicros()
 	for ts := range r[key] {
