@@ -19,7 +19,7 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// rig is a server behind faults, which counts what it carried out.
+// rig is a server behind faults that counts the requests it carried out.
 type rig struct {
 	t       *testing.T
 	faults  *fault.HTTP
@@ -70,7 +70,7 @@ func (r *rig) call(op string, headers ...string) (*http.Response, string, error)
 	return res, string(text), err
 }
 
-func TestRuleStrikesItsOperationSoOften(t *testing.T) {
+func TestRuleAppliesToItsOperationSoManyTimes(t *testing.T) {
 	r := newRig(t)
 	r.inject(fault.Rule{Effect: fault.Error, Operation: "PutItem", Code: "InternalServerError", Times: 2})
 	var got []int
@@ -109,7 +109,8 @@ func TestThrottleLetsItsRateThrough(t *testing.T) {
 	r := newRig(t)
 	r.inject(fault.Rule{Effect: fault.Throttle, PerSecond: 0.0001})
 	for i, want := range []int{200, 400, 400} {
-		if res, text, err := r.call("GetRecords"); err != nil || res.StatusCode != want || want == 400 && !strings.Contains(text, "#ThrottlingException") {
+		if res, text, err := r.call("GetRecords"); err != nil || res.StatusCode != want || want == 400 &&
+			!strings.Contains(text, "#ThrottlingException") {
 			t.Errorf("call %d: %v %s %v", i, res, text, err)
 		}
 	}
@@ -141,7 +142,7 @@ func TestOddsRepeatWithTheirSeed(t *testing.T) {
 	}
 }
 
-func TestUnluckyRequestsWaitLonger(t *testing.T) {
+func TestTailOfRequestsWaitsLonger(t *testing.T) {
 	r := newRig(t)
 	r.inject(fault.Rule{Effect: fault.Latency, Delay: time.Millisecond, Tail: time.Hour, TailOdds: 1, Times: 1})
 	done := make(chan error, 1)
@@ -149,7 +150,7 @@ func TestUnluckyRequestsWaitLonger(t *testing.T) {
 		_, _, err := r.call("PutItem")
 		done <- err
 	}()
-	// The unlucky one waits for an hour; the next one is done long before.
+	// The first request waits for an hour; the next one does not.
 	for r.faults.Pending() > 0 {
 		select {
 		case err := <-done:
@@ -162,7 +163,7 @@ func TestUnluckyRequestsWaitLonger(t *testing.T) {
 	}
 	r.srv.CloseClientConnections()
 	if err := <-done; err == nil {
-		t.Error("the unlucky request came back")
+		t.Error("the delayed request came back")
 	}
 }
 
@@ -174,8 +175,10 @@ func TestClockOfTheReply(t *testing.T) {
 		t.Errorf("date %v, %v", res.Header.Get("Date"), err)
 	}
 	r.faults.CheckTime(true)
-	for at, want := range map[time.Duration]string{0: "Signature not yet current", -time.Hour: "ok", -2 * time.Hour: "Signature expired"} {
-		if _, text, err := r.call("PutItem", "X-Amz-Date", noon.Add(at).Format("20060102T150405Z")); err != nil || !strings.Contains(text, want) {
+	for at, want := range map[time.Duration]string{0: "Signature not yet current", -time.Hour: "ok",
+		-2 * time.Hour: "Signature expired"} {
+		if _, text, err := r.call("PutItem", "X-Amz-Date", noon.Add(at).Format("20060102T150405Z")); err != nil ||
+			!strings.Contains(text, want) {
 			t.Errorf("signed at %v: %s, %v", at, text, err)
 		}
 	}
@@ -195,7 +198,8 @@ func TestGzipForClientsThatAcceptIt(t *testing.T) {
 	if plain, err := io.ReadAll(z); err != nil || string(plain) != body {
 		t.Errorf("%s, %v", plain, err)
 	}
-	if res, text, err := r.call("GetRecords", "Accept-Encoding", "identity"); err != nil || text != body || res.Header.Get("Content-Encoding") != "" {
+	if res, text, err := r.call("GetRecords", "Accept-Encoding", "identity"); err != nil || text != body ||
+		res.Header.Get("Content-Encoding") != "" {
 		t.Errorf("identity: %s %v", text, err)
 	}
 }
@@ -212,7 +216,7 @@ func TestWrongRulesAreRefused(t *testing.T) {
 	}
 }
 
-func TestRefusalTellsTheSandboxTime(t *testing.T) {
+func TestRefusalHasTheSandboxTime(t *testing.T) {
 	r := newRig(t)
 	if err := r.faults.Inject(fault.Rule{Effect: fault.Throttle, Times: 1}); err != nil {
 		t.Fatal(err)

@@ -14,30 +14,31 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/stream"
 )
 
-// HTTP is the faults of one server. Its methods may be called at any time.
+// HTTP injects faults into one server, as its middleware. Its methods may be called at any time.
 type HTTP struct {
 	clock *clock.Clock
 
-	mu    sync.Mutex
-	rnd   *rand.Rand
-	rules []*active
-	gzip  bool
-	skew  time.Duration
-	exact bool
+	mu        sync.Mutex
+	rnd       *rand.Rand
+	rules     []*active     // oldest first
+	gzip      bool          // compress replies
+	skew      time.Duration // added to the server's clock
+	checkTime bool          // refuse requests signed at another time
 }
 
+// active is a rule in force.
 type active struct {
 	Rule
-	left int // strikes to come; < 0: any number
-	next time.Time
+	left int       // requests that it still applies to; < 0: any number
+	next time.Time // throttle: when the next request passes
 }
 
-// New returns a well-behaved server's faults.
+// New returns a middleware without faults. Random ones repeat with the seed.
 func New(c *clock.Clock, seed uint64) *HTTP {
 	return &HTTP{clock: c, rnd: rand.New(rand.NewPCG(seed, 5))}
 }
 
-// Inject puts a rule in force.
+// Inject puts a rule in force. A malformed rule is an error.
 func (h *HTTP) Inject(r Rule) error {
 	if err := r.check(); err != nil {
 		return fmt.Errorf("inject fault: %w", err)
@@ -52,20 +53,20 @@ func (h *HTTP) Inject(r Rule) error {
 	return nil
 }
 
-// Withdraw takes away the rules of an effect and an operation; empty is any.
+// Withdraw removes the rules of an effect and an operation; an empty argument matches all.
 func (h *HTTP) Withdraw(e Effect, operation string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var keep []*active
+	var rest []*active
 	for _, a := range h.rules {
 		if e != "" && a.Effect != e || operation != "" && a.Operation != operation {
-			keep = append(keep, a)
+			rest = append(rest, a)
 		}
 	}
-	h.rules = keep
+	h.rules = rest
 }
 
-// Pending is how many strikes the rules with a number of times still have.
+// Pending returns how many requests the rules with a number of times still apply to.
 func (h *HTTP) Pending() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -83,7 +84,7 @@ func (h *HTTP) Gzip(on bool) {
 	h.gzip = on
 }
 
-// Skew shifts the server's clock, as seen in Date headers and by CheckTime.
+// Skew shifts the server's clock in Date headers and for CheckTime.
 func (h *HTTP) Skew(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,32 +96,33 @@ func (h *HTTP) Skew(d time.Duration) {
 func (h *HTTP) CheckTime(on bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.exact = on
+	h.checkTime = on
 }
 
-// Calm takes everything away.
+// Calm removes all faults.
 func (h *HTTP) Calm() {
 	h.Withdraw("", "")
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.gzip, h.skew, h.exact = false, 0, false
+	h.gzip, h.skew, h.checkTime = false, 0, false
 }
 
-// plan is what happens to one request.
+// plan is what the faults in force do to one request.
 type plan struct {
-	delay  time.Duration
-	code   string
-	text   string
-	status int
-	reply  Effect // Cut, Stall, Reset or ""
-	stall  time.Duration
+	delay  time.Duration // before the request is carried out
+	code   string        // of the refusal; "": the request is carried out
+	text   string        // of the refusal
+	status int           // of the refusal
+	reply  Effect        // Cut, Stall, Reset or ""
+	stall  time.Duration // between the halves of the reply
 	gzip   bool
-	date   time.Time // of the reply; zero: the server's own
+	date   time.Time // Date header of the reply; zero: the server's own
 }
 
+// plain reports whether the reply goes out as the server writes it.
 func (p *plan) plain() bool { return p.reply == "" && !p.gzip && p.date.IsZero() }
 
-// plan draws what happens to a request, and counts it.
+// plan draws what the faults in force do to a request, and counts it against their numbers of times.
 func (h *HTTP) plan(op string, r *http.Request) plan {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -128,15 +130,16 @@ func (h *HTTP) plan(op string, r *http.Request) plan {
 	if h.skew != 0 {
 		p.date = h.clock.Now().Add(h.skew)
 	}
-	if h.exact {
-		p.text = h.signedAt(r)
+	if h.checkTime {
+		p.text = h.refuseSigningTime(r)
 		if p.text != "" {
 			p.code, p.status = "InvalidSignatureException", http.StatusBadRequest
 		}
 	}
 	done := map[Effect]bool{}
 	for _, a := range h.rules {
-		if done[a.Effect] || a.left == 0 || a.Operation != "" && a.Operation != op || a.Odds > 0 && h.rnd.Float64() >= a.Odds {
+		if done[a.Effect] || a.left == 0 || a.Operation != "" && a.Operation != op || a.Odds > 0 &&
+			h.rnd.Float64() >= a.Odds {
 			continue
 		}
 		if a.Effect == Throttle && !h.tooFast(a) {
@@ -149,7 +152,7 @@ func (h *HTTP) plan(op string, r *http.Request) plan {
 		h.apply(a, &p)
 	}
 	if p.code != "" && p.date.IsZero() {
-		p.date = h.clock.Now() // a refusal tells the time too: clients whose clock is off learn it there
+		p.date = h.clock.Now() // clients whose clock is wrong learn the server's time from a refusal
 	}
 	return p
 }
@@ -164,6 +167,7 @@ func (h *HTTP) tooFast(a *active) bool {
 	return false
 }
 
+// apply adds a rule's effect to a plan.
 func (h *HTTP) apply(a *active, p *plan) {
 	switch a.Effect {
 	case Error, Throttle:
@@ -189,13 +193,14 @@ func (h *HTTP) apply(a *active, p *plan) {
 	}
 }
 
+// The format of X-Amz-Date, and how far from the server's time a request may be signed.
 const (
 	amzDate   = "20060102T150405Z"
 	tolerance = 5 * time.Minute
 )
 
-// signedAt returns the refusal of a signature's time, or "".
-func (h *HTTP) signedAt(r *http.Request) string {
+// refuseSigningTime returns the message for a request that was signed too far from the server's time, "" for any other.
+func (h *HTTP) refuseSigningTime(r *http.Request) string {
 	at, err := time.Parse(amzDate, r.Header.Get("X-Amz-Date"))
 	if err != nil {
 		return ""
@@ -212,7 +217,7 @@ func (h *HTTP) signedAt(r *http.Request) string {
 	return ""
 }
 
-// Wrap is the middleware. Requests that are no call of an AWS API pass untouched.
+// Wrap returns next with the faults in front of it. Requests that do not call an AWS API pass unchanged.
 func (h *HTTP) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, op, ok := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
@@ -237,8 +242,8 @@ func (h *HTTP) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// hold delays a request; false means that its client went away. The body is taken first:
-// only then does the server see a client go.
+// hold delays a request; false means that its client disconnected. It reads the body first, because net/http notices a
+// disconnected client only after that.
 func hold(r *http.Request, d time.Duration) bool {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -248,6 +253,7 @@ func hold(r *http.Request, d time.Duration) bool {
 	return clock.Pause(r.Context(), d) == nil
 }
 
+// refuse answers a request with the plan's error.
 func refuse(w http.ResponseWriter, p *plan) {
 	rec := &recorder{header: http.Header{}, status: p.status, body: stream.ErrorReply(p.code, p.text)}
 	rec.header.Set("Content-Type", "application/x-amz-json-1.0")

@@ -12,9 +12,11 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/clock"
 )
 
+// afterRequest is how long the head of a stalled reply waits, so that it does not overtake the end of its request: the
+// AWS SDK for Go would drop the connection.
 const afterRequest = 2 * time.Millisecond
 
-// recorder keeps a reply, to be sent in a bad way.
+// recorder keeps a reply, so that it can be compressed, cut, stalled or dropped.
 type recorder struct {
 	header http.Header
 	status int
@@ -30,6 +32,7 @@ func (rec *recorder) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// send sends the reply as the plan says. It panics with http.ErrAbortHandler to close the connection.
 func (rec *recorder) send(w http.ResponseWriter, r *http.Request, p *plan) {
 	if p.gzip {
 		rec.compress()
@@ -41,8 +44,6 @@ func (rec *recorder) send(w http.ResponseWriter, r *http.Request, p *plan) {
 		rec.half(w, p)
 		panic(http.ErrAbortHandler) // closes the connection: the rest never comes
 	case Stall:
-		// No real service answers within microseconds. The AWS SDK for Go drops the
-		// connection when the head of a reply overtakes the end of its own request.
 		if clock.Pause(r.Context(), afterRequest) != nil {
 			panic(http.ErrAbortHandler)
 		}
@@ -50,22 +51,23 @@ func (rec *recorder) send(w http.ResponseWriter, r *http.Request, p *plan) {
 		if clock.Pause(r.Context(), p.stall) != nil {
 			panic(http.ErrAbortHandler)
 		}
-		_, _ = w.Write(rest) // the client went away: nobody is left to tell
+		_, _ = w.Write(rest) // fails only when the client has disconnected
 	default:
 		rec.deliver(w, p)
 	}
 }
 
+// compress replaces the body by its gzip form.
 func (rec *recorder) compress() {
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
-	_, _ = z.Write(rec.body) // a bytes.Buffer takes everything
+	_, _ = z.Write(rec.body) // a bytes.Buffer never fails
 	_ = z.Close()
 	rec.body = out.Bytes()
 	rec.header.Set("Content-Encoding", "gzip")
 }
 
-// head writes the headers of the whole body.
+// head writes the headers, whose length and checksum are those of the whole body.
 func (rec *recorder) head(w http.ResponseWriter, p *plan) {
 	h := w.Header()
 	for k, v := range rec.header {
@@ -82,12 +84,13 @@ func (rec *recorder) head(w http.ResponseWriter, p *plan) {
 	w.WriteHeader(rec.status)
 }
 
+// deliver sends the whole reply.
 func (rec *recorder) deliver(w http.ResponseWriter, p *plan) {
 	rec.head(w, p)
-	_, _ = w.Write(rec.body) // the client went away: nobody is left to tell
+	_, _ = w.Write(rec.body) // fails only when the client has disconnected
 }
 
-// half sends half of the body and returns the rest.
+// half sends the headers and half of the body, and returns the rest.
 func (rec *recorder) half(w http.ResponseWriter, p *plan) []byte {
 	rec.head(w, p)
 	cut := len(rec.body) / 2
@@ -96,7 +99,7 @@ func (rec *recorder) half(w http.ResponseWriter, p *plan) []byte {
 	return rec.body[cut:]
 }
 
-// reset closes the connection so that the client sees a TCP reset.
+// reset closes the connection with a TCP reset.
 func reset(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package fault makes an awsJson server misbehave on the wire, as a service does on a
-// bad day: refusals, latency, replies cut in the middle, stalls, resets after the
-// request was carried out, expired credentials, a clock that is off.
+// Package fault injects faults on the wire into an awsJson server: refusals, latency, replies cut in the middle,
+// stalls, resets after the request was carried out, expired credentials, a server clock that is wrong.
 package fault
 
 import (
@@ -10,7 +9,7 @@ import (
 	"time"
 )
 
-// Effect is what a rule does to a request.
+// Effect is what a fault does to a request.
 type Effect string
 
 // The effects. The first four act before the request is carried out, the others on its reply.
@@ -26,22 +25,22 @@ const (
 
 var effects = []Effect{Error, Throttle, Expired, Latency, Cut, Stall, Reset}
 
-// Rule is one fault in force. Of several rules with one effect the oldest that fits strikes.
+// Rule is one fault. When several rules in force have the same effect, the oldest that matches a request applies.
 type Rule struct {
 	Effect    Effect
 	Operation string        // such as "GetRecords"; empty: every operation
-	Times     int           // how often it strikes; 0: until it is taken away
-	Odds      float64       // of striking, 0..1; 0 is always
+	Times     int           // how many requests it applies to; 0: all until it is withdrawn
+	Odds      float64       // probability that it applies to a matching request, 0..1; 0: always
 	Code      string        // error, throttle: the error's code; throttle's default is ThrottlingException
-	Status    int           // error: of the reply; 0: what the service uses for the code
-	PerSecond float64       // throttle: requests that are let through
+	Status    int           // error: HTTP status; 0: the service's for the code
+	PerSecond float64       // throttle: rate of the requests that pass
 	Delay     time.Duration // latency, stall
-	Jitter    time.Duration // latency
-	Tail      time.Duration // latency: of the unlucky ones
-	TailOdds  float64       // latency: of being unlucky, 0..1
+	Jitter    time.Duration // latency: upper bound of what is added to Delay
+	Tail      time.Duration // latency: instead of Delay, with probability TailOdds
+	TailOdds  float64       // latency: 0..1
 }
 
-// check completes a rule.
+// check refuses a malformed rule and fills in a throttle's default code.
 func (r *Rule) check() error {
 	switch {
 	case !slices.Contains(effects, r.Effect):
@@ -58,19 +57,23 @@ func (r *Rule) check() error {
 	return nil
 }
 
+// messages are the service's messages by error code.
 var messages = map[string]string{
-	"ThrottlingException":                    "Rate of requests exceeds the allowed throughput.",
-	"LimitExceededException":                 "Rate exceeded.",
-	"ProvisionedThroughputExceededException": "The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning level with the UpdateTable API.",
-	"InternalServerError":                    "Internal server error",
-	"ServiceUnavailable":                     "The service is temporarily unavailable.",
-	"ExpiredTokenException":                  "The security token included in the request is expired",
-	"ExpiredIteratorException":               "The shard iterator has expired and can no longer be used.",
-	"TrimmedDataAccessException":             "The operation attempted to read past the oldest stream record in a shard.",
-	"ResourceNotFoundException":              "Requested resource not found",
-	"AccessDeniedException":                  "User is not authorized to perform this operation",
+	"ThrottlingException":    "Rate of requests exceeds the allowed throughput.",
+	"LimitExceededException": "Rate exceeded.",
+	"ProvisionedThroughputExceededException": "The level of configured provisioned throughput for the table was " +
+		"exceeded. " +
+		"Consider increasing your provisioning level with the UpdateTable API.",
+	"InternalServerError":        "Internal server error",
+	"ServiceUnavailable":         "The service is temporarily unavailable.",
+	"ExpiredTokenException":      "The security token included in the request is expired",
+	"ExpiredIteratorException":   "The shard iterator has expired and can no longer be used.",
+	"TrimmedDataAccessException": "The operation attempted to read past the oldest stream record in a shard.",
+	"ResourceNotFoundException":  "Requested resource not found",
+	"AccessDeniedException":      "User is not authorized to perform this operation",
 }
 
+// statusOf returns the HTTP status that the service uses for an error code.
 func statusOf(code string) int {
 	switch code {
 	case "InternalServerError":
