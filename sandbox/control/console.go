@@ -1,6 +1,5 @@
-// Package control commands a running sandbox by name: over HTTP, from a timeline file,
-// or from Go. Everything that a command does can be done with the Go API of the part
-// concerned as well.
+// Package control runs commands on a sandbox by name: over HTTP, from a timeline file, or from Go. Each command calls
+// the Go API of one part of the sandbox, which tests may also call directly.
 package control
 
 import (
@@ -27,16 +26,16 @@ import (
 // Prefix is the path under which a sandbox's DynamoDB port takes commands.
 const Prefix = "/_sandbox/"
 
-// Parts are what a console commands. Ledger and Bigtable may be nil: their commands are
-// then unknown.
+// Parts are the parts of a sandbox that a console controls. Ledger and Bigtable may be nil: their commands are then
+// unknown.
 type Parts struct {
 	Clock    *clock.Clock
 	Stream   *stream.Engine
 	HTTP     *fault.HTTP
 	Ledger   *ledger.Ledger
 	Bigtable *bigtable.Front
-	Expire   func(now time.Time) int // one sweep of time to live
-	Seed     uint64                  // for commands that pick a shard
+	Expire   func(now time.Time) int // makes one sweep of time to live; returns the number of deleted items
+	Seed     uint64                  // of commands that pick a random shard
 }
 
 // Console runs commands. It is safe for concurrent use.
@@ -48,9 +47,10 @@ type Console struct {
 	rnd *rand.Rand
 }
 
+// command is what a name runs.
 type command struct {
 	doc    string
-	fields []string
+	fields []string // names of its arguments
 	run    func(ctx context.Context, args []byte) (any, error)
 }
 
@@ -69,39 +69,41 @@ func New(p Parts) *Console {
 	return c
 }
 
-// Span is a duration that is written as "1m30s".
+// Span is a duration that JSON spells as "1m30s".
 type Span time.Duration
 
-// UnmarshalText reads what time.ParseDuration does.
+// UnmarshalText reads a duration as time.ParseDuration does.
 func (s *Span) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	*s = Span(d)
 	return err
 }
 
-// MarshalText is the reverse.
+// MarshalText writes what UnmarshalText reads.
 func (s Span) MarshalText() ([]byte, error) { return []byte(time.Duration(s).String()), nil }
 
+// d returns the span as a duration.
 func (s Span) d() time.Duration { return time.Duration(s) }
 
-// add registers a command whose arguments are the JSON fields of A.
+// add registers a command whose arguments are the JSON fields of A. Unknown arguments are refused.
 func add[A any](c *Console, name, doc string, run func(ctx context.Context, a A) (any, error)) {
-	c.commands[name] = command{doc: doc, fields: fieldsOf(reflect.TypeFor[A]()), run: func(ctx context.Context, args []byte) (any, error) {
-		var a A
-		in := json.NewDecoder(bytes.NewReader(args))
-		in.DisallowUnknownFields()
-		if err := in.Decode(&a); err != nil {
-			return nil, fmt.Errorf("read arguments of %s: %w", name, err)
-		}
-		out, err := run(ctx, a)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		return out, nil
-	}}
+	c.commands[name] = command{doc: doc, fields: fieldsOf(reflect.TypeFor[A]()),
+		run: func(ctx context.Context, args []byte) (any, error) {
+			var a A
+			in := json.NewDecoder(bytes.NewReader(args))
+			in.DisallowUnknownFields()
+			if err := in.Decode(&a); err != nil {
+				return nil, fmt.Errorf("read arguments of %s: %w", name, err)
+			}
+			out, err := run(ctx, a)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			return out, nil
+		}}
 }
 
-// do registers a command that cannot fail and returns nothing.
+// do registers a command that cannot fail and has no result.
 func do[A any](c *Console, name, doc string, run func(a A)) {
 	add(c, name, doc, func(_ context.Context, a A) (any, error) {
 		run(a)
@@ -109,6 +111,7 @@ func do[A any](c *Console, name, doc string, run func(a A)) {
 	})
 }
 
+// fieldsOf returns the JSON names of a struct's fields, those of embedded structs included.
 func fieldsOf(t reflect.Type) []string {
 	names := []string{}
 	for f := range t.Fields() {
@@ -122,8 +125,7 @@ func fieldsOf(t reflect.Type) []string {
 	return names
 }
 
-// Do runs a command; args is a JSON object, empty for none. The result, which may be
-// nil, encodes as JSON.
+// Do runs a command. args is a JSON object, empty for no arguments. The result may be nil, and encodes as JSON.
 func (c *Console) Do(ctx context.Context, name string, args []byte) (any, error) {
 	cmd, ok := c.commands[name]
 	if !ok {
@@ -135,7 +137,7 @@ func (c *Console) Do(ctx context.Context, name string, args []byte) (any, error)
 	return cmd.run(ctx, args)
 }
 
-// Help lists the commands.
+// Help returns all commands, by name.
 func (c *Console) Help() []Usage {
 	out := make([]Usage, 0, len(c.commands))
 	for name, cmd := range c.commands {
@@ -152,10 +154,11 @@ type Usage struct {
 	Arguments []string `json:"arguments"`
 }
 
-const maxArguments = 256 << 20 // deliveries of a long test
+// maxArguments is the largest request, in bytes: the check of a long test has many deliveries.
+const maxArguments = 256 << 20
 
-// ServeHTTP takes commands: POST Prefix + name with a JSON object as body, GET Prefix
-// for the list. Every reply is a JSON object.
+// ServeHTTP runs commands: POST Prefix + name with a JSON object as body; GET Prefix returns the list. Every reply is a
+// JSON object.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, Prefix)
 	if name == "" && r.Method == http.MethodGet {
@@ -182,8 +185,9 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// respond writes a reply.
 func respond(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client went away: nobody is left to tell
+	_ = json.NewEncoder(w).Encode(body) // fails only when the client has disconnected
 }

@@ -68,7 +68,7 @@ func TestEveryCommandRuns(t *testing.T) {
 	}
 	for _, u := range c.Help() {
 		if u.Name == "bigtable_outage" {
-			continue // would spoil the others
+			continue // it would make the others fail
 		}
 		if _, err := c.Do(t.Context(), u.Name, []byte(args[u.Name])); err != nil {
 			t.Errorf("%s: %v", u.Name, err)
@@ -115,7 +115,8 @@ func TestCommandsOverHTTP(t *testing.T) {
 		}
 		return res.StatusCode, out
 	}
-	if status, out := post("split", `{"table":"Orders","n":3}`); status != 200 || len(out["result"].(map[string]any)["children"].([]any)) != 3 {
+	if status, out := post("split", `{"table":"Orders","n":3}`); status != 200 ||
+		len(out["result"].(map[string]any)["children"].([]any)) != 3 {
 		t.Errorf("split: %d %v", status, out)
 	}
 	if status, out := post("expire", ""); status != 200 || out["result"].(map[string]any)["expired"] != 7.0 {

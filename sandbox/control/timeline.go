@@ -11,20 +11,19 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Timeline is a script of commands to come.
+// Timeline is a list of commands, each with its time.
 type Timeline struct{ steps []step }
 
-// step is one command at one time after the start, on the sandbox's clock.
+// step is one command of a timeline.
 type step struct {
-	at   time.Duration
-	name string
-	args []byte
-	line int
+	at    time.Duration // after the start, on the sandbox's clock
+	name  string
+	args  []byte // a JSON object
+	entry int    // number in the file, from 1
 }
 
-// ReadTimeline reads a YAML list. Each entry has "at" (a duration after the start, on
-// the sandbox's clock), "do" (a command's name), the command's arguments, and to repeat
-// it "every" (a duration) and "count".
+// ReadTimeline reads a YAML list. Each entry has "at" (a duration after the start, on the sandbox's clock), "do" (a
+// command's name), the command's arguments and, to repeat it, "every" (a duration) and "count".
 func ReadTimeline(path string) (*Timeline, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -37,7 +36,7 @@ func ReadTimeline(path string) (*Timeline, error) {
 	return t, nil
 }
 
-// ParseTimeline is ReadTimeline for a file's content.
+// ParseTimeline parses the content of a file, as ReadTimeline does.
 func ParseTimeline(text []byte) (*Timeline, error) {
 	var entries []map[string]any
 	if err := yaml.Unmarshal(text, &entries); err != nil {
@@ -53,7 +52,8 @@ func ParseTimeline(text []byte) (*Timeline, error) {
 	return t, nil
 }
 
-func (t *Timeline) read(e map[string]any, line int) error {
+// read adds the steps of one entry of the file.
+func (t *Timeline) read(e map[string]any, entry int) error {
 	name, ok := e["do"].(string)
 	if !ok {
 		return fmt.Errorf(`no command: want "do"`)
@@ -72,12 +72,12 @@ func (t *Timeline) read(e map[string]any, line int) error {
 		return err
 	}
 	for i := range count {
-		t.steps = append(t.steps, step{at: at + time.Duration(i)*every, name: name, args: args, line: line})
+		t.steps = append(t.steps, step{at: at + time.Duration(i)*every, name: name, args: args, entry: entry})
 	}
 	return nil
 }
 
-// repeat reads every and count. rotate_every has an "every" of its own.
+// repeat reads the arguments "every" and "count", and removes them. rotate_every keeps its own "every".
 func repeat(e map[string]any, name string) (every time.Duration, count int, err error) {
 	count = 1
 	if n, ok := e["count"]; ok {
@@ -96,6 +96,7 @@ func repeat(e map[string]any, name string) (every time.Duration, count int, err 
 	return every, count, err
 }
 
+// spanOf reads a duration from a field, and removes the field. A missing field is 0.
 func spanOf(e map[string]any, field string) (time.Duration, error) {
 	v, ok := e[field]
 	if !ok {
@@ -109,16 +110,15 @@ func spanOf(e map[string]any, field string) (time.Duration, error) {
 	return d, nil
 }
 
-// Run does the steps when their time has come and returns after the last one. It ends
-// with the first command that fails.
+// Run runs each command at its time and returns after the last one, or with the error of the first that fails.
 func (t *Timeline) Run(ctx context.Context, c *Console) error {
 	start := c.Clock.Now()
 	for _, s := range t.steps {
 		if err := c.Clock.Until(ctx, start.Add(s.at)); err != nil {
-			return fmt.Errorf("timeline entry %d: %w", s.line, err)
+			return fmt.Errorf("timeline entry %d: %w", s.entry, err)
 		}
 		if _, err := c.Do(ctx, s.name, s.args); err != nil {
-			return fmt.Errorf("timeline entry %d: %w", s.line, err)
+			return fmt.Errorf("timeline entry %d: %w", s.entry, err)
 		}
 	}
 	return nil

@@ -9,22 +9,25 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
 )
 
-// strike is what every fault on the wire has.
-type strike struct {
+// wireFault has the arguments that every fault on the wire takes.
+type wireFault struct {
 	Operation string  `json:"operation"`
 	Times     int     `json:"times"`
 	Odds      float64 `json:"odds"`
 }
 
-func (s strike) rule(e fault.Effect) fault.Rule {
+// rule returns the rule of an effect with these arguments.
+func (s wireFault) rule(e fault.Effect) fault.Rule {
 	return fault.Rule{Effect: e, Operation: s.Operation, Times: s.Times, Odds: s.Odds}
 }
 
-const strikes = "; every operation unless one is named, until calm unless times is given"
+// allOrNamed ends the description of every fault on the wire.
+const allOrNamed = "; every operation unless one is named, until calm unless times is given"
 
+// wireCommands registers the faults of DynamoDB's HTTP replies.
 func (c *Console) wireCommands() {
-	add(c, "error", "refuses requests with an error code"+strikes, func(_ context.Context, a struct {
-		strike
+	add(c, "error", "refuses requests with an error code"+allOrNamed, func(_ context.Context, a struct {
+		wireFault
 		Code   string `json:"code"`
 		Status int    `json:"status"`
 	}) (any, error) {
@@ -32,8 +35,8 @@ func (c *Console) wireCommands() {
 		r.Code, r.Status = a.Code, a.Status
 		return nil, c.HTTP.Inject(r)
 	})
-	add(c, "throttle", "refuses requests beyond a rate"+strikes, func(_ context.Context, a struct {
-		strike
+	add(c, "throttle", "refuses requests beyond a rate"+allOrNamed, func(_ context.Context, a struct {
+		wireFault
 		Code      string  `json:"code"`
 		PerSecond float64 `json:"per_second"`
 	}) (any, error) {
@@ -41,19 +44,20 @@ func (c *Console) wireCommands() {
 		r.Code, r.PerSecond = a.Code, a.PerSecond
 		return nil, c.HTTP.Inject(r)
 	})
-	add(c, "latency", "delays requests by delay plus up to jitter; tail_odds of them by tail"+strikes, func(_ context.Context, a struct {
-		strike
-		Delay    Span    `json:"delay"`
-		Jitter   Span    `json:"jitter"`
-		Tail     Span    `json:"tail"`
-		TailOdds float64 `json:"tail_odds"`
-	}) (any, error) {
-		r := a.rule(fault.Latency)
-		r.Delay, r.Jitter, r.Tail, r.TailOdds = a.Delay.d(), a.Jitter.d(), a.Tail.d(), a.TailOdds
-		return nil, c.HTTP.Inject(r)
-	})
-	add(c, "stall", "sends half of the reply and the rest after a while"+strikes, func(_ context.Context, a struct {
-		strike
+	add(c, "latency", "delays requests by delay plus up to jitter; tail_odds of them by tail"+allOrNamed,
+		func(_ context.Context, a struct {
+			wireFault
+			Delay    Span    `json:"delay"`
+			Jitter   Span    `json:"jitter"`
+			Tail     Span    `json:"tail"`
+			TailOdds float64 `json:"tail_odds"`
+		}) (any, error) {
+			r := a.rule(fault.Latency)
+			r.Delay, r.Jitter, r.Tail, r.TailOdds = a.Delay.d(), a.Jitter.d(), a.Tail.d(), a.TailOdds
+			return nil, c.HTTP.Inject(r)
+		})
+	add(c, "stall", "sends half of the reply and the rest after a while"+allOrNamed, func(_ context.Context, a struct {
+		wireFault
 		forSpan
 	}) (any, error) {
 		r := a.rule(fault.Stall)
@@ -65,9 +69,12 @@ func (c *Console) wireCommands() {
 		fault.Reset:   "carries the request out, then resets the connection",
 		fault.Expired: "refuses the credentials as expired",
 	} {
-		add(c, string(effect), doc+strikes, func(_ context.Context, a strike) (any, error) { return nil, c.HTTP.Inject(a.rule(effect)) })
+		add(c, string(effect), doc+allOrNamed, func(_ context.Context, a wireFault) (any, error) {
+			return nil,
+				c.HTTP.Inject(a.rule(effect))
+		})
 	}
-	do(c, "withdraw", "ends the faults of an effect, of an operation, or both", func(a struct {
+	do(c, "withdraw", "withdraws the faults of an effect, of an operation, or both", func(a struct {
 		Effect    fault.Effect `json:"effect"`
 		Operation string       `json:"operation"`
 	}) {
@@ -79,9 +86,11 @@ func (c *Console) wireCommands() {
 	}) {
 		c.HTTP.Skew(a.By.d())
 	})
-	do(c, "check_time", "refuses requests signed more than five minutes from the server's time", func(a onOff) { c.HTTP.CheckTime(a.on()) })
+	do(c, "check_time", "refuses requests signed more than five minutes from the server's time",
+		func(a onOff) { c.HTTP.CheckTime(a.on()) })
 }
 
+// timeCommands registers the commands of the clock, and calm.
 func (c *Console) timeCommands() {
 	add(c, "advance", "moves the sandbox's clock, also back", func(_ context.Context, a struct {
 		By Span `json:"by"`
@@ -93,11 +102,14 @@ func (c *Console) timeCommands() {
 		c.Clock.Freeze()
 		return c.clockState(), nil
 	})
-	add(c, "clock", "shows the sandbox's clock", func(context.Context, struct{}) (any, error) { return c.clockState(), nil })
-	add(c, "expire", "deletes what time to live gives up now", func(context.Context, struct{}) (any, error) {
+	add(c, "clock", "shows the sandbox's clock", func(context.Context, struct{}) (any,
+		error) {
+		return c.clockState(), nil
+	})
+	add(c, "expire", "deletes the items whose time to live is over", func(context.Context, struct{}) (any, error) {
 		return map[string]int{"expired": c.Expire(c.Clock.Now())}, nil
 	})
-	do(c, "calm", "ends all misbehaviour, of everything", func(struct{}) {
+	do(c, "calm", "withdraws all faults of all servers", func(struct{}) {
 		c.HTTP.Calm()
 		c.Stream.Faults().Calm()
 		c.Stream.RotateNever()
@@ -107,10 +119,12 @@ func (c *Console) timeCommands() {
 	})
 }
 
+// clockState returns the result of the clock's commands.
 func (c *Console) clockState() any {
 	return map[string]any{"now": c.Clock.Now().Format(time.RFC3339Nano), "frozen": c.Clock.Virtual()}
 }
 
+// ledgerCommands registers the commands of the ledger.
 func (c *Console) ledgerCommands() {
 	add(c, "ledger", "counts the changes per table", func(context.Context, struct{}) (any, error) {
 		type counts struct {
@@ -125,14 +139,16 @@ func (c *Console) ledgerCommands() {
 		return out, nil
 	})
 	add(c, "changes", "lists the changes of a table in the order of their commits, from a number on", c.changes)
-	add(c, "check", "judges deliveries: exactly what was committed, once each, in order per item?", func(_ context.Context, a struct {
-		Tables     []string          `json:"tables"`
-		Deliveries []ledger.Delivery `json:"deliveries"`
-	}) (any, error) {
-		return c.Ledger.Check(a.Deliveries, a.Tables...), nil
-	})
+	add(c, "check", "judges deliveries: exactly what was committed, once each, in order per item?",
+		func(_ context.Context, a struct {
+			Tables     []string          `json:"tables"`
+			Deliveries []ledger.Delivery `json:"deliveries"`
+		}) (any, error) {
+			return c.Ledger.Check(a.Deliveries, a.Tables...), nil
+		})
 }
 
+// changes returns the lines of the ledger from a number on, at most limit of them.
 func (c *Console) changes(_ context.Context, a struct {
 	Table string `json:"table"`
 	From  int    `json:"from"`
