@@ -5,13 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
-
-	"golang.org/x/sync/errgroup"
-
-	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/queue"
 )
 
 // Status of the whole pipeline.
@@ -40,13 +34,6 @@ func Summarize(pipeline string, tables []TableStatus) Status {
 	return s
 }
 
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
-}
-
 // Live says whether the loops run and the queue can store: what a liveness probe asks. Servers outside are not
 // asked: no restart brings them back.
 func (p *Pipeline) Live() error {
@@ -58,9 +45,9 @@ func (p *Pipeline) Live() error {
 		}
 	}
 	for _, t := range p.tables {
-		v := t.view.Load()
-		if v != nil && t.owning.Load() && time.Since(v.when) > 6*p.o.Periods.ClaimTTL {
-			return fmt.Errorf("table %s: its loop has not moved for %s", t.Source, time.Since(v.when).Round(time.Second))
+		seen := t.view.seen.Load()
+		if seen != nil && t.view.owning.Load() && time.Since(seen.when) > 6*p.o.Periods.ClaimTTL {
+			return fmt.Errorf("table %s: its loop has not moved for %s", t.Source, time.Since(seen.when).Round(time.Second))
 		}
 	}
 	return nil
@@ -70,7 +57,7 @@ func (p *Pipeline) Live() error {
 func (p *Pipeline) Started() error {
 	var errs []error
 	for _, t := range p.tables {
-		if !t.started.Load() {
+		if !t.view.started.Load() {
 			errs = append(errs, fmt.Errorf("table %s: state not loaded yet", t.Source))
 		}
 	}
@@ -82,7 +69,7 @@ func (p *Pipeline) Status() Status {
 	now := time.Now()
 	var tables []TableStatus
 	for _, t := range p.tables {
-		tables = append(tables, t.status(now))
+		tables = append(tables, t.view.status(now))
 	}
 	s := Summarize(p.o.Name, tables)
 	// Rule 10: what is shown by nothing now is not ready, and whose fault that is stands first.
@@ -114,7 +101,7 @@ func (s *Status) Fail(failing []string) {
 func (p *Pipeline) waits(service string) string {
 	var n uint64
 	for _, t := range p.tables {
-		if v := t.view.Load(); v != nil && v.own {
+		if v := t.view.seen.Load(); v != nil && v.own {
 			n += v.waiting
 		}
 	}
@@ -128,7 +115,7 @@ func (p *Pipeline) waits(service string) string {
 // again by the next owner, as the same cells.
 func (p *Pipeline) Unsaved() (tables []string) {
 	for _, t := range p.tables {
-		if t.unsaved.Load() {
+		if t.view.unsaved.Load() {
 			tables = append(tables, t.Source)
 		}
 	}
@@ -153,99 +140,4 @@ func (p *Pipeline) AppliedThrough() (time.Time, bool) {
 		}
 	}
 	return low, !low.IsZero()
-}
-
-// status says how the table is now, as far as this process knows.
-func (t *table) status(now time.Time) TableStatus {
-	o := observed{status: TableStatus{Source: t.Source, Target: t.Target, State: "waiting", Proof: "assumed"}, when: t.born}
-	v := t.view.Load()
-	if v != nil {
-		o = *v
-	}
-	halt, rival := t.halted.Load(), t.rival.Load()
-	if halt != nil {
-		o.status.State, o.status.Halt, o.status.Code = "halted", halt.Reason, halt.Code
-		o.status.halt(halt.Sink, halt.Reason)
-		o.sign, o.retried, o.released = max(o.sign, halt.At), true, true
-	}
-	if rival != nil && halt == nil {
-		return t.standBy(rival, now)
-	}
-	st := o.at(time.UnixMilli(t.now()), now)
-	if v == nil { // nothing is known since the start of the process, so nothing is younger than that
-		st.SourceLag, st.AppliedLag = now.Sub(t.born).Seconds(), now.Sub(t.born).Seconds()
-		if halt == nil {
-			st.Reasons = []string{"not started yet, for " + ago(now.Sub(t.born))}
-		} else {
-			st.Reasons = []string{"halted: " + halt.Reason}
-		}
-	}
-	return st
-}
-
-// standBy is the status of a table that another process carries. That one reports it; here it is well as long as the
-// log moves.
-func (t *table) standBy(r *rival, now time.Time) TableStatus {
-	st := TableStatus{Source: t.Source, Target: t.Target, State: StandBy, SourceLag: -1, AppliedLag: -1, Retention: -1,
-		Proof: "assumed", Owner: r.owner, Epoch: r.epoch, Queue: QueueUse{HoursLeft: -1}}
-	if still := now.Sub(r.moved); still > 3*t.p.o.Periods.ClaimTTL {
-		st.Reasons = []string{fmt.Sprintf("standing by, but the owner %s has shown no sign of life for %s", r.owner, ago(still))}
-	}
-	return st
-}
-
-// rival is another process that owns the table's log.
-type rival struct {
-	owner string
-	epoch uint64
-	last  uint64    // newest entry of the log
-	moved time.Time // when the log was last seen to grow
-}
-
-// awaitTurn claims the log, and meanwhile watches whether somebody else carries the table.
-func (t *table) awaitTurn(ctx context.Context, l *queue.Log) (*queue.Writer, error) {
-	watching, cancel := context.WithCancel(ctx)
-	var g errgroup.Group
-	g.Go(func() error { t.watchRival(watching, l); return nil })
-	defer func() {
-		cancel()
-		_ = g.Wait() // it returns nothing but nil
-		t.rival.Store(nil)
-	}()
-	return l.Claim(ctx, t.claimOptions())
-}
-
-// watchRival looks at every beat whether the log grows.
-func (t *table) watchRival(ctx context.Context, l *queue.Log) {
-	var last uint64
-	for sleep(ctx, t.p.o.Periods.Beat) {
-		info, err := l.Info(ctx)
-		if err != nil {
-			continue // the failure of the service is reported where the call is made
-		}
-		seen := t.rival.Load()
-		switch {
-		case last == 0 || info.Last == last:
-		case seen == nil:
-			r := &rival{last: info.Last, moved: time.Now()}
-			if s, err := l.Fold(ctx); err == nil {
-				r.owner, r.epoch = s.Owner, s.Epoch
-			}
-			t.view.Store(nil) // what was known was known as the owner
-			t.rival.Store(r)
-		default:
-			t.rival.Store(&rival{owner: seen.owner, epoch: seen.epoch, last: info.Last, moved: time.Now()})
-		}
-		last = info.Last
-	}
-}
-
-// observe publishes what the state has become, for health and metrics. The writer's loop calls it.
-func (t *table) observe(s *checkpoint.State) {
-	o := observe(Seen{
-		Source: t.Source, Target: t.Target, State: s, Pressure: t.pressure, Letters: t.letters.Count(),
-		Now: t.now(), ClaimTTL: t.p.o.Periods.ClaimTTL, Retry: t.p.o.Periods.Retry, Late: t.p.o.Periods.Late,
-	}, t.view.Load())
-	o.own = !s.Released
-	t.view.Store(o)
 }

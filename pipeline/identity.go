@@ -4,41 +4,32 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// lostLog is what a log is called that should hold changes, whether it is empty or not there at all.
-const lostLog = "the log is empty or not there, although changes were read into it before"
+// What a RefusedError says about a missing part of the stored state.
+const (
+	logMissing = "the log is empty or not there, although changes were read into it before"
+	rowMissing = "the log holds changes, but the pipeline's row in " + bigtable.StateTable + " is missing"
+)
 
-const lostRow = "the log holds changes, but the pipeline's row in " + bigtable.StateTable + " is missing"
-
-// refuse is CheckLog for a log that was claimed with its row or without.
-func (t *table) refuse(s *checkpoint.State, want bigtable.Identity) *RefusedError {
-	if t.rowKnown() {
-		return CheckLog(t.row, s, want, t.p.o.Start)
-	}
-	if !readOn(s) {
-		return refusedLog(lostLog)
-	}
-	return checkStored(s, want, t.p.o.Start)
-}
-
-// CheckLog says why a log may not be used with a pipeline's row in Bigtable (nil: there is none), its table and its
-// start; nil when it may. s is the state of a log that does not exist, too: the empty one.
+// CheckLog returns why a log may not be used with a pipeline's row in Bigtable (nil: there is none), its table and its start;
+// nil when it may. For a log that does not exist, s is the empty state.
 func CheckLog(row *bigtable.State, s *checkpoint.State, want bigtable.Identity, start Start) *RefusedError {
 	live := s.LiveStream()
 	switch {
-	// Rule 5: without the log nobody knows which versions were given out.
+	// Rule 5: without the log it is unknown which versions were given out.
 	case row != nil && row.Issued && live == nil:
-		return refusedLog(lostLog)
+		return refusedLog(logMissing)
 	case row == nil && live != nil:
-		return refusedLog(lostRow)
+		return refusedLog(rowMissing)
 	}
 	return checkStored(s, want, start)
 }
 
-// checkStored is what of CheckLog the log alone can tell.
+// checkStored is the part of CheckLog that needs the log alone.
 func checkStored(s *checkpoint.State, want bigtable.Identity, start Start) *RefusedError {
 	switch id := s.Identity; {
 	case id == nil:
@@ -56,7 +47,7 @@ func checkStored(s *checkpoint.State, want bigtable.Identity, start Start) *Refu
 	return nil
 }
 
-// CheckIdentity says why table, mapping or log may not be used with a pipeline's row in Bigtable; nil when they may.
+// CheckIdentity returns why table, mapping or log may not be used with a pipeline's row in Bigtable; nil when they may.
 func CheckIdentity(row *bigtable.State, want bigtable.Identity) *RefusedError {
 	have := row.Identity
 	switch {
@@ -88,4 +79,41 @@ func otherMapping(table string) *RefusedError {
 		What: fmt.Sprintf("the mapping of %s is not the one its rows were written with", table),
 		Hint: "put the mapping back, or begin a new pipeline with a new target table",
 	}
+}
+
+func refusedLog(what string) *RefusedError {
+	return &RefusedError{
+		What: what,
+		Hint: "versions must grow across lives, so a lost log is not started over in silence: bring the queue's volume back; " +
+			"where it is gone, start under another pipeline name with empty target tables " +
+			"(`replicator recover`, which needs neither, comes with a later version)",
+	}
+}
+
+// mode returns how the start is spelled in the log.
+func (s Start) mode() string {
+	switch {
+	case s.Latest:
+		return "latest"
+	case s.At.IsZero():
+		return "trim_horizon"
+	}
+	return s.At.UTC().Format(time.RFC3339Nano)
+}
+
+// at returns the start as a time on the service's clock. LATEST itself is never sent: it has no durable
+// position, and a crash during the first start would lose or flood.
+func (s Start) at(date change.Millis) (change.Millis, error) {
+	switch {
+	case s.Latest:
+		return date, nil
+	case s.At.IsZero():
+		return 0, nil
+	case s.At.UnixMilli() > date:
+		return 0, &RefusedError{
+			What: "source.start lies in the future: " + s.mode(),
+			Hint: "use latest, trim_horizon or a time in the last 24 hours",
+		}
+	}
+	return s.At.UnixMilli(), nil
 }

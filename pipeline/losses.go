@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 )
 
-// troubles adds what the state says of halts and gaps to a status.
-func (st *TableStatus) troubles(s *checkpoint.State) {
+// addTroubles adds what the state says of halts and gaps to a status.
+func (st *TableStatus) addTroubles(s *checkpoint.State) {
 	st.Gaps = s.OpenGaps()
 	st.Accepted = len(s.Gaps) - st.Gaps
 	for i := range s.Gaps {
@@ -25,15 +25,15 @@ func (st *TableStatus) troubles(s *checkpoint.State) {
 	}
 	halts := s.AllHalts()
 	for sink, h := range halts {
-		st.halt(sink, h.Reason)
+		st.addHalt(sink, h.Reason)
 	}
 	if h := worstHalt(halts); h != nil {
 		st.Halt, st.Code = h.Reason, h.Code
 	}
 }
 
-// halt adds a halt. The map may be shared with an earlier status, so it is copied.
-func (st *TableStatus) halt(sink, reason string) {
+// addHalt adds a halt. The map may be shared with an earlier status, so it is copied.
+func (st *TableStatus) addHalt(sink, reason string) {
 	st.Halts = maps.Clone(st.Halts)
 	if st.Halts == nil {
 		st.Halts = map[string]string{}

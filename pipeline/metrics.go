@@ -55,17 +55,17 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	now := time.Now()
 	for _, service := range []string{DynamoDB, Bigtable, NATS} {
-		ch <- prometheus.MustNewConstMetric(failingDesc, prometheus.GaugeValue, c.p.failing(service, now).Seconds(), service)
+		ch <- prometheus.MustNewConstMetric(failingDesc, prometheus.GaugeValue, c.failing(service, now).Seconds(), service)
 	}
 	failing := c.p.failures(now)
 	for _, t := range c.p.tables {
-		t.collect(ch, now, len(failing) == 0)
+		c.collectTable(ch, t, now, len(failing) == 0)
 	}
 }
 
 // failing returns for how long a service has failed.
-func (p *Pipeline) failing(service string, now time.Time) time.Duration {
-	for _, f := range p.o.Services.Failures(now) {
+func (c collector) failing(service string, now time.Time) time.Duration {
+	for _, f := range c.p.o.Services.Failures(now) {
 		if f.Service == service {
 			return now.Sub(f.Since)
 		}
@@ -73,29 +73,29 @@ func (p *Pipeline) failing(service string, now time.Time) time.Duration {
 	return 0
 }
 
-// collect sends the gauges of a table. A process that stands by says nothing of what the owner reports.
-func (t *table) collect(ch chan<- prometheus.Metric, now time.Time, served bool) {
-	st := t.status(now)
+// collectTable sends the gauges of a table. A process that stands by says nothing of what the owner reports.
+func (c collector) collectTable(ch chan<- prometheus.Metric, t *table, now time.Time, served bool) {
+	st := t.view.status(now)
 	send := func(d *prometheus.Desc, v float64) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, t.Source)
 	}
 	send(readyDesc, one(served && len(st.Reasons) == 0))
 	// An owner that cannot reach the log for longer than a claim lives may have lost it. Who has halted the table lets
 	// the log go until the next try, and carries it still.
-	send(ownerDesc, one((t.claimed.Load() || t.halted.Load() != nil) && t.p.failing(NATS, now) < 3*t.p.o.Periods.ClaimTTL))
+	send(ownerDesc, one((t.view.claimed.Load() || t.view.halted.Load() != nil) && c.failing(NATS, now) < 3*c.p.o.Periods.ClaimTTL))
 	if st.State == StandBy {
 		return
 	}
 	send(haltedDesc, one(st.State == "halted"))
 	send(sourceLagDesc, st.SourceLag)
 	send(appliedLagDesc, st.AppliedLag)
-	send(retentionDesc, t.retention(&st))
+	send(retentionDesc, c.retention(&st))
 	send(hottestDesc, t.stats.Rows.Hottest(now))
 	send(largestDesc, float64(t.stats.Rows.LargestGrowth()))
-	v := t.view.Load()
+	v := t.view.seen.Load()
 	if v == nil {
-		send(proofDesc, now.Sub(t.born).Seconds())
-		send(viewDesc, now.Sub(t.born).Seconds())
+		send(proofDesc, now.Sub(t.view.born).Seconds())
+		send(viewDesc, now.Sub(t.view.born).Seconds())
 		return
 	}
 	send(proofDesc, now.Sub(v.readMoved).Seconds())
@@ -110,12 +110,12 @@ func (t *table) collect(ch chan<- prometheus.Metric, now time.Time, served bool)
 
 // retention returns the seconds until the oldest unread record may be lost. The log tells while no shard is read; the
 // readers know more of idle shards while they live.
-func (t *table) retention(st *TableStatus) float64 {
+func (c collector) retention(st *TableStatus) float64 {
 	left := st.Retention
 	if left < 0 { // nothing is known since the start of the process
 		left = max(0, source.Retention.Seconds()-st.SourceLag)
 	}
-	if alive, ok := t.p.src.Retention(t.Source); ok {
+	if alive, ok := c.p.source.Retention(st.Source); ok {
 		left = min(left, alive.Seconds())
 	}
 	return left

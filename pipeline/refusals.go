@@ -11,41 +11,43 @@ import (
 // RefusedError says that a table's stored state is not this pipeline's, and what to do.
 type RefusedError = outcome.RefusedError
 
-// refusals are the tables whose state is refused. Such a table halts, and is tried again; the others run. Only when
-// none of them can is it the environment that is wrong, and the process ends.
+// refusals are the tables whose stored state is refused. Such a table halts, and is tried again; the others run. Only when
+// no table can run is the environment to blame, and the process ends.
 type refusals struct {
-	mu    sync.Mutex
-	owned bool // a table was allowed to claim its log: from then on nothing ends the process
-	by    map[*table]error
+	tables []Table
+
+	mu       sync.Mutex
+	accepted bool // a table was allowed to claim its log: from then on nothing ends the process
+	bySource map[string]error
 }
 
-// allow notes that the table's stored state was found to be its own.
-func (r *refusals) allow(t *table) {
+func newRefusals(tables []Table) *refusals {
+	return &refusals{tables: tables, bySource: map[string]error{}}
+}
+
+// accept notes that a table's stored state was found to be its own.
+func (r *refusals) accept(source string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.owned = true
-	delete(r.by, t)
+	r.accepted = true
+	delete(r.bySource, source)
 }
 
-// after notes how a life ended. Its error joins the refusals of all tables when no table can run.
-func (r *refusals) after(t *table, out outcome.Outcome, err error) error {
+// add notes how a table's life ended. It returns the joined errors of all tables once all of them are refused.
+func (r *refusals) add(source string, out outcome.Outcome, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !out.Refused {
-		delete(r.by, t)
+		delete(r.bySource, source)
 		return nil
 	}
-	if r.by == nil {
-		r.by = map[*table]error{}
-	}
-	t.started.Store(true) // its state is known: a rollout need not wait for it
-	r.by[t] = fmt.Errorf("table %s: %w", t.Source, err)
-	if r.owned || len(r.by) < len(t.p.tables) {
+	r.bySource[source] = fmt.Errorf("table %s: %w", source, err)
+	if r.accepted || len(r.bySource) < len(r.tables) {
 		return nil
 	}
 	var all []error
-	for _, t := range t.p.tables {
-		all = append(all, r.by[t])
+	for _, t := range r.tables {
+		all = append(all, r.bySource[t.Source])
 	}
 	return errors.Join(all...)
 }

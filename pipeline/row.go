@@ -4,137 +4,336 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/transform"
 )
-
-// A table that was read before need not wait for its row in Bigtable to be read on: its log holds pipeline, table and
-// mapping, the position and clock of every shard. What only the row decides waits for it: whether this log is the one
-// that the row names (until then nothing is applied to Bigtable), and how far versions may run ahead (until then, as
-// far as every row allows; feeds that would exceed it pause).
 
 const (
-	rowPatience = 5 * time.Second  // in which Bigtable should answer at a start
-	firstLead   = 10 * time.Minute // no row of a pipeline has less
+	rowPatience   = 5 * time.Second  // in which Bigtable should answer at a start
+	rowRetry      = 2 * time.Second  // between two tries to load the row
+	logEvery      = 10 * time.Second // between two messages that Bigtable is waited for
+	leastReserved = 10 * time.Minute // the least reservation that any row of a pipeline has
 )
 
-// readOn says whether a log proves by itself that its table may be read on: it names its pipeline, and a sink's mark
-// in it is younger than the note in the row that changes were read.
-func readOn(s *checkpoint.State) bool {
+// stateRow is the pipeline's row of one table in Bigtable: the identity of what its log and its target hold, and how far
+// versions may run ahead of time.
+//
+// A table that was read before need not wait for the row to be read on: its log holds pipeline, table and mapping, the
+// position and clock of every shard. What only the row decides waits for it: whether this log is the one that the row names
+// (until then nothing is applied to Bigtable), and how far versions may run ahead (until then, as far as every row allows;
+// shards that would exceed it pause).
+//
+// The goroutine of the table's life owns it between lives. During the work of a life confirm and the readers use it: mu
+// covers what they share.
+type stateRow struct {
+	*env
+	program       *transform.Program // compiled for the table's key before anything else is called
+	targetClaimed bool               // the target belongs to the pipeline
+	mappingKept   bool               // the mapping's text is stored beside its hash
+
+	mu       sync.Mutex      // covers stored and stale
+	stored   *bigtable.State // as it was last read or written; nil: not known, or there is none
+	stale    bool            // the row is not known, or another owner changed it: it must be read again
+	agreed   chan struct{}   // closed when the row agrees with the log; a new one for each claim
+	reserved atomic.Int64    // of the row, readable while another goroutine holds the mutex and waits for Bigtable
+}
+
+// provesItself reports whether a log is enough to read its table on: it names its pipeline, and a sink's mark in it is
+// younger than the note in the row that changes were read.
+func provesItself(s *checkpoint.State) bool {
 	return s != nil && s.Identity != nil && s.LiveStream() != nil && len(s.Marks) > 0
 }
 
-// stored returns the log that the table has, and what it holds; nil when there is none yet.
-func (t *table) stored(ctx context.Context) (*checkpoint.State, error) {
-	l, err := t.p.queue.Log(ctx, t.Source)
-	if errors.Is(err, queue.ErrNoLog) {
-		return nil, nil
+// know reads the row before a claim or, when Bigtable does not answer and the folded log proves itself, leaves that to
+// confirm. s is nil while there is no log.
+func (r *stateRow) know(ctx context.Context, s *checkpoint.State) error {
+	r.agreed = make(chan struct{})
+	if !provesItself(s) {
+		return r.load(ctx)
 	}
-	if err != nil {
-		return nil, err
-	}
-	t.stream.Store(l)
-	return l.Fold(ctx)
-}
-
-// knowRow reads the table's row, or, when Bigtable does not answer and the log allows it, leaves that to confirm.
-func (t *table) knowRow(ctx context.Context, s *checkpoint.State) error {
-	t.confirmed = make(chan struct{})
-	if !readOn(s) {
-		return t.loadRow(ctx)
-	}
-	patience, cancel := context.WithTimeout(ctx, min(rowPatience, t.p.o.Periods.ClaimTTL))
+	patience, cancel := context.WithTimeout(ctx, min(rowPatience, r.o.Periods.ClaimTTL))
 	defer cancel()
-	err := t.loadRow(patience)
-	if a := outcome.OfRow(ctx, err).Action; a == outcome.Proceed || a == outcome.Drained || a == outcome.Halt {
+	err := r.load(patience)
+	switch outcome.OfRow(ctx, err).Action {
+	case outcome.Proceed, outcome.Drained, outcome.Halt:
 		return err
 	}
-	if s.Identity.Mapping != "" && s.Identity.Mapping != t.mapping() {
-		return otherMapping(t.Source)
+	if s.Identity.Mapping != "" && s.Identity.Mapping != mappingID(r.program) {
+		return otherMapping(r.Source)
 	}
-	t.doubtRow()
-	t.log.Warn("the pipeline's row in Bigtable is not known yet: what the log proves is enough to read on", zap.Error(err))
+	r.forget()
+	r.log.Warn("the pipeline's row in Bigtable is not known yet: what the log proves is enough to read on", zap.Error(err))
 	return nil
 }
 
-// readRow reads the row again that somebody else changed, and holds it against the log: at a first start another
-// process of the pipeline may have a log of its own, and have been faster.
-func (t *table) readRow(ctx context.Context) error {
-	if err := t.loadRow(ctx); err != nil {
+// reread reads a row that another owner changed, and compares it with the log: at a first start another process of the
+// pipeline may have a log of its own, and have been faster.
+func (r *stateRow) reread(ctx context.Context, l *queue.Log, info source.TableInfo) error {
+	if err := r.load(ctx); err != nil {
 		return err
 	}
-	return t.agree(ctx, t.logOf(), t.Info)
+	return r.agree(ctx, l, info)
 }
 
-// doubtRow forgets the row: confirm reads it anew.
-func (t *table) doubtRow() {
-	t.rowMu.Lock()
-	defer t.rowMu.Unlock()
-	t.stale, t.confirmed = true, make(chan struct{})
-	t.lead.Store(int64(min(t.p.o.Periods.Lead, firstLead)))
+// forget drops what is known about the row: confirm reads it anew.
+func (r *stateRow) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stale, r.agreed = true, make(chan struct{})
+	r.reserved.Store(int64(min(r.o.Periods.Lead, leastReserved)))
 }
 
-// rowKnown says whether the row has been read, or found missing, and agrees with the log.
-func (t *table) rowKnown() bool {
+// agrees reports whether the row has been read, or found missing, and agrees with the log.
+func (r *stateRow) agrees() bool {
 	select {
-	case <-t.confirmed:
+	case <-r.agreed:
 		return true
 	default:
 		return false
 	}
 }
 
-// awaitRow blocks until the row agrees with the log.
-func (t *table) awaitRow(ctx context.Context) error {
-	select {
-	case <-t.confirmed:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// confirm reads the row beside the work of a life, as soon as Bigtable answers; life is that of the log. It returns
-// nil when ctx ends, and what refuses the log.
-func (t *table) confirm(ctx context.Context, life uint64) error {
-	for !t.rowKnown() {
-		err := t.loadRow(ctx)
+// confirm reads the row beside the work of a life, as soon as Bigtable answers; life is that of the log. It returns nil when
+// ctx ends, and otherwise the error that refuses the log.
+func (r *stateRow) confirm(ctx context.Context, life uint64, l *queue.Log, info source.TableInfo) error {
+	for !r.agrees() {
+		err := r.load(ctx)
 		if err == nil {
-			err = t.agreeAgain(ctx, life)
+			err = r.agreeLater(ctx, life, l, info)
 		}
-		switch a := outcome.OfRow(ctx, err).Action; {
-		case ctx.Err() != nil:
-			return nil //nolint:nilerr // the life ends, and with it the question
-		case err == nil:
-			t.log.Info("the pipeline's row in Bigtable agrees with the log")
-			close(t.confirmed)
+		switch outcome.OfRow(ctx, err).Action {
+		case outcome.Drained:
 			return nil
-		case a == outcome.Again, a == outcome.Halt:
+		case outcome.Proceed:
+			if ctx.Err() != nil {
+				return nil
+			}
+			r.log.Info("the pipeline's row in Bigtable agrees with the log")
+			close(r.agreed)
+			return nil
+		case outcome.Again, outcome.Halt:
 			return err
 		}
-		t.log.Warn("read the pipeline's row: will be retried", zap.Error(err))
-		if !sleep(ctx, min(sayEvery, t.p.o.Periods.Retry)) {
+		r.log.Warn("read the pipeline's row: will be retried", zap.Error(err))
+		if failure.Pause(ctx, min(logEvery, r.o.Periods.Retry)) != nil {
 			return nil
 		}
 	}
 	return nil
 }
 
-// agreeAgain holds the row against a log that was read on without it.
-func (t *table) agreeAgain(ctx context.Context, life uint64) error {
+// agreeLater compares the row with a log that was read on without it.
+func (r *stateRow) agreeLater(ctx context.Context, life uint64, l *queue.Log, info source.TableInfo) error {
 	switch {
-	case t.row == nil:
-		return refusedLog(lostRow)
-	case t.row.Life > life:
-		return refusedLog(fmt.Sprintf("the log is of life %d, the pipeline is in life %d", life, t.row.Life))
+	case r.stored == nil:
+		return refusedLog(rowMissing)
+	case r.stored.Life > life:
+		return refusedLog(fmt.Sprintf("the log is of life %d, the pipeline is in life %d", life, r.stored.Life))
 	}
-	if err := t.agree(ctx, t.logOf(), t.Info); err != nil || !t.p.o.Upgrade {
+	if err := r.agree(ctx, l, info); err != nil || !r.o.Upgrade {
 		return err
 	}
-	return t.upgradeRow(ctx)
+	return r.upgrade(ctx)
+}
+
+// load reads the row once per process: later lives must start without Bigtable, because an outage there must not stop
+// reading. It blocks while Bigtable does not answer.
+func (r *stateRow) load(ctx context.Context) error {
+	if r.stored != nil && !r.stale {
+		return nil
+	}
+	row, err := r.loadRetrying(ctx)
+	none := errors.Is(err, bigtable.ErrNoState)
+	if err == nil || none {
+		if err := r.claimTarget(ctx); err != nil {
+			return err
+		}
+	}
+	switch {
+	case none:
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.stored, r.stale = nil, false
+		return nil
+	case bigtable.Classify(err) == failure.Missing:
+		return fmt.Errorf("%w (make the tables: replicator schema --apply)", err)
+	case err != nil:
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.set(row)
+	r.stale = false
+	return nil
+}
+
+func (r *stateRow) loadRetrying(ctx context.Context) (*bigtable.State, error) {
+	logged := time.Time{}
+	for {
+		row, err := r.bigtable.LoadState(ctx, r.o.Name, r.Source)
+		if bigtable.Classify(err) != failure.Transient {
+			return row, err
+		}
+		if time.Since(logged) > logEvery {
+			r.log.Warn("load the pipeline's row: will be retried", zap.Error(err))
+			logged = time.Now()
+		}
+		if cause := failure.Pause(ctx, rowRetry); cause != nil {
+			return nil, fmt.Errorf("%w: %w", cause, err)
+		}
+	}
+}
+
+// set notes the row as it is stored. The mutex is held.
+func (r *stateRow) set(row *bigtable.State) {
+	r.stored = row
+	r.reserved.Store(int64(row.Lead))
+}
+
+// agree makes the row and the log agree on whose they are, or refuses. It creates the row at the first start.
+func (r *stateRow) agree(ctx context.Context, l *queue.Log, info source.TableInfo) error {
+	want := r.identity(l, info)
+	if r.stored != nil {
+		if refused := CheckIdentity(r.stored, want); refused != nil {
+			return refused
+		}
+	}
+	if err := r.keepMapping(ctx); err != nil {
+		return err
+	}
+	if r.stored == nil {
+		return r.create(ctx, l, want)
+	}
+	if !r.stored.Identity.LogCreated.Equal(want.LogCreated) {
+		return r.edit(ctx, func(s *bigtable.State) { s.Identity.LogCreated = want.LogCreated })
+	}
+	return nil
+}
+
+// identity returns what the table, its mapping and its log are now.
+func (r *stateRow) identity(l *queue.Log, info source.TableInfo) bigtable.Identity {
+	return bigtable.Identity{
+		Pipeline: r.o.Name, Table: r.Source, TableID: info.ID, StreamARN: info.StreamARN,
+		LogCreated: l.Created().UTC(), MappingHash: mappingID(r.program), Target: r.bigtable.TargetName(r.Target),
+	}
+}
+
+var errFaster = errors.New("another instance was faster")
+
+// create stores the row of a table that is started for the first time.
+func (r *stateRow) create(ctx context.Context, l *queue.Log, id bigtable.Identity) error {
+	s, err := l.Fold(ctx)
+	if err != nil {
+		return err
+	}
+	if refused := CheckLog(nil, s, id, r.o.Start); refused != nil {
+		// The row was looked for before the log was read: an instance that started in between has made both.
+		if _, err := r.bigtable.LoadState(ctx, r.o.Name, r.Source); !errors.Is(err, bigtable.ErrNoState) {
+			return &outcome.StaleError{Err: errors.Join(errFaster, err)}
+		}
+		return refused
+	}
+	row := &bigtable.State{Identity: id, Life: 1, Lead: r.o.Periods.Lead}
+	if err := r.bigtable.CreateState(ctx, row); err != nil {
+		if errors.Is(err, bigtable.ErrStateExists) {
+			return &outcome.StaleError{Err: fmt.Errorf("%w: %w", errFaster, err)} // the next life finds its row
+		}
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.set(row)
+	return nil
+}
+
+// edit changes the stored row, unless another owner has changed it.
+func (r *stateRow) edit(ctx context.Context, change func(*bigtable.State)) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := *r.stored
+	change(&next)
+	if err := r.bigtable.CompareAndSet(ctx, r.stored, &next); err != nil {
+		return r.noteChanged(err)
+	}
+	r.set(&next)
+	return nil
+}
+
+// noteChanged returns the error of an edit; the row is read again if another owner has changed it. The mutex is held.
+func (r *stateRow) noteChanged(err error) error {
+	if !errors.Is(err, bigtable.ErrStateChanged) {
+		return err
+	}
+	r.stale = true
+	return &outcome.StaleError{Err: fmt.Errorf("another owner changed the pipeline's row: %w", err)}
+}
+
+// issue notes that the log holds changes from now on: after that, an empty log is a lost one.
+func (r *stateRow) issue(ctx context.Context) error {
+	if !r.agrees() || r.stored.Issued { // the row of a log that is read on without it says so already
+		return nil
+	}
+	return r.edit(ctx, func(s *bigtable.State) { s.Issued = true })
+}
+
+// upgrade raises the row to the newest format, unless it is not known yet: then confirm does it. Rule 11: builds that do not
+// know the format refuse the row from then on.
+func (r *stateRow) upgrade(ctx context.Context) error {
+	if r.stored == nil || r.stale || r.stored.Format >= bigtable.StateFormat {
+		return nil
+	}
+	return r.edit(ctx, func(s *bigtable.State) {
+		s.Format, s.Identity.Target = bigtable.StateFormat, r.bigtable.TargetName(r.Target)
+	})
+}
+
+// await blocks until the row agrees with the log.
+func (r *stateRow) await(ctx context.Context) error {
+	select {
+	case <-r.agreed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Reserved returns how far versions may run ahead of time. It never blocks: the reading of all shards asks it, also while
+// Bigtable is away.
+func (r *stateRow) Reserved() time.Duration { return time.Duration(r.reserved.Load()) }
+
+// Reserve raises the reservation so that it covers need with room to spare. It blocks while Bigtable is away.
+func (r *stateRow) Reserve(ctx context.Context, need time.Duration) error {
+	if err := r.await(ctx); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stored.Lead >= 2*need {
+		return nil
+	}
+	row, err := r.bigtable.Reserve(ctx, r.stored, max(4*need, r.o.Periods.Lead))
+	if err != nil {
+		return r.noteChanged(err)
+	}
+	r.set(row)
+	return nil
+}
+
+// Adopt names the table's new stream in the row. It blocks while Bigtable is away.
+func (r *stateRow) Adopt(ctx context.Context, arn string) error {
+	if err := r.await(ctx); err != nil {
+		return err
+	}
+	return r.edit(ctx, func(s *bigtable.State) { s.Identity.StreamARN = arn })
 }

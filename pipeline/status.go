@@ -147,7 +147,7 @@ func observe(x Seen, before *observed) *observed {
 		Source: x.Source, Target: x.Target, State: stateWord(s), Proof: "assumed", DeadLetters: x.Letters,
 		Owner: s.Owner, Epoch: s.Epoch, LogFormat: s.Format, Changes: s.Changes, Foreign: s.Foreign,
 	}
-	st.troubles(s)
+	st.addTroubles(s)
 	sh := &st.Shards
 	sh.Open, sh.Closed, sh.Waiting, sh.Done = s.ShardCounts()
 	st.Queue = queueUse(x.Pressure)
@@ -297,4 +297,11 @@ func entries(n uint64) string {
 		return "1 entry"
 	}
 	return strconv.FormatUint(n, 10) + " entries"
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
 }

@@ -120,12 +120,10 @@ func halted(s *checkpoint.State) {
 
 // A stand-by is well as long as the owner's log grows, and says so when it does not.
 func TestStandByTellsASilentOwner(t *testing.T) {
-	p := &Pipeline{}
-	p.o.Periods.ClaimTTL = 15 * time.Second
-	tab := &table{p: p}
+	v := &tableView{env: &env{o: &Options{Periods: Periods{ClaimTTL: 15 * time.Second}}}}
 	now := time.Now()
 	for silent, want := range map[time.Duration]int{30 * time.Second: 0, time.Minute: 1} {
-		st := tab.standBy(&rival{owner: "other", moved: now.Add(-silent)}, now)
+		st := v.standBy(&rival{owner: "other", moved: now.Add(-silent)}, now)
 		if st.State != StandBy || len(st.Reasons) != want {
 			t.Errorf("silent for %s: %s, %q", silent, st.State, st.Reasons)
 		}

@@ -3,69 +3,55 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/ingest"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue"
-	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
-	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// table runs one table: one life after the other until the context ends.
+// table runs one table: one life after the other until the context ends. The goroutine of run owns its fields; during the
+// work of a life the write loop observes, and owns pressure.
 type table struct {
-	Table
-	p   *Pipeline
-	log *zap.Logger
+	*env
+	shared   *apply.Shared
+	refusals *refusals
+	stats    *apply.Stats
+	row      *stateRow
+	view     *tableView // what other goroutines may ask
 
-	Program *transform.Program // compiled at the first life, for the table's key
-	Info    source.TableInfo
-	stats   *apply.Stats
-	letters *apply.DeadLetters // of the current life, or of the last one
-	stream  atomic.Pointer[queue.Log]
-
-	rowMu     sync.Mutex // covers row
-	row       *bigtable.State
-	owned     bool          // the target is the pipeline's
-	kept      bool          // the mapping's text is beside its hash
-	stale     bool          // the row is not known, or somebody else changed it: it is read again
-	confirmed chan struct{} // closed when the row agrees with the log; a new one for each claim
-	lead      atomic.Int64  // of the row, readable while somebody holds the mutex and waits for Bigtable
-
-	left     uint64         // where the log stood when the last life halted; 0 unknown
-	pressure queue.Pressure // as of the last look; the writer's loop owns it
-
-	owning  atomic.Bool // the loops of a life run
-	claimed atomic.Bool // the log is ours
-	saved   atomic.Bool // and was let go with the marks in it
-	unsaved atomic.Bool // the table ended as owner of a log that was not let go
-	started atomic.Bool // the state is loaded, owning or standing by
-	halted  atomic.Pointer[checkpoint.Halt]
-	view    atomic.Pointer[observed] // what the owner saw last; nil before the first claim, and while another process owns the log
-	rival   atomic.Pointer[rival]    // who else owns the log, while we wait for it
-	born    time.Time                // of the process
+	info     source.TableInfo          // as described when the current life began
+	stream   atomic.Pointer[queue.Log] // the log, once it is open
+	letters  *apply.DeadLetters        // of the current life, or of the last one
+	pressure queue.Pressure            // how full the log was at the last look
+	haltedAt uint64                    // the log's newest entry when the last life halted; 0 unknown
 }
 
-func newTable(p *Pipeline, t Table, m *apply.Metrics) *table {
-	log := p.log.With(zap.String("table", t.Source), zap.String("target", t.Target))
-	now := time.Now()
-	return &table{Table: t, p: p, log: log, stats: m.Table(t.Source, log), born: now}
+func newTable(e *env, shared *apply.Shared, stats *apply.Stats, refusals *refusals) *table {
+	return &table{
+		env: e, shared: shared, stats: stats, refusals: refusals, row: &stateRow{env: e},
+		view: &tableView{env: e, born: time.Now()},
+	}
 }
 
-// run returns nil when ctx ends, and the refusals of all tables when none can run. All other trouble is kept to this
-// table.
+const (
+	restartPause = 250 * time.Millisecond // before the next life after one that lost its log or what it knew about it
+	maxRestarts  = 10                     // attempts in a row, each of which fails at once, before the table halts
+)
+
+// run returns nil when ctx ends, and the refusals of all tables when none can run. All other trouble stays with this table.
 func (t *table) run(ctx context.Context) error {
 	defer func() {
-		t.unsaved.Store(t.claimed.Load() && !t.saved.Load())
-		t.claimed.Store(false)
+		t.view.unsaved.Store(t.view.claimed.Load() && !t.view.saved.Load())
+		t.view.claimed.Store(false)
 	}()
 	for {
 		err := t.life(ctx)
@@ -73,22 +59,26 @@ func (t *table) run(ctx context.Context) error {
 		if out.Action == outcome.Drained {
 			return nil
 		}
-		if none := t.p.refusals.after(t, out, err); none != nil {
-			return none
+		if out.Refused {
+			t.view.started.Store(true) // the table's state is known: a rollout need not wait for it
 		}
-		if !t.rest(ctx, t.after(out, err)) {
+		if refused := t.refusals.add(t.Source, out, err); refused != nil {
+			return refused
+		}
+		if !t.rest(ctx, t.endLife(out, err)) {
 			return nil
 		}
 	}
 }
 
-// rest waits before the next life, or until a nudge comes from somebody who wrote into the log: resume does.
+// rest waits before the next life, at most until another process has written into the log, as resume does. It returns false
+// when ctx ends.
 func (t *table) rest(ctx context.Context, pause time.Duration) bool {
-	var nudges <-chan struct{}
-	if l := t.logOf(); l != nil {
+	var requests <-chan struct{}
+	if l := t.currentLog(); l != nil {
 		listening, cancel := context.WithCancel(ctx)
 		defer cancel()
-		nudges, _ = l.BeatRequests(listening) // without it the pause just takes its time
+		requests, _ = l.BeatRequests(listening) // without them the pause just lasts as long as it does
 	}
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -98,33 +88,31 @@ func (t *table) rest(ctx context.Context, pause time.Duration) bool {
 			return false
 		case <-timer.C:
 			return true
-		case <-nudges:
-			if info, err := t.logOf().Info(ctx); err == nil && info.Last != t.left {
+		case <-requests:
+			if info, err := t.currentLog().Info(ctx); err == nil && info.Last != t.haltedAt {
 				return true
 			}
 		}
 	}
 }
 
-// again is how soon a life is tried again that ended in doubt or lost its log.
-const again = 250 * time.Millisecond
-
-// after prepares the next life as the outcome of the last one asks for, and returns how long to wait before it.
-func (t *table) after(out outcome.Outcome, err error) time.Duration {
-	t.claimed.Store(false)
+// endLife prepares the next life as the outcome of the last one asks for, and returns how long to wait before it.
+func (t *table) endLife(out outcome.Outcome, err error) time.Duration {
+	t.view.claimed.Store(false)
 	switch out.Action {
 	case outcome.StandBy:
 		t.log.Warn("stand by: another owner holds the log", zap.Error(err))
 		t.stats.Rows.Forget()
-		return again
+		return restartPause
 	case outcome.Again:
 		// Rule 4: what was in memory is gone with the life; the next one starts from what is stored.
 		t.log.Warn("start again from the stored state", zap.Error(err))
-		return again
+		return restartPause
 	}
-	t.halted.Store(t.haltOf(out))
-	t.log.Error("halt the table", zap.String("code", out.Code), zap.String("reason", out.Reason), zap.Duration("retry_in", t.p.o.Periods.Retry))
-	return t.p.o.Periods.Retry
+	t.view.halted.Store(t.haltOf(out))
+	t.log.Error("halt the table", zap.String("code", out.Code), zap.String("reason", out.Reason),
+		zap.Duration("retry_in", t.o.Periods.Retry))
+	return t.o.Periods.Retry
 }
 
 // haltOf returns the halt of the pipeline itself that an outcome asks for.
@@ -132,24 +120,24 @@ func (t *table) haltOf(out outcome.Outcome) *checkpoint.Halt {
 	return &checkpoint.Halt{Sink: outcome.Pipeline, Seq: out.Entry, Code: out.Code, Reason: out.Reason, At: t.now()}
 }
 
-// life claims the log and works until ctx ends (nil, drained), or until something is lost or halted. What is in
-// doubt is taken up again from what is stored, as long as the log is still ours.
+// life claims the log and works until ctx ends (nil, drained), or until something is lost or halted. Work whose outcome is
+// unknown begins again from what is stored, as long as the log is still claimed.
 func (t *table) life(ctx context.Context) error {
 	w, err := t.claim(ctx)
 	if err != nil {
 		return err
 	}
-	t.p.refusals.allow(t)
-	t.left = 0
-	for doubts := 0; ; doubts++ {
+	t.refusals.accept(t.Source)
+	t.haltedAt = 0
+	for restarts := 0; ; restarts++ {
 		began := time.Now()
 		if err = t.own(ctx, w); err == nil || outcome.OfTable(ctx, err).Action != outcome.Again {
 			break
 		}
-		if time.Since(began) > t.p.o.Periods.ClaimTTL {
-			doubts = 0
+		if time.Since(began) > t.o.Periods.ClaimTTL {
+			restarts = 0
 		}
-		if doubts == maxDoubts {
+		if restarts == maxRestarts {
 			err = &outcome.HaltError{Code: outcome.CodeUnknown, Reason: err.Error()}
 			break
 		}
@@ -158,29 +146,40 @@ func (t *table) life(ctx context.Context) error {
 		if err := w.Recover(ctx); err != nil {
 			return err
 		}
-		if !sleep(ctx, again) {
+		if failure.Pause(ctx, restartPause) != nil {
 			break
 		}
 	}
 	if out := outcome.OfTable(ctx, err); out.Action == outcome.Halt {
-		t.leave(w, out)
+		t.letGo(w, out)
 	}
 	return err
 }
 
-// maxDoubts is how often in a row, each time at once, work may end in doubt before somebody is told.
-const maxDoubts = 10
+// letGo stores why the life ends and releases the log, so that status can show the reason.
+func (t *table) letGo(w *queue.Writer, out outcome.Outcome) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	h := t.haltOf(out)
+	_, err := w.Append(ctx, &checkpoint.Control{Halt: h, By: "owner", At: h.At}, nil)
+	if err = errors.Join(err, w.Release(ctx)); err != nil {
+		t.log.Warn("the reason of the halt is not in the log", zap.Error(err))
+		return
+	}
+	t.haltedAt = w.State().Seq
+}
 
 // own does with the claimed log what its state asks for.
 func (t *table) own(ctx context.Context, w *queue.Writer) error {
-	t.claimed.Store(true)
-	t.saved.Store(false)
-	if t.stale && !readOn(w.State()) {
-		if err := t.beating(ctx, w, t.readRow); err != nil {
+	t.view.claimed.Store(true)
+	t.view.saved.Store(false)
+	if t.row.stale && !provesItself(w.State()) {
+		reread := func(ctx context.Context) error { return t.row.reread(ctx, t.currentLog(), t.info) }
+		if err := t.beatWhile(ctx, w, reread); err != nil {
 			return err
 		}
-	} else if t.stale && t.rowKnown() { // another owner changed it
-		t.doubtRow()
+	} else if t.row.stale && t.row.agrees() { // another owner changed it
+		t.row.forget()
 	}
 	if err := t.upgrade(ctx, w); err != nil {
 		return err
@@ -194,45 +193,34 @@ func (t *table) own(ctx context.Context, w *queue.Writer) error {
 			return err
 		}
 	}
-	if err := t.beating(ctx, w, t.issue); err != nil {
+	if err := t.beatWhile(ctx, w, t.row.issue); err != nil {
 		return err
 	}
 	o := t.applyOptions()
 	var letters *apply.DeadLetters
-	err := t.beating(ctx, w, func(ctx context.Context) (err error) {
-		letters, err = apply.OpenDeadLetters(ctx, t.p.shared, o)
+	err := t.beatWhile(ctx, w, func(ctx context.Context) (err error) {
+		letters, err = apply.OpenDeadLetters(ctx, t.shared, o)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	t.letters = letters
-	t.owning.Store(true)
-	defer t.owning.Store(false)
+	t.view.owning.Store(true)
+	defer t.view.owning.Store(false)
 	return t.work(ctx, w, o)
-}
-
-// applyOptions returns what the sinks need to know about the table in this life, but for the way into the log.
-func (t *table) applyOptions() apply.Options {
-	return apply.Options{
-		Table: apply.Table{
-			Source: t.Source, Target: t.Target, Halts: t.OnReject == "halt", Archive: t.Archive, Program: t.Program,
-		},
-		Log: t.logOf(), Retry: t.p.o.Periods.Retry, Agreed: t.confirmed, Stats: t.stats, Logger: t.log,
-		Retention: t.retentionLeft,
-	}
 }
 
 // upgrade raises log and row to the newest format if that was asked for, before anything else is appended.
 func (t *table) upgrade(ctx context.Context, w *queue.Writer) error {
-	if t.p.o.Upgrade {
-		if err := t.beating(ctx, w, t.upgradeRow); err != nil {
+	if t.o.Upgrade {
+		if err := t.beatWhile(ctx, w, t.row.upgrade); err != nil {
 			return err
 		}
 	}
 	if have := w.State().Format; have == checkpoint.Format {
 		return nil
-	} else if !t.p.o.Upgrade {
+	} else if !t.o.Upgrade {
 		t.log.Info("the log has an older format; it goes on in that, `replicator run --upgrade` raises it",
 			zap.Int("format", have), zap.Int("newest", checkpoint.Format))
 		return nil
@@ -245,38 +233,22 @@ func (t *table) upgrade(ctx context.Context, w *queue.Writer) error {
 	return err
 }
 
-// leave writes down why the life ends and lets the log go, so that status can tell.
-func (t *table) leave(w *queue.Writer, out outcome.Outcome) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	h := t.haltOf(out)
-	_, err := w.Append(ctx, &checkpoint.Control{Halt: h, By: "owner", At: h.At}, nil)
-	if err = errors.Join(err, w.Release(ctx)); err != nil {
-		t.log.Warn("the reason of the halt is not in the log", zap.Error(err))
-		return
-	}
-	t.left = w.State().Seq
-}
-
-// work runs the ingest and the sinks of one life.
+// work runs reading, writing and the sinks of one life.
 //
-//	readers ─► pages ─► writer ─► log ─► appliers ─► sinks
-//	                      ▲                  │ marks
-//	                      └──────────────────┘
+//	readers ─► pages ─► write loop ─► log ─► sinks
+//	                        ▲                  │ marks
+//	                        └──────────────────┘
 //
-// hard is what everything hangs on; soft ends first and only stops the readers, so that a drain can follow.
+// hard is the context of everything; soft ends first and only stops the readers, so that a drain can follow.
 func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options) error {
 	hard, cancel := context.WithCancelCause(context.WithoutCancel(soft))
 	defer cancel(nil)
-	in := newIngest(t, w)
-	o.Append = in.find
-	sinks := apply.New(t.p.shared, o, t.letters, w.State())
-	for _, s := range sinks {
-		in.sinks = append(in.sinks, s)
-	}
+	in := ingest.New(t.ingestOptions(), w, t.pressure)
+	o.Append = in.Append
+	sinks := apply.New(t.shared, o, t.letters, w.State())
 	defer context.AfterFunc(soft, func() {
-		t.log.Info("drain: no more reading, what the log holds is applied", zap.Duration("at_most", t.p.o.Periods.Shutdown))
-		late := time.AfterFunc(t.p.o.Periods.Shutdown, func() { cancel(errDrainTime) })
+		t.log.Info("drain: no more reading, what the log holds is applied", zap.Duration("at_most", t.o.Periods.Shutdown))
+		late := time.AfterFunc(t.o.Periods.Shutdown, func() { cancel(errDrainTime) })
 		context.AfterFunc(hard, func() { late.Stop() })
 	})()
 	g, ctx := errgroup.WithContext(hard)
@@ -285,17 +257,21 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options) err
 	defer context.AfterFunc(soft, stopReading)()
 	applying, stopApplying := context.WithCancel(ctx)
 	defer stopApplying()
-	g.Go(func() error { return in.readAll(reading) })
-	g.Go(func() error { return in.list(reading) })
-	life := w.State().Life
-	g.Go(func() error { return t.confirm(applying, life) })
-	g.Go(func() error { return t.letters.Watch(applying, t.p.o.Periods.Trim) })
-	for _, s := range sinks {
+	life, l, info := w.State().Life, t.currentLog(), t.info
+	g.Go(func() error { return in.Read(reading) })
+	g.Go(func() error { return in.List(reading) })
+	g.Go(func() error { return t.row.confirm(applying, life, l, info) })
+	g.Go(func() error { return t.letters.Watch(applying, t.o.Periods.Trim) })
+	marked := make([]ingest.Sink, len(sinks))
+	for i, s := range sinks {
+		marked[i] = s
 		g.Go(func() error { return s.Run(applying) })
 	}
 	g.Go(func() error {
 		defer stopApplying()
-		return in.write(ctx)
+		saved, err := in.Write(ctx, marked)
+		t.view.saved.Store(saved)
+		return err
 	})
 	err := g.Wait()
 	if soft.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
@@ -304,39 +280,57 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options) err
 	return err
 }
 
-var errDrainTime = errors.New("shutdown_timeout is over before the log was drained; the rest is applied after the next start")
+var errDrainTime = errors.New(
+	"shutdown_timeout is over before the log was drained; the rest is applied after the next start")
 
-// paused holds the log, shows life, and waits for resume: it arrives as a control entry of somebody else,
-// which fences the next beat.
+// ingestOptions returns what reading and writing need to know about the table in this life.
+func (t *table) ingestOptions() ingest.Options {
+	info := t.info
+	info.Name = t.Source
+	return ingest.Options{
+		Table: info, Source: t.source, MaxPayload: t.queue.MaxPayload(), Periods: t.o.Periods.ingest(), Row: t.row,
+		Logger: t.log,
+		Observe: func(s *checkpoint.State, p queue.Pressure) {
+			t.pressure = p
+			t.observe(s)
+		},
+		Beating: func() { t.view.halted.Store(nil) },
+	}
+}
+
+// applyOptions returns what the sinks need to know about the table in this life, except for the way into the log.
+func (t *table) applyOptions() apply.Options {
+	return apply.Options{
+		Table: apply.Table{
+			Source: t.Source, Target: t.Target, Halts: t.OnReject == "halt", Archive: t.Archive, Program: t.row.program,
+		},
+		Log: t.currentLog(), Retry: t.o.Periods.Retry, Agreed: t.row.agreed, Stats: t.stats, Logger: t.log,
+		Retention: t.view.retentionLeft,
+	}
+}
+
+// paused holds the log and beats until resume: that arrives as a control entry of another process, after which the next
+// beat is refused.
 func (t *table) paused(ctx context.Context, w *queue.Writer) error {
 	t.log.Info("paused")
-	t.halted.Store(nil)
+	t.view.halted.Store(nil)
 	listening, cancel := context.WithCancel(ctx)
 	defer cancel()
-	nudges, _ := t.logOf().BeatRequests(listening) // without it resume just takes until the next beat
-	tick := time.NewTicker(t.p.o.Periods.Beat)
+	requests, _ := t.currentLog().BeatRequests(listening) // without them resume just waits for the next beat
+	tick := time.NewTicker(t.o.Periods.Beat)
 	defer tick.Stop()
 	for {
 		t.observe(w.State())
 		select {
 		case <-ctx.Done():
 			err := w.Release(context.WithoutCancel(ctx))
-			t.saved.Store(err == nil)
+			t.view.saved.Store(err == nil)
 			return err
-		case <-nudges:
+		case <-requests:
 		case <-tick.C:
 		}
-		if _, err := w.Append(ctx, &checkpoint.Beat{Date: t.now()}, nil); err != nil && !errors.Is(err, queue.ErrFull) {
+		if err := t.beat(ctx, w); err != nil {
 			return err
 		}
 	}
-}
-
-// now returns the service's clock as well as it is known.
-func (t *table) now() change.Millis { return t.p.now() }
-
-// retentionLeft returns the time until unread records may be lost; false while it is unknown.
-func (t *table) retentionLeft() (time.Duration, bool) {
-	left := t.status(time.Now()).Retention
-	return time.Duration(left * float64(time.Second)), left >= 0
 }

@@ -8,15 +8,14 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
 func TestLostLogForgetsWhatIsKnownOfRows(t *testing.T) {
-	p := New(Options{}, nil, nil, nil, nil, zap.NewNop(), nil)
-	table := newTable(p, Table{Source: "Orders", Target: "orders"}, apply.NewMetrics(nil))
+	p := New(Options{Tables: []Table{{Source: "Orders", Target: "orders"}}}, nil, nil, nil, nil, zap.NewNop(), nil)
+	table := p.tables[0]
 	now := time.Now()
 	insert := &change.Change{Op: change.Insert, New: make([]byte, 1<<20)}
 	wide := transform.Row{Key: []byte("wide"), Class: transform.ClassD, Cells: []transform.Cell{{Family: "d", Value: make([]byte, 90<<20)}}}
@@ -31,11 +30,11 @@ func TestLostLogForgetsWhatIsKnownOfRows(t *testing.T) {
 	if got := show(now.Add(window)); got != fmt.Sprint(200, 90<<20) {
 		t.Fatalf("shown before: %s", got)
 	}
-	table.after(outcome.OfTable(t.Context(), queue.ErrOutcomeUnknown), nil)
+	table.endLife(outcome.OfTable(t.Context(), queue.ErrOutcomeUnknown), nil)
 	if got := show(now.Add(3 * window)); got != fmt.Sprint(0, 90<<20) {
 		t.Errorf("shown between two lives: %s, want no writes and a row that is as large as before", got)
 	}
-	table.after(outcome.OfTable(t.Context(), queue.ErrLost), nil)
+	table.endLife(outcome.OfTable(t.Context(), queue.ErrLost), nil)
 	if got := show(now.Add(3 * window)); got != "0 0" {
 		t.Errorf("shown after another owner held the log: %s; it may have deleted them", got)
 	}

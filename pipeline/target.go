@@ -2,65 +2,63 @@ package pipeline
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// claimTarget makes the target the pipeline's, or refuses it because another pipeline has it: two into one target mix
+// claimTarget makes the target the pipeline's, or refuses it because it belongs to another pipeline: two into one target mix
 // its rows, and neither would notice. Other tables of this pipeline may share it: the mappings are proved together.
-func (t *table) claimTarget(ctx context.Context) error {
-	if t.owned {
+func (r *stateRow) claimTarget(ctx context.Context) error {
+	if r.targetClaimed {
 		return nil
 	}
-	owner, err := t.p.sink.ClaimTarget(ctx, t.p.o.Name, t.Target)
+	owner, err := r.bigtable.ClaimTarget(ctx, r.o.Name, r.Target)
 	if err != nil {
 		return err
 	}
-	if refused := CheckTarget(t.p.sink, t.p.o.Name, t.Target, owner); refused != nil {
+	if refused := CheckTarget(r.bigtable, r.o.Name, r.Target, owner); refused != nil {
 		return refused
 	}
-	t.owned = true
+	r.targetClaimed = true
 	return nil
 }
 
-// CheckTarget says why a pipeline may not write to a target that belongs to owner, see bigtable.TargetOwner; nil when
-// it may.
+// CheckTarget returns why a pipeline may not write to a target that belongs to owner, see bigtable.TargetOwner; nil when it
+// may.
 func CheckTarget(sink *bigtable.Client, pipeline, target, owner string) *RefusedError {
 	if owner == "" || owner == pipeline {
 		return nil
 	}
 	return &RefusedError{
-		What: fmt.Sprintf("Bigtable table %s belongs to pipeline %q: two pipelines in one target would mix its rows", target, owner),
+		What: fmt.Sprintf("Bigtable table %s belongs to pipeline %q: two pipelines in one target would mix its rows",
+			target, owner),
 		Hint: fmt.Sprintf("choose another target. Only if %q will never run again: `cbt deleterow %s '%s'`",
 			owner, bigtable.StateTable, sink.TargetKey(target)),
 	}
 }
 
-// keepMapping stores the mapping's text beside its hash, once per process: the program that wrote the rows can be told
+// keepMapping stores the mapping's text beside its hash, once per process: the program that wrote the rows can be looked up
 // later, also by a pipeline whose mapping has changed.
-func (t *table) keepMapping(ctx context.Context) error {
-	if t.kept {
+func (r *stateRow) keepMapping(ctx context.Context) error {
+	if r.mappingKept {
 		return nil
 	}
-	text, err := t.Program.Keep()
+	text, err := r.program.Keep()
 	if err != nil {
 		return err
 	}
-	if err := t.p.sink.KeepMapping(ctx, t.p.o.Name, t.Source, t.mapping(), text); err != nil {
+	if err := r.bigtable.KeepMapping(ctx, r.o.Name, r.Source, mappingID(r.program), text); err != nil {
 		return err
 	}
-	t.kept = true
+	r.mappingKept = true
 	return nil
 }
 
-// upgradeRow raises the table's row in Bigtable to the newest format, unless the row is not known yet: then confirm does
-// it. Rule 11: builds that do not know the format refuse the row from then on.
-func (t *table) upgradeRow(ctx context.Context) error {
-	if t.row == nil || t.stale || t.row.Format >= bigtable.StateFormat {
-		return nil
-	}
-	return t.setRow(ctx, func(s *bigtable.State) {
-		s.Format, s.Identity.Target = bigtable.StateFormat, t.p.sink.TargetName(t.Target)
-	})
+// mappingID identifies a compiled mapping, by which the rows in a target were written.
+func mappingID(p *transform.Program) string {
+	h := p.Hash()
+	return hex.EncodeToString(h[:])
 }

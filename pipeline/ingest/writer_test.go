@@ -1,4 +1,4 @@
-package pipeline
+package ingest
 
 import (
 	"errors"
@@ -44,13 +44,13 @@ func TestIdlenessIsKnownOnlyBehindTheFramesBeforeIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	in := &ingest{t: &table{p: &Pipeline{queue: q}}, w: w, idle: newWatermarks()}
-	in.idle.watch(w.State().Shards["idle"])
+	in := &writer{o: &Options{MaxPayload: q.MaxPayload()}, log: w, watermarks: newWatermarks()}
+	in.watermarks.add(w.State().Shards["idle"])
 	pages := []*source.Page{{Page: change.Page{Feed: feeds[0], Date: date + 60_000, Done: true}}, {Page: change.Page{Feed: feeds[1], Date: date + 60_000}}}
-	if err := in.frames(ctx, pages); !errors.Is(err, queue.ErrFull) {
+	if err := in.storePages(ctx, pages); !errors.Is(err, queue.ErrFull) {
 		t.Fatalf("a log of %d bytes took a frame at 90 %%: %v", limit, err)
 	}
-	if t0 := in.idle.low(); t0 != 0 {
+	if t0 := in.watermarks.lowest(); t0 != 0 {
 		t.Errorf("the idle shard counts as read through %d, although the page before that proof is not stored", t0)
 	}
 }
@@ -77,7 +77,7 @@ func TestMarkBeyondWhatTheWriterKnowsIsDoubt(t *testing.T) {
 	if err != nil || foreign <= known {
 		t.Fatalf("control at %d behind %d: %v", foreign, known, err)
 	}
-	err = (&ingest{w: w, sinks: []Sink{ackedSink{foreign, known}}}).marks(ctx)
+	err = (&writer{log: w, sinks: []Sink{ackedSink{foreign, known}}}).storeMarks(ctx)
 	corrupt := (*checkpoint.CorruptError)(nil)
 	if !errors.Is(err, queue.ErrOutcomeUnknown) || outcome.OfTable(ctx, err).Action != outcome.Again || errors.As(err, &corrupt) {
 		t.Errorf("error %v, want doubt", err)

@@ -1,4 +1,4 @@
-package pipeline
+package ingest
 
 import (
 	"errors"
@@ -16,14 +16,14 @@ func TestListingTooLargeForFormat1NamesTheUpgrade(t *testing.T) {
 	tooLarge := fmt.Errorf("append: %w", queue.ErrTooLarge)
 	old, newest := checkpoint.NewState(), checkpoint.NewState()
 	old.Format, newest.Format = 1, checkpoint.Format
-	err := needsUpgrade(old, tooLarge)
+	err := hintUpgrade(old, tooLarge)
 	if !strings.Contains(err.Error(), "run --upgrade") || !errors.Is(err, queue.ErrTooLarge) || outcome.OfTable(t.Context(), err).Code != "log_format" {
 		t.Errorf("format 1: %v, outcome %+v", err, outcome.OfTable(t.Context(), err))
 	}
-	if err := needsUpgrade(newest, tooLarge); err.Error() != tooLarge.Error() {
+	if err := hintUpgrade(newest, tooLarge); err.Error() != tooLarge.Error() {
 		t.Errorf("newest format: %v", err)
 	}
-	if err := needsUpgrade(old, queue.ErrFull); err.Error() != queue.ErrFull.Error() {
+	if err := hintUpgrade(old, queue.ErrFull); err.Error() != queue.ErrFull.Error() {
 		t.Errorf("full log: %v", err)
 	}
 }

@@ -1,0 +1,44 @@
+// Package pipeline runs the life of each table: it claims the table's log, starts reading into it (package ingest) and
+// applying it to the sinks (package apply), decides with package outcome what an error means, and shows how the table is.
+//
+// A Pipeline runs its tables side by side. Each table has one log, and one life at a time: claim the log, read shards into it,
+// apply it to each sink in order, store how far that is, trim what is not needed. When memory and store may differ, the life
+// ends, and the next one goes on from what is stored (Rule 4).
+//
+// Goroutines and what they own:
+//
+//	table.run       the table's fields, from one life to the next; the log's writer outside of a life's work
+//	write loop      the log's writer and with it the state of the log; how full the log is (ingest.Write)
+//	readers, lister the pool of shards and the shard graph (ingest.Read, ingest.List)
+//	sinks           a pass over the log, its lanes and workers each (apply.Sink.Run)
+//	confirm         reads the pipeline's row in Bigtable beside the work of a life
+//	dead letters    walks over the stored dead letters from time to time
+//
+// Every other goroutine, health and metrics among them, reads only tableView, whose fields are atomic, and stateRow's
+// reservation.
+//
+// Start: describe the table, fold its log, read the row in Bigtable (or go on without it, when the log proves itself), claim
+// the log, store the first listing, then work. Soft shutdown: the context of Run ends; readers and lister stop, the sinks
+// apply what the log holds, the write loop stores the marks and releases the log. Hard shutdown: Periods.Shutdown is over, or
+// something failed; every context ends, and what was in hand is read or applied again by the next life.
+//
+// Files, from the top down:
+//
+//	pipeline.go  a pipeline and its tables
+//	metrics.go   gauges, computed when they are scraped
+//	health.go    liveness, readiness and the status of the pipeline
+//	table.go     one table: one life after the other
+//	start.go     from the table's name to a claimed and started log
+//	standby.go   waiting for a log that another process owns
+//	beating.go   beats while something slow runs before the write loop
+//	row.go       the pipeline's row of a table in Bigtable
+//	target.go    whose the target is, and the mapping it is written with
+//	identity.go  why stored state is refused
+//	refusals.go  no table can run
+//	view.go      what a table's goroutines publish about it
+//	status.go    the status of a table, a function of what was seen
+//	losses.go    halts and gaps in a status
+//	services.go  which services fail, and since when
+//	families.go  the column families of the targets
+//	options.go   the configuration of a pipeline
+package pipeline

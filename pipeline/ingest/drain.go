@@ -1,0 +1,82 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/queue"
+)
+
+// drainPeriod is how often the drain checks whether the sinks are done.
+const drainPeriod = 20 * time.Millisecond
+
+// drain applies what is in the log, for most of the time that Periods.Shutdown gives, then writes the marks and a snapshot
+// and lets go of the log. No shard is read any more; pages that are not stored are read again after the next start.
+func (w *writer) drain(ctx context.Context) (saved bool, err error) {
+	for len(w.handoff.arrivals) > 0 {
+		a := <-w.handoff.arrivals
+		a.release()
+	}
+	for _, s := range w.sinks {
+		s.Drain(w.log.State().LastFrame)
+	}
+	if err := w.awaitSinks(ctx); err != nil {
+		return false, err
+	}
+	// A log that is too full for marks is let go without them: applying the same changes again leaves the same cells.
+	full := w.storeMarks(ctx)
+	if full != nil && !errors.Is(full, queue.ErrFull) {
+		return false, full
+	}
+	if err := w.log.Release(ctx); err != nil {
+		return false, fmt.Errorf("release log: %w", err)
+	}
+	w.observe()
+	w.o.Logger.Info("released the log", zap.Bool("drained", w.drained()))
+	return full == nil, nil
+}
+
+// awaitSinks waits until the sinks are done, and beats meanwhile: that may take longer than a claim lives.
+func (w *writer) awaitSinks(ctx context.Context) error {
+	p := w.o.Periods
+	enough := time.NewTimer(p.Shutdown * 4 / 5)
+	defer enough.Stop()
+	tick, mark, beat := time.NewTicker(drainPeriod), time.NewTicker(p.Mark), time.NewTicker(p.Beat)
+	defer tick.Stop()
+	defer mark.Stop()
+	defer beat.Stop()
+	for !w.drained() {
+		var err error
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-enough.C:
+			w.o.Logger.Warn("the log is not drained in time; the rest is applied after the next start")
+			return nil
+		case <-tick.C:
+		case <-mark.C:
+			err = w.storeMarks(ctx)
+		case <-beat.C:
+			err = w.beat(ctx)
+		case r := <-w.handoff.requests:
+			err = w.storeRequest(ctx, r)
+		}
+		if err = w.tolerateFull(err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *writer) drained() bool {
+	for _, s := range w.sinks {
+		if !s.Drained() {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,48 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+)
+
+// clearOwnHalt ends a halt of the pipeline itself, because a beat of its work was stored.
+func (w *writer) clearOwnHalt(ctx context.Context) error {
+	w.o.Beating()
+	if err := w.clearHalt(ctx, outcome.Pipeline); err != nil {
+		return err
+	}
+	w.observe()
+	return nil
+}
+
+// clearHalt stores that the halt of a sink is over, if it was halted. The halts of other sinks stay.
+func (w *writer) clearHalt(ctx context.Context, sink string) error {
+	c := w.log.State().ClearEntry(sink)
+	if c == nil {
+		return nil
+	}
+	c.By, c.At = "owner", w.o.now()
+	if _, err := w.log.Append(ctx, c, nil); err != nil {
+		return fmt.Errorf("append control: %w", err)
+	}
+	w.o.Logger.Info("the halt is over", zap.String("sink", sink))
+	return nil
+}
+
+// clearPassedHalts ends the halts whose entry the sink's mark has passed, and those of sinks that do not exist any more.
+func (w *writer) clearPassedHalts(ctx context.Context) error {
+	s := w.log.State()
+	for sink, h := range s.AllHalts() {
+		if m, ok := s.Marks[sink]; sink == outcome.Pipeline || ok && m.Seq < h.Seq {
+			continue
+		}
+		if err := w.clearHalt(ctx, sink); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,256 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// lister keeps the shard graph in the log up to date: complete listings on a slow timer and on request, the children at a
+// shard's end, parents that are not listed any more, a new stream after the old one was disabled.
+type lister struct {
+	o       *Options
+	log     *queue.Log
+	handoff *handoff
+
+	mu   sync.Mutex // covers seen
+	seen view
+
+	listNow chan struct{} // capacity 1
+	beatNow chan struct{} // capacity 1: a beat is wanted before its time
+}
+
+// view is what the lister knows about the state of the log.
+type view struct {
+	stream         string        // ARN of the stream that is read
+	missing        []string      // parents that waiting shards name and no listing has shown
+	listed         change.Millis // when the last complete listing began
+	applied        bool          // the stream is read to its end, and every sink has passed it
+	awaitsChildren bool          // a shard has ended and no child of it is known yet
+	highest        change.Version
+	read           change.Millis // everything before it was read
+	disabled       bool
+	gapped         []string // shards of the stream that are not read because of a gap
+}
+
+func newLister(o *Options, log *queue.Log, h *handoff) *lister {
+	return &lister{o: o, log: log, handoff: h, listNow: make(chan struct{}, 1), beatNow: make(chan struct{}, 1)}
+}
+
+// update takes over what the lister must know about the state. The write loop calls it.
+func (l *lister) update(s *checkpoint.State) {
+	live := s.LiveStream()
+	if live == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen = view{
+		stream: live.ARN, disabled: live.Disabled, missing: s.MissingParents(),
+		listed:  max(l.seen.listed, s.Listed),
+		applied: s.Drained(live.ARN) && s.LowMark() >= s.LastFrame,
+		highest: s.HighestVersion(), read: s.ReadWatermark(),
+		gapped: s.GappedShards(), awaitsChildren: s.AwaitsChildren(),
+	}
+	if len(l.seen.missing) > 0 {
+		signal(l.listNow)
+	}
+}
+
+// view returns what the write loop last told. Its slices are never written to.
+func (l *lister) view() view {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.seen
+}
+
+// lastListing returns when the last complete listing began.
+func (l *lister) lastListing() change.Millis { return l.view().listed }
+
+// beatRequested returns a channel that receives when a beat is wanted before its time.
+func (l *lister) beatRequested() <-chan struct{} { return l.beatNow }
+
+// run works until ctx ends; nil then.
+func (l *lister) run(ctx context.Context) error {
+	p := l.o.Periods
+	listing, describe := time.NewTicker(p.Listing), time.NewTicker(p.Describe)
+	defer listing.Stop()
+	defer describe.Stop()
+	requests, err := l.log.BeatRequests(ctx)
+	if err != nil {
+		return fmt.Errorf("listen for beat requests: %w", err)
+	}
+	// There may be shards that no earlier life has listed: children of one whose end was the last thing read before a crash.
+	signal(l.listNow)
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-listing.C:
+			err = l.listAll(ctx)
+		case <-l.listNow:
+			err = l.listAll(ctx)
+		case <-requests:
+			err = l.listAll(ctx)
+			signal(l.beatNow)
+		case <-describe.C:
+			if err = l.checkStream(ctx); err == nil && l.view().awaitsChildren {
+				err = l.listAll(ctx)
+			}
+		}
+		switch outcome.OfListing(ctx, err).Action {
+		case outcome.Escalate:
+			return err
+		case outcome.Retry:
+			l.o.Logger.Warn("list shards: will be retried", zap.Error(err))
+		}
+	}
+}
+
+// listAll lists the whole stream and stores what is new.
+func (l *lister) listAll(ctx context.Context) error {
+	v := l.view()
+	if v.stream == "" {
+		return nil
+	}
+	ls, err := l.o.Source.List(ctx, v.stream)
+	if err != nil && len(ls.Shards) == 0 {
+		return err
+	}
+	g := graphOf(ls)
+	if ls.Complete {
+		if g.Gone, err = l.findGone(ctx, ls, v.missing); err != nil {
+			return err
+		}
+	}
+	if err := l.handoff.request(ctx, g); err != nil {
+		return err
+	}
+	if ls.Complete {
+		l.mu.Lock()
+		l.seen.listed = max(l.seen.listed, ls.Started)
+		l.mu.Unlock()
+	}
+	return err
+}
+
+func graphOf(ls source.Listing) *checkpoint.Graph {
+	return &checkpoint.Graph{
+		Stream: ls.Stream, Date: ls.Started, Complete: ls.Complete, Disabled: ls.Disabled(), Shards: ListedShards(ls.Shards),
+	}
+}
+
+// findGone returns the missing parents that do not exist any more.
+//
+// Rule 3: a parent that is not listed counts as finished only after a complete listing that began after its child was seen,
+// and when the service itself answers that it does not know the shard.
+func (l *lister) findGone(ctx context.Context, ls source.Listing, missing []string) (gone []string, err error) {
+	for _, id := range missing {
+		if slices.ContainsFunc(ls.Shards, func(s source.Shard) bool { return s.ID == id }) {
+			continue
+		}
+		exists, err := l.o.Source.Exists(ctx, change.Feed{Stream: ls.Stream, Shard: id})
+		if err != nil {
+			return nil, err
+		}
+		if !exists {
+			gone = append(gone, id)
+		}
+	}
+	return gone, nil
+}
+
+// findChildren stores the children of a shard that has just ended. They may be listed seconds later: then a complete listing
+// follows.
+func (l *lister) findChildren(ctx context.Context, feed change.Feed) error {
+	children, err := l.o.Source.Children(ctx, feed.Stream, feed.Shard)
+	if err != nil || len(children) == 0 {
+		signal(l.listNow)
+		if err != nil && ctx.Err() == nil {
+			l.o.Logger.Warn("look for children: the next listing will", zap.String("shard", feed.Shard), zap.Error(err))
+		}
+		return nil
+	}
+	return l.handoff.request(ctx, &checkpoint.Graph{
+		Stream: feed.Stream, Date: l.o.now(), Shards: ListedShards(children),
+	})
+}
+
+// checkStream checks whether the table has a new stream: then the old one takes no more writes, and what was written between
+// the two is lost.
+func (l *lister) checkStream(ctx context.Context) error {
+	info, err := l.o.Source.Table(ctx, l.o.Table.Name)
+	if err != nil {
+		return err
+	}
+	v := l.view()
+	if v.stream == "" || info.StreamARN == v.stream || info.StreamARN == "" {
+		return nil
+	}
+	if info.ID != "" && l.o.Table.ID != "" && info.ID != l.o.Table.ID {
+		return &outcome.HaltError{Code: "table_recreated",
+			Reason: "the table was deleted and created again: its items are not the ones that were copied"}
+	}
+	if !v.disabled {
+		return l.retireStream(ctx, v)
+	}
+	if !v.applied {
+		return nil // its shards are still being read and applied
+	}
+	return l.startStream(ctx, info.StreamARN, v)
+}
+
+// retireStream stores that the old stream is disabled; the shards that it still has are read to their end.
+func (l *lister) retireStream(ctx context.Context, v view) error {
+	ls, err := l.o.Source.List(ctx, v.stream)
+	if err != nil && source.Classify(err) != failure.Gone {
+		return err
+	}
+	g := graphOf(ls)
+	g.Stream, g.Disabled, g.Complete = v.stream, true, false
+	if g.Date == 0 {
+		g.Date = l.o.now()
+	}
+	if err != nil { // the stream itself is gone: each reader reports that of its shard, behind what it has read
+		g.Gone = l.view().gapped
+	}
+	return l.handoff.request(ctx, g)
+}
+
+// startStream starts the new stream inside the same life: a gap, then its shards from their trim horizons, with versions
+// above all earlier ones (Rule 5).
+func (l *lister) startStream(ctx context.Context, arn string, old view) error {
+	ls, err := l.o.Source.List(ctx, arn)
+	if err != nil || !ls.Complete || len(ls.Shards) == 0 {
+		return errors.Join(err, outcome.ErrNotListed)
+	}
+	l.o.Logger.Error("the table's stream was disabled and enabled again: changes in between are lost",
+		zap.String("old", old.stream), zap.String("new", arn))
+	// Each step may be repeated: the row, the gap, and the start, which ends it.
+	if err := l.o.Row.Adopt(ctx, arn); err != nil {
+		return err
+	}
+	err = l.handoff.request(ctx, &checkpoint.Gap{
+		Feed: change.Feed{Stream: old.stream}, Since: old.read, Until: ls.Started, Found: ls.Started, Ends: true,
+		Reason: "the stream was disabled and enabled again; what was written in between is in no stream",
+	})
+	if err != nil {
+		return err
+	}
+	return l.handoff.request(ctx, &checkpoint.Start{
+		Stream: arn, Date: ls.Started, Floor: old.highest, Shards: ListedShards(ls.Shards),
+	})
+}

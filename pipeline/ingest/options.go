@@ -1,0 +1,64 @@
+package ingest
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// Options are what reading and writing need to know about a table for one life.
+type Options struct {
+	Table      source.TableInfo // Name is that of the configuration
+	Source     *source.Source
+	MaxPayload int // bytes of a message of the log
+	Periods    Periods
+	Row        Row
+	Logger     *zap.Logger
+	// Observe is called with what the log holds and how full it is, whenever one of them has changed.
+	Observe func(*checkpoint.State, queue.Pressure)
+	// Beating is called when the life has stored a beat: whatever halted the table before is over.
+	Beating func()
+}
+
+// Periods are the times of the write loop and the lister.
+type Periods struct {
+	Beat, Mark, Trim  time.Duration // between entries of the kind, and between two trims
+	Listing, Describe time.Duration // between complete listings of the stream, between looks at the table
+	Shutdown          time.Duration // to drain
+}
+
+// Row is the pipeline's row of the table in Bigtable, as far as reading depends on it. Its methods may be called by any
+// goroutine.
+type Row interface {
+	// Reserved returns how far versions may run ahead of the time of their changes. It never blocks.
+	Reserved() time.Duration
+	// Reserve raises that to cover need with room to spare. It blocks while Bigtable does not answer.
+	Reserve(ctx context.Context, need time.Duration) error
+	// Adopt names the table's new stream in the row. It blocks while Bigtable does not answer.
+	Adopt(ctx context.Context, arn string) error
+}
+
+// Sink is what the write loop needs to know about a sink.
+type Sink interface {
+	// Name is the sink's name in marks.
+	Name() string
+	// Acked returns the sink's mark, and the newest entry with changes that this process moved it past; 0 for none.
+	Acked() (mark checkpoint.Mark, lastChanges uint64)
+	// Drain asks the sink to end once everything up to seq is durable, Drained reports whether it has nothing more to do.
+	Drain(seq uint64)
+	Drained() bool
+}
+
+// now returns the service's clock; our own until the service has told its time.
+func (o *Options) now() change.Millis {
+	if ms, ok := o.Source.Now(); ok {
+		return ms
+	}
+	return time.Now().UnixMilli()
+}

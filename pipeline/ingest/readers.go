@@ -1,0 +1,168 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// readShards reads every readable shard until ctx ends; nil then, and only then a drain begins.
+func readShards(ctx context.Context, o *Options, h *handoff, l *lister) (err error) {
+	defer func() {
+		if err == nil {
+			close(h.drained)
+		}
+	}()
+	pool := o.Source.NewPool()
+	events := make(chan source.Event)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		_ = pool.Run(ctx, events) // ends with ctx, whose cause is known here; pages that are not received are released
+		return nil
+	})
+	r := &readers{
+		o: o, handoff: h, lister: l, pool: pool, g: g,
+		added: map[string]bool{}, reservation: newReservation(o, g),
+	}
+	g.Go(func() error { return r.run(ctx, events) })
+	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// readers hands shards to the pool and the pool's pages to the write loop. The goroutine of run owns its fields.
+type readers struct {
+	o       *Options
+	handoff *handoff
+	lister  *lister
+	pool    *source.Pool
+	g       *errgroup.Group
+	// added are the shards that the pool was given in this life. A shard whose reading ended is not added again, although
+	// the state may show it readable until its last page is stored: the next life reads it from what is stored.
+	added       map[string]bool
+	reservation *reservation
+}
+
+func (r *readers) run(ctx context.Context, events <-chan source.Event) error {
+	defer r.reservation.releaseAll()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case tasks := <-r.handoff.shards:
+			r.addShards(tasks)
+		case shard := <-r.reservation.granted:
+			for _, a := range r.reservation.resume(ctx, shard) {
+				if err := r.send(ctx, a); err != nil {
+					return err
+				}
+			}
+		case ev := <-events:
+			if err := r.receive(ctx, ev); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// addShards gives the pool the shards that became readable.
+func (r *readers) addShards(tasks []shardTask) {
+	for _, t := range tasks {
+		shard := t.feed.Shard
+		if t.over {
+			delete(r.added, shard)
+			continue
+		}
+		if r.added[shard] {
+			continue
+		}
+		r.added[shard] = true
+		r.pool.Add(r.o.Source.NewReader(source.Start{
+			Feed: t.feed, Table: r.o.Table.Name, Schema: r.o.Table.Schema, Position: t.position, Clock: t.clock,
+			Closed: t.closed, Since: t.since,
+		}))
+	}
+}
+
+// receive passes on a page, or the gap that ended the reading of a shard. Pages whose versions run ahead of the reservation
+// wait for it, and so does everything behind them.
+func (r *readers) receive(ctx context.Context, ev source.Event) error {
+	a := arrival{page: ev.Page}
+	if ev.Err != nil {
+		gap := (*source.GapError)(nil)
+		if !errors.As(ev.Err, &gap) {
+			return r.failed(ctx, ev.Err)
+		}
+		a.gap = request{body: r.describeGap(gap)}
+	}
+	if r.reservation.hold(ctx, ev.Reader.Feed().Shard, a) {
+		return nil
+	}
+	return r.send(ctx, a)
+}
+
+// failed ends the life with an error that no retry of the reader fixes, no permission or no table. The table is tried again
+// later.
+func (r *readers) failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// send passes a page or a gap to the write loop, and looks for the shard's children after its end.
+func (r *readers) send(ctx context.Context, a arrival) error {
+	if a.page == nil {
+		r.sendGap(ctx, a.gap.body.(*checkpoint.Gap))
+		return nil
+	}
+	feed, done := a.page.Feed, a.page.Done
+	select {
+	case <-ctx.Done():
+		a.release()
+		return nil
+	case r.handoff.arrivals <- a:
+	}
+	if done {
+		r.g.Go(func() error { return r.lister.findChildren(ctx, feed) })
+	}
+	return nil
+}
+
+// describeGap returns the log's entry for lost records.
+//
+// Rule 8: what is lost is reported with its range, and never jumped over.
+func (r *readers) describeGap(e *source.GapError) *checkpoint.Gap {
+	r.o.Logger.Error("gap: records were lost before they were read", zap.String("shard", e.Feed.Shard),
+		zap.Int64("from_ms", int64(e.From)), zap.Int64("to_ms", int64(e.To)), zap.Error(e.Err))
+	return &checkpoint.Gap{
+		Feed: e.Feed, From: e.Position, Since: e.From, Until: e.To, Reason: e.Err.Error(), Found: r.o.now(), Ends: e.Whole,
+	}
+}
+
+// sendGap passes on a gap behind the pages of its shard. Nothing of the shard follows in this life.
+func (r *readers) sendGap(ctx context.Context, g *checkpoint.Gap) {
+	hand := func(req request) error {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case r.handoff.arrivals <- arrival{gap: req}:
+			return nil
+		}
+	}
+	r.g.Go(func() error {
+		if err := r.handoff.requestVia(ctx, g, hand); err != nil {
+			return err
+		}
+		if g.Ends {
+			return r.lister.findChildren(ctx, g.Feed)
+		}
+		return nil
+	})
+}

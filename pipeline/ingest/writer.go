@@ -1,0 +1,211 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/frame"
+)
+
+// writer is the write loop. Its goroutine alone appends to the log and owns the state that the log adds up to (Rule 2), and
+// every field below: the readers, the lister and the sinks reach it through the handoff.
+type writer struct {
+	o       *Options
+	log     *queue.Writer
+	sinks   []Sink
+	handoff *handoff
+	lister  *lister
+
+	watermarks *watermarks
+	pressure   queue.Pressure // at the last look
+	full       bool           // the log did not take the last change
+
+	// What a full log did not take yet, in this order.
+	frames []frame.Packed
+	proofs []*change.Page // empty pages that were read after the frames
+	gap    *request       // was found after them
+}
+
+func newWriter(o *Options, log *queue.Writer, h *handoff, l *lister, pressure queue.Pressure) *writer {
+	return &writer{o: o, log: log, handoff: h, lister: l, watermarks: newWatermarks(), pressure: pressure}
+}
+
+// run stores what is handed over until a drain begins; nil then.
+func (w *writer) run(ctx context.Context) error {
+	p := w.o.Periods
+	beat, mark, trim := time.NewTicker(p.Beat), time.NewTicker(p.Mark), time.NewTicker(p.Trim)
+	defer beat.Stop()
+	defer mark.Stop()
+	defer trim.Stop()
+	if err := w.begin(ctx); err != nil {
+		return err
+	}
+	for {
+		// Rule 9: above the limit nothing is taken from the readers; their budget fills up and they pause.
+		arrivals := w.handoff.arrivals
+		if w.pressure.Pause || w.blocked() {
+			arrivals = nil
+		}
+		var err error
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-w.handoff.drained:
+			return nil
+		case first := <-arrivals:
+			err = w.storeArrivals(ctx, first)
+		case r := <-w.handoff.requests:
+			err = w.storeRequest(ctx, r)
+		case <-w.lister.beatRequested():
+			err = w.beat(ctx)
+		case <-beat.C:
+			err = w.beat(ctx)
+		case <-mark.C:
+			err = w.tick(ctx)
+		case <-trim.C:
+			err = w.trim(ctx)
+		}
+		if err = w.tolerateFull(err); err != nil {
+			return err
+		}
+	}
+}
+
+// blocked reports whether a full log did not take everything yet.
+func (w *writer) blocked() bool { return len(w.frames) > 0 || w.gap != nil }
+
+// begin gives every sink a mark and hands the readers what the stored state says.
+func (w *writer) begin(ctx context.Context) error {
+	s := w.log.State()
+	m := &checkpoint.Marks{Sinks: map[string]checkpoint.Mark{}}
+	configured := map[string]bool{}
+	for _, sink := range w.sinks {
+		name := sink.Name()
+		configured[name] = true
+		if _, ok := s.Marks[name]; !ok {
+			m.Sinks[name], _ = sink.Acked()
+		}
+	}
+	for sink := range s.Marks {
+		if !configured[sink] {
+			m.Retired = append(m.Retired, sink)
+			w.o.Logger.Warn("retire the mark of a sink that is not configured any more", zap.String("sink", sink))
+		}
+	}
+	if len(m.Sinks)+len(m.Retired) > 0 {
+		if _, err := w.log.Append(ctx, m, nil); err != nil {
+			return fmt.Errorf("append first marks: %w", err)
+		}
+	}
+	if err := w.clearPassedHalts(ctx); err != nil { // the previous owner may have been killed after the marks
+		return err
+	}
+	if err := w.trim(ctx); err != nil {
+		return err
+	}
+	s.TakeReadabilityChanges()
+	w.publish(s, slices.Collect(maps.Values(s.Shards)))
+	return nil
+}
+
+// tick stores the marks and, while the log is full, makes room and tries again.
+func (w *writer) tick(ctx context.Context) error {
+	if err := w.tolerateFull(w.storeMarks(ctx)); err != nil {
+		return err
+	}
+	if !w.blocked() {
+		return nil
+	}
+	if err := w.trim(ctx); err != nil {
+		return err
+	}
+	return w.flush(ctx)
+}
+
+// tolerateFull goes on without what a full log did not take: frames wait, beats and marks are sent again.
+func (w *writer) tolerateFull(err error) error {
+	if !errors.Is(err, queue.ErrFull) {
+		w.full = w.full && len(w.frames) > 0
+		return err
+	}
+	if !w.full {
+		w.full = true
+		w.o.Logger.Warn("the log takes no more changes, they wait", zap.Error(err))
+	}
+	return nil
+}
+
+// beat stores that the owner lives and how far the open shards have been read.
+func (w *writer) beat(ctx context.Context) error {
+	s := w.log.State()
+	b := &checkpoint.Beat{Date: w.o.now(), Listed: w.lister.lastListing(), Watermark: w.watermarks.lowest()}
+	_, err := w.log.Append(ctx, b, nil)
+	w.lister.update(s) // the marks may have passed what a new stream waits for
+	// A full log keeps its last tenth for entries that make room. Without beats the work goes on.
+	if err != nil && !errors.Is(err, queue.ErrFull) {
+		w.observe()
+		return fmt.Errorf("append beat: %w", err)
+	}
+	return w.clearOwnHalt(ctx)
+}
+
+// storeMarks appends the sinks' marks if they passed any change since the stored marks (Rule 1). A mark that only passed
+// beats and marks is not worth an entry: marks would cause marks for ever.
+func (w *writer) storeMarks(ctx context.Context) error {
+	s := w.log.State()
+	m := &checkpoint.Marks{Sinks: map[string]checkpoint.Mark{}}
+	for _, sink := range w.sinks {
+		if mark, lastChanges := sink.Acked(); lastChanges > s.Marks[sink.Name()].Seq {
+			m.Sinks[sink.Name()] = mark
+		}
+	}
+	if len(m.Sinks) == 0 {
+		return nil
+	}
+	for sink, mark := range m.Sinks {
+		// Rule 4: a sink reads the log itself. An entry that it has read and the writer has not was appended by another
+		// process, a control entry for instance, and the next append would be refused.
+		if mark.Seq > s.Seq {
+			return fmt.Errorf("append marks: %w: sink %s has read entry %d, the writer knows %d",
+				queue.ErrOutcomeUnknown, sink, mark.Seq, s.Seq)
+		}
+	}
+	if _, err := w.log.Append(ctx, m, nil); err != nil {
+		return fmt.Errorf("append marks: %w", err)
+	}
+	if err := w.clearPassedHalts(ctx); err != nil {
+		return err
+	}
+	w.observe()
+	return nil
+}
+
+// trim drops the entries below all marks from the log, and asks how full it is now.
+func (w *writer) trim(ctx context.Context) error {
+	if _, err := w.log.Trim(ctx, w.log.State().LowMark()+1); err != nil {
+		return fmt.Errorf("trim log: %w", err)
+	}
+	p, err := w.log.Pressure(ctx)
+	if err != nil {
+		return fmt.Errorf("ask how full the log is: %w", err)
+	}
+	if p.Pause != w.pressure.Pause {
+		if p.Pause {
+			w.o.Logger.Warn("reading pauses", zap.String("reason", p.Reason), zap.Float64("used", p.Fraction))
+		} else {
+			w.o.Logger.Info("reading goes on", zap.Float64("used", p.Fraction))
+		}
+	}
+	w.pressure = p
+	w.observe()
+	return nil
+}
