@@ -14,7 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/problem/yamlfile"
 )
 
-var update = flag.Bool("update", false, "write the JSON Schema that the configuration's types say")
+var update = flag.Bool("update", false, "write what the tests compare with")
 
 const schemaFile = "../deploy/tailrace.schema.json"
 

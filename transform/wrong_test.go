@@ -1,6 +1,7 @@
 package transform
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,8 +12,10 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// TestWrongMappingsSayWhatToDo keeps the messages of wrong mapping files as a new user sees them. Write
-// them anew with UPDATE=1.
+var update = flag.Bool("update", false, "write what the tests compare with")
+
+// TestWrongMappingsSayWhatToDo keeps the messages of wrong mapping files as a new user sees them. With
+// -update it writes them.
 func TestWrongMappingsSayWhatToDo(t *testing.T) {
 	files, err := filepath.Glob("testdata/wrong/*.yaml")
 	if err != nil || len(files) < 20 {
@@ -22,7 +25,7 @@ func TestWrongMappingsSayWhatToDo(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			got := messages(t, file)
 			golden := strings.TrimSuffix(file, ".yaml") + ".txt"
-			if os.Getenv("UPDATE") != "" {
+			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
 				}
