@@ -1,27 +1,59 @@
-// Package queue keeps the durable log of each table: one JetStream stream, one writer at a time, entries in
-// one order. It appends, folds, reads and trims; it also keeps the dead letters of a table.
+// Package queue keeps the durable log of each table: one JetStream stream, one writer at a time, entries in one order. It
+// claims a log, appends to it, folds it into a state, reads it, trims it, and says where it is damaged. The packages below
+// it know nothing of logs: conn (JetStream), embedded (a server in this process), deadletter, frame.
 //
 // # The log
 //
-// A Log is one stream. Every append carries Nats-Expected-Last-Sequence, so the server itself admits one
-// writer: a second one is refused whatever it believes (Rule 2). A sequence number alone is no identity, since
-// a store that lost its tail hands numbers out again; therefore every entry also carries the hash of its
-// predecessor, and everybody who reads asserts that chain. A message outside the chain folds as nothing.
+// A Log is one stream. Every append carries Nats-Expected-Last-Sequence, so the server itself refuses a second writer, also
+// one that still takes itself for the owner (Rule 2). A sequence number alone is no identity, because a store that lost
+// its tail assigns the same numbers again. Therefore every entry also carries the hash of its predecessor, and the fold and
+// every reader check that chain (checkpoint.Chain). A message that is not part of the chain has no effect.
 //
 // # The state
 //
-// State is the fold of the log and nothing else: the last complete snapshot and what follows it. The Writer
-// holds that state and appends snapshots by volume.
+// The state of a table is the fold of its log and nothing else: the last complete snapshot and the entries after it. The
+// Writer holds that state, and appends a snapshot whenever enough was appended since the last one.
 //
-//	q, err := queue.Open(ctx, options, logger, registry)   // in this process, or an outside cluster
+//	q, err := queue.Open(ctx, options, logger, registry)   // in this process, or a server elsewhere
 //	log, err := q.Log(ctx, "Orders")                       // ErrNoLog: CreateLog
-//	w, err := log.Claim(ctx, queue.ClaimOptions{…})        // waits for its turn
+//	w, err := log.Claim(ctx, queue.ClaimOptions{…})        // waits until the log may be claimed
 //	seq, err := w.Append(ctx, body, data)                  // durable when it returns nil
 //	if errors.Is(err, queue.ErrOutcomeUnknown) { err = w.Recover(ctx) }
 //
-// # Doubt
+// # Unknown outcomes
 //
-// A lost acknowledgement, a time-out, a reconnect: nobody knows what was stored. Append then returns ErrOutcomeUnknown
-// and refuses to go on until Recover has read what the stream really holds (Rule 4). Whatever the caller held
-// in memory before that is to be thrown away.
+// After a lost acknowledgement, a time-out or a reconnect the outcome of an append is unknown. Append then returns
+// ErrOutcomeUnknown and refuses to go on until Recover has read what the stream really holds (Rule 4). The caller
+// discards what it held in memory before.
+//
+// # Goroutines
+//
+// Nothing here starts a goroutine that outlives a call, apart from the NATS client and the embedded server, which Close
+// ends. Queue.Run blocks; one goroutine calls it. Queue and Log may be used by several goroutines. A Writer belongs to the
+// write loop of its table: appends, Recover, Trim and Release run one at a time under its mutex, and the state that
+// State returns is valid only in the goroutine that appends. BeatDueIn and ClaimValid may be called from anywhere. A Reader
+// belongs to the goroutine that calls Next.
+//
+// # Order
+//
+// Files, from the top down:
+//
+//	queue.go        open and close the connection, the embedded server; health
+//	claim.go        become the owner of a log
+//	trim.go         delete entries that are not needed any more; how full a log is
+//	writer.go       append, snapshot, recover, release
+//	limits.go       what may still be appended to a log that fills up
+//	control.go      append a control entry without owning the log
+//	publish.go      send one entry
+//	reader.go       read entries in order, from a mark
+//	fold.go         compute the state from the last snapshot and what follows it
+//	damage.go       entries that cannot be read
+//	server.go       questions about the server for start-up checks
+//	beatrequest.go  ask the owner for a listing and a beat
+//	deadletters.go  open the dead letters of a table
+//	log.go          open and create logs, names of streams, questions about a stream
+//	disk.go         room on the volume of the embedded store
+//	metrics.go      what is counted
+//	options.go      configuration and its defaults
+//	errors.go       sentinels and their classes
 package queue

@@ -136,3 +136,28 @@ func (w *Writer) settle(ctx context.Context) {
 // lapses tells whether the claim is about to look dead to others: a full log takes a beat then. An embedded log
 // has no rivals.
 func (w *Writer) lapses() bool { return w.l.q.embedded == nil && time.Since(w.alive) > w.ttl/2 }
+
+// configure gives an older log the limits of today's options, as far as they leave room on top of what it holds.
+// It is the owner's to do; when it fails the old ones hold on. snapshot is the size of the last one.
+func (l *Log) configure(ctx context.Context, snapshot int) {
+	ctx, cancel := l.q.conn.Ask(ctx)
+	defer cancel()
+	info, err := l.stream.Info(ctx)
+	if err != nil {
+		l.log.Warn("limits of the log not compared", zap.Error(err))
+		return
+	}
+	now := info.Config
+	now.MaxBytes, now.MaxMsgSize, now.Replicas = l.room(info.State.Bytes, snapshot), int32(l.q.conn.MaxMessage()), l.q.opts.Replicas
+	if l.q.keepCopies {
+		now.Replicas = info.Config.Replicas
+	}
+	if now.MaxBytes == info.Config.MaxBytes && now.MaxMsgSize == info.Config.MaxMsgSize && now.Replicas == info.Config.Replicas {
+		return
+	}
+	if _, err := l.q.conn.JS.UpdateStream(ctx, now); err != nil {
+		l.log.Error("limits of the log not changed, the old ones hold on", zap.Error(err))
+		return
+	}
+	l.log.Info("limits of the log changed", zap.Int64("max_bytes", now.MaxBytes), zap.Int("replicas", now.Replicas))
+}

@@ -155,31 +155,6 @@ func (q *Queue) Run(ctx context.Context) error {
 	return q.embedded.Run(ctx)
 }
 
-// Disk returns how much room the embedded store's volume has; false when the server is elsewhere or the volume
-// cannot be asked.
-func (q *Queue) Disk() (embedded.Disk, bool) {
-	if q.disk == nil {
-		return embedded.Disk{}, false
-	}
-	d, err := q.disk.Look()
-	return d, err == nil
-}
-
-// DiskOf looks at the volume of a store that need not exist yet.
-func DiskOf(o Options) (embedded.Disk, error) {
-	return embedded.NewDiskWatch(o.withDefaults().embedded(), nil).Look()
-}
-
-// lacksDisk says why frames have to wait for room on the volume; "" when they need not.
-//
-// Rule 9: reading pauses while there is still room for the marks that let the logs be trimmed.
-func (q *Queue) lacksDisk() string {
-	if d, ok := q.Disk(); ok && d.Low {
-		return d.PauseReason(q.opts.Dir)
-	}
-	return ""
-}
-
 // Notes are sentences for the start-up check: what this package cannot ask the server and relies on.
 func (q *Queue) Notes() []string {
 	if q.opts.URL == "" {

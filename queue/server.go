@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -72,3 +73,7 @@ func (q *Queue) UnreservedBytes(ctx context.Context, tables []string) (bytes int
 	}
 	return bytes, nil
 }
+
+// Conn returns the queue's own connection, for publishing beside the logs: archival events go to the same servers. It
+// stays the queue's: whoever borrows it does not close it.
+func (q *Queue) Conn() *nats.Conn { return q.conn.NC }

@@ -1,16 +1,3 @@
-// Package conn is the connection of package queue to NATS JetStream: dialing, requests that the leader of a stream
-// answers, consumers that deliver in order, and what errors mean. It knows nothing of logs and entries.
-//
-// Files, from the top down:
-//
-//	conn.go      the connection: dial, close, bound and report requests
-//	consumer.go  reading a stream in order
-//	streams.go   making streams, their metadata
-//	leader.go    questions that only a stream's leader answers
-//	retry.go     asking again
-//	errors.go    sentinels, outcomes of a publish, classes
-//	dial.go      options of the client library, the dialer
-//	explain.go   which setting a refusal of JetStream is about
 package conn
 
 import (

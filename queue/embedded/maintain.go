@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -69,26 +68,3 @@ func (e *Server) Reopen(ctx context.Context) error {
 	}
 	return nil
 }
-
-// startWithReserve opens a store whose volume may be full, by giving up the reserve. It removes no other file: only the
-// operator can judge what else may go.
-func (e *Server) startWithReserve(ctx context.Context) error {
-	err := e.start(ctx)
-	if err == nil {
-		return nil
-	}
-	v, verr := e.opts.Volume(e.opts.Dir)
-	if verr != nil || v.Available > uint64(reserveSize(v)) {
-		return err
-	}
-	if dropReserve(e.opts.Dir) {
-		e.log.Error("the volume of the queue is full: its reserve is given up, free some room", zap.String("dir", e.opts.Dir))
-		if err = e.start(ctx); err == nil {
-			return nil
-		}
-	}
-	return fmt.Errorf("%w: %w", ErrNoSpace, err)
-}
-
-// ErrNoSpace means that the volume of the embedded store is full, so that not even the store can be opened.
-var ErrNoSpace = errors.New("no room on the volume of the queue: free some, or enlarge it; never delete files of the queue")

@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -12,8 +11,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
 // publish sends one encoded entry, to be stored right after the message at sequence last and nowhere else.
@@ -70,50 +67,4 @@ func newNonce() (n checkpoint.Nonce, err error) {
 		return n, fmt.Errorf("make nonce: %w", err)
 	}
 	return n, nil
-}
-
-// AppendControl appends a control entry without owning the log: the owner is fenced by it, folds the log again and
-// obeys. It retries while other messages come first, until ctx ends, and returns the entry's sequence. After a
-// time-out the entry may have been stored twice, which changes nothing.
-func (l *Log) AppendControl(ctx context.Context, body *checkpoint.Control) (seq uint64, err error) {
-	nonce, err := newNonce()
-	if err != nil {
-		return 0, err
-	}
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		seq, err = l.control(ctx, body, nonce)
-		switch conn.OutcomeOf(err) {
-		case conn.Stored:
-			return seq, nil
-		case conn.Fenced:
-		case conn.Unknown:
-			if !conn.Transient(err) {
-				return 0, fmt.Errorf("control log of %s: %w", l.table, err)
-			}
-		default:
-			return 0, fmt.Errorf("control log of %s: %w", l.table, err)
-		}
-		if werr := failure.Pause(ctx, pause); werr != nil {
-			return 0, fmt.Errorf("control log of %s: %w: %w", l.table, werr, err)
-		}
-	}
-}
-
-func (l *Log) control(ctx context.Context, body *checkpoint.Control, nonce checkpoint.Nonce) (uint64, error) {
-	f, err := l.fold(ctx)
-	if errors.Is(err, ErrDamaged) && body.Resume && f != nil && f.state.Epoch > 0 {
-		err = nil // the entry continues the chain from before the damage: that accepts it
-	}
-	if err != nil {
-		return 0, err
-	}
-	s := f.state
-	if err := s.CheckNext(body); err != nil {
-		return 0, err
-	}
-	msg, err := checkpoint.Encode(nil, &checkpoint.Entry{Kind: checkpoint.KindControl, Epoch: s.Epoch, Nonce: nonce, Prev: s.Hash, Body: body})
-	if err != nil {
-		return 0, err
-	}
-	return l.publish(ctx, checkpoint.KindControl, msg, s.Seq, f.lastID, l.q.messageID(nonce))
 }

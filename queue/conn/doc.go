@@ -1,0 +1,14 @@
+// Package conn is the connection of package queue to NATS JetStream: dialing, requests that the leader of a stream
+// answers, consumers that deliver in order, and what errors mean. It knows nothing of logs and entries.
+//
+// Files, from the top down:
+//
+//	consumer.go  reading a stream in order
+//	streams.go   making streams, their metadata
+//	leader.go    questions that only a stream's leader answers
+//	conn.go      the connection: dial, close, bound and report requests
+//	dial.go      options of the client library, the dialer
+//	explain.go   which setting a refusal of JetStream is about
+//	retry.go     asking again
+//	errors.go    sentinels, outcomes of a publish, classes
+package conn

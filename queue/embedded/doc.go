@@ -1,0 +1,18 @@
+// Package embedded runs a NATS server in this process, on a store in a directory: it locks the store, tells other processes
+// how to reach the server, watches the store's volume, and opens the store again after the volume was full.
+//
+// Server.Run is called by one goroutine; Server and DiskWatch may be used by several.
+//
+// Files, from the top down:
+//
+//	maintain.go       what to do about a full volume: the reserve, opening the store again
+//	server.go         start and stop the server, its options and health
+//	lock.go           one process at a time
+//	clientfile.go     how other processes reach the server
+//	disk.go           the room on the volume, compared with what the logs may still take
+//	reserve.go        a file that holds room for when the volume is full
+//	reserve_linux.go  allocation by the kernel
+//	reserve_other.go  allocation by writing
+//	volume.go         questions to the file system
+//	metrics.go        gauges of the volume
+package embedded
