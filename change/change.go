@@ -36,8 +36,8 @@ type Feed struct {
 
 // Position is where a feed goes on. The zero Position is the trim horizon: the oldest record there is.
 type Position struct {
-	After string `json:"after,omitempty"` // sequence number of the last record read
-	At    int64  `json:"at,omitempty"`    // unix ms; counts only while After is empty
+	After SequenceNumber `json:"after,omitempty"` // sequence number of the last record read
+	At    Millis         `json:"at,omitempty"`    // unix ms; counts only while After is empty
 }
 
 // Record is one stream record inside a page. The byte slices alias the page's body; nothing is decoded.
@@ -49,10 +49,10 @@ type Record struct {
 	SequenceNumber []byte // decimal digits, 21 to 40 of them
 	EventID        []byte
 	Op             Op
-	Created        int64 // ApproximateCreationDateTime, unix ms (the service rounds down to seconds)
-	Size           int64 // SizeBytes
-	TTL            bool  // deleted by DynamoDB's TTL: userIdentity is the service itself
-	Version        int64 // ms; see Clock
+	Created        Millis  // ApproximateCreationDateTime, unix ms (the service rounds down to seconds)
+	Size           int64   // SizeBytes
+	TTL            bool    // deleted by DynamoDB's TTL: userIdentity is the service itself
+	Version        Version // ms; see Clock
 	KeyHash        uint64
 }
 
@@ -61,10 +61,10 @@ type Record struct {
 type Page struct {
 	Feed      Feed
 	From, To  Position
-	ClockFrom int64
-	Clock     int64
-	Done      bool  // the feed ends with this page
-	Date      int64 // unix ms on the service's clock: everything committed some seconds before it was visible
+	ClockFrom Version
+	Clock     Version
+	Done      bool   // the feed ends with this page
+	Date      Millis // unix ms on the service's clock: everything committed some seconds before it was visible
 	Records   []Record
 	Bytes     int // of memory that this page holds
 }
@@ -73,9 +73,9 @@ type Page struct {
 type Change struct {
 	Op             Op
 	TTL            bool
-	Version        int64 // ms, strictly increasing per item
-	Created        int64 // unix ms
-	SequenceNumber string
+	Version        Version // ms, strictly increasing per item
+	Created        Millis  // unix ms
+	SequenceNumber SequenceNumber
 	Feed           Feed
 	KeyHash        uint64
 	Raw            []byte // the whole record
@@ -86,13 +86,13 @@ type Change struct {
 
 // Clock is the hybrid clock of a feed: creation time where it can, one more than before where it must.
 // DynamoDB's creation time has whole seconds while an item may change a thousand times in one of them.
-type Clock int64
+type Clock Version
 
 // Next returns the version of a record created at that unix ms, and advances the clock.
 //
 // Rule 5: versions grow along a feed; they are assigned once, before the log, and never again.
-func (c *Clock) Next(created int64) int64 {
-	sec := created - created%1000
-	*c = Clock(max(int64(*c)+1, sec))
-	return int64(*c)
+func (c *Clock) Next(created Millis) Version {
+	second := Version(created - created%1000)
+	*c = Clock(max(Version(*c)+1, second))
+	return Version(*c)
 }

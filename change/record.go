@@ -183,16 +183,16 @@ func digits(b []byte) (n int64, used int) {
 const maxCreated = 253_402_300_799_999
 
 // millis reads epoch seconds, with or without a fraction or an exponent, as unix ms; -1 when they are none.
-func millis(b []byte) int64 {
+func millis(b []byte) Millis {
 	n, i := digits(b)
 	if i == 0 || n > maxCreated/1000 {
 		return -1
 	}
-	ms := n * 1000
+	ms := Millis(n) * 1000
 	if i < len(b) && b[i] == '.' {
 		i++
-		for scale := int64(100); i < len(b) && b[i] >= '0' && b[i] <= '9'; scale /= 10 {
-			ms += int64(b[i]-'0') * scale
+		for scale := Millis(100); i < len(b) && b[i] >= '0' && b[i] <= '9'; scale /= 10 {
+			ms += Millis(b[i]-'0') * scale
 			i++
 		}
 	}
@@ -203,10 +203,10 @@ func millis(b []byte) int64 {
 }
 
 // millisExp reads 1.7E9, the form that some JSON writers choose for large floats.
-func millisExp(b []byte) int64 {
+func millisExp(b []byte) Millis {
 	f, err := strconv.ParseFloat(string(b), 64)
 	if err != nil || !(f >= 0 && f*1000 <= maxCreated) {
 		return -1
 	}
-	return int64(f * 1000)
+	return Millis(f * 1000)
 }

@@ -63,7 +63,7 @@ func TestTimesInEveryNotation(t *testing.T) {
 		"1.79525772e+9": 1795257720000, "0": 0, "253402300799": 253402300799000,
 		"253402300800": -1, "": -1, "true": -1, "1x": -1, "1.5.5": -1, "123456789012345678901": -1,
 	} {
-		if got := millis([]byte(in)); got != want {
+		if got := millis([]byte(in)); got != Millis(want) {
 			t.Errorf("%s is %d, want %d", in, got, want)
 		}
 	}
@@ -133,7 +133,7 @@ func eventOf(t *rapid.T, r Record) event {
 		}
 		return m
 	}
-	return event{Op: r.Op, Keys: image(r.Keys), New: image(r.New), Old: image(r.Old), Seq: string(r.SequenceNumber), ID: string(r.EventID), Seconds: r.Created / 1000, TTL: r.TTL}
+	return event{Op: r.Op, Keys: image(r.Keys), New: image(r.New), Old: image(r.Old), Seq: string(r.SequenceNumber), ID: string(r.EventID), Seconds: int64(r.Created / 1000), TTL: r.TTL}
 }
 
 // FuzzScanPage holds the scanner to encoding/json: of valid JSON it must find the same records, and take and
@@ -269,7 +269,7 @@ func oracleBody(r *Record, m member) {
 	case "SizeBytes":
 		r.Size, _ = digits(m.value)
 	case "ApproximateCreationDateTime":
-		r.Created = oracleTime(string(m.value))
+		r.Created = Millis(oracleTime(string(m.value)))
 	}
 }
 

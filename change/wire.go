@@ -22,12 +22,12 @@ const (
 func AppendRecords(dst []byte, recs []Record) []byte {
 	dst = append(dst, recordsFormat)
 	dst = binary.AppendUvarint(dst, uint64(len(recs)))
-	version, created := int64(0), int64(0)
+	version, created := Version(0), Millis(0)
 	for i := range recs {
 		r := &recs[i]
 		dst = append(dst, byte(r.Op), r.flags())
-		dst = binary.AppendVarint(dst, r.Version-version)
-		dst = binary.AppendVarint(dst, r.Created-created)
+		dst = binary.AppendVarint(dst, int64(r.Version-version))
+		dst = binary.AppendVarint(dst, int64(r.Created-created))
 		version, created = r.Version, r.Created
 		dst = binary.LittleEndian.AppendUint64(dst, r.KeyHash)
 		dst = binary.AppendUvarint(dst, uint64(len(r.SequenceNumber)))
@@ -118,12 +118,12 @@ func (d *reader) change(c *Change) {
 	c.Op = Op(d.byte())
 	flags := d.byte()
 	c.TTL = flags&flagTTL != 0
-	c.Version += d.varint()
-	c.Created += d.varint()
+	c.Version += Version(d.varint())
+	c.Created += Millis(d.varint())
 	if h := d.take(8); h != nil {
 		c.KeyHash = binary.LittleEndian.Uint64(h)
 	}
-	c.SequenceNumber = string(d.take(int(d.uvarint())))
+	c.SequenceNumber = SequenceNumber(d.take(int(d.uvarint())))
 	keys := d.span()
 	var newer, older span
 	if flags&flagNew != 0 {

@@ -17,7 +17,7 @@ func stamped(t *rapid.T) []Record {
 		t.Fatal(err)
 	}
 	for i := range recs {
-		recs[i].Version = rapid.Int64().Draw(t, "version")
+		recs[i].Version = Version(rapid.Int64().Draw(t, "version"))
 		recs[i].KeyHash = rapid.Uint64().Draw(t, "hash")
 	}
 	return recs
@@ -26,7 +26,7 @@ func stamped(t *rapid.T) []Record {
 func changesOf(recs []Record, feed Feed) (all []Change) {
 	for _, r := range recs {
 		all = append(all, Change{
-			Op: r.Op, TTL: r.TTL, Version: r.Version, Created: r.Created, SequenceNumber: string(r.SequenceNumber), Feed: feed,
+			Op: r.Op, TTL: r.TTL, Version: r.Version, Created: r.Created, SequenceNumber: SequenceNumber(r.SequenceNumber), Feed: feed,
 			KeyHash: r.KeyHash, Raw: r.Raw, Keys: r.Keys, New: r.New, Old: r.Old,
 		})
 	}
@@ -142,11 +142,11 @@ func TestClockGrowsAndReplaysTheSame(t *testing.T) {
 		newest := int64(start)
 		for i, c := range created {
 			before := int64(a)
-			v := a.Next(c)
-			if v <= before || v != int64(a) || v != b.Next(c) {
+			v := a.Next(Millis(c))
+			if v <= Version(before) || v != Version(a) || v != b.Next(Millis(c)) {
 				t.Fatalf("version %d after %d", v, before)
 			}
-			if newest = max(newest, c-c%1000); v < c-c%1000 || v > newest+int64(i)+1 {
+			if newest = max(newest, c-c%1000); v < Version(c-c%1000) || v > Version(newest+int64(i)+1) {
 				t.Fatalf("version %d of record %d created at %d, newest second %d", v, i, c, newest)
 			}
 			if i == len(created)/2 { // a restart in between: the clock is in the state

@@ -3,6 +3,8 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
+
+	"github.com/tailrace-cdc/replicator/change"
 )
 
 // CheckNext reports whether an entry with this body may be appended next. A *FormatError: not in a log of this format. A
@@ -102,21 +104,16 @@ func (p *PageHead) check() string {
 	switch {
 	case p.Records < 0:
 		return "holds less than nothing"
-	case p.Clock < p.ClockFrom+int64(p.Records): // Rule 5: each record has a version of its own
+	case p.Clock < p.ClockFrom+change.Version(p.Records): // Rule 5: each record has a version of its own
 		return fmt.Sprintf("takes the clock from %d to %d over %d records", p.ClockFrom, p.Clock, p.Records)
-	case p.Records > 0 && !follows(p.From.After, p.To.After), p.Records == 0 && p.From.After != p.To.After && !follows(p.From.After, p.To.After):
+	case p.moves() && p.To.After.Compare(p.From.After) <= 0:
 		return fmt.Sprintf("goes from %v to %v", p.From, p.To)
 	}
 	return ""
 }
 
-// follows compares sequence numbers: decimal, without leading zeros, of any length.
-func follows(prev, seq string) bool {
-	if len(prev) != len(seq) {
-		return len(prev) < len(seq)
-	}
-	return prev < seq
-}
+// moves reports whether a page leads to another position: one with records must, an empty one may.
+func (p *PageHead) moves() bool { return p.Records > 0 || p.From.After != p.To.After }
 
 // checkMarks lets sinks move forward, never back, and never ahead of the log (Rule 1).
 func (s *State) checkMarks(seq uint64, m *Marks) string {

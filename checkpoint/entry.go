@@ -88,12 +88,12 @@ type Release struct{}
 
 // Start fixes, once and durably, where every shard of a stream starts (Rule 3).
 type Start struct {
-	Stream string      `json:"stream"`         // ARN
-	Mode   string      `json:"mode,omitempty"` // as configured; it counts once
-	At     int64       `json:"at"`             // unix ms on the service's clock; 0 = trim horizon
-	Date   int64       `json:"date"`           // when the listing began, service clock, unix ms
-	Floor  int64       `json:"floor"`          // every version of this stream is above it
-	Shards []ShardSeen `json:"shards"`
+	Stream string         `json:"stream"`         // ARN
+	Mode   string         `json:"mode,omitempty"` // as configured; it counts once
+	At     change.Millis  `json:"at"`             // unix ms on the service's clock; 0 = trim horizon
+	Date   change.Millis  `json:"date"`           // when the listing began, service clock, unix ms
+	Floor  change.Version `json:"floor"`          // every version of this stream is above it
+	Shards []ShardSeen    `json:"shards"`
 	// Part of Parts, from 0, when one entry does not hold all shards. The rest is the same in all of them.
 	Part  int `json:"part,omitempty"`
 	Parts int `json:"parts,omitempty"`
@@ -108,11 +108,11 @@ type ShardSeen struct {
 
 // Graph is what a later listing found.
 type Graph struct {
-	Stream   string      `json:"stream"`
-	Date     int64       `json:"date"`
-	Complete bool        `json:"complete,omitempty"` // every page of it was read
-	Disabled bool        `json:"disabled,omitempty"` // the stream takes no more writes: its leaves are its end
-	Shards   []ShardSeen `json:"shards,omitempty"`
+	Stream   string        `json:"stream"`
+	Date     change.Millis `json:"date"`
+	Complete bool          `json:"complete,omitempty"` // every page of it was read
+	Disabled bool          `json:"disabled,omitempty"` // the stream takes no more writes: its leaves are its end
+	Shards   []ShardSeen   `json:"shards,omitempty"`
 	// Gone are shards that a complete listing, begun after their child was seen, did not show, and that the
 	// service itself does not know any more.
 	Gone []string `json:"gone,omitempty"`
@@ -132,12 +132,12 @@ type PageHead struct {
 	Feed      change.Feed     `json:"feed"`
 	From      change.Position `json:"from"`
 	To        change.Position `json:"to"`
-	ClockFrom int64           `json:"clock_from"`
-	Clock     int64           `json:"clock"`
+	ClockFrom change.Version  `json:"clock_from"`
+	Clock     change.Version  `json:"clock"`
 	Done      bool            `json:"done,omitempty"`
-	Date      int64           `json:"date"`             // of the request, service clock
-	Oldest    int64           `json:"oldest,omitempty"` // creation time of the first record, unix ms
-	Newest    int64           `json:"newest,omitempty"` // and of the last
+	Date      change.Millis   `json:"date"`             // of the request, service clock
+	Oldest    change.Millis   `json:"oldest,omitempty"` // creation time of the first record, unix ms
+	Newest    change.Millis   `json:"newest,omitempty"` // and of the last
 	Records   int             `json:"records"`
 	Offset    int             `json:"offset"` // of the records in the unpacked Data
 	Length    int             `json:"length"`
@@ -145,7 +145,7 @@ type PageHead struct {
 
 // Watermark returns the time up to which the page proves that everything was read: the creation of its newest
 // record, or, when it was empty, two seconds before it was asked for.
-func (p *PageHead) Watermark() int64 {
+func (p *PageHead) Watermark() change.Millis {
 	if p.Records > 0 {
 		return p.Newest - 1000
 	}
@@ -157,11 +157,11 @@ const visibilityDelay = 2000
 
 // Beat says that the owner lives, and how far idle shards have been read.
 type Beat struct {
-	Date   int64 `json:"date"`             // service clock advanced by the owner's monotonic clock
-	Listed int64 `json:"listed,omitempty"` // when the last complete listing began, service clock
+	Date   change.Millis `json:"date"`             // service clock advanced by the owner's monotonic clock
+	Listed change.Millis `json:"listed,omitempty"` // when the last complete listing began, service clock
 	// Watermark is the time up to which every open shard has been read, unix ms. One number for all of them: a
 	// beat of ten thousand shards is as small as a beat of one.
-	Watermark int64 `json:"through,omitempty"`
+	Watermark change.Millis `json:"through,omitempty"`
 }
 
 // Marks moves sinks forward. A mark names the entry up to which everything is durable at the sink (Rule 1).
@@ -181,10 +181,10 @@ type Mark struct {
 type Gap struct {
 	Feed   change.Feed     `json:"feed"`
 	From   change.Position `json:"from"`
-	Since  int64           `json:"since"`           // unix ms: what was created after this may be lost …
-	Until  int64           `json:"until,omitempty"` // … up to this
+	Since  change.Millis   `json:"since"`           // unix ms: what was created after this may be lost …
+	Until  change.Millis   `json:"until,omitempty"` // … up to this
 	Reason string          `json:"reason"`
-	Found  int64           `json:"found"` // service clock
+	Found  change.Millis   `json:"found"` // service clock
 	// Ends says that nothing is left to read in the shard; otherwise it goes on at the trim horizon once the
 	// gap is accepted.
 	Ends     bool `json:"ends,omitempty"`
@@ -198,23 +198,23 @@ type Gap struct {
 // Control changes what the owner does with the table. Anybody may append one: the owner is fenced by it,
 // folds the log again and obeys.
 type Control struct {
-	Pause     *bool  `json:"pause,omitempty"`
-	Halt      *Halt  `json:"halt,omitempty"`
-	Clear     bool   `json:"clear,omitempty"`  // the halt is over: the sink went on by itself
-	ClearSink string `json:"of,omitempty"`     // format 2: whose halt Clear ends; without it all end
-	Resume    bool   `json:"resume,omitempty"` // clears all halts, and reads on behind the gaps
-	Waive     *Waive `json:"waive,omitempty"`  // format 2
-	By        string `json:"by,omitempty"`
-	At        int64  `json:"at,omitempty"`
+	Pause     *bool         `json:"pause,omitempty"`
+	Halt      *Halt         `json:"halt,omitempty"`
+	Clear     bool          `json:"clear,omitempty"`  // the halt is over: the sink went on by itself
+	ClearSink string        `json:"of,omitempty"`     // format 2: whose halt Clear ends; without it all end
+	Resume    bool          `json:"resume,omitempty"` // clears all halts, and reads on behind the gaps
+	Waive     *Waive        `json:"waive,omitempty"`  // format 2
+	By        string        `json:"by,omitempty"`
+	At        change.Millis `json:"at,omitempty"`
 }
 
 // Halt says why a sink stopped.
 type Halt struct {
-	Sink   string `json:"sink"`
-	Seq    uint64 `json:"seq"`
-	Code   string `json:"code"`
-	Reason string `json:"reason"`
-	At     int64  `json:"at"`
+	Sink   string        `json:"sink"`
+	Seq    uint64        `json:"seq"`
+	Code   string        `json:"code"`
+	Reason string        `json:"reason"`
+	At     change.Millis `json:"at"`
 }
 
 // Snapshot is one part of the whole state as it was before the first part; the part itself is the Data.

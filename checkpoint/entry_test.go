@@ -22,7 +22,7 @@ func genBody() *rapid.Generator[any] {
 		return change.Feed{Stream: id.Draw(t, "arn"), Shard: id.Draw(t, "shard")}
 	})
 	head := rapid.Custom(func(t *rapid.T) PageHead {
-		return PageHead{Feed: feed.Draw(t, "feed"), To: change.Position{After: id.Draw(t, "to")}, Clock: num.Draw(t, "clock"), Done: rapid.Bool().Draw(t, "done"), Records: 3}
+		return PageHead{Feed: feed.Draw(t, "feed"), To: change.Position{After: change.SequenceNumber(id.Draw(t, "to"))}, Clock: change.Version(num.Draw(t, "clock")), Done: rapid.Bool().Draw(t, "done"), Records: 3}
 	})
 	return rapid.Custom(func(t *rapid.T) any {
 		switch rapid.IntRange(0, 9).Draw(t, "kind") {
@@ -31,17 +31,17 @@ func genBody() *rapid.Generator[any] {
 		case 1:
 			return &Release{}
 		case 2:
-			return &Start{Stream: id.Draw(t, "stream"), At: num.Draw(t, "at"), Shards: rapid.SliceOfN(seen, 1, 3).Draw(t, "shards")}
+			return &Start{Stream: id.Draw(t, "stream"), At: change.Millis(num.Draw(t, "at")), Shards: rapid.SliceOfN(seen, 1, 3).Draw(t, "shards")}
 		case 3:
 			return &Graph{Stream: id.Draw(t, "stream"), Complete: true, Gone: []string{id.Draw(t, "gone")}}
 		case 4:
 			return &Frame{Pages: rapid.SliceOfN(head, 1, 3).Draw(t, "pages")}
 		case 5:
-			return &Beat{Date: num.Draw(t, "date"), Watermark: num.Draw(t, "through")}
+			return &Beat{Date: change.Millis(num.Draw(t, "date")), Watermark: change.Millis(num.Draw(t, "through"))}
 		case 6:
 			return &Marks{Sinks: map[string]Mark{id.Draw(t, "sink"): {Seq: rapid.Uint64().Draw(t, "seq"), Hash: HashOf([]byte(id.Draw(t, "hash")))}}}
 		case 7:
-			return &Gap{Feed: feed.Draw(t, "feed"), Since: num.Draw(t, "since"), Reason: id.Draw(t, "reason"), Ends: true}
+			return &Gap{Feed: feed.Draw(t, "feed"), Since: change.Millis(num.Draw(t, "since")), Reason: id.Draw(t, "reason"), Ends: true}
 		case 8:
 			pause := rapid.Bool().Draw(t, "pause")
 			return &Control{Pause: &pause, Halt: &Halt{Reason: id.Draw(t, "reason")}}

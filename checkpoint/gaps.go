@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/tailrace-cdc/replicator/change"
 )
 
 // ReasonBeforeStart marks a gap in records that were trimmed before the pipeline ever started. They were never
@@ -14,8 +16,8 @@ const ReasonBeforeStart = "nothing was left of the shard when the pipeline start
 
 // Waiver records that an operator accepts that a sink differs from the source because of a gap.
 type Waiver struct {
-	By string `json:"by,omitempty"`
-	At int64  `json:"at,omitempty"` // unix ms
+	By string        `json:"by,omitempty"`
+	At change.Millis `json:"at,omitempty"` // unix ms
 }
 
 // Waive names a gap and a sink: see Waiver.
@@ -57,7 +59,7 @@ func (s *State) DifferingSinks(g *Gap) (sinks []string) {
 // not waived for it; 0 when no sink differs.
 //
 // Rule 8: accepting a gap lets the reading go on and says nothing about what was lost.
-func (s *State) DiffersSince() (since int64) {
+func (s *State) DiffersSince() (since change.Millis) {
 	for i := range s.Gaps {
 		g := &s.Gaps[i]
 		if len(s.DifferingSinks(g)) == 0 {
@@ -72,7 +74,7 @@ func (s *State) DiffersSince() (since int64) {
 
 // GapStart returns the time at which a gap begins. For a shard of which nothing was read that is the start position of
 // its stream.
-func (s *State) GapStart(g *Gap) int64 {
+func (s *State) GapStart(g *Gap) change.Millis {
 	st := s.stream(g.Feed.Stream)
 	switch {
 	case g.Since > 0 || st == nil:

@@ -37,7 +37,7 @@ func TestAcceptedGapDiffersUntilItIsWaivedForEachSink(t *testing.T) {
 	waive := func(gap, sink string) *Control { return &Control{Waive: &Waive{Gap: gap, Sink: sink}, By: "me", At: 7} }
 	for i, step := range []struct {
 		c     *Control
-		since int64
+		since change.Millis
 		left  []string
 	}{
 		{&Control{}, since, []string{"archive", "bigtable"}},
@@ -122,7 +122,7 @@ func TestGapOfFormat1Differs(t *testing.T) {
 }
 
 func TestGapOfAShardNeverReadBeginsWhereItsStreamDid(t *testing.T) {
-	for _, at := range []int64{0, 29 * hour} {
+	for _, at := range []change.Millis{0, 29 * hour} {
 		w, err := claim(t, new(memLog), NewState(), "a", 1)
 		if err != nil {
 			t.Fatal(err)

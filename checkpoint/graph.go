@@ -18,7 +18,7 @@ func (s *State) Readable(sh *Shard) bool { return sh.Phase.Reading() && !sh.Loss
 // none of its changes is missing: they were read, did not exist, are older than the pipeline's start, or their loss was
 // accepted. Once the retention has passed since that time, some of the shard may have been trimmed, although
 // neither an iterator at the trim horizon nor one at a time reports it.
-func (s *State) CompleteUntil(sh *Shard) int64 {
+func (s *State) CompleteUntil(sh *Shard) change.Millis {
 	since := max(sh.Watermark, sh.Loss.AcceptedUntil)
 	if st := s.stream(sh.Stream); st != nil {
 		since = max(since, st.Date)
@@ -72,7 +72,7 @@ func (s *State) stream(arn string) *Stream {
 }
 
 // see takes shards in, parents before children in whatever order they are listed.
-func (s *State) mergeShards(arn string, seen []ShardSeen, date int64, pos change.Position) {
+func (s *State) mergeShards(arn string, seen []ShardSeen, date change.Millis, pos change.Position) {
 	floor := s.stream(arn).Floor
 	for _, x := range seen {
 		sh := s.Shards[x.ID]
@@ -156,7 +156,7 @@ const retention = 24 * 3600 * 1000
 // LostBeforeStart reports whether all records of a lost shard were written, and probably trimmed, before the pipeline
 // started: the shard took no more writes at the first listing, and had no records soon after. Such records were never
 // promised to be carried. found is the time at which the loss was found.
-func (s *State) LostBeforeStart(sh *Shard, found int64) bool {
+func (s *State) LostBeforeStart(sh *Shard, found change.Millis) bool {
 	st := s.stream(sh.Stream)
 	if st == nil || sh.FirstSeen != st.Date || sh.Pos.After != "" || sh.LastAlive >= st.Date-visibilityDelay {
 		return false
@@ -192,7 +192,7 @@ func (s *State) finishGone(b *Graph, id string) {
 }
 
 // from says whether a child of this parent was there when the stream was started.
-func (s *State) hadChildAt(parent string, date int64) bool {
+func (s *State) hadChildAt(parent string, date change.Millis) bool {
 	return slices.ContainsFunc(s.index.children[parent], func(sh *Shard) bool { return sh.FirstSeen == date })
 }
 
@@ -221,7 +221,7 @@ func (s *State) dropShard(sh *Shard) {
 }
 
 // forgotten says whether nobody waits for a finished shard any more: all its children were released long ago.
-func (sh *Shard) forgettable(date int64) bool { return date-sh.AbsentSince >= forgetAfter }
+func (sh *Shard) forgettable(date change.Millis) bool { return date-sh.AbsentSince >= forgetAfter }
 
 // Drained says whether every shard of a stream is read to its end and none can come any more.
 func (s *State) Drained(arn string) bool {
@@ -238,7 +238,7 @@ func (s *State) LiveStream() *Stream {
 }
 
 // HighestVersion returns the highest version that was ever assigned, or a floor above it.
-func (s *State) HighestVersion() int64 { return max(s.DroppedVersion, s.index.top) }
+func (s *State) HighestVersion() change.Version { return max(s.DroppedVersion, s.index.top) }
 
 // MissingParents returns the parents that waiting shards name and that no listing in the log has shown.
 func (s *State) MissingParents() []string { return slices.Sorted(maps.Keys(s.index.missingParents)) }

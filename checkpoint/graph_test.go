@@ -18,7 +18,7 @@ func page(s *State, id string, n int, done bool) PageHead {
 	sh := s.Shards[id]
 	p := PageHead{Feed: change.Feed{Stream: sh.Stream, Shard: id}, From: sh.Pos, To: sh.Pos, ClockFrom: sh.Clock, Clock: sh.Clock, Done: done, Date: s.Date + 1000, Records: n}
 	if n > 0 {
-		p.To, p.Clock, p.Newest = change.Position{After: sequenceNumber(int(sh.Clock) + n)}, sh.Clock+int64(n), s.Date
+		p.To, p.Clock, p.Newest = change.Position{After: sequenceNumber(int(sh.Clock) + n)}, sh.Clock+change.Version(n), s.Date
 	}
 	return p
 }
@@ -78,7 +78,7 @@ func TestStartTimeIsForTheFirstListingOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.must(t, &Start{Stream: "arn", At: 7000, Date: 9000, Shards: seen("a", "b<a")}, &Graph{Stream: "arn", Date: 9500, Shards: seen("c<b")})
-	for id, want := range map[string]int64{"a": 7000, "b": 7000, "c": 0} {
+	for id, want := range map[string]change.Millis{"a": 7000, "b": 7000, "c": 0} {
 		if got := w.s.Shards[id].Pos.At; got != want {
 			t.Errorf("%s starts at %d, want %d", id, got, want)
 		}
@@ -270,8 +270,8 @@ func TestWholeSinceTheParentsLastSignOfLife(t *testing.T) {
 
 // What is lost of a shard counts as never promised only if all of it is older than the pipeline.
 func TestLossBeforeTheStart(t *testing.T) {
-	date := int64(1_790_000_000_000)
-	for _, at := range []int64{0, date - hour, date} {
+	date := change.Millis(1_790_000_000_000)
+	for _, at := range []change.Millis{0, date - hour, date} {
 		w, err := claim(t, new(memLog), NewState(), "a", 1)
 		if err != nil {
 			t.Fatal(err)

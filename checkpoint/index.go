@@ -3,6 +3,8 @@ package checkpoint
 import (
 	"container/heap"
 	"slices"
+
+	"github.com/tailrace-cdc/replicator/change"
 )
 
 // index answers questions about all shards of a table without scanning them. The write loop asks them at the end of
@@ -13,7 +15,7 @@ type index struct {
 	open           shardHeap           // open shards by Through
 	others         shardHeap           // waiting and finished shards that hold Through back, by how far
 	counts         [numRoles]int
-	top            int64          // highest clock that any shard ever had
+	top            change.Version // highest clock that any shard ever had
 	missingParents map[string]int // waiting shards by the parent that the log has never seen
 	unfinished     map[string]int // shards by stream that are not finished
 	beforeGap      map[string]*Shard
@@ -191,7 +193,7 @@ func setMember(m map[string]*Shard, sh *Shard, in bool) {
 }
 
 // heapOf says how far a shard lets Through go, and in which heap that stands; nil when it does not matter.
-func (s *State) watermarkBound(sh *Shard) (*shardHeap, int64) {
+func (s *State) watermarkBound(sh *Shard) (*shardHeap, change.Millis) {
 	x := &s.index
 	switch {
 	case sh.place.gone:
@@ -215,7 +217,7 @@ func (s *State) watermarkBound(sh *Shard) (*shardHeap, int64) {
 }
 
 // listed takes note of a complete listing: finished shards whose children it must have shown hold nothing back.
-func (s *State) noteListing(date int64) {
+func (s *State) noteListing(date change.Millis) {
 	if date > s.Listed {
 		s.Listed = date
 		s.dropExpired()
@@ -258,7 +260,7 @@ func (s *State) GappedShards() (ids []string) {
 
 // bound is a shard in a heap. The key is beside it, so that most comparisons need not look at the shard.
 type heapEntry struct {
-	key int64
+	key change.Millis
 	sh  *Shard
 }
 
@@ -288,7 +290,7 @@ func (h *shardHeap) Pop() any {
 }
 
 // move puts a shard into a heap, out of it, or to another place in it.
-func (x *index) moveInHeap(sh *Shard, to *shardHeap, key int64) {
+func (x *index) moveInHeap(sh *Shard, to *shardHeap, key change.Millis) {
 	p := &sh.place
 	if p.heap == to {
 		if to != nil && to.all[p.at].key != key {

@@ -15,7 +15,8 @@ import (
 
 // answers are what the index tells without a look at all shards.
 type answers struct {
-	Through, Top             int64
+	Through                  change.Millis
+	Top                      change.Version
 	Open, Closed, Wait, Done int
 	Missing, Gapped          []string
 	Readable                 []string
@@ -99,7 +100,7 @@ func rescanned(s *State) (a answers) {
 }
 
 // watermarkOf is ReadWatermark as it is defined: the least of what each shard lets be said.
-func watermarkOf(s *State) int64 {
+func watermarkOf(s *State) change.Millis {
 	live := s.LiveStream()
 	if live == nil {
 		return 0
@@ -108,7 +109,7 @@ func watermarkOf(s *State) int64 {
 	for _, sh := range s.Shards {
 		parents[sh.Parent] = true
 	}
-	low, last, any := int64(0), int64(0), false
+	low, last, any := change.Millis(0), change.Millis(0), false
 	for _, sh := range s.Shards {
 		t := sh.Watermark
 		switch {
@@ -203,12 +204,12 @@ func TestIndexOfAnyFamily(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		date := int64(1_000_000)
+		date := change.Millis(1_000_000)
 		w.must(t, &Start{Stream: "arn", Date: date})
 		name := func(i int) string { return fmt.Sprint("s", i) }
 		f := follower{}
 		for range 60 {
-			date += r.Int64N(50_000)
+			date += change.Millis(r.Int64N(50_000))
 			s := w.s
 			var body any
 			switch r.IntN(8) {
@@ -229,9 +230,9 @@ func TestIndexOfAnyFamily(t *testing.T) {
 					w.must(t, part)
 				}
 			case 3:
-				body = &Beat{Date: date, Listed: date - r.Int64N(200_000), Watermark: date - r.Int64N(100_000)}
+				body = &Beat{Date: date, Listed: date - change.Millis(r.Int64N(200_000)), Watermark: date - change.Millis(r.Int64N(100_000))}
 			case 4:
-				date += r.Int64N(60 * 3600 * 1000)
+				date += change.Millis(r.Int64N(60 * 3600 * 1000))
 			case 5:
 				body = &Control{Resume: true}
 			default:

@@ -18,8 +18,8 @@ type process struct {
 	wr    *writer // nil: not an owner, as far as it knows
 	pages []simPage
 	// through is how far empty reads reach, listed when the last complete listing began.
-	through map[string]int64
-	listed  int64
+	through map[string]change.Millis
+	listed  change.Millis
 	applied uint64 // the sink is done up to here
 }
 
@@ -33,7 +33,7 @@ type simPage struct {
 type simRec struct {
 	Shard   string
 	N, Item int
-	Version int64
+	Version change.Version
 }
 
 // took looks at what an append said. In doubt the process throws its memory away (Rule 4): it may go on only
@@ -44,13 +44,13 @@ func (p *process) took(err error) bool {
 	case err == nil:
 		return true
 	case errors.Is(err, errStale):
-		p.pages, p.through = nil, map[string]int64{}
+		p.pages, p.through = nil, map[string]change.Millis{}
 		return false
 	case !errors.Is(err, errWrongLast):
 		p.Fatal(err)
 	}
 	s := p.l.restored(p)
-	p.pages, p.through = nil, map[string]int64{}
+	p.pages, p.through = nil, map[string]change.Millis{}
 	if s.Epoch != p.wr.epoch || s.Nonce != p.wr.nonce || s.Released {
 		p.wr = nil
 		return false
@@ -64,7 +64,7 @@ func (p *process) append(body any, data []byte) bool { return p.took(p.wr.append
 // claim takes the log over, rightly or not: no fence but the log itself keeps the old owner away.
 func (p *process) claim() {
 	s := p.l.restored(p)
-	p.pages, p.through, p.listed = nil, map[string]int64{}, s.Listed
+	p.pages, p.through, p.listed = nil, map[string]change.Millis{}, s.Listed
 	wr, err := claim(p, p.l, s, string(p.name), p.name)
 	if err != nil {
 		p.Fatal(err)
@@ -85,7 +85,7 @@ func (p *process) list(complete bool) {
 		if live != nil && !p.append(&Gap{Feed: change.Feed{Stream: live.ARN}, Since: s.ReadWatermark(), Until: g.Date, Found: g.Date, Ends: true}, nil) {
 			return
 		}
-		at := int64(0)
+		at := change.Millis(0)
 		if live == nil && p.w.IntN(2) == 0 {
 			at = g.Date
 		}
@@ -149,7 +149,7 @@ func (p *process) readable() *Shard {
 	return low
 }
 
-func key(id string, salt int64) string {
+func key(id string, salt change.Millis) string {
 	h := HashOf([]byte{id[len(id)-1], id[len(id)-2], byte(salt), byte(salt >> 8)})
 	return string(h[:]) + id
 }
@@ -183,7 +183,7 @@ func (p *process) read() {
 		p.append(gap, nil)
 		return
 	}
-	head := PageHead{Feed: feed, From: pos, To: pos, ClockFrom: int64(clock), Done: done, Date: p.w.now, Records: len(recs)}
+	head := PageHead{Feed: feed, From: pos, To: pos, ClockFrom: change.Version(clock), Done: done, Date: p.w.now, Records: len(recs)}
 	page := simPage{}
 	for i, r := range recs {
 		page.recs = append(page.recs, simRec{sh.ID, r.N, r.Item, clock.Next(r.Created)})
@@ -192,7 +192,7 @@ func (p *process) read() {
 			head.Oldest = r.Created
 		}
 	}
-	if head.Clock = int64(clock); len(recs) > 0 || done {
+	if head.Clock = change.Version(clock); len(recs) > 0 || done {
 		page.head = head
 		p.pages = append(p.pages, page)
 		return
@@ -222,7 +222,7 @@ func (p *process) frame() {
 }
 
 func (p *process) beat() {
-	low, any := int64(0), false
+	low, any := change.Millis(0), false
 	for _, sh := range p.wr.s.Shards {
 		if sh.Phase.Reading() {
 			if t := max(p.through[sh.ID], sh.Watermark); !any || t < low {

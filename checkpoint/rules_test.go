@@ -363,7 +363,7 @@ func TestFirstStartTakenUpAfterEveryStep(t *testing.T) {
 		if next.s.LiveStream() == nil {
 			next.must(t, start)
 		}
-		if sh := next.s.Shards["a"]; !next.s.Readable(sh) || sh.Clock != int64(steps/2) {
+		if sh := next.s.Shards["a"]; !next.s.Readable(sh) || sh.Clock != change.Version(steps/2) {
 			t.Fatalf("after %d steps: %+v", steps, sh)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailrace-cdc/replicator/change"
 )
 
 // generations lists shards that were rotated: the first has no parents, the last is open.
@@ -181,7 +183,7 @@ func TestVanishedShardsAreForgottenFromDeltas(t *testing.T) {
 	w.end(t, "a")
 	w.end(t, "b")
 	date := w.s.Date + hour
-	list := func(at int64, lineage ...string) int {
+	list := func(at change.Millis, lineage ...string) int {
 		parts := w.s.DiffListing(&Graph{Stream: "arn", Date: at, Complete: true, Shards: seen(lineage...)}, 40)
 		for _, p := range parts {
 			w.must(t, p)
@@ -246,7 +248,7 @@ func BenchmarkShardEnd(b *testing.B) {
 	parents := all[(gens-1)*width:]
 	ask := func() int64 {
 		open, closed, waiting, done := s.ShardCounts()
-		n := s.ReadWatermark() + s.HighestVersion() + s.AppliedWatermark() + int64(s.LowMark()) + int64(open+closed+waiting+done)
+		n := int64(s.ReadWatermark()) + int64(s.HighestVersion()) + int64(s.AppliedWatermark()) + int64(s.LowMark()) + int64(open+closed+waiting+done)
 		if s.Drained("arn") || s.AwaitsChildren() {
 			n++
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/tailrace-cdc/replicator/change"
 )
 
 var (
@@ -49,19 +51,19 @@ func simulate(t *testing.T, seed uint64) {
 
 // step lets one thing happen.
 func step(w *world, l *memLog, ps []*process) {
-	w.now += w.Int64N(1500)
+	w.now += change.Millis(w.Int64N(1500))
 	switch x := w.IntN(100); {
 	case x < 25:
 		w.commit()
 	case x < 28:
 		w.split()
 	case x == 28:
-		w.now += w.Int64N(4 * 3600 * 1000)
+		w.now += change.Millis(w.Int64N(4 * 3600 * 1000))
 	case x == 29 && w.IntN(4) == 0:
-		w.now += w.Int64N(80 * 3600 * 1000) // a long weekend
+		w.now += change.Millis(w.Int64N(80 * 3600 * 1000)) // a long weekend
 	case x == 30 && w.IntN(4) == 0 && !w.live().disabled:
 		w.disable()
-		w.now += w.Int64N(5000)
+		w.now += change.Millis(w.Int64N(5000))
 	case x == 31 && w.live().disabled:
 		w.enable()
 	case x == 32:
@@ -152,7 +154,7 @@ func inspect(t *testing.T, w *world, l *memLog) {
 
 // claimed checks what the state says about itself: everything that was created up to through is there, or in
 // a gap (Rules 1 and 10).
-func claimed(t *testing.T, w *world, s *State, what string, through int64, known map[string]bool, stored map[int]uint64) {
+func claimed(t *testing.T, w *world, s *State, what string, through change.Millis, known map[string]bool, stored map[int]uint64) {
 	t.Helper()
 	for _, sh := range w.shards {
 		for _, r := range sh.recs {
@@ -197,7 +199,7 @@ func knownTo(l *memLog) map[string]bool {
 func recordsOf(t *testing.T, l *memLog, upTo uint64) map[int]uint64 {
 	t.Helper()
 	s := NewState()
-	at, newest, version := map[int]uint64{}, map[int]int{}, map[int]int64{}
+	at, newest, version := map[int]uint64{}, map[int]int{}, map[int]change.Version{}
 	for i, m := range l.msgs {
 		e, err := s.Apply(uint64(i+1), m)
 		if err != nil {

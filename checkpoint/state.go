@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/tailrace-cdc/replicator/change"
 )
 
 // State is what the entries of a log add up to. Only Apply changes it (Rule 2).
@@ -24,11 +26,11 @@ type State struct {
 	Halted  *Halt            // format 1: the newest; see HaltsOf
 	Halts   map[string]*Halt // format 2: by sink
 
-	Date           int64  // newest service clock that was reported
-	Listed         int64  // when the newest complete listing began
-	LastFrame      uint64 // newest entry that holds changes
-	Changes        uint64 // in all frames so far
-	DroppedVersion int64  // highest version of the shards that were forgotten
+	Date           change.Millis  // newest service clock that was reported
+	Listed         change.Millis  // when the newest complete listing began
+	LastFrame      uint64         // newest entry that holds changes
+	Changes        uint64         // in all frames so far
+	DroppedVersion change.Version // highest version of the shards that were forgotten
 	Watermarks     []Watermark
 	Starting       *Start // the parts so far of a start that is not complete; format 2
 	Foreign        uint64 // messages that folded as nothing
@@ -45,13 +47,13 @@ type State struct {
 
 // Stream is one stream ARN of the table. Disabling and enabling a stream makes a new one.
 type Stream struct {
-	ARN      string `json:"arn"`
-	Date     int64  `json:"date"`           // of the listing that started it
-	Mode     string `json:"mode,omitempty"` // start position as it was configured
-	At       int64  `json:"at,omitempty"`
-	Floor    int64  `json:"floor,omitempty"`
-	Disabled bool   `json:"disabled,omitempty"`
-	Seq      uint64 `json:"seq"` // of the entry that started it
+	ARN      string         `json:"arn"`
+	Date     change.Millis  `json:"date"`           // of the listing that started it
+	Mode     string         `json:"mode,omitempty"` // start position as it was configured
+	At       change.Millis  `json:"at,omitempty"`
+	Floor    change.Version `json:"floor,omitempty"`
+	Disabled bool           `json:"disabled,omitempty"`
+	Seq      uint64         `json:"seq"` // of the entry that started it
 }
 
 // CorruptError says that a valid chain of entries contradicts itself: a bug or a hand in the store. The table

@@ -1,12 +1,16 @@
 package checkpoint
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
 
 // Watermark pairs a time with an entry: everything created up to Time was read when Seq was the newest entry with
 // changes. A sink whose mark is at or past Seq has therefore applied everything up to Time.
 type Watermark struct {
-	Seq  uint64 `json:"seq"`
-	Time int64  `json:"through"`
+	Seq  uint64        `json:"seq"`
+	Time change.Millis `json:"through"`
 }
 
 // maxWatermarks bounds the list. When no sink has passed any of them for long, every second one is dropped.
@@ -68,7 +72,7 @@ func (s *State) allSinksPassed(seq uint64) bool {
 
 // AppliedWatermark returns the time up to which every change is durable at every sink, as far as empty reads
 // show; 0 when that is not known yet. Unix ms on the service's clock.
-func (s *State) AppliedWatermark() int64 {
+func (s *State) AppliedWatermark() change.Millis {
 	if len(s.Watermarks) == 0 || !s.allSinksPassed(s.Watermarks[0].Seq) {
 		return 0
 	}
@@ -82,7 +86,7 @@ const childListingDelay = 60_000
 // empty reads, and past Listed, the begin of the newest complete listing, it holds only if no shard has split since. A
 // caller that needs certainty asks for a listing and waits for both. Once a disabled stream was read to its end,
 // the result is the last time at which the stream is known to have taken writes.
-func (s *State) ReadWatermark() int64 {
+func (s *State) ReadWatermark() change.Millis {
 	if s.LiveStream() == nil {
 		return 0
 	}
@@ -95,7 +99,7 @@ func (s *State) ReadWatermark() int64 {
 	case len(others) > 0:
 		return others[0].key
 	}
-	last := int64(0)
+	last := change.Millis(0)
 	for _, sh := range s.Shards {
 		if sh.Phase.Finished() {
 			last = max(last, sh.LastAlive)

@@ -2,6 +2,8 @@ package checkpoint
 
 import (
 	"testing"
+
+	"github.com/tailrace-cdc/replicator/change"
 )
 
 const sink = "bigtable"
@@ -20,7 +22,7 @@ func TestAppliedThroughDoesNotFallBackWhenAnIdleTableWakes(t *testing.T) {
 	w.must(t, mark(0), frame(page(w.s, "a", 1, false)))
 	at := w.s.Seq
 	w.must(t, mark(at))
-	for i := range int64(5) {
+	for i := range change.Millis(5) {
 		w.must(t, &Beat{Date: date + i*1000, Watermark: date + i*1000})
 	}
 	want := date + 4000
@@ -50,14 +52,14 @@ func TestWatermarksOfAStalledSinkAreBounded(t *testing.T) {
 	w := owned(t, seen("a")...)
 	date := w.s.Date
 	w.must(t, mark(0))
-	for i := range int64(2000) {
+	for i := range change.Millis(2000) {
 		w.must(t, frame(page(w.s, "a", 1, false)), &Beat{Date: date + i*1000, Watermark: date + i*1000})
 	}
 	n := len(w.s.Watermarks)
 	if n > maxWatermarks {
 		t.Fatalf("%d watermarks", n)
 	}
-	for i := range int64(10) {
+	for i := range change.Millis(10) {
 		w.must(t, &Beat{Date: date + 1999_000 + i, Watermark: date + 1999_000 + i})
 	}
 	if len(w.s.Watermarks) != n {
@@ -75,7 +77,7 @@ func TestWatermarksOfAStalledSinkAreBounded(t *testing.T) {
 	if got := w.s.AppliedWatermark(); got != date+1999_009 || len(w.s.Watermarks) != 1 {
 		t.Fatalf("applied through %d, %d watermarks", got, len(w.s.Watermarks))
 	}
-	for i := range int64(1000) {
+	for i := range change.Millis(1000) {
 		w.must(t, &Beat{Date: date + i*1e6, Watermark: date + i*1e6})
 	}
 	if n := len(w.s.Watermarks); n != 1 {
@@ -87,7 +89,7 @@ func TestWatermarksOfAStalledSinkAreBounded(t *testing.T) {
 func TestThroughIsNoBetterThanTheLeastKnownShard(t *testing.T) {
 	w := owned(t, seen("a", "b")...)
 	date := w.s.Date
-	check := func(what string, want int64) {
+	check := func(what string, want change.Millis) {
 		t.Helper()
 		if got := w.s.ReadWatermark(); got != want {
 			t.Fatalf("%s: through %+d, want %+d", what, got-date, want-date)
@@ -158,7 +160,7 @@ func TestIdleTableKeepsItsStateThroughSnapshotsAlone(t *testing.T) {
 	w := owned(t, seen("a")...)
 	w.must(t, frame(page(w.s, "a", 5, false)), mark(2))
 	date := w.s.Date
-	for i := range int64(2400) {
+	for i := range change.Millis(2400) {
 		w.must(t, &Beat{Date: date + i*hour/10, Watermark: date + i*hour/10})
 		if i%500 == 0 {
 			if err := w.snapshot(t, 100); err != nil {

@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/tailrace-cdc/replicator/change"
 )
 
 // world is DynamoDB as far as the fold can tell: streams of one table, whose shards split and rotate, are
 // listed late, are trimmed and vanish, and the clock of the service.
 type world struct {
 	*rand.Rand
-	now     int64 // unix ms
+	now     change.Millis // unix ms
 	streams []*worldStream
 	shards  []*worldShard
 	commits int // numbers the records, and thereby the sequence numbers
@@ -27,13 +29,13 @@ type worldShard struct {
 	items              []int // of the table, that live in this partition
 	recs               []worldRec
 	closed             bool
-	visible            int64 // when listings begin to show it
-	born, ended        int64
+	visible            change.Millis // when listings begin to show it
+	born, ended        change.Millis
 }
 
 type worldRec struct {
 	N, Item int
-	Created int64
+	Created change.Millis
 }
 
 const items = 6
@@ -44,7 +46,9 @@ func newWorld(seed uint64) *world {
 	return w
 }
 
-func sequenceNumber(n int) string { return fmt.Sprintf("1%020d", n) }
+func sequenceNumber(n int) change.SequenceNumber {
+	return change.SequenceNumber(fmt.Sprintf("1%020d", n))
+}
 
 func (w *world) enable() {
 	st := &worldStream{arn: fmt.Sprintf("arn-%d", len(w.streams))}
@@ -75,9 +79,9 @@ func (w *world) end(sh *worldShard) {
 
 func (w *world) shard(parent, arn string, items []int) {
 	w.names++
-	late := int64(0)
+	late := change.Millis(0)
 	if parent != "" && w.IntN(3) == 0 {
-		late = w.Int64N(5000)
+		late = change.Millis(w.Int64N(5000))
 	}
 	w.shards = append(w.shards, &worldShard{
 		id: fmt.Sprintf("shard-%03d", w.names), parent: parent, stream: arn, items: items, visible: w.now + late, born: w.now,
@@ -153,7 +157,7 @@ func (w *world) list(arn string, complete bool) *Graph {
 
 // read answers GetRecords: what follows the position, whether records in between were trimmed, and whether
 // the shard ends there.
-func (w *world) read(sh *worldShard, after string, at int64, limit int) (recs []worldRec, trimmed, done bool) {
+func (w *world) read(sh *worldShard, after change.SequenceNumber, at change.Millis, limit int) (recs []worldRec, trimmed, done bool) {
 	for i, r := range sh.recs {
 		switch {
 		case after != "" && sequenceNumber(r.N) <= after, after == "" && r.Created < at-at%1000:

@@ -142,7 +142,7 @@ func readSeqs(t testing.TB, l *Log, last uint64) (seqs []string) {
 		}
 		if e.Kind == checkpoint.KindFrame {
 			if buf, err = frame.Unpack(e, buf, func(_ *checkpoint.PageHead, c *change.Change) error {
-				seqs = append(seqs, c.SequenceNumber)
+				seqs = append(seqs, string(c.SequenceNumber))
 				return nil
 			}); err != nil {
 				t.Fatal(err)
@@ -156,7 +156,7 @@ func readSeqs(t testing.TB, l *Log, last uint64) (seqs []string) {
 
 func sequences(from, to int) (seqs []string) {
 	for i := from; i <= to; i++ {
-		seqs = append(seqs, testpage.Sequence(i))
+		seqs = append(seqs, string(testpage.Sequence(i)))
 	}
 	return seqs
 }

@@ -113,7 +113,7 @@ func BenchmarkIdleShards(b *testing.B) {
 	pool := s.NewPool()
 	before := liveBytes()
 	for i := range shards {
-		pool.Add(s.NewReader(start(shardID(i), change.Position{After: seq(i)})))
+		pool.Add(s.NewReader(start(shardID(i), after(i))))
 	}
 	out := make(chan Event)
 	go func() { _ = pool.Run(b.Context(), out) }()

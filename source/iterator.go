@@ -68,7 +68,7 @@ func (r *Reader) iteratorInput() *dynamodbstreams.GetShardIteratorInput {
 	}
 	switch {
 	case r.lastRead != "":
-		in.ShardIteratorType, in.SequenceNumber = types.ShardIteratorTypeAfterSequenceNumber, &r.lastRead
+		in.ShardIteratorType, in.SequenceNumber = types.ShardIteratorTypeAfterSequenceNumber, aws.String(string(r.lastRead))
 	case r.pos.At > 0 && !r.noTimestampStart:
 		in.ShardIteratorType, in.Timestamp = types.ShardIteratorTypeAtTimestamp, aws.Time(time.UnixMilli(int64(r.pos.At)))
 	}

@@ -106,7 +106,7 @@ func stampRecords(
 	prev := []byte(last)
 	for i := range recs {
 		r := &recs[i]
-		if !follows(prev, r.SequenceNumber) {
+		if !r.Follows(prev) {
 			return clock, fmt.Errorf("record %s comes after %s", r.SequenceNumber, prev)
 		}
 		if prev = r.SequenceNumber; r.Created <= 0 {
@@ -136,12 +136,4 @@ func unescape(raw []byte) string {
 		return string(raw)
 	}
 	return text
-}
-
-// follows reports whether seq is greater than prev. Sequence numbers are decimal, without leading zeros, of any length.
-func follows(prev, seq []byte) bool {
-	if len(prev) != len(seq) {
-		return len(prev) < len(seq)
-	}
-	return bytes.Compare(prev, seq) < 0
 }

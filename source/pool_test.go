@@ -346,7 +346,7 @@ func TestGapEndsOneReaderOnly(t *testing.T) {
 		pool := s.NewPool()
 		w.shard(shardID(0), "", 10)
 		pool.Add(s.NewReader(start(shardID(0), change.Position{})))
-		pool.Add(s.NewReader(start(shardID(1), change.Position{After: seq(1)}))) // unknown to the server
+		pool.Add(s.NewReader(start(shardID(1), after(1)))) // unknown to the server
 		pages, gaps := 0, 0
 		run(t, pool, func(e Event) bool {
 			if errors.Is(e.Err, ErrShardGone) {

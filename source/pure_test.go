@@ -145,7 +145,7 @@ func TestRetentionOfIdleAndStalledShards(t *testing.T) {
 		if left, _ := s.Retention("T"); left.Round(time.Minute) != 24*time.Hour {
 			t.Fatalf("%v left of an idle shard", left)
 		}
-		st := start("shardId-00000000946684800000-00000000", change.Position{After: seq(1)})
+		st := start("shardId-00000000946684800000-00000000", after(1))
 		st.Clock = time.Now().Add(-20 * time.Hour).UnixMilli()
 		stalled := s.NewReader(st)
 		time.Sleep(2 * idleTime)

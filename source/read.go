@@ -135,7 +135,7 @@ func (r *Reader) advance(p *Page, next []byte) error {
 	kind := pageKindOf(p)
 	last := r.lastRead
 	if n := len(p.Records); n > 0 {
-		last = string(p.Records[n-1].SequenceNumber)
+		last = change.SequenceNumber(p.Records[n-1].SequenceNumber)
 	}
 	kept := r.skip(p)
 	clock, err := stampRecords(p.Records, r.start.Schema, r.clock, r.lastRead)

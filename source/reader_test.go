@@ -30,7 +30,7 @@ func TestRecordsComeWithTheMissingIterator(t *testing.T) {
 	r := open(t, w).NewReader(start("a", change.Position{}))
 	defer r.Close()
 	p := next(t, r)
-	if len(p.Records) != 3 || !p.Done || p.To.After != seq(2) {
+	if len(p.Records) != 3 || !p.Done || p.To.After != after(2).After {
 		t.Fatalf("%d records, done %v, to %v", len(p.Records), p.Done, p.To)
 	}
 	if p.Clock != p.Records[2].Version || p.ClockFrom != 0 || p.From != (change.Position{}) {
@@ -209,7 +209,7 @@ func TestTrimmedIsAGapNotAJump(t *testing.T) {
 		}
 		return nil
 	}
-	st := start("a", change.Position{After: seq(2)})
+	st := start("a", after(2))
 	r := open(t, w).NewReader(st)
 	defer r.Close()
 	_, err := r.Next(t.Context())
@@ -217,7 +217,7 @@ func TestTrimmedIsAGapNotAJump(t *testing.T) {
 	if !errors.As(err, &gap) || !errors.Is(err, ErrTrimmed) || Classify(err) != failure.Gone || classLabel(err) != "trimmed" {
 		t.Fatal(err)
 	}
-	if gap.Position.After != seq(2) || gap.To != old*1000 || gap.Whole {
+	if gap.Position.After != after(2).After || gap.To != old*1000 || gap.Whole {
 		t.Fatalf("%+v", gap)
 	}
 }
@@ -323,7 +323,7 @@ func TestIdleChildIsNoGap(t *testing.T) {
 }
 
 func TestShardGone(t *testing.T) {
-	r := open(t, newWire()).NewReader(start("a", change.Position{After: seq(1)}))
+	r := open(t, newWire()).NewReader(start("a", after(1)))
 	defer r.Close()
 	_, err := r.Next(t.Context())
 	if !errors.Is(err, ErrShardGone) || Classify(err) != failure.Gone {
@@ -350,7 +350,7 @@ func TestLatestIsNeverSent(t *testing.T) {
 		w.shard("a", "", 5)
 		w.lifetime = time.Second
 		s := open(t, w)
-		for _, pos := range []change.Position{{}, {At: time.Now().UnixMilli()}, {After: seq(1)}} {
+		for _, pos := range []change.Position{{}, {At: time.Now().UnixMilli()}, after(1)} {
 			r := s.NewReader(start("a", pos))
 			for range 5 {
 				next(t, r).Release()
@@ -385,7 +385,7 @@ func TestStartAtATime(t *testing.T) {
 		if diff := cmp.Diff([]string{seq(2), seq(3), seq(4)}, sequences(p)); diff != "" {
 			t.Fatalf("supported %v: %s", supported, diff)
 		}
-		if want := (change.Position{After: seq(4)}); p.To != want || p.From.At != t0.UnixMilli() {
+		if want := after(4); p.To != want || p.From.At != t0.UnixMilli() {
 			t.Fatalf("from %v to %v", p.From, p.To)
 		}
 		p.Release()

@@ -246,11 +246,11 @@ func TestTrimmedMarkOfTheSandbox(t *testing.T) {
 	r.Close()
 	w.Stream.Trim(time.Now().Add(time.Hour))
 	st := w.start(info, shard, 0)
-	st.Position.After = first
+	st.Position.After = change.SequenceNumber(first)
 	late := w.NewReader(st)
 	defer late.Close()
 	_, err := late.Next(t.Context())
-	if gap := (*GapError)(nil); !errors.As(err, &gap) || !errors.Is(err, ErrTrimmed) || gap.Position.After != first {
+	if gap := (*GapError)(nil); !errors.As(err, &gap) || !errors.Is(err, ErrTrimmed) || gap.Position.After != change.SequenceNumber(first) {
 		t.Fatalf("%v", err)
 	}
 }

@@ -122,7 +122,7 @@ func compareShard(t *testing.T, s testSource, info TableInfo, sh Shard) int {
 	defer p.Release()
 	if len(want.Records) > 0 {
 		compareRecords(t, want.Records, p.Records)
-		again := s.NewReader(Start{Feed: p.Feed, Table: info.Name, Schema: info.Schema, Position: change.Position{After: string(p.Records[0].SequenceNumber)}, Clock: p.Records[0].Version})
+		again := s.NewReader(Start{Feed: p.Feed, Table: info.Name, Schema: info.Schema, Position: change.Position{After: change.SequenceNumber(p.Records[0].SequenceNumber)}, Clock: p.Records[0].Version})
 		defer again.Close()
 		rest := next(t, again)
 		defer rest.Release()

@@ -279,7 +279,7 @@ func (w *world) suffix(l *logged, first uint64) {
 	w.t.Helper()
 	count, n := map[string]int{}, uint64(0)
 	for _, c := range l.changes {
-		count[c.Feed.Shard+c.SequenceNumber]++
+		count[c.Feed.Shard+string(c.SequenceNumber)]++
 	}
 	begun := map[string]bool{}
 	w.Ledger.Changes("Orders", func(c ledger.Change) bool {

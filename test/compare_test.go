@@ -195,7 +195,7 @@ func (w *world) exact(table string, l *logged) {
 	w.t.Helper()
 	var got []ledger.Delivery
 	for _, c := range l.changes {
-		got = append(got, ledger.Delivery{Table: table, Shard: c.Feed.Shard, Seq: c.SequenceNumber, Images: ledger.HashImages(c.New, c.Old)})
+		got = append(got, ledger.Delivery{Table: table, Shard: c.Feed.Shard, Seq: string(c.SequenceNumber), Images: ledger.HashImages(c.New, c.Old)})
 	}
 	if v := w.Ledger.Check(got, table); !v.Exact {
 		w.t.Errorf("the log is not what was committed: %+v", v)

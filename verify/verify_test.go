@@ -88,7 +88,7 @@ func compile(t testing.TB, mapping string) *transform.Program {
 // change makes the next change of an item; an empty item removes it.
 func (w *world) change(key, item string) *change.Change {
 	w.version++
-	c := &change.Change{Op: change.Modify, Version: w.version, Created: w.version, SequenceNumber: fmt.Sprint(w.version),
+	c := &change.Change{Op: change.Modify, Version: w.version, Created: w.version, SequenceNumber: change.SequenceNumber(fmt.Sprint(w.version)),
 		Feed: change.Feed{Stream: "arn:aws:dynamodb:x:1:table/S/stream/l", Shard: "s"}, Keys: []byte(key)}
 	if old, ok := w.items[key]; ok {
 		c.Old = []byte(old)

@@ -19,21 +19,21 @@ import (
 
 // Letter is a change that a sink will never take, kept with its reason (Rule 8).
 type Letter struct {
-	ID        string      `json:"id"`
-	Table     string      `json:"table"`
-	Sink      string      `json:"sink"`
-	Feed      change.Feed `json:"feed"`
-	Seq       string      `json:"seq"`
-	Op        change.Op   `json:"op"`
-	TTL       bool        `json:"ttl,omitempty"`
-	Version   int64       `json:"version"`
-	Created   int64       `json:"created"`
-	KeyHash   uint64      `json:"key_hash"`
-	Code      string      `json:"code"`
-	Reason    string      `json:"reason"`
-	Attempts  int         `json:"attempts"` // beyond the first
-	FirstSeen time.Time   `json:"first_seen"`
-	LastTried time.Time   `json:"last_tried"`
+	ID        string                `json:"id"`
+	Table     string                `json:"table"`
+	Sink      string                `json:"sink"`
+	Feed      change.Feed           `json:"feed"`
+	Seq       change.SequenceNumber `json:"seq"`
+	Op        change.Op             `json:"op"`
+	TTL       bool                  `json:"ttl,omitempty"`
+	Version   int64                 `json:"version"`
+	Created   int64                 `json:"created"`
+	KeyHash   uint64                `json:"key_hash"`
+	Code      string                `json:"code"`
+	Reason    string                `json:"reason"`
+	Attempts  int                   `json:"attempts"` // beyond the first
+	FirstSeen time.Time             `json:"first_seen"`
+	LastTried time.Time             `json:"last_tried"`
 	// Behind says that the item's earlier change was a dead letter too when this one was refused, so that its old image
 	// is not what the sink holds.
 	Behind bool   `json:"behind,omitempty"`
@@ -44,7 +44,7 @@ type Letter struct {
 // sink: a replay makes the same one.
 func New(table, sink string, c *change.Change, code, reason string, now time.Time) *Letter {
 	h := sha256.New()
-	for _, s := range []string{c.Feed.Stream, c.Feed.Shard, c.SequenceNumber, sink} {
+	for _, s := range []string{c.Feed.Stream, c.Feed.Shard, string(c.SequenceNumber), sink} {
 		fmt.Fprintf(h, "%d:%s", len(s), s)
 	}
 	return &Letter{

@@ -44,7 +44,7 @@ var ErrTooLarge = errors.New("entry is too large")
 // ErrTooLarge. The table halts until the server accepts more.
 type TooLargeError struct {
 	Feed  change.Feed
-	Seq   string
+	Seq   change.SequenceNumber
 	Bytes int // of the record, compressed
 	Limit int
 }
@@ -139,7 +139,7 @@ func (c piece) cut(n int) (first, left piece) {
 	}
 	last := &c.recs[n-1]
 	first, left = piece{c.head, c.recs[:n]}, piece{c.head, c.recs[n:]}
-	first.head.To, first.head.Clock, first.head.Done = change.Position{After: string(last.SequenceNumber)}, last.Version, false
+	first.head.To, first.head.Clock, first.head.Done = change.Position{After: change.SequenceNumber(last.SequenceNumber)}, last.Version, false
 	left.head.From, left.head.ClockFrom = first.head.To, first.head.Clock
 	return first, left
 }
@@ -219,7 +219,7 @@ func halve(pieces []piece, size, limit int) (left, right []piece, err error) {
 	if len(c.recs) < 2 {
 		e := &TooLargeError{Feed: c.head.Feed, Bytes: size, Limit: limit}
 		if len(c.recs) == 1 {
-			e.Seq = string(c.recs[0].SequenceNumber)
+			e.Seq = change.SequenceNumber(c.recs[0].SequenceNumber)
 		}
 		return nil, nil, e
 	}

@@ -24,7 +24,7 @@ func unpacked(t rapid.TB, frames []Packed) (heads []checkpoint.PageHead, changes
 		heads = append(heads, f.Body.Pages...)
 		var err error
 		buf, err = Unpack(&checkpoint.Entry{Kind: checkpoint.KindFrame, Body: f.Body, Data: f.Data}, buf, func(p *checkpoint.PageHead, c *change.Change) error {
-			changes = append(changes, seen{c.SequenceNumber, string(c.Keys), string(c.New), string(c.Old), p.Feed.Shard, c.Version})
+			changes = append(changes, seen{string(c.SequenceNumber), string(c.Keys), string(c.New), string(c.Old), p.Feed.Shard, c.Version})
 			return nil
 		})
 		if err != nil {

@@ -22,7 +22,7 @@ func After(t testing.TB, from change.Position, clock change.Version, n, size int
 	t.Helper()
 	next := 1
 	if from.After != "" {
-		if _, err := fmt.Sscanf(from.After, "1%020d", &next); err != nil {
+		if _, err := fmt.Sscanf(string(from.After), "1%020d", &next); err != nil {
 			t.Fatal(err)
 		}
 		next++
@@ -53,13 +53,13 @@ func After(t testing.TB, from change.Position, clock change.Version, n, size int
 	for i := range recs {
 		recs[i].Version = tick.Next(recs[i].Created)
 		recs[i].KeyHash = change.HashKey(recs[i].Keys)
-		p.To, p.Clock = change.Position{After: string(recs[i].SequenceNumber)}, recs[i].Version
+		p.To, p.Clock = change.Position{After: change.SequenceNumber(recs[i].SequenceNumber)}, recs[i].Version
 	}
 	return p
 }
 
 // Sequence returns the sequence number of the nth record.
-func Sequence(n int) change.SequenceNumber { return fmt.Sprintf("1%020d", n) }
+func Sequence(n int) change.SequenceNumber { return change.SequenceNumber(fmt.Sprintf("1%020d", n)) }
 
 const characters = "abcdefghijklmnopqrstuvwxyz0123456789"
 
