@@ -92,8 +92,8 @@ func (a *app) report(r *preflight.Report, strict bool) error {
 	}
 }
 
-// printTableReports prints who calls which server, and for each table its rules with their class, and what becomes of its
-// attributes.
+// printTableReports prints who calls which server, and for each table its rules with their class, and what becomes of
+// its attributes.
 func (a *app) printTableReports(r *preflight.Report) {
 	for _, server := range slices.Sorted(maps.Keys(r.Principals)) {
 		a.print("%s: %s, as %s", server, r.Endpoints[server], r.Principals[server])

@@ -16,8 +16,8 @@
 //	 Bigtable                     archive                                     Prometheus, probes
 //
 // Each subcommand has a file of its own here: flags and printing. What it does stands in a package below internal. The
-// commands that look at a running daemon (status, queue, dlq, gaps, pause, resume) read and write its log: there is no other
-// interface, so they work against a stopped daemon as well.
+// commands that look at a running daemon (status, queue, dlq, gaps, pause, resume) read and write its log: there is no
+// other interface, so they work against a stopped daemon as well.
 //
 // Packages below, from the top down:
 //

@@ -190,8 +190,8 @@ func (c *Catalog) Table(source string) *Table {
 	return nil
 }
 
-// BigtableTables returns the Bigtable tables that the programs write, and the ones that the sink itself needs. All tables
-// must be compiled.
+// BigtableTables returns the Bigtable tables that the programs write, and the ones that the sink itself needs. All
+// tables must be compiled.
 func (c *Catalog) BigtableTables() []bigtable.Table {
 	var targets []bigtable.Table
 	for _, t := range c.Tables {

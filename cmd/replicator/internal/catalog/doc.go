@@ -1,5 +1,5 @@
-// Package catalog holds the tables of a configuration with everything that is known about them: the parsed mapping, what
-// DynamoDB says about the table, and the mapping compiled for its target.
+// Package catalog holds the tables of a configuration with everything that is known about them: the parsed mapping,
+// what DynamoDB says about the table, and the mapping compiled for its target.
 //
 // Files, from the top down:
 //

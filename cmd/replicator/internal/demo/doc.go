@@ -1,6 +1,6 @@
-// Package demo is `replicator demo`: a sandbox in this process, applications that write to it, a stream that splits and
-// rotates its shards, the replicator as a process of its own that is killed and started again, and in the end a comparison
-// of every item with every row, cell by cell.
+// Package demo is `replicator demo`: a sandbox in this process, applications that write to it, a stream that splits
+// and rotates its shards, the replicator as a process of its own that is killed and started again, and in the end a
+// comparison of every item with every row, cell by cell.
 //
 // Files, from the top down:
 //

@@ -42,8 +42,8 @@ type Options struct {
 	Progress func(*Progress) error // gets the progress, every second while the applications write
 }
 
-// Stage is everything that a demo has set up. Its methods are called in this order: Prepare, Play, Drain, Compare, Stop, and
-// Close in any case.
+// Stage is everything that a demo has set up. Its methods are called in this order: Prepare, Play, Drain, Compare,
+// Stop, and Close in any case.
 type Stage struct {
 	o      Options
 	dir    string
@@ -191,7 +191,8 @@ func (s *Stage) makeSchema(ctx context.Context) error {
 	return nil
 }
 
-// Play lets applications, stream and killer work side by side for the demo's duration, and longer if kills are still due.
+// Play lets applications, stream and killer work side by side for the demo's duration, and longer if kills are still
+// due.
 func (s *Stage) Play(ctx context.Context) error {
 	s.began = time.Now()
 	playing, cancel := context.WithCancel(ctx)

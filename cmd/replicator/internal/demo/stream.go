@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
-// Stream splits and rotates the tables' shards while they are read, mostly the catalogue's, and hides the children for a
-// while as the service does.
+// Stream splits and rotates the tables' shards while they are read, mostly the catalogue's, and hides the children for
+// a while as the service does.
 type Stream struct {
 	Sandbox *sandbox.Sandbox
 	Seed    uint64

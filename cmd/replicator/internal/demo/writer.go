@@ -27,7 +27,8 @@ const SoonExpired = time.Minute
 // writers work side by side, each on keys of its own, so that what one of them does to an item has one order.
 const writers = 4
 
-// Writer is the application: puts, partial updates, deletes, items that expire, and a few that are written all the time.
+// Writer is the application: puts, partial updates, deletes, items that expire, and a few that are written all the
+// time.
 type Writer struct {
 	Sandbox *sandbox.Sandbox
 	Seed    uint64
@@ -113,8 +114,8 @@ func attributes(r *rand.Rand) string {
 	return strings.Join(a, ",")
 }
 
-// call calls the sandbox's DynamoDB. A condition that does not hold is not an error. The call is made whole even when the
-// demo ends: the comparison would miss a write that was applied but not counted.
+// call calls the sandbox's DynamoDB. A condition that does not hold is not an error. The call is made whole even when
+// the demo ends: the comparison would miss a write that was applied but not counted.
 func call(sb *sandbox.Sandbox, operation, body string) error {
 	_, err := sb.Call(context.Background(), operation, body)
 	var refused *sandbox.CallError

@@ -120,8 +120,8 @@ func (d *dumper) first(ctx context.Context) (uint64, error) {
 	return d.log.SeqAt(ctx, at)
 }
 
-// entry prints an entry: a frame as a line for each change, any other one as a line with its body. It unpacks a frame into
-// buf, and returns the buffer for the next one.
+// entry prints an entry: a frame as a line for each change, any other one as a line with its body. It unpacks a frame
+// into buf, and returns the buffer for the next one.
 func (d *dumper) entry(seq uint64, e *checkpoint.Entry, buf []byte) ([]byte, error) {
 	line := Line{Seq: seq, Table: d.log.Table(), Epoch: e.Epoch, Kind: e.Kind.String(), Bytes: len(e.Data)}
 	if claim, ok := e.Body.(*checkpoint.Claim); ok {

@@ -1,5 +1,5 @@
-// Package exit holds the exit codes of the commands, the error that carries one, and for errors of DynamoDB, Bigtable and
-// the queue the code and the hint that go with them.
+// Package exit holds the exit codes of the commands, the error that carries one, and for errors of DynamoDB, Bigtable
+// and the queue the code and the hint that go with them.
 //
 // Files, from the top down:
 //

@@ -1,5 +1,5 @@
-// Package heap sizes the Go heap of `replicator run`: how much memory a configuration needs, and the memory limit of the
-// running process, which follows the live bytes between that need and an upper bound.
+// Package heap sizes the Go heap of `replicator run`: how much memory a configuration needs, and the memory limit of
+// the running process, which follows the live bytes between that need and an upper bound.
 package heap
 
 import (
@@ -34,8 +34,8 @@ const (
 )
 
 // NeedOf estimates the heap. One table needs the memory of the configuration and more than half as much again, for the
-// server's blocks, 256 workers of the lanes, connections and garbage. Each further table may have an entry, a page and a
-// block in hand whatever the budgets are, so that no table waits for another one.
+// server's blocks, 256 workers of the lanes, connections and garbage. Each further table may have an entry, a page and
+// a block in hand whatever the budgets are, so that no table waits for another one.
 func NeedOf(cfg *config.Config) Need {
 	perTable := int64(frameBytes + pageBytes)
 	if cfg.Queue.URL == "" {
@@ -45,14 +45,15 @@ func NeedOf(cfg *config.Config) Need {
 	return Need{Usual: usual, Most: 2*usual + 128<<20}
 }
 
-// limit returns the heap limit for a number of live bytes: half as much again, at least Usual and at most Most. With less
-// room the garbage collector runs so often that it takes up to half of the CPU.
+// limit returns the heap limit for a number of live bytes: half as much again, at least Usual and at most Most. With
+// less room the garbage collector runs so often that it takes up to half of the CPU.
 func (n Need) limit(live int64) int64 { return min(max(live*3/2, n.Usual), n.Most) }
 
 // ProcessBytes returns the memory of the whole process when its heap has the given size.
 func ProcessBytes(heap int64) int64 { return heap + programPages }
 
-// Shortage names the memory limit of this process that is below the need; it returns "" when every limit is high enough.
+// Shortage names the memory limit of this process that is below the need; it returns "" when every limit is high
+// enough.
 func (n Need) Shortage() string { return n.shortage(debug.SetMemoryLimit(-1), containerLimit()) }
 
 func (n Need) shortage(goLimit, container int64) string {
@@ -105,7 +106,8 @@ func NewWatcher(cfg *config.Config, reg prometheus.Registerer) *Watcher {
 	return w
 }
 
-// Run adjusts the limit every second and measures the collector's share every minute, until ctx ends. It returns nil then.
+// Run adjusts the limit every second and measures the collector's share every minute, until ctx ends. It returns nil
+// then.
 func (w *Watcher) Run(ctx context.Context, log *zap.Logger) error {
 	tick := time.NewTicker(limitPeriod)
 	defer tick.Stop()
@@ -153,8 +155,8 @@ func takeSample() sample {
 	}
 }
 
-// gcShare returns the share of garbage collection in the CPU time since an earlier sample, and whether that is too high.
-// In a process that hardly works no share is too high.
+// gcShare returns the share of garbage collection in the CPU time since an earlier sample, and whether that is too
+// high. In a process that hardly works no share is too high.
 func (s sample) gcShare(since sample, wall time.Duration) (share float64, high bool) {
 	cpu := s.cpuSeconds - since.cpuSeconds
 	if cpu <= 0 {

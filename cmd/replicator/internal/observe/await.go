@@ -30,8 +30,8 @@ func (e *DaemonOnlyError) Error() string {
 func (e *DaemonOnlyError) Unwrap() error { return e.Err }
 
 // Status returns the status now. Errors that may pass, such as an election of the queue's servers or a reader that
-// overflowed, are retried until ctx ends, or for a while if ctx has no deadline. When the logs cannot be read in that time
-// but a daemon answers, Status returns the daemon's status and a *DaemonOnlyError.
+// overflowed, are retried until ctx ends, or for a while if ctx has no deadline. When the logs cannot be read in that
+// time but a daemon answers, Status returns the daemon's status and a *DaemonOnlyError.
 func (o *Observer) Status(ctx context.Context) (pipeline.Status, error) {
 	defer o.closeQueue()
 	if _, limited := ctx.Deadline(); !limited {
@@ -56,9 +56,9 @@ func (o *Observer) Status(ctx context.Context) (pipeline.Status, error) {
 	}
 }
 
-// Await looks until everything that was written before a time of the service is applied (met), or ctx ends; the zero time
-// means now. Meanwhile the daemon may start, end and start again. The status is the last one that was read; its Schema is
-// 0 if there was none.
+// Await looks until everything that was written before a time of the service is applied (met), or ctx ends; the zero
+// time means now. Meanwhile the daemon may start, end and start again. The status is the last one that was read; its
+// Schema is 0 if there was none.
 func (o *Observer) Await(ctx context.Context, goal time.Time) (last pipeline.Status, met bool, err error) {
 	defer o.closeQueue()
 	w := NewWait(o.goal(goal), len(o.tables))
@@ -110,8 +110,8 @@ func (o *Observer) lookFor(ctx context.Context, w *Wait) (status pipeline.Status
 	return status, false, err
 }
 
-// UntilApplied returns when everything that was written before the call is applied, or when ctx ends: for a daemon, whose
-// own queue stays open.
+// UntilApplied returns when everything that was written before the call is applied, or when ctx ends: for a daemon,
+// whose own queue stays open.
 func (o *Observer) UntilApplied(ctx context.Context) error {
 	w := NewWait(o.goal(time.Time{}), len(o.tables))
 	for failure.Pause(ctx, Period) == nil {

@@ -1,5 +1,6 @@
-// Package observe finds out from the tables' logs how the tables are: the status, and whether everything that was written
-// before a moment is in Bigtable. It needs no running daemon; where one answers, it adds what only a daemon knows.
+// Package observe finds out from the tables' logs how the tables are: the status, and whether everything that was
+// written before a moment is in Bigtable. It needs no running daemon; where one answers, it adds what only a daemon
+// knows.
 //
 // Files, from the top down:
 //

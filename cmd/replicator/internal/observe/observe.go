@@ -56,8 +56,8 @@ func (o *Observer) look(ctx context.Context, q *queue.Queue) (pipeline.Status, [
 	return status, all, nil
 }
 
-// lookTwice looks at the logs, and once more where a table is late. Rule 10: a table that is behind and moves is catching
-// up.
+// lookTwice looks at the logs, and once more where a table is late. Rule 10: a table that is behind and moves is
+// catching up.
 func (o *Observer) lookTwice(ctx context.Context) (pipeline.Status, error) {
 	status, before, err := o.Look(ctx)
 	if err != nil || !slices.ContainsFunc(status.Tables, pipeline.TableStatus.Late) {
@@ -78,8 +78,8 @@ func (o *Observer) lookTwice(ctx context.Context) (pipeline.Status, error) {
 	return status, nil
 }
 
-// table returns the status of one table from its log. Without a log it is what the daemon says about the table; a log with
-// an entry that cannot be read makes a halted table, so that the others are still shown.
+// table returns the status of one table from its log. Without a log it is what the daemon says about the table; a log
+// with an entry that cannot be read makes a halted table, so that the others are still shown.
 func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (pipeline.TableStatus, Seen, error) {
 	running := o.runningTable(t.Source)
 	x := pipeline.Seen{
@@ -139,7 +139,8 @@ func measure(ctx context.Context, log *queue.Log, x *pipeline.Seen) (err error) 
 	return nil
 }
 
-// runningTable returns what the daemon says about a table, or nil if no daemon answers or it only stands by for the table.
+// runningTable returns what the daemon says about a table, or nil if no daemon answers or it only stands by for the
+// table.
 func (o *Observer) runningTable(table string) *pipeline.TableStatus {
 	if o.daemon == nil {
 		return nil

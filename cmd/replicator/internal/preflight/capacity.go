@@ -16,8 +16,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/embedded"
 )
 
-// CostMemory and CostMemoryLarge are the keys of Report.Cost that hold the memory of run: with items of a few KB, and with
-// items of hundreds of KB in every table.
+// CostMemory and CostMemoryLarge are the keys of Report.Cost that hold the memory of run: with items of a few KB, and
+// with items of hundreds of KB in every table.
 const (
 	CostMemory      = "memory_bytes"
 	CostMemoryLarge = "memory_bytes_large_items"

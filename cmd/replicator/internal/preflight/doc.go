@@ -1,5 +1,6 @@
-// Package preflight finds everything that would keep `replicator run` from working, or that its user should know: in the
-// configuration and the mappings, in DynamoDB, Bigtable and the queue, and in what earlier runs stored. It writes nothing.
+// Package preflight finds everything that would keep `replicator run` from working, or that its user should know: in
+// the configuration and the mappings, in DynamoDB, Bigtable and the queue, and in what earlier runs stored. It writes
+// nothing.
 //
 // Files, from the top down:
 //

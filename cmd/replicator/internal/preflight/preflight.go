@@ -40,8 +40,8 @@ type Report struct {
 	Tables      []*TableReport
 }
 
-// Run checks a configuration that was loaded with the given problems. Servers are asked only if configuration and mappings
-// have no error so far.
+// Run checks a configuration that was loaded with the given problems. Servers are asked only if configuration and
+// mappings have no error so far.
 func Run(ctx context.Context, cfg *config.Config, problems []problem.Problem, o Options) *Report {
 	tables, found := catalog.Parse(cfg)
 	r := &Report{
@@ -90,8 +90,8 @@ func (c *check) offline() {
 	c.compile()
 }
 
-// online asks the servers. An error of one does not keep the others from being asked, except that all else rests on what
-// DynamoDB says about the tables.
+// online asks the servers. An error of one does not keep the others from being asked, except that all else rests on
+// what DynamoDB says about the tables.
 func (c *check) online(ctx context.Context, o Options) {
 	c.endpoints()
 	c.adminPort(ctx)

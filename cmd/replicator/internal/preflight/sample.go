@@ -108,8 +108,8 @@ func sorted(uses map[AttributeUse]int) []AttributeUse {
 	return list
 }
 
-// concerns reports whether a finding in a table's items matters for its mapping. Findings about key attributes matter only
-// without a mapping: with one, the survey looks at the rows that the keys become.
+// concerns reports whether a finding in a table's items matters for its mapping. Findings about key attributes matter
+// only without a mapping: with one, the survey looks at the rows that the keys become.
 func concerns(t *catalog.Table, p *problem.Problem) bool {
 	switch p.Code {
 	case "mixed_types":

@@ -151,8 +151,8 @@ func (c *check) profile(ctx context.Context) {
 	c.add(profileProblems(p, err, c.cfg.Bigtable.Instance)...)
 }
 
-// profileProblems judges an app profile, or the error of asking for it: conditional writes need single-cluster routing and
-// single-row transactions.
+// profileProblems judges an app profile, or the error of asking for it: conditional writes need single-cluster routing
+// and single-row transactions.
 func profileProblems(p bigtable.Profile, err error, instance string) []problem.Problem {
 	const path = "bigtable.app_profile"
 	update := fmt.Sprintf("gcloud bigtable app-profiles update %s --instance=%s --route-to=CLUSTER --transactional-writes",

@@ -20,8 +20,8 @@ import (
 // codeBackfill warns about a table that is not empty. It is withdrawn for a table that an earlier run has started.
 const codeBackfill = "backfill"
 
-// stored compares the tables with what earlier runs left: the pipeline's rows in Bigtable, the owners of the targets, and
-// the logs. It refuses what run refuses, with the same words.
+// stored compares the tables with what earlier runs left: the pipeline's rows in Bigtable, the owners of the targets,
+// and the logs. It refuses what run refuses, with the same words.
 func (c *check) stored(ctx context.Context) {
 	if c.sink == nil {
 		return

@@ -70,7 +70,8 @@ func (x *item) apply(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// try applies one letter, and records the attempt of one that is refused again. An error does not concern the letter alone.
+// try applies one letter, and records the attempt of one that is refused again. An error does not concern the letter
+// alone.
 func (x *item) try(ctx context.Context, letter *deadletter.Letter) (outcome.Outcome, error) {
 	err := x.applyLetter(ctx, letter)
 	out := outcome.OfChange(err)
@@ -115,8 +116,8 @@ func (x *item) applyLetter(ctx context.Context, letter *deadletter.Letter) error
 	return nil
 }
 
-// checkWrite refuses a write that cannot be right, although Bigtable would take it: one that deletes what other items wrote
-// to the row later, and one that is a difference from a change that was never applied.
+// checkWrite refuses a write that cannot be right, although Bigtable would take it: one that deletes what other items
+// wrote to the row later, and one that is a difference from a change that was never applied.
 func (x *item) checkWrite(letter *deadletter.Letter, c *change.Change) error {
 	for i := range x.write.Rows {
 		if row := &x.write.Rows[i]; row.Exclusive && row.Class != transform.ClassR {
@@ -136,12 +137,12 @@ func (x *item) checkWrite(letter *deadletter.Letter, c *change.Change) error {
 			"the item wants a resync, or a new row by hand"}
 }
 
-// isBehind reports whether the change before the letter's was a dead letter too. Letters of older versions say so only by
-// their code.
+// isBehind reports whether the change before the letter's was a dead letter too. Letters of older versions say so only
+// by their code.
 func isBehind(l *deadletter.Letter) bool { return l.Behind || l.Code == outcome.CodeDirty }
 
-// sameImage compares two images of an item, of which either may be absent. Sets have no order, so equal ones may compare as
-// different; then the letter stays.
+// sameImage compares two images of an item, of which either may be absent. Sets have no order, so equal ones may
+// compare as different; then the letter stays.
 func sameImage(a, b []byte) bool {
 	if a == nil || b == nil || bytes.Equal(a, b) {
 		return (a == nil) == (b == nil)

@@ -54,8 +54,8 @@ type Letters struct {
 	Only       *deadletter.Letter // if set, only the letters of this one's item are applied
 }
 
-// Table applies the letters of one table, item by item. A refused letter is not an error; Table returns one that keeps the
-// next items from being tried.
+// Table applies the letters of one table, item by item. A refused letter is not an error; Table returns one that keeps
+// the next items from being tried.
 func (r *Retrier) Table(ctx context.Context, t *catalog.Table, letters Letters) error {
 	items, err := r.items(ctx, t, letters)
 	if err != nil || len(items) == 0 {
@@ -81,9 +81,9 @@ type itemKey struct {
 
 func keyOf(l *deadletter.Letter) itemKey { return itemKey{l.Sink, l.KeyHash} }
 
-// items returns the ids of the letters by item, each item's in version order; items in the order in which they were first
-// refused. The records stay in the store, because all of them may be more than fits in memory. A letter that cannot be read
-// counts as refused.
+// items returns the ids of the letters by item, each item's in version order; items in the order in which they were
+// first refused. The records stay in the store, because all of them may be more than fits in memory. A letter that
+// cannot be read counts as refused.
 func (r *Retrier) items(ctx context.Context, t *catalog.Table, letters Letters) (items [][]string, err error) {
 	byItem := map[itemKey][]*deadletter.Letter{}
 	var order []itemKey

@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// budgetShare is the part of memory.total that pages on their way into the log may take (1/budgetShare), and as much again
-// what the sinks have in hand; the rest is for what both become.
+// budgetShare is the part of memory.total that pages on their way into the log may take (1/budgetShare), and as much
+// again what the sinks have in hand; the rest is for what both become.
 const budgetShare = 6
 
 // Budget returns how many bytes of pages may be in hand at one end of the log, all tables together.

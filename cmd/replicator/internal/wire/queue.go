@@ -78,8 +78,8 @@ func (c *Clients) daemonQueue(ctx context.Context) (*queue.Queue, error) {
 	}
 }
 
-// RunningQueue waits for a running daemon and returns its logs. Unlike Queue it never opens the embedded store: a daemon
-// that is about to start would find the store locked.
+// RunningQueue waits for a running daemon and returns its logs. Unlike Queue it never opens the embedded store: a
+// daemon that is about to start would find the store locked.
 func (c *Clients) RunningQueue(ctx context.Context) (*queue.Queue, error) {
 	if c.cfg.Queue.URL != "" || c.queue != nil {
 		return c.Queue(ctx)

@@ -31,8 +31,8 @@ const commandAttempts = 3
 // Logger returns a logger for a client: at the level of --log-level, or at the given one where that flag is not set.
 type Logger func(otherwise zapcore.Level) *zap.Logger
 
-// Clients holds the clients of one command or of the daemon. Each is opened when it is first asked for; Close closes all.
-// Clients is not safe for concurrent use.
+// Clients holds the clients of one command or of the daemon. Each is opened when it is first asked for; Close closes
+// all. Clients is not safe for concurrent use.
 type Clients struct {
 	cfg    *config.Config
 	logger Logger
@@ -121,8 +121,8 @@ func (c *Clients) reach(ctx context.Context, sink *bigtable.Client) error {
 	return nil
 }
 
-// Archive returns the archive, or nil if the configuration has none. One on a subject uses the connection of Queue, which
-// must be open.
+// Archive returns the archive, or nil if the configuration has none. One on a subject uses the connection of Queue,
+// which must be open.
 func (c *Clients) Archive(ctx context.Context) (*archive.Archive, error) {
 	if c.archive != nil || c.cfg.Archive == (config.Archive{}) {
 		return c.archive, nil
@@ -144,8 +144,8 @@ func (c *Clients) Archive(ctx context.Context) (*archive.Archive, error) {
 	return arch, nil
 }
 
-// Now returns the time of DynamoDB's clock, on which positions and the sink's tombstones rest; until DynamoDB has answered
-// once, or without a Source, it is the time of this machine.
+// Now returns the time of DynamoDB's clock, on which positions and the sink's tombstones rest; until DynamoDB has
+// answered once, or without a Source, it is the time of this machine.
 func (c *Clients) Now() time.Time {
 	if c.source != nil {
 		if ms, heard := c.source.Now(); heard {
