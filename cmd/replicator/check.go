@@ -25,9 +25,10 @@ func (a *app) checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Find everything that is wrong with configuration, mappings and environment; write nothing",
-		Long: `check reads the configuration and the mappings, then asks DynamoDB, Bigtable and the queue what a run would need of
-them, compares with what earlier runs left (tailrace_state, the logs, the owner of each target), and tries the mappings on a sample of items: what each rule writes and in which class, what becomes of every
-attribute, and what the data will do to it. All problems are said at once. It never writes.
+		Long: `check reads the configuration and the mappings, then asks DynamoDB, Bigtable and the queue what a run would
+need of them, compares with what earlier runs left (tailrace_state, the logs, the owner of each target), and tries the
+mappings on a sample of items: what each rule writes and in which class, what becomes of every attribute, and what the
+data will do to it. All problems are said at once. It never writes.
 
 Exit 2 when configuration or mapping are wrong, 3 when the environment is; --strict turns warnings into exit 2.`,
 		Args: a.args(cobra.NoArgs),
@@ -36,7 +37,8 @@ Exit 2 when configuration or mapping are wrong, 3 when the environment is; --str
 	f := cmd.Flags()
 	f.BoolVar(&o.offline, "offline", false, "only what needs no connection")
 	f.BoolVar(&o.strict, "strict", false, "warnings count as errors")
-	f.IntVar(&o.sample, "sample", preflight.DefaultSample, "try the mapping on so many items of each table (reads them: costs capacity; 0: none)")
+	f.IntVar(&o.sample, "sample", preflight.DefaultSample,
+		"try the mapping on so many items of each table (reads them: costs capacity; 0: none)")
 	return cmd
 }
 
@@ -51,6 +53,7 @@ type checkReport struct {
 	Tables     []*preflight.TableReport `json:"tables"`
 }
 
+// check runs the preflight checks and prints what they find.
 func (a *app) check(ctx context.Context, o checkOptions) error {
 	cfg, problems, err := config.Load(a.configPath)
 	if err != nil {

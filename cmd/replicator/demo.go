@@ -20,10 +20,10 @@ func (a *app) demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the whole way on this machine: write, split, kill, resume, compare every cell",
-		Long: `demo starts a sandbox (DynamoDB with streams, Bigtable) in this process and the replicator as a process of its own.
-Applications write a product catalogue and, beside it, the tables of all worked examples of the mapping language; shards
-split and rotate under them; the replicator is killed with kill -9 and started again. Then the writers stop, and every
-item is compared with every row, cell by cell. Exit 4 if anything differs.`,
+		Long: `demo starts a sandbox (DynamoDB with streams, Bigtable) in this process and the replicator as a process of its
+own. Applications write a product catalogue and, beside it, the tables of all worked examples of the mapping language;
+shards split and rotate under them; the replicator is killed with kill -9 and started again. Then the writers stop, and
+every item is compared with every row, cell by cell. Exit 4 if anything differs.`,
 		Args: a.args(cobra.NoArgs),
 		RunE: a.body(func(ctx context.Context, _ []string) error { return a.demo(ctx, o) }),
 	}
@@ -36,6 +36,7 @@ item is compared with every row, cell by cell. Exit 4 if anything differs.`,
 	return cmd
 }
 
+// demo plays the demo, act by act, and prints the summary.
 func (a *app) demo(ctx context.Context, o demo.Options) (err error) {
 	if o.Duration < time.Second || o.Rate < 1 || o.Kills < 0 {
 		return exit.Usage("for example --duration 30s --rate 2000 --kills 2", "nothing would happen")

@@ -19,15 +19,15 @@ func (a *app) dlqCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dlq",
 		Short: "List, show, retry and drop dead letters",
-		Long: `A dead letter is a change that the mapping or Bigtable refused for good. It is kept with its reason until it was
-applied (retry) or somebody decided to lose it (drop). A table is not ready while any is open.`,
+		Long: `A dead letter is a change that the mapping or Bigtable refused for good. It is kept with its reason until it is
+applied (retry) or dropped on purpose (drop). A table is not ready while any is open.`,
 		Args: a.args(cobra.NoArgs),
 	}
 	cmd.AddCommand(a.dlqListCommand(), a.dlqShowCommand(), a.dlqRetryCommand(), a.dlqDropCommand())
 	return cmd
 }
 
-// letterLine is a dead letter as it is printed: without the item, unless that was asked for.
+// letterLine is a dead letter as it is printed: without the record, unless --show-data asks for it.
 type letterLine struct {
 	Schema    int             `json:"schema"`
 	ID        string          `json:"id"`
@@ -46,8 +46,11 @@ type letterLine struct {
 }
 
 func lineOf(l *deadletter.Letter, showData bool) letterLine {
-	line := letterLine{Schema: schema, ID: l.ID, Table: l.Table, Sink: l.Sink, Op: l.Op.String(), KeyHash: render.KeyHash(l.KeyHash), Version: l.Version,
-		Code: l.Code, Reason: l.Reason, Attempts: l.Attempts, FirstSeen: l.FirstSeen, LastTried: l.LastTried, Shard: l.Feed.Shard}
+	line := letterLine{
+		Schema: schema, ID: l.ID, Table: l.Table, Sink: l.Sink, Op: l.Op.String(), KeyHash: render.KeyHash(l.KeyHash),
+		Version: l.Version, Code: l.Code, Reason: l.Reason, Attempts: l.Attempts,
+		FirstSeen: l.FirstSeen, LastTried: l.LastTried, Shard: l.Feed.Shard,
+	}
 	if showData {
 		line.Record = bytes.Clone(l.Raw)
 	}
@@ -124,8 +127,8 @@ func (a *app) dlqShowCommand() *cobra.Command {
 			}
 			a.print("%s: %s of %s, version %d, key hash %s", line.ID, line.Op, line.Table, line.Version, line.KeyHash)
 			a.print("  refused by %s: %s (%s)", line.Sink, line.Reason, line.Code)
-			a.print("  first %s, tried %s, last %s", line.FirstSeen.Local().Format(time.DateTime), render.Count(line.Attempts+1, "time"),
-				line.LastTried.Local().Format(time.DateTime))
+			a.print("  first %s, tried %s, last %s", line.FirstSeen.Local().Format(time.DateTime),
+				render.Count(line.Attempts+1, "time"), line.LastTried.Local().Format(time.DateTime))
 			a.print("  shard %s", line.Shard)
 			if showData {
 				a.print("%s", line.Record)
@@ -142,7 +145,8 @@ func (a *app) dlqShowCommand() *cobra.Command {
 func (a *app) dlqDropCommand() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use: "drop ID --yes", Short: "Delete a dead letter for good: its change will never be applied", Args: a.args(cobra.ExactArgs(1)),
+		Use: "drop ID --yes", Short: "Delete a dead letter for good: its change will never be applied",
+		Args: a.args(cobra.ExactArgs(1)),
 		RunE: a.body(func(ctx context.Context, args []string) error {
 			if !yes {
 				return exit.Usage("repeat it with --yes if the change may be lost", "drop loses a change for good")

@@ -15,9 +15,10 @@ func (a *app) dlqRetryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry (ID | --all)",
 		Short: "Apply dead letters again",
-		Long: `retry applies the changes of dead letters, each at the version that it has: what an item became since then is not
-touched. The letters of one item are applied in version order, up to the first that is refused; with ID, those of that
-letter's item. A letter that was applied is deleted; one that is refused again stays, with one more attempt. Exit 4 then.
+		Long: `retry applies the changes of dead letters, each at the version that it has: what an item became since then is
+not touched. The letters of one item are applied in version order, up to the first that is refused; with ID, those of
+that letter's item. A letter that was applied is deleted; one that is refused again stays, with one more attempt. Exit 4
+then.
 
 A change that takes away what it knows of the item's old image is applied only behind all earlier ones: where one of
 those was dropped, the letter is refused. Pause the table meanwhile, so that no new letter of the item comes in between.

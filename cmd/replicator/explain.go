@@ -28,8 +28,9 @@ func (a *app) explainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain (--item FILE | --record FILE | --key JSON)",
 		Short: "Say what the mapping makes of an item or a change",
-		Long: `explain takes an item in DynamoDB JSON, a record of DynamoDB Streams, or the key of an item that it reads from the
-table, and says which rows, cells and deletes the mapping makes of it. FILE is - for standard input. It writes nothing.
+		Long: `explain takes an item in DynamoDB JSON, a record of DynamoDB Streams, or the key of an item that it reads from
+the table, and says which rows, cells and deletes the mapping makes of it. FILE is - for standard input. It writes
+nothing.
 
 Exit 4 when the mapping refuses it: such a change would become a dead letter.`,
 		Args: a.args(cobra.NoArgs),
@@ -46,7 +47,7 @@ Exit 4 when the mapping refuses it: such a change would become a dead letter.`,
 	return cmd
 }
 
-// explanation is what explain --json prints: the steps, and the main row's parts once more where scripts look first.
+// explanation is what explain --json prints: the steps, and beside them once more the parts of the first row, for scripts.
 type explanation struct {
 	Schema int    `json:"schema"`
 	Table  string `json:"table"`
@@ -58,6 +59,7 @@ type explanation struct {
 	Deletes []transform.StepDelete `json:"deletes"`
 }
 
+// explain compiles the mappings, and prints the steps of the item or record.
 func (a *app) explain(ctx context.Context, o explainOptions) error {
 	if o.key != "" {
 		var d change.Decoder
@@ -96,7 +98,10 @@ func (a *app) explain(ctx context.Context, o explainOptions) error {
 	if err != nil {
 		return err
 	}
-	ex := explanation{Schema: schema, Table: t.Source, Target: t.Target, Steps: steps, Cells: []transform.StepCell{}, Deletes: []transform.StepDelete{}}
+	ex := explanation{
+		Schema: schema, Table: t.Source, Target: t.Target, Steps: steps,
+		Cells: []transform.StepCell{}, Deletes: []transform.StepDelete{},
+	}
 	for i := range steps.Rows {
 		if r := &steps.Rows[i]; r.Cells == nil {
 			r.Cells = []transform.StepCell{} // in JSON [], not null
@@ -112,14 +117,16 @@ func (a *app) explain(ctx context.Context, o explainOptions) error {
 		a.print("%s", render.Explain(t.Target, steps))
 	}
 	if err == nil && steps.Code != "" {
-		return &exit.Error{Code: exit.CodeDifferences, Err: fmt.Errorf("the mapping refuses it: %s (%s)", steps.Refused, steps.Code),
-			Hint: "in a run this change would become a dead letter"}
+		return &exit.Error{Code: exit.CodeDifferences, Hint: "in a run this change would become a dead letter",
+			Err: fmt.Errorf("the mapping refuses it: %s (%s)", steps.Refused, steps.Code)}
 	}
 	return err
 }
 
 // explainInput returns the steps of the item or record that the flags name.
-func explainInput(ctx context.Context, src *source.Source, t *catalog.Table, o explainOptions) (*transform.Steps, error) {
+func explainInput(
+	ctx context.Context, src *source.Source, t *catalog.Table, o explainOptions,
+) (*transform.Steps, error) {
 	if o.record != "" {
 		return explainRecord(t, o.record)
 	}
@@ -149,7 +156,8 @@ func readItem(ctx context.Context, src *source.Source, t *catalog.Table, o expla
 		return nil, exit.Source(fmt.Errorf("read item: %w", err))
 	}
 	if raw == nil {
-		return nil, &exit.Error{Code: exit.CodeRuntime, Err: errors.New("the table has no item with this key"), Hint: "a key names all key attributes, with their types"}
+		return nil, &exit.Error{Code: exit.CodeRuntime, Err: errors.New("the table has no item with this key"),
+			Hint: "a key names all key attributes, with their types"}
 	}
 	return raw, nil
 }

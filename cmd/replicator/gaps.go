@@ -22,9 +22,11 @@ func (a *app) gapsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gaps",
 		Short: "List what was lost before it was read, and waive the difference",
-		Long: `A gap is a range of a table's stream that DynamoDB dropped before it was read. Items that changed in it are older in
-Bigtable than in DynamoDB, and items that were deleted in it are still there, until they change again. ` + "`resume`" + ` reads on
-behind a gap and mends none of that: the table differs, and is not ready, until clear waives the difference for each sink.`,
+		Long: `A gap is a range of a table's stream that DynamoDB dropped before it was read. Items that changed in it are older
+in Bigtable than in DynamoDB, and items that were deleted in it are still there, until they change again. ` +
+			"`resume`" + ` reads
+on behind a gap and fixes none of that: the table differs, and is not ready, until clear waives the difference for each
+sink.`,
 		Args: a.args(cobra.NoArgs),
 	}
 	cmd.AddCommand(a.gapsListCommand(), a.gapsClearCommand())
@@ -47,8 +49,11 @@ type gapLine struct {
 }
 
 func gapLineOf(table string, s *checkpoint.State, g *checkpoint.Gap) gapLine {
-	line := gapLine{Schema: schema, ID: g.ID(), Table: table, Stream: g.Feed.Stream, Shard: g.Feed.Shard, Since: moment(s.GapStart(g)),
-		Until: moment(g.Until), Reason: g.Reason, Found: moment(g.Found), State: "open", Sinks: map[string]string{}}
+	line := gapLine{
+		Schema: schema, ID: g.ID(), Table: table, Stream: g.Feed.Stream, Shard: g.Feed.Shard,
+		Since: moment(s.GapStart(g)), Until: moment(g.Until), Reason: g.Reason, Found: moment(g.Found),
+		State: "open", Sinks: map[string]string{},
+	}
 	if g.Accepted {
 		line.State = "accepted"
 	}
@@ -156,9 +161,10 @@ func (a *app) gapsClearCommand() *cobra.Command {
 	var sink string
 	var yes bool
 	cmd := &cobra.Command{
-		Use: "clear ID --sink SINK --yes", Short: "Waive what a sink lacks because of a gap: the table may be ready without it",
-		Args: a.args(cobra.ExactArgs(1)),
-		RunE: a.body(func(ctx context.Context, args []string) error { return a.clearGap(ctx, args[0], sink, yes) }),
+		Use:   "clear ID --sink SINK --yes",
+		Short: "Waive what a sink lacks because of a gap: the table may be ready without it",
+		Args:  a.args(cobra.ExactArgs(1)),
+		RunE:  a.body(func(ctx context.Context, args []string) error { return a.clearGap(ctx, args[0], sink, yes) }),
 	}
 	f := cmd.Flags()
 	f.StringVar(&sink, "sink", "", "bigtable or archive")
@@ -167,6 +173,7 @@ func (a *app) gapsClearCommand() *cobra.Command {
 	return cmd
 }
 
+// clearGap waives what a sink lacks because of a gap, through the table's log.
 func (a *app) clearGap(ctx context.Context, id, sink string, yes bool) error {
 	logs, done, err := a.gapLogs(ctx, "")
 	if err != nil {
@@ -175,15 +182,18 @@ func (a *app) clearGap(ctx context.Context, id, sink string, yes bool) error {
 	defer done()
 	l, g := findGap(logs, id)
 	if g == nil {
-		return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("no gap %q", id), Hint: "`replicator gaps list` shows them"}
+		return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("no gap %q", id),
+			Hint: "`replicator gaps list` shows them"}
 	}
 	switch affected := l.state.AffectedSinks(g); {
 	case !slices.Contains(affected, sink):
 		return exit.Usage("it affects: "+strings.Join(affected, ", "), "sink %q lacks nothing because of gap %s", sink, id)
 	case !g.Accepted:
-		return exit.Environment(fmt.Errorf("gap %s of %s is open: nothing is read behind it", id, l.table), "first `replicator resume --table "+l.table+"`")
+		return exit.Environment(fmt.Errorf("gap %s of %s is open: nothing is read behind it", id, l.table),
+			"first `replicator resume --table "+l.table+"`")
 	case !yes:
-		return exit.Usage("repeat it with --yes if that may stay so", "clear would waive gap %s of %s for %s: %s", id, l.table, sink, lacking(l.state, g, sink))
+		return exit.Usage("repeat it with --yes if that may stay so",
+			"clear would waive gap %s of %s for %s: %s", id, l.table, sink, lackingText(l.state, g, sink))
 	}
 	control := checkpoint.Control{Waive: &checkpoint.Waive{Gap: id, Sink: sink}, By: whoami(), At: time.Now().UnixMilli()}
 	if _, err := l.log.AppendControl(ctx, &control); err != nil {
@@ -209,6 +219,7 @@ func (a *app) clearGap(ctx context.Context, id, sink string, yes bool) error {
 	return nil
 }
 
+// findGap returns the gap with an id, and the log that records it; nil if there is none.
 func findGap(logs []gapLog, id string) (*gapLog, *checkpoint.Gap) {
 	for i := range logs {
 		if g := logs[i].state.GapByID(id); g != nil {
@@ -218,17 +229,18 @@ func findGap(logs []gapLog, id string) (*gapLog, *checkpoint.Gap) {
 	return nil, nil
 }
 
-// lacking says what is wrong in a sink because of a gap.
-func lacking(s *checkpoint.State, g *checkpoint.Gap, sink string) string {
+// lackingText says what is wrong in a sink because of a gap.
+func lackingText(s *checkpoint.State, g *checkpoint.Gap, sink string) string {
 	span := "between " + local(moment(s.GapStart(g))) + " and " + local(moment(g.Until))
 	if sink == "archive" {
 		return "items that expired " + span + " are not in the archive and will not be"
 	}
-	return "items that changed " + span + " and not since are older than in DynamoDB, items that were deleted then are still there"
+	return "items that changed " + span + " and not since are older than in DynamoDB, " +
+		"items that were deleted then are still there"
 }
 
-// accepted says what it means that the reading goes on behind gaps.
-func accepted(s *checkpoint.State) string {
+// acceptedText says what it means that the table is read behind gaps; "" without a difference.
+func acceptedText(s *checkpoint.State) string {
 	n := 0
 	for i := range s.Gaps {
 		if len(s.DifferingSinks(&s.Gaps[i])) > 0 {
@@ -238,7 +250,7 @@ func accepted(s *checkpoint.State) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(`Because of %s rows differ since %s: what changed in a gap and not since is older than in DynamoDB, and items that
-were deleted in a gap stay in Bigtable. Reading goes on; the table is not ready until %s waives that for each sink.`,
+	return fmt.Sprintf(`Because of %s rows differ since %s: what changed in a gap and not since is older than in DynamoDB, and items
+that were deleted in a gap stay in Bigtable. Reading goes on; the table is not ready until %s waives that for each sink.`,
 		render.Count(n, "gap"), local(moment(s.DiffersSince())), "`replicator gaps clear`")
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/source"
-	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/transform/propose"
 )
 
@@ -31,8 +31,8 @@ func (a *app) initCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init --table NAME",
 		Short: "Propose configuration and mapping from a live table",
-		Long: `init describes a table, reads a sample of its items, and proposes a configuration with a mapping, with comments. What
-in the data will hurt is said on stderr. It writes to -o, or to standard output, and never over a file that exists.`,
+		Long: `init describes a table, reads a sample of its items, and proposes a configuration with a mapping, with comments.
+What in the data will hurt is said on stderr. It writes to -o, or to standard output, and never over a file that exists.`,
 		Args: a.args(cobra.NoArgs),
 		RunE: a.body(func(ctx context.Context, _ []string) error { return a.propose(ctx, o) }),
 	}
@@ -46,6 +46,7 @@ in the data will hurt is said on stderr. It writes to -o, or to standard output,
 	return cmd
 }
 
+// propose samples the table, and prints or writes the configuration that follows.
 func (a *app) propose(ctx context.Context, o initOptions) error {
 	cfg := config.Default()
 	cfg.Source.Endpoint = o.endpoint
@@ -62,13 +63,15 @@ func (a *app) propose(ctx context.Context, o initOptions) error {
 	if err != nil {
 		return exit.Source(err)
 	}
-	sampler := propose.New(propose.Source{Table: o.table, Schema: info.Schema, TTLAttr: info.TTLAttr, Indexes: indexes(info)})
+	sampler := propose.New(propose.Source{
+		Table: o.table, Schema: info.Schema, TTLAttr: info.TTLAttr, Indexes: indexes(info),
+	})
 	if err := catalog.Sample(ctx, src, o.table, o.sample, sampler.Add); err != nil {
 		return err
 	}
 	proposal := sampler.Proposal()
 	text := proposedConfig(&cfg, info, proposal.Mapping)
-	problems := found(o.table, proposal.Findings)
+	problems := tableProblems(o.table, proposal.Findings)
 	a.problems(a.errs, problems)
 	report := map[string]any{"schema": schema, "table": o.table, "items": sampler.Items(), "problems": problems}
 	if o.out == "" {
@@ -90,7 +93,8 @@ func (a *app) propose(ctx context.Context, o initOptions) error {
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("write proposal: %w", err)
 	}
-	fmt.Fprintf(a.errs, "Wrote %s from %s. Fill in bigtable, then: replicator check -c %s\n", o.out, render.Count(sampler.Items(), "item"), o.out)
+	fmt.Fprintf(a.errs, "Wrote %s from %s. Fill in bigtable, then: replicator check -c %s\n",
+		o.out, render.Count(sampler.Items(), "item"), o.out)
 	if a.json {
 		report["file"] = o.out
 		return a.printJSON(report)
@@ -98,16 +102,21 @@ func (a *app) propose(ctx context.Context, o initOptions) error {
 	return nil
 }
 
-// found are findings in a table's items, named by attribute.
-func found(table string, findings []transform.Problem) []config.Problem {
-	problems := []config.Problem{} // in JSON [], not null
+// tableProblems returns the findings in a table's items, which name attributes, with the table in the place of a file.
+func tableProblems(table string, findings []problem.Problem) []problem.Problem {
+	problems := []problem.Problem{} // in JSON [], not null
 	for _, f := range findings {
-		problems = append(problems, config.Problem{Severity: f.Severity, Code: f.Code, File: table, Path: f.Path, What: f.What, Hint: f.Hint})
+		problems = append(problems, problem.Problem{
+			Severity: f.Severity, Code: f.Code, File: table, Path: f.Path, What: f.What, Hint: f.Hint,
+		})
 	}
 	return problems
 }
 
-// proposedConfig is the smallest configuration for the table, with the proposed mapping inline.
+// maxTarget is the longest name of a target table.
+const maxTarget = 50
+
+// proposedConfig returns the smallest configuration for the table, with the proposed mapping inline.
 func proposedConfig(cfg *config.Config, info source.TableInfo, mapping string) string {
 	b := &strings.Builder{}
 	name := strings.Map(func(r rune) rune {
@@ -116,13 +125,14 @@ func proposedConfig(cfg *config.Config, info source.TableInfo, mapping string) s
 		}
 		return '-'
 	}, strings.ToLower(info.Name))
-	fmt.Fprintf(b, "pipeline: %s   # identity of the stored state; never reuse it for other tables\n", strings.Trim(name, "-"))
+	fmt.Fprintf(b, "pipeline: %s   # identity of the stored state; never reuse it for other tables\n",
+		strings.Trim(name, "-"))
 	fmt.Fprintf(b, "source: {region: %q", cfg.Source.Region)
 	if cfg.Source.Endpoint != "" {
 		fmt.Fprintf(b, ", endpoint: %q", cfg.Source.Endpoint)
 	}
-	fmt.Fprintf(b, "}\nbigtable: {project: MY-PROJECT, instance: MY-INSTANCE}\nqueue: {dir: ./tailrace-data}\ntables:\n- source: %s\n  target: %s\n  keys: [%s]\n",
-		info.Name, name[:min(50, len(name))], quotedKeys(info))
+	b.WriteString("}\nbigtable: {project: MY-PROJECT, instance: MY-INSTANCE}\nqueue: {dir: ./tailrace-data}\ntables:\n")
+	fmt.Fprintf(b, "- source: %s\n  target: %s\n  keys: [%s]\n", info.Name, name[:min(maxTarget, len(name))], quotedKeys(info))
 	if info.TTLAttr != "" {
 		fmt.Fprintf(b, "  on_ttl_expiry: delete   # items expire by %q: delete, keep or archive\n", info.TTLAttr)
 	}
@@ -136,7 +146,7 @@ func proposedConfig(cfg *config.Config, info source.TableInfo, mapping string) s
 	return b.String()
 }
 
-// quotedKeys writes the table's key for YAML.
+// quotedKeys returns the table's key as the items of a YAML list.
 func quotedKeys(info source.TableInfo) string {
 	var all []string
 	for _, k := range config.KeysOf(info.Schema) {
@@ -145,7 +155,7 @@ func quotedKeys(info source.TableInfo) string {
 	return strings.Join(all, ", ")
 }
 
-// indexes are the table's secondary indexes, in order.
+// indexes returns the table's secondary indexes, by name.
 func indexes(info source.TableInfo) (all []propose.Index) {
 	for _, name := range slices.Sorted(maps.Keys(info.Indexes)) {
 		all = append(all, propose.Index{Name: name, Schema: info.Indexes[name]})

@@ -22,7 +22,9 @@ type tableLetters struct {
 }
 
 // openLetters opens the dead letters of the tables that have any stored; close the clients when done.
-func (a *app) openLetters(ctx context.Context, cfg *config.Config, table string) (*wire.Clients, []tableLetters, error) {
+func (a *app) openLetters(
+	ctx context.Context, cfg *config.Config, table string,
+) (*wire.Clients, []tableLetters, error) {
 	tables, err := catalog.Select(cfg, table)
 	if err != nil {
 		return nil, nil, err
@@ -66,5 +68,6 @@ func findLetter(ctx context.Context, all []tableLetters, id string) (tableLetter
 		}
 		return t, letter, nil
 	}
-	return tableLetters{}, nil, &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("no dead letter %q", id), Hint: "`replicator dlq list` shows them"}
+	return tableLetters{}, nil, &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("no dead letter %q", id),
+		Hint: "`replicator dlq list` shows them"}
 }

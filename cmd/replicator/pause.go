@@ -17,8 +17,9 @@ import (
 func (a *app) pauseCommand() *cobra.Command {
 	yes := true
 	return a.controlCommand("pause", "Stop reading and applying a table, through its log",
-		`pause writes into the table's log that nobody is to read or apply it until resume. Who owns the log obeys within a
-moment, whoever takes it over later obeys as well. DynamoDB goes on keeping changes for 24 hours: no longer.`,
+		`pause writes into the table's log that the table is not to be read or applied until resume. The replicator that owns
+the log obeys within a moment, and one that takes it over later obeys as well. DynamoDB goes on keeping changes for 24
+hours: no longer.`,
 		"paused", checkpoint.Control{Pause: &yes})
 }
 
@@ -26,9 +27,9 @@ func (a *app) resumeCommand() *cobra.Command {
 	no := false
 	return a.controlCommand("resume", "Clear a table's pause or halt, through its log",
 		`resume ends a pause, has a halted table tried again at once, and accepts its gaps: reading goes on behind them. That
-brings nothing back. Items that changed in a gap and not since stay older in Bigtable than in DynamoDB, and items that were
-deleted in it stay in Bigtable. So status goes on to say since when rows differ, and the table is not ready, until `+"`gaps clear`"+`
-waives that.`,
+brings nothing back. Items that changed in a gap and not since stay older in Bigtable than in DynamoDB, and items that
+were deleted in it stay in Bigtable. So status goes on to say since when rows differ, and the table is not ready, until
+`+"`gaps clear`"+` waives that.`,
 		"resumed", checkpoint.Control{Pause: &no, Resume: true})
 }
 
@@ -69,8 +70,8 @@ func (a *app) controlCommand(name, short, long, done string, control checkpoint.
 				outcomes = append(outcomes, c)
 				if !a.json {
 					a.print("%s is %s (entry %d of its log).", t.Source, done, c.Seq)
-					if c.says != "" {
-						a.print("%s", c.says)
+					if c.accepted != "" {
+						a.print("%s", c.accepted)
 					}
 				}
 			}
@@ -94,11 +95,13 @@ type controlled struct {
 	Action       string     `json:"action"`
 	Seq          uint64     `json:"seq"`
 	DiffersSince *time.Time `json:"differs_since"`
-	says         string
+	accepted     string     // for people: what it means that gaps were accepted
 }
 
-// controlTable appends a control entry to a table's log, and says what the log holds then.
-func controlTable(ctx context.Context, q *queue.Queue, table, name string, control checkpoint.Control) (c controlled, err error) {
+// controlTable appends a control entry to a table's log, and returns what the log holds then.
+func controlTable(
+	ctx context.Context, q *queue.Queue, table, name string, control checkpoint.Control,
+) (c controlled, err error) {
 	log, err := openLog(ctx, q, table)
 	if err != nil {
 		return c, err
@@ -115,7 +118,10 @@ func controlTable(ctx context.Context, q *queue.Queue, table, name string, contr
 	if err != nil {
 		return c, fmt.Errorf("read log of %s: %w", table, err)
 	}
-	return controlled{Schema: schema, Table: table, Action: name, Seq: seq, DiffersSince: moment(state.DiffersSince()), says: accepted(state)}, nil
+	return controlled{
+		Schema: schema, Table: table, Action: name, Seq: seq,
+		DiffersSince: moment(state.DiffersSince()), accepted: acceptedText(state),
+	}, nil
 }
 
 // openLog opens a table's log for a command.

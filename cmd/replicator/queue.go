@@ -26,8 +26,8 @@ func (a *app) queueDumpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dump",
 		Short: "Print what the logs hold, one JSON object per line",
-		Long: `dump prints one line per change, and one per other entry (claim, start, graph, beat, marks, gap, control, snapshot):
-what was there when it began. Keys and items are printed only with --show-data.`,
+		Long: `dump prints one line per change, and one per other entry (claim, start, graph, beat, marks, gap, control,
+snapshot): what was there when it began. Keys and items are printed only with --show-data.`,
 		Args: a.args(cobra.NoArgs),
 		RunE: a.body(func(ctx context.Context, _ []string) error { return a.dump(ctx, table, key, o) }),
 	}
@@ -84,8 +84,9 @@ func (a *app) queueEnvCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "env",
 		Short: "Print shell variables with which the nats tool reaches the logs",
-		Long:  `eval "$(replicator queue env)" lets the nats tool talk to a running daemon's embedded server. The token opens everything.`,
-		Args:  a.args(cobra.NoArgs),
+		Long: `eval "$(replicator queue env)" lets the nats tool talk to a running daemon's embedded server. The token opens
+everything.`,
+		Args: a.args(cobra.NoArgs),
 		RunE: a.body(func(context.Context, []string) error {
 			cfg, err := a.config()
 			if err != nil {

@@ -36,8 +36,9 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 	})
 	root.AddCommand(
 		a.versionCommand(), a.manCommand(),
-		a.demoCommand(), a.initCommand(), a.sandboxCommand(), a.runCommand(), a.checkCommand(), a.schemaCommand(), a.explainCommand(),
-		a.statusCommand(), a.queueCommand(), a.dlqCommand(), a.gapsCommand(), a.pauseCommand(), a.resumeCommand(), a.recoverCommand(),
+		a.demoCommand(), a.initCommand(), a.sandboxCommand(), a.runCommand(), a.checkCommand(), a.schemaCommand(),
+		a.explainCommand(), a.statusCommand(), a.queueCommand(), a.dlqCommand(), a.gapsCommand(), a.pauseCommand(),
+		a.resumeCommand(), a.recoverCommand(),
 	)
 	return root
 }

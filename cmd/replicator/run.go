@@ -40,15 +40,16 @@ func (a *app) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Carry the tables, until stopped",
-		Long: `run is the daemon. The first SIGTERM or Ctrl-C finishes what is in hand within shutdown_timeout and saves the marks;
-the second one ends it at once. Ending it in any way, at any moment, loses nothing.`,
+		Long: `run is the daemon. The first SIGTERM or Ctrl-C finishes what is in hand within shutdown_timeout and saves the
+marks; the second one ends it at once. Ending it in any way, at any moment, loses nothing.`,
 		Args: a.args(cobra.NoArgs),
 		RunE: a.body(func(ctx context.Context, _ []string) error { return a.run(ctx, o) }),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.drain, "drain-and-exit", false, "stop when everything that was written before the start is applied")
 	f.BoolVar(&o.dry, "dry-run", false, "only check that it could run, as `replicator check` does")
-	f.BoolVar(&o.upgrade, "upgrade", false, "raise logs of an older format to the newest: stop every older replicator first")
+	f.BoolVar(&o.upgrade, "upgrade", false,
+		"raise logs of an older format to the newest: stop every older replicator first")
 	cmd.MarkFlagsMutuallyExclusive("drain-and-exit", "dry-run")
 	cmd.MarkFlagsMutuallyExclusive("upgrade", "dry-run")
 	return cmd

@@ -31,12 +31,17 @@ Nothing in it is for production; without --dir nothing is kept.`,
 			log := a.logger(zapcore.WarnLevel).Named("sandbox")
 			o.Log = log
 			o.Ready = func(env []string) {
-				fmt.Fprintf(a.errs, "The sandbox is ready. Clients find it with these, or by: eval \"$(replicator sandbox env)\"\n\n  export %s\n\nCtrl-C ends it.\n",
-					strings.Join(env, "\n  export "))
+				fmt.Fprintf(a.errs, `The sandbox is ready. Clients find it with these, or by: eval "$(replicator sandbox env)"
+
+  export %s
+
+Ctrl-C ends it.
+`, strings.Join(env, "\n  export "))
 			}
 			err := sandbox.Run(ctx, o)
 			if errors.Is(err, syscall.EADDRINUSE) {
-				return exit.Environment(err, "another sandbox, or another server? choose a port with --dynamodb, --bigtable or --nats")
+				return exit.Environment(err,
+					"another sandbox, or another server? choose a port with --dynamodb, --bigtable or --nats")
 			}
 			return err
 		}),

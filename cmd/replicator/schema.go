@@ -34,8 +34,8 @@ func (a *app) schemaCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schema",
 		Short: "Print, compare or make the Bigtable tables, families and GC rules",
-		Long: `schema says which tables, column families and garbage collection rules the mappings need: as commands of cbt, as
-JSON, or as a data dictionary in markdown: entities, keys, columns, encodings, access patterns. --diff compares them
+		Long: `schema says which tables, column families and garbage collection rules the mappings need: as commands of cbt,
+as JSON, or as a data dictionary in markdown: entities, keys, columns, encodings, access patterns. --diff compares them
 with the instance and exits 4 if something is missing or different. --apply makes and changes what --diff finds; it
 never drops anything. Materialized views are only printed: they are the administrator's.
 
@@ -48,13 +48,16 @@ from a sample of the source through the mapping. They are beginnings of row keys
 	f.StringVar(&o.format, "format", "cbt", "cbt, json or markdown")
 	f.BoolVar(&o.diff, "diff", false, "compare with the instance; exit 4 if it differs")
 	f.BoolVar(&o.apply, "apply", false, "make what is missing")
-	f.BoolVar(&o.splits, "splits", false, "divide new tables at keys from a sample of the sources; prints beginnings of row keys")
-	f.IntVar(&o.sample, "sample", preflight.DefaultSample, "with --splits: how many items of each source to read (costs read capacity)")
+	f.BoolVar(&o.splits, "splits", false,
+		"divide new tables at keys from a sample of the sources; prints beginnings of row keys")
+	f.IntVar(&o.sample, "sample", preflight.DefaultSample,
+		"with --splits: how many items of each source to read (costs read capacity)")
 	f.BoolVar(&o.showData, "show-data", false, "with markdown: show rows of a few items of each table")
 	cmd.MarkFlagsMutuallyExclusive("diff", "apply")
 	return cmd
 }
 
+// schema compiles the mappings, and prints, compares or makes what they need.
 func (a *app) schema(ctx context.Context, o schemaOptions) error {
 	if !slices.Contains([]string{"cbt", "json", "markdown"}, o.format) {
 		return exit.Usage("cbt, json or markdown", "unknown format %q", o.format)
@@ -88,7 +91,9 @@ func (a *app) schema(ctx context.Context, o schemaOptions) error {
 }
 
 // compareSchema prints what the instance lacks, or makes it.
-func (a *app) compareSchema(ctx context.Context, clients *wire.Clients, tables *catalog.Catalog, o schemaOptions) error {
+func (a *app) compareSchema(
+	ctx context.Context, clients *wire.Clients, tables *catalog.Catalog, o schemaOptions,
+) error {
 	sink, err := clients.Bigtable(ctx)
 	if err != nil {
 		return err

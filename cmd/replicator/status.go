@@ -50,12 +50,14 @@ sink has passed it. With a time (RFC 3339) it waits for what was written before 
 	f.BoolVar(&o.watch, "watch", false, "print again and again, until interrupted")
 	f.BoolVar(&o.exit, "exit-code", false, "exit with 1 when the pipeline is not ready")
 	f.StringVar(&o.wait, "wait", "", "applied=now, or applied=TIME (RFC 3339)")
-	f.DurationVar(&o.timeout, "timeout", 0, "give up waiting after this long, with exit code 1 (default: never; without --wait, what may pass is tried again for 15s)")
+	f.DurationVar(&o.timeout, "timeout", 0, "give up waiting after this long, with exit code 1 "+
+		"(default: never; without --wait, what may pass is tried again for 15s)")
 	cmd.MarkFlagsMutuallyExclusive("watch", "wait")
 	cmd.MarkFlagsMutuallyExclusive("watch", "exit-code")
 	return cmd
 }
 
+// status prints the status: now, again and again, or once everything before a moment is applied.
 func (a *app) status(ctx context.Context, o statusOptions) error {
 	cfg, err := a.config()
 	if err != nil {
@@ -107,7 +109,8 @@ func waitTarget(text string) (time.Time, error) {
 	value, ok := strings.CutPrefix(text, "applied=")
 	t, err := time.Parse(time.RFC3339, value)
 	if !ok || err != nil {
-		return t, exit.Usage("applied=now, or a time such as applied=2026-11-21T14:00:00Z", "%q is not something to wait for", text)
+		return t, exit.Usage("applied=now, or a time such as applied=2026-11-21T14:00:00Z",
+			"%q is not something to wait for", text)
 	}
 	return t, nil
 }
@@ -176,7 +179,8 @@ func (a *app) gaveUp(ctx context.Context, cfg *config.Config, last pipeline.Stat
 		return fmt.Errorf("wait: %w", ctx.Err())
 	}
 	if last.Schema == 0 {
-		return &exit.Error{Code: exit.CodeRuntime, Err: errors.New("no daemon was seen in time"), Hint: "start `replicator run`"}
+		return &exit.Error{Code: exit.CodeRuntime, Err: errors.New("no daemon was seen in time"),
+			Hint: "start `replicator run`"}
 	}
 	hint := "the tables go on by themselves; wait longer, or look at source_lag_s and applied_lag_s"
 	if len(last.Reasons) > 0 {

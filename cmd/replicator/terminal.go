@@ -24,7 +24,8 @@ type bar struct {
 func newBar(out io.Writer, name string, total int64) *bar {
 	b := &bar{total: total}
 	b.text.Store("")
-	b.all = mpb.New(mpb.WithOutput(out), mpb.WithWidth(24), mpb.WithRefreshRate(100*time.Millisecond), mpb.WithAutoRefresh())
+	b.all = mpb.New(mpb.WithOutput(out), mpb.WithWidth(24), mpb.WithRefreshRate(100*time.Millisecond),
+		mpb.WithAutoRefresh())
 	b.one = b.all.AddBar(total, mpb.PrependDecorators(decor.Name(name+" ")),
 		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + b.text.Load().(string) })))
 	return b

@@ -26,7 +26,8 @@ func (a *app) versionCommand() *cobra.Command {
 				return a.printJSON(map[string]any{"schema": schema, "version": v, "go": runtime.Version(),
 					"platform": runtime.GOOS + "/" + runtime.GOARCH, "log_format": checkpoint.Format})
 			}
-			a.print("replicator %s (%s, %s/%s, log format %d)", v, runtime.Version(), runtime.GOOS, runtime.GOARCH, checkpoint.Format)
+			a.print("replicator %s (%s, %s/%s, log format %d)",
+				v, runtime.Version(), runtime.GOOS, runtime.GOARCH, checkpoint.Format)
 			return nil
 		}),
 	}
@@ -62,7 +63,9 @@ func (a *app) manCommand() *cobra.Command {
 			return a.body(func(context.Context, []string) error {
 				root := cmd.Root()
 				root.DisableAutoGenTag = true
-				header := &doc.GenManHeader{Title: "REPLICATOR", Section: "1", Source: "Tailrace " + buildVersion(), Manual: "Tailrace"}
+				header := &doc.GenManHeader{
+					Title: "REPLICATOR", Section: "1", Source: "Tailrace " + buildVersion(), Manual: "Tailrace",
+				}
 				if err := doc.GenManTree(root, header, args[0]); err != nil {
 					return fmt.Errorf("write man pages: %w", err)
 				}
