@@ -2,12 +2,12 @@ package lang
 
 import "strings"
 
-// ackKey is the key under which an author names warnings that are known and meant so.
-const ackKey = "acknowledged"
+// acknowledgedKey is the key under which an author lists codes of warnings that are intended.
+const acknowledgedKey = "acknowledged"
 
-// Acknowledges says whether an acknowledgement covers a problem: it names a warning's code, and stands in the part of
-// the file that the warning is about, or around it.
+// Acknowledges reports whether an acknowledgement covers a problem: the problem is a warning with that code, and its
+// path lies in the block that has the acknowledgement.
 func Acknowledges(t Text, p Problem) bool {
-	scope, _, _ := strings.Cut(t.Path, ackKey+"[")
+	scope, _, _ := strings.Cut(t.Path, acknowledgedKey+"[")
 	return p.Severity == SeverityWarning && p.Code == t.S && strings.HasPrefix(p.Path+".", scope)
 }

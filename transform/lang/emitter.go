@@ -9,15 +9,16 @@ import (
 	"github.com/tailrace-cdc/replicator/problem/yamlfile"
 )
 
-// sources are the forms that an emitter can take its cells from; it has exactly one.
-var sources = []string{"attr", "attrs", "map", "set", "list", "doc", "const"}
+// sourceKeys are the keys that name where the cells of an entry come from; an entry has exactly one.
+var sourceKeys = []string{"attr", "attrs", "map", "set", "list", "doc", "const"}
 
+// emitter reads one entry of cells: its source, its column, and the options that go with the source.
 func (r *reader) emitter(n *yaml.Node, path string) Emitter {
 	e := Emitter{At: Text{Line: n.Line, Path: path}}
-	var forms []string
+	var given []string // the sources that the entry names
 	source := func(kind string, f yamlfile.Field) yamlfile.Field {
 		return func(v *yaml.Node, p string) {
-			forms = append(forms, kind)
+			given = append(given, kind)
 			e.Kind = kind
 			f(v, p)
 		}
@@ -48,10 +49,11 @@ func (r *reader) emitter(n *yaml.Node, path string) Emitter {
 		"mode":       r.Word(&e.Mode, "columns", "versions"),
 		"otherwise":  r.Scalar(&e.Otherwise),
 	})
-	r.checkEmitter(&e, forms)
+	r.checkEmitter(&e, given)
 	return e
 }
 
+// names reads `all`, or a list of attributes.
 func (r *reader) names(e *Emitter) yamlfile.Field {
 	return func(v *yaml.Node, path string) {
 		if v.Kind == yaml.ScalarNode {
@@ -66,6 +68,7 @@ func (r *reader) names(e *Emitter) yamlfile.Field {
 	}
 }
 
+// document reads what doc: takes: `all`, or attrs and except.
 func (r *reader) document(e *Emitter) yamlfile.Field {
 	return func(v *yaml.Node, path string) {
 		if v.Kind == yaml.ScalarNode && v.Value == "all" {
@@ -78,7 +81,7 @@ func (r *reader) document(e *Emitter) yamlfile.Field {
 	}
 }
 
-// attribute reads one attribute's name, where a list is an easy mistake.
+// attribute reads the name of one attribute, and explains the easy mistake of giving a list.
 func (r *reader) attribute(to *Text) yamlfile.Field {
 	return func(v *yaml.Node, path string) {
 		if v.Kind == yaml.SequenceNode {
@@ -90,21 +93,23 @@ func (r *reader) attribute(to *Text) yamlfile.Field {
 	}
 }
 
-// options are the keys that only some sources know, in the order in which they are reported.
-var options = []string{"except", "rename", "flatten", "join", "as", "fallback", "format", "value", "mode", "otherwise"}
+// optionKeys are the keys that only some sources allow, in the order in which problems name them.
+var optionKeys = []string{"except", "rename", "flatten", "join", "as", "fallback", "format", "value", "mode",
+	"otherwise"}
 
-// values are the sources whose cells hold an attribute's value; the others say elsewhere what a cell holds.
-var values = []string{"attr", "attrs", "map", "list"}
+// valueSources are the sources whose cells hold the value of an attribute; the others have keys of their own for it.
+var valueSources = []string{"attr", "attrs", "map", "list"}
 
-var allowed = map[string][]string{
+// allowedFor lists the sources that allow an option.
+var allowedFor = map[string][]string{
 	"except": {"attrs", "doc"}, "rename": {"attrs", "doc"}, "flatten": {"attrs", "attr", "map"},
-	"join": {"attrs", "attr", "map"}, "as": values, "fallback": values,
+	"join": {"attrs", "attr", "map"}, "as": valueSources, "fallback": valueSources,
 	"format": {"doc"}, "value": {"set"}, "mode": {"list"}, "otherwise": {"map", "set", "list"},
 }
 
-// instead says what an option's author may have meant.
-func instead(option, kind string) string {
-	hint := "it belongs to: " + strings.Join(allowed[option], ", ")
+// optionHint returns what the author of a misplaced option may have meant.
+func optionHint(option, kind string) string {
+	hint := "it belongs to: " + strings.Join(allowedFor[option], ", ")
 	switch {
 	case option == "as" && kind == "doc":
 		return "a document's encoding is `format:`; " + hint
@@ -116,14 +121,15 @@ func instead(option, kind string) string {
 	return hint
 }
 
-func (r *reader) checkEmitter(e *Emitter, forms []string) {
+// checkEmitter reports an entry without exactly one source, without a column, or with options of another source.
+func (r *reader) checkEmitter(e *Emitter, sources []string) {
 	switch {
-	case len(forms) == 0:
-		r.Errorf(e.At, "source", "one of: "+strings.Join(sources, ", "), "the cell has no source")
+	case len(sources) == 0:
+		r.Errorf(e.At, "source", "one of: "+strings.Join(sourceKeys, ", "), "the cell has no source")
 		return
-	case len(forms) > 1:
+	case len(sources) > 1:
 		r.Errorf(e.At, "source", "split it into one entry per source", "the cell has several sources: %s",
-			strings.Join(forms, ", "))
+			strings.Join(sources, ", "))
 		return
 	}
 	switch {
@@ -132,13 +138,13 @@ func (r *reader) checkEmitter(e *Emitter, forms []string) {
 	case strings.HasPrefix(e.To.S, ":"):
 		r.Errorf(e.To, "to", "write \"family"+e.To.S+"\", with one of the families", "%q names no family", e.To.S)
 	}
-	given := map[string]bool{"except": len(e.Except) > 0, "rename": len(e.Rename) > 0, "flatten": e.Flatten.Set(),
+	set := map[string]bool{"except": len(e.Except) > 0, "rename": len(e.Rename) > 0, "flatten": e.Flatten.Set(),
 		"join": e.Join.Set(),
 		"as":   e.As.Set(), "fallback": e.Fallback.Set(), "format": e.Format.Set(), "value": e.Value.Set(),
 		"mode": e.Mode.Set(), "otherwise": e.Otherwise.Set()}
-	for _, option := range options {
-		if given[option] && !slices.Contains(allowed[option], e.Kind) {
-			r.Errorf(e.At, "option", instead(option, e.Kind), "`%s` has no meaning for `%s`", option, e.Kind)
+	for _, option := range optionKeys {
+		if set[option] && !slices.Contains(allowedFor[option], e.Kind) {
+			r.Errorf(e.At, "option", optionHint(option, e.Kind), "`%s` has no meaning for `%s`", option, e.Kind)
 		}
 	}
 }

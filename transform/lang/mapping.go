@@ -2,14 +2,14 @@ package lang
 
 import "time"
 
-// Mapping is one mapping file as its author wrote it.
+// Mapping is the content of one mapping file.
 type Mapping struct {
 	File      string `json:"-"`
 	At        Text   `json:"-"` // where the mapping begins
-	Normal    string `json:"-"` // the file without comments, layout and the secrets that stand in it
+	Normal    string `json:"-"` // the file without comments, layout and secrets in clear
 	Preset    Text   // default, google, document
 	Family    Text   // family of a preset
-	Presence  Text   `json:"-"` // column of a preset that every item gets; it becomes an entry of the preset's rule
+	Presence  Text   `json:"-"` // with a preset: the column that every item gets
 	Delimiter Text   // "#"
 	Segments  Text   // strict, escape, ordered
 	Null      Text   // omit, empty
@@ -18,10 +18,10 @@ type Mapping struct {
 	PII       []Text // attributes that may not appear in keys and qualifiers
 	Families  []Family
 	Rules     []Rule
-	Reads     []Read `json:"-"` // they, the views and what is acknowledged change no cell
+	Reads     []Read `json:"-"` // reads, views and acknowledgements change no cell
 	Views     []View `json:"-"`
 
-	Acknowledged []Text `json:"-"` // codes of warnings that the author knows about; their paths say where they hold
+	Acknowledged []Text `json:"-"` // codes of intended warnings; the path says for which block
 }
 
 // Pair is a named scalar.
@@ -38,16 +38,16 @@ type Family struct {
 	Combine     Text // union (either limit collects) or intersection (both must be passed)
 	Aggregate   Text // max, min, hll: cells are merged by the server
 	Expires     bool // expires_by_timestamp: cell time is the expiry
-	Removed     Text // delete, keep, empty: what a removed attribute gets in a family with history
+	Removed     Text // delete, keep, empty: what happens to the column of a removed attribute, with history
 }
 
-// Rule says what becomes of the items that it matches.
+// Rule says which rows and cells the items that it matches are written to.
 type Rule struct {
 	At          Text // S is the name
 	Match       []Condition
 	When        Text // CEL over item
 	Row         Text
-	Owns        Text // row, cells; nothing: the compiler decides
+	Owns        Text // row, cells; empty: the compiler decides
 	Segments    Text
 	Cells       []Emitter
 	Index       []Index
@@ -55,8 +55,8 @@ type Rule struct {
 	OnRemove    Text // own, row, tombstone
 	OnTTLExpiry Text // delete, keep, archive, archive:<family>
 	Drop        bool
-	Ignore      []Text // attributes left out on purpose; "*" = all that is not written
-	ShareWith   []Text // rules whose cells may be the same, acknowledged
+	Ignore      []Text // attributes left out on purpose; "*": all that are not written
+	ShareWith   []Text // rules that may write the same cells, acknowledged by the author
 	Collisions  Text   // acknowledged
 }
 
@@ -93,7 +93,7 @@ type Emitter struct {
 	As         Text
 	TS         Text
 	TSMissing  Text // refuse, version, skip, never
-	CellID     Text // ts: siblings share the column, the cell time tells them apart
+	CellID     Text // ts: several items share the column, and the cell time tells them apart
 	Collisions Text // acknowledged
 	Flatten    Text // maps
 	Join       Text
@@ -102,10 +102,10 @@ type Emitter struct {
 	Null       Text
 	Fallback   Text // int64, float64: family for numbers that do not fit
 	Mode       Text // list: columns, versions
-	Otherwise  Text // map, set, list: refuse, skip, or a column for values of another type
+	Otherwise  Text // map, set, list: refuse, skip, or a column, for values of another type
 }
 
-// View is a continuous materialized view over the target table, which Bigtable keeps.
+// View is a continuous materialized view over the target table, maintained by Bigtable.
 type View struct {
 	At           Text   // S is the name
 	Key, Columns []Text // "family:column"
@@ -116,6 +116,6 @@ type Read struct {
 	At                  Text // S is the name
 	Row, Prefix, Range  Text
 	Family, Fold        Text
-	Except              []Text // columns of the family that the reader leaves out
+	Except              []Text // columns of the family that the reader does not use
 	AccessPatternInText Text   // of: what the application asked of DynamoDB
 }

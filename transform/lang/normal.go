@@ -9,13 +9,13 @@ import (
 	"github.com/tailrace-cdc/replicator/problem/yamlfile"
 )
 
-// removedSecret stands in a normalised text where a secret stood in the file.
+// removedSecret replaces secrets in the normalised text.
 const removedSecret = "${REMOVED}"
 
-// normalize writes a mapping file anew, without comments, layout, and the secrets that stand in it. Read back, it says
-// the same. It changes the nodes.
+// normalize returns the YAML of a mapping file without comments, layout and secrets in clear. Except for these secrets
+// it parses to the same mapping. It changes the nodes.
 func normalize(root *yaml.Node) ([]byte, error) {
-	plain(root)
+	removeLayout(root)
 	if root.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(root.Content); i += 2 {
 			if root.Content[i].Value == "secrets" {
@@ -30,14 +30,15 @@ func normalize(root *yaml.Node) ([]byte, error) {
 	return text, nil
 }
 
-// plain takes comments and layout off a node and all below it.
-func plain(n *yaml.Node) {
+// removeLayout removes comments and style from a node and all nodes below it.
+func removeLayout(n *yaml.Node) {
 	n.HeadComment, n.LineComment, n.FootComment, n.Style = "", "", "", 0
 	for _, c := range n.Content {
-		plain(c)
+		removeLayout(c)
 	}
 }
 
+// removeSecrets replaces the values that are not references to the environment.
 func removeSecrets(n *yaml.Node) {
 	for i := 1; i < len(n.Content); i += 2 {
 		if v := yamlfile.Resolve(n.Content[i]); v.Kind != yaml.ScalarNode || !strings.HasPrefix(v.Value, "${") {

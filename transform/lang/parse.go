@@ -33,39 +33,39 @@ func (r *reader) mapping(n *yaml.Node) *Mapping {
 	m := &Mapping{File: r.File, At: Text{Line: max(n.Line, 1)}}
 	version := Text{S: "1"}
 	r.Fields(n, "", map[string]yamlfile.Field{
-		"mapping":   r.Word(&version, "1"),
-		"preset":    r.Word(&m.Preset, "default", "google", "document"),
-		"family":    r.Scalar(&m.Family),
-		"presence":  r.Scalar(&m.Presence),
-		"delimiter": r.Scalar(&m.Delimiter),
-		"segments":  r.Word(&m.Segments, "strict", "escape", "ordered"),
-		"null":      r.Word(&m.Null, "omit", "empty"),
-		"types":     r.Scalar(&m.Types),
-		"secrets":   func(v *yaml.Node, p string) { r.pairs(&m.Secrets)(v, p); r.secrets(m) },
-		"pii":       r.Texts(&m.PII),
-		"families":  func(v *yaml.Node, p string) { r.families(m, v, p) },
-		"rules":     func(v *yaml.Node, p string) { r.rules(m, v, p) },
-		"reads":     func(v *yaml.Node, p string) { r.reads(m, v, p) },
-		"views":     func(v *yaml.Node, p string) { r.views(m, v, p) },
-		ackKey:      r.Texts(&r.acks),
+		"mapping":       r.Word(&version, "1"),
+		"preset":        r.Word(&m.Preset, "default", "google", "document"),
+		"family":        r.Scalar(&m.Family),
+		"presence":      r.Scalar(&m.Presence),
+		"delimiter":     r.Scalar(&m.Delimiter),
+		"segments":      r.Word(&m.Segments, "strict", "escape", "ordered"),
+		"null":          r.Word(&m.Null, "omit", "empty"),
+		"types":         r.Scalar(&m.Types),
+		"secrets":       func(v *yaml.Node, p string) { r.pairs(&m.Secrets)(v, p); r.checkSecrets(m) },
+		"pii":           r.Texts(&m.PII),
+		"families":      func(v *yaml.Node, p string) { r.families(m, v, p) },
+		"rules":         func(v *yaml.Node, p string) { r.rules(m, v, p) },
+		"reads":         func(v *yaml.Node, p string) { r.reads(m, v, p) },
+		"views":         func(v *yaml.Node, p string) { r.views(m, v, p) },
+		acknowledgedKey: r.Texts(&r.acknowledged),
 	})
-	m.Acknowledged = r.acks
-	r.whole(m)
+	m.Acknowledged = r.acknowledged
+	r.checkParts(m)
 	return m
 }
 
-// secrets refuses keys that hide nothing.
-func (r *reader) secrets(m *Mapping) {
+// checkSecrets refuses empty secrets, whose hashes anybody can compute.
+func (r *reader) checkSecrets(m *Mapping) {
 	for _, s := range m.Secrets {
 		if s.Value.S == "" || s.Value.S == "${}" {
 			r.Errorf(s.Value, "secret", s.Name+": \"${ENV_NAME}\", and set the variable where the replicator runs",
-				"secret %q is empty: everybody could compute its hashes", s.Name)
+				"secret %q is empty: anybody could compute its hashes", s.Name)
 		}
 	}
 }
 
-// whole checks what the parts of a file must be to each other.
-func (r *reader) whole(m *Mapping) {
+// checkParts reports parts of the file that do not go together.
+func (r *reader) checkParts(m *Mapping) {
 	if m.Preset.S == "" && len(m.Rules) == 0 && !r.Failed() {
 		r.Errorf(m.At, "empty", "write `rules:`, or `preset: default`", "the mapping has no rules")
 	}
@@ -88,6 +88,7 @@ func (r *reader) whole(m *Mapping) {
 	}
 }
 
+// families reads the declared column families.
 func (r *reader) families(m *Mapping, n *yaml.Node, path string) {
 	r.Entries(n, path, func(k, v *yaml.Node, p string) {
 		f := Family{At: yamlfile.TextAt(k, p), MaxVersions: 1}
@@ -99,13 +100,14 @@ func (r *reader) families(m *Mapping, n *yaml.Node, path string) {
 			"aggregate":            r.Scalar(&f.Aggregate),
 			"expires_by_timestamp": r.Bool(&f.Expires),
 			"removed":              r.Word(&f.Removed, "delete", "keep", "empty"),
-			ackKey:                 r.Texts(&r.acks),
+			acknowledgedKey:        r.Texts(&r.acknowledged),
 		})
 		r.versions(&f, versions)
 		m.Families = append(m.Families, f)
 	})
 }
 
+// versions settles how many versions a family keeps: 1 by default, all if it has another limit or merges its cells.
 func (r *reader) versions(f *Family, t Text) {
 	switch {
 	case t.S == "all":
@@ -128,18 +130,20 @@ func (r *reader) versions(f *Family, t Text) {
 	}
 }
 
+// rules reads the rules, whose names must differ.
 func (r *reader) rules(m *Mapping, n *yaml.Node, path string) {
 	names := map[string]bool{}
 	r.Elements(n, path, func(v *yaml.Node, p string) {
 		rule := r.rule(v, p)
 		if names[rule.At.S] {
-			r.Errorf(rule.At, "duplicate", "give every rule a name of its own", "two rules are called %q", rule.At.S)
+			r.Errorf(rule.At, "duplicate", "give every rule a name of its own", "two rules have the name %q", rule.At.S)
 		}
 		names[rule.At.S] = true
 		m.Rules = append(m.Rules, rule)
 	})
 }
 
+// rule reads one rule and checks that it either writes a row or drops its items.
 func (r *reader) rule(n *yaml.Node, path string) Rule {
 	rule := Rule{At: Text{Line: n.Line, Path: path}}
 	var name Text
@@ -159,7 +163,7 @@ func (r *reader) rule(n *yaml.Node, path string) Rule {
 		"ignore":               r.Texts(&rule.Ignore),
 		"may_share_cells_with": r.Texts(&rule.ShareWith),
 		"collisions":           r.Word(&rule.Collisions, "acknowledged"),
-		ackKey:                 r.Texts(&r.acks),
+		acknowledgedKey:        r.Texts(&r.acknowledged),
 	})
 	rule.At.S = name.S
 	if name.S == "" {
@@ -175,6 +179,7 @@ func (r *reader) rule(n *yaml.Node, path string) Rule {
 	return rule
 }
 
+// conditions reads match: patterns and other tests, by attribute.
 func (r *reader) conditions(to *[]Condition) yamlfile.Field {
 	return func(n *yaml.Node, path string) {
 		r.Entries(n, path, func(k, v *yaml.Node, p string) {
@@ -200,18 +205,19 @@ func (r *reader) conditions(to *[]Condition) yamlfile.Field {
 	}
 }
 
+// indexes reads the further rows that a rule writes.
 func (r *reader) indexes(rule *Rule, n *yaml.Node, path string) {
 	r.Elements(n, path, func(v *yaml.Node, p string) {
 		x := Index{At: Text{Line: v.Line, Path: p}}
 		var name Text
 		r.Fields(v, p, map[string]yamlfile.Field{
-			"name":  r.Scalar(&name),
-			"match": r.conditions(&x.Match),
-			"when":  r.Scalar(&x.When),
-			"row":   r.Scalar(&x.Row),
-			"owns":  r.Word(&x.Owns, "row", "cells"),
-			"cells": r.emitters(&x.Cells),
-			ackKey:  r.Texts(&r.acks),
+			"name":          r.Scalar(&name),
+			"match":         r.conditions(&x.Match),
+			"when":          r.Scalar(&x.When),
+			"row":           r.Scalar(&x.Row),
+			"owns":          r.Word(&x.Owns, "row", "cells"),
+			"cells":         r.emitters(&x.Cells),
+			acknowledgedKey: r.Texts(&r.acknowledged),
 		})
 		x.At.S = name.S
 		if !x.Row.Set() {
@@ -227,6 +233,7 @@ func (r *reader) emitters(to *[]Emitter) yamlfile.Field {
 	}
 }
 
+// reads reads the documented access patterns.
 func (r *reader) reads(m *Mapping, n *yaml.Node, path string) {
 	r.Elements(n, path, func(v *yaml.Node, p string) {
 		x := Read{At: Text{Line: v.Line, Path: p}}
@@ -234,7 +241,7 @@ func (r *reader) reads(m *Mapping, n *yaml.Node, path string) {
 		r.Fields(v, p, map[string]yamlfile.Field{
 			"name": r.Scalar(&name), "row": r.Scalar(&x.Row), "prefix": r.Scalar(&x.Prefix), "range": r.Scalar(&x.Range),
 			"family": r.Scalar(&x.Family), "fold": r.Word(&x.Fold, "sum", "max", "min", "count"),
-			"except": r.Texts(&x.Except), "of": r.Scalar(&x.AccessPatternInText), ackKey: r.Texts(&r.acks),
+			"except": r.Texts(&x.Except), "of": r.Scalar(&x.AccessPatternInText), acknowledgedKey: r.Texts(&r.acknowledged),
 		})
 		x.At.S = name.S
 		m.Reads = append(m.Reads, x)

@@ -54,11 +54,12 @@ func ParsePattern(s string) (Pattern, error) {
 	return out, checkPattern(s, out)
 }
 
+// checkPattern refuses captures without text between them, and a name that is captured twice.
 func checkPattern(s string, p Pattern) error {
 	seen := map[string]bool{}
 	for i, part := range p {
 		if i > 0 && part.Kind == Any && p[i-1].Kind == Any {
-			return fmt.Errorf("%q: {%s} and {%s} touch, so nobody can say where one ends; put a literal between them", s,
+			return fmt.Errorf("%q: {%s} and {%s} touch, so it is unknown where one ends; put a literal between them", s,
 				p[i-1].Text, part.Text)
 		}
 		if part.Kind != Literal && part.Kind != Same {

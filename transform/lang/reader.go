@@ -14,7 +14,7 @@ import (
 // reader reads one mapping file.
 type reader struct {
 	yamlfile.Reader
-	acks []Text
+	acknowledged []Text // collected from all blocks
 }
 
 func newReader(file string) *reader {
@@ -34,7 +34,7 @@ func (r *reader) pairs(to *[]Pair) yamlfile.Field {
 	}
 }
 
-// duration reads a span of time that is longer than nothing.
+// duration reads a positive span of time.
 func (r *reader) duration(to *time.Duration) yamlfile.Field {
 	return func(v *yaml.Node, path string) {
 		d, ok := parseDuration(v.Value)
@@ -46,7 +46,7 @@ func (r *reader) duration(to *time.Duration) yamlfile.Field {
 	}
 }
 
-// parseDuration reads Go's durations, and days, which retention is usually said in.
+// parseDuration reads Go's notation, and whole days such as 30d, the usual unit of retention.
 func parseDuration(s string) (time.Duration, bool) {
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		n, err := strconv.Atoi(days)

@@ -38,6 +38,7 @@ func ParseTemplate(s string) (Template, error) {
 	return out, err
 }
 
+// parseReference reads the inside of {name|filter(args)} or {salt(names;n)}.
 func parseReference(inside string) (TemplatePart, error) {
 	if args, ok := strings.CutPrefix(inside, "salt("); ok {
 		return parseSalt(inside, args)
@@ -49,7 +50,7 @@ func parseReference(inside string) (TemplatePart, error) {
 		return part, fmt.Errorf("{%s}: the only function is salt(names;buckets); a random salt cannot be: an update could "+
 			"not find its row again", inside)
 	}
-	if err := plausible(inside, part.Name); err != nil {
+	if err := checkName(inside, part.Name); err != nil {
 		return part, err
 	}
 	for _, step := range steps[1:] {
@@ -69,9 +70,9 @@ func parseReference(inside string) (TemplatePart, error) {
 	return part, nil
 }
 
-// plausible refuses references that can hardly be the name of a capture or an attribute. An attribute may have almost
-// any name, so that what belongs into a pattern would be taken for an attribute that no item has.
-func plausible(inside, name string) error {
+// checkName refuses references that are hardly the name of a capture or an attribute. Attributes may have almost any
+// name, so syntax that belongs into a pattern would otherwise be taken for an attribute that no item has.
+func checkName(inside, name string) error {
 	capture, _, typed := strings.Cut(name, ":")
 	switch {
 	case name == "":
@@ -89,6 +90,7 @@ func plausible(inside, name string) error {
 	return nil
 }
 
+// parseSalt reads the arguments of salt.
 func parseSalt(inside, args string) (TemplatePart, error) {
 	part := TemplatePart{Name: "salt"}
 	args, closed := strings.CutSuffix(args, ")")
@@ -99,7 +101,7 @@ func parseSalt(inside, args string) (TemplatePart, error) {
 	}
 	for _, name := range strings.Split(names, ",") {
 		name = strings.TrimSpace(name)
-		if err := plausible(inside, name); err != nil {
+		if err := checkName(inside, name); err != nil {
 			return part, err
 		}
 		part.Salt = append(part.Salt, name)

@@ -2,8 +2,8 @@ package lang
 
 import "slices"
 
-// places are the parts of the configuration with the keys that only they know.
-var places = []struct {
+// parts are the parts of the configuration, with the keys that only they have.
+var parts = []struct {
 	part string
 	keys []string
 }{
@@ -24,7 +24,7 @@ var places = []struct {
 
 // partOf returns the part of the configuration that knows a key, or "".
 func partOf(key string) string {
-	for _, p := range places {
+	for _, p := range parts {
 		if slices.Contains(p.keys, key) {
 			return p.part
 		}
