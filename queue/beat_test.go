@@ -14,16 +14,16 @@ import (
 func TestMarksDoNotPutOffTheBeat(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
 	appendPage(t, w, 3, 10)
-	reported := w.reported
+	reported := w.lastReport
 	markAll(t, w)
-	if w.reported != reported {
+	if w.lastReport != reported {
 		t.Fatal("a mark counted as a report about the source")
 	}
 	if in := w.BeatDueIn(); in > w.ttl/3 {
 		t.Fatalf("beat due in %v, TTL is %v", in, w.ttl)
 	}
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
-	if !w.reported.After(reported) {
+	if !w.lastReport.After(reported) {
 		t.Fatal("a beat did not count as a report about the source")
 	}
 }
@@ -35,7 +35,7 @@ func TestOwnerWithoutSuccessIsNotSureAnyMore(t *testing.T) {
 	if w.ttl = time.Hour; !w.ClaimValid() {
 		t.Fatal("not held right after an append")
 	}
-	if w.alive = time.Now().Add(-50 * time.Minute); w.ClaimValid() {
+	if w.lastSent = time.Now().Add(-50 * time.Minute); w.ClaimValid() {
 		t.Fatal("held 50 minutes after the last success, TTL is an hour")
 	}
 }

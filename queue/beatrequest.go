@@ -36,5 +36,5 @@ func (l *Log) BeatRequests(ctx context.Context) (<-chan struct{}, error) {
 // beatRequestSubject lies outside of the log's stream, so that requests are not stored. Builds that run at the same time
 // must agree on it.
 func (l *Log) beatRequestSubject() string {
-	return "tailrace-nudge." + l.token + "." + hashWord(l.table)
+	return "tailrace-nudge." + l.token + "." + shortHash(l.table)
 }

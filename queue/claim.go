@@ -37,7 +37,7 @@ func (l *Log) Claim(ctx context.Context, o ClaimOptions) (*Writer, error) {
 	for {
 		w, err := c.try(ctx)
 		if w != nil {
-			l.configure(ctx, w.f.snapshot)
+			l.configure(ctx, w.folded.snapshot)
 			return w, nil
 		}
 		if err != nil && !conn.Transient(err) && !errors.Is(err, ErrOutcomeUnknown) {
@@ -55,60 +55,60 @@ type claimer struct {
 	nonce  checkpoint.Nonce
 	holder string
 
-	seq   uint64    // last sequence of the log when it was last seen to move
-	since time.Time // and when that was, later by the time in which nobody could look
-	seen  time.Time // when the log was last looked at
-	lost  bool      // a look has failed since
-	tried bool      // a claim was sent: it may have been stored
+	seq        uint64    // last sequence of the log when it was last seen to move
+	stillSince time.Time // and when that was, later by the time in which nobody could look
+	lastLook   time.Time // when the log was last looked at
+	lookFailed bool      // a look has failed since
+	claimSent  bool      // a claim was sent: it may have been stored
 }
 
 // try claims once if that is allowed now. Neither writer nor error means: not yet.
 func (c *claimer) try(ctx context.Context) (*Writer, error) {
 	info, err := c.l.Info(ctx)
 	if err != nil {
-		c.lost = true
+		c.lookFailed = true
 		return nil, err
 	}
-	c.looked()
-	if c.since.IsZero() || info.Last != c.seq {
-		first := c.since.IsZero()
-		c.seq, c.since = info.Last, time.Now()
-		if !first && !c.tried && !c.released(ctx) {
+	c.noteLook()
+	if c.stillSince.IsZero() || info.Last != c.seq {
+		first := c.stillSince.IsZero()
+		c.seq, c.stillSince = info.Last, time.Now()
+		if !first && !c.claimSent && !c.ownerReleased(ctx) {
 			return nil, nil // it moves: somebody lives. No need to fold it all
 		}
-	} else if !c.tried && c.holder != "" && time.Since(c.since) < c.o.TTL {
+	} else if !c.claimSent && c.holder != "" && time.Since(c.stillSince) < c.o.TTL {
 		return nil, nil
 	}
 	f, err := c.l.fold(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c.looked() // a fold may take long
+	c.noteLook() // a fold may take long
 	s := f.state
 	c.holder = s.Owner
 	switch {
-	case c.tried && s.Nonce == c.nonce:
-		return c.writer(f), nil // the claim whose acknowledgement was lost
+	case c.claimSent && s.Nonce == c.nonce:
+		return c.newWriter(f), nil // the claim whose acknowledgement was lost
 	case s.Epoch == 0 || s.Released:
-	case s.Seq == c.seq && time.Since(c.since) >= c.o.TTL:
+	case s.Seq == c.seq && time.Since(c.stillSince) >= c.o.TTL:
 	default:
 		return nil, nil
 	}
-	return c.claim(ctx, f)
+	return c.appendClaim(ctx, f)
 }
 
 // looked takes note that the log was looked at. While nobody could look, because the server or we were away, nobody could
 // beat either: that time does not count, so that an owner that lives has time to show it.
-func (c *claimer) looked() {
+func (c *claimer) noteLook() {
 	now := time.Now()
-	if gap := now.Sub(c.seen); !c.since.IsZero() && (c.lost || gap > c.o.TTL) {
-		c.since = c.since.Add(gap)
+	if gap := now.Sub(c.lastLook); !c.stillSince.IsZero() && (c.lookFailed || gap > c.o.TTL) {
+		c.stillSince = c.stillSince.Add(gap)
 	}
-	c.seen, c.lost = now, false
+	c.lastLook, c.lookFailed = now, false
 }
 
 // released looks at the newest claim or release: small, whatever else the log holds.
-func (c *claimer) released(ctx context.Context) bool {
+func (c *claimer) ownerReleased(ctx context.Context) bool {
 	m, err := c.l.newest(ctx, c.l.subject.claim)
 	if err != nil {
 		return false
@@ -117,11 +117,11 @@ func (c *claimer) released(ctx context.Context) bool {
 	return err == nil && e.Kind == checkpoint.KindRelease
 }
 
-func (c *claimer) claim(ctx context.Context, f *folded) (*Writer, error) {
-	c.l.widen(ctx, f.info.Bytes, f.snapshot) // a claim must fit before it can be made
-	w := c.writer(f)
+func (c *claimer) appendClaim(ctx context.Context, f *folded) (*Writer, error) {
+	c.l.raiseLimit(ctx, f.info.Bytes, f.snapshot) // a claim must fit before it can be made
+	w := c.newWriter(f)
 	w.epoch++
-	c.tried = true
+	c.claimSent = true
 	body := &checkpoint.Claim{Owner: c.o.Owner, Life: max(c.o.Life, f.state.Life), Identity: c.o.Identity}
 	if f.state.Epoch == 0 {
 		body.Format = checkpoint.Format // a new log begins at the newest format
@@ -129,12 +129,12 @@ func (c *claimer) claim(ctx context.Context, f *folded) (*Writer, error) {
 	if _, err := w.append(ctx, body, nil); err != nil {
 		return nil, err
 	}
-	c.l.reportLost(ctx, f.state)
+	c.l.logTruncation(ctx, f.state)
 	c.l.log.Info("log claimed", zap.String("owner", c.o.Owner), zap.Uint64("epoch", w.epoch), zap.Uint64("seq", f.state.Seq))
 	return w, nil
 }
 
-func (c *claimer) writer(f *folded) *Writer {
+func (c *claimer) newWriter(f *folded) *Writer {
 	now := time.Now()
-	return &Writer{l: c.l, ttl: c.o.TTL, owner: c.o.Owner, epoch: f.state.Epoch, nonce: c.nonce, f: f, reported: now, alive: now}
+	return &Writer{l: c.l, ttl: c.o.TTL, owner: c.o.Owner, epoch: f.state.Epoch, nonce: c.nonce, folded: f, lastReport: now, lastSent: now}
 }

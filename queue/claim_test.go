@@ -31,7 +31,7 @@ func TestClaimCountsNoTimeInWhichNobodyLooked(t *testing.T) {
 			if w, err := rival.try(ctx); w != nil || err != nil {
 				t.Fatalf("at the first look: claimed %v, %v", w != nil, err)
 			}
-			rival.since, rival.seen = rival.since.Add(-90*time.Minute), rival.seen.Add(-c.unseen)
+			rival.stillSince, rival.lastLook = rival.stillSince.Add(-90*time.Minute), rival.lastLook.Add(-c.unseen)
 			if c.lost {
 				ended, cancel := context.WithCancel(ctx)
 				cancel()
@@ -88,7 +88,7 @@ func TestClaimSeesTheBeatThatComesBeforeIt(t *testing.T) {
 	if rival, err := c.try(ctx); rival != nil || err != nil {
 		t.Fatalf("at the first look: %v, %v", rival, err)
 	}
-	c.since = c.since.Add(-2 * time.Hour)
+	c.stillSince = c.stillSince.Add(-2 * time.Hour)
 	l.stream = &moving{l.stream, 2, func() { mustAppend(t, w, &checkpoint.Beat{Date: second}, nil) }}
 	if rival, err := c.try(ctx); rival != nil || err != nil {
 		t.Fatalf("claimed although the owner has just beaten: %v, %v", rival != nil, err)

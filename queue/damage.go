@@ -52,7 +52,7 @@ const (
 
 // lostTail tells whether the server itself knows that the messages from a sequence on are gone, as after a crash: then the
 // state went back with them. Otherwise they are stored and cannot be read.
-func (l *Log) lostTail(ctx context.Context, from uint64) (bool, error) {
+func (l *Log) tailDeleted(ctx context.Context, from uint64) (bool, error) {
 	info, err := l.q.conn.StreamInfo(ctx, l.stream, jetstream.WithDeletedDetails(true))
 	if err != nil {
 		return false, err
@@ -73,38 +73,38 @@ func (l *Log) lostTail(ctx context.Context, from uint64) (bool, error) {
 const triesElsewhere = 18
 
 // elsewhere counts them.
-type elsewhere struct {
+type copySearch struct {
 	after uint64 // the entry that was read last
 	tries int
 }
 
 // hope tells whether another copy may have what follows an entry.
-func (e *elsewhere) hope(after uint64, copies int) bool {
+func (e *copySearch) tryAnother(after uint64, copies int) bool {
 	if e.after != after {
-		*e = elsewhere{after: after}
+		*e = copySearch{after: after}
 	}
 	e.tries++
 	return copies > 1 && e.tries <= triesElsewhere
 }
 
 // badCopy says once what an operator has to mend.
-func (l *Log) badCopy(from uint64) {
-	if l.news("lacked", from) {
+func (l *Log) logBadCopy(from uint64) {
+	if l.numberChanged("lacked", from) {
 		l.log.Error(`the server that leads the log's stream cannot read an entry, looking for another copy of it: see "Damaged log" in docs/operations.md`,
 			zap.Uint64("seq", from))
 	}
 }
 
 // broken notes that the entries of a fold break off before m.
-func (f *folded) broken(m conn.Message) {
+func (f *folded) breakOff(m conn.Message) {
 	if f.damage == nil {
-		f.damage = &DamageError{From: f.state.Seq + 1, To: m.Seq - 1, Since: f.at, Hint: damagedFold}
+		f.damage = &DamageError{From: f.state.Seq + 1, To: m.Seq - 1, Since: f.storedAt, Hint: damagedFold}
 	}
 }
 
 // missing says why the messages from one sequence up to before another were not delivered: nil when the leader has
-// the first of them, errMoved when they were trimmed since, otherwise a *DamageError.
-func (l *Log) missing(ctx context.Context, from, to uint64) error {
+// the first of them, errLogChanged when they were trimmed since, otherwise a *DamageError.
+func (l *Log) explainMissing(ctx context.Context, from, to uint64) error {
 	_, err := l.message(ctx, from)
 	if !errors.Is(err, jetstream.ErrMsgNotFound) {
 		return err
@@ -114,7 +114,7 @@ func (l *Log) missing(ctx context.Context, from, to uint64) error {
 		return err
 	}
 	if info.First > from {
-		return fmt.Errorf("%w: trimmed up to %d: %w", ErrGap, info.First-1, errMoved)
+		return fmt.Errorf("%w: trimmed up to %d: %w", ErrGap, info.First-1, errLogChanged)
 	}
 	return &DamageError{From: from, To: to - 1, Last: info.Last, Since: info.Oldest, Until: info.Now, Hint: damagedRead, copies: info.copies}
 }
@@ -128,7 +128,7 @@ func continues(c *checkpoint.Chain, msg []byte) bool {
 // reportLost says so when the server cut off the end of the log as it opened its store, because it could not read on there.
 // What was cut off took its part of the state with it, and is read again from the source: only its reason would
 // stay unknown.
-func (l *Log) reportLost(ctx context.Context, s *checkpoint.State) {
+func (l *Log) logTruncation(ctx context.Context, s *checkpoint.State) {
 	ctx, cancel := l.q.conn.Ask(ctx)
 	defer cancel()
 	answer, err := l.q.conn.NC.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+l.name, []byte(`{"deleted_details":true}`))

@@ -140,7 +140,7 @@ func TestStaleSequenceIsRefused(t *testing.T) {
 func TestDuplicateIsNoAcknowledgement(t *testing.T) {
 	ctx := testContext(t)
 	w := owned(t, embeddedQueue(t))
-	last, lastID := w.State().Seq, w.f.lastID
+	last, lastID := w.State().Seq, w.folded.lastID
 	if _, err := w.Log().publish(ctx, checkpoint.KindBeat, []byte("early"), last, lastID, "x"); err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func TestRestoredStoreFilledToTheSameNumber(t *testing.T) {
 		}
 	})
 	t.Run("writer that noticed nothing", func(t *testing.T) {
-		w.f.connection = w.Log().q.conn.Connections.Load() // as behind a proxy that reconnects by itself
+		w.folded.connection = w.Log().q.conn.Connections.Load() // as behind a proxy that reconnects by itself
 		if _, err := w.append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrOutcomeUnknown) {
 			t.Fatalf("append to a lost history: %v, want doubt", err)
 		}

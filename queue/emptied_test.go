@@ -81,7 +81,7 @@ func TestLogPurgedByHandIsRefused(t *testing.T) {
 	if _, err := l.Claim(ctx, ClaimOptions{Owner: "b"}); !errors.Is(err, ErrEmptied) {
 		t.Fatalf("claim: %v, want emptied", err)
 	}
-	w.doubt = errors.New("some")
+	w.unknown = errors.New("some")
 	if err := w.Recover(ctx); !errors.Is(err, ErrEmptied) {
 		t.Fatalf("recover: %v, want emptied", err)
 	}

@@ -18,18 +18,18 @@ import (
 type folded struct {
 	state      *checkpoint.State
 	info       Info
-	tail       uint64          // sequence of the newest message that was read, foreign or not
-	tailHash   checkpoint.Hash // and its hash
-	at         time.Time       // when the last entry of the chain was stored
+	newest     uint64          // sequence of the newest message that was read, foreign or not
+	newestHash checkpoint.Hash // and its hash
+	storedAt   time.Time       // when the last entry of the chain was stored
 	damage     *DamageError    // the chain breaks off, so far
 	lastID     string          // message id of the newest message, "" when it has none
 	snapshot   int             // size of the last snapshot
 	connection uint64          // the state is in doubt under another one
-	elsewhere  elsewhere       // tries to read what the leader cannot
+	copies     copySearch      // tries to read what the leader cannot
 }
 
 // note keeps what the state does not know of a message.
-func (f *folded) note(m conn.Message, e *checkpoint.Entry) {
+func (f *folded) noteMessage(m conn.Message, e *checkpoint.Entry) {
 	f.lastID = m.ID
 	if e == nil {
 		return
@@ -53,9 +53,9 @@ func (l *Log) Fold(ctx context.Context) (*checkpoint.State, error) {
 	return f.state, nil
 }
 
-// errMoved means that the log under a fold is not the one it began with: trimmed beyond what was read, or put
+// errLogChanged means that the log under a fold is not the one it began with: trimmed beyond what was read, or put
 // back. The fold begins again.
-var errMoved = errors.New("the log changed while it was read")
+var errLogChanged = errors.New("the log changed while it was read")
 
 // fold is Fold; with a *DamageError it returns what lies before the damage, and where the log ends.
 func (l *Log) fold(ctx context.Context) (*folded, error) {
@@ -64,7 +64,7 @@ func (l *Log) fold(ctx context.Context) (*folded, error) {
 		if err == nil {
 			return f, nil
 		}
-		if !errors.Is(err, errMoved) {
+		if !errors.Is(err, errLogChanged) {
 			return f, fmt.Errorf("fold log of %s: %w", l.table, err)
 		}
 		l.log.Warn("the log changed while it was read, reading it again", zap.Error(err))
@@ -88,14 +88,14 @@ func (l *Log) foldOnce(ctx context.Context) (*folded, error) {
 		f.state.Seq = f.info.Last
 		return f, nil
 	}
-	if err := l.base(ctx, f); err != nil {
+	if err := l.loadBase(ctx, f); err != nil {
 		return nil, err
 	}
 	foreign := f.state.Foreign
-	if err := l.follow(ctx, f); err != nil {
+	if err := l.applyRest(ctx, f); err != nil {
 		return f, err
 	}
-	if n := f.state.Foreign - foreign; n > 0 && l.news("strays", n) {
+	if n := f.state.Foreign - foreign; n > 0 && l.numberChanged("strays", n) {
 		l.log.Warn("log holds messages that are no entries of its chain", zap.Uint64("messages", n))
 	}
 	return f, nil
@@ -103,10 +103,10 @@ func (l *Log) foldOnce(ctx context.Context) (*folded, error) {
 
 // follow applies everything after the base, up to what the leader held when the fold began. Where a consumer has no
 // more to read is not the end: its replica may lag behind the leader, and then another consumer goes on.
-func (l *Log) follow(ctx context.Context, f *folded) error {
+func (l *Log) applyRest(ctx context.Context, f *folded) error {
 	for pause := conn.LeastPause; f.state.Seq < f.info.Last; pause = min(2*pause, conn.MostPause) {
 		before := f.state.Seq
-		if err := l.advance(ctx, f); err != nil {
+		if err := l.applyDelivered(ctx, f); err != nil {
 			return err
 		}
 		if f.state.Seq >= f.info.Last {
@@ -114,7 +114,7 @@ func (l *Log) follow(ctx context.Context, f *folded) error {
 		}
 		next, err := l.q.conn.Next(ctx, l.name, f.state.Seq+1)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			if again, err := l.noTail(ctx, f); err != nil {
+			if again, err := l.noteMissingTail(ctx, f); err != nil {
 				return err
 			} else if !again {
 				break
@@ -132,7 +132,7 @@ func (l *Log) follow(ctx context.Context, f *folded) error {
 			return err
 		}
 	}
-	if err := l.verifyTail(ctx, f); err != nil || f.damage == nil {
+	if err := l.verifyNewest(ctx, f); err != nil || f.damage == nil {
 		return err
 	}
 	// Rule 8: what cannot be read is never passed over in silence.
@@ -145,27 +145,27 @@ func (l *Log) follow(ctx context.Context, f *folded) error {
 
 // noTail takes note that the log's last numbers have no messages: the next append gets a number after them. It returns true
 // when another copy may have them.
-func (l *Log) noTail(ctx context.Context, f *folded) (bool, error) {
-	lost, err := l.lostTail(ctx, f.state.Seq+1)
+func (l *Log) noteMissingTail(ctx context.Context, f *folded) (bool, error) {
+	lost, err := l.tailDeleted(ctx, f.state.Seq+1)
 	if err != nil {
 		return false, err
 	}
-	if !lost && f.damage == nil && f.elsewhere.hope(f.state.Seq, f.info.copies) {
-		l.badCopy(f.state.Seq + 1)
+	if !lost && f.damage == nil && f.copies.tryAnother(f.state.Seq, f.info.copies) {
+		l.logBadCopy(f.state.Seq + 1)
 		return true, nil
 	}
 	if lost {
 		l.log.Error("log lost its newest entries, going on from what is stored: the source is read again from there",
 			zap.Uint64("from", f.state.Seq+1), zap.Uint64("to", f.info.Last))
 	} else {
-		f.broken(conn.Message{Seq: f.info.Last + 1})
+		f.breakOff(conn.Message{Seq: f.info.Last + 1})
 	}
 	f.state.Seq, f.lastID = f.info.Last, ""
 	return false, nil
 }
 
 // advance applies what one consumer delivers after the state, until it has no more or the fold is at its end.
-func (l *Log) advance(ctx context.Context, f *folded) error {
+func (l *Log) applyDelivered(ctx context.Context, f *folded) error {
 	c, err := l.consume(ctx, f.state.Seq+1)
 	if err != nil {
 		return err
@@ -184,14 +184,14 @@ func (l *Log) advance(ctx context.Context, f *folded) error {
 		}
 		if m.Seq != f.state.Seq+1 && f.damage == nil && !continues(&f.state.Chain, m.Data) {
 			damage := (*DamageError)(nil)
-			if err := l.missing(ctx, f.state.Seq+1, m.Seq); !errors.As(err, &damage) {
+			if err := l.explainMissing(ctx, f.state.Seq+1, m.Seq); !errors.As(err, &damage) {
 				return err // what is missing is stored, and was only not delivered; or an error
 			}
-			if f.elsewhere.hope(f.state.Seq, f.info.copies) {
-				l.badCopy(f.state.Seq + 1)
+			if f.copies.tryAnother(f.state.Seq, f.info.copies) {
+				l.logBadCopy(f.state.Seq + 1)
 				return nil
 			}
-			f.broken(m)
+			f.breakOff(m)
 		}
 		if err := f.apply(m); err != nil {
 			return err
@@ -207,11 +207,11 @@ func (f *folded) apply(m conn.Message) error {
 	if err != nil {
 		return err
 	}
-	f.note(m, e)
-	f.tail, f.tailHash = m.Seq, checkpoint.HashOf(m.Data)
+	f.noteMessage(m, e)
+	f.newest, f.newestHash = m.Seq, checkpoint.HashOf(m.Data)
 	switch {
 	case e != nil:
-		f.at, f.damage = m.Stored, nil
+		f.storedAt, f.damage = m.Stored, nil
 	case f.damage == nil && unknown && isEntry(m.Data):
 		f.damage = &DamageError{From: f.info.First, To: m.Seq - 1, Hint: damagedBase}
 	}
@@ -221,33 +221,33 @@ func (f *folded) apply(m conn.Message) error {
 // verifyTail asserts that the newest message that was read is the one that the leader holds there. With that the whole
 // state is the leader's, since each entry carries the hash of the one before. Rule 2: an entry that is appended
 // to another predecessor than the one its writer knows would fork the log.
-func (l *Log) verifyTail(ctx context.Context, f *folded) error {
-	if f.tail == 0 {
+func (l *Log) verifyNewest(ctx context.Context, f *folded) error {
+	if f.newest == 0 {
 		return nil
 	}
 	f.connection = l.q.conn.Connections.Load()
-	m, err := l.message(ctx, f.tail)
+	m, err := l.message(ctx, f.newest)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return l.tailGone(ctx, f)
+		return l.explainNewestGone(ctx, f)
 	case err != nil:
 		return err
-	case checkpoint.HashOf(m.Data) != f.tailHash:
-		return fmt.Errorf("%w: the leader holds another entry %d than was read", errMoved, f.tail)
+	case checkpoint.HashOf(m.Data) != f.newestHash:
+		return fmt.Errorf("%w: the leader holds another entry %d than was read", errLogChanged, f.newest)
 	}
 	return nil
 }
 
 // tailGone says why the leader does not have the newest message that was read: it was trimmed, or another copy had it.
-func (l *Log) tailGone(ctx context.Context, f *folded) error {
+func (l *Log) explainNewestGone(ctx context.Context, f *folded) error {
 	now, err := l.Info(ctx)
 	switch {
 	case err != nil:
 		return err
-	case now.First > f.tail || now.Last < f.tail:
-		return fmt.Errorf("%w: entry %d is not there any more", errMoved, f.tail)
+	case now.First > f.newest || now.Last < f.newest:
+		return fmt.Errorf("%w: entry %d is not there any more", errLogChanged, f.newest)
 	}
-	return &DamageError{From: f.tail, To: f.tail, Last: now.Last, Since: f.at, Until: now.Now, Hint: damagedFold}
+	return &DamageError{From: f.newest, To: f.newest, Last: now.Last, Since: f.storedAt, Until: now.Now, Hint: damagedFold}
 }
 
 func isEntry(msg []byte) bool {
@@ -257,13 +257,13 @@ func isEntry(msg []byte) bool {
 
 // base sets the state to fold on: that of the last complete snapshot, or the empty one in a log that was never
 // trimmed.
-func (l *Log) base(ctx context.Context, f *folded) error {
+func (l *Log) loadBase(ctx context.Context, f *folded) error {
 	var below uint64
 	info := f.info
 	m, err := l.newest(ctx, l.subject.snapshot)
 	for ; err == nil; m, err = l.snapshotBefore(ctx, info, below) {
 		if s, err := l.restore(ctx, info, m); err == nil {
-			f.state, f.tail, f.tailHash, f.at = s, m.Sequence, checkpoint.HashOf(m.Data), m.Time
+			f.state, f.newest, f.newestHash, f.storedAt = s, m.Sequence, checkpoint.HashOf(m.Data), m.Time
 			return nil
 		} else if newer := (*checkpoint.NewerFormatError)(nil); errors.As(err, &newer) || conn.Transient(err) {
 			return err
@@ -280,7 +280,7 @@ func (l *Log) base(ctx context.Context, f *folded) error {
 		return err
 	}
 	if now.First != info.First { // the snapshots were trimmed while we looked for one
-		return fmt.Errorf("%w: trimmed up to %d", errMoved, now.First-1)
+		return fmt.Errorf("%w: trimmed up to %d", errLogChanged, now.First-1)
 	}
 	if info.First != info.origin {
 		return &DamageError{From: info.origin, To: info.First - 1, Last: info.Last, Hint: damagedBase}
@@ -344,12 +344,12 @@ func (l *Log) restore(ctx context.Context, info Info, m *jetstream.RawStreamMsg)
 	return s, l.verifyPredecessor(ctx, info, first, s.Hash)
 }
 
-// maxStrays is how many foreign messages in a row may lie between an entry and its predecessor.
-const maxStrays = 16
+// maxForeign is how many foreign messages in a row may lie between an entry and its predecessor.
+const maxForeign = 16
 
 // verifyPredecessor checks that the entry before sequence first has this hash, as far as it is still stored.
 func (l *Log) verifyPredecessor(ctx context.Context, info Info, first uint64, want checkpoint.Hash) error {
-	for seq := first - 1; seq+maxStrays >= first; seq-- {
+	for seq := first - 1; seq+maxForeign >= first; seq-- {
 		if seq < info.First {
 			return nil // trimmed
 		}

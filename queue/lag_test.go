@@ -79,7 +79,7 @@ func TestFoldOnALaggingReplicaGoesOnToTheLeadersEnd(t *testing.T) {
 	}
 	t.Run("recover", func(t *testing.T) {
 		serveFrom(q, copied, 2)
-		w.doubt = errors.New("some")
+		w.unknown = errors.New("some")
 		if err := w.Recover(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -365,7 +365,7 @@ func TestFoldWhileAReplicaCatchesUp(t *testing.T) {
 	for onLate < 10 {
 		sameState(t, fold(t, w.Log()), &want)
 	}
-	w.doubt = errors.New("some")
+	w.unknown = errors.New("some")
 	for range 5 {
 		if err := conn.Retry(ctx, func() error { return w.Recover(ctx) }); err != nil {
 			t.Fatal(err)

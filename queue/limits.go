@@ -13,13 +13,13 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// How much of a log's limit may be in use after an entry of each kind was stored. What is left above framesTo and
-// reportsTo is for the entries that let the log be trimmed and owned: marks, claims, releases, controls, starts,
+// How much of a log's limit may be in use after an entry of each kind was stored. What is left above framesUpTo and
+// reportsUpTo is for the entries that let the log be trimmed and owned: marks, claims, releases, controls, starts,
 // gaps, and the one snapshot without which trimming cannot move. A long stall would otherwise fill all of it, and
 // the marks that make room again would be refused.
 const (
-	framesTo  = 0.8 // checked before a frame is stored: one frame may reach above it
-	reportsTo = 0.9 // beats, graphs and periodic snapshots
+	framesUpTo  = 0.8 // checked before a frame is stored: one frame may reach above it
+	reportsUpTo = 0.9 // beats, graphs and periodic snapshots
 )
 
 // ceiling returns how many bytes the log may hold after an entry of this kind was stored. snapshot is the size of
@@ -31,10 +31,10 @@ func (i Info) ceiling(kind checkpoint.Kind, snapshot int) uint64 {
 		return math.MaxUint64
 	}
 	limit, reserve := float64(i.MaxBytes), 2*float64(snapshot)
-	reports := uint64(max(0, min(reportsTo*limit, limit-reserve)))
+	reports := uint64(max(0, min(reportsUpTo*limit, limit-reserve)))
 	switch kind {
 	case checkpoint.KindFrame:
-		return min(uint64(framesTo*limit), reports)
+		return min(uint64(framesUpTo*limit), reports)
 	case checkpoint.KindBeat, checkpoint.KindGraph, checkpoint.KindSnapshot:
 		return reports
 	}
@@ -43,13 +43,13 @@ func (i Info) ceiling(kind checkpoint.Kind, snapshot int) uint64 {
 
 // vital tells whether an entry of this kind must be stored however full the log is. Snapshots are asked for
 // before their first part is appended.
-func vital(kind checkpoint.Kind) bool {
+func mustFit(kind checkpoint.Kind) bool {
 	return kind != checkpoint.KindFrame && kind != checkpoint.KindBeat && kind != checkpoint.KindGraph
 }
 
 // MinMaxBytes returns the least limit of a log whose snapshots have this size: its top tenth holds two of them.
 func MinMaxBytes(snapshot int) int64 {
-	return int64(math.Ceil(2 * float64(snapshot) / (1 - reportsTo)))
+	return int64(math.Ceil(2 * float64(snapshot) / (1 - reportsUpTo)))
 }
 
 // SnapshotBytes returns the size of the newest snapshot of the log's state; 0 when there is none.
@@ -70,8 +70,8 @@ func (l *Log) SnapshotBytes(ctx context.Context) (int, error) {
 }
 
 // admit refuses what must leave the rest of the log to others. size is that of the encoded entry, 0 for a frame.
-func (w *Writer) admit(kind checkpoint.Kind, size int) error {
-	why := w.lacking(kind, size)
+func (w *Writer) checkRoom(kind checkpoint.Kind, size int) error {
+	why := w.lacksRoom(kind, size)
 	if why == "" {
 		return nil
 	}
@@ -80,22 +80,22 @@ func (w *Writer) admit(kind checkpoint.Kind, size int) error {
 }
 
 // lacking says what an entry lacks room in; "" when it fits.
-func (w *Writer) lacking(kind checkpoint.Kind, size int) string {
-	info := &w.f.info
-	frame, most := kind == checkpoint.KindFrame, info.ceiling(kind, w.f.snapshot)
+func (w *Writer) lacksRoom(kind checkpoint.Kind, size int) string {
+	info := &w.folded.info
+	frame, most := kind == checkpoint.KindFrame, info.ceiling(kind, w.folded.snapshot)
 	switch {
 	case frame && info.Bytes < most:
 		return w.l.q.lacksDisk()
-	case !frame && info.Bytes+uint64(size) <= most, kind == checkpoint.KindBeat && w.lapses():
+	case !frame && info.Bytes+uint64(size) <= most, kind == checkpoint.KindBeat && w.claimNearlyExpired():
 		return ""
 	}
-	return info.filled()
+	return info.usage()
 }
 
-func (i Info) filled() string { return fmt.Sprintf("%.0f %% of its limit in use", 100*i.fraction()) }
+func (i Info) usage() string { return fmt.Sprintf("%.0f %% of its limit in use", 100*i.fraction()) }
 
 // room returns the limit that the server needs so that marks and one snapshot still fit on top of what is stored.
-func (l *Log) room(bytes uint64, snapshot int) int64 {
+func (l *Log) neededLimit(bytes uint64, snapshot int) int64 {
 	most := l.q.opts.MaxBytes
 	return max(most, int64(bytes)+most/20+2*int64(snapshot)+minTrimVolume)
 }
@@ -103,7 +103,7 @@ func (l *Log) room(bytes uint64, snapshot int) int64 {
 // widen raises the server's limit to today's configuration before anything is appended, and above it where the log
 // is so full that not even a claim or marks would fit: it was filled under another limit. Reading stays paused by
 // the configured one; settle takes the rest back once the log is trimmed. Errors show at the append that follows.
-func (l *Log) widen(ctx context.Context, bytes uint64, snapshot int) {
+func (l *Log) raiseLimit(ctx context.Context, bytes uint64, snapshot int) {
 	ctx, cancel := l.q.conn.Ask(ctx)
 	defer cancel()
 	info, err := l.stream.Info(ctx)
@@ -112,30 +112,32 @@ func (l *Log) widen(ctx context.Context, bytes uint64, snapshot int) {
 		return
 	}
 	config := info.Config
-	if config.MaxBytes = l.room(max(bytes, info.State.Bytes), snapshot); config.MaxBytes <= info.Config.MaxBytes {
+	if config.MaxBytes = l.neededLimit(max(bytes, info.State.Bytes), snapshot); config.MaxBytes <= info.Config.MaxBytes {
 		return
 	}
 	if _, err := l.q.conn.JS.UpdateStream(ctx, config); err != nil {
-		if !l.narrow.Swap(true) { // it is tried at every mark
+		if !l.raiseRefused.Swap(true) { // it is tried at every mark
 			l.log.Error("limit of the log not raised: the server or its account has no room for it", zap.Int64("max_bytes", config.MaxBytes), zap.Error(err))
 		}
 		return
 	}
-	l.narrow.Store(false)
+	l.raiseRefused.Store(false)
 	l.log.Info("limit of the log raised", zap.Int64("from", info.Config.MaxBytes), zap.Int64("to", config.MaxBytes))
 }
 
 // settle takes back what widen gave beyond the configured limit, once the log fits into it again.
-func (w *Writer) settle(ctx context.Context) {
+func (w *Writer) lowerLimit(ctx context.Context) {
 	l, most := w.l, w.l.q.opts.MaxBytes
-	if w.f.info.fuse > uint64(most) && l.room(w.f.info.Bytes, w.f.snapshot) == most {
-		l.configure(ctx, w.f.snapshot)
+	if w.folded.info.fuse > uint64(most) && l.neededLimit(w.folded.info.Bytes, w.folded.snapshot) == most {
+		l.configure(ctx, w.folded.snapshot)
 	}
 }
 
 // lapses tells whether the claim is about to look dead to others: a full log takes a beat then. An embedded log
 // has no rivals.
-func (w *Writer) lapses() bool { return w.l.q.embedded == nil && time.Since(w.alive) > w.ttl/2 }
+func (w *Writer) claimNearlyExpired() bool {
+	return w.l.q.embedded == nil && time.Since(w.lastSent) > w.ttl/2
+}
 
 // configure gives an older log the limits of today's options, as far as they leave room on top of what it holds.
 // It is the owner's to do; when it fails the old ones hold on. snapshot is the size of the last one.
@@ -148,8 +150,8 @@ func (l *Log) configure(ctx context.Context, snapshot int) {
 		return
 	}
 	now := info.Config
-	now.MaxBytes, now.MaxMsgSize, now.Replicas = l.room(info.State.Bytes, snapshot), int32(l.q.conn.MaxMessage()), l.q.opts.Replicas
-	if l.q.keepCopies {
+	now.MaxBytes, now.MaxMsgSize, now.Replicas = l.neededLimit(info.State.Bytes, snapshot), int32(l.q.conn.MaxMessage()), l.q.opts.Replicas
+	if l.q.replicasUnset {
 		now.Replicas = info.Config.Replicas
 	}
 	if now.MaxBytes == info.Config.MaxBytes && now.MaxMsgSize == info.Config.MaxMsgSize && now.Replicas == info.Config.Replicas {

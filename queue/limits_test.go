@@ -33,7 +33,7 @@ func stall(t testing.TB, w *Writer) uint64 {
 // brim fills the log up to the server's own limit, as builds did that kept no reserve.
 func brim(t testing.TB, w *Writer) {
 	t.Helper()
-	w.f.info.MaxBytes = 0 // blind to the reserve
+	w.folded.info.MaxBytes = 0 // blind to the reserve
 	report(t, w)
 }
 
@@ -191,7 +191,7 @@ func TestLimitIsRaisedBeforeTheClaim(t *testing.T) {
 	}
 	claim(t, l, "a")
 	q.opts.MaxBytes = 16 << 20
-	if _, err := (&claimer{l: l, o: ClaimOptions{Owner: "b"}}).claim(ctx, f); !errors.Is(err, ErrOutcomeUnknown) {
+	if _, err := (&claimer{l: l, o: ClaimOptions{Owner: "b"}}).appendClaim(ctx, f); !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("claim after another one: %v, want doubt", err)
 	}
 	if info, err := l.Info(ctx); err != nil || info.fuse != 16<<20 {
@@ -210,11 +210,11 @@ func TestFullLogTakesBeatsThatAClaimNeeds(t *testing.T) {
 	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrFull) {
 		t.Fatalf("beat right after another one: %v, want full", err)
 	}
-	w.alive = w.alive.Add(-defaultTTL)
+	w.lastSent = w.lastSent.Add(-defaultTTL)
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
 	w.l.q.embedded = &embedded.Server{}
 	defer func() { w.l.q.embedded = nil }()
-	w.alive = w.alive.Add(-defaultTTL)
+	w.lastSent = w.lastSent.Add(-defaultTTL)
 	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrFull) {
 		t.Fatalf("beat without rivals: %v, want full", err)
 	}

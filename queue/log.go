@@ -22,16 +22,16 @@ const subjectPrefix = "tailrace."
 
 // Log is the durable queue of one table. It is safe for concurrent use.
 type Log struct {
-	q       *Queue
-	table   string
-	name    string // of the stream
-	token   string
-	subject subjects
-	created time.Time
-	stream  jetstream.Stream
-	metrics *tableMetrics
-	log     *zap.Logger
-	narrow  atomic.Bool // the server refuses a larger limit, and the log says so already
+	q            *Queue
+	table        string
+	name         string // of the stream
+	token        string
+	subject      subjects
+	created      time.Time
+	stream       jetstream.Stream
+	metrics      *tableMetrics
+	log          *zap.Logger
+	raiseRefused atomic.Bool // the server refuses a larger limit, and the log says so already
 }
 
 // subjects of a log. They hold the pipeline's random token, so that nobody publishes into it by chance.
@@ -70,7 +70,7 @@ func (q *Queue) Log(ctx context.Context, table string) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open log of %s: %w", table, err)
 	}
-	return q.opened(table, st)
+	return q.newLog(table, st)
 }
 
 // CreateLog makes the log of a table, or opens the one that exists with the same token: it may be repeated.
@@ -83,7 +83,7 @@ func (q *Queue) CreateLog(ctx context.Context, table, token string) (*Log, error
 	if err != nil {
 		return nil, fmt.Errorf("create log of %s: %w", table, err)
 	}
-	l, err := q.opened(table, st)
+	l, err := q.newLog(table, st)
 	if err == nil && l.token != token {
 		return nil, fmt.Errorf("create log of %s: it exists with another token: another process was faster, or another pipeline of this name made it", table)
 	}
@@ -122,12 +122,12 @@ func (q *Queue) streamConfig(table, token string, first uint64) jetstream.Stream
 }
 
 // news tells whether a number is another one than was last said of the log.
-func (l *Log) news(what string, n uint64) bool {
-	before, _ := l.q.said.Swap(l.name+" "+what, n)
+func (l *Log) numberChanged(what string, n uint64) bool {
+	before, _ := l.q.lastLogged.Swap(l.name+" "+what, n)
 	return before != n
 }
 
-func (q *Queue) opened(table string, st jetstream.Stream) (*Log, error) {
+func (q *Queue) newLog(table string, st jetstream.Stream) (*Log, error) {
 	info := st.CachedInfo()
 	m := info.Config.Metadata
 	if need, err := strconv.Atoi(m[conn.MetaFormat]); err != nil {
@@ -143,16 +143,16 @@ func (q *Queue) opened(table string, st jetstream.Stream) (*Log, error) {
 
 // streamName is readable and injective: the words are cut to what stream names allow, the hash is not.
 func (q *Queue) streamName(table string) string {
-	return conn.StreamPrefix + word(q.opts.Pipeline) + "_" + word(table) + "_" + hashWord(q.opts.Pipeline+"\x00"+table)
+	return conn.StreamPrefix + sanitize(q.opts.Pipeline) + "_" + sanitize(table) + "_" + shortHash(q.opts.Pipeline+"\x00"+table)
 }
 
 func subjectsOf(token, table string) subjects {
-	base := subjectPrefix + token + "." + word(table) + "-" + hashWord(table)
+	base := subjectPrefix + token + "." + sanitize(table) + "-" + shortHash(table)
 	return subjects{entry: base + ".e", snapshot: base + ".snap", claim: base + ".claim", letters: base + ".letter."}
 }
 
 // word keeps the characters of s that stream names and subjects allow.
-func word(s string) string {
+func sanitize(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-':
@@ -163,7 +163,7 @@ func word(s string) string {
 	return s[:min(len(s), 40)]
 }
 
-func hashWord(s string) string {
+func shortHash(s string) string {
 	h := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(h[:4])
 }

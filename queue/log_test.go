@@ -189,7 +189,7 @@ func TestStrayPublishFoldsAsNothing(t *testing.T) {
 	appendPage(t, w, 5, 10)
 	core, lines := observer.New(zap.WarnLevel)
 	q.log = zap.New(core)
-	q.said.Clear()
+	q.lastLogged.Clear()
 	for range 2 {
 		l, err := q.Log(ctx, "Orders")
 		if err != nil {

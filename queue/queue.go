@@ -25,11 +25,11 @@ type Queue struct {
 	conn     *conn.Conn       // nil until it is connected
 	embedded *embedded.Server // nil outside
 
-	keepCopies bool                // Options.Replicas was 0: logs that exist keep their number of copies
-	disk       *embedded.DiskWatch // nil outside
+	replicasUnset bool                // Options.Replicas was 0: logs that exist keep their number of copies
+	disk          *embedded.DiskWatch // nil outside
 
-	attempts atomic.Uint64 // appends sent
-	said     sync.Map      // last number logged by name of the stream and topic: Log.changed
+	attempts   atomic.Uint64 // appends sent
+	lastLogged sync.Map      // last number logged by name of the stream and topic: Log.changed
 }
 
 // Open starts the embedded server (Options.Dir) or connects (Options.URL), and checks that JetStream answers
@@ -119,7 +119,7 @@ func (q *Queue) connect(ctx context.Context, o conn.Options) (err error) {
 		return err
 	}
 	if q.opts.Replicas == 0 {
-		q.opts.Replicas, q.keepCopies = q.replicas(), true
+		q.opts.Replicas, q.replicasUnset = q.replicas(), true
 	}
 	return nil
 }

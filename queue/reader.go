@@ -22,17 +22,17 @@ type Reader struct {
 	cur        *conn.Consumer
 	connection uint64
 
-	seq   uint64           // last message read, foreign ones included
-	entry uint64           // sequence of the last entry
-	at    time.Time        // when it was stored
-	chain checkpoint.Chain // decides whether the next message is an entry
+	seq      uint64           // last message read, foreign ones included
+	entry    uint64           // sequence of the last entry
+	storedAt time.Time        // when it was stored
+	chain    checkpoint.Chain // decides whether the next message is an entry
 
-	elsewhere elsewhere // tries to read what the leader cannot
+	copies copySearch // tries to read what the leader cannot
 
 	damage *DamageError // entries cannot be read; behind them nothing counts until an entry continues the chain
 
-	last  uint64 // Next ends after this sequence; 0 = never
-	stuck int    // idle rounds in a row although there is more to read
+	endAt      uint64 // Next ends after this sequence; 0 = never
+	idleRounds int    // idle rounds in a row although there is more to read
 }
 
 // Read starts at sequence from, the one after a mark, whose hash is prev. From 0 it starts at the oldest entry
@@ -68,7 +68,7 @@ func (l *Log) Read(ctx context.Context, from uint64, prev checkpoint.Hash) (*Rea
 
 // EndAt lets Next return io.EOF after the last entry up to this sequence, which is at most the log's last: what is
 // stored there may be no entry, or lost.
-func (r *Reader) EndAt(seq uint64) { r.last = seq }
+func (r *Reader) EndAt(seq uint64) { r.endAt = seq }
 
 // Next returns the next entry, which aliases nothing that later calls change. It blocks until there is one.
 // Messages that are no entries of the chain are skipped and counted. Reconnects are handled. Errors: ErrGap
@@ -76,7 +76,7 @@ func (r *Reader) EndAt(seq uint64) { r.last = seq }
 // ErrEmptied that the stream is gone or another one; *DamageError; *checkpoint.NewerFormatError.
 func (r *Reader) Next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
 	for {
-		if r.last > 0 && r.seq >= r.last {
+		if r.endAt > 0 && r.seq >= r.endAt {
 			return 0, nil, io.EOF
 		}
 		if r.cur == nil || r.connection != r.l.q.conn.Connections.Load() {
@@ -106,7 +106,7 @@ func (r *Reader) Next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
 		case ctx.Err() != nil:
 			return 0, nil, context.Cause(ctx)
 		case errors.Is(err, conn.ErrIdle):
-			if err := r.idle(ctx); err != nil {
+			if err := r.checkIdle(ctx); err != nil {
 				return 0, nil, err
 			}
 		default:
@@ -137,7 +137,7 @@ func (r *Reader) Close(ctx context.Context) {
 
 // accept returns the entry in m, nil when there is none that counts.
 func (r *Reader) accept(ctx context.Context, m conn.Message) (*checkpoint.Entry, error) {
-	r.stuck = 0
+	r.idleRounds = 0
 	if m.Seq <= r.seq {
 		return nil, nil
 	}
@@ -147,7 +147,7 @@ func (r *Reader) accept(ctx context.Context, m conn.Message) (*checkpoint.Entry,
 	}
 	follows := err == nil && r.chain.Continues(e)
 	if r.damage == nil && m.Seq != r.seq+1 && (!follows || !r.chain.Known()) {
-		err := r.l.missing(ctx, r.seq+1, m.Seq)
+		err := r.l.explainMissing(ctx, r.seq+1, m.Seq)
 		if err == nil {
 			err = conn.ErrDropped
 		}
@@ -155,13 +155,13 @@ func (r *Reader) accept(ctx context.Context, m conn.Message) (*checkpoint.Entry,
 		if !errors.As(err, &damage) {
 			return nil, err
 		}
-		if r.elsewhere.hope(r.seq, damage.copies) {
-			r.l.badCopy(damage.From)
+		if r.copies.tryAnother(r.seq, damage.copies) {
+			r.l.logBadCopy(damage.From)
 			return nil, conn.ErrDropped
 		}
 		r.damage = damage
-		if r.damage.Until = m.Stored; !r.at.IsZero() {
-			r.damage.Since = r.at
+		if r.damage.Until = m.Stored; !r.storedAt.IsZero() {
+			r.damage.Since = r.storedAt
 		}
 	}
 	if r.damage != nil && (!follows || !r.chain.Known()) {
@@ -189,7 +189,7 @@ func (r *Reader) accept(ctx context.Context, m conn.Message) (*checkpoint.Entry,
 		r.l.log.Warn("log holds a message that is no entry of its chain, skipped", zap.Uint64("seq", m.Seq))
 		return nil, nil
 	}
-	r.entry, r.at = m.Seq, m.Stored
+	r.entry, r.storedAt = m.Seq, m.Stored
 	return e, nil
 }
 
@@ -223,7 +223,7 @@ func (r *Reader) restart(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.cur, r.connection, r.stuck = cur, connection, 0
+		r.cur, r.connection, r.idleRounds = cur, connection, 0
 		return nil
 	})
 	if err != nil && ctx.Err() != nil {
@@ -233,7 +233,7 @@ func (r *Reader) restart(ctx context.Context) error {
 }
 
 // idle looks whether there is nothing to read, or whether we do not get it.
-func (r *Reader) idle(ctx context.Context) error {
+func (r *Reader) checkIdle(ctx context.Context) error {
 	info, err := r.l.Info(ctx)
 	switch {
 	case err != nil && conn.Transient(err):
@@ -243,10 +243,10 @@ func (r *Reader) idle(ctx context.Context) error {
 	case info.Last < r.seq:
 		return fmt.Errorf("read log of %s: %w: read up to %d, the log ends at %d", r.l.table, ErrChain, r.seq, info.Last)
 	case info.Last == r.seq:
-		r.stuck = 0
+		r.idleRounds = 0
 		return nil
 	}
-	if r.stuck++; r.stuck < 2 {
+	if r.idleRounds++; r.idleRounds < 2 {
 		return nil
 	}
 	_, err = r.l.q.conn.Next(ctx, r.l.name, r.seq+1)
@@ -254,7 +254,7 @@ func (r *Reader) idle(ctx context.Context) error {
 		if r.damage != nil {
 			return r.damage
 		}
-		if r.stuck = 0; r.last > 0 {
+		if r.idleRounds = 0; r.endAt > 0 {
 			r.seq = info.Last
 		}
 		return nil

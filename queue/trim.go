@@ -37,25 +37,25 @@ func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
 	}
 	info, err := w.l.Info(ctx)
 	if err != nil {
-		return 0, w.seen(err)
+		return 0, w.noteEmptied(err)
 	}
-	if info.Last != w.f.state.Seq {
-		w.doubt = errors.New("the log holds messages that were not seen")
-		return info.First, fmt.Errorf("trim log of %s: %w: %w", w.l.table, ErrOutcomeUnknown, w.doubt)
+	if info.Last != w.folded.state.Seq {
+		w.unknown = errors.New("the log holds messages that were not seen")
+		return info.First, fmt.Errorf("trim log of %s: %w: %w", w.l.table, ErrOutcomeUnknown, w.unknown)
 	}
-	w.f.info = info
-	free, err := w.unneeded(ctx, info, below)
+	w.folded.info = info
+	free, err := w.firstNeeded(ctx, info, below)
 	if err != nil {
 		return info.First, err
 	}
-	if s := w.f.state; free > s.SnapshotFirst && info.fraction() > yieldAt && s.BytesSinceSnapshot > max(minTrimVolume, int64(w.f.snapshot)) {
+	if s := w.folded.state; free > s.SnapshotFirst && info.fraction() > yieldAt && s.BytesSinceSnapshot > max(minTrimVolume, int64(w.folded.snapshot)) {
 		// A log that is too full for a snapshot is trimmed below the last one first.
 		if err := w.snapshot(ctx, s.SnapshotFirst <= info.First); err != nil && !errors.Is(err, ErrFull) {
 			return info.First, fmt.Errorf("trim log of %s: %w", w.l.table, err)
 		}
 	}
-	floor := min(free, w.f.state.SnapshotFirst)
-	if floor <= info.First || floor >= w.acked {
+	floor := min(free, w.folded.state.SnapshotFirst)
+	if floor <= info.First || floor >= w.lastAcked {
 		return info.First, nil
 	}
 	if err := w.l.purge(ctx, floor); err != nil {
@@ -63,9 +63,9 @@ func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
 	}
 	w.l.log.Debug("log trimmed", zap.Uint64("from", info.First), zap.Uint64("to", floor-1))
 	if info, err = w.l.Info(ctx); err == nil {
-		w.f.info = info
+		w.folded.info = info
 	}
-	w.settle(ctx)
+	w.lowerLimit(ctx)
 	return floor, nil
 }
 
@@ -76,33 +76,33 @@ func (l *Log) purge(ctx context.Context, below uint64) error {
 }
 
 // seen takes note of what an answer says about the stream itself.
-func (w *Writer) seen(err error) error {
-	if errors.Is(err, ErrEmptied) && w.doubt == nil {
-		w.doubt = err
+func (w *Writer) noteEmptied(err error) error {
+	if errors.Is(err, ErrEmptied) && w.unknown == nil {
+		w.unknown = err
 	}
 	return err
 }
 
 // unneeded returns the first sequence that a sink or the replay window needs.
-func (w *Writer) unneeded(ctx context.Context, info Info, below uint64) (uint64, error) {
+func (w *Writer) firstNeeded(ctx context.Context, info Info, below uint64) (uint64, error) {
 	applied := below
-	if s := w.f.state; len(s.Marks) > 0 {
+	if s := w.folded.state; len(s.Marks) > 0 {
 		applied = min(applied, s.LowMark()+1)
 	}
 	applied = min(applied, info.Last+1)
 	if w.l.q.opts.ReplayWindow == 0 || applied <= info.First {
 		return applied, nil
 	}
-	window, err := w.l.at(ctx, info, info.Now.Add(-w.l.q.opts.ReplayWindow))
+	window, err := w.l.seqAt(ctx, info, info.Now.Add(-w.l.q.opts.ReplayWindow))
 	if err != nil {
 		return 0, err
 	}
-	return min(applied, max(window, yielded(info))), nil
+	return min(applied, max(window, shortenedWindow(info))), nil
 }
 
 // yielded returns how far the replay window gives way. Sizes by sequence are not known, so it takes all
 // entries for equal; the next call corrects what is left.
-func yielded(info Info) uint64 {
+func shortenedWindow(info Info) uint64 {
 	excess := info.fraction() - yieldAt
 	if excess <= 0 || info.empty() {
 		return 0
@@ -112,7 +112,7 @@ func yielded(info Info) uint64 {
 }
 
 // at returns the sequence of the first message stored at or after t.
-func (l *Log) at(ctx context.Context, info Info, t time.Time) (uint64, error) {
+func (l *Log) seqAt(ctx context.Context, info Info, t time.Time) (uint64, error) {
 	if !info.Oldest.Before(t) {
 		return info.First, nil
 	}
@@ -141,7 +141,7 @@ func (l *Log) SeqAt(ctx context.Context, t time.Time) (uint64, error) {
 	if info.empty() {
 		return info.First, nil
 	}
-	return l.at(ctx, info, t)
+	return l.seqAt(ctx, info, t)
 }
 
 // Pressure is how full a log is.
@@ -174,17 +174,17 @@ func (w *Writer) Pressure(ctx context.Context) (Pressure, error) {
 	defer w.mu.Unlock()
 	info, err := w.l.Info(ctx)
 	if err != nil {
-		return Pressure{}, w.seen(err)
+		return Pressure{}, w.noteEmptied(err)
 	}
-	w.f.info = info
-	return w.l.pressure(info, w.f.snapshot), nil
+	w.folded.info = info
+	return w.l.pressure(info, w.folded.snapshot), nil
 }
 
 func (l *Log) pressure(i Info, snapshot int) Pressure {
 	p := Pressure{Fraction: i.fraction(), Bytes: i.Bytes, Limit: i.MaxBytes, Oldest: i.Oldest, HoursLeft: math.Inf(1)}
 	pauseAt := i.ceiling(checkpoint.KindFrame, snapshot)
 	if p.Pause = i.Bytes >= pauseAt; p.Pause {
-		p.Reason = i.filled()
+		p.Reason = i.usage()
 	} else if p.Reason = l.q.lacksDisk(); p.Reason != "" {
 		p.Pause = true
 	}

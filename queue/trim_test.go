@@ -221,7 +221,7 @@ func TestServersLimitRefusesWithoutDoubt(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedIn(t, t.TempDir(), func(o *Options) { o.MaxBytes = 1 << 20 })
 	w := owned(t, q)
-	w.f.info.MaxBytes = 0 // blind to the reserve
+	w.folded.info.MaxBytes = 0 // blind to the reserve
 	var err error
 	for err == nil {
 		frame := mustPack(t, conn.MaxPayload, pageOf(t, w.State(), 100, 1500))[0]
@@ -266,7 +266,7 @@ func TestNothingIsTrimmedBetweenADoubtAndTheNextAppend(t *testing.T) {
 	fillToSnapshot(t, w)
 	markAll(t, w)
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
-	w.doubt = errors.New("some")
+	w.unknown = errors.New("some")
 	if err := w.Recover(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -28,13 +28,13 @@ type Writer struct {
 	epoch uint64
 	nonce checkpoint.Nonce
 
-	mu       sync.Mutex
-	f        *folded // what is stored, as far as acknowledged
-	doubt    error   // why nothing may be appended before Recover
-	dead     error   // why nothing may be appended any more
-	acked    uint64  // sequence of the last own entry of this epoch
-	reported time.Time
-	alive    time.Time // when the last acknowledged append was sent
+	mu         sync.Mutex
+	folded     *folded   // what is stored, as far as acknowledged
+	unknown    error     // why nothing may be appended before Recover
+	ended      error     // why nothing may be appended any more
+	lastAcked  uint64    // sequence of the last own entry of this epoch
+	lastReport time.Time // when the last frame or beat was appended
+	lastSent   time.Time // when the last acknowledged append was sent
 }
 
 // State returns the state as of the last acknowledged append or Recover. It changes under the next append: read
@@ -42,7 +42,7 @@ type Writer struct {
 func (w *Writer) State() *checkpoint.State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.f.state
+	return w.folded.state
 }
 
 // Epoch returns the number of this claim.
@@ -69,14 +69,14 @@ func (w *Writer) Append(ctx context.Context, body any, data []byte) (seq uint64,
 		return 0, err
 	}
 	if _, frame := body.(*checkpoint.Frame); frame {
-		if err := w.admit(checkpoint.KindFrame, 0); err != nil {
+		if err := w.checkRoom(checkpoint.KindFrame, 0); err != nil {
 			return 0, err
 		}
 	}
 	if seq, err = w.append(ctx, body, data); err != nil {
 		return 0, err
 	}
-	if w.f.state.SnapshotDue(w.f.snapshot) {
+	if w.folded.state.SnapshotDue(w.folded.snapshot) {
 		// The entry is stored whatever becomes of the snapshot. A doubt about it shows at the next append.
 		if err := w.snapshot(ctx, false); err != nil && !errors.Is(err, ErrFull) {
 			w.l.log.Warn("snapshot not stored, trying again later", zap.Error(err))
@@ -86,14 +86,14 @@ func (w *Writer) Append(ctx context.Context, body any, data []byte) (seq uint64,
 }
 
 func (w *Writer) usable(ctx context.Context) error {
-	if w.dead != nil {
-		return w.dead
+	if w.ended != nil {
+		return w.ended
 	}
-	if w.doubt == nil && w.f.connection != w.l.q.conn.Connections.Load() {
-		w.doubt = errors.New("the connection was lost in between")
+	if w.unknown == nil && w.folded.connection != w.l.q.conn.Connections.Load() {
+		w.unknown = errors.New("the connection was lost in between")
 	}
-	if w.doubt != nil {
-		return fmt.Errorf("append to log of %s: %w: %w", w.l.table, ErrOutcomeUnknown, w.doubt)
+	if w.unknown != nil {
+		return fmt.Errorf("append to log of %s: %w: %w", w.l.table, ErrOutcomeUnknown, w.unknown)
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("append to log of %s: %w", w.l.table, context.Cause(ctx))
@@ -103,7 +103,7 @@ func (w *Writer) usable(ctx context.Context) error {
 
 // append sends one entry and folds it once it is acknowledged.
 func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, error) {
-	s := w.f.state
+	s := w.folded.state
 	// What is stored cannot be taken back: an entry that contradicts the log would keep everybody from folding it.
 	if err := s.CheckNext(body); err != nil {
 		return 0, fmt.Errorf("append to log of %s: %w", w.l.table, err)
@@ -119,20 +119,20 @@ func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, err
 		return 0, fmt.Errorf("append to log of %s: %w", w.l.table, err)
 	}
 	*buf = msg
-	if !vital(e.Kind) && e.Kind != checkpoint.KindFrame {
-		if err := w.admit(e.Kind, len(msg)+perMessage); err != nil {
+	if !mustFit(e.Kind) && e.Kind != checkpoint.KindFrame {
+		if err := w.checkRoom(e.Kind, len(msg)+perMessage); err != nil {
 			return 0, err
 		}
 	}
 	sent, id := time.Now(), w.l.q.messageID(w.nonce)
-	seq, err := w.l.publish(ctx, e.Kind, msg, s.Seq, w.f.lastID, id)
-	if conn.OutcomeOf(err) == conn.Full && vital(e.Kind) {
+	seq, err := w.l.publish(ctx, e.Kind, msg, s.Seq, w.folded.lastID, id)
+	if conn.OutcomeOf(err) == conn.Full && mustFit(e.Kind) {
 		// What lets the log be trimmed must be stored, or the log stays full for ever.
-		w.l.widen(ctx, w.f.info.Bytes, w.f.snapshot)
+		w.l.raiseLimit(ctx, w.folded.info.Bytes, w.folded.snapshot)
 		sent, id = time.Now(), w.l.q.messageID(w.nonce)
-		seq, err = w.l.publish(ctx, e.Kind, msg, s.Seq, w.f.lastID, id)
+		seq, err = w.l.publish(ctx, e.Kind, msg, s.Seq, w.folded.lastID, id)
 	}
-	if err == nil && w.f.connection != w.l.q.conn.Connections.Load() {
+	if err == nil && w.folded.connection != w.l.q.conn.Connections.Load() {
 		err = errors.New("the connection was lost in between")
 	}
 	if err != nil {
@@ -154,34 +154,34 @@ func (w *Writer) refused(kind checkpoint.Kind, err error) error {
 		m.m.refused.WithLabelValues(w.l.table, "size").Inc()
 	case conn.Fenced:
 		// Rule 2: another message came first. Whose it is, the fold tells.
-		what, w.doubt = ErrOutcomeUnknown, err
+		what, w.unknown = ErrOutcomeUnknown, err
 		m.fenced.Inc()
 	default:
-		what, w.doubt = ErrOutcomeUnknown, err
+		what, w.unknown = ErrOutcomeUnknown, err
 		m.doubts.Inc()
 	}
 	return fmt.Errorf("append %s to log of %s: %w: %w", kind, w.l.table, what, err)
 }
 
 func (w *Writer) acknowledged(seq uint64, msg []byte, id string, sent time.Time) error {
-	e, err := w.f.state.Apply(seq, msg)
+	e, err := w.folded.state.Apply(seq, msg)
 	if err != nil {
-		w.dead = fmt.Errorf("append to log of %s: %w", w.l.table, err)
-		return w.dead
+		w.ended = fmt.Errorf("append to log of %s: %w", w.l.table, err)
+		return w.ended
 	}
 	if e == nil {
-		w.doubt = errors.New("the entry was stored and folds as nothing")
-		return fmt.Errorf("append to log of %s: %w: %w", w.l.table, ErrOutcomeUnknown, w.doubt)
+		w.unknown = errors.New("the entry was stored and folds as nothing")
+		return fmt.Errorf("append to log of %s: %w: %w", w.l.table, ErrOutcomeUnknown, w.unknown)
 	}
-	w.f.note(conn.Message{Data: msg, ID: id}, e)
-	w.f.info.Last = seq
-	w.f.info.Bytes += uint64(len(msg)) + perMessage
-	w.acked, w.alive = seq, sent
+	w.folded.noteMessage(conn.Message{Data: msg, ID: id}, e)
+	w.folded.info.Last = seq
+	w.folded.info.Bytes += uint64(len(msg)) + perMessage
+	w.lastAcked, w.lastSent = seq, sent
 	switch e.Kind {
 	case checkpoint.KindFrame, checkpoint.KindBeat:
-		w.reported = sent
+		w.lastReport = sent
 	case checkpoint.KindSnapshot:
-		w.l.metrics.snapshot.Set(float64(w.f.snapshot))
+		w.l.metrics.snapshot.Set(float64(w.folded.snapshot))
 	}
 	return nil
 }
@@ -194,11 +194,11 @@ func (w *Writer) Upgrade(ctx context.Context) error {
 	if err := w.usable(ctx); err != nil {
 		return err
 	}
-	was := w.f.state.Format
+	was := w.folded.state.Format
 	if was == checkpoint.Format {
 		return nil
 	}
-	parts, err := w.f.state.UpgradeSnapshot(w.partSize())
+	parts, err := w.folded.state.UpgradeSnapshot(w.partSize())
 	if err == nil {
 		err = w.appendParts(ctx, parts)
 	}
@@ -214,10 +214,10 @@ func (w *Writer) partSize() int { return min(maxPart, w.l.q.conn.MaxMessage()-40
 // snapshot appends the whole state. ErrFull when the log has no room for it; needed says that trimming cannot move
 // without it, so that it may use all there is.
 func (w *Writer) snapshot(ctx context.Context, needed bool) error {
-	if !needed && w.admit(checkpoint.KindSnapshot, w.f.snapshot) != nil {
+	if !needed && w.checkRoom(checkpoint.KindSnapshot, w.folded.snapshot) != nil {
 		return ErrFull // before the work of encoding it
 	}
-	parts, err := w.f.state.Snapshot(w.partSize())
+	parts, err := w.folded.state.Snapshot(w.partSize())
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (w *Writer) snapshot(ctx context.Context, needed bool) error {
 		size += len(p.Data) + perMessage
 	}
 	if !needed {
-		if err := w.admit(checkpoint.KindSnapshot, size); err != nil {
+		if err := w.checkRoom(checkpoint.KindSnapshot, size); err != nil {
 			return err
 		}
 	}
@@ -236,7 +236,7 @@ func (w *Writer) snapshot(ctx context.Context, needed bool) error {
 // appendParts appends a snapshot. Its parts follow each other without anything between them: the server
 // refuses the next part otherwise, and then the snapshot is abandoned.
 func (w *Writer) appendParts(ctx context.Context, parts []checkpoint.SnapshotPart) error {
-	first := w.f.state.Seq + 1
+	first := w.folded.state.Seq + 1
 	for _, p := range parts {
 		if p.Body.Part > 0 {
 			p.Body.First = first
@@ -257,8 +257,8 @@ func (w *Writer) appendParts(ctx context.Context, parts []checkpoint.SnapshotPar
 func (w *Writer) Recover(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.dead != nil {
-		return w.dead
+	if w.ended != nil {
+		return w.ended
 	}
 	var f *folded
 	err := conn.Retry(ctx, func() (err error) {
@@ -268,20 +268,20 @@ func (w *Writer) Recover(ctx context.Context) error {
 	if err != nil {
 		err = fmt.Errorf("recover log of %s: %w", w.l.table, err)
 		if !conn.Transient(err) && ctx.Err() == nil {
-			w.dead = err
+			w.ended = err
 		}
 		return err
 	}
 	if s := f.state; s.Epoch != w.epoch || s.Nonce != w.nonce || s.Released {
-		w.dead = fmt.Errorf("recover log of %s: %w: epoch %d of %s after ours, %d", w.l.table, ErrLost, s.Epoch, s.Owner, w.epoch)
-		return w.dead
+		w.ended = fmt.Errorf("recover log of %s: %w: epoch %d of %s after ours, %d", w.l.table, ErrLost, s.Epoch, s.Owner, w.epoch)
+		return w.ended
 	}
-	if f.state.Seq < w.acked {
+	if f.state.Seq < w.lastAcked {
 		w.l.log.Warn("log lost acknowledged entries, going on from what is stored",
-			zap.Uint64("acknowledged", w.acked), zap.Uint64("stored", f.state.Seq))
+			zap.Uint64("acknowledged", w.lastAcked), zap.Uint64("stored", f.state.Seq))
 	}
 	// What was acknowledged before proves nothing about this log: trimming waits for the next append.
-	w.f, w.doubt, w.acked = f, nil, 0
+	w.folded, w.unknown, w.lastAcked = f, nil, 0
 	return nil
 }
 
@@ -294,13 +294,13 @@ func (w *Writer) Release(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if w.f.state.BytesSinceSnapshot > int64(w.f.snapshot/4) {
+	if w.folded.state.BytesSinceSnapshot > int64(w.folded.snapshot/4) {
 		err = w.snapshot(ctx, false)
 	}
 	if err == nil || errors.Is(err, ErrFull) {
 		_, err = w.append(ctx, &checkpoint.Release{}, nil)
 	}
-	w.dead = fmt.Errorf("append to log of %s: %w: it was released", w.l.table, ErrLost)
+	w.ended = fmt.Errorf("append to log of %s: %w: it was released", w.l.table, ErrLost)
 	return err
 }
 
@@ -309,7 +309,7 @@ func (w *Writer) Release(ctx context.Context) error {
 func (w *Writer) BeatDueIn() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return time.Until(w.reported.Add(w.ttl / 3))
+	return time.Until(w.lastReport.Add(w.ttl / 3))
 }
 
 // ClaimValid tells whether nobody else can have claimed the log yet: the last acknowledged append was sent less than
@@ -318,5 +318,5 @@ func (w *Writer) BeatDueIn() time.Duration {
 func (w *Writer) ClaimValid() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.dead == nil && time.Since(w.alive) < w.ttl*3/4
+	return w.ended == nil && time.Since(w.lastSent) < w.ttl*3/4
 }
