@@ -2,39 +2,38 @@ package tmpl
 
 import "slices"
 
-// Common names the captures and attributes that can be told from a text of which it is not known whether the one
-// or the other template gave it: those that stand at the beginning of both, written alike and ended where a reader of
-// either would end them.
+// Common returns the captures and attributes whose values follow from a text that either of two templates gave, without
+// knowing which: the references at the beginning of both, written alike, and ending at the same place of the text.
 func Common(a, b *Template) map[string]bool {
-	told := map[string]bool{}
+	common := map[string]bool{}
 	for i := range min(len(a.ops), len(b.ops)) {
 		x, y := &a.ops[i], &b.ops[i]
 		last := i == len(a.ops)-1 && i == len(b.ops)-1
 		switch {
-		case x.kind == srcLiteral && y.kind == srcLiteral && x.lit == y.lit, x.sameSalt(y):
+		case x.kind == srcLiteral && y.kind == srcLiteral && x.lit == y.lit, x.equalSalt(y):
 			continue
-		case !x.reads(y) || !x.ends(y) && !last:
-			return told
+		case !x.readsLike(y) || !x.endsLike(y) && !last:
+			return common
 		case a.Covers[x.name] && b.Covers[x.name]:
-			told[x.name] = true
+			common[x.name] = true
 		}
 	}
-	return told
+	return common
 }
 
-// Begins says whether two templates begin with the same reference, whether or not it can be told where it ends.
+// Begins reports whether two templates begin with the same reference, even if its end in the text is unknown.
 func Begins(a, b *Template) bool {
 	for i := range min(len(a.ops), len(b.ops)) {
 		x, y := &a.ops[i], &b.ops[i]
 		if x.kind != srcLiteral || y.kind != srcLiteral || x.lit != y.lit {
-			return x.reads(y)
+			return x.readsLike(y)
 		}
 	}
 	return false
 }
 
-// reads says that two references read the same and write it the same way.
-func (o *op) reads(p *op) bool {
+// readsLike reports whether two references read the same value and write it the same way.
+func (o *op) readsLike(p *op) bool {
 	if o.kind != p.kind || o.kind == srcLiteral || o.kind == srcSalt || o.name != p.name || o.slot != p.slot {
 		return false
 	}
@@ -42,9 +41,9 @@ func (o *op) reads(p *op) bool {
 		slices.EqualFunc(o.filters, p.filters, func(f, g filter) bool { return f.src == g.src })
 }
 
-// ends says that two references that read the same end at the same place of a text: by their length, by the same
-// words behind them, or because neither value holds the first byte of what follows either.
-func (o *op) ends(p *op) bool {
+// endsLike reports whether two references that read the same value end at the same place of a text: by a fixed length,
+// by the same text behind them, or because neither value can hold the first byte of the text behind either.
+func (o *op) endsLike(p *op) bool {
 	switch {
 	case o.fixed && p.fixed:
 		return true
@@ -59,14 +58,14 @@ func (o *op) ends(p *op) bool {
 	return !o.bytes.has(first) && !o.bytes.has(other) && !p.bytes.has(first) && !p.bytes.has(other)
 }
 
-func (o *op) sameSalt(p *op) bool {
+func (o *op) equalSalt(p *op) bool {
 	return o.kind == srcSalt && p.kind == srcSalt && o.buckets == p.buckets &&
 		slices.EqualFunc(o.salt, p.salt,
 			func(x, y op) bool { return x.kind == y.kind && x.name == y.name && x.slot == y.slot })
 }
 
-// AsNumber says that the text will be read as a number, which forgets leading zeros and where one reference ends and
-// the next begins: a value can be told from it only if it stands alone and is written in one way.
+// AsNumber notes that the text will be parsed as a number, which drops leading zeros and the borders between
+// references: a value follows from it only if it is the only reference and has one way to be written.
 func (t *Template) AsNumber() {
 	references := 0
 	for i := range t.ops {

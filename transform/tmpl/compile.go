@@ -9,7 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// New compiles a template.
+// New compiles a template, together with its shape and with what follows from its texts.
 func New(src string, env *Env) (*Template, error) {
 	ast, err := lang.ParseTemplate(src)
 	if err != nil {
@@ -22,7 +22,7 @@ func New(src string, env *Env) (*Template, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w", src, err)
 		}
-		// A column that is nothing but text has no parts to keep apart.
+		// A column of literal text alone has no parts to separate.
 		if o.kind == srcLiteral && env.Segments == SegOrdered && (!env.Empty || len(ast) > 1) {
 			o.lit = strings.ReplaceAll(o.lit, env.Delim, "\x00\x01")
 			shape = Text(o.lit)
@@ -38,7 +38,8 @@ func New(src string, env *Env) (*Template, error) {
 	return t, nil
 }
 
-// separate decides how a non-terminal reference is told from what follows.
+// separate decides how the end of a reference that is not the last part is recognized, sets Ambig if it is not, and
+// returns the shape of the reference with separators removed or escaped.
 func (t *Template) separate(o *op, shape Shape, next lang.TemplatePart, env *Env) Shape {
 	if shape.fixed() {
 		return shape
@@ -68,6 +69,7 @@ func (t *Template) separate(o *op, shape Shape, next lang.TemplatePart, env *Env
 	return shape.without(o.stop[0])
 }
 
+// compile compiles one part of the template, without the separation from the next.
 func (t *Template) compile(part lang.TemplatePart, env *Env) (op, Shape, error) {
 	if part.Name == "" {
 		return op{kind: srcLiteral, lit: part.Literal}, Text(part.Literal), nil
@@ -101,6 +103,7 @@ func (t *Template) compile(part lang.TemplatePart, env *Env) (op, Shape, error) 
 	return o, shape, nil
 }
 
+// reference resolves a name: a variable of the source, a capture, a key attribute, or an attribute of the item.
 func (t *Template) reference(name string, env *Env) (op, Shape, error) {
 	t.Uses[name] = true
 	for _, v := range env.Vars {
@@ -143,6 +146,7 @@ func (t *Template) reference(name string, env *Env) (op, Shape, error) {
 	return op{kind: srcAttr, name: name}, Shape{anyByte}, nil
 }
 
+// known returns the names that a template may refer to, for messages.
 func (e *Env) known() (names []string) {
 	for _, c := range e.Captures {
 		names = append(names, "{"+c.Name+"}")
@@ -153,6 +157,7 @@ func (e *Env) known() (names []string) {
 	return names
 }
 
+// compileSalt compiles {salt(names;buckets)}, whose text has a fixed number of digits.
 func (t *Template) compileSalt(part lang.TemplatePart, env *Env) (op, Shape, error) {
 	n, err := strconv.ParseUint(part.Buckets, 10, 32)
 	if err != nil || n < 2 || n > 10_000 {

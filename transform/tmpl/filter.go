@@ -19,10 +19,10 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// filter appends the filtered text.
+// filter is one compiled step of a reference.
 type filter struct {
 	name      string
-	src       string // with its arguments
+	src       string // name and arguments
 	apply     func(dst []byte, in string) ([]byte, error)
 	shape     func(in Shape) Shape
 	injective bool
@@ -46,14 +46,19 @@ var Filters = []struct{ Name, Does string }{
 	{"lower", "lower case; different values may become the same"},
 }
 
-// tellingDigits of a hash tell values apart, practically: among a hundred million, two share 64 bits with a
-// probability of 1 in 3,700. Of 32 bits, 77 thousand are enough for an even chance.
-const tellingDigits = 16
+// injectiveDigits is how many hex digits of a hash practically never collide: among a hundred million values, two share
+// 64 bits with a probability of 1 in 3,700. With 32 bits, 77 thousand values have an even chance.
+const injectiveDigits = 16
 
+// toAny is the shape of filters whose result may be any text.
 func toAny(Shape) Shape { return Shape{anyByte} }
+
+// exactly returns the shape of n bytes out of a set.
 func exactly(n int, set Set) func(Shape) Shape {
 	return func(Shape) Shape { return slices.Repeat(Shape{{Set: set}}, n) }
 }
+
+// many returns the shape of any number of bytes out of a set.
 func many(set Set) func(Shape) Shape {
 	return func(Shape) Shape { return Shape{{Set: set, Star: true}} }
 }
@@ -90,9 +95,9 @@ func newFilter(f lang.Filter, secrets map[string][]byte) (filter, error) {
 		if !ok {
 			return out, fmt.Errorf("hmac: secret %q is not declared; add `secrets: {%s: \"${ENV_NAME}\"}`", f.Args[0], f.Args[0])
 		}
-		out.apply, out.shape, out.injective = keyed(key, arg), exactly(arg, hexSet), arg >= tellingDigits
+		out.apply, out.shape, out.injective = keyed(key, arg), exactly(arg, hexSet), arg >= injectiveDigits
 	case "hash":
-		out.apply, out.shape, out.injective = hashed(arg), exactly(arg, hexSet), arg >= tellingDigits
+		out.apply, out.shape, out.injective = hashed(arg), exactly(arg, hexSet), arg >= injectiveDigits
 	case "hex":
 		out.apply, out.shape = func(dst []byte, in string) ([]byte, error) { return hex.AppendEncode(dst, []byte(in)), nil },
 			many(hexSet)
@@ -109,7 +114,7 @@ func newFilter(f lang.Filter, secrets map[string][]byte) (filter, error) {
 	return out, nil
 }
 
-// arguments checks the number of arguments and returns the last one as a number where there is one.
+// arguments checks the number of arguments, and returns the last one as a number, 0 if the filter takes none.
 func arguments(f lang.Filter) (n int, err error) {
 	want := map[string]int{"pad": 1, "revms": 1, "hash": 1, "hmac": 2}[f.Name]
 	names := make([]string, 0, len(Filters))
@@ -142,8 +147,8 @@ func arguments(f lang.Filter) (n int, err error) {
 	return int(v), nil
 }
 
-// natural checks for digits without leading zeros: with them two texts would become one number.
-func natural(name, in string) error {
+// checkDigits refuses anything but digits without leading zeros, with which two texts would become one number.
+func checkDigits(name, in string) error {
 	if !digits(in) {
 		return Refuse("number", "filter %s wants digits only", name)
 	}
@@ -153,10 +158,11 @@ func natural(name, in string) error {
 	return nil
 }
 
+// pad returns the filter that writes digits with zeros in front, n in all.
 func pad(n int) func([]byte, string) ([]byte, error) {
 	zeros := strings.Repeat("0", n)
 	return func(dst []byte, in string) ([]byte, error) {
-		if err := natural("pad", in); err != nil {
+		if err := checkDigits("pad", in); err != nil {
 			return dst, err
 		}
 		if len(in) > n {
@@ -173,6 +179,7 @@ func ordnum(dst []byte, in string) ([]byte, error) {
 	return encode.OrderedNumber(dst, in)
 }
 
+// revstr writes the characters in reverse order.
 func revstr(dst []byte, in string) ([]byte, error) {
 	if !utf8.ValidString(in) {
 		return dst, Refuse("text", "filter revstr wants text")
@@ -185,9 +192,10 @@ func revstr(dst []byte, in string) ([]byte, error) {
 	return dst, nil
 }
 
+// reversed returns the filter that writes limit minus the number, with zeros in front up to width.
 func reversed(limit int64, width int) func([]byte, string) ([]byte, error) {
 	return func(dst []byte, in string) ([]byte, error) {
-		if err := natural("revms", in); err != nil {
+		if err := checkDigits("revms", in); err != nil {
 			return dst, err
 		}
 		n, err := strconv.ParseInt(in, 10, 64)
@@ -203,6 +211,7 @@ func reversed(limit int64, width int) func([]byte, string) ([]byte, error) {
 	}
 }
 
+// domain writes the labels of a domain name in reverse order.
 func domain(dst []byte, in string) ([]byte, error) {
 	for {
 		dot := strings.LastIndexByte(in, '.')
@@ -215,11 +224,12 @@ func domain(dst []byte, in string) ([]byte, error) {
 	}
 }
 
-var layouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999",
+// isoLayouts are the forms of ISO 8601 that iso_ms takes.
+var isoLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999",
 	"2006-01-02T15:04Z07:00", "2006-01-02T15:04", "2006-01-02"}
 
 func isoMillis(dst []byte, in string) ([]byte, error) {
-	for _, layout := range layouts {
+	for _, layout := range isoLayouts {
 		if t, err := time.Parse(layout, in); err == nil {
 			return strconv.AppendInt(dst, t.UnixMilli(), 10), nil
 		}
@@ -228,7 +238,7 @@ func isoMillis(dst []byte, in string) ([]byte, error) {
 }
 
 func secondMillis(dst []byte, in string) ([]byte, error) {
-	if err := natural("s_ms", in); err != nil {
+	if err := checkDigits("s_ms", in); err != nil {
 		return dst, err
 	}
 	n, err := strconv.ParseInt(in, 10, 64)
@@ -239,12 +249,13 @@ func secondMillis(dst []byte, in string) ([]byte, error) {
 }
 
 func integer(dst []byte, in string) ([]byte, error) {
-	if err := natural("int", strings.TrimPrefix(in, "-")); err != nil || in == "-0" {
+	if err := checkDigits("int", strings.TrimPrefix(in, "-")); err != nil || in == "-0" {
 		return dst, errors.Join(err, Refuse("number", "filter int wants an integer"))
 	}
 	return append(dst, in...), nil
 }
 
+// keyed returns the filter hmac.
 func keyed(key []byte, n int) func([]byte, string) ([]byte, error) {
 	return func(dst []byte, in string) ([]byte, error) {
 		h := hmac.New(sha256.New, key)
@@ -253,6 +264,7 @@ func keyed(key []byte, n int) func([]byte, string) ([]byte, error) {
 	}
 }
 
+// hashed returns the filter hash.
 func hashed(n int) func([]byte, string) ([]byte, error) {
 	return func(dst []byte, in string) ([]byte, error) {
 		h := sha256.Sum256([]byte(in))

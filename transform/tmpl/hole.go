@@ -1,14 +1,16 @@
 package tmpl
 
-// Hole is the one place where a template takes a variable of its source: what stands there can be cut out of a result.
+// Hole is the place of the only variable in a template. Removing the texts before and after it from a column name gives
+// the variable's text back.
 type Hole struct {
 	Var     int
-	Plain   bool     // what stands there is the variable's text, neither filtered nor escaped
+	Plain   bool     // the text there is the variable's own, neither filtered nor escaped
 	Filters []string // names
 	at      int
 }
 
-// Hole finds it; ok is false where a template has none, or several, and where a salt is made of the variable.
+// Hole returns the place of the template's variable; ok is false if there is none or several, or if a salt is computed
+// from the variable.
 func (t *Template) Hole() (h Hole, ok bool) {
 	for i := range t.ops {
 		o := &t.ops[i]
@@ -30,7 +32,7 @@ func (t *Template) Hole() (h Hole, ok bool) {
 	return h, ok
 }
 
-// Around gives what stands before and behind a hole.
+// Around returns the texts before and after a hole.
 func (t *Template) Around(h Hole, s *Scope) (before, after string, err error) {
 	head, tail := Template{ops: t.ops[:h.at]}, Template{ops: t.ops[h.at+1:]}
 	b, err := head.Append(nil, s)
@@ -41,8 +43,8 @@ func (t *Template) Around(h Hole, s *Scope) (before, after string, err error) {
 	return string(b), string(a), err
 }
 
-// Lead is what the keys of a template begin with behind its literal text: the reference, its filters and its value
-// before them. ok is false where that is a salt, or the item lacks the value, and where there is no reference.
+// Lead returns the first reference of the template, its filters, and its value before they are applied. ok is false if
+// the first reference is a salt, if there is none, or if the item lacks the value.
 func (t *Template) Lead(s *Scope) (name, value string, filters []string, ok bool) {
 	for i := range t.ops {
 		o := &t.ops[i]

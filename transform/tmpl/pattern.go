@@ -6,14 +6,14 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// Capture is what a rule's patterns cut out of an attribute.
+// Capture is a named part of an attribute, cut out by a rule's pattern.
 type Capture struct {
 	Name string
 	Kind int    // lang.Any, lang.Digits, lang.Segment
 	Attr string // the attribute it is cut from
 	Key  bool   // that attribute is part of the primary key
 	Type byte   // type of that key attribute
-	All  bool   // it is the whole attribute
+	All  bool   // the capture is the whole attribute
 }
 
 // Pattern is a compiled pattern. Its captures go to fixed slots.
@@ -28,7 +28,7 @@ type patternPart struct {
 	slot int
 }
 
-// NewPattern compiles a pattern; slot names the slot of a capture.
+// NewPattern compiles a pattern; slot returns the slot of a capture.
 func NewPattern(p lang.Pattern, delim string, slot func(name string) int) *Pattern {
 	out := &Pattern{delim: delim}
 	for _, part := range p {
@@ -41,9 +41,11 @@ func NewPattern(p lang.Pattern, delim string, slot func(name string) int) *Patte
 	return out
 }
 
-// Match tests text as a whole. {x} takes as little as possible, but what it must for the whole to match.
+// Match reports whether the pattern matches the whole text, and fills caps. {x} takes as little text as lets the whole
+// match.
 func (p *Pattern) Match(text string, caps []string) bool { return p.match(0, text, caps) }
 
+// match matches the parts from i on with the rest of the text, trying longer captures until the whole fits.
 func (p *Pattern) match(i int, rest string, caps []string) bool {
 	if i == len(p.parts) {
 		return rest == ""
@@ -73,7 +75,7 @@ func (p *Pattern) match(i int, rest string, caps []string) bool {
 			if part.kind == lang.Digits && n == 0 {
 				continue
 			}
-			return false // a longer one holds the same misfit
+			return false // every longer text contains the same mismatch
 		}
 		caps[part.slot] = rest[:n]
 		if p.match(i+1, rest[n:], caps) {

@@ -28,13 +28,13 @@ var (
 	anyByte  = State{Set: allBytes, Star: true}
 )
 
-// State is one byte out of a set, or any number of them.
+// State stands for one byte out of a set or, with Star, any number of them.
 type State struct {
 	Set  Set
 	Star bool
 }
 
-// Shape over-approximates what a template can give: a sequence of states.
+// Shape is a sequence of states that matches every text that a template can give, and perhaps more.
 type Shape []State
 
 // Text is the shape of literal text.
@@ -55,7 +55,7 @@ func (s Shape) fixed() bool {
 	return true
 }
 
-// bytes is every byte that the shape may hold.
+// bytes returns every byte that a text of the shape may hold.
 func (s Shape) bytes() (all Set) {
 	for _, st := range s {
 		for w := range all {
@@ -67,7 +67,7 @@ func (s Shape) bytes() (all Set) {
 
 func (s Set) has(c byte) bool { return s[c>>6]&(1<<(c&63)) != 0 }
 
-// without removes a byte from all that may repeat.
+// without returns the shape with a byte removed from the states that may repeat.
 func (s Shape) without(c byte) Shape {
 	out := append(Shape(nil), s...)
 	for i := range out {
@@ -78,7 +78,7 @@ func (s Shape) without(c byte) Shape {
 	return out
 }
 
-// escaped is without, where the byte and % come back as escapes.
+// escaped returns the shape with the byte and % replaced by their escapes in the states that may repeat.
 func (s Shape) escaped(c byte) Shape {
 	out, special := s.without(c), Set{}
 	special[c>>6] |= 1 << (c & 63)
@@ -94,7 +94,8 @@ func (s Shape) escaped(c byte) Shape {
 	return out
 }
 
-// Overlap says whether some text has both shapes. False is a proof; true may be overcautious.
+// Overlap reports whether some text has both shapes. False is a proof; true may be overcautious, since shapes are
+// supersets.
 func Overlap(a, b Shape) bool {
 	seen := make([]bool, (len(a)+1)*(len(b)+1))
 	var walk func(i, j int) bool
@@ -128,7 +129,7 @@ func Overlap(a, b Shape) bool {
 	return walk(0, 0)
 }
 
-// captureShape is what a capture can hold.
+// captureShape returns the shape of a capture's text.
 func captureShape(c Capture, delim string) Shape {
 	switch {
 	case c.Kind == lang.Digits:

@@ -12,7 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/encode"
 )
 
-// Variables that emitters offer to their templates.
+// Variables that sources of cells offer to their templates.
 const (
 	VarAttr = iota
 	VarPath
@@ -26,7 +26,7 @@ const (
 // VarNames are the variables' names in templates.
 var VarNames = [vars]string{"attr", "path", "key", "member", "i", "type"}
 
-// Scope is what a template reads from.
+// Scope holds the values that a template reads.
 type Scope struct {
 	Image change.Image // the item, or its keys alone
 	Caps  []string
@@ -58,17 +58,17 @@ type op struct {
 	slot    int
 	filters []filter
 	mode    string
-	stop    string // the text that follows a non-terminal reference
-	empty   bool   // may be empty
-	number  bool   // DynamoDB's own number: without leading zeros
-	fixed   bool   // always of one length
-	bytes   Set    // what the result may hold, before what follows it
+	stop    string // the text that follows a reference that is not the last part
+	empty   bool   // the value may be empty
+	number  bool   // a number of DynamoDB: without leading zeros
+	fixed   bool   // the result always has the same length
+	bytes   Set    // the bytes that the result may hold
 	salt    []op
 	buckets uint64
 	width   int
 }
 
-// Env is what a template may refer to, and how its segments are kept apart.
+// Env says what a template may refer to, and how its segments are separated.
 type Env struct {
 	Captures []Capture
 	Vars     []int           // allowed variables
@@ -76,7 +76,7 @@ type Env struct {
 	Attrs    bool            // attributes of the item may be used
 	Segments string
 	Delim    string
-	Empty    bool // non-terminal references may be empty
+	Empty    bool // references that are not the last part may be empty
 	Secrets  map[string][]byte
 }
 
@@ -85,20 +85,20 @@ type Template struct {
 	Source   string
 	ops      []op
 	Shape    Shape
-	Attrs    []string        // attributes it reads
-	Covers   map[string]bool // captures and attributes that can be told from the result
+	Attrs    []string        // attributes that it reads
+	Covers   map[string]bool // captures and attributes whose values follow from the result
 	Uses     map[string]bool // all captures, attributes, variables that it reads
-	Vars     [vars]bool      // variables of emitters that it reads
-	FromKey  bool            // needs nothing but the primary key
+	Vars     [vars]bool      // variables of the source that it reads
+	FromKey  bool            // it reads nothing but the primary key
 	Exposed  map[string]bool // references whose text stands in the result, not only a keyed hash of it
 	Filters  []string        // names of all filters
 	Folds    bool            // two values of a variable may give the same text
-	Ambig    string          // why two different inputs may give the same text, "" when they cannot
+	Ambig    string          // why two different inputs may give the same text; "" if they cannot
 	captured map[string]Capture
 }
 
-// Append appends what the template gives for a scope. A *MissingError means that the item lacks an
-// attribute; a *Refusal that a value cannot stand where the template puts it.
+// Append appends the template's text for a scope. A *MissingError means that the item lacks an attribute; a *Refusal
+// that a value is not allowed at its place.
 func (t *Template) Append(dst []byte, s *Scope) ([]byte, error) {
 	for i := range t.ops {
 		o := &t.ops[i]
@@ -112,7 +112,7 @@ func (t *Template) Append(dst []byte, s *Scope) ([]byte, error) {
 			return dst[:start], err
 		}
 		if o.mode != SegRaw {
-			if dst, err = o.guard(dst, start); err != nil {
+			if dst, err = o.separate(dst, start); err != nil {
 				return dst[:start], err
 			}
 		}
@@ -120,6 +120,7 @@ func (t *Template) Append(dst []byte, s *Scope) ([]byte, error) {
 	return dst, nil
 }
 
+// append appends the filtered value of a reference, or the bucket of a salt.
 func (o *op) append(dst []byte, s *Scope) ([]byte, error) {
 	if o.kind == srcSalt {
 		return o.appendSalt(dst, s)
@@ -130,25 +131,26 @@ func (o *op) append(dst []byte, s *Scope) ([]byte, error) {
 	}
 	for i := range o.filters {
 		if i == len(o.filters)-1 {
-			return o.named(o.filters[i].apply(dst, text))
+			return o.nameRefusal(o.filters[i].apply(dst, text))
 		}
 		step, err := o.filters[i].apply(nil, text)
 		if err != nil {
-			return o.named(dst, err)
+			return o.nameRefusal(dst, err)
 		}
 		text = string(step)
 	}
 	return append(dst, text...), nil
 }
 
-// named says in a refusal which reference it is about.
-func (o *op) named(dst []byte, err error) ([]byte, error) {
+// nameRefusal adds the name of the reference to a refusal.
+func (o *op) nameRefusal(dst []byte, err error) ([]byte, error) {
 	if r := (*Refusal)(nil); errors.As(err, &r) {
 		return dst, Refuse(r.Code, "{%s}: %s", o.name, r.What)
 	}
 	return dst, err
 }
 
+// text returns the value of a reference before its filters.
 func (o *op) text(s *Scope) (string, error) {
 	switch o.kind {
 	case srcCapture:
@@ -163,7 +165,7 @@ func (o *op) text(s *Scope) (string, error) {
 	return Scalar(o.name, v)
 }
 
-// Scalar is the text of a string, number, boolean or binary (its bytes); other types have none.
+// Scalar returns the text of a string, number or boolean, or the bytes of a binary; other types are refused.
 func Scalar(name string, v *change.Value) (string, error) {
 	switch v.Kind {
 	case change.KindString:
@@ -196,15 +198,15 @@ func (o *op) appendSalt(dst []byte, s *Scope) ([]byte, error) {
 	return append(append(dst, "00000"[:o.width-len(bucket)]...), bucket...), nil
 }
 
-// guard keeps a non-terminal reference apart from the text that follows it.
-func (o *op) guard(dst []byte, start int) ([]byte, error) {
+// separate refuses or rewrites the value from start on, so that its end can be recognized before the text that follows.
+func (o *op) separate(dst []byte, start int) ([]byte, error) {
 	value := dst[start:]
 	switch o.mode {
 	case SegStrict:
 		if len(value) == 0 && !o.empty {
 			return dst, Refuse("segment", "{%s} is empty, but only the last part of a key may be", o.name)
 		}
-		if stops(value, o.stop) {
+		if endsEarly(value, o.stop) {
 			return dst, Refuse("segment", "{%s} holds %q, which separates it from what follows; use `segments: escape`", o.name,
 				o.stop)
 		}
@@ -220,8 +222,8 @@ func (o *op) guard(dst []byte, start int) ([]byte, error) {
 	return dst, nil
 }
 
-// stops says whether a reader who looks for the first stop after the value would stop too early.
-func stops(value []byte, stop string) bool {
+// endsEarly reports whether a reader who takes the first stop as the end of the value would cut it off.
+func endsEarly(value []byte, stop string) bool {
 	if len(stop) == 1 {
 		return bytes.IndexByte(value, stop[0]) >= 0
 	}
@@ -230,9 +232,10 @@ func stops(value []byte, stop string) bool {
 
 const upperHex = "0123456789ABCDEF"
 
-// Escaping is what escapes are made of: none of it can be a separator that is escaped.
+// Escaping holds the characters of escapes, none of which can be an escaped separator.
 const Escaping = "%" + upperHex
 
+// escape percent-escapes stop and % from start on.
 func escape(dst []byte, start int, stop byte) []byte {
 	value := string(dst[start:])
 	dst = dst[:start]
@@ -278,8 +281,8 @@ func Unescape(text string) string {
 	return string(out)
 }
 
-// First describes the first reference of the template: its name, its capture if it is one, and the filters.
-// ok is false when the template begins with text or holds none.
+// First returns the first reference of the template: its name, its capture if it is one, and its filters. ok is false
+// if the template is empty or begins with text or a salt.
 func (t *Template) First() (name string, c Capture, filters []string, ok bool) {
 	if len(t.ops) == 0 || t.ops[0].kind == srcLiteral || t.ops[0].kind == srcSalt {
 		return "", Capture{}, nil, false
@@ -304,7 +307,7 @@ func (o *op) filterNames() (names []string) {
 	return names
 }
 
-// Parts is how many parts the template's delimiters make.
+// Parts returns into how many parts the delimiters cut the template's text.
 func (t *Template) Parts(delim string) int {
 	n := 1
 	for i := range t.ops {
@@ -313,7 +316,7 @@ func (t *Template) Parts(delim string) int {
 	return n
 }
 
-// Captured says whether the template refers to a capture of this name.
+// Captured reports whether the template refers to a capture of this name.
 func (t *Template) Captured(name string) bool {
 	_, ok := t.captured[name]
 	return ok
