@@ -1,20 +1,12 @@
 package dynamo
 
 import (
-	"crypto/rand"
-	"encoding/hex"
+	"sort"
+	"strings"
 
 	"github.com/tailrace-cdc/replicator/sandbox/table"
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
-
-func newUUID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	h := hex.EncodeToString(b[:])
-	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
-}
 
 var errNoTable = &wire.Error{Code: "ResourceNotFoundException", Message: "Requested resource not found"}
 
@@ -52,4 +44,43 @@ func (s *Server) findAny(name string) (*table.Table, *wire.Error) {
 		return s.findAny(name)
 	}
 	return t, nil
+}
+
+// Tables are the names of all tables, sorted.
+func (s *Server) Tables() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	names := make([]string, 0, len(s.tables))
+	for name := range s.tables {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// drop forgets a table. Its stream stays readable. What the stream engine knows under
+// the table's name goes in the same step, lest it be a successor's.
+func (s *Server) drop(t *table.Table) {
+	t.Lock()
+	t.Gone = true
+	t.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tables[t.Name] == t {
+		delete(s.tables, t.Name)
+		s.o.Stream.Drop(t.Name)
+	}
+}
+
+// tableOf takes a table's name out of its ARN, which every call accepts in its place.
+func tableOf(name string) string {
+	if !strings.HasPrefix(name, "arn:") {
+		return name
+	}
+	_, rest, ok := strings.Cut(name, ":table/")
+	if !ok {
+		return name
+	}
+	rest, _, _ = strings.Cut(rest, "/")
+	return rest
 }

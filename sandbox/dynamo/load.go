@@ -1,11 +1,7 @@
 package dynamo
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
-	"io"
-	"sort"
 
 	"github.com/tailrace-cdc/replicator/sandbox/attr"
 	"github.com/tailrace-cdc/replicator/sandbox/request"
@@ -97,115 +93,4 @@ func (s *Server) Items(tableName string) ([][]byte, error) {
 		return true
 	})
 	return items, nil
-}
-
-// saved is a line of a saved sandbox that begins a table; its items follow, one a line.
-type saved struct {
-	Format int
-	Table  table.Definition
-	Items  int
-}
-
-const format = 1
-
-// Save writes all tables with their items as JSON lines. Every table is consistent in
-// itself; no table may be created or deleted meanwhile.
-func (s *Server) Save(w io.Writer) error {
-	out := bufio.NewWriterSize(w, 1<<20)
-	for _, name := range s.Tables() {
-		t, bad := s.findAny(name)
-		if bad != nil {
-			continue
-		}
-		if err := saveTable(t, out, t.Status(s.o.Clock.Now())); err != nil {
-			return fmt.Errorf("save table %s: %w", name, err)
-		}
-	}
-	return out.Flush()
-}
-
-// Tables are the names of all tables, sorted.
-func (s *Server) Tables() []string {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	names := make([]string, 0, len(s.tables))
-	for name := range s.tables {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	return names
-}
-
-func saveTable(t *table.Table, out *bufio.Writer, status string) error {
-	t.RLock()
-	defer t.RUnlock()
-	def := t.Def
-	def.Status = status
-	head, err := json.Marshal(saved{format, def, t.Items.Len()})
-	if err != nil {
-		return err
-	}
-	if _, err := out.Write(append(head, '\n')); err != nil {
-		return err
-	}
-	t.Items.Ascend("", func(r *table.Record) bool {
-		if _, err = out.Write(r.JSON); err == nil {
-			err = out.WriteByte('\n')
-		}
-		return err == nil
-	})
-	return err
-}
-
-// Restore reads what Save wrote into a server without tables. The items make no stream
-// records. A stream that was on is enabled anew, with a new ARN, unless the stream
-// engine has it already.
-func (s *Server) Restore(r io.Reader) error {
-	in := bufio.NewReaderSize(r, 1<<20)
-	for {
-		line, err := in.ReadBytes('\n')
-		if err == io.EOF && len(line) == 0 {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("restore tables: %w", err)
-		}
-		var head saved
-		if err := json.Unmarshal(line, &head); err != nil {
-			return fmt.Errorf("restore table: %w", err)
-		}
-		if head.Format != format {
-			return fmt.Errorf("restore table %s: format %d, this version reads %d", head.Table.Name, head.Format, format)
-		}
-		if err := s.restore(head, in); err != nil {
-			return fmt.Errorf("restore table %s: %w", head.Table.Name, err)
-		}
-	}
-}
-
-func (s *Server) restore(head saved, in *bufio.Reader) error {
-	def := head.Table
-	if def.Status == "DELETING" {
-		def.Status = "ACTIVE"
-	}
-	t := table.NewTable(def)
-	for range head.Items {
-		line, err := in.ReadBytes('\n')
-		if err != nil {
-			return err
-		}
-		w, err := readLoaded(line)
-		if err != nil {
-			return err
-		}
-		t.Items.Put(nil, table.NewRecord(t.Schema.KeyOf(w.newItem), w.newItem), w.newItem)
-	}
-	if !s.add(t) {
-		return fmt.Errorf("a table of this name exists")
-	}
-	s.o.Stream.KeySpace(t.Name, table.AppendKeys(nil, def.Keys), def.Partitions())
-	if _, _, _, enabled := s.o.Stream.Describe(t.Name); def.StreamView != "" && !enabled {
-		s.o.Stream.Enable(t.Name, def.StreamView)
-	}
-	return nil
 }

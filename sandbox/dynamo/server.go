@@ -1,6 +1,3 @@
-// Package dynamo is the DynamoDB of the sandbox: it speaks awsJson 1.0 over HTTP for
-// tables, items and expressions, keeps items in memory, and hands every committed
-// change to the stream engine, whose operations it serves on the same port.
 package dynamo
 
 import (
@@ -277,17 +274,4 @@ func nameTables(n *wire.Node) {
 			nameTables(&actions[j])
 		}
 	}
-}
-
-// tableOf takes a table's name out of its ARN, which every call accepts in its place.
-func tableOf(name string) string {
-	if !strings.HasPrefix(name, "arn:") {
-		return name
-	}
-	_, rest, ok := strings.Cut(name, ":table/")
-	if !ok {
-		return name
-	}
-	rest, _, _ = strings.Cut(rest, "/")
-	return rest
 }

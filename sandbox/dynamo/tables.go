@@ -1,6 +1,8 @@
 package dynamo
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"strings"
 
 	"go.uber.org/zap"
@@ -147,20 +149,6 @@ func (s *Server) deleteTable(r *call) ([]byte, *wire.Error) {
 	return reply, nil
 }
 
-// drop forgets a table. Its stream stays readable. What the stream engine knows under
-// the table's name goes in the same step, lest it be a successor's.
-func (s *Server) drop(t *table.Table) {
-	t.Lock()
-	t.Gone = true
-	t.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.tables[t.Name] == t {
-		delete(s.tables, t.Name)
-		s.o.Stream.Drop(t.Name)
-	}
-}
-
 func (s *Server) updateTable(r *call) ([]byte, *wire.Error) {
 	if err := table.CheckName(r.Str("TableName")); err != nil {
 		return nil, err
@@ -228,4 +216,12 @@ func checkStream(n *wire.Node) (view string, err *wire.Error) {
 		return "", wire.BadValue("StreamViewType must not be specified when StreamEnabled is false")
 	}
 	return view, nil
+}
+
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	h := hex.EncodeToString(b[:])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
