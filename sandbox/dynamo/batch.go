@@ -8,8 +8,10 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
+// maxBatchWrite is how many items one BatchWriteItem may write.
 const maxBatchWrite = 25
 
+// batchWrite answers BatchWriteItem: each write is committed by itself.
 func (s *Server) batchWrite(r *call) ([]byte, *wire.Error) {
 	writes, err := readBatchWrite(r.Get("RequestItems"))
 	if err != nil {
@@ -24,7 +26,7 @@ func (s *Server) batchWrite(r *call) ([]byte, *wire.Error) {
 			return nil, batchKeyError(err)
 		}
 	}
-	if hasTwins(writes) {
+	if hasDuplicates(writes) {
 		return nil, wire.Invalid("Provided list of item keys contains duplicates")
 	}
 	var b request.Bill
@@ -41,7 +43,7 @@ func (s *Server) batchWrite(r *call) ([]byte, *wire.Error) {
 	return append(b.AppendAll(out, r.Node), '}'), nil
 }
 
-// batchKeyError says what is wrong with a key in the fewer words that batches have.
+// batchKeyError returns the error that batches have for a wrong key, which is less specific than that of PutItem.
 func batchKeyError(err *wire.Error) *wire.Error {
 	if strings.Contains(err.Message, "Missing the key") || strings.Contains(err.Message, "Type mismatch for key") {
 		return wire.Invalid("The provided key element does not match the schema")
@@ -49,8 +51,8 @@ func batchKeyError(err *wire.Error) *wire.Error {
 	return err
 }
 
-// hasTwins says whether two writes are of the same item.
-func hasTwins(writes []*write) bool {
+// hasDuplicates reports whether two writes are of the same item.
+func hasDuplicates(writes []*write) bool {
 	type id struct {
 		t *table.Table
 		k table.Key
@@ -65,6 +67,7 @@ func hasTwins(writes []*write) bool {
 	return false
 }
 
+// readBatchWrite reads the writes of a batch and checks their number.
 func readBatchWrite(items *wire.Node) ([]*write, *wire.Error) {
 	var writes []*write
 	for i := range items.Kids {
@@ -89,11 +92,13 @@ func readBatchWrite(items *wire.Node) ([]*write, *wire.Error) {
 	return writes, nil
 }
 
+// readBatchEntry reads one write: a put or a delete.
 func readBatchEntry(n *wire.Node) (*write, *wire.Error) {
 	put, del := n.Get("PutRequest"), n.Get("DeleteRequest")
 	switch {
 	case put != nil && del != nil:
-		return nil, wire.Invalid("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
+		return nil, wire.Invalid("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the " +
+			"supported datatypes")
 	case put != nil:
 		item, err := request.Item(put, "Item")
 		if err != nil {

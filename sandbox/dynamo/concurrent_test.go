@@ -72,7 +72,8 @@ func randomWrite(rnd *rand.Rand) (op, body string) {
 		return fmt.Sprintf(`{'p':{'S':'k%d'},'n':{'N':'%d'}%s}`, rnd.IntN(5), rnd.IntN(3), ttl)
 	}
 	add := func() string {
-		return `'TableName':'ttt','Key':` + key() + `,'UpdateExpression':'ADD n :1','ExpressionAttributeValues':{':1':{'N':'1'}}`
+		return `'TableName':'ttt','Key':` + key() +
+			`,'UpdateExpression':'ADD n :1','ExpressionAttributeValues':{':1':{'N':'1'}}`
 	}
 	switch rnd.IntN(5) {
 	case 0:
@@ -82,7 +83,8 @@ func randomWrite(rnd *rand.Rand) (op, body string) {
 	case 2:
 		return "UpdateItem", `{` + add() + `}`
 	case 3:
-		return "PutItem", `{'TableName':'ttt','Item':` + item() + `,'ConditionExpression':'n < :1','ExpressionAttributeValues':{':1':{'N':'2'}}}`
+		return "PutItem", `{'TableName':'ttt','Item':` + item() +
+			`,'ConditionExpression':'n < :1','ExpressionAttributeValues':{':1':{'N':'2'}}}`
 	}
 	a, b := add(), `'TableName':'ttt','Item':`+item()
 	if strings.Contains(b, a[strings.Index(a, "'k"):][:4]) {

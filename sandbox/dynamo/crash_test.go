@@ -81,7 +81,8 @@ func send(t *testing.T, r *rig, op, body string) {
 
 // spoil calls f with each value in doc replaced in turn.
 func spoil(doc any, f func()) {
-	others := []any{nil, "", "x", 0, -1, 1.5, true, []any{}, map[string]any{}, []any{nil}, map[string]any{"": nil}, map[string]any{"x": map[string]any{}}}
+	others := []any{nil, "", "x", 0, -1, 1.5, true, []any{}, map[string]any{}, []any{nil}, map[string]any{"": nil},
+		map[string]any{"x": map[string]any{}}}
 	switch d := doc.(type) {
 	case map[string]any:
 		for k, v := range d {

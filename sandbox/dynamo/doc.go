@@ -1,5 +1,6 @@
-// Package dynamo is the sandbox's DynamoDB. It speaks awsJson 1.0 over HTTP for tables, items and expressions, keeps items
-// in memory, hands every committed change to the stream engine, and serves the engine's operations on the same port.
+// Package dynamo is the sandbox's DynamoDB. It speaks awsJson 1.0 over HTTP for tables, items and expressions, keeps
+// items in memory, hands every committed change to the stream engine, and serves the engine's operations on the same
+// port.
 //
 // Locks: Server.mu covers which tables there are. A table's own lock covers its items and definition, and orders its
 // changes: a write commits to the stream engine before it releases the lock.

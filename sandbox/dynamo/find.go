@@ -10,8 +10,7 @@ import (
 
 var errNoTable = &wire.Error{Code: "ResourceNotFoundException", Message: "Requested resource not found"}
 
-// find returns a table for the item operations, which do not see one that is not yet,
-// or no longer, there.
+// find returns a table for the operations on items. For them a table that is being created or deleted does not exist.
 func (s *Server) find(name string) (*table.Table, *wire.Error) {
 	s.mu.RLock()
 	t := s.tables[name]
@@ -28,13 +27,14 @@ func (s *Server) find(name string) (*table.Table, *wire.Error) {
 	return t, nil
 }
 
-// findAny returns a table for the operations on tables.
+// findAny returns a table in any status, for the operations on tables. It drops a table whose deletion is over.
 func (s *Server) findAny(name string) (*table.Table, *wire.Error) {
 	s.mu.RLock()
 	t := s.tables[name]
 	s.mu.RUnlock()
 	if t == nil {
-		return nil, &wire.Error{Code: "ResourceNotFoundException", Message: "Requested resource not found: Table: " + name + " not found"}
+		return nil, &wire.Error{Code: "ResourceNotFoundException",
+			Message: "Requested resource not found: Table: " + name + " not found"}
 	}
 	t.RLock()
 	over := t.Def.Status == "DELETING" && !s.o.Clock.Now().Before(t.Ready)
@@ -46,7 +46,7 @@ func (s *Server) findAny(name string) (*table.Table, *wire.Error) {
 	return t, nil
 }
 
-// Tables are the names of all tables, sorted.
+// Tables returns the names of all tables, sorted.
 func (s *Server) Tables() []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -58,8 +58,8 @@ func (s *Server) Tables() []string {
 	return names
 }
 
-// drop forgets a table. Its stream stays readable. What the stream engine knows under
-// the table's name goes in the same step, lest it be a successor's.
+// drop removes a table; its stream stays readable. It removes the stream engine's state of the table under the same
+// lock, so that it cannot remove that of a new table of the same name.
 func (s *Server) drop(t *table.Table) {
 	t.Lock()
 	t.Gone = true
@@ -72,7 +72,7 @@ func (s *Server) drop(t *table.Table) {
 	}
 }
 
-// tableOf takes a table's name out of its ARN, which every call accepts in its place.
+// tableOf returns the table's name in an ARN, which every call accepts in its place, and any other text unchanged.
 func tableOf(name string) string {
 	if !strings.HasPrefix(name, "arn:") {
 		return name

@@ -24,7 +24,8 @@ func (r *rig) records(table string) []record {
 	var all []record
 	for _, sh := range d.StreamDescription.Shards {
 		var it struct{ ShardIterator string }
-		r.decode(r.do("GetShardIterator", `{'StreamArn':'`+arn+`','ShardId':'`+sh.ShardId+`','ShardIteratorType':'TRIM_HORIZON'}`), &it)
+		r.decode(r.do("GetShardIterator",
+			`{'StreamArn':'`+arn+`','ShardId':'`+sh.ShardId+`','ShardIteratorType':'TRIM_HORIZON'}`), &it)
 		var page struct{ Records []record }
 		r.decode(r.do("GetRecords", `{'ShardIterator':'`+it.ShardIterator+`'}`), &page)
 		all = append(all, page.Records...)
@@ -124,7 +125,8 @@ func TestTimeToLiveTakesNumbersOfTheLastFiveYears(t *testing.T) {
 	if n := r.ExpireNow(now); n != 0 {
 		t.Errorf("%d items expired twice", n)
 	}
-	for p, there := range map[string]bool{"due": false, "due2": false, "later": true, "ancient": true, "text": true, "postponed": true} {
+	for p, there := range map[string]bool{"due": false, "due2": false, "later": true, "ancient": true, "text": true,
+		"postponed": true} {
 		if got := r.item("ttt", p) != "null"; got != there {
 			t.Errorf("%s: there is %v", p, got)
 		}
@@ -239,14 +241,16 @@ func TestSecondaryIndexesAreReadInTheirOrder(t *testing.T) {
 	got = r.do("DeleteItem", `{'TableName':'iii','Key':{'p':{'S':'p9'},'c':{'S':'c'}},'ReturnItemCollectionMetrics':'SIZE'}`)
 	r.want(got, `{'ItemCollectionMetrics':{'ItemCollectionKey':{'p':{'S':'p9'}},'SizeEstimateRangeGB':[0,1]}}`)
 	a := r.raw("PutItem", quotes(`{'TableName':'iii','Item':{'p':{'S':'a'},'c':{'S':'b'},'n':{'S':'x'}}}`))
-	if want := "One or more parameter values were invalid: Type mismatch for Index Key n Expected: N Actual: S IndexName: gsi"; a.Message != want {
+	if want := "One or more parameter values were invalid: Type mismatch for Index Key n Expected: N Actual: S " +
+		"IndexName: gsi"; a.Message != want {
 		t.Errorf("got %s", a.Message)
 	}
 }
 
 func TestRecordSizesFollowTheViewType(t *testing.T) {
 	r := newRig(t)
-	for view, want := range map[string]string{"KEYS_ONLY": "2 2", "NEW_IMAGE": "7 8", "OLD_IMAGE": "2 7", "NEW_AND_OLD_IMAGES": "7 13"} {
+	for view, want := range map[string]string{"KEYS_ONLY": "2 2", "NEW_IMAGE": "7 8", "OLD_IMAGE": "2 7",
+		"NEW_AND_OLD_IMAGES": "7 13"} {
 		r.do("CreateTable", `{'TableName':'`+view+`','BillingMode':'PAY_PER_REQUEST','AttributeDefinitions':[{'AttributeName':'p','AttributeType':'S'}],
 			'KeySchema':[{'AttributeName':'p','KeyType':'HASH'}],'StreamSpecification':{'StreamEnabled':true,'StreamViewType':'`+view+`'}}`)
 		r.put(view, `{'p':{'S':'a'},'v':{'S':'xx'}}`)

@@ -9,11 +9,10 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// Put stores an item, given as a DynamoDB JSON object, without going through HTTP: it
-// is checked, committed and streamed as PutItem does.
+// Put puts an item, given as a DynamoDB JSON object, without HTTP. It is checked, committed and streamed as in PutItem.
 func (s *Server) Put(tableName string, item []byte) error { return s.Load(tableName, item) }
 
-// Load is Put for many items. What was loaded before an error stays.
+// Load puts many items, as Put does. After an error the items before it stay.
 func (s *Server) Load(tableName string, items ...[]byte) error {
 	t, bad := s.find(tableName)
 	if bad != nil {
@@ -38,6 +37,7 @@ func (s *Server) Load(tableName string, items ...[]byte) error {
 	return nil
 }
 
+// readLoaded returns the write of an item in DynamoDB JSON. Its table is still to be set.
 func readLoaded(json []byte) (*write, error) {
 	n, err := wire.Parse(string(json))
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
+// operations are the supported operations by name. init fills them, because the methods refer to them in turn.
 var operations map[string]operation
 
 func init() {
@@ -37,7 +38,7 @@ func init() {
 	}
 }
 
-// unsupported operations exist in the service and are deliberately not in the sandbox.
+// unsupported are the operations of the service that the sandbox deliberately lacks.
 var unsupported = map[string]bool{
 	"ExecuteStatement": true, "BatchExecuteStatement": true, "ExecuteTransaction": true,
 	"CreateBackup": true, "DeleteBackup": true, "DescribeBackup": true, "ListBackups": true,
@@ -53,14 +54,15 @@ var unsupported = map[string]bool{
 	"PutResourcePolicy": true, "GetResourcePolicy": true, "DeleteResourcePolicy": true,
 }
 
-// describeEndpoints names the address that the client used. A client that discovers endpoints would else leave the
-// sandbox for the real service. The service names no scheme, and clients then take https.
+// describeEndpoints returns the address that the client used; otherwise a client that discovers endpoints would go on
+// to the real service. It includes the scheme, which the service leaves out, because clients then assume https.
 func (s *Server) describeEndpoints(r *call) ([]byte, *wire.Error) {
 	b := append(wire.AppendField([]byte{'{'}, "Endpoints"), '[', '{')
 	b = wire.AppendText(b, "Address", r.origin)
 	return append(wire.AppendInt(b, "CachePeriodInMinutes", 1440), '}', ']', '}'), nil
 }
 
+// describeLimits returns the default quotas of an account.
 func (s *Server) describeLimits(*call) ([]byte, *wire.Error) {
 	return []byte(`{"AccountMaxReadCapacityUnits":80000,"AccountMaxWriteCapacityUnits":80000,` +
 		`"TableMaxReadCapacityUnits":40000,"TableMaxWriteCapacityUnits":40000}`), nil

@@ -16,6 +16,7 @@ func appendItem(out []byte, r *table.Record, p *expr.Projection) []byte {
 	return p.Of(r.Item()).AppendJSON(out)
 }
 
+// getItem answers GetItem.
 func (s *Server) getItem(r *call) ([]byte, *wire.Error) {
 	key, err := request.Item(r.Node, "Key")
 	if err != nil {
@@ -44,6 +45,7 @@ func (s *Server) getItem(r *call) ([]byte, *wire.Error) {
 	return append(b.AppendOne(out, r.Node), '}'), nil
 }
 
+// get returns the record under a key, nil if there is none.
 func get(t *table.Table, key table.Key) *table.Record {
 	t.RLock()
 	defer t.RUnlock()
@@ -58,13 +60,13 @@ type batchRead struct {
 	projection *expr.Projection
 }
 
-// maxBatchRead is how many items one BatchGetItem names, maxBatchBytes how much it
-// returns: the rest is left to the next call.
+// The limits of one BatchGetItem. What maxBatchBytes cuts off is returned as UnprocessedKeys.
 const (
-	maxBatchRead  = 100
+	maxBatchRead  = 100 // keys
 	maxBatchBytes = 16 << 20
 )
 
+// batchGet answers BatchGetItem.
 func (s *Server) batchGet(r *call) ([]byte, *wire.Error) {
 	reads, err := readBatchGet(r.Get("RequestItems"))
 	if err != nil {
@@ -88,6 +90,7 @@ func (s *Server) batchGet(r *call) ([]byte, *wire.Error) {
 	return append(b.AppendAll(out, r.Node), '}'), nil
 }
 
+// readBatchGet reads the keys of each table and checks their number.
 func readBatchGet(items *wire.Node) ([]batchRead, *wire.Error) {
 	var reads []batchRead
 	total := 0
@@ -119,6 +122,7 @@ func readBatchGet(items *wire.Node) ([]batchRead, *wire.Error) {
 	return reads, nil
 }
 
+// bind finds the table and checks the keys against its schema.
 func (b *batchRead) bind(s *Server) (err *wire.Error) {
 	if b.table, err = s.find(tableOf(b.node.Name)); err != nil {
 		return err
@@ -131,6 +135,7 @@ func (b *batchRead) bind(s *Server) (err *wire.Error) {
 	return nil
 }
 
+// run appends the items to out, and to left the keys that no longer fit. size is that of the items so far.
 func (b *batchRead) run(out, left []byte, size int, total *request.Bill) ([]byte, []byte, int) {
 	out = append(appendName(out, b.node.Name), '[')
 	first := true
@@ -153,11 +158,11 @@ func (b *batchRead) run(out, left []byte, size int, total *request.Bill) ([]byte
 		}
 		total.Add(b.table.Name, request.ReadUnits(units, b.node.True("ConsistentRead")))
 	}
-	return append(out, ']'), b.appendLeft(left, over), size
+	return append(out, ']'), b.appendUnprocessed(left, over), size
 }
 
-// appendLeft appends the keys that did not fit, in the form of the request.
-func (b *batchRead) appendLeft(left []byte, over []attr.Map) []byte {
+// appendUnprocessed appends the keys that did not fit, in the form of the request.
+func (b *batchRead) appendUnprocessed(left []byte, over []attr.Map) []byte {
 	if len(over) == 0 {
 		return left
 	}

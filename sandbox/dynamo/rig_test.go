@@ -57,7 +57,8 @@ func (r *rig) raw(op, body string) answer {
 	req.Header.Set("X-Amz-Target", api+op)
 	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
 	req.Header.Set("X-Amz-Date", "20260101T000000Z")
-	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
+	req.Header.Set("Authorization",
+		"AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		r.t.Fatal(err)

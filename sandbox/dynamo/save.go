@@ -9,17 +9,18 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/table"
 )
 
-// saved is a line of a saved sandbox that begins a table; its items follow, one a line.
+// saved is the line of a saved file that begins a table. Its items follow, one per line.
 type saved struct {
 	Format int
 	Table  table.Definition
 	Items  int
 }
 
+// format is the version of saved files.
 const format = 1
 
-// Save writes all tables with their items as JSON lines. Every table is consistent in
-// itself; no table may be created or deleted meanwhile.
+// Save writes all tables with their items as JSON lines, each table as of one moment. No table may be created or
+// deleted meanwhile.
 func (s *Server) Save(w io.Writer) error {
 	out := bufio.NewWriterSize(w, 1<<20)
 	for _, name := range s.Tables() {
@@ -34,6 +35,7 @@ func (s *Server) Save(w io.Writer) error {
 	return out.Flush()
 }
 
+// saveTable writes a table and its items.
 func saveTable(t *table.Table, out *bufio.Writer, status string) error {
 	t.RLock()
 	defer t.RUnlock()
@@ -55,9 +57,8 @@ func saveTable(t *table.Table, out *bufio.Writer, status string) error {
 	return err
 }
 
-// Restore reads what Save wrote into a server without tables. The items make no stream
-// records. A stream that was on is enabled anew, with a new ARN, unless the stream
-// engine has it already.
+// Restore reads what Save wrote into a server without tables. The items make no stream records. A stream that was
+// enabled is enabled again, with a new ARN, unless the stream engine has restored it.
 func (s *Server) Restore(r io.Reader) error {
 	in := bufio.NewReaderSize(r, 1<<20)
 	for {
@@ -81,6 +82,7 @@ func (s *Server) Restore(r io.Reader) error {
 	}
 }
 
+// restore reads the items of a table.
 func (s *Server) restore(head saved, in *bufio.Reader) error {
 	def := head.Table
 	if def.Status == "DELETING" {

@@ -35,14 +35,19 @@ func TestGoSession(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	made, err := c.CreateTable(ctx, &dynamodb.CreateTableInput{TableName: ptr("shop"), BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: ptr("p"), AttributeType: "S"}, {AttributeName: ptr("c"), AttributeType: "N"}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: ptr("p"), KeyType: "HASH"}, {AttributeName: ptr("c"), KeyType: "RANGE"}},
-		StreamSpecification:  &types.StreamSpecification{StreamEnabled: ptr(true), StreamViewType: types.StreamViewTypeNewAndOldImages}})
+	made, err := c.CreateTable(ctx, &dynamodb.CreateTableInput{TableName: ptr("shop"),
+		BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: ptr("p"), AttributeType: "S"},
+			{AttributeName: ptr("c"), AttributeType: "N"}},
+		KeySchema: []types.KeySchemaElement{{AttributeName: ptr("p"), KeyType: "HASH"},
+			{AttributeName: ptr("c"), KeyType: "RANGE"}},
+		StreamSpecification: &types.StreamSpecification{StreamEnabled: ptr(true),
+			StreamViewType: types.StreamViewTypeNewAndOldImages}})
 	must(err)
 	must(dynamodb.NewTableExistsWaiter(c).Wait(ctx, &dynamodb.DescribeTableInput{TableName: ptr("shop")}, 10*time.Second))
 	for i := range 30 {
-		_, err := c.PutItem(ctx, &dynamodb.PutItemInput{TableName: ptr("shop"), Item: attrs{"p": text("x"), "c": num(i), "v": text("é")}})
+		_, err := c.PutItem(ctx, &dynamodb.PutItemInput{TableName: ptr("shop"),
+			Item: attrs{"p": text("x"), "c": num(i), "v": text("é")}})
 		must(err)
 	}
 	_, err = c.PutItem(ctx, &dynamodb.PutItemInput{TableName: ptr("shop"), Item: attrs{"p": text("x"), "c": num(3)},
@@ -52,7 +57,8 @@ func TestGoSession(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	pages, seen := dynamodb.NewQueryPaginator(c, &dynamodb.QueryInput{TableName: ptr("shop"), Limit: ptr(int32(7)),
-		KeyConditionExpression: ptr("p = :p AND c < :c"), ExpressionAttributeValues: attrs{":p": text("x"), ":c": num(20)}}), 0
+		KeyConditionExpression: ptr("p = :p AND c < :c"), ExpressionAttributeValues: attrs{":p": text("x"),
+			":c": num(20)}}), 0
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		must(err)
@@ -68,7 +74,8 @@ func TestGoSession(t *testing.T) {
 	}
 	_, err = c.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
 		{Delete: &types.Delete{TableName: ptr("shop"), Key: attrs{"p": text("x"), "c": num(1)}}},
-		{ConditionCheck: &types.ConditionCheck{TableName: ptr("shop"), Key: attrs{"p": text("x"), "c": num(2)}, ConditionExpression: ptr("v = p")}}}})
+		{ConditionCheck: &types.ConditionCheck{TableName: ptr("shop"), Key: attrs{"p": text("x"), "c": num(2)},
+			ConditionExpression: ptr("v = p")}}}})
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) || *cancelled.CancellationReasons[1].Code != "ConditionalCheckFailed" {
 		t.Errorf("got %v", err)

@@ -32,10 +32,10 @@ type Options struct {
 	Log        *zap.Logger   // nil: none
 }
 
-// Server holds the tables. It is safe for concurrent use.
+// Server has the tables and answers requests. It is safe for concurrent use.
 type Server struct {
 	o       Options
-	ids     atomic.Uint64
+	ids     atomic.Uint64 // request ids given out
 	handler atomic.Pointer[http.Handler]
 	tokens  tokens
 
@@ -59,8 +59,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// Use puts a middleware around the server; the last one put is the outermost. It may be
-// called while requests are served.
+// Use adds a middleware around all those added before. It may be called while requests are served.
 func (s *Server) Use(mw func(http.Handler) http.Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,13 +72,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	(*s.handler.Load()).ServeHTTP(w, r)
 }
 
+// The prefixes of X-Amz-Target.
 const (
 	tablePrefix  = "DynamoDB_20120810."
 	streamPrefix = "DynamoDBStreams_20120810."
 )
 
-// OperationOf is the operation that a request asks for, such as "PutItem" or
-// "GetRecords"; "" when its target names neither API.
+// OperationOf returns the operation of a request, such as "PutItem" or "GetRecords", or "" when its target names
+// neither API.
 func OperationOf(r *http.Request) string {
 	target := r.Header.Get("X-Amz-Target")
 	if op, ok := strings.CutPrefix(target, tablePrefix); ok {
@@ -92,9 +92,10 @@ func OperationOf(r *http.Request) string {
 	return op
 }
 
-// maxBody is the largest request, of either API.
+// maxBody is the largest body of a request, in bytes.
 const maxBody = 16 << 20
 
+// serve is the handler behind all middleware.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h["X-Amzn-Requestid"] = []string{s.requestID()}
@@ -121,7 +122,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, out)
 }
 
-// notAPI answers what is no call of the API: health checks, browsers, wrong methods.
+// notAPI answers requests that do not call the API: health checks, browsers, wrong methods. It reports whether it did.
 func (s *Server) notAPI(w http.ResponseWriter, r *http.Request) bool {
 	h := w.Header()
 	if r.Header.Get("Origin") != "" {
@@ -147,6 +148,7 @@ func (s *Server) notAPI(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
+// readBody returns the body, or an error when it is larger than maxBody.
 func readBody(r *http.Request) ([]byte, error) {
 	if n := r.ContentLength; n >= 0 && n <= maxBody {
 		body := make([]byte, n)
@@ -160,6 +162,7 @@ func readBody(r *http.Request) ([]byte, error) {
 	return body, err
 }
 
+// serveStream answers a request to the Streams API.
 func (s *Server) serveStream(w http.ResponseWriter, r *http.Request, op string, body []byte) {
 	if bad := checkAuth(r); bad != nil {
 		reply(w, bad.Status(), bad.JSON())
@@ -170,16 +173,16 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request, op string, 
 	s.o.Stream.Release(out)
 }
 
-// reply writes a body with the checksum that the SDKs compare.
+// reply writes a reply with the checksum that the SDKs verify.
 func reply(w http.ResponseWriter, status int, body []byte) {
 	h := w.Header()
 	h["X-Amz-Crc32"] = []string{strconv.FormatUint(uint64(crc32.ChecksumIEEE(body)), 10)}
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client went away: nobody is left to tell
+	_, _ = w.Write(body) // fails only when the client has disconnected
 }
 
-// requestID makes an id in the service's form.
+// requestID returns an id in the service's form.
 func (s *Server) requestID() string {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	var id [52]byte
@@ -193,10 +196,11 @@ func (s *Server) requestID() string {
 	return string(id[:])
 }
 
-// checkAuth looks at the form of the signature only.
+// checkAuth checks the form of a signature, not its value.
 func checkAuth(r *http.Request) *wire.Error {
 	auth := r.Header.Get("Authorization")
-	if auth == "" && !strings.Contains(r.URL.RawQuery, "X-Amz-Algorithm=") || auth != "" && !strings.HasPrefix(auth, "AWS4-") {
+	if auth == "" && !strings.Contains(r.URL.RawQuery, "X-Amz-Algorithm=") || auth != "" &&
+		!strings.HasPrefix(auth, "AWS4-") {
 		return &wire.Error{Code: "MissingAuthenticationTokenException", Message: "Request is missing Authentication Token"}
 	}
 	if auth == "" {
@@ -217,19 +221,21 @@ func checkAuth(r *http.Request) *wire.Error {
 	return nil
 }
 
-// call is a request whose types and constraints were checked.
+// call is a request whose types and constraints are checked.
 type call struct {
 	*wire.Node
 	op     string
 	body   []byte
-	origin string // scheme and address that the client called
+	origin string // scheme and address that the client used
 }
 
+// operation is the shape of a request and the method that answers it.
 type operation struct {
 	shape *wire.Shape
 	run   func(*Server, *call) ([]byte, *wire.Error)
 }
 
+// answer checks a request in the service's order and runs its operation.
 func (s *Server) answer(r *http.Request, op string, body []byte) ([]byte, *wire.Error) {
 	n, err := wire.Parse(unsafe.String(unsafe.SliceData(body), len(body)))
 	if err != nil {
@@ -252,6 +258,7 @@ func (s *Server) answer(r *http.Request, op string, body []byte) ([]byte, *wire.
 	return o.run(s, &call{n, op, body, origin(r)})
 }
 
+// origin returns the scheme and address that the client used.
 func origin(r *http.Request) string {
 	if r.TLS != nil {
 		return "https://" + r.Host
@@ -259,7 +266,7 @@ func origin(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// nameTables puts the names of tables in place of their ARNs.
+// nameTables replaces the ARNs of tables by their names.
 func nameTables(n *wire.Node) {
 	if f := n.Get("TableName"); f != nil && f.Kind == wire.String {
 		f.Text = tableOf(f.Text)

@@ -9,8 +9,9 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// Time to live, continuous backups and tags: what a table has besides its items.
+// Time to live, continuous backups and tags: the settings of a table that are not in its definition.
 
+// updateTimeToLive enables or disables time to live; the change is immediate.
 func (s *Server) updateTimeToLive(r *call) ([]byte, *wire.Error) {
 	spec := r.Get("TimeToLiveSpecification")
 	name, on := spec.Str("AttributeName"), spec.True("Enabled")
@@ -22,13 +23,15 @@ func (s *Server) updateTimeToLive(r *call) ([]byte, *wire.Error) {
 	defer t.Unlock()
 	switch d := &t.Def; {
 	case on && d.TTLOn && d.TTLAttribute != name:
-		return nil, wire.Invalid("TimeToLive is active on a different AttributeName: current AttributeName is %s", d.TTLAttribute)
+		return nil, wire.Invalid("TimeToLive is active on a different AttributeName: current AttributeName is %s",
+			d.TTLAttribute)
 	case on && d.TTLOn:
 		return nil, wire.Invalid("TimeToLive is already enabled")
 	case !on && !d.TTLOn:
 		return nil, wire.Invalid("TimeToLive is already disabled")
 	case !on && d.TTLAttribute != name:
-		return nil, wire.Invalid("TimeToLive is active on a different AttributeName: current AttributeName is %s", d.TTLAttribute)
+		return nil, wire.Invalid("TimeToLive is active on a different AttributeName: current AttributeName is %s",
+			d.TTLAttribute)
 	}
 	t.Def.TTLAttribute, t.Def.TTLOn = strings.Clone(name), on
 	t.Items.SetTTL(map[bool]string{true: t.Def.TTLAttribute}[on])
@@ -37,6 +40,7 @@ func (s *Server) updateTimeToLive(r *call) ([]byte, *wire.Error) {
 	return append(wire.AppendText(b, "AttributeName", name), '}', '}'), nil
 }
 
+// describeTimeToLive returns a table's time-to-live setting.
 func (s *Server) describeTimeToLive(r *call) ([]byte, *wire.Error) {
 	t, err := s.findAny(r.Str("TableName"))
 	if err != nil {
@@ -52,8 +56,8 @@ func (s *Server) describeTimeToLive(r *call) ([]byte, *wire.Error) {
 	return append(wire.AppendText(b, "AttributeName", t.Def.TTLAttribute), '}', '}'), nil
 }
 
-// ExpireNow deletes the items whose time to live is over at now, as the service's own
-// sweep does, and returns how many. Items that expired more than five years ago stay.
+// ExpireNow deletes the items whose time to live is over at now, as the service's sweep does, and returns their number.
+// Items that expired more than five years ago stay.
 func (s *Server) ExpireNow(now time.Time) int {
 	s.mu.RLock()
 	all := make([]*table.Table, 0, len(s.tables))
@@ -68,6 +72,7 @@ func (s *Server) ExpireNow(now time.Time) int {
 	return n
 }
 
+// expire is ExpireNow for one table.
 func (s *Server) expire(t *table.Table, now time.Time) int {
 	t.Lock()
 	defer t.Unlock()
@@ -84,6 +89,7 @@ func (s *Server) expire(t *table.Table, now time.Time) int {
 	return len(due)
 }
 
+// describeBackups answers DescribeContinuousBackups.
 func (s *Server) describeBackups(r *call) ([]byte, *wire.Error) {
 	t, err := s.findBackups(r.Str("TableName"))
 	if err != nil {
@@ -94,6 +100,7 @@ func (s *Server) describeBackups(r *call) ([]byte, *wire.Error) {
 	return s.backups(t), nil
 }
 
+// findBackups is findAny with the error that the operations on backups have.
 func (s *Server) findBackups(name string) (*table.Table, *wire.Error) {
 	t, err := s.findAny(name)
 	if err != nil {
@@ -102,7 +109,7 @@ func (s *Server) findBackups(name string) (*table.Table, *wire.Error) {
 	return t, nil
 }
 
-// backups writes a ContinuousBackupsDescription; the caller holds the lock.
+// backups returns a reply with a ContinuousBackupsDescription. The caller holds the table's lock.
 func (s *Server) backups(t *table.Table) []byte {
 	b := append(wire.AppendField([]byte{'{'}, "ContinuousBackupsDescription"), '{')
 	b = wire.AppendText(b, "ContinuousBackupsStatus", "ENABLED")
@@ -116,6 +123,7 @@ func (s *Server) backups(t *table.Table) []byte {
 	return append(table.AppendTime(b, "LatestRestorableDateTime", s.o.Clock.Now()), '}', '}', '}')
 }
 
+// updateBackups remembers whether point-in-time recovery is enabled.
 func (s *Server) updateBackups(r *call) ([]byte, *wire.Error) {
 	t, err := s.findBackups(r.Str("TableName"))
 	if err != nil {
@@ -127,7 +135,7 @@ func (s *Server) updateBackups(r *call) ([]byte, *wire.Error) {
 	return s.backups(t), nil
 }
 
-// tagged finds the table that an ARN names.
+// tagged returns the table whose ARN is the request's ResourceArn.
 func (s *Server) tagged(r *call) (*table.Table, *wire.Error) {
 	arn := r.Str("ResourceArn")
 	name := tableOf(arn)
@@ -138,11 +146,13 @@ func (s *Server) tagged(r *call) (*table.Table, *wire.Error) {
 	t := s.tables[name]
 	s.mu.RUnlock()
 	if t == nil || s.arn(name) != arn {
-		return nil, &wire.Error{Code: "ResourceNotFoundException", Message: "Requested resource not found: ResourcArn: " + arn + " not found"}
+		return nil, &wire.Error{Code: "ResourceNotFoundException",
+			Message: "Requested resource not found: ResourcArn: " + arn + " not found"}
 	}
 	return t, nil
 }
 
+// tagResource adds tags, and replaces those with the same keys.
 func (s *Server) tagResource(r *call) ([]byte, *wire.Error) {
 	add := table.ReadTags(r.Get("Tags"))
 	if len(add) == 0 {
@@ -169,6 +179,7 @@ func (s *Server) tagResource(r *call) ([]byte, *wire.Error) {
 	return nil, nil
 }
 
+// untagResource removes tags by their keys.
 func (s *Server) untagResource(r *call) ([]byte, *wire.Error) {
 	keys := r.Strings("TagKeys")
 	if len(keys) == 0 {
@@ -180,10 +191,14 @@ func (s *Server) untagResource(r *call) ([]byte, *wire.Error) {
 	}
 	t.Lock()
 	defer t.Unlock()
-	t.Def.Tags = slices.DeleteFunc(slices.Clone(t.Def.Tags), func(o table.Tag) bool { return slices.Contains(keys, o.Key) })
+	t.Def.Tags = slices.DeleteFunc(slices.Clone(t.Def.Tags), func(o table.Tag) bool {
+		return slices.Contains(keys,
+			o.Key)
+	})
 	return nil, nil
 }
 
+// listTags returns all tags of a table.
 func (s *Server) listTags(r *call) ([]byte, *wire.Error) {
 	t, err := s.tagged(r)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
+// createTable makes a table that is CREATING for Options.Transition.
 func (s *Server) createTable(r *call) ([]byte, *wire.Error) {
 	def, err := table.ReadDefinition(r.Node)
 	if err != nil {
@@ -37,7 +38,7 @@ func (s *Server) createTable(r *call) ([]byte, *wire.Error) {
 	return s.description("TableDescription", t, "CREATING"), nil
 }
 
-// add makes a table known, unless there is one of that name that is not yet gone.
+// add adds a table, unless one of that name exists.
 func (s *Server) add(t *table.Table) bool {
 	if old, err := s.findAny(t.Name); err == nil && old != nil {
 		return false
@@ -51,27 +52,31 @@ func (s *Server) add(t *table.Table) bool {
 	return true
 }
 
+// description returns a reply with a table's description. The caller holds the table's lock.
 func (s *Server) description(field string, t *table.Table, status string) []byte {
 	return append(t.AppendDescription(wire.AppendField([]byte{'{'}, field), s.shown(t, status)), '}')
 }
 
+// shown returns what a description has beside the definition.
 func (s *Server) shown(t *table.Table, status string) table.Shown {
 	shown := table.Shown{ARN: s.arn(t.Name), Status: status}
 	shown.StreamARN, shown.StreamLabel, shown.StreamView, shown.StreamOn = s.o.Stream.Describe(t.Name)
 	return shown
 }
 
-// inUse is the answer to a change of a table whose last change is under way.
+// inUse returns the error for a change of a table whose last change is still under way.
 func inUse(t *table.Table, status string) *wire.Error {
 	doing := map[string]string{"CREATING": "created", "UPDATING": "updated", "DELETING": "deleted"}[status]
 	return &wire.Error{Code: "ResourceInUseException",
 		Message: "Attempt to change a resource which is still in use: Table is being " + doing + ": " + t.Name}
 }
 
+// arn returns a table's ARN.
 func (s *Server) arn(name string) string {
 	return "arn:aws:dynamodb:" + s.o.Region + ":" + s.o.Account + ":table/" + name
 }
 
+// describeTable returns the description of a table in any status.
 func (s *Server) describeTable(r *call) ([]byte, *wire.Error) {
 	if err := table.CheckName(r.Str("TableName")); err != nil {
 		return nil, err
@@ -85,6 +90,7 @@ func (s *Server) describeTable(r *call) ([]byte, *wire.Error) {
 	return s.description("Table", t, t.Status(s.o.Clock.Now())), nil
 }
 
+// listTables returns a page of table names.
 func (s *Server) listTables(r *call) ([]byte, *wire.Error) {
 	limit, ok := r.Int("Limit")
 	if !ok {
@@ -114,6 +120,7 @@ func (s *Server) listTables(r *call) ([]byte, *wire.Error) {
 	return append(b, '}'), nil
 }
 
+// deleteTable makes a table DELETING for Options.Transition and disables its stream.
 func (s *Server) deleteTable(r *call) ([]byte, *wire.Error) {
 	if err := table.CheckName(r.Str("TableName")); err != nil {
 		return nil, err
@@ -128,7 +135,7 @@ func (s *Server) deleteTable(r *call) ([]byte, *wire.Error) {
 		return append(t.AppendDeleted(wire.AppendField([]byte{'{'}, "TableDescription"), s.shown(t, "DELETING")), '}')
 	}
 	switch status := t.Status(now); {
-	case status == "DELETING": // no error, says the API reference
+	case status == "DELETING": // not an error: see the API reference
 		defer t.Unlock()
 		return deleted(), nil
 	case status != "ACTIVE":
@@ -136,11 +143,12 @@ func (s *Server) deleteTable(r *call) ([]byte, *wire.Error) {
 		return nil, inUse(t, status)
 	case t.Def.Protected:
 		t.Unlock()
-		return nil, wire.Invalid("Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first.")
+		return nil, wire.Invalid("Resource cannot be deleted as it is currently protected against deletion. Disable " +
+			"deletion protection first.")
 	}
 	t.Def.Status, t.Ready = "DELETING", now.Add(s.o.Transition)
 	reply := deleted()
-	s.o.Stream.Disable(t.Name) // before anybody can create a table of that name
+	s.o.Stream.Disable(t.Name) // while no other table of that name can exist
 	t.Unlock()
 	if s.o.Transition == 0 {
 		s.drop(t)
@@ -149,6 +157,7 @@ func (s *Server) deleteTable(r *call) ([]byte, *wire.Error) {
 	return reply, nil
 }
 
+// updateTable changes a table, which is UPDATING for Options.Transition.
 func (s *Server) updateTable(r *call) ([]byte, *wire.Error) {
 	if err := table.CheckName(r.Str("TableName")); err != nil {
 		return nil, err
@@ -186,14 +195,15 @@ func (s *Server) updateTable(r *call) ([]byte, *wire.Error) {
 	return append(t.AppendDescription(wire.AppendField([]byte{'{'}, "TableDescription"), shown), '}'), nil
 }
 
-// switchStream turns a table's stream on or, for view "", off.
+// switchStream enables a table's stream or, for view "", disables it.
 func (s *Server) switchStream(t *table.Table, view string) *wire.Error {
 	_, _, _, enabled := s.o.Stream.Describe(t.Name)
 	switch {
 	case enabled && view != "":
 		return wire.Invalid("Table already has an enabled stream: TableName: %s", t.Name)
 	case !enabled && view == "":
-		return wire.Invalid("Table already has its stream disabled, there is no enabled stream to disable: TableName: %s", t.Name)
+		return wire.Invalid("Table already has its stream disabled, there is no enabled stream to disable: TableName: "+
+			"%s", t.Name)
 	case view != "":
 		s.o.Stream.Enable(t.Name, view)
 	default:
@@ -203,7 +213,7 @@ func (s *Server) switchStream(t *table.Table, view string) *wire.Error {
 	return nil
 }
 
-// checkStream reads a StreamSpecification: the view type, "" for off.
+// checkStream returns the view type of a StreamSpecification, "" for a disabled stream.
 func checkStream(n *wire.Node) (view string, err *wire.Error) {
 	if n == nil {
 		return "", nil
@@ -218,6 +228,7 @@ func checkStream(n *wire.Node) (view string, err *wire.Error) {
 	return view, nil
 }
 
+// newUUID returns a random UUID, as table ids are.
 func newUUID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -51,7 +51,8 @@ func TestUpdateTableShowsWhatIsUnderWay(t *testing.T) {
 		return out.Table
 	}
 	got := update(`'ProvisionedThroughput':{'ReadCapacityUnits':7,'WriteCapacityUnits':5}`)
-	if got.TableStatus != "UPDATING" || got.ProvisionedThroughput.ReadCapacityUnits != 5 || got.ProvisionedThroughput.LastIncreaseDateTime == nil {
+	if got.TableStatus != "UPDATING" || got.ProvisionedThroughput.ReadCapacityUnits != 5 ||
+		got.ProvisionedThroughput.LastIncreaseDateTime == nil {
 		t.Errorf("while the capacity grows: %+v", got)
 	}
 	if got := describe(); got.TableStatus != "ACTIVE" || got.ProvisionedThroughput.ReadCapacityUnits != 7 {
@@ -59,11 +60,13 @@ func TestUpdateTableShowsWhatIsUnderWay(t *testing.T) {
 	}
 	got = update(`'GlobalSecondaryIndexUpdates':[{'Update':{'IndexName':'ggg','ProvisionedThroughput':{'ReadCapacityUnits':9,'WriteCapacityUnits':5}}},
 		{'Create':` + index("new", "q") + `}],'AttributeDefinitions':[{'AttributeName':'q','AttributeType':'S'},{'AttributeName':'c','AttributeType':'S'}]`)
-	if all := got.GlobalSecondaryIndexes; len(all) != 2 || all[0].IndexStatus != "UPDATING" || all[0].ProvisionedThroughput.ReadCapacityUnits != 5 ||
+	if all := got.GlobalSecondaryIndexes; len(all) != 2 || all[0].IndexStatus != "UPDATING" ||
+		all[0].ProvisionedThroughput.ReadCapacityUnits != 5 ||
 		all[1].IndexName != "new" || all[1].IndexStatus != "CREATING" {
 		t.Errorf("while an index changes and one comes: %+v", got)
 	}
-	if all := describe().GlobalSecondaryIndexes; len(all) != 2 || all[0].IndexStatus != "ACTIVE" || all[0].ProvisionedThroughput.ReadCapacityUnits != 9 ||
+	if all := describe().GlobalSecondaryIndexes; len(all) != 2 || all[0].IndexStatus != "ACTIVE" ||
+		all[0].ProvisionedThroughput.ReadCapacityUnits != 9 ||
 		all[1].IndexStatus != "ACTIVE" {
 		t.Errorf("after an index changed and one came: %+v", all)
 	}
@@ -83,7 +86,8 @@ func TestDeleteTableTellsLessThanDescribeTable(t *testing.T) {
 	var out struct{ TableDescription map[string]json.RawMessage }
 	r.decode(r.do("DeleteTable", `{'TableName':'ttt'}`), &out)
 	got := strings.Join(slices.Sorted(maps.Keys(out.TableDescription)), " ")
-	want := "DeletionProtectionEnabled ItemCount ProvisionedThroughput TableArn TableId TableName TableSizeBytes TableStatus"
+	want := "DeletionProtectionEnabled ItemCount ProvisionedThroughput TableArn TableId TableName TableSizeBytes " +
+		"TableStatus"
 	if got != want || string(out.TableDescription["TableStatus"]) != `"DELETING"` {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -98,13 +102,17 @@ func TestUpdatesOfTablesThatTheServiceRefuses(t *testing.T) {
 	const invalid = "One or more parameter values were invalid: "
 	for name, c := range map[string]struct{ body, code, message string }{
 		"two creates": {`'AttributeDefinitions':[{'AttributeName':'q','AttributeType':'S'}],'GlobalSecondaryIndexUpdates':[{'Create':` + index("one", "q") + `},{'Create':` + index("two", "q") + `}]`,
-			"LimitExceededException", "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table"},
+			"LimitExceededException", "Subscriber limit exceeded: Only 1 online index can be created or deleted " +
+				"simultaneously per table"},
 		"create and delete": {`'AttributeDefinitions':[{'AttributeName':'q','AttributeType':'S'}],'GlobalSecondaryIndexUpdates':[{'Create':` + index("one", "q") + `},{'Delete':{'IndexName':'ggg'}}]`,
-			"LimitExceededException", "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table"},
+			"LimitExceededException", "Subscriber limit exceeded: Only 1 online index can be created or deleted " +
+				"simultaneously per table"},
 		"two changes of one": {`'GlobalSecondaryIndexUpdates':[{'Delete':{'IndexName':'ggg'}},{'Update':{'IndexName':'ggg','ProvisionedThroughput':{'ReadCapacityUnits':1,'WriteCapacityUnits':1}}}]`,
-			"ValidationException", invalid + "Only one global secondary index update per index is allowed simultaneously. Index: ggg"},
+			"ValidationException", invalid +
+				"Only one global secondary index update per index is allowed simultaneously. Index: ggg"},
 		"empty list": {`'GlobalSecondaryIndexUpdates':[]`, "ValidationException",
-			"At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required"},
+			"At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or " +
+				"SSESpecification or ReplicaUpdates is required"},
 		"named as a local index": {`'GlobalSecondaryIndexUpdates':[{'Create':` + index("lll", "c") + `}]`,
 			"ValidationException", invalid + "Duplicate index name: lll"},
 		"named as a global index": {`'GlobalSecondaryIndexUpdates':[{'Create':` + index("ggg", "c") + `}]`,
@@ -114,7 +122,8 @@ func TestUpdatesOfTablesThatTheServiceRefuses(t *testing.T) {
 		"type redefined twice": {`'AttributeDefinitions':[{'AttributeName':'q','AttributeType':'N'},{'AttributeName':'q','AttributeType':'S'}],'GlobalSecondaryIndexUpdates':[{'Create':` + index("one", "q") + `}]`,
 			"ValidationException", invalid + "Cannot redefine the attribute: q"},
 		"index as it is": {`'GlobalSecondaryIndexUpdates':[{'Update':{'IndexName':'ggg','ProvisionedThroughput':{'ReadCapacityUnits':5,'WriteCapacityUnits':5}}}]`,
-			"ValidationException", "The provisioned throughput for the index ggg will not change. The requested value equals the current value. " +
+			"ValidationException", "The provisioned throughput for the index ggg will not change. The requested value equals " +
+				"the current value. " +
 				"Current ReadCapacityUnits provisioned for the index: 5. Requested ReadCapacityUnits: 5. " +
 				"Current WriteCapacityUnits provisioned for the index: 5. Requested WriteCapacityUnits: 5. " +
 				"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits."},

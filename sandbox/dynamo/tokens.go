@@ -11,23 +11,25 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// tokens remembers the ClientRequestTokens of the last ten minutes, so that a
-// transaction that is sent again is not carried out again.
+// tokens remembers the ClientRequestTokens of the last ten minutes, so that a transaction that is sent again is not
+// applied again.
 type tokens struct {
 	mu   sync.Mutex
 	seen map[string]token
 }
 
+// token is a remembered transaction.
 type token struct {
-	hash  uint64
+	hash  uint64 // of the request, see hashRequest
 	at    time.Time
 	reply []byte
 }
 
+// tokenLife is how long a token is remembered.
 const tokenLife = 10 * time.Minute
 
-// known returns the reply that a token got before. A token that comes with another
-// request is an error.
+// known returns the reply to an earlier request with this token, nil if there was none. A token that was used for a
+// different request is an error.
 func (k *tokens) known(name string, hash uint64, now time.Time) ([]byte, *wire.Error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -42,6 +44,7 @@ func (k *tokens) known(name string, hash uint64, now time.Time) ([]byte, *wire.E
 	return t.reply, nil
 }
 
+// remember stores the reply to a token's request, and removes expired tokens.
 func (k *tokens) remember(name string, t token) {
 	if name == "" {
 		return
@@ -59,15 +62,15 @@ func (k *tokens) remember(name string, t token) {
 	k.seen[strings.Clone(name)] = t
 }
 
-// hashRequest hashes what a transaction means, not its bytes: SDKs write the fields of an object in any order, and the
-// order differs when a program sends the same transaction again.
+// hashRequest returns a hash of a transaction's meaning, not of its bytes: SDKs write the fields of an object in any
+// order, which may differ when the same transaction is sent again.
 func hashRequest(items *wire.Node) uint64 {
 	h := fnv.New64a()
-	_, _ = h.Write(appendCanonical(nil, items)) // a hash never fails
+	_, _ = h.Write(appendCanonical(nil, items)) // never fails
 	return h.Sum64()
 }
 
-// appendCanonical writes a request with sorted fields and without nulls, its attribute values in normal form.
+// appendCanonical appends a request with sorted fields, without nulls, and with attribute values in normal form.
 func appendCanonical(b []byte, n *wire.Node) []byte {
 	switch n.Kind {
 	case wire.Array:
@@ -91,6 +94,7 @@ func appendCanonical(b []byte, n *wire.Node) []byte {
 	return wire.AppendNode(b, n)
 }
 
+// appendField appends a field's value, as attribute values if the field has them.
 func appendField(b []byte, n *wire.Node) []byte {
 	switch n.Name {
 	case "Item", "Key", "ExpressionAttributeValues":

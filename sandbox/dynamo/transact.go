@@ -10,6 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
+// transactWrite answers TransactWriteItems: all writes or none.
 func (s *Server) transactWrite(r *call) ([]byte, *wire.Error) {
 	writes, err := readTransaction(r.Get("TransactItems"))
 	if err != nil {
@@ -37,8 +38,8 @@ func (s *Server) transactWrite(r *call) ([]byte, *wire.Error) {
 	if err := cancelled(reasons); err != nil {
 		return nil, err
 	}
-	if hasTwins(writes) {
-		return nil, errTwins
+	if hasDuplicates(writes) {
+		return nil, errDuplicate
 	}
 	if err := s.commitAll(writes, reasons); err != nil {
 		return nil, err
@@ -53,14 +54,14 @@ func (s *Server) transactWrite(r *call) ([]byte, *wire.Error) {
 }
 
 var (
-	errTwins          = wire.Invalid("Transaction request cannot include multiple operations on one item")
+	errDuplicate      = wire.Invalid("Transaction request cannot include multiple operations on one item")
 	errTransactionBig = wire.Invalid("The aggregate size of the items in the transaction cannot exceed 4 MB")
 )
 
-// maxTransaction is how many bytes the items of one transaction have at most.
+// maxTransaction is the largest total size of a transaction's items, in bytes.
 const maxTransaction = 4 << 20
 
-// commitAll carries out all writes, or none and says why.
+// commitAll commits all writes, or none and returns the reasons. It holds the locks of all tables meanwhile.
 func (s *Server) commitAll(writes []*write, reasons []*wire.Error) *wire.Error {
 	locked := lockAll(writes)
 	defer func() {
@@ -117,7 +118,7 @@ func lockAll(writes []*write) []*table.Table {
 	return all
 }
 
-// cancelled makes one error of the reasons, nil if there are none.
+// cancelled returns one error for the reasons, of which there is one per action; nil if all are nil.
 func cancelled(reasons []*wire.Error) *wire.Error {
 	codes := make([]string, len(reasons))
 	extra := []byte(`,"CancellationReasons":[`)
@@ -144,9 +145,11 @@ func cancelled(reasons []*wire.Error) *wire.Error {
 		return nil
 	}
 	return &wire.Error{Code: "TransactionCanceledException", Extra: string(append(extra, ']')),
-		Message: "Transaction cancelled, please refer cancellation reasons for specific reasons [" + strings.Join(codes, ", ") + "]"}
+		Message: "Transaction cancelled, please refer cancellation reasons for specific reasons [" + strings.Join(codes,
+			", ") + "]"}
 }
 
+// readTransaction reads the actions of a transaction.
 func readTransaction(items *wire.Node) ([]*write, *wire.Error) {
 	writes := make([]*write, len(items.Kids))
 	for i := range items.Kids {
@@ -176,6 +179,7 @@ func readTransaction(items *wire.Node) ([]*write, *wire.Error) {
 	return writes, nil
 }
 
+// transactGet answers TransactGetItems.
 func (s *Server) transactGet(r *call) ([]byte, *wire.Error) {
 	items := r.Get("TransactItems").Kids
 	reads := make([]batchRead, len(items))
@@ -208,13 +212,14 @@ func (s *Server) transactGet(r *call) ([]byte, *wire.Error) {
 	return s.answerTransactGet(r, reads)
 }
 
+// answerTransactGet reads the items under the locks of all their tables.
 func (s *Server) answerTransactGet(r *call, reads []batchRead) ([]byte, *wire.Error) {
 	writes := make([]*write, len(reads))
 	for i := range reads {
 		writes[i] = &write{table: reads[i].table, key: reads[i].table.Schema.KeyOf(reads[i].keys[0])}
 	}
-	if hasTwins(writes) {
-		return nil, errTwins
+	if hasDuplicates(writes) {
+		return nil, errDuplicate
 	}
 	locked := lockAll(writes)
 	defer func() {

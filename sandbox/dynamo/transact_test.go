@@ -54,13 +54,16 @@ func TestTransactionsTakeARNs(t *testing.T) {
 	if _, err := c.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
 		{Put: &types.Put{TableName: arn, Item: attrs{"p": text("a")}}},
 		{Delete: &types.Delete{TableName: arn, Key: attrs{"p": text("b")}}},
-		{ConditionCheck: &types.ConditionCheck{TableName: arn, Key: attrs{"p": text("c")}, ConditionExpression: ptr("attribute_not_exists(p)")}},
-		{Update: &types.Update{TableName: arn, Key: attrs{"p": text("d")}, UpdateExpression: ptr("SET x = :x"), ExpressionAttributeValues: attrs{":x": num(1)}}},
+		{ConditionCheck: &types.ConditionCheck{TableName: arn, Key: attrs{"p": text("c")},
+			ConditionExpression: ptr("attribute_not_exists(p)")}},
+		{Update: &types.Update{TableName: arn, Key: attrs{"p": text("d")}, UpdateExpression: ptr("SET x = :x"),
+			ExpressionAttributeValues: attrs{":x": num(1)}}},
 	}}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := c.TransactGetItems(ctx, &dynamodb.TransactGetItemsInput{TransactItems: []types.TransactGetItem{
-		{Get: &types.Get{TableName: arn, Key: attrs{"p": text("a")}}}, {Get: &types.Get{TableName: ptr("ttt"), Key: attrs{"p": text("d")}}},
+		{Get: &types.Get{TableName: arn, Key: attrs{"p": text("a")}}}, {Get: &types.Get{TableName: ptr("ttt"),
+			Key: attrs{"p": text("d")}}},
 	}})
 	if err != nil || len(got.Responses) != 2 || len(got.Responses[0].Item) != 1 || len(got.Responses[1].Item) != 2 {
 		t.Errorf("%+v, %v", got, err)
@@ -97,16 +100,20 @@ func TestTransactionsThatTheServiceRefuses(t *testing.T) {
 		err  error
 		want string
 	}{
-		"updates of 4 MB":       {write(updates...), "ValidationException"},
-		"puts of 4 MB":          {write(puts...), "ValidationException"},
-		"puts of less":          {write(puts[:10]...), ""},
-		"reads of 4 MB":         {read(gets...), "ValidationException"},
-		"reads of less":         {read(gets[:10]...), ""},
-		"reads of one item":     {read(gets[0], gets[1], gets[0]), "ValidationException"},
-		"update of empty key":   {write(types.TransactWriteItem{Update: &types.Update{TableName: name, Key: empty, UpdateExpression: ptr("REMOVE x")}}), "ValidationException"},
-		"delete of empty key":   {write(types.TransactWriteItem{Delete: &types.Delete{TableName: name, Key: empty}}), "ValidationException"},
-		"read of empty key":     {read(types.TransactGetItem{Get: &types.Get{TableName: name, Key: empty}}), "ValidationException"},
-		"delete of a wrong key": {write(types.TransactWriteItem{Delete: &types.Delete{TableName: name, Key: attrs{"q": text("a")}}}), "TransactionCanceledException"},
+		"updates of 4 MB":   {write(updates...), "ValidationException"},
+		"puts of 4 MB":      {write(puts...), "ValidationException"},
+		"puts of less":      {write(puts[:10]...), ""},
+		"reads of 4 MB":     {read(gets...), "ValidationException"},
+		"reads of less":     {read(gets[:10]...), ""},
+		"reads of one item": {read(gets[0], gets[1], gets[0]), "ValidationException"},
+		"update of empty key": {write(types.TransactWriteItem{Update: &types.Update{TableName: name, Key: empty,
+			UpdateExpression: ptr("REMOVE x")}}), "ValidationException"},
+		"delete of empty key": {write(types.TransactWriteItem{Delete: &types.Delete{TableName: name, Key: empty}}),
+			"ValidationException"},
+		"read of empty key": {read(types.TransactGetItem{Get: &types.Get{TableName: name, Key: empty}}),
+			"ValidationException"},
+		"delete of a wrong key": {write(types.TransactWriteItem{Delete: &types.Delete{TableName: name,
+			Key: attrs{"q": text("a")}}}), "TransactionCanceledException"},
 	} {
 		code := ""
 		var failed smithy.APIError

@@ -11,27 +11,29 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// write is one change of one item that was read and checked as far as it can be without
-// the item: a put, a delete, an update or a mere check.
+// write is one write of one item: a put, a delete, an update or a condition check. It is read and checked in steps:
+// readPut, readDelete or readUpdate from the request, bind against the table, prepare against the item under the
+// table's lock.
 type write struct {
 	node      *wire.Node
 	table     *table.Table
 	key       table.Key
-	keyMap    attr.Map // the key as the request has it; for a put the item
-	record    *table.Record
+	keyMap    attr.Map      // the key as requested; for a put, the whole item
+	record    *table.Record // of a put
 	put       bool
 	delete    bool
 	update    *expr.Update
-	create    bool // an update that may create the item
+	create    bool // the update may create the item
 	condition *expr.Condition
 
 	old      *table.Record // the item before and after
 	now      *table.Record
-	oldItem  attr.Map // read when it is needed
+	oldItem  attr.Map // decoded only for conditions and updates
 	newItem  attr.Map
-	modified bool
+	modified bool // now differs from old
 }
 
+// putItem answers PutItem.
 func (s *Server) putItem(r *call) ([]byte, *wire.Error) {
 	w, err := readPut(r.Node)
 	if err != nil {
@@ -46,9 +48,10 @@ func (s *Server) putItem(r *call) ([]byte, *wire.Error) {
 	return s.writeOne(r, w)
 }
 
-// readPut reads and checks a put as far as the request alone allows.
+// readPut reads a put and checks what depends on the request alone.
 func readPut(n *wire.Node) (*write, *wire.Error) {
-	if err := request.CheckStyles(n, []string{"ConditionExpression"}, []string{"Expected", "ConditionalOperator"}); err != nil {
+	if err := request.CheckStyles(n, []string{"ConditionExpression"},
+		[]string{"Expected", "ConditionalOperator"}); err != nil {
 		return nil, err
 	}
 	item, err := request.Item(n, "Item")
@@ -65,6 +68,7 @@ func readPut(n *wire.Node) (*write, *wire.Error) {
 	return w, w.readConditions()
 }
 
+// readConditions reads the condition in either style, and the update expression.
 func (w *write) readConditions() *wire.Error {
 	old, err := request.Expected(w.node)
 	if err != nil {
@@ -81,6 +85,7 @@ func (w *write) readConditions() *wire.Error {
 	return nil
 }
 
+// deleteItem answers DeleteItem.
 func (s *Server) deleteItem(r *call) ([]byte, *wire.Error) {
 	w, err := readDelete(r.Node)
 	if err != nil {
@@ -95,8 +100,10 @@ func (s *Server) deleteItem(r *call) ([]byte, *wire.Error) {
 	return s.writeOne(r, w)
 }
 
+// readDelete reads a delete and checks what depends on the request alone.
 func readDelete(n *wire.Node) (*write, *wire.Error) {
-	if err := request.CheckStyles(n, []string{"ConditionExpression"}, []string{"Expected", "ConditionalOperator"}); err != nil {
+	if err := request.CheckStyles(n, []string{"ConditionExpression"},
+		[]string{"Expected", "ConditionalOperator"}); err != nil {
 		return nil, err
 	}
 	key, err := request.Item(n, "Key")
@@ -110,6 +117,7 @@ func readDelete(n *wire.Node) (*write, *wire.Error) {
 	return w, w.readConditions()
 }
 
+// updateItem answers UpdateItem.
 func (s *Server) updateItem(r *call) ([]byte, *wire.Error) {
 	w, err := readUpdate(r.Node)
 	if err != nil {
@@ -124,6 +132,7 @@ func (s *Server) updateItem(r *call) ([]byte, *wire.Error) {
 	return s.writeOne(r, w)
 }
 
+// readUpdate reads an update and checks what depends on the request alone.
 func readUpdate(n *wire.Node) (*write, *wire.Error) {
 	if err := request.CheckStyles(n, []string{"UpdateExpression", "ConditionExpression"},
 		[]string{"AttributeUpdates", "Expected", "ConditionalOperator"}); err != nil {
@@ -151,7 +160,7 @@ func readUpdate(n *wire.Node) (*write, *wire.Error) {
 	return w, nil
 }
 
-// bind checks the write against its table's schema and finds the item's key.
+// bind checks the write against its table's schema and sets the item's key.
 func (w *write) bind() *wire.Error {
 	schema := &w.table.Schema
 	if w.put {
@@ -187,8 +196,7 @@ func (w *write) bind() *wire.Error {
 	return nil
 }
 
-// prepare reads the item and works out what the write makes of it. The table is
-// locked.
+// prepare reads the item, evaluates the condition and computes the new item. The caller holds the table's lock.
 func (w *write) prepare() *wire.Error {
 	w.old = w.table.Items.Get(w.key)
 	if w.old != nil && (w.condition != nil || w.update != nil) {
@@ -216,11 +224,12 @@ func (w *write) prepare() *wire.Error {
 	return nil
 }
 
+// applyUpdate computes the item that the update leaves, and checks it.
 func (w *write) applyUpdate() *wire.Error {
 	item := w.oldItem.Clone()
 	if w.old == nil {
 		if !w.create {
-			return nil // nothing is there to be taken away, at whatever path
+			return nil // REMOVE and DELETE have no effect on a missing item
 		}
 		item = w.keyMap.Clone()
 	}
@@ -237,8 +246,8 @@ func (w *write) applyUpdate() *wire.Error {
 	return nil
 }
 
-// same says whether a write changes nothing: equal by value, or absent before and
-// after. Such a write makes no stream record.
+// same reports whether a write changes nothing: the items are equal by value, or both missing. Such a write makes no
+// stream record.
 func same(old, now *table.Record) bool {
 	if old == nil || now == nil {
 		return old == now
@@ -246,9 +255,9 @@ func same(old, now *table.Record) bool {
 	return old == now || bytes.Equal(old.JSON, now.JSON)
 }
 
-// changeOf describes the replacement of one record by another; keys is an item that has
-// the key attributes. Either record may be nil, not both. Its size is that of the keys
-// and of what images the stream's view type lets through. The caller holds the lock.
+// changeOf returns the change from one record to another, of which one may be nil. keys is an item with the key
+// attributes. The change's size is that of the keys and of the images in the stream's view. The caller holds the
+// table's lock.
 func changeOf(t *table.Table, old, now *table.Record, keys attr.Map) stream.Change {
 	keys = t.Schema.KeyMap(keys)
 	key := keys.AppendJSON(nil)
@@ -276,7 +285,7 @@ func changeOf(t *table.Table, old, now *table.Record, keys attr.Map) stream.Chan
 	return c
 }
 
-// store puts a prepared write's outcome into the table, and says what changed.
+// store puts a prepared write's result into the table and returns the change.
 func (w *write) store() stream.Change {
 	t := w.table
 	if w.now == nil {
@@ -287,6 +296,7 @@ func (w *write) store() stream.Change {
 	return changeOf(t, w.old, w.now, w.keyMap)
 }
 
+// units returns the write capacity that the write consumes.
 func (w *write) units() float64 {
 	before, after := 0, 0
 	if w.old != nil {
@@ -298,7 +308,7 @@ func (w *write) units() float64 {
 	return request.WriteUnits(before, after)
 }
 
-// writeOne carries out a single write and answers it.
+// writeOne commits a single write and returns its reply.
 func (s *Server) writeOne(r *call, w *write) ([]byte, *wire.Error) {
 	w.table.Lock()
 	err := w.commit(s)
@@ -314,6 +324,7 @@ func (s *Server) writeOne(r *call, w *write) ([]byte, *wire.Error) {
 	return append(b.AppendOne(out, r.Node), '}'), nil
 }
 
+// commit prepares and stores the write, and commits its change to the stream. The caller holds the table's lock.
 func (w *write) commit(s *Server) *wire.Error {
 	if w.table.Gone {
 		return errNoTable
@@ -327,7 +338,7 @@ func (w *write) commit(s *Server) *wire.Error {
 	return nil
 }
 
-// appendAttributes appends what ReturnValues asks for.
+// appendAttributes appends the attributes that ReturnValues selects.
 func (w *write) appendAttributes(out []byte) []byte {
 	switch w.node.Str("ReturnValues") {
 	case "ALL_OLD":
@@ -341,14 +352,14 @@ func (w *write) appendAttributes(out []byte) []byte {
 	case "UPDATED_OLD":
 		out = appendPaths(out, w.oldItem, w.update.Paths)
 	case "UPDATED_NEW":
-		// a removed path may have a value: the list element that took its place
+		// a removed path of a list may have a value: the next element moved up
 		out = appendPaths(out, w.newItem, w.update.Paths)
 	}
 	return out
 }
 
-// appendCollection appends the metrics of the item's collection: a table with local
-// indexes has some, and none is large here.
+// appendCollection appends the metrics of the item's collection. Only tables with local indexes have them; the size is
+// always given as 0 to 1 GB.
 func (w *write) appendCollection(out []byte) []byte {
 	w.table.RLock()
 	defer w.table.RUnlock()
@@ -362,7 +373,7 @@ func (w *write) appendCollection(out []byte) []byte {
 	return append(out, `,"SizeEstimateRangeGB":[0,1]}`...)
 }
 
-// appendPaths appends what stands at some paths of an item, if anything does.
+// appendPaths appends the values at some paths of an item, if there are any.
 func appendPaths(out []byte, item attr.Map, paths []expr.Path) []byte {
 	if part := expr.NewProjection(paths).Of(item); len(part) > 0 {
 		out = part.AppendJSON(wire.AppendField(out, "Attributes"))
@@ -372,8 +383,8 @@ func appendPaths(out []byte, item attr.Map, paths []expr.Path) []byte {
 
 var errConditionFailed = &wire.Error{Code: "ConditionalCheckFailedException", Message: "The conditional request failed"}
 
-// conditionFailed is the answer to a write whose condition did not hold; old is the
-// item's JSON when the request asked to see it.
+// conditionFailed returns the error of a write whose condition did not hold. It includes old, the item's JSON, when the
+// request asks for it.
 func conditionFailed(n *wire.Node, old []byte) *wire.Error {
 	if n.Str("ReturnValuesOnConditionCheckFailure") != "ALL_OLD" || old == nil {
 		return errConditionFailed
