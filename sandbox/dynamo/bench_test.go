@@ -11,7 +11,8 @@ import (
 // tells how much memory an item takes beside its data.
 func BenchmarkPut(b *testing.B) {
 	r := newRig(b)
-	r.do("CreateTable", `{'TableName':'ttt','BillingMode':'PAY_PER_REQUEST','AttributeDefinitions':[{'AttributeName':'p','AttributeType':'S'}],
+	r.do("CreateTable", `{'TableName':'ttt','BillingMode':'PAY_PER_REQUEST',
+		'AttributeDefinitions':[{'AttributeName':'p','AttributeType':'S'}],
 		'KeySchema':[{'AttributeName':'p','KeyType':'HASH'}]}`)
 	filler := strings.Repeat(`,"a%d":{"S":"`+strings.Repeat("v", 60)+`"}`, 1)
 	var rest strings.Builder

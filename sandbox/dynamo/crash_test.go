@@ -8,33 +8,51 @@ import (
 	"testing"
 )
 
-// whole are requests that use every field, each of which is spoilt in turn.
+// whole are requests that use every field. The test replaces each field in turn.
 var whole = map[string]string{
-	"CreateTable": `{'TableName':'new','BillingMode':'PROVISIONED','ProvisionedThroughput':{'ReadCapacityUnits':1,'WriteCapacityUnits':1},
+	"CreateTable": `{'TableName':'new','BillingMode':'PROVISIONED','ProvisionedThroughput':{'ReadCapacityUnits':1,
+		'WriteCapacityUnits':1},
 		'AttributeDefinitions':[{'AttributeName':'p','AttributeType':'S'},{'AttributeName':'c','AttributeType':'N'}],
 		'KeySchema':[{'AttributeName':'p','KeyType':'HASH'},{'AttributeName':'c','KeyType':'RANGE'}],
-		'LocalSecondaryIndexes':[{'IndexName':'lll','KeySchema':[{'AttributeName':'p','KeyType':'HASH'},{'AttributeName':'c','KeyType':'RANGE'}],'Projection':{'ProjectionType':'INCLUDE','NonKeyAttributes':['x']}}],
-		'GlobalSecondaryIndexes':[{'IndexName':'ggg','KeySchema':[{'AttributeName':'c','KeyType':'HASH'}],'Projection':{'ProjectionType':'ALL'},'ProvisionedThroughput':{'ReadCapacityUnits':1,'WriteCapacityUnits':1}}],
+		'LocalSecondaryIndexes':[{'IndexName':'lll','KeySchema':[{'AttributeName':'p','KeyType':'HASH'},{'AttributeName':'c',
+		'KeyType':'RANGE'}],'Projection':{'ProjectionType':'INCLUDE','NonKeyAttributes':['x']}}],
+		'GlobalSecondaryIndexes':[{'IndexName':'ggg','KeySchema':[{'AttributeName':'c','KeyType':'HASH'}],
+		'Projection':{'ProjectionType':'ALL'},'ProvisionedThroughput':{'ReadCapacityUnits':1,'WriteCapacityUnits':1}}],
 		'StreamSpecification':{'StreamEnabled':true,'StreamViewType':'KEYS_ONLY'},'Tags':[{'Key':'a','Value':'b'}]}`,
-	"UpdateTable": `{'TableName':'ttt','AttributeDefinitions':[{'AttributeName':'q','AttributeType':'S'}],'GlobalSecondaryIndexUpdates':[
-		{'Create':{'IndexName':'ggg','KeySchema':[{'AttributeName':'q','KeyType':'HASH'}],'Projection':{'ProjectionType':'ALL'}}},{'Update':{'IndexName':'ggg','ProvisionedThroughput':{'ReadCapacityUnits':1,'WriteCapacityUnits':1}}},{'Delete':{'IndexName':'ggg'}}],
+	"UpdateTable": `{'TableName':'ttt','AttributeDefinitions':[{'AttributeName':'q','AttributeType':'S'}],
+		'GlobalSecondaryIndexUpdates':[
+		{'Create':{'IndexName':'ggg','KeySchema':[{'AttributeName':'q','KeyType':'HASH'}],
+		'Projection':{'ProjectionType':'ALL'}}},{'Update':{'IndexName':'ggg','ProvisionedThroughput':{'ReadCapacityUnits':1,
+		'WriteCapacityUnits':1}}},{'Delete':{'IndexName':'ggg'}}],
 		'StreamSpecification':{'StreamEnabled':false}}`,
 	"UpdateTimeToLive": `{'TableName':'ttt','TimeToLiveSpecification':{'AttributeName':'x','Enabled':true}}`,
-	"TagResource":      `{'ResourceArn':'arn:aws:dynamodb:us-east-1:000000000000:table/ttt','Tags':[{'Key':'a','Value':'b'}]}`,
-	"UntagResource":    `{'ResourceArn':'arn:aws:dynamodb:us-east-1:000000000000:table/ttt','TagKeys':['a']}`,
-	"PutItem": `{'TableName':'ttt','Item':{'p':{'S':'a'},'l':{'L':[{'M':{'k':{'NULL':true}}},{'NS':['1']},{'BS':['AA==']},{'B':'AA=='},{'BOOL':true}]}},
-		'ConditionExpression':'#a = :a','ExpressionAttributeNames':{'#a':'a'},'ExpressionAttributeValues':{':a':{'N':'1'}},'ReturnValues':'ALL_OLD','ReturnConsumedCapacity':'INDEXES'}`,
+	"TagResource": `{'ResourceArn':'arn:aws:dynamodb:us-east-1:000000000000:table/ttt',
+		'Tags':[{'Key':'a','Value':'b'}]}`,
+	"UntagResource": `{'ResourceArn':'arn:aws:dynamodb:us-east-1:000000000000:table/ttt','TagKeys':['a']}`,
+	"PutItem": `{'TableName':'ttt','Item':{'p':{'S':'a'},
+		'l':{'L':[{'M':{'k':{'NULL':true}}},{'NS':['1']},{'BS':['AA==']},{'B':'AA=='},{'BOOL':true}]}},
+		'ConditionExpression':'#a = :a','ExpressionAttributeNames':{'#a':'a'},'ExpressionAttributeValues':{':a':{'N':'1'}},
+		'ReturnValues':'ALL_OLD','ReturnConsumedCapacity':'INDEXES'}`,
 	"UpdateItem": `{'TableName':'ttt','Key':{'p':{'S':'a'}},'AttributeUpdates':{'x':{'Action':'ADD','Value':{'N':'1'}}},
-		'Expected':{'x':{'ComparisonOperator':'IN','AttributeValueList':[{'N':'1'}]},'y':{'Exists':false},'z':{'Value':{'S':'x'}}},'ConditionalOperator':'OR','ReturnValues':'UPDATED_NEW'}`,
-	"DeleteItem": `{'TableName':'ttt','Key':{'p':{'S':'a'}},'ReturnValues':'ALL_OLD','ReturnItemCollectionMetrics':'SIZE'}`,
-	"GetItem":    `{'TableName':'ttt','Key':{'p':{'S':'a'}},'AttributesToGet':['p'],'ConsistentRead':true}`,
-	"Query": `{'TableName':'rrr','KeyConditions':{'p':{'ComparisonOperator':'EQ','AttributeValueList':[{'S':'a'}]},'c':{'ComparisonOperator':'BETWEEN','AttributeValueList':[{'N':'1'},{'N':'2'}]}},
-		'QueryFilter':{'x':{'ComparisonOperator':'NOT_CONTAINS','AttributeValueList':[{'S':'a'}]}},'ExclusiveStartKey':{'p':{'S':'a'},'c':{'N':'1'}},'Limit':1,'ScanIndexForward':false,'Select':'COUNT'}`,
-	"Scan":           `{'TableName':'rrr','Segment':0,'TotalSegments':2,'ScanFilter':{'x':{'ComparisonOperator':'NULL'}},'ExclusiveStartKey':{'p':{'S':'a'},'c':{'N':'1'}}}`,
-	"BatchWriteItem": `{'RequestItems':{'ttt':[{'PutRequest':{'Item':{'p':{'S':'a'}}}},{'DeleteRequest':{'Key':{'p':{'S':'b'}}}}]}}`,
-	"BatchGetItem":   `{'RequestItems':{'ttt':{'Keys':[{'p':{'S':'a'}},{'p':{'S':'b'}}],'ProjectionExpression':'#p','ExpressionAttributeNames':{'#p':'p'}}}}`,
-	"TransactWriteItems": `{'ClientRequestToken':'x','TransactItems':[{'Put':{'TableName':'ttt','Item':{'p':{'S':'a'}}}},{'Delete':{'TableName':'ttt','Key':{'p':{'S':'b'}}}},
-		{'Update':{'TableName':'ttt','Key':{'p':{'S':'c'}},'UpdateExpression':'REMOVE x'}},{'ConditionCheck':{'TableName':'ttt','Key':{'p':{'S':'d'}},'ConditionExpression':'attribute_exists(p)'}}]}`,
+		'Expected':{'x':{'ComparisonOperator':'IN','AttributeValueList':[{'N':'1'}]},'y':{'Exists':false},
+		'z':{'Value':{'S':'x'}}},'ConditionalOperator':'OR','ReturnValues':'UPDATED_NEW'}`,
+	"DeleteItem": `{'TableName':'ttt','Key':{'p':{'S':'a'}},'ReturnValues':'ALL_OLD',
+		'ReturnItemCollectionMetrics':'SIZE'}`,
+	"GetItem": `{'TableName':'ttt','Key':{'p':{'S':'a'}},'AttributesToGet':['p'],'ConsistentRead':true}`,
+	"Query": `{'TableName':'rrr','KeyConditions':{'p':{'ComparisonOperator':'EQ','AttributeValueList':[{'S':'a'}]},
+		'c':{'ComparisonOperator':'BETWEEN','AttributeValueList':[{'N':'1'},{'N':'2'}]}},
+		'QueryFilter':{'x':{'ComparisonOperator':'NOT_CONTAINS','AttributeValueList':[{'S':'a'}]}},
+		'ExclusiveStartKey':{'p':{'S':'a'},'c':{'N':'1'}},'Limit':1,'ScanIndexForward':false,'Select':'COUNT'}`,
+	"Scan": `{'TableName':'rrr','Segment':0,'TotalSegments':2,'ScanFilter':{'x':{'ComparisonOperator':'NULL'}},
+		'ExclusiveStartKey':{'p':{'S':'a'},'c':{'N':'1'}}}`,
+	"BatchWriteItem": `{'RequestItems':{'ttt':[{'PutRequest':{'Item':{'p':{'S':'a'}}}},
+		{'DeleteRequest':{'Key':{'p':{'S':'b'}}}}]}}`,
+	"BatchGetItem": `{'RequestItems':{'ttt':{'Keys':[{'p':{'S':'a'}},{'p':{'S':'b'}}],'ProjectionExpression':'#p',
+		'ExpressionAttributeNames':{'#p':'p'}}}}`,
+	"TransactWriteItems": `{'ClientRequestToken':'x','TransactItems':[{'Put':{'TableName':'ttt','Item':{'p':{'S':'a'}}}},
+		{'Delete':{'TableName':'ttt','Key':{'p':{'S':'b'}}}},
+		{'Update':{'TableName':'ttt','Key':{'p':{'S':'c'}},'UpdateExpression':'REMOVE x'}},
+		{'ConditionCheck':{'TableName':'ttt','Key':{'p':{'S':'d'}},'ConditionExpression':'attribute_exists(p)'}}]}`,
 	"TransactGetItems": `{'TransactItems':[{'Get':{'TableName':'ttt','Key':{'p':{'S':'a'}},'ProjectionExpression':'p'}}]}`,
 }
 
@@ -50,7 +68,7 @@ func TestNoRequestCrashesTheServer(t *testing.T) {
 		if err := json.Unmarshal([]byte(quotes(body)), &doc); err != nil {
 			t.Fatalf("%s: %v", op, err)
 		}
-		spoil(doc, func() {
+		replaceEach(doc, func() {
 			text, err := json.Marshal(doc)
 			if err != nil {
 				t.Fatal(err)
@@ -79,8 +97,8 @@ func send(t *testing.T, r *rig, op, body string) {
 	}
 }
 
-// spoil calls f with each value in doc replaced in turn.
-func spoil(doc any, f func()) {
+// replaceEach calls f with each value in doc replaced in turn.
+func replaceEach(doc any, f func()) {
 	others := []any{nil, "", "x", 0, -1, 1.5, true, []any{}, map[string]any{}, []any{nil}, map[string]any{"": nil},
 		map[string]any{"x": map[string]any{}}}
 	switch d := doc.(type) {
@@ -93,7 +111,7 @@ func spoil(doc any, f func()) {
 			delete(d, k)
 			f()
 			d[k] = v
-			spoil(v, f)
+			replaceEach(v, f)
 		}
 	case []any:
 		for i, v := range d {
@@ -102,7 +120,7 @@ func spoil(doc any, f func()) {
 				f()
 			}
 			d[i] = v
-			spoil(v, f)
+			replaceEach(v, f)
 		}
 	}
 }

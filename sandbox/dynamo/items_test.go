@@ -70,12 +70,14 @@ func TestWritesThatChangeNothingMakeNoRecord(t *testing.T) {
 	r.table("ttt", "")
 	r.put("ttt", `{'p':{'S':'a'},'n':{'N':'1.0'},'s':{'SS':['x','y']},'m':{'M':{'k':{'N':'1'},'j':{'L':[]}}}}`)
 	r.put("ttt", `{'m':{'M':{'j':{'L':[]},'k':{'N':'1e0'}}},'s':{'SS':['y','x']},'n':{'N':'1'},'p':{'S':'a'}}`)
-	r.do("UpdateItem", `{'TableName':'ttt','Key':{'p':{'S':'a'}},'UpdateExpression':'SET n = :n REMOVE nothing','ExpressionAttributeValues':{':n':{'N':'1.00'}}}`)
+	r.do("UpdateItem", `{'TableName':'ttt','Key':{'p':{'S':'a'}},'UpdateExpression':'SET n = :n REMOVE nothing',
+		'ExpressionAttributeValues':{':n':{'N':'1.00'}}}`)
 	r.do("UpdateItem", `{'TableName':'ttt','Key':{'p':{'S':'a'}}}`)
 	r.do("DeleteItem", `{'TableName':'ttt','Key':{'p':{'S':'none'}}}`)
 	r.do("UpdateItem", `{'TableName':'ttt','Key':{'p':{'S':'b'}}}`)                               // creates
 	r.do("UpdateItem", `{'TableName':'ttt','Key':{'p':{'S':'c'}},'UpdateExpression':'REMOVE x'}`) // does not
-	r.do("TransactWriteItems", `{'TransactItems':[{'ConditionCheck':{'TableName':'ttt','Key':{'p':{'S':'a'}},'ConditionExpression':'attribute_exists(n)'}},
+	r.do("TransactWriteItems", `{'TransactItems':[{'ConditionCheck':{'TableName':'ttt','Key':{'p':{'S':'a'}},
+		'ConditionExpression':'attribute_exists(n)'}},
 		{'Put':{'TableName':'ttt','Item':{'p':{'S':'b'}}}}]}`)
 	r.put("ttt", `{'p':{'S':'a'},'n':{'S':'1'}}`)
 	r.do("DeleteItem", `{'TableName':'ttt','Key':{'p':{'S':'a'}}}`)
@@ -87,12 +89,16 @@ func TestWritesThatChangeNothingMakeNoRecord(t *testing.T) {
 func TestBatchesAndTransactionsMakeOneRecordPerItem(t *testing.T) {
 	r := newRig(t)
 	r.table("ttt", "")
-	r.do("BatchWriteItem", `{'RequestItems':{'ttt':[{'PutRequest':{'Item':{'p':{'S':'a'}}}},{'DeleteRequest':{'Key':{'p':{'S':'z'}}}},{'PutRequest':{'Item':{'p':{'S':'b'}}}}]}}`)
-	r.do("TransactWriteItems", `{'TransactItems':[{'Delete':{'TableName':'ttt','Key':{'p':{'S':'a'}}}},{'Put':{'TableName':'ttt','Item':{'p':{'S':'c'}}}},
-		{'Update':{'TableName':'ttt','Key':{'p':{'S':'b'}},'UpdateExpression':'SET x = :x','ExpressionAttributeValues':{':x':{'N':'1'}}}}]}`)
+	r.do("BatchWriteItem", `{'RequestItems':{'ttt':[{'PutRequest':{'Item':{'p':{'S':'a'}}}},
+		{'DeleteRequest':{'Key':{'p':{'S':'z'}}}},{'PutRequest':{'Item':{'p':{'S':'b'}}}}]}}`)
+	r.do("TransactWriteItems", `{'TransactItems':[{'Delete':{'TableName':'ttt','Key':{'p':{'S':'a'}}}},
+		{'Put':{'TableName':'ttt','Item':{'p':{'S':'c'}}}},
+		{'Update':{'TableName':'ttt','Key':{'p':{'S':'b'}},'UpdateExpression':'SET x = :x',
+		'ExpressionAttributeValues':{':x':{'N':'1'}}}}]}`)
 	a := r.raw("TransactWriteItems", quotes(`{'TransactItems':[{'Put':{'TableName':'ttt','Item':{'p':{'S':'d'}}}},
 		{'ConditionCheck':{'TableName':'ttt','Key':{'p':{'S':'c'}},'ConditionExpression':'attribute_not_exists(p)'}},
-		{'Update':{'TableName':'ttt','Key':{'p':{'S':'b'}},'UpdateExpression':'ADD p :x','ExpressionAttributeValues':{':x':{'N':'1'}}}}]}`))
+		{'Update':{'TableName':'ttt','Key':{'p':{'S':'b'}},'UpdateExpression':'ADD p :x',
+		'ExpressionAttributeValues':{':x':{'N':'1'}}}}]}`))
 	if a.Code != "TransactionCanceledException" {
 		t.Errorf("got %v", a)
 	}
@@ -147,7 +153,8 @@ func TestUpdatesOfNestedPaths(t *testing.T) {
 	r := newRig(t)
 	r.table("ttt", "")
 	update := func(expression string) string {
-		return r.do("UpdateItem", `{'TableName':'ttt','Key':{'p':{'S':'a'}},'UpdateExpression':'`+expression+`','ReturnValues':'UPDATED_NEW'}`)
+		return r.do("UpdateItem", `{'TableName':'ttt','Key':{'p':{'S':'a'}},
+			'UpdateExpression':'`+expression+`','ReturnValues':'UPDATED_NEW'}`)
 	}
 	r.want(update("REMOVE x.y"), `{}`)
 	r.want(r.item("ttt", "a"), `null`)
@@ -162,7 +169,8 @@ func TestUpdatesOfNestedPaths(t *testing.T) {
 func TestTransactionTokensAreRemembered(t *testing.T) {
 	r := newRig(t)
 	r.table("ttt", "")
-	add := `{'ClientRequestToken':'x','TransactItems':[{'Update':{'TableName':'ttt','Key':{'p':{'S':'a'}},'UpdateExpression':'ADD n :1','ExpressionAttributeValues':{':1':{'N':'1'}}}}]}`
+	add := `{'ClientRequestToken':'x','TransactItems':[{'Update':{'TableName':'ttt','Key':{'p':{'S':'a'}},
+		'UpdateExpression':'ADD n :1','ExpressionAttributeValues':{':1':{'N':'1'}}}}]}`
 	r.do("TransactWriteItems", add)
 	r.do("TransactWriteItems", add)
 	r.want(r.item("ttt", "a"), `{'p':{'S':'a'},'n':{'N':'1'}}`)
@@ -177,7 +185,8 @@ func TestSavedSandboxIsRestored(t *testing.T) {
 	r.table("rrr", "N")
 	r.do("UpdateTimeToLive", `{'TableName':'ttt','TimeToLiveSpecification':{'AttributeName':'ttl','Enabled':true}}`)
 	for i := range 20 {
-		item := fmt.Sprintf(`{"p":{"S":"k%d"},"c":{"N":"%d"},"ttl":{"N":"1"},"b":{"B":"AAE="},"t":{"S":"line\nbreak"}}`, i%7, i)
+		item := fmt.Sprintf(`{"p":{"S":"k%d"},"c":{"N":"%d"},"ttl":{"N":"1"},"b":{"B":"AAE="},
+			"t":{"S":"line\nbreak"}}`, i%7, i)
 		if err := r.Load("rrr", []byte(item)); err != nil {
 			t.Fatal(err)
 		}
@@ -225,20 +234,26 @@ func TestLargePagesEndAtOneMegabyte(t *testing.T) {
 
 func TestSecondaryIndexesAreReadInTheirOrder(t *testing.T) {
 	r := newRig(t)
-	r.do("CreateTable", `{'TableName':'iii','BillingMode':'PAY_PER_REQUEST','AttributeDefinitions':[{'AttributeName':'p','AttributeType':'S'},
+	r.do("CreateTable", `{'TableName':'iii','BillingMode':'PAY_PER_REQUEST',
+		'AttributeDefinitions':[{'AttributeName':'p','AttributeType':'S'},
 		{'AttributeName':'c','AttributeType':'S'},{'AttributeName':'n','AttributeType':'N'}],
 		'KeySchema':[{'AttributeName':'p','KeyType':'HASH'},{'AttributeName':'c','KeyType':'RANGE'}],
-		'LocalSecondaryIndexes':[{'IndexName':'lsi','KeySchema':[{'AttributeName':'p','KeyType':'HASH'},{'AttributeName':'n','KeyType':'RANGE'}],'Projection':{'ProjectionType':'KEYS_ONLY'}}],
-		'GlobalSecondaryIndexes':[{'IndexName':'gsi','KeySchema':[{'AttributeName':'c','KeyType':'HASH'},{'AttributeName':'n','KeyType':'RANGE'}],'Projection':{'ProjectionType':'ALL'}}]}`)
+		'LocalSecondaryIndexes':[{'IndexName':'lsi','KeySchema':[{'AttributeName':'p','KeyType':'HASH'},{'AttributeName':'n',
+		'KeyType':'RANGE'}],'Projection':{'ProjectionType':'KEYS_ONLY'}}],
+		'GlobalSecondaryIndexes':[{'IndexName':'gsi','KeySchema':[{'AttributeName':'c','KeyType':'HASH'},{'AttributeName':'n',
+		'KeyType':'RANGE'}],'Projection':{'ProjectionType':'ALL'}}]}`)
 	for i, n := range []int{30, -1, 7, 7} {
 		r.put("iii", fmt.Sprintf(`{'p':{'S':'p%d'},'c':{'S':'c'},'n':{'N':'%d'},'x':{'S':'x'}}`, i%2, n+i/3))
 	}
 	r.put("iii", `{'p':{'S':'p0'},'c':{'S':'d'}}`)
-	got := r.do("Query", `{'TableName':'iii','IndexName':'gsi','KeyConditionExpression':'c = :c','ExpressionAttributeValues':{':c':{'S':'c'}},'ProjectionExpression':'n'}`)
+	got := r.do("Query", `{'TableName':'iii','IndexName':'gsi','KeyConditionExpression':'c = :c',
+		'ExpressionAttributeValues':{':c':{'S':'c'}},'ProjectionExpression':'n'}`)
 	r.want(got, `{'Count':2,'ScannedCount':2,'Items':[{'n':{'N':'7'}},{'n':{'N':'8'}}]}`)
-	got = r.do("Query", `{'TableName':'iii','IndexName':'lsi','KeyConditionExpression':'p = :p','ExpressionAttributeValues':{':p':{'S':'p0'}}}`)
+	got = r.do("Query", `{'TableName':'iii','IndexName':'lsi','KeyConditionExpression':'p = :p',
+		'ExpressionAttributeValues':{':p':{'S':'p0'}}}`)
 	r.want(got, `{'Count':1,'ScannedCount':1,'Items':[{'p':{'S':'p0'},'c':{'S':'c'},'n':{'N':'7'}}]}`)
-	got = r.do("DeleteItem", `{'TableName':'iii','Key':{'p':{'S':'p9'},'c':{'S':'c'}},'ReturnItemCollectionMetrics':'SIZE'}`)
+	got = r.do("DeleteItem", `{'TableName':'iii','Key':{'p':{'S':'p9'},'c':{'S':'c'}},
+		'ReturnItemCollectionMetrics':'SIZE'}`)
 	r.want(got, `{'ItemCollectionMetrics':{'ItemCollectionKey':{'p':{'S':'p9'}},'SizeEstimateRangeGB':[0,1]}}`)
 	a := r.raw("PutItem", quotes(`{'TableName':'iii','Item':{'p':{'S':'a'},'c':{'S':'b'},'n':{'S':'x'}}}`))
 	if want := "One or more parameter values were invalid: Type mismatch for Index Key n Expected: N Actual: S " +
@@ -251,8 +266,10 @@ func TestRecordSizesFollowTheViewType(t *testing.T) {
 	r := newRig(t)
 	for view, want := range map[string]string{"KEYS_ONLY": "2 2", "NEW_IMAGE": "7 8", "OLD_IMAGE": "2 7",
 		"NEW_AND_OLD_IMAGES": "7 13"} {
-		r.do("CreateTable", `{'TableName':'`+view+`','BillingMode':'PAY_PER_REQUEST','AttributeDefinitions':[{'AttributeName':'p','AttributeType':'S'}],
-			'KeySchema':[{'AttributeName':'p','KeyType':'HASH'}],'StreamSpecification':{'StreamEnabled':true,'StreamViewType':'`+view+`'}}`)
+		r.do("CreateTable", `{'TableName':'`+view+`','BillingMode':'PAY_PER_REQUEST',
+			'AttributeDefinitions':[{'AttributeName':'p','AttributeType':'S'}],
+			'KeySchema':[{'AttributeName':'p','KeyType':'HASH'}],'StreamSpecification':{'StreamEnabled':true,
+			'StreamViewType':'`+view+`'}}`)
 		r.put(view, `{'p':{'S':'a'},'v':{'S':'xx'}}`)
 		r.put(view, `{'p':{'S':'a'},'v':{'S':'xxx'}}`)
 		var got []string

@@ -127,12 +127,14 @@ func TestShardsFollowTheCapacity(t *testing.T) {
 		"absurd":   {`'ProvisionedThroughput':{'ReadCapacityUnits':1,'WriteCapacityUnits':1000000000000}`, 1000},
 	} {
 		r.do("CreateTable", `{'TableName':'`+name+`','AttributeDefinitions':[{'AttributeName':'p','AttributeType':'S'}],
-			'KeySchema':[{'AttributeName':'p','KeyType':'HASH'}],`+c.billing+`,'StreamSpecification':{'StreamEnabled':true,'StreamViewType':'KEYS_ONLY'}}`)
+			'KeySchema':[{'AttributeName':'p','KeyType':'HASH'}],`+c.billing+`,'StreamSpecification':{'StreamEnabled':true,
+			'StreamViewType':'KEYS_ONLY'}}`)
 		if n := len(r.stream.OpenShards(name)); n != c.shards {
 			t.Errorf("%s: %d shards, want %d", name, n, c.shards)
 		}
 		r.do("UpdateTable", `{'TableName':'`+name+`','StreamSpecification':{'StreamEnabled':false}}`)
-		r.do("UpdateTable", `{'TableName':'`+name+`','StreamSpecification':{'StreamEnabled':true,'StreamViewType':'KEYS_ONLY'}}`)
+		r.do("UpdateTable", `{'TableName':'`+name+`',
+			'StreamSpecification':{'StreamEnabled':true,'StreamViewType':'KEYS_ONLY'}}`)
 		if n := len(r.stream.OpenShards(name)); n != c.shards {
 			t.Errorf("%s, enabled again: %d shards, want %d", name, n, c.shards)
 		}

@@ -12,14 +12,17 @@ import (
 func (r *rig) indexed(name string) {
 	r.t.Helper()
 	r.do("CreateTable", `{'TableName':'`+name+`','ProvisionedThroughput':{'ReadCapacityUnits':5,'WriteCapacityUnits':5},
-		'AttributeDefinitions':[{'AttributeName':'p','AttributeType':'S'},{'AttributeName':'c','AttributeType':'S'},{'AttributeName':'n','AttributeType':'N'}],
+		'AttributeDefinitions':[{'AttributeName':'p','AttributeType':'S'},{'AttributeName':'c','AttributeType':'S'},
+		{'AttributeName':'n','AttributeType':'N'}],
 		'KeySchema':[{'AttributeName':'p','KeyType':'HASH'},{'AttributeName':'c','KeyType':'RANGE'}],
-		'LocalSecondaryIndexes':[{'IndexName':'lll','KeySchema':[{'AttributeName':'p','KeyType':'HASH'},{'AttributeName':'n','KeyType':'RANGE'}],'Projection':{'ProjectionType':'ALL'}}],
+		'LocalSecondaryIndexes':[{'IndexName':'lll','KeySchema':[{'AttributeName':'p','KeyType':'HASH'},{'AttributeName':'n',
+		'KeyType':'RANGE'}],'Projection':{'ProjectionType':'ALL'}}],
 		'GlobalSecondaryIndexes':[`+index("ggg", "c")+`]}`)
 }
 
 func index(name, key string) string {
-	return `{'IndexName':'` + name + `','KeySchema':[{'AttributeName':'` + key + `','KeyType':'HASH'}],'Projection':{'ProjectionType':'ALL'},
+	return `{'IndexName':'` + name + `','KeySchema':[{'AttributeName':'` + key + `','KeyType':'HASH'}],
+		'Projection':{'ProjectionType':'ALL'},
 		'ProvisionedThroughput':{'ReadCapacityUnits':5,'WriteCapacityUnits':5}}`
 }
 
@@ -58,8 +61,10 @@ func TestUpdateTableShowsWhatIsUnderWay(t *testing.T) {
 	if got := describe(); got.TableStatus != "ACTIVE" || got.ProvisionedThroughput.ReadCapacityUnits != 7 {
 		t.Errorf("after the capacity grew: %+v", got)
 	}
-	got = update(`'GlobalSecondaryIndexUpdates':[{'Update':{'IndexName':'ggg','ProvisionedThroughput':{'ReadCapacityUnits':9,'WriteCapacityUnits':5}}},
-		{'Create':` + index("new", "q") + `}],'AttributeDefinitions':[{'AttributeName':'q','AttributeType':'S'},{'AttributeName':'c','AttributeType':'S'}]`)
+	got = update(`'GlobalSecondaryIndexUpdates':[{'Update':{'IndexName':'ggg',
+		'ProvisionedThroughput':{'ReadCapacityUnits':9,'WriteCapacityUnits':5}}},
+		{'Create':` + index("new", "q") + `}],'AttributeDefinitions':[{'AttributeName':'q','AttributeType':'S'},
+		{'AttributeName':'c','AttributeType':'S'}]`)
 	if all := got.GlobalSecondaryIndexes; len(all) != 2 || all[0].IndexStatus != "UPDATING" ||
 		all[0].ProvisionedThroughput.ReadCapacityUnits != 5 ||
 		all[1].IndexName != "new" || all[1].IndexStatus != "CREATING" {
@@ -101,13 +106,16 @@ func TestUpdatesOfTablesThatTheServiceRefuses(t *testing.T) {
 	before := r.do("DescribeTable", `{'TableName':'ttt'}`)
 	const invalid = "One or more parameter values were invalid: "
 	for name, c := range map[string]struct{ body, code, message string }{
-		"two creates": {`'AttributeDefinitions':[{'AttributeName':'q','AttributeType':'S'}],'GlobalSecondaryIndexUpdates':[{'Create':` + index("one", "q") + `},{'Create':` + index("two", "q") + `}]`,
+		"two creates": {`'AttributeDefinitions':[{'AttributeName':'q','AttributeType':'S'}],
+			'GlobalSecondaryIndexUpdates':[{'Create':` + index("one", "q") + `},{'Create':` + index("two", "q") + `}]`,
 			"LimitExceededException", "Subscriber limit exceeded: Only 1 online index can be created or deleted " +
 				"simultaneously per table"},
-		"create and delete": {`'AttributeDefinitions':[{'AttributeName':'q','AttributeType':'S'}],'GlobalSecondaryIndexUpdates':[{'Create':` + index("one", "q") + `},{'Delete':{'IndexName':'ggg'}}]`,
+		"create and delete": {`'AttributeDefinitions':[{'AttributeName':'q','AttributeType':'S'}],
+			'GlobalSecondaryIndexUpdates':[{'Create':` + index("one", "q") + `},{'Delete':{'IndexName':'ggg'}}]`,
 			"LimitExceededException", "Subscriber limit exceeded: Only 1 online index can be created or deleted " +
 				"simultaneously per table"},
-		"two changes of one": {`'GlobalSecondaryIndexUpdates':[{'Delete':{'IndexName':'ggg'}},{'Update':{'IndexName':'ggg','ProvisionedThroughput':{'ReadCapacityUnits':1,'WriteCapacityUnits':1}}}]`,
+		"two changes of one": {`'GlobalSecondaryIndexUpdates':[{'Delete':{'IndexName':'ggg'}},
+			{'Update':{'IndexName':'ggg','ProvisionedThroughput':{'ReadCapacityUnits':1,'WriteCapacityUnits':1}}}]`,
 			"ValidationException", invalid +
 				"Only one global secondary index update per index is allowed simultaneously. Index: ggg"},
 		"empty list": {`'GlobalSecondaryIndexUpdates':[]`, "ValidationException",
@@ -117,11 +125,14 @@ func TestUpdatesOfTablesThatTheServiceRefuses(t *testing.T) {
 			"ValidationException", invalid + "Duplicate index name: lll"},
 		"named as a global index": {`'GlobalSecondaryIndexUpdates':[{'Create':` + index("ggg", "c") + `}]`,
 			"ValidationException", invalid + "Attempting to create an index which already exists"},
-		"type redefined": {`'AttributeDefinitions':[{'AttributeName':'c','AttributeType':'N'}],'GlobalSecondaryIndexUpdates':[{'Create':` + index("one", "c") + `}]`,
+		"type redefined": {`'AttributeDefinitions':[{'AttributeName':'c','AttributeType':'N'}],
+			'GlobalSecondaryIndexUpdates':[{'Create':` + index("one", "c") + `}]`,
 			"ValidationException", invalid + "Cannot redefine the attribute: c"},
-		"type redefined twice": {`'AttributeDefinitions':[{'AttributeName':'q','AttributeType':'N'},{'AttributeName':'q','AttributeType':'S'}],'GlobalSecondaryIndexUpdates':[{'Create':` + index("one", "q") + `}]`,
+		"type redefined twice": {`'AttributeDefinitions':[{'AttributeName':'q','AttributeType':'N'},{'AttributeName':'q',
+			'AttributeType':'S'}],'GlobalSecondaryIndexUpdates':[{'Create':` + index("one", "q") + `}]`,
 			"ValidationException", invalid + "Cannot redefine the attribute: q"},
-		"index as it is": {`'GlobalSecondaryIndexUpdates':[{'Update':{'IndexName':'ggg','ProvisionedThroughput':{'ReadCapacityUnits':5,'WriteCapacityUnits':5}}}]`,
+		"index as it is": {`'GlobalSecondaryIndexUpdates':[{'Update':{'IndexName':'ggg',
+			'ProvisionedThroughput':{'ReadCapacityUnits':5,'WriteCapacityUnits':5}}}]`,
 			"ValidationException", "The provisioned throughput for the index ggg will not change. The requested value equals " +
 				"the current value. " +
 				"Current ReadCapacityUnits provisioned for the index: 5. Requested ReadCapacityUnits: 5. " +

@@ -26,9 +26,12 @@ func TestTransactionTokensCompareMeaning(t *testing.T) {
 		return r.raw("TransactWriteItems", quotes(`{'ClientRequestToken':'x','TransactItems':[`+items+`]}`))
 	}
 	for _, same := range []string{
-		`{'Update':{'TableName':'ttt','Key':{'p':{'S':'a'}},'UpdateExpression':'ADD n :1, s :s','ExpressionAttributeValues':{':1':{'N':'1'},':s':{'SS':['a','b']}}}}`,
-		`{'Update':{'ExpressionAttributeValues':{':s':{'SS':['b','a']},':1':{'N':'1.0'}},'UpdateExpression':'ADD n :1, s :s','Key':{'p':{'S':'a'}},'TableName':'ttt'}}`,
-		`{'Update':{'TableName':'arn:aws:dynamodb:us-east-1:000000000000:table/ttt','Key':{'p':{'S':'\u0061'}},'ConditionExpression':null,
+		`{'Update':{'TableName':'ttt','Key':{'p':{'S':'a'}},'UpdateExpression':'ADD n :1, s :s',
+			'ExpressionAttributeValues':{':1':{'N':'1'},':s':{'SS':['a','b']}}}}`,
+		`{'Update':{'ExpressionAttributeValues':{':s':{'SS':['b','a']},':1':{'N':'1.0'}},'UpdateExpression':'ADD n :1, s :s',
+			'Key':{'p':{'S':'a'}},'TableName':'ttt'}}`,
+		`{'Update':{'TableName':'arn:aws:dynamodb:us-east-1:000000000000:table/ttt','Key':{'p':{'S':'\u0061'}},
+			'ConditionExpression':null,
 			'UpdateExpression':'ADD n :1, s :s','ExpressionAttributeValues':{':1':{'N':'1e0'},':s':{'SS':['a','b']}}}}`,
 	} {
 		if a := send(same); a.Code != "" {
@@ -37,7 +40,8 @@ func TestTransactionTokensCompareMeaning(t *testing.T) {
 	}
 	r.want(r.item("ttt", "a"), `{'p':{'S':'a'},'n':{'N':'1'},'s':{'SS':['a','b']}}`)
 	for _, other := range []string{
-		`{'Update':{'TableName':'ttt','Key':{'p':{'S':'a'}},'UpdateExpression':'ADD n :1, s :s','ExpressionAttributeValues':{':1':{'N':'2'},':s':{'SS':['a','b']}}}}`,
+		`{'Update':{'TableName':'ttt','Key':{'p':{'S':'a'}},'UpdateExpression':'ADD n :1, s :s',
+			'ExpressionAttributeValues':{':1':{'N':'2'},':s':{'SS':['a','b']}}}}`,
 		`{'Put':{'TableName':'ttt','Item':{'p':{'S':'a'}}}}`,
 		`{'Put':{'TableName':'ttt','Item':{'p':{'S':'a'}}}},{'Put':{'TableName':'ttt','Item':{'p':{'S':'b'}}}}`,
 	} {

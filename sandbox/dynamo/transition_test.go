@@ -41,14 +41,16 @@ func TestTablesTakeTimeToComeAndGo(t *testing.T) {
 	r.do("UpdateTable", `{'TableName':'ttt','StreamSpecification':{'StreamEnabled':false}}`)
 	status("UPDATING")
 	r.do("PutItem", put) // as on AWS, an update does not disturb
-	refused("UpdateTable", `{'TableName':'ttt','StreamSpecification':{'StreamEnabled':true,'StreamViewType':'KEYS_ONLY'}}`, "ResourceInUseException")
+	refused("UpdateTable", `{'TableName':'ttt','StreamSpecification':{'StreamEnabled':true,
+		'StreamViewType':'KEYS_ONLY'}}`, "ResourceInUseException")
 	c.Advance(10 * time.Second)
 	r.do("DeleteTable", `{'TableName':'ttt'}`)
 	status("DELETING")
 	r.do("DeleteTable", `{'TableName':'ttt'}`) // is no error, and begins nothing anew
 	refused("UpdateTable", `{'TableName':'ttt','BillingMode':'PAY_PER_REQUEST'}`, "ResourceInUseException")
 	refused("PutItem", put, "ResourceNotFoundException")
-	refused("CreateTable", `{'TableName':'ttt','BillingMode':'PAY_PER_REQUEST','AttributeDefinitions':[{'AttributeName':'p','AttributeType':'S'}],
+	refused("CreateTable", `{'TableName':'ttt','BillingMode':'PAY_PER_REQUEST',
+		'AttributeDefinitions':[{'AttributeName':'p','AttributeType':'S'}],
 		'KeySchema':[{'AttributeName':'p','KeyType':'HASH'}]}`, "ResourceInUseException")
 	c.Advance(10 * time.Second)
 	r.want(r.do("ListTables", `{}`), `{'TableNames':[]}`)
