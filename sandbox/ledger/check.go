@@ -2,7 +2,7 @@ package ledger
 
 import "fmt"
 
-// Delivery is one change as somebody delivered it, in the order of delivery.
+// Delivery is one change as a consumer delivered it.
 type Delivery struct {
 	Table  string `json:"table"`
 	Shard  string `json:"shard"`
@@ -10,10 +10,10 @@ type Delivery struct {
 	Images uint64 `json:"images,omitempty"` // HashImages; 0: not compared
 }
 
-// Verdict is the answer to "is this exactly what was delivered, once each, in order per
-// item?". Each list holds the first Examples; the counts are complete.
+// Verdict is the result of a check: whether a consumer delivered exactly what was committed, once each and in order per
+// item, and how many deliveries are wrong in each way.
 type Verdict struct {
-	Exact      bool `json:"exact"` // delivered everything, once each, in order, nothing else
+	Exact      bool `json:"exact"` // everything was delivered, once each, in order, and nothing else
 	Committed  int  `json:"committed"`
 	Delivered  int  `json:"delivered"`
 	Missing    int  `json:"missing"`      // committed on a shard, never delivered
@@ -21,16 +21,16 @@ type Verdict struct {
 	OutOfOrder int  `json:"out_of_order"` // delivered after a later change of the same item
 	Unknown    int  `json:"unknown"`      // never committed
 	Different  int  `json:"different"`    // other images than committed
-	Unstreamed int  `json:"unstreamed"`   // committed while the stream was off: not expected
+	Unstreamed int  `json:"unstreamed"`   // committed while the stream was disabled: not expected
 
-	Examples []string `json:"examples,omitempty"` // of the trouble, in words
+	Examples []string `json:"examples,omitempty"` // the first wrong deliveries, in words
 }
 
+// maxExamples is how many wrong deliveries a verdict describes.
 const maxExamples = 20
 
-// Check compares deliveries with everything committed so far to the given tables; no
-// tables means all. Repeats of a change that come before any later change of its item
-// count as repeated, not as out of order.
+// Check compares deliveries, in the order of delivery, with everything committed so far to the given tables; no tables
+// means all. A change that is repeated before any later change of its item counts as repeated, not as out of order.
 func (l *Ledger) Check(deliveries []Delivery, tables ...string) Verdict {
 	if len(tables) == 0 {
 		tables = l.Tables()
@@ -54,13 +54,15 @@ func (l *Ledger) Check(deliveries []Delivery, tables ...string) Verdict {
 	return c.v
 }
 
+// check is a check under way.
 type check struct {
 	l      *Ledger
 	v      Verdict
-	seen   map[string][]bool   // per line
-	newest map[string][]uint32 // per item: highest count delivered
+	seen   map[string][]bool   // by table and line: whether it was delivered
+	newest map[string][]uint32 // by table and item: the highest Count that was delivered
 }
 
+// deliver checks one delivery against those before it.
 func (c *check) deliver(d *Delivery) {
 	b, seen := c.l.tables[d.Table], c.seen[d.Table]
 	at := -1
@@ -86,6 +88,7 @@ func (c *check) deliver(d *Delivery) {
 	seen[at] = true
 }
 
+// finish counts the changes of a table that were not delivered.
 func (c *check) finish(table string) {
 	b := c.l.tables[table]
 	if b == nil {
@@ -97,11 +100,13 @@ func (c *check) finish(table string) {
 		case ln.shard == 0:
 			c.v.Unstreamed++
 		case !c.seen[table][at]:
-			c.note(&c.v.Missing, "missing: %s %s change %d, %s on %s", table, b.keys[ln.item], ln.count, c.l.numbers.Text(ln.seq), b.names[ln.shard])
+			c.note(&c.v.Missing, "missing: %s %s change %d, %s on %s", table, b.keys[ln.item], ln.count,
+				c.l.numbers.Text(ln.seq), b.names[ln.shard])
 		}
 	}
 }
 
+// note counts a wrong delivery and describes it, up to maxExamples.
 func (c *check) note(count *int, format string, args ...any) {
 	*count++
 	if len(c.v.Examples) < maxExamples {

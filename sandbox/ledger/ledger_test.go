@@ -15,7 +15,7 @@ import (
 var numbers = sequence.New(21, 10)
 
 // filled has item a changed three times (over two shards), b once, and c once while the
-// stream was off.
+// stream was disabled.
 func filled() (*ledger.Ledger, []ledger.Delivery) {
 	l := ledger.New(numbers)
 	var exact []ledger.Delivery
@@ -29,13 +29,14 @@ func filled() (*ledger.Ledger, []ledger.Delivery) {
 		c.Table = "T"
 		l.Record(c)
 		if c.Shard != "" {
-			exact = append(exact, ledger.Delivery{Table: "T", Shard: c.Shard, Seq: numbers.Text(c.Seq), Images: uint64(min(i+1, 4))})
+			exact = append(exact, ledger.Delivery{Table: "T", Shard: c.Shard, Seq: numbers.Text(c.Seq),
+				Images: uint64(min(i+1, 4))})
 		}
 	}
 	return l, exact
 }
 
-func TestVerdictNamesEveryTrouble(t *testing.T) {
+func TestVerdictNamesEveryWrongDelivery(t *testing.T) {
 	l, exact := filled()
 	wrong := slices.Clone(exact)
 	wrong[2].Images = 99
@@ -53,8 +54,9 @@ func TestVerdictNamesEveryTrouble(t *testing.T) {
 		"replay":      {append(slices.Clone(exact), exact[0]), ledger.Verdict{OutOfOrder: 1}},
 		"images":      {wrong, ledger.Verdict{Different: 1}},
 		"wrong shard": {foreign, ledger.Verdict{Unknown: 1, Missing: 1}},
-		"nonsense":    {append(slices.Clone(exact), ledger.Delivery{Table: "X", Shard: "s1", Seq: "1"}), ledger.Verdict{Unknown: 1}},
-		"nothing":     {nil, ledger.Verdict{Missing: 4}},
+		"nonsense": {append(slices.Clone(exact), ledger.Delivery{Table: "X", Shard: "s1", Seq: "1"}),
+			ledger.Verdict{Unknown: 1}},
+		"nothing": {nil, ledger.Verdict{Missing: 4}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.want.Committed, c.want.Delivered, c.want.Unstreamed = 5, len(c.deliveries), 1
@@ -90,7 +92,7 @@ func TestLedgerSurvivesARestart(t *testing.T) {
 	}
 }
 
-func TestFingerprintsTellImagesApart(t *testing.T) {
+func TestFingerprintsDistinguishImages(t *testing.T) {
 	seen := map[uint64]bool{}
 	for _, c := range [][2]string{{"", ""}, {"{}", ""}, {"", "{}"}, {"{}", "{}"}, {`{"a":1}`, "{}"}, {"{}", `{"a":1}`}} {
 		seen[ledger.HashImages([]byte(c[0]), []byte(c[1]))] = true

@@ -8,8 +8,10 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/sequence"
 )
 
+// saveFormat is the version of saved ledgers.
 const saveFormat = 1
 
+// savedLedger, savedBook and savedLine are the stored form of a ledger.
 type savedLedger struct {
 	Format  int
 	Numbers sequence.Numbers

@@ -1,5 +1,4 @@
-// Package nats is the sandbox's NATS: a JetStream server in this process that syncs
-// every write to its directory.
+// Package nats is the sandbox's NATS: a JetStream server in this process that syncs every write to disk.
 package nats
 
 import (
@@ -14,11 +13,11 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// startWithin bounds how long a server may take to recover its directory.
+// startWithin is how long a server may take to recover its directory.
 const startWithin = time.Minute
 
-// DefaultMaxPayload takes the record of the largest item being replaced: two images of 400 KB, which base64 makes larger
-// than the 1 MiB that a server takes by default.
+// DefaultMaxPayload is large enough for the record of the largest item that is replaced: two images of 400 KB, which in
+// base64 exceed a server's default of 1 MiB.
 const DefaultMaxPayload = 8 << 20
 
 // Options configures a server.
@@ -56,14 +55,15 @@ func Open(o Options) (*Server, error) {
 	}
 	s.srv.Start()
 	if !s.srv.ReadyForConnections(startWithin) {
-		return nil, errors.Join(fmt.Errorf("start nats on %s: not ready within %v (is the port taken?)", o.Addr, startWithin), s.Close())
+		return nil, errors.Join(fmt.Errorf("start nats on %s: not ready within %v (is the port taken?)", o.Addr,
+			startWithin), s.Close())
 	}
 	return s, nil
 }
 
-// split reads an address. A port is claimed once before the server starts, since the
-// server itself ends the process when its port is taken. Any free port is left for the
-// server to pick: between two claims somebody else could take it.
+// split returns host and port of an address. It listens on a given port once, to return an error if the port is taken:
+// the server would end the process. Port 0 is left to the server, because another process could take a free port in
+// between.
 func split(addr string) (host string, port int, err error) {
 	if host, text, err := net.SplitHostPort(addr); err == nil && text == "0" {
 		return host, server.RANDOM_PORT, nil
@@ -83,7 +83,7 @@ func split(addr string) (host string, port int, err error) {
 	return host, port, err
 }
 
-// URL is the address for clients: the value of NATS_URL.
+// URL returns the address for clients: the value of NATS_URL.
 func (s *Server) URL() string { return s.srv.ClientURL() }
 
 // Close stops the server and waits until it has ended.
@@ -93,6 +93,7 @@ func (s *Server) Close() error {
 	return s.remove()
 }
 
+// remove removes the temporary directory, if there is one.
 func (s *Server) remove() error {
 	if s.temp == "" {
 		return nil

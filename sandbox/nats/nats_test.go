@@ -26,7 +26,8 @@ func TestStreamsSurviveARestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "log", Subjects: []string{"log"}}); err != nil {
+		if _, err := js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "log",
+			Subjects: []string{"log"}}); err != nil {
 			t.Fatal(err)
 		}
 		ack, err := js.Publish(t.Context(), "log", []byte("entry"))

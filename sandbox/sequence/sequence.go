@@ -1,8 +1,8 @@
-// Package sequence writes and reads stream sequence numbers: decimal strings of 21 to
-// 40 digits that stand for a position in one ever-growing count.
+// Package sequence writes and reads stream sequence numbers: decimal strings of 21 to 40 digits, each of which stands
+// for a position in one count that only grows.
 //
-// The numbers start shortly below a power of ten, so that they grow by a digit early
-// in a stream's life: whoever compares them as text is found out.
+// The numbers start shortly below a power of ten, so that they gain a digit early in a stream's life: a consumer that
+// compares them as text fails.
 package sequence
 
 import (
@@ -11,6 +11,8 @@ import (
 	"strings"
 )
 
+// The forms of numbers. A number is written as leading digits and a low part of lowDigits, or as 1, zeros and the
+// largest part of highDigits.
 const (
 	minDigits  = 21
 	maxDigits  = 40
@@ -25,13 +27,12 @@ type Numbers struct {
 	Below  uint64 // how far below the power of ten position 0 is
 }
 
-// New returns numbers that have the given count of digits at first and one more after
-// below positions. digits is held within 21 and 39.
+// New returns numbers that begin with that many digits and gain one after below positions. digits is limited to 21..39.
 func New(digits int, below uint64) Numbers {
 	return Numbers{Digits: min(max(digits, minDigits), maxDigits-1), Below: min(max(below, 1), lowSpan-1)}
 }
 
-// Append writes the sequence number of position n.
+// Append appends the sequence number of position n.
 func (s Numbers) Append(dst []byte, n uint64) []byte {
 	if n < s.Below {
 		dst = pad(dst, '9', s.Digits-lowDigits)
@@ -43,12 +44,11 @@ func (s Numbers) Append(dst []byte, n uint64) []byte {
 	return appendDigits(dst, n, highDigits)
 }
 
-// Text is Append to a new string.
+// Text returns the sequence number of position n.
 func (s Numbers) Text(n uint64) string { return string(s.Append(make([]byte, 0, maxDigits), n)) }
 
-// Parse returns the position of a sequence number. A number that no position has, but
-// which has the right form, is mapped to the nearest position at or above it. ok is
-// false unless text has 21 to 40 decimal digits.
+// Parse returns the position of a sequence number. A number of the right form that no position has is mapped to the
+// nearest position above it. ok is false unless text has 21 to 40 decimal digits.
 func (s Numbers) Parse(text string) (n uint64, ok bool) {
 	if len(text) < minDigits || len(text) > maxDigits || strings.Trim(text, "0123456789") != "" {
 		return 0, false
@@ -64,6 +64,7 @@ func (s Numbers) Parse(text string) (n uint64, ok bool) {
 	return math.MaxUint64, true
 }
 
+// parseBelow parses a number below the power of ten.
 func (s Numbers) parseBelow(text string) uint64 {
 	head, low := text[:s.Digits-lowDigits], text[s.Digits-lowDigits:]
 	if strings.Trim(head, "9") != "" {
@@ -76,6 +77,7 @@ func (s Numbers) parseBelow(text string) uint64 {
 	return 0
 }
 
+// parseAbove parses a number at or above the power of ten.
 func (s Numbers) parseAbove(text string) uint64 {
 	cut := s.Digits + 1 - highDigits
 	if text[0] != '1' || strings.Trim(text[1:cut], "0") != "" {
@@ -88,6 +90,7 @@ func (s Numbers) parseAbove(text string) uint64 {
 	return v + s.Below
 }
 
+// pad appends n copies of c.
 func pad(dst []byte, c byte, n int) []byte {
 	for range n {
 		dst = append(dst, c)
@@ -95,7 +98,7 @@ func pad(dst []byte, c byte, n int) []byte {
 	return dst
 }
 
-// appendDigits writes v with exactly count digits.
+// appendDigits appends the last count digits of v, with leading zeros.
 func appendDigits(dst []byte, v uint64, count int) []byte {
 	dst = pad(dst, '0', count)
 	for i := len(dst) - 1; i >= len(dst)-count; i-- {

@@ -20,7 +20,8 @@ func value(t *rapid.T, text string) *big.Int {
 func TestNumbersKeepTheOrderOfPositions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := sequence.New(rapid.IntRange(0, 50).Draw(t, "digits"), rapid.Uint64().Draw(t, "below"))
-		positions := rapid.OneOf(rapid.Uint64(), rapid.Map(rapid.Uint64Range(0, 9), func(d uint64) uint64 { return max(s.Below, 5) + d - 5 }))
+		positions := rapid.OneOf(rapid.Uint64(), rapid.Map(rapid.Uint64Range(0, 9),
+			func(d uint64) uint64 { return max(s.Below, 5) + d - 5 }))
 		a, b := positions.Draw(t, "a"), positions.Draw(t, "b")
 		x, y := value(t, s.Text(a)), value(t, s.Text(b))
 		if got, want := x.Cmp(y), cmpUint(a, b); got != want {
@@ -56,7 +57,7 @@ func TestStrangeNumbersFallBetweenPositions(t *testing.T) {
 	}
 	for _, text := range []string{"", "1", "99999999999999999999", "99999999999999999999x"} {
 		if _, ok := s.Parse(text); ok {
-			t.Errorf("%q is taken for a sequence number", text)
+			t.Errorf("%q is accepted as a sequence number", text)
 		}
 	}
 }
