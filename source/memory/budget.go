@@ -111,8 +111,8 @@ func (b *Budget) Parked() (n int, since time.Time) {
 	return n, since
 }
 
-// grantNow grants a page to the lease unless it must wait. No claim is overtaken: an earlier one of the table that still
-// waits belongs to a feed at its own limit, or the table gets no page. The mutex is held.
+// grantNow grants a page to the lease unless it must wait. No claim is overtaken: an earlier one of the table that
+// still waits belongs to a feed at its own limit, or the table gets no page. The mutex is held.
 func (b *Budget) grantNow(l *Lease) bool {
 	if l.bytes > 0 {
 		return true

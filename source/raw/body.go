@@ -17,21 +17,20 @@ import (
 	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
 )
 
-// The SDK decodes a page fifteen times slower than we scan it. So for the calls that carry data its protocol
-// is replaced for one call: signing, endpoints and typed errors stay the SDK's, the body of a success comes
-// to us as it is.
+// The protocols of the SDK, which sign calls and decode errors.
 var (
 	streamProtocol = awsjson.New10(streamschemas.DynamoDBStreams_20120810)
 	tableProtocol  = awsjson.New10(tableschemas.DynamoDB_20120810)
 )
 
+// rawProtocol replaces the SDK's protocol for one call: it stores the body of a success instead of decoding it.
 type rawProtocol struct {
 	*awsjson.Protocol
 	into *Body
 }
 
-// DeserializeResponse reads the body of a success whole; the SDK closes it afterwards. Errors go the
-// SDK's way.
+// DeserializeResponse reads the whole body of a success, which the SDK closes afterwards. Errors are decoded by the
+// SDK.
 func (p rawProtocol) DeserializeResponse(ctx context.Context, op *smithy.OperationSchema, t *smithy.TypeRegistry,
 	r *smithyhttp.Response, out smithy.Deserializable,
 ) error {
@@ -52,14 +51,14 @@ const maxBody = 128 << 20
 
 var errTooLong = errors.New("reply is too long")
 
-// peekBytes is the largest reply that is read without memory of the budget, as long as no record is found in it. It
-// belongs to the call, as the connection's own buffers do: as many as there may be calls in flight, 1 MiB.
+// peekBytes is the largest reply that is read without memory of the budget, as long as no record is found in it. These
+// bytes are part of the call, as the connection's buffers are: 1 MiB for all calls that may be in flight.
 const peekBytes = 16 << 10
 
 // ErrNoMemory means that the reply was dropped because it needs memory that is not free.
 var ErrNoMemory = errors.New("the reply needs memory that is not free")
 
-// Body is the pooled bytes of one reply. The zero body is empty; Free gives the bytes back.
+// Body holds the bytes of one reply, which are pooled. The zero Body is empty.
 type Body struct {
 	data []byte
 
@@ -77,6 +76,7 @@ func (b *Body) Free() {
 	b.data = nil
 }
 
+// read reads the body of a success, unless it needs memory that is not free.
 func (b *Body) read(r *smithyhttp.Response) error {
 	b.Free() // of an earlier attempt
 	size := int(r.ContentLength)
@@ -86,7 +86,7 @@ func (b *Body) read(r *smithyhttp.Response) error {
 	if size >= peekBytes && !b.MayGrow() {
 		return ErrNoMemory
 	}
-	b.data = getBuffer(max(size, 0) + 1) // one more, so that the end is seen without growing
+	b.data = getBuffer(max(size, 0) + 1) // one byte more, so that the end is found without growing
 	for {
 		n, err := r.Body.Read(b.data[len(b.data):cap(b.data)])
 		b.data = b.data[:len(b.data)+n]
@@ -118,13 +118,13 @@ func (b *Body) grow() {
 	b.data = bigger
 }
 
-// check catches a reply that was cut or bent on its way, as far as the service lets us know.
+// check finds a reply that was truncated or changed on its way, where the service sends its length or checksum.
 func (b *Body) check(r *smithyhttp.Response) error {
 	if r.ContentLength >= 0 && int64(len(b.data)) != r.ContentLength {
 		return &MalformedError{fmt.Errorf("reply has %d bytes of %d", len(b.data), r.ContentLength)}
 	}
 	if r.Uncompressed {
-		return nil // the sum is of the packed bytes, gzip has its own
+		return nil // the checksum covers the compressed bytes, and gzip has its own
 	}
 	sum, err := strconv.ParseUint(r.Header.Get("X-Amz-Crc32"), 10, 32)
 	if err == nil && uint32(sum) != crc32.ChecksumIEEE(b.data) {

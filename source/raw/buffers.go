@@ -2,13 +2,13 @@ package raw
 
 import "sync"
 
-// Pools by size, so that the pages of idle and of slow shards do not hold a megabyte each.
+// pools are by size, so that pages of idle and of slow shards do not occupy a megabyte each.
 var pools = [...]struct {
 	size int
 	sync.Pool
 }{{size: 2 << 10}, {size: 16 << 10}, {size: 128 << 10}, {size: 512 << 10}, {size: 1<<20 + 256<<10}, {size: 4 << 20}}
 
-// getBuffer returns an empty slice of at least that capacity.
+// getBuffer returns an empty slice with a capacity of at least size.
 func getBuffer(size int) []byte {
 	for i := range pools {
 		p := &pools[i]
@@ -23,6 +23,7 @@ func getBuffer(size int) []byte {
 	return make([]byte, 0, size)
 }
 
+// putBuffer gives a slice of getBuffer back.
 func putBuffer(b []byte) {
 	for i := range pools {
 		if cap(b) == pools[i].size {

@@ -28,11 +28,11 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Client sends GetRecords without the SDK's middleware, which costs twice what signing, sending and reading an empty page
-// cost, and idle shards are nothing but empty pages. Everything that decides what is sent stays the SDK's: its first
-// request is the pattern for all others (endpoint, region, user agent, what is signed), requests are signed with its
-// credentials, and its decoder reads errors. Where the credentials cannot be had, the call goes through the SDK, whose
-// error says why. A Client is safe for concurrent use.
+// Client sends GetRecords without the SDK's middleware, which costs twice what signing, sending and reading an empty
+// page cost, and idle shards are nothing but empty pages. Everything that decides what is sent stays the SDK's: its
+// first request is the pattern for all others (endpoint, region, user agent, what is signed), requests are signed with
+// its credentials, and its decoder reads errors. Where the credentials cannot be had, the call goes through the SDK,
+// whose error says why. A Client is safe for concurrent use.
 type Client struct {
 	streams     *dynamodbstreams.Client
 	credentials aws.CredentialsProvider
@@ -43,12 +43,12 @@ type Client struct {
 	skew        atomic.Int64 // nanoseconds by which the service's clock is ahead of ours, by its last reply
 }
 
-// pattern is what all GetRecords requests of a source have in common. It is shared by them: nothing writes to it.
+// pattern is what all GetRecords requests of a client have in common. They share it, so it must not be modified.
 type pattern struct {
 	request         *http.Request // without header and body
 	host            string
 	header          http.Header
-	region, service string // that the signature is for
+	region, service string // in the scope of the signature
 }
 
 // NewClient makes a Client that sends what the SDK's client would, by send. once turns the SDK's retries off.
@@ -138,7 +138,7 @@ func (p *Client) learn(ctx context.Context, iterator string, b *Body, start time
 	return TimingOf(out.ResultMetadata, start), nil
 }
 
-// recorder keeps the request that it sends.
+// recorder sends one request and keeps it.
 type recorder struct {
 	dynamodbstreams.HTTPClient
 	request *http.Request
@@ -149,9 +149,11 @@ func (c *recorder) Do(r *http.Request) (*http.Response, error) {
 	return c.HTTPClient.Do(r)
 }
 
+// signedFor finds region and service in an Authorization header.
 var signedFor = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=[^,]*/\d{8}/([^/,]+)/([^/,]+)/aws4_request,`)
 
-// patternOf takes what requests have in common out of one; nil when it is not sent and signed in the one way we know.
+// patternOf makes a pattern of a request. It returns nil when the request is not sent and signed in the way that
+// Client.request knows.
 func patternOf(r *http.Request) *pattern {
 	scope := signedFor.FindStringSubmatch(r.Header.Get("Authorization"))
 	if scope == nil || r.Method != http.MethodPost || r.URL.RequestURI() != "/" {
@@ -170,6 +172,7 @@ func patternOf(r *http.Request) *pattern {
 	return p
 }
 
+// request makes a signed request for one call at now, by the service's clock.
 func (p *Client) request(
 	ctx context.Context, like *pattern, c aws.Credentials, iterator string, now time.Time,
 ) (*http.Request, error) {
@@ -200,7 +203,8 @@ const RecordsLimit = 1000
 var getRecordsSchema = smithy.NewOperationSchema(
 	streamschemas.GetRecords, streamschemas.GetRecordsInput, streamschemas.GetRecordsOutput)
 
-// replyError is the error that the SDK makes of a reply. wrong is how far the signature's time was from the service's.
+// replyError returns the error that the SDK makes of a reply. wrong is the difference between the signature's time and
+// the service's.
 func replyError(ctx context.Context, r *smithyhttp.Response, wrong time.Duration) error {
 	out := new(dynamodbstreams.GetRecordsOutput)
 	err := streamProtocol.DeserializeResponse(ctx, getRecordsSchema, dynamodbstreams.TypeRegistry, r, out)
@@ -213,14 +217,16 @@ func replyError(ctx context.Context, r *smithyhttp.Response, wrong time.Duration
 	return err
 }
 
+// operationError wraps an error as the SDK wraps those of its calls.
 func operationError(err error) error {
 	return &smithy.OperationError{ServiceID: dynamodbstreams.ServiceID, OperationName: "GetRecords", Err: err}
 }
 
-// The codes of a refused signature that may be due to a wrong clock, and how wrong it must be, as the SDK has them.
+// skewCodes are the codes of a refused signature that a wrong clock may be the reason for, as in the SDK.
 var skewCodes = map[string]bool{
 	"InvalidSignatureException": true, "SignatureDoesNotMatch": true, "AuthFailure": true,
 	"RequestTimeTooSkewed": true, "AccessDeniedException": true,
 }
 
+// skewTolerated is how wrong our clock must be to be taken for the reason, as in the SDK.
 const skewTolerated = 4 * time.Minute

@@ -11,15 +11,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// signer signs requests to one endpoint with Signature Version 4. They differ in body and time only, so everything
-// else is computed once for the credentials and the day. The SDK's signer sorts and joins all headers for each request,
+// signer signs requests to one endpoint with Signature Version 4. The requests differ only in body and time, so the
+// rest is computed once for given credentials and a day. The SDK's signer sorts and joins all headers for each request,
 // which took a quarter of the CPU time of an idle poll.
 // Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
 type signer struct {
 	like        *pattern
 	credentials aws.Credentials
 	day         string    // YYYYMMDD
-	canonical   [3]string // canonical request around Content-Length, X-Amz-Date and the body's hash
+	canonical   [3]string // parts of the canonical request, between which are Content-Length, X-Amz-Date and the body's hash
 	scope       string
 	key         []byte
 	prefix      string // of the Authorization header, up to the signature
@@ -30,7 +30,7 @@ const (
 	signedTime = "20060102T150405Z"
 )
 
-// signer returns the signer for that day (YYYYMMDD), a new one only if pattern, credentials or day have changed.
+// signer returns the signer for a day (YYYYMMDD), and makes one only if pattern, credentials or day have changed.
 func (p *Client) signer(like *pattern, c aws.Credentials, day string) *signer {
 	if s := p.signing.Load(); s != nil && s.like == like && s.credentials == c && s.day == day {
 		return s
@@ -40,8 +40,9 @@ func (p *Client) signer(like *pattern, c aws.Credentials, day string) *signer {
 	return s
 }
 
+// newSigner computes what requests with the pattern have in common in their signatures.
 func newSigner(like *pattern, c aws.Credentials, day string) *signer {
-	const later = "\x00" // stands where a request has its own value; no header contains it
+	const later = "\x00" // in place of values that differ between requests; no header contains it
 	headers := map[string]string{"host": like.host, "content-length": later, "x-amz-date": later}
 	if c.SessionToken != "" {
 		headers["x-amz-security-token"] = c.SessionToken
