@@ -48,7 +48,8 @@ type model struct {
 func newModel(t *rapid.T) *model {
 	m := &model{T: t, tables: make([][]*feed, 3), waiting: make([][]*feed, 3)}
 	m.announced = rapid.IntRange(1, len(m.tables)).Draw(t, "announced")
-	m.b = New(rapid.Int64Range(5, 150).Draw(t, "total"), rapid.Int64Range(5, 50).Draw(t, "per feed"), modelPage, m.announced)
+	total, perFeed := rapid.Int64Range(5, 150).Draw(t, "total"), rapid.Int64Range(5, 50).Draw(t, "per feed")
+	m.b = New(total, perFeed, modelPage, m.announced)
 	for i := range m.tables {
 		for range 4 {
 			m.tables[i] = append(m.tables[i], &feed{Feed: m.b.Feed(string(rune('a' + i)))})

@@ -19,7 +19,7 @@ type signer struct {
 	like        *pattern
 	credentials aws.Credentials
 	day         string    // YYYYMMDD
-	canonical   [3]string // parts of the canonical request, between which are Content-Length, X-Amz-Date and the body's hash
+	canonical   [3]string // around the values of a request: Content-Length, X-Amz-Date and the hash of the body
 	scope       string
 	key         []byte
 	prefix      string // of the Authorization header, up to the signature
