@@ -22,7 +22,7 @@
 // Files, from the top down:
 //
 //	apply.go      a write of one item: its rows, in their order
-//	kept.go       the mappings that were used, by hash
+//	mappings.go   the mappings that were used, by hash
 //	target.go     which pipeline writes to a target table
 //	diff.go       tables compared with the wanted ones, and made so
 //	schema.go     the wanted tables
