@@ -50,7 +50,7 @@ func (r *stateRow) keepMapping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.bigtable.KeepMapping(ctx, r.o.Name, r.Source, mappingID(r.program), text); err != nil {
+	if err := r.bigtable.StoreMapping(ctx, r.o.Name, r.Source, mappingID(r.program), text); err != nil {
 		return err
 	}
 	r.mappingKept = true

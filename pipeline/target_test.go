@@ -134,7 +134,7 @@ rules: [{name: all, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{attr
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := r.sink.KeptMapping(t.Context(), "shop", "Orders", row.Identity.MappingHash)
+	text, err := r.sink.LoadMapping(t.Context(), "shop", "Orders", row.Identity.MappingHash)
 	if err != nil || strings.Contains(string(text), "comments") {
 		t.Fatalf("%s, %v", text, err)
 	}
@@ -218,7 +218,7 @@ func TestRowKeepsItsFormatUntilUpgrade(t *testing.T) {
 		if owner, err := r.sink.TargetOwner(t.Context(), "orders"); owner != "shop" || err != nil {
 			t.Errorf("the target belongs to %q, %v", owner, err)
 		}
-		if _, err := r.sink.KeptMapping(t.Context(), "shop", "Orders", row.Identity.MappingHash); err != nil {
+		if _, err := r.sink.LoadMapping(t.Context(), "shop", "Orders", row.Identity.MappingHash); err != nil {
 			t.Errorf("the mapping is not kept: %v", err)
 		}
 		if err := r.stop(); err != nil {

@@ -42,10 +42,10 @@ func (t *table) apply(ctx context.Context, w *transform.Write) error {
 	if t.client.opt.Now == nil {
 		return errors.New("apply: Options.Now is not set, so the tombstone gate cannot work")
 	}
-	if r := check(w); r != nil {
+	if r := checkWrite(w); r != nil {
 		return fmt.Errorf("check write: %w", r)
 	}
-	families, err := t.wiped(ctx, w)
+	families, err := t.familiesToEmpty(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -67,8 +67,8 @@ func (t *table) apply(ctx context.Context, w *transform.Write) error {
 	return nil
 }
 
-// wiped gives the families to empty in rows that are not deleted as a whole; nil where there is none.
-func (t *table) wiped(ctx context.Context, w *transform.Write) ([]string, error) {
+// familiesToEmpty returns the families to empty in rows that are not deleted as a whole; nil where there is none.
+func (t *table) familiesToEmpty(ctx context.Context, w *transform.Write) ([]string, error) {
 	for i := range w.Rows {
 		if w.Rows[i].Exclusive && !wholeRow(&w.Rows[i]) {
 			return t.dataFamilies(ctx)
@@ -81,7 +81,7 @@ func (t *table) dataFamilies(ctx context.Context) ([]string, error) {
 	if declared := t.families.Load(); declared != nil {
 		return *declared, nil
 	}
-	admin, err := t.client.administrator(ctx)
+	admin, err := t.client.adminClient(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list families: %w", err)
 	}
@@ -98,8 +98,8 @@ func (t *table) dataFamilies(ctx context.Context) ([]string, error) {
 
 // write sends one guarded row until it is answered.
 func (t *table) write(ctx context.Context, r *request, version int64) error {
-	if err := t.do(ctx, r, version); err != nil {
-		return refusal(err)
+	if err := t.deliver(ctx, r, version); err != nil {
+		return asRejected(err)
 	}
 	if r.matched {
 		t.metrics.skipped.Inc()
@@ -109,8 +109,8 @@ func (t *table) write(ctx context.Context, r *request, version int64) error {
 	return nil
 }
 
-// refusal makes a *RejectedError of what the service will never take.
-func refusal(err error) error {
+// asRejected makes a *RejectedError of what the service will never take.
+func asRejected(err error) error {
 	var rejected *RejectedError
 	if Classify(err) != failure.Rejected || errors.As(err, &rejected) {
 		return err

@@ -503,7 +503,7 @@ func TestRefusalWithoutAReasonIsNotRepeatedForEver(t *testing.T) {
 	c, f := rig(t)
 	f.fates(func(int) fate { return unsay })
 	err := c.Apply(t.Context(), target, own("hats", 1, "x", "1"))
-	if Classify(err) != failure.Fatal || f.count() != vagueTries {
+	if Classify(err) != failure.Fatal || f.count() != maxVagueTries {
 		t.Errorf("apply: %v (%v) after %d calls", err, Classify(err), f.count())
 	}
 }

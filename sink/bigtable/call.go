@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// vagueTries is how often a call is sent that fails each time with a code that explains nothing.
-	vagueTries = 12
+	// maxVagueTries is how often a call is sent that fails each time with a code that explains nothing.
+	maxVagueTries = 12
 	// warnEvery bounds the log lines of an outage, which fails every lane at once.
 	warnEvery = 10 * time.Second
 )
 
-// do sends a call until it is answered, refused or ctx ends. version is 0 for calls that the tombstone gate
+// deliver sends a call until it is answered, refused or ctx ends. version is 0 for calls that the tombstone gate
 // does not concern.
 //
 // The client library never repeats conditional mutations; ours may be repeated after any doubt, for if an
 // attempt did arrive, the next one finds its version.
-func (t *table) do(ctx context.Context, r *request, version int64) error {
+func (t *table) deliver(ctx context.Context, r *request, version int64) error {
 	err := t.send(ctx, r, version)
 	if err == nil || Classify(err) != failure.Transient {
 		return err
@@ -41,15 +41,15 @@ func (t *table) do(ctx context.Context, r *request, version int64) error {
 		if Classify(err) == failure.Transient {
 			reason = err
 		}
-		if !vague(status.Code(err)) {
+		if !isVague(status.Code(err)) {
 			vagueSoFar = 0
-		} else if vagueSoFar++; vagueSoFar >= vagueTries {
+		} else if vagueSoFar++; vagueSoFar >= maxVagueTries {
 			err = &stuckError{tries: vagueSoFar, last: err}
 		}
-		return struct{}{}, pause(err)
+		return struct{}{}, retryError(err)
 	}
 	notify := func(_ error, next time.Duration) { t.warn(err, next) }
-	_, ended := backoff.Retry(ctx, attempt, backoff.WithBackOff(t.client.pauses()), backoff.WithMaxElapsedTime(0), backoff.WithNotify(notify))
+	_, ended := backoff.Retry(ctx, attempt, backoff.WithBackOff(t.client.newBackOff()), backoff.WithMaxElapsedTime(0), backoff.WithNotify(notify))
 	if ended != nil && ctx.Err() != nil {
 		return interrupted(ctx, reason)
 	}
@@ -66,7 +66,7 @@ func (t *table) send(ctx context.Context, r *request, version int64) error {
 	err := t.attempt(ctx, r, version)
 	took := time.Since(start)
 	class := Classify(err)
-	t.metrics.bound.Set(t.limit.release(took, loadOf(err, class)))
+	t.metrics.bound.Set(t.limit.release(took, loadSignalOf(err, class)))
 	t.metrics.inFlight.Dec()
 	t.metrics.seconds.Observe(took.Seconds())
 	if err != nil {
@@ -91,11 +91,11 @@ func (t *table) attempt(ctx context.Context, r *request, version int64) error {
 	return err
 }
 
-func loadOf(err error, class failure.Class) outcome {
+func loadSignalOf(err error, class failure.Class) loadSignal {
 	switch {
 	case class == failure.None:
 		return quick
-	case class == failure.Transient && !vague(status.Code(err)) && status.Code(err) != codes.Aborted:
+	case class == failure.Transient && !isVague(status.Code(err)) && status.Code(err) != codes.Aborted:
 		return overload
 	}
 	return neutral

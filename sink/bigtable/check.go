@@ -27,9 +27,9 @@ func TooOld(version int64, now time.Time, life time.Duration) bool {
 	return version < now.Add(gateMargin-life).UnixMilli()
 }
 
-// check refuses what the service would refuse, before anything of the write is sent: a row found bad after
+// checkWrite refuses what the service would refuse, before anything of the write is sent: a row found bad after
 // another was written would leave half of the write behind.
-func check(w *transform.Write) *RejectedError {
+func checkWrite(w *transform.Write) *RejectedError {
 	if w.Version <= 0 || w.Version >= maxVersion {
 		return rejectf(CodeTimestamp, "version %d is no time in milliseconds", w.Version)
 	}

@@ -41,7 +41,7 @@ func rejectf(code, format string, args ...any) *RejectedError {
 // Classify returns the class of an error of this package. Rejected carries a *RejectedError where Apply returned it.
 // Transient errors are tried again inside Apply, which returns one only when its context ended first.
 //
-// A call that Bigtable throttles (ResourceExhausted) is Transient too: the concurrency limit and the pauses slow it down.
+// A call that Bigtable throttles (ResourceExhausted) is Transient too: the concurrency limit and the newBackOff slow it down.
 func Classify(err error) failure.Class {
 	if err == nil {
 		return failure.None
@@ -84,7 +84,7 @@ func classOf(code codes.Code) failure.Class {
 
 // vague codes are worth a few tries but not endless ones: a server that answers them every time is broken
 // or is trying to say something that has no code.
-func vague(code codes.Code) bool { return code == codes.Internal || code == codes.Unknown }
+func isVague(code codes.Code) bool { return code == codes.Internal || code == codes.Unknown }
 
 // stuckError ends the retries of a call that kept failing with a vague code.
 type stuckError struct {

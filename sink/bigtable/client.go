@@ -23,11 +23,11 @@ import (
 
 // Client writes to the tables of one Bigtable instance. Safe for concurrent use.
 type Client struct {
-	opt     Options
-	log     *zap.Logger
-	conn    connection
-	metrics *metrics
-	pauses  func() backoff.BackOff // between attempts
+	opt        Options
+	log        *zap.Logger
+	conn       connection
+	metrics    *metrics
+	newBackOff func() backoff.BackOff // between attempts
 
 	tables sync.Map // target table → *table
 
@@ -47,7 +47,7 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 	if err != nil {
 		return nil, fmt.Errorf("open bigtable: %w", err)
 	}
-	return &Client{opt: o, log: log, conn: conn, metrics: newMetrics(reg), pauses: pauses}, nil
+	return &Client{opt: o, log: log, conn: conn, metrics: newMetrics(reg), newBackOff: newBackOff}, nil
 }
 
 // Close ends the connections; calls in flight fail, and what they wrote is unknown.
@@ -127,9 +127,9 @@ func (c *Client) clientOptions() []option.ClientOption {
 	return nil
 }
 
-// reader gives Google's client for reads; built-in metrics and the session data path are off: the first
+// dataClient returns Google's client for reads; built-in metrics and the session data path are off: the first
 // would export to Cloud Monitoring, even over an emulator's connection.
-func (c *Client) reader(ctx context.Context) (*bigtable.Client, error) {
+func (c *Client) dataClient(ctx context.Context) (*bigtable.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.data != nil {
@@ -145,8 +145,8 @@ func (c *Client) reader(ctx context.Context) (*bigtable.Client, error) {
 	return data, nil
 }
 
-// administrator gives Google's client for tables and families.
-func (c *Client) administrator(ctx context.Context) (*bigtable.AdminClient, error) {
+// adminClient returns Google's client for tables and families.
+func (c *Client) adminClient(ctx context.Context) (*bigtable.AdminClient, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.admin != nil {

@@ -32,7 +32,7 @@ const missing = "missing"
 
 // Diff compares the instance with the wanted tables. Nothing is written.
 func (c *Client) Diff(ctx context.Context, want []Table) ([]Difference, error) {
-	admin, err := c.administrator(ctx)
+	admin, err := c.adminClient(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("compare schema: %w", err)
 	}
@@ -50,7 +50,7 @@ func (c *Client) Diff(ctx context.Context, want []Table) ([]Difference, error) {
 func (c *Client) diffTable(ctx context.Context, admin *bigtable.AdminClient, t Table) ([]Difference, error) {
 	info, err := admin.TableInfo(ctx, t.Name)
 	if status.Code(err) == codes.NotFound {
-		return []Difference{lacksTable(t)}, nil
+		return []Difference{missingTable(t)}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -64,55 +64,55 @@ func (c *Client) diffTable(ctx context.Context, admin *bigtable.AdminClient, t T
 		found, ok := have[f.Name]
 		switch rule, kind := gcText(found.FullGCPolicy), aggregateOf(found.ValueType); {
 		case !ok:
-			out = append(out, lacksFamily(t.Name, f))
+			out = append(out, missingFamily(t.Name, f))
 		case kind != typeOf(f):
-			out = append(out, otherType(t.Name, kind, f))
+			out = append(out, wrongType(t.Name, kind, f))
 		case rule != ruleOf(f):
-			out = append(out, otherRule(t.Name, rule, f))
+			out = append(out, wrongRule(t.Name, rule, f))
 		}
 	}
 	return out, nil
 }
 
-func lacksTable(t Table) Difference {
+func missingTable(t Table) Difference {
 	return Difference{Table: t.Name, Have: missing, Want: "table", text: []string{t.CBT()},
 		fix: func(ctx context.Context, admin *bigtable.AdminClient) error {
-			return admin.CreateTableFromConf(ctx, confOf(t))
+			return admin.CreateTableFromConf(ctx, tableConf(t))
 		}}
 }
 
-func confOf(t Table) *bigtable.TableConf {
+func tableConf(t Table) *bigtable.TableConf {
 	conf := &bigtable.TableConf{TableID: t.Name, ColumnFamilies: map[string]bigtable.Family{}}
 	for _, key := range t.Splits {
 		conf.SplitKeys = append(conf.SplitKeys, string(key))
 	}
 	for _, f := range t.Families {
-		conf.ColumnFamilies[f.Name] = configOf(f)
+		conf.ColumnFamilies[f.Name] = familyConfig(f)
 	}
 	return conf
 }
 
-func lacksFamily(table string, f transform.Family) Difference {
+func missingFamily(table string, f transform.Family) Difference {
 	create := "cbt createfamily " + table + " " + f.Name
 	if kind := typeOf(f); kind != "" {
 		create += ":" + kind
 	}
 	return Difference{Table: table, Family: f.Name, Have: missing, Want: ruleOf(f), text: []string{create, setRule(table, f)},
 		fix: func(ctx context.Context, admin *bigtable.AdminClient) error {
-			return admin.CreateColumnFamilyWithConfig(ctx, table, f.Name, configOf(f))
+			return admin.CreateColumnFamilyWithConfig(ctx, table, f.Name, familyConfig(f))
 		}}
 }
 
-// otherType: Bigtable never changes the type of a family.
+// wrongType: Bigtable never changes the type of a family.
 // Source: https://cloud.google.com/bigtable/docs/managing-tables#modify-column-families
-func otherType(table, have string, f transform.Family) Difference {
+func wrongType(table, have string, f transform.Family) Difference {
 	name := func(kind string) string { return cmp.Or(kind, "plain cells") }
 	way := "a family cannot change its type: give it another name in the mapping, or make the table anew"
 	return Difference{Table: table, Family: f.Name, Have: name(have), Want: name(typeOf(f)), text: []string{"# " + way},
 		fix: func(context.Context, *bigtable.AdminClient) error { return errors.New(way) }}
 }
 
-func otherRule(table, have string, f transform.Family) Difference {
+func wrongRule(table, have string, f transform.Family) Difference {
 	return Difference{Table: table, Family: f.Name, Have: have, Want: ruleOf(f), text: []string{setRule(table, f)},
 		fix: func(ctx context.Context, admin *bigtable.AdminClient) error {
 			return admin.SetGCPolicy(ctx, table, f.Name, policyOf(f))

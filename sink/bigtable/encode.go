@@ -19,7 +19,7 @@ type request struct {
 	predicate      []byte // a marshalled RowFilter in place of the guard
 	body           []op   // the predicate did not match
 	skip           []op   // it did
-	mark           []byte // value of _tr_live and _tr_dead
+	guardValue     []byte // value of _tr_live and _tr_dead
 
 	matched bool // the answer
 }
@@ -54,12 +54,12 @@ const (
 
 var requests = sync.Pool{New: func() any { return new(request) }}
 
-// keepOps is the most mutations a pooled request may hold on to.
-const keepOps = 1024
+// maxPooledOps is the most mutations a pooled request may hold on to.
+const maxPooledOps = 1024
 
 // free gives the request back, without the item's memory.
 func (r *request) free() {
-	if cap(r.body) > keepOps || cap(r.skip) > keepOps {
+	if cap(r.body) > maxPooledOps || cap(r.skip) > maxPooledOps {
 		return
 	}
 	clear(r.body)
@@ -79,15 +79,15 @@ func (r *request) encode(w *transform.Write, row *transform.Row, families []stri
 	}
 	r.body, r.skip = r.body[:0], r.skip[:0]
 	r.guard = guard{qualifier, w.Version}
-	r.mark = append(append(append(r.mark[:0], w.Item.Table...), 0), w.Item.Key...)
+	r.guardValue = append(append(append(r.guardValue[:0], w.Item.Table...), 0), w.Item.Key...)
 	r.key = row.Key
-	r.replace(w, row, qualifier, families)
-	r.late(w, row)
+	r.buildBody(w, row, qualifier, families)
+	r.buildSkip(w, row)
 }
 
-// replace builds the body. Deletes stand before sets: no delete removes a cell of the same change, whatever
+// buildBody builds the body. Deletes stand before sets: no delete removes a cell of the same change, whatever
 // its range.
-func (r *request) replace(w *transform.Write, row *transform.Row, qualifier []byte, families []string) {
+func (r *request) buildBody(w *transform.Write, row *transform.Row, qualifier []byte, families []string) {
 	gone, here := transform.DeadFamily, transform.LiveFamily
 	if row.Left {
 		gone, here = here, gone
@@ -96,7 +96,7 @@ func (r *request) replace(w *transform.Write, row *transform.Row, qualifier []by
 		r.body = append(r.body, op{kind: opDeleteRow})
 	} else {
 		if row.Exclusive {
-			r.wipe(families, row.KeepHistory)
+			r.emptyFamilies(families, row.KeepHistory)
 		}
 		for i := range row.Deletes {
 			r.delete(&row.Deletes[i])
@@ -116,7 +116,7 @@ func (r *request) replace(w *transform.Write, row *transform.Row, qualifier []by
 		}
 		r.body = append(r.body, op{kind: kind, family: c.Family, qualifier: c.Qualifier, value: c.Value, from: at})
 	}
-	r.body = append(r.body, op{kind: opSet, family: here, qualifier: qualifier, value: r.mark, from: w.Version})
+	r.body = append(r.body, op{kind: opSet, family: here, qualifier: qualifier, value: r.guardValue, from: w.Version})
 }
 
 // wholeRow tells whether the row goes with all its cells. Where a rule's removal takes a shared row along,
@@ -125,8 +125,8 @@ func wholeRow(row *transform.Row) bool {
 	return row.Exclusive && row.Class == transform.ClassR && len(row.KeepHistory) == 0
 }
 
-// wipe empties the data families of a row but for those that keep histories.
-func (r *request) wipe(families, keep []string) {
+// emptyFamilies deletes the data families of a row but for those that keep histories.
+func (r *request) emptyFamilies(families, keep []string) {
 	for _, name := range families {
 		if !slices.Contains(keep, name) {
 			r.delete(&transform.Delete{Family: name})
@@ -134,10 +134,10 @@ func (r *request) wipe(families, keep []string) {
 	}
 }
 
-// late builds the skip branch: what a class D change removed must go even if a later version, which knows
+// buildSkip builds the skip branch: what a class D change removed must go even if a later version, which knows
 // nothing of it, was written first. Only below v, and only where timestamps are versions: a bound on mapped
 // timestamps would destroy newer data, and v itself may be this very change, sent again.
-func (r *request) late(w *transform.Write, row *transform.Row) {
+func (r *request) buildSkip(w *transform.Write, row *transform.Row) {
 	if row.Class != transform.ClassD {
 		return
 	}

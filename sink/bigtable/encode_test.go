@@ -44,7 +44,7 @@ func TestNoDeleteRemovesWhatItsChangeSets(t *testing.T) {
 	r := requests.Get().(*request)
 	rapid.Check(t, func(t *rapid.T) {
 		w := anyWrite(t)
-		if check(w) != nil {
+		if checkWrite(w) != nil {
 			t.Skip("the checks refuse it")
 		}
 		r.encode(w, &w.Rows[0], []string{"d", "h"})
@@ -89,7 +89,7 @@ func TestUsedRequestEncodesLikeANewOne(t *testing.T) {
 	used := requests.New().(*request)
 	rapid.Check(t, func(t *rapid.T) {
 		w := anyWrite(t)
-		if check(w) != nil {
+		if checkWrite(w) != nil {
 			t.Skip("the checks refuse it")
 		}
 		fresh := requests.New().(*request)

@@ -139,7 +139,7 @@ func open(t testing.TB, addr string, change ...func(*Options)) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.pauses = func() backoff.BackOff { return backoff.NewConstantBackOff(time.Millisecond) }
+	c.newBackOff = func() backoff.BackOff { return backoff.NewConstantBackOff(time.Millisecond) }
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Errorf("close: %v", err)

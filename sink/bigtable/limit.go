@@ -13,7 +13,7 @@ type limit struct {
 	low, high float64
 
 	mu       sync.Mutex
-	now      float64       // the bound
+	bound    float64
 	inFlight int           // calls between acquire and release
 	waiting  []*waiter     // first come first
 	floor    time.Duration // what a call costs when nothing is in the way
@@ -27,13 +27,13 @@ type waiter struct {
 	ready chan struct{} // closed under mu when the slot was handed over
 }
 
-// outcome is what a finished call says about the service's load.
-type outcome uint8
+// loadSignal is what a finished call says about the service's load.
+type loadSignal uint8
 
 const (
-	quick    outcome = iota // answered; its latency counts
-	overload                // unavailable, timed out or throttled
-	neutral                 // refused, cancelled: says nothing
+	quick    loadSignal = iota // answered; its latency counts
+	overload                   // unavailable, timed out or throttled
+	neutral                    // refused, cancelled: says nothing
 )
 
 const (
@@ -43,13 +43,13 @@ const (
 )
 
 func newLimit(low, start, high int) *limit {
-	return &limit{low: float64(low), now: float64(start), high: float64(high)}
+	return &limit{low: float64(low), bound: float64(start), high: float64(high)}
 }
 
 // acquire waits for a slot, first come first served, or until ctx ends.
 func (l *limit) acquire(ctx context.Context) error {
 	l.mu.Lock()
-	if len(l.waiting) == 0 && float64(l.inFlight) < l.now {
+	if len(l.waiting) == 0 && float64(l.inFlight) < l.bound {
 		l.inFlight++
 		l.mu.Unlock()
 		return nil
@@ -81,16 +81,16 @@ func (l *limit) abandon(ctx context.Context, w *waiter) error {
 }
 
 // release gives the slot back, learns from the call and reports the bound.
-func (l *limit) release(took time.Duration, o outcome) float64 {
+func (l *limit) release(took time.Duration, o loadSignal) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.learn(took, o)
 	l.inFlight--
 	l.serve()
-	return l.now
+	return l.bound
 }
 
-func (l *limit) learn(took time.Duration, o outcome) {
+func (l *limit) learn(took time.Duration, o loadSignal) {
 	l.seen++
 	switch o {
 	case overload:
@@ -102,18 +102,18 @@ func (l *limit) learn(took time.Duration, o outcome) {
 		l.floor = time.Duration(float64(l.floor) * floorDrift)
 		if took > slowFactor*l.floor+slowMargin {
 			l.slow++
-		} else if float64(l.inFlight)*2 >= l.now {
-			l.now = min(l.high, l.now+1/l.now)
+		} else if float64(l.inFlight)*2 >= l.bound {
+			l.bound = min(l.high, l.bound+1/l.bound)
 		}
 	}
-	if l.seen < int(l.now) {
+	if l.seen < int(l.bound) {
 		return
 	}
 	switch {
 	case l.failed*10 >= l.seen:
-		l.now = max(l.low, l.now*0.7)
+		l.bound = max(l.low, l.bound*0.7)
 	case l.slow*2 >= l.seen:
-		l.now = max(l.low, l.now*0.9)
+		l.bound = max(l.low, l.bound*0.9)
 	}
 	l.seen, l.failed, l.slow = 0, 0, 0
 }
@@ -121,7 +121,7 @@ func (l *limit) learn(took time.Duration, o outcome) {
 // serve hands free slots to the longest waiting.
 func (l *limit) serve() {
 	n := 0
-	for n < len(l.waiting) && float64(l.inFlight) < l.now {
+	for n < len(l.waiting) && float64(l.inFlight) < l.bound {
 		close(l.waiting[n].ready)
 		l.inFlight++
 		n++

@@ -18,15 +18,15 @@ func TestOverloadLowersTheBoundOncePerRound(t *testing.T) {
 	for range 24 {
 		l.release(time.Second, neutral)
 	}
-	if l.now < 40 || l.now > 45 {
-		t.Errorf("bound %.1f after one round of failures, want 0.7 of 64", l.now)
+	if l.bound < 40 || l.bound > 45 {
+		t.Errorf("bound %.1f after one round of failures, want 0.7 of 64", l.bound)
 	}
 	for range 10_000 {
 		_ = l.acquire(t.Context())
 		l.release(time.Second, overload)
 	}
-	if l.now != 4 {
-		t.Errorf("bound %.1f after a long outage, want the lowest", l.now)
+	if l.bound != 4 {
+		t.Errorf("bound %.1f after a long outage, want the lowest", l.bound)
 	}
 }
 
@@ -40,8 +40,8 @@ func TestSingleFailuresLeaveTheBoundAlone(t *testing.T) {
 			l.release(time.Millisecond, quick)
 		}
 	}
-	if l.now != 64 {
-		t.Errorf("bound %.1f although one call in twenty failed", l.now)
+	if l.bound != 64 {
+		t.Errorf("bound %.1f although one call in twenty failed", l.bound)
 	}
 }
 
@@ -51,8 +51,8 @@ func TestQuickCallsRaiseTheBoundOnlyWhereItHolds(t *testing.T) {
 		_ = l.acquire(t.Context())
 		l.release(time.Millisecond, quick)
 	}
-	if l.now != 64 {
-		t.Errorf("bound %.1f although one call at a time was made", l.now)
+	if l.bound != 64 {
+		t.Errorf("bound %.1f although one call at a time was made", l.bound)
 	}
 	for range 10_000 {
 		for range 64 {
@@ -62,8 +62,8 @@ func TestQuickCallsRaiseTheBoundOnlyWhereItHolds(t *testing.T) {
 			l.release(time.Millisecond, quick)
 		}
 	}
-	if l.now != 128 {
-		t.Errorf("bound %.1f, want the highest", l.now)
+	if l.bound != 128 {
+		t.Errorf("bound %.1f, want the highest", l.bound)
 	}
 }
 
@@ -74,8 +74,8 @@ func TestQueueingAtTheServiceLowersTheBound(t *testing.T) {
 	for range 64 {
 		l.release(300*time.Millisecond, quick)
 	}
-	if l.now >= 64 {
-		t.Errorf("bound %.1f, want it lower", l.now)
+	if l.bound >= 64 {
+		t.Errorf("bound %.1f, want it lower", l.bound)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// pause tells backoff what comes after err: nothing, the service's own wish, or the usual pause.
-func pause(err error) error {
+// retryError tells backoff what comes after err: nothing, the service's own wish, or the usual pause.
+func retryError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -29,8 +29,8 @@ func pause(err error) error {
 	return err
 }
 
-// pauses grow from 20 ms to 2 s: an outage ends for all lanes within 3 s of the service's return.
-func pauses() backoff.BackOff {
+// newBackOff grow from 20 ms to 2 s: an outage ends for all lanes within 3 s of the service's return.
+func newBackOff() backoff.BackOff {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval, b.Multiplier, b.RandomizationFactor = 20*time.Millisecond, 2*time.Second, 1.7, 0.5
 	return b
@@ -39,13 +39,13 @@ func pauses() backoff.BackOff {
 // interrupted says that the caller's context ended, and what the call was doing then.
 func interrupted(ctx context.Context, last error) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
-		return fmt.Errorf("%w: %w (%s)", ctx.Err(), cause, words(last))
+		return fmt.Errorf("%w: %w (%s)", ctx.Err(), cause, textOf(last))
 	}
-	return fmt.Errorf("%w (%s)", ctx.Err(), words(last))
+	return fmt.Errorf("%w (%s)", ctx.Err(), textOf(last))
 }
 
-// words says what an error says without wrapping it: its kind must not hide that the context ended.
-func words(err error) string {
+// textOf says what an error says without wrapping it: its kind must not hide that the context ended.
+func textOf(err error) string {
 	if err == nil {
 		return "no attempt was made"
 	}

@@ -38,13 +38,13 @@ type Cell struct {
 //
 // Rows written while they are read may appear in an older state: compare when quiet.
 func (c *Client) Rows(ctx context.Context, target, start, end string, views []View, f func(*Row) error) error {
-	data, err := c.reader(ctx)
+	data, err := c.dataClient(ctx)
 	if err != nil {
 		return fmt.Errorf("read rows: %w", err)
 	}
 	read := reading{table: data.Open(target), filter: bigtable.RowFilter(filterOf(views)), views: views, f: f}
 	for next := start; ; {
-		n, last, err := read.some(ctx, next, end)
+		n, last, err := read.batch(ctx, next, end)
 		if err != nil {
 			return fmt.Errorf("read rows: %w", orInterrupted(ctx, err))
 		}
@@ -63,7 +63,7 @@ type reading struct {
 	row    Row
 }
 
-func (r *reading) some(ctx context.Context, start, end string) (n int, last string, err error) {
+func (r *reading) batch(ctx context.Context, start, end string) (n int, last string, err error) {
 	var failed error
 	err = r.table.ReadRows(ctx, bigtable.NewRange(start, end), func(row bigtable.Row) bool {
 		n, last = n+1, row.Key()

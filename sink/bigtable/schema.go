@@ -101,7 +101,7 @@ func typeOf(f transform.Family) string {
 	return "int" + f.Aggregate
 }
 
-func configOf(f transform.Family) bigtable.Family {
+func familyConfig(f transform.Family) bigtable.Family {
 	config := bigtable.Family{GCPolicy: policyOf(f)}
 	number := bigtable.Int64Type{Encoding: bigtable.BigEndianBytesEncoding{}}
 	switch f.Aggregate {

@@ -96,7 +96,7 @@ func TestNewTableIsDividedAtItsSplitKeys(t *testing.T) {
 		if text := want[0].CBT(); !strings.HasSuffix(text, " 'splits=g,m' # without 2 split keys that a command line cannot hold") {
 			t.Error(text)
 		}
-		if diff := cmp.Diff([]string{"\x00\xff", "a,b", "g", "m"}, confOf(want[0]).SplitKeys); diff != "" {
+		if diff := cmp.Diff([]string{"\x00\xff", "a,b", "g", "m"}, tableConf(want[0]).SplitKeys); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		if _, err := c.Ensure(t.Context(), want); err != nil { // no emulator tells where a table is divided

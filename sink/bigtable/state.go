@@ -53,7 +53,7 @@ type Identity struct {
 	TableID     string    `json:"table_id"`     // DynamoDB's TableId: a re-created table is another one
 	StreamARN   string    `json:"stream_arn"`   // a re-enabled stream is a boundary
 	LogCreated  time.Time `json:"log_created"`  // the NATS stream's creation
-	MappingHash string    `json:"mapping_hash"` // of the compiled mapping; its text is kept, see KeepMapping
+	MappingHash string    `json:"mapping_hash"` // of the compiled mapping; its text is kept, see StoreMapping
 	// Target is where the rows are: the full name, see TargetName. Format 2; empty in a row of format 1.
 	Target string `json:"target,omitempty"`
 }
@@ -88,12 +88,12 @@ func (c *Client) LoadState(ctx context.Context, pipeline, table string) (*State,
 	return decodeState(stored)
 }
 
-// loadUntil loads the row until the service answers or ctx ends.
-func (c *Client) loadUntil(ctx context.Context, pipeline, table string) (*State, error) {
+// loadRepeatedly loads the row until the service answers or ctx ends.
+func (c *Client) loadRepeatedly(ctx context.Context, pipeline, table string) (*State, error) {
 	return backoff.Retry(ctx, func() (*State, error) {
 		s, err := c.LoadState(ctx, pipeline, table)
-		return s, pause(err)
-	}, backoff.WithBackOff(c.pauses()), backoff.WithMaxElapsedTime(0))
+		return s, retryError(err)
+	}, backoff.WithBackOff(c.newBackOff()), backoff.WithMaxElapsedTime(0))
 }
 
 func decodeState(stored []byte) (*State, error) {
@@ -112,7 +112,7 @@ func decodeState(stored []byte) (*State, error) {
 func (c *Client) CreateState(ctx context.Context, s *State) error {
 	next := *s
 	next.Format, next.Revision = StateFormat, 1
-	won, err := c.swap(ctx, &next, columnFilter(stateQualifier), false)
+	won, err := c.storeIf(ctx, &next, columnFilter(stateQualifier), false)
 	if err != nil {
 		return fmt.Errorf("create state: %w", err)
 	}
@@ -135,7 +135,7 @@ func (c *Client) CompareAndSet(ctx context.Context, old, next *State) error {
 	if n.Format > StateFormat || n.Format < 2 && n.Identity.Target != "" { // Rule 11
 		return fmt.Errorf("set state: format %d does not hold it", n.Format)
 	}
-	won, err := c.swap(ctx, &n, stateValue(old.stored), true)
+	won, err := c.storeIf(ctx, &n, stateValue(old.stored), true)
 	if err != nil {
 		return fmt.Errorf("set state: %w", err)
 	}
@@ -164,7 +164,7 @@ func (c *Client) Reserve(ctx context.Context, s *State, lead time.Duration) (*St
 		if !errors.Is(err, ErrStateChanged) {
 			return nil, fmt.Errorf("reserve lead: %w", err)
 		}
-		fresh, err := c.loadUntil(ctx, s.Identity.Pipeline, s.Identity.Table)
+		fresh, err := c.loadRepeatedly(ctx, s.Identity.Pipeline, s.Identity.Table)
 		if err != nil {
 			return nil, fmt.Errorf("reserve lead: %w", err)
 		}
@@ -175,14 +175,14 @@ func (c *Client) Reserve(ctx context.Context, s *State, lead time.Duration) (*St
 	}
 }
 
-// swap stores next where the predicate's answer is the wanted one, and tells whether the row holds next then.
-func (c *Client) swap(ctx context.Context, next *State, predicate *btpb.RowFilter, want bool) (bool, error) {
+// storeIf stores next where the predicate's answer is the wanted one, and tells whether the row holds next then.
+func (c *Client) storeIf(ctx context.Context, next *State, predicate *btpb.RowFilter, want bool) (bool, error) {
 	stored, err := json.Marshal(next)
 	if err != nil {
 		return false, fmt.Errorf("encode state: %w", err)
 	}
 	next.stored = stored
-	matched, err := c.setIf(ctx, &cell{
+	matched, err := c.setIf(ctx, &stateCell{
 		key: stateKey(next.Identity.Pipeline, next.Identity.Table), qualifier: stateQualifier, value: stored, time: next.Revision,
 	}, predicate, want)
 	if err != nil {
@@ -192,15 +192,15 @@ func (c *Client) swap(ctx context.Context, next *State, predicate *btpb.RowFilte
 		return true, nil
 	}
 	// An attempt whose answer was lost may have been ours.
-	have, err := c.loadUntil(ctx, next.Identity.Pipeline, next.Identity.Table)
+	have, err := c.loadRepeatedly(ctx, next.Identity.Pipeline, next.Identity.Table)
 	if errors.Is(err, ErrNoState) {
 		return false, nil
 	}
 	return err == nil && bytes.Equal(have.stored, stored), err
 }
 
-// cell is a cell of the state table.
-type cell struct {
+// stateCell is a cell of the state table.
+type stateCell struct {
 	key       []byte
 	qualifier string
 	value     []byte
@@ -208,7 +208,7 @@ type cell struct {
 }
 
 // setIf sets the only cell of a column where the predicate's answer for the row is the wanted one. It returns the answer.
-func (c *Client) setIf(ctx context.Context, x *cell, predicate *btpb.RowFilter, want bool) (matched bool, err error) {
+func (c *Client) setIf(ctx context.Context, x *stateCell, predicate *btpb.RowFilter, want bool) (matched bool, err error) {
 	column := []byte(x.qualifier)
 	write := []op{deleteColumn(stateFamily, column, 0, 0), {kind: opSet, family: stateFamily, qualifier: column, value: x.value, from: x.time}}
 	r := &request{key: x.key}
@@ -220,7 +220,7 @@ func (c *Client) setIf(ctx context.Context, x *cell, predicate *btpb.RowFilter, 
 	} else {
 		r.body = write
 	}
-	err = c.table(StateTable).do(ctx, r, 0)
+	err = c.table(StateTable).deliver(ctx, r, 0)
 	return r.matched, err
 }
 
@@ -239,7 +239,7 @@ func (c *Client) readCell(ctx context.Context, key []byte, qualifier string) ([]
 	for err == nil {
 		var some *btpb.ReadRowsResponse
 		if some, err = rows.Recv(); err == nil {
-			value = joinChunks(value, some.Chunks)
+			value = appendChunks(value, some.Chunks)
 		}
 	}
 	if errors.Is(err, io.EOF) {
@@ -251,8 +251,8 @@ func (c *Client) readCell(ctx context.Context, key []byte, qualifier string) ([]
 	return value, err
 }
 
-// joinChunks adds to the value of a row's only cell what an answer brings of it: a large one comes in several.
-func joinChunks(value []byte, chunks []*btpb.ReadRowsResponse_CellChunk) []byte {
+// appendChunks adds to the value of a row's only cell what an answer brings of it: a large one comes in several.
+func appendChunks(value []byte, chunks []*btpb.ReadRowsResponse_CellChunk) []byte {
 	for _, chunk := range chunks {
 		if value == nil {
 			value = []byte{}

@@ -125,7 +125,7 @@ func TestNewerStateFormatIsRefused(t *testing.T) {
 func TestRowOfFormat1StaysOneUntilItIsRaised(t *testing.T) {
 	c, _ := rig(t)
 	const old = `{"format":1,"revision":7,"identity":{"pipeline":"shop","table":"Products"},"life":1,"lead":600000000000,"issued":true}`
-	x := &cell{key: stateKey("shop", "Products"), qualifier: stateQualifier, value: []byte(old), time: 7}
+	x := &stateCell{key: stateKey("shop", "Products"), qualifier: stateQualifier, value: []byte(old), time: 7}
 	if _, err := c.setIf(t.Context(), x, columnFilter(stateQualifier), false); err != nil {
 		t.Fatal(err)
 	}

@@ -41,15 +41,15 @@ func (c *Client) ClaimTarget(ctx context.Context, pipeline, table string) (owner
 	if err != nil {
 		return "", fmt.Errorf("claim target %s: %w", table, err)
 	}
-	x := &cell{key: targetKey(name), qualifier: targetQualifier, value: value}
+	x := &stateCell{key: targetKey(name), qualifier: targetQualifier, value: value}
 	if _, err := c.setIf(ctx, x, columnFilter(targetQualifier), false); err != nil {
 		return "", fmt.Errorf("claim target %s: %w", table, err)
 	}
 	// Read back in any case: an attempt whose answer was lost may have been ours.
 	return backoff.Retry(ctx, func() (string, error) {
 		owner, err := c.TargetOwner(ctx, table)
-		return owner, pause(err)
-	}, backoff.WithBackOff(c.pauses()), backoff.WithMaxElapsedTime(0))
+		return owner, retryError(err)
+	}, backoff.WithBackOff(c.newBackOff()), backoff.WithMaxElapsedTime(0))
 }
 
 // TargetOwner returns the name of the pipeline that a target table belongs to; empty while none has claimed it. A

@@ -53,7 +53,7 @@ func TestOfPipelinesThatClaimATargetAtOnceOneHasIt(t *testing.T) {
 
 func TestNewerTargetRowIsRefused(t *testing.T) {
 	c, _ := rig(t)
-	x := &cell{key: []byte(c.TargetKey("products")), qualifier: targetQualifier, value: []byte(`{"format":9,"pipeline":"shop"}`)}
+	x := &stateCell{key: []byte(c.TargetKey("products")), qualifier: targetQualifier, value: []byte(`{"format":9,"pipeline":"shop"}`)}
 	if _, err := c.setIf(t.Context(), x, columnFilter(targetQualifier), false); err != nil {
 		t.Fatal(err)
 	}
@@ -65,13 +65,13 @@ func TestNewerTargetRowIsRefused(t *testing.T) {
 
 func TestMappingIsKeptBesideItsHash(t *testing.T) {
 	everyServer(t, func(t *testing.T, c *Client) {
-		if _, err := c.KeptMapping(t.Context(), "shop", "Products", "h1"); !errors.Is(err, ErrNoMapping) {
+		if _, err := c.LoadMapping(t.Context(), "shop", "Products", "h1"); !errors.Is(err, ErrNoMapping) {
 			t.Fatalf("before it is kept: %v", err)
 		}
 		one, two := []byte("rules: one"), bytes.Repeat([]byte("a long mapping\n"), 100_000)
 		for hash, text := range map[string][]byte{"h1": one, "h2": two, "h3": {}} {
 			for range 2 {
-				if err := c.KeepMapping(t.Context(), "shop", "Products", hash, text); err != nil {
+				if err := c.StoreMapping(t.Context(), "shop", "Products", hash, text); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -89,12 +89,12 @@ func TestMappingIsKeptBesideItsHash(t *testing.T) {
 			t.Fatal(err)
 		}
 		for hash, text := range map[string][]byte{"h1": one, "h2": two, "h3": {}} {
-			got, err := c.KeptMapping(t.Context(), "shop", "Products", hash)
+			got, err := c.LoadMapping(t.Context(), "shop", "Products", hash)
 			if err != nil || !bytes.Equal(got, text) {
 				t.Errorf("%s: %d bytes, %v; want %d", hash, len(got), err, len(text))
 			}
 		}
-		if _, err := c.KeptMapping(t.Context(), "shop", "Orders", "h1"); !errors.Is(err, ErrNoMapping) {
+		if _, err := c.LoadMapping(t.Context(), "shop", "Orders", "h1"); !errors.Is(err, ErrNoMapping) {
 			t.Errorf("another table's: %v", err)
 		}
 	})
@@ -103,18 +103,18 @@ func TestMappingIsKeptBesideItsHash(t *testing.T) {
 func TestNewerOrEnormousKeptMappingIsRefused(t *testing.T) {
 	c, _ := rig(t)
 	for hash, value := range map[string][]byte{"newer": {9, 1}, "empty": {0}} {
-		x := &cell{key: stateKey("shop", "Products"), qualifier: keptQualifier(hash), value: value}
+		x := &stateCell{key: stateKey("shop", "Products"), qualifier: mappingQualifier(hash), value: value}
 		if _, err := c.setIf(t.Context(), x, columnFilter(x.qualifier), false); err != nil {
 			t.Fatal(err)
 		}
-		_, err := c.KeptMapping(t.Context(), "shop", "Products", hash)
+		_, err := c.LoadMapping(t.Context(), "shop", "Products", hash)
 		if newer := (*NewerFormatError)(nil); err == nil || errors.As(err, &newer) != (hash == "newer") {
 			t.Errorf("%s: %v", hash, err)
 		}
 	}
-	noise := make([]byte, maxKept+1)
+	noise := make([]byte, maxMapping+1)
 	rand.NewChaCha8([32]byte{}).Read(noise)
-	if err := c.KeepMapping(t.Context(), "shop", "Products", "enormous", noise); err == nil {
+	if err := c.StoreMapping(t.Context(), "shop", "Products", "enormous", noise); err == nil {
 		t.Error("a mapping larger than a cell should be was kept")
 	}
 }

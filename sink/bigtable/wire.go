@@ -69,16 +69,16 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 
 // Sizes of fields whose numbers are below 16, so that a tag is one byte. message counts empty ones too, as the
 // members of a oneof are; text and number leave out what is empty, as proto3 does.
-func message(size int) int { return 1 + protowire.SizeBytes(size) }
+func messageSize(size int) int { return 1 + protowire.SizeBytes(size) }
 
-func text[T string | []byte](v T) int {
+func textSize[T string | []byte](v T) int {
 	if len(v) == 0 {
 		return 0
 	}
-	return message(len(v))
+	return messageSize(len(v))
 }
 
-func number(v int64) int {
+func numberSize(v int64) int {
 	if v == 0 {
 		return 0
 	}
@@ -109,17 +109,17 @@ func appendNumber(dst []byte, field protowire.Number, v int64) []byte {
 
 // size is the length of what append appends.
 func (r *request) size() int {
-	n := text(r.table) + text(r.key) + text(r.profile)
+	n := textSize(r.table) + textSize(r.key) + textSize(r.profile)
 	for i := range r.skip {
-		n += message(message(r.skip[i].size()))
+		n += messageSize(messageSize(r.skip[i].size()))
 	}
 	for i := range r.body {
-		n += message(message(r.body[i].size()))
+		n += messageSize(messageSize(r.body[i].size()))
 	}
 	if r.predicate != nil {
-		return n + message(len(r.predicate))
+		return n + messageSize(len(r.predicate))
 	}
-	return n + message(r.guard.size())
+	return n + messageSize(r.guard.size())
 }
 
 func (r *request) append(dst []byte) []byte {
@@ -143,35 +143,35 @@ func (r *request) append(dst []byte) []byte {
 var metaFamilies = [...]string{transform.LiveFamily, transform.DeadFamily}
 
 func (g *guard) columnSize(family string) int {
-	return text(family) + message(len(g.qualifier)) + message(len(g.qualifier)+1)
+	return textSize(family) + messageSize(len(g.qualifier)) + messageSize(len(g.qualifier)+1)
 }
 
 func (g *guard) chainSize(family string) int {
-	return message(message(g.columnSize(family))) + message(message(number(g.version*1000)))
+	return messageSize(messageSize(g.columnSize(family))) + messageSize(messageSize(numberSize(g.version*1000)))
 }
 
 func (g *guard) size() int {
 	n := 0
 	for _, family := range metaFamilies {
-		n += message(message(g.chainSize(family)))
+		n += messageSize(messageSize(g.chainSize(family)))
 	}
-	return message(n)
+	return messageSize(n)
 }
 
 // append appends a RowFilter: interleave 2 { filters 1 { chain 1 { filters 1 { column range 7 }, filters 1 { timestamp range 8 }}}}.
 func (g *guard) append(dst []byte) []byte {
 	whole := 0
 	for _, family := range metaFamilies {
-		whole += message(message(g.chainSize(family)))
+		whole += messageSize(messageSize(g.chainSize(family)))
 	}
 	dst = appendTag(dst, 2, whole)
 	for _, family := range metaFamilies {
-		chain, column, since := g.chainSize(family), g.columnSize(family), number(g.version*1000)
-		dst = appendTag(appendTag(dst, 1, message(chain)), 1, chain)
-		dst = appendTag(appendTag(dst, 1, message(column)), 7, column)
+		chain, column, since := g.chainSize(family), g.columnSize(family), numberSize(g.version*1000)
+		dst = appendTag(appendTag(dst, 1, messageSize(chain)), 1, chain)
+		dst = appendTag(appendTag(dst, 1, messageSize(column)), 7, column)
 		dst = appendMember(appendText(dst, 1, family), 2, g.qualifier)
 		dst = append(append(appendTag(dst, 5, len(g.qualifier)+1), g.qualifier...), 0)
-		dst = appendTag(appendTag(dst, 1, message(since)), 8, since)
+		dst = appendTag(appendTag(dst, 1, messageSize(since)), 8, since)
 		dst = appendNumber(dst, 1, g.version*1000)
 	}
 	return dst
@@ -181,29 +181,29 @@ func (g *guard) append(dst []byte) []byte {
 func (o *op) size() int {
 	switch o.kind {
 	case opSet:
-		return text(o.family) + text(o.qualifier) + number(o.from*1000) + text(o.value)
+		return textSize(o.family) + textSize(o.qualifier) + numberSize(o.from*1000) + textSize(o.value)
 	case opDeleteColumn:
-		n := text(o.family) + text(o.qualifier)
+		n := textSize(o.family) + textSize(o.qualifier)
 		if o.from != 0 || o.to != 0 {
-			n += message(number(o.from*1000) + number(o.to*1000))
+			n += messageSize(numberSize(o.from*1000) + numberSize(o.to*1000))
 		}
 		return n
 	case opAdd:
-		column, at, input := o.added()
-		return text(o.family) + message(column) + message(at) + message(input)
+		column, at, input := o.addSizes()
+		return textSize(o.family) + messageSize(column) + messageSize(at) + messageSize(input)
 	}
-	return text(o.family)
+	return textSize(o.family)
 }
 
-// added are the sizes of an addition's three values.
-func (o *op) added() (column, at, input int) {
-	return message(len(o.qualifier)), 1 + protowire.SizeVarint(uint64(o.from*1000)), 1 + protowire.SizeVarint(binary.BigEndian.Uint64(o.value))
+// addSizes returns the sizes of an addition's three values.
+func (o *op) addSizes() (column, at, input int) {
+	return messageSize(len(o.qualifier)), 1 + protowire.SizeVarint(uint64(o.from*1000)), 1 + protowire.SizeVarint(binary.BigEndian.Uint64(o.value))
 }
 
 // append appends a mutation as a field of the request.
 func (o *op) append(dst []byte, field protowire.Number) []byte {
 	size := o.size()
-	dst = appendTag(appendTag(dst, field, message(size)), protowire.Number(o.kind), size)
+	dst = appendTag(appendTag(dst, field, messageSize(size)), protowire.Number(o.kind), size)
 	dst = appendText(dst, 1, o.family)
 	switch o.kind {
 	case opSet:
@@ -212,11 +212,11 @@ func (o *op) append(dst []byte, field protowire.Number) []byte {
 	case opDeleteColumn:
 		dst = appendText(dst, 2, o.qualifier)
 		if o.from != 0 || o.to != 0 {
-			dst = appendTag(dst, 3, number(o.from*1000)+number(o.to*1000))
+			dst = appendTag(dst, 3, numberSize(o.from*1000)+numberSize(o.to*1000))
 			dst = appendNumber(appendNumber(dst, 1, o.from*1000), 2, o.to*1000)
 		}
 	case opAdd: // google.bigtable.v2.Value: raw_value 8, raw_timestamp_micros 9, int_value 6
-		column, at, input := o.added()
+		column, at, input := o.addSizes()
 		dst = appendMember(appendTag(dst, 2, column), 8, o.qualifier)
 		dst = protowire.AppendVarint(append(appendTag(dst, 3, at), 9<<3), uint64(o.from*1000))
 		dst = protowire.AppendVarint(append(appendTag(dst, 4, input), 6<<3), binary.BigEndian.Uint64(o.value))
