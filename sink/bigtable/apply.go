@@ -8,18 +8,19 @@ import (
 
 	"google.golang.org/grpc/status"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Apply makes a write durable in the target table and returns nil then: every row of it is written, or was
-// found to hold this version or a later one. It blocks while the service is away, until ctx ends.
+// Apply makes a write durable in the target table and returns nil then: each of its rows is written, or holds this
+// version or a later one already. It blocks while the service is unavailable, until ctx ends.
 //
-// A *RejectedError will never be taken and makes a dead letter. Classify sorts the rest: Denied, Missing and Fatal
-// are worth trying again once somebody has acted; Canceled means that ctx ended and that the last row's
-// outcome is unknown. After any error the same write may be applied again, whole.
+// A *RejectedError means that Bigtable will never take the write, which becomes a dead letter. Classify classifies the
+// other errors: Denied, Missing and Fatal writes may succeed once an operator has acted; Canceled means that ctx ended
+// and that the outcome of the last row is unknown. After any error the whole write may be applied again.
 //
-// w is only read, and not kept.
+// Apply does not modify or keep w.
 func (c *Client) Apply(ctx context.Context, target string, w *transform.Write) error {
 	t := c.table(target)
 	err := t.apply(ctx, w)
@@ -30,9 +31,9 @@ func (c *Client) Apply(ctx context.Context, target string, w *transform.Write) e
 	return err
 }
 
-// Declare names the data families of a target table, of all mappings that write to it. Rows that keep the
-// history of some families have the others emptied, and so do removals that take a shared row along; where
-// nothing was declared, the table is asked once for its families.
+// Declare sets the data families of a target table, over all mappings that write to it. Apply empties these families in
+// rows that keep the history of others, and where a removal deletes a shared row. Without a declaration it asks the
+// service for the table's families, once.
 func (c *Client) Declare(target string, families []string) {
 	names := slices.Clone(families)
 	c.table(target).families.Store(&names)
@@ -51,7 +52,7 @@ func (t *table) apply(ctx context.Context, w *transform.Write) error {
 	}
 	r := requests.Get().(*request)
 	defer r.free()
-	// Entered rows come first: a reader sees a moving item twice rather than not at all.
+	// Rows that the item enters come first, so that a reader sees an item that moves twice rather than not at all.
 	for _, left := range [...]bool{false, true} {
 		for i := range w.Rows {
 			if w.Rows[i].Left != left {
@@ -63,11 +64,11 @@ func (t *table) apply(ctx context.Context, w *transform.Write) error {
 			}
 		}
 	}
-	// Rule 1: A mark never passes a change that is not durable. Only here is the whole write done.
+	// Rule 1: A mark never passes a change that is not durable. Only here are all rows of the write durable.
 	return nil
 }
 
-// familiesToEmpty returns the families to empty in rows that are not deleted as a whole; nil where there is none.
+// familiesToEmpty returns the families to empty in rows that are not deleted as a whole, or nil without such rows.
 func (t *table) familiesToEmpty(ctx context.Context, w *transform.Write) ([]string, error) {
 	for i := range w.Rows {
 		if w.Rows[i].Exclusive && !wholeRow(&w.Rows[i]) {
@@ -77,6 +78,7 @@ func (t *table) familiesToEmpty(ctx context.Context, w *transform.Write) ([]stri
 	return nil, nil
 }
 
+// dataFamilies returns the declared families, or all that the table has but for those of the guards.
 func (t *table) dataFamilies(ctx context.Context) ([]string, error) {
 	if declared := t.families.Load(); declared != nil {
 		return *declared, nil
@@ -96,8 +98,8 @@ func (t *table) dataFamilies(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// write sends one guarded row until it is answered.
-func (t *table) write(ctx context.Context, r *request, version int64) error {
+// write sends one guarded row until Bigtable answers, and counts the outcome.
+func (t *table) write(ctx context.Context, r *request, version change.Version) error {
 	if err := t.deliver(ctx, r, version); err != nil {
 		return asRejected(err)
 	}
@@ -109,7 +111,7 @@ func (t *table) write(ctx context.Context, r *request, version int64) error {
 	return nil
 }
 
-// asRejected makes a *RejectedError of what the service will never take.
+// asRejected turns an error of class Rejected into a *RejectedError.
 func asRejected(err error) error {
 	var rejected *RejectedError
 	if Classify(err) != failure.Rejected || errors.As(err, &rejected) {

@@ -11,22 +11,23 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
 const (
-	// maxVagueTries is how often a call is sent that fails each time with a code that explains nothing.
+	// maxVagueTries is how often a call is sent that fails each time with a vague code.
 	maxVagueTries = 12
-	// warnEvery bounds the log lines of an outage, which fails every lane at once.
+	// warnEvery is the time between two log lines about a table: an outage makes all lanes fail at once.
 	warnEvery = 10 * time.Second
 )
 
-// deliver sends a call until it is answered, refused or ctx ends. version is 0 for calls that the tombstone gate
-// does not concern.
+// deliver sends a call until it is answered or refused, or ctx ends. version is 0 for calls that do not pass the
+// tombstone gate.
 //
-// The client library never repeats conditional mutations; ours may be repeated after any doubt, for if an
-// attempt did arrive, the next one finds its version.
-func (t *table) deliver(ctx context.Context, r *request, version int64) error {
+// Google's client library never repeats conditional mutations. Ours may be repeated when the outcome is unknown,
+// because an attempt finds the version that an earlier one has written.
+func (t *table) deliver(ctx context.Context, r *request, version change.Version) error {
 	err := t.send(ctx, r, version)
 	if err == nil || Classify(err) != failure.Transient {
 		return err
@@ -49,15 +50,16 @@ func (t *table) deliver(ctx context.Context, r *request, version int64) error {
 		return struct{}{}, retryError(err)
 	}
 	notify := func(_ error, next time.Duration) { t.warn(err, next) }
-	_, ended := backoff.Retry(ctx, attempt, backoff.WithBackOff(t.client.newBackOff()), backoff.WithMaxElapsedTime(0), backoff.WithNotify(notify))
+	_, ended := backoff.Retry(ctx, attempt, backoff.WithBackOff(t.client.newBackOff()), backoff.WithMaxElapsedTime(0),
+		backoff.WithNotify(notify))
 	if ended != nil && ctx.Err() != nil {
 		return interrupted(ctx, reason)
 	}
 	return ended
 }
 
-// send makes one attempt, within the concurrency limit and under its own deadline.
-func (t *table) send(ctx context.Context, r *request, version int64) error {
+// send makes one attempt within the concurrency limit, and records it in limit and metrics.
+func (t *table) send(ctx context.Context, r *request, version change.Version) error {
 	if err := t.limit.acquire(ctx); err != nil {
 		return interrupted(ctx, err)
 	}
@@ -75,7 +77,8 @@ func (t *table) send(ctx context.Context, r *request, version int64) error {
 	return err
 }
 
-func (t *table) attempt(ctx context.Context, r *request, version int64) error {
+// attempt makes one call with its own deadline, unless the tombstone gate rejects the version.
+func (t *table) attempt(ctx context.Context, r *request, version change.Version) error {
 	o := &t.client.opt
 	if version != 0 && TooOld(version, o.Now(), o.Tombstones) {
 		return rejectf(CodeTooOld, "the change is older than %v less %v: its tombstone may be gone", o.Tombstones, gateMargin)
@@ -91,6 +94,7 @@ func (t *table) attempt(ctx context.Context, r *request, version int64) error {
 	return err
 }
 
+// loadSignalOf returns what the outcome of a call shows about the service's load.
 func loadSignalOf(err error, class failure.Class) loadSignal {
 	switch {
 	case class == failure.None:
@@ -101,7 +105,7 @@ func loadSignalOf(err error, class failure.Class) loadSignal {
 	return neutral
 }
 
-// warn reports that a call is repeated: one line per table and interval, and only the error's code, for its
+// warn logs that a call is repeated, at most once in warnEvery for a table. It logs only the error's code, because the
 // text may quote keys.
 func (t *table) warn(err error, next time.Duration) {
 	last, now := t.warned.Load(), time.Now().UnixNano()

@@ -3,6 +3,7 @@ package bigtable
 import (
 	"time"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -16,22 +17,21 @@ const (
 
 	maxVersion = (1<<63 - 1) / 1000 // ms whose microseconds fit an int64
 
-	// setOverhead is what one mutation may weigh beside names and values.
-	setOverhead = 48
+	setOverhead = 48 // bytes of a mutation besides names and values, at most
 )
 
-// TooOld tells whether a change of this version must be refused at now: the tombstone that would stop it
-// may have been collected, so that it could bring a deleted item back for good.
-// now is the source's clock (Options.Now), life is H.
-func TooOld(version int64, now time.Time, life time.Duration) bool {
-	return version < now.Add(gateMargin-life).UnixMilli()
+// TooOld reports whether a change with this version must be rejected at now, because the tombstone that would stop it
+// may have been collected: it could bring a deleted item back for good. now is the source's clock (Options.Now), life
+// how long tombstones are kept (Options.Tombstones).
+func TooOld(version change.Version, now time.Time, life time.Duration) bool {
+	return int64(version) < now.Add(gateMargin-life).UnixMilli()
 }
 
-// checkWrite refuses what the service would refuse, before anything of the write is sent: a row found bad after
-// another was written would leave half of the write behind.
+// checkWrite rejects what the service would reject, before any row of the write is sent. If a row were rejected after
+// another was written, half of the write would remain.
 func checkWrite(w *transform.Write) *RejectedError {
 	if w.Version <= 0 || w.Version >= maxVersion {
-		return rejectf(CodeTimestamp, "version %d is no time in milliseconds", w.Version)
+		return rejectf(CodeTimestamp, "version %d is not a time in milliseconds", w.Version)
 	}
 	for i := range w.Rows {
 		if r := checkRow(w, &w.Rows[i]); r != nil {
@@ -48,7 +48,8 @@ func checkRow(w *transform.Write, row *transform.Row) *RejectedError {
 	case len(row.Key) > maxRowKey:
 		return rejectf(CodeRowKey, "the row key has %d bytes, %d are allowed", len(row.Key), maxRowKey)
 	case len(row.Cells)+len(row.Deletes)+3 > maxMutations:
-		return rejectf(CodeMutations, "%d mutations in one row, %d are allowed", len(row.Cells)+len(row.Deletes)+3, maxMutations)
+		n := len(row.Cells) + len(row.Deletes) + 3
+		return rejectf(CodeMutations, "%d mutations in one row, %d are allowed", n, maxMutations)
 	}
 	size := len(row.Key) + len(w.Item.Key) + len(w.Item.Table) + 1024
 	for i := range row.Cells {

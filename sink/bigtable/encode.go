@@ -4,35 +4,36 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// exclusiveQualifier stands for the item in a row that only one item can produce.
+// exclusiveQualifier represents the item in the guard of a row that only one item can produce.
 var exclusiveQualifier = []byte("i")
 
-// request is a conditional write of one row: what is written where the guard does not match, and where it does.
-// It goes to the wire by itself (wire.go), and is used again for the next row.
+// request is a conditional write of one row: mutations for a row where the guard does not match, and for one where it
+// does. It marshals itself (wire.go), and is used again for the next row.
 type request struct {
 	table, profile string
 	key            []byte
 	guard          guard
 	predicate      []byte // a marshalled RowFilter in place of the guard
-	body           []op   // the predicate did not match
-	skip           []op   // it did
+	body           []op   // where the predicate does not match
+	skip           []op   // where it matches
 	guardValue     []byte // value of _tr_live and _tr_dead
 
-	matched bool // the answer
+	matched bool // the reply
 }
 
 // guard is the predicate "the row holds this item at this version or later":
 // interleave(chain(column, timestamps), chain(column, timestamps)) over _tr_live and _tr_dead.
-// The column is a range of one qualifier, exact for any bytes; a regular expression would need escaping.
+// The column is a range of one qualifier, which is exact for any bytes. A regular expression would need escaping.
 type guard struct {
 	qualifier []byte
-	version   int64
+	version   change.Version
 }
 
-// op is one mutation. Times are in ms.
+// op is one mutation. Times are in ms: versions, or times that the mapping sets.
 type op struct {
 	kind      opKind
 	family    string
@@ -54,10 +55,10 @@ const (
 
 var requests = sync.Pool{New: func() any { return new(request) }}
 
-// maxPooledOps is the most mutations a pooled request may hold on to.
+// maxPooledOps is the capacity in mutations up to which a request is pooled.
 const maxPooledOps = 1024
 
-// free gives the request back, without the item's memory.
+// free gives the request back to the pool, without references to the item's memory.
 func (r *request) free() {
 	if cap(r.body) > maxPooledOps || cap(r.skip) > maxPooledOps {
 		return
@@ -68,10 +69,10 @@ func (r *request) free() {
 	requests.Put(r)
 }
 
-// encode turns one row of a checked write into its call. families are the target's data families.
+// encode makes the request for one row of a checked write. families are the target's data families.
 //
-// Rule 6: A write at version v leaves an item that holds v or later untouched. The body runs only where the
-// guard found neither the item nor its tombstone at v or later.
+// Rule 6: A write at version v leaves an item that holds v or later untouched. The body is executed only where the
+// guard finds neither the item nor its tombstone at v or later.
 func (r *request) encode(w *transform.Write, row *transform.Row, families []string) {
 	qualifier := w.Item.Guard[:]
 	if row.Class == transform.ClassR {
@@ -85,8 +86,8 @@ func (r *request) encode(w *transform.Write, row *transform.Row, families []stri
 	r.buildSkip(w, row)
 }
 
-// buildBody builds the body. Deletes stand before sets: no delete removes a cell of the same change, whatever
-// its range.
+// buildBody builds the body: what replaces the item's cells. Deletes come before sets, so that no delete removes a cell
+// of the same change, whatever its range.
 func (r *request) buildBody(w *transform.Write, row *transform.Row, qualifier []byte, families []string) {
 	gone, here := transform.DeadFamily, transform.LiveFamily
 	if row.Left {
@@ -101,31 +102,32 @@ func (r *request) buildBody(w *transform.Write, row *transform.Row, qualifier []
 		for i := range row.Deletes {
 			r.delete(&row.Deletes[i])
 		}
-		// The guard saw nothing of the item at v or later, so this is all of it and older than v.
+		// The guard found nothing at v or later, so all cells of this column are older than v.
 		r.body = append(r.body, deleteColumn(gone, qualifier, 0, 0))
 	}
 	for i := range row.Cells {
 		c := &row.Cells[i]
-		at := w.Version
+		at := int64(w.Version)
 		if c.Mapped {
-			at = c.Time
+			at = int64(c.Time)
 		}
 		kind := opSet
-		if c.Aggregate { // under the guard it is merged once per version
+		if c.Aggregate { // the guard ensures that it is added once per version
 			kind = opAdd
 		}
 		r.body = append(r.body, op{kind: kind, family: c.Family, qualifier: c.Qualifier, value: c.Value, from: at})
 	}
-	r.body = append(r.body, op{kind: opSet, family: here, qualifier: qualifier, value: r.guardValue, from: w.Version})
+	at := int64(w.Version)
+	r.body = append(r.body, op{kind: opSet, family: here, qualifier: qualifier, value: r.guardValue, from: at})
 }
 
-// wholeRow tells whether the row goes with all its cells. Where a rule's removal takes a shared row along,
-// the other items' guards must stay: they stop late writes to what is gone.
+// wholeRow reports whether the row is deleted with all its cells. Where a rule's removal deletes a shared row, the
+// guards of the other items must remain, because they stop late writes to what was deleted.
 func wholeRow(row *transform.Row) bool {
 	return row.Exclusive && row.Class == transform.ClassR && len(row.KeepHistory) == 0
 }
 
-// emptyFamilies deletes the data families of a row but for those that keep histories.
+// emptyFamilies deletes the data families of a row, except for those that keep histories.
 func (r *request) emptyFamilies(families, keep []string) {
 	for _, name := range families {
 		if !slices.Contains(keep, name) {
@@ -134,33 +136,36 @@ func (r *request) emptyFamilies(families, keep []string) {
 	}
 }
 
-// buildSkip builds the skip branch: what a class D change removed must go even if a later version, which knows
-// nothing of it, was written first. Only below v, and only where timestamps are versions: a bound on mapped
-// timestamps would destroy newer data, and v itself may be this very change, sent again.
+// buildSkip builds the mutations for a row that holds a later version. What a by-diff change (class D) removes must be
+// removed even then, because the later version, which was written first, may not mention it. It removes only cells
+// below v, because those at v may be of this change, sent before; and only where timestamps are versions, because a
+// bound on mapped timestamps would destroy newer data.
 func (r *request) buildSkip(w *transform.Write, row *transform.Row) {
 	if row.Class != transform.ClassD {
 		return
 	}
 	for i := range row.Deletes {
 		d := &row.Deletes[i]
-		to := w.Version
+		from, to := int64(d.From), int64(w.Version)
 		if d.To != 0 {
-			to = min(to, d.To)
+			to = min(to, int64(d.To))
 		}
-		if d.Versioned && d.Qualifier != nil && d.From < to {
-			r.skip = append(r.skip, deleteColumn(d.Family, d.Qualifier, d.From, to))
+		if d.Versioned && d.Qualifier != nil && from < to {
+			r.skip = append(r.skip, deleteColumn(d.Family, d.Qualifier, from, to))
 		}
 	}
 }
 
+// delete appends a delete of the write to the body.
 func (r *request) delete(d *transform.Delete) {
 	if d.Qualifier != nil {
-		r.body = append(r.body, deleteColumn(d.Family, d.Qualifier, d.From, d.To))
+		r.body = append(r.body, deleteColumn(d.Family, d.Qualifier, int64(d.From), int64(d.To)))
 		return
 	}
 	r.body = append(r.body, op{kind: opDeleteFamily, family: d.Family})
 }
 
+// deleteColumn deletes the cells of a column from from to to, exclusive; all with 0, 0.
 func deleteColumn(family string, qualifier []byte, from, to int64) op {
 	return op{kind: opDeleteColumn, family: family, qualifier: qualifier, from: from, to: to}
 }

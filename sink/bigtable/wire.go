@@ -11,16 +11,16 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// A request goes to the wire without generated messages in between: a table's every change is one
-// CheckAndMutateRowRequest, and building, measuring and marshalling one of those cost more than all else that the
-// sink does for it (docs/decisions/0012-sink-calls.md). Field numbers are those of google/bigtable/v2/bigtable.proto
-// and data.proto; a test reads the bytes back with the generated code.
+// A request is marshalled without the generated messages, because every change is one CheckAndMutateRowRequest, and
+// building, measuring and marshalling that message cost more than everything else that the sink does for a change
+// (docs/decisions/0012-sink-calls.md). Field numbers are those of google/bigtable/v2/bigtable.proto and data.proto; a
+// test reads the bytes back with the generated code.
 
-// codec writes requests and reads their answers; every other message is left to the usual codec.
+// codec writes requests and reads their replies. Every other message is left to gRPC's codec.
 type codec struct{ encoding.CodecV2 }
 
-// Marshal writes into a buffer of gRPC's, which lets it go when the transport has: the request may be used again
-// as soon as the call returns, even where the call was given up and its frame still waits to be sent.
+// Marshal writes into a buffer that gRPC frees after the transport has sent it. So the request may be used again as
+// soon as the call returns, even where the caller gave up the call and its frame still waits to be sent.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	r, ok := v.(*request)
 	if !ok {
@@ -35,10 +35,10 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.NewBuffer(buf, buffers)}, nil
 }
 
-// buffers are of more sizes than gRPC's own, where a request of 100 KB takes 1 MiB.
+// buffers have more sizes than gRPC's own pool, in which a request of 100 KB takes 1 MiB.
 var buffers = mem.NewTieredBufferPool(4<<10, 8<<10, 16<<10, 32<<10, 64<<10, 128<<10, 256<<10, 512<<10, 1<<20, 2<<20)
 
-// Unmarshal reads a CheckAndMutateRowResponse into the request that it answers.
+// Unmarshal reads a CheckAndMutateRowResponse into its request.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	r, ok := v.(*request)
 	if !ok {
@@ -67,8 +67,9 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// Sizes of fields whose numbers are below 16, so that a tag is one byte. message counts empty ones too, as the
-// members of a oneof are; text and number leave out what is empty, as proto3 does.
+// The following functions return sizes of fields whose numbers are below 16, so that a tag is one byte. messageSize
+// includes empty fields, because members of a oneof are sent even if they are empty. textSize and numberSize do not, as
+// proto3 omits empty fields.
 func messageSize(size int) int { return 1 + protowire.SizeBytes(size) }
 
 func textSize[T string | []byte](v T) int {
@@ -107,7 +108,7 @@ func appendNumber(dst []byte, field protowire.Number, v int64) []byte {
 	return protowire.AppendVarint(append(dst, byte(field)<<3|byte(protowire.VarintType)), uint64(v))
 }
 
-// size is the length of what append appends.
+// size returns how many bytes append appends.
 func (r *request) size() int {
 	n := textSize(r.table) + textSize(r.key) + textSize(r.profile)
 	for i := range r.skip {
@@ -122,6 +123,7 @@ func (r *request) size() int {
 	return n + messageSize(r.guard.size())
 }
 
+// append appends the request as a CheckAndMutateRowRequest.
 func (r *request) append(dst []byte) []byte {
 	dst = appendText(dst, 1, r.table)
 	dst = appendText(dst, 2, r.key)
@@ -139,7 +141,7 @@ func (r *request) append(dst []byte) []byte {
 	return appendText(dst, 7, r.profile)
 }
 
-// metaFamilies are where a guard looks.
+// metaFamilies are the families of the guard's two columns.
 var metaFamilies = [...]string{transform.LiveFamily, transform.DeadFamily}
 
 func (g *guard) columnSize(family string) int {
@@ -147,8 +149,11 @@ func (g *guard) columnSize(family string) int {
 }
 
 func (g *guard) chainSize(family string) int {
-	return messageSize(messageSize(g.columnSize(family))) + messageSize(messageSize(numberSize(g.version*1000)))
+	return messageSize(messageSize(g.columnSize(family))) + messageSize(messageSize(numberSize(g.micros())))
 }
+
+// micros returns the guard's version as a timestamp of Bigtable.
+func (g *guard) micros() int64 { return int64(g.version) * 1000 }
 
 func (g *guard) size() int {
 	n := 0
@@ -158,7 +163,9 @@ func (g *guard) size() int {
 	return messageSize(n)
 }
 
-// append appends a RowFilter: interleave 2 { filters 1 { chain 1 { filters 1 { column range 7 }, filters 1 { timestamp range 8 }}}}.
+// append appends a RowFilter:
+//
+//	interleave 2 { filters 1 { chain 1 { filters 1 { column range 7 }, filters 1 { timestamp range 8 }}}}
 func (g *guard) append(dst []byte) []byte {
 	whole := 0
 	for _, family := range metaFamilies {
@@ -166,18 +173,18 @@ func (g *guard) append(dst []byte) []byte {
 	}
 	dst = appendTag(dst, 2, whole)
 	for _, family := range metaFamilies {
-		chain, column, since := g.chainSize(family), g.columnSize(family), numberSize(g.version*1000)
+		chain, column, since := g.chainSize(family), g.columnSize(family), numberSize(g.micros())
 		dst = appendTag(appendTag(dst, 1, messageSize(chain)), 1, chain)
 		dst = appendTag(appendTag(dst, 1, messageSize(column)), 7, column)
 		dst = appendMember(appendText(dst, 1, family), 2, g.qualifier)
 		dst = append(append(appendTag(dst, 5, len(g.qualifier)+1), g.qualifier...), 0)
 		dst = appendTag(appendTag(dst, 1, messageSize(since)), 8, since)
-		dst = appendNumber(dst, 1, g.version*1000)
+		dst = appendNumber(dst, 1, g.micros())
 	}
 	return dst
 }
 
-// size is the length of the mutation's inner message.
+// size returns the length of the mutation's inner message.
 func (o *op) size() int {
 	switch o.kind {
 	case opSet:
@@ -195,9 +202,11 @@ func (o *op) size() int {
 	return textSize(o.family)
 }
 
-// addSizes returns the sizes of an addition's three values.
+// addSizes returns the sizes of the three values of an opAdd.
 func (o *op) addSizes() (column, at, input int) {
-	return messageSize(len(o.qualifier)), 1 + protowire.SizeVarint(uint64(o.from*1000)), 1 + protowire.SizeVarint(binary.BigEndian.Uint64(o.value))
+	at = 1 + protowire.SizeVarint(uint64(o.from*1000))
+	input = 1 + protowire.SizeVarint(binary.BigEndian.Uint64(o.value))
+	return messageSize(len(o.qualifier)), at, input
 }
 
 // append appends a mutation as a field of the request.
