@@ -11,11 +11,11 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// Codes of a RejectedError: stable words, kept in dead letters and counted by metrics.
+// The codes of a RejectedError, which dead letters store and metrics count: they never change.
 const (
 	CodeTooOld    = "too_old"         // older than its tombstone may live: resync the item
 	CodeRowKey    = "row_key"         // empty or longer than the service takes
-	CodeFamily    = "family"          // no family named
+	CodeFamily    = "family"          // without a family
 	CodeQualifier = "qualifier"       // longer than the service takes
 	CodeCell      = "cell_too_large"  // value larger than the service takes
 	CodeMutations = "mutations"       // more mutations in a row than the service takes
@@ -25,8 +25,8 @@ const (
 	CodeService   = "refused"         // the service said InvalidArgument or OutOfRange
 )
 
-// RejectedError is a change that Bigtable will never take. Nothing of the refused row was written, but rows of
-// the same write before it may have been: the item is dirty until its next change or a resync.
+// RejectedError means that Bigtable will never take a change. The rejected row was not written, but earlier rows of the
+// same write may have been. Then the item is dirty until its next change or a resync.
 type RejectedError struct {
 	Code   string // one of the Code constants
 	Reason string // for people; may quote the service
@@ -41,7 +41,8 @@ func rejectf(code, format string, args ...any) *RejectedError {
 // Classify returns the class of an error of this package. Rejected carries a *RejectedError where Apply returned it.
 // Transient errors are tried again inside Apply, which returns one only when its context ended first.
 //
-// A call that Bigtable throttles (ResourceExhausted) is Transient too: the concurrency limit and the newBackOff slow it down.
+// A call that Bigtable throttles (ResourceExhausted) is Transient too: the concurrency limit and the backoff slow it
+// down.
 func Classify(err error) failure.Class {
 	if err == nil {
 		return failure.None
@@ -63,8 +64,8 @@ func Classify(err error) failure.Class {
 	return classOf(st.GRPCStatus().Code())
 }
 
-// classOf returns the class of a code of the service. FailedPrecondition is an app profile without single-row transactions
-// or a table in the wrong state, never the fault of one change: it must not turn changes into dead letters.
+// classOf returns the class of a status code of the service. FailedPrecondition means an app profile without single-row
+// transactions or a table in the wrong state. It is not caused by a change, so it must not make dead letters.
 func classOf(code codes.Code) failure.Class {
 	switch code {
 	case codes.OK:
@@ -82,11 +83,11 @@ func classOf(code codes.Code) failure.Class {
 	}
 }
 
-// vague codes are worth a few tries but not endless ones: a server that answers them every time is broken
-// or is trying to say something that has no code.
+// isVague reports whether a code does not show why the call failed. Such a call is repeated, but not for ever, because
+// a server that always returns these codes is broken.
 func isVague(code codes.Code) bool { return code == codes.Internal || code == codes.Unknown }
 
-// stuckError ends the retries of a call that kept failing with a vague code.
+// stuckError ends the retries of a call that failed with a vague code each time.
 type stuckError struct {
 	tries int
 	last  error

@@ -36,8 +36,8 @@ type Client struct {
 	admin *bigtable.AdminClient // tables and families
 }
 
-// Open prepares a client; it makes no call, so an absent service is found out by the first use.
-// reg may be nil: the metrics are then not registered.
+// Open makes a client. It makes no call, so an unavailable service shows at the first use. reg may be nil: then the
+// metrics are not registered.
 func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Registerer) (*Client, error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
@@ -50,7 +50,7 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 	return &Client{opt: o, log: log, conn: conn, metrics: newMetrics(reg), newBackOff: newBackOff}, nil
 }
 
-// Close ends the connections; calls in flight fail, and what they wrote is unknown.
+// Close closes the connections. Calls in flight fail with an unknown outcome.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +65,7 @@ func (c *Client) Close() error {
 	return errors.Join(append(errs, c.conn.Close())...)
 }
 
-// report tells how a call to a table ended.
+// report passes the outcome of a call to a table to Options.Report.
 func (c *Client) report(table string, err error) {
 	switch Classify(err) {
 	case failure.Canceled:
@@ -90,6 +90,7 @@ type table struct {
 	warned   atomic.Int64             // when the last warning was logged, Unix ns
 }
 
+// table returns the table with this id, and makes it at the first use.
 func (c *Client) table(name string) *table {
 	if t, ok := c.tables.Load(name); ok {
 		return t.(*table)
@@ -107,7 +108,7 @@ func (c *Client) table(name string) *table {
 	return t.(*table)
 }
 
-// headers route a call to the table's cluster and announce that RetryInfo is honoured
+// headers returns the headers that route a call to the table's cluster and announce that the client honours RetryInfo
 // (google.bigtable.v2.FeatureFlags).
 func headers(table, profile string) metadata.MD {
 	flags, _ := proto.Marshal(&btpb.FeatureFlags{RetryInfo: true})
@@ -118,8 +119,7 @@ func headers(table, profile string) metadata.MD {
 	)
 }
 
-// clientOptions lets Google's client, used for reads and administration, share the emulator's connection:
-// its own would limit answers to 4 MiB.
+// clientOptions makes Google's clients share the emulator's connection, because their own would limit replies to 4 MiB.
 func (c *Client) clientOptions() []option.ClientOption {
 	if p, ok := c.conn.(*pool); ok {
 		return []option.ClientOption{option.WithGRPCConn(p.conns[0])}
@@ -127,15 +127,17 @@ func (c *Client) clientOptions() []option.ClientOption {
 	return nil
 }
 
-// dataClient returns Google's client for reads; built-in metrics and the session data path are off: the first
-// would export to Cloud Monitoring, even over an emulator's connection.
+// dataClient returns Google's client for reads. Its metrics are off, because it would export them to Cloud Monitoring
+// even with an emulator, and so is its session data path.
 func (c *Client) dataClient(ctx context.Context) (*bigtable.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.data != nil {
 		return c.data, nil
 	}
-	config := bigtable.ClientConfig{AppProfile: c.opt.AppProfile, MetricsProvider: bigtable.NoopMetricsProvider{}, DisableSession: true}
+	config := bigtable.ClientConfig{
+		AppProfile: c.opt.AppProfile, MetricsProvider: bigtable.NoopMetricsProvider{}, DisableSession: true,
+	}
 	opts := append([]option.ClientOption{option.WithGRPCConnectionPool(1)}, c.clientOptions()...)
 	data, err := bigtable.NewClientWithConfig(ctx, c.opt.Project, c.opt.Instance, config, opts...)
 	if err != nil {
@@ -145,7 +147,7 @@ func (c *Client) dataClient(ctx context.Context) (*bigtable.Client, error) {
 	return data, nil
 }
 
-// adminClient returns Google's client for tables and families.
+// adminClient returns Google's client for tables and families, which it opens at the first use.
 func (c *Client) adminClient(ctx context.Context) (*bigtable.AdminClient, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

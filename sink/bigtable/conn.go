@@ -24,14 +24,14 @@ const (
 	maxMessage = 256 << 20 // the service's own limit; gRPC's default of 4 MiB would hide a large row
 )
 
-// connection is what calls are made over; closing it ends those in flight.
+// connection is one or several connections to the service. Closing it ends the calls in flight.
 type connection interface {
 	grpc.ClientConnInterface
 	Close() error
 }
 
-// dialOptions sets every time-out explicitly: the lifetime of a held-back call is bounded by them, and the
-// tombstones' life must exceed it by far. Keepalive's Timeout also becomes TCP_USER_TIMEOUT.
+// dialOptions sets every time-out explicitly, because they bound how late a call may arrive, and tombstones must be
+// kept for much longer than that. The keepalive's Timeout also becomes TCP_USER_TIMEOUT.
 func dialOptions() []grpc.DialOption {
 	reconnect := backoff.DefaultConfig
 	reconnect.BaseDelay, reconnect.MaxDelay = 100*time.Millisecond, 5*time.Second
@@ -42,13 +42,13 @@ func dialOptions() []grpc.DialOption {
 		grpc.WithIdleTimeout(30 * time.Minute),
 		grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(maxMessage), grpc.MaxCallRecvMsgSize(maxMessage),
 			grpc.ForceCodecV2(codec{encoding.GetCodecV2(proto.Name)})),
-		// Calls are classified and sent again in one place (apply.go), not a second time underneath.
+		// Calls are classified and repeated in one place (call.go), not a second time by gRPC.
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),
 	}
 }
 
-// dial opens the connections of the write path. They connect lazily: an absent service is no error here.
+// dial opens the connections for writes. They connect lazily, so a service that is unavailable is not an error here.
 func dial(ctx context.Context, o Options) (connection, error) {
 	if addr := o.emulator(); addr != "" {
 		return dialEmulator(addr, o.Connections)
@@ -66,12 +66,13 @@ func dial(ctx context.Context, o Options) (connection, error) {
 	return pool, nil
 }
 
-// pool spreads calls over several connections in turn.
+// pool uses several connections in turn.
 type pool struct {
 	conns []*grpc.ClientConn
 	next  atomic.Uint32
 }
 
+// dialEmulator opens n connections in plain text.
 func dialEmulator(addr string, n int) (*pool, error) {
 	p := &pool{}
 	for range n {
@@ -91,7 +92,9 @@ func (p *pool) Invoke(ctx context.Context, method string, args, reply any, opts 
 	return p.pick().Invoke(ctx, method, args, reply, opts...)
 }
 
-func (p *pool) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (p *pool) NewStream(
+	ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption,
+) (grpc.ClientStream, error) {
 	return p.pick().NewStream(ctx, desc, method, opts...)
 }
 

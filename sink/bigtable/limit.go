@@ -6,47 +6,47 @@ import (
 	"time"
 )
 
-// limit bounds the calls in flight to one table: additive increase while calls are quick and the bound is
-// what holds them, multiplicative decrease when the service is away, overloaded or slow. Waiters are served
-// in the order they came, so that no lane starves. Each table has its own, so a slow table leaves others alone.
+// limit bounds the calls in flight to one table. The bound increases by addition while calls are quick and it is
+// reached, and decreases by multiplication when the service is unavailable, overloaded or slow. Calls wait in the order
+// in which they came, so that no lane starves. Each table has its own limit, so a slow table does not affect others.
 type limit struct {
 	low, high float64
 
 	mu       sync.Mutex
 	bound    float64
 	inFlight int           // calls between acquire and release
-	waiting  []*waiter     // first come first
-	floor    time.Duration // what a call costs when nothing is in the way
+	waiting  []*waiter     // in the order in which they came
+	floor    time.Duration // latency of a call without load
 
-	// The bound falls at most once in a round, which is as many calls as may be in flight: single failures,
-	// which every service has, say nothing about its load.
+	// The bound decreases at most once in a round, which is as many calls as may be in flight: single failures, which
+	// every service has, do not show its load. These count the calls of the round.
 	seen, failed, slow int
 }
 
 type waiter struct {
-	ready chan struct{} // closed under mu when the slot was handed over
+	ready chan struct{} // closed under mu when a slot is handed over
 }
 
-// loadSignal is what a finished call says about the service's load.
+// loadSignal is what a call that has ended shows about the service's load.
 type loadSignal uint8
 
 const (
 	quick    loadSignal = iota // answered; its latency counts
 	overload                   // unavailable, timed out or throttled
-	neutral                    // refused, cancelled: says nothing
+	neutral                    // rejected or canceled: shows nothing
 )
 
 const (
-	slowFactor = 4                     // a call this much slower than the floor …
-	slowMargin = 50 * time.Millisecond // … and this much over it means queueing at the service
-	floorDrift = 1.001                 // the floor forgets: per call, so that a lasting change becomes the norm
+	slowFactor = 4                     // a call slower than the floor by this factor …
+	slowMargin = 50 * time.Millisecond // … and this time has waited in a queue of the service
+	floorDrift = 1.001                 // the floor grows with each call, so that a lasting change becomes normal
 )
 
 func newLimit(low, start, high int) *limit {
 	return &limit{low: float64(low), bound: float64(start), high: float64(high)}
 }
 
-// acquire waits for a slot, first come first served, or until ctx ends.
+// acquire waits for a slot, first come first served. It returns the context's cause when ctx ends before.
 func (l *limit) acquire(ctx context.Context) error {
 	l.mu.Lock()
 	if len(l.waiting) == 0 && float64(l.inFlight) < l.bound {
@@ -65,7 +65,7 @@ func (l *limit) acquire(ctx context.Context) error {
 	}
 }
 
-// abandon takes a waiter out of the line; a slot that was handed over meanwhile goes to the next.
+// abandon removes a waiter from the queue. A slot that was handed to it meanwhile goes to the next waiter.
 func (l *limit) abandon(ctx context.Context, w *waiter) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +80,7 @@ func (l *limit) abandon(ctx context.Context, w *waiter) error {
 	return context.Cause(ctx)
 }
 
-// release gives the slot back, learns from the call and reports the bound.
+// release gives a slot back, adapts the bound to the call's latency and signal, and returns the bound.
 func (l *limit) release(took time.Duration, o loadSignal) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,6 +90,7 @@ func (l *limit) release(took time.Duration, o loadSignal) float64 {
 	return l.bound
 }
 
+// learn adapts floor and bound to one call. The mutex is held.
 func (l *limit) learn(took time.Duration, o loadSignal) {
 	l.seen++
 	switch o {
@@ -118,7 +119,7 @@ func (l *limit) learn(took time.Duration, o loadSignal) {
 	l.seen, l.failed, l.slow = 0, 0, 0
 }
 
-// serve hands free slots to the longest waiting.
+// serve hands free slots to the first waiters. The mutex is held.
 func (l *limit) serve() {
 	n := 0
 	for n < len(l.waiting) && float64(l.inFlight) < l.bound {

@@ -27,7 +27,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	table := []string{"table"}
 	return &metrics{
 		calls: f.NewCounterVec(prometheus.CounterOpts{Name: "tailrace_bigtable_calls_total",
-			Help: "CheckAndMutateRow calls by how they ended; skipped: the row held the version or a later one."}, []string{"table", "outcome"}),
+			Help: "CheckAndMutateRow calls by how they ended; skipped: the row held the version or a later one."},
+			[]string{"table", "outcome"}),
 		retries: f.NewCounterVec(prometheus.CounterOpts{Name: "tailrace_bigtable_retries_total",
 			Help: "Calls sent again after a transient failure."}, table),
 		rejected: f.NewCounterVec(prometheus.CounterOpts{Name: "tailrace_bigtable_rejected_total",
@@ -42,7 +43,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 }
 
-// tableMetrics are one table's series, looked up once.
+// tableMetrics are the series of one table.
 type tableMetrics struct {
 	outcomes [failure.Canceled + 1]prometheus.Counter // one for each of classes; None: written
 	skipped  prometheus.Counter

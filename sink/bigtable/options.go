@@ -17,17 +17,17 @@ type Options struct {
 	// Endpoint is the host:port of an emulator, spoken to in plain text without credentials.
 	// Empty: $BIGTABLE_EMULATOR_HOST if set, else the service.
 	Endpoint string
-	// Now is the source's clock: the latest Date of DynamoDB, moved on by the monotonic clock. The tombstone
-	// gate rests on it, so the local wall clock will not do. Apply refuses to work without it.
+	// Now is the source's clock: the latest Date of DynamoDB, advanced by the monotonic clock. The tombstone gate depends
+	// on it, so the local wall clock must not be used. Apply returns an error without it.
 	Now func() time.Time
 
 	Timeout     time.Duration // of one attempt of a call; default 10 s
-	Tombstones  time.Duration // H: how long _tr_dead cells are kept; must exceed the longest outage by far; default 168 h
-	Concurrency int           // most calls in flight per table; default 256, starting from a quarter
+	Tombstones  time.Duration // how long _tr_dead cells are kept; must exceed the longest outage by far; default 168 h
+	Concurrency int           // calls in flight per table, at most; default 256, starting from a quarter
 	Connections int           // default 4 to the service, 1 to an emulator
 
-	// Report is told how each call to a table ended: nil where the service answered, else why it did not or why it
-	// refuses everything. It must be fast. Nil: nobody wants to know.
+	// Report is called with the outcome of each call to a table: nil where the service answered, else why it did not
+	// answer or refused the call. It must be fast. It may be nil.
 	Report func(table string, err error)
 }
 
@@ -53,6 +53,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// check returns an error about values that cannot work, after withDefaults.
 func (o Options) check() error {
 	switch {
 	case o.Project == "" || o.Instance == "":
@@ -65,7 +66,7 @@ func (o Options) check() error {
 	return nil
 }
 
-// emulator is the plain-text address to use instead of the service, or "".
+// emulator returns the address of an emulator to use instead of the service, or "".
 func (o Options) emulator() string {
 	if o.Endpoint != "" {
 		return o.Endpoint
@@ -73,5 +74,5 @@ func (o Options) emulator() string {
 	return os.Getenv("BIGTABLE_EMULATOR_HOST")
 }
 
-// gateMargin is kept between the oldest change taken and the first tombstone that may be collected.
+// gateMargin is the time between the oldest change that is taken and the first tombstone that may be collected.
 const gateMargin = 24 * time.Hour
