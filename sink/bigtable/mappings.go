@@ -8,31 +8,32 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// mappingFormat is the first byte of a kept mapping. Rule 11: a newer one is refused.
+// mappingFormat is the first byte of a stored mapping. Rule 11: a newer one is refused.
 const mappingFormat = 1
 
-// maxMapping bounds a kept mapping, compressed; far more than a mapping that somebody wrote.
+// maxMapping is the size of a stored mapping, compressed, at most; far more than a mapping written by hand has.
 const maxMapping = 4 << 20
 
-// ErrNoMapping means that no mapping of this hash is kept: the rows were written before mappings were.
+// ErrNoMapping means that no mapping with this hash is stored: the rows are older than stored mappings.
 var ErrNoMapping = errors.New("no such mapping is kept")
 
-// mappingQualifier is a column of a table's state row for each mapping that the table ever had.
+// mappingQualifier returns the column, in a table's state row, of a mapping that the table has or had.
 func mappingQualifier(hash string) string { return "mapping:" + hash }
 
-// StoreMapping stores, beside a table's state, the text that the hash is of. Repeating it changes nothing. It is stored
-// before the hash is, so that no hash is without its text.
+// StoreMapping stores the text of a mapping under its hash, beside a table's state. Storing it again changes nothing.
+// It must be called before the hash is stored, so that every stored hash has its text.
 func (c *Client) StoreMapping(ctx context.Context, pipeline, table, hash string, text []byte) error {
 	value := append([]byte{mappingFormat}, s2.EncodeBest(nil, text)...)
 	if len(value) > maxMapping {
-		return fmt.Errorf("keep mapping of %s: it has %d bytes, compressed, and %d are allowed", table, len(value), maxMapping)
+		return fmt.Errorf("keep mapping of %s: it has %d bytes, compressed, and %d are allowed",
+			table, len(value), maxMapping)
 	}
 	x := &stateCell{key: stateKey(pipeline, table), qualifier: mappingQualifier(hash), value: value}
 	_, err := c.setIf(ctx, x, columnFilter(x.qualifier), false)
 	return wrap("keep mapping of "+table, err)
 }
 
-// LoadMapping returns the text that was kept for a hash; ErrNoMapping if there is none.
+// LoadMapping returns the text that is stored under a hash; ErrNoMapping if there is none.
 func (c *Client) LoadMapping(ctx context.Context, pipeline, table, hash string) ([]byte, error) {
 	value, err := c.readCell(ctx, stateKey(pipeline, table), mappingQualifier(hash))
 	switch {

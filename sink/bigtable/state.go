@@ -13,10 +13,12 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/tailrace-cdc/replicator/change"
 )
 
-// StateTable holds one row per (pipeline, source table): what must survive the loss of a log. Beside them one row per
-// target table says which pipeline writes to it.
+// StateTable has one row for each pipeline and source table, with what must survive the loss of a log, and one row for
+// each target table, with the pipeline that writes to it.
 const StateTable = "tailrace_state"
 
 const (
@@ -33,7 +35,7 @@ const StateFormat = 2
 var (
 	// ErrNoState means that the table has no row yet: a first start.
 	ErrNoState = errors.New("no state row")
-	// ErrStateExists means that another instance made the row first, with other content.
+	// ErrStateExists means that another instance created the row first, with other content.
 	ErrStateExists = errors.New("state row exists already")
 	// ErrStateChanged means that another instance changed the row since it was loaded.
 	ErrStateChanged = errors.New("state row changed meanwhile")
@@ -46,37 +48,38 @@ func (e *NewerFormatError) Error() string {
 	return fmt.Sprintf("state row has format %d, this program knows %d: use the newer program", e.Have, e.Know)
 }
 
-// Identity is what a log and its rows in Bigtable belong to. A log that answers to another identity is foreign.
+// Identity is what a log and its rows in Bigtable belong to. A log with another identity must not be applied.
 type Identity struct {
 	Pipeline    string    `json:"pipeline"`
 	Table       string    `json:"table"`        // source table
 	TableID     string    `json:"table_id"`     // DynamoDB's TableId: a re-created table is another one
 	StreamARN   string    `json:"stream_arn"`   // a re-enabled stream is a boundary
 	LogCreated  time.Time `json:"log_created"`  // the NATS stream's creation
-	MappingHash string    `json:"mapping_hash"` // of the compiled mapping; its text is kept, see StoreMapping
-	// Target is where the rows are: the full name, see TargetName. Format 2; empty in a row of format 1.
+	MappingHash string    `json:"mapping_hash"` // of the compiled mapping, whose text is stored, see StoreMapping
+	// Target is the full name of the target table, see TargetName. Format 2; empty in a row of format 1.
 	Target string `json:"target,omitempty"`
 }
 
-// State is one row of the state table. Versions must grow across lives, whatever happens to the log:
-// every version issued is ≤ the record's creation time + Lead, and a new life starts above that.
+// State is one row of the state table. Versions must grow across lives, whatever happens to the log. Therefore no
+// version exceeds its record's creation time by more than Lead, the version reservation, and a new life starts above
+// that.
 type State struct {
-	Format   int           `json:"format"`   // Rule 11: Everything stored carries a format number.
-	Revision int64         `json:"revision"` // grows by one with each change, so that no content ever returns
-	Identity Identity      `json:"identity"`
-	Life     uint64        `json:"life"`   // raised by `recover`
-	Floor    int64         `json:"floor"`  // ms; clocks of this life start at or above it
-	Lead     time.Duration `json:"lead"`   // reserved: how far versions may run ahead of creation times
-	Issued   bool          `json:"issued"` // set before the first frame: from then on an empty log is a lost one
+	Format   int            `json:"format"`   // Rule 11: Everything stored carries a format number.
+	Revision int64          `json:"revision"` // grows by one with each change, so that no two contents are equal
+	Identity Identity       `json:"identity"`
+	Life     uint64         `json:"life"`   // raised by `recover`
+	Floor    change.Version `json:"floor"`  // clocks of this life start at or above it
+	Lead     time.Duration  `json:"lead"`   // version reservation: how far versions may run ahead of creation times
+	Issued   bool           `json:"issued"` // set before the first frame: from then on an empty log is a lost one
 
-	stored []byte // the cell as loaded: what CompareAndSet compares with
+	stored []byte // the cell as loaded, with which CompareAndSet compares
 }
 
 // stateKey is unambiguous: table names of DynamoDB hold no '#'.
 func stateKey(pipeline, table string) []byte { return []byte(pipeline + "#" + table) }
 
-// LoadState reads the row of a pipeline's table; ErrNoState if there is none. It asks once: an error of kind Transient
-// says at once which address did not answer, and why.
+// LoadState reads the row of a pipeline's table; ErrNoState if there is none. It makes one attempt, so that a Transient
+// error shows at once which address did not answer, and why.
 func (c *Client) LoadState(ctx context.Context, pipeline, table string) (*State, error) {
 	stored, err := c.readCell(ctx, stateKey(pipeline, table), stateQualifier)
 	if err != nil {
@@ -88,7 +91,7 @@ func (c *Client) LoadState(ctx context.Context, pipeline, table string) (*State,
 	return decodeState(stored)
 }
 
-// loadRepeatedly loads the row until the service answers or ctx ends.
+// loadRepeatedly is LoadState, repeated until the service answers or ctx ends.
 func (c *Client) loadRepeatedly(ctx context.Context, pipeline, table string) (*State, error) {
 	return backoff.Retry(ctx, func() (*State, error) {
 		s, err := c.LoadState(ctx, pipeline, table)
@@ -107,8 +110,8 @@ func decodeState(stored []byte) (*State, error) {
 	return s, nil
 }
 
-// CreateState stores the first row and makes s the loaded state. Repeating it with the same content succeeds;
-// ErrStateExists if the row holds anything else.
+// CreateState stores the first row, and makes s the loaded state. It succeeds again with the same content, and returns
+// ErrStateExists if the row has another one.
 func (c *Client) CreateState(ctx context.Context, s *State) error {
 	next := *s
 	next.Format, next.Revision = StateFormat, 1
@@ -123,9 +126,9 @@ func (c *Client) CreateState(ctx context.Context, s *State) error {
 	return nil
 }
 
-// CompareAndSet replaces the loaded state old by next, which becomes the loaded state; ErrStateChanged if
-// the row is no longer what was loaded. The row keeps its format, so that an older build can go on with it, unless next
-// asks for a higher one.
+// CompareAndSet replaces the loaded state old by next, which becomes the loaded state. It returns ErrStateChanged if
+// the row has changed since it was loaded. The row keeps its format, so that an older build can use it, unless next has
+// a higher one.
 func (c *Client) CompareAndSet(ctx context.Context, old, next *State) error {
 	if len(old.stored) == 0 {
 		return errors.New("set state: the old state was not loaded")
@@ -146,8 +149,8 @@ func (c *Client) CompareAndSet(ctx context.Context, old, next *State) error {
 	return nil
 }
 
-// Reserve raises the lead to at least lead and returns the state as it is then. Versions up to creation time
-// + lead may be issued only after it returned nil.
+// Reserve raises the version reservation to at least lead, and returns the state with it. Versions up to creation time
+// + lead may be issued only after Reserve has returned without an error.
 //
 // Rule 5: versions are assigned once and grow across lives.
 func (c *Client) Reserve(ctx context.Context, s *State, lead time.Duration) (*State, error) {
@@ -175,7 +178,7 @@ func (c *Client) Reserve(ctx context.Context, s *State, lead time.Duration) (*St
 	}
 }
 
-// storeIf stores next where the predicate's answer is the wanted one, and tells whether the row holds next then.
+// storeIf stores next if the predicate's result is want, and reports whether the row holds next afterwards.
 func (c *Client) storeIf(ctx context.Context, next *State, predicate *btpb.RowFilter, want bool) (bool, error) {
 	stored, err := json.Marshal(next)
 	if err != nil {
@@ -183,7 +186,8 @@ func (c *Client) storeIf(ctx context.Context, next *State, predicate *btpb.RowFi
 	}
 	next.stored = stored
 	matched, err := c.setIf(ctx, &stateCell{
-		key: stateKey(next.Identity.Pipeline, next.Identity.Table), qualifier: stateQualifier, value: stored, time: next.Revision,
+		key: stateKey(next.Identity.Pipeline, next.Identity.Table), qualifier: stateQualifier, value: stored,
+		time: next.Revision,
 	}, predicate, want)
 	if err != nil {
 		return false, err
@@ -191,7 +195,7 @@ func (c *Client) storeIf(ctx context.Context, next *State, predicate *btpb.RowFi
 	if matched == want {
 		return true, nil
 	}
-	// An attempt whose answer was lost may have been ours.
+	// An earlier attempt of ours, whose reply was lost, may have stored it.
 	have, err := c.loadRepeatedly(ctx, next.Identity.Pipeline, next.Identity.Table)
 	if errors.Is(err, ErrNoState) {
 		return false, nil
@@ -207,10 +211,15 @@ type stateCell struct {
 	time      int64 // ms
 }
 
-// setIf sets the only cell of a column where the predicate's answer for the row is the wanted one. It returns the answer.
-func (c *Client) setIf(ctx context.Context, x *stateCell, predicate *btpb.RowFilter, want bool) (matched bool, err error) {
+// setIf sets the only cell of a column if the predicate's result for the row is want. It returns the result.
+func (c *Client) setIf(
+	ctx context.Context, x *stateCell, predicate *btpb.RowFilter, want bool,
+) (matched bool, err error) {
 	column := []byte(x.qualifier)
-	write := []op{deleteColumn(stateFamily, column, 0, 0), {kind: opSet, family: stateFamily, qualifier: column, value: x.value, from: x.time}}
+	write := []op{
+		deleteColumn(stateFamily, column, 0, 0),
+		{kind: opSet, family: stateFamily, qualifier: column, value: x.value, from: x.time},
+	}
 	r := &request{key: x.key}
 	if r.predicate, err = proto.Marshal(predicate); err != nil {
 		return false, fmt.Errorf("encode predicate: %w", err)
@@ -224,8 +233,8 @@ func (c *Client) setIf(ctx context.Context, x *stateCell, predicate *btpb.RowFil
 	return r.matched, err
 }
 
-// readCell reads the newest cell of a column of the state table; nil if there is none. It asks once, over the connection
-// that the writes use: Google's client would repeat a refused connection in silence until ctx ends.
+// readCell reads the newest cell of a column of the state table; nil if there is none. It makes one attempt, over the
+// connection of the writes: Google's client would repeat a refused connection without a message until ctx ends.
 func (c *Client) readCell(ctx context.Context, key []byte, qualifier string) ([]byte, error) {
 	t := c.table(StateTable)
 	call, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, t.headers), c.opt.Timeout)
@@ -233,7 +242,7 @@ func (c *Client) readCell(ctx context.Context, key []byte, qualifier string) ([]
 	latest := &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerColumnLimitFilter{CellsPerColumnLimitFilter: 1}}
 	rows, err := btpb.NewBigtableClient(c.conn).ReadRows(call, &btpb.ReadRowsRequest{
 		TableName: t.name, AppProfileId: c.opt.AppProfile, RowsLimit: 1, Rows: &btpb.RowSet{RowKeys: [][]byte{key}},
-		Filter: &btpb.RowFilter{Filter: &btpb.RowFilter_Chain_{Chain: &btpb.RowFilter_Chain{Filters: []*btpb.RowFilter{columnFilter(qualifier), latest}}}},
+		Filter: chain(columnFilter(qualifier), latest),
 	})
 	var value []byte
 	for err == nil {
@@ -251,7 +260,7 @@ func (c *Client) readCell(ctx context.Context, key []byte, qualifier string) ([]
 	return value, err
 }
 
-// appendChunks adds to the value of a row's only cell what an answer brings of it: a large one comes in several.
+// appendChunks appends the chunks of a reply to the value of a row's only cell. A large value comes in several replies.
 func appendChunks(value []byte, chunks []*btpb.ReadRowsResponse_CellChunk) []byte {
 	for _, chunk := range chunks {
 		if value == nil {
@@ -264,6 +273,11 @@ func appendChunks(value []byte, chunks []*btpb.ReadRowsResponse_CellChunk) []byt
 	return value
 }
 
+func chain(filters ...*btpb.RowFilter) *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_Chain_{Chain: &btpb.RowFilter_Chain{Filters: filters}}}
+}
+
+// columnFilter selects the cells of one column of the state table.
 func columnFilter(qualifier string) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_ColumnRangeFilter{ColumnRangeFilter: &btpb.ColumnRange{
 		FamilyName:     stateFamily,
@@ -272,13 +286,12 @@ func columnFilter(qualifier string) *btpb.RowFilter {
 	}}}
 }
 
+// stateValue selects the newest cell of a state if its value is stored.
 func stateValue(stored []byte) *btpb.RowFilter {
 	latest := &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerColumnLimitFilter{CellsPerColumnLimitFilter: 1}}
 	value := &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRangeFilter{ValueRangeFilter: &btpb.ValueRange{
 		StartValue: &btpb.ValueRange_StartValueClosed{StartValueClosed: stored},
 		EndValue:   &btpb.ValueRange_EndValueClosed{EndValueClosed: stored},
 	}}}
-	return &btpb.RowFilter{Filter: &btpb.RowFilter_Chain_{Chain: &btpb.RowFilter_Chain{
-		Filters: []*btpb.RowFilter{columnFilter(stateQualifier), latest, value},
-	}}}
+	return chain(columnFilter(stateQualifier), latest, value)
 }

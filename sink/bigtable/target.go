@@ -14,8 +14,8 @@ const (
 	targetFormat    = 1
 )
 
-// targetRow says which pipeline writes to a target table. It is written once: rows of two pipelines in one table would
-// be mixed, and neither would notice.
+// targetRow names the pipeline that writes to a target table. It is written once. Two pipelines must not write to one
+// table, because their rows would be mixed without an error.
 type targetRow struct {
 	Format   int       `json:"format"` // Rule 11: Everything stored carries a format number.
 	Target   string    `json:"target"`
@@ -23,21 +23,22 @@ type targetRow struct {
 	Since    time.Time `json:"since"` // by the clock of the machine that wrote it
 }
 
-// TargetName is the full name of a target table: projects/P/instances/I/tables/T.
+// TargetName returns the full name of a target table: projects/P/instances/I/tables/T.
 func (c *Client) TargetName(table string) string { return c.table(table).name }
 
-// targetKey begins with the separator of stateKey: no pipeline has an empty name.
+// targetKey begins with the separator of stateKey, so it differs from all state keys: no pipeline has an empty name.
 func targetKey(name string) []byte { return []byte("#target#" + name) }
 
-// TargetKey is the key of the row of StateTable that says which pipeline writes to a target table.
+// TargetKey returns the key of the row of StateTable that names the pipeline of a target table.
 func (c *Client) TargetKey(table string) string { return string(targetKey(c.TargetName(table))) }
 
-// ClaimTarget makes a target table the pipeline's own, if no other pipeline has it, and returns the name of the pipeline
-// that has it then. Of two that claim at once one wins, and both hear which. Several tables of one pipeline may share a
-// target. It blocks while the service is away.
+// ClaimTarget stores that a target table belongs to the pipeline, unless it belongs to another one, and returns the
+// name of the pipeline that owns it then. Two pipelines that claim it at once get the same result. Several tables of
+// one pipeline may share a target. It blocks while the service is unavailable.
 func (c *Client) ClaimTarget(ctx context.Context, pipeline, table string) (owner string, err error) {
 	name := c.TargetName(table)
-	value, err := json.Marshal(targetRow{Format: targetFormat, Target: name, Pipeline: pipeline, Since: time.Now().UTC()})
+	row := targetRow{Format: targetFormat, Target: name, Pipeline: pipeline, Since: time.Now().UTC()}
+	value, err := json.Marshal(row)
 	if err != nil {
 		return "", fmt.Errorf("claim target %s: %w", table, err)
 	}
@@ -45,15 +46,15 @@ func (c *Client) ClaimTarget(ctx context.Context, pipeline, table string) (owner
 	if _, err := c.setIf(ctx, x, columnFilter(targetQualifier), false); err != nil {
 		return "", fmt.Errorf("claim target %s: %w", table, err)
 	}
-	// Read back in any case: an attempt whose answer was lost may have been ours.
+	// Read back in any case: an earlier attempt of ours, whose reply was lost, may have stored it.
 	return backoff.Retry(ctx, func() (string, error) {
 		owner, err := c.TargetOwner(ctx, table)
 		return owner, retryError(err)
 	}, backoff.WithBackOff(c.newBackOff()), backoff.WithMaxElapsedTime(0))
 }
 
-// TargetOwner returns the name of the pipeline that a target table belongs to; empty while none has claimed it. A
-// pipeline whose last start was with a build that knew no such rows has claimed none.
+// TargetOwner returns the name of the pipeline that a target table belongs to, or "" while none has claimed it. A
+// pipeline that was last started by a build without such rows has claimed none.
 func (c *Client) TargetOwner(ctx context.Context, table string) (pipeline string, err error) {
 	value, err := c.readCell(ctx, targetKey(c.TargetName(table)), targetQualifier)
 	if err != nil || value == nil {
@@ -64,11 +65,13 @@ func (c *Client) TargetOwner(ctx context.Context, table string) (pipeline string
 		return "", fmt.Errorf("read owner of target %s: %w", table, err)
 	}
 	if row.Format > targetFormat { // Rule 11
-		return "", fmt.Errorf("read owner of target %s: %w", table, &NewerFormatError{Have: row.Format, Know: targetFormat})
+		newer := &NewerFormatError{Have: row.Format, Know: targetFormat}
+		return "", fmt.Errorf("read owner of target %s: %w", table, newer)
 	}
 	return row.Pipeline, nil
 }
 
+// wrap wraps an error, or returns nil for nil.
 func wrap(what string, err error) error {
 	if err == nil {
 		return nil
