@@ -14,7 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Difference is one thing that a table lacks or has otherwise.
+// Difference is a table, family, rule or type that is missing or not as wanted.
 type Difference struct {
 	Table  string `json:"table"`
 	Family string `json:"family,omitempty"` // empty: the whole table is missing
@@ -25,7 +25,7 @@ type Difference struct {
 	text []string
 }
 
-// CBT gives the commands that would remove the difference.
+// CBT returns the commands that remove the difference.
 func (d Difference) CBT() []string { return d.text }
 
 const missing = "missing"
@@ -97,18 +97,21 @@ func missingFamily(table string, f transform.Family) Difference {
 	if kind := typeOf(f); kind != "" {
 		create += ":" + kind
 	}
-	return Difference{Table: table, Family: f.Name, Have: missing, Want: ruleOf(f), text: []string{create, setRule(table, f)},
+	commands := []string{create, setRule(table, f)}
+	return Difference{Table: table, Family: f.Name, Have: missing, Want: ruleOf(f), text: commands,
 		fix: func(ctx context.Context, admin *bigtable.AdminClient) error {
 			return admin.CreateColumnFamilyWithConfig(ctx, table, f.Name, familyConfig(f))
 		}}
 }
 
-// wrongType: Bigtable never changes the type of a family.
+// wrongType returns the difference of a family with another type, which cannot be fixed: Bigtable never changes the
+// type of a family.
 // Source: https://cloud.google.com/bigtable/docs/managing-tables#modify-column-families
 func wrongType(table, have string, f transform.Family) Difference {
 	name := func(kind string) string { return cmp.Or(kind, "plain cells") }
 	way := "a family cannot change its type: give it another name in the mapping, or make the table anew"
-	return Difference{Table: table, Family: f.Name, Have: name(have), Want: name(typeOf(f)), text: []string{"# " + way},
+	commands := []string{"# " + way}
+	return Difference{Table: table, Family: f.Name, Have: name(have), Want: name(typeOf(f)), text: commands,
 		fix: func(context.Context, *bigtable.AdminClient) error { return errors.New(way) }}
 }
 
@@ -123,8 +126,8 @@ func setRule(table string, f transform.Family) string {
 	return "cbt setgcpolicy " + table + " " + f.Name + " '" + ruleOf(f) + "'"
 }
 
-// Ensure creates and changes what Diff finds, and returns what it did. Repeatable; two that run at once do
-// no harm. Nothing is ever dropped.
+// Ensure removes the differences that Diff finds, and returns them. It may be repeated and run by several processes at
+// once. It never drops a table or family.
 func (c *Client) Ensure(ctx context.Context, want []Table) ([]Difference, error) {
 	found, err := c.Diff(ctx, want)
 	if err != nil {
@@ -132,7 +135,8 @@ func (c *Client) Ensure(ctx context.Context, want []Table) ([]Difference, error)
 	}
 	for _, d := range found {
 		if err := d.fix(ctx, c.admin); err != nil && status.Code(err) != codes.AlreadyExists {
-			return nil, fmt.Errorf("change table %s: %w", strings.TrimSuffix(d.Table+" family "+d.Family, " family "), orInterrupted(ctx, err))
+			what := strings.TrimSuffix(d.Table+" family "+d.Family, " family ")
+			return nil, fmt.Errorf("change table %s: %w", what, orInterrupted(ctx, err))
 		}
 	}
 	return found, nil

@@ -10,8 +10,8 @@
 //	_tr_live:<item>  the item is in this row, at the version that is the cell's timestamp
 //	_tr_dead:<item>  the item left this row at that version: a tombstone, collected after Options.Tombstones
 //
-// <item> is "i" in a row that one item owns, else 16 bytes of hash. The value of both is the source table, a NUL and the
-// item's canonical key, so that a sweep finds the item that a cell belongs to.
+// <item> is "i" in a row that one item owns, else 16 bytes of hash. The value of both is the source table, a NUL and
+// the item's canonical key, so that a sweep finds the item that a cell belongs to.
 //
 // The package also keeps the state table of the pipelines (state.go), compares and creates tables (schema.go, diff.go)
 // and reads rows for the verifier (rows.go).

@@ -13,11 +13,11 @@ import (
 	"cloud.google.com/go/bigtable"
 )
 
-// ErrNoIdentities means that the server is an emulator, to which everybody is equal.
+// ErrNoIdentities means that the server is an emulator, which does not identify its callers.
 var ErrNoIdentities = errors.New("the server knows no identities")
 
-// Principal tells who the calls are made as, as far as the application default credentials show it without a call: the
-// service account, or what kind of credentials they are.
+// Principal returns the identity of the caller as far as the application default credentials show it without a call:
+// the service account, or the kind of credentials.
 func (c *Client) Principal(ctx context.Context) (string, error) {
 	if c.opt.emulator() != "" {
 		return "", ErrNoIdentities
@@ -29,7 +29,7 @@ func (c *Client) Principal(ctx context.Context) (string, error) {
 	return principalOf(found.JSON), nil
 }
 
-// principalOf reads the file of credentials; without one they are those of the machine.
+// principalOf reads a credentials file. Without one the credentials are those of the machine.
 func principalOf(file []byte) string {
 	var f struct {
 		Type          string `json:"type"`

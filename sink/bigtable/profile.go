@@ -11,18 +11,18 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Profile is what matters of an app profile.
+// Profile has the properties of an app profile that writes depend on.
 type Profile struct {
 	Name          string
-	SingleCluster bool // writes go to one cluster: without it the guard decides on one copy of several
+	SingleCluster bool // writes go to one cluster; otherwise guards decide by one copy of several
 	Transactional bool // CheckAndMutateRow is allowed
 }
 
 // ErrNoProfiles means that the server has no app profiles, as emulators do not.
 var ErrNoProfiles = errors.New("the server has no app profiles")
 
-// Profile reads the app profile that writes go through; it changes nothing. Denied needs
-// bigtable.appProfiles.get, which the writes themselves do not.
+// Profile reads the app profile of the writes. An error of class Denied means that bigtable.appProfiles.get is not
+// permitted, which the writes do not need.
 func (c *Client) Profile(ctx context.Context) (Profile, error) {
 	admin, err := bigtable.NewInstanceAdminClient(ctx, c.opt.Project, c.clientOptions()...)
 	if err != nil {

@@ -8,17 +8,17 @@ import (
 	"cloud.google.com/go/bigtable"
 )
 
-// rowsPerRead bounds one ReadRows call: emulators collect a whole range before they send anything.
+// rowsPerRead is how many rows one ReadRows call returns, because emulators collect a whole range before they send it.
 var rowsPerRead = 10_000
 
-// View is what a plain reader sees of a family: the newest Versions cells of each column; 0 means all.
+// View selects what an application sees of a family: the newest Versions cells of each column; 0 means all.
 type View struct {
 	Family   string
 	Versions int
 }
 
-// Row is a row as read: cells by family in the order of the views, qualifier, newest first.
-// Valid until the callback returns.
+// Row is a row as read. Cells are ordered by family (in the order of the views), by qualifier, and newest first. It is
+// valid until the callback returns.
 type Row struct {
 	Key   []byte
 	Cells []Cell
@@ -32,11 +32,11 @@ type Cell struct {
 	Time      time.Time
 }
 
-// Rows reads a table in key order from start (inclusive) to end (exclusive; "" = the last), and calls f with
-// each row that has a cell in one of the views. Meta families are invisible unless asked for, so a row of
-// tombstones alone does not appear. An error of f ends the reading and is returned.
+// Rows reads a table in key order from start (inclusive) to end (exclusive; "": to the last row), and calls f with each
+// row that has a cell in one of the views. So a row that has only tombstones does not appear. An error of f ends the
+// reading and is returned.
 //
-// Rows written while they are read may appear in an older state: compare when quiet.
+// Rows that are written meanwhile may appear in an older state, so rows should be compared while nothing is written.
 func (c *Client) Rows(ctx context.Context, target, start, end string, views []View, f func(*Row) error) error {
 	data, err := c.dataClient(ctx)
 	if err != nil {
@@ -55,6 +55,7 @@ func (c *Client) Rows(ctx context.Context, target, start, end string, views []Vi
 	}
 }
 
+// reading is one call of Rows.
 type reading struct {
 	table  *bigtable.Table
 	filter bigtable.ReadOption
@@ -63,6 +64,7 @@ type reading struct {
 	row    Row
 }
 
+// batch reads the next rowsPerRead rows, and returns their number and the last key.
 func (r *reading) batch(ctx context.Context, start, end string) (n int, last string, err error) {
 	var failed error
 	err = r.table.ReadRows(ctx, bigtable.NewRange(start, end), func(row bigtable.Row) bool {
@@ -76,6 +78,7 @@ func (r *reading) batch(ctx context.Context, start, end string) (n int, last str
 	return n, last, err
 }
 
+// convert copies a row, with its families in the order of the views, into r.row.
 func (r *reading) convert(row bigtable.Row) *Row {
 	r.row.Key, r.row.Cells = append(r.row.Key[:0], row.Key()...), r.row.Cells[:0]
 	for _, view := range r.views {
@@ -91,7 +94,7 @@ func (r *reading) convert(row bigtable.Row) *Row {
 	return &r.row
 }
 
-// filterOf selects families by column range: emulators compile a family's regular expression per cell.
+// filterOf selects the views by column ranges, because emulators compile a family's regular expression for each cell.
 func filterOf(views []View) bigtable.Filter {
 	var families []bigtable.Filter
 	for _, v := range views {

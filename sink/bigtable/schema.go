@@ -14,22 +14,22 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Table is a table as the pipeline needs it. Further families that it may have are nobody's business here.
+// Table is a table as the pipeline needs it. It may have further families, which this package ignores.
 type Table struct {
 	Name     string
 	Families []transform.Family
-	Splits   [][]byte // row keys at which the table is divided when it is made; a table that is there keeps its tablets
+	Splits   [][]byte // row keys at which a new table is divided; an existing table keeps its tablets
 }
 
-// Tables adds to the mappings' tables (data families only) what the sink itself needs: _tr_live and _tr_dead
-// in each, and the state table. Tables of one name are united. Sorted by name, families too.
+// Tables adds what the sink needs to the tables of the mappings, which have data families only: _tr_live and _tr_dead
+// in each table, and the state table. Tables with one name are merged. Tables and their families are sorted by name.
 func Tables(data []Table, tombstones time.Duration) []Table {
 	out := []Table{{Name: StateTable, Families: []transform.Family{{Name: stateFamily, MaxVersions: 1}}}}
 	for _, d := range data {
 		i := slices.IndexFunc(out, func(t Table) bool { return t.Name == d.Name })
 		if i < 0 {
 			i = len(out)
-			// _tr_live is never aged: a live item that rests longer than H must keep its guard.
+			// _tr_live has no maximum age: a live item must keep its guard, however long it does not change.
 			out = append(out, Table{Name: d.Name, Families: []transform.Family{
 				{Name: transform.LiveFamily, MaxVersions: 1}, {Name: transform.DeadFamily, MaxAge: tombstones}}})
 		}
@@ -48,7 +48,7 @@ func Tables(data []Table, tombstones time.Duration) []Table {
 	return out
 }
 
-// MarshalJSON writes families with their rules as cbt takes them.
+// MarshalJSON writes families with their rules in the syntax of cbt.
 func (t Table) MarshalJSON() ([]byte, error) {
 	type family struct {
 		Name string `json:"name"`
@@ -66,7 +66,8 @@ func (t Table) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// CBT gives the command that creates the table. It says how many split keys a command line cannot hold.
+// CBT returns the command that creates the table. A comment in it has the number of split keys that a command line
+// cannot contain.
 func (t Table) CBT() string {
 	var families, splits []string
 	for _, f := range t.Families {
@@ -93,7 +94,7 @@ func (t Table) CBT() string {
 
 func ruleOf(f transform.Family) string { return gcText(policyOf(f)) }
 
-// typeOf names an aggregate family's type as cbt does: intmax, intmin, inthll.
+// typeOf returns the type of an aggregate family as cbt spells it: intmax, intmin, inthll.
 func typeOf(f transform.Family) string {
 	if f.Aggregate == "" {
 		return ""
@@ -115,7 +116,7 @@ func familyConfig(f transform.Family) bigtable.Family {
 	return config
 }
 
-// aggregateOf is typeOf of a family as the service describes it; empty for one of plain cells.
+// aggregateOf is typeOf for a family as the service describes it; "" for one of plain cells.
 func aggregateOf(t bigtable.Type) string {
 	aggregate, ok := t.(bigtable.AggregateType)
 	if !ok {
@@ -153,7 +154,7 @@ func policyOf(f transform.Family) bigtable.GCPolicy {
 	return bigtable.UnionPolicy(bounds...)
 }
 
-// gcText is canonical: services and emulators give rules back in their own order and words.
+// gcText returns a rule in a canonical form, because services and emulators return rules in their own order and words.
 func gcText(p bigtable.GCPolicy) string {
 	join := func(children []bigtable.GCPolicy, with string) string {
 		var parts []string
