@@ -1,9 +1,6 @@
 package compile
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/json"
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -11,7 +8,6 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 	"github.com/tailrace-cdc/replicator/transform/lint"
 	"github.com/tailrace-cdc/replicator/transform/prove"
-	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
 // All compiles all tables of a configuration and proves across them which rows belong to one item alone. A table with
@@ -85,39 +81,6 @@ func (c *compiler) compile() {
 	c.Broken = c.Problems.Failed()
 }
 
-// hash covers what decides a table's cells: the mapping's content with its secrets, the table's options, and the
-// classes, which other tables of the same target may change.
-func (c *compiler) hash() {
-	var classes []ir.Class
-	for _, r := range c.Program.Rules {
-		for _, pl := range r.Plans {
-			classes = append(classes, pl.Class)
-		}
-	}
-	text, err := json.Marshal(struct {
-		Mapping     *ir.Mapping
-		StripGlobal bool
-		OnTTLExpiry string
-		Classes     []ir.Class
-		Secrets     [][]byte `json:",omitempty"`
-	}{c.Mapping, c.Program.Table.StripGlobal, c.Program.DefaultOnTTL(), classes, c.digests()})
-	if err != nil {
-		c.Problems.Errorf(c.Mapping.At, "syntax", "", "the mapping cannot be written as JSON: %v", err)
-	}
-	sum := sha256.Sum256(text)
-	copy(c.Program.Hash[:], sum[:])
-}
-
-// digests tell one set of secrets from another and nothing more: with a changed secret no row is found again.
-func (c *compiler) digests() (all [][]byte) {
-	for _, s := range c.Mapping.Secrets {
-		mac := hmac.New(sha256.New, c.Secrets[s.Name])
-		mac.Write([]byte("mapping hash"))
-		all = append(all, mac.Sum(nil))
-	}
-	return all
-}
-
 func (c *compiler) compileSecrets() {
 	for _, s := range c.Mapping.Secrets {
 		value := s.Value.S
@@ -135,16 +98,4 @@ func (c *compiler) compileSecrets() {
 		}
 		c.Secrets[s.Name] = []byte(value)
 	}
-}
-
-// env is what a rule's templates may refer to.
-func (c *compiler) env(r *ir.Rule, segments lang.Text) *tmpl.Env {
-	mode := segments.S
-	if mode == "" {
-		mode = c.Mapping.Segments.S
-	}
-	if mode == "" {
-		mode = tmpl.SegStrict
-	}
-	return &tmpl.Env{Captures: r.Captures, Keys: c.KeyTypes(), Attrs: true, Segments: mode, Delim: c.Delimiter(), Secrets: c.Secrets}
 }

@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -10,28 +9,6 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
-
-// perName gives the columns of attributes that the author named: {attr} is then no text of any kind. Names that a
-// template might write otherwise than they are stay a variable.
-func perName(e *ir.Emitter, qualifier string, env *tmpl.Env) []*tmpl.Template {
-	before, after, found := strings.Cut(qualifier, "{attr}")
-	plain := func(s string) bool {
-		return strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
-	}
-	if !found || e.Values.Flatten != nil || strings.Contains(after, "{attr}") || after != "" && (plain(after[:1]) || after[0] == '{') {
-		return nil
-	}
-	var out []*tmpl.Template
-	for _, name := range e.Source.Listed() {
-		name = e.Source.Attributes().Written(name)
-		t, err := tmpl.New(before+name+after, env)
-		if err != nil || !plain(name) || strings.Contains(name, env.Delim) {
-			return nil
-		}
-		out = append(out, t)
-	}
-	return out
-}
 
 var encodings = map[string]ir.Encoding{
 	"": encode.Natural, "natural": encode.Natural, "text": encode.Text, "raw": encode.Raw, "decimal": encode.Decimal,
@@ -88,6 +65,28 @@ func (c *compiler) emitter(r *ir.Rule, src *lang.Emitter, segments lang.Text) *i
 	c.checkEmitter(e)
 	c.checkColumns(e)
 	return e
+}
+
+// perName gives the columns of attributes that the author named: {attr} is then no text of any kind. Names that a
+// template might write otherwise than they are stay a variable.
+func perName(e *ir.Emitter, qualifier string, env *tmpl.Env) []*tmpl.Template {
+	before, after, found := strings.Cut(qualifier, "{attr}")
+	plain := func(s string) bool {
+		return strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
+	}
+	if !found || e.Values.Flatten != nil || strings.Contains(after, "{attr}") || after != "" && (plain(after[:1]) || after[0] == '{') {
+		return nil
+	}
+	var out []*tmpl.Template
+	for _, name := range e.Source.Listed() {
+		name = e.Source.Attributes().Written(name)
+		t, err := tmpl.New(before+name+after, env)
+		if err != nil || !plain(name) || strings.Contains(name, env.Delim) {
+			return nil
+		}
+		out = append(out, t)
+	}
+	return out
 }
 
 // values compiles what an entry says about the bytes of its cells.
@@ -217,13 +216,4 @@ func columnsFromKey(e *ir.Emitter) bool {
 		return false
 	}
 	return !e.Time.Siblings || (e.Time.Template != nil && e.Time.Template.FromKey)
-}
-
-func literalBytes(s string) ([]byte, bool) {
-	h, isHex := strings.CutPrefix(s, "0x")
-	if !isHex {
-		return []byte(s), true
-	}
-	b, err := hex.DecodeString(h)
-	return b, err == nil
 }

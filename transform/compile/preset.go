@@ -48,8 +48,6 @@ func preset(name string, m *ir.Mapping, schema change.KeySchema) *ir.Mapping {
 	return &out
 }
 
-func text(s string) lang.Text { return lang.Text{S: s} }
-
 // defaultRow is the partition key with # and % escaped, "#", and the sort key as it is. A partition key
 // that stands alone needs no escaping.
 func defaultRow(schema change.KeySchema, text func(string) lang.Text) (row string, match []lang.Condition, keys []lang.Text) {

@@ -11,23 +11,6 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// expiryPolicy is what the mapping does when DynamoDB's TTL deletes an item: delete, keep, archive.
-func expiryPolicy(p *ir.Program, x *ir.Eval, keys change.Image, c *change.Change) string {
-	r, err := ruleOfKey(p, x, keys)
-	if err == nil && r == nil && !p.KeyDecidesRule && c.Old != nil {
-		var d change.Decoder
-		img, derr := d.PartialImage(c.Old, p.Wanted)
-		if derr == nil {
-			x.Scope.Image = img
-			r, err = p.RuleOf(x)
-		}
-	}
-	if err == nil && r != nil {
-		return r.OnTTL
-	}
-	return p.DefaultOnTTL()
-}
-
 // Archives says whether items that TTL deletes may become archival events, which then need a place.
 func Archives(p *ir.Program) bool {
 	return slices.ContainsFunc(p.Rules, func(r *ir.Rule) bool { return r.OnTTL == "archive" })
@@ -101,13 +84,4 @@ func expirySeconds(p *ir.Program, d *change.Decoder, c *change.Change) (string, 
 		return "null", nil
 	}
 	return change.CanonicalNumber(v.S)
-}
-
-// Event is an archival event: an item that DynamoDB's TTL deleted.
-type Event struct {
-	ID      string // stream label / shard / sequence number: the same on every replay
-	Source  string // table ARN, or pipeline/table
-	Subject string // canonical key of the item
-	Time    time.Time
-	Data    []byte // JSON
 }

@@ -1,7 +1,6 @@
 package emit
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -104,15 +103,6 @@ func projectAll(p *ir.Program, m *memory, d *change.Decoder, keys change.Image, 
 	return view{}, nil
 }
 
-// ruleOfKey returns the item's rule where the key alone decides it.
-func ruleOfKey(p *ir.Program, x *ir.Eval, keys change.Image) (*ir.Rule, error) {
-	if !p.KeyDecidesRule {
-		return nil, nil
-	}
-	x.Scope.Image = keys
-	return p.RuleOf(x)
-}
-
 // projectNew projects the new image of a change.
 func projectNew(p *ir.Program, m *memory, d *change.Decoder, keys change.Image, c *change.Change, known *ir.Rule, values bool) (view, error) {
 	if c.New == nil {
@@ -190,11 +180,4 @@ func projectKeys(p *ir.Program, m *memory, keys change.Image, c *change.Change, 
 		m.views = append(m.views, v)
 	}
 	return ignoreRefusal(err)
-}
-
-func ignoreRefusal(err error) error {
-	if refused := (*tmpl.Refusal)(nil); errors.As(err, &refused) {
-		return nil
-	}
-	return err
 }

@@ -2,6 +2,7 @@ package ir
 
 import (
 	"slices"
+	"strings"
 )
 
 // Attributes is a set of attributes, those named or all but some, with the names under which they are written.
@@ -53,3 +54,6 @@ func (a *Attributes) Original(written string) string {
 	}
 	return written
 }
+
+// GlobalAttribute reports whether an attribute is one that old global tables add to every item.
+func GlobalAttribute(name string) bool { return strings.HasPrefix(name, "aws:rep:") }

@@ -44,13 +44,14 @@ func (ct *CellTime) evaluate(x *Eval, f *FamilyRule) (t int64, mapped, skip bool
 	}
 	t, perr := strconv.ParseInt(string(text), 10, 64)
 	if perr != nil || t < 0 || t > MaxTime {
-		return 0, false, false, tmpl.Refuse("time", "cell time %q of family %s is not a time in ms", ct.Template.Source, f.Name)
+		return 0, false, false, tmpl.Refuse("time", "cell time %q of family %s is not a time in ms", ct.Template.Source,
+			f.Name)
 	}
 	return t, true, false, nil
 }
 
-// isExpiry reports whether the item has a time to live as DynamoDB sees it: a whole number; anything else never expires.
-// Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/howitworks-ttl.html
+// isExpiry reports whether the item has a time to live as DynamoDB sees it: a whole number; anything else never
+// expires. Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/howitworks-ttl.html
 func (ct *CellTime) isExpiry(x *Eval) bool {
 	for _, name := range ct.Template.Attrs {
 		v := x.Scope.Image.Get(name)

@@ -1,83 +1,86 @@
 package ir
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// Draft turns one table's mapping into its program, noting every problem it meets.
+// Draft is a table's program while it is compiled, with all problems met so far.
 type Draft struct {
 	Program  *Program
-	Mapping  *Mapping
+	Mapping  *Mapping // with a preset spelled out
 	Problems lang.Problems
 	Secrets  map[string][]byte
-	Personal map[string]bool
-	Broken   bool // errors were found before the proofs: what follows from them is not reported
+	Personal map[string]bool // attributes listed under pii
+	Broken   bool            // errors were found before the proofs: what follows from them is not reported
 
 	byName map[string]*FamilyRule
 }
 
 // NewDraft returns an empty draft for a table.
 func NewDraft(t Table) *Draft {
-	return &Draft{Program: &Program{Table: t}, byName: map[string]*FamilyRule{}, Secrets: map[string][]byte{},
-		Personal: map[string]bool{}}
+	return &Draft{
+		Program: &Program{Table: t}, Secrets: map[string][]byte{}, Personal: map[string]bool{},
+			byName: map[string]*FamilyRule{},
+	}
 }
 
 // AddFamily declares a family.
-func (c *Draft) AddFamily(f *FamilyRule) {
-	c.byName[f.Name] = f
-	c.Program.FamilyRules = append(c.Program.FamilyRules, f)
-	c.Program.Families = append(c.Program.Families, f.Family)
+func (d *Draft) AddFamily(f *FamilyRule) {
+	d.byName[f.Name] = f
+	d.Program.FamilyRules = append(d.Program.FamilyRules, f)
+	d.Program.Families = append(d.Program.Families, f.Family)
 }
 
-// Target resolves "family:qualifier".
-func (c *Draft) Target(to lang.Text) (*FamilyRule, string, bool) {
+// Target resolves "family:qualifier"; ok is false, and the problem noted, when the text has another form or the family
+// is not declared.
+func (d *Draft) Target(to lang.Text) (f *FamilyRule, qualifier string, ok bool) {
 	name, qualifier, ok := strings.Cut(to.S, ":")
 	if !ok {
-		c.Problems.Errorf(to, "to", "write \"family:qualifier\"", "%q names no column", to.S)
+		d.Problems.Errorf(to, "to", "write \"family:qualifier\"", "%q names no column", to.S)
 		return nil, "", false
 	}
-	f := c.Family(name, to)
+	f = d.Family(name, to)
 	return f, qualifier, f != nil
 }
 
-func (c *Draft) Family(name string, at lang.Text) *FamilyRule {
-	if f := c.byName[name]; f != nil {
+// Family returns a declared family; nil, with the problem noted, when there is none of that name.
+func (d *Draft) Family(name string, at lang.Text) *FamilyRule {
+	if f := d.byName[name]; f != nil {
 		return f
 	}
-	names := make([]string, 0, len(c.byName))
-	for n := range c.byName {
-		names = append(names, n)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(d.byName))
 	hint := "declare it: families: {" + name + ": {max_versions: 1}}"
 	if near := lang.Nearest(name, names); near != "" {
 		hint = "did you mean " + near + "? Declared: " + strings.Join(names, ", ")
 	}
-	c.Problems.Errorf(at, "family", hint, "column family %q is not declared", name)
+	d.Problems.Errorf(at, "family", hint, "column family %q is not declared", name)
 	return nil
 }
 
-func (c *Draft) Delimiter() string {
-	if len(c.Mapping.Delimiter.S) == 1 {
-		return c.Mapping.Delimiter.S
+// Delimiter returns what separates the parts of row keys and columns.
+func (d *Draft) Delimiter() string {
+	if len(d.Mapping.Delimiter.S) == 1 {
+		return d.Mapping.Delimiter.S
 	}
 	return "#"
 }
 
-func (c *Draft) KeyTypes() map[string]byte {
-	s := c.Program.Table.Schema
-	out := map[string]byte{s.Partition.Name: s.Partition.Type}
-	if s.Sort != nil {
-		out[s.Sort.Name] = s.Sort.Type
+// KeyTypes returns the key attributes with their types: S, N or B.
+func (d *Draft) KeyTypes() map[string]byte {
+	out := map[string]byte{}
+	for _, name := range d.KeyNames() {
+		out[name] = d.Program.KeyType(name)
 	}
 	return out
 }
 
-func (c *Draft) KeyNames() []string {
-	s := c.Program.Table.Schema
+// KeyNames returns the key attributes, the partition key first.
+func (d *Draft) KeyNames() []string {
+	s := d.Program.Table.Schema
 	if s.Sort == nil {
 		return []string{s.Partition.Name}
 	}

@@ -1,159 +1,94 @@
 package ir
 
 import (
-	"errors"
 	"slices"
-	"strings"
 
-	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform/lang"
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-func (r *Rule) Ignores(name string) bool {
-	return slices.ContainsFunc(r.Src.Ignore, func(t lang.Text) bool { return t.S == name || t.S == "*" })
-}
-
-// Mentions says whether a rule uses an attribute outside of documents and wildcards.
-func (r *Rule) Mentions(name string) bool {
-	if slices.ContainsFunc(r.Conditions, func(c Condition) bool { return c.Attr == name && (c.Equals != nil || c.Pattern != nil) }) {
-		return true
-	}
-	for _, pl := range r.Plans {
-		if slices.Contains(pl.Row.Attrs, name) {
-			return true
-		}
-		for _, e := range pl.Emitters {
-			if slices.Contains(e.Source.Attributes().Names, name) || slices.Contains(e.Qualifier.Attrs, name) || (e.Time.Template != nil && slices.Contains(e.Time.Template.Attrs, name)) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// DecidedByKey says whether the key alone tells if an item meets the rule.
-func (r *Rule) DecidedByKey() bool {
-	return r.When == nil && !slices.ContainsFunc(r.Conditions, func(c Condition) bool { return !c.Key })
-}
-
-func SharesWith(r, with *Rule) bool {
-	return slices.ContainsFunc(r.Src.ShareWith, func(t lang.Text) bool { return t.S == with.Name })
-}
-
-// Rule is a compiled rule: the first one whose conditions an item meets says what becomes of it.
+// Rule is a compiled rule: the first one whose conditions an item meets decides what becomes of it.
 type Rule struct {
 	Name          string
-	Src           *lang.Rule
+	Src           *lang.Rule // as its author wrote it
 	Conditions    []Condition
-	When          *Predicate
+	When          *Predicate // nil: none
 	Captures      []tmpl.Capture
-	OwnCaptures   int // how many these are; those of an index stand behind them
-	Drop          bool
+	OwnCaptures   int     // how many of Captures are the rule's; those of an index stand behind them
+	Drop          bool    // its items are not written
 	Plans         []*Plan // the main row, then index rows
 	OnRemove      string
 	OnTTL         string
-	ArchiveFamily *FamilyRule // archive:<family>
+	ArchiveFamily *FamilyRule // on_ttl_expiry: archive:<family>
 	NeedOld       bool        // old images are needed to know what to delete
-	Heals         bool
-	Unreachable   bool              // an earlier rule takes all its items
-	Wanted        func(string) bool // attributes to decode; nil = all
-	WantedNames   map[string]bool
-	WantsAll      bool
+	Heals         bool        // rows and columns depend on the key alone: the next change repairs what a dead letter left
+	Unreachable   bool        // an earlier rule takes all its items
+
+	WantedNames map[string]bool   // attributes to decode, where WantsAll is not set
+	WantsAll    bool              // all attributes must be decoded
+	Wanted      func(string) bool // both as a function; nil = all
 }
 
 // Plan is one row that a rule writes.
 type Plan struct {
-	Name           string
+	Name           string // in messages: rule x, index y of rule x
 	Rule           *Rule
-	Src            *lang.Text
-	Captures       []tmpl.Capture // the rule's and, of an index, its own
-	Conditions     []Condition
+	Src            *lang.Text     // the row's template as its author wrote it
+	Captures       []tmpl.Capture // the rule's and, in an index, its own
+	Conditions     []Condition    // in an index: which items are in it
 	When           *Predicate
 	Row            *tmpl.Template
 	Class          Class
-	Exclusive      bool
+	Exclusive      bool     // the row belongs to one item: it is deleted as a whole before it is written
 	Why            string   // why it has this class
 	History        []string // families with versions to keep
 	SparedFamilies []string // what a wipe of the row spares: history, and the archive
 	Emitters       []*Emitter
-	CompareCells   bool // two emitters may give one cell: compare at run time
+	CompareCells   bool // two emitters may write one cell: every item is compared
 	WipesOnRemoval bool // on_remove: row
-	Wipeable       bool // a cascade may delete the row: its own, or another rule's
+	Wipeable       bool // a removal of another item may delete the row
 }
 
-// Condition tests one attribute.
-type Condition struct {
-	Attr    string
-	Key     bool
-	Pattern *tmpl.Pattern
-	Equals  *string
-	In      []string
-	Type    string
-	Exists  *bool
-}
-
-func (c *Condition) Holds(img change.Image, caps []string) bool {
-	v := img.Get(c.Attr)
-	if c.Exists != nil && *c.Exists != (v != nil) {
-		return false
+// DeclaredOwner returns what the author said about the row: cells, row, or nothing.
+func (pl *Plan) DeclaredOwner() string {
+	if pl == pl.Rule.Plans[0] {
+		return pl.Rule.Src.Owns.S
 	}
-	if c.Type != "" && (v == nil || v.Kind.String() != c.Type) {
-		return false
-	}
-	if c.Pattern == nil && c.Equals == nil && c.In == nil {
-		return true
-	}
-	if v == nil || v.Kind == change.KindNull {
-		return false
-	}
-	text, err := tmpl.Scalar(c.Attr, v)
-	switch {
-	case err != nil:
-		return false
-	case c.Equals != nil && text != *c.Equals:
-		return false
-	case c.In != nil && !slices.Contains(c.In, text):
-		return false
-	}
-	return c.Pattern == nil || c.Pattern.Match(text, caps)
-}
-
-// Matches tests an item against conditions; captures go to caps.
-func Matches(conds []Condition, when *Predicate, img change.Image, caps []string) (bool, error) {
-	for i := range conds {
-		if !conds[i].Holds(img, caps) {
-			return false, nil
+	for i := range pl.Rule.Src.Index {
+		if x := &pl.Rule.Src.Index[i]; &x.Row == pl.Src {
+			return x.Owns.S
 		}
 	}
-	if when == nil {
-		return true, nil
-	}
-	return when.Holds(img)
+	return ""
 }
 
-// RuleOf returns the rule of an item and leaves its captures in the scope; nil when none matches.
-func (p *Program) RuleOf(x *Eval) (*Rule, error) {
-	for _, r := range p.Rules {
-		x.Scope.Caps = x.Captures
-		ok, err := Matches(r.Conditions, r.When, x.Scope.Image, x.Scope.Caps)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			return r, nil
-		}
-	}
-	return nil, nil
+// DecidedByKey reports whether the key alone decides if an item meets the rule.
+func (r *Rule) DecidedByKey() bool {
+	return r.When == nil && !slices.ContainsFunc(r.Conditions, func(c Condition) bool { return !c.Key })
 }
 
-// WrapRefusal turns what a template or an encoding says into a Refusal with its place.
-func WrapRefusal(code string, err error, format string, args ...any) error {
-	if r := (*tmpl.Refusal)(nil); errors.As(err, &r) {
-		code = r.Code
-		return tmpl.Refuse(code, format+": %s", append(args, r.What)...)
-	}
-	return tmpl.Refuse(code, format+": %s", append(args, err.Error())...)
+// Ignores reports whether the author says that an attribute is left out on purpose.
+func (r *Rule) Ignores(attr string) bool {
+	return slices.ContainsFunc(r.Src.Ignore, func(t lang.Text) bool { return t.S == attr || t.S == "*" })
 }
 
-func GlobalAttribute(name string) bool { return strings.HasPrefix(name, "aws:rep:") }
+// Mentions reports whether the rule uses an attribute outside of documents and wildcards.
+func (r *Rule) Mentions(attr string) bool {
+	tests := func(c Condition) bool { return c.Attr == attr && (c.Equals != nil || c.Pattern != nil) }
+	return slices.ContainsFunc(r.Conditions, tests) ||
+		slices.ContainsFunc(r.Plans, func(pl *Plan) bool { return pl.mentions(attr) })
+}
+
+// mentions reports whether the row key, a column, a cell time or a list of attributes names the attribute.
+func (pl *Plan) mentions(attr string) bool {
+	return slices.Contains(pl.Row.Attrs, attr) || slices.ContainsFunc(pl.Emitters, func(e *Emitter) bool {
+		t := e.Time.Template
+		return slices.Contains(e.Source.Attributes().Names, attr) || slices.Contains(e.Qualifier.Attrs, attr) ||
+			t != nil && slices.Contains(t.Attrs, attr)
+	})
+}
+
+// SharesWith reports whether the author of one rule acknowledges that another one may write its cells.
+func SharesWith(r, with *Rule) bool {
+	return slices.ContainsFunc(r.Src.ShareWith, func(t lang.Text) bool { return t.S == with.Name })
+}

@@ -13,16 +13,22 @@ type Attr struct {
 	of   Attributes
 }
 
+// NewAttr returns the source of one attribute.
 func NewAttr(name string) *Attr { return &Attr{Name: name, of: oneAttribute(name)} }
 
+// Describe implements Source.
 func (s *Attr) Describe() string { return "attr: " + s.Name }
 
+// Attributes implements Source.
 func (s *Attr) Attributes() *Attributes { return &s.of }
 
+// Decoded implements Source.
 func (s *Attr) Decoded() *Attributes { return &s.of }
 
+// Listed implements Source.
 func (s *Attr) Listed() []string { return s.of.Names }
 
+// Variable implements Source.
 func (s *Attr) Variable() (int, bool) { return tmpl.VarAttr, false }
 
 func (s *Attr) emit(e *Emitter, x *Eval) error {
@@ -41,14 +47,19 @@ type Attrs struct {
 	Of Attributes
 }
 
+// Attributes implements Source.
 func (s *Attrs) Attributes() *Attributes { return &s.Of }
 
+// Decoded implements Source.
 func (s *Attrs) Decoded() *Attributes { return &s.Of }
 
+// Listed implements Source.
 func (s *Attrs) Listed() []string { return s.Of.Names }
 
+// Variable implements Source.
 func (s *Attrs) Variable() (int, bool) { return tmpl.VarAttr, len(s.Of.Names) != 1 }
 
+// Describe implements Source.
 func (s *Attrs) Describe() string {
 	if s.Of.All() {
 		return "attrs: all"

@@ -10,14 +10,19 @@ type Const struct {
 	Value []byte
 }
 
+// Describe implements Source.
 func (s *Const) Describe() string { return "const" }
 
+// Attributes implements Source.
 func (s *Const) Attributes() *Attributes { return noAttributes }
 
+// Decoded implements Source.
 func (s *Const) Decoded() *Attributes { return noAttributes }
 
+// Listed implements Source.
 func (s *Const) Listed() []string { return nil }
 
+// Variable implements Source.
 func (s *Const) Variable() (int, bool) { return tmpl.VarAttr, false }
 
 func (s *Const) emit(e *Emitter, x *Eval) error {
@@ -33,14 +38,19 @@ type Types struct {
 	Beside []*Emitter // the emitters whose attributes it describes
 }
 
+// Describe implements Source.
 func (s *Types) Describe() string { return "the type sidecar" }
 
+// Attributes implements Source.
 func (s *Types) Attributes() *Attributes { return noAttributes }
 
+// Decoded implements Source.
 func (s *Types) Decoded() *Attributes { return allAttributes }
 
+// Listed implements Source.
 func (s *Types) Listed() []string { return nil }
 
+// Variable implements Source.
 func (s *Types) Variable() (int, bool) { return tmpl.VarAttr, false }
 
 // describes reports whether an attribute's type belongs into the cell. Documents keep types themselves.

@@ -12,12 +12,16 @@ type Document struct {
 	Of     Attributes
 }
 
+// Describe implements Source.
 func (s *Document) Describe() string { return "doc" }
 
+// Attributes implements Source.
 func (s *Document) Attributes() *Attributes { return &s.Of }
 
+// Listed implements Source.
 func (s *Document) Listed() []string { return nil }
 
+// Variable implements Source.
 func (s *Document) Variable() (int, bool) { return tmpl.VarAttr, false }
 
 // Decoded returns no attribute for a raw document: it is copied as it came.

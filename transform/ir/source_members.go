@@ -22,16 +22,21 @@ type Otherwise struct {
 	Emitter *Emitter // writes it as one value; nil: it is skipped, or the item is refused
 }
 
+// NewMembers returns the common part of a source that expands an attribute; word is the source in the mapping file.
 func NewMembers(word, name string) Members {
 	return Members{Name: name, word: word, of: oneAttribute(name)}
 }
 
+// Describe implements Source.
 func (s *Members) Describe() string { return s.word + ": " + s.Name }
 
+// Attributes implements Source.
 func (s *Members) Attributes() *Attributes { return &s.of }
 
+// Decoded implements Source.
 func (s *Members) Decoded() *Attributes { return &s.of }
 
+// Listed implements Source.
 func (s *Members) Listed() []string { return nil }
 
 // Others says what becomes of values of other types.
@@ -70,6 +75,7 @@ func (s *Members) divert(e *Emitter, x *Eval, v *change.Value) error {
 // Map is `map:`, a cell for each entry of a map.
 type Map struct{ Members }
 
+// Variable implements Source.
 func (s *Map) Variable() (int, bool) { return tmpl.VarKey, true }
 
 func (s *Map) emit(e *Emitter, x *Eval) error {
@@ -102,6 +108,7 @@ type List struct {
 	Versions bool // the elements are versions of one column, at times 1, 2, 3 …
 }
 
+// Variable implements Source.
 func (s *List) Variable() (int, bool) { return tmpl.VarI, !s.Versions }
 
 func (s *List) emit(e *Emitter, x *Eval) error {
@@ -131,6 +138,7 @@ type Set struct {
 	Value []byte
 }
 
+// Variable implements Source.
 func (s *Set) Variable() (int, bool) { return tmpl.VarMember, true }
 
 func (s *Set) emit(e *Emitter, x *Eval) error {

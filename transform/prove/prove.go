@@ -1,7 +1,6 @@
 package prove
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/transform/ir"
@@ -40,25 +39,6 @@ func All(drafts []*ir.Draft) {
 			classify(s)
 		}
 	}
-}
-
-// site is a row plan with the draft that it belongs to, which takes the problems.
-type site struct {
-	draft *ir.Draft
-	plan  *ir.Plan
-}
-
-// quiet reports whether a problem about two sites would only follow from one that is reported already.
-func quiet(a, b site) bool {
-	return a.draft.Broken || b.draft.Broken || a.plan.Rule.Unreachable || b.plan.Rule.Unreachable
-}
-
-// nameFor names the plan in a message that is about another table's plan or about one of the same table.
-func (s site) nameFor(reader site) string {
-	if s.draft != reader.draft {
-		return fmt.Sprintf("%s of table %s", s.plan.Name, s.draft.Program.Table.Source)
-	}
-	return s.plan.Name
 }
 
 // classify gives a plan its class, and checks that items which share its row cannot share cells.

@@ -1,12 +1,32 @@
 package prove
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/transform/ir"
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
+
+// site is a row plan with the draft that it belongs to, which takes the problems.
+type site struct {
+	draft *ir.Draft
+	plan  *ir.Plan
+}
+
+// quiet reports whether a problem about two sites would only follow from one that is reported already.
+func quiet(a, b site) bool {
+	return a.draft.Broken || b.draft.Broken || a.plan.Rule.Unreachable || b.plan.Rule.Unreachable
+}
+
+// nameFor names the plan in a message that is about another table's plan or about one of the same table.
+func (s site) nameFor(reader site) string {
+	if s.draft != reader.draft {
+		return fmt.Sprintf("%s of table %s", s.plan.Name, s.draft.Program.Table.Source)
+	}
+	return s.plan.Name
+}
 
 // missingKeyParts names the parts of the primary key that the texts of the templates do not tell, as references.
 func (s site) missingKeyParts(templates ...*tmpl.Template) []string {

@@ -1,0 +1,42 @@
+package compile
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/json"
+
+	"github.com/tailrace-cdc/replicator/transform/ir"
+)
+
+// hash covers what decides a table's cells: the mapping's content with its secrets, the table's options, and the
+// classes, which other tables of the same target may change.
+func (c *compiler) hash() {
+	var classes []ir.Class
+	for _, r := range c.Program.Rules {
+		for _, pl := range r.Plans {
+			classes = append(classes, pl.Class)
+		}
+	}
+	text, err := json.Marshal(struct {
+		Mapping     *ir.Mapping
+		StripGlobal bool
+		OnTTLExpiry string
+		Classes     []ir.Class
+		Secrets     [][]byte `json:",omitempty"`
+	}{c.Mapping, c.Program.Table.StripGlobal, c.Program.DefaultOnTTL(), classes, c.digests()})
+	if err != nil {
+		c.Problems.Errorf(c.Mapping.At, "syntax", "", "the mapping cannot be written as JSON: %v", err)
+	}
+	sum := sha256.Sum256(text)
+	copy(c.Program.Hash[:], sum[:])
+}
+
+// digests tell one set of secrets from another and nothing more: with a changed secret no row is found again.
+func (c *compiler) digests() (all [][]byte) {
+	for _, s := range c.Mapping.Secrets {
+		mac := hmac.New(sha256.New, c.Secrets[s.Name])
+		mac.Write([]byte("mapping hash"))
+		all = append(all, mac.Sum(nil))
+	}
+	return all
+}

@@ -1,0 +1,42 @@
+package emit
+
+import (
+	"errors"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform/ir"
+	"github.com/tailrace-cdc/replicator/transform/tmpl"
+)
+
+// expiryPolicy is what the mapping does when DynamoDB's TTL deletes an item: delete, keep, archive.
+func expiryPolicy(p *ir.Program, x *ir.Eval, keys change.Image, c *change.Change) string {
+	r, err := ruleOfKey(p, x, keys)
+	if err == nil && r == nil && !p.KeyDecidesRule && c.Old != nil {
+		var d change.Decoder
+		img, derr := d.PartialImage(c.Old, p.Wanted)
+		if derr == nil {
+			x.Scope.Image = img
+			r, err = p.RuleOf(x)
+		}
+	}
+	if err == nil && r != nil {
+		return r.OnTTL
+	}
+	return p.DefaultOnTTL()
+}
+
+// ruleOfKey returns the item's rule where the key alone decides it.
+func ruleOfKey(p *ir.Program, x *ir.Eval, keys change.Image) (*ir.Rule, error) {
+	if !p.KeyDecidesRule {
+		return nil, nil
+	}
+	x.Scope.Image = keys
+	return p.RuleOf(x)
+}
+
+func ignoreRefusal(err error) error {
+	if refused := (*tmpl.Refusal)(nil); errors.As(err, &refused) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,25 @@
+package ir
+
+import (
+	"time"
+
+	"github.com/tailrace-cdc/replicator/transform/lang"
+)
+
+// Family is a column family as the target table must have it.
+type Family struct {
+	Name         string
+	MaxVersions  int           // 0 = all
+	MaxAge       time.Duration // 0 = for ever
+	Intersection bool          // both limits must be passed; otherwise either is enough
+	Aggregate    string        // "", max, min, hll: values are merged by the server
+}
+
+// FamilyRule is a family with what the mapping says about its cells.
+type FamilyRule struct {
+	Family
+	History bool      // more than the newest version is wanted
+	Expires bool      // expires_by_timestamp: cell times are times of expiry
+	Removed string    // what becomes of a cell whose attribute or item is removed: delete, keep, empty
+	At      lang.Text // where the author declared it
+}
