@@ -24,7 +24,7 @@ type Draft struct {
 func NewDraft(t Table) *Draft {
 	return &Draft{
 		Program: &Program{Table: t}, Secrets: map[string][]byte{}, Personal: map[string]bool{},
-			byName: map[string]*FamilyRule{},
+		byName: map[string]*FamilyRule{},
 	}
 }
 
