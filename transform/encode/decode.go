@@ -13,7 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// KindOf is the kind of a type descriptor such as SS.
+// KindOf returns the kind of a type descriptor such as SS.
 func KindOf(name string) (change.Kind, bool) {
 	for k := change.KindNull; k <= change.KindMap; k++ {
 		if k.String() == name {
@@ -48,6 +48,7 @@ func ParseNatural(kind change.Kind, b []byte) (change.Value, error) {
 	return parseTagged(x)
 }
 
+// parseSet reads a JSON array as a set of the kind.
 func parseSet(kind change.Kind, x any) (change.Value, error) {
 	list, ok := x.([]any)
 	if !ok {
@@ -66,9 +67,11 @@ func parseSet(kind change.Kind, x any) (change.Value, error) {
 	return out, nil
 }
 
+// tags are the keys that Natural marks values with inside of collections.
 var tags = map[string]change.Kind{"$n": change.KindNumber, "$b": change.KindBinary, "$ss": change.KindStringSet,
 	"$ns": change.KindNumberSet, "$bs": change.KindBinarySet}
 
+// parseTagged reads a value inside of a collection.
 func parseTagged(x any) (change.Value, error) {
 	switch x := x.(type) {
 	case nil:
@@ -95,6 +98,7 @@ func parseTagged(x any) (change.Value, error) {
 	return change.Value{}, fmt.Errorf("parse JSON: unexpected %T", x)
 }
 
+// parseMap reads a JSON object: a tagged value, or a map whose keys are escaped with $.
 func parseMap(x map[string]any) (change.Value, error) {
 	if len(x) == 1 {
 		for k, v := range x {
@@ -138,7 +142,7 @@ func ParseInt64(b []byte) (change.Value, error) {
 	return change.Value{Kind: change.KindNumber, S: strconv.FormatInt(int64(binary.BigEndian.Uint64(b)), 10)}, nil
 }
 
-// ParseTypes reads what Types wrote.
+// ParseTypes is the inverse of Types.
 func ParseTypes(b []byte) (map[string]change.Kind, error) {
 	var names map[string]string
 	if err := json.Unmarshal(b, &names); err != nil {
@@ -148,7 +152,7 @@ func ParseTypes(b []byte) (map[string]change.Kind, error) {
 	for name, typ := range names {
 		kind, ok := KindOf(typ)
 		if !ok {
-			return nil, fmt.Errorf("parse type sidecar: %q is no type", typ)
+			return nil, fmt.Errorf("parse type sidecar: %q is not a type", typ)
 		}
 		out[name] = kind
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Distinct turns an encoding into one of eight bytes, the start of a SHA-256 over it: equal values give equal
-// numbers, others practically never do. This is what a count of distinct values needs, whatever the type.
+// Distinct returns an encoding of eight bytes: the first of a SHA-256 over another encoding. Equal values give equal
+// bytes, different values practically never do, as a count of distinct values of any type needs.
 func Distinct(of func([]byte, *change.Value) ([]byte, error)) func([]byte, *change.Value) ([]byte, error) {
 	return func(dst []byte, v *change.Value) ([]byte, error) {
 		start := len(dst)

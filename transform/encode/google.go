@@ -13,12 +13,10 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-func appendBase64(dst, b []byte) []byte { return base64.StdEncoding.AppendEncode(dst, b) }
-
 // Google appends what Google's DynamoDB to Bigtable Migration Utility writes for a value: all scalars as
 // text, binary as base64 of its base64 text, collections as JSON in the order in which Java's hash
-// collections hand them out. It is compatible with the tool's mistakes on purpose; where the tool fails
-// (integers beyond 64 bits) the number's text is written.
+// collections hand them out. It reproduces the tool's mistakes on purpose; for numbers on which the
+// tool fails (integers beyond 64 bits) it writes their text.
 func Google(dst []byte, v *change.Value) ([]byte, error) {
 	switch v.Kind {
 	case change.KindString:
@@ -35,6 +33,7 @@ func Google(dst []byte, v *change.Value) ([]byte, error) {
 	return appendGoogle(dst, v), nil
 }
 
+// appendGoogle appends a value inside of a collection.
 func appendGoogle(dst []byte, v *change.Value) []byte {
 	switch v.Kind {
 	case change.KindNull:
@@ -55,6 +54,7 @@ func appendGoogle(dst []byte, v *change.Value) []byte {
 	return appendGson(dst, v.S)
 }
 
+// appendEach appends a JSON array, in the given order if there is one.
 func appendEach(dst []byte, l []change.Value, order []int) []byte {
 	dst = append(dst, '[')
 	for i := range l {
@@ -82,8 +82,8 @@ func appendGoogleMap(dst []byte, m []change.Attr) []byte {
 	return append(dst, '}')
 }
 
-// javaOrder is the order in which a java.util.HashMap iterates, given its keys' hashes: by bucket, within a bucket
-// by insertion. The table has 16 buckets and doubles above three quarters.
+// javaOrder returns the order in which a java.util.HashMap iterates over n keys with these hashes: by bucket, within a
+// bucket by insertion. The table has 16 buckets and doubles above three quarters.
 func javaOrder(n int, hash func(int) uint32) []int {
 	buckets := 16
 	for n*4 > buckets*3 {
@@ -100,7 +100,7 @@ func javaOrder(n int, hash func(int) uint32) []int {
 	return order
 }
 
-// javaHash is java.lang.String.hashCode: over UTF-16 code units.
+// javaHash returns java.lang.String.hashCode, which runs over UTF-16 code units.
 func javaHash(s string) (h uint32) {
 	for _, u := range utf16.Encode([]rune(s)) {
 		h = 31*h + uint32(u)
@@ -108,7 +108,7 @@ func javaHash(s string) (h uint32) {
 	return h
 }
 
-// memberHash is the hash code of a set's member as the tool holds it: String, Long or BigDecimal.
+// memberHash returns the hash code of a set's member in the tool's type: String, Long or BigDecimal.
 func memberHash(v *change.Value) uint32 {
 	switch v.Kind {
 	case change.KindNumber:
@@ -119,7 +119,7 @@ func memberHash(v *change.Value) uint32 {
 	return javaHash(v.S)
 }
 
-// numberHash is Long.hashCode for numbers without a point, BigDecimal.hashCode for those with one.
+// numberHash returns Long.hashCode for numbers without a point, BigDecimal.hashCode for the others.
 func numberHash(s string) uint32 {
 	if !strings.Contains(s, ".") {
 		if n, err := strconv.ParseInt(s, 10, 64); err == nil {
@@ -153,7 +153,7 @@ func parseDecimal(s string) (unscaled *big.Int, scale int, ok bool) {
 	return unscaled, len(frac) - exp, ok
 }
 
-// javaNumber is Long.toString for numbers without a point, BigDecimal.toString for those with one.
+// javaNumber returns Long.toString for numbers without a point, BigDecimal.toString for the others.
 func javaNumber(s string) string {
 	if !strings.Contains(s, ".") {
 		if n, err := strconv.ParseInt(s, 10, 64); err == nil {
@@ -163,8 +163,8 @@ func javaNumber(s string) string {
 	return bigDecimal(s)
 }
 
-// bigDecimal follows java.math.BigDecimal: the scale is kept, and scientific notation is used when the
-// scale is negative or the adjusted exponent below -6.
+// bigDecimal returns java.math.BigDecimal.toString: with the scale as written, and scientific notation if the scale is
+// negative or the adjusted exponent below -6.
 func bigDecimal(s string) string {
 	unscaled, scale, ok := parseDecimal(s)
 	if !ok {

@@ -2,6 +2,7 @@ package encode
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -10,12 +11,12 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// safeDigits is how many digits of a number every JSON reader keeps.
+// safeDigits is how many digits of a number every JSON reader preserves.
 const safeDigits = 15
 
 // JSON appends plain JSON for people and for SQL: numbers bare up to 15 digits and as strings beyond,
-// binary as base64, sets as sorted arrays, keys sorted. A string that holds a JSON object or array is kept
-// byte for byte. Types are not kept; DynamoJSON is the lossless form.
+// binary as base64, sets as sorted arrays, keys sorted. A string that is a JSON object or array is copied
+// byte for byte. Types are lost; DynamoJSON is the lossless form.
 func JSON(dst []byte, v *change.Value) ([]byte, error) {
 	if v.Kind == change.KindString && holdsJSON(v.S) {
 		return append(dst, v.S...), nil
@@ -23,6 +24,7 @@ func JSON(dst []byte, v *change.Value) ([]byte, error) {
 	return appendNested(dst, v, false)
 }
 
+// holdsJSON reports whether a string is a JSON object or array.
 func holdsJSON(s string) bool {
 	t := strings.TrimLeft(s, " \t\r\n")
 	return t != "" && (t[0] == '{' || t[0] == '[') && json.Valid([]byte(s))
@@ -33,7 +35,7 @@ func Document(dst []byte, attrs []change.Attr) ([]byte, error) {
 	return appendMap(dst, attrs, false)
 }
 
-// appendNested appends JSON. Tagged marks what plain JSON cannot say: {"$n":"…"} for numbers of more than
+// appendNested appends JSON. If tagged, it marks values for which JSON has no form: {"$n":"…"} for numbers of more than
 // 15 digits, {"$b":"…"} for binary, {"$ss":[…]}, {"$ns":[…]}, {"$bs":[…]} for sets inside of collections;
 // a map key that begins with $ gets one more. The outermost set needs no tag: the attribute's type is known.
 func appendNested(dst []byte, v *change.Value, tagged bool) ([]byte, error) {
@@ -44,6 +46,7 @@ func appendNested(dst []byte, v *change.Value, tagged bool) ([]byte, error) {
 	return appendValue(dst, v, tagged)
 }
 
+// appendValue appends any value but a set that is the attribute itself.
 func appendValue(dst []byte, v *change.Value, tagged bool) (_ []byte, err error) {
 	switch v.Kind {
 	case change.KindString:
@@ -74,6 +77,7 @@ func appendValue(dst []byte, v *change.Value, tagged bool) (_ []byte, err error)
 	return appendTagged(dst, tag, tagged, func(dst []byte) ([]byte, error) { return appendSet(dst, v, tagged) })
 }
 
+// appendTagged appends what inner appends, inside of {"$tag":…} if tagged.
 func appendTagged(dst []byte, tag string, tagged bool, inner func([]byte) ([]byte, error)) ([]byte, error) {
 	if !tagged {
 		return inner(dst)
@@ -83,6 +87,7 @@ func appendTagged(dst []byte, tag string, tagged bool, inner func([]byte) ([]byt
 	return append(dst, '}'), err
 }
 
+// appendJSONNumber appends a number bare if every JSON reader preserves its digits, else as text.
 func appendJSONNumber(dst []byte, s string, tagged bool) ([]byte, error) {
 	n := len(dst)
 	dst, err := Number(dst, s)
@@ -95,6 +100,7 @@ func appendJSONNumber(dst []byte, s string, tagged bool) ([]byte, error) {
 	})
 }
 
+// appendMap appends an object with sorted keys.
 func appendMap(dst []byte, attrs []change.Attr, tagged bool) (_ []byte, err error) {
 	order := make([]int, len(attrs))
 	for i := range order {
@@ -118,6 +124,7 @@ func appendMap(dst []byte, attrs []change.Attr, tagged bool) (_ []byte, err erro
 	return append(dst, '}'), nil
 }
 
+// appendSet appends an array of the sorted members.
 func appendSet(dst []byte, v *change.Value, tagged bool) ([]byte, error) {
 	members, err := Members(v)
 	if err != nil {
@@ -158,3 +165,5 @@ func Members(v *change.Value) ([][]byte, error) {
 	slices.SortFunc(out, bytes.Compare)
 	return slices.CompactFunc(out, bytes.Equal), nil
 }
+
+func appendBase64(dst, b []byte) []byte { return base64.StdEncoding.AppendEncode(dst, b) }

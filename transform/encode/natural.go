@@ -13,12 +13,11 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// ErrRange means that a number does not fit the fixed-width encoding that was asked for.
+// ErrRange means that a number does not fit the fixed-width encoding.
 var ErrRange = errors.New("number does not fit")
 
 // Natural appends the default encoding: S raw, N canonical decimal text, B raw bytes, BOOL true or false,
-// NULL nothing, collections as JSON with sorted keys and members. With the attribute's type known it loses
-// nothing.
+// NULL nothing, collections as JSON with sorted keys and members. Together with the attribute's type it is lossless.
 func Natural(dst []byte, v *change.Value) ([]byte, error) {
 	switch v.Kind {
 	case change.KindString:
@@ -38,15 +37,16 @@ func Natural(dst []byte, v *change.Value) ([]byte, error) {
 
 // Number appends the canonical text of a number.
 func Number(dst []byte, s string) ([]byte, error) {
-	if plain(s) {
+	if isCanonical(s) {
 		return append(dst, s...), nil
 	}
 	c, err := change.CanonicalNumber(s)
 	return append(dst, c...), err
 }
 
-// plain reports numbers that are canonical as they stand: the fast path, without allocations.
-func plain(s string) bool {
+// isCanonical reports whether a number is already canonical: the fast path of Number, without allocations. It may
+// return false for some that are.
+func isCanonical(s string) bool {
 	t := s
 	if t != "" && t[0] == '-' {
 		t = t[1:]
@@ -69,7 +69,7 @@ func plain(s string) bool {
 	return len(t) <= 38 && t[len(t)-1] != '0' && t[len(t)-1] != '.' && (t[0] != '0' || dot == 1)
 }
 
-// Binary appends the bytes that base64 text stands for.
+// Binary appends the bytes of a base64 text.
 func Binary(dst []byte, b64 string) ([]byte, error) {
 	n := len(dst)
 	dst = slices.Grow(dst, base64.StdEncoding.DecodedLen(len(b64)))
@@ -93,7 +93,7 @@ func Int64(dst []byte, v *change.Value) ([]byte, error) {
 	return binary.BigEndian.AppendUint64(dst, uint64(n)), nil
 }
 
-// Integer is the value of a number that is integral and fits 64 bits; ErrRange otherwise.
+// Integer returns a number as a 64-bit integer; the error wraps ErrRange if it does not fit.
 func Integer(s string) (int64, error) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return n, nil
@@ -158,10 +158,10 @@ func Raw(dst []byte, v *change.Value) ([]byte, error) {
 	return dst, wrongType("raw", "S or B", v)
 }
 
-// DynamoJSON appends the value in DynamoDB's typed JSON, canonical: nothing is lost.
+// DynamoJSON appends the value in DynamoDB's typed JSON, in canonical form: lossless.
 func DynamoJSON(dst []byte, v *change.Value) ([]byte, error) { return v.AppendJSON(dst), nil }
 
-// TypeError means that an encoding was asked for a value of a type that it cannot hold.
+// TypeError means that an encoding cannot hold values of this type.
 type TypeError struct{ As, Wants, Got string }
 
 func (e *TypeError) Error() string {
@@ -172,7 +172,7 @@ func wrongType(as, wants string, v *change.Value) error {
 	return &TypeError{As: as, Wants: wants, Got: v.Kind.String()}
 }
 
-// digitsOf counts significant digits of a canonical number.
+// digitsOf returns the number of digits of a canonical number.
 func digitsOf(s string) int {
 	if i := strings.IndexByte(s, 'E'); i >= 0 {
 		s = s[:i]

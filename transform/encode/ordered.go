@@ -8,9 +8,9 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// OrderedNumber appends text that sorts as numbers do, for any number of DynamoDB: zero is "1"; positive
-// numbers are "2", three digits of exponent + 500, the significant digits and "/"; negative ones are "0"
-// and the nines' complement of the same with "~" at the end, so that longer ones sort before.
+// OrderedNumber appends text that sorts by value, for any number of DynamoDB: zero is "1"; positive numbers are "2",
+// the exponent + 500 in three digits, the significant digits, and "/"; negative numbers are "0", the nines' complement
+// of these digits, and "~", so that longer ones sort first.
 func OrderedNumber(dst []byte, s string) ([]byte, error) {
 	c, err := change.CanonicalNumber(s)
 	if err != nil {
@@ -48,7 +48,7 @@ func significant(c string) (digits string, exp int) {
 
 // ParseOrderedNumber is the inverse of OrderedNumber.
 func ParseOrderedNumber(s string) (string, error) {
-	bad := func() (string, error) { return "", fmt.Errorf("%.60q is no ordered number", s) }
+	bad := func() (string, error) { return "", fmt.Errorf("%.60q is not an ordered number", s) }
 	if s == "1" {
 		return "0", nil
 	}
