@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Dictionary is a data dictionary of one table in markdown: entities, keys, columns, encodings, access
-// patterns, and rows of sample items.
+// Dictionary returns a data dictionary of one table in markdown: entities, keys, columns, encodings, access patterns,
+// and the rows of sample items.
 func Dictionary(p *transform.Program, samples []change.Image) string {
 	var sb strings.Builder
 	t := p.Table()
@@ -40,7 +40,7 @@ func Dictionary(p *transform.Program, samples []change.Image) string {
 	return sb.String()
 }
 
-// retention says what garbage collection leaves of a family.
+// retention describes what garbage collection leaves in a family.
 func retention(f transform.Family) string {
 	var limits []string
 	switch {
@@ -63,7 +63,7 @@ func retention(f transform.Family) string {
 	return strings.Join(limits, ", and only ")
 }
 
-// age is a duration in the largest unit that holds it.
+// age writes a duration in the largest unit without a remainder.
 func age(d time.Duration) string {
 	for _, u := range []struct {
 		of   time.Duration
@@ -76,6 +76,7 @@ func age(d time.Duration) string {
 	return d.String()
 }
 
+// views writes the materialized views with their queries.
 func views(sb *strings.Builder, p *transform.Program) {
 	list := p.Views()
 	if len(list) == 0 {
@@ -87,9 +88,10 @@ func views(sb *strings.Builder, p *transform.Program) {
 	}
 }
 
-// cellText keeps text inside of a markdown table's cell.
+// cellText escapes text for a cell of a markdown table.
 func cellText(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
 
+// reads writes the access patterns.
 func reads(sb *strings.Builder, p *transform.Program) {
 	list := p.Reads()
 	if len(list) == 0 {
@@ -105,6 +107,7 @@ func reads(sb *strings.Builder, p *transform.Program) {
 	}
 }
 
+// rows writes the cells of sample items; items that the mapping refuses are left out.
 func rows(sb *strings.Builder, p *transform.Program, samples []change.Image) {
 	if len(samples) == 0 {
 		return

@@ -7,8 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Query is the definition of a materialized view over a table in Bigtable's SQL. The row key of the source is the
-// last part of the view's key, as the service demands of a view that is not aggregated.
+// Query returns the definition of a materialized view over a table in Bigtable's SQL. The last part of the view's key
+// is the row key of the source, as the service demands of a view without aggregation.
 // Source: https://cloud.google.com/bigtable/docs/asynchronous-secondary-index
 func Query(table string, v transform.View) string {
 	names := &aliases{taken: map[string]bool{sourceKey: true}}
@@ -27,17 +27,18 @@ func Query(table string, v transform.View) string {
 		strings.Join(wanted, " AND "), strings.Join(append(order, quoted(sourceKey)), ", "))
 }
 
-// sourceKey is the column of a view that holds the row key of its source.
+// sourceKey is the column of a view for the row key of its source.
 const sourceKey = "source_key"
 
-// cellOf is the newest value of a column.
+// cellOf returns the SQL of the newest value of a column.
 func cellOf(c transform.Column) string {
 	return quoted(c.Family) + "['" + strings.NewReplacer("\\", "\\\\", "'", "\\'").Replace(c.Qualifier) + "']"
 }
 
 func quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "\\`") + "`" }
 
-// aliases name the columns of a view: as the column where that is an identifier and free, else with the family.
+// aliases hands out names for the columns of a view: the column's own with other characters replaced, with the family
+// in front if that is taken.
 type aliases struct{ taken map[string]bool }
 
 func (a *aliases) of(c transform.Column) string {
