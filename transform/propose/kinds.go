@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// form is how a key is built: a word and "#" before an id, a word alone, or anything.
+// form is the way in which a key is built: a word, "#" and an id; a word alone; or, as the zero form, anything.
 type form struct {
 	word  string
 	alone bool
 }
 
-// formOf sees words only where they are written as such designs write them, in capitals: names of tenants are none.
+// formOf returns the form of a key. It takes only capitals as words, as single-table designs write them, so that names
+// of tenants are not taken for words.
 func formOf(text string) form {
 	word, _, prefix := strings.Cut(text, "#")
 	if strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" || strings.Trim(word, "0123456789_-") == "" {
@@ -21,67 +22,69 @@ func formOf(text string) form {
 	return form{word: word, alone: !prefix}
 }
 
-// pair is the form of partition and sort key.
+// pair holds the forms of partition and sort key.
 type pair struct{ pk, sk form }
 
-// seen counts items of a pair, and those of them that each index holds.
-type seen struct {
+// tally counts the items with a pair of forms, and how many of them each index holds.
+type tally struct {
 	items   int
 	indexed map[string]int
 }
 
-// kind is a kind of item that gets a rule of its own. Free forms stand for any key.
+// kind is a kind of item that gets its own rule. The zero form stands for any key.
 type kind struct {
 	pair
 	indexed map[string]int
 }
 
-// A design is recognized in a sample of some size, by forms that are no rarity and cover nearly all of it.
+// A single-table design is recognized in a sample of at least minItems, by forms that are frequent and together cover
+// nearly all items.
 const (
-	fewItems = 8
-	rarity   = 50 // one of so many
-	nearly   = 20 // all but one of so many
+	minItems     = 8
+	minShare     = 50 // a frequent form has at least one of 50 items
+	maxUncovered = 20 // at most one of 20 items has another form
 )
 
-// common returns the words that are no rarity among items, in order, and whether they cover nearly all of them.
-func common(counts map[form]int) (out []form, cover bool) {
+// frequentForms returns the forms with words that are frequent, in order, and whether they cover nearly all items.
+func frequentForms(counts map[form]int) (out []form, cover bool) {
 	all, covered := 0, 0
 	for _, n := range counts {
 		all += n
 	}
 	for f, n := range counts {
-		if f.word != "" && n >= 2 && n*rarity >= all {
+		if f.word != "" && n >= 2 && n*minShare >= all {
 			out = append(out, f)
 			covered += n
 		}
 	}
 	slices.SortFunc(out, func(a, b form) int {
-		return cmp.Or(strings.Compare(a.word, b.word), cmp.Compare(yes(a.alone), yes(b.alone)))
+		return cmp.Or(strings.Compare(a.word, b.word), cmp.Compare(number(a.alone), number(b.alone)))
 	})
-	return out, covered > 0 && (all-covered)*nearly <= all
+	return out, covered > 0 && (all-covered)*maxUncovered <= all
 }
 
-func yes(b bool) int {
+// number returns 1 for true, to sort by.
+func number(b bool) int {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// kinds are the kinds of items that the keys of the sample tell, none where they tell none. Prefixed says that the
-// partition keys tell them too.
+// kinds returns the kinds of items that the words in keys show, nil if one rule will do. prefixed is true if partition
+// keys have words too.
 func (s *Sampler) kinds() (out []kind, prefixed bool) {
-	if s.items < fewItems {
+	if s.items < minItems {
 		return nil, false
 	}
 	pks := map[form]int{}
 	for p, n := range s.pairs {
 		if p.pk.alone {
-			p.pk = form{} // no id follows: a word by chance
+			p.pk = form{} // no id follows, so the word says nothing
 		}
 		pks[p.pk] += n.items
 	}
-	words, prefixed := common(pks)
+	words, prefixed := frequentForms(pks)
 	if !prefixed {
 		words = []form{{}}
 	}
@@ -94,7 +97,8 @@ func (s *Sampler) kinds() (out []kind, prefixed bool) {
 	return out, prefixed
 }
 
-// kindsOf are the kinds of items below one word of partition keys: by their sort keys where those tell them.
+// kindsOf returns the kinds of items below one word of partition keys, divided by the words in sort keys if these cover
+// nearly all items.
 func (s *Sampler) kindsOf(word form, prefixed bool) (out []kind) {
 	sks := map[form]int{}
 	for p, n := range s.pairs {
@@ -102,14 +106,14 @@ func (s *Sampler) kindsOf(word form, prefixed bool) (out []kind) {
 			sks[p.sk] += n.items
 		}
 	}
-	forms, told := common(sks)
-	if !told {
+	forms, covered := frequentForms(sks)
+	if !covered {
 		forms = []form{{}}
 	}
 	for _, f := range forms {
 		k := kind{pair: pair{word, f}, indexed: map[string]int{}}
 		for p, n := range s.pairs {
-			if (!prefixed || p.pk == word) && (!told || p.sk == f) {
+			if (!prefixed || p.pk == word) && (!covered || p.sk == f) {
 				for name := range n.indexed {
 					k.indexed[name] += n.indexed[name]
 				}
@@ -120,10 +124,10 @@ func (s *Sampler) kindsOf(word form, prefixed bool) (out []kind) {
 	return out
 }
 
-// names gives captures and rules names that nothing else has.
+// names hands out unique names for captures and rules.
 type names struct{ taken map[string]bool }
 
-// reserved are names that templates of wildcard columns know.
+// reserved are the variables of wildcard columns.
 var reserved = []string{"attr", "path", "type", "salt"}
 
 func (s *Sampler) names() *names {
@@ -131,7 +135,7 @@ func (s *Sampler) names() *names {
 	for _, r := range reserved {
 		n.taken[r] = true
 	}
-	for _, x := range s.src.Indexes { // index rows name attributes: a capture of that name would stand before them
+	for _, x := range s.src.Indexes { // a capture would hide the attribute that the rows of an index name
 		n.taken[x.Schema.Partition.Name] = !s.isKey(x.Schema.Partition.Name)
 		if x.Schema.Sort != nil {
 			n.taken[x.Schema.Sort.Name] = !s.isKey(x.Schema.Sort.Name)
@@ -140,8 +144,8 @@ func (s *Sampler) names() *names {
 	return n
 }
 
-// of makes a name of a word.
-func (n *names) of(word string) string {
+// unique returns a name made from a word, and reserves it.
+func (n *names) unique(word string) string {
 	name := strings.ReplaceAll(strings.ToLower(word), "-", "_")
 	if strings.Trim(name[:1], "0123456789_") == "" {
 		name = "k" + name

@@ -9,27 +9,27 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// proposed is one rule of the proposal, which gives each of its items a row.
+// proposed is one rule of the proposal: an item becomes a row.
 type proposed struct {
 	name, match string
-	lead        string // what keeps its rows apart from those of indexes
+	lead        string // prefix that separates its rows from those of indexes
 	row         string // without the lead
 	keys        string
 	indexed     map[string]int // nil: any index may hold its items
-	says        string
+	comment     string
 }
 
 // writer writes the proposed file.
 type writer struct {
 	strings.Builder
 	s       *Sampler
-	indexed bool // what index rows are was said
+	indexed bool // the comment that explains index rows is written
 }
 
 func (w *writer) line(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 
-// mapping writes the proposed file: an item per row, natural types, with what the sample showed as comments. What is
-// commented out compiles where the sign is taken away, and leaves the rows in class R.
+// mapping returns the proposed file: an item per row, natural encodings, and as comments what the sample showed. Lines
+// that are commented out compile when the # is removed, and leave the rows in class R (replace-row).
 func (s *Sampler) mapping() string {
 	w := &writer{s: s}
 	w.line("# Proposed for table %s from a sample of %d items. Edit it, then run: replicator check", s.src.Table, s.items)
@@ -59,10 +59,10 @@ func (s *Sampler) mapping() string {
 	return w.String()
 }
 
-// rule writes one rule; what is the same for all is said at the first.
+// rule writes one rule; comments that hold for all rules stand at the first.
 func (w *writer) rule(r *proposed, first bool) {
-	if r.says != "" {
-		w.line("# %s", r.says)
+	if r.comment != "" {
+		w.line("# %s", r.comment)
 	}
 	w.line("- name: %s", quoteName(r.name))
 	w.line("  match: {%s}", r.match)
@@ -87,7 +87,7 @@ func (w *writer) rule(r *proposed, first bool) {
 	w.indexes(r)
 }
 
-// indexes writes the table's indexes as rows of a rule, each led by the name of its index.
+// indexes writes the table's indexes as commented-out rows of a rule, each with the name of its index as prefix.
 func (w *writer) indexes(r *proposed) {
 	var lines []string
 	for _, x := range w.s.src.Indexes {
@@ -111,7 +111,7 @@ func (w *writer) indexes(r *proposed) {
 	w.line("  # index:\n%s", strings.Join(lines, "\n"))
 }
 
-// views proposes the indexes once more, by columns: key attributes have none.
+// views proposes the indexes as materialized views too, unless they have key attributes, which are not columns.
 func (w *writer) views() {
 	var lines []string
 	for _, x := range w.s.src.Indexes {
@@ -128,10 +128,11 @@ func (w *writer) views() {
 	if len(lines) == 0 {
 		return
 	}
-	w.line("# Or as materialized views that Bigtable keeps, somewhat later:")
+	w.line("# Or as materialized views that Bigtable maintains, somewhat later:")
 	w.line("# views:\n%s", strings.Join(lines, "\n"))
 }
 
+// mixed reports whether an attribute has values of several types other than NULL.
 func (s *Sampler) mixed() bool {
 	for _, a := range s.attrs {
 		if len(a.kinds) > 2 || len(a.kinds) == 2 && a.kinds[change.KindNull] == 0 {
@@ -141,7 +142,7 @@ func (s *Sampler) mixed() bool {
 	return false
 }
 
-// integers are the attributes of all items that were always 64-bit integers.
+// integers returns the attributes that every item has, always as a 64-bit integer.
 func (s *Sampler) integers() (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.attrs)) {
 		a := s.attrs[name]

@@ -10,12 +10,12 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// places remembers which item wrote what: a row of class R as a whole, in other rows a column, and the time of a cell
-// where the mapping gives it. They are hashes: a sample may be large, and its keys are not kept.
+// places records which item wrote which place: a whole row of class R (replace-row), in other rows a column, together
+// with the cell time if the mapping sets it. It stores hashes, since a sample may be large.
 type places struct {
 	seed   maphash.Seed
-	owners map[uint64]uint64 // place → item, or several
-	taken  map[string]int    // places that several items wrote, by family; "" are rows of class R
+	owners map[uint64]uint64 // by place: the item, or several
+	shared map[string]int    // by family: places that several items wrote; "" for rows of class R
 }
 
 func (p *places) add(row *transform.Row, item uint64) {
@@ -26,7 +26,7 @@ func (p *places) add(row *transform.Row, item uint64) {
 	for i := range row.Cells {
 		c := &row.Cells[i]
 		if c.Aggregate {
-			continue // what several items merge is nobody's
+			continue // several items merge into such a cell
 		}
 		var at []byte
 		if c.Mapped {
@@ -36,7 +36,7 @@ func (p *places) add(row *transform.Row, item uint64) {
 	}
 }
 
-// several stands for the owners of a place where there are more than one.
+// several is the owner of a place that more than one item wrote.
 const several = 0
 
 func (p *places) take(place uint64, family string, item uint64) {
@@ -45,7 +45,7 @@ func (p *places) take(place uint64, family string, item uint64) {
 		p.owners[place] = item
 	case owner != item && owner != several:
 		p.owners[place] = several
-		p.taken[family]++
+		p.shared[family]++
 	}
 }
 
@@ -60,14 +60,15 @@ func (p *places) place(row []byte, family string, qualifier, at []byte) uint64 {
 	return h.Sum64()
 }
 
+// findings reports the places that several items wrote; acknowledged is true if the mapping allows shared cells.
 func (p *places) findings(ps *lang.Problems, acknowledged bool) {
 	const report = "report this: the compiler proved that it cannot be"
 	at := lang.Text{Path: "sample"}
-	for _, family := range slices.Sorted(maps.Keys(p.taken)) {
-		switch n := p.taken[family]; {
+	for _, family := range slices.Sorted(maps.Keys(p.shared)) {
+		switch n := p.shared[family]; {
 		case family == "":
-			ps.Errorf(at, "collision", report, "%d rows of class R belong to several items", n)
-		case acknowledged: // it may be meant
+			ps.Errorf(at, "collision", report, "%d rows of class R (replace-row) belong to several items", n)
+		case acknowledged:
 			ps.Warnf(at, "collision", "tell the items apart in the row or the column, unless the last one shall win",
 				"%d cells of family %s belong to several items of the sample: the last one written hides the others, and a "+
 					"removal takes it from all", n, family)

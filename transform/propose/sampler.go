@@ -19,7 +19,7 @@ type Index struct {
 	Schema change.KeySchema
 }
 
-// Source is what DescribeTable says of a table.
+// Source describes a table as DescribeTable does.
 type Source struct {
 	Table   string
 	Schema  change.KeySchema
@@ -32,15 +32,15 @@ type Sampler struct {
 	src    Source
 	items  int
 	attrs  map[string]*attribute
-	first  map[string]int // first parts of partition keys
-	second map[string]int // first two parts of partition keys
-	pairs  map[pair]*seen // forms of keys
-	hashes int            // partition keys that hold '#'
-	joined map[string]int // keys joined by '#' without escaping
-	wide   int            // items of more than 500 attributes and members
+	first  map[string]int  // first parts of partition keys
+	second map[string]int  // first two parts of partition keys
+	pairs  map[pair]*tally // by forms of keys
+	hashes int             // partition keys with a '#'
+	joined map[string]int  // keys joined by '#' without escaping
+	wide   int             // items of more than 500 attributes and members
 }
 
-// attribute is what was seen of one attribute.
+// attribute counts the values of one attribute.
 type attribute struct {
 	kinds   map[change.Kind]int
 	seen    int
@@ -50,16 +50,16 @@ type attribute struct {
 	padded  map[int]int
 }
 
-// New makes a sampler for a table.
+// New returns a sampler for a table.
 func New(src Source) *Sampler {
 	return &Sampler{src: src, attrs: map[string]*attribute{}, first: map[string]int{}, second: map[string]int{},
-		pairs: map[pair]*seen{}, joined: map[string]int{}}
+		pairs: map[pair]*tally{}, joined: map[string]int{}}
 }
 
-// Items is how many items were added.
+// Items returns how many items were added.
 func (s *Sampler) Items() int { return s.items }
 
-// Add takes one item into the sample.
+// Add adds one item to the sample.
 func (s *Sampler) Add(img change.Image) {
 	s.items++
 	cells := 0
@@ -78,6 +78,7 @@ func (s *Sampler) Add(img change.Image) {
 	s.addKey(img)
 }
 
+// add counts one value.
 func (a *attribute) add(v *change.Value) {
 	a.seen++
 	a.kinds[v.Kind]++
@@ -100,6 +101,7 @@ func (a *attribute) add(v *change.Value) {
 	}
 }
 
+// addKey counts the forms and parts of an item's key; keys that are not scalars are left out.
 func (s *Sampler) addKey(img change.Image) {
 	var parts []string
 	var forms pair
@@ -132,6 +134,7 @@ func (s *Sampler) addKey(img change.Image) {
 	s.addPair(forms, img)
 }
 
+// addPartition counts the first parts of a partition key.
 func (s *Sampler) addPartition(text string) {
 	part, rest, prefixed := strings.Cut(text, "#")
 	s.first[part]++
@@ -145,7 +148,7 @@ func (s *Sampler) addPartition(text string) {
 func (s *Sampler) addPair(p pair, img change.Image) {
 	n := s.pairs[p]
 	if n == nil {
-		n = &seen{indexed: map[string]int{}}
+		n = &tally{indexed: map[string]int{}}
 		s.pairs[p] = n
 	}
 	n.items++
@@ -162,16 +165,16 @@ type Proposal struct {
 	Findings []transform.Problem
 }
 
-// Proposal proposes a mapping for the table, and says what in its data will hurt.
+// Proposal returns a mapping for the table, and what in its data will cause trouble.
 func (s *Sampler) Proposal() Proposal {
 	_, prefixed := s.kinds()
 	return Proposal{Mapping: s.mapping(), Findings: s.findings(prefixed)}
 }
 
-// Findings says what in the table's data will hurt under the preset default.
+// Findings returns what in the table's data will cause trouble with the preset default.
 func (s *Sampler) Findings() []transform.Problem { return s.findings(false) }
 
-// findings are of rows that begin with the partition key, or with its words and what follows them.
+// findings is Findings; with prefixed, rows begin with a word and the first parts of keys are the two after it.
 func (s *Sampler) findings(prefixed bool) []transform.Problem {
 	ps := &lang.Problems{Table: s.src.Table}
 	warn := func(attr, code, hint, format string, args ...any) {
@@ -182,7 +185,7 @@ func (s *Sampler) findings(prefixed bool) []transform.Problem {
 	if prefixed {
 		first = s.second
 	}
-	if n := hottest(first); s.items >= enough && n*5 > s.items && len(first) > 1 {
+	if n := hottest(first); s.items >= minRows && n*5 > s.items && len(first) > 1 {
 		warn(pk, "hot_segment", "put a salt or another part first: {salt(pk;16)}#…",
 			"%d %% of the items begin with the same first part of the row key", 100*n/s.items)
 	}
@@ -204,6 +207,7 @@ func (s *Sampler) findings(prefixed bool) []transform.Problem {
 	return ps.List
 }
 
+// collisions returns how many joined keys belong to several items.
 func (s *Sampler) collisions() (n int) {
 	for _, count := range s.joined {
 		if count > 1 {
@@ -213,6 +217,7 @@ func (s *Sampler) collisions() (n int) {
 	return n
 }
 
+// attribute reports what the values of one attribute do to keys and cells.
 func (s *Sampler) attribute(name string, warn func(attr, code, hint, format string, args ...any)) {
 	a := s.attrs[name]
 	isPartition := name == s.src.Schema.Partition.Name

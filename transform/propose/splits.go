@@ -6,29 +6,29 @@ import (
 	"unicode/utf8"
 )
 
-// A new table is one tablet, and one node serves it until Bigtable has split it; a backfill wants many nodes from
-// its first minute. Split keys are hints: Bigtable merges and splits tablets as it sees the load.
+// A new table is one tablet, served by one node until Bigtable splits it, but a backfill needs many nodes from its
+// first minute. Split keys are hints: Bigtable merges and splits tablets by their load.
 // Source: https://cloud.google.com/bigtable/docs/managing-tables#splits
 const (
-	splitSize  = 1 << 30 // bytes of the source per tablet: a tablet is some GB
-	leastParts = 10
-	mostParts  = 100 // what the service recommends as the most
-	perPart    = 10  // sampled rows that a part must be founded on
+	splitSize   = 1 << 30 // bytes of the source per tablet: a tablet is some GB
+	minParts    = 10
+	maxParts    = 100 // the most that the service recommends
+	rowsPerPart = 10  // sampled rows that a part needs
 )
 
-// Parts is into how many tablets a table is divided whose sources hold so many bytes.
+// Parts returns into how many tablets to divide a table whose sources hold this many bytes.
 func Parts(bytes int64) int {
-	return int(min(max(bytes/splitSize, leastParts), mostParts))
+	return int(min(max(bytes/splitSize, minParts), maxParts))
 }
 
-// Splits returns up to parts-1 keys that cut sampled rows into parts of equal numbers: each the shortest
-// beginning of a row that keeps the rows before it out, so that it shows as little of a key as it must. There are
-// fewer where the sample is too small to tell, and none below twenty rows.
+// Splits returns up to parts-1 keys that divide sampled rows into parts of equal size. Each is the shortest prefix of a
+// row that sorts after the rows before it, and so reveals as little of a key as possible. A small sample gives fewer
+// keys, and one below twenty rows none.
 func Splits(rows [][]byte, parts int) (out [][]byte) {
 	sorted := slices.Clone(rows)
 	slices.SortFunc(sorted, bytes.Compare)
 	sorted = slices.CompactFunc(sorted, bytes.Equal)
-	parts = min(parts, len(sorted)/perPart)
+	parts = min(parts, len(sorted)/rowsPerPart)
 	for i := 1; i < parts; i++ {
 		at := i * len(sorted) / parts
 		out = append(out, separator(sorted[at-1], sorted[at]))
@@ -36,7 +36,7 @@ func Splits(rows [][]byte, parts int) (out [][]byte) {
 	return out
 }
 
-// separator is the shortest beginning of b that sorts after a; in text it ends at a character.
+// separator returns the shortest prefix of b that sorts after a; in text it ends at a character.
 func separator(a, b []byte) []byte {
 	n := 0
 	for n < len(a) && a[n] == b[n] {

@@ -12,13 +12,13 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// Survey runs sampled items through a mapping and says what would become of them.
+// Survey runs sampled items through a mapping and reports what it would do to them.
 type Survey struct {
 	p       *transform.Program
 	items   int
 	refused map[string]int    // by code
 	reason  map[string]string // an example per code
-	lost    map[string]int
+	lost    map[string]int    // by attribute that nothing writes
 	rows    map[string]*rowSize
 	places  places
 	heads   map[string]*heads // by rule or index
@@ -26,15 +26,15 @@ type Survey struct {
 
 type rowSize struct{ cells, bytes int }
 
-// NewSurvey makes a survey of a program.
+// NewSurvey returns a survey of a program.
 func NewSurvey(p *transform.Program) *Survey {
 	return &Survey{p: p, refused: map[string]int{}, reason: map[string]string{}, lost: map[string]int{},
 		rows:   map[string]*rowSize{},
-		places: places{seed: maphash.MakeSeed(), owners: map[uint64]uint64{}, taken: map[string]int{}},
+		places: places{seed: maphash.MakeSeed(), owners: map[uint64]uint64{}, shared: map[string]int{}},
 		heads:  map[string]*heads{}}
 }
 
-// Add projects one item.
+// Add runs one item through the mapping.
 func (s *Survey) Add(img change.Image) {
 	s.items++
 	for _, u := range s.p.Coverage(img) {
@@ -69,6 +69,7 @@ func (s *Survey) Add(img change.Image) {
 	}
 }
 
+// size adds the cells of a row to its totals.
 func (s *Survey) size(row *transform.Row) {
 	r := s.rows[string(row.Key)]
 	if r == nil {
@@ -81,7 +82,7 @@ func (s *Survey) size(row *transform.Row) {
 	}
 }
 
-// Rows are the row keys that the sample produced.
+// Rows returns the row keys that the sample gave, sorted.
 func (s *Survey) Rows() [][]byte {
 	out := make([][]byte, 0, len(s.rows))
 	for _, k := range slices.Sorted(maps.Keys(s.rows)) {
@@ -96,8 +97,8 @@ const (
 	largeRow  = 100 << 20
 )
 
-// Findings says what the sample showed: dead letters to expect, attributes that nothing writes, items that hide each
-// other, rows that grow too large or go to one place.
+// Findings returns what the sample showed: dead letters to expect, attributes that nothing writes, items that overwrite
+// each other, rows that grow too large or go to one place.
 func (s *Survey) Findings() []transform.Problem {
 	ps := &lang.Problems{Table: s.p.Table().Source}
 	for _, code := range slices.Sorted(maps.Keys(s.refused)) {
@@ -132,6 +133,7 @@ func (s *Survey) Findings() []transform.Problem {
 	return ps.List
 }
 
+// share returns n of all as a percentage, or "all".
 func share(n, of int) string {
 	if of == 0 || n == of {
 		return "all"
