@@ -24,21 +24,22 @@
 //
 // Files, from the top down:
 //
-//	pipeline.go  a pipeline and its tables
-//	metrics.go   gauges, computed when they are scraped
-//	health.go    liveness, readiness and the status of the pipeline
-//	table.go     one table: one life after the other
-//	start.go     from the table's name to a claimed and started log
-//	standby.go   waiting for a log that another process owns
-//	beating.go   beats while something slow runs before the write loop
-//	row.go       the pipeline's row of a table in Bigtable
-//	target.go    whose the target is, and the mapping it is written with
-//	identity.go  why stored state is refused
-//	refusals.go  no table can run
-//	view.go      what a table's goroutines publish about it
-//	status.go    the status of a table, a function of what was seen
-//	losses.go    halts and gaps in a status
-//	services.go  which services fail, and since when
-//	families.go  the column families of the targets
-//	options.go   the configuration of a pipeline
+//	health.go       liveness, readiness and the status of the pipeline
+//	pipeline.go     a pipeline and its tables
+//	metrics.go      gauges, computed when they are scraped
+//	table.go        one table: one life after the other
+//	start.go        from the table's name to a claimed and started log
+//	standby.go      waiting for a log that another process owns
+//	beating.go      beats while something slow runs before the write loop
+//	row.go          the pipeline's row of a table in Bigtable, its target and its mapping
+//	identity.go     why stored state is refused
+//	refusals.go     no table can run
+//	view.go         what a table's goroutines publish about it
+//	env.go          what all parts of a table use and none changes
+//	families.go     the column families of the targets
+//	status.go       the status of a table, a function of what was seen
+//	losses.go       halts and gaps in a status
+//	tablestatus.go  the status as JSON
+//	options.go      the configuration of a pipeline
+//	services.go     which services fail, and since when
 package pipeline

@@ -77,16 +77,6 @@ func (p *Pipeline) Status() Status {
 	return s
 }
 
-// failures says which services fail for longer than a retry mends, and how much waits for them.
-func (p *Pipeline) failures(now time.Time) (failing []string) {
-	for _, f := range p.o.Services.Failures(now) {
-		if now.Sub(f.Since) >= failureGrace {
-			failing = append(failing, f.sentence(now)+p.waits(f.Service))
-		}
-	}
-	return failing
-}
-
 // Fail adds that services fail: then nothing is ready.
 func (s *Status) Fail(failing []string) {
 	if len(failing) == 0 {
@@ -95,20 +85,6 @@ func (s *Status) Fail(failing []string) {
 	s.Failing = append(s.Failing, failing...)
 	s.Reasons = append(slices.Clone(failing), s.Reasons...)
 	s.Ready = false
-}
-
-// waits says how much waits for a service that fails.
-func (p *Pipeline) waits(service string) string {
-	var n uint64
-	for _, t := range p.tables {
-		if v := t.view.seen.Load(); v != nil && v.own {
-			n += v.waiting
-		}
-	}
-	if service != Bigtable || n == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; %s of the logs wait to be applied", entries(n))
 }
 
 // Unsaved returns, after Run, the tables whose newest marks are not in their logs: what they do not cover is applied

@@ -67,6 +67,20 @@ func CheckIdentity(row *bigtable.State, want bigtable.Identity) *RefusedError {
 	return nil
 }
 
+// CheckTarget returns why a pipeline may not write to a target that belongs to owner, see bigtable.TargetOwner; nil when it
+// may.
+func CheckTarget(sink *bigtable.Client, pipeline, target, owner string) *RefusedError {
+	if owner == "" || owner == pipeline {
+		return nil
+	}
+	return &RefusedError{
+		What: fmt.Sprintf("Bigtable table %s belongs to pipeline %q: two pipelines in one target would mix its rows",
+			target, owner),
+		Hint: fmt.Sprintf("choose another target. Only if %q will never run again: `cbt deleterow %s '%s'`",
+			owner, bigtable.StateTable, sink.TargetKey(target)),
+	}
+}
+
 func recreated(table, before, now string) *RefusedError {
 	return &RefusedError{
 		What: fmt.Sprintf("table %s was deleted and created again since the pipeline started (%s, now %s)", table, before, now),

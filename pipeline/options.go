@@ -3,13 +3,8 @@ package pipeline
 import (
 	"time"
 
-	"go.uber.org/zap"
-
-	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
-	"github.com/tailrace-cdc/replicator/queue"
-	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -104,23 +99,6 @@ func (p Periods) ingest() ingest.Periods {
 	}
 }
 
-// env is what all parts of a table use and none of them changes.
-type env struct {
-	Table
-	o        *Options // of the pipeline
-	source   *source.Source
-	queue    *queue.Queue
-	bigtable *bigtable.Client
-	families *families
-	log      *zap.Logger
-}
-
-// now returns the service's clock; our own until the service has told its time.
-func (e *env) now() change.Millis { return serviceTime(e.source) }
-
-func serviceTime(src *source.Source) change.Millis {
-	if ms, ok := src.Now(); ok {
-		return ms
-	}
-	return time.Now().UnixMilli()
-}
+// DefaultLate is how far a table may be behind without a question: an idle shard is asked every idle_poll, and the
+// children of a shard that ended are listed within a minute and a half.
+const DefaultLate = 2 * time.Minute

@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -63,4 +65,28 @@ func (p *Pipeline) keepQueue(ctx context.Context) (stop func()) {
 		cancel()
 		_ = g.Wait() // nil: Run only ends with its context
 	}
+}
+
+// failures says which services fail for longer than a retry mends, and how much waits for them.
+func (p *Pipeline) failures(now time.Time) (failing []string) {
+	for _, f := range p.o.Services.Failures(now) {
+		if now.Sub(f.Since) >= failureGrace {
+			failing = append(failing, f.sentence(now)+p.waits(f.Service))
+		}
+	}
+	return failing
+}
+
+// waits says how much waits for a service that fails.
+func (p *Pipeline) waits(service string) string {
+	var n uint64
+	for _, t := range p.tables {
+		if v := t.view.seen.Load(); v != nil && v.own {
+			n += v.waiting
+		}
+	}
+	if service != Bigtable || n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s of the logs wait to be applied", entries(n))
 }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync"
@@ -40,7 +41,7 @@ type stateRow struct {
 	*env
 	program       *transform.Program // compiled for the table's key before anything else is called
 	targetClaimed bool               // the target belongs to the pipeline
-	mappingKept   bool               // the mapping's text is stored beside its hash
+	mappingStored bool               // the mapping's text is stored beside its hash
 
 	mu       sync.Mutex      // covers stored and stale
 	stored   *bigtable.State // as it was last read or written; nil: not known, or there is none
@@ -178,11 +179,21 @@ func (r *stateRow) load(ctx context.Context) error {
 	return nil
 }
 
+// loadRetrying loads the row, again and again while Bigtable does not answer. When ctx ends first, the error tells what
+// Bigtable last answered.
 func (r *stateRow) loadRetrying(ctx context.Context) (*bigtable.State, error) {
-	logged := time.Time{}
+	var (
+		last   error
+		logged time.Time
+	)
 	for {
 		row, err := r.bigtable.LoadState(ctx, r.o.Name, r.Source)
-		if bigtable.Classify(err) != failure.Transient {
+		switch {
+		case last != nil && err != nil && ctx.Err() != nil:
+			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), last)
+		case bigtable.Classify(err) == failure.Transient:
+			last = err
+		default:
 			return row, err
 		}
 		if time.Since(logged) > logEvery {
@@ -209,7 +220,7 @@ func (r *stateRow) agree(ctx context.Context, l *queue.Log, info source.TableInf
 			return refused
 		}
 	}
-	if err := r.keepMapping(ctx); err != nil {
+	if err := r.storeMapping(ctx); err != nil {
 		return err
 	}
 	if r.stored == nil {
@@ -296,6 +307,46 @@ func (r *stateRow) upgrade(ctx context.Context) error {
 	return r.edit(ctx, func(s *bigtable.State) {
 		s.Format, s.Identity.Target = bigtable.StateFormat, r.bigtable.TargetName(r.Target)
 	})
+}
+
+// claimTarget makes the target the pipeline's, or refuses it because it belongs to another pipeline: two into one target mix
+// its rows, and neither would notice. Other tables of this pipeline may share it: the mappings are proved together.
+func (r *stateRow) claimTarget(ctx context.Context) error {
+	if r.targetClaimed {
+		return nil
+	}
+	owner, err := r.bigtable.ClaimTarget(ctx, r.o.Name, r.Target)
+	if err != nil {
+		return err
+	}
+	if refused := CheckTarget(r.bigtable, r.o.Name, r.Target, owner); refused != nil {
+		return refused
+	}
+	r.targetClaimed = true
+	return nil
+}
+
+// storeMapping stores the mapping's text beside its hash, once per process: the program that wrote the rows can be looked up
+// later, also by a pipeline whose mapping has changed.
+func (r *stateRow) storeMapping(ctx context.Context) error {
+	if r.mappingStored {
+		return nil
+	}
+	text, err := r.program.Keep()
+	if err != nil {
+		return err
+	}
+	if err := r.bigtable.StoreMapping(ctx, r.o.Name, r.Source, mappingID(r.program), text); err != nil {
+		return err
+	}
+	r.mappingStored = true
+	return nil
+}
+
+// mappingID identifies a compiled mapping, by which the rows in a target were written.
+func mappingID(p *transform.Program) string {
+	h := p.Hash()
+	return hex.EncodeToString(h[:])
 }
 
 // await blocks until the row agrees with the log.

@@ -44,7 +44,7 @@ func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 		}
 	}
 	t.view.started.Store(true)
-	w, err := t.awaitClaim(ctx, t.currentLog(), t.claimOptions())
+	w, err := awaitClaim(ctx, t.view, t.currentLog(), t.claimOptions())
 	if err != nil {
 		return nil, fmt.Errorf("claim log: %w", err)
 	}

@@ -15,57 +15,6 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// TableStatus is what a table's log says about the table. Everybody who folds the log can say it: the daemon
-// and the status command say the same.
-type TableStatus struct {
-	Source string `json:"source"`
-	Target string `json:"target"`
-	State  string `json:"state"` // running, paused, halted, gap, waiting; standby where another process owns the log
-
-	Shards struct {
-		Open    int `json:"open"`
-		Closed  int `json:"closed"`
-		Waiting int `json:"waiting"`
-		Done    int `json:"done"`
-	} `json:"shards"`
-
-	SourceLag      float64    `json:"source_lag_s"`     // since everything was read into the log; before that, since the start; -1 unknown
-	AppliedLag     float64    `json:"applied_lag_s"`    // since everything was applied by every sink; before that, since the start; -1 unknown
-	AppliedThrough *time.Time `json:"applied_through"`  // everything written before it is in Bigtable
-	Retention      float64    `json:"retention_left_s"` // until the oldest unread record may be lost; -1 unknown
-	Proof          string     `json:"proof"`            // assumed: as far as empty reads show
-	Queue          QueueUse   `json:"queue"`
-	DeadLetters    int        `json:"dead_letters"`
-	Gaps           int        `json:"gaps"`
-	Accepted       int        `json:"gaps_accepted"`
-	Differing      int        `json:"gaps_differing"` // gaps that are neither healed nor waived for every sink
-	DiffersSince   *time.Time `json:"differs_since"`  // from when on changes are missing because of them
-	Owner          string     `json:"owner"`
-	Epoch          uint64     `json:"epoch"`
-	LogFormat      int        `json:"log_format"`
-	Changes        uint64     `json:"changes"`
-	Foreign        uint64     `json:"foreign_messages"`
-	ClockAhead     float64    `json:"clock_ahead_s"`
-	Halt           string     `json:"halt,omitempty"` // of the pipeline itself, or the oldest
-	Code           string     `json:"halt_code,omitempty"`
-	Reasons        []string   `json:"reasons,omitempty"` // why it is not ready
-
-	Halts map[string]string `json:"halts"` // reasons by sink; "pipeline" is the pipeline itself
-
-	unread, unapplied string // the reasons that do not hold for a table that is seen to move
-}
-
-// StandBy is the state of a table whose log another process owns, as long as that one shows life.
-const StandBy = "standby"
-
-// QueueUse is how full a table's log is.
-type QueueUse struct {
-	Bytes     uint64     `json:"bytes"`
-	Limit     uint64     `json:"limit"`
-	Oldest    *time.Time `json:"oldest"`
-	HoursLeft float64    `json:"hours_left"` // -1: no limit in sight
-}
-
 // Seen is what a status is made of.
 type Seen struct {
 	Source, Target string
@@ -78,10 +27,6 @@ type Seen struct {
 	Late           time.Duration // how far behind a table may be before it must be seen to move; 0: DefaultLate
 	Carried        bool          // a process says that it carries the table, whatever its log shows
 }
-
-// DefaultLate is how far a table may be behind without a question: an idle shard is asked every idle_poll, and the
-// children of a shard that ended are listed within a minute and a half.
-const DefaultLate = 2 * time.Minute
 
 // StatusOf says how a table is. It is a function of what was seen.
 func StatusOf(x Seen) TableStatus {
@@ -297,11 +242,4 @@ func entries(n uint64) string {
 		return "1 entry"
 	}
 	return strconv.FormatUint(n, 10) + " entries"
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
 }

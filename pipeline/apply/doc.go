@@ -22,8 +22,8 @@
 //	quarantine.go   a row that Bigtable neither takes nor refuses
 //	deadletters.go  refused changes, and the items that are dirty because of them
 //	acks.go         acks in any order become a mark
-//	memory.go       the memory budget of all tables
-//	buffers.go      buffers of unpacked frames
 //	options.go      what the sinks need of their table and of the process
 //	metrics.go      what they count
+//	memory.go       the memory budget of all tables
+//	buffers.go      buffers of unpacked frames
 package apply

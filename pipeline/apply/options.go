@@ -12,6 +12,12 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
+// Names of the sinks: in marks, metrics and dead letters.
+const (
+	SinkBigtable = "bigtable"
+	SinkArchive  = "archive"
+)
+
 // Options are what the sinks need to know about their table for one life.
 type Options struct {
 	Table  Table

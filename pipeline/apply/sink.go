@@ -13,12 +13,6 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 )
 
-// Names of the sinks: in marks, metrics and dead letters.
-const (
-	SinkBigtable = "bigtable"
-	SinkArchive  = "archive"
-)
-
 // Sink applies a table's log to one service, from the sink's mark on. Its public methods may be called by any goroutine.
 type Sink struct {
 	name   string

@@ -18,8 +18,8 @@
 //	drain.go        the end of the write loop: apply the rest, store the marks, let go of the log
 //	writer.go       the write loop: beats, marks, trims, and what a full log does to them
 //	frames.go       pages become frames of the log
-//	entries.go      requested entries, checked against the state; what changed is published
 //	halts.go        halts that are over
+//	entries.go      requested entries, checked against the state; what changed is published
 //	readers.go      shards are read, pages and gaps passed on
 //	reservation.go  versions stay below what is reserved in Bigtable
 //	lister.go       the shard graph, and a new stream after the old one

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/queue"
-	"github.com/tailrace-cdc/replicator/source"
 )
 
 // storeRequest appends what was requested and replies to the goroutine that waits for it.
@@ -101,14 +100,6 @@ func hintUpgrade(s *checkpoint.State, err error) error {
 		return fmt.Errorf("%w: %w", &checkpoint.FormatError{Need: checkpoint.Format, Have: s.Format}, err)
 	}
 	return err
-}
-
-// ListedShards returns the shards of a listing as the log stores them.
-func ListedShards(shards []source.Shard) (seen []checkpoint.ShardSeen) {
-	for _, sh := range shards {
-		seen = append(seen, checkpoint.ShardSeen{ID: sh.ID, Parent: sh.Parent, Closed: sh.Closed})
-	}
-	return seen
 }
 
 func toAny[T any](all []T) (list []any) {

@@ -153,6 +153,14 @@ func graphOf(ls source.Listing) *checkpoint.Graph {
 	}
 }
 
+// ListedShards returns the shards of a listing as the log stores them.
+func ListedShards(shards []source.Shard) (seen []checkpoint.ShardSeen) {
+	for _, sh := range shards {
+		seen = append(seen, checkpoint.ShardSeen{ID: sh.ID, Parent: sh.Parent, Closed: sh.Closed})
+	}
+	return seen
+}
+
 // findGone returns the missing parents that do not exist any more.
 //
 // Rule 3: a parent that is not listed counts as finished only after a complete listing that began after its child was seen,

@@ -1,0 +1,33 @@
+package pipeline
+
+import (
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// env is what all parts of a table use and none of them changes.
+type env struct {
+	Table
+	o        *Options // of the pipeline
+	source   *source.Source
+	queue    *queue.Queue
+	bigtable *bigtable.Client
+	families *families
+	log      *zap.Logger
+}
+
+// now returns the service's clock; our own until the service has told its time.
+func (e *env) now() change.Millis { return serviceTime(e.source) }
+
+func serviceTime(src *source.Source) change.Millis {
+	if ms, ok := src.Now(); ok {
+		return ms
+	}
+	return time.Now().UnixMilli()
+}
