@@ -109,7 +109,7 @@ func (a *app) printTableReports(r *preflight.Report) {
 				a.print("  %s: %s", rule.Name, rule.Why)
 				continue
 			}
-			a.print("  %s: row %s, class %s: %s", rule.Name, rule.Row, rule.Class, rule.Why)
+			a.print("  %s: row %s, class %s: %s", rule.Name, rule.Row, render.Class(rule.Class), rule.Why)
 			if back := render.WayBack(rule); back != "" {
 				a.print("    %s", back)
 			}

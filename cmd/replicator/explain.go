@@ -47,7 +47,7 @@ Exit 4 when the mapping refuses it: such a change would become a dead letter.`,
 	return cmd
 }
 
-// explanation is what explain --json prints: the steps, and beside them once more the parts of the first row, for scripts.
+// explanation is what explain --json prints: the steps, and once more the parts of the first row, for scripts.
 type explanation struct {
 	Schema int    `json:"schema"`
 	Table  string `json:"table"`

@@ -22,8 +22,8 @@ func (a *app) gapsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gaps",
 		Short: "List what was lost before it was read, and waive the difference",
-		Long: `A gap is a range of a table's stream that DynamoDB dropped before it was read. Items that changed in it are older
-in Bigtable than in DynamoDB, and items that were deleted in it are still there, until they change again. ` +
+		Long: `A gap is a range of a table's stream that DynamoDB dropped before it was read. Items that changed in it are
+older in Bigtable than in DynamoDB, and items that were deleted in it are still there, until they change again. ` +
 			"`resume`" + ` reads
 on behind a gap and fixes none of that: the table differs, and is not ready, until clear waives the difference for each
 sink.`,
@@ -250,7 +250,8 @@ func acceptedText(s *checkpoint.State) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(`Because of %s rows differ since %s: what changed in a gap and not since is older than in DynamoDB, and items
-that were deleted in a gap stay in Bigtable. Reading goes on; the table is not ready until %s waives that for each sink.`,
+	return fmt.Sprintf(`Because of %s rows differ since %s: what changed in a gap and not since is older than in DynamoDB,
+and items that were deleted in a gap stay in Bigtable. Reading goes on; the table is not ready until %s
+waives that for each sink.`,
 		render.Count(n, "gap"), local(moment(s.DiffersSince())), "`replicator gaps clear`")
 }

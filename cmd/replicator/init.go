@@ -31,8 +31,9 @@ func (a *app) initCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init --table NAME",
 		Short: "Propose configuration and mapping from a live table",
-		Long: `init describes a table, reads a sample of its items, and proposes a configuration with a mapping, with comments.
-What in the data will hurt is said on stderr. It writes to -o, or to standard output, and never over a file that exists.`,
+		Long: `init describes a table, reads a sample of its items, and proposes a configuration with a mapping, with
+comments. What in the data will hurt is said on stderr. It writes to -o, or to standard output, and never over a file
+that exists.`,
 		Args: a.args(cobra.NoArgs),
 		RunE: a.body(func(ctx context.Context, _ []string) error { return a.propose(ctx, o) }),
 	}
@@ -132,7 +133,8 @@ func proposedConfig(cfg *config.Config, info source.TableInfo, mapping string) s
 		fmt.Fprintf(b, ", endpoint: %q", cfg.Source.Endpoint)
 	}
 	b.WriteString("}\nbigtable: {project: MY-PROJECT, instance: MY-INSTANCE}\nqueue: {dir: ./tailrace-data}\ntables:\n")
-	fmt.Fprintf(b, "- source: %s\n  target: %s\n  keys: [%s]\n", info.Name, name[:min(maxTarget, len(name))], quotedKeys(info))
+	fmt.Fprintf(b, "- source: %s\n  target: %s\n  keys: [%s]\n",
+		info.Name, name[:min(maxTarget, len(name))], quotedKeys(info))
 	if info.TTLAttr != "" {
 		fmt.Fprintf(b, "  on_ttl_expiry: delete   # items expire by %q: delete, keep or archive\n", info.TTLAttr)
 	}

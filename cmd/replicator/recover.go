@@ -13,8 +13,8 @@ func (a *app) recoverCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "recover",
 		Short: "Begin a new life after a lost log (not in this version)",
-		Long: `recover begins a new life of a pipeline whose log was lost, emptied, or belongs to another pipeline: versions go
-on above everything that was ever written, and a resync of the tables covers what the lost log held.
+		Long: `recover begins a new life of a pipeline whose log was lost, emptied, or belongs to another pipeline: versions
+go on above everything that was ever written, and a resync of the tables covers what the lost log held.
 
 This version has no resync, and a new life without one would leave changes out in silence, so it refuses.`,
 		Args: a.args(cobra.NoArgs),

@@ -206,7 +206,12 @@ func CompileTable(
 	ctx context.Context, cfg *config.Config, src *source.Source, table config.Table, info source.TableInfo,
 ) (*transform.Program, error) {
 	sharing := *cfg
-	sharing.Tables = slices.DeleteFunc(slices.Clone(cfg.Tables), func(t config.Table) bool { return t.Target != table.Target })
+	sharing.Tables = nil
+	for _, t := range cfg.Tables {
+		if t.Target == table.Target {
+			sharing.Tables = append(sharing.Tables, t)
+		}
+	}
 	c, problems := Parse(&sharing)
 	var errs []error
 	for _, t := range c.Tables {

@@ -66,12 +66,14 @@ func (e *Example) create(sb *sandbox.Sandbox) error {
 	if view == "" {
 		view = "NEW_AND_OLD_IMAGES"
 	}
-	err := call(sb, "CreateTable", fmt.Sprintf(`{"TableName":%q,"BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[%s],"KeySchema":[%s],
-		"StreamSpecification":{"StreamEnabled":true,"StreamViewType":%q}}`, e.Source, strings.Join(attributes, ","), strings.Join(schema, ","), view))
+	err := call(sb, "CreateTable", fmt.Sprintf(`{"TableName":%q,"BillingMode":"PAY_PER_REQUEST",
+		"AttributeDefinitions":[%s],"KeySchema":[%s],"StreamSpecification":{"StreamEnabled":true,"StreamViewType":%q}}`,
+		e.Source, strings.Join(attributes, ","), strings.Join(schema, ","), view))
 	if err != nil || e.TTL == "" {
 		return err
 	}
-	return call(sb, "UpdateTimeToLive", fmt.Sprintf(`{"TableName":%q,"TimeToLiveSpecification":{"Enabled":true,"AttributeName":%q}}`, e.Source, e.TTL))
+	return call(sb, "UpdateTimeToLive", fmt.Sprintf(
+		`{"TableName":%q,"TimeToLiveSpecification":{"Enabled":true,"AttributeName":%q}}`, e.Source, e.TTL))
 }
 
 // Gallery is the applications of all the examples, side by side.
@@ -102,7 +104,8 @@ func (w *Gallery) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for i := range Examples {
 		g.Go(func() error {
-			r := &gen{Rand: rand.New(rand.NewPCG(w.Seed, uint64(1000+i))), now: func() int64 { return w.Sandbox.Clock.Now().Unix() }}
+			now := func() int64 { return w.Sandbox.Clock.Now().Unix() }
+			r := &gen{Rand: rand.New(rand.NewPCG(w.Seed, uint64(1000+i))), now: now}
 			for limit.Wait(ctx) == nil {
 				if err := Examples[i].write(w.Sandbox, r); err != nil {
 					return fmt.Errorf("write to %s: %w", Examples[i].Source, err)
@@ -126,7 +129,8 @@ func (e *Example) write(sb *sandbox.Sandbox, g *gen) error {
 		a := rest[g.IntN(len(rest))]
 		return call(sb, "UpdateItem", fmt.Sprintf(`{"TableName":%q,"Key":{%s},"UpdateExpression":"SET #a = :v",
 			"ConditionExpression":"attribute_exists(#k) AND attribute_exists(#a)",
-			"ExpressionAttributeNames":{"#k":%q,"#a":%q},"ExpressionAttributeValues":{":v":%s}}`, e.Source, join(key), key[0].name, a.name, a.value))
+			"ExpressionAttributeNames":{"#k":%q,"#a":%q},"ExpressionAttributeValues":{":v":%s}}`,
+			e.Source, join(key), key[0].name, a.name, a.value))
 	default:
 		return call(sb, "DeleteItem", fmt.Sprintf(`{"TableName":%q,"Key":{%s}}`, e.Source, join(key)))
 	}

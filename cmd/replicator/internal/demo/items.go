@@ -48,26 +48,33 @@ func (g *gen) expiry() string {
 	return number(g.now() + 3600 + int64(g.IntN(3600)))
 }
 
+// Keys that several examples share.
+var (
+	pkSK        = []string{"pk:S", "sk:S"}
+	messageKeys = []string{"userId:S", "msgId:S"}
+)
+
 // Examples are all worked examples. None is left out: the one that hashes with a secret finds it in Secrets.
 var Examples = []Example{
-	{Source: "ProductCatalog", Target: "productcatalog", Mapping: "01_catalog.yaml", keys: []string{"pk:S", "sk:S"}, item: product},
-	{Source: "Videos", Target: "videos", Mapping: "02_video.yaml", keys: []string{"pk:S", "sk:S"}, item: video},
-	{Source: "VideosSafe", Target: "videos_safe", Mapping: "02b_video_safe.yaml", keys: []string{"pk:S", "sk:S"}, item: video},
-	{Source: "VideosTimed", Target: "videos_timed", Mapping: "02c_video_sk_time.yaml", keys: []string{"pk:S", "sk:S"}, item: video},
-	{Source: "Invoices", Target: "invoices", Mapping: "03_invoice.yaml", keys: []string{"pk:S", "sk:S"}, item: invoice},
+	{Source: "ProductCatalog", Target: "productcatalog", Mapping: "01_catalog.yaml", keys: pkSK, item: product},
+	{Source: "Videos", Target: "videos", Mapping: "02_video.yaml", keys: pkSK, item: video},
+	{Source: "VideosSafe", Target: "videos_safe", Mapping: "02b_video_safe.yaml", keys: pkSK, item: video},
+	{Source: "VideosTimed", Target: "videos_timed", Mapping: "02c_video_sk_time.yaml", keys: pkSK, item: video},
+	{Source: "Invoices", Target: "invoices", Mapping: "03_invoice.yaml", keys: pkSK, item: invoice},
 	{Source: "Votes", Target: "votes", Mapping: "04_counter.yaml", keys: []string{"pk:S"}, item: votes},
-	{Source: "Docs", Target: "docs", Mapping: "05_versions.yaml", keys: []string{"pk:S", "sk:S"}, item: version},
+	{Source: "Docs", Target: "docs", Mapping: "05_versions.yaml", keys: pkSK, item: version},
 	{Source: "Portal", Target: "portal", Mapping: "06_erd.yaml", keys: []string{"PK:S", "SK:S"}, item: portal},
-	{Source: "Messages", Target: "messages", Mapping: "07_ttl.yaml", TTL: "expiresAt", keys: []string{"userId:S", "msgId:S"}, item: message},
-	{Source: "MessagesAging", Target: "messages_aging", Mapping: "07b_ttl_gc.yaml", TTL: "expiresAt", keys: []string{"userId:S", "msgId:S"}, item: message},
-	{Source: "Anything", Target: "anything", Mapping: "08_document.yaml", View: "NEW_IMAGE", keys: []string{"pk:S", "sk:S"}, item: anything},
+	{Source: "Messages", Target: "messages", Mapping: "07_ttl.yaml", TTL: "expiresAt", keys: messageKeys, item: message},
+	{Source: "MessagesAging", Target: "messages_aging", Mapping: "07b_ttl_gc.yaml", TTL: "expiresAt", keys: messageKeys, item: message},
+	{Source: "Anything", Target: "anything", Mapping: "08_document.yaml", View: "NEW_IMAGE", keys: pkSK, item: anything},
 	{Source: "Mixed", Target: "mixed", Mapping: "09_tags_lists.yaml", keys: []string{"pk:S", "sk:N"}, item: mixed},
 	{Source: "Devices", Target: "devices", Mapping: "10_regroup.yaml", keys: []string{"id:S"}, item: device},
 	{Source: "Users", Target: "users", Mapping: "11_google.yaml", keys: []string{"Username:S"}, item: user},
 }
 
 func product(g *gen) []attribute {
-	a := []attribute{{"pk", text("%s", g.pick("hats", "shoes", "bags"))}, {"sk", text("%s#brand%c", g.pick("fedoras", "sneakers", "newsboy"), 'A'+g.IntN(26))},
+	a := []attribute{{"pk", text("%s", g.pick("hats", "shoes", "bags"))},
+		{"sk", text("%s#brand%c", g.pick("fedoras", "sneakers", "newsboy"), 'A'+g.IntN(26))},
 		{"Price", number(int64(g.IntN(200)))}, {"Description", text("words %d", g.IntN(1000))}}
 	if g.IntN(2) == 0 {
 		a = append(a, attribute{"Thumbnail", text("https://storage/%d", g.IntN(1000))})
@@ -86,20 +93,23 @@ func video(g *gen) []attribute {
 	}
 	switch kind := g.IntN(6); kind {
 	case 0:
-		return []attribute{id, {"sk", text("Video")}, {"UploadDate", text("%s", iso(g.IntN(5)))}, {"Format", text(`{"480":"https://storage/%d"}`, g.IntN(100))}}
+		return []attribute{id, {"sk", text("Video")}, {"UploadDate", text("%s", iso(g.IntN(5)))},
+			{"Format", text(`{"480":"https://storage/%d"}`, g.IntN(100))}}
 	case 1:
 		return []attribute{id, {"sk", text("VideoStatsLikes")}, {"Count", number(g.Int64N(1e6))}}
 	case 2:
 		return []attribute{id, {"sk", text("%s", views)}, {count, number(g.Int64N(1e6))}}
 	default:
 		c := g.IntN(50)
-		return []attribute{id, {"sk", text("VideoComment#%d", 98765432-c)}, {"CreatedAt", text("%s", iso(100+c))}, {"Content", text("comment %d", g.IntN(1e6))}}
+		return []attribute{id, {"sk", text("VideoComment#%d", 98765432-c)}, {"CreatedAt", text("%s", iso(100+c))},
+			{"Content", text("comment %d", g.IntN(1e6))}}
 	}
 }
 
 func invoice(g *gen) []attribute {
 	id := fmt.Sprintf("Invoice-%04d", g.IntN(30))
-	rest := []attribute{{"DateCreated", text("%s", iso(g.IntN(1000)))}, {"Details", text(`{"amount_usd": %d}`, g.IntN(1000))}}
+	rest := []attribute{{"DateCreated", text("%s", iso(g.IntN(1000)))},
+		{"Details", text(`{"amount_usd": %d}`, g.IntN(1000))}}
 	if g.IntN(3) == 0 {
 		return append([]attribute{{"pk", text("%s", id)}, {"sk", text("%s", id)}}, rest...)
 	}
@@ -115,7 +125,8 @@ func votes(g *gen) []attribute {
 }
 
 func version(g *gen) []attribute {
-	return []attribute{{"pk", text("owner%d", g.IntN(5))}, {"sk", text("v%d_doc%d", g.IntN(12), g.IntN(4))}, {"t", text("text %d", g.IntN(1000))},
+	return []attribute{{"pk", text("owner%d", g.IntN(5))}, {"sk", text("v%d_doc%d", g.IntN(12), g.IntN(4))},
+		{"t", text("text %d", g.IntN(1000))},
 		{"words", number(int64(g.IntN(1000)))}}
 }
 
@@ -124,29 +135,38 @@ func portal(g *gen) []attribute {
 	user, service := text("USER#%03d", g.IntN(30)), g.pick("news", "mail", "shop")
 	switch g.IntN(5) {
 	case 0:
-		return []attribute{{"PK", user}, {"SK", text("USER#")}, {"email", text("%d@example.com", g.IntN(1000))}, {"name", text("n%d", g.IntN(100))}}
+		return []attribute{{"PK", user}, {"SK", text("USER#")}, {"email", text("%d@example.com", g.IntN(1000))},
+			{"name", text("n%d", g.IntN(100))}}
 	case 1:
-		return []attribute{{"PK", user}, {"SK", text("PERSONAL#%s#%s", service, g.pick("layout", "alerts"))}, {"cols", number(int64(g.IntN(9)))}}
+		return []attribute{{"PK", user}, {"SK", text("PERSONAL#%s#%s", service, g.pick("layout", "alerts"))},
+			{"cols", number(int64(g.IntN(9)))}}
 	case 2:
-		return []attribute{{"PK", user}, {"SK", text("SUBSCRIBE#%s#NEWS#%d", service, g.IntN(5))}, {"data", text("SUBSCRIBE_USER")}}
+		return []attribute{{"PK", user}, {"SK", text("SUBSCRIBE#%s#NEWS#%d", service, g.IntN(5))},
+			{"data", text("SUBSCRIBE_USER")}}
 	case 3:
-		return []attribute{{"PK", text("SERVICE#%s", service)}, {"SK", text("SERVICE#")}, {"name", text("service %d", g.IntN(100))}}
+		return []attribute{{"PK", text("SERVICE#%s", service)}, {"SK", text("SERVICE#")},
+			{"name", text("service %d", g.IntN(100))}}
 	default:
-		return []attribute{{"PK", text("SUBSCRIBE#%s#NEWS#%d", service, g.IntN(5))}, {"SK", text("SUBSCRIBE#")}, {"title", text("title %d", g.IntN(100))}}
+		return []attribute{{"PK", text("SUBSCRIBE#%s#NEWS#%d", service, g.IntN(5))}, {"SK", text("SUBSCRIBE#")},
+			{"title", text("title %d", g.IntN(100))}}
 	}
 }
 
 func message(g *gen) []attribute {
-	return []attribute{{"userId", text("u%02d", g.IntN(20))}, {"msgId", text("%05d", g.IntN(20))}, {"body", text("hello %d", g.IntN(1000))}, {"expiresAt", g.expiry()}}
+	return []attribute{{"userId", text("u%02d", g.IntN(20))}, {"msgId", text("%05d", g.IntN(20))},
+		{"body", text("hello %d", g.IntN(1000))}, {"expiresAt", g.expiry()}}
 }
 
 func anything(g *gen) []attribute {
-	return []attribute{{"pk", text("p%d", g.IntN(10))}, {"sk", text("s#%d", g.IntN(20))}, {"n", `{"N":"12345678901234567890123456789012345678"}`},
-		{"any", g.pick(`{"NULL":true}`, `{"S":""}`, `{"BOOL":false}`, `{"L":[{"N":"1"},{"M":{}}]}`, `{"NS":["3","1","2"]}`, `{"B":"3q2+7w=="}`)}}
+	return []attribute{{"pk", text("p%d", g.IntN(10))}, {"sk", text("s#%d", g.IntN(20))},
+		{"n", `{"N":"12345678901234567890123456789012345678"}`},
+		{"any", g.pick(`{"NULL":true}`, `{"S":""}`, `{"BOOL":false}`, `{"L":[{"N":"1"},{"M":{}}]}`,
+			`{"NS":["3","1","2"]}`, `{"B":"3q2+7w=="}`)}}
 }
 
 func mixed(g *gen) []attribute {
-	return []attribute{{"pk", text("%s#user%d@example.com", g.pick("acme", "apex"), g.IntN(20))}, {"sk", `{"N":"` + g.pick("-3.5", "0", "0.25", "7", "1e20") + `"}`},
+	return []attribute{{"pk", text("%s#user%d@example.com", g.pick("acme", "apex"), g.IntN(20))},
+		{"sk", `{"N":"` + g.pick("-3.5", "0", "0.25", "7", "1e20") + `"}`},
 		{"tags", g.pick(`{"SS":["new"]}`, `{"SS":["new","red"]}`, `{"SS":["old","red","sale"]}`)},
 		{"opts", fmt.Sprintf(`{"M":{"size":{"N":"%d"},%q:{"BOOL":true}}}`, g.IntN(50), g.pick("gift", "odd:name", "größe"))},
 		{"lines", g.pick(`{"L":[]}`, `{"L":[{"S":"one"}]}`, `{"L":[{"S":"one"},{"N":"2"},{"NULL":true}]}`)},
@@ -155,12 +175,14 @@ func mixed(g *gen) []attribute {
 
 // device moves from row to row: its row is its site.
 func device(g *gen) []attribute {
-	return []attribute{{"id", text("dev%03d", g.IntN(60))}, {"site", text("site-%s", g.pick("north", "south", "east", "west"))}, {"level", number(int64(g.IntN(100)))},
+	return []attribute{{"id", text("dev%03d", g.IntN(60))},
+		{"site", text("site-%s", g.pick("north", "south", "east", "west"))}, {"level", number(int64(g.IntN(100)))},
 		{"state", text("%s", g.pick("ok", "low", "off"))}}
 }
 
 func user(g *gen) []attribute {
 	return []attribute{{"Username", text("user%d", g.IntN(100))}, {"Age", number(int64(g.IntN(100)))},
-		{"Address", fmt.Sprintf(`{"M":{"city":{"S":%q},"geo":{"M":{"lat":{"N":"%d.5"}}}}}`, g.pick("Oslo", "Lima"), g.IntN(60))},
+		{"Address", fmt.Sprintf(`{"M":{"city":{"S":%q},"geo":{"M":{"lat":{"N":"%d.5"}}}}}`, g.pick("Oslo", "Lima"),
+			g.IntN(60))},
 		{"Active", g.pick(`{"BOOL":true}`, `{"BOOL":false}`)}}
 }

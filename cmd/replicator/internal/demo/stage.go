@@ -252,7 +252,8 @@ func (s *Stage) killer(ctx context.Context) error {
 			return err
 		}
 		s.kills++
-		s.o.Say(fmt.Sprintf("killed the replicator (-9) after %s changes; starting it again", humanize.Comma(int64(atLastKill))))
+		s.o.Say(fmt.Sprintf("killed the replicator (-9) after %s changes; starting it again",
+			humanize.Comma(int64(atLastKill))))
 		if err := s.child.Start(); err != nil {
 			return err
 		}

@@ -80,17 +80,20 @@ func (w *Writer) write(r *rand.Rand, writer int) error {
 	case n < 55:
 		return call(w.Sandbox, "PutItem", fmt.Sprintf(`{"TableName":%q,"Item":{%s,%s}}`, Table, key, attributes(r)))
 	case n < 70:
-		return call(w.Sandbox, "UpdateItem", fmt.Sprintf(`{"TableName":%q,"Key":{%s},"UpdateExpression":"SET price = :p, #t.#n = :p REMOVE stock",
+		return call(w.Sandbox, "UpdateItem", fmt.Sprintf(`{"TableName":%q,"Key":{%s},
+			"UpdateExpression":"SET price = :p, #t.#n = :p REMOVE stock",
 			"ConditionExpression":"attribute_exists(#t)","ExpressionAttributeNames":{"#t":"tags","#n":"n%d"},
 			"ExpressionAttributeValues":{":p":{"N":"%s"}}}`, Table, key, r.IntN(3), price(r)))
 	case n < 80:
-		return call(w.Sandbox, "UpdateItem", fmt.Sprintf(`{"TableName":%q,"Key":{%s},"UpdateExpression":"ADD #v :one REMOVE note",
+		return call(w.Sandbox, "UpdateItem", fmt.Sprintf(`{"TableName":%q,"Key":{%s},
+			"UpdateExpression":"ADD #v :one REMOVE note",
 			"ExpressionAttributeNames":{"#v":"views"},"ExpressionAttributeValues":{":one":{"N":"1"}}}`, Table, key))
 	case n < 92:
 		return call(w.Sandbox, "DeleteItem", fmt.Sprintf(`{"TableName":%q,"Key":{%s}}`, Table, key))
 	default: // expires within seconds: the sandbox's sweep deletes it as DynamoDB would
 		soon := w.Sandbox.Clock.Now().Unix() + int64(r.IntN(3))
-		return call(w.Sandbox, "PutItem", fmt.Sprintf(`{"TableName":%q,"Item":{%s,%s,"expires":{"N":"%d"}}}`, Table, key, attributes(r), soon))
+		return call(w.Sandbox, "PutItem", fmt.Sprintf(`{"TableName":%q,"Item":{%s,%s,"expires":{"N":"%d"}}}`,
+			Table, key, attributes(r), soon))
 	}
 }
 
@@ -103,7 +106,8 @@ func attributes(r *rand.Rand) string {
 		fmt.Sprintf(`"name":{"S":"product %d"}`, r.IntN(1e6)),
 	}
 	for _, optional := range []string{
-		fmt.Sprintf(`"stock":{"N":"%d"}`, r.IntN(1000)), `"note":{"S":""}`, `"sold_out":{"BOOL":true}`, `"nothing":{"NULL":true}`,
+		fmt.Sprintf(`"stock":{"N":"%d"}`, r.IntN(1000)),
+		`"note":{"S":""}`, `"sold_out":{"BOOL":true}`, `"nothing":{"NULL":true}`,
 		`"sizes":{"SS":["S","M","L"]}`, `"big":{"N":"12345678901234567890123456789012345678"}`, `"a:b#c\u0000😀":{"S":"odd"}`,
 		`"image":{"B":"3q2+7w=="}`, `"history":{"L":[{"N":"1"},{"S":"two"}]}`,
 	} {

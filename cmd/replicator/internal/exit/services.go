@@ -49,7 +49,8 @@ func Queue(err error, cfg *config.Config) error {
 	case errors.Is(err, fs.ErrPermission):
 		return Environment(err, "run it as the user that owns "+dir)
 	case errors.Is(err, queue.ErrDenied):
-		return Environment(err, "compare the user, password or token in queue.url, or the file of queue.creds, with the server's")
+		return Environment(err,
+			"compare the user, password or token in queue.url, or the file of queue.creds, with the server's")
 	case dir != "":
 		return Environment(err, "the embedded queue in "+dir+" did not start: see docs/operations.md")
 	case errors.Is(err, queue.ErrUnreachable):

@@ -32,7 +32,8 @@ func TestAppliedNeedsAListingBegunAfterTheCall(t *testing.T) {
 		{"listed before the call", []Seen{{log, state(99, 200, "a")}}, false},
 		{"not applied so far", []Seen{{log, state(100, 99, "a")}}, false},
 		{"listed and applied", []Seen{{log, state(100, 100, "a")}}, true},
-		{"a shard that the first look did not know", []Seen{{log, state(90, 90, "a")}, {log, state(150, 120, "a", "b")}}, false},
+		{"a shard that the first look did not know",
+			[]Seen{{log, state(90, 90, "a")}, {log, state(150, 120, "a", "b")}}, false},
 		{"and that is applied past its listing", []Seen{{log, state(90, 90, "a")}, {log, state(150, 150, "a", "b")}}, true},
 	} {
 		w, met := NewWait(time.UnixMilli(100), 1), false

@@ -35,7 +35,9 @@ type AttributeUse struct {
 }
 
 func newTableReport(t *catalog.Table) *TableReport {
-	return &TableReport{Source: t.Source, Target: t.Target, Rules: t.Program.Report(), Coverage: []AttributeUse{}, table: t}
+	return &TableReport{
+		Source: t.Source, Target: t.Target, Rules: t.Program.Report(), Coverage: []AttributeUse{}, table: t,
+	}
 }
 
 // Uses yields every attribute of the sample with its use.

@@ -79,7 +79,8 @@ func tableProblems(t *catalog.Table) (problems []problem.Problem) {
 	if len(info.Replicas) > 0 {
 		add(warnf("global_table", path,
 			"run one pipeline, in the region where the application writes and TTL is on; nothing else may write this target",
-			"%s is replicated (%s): every region's stream carries all writes, and marks expiries only where TTL deleted the item",
+			"%s is replicated (%s): every region's stream carries all writes, "+
+				"and marks expiries only where TTL deleted the item",
 			t.Source, strings.Join(info.Replicas, ", ")))
 	}
 	if info.Items > 0 {

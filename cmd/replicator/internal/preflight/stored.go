@@ -112,5 +112,6 @@ func (c *check) log(ctx context.Context, t *catalog.Table) (*queue.Log, error) {
 
 // withdraw removes a warning that does not hold for a table that an earlier run has started.
 func (c *check) withdraw(code, path string) {
-	c.Environment = slices.DeleteFunc(c.Environment, func(p problem.Problem) bool { return p.Code == code && p.Path == path })
+	found := func(p problem.Problem) bool { return p.Code == code && p.Path == path }
+	c.Environment = slices.DeleteFunc(c.Environment, found)
 }

@@ -11,22 +11,30 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// classWords say what the classes mean to somebody who has never heard of them.
-var classWords = map[string]string{
+// classNames are the names of the classes.
+var classNames = map[string]string{"R": "replace-row", "K": "by-key", "D": "by-diff"}
+
+// Class returns a class with its name: "R (replace-row)".
+func Class(class string) string { return class + " (" + classNames[class] + ")" }
+
+// classTexts explain each class to a reader who has not met the classes.
+var classTexts = map[string]string{
 	"R": "the row is this item's alone: what stands in it is deleted, then it is written anew",
 	"K": "other items write this row too: only this item's columns are touched, and its key tells which they are",
-	"D": "other items write this row too: only this item's columns are touched, and it takes the old image to know which they were",
+	"D": "other items write this row too: only this item's columns are touched, " +
+		"and it takes the old image to know which they were",
 }
 
-// leftWords say what the classes mean in a row that the item leaves.
-var leftWords = map[string]string{
+// leftTexts explain each class for a row that the item leaves.
+var leftTexts = map[string]string{
 	"R": "the row is this item's alone: it is deleted as a whole",
 	"K": "other items write this row too: only this item's columns are deleted, and its key tells which they are",
-	"D": "other items write this row too: only this item's columns are deleted, and it takes the old image to know which they were",
+	"D": "other items write this row too: only this item's columns are deleted, " +
+		"and it takes the old image to know which they were",
 }
 
-// Explain tells the steps in the order in which somebody asks: which rule and why, which rows, what happens to each
-// cell, what is left out.
+// Explain words the steps from an item to its cells in the order in which a user asks: which rule and why, which rows,
+// what happens to each cell, what is left out.
 func Explain(target string, s *transform.Steps) string {
 	b := &strings.Builder{}
 	if s.Rule != "" {
@@ -34,7 +42,7 @@ func Explain(target string, s *transform.Steps) string {
 		if s.Line > 0 {
 			fmt.Fprintf(b, " (line %d of the mapping)", s.Line)
 		}
-		fmt.Fprintln(b, captureWords(s.Captures)+".")
+		fmt.Fprintln(b, captureText(s.Captures)+".")
 	} else {
 		fmt.Fprintln(b, "No rule takes this item.")
 	}
@@ -49,13 +57,14 @@ func Explain(target string, s *transform.Steps) string {
 		fmt.Fprintln(b, "Nothing is written.")
 	}
 	for i := range s.Rows {
-		rowWords(b, target, &s.Rows[i])
+		writeRow(b, target, &s.Rows[i])
 	}
-	coverageWords(b, s.Coverage)
+	writeCoverage(b, s.Coverage)
 	return strings.TrimRight(b.String(), "\n")
 }
 
-func captureWords(captures map[string]string) string {
+// captureText lists the captures of a rule's patterns.
+func captureText(captures map[string]string) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(captures)) {
 		parts = append(parts, fmt.Sprintf("%s = %q", name, captures[name]))
@@ -66,14 +75,15 @@ func captureWords(captures map[string]string) string {
 	return ": " + strings.Join(parts, ", ")
 }
 
-func rowWords(b *strings.Builder, target string, r *transform.StepRow) {
+// writeRow writes a row: its class and why, what is deleted, what is set.
+func writeRow(b *strings.Builder, target string, r *transform.StepRow) {
 	fmt.Fprintf(b, "\nRow %s of table %s (%s)\n", r.Row, target, r.Name)
-	classes := classWords
+	texts := classTexts
 	if r.Left {
-		classes = leftWords
+		texts = leftTexts
 		fmt.Fprintln(b, "  the item leaves this row")
 	}
-	fmt.Fprintf(b, "  class %s: %s\n", r.Class, classes[r.Class])
+	fmt.Fprintf(b, "  class %s: %s\n", Class(r.Class), texts[r.Class])
 	fmt.Fprintf(b, "    because %s\n", r.Why)
 	if r.Wipes {
 		spared := ""
@@ -101,15 +111,16 @@ func rowWords(b *strings.Builder, target string, r *transform.StepRow) {
 		fmt.Fprintf(b, "  set     %s:%s = %s%s\n", cell.Family, cell.Qualifier, cmp.Or(cell.Value, "(empty)"), at)
 	}
 	if r.Unseen {
-		fmt.Fprintln(b, "  no cell that readers see: only _tr_live says that the item is there. For a cell of its own: `presence:` beside")
-		fmt.Fprintln(b, "  a preset, or {const: \"\", to: \"family:column\"} in the rule")
+		fmt.Fprintln(b, "  no cell that readers see: only _tr_live says that the item is there. For a cell of its own:")
+		fmt.Fprintln(b, "  `presence:` beside a preset, or {const: \"\", to: \"family:column\"} in the rule")
 	}
 	if slices.ContainsFunc(r.Cells, func(c transform.StepCell) bool { return c.TS == nil }) {
 		fmt.Fprintln(b, "  cells without a time get that of the change")
 	}
 }
 
-func coverageWords(b *strings.Builder, uses []transform.Use) {
+// writeCoverage writes which attributes are written nowhere, on purpose or not.
+func writeCoverage(b *strings.Builder, uses []transform.Use) {
 	names := map[string][]string{}
 	for _, u := range uses {
 		names[u.Use] = append(names[u.Use], u.Attr)
@@ -118,9 +129,10 @@ func coverageWords(b *strings.Builder, uses []transform.Use) {
 		fmt.Fprintf(b, "\nLeft out on purpose: %s\n", strings.Join(n, ", "))
 	}
 	if n := names["lost"]; len(n) > 0 {
-		fmt.Fprintf(b, "\nWritten nowhere: %s. Map them, or say that this is on purpose: ignore: [%s]\n", strings.Join(n, ", "), strings.Join(n, ", "))
+		list := strings.Join(n, ", ")
+		fmt.Fprintf(b, "\nWritten nowhere: %s. Map them, or say that this is on purpose: ignore: [%s]\n", list, list)
 	}
 }
 
-// Millis is a cell's time.
+// Millis returns a cell's time for people.
 func Millis(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }

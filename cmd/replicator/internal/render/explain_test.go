@@ -26,7 +26,9 @@ rules:
 func TestExplanationCanBeReadByWhoeverIsOnCall(t *testing.T) {
 	m, problems := transform.ParseMapping("portal.yaml", []byte(portal))
 	p, more := transform.Compile(transform.Table{Pipeline: "p", Source: "Portal", Target: "portal", Mapping: m,
-		Schema: change.KeySchema{Partition: change.KeyAttr{Name: "PK", Type: 'S'}, Sort: &change.KeyAttr{Name: "SK", Type: 'S'}}})
+		Schema: change.KeySchema{
+			Partition: change.KeyAttr{Name: "PK", Type: 'S'}, Sort: &change.KeyAttr{Name: "SK", Type: 'S'},
+		}})
 	if p == nil {
 		t.Fatal(problems, more)
 	}
@@ -35,7 +37,7 @@ func TestExplanationCanBeReadByWhoeverIsOnCall(t *testing.T) {
   passed over: rule user, since SK does not match "USER#"
 
 Row USER#7 of table portal (rule subscription)
-  class K: other items write this row too: only this item's columns are touched, and its key tells which they are
+  class K (by-key): other items write this row too: only this item's columns are touched, and its key tells which they are
     because several items share the row: its key does not tell {service}; all its columns are known from the key
   set     s:news = May
   cells without a time get that of the change
@@ -60,12 +62,14 @@ Written nowhere: note. Map them, or say that this is on purpose: ignore: [note]`
 
 // TestLeftRowIsNotSaidToBeWrittenAnew: nothing is written to a row that the item leaves.
 func TestLeftRowIsNotSaidToBeWrittenAnew(t *testing.T) {
-	s := &transform.Steps{Rule: "user", Rows: []transform.StepRow{{Name: "rule user", Row: "7", Class: "R", Why: "it is so", Left: true, Wipes: true}}}
+	s := &transform.Steps{Rule: "user", Rows: []transform.StepRow{{
+		Name: "rule user", Row: "7", Class: "R", Why: "it is so", Left: true, Wipes: true,
+	}}}
 	want := `Rule user takes this item.
 
 Row 7 of table portal (rule user)
   the item leaves this row
-  class R: the row is this item's alone: it is deleted as a whole
+  class R (replace-row): the row is this item's alone: it is deleted as a whole
     because it is so
   delete  the whole row`
 	if diff := cmp.Diff(want, Explain("portal", s)); diff != "" {

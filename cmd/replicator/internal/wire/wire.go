@@ -194,7 +194,8 @@ func ListenAdmin(ctx context.Context, cfg *config.Config) (net.Listener, error) 
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", cfg.Admin.Listen)
 	if err != nil {
-		return nil, exit.Environment(fmt.Errorf("listen for admin: %w", err), "another replicator? choose a port with admin.listen")
+		return nil, exit.Environment(fmt.Errorf("listen for admin: %w", err),
+			"another replicator? choose a port with admin.listen")
 	}
 	return ln, nil
 }
