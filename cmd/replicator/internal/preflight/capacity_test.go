@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/embedded"
 )
 
@@ -14,9 +15,11 @@ func TestVolumeTooSmallForTheLogsIsFound(t *testing.T) {
 		disk embedded.Disk
 		want string
 	}{
-		"room for all":        {embedded.Disk{Left: 50 * gib, Untaken: 40 * gib, PauseBelow: 8 * gib}, ""},
-		"less than the logs":  {embedded.Disk{Left: 30 * gib, Untaken: 40 * gib, PauseBelow: 8 * gib}, "warning disk_short: the logs may still take 40 GiB, the volume of ./log has 30 GiB"},
-		"reading would pause": {embedded.Disk{Left: 7 * gib, Untaken: 40 * gib, PauseBelow: 8 * gib, Low: true}, "error disk_low: the volume of ./log has 7.0 GiB left for the logs; reading pauses below 8.0 GiB"},
+		"room for all": {embedded.Disk{Left: 50 * gib, Untaken: 40 * gib, PauseBelow: 8 * gib}, ""},
+		"less than the logs": {embedded.Disk{Left: 30 * gib, Untaken: 40 * gib, PauseBelow: 8 * gib},
+			"warning disk_short: the logs may still take 40 GiB, the volume of ./log has 30 GiB"},
+		"reading would pause": {embedded.Disk{Left: 7 * gib, Untaken: 40 * gib, PauseBelow: 8 * gib, Low: true},
+			"error disk_low: the volume of ./log has 7.0 GiB left for the logs; reading pauses below 8.0 GiB"},
 	} {
 		got := ""
 		for _, p := range diskProblems(c.disk, "./log") {
@@ -49,5 +52,35 @@ func TestNeededMemoryIsReported(t *testing.T) {
 	r := Run(t.Context(), &cfg, nil, Options{Offline: true})
 	if r.Cost[CostMemory] != (152+64)<<20 || r.Cost[CostMemoryLarge] != (2*152+128+64)<<20 {
 		t.Error(r.Cost)
+	}
+}
+
+func TestServersAndAccountAreJudged(t *testing.T) {
+	const mib = 1 << 20
+	good := queue.ServerInfo{Cluster: "c", Servers: 3, MaxPayload: queue.MaxPayload, Store: 100 * mib, Copies: 3}
+	for name, c := range map[string]struct {
+		change func(*queue.ServerInfo)
+		need   int64
+		want   string
+	}{
+		"as it should be": {func(*queue.ServerInfo) {}, 33 * mib, ""},
+		"one server":      {func(s *queue.ServerInfo) { s.Cluster, s.Servers = "", 1 }, 0, "error replicas"},
+		"two of three":    {func(s *queue.ServerInfo) { s.Servers = 2 }, 0, "warning replicas"},
+		"small messages":  {func(s *queue.ServerInfo) { s.MaxPayload = mib }, 0, "error max_payload"},
+		"a full account":  {func(s *queue.ServerInfo) { s.Reserved = 90 * mib }, 4 * mib, "error storage"},
+		"a tier":          {func(s *queue.ServerInfo) { s.Copies = 1 }, 100 * mib, ""},
+	} {
+		s := good
+		c.change(&s)
+		got := ""
+		for _, p := range append(serverProblems(s, 3), storageProblems(s, c.need)...) {
+			got += p.Severity + " " + p.Code
+			if p.Hint == "" || p.Path == "" {
+				t.Errorf("%s: %+v", name, p)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -24,14 +25,17 @@ func TestAppProfileThatWouldRefuseEveryWriteIsFound(t *testing.T) {
 		name    string
 		profile bigtable.Profile
 		err     error
-		want    string // severity and a word; empty: nothing to say
+		want    string // severity and the beginning of the words; empty: no finding
 	}{
 		{"as it should be", bigtable.Profile{Name: "p", SingleCluster: true, Transactional: true}, nil, ""},
 		{"several clusters", bigtable.Profile{Name: "p"}, nil, "error: app profile p routes to several clusters"},
-		{"no transactions", bigtable.Profile{Name: "p", SingleCluster: true}, nil, "error: app profile p does not allow single-row transactions"},
+		{"no transactions", bigtable.Profile{Name: "p", SingleCluster: true}, nil,
+			"error: app profile p does not allow single-row transactions"},
 		{"emulator", bigtable.Profile{}, bigtable.ErrNoProfiles, ""},
-		{"may not look", bigtable.Profile{}, status.Error(codes.PermissionDenied, "no"), "warning: the app profile cannot be read"},
-		{"not there", bigtable.Profile{}, status.Error(codes.NotFound, "no"), "error: the instance has no such app profile"},
+		{"may not look", bigtable.Profile{}, status.Error(codes.PermissionDenied, "no"),
+			"warning: the app profile cannot be read"},
+		{"not there", bigtable.Profile{}, status.Error(codes.NotFound, "no"),
+			"error: the instance has no such app profile"},
 		{"server away", bigtable.Profile{}, status.Error(codes.Unavailable, "no"), ""},
 	} {
 		got := ""
@@ -56,7 +60,8 @@ func TestWhatDynamoDBSaysOfATableIsJudged(t *testing.T) {
 		"warning global_table eu-, us-": func(i *source.TableInfo) { i.Replicas = []string{"eu-", "us-"} },
 		"warning backfill":              func(i *source.TableInfo) { i.Items = 1 },
 	} {
-		table := &catalog.Table{Table: config.Table{Source: "Sessions", OnTTLExpiry: "archive"}, Path: "tables[0]", Info: good}
+		sessions := config.Table{Source: "Sessions", OnTTLExpiry: "archive"}
+		table := &catalog.Table{Table: sessions, Path: "tables[0]", Info: good}
 		change(&table.Info)
 		var got []string
 		for _, p := range tableProblems(table) {
@@ -77,12 +82,25 @@ func TestWhatDynamoDBSaysOfATableIsJudged(t *testing.T) {
 
 // TestSampleOfAMappedTableIsJudgedByItsMapping: what hurts a table without a mapping may be nothing to another.
 func TestSampleOfAMappedTableIsJudgedByItsMapping(t *testing.T) {
-	m, problems := transform.ParseMapping("m.yaml", []byte("families: {d: {max_versions: 1}}\nrules: [{name: r, match: {pk: \"{p}\"}, row: \"{p}\", cells: [{attr: n, to: \"d:n\", as: int64}, {attr: s, to: \"d:s\"}]}]"))
+	m, problems := transform.ParseMapping("m.yaml", []byte(`families: {d: {max_versions: 1}}
+rules:
+- name: r
+  match: {pk: "{p}"}
+  row: "{p}"
+  cells: [{attr: n, to: "d:n", as: int64}, {attr: s, to: "d:s"}]
+`))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	table := transform.Table{Pipeline: "p", Source: "T", Target: "t", Schema: change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'}}}
-	for mapping, want := range map[*transform.Mapping]string{m: "mixed_types s, not_int64 n", nil: "mixed_types n, mixed_types s, unpadded pk"} {
+	table := transform.Table{Pipeline: "p", Source: "T", Target: "t",
+		Schema: change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'}}}
+	findings := []problem.Problem{
+		{Code: "mixed_types", Path: "n"}, {Code: "mixed_types", Path: "s"}, {Code: "not_int64", Path: "n"},
+		{Code: "not_int64", Path: "s"}, {Code: "unpadded", Path: "pk"}, {Code: "collision"},
+	}
+	for mapping, want := range map[*transform.Mapping]string{
+		m: "mixed_types s, not_int64 n", nil: "mixed_types n, mixed_types s, unpadded pk",
+	} {
 		table.Mapping = mapping
 		p, problems := transform.Compile(table)
 		if p == nil {
@@ -90,13 +108,39 @@ func TestSampleOfAMappedTableIsJudgedByItsMapping(t *testing.T) {
 		}
 		mapped := &catalog.Table{Mapping: mapping, Program: p}
 		var got []string
-		for _, x := range []problem.Problem{{Code: "mixed_types", Path: "n"}, {Code: "mixed_types", Path: "s"}, {Code: "not_int64", Path: "n"}, {Code: "not_int64", Path: "s"}, {Code: "unpadded", Path: "pk"}, {Code: "collision"}} {
+		for _, x := range findings {
 			if concerns(mapped, &x) {
 				got = append(got, x.Code+" "+x.Path)
 			}
 		}
 		if strings.Join(got, ", ") != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestUnknownPrincipalIsAWarning: check goes on without knowing who calls.
+func TestUnknownPrincipalIsAWarning(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want string
+		code string
+	}{
+		"known":      {nil, "arn:aws:iam::1:user/me", ""},
+		"emulator":   {bigtable.ErrNoIdentities, "anybody: the server knows no identities", ""},
+		"no answer":  {errors.New("denied"), "unknown", "principal"},
+		"DynamoDB's": {source.ErrNoIdentities, "anybody: the server knows no identities", ""},
+	} {
+		r := &Report{Principals: map[string]string{}}
+		(&check{Report: r}).principal(t.Context(), "s", func(context.Context) (string, error) {
+			return "arn:aws:iam::1:user/me", c.err
+		})
+		code := ""
+		for _, p := range r.Environment {
+			code += p.Code
+		}
+		if r.Principals["s"] != c.want || code != c.code {
+			t.Errorf("%s: %q, findings %q", name, r.Principals["s"], code)
 		}
 	}
 }

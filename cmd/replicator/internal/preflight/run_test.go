@@ -1,0 +1,235 @@
+package preflight
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/sandbox"
+	"github.com/tailrace-cdc/replicator/sandbox/fault"
+)
+
+// stage is a sandbox with a table, and a configuration that fits it.
+type stage struct {
+	*sandbox.World
+	cfg config.Config
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	for _, name := range []string{"AWS_ENDPOINT_URL", "BIGTABLE_EMULATOR_HOST"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "sandbox")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "sandbox")
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	s := &stage{World: sandbox.NewWorld(t, sandbox.WorldOptions{}), cfg: config.Default()}
+	s.CreateTable("Orders")
+	s.Put("Orders", "hats", "fedora", `"price":{"N":"12.50"}`)
+	c := &s.cfg
+	c.Pipeline, c.Source.Region, c.Source.Endpoint = "shop", "us-east-1", s.Endpoint()
+	c.Bigtable.Project, c.Bigtable.Instance, c.Bigtable.Endpoint = "local", "local", s.Bigtable.Addr()
+	c.Queue.Dir, c.Queue.URL = "", s.NATS.URL()
+	c.Admin.Listen = "127.0.0.1:0"
+	c.Tables = []config.Table{{Source: "Orders", Target: "orders", OnTTLExpiry: "delete"}}
+	return s
+}
+
+// run returns the codes of the findings, errors with an exclamation mark.
+func (s *stage) run(t *testing.T, o Options) (codes []string, r *Report) {
+	t.Helper()
+	o.Logger = func(zapcore.Level) *zap.Logger { return zap.NewNop() }
+	r = Run(t.Context(), &s.cfg, nil, o)
+	for _, p := range append(append([]problem.Problem{}, r.Problems...), r.Environment...) {
+		code := p.Code
+		if p.Severity == problem.SeverityError {
+			code += "!"
+		}
+		if p.What == "" {
+			t.Errorf("%s says nothing: %+v", code, p)
+		}
+		if !slices.Contains(codes, code) {
+			codes = append(codes, code)
+		}
+	}
+	slices.Sort(codes)
+	return codes, r
+}
+
+// TestRunFindsWhatTheServersLack: one cause at a time, and what follows from it. Without the Bigtable tables, "schema!" is
+// always found; an external queue always has a setting that a client cannot see; and the table is not empty.
+func TestRunFindsWhatTheServersLack(t *testing.T) {
+	always := []string{"backfill", "queue_unverified", "schema!"}
+	for name, c := range map[string]struct {
+		arrange func(t *testing.T, s *stage)
+		more    []string // found besides
+		less    []string // not found, because it cannot be asked
+	}{
+		"nothing": {func(*testing.T, *stage) {}, nil, nil},
+		"Scan denied": {func(t *testing.T, s *stage) {
+			s.inject(t, fault.Rule{Effect: fault.Error, Operation: "Scan", Code: "AccessDeniedException"})
+		}, []string{"sample"}, nil},
+		"Scan fails": {func(t *testing.T, s *stage) {
+			s.inject(t, fault.Rule{Effect: fault.Error, Operation: "Scan", Code: "ValidationException"})
+		}, []string{"sample!"}, nil},
+		"GetRecords denied": {func(t *testing.T, s *stage) {
+			s.inject(t, fault.Rule{Effect: fault.Error, Operation: "GetRecords", Code: "AccessDeniedException"})
+		}, []string{"stream!"}, nil},
+		"no such table": {func(_ *testing.T, s *stage) { s.cfg.Tables[0].Source = "Nowhere" },
+			[]string{"table!"}, []string{"backfill", "schema!"}},
+		"Bigtable away": {func(_ *testing.T, s *stage) { s.cfg.Bigtable.Endpoint = "127.0.0.1:1" },
+			[]string{"bigtable!"}, []string{"schema!"}},
+		"NATS away": {func(_ *testing.T, s *stage) { s.cfg.Queue.URL = "nats://127.0.0.1:1" },
+			[]string{"queue!"}, []string{"queue_unverified"}},
+		"copies without a cluster": {func(_ *testing.T, s *stage) { s.cfg.Queue.Replicas = 3 },
+			[]string{"replicas!"}, nil},
+		"no profile of AWS": {func(t *testing.T, _ *stage) { t.Setenv("AWS_PROFILE", "nowhere") },
+			[]string{"dynamodb!"}, always},
+		"port taken": {func(t *testing.T, s *stage) {
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { ln.Close() })
+			s.cfg.Admin.Listen = ln.Addr().String()
+		}, []string{"admin_port!"}, nil},
+		"queue.dir is a file": {func(t *testing.T, s *stage) {
+			s.cfg.Queue.URL, s.cfg.Queue.Dir = "", filepath.Join(t.TempDir(), "file")
+			if err := os.WriteFile(s.cfg.Queue.Dir, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"queue_dir!"}, []string{"queue_unverified"}},
+		"too little memory": {func(t *testing.T, _ *stage) {
+			limit := debug.SetMemoryLimit(64 << 20)
+			t.Cleanup(func() { debug.SetMemoryLimit(limit) })
+		}, []string{"memory"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			c.arrange(t, s)
+			want := append(slices.Clone(c.more), slices.DeleteFunc(slices.Clone(always), func(code string) bool {
+				return slices.Contains(c.less, code)
+			})...)
+			slices.Sort(want)
+			if got, r := s.run(t, Options{Sample: 10}); !slices.Equal(got, want) {
+				t.Errorf("%v, want %v\n%+v", got, want, r)
+			}
+		})
+	}
+}
+
+func (s *stage) inject(t *testing.T, r fault.Rule) {
+	t.Helper()
+	if err := s.Faults.Inject(r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestReportOfASample: rules, endpoints, principals, cost and the fate of every attribute.
+func TestReportOfASample(t *testing.T) {
+	s := newStage(t)
+	_, r := s.run(t, Options{Sample: 10})
+	if len(r.Tables) != 1 || r.Tables[0].Sampled != 1 || len(r.Tables[0].Rules) != 1 {
+		t.Fatalf("%+v", r.Tables)
+	}
+	uses := map[string]string{}
+	for attr, use := range r.Tables[0].Uses {
+		uses[attr] = use
+	}
+	if uses["pk"] != "key" || uses["sk"] != "key" || uses["price"] != "mapped" {
+		t.Errorf("%v", uses)
+	}
+	if r.Endpoints["dynamodb"] != s.Endpoint() || r.Endpoints["queue"] != "NATS cluster" {
+		t.Errorf("%v", r.Endpoints)
+	}
+	if !strings.HasPrefix(r.Principals["bigtable"], "anybody") || r.Cost["items"] != 1 || r.Cost[CostMemory] == 0 {
+		t.Errorf("%v %v", r.Principals, r.Cost)
+	}
+}
+
+// TestOfflineAsksNoServer: the mapping of a table whose key is declared is compiled, another one is named.
+func TestOfflineAsksNoServer(t *testing.T) {
+	cfg := config.Default()
+	cfg.Source.Endpoint, cfg.Bigtable.Endpoint = "http://127.0.0.1:1", "127.0.0.1:1"
+	mapping := config.Mapping{File: "m.yaml", Data: []byte(`families: {d: {max_versions: 1}}
+rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{attrs: all, except: [pk], to: "d:{attr}"}]}]`)}
+	cfg.Tables = []config.Table{
+		{Source: "Declared", Target: "a", Keys: config.Keys{"pk:S"}, Mapping: mapping},
+		{Source: "Unknown", Target: "b", Mapping: mapping},
+	}
+	r := Run(t.Context(), &cfg, nil, Options{Offline: true})
+	if len(r.Tables) != 1 || r.Tables[0].Source != "Declared" {
+		t.Errorf("%+v", r.Tables)
+	}
+	if len(r.Problems) != 1 || r.Problems[0].Code != "keys" || r.Problems[0].Path != "tables[1].keys" {
+		t.Errorf("%+v", r.Problems)
+	}
+}
+
+// testedBy names the test of each finding; those of stored state need a daemon, and are in test/check_test.go.
+var testedBy = map[string]string{
+	"admin_port": "TestRunFindsWhatTheServersLack", "backfill": "TestWhatDynamoDBSaysOfATableIsJudged",
+	"bigtable": "TestRunFindsWhatTheServersLack", "disk_low": "TestVolumeTooSmallForTheLogsIsFound",
+	"disk_short": "TestVolumeTooSmallForTheLogsIsFound", "dynamodb": "TestRunFindsWhatTheServersLack",
+	"foreign_target": "TestCheckFindsAnotherPipelineInTheTarget", "global_table": "TestWhatDynamoDBSaysOfATableIsJudged",
+	"log_too_small": "TestLimitWithoutRoomForTwoSnapshotsIsRefused", "max_payload": "TestServersAndAccountAreJudged",
+	"memory": "TestRunFindsWhatTheServersLack", "no_stream": "TestWhatDynamoDBSaysOfATableIsJudged",
+	"no_ttl": "TestWhatDynamoDBSaysOfATableIsJudged", "principal": "TestUnknownPrincipalIsAWarning",
+	"profile":         "TestAppProfileThatWouldRefuseEveryWriteIsFound",
+	"profile_unknown": "TestAppProfileThatWouldRefuseEveryWriteIsFound",
+	"queue":           "TestRunFindsWhatTheServersLack", "queue_dir": "TestRunFindsWhatTheServersLack",
+	"queue_unverified": "TestRunFindsWhatTheServersLack", "replicas": "TestServersAndAccountAreJudged",
+	"sample": "TestRunFindsWhatTheServersLack", "schema": "TestRunFindsWhatTheServersLack",
+	"storage": "TestServersAndAccountAreJudged", "stored_state": "TestCheckRefusesWhatRunRefuses",
+	"stream": "TestRunFindsWhatTheServersLack", "table": "TestRunFindsWhatTheServersLack",
+	"ttl_unknown": "TestWhatDynamoDBSaysOfATableIsJudged", "view_type": "TestWhatDynamoDBSaysOfATableIsJudged",
+}
+
+// TestEveryFindingHasATest compares testedBy with the codes in the sources, and with the tests that exist.
+func TestEveryFindingHasATest(t *testing.T) {
+	code := regexp.MustCompile(`(?:errorf|warnf|c\.failed)\((?:"(\w+)"|codeBackfill)`)
+	found := map[string]bool{}
+	tests := ""
+	for _, pattern := range []string{"*.go", "../../../../test/check_test.go"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil || len(names) == 0 {
+			t.Fatalf("%s: %v %v", pattern, names, err)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasSuffix(name, "_test.go") {
+				tests += string(text)
+				continue
+			}
+			for _, m := range code.FindAllStringSubmatch(string(text), -1) {
+				if m[1] == "" {
+					m[1] = codeBackfill
+				}
+				found[m[1]] = true
+			}
+		}
+	}
+	for c := range found {
+		if test := testedBy[c]; test == "" || !strings.Contains(tests, "func "+test+"(") {
+			t.Errorf("finding %q has no test", c)
+		}
+	}
+	for c := range testedBy {
+		if !found[c] {
+			t.Errorf("no check finds %q", c)
+		}
+	}
+}
