@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// A beat is due after the last report about the source: marks that keep a log moving are none (Attack 37 of test/attacklist_test.go), or
-// an idle table's lag would never be known.
+// A beat is due after the last report about the source: marks that keep a log moving are none (Attack 37 of
+// test/attacklist_test.go), or an idle table's lag would never be known.
 func TestMarksDoNotPutOffTheBeat(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
 	appendPage(t, w, 3, 10)

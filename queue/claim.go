@@ -13,22 +13,28 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// ClaimOptions say who wants a log.
+// ClaimOptions say who claims a log, and how long it waits.
 type ClaimOptions struct {
-	Owner string // name and a random id per process start: two processes are never the same owner
-	// TTL is how long a log must stand still before it may be taken from an owner that did not release it.
-	// Owners beat every TTL/3. 0 = 15 s.
+	Owner string // name and a random id per process start: no two processes have the same
+	// TTL is how long nothing must have been appended before another owner may claim a log that was not released. Owners
+	// beat every TTL/3. 0 = 15 s.
 	TTL time.Duration
-	// Life and Identity go into the claim. A Life below that of the log keeps the log's own.
+	// Life and Identity are stored in the claim. The log's own life is kept when it is higher.
 	Life     uint64
 	Identity *checkpoint.Identity
 }
 
-// Claim takes the log over. It waits until it may: the log was never owned, its owner released it, or its last
-// sequence has not moved for TTL on our own monotonic clock, as far as it could be looked at; no two machines' clocks are compared. Two who
-// claim at once are told apart by the server. When ctx ends first the error is ErrHeld and names the holder.
-func (l *Log) Claim(ctx context.Context, o ClaimOptions) (*Writer, error) {
+func (o ClaimOptions) withDefaults() ClaimOptions {
 	set(&o.TTL, defaultTTL)
+	return o
+}
+
+// Claim makes the caller the owner of the log. It waits until the log was never owned, its owner released it, or
+// nothing was appended to it for TTL. That time is measured on the monotonic clock of this process, and only while
+// the log could be looked at: clocks of two machines are never compared. When two processes claim at once, the server
+// refuses the second. When ctx ends first the error is ErrHeld and names the owner.
+func (l *Log) Claim(ctx context.Context, o ClaimOptions) (*Writer, error) {
+	o = o.withDefaults()
 	nonce, err := newNonce()
 	if err != nil {
 		return nil, err
@@ -49,20 +55,21 @@ func (l *Log) Claim(ctx context.Context, o ClaimOptions) (*Writer, error) {
 	}
 }
 
+// claimer waits until a log may be claimed, and claims it.
 type claimer struct {
 	l      *Log
 	o      ClaimOptions
 	nonce  checkpoint.Nonce
-	holder string
+	holder string // owner of the log at the last fold
 
-	seq        uint64    // last sequence of the log when it was last seen to move
-	stillSince time.Time // and when that was, later by the time in which nobody could look
+	seq        uint64    // the log\'s newest sequence at the last look
+	stillSince time.Time // when that was first seen, plus the time in which the log could not be looked at
 	lastLook   time.Time // when the log was last looked at
 	lookFailed bool      // a look has failed since
-	claimSent  bool      // a claim was sent: it may have been stored
+	claimSent  bool      // a claim was sent, which may have been stored
 }
 
-// try claims once if that is allowed now. Neither writer nor error means: not yet.
+// try claims once if that is allowed now. Without a writer and an error: not yet.
 func (c *claimer) try(ctx context.Context) (*Writer, error) {
 	info, err := c.l.Info(ctx)
 	if err != nil {
@@ -74,7 +81,7 @@ func (c *claimer) try(ctx context.Context) (*Writer, error) {
 		first := c.stillSince.IsZero()
 		c.seq, c.stillSince = info.Last, time.Now()
 		if !first && !c.claimSent && !c.ownerReleased(ctx) {
-			return nil, nil // it moves: somebody lives. No need to fold it all
+			return nil, nil // the owner appends: a fold would only cost time
 		}
 	} else if !c.claimSent && c.holder != "" && time.Since(c.stillSince) < c.o.TTL {
 		return nil, nil
@@ -97,8 +104,8 @@ func (c *claimer) try(ctx context.Context) (*Writer, error) {
 	return c.appendClaim(ctx, f)
 }
 
-// looked takes note that the log was looked at. While nobody could look, because the server or we were away, nobody could
-// beat either: that time does not count, so that an owner that lives has time to show it.
+// noteLook records that the log was looked at. Time in which it could not be looked at, because the server or this
+// process was away, does not count: the owner could not append a beat either.
 func (c *claimer) noteLook() {
 	now := time.Now()
 	if gap := now.Sub(c.lastLook); !c.stillSince.IsZero() && (c.lookFailed || gap > c.o.TTL) {
@@ -107,7 +114,8 @@ func (c *claimer) noteLook() {
 	c.lastLook, c.lookFailed = now, false
 }
 
-// released looks at the newest claim or release: small, whatever else the log holds.
+// ownerReleased reports whether the newest claim or release is a release. It reads one small message, however long the
+// log is.
 func (c *claimer) ownerReleased(ctx context.Context) bool {
 	m, err := c.l.newest(ctx, c.l.subject.claim)
 	if err != nil {
@@ -117,6 +125,7 @@ func (c *claimer) ownerReleased(ctx context.Context) bool {
 	return err == nil && e.Kind == checkpoint.KindRelease
 }
 
+// appendClaim appends the claim behind what was folded.
 func (c *claimer) appendClaim(ctx context.Context, f *folded) (*Writer, error) {
 	c.l.raiseLimit(ctx, f.info.Bytes, f.snapshot) // a claim must fit before it can be made
 	w := c.newWriter(f)
@@ -130,11 +139,15 @@ func (c *claimer) appendClaim(ctx context.Context, f *folded) (*Writer, error) {
 		return nil, err
 	}
 	c.l.logTruncation(ctx, f.state)
-	c.l.log.Info("log claimed", zap.String("owner", c.o.Owner), zap.Uint64("epoch", w.epoch), zap.Uint64("seq", f.state.Seq))
+	c.l.log.Info("log claimed",
+		zap.String("owner", c.o.Owner), zap.Uint64("epoch", w.epoch), zap.Uint64("seq", f.state.Seq))
 	return w, nil
 }
 
+// newWriter returns a writer that goes on behind what was folded.
 func (c *claimer) newWriter(f *folded) *Writer {
 	now := time.Now()
-	return &Writer{l: c.l, ttl: c.o.TTL, owner: c.o.Owner, epoch: f.state.Epoch, nonce: c.nonce, folded: f, lastReport: now, lastSent: now}
+	return &Writer{
+		l: c.l, ttl: c.o.TTL, owner: c.o.Owner, epoch: f.state.Epoch, nonce: c.nonce, folded: f, lastReport: now, lastSent: now,
+	}
 }

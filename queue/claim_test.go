@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// While the server was away the owner could not beat, and while the claimer was stopped it saw no beats: that the log did not
-// move meanwhile says nothing of its owner.
+// While the server was away the owner could not beat, and while the claimer was stopped it saw no beats: that the log
+// did not move meanwhile says nothing of its owner.
 func TestClaimCountsNoTimeInWhichNobodyLooked(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
 	ctx := testContext(t)

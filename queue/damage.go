@@ -50,8 +50,8 @@ const (
 	damagedBase = "no snapshot is left to begin with: see \"Damaged log\" in docs/operations.md"
 )
 
-// lostTail tells whether the server itself knows that the messages from a sequence on are gone, as after a crash: then the
-// state went back with them. Otherwise they are stored and cannot be read.
+// lostTail tells whether the server itself knows that the messages from a sequence on are gone, as after a crash:
+// then the state went back with them. Otherwise they are stored and cannot be read.
 func (l *Log) tailDeleted(ctx context.Context, from uint64) (bool, error) {
 	info, err := l.q.conn.StreamInfo(ctx, l.stream, jetstream.WithDeletedDetails(true))
 	if err != nil {
@@ -65,11 +65,11 @@ func (l *Log) tailDeleted(ctx context.Context, from uint64) (bool, error) {
 	return false, nil
 }
 
-// A stream's leader may hold the one copy in which an entry is spoilt. Consumers live on any copy, and what they deliver is
-// proved by its hash: so before an entry counts as unreadable, others are asked for it.
+// A stream's leader may hold the one copy in which an entry is spoilt. Consumers live on any copy, and what they
+// deliver is proved by its hash: so before an entry counts as unreadable, others are asked for it.
 
-// triesElsewhere is how many consumers in a row may come without the entry: of three copies the whole one is not met by chance
-// once in a thousand times.
+// triesElsewhere is how many consumers in a row may come without the entry: of three copies the whole one is not met
+// by chance once in a thousand times.
 const triesElsewhere = 18
 
 // elsewhere counts them.
@@ -125,9 +125,9 @@ func continues(c *checkpoint.Chain, msg []byte) bool {
 	return err == nil && c.Continues(e)
 }
 
-// reportLost says so when the server cut off the end of the log as it opened its store, because it could not read on there.
-// What was cut off took its part of the state with it, and is read again from the source: only its reason would
-// stay unknown.
+// reportLost says so when the server cut off the end of the log as it opened its store, because it could not read on
+// there. What was cut off took its part of the state with it, and is read again from the source: only its reason
+// would stay unknown.
 func (l *Log) logTruncation(ctx context.Context, s *checkpoint.State) {
 	ctx, cancel := l.q.conn.Ask(ctx)
 	defer cancel()

@@ -11,7 +11,8 @@ func (l *Log) DeadLetters(ctx context.Context) (*deadletter.Store, error) {
 	return deadletter.Open(ctx, l.q.conn, l.deadLetters())
 }
 
-// ExistingDeadLetters is DeadLetters for commands, which write nothing: nil without an error while there is no stream yet.
+// ExistingDeadLetters is DeadLetters for commands, which write nothing: nil without an error while there is no stream
+// yet.
 func (l *Log) ExistingDeadLetters(ctx context.Context) (*deadletter.Store, error) {
 	return deadletter.OpenExisting(ctx, l.q.conn, l.deadLetters())
 }

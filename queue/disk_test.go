@@ -18,7 +18,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/embedded"
 )
 
-// smallVolume mounts a file system of that size. Where that is not permitted only the tests with an injected volume run.
+// smallVolume mounts a file system of that size. Where that is not permitted only the tests with an injected volume
+// run.
 func smallVolume(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()

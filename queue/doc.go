@@ -1,18 +1,19 @@
-// Package queue keeps the durable log of each table: one JetStream stream, one writer at a time, entries in one order. It
-// claims a log, appends to it, folds it into a state, reads it, trims it, and says where it is damaged. The packages below
-// it know nothing of logs: conn (JetStream), embedded (a server in this process), deadletter, frame.
+// Package queue keeps the durable log of each table: one JetStream stream, one writer at a time, entries in one
+// order. It claims a log, appends to it, folds it into a state, reads it, trims it, and says where it is damaged. The
+// packages below it know nothing of logs: conn (JetStream), embedded (a server in this process), deadletter, frame.
 //
 // # The log
 //
-// A Log is one stream. Every append carries Nats-Expected-Last-Sequence, so the server itself refuses a second writer, also
-// one that still takes itself for the owner (Rule 2). A sequence number alone is no identity, because a store that lost
-// its tail assigns the same numbers again. Therefore every entry also carries the hash of its predecessor, and the fold and
-// every reader check that chain (checkpoint.Chain). A message that is not part of the chain has no effect.
+// A Log is one stream. Every append carries Nats-Expected-Last-Sequence, so the server itself refuses a second
+// writer, also one that still takes itself for the owner (Rule 2). A sequence number alone is no identity, because a
+// store that lost its tail assigns the same numbers again. Therefore every entry also carries the hash of its
+// predecessor, and the fold and every reader check that chain (checkpoint.Chain). A message that is not part of the
+// chain has no effect.
 //
 // # The state
 //
-// The state of a table is the fold of its log and nothing else: the last complete snapshot and the entries after it. The
-// Writer holds that state, and appends a snapshot whenever enough was appended since the last one.
+// The state of a table is the fold of its log and nothing else: the last complete snapshot and the entries after it.
+// The Writer holds that state, and appends a snapshot whenever enough was appended since the last one.
 //
 //	q, err := queue.Open(ctx, options, logger, registry)   // in this process, or a server elsewhere
 //	log, err := q.Log(ctx, "Orders")                       // ErrNoLog: CreateLog
@@ -28,11 +29,11 @@
 //
 // # Goroutines
 //
-// Nothing here starts a goroutine that outlives a call, apart from the NATS client and the embedded server, which Close
-// ends. Queue.Run blocks; one goroutine calls it. Queue and Log may be used by several goroutines. A Writer belongs to the
-// write loop of its table: appends, Recover, Trim and Release run one at a time under its mutex, and the state that
-// State returns is valid only in the goroutine that appends. BeatDueIn and ClaimValid may be called from anywhere. A Reader
-// belongs to the goroutine that calls Next.
+// Nothing here starts a goroutine that outlives a call, apart from the NATS client and the embedded server, which
+// Close ends. Queue.Run blocks; one goroutine calls it. Queue and Log may be used by several goroutines. A Writer
+// belongs to the write loop of its table: appends, Recover, Trim and Release run one at a time under its mutex, and
+// the state that State returns is valid only in the goroutine that appends. BeatDueIn and ClaimValid may be called
+// from anywhere. A Reader belongs to the goroutine that calls Next.
 //
 // # Order
 //

@@ -87,8 +87,8 @@ func TestLateAcknowledgementIsNoAcknowledgement(t *testing.T) {
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
 }
 
-// reconnecting is a client that loses its connection after the server has stored an entry, and is back with another one before
-// the acknowledgement is looked at.
+// reconnecting is a client that loses its connection after the server has stored an entry, and is back with another
+// one before the acknowledgement is looked at.
 type reconnecting struct {
 	jetstream.JetStream
 	q *Queue
@@ -222,7 +222,8 @@ func TestReaderSurvivesARestartOfNATS(t *testing.T) {
 	}
 }
 
-// Attack 1 of test/attacklist_test.go: a writer pauses before an append while a rival finishes the shard and trims the log.
+// Attack 1 of test/attacklist_test.go: a writer pauses before an append while a rival finishes the shard and trims
+// the log.
 func TestPausedWriterStoresNothingAfterRivalTrimmed(t *testing.T) {
 	ctx := testContext(t)
 	w := owned(t, embeddedQueue(t))
@@ -250,8 +251,8 @@ func TestPausedWriterStoresNothingAfterRivalTrimmed(t *testing.T) {
 	sameState(t, fold(t, w.Log()), before)
 }
 
-// Attack 28 of test/attacklist_test.go: the store is put back to an older copy and a rival fills it up to the very number that the old
-// owner knows. Nothing of the rival's is skipped, nothing of the old owner's gets in between.
+// Attack 28 of test/attacklist_test.go: the store is put back to an older copy and a rival fills it up to the very
+// number that the old owner knows. Nothing of the rival's is skipped, nothing of the old owner's gets in between.
 func TestRestoredStoreFilledToTheSameNumber(t *testing.T) {
 	ctx := testContext(t)
 	srv := startOutside(t)

@@ -143,8 +143,8 @@ func (l *Log) applyRest(ctx context.Context, f *folded) error {
 	return f.damage
 }
 
-// noTail takes note that the log's last numbers have no messages: the next append gets a number after them. It returns true
-// when another copy may have them.
+// noTail takes note that the log's last numbers have no messages: the next append gets a number after them. It
+// returns true when another copy may have them.
 func (l *Log) noteMissingTail(ctx context.Context, f *folded) (bool, error) {
 	lost, err := l.tailDeleted(ctx, f.state.Seq+1)
 	if err != nil {

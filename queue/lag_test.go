@@ -17,7 +17,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
 )
 
-// lagging makes a stream that holds what a stream holds now and learns of nothing later: a replica that lags behind its leader.
+// lagging makes a stream that holds what a stream holds now and learns of nothing later: a replica that lags behind
+// its leader.
 func lagging(t *testing.T, q *Queue, name string) (copied string) {
 	t.Helper()
 	ctx := testContext(t)
@@ -58,8 +59,8 @@ func serveFrom(q *Queue, copied string, n int) (served func() int) {
 	return func() int { return used }
 }
 
-// A consumer lives on a replica that has not caught up. The fold does not end where that replica does: what is missing is in
-// the log, and an entry appended to the older state would fork it.
+// A consumer lives on a replica that has not caught up. The fold does not end where that replica does: what is
+// missing is in the log, and an entry appended to the older state would fork it.
 func TestFoldOnALaggingReplicaGoesOnToTheLeadersEnd(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)
@@ -140,8 +141,8 @@ func TestFoldEndsAtAStrayMessage(t *testing.T) {
 	}
 }
 
-// Somebody who reads the log once, from its beginning to where it ends now, gets to that end though the last messages are no
-// entries, or are lost, and though the replica lags.
+// Somebody who reads the log once, from its beginning to where it ends now, gets to that end though the last messages
+// are no entries, or are lost, and though the replica lags.
 func TestReadingOnceEndsWhereTheLogDoes(t *testing.T) {
 	for name, spoil := range map[string]func(*testing.T, *Writer){
 		"stray message": func(t *testing.T, w *Writer) {
@@ -322,8 +323,8 @@ func TestLeaderAnswersAlsoWhereDirectReadsAreAllowed(t *testing.T) {
 	}
 }
 
-// The same in a cluster: one of three servers was away, comes back, and serves consumers while it catches up. Every fold is
-// the leader's, and what the owner appends after it counts.
+// The same in a cluster: one of three servers was away, comes back, and serves consumers while it catches up. Every
+// fold is the leader's, and what the owner appends after it counts.
 func TestFoldWhileAReplicaCatchesUp(t *testing.T) {
 	if testing.Short() {
 		t.Skip("electing takes seconds")

@@ -199,7 +199,8 @@ func TestLimitIsRaisedBeforeTheClaim(t *testing.T) {
 	}
 }
 
-// Above its ceiling an owner with rivals still beats, as rarely as its claim allows: a log that stands still is taken over.
+// Above its ceiling an owner with rivals still beats, as rarely as its claim allows: a log that stands still is taken
+// over.
 func TestFullLogTakesBeatsThatAClaimNeeds(t *testing.T) {
 	ctx := testContext(t)
 	srv := startOutside(t)

@@ -203,7 +203,8 @@ func TestOpenWaitsForTheElection(t *testing.T) {
 	}
 }
 
-// promised is a cluster in which another process has just made the stream: its name is taken, and for a while no server shows it.
+// promised is a cluster in which another process has just made the stream: its name is taken, and for a while no
+// server shows it.
 type promised struct {
 	jetstream.JetStream
 	few, missing int

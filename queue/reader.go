@@ -117,8 +117,8 @@ func (r *Reader) Next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
 	}
 }
 
-// SkipDamage lets Next go on behind entries that cannot be read, after it returned their damage. Whose entry comes next and what
-// preceded it is not known, as at the start of a trimmed log.
+// SkipDamage lets Next go on behind entries that cannot be read, after it returned their damage. Whose entry comes
+// next and what preceded it is not known, as at the start of a trimmed log.
 func (r *Reader) SkipDamage(ctx context.Context, d *DamageError) {
 	r.Close(ctx)
 	r.cur, r.damage = nil, nil

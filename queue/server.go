@@ -55,7 +55,8 @@ func (q *Queue) replicas() int {
 // Replicas is how many copies logs have here.
 func (q *Queue) Replicas() int { return q.opts.Replicas }
 
-// UnreservedBytes returns the bytes of one copy that must still be reserved for the logs and dead letters of these tables.
+// UnreservedBytes returns the bytes of one copy that must still be reserved for the logs and dead letters of these
+// tables.
 func (q *Queue) UnreservedBytes(ctx context.Context, tables []string) (bytes int64, err error) {
 	for _, table := range tables {
 		name := q.streamName(table)

@@ -38,7 +38,8 @@ func fillToSnapshot(t testing.TB, w *Writer) {
 	}
 }
 
-// Attack 2 of test/attacklist_test.go: ten virtual days of a table without changes: only beats and listings. Trimming keeps the state.
+// Attack 2 of test/attacklist_test.go: ten virtual days of a table without changes: only beats and listings. Trimming
+// keeps the state.
 func TestQuietTableKeepsItsStateThroughTrimming(t *testing.T) {
 	q := embeddedQueue(t)
 	w := owned(t, q)
@@ -258,8 +259,8 @@ func TestSupersededOwnerDoesNotTrim(t *testing.T) {
 	}
 }
 
-// Rule 1: after a doubt the log may be another one than before, put back and claimed by a rival. Nothing is trimmed before an
-// append of this owner was acknowledged in it.
+// Rule 1: after a doubt the log may be another one than before, put back and claimed by a rival. Nothing is trimmed
+// before an append of this owner was acknowledged in it.
 func TestNothingIsTrimmedBetweenADoubtAndTheNextAppend(t *testing.T) {
 	ctx := testContext(t)
 	w := owned(t, embeddedQueue(t))

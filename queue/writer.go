@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	maxPart    = 1 << 20 // of a snapshot
-	perMessage = 256     // what the store adds to an entry, about
+	maxPart    = 1 << 20 // bytes of a part of a snapshot
+	perMessage = 256     // about what the store adds to an entry
 )
 
-// Writer is the one writer of a log, from its claim until it is lost or released. Its methods may be called by
-// several goroutines; appends go one at a time.
+// Writer appends to a log, from its claim until the claim is lost or released. Its methods may be called by several
+// goroutines; appends run one at a time.
 type Writer struct {
 	l     *Log
 	ttl   time.Duration
@@ -37,8 +37,8 @@ type Writer struct {
 	lastSent   time.Time // when the last acknowledged append was sent
 }
 
-// State returns the state as of the last acknowledged append or Recover. It changes under the next append: read
-// it in the goroutine that appends, and not after Recover replaced it.
+// State returns the state as of the last acknowledged append or Recover. The next append changes it, and Recover
+// replaces it: only the goroutine that appends may read it.
 func (w *Writer) State() *checkpoint.State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -48,20 +48,21 @@ func (w *Writer) State() *checkpoint.State {
 // Epoch returns the number of this claim.
 func (w *Writer) Epoch() uint64 { return w.epoch }
 
-// Log returns the log that is written.
+// Log returns the log that the writer appends to.
 func (w *Writer) Log() *Log { return w.l }
 
 // Append stores an entry: body is one of checkpoint's bodies, data belongs to a frame. When it returns nil the
 // entry is on disk and folded into the state. Errors, for errors.Is:
 //
-//	ErrFull      nothing stored: frames from 80 % of the limit on and while the disk has little room left, beats
-//	             and graphs from 90 % on. Trim, wait, append again
-//	ErrTooLarge  nothing stored, never will be
-//	ErrOutcomeUnknown     unknown, or refused because another message came first. Recover before anything else
-//	ErrLost      the log has another owner
+//	ErrFull                   nothing stored: frames from 80 % of the limit on and while the disk has little room left,
+//	                          beats and graphs from 90 % on. Trim, wait, append again
+//	ErrTooLarge               nothing stored, and never will be
+//	ErrOutcomeUnknown         no acknowledgement, or refused because another message came first. Recover before
+//	                          anything else
+//	ErrLost                   the log has another owner
 //	*checkpoint.FormatError   nothing stored: the log has an older format, Upgrade raises it
-//	*checkpoint.CorruptError  nothing stored: the entry contradicts the log. What is in memory is not what is
-//	             stored: a bug, the table halts
+//	*checkpoint.CorruptError  nothing stored: the entry contradicts the log, so that the memory of this process is not
+//	                          what is stored. A bug: the table halts
 func (w *Writer) Append(ctx context.Context, body any, data []byte) (seq uint64, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,7 +78,7 @@ func (w *Writer) Append(ctx context.Context, body any, data []byte) (seq uint64,
 		return 0, err
 	}
 	if w.folded.state.SnapshotDue(w.folded.snapshot) {
-		// The entry is stored whatever becomes of the snapshot. A doubt about it shows at the next append.
+		// The entry is stored, also when the snapshot fails. An unknown outcome of the snapshot shows at the next append.
 		if err := w.snapshot(ctx, false); err != nil && !errors.Is(err, ErrFull) {
 			w.l.log.Warn("snapshot not stored, trying again later", zap.Error(err))
 		}
@@ -85,6 +86,8 @@ func (w *Writer) Append(ctx context.Context, body any, data []byte) (seq uint64,
 	return seq, nil
 }
 
+// usable returns the error of an append that cannot be tried: the claim is lost, the outcome of an earlier append is
+// unknown, or ctx has ended.
 func (w *Writer) usable(ctx context.Context) error {
 	if w.ended != nil {
 		return w.ended
@@ -104,13 +107,13 @@ func (w *Writer) usable(ctx context.Context) error {
 // append sends one entry and folds it once it is acknowledged.
 func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, error) {
 	s := w.folded.state
-	// What is stored cannot be taken back: an entry that contradicts the log would keep everybody from folding it.
+	// What is stored cannot be taken back: after an entry that contradicts the log no fold would succeed.
 	if err := s.CheckNext(body); err != nil {
 		return 0, fmt.Errorf("append to log of %s: %w", w.l.table, err)
 	}
 	e := &checkpoint.Entry{Kind: checkpoint.KindOf(body), Epoch: w.epoch, Nonce: w.nonce, Prev: s.Hash, Body: body, Data: data}
 	if e.Kind == 0 {
-		return 0, fmt.Errorf("append to log of %s: %T is no entry", w.l.table, body)
+		return 0, fmt.Errorf("append to log of %s: %T is not the body of an entry", w.l.table, body)
 	}
 	buf := frame.Buffer(len(data) + 4096)
 	defer frame.Recycle(buf)
@@ -127,7 +130,7 @@ func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, err
 	sent, id := time.Now(), w.l.q.messageID(w.nonce)
 	seq, err := w.l.publish(ctx, e.Kind, msg, s.Seq, w.folded.lastID, id)
 	if conn.OutcomeOf(err) == conn.Full && mustFit(e.Kind) {
-		// What lets the log be trimmed must be stored, or the log stays full for ever.
+		// Entries that let the log be trimmed must be stored, or the log stays full.
 		w.l.raiseLimit(ctx, w.folded.info.Bytes, w.folded.snapshot)
 		sent, id = time.Now(), w.l.q.messageID(w.nonce)
 		seq, err = w.l.publish(ctx, e.Kind, msg, s.Seq, w.folded.lastID, id)
@@ -141,7 +144,7 @@ func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, err
 	return seq, w.acknowledged(seq, msg, id, sent)
 }
 
-// refused turns the error of a publish into what the caller must know.
+// refused returns the error of Append for the error of a publish, and records that the outcome is unknown where it is.
 func (w *Writer) refused(kind checkpoint.Kind, err error) error {
 	m := w.l.metrics
 	var what error
@@ -153,7 +156,7 @@ func (w *Writer) refused(kind checkpoint.Kind, err error) error {
 		what = ErrTooLarge
 		m.m.refused.WithLabelValues(w.l.table, "size").Inc()
 	case conn.Fenced:
-		// Rule 2: another message came first. Whose it is, the fold tells.
+		// Rule 2: another message came first. The fold shows which one.
 		what, w.unknown = ErrOutcomeUnknown, err
 		m.fenced.Inc()
 	default:
@@ -163,6 +166,7 @@ func (w *Writer) refused(kind checkpoint.Kind, err error) error {
 	return fmt.Errorf("append %s to log of %s: %w: %w", kind, w.l.table, what, err)
 }
 
+// acknowledged applies an entry that the server has stored to the state.
 func (w *Writer) acknowledged(seq uint64, msg []byte, id string, sent time.Time) error {
 	e, err := w.folded.state.Apply(seq, msg)
 	if err != nil {
@@ -170,7 +174,7 @@ func (w *Writer) acknowledged(seq uint64, msg []byte, id string, sent time.Time)
 		return w.ended
 	}
 	if e == nil {
-		w.unknown = errors.New("the entry was stored and folds as nothing")
+		w.unknown = errors.New("the entry was stored and is not part of the chain")
 		return fmt.Errorf("append to log of %s: %w: %w", w.l.table, ErrOutcomeUnknown, w.unknown)
 	}
 	w.folded.noteMessage(conn.Message{Data: msg, ID: id}, e)
@@ -186,8 +190,8 @@ func (w *Writer) acknowledged(seq uint64, msg []byte, id string, sent time.Time)
 	return nil
 }
 
-// Upgrade raises a log of an older format to the newest, with a snapshot. From then on builds that do not read that
-// format refuse the log, so the owner asks for it only when none of them runs any more. Errors: those of Append.
+// Upgrade raises a log of an older format to the newest, by appending a snapshot. From then on builds that cannot read
+// that format refuse the log: call it only when none of them runs any more. Errors: those of Append.
 func (w *Writer) Upgrade(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -209,10 +213,11 @@ func (w *Writer) Upgrade(ctx context.Context) error {
 	return nil
 }
 
+// partSize returns the most bytes of a part of a snapshot.
 func (w *Writer) partSize() int { return min(maxPart, w.l.q.conn.MaxMessage()-4096) }
 
-// snapshot appends the whole state. ErrFull when the log has no room for it; needed says that trimming cannot move
-// without it, so that it may use all there is.
+// snapshot appends the whole state. ErrFull when the log has no room for it. needed says that nothing can be trimmed
+// without this snapshot, so that it may use all the room there is.
 func (w *Writer) snapshot(ctx context.Context, needed bool) error {
 	if !needed && w.checkRoom(checkpoint.KindSnapshot, w.folded.snapshot) != nil {
 		return ErrFull // before the work of encoding it
@@ -248,12 +253,12 @@ func (w *Writer) appendParts(ctx context.Context, parts []checkpoint.SnapshotPar
 	return nil
 }
 
-// Recover reads what the log really holds, after ErrOutcomeUnknown.
+// Recover reads what the log really holds, after ErrOutcomeUnknown, and retries transient errors until ctx ends.
 //
-// Rule 4: after doubt, go on from what is stored. Before calling it the caller drops pages and iterators in
-// hand; after it, its readers start from the positions of the new State. Errors: ErrLost when another owner
-// has claimed the log, ErrEmptied when the stream was deleted, re-created or emptied; the writer is then dead.
-// It retries what may pass until ctx ends.
+// Rule 4: after an unknown outcome, go on from what is stored. Before the call, drop the pages and iterators in
+// memory; after it, start the source's readers from the positions of the new State. Errors: ErrLost when another
+// owner has claimed the log, ErrEmptied when the stream was deleted, re-created or emptied; nothing can be appended
+// any more then.
 func (w *Writer) Recover(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -280,13 +285,13 @@ func (w *Writer) Recover(ctx context.Context) error {
 		w.l.log.Warn("log lost acknowledged entries, going on from what is stored",
 			zap.Uint64("acknowledged", w.lastAcked), zap.Uint64("stored", f.state.Seq))
 	}
-	// What was acknowledged before proves nothing about this log: trimming waits for the next append.
+	// Earlier acknowledgements prove nothing about this log any more: trimming waits for the next append.
 	w.folded, w.unknown, w.lastAcked = f, nil, 0
 	return nil
 }
 
-// Release gives the log up, with a snapshot before when there is something to save, so that the next owner
-// starts fast and need not wait. The writer is dead afterwards, also when it fails.
+// Release gives the log up, after a snapshot when enough was appended since the last one: the next owner starts fast
+// and need not wait. Nothing can be appended afterwards, also when it fails.
 func (w *Writer) Release(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -304,17 +309,17 @@ func (w *Writer) Release(ctx context.Context) error {
 	return err
 }
 
-// BeatDueIn returns how long from now the next beat is due: TTL/3 after the last report about the source, which
-// frames and beats are and marks are not. Zero or less means now.
+// BeatDueIn returns the time until the next beat is due: TTL/3 after the last frame or beat. Marks do not count,
+// because they say nothing about the source. Zero or less means now.
 func (w *Writer) BeatDueIn() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return time.Until(w.lastReport.Add(w.ttl / 3))
 }
 
-// ClaimValid tells whether nobody else can have claimed the log yet: the last acknowledged append was sent less than
-// three quarters of TTL ago. It is no fence, only politeness: an owner that sees false stops working for the
-// table until an append succeeds.
+// ClaimValid reports whether no other process can have claimed the log yet: the last acknowledged append was sent
+// less than three quarters of TTL ago. Advisory only, the server does the fencing: while it is false, the owner stops
+// working for the table until an append succeeds.
 func (w *Writer) ClaimValid() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,10 +15,10 @@ const (
 	pullBatch = 1000
 )
 
-// Consumer reads messages of a stream in order, without acknowledgements: nothing is ever delivered a second time or out
-// of order. It renews nothing: before its user makes another one it checks that the stream is still the same. An end
-// of Pending does not mean that the stream ends: the replica that serves the consumer may lag behind its leader. It is for
-// one goroutine.
+// Consumer reads messages of a stream in order, without acknowledgements: nothing is ever delivered a second time or
+// out of order. It renews nothing: before its user makes another one it checks that the stream is still the same. An
+// end of Pending does not mean that the stream ends: the replica that serves the consumer may lag behind its leader.
+// It is for one goroutine.
 type Consumer struct {
 	c         *Conn
 	stream    string
@@ -62,8 +62,8 @@ func (c *Conn) Consume(ctx context.Context, stream string, from uint64, read pro
 // Pending returns how many messages there are to read, as far as the replica that serves the consumer knows.
 func (r *Consumer) Pending() uint64 { return r.pending }
 
-// Next returns the next message; ErrIdle when none came within idle, the cause of ctx when that ended. After another error
-// the consumer is of no more use.
+// Next returns the next message; ErrIdle when none came within idle, the cause of ctx when that ended. After another
+// error the consumer is of no more use.
 func (r *Consumer) Next(ctx context.Context, idle time.Duration) (Message, error) {
 	waiting, cancel := context.WithTimeout(ctx, idle)
 	defer cancel()

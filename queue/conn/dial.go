@@ -69,8 +69,8 @@ func (o Options) natsOptions() []nats.Option {
 	return opts
 }
 
-// inProcess connects to a server in this process and counts the connections, as dialer does: the client library calls it
-// for each reconnect.
+// inProcess connects to a server in this process and counts the connections, as dialer does: the client library calls
+// it for each reconnect.
 type inProcess struct {
 	nats.InProcessConnProvider
 	connections *atomic.Uint64

@@ -97,8 +97,8 @@ func OutcomeOf(err error) Outcome {
 	return Unknown
 }
 
-// Classify returns what a caller can do about an error of a request or publish. A full stream is Fatal: sending the same
-// again gives the same error until something is deleted.
+// Classify returns what a caller can do about an error of a request or publish. A full stream is Fatal: sending the
+// same again gives the same error until something is deleted.
 func Classify(err error) failure.Class {
 	switch outcome := OutcomeOf(err); {
 	case err == nil:

@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// FormatNumber is that of the streams' layout (names, subjects, configuration) and of dead letters. Rule 11: a newer one
-// is refused.
+// FormatNumber is that of the streams' layout (names, subjects, configuration) and of dead letters. Rule 11: a newer
+// one is refused.
 const FormatNumber = 1
 
 // StreamPrefix begins the name of every stream.
@@ -45,9 +45,9 @@ func (e *FormatError) Is(target error) bool { return target == ErrNewer }
 // formingPatience is how long streams are asked for from a cluster that cannot make them yet.
 const formingPatience = 15 * time.Second
 
-// CreateStream makes a stream, or opens the one that another process has just made. Processes that start together, beside
-// a cluster that is forming, meet streams that are promised and not yet there, and too few servers: such errors are
-// retried for a while.
+// CreateStream makes a stream, or opens the one that another process has just made. Processes that start together,
+// beside a cluster that is forming, meet streams that are promised and not yet there, and too few servers: such
+// errors are retried for a while.
 func (c *Conn) CreateStream(ctx context.Context, cfg jetstream.StreamConfig) (st jetstream.Stream, err error) {
 	forming, cancel := context.WithTimeout(ctx, formingPatience)
 	defer cancel()

@@ -243,7 +243,8 @@ func (s *Store) walk(ctx context.Context, yield func(*Letter) bool) error {
 	}
 }
 
-// advance visits what one consumer delivers after sequence *at, and moves that along. It returns false when a visit did.
+// advance visits what one consumer delivers after sequence *at, and moves that along. It returns false when a visit
+// did.
 func (s *Store) advance(ctx context.Context, at *uint64, visit func(conn.Message) (bool, error)) (bool, error) {
 	c, err := s.conn.Consume(ctx, s.opts.Stream, *at+1, s.opts.BytesRead)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// Run maintains the store until ctx ends: it looks at the volume every Options.CheckEvery, holds a reserve on it, and when
-// writes have failed because the volume is full it gives the reserve up and opens the store again. The server refuses all
-// writes to a stream after one has failed, until it is restarted: connections drop for a moment, the outcome of what was
-// under way is unknown, and every client goes on from what is stored (Rule 4).
+// Run maintains the store until ctx ends: it looks at the volume every Options.CheckEvery, holds a reserve on it, and
+// when writes have failed because the volume is full it gives the reserve up and opens the store again. The server
+// refuses all writes to a stream after one has failed, until it is restarted: connections drop for a moment, the
+// outcome of what was under way is unknown, and every client goes on from what is stored (Rule 4).
 func (e *Server) Run(ctx context.Context) error {
 	for failure.Pause(ctx, e.opts.CheckEvery) == nil {
 		e.Check(ctx)
@@ -52,7 +52,8 @@ func (e *Server) Check(ctx context.Context) {
 	}
 }
 
-// outOfSpace reports whether the store has refused a write because the volume is full, or could not be opened again since.
+// outOfSpace reports whether the store has refused a write because the volume is full, or could not be opened again
+// since.
 func (e *Server) outOfSpace() bool {
 	srv := e.server()
 	return srv == nil || conn.SaysNoSpace(srv.Healthz(&server.HealthzOptions{}).Error)

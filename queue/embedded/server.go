@@ -47,9 +47,9 @@ type Server struct {
 	port   int // of the server before; 0: any
 }
 
-// Start locks Options.Dir and opens the store in it, giving up its reserve where the volume is full. Every write is fsynced
-// before it is acknowledged: with JetStream's default of two minutes a power cut lost the stream's definition itself.
-// disk is the watch of the store's volume. Errors: ErrLocked, ErrNoSpace.
+// Start locks Options.Dir and opens the store in it, giving up its reserve where the volume is full. Every write is
+// fsynced before it is acknowledged: with JetStream's default of two minutes a power cut lost the stream's definition
+// itself. disk is the watch of the store's volume. Errors: ErrLocked, ErrNoSpace.
 func Start(ctx context.Context, o Options, disk *DiskWatch, log *zap.Logger) (*Server, error) {
 	lock, err := lockDir(o.Dir)
 	if err != nil {
@@ -234,8 +234,8 @@ func (e *Server) Health(ctx context.Context) error {
 	return judge(ctx, func() *server.HealthStatus { return srv.Healthz(&server.HealthzOptions{}) })
 }
 
-// judge asks for a server's health. Whether it lets clients in the server decides within a millisecond, in which a busy machine
-// may not run it at all: only one that does not for seconds is unhealthy.
+// judge asks for a server's health. Whether it lets clients in the server decides within a millisecond, in which a
+// busy machine may not run it at all: only one that does not for seconds is unhealthy.
 func judge(ctx context.Context, ask func() *server.HealthStatus) error {
 	ctx, cancel := context.WithTimeout(ctx, healthPatience)
 	defer cancel()

@@ -9,7 +9,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// A busy machine does not run the server within the millisecond that it gives itself: that is not ill health, minutes of it are.
+// A busy machine does not run the server within the millisecond that it gives itself: that is not ill health, minutes
+// of it are.
 func TestHealthIsJudgedOverSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := &server.HealthStatus{StatusCode: http.StatusInternalServerError, Error: "failed to be ready for connections after 1ms"}
