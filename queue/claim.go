@@ -148,6 +148,7 @@ func (c *claimer) appendClaim(ctx context.Context, f *folded) (*Writer, error) {
 func (c *claimer) newWriter(f *folded) *Writer {
 	now := time.Now()
 	return &Writer{
-		l: c.l, ttl: c.o.TTL, owner: c.o.Owner, epoch: f.state.Epoch, nonce: c.nonce, folded: f, lastReport: now, lastSent: now,
+		l: c.l, ttl: c.o.TTL, owner: c.o.Owner, epoch: f.state.Epoch, nonce: c.nonce,
+		folded: f, lastReport: now, lastSent: now,
 	}
 }

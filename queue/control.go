@@ -11,9 +11,9 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// AppendControl appends a control entry without owning the log: the owner is fenced by it, folds the log again and
-// obeys. It retries while other messages come first, until ctx ends, and returns the entry's sequence. After a
-// time-out the entry may have been stored twice, which changes nothing.
+// AppendControl appends a control entry without owning the log, and returns its sequence. The owner's next append is
+// then refused, so that the owner folds the log again and acts on the entry. AppendControl retries while other
+// messages come first, until ctx ends. After a time-out the entry may have been stored twice, which changes nothing.
 func (l *Log) AppendControl(ctx context.Context, body *checkpoint.Control) (seq uint64, err error) {
 	nonce, err := newNonce()
 	if err != nil {
@@ -38,10 +38,11 @@ func (l *Log) AppendControl(ctx context.Context, body *checkpoint.Control) (seq 
 	}
 }
 
+// control folds the log and appends the entry behind it, once.
 func (l *Log) control(ctx context.Context, body *checkpoint.Control, nonce checkpoint.Nonce) (uint64, error) {
 	f, err := l.fold(ctx)
 	if errors.Is(err, ErrDamaged) && body.Resume && f != nil && f.state.Epoch > 0 {
-		err = nil // the entry continues the chain from before the damage: that accepts it
+		err = nil // the entry continues the chain from before the damage, and so accepts it
 	}
 	if err != nil {
 		return 0, err
@@ -50,7 +51,8 @@ func (l *Log) control(ctx context.Context, body *checkpoint.Control, nonce check
 	if err := s.CheckNext(body); err != nil {
 		return 0, err
 	}
-	msg, err := checkpoint.Encode(nil, &checkpoint.Entry{Kind: checkpoint.KindControl, Epoch: s.Epoch, Nonce: nonce, Prev: s.Hash, Body: body})
+	e := &checkpoint.Entry{Kind: checkpoint.KindControl, Epoch: s.Epoch, Nonce: nonce, Prev: s.Hash, Body: body}
+	msg, err := checkpoint.Encode(nil, e)
 	if err != nil {
 		return 0, err
 	}

@@ -28,7 +28,7 @@ type folded struct {
 	copies     copySearch      // tries to read what the leader cannot
 }
 
-// note keeps what the state does not know of a message.
+// noteMessage records what the state does not hold about a message: its id, and the size of a snapshot.
 func (f *folded) noteMessage(m conn.Message, e *checkpoint.Entry) {
 	f.lastID = m.ID
 	if e == nil {
@@ -42,9 +42,9 @@ func (f *folded) noteMessage(m conn.Message, e *checkpoint.Entry) {
 	}
 }
 
-// Fold returns the state that the log adds up to now: the last complete snapshot and what follows it, up to what
-// the leader of the stream holds. Errors: ErrEmptied, *DamageError, *checkpoint.CorruptError,
-// *checkpoint.NewerFormatError; others may pass.
+// Fold computes the state from the last complete snapshot and the entries after it, up to the newest one that the
+// stream's leader holds. Errors: ErrEmptied, *DamageError, *checkpoint.CorruptError, *checkpoint.NewerFormatError;
+// others are transient.
 func (l *Log) Fold(ctx context.Context) (*checkpoint.State, error) {
 	f, err := l.fold(ctx)
 	if err != nil {
@@ -53,11 +53,12 @@ func (l *Log) Fold(ctx context.Context) (*checkpoint.State, error) {
 	return f.state, nil
 }
 
-// errLogChanged means that the log under a fold is not the one it began with: trimmed beyond what was read, or put
-// back. The fold begins again.
+// errLogChanged means that the log was trimmed beyond what a fold has read, or put back to an older copy: the fold
+// begins again.
 var errLogChanged = errors.New("the log changed while it was read")
 
-// fold is Fold; with a *DamageError it returns what lies before the damage, and where the log ends.
+// fold is Fold for this package. With a *DamageError it also returns what was read before the damage, and where the log
+// ends.
 func (l *Log) fold(ctx context.Context) (*folded, error) {
 	for pause := conn.LeastPause; ; pause = min(2*pause, conn.MostPause) {
 		f, err := l.foldOnce(ctx)
@@ -74,6 +75,7 @@ func (l *Log) fold(ctx context.Context) (*folded, error) {
 	}
 }
 
+// foldOnce folds the log; errLogChanged when it must be read again.
 func (l *Log) foldOnce(ctx context.Context) (*folded, error) {
 	f := &folded{connection: l.q.conn.Connections.Load()}
 	var err error
@@ -101,8 +103,9 @@ func (l *Log) foldOnce(ctx context.Context) (*folded, error) {
 	return f, nil
 }
 
-// follow applies everything after the base, up to what the leader held when the fold began. Where a consumer has no
-// more to read is not the end: its replica may lag behind the leader, and then another consumer goes on.
+// applyRest applies everything after the snapshot, up to what the leader held when the fold began. A consumer without
+// more to deliver is not the end of the log: its replica may lag behind the leader, and then another consumer goes
+// on.
 func (l *Log) applyRest(ctx context.Context, f *folded) error {
 	for pause := conn.LeastPause; f.state.Seq < f.info.Last; pause = min(2*pause, conn.MostPause) {
 		before := f.state.Seq
@@ -135,7 +138,7 @@ func (l *Log) applyRest(ctx context.Context, f *folded) error {
 	if err := l.verifyNewest(ctx, f); err != nil || f.damage == nil {
 		return err
 	}
-	// Rule 8: what cannot be read is never passed over in silence.
+	// Rule 8: entries that cannot be read are never skipped silently.
 	f.damage.Last, f.damage.Until = f.info.Last, f.info.Now
 	if f.state.Epoch == 0 {
 		f.damage.Hint = damagedBase
@@ -143,8 +146,8 @@ func (l *Log) applyRest(ctx context.Context, f *folded) error {
 	return f.damage
 }
 
-// noTail takes note that the log's last numbers have no messages: the next append gets a number after them. It
-// returns true when another copy may have them.
+// noteMissingTail records that the log's last sequence numbers have no messages: the next append gets a number after
+// them. It returns true when another copy may have the messages, so that the fold goes on.
 func (l *Log) noteMissingTail(ctx context.Context, f *folded) (bool, error) {
 	lost, err := l.tailDeleted(ctx, f.state.Seq+1)
 	if err != nil {
@@ -164,7 +167,7 @@ func (l *Log) noteMissingTail(ctx context.Context, f *folded) (bool, error) {
 	return false, nil
 }
 
-// advance applies what one consumer delivers after the state, until it has no more or the fold is at its end.
+// applyDelivered applies what one consumer delivers after the state, until it has no more or the fold is complete.
 func (l *Log) applyDelivered(ctx context.Context, f *folded) error {
 	c, err := l.consume(ctx, f.state.Seq+1)
 	if err != nil {
@@ -200,7 +203,8 @@ func (l *Log) applyDelivered(ctx context.Context, f *folded) error {
 	return nil
 }
 
-// apply folds the next message. Behind damage nothing counts until an entry continues the chain from before it.
+// apply applies the next message to the state. After damage nothing counts until an entry continues the chain from
+// before it.
 func (f *folded) apply(m conn.Message) error {
 	unknown := f.state.Hash == (checkpoint.Hash{})
 	e, err := f.state.Apply(m.Seq, m.Data)
@@ -218,9 +222,9 @@ func (f *folded) apply(m conn.Message) error {
 	return nil
 }
 
-// verifyTail asserts that the newest message that was read is the one that the leader holds there. With that the whole
-// state is the leader's, since each entry carries the hash of the one before. Rule 2: an entry that is appended
-// to another predecessor than the one its writer knows would fork the log.
+// verifyNewest checks that the newest message that was read is the one that the leader holds at its sequence. With
+// that the whole state is the leader's, because each entry carries the hash of the one before. Rule 2: an entry
+// appended behind another predecessor than its writer knows would fork the log.
 func (l *Log) verifyNewest(ctx context.Context, f *folded) error {
 	if f.newest == 0 {
 		return nil
@@ -238,7 +242,8 @@ func (l *Log) verifyNewest(ctx context.Context, f *folded) error {
 	return nil
 }
 
-// tailGone says why the leader does not have the newest message that was read: it was trimmed, or another copy had it.
+// explainNewestGone says why the leader does not have the newest message that was read: it was trimmed
+// (errLogChanged), or only another copy has it (*DamageError).
 func (l *Log) explainNewestGone(ctx context.Context, f *folded) error {
 	now, err := l.Info(ctx)
 	switch {
@@ -250,12 +255,13 @@ func (l *Log) explainNewestGone(ctx context.Context, f *folded) error {
 	return &DamageError{From: f.newest, To: f.newest, Last: now.Last, Since: f.storedAt, Until: now.Now, Hint: damagedFold}
 }
 
+// isEntry reports whether a message is an entry of some log.
 func isEntry(msg []byte) bool {
 	_, err := checkpoint.Decode(msg)
 	return err == nil
 }
 
-// base sets the state to fold on: that of the last complete snapshot, or the empty one in a log that was never
+// loadBase sets the state to fold on: that of the last complete snapshot, or the empty one in a log that was never
 // trimmed.
 func (l *Log) loadBase(ctx context.Context, f *folded) error {
 	var below uint64
@@ -290,8 +296,8 @@ func (l *Log) loadBase(ctx context.Context, f *folded) error {
 	return nil
 }
 
-// snapshotBefore finds the newest message on the snapshots' subject below a sequence. It walks all of them:
-// only a crash between the parts of a snapshot, or a foreign message, brings us here.
+// snapshotBefore returns the newest message on the snapshots' subject below a sequence. It reads all of them: it is
+// needed only after a crash between the parts of a snapshot, or after a message of another program.
 func (l *Log) snapshotBefore(ctx context.Context, info Info, below uint64) (*jetstream.RawStreamMsg, error) {
 	var found uint64
 	for from := info.First; from < below; {
@@ -313,8 +319,8 @@ func (l *Log) snapshotBefore(ctx context.Context, info Info, below uint64) (*jet
 	return l.message(ctx, found)
 }
 
-// restore rebuilds the state of the snapshot whose last part is m, and refuses one that does not follow from
-// what is stored before it.
+// restore rebuilds the state of the snapshot whose last part is m. It returns an error when the snapshot is
+// incomplete, or does not follow from what is stored before it.
 func (l *Log) restore(ctx context.Context, info Info, m *jetstream.RawStreamMsg) (*checkpoint.State, error) {
 	e, err := checkpoint.Decode(m.Data)
 	if err != nil {
@@ -344,10 +350,10 @@ func (l *Log) restore(ctx context.Context, info Info, m *jetstream.RawStreamMsg)
 	return s, l.verifyPredecessor(ctx, info, first, s.Hash)
 }
 
-// maxForeign is how many foreign messages in a row may lie between an entry and its predecessor.
+// maxForeign is how many messages of other programs in a row may lie between an entry and its predecessor.
 const maxForeign = 16
 
-// verifyPredecessor checks that the entry before sequence first has this hash, as far as it is still stored.
+// verifyPredecessor checks that the entry before sequence first has the hash want. A trimmed entry is not checked.
 func (l *Log) verifyPredecessor(ctx context.Context, info Info, first uint64, want checkpoint.Hash) error {
 	for seq := first - 1; seq+maxForeign >= first; seq-- {
 		if seq < info.First {

@@ -13,13 +13,16 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// publish sends one encoded entry, to be stored right after the message at sequence last and nowhere else.
+// publish sends one encoded entry, to be stored right after the message at sequence last and nowhere else. It returns
+// the entry's sequence.
 //
 // Rule 2: the server compares the sequence, and, where one copy is kept, also the id of the newest message:
-// a store that was put back to an older copy and filled up again by a rival has the number, but not the id.
+// a store that was put back to an older copy and filled up again by another owner has the number, but not the id.
 // (With replicas the followers compare the id against what they may not have loaded yet; there the quorum
 // keeps a store from going back.)
-func (l *Log) publish(ctx context.Context, kind checkpoint.Kind, msg []byte, last uint64, lastID, id string) (uint64, error) {
+func (l *Log) publish(
+	ctx context.Context, kind checkpoint.Kind, msg []byte, last uint64, lastID, id string,
+) (uint64, error) {
 	call, cancel := l.q.conn.Ask(ctx)
 	defer cancel()
 	m := &nats.Msg{Subject: l.subjectOf(kind), Data: msg, Header: nats.Header{
@@ -38,7 +41,8 @@ func (l *Log) publish(ctx context.Context, kind checkpoint.Kind, msg []byte, las
 		return 0, err
 	}
 	if ack.Sequence != last+1 || ack.Stream != l.name || ack.Duplicate {
-		return 0, fmt.Errorf("stored at %d of %s instead of %d (duplicate: %v)", ack.Sequence, ack.Stream, last+1, ack.Duplicate)
+		return 0, fmt.Errorf("stored at %d of %s instead of %d (duplicate: %v)",
+			ack.Sequence, ack.Stream, last+1, ack.Duplicate)
 	}
 	l.metrics.latency.Observe(time.Since(sent).Seconds())
 	l.metrics.bytes.Add(float64(len(msg)))
@@ -46,6 +50,7 @@ func (l *Log) publish(ctx context.Context, kind checkpoint.Kind, msg []byte, las
 	return ack.Sequence, nil
 }
 
+// subjectOf returns the subject of entries of a kind.
 func (l *Log) subjectOf(kind checkpoint.Kind) string {
 	switch kind {
 	case checkpoint.KindClaim, checkpoint.KindRelease:
@@ -56,12 +61,13 @@ func (l *Log) subjectOf(kind checkpoint.Kind) string {
 	return l.subject.entry
 }
 
-// messageID is that of one attempt, never used again: an earlier attempt after the same sequence may have other
-// content and land late, and the server would take the next one for its duplicate.
+// messageID returns an id for one attempt. No attempt uses the id of another: an earlier attempt at the same sequence
+// may have other content and arrive late, and the server would treat the next attempt as its duplicate.
 func (q *Queue) messageID(nonce checkpoint.Nonce) string {
 	return fmt.Sprintf("%x-%s", nonce[:], strconv.FormatUint(q.attempts.Add(1), 36))
 }
 
+// newNonce returns the random number that marks the entries of one claim.
 func newNonce() (n checkpoint.Nonce, err error) {
 	if _, err := rand.Read(n[:]); err != nil {
 		return n, fmt.Errorf("make nonce: %w", err)

@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// yieldAt is the part of the limit above which the replay window gives way, oldest entries first.
+	// yieldAt is the part of the limit above which the replay window is shortened, oldest entries first.
 	yieldAt = 0.6
-	// minTrimVolume is how much log must lie behind the last snapshot before trimming asks for another one.
+	// minTrimVolume is how many bytes must follow the last snapshot before trimming appends another one.
 	minTrimVolume = 64 << 10
 )
 
-// Trim deletes entries that nobody needs any more: those below the sinks' marks, below the first part of the
-// last complete snapshot, outside the replay window (while there is room for one) and below the caller's own
-// bound. The caller passes the least mark + 1 of the sinks that it runs, so that one without a mark yet is not
-// forgotten; math.MaxUint64 when it has nothing to add.
+// Trim deletes entries that are not needed any more: those below the sinks' marks, below the first part of the last
+// complete snapshot, outside the replay window (while there is room for one) and below the caller's bound. That bound
+// is FirstNeeded of the sinks that the caller runs, so that sinks without a mark yet count too; math.MaxUint64 for
+// none.
 //
-// It purges by sequence, never inside the log, and only what lies under an acknowledged append of this very
-// epoch: an owner that was superseded or whose log went back would otherwise delete what others need. When the
-// log is above 60 % of its limit and only the snapshot is in the way it appends a new one first. It returns
-// the first sequence that is kept. ErrOutcomeUnknown and ErrLost as from Append.
+// It purges by sequence, always from the start of the log, and only entries below an acknowledged append of this
+// epoch: an owner that lost its claim, or whose log went back to an older copy, would otherwise delete what others
+// need. When the log is above 60 % of its limit and only the snapshot prevents trimming, it appends a new one first.
+// It returns the first sequence that remains. ErrOutcomeUnknown and ErrLost as from Append.
 func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -40,7 +40,7 @@ func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
 		return 0, w.noteEmptied(err)
 	}
 	if info.Last != w.folded.state.Seq {
-		w.unknown = errors.New("the log holds messages that were not seen")
+		w.unknown = errors.New("the log holds messages that were not read")
 		return info.First, fmt.Errorf("trim log of %s: %w: %w", w.l.table, ErrOutcomeUnknown, w.unknown)
 	}
 	w.folded.info = info
@@ -48,7 +48,8 @@ func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
 	if err != nil {
 		return info.First, err
 	}
-	if s := w.folded.state; free > s.SnapshotFirst && info.fraction() > yieldAt && s.BytesSinceSnapshot > max(minTrimVolume, int64(w.folded.snapshot)) {
+	s, crowded := w.folded.state, info.fraction() > yieldAt
+	if free > s.SnapshotFirst && crowded && s.BytesSinceSnapshot > max(minTrimVolume, int64(w.folded.snapshot)) {
 		// A log that is too full for a snapshot is trimmed below the last one first.
 		if err := w.snapshot(ctx, s.SnapshotFirst <= info.First); err != nil && !errors.Is(err, ErrFull) {
 			return info.First, fmt.Errorf("trim log of %s: %w", w.l.table, err)
@@ -69,13 +70,14 @@ func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
 	return floor, nil
 }
 
+// purge deletes the entries below a sequence.
 func (l *Log) purge(ctx context.Context, below uint64) error {
 	ctx, cancel := l.q.conn.Ask(ctx)
 	defer cancel()
 	return l.stream.Purge(ctx, jetstream.WithPurgeSequence(below))
 }
 
-// seen takes note of what an answer says about the stream itself.
+// noteEmptied lets Recover be called after an answer that the stream is gone or another one. It returns the error.
 func (w *Writer) noteEmptied(err error) error {
 	if errors.Is(err, ErrEmptied) && w.unknown == nil {
 		w.unknown = err
@@ -83,7 +85,7 @@ func (w *Writer) noteEmptied(err error) error {
 	return err
 }
 
-// unneeded returns the first sequence that a sink or the replay window needs.
+// firstNeeded returns the first sequence that a sink or the replay window needs.
 func (w *Writer) firstNeeded(ctx context.Context, info Info, below uint64) (uint64, error) {
 	applied := below
 	if s := w.folded.state; len(s.Marks) > 0 {
@@ -100,8 +102,8 @@ func (w *Writer) firstNeeded(ctx context.Context, info Info, below uint64) (uint
 	return min(applied, max(window, shortenedWindow(info))), nil
 }
 
-// yielded returns how far the replay window gives way. Sizes by sequence are not known, so it takes all
-// entries for equal; the next call corrects what is left.
+// shortenedWindow returns the sequence up to which the replay window is given up. The sizes of single entries are not
+// known, so it assumes that all have the same; the next call corrects the difference.
 func shortenedWindow(info Info) uint64 {
 	excess := info.fraction() - yieldAt
 	if excess <= 0 || info.empty() {
@@ -111,7 +113,7 @@ func shortenedWindow(info Info) uint64 {
 	return info.First + uint64(math.Ceil(n*excess/info.fraction()))
 }
 
-// at returns the sequence of the first message stored at or after t.
+// seqAt returns the sequence of the first message stored at or after t.
 func (l *Log) seqAt(ctx context.Context, info Info, t time.Time) (uint64, error) {
 	if !info.Oldest.Before(t) {
 		return info.First, nil
@@ -126,7 +128,8 @@ func (l *Log) seqAt(ctx context.Context, info Info, t time.Time) (uint64, error)
 		return 0, fmt.Errorf("find time in log of %s: %w", l.table, err)
 	}
 	first := c.CachedInfo().Delivered.Stream + 1
-	if err := l.q.conn.JS.DeleteConsumer(ctx, l.name, c.CachedInfo().Name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+	err = l.q.conn.JS.DeleteConsumer(ctx, l.name, c.CachedInfo().Name)
+	if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return 0, fmt.Errorf("find time in log of %s: %w", l.table, err)
 	}
 	return first, nil
@@ -150,13 +153,13 @@ type Pressure struct {
 	Bytes    uint64
 	Limit    uint64
 	Oldest   time.Time // when the oldest entry was stored; zero in an empty log
-	// HoursLeft until reading pauses, if the log went on filling as fast as it did since Oldest and nothing
-	// were trimmed; +Inf without a limit or a rate.
+	// HoursLeft is the time until reading pauses if the log goes on filling as fast as it did since Oldest and nothing is
+	// trimmed; +Inf without a limit or a rate.
 	HoursLeft float64
-	// Pause says that reading is to pause: above 80 %, or while the volume of an embedded store has little room.
+	// Pause says that reading must pause: above 80 %, or while the volume of an embedded store has little room.
 	Pause           bool
 	Reason          string // of the pause
-	TooFullForBeats bool   // the log is too full for beats: the owner shows no life unless it has rivals
+	TooFullForBeats bool   // beats are refused, except where the claim would expire
 }
 
 // Pressure asks the server how full the log is.
@@ -168,7 +171,7 @@ func (l *Log) Pressure(ctx context.Context) (Pressure, error) {
 	return l.pressure(info, 0), nil
 }
 
-// Pressure returns how full the log is, and with that lets Append take frames again after room was made.
+// Pressure returns how full the log is. After trimming, Append takes frames again once Pressure has been asked.
 func (w *Writer) Pressure(ctx context.Context) (Pressure, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -180,6 +183,7 @@ func (w *Writer) Pressure(ctx context.Context) (Pressure, error) {
 	return w.l.pressure(info, w.folded.snapshot), nil
 }
 
+// pressure computes how full the log is; snapshot is the size of the last snapshot.
 func (l *Log) pressure(i Info, snapshot int) Pressure {
 	p := Pressure{Fraction: i.fraction(), Bytes: i.Bytes, Limit: i.MaxBytes, Oldest: i.Oldest, HoursLeft: math.Inf(1)}
 	pauseAt := i.ceiling(checkpoint.KindFrame, snapshot)
@@ -196,8 +200,8 @@ func (l *Log) pressure(i Info, snapshot int) Pressure {
 	return p
 }
 
-// FirstNeeded returns the least sequence that the marks of these sinks still need, for Trim: 0 when one of them has
-// no mark yet, which keeps everything.
+// FirstNeeded returns the lowest sequence that these sinks have not applied yet, for Trim: 0 when one of them has no
+// mark, so that nothing is trimmed.
 func FirstNeeded(s *checkpoint.State, sinks ...string) uint64 {
 	least := uint64(math.MaxUint64)
 	for _, sink := range sinks {

@@ -111,7 +111,9 @@ func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, err
 	if err := s.CheckNext(body); err != nil {
 		return 0, fmt.Errorf("append to log of %s: %w", w.l.table, err)
 	}
-	e := &checkpoint.Entry{Kind: checkpoint.KindOf(body), Epoch: w.epoch, Nonce: w.nonce, Prev: s.Hash, Body: body, Data: data}
+	e := &checkpoint.Entry{
+		Kind: checkpoint.KindOf(body), Epoch: w.epoch, Nonce: w.nonce, Prev: s.Hash, Body: body, Data: data,
+	}
 	if e.Kind == 0 {
 		return 0, fmt.Errorf("append to log of %s: %T is not the body of an entry", w.l.table, body)
 	}
@@ -278,7 +280,8 @@ func (w *Writer) Recover(ctx context.Context) error {
 		return err
 	}
 	if s := f.state; s.Epoch != w.epoch || s.Nonce != w.nonce || s.Released {
-		w.ended = fmt.Errorf("recover log of %s: %w: epoch %d of %s after ours, %d", w.l.table, ErrLost, s.Epoch, s.Owner, w.epoch)
+		w.ended = fmt.Errorf("recover log of %s: %w: epoch %d of %s after ours, %d",
+			w.l.table, ErrLost, s.Epoch, s.Owner, w.epoch)
 		return w.ended
 	}
 	if f.state.Seq < w.lastAcked {
