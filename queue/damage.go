@@ -14,18 +14,18 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// DamageError says that entries inside a log cannot be read: their store is damaged. What follows them cannot be
-// folded, and nothing may be appended to it, until somebody accepts that.
+// DamageError says that entries inside a log cannot be read, because their store is damaged. The entries after them
+// cannot be folded, and nothing may be appended, until an operator resumes the table.
 //
-// A control entry that resumes the table is the way on: it continues the chain from the last entry before the damage,
-// so that what lies in between counts for nothing. Positions, clocks and marks are then those before the
-// damage: what is lost is read again from the source, as far as that still has it; the rest becomes a gap.
+// That appends a control entry, which continues the chain from the last entry before the damage: the entries in
+// between have no effect any more. Positions, clocks and marks are then those before the damage. What is lost is read
+// again from the source, as far as the source still has it; the rest becomes a gap.
 type DamageError struct {
 	From, To uint64    // the first entries that cannot be read
 	Last     uint64    // the newest message of the log
 	Since    time.Time // when the entry before them was stored; zero when there is none
 	Until    time.Time // when the newest message was stored
-	Hint     string    // the way on
+	Hint     string    // what an operator can do
 
 	copies int // of the log
 }
@@ -36,7 +36,8 @@ func (e *DamageError) Error() string {
 		what += fmt.Sprintf("; the entries behind them up to %d are cut off", e.Last)
 	}
 	if !e.Since.IsZero() {
-		what += fmt.Sprintf("; they were stored between %s and %s", e.Since.UTC().Format(time.RFC3339), e.Until.UTC().Format(time.RFC3339))
+		what += fmt.Sprintf("; they were stored between %s and %s",
+			e.Since.UTC().Format(time.RFC3339), e.Until.UTC().Format(time.RFC3339))
 	}
 	return what + "; " + e.Hint
 }
@@ -45,13 +46,14 @@ func (e *DamageError) Error() string {
 func (e *DamageError) Is(target error) bool { return target == ErrDamaged }
 
 const (
-	damagedFold = "`replicator resume` goes on from what was stored before them: DynamoDB is read again from there, and changes that it no longer has become a gap"
+	damagedFold = "`replicator resume` goes on from what was stored before them: " +
+		"DynamoDB is read again from there, and changes that it no longer has become a gap"
 	damagedRead = "a sink that has not applied them can only go on behind them"
 	damagedBase = "no snapshot is left to begin with: see \"Damaged log\" in docs/operations.md"
 )
 
-// lostTail tells whether the server itself knows that the messages from a sequence on are gone, as after a crash:
-// then the state went back with them. Otherwise they are stored and cannot be read.
+// tailDeleted reports whether the server lists the messages from a sequence on as deleted, as after a crash: then the
+// state went back with them. Otherwise they are stored and cannot be read.
 func (l *Log) tailDeleted(ctx context.Context, from uint64) (bool, error) {
 	info, err := l.q.conn.StreamInfo(ctx, l.stream, jetstream.WithDeletedDetails(true))
 	if err != nil {
@@ -65,45 +67,46 @@ func (l *Log) tailDeleted(ctx context.Context, from uint64) (bool, error) {
 	return false, nil
 }
 
-// A stream's leader may hold the one copy in which an entry is spoilt. Consumers live on any copy, and what they
-// deliver is proved by its hash: so before an entry counts as unreadable, others are asked for it.
+// maxCopySearch is how many consumers in a row may fail to deliver an entry before it counts as unreadable. The
+// server picks the replica of each: with three copies of which one is good, 18 consumers miss it once in a thousand
+// times.
+const maxCopySearch = 18
 
-// triesElsewhere is how many consumers in a row may come without the entry: of three copies the whole one is not met
-// by chance once in a thousand times.
-const triesElsewhere = 18
-
-// elsewhere counts them.
+// copySearch counts the consumers that did not deliver an entry. A stream's leader may hold the one copy in which an
+// entry is damaged. Consumers live on any copy, and the hash proves what they deliver: so other copies are tried
+// first.
 type copySearch struct {
 	after uint64 // the entry that was read last
 	tries int
 }
 
-// hope tells whether another copy may have what follows an entry.
+// tryAnother counts a consumer that did not deliver what follows an entry, and reports whether another copy may have
+// it.
 func (e *copySearch) tryAnother(after uint64, copies int) bool {
 	if e.after != after {
 		*e = copySearch{after: after}
 	}
 	e.tries++
-	return copies > 1 && e.tries <= triesElsewhere
+	return copies > 1 && e.tries <= maxCopySearch
 }
 
-// badCopy says once what an operator has to mend.
+// logBadCopy logs, once per entry, that an operator has to repair the leader's copy.
 func (l *Log) logBadCopy(from uint64) {
 	if l.numberChanged("lacked", from) {
-		l.log.Error(`the server that leads the log's stream cannot read an entry, looking for another copy of it: see "Damaged log" in docs/operations.md`,
-			zap.Uint64("seq", from))
+		l.log.Error(`the server that leads the log's stream cannot read an entry, looking for another copy of it: `+
+			`see "Damaged log" in docs/operations.md`, zap.Uint64("seq", from))
 	}
 }
 
-// broken notes that the entries of a fold break off before m.
+// breakOff records that the entries before m cannot be read.
 func (f *folded) breakOff(m conn.Message) {
 	if f.damage == nil {
 		f.damage = &DamageError{From: f.state.Seq + 1, To: m.Seq - 1, Since: f.storedAt, Hint: damagedFold}
 	}
 }
 
-// missing says why the messages from one sequence up to before another were not delivered: nil when the leader has
-// the first of them, errLogChanged when they were trimmed since, otherwise a *DamageError.
+// explainMissing says why the messages of the sequences [from, to) were not delivered: nil when the leader has the
+// first of them, errLogChanged when they were trimmed meanwhile, otherwise a *DamageError.
 func (l *Log) explainMissing(ctx context.Context, from, to uint64) error {
 	_, err := l.message(ctx, from)
 	if !errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -116,7 +119,9 @@ func (l *Log) explainMissing(ctx context.Context, from, to uint64) error {
 	if info.First > from {
 		return fmt.Errorf("%w: trimmed up to %d: %w", ErrGap, info.First-1, errLogChanged)
 	}
-	return &DamageError{From: from, To: to - 1, Last: info.Last, Since: info.Oldest, Until: info.Now, Hint: damagedRead, copies: info.copies}
+	return &DamageError{
+		From: from, To: to - 1, Last: info.Last, Since: info.Oldest, Until: info.Now, Hint: damagedRead, copies: info.copies,
+	}
 }
 
 // continues reports whether a message holds an entry that names the newest one of a chain as its predecessor.
@@ -125,9 +130,9 @@ func continues(c *checkpoint.Chain, msg []byte) bool {
 	return err == nil && c.Continues(e)
 }
 
-// reportLost says so when the server cut off the end of the log as it opened its store, because it could not read on
-// there. What was cut off took its part of the state with it, and is read again from the source: only its reason
-// would stay unknown.
+// logTruncation logs when the server cut off the end of the log as it opened its store, because it could not read on.
+// The state went back with the entries, and their changes are read again from the source: without this line the
+// operator would not learn why.
 func (l *Log) logTruncation(ctx context.Context, s *checkpoint.State) {
 	ctx, cancel := l.q.conn.Ask(ctx)
 	defer cancel()
@@ -147,7 +152,8 @@ func (l *Log) logTruncation(ctx context.Context, s *checkpoint.State) {
 		return
 	}
 	if n := info.State.Lost.Bytes; n > 0 {
-		l.log.Error("the server cut off the end of the log, which it could not read; DynamoDB is read again from there, and what it no longer has becomes a gap",
+		l.log.Error("the server cut off the end of the log, which it could not read; "+
+			"DynamoDB is read again from there, and what it no longer has becomes a gap",
 			zap.Uint64("bytes", n), zap.Uint64("last", s.Seq), zap.Time("read_up_to", time.UnixMilli(s.Date)))
 	}
 }

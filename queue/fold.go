@@ -18,13 +18,13 @@ import (
 type folded struct {
 	state      *checkpoint.State
 	info       Info
-	newest     uint64          // sequence of the newest message that was read, foreign or not
+	newest     uint64          // sequence of the newest message that was read, also one outside of the chain
 	newestHash checkpoint.Hash // and its hash
 	storedAt   time.Time       // when the last entry of the chain was stored
-	damage     *DamageError    // the chain breaks off, so far
+	damage     *DamageError    // entries that cannot be read, so far
 	lastID     string          // message id of the newest message, "" when it has none
 	snapshot   int             // size of the last snapshot
-	connection uint64          // the state is in doubt under another one
+	connection uint64          // its number at the fold; under another one the outcome of appends is unknown
 	copies     copySearch      // tries to read what the leader cannot
 }
 
@@ -188,7 +188,7 @@ func (l *Log) applyDelivered(ctx context.Context, f *folded) error {
 		if m.Seq != f.state.Seq+1 && f.damage == nil && !continues(&f.state.Chain, m.Data) {
 			damage := (*DamageError)(nil)
 			if err := l.explainMissing(ctx, f.state.Seq+1, m.Seq); !errors.As(err, &damage) {
-				return err // what is missing is stored, and was only not delivered; or an error
+				return err // or nil: what is missing is stored, and was only not delivered
 			}
 			if f.copies.tryAnother(f.state.Seq, f.info.copies) {
 				l.logBadCopy(f.state.Seq + 1)

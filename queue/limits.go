@@ -131,7 +131,7 @@ func (l *Log) raiseLimit(ctx context.Context, bytes uint64, snapshot int) {
 // lowerLimit restores the configured limit after raiseLimit, once the log fits into it again.
 func (w *Writer) lowerLimit(ctx context.Context) {
 	l, most := w.l, w.l.q.opts.MaxBytes
-	if w.folded.info.fuse > uint64(most) && l.neededLimit(w.folded.info.Bytes, w.folded.snapshot) == most {
+	if w.folded.info.serverLimit > uint64(most) && l.neededLimit(w.folded.info.Bytes, w.folded.snapshot) == most {
 		l.configure(ctx, w.folded.snapshot)
 	}
 }

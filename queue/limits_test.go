@@ -157,8 +157,8 @@ func TestLogFullToTheBrimComesBack(t *testing.T) {
 			if refused := refuses(t, w, frame.Body, frame.Data); refused != (limit <= 8<<20) {
 				t.Fatalf("append of a frame at limit %d: refused %v", limit, refused)
 			}
-			if info, err := w.Log().Info(ctx); err != nil || name != "while running" && info.fuse < info.Bytes+minTrimVolume {
-				t.Fatalf("the server refuses more than %d bytes, the log holds %d: %v", info.fuse, info.Bytes, err)
+			if info, err := w.Log().Info(ctx); err != nil || name != "while running" && info.serverLimit < info.Bytes+minTrimVolume {
+				t.Fatalf("the server refuses more than %d bytes, the log holds %d: %v", info.serverLimit, info.Bytes, err)
 			}
 			markAll(t, w)
 			if limit > 8<<20 {
@@ -169,8 +169,8 @@ func TestLogFullToTheBrimComesBack(t *testing.T) {
 			if p := pressure(t, w); p.Pause || p.Fraction > yieldAt {
 				t.Fatalf("%.2f of the limit in use after trimming", p.Fraction)
 			}
-			if info, err := w.Log().Info(ctx); err != nil || info.fuse != uint64(limit) {
-				t.Fatalf("the server's limit is %d afterwards, want %d: %v", info.fuse, limit, err)
+			if info, err := w.Log().Info(ctx); err != nil || info.serverLimit != uint64(limit) {
+				t.Fatalf("the server's limit is %d afterwards, want %d: %v", info.serverLimit, limit, err)
 			}
 			appendPage(t, w, 100, 1500)
 			if d := cmp.Diff(changes+100, fold(t, w.Log()).Changes); d != "" {
@@ -194,8 +194,8 @@ func TestLimitIsRaisedBeforeTheClaim(t *testing.T) {
 	if _, err := (&claimer{l: l, o: ClaimOptions{Owner: "b"}}).appendClaim(ctx, f); !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("claim after another one: %v, want doubt", err)
 	}
-	if info, err := l.Info(ctx); err != nil || info.fuse != 16<<20 {
-		t.Fatalf("limit %d: %v", info.fuse, err)
+	if info, err := l.Info(ctx); err != nil || info.serverLimit != 16<<20 {
+		t.Fatalf("limit %d: %v", info.serverLimit, err)
 	}
 }
 
@@ -225,7 +225,7 @@ func TestReserveHoldsTwoSnapshots(t *testing.T) {
 	const snapshot = 3 << 20
 	least := uint64(MinMaxBytes(snapshot))
 	for _, limit := range []uint64{snapshot, 2 * snapshot, 10 * snapshot, least, 100 * snapshot} {
-		i := Info{MaxBytes: limit, fuse: limit}
+		i := Info{MaxBytes: limit, serverLimit: limit}
 		reports, frames := i.ceiling(checkpoint.KindBeat, snapshot), i.ceiling(checkpoint.KindFrame, snapshot)
 		if limit-reports < min(limit, 2*snapshot) || frames > reports || i.ceiling(checkpoint.KindMarks, snapshot) < limit {
 			t.Errorf("limit %d: frames to %d, reports to %d", limit, frames, reports)

@@ -31,10 +31,11 @@ type Log struct {
 	stream       jetstream.Stream
 	metrics      *tableMetrics
 	log          *zap.Logger
-	raiseRefused atomic.Bool // the server refuses a larger limit, and the log says so already
+	raiseRefused atomic.Bool // the server refuses a larger limit, and that was logged
 }
 
-// subjects of a log. They hold the pipeline's random token, so that nobody publishes into it by chance.
+// subjects are those of a log and its dead letters. They contain the pipeline's random token, so that no other program
+// publishes into the log by chance.
 type subjects struct{ entry, snapshot, claim, letters string }
 
 // Info is what the server says about a log.
@@ -48,15 +49,15 @@ type Info struct {
 	Oldest   time.Time // when First was stored; zero when there is none
 	Now      time.Time // the server's clock at the answer
 
-	origin uint64 // sequence the stream began with
-	fuse   uint64 // the server's limit; 0 = none
-	copies int    // of the log
+	origin      uint64 // sequence the stream began with
+	serverLimit uint64 // 0 = none
+	copies      int    // of the log
 }
 
-// empty tells whether no message is left.
+// empty reports whether no message is left.
 func (i Info) empty() bool { return i.First > i.Last }
 
-// Log opens the log of a table; ErrNoLog when there is none, conn.ErrNewer when a newer build made it.
+// Log opens the log of a table; ErrNoLog when there is none, *conn.FormatError when a newer build made it.
 func (q *Queue) Log(ctx context.Context, table string) (*Log, error) {
 	name := q.streamName(table)
 	st, err := q.conn.JS.Stream(ctx, name)
@@ -73,19 +74,20 @@ func (q *Queue) Log(ctx context.Context, table string) (*Log, error) {
 	return q.newLog(table, st)
 }
 
-// CreateLog makes the log of a table, or opens the one that exists with the same token: it may be repeated.
+// CreateLog makes the log of a table, or opens the existing one with the same token. It may be repeated.
 func (q *Queue) CreateLog(ctx context.Context, table, token string) (*Log, error) {
 	if token == "" || strings.ContainsAny(token, ".*> \t\r\n") {
 		return nil, fmt.Errorf("create log of %s: the token must be one word without dots", table)
 	}
-	// Sequences start at the time in microseconds: a stream that is ever made again goes on above the old one.
+	// Sequences start at the time in microseconds: those of a stream that is made again are higher than the old ones.
 	st, err := q.conn.CreateStream(ctx, q.streamConfig(table, token, uint64(time.Now().UnixMicro())))
 	if err != nil {
 		return nil, fmt.Errorf("create log of %s: %w", table, err)
 	}
 	l, err := q.newLog(table, st)
 	if err == nil && l.token != token {
-		return nil, fmt.Errorf("create log of %s: it exists with another token: another process was faster, or another pipeline of this name made it", table)
+		return nil, fmt.Errorf("create log of %s: it exists with another token: "+
+			"another process was faster, or another pipeline of this name made it", table)
 	}
 	return l, err
 }
@@ -107,6 +109,7 @@ func (q *Queue) Tables(ctx context.Context) ([]string, error) {
 	return tables, nil
 }
 
+// streamConfig returns the configuration of a new log whose sequences start at first.
 func (q *Queue) streamConfig(table, token string, first uint64) jetstream.StreamConfig {
 	s := subjectsOf(token, table)
 	return jetstream.StreamConfig{
@@ -116,17 +119,20 @@ func (q *Queue) streamConfig(table, token string, first uint64) jetstream.Stream
 		Discard: jetstream.DiscardNew, MaxBytes: q.opts.MaxBytes, MaxMsgSize: int32(q.conn.MaxMessage()),
 		FirstSeq: first, DenyDelete: true, AllowDirect: false, Duplicates: time.Second,
 		Metadata: map[string]string{
-			conn.MetaFormat: strconv.Itoa(conn.FormatNumber), conn.MetaPipeline: q.opts.Pipeline, conn.MetaTable: table, conn.MetaToken: token,
+			conn.MetaFormat: strconv.Itoa(conn.FormatNumber), conn.MetaPipeline: q.opts.Pipeline,
+			conn.MetaTable: table, conn.MetaToken: token,
 		},
 	}
 }
 
-// news tells whether a number is another one than was last said of the log.
+// numberChanged reports whether a number is another one than at the last call for this log and topic. It keeps one
+// finding from being logged at every look.
 func (l *Log) numberChanged(what string, n uint64) bool {
 	before, _ := l.q.lastLogged.Swap(l.name+" "+what, n)
 	return before != n
 }
 
+// newLog returns the log in a stream; an error when the stream is not a log, or has a newer format (Rule 11).
 func (q *Queue) newLog(table string, st jetstream.Stream) (*Log, error) {
 	info := st.CachedInfo()
 	m := info.Config.Metadata
@@ -141,9 +147,11 @@ func (q *Queue) newLog(table string, st jetstream.Stream) (*Log, error) {
 	}, nil
 }
 
-// streamName is readable and injective: the words are cut to what stream names allow, the hash is not.
+// streamName returns the name of a table's stream: readable, and unique because of the hash, where the words are
+// shortened to what stream names allow.
 func (q *Queue) streamName(table string) string {
-	return conn.StreamPrefix + sanitize(q.opts.Pipeline) + "_" + sanitize(table) + "_" + shortHash(q.opts.Pipeline+"\x00"+table)
+	hash := shortHash(q.opts.Pipeline + "\x00" + table)
+	return conn.StreamPrefix + sanitize(q.opts.Pipeline) + "_" + sanitize(table) + "_" + hash
 }
 
 func subjectsOf(token, table string) subjects {
@@ -151,7 +159,7 @@ func subjectsOf(token, table string) subjects {
 	return subjects{entry: base + ".e", snapshot: base + ".snap", claim: base + ".claim", letters: base + ".letter."}
 }
 
-// word keeps the characters of s that stream names and subjects allow.
+// sanitize keeps the characters of s that stream names and subjects allow.
 func sanitize(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -163,6 +171,7 @@ func sanitize(s string) string {
 	return s[:min(len(s), 40)]
 }
 
+// shortHash returns eight hexadecimal digits of the SHA-256 of s.
 func shortHash(s string) string {
 	h := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(h[:4])
@@ -180,7 +189,8 @@ func (l *Log) Token() string { return l.token }
 // Created returns when the stream was made: its identity.
 func (l *Log) Created() time.Time { return l.created }
 
-// Info asks the leader of the stream. ErrEmptied when the stream is gone or is another one than was opened.
+// Info asks the leader of the stream how much the log holds. ErrEmptied when the stream is gone or is another one
+// than was opened.
 func (l *Log) Info(ctx context.Context) (Info, error) {
 	info, err := l.q.conn.StreamInfo(ctx, l.stream)
 	l.q.conn.Report(ctx, err)
@@ -191,16 +201,18 @@ func (l *Log) Info(ctx context.Context) (Info, error) {
 		return Info{}, fmt.Errorf("ask about log of %s: %w", l.table, err)
 	}
 	if !info.Created.Equal(l.created) {
-		return Info{}, fmt.Errorf("ask about log of %s: %w: stream of %v, opened %v", l.table, ErrEmptied, info.Created, l.created)
+		return Info{}, fmt.Errorf("ask about log of %s: %w: stream of %v, opened %v",
+			l.table, ErrEmptied, info.Created, l.created)
 	}
 	s := info.State
 	i := Info{
 		Created: info.Created, First: s.FirstSeq, Last: s.LastSeq, Bytes: s.Bytes,
-		Deleted: s.NumDeleted, Now: info.TimeStamp, origin: info.Config.FirstSeq, fuse: uint64(max(info.Config.MaxBytes, 0)),
-		copies: info.Config.Replicas,
+		Deleted: s.NumDeleted, Now: info.TimeStamp, origin: info.Config.FirstSeq,
+		serverLimit: uint64(max(info.Config.MaxBytes, 0)),
+		copies:      info.Config.Replicas,
 	}
-	if i.fuse > 0 {
-		i.MaxBytes = min(i.fuse, uint64(l.q.opts.MaxBytes))
+	if i.serverLimit > 0 {
+		i.MaxBytes = min(i.serverLimit, uint64(l.q.opts.MaxBytes))
 	}
 	if s.Msgs > 0 {
 		i.Oldest = s.FirstTime
@@ -239,8 +251,8 @@ func (l *Log) consume(ctx context.Context, from uint64) (*conn.Consumer, error) 
 	return c, nil
 }
 
-// Check is the start-up check of a log: it is the stream of that creation time (zero: any), it was not
-// emptied, and nothing is missing inside it. It does not read the entries; Fold does.
+// Check is the start-up check of a log: the stream was created at that time (zero: any), it was not emptied, and
+// nothing is missing inside it. It does not read the entries; Fold does.
 func (l *Log) Check(ctx context.Context, created time.Time) (Info, error) {
 	info, err := l.Info(ctx)
 	if err != nil {
@@ -257,7 +269,8 @@ func (l *Log) Check(ctx context.Context, created time.Time) (Info, error) {
 	return info, err
 }
 
-// checkDeleted tells a lost tail, which took its state with it and is harmless, from a hole.
+// checkDeleted returns nil when the deleted messages are the newest ones, whose state is lost with them, and ErrGap
+// when messages are missing between others.
 func (l *Log) checkDeleted(ctx context.Context, info Info) error {
 	details, err := l.q.conn.StreamInfo(ctx, l.stream, jetstream.WithDeletedDetails(true))
 	if err != nil {
@@ -269,7 +282,8 @@ func (l *Log) checkDeleted(ctx context.Context, info Info) error {
 		l.log.Warn("log lost its tail, going on from what is stored", zap.Uint64("entries", n), zap.Uint64("from", lost[0]))
 		return nil
 	}
-	return fmt.Errorf("check log of %s: %w: %d of them between %d and %d", l.table, ErrGap, info.Deleted, info.First, info.Last)
+	return fmt.Errorf("check log of %s: %w: %d of them between %d and %d",
+		l.table, ErrGap, info.Deleted, info.First, info.Last)
 }
 
 // CheckMark is the start-up check of a mark: the entry after it must still be there, or be the next one.

@@ -6,8 +6,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/internal/metric"
 )
 
-// metrics count what the log does, per table. Lag is a subtraction of the pipeline's gauges; here are the
-// queue's own.
+// metrics are the collectors of the queue, by table.
 type metrics struct {
 	appends  *prometheus.CounterVec
 	bytes    *prometheus.CounterVec
@@ -23,19 +22,23 @@ type metrics struct {
 	snapshot *prometheus.GaugeVec
 }
 
+// newMetrics registers the collectors; reg may be nil.
 func newMetrics(reg prometheus.Registerer) *metrics {
 	table := []string{"table"}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return metric.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "tailrace", Subsystem: "queue", Name: name, Help: help}, append(table, labels...)))
+		opts := prometheus.CounterOpts{Namespace: "tailrace", Subsystem: "queue", Name: name, Help: help}
+		return metric.Register(reg, prometheus.NewCounterVec(opts, append(table, labels...)))
 	}
 	gauge := func(name, help string) *prometheus.GaugeVec {
-		return metric.Register(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "tailrace", Subsystem: "queue", Name: name, Help: help}, table))
+		opts := prometheus.GaugeOpts{Namespace: "tailrace", Subsystem: "queue", Name: name, Help: help}
+		return metric.Register(reg, prometheus.NewGaugeVec(opts, table))
 	}
 	return &metrics{
 		appends: counter("appends_total", "Entries acknowledged by the log.", "kind"),
 		bytes:   counter("append_bytes_total", "Bytes of entries acknowledged by the log."),
 		latency: metric.Register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: "tailrace", Subsystem: "queue", Name: "append_seconds", Help: "Time from sending an entry to its acknowledgement on disk.",
+			Namespace: "tailrace", Subsystem: "queue", Name: "append_seconds",
+			Help:    "Time from sending an entry to its acknowledgement on disk.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
 		}, table)),
 		doubts:   counter("doubts_total", "Appends whose outcome was unknown."),
@@ -60,12 +63,19 @@ type tableMetrics struct {
 	used, stored, snapshot                       prometheus.Gauge
 }
 
+// of returns the metrics of a table.
 func (m *metrics) of(table string) *tableMetrics {
 	return &tableMetrics{
 		m: m, table: table,
-		bytes: m.bytes.WithLabelValues(table), doubts: m.doubts.WithLabelValues(table), fenced: m.fenced.WithLabelValues(table),
-		foreign: m.foreign.WithLabelValues(table), read: m.read.WithLabelValues(table), resets: m.resets.WithLabelValues(table),
-		latency: m.latency.WithLabelValues(table),
-		used:    m.used.WithLabelValues(table), stored: m.stored.WithLabelValues(table), snapshot: m.snapshot.WithLabelValues(table),
+		bytes:    m.bytes.WithLabelValues(table),
+		doubts:   m.doubts.WithLabelValues(table),
+		fenced:   m.fenced.WithLabelValues(table),
+		foreign:  m.foreign.WithLabelValues(table),
+		read:     m.read.WithLabelValues(table),
+		resets:   m.resets.WithLabelValues(table),
+		latency:  m.latency.WithLabelValues(table),
+		used:     m.used.WithLabelValues(table),
+		stored:   m.stored.WithLabelValues(table),
+		snapshot: m.snapshot.WithLabelValues(table),
 	}
 }

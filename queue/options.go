@@ -24,13 +24,13 @@ const (
 
 // Options says where the logs live and how large they may grow.
 type Options struct {
-	Pipeline string // part of every stream's name; two pipelines never share a log
+	Pipeline string // part of every stream's name: two pipelines never share a log
 
 	// Dir runs the server inside this process, with its store in Dir. Exactly one of Dir and URL is set.
 	Dir    string
 	Listen string // embedded: host:port for the commands and the nats tool; "" = a random loopback port
 
-	// URL connects to a server or cluster of yours. It must run with sync_interval: always, or a power cut
+	// URL connects to an external server or cluster. It must run with sync_interval: always, or a power cut
 	// loses entries that were acknowledged.
 	URL         string
 	Creds       string // path of a credentials file
@@ -41,26 +41,25 @@ type Options struct {
 
 	// MaxBytes is the hard limit of each table's log; 0 = 20 GiB. Reading pauses at 80 % of it.
 	MaxBytes int64
-	// Logs is how many tables are expected, when they are more than 16: with MaxBytes it bounds the embedded
-	// server's store as a whole.
+	// Logs is the expected number of tables, if more than 16. With MaxBytes it bounds the embedded server's whole store.
 	Logs int
 	// LettersMaxBytes is the hard limit of each table's dead letters; 0 = 1 GiB.
 	LettersMaxBytes int64
-	// ReplayWindow is how long entries that every sink has applied are kept, while there is room; 0 = 1 h,
-	// negative = not at all.
+	// ReplayWindow is how long entries stay in the log after every sink has applied them, while there is room. 0 = 1 h,
+	// negative = they are trimmed at once.
 	ReplayWindow time.Duration
 
-	// AckTimeout bounds the wait for one acknowledgement; after it the outcome is in doubt. 0 = 5 s.
+	// AckTimeout bounds the wait for one acknowledgement; after it the outcome is unknown. 0 = 5 s.
 	AckTimeout time.Duration
 	// DiskCheck is how often Run looks at the embedded store and its volume. 0 = 1 s.
 	DiskCheck time.Duration
-	// Volume asks the file system that holds Dir; nil = embedded.VolumeOf. Tests fill it without filling a disk.
+	// Volume asks the file system that holds Dir; nil = embedded.VolumeOf. Tests replace it, to fill no real disk.
 	Volume func(dir string) (embedded.Volume, error)
-	// IdleCheck is how often a reader without news asks whether the stream is still the same. 0 = 5 s.
+	// IdleCheck is how often a reader that receives nothing asks whether the stream is still the same. 0 = 5 s.
 	IdleCheck time.Duration
 
-	// Report is told how each request to the server ended: nil where it answered, else why not. It must be fast.
-	// Nil: nobody wants to know.
+	// Report is called with the result of each request to the server: nil where it answered, otherwise the error. It must
+	// be fast. Optional.
 	Report func(op string, err error)
 }
 
@@ -80,6 +79,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// set sets a value that is zero to its default.
 func set[T comparable](v *T, byDefault T) {
 	var zero T
 	if *v == zero {
@@ -87,6 +87,7 @@ func set[T comparable](v *T, byDefault T) {
 	}
 }
 
+// check returns the first contradiction in the options.
 func (o Options) check() error {
 	switch {
 	case o.Pipeline == "":

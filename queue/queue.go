@@ -29,13 +29,13 @@ type Queue struct {
 	disk          *embedded.DiskWatch // nil outside
 
 	attempts   atomic.Uint64 // appends sent
-	lastLogged sync.Map      // last number logged by name of the stream and topic: Log.changed
+	lastLogged sync.Map      // numbers logged last, by stream and topic: Log.numberChanged
 }
 
-// Open starts the embedded server (Options.Dir) or connects (Options.URL), and checks that JetStream answers
-// and is healthy. ErrLocked when another process has the directory open. Embedded, it blocks while a store
-// recovers; outside, while a cluster that lets clients in elects its leader. Close it after everything that was made
-// from it.
+// Open starts the embedded server (Options.Dir) or connects (Options.URL), and checks that JetStream answers and is
+// healthy. It blocks while an embedded store recovers, or while a cluster elects its leader. Errors: ErrLocked when
+// another process has the directory open, ErrNoSpace, ErrDenied, ErrUnreachable. Close the Queue after everything
+// that was made from it.
 func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Registerer) (*Queue, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -72,8 +72,8 @@ func (q *Queue) open(ctx context.Context) (err error) {
 	return q.Health(ctx)
 }
 
-// OpenClient is for commands: it connects to the daemon that has Options.Dir open, or to Options.URL. When no
-// daemon runs it opens the store itself, under the lock, until Close.
+// OpenClient opens the queue for a command: it connects to the daemon that has Options.Dir open, or to Options.URL.
+// When no daemon runs it opens the store itself, under the lock, until Close.
 func OpenClient(ctx context.Context, o Options, log *zap.Logger) (*Queue, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -96,6 +96,7 @@ func OpenClient(ctx context.Context, o Options, log *zap.Logger) (*Queue, error)
 	}
 }
 
+// openBeside connects to the daemon that has the store open.
 func openBeside(ctx context.Context, o Options, log *zap.Logger) (*Queue, error) {
 	c, err := embedded.ReadClientFile(o.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -135,7 +136,7 @@ func (q *Queue) Close() error {
 	return nil
 }
 
-// Embedded tells whether the server runs in this process.
+// Embedded reports whether the server runs in this process.
 func (q *Queue) Embedded() bool { return q.embedded != nil }
 
 // Client returns how other processes reach the embedded server; ok is false for an outside one.
@@ -155,15 +156,16 @@ func (q *Queue) Run(ctx context.Context) error {
 	return q.embedded.Run(ctx)
 }
 
-// Notes are sentences for the start-up check: what this package cannot ask the server and relies on.
+// Notes returns what this package relies on and cannot ask the server, as sentences for the start-up check.
 func (q *Queue) Notes() []string {
 	if q.opts.URL == "" {
 		return nil
 	}
-	return []string{"the NATS server must run with `jetstream { sync_interval: always }`: with its default of two minutes a power cut loses acknowledged entries, and a client cannot see the setting"}
+	return []string{"the NATS server must run with `jetstream { sync_interval: always }`: " +
+		"with its default of two minutes a power cut loses acknowledged entries, and a client cannot see the setting"}
 }
 
-// Health asks the server whether it can store. It is for the liveness probe: cheap, and the only thing that
+// Health asks the server whether it can store. The liveness probe calls it: it is cheap, and the only request that
 // shows a full disk.
 func (q *Queue) Health(ctx context.Context) error {
 	ctx, cancel := q.conn.Ask(ctx)
@@ -177,16 +179,16 @@ func (q *Queue) Health(ctx context.Context) error {
 	return nil
 }
 
-// awaitHealth waits while the cluster elects.
+// awaitHealth waits until the server is healthy, while its cluster elects a leader.
 func (q *Queue) awaitHealth(ctx context.Context) error {
-	said := time.Time{}
+	logged := time.Time{}
 	for pause := conn.LeastPause; ; pause = min(2*pause, conn.MostPause) {
 		err := q.Health(ctx)
 		if err == nil || !conn.Transient(err) {
 			return err
 		}
-		if time.Since(said) > sayAgain {
-			said = time.Now()
+		if time.Since(logged) > logAgain {
+			logged = time.Now()
 			q.log.Warn("the queue does not answer yet, waiting: is its cluster electing?", zap.Error(q.conn.WithServers(err)))
 		}
 		if failure.Pause(ctx, pause) != nil {
@@ -195,5 +197,5 @@ func (q *Queue) awaitHealth(ctx context.Context) error {
 	}
 }
 
-// sayAgain is the pause between lines that say the same.
-const sayAgain = 10 * time.Second
+// logAgain is the pause between equal lines in the log.
+const logAgain = 10 * time.Second

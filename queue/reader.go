@@ -15,29 +15,29 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// Reader reads the entries of a log in order. It asserts that nothing is missing between them and that each
-// follows from the one before. It is for one goroutine; Close it.
+// Reader reads the entries of a log in order. It checks that none is missing and that each continues the one before.
+// It is for one goroutine; Close it.
 type Reader struct {
 	l          *Log
 	cur        *conn.Consumer
 	connection uint64
 
-	seq      uint64           // last message read, foreign ones included
+	seq      uint64           // last message read, also one outside of the chain
 	entry    uint64           // sequence of the last entry
 	storedAt time.Time        // when it was stored
 	chain    checkpoint.Chain // decides whether the next message is an entry
 
 	copies copySearch // tries to read what the leader cannot
 
-	damage *DamageError // entries cannot be read; behind them nothing counts until an entry continues the chain
+	damage *DamageError // entries that cannot be read; later ones have no effect until one continues the chain
 
 	endAt      uint64 // Next ends after this sequence; 0 = never
-	idleRounds int    // idle rounds in a row although there is more to read
+	idleRounds int    // times in a row that nothing came although there is more to read
 }
 
-// Read starts at sequence from, the one after a mark, whose hash is prev. From 0 it starts at the oldest entry
-// there is. ErrGap when from was trimmed away or lies beyond the end, ErrChain when the entry before it is another
-// one: that mark belongs to another log.
+// Read starts at sequence from, the one after a mark whose hash is prev; with 0 at the oldest entry there is. ErrGap
+// when from was trimmed or lies beyond the end; ErrChain when the entry before it has another hash, because the mark
+// belongs to another log.
 func (l *Log) Read(ctx context.Context, from uint64, prev checkpoint.Hash) (*Reader, error) {
 	r := &Reader{l: l, connection: l.q.conn.Connections.Load()}
 	info, err := l.Info(ctx)
@@ -55,7 +55,7 @@ func (l *Log) Read(ctx context.Context, from uint64, prev checkpoint.Hash) (*Rea
 		r.chain = checkpoint.ChainFromStart()
 	}
 	if prev != (checkpoint.Hash{}) {
-		// A mark's number alone proves nothing: the log may have gone back and filled up again.
+		// The sequence of a mark alone proves nothing: the log may have gone back to an older copy and filled up again.
 		if err := r.verifyPast(ctx); err != nil {
 			return nil, fmt.Errorf("read log of %s: %w", l.table, err)
 		}
@@ -66,8 +66,8 @@ func (l *Log) Read(ctx context.Context, from uint64, prev checkpoint.Hash) (*Rea
 	return r, nil
 }
 
-// EndAt lets Next return io.EOF after the last entry up to this sequence, which is at most the log's last: what is
-// stored there may be no entry, or lost.
+// EndAt makes Next return io.EOF after the last entry up to this sequence, which is at most the log's last. There
+// need not be an entry at it.
 func (r *Reader) EndAt(seq uint64) { r.endAt = seq }
 
 // Next returns the next entry, which aliases nothing that later calls change. It blocks until there is one.
@@ -88,7 +88,7 @@ func (r *Reader) Next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
 		switch {
 		case err == nil:
 			e, err := r.accept(ctx, m)
-			if errors.Is(err, conn.ErrDropped) { // its replica lacks what the leader has, or we were too slow
+			if errors.Is(err, conn.ErrDropped) { // its replica lacks what the leader has, or the client was too slow
 				if err := failure.Pause(ctx, conn.LeastPause); err != nil {
 					return 0, nil, err
 				}
@@ -117,8 +117,8 @@ func (r *Reader) Next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
 	}
 }
 
-// SkipDamage lets Next go on behind entries that cannot be read, after it returned their damage. Whose entry comes
-// next and what preceded it is not known, as at the start of a trimmed log.
+// SkipDamage lets Next go on after entries that cannot be read, once it has returned their damage. The owner of the
+// next entry and the hash of its predecessor are not known then, as at the start of a trimmed log.
 func (r *Reader) SkipDamage(ctx context.Context, d *DamageError) {
 	r.Close(ctx)
 	r.cur, r.damage = nil, nil
@@ -135,7 +135,8 @@ func (r *Reader) Close(ctx context.Context) {
 	}
 }
 
-// accept returns the entry in m, nil when there is none that counts.
+// accept returns the entry in m; nil when the message has no effect. conn.ErrDropped when messages before m must be
+// read again, from another consumer.
 func (r *Reader) accept(ctx context.Context, m conn.Message) (*checkpoint.Entry, error) {
 	r.idleRounds = 0
 	if m.Seq <= r.seq {
@@ -165,14 +166,14 @@ func (r *Reader) accept(ctx context.Context, m conn.Message) (*checkpoint.Entry,
 		}
 	}
 	if r.damage != nil && (!follows || !r.chain.Known()) {
-		// Rule 8: only an entry that continues the chain from before the damage says that somebody accepted it.
+		// Rule 8: only an entry that continues the chain from before the damage shows that an operator accepted it.
 		if r.seq = m.Seq; m.Seq >= r.damage.Last {
 			return nil, r.damage
 		}
 		return nil, nil
 	}
 	if r.damage = nil; err == nil && !follows {
-		// Either the message is foreign, or we are: the log may have gone back and taken another way.
+		// Either another program wrote the message, or the log went back and continued with other entries.
 		if err := r.verifyPast(ctx); err != nil {
 			return nil, err
 		}
@@ -203,13 +204,13 @@ func (r *Reader) verifyPast(ctx context.Context) error {
 		return fmt.Errorf("%w: read up to %d, the log ends at %d", ErrChain, r.seq, info.Last)
 	}
 	if r.chain.Hash == (checkpoint.Hash{}) {
-		return nil // nothing was read yet, or it is trimmed: the next entry's chain tells
+		return nil // no entry was read yet, or it is trimmed: the next entry is checked against the chain
 	}
 	return r.l.verifyPredecessor(ctx, info, r.entry+1, r.chain.Hash)
 }
 
-// restart makes another consumer, after a reconnect or when the old one died, once it is sure that the log is
-// still the one that was read.
+// restart makes another consumer, after a reconnect or when the old one ended, once the log is known to be the one that
+// was read.
 func (r *Reader) restart(ctx context.Context) error {
 	r.l.metrics.resets.Inc()
 	r.Close(ctx)
@@ -232,12 +233,12 @@ func (r *Reader) restart(ctx context.Context) error {
 	return err
 }
 
-// idle looks whether there is nothing to read, or whether we do not get it.
+// checkIdle looks whether there is nothing to read, or whether the consumer does not deliver it.
 func (r *Reader) checkIdle(ctx context.Context) error {
 	info, err := r.l.Info(ctx)
 	switch {
 	case err != nil && conn.Transient(err):
-		return nil // the connection tells when it is back
+		return nil // Next restarts once the connection is back
 	case err != nil:
 		return err
 	case info.Last < r.seq:
@@ -250,7 +251,7 @@ func (r *Reader) checkIdle(ctx context.Context) error {
 		return nil
 	}
 	_, err = r.l.q.conn.Next(ctx, r.l.name, r.seq+1)
-	if errors.Is(err, jetstream.ErrMsgNotFound) { // numbers without messages: only a fold tells why
+	if errors.Is(err, jetstream.ErrMsgNotFound) { // sequences without messages: only a fold shows why
 		if r.damage != nil {
 			return r.damage
 		}

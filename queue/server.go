@@ -9,19 +9,19 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ServerInfo is what a server outside says about itself and about our account, as far as a client is told.
+// ServerInfo is what an external server tells its clients about itself and the account.
 type ServerInfo struct {
 	Cluster    string // name of its cluster; "" for a single server
-	Servers    int    // that it has told us of, itself included
+	Servers    int    // that clients may connect to, itself included
 	MaxPayload int64  // bytes of one message
-	// Store and Reserved are the account's limit of bytes on disk and what its streams have reserved of it; Store is
-	// negative without a limit. Each copy counts, unless there is a limit for streams with so many copies. The
-	// server's own limit (max_file_store) is not told to clients.
+	// Store is the account's limit of bytes on disk, negative without one; Reserved is what its streams have reserved of
+	// that. Each copy counts, unless the account has a limit for streams with this number of copies. Clients do not see
+	// the server's own limit (max_file_store).
 	Store, Reserved int64
-	Copies          int64 // of a log that count
+	Copies          int64 // how many copies of a log count towards Store
 }
 
-// ServerInfo asks the server; ok is false for the embedded one.
+// ServerInfo asks the external server; ok is false for the embedded one.
 func (q *Queue) ServerInfo(ctx context.Context) (s ServerInfo, ok bool, err error) {
 	if q.opts.URL == "" {
 		return s, false, nil
@@ -43,8 +43,8 @@ func (q *Queue) ServerInfo(ctx context.Context) (s ServerInfo, ok bool, err erro
 	return s, true, nil
 }
 
-// replicas is how many copies a new log gets where the options do not say: three in a cluster, which survives the loss
-// of a server with them, one on a single server, which can keep no more.
+// replicas returns the number of copies of a new log without Options.Replicas: three in a cluster, so that a server
+// may be lost; one on a single server, which can hold no more.
 func (q *Queue) replicas() int {
 	if q.conn.NC.ConnectedClusterName() != "" {
 		return 3
@@ -52,7 +52,7 @@ func (q *Queue) replicas() int {
 	return 1
 }
 
-// Replicas is how many copies logs have here.
+// Replicas returns the number of copies of a new log.
 func (q *Queue) Replicas() int { return q.opts.Replicas }
 
 // UnreservedBytes returns the bytes of one copy that must still be reserved for the logs and dead letters of these
@@ -75,6 +75,6 @@ func (q *Queue) UnreservedBytes(ctx context.Context, tables []string) (bytes int
 	return bytes, nil
 }
 
-// Conn returns the queue's own connection, for publishing beside the logs: archival events go to the same servers. It
-// stays the queue's: whoever borrows it does not close it.
+// Conn returns the queue's own connection, for publishing beside the logs: archival events go to the same servers. The
+// caller must not close it.
 func (q *Queue) Conn() *nats.Conn { return q.conn.NC }

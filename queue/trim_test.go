@@ -209,8 +209,8 @@ func takesOver(t *testing.T, from, to int64) {
 	if p, err := claim(t, l, "b").Pressure(ctx); err != nil || p.Limit != uint64(to) {
 		t.Fatalf("limit %d: %v", p.Limit, err)
 	}
-	if info, err := l.Info(ctx); err != nil || info.fuse != uint64(to) {
-		t.Fatalf("the server's limit is %d: %v", info.fuse, err)
+	if info, err := l.Info(ctx); err != nil || info.serverLimit != uint64(to) {
+		t.Fatalf("the server's limit is %d: %v", info.serverLimit, err)
 	}
 	if _, err := l.Check(ctx, created); err != nil {
 		t.Fatal(err)
