@@ -90,11 +90,13 @@ rules:
 		{"not needed", "acknowledged: [unpadded, binary_key]", "", "acknowledged[1] acknowledged"},
 		{"for samples", "acknowledged: [unpadded, hotspot]", "", ""},
 		{"mistyped", "acknowledged: [unpaded]", "", "acknowledged[0] value, rules[0].row unpadded, rules[1].row unpadded"},
-		{"an error", "acknowledged: [not_injective]", "", "acknowledged[0] value, rules[0].row unpadded, rules[1].row unpadded"},
+		{"an error", "acknowledged: [not_injective]", "",
+			"acknowledged[0] value, rules[0].row unpadded, rules[1].row unpadded"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
-			for _, p := range problemsOf(t, Table{Source: "T", Target: "t", Schema: schema("pk:S")}, fmt.Sprintf(mapping, tt.file, tt.rule)) {
+			for _, p := range problemsOf(t, Table{Source: "T", Target: "t", Schema: schema("pk:S")},
+				fmt.Sprintf(mapping, tt.file, tt.rule)) {
 				got = append(got, p.Path+" "+p.Code)
 			}
 			if g := strings.Join(got, ", "); g != tt.want {

@@ -61,8 +61,10 @@ func TestALetterHealsWithTheNextChange(t *testing.T) {
 
 func TestSiblingsInOneColumnSurviveEachOther(t *testing.T) {
 	for _, tt := range []struct{ mapping, a, b string }{
-		{"02c_video_sk_time.yaml", `{"pk":{"S":"1"},"sk":{"S":"VideoComment#11"},"Content":{"S":"a"}}`, `{"pk":{"S":"1"},"sk":{"S":"VideoComment#22"},"Content":{"S":"b"}}`},
-		{"05_versions.yaml", `{"pk":{"S":"o"},"sk":{"S":"v1_d"},"t":{"S":"a"}}`, `{"pk":{"S":"o"},"sk":{"S":"v2_d"},"t":{"S":"b"}}`},
+		{"02c_video_sk_time.yaml", `{"pk":{"S":"1"},"sk":{"S":"VideoComment#11"},"Content":{"S":"a"}}`,
+			`{"pk":{"S":"1"},"sk":{"S":"VideoComment#22"},"Content":{"S":"b"}}`},
+		{"05_versions.yaml", `{"pk":{"S":"o"},"sk":{"S":"v1_d"},"t":{"S":"a"}}`,
+			`{"pk":{"S":"o"},"sk":{"S":"v2_d"},"t":{"S":"b"}}`},
 	} {
 		p := example(t, tt.mapping)
 		m := newModel()
@@ -81,7 +83,8 @@ func TestSiblingsInOneColumnSurviveEachOther(t *testing.T) {
 func TestLateWriteWithMappedTimesDestroysNothing(t *testing.T) {
 	p := example(t, "03_invoice.yaml")
 	item := func(details string) string {
-		return `{"pk":{"S":"Invoice-1"},"sk":{"S":"Payment-1"},"Details":{"S":"` + details + `"},"DateCreated":{"S":"2023-09-10"}}`
+		return `{"pk":{"S":"Invoice-1"},"sk":{"S":"Payment-1"},"Details":{"S":"` + details +
+			`"},"DateCreated":{"S":"2023-09-10"}}`
 	}
 	m := newModel()
 	m.apply(t, writeOf(t, p, step(t, p, 9, item("old"), item("new"))))
@@ -101,9 +104,11 @@ func TestLateWriteWithMappedTimesDestroysNothing(t *testing.T) {
 // TestRemovalOfARowWantsOneOrder: `on_remove: row` deletes other items' cells of any version, so only changes that
 // come in one order may share such a row.
 func TestRemovalOfARowWantsOneOrder(t *testing.T) {
-	const video = `{name: v, match: {pk: "{id}", sk: Video}, row: "v#{id}", cells: [{attr: v, to: "a:v"}], on_remove: row, acknowledged: [cascade]}`
+	const video = `{name: v, match: {pk: "{id}", sk: Video}, row: "v#{id}", cells: [{attr: v, to: "a:v"}],
+    on_remove: row, acknowledged: [cascade]}`
 	table := func(source, rules string) Table {
-		m, problems := ParseMapping("m.yaml", []byte("families: {a: {max_versions: 1}, b: {max_versions: 1}}\nrules: ["+rules+"]"))
+		m, problems := ParseMapping("m.yaml",
+			[]byte("families: {a: {max_versions: 1}, b: {max_versions: 1}}\nrules: ["+rules+"]"))
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
@@ -126,7 +131,10 @@ func TestRemovalOfARowWantsOneOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			programs, problems := CompileAll(c.tables)
-			refused := slices.ContainsFunc(problems, func(p Problem) bool { return p.Code == "cascade" && p.Severity == "error" })
+			refused := slices.ContainsFunc(problems, func(p Problem) bool {
+				return p.Code == "cascade" &&
+					p.Severity == "error"
+			})
 			if refused == c.want || (programs[0] != nil) != c.want {
 				t.Errorf("compiled %v, want %v: %v", programs[0] != nil, c.want, problems)
 			}
@@ -136,14 +144,17 @@ func TestRemovalOfARowWantsOneOrder(t *testing.T) {
 
 func TestRowsOfSeveralTablesAreNeverExclusive(t *testing.T) {
 	mapping := func(rule string) *Mapping {
-		m, problems := ParseMapping("m.yaml", []byte("families: {a: {max_versions: 1}, b: {max_versions: 1}}\nrules:\n- "+rule))
+		m, problems := ParseMapping("m.yaml",
+			[]byte("families: {a: {max_versions: 1}, b: {max_versions: 1}}\nrules:\n- "+rule))
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
 		return m
 	}
-	a := Table{Pipeline: "p", Source: "A", Target: "t", Schema: schema("pk:S"), Mapping: mapping(`{name: a, match: {pk: "{p}"}, row: "{p}", cells: [{attr: v, to: "a:v"}]}`)}
-	b := Table{Pipeline: "p", Source: "B", Target: "t", Schema: schema("pk:S"), Mapping: mapping(`{name: b, match: {pk: "{p}"}, row: "{p}", cells: [{attr: v, to: "b:v"}]}`)}
+	a := Table{Pipeline: "p", Source: "A", Target: "t", Schema: schema("pk:S"),
+		Mapping: mapping(`{name: a, match: {pk: "{p}"}, row: "{p}", cells: [{attr: v, to: "a:v"}]}`)}
+	b := Table{Pipeline: "p", Source: "B", Target: "t", Schema: schema("pk:S"),
+		Mapping: mapping(`{name: b, match: {pk: "{p}"}, row: "{p}", cells: [{attr: v, to: "b:v"}]}`)}
 	ps, problems := CompileAll([]Table{a, b})
 	if ps[0] == nil || ps[1] == nil {
 		t.Fatal(problems)
@@ -198,10 +209,13 @@ rules:
 
 func TestLimitsAreEnforcedBeforeTheWire(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, "")
-	wide := compiled(t, Table{Schema: schema("pk:S")}, "families: {s: {max_versions: 1}}\nrules:\n- {name: r, match: {pk: \"{p}\"}, row: \"{p}\", cells: [{set: s, to: \"s:{member}\"}]}")
+	wide := compiled(t, Table{Schema: schema("pk:S")},
+		"families: {s: {max_versions: 1}}\nrules:\n- {name: r, match: {pk: \"{p}\"}, row: \"{p}\", cells: [{set: s, to: "+
+			"\"s:{member}\"}]}")
 	var members []string
 	for i := range 100_001 {
-		members = append(members, `"`+string(rune('a'+i%26))+strings.Repeat("x", i/26%7)+strings.Repeat("y", i%5)+strings.TrimLeft(strings.Repeat("0", 3)+itoa(i), "")+`"`)
+		members = append(members, `"`+string(rune('a'+i%26))+strings.Repeat("x", i/26%7)+strings.Repeat("y",
+			i%5)+strings.TrimLeft(strings.Repeat("0", 3)+itoa(i), "")+`"`)
 	}
 	for _, tt := range []struct {
 		p          *Program
@@ -222,7 +236,8 @@ func TestLimitsAreEnforcedBeforeTheWire(t *testing.T) {
 }
 
 func TestViewTypeMustHaveTheImagesThatTheMappingNeeds(t *testing.T) {
-	shared := "families: {d: {max_versions: 1}}\nrules:\n- {name: r, match: {pk: \"{p}\", sk: \"{s}\"}, row: \"{p}\", cells: [{attrs: all, except: [pk, sk], to: \"d:{s}/{attr}\"}]}"
+	shared := "families: {d: {max_versions: 1}}\nrules:\n- {name: r, match: {pk: \"{p}\", sk: \"{s}\"}, row: \"{p}\", " +
+		"cells: [{attrs: all, except: [pk, sk], to: \"d:{s}/{attr}\"}]}"
 	for _, tt := range []struct {
 		view, mapping string
 		ok            bool
@@ -252,7 +267,8 @@ rules:
   row: "i#{p}#{s}"
   cells: [{attr: v, to: "d:v"}]
   index:
-  - {name: i, match: {sk: "{kind}/{rest}", state: "{st}"}, row: "x{st}/{kind}#{p}#{s}", cells: [{const: "0x00", to: "x:k"}]}`)
+  - {name: i, match: {sk: "{kind}/{rest}", state: "{st}"}, row: "x{st}/{kind}#{p}#{s}",
+    cells: [{const: "0x00", to: "x:k"}]}`)
 	for _, r := range p.Report()[1:] {
 		if r.Class != "R" {
 			t.Errorf("%s has class %s: %s", r.Name, r.Class, r.Why)
@@ -291,11 +307,14 @@ func TestVariablesDoNotStandForKeys(t *testing.T) {
 	for _, mapping := range []string{
 		`{name: r, match: {pk: "{p}", key: "{k}"}, row: "{p}", cells: [{map: m, to: "d:{key}"}]}`,
 		`{name: r, match: {pk: "{p}", key: "{key}"}, row: "{p}#{key}", cells: [{map: m, to: "d:{key}"}]}`,
-		`{name: r, match: {pk: "{p}", key: "{k}"}, row: "{p}#{k}", cells: [{attr: m, to: "d:m"}], index: [{name: i, match: {m: "{key}"}, row: "x{p}#{key}", cells: [{attr: n, to: "e:n"}]}]}`,
+		`{name: r, match: {pk: "{p}", key: "{k}"}, row: "{p}#{k}", cells: [{attr: m, to: "d:m"}], index: [{name: i,
+    match: {m: "{key}"}, row: "x{p}#{key}", cells: [{attr: n, to: "e:n"}]}]}`,
 		`{name: r, match: {pk: "{p}", key: "{k}"}, row: "{p}2{k}", segments: escape, cells: [{attr: m, to: "d:m"}]}`,
-		`{name: r, match: {pk: "{p}", key: "{k}"}, row: "{p}#{k}", cells: [{attrs: all, to: "d:{path}", flatten: maps, join: "2"}]}`,
+		`{name: r, match: {pk: "{p}", key: "{k}"}, row: "{p}#{k}",
+    cells: [{attrs: all, to: "d:{path}", flatten: maps, join: "2"}]}`,
 	} {
-		m, problems := ParseMapping("m.yaml", []byte("families: {d: {max_versions: 1}, e: {max_versions: 1}}\nrules:\n- "+mapping))
+		m, problems := ParseMapping("m.yaml",
+			[]byte("families: {d: {max_versions: 1}, e: {max_versions: 1}}\nrules:\n- "+mapping))
 		p, more := Compile(Table{Source: "T", Target: "t", Schema: schema("pk:S", "key:S"), Mapping: m})
 		if p != nil {
 			t.Errorf("taken: %s: %v", mapping, append(problems, more...))

@@ -17,7 +17,8 @@ func wideItem() string {
 	for i := range 7 {
 		parts = append(parts, fmt.Sprintf(`"text%d":{"S":"%s"}`, i, strings.Repeat("lorem ipsum ", 6)))
 	}
-	parts = append(parts, `"price":{"N":"1299.95"}`, `"count":{"N":"42"}`, `"open":{"BOOL":true}`, `"note":{"NULL":true}`, `"blob":{"B":"AAECAwQFBgcICQ=="}`, `"at":{"N":"1700000000"}`)
+	parts = append(parts, `"price":{"N":"1299.95"}`, `"count":{"N":"42"}`, `"open":{"BOOL":true}`, `"note":{"NULL":true}`,
+		`"blob":{"B":"AAECAwQFBgcICQ=="}`, `"at":{"N":"1700000000"}`)
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
@@ -75,6 +76,7 @@ func BenchmarkNamedInt64(b *testing.B) {
 	p := compiled(b, Table{Schema: schema("pk:S", "sk:S")}, `
 families: {d: {max_versions: 1}}
 rules:
-- {name: item, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{attr: count, to: "d:count", as: int64}, {attr: price, to: "d:price"}]}`)
+- {name: item, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}",
+    cells: [{attr: count, to: "d:count", as: int64}, {attr: price, to: "d:price"}]}`)
 	benchmarkChange(b, p, step(b, p, 1000, wideItem(), wideItem()))
 }

@@ -34,14 +34,20 @@ func TestDefaultPresetKeepsAwkwardItemsApart(t *testing.T) {
 		name, item, key string
 		cells           map[string]string
 	}{
-		{"plain", `{"pk":{"S":"hats"},"sk":{"S":"fedora"},"price":{"N":"12.50"}}`, "hats#fedora", map[string]string{"d:price": "12.5"}},
+		{"plain", `{"pk":{"S":"hats"},"sk":{"S":"fedora"},"price":{"N":"12.50"}}`, "hats#fedora",
+			map[string]string{"d:price": "12.5"}},
 		{"hash in the partition key", `{"pk":{"S":"a#b%"},"sk":{"S":"c#d"}}`, "a%23b%25#c#d", map[string]string{}},
-		{"null, empty and absent", `{"pk":{"S":"a"},"sk":{"S":"b"},"n":{"NULL":true},"e":{"S":""}}`, "a#b", map[string]string{"d:e": ""}},
+		{"null, empty and absent", `{"pk":{"S":"a"},"sk":{"S":"b"},"n":{"NULL":true},"e":{"S":""}}`, "a#b",
+			map[string]string{"d:e": ""}},
 		{"38 digits", `{"pk":{"S":"a"},"sk":{"S":"b"},"n":{"N":"12345678901234567890123456789012345678"}}`, "a#b",
 			map[string]string{"d:n": "12345678901234567890123456789012345678"}},
-		{"names with NUL, colon, hash, emoji", `{"pk":{"S":"a"},"sk":{"S":"b"},"x\u0000:y#😀":{"S":"v"}}`, "a#b", map[string]string{"d:x\x00:y#😀": "v"}},
-		{"global table attributes", `{"pk":{"S":"a"},"sk":{"S":"b"},"aws:rep:updatetime":{"N":"1"}}`, "a#b", map[string]string{}},
-		{"binary, bool, sets, maps", `{"pk":{"S":"a"},"sk":{"S":"b"},"b":{"B":"AP8="},"t":{"BOOL":true},"s":{"NS":["3","1.0","20"]},"m":{"M":{"z":{"L":[{"NULL":true},{"B":"AA=="}]},"$a":{"N":"1"}}}}`, "a#b",
+		{"names with NUL, colon, hash, emoji", `{"pk":{"S":"a"},"sk":{"S":"b"},"x\u0000:y#😀":{"S":"v"}}`, "a#b",
+			map[string]string{"d:x\x00:y#😀": "v"}},
+		{"global table attributes", `{"pk":{"S":"a"},"sk":{"S":"b"},"aws:rep:updatetime":{"N":"1"}}`, "a#b",
+			map[string]string{}},
+		{"binary, bool, sets, maps",
+			`{"pk":{"S":"a"},"sk":{"S":"b"},"b":{"B":"AP8="},"t":{"BOOL":true},"s":{"NS":["3","1.0","20"]},` +
+				`"m":{"M":{"z":{"L":[{"NULL":true},{"B":"AA=="}]},"$a":{"N":"1"}}}}`, "a#b",
 			map[string]string{"d:b": "\x00\xff", "d:t": "true", "d:s": "[1,20,3]", "d:m": `{"$$a":1,"z":[null,{"$b":"AA=="}]}`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -63,8 +69,10 @@ func TestDefaultPresetWritesNumberAndBinaryKeys(t *testing.T) {
 // step is one change of an item: nil images are absent.
 func step(t tb, p *Program, version int64, old, now string) *change.Change {
 	t.Helper()
-	c := &change.Change{Version: version, Created: version - version%1000, Op: change.Modify, SequenceNumber: change.SequenceNumber(fmt.Sprint(version)),
-		Feed: change.Feed{Stream: "arn:aws:dynamodb:eu-west-1:123456789012:table/T/stream/2026-01-01T00:00:00.000", Shard: "shardId-1"}}
+	c := &change.Change{Version: version, Created: version - version%1000, Op: change.Modify,
+		SequenceNumber: change.SequenceNumber(fmt.Sprint(version)),
+		Feed: change.Feed{Stream: "arn:aws:dynamodb:eu-west-1:123456789012:table/T/stream/2026-01-01T00:00:00.000",
+			Shard: "shardId-1"}}
 	item := now
 	switch {
 	case old == "":
@@ -126,7 +134,8 @@ func TestExpiredItemBecomesAnEvent(t *testing.T) {
 	if e.ID != "2026-01-01T00:00:00.000/shardId-1/5007" || e.Source != "arn:aws:dynamodb:eu-west-1:123456789012:table/T" {
 		t.Errorf("event id %q source %q", e.ID, e.Source)
 	}
-	want := `{"schema":1,"table":"T","keys":{"pk":{"S":"a"}},"item":{"pk":{"S":"a"},"exp":{"N":"1700000000"}},"version":5007,"created":5000,"expiry":1700000000}`
+	want := `{"schema":1,"table":"T","keys":{"pk":{"S":"a"}},"item":{"pk":{"S":"a"},"exp":{"N":"1700000000"}},` +
+		`"version":5007,"created":5000,"expiry":1700000000}`
 	if diff := cmp.Diff(want, string(e.Data)); diff != "" {
 		t.Error(diff)
 	}

@@ -57,7 +57,8 @@ func documentedTable(mapping string) Table {
 	head, _, _ := strings.Cut(mapping, "\n")
 	head, options, _ := strings.Cut(strings.TrimPrefix(head, "# keys:"), ";")
 	keys := strings.Fields(head)
-	return Table{Schema: schema(keys[0], keys[1:]...), TTLAttr: "exp", StripGlobal: strings.Contains(options, "strip_global_table_attributes: true")}
+	return Table{Schema: schema(keys[0], keys[1:]...), TTLAttr: "exp",
+		StripGlobal: strings.Contains(options, "strip_global_table_attributes: true")}
 }
 
 func runExample(t *testing.T, mapping, items, want string) {

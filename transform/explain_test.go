@@ -84,7 +84,8 @@ rules:
   index: [{name: by_state, match: {state: "{st}"}, row: "state#{st}#{p}", cells: [{const: "1", to: "d:i"}]}]`)
 	item := func(state string) string { return fmt.Sprintf(`{"pk":{"S":"1"},"state":{"S":%q}}`, state) }
 	for state, want := range map[string][]string{
-		"shut": {"rule item item#1", "index by_state of rule item state#shut#1", "index by_state of rule item state#open#1 left"},
+		"shut": {"rule item item#1", "index by_state of rule item state#shut#1",
+			"index by_state of rule item state#open#1 left"},
 		"gone": {"rule gone gone#1", "rule item item#1 left", "index by_state of rule item state#open#1 left"},
 	} {
 		steps, err := p.ExplainChange(step(t, p, 7, item("open"), item(state)))
@@ -111,7 +112,8 @@ func TestExplainSaysWhyAnItemIsRefused(t *testing.T) {
 	if s.Rule != "sku" || s.Code != "segment" {
 		t.Errorf("rule %q, code %q: %s", s.Rule, s.Code, s.Refused)
 	}
-	want := []Use{{Attr: "pk", Use: "key", By: "sku"}, {Attr: "sk", Use: "key", By: "sku"}, {Attr: "v", Use: "mapped", By: "sku"}}
+	want := []Use{{Attr: "pk", Use: "key", By: "sku"}, {Attr: "sk", Use: "key", By: "sku"},
+		{Attr: "v", Use: "mapped", By: "sku"}}
 	if diff := cmp.Diff(want, s.Coverage); diff != "" {
 		t.Error(diff)
 	}
@@ -133,7 +135,8 @@ rules:
 	part := rapid.SampledFrom([]string{"a", "b", "a/b", "ab", "b/a"})
 	rapid.Check(t, func(t *rapid.T) {
 		item := func(s string) string {
-			return fmt.Sprintf(`{"pk":{"S":"x"},"sk":{"S":%q},%q:{"S":"v"},"tags":{"SS":[%q]}}`, s, part.Draw(t, "attr"), part.Draw(t, "tag"))
+			return fmt.Sprintf(`{"pk":{"S":"x"},"sk":{"S":%q},%q:{"S":"v"},"tags":{"SS":[%q]}}`, s, part.Draw(t, "attr"),
+				part.Draw(t, "tag"))
 		}
 		s, other := part.Draw(t, "s"), part.Draw(t, "other")
 		img := image(t, []byte(item(s)))

@@ -87,7 +87,10 @@ func (m *model) shown(p *Program) map[string]map[string]string {
 			if c.mapped {
 				column += fmt.Sprintf("@%d", c.time)
 			}
-			newestOnly := slices.ContainsFunc(p.Families(), func(f Family) bool { return f.Name == c.family && f.MaxVersions == 1 })
+			newestOnly := slices.ContainsFunc(p.Families(), func(f Family) bool {
+				return f.Name == c.family &&
+					f.MaxVersions == 1
+			})
 			for _, taken := out[k][column]; taken && !newestOnly; _, taken = out[k][column] {
 				column += "+" // another version
 			}

@@ -22,7 +22,8 @@ rules:
   - {attr: state, to: "d:by/{first}"}
   index: [{name: owners, row: "x#{rest}#{id}#{kind}", cells: [{const: "0x00", to: "x:k"}]}]
   ignore: ["*"]`)
-	img := image(t, []byte(`{"pk":{"S":"key"},"sk":{"S":"sort"},"owner":{"S":"secretA-secretB"},"state":{"S":"secretC"},"when":{"N":"77777"},
+	img := image(t, []byte(`{"pk":{"S":"key"},"sk":{"S":"sort"},"owner":{"S":"secretA-secretB"},"state":{"S":"secretC"},
+		"when":{"N":"77777"},
 		"tags":{"SS":["secretD"]},"opts":{"M":{"secretE":{"S":"secretF"}}},"n":{"S":"secretG"}}`))
 	steps := p.Explain(img)
 	if text := said(t, steps); strings.Count(text, "secret") < 10 || !strings.Contains(text, "77777") {
@@ -33,7 +34,8 @@ rules:
 	if strings.Contains(text, "secret") || strings.Contains(text, "77777") {
 		t.Errorf("content shows: %s", text)
 	}
-	for _, known := range []string{`"id":"key"`, `"row":"key#sort"`, `"qualifier":"n"`, `"qualifier":"sort/state"`, "(7 bytes; --show-data prints them), at a time of its own"} {
+	for _, known := range []string{`"id":"key"`, `"row":"key#sort"`, `"qualifier":"n"`, `"qualifier":"sort/state"`,
+		"(7 bytes; --show-data prints them), at a time of its own"} {
 		if !strings.Contains(text, known) {
 			t.Errorf("%s is not shown: %s", known, text)
 		}

@@ -22,8 +22,10 @@ type scenario struct {
 	siblings map[string]bool // families whose cells are told apart by their time
 }
 
-var scalars = []string{`{"S":"x"}`, `{"S":""}`, `{"S":"long text with # and %"}`, `{"N":"1"}`, `{"N":"1.50"}`, `{"N":"-7E+40"}`, `{"BOOL":true}`, `{"NULL":true}`, `{"B":"AP8="}`,
-	`{"SS":["b","a"]}`, `{"NS":["1.0","2"]}`, `{"L":[{"S":"a"},{"N":"3"}]}`, `{"M":{"k":{"S":"v"},"l":{"N":"2"}}}`, `{"M":{}}`}
+var scalars = []string{`{"S":"x"}`, `{"S":""}`, `{"S":"long text with # and %"}`, `{"N":"1"}`, `{"N":"1.50"}`,
+	`{"N":"-7E+40"}`, `{"BOOL":true}`, `{"NULL":true}`, `{"B":"AP8="}`,
+	`{"SS":["b","a"]}`, `{"NS":["1.0","2"]}`, `{"L":[{"S":"a"},{"N":"3"}]}`, `{"M":{"k":{"S":"v"},"l":{"N":"2"}}}`,
+	`{"M":{}}`}
 
 // anyAttrs draws a subset of attributes with values of any type.
 func anyAttrs(names ...string) func(*rapid.T, string) string {
@@ -55,28 +57,36 @@ func videoBody(t *rapid.T, key string) string {
 	switch {
 	case strings.Contains(key, "VideoComment"):
 		// Comment times are unique per key, as the acknowledgement in the mapping promises.
-		return fmt.Sprintf(`"Content":{"S":"c%d"},"CreatedAt":{"S":"2023-09-10T19:0%d:%s"}`, rapid.IntRange(0, 9).Draw(t, "content"), rapid.IntRange(0, 3).Draw(t, "minute"), key[len(key)-4:len(key)-2])
+		return fmt.Sprintf(`"Content":{"S":"c%d"},"CreatedAt":{"S":"2023-09-10T19:0%d:%s"}`,
+			rapid.IntRange(0, 9).Draw(t, "content"), rapid.IntRange(0, 3).Draw(t, "minute"), key[len(key)-4:len(key)-2])
 	case strings.Contains(key, "Stats"):
 		return number(t, "Count") + "," + number(t, "ViewCount")
 	}
-	return fmt.Sprintf(`"Format":{"S":"{\"v\":%d}"},"UploadDate":{"S":"2023-09-10T15:21:4%d"}`, rapid.IntRange(0, 9).Draw(t, "format"), rapid.IntRange(0, 3).Draw(t, "date"))
+	return fmt.Sprintf(`"Format":{"S":"{\"v\":%d}"},"UploadDate":{"S":"2023-09-10T15:21:4%d"}`,
+		rapid.IntRange(0, 9).Draw(t, "format"), rapid.IntRange(0, 3).Draw(t, "date"))
 }
 
-var videoKeys = two("pk,sk", "1|Video", "1|VideoComment#9811", "1|VideoComment#8622", "1|VideoStatsLikes", "1|VideoStatsViews", "2|Video", "2|VideoStats", "2|VideoComment#7733")
+var videoKeys = two("pk,sk", "1|Video", "1|VideoComment#9811", "1|VideoComment#8622", "1|VideoStatsLikes",
+	"1|VideoStatsViews", "2|Video", "2|VideoStats", "2|VideoComment#7733")
 
 var scenarios = []scenario{
 	{mapping: "01_catalog.yaml", keys: two("pk,sk", "hats|a", "hats|b#c", "shoes|a"), body: anyAttrs("x", "y", "z")},
 	{mapping: "02_video.yaml", keys: videoKeys, body: videoBody, siblings: map[string]bool{"Attributes": true}},
 	{mapping: "02b_video_safe.yaml", keys: videoKeys, body: videoBody},
 	{mapping: "02c_video_sk_time.yaml", keys: videoKeys, body: videoBody, siblings: map[string]bool{"Comments": true}},
-	{mapping: "03_invoice.yaml", keys: two("pk,sk", "Invoice-1|Invoice-1", "Invoice-1|Payment-1", "Invoice-1|Payment-2", "Invoice-2|Payment-1"),
+	{mapping: "03_invoice.yaml", keys: two("pk,sk", "Invoice-1|Invoice-1", "Invoice-1|Payment-1", "Invoice-1|Payment-2",
+		"Invoice-2|Payment-1"),
 		body: func(t *rapid.T, _ string) string {
-			return fmt.Sprintf(`"Details":{"S":"d%d"},"DateCreated":{"S":"2023-09-0%d"}`, rapid.IntRange(0, 9).Draw(t, "details"), rapid.IntRange(1, 3).Draw(t, "date"))
+			return fmt.Sprintf(`"Details":{"S":"d%d"},"DateCreated":{"S":"2023-09-0%d"}`,
+				rapid.IntRange(0, 9).Draw(t, "details"), rapid.IntRange(1, 3).Draw(t, "date"))
 		}},
-	{mapping: "04_counter.yaml", keys: []string{`"pk":{"S":"A.0"}`, `"pk":{"S":"A.1"}`, `"pk":{"S":"A"}`, `"pk":{"S":"B.1"}`},
+	{mapping: "04_counter.yaml", keys: []string{`"pk":{"S":"A.0"}`, `"pk":{"S":"A.1"}`, `"pk":{"S":"A"}`,
+		`"pk":{"S":"B.1"}`},
 		body: func(t *rapid.T, _ string) string { return number(t, "votes") }},
-	{mapping: "05_versions.yaml", keys: two("pk,sk", "o|v0_d", "o|v1_d", "o|v2_d", "o|v3_d", "p|v1_d"), body: anyAttrs("t"), siblings: map[string]bool{"d": true}},
-	{mapping: "06_erd.yaml", keys: two("PK,SK", "USER#1|USER#", "USER#1|PERSONAL#s#layout", "USER#1|SUBSCRIBE#s#NEWS#7", "USER#2|SUBSCRIBE#s#NEWS#7", "SERVICE#s|SERVICE#", "SUBSCRIBE#s#NEWS#7|SUBSCRIBE#"),
+	{mapping: "05_versions.yaml", keys: two("pk,sk", "o|v0_d", "o|v1_d", "o|v2_d", "o|v3_d", "p|v1_d"),
+		body: anyAttrs("t"), siblings: map[string]bool{"d": true}},
+	{mapping: "06_erd.yaml", keys: two("PK,SK", "USER#1|USER#", "USER#1|PERSONAL#s#layout", "USER#1|SUBSCRIBE#s#NEWS#7",
+		"USER#2|SUBSCRIBE#s#NEWS#7", "SERVICE#s|SERVICE#", "SUBSCRIBE#s#NEWS#7|SUBSCRIBE#"),
 		body: func(t *rapid.T, key string) string {
 			if strings.Contains(key, `USER#1"},"SK":{"S":"SUB`) || strings.Contains(key, "USER#2") {
 				return `"data":{"S":"SUBSCRIBE_USER"}` + suffix(number(t, "n"))
@@ -86,19 +96,24 @@ var scenarios = []scenario{
 	{mapping: "07_ttl.yaml", keys: two("userId,msgId", "u|1", "u|2", "v|1"), body: anyAttrs("text", "more")},
 	{mapping: "07b_ttl_gc.yaml", keys: two("userId,msgId", "u|1", "u|2"),
 		body: func(t *rapid.T, k string) string {
-			return fmt.Sprintf(`"expiresAt":{"N":"17000000%02d"}`, rapid.IntRange(0, 3).Draw(t, "exp")) + suffix(anyAttrs("text")(t, k))
+			return fmt.Sprintf(`"expiresAt":{"N":"17000000%02d"}`, rapid.IntRange(0, 3).Draw(t, "exp")) +
+				suffix(anyAttrs("text")(t, k))
 		}},
 	{mapping: "08_document.yaml", keys: two("pk,sk", "a|1", "a|2"), body: anyAttrs("x", "y")},
-	{mapping: "09_tags_lists.yaml", keys: []string{`"pk":{"S":"t#a@b"},"sk":{"N":"-1.5"}`, `"pk":{"S":"t#a@b"},"sk":{"N":"20"}`}, body: func(t *rapid.T, k string) string {
+	{mapping: "09_tags_lists.yaml", keys: []string{`"pk":{"S":"t#a@b"},"sk":{"N":"-1.5"}`,
+		`"pk":{"S":"t#a@b"},"sk":{"N":"20"}`}, body: func(t *rapid.T, k string) string {
 		tags := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 1, 3, rapid.ID[string]).Draw(t, "tags")
 		lines := rapid.IntRange(0, 3).Draw(t, "lines")
-		return fmt.Sprintf(`"tags":{"SS":["%s"]},"lines":{"L":[%s]},"opts":{"M":{"k%d":{"N":"1"}}}`, strings.Join(tags, `","`),
+		return fmt.Sprintf(`"tags":{"SS":["%s"]},"lines":{"L":[%s]},"opts":{"M":{"k%d":{"N":"1"}}}`,
+			strings.Join(tags, `","`),
 			strings.TrimSuffix(strings.Repeat(`{"S":"l"},`, lines), ","), lines) + suffix(anyAttrs("x", "y")(t, k))
 	}},
-	{mapping: "10_regroup.yaml", keys: []string{`"id":{"S":"a"}`, `"id":{"S":"b"}`, `"id":{"S":"c"}`}, body: func(t *rapid.T, k string) string {
-		return fmt.Sprintf(`"site":{"S":"s%d"}`, rapid.IntRange(0, 2).Draw(t, "site")) + suffix(anyAttrs("x", "y")(t, k))
-	}},
-	{mapping: "11_google.yaml", keys: []string{`"Username":{"S":"a"}`, `"Username":{"S":"b"}`}, body: anyAttrs("x", "y", "z")},
+	{mapping: "10_regroup.yaml", keys: []string{`"id":{"S":"a"}`, `"id":{"S":"b"}`, `"id":{"S":"c"}`},
+		body: func(t *rapid.T, k string) string {
+			return fmt.Sprintf(`"site":{"S":"s%d"}`, rapid.IntRange(0, 2).Draw(t, "site")) + suffix(anyAttrs("x", "y")(t, k))
+		}},
+	{mapping: "11_google.yaml", keys: []string{`"Username":{"S":"a"}`, `"Username":{"S":"b"}`},
+		body: anyAttrs("x", "y", "z")},
 }
 
 func suffix(s string) string {
@@ -177,12 +192,14 @@ func checkWrite(t tb, w *Write) {
 				t.Fatalf("row %q: delete [%d, %d) of %s:%s is empty or backwards", r.Key, d.From, d.To, d.Family, d.Qualifier)
 			}
 			for _, c := range r.Cells {
-				exact := d.To > 0 && c.Family == d.Family && string(c.Qualifier) == string(d.Qualifier) && c.Mapped && c.Time >= d.From && c.Time < d.To
+				exact := d.To > 0 && c.Family == d.Family && string(c.Qualifier) == string(d.Qualifier) && c.Mapped &&
+					c.Time >= d.From && c.Time < d.To
 				if exact {
 					t.Fatalf("row %q: the write deletes a cell that it sets: %s:%s at %d", r.Key, d.Family, d.Qualifier, c.Time)
 				}
 				if d.Versioned && c.Mapped && c.Family == d.Family && string(c.Qualifier) == string(d.Qualifier) {
-					t.Fatalf("row %q: column %s:%s has the mapping's times, but its delete may run bounded by a version", r.Key, d.Family, d.Qualifier)
+					t.Fatalf("row %q: column %s:%s has the mapping's times, but its delete may run bounded by a version", r.Key,
+						d.Family, d.Qualifier)
 				}
 			}
 		}

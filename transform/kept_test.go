@@ -47,8 +47,10 @@ func TestKeptMappingCompilesToTheSameHash(t *testing.T) {
 		same(example(t, name))
 	}
 	same(compiled(t, Table{Schema: schema("pk:S"), StripGlobal: true, OnTTLExpiry: "archive", TTLAttr: "exp"}, ""))
-	same(compiled(t, Table{Schema: schema("pk:S")}, `{families: {d: {max_versions: 1}}, rules: [{name: "r", match: {pk: "{id}", v: {equals: ""}, w: "null"},
-  row: "{id}", cells: [{const: "1", to: &x "d:y"}]}, {name: s, match: {pk: "{id}"}, row: "{id}", cells: [{attr: "no", to: *x}]}]}`))
+	same(compiled(t, Table{Schema: schema("pk:S")}, `{families: {d: {max_versions: 1}}, rules: [{name: "r",
+    match: {pk: "{id}", v: {equals: ""}, w: "null"},
+  row: "{id}", cells: [{const: "1", to: &x "d:y"}]}, {name: s, match: {pk: "{id}"}, row: "{id}",
+  cells: [{attr: "no", to: *x}]}]}`))
 	if tried < 30 {
 		t.Errorf("only %d mappings were tried", tried)
 	}
@@ -59,13 +61,15 @@ func TestKeptMappingHoldsNoSecret(t *testing.T) {
 # the secret is hunter2
 secrets: {open: hunter2, closed: "${KEY}", aliased: &s hunter2, alias: *s}
 families: {d: {max_versions: 1}}
-rules: [{name: r, match: {pk: "{id}"}, row: "{id|hmac(closed,16)}#{id|hmac(open,16)}", cells: [{attrs: all, to: "d:{attr}"}]}]`
+rules: [{name: r, match: {pk: "{id}"}, row: "{id|hmac(closed,16)}#{id|hmac(open,16)}",
+  cells: [{attrs: all, to: "d:{attr}"}]}]`
 	p := compiled(t, Table{Schema: schema("pk:S"), Getenv: func(string) string { return "swordfish" }}, mapping)
 	text, err := p.Keep()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := string(text); strings.Contains(s, "hunter2") || strings.Contains(s, "swordfish") || !strings.Contains(s, "${KEY}") {
+	if s := string(text); strings.Contains(s, "hunter2") || strings.Contains(s, "swordfish") ||
+		!strings.Contains(s, "${KEY}") {
 		t.Errorf("kept: %s", s)
 	}
 	var k Kept

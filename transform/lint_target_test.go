@@ -17,7 +17,8 @@ func TestTooManyFamiliesOverAllTables(t *testing.T) {
 		}
 		m, problems := ParseMapping("m.yaml", []byte(fmt.Sprintf(`
 families: {%s}
-rules: [{name: item, match: {pk: "{p}"}, row: "%s#{p}", cells: [{attrs: all, except: [pk], to: "%s0:{attr}"}]}]`, strings.Join(names, ", "), family, family)))
+rules: [{name: item, match: {pk: "{p}"}, row: "%s#{p}",
+  cells: [{attrs: all, except: [pk], to: "%s0:{attr}"}]}]`, strings.Join(names, ", "), family, family)))
 		if lang.Failed(problems) {
 			t.Fatal(problems)
 		}

@@ -111,7 +111,8 @@ func (r *modelRow) remove(d Delete) {
 // greatest one here.)
 func (r *modelRow) keeps(c Cell, at int64, minimum bool) bool {
 	return slices.ContainsFunc(r.cells, func(o modelCell) bool {
-		return o.family == c.Family && o.qual == string(c.Qualifier) && o.time == at && o.value != string(c.Value) && minimum == (o.value < string(c.Value))
+		return o.family == c.Family && o.qual == string(c.Qualifier) && o.time == at && o.value != string(c.Value) &&
+			minimum == (o.value < string(c.Value))
 	})
 }
 

@@ -20,7 +20,8 @@ func mapsOf(t *rapid.T, sortType string) string {
 	chance := func(of int) bool { return rapid.IntRange(1, of).Draw(t, "chance") == 1 }
 	d := pick("#", "#", "-", ".", "/")
 	var sb strings.Builder
-	fmt.Fprintf(&sb, "segments: %s\ndelimiter: %q\nfamilies: {a: {max_versions: 1}, b: {max_versions: 1}, h: {max_versions: 9}}\nrules:\n", pick("strict", "strict", "escape", "ordered"), d)
+	fmt.Fprintf(&sb, "segments: %s\ndelimiter: %q\nfamilies: {a: {max_versions: 1}, b: {max_versions: 1}, h: "+
+		"{max_versions: 9}}\nrules:\n", pick("strict", "strict", "escape", "ordered"), d)
 	for i := range rapid.IntRange(1, 2).Draw(t, "rules") {
 		pk := pick("{p}", "{p}", "{p:seg}", "{p:d}", "a{p}", "{p:seg}"+d+"{q}", "{q}"+d+"{p}", "{q:seg}"+d+"{p:d}")
 		sk := pick("{s}", "{s}", "K#{s}", "K#{s:d}", "K#{s:seg}#{r}", "L#{s}", "{s:d}", "{=p}", "{s:seg}")
@@ -50,25 +51,31 @@ func mapsOf(t *rapid.T, sortType string) string {
 				if j > 0 {
 					out += pick(d, d, d, "-", "::", "", "a", "1", "%", "0", d+d)
 				}
-				out += "{" + n + pick("", "", "", "", "|hex", "|b64", "|revstr", "|domain", "|pad(3)", "|ordnum", "|rev64", "|lower|hex", "|hex|revstr", "|revms(999)", "|int", "|s_ms") + "}"
+				out += "{" + n + pick("", "", "", "", "|hex", "|b64", "|revstr", "|domain", "|pad(3)", "|ordnum", "|rev64",
+					"|lower|hex", "|hex|revstr", "|revms(999)", "|int", "|s_ms") + "}"
 			}
 			return out
 		}
-		fmt.Fprintf(&sb, "- name: r%d\n  match: {pk: %q, sk: %q%s}\n  row: %q\n  cells:\n", i, pk, sk, pick("", "", ", site: {exists: true}", ", site: {equals: a}"), template())
+		fmt.Fprintf(&sb, "- name: r%d\n  match: {pk: %q, sk: %q%s}\n  row: %q\n  cells:\n", i, pk, sk,
+			pick("", "", ", site: {exists: true}", ", site: {equals: a}"), template())
 		for range rapid.IntRange(1, 2).Draw(t, "cells") {
-			column, family := pick("v", "{attr}", "{attr}", template(), template()+"/{attr}", "{attr}-"+template()), pick("a", "b")
+			column, family := pick("v", "{attr}", "{attr}", template(), template()+"/{attr}", "{attr}-"+template()),
+				pick("a", "b")
 			fixed := strings.ReplaceAll(column, "{attr}", "v")
 			fmt.Fprintf(&sb, "  - %s\n", pick(
 				fmt.Sprintf(`{attrs: [v, w], to: "%s:%s"}`, family, column),
 				fmt.Sprintf(`{attr: v, to: "%s:%s"}`, family, column),
 				fmt.Sprintf(`{attrs: all, except: [pk, sk], to: "%s:%s"}`, family, column),
 				fmt.Sprintf(`{attr: v, to: "%s:%s", as: int64, fallback: %s}`, family, column, pick("a", "b", "h")),
-				fmt.Sprintf(`{map: m, to: "%s:%s{key}", otherwise: "%s:%s"}`, family, fixed, pick("a", "b"), pick(fixed, template())),
+				fmt.Sprintf(`{map: m, to: "%s:%s{key}", otherwise: "%s:%s"}`, family, fixed, pick("a", "b"),
+					pick(fixed, template())),
 				fmt.Sprintf(`{set: m, to: "%s:%s/{member}", otherwise: skip}`, family, fixed),
-				fmt.Sprintf(`{attr: v, to: "h:%s", ts: "%s", cell_id: ts}`, column, pick("{s}", "{s|int}", "{p}", "{s|s_ms}", "1{s}", "{s}0", "{s|rev64}", "{s|revms(99999)}", "{p|int}{s|int}"))))
+				fmt.Sprintf(`{attr: v, to: "h:%s", ts: "%s", cell_id: ts}`, column,
+					pick("{s}", "{s|int}", "{p}", "{s|s_ms}", "1{s}", "{s}0", "{s|rev64}", "{s|revms(99999)}", "{p|int}{s|int}"))))
 		}
 		if chance(4) {
-			fmt.Fprintf(&sb, "  index:\n  - {name: x, match: {site: \"{t}\"}, row: \"%s\", cells: [{attr: v, to: \"%s:%s\"}]}\n", pick(template(), "x{t}"+d+template()), pick("a", "b"), pick("v", template()))
+			fmt.Fprintf(&sb, "  index:\n  - {name: x, match: {site: \"{t}\"}, row: \"%s\", cells: [{attr: v, to: \"%s:%s\"}]}\n",
+				pick(template(), "x{t}"+d+template()), pick("a", "b"), pick("v", template()))
 		}
 	}
 	return sb.String()
@@ -110,7 +117,8 @@ func clashes(t *rapid.T, p *Program, sortType string) (found []string) {
 	cells, rows := map[string]string{}, map[string]string{}
 	for _, pk := range nasty["pk"] {
 		for n, sk := range nasty[sortType] {
-			item := fmt.Sprintf(`{"pk":{"S":%q},"sk":{%q:%q},"v":{"S":"1"},"w":{"S":"2"},"v-":{"S":"3"},"m":%s}`, pk, sortType, sk,
+			item := fmt.Sprintf(`{"pk":{"S":%q},"sk":{%q:%q},"v":{"S":"1"},"w":{"S":"2"},"v-":{"S":"3"},"m":%s}`, pk, sortType,
+				sk,
 				[]string{`{"M":{"k":{"S":"x"},"k/":{"S":"y"}}}`, `{"SS":["1","b"]}`, `{"S":"text"}`}[n%3])
 			if n%2 == 0 {
 				item = item[:len(item)-1] + fmt.Sprintf(`,"site":{"S":%q}}`, pk)
@@ -151,33 +159,57 @@ func TestMappingsThatWouldMixItemsAreRefused(t *testing.T) {
 		return `- {name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [` + cells + `]}`
 	}
 	for name, c := range map[string]struct{ code, rules string }{
-		"the other column of two items":          {"not_injective", wide(`{map: m, to: "d:{s}/{key}", otherwise: "d:other"}`)},
-		"the fallback of another rule's items":   {"shared_cell", "- {name: a, match: {pk: \"{p}\", sk: \"A#{s}\"}, row: \"{p}\", cells: [{attr: v, to: \"d:{s}\", as: int64, fallback: e}]}\n- {name: b, match: {pk: \"{p}\", sk: \"B#{s}\"}, row: \"{p}\", cells: [{attr: v, to: \"e:{s}\"}]}"},
-		"a fallback beside a fixed column":       {"collision", own(`{attr: v, to: "d:x", as: int64, fallback: e}, {attr: w, to: "e:x"}`)},
-		"a fallback that merges":                 {"aggregate", own(`{attr: v, to: "d:x", as: int64, fallback: top}`)},
-		"types that merge":                       {"aggregate", `- {name: r, types: "top:t", match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{attr: v, to: "d:x"}]}`},
-		"an archive that merges":                 {"aggregate", `- {name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{attr: v, to: "d:x"}], on_ttl_expiry: "archive:top"}`},
-		"an archive among the data":              {"shared_cell", `- {name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{attr: v, to: "d:x"}], on_ttl_expiry: "archive:d"}`},
-		"another column where it vanishes":       {"expires_by_timestamp", own(`{map: m, to: "d:{key}", otherwise: "gone:m"}`)},
-		"one item's key, another's key and text": {"not_injective", wide(`{attr: v, to: "d:{s}"}, {attr: w, to: "d:{s}#text"}`)},
-		"one item's key, another's map":          {"not_injective", wide(`{attr: v, to: "d:{s}"}, {map: m, to: "d:{s}/{key}"}`)},
-		"two clocks of one column":               {"not_injective", wide(`{attr: v, to: "h:x", ts: "{s|int}", cell_id: ts}, {attr: w, to: "h:x", ts: "1{s|int}", cell_id: ts}`)},
-		"a time that forgets zeros":              {"not_injective", wide(`{attr: v, to: "h:x", ts: "{s}", cell_id: ts}`)},
-		"a time of two numbers":                  {"not_injective", `- {name: r, match: {pk: "{p}", sk: "{a:d}-{b:d}"}, row: "{p}", cells: [{attr: v, to: "h:x", ts: "{a|int}0{b|int}", cell_id: ts}]}`},
-		"times in a family that keeps one":       {"gc", wide(`{attr: v, to: "d:x", ts: "{s|int}", cell_id: ts}`)},
-		"leaves in one column":                   {"to", own(`{attr: v, flatten: maps, to: "d:v"}`)},
-		"a name that is taken":                   {"collision", own(`{attrs: [v, w], rename: {v: w}, to: "d:{attr}"}`)},
-		"two names that become one":              {"collision", own(`{attrs: all, rename: {v: x, w: x}, to: "d:{attr}"}`)},
-		"what is left out and named":             {"option", own(`{attrs: [v, w], except: [w], to: "d:{attr}"}`)},
-		"a version and a time in one column":     {"collision", own(`{attr: v, to: "d:x"}, {attr: w, to: "d:x", ts: "{n}"}`)},
-		"eight digits of a hash":                 {"not_injective", `- {name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p|hash(8)}#{s}", cells: [{attr: v, to: "d:x"}]}`},
-		"an escape that is another's text":       {"shared_cell", "- {name: neg, match: {pk: \"-{n:d}\", sk: \"{s}\"}, row: \"%2D5-{n}-{s}\", cells: [{attr: v, to: \"d:v\"}]}\n- {name: b, match: {pk: \"{x}\", sk: \"{s}\"}, row: \"{x}-{s}\", cells: [{attr: v, to: \"d:v\"}]}"},
+		"the other column of two items": {"not_injective",
+			wide(`{map: m, to: "d:{s}/{key}", otherwise: "d:other"}`)},
+		"the fallback of another rule's items": {"shared_cell",
+			"- {name: a, match: {pk: \"{p}\", sk: \"A#{s}\"}, row: \"{p}\", cells: [{attr: v, to: \"d:{s}\", as: int64, " +
+				"fallback: e}]}\n" +
+				"- {name: b, match: {pk: \"{p}\", sk: \"B#{s}\"}, row: \"{p}\", cells: [{attr: v, to: \"e:{s}\"}]}"},
+		"a fallback beside a fixed column": {"collision",
+			own(`{attr: v, to: "d:x", as: int64, fallback: e}, {attr: w, to: "e:x"}`)},
+		"a fallback that merges": {"aggregate", own(`{attr: v, to: "d:x", as: int64, fallback: top}`)},
+		"types that merge": {"aggregate",
+			`- {name: r, types: "top:t", match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{attr: v, to: "d:x"}]}`},
+		"an archive that merges": {"aggregate",
+			`- {name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{attr: v, to: "d:x"}],
+    on_ttl_expiry: "archive:top"}`},
+		"an archive among the data": {"shared_cell",
+			`- {name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{attr: v, to: "d:x"}],
+    on_ttl_expiry: "archive:d"}`},
+		"another column where it vanishes": {"expires_by_timestamp",
+			own(`{map: m, to: "d:{key}", otherwise: "gone:m"}`)},
+		"one item's key, another's key and text": {"not_injective",
+			wide(`{attr: v, to: "d:{s}"}, {attr: w, to: "d:{s}#text"}`)},
+		"one item's key, another's map": {"not_injective",
+			wide(`{attr: v, to: "d:{s}"}, {map: m, to: "d:{s}/{key}"}`)},
+		"two clocks of one column": {"not_injective",
+			wide(`{attr: v, to: "h:x", ts: "{s|int}", cell_id: ts}, {attr: w, to: "h:x", ts: "1{s|int}", cell_id: ts}`)},
+		"a time that forgets zeros": {"not_injective", wide(`{attr: v, to: "h:x", ts: "{s}", cell_id: ts}`)},
+		"a time of two numbers": {"not_injective",
+			`- {name: r, match: {pk: "{p}", sk: "{a:d}-{b:d}"}, row: "{p}",
+    cells: [{attr: v, to: "h:x", ts: "{a|int}0{b|int}", cell_id: ts}]}`},
+		"times in a family that keeps one":   {"gc", wide(`{attr: v, to: "d:x", ts: "{s|int}", cell_id: ts}`)},
+		"leaves in one column":               {"to", own(`{attr: v, flatten: maps, to: "d:v"}`)},
+		"a name that is taken":               {"collision", own(`{attrs: [v, w], rename: {v: w}, to: "d:{attr}"}`)},
+		"two names that become one":          {"collision", own(`{attrs: all, rename: {v: x, w: x}, to: "d:{attr}"}`)},
+		"what is left out and named":         {"option", own(`{attrs: [v, w], except: [w], to: "d:{attr}"}`)},
+		"a version and a time in one column": {"collision", own(`{attr: v, to: "d:x"}, {attr: w, to: "d:x", ts: "{n}"}`)},
+		"eight digits of a hash": {"not_injective",
+			`- {name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p|hash(8)}#{s}", cells: [{attr: v, to: "d:x"}]}`},
+		"an escape that is another's text": {"shared_cell",
+			"- {name: neg, match: {pk: \"-{n:d}\", sk: \"{s}\"}, row: \"%2D5-{n}-{s}\", cells: [{attr: v, to: \"d:v\"}]}\n- " +
+				"{name: b, match: {pk: \"{x}\", sk: \"{s}\"}, row: \"{x}-{s}\", cells: [{attr: v, to: \"d:v\"}]}"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, problems := ParseMapping("m.yaml", []byte("segments: escape\nfamilies: {d: {max_versions: 1}, e: {max_versions: 1}, h: {max_versions: 9}, top: {aggregate: max}, gone: {max_age: 1s, expires_by_timestamp: true}}\nrules:\n"+c.rules))
+			m, problems := ParseMapping("m.yaml", []byte("segments: escape\nfamilies: {d: {max_versions: 1}, e: "+
+				"{max_versions: 1}, h: {max_versions: 9}, top: {aggregate: max}, gone: {max_age: 1s, expires_by_timestamp: "+
+				"true}}\nrules:\n"+c.rules))
 			_, more := Compile(Table{Pipeline: "p", Source: "T", Target: "t", Schema: schema("pk:S", "sk:S"), Mapping: m})
 			problems = append(problems, more...)
-			if !slices.ContainsFunc(problems, func(p Problem) bool { return p.Severity == "error" && p.Code == c.code && p.Hint != "" }) {
+			if !slices.ContainsFunc(problems, func(p Problem) bool {
+				return p.Severity == "error" && p.Code == c.code &&
+					p.Hint != ""
+			}) {
 				t.Errorf("no error %q with a hint in %v", c.code, problems)
 			}
 		})
@@ -190,7 +222,8 @@ func TestTwoTablesMayNotArchiveIntoOneFamily(t *testing.T) {
 	for _, name := range []string{"A", "B"} {
 		m, _ := ParseMapping(name, []byte(fmt.Sprintf(`
 families: {d: {max_versions: 1}, arch: {max_age: 30d}}
-rules: [{name: r, match: {pk: "{p}"}, row: "%s#{p}", cells: [{attr: v, to: "d:v"}], on_ttl_expiry: "archive:arch"}]`, name)))
+rules: [{name: r, match: {pk: "{p}"}, row: "%s#{p}", cells: [{attr: v, to: "d:v"}],
+  on_ttl_expiry: "archive:arch"}]`, name)))
 		tables = append(tables, Table{Pipeline: "p", Source: name, Target: "t", Schema: schema("pk:S"), Mapping: m})
 	}
 	_, problems := CompileAll(tables)
@@ -219,7 +252,8 @@ rules:
 		{`"state":{"S":"open"}`, "m#a#b x1#open#a#b"}, {`"kind":{"S":"big"}`, "m#a#b x2#big#a#b"}, {`"v":{"S":"1"}`, "m#a#b"},
 		{`"state":{"S":"shut"},"kind":{"S":"small"}`, "m#a#b x1#shut#a#b x2#small#a#b"},
 	} {
-		if err := p.Change(new(change.Decoder), step(t, p, 1, "", `{"pk":{"S":"a"},"sk":{"S":"b"},`+item.body+`}`), w); err != nil {
+		if err := p.Change(new(change.Decoder), step(t, p, 1, "", `{"pk":{"S":"a"},"sk":{"S":"b"},`+item.body+`}`),
+			w); err != nil {
 			t.Fatal(err)
 		}
 		var rows []string
@@ -231,7 +265,8 @@ rules:
 		}
 	}
 	m, problems := ParseMapping("m.yaml", []byte(strings.Replace(text, `match: {kind: "{st}"}, `, "", 1)))
-	if p, _ := Compile(Table{Source: "T", Target: "t", Schema: schema("pk:S", "sk:S"), Mapping: m}); p != nil && len(problems) == 0 && !slices.Contains(p.prog.Rules[0].Plans[2].Row.Attrs, "st") {
+	if p, _ := Compile(Table{Source: "T", Target: "t", Schema: schema("pk:S", "sk:S"), Mapping: m}); p != nil &&
+		len(problems) == 0 && !slices.Contains(p.prog.Rules[0].Plans[2].Row.Attrs, "st") {
 		t.Error("the second index reads what the first one captured")
 	}
 }
@@ -251,8 +286,10 @@ rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{attr: v, to: "d:v"}, 
 func TestOnlyWholeNumbersExpire(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S")}, `
 families: {m: {max_age: 1s, expires_by_timestamp: true}}
-rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{attr: v, to: "m:v", ts: "{exp|s_ms}", ts_missing: never}], ignore: [exp]}]`)
-	for value, want := range map[string]int64{`{"N":"1700000000"}`: 1700000000000, `{"N":"1.7E9"}`: 1700000000000, `{"S":"1700000000"}`: ir.NeverExpires, `{"N":"1700000000.5"}`: ir.NeverExpires,
+rules: [{name: r, match: {pk: "{p}"}, row: "{p}",
+  cells: [{attr: v, to: "m:v", ts: "{exp|s_ms}", ts_missing: never}], ignore: [exp]}]`)
+	for value, want := range map[string]int64{`{"N":"1700000000"}`: 1700000000000, `{"N":"1.7E9"}`: 1700000000000,
+		`{"S":"1700000000"}`: ir.NeverExpires, `{"N":"1700000000.5"}`: ir.NeverExpires,
 		`{"N":"-1"}`: ir.NeverExpires, `{"M":{}}`: ir.NeverExpires, `{"NULL":true}`: ir.NeverExpires} {
 		rows, err := p.Project(image(t, []byte(`{"pk":{"S":"a"},"v":{"S":"x"},"exp":`+value+`}`)))
 		if err != nil || rows[0].Cells[0].Time != want {
@@ -267,7 +304,8 @@ func TestRenamedAttributeOfADocumentIsNoSecondOne(t *testing.T) {
 families: {d: {max_versions: 1}}
 rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{doc: all, rename: {a: b}, to: "d:j"}]}]`)
 	refused := (*Refusal)(nil)
-	if _, err := p.Project(image(t, []byte(`{"pk":{"S":"x"},"a":{"S":"1"},"b":{"S":"2"}}`))); !errors.As(err, &refused) || refused.Code != "collision" {
+	if _, err := p.Project(image(t, []byte(`{"pk":{"S":"x"},"a":{"S":"1"},"b":{"S":"2"}}`))); !errors.As(err, &refused) ||
+		refused.Code != "collision" {
 		t.Errorf("error %v", err)
 	}
 }
@@ -276,7 +314,8 @@ rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{doc: all, rename: {a:
 func TestOwnedKnowsTheOtherColumn(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, `
 families: {d: {max_versions: 1}, e: {max_versions: 1}}
-rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}", cells: [{map: m, to: "d:{s}/{key}", otherwise: "e:{s}"}]}]`)
+rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}",
+  cells: [{map: m, to: "d:{s}/{key}", otherwise: "e:{s}"}]}]`)
 	owned, err := p.Owned(image(t, []byte(`{"pk":{"S":"x"},"sk":{"S":"a"}}`)))
 	if ok, why := p.Resyncable(); err != nil || !ok {
 		t.Fatal(err, why)
@@ -295,14 +334,26 @@ func TestSensibleMappingsAreNotRefused(t *testing.T) {
 		class string
 		rules string
 	}{
-		"a typed column beside the rest, behind digits of one length": {"D", `- {name: r, match: {pk: "{d}", sk: "{ms:d}"}, row: "{d}", cells: [{attr: temp, to: "d:{ms|pad(13)}/temp", as: int64}, {attrs: all, except: [pk, sk, temp], to: "d:{ms|pad(13)}/{attr}"}]}`},
-		"behind a part without the delimiter":                         {"D", `- {name: r, match: {pk: "{p}", sk: "{s:seg}"}, row: "{p}", cells: [{attr: price, to: "d:{s}#price"}, {attrs: all, except: [pk, sk, price], to: "d:{s}#{attr}"}]}`},
-		"behind digits":                                               {"D", `- {name: r, match: {pk: "{p}", sk: "{n:d}"}, row: "{p}", cells: [{attr: price, to: "d:{n}/price"}, {attrs: all, except: [pk, sk, price], to: "d:{n}/{attr}"}]}`},
-		"with escapes":                                                {"D", `- {name: r, segments: escape, match: {pk: "{p}", sk: "{s}"}, row: "{p}", cells: [{attr: price, to: "d:{s}/price"}, {attrs: all, except: [pk, sk, price], to: "d:{s}/{attr}"}]}`},
-		"named attributes beside members": {"K", `- {name: chat, match: {pk: "{c}", sk: "META"}, row: "{c}", cells: [{attrs: [name, topic], to: "d:{attr}"}]}
+		"a typed column beside the rest, behind digits of one length": {"D",
+			`- {name: r, match: {pk: "{d}", sk: "{ms:d}"}, row: "{d}",
+    cells: [{attr: temp, to: "d:{ms|pad(13)}/temp", as: int64},
+    {attrs: all, except: [pk, sk, temp], to: "d:{ms|pad(13)}/{attr}"}]}`},
+		"behind a part without the delimiter": {"D",
+			`- {name: r, match: {pk: "{p}", sk: "{s:seg}"}, row: "{p}",
+    cells: [{attr: price, to: "d:{s}#price"}, {attrs: all, except: [pk, sk, price], to: "d:{s}#{attr}"}]}`},
+		"behind digits": {"D",
+			`- {name: r, match: {pk: "{p}", sk: "{n:d}"}, row: "{p}",
+    cells: [{attr: price, to: "d:{n}/price"}, {attrs: all, except: [pk, sk, price], to: "d:{n}/{attr}"}]}`},
+		"with escapes": {"D",
+			`- {name: r, segments: escape, match: {pk: "{p}", sk: "{s}"}, row: "{p}",
+    cells: [{attr: price, to: "d:{s}/price"}, {attrs: all, except: [pk, sk, price], to: "d:{s}/{attr}"}]}`},
+		"named attributes beside members": {"K", `- {name: chat, match: {pk: "{c}", sk: "META"}, row: "{c}",
+    cells: [{attrs: [name, topic], to: "d:{attr}"}]}
 - {name: member, match: {pk: "{c}", sk: "MEMBER#{u}"}, row: "{c}", cells: [{attr: role, to: "d:member#{u}"}]}`},
-		"kinds of items told by an attribute": {"R", `- {name: customer, match: {Type: {equals: Customer}}, row: "{pk}#{sk}", cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}
-- {name: order, match: {Type: {equals: Order}}, row: "{pk}#{sk}", cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}`},
+		"kinds of items told by an attribute": {"R", `- {name: customer, match: {Type: {equals: Customer}}, row: "{pk}#{sk}",
+    cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}
+- {name: order, match: {Type: {equals: Order}}, row: "{pk}#{sk}",
+    cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, "families: {d: {max_versions: 1}}\nrules:\n"+c.rules)
@@ -332,9 +383,11 @@ rules:
 func TestFixedColumnWithBracesIsComparedAsItIsWritten(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S")}, `
 families: {d: {max_versions: 1}}
-rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{attr: v, to: "d:{{a}}"}, {attrs: all, except: [pk, v, "{{a}}"], to: "d:{attr}"}], ignore: ["*"]}]`)
+rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{attr: v, to: "d:{{a}}"},
+  {attrs: all, except: [pk, v, "{{a}}"], to: "d:{attr}"}], ignore: ["*"]}]`)
 	refused := (*Refusal)(nil)
-	if rows, err := p.Project(image(t, []byte(`{"pk":{"S":"x"},"v":{"S":"1"},"{a}":{"S":"2"}}`))); !errors.As(err, &refused) || refused.Code != "collision" {
+	if rows, err := p.Project(image(t, []byte(`{"pk":{"S":"x"},"v":{"S":"1"},"{a}":{"S":"2"}}`))); !errors.As(err,
+		&refused) || refused.Code != "collision" {
 		t.Errorf("rows %v, error %v", rows, err)
 	}
 }

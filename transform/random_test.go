@@ -18,11 +18,14 @@ import (
 func drawMapping(t *rapid.T) string {
 	pick := func(label string, options ...string) string { return rapid.SampledFrom(options).Draw(t, label) }
 	var sb strings.Builder
-	fmt.Fprintf(&sb, "segments: %s\nfamilies: {a: {max_versions: 1}, b: {max_versions: 1}, c: {max_versions: 1}}\nrules:\n", pick("segments", "strict", "escape", "ordered"))
+	fmt.Fprintf(&sb, "segments: %s\nfamilies: {a: {max_versions: 1}, b: {max_versions: 1}, c: {max_versions: "+
+		"1}}\nrules:\n", pick("segments", "strict", "escape", "ordered"))
 	for i := range rapid.IntRange(1, 3).Draw(t, "rules") {
-		match := pick("match", `pk: "{p}", sk: "k1#{s}"`, `pk: "{p}", sk: "k2#{s}"`, `pk: "{p}", sk: "{s}"`, `pk: "{p}", sk: "{s}", site: {exists: true}`, `pk: "{p}", sk: "k1#{s}", site: {equals: A}`)
+		match := pick("match", `pk: "{p}", sk: "k1#{s}"`, `pk: "{p}", sk: "k2#{s}"`, `pk: "{p}", sk: "{s}"`,
+			`pk: "{p}", sk: "{s}", site: {exists: true}`, `pk: "{p}", sk: "k1#{s}", site: {equals: A}`)
 		row := pick("row", "{p}#{s}", "r%d#{p}#{s}", "{p}", "r%d#{p}", "{site}", "{site}#{p}#{s}", "r%d#{site}#{s}#{p}")
-		fmt.Fprintf(&sb, "- name: r%d\n  match: {%s}\n  row: \"%s\"\n  cells:\n", i, match, strings.ReplaceAll(row, "%d", fmt.Sprint(i)))
+		fmt.Fprintf(&sb, "- name: r%d\n  match: {%s}\n  row: \"%s\"\n  cells:\n", i, match,
+			strings.ReplaceAll(row, "%d", fmt.Sprint(i)))
 		for j := range rapid.IntRange(1, 3).Draw(t, "emitters") {
 			family := string("abc"[j])
 			prefix := pick("prefix", "", "{s}/", fmt.Sprintf("%d{p}/{s}/", i))
@@ -72,7 +75,8 @@ func TestRandomMappingsEndAtTheProjection(t *testing.T) {
 			if len(problems) > 0 {
 				t.Fatalf("%v\n%s", problems, text)
 			}
-			if p, _ = Compile(Table{Pipeline: "p", Source: "T", Target: "t", Schema: schema("pk:S", "sk:S"), Mapping: m}); p != nil {
+			if p, _ = Compile(Table{Pipeline: "p", Source: "T", Target: "t", Schema: schema("pk:S", "sk:S"),
+				Mapping: m}); p != nil {
 				break
 			}
 		}

@@ -26,7 +26,8 @@ func TestVectorsOnThePageHold(t *testing.T) {
 		p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, fmt.Sprintf(`
 families: {d: {max_versions: 1}}
 rules:
-- {name: any, match: {pk: "{a}", sk: "{b}"}, segments: escape, row: "%s;{a};{b}", cells: [{const: x, to: "d:x"}]}`, template))
+- {name: any, match: {pk: "{a}", sk: "{b}"}, segments: escape, row: "%s;{a};{b}",
+    cells: [{const: x, to: "d:x"}]}`, template))
 		item := change.AppendString([]byte(`{"pk":{"S":`), a)
 		item = append(change.AppendString(append(item, `},"sk":{"S":`...), b), `}}`...)
 		rows, err := p.Project(image(t, item))
@@ -44,7 +45,8 @@ rules:
 func TestEveryRefusalCodeIsOnThePage(t *testing.T) {
 	_, page, _ := strings.Cut(mappingPages(t), "\n## Refusals\n")
 	page, _, _ = strings.Cut(page, "\n## ")
-	made := regexp.MustCompile(`(?:Refuse\(|WrapRefusal\(|Refusal\{Code: |reason\{)"(\w+)"|\b(?:Code[A-Z]\w*|codeParked) *= "(\w+)"`)
+	made := regexp.MustCompile(`(?:Refuse\(|WrapRefusal\(|Refusal\{Code: |reason\{)"(\w+)"` +
+		`|\b(?:Code[A-Z]\w*|codeParked) *= "(\w+)"`)
 	found := map[string]bool{}
 	for _, dir := range []string{"ir", "emit", "tmpl", "../sink/bigtable", "../pipeline"} {
 		files, err := filepath.Glob(dir + "/*.go")
@@ -52,7 +54,8 @@ func TestEveryRefusalCodeIsOnThePage(t *testing.T) {
 			t.Fatalf("no files in %s: %v", dir, err)
 		}
 		for _, file := range files {
-			if strings.HasSuffix(file, "_test.go") || filepath.Base(file) == "unmap.go" { // the way back refuses rows, not changes
+			// The way back refuses rows, not changes.
+			if strings.HasSuffix(file, "_test.go") || filepath.Base(file) == "unmap.go" {
 				continue
 			}
 			text, err := os.ReadFile(file)
@@ -90,7 +93,8 @@ func TestPresenceChangesNoMappingWithoutIt(t *testing.T) {
 // TestItemThatReadersDoNotSeeIsExplained: an item of nothing but its key leaves no cell in the families that are read.
 func TestItemThatReadersDoNotSeeIsExplained(t *testing.T) {
 	at := Table{Schema: schema("pk:S")}
-	for mapping, want := range map[string]bool{"preset: default": true, `{preset: default, presence: "_"}`: false, "preset: google": true, "preset: document": false} {
+	for mapping, want := range map[string]bool{"preset: default": true, `{preset: default, presence: "_"}`: false,
+		"preset: google": true, "preset: document": false} {
 		steps := compiled(t, at, mapping).Explain(image(t, []byte(`{"pk":{"S":"a"}}`)))
 		if len(steps.Rows) != 1 || steps.Rows[0].Unseen != want {
 			t.Errorf("%s: unseen should be %v in %+v", mapping, want, steps.Rows)

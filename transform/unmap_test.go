@@ -19,7 +19,8 @@ func text2(t *rapid.T, label string) string {
 // drawValue draws a value of any type.
 func drawValue(t *rapid.T, depth int) change.Value {
 	number := func() change.Value {
-		s := rapid.SampledFrom([]string{"0", "1", "-1.5", "12345678901234567890123456789012345678", "1E+100", "-7.25E-120", "100", "0.001"}).Draw(t, "number")
+		s := rapid.SampledFrom([]string{"0", "1", "-1.5", "12345678901234567890123456789012345678", "1E+100", "-7.25E-120",
+			"100", "0.001"}).Draw(t, "number")
 		return change.Value{Kind: change.KindNumber, S: s}
 	}
 	binary := func() change.Value {
@@ -40,7 +41,8 @@ func drawValue(t *rapid.T, depth int) change.Value {
 		return binary()
 	case change.KindStringSet:
 		v := change.Value{Kind: k}
-		for _, s := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"", "a", "$n", "#"}), 1, 3, rapid.ID[string]).Draw(t, "ss") {
+		for _, s := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"", "a", "$n", "#"}), 1, 3,
+			rapid.ID[string]).Draw(t, "ss") {
 			v.L = append(v.L, change.Value{Kind: change.KindString, S: s})
 		}
 		return v
@@ -56,7 +58,8 @@ func drawValue(t *rapid.T, depth int) change.Value {
 		return v
 	case change.KindMap:
 		v := change.Value{Kind: k}
-		for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "$n", "$$x", "b.c", ""}), 0, 3, rapid.ID[string]).Draw(t, "names") {
+		for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "$n", "$$x", "b.c", ""}), 0, 3,
+			rapid.ID[string]).Draw(t, "names") {
 			v.M = append(v.M, change.Attr{Name: name, Value: drawValue(t, depth+1)})
 		}
 		return v
@@ -70,16 +73,19 @@ var losslessMappings = map[string]string{
 families: {d: {max_versions: 1}}
 types: "d:_types"
 rules:
-- {name: item, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", segments: escape, cells: [{attrs: all, except: [pk, sk], to: "d:a/{attr}"}]}`,
+- {name: item, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", segments: escape,
+    cells: [{attrs: all, except: [pk, sk], to: "d:a/{attr}"}]}`,
 	"wide row": `
 families: {d: {max_versions: 1}, t: {max_versions: 1}}
 rules:
-- {name: item, match: {pk: "{p}", sk: "{s}"}, row: "{p}", segments: escape, types: "t:{s}", cells: [{attrs: all, except: [pk, sk], to: "d:{s}/{attr}"}]}`,
+- {name: item, match: {pk: "{p}", sk: "{s}"}, row: "{p}", segments: escape, types: "t:{s}",
+    cells: [{attrs: all, except: [pk, sk], to: "d:{s}/{attr}"}]}`,
 	"document": `preset: document`,
 	"dynamo_json": `
 families: {d: {max_versions: 1}}
 rules:
-- {name: item, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", segments: ordered, cells: [{attrs: all, except: [pk, sk], to: "d:{attr}", as: dynamo_json, null: empty}]}`,
+- {name: item, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", segments: ordered,
+    cells: [{attrs: all, except: [pk, sk], to: "d:{attr}", as: dynamo_json, null: empty}]}`,
 }
 
 func TestLosslessMappingsTurnBackIntoTheItem(t *testing.T) {
@@ -96,8 +102,10 @@ func TestLosslessMappingsTurnBackIntoTheItem(t *testing.T) {
 
 // drawItem draws an item with few attribute names, of which some are the columns of sidecars and constants.
 func drawItem(t *rapid.T) change.Image {
-	img := change.Image{{Name: "pk", Value: change.Value{Kind: change.KindString, S: text2(t, "pk") + "#"}}, {Name: "sk", Value: change.Value{Kind: change.KindString, S: text2(t, "sk") + "s"}}}
-	for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "m", "x", "b#", "c/d", "_types", "k", "other", "\x00", "1"}), 0, 5, rapid.ID[string]).Draw(t, "attributes") {
+	img := change.Image{{Name: "pk", Value: change.Value{Kind: change.KindString, S: text2(t, "pk") + "#"}},
+		{Name: "sk", Value: change.Value{Kind: change.KindString, S: text2(t, "sk") + "s"}}}
+	for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "m", "x", "b#", "c/d", "_types", "k", "other",
+		"\x00", "1"}), 0, 5, rapid.ID[string]).Draw(t, "attributes") {
 		img = append(img, change.Attr{Name: n, Value: drawValue(t, 0)})
 	}
 	return img
@@ -127,23 +135,38 @@ func drawRow(t *rapid.T) string {
 	for range rapid.IntRange(0, 2).Draw(t, "sources") {
 		to := pick("to", "d:", "d:", "e:", "d:p/", "e:p/{s}/")
 		filter := pick("filter", "", "", "", "|hex", "|lower", "|b64", "|hash(8)", "/x", "/{s}")
-		cells = append(cells, strings.NewReplacer("TO", to, "F}", filter+"}", "/x}", "}/x", "/{s}}", "}/{s}").Replace(pick("source",
-			`{map: m, to: "TO{keyF}", as: dynamo_json, null: empty}`, `{map: m, to: "TO{key}", otherwise: skip, as: dynamo_json}`,
-			`{list: m, to: "TO{iF}", as: dynamo_json, null: empty}`, `{list: m, to: "TO{i|pad(3)}", as: dynamo_json, null: empty}`, `{list: m, to: "TO{i}", as: dynamo_json}`,
-			`{set: m, to: "TO{memberF}"}`, `{set: m, to: "TO{member}", otherwise: "e:other"}`, `{attr: x, to: "TOx"}`, `{attr: x, to: "TO{x}"}`, `{attr: x, to: "TO{type}"}`,
-			`{attr: x, to: "TOk", as: decimal}`, `{attr: x, to: "TOx", as: int64, fallback: f}`, `{attr: x, to: "TO{attrF}", as: text}`, `{attr: x, to: "TOx", ts: "{a}", ts_missing: skip}`,
-			`{attr: x, to: "TOx", ts: "{a}", ts_missing: version}`, `{const: "1", to: "TOk"}`, `{attrs: [m, x], rename: {m: k}, to: "TO{attrF}"}`, `{attrs: [m], to: "TOm", as: dynamo_json}`,
+		cells = append(cells, strings.NewReplacer("TO", to, "F}", filter+"}", "/x}", "}/x", "/{s}}",
+			"}/{s}").Replace(pick("source",
+			`{map: m, to: "TO{keyF}", as: dynamo_json, null: empty}`,
+			`{map: m, to: "TO{key}", otherwise: skip, as: dynamo_json}`,
+			`{list: m, to: "TO{iF}", as: dynamo_json, null: empty}`,
+			`{list: m, to: "TO{i|pad(3)}", as: dynamo_json, null: empty}`, `{list: m, to: "TO{i}", as: dynamo_json}`,
+			`{set: m, to: "TO{memberF}"}`, `{set: m, to: "TO{member}", otherwise: "e:other"}`, `{attr: x, to: "TOx"}`,
+			`{attr: x, to: "TO{x}"}`, `{attr: x, to: "TO{type}"}`,
+			`{attr: x, to: "TOk", as: decimal}`, `{attr: x, to: "TOx", as: int64, fallback: f}`,
+			`{attr: x, to: "TO{attrF}", as: text}`, `{attr: x, to: "TOx", ts: "{a}", ts_missing: skip}`,
+			`{attr: x, to: "TOx", ts: "{a}", ts_missing: version}`, `{const: "1", to: "TOk"}`,
+			`{attrs: [m, x], rename: {m: k}, to: "TO{attrF}"}`, `{attrs: [m], to: "TOm", as: dynamo_json}`,
 			`{doc: {attrs: [m, x]}, to: "TOj"}`)))
 	}
-	except := pick("except", "pk, sk", "pk, sk", "pk, sk, m, x", "pk, sk, m, x", "pk, sk, x", "pk, sk, m, x, k", "pk, sk, _types")
+	except := pick("except", "pk, sk", "pk, sk", "pk, sk, m, x", "pk, sk, m, x", "pk, sk, x", "pk, sk, m, x, k",
+		"pk, sk, _types")
 	filter := pick("filter", "", "", "", "|lower", "|hex", "|hash(8)", "|revstr")
 	cells = append(cells, strings.NewReplacer("EX", except, "F}", filter+"}").Replace(pick("rest",
-		`{attrs: all, except: [EX], to: "d:{attrF}"}`, `{attrs: all, except: [EX], to: "d:{attrF}", as: dynamo_json}`, `{attrs: all, except: [EX], to: "d:{attr}", as: dynamo_json, null: empty}`,
-		`{attrs: all, except: [EX], to: "d:{s}/{attrF}"}`, `{attrs: all, except: [EX], to: "d:{attr}/{x}"}`, `{attrs: all, except: [EX], to: "d:{path}", flatten: maps}`,
-		`{attrs: all, except: [EX], to: "d:{attr}", null: empty}`, `{attrs: all, except: [EX], rename: {a: k}, to: "d:{attr}"}`, `{doc: {attrs: all, except: [EX]}, to: "d:j"}`,
-		`{doc: all, to: "d:j", format: raw}`, `{doc: all, rename: {a: k}, to: "d:j"}`, `{attrs: all, except: [EX], to: "d:{attr}", ts: "{a}", ts_missing: skip}`)))
-	return fmt.Sprintf("segments: %s\nnull: %s\nfamilies: {d: {max_versions: 1}, e: {max_versions: 1}, f: {max_versions: 1}, t: {max_versions: 1}}\n%srules:\n- {name: r, match: {pk: \"{p}\", sk: \"{s}\"}, row: \"%s\", cells: [%s], ignore: [\"*\"]}",
-		pick("segments", "escape", "strict", "ordered"), pick("null", "omit", "empty"), pick("types", "", "types: \"t:_types\"\n", "types: \"t:{s}\"\n", "types: \"d:_types\"\n"), pick("row", "{p}#{s}", "{p}"), strings.Join(cells, ", "))
+		`{attrs: all, except: [EX], to: "d:{attrF}"}`, `{attrs: all, except: [EX], to: "d:{attrF}", as: dynamo_json}`,
+		`{attrs: all, except: [EX], to: "d:{attr}", as: dynamo_json, null: empty}`,
+		`{attrs: all, except: [EX], to: "d:{s}/{attrF}"}`, `{attrs: all, except: [EX], to: "d:{attr}/{x}"}`,
+		`{attrs: all, except: [EX], to: "d:{path}", flatten: maps}`,
+		`{attrs: all, except: [EX], to: "d:{attr}", null: empty}`,
+		`{attrs: all, except: [EX], rename: {a: k}, to: "d:{attr}"}`, `{doc: {attrs: all, except: [EX]}, to: "d:j"}`,
+		`{doc: all, to: "d:j", format: raw}`, `{doc: all, rename: {a: k}, to: "d:j"}`,
+		`{attrs: all, except: [EX], to: "d:{attr}", ts: "{a}", ts_missing: skip}`)))
+	return fmt.Sprintf("segments: %s\nnull: %s\nfamilies: {d: {max_versions: 1}, e: {max_versions: 1}, f: "+
+		"{max_versions: 1}, t: {max_versions: 1}}\n%srules:\n- {name: r, match: {pk: \"{p}\", sk: \"{s}\"}, row: \"%s\", "+
+		"cells: [%s], ignore: [\"*\"]}",
+		pick("segments", "escape", "strict", "ordered"), pick("null", "omit", "empty"),
+		pick("types", "", "types: \"t:_types\"\n", "types: \"t:{s}\"\n", "types: \"d:_types\"\n"),
+		pick("row", "{p}#{s}", "{p}"), strings.Join(cells, ", "))
 }
 
 // TestWhatIsCalledLosslessIs draws mappings of every form: one that says that its rows can be turned back must do it
@@ -207,7 +230,8 @@ func TestMappingsThatLoseSomethingSaySo(t *testing.T) {
 	} {
 		p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, `
 types: "t:types"
-families: {d: {max_versions: 1}, e: {max_versions: 1}, t: {max_versions: 1}, old: {max_age: 30d}, all: {max_versions: all}}
+families: {d: {max_versions: 1}, e: {max_versions: 1}, t: {max_versions: 1}, old: {max_age: 30d},
+  all: {max_versions: all}}
 rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [`+tt.cells+`], ignore: [m]}]`)
 		if ok, why := p.Lossless(); ok != (tt.want == "") || !strings.Contains(why, tt.want) {
 			t.Errorf("%s: lossless %v, %q; want %q", tt.cells, ok, why, tt.want)
@@ -215,12 +239,17 @@ rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [`+tt.ce
 	}
 	for want, mapping := range map[string]string{
 		"add `types: \"family:column\"`": `preset: default`,
-		"`attrs: all`: the type sidecar may write the same columns; give one of them a family": "types: \"d:_types\"\nfamilies: {d: {}}\nrules:\n- {name: r, match: {pk: \"{p}\", sk: \"{s}\"}, row: \"{p}#{s}\", cells: [{attrs: all, to: \"d:{attr}\"}]}",
-		"its items are dropped":        "families: {d: {}}\nrules:\n- {name: r, match: {pk: \"{p}\", sk: \"{s}\"}, drop: true}",
-		"tests more than key":          "families: {d: {}}\nrules:\n- {name: r, match: {pk: \"{p}\", sk: \"{s}\", x: a}, row: \"{p}#{s}\", cells: [{doc: all, to: \"d:j\"}]}",
-		"another rule may write its c": "families: {d: {}}\nrules:\n- {name: r, match: {pk: \"{p}\", sk: \"{s}\"}, row: \"{p}#{s}\", cells: [{doc: all, to: \"d:j\"}], may_share_cells_with: [r]}",
+		"`attrs: all`: the type sidecar may write the same columns; give one of them a family": "types: \"d:_types\"\n" +
+			"families: {d: {}}\nrules:\n- {name: r, match: {pk: \"{p}\", sk: \"{s}\"}, row: \"{p}#{s}\", cells: [{attrs: all, to: \"d:{attr}\"}]}",
+		"its items are dropped": "families: {d: {}}\nrules:\n- {name: r, match: {pk: \"{p}\", sk: \"{s}\"}, drop: " +
+			"true}",
+		"tests more than key": "families: {d: {}}\nrules:\n- {name: r, match: {pk: \"{p}\", sk: \"{s}\", x: a}, " +
+			"row: \"{p}#{s}\", cells: [{doc: all, to: \"d:j\"}]}",
+		"another rule may write its c": "families: {d: {}}\nrules:\n- {name: r, match: {pk: \"{p}\", sk: \"{s}\"}, row: " +
+			"\"{p}#{s}\", cells: [{doc: all, to: \"d:j\"}], may_share_cells_with: [r]}",
 	} {
-		if ok, why := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, mapping).Lossless(); ok || !strings.Contains(why, want) {
+		if ok, why := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, mapping).Lossless(); ok ||
+			!strings.Contains(why, want) {
 			t.Errorf("lossless %v, %q; want %q", ok, why, want)
 		}
 	}
@@ -263,7 +292,8 @@ rules:
 	for _, r := range p.Report() {
 		got = append(got, fmt.Sprintf("%s %v %s", r.Name, r.Lossless, r.WhyNot))
 	}
-	want := []string{"rule whole true ", "index by of rule whole false an index row: items are turned back from their main row", "rule part false attributes that it does not name are not written"}
+	want := []string{"rule whole true ", "index by of rule whole false an index row: items are turned back from their " +
+		"main row", "rule part false attributes that it does not name are not written"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -291,7 +321,8 @@ rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}", cells: [{list: m, t
 func TestRawDocumentsAreTheWholeImage(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S"), StripGlobal: true}, `
 families: {d: {max_versions: 1}}
-rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{doc: all, to: "d:j", format: raw}, {attrs: all, to: "d:a/{attr}"}]}]`)
+rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{doc: all, to: "d:j", format: raw},
+  {attrs: all, to: "d:a/{attr}"}]}]`)
 	item := `{"aws:rep:x":{"S":"eu"},"pk":{"S":"1"}}`
 	rows, err := p.Project(image(t, []byte(item)))
 	if err != nil {
@@ -303,17 +334,21 @@ rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{doc: all, to: "d:j", 
 }
 
 func TestTwoKeysNeverShareACell(t *testing.T) {
-	mappings := []string{"", `preset: document`, losslessMappings["natural with sidecar"], losslessMappings["wide row"], losslessMappings["dynamo_json"], `
+	mappings := []string{"", `preset: document`, losslessMappings["natural with sidecar"], losslessMappings["wide row"],
+		losslessMappings["dynamo_json"], `
 families: {d: {max_versions: 1}}
 rules:
-- {name: item, match: {pk: "{p}", sk: "{s}"}, row: "{s}/x/{p}", cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}`}
+- {name: item, match: {pk: "{p}", sk: "{s}"}, row: "{s}/x/{p}",
+    cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}`}
 	for _, mapping := range mappings {
 		p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, mapping)
 		part := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "#", "%", "/", "x", "23", "\x00", "\x00\x01", "\xff"}), 1, 4)
 		rapid.Check(t, func(t *rapid.T) {
 			draw := func(n string) change.Image {
 				pk, sk := strings.Join(part.Draw(t, n+" pk"), ""), strings.Join(part.Draw(t, n+" sk"), "")
-				return change.Image{{Name: "pk", Value: change.Value{Kind: change.KindString, S: pk}}, {Name: "sk", Value: change.Value{Kind: change.KindString, S: sk}}, {Name: "v", Value: change.Value{Kind: change.KindString, S: "v"}}}
+				return change.Image{{Name: "pk", Value: change.Value{Kind: change.KindString, S: pk}},
+					{Name: "sk", Value: change.Value{Kind: change.KindString, S: sk}},
+					{Name: "v", Value: change.Value{Kind: change.KindString, S: "v"}}}
 			}
 			a, b := draw("a"), draw("b")
 			ra, erra := p.Project(a)
@@ -323,7 +358,8 @@ rules:
 				return
 			}
 			for _, x := range ra[0].Cells {
-				if string(ra[0].Key) == string(rb[0].Key) && slices.ContainsFunc(rb[0].Cells, func(y Cell) bool { return x.Family == y.Family && string(x.Qualifier) == string(y.Qualifier) }) {
+				if string(ra[0].Key) == string(rb[0].Key) && slices.ContainsFunc(rb[0].Cells,
+					func(y Cell) bool { return x.Family == y.Family && string(x.Qualifier) == string(y.Qualifier) }) {
 					t.Fatalf("%v and %v share cell %q %s:%q", a, b, ra[0].Key, x.Family, x.Qualifier)
 				}
 			}

@@ -14,7 +14,8 @@ import (
 // something else.
 func (c *compiler) checkColumns(e *ir.Emitter) {
 	if len(e.Source.Listed()) == 1 && e.Values.Flatten != nil && !e.Qualifier.Vars[tmpl.VarPath] {
-		c.Problems.Errorf(e.Entry.To, "to", "write \""+e.Family.Name+":{path}\"", "`flatten` gives a cell for every leaf of the map, but the column is always %q", e.Entry.To.S)
+		c.Problems.Errorf(e.Entry.To, "to", "write \""+e.Family.Name+":{path}\"",
+			"`flatten` gives a cell for every leaf of the map, but the column is always %q", e.Entry.To.S)
 	}
 	for _, o := range e.Columns() {
 		if !o.Main {
@@ -22,15 +23,19 @@ func (c *compiler) checkColumns(e *ir.Emitter) {
 		}
 	}
 	if e.Time.Siblings && e.Family.MaxVersions == 1 {
-		c.Problems.Errorf(e.Entry.To, "gc", "max_versions: a number of cells to keep, or all", "`cell_id: ts` puts cells of several items into one column, but family %s keeps one of them", e.Family.Name)
+		c.Problems.Errorf(e.Entry.To, "gc", "max_versions: a number of cells to keep, or all",
+			"`cell_id: ts` puts cells of several items into one column, but family %s keeps one of them", e.Family.Name)
 	}
 	if e.Time.Siblings && e.Family.Removed == "empty" {
-		c.Problems.Errorf(e.Entry.CellID, "cell_id", "removed: delete or keep", "family %s ends removed cells in an empty version, but with `cell_id: ts` the older versions are other items", e.Family.Name)
+		c.Problems.Errorf(e.Entry.CellID, "cell_id", "removed: delete or keep",
+			"family %s ends removed cells in an empty version, but with `cell_id: ts` the older versions are other items",
+			e.Family.Name)
 	}
 	attrs := e.Source.Attributes()
 	for _, name := range attrs.Names {
 		if attrs.Except[name] {
-			c.Problems.Errorf(e.Entry.At, "option", "leave it out of the list", "`except` leaves out %q, which `attrs` names", name)
+			c.Problems.Errorf(e.Entry.At, "option", "leave it out of the list", "`except` leaves out %q, which `attrs` names",
+				name)
 		}
 	}
 	c.checkRename(e)
@@ -42,12 +47,14 @@ func (c *compiler) checkRename(e *ir.Emitter) {
 	given := map[string]string{}
 	for _, p := range e.Entry.Rename {
 		if other, dup := given[p.Value.S]; dup {
-			c.Problems.Errorf(p.Value, "collision", "give each attribute a name of its own", "%q and %q are both renamed to %q", other, p.Name, p.Value.S)
+			c.Problems.Errorf(p.Value, "collision", "give each attribute a name of its own", "%q and %q are both renamed to %q",
+				other, p.Name, p.Value.S)
 		}
 		given[p.Value.S] = p.Name
 		_, moved := attrs.Rename[p.Value.S]
 		if slices.Contains(attrs.Names, p.Value.S) && !moved {
-			c.Problems.Errorf(p.Value, "collision", "give each attribute a name of its own", "%q is renamed to %q, which is written too", p.Name, p.Value.S)
+			c.Problems.Errorf(p.Value, "collision", "give each attribute a name of its own",
+				"%q is renamed to %q, which is written too", p.Name, p.Value.S)
 		}
 	}
 }
@@ -56,9 +63,11 @@ func (c *compiler) checkRename(e *ir.Emitter) {
 func (c *compiler) plainFamily(f *ir.FamilyRule, at lang.Text) {
 	switch {
 	case f.Aggregate != "":
-		c.Problems.Errorf(at, "aggregate", "name a family of plain cells", "family %s is an aggregate: it holds merged numbers only", f.Name)
+		c.Problems.Errorf(at, "aggregate", "name a family of plain cells",
+			"family %s is an aggregate: it holds merged numbers only", f.Name)
 	case f.Expires:
-		c.Problems.Errorf(at, "expires_by_timestamp", "name another family", "family %s expires by timestamp: what has no expiry would vanish at once", f.Name)
+		c.Problems.Errorf(at, "expires_by_timestamp", "name another family",
+			"family %s expires by timestamp: what has no expiry would vanish at once", f.Name)
 	}
 }
 
@@ -71,22 +80,27 @@ func (c *compiler) checkEmitter(e *ir.Emitter) {
 		need = tmpl.VarPath
 	}
 	if several && !uses[need] && (!attrs || !uses[tmpl.VarPath]) {
-		c.Problems.Errorf(e.Entry.To, "to", c.severalColumns(e, tmpl.VarNames[need]), "`%s` gives several cells, but the column is always %q", e.Describe(), e.Entry.To.S)
+		c.Problems.Errorf(e.Entry.To, "to", c.severalColumns(e, tmpl.VarNames[need]),
+			"`%s` gives several cells, but the column is always %q", e.Describe(), e.Entry.To.S)
 	}
 	if e.Time.Siblings && e.Time.Template == nil {
 		c.Problems.Errorf(e.Entry.CellID, "cell_id", "add `ts:`", "`cell_id: ts` needs a cell time from the key or the item")
 	}
 	if e.Time.Siblings && (e.Time.Missing == "version" || e.Time.Missing == "never") {
-		c.Problems.Errorf(e.Entry.TSMissing, "ts_missing", "refuse or skip", "with `cell_id: ts` a cell without its time could not be found again")
+		c.Problems.Errorf(e.Entry.TSMissing, "ts_missing", "refuse or skip",
+			"with `cell_id: ts` a cell without its time could not be found again")
 	}
 	if e.Aggregate() {
 		c.checkAggregate(e)
 	}
-	if d, ok := e.Source.(*ir.Document); ok && d.Format == "raw" && (len(d.Of.Names) > 0 || len(d.Of.Except) > 0 || len(d.Of.Rename) > 0) {
-		c.Problems.Errorf(e.Entry.At, "format", "use format: dynamo_json", "`format: raw` is the image as it came: it cannot leave out or rename attributes")
+	if d, ok := e.Source.(*ir.Document); ok && d.Format == "raw" &&
+		(len(d.Of.Names) > 0 || len(d.Of.Except) > 0 || len(d.Of.Rename) > 0) {
+		c.Problems.Errorf(e.Entry.At, "format", "use format: dynamo_json",
+			"`format: raw` is the image as it came: it cannot leave out or rename attributes")
 	}
 	if f := e.Values.Flatten; f != nil && f.Escapes && strings.ContainsAny(f.Joiner, tmpl.Escaping) {
-		c.Problems.Errorf(e.Entry.Join, "value", "use . or / or #", "join: %q cannot be told from the escapes inside of names", f.Joiner)
+		c.Problems.Errorf(e.Entry.Join, "value", "use . or / or #",
+			"join: %q cannot be told from the escapes inside of names", f.Joiner)
 	}
 	c.checkTime(e)
 }
@@ -103,12 +117,16 @@ func (c *compiler) checkAggregate(e *ir.Emitter) {
 	}
 	switch {
 	case !merges:
-		c.Problems.Errorf(e.Entry.At, "aggregate", "use `attr:` or `attrs:`", "family %s merges values of attributes; `%s` gives none", e.Family.Name, e.Describe())
+		c.Problems.Errorf(e.Entry.At, "aggregate", "use `attr:` or `attrs:`",
+			"family %s merges values of attributes; `%s` gives none", e.Family.Name, e.Describe())
 	case !distinct && e.Entry.As.S != "int64":
-		c.Problems.Errorf(e.Entry.To, "aggregate", "write `as: int64`", "family %s is an aggregate: it holds 64-bit integers only", e.Family.Name)
+		c.Problems.Errorf(e.Entry.To, "aggregate", "write `as: int64`",
+			"family %s is an aggregate: it holds 64-bit integers only", e.Family.Name)
 	}
 	if e.Time.Template == nil {
-		c.Problems.Errorf(e.Entry.To, "aggregate", "add `ts: \"0\"`, or a time that is the same for all that shall be merged", "cells of family %s are merged where their time is the same: without `ts` every change would begin a new one", e.Family.Name)
+		c.Problems.Errorf(e.Entry.To, "aggregate", "add `ts: \"0\"`, or a time that is the same for all that shall be merged",
+			"cells of family %s are merged where their time is the same: without `ts` every change would begin a new one",
+			e.Family.Name)
 	}
 }
 
@@ -117,17 +135,24 @@ func (c *compiler) checkTime(e *ir.Emitter) {
 	f := e.Family
 	switch {
 	case e.Versions() && f.MaxVersions != 0:
-		c.Problems.Errorf(e.Entry.To, "gc", "max_versions: all", "the list's elements are versions of one column, but family %s keeps %d", f.Name, f.MaxVersions)
+		c.Problems.Errorf(e.Entry.To, "gc", "max_versions: all",
+			"the list's elements are versions of one column, but family %s keeps %d", f.Name, f.MaxVersions)
 	case e.Versions() && f.MaxAge > 0:
-		c.Problems.Errorf(e.Entry.To, "gc", "remove max_age from the family", "the elements' cell times are their positions: max_age would remove them all")
+		c.Problems.Errorf(e.Entry.To, "gc", "remove max_age from the family",
+			"the elements' cell times are their positions: max_age would remove them all")
 	case e.Time.Template != nil && len(e.Time.Template.Uses) == 0 && !isTime(e.Entry.TS.S):
-		c.Problems.Errorf(e.Entry.TS, "ts", timeHint(e.Entry.TS.S), "%q is always the same text, and no time in ms: every item would be refused", e.Entry.TS.S)
+		c.Problems.Errorf(e.Entry.TS, "ts", timeHint(e.Entry.TS.S),
+			"%q is always the same text, and no time in ms: every item would be refused", e.Entry.TS.S)
 	case f.MaxAge > 0 && e.Time.Template != nil && !wallTime(e):
-		c.Problems.Errorf(e.Entry.TS, "gc", "use a family without max_age, or a cell time from iso_ms or s_ms", "cell time %q is not a time of day: max_age of family %s would remove its cells at once", e.Time.Template.Source, f.Name)
+		c.Problems.Errorf(e.Entry.TS, "gc", "use a family without max_age, or a cell time from iso_ms or s_ms",
+			"cell time %q is not a time of day: max_age of family %s would remove its cells at once", e.Time.Template.Source,
+			f.Name)
 	case f.Expires && e.Time.Missing == "version":
-		c.Problems.Errorf(e.Entry.TSMissing, "ts_missing", "never, skip or refuse", "family %s expires by timestamp: with the change's own time a cell without expiry would vanish at once", f.Name)
+		c.Problems.Errorf(e.Entry.TSMissing, "ts_missing", "never, skip or refuse",
+			"family %s expires by timestamp: with the change's own time a cell without expiry would vanish at once", f.Name)
 	case f.Expires && e.Time.Template == nil:
-		c.Problems.Errorf(e.Entry.To, "expires_by_timestamp", "add `ts: \"{"+c.ttl()+"|s_ms}\"`, or use another family", "family %s expires by timestamp, but the cell has no expiry: it would vanish at once", f.Name)
+		c.Problems.Errorf(e.Entry.To, "expires_by_timestamp", "add `ts: \"{"+c.ttl()+"|s_ms}\"`, or use another family",
+			"family %s expires by timestamp, but the cell has no expiry: it would vanish at once", f.Name)
 	}
 }
 
@@ -155,8 +180,10 @@ func isTime(s string) bool {
 
 // timeHint says what a fixed text in the place of a cell time was meant to be.
 func timeHint(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == "" && (s[0] < '0' || s[0] > '9') {
-		return "the time of attribute " + s + ": ts: \"{" + s + "|iso_ms}\" from ISO 8601 text, \"{" + s + "|s_ms}\" from unix seconds, \"{" + s + "}\" from ms"
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == "" &&
+		(s[0] < '0' || s[0] > '9') {
+		return "the time of attribute " + s + ": ts: \"{" + s + "|iso_ms}\" from ISO 8601 text, \"{" + s +
+			"|s_ms}\" from unix seconds, \"{" + s + "}\" from ms"
 	}
 	return "a number of ms such as ts: \"0\", or a template: ts: \"{created|iso_ms}\""
 }
@@ -174,7 +201,8 @@ func (c *compiler) severalColumns(e *ir.Emitter, variable string) string {
 	}
 	switch {
 	case len(strangers) == 1:
-		return write(strings.Replace(qualifier, "{"+strangers[0], "{"+variable, 1)) + ": {" + strangers[0] + "} is read as an attribute of the item"
+		return write(strings.Replace(qualifier, "{"+strangers[0], "{"+variable, 1)) + ": {" + strangers[0] +
+			"} is read as an attribute of the item"
 	case qualifier == "":
 		return write("{" + variable + "}")
 	}

@@ -57,11 +57,14 @@ func newCompiler(t ir.Table) *compiler {
 // checkGoogle refuses keys that Google's utility writes in a way that loses items or cannot be read back.
 func (c *compiler) checkGoogle(s change.KeySchema) {
 	if s.Partition.Type == 'B' {
-		c.Problems.Errorf(c.Mapping.Preset, "preset", "preset: default writes them in hex", "the preset google has no binary keys")
+		c.Problems.Errorf(c.Mapping.Preset, "preset", "preset: default writes them in hex",
+			"the preset google has no binary keys")
 	}
 	if s.Sort != nil {
-		c.Problems.Errorf(c.Mapping.Preset, "preset", "preset: default puts the sort key into the row key; rules can put it into the column",
-			"the preset google has no sort keys: its row is the partition key alone, so items that differ only in %q would share a row", s.Sort.Name)
+		c.Problems.Errorf(c.Mapping.Preset, "preset", "preset: default puts the sort key into the row key; rules can put "+
+			"it into the column",
+			"the preset google has no sort keys: its row is the partition key alone, so items that differ only in %q would "+
+				"share a row", s.Sort.Name)
 	}
 }
 
@@ -91,10 +94,12 @@ func (c *compiler) compileSecrets() {
 				value = c.Program.Table.Getenv(env)
 			}
 			if value == "" {
-				c.Problems.Errorf(s.Value, "secret", "set it where the replicator runs; without it rows cannot be found again", "environment variable %s of secret %q is not set", env, s.Name)
+				c.Problems.Errorf(s.Value, "secret", "set it where the replicator runs; without it rows cannot be found again",
+					"environment variable %s of secret %q is not set", env, s.Name)
 			}
 		} else {
-			c.Problems.Warnf(s.Value, "secret", "write \"${ENV_NAME}\" and set the variable", "secret %q stands in the file", s.Name)
+			c.Problems.Warnf(s.Value, "secret", "write \"${ENV_NAME}\" and set the variable", "secret %q stands in the file",
+				s.Name)
 		}
 		c.Secrets[s.Name] = []byte(value)
 	}

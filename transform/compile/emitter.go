@@ -74,7 +74,8 @@ func perName(e *ir.Emitter, qualifier string, env *tmpl.Env) []*tmpl.Template {
 	plain := func(s string) bool {
 		return strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
 	}
-	if !found || e.Values.Flatten != nil || strings.Contains(after, "{attr}") || after != "" && (plain(after[:1]) || after[0] == '{') {
+	if !found || e.Values.Flatten != nil || strings.Contains(after, "{attr}") || after != "" &&
+		(plain(after[:1]) || after[0] == '{') {
 		return nil
 	}
 	var out []*tmpl.Template
@@ -203,7 +204,8 @@ func (c *compiler) otherwise(r *ir.Rule, e *ir.Emitter, segments lang.Text) {
 		return
 	}
 	s.Others().Emitter = &ir.Emitter{
-		Entry: e.Entry, Source: ir.NewAttr(e.Entry.Name.S), Family: f, Qualifier: column, Time: e.Time, Timed: e.Timed, Shared: e.Shared,
+		Entry: e.Entry, Source: ir.NewAttr(e.Entry.Name.S), Family: f, Qualifier: column, Time: e.Time, Timed: e.Timed,
+		Shared: e.Shared,
 		Values: ir.Values{Encode: encode.Natural, NullEmpty: e.Values.NullEmpty},
 	}
 }

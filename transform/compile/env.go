@@ -18,7 +18,8 @@ func (c *compiler) env(r *ir.Rule, segments lang.Text) *tmpl.Env {
 	if mode == "" {
 		mode = tmpl.SegStrict
 	}
-	return &tmpl.Env{Captures: r.Captures, Keys: c.KeyTypes(), Attrs: true, Segments: mode, Delim: c.Delimiter(), Secrets: c.Secrets}
+	return &tmpl.Env{Captures: r.Captures, Keys: c.KeyTypes(), Attrs: true, Segments: mode, Delim: c.Delimiter(),
+		Secrets: c.Secrets}
 }
 
 func text(s string) lang.Text { return lang.Text{S: s} }

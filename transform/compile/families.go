@@ -21,16 +21,19 @@ func (c *compiler) compileFamilies() {
 	for i := range c.Mapping.Families {
 		f := &c.Mapping.Families[i]
 		if !validFamily(f.At.S) {
-			c.Problems.Errorf(f.At, "family_name", "letters, digits, - _ and . only", "%q is no name for a column family", f.At.S)
+			c.Problems.Errorf(f.At, "family_name", "letters, digits, - _ and . only", "%q is no name for a column family",
+				f.At.S)
 		}
 		if strings.HasPrefix(f.At.S, "_tr_") {
-			c.Problems.Errorf(f.At, "family_name", "choose another name", "families that begin with _tr_ hold the replicator's markers")
+			c.Problems.Errorf(f.At, "family_name", "choose another name",
+				"families that begin with _tr_ hold the replicator's markers")
 		}
 		removed := f.Removed.S
 		if removed == "" {
 			removed = "delete"
 		}
-		fam := &ir.FamilyRule{Family: ir.Family{Name: f.At.S, MaxVersions: f.MaxVersions, MaxAge: f.MaxAge, Intersection: f.Combine.S == "intersection", Aggregate: f.Aggregate.S},
+		fam := &ir.FamilyRule{Family: ir.Family{Name: f.At.S, MaxVersions: f.MaxVersions, MaxAge: f.MaxAge,
+			Intersection: f.Combine.S == "intersection", Aggregate: f.Aggregate.S},
 			History: f.MaxVersions != 1 && f.Aggregate.S == "" && !f.Expires, Expires: f.Expires, Removed: removed, At: f.At}
 		c.aggregate(f)
 		c.AddFamily(fam)
@@ -41,7 +44,8 @@ func (c *compiler) aggregate(f *lang.Family) {
 	switch f.Aggregate.S {
 	case "", "max", "min", "hll":
 	case "sum":
-		c.Problems.Errorf(f.Aggregate, "aggregate", "write one column per shard and add them up on reading; max works for counters that only grow",
+		c.Problems.Errorf(f.Aggregate, "aggregate", "write one column per shard and add them up on reading; max works for "+
+			"counters that only grow",
 			"sums need the difference of two images, and a difference that is delivered twice counts twice")
 	default:
 		c.Problems.Errorf(f.Aggregate, "aggregate", "max, min or hll", "aggregate %q is not supported", f.Aggregate.S)

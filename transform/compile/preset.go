@@ -29,7 +29,8 @@ func preset(name string, m *ir.Mapping, schema change.KeySchema) *ir.Mapping {
 		rule.Match = []lang.Condition{{At: text(schema.Partition.Name), Pattern: text("{pk}")}}
 		rule.Row.S = "{pk}"
 		e.Except = keys[:1]
-		e.To, e.Flatten, e.Join, e.As, e.TS, e.Null = text(family+":{path}"), text("maps"), text("."), text("google"), text("0"), text("empty")
+		e.To, e.Flatten, e.Join, e.As, e.TS, e.Null = text(family+":{path}"), text("maps"), text("."), text("google"),
+			text("0"), text("empty")
 		f.MaxVersions = 0
 	case "document":
 		e = lang.Emitter{At: e.At, Kind: "doc", All: true, To: text(family + ":j"), Format: text("dynamo_json")}
@@ -50,7 +51,8 @@ func preset(name string, m *ir.Mapping, schema change.KeySchema) *ir.Mapping {
 
 // defaultRow is the partition key with # and % escaped, "#", and the sort key as it is. A partition key
 // that stands alone needs no escaping.
-func defaultRow(schema change.KeySchema, text func(string) lang.Text) (row string, match []lang.Condition, keys []lang.Text) {
+func defaultRow(schema change.KeySchema, text func(string) lang.Text) (row string, match []lang.Condition,
+	keys []lang.Text) {
 	part := func(k change.KeyAttr, capture string) string {
 		match = append(match, lang.Condition{At: text(k.Name), Pattern: text("{" + capture + "}")})
 		keys = append(keys, text(k.Name))

@@ -53,7 +53,8 @@ func (c *compiler) expiry(r *ir.Rule) {
 		return
 	}
 	if words := []string{"delete", "keep", "archive"}; !slices.Contains(words, r.OnTTL) {
-		c.Problems.Errorf(r.Src.OnTTLExpiry, "value", "one of: delete, keep, archive, archive:<family>", "on_ttl_expiry: %q is not known here", r.OnTTL)
+		c.Problems.Errorf(r.Src.OnTTLExpiry, "value", "one of: delete, keep, archive, archive:<family>",
+			"on_ttl_expiry: %q is not known here", r.OnTTL)
 	}
 }
 
@@ -84,7 +85,8 @@ func (c *compiler) conditions(r *ir.Rule, list []lang.Condition) (out []ir.Condi
 			cond.Pattern = c.pattern(r, src.Pattern, tmpl.Capture{Attr: src.At.S, Key: key, Type: typ})
 		}
 		if key && cond.Exists != nil && !*cond.Exists {
-			c.Problems.Errorf(src.At, "unreachable", "every item has its key attributes", "the rule can never match: %s is part of the primary key", src.At.S)
+			c.Problems.Errorf(src.At, "unreachable", "every item has its key attributes",
+				"the rule can never match: %s is part of the primary key", src.At.S)
 		}
 		out = append(out, cond)
 	}
@@ -108,11 +110,13 @@ func (c *compiler) pattern(r *ir.Rule, t lang.Text, of tmpl.Capture) *tmpl.Patte
 		_, have := known[part.Text]
 		switch {
 		case part.Kind == lang.Same && !have:
-			c.Problems.Errorf(t, "pattern", "captures are read from the top: partition key first", "{=%s}: nothing was captured as %s before", part.Text, part.Text)
+			c.Problems.Errorf(t, "pattern", "captures are read from the top: partition key first",
+				"{=%s}: nothing was captured as %s before", part.Text, part.Text)
 			return nil
 		case part.Kind == lang.Same:
 		case have:
-			c.Problems.Errorf(t, "pattern", "write {="+part.Text+"} where it must be the same again, or use another name", "{%s} is captured twice", part.Text)
+			c.Problems.Errorf(t, "pattern", "write {="+part.Text+"} where it must be the same again, or use another name",
+				"{%s} is captured twice", part.Text)
 		default:
 			known[part.Text] = len(r.Captures)
 			capture := of
@@ -155,7 +159,8 @@ func (c *compiler) sidecar(r *ir.Rule, pl *ir.Plan) {
 		return
 	}
 	c.plainFamily(f, t)
-	e := &ir.Emitter{Entry: &lang.Emitter{At: t, To: t}, Source: &ir.Types{Beside: slices.Clone(pl.Emitters)}, Family: f, FromKey: true}
+	e := &ir.Emitter{Entry: &lang.Emitter{At: t, To: t}, Source: &ir.Types{Beside: slices.Clone(pl.Emitters)}, Family: f,
+		FromKey: true}
 	env := c.env(r, r.Src.Segments)
 	env.Attrs, env.Empty = false, true
 	var err error

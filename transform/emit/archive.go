@@ -34,7 +34,8 @@ func Archive(p *ir.Program, d *change.Decoder, c *change.Change) (*Event, error)
 		return nil, err
 	}
 	arn, label := cutStream(c.Feed.Stream)
-	e := &Event{ID: label + "/" + c.Feed.Shard + "/" + string(c.SequenceNumber), Source: arn, Subject: string(canonical), Time: time.UnixMilli(c.Created).UTC()}
+	e := &Event{ID: label + "/" + c.Feed.Shard + "/" + string(c.SequenceNumber), Source: arn, Subject: string(canonical),
+		Time: time.UnixMilli(c.Created).UTC()}
 	if arn == "" {
 		e.Source = p.Table.Pipeline + "/" + p.Table.Source
 	}

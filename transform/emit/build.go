@@ -138,7 +138,10 @@ func (b *builder) addRow(row Row) error {
 func familiesThatStay(pl *ir.Plan, tombstone bool) (names []string) {
 	for _, name := range pl.History {
 		for _, e := range pl.Emitters {
-			if slices.ContainsFunc(e.Columns(), func(o ir.ColumnSet) bool { return o.Family.Name == name && (tombstone || o.Family.Removed != "delete") }) {
+			if slices.ContainsFunc(e.Columns(), func(o ir.ColumnSet) bool {
+				return o.Family.Name == name &&
+					(tombstone || o.Family.Removed != "delete")
+			}) {
 				names = append(names, name)
 				break
 			}
@@ -247,7 +250,8 @@ func (d *deleter) indexed(c *ir.Emitted, exact bool) bool {
 func (d *deleter) addDelete(del Delete) {
 	list := d.b.m.deletes
 	for i := d.from; i < len(list) && len(list)-d.from <= 256; i++ {
-		if o := &list[i]; o.Family == del.Family && o.From == del.From && o.To == del.To && string(o.Qualifier) == string(del.Qualifier) {
+		if o := &list[i]; o.Family == del.Family && o.From == del.From && o.To == del.To &&
+			string(o.Qualifier) == string(del.Qualifier) {
 			o.Versioned = o.Versioned && del.Versioned
 			return
 		}

@@ -71,7 +71,8 @@ func withoutKeptExpiries(p *ir.Program, m *memory, keys change.Image, cs []*chan
 
 // projectAll projects the images of the changes; those before the last as footprints. It returns the view of
 // the last image, empty when the item is gone.
-func projectAll(p *ir.Program, m *memory, d *change.Decoder, keys change.Image, cs []*change.Change) (now view, err error) {
+func projectAll(p *ir.Program, m *memory, d *change.Decoder, keys change.Image, cs []*change.Change) (now view,
+	err error) {
 	x := &m.exec
 	known, err := ruleOfKey(p, &x.Eval, keys)
 	if err != nil {
@@ -104,9 +105,11 @@ func projectAll(p *ir.Program, m *memory, d *change.Decoder, keys change.Image, 
 }
 
 // projectNew projects the new image of a change.
-func projectNew(p *ir.Program, m *memory, d *change.Decoder, keys change.Image, c *change.Change, known *ir.Rule, values bool) (view, error) {
+func projectNew(p *ir.Program, m *memory, d *change.Decoder, keys change.Image, c *change.Change, known *ir.Rule,
+	values bool) (view, error) {
 	if c.New == nil {
-		return view{}, tmpl.Refuse("no_image", "the stream record has no new image; the stream's view type must be NEW_AND_OLD_IMAGES")
+		return view{}, tmpl.Refuse("no_image", "the stream record has no new image; the stream's view type must be "+
+			"NEW_AND_OLD_IMAGES")
 	}
 	x := &m.exec
 	if p.KeyDecidesRule && known == nil {
@@ -142,7 +145,8 @@ func projectOld(p *ir.Program, m *memory, d *change.Decoder, c *change.Change, k
 		if known != nil && !known.NeedOld {
 			return nil
 		}
-		return tmpl.Refuse("no_image", "the stream record has no old image; the stream's view type must be NEW_AND_OLD_IMAGES")
+		return tmpl.Refuse("no_image", "the stream record has no old image; the stream's view type must be "+
+			"NEW_AND_OLD_IMAGES")
 	}
 	want := p.Wanted
 	if known != nil {

@@ -159,7 +159,8 @@ func nameless(e *ir.Emitter) string {
 // mixed says which other source of the row may write a cell that would be taken for the emitter's.
 func mixed(pl *ir.Plan, e *ir.Emitter) string {
 	for _, o := range pl.Emitters {
-		if _, _, meet := ir.CommonColumn(e, o); o == e || !meet || o.Otherwise() == nil && e.Avoids(o) || e.Otherwise() == nil && o.Avoids(e) {
+		if _, _, meet := ir.CommonColumn(e, o); o == e || !meet || o.Otherwise() == nil && e.Avoids(o) ||
+			e.Otherwise() == nil && o.Avoids(e) {
 			continue
 		}
 		return o.Describe() + " may write the same columns; give one of them a family or a prefix of its own"

@@ -38,7 +38,10 @@ func whyUnowned(e *ir.Emitter) string {
 		return "its cells carry the mapping's own times"
 	case e.Qualifier.Vars[tmpl.VarType]:
 		return "the column names the value's type"
-	case slices.ContainsFunc(e.Columns(), func(o ir.ColumnSet) bool { return len(o.Column.Attrs) > 0 && !o.Column.FromKey }):
+	case slices.ContainsFunc(e.Columns(), func(o ir.ColumnSet) bool {
+		return len(o.Column.Attrs) > 0 &&
+			!o.Column.FromKey
+	}):
 		return "the column is named by attributes of the item"
 	}
 	if h, ok := e.Qualifier.Hole(); !ok && slices.Contains(e.Qualifier.Vars[:], true) || len(h.Filters) > 0 {
@@ -131,7 +134,10 @@ func (o *Owned) add(x *ir.Eval, e *ir.Emitter) error {
 
 // Has says whether a column belongs to the item.
 func (o *Owned) Has(family string, qualifier []byte) bool {
-	return slices.ContainsFunc(o.columns, func(c ownedColumn) bool { return c.family == family && c.has(string(qualifier)) })
+	return slices.ContainsFunc(o.columns, func(c ownedColumn) bool {
+		return c.family == family &&
+			c.has(string(qualifier))
+	})
 }
 
 // has cuts out what stands where the variable was, and tests that the template gives the column again: a

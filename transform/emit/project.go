@@ -157,7 +157,8 @@ func (x *evaluation) row(pl *ir.Plan, index bool) error {
 	}
 	pr := projected{plan: pl, key: x.Buf[start:len(x.Buf):len(x.Buf)], from: len(x.Cells)}
 	if len(pr.key) == 0 || len(pr.key) > ir.MaxRowKey {
-		return tmpl.Refuse("row_key_size", "the row key of %s has %d bytes, Bigtable takes 1 to %d", pl.Name, len(pr.key), ir.MaxRowKey)
+		return tmpl.Refuse("row_key_size", "the row key of %s has %d bytes, Bigtable takes 1 to %d", pl.Name, len(pr.key),
+			ir.MaxRowKey)
 	}
 	for _, e := range pl.Emitters {
 		if x.bare {
@@ -220,14 +221,16 @@ func refuseSameCell(cells []ir.Emitted) error {
 }
 
 func sameCell(a, b *ir.Emitted) error {
-	return tmpl.Refuse("collision", "two sources of the rule write the same column of family %s: %s and %s", a.Family.Name, a.By.Describe(), b.By.Describe())
+	return tmpl.Refuse("collision", "two sources of the rule write the same column of family %s: %s and %s", a.Family.Name,
+		a.By.Describe(), b.By.Describe())
 }
 
 func refuseSameRow(rows []projected) error {
 	for i := range rows {
 		for j := range i {
 			if string(rows[i].key) == string(rows[j].key) {
-				return tmpl.Refuse("collision", "%s and %s give the same row key for this item", rows[j].plan.Name, rows[i].plan.Name)
+				return tmpl.Refuse("collision", "%s and %s give the same row key for this item", rows[j].plan.Name,
+					rows[i].plan.Name)
 			}
 		}
 	}
@@ -242,13 +245,15 @@ func output(c *ir.Emitted) Cell {
 // checkRow enforces the service's limits before the wire.
 func checkRow(r *Row) error {
 	if n := len(r.Cells) + len(r.Deletes) + 4; n > ir.MaxMutations {
-		return tmpl.Refuse("mutations", "the item needs %d mutations of one row, Bigtable takes %d; write its large collection as JSON", n, ir.MaxMutations)
+		return tmpl.Refuse("mutations", "the item needs %d mutations of one row, Bigtable takes %d; write its large "+
+			"collection as JSON", n, ir.MaxMutations)
 	}
 	size := 0
 	for i := range r.Cells {
 		n := len(r.Cells[i].Value)
 		if n > ir.MaxCell {
-			return tmpl.Refuse("cell_size", "a cell of family %s has %d bytes, Bigtable takes %d", r.Cells[i].Family, n, ir.MaxCell)
+			return tmpl.Refuse("cell_size", "a cell of family %s has %d bytes, Bigtable takes %d", r.Cells[i].Family, n,
+				ir.MaxCell)
 		}
 		size += n + len(r.Cells[i].Qualifier)
 	}

@@ -40,7 +40,8 @@ func Hide(p *ir.Program, s *Steps, img change.Image) {
 			if j < len(cells) {
 				row.Cells[j].hide(&cells[j])
 			} else {
-				row.Cells[j].Qualifier, row.Cells[j].TS, row.Cells[j].Value = hidden(len(row.Cells[j].Qualifier)), nil, hidden(len(row.Cells[j].Value))
+				row.Cells[j].Qualifier, row.Cells[j].TS, row.Cells[j].Value = hidden(len(row.Cells[j].Qualifier)), nil,
+					hidden(len(row.Cells[j].Value))
 			}
 		}
 	}

@@ -32,11 +32,14 @@ type RowReport struct {
 func Report(p *ir.Program) (out []RowReport) {
 	for at, r := range p.Rules {
 		if r.Drop {
-			out = append(out, RowReport{Name: "rule " + r.Name, Line: r.Src.At.Line, Match: matchText(r), Why: "dropped on purpose", WhyNot: emit.WhyLost(p, at)})
+			out = append(out, RowReport{Name: "rule " + r.Name, Line: r.Src.At.Line, Match: matchText(r),
+				Why: "dropped on purpose", WhyNot: emit.WhyLost(p, at)})
 		}
 		for i, pl := range r.Plans {
-			x := RowReport{Name: pl.Name, Line: pl.Src.Line, Match: matchText(r), Row: pl.Row.Source, Class: pl.Class.String(), Why: pl.Why,
-				NeedsOld: r.NeedOld || !p.KeyDecidesRule, Heals: r.Heals, OnTTL: r.OnTTL, OnRemove: r.OnRemove, Histories: pl.History}
+			x := RowReport{Name: pl.Name, Line: pl.Src.Line, Match: matchText(r), Row: pl.Row.Source, Class: pl.Class.String(),
+				Why:      pl.Why,
+				NeedsOld: r.NeedOld || !p.KeyDecidesRule, Heals: r.Heals, OnTTL: r.OnTTL, OnRemove: r.OnRemove,
+				Histories: pl.History}
 			if x.WhyNot = "an index row: items are turned back from their main row"; i == 0 {
 				x.WhyNot = emit.WhyLost(p, at)
 			}

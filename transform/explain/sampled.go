@@ -53,8 +53,10 @@ func Untyped(p *ir.Program, attr string) bool {
 		if len(r.Plans) == 0 {
 			return false
 		}
-		written := slices.DeleteFunc(slices.Clone(r.Plans[0].Emitters), func(e *ir.Emitter) bool { return !e.IsSidecar() && !e.Holds(attr) })
-		return slices.ContainsFunc(written, func(e *ir.Emitter) bool { return !e.IsSidecar() }) && !slices.ContainsFunc(written, tellsType)
+		written := slices.DeleteFunc(slices.Clone(r.Plans[0].Emitters),
+			func(e *ir.Emitter) bool { return !e.IsSidecar() && !e.Holds(attr) })
+		return slices.ContainsFunc(written, func(e *ir.Emitter) bool { return !e.IsSidecar() }) &&
+			!slices.ContainsFunc(written, tellsType)
 	})
 }
 

@@ -209,7 +209,8 @@ func describe(c *ir.Condition, r *ir.Rule, img change.Image) string {
 }
 
 func stepRow(p *ir.Program, row *emit.Row, version *int64, images ...change.Image) StepRow {
-	out := StepRow{Row: string(row.Key), Class: row.Class.String(), Left: row.Left, Wipes: row.Exclusive, Keeps: row.KeepHistory}
+	out := StepRow{Row: string(row.Key), Class: row.Class.String(), Left: row.Left, Wipes: row.Exclusive,
+		Keeps: row.KeepHistory}
 	for i := range row.Cells {
 		c := &row.Cells[i]
 		cell := StepCell{Family: c.Family, Qualifier: Readable(c.Qualifier), TS: version, Value: Readable(c.Value)}
@@ -224,7 +225,8 @@ func stepRow(p *ir.Program, row *emit.Row, version *int64, images ...change.Imag
 	out.Unseen = !row.Left && len(row.Cells) == 0
 	for i := range row.Deletes {
 		d := &row.Deletes[i]
-		out.Deletes = append(out.Deletes, StepDelete{Family: d.Family, Qualifier: Readable(d.Qualifier), From: d.From, To: d.To, Why: why(d)})
+		out.Deletes = append(out.Deletes, StepDelete{Family: d.Family, Qualifier: Readable(d.Qualifier), From: d.From,
+			To: d.To, Why: why(d)})
 	}
 	out.Name, out.Why = "a row of the old image", "the item was in this row before"
 	for _, img := range images {
@@ -274,7 +276,10 @@ func why(d *emit.Delete) string {
 // Readable is a name or value as people read it: text where it is text, else hex, with the number where it
 // is a 64-bit integer.
 func Readable(b []byte) string {
-	if utf8.Valid(b) && !bytes.ContainsFunc(b, func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' && r != '\t' }) {
+	if utf8.Valid(b) && !bytes.ContainsFunc(b, func(r rune) bool {
+		return !unicode.IsPrint(r) && r != '\n' &&
+			r != '\t'
+	}) {
 		return string(b)
 	}
 	if len(b) == 8 {

@@ -14,12 +14,15 @@ func (c *linter) lintTwice(pl *ir.Plan) {
 		for j, b := range pl.Emitters {
 			wild, several := b.Source.(*ir.Attrs)
 			listed := !several || !wild.Of.All()
-			if i == j || listed && j > i || a.Family != b.Family || (a.Values.Flatten == nil) != (b.Values.Flatten == nil) || a.Entry.TS.S != b.Entry.TS.S || a.Aggregate() {
+			if i == j || listed && j > i || a.Family != b.Family || (a.Values.Flatten == nil) != (b.Values.Flatten == nil) ||
+				a.Entry.TS.S != b.Entry.TS.S || a.Aggregate() {
 				continue
 			}
 			for _, name := range a.Source.Listed() {
 				if maySpell(b, name) && len(a.Qualifier.Uses)+len(b.Qualifier.Uses) > 0 && a.ColumnOf(name) == b.ColumnOf(name) {
-					c.Problems.Errorf(a.Entry.To, "collision", c.once(b, name), "attribute %q is written twice to %s:%s, by `%s` and `%s`: every item that has it is refused", name, a.Family.Name, a.ColumnOf(name), b.Describe(), a.Describe())
+					c.Problems.Errorf(a.Entry.To, "collision", c.once(b, name),
+						"attribute %q is written twice to %s:%s, by `%s` and `%s`: every item that has it is refused", name,
+						a.Family.Name, a.ColumnOf(name), b.Describe(), a.Describe())
 				}
 			}
 		}
@@ -45,7 +48,8 @@ func (c *linter) once(e *ir.Emitter, name string) string {
 	case !s.Of.All():
 		return "take " + name + " out of the list"
 	}
-	return "add it to the exceptions: {attrs: all, except: [" + strings.Join(append(sorted(s.Of.Except), name), ", ") + "], …}"
+	return "add it to the exceptions: {attrs: all, except: [" + strings.Join(append(sorted(s.Of.Except), name), ", ") +
+		"], …}"
 }
 
 func sorted(set map[string]bool) (names []string) {

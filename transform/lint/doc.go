@@ -1,6 +1,6 @@
-// Package lint looks for what compiles and hurts later: rules that nothing reaches, conditions that were meant otherwise,
-// row keys that make a table slow or show personal data, access patterns that no row serves. It is run on a draft before
-// and after the proofs, and adds to the draft's problems.
+// Package lint looks for what compiles and hurts later: rules that nothing reaches, conditions that were meant
+// otherwise, row keys that make a table slow or show personal data, access patterns that no row serves. It is run on a
+// draft before and after the proofs, and adds to the draft's problems.
 //
 // Files, from the top down:
 //

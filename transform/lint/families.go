@@ -13,17 +13,22 @@ func (c *linter) histories(r *ir.Rule) {
 		for _, e := range pl.Emitters {
 			kept = kept || slices.ContainsFunc(e.Columns(), func(o ir.ColumnSet) bool { return e.KeepsVersions(o.Family) })
 			if e.Time.Siblings && r.OnRemove == "tombstone" {
-				c.Problems.Errorf(e.Entry.CellID, "cell_id", "on_remove: own", "`on_remove: tombstone` ends columns in an empty version, but with `cell_id: ts` the older versions are other items")
+				c.Problems.Errorf(e.Entry.CellID, "cell_id", "on_remove: own",
+					"`on_remove: tombstone` ends columns in an empty version, but with `cell_id: ts` the older versions are other "+
+						"items")
 			}
 			f := e.Family
 			if e.Time.Template != nil && !e.Time.Siblings && f.MaxVersions > 1 && !c.siblingsIn(f) {
-				c.Problems.Warnf(e.Entry.TS, "history", "leave out `ts`; or `cell_id: ts` with `collisions: acknowledged` and `removed: keep` in the family, if the times of one item's changes differ; or max_versions: 1",
-					"family %s keeps %d versions, but an update replaces a cell with a time of its own: there will be one", f.Name, f.MaxVersions)
+				c.Problems.Warnf(e.Entry.TS, "history", "leave out `ts`; or `cell_id: ts` with `collisions: acknowledged` and "+
+					"`removed: keep` in the family, if the times of one item's changes differ; or max_versions: 1",
+					"family %s keeps %d versions, but an update replaces a cell with a time of its own: there will be one", f.Name,
+					f.MaxVersions)
 			}
 		}
 	}
 	if r.OnRemove == "tombstone" && !kept && len(r.Plans) > 0 {
-		c.Problems.Warnf(r.Src.OnRemove, "history", "max_versions: 2 or more in a family of the rule, or leave it out", "`on_remove: tombstone` ends histories, but the rule keeps none")
+		c.Problems.Warnf(r.Src.OnRemove, "history", "max_versions: 2 or more in a family of the rule, or leave it out",
+			"`on_remove: tombstone` ends histories, but the rule keeps none")
 	}
 }
 
@@ -31,7 +36,10 @@ func (c *linter) histories(r *ir.Rule) {
 func (c *linter) siblingsIn(f *ir.FamilyRule) bool {
 	return slices.ContainsFunc(c.Program.Rules, func(r *ir.Rule) bool {
 		return slices.ContainsFunc(r.Plans, func(pl *ir.Plan) bool {
-			return slices.ContainsFunc(pl.Emitters, func(e *ir.Emitter) bool { return e.Family == f && (e.Time.Siblings || e.KeepsVersions(f)) })
+			return slices.ContainsFunc(pl.Emitters, func(e *ir.Emitter) bool {
+				return e.Family == f &&
+					(e.Time.Siblings || e.KeepsVersions(f))
+			})
 		})
 	})
 }
@@ -53,7 +61,8 @@ func FamilyLimit(cs []*ir.Draft) {
 		if n <= ir.MaxFamilies || len(c.Program.FamilyRules) == 0 {
 			continue
 		}
-		c.Problems.Errorf(c.Program.FamilyRules[0].At, "families", "merge families; columns inside one family are cheap", "table %s would have %d families, Bigtable takes %d%s", c.Program.Table.Target, n, ir.MaxFamilies, besides(c, cs))
+		c.Problems.Errorf(c.Program.FamilyRules[0].At, "families", "merge families; columns inside one family are cheap",
+			"table %s would have %d families, Bigtable takes %d%s", c.Program.Table.Target, n, ir.MaxFamilies, besides(c, cs))
 	}
 }
 

@@ -32,10 +32,12 @@ func Program(d *ir.Draft) {
 func (c *linter) lint() {
 	for _, f := range c.Program.FamilyRules {
 		if f.Expires && f.MaxAge != time.Second {
-			c.Problems.Errorf(f.At, "expires_by_timestamp", "write `max_age: 1s`", "family %s expires by timestamp, so its cells must be collectable as soon as their time has passed", f.Name)
+			c.Problems.Errorf(f.At, "expires_by_timestamp", "write `max_age: 1s`",
+				"family %s expires by timestamp, so its cells must be collectable as soon as their time has passed", f.Name)
 		}
 		if len(f.Name) > 8 {
-			c.Problems.Warnf(f.At, "family_name", "up to 8 characters: it travels with every request; if readers know it by this name: acknowledged: [family_name]", "family name %q is long", f.Name)
+			c.Problems.Warnf(f.At, "family_name", "up to 8 characters: it travels with every request; if readers know it by "+
+				"this name: acknowledged: [family_name]", "family name %q is long", f.Name)
 		}
 	}
 	for _, r := range c.Program.Rules {
@@ -61,7 +63,8 @@ func (c *linter) lintRule(r *ir.Rule) {
 		c.Problems.Warnf(r.Src.At, "cells", "add `cells`", "the rule writes no cells: only the item's presence is kept")
 	}
 	if r.OnRemove == "row" {
-		c.Problems.Warnf(r.Src.OnRemove, "cascade", "on_remove: own removes the item's cells only, the row vanishes with its last cell; if children are removed with the item: acknowledged: [cascade]",
+		c.Problems.Warnf(r.Src.OnRemove, "cascade", "on_remove: own removes the item's cells only, the row vanishes with "+
+			"its last cell; if children are removed with the item: acknowledged: [cascade]",
 			"removing one of these items deletes the whole row; a child that changes later brings a part of it back")
 	}
 	c.histories(r)
@@ -70,10 +73,12 @@ func (c *linter) lintRule(r *ir.Rule) {
 		if !at.Set() { // the table's word
 			at = r.Src.At
 		}
-		c.Problems.Warnf(at, "ttl", "on_ttl_expiry: delete; or a rule and rows that the key alone decides", "an expired item that is put again leaves its old cells behind: its key does not tell which they were")
+		c.Problems.Warnf(at, "ttl", "on_ttl_expiry: delete; or a rule and rows that the key alone decides",
+			"an expired item that is put again leaves its old cells behind: its key does not tell which they were")
 	}
 	if r.ArchiveFamily != nil && slices.ContainsFunc(c.KeyNames(), func(k string) bool { return c.Personal[k] }) {
-		c.Problems.Errorf(r.Src.OnTTLExpiry, "pii", "on_ttl_expiry: archive", "the archive's column is named by the item's key, which holds personal data")
+		c.Problems.Errorf(r.Src.OnTTLExpiry, "pii", "on_ttl_expiry: archive",
+			"the archive's column is named by the item's key, which holds personal data")
 	}
 	for _, pl := range r.Plans {
 		for _, e := range pl.Emitters {
@@ -91,6 +96,7 @@ func (c *linter) lintDocument(r *ir.Rule, e *ir.Emitter) {
 		if c.Program.KeyType(x.S) != 0 || r.Ignores(x.S) || r.Mentions(x.S) {
 			continue
 		}
-		c.Problems.Errorf(x, "lost", "write it elsewhere, or say that it is left out on purpose: ignore: ["+x.S+"]", "the document leaves out %q, and nothing else writes it", x.S)
+		c.Problems.Errorf(x, "lost", "write it elsewhere, or say that it is left out on purpose: ignore: ["+x.S+"]",
+			"the document leaves out %q, and nothing else writes it", x.S)
 	}
 }

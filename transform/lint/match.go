@@ -16,7 +16,8 @@ func (c *linter) lintReach(i int, r *ir.Rule) {
 	for _, earlier := range c.Program.Rules[:i] {
 		if earlier.When == nil && covers(earlier.Src.Match, r.Src.Match) {
 			r.Unreachable = true
-			c.Problems.Errorf(r.Src.At, "unreachable", "move it before "+earlier.Name+", or remove it", "rule %s can never match: %s comes first and takes all its items", r.Name, earlier.Name)
+			c.Problems.Errorf(r.Src.At, "unreachable", "move it before "+earlier.Name+", or remove it",
+				"rule %s can never match: %s comes first and takes all its items", r.Name, earlier.Name)
 			return
 		}
 	}
@@ -95,7 +96,8 @@ func (c *linter) wrongKey(r *ir.Rule) {
 			if x.At.S == key || plain(x.At.S) != plain(key) || testsOrShows(r, key) {
 				continue
 			}
-			c.Problems.Errorf(x.At, "match", "match: {"+key+": …}", "match tests attribute %q, but the table's key is %q", x.At.S, key)
+			c.Problems.Errorf(x.At, "match", "match: {"+key+": …}", "match tests attribute %q, but the table's key is %q",
+				x.At.S, key)
 		}
 	}
 }
@@ -118,11 +120,13 @@ func (c *linter) lintText(x *lang.Condition) {
 	for _, t := range append(slices.Clone(x.In), x.Equals) {
 		p, err := lang.ParsePattern(t.S)
 		if err == nil && slices.ContainsFunc(p, func(part lang.PatternPart) bool { return part.Kind != lang.Literal }) {
-			c.Problems.Warnf(t, "match", "a pattern stands alone: "+x.At.S+": \""+t.S+"\", in a rule of its own; for this very text: acknowledged: [match]", "%q is compared as text, with its braces: nothing is captured", t.S)
+			c.Problems.Warnf(t, "match", "a pattern stands alone: "+x.At.S+": \""+t.S+"\", in a rule of its own; for this "+
+				"very text: acknowledged: [match]", "%q is compared as text, with its braces: nothing is captured", t.S)
 		}
 	}
 	if found := expression.FindString(x.Pattern.S); found != "" && !strings.Contains(found, "{") {
-		c.Problems.Warnf(x.Pattern, "match", "{x} takes any text, {x:d} digits; for this very text: acknowledged: [match]", "%q is compared as text: %q stands for itself", x.Pattern.S, found)
+		c.Problems.Warnf(x.Pattern, "match", "{x} takes any text, {x:d} digits; for this very text: acknowledged: [match]",
+			"%q is compared as text: %q stands for itself", x.Pattern.S, found)
 	}
 }
 
@@ -138,13 +142,15 @@ func (c *linter) lintNumber(x *lang.Condition) {
 		if canonical, err := change.CanonicalNumber(t.S); err != nil {
 			c.Problems.Errorf(t, "match", "write a number", "%s is a number: it is never %q", x.At.S, t.S)
 		} else if canonical != t.S {
-			c.Problems.Errorf(t, "match", "write \""+canonical+"\"", "numbers are compared in their plain form: %s is never %q", x.At.S, t.S)
+			c.Problems.Errorf(t, "match", "write \""+canonical+"\"", "numbers are compared in their plain form: %s is never %q",
+				x.At.S, t.S)
 		}
 	}
 	p, _ := lang.ParsePattern(x.Pattern.S)
 	for _, part := range p {
 		if part.Kind == lang.Literal && strings.Trim(part.Text, "0123456789-+.E") != "" {
-			c.Problems.Errorf(x.Pattern, "match", "{x} takes the whole number", "%s is a number: it never holds %q", x.At.S, part.Text)
+			c.Problems.Errorf(x.Pattern, "match", "{x} takes the whole number", "%s is a number: it never holds %q", x.At.S,
+				part.Text)
 		}
 	}
 }

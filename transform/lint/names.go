@@ -15,7 +15,11 @@ import (
 // that a mistyped capture compiles, and every item is then refused. Naming the attribute elsewhere in the rule, best in
 // its match, says that it is meant.
 func (c *linter) lintNames(r *ir.Rule) {
-	if slices.ContainsFunc(r.Src.Match, func(x lang.Condition) bool { _, err := lang.ParsePattern(x.Pattern.S); return err != nil }) {
+	if slices.ContainsFunc(r.Src.Match, func(x lang.Condition) bool {
+		_,
+			err := lang.ParsePattern(x.Pattern.S)
+		return err != nil
+	}) {
 		return // what it would have captured is not known
 	}
 	named := named(r)
@@ -53,9 +57,11 @@ func (c *linter) lintTemplate(r *ir.Rule, named map[string]bool, at lang.Text, t
 		}
 		hint := "say in the rule that items have it: match: {" + name + ": {exists: true}}"
 		if near := lang.Mistyped(name, known); near != "" {
-			c.Problems.Warnf(at, "attribute", "did you mean {"+near+"}? Or "+hint, "{%s} is no capture: it is read as an attribute of the item", name)
+			c.Problems.Warnf(at, "attribute", "did you mean {"+near+"}? Or "+hint,
+				"{%s} is no capture: it is read as an attribute of the item", name)
 		} else if needed {
-			c.Problems.Warnf(at, "attribute", hint+"; and have a rule for items without", "the row key needs attribute %q: items without it are refused", name)
+			c.Problems.Warnf(at, "attribute", hint+"; and have a rule for items without",
+				"the row key needs attribute %q: items without it are refused", name)
 		}
 	}
 }

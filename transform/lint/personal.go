@@ -31,13 +31,14 @@ func (c *linter) personal(at lang.Text, t *tmpl.Template, e *ir.Emitter) {
 			attr = e.Entry.Name.S // the members are parts of this attribute
 		}
 		if t.Exposed[name] && c.Personal[attr] {
-			c.Problems.Errorf(at, "pii", "use a keyed hash: {"+name+"|hmac(secret,32)}", "%q shows attribute %q, which is listed under pii", at.S, attr)
+			c.Problems.Errorf(at, "pii", "use a keyed hash: {"+name+"|hmac(secret,32)}",
+				"%q shows attribute %q, which is listed under pii", at.S, attr)
 		}
 	})
 }
 
-// personalPaths looks for maps whose keys become column names. Whether an attribute of a wildcard is one, only its author
-// knows.
+// personalPaths looks for maps whose keys become column names. Whether an attribute of a wildcard is one, only its
+// author knows.
 func (c *linter) personalPaths(e *ir.Emitter) {
 	if e.Values.Flatten == nil || !e.Qualifier.Exposed[tmpl.VarNames[tmpl.VarPath]] || !e.Qualifier.Vars[tmpl.VarPath] {
 		return
@@ -47,9 +48,12 @@ func (c *linter) personalPaths(e *ir.Emitter) {
 	for _, name := range c.Mapping.PII {
 		switch {
 		case one && e.Holds(name.S):
-			c.Problems.Errorf(e.Entry.To, "pii", "write it as one cell: remove `flatten`", "%q shows the keys of %q, which is listed under pii", e.Entry.To.S, name.S)
+			c.Problems.Errorf(e.Entry.To, "pii", "write it as one cell: remove `flatten`",
+				"%q shows the keys of %q, which is listed under pii", e.Entry.To.S, name.S)
 		case several && e.Holds(name.S):
-			c.Problems.Warnf(e.Entry.To, "pii", "leave it out here, except: ["+name.S+"], and write it as one cell: {attr: "+name.S+", …}; if it is no map: acknowledged: [pii]", "if %q is a map, %q shows its keys; it is listed under pii", name.S, e.Entry.To.S)
+			c.Problems.Warnf(e.Entry.To, "pii",
+				"leave it out here, except: ["+name.S+"], and write it as one cell: {attr: "+name.S+", …}; if it is no map: "+
+					"acknowledged: [pii]", "if %q is a map, %q shows its keys; it is listed under pii", name.S, e.Entry.To.S)
 		}
 	}
 }
@@ -59,9 +63,12 @@ func (c *linter) personalView(x *lang.View) {
 	for _, t := range x.Key {
 		family, column, _ := strings.Cut(t.S, ":")
 		for _, name := range c.Mapping.PII {
-			if slices.ContainsFunc(c.Program.Rules, func(r *ir.Rule) bool { return shows(r, family, column, name.S) }) {
-				c.Problems.Errorf(t, "pii", "a view's rows are found by the value itself: use an index row with {"+name.S+"|hmac(secret,32)}", "the view's row keys show attribute %q, which is listed under pii", name.S)
+			if !slices.ContainsFunc(c.Program.Rules, func(r *ir.Rule) bool { return shows(r, family, column, name.S) }) {
+				continue
 			}
+			c.Problems.Errorf(t, "pii",
+				"a view's rows are found by the value itself: use an index row with {"+name.S+"|hmac(secret,32)}",
+				"the view's row keys show attribute %q, which is listed under pii", name.S)
 		}
 	}
 }

@@ -16,7 +16,8 @@ const reference = "\x00"
 func (c *linter) lintRange(at lang.Text) {
 	low, high, ok := strings.Cut(at.S, "..")
 	if !ok {
-		c.Problems.Errorf(at, "reads", "range: \"from..to\"; all rows that begin so are `prefix:`", "the range %q has no end", at.S)
+		c.Problems.Errorf(at, "reads", "range: \"from..to\"; all rows that begin so are `prefix:`", "the range %q has no end",
+			at.S)
 		return
 	}
 	from, err := lang.ParseTemplate(low)
@@ -40,8 +41,10 @@ func (c *linter) lintRange(at lang.Text) {
 	c.lintGrammar(at, plans)
 	for _, pl := range plans {
 		if name, ok := c.unordered(pl, depth); ok {
-			c.Problems.Warnf(at, "order", "segments: ordered sorts exactly like the parts, a part of fixed width too ({"+name+"|pad(10)}); if no value has such a character: acknowledged: [order]",
-				"rows of %s sort by {%s}, and other parts follow: a value with a character below %q (space ! \") comes before its shorter neighbour", pl.Name, name, c.Delimiter())
+			c.Problems.Warnf(at, "order", "segments: ordered sorts exactly like the parts, a part of fixed width too ({"+name+
+				"|pad(10)}); if no value has such a character: acknowledged: [order]",
+				"rows of %s sort by {%s}, and other parts follow: a value with a character below %q (space ! \") comes before "+
+					"its shorter neighbour", pl.Name, name, c.Delimiter())
 			return
 		}
 	}
@@ -89,7 +92,8 @@ func (c *linter) lintGrammar(at lang.Text, plans []*ir.Plan) {
 	for _, pl := range plans {
 		first, n := plans[0].Row.Parts(c.Delimiter()), pl.Row.Parts(c.Delimiter())
 		if n != first {
-			c.Problems.Warnf(at, "mixed_grammar", "begin each kind of row, and the range, with a text of its own: \"order#…\"; or acknowledged: [mixed_grammar]",
+			c.Problems.Warnf(at, "mixed_grammar", "begin each kind of row, and the range, with a text of its own: "+
+				"\"order#…\"; or acknowledged: [mixed_grammar]",
 				"the range may hold rows of %s, whose keys have %d parts, and of %s with %d", plans[0].Name, first, pl.Name, n)
 			return
 		}

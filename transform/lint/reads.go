@@ -25,7 +25,8 @@ func (c *linter) lintReads() {
 			}
 		}
 		if given != 1 {
-			c.Problems.Errorf(x.At, "reads", "one of row, prefix, range", "access pattern %q names %d ways to read", x.At.S, given)
+			c.Problems.Errorf(x.At, "reads", "one of row, prefix, range", "access pattern %q names %d ways to read", x.At.S,
+				given)
 			continue
 		}
 		c.lintCells(x, &read)
@@ -47,9 +48,11 @@ func (c *linter) lintCells(x *lang.Read, read *ir.ReadPattern) {
 		read.Except = append(read.Except, t.S)
 		switch {
 		case !x.Family.Set():
-			c.Problems.Errorf(t, "reads", "add `family:`, and columns as they stand in it", "`except` names columns of a family, but the access pattern names none")
+			c.Problems.Errorf(t, "reads", "add `family:`, and columns as they stand in it",
+				"`except` names columns of a family, but the access pattern names none")
 		case f != nil && !slices.ContainsFunc(c.Program.Rules, func(r *ir.Rule) bool { return mayWrite(r, f, t.S) }):
-			c.Problems.Warnf(t, "reads", "name a column as it stands in the table", "no rule writes column %q of family %s", t.S, f.Name)
+			c.Problems.Warnf(t, "reads", "name a column as it stands in the table", "no rule writes column %q of family %s", t.S,
+				f.Name)
 		}
 	}
 }
@@ -71,7 +74,9 @@ func (c *linter) lintServed(at lang.Text, read ir.ReadPattern) {
 			written = append(written, pl.Src.S)
 		}
 	}
-	c.Problems.Warnf(at, "reads", "rows are "+strings.Join(written, ", ")+"; if somebody else writes them: acknowledged: [reads]", "access pattern %q looks for %q, but no rule writes such rows", read.Name, read.Key)
+	c.Problems.Warnf(at, "reads", "rows are "+strings.Join(written,
+		", ")+"; if somebody else writes them: acknowledged: [reads]",
+		"access pattern %q looks for %q, but no rule writes such rows", read.Name, read.Key)
 }
 
 // anything stands for a value in a key that is looked for.

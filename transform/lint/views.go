@@ -22,7 +22,8 @@ func (c *linter) lintViews() {
 			c.Problems.Errorf(x.At, "duplicate", "give every view a name of its own", "two views are called %q", v.Name)
 		}
 		if len(x.Key) == 0 {
-			c.Problems.Errorf(x.At, "views", "key: [\"family:column\"]", "view %q has no key: by which columns shall its rows be found?", v.Name)
+			c.Problems.Errorf(x.At, "views", "key: [\"family:column\"]",
+				"view %q has no key: by which columns shall its rows be found?", v.Name)
 		}
 		c.personalView(x)
 		seen[v.Name] = true
