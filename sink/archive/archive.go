@@ -1,7 +1,7 @@
-// Package archive makes archival events durable: items that DynamoDB's TTL deleted, as CloudEvents, in files
-// by day, on a NATS subject, or both.
+// Package archive makes archival events durable: items that DynamoDB's TTL deleted, as CloudEvents, in one file for
+// each day, on a NATS subject, or both.
 //
-// Events arrive at least once; an event's id is the same on every replay, so that a reader can tell.
+// Events are written at least once. An event has the same id on every replay, so that readers can drop duplicates.
 package archive
 
 import (
@@ -13,7 +13,6 @@ import (
 	"github.com/cloudevents/sdk-go/v2/event"
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/transform"
@@ -24,28 +23,35 @@ const EventType = "dev.tailrace.item.expired"
 
 // Options of an Archive; at least one of Dir and Subject is set.
 type Options struct {
-	Dir     string        // directory of the files by day; made when absent; one process at a time
+	Dir     string        // directory of the files; created if absent; used by one process at a time
 	Subject string        // NATS subject
-	Conn    *nats.Conn    // connection for Subject; stays the caller's
-	Timeout time.Duration // of the acknowledgements of one Write on Subject; default 30 s
+	Conn    *nats.Conn    // connection for Subject; the caller closes it
+	Timeout time.Duration // for the acknowledgements of one Write on Subject; default 30 s
 }
 
-// Archive writes events to its places. Safe for concurrent use.
+func (o Options) withDefaults() Options {
+	if o.Timeout == 0 {
+		o.Timeout = 30 * time.Second
+	}
+	return o
+}
+
+// Archive writes events to files, to a subject, or to both. Safe for concurrent use.
 type Archive struct {
 	files   *files
 	subject *subject
-	written *prometheus.CounterVec
+	metrics *metrics
 }
 
-// Open checks the places: the directory is writable and not another process's, the last line of each file is
-// whole (else it is cut off: its event comes again), and whether a JetStream stream listens on the subject.
+// Open opens directory and subject. It returns an error if the directory is not writable or used by another process,
+// cuts off the last line of each file if it is incomplete (its event is written again), and looks for a JetStream
+// stream on the subject.
 func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Registerer) (*Archive, error) {
 	if o.Dir == "" && o.Subject == "" {
 		return nil, errors.New("open archive: neither a directory nor a subject is named")
 	}
-	a := &Archive{written: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
-		Name: "tailrace_archive_events_total", Help: "Archival events made durable, by place; replays count again.",
-	}, []string{"place"})}
+	o = o.withDefaults()
+	a := &Archive{metrics: newMetrics(reg)}
 	if o.Subject != "" {
 		s, err := openSubject(ctx, o, log)
 		if err != nil {
@@ -63,7 +69,7 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 	return a, nil
 }
 
-// Close lets go of the directory.
+// Close unlocks the directory.
 func (a *Archive) Close() error {
 	if a.files == nil {
 		return nil
@@ -71,8 +77,8 @@ func (a *Archive) Close() error {
 	return a.files.close()
 }
 
-// Write makes the events durable in every place and returns nil then. After an error some may be durable:
-// write them all again.
+// Write makes the events durable, in the files and on the subject, and returns nil then. After an error some may be
+// durable, and the caller has to write all of them again.
 //
 // Rule 1: A mark never passes a change that is not durable. Files are synced, publications acknowledged.
 func (a *Archive) Write(ctx context.Context, events []*transform.Event) error {
@@ -91,13 +97,13 @@ func (a *Archive) Write(ctx context.Context, events []*transform.Event) error {
 		if err := a.files.write(lines); err != nil {
 			return fmt.Errorf("write archive file: %w", err)
 		}
-		a.written.WithLabelValues("file").Add(float64(len(lines)))
+		a.metrics.events.WithLabelValues("file").Add(float64(len(lines)))
 	}
 	if a.subject != nil {
 		if err := a.subject.publish(ctx, lines); err != nil {
 			return fmt.Errorf("publish to archive: %w", err)
 		}
-		a.written.WithLabelValues("subject").Add(float64(len(lines)))
+		a.metrics.events.WithLabelValues("subject").Add(float64(len(lines)))
 	}
 	return nil
 }
@@ -105,11 +111,11 @@ func (a *Archive) Write(ctx context.Context, events []*transform.Event) error {
 // line is one encoded event.
 type line struct {
 	id   string
-	day  string // UTC day of the event's own time: a replay finds the same file
+	day  string // UTC day of the event's own time, so that a replay is written to the same file
 	body []byte // without newline
 }
 
-// encode gives the event in CloudEvents' structured JSON form, one line, equal on every replay.
+// encode returns the event in CloudEvents' structured JSON form, in one line. It is the same on every replay.
 func encode(e *transform.Event) ([]byte, error) {
 	ce := event.New(event.CloudEventsVersionV1)
 	ce.SetID(e.ID)
@@ -117,8 +123,8 @@ func encode(e *transform.Event) ([]byte, error) {
 	ce.SetType(EventType)
 	ce.SetSubject(e.Subject)
 	ce.SetTime(e.Time)
-	// SetData takes bytes for binary data and writes them as data_base64. The data is JSON, which stands in the event as
-	// it is, under data (CloudEvents 1.0, JSON event format, section 3.1).
+	// SetData would take the bytes for binary data and write them as data_base64. But the data is JSON, which the event
+	// contains as it is, as data (CloudEvents 1.0, JSON event format, section 3.1).
 	ce.SetDataContentType(event.ApplicationJSON)
 	ce.DataEncoded = e.Data
 	if err := ce.Validate(); err != nil {

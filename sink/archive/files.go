@@ -17,16 +17,17 @@ import (
 
 const suffix = ".jsonl"
 
-// files appends lines to one file per UTC day. A file is opened for each batch: beside the fsync that costs
-// nothing, and each opening mends what an earlier crash or full disk left behind.
+// files appends lines to one file per UTC day. It opens a file for each batch, which costs little compared with the
+// fsync, and so cuts off an incomplete line that a crash or full disk has left.
 type files struct {
 	dir  string
 	log  *zap.Logger
 	lock *os.File
 
-	mu sync.Mutex // one writer at a time: a batch's lines stay together
+	mu sync.Mutex // held while writing, so that the lines of a batch are not mixed with others
 }
 
+// openFiles locks the directory and repairs its files.
 func openFiles(dir string, log *zap.Logger) (*files, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, err
@@ -35,12 +36,13 @@ func openFiles(dir string, log *zap.Logger) (*files, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Mending cuts torn lines off, so it must not see another process's line half-written.
+	// Repairing cuts off incomplete lines, so no other process may be writing one.
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s (is another process writing there?): %w", lock.Name(), err), lock.Close())
+		err = fmt.Errorf("lock %s (is another process writing there?): %w", lock.Name(), err)
+		return nil, errors.Join(err, lock.Close())
 	}
 	f := &files{dir: dir, log: log, lock: lock}
-	if err := f.mendAll(); err != nil {
+	if err := f.repairAll(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return f, nil
@@ -48,7 +50,7 @@ func openFiles(dir string, log *zap.Logger) (*files, error) {
 
 func (f *files) close() error { return f.lock.Close() }
 
-func (f *files) mendAll() error {
+func (f *files) repairAll() error {
 	entries, err := os.ReadDir(f.dir)
 	if err != nil {
 		return err
@@ -104,7 +106,7 @@ func (f *files) append(name string, data []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// open gives a day's file, ready to append whole lines. A new file's name is made durable at once.
+// open opens a day's file, repaired, to append lines. The name of a new file is made durable at once.
 func (f *files) open(name string) (*os.File, error) {
 	path := filepath.Join(f.dir, name)
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
@@ -114,7 +116,7 @@ func (f *files) open(name string) (*os.File, error) {
 		}
 	}
 	if err == nil {
-		err = f.mend(file)
+		err = f.repair(file)
 	}
 	if err != nil && file != nil {
 		return nil, errors.Join(err, file.Close())
@@ -122,31 +124,31 @@ func (f *files) open(name string) (*os.File, error) {
 	return file, err
 }
 
-// mend cuts off a line without its newline: it was never acknowledged, so its event comes again.
-func (f *files) mend(file *os.File) error {
+// repair cuts off a line without a newline. It was never acknowledged, so its event is written again.
+func (f *files) repair(file *os.File) error {
 	size, err := file.Seek(0, io.SeekEnd)
 	if err != nil || size == 0 {
 		return err
 	}
-	whole, err := lastNewline(file, size)
+	whole, err := lineEnd(file, size)
 	if err != nil || whole == size {
 		return err
 	}
 	f.log.Warn("cutting a torn line off an archive file", zap.String("file", file.Name()), zap.Int64("bytes", size-whole))
 	if err := file.Truncate(whole); err != nil {
-		return fmt.Errorf("mend %s: %w", file.Name(), err)
+		return fmt.Errorf("fix %s: %w", file.Name(), err)
 	}
 	return file.Sync()
 }
 
-// lastNewline gives the offset after the last newline of a file of this size, 0 if it has none.
-func lastNewline(file io.ReaderAt, size int64) (int64, error) {
+// lineEnd returns the offset after the last newline of a file with this size, or 0 if it has none.
+func lineEnd(file io.ReaderAt, size int64) (int64, error) {
 	buf := make([]byte, 64<<10)
 	for end := size; end > 0; {
 		from := max(0, end-int64(len(buf)))
 		part := buf[:end-from]
 		if end == size && from < end-1 {
-			// Nearly always the last byte is the answer.
+			// Read the last byte alone: it nearly always is the newline.
 			from, part = end-1, buf[:1]
 		}
 		if _, err := file.ReadAt(part, from); err != nil {

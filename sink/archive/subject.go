@@ -11,25 +11,23 @@ import (
 	"go.uber.org/zap"
 )
 
-// subject publishes events to NATS. Where a JetStream stream listens on the subject, an event is durable when
-// the stream acknowledged it; its id is the message id, so that a replay within the stream's window is stored
-// once. Else it is handed to whoever listens now.
+// subject publishes events to NATS. Where a JetStream stream listens on the subject, an event is durable once the
+// stream has acknowledged it. Its id is the message id, so that the stream stores a replay within its window only once.
+// Without a stream only current subscribers receive the events.
 type subject struct {
 	name    string
 	conn    *nats.Conn
-	stream  jetstream.JetStream // nil: nobody stores
+	stream  jetstream.JetStream // nil: no stream listens on the subject
 	timeout time.Duration
 }
 
 // inFlight bounds the unacknowledged publications of one Write.
 const inFlight = 256
 
+// openSubject looks for a stream on the subject.
 func openSubject(ctx context.Context, o Options, log *zap.Logger) (*subject, error) {
 	if o.Conn == nil {
 		return nil, errors.New("no connection was given")
-	}
-	if o.Timeout == 0 {
-		o.Timeout = 30 * time.Second
 	}
 	js, err := jetstream.New(o.Conn)
 	if err != nil {
@@ -41,7 +39,8 @@ func openSubject(ctx context.Context, o Options, log *zap.Logger) (*subject, err
 	case err == nil:
 		return s, nil
 	case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrJetStreamNotEnabled):
-		// Decided once and said aloud: to fall back later, while a stream is away, would lose events in silence.
+		// Decided and logged once, at the start. Falling back later, while a stream is unavailable, would lose events
+		// without a message.
 		log.Warn("no stream listens on the archive subject: events are not stored, and lost where nobody subscribes",
 			zap.String("subject", o.Subject))
 		s.stream = nil
@@ -50,6 +49,7 @@ func openSubject(ctx context.Context, o Options, log *zap.Logger) (*subject, err
 	return nil, fmt.Errorf("look for a stream on %s: %w", o.Subject, err)
 }
 
+// publish makes the lines durable in the stream, or sends them to the current subscribers.
 func (s *subject) publish(ctx context.Context, lines []line) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -64,6 +64,7 @@ func (s *subject) publish(ctx context.Context, lines []line) error {
 	return s.conn.FlushWithContext(ctx)
 }
 
+// store publishes the lines and waits for their acknowledgements, inFlight at a time.
 func (s *subject) store(ctx context.Context, lines []line) error {
 	for len(lines) > 0 {
 		n := min(len(lines), inFlight)
@@ -89,7 +90,7 @@ func (s *subject) store(ctx context.Context, lines []line) error {
 	return nil
 }
 
-// message is the event in CloudEvents' structured mode of the NATS binding.
+// message returns the event in the structured mode of CloudEvents' NATS binding.
 func (s *subject) message(l line) *nats.Msg {
 	return &nats.Msg{Subject: s.name, Data: l.body, Header: nats.Header{
 		jetstream.MsgIDHeader: {l.id},
