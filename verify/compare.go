@@ -22,19 +22,19 @@ type comparison struct {
 	wanted   *merge
 	result   *Result
 
-	group []cell // all cells that the source asks for in one row; empty at the end
-	ahead *cell  // first cell of the row after
-	found []*bigtable.Cell
+	group   []cell           // the wanted cells of one row; empty at the end
+	nextRow *cell            // first wanted cell of the next row
+	have    []*bigtable.Cell // of the target's row; used again for each row
 
 	decoder change.Decoder
 }
 
-// advance takes the cells of the next wanted row.
+// advance reads the cells of the next wanted row.
 func (c *comparison) advance() error {
 	c.group = c.group[:0]
-	if c.ahead != nil {
-		c.group = append(c.group, *c.ahead)
-		c.ahead = nil
+	if c.nextRow != nil {
+		c.group = append(c.group, *c.nextRow)
+		c.nextRow = nil
 	}
 	for {
 		next, err := c.wanted.next()
@@ -45,7 +45,7 @@ func (c *comparison) advance() error {
 			return err
 		}
 		if len(c.group) > 0 && !bytes.Equal(next.row, c.group[0].row) {
-			c.ahead = &next
+			c.nextRow = &next
 			break
 		}
 		c.group = append(c.group, next)
@@ -56,26 +56,26 @@ func (c *comparison) advance() error {
 	return nil
 }
 
-// row compares one row of the target, and reports the wanted rows before it as missing.
-func (c *comparison) row(have *bigtable.Row) error {
+// compareRow compares one row of the target, and reports the wanted rows before it as missing.
+func (c *comparison) compareRow(have *bigtable.Row) error {
 	for len(c.group) > 0 && bytes.Compare(c.group[0].row, have.Key) < 0 {
-		c.missing()
+		c.missingRow()
 		if err := c.advance(); err != nil {
 			return err
 		}
 	}
 	if len(c.group) == 0 || !bytes.Equal(c.group[0].row, have.Key) {
-		c.extra(have)
+		c.extraRow(have)
 		return nil
 	}
-	c.cells(have)
+	c.compareCells(have)
 	return c.advance()
 }
 
-// rest reports what is wanted behind the target's last row.
-func (c *comparison) rest() error {
+// reportRest reports the wanted rows after the target's last row.
+func (c *comparison) reportRest() error {
 	for len(c.group) > 0 {
-		c.missing()
+		c.missingRow()
 		if err := c.advance(); err != nil {
 			return err
 		}
@@ -83,8 +83,8 @@ func (c *comparison) rest() error {
 	return nil
 }
 
-// missing judges a wanted row that the target has not: one difference, unless all of it may have aged away.
-func (c *comparison) missing() {
+// missingRow reports a wanted row that the target does not have, unless all its cells may have aged away.
+func (c *comparison) missingRow() {
 	lost := false
 	for i := range c.group {
 		f := c.families[c.group[i].family]
@@ -103,11 +103,11 @@ func (c *comparison) missing() {
 	}
 }
 
-// extra judges a row that only the target has.
-func (c *comparison) extra(have *bigtable.Row) {
+// extraRow reports a row that only the target has, unless all its cells may remain.
+func (c *comparison) extraRow(have *bigtable.Row) {
 	for i := range have.Cells {
 		f := c.index(have.Cells[i].Family)
-		if f >= 0 && !c.mayStay(c.families[f], &have.Cells[i]) {
+		if f >= 0 && !c.mayRemain(c.families[f], &have.Cells[i]) {
 			c.result.ExtraRows++
 			c.report(Difference{Kind: ExtraRow, Row: string(have.Key)})
 			return
@@ -115,38 +115,43 @@ func (c *comparison) extra(have *bigtable.Row) {
 	}
 }
 
-func (c *comparison) mayStay(f transform.Family, have *bigtable.Cell) bool {
+// mayRemain reports whether a cell is allowed that the source does not want.
+func (c *comparison) mayRemain(f transform.Family, have *bigtable.Cell) bool {
 	return slices.Contains(c.options.Outlive, f.Name) || c.expired(f, have.Time.UnixMilli())
 }
 
-// index of a family in the programs' list, which is the order of the projection; -1 for a foreign one.
+// index returns the index of a family in the programs' list, which is the order of the projection; -1 for another
+// family.
 func (c *comparison) index(name string) int {
 	return slices.IndexFunc(c.families, func(f transform.Family) bool { return f.Name == name })
 }
 
-// expired tells whether a cell of this time may have been collected, or will be.
+// expired reports whether a cell with this time may have been collected, or will be.
 func (c *comparison) expired(f transform.Family, ms int64) bool {
-	return f.MaxAge > 0 && ms != unmapped && !c.options.Now.IsZero() && time.UnixMilli(ms).Before(c.options.Now.Add(-f.MaxAge))
+	if f.MaxAge <= 0 || ms == unmapped || c.options.Now.IsZero() {
+		return false
+	}
+	return time.UnixMilli(ms).Before(c.options.Now.Add(-f.MaxAge))
 }
 
-// cells compares a row column by column; both sides are in one order.
-func (c *comparison) cells(row *bigtable.Row) {
-	have := c.inOrder(row)
+// compareCells compares a row column by column. Both sides are in the same order.
+func (c *comparison) compareCells(row *bigtable.Row) {
+	have := c.sortedCells(row)
 	for from := 0; from < len(c.group); {
 		first := &c.group[from]
 		to := from + 1
-		for to < len(c.group) && c.group[to].family == first.family && bytes.Equal(c.group[to].qualifier, first.qualifier) {
+		for to < len(c.group) && c.group[to].sameColumn(first) {
 			to++
 		}
-		for len(have) > 0 && c.column(have[0], first) < 0 {
+		for len(have) > 0 && c.compareColumnName(have[0], first) < 0 {
 			c.extraCell(row, have[0])
 			have = have[1:]
 		}
 		n := 0
-		for n < len(have) && c.column(have[n], first) == 0 {
+		for n < len(have) && c.compareColumnName(have[n], first) == 0 {
 			n++
 		}
-		c.compare(c.families[first.family], c.group[from:to], have[:n:n])
+		c.compareColumn(c.families[first.family], c.group[from:to], have[:n:n])
 		have = have[n:]
 		from = to
 	}
@@ -155,109 +160,114 @@ func (c *comparison) cells(row *bigtable.Row) {
 	}
 }
 
-// inOrder gives the row's cells as the projection is sorted, without those of families that no program has.
-func (c *comparison) inOrder(row *bigtable.Row) []*bigtable.Cell {
-	c.found = c.found[:0]
+// sortedCells returns the row's cells in the order of the projection, without those of families that no program has.
+func (c *comparison) sortedCells(row *bigtable.Row) []*bigtable.Cell {
+	c.have = c.have[:0]
 	for i := range row.Cells {
 		if c.index(row.Cells[i].Family) >= 0 {
-			c.found = append(c.found, &row.Cells[i])
+			c.have = append(c.have, &row.Cells[i])
 		}
 	}
-	slices.SortStableFunc(c.found, func(a, b *bigtable.Cell) int {
-		return cmp.Or(cmp.Compare(c.index(a.Family), c.index(b.Family)), bytes.Compare(a.Qualifier, b.Qualifier), b.Time.Compare(a.Time))
+	slices.SortStableFunc(c.have, func(a, b *bigtable.Cell) int {
+		family := cmp.Compare(c.index(a.Family), c.index(b.Family))
+		return cmp.Or(family, bytes.Compare(a.Qualifier, b.Qualifier), b.Time.Compare(a.Time))
 	})
-	return c.found
+	return c.have
 }
 
-// column orders a found cell's column against a wanted one's.
-func (c *comparison) column(have *bigtable.Cell, want *cell) int {
+// compareColumnName orders the columns of a cell of the target and a wanted one.
+func (c *comparison) compareColumnName(have *bigtable.Cell, want *cell) int {
 	return cmp.Or(cmp.Compare(c.index(have.Family), want.family), bytes.Compare(have.Qualifier, want.qualifier))
 }
 
+// extraCell reports a cell in a column that only the target has, unless it may remain.
 func (c *comparison) extraCell(row *bigtable.Row, cell *bigtable.Cell) {
-	if f := c.families[c.index(cell.Family)]; !c.mayStay(f, cell) {
+	if f := c.families[c.index(cell.Family)]; !c.mayRemain(f, cell) {
 		c.report(c.difference(ExtraCell, row.Key, cell.Family, cell.Qualifier, 0, 0, nil, cell.Value))
 	}
 }
 
-// compare judges the cells found in one column by those wanted, both newest first.
-func (c *comparison) compare(f transform.Family, want []cell, have []*bigtable.Cell) {
-	// A cell without a mapped time is the column's newest whatever stands below; it sorts last.
+// compareColumn compares the cells of one column, which both sides have in the order of time, newest first.
+func (c *comparison) compareColumn(f transform.Family, want []cell, have []*bigtable.Cell) {
+	// A cell without a mapped time, which sorts last, is wanted as the column's newest, whatever older cells there are.
 	if want[len(want)-1].time == unmapped {
-		c.newest(f, want, have)
+		c.compareNewest(f, want, have)
 		return
 	}
 	versions := 0
 	for len(want) > 0 && (f.MaxVersions == 0 || versions < f.MaxVersions) {
-		same := 1 // items that acknowledged to share a cell: either's value will do
+		same := 1 // items whose mapping allows that they share a cell: the value of any of them is right
 		for same < len(want) && want[same].time == want[0].time {
 			same++
 		}
-		have = c.version(f, want[:same], have)
+		have = c.compareTime(f, want[:same], have)
 		want = want[same:]
 		versions++
 	}
 	for _, extra := range have {
-		if !c.mayStay(f, extra) && (f.MaxVersions == 0 || versions < f.MaxVersions) {
+		if !c.mayRemain(f, extra) && (f.MaxVersions == 0 || versions < f.MaxVersions) {
 			versions++
-			c.report(c.difference(ExtraCell, c.group[0].row, f.Name, extra.Qualifier, extra.Time.UnixMilli(), 0, nil, extra.Value))
+			at := change.Millis(extra.Time.UnixMilli())
+			c.report(c.difference(ExtraCell, c.group[0].row, f.Name, extra.Qualifier, at, 0, nil, extra.Value))
 		}
 	}
 }
 
-// version compares one mapped time of a column and gives back the cells found that are left.
-func (c *comparison) version(f transform.Family, want []cell, have []*bigtable.Cell) []*bigtable.Cell {
+// compareTime compares the cells with one mapped time in a column, and returns the target's cells without these.
+func (c *comparison) compareTime(f transform.Family, want []cell, have []*bigtable.Cell) []*bigtable.Cell {
+	sameTime := func(h *bigtable.Cell) bool { return h.Time.UnixMilli() == want[0].time }
 	if c.expired(f, want[0].time) {
-		return slices.DeleteFunc(have, func(h *bigtable.Cell) bool { return h.Time.UnixMilli() == want[0].time })
+		return slices.DeleteFunc(have, sameTime)
 	}
 	c.result.Cells++
-	i := slices.IndexFunc(have, func(h *bigtable.Cell) bool { return h.Time.UnixMilli() == want[0].time })
+	i := slices.IndexFunc(have, sameTime)
 	if i < 0 {
-		c.report(c.wantOf(MissingCell, &want[0], nil))
+		c.report(c.differenceAt(MissingCell, &want[0], nil))
 		return have
 	}
 	if !c.matches(f, want, have[i].Value) {
-		c.report(c.wantOf(Value, &want[0], have[i].Value))
+		c.report(c.differenceAt(Value, &want[0], have[i].Value))
 	}
 	return slices.Delete(have, i, i+1)
 }
 
-func (c *comparison) newest(f transform.Family, want []cell, have []*bigtable.Cell) {
+// compareNewest compares the newest cell of a column with the wanted cells, which have no mapped time.
+func (c *comparison) compareNewest(f transform.Family, want []cell, have []*bigtable.Cell) {
 	switch {
 	case len(have) > 0:
 		c.result.Cells++
 		if !c.matches(f, want, have[0].Value) {
-			c.report(c.wantOf(Value, &want[0], have[0].Value))
+			c.report(c.differenceAt(Value, &want[0], have[0].Value))
 		}
 	case f.MaxAge > 0 && !c.options.Now.IsZero():
-		c.result.Unproven++ // its age is that of the item's last change, which the source does not tell
+		c.result.Unproven++ // its age is that of the item's last change, which the source does not contain
 	default:
 		c.result.Cells++
-		c.report(c.wantOf(MissingCell, &want[0], nil))
+		c.report(c.differenceAt(MissingCell, &want[0], nil))
 	}
 }
 
-// matches tells whether one of the wanted values is there. An aggregate has seen values before this one, and a
-// sketch of distinct values is no value at all: that it is there is all that can be said.
+// matches reports whether a value of the target is one of the wanted values. An aggregate includes earlier values too,
+// and the value of a sketch of distinct values cannot be compared: that it exists must be enough.
 func (c *comparison) matches(f transform.Family, want []cell, have []byte) bool {
 	if f.Aggregate == "hll" {
 		return true
 	}
 	if f.Aggregate != "" {
-		return slices.ContainsFunc(want, func(w cell) bool { return reached(f.Aggregate, w.value, have) })
+		return slices.ContainsFunc(want, func(w cell) bool { return aggregateIncludes(f.Aggregate, w.value, have) })
 	}
-	value := keep(have, c.options.ShowValues)
+	value := valueKey(have, c.options.ShowValues)
 	return slices.ContainsFunc(want, func(w cell) bool {
 		if w.asItCame {
-			return bytes.Equal(w.value, keep(c.content(have), c.options.ShowValues))
+			return bytes.Equal(w.value, valueKey(c.canonicalDocument(have), c.options.ShowValues))
 		}
 		return bytes.Equal(w.value, value)
 	})
 }
 
-// content is a document in the one form that the projection has: as it came, its JSON may be in any order. What is no
-// document stays as it is, and differs.
-func (c *comparison) content(document []byte) []byte {
+// canonicalDocument returns a document in the canonical form of the projection, because the target has it as it was
+// written, with its JSON in any order. It returns bytes that are not a document unchanged.
+func (c *comparison) canonicalDocument(document []byte) []byte {
 	c.decoder.Reset()
 	img, err := c.decoder.Image(document)
 	if err != nil {
@@ -266,7 +276,8 @@ func (c *comparison) content(document []byte) []byte {
 	return img.AppendJSON(nil)
 }
 
-func reached(aggregate string, want, have []byte) bool {
+// aggregateIncludes reports whether the aggregate have, of the given kind, may include the value want.
+func aggregateIncludes(aggregate string, want, have []byte) bool {
 	if len(want) != 8 || len(have) != 8 {
 		return false
 	}
@@ -277,22 +288,26 @@ func reached(aggregate string, want, have []byte) bool {
 	return h >= w
 }
 
-func (c *comparison) wantOf(kind Kind, w *cell, have []byte) Difference {
-	ms := w.time
-	if ms == unmapped {
-		ms = 0
+// differenceAt returns the difference between a wanted cell and the value that the target has.
+func (c *comparison) differenceAt(kind Kind, w *cell, have []byte) Difference {
+	at := change.Millis(w.time)
+	if w.time == unmapped {
+		at = 0
 	}
-	return c.difference(kind, w.row, c.families[w.family].Name, w.qualifier, ms, w.keyHash, w.value, have)
+	return c.difference(kind, w.row, c.families[w.family].Name, w.qualifier, at, w.keyHash, w.value, have)
 }
 
-func (c *comparison) difference(kind Kind, row []byte, family string, qualifier []byte, ms int64, hash uint64, want, have []byte) Difference {
-	d := Difference{Kind: kind, Row: string(row), Family: family, Qualifier: string(qualifier), Time: ms, KeyHash: hash}
+func (c *comparison) difference(
+	kind Kind, row []byte, family string, qualifier []byte, at change.Millis, hash uint64, want, have []byte,
+) Difference {
+	d := Difference{Kind: kind, Row: string(row), Family: family, Qualifier: string(qualifier), Time: at, KeyHash: hash}
 	if c.options.ShowValues {
 		d.Want, d.Have = bytes.Clone(want), bytes.Clone(have)
 	}
 	return d
 }
 
+// report counts a difference, and stores it within the limit.
 func (c *comparison) report(d Difference) {
 	c.result.Count++
 	if len(c.result.Differences) < c.options.Limit {

@@ -15,33 +15,38 @@ import (
 	"slices"
 )
 
-// unmapped is the time of a cell whose timestamp is its write's version, which the source does not know.
+// unmapped is the time of a cell whose timestamp is the version of its write, which the source does not contain.
 const unmapped = math.MinInt64
 
-// cell is one cell that the source asks for.
+// cell is one wanted cell: the source's projection has it.
 type cell struct {
 	row       []byte
 	family    int // index
 	qualifier []byte
 	time      int64  // ms, or unmapped
-	value     []byte // the value, or its hash
+	value     []byte // see valueKey
 	keyHash   uint64
-	asItCame  bool // a document: what is compared is its content
+	asItCame  bool // a document, whose canonical form is compared
 }
 
-// cellOverhead is what a cell takes in memory beside its bytes.
+// cellOverhead is the memory of a cell besides its bytes.
 const cellOverhead = 112
 
 func (c *cell) size() int { return len(c.row) + len(c.qualifier) + len(c.value) + cellOverhead }
 
-// order is that of Bigtable's rows; within a column, newest first.
+// sameColumn reports whether two cells of a row are in one column.
+func (c *cell) sameColumn(other *cell) bool {
+	return c.family == other.family && bytes.Equal(c.qualifier, other.qualifier)
+}
+
+// order compares cells in the order of Bigtable's rows and, within a column, newest first.
 func order(a, b *cell) int {
 	return cmp.Or(bytes.Compare(a.row, b.row), cmp.Compare(a.family, b.family),
 		bytes.Compare(a.qualifier, b.qualifier), cmp.Compare(b.time, a.time), cmp.Compare(a.keyHash, b.keyHash))
 }
 
-// keep gives what stands for a value in a comparison: 16 bytes of its hash, or all of it.
-func keep(value []byte, whole bool) []byte {
+// valueKey returns what is compared for a value: 16 bytes of its hash, or the whole value.
+func valueKey(value []byte, whole bool) []byte {
 	if whole {
 		return value
 	}
@@ -49,7 +54,7 @@ func keep(value []byte, whole bool) []byte {
 	return sum[:16]
 }
 
-// sorter sorts more cells than fit in memory: runs are sorted, written out and merged.
+// sorter sorts more cells than fit in memory: it sorts and writes runs, and merges them.
 type sorter struct {
 	memory int
 	dir    string
@@ -58,7 +63,7 @@ type sorter struct {
 	runs   []*os.File
 }
 
-// add takes a copy of c.
+// add adds a copy of c.
 func (s *sorter) add(c cell) error {
 	c.row, c.qualifier, c.value = bytes.Clone(c.row), bytes.Clone(c.qualifier), bytes.Clone(c.value)
 	s.cells = append(s.cells, c)
@@ -72,6 +77,7 @@ func (s *sorter) sort() {
 	slices.SortFunc(s.cells, func(a, b cell) int { return order(&a, &b) })
 }
 
+// spill sorts the cells in memory and writes them to a file as a run.
 func (s *sorter) spill() error {
 	s.sort()
 	f, err := os.CreateTemp(s.dir, "tailrace-verify-")
@@ -79,7 +85,7 @@ func (s *sorter) spill() error {
 		return fmt.Errorf("make run: %w", err)
 	}
 	s.runs = append(s.runs, f)
-	// The name goes at once, so that nothing is left behind however this process ends.
+	// The name is removed at once, so that no file remains however this process ends.
 	if err := os.Remove(f.Name()); err != nil {
 		return fmt.Errorf("unlink run: %w", err)
 	}
@@ -93,10 +99,10 @@ func (s *sorter) spill() error {
 	}
 	s.cells, s.bytes = s.cells[:0], 0
 	clear(s.cells[:cap(s.cells)])
-	return errors.Join(w.Flush(), rewind(f))
+	return errors.Join(w.Flush(), rewindFile(f))
 }
 
-func rewind(f *os.File) error {
+func rewindFile(f *os.File) error {
 	_, err := f.Seek(0, io.SeekStart)
 	return err
 }
@@ -107,7 +113,7 @@ func (s *sorter) close() {
 	}
 }
 
-// sorted ends the adding and gives the cells in order.
+// sorted returns the cells in order. No cell may be added afterwards.
 func (s *sorter) sorted() (*merge, error) {
 	s.sort()
 	m := &merge{memory: s.cells}
@@ -124,13 +130,13 @@ func (s *sorter) sorted() (*merge, error) {
 	return m, nil
 }
 
-// merge gives cells of all runs and of memory in order.
+// merge returns the cells of all runs and of memory in order.
 type merge struct {
 	memory []cell
 	runs   runs
 }
 
-// next gives the next cell; io.EOF after the last.
+// next returns the next cell; io.EOF after the last.
 func (m *merge) next() (cell, error) {
 	if len(m.runs) == 0 {
 		if len(m.memory) == 0 {
@@ -157,7 +163,7 @@ func (m *merge) next() (cell, error) {
 	return c, nil
 }
 
-// run is a sorted file with its first cell in hand.
+// run is a sorted file, of which the first cell is read.
 type run struct {
 	from *bufio.Reader
 	head cell
@@ -180,6 +186,7 @@ func (r *runs) Pop() any {
 	return last
 }
 
+// append appends the cell as readCell reads it.
 func (c *cell) append(dst []byte) []byte {
 	for _, part := range [][]byte{c.row, c.qualifier, c.value} {
 		dst = append(binary.AppendUvarint(dst, uint64(len(part))), part...)
@@ -194,7 +201,7 @@ func (c *cell) append(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint64(dst, c.keyHash)
 }
 
-// readCell reads what append wrote; io.EOF only between cells.
+// readCell reads a cell that append wrote. It returns io.EOF only between cells.
 func readCell(r *bufio.Reader) (cell, error) {
 	var c cell
 	for i, part := range []*[]byte{&c.row, &c.qualifier, &c.value} {

@@ -1,11 +1,12 @@
-// Package verify compares a source table with Bigtable, cell by cell, as a plain reader sees it.
+// Package verify compares a source table with Bigtable, cell by cell, as an application sees it.
 //
-// The source's items come in no order and several may share a row, so their projection is sorted first, in
-// runs on disk when it is large; then it is merged with one ordered reading of the target. Memory stays
-// bounded whatever the tables' size. Versions and guards are not looked at: a migrated application does
-// not know them either.
+// The source's items are unordered and several may share a row. So their projection is sorted first, in runs on disk
+// when it is large, and then merged with one ordered reading of the target. Memory is bounded whatever the size of the
+// tables. Versions and guards are not compared, because a migrated application does not use them.
 //
-// Compare when both sides are quiet; what is being written differs from one moment to the next.
+// Compare while nothing is written to either side: what is being written may differ for a moment.
+//
+// A comparison runs in the goroutine of its caller.
 package verify
 
 import (
@@ -19,31 +20,29 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Items calls f with every item of a source table, in any order. An error of f ends it and is returned.
-// The image may be reused after f returns.
+// Items calls f with every item of a source table, in any order. An error of f ends it and is returned. The image is
+// valid until f returns.
 type Items func(ctx context.Context, f func(change.Image) error) error
 
-// Rows calls f with every row of the target in key order, holding the cells that Views asks for.
-// An error of f ends it and is returned. (*bigtable.Client).Rows does it.
+// Rows calls f with every row of the target in key order, with the cells that Views selects. An error of f ends it and
+// is returned. (*bigtable.Client).Rows is one.
 type Rows func(ctx context.Context, f func(*bigtable.Row) error) error
 
-// Source is one source table and what its items become.
+// Source is one source table with its mapping.
 type Source struct {
 	Program *transform.Program
 	Schema  change.KeySchema
 	Items   Items
 }
 
-// Options of a comparison; the zero value will do.
+// Options of a comparison. Zero values mean the defaults.
 type Options struct {
 	Dir        string    // for sorted runs; default the system's temporary directory
-	Memory     int       // bytes held before a run is written; default 64 MiB
-	Limit      int       // differences that are kept, all are counted; default 1000
-	ShowValues bool      // keep values in differences; needs memory and disk for all values
-	Now        time.Time // for families with a maximum age; zero: nothing has aged
-	// Outlive names families whose cells may outlive their items (archives, histories): extra cells there
-	// are no difference.
-	Outlive []string
+	Memory     int       // bytes of cells before a run is written; default 64 MiB
+	Limit      int       // differences in the result, which counts all; default 1000
+	ShowValues bool      // differences have the values; needs memory and disk for all values
+	Now        time.Time // for families with a maximum age; zero: no cell has aged
+	Outlive    []string  // families whose cells may outlive their items (archives, histories): extra cells are allowed
 }
 
 func (o Options) withDefaults() Options {
@@ -56,10 +55,10 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Kind says how the two sides differ.
+// Kind is how the two sides differ.
 type Kind string
 
-// The kinds of a Difference. A missing or extra row counts once, whatever its cells.
+// The kinds of a Difference. A missing or extra row counts once, whatever cells it has.
 const (
 	MissingRow  Kind = "missing_row"
 	ExtraRow    Kind = "extra_row"
@@ -68,24 +67,24 @@ const (
 	Value       Kind = "value"
 )
 
-// Difference is one thing in which Bigtable is not the source's projection.
+// Difference is one row or cell in which Bigtable differs from the source's projection.
 type Difference struct {
-	Kind      Kind   `json:"kind"`
-	Row       string `json:"row"`
-	Family    string `json:"family,omitempty"`
-	Qualifier string `json:"qualifier,omitempty"`
-	Time      int64  `json:"ts,omitempty"`       // ms, where the mapping gives the cell's time
-	KeyHash   uint64 `json:"key_hash,omitempty"` // of an item behind the row; 0 where only Bigtable has it
-	Want      []byte `json:"want,omitempty"`     // with Options.ShowValues
-	Have      []byte `json:"have,omitempty"`
+	Kind      Kind          `json:"kind"`
+	Row       string        `json:"row"`
+	Family    string        `json:"family,omitempty"`
+	Qualifier string        `json:"qualifier,omitempty"`
+	Time      change.Millis `json:"ts,omitempty"`       // where the mapping sets the cell's time
+	KeyHash   uint64        `json:"key_hash,omitempty"` // of an item with this row; 0 where only Bigtable has it
+	Want      []byte        `json:"want,omitempty"`     // with Options.ShowValues
+	Have      []byte        `json:"have,omitempty"`
 }
 
 // Result counts what was compared.
 type Result struct {
 	Items       int64        `json:"items"`    // in the source
-	Refused     int64        `json:"refused"`  // items that the mapping will not take: their rows are unknown
-	Rows        int64        `json:"rows"`     // that the source's items ask for
-	Cells       int64        `json:"cells"`    // compared with what the source asks for
+	Refused     int64        `json:"refused"`  // items that the mapping refuses, so that their rows are unknown
+	Rows        int64        `json:"rows"`     // that the source's items should have
+	Cells       int64        `json:"cells"`    // compared with what they should be
 	Unproven    int64        `json:"unproven"` // cells that may have aged away
 	Count       int64        `json:"differences"`
 	MissingRows int64        `json:"missing_rows"`
@@ -93,10 +92,10 @@ type Result struct {
 	Differences []Difference `json:"list"` // the first Options.Limit
 }
 
-// Equal tells whether everything was compared and nothing differs.
+// Equal reports whether everything was compared and nothing differs.
 func (r *Result) Equal() bool { return r.Count == 0 && r.Refused == 0 && r.Unproven == 0 }
 
-// Views is what Rows must read for the programs of one target: of each family as many versions as it keeps.
+// Views returns what Rows must read for the programs of one target: as many versions of each family as it keeps.
 func Views(programs ...*transform.Program) []bigtable.View {
 	var views []bigtable.View
 	for _, f := range familiesOf(programs) {
@@ -105,6 +104,7 @@ func Views(programs ...*transform.Program) []bigtable.View {
 	return views
 }
 
+// familiesOf returns the families of all programs, without duplicates.
 func familiesOf(programs []*transform.Program) []transform.Family {
 	var out []transform.Family
 	seen := map[string]bool{}
@@ -119,7 +119,7 @@ func familiesOf(programs []*transform.Program) []transform.Family {
 	return out
 }
 
-// Compare reads all sources of one target, then the target, and reports every difference.
+// Compare reads all sources of one target and then the target, and returns their differences.
 func Compare(ctx context.Context, o Options, sources []Source, rows Rows) (*Result, error) {
 	o = o.withDefaults()
 	programs := make([]*transform.Program, len(sources))
@@ -132,7 +132,7 @@ func Compare(ctx context.Context, o Options, sources []Source, rows Rows) (*Resu
 	res := &Result{}
 	for _, s := range sources {
 		p := projection{source: s, families: families, options: o, into: sorter, result: res}
-		if err := s.Items(ctx, p.add); err != nil {
+		if err := s.Items(ctx, p.addItem); err != nil {
 			return nil, fmt.Errorf("project items: %w", err)
 		}
 	}
@@ -144,10 +144,10 @@ func Compare(ctx context.Context, o Options, sources []Source, rows Rows) (*Resu
 	if err := c.advance(); err != nil {
 		return nil, fmt.Errorf("read projection: %w", err)
 	}
-	if err := rows(ctx, c.row); err != nil {
+	if err := rows(ctx, c.compareRow); err != nil {
 		return nil, fmt.Errorf("read target: %w", err)
 	}
-	if err := c.rest(); err != nil {
+	if err := c.reportRest(); err != nil {
 		return nil, fmt.Errorf("read projection: %w", err)
 	}
 	return res, nil
@@ -163,7 +163,8 @@ type projection struct {
 	key      []byte
 }
 
-func (p *projection) add(img change.Image) error {
+// addItem adds the cells of one item, or counts it as refused.
+func (p *projection) addItem(img change.Image) error {
 	p.result.Items++
 	rows, err := p.source.Program.Project(img)
 	var refusal *transform.Refusal
@@ -188,6 +189,7 @@ func (p *projection) add(img change.Image) error {
 	return nil
 }
 
+// cell returns one cell of an item for the sorter.
 func (p *projection) cell(row []byte, c *transform.Cell, hash uint64) cell {
 	out := cell{row: row, qualifier: c.Qualifier, time: unmapped, keyHash: hash, asItCame: c.AsItCame}
 	for i := range p.families {
@@ -196,8 +198,8 @@ func (p *projection) cell(row []byte, c *transform.Cell, hash uint64) cell {
 		}
 	}
 	if c.Mapped {
-		out.time = c.Time
+		out.time = int64(c.Time)
 	}
-	out.value = keep(c.Value, p.options.ShowValues || p.families[out.family].Aggregate != "")
+	out.value = valueKey(c.Value, p.options.ShowValues || p.families[out.family].Aggregate != "")
 	return out
 }
