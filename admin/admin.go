@@ -1,5 +1,5 @@
-// Package admin answers over HTTP what people, Prometheus and Kubernetes ask a running replicator: metrics, health, and
-// a status page. It has no authentication and changes nothing; by default it listens on loopback.
+// Package admin serves metrics, health and a status page of a running replicator over HTTP, for people, Prometheus and
+// Kubernetes. It has no authentication and changes nothing. By default it listens on loopback.
 package admin
 
 import (
@@ -17,23 +17,23 @@ import (
 	"go.uber.org/zap"
 )
 
-// Health is what a replicator knows about itself. All methods are cheap and may be called at any time, from any goroutine.
+// Health reports the health of a replicator. All methods are cheap and may be called at any time, from any goroutine.
 type Health interface {
-	// Live says why the process should be restarted, or nil: its loops turn and its queue answers.
+	// Live returns why the process should be restarted, or nil: its loops run and its queue answers.
 	Live() error
-	// Started says what is still missing before a rollout may go on, or nil: the state is loaded, and each table is
-	// owned here or somebody else's.
+	// Started returns what a rollout has to wait for, or nil: the state is loaded, and each table is owned by this process
+	// or another one.
 	Started() error
-	// Ready says whether all tables progress or are idle, and each reason why not.
+	// Ready reports whether all tables progress or are idle, and each reason why not.
 	Ready() (bool, []string)
-	// Status is what `replicator status --json` prints: something that encoding/json can write.
+	// Status returns what `replicator status --json` prints, as a value for encoding/json.
 	Status() any
 }
 
-// shutdownGrace is what requests in flight get when the server ends.
+// shutdownGrace is the time for requests in flight when the server ends.
 const shutdownGrace = 2 * time.Second
 
-// Serve answers on ln until ctx ends, then closes it. It returns nil after ctx ended, else why it could not go on.
+// Serve serves on ln until ctx ends, then closes it and returns nil. It returns an error if the listener fails before.
 func Serve(ctx context.Context, ln net.Listener, h Health, metrics prometheus.Gatherer, log *zap.Logger) error {
 	server := &http.Server{
 		Handler:           Handler(h, metrics),
@@ -58,7 +58,7 @@ func Serve(ctx context.Context, ln net.Listener, h Health, metrics prometheus.Ga
 	return nil
 }
 
-// Handler routes the paths of the admin server.
+// Handler returns the handler of the admin server's paths.
 func Handler(h Health, metrics prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}))
@@ -87,7 +87,7 @@ func causes(err error) []string {
 	return []string{err.Error()}
 }
 
-// verdict is 200 without reasons and 503 with them, in words or, if asked for, as JSON.
+// verdict replies 200 without reasons and 503 with them, as text or, if the client accepts it, as JSON.
 func verdict(w http.ResponseWriter, r *http.Request, reasons []string) {
 	code := http.StatusOK
 	if len(reasons) > 0 {
@@ -106,7 +106,7 @@ func verdict(w http.ResponseWriter, r *http.Request, reasons []string) {
 	fmt.Fprintln(w, strings.Join(reasons, "\n"))
 }
 
-// front is the page for a person with a browser or curl.
+// front writes the page for a person with a browser or curl.
 func front(w http.ResponseWriter, h Health) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
@@ -119,7 +119,13 @@ func front(w http.ResponseWriter, h Health) {
 	if s, ok := h.Status().(fmt.Stringer); ok {
 		fmt.Fprintf(w, "\n%s\n", s)
 	}
-	fmt.Fprint(w, "\n/status    what `replicator status --json` prints\n/metrics   Prometheus\n/livez     loops alive, queue healthy\n/startupz  state loaded, owning or standing by\n/readyz    every table progresses or is idle\n")
+	fmt.Fprint(w, `
+/status    what `+"`replicator status --json`"+` prints
+/metrics   Prometheus
+/livez     loops alive, queue healthy
+/startupz  state loaded, owning or standing by
+/readyz    every table progresses or is idle
+`)
 }
 
 func writeJSON(w http.ResponseWriter, code int, v any) {
