@@ -6,7 +6,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// ReadUnits is what a strongly or eventually consistent read of so many bytes costs.
+// ReadUnits returns the capacity units of a strongly or eventually consistent read of that many bytes.
 func ReadUnits(size int, consistent bool) float64 {
 	units := float64(max(1, (size+4095)/4096))
 	if !consistent {
@@ -15,19 +15,19 @@ func ReadUnits(size int, consistent bool) float64 {
 	return units
 }
 
-// WriteUnits is what a write costs of an item that had and gets these sizes.
+// WriteUnits returns the capacity units of a write that changes an item's size from before to after.
 func WriteUnits(before, after int) float64 {
 	return float64(max(1, (max(before, after)+1023)/1024))
 }
 
-// Bill adds up a request's capacity by table. Transact names a kind of unit that
-// transactions show beside the sum: "Read" or "Write".
+// Bill is the consumed capacity of a request, by table. Transact is "Read" or "Write" for transactions, whose replies
+// show the units under that name too.
 type Bill struct {
 	Transact string
 	units    map[string]float64
 }
 
-// Add puts units on a table's account.
+// Add adds units to a table's sum.
 func (b *Bill) Add(table string, units float64) {
 	if b.units == nil {
 		b.units = map[string]float64{}
@@ -35,7 +35,7 @@ func (b *Bill) Add(table string, units float64) {
 	b.units[table] += units
 }
 
-// AppendOne appends the ConsumedCapacity of a call on one table, if it was asked for.
+// AppendOne appends the ConsumedCapacity of a call on one table, if the request asks for it.
 func (b *Bill) AppendOne(out []byte, r *wire.Node) []byte {
 	mode := r.Str("ReturnConsumedCapacity")
 	if mode != "TOTAL" && mode != "INDEXES" {
@@ -47,7 +47,7 @@ func (b *Bill) AppendOne(out []byte, r *wire.Node) []byte {
 	return out
 }
 
-// AppendAll is AppendOne for calls on several tables.
+// AppendAll appends the ConsumedCapacity of a call on several tables, if the request asks for it.
 func (b *Bill) AppendAll(out []byte, r *wire.Node) []byte {
 	mode := r.Str("ReturnConsumedCapacity")
 	if mode != "TOTAL" && mode != "INDEXES" {
@@ -68,6 +68,7 @@ func (b *Bill) AppendAll(out []byte, r *wire.Node) []byte {
 	return append(out, ']')
 }
 
+// appendTable appends the capacity of one table.
 func (b *Bill) appendTable(out []byte, table string, units float64, mode string) []byte {
 	out = wire.AppendText(append(out, '{'), "TableName", table)
 	out = wire.AppendFloat(out, "CapacityUnits", units)

@@ -8,9 +8,9 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// The parameters that came before expressions, turned into expressions.
+// The legacy parameters, which expressions have replaced, are translated into parsed expressions here.
 
-// Expected reads the legacy condition of a write; nil when there is none.
+// Expected returns the condition of a write's legacy parameter Expected, nil when there is none.
 func Expected(n *wire.Node) (*expr.Condition, *wire.Error) {
 	f := n.Get("Expected")
 	if f == nil {
@@ -27,6 +27,7 @@ func Expected(n *wire.Node) (*expr.Condition, *wire.Error) {
 	return expr.LegacyCondition(tests, n.Str("ConditionalOperator") == "OR"), nil
 }
 
+// readExpectation reads one attribute's condition.
 func readExpectation(e *wire.Node) (t expr.LegacyTest, err *wire.Error) {
 	t = expr.LegacyTest{Name: e.Name, Op: e.Str("ComparisonOperator")}
 	if err := attr.CheckName(e.Name); err != nil {
@@ -55,16 +56,19 @@ func readExpectation(e *wire.Node) (t expr.LegacyTest, err *wire.Error) {
 	return expectExists(e, t, hasValue)
 }
 
+// checkExpectation checks a condition with a ComparisonOperator.
 func checkExpectation(e *wire.Node, t *expr.LegacyTest, hasAny bool) *wire.Error {
 	switch {
 	case e.Has("Exists"):
 		return wire.BadValue("Exists and ComparisonOperator cannot be used together for Attribute: %s", e.Name)
 	case t.Op != "NULL" && t.Op != "NOT_NULL" && !hasAny:
-		return wire.BadValue("Value or AttributeValueList must be used with ComparisonOperator: %s for Attribute: %s", t.Op, e.Name)
+		return wire.BadValue("Value or AttributeValueList must be used with ComparisonOperator: %s for Attribute: %s",
+			t.Op, e.Name)
 	}
 	return checkLegacy(t)
 }
 
+// expectExists reads a condition without a ComparisonOperator: a value, or that the attribute is missing.
 func expectExists(e *wire.Node, t expr.LegacyTest, hasValue bool) (expr.LegacyTest, *wire.Error) {
 	exists := !e.Has("Exists") || e.True("Exists")
 	switch {
@@ -84,6 +88,7 @@ func expectExists(e *wire.Node, t expr.LegacyTest, hasValue bool) (expr.LegacyTe
 	return t, nil
 }
 
+// legacyValues reads an AttributeValueList.
 func legacyValues(n *wire.Node) ([]attr.Value, *wire.Error) {
 	list := n.Get("AttributeValueList")
 	if list == nil {
@@ -99,7 +104,7 @@ func legacyValues(n *wire.Node) ([]attr.Value, *wire.Error) {
 	return out, nil
 }
 
-// legacyTypes are the types that a comparison takes; those not listed take any.
+// legacyTypes are the types of operands that a comparison takes. A comparison that is not listed takes any.
 var legacyTypes = map[string][]attr.Kind{
 	"LE": scalars, "LT": scalars, "GE": scalars, "GT": scalars, "BETWEEN": scalars, "IN": scalars,
 	"CONTAINS": scalars, "NOT_CONTAINS": scalars, "BEGINS_WITH": {attr.S, attr.B},
@@ -107,6 +112,7 @@ var legacyTypes = map[string][]attr.Kind{
 
 var scalars = []attr.Kind{attr.S, attr.N, attr.B}
 
+// checkLegacy checks the number and the types of a test's operands.
 func checkLegacy(t *expr.LegacyTest) *wire.Error {
 	least, most := 1, 1
 	switch t.Op {
@@ -130,13 +136,14 @@ func checkLegacy(t *expr.LegacyTest) *wire.Error {
 	}
 	if t.Op == "BETWEEN" {
 		if order, ok := t.Values[0].Compare(&t.Values[1]); ok && order > 0 {
-			return wire.Invalid("The BETWEEN condition was provided a range where the lower bound is greater than the upper bound")
+			return wire.Invalid("The BETWEEN condition was provided a range where the lower bound is greater than the upper " +
+				"bound")
 		}
 	}
 	return nil
 }
 
-// LegacyTests reads ScanFilter, QueryFilter or KeyConditions.
+// LegacyTests reads the tests of a ScanFilter, QueryFilter or KeyConditions; f may be nil.
 func LegacyTests(f *wire.Node) ([]expr.LegacyTest, *wire.Error) {
 	if f == nil {
 		return nil, nil
@@ -159,7 +166,7 @@ func LegacyTests(f *wire.Node) ([]expr.LegacyTest, *wire.Error) {
 	return tests, nil
 }
 
-// AttributeUpdates reads the legacy update; nil when there is none.
+// AttributeUpdates returns the update of the legacy parameter AttributeUpdates, nil when there is none.
 func AttributeUpdates(n *wire.Node) (*expr.Update, *wire.Error) {
 	f := n.Get("AttributeUpdates")
 	if f == nil {
@@ -187,6 +194,7 @@ func AttributeUpdates(n *wire.Node) (*expr.Update, *wire.Error) {
 	return expr.LegacyUpdates(all), nil
 }
 
+// checkAttributeUpdate checks an action against the type of its value.
 func checkAttributeUpdate(u *expr.LegacyUpdate) *wire.Error {
 	switch {
 	case u.Value == nil && u.Action != "DELETE":

@@ -8,15 +8,15 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// CheckStyles refuses requests that mix expressions with their legacy forerunners, and
-// placeholders without expressions. expressions and legacy are parameter names.
+// CheckStyles refuses requests that mix expressions with legacy parameters, or have placeholders without expressions.
+// expressions and legacy are the names of the operation's parameters.
 func CheckStyles(n *wire.Node, expressions, legacy []string) *wire.Error {
 	used := Present(n, expressions)
 	if old := Present(n, legacy); len(used) > 0 && len(old) > 0 {
 		return wire.Invalid("Can not use both expression and non-expression parameters in the same request: "+
 			"Non-expression parameters: {%s} Expression parameters: {%s}", strings.Join(old, ", "), strings.Join(used, ", "))
 	}
-	if n.Has("ConditionalOperator") && filters(n) == 0 {
+	if n.Has("ConditionalOperator") && countTests(n) == 0 {
 		return wire.Invalid("ConditionalOperator cannot be used without Filter or Expected")
 	}
 	if n.Has("ExpressionAttributeNames") && len(used) == 0 {
@@ -25,25 +25,25 @@ func CheckStyles(n *wire.Node, expressions, legacy []string) *wire.Error {
 	if !n.Has("ExpressionAttributeValues") {
 		return nil
 	}
-	var takers []string
+	var withValues []string // the expressions that take values
 	for _, e := range expressions {
 		if e != "ProjectionExpression" {
-			takers = append(takers, e)
+			withValues = append(withValues, e)
 		}
 	}
-	if len(Present(n, takers)) > 0 || len(takers) == 0 {
+	if len(Present(n, withValues)) > 0 || len(withValues) == 0 {
 		return nil
 	}
 	verb := "is"
-	if len(takers) > 1 {
+	if len(withValues) > 1 {
 		verb = "are"
 	}
 	return wire.Invalid("ExpressionAttributeValues can only be specified when using expressions: %s %s null",
-		strings.Join(takers, " and "), verb)
+		strings.Join(withValues, " and "), verb)
 }
 
-// filters is how many tests there are that a ConditionalOperator can join.
-func filters(n *wire.Node) int {
+// countTests returns the number of tests that a ConditionalOperator could join.
+func countTests(n *wire.Node) int {
 	tests := 0
 	for _, name := range []string{"Expected", "QueryFilter", "ScanFilter"} {
 		if f := n.Get(name); f != nil {
@@ -53,7 +53,7 @@ func filters(n *wire.Node) int {
 	return tests
 }
 
-// Present are those of the fields that a request has.
+// Present returns those of the names that are fields of a request.
 func Present(n *wire.Node, names []string) []string {
 	var out []string
 	for _, name := range names {
@@ -73,8 +73,7 @@ type Parsed struct {
 	Projection *expr.Projection
 }
 
-// Parse parses what expressions a request has, and checks that all placeholders are
-// used.
+// Parse parses the expressions of a request and checks that all placeholders are used.
 func Parse(n *wire.Node) (p Parsed, err *wire.Error) {
 	if !n.Has("ExpressionAttributeNames") && !n.Has("ExpressionAttributeValues") && len(Present(n, expressionNames)) == 0 {
 		return p, nil
@@ -107,10 +106,11 @@ func Parse(n *wire.Node) (p Parsed, err *wire.Error) {
 	return p, env.Unused()
 }
 
-// expressionNames are in the order in which the service judges expressions: a filter before the key condition.
-var expressionNames = []string{"UpdateExpression", "ConditionExpression", "FilterExpression", "KeyConditionExpression", "ProjectionExpression"}
+// expressionNames has the order in which the service checks expressions: a filter before the key condition.
+var expressionNames = []string{"UpdateExpression", "ConditionExpression", "FilterExpression", "KeyConditionExpression",
+	"ProjectionExpression"}
 
-// ToGet reads the legacy AttributesToGet.
+// ToGet returns the projection of the legacy AttributesToGet, nil when there is none.
 func ToGet(n *wire.Node) (*expr.Projection, *wire.Error) {
 	names := n.Strings("AttributesToGet")
 	if len(names) == 0 {
@@ -129,7 +129,7 @@ func ToGet(n *wire.Node) (*expr.Projection, *wire.Error) {
 	return expr.TopLevel(names), nil
 }
 
-// Projection reads what part of an item a read wants, in either style; nil is all.
+// Projection returns the projection of a read in either style; nil selects the whole item.
 func Projection(n *wire.Node) (*expr.Projection, *wire.Error) {
 	if err := CheckStyles(n, []string{"ProjectionExpression"}, []string{"AttributesToGet"}); err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func Item(n *wire.Node, name string) (attr.Map, *wire.Error) {
 	return attr.DecodeMap(f)
 }
 
-// maxItem is the size of the largest item.
+// maxItem is the size of the largest item, in bytes.
 const maxItem = 400 << 10
 
 // CheckSize refuses an item that is too large to be put.
@@ -168,7 +168,7 @@ func CheckSize(item attr.Map) *wire.Error {
 	return nil
 }
 
-// CheckUpdated refuses an item that an update has made too large or too deep.
+// CheckUpdated refuses an item that an update has made too large or too deeply nested.
 func CheckUpdated(item attr.Map) *wire.Error {
 	switch {
 	case item.Size() > maxItem:

@@ -1,5 +1,5 @@
-// Package request reads requests to DynamoDB: the shapes of all operations, the
-// expressions and their legacy forerunners, and the capacity a reply tells.
+// Package request reads requests to DynamoDB: the shape of each operation, its expressions and legacy parameters, and
+// the consumed capacity of its reply.
 package request
 
 import (
@@ -8,8 +8,10 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
+// rule sets a constraint of a shape.
 type rule func(*wire.Shape)
 
+// shape returns a shape with constraints. The functions below return shapes of one kind, or rules.
 func shape(kind wire.ShapeKind, name string, rules []rule) *wire.Shape {
 	s := &wire.Shape{Kind: kind, Name: name}
 	for _, r := range rules {
@@ -68,6 +70,7 @@ func attributeNames(name string) *wire.Shape {
 	return mapping(name, "java.lang.String", text(""))
 }
 
+// Parameters and structures that several operations share.
 var (
 	nameRule    = regexp.MustCompile(`^[a-zA-Z0-9_.-]+$`)
 	tableName   = text("TableName", notNull, matches(nameRule), length(3, 255))
@@ -82,9 +85,10 @@ var (
 	toGet       = list("AttributesToGet", text(""), length(1, 255))
 	names       = attributeNames("ExpressionAttributeNames")
 	valuesParam = values("ExpressionAttributeValues")
-	comparisons = enum("IN", "NULL", "BETWEEN", "LT", "NOT_CONTAINS", "EQ", "GT", "NOT_NULL", "NE", "LE", "BEGINS_WITH", "GE", "CONTAINS")
-	valueList   = list("AttributeValueList", &wire.Shape{Kind: wire.Value})
-	expected    = mapping("Expected", "ExpectedAttributeValue", structure("", "ExpectedAttributeValue",
+	comparisons = enum("IN", "NULL", "BETWEEN", "LT", "NOT_CONTAINS", "EQ", "GT", "NOT_NULL", "NE", "LE", "BEGINS_WITH",
+		"GE", "CONTAINS")
+	valueList = list("AttributeValueList", &wire.Shape{Kind: wire.Value})
+	expected  = mapping("Expected", "ExpectedAttributeValue", structure("", "ExpectedAttributeValue",
 		valueList, text("ComparisonOperator", comparisons), boolean("Exists"), &wire.Shape{Kind: wire.Value, Name: "Value"}))
 	throughput = structure("ProvisionedThroughput", "ProvisionedThroughput",
 		long("WriteCapacityUnits", notNull, atLeast(1)), long("ReadCapacityUnits", notNull, atLeast(1)))
@@ -100,7 +104,8 @@ var (
 )
 
 func conditions(name string) *wire.Shape {
-	return mapping(name, "Condition", structure("", "Condition", valueList, text("ComparisonOperator", notNull, comparisons)))
+	return mapping(name, "Condition", structure("", "Condition", valueList,
+		text("ComparisonOperator", notNull, comparisons)))
 }
 
 func index(name, java string, more ...*wire.Shape) *wire.Shape {
@@ -113,8 +118,7 @@ func requestOf(fields ...*wire.Shape) *wire.Shape {
 	return &wire.Shape{Kind: wire.Struct, Fields: fields}
 }
 
-// The shapes of the operations' requests, their fields in the order in which the
-// service reports faults.
+// The shapes of the operations' requests. Their fields are in the order in which the service reports violations.
 var (
 	PutItem = requestOf(capacity, tableName, values("Item", notNull), logical, expected, returns, metrics, onFailure,
 		text("ConditionExpression"), valuesParam, names)
@@ -130,9 +134,11 @@ var (
 		integer("Limit", atLeast(1)), conditions("KeyConditions"), values("ExclusiveStartKey"),
 		boolean("ConsistentRead"), boolean("ScanIndexForward"), text("KeyConditionExpression"),
 		text("FilterExpression"), text("ProjectionExpression"), valuesParam, names)
-	Scan = requestOf(selects, indexName, integer("TotalSegments", atLeast(1), atMost(1000000)), capacity, tableName, logical,
+	Scan = requestOf(selects, indexName, integer("TotalSegments", atLeast(1), atMost(1000000)), capacity, tableName,
+		logical,
 		conditions("ScanFilter"), integer("Segment", atLeast(0), atMost(999999)), integer("Limit", atLeast(1)), toGet,
-		values("ExclusiveStartKey"), boolean("ConsistentRead"), text("FilterExpression"), text("ProjectionExpression"), valuesParam, names)
+		values("ExclusiveStartKey"), boolean("ConsistentRead"), text("FilterExpression"),
+		text("ProjectionExpression"), valuesParam, names)
 	BatchWriteItem = requestOf(capacity, metrics, mapping("RequestItems",
 		"java.util.List<com.amazonaws.dynamodb.v20120810.WriteRequest>",
 		list("", structure("", "WriteRequest",
@@ -147,8 +153,10 @@ var (
 		list("TransactItems", structure("", "TransactWriteItem",
 			structure("ConditionCheck", "ConditionCheck", values("Key", notNull), tableName,
 				text("ConditionExpression", notNull), names, valuesParam, onFailure),
-			structure("Put", "Put", values("Item", notNull), tableName, text("ConditionExpression"), names, valuesParam, onFailure),
-			structure("Delete", "Delete", values("Key", notNull), tableName, text("ConditionExpression"), names, valuesParam, onFailure),
+			structure("Put", "Put", values("Item", notNull), tableName, text("ConditionExpression"), names, valuesParam,
+				onFailure),
+			structure("Delete", "Delete", values("Key", notNull), tableName, text("ConditionExpression"), names, valuesParam,
+				onFailure),
 			structure("Update", "Update", values("Key", notNull), text("UpdateExpression", notNull), tableName,
 				text("ConditionExpression"), names, valuesParam, onFailure)),
 			notNull, length(1, 100)))
@@ -161,29 +169,33 @@ var (
 		adminName, text("BillingMode", enum("PROVISIONED", "PAY_PER_REQUEST")), throughput, keySchema,
 		list("LocalSecondaryIndexes", index("", "LocalSecondaryIndex")),
 		list("GlobalSecondaryIndexes", index("", "GlobalSecondaryIndex", throughput)),
-		streams, tags, boolean("DeletionProtectionEnabled"), text("TableClass", enum("STANDARD", "STANDARD_INFREQUENT_ACCESS")))
+		streams, tags, boolean("DeletionProtectionEnabled"), text("TableClass",
+			enum("STANDARD", "STANDARD_INFREQUENT_ACCESS")))
 	UpdateTable = requestOf(adminName, throughput, text("BillingMode", enum("PROVISIONED", "PAY_PER_REQUEST")),
 		list("AttributeDefinitions", structure("", "AttributeDefinition",
 			text("AttributeName", notNull, length(1, 255)), text("AttributeType", notNull, enum("B", "N", "S")))),
 		list("GlobalSecondaryIndexUpdates", structure("", "GlobalSecondaryIndexUpdate",
-			structure("Update", "UpdateGlobalSecondaryIndexAction", with(text("IndexName", matches(nameRule), length(3, 255)), notNull),
+			structure("Update", "UpdateGlobalSecondaryIndexAction", with(text("IndexName", matches(nameRule), length(3, 255)),
+				notNull),
 				with(structure("ProvisionedThroughput", "ProvisionedThroughput", throughput.Fields...), notNull)),
 			index("Create", "CreateGlobalSecondaryIndexAction", throughput),
-			structure("Delete", "DeleteGlobalSecondaryIndexAction", with(text("IndexName", matches(nameRule), length(3, 255)), notNull)))),
+			structure("Delete", "DeleteGlobalSecondaryIndexAction", with(text("IndexName", matches(nameRule), length(3, 255)),
+				notNull)))),
 		streams, boolean("DeletionProtectionEnabled"), text("TableClass", enum("STANDARD", "STANDARD_INFREQUENT_ACCESS")))
-	// OfItemTable is a request that names a table, of the other operations.
+	// OfItemTable names a table, for operations whose TableName is checked as in operations on items.
 	OfItemTable = requestOf(tableName)
-	// OfTable is a request that names a table, of the operations on tables.
+	// OfTable names a table, for operations on tables.
 	OfTable    = requestOf(adminName)
 	ListTables = requestOf(integer("Limit", atLeast(1), atMost(100)),
 		text("ExclusiveStartTableName", matches(nameRule), length(3, 255)))
 	UpdateTimeToLive = requestOf(tableName, with(structure("TimeToLiveSpecification", "TimeToLiveSpecification",
 		text("AttributeName", notNull, length(1, 255)), boolean("Enabled", notNull)), notNull))
-	UpdateContinuousBackups = requestOf(tableName, with(structure("PointInTimeRecoverySpecification", "PointInTimeRecoverySpecification",
+	UpdateContinuousBackups = requestOf(tableName, with(structure("PointInTimeRecoverySpecification",
+		"PointInTimeRecoverySpecification",
 		boolean("PointInTimeRecoveryEnabled", notNull)), notNull))
 	TagResource        = requestOf(text("ResourceArn", notNull, length(1, 1283)), with(list("Tags", tags.Elem), notNull))
 	UntagResource      = requestOf(text("ResourceArn", notNull, length(1, 1283)), list("TagKeys", text(""), notNull))
 	ListTagsOfResource = requestOf(text("ResourceArn", notNull, length(1, 1283)), text("NextToken"))
-	// Anything is a request without rules.
+	// Anything has no constraints.
 	Anything = requestOf()
 )
