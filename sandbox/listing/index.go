@@ -5,21 +5,20 @@ import (
 	"sort"
 
 	"github.com/tailrace-cdc/replicator/sandbox/attr"
-	"github.com/tailrace-cdc/replicator/sandbox/expr"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
 )
 
-// Secondary indexes are not kept: a read of an index goes through the table and sorts.
-// That is right and slow, and enough for a laptop.
+// Secondary indexes are not stored: a read of an index reads the whole table and sorts. That is slow, and always
+// correct.
 
-// entry is an item in an index: its place, which is unique, and its record.
+// entry is one record in an index.
 type entry struct {
-	at     []byte
-	record *table.Record
+	position []byte // its place in the index; unique
+	record   *table.Record
 }
 
-// indexed are the entries of the listing's index in order, of those records between
-// first and end; with a plan only those that the plan asks for.
+// indexed returns the entries of the listing's index in order. They are of the records from first on, below end, and
+// with a plan only of those that the plan selects.
 func (l *listing) indexed(q *queryPlan, first, end table.Key) []entry {
 	schema := &l.schema
 	var all []entry
@@ -28,21 +27,21 @@ func (l *listing) indexed(q *queryPlan, first, end table.Key) []entry {
 			return false
 		}
 		item := r.Item()
-		if !holds(item, schema) {
+		if !inIndex(item, schema) {
 			return true
 		}
 		if q != nil && (!item.Get(schema.Hash.Name).Equal(q.hash) || q.test != nil && !q.test.Match(item.Get(q.sort))) {
 			return true
 		}
-		all = append(all, entry{placeIn(schema, item, r.Key), r})
+		all = append(all, entry{positionIn(schema, item, r.Key), r})
 		return true
 	})
-	sort.Slice(all, func(i, j int) bool { return bytes.Compare(all[i].at, all[j].at) < 0 })
+	sort.Slice(all, func(i, j int) bool { return bytes.Compare(all[i].position, all[j].position) < 0 })
 	return all
 }
 
-// holds says whether an item has the index's key and so is in it.
-func holds(item attr.Map, schema *table.Schema) bool {
+// inIndex reports whether an item has the index's key attributes with their types.
+func inIndex(item attr.Map, schema *table.Schema) bool {
 	v := item.Get(schema.Hash.Name)
 	if v == nil || v.Kind != schema.Hash.Kind {
 		return false
@@ -54,13 +53,13 @@ func holds(item attr.Map, schema *table.Schema) bool {
 	return v != nil && v.Kind == schema.Range.Kind
 }
 
-// placeIn orders entries by the index's key, and within it by the table's.
-func placeIn(schema *table.Schema, item attr.Map, key table.Key) []byte {
+// positionIn returns the position of a record in an index: by the index's key, then by the table's.
+func positionIn(schema *table.Schema, item attr.Map, key table.Key) []byte {
 	at := []byte(schema.KeyOf(item))
 	return append(append(at, 0), key...)
 }
 
-// addIndexed fills the page from entries in order; it says whether there is no more.
+// addIndexed fills the page from entries in order. It reports whether it reached the last one.
 func (l *listing) addIndexed(all []entry, backward bool) (ended bool) {
 	if backward {
 		for i, j := 0, len(all)-1; i < j; i, j = i+1, j-1 {
@@ -69,11 +68,11 @@ func (l *listing) addIndexed(all []entry, backward bool) (ended bool) {
 	}
 	var after []byte
 	if l.start != nil {
-		after = placeIn(&l.schema, l.start, l.table.Schema.KeyOf(l.start))
+		after = positionIn(&l.schema, l.start, l.table.Schema.KeyOf(l.start))
 	}
 	for i := range all {
 		if after != nil {
-			order := bytes.Compare(all[i].at, after)
+			order := bytes.Compare(all[i].position, after)
 			if order == 0 || (order < 0) != backward {
 				continue
 			}
@@ -83,21 +82,4 @@ func (l *listing) addIndexed(all []entry, backward bool) (ended bool) {
 		}
 	}
 	return true
-}
-
-// projected cuts an item down to what the index projects.
-func (l *listing) projected(item attr.Map) attr.Map {
-	if l.index.Projection == "ALL" {
-		return item
-	}
-	return expr.TopLevel(l.projectedNames()).Of(item)
-}
-
-// projectedNames are the attributes that an index has which does not have all.
-func (l *listing) projectedNames() []string {
-	names := l.table.Schema.Names()
-	for _, k := range l.index.Keys {
-		names = append(names, k.AttributeName)
-	}
-	return append(names, l.index.NonKey...)
 }

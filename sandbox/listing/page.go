@@ -1,5 +1,7 @@
-// Package listing answers Query and Scan: it walks a table or an index, filters,
-// projects and cuts into pages.
+// Package listing answers Query and Scan: it reads a table or an index in order, filters and projects the items, and
+// divides them into pages.
+//
+// query.go and scan.go hold the two operations, index.go reads secondary indexes, page.go has what both share.
 package listing
 
 import (
@@ -13,36 +15,34 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// Find finds a table by its name.
+// Find returns a table by its name, or the service's error.
 type Find func(name string) (*table.Table, *wire.Error)
 
-// maxPage is how many bytes of items a page has at most.
+// maxPage is the largest size of a page's items, in bytes, before filters and projections.
 const maxPage = 1 << 20
 
-// listing is what Query and Scan have in common: a page of records, filtered and
-// projected, with its counts and the key where the next page begins.
+// listing is one Query or Scan: its parameters, and the page that it fills.
 type listing struct {
 	r          *wire.Node
 	table      *table.Table
 	index      *table.Index
-	global     bool
+	global     bool         // the index is a global one
 	schema     table.Schema // the index's, or the table's
 	filter     *expr.Condition
 	projection *expr.Projection
 	start      attr.Map // ExclusiveStartKey
-	limit      int64
-	countOnly  bool
-	scan       bool
+	limit      int64    // records to evaluate; < 0: no limit
+	countOnly  bool     // Select is COUNT
+	scan       bool     // a Scan, not a Query
 
-	items   []byte
-	count   int
-	scanned int64
-	size    int
-	last    *table.Record // of a page that ended before the records did
+	items   []byte        // JSON of the items on the page
+	count   int           // items on the page
+	scanned int64         // records evaluated
+	size    int           // their total size in bytes
+	last    *table.Record // the last record evaluated
 }
 
-// readListing reads the parameters that Query and Scan share. filterName is the legacy
-// filter's.
+// readListing reads the parameters that Query and Scan share. filterName is the name of the operation's legacy filter.
 func readListing(r *wire.Node, filterName string) (*listing, *wire.Error) {
 	l := &listing{r: r, limit: -1, scan: filterName == "ScanFilter"}
 	if n, ok := r.Int("Limit"); ok {
@@ -63,37 +63,39 @@ func readListing(r *wire.Node, filterName string) (*listing, *wire.Error) {
 	return l, l.readSelect()
 }
 
+// readSelect checks Select against the other parameters.
 func (l *listing) readSelect() *wire.Error {
 	r := l.r
-	part := ""
+	selected := "" // the parameter that selects attributes
 	for _, name := range []string{"AttributesToGet", "ProjectionExpression"} {
 		if r.Has(name) {
-			part = name
+			selected = name
 		}
 	}
 	switch r.Str("Select") {
 	case "COUNT":
 		l.countOnly = true
-		if part != "" {
-			return wire.Invalid("Cannot specify the %s when choosing to get only the Count", part)
+		if selected != "" {
+			return wire.Invalid("Cannot specify the %s when choosing to get only the Count", selected)
 		}
 	case "ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES":
-		if part != "" {
-			return wire.Invalid("Cannot specify the %s when choosing to get %s", part, r.Str("Select"))
+		if selected != "" {
+			return wire.Invalid("Cannot specify the %s when choosing to get %s", selected, r.Str("Select"))
 		}
 		if r.Str("Select") == "ALL_PROJECTED_ATTRIBUTES" && !r.Has("IndexName") {
 			return wire.BadValue("ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName")
 		}
 	case "SPECIFIC_ATTRIBUTES":
-		if part == "" {
-			return wire.Invalid("Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES")
+		if selected == "" {
+			return wire.Invalid("Must specify the AttributesToGet or ProjectionExpression when choosing to get " +
+				"SPECIFIC_ATTRIBUTES")
 		}
 	}
 	return nil
 }
 
-// use takes over the expressions of the request.
-func (l *listing) use(p *request.Parsed) {
+// setExpressions sets the filter and the projection of the request's expressions.
+func (l *listing) setExpressions(p *request.Parsed) {
 	if p.Filter != nil {
 		l.filter = p.Filter
 	}
@@ -102,7 +104,7 @@ func (l *listing) use(p *request.Parsed) {
 	}
 }
 
-// bind finds the table and the index.
+// bind finds the table and the index, and checks the parameters that depend on the index.
 func (l *listing) bind(find Find) (err *wire.Error) {
 	if l.table, err = find(l.r.Str("TableName")); err != nil {
 		return err
@@ -123,30 +125,31 @@ func (l *listing) bind(find Find) (err *wire.Error) {
 	case l.global && l.r.True("ConsistentRead"):
 		return wire.Invalid("Consistent reads are not supported on global secondary indexes")
 	case l.r.Str("Select") == "ALL_ATTRIBUTES" && l.global && l.index.Projection != "ALL":
-		return wire.BadValue("Select type ALL_ATTRIBUTES is not supported for global secondary index %s because its projection type is not ALL", name)
+		return wire.BadValue("Select type ALL_ATTRIBUTES is not supported for global secondary index %s because its "+
+			"projection type is not ALL", name)
 	case l.global && l.index.Projection != "ALL" && l.projection != nil:
 		return l.checkProjected()
 	}
 	return nil
 }
 
-// checkProjected refuses a read of attributes that a global index does not have.
+// checkProjected refuses a projection of attributes that a global index lacks.
 func (l *listing) checkProjected() *wire.Error {
 	has := l.projectedNames()
-	var lacks []string
+	var missing []string
 	for _, p := range l.projection.Paths {
-		if name := p[0].Name; !slices.Contains(has, name) && !slices.Contains(lacks, name) {
-			lacks = append(lacks, name)
+		if name := p[0].Name; !slices.Contains(has, name) && !slices.Contains(missing, name) {
+			missing = append(missing, name)
 		}
 	}
-	if len(lacks) == 0 {
+	if len(missing) == 0 {
 		return nil
 	}
-	return wire.BadValue("Global secondary index %s does not project [%s]", l.index.Name, strings.Join(lacks, ", "))
+	return wire.BadValue("Global secondary index %s does not project [%s]", l.index.Name, strings.Join(missing, ", "))
 }
 
-// add puts a record on the page; false when the page is full. A page ends before the
-// record that would take it past 1 MB, or with the one that reaches the limit.
+// add evaluates a record for the page; false means that the page is full. A page ends before the record that would
+// exceed 1 MB, or with the record that reaches the limit.
 func (l *listing) add(r *table.Record) bool {
 	if l.scanned > 0 && l.size+r.Size > maxPage {
 		return false
@@ -154,11 +157,12 @@ func (l *listing) add(r *table.Record) bool {
 	l.scanned++
 	l.size += r.Size
 	l.last = r
-	l.take(r)
+	l.append(r)
 	return l.limit < 0 || l.scanned < l.limit
 }
 
-func (l *listing) take(r *table.Record) {
+// append appends a record's item to the page if the filter matches it.
+func (l *listing) append(r *table.Record) {
 	var item attr.Map
 	if l.filter != nil {
 		if item = r.Item(); !l.filter.Match(item) {
@@ -172,24 +176,24 @@ func (l *listing) take(r *table.Record) {
 	if l.count > 1 {
 		l.items = append(l.items, ',')
 	}
-	cut := l.projection
-	if l.index != nil && l.r.Str("Select") != "ALL_ATTRIBUTES" && (cut == nil || l.global) {
+	projection := l.projection
+	if l.index != nil && l.r.Str("Select") != "ALL_ATTRIBUTES" && (projection == nil || l.global) {
 		item = l.projected(r.Item())
 	}
 	switch {
-	case cut == nil && item == nil, cut == nil && l.index == nil:
+	case projection == nil && item == nil, projection == nil && l.index == nil:
 		l.items = append(l.items, r.JSON...)
-	case cut == nil:
+	case projection == nil:
 		l.items = item.AppendJSON(l.items)
 	default:
 		if item == nil {
 			item = r.Item()
 		}
-		l.items = cut.Of(item).AppendJSON(l.items)
+		l.items = projection.Of(item).AppendJSON(l.items)
 	}
 }
 
-// reply writes the page. ended says that there are no records after it.
+// reply returns the page. ended means that no record follows it.
 func (l *listing) reply(ended bool) []byte {
 	out := append(make([]byte, 0, len(l.items)+256), '{')
 	if !l.countOnly {
@@ -206,7 +210,7 @@ func (l *listing) reply(ended bool) []byte {
 	return append(b.AppendOne(out, l.r), '}')
 }
 
-// pageKey is the key to go on after: the last record's, and its index keys.
+// pageKey returns the LastEvaluatedKey: the last record's key, and its index key.
 func (l *listing) pageKey() attr.Map {
 	item := l.last.Item()
 	key := l.table.Schema.KeyMap(item)
@@ -222,7 +226,8 @@ func (l *listing) pageKey() attr.Map {
 
 var errStartKey = wire.Invalid("The provided starting key is invalid")
 
-// checkStart checks the ExclusiveStartKey against the schemas of table and index.
+// checkStart checks the ExclusiveStartKey against the schemas of the table and the index. Scans and queries have
+// different messages.
 func (l *listing) checkStart() *wire.Error {
 	if l.start == nil {
 		return nil
@@ -237,16 +242,16 @@ func (l *listing) checkStart() *wire.Error {
 			}
 		}
 	}
-	whole := errStartKey
+	wrongNames := errStartKey // for a key of other attributes
 	if l.scan && l.index == nil {
-		whole = badStart(errKeySchema)
+		wrongNames = badStart(errKeySchema)
 	}
 	if len(l.start) != len(want) {
-		return whole
+		return wrongNames
 	}
 	for _, name := range want {
 		if l.start.Get(name) == nil {
-			return whole
+			return wrongNames
 		}
 	}
 	for i := range schema {
@@ -262,6 +267,24 @@ func (l *listing) checkStart() *wire.Error {
 
 var errKeySchema = wire.Invalid("The provided key element does not match the schema")
 
+// badStart returns the error of a start key with a reason.
 func badStart(err *wire.Error) *wire.Error {
 	return wire.Invalid("%s", errStartKey.Message+": "+err.Message)
+}
+
+// projected returns the attributes of an item that the index projects.
+func (l *listing) projected(item attr.Map) attr.Map {
+	if l.index.Projection == "ALL" {
+		return item
+	}
+	return expr.TopLevel(l.projectedNames()).Of(item)
+}
+
+// projectedNames returns the attributes of an index whose projection is not ALL.
+func (l *listing) projectedNames() []string {
+	names := l.table.Schema.Names()
+	for _, k := range l.index.Keys {
+		names = append(names, k.AttributeName)
+	}
+	return append(names, l.index.NonKey...)
 }

@@ -17,7 +17,8 @@ func Query(r *wire.Node, find Find) ([]byte, *wire.Error) {
 	if r.Has("KeyConditions") && !r.Has("KeyConditionExpression") {
 		legacy = legacy[:3]
 	}
-	if err := request.CheckStyles(r, []string{"ProjectionExpression", "FilterExpression", "KeyConditionExpression"}, legacy); err != nil {
+	if err := request.CheckStyles(r, []string{"ProjectionExpression", "FilterExpression", "KeyConditionExpression"},
+		legacy); err != nil {
 		return nil, err
 	}
 	l, err := readListing(r, "QueryFilter")
@@ -25,7 +26,8 @@ func Query(r *wire.Node, find Find) ([]byte, *wire.Error) {
 		return nil, err
 	}
 	if !r.Has("KeyConditions") && !r.Has("KeyConditionExpression") {
-		return nil, wire.Invalid("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
+		return nil, wire.Invalid("Either the KeyConditions or KeyConditionExpression parameter must be specified in the " +
+			"request.")
 	}
 	p, err := request.Parse(r)
 	if err != nil {
@@ -34,7 +36,7 @@ func Query(r *wire.Node, find Find) ([]byte, *wire.Error) {
 	if err := readKeyConditions(&p, r); err != nil {
 		return nil, err
 	}
-	l.use(&p)
+	l.setExpressions(&p)
 	if err := l.bind(find); err != nil {
 		return nil, err
 	}
@@ -50,6 +52,7 @@ func Query(r *wire.Node, find Find) ([]byte, *wire.Error) {
 	return l.reply(q.run(l)), nil
 }
 
+// readKeyConditions adds the legacy KeyConditions, and checks the number of conditions.
 func readKeyConditions(p *request.Parsed, r *wire.Node) *wire.Error {
 	tests, err := request.LegacyTests(r.Get("KeyConditions"))
 	if err != nil {
@@ -67,14 +70,15 @@ func readKeyConditions(p *request.Parsed, r *wire.Node) *wire.Error {
 	return nil
 }
 
-// queryPlan is a checked query: one partition and perhaps a test of the sort key.
+// queryPlan is a checked query: one partition, and possibly a test of the sort key.
 type queryPlan struct {
-	hash     *attr.Value
-	test     *expr.KeyTest // nil: all of the partition
+	hash     *attr.Value   // the partition key
+	test     *expr.KeyTest // of the sort key; nil: all of the partition
 	sort     string        // name of the sort key
-	backward bool
+	backward bool          // descending order
 }
 
+// plan checks the key conditions, in the service's order.
 func (l *listing) plan(keys map[string]*expr.KeyTest) (*queryPlan, *wire.Error) {
 	schema := &l.schema
 	if err := l.checkStart(); err != nil {
@@ -113,8 +117,11 @@ func (l *listing) plan(keys map[string]*expr.KeyTest) (*queryPlan, *wire.Error) 
 	return q, l.checkQuery(q, schema)
 }
 
-var unindexable = map[string]bool{"attribute_not_exists": true, "attribute_exists": true, "<>": true, "contains": true, "IN": true}
+// unindexable are the operators that key conditions do not take.
+var unindexable = map[string]bool{"attribute_not_exists": true, "attribute_exists": true, "<>": true, "contains": true,
+	"IN": true}
 
+// checkTest checks the test of one key attribute against its type.
 func checkTest(test *expr.KeyTest, k table.KeyAttr) *wire.Error {
 	if unindexable[test.Op] {
 		return wire.Invalid("Attempted conditional constraint is not an indexable operation")
@@ -135,7 +142,7 @@ func checkTest(test *expr.KeyTest, k table.KeyAttr) *wire.Error {
 	return nil
 }
 
-// checkFilter refuses filters on keys.
+// checkFilter refuses a filter on key attributes.
 func (l *listing) checkFilter(schema *table.Schema) *wire.Error {
 	if l.filter == nil {
 		return nil
@@ -153,7 +160,7 @@ func (l *listing) checkFilter(schema *table.Schema) *wire.Error {
 	return nil
 }
 
-// checkQuery refuses start keys outside of the query.
+// checkQuery refuses a start key outside of the query's conditions.
 func (l *listing) checkQuery(q *queryPlan, schema *table.Schema) *wire.Error {
 	if l.start == nil {
 		return nil
@@ -167,10 +174,10 @@ func (l *listing) checkQuery(q *queryPlan, schema *table.Schema) *wire.Error {
 	return nil
 }
 
-// beyond is longer than any sort key, of bytes that sort last.
+// beyond sorts after every sort key: it is longer than any, of the highest bytes.
 var beyond = strings.Repeat("\xff", 1100)
 
-// bounds are the keys between which everything lies that the plan asks for.
+// bounds returns the lowest and the highest key that the plan may select.
 func (q *queryPlan) bounds(schema *table.Schema) (low, high table.Key) {
 	prefix := schema.Prefix(q.hash)
 	with := func(v *attr.Value) table.Key { return table.Key(table.Sortable(bytes.Clone(prefix), v)) }
@@ -194,7 +201,7 @@ func (q *queryPlan) bounds(schema *table.Schema) (low, high table.Key) {
 	return low, high
 }
 
-// run fills the page from the table itself; it says whether there is no more.
+// run fills the page from the table. It reports whether it reached the last record of the query.
 func (q *queryPlan) run(l *listing) (ended bool) {
 	schema := &l.table.Schema
 	low, high := q.bounds(schema)

@@ -23,7 +23,7 @@ func Scan(r *wire.Node, find Find) ([]byte, *wire.Error) {
 	if err != nil {
 		return nil, err
 	}
-	l.use(&p)
+	l.setExpressions(&p)
 	if err := l.bind(find); err != nil {
 		return nil, err
 	}
@@ -36,7 +36,8 @@ func Scan(r *wire.Node, find Find) ([]byte, *wire.Error) {
 		if l.index == nil && (key < first || end != "" && key >= end) {
 			segment, _ := r.Int("Segment")
 			total, _ := r.Int("TotalSegments")
-			return nil, wire.Invalid("The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey "+
+			return nil, wire.Invalid("The provided starting key is invalid: Invalid ExclusiveStartKey. Please use "+
+				"ExclusiveStartKey "+
 				"with correct Segment. TotalSegments: %d Segment: %d", total, segment)
 		}
 	}
@@ -48,8 +49,8 @@ func Scan(r *wire.Node, find Find) ([]byte, *wire.Error) {
 	return l.reply(l.addRange(first, end)), nil
 }
 
-// addRange fills the page with the records from first on, below end, after the start
-// key; it says whether there are no more.
+// addRange fills the page with the records from first on, below end, after the start key. It reports whether it reached
+// the last of them.
 func (l *listing) addRange(first, end table.Key) (ended bool) {
 	var after table.Key
 	if l.start != nil {
@@ -70,14 +71,17 @@ func (l *listing) addRange(first, end table.Key) (ended bool) {
 	return ended
 }
 
+// checkSegments checks Segment and TotalSegments, which go together.
 func checkSegments(r *wire.Node) *wire.Error {
 	segment, has := r.Int("Segment")
 	total, hasTotal := r.Int("TotalSegments")
 	switch {
 	case has && !hasTotal:
-		return wire.Invalid("The TotalSegments parameter is required but was not present in the request when Segment parameter is present")
+		return wire.Invalid("The TotalSegments parameter is required but was not present in the request when Segment " +
+			"parameter is present")
 	case hasTotal && !has:
-		return wire.Invalid("The Segment parameter is required but was not present in the request when parameter TotalSegments is present")
+		return wire.Invalid("The Segment parameter is required but was not present in the request when parameter " +
+			"TotalSegments is present")
 	case has && segment >= total:
 		return wire.Invalid("The Segment parameter is zero-based and must be less than parameter TotalSegments: "+
 			"Segment: %d is not less than TotalSegments: %d", segment, total)
@@ -85,6 +89,7 @@ func checkSegments(r *wire.Node) *wire.Error {
 	return nil
 }
 
+// segmentOf returns the bounds of the request's segment, empty for a whole scan.
 func segmentOf(r *wire.Node) (first, end table.Key) {
 	total, ok := r.Int("TotalSegments")
 	if !ok {
