@@ -16,7 +16,7 @@ func CheckName(name string) *wire.Error {
 	return nil
 }
 
-// ReadDefinition reads and checks a CreateTable request.
+// ReadDefinition returns the definition of a CreateTable request, checked in the service's order.
 func ReadDefinition(r *wire.Node) (d Definition, err *wire.Error) {
 	d.Name = strings.Clone(r.Str("TableName"))
 	if err := CheckName(d.Name); err != nil {
@@ -46,16 +46,19 @@ func ReadDefinition(r *wire.Node) (d Definition, err *wire.Error) {
 	return d, nil
 }
 
+// readBilling reads billing mode and capacity.
 func (d *Definition) readBilling(r *wire.Node) *wire.Error {
 	d.OnDemand = r.Str("BillingMode") == "PAY_PER_REQUEST"
 	through := r.Get("ProvisionedThroughput")
 	switch {
 	case d.OnDemand && through != nil:
-		return wire.BadValue("Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST")
+		return wire.BadValue("Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is " +
+			"PAY_PER_REQUEST")
 	case d.OnDemand:
 		return nil
 	case through == nil:
-		return wire.BadValue("ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED")
+		return wire.BadValue("ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is " +
+			"PROVISIONED")
 	}
 	return readThroughput(through, &d.Read, &d.Write)
 }
@@ -63,7 +66,7 @@ func (d *Definition) readBilling(r *wire.Node) *wire.Error {
 // onDemandPartitions is how many partitions a new on-demand table has.
 const onDemandPartitions = 4
 
-// What one partition serves, and how many partitions a capacity beyond the service's quotas gets at most.
+// The capacity of one partition, and the most partitions of a table whose capacity exceeds the service's quotas.
 const (
 	partitionReads  = 3000
 	partitionWrites = 1000
@@ -80,29 +83,33 @@ func (d *Definition) Partitions() int {
 	return int(min(max(1, math.Ceil(units)), maxPartitions))
 }
 
-// mostUnits is the largest capacity the service reads.
-const mostUnits = 1000000000000
+// maxUnits is the largest capacity that the service accepts as a number.
+const maxUnits = 1000000000000
 
+// readThroughput reads a capacity.
 func readThroughput(n *wire.Node, read, write *int64) *wire.Error {
 	*read, _ = n.Int("ReadCapacityUnits")
 	*write, _ = n.Int("WriteCapacityUnits")
 	switch {
-	case *read > mostUnits:
+	case *read > maxUnits:
 		return wire.Invalid("Given value %d for ReadCapacityUnits is out of bounds", *read)
-	case *write > mostUnits:
+	case *write > maxUnits:
 		return wire.Invalid("Given value %d for WriteCapacityUnits is out of bounds", *write)
 	}
 	return nil
 }
 
+// readAttributes reads AttributeDefinitions.
 func readAttributes(n *wire.Node) []AttributeDefinition {
 	var out []AttributeDefinition
 	for i := range n.Kids {
-		out = append(out, AttributeDefinition{strings.Clone(n.Kids[i].Str("AttributeName")), strings.Clone(n.Kids[i].Str("AttributeType"))})
+		out = append(out, AttributeDefinition{strings.Clone(n.Kids[i].Str("AttributeName")),
+			strings.Clone(n.Kids[i].Str("AttributeType"))})
 	}
 	return out
 }
 
+// readKeys reads a KeySchema.
 func readKeys(n *wire.Node) []KeyElement {
 	var out []KeyElement
 	for i := range n.Kids {
@@ -111,7 +118,7 @@ func readKeys(n *wire.Node) []KeyElement {
 	return out
 }
 
-// ReadTags reads a list of tags; nil is none.
+// ReadTags reads a list of tags; n may be nil.
 func ReadTags(n *wire.Node) []Tag {
 	if n == nil {
 		return nil
@@ -123,6 +130,7 @@ func ReadTags(n *wire.Node) []Tag {
 	return out
 }
 
+// defined reports whether an attribute has a definition.
 func (d *Definition) defined(name string) bool {
 	return slices.ContainsFunc(d.Attributes, func(a AttributeDefinition) bool { return a.AttributeName == name })
 }
@@ -144,7 +152,8 @@ func (d *Definition) checkKeys(keys []KeyElement) *wire.Error {
 	}
 	for _, n := range names {
 		if !d.defined(n) {
-			return wire.BadValue("Some index key attributes are not defined in AttributeDefinitions. Keys: [%s], AttributeDefinitions: [%s]",
+			return wire.BadValue("Some index key attributes are not defined in AttributeDefinitions. Keys: [%s], "+
+				"AttributeDefinitions: [%s]",
 				strings.Join(names, ", "), strings.Join(defs, ", "))
 		}
 	}
@@ -159,7 +168,7 @@ func (d *Definition) checkKeys(keys []KeyElement) *wire.Error {
 	return nil
 }
 
-// usedAttributes are the key attributes of the table and its indexes.
+// usedAttributes returns the key attributes of the table and its indexes.
 func (d *Definition) usedAttributes() map[string]bool {
 	used := map[string]bool{}
 	count := func(keys []KeyElement) {
@@ -176,28 +185,32 @@ func (d *Definition) usedAttributes() map[string]bool {
 	return used
 }
 
+// checkAllUsed refuses attribute definitions that no key uses.
 func (d *Definition) checkAllUsed() *wire.Error {
 	used := d.usedAttributes()
 	switch {
 	case len(used) == len(d.Attributes):
 		return nil
 	case len(d.Local)+len(d.Global) == 0:
-		return wire.BadValue("Number of attributes in KeySchema does not exactly match number of attributes defined in AttributeDefinitions")
+		return wire.BadValue("Number of attributes in KeySchema does not exactly match number of attributes defined in " +
+			"AttributeDefinitions")
 	}
 	return wire.BadValue("Some AttributeDefinitions are not used. AttributeDefinitions: [%s], keys used: [%s]",
 		d.attributeNames(func(string) bool { return true }), d.attributeNames(func(n string) bool { return used[n] }))
 }
 
-func (d *Definition) attributeNames(which func(string) bool) string {
+// attributeNames returns the defined attributes that a function selects, as messages list them.
+func (d *Definition) attributeNames(selects func(string) bool) string {
 	var out []string
 	for _, a := range d.Attributes {
-		if which(a.AttributeName) {
+		if selects(a.AttributeName) {
 			out = append(out, a.AttributeName)
 		}
 	}
 	return strings.Join(out, ", ")
 }
 
+// readIndexes reads the indexes of a kind, "Local" or "Global".
 func (d *Definition) readIndexes(kind string, n *wire.Node) ([]Index, *wire.Error) {
 	if n == nil {
 		return nil, nil
@@ -206,7 +219,8 @@ func (d *Definition) readIndexes(kind string, n *wire.Node) ([]Index, *wire.Erro
 		return nil, wire.BadValue("List of %sSecondaryIndexes is empty", kind)
 	}
 	if kind == "Local" && len(d.Keys) != 2 {
-		return nil, wire.BadValue("Table KeySchema does not have a range key, which is required when specifying a LocalSecondaryIndex")
+		return nil, wire.BadValue("Table KeySchema does not have a range key, selects is required when specifying a " +
+			"LocalSecondaryIndex")
 	}
 	var out []Index
 	for i := range n.Kids {
@@ -230,6 +244,7 @@ func (d *Definition) readIndexes(kind string, n *wire.Node) ([]Index, *wire.Erro
 	return out, nil
 }
 
+// readIndex reads one index and checks it against the table's keys.
 func (d *Definition) readIndex(kind string, n *wire.Node) (ix Index, err *wire.Error) {
 	ix.Name = strings.Clone(n.Str("IndexName"))
 	ix.Keys = readKeys(n.Get("KeySchema"))
@@ -241,7 +256,8 @@ func (d *Definition) readIndex(kind string, n *wire.Node) (ix Index, err *wire.E
 		case len(ix.Keys) != 2:
 			return ix, wire.BadValue("Index KeySchema does not have a range key for index: %s", ix.Name)
 		case ix.Keys[0].AttributeName != d.Keys[0].AttributeName:
-			return ix, wire.BadValue("Index KeySchema does not have the same leading hash key as table KeySchema for index: %s. "+
+			return ix, wire.BadValue("Index KeySchema does not have the same leading hash key as table KeySchema for index: "+
+				"%s. "+
 				"index hash key: %s, table hash key: %s", ix.Name, ix.Keys[0].AttributeName, d.Keys[0].AttributeName)
 		}
 	}
@@ -260,7 +276,8 @@ func (d *Definition) readIndex(kind string, n *wire.Node) (ix Index, err *wire.E
 	}
 	if through := n.Get("ProvisionedThroughput"); through != nil {
 		if d.OnDemand {
-			return ix, wire.BadValue("ProvisionedThroughput should not be specified for index: %s when BillingMode is PAY_PER_REQUEST", ix.Name)
+			return ix, wire.BadValue("ProvisionedThroughput should not be specified for index: %s when BillingMode is "+
+				"PAY_PER_REQUEST", ix.Name)
 		}
 		err = readThroughput(through, &ix.Read, &ix.Write)
 	}

@@ -7,16 +7,16 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// Shown is what a description tells that the table itself does not know.
+// Shown is what a description has beside the table's definition and items.
 type Shown struct {
 	ARN, Status            string
 	StreamARN, StreamLabel string // "" when there never was a stream
 	StreamView             string
-	StreamOn               bool
-	Def                    *Definition // nil: the table's
+	StreamOn               bool        // the stream is enabled
+	Def                    *Definition // instead of the table's; nil: the table's
 }
 
-// AppendTime appends a field with a time in the service's form.
+// AppendTime appends a field with a time as the service writes it: seconds with milliseconds.
 func AppendTime(b []byte, name string, t time.Time) []byte {
 	return wire.AppendFloat(b, name, float64(t.UnixMilli())/1000)
 }
@@ -50,7 +50,7 @@ func (t *Table) AppendDescription(b []byte, s Shown) []byte {
 	return append(d.appendClass(b), '}')
 }
 
-// AppendDeleted appends what DeleteTable tells of a table: less than DescribeTable, as the service does.
+// AppendDeleted appends the shorter TableDescription that DeleteTable returns.
 func (t *Table) AppendDeleted(b []byte, s Shown) []byte {
 	d := &t.Def
 	b = wire.AppendText(append(b, '{'), "TableName", d.Name)
@@ -63,6 +63,7 @@ func (t *Table) AppendDeleted(b []byte, s Shown) []byte {
 	return append(d.appendClass(d.appendBilling(b)), '}')
 }
 
+// appendBilling appends the billing mode, which is shown for on-demand tables.
 func (d *Definition) appendBilling(b []byte) []byte {
 	if !d.OnDemand {
 		return b
@@ -72,6 +73,7 @@ func (d *Definition) appendBilling(b []byte) []byte {
 	return append(AppendTime(b, "LastUpdateToPayPerRequestDateTime", d.Created), '}')
 }
 
+// appendClass appends the table class and deletion protection.
 func (d *Definition) appendClass(b []byte) []byte {
 	if d.Class != "" {
 		b = wire.AppendText(append(wire.AppendField(b, "TableClassSummary"), '{'), "TableClass", d.Class)
@@ -80,6 +82,7 @@ func (d *Definition) appendClass(b []byte) []byte {
 	return wire.AppendBool(b, "DeletionProtectionEnabled", d.Protected)
 }
 
+// appendThroughput appends the provisioned capacity and its changes.
 func (d *Definition) appendThroughput(b []byte) []byte {
 	b = append(wire.AppendField(b, "ProvisionedThroughput"), '{')
 	if !d.increased.IsZero() {
@@ -106,6 +109,7 @@ func AppendKeys(b []byte, keys []KeyElement) []byte {
 	return append(b, ']')
 }
 
+// appendIndexes appends a list of secondary indexes, if there are any.
 func appendIndexes(b []byte, arn, field string, all []Index, global bool) []byte {
 	if len(all) == 0 {
 		return b
@@ -120,6 +124,7 @@ func appendIndexes(b []byte, arn, field string, all []Index, global bool) []byte
 	return append(b, ']')
 }
 
+// appendIndex appends one index. Only global ones have a status and a capacity.
 func appendIndex(b []byte, arn string, ix *Index, global bool) []byte {
 	b = wire.AppendText(append(b, '{'), "IndexName", ix.Name)
 	b = AppendKeys(wire.AppendField(b, "KeySchema"), ix.Keys)
@@ -149,6 +154,7 @@ func appendIndex(b []byte, arn string, ix *Index, global bool) []byte {
 	return append(b, '}')
 }
 
+// appendStream appends the newest stream, if there is one.
 func (s *Shown) appendStream(b []byte) []byte {
 	if s.StreamOn {
 		b = append(wire.AppendField(b, "StreamSpecification"), '{')

@@ -11,18 +11,18 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/attr"
 )
 
-// Record is a stored item: its key, its JSON in normal form, and its size as the
-// service counts it. A record is never changed, only replaced.
+// Record is a stored item: its key, its JSON in normal form, and its size as the service counts it. A record is never
+// changed, only replaced.
 type Record struct {
 	Key  Key
 	JSON []byte
 	Size int
 }
 
-// Item reads the record's attributes; the caller owns what it gets.
+// Item returns the record's attributes; the caller owns them.
 func (r *Record) Item() attr.Map { return attr.Stored(r.JSON) }
 
-// NewRecord makes a record of an item in normal form.
+// NewRecord returns the record of an item in normal form.
 func NewRecord(key Key, item attr.Map) *Record {
 	size := item.Size()
 	json := item.AppendJSON(make([]byte, 0, size+size/4+16*len(item)+2))
@@ -32,57 +32,60 @@ func NewRecord(key Key, item attr.Map) *Record {
 	return &Record{Key: key, JSON: json, Size: size}
 }
 
-// Items are the items of a table in key order. The caller locks.
+// Items has the items of a table in key order. Callers hold the table's lock.
 type Items struct {
-	tree    *btree.BTreeG[*Record]
-	bytes   int64
-	ttl     string // attribute that holds the time of expiry, "" when off
-	expires *btree.BTreeG[expiry]
+	tree    *btree.BTreeG[*Record] // by key
+	bytes   int64                  // total size of the items
+	ttl     string                 // attribute with the time of expiry; "" while time to live is disabled
+	expires *btree.BTreeG[expiry]  // by time; nil while time to live is disabled
 }
 
+// expiry is an entry of the index of times to live.
 type expiry struct {
 	at  int64 // epoch seconds
 	key Key
 }
 
+// degree is that of the B-trees.
 const degree = 32
 
-// NewItems is an empty table.
+// NewItems returns an empty set of items.
 func NewItems() *Items {
 	return &Items{tree: btree.NewG(degree, func(a, b *Record) bool { return a.Key < b.Key })}
 }
 
-// Len is the number of items.
+// Len returns the number of items.
 func (t *Items) Len() int { return t.tree.Len() }
 
-// Bytes is the sum of the items' sizes.
+// Bytes returns the total size of the items.
 func (t *Items) Bytes() int64 { return t.bytes }
 
-// Get returns the record under a key, or nil.
+// Get returns the record under a key, nil if there is none.
 func (t *Items) Get(key Key) *Record {
 	r, _ := t.tree.Get(&Record{Key: key})
 	return r
 }
 
-// Put stores a record in place of old, which may be nil. item is what the record holds.
+// Put stores a record in place of old, which may be nil. item is the record's item.
 func (t *Items) Put(old, r *Record, item attr.Map) {
 	if old != nil {
-		t.forget(old)
+		t.uncount(old)
 	}
 	t.bytes += int64(r.Size)
 	t.tree.ReplaceOrInsert(r)
 	if t.ttl != "" {
-		t.note(r.Key, item)
+		t.indexExpiry(r.Key, item)
 	}
 }
 
-// Delete takes a record out.
+// Delete removes a record.
 func (t *Items) Delete(r *Record) {
-	t.forget(r)
+	t.uncount(r)
 	t.tree.Delete(r)
 }
 
-func (t *Items) forget(r *Record) {
+// uncount removes a record from the total size and from the index of times to live.
+func (t *Items) uncount(r *Record) {
 	t.bytes -= int64(r.Size)
 	if t.ttl == "" {
 		return
@@ -92,13 +95,14 @@ func (t *Items) forget(r *Record) {
 	}
 }
 
-func (t *Items) note(key Key, item attr.Map) {
+// indexExpiry adds an item to the index of times to live, if it has one.
+func (t *Items) indexExpiry(key Key, item attr.Map) {
 	if at, ok := expiryOf(item, t.ttl); ok {
 		t.expires.ReplaceOrInsert(expiry{at, key})
 	}
 }
 
-// expiryOf reads a time of expiry: a number, in seconds since 1970.
+// expiryOf returns an item's time of expiry in Unix seconds; false when the attribute is missing or not a number.
 func expiryOf(item attr.Map, name string) (int64, bool) {
 	v := item.Get(name)
 	if v == nil || v.Kind != attr.N {
@@ -109,7 +113,7 @@ func expiryOf(item attr.Map, name string) (int64, bool) {
 	return at, err == nil
 }
 
-// SetTTL says which attribute holds the time of expiry, "" for none.
+// SetTTL sets the attribute with the time of expiry, and indexes all items by it; "" disables time to live.
 func (t *Items) SetTTL(name string) {
 	t.ttl, t.expires = name, nil
 	if name == "" {
@@ -119,15 +123,15 @@ func (t *Items) SetTTL(name string) {
 		return a.at < b.at || a.at == b.at && a.key < b.key
 	})
 	t.tree.Ascend(func(r *Record) bool {
-		t.note(r.Key, r.Item())
+		t.indexExpiry(r.Key, r.Item())
 		return true
 	})
 }
 
-// tooOld: what expired longer ago is taken for a mistake and left alone.
+// tooOld is how long ago an item may have expired: like the service, the sandbox takes older times for mistakes.
 const tooOld = 5 * 365 * 24 * time.Hour
 
-// Expired are the records whose time has come at now.
+// Expired returns the records whose time to live is over at now.
 func (t *Items) Expired(now time.Time) []*Record {
 	if t.ttl == "" {
 		return nil
@@ -144,20 +148,18 @@ func (t *Items) Expired(now time.Time) []*Record {
 	return due
 }
 
-// Ascend visits records in order, beginning with the first whose key is not below
-// from, until visit returns false.
+// Ascend visits records in order, from the first whose key is not below from, until visit returns false.
 func (t *Items) Ascend(from Key, visit func(*Record) bool) {
 	t.tree.AscendGreaterOrEqual(&Record{Key: from}, visit)
 }
 
-// Descend visits records in reverse order, beginning with the last whose key is not
-// above from.
+// Descend visits records in reverse order, from the last whose key is not above from, until visit returns false.
 func (t *Items) Descend(from Key, visit func(*Record) bool) {
 	t.tree.DescendLessOrEqual(&Record{Key: from}, visit)
 }
 
-// Segment are the bounds of one of total segments of a scan: keys from first on, below
-// end; end is "" when there is no bound.
+// Segment returns the bounds of one of total segments of a scan: keys from first on, below end. An empty end is no
+// bound.
 func Segment(segment, total int64) (first, end Key) {
 	step := ^uint64(0)/uint64(total) + 1
 	bound := func(n int64) Key {

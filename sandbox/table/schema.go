@@ -1,5 +1,8 @@
-// Package table holds the items of one sandbox table: its key schema, the order of its
-// items, and the index of what expires when. It knows nothing of requests.
+// Package table is one table of the sandbox's DynamoDB: its definition as CreateTable and UpdateTable change it and
+// DescribeTable shows it, its key schema, and its items in key order with the index of their times to live.
+//
+// definition.go, update.go and describe.go have the definition, table.go the table, items.go the items, schema.go the
+// keys.
 package table
 
 import (
@@ -16,13 +19,13 @@ type KeyAttr struct {
 	Kind attr.Kind
 }
 
-// Schema is a primary key: a partition key and perhaps a sort key.
+// Schema is a primary key: a partition key and possibly a sort key.
 type Schema struct {
 	Hash  KeyAttr
 	Range *KeyAttr
 }
 
-// Names are the key attributes' names.
+// Names returns the names of the key attributes, the partition key first.
 func (s *Schema) Names() []string {
 	if s.Range == nil {
 		return []string{s.Hash.Name}
@@ -30,23 +33,22 @@ func (s *Schema) Names() []string {
 	return []string{s.Hash.Name, s.Range.Name}
 }
 
-// Has says whether an attribute is part of the key.
+// Has reports whether an attribute is part of the key.
 func (s *Schema) Has(name string) bool {
 	return s.Hash.Name == name || s.Range != nil && s.Range.Name == name
 }
 
-// Sizes of key values, in bytes.
+// The largest sizes of key values, in bytes.
 const (
 	maxHashKey  = 2048
 	maxRangeKey = 1024
 )
 
-// Key is where an item stands: hash of the partition key (8 bytes), length of the
-// partition key (2 bytes), the partition key, and the sort key in sortable form. Keys
-// of one partition are neighbours in the order of their sort keys.
+// Key is an item's place in the order of a Scan: hash of the partition key (8 bytes), length of the partition key (2
+// bytes), the partition key, and the sort key in sortable form. So the items of a partition are adjacent, by sort key.
 type Key string
 
-// KeyOf is the key of an item or of a key map, whose key attributes must be valid.
+// KeyOf returns the key of an item or a key map, whose key attributes must be valid.
 func (s *Schema) KeyOf(m attr.Map) Key {
 	b := s.Prefix(m.Get(s.Hash.Name))
 	if s.Range != nil {
@@ -55,26 +57,26 @@ func (s *Schema) KeyOf(m attr.Map) Key {
 	return Key(b)
 }
 
-// Prefix is what the keys of all items of a partition begin with.
+// Prefix returns the common prefix of the keys of a partition.
 func (s *Schema) Prefix(hash *attr.Value) []byte {
 	b := make([]byte, 8, 8+2+len(hash.Str)+40)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(hash.Str)))
 	b = append(b, hash.Str...)
-	binary.BigEndian.PutUint64(b, spread(hash.Str))
+	binary.BigEndian.PutUint64(b, hashOf(hash.Str))
 	return b
 }
 
-// spread hashes a partition key evenly over 64 bits.
-func spread(s string) uint64 {
+// hashOf returns a hash of a partition key that is even over 64 bits.
+func hashOf(s string) uint64 {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(s)) // a hash never fails
+	_, _ = h.Write([]byte(s)) // never fails
 	x := h.Sum64()
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
 
-// Sortable appends a key value so that bytes compare as the values do.
+// Sortable appends a key value in a form whose bytes compare as the values do.
 func Sortable(b []byte, v *attr.Value) []byte {
 	if v.Kind == attr.N {
 		return attr.AppendSortable(b, v.Str)
@@ -82,7 +84,7 @@ func Sortable(b []byte, v *attr.Value) []byte {
 	return append(b, v.Str...)
 }
 
-// KeyMap cuts an item down to its key, in the schema's order.
+// KeyMap returns the key attributes of an item, in the schema's order.
 func (s *Schema) KeyMap(m attr.Map) attr.Map {
 	key := attr.Map{{Name: s.Hash.Name, Value: *m.Get(s.Hash.Name)}}
 	if s.Range != nil {
@@ -91,7 +93,7 @@ func (s *Schema) KeyMap(m attr.Map) attr.Map {
 	return key
 }
 
-// CheckKey checks a key that a request names.
+// CheckKey checks the key of a request: it must have exactly the key attributes, with their types.
 func (s *Schema) CheckKey(key attr.Map) *wire.Error {
 	names := s.Names()
 	if len(key) != len(names) {
@@ -115,7 +117,7 @@ func (s *Schema) CheckKey(key attr.Map) *wire.Error {
 
 var errKeySchema = wire.Invalid("The provided key element does not match the schema")
 
-// CheckItem checks the key attributes of an item that is to be put.
+// CheckItem checks the key attributes of an item to be put.
 func (s *Schema) CheckItem(item attr.Map) *wire.Error {
 	if err := checkItemKey(item, &s.Hash, true); err != nil || s.Range == nil {
 		return err
@@ -123,6 +125,7 @@ func (s *Schema) CheckItem(item attr.Map) *wire.Error {
 	return checkItemKey(item, s.Range, false)
 }
 
+// checkItemKey checks one key attribute of an item to be put.
 func checkItemKey(item attr.Map, k *KeyAttr, hash bool) *wire.Error {
 	v := item.Get(k.Name)
 	if v == nil {
@@ -134,7 +137,7 @@ func checkItemKey(item attr.Map, k *KeyAttr, hash bool) *wire.Error {
 	return checkKeyValue(k.Name, v, hash)
 }
 
-// CheckNotEmpty refuses a key with an empty string or binary, and leaves everything else about it to CheckKey.
+// CheckNotEmpty refuses a key with an empty string or binary, and checks nothing else.
 func (s *Schema) CheckNotEmpty(key attr.Map) *wire.Error {
 	for i, name := range s.Names() {
 		if v := key.Get(name); v != nil && v.Str == "" && (v.Kind == attr.S || v.Kind == attr.B) {
@@ -144,6 +147,7 @@ func (s *Schema) CheckNotEmpty(key attr.Map) *wire.Error {
 	return nil
 }
 
+// checkKeyValue checks the size of a key attribute's value.
 func checkKeyValue(name string, v *attr.Value, hash bool) *wire.Error {
 	switch {
 	case v.Kind == attr.N:

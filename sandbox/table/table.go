@@ -8,7 +8,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// Definition is what is known of a table besides its items: what DescribeTable shows.
+// Definition is a table without its items: what DescribeTable shows.
 type Definition struct {
 	Name               string
 	ID                 string
@@ -21,13 +21,13 @@ type Definition struct {
 	Class              string `json:",omitempty"`
 	Protected          bool   `json:",omitempty"` // against deletion
 	Tags               []Tag  `json:",omitempty"`
-	TTLAttribute       string `json:",omitempty"` // last one named, whether on or off
+	TTLAttribute       string `json:",omitempty"` // of the last UpdateTimeToLive, also while it is disabled
 	TTLOn              bool   `json:",omitempty"`
 	PointInTime        bool   `json:",omitempty"`
-	StreamView         string `json:",omitempty"` // view type while a stream is on
+	StreamView         string `json:",omitempty"` // view type while a stream is enabled
 	Status             string
-	decreases          int64
-	increased, reduced time.Time
+	decreases          int64     // decreases of the capacity
+	increased, reduced time.Time // last changes of the capacity
 }
 
 // AttributeDefinition gives a key attribute its type.
@@ -50,7 +50,7 @@ type Index struct {
 	status string // empty: ACTIVE
 }
 
-// Table is one table. The caller of its methods holds its lock.
+// Table is one table. Callers of its methods hold its lock.
 type Table struct {
 	Name   string
 	Schema Schema
@@ -59,10 +59,10 @@ type Table struct {
 	Def          Definition
 	Items        *Items
 	Ready        time.Time // when a transition of the status ends
-	Gone         bool      // deleted while somebody waited for the lock
+	Gone         bool      // deleted: a caller that waited for the lock must give up
 }
 
-// NewTable is an empty table.
+// NewTable returns an empty table.
 func NewTable(def Definition) *Table {
 	t := &Table{Name: def.Name, Def: def, Items: NewItems()}
 	t.Schema = t.SchemaOf(def.Keys)
@@ -72,7 +72,7 @@ func NewTable(def Definition) *Table {
 	return t
 }
 
-// SchemaOf gives a key schema the types of its attributes.
+// SchemaOf returns a key schema with the types of its attributes.
 func (t *Table) SchemaOf(keys []KeyElement) Schema {
 	s := Schema{Hash: t.keyAttr(keys[0].AttributeName)}
 	if len(keys) > 1 {
@@ -82,6 +82,7 @@ func (t *Table) SchemaOf(keys []KeyElement) Schema {
 	return s
 }
 
+// keyAttr returns a key attribute with its defined type.
 func (t *Table) keyAttr(name string) KeyAttr {
 	for _, a := range t.Def.Attributes {
 		if a.AttributeName == name {
@@ -91,7 +92,7 @@ func (t *Table) keyAttr(name string) KeyAttr {
 	return KeyAttr{Name: name}
 }
 
-// Index finds a secondary index by name.
+// Index returns a secondary index by its name, nil if there is none.
 func (t *Table) Index(name string) (ix *Index, global bool) {
 	for i := range t.Def.Local {
 		if t.Def.Local[i].Name == name {
@@ -106,6 +107,7 @@ func (t *Table) Index(name string) (ix *Index, global bool) {
 	return nil, false
 }
 
+// emptyName returns the type as messages about empty values name it.
 func emptyName(k attr.Kind) string {
 	if k == attr.B {
 		return "binary"
@@ -113,8 +115,8 @@ func emptyName(k attr.Kind) string {
 	return "string"
 }
 
-// CheckIndexKeys checks that an item's index key attributes have the declared types;
-// updated says that an update, not a put, made the item.
+// CheckIndexKeys checks that an item's index key attributes have their defined types. updated means that an update made
+// the item, not a put; its messages differ.
 func (t *Table) CheckIndexKeys(item attr.Map, updated bool) *wire.Error {
 	for _, all := range [2][]Index{t.Def.Global, t.Def.Local} {
 		for i := range all {
@@ -132,32 +134,38 @@ func (t *Table) CheckIndexKeys(item attr.Map, updated bool) *wire.Error {
 	return nil
 }
 
+// checkIndexKey checks the value of one index key attribute.
 func checkIndexKey(index string, k KeyAttr, v *attr.Value, updated bool) *wire.Error {
 	switch {
 	case v.Kind != k.Kind:
-		return wire.BadValue("Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s", k.Name, k.Kind, v.Kind, index)
+		return wire.BadValue("Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s", k.Name, k.Kind,
+			v.Kind, index)
 	case v.Str != "" || k.Kind == attr.N:
 		return nil
 	case updated:
-		return wire.Invalid("One or more parameter values are not valid. The update expression attempted to update a secondary index "+
-			"key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty %s value.", emptyName(k.Kind))
+		return wire.Invalid("One or more parameter values are not valid. The update expression attempted to update a "+
+			"secondary index "+
+			"key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty %s "+
+			"value.", emptyName(k.Kind))
 	}
 	return wire.Invalid("One or more parameter values are not valid. A value specified for a secondary index key "+
-		"is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s",
+		"is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, "+
+		"IndexKey: %s",
 		emptyName(k.Kind), index, k.Name)
 }
 
-// NoNestedKeys refuses expressions that reach into a key attribute.
+// NoNestedKeys refuses an expression with a path into a key attribute.
 func (t *Table) NoNestedKeys(nested map[string]bool) *wire.Error {
 	for _, name := range t.Schema.Names() {
 		if nested[name] {
-			return wire.Invalid("Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: %s", name)
+			return wire.Invalid("Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: "+
+				"Key: %s", name)
 		}
 	}
 	return nil
 }
 
-// Status is the table's status at a time.
+// Status returns the table's status at a time.
 func (t *Table) Status(now time.Time) string {
 	if t.Def.Status != "ACTIVE" && t.Def.Status != "DELETING" && !now.Before(t.Ready) {
 		return "ACTIVE"

@@ -10,27 +10,31 @@ import (
 
 // CheckUpdate refuses UpdateTable requests that change nothing.
 func CheckUpdate(r *wire.Node) *wire.Error {
-	for _, f := range []string{"ProvisionedThroughput", "BillingMode", "StreamSpecification", "GlobalSecondaryIndexUpdates",
+	for _, f := range []string{"ProvisionedThroughput", "BillingMode", "StreamSpecification",
+		"GlobalSecondaryIndexUpdates",
 		"SSESpecification", "DeletionProtectionEnabled", "TableClass", "OnDemandThroughput", "ReplicaUpdates"} {
 		switch {
 		case !r.Has(f):
 		case f == "ReplicaUpdates":
 			return wire.Invalid("ReplicaUpdates is not supported by the sandbox")
-		case f == "GlobalSecondaryIndexUpdates" && len(r.Get(f).Kids) == 0: // as if it was not there
+		case f == "GlobalSecondaryIndexUpdates" && len(r.Get(f).Kids) == 0: // as if it were absent
 		default:
 			return nil
 		}
 	}
-	return wire.Invalid("At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates " +
+	return wire.Invalid("At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, " +
+		"GlobalSecondaryIndexUpdates " +
 		"or SSESpecification or ReplicaUpdates is required")
 }
 
-// Change applies an UpdateTable request, at a time, to a copy of a definition.
+// Change applies an UpdateTable request at a time. The caller passes a copy, which a refused request leaves half
+// changed.
 func (d *Definition) Change(r *wire.Node, now time.Time) *wire.Error {
 	through := r.Get("ProvisionedThroughput")
 	switch mode := r.Str("BillingMode"); {
 	case mode == "PAY_PER_REQUEST" && through != nil, mode == "" && d.OnDemand && through != nil:
-		return wire.BadValue("Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST")
+		return wire.BadValue("Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is " +
+			"PAY_PER_REQUEST")
 	case mode == "PROVISIONED" && through == nil && d.OnDemand:
 		return wire.BadValue("ProvisionedThroughput must be specified when BillingMode is PROVISIONED")
 	case mode == "PAY_PER_REQUEST":
@@ -52,16 +56,19 @@ func (d *Definition) Change(r *wire.Node, now time.Time) *wire.Error {
 	return d.changeIndexes(r)
 }
 
+// changeThroughput sets the table's capacity, and records the time of the change.
 func (d *Definition) changeThroughput(n *wire.Node, now time.Time) *wire.Error {
 	read, write := d.Read, d.Write
 	if err := readThroughput(n, &d.Read, &d.Write); err != nil {
 		return err
 	}
 	if read == d.Read && write == d.Write {
-		return wire.Invalid("The provisioned throughput for the table will not change. The requested value equals the current value. "+
+		return wire.Invalid("The provisioned throughput for the table will not change. The requested value equals the "+
+			"current value. "+
 			"Current ReadCapacityUnits provisioned for the table: %d. Requested ReadCapacityUnits: %d. "+
 			"Current WriteCapacityUnits provisioned for the table: %d. Requested WriteCapacityUnits: %d. "+
-			"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits.", read, d.Read, write, d.Write)
+			"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher "+
+			"limits.", read, d.Read, write, d.Write)
 	}
 	if d.Read < read || d.Write < write {
 		d.reduced, d.decreases = now, d.decreases+1
@@ -72,6 +79,7 @@ func (d *Definition) changeThroughput(n *wire.Node, now time.Time) *wire.Error {
 	return nil
 }
 
+// changeIndexes creates, changes and deletes global indexes.
 func (d *Definition) changeIndexes(r *wire.Node) *wire.Error {
 	if err := d.addAttributes(r.Get("AttributeDefinitions")); err != nil {
 		return err
@@ -94,14 +102,16 @@ func (d *Definition) changeIndexes(r *wire.Node) *wire.Error {
 	return nil
 }
 
-// addAttributes takes over the definitions that an update brings. It may repeat those that the table has, not change them.
+// addAttributes adds an update's attribute definitions. An update may repeat the table's definitions and not change
+// them.
 func (d *Definition) addAttributes(defs *wire.Node) *wire.Error {
 	if defs == nil {
 		return nil
 	}
 	d.Attributes = slices.Clone(d.Attributes)
 	for _, a := range readAttributes(defs) {
-		at := slices.IndexFunc(d.Attributes, func(old AttributeDefinition) bool { return old.AttributeName == a.AttributeName })
+		at := slices.IndexFunc(d.Attributes,
+			func(old AttributeDefinition) bool { return old.AttributeName == a.AttributeName })
 		switch {
 		case at < 0:
 			d.Attributes = append(d.Attributes, a)
@@ -112,13 +122,14 @@ func (d *Definition) addAttributes(defs *wire.Node) *wire.Error {
 	return nil
 }
 
-// dropUnusedAttributes leaves the definitions of key attributes: those of a deleted index go with it.
+// dropUnusedAttributes removes the definitions of attributes that are no longer keys, those of a deleted index for one.
 func (d *Definition) dropUnusedAttributes() {
 	used := d.usedAttributes()
-	d.Attributes = slices.DeleteFunc(slices.Clone(d.Attributes), func(a AttributeDefinition) bool { return !used[a.AttributeName] })
+	d.Attributes = slices.DeleteFunc(slices.Clone(d.Attributes),
+		func(a AttributeDefinition) bool { return !used[a.AttributeName] })
 }
 
-// checkIndexUpdates refuses what one call cannot ask for: two changes of an index, two indexes that come or go.
+// checkIndexUpdates refuses two changes of one index in a call, and two indexes that are created or deleted.
 func checkIndexUpdates(updates *wire.Node) *wire.Error {
 	seen, online := map[string]bool{}, 0
 	for i := range updates.Kids {
@@ -143,12 +154,14 @@ func checkIndexUpdates(updates *wire.Node) *wire.Error {
 	return nil
 }
 
+// changeIndex applies one GlobalSecondaryIndexUpdate.
 func (d *Definition) changeIndex(u *wire.Node) *wire.Error {
 	at := func(n *wire.Node) int {
 		return slices.IndexFunc(d.Global, func(ix Index) bool { return ix.Name == n.Str("IndexName") })
 	}
 	missing := func(n *wire.Node) *wire.Error {
-		return &wire.Error{Code: "ResourceNotFoundException", Message: "Requested resource not found: No such index: " + n.Str("IndexName")}
+		return &wire.Error{Code: "ResourceNotFoundException", Message: "Requested resource not found: No such index: " +
+			n.Str("IndexName")}
 	}
 	switch {
 	case u.Has("Create"):
@@ -183,22 +196,25 @@ func (d *Definition) changeIndex(u *wire.Node) *wire.Error {
 	return nil
 }
 
+// changeThroughput sets an index's capacity.
 func (ix *Index) changeThroughput(n *wire.Node) *wire.Error {
 	read, write := ix.Read, ix.Write
 	if err := readThroughput(n, &ix.Read, &ix.Write); err != nil {
 		return err
 	}
 	if read == ix.Read && write == ix.Write {
-		return wire.Invalid("The provisioned throughput for the index %s will not change. The requested value equals the current value. "+
+		return wire.Invalid("The provisioned throughput for the index %s will not change. The requested value equals the "+
+			"current value. "+
 			"Current ReadCapacityUnits provisioned for the index: %d. Requested ReadCapacityUnits: %d. "+
 			"Current WriteCapacityUnits provisioned for the index: %d. Requested WriteCapacityUnits: %d. "+
-			"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits.", ix.Name, read, ix.Read, write, ix.Write)
+			"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher "+
+			"limits.", ix.Name, read, ix.Read, write, ix.Write)
 	}
 	return nil
 }
 
-// Updating returns what UpdateTable shows while a table changes from before to d: the capacity as it was, and indexes
-// that come, change and go.
+// Updating returns the definition that UpdateTable shows while a table changes from before to d: the old capacity, and
+// the status of indexes that are created, changed or deleted.
 func (d *Definition) Updating(before *Definition) *Definition {
 	shown := *d
 	if d.OnDemand == before.OnDemand {
