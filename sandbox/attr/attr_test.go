@@ -15,17 +15,21 @@ import (
 
 func TestNumbersAreNormalized(t *testing.T) {
 	for in, want := range map[string]string{
-		"0": "0", "-0": "0", "-0.00": "0", "0e99": "0", "1.0": "1", "+5": "5", "007": "7", "12.50": "12.5", ".5": "0.5", "5.": "5",
-		"1e3": "1000", "1E-3": "0.001", "-1.20e1": "-12", "123456789012345678901234567890.12345678": "123456789012345678901234567890.12345678",
+		"0": "0", "-0": "0", "-0.00": "0", "0e99": "0", "1.0": "1", "+5": "5", "007": "7", "12.50": "12.5",
+		".5": "0.5", "5.": "5",
+		"1e3": "1000", "1E-3": "0.001", "-1.20e1": "-12",
+		"123456789012345678901234567890.12345678":      "123456789012345678901234567890.12345678",
 		"9.9999999999999999999999999999999999999E+125": strings.Repeat("9", 38) + strings.Repeat("0", 88),
-		"1e37": "10000000000000000000000000000000000000", "1e38": "1" + strings.Repeat("0", 38), "-12e40": "-12" + strings.Repeat("0", 40),
+		"1e37": "10000000000000000000000000000000000000", "1e38": "1" + strings.Repeat("0",
+			38), "-12e40": "-12" + strings.Repeat("0", 40),
 		"0." + strings.Repeat("0", 129) + "1": "0." + strings.Repeat("0", 129) + "1",
 	} {
 		if got, err := attr.Normalize(in); err != nil || got != want {
 			t.Errorf("%s: got %s, %v, want %s", in, got, err, want)
 		}
 	}
-	for _, in := range []string{"", " 1", "1 ", "NaN", "Infinity", "-", "e5", "1e", "1e1.5", "0x10", "1_000", "1e+-2", "--1", "1.2.3", "1e126", "1e-131", strings.Repeat("1", 39)} {
+	for _, in := range []string{"", " 1", "1 ", "NaN", "Infinity", "-", "e5", "1e", "1e1.5", "0x10", "1_000", "1e+-2",
+		"--1", "1.2.3", "1e126", "1e-131", strings.Repeat("1", 39)} {
 		if got, err := attr.Normalize(in); err == nil {
 			t.Errorf("%q is taken for %s", in, got)
 		}
@@ -100,12 +104,14 @@ func values(depth int) *rapid.Generator[any] {
 		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) any { return map[string]any{"B": b} }),
 		rapid.Map(rapid.Bool(), func(b bool) any { return map[string]any{"BOOL": b} }),
 		rapid.Just[any](map[string]any{"NULL": true}),
-		rapid.Map(rapid.SliceOfNDistinct(rapid.String(), 1, 4, rapid.ID), func(s []string) any { return map[string]any{"SS": s} }),
+		rapid.Map(rapid.SliceOfNDistinct(rapid.String(), 1, 4, rapid.ID),
+			func(s []string) any { return map[string]any{"SS": s} }),
 	}
 	if depth > 0 {
 		kinds = append(kinds,
 			rapid.Map(rapid.SliceOfN(values(depth-1), 0, 3), func(l []any) any { return map[string]any{"L": l} }),
-			rapid.Map(rapid.MapOfN(rapid.String(), values(depth-1), 0, 3), func(m map[string]any) any { return map[string]any{"M": m} }))
+			rapid.Map(rapid.MapOfN(rapid.String(), values(depth-1), 0, 3),
+				func(m map[string]any) any { return map[string]any{"M": m} }))
 	}
 	return rapid.OneOf(kinds...)
 }
@@ -158,7 +164,8 @@ func TestLevelsOfNestingEndAt32(t *testing.T) {
 
 func TestSizesAreTheServices(t *testing.T) {
 	for in, want := range map[string]int{
-		`{}`: 0, `{"ab":{"S":"xyz"}}`: 5, `{"a":{"S":"é"}}`: 3, `{"a":{"BOOL":true}}`: 2, `{"a":{"NULL":true}}`: 2, `{"a":{"B":"AAEC"}}`: 4,
+		`{}`: 0, `{"ab":{"S":"xyz"}}`: 5, `{"a":{"S":"é"}}`: 3, `{"a":{"BOOL":true}}`: 2,
+		`{"a":{"NULL":true}}`: 2, `{"a":{"B":"AAEC"}}`: 4,
 		`{"a":{"N":"0"}}`: 2, `{"a":{"N":"5"}}`: 3, `{"a":{"N":"-5"}}`: 4, `{"a":{"N":"1234"}}`: 4,
 		`{"a":{"L":[]}}`: 4, `{"a":{"L":[{"S":"xy"}]}}`: 7, `{"a":{"M":{"k":{"S":"xy"}}}}`: 8, `{"a":{"SS":["x","yz"]}}`: 4,
 	} {

@@ -9,16 +9,17 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// MaxLevels is how deep lists and maps may nest.
+// MaxLevels is how deeply lists and maps may be nested.
 const MaxLevels = 32
 
-// ErrLevels is the answer to a value that nests deeper.
-var ErrLevels = wire.Invalid("Nesting Levels have exceeded supported limits: Attributes nested beyond 32 levels are not supported")
+// ErrLevels is the service's error for a value that is nested more deeply.
+var ErrLevels = wire.Invalid("Nesting Levels have exceeded supported limits: Attributes nested beyond 32 levels are " +
+	"not supported")
 
 // maxName is the length of the longest attribute name, in bytes.
 const maxName = 64<<10 - 1
 
-// CheckName refuses an attribute name that is too long, wherever a request has it.
+// CheckName refuses an attribute name that is too long.
 func CheckName(name string) *wire.Error {
 	if len(name) > maxName {
 		return wire.Invalid("Attribute name is too large, must be less than %d bytes", maxName+1)
@@ -26,8 +27,8 @@ func CheckName(name string) *wire.Error {
 	return nil
 }
 
-// CheckShape reports a value whose JSON has the wrong types: what the service calls a
-// serialization problem and finds before any other.
+// CheckShape refuses a value whose JSON has the wrong types, with a SerializationException. The service checks this
+// before anything else.
 func CheckShape(n *wire.Node) *wire.Error {
 	switch n.Kind {
 	case wire.Object:
@@ -48,6 +49,7 @@ func CheckShape(n *wire.Node) *wire.Error {
 	return nil
 }
 
+// checkType checks the JSON under a type's name.
 func checkType(k *wire.Node) *wire.Error {
 	switch KindOf(k.Name) {
 	case S, N:
@@ -89,6 +91,7 @@ func CheckMapShape(n *wire.Node) *wire.Error {
 	return nil
 }
 
+// checkList checks a JSON array and each of its elements.
 func checkList(n *wire.Node, each func(*wire.Node) *wire.Error) *wire.Error {
 	switch n.Kind {
 	case wire.Array:
@@ -108,9 +111,10 @@ func checkList(n *wire.Node, each func(*wire.Node) *wire.Error) *wire.Error {
 	return nil
 }
 
-// strictBase64 refuses bits of the last character that belong to no byte, as the service does.
+// strictBase64 refuses unused bits in the last character that are not zero, as the service does.
 var strictBase64 = base64.StdEncoding.Strict()
 
+// checkBlob checks the base64 text of a binary.
 func checkBlob(n *wire.Node) *wire.Error {
 	switch n.Kind {
 	case wire.String:
@@ -122,7 +126,8 @@ func checkBlob(n *wire.Node) *wire.Error {
 		return wire.Unreadable("only base-64-encoded strings are convertible to bytes")
 	}
 	if len(n.Text)%4 != 0 {
-		return wire.Unreadable(fmt.Sprintf("Base64 encoded length is expected a multiple of 4 bytes but found: %d", len(n.Text)))
+		return wire.Unreadable(fmt.Sprintf("Base64 encoded length is expected a multiple of 4 bytes but found: %d",
+			len(n.Text)))
 	}
 	if _, err := strictBase64.DecodeString(n.Text); err != nil || strings.ContainsAny(n.Text, "\r\n") {
 		return wire.Unreadable("Invalid last non-pad Base64 character dectected")
@@ -130,12 +135,13 @@ func checkBlob(n *wire.Node) *wire.Error {
 	return nil
 }
 
-// DecodeMap reads a map of attribute values whose shape was checked, and normalizes it.
+// DecodeMap reads a map of attribute values into normal form. Its shape must be checked.
 func DecodeMap(n *wire.Node) (Map, *wire.Error) { return decodeMap(n, 0) }
 
-// Decode reads one attribute value whose shape was checked, and normalizes it.
+// Decode reads one attribute value into normal form. Its shape must be checked.
 func Decode(n *wire.Node) (Value, *wire.Error) { return decode(n, 0) }
 
+// decodeMap is DecodeMap for a map that is nested in level lists and maps.
 func decodeMap(n *wire.Node, level int) (Map, *wire.Error) {
 	m := make(Map, 0, len(n.Kids))
 	sorted := true
@@ -161,7 +167,7 @@ func decodeMap(n *wire.Node, level int) (Map, *wire.Error) {
 	return m, nil
 }
 
-// lastOfEach keeps the last of attributes that were sent twice.
+// lastOfEach removes, of attributes with the same name, all but the last.
 func lastOfEach(m Map) Map {
 	out := m[:0]
 	for i := range m {
@@ -172,6 +178,7 @@ func lastOfEach(m Map) Map {
 	return out
 }
 
+// decode is Decode for a value that is nested in level lists and maps.
 func decode(n *wire.Node, level int) (v Value, err *wire.Error) {
 	if level > MaxLevels {
 		return v, ErrLevels
@@ -194,9 +201,11 @@ func decode(n *wire.Node, level int) (v Value, err *wire.Error) {
 	case 1:
 		return v, nil
 	}
-	return v, wire.Invalid("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
+	return v, wire.Invalid("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the " +
+		"supported datatypes")
 }
 
+// decodeAs reads the JSON under a type's name.
 func decodeAs(kind Kind, n *wire.Node, level int) (v Value, err *wire.Error) {
 	v.Kind = kind
 	switch kind {
@@ -228,11 +237,13 @@ func decodeAs(kind Kind, n *wire.Node, level int) (v Value, err *wire.Error) {
 	return v, err
 }
 
+// blob returns the bytes of a checked base64 text.
 func blob(text string) string {
 	b, _ := base64.StdEncoding.DecodeString(text)
 	return string(b)
 }
 
+// decodeSet reads the members of a set, which may be neither empty nor repeated.
 func (v *Value) decodeSet(n *wire.Node) *wire.Error {
 	if len(n.Kids) == 0 {
 		return wire.BadValue("%s", map[Kind]string{SS: "An string set  may not be empty",
@@ -261,6 +272,7 @@ func (v *Value) decodeSet(n *wire.Node) *wire.Error {
 	return nil
 }
 
+// duplicates returns the error for a set with repeated members.
 func (v *Value) duplicates(n *wire.Node) *wire.Error {
 	shown := make([]string, len(n.Kids))
 	for i := range n.Kids {
@@ -276,7 +288,7 @@ func (v *Value) duplicates(n *wire.Node) *wire.Error {
 	return wire.BadValue("Input collection %s contains duplicates.", list)
 }
 
-// Stored reads back an item that AppendJSON wrote.
+// Stored returns an item that AppendJSON wrote.
 func Stored(json []byte) Map {
 	n, err := wire.Parse(string(json))
 	if err != nil {

@@ -53,6 +53,7 @@ func (v *Value) AppendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
+// appendSet appends the members of a set.
 func (v *Value) appendSet(b []byte) []byte {
 	b = append(b, '[')
 	for i, s := range v.Set {
@@ -68,14 +69,15 @@ func (v *Value) appendSet(b []byte) []byte {
 	return append(b, ']')
 }
 
+// appendBlob appends a binary as base64.
 func appendBlob(b []byte, s string) []byte {
 	b = append(b, '"')
 	b = base64.StdEncoding.AppendEncode(b, []byte(s))
 	return append(b, '"')
 }
 
-// Size is what the service counts for the item against 400 KB, the page limit and
-// capacity: names and values, 3 bytes for a list or map and 1 for each of its entries.
+// Size returns the item's size as the service counts it for the limit of 400 KB, for pages and for capacity: names and
+// values, 3 bytes for a list or map and 1 for each of its entries.
 func (m Map) Size() int {
 	size := 0
 	for i := range m {
@@ -84,7 +86,7 @@ func (m Map) Size() int {
 	return size
 }
 
-// Size is the value's share of Map.Size.
+// Size returns the value's part of Map.Size.
 func (v *Value) Size() int {
 	switch v.Kind {
 	case S, B:

@@ -15,8 +15,8 @@ const (
 	minExponent = -130
 )
 
-// Normalize turns a number's text into its normal form: plain decimal without needless
-// zeros, "0" for zero, never an exponent. The error is the service's.
+// Normalize returns the normal form of a number's text: plain decimal without unneeded zeros, "0" for zero, never an
+// exponent. The error is the service's.
 func Normalize(text string) (string, *wire.Error) {
 	if isPlainInt(text) {
 		return text, nil
@@ -34,7 +34,7 @@ func Normalize(text string) (string, *wire.Error) {
 	return d.text(), nil
 }
 
-// isPlainInt is the short way for the most common numbers.
+// isPlainInt reports whether a text is a short integer in normal form: the fast path for the most common numbers.
 func isPlainInt(s string) bool {
 	if len(s) == 0 || len(s) > 18 || s[0] == '0' && len(s) > 1 {
 		return false
@@ -54,6 +54,7 @@ type decimal struct {
 	exp      int
 }
 
+// parseDecimal parses a number with or without an exponent; ok is false for any other text.
 func parseDecimal(s string) (d decimal, ok bool) {
 	if s != "" && (s[0] == '-' || s[0] == '+') {
 		d.negative = s[0] == '-'
@@ -82,6 +83,7 @@ func parseDecimal(s string) (d decimal, ok bool) {
 	return d, true
 }
 
+// trim sets the digits without leading and trailing zeros, and adapts the exponent.
 func (d *decimal) trim(digits string) {
 	short := strings.TrimLeft(digits, "0")
 	d.exp -= len(digits) - len(short)
@@ -91,8 +93,10 @@ func (d *decimal) trim(digits string) {
 	}
 }
 
-var errOverflow = wire.Invalid("Number overflow. Attempting to store a number with magnitude larger than supported range")
+var errOverflow = wire.Invalid("Number overflow. Attempting to store a number with magnitude larger than supported " +
+	"range")
 
+// check checks a number against the service's limits.
 func (d *decimal) check() *wire.Error {
 	switch {
 	case d.digits == "":
@@ -107,6 +111,7 @@ func (d *decimal) check() *wire.Error {
 	return nil
 }
 
+// text returns the normal form.
 func (d *decimal) text() string {
 	if d.digits == "" {
 		return "0"
@@ -154,6 +159,7 @@ func CompareNumbers(a, b string) int {
 	return order * x.rank()
 }
 
+// rank returns the sign: -1, 0 or 1.
 func (d *decimal) rank() int {
 	switch {
 	case d.digits == "":
@@ -164,6 +170,7 @@ func (d *decimal) rank() int {
 	return 1
 }
 
+// sign returns -1, 0 or 1.
 func sign(n int) int {
 	switch {
 	case n < 0:
@@ -174,8 +181,8 @@ func sign(n int) int {
 	return 0
 }
 
-// Add computes a+b, or a-b, of two numbers in normal form; the result obeys the limits. A result that takes more digits
-// than a number has is an overflow to the service, whatever its magnitude.
+// Add returns a+b, or a-b, of two numbers in normal form. A result outside the limits is an error. To the service a
+// result with more than 38 digits is an overflow, whatever its magnitude.
 func Add(a, b string, minus bool) (string, *wire.Error) {
 	x, _ := parseDecimal(a)
 	y, _ := parseDecimal(b)
@@ -199,7 +206,7 @@ func Add(a, b string, minus bool) (string, *wire.Error) {
 	return d.text(), nil
 }
 
-// integer is the value divided by 10^scale.
+// integer returns the value divided by 10^scale, which must be an integer.
 func (d *decimal) integer(scale int) *big.Int {
 	if d.digits == "" {
 		return new(big.Int)
@@ -211,7 +218,7 @@ func (d *decimal) integer(scale int) *big.Int {
 	return v
 }
 
-// AppendSortable appends bytes that compare as the numbers do.
+// AppendSortable appends a number in normal form as bytes that compare as the numbers do.
 func AppendSortable(b []byte, text string) []byte {
 	d, _ := parseDecimal(text)
 	if d.digits == "" {
@@ -229,7 +236,8 @@ func AppendSortable(b []byte, text string) []byte {
 	return append(b, 0xff)
 }
 
-// numberSize is what the service counts for a number.
+// numberSize returns the size of a number as the service counts it: a byte for two digits, one more, and one for a
+// sign.
 func numberSize(text string) int {
 	d, _ := parseDecimal(text)
 	if d.digits == "" {

@@ -1,7 +1,7 @@
-// Package attr holds attribute values of the sandbox's DynamoDB: the typed model, its
-// JSON form, numbers of 38 digits, sizes and equality. A Map that went through Decode
-// is normal: attributes sorted by name, sets sorted, numbers in plain decimal form, so
-// that two items are equal by value exactly when their JSON is equal byte for byte.
+// Package attr has the attribute values of the sandbox's DynamoDB: their types, JSON form, numbers of 38 digits, sizes
+// and equality. Decode and DecodeMap bring values into a normal form: attributes sorted by name, sets sorted, numbers
+// in plain decimal form. Two items are equal by value exactly when the JSON of their normal forms is equal byte for
+// byte.
 package attr
 
 import (
@@ -29,10 +29,10 @@ const (
 
 var kindNames = [...]string{"", "S", "N", "B", "SS", "NS", "BS", "M", "L", "BOOL", "NULL"}
 
-// String is the name that the wire has for a type.
+// String returns the type's name on the wire.
 func (k Kind) String() string { return kindNames[k] }
 
-// KindOf finds a type by its wire name; None when there is no such type.
+// KindOf returns the type of a wire name, None if there is none.
 func KindOf(name string) Kind {
 	for k := S; k <= Null; k++ {
 		if kindNames[k] == name {
@@ -42,8 +42,8 @@ func KindOf(name string) Kind {
 	return None
 }
 
-// Value is one attribute value. Str holds a string, a number's plain text or the bytes
-// of a binary; Set the members of a set in the same forms, sorted.
+// Value is one attribute value. Str is a string, a number's plain text or the bytes of a binary; Set has the members of
+// a set in the same forms, sorted; True is the value of BOOL and NULL.
 type Value struct {
 	Kind Kind
 	True bool
@@ -62,6 +62,7 @@ type Attr struct {
 // Map is an item, or a value of type M: attributes sorted by name.
 type Map []Attr
 
+// find returns the index of a name, or the index at which it would be.
 func (m Map) find(name string) (int, bool) {
 	if len(m) > 8 {
 		i := sort.Search(len(m), func(i int) bool { return m[i].Name >= name })
@@ -75,7 +76,7 @@ func (m Map) find(name string) (int, bool) {
 	return len(m), false
 }
 
-// Get returns a pointer into the map, or nil.
+// Get returns a pointer to the value of a name within the map, nil if the name is missing.
 func (m Map) Get(name string) *Value {
 	if i, ok := m.find(name); ok {
 		return &m[i].Value
@@ -83,7 +84,7 @@ func (m Map) Get(name string) *Value {
 	return nil
 }
 
-// Set puts a value under a name.
+// Set sets the value of a name.
 func (m *Map) Set(name string, v Value) {
 	i, ok := m.find(name)
 	if !ok {
@@ -93,20 +94,20 @@ func (m *Map) Set(name string, v Value) {
 	(*m)[i] = Attr{name, v}
 }
 
-// Delete takes a name out.
+// Delete removes a name.
 func (m *Map) Delete(name string) {
 	if i, ok := m.find(name); ok {
 		*m = append((*m)[:i], (*m)[i+1:]...)
 	}
 }
 
-// Sorted is the map in its normal order, if it may not be.
+// Sorted sorts a map that is not in its normal order, in place, and returns it.
 func (m Map) Sorted() Map {
 	sort.Slice(m, func(i, j int) bool { return m[i].Name < m[j].Name })
 	return m
 }
 
-// Clone is a deep copy, as far as anything in it can be changed in place.
+// Clone returns a copy that shares nothing that is changed in place.
 func (m Map) Clone() Map {
 	if m == nil {
 		return nil
@@ -118,7 +119,7 @@ func (m Map) Clone() Map {
 	return c
 }
 
-// Clone is a deep copy. Sets are shared: they are never changed in place.
+// Clone returns a deep copy. Sets are shared, because they are never changed in place.
 func (v Value) Clone() Value {
 	if v.Map != nil {
 		v.Map = v.Map.Clone()
@@ -133,7 +134,7 @@ func (v Value) Clone() Value {
 	return v
 }
 
-// Equal compares by value: numbers as numbers, sets without order.
+// Equal reports whether two values in normal form are equal.
 func (v *Value) Equal(o *Value) bool {
 	if v.Kind != o.Kind || v.True != o.True || v.Str != o.Str ||
 		len(v.Set) != len(o.Set) || len(v.List) != len(o.List) || len(v.Map) != len(o.Map) {
@@ -171,13 +172,13 @@ func (v *Value) Compare(o *Value) (order int, ok bool) {
 	return 0, false
 }
 
-// IsSet says whether the value is one of the three set types.
+// IsSet reports whether the value is of one of the three set types.
 func (v *Value) IsSet() bool { return v.Kind >= SS && v.Kind <= BS }
 
-// Element is the type of a set's members.
+// Element returns the type of a set's members.
 func (v *Value) Element() Kind { return v.Kind - SS + S }
 
-// Levels is how deep lists and maps nest below the map: 0 when it holds none.
+// Levels returns how deeply lists and maps are nested in the map, 0 without any.
 func (m Map) Levels() int {
 	deepest := 0
 	for i := range m {
@@ -200,7 +201,7 @@ func (v *Value) levels() int {
 	return 0
 }
 
-// InSet says whether a member is in a set.
+// InSet reports whether a set has a member.
 func (v *Value) InSet(member string) bool {
 	for _, s := range v.Set {
 		if s == member {
@@ -210,7 +211,7 @@ func (v *Value) InSet(member string) bool {
 	return false
 }
 
-// Union is a set with the members of both.
+// Union returns the set with the members of both.
 func (v *Value) Union(o *Value) Value {
 	set := append([]string(nil), v.Set...)
 	for _, s := range o.Set {
@@ -222,7 +223,7 @@ func (v *Value) Union(o *Value) Value {
 	return Value{Kind: v.Kind, Set: set}
 }
 
-// Minus is a set without the other's members; it may be empty, which no stored set is.
+// Minus returns the set without the other's members. It may be empty, which a stored set may not.
 func (v *Value) Minus(o *Value) Value {
 	var set []string
 	for _, s := range v.Set {
@@ -233,6 +234,7 @@ func (v *Value) Minus(o *Value) Value {
 	return Value{Kind: v.Kind, Set: set}
 }
 
+// sortSet sorts the members of a set, numbers by value.
 func sortSet(kind Kind, set []string) {
 	if kind == NS {
 		sort.Slice(set, func(i, j int) bool { return CompareNumbers(set[i], set[j]) < 0 })
@@ -241,5 +243,5 @@ func sortSet(kind Kind, set []string) {
 	sort.Strings(set)
 }
 
-// Number is a value of type N from its normal text.
+// Number returns a value of type N; text is in normal form.
 func Number(text string) Value { return Value{Kind: N, Str: text} }
