@@ -156,7 +156,7 @@ func readUpdate(n *wire.Node) (*write, *wire.Error) {
 	if w.update == nil {
 		w.update = &expr.Update{}
 	}
-	w.create = len(w.update.Paths) == 0 || !w.update.OnlyTakes()
+	w.create = len(w.update.Paths) == 0 || !w.update.OnlyRemoves()
 	return w, nil
 }
 

@@ -107,14 +107,26 @@ func drawCond(t *rapid.T, depth int) cond {
 func drawText(t *rapid.T, f string, begins bool) cond {
 	v := rapid.StringMatching(`[ab]{1,2}`).Draw(t, "text")
 	if begins {
-		return cond{build.BeginsWith(name(f), v), func(m model) bool { s, ok := m[f].(string); return ok && strings.HasPrefix(s, v) }}
+		return cond{build.BeginsWith(name(f), v), func(m model) bool {
+			s, ok := m[f].(string)
+			return ok &&
+				strings.HasPrefix(s, v)
+		}}
 	}
-	return cond{build.Contains(name(f), v), func(m model) bool { s, ok := m[f].(string); return ok && strings.Contains(s, v) }}
+	return cond{build.Contains(name(f), v), func(m model) bool {
+		s, ok := m[f].(string)
+		return ok &&
+			strings.Contains(s, v)
+	}}
 }
 
 func drawSize(t *rapid.T, f string) cond {
 	v := rapid.IntRange(0, 3).Draw(t, "size")
-	return cond{name(f).Size().GreaterThan(build.Value(v)), func(m model) bool { s, ok := m[f].(string); return ok && len(s) > v }}
+	return cond{name(f).Size().GreaterThan(build.Value(v)), func(m model) bool {
+		s, ok := m[f].(string)
+		return ok &&
+			len(s) > v
+	}}
 }
 
 func drawBetween(t *rapid.T, f string) cond {
@@ -319,7 +331,8 @@ func TestBuiltUpdatesDoWhatTheModelSays(t *testing.T) {
 }
 
 func FuzzExpressionsNeverCrash(f *testing.F) {
-	for _, s := range []string{"SET a = :n", "REMOVE a[1].b", "a = :n AND (b < :m OR NOT contains(c, :s))", "((", "a in (:n, :m)", "a, b.c[0]", "size(a) > :n"} {
+	for _, s := range []string{"SET a = :n", "REMOVE a[1].b", "a = :n AND (b < :m OR NOT contains(c, :s))", "((",
+		"a in (:n, :m)", "a, b.c[0]", "size(a) > :n"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

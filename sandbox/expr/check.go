@@ -7,13 +7,14 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// conditionCalls and updateCalls are the functions with their numbers of operands.
+// conditionCalls and updateCalls are the functions of conditions and of updates, with their numbers of operands.
 var (
 	conditionCalls = map[string]int{"attribute_exists": 1, "attribute_not_exists": 1, "attribute_type": 2,
 		"begins_with": 2, "contains": 2, "size": 1}
 	updateCalls = map[string]int{"if_not_exists": 2, "list_append": 2}
 )
 
+// checkCall checks that a function exists here, and its operands.
 func (p *parser) checkCall(n *node) {
 	calls, others := conditionCalls, updateCalls
 	if p.env.inUpdate {
@@ -29,7 +30,7 @@ func (p *parser) checkCall(n *node) {
 				message = "The function is not allowed in an update expression; function: " + n.op
 			}
 		}
-		p.fault(faultFunction, message)
+		p.violation(badFunction, message)
 		return
 	}
 	switch {
@@ -41,7 +42,7 @@ func (p *parser) checkCall(n *node) {
 		p.noCallsBut(n.args, "size")
 	}
 	if want != len(n.args) {
-		p.fault(faultCount, fmt.Sprintf("Incorrect number of operands for operator or function; "+
+		p.violation(badCount, fmt.Sprintf("Incorrect number of operands for operator or function; "+
 			"operator or function: %s, number of operands: %d", n.op, len(n.args)))
 		return
 	}
@@ -49,11 +50,12 @@ func (p *parser) checkCall(n *node) {
 	p.checkArguments(n)
 }
 
+// checkArguments checks the kinds of a function's operands.
 func (p *parser) checkArguments(n *node) {
 	switch n.op {
 	case "attribute_exists", "attribute_not_exists", "if_not_exists":
 		if n.args[0].op != "path" {
-			p.fault(faultArgument, "Operator or function requires a document path; operator or function: "+n.op)
+			p.violation(badArgument, "Operator or function requires a document path; operator or function: "+n.op)
 		}
 	case "begins_with":
 		for _, a := range n.args {
@@ -79,25 +81,28 @@ func (p *parser) checkArguments(n *node) {
 	}
 }
 
+// checkTypeName checks the second operand of attribute_type.
 func (p *parser) checkTypeName(n *node) {
 	switch arg := n.args[1]; {
 	case arg.op != "value":
-		p.fault(faultArgument, "Incorrect operand type for operator or function; "+
+		p.violation(badArgument, "Incorrect operand type for operator or function; "+
 			"operator or function: attribute_type, operand type: {NS,SS,L,BS,N,M,B,BOOL,NULL,S}")
 	case arg.value == nil:
 	case arg.value.Kind != attr.S:
 		p.wrongType("operator or function", n.op, arg.value.Kind)
 	case attr.KindOf(arg.value.Str) == attr.None:
-		p.fault(faultArgument, "Invalid attribute type name found; type: "+arg.value.Str+
+		p.violation(badArgument, "Invalid attribute type name found; type: "+arg.value.Str+
 			", valid types: {B,NULL,SS,BOOL,L,BS,N,NS,S,M}")
 	}
 }
 
+// wrongType records an operand of a wrong type; what is how the message names the operator.
 func (p *parser) wrongType(what, op string, t attr.Kind) {
-	p.fault(faultArgument, "Incorrect operand type for operator or function; "+what+": "+op+", operand type: "+t.String())
+	p.violation(badArgument, "Incorrect operand type for operator or function; "+what+": "+op+", operand type: "+
+		""+t.String())
 }
 
-// comparison makes a node of a comparator, BETWEEN or IN, and ends its condition.
+// comparison returns the node of a comparator, BETWEEN or IN, and ends its condition.
 func (p *parser) comparison(op string, args ...*node) *node {
 	p.operator()
 	p.noCallsBut(args, "size")
@@ -117,6 +122,7 @@ func (p *parser) comparison(op string, args ...*node) *node {
 	return &node{op: op, args: args}
 }
 
+// checkBounds checks the types and the order of BETWEEN's bounds, where both are known.
 func (p *parser) checkBounds(low, high *node) {
 	if low.typ() == attr.None || high.typ() == attr.None {
 		return
@@ -126,12 +132,14 @@ func (p *parser) checkBounds(low, high *node) {
 	order, ok := low.value.Compare(high.value)
 	switch {
 	case low.typ() != high.typ():
-		p.fault(faultArgument, "The BETWEEN operator requires same data type for lower and upper bounds"+bounds)
+		p.violation(badArgument, "The BETWEEN operator requires same data type for lower and upper bounds"+bounds)
 	case ok && order > 0:
-		p.fault(faultArgument, "The BETWEEN operator requires upper bound to be greater than or equal to lower bound"+bounds)
+		p.violation(badArgument, "The BETWEEN operator requires upper bound to be greater than or equal to lower "+
+			"bound"+bounds)
 	}
 }
 
+// showValue returns a value as messages show it.
 func showValue(v *attr.Value) string {
 	b := v.AppendJSON(nil)
 	n, err := wire.Parse(string(b))
@@ -142,29 +150,40 @@ func showValue(v *attr.Value) string {
 	return "{" + k.Name + ":" + wire.Show(k) + "}"
 }
 
+// noCallsBut refuses functions as operands, except for one.
 func (p *parser) noCallsBut(args []*node, allowed string) {
 	for _, a := range args {
 		if a.isCall && a.op != allowed {
-			p.fault(faultMisuse, "The function is not allowed to be used this way in an expression; function: "+a.op)
+			p.violation(badMisuse, "The function is not allowed to be used this way in an expression; function: "+a.op)
 		}
 	}
 }
 
-// asCondition reports what has no truth value where one is needed.
+// asCondition refuses size() where a condition is needed.
 func (p *parser) asCondition(n *node) {
 	if n.isCall && n.op == "size" {
-		p.fault(faultMisuse, "The function is not allowed to be used this way in an expression; function: size")
+		p.violation(badMisuse, "The function is not allowed to be used this way in an expression; function: size")
 	}
 }
 
+// distinct refuses a first operand that is repeated among the others.
 func (p *parser) distinct(op string, args []*node) {
 	if len(args) < 2 || args[0].op != "path" || p.env.inUpdate {
 		return
 	}
 	for _, a := range args[1:] {
 		if a.op == "path" && a.path.String() == args[0].path.String() {
-			p.fault(faultDistinct, "The first operand must be distinct from the remaining operands for this operator or function; operator: "+
+			p.violation(badDistinct, "The first operand must be distinct from the remaining operands for this operator or "+
+				"function; operator: "+
 				op+", first operand: "+a.path.String())
 		}
+	}
+}
+
+// close ends one condition: of its violations, the first in the service's order becomes badCondition, unless an earlier
+// condition has set it.
+func (p *parser) close() {
+	if err := p.first(badName, badCount, badOperand, badDistinct, badArgument); err != nil {
+		p.violation(badCondition, err.Message)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// Env holds the placeholders of one request and remembers which were used.
+// Env has the placeholders of one request, and records which of them its expressions use.
 type Env struct {
 	Names  map[string]string
 	Values map[string]*attr.Value
@@ -17,8 +17,7 @@ type Env struct {
 	inUpdate              bool
 }
 
-// NewEnv reads ExpressionAttributeNames and ExpressionAttributeValues; either may be
-// nil, when it was not sent.
+// NewEnv reads ExpressionAttributeNames and ExpressionAttributeValues. Either is nil when it was not sent.
 func NewEnv(names, values *wire.Node) (*Env, *wire.Error) {
 	e := &Env{usedNames: map[string]bool{}, usedValues: map[string]bool{}}
 	if names != nil {
@@ -32,7 +31,8 @@ func NewEnv(names, values *wire.Node) (*Env, *wire.Error) {
 				return nil, wire.Invalid("%s", `ExpressionAttributeNames contains invalid key: Syntax error; key: "`+k.Name+`"`)
 			}
 			if k.Text == "" {
-				return nil, wire.Invalid("%s", "ExpressionAttributeNames contains invalid value: Empty attribute name for key "+k.Name)
+				return nil, wire.Invalid("%s",
+					"ExpressionAttributeNames contains invalid value: Empty attribute name for key "+k.Name)
 			}
 			if err := attr.CheckName(k.Text); err != nil {
 				return nil, wire.Invalid("%s", "ExpressionAttributeNames contains invalid value: "+err.Message+" for key "+k.Name)
@@ -47,6 +47,7 @@ func NewEnv(names, values *wire.Node) (*Env, *wire.Error) {
 	return e, e.readValues(values)
 }
 
+// readValues reads ExpressionAttributeValues.
 func (e *Env) readValues(values *wire.Node) *wire.Error {
 	if len(values.Kids) == 0 {
 		return wire.Invalid("ExpressionAttributeValues must not be empty")
@@ -69,6 +70,7 @@ func (e *Env) readValues(values *wire.Node) *wire.Error {
 	return nil
 }
 
+// isPlaceholder reports whether a key is a placeholder with this first byte.
 func isPlaceholder(s string, mark byte) bool {
 	if len(s) < 2 || s[0] != mark {
 		return false
@@ -81,24 +83,24 @@ func isPlaceholder(s string, mark byte) bool {
 	return true
 }
 
-// Unused reports placeholders that no expression used; it is asked after all of a
-// request's expressions were parsed.
+// Unused returns the error for placeholders that no expression uses. Call it after all expressions are parsed.
 func (e *Env) Unused() *wire.Error {
-	if left := unused(e.nameOrder, e.usedNames); left != "" {
-		return wire.Invalid("%s", "Value provided in ExpressionAttributeNames unused in expressions: keys: {"+left+"}")
+	if rest := unused(e.nameOrder, e.usedNames); rest != "" {
+		return wire.Invalid("%s", "Value provided in ExpressionAttributeNames unused in expressions: keys: {"+rest+"}")
 	}
-	if left := unused(e.valueOrder, e.usedValues); left != "" {
-		return wire.Invalid("%s", "Value provided in ExpressionAttributeValues unused in expressions: keys: {"+left+"}")
+	if rest := unused(e.valueOrder, e.usedValues); rest != "" {
+		return wire.Invalid("%s", "Value provided in ExpressionAttributeValues unused in expressions: keys: {"+rest+"}")
 	}
 	return nil
 }
 
+// unused returns the placeholders that were not used, as messages list them.
 func unused(all []string, used map[string]bool) string {
-	var left []string
+	var rest []string
 	for _, name := range all {
 		if !used[name] {
-			left = append(left, name)
+			rest = append(rest, name)
 		}
 	}
-	return strings.Join(left, ", ")
+	return strings.Join(rest, ", ")
 }

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/sandbox/attr"
@@ -9,10 +10,10 @@ import (
 // Condition is a parsed condition or filter expression.
 type Condition struct{ root *node }
 
-// Match evaluates the condition on an item; nil is an item that does not exist.
+// Match evaluates the condition on an item; nil stands for a missing item.
 func (c *Condition) Match(item attr.Map) bool { return c.root.truth(item) }
 
-// Heads are the top-level attributes that the condition looks at.
+// Heads returns the top-level attributes that the condition reads.
 func (c *Condition) Heads() map[string]bool {
 	heads := map[string]bool{}
 	c.root.walk(func(n *node) {
@@ -23,7 +24,7 @@ func (c *Condition) Heads() map[string]bool {
 	return heads
 }
 
-// Nested are the top-level attributes into which the condition reaches.
+// Nested returns the top-level attributes of which the condition reads parts.
 func (c *Condition) Nested() map[string]bool {
 	nested := map[string]bool{}
 	c.root.walk(func(n *node) {
@@ -34,6 +35,7 @@ func (c *Condition) Nested() map[string]bool {
 	return nested
 }
 
+// walk visits a node and all nodes below it.
 func (n *node) walk(visit func(*node)) {
 	visit(n)
 	for _, a := range n.args {
@@ -41,6 +43,7 @@ func (n *node) walk(visit func(*node)) {
 	}
 }
 
+// truth evaluates a condition.
 func (n *node) truth(item attr.Map) bool {
 	switch n.op {
 	case "AND":
@@ -70,8 +73,7 @@ func (n *node) truth(item attr.Map) bool {
 	return compare(n.op, v, o)
 }
 
-// compare applies a comparator or a two-operand function to two values, either of
-// which may be missing.
+// compare applies a comparator or a function of two operands. nil stands for a missing value.
 func compare(op string, v, o *attr.Value) bool {
 	switch {
 	case op == "<>":
@@ -102,6 +104,7 @@ func compare(op string, v, o *attr.Value) bool {
 	return order >= 0
 }
 
+// contains implements the function of that name for strings, binaries, sets and lists.
 func contains(v, o *attr.Value) bool {
 	switch {
 	case v.Kind == attr.S || v.Kind == attr.B:
@@ -118,7 +121,7 @@ func contains(v, o *attr.Value) bool {
 	return false
 }
 
-// eval gives an operand's value, or nil when it has none.
+// eval returns an operand's value, nil if it has none.
 func (n *node) eval(item attr.Map) *attr.Value {
 	switch n.op {
 	case "path":
@@ -131,6 +134,7 @@ func (n *node) eval(item attr.Map) *attr.Value {
 	return nil
 }
 
+// size implements the function of that name; nil for values without a size.
 func size(v *attr.Value) *attr.Value {
 	if v == nil {
 		return nil
@@ -148,6 +152,24 @@ func size(v *attr.Value) *attr.Value {
 	default:
 		return nil
 	}
-	num := attr.Number(itoa(n))
+	num := attr.Number(strconv.Itoa(n))
 	return &num
+}
+
+// node is one node of a parsed expression. op is "path", "value", a comparator, an arithmetic sign, AND, OR, NOT,
+// BETWEEN, IN, or with isCall a function's name.
+type node struct {
+	op     string
+	isCall bool
+	path   Path
+	value  *attr.Value
+	args   []*node
+}
+
+// typ returns the type of a value placeholder, and None for all other nodes: their types depend on the item.
+func (n *node) typ() attr.Kind {
+	if n.op == "value" && n.value != nil {
+		return n.value.Kind
+	}
+	return attr.None
 }

@@ -5,8 +5,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// KeyTest is what a key condition asks of one key attribute. Op is "=", "<", "<=", ">",
-// ">=", "BETWEEN" or "begins_with".
+// KeyTest is the condition on one key attribute. Op is "=", "<", "<=", ">", ">=", "BETWEEN" or "begins_with".
 type KeyTest struct {
 	Op     string
 	Values []*attr.Value
@@ -30,6 +29,7 @@ func (e *Env) KeyCondition(src string) (map[string]*KeyTest, *wire.Error) {
 	return tests, keyTests(c.root, tests)
 }
 
+// keyTests adds the tests of a condition, which may join several by AND alone.
 func keyTests(n *node, tests map[string]*KeyTest) *wire.Error {
 	switch n.op {
 	case "OR", "NOT", "IN", "<>", "attribute_exists", "attribute_not_exists", "attribute_type", "contains":
@@ -43,14 +43,17 @@ func keyTests(n *node, tests map[string]*KeyTest) *wire.Error {
 		return nil
 	case "BETWEEN", "begins_with":
 		if n.args[0].op != "path" {
-			return wire.Invalid("Invalid condition in KeyConditionExpression: %s operator must have the key attribute as its first operand", n.op)
+			return wire.Invalid("Invalid condition in KeyConditionExpression: %s operator must have the key attribute as its "+
+				"first operand", n.op)
 		}
 	}
 	return keyTest(n, tests)
 }
 
+// mirrored are the comparators with their operands exchanged.
 var mirrored = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
+// keyTest adds the test of one comparison.
 func keyTest(n *node, tests map[string]*KeyTest) *wire.Error {
 	test := &KeyTest{Op: n.op}
 	name, at := "", 0

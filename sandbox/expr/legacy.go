@@ -2,20 +2,19 @@ package expr
 
 import "github.com/tailrace-cdc/replicator/sandbox/attr"
 
-// LegacyTest is one entry of the parameters that came before expressions: Expected,
-// ScanFilter, QueryFilter, KeyConditions.
+// LegacyTest is one entry of a legacy condition: Expected, ScanFilter, QueryFilter or KeyConditions.
 type LegacyTest struct {
 	Name   string
 	Op     string // ComparisonOperator
 	Values []attr.Value
 }
 
+// legacyOps has the operator of each ComparisonOperator.
 var legacyOps = map[string]string{"EQ": "=", "NE": "<>", "LT": "<", "LE": "<=", "GT": ">", "GE": ">=",
 	"IN": "IN", "BETWEEN": "BETWEEN", "BEGINS_WITH": "begins_with", "CONTAINS": "contains", "NOT_CONTAINS": "contains",
 	"NULL": "attribute_not_exists", "NOT_NULL": "attribute_exists"}
 
-// LegacyCondition makes a condition of legacy tests that are joined by AND, or by OR.
-// No tests make no condition: nil.
+// LegacyCondition returns the condition of legacy tests joined by AND, or by OR; nil without tests.
 func LegacyCondition(tests []LegacyTest, or bool) *Condition {
 	join := "AND"
 	if or {
@@ -36,6 +35,7 @@ func LegacyCondition(tests []LegacyTest, or bool) *Condition {
 	return &Condition{root: root}
 }
 
+// node returns the condition of one test. NOT_CONTAINS also demands that the attribute exists.
 func (t *LegacyTest) node() *node {
 	path := func() *node { return &node{op: "path", path: Path{{Name: t.Name}}} }
 	n := &node{op: legacyOps[t.Op], args: []*node{path()}}
@@ -45,11 +45,11 @@ func (t *LegacyTest) node() *node {
 	if t.Op != "NOT_CONTAINS" {
 		return n
 	}
-	there := &node{op: "attribute_exists", args: []*node{path()}}
-	return &node{op: "AND", args: []*node{there, {op: "NOT", args: []*node{n}}}}
+	exists := &node{op: "attribute_exists", args: []*node{path()}}
+	return &node{op: "AND", args: []*node{exists, {op: "NOT", args: []*node{n}}}}
 }
 
-// KeyTest is the legacy test as a test of a key.
+// KeyTest returns the legacy test as the test of a key attribute.
 func (t *LegacyTest) KeyTest() *KeyTest {
 	k := &KeyTest{Op: legacyOps[t.Op]}
 	for i := range t.Values {
@@ -65,7 +65,7 @@ type LegacyUpdate struct {
 	Value  *attr.Value
 }
 
-// LegacyUpdates makes an update of AttributeUpdates.
+// LegacyUpdates returns the update of AttributeUpdates.
 func LegacyUpdates(all []LegacyUpdate) *Update {
 	u := &Update{}
 	for _, l := range all {

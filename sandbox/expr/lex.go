@@ -1,6 +1,3 @@
-// Package expr is DynamoDB's expression language: update, condition, filter, key
-// condition and projection expressions, parsed by one lexer and one parser, checked in
-// the service's order with the service's messages, and evaluated on items.
 package expr
 
 import (
@@ -10,6 +7,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
+// tokenKind is the kind of a token.
 type tokenKind uint8
 
 const (
@@ -19,28 +17,31 @@ const (
 	tokValue            // :placeholder
 	tokNumber           // list index
 	tokSymbol           // punctuation and comparators
-	tokBad
+	tokBad              // a character that no token begins with
 )
 
+// token is a piece of an expression, src[from:to].
 type token struct {
 	kind     tokenKind
 	text     string
 	from, to int
 }
 
-// is reports a keyword, which the service reads without regard to case.
+// is reports whether the token is a keyword, in any case.
 func (t token) is(keyword string) bool {
 	return t.kind == tokWord && strings.EqualFold(t.text, keyword)
 }
 
+// sym reports whether the token is a symbol.
 func (t token) sym(s string) bool { return t.kind == tokSymbol && t.text == s }
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 
-// isWord reports whether a byte may stand in a name. The first byte of a name without # or : is a letter.
+// isWord reports whether a byte may occur in a name. A name without # or : begins with a letter.
 func isWord(c byte) bool { return isLetter(c) || isDigit(c) || c == '_' }
 
+// lex returns the tokens of an expression, with tokEOF at the end.
 func lex(s string) []token {
 	toks := make([]token, 0, len(s)/3+2)
 	for i := 0; i < len(s); {
@@ -57,6 +58,7 @@ func lex(s string) []token {
 	return append(toks, token{kind: tokEOF, text: "<EOF>", from: len(s), to: len(s)})
 }
 
+// lexOne sets the kind of the token that begins at i and returns its end.
 func lexOne(s string, i int, t *token) int {
 	c := s[i]
 	i++
@@ -95,23 +97,25 @@ func lexOne(s string, i int, t *token) int {
 	return i
 }
 
-// MaxLength is how long an expression may be, in bytes.
+// MaxLength is the length of the longest expression, in bytes.
 const MaxLength = 4096
 
-// parser walks the tokens of one expression. Its errors are wire errors whose message
-// lacks the "Invalid XExpression: " in front.
+// parser parses one expression. Its errors lack the "Invalid XExpression: " in front, which Env.parse adds. A syntax
+// error is a panic with a *wire.Error, which Env.parse recovers.
 type parser struct {
 	src   string
 	toks  []token
-	at    int
+	at    int // index of the current token
 	env   *Env
-	depth int
-	ops   int // operators and functions seen
-	faults
+	depth int // of the recursion
+	ops   int // operators and functions so far
+	violations
 }
 
+// peek returns the current token.
 func (p *parser) peek() token { return p.toks[p.at] }
 
+// ahead returns the nth token after the current one.
 func (p *parser) ahead(n int) token {
 	if p.at+n < len(p.toks) {
 		return p.toks[p.at+n]
@@ -119,7 +123,7 @@ func (p *parser) ahead(n int) token {
 	return p.toks[len(p.toks)-1]
 }
 
-// take goes past a symbol if it is the next token.
+// take skips a symbol if it is the current token, and reports whether it was.
 func (p *parser) take(sym string) bool {
 	if p.peek().sym(sym) {
 		p.at++
@@ -128,13 +132,14 @@ func (p *parser) take(sym string) bool {
 	return false
 }
 
+// want skips a symbol, which must be the current token.
 func (p *parser) want(sym string) {
 	if !p.take(sym) {
 		p.unexpected()
 	}
 }
 
-// unexpected ends the parse at the current token, shown with its neighbours.
+// unexpected ends the parse with a syntax error at the current token.
 func (p *parser) unexpected() {
 	t := p.peek()
 	from, to := t.from, t.to
@@ -147,78 +152,52 @@ func (p *parser) unexpected() {
 	panic(wire.Invalid(`Syntax error; token: "%s", near: "%s"`, t.text, p.src[from:to]))
 }
 
-// MaxOperators is how many operators and functions an expression may have.
+// MaxOperators is the most operators and functions of an expression.
 const MaxOperators = 300
 
-// operator counts one.
+// operator counts an operator or a function.
 func (p *parser) operator() {
 	if p.ops++; p.ops > MaxOperators {
-		p.fault(faultFunction, "The expression contains too many operators; operator count: "+strconv.Itoa(p.ops))
+		p.violation(badFunction, "The expression contains too many operators; operator count: "+strconv.Itoa(p.ops))
 	}
 }
 
-// faults are what is wrong with the meaning of an expression, by kind: the service
-// reports the kinds in an order of its own, and of one kind the first.
-type faults map[fault]string
+// violations has the first message of each kind of violation. Syntax errors are not among them.
+type violations map[violationKind]string
 
-type fault uint8
+// violationKind is what is wrong with an expression. Each grammar has an order in which it reports the kinds.
+type violationKind uint8
 
 const (
-	faultParens fault = iota
-	faultReserved
-	faultFunction
-	faultMisuse
-	faultSection
-	faultCondition // first condition with a fault of the kinds below
-	faultName
-	faultValue
-	faultOverlap
-	faultConflict
-	faultOperand
-	faultCount
-	faultDistinct
-	faultArgument
+	badParens violationKind = iota
+	badReserved
+	badFunction
+	badMisuse
+	badSection
+	badCondition // the first condition with a violation of the kinds below
+	badName
+	badValue
+	badOverlap
+	badConflict
+	badOperand
+	badCount
+	badDistinct
+	badArgument
 )
 
-func (p *parser) fault(kind fault, message string) {
-	if _, had := p.faults[kind]; !had {
-		p.faults[kind] = message
+// violation records a violation, unless there is one of its kind.
+func (p *parser) violation(kind violationKind, message string) {
+	if _, had := p.violations[kind]; !had {
+		p.violations[kind] = message
 	}
 }
 
-func (p *parser) first(order ...fault) *wire.Error {
+// first returns the violation of the first kind in an order that has one.
+func (p *parser) first(order ...violationKind) *wire.Error {
 	for _, kind := range order {
-		if m, ok := p.faults[kind]; ok {
+		if m, ok := p.violations[kind]; ok {
 			return wire.Invalid("%s", m)
 		}
-	}
-	return nil
-}
-
-// parse runs one grammar over an expression; what it reports names the parameter.
-func (e *Env) parse(param, src string, grammar func(p *parser) *wire.Error) (err *wire.Error) {
-	fail := func(err *wire.Error) *wire.Error {
-		return wire.Invalid("%s", "Invalid "+param+": "+err.Message)
-	}
-	if strings.TrimSpace(src) == "" {
-		return fail(wire.Invalid("The expression can not be empty;"))
-	}
-	if len(src) > MaxLength {
-		return fail(wire.Invalid("Expression size has exceeded the maximum allowed size; expression size: %d", len(src)))
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			bad, ok := r.(*wire.Error)
-			if !ok {
-				panic(r)
-			}
-			err = fail(bad)
-		}
-	}()
-	p := &parser{src: src, toks: lex(src), env: e, faults: faults{}}
-	bad := grammar(p)
-	if bad != nil {
-		return fail(bad)
 	}
 	return nil
 }

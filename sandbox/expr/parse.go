@@ -1,29 +1,12 @@
 package expr
 
 import (
-	"github.com/tailrace-cdc/replicator/sandbox/attr"
+	"strings"
+
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// node is one node of a parsed expression. Op is "path", "value", a comparator, an
-// arithmetic sign, AND OR NOT BETWEEN IN, or a function's name with isCall set.
-type node struct {
-	op     string
-	isCall bool
-	path   Path
-	value  *attr.Value
-	args   []*node
-}
-
-// typ is the type that a node is known to have before any item is seen.
-func (n *node) typ() attr.Kind {
-	if n.op == "value" && n.value != nil {
-		return n.value.Kind
-	}
-	return attr.None
-}
-
-// Condition parses a condition or filter expression.
+// Condition parses a condition or filter expression. param is the parameter's name.
 func (e *Env) Condition(param, src string) (*Condition, *wire.Error) {
 	var c Condition
 	err := e.parse(param, src, func(p *parser) *wire.Error {
@@ -32,8 +15,8 @@ func (e *Env) Condition(param, src string) (*Condition, *wire.Error) {
 			p.unexpected()
 		}
 		p.asCondition(c.root)
-		return p.first(faultParens, faultFunction, faultMisuse, faultReserved, faultCondition,
-			faultName, faultCount, faultOperand, faultDistinct, faultArgument)
+		return p.first(badParens, badFunction, badMisuse, badReserved, badCondition,
+			badName, badCount, badOperand, badDistinct, badArgument)
 	})
 	return &c, err
 }
@@ -51,7 +34,7 @@ func (e *Env) Projection(src string) (*Projection, *wire.Error) {
 		if p.peek().kind != tokEOF {
 			p.unexpected()
 		}
-		return p.first(faultReserved, faultName, faultOperand, faultOverlap, faultConflict)
+		return p.first(badReserved, badName, badOperand, badOverlap, badConflict)
 	})
 	if err != nil {
 		return nil, err
@@ -59,15 +42,17 @@ func (e *Env) Projection(src string) (*Projection, *wire.Error) {
 	return NewProjection(paths), nil
 }
 
-// maxNesting bounds recursion, far above what the service lets through.
+// maxNesting limits recursion, far above the service's limit.
 const maxNesting = 300
 
+// deeper counts a level of recursion; the caller subtracts it.
 func (p *parser) deeper() {
 	if p.depth++; p.depth > maxNesting {
 		panic(wire.Invalid("The expression is too deeply nested"))
 	}
 }
 
+// or parses conditions joined by OR.
 func (p *parser) or() *node {
 	p.deeper()
 	defer func() { p.depth-- }()
@@ -79,6 +64,7 @@ func (p *parser) or() *node {
 	return left
 }
 
+// and parses conditions joined by AND.
 func (p *parser) and() *node {
 	left := p.not()
 	for p.peek().is("AND") {
@@ -88,6 +74,7 @@ func (p *parser) and() *node {
 	return left
 }
 
+// logic returns the node of AND, OR or NOT.
 func (p *parser) logic(op string, args ...*node) *node {
 	p.operator()
 	for _, a := range args {
@@ -96,6 +83,7 @@ func (p *parser) logic(op string, args ...*node) *node {
 	return &node{op: op, args: args}
 }
 
+// not parses a condition that NOT may precede.
 func (p *parser) not() *node {
 	if p.peek().is("NOT") {
 		p.deeper()
@@ -106,8 +94,7 @@ func (p *parser) not() *node {
 	return p.primary()
 }
 
-// primary reads a condition in parentheses, a comparison or a function call. What
-// follows "(" is a condition or an operand: that shows only after it, so it tries.
+// primary parses a condition in parentheses, a comparison or a function call.
 func (p *parser) primary() *node {
 	if p.peek().sym("(") {
 		if n := p.parenthesized(); n != nil {
@@ -138,10 +125,11 @@ func (p *parser) primary() *node {
 	return nil
 }
 
+// comparators are the symbols that compare two operands.
 var comparators = map[string]bool{"=": true, "<>": true, "<": true, "<=": true, ">": true, ">=": true}
 
-// parenthesized reads "(" condition ")" or gives nil with nothing read, when what is in
-// the parentheses turns out to be an operand.
+// parenthesized parses "(" condition ")". When a comparator follows the closing parenthesis, the content is an operand:
+// then it returns nil and reads nothing.
 func (p *parser) parenthesized() (n *node) {
 	end := p.matching()
 	after := p.toks[min(end+1, len(p.toks)-1)]
@@ -153,15 +141,15 @@ func (p *parser) parenthesized() (n *node) {
 	n = p.or()
 	p.want(")")
 	if double {
-		p.fault(faultParens, "The expression has redundant parentheses;")
+		p.violation(badParens, "The expression has redundant parentheses;")
 	}
 	return n
 }
 
+// matching returns the index of the parenthesis that closes the current one.
 func (p *parser) matching() int { return p.matchingAt(p.at) }
 
-// matchingAt is the index of the parenthesis that closes the one at from; past the end
-// when none does.
+// matchingAt returns the index of the parenthesis that closes the one at from, the number of tokens if none does.
 func (p *parser) matchingAt(from int) int {
 	level := 0
 	for i := from; i < len(p.toks); i++ {
@@ -177,6 +165,7 @@ func (p *parser) matchingAt(from int) int {
 	return len(p.toks)
 }
 
+// in parses the list of an IN.
 func (p *parser) in(left *node) *node {
 	p.want("(")
 	args := []*node{left}
@@ -188,12 +177,13 @@ func (p *parser) in(left *node) *node {
 	}
 	p.want(")")
 	if n := len(args) - 1; n > 100 {
-		p.fault(faultCount, "Invalid number of operands for operator or function; operator or function: IN, maximum number of operands: 100")
+		p.violation(badCount, "Invalid number of operands for operator or function; operator or function: IN, maximum "+
+			"number of operands: 100")
 	}
 	return p.comparison("IN", args...)
 }
 
-// operand reads a path, a value placeholder or a function call, perhaps in parentheses.
+// operand parses a path, a value placeholder or a function call, possibly in parentheses.
 func (p *parser) operand() *node {
 	t := p.peek()
 	switch {
@@ -202,7 +192,7 @@ func (p *parser) operand() *node {
 		defer func() { p.depth-- }()
 		p.at++
 		if p.peek().sym("(") {
-			p.fault(faultParens, "The expression has redundant parentheses;")
+			p.violation(badParens, "The expression has redundant parentheses;")
 		}
 		n := p.operand()
 		p.want(")")
@@ -211,11 +201,11 @@ func (p *parser) operand() *node {
 		p.at++
 		v, ok := p.env.Values[t.text]
 		if !ok {
-			kind := faultName
+			kind := badName
 			if p.env.inUpdate {
-				kind = faultValue
+				kind = badValue
 			}
-			p.fault(kind, "An expression attribute value used in expression is not defined; attribute value: "+t.text)
+			p.violation(kind, "An expression attribute value used in expression is not defined; attribute value: "+t.text)
 		}
 		p.env.usedValues[t.text] = true
 		return &node{op: "value", value: v}
@@ -226,6 +216,7 @@ func (p *parser) operand() *node {
 	return &node{op: "path", path: p.path()}
 }
 
+// call parses the arguments of a function.
 func (p *parser) call(name string) *node {
 	p.deeper()
 	defer func() { p.depth-- }()
@@ -243,10 +234,30 @@ func (p *parser) call(name string) *node {
 	return n
 }
 
-// close ends one condition: of the faults found so far the first in the service's
-// order is the one it would report.
-func (p *parser) close() {
-	if err := p.first(faultName, faultCount, faultOperand, faultDistinct, faultArgument); err != nil {
-		p.fault(faultCondition, err.Message)
+// parse parses an expression with a grammar. Its errors name the parameter.
+func (e *Env) parse(param, src string, grammar func(p *parser) *wire.Error) (err *wire.Error) {
+	fail := func(err *wire.Error) *wire.Error {
+		return wire.Invalid("%s", "Invalid "+param+": "+err.Message)
 	}
+	if strings.TrimSpace(src) == "" {
+		return fail(wire.Invalid("The expression can not be empty;"))
+	}
+	if len(src) > MaxLength {
+		return fail(wire.Invalid("Expression size has exceeded the maximum allowed size; expression size: %d", len(src)))
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			bad, ok := r.(*wire.Error)
+			if !ok {
+				panic(r)
+			}
+			err = fail(bad)
+		}
+	}()
+	p := &parser{src: src, toks: lex(src), env: e, violations: violations{}}
+	bad := grammar(p)
+	if bad != nil {
+		return fail(bad)
+	}
+	return nil
 }

@@ -41,6 +41,7 @@ func (p Path) Find(item attr.Map) *attr.Value {
 	return v
 }
 
+// in returns the value that a step leads to within v, nil if there is none.
 func (s Step) in(v *attr.Value) *attr.Value {
 	switch {
 	case s.IsIndex && v.Kind == attr.L && s.Index < len(v.List):
@@ -51,7 +52,7 @@ func (s Step) in(v *attr.Value) *attr.Value {
 	return nil
 }
 
-// path reads a document path and resolves its placeholders.
+// path parses a document path and replaces its placeholders.
 func (p *parser) path() Path {
 	path := Path{{Name: p.pathName()}}
 	for {
@@ -67,25 +68,27 @@ func (p *parser) path() Path {
 			p.at++
 			n, err := strconv.ParseInt(t.text, 10, 32)
 			if err != nil {
-				p.fault(faultOperand, "List index is not within the allowable range; index: ["+t.text+"]")
+				p.violation(badOperand, "List index is not within the allowable range; index: ["+t.text+"]")
 			}
 			p.want("]")
 			path = append(path, Step{Index: int(n), IsIndex: true})
 		default:
 			if len(path) > attr.MaxLevels {
-				p.fault(faultOperand, "The document path has too many nesting elements; nesting elements: "+strconv.Itoa(len(path)))
+				p.violation(badOperand, "The document path has too many nesting elements; nesting elements: "+
+					""+strconv.Itoa(len(path)))
 			}
 			return path
 		}
 	}
 }
 
+// pathName parses one name of a path: a word or a placeholder.
 func (p *parser) pathName() string {
 	t := p.peek()
 	switch t.kind {
 	case tokWord:
 		if reserved[strings.ToUpper(t.text)] {
-			p.fault(faultReserved, "Attribute name is a reserved keyword; reserved keyword: "+t.text)
+			p.violation(badReserved, "Attribute name is a reserved keyword; reserved keyword: "+t.text)
 		}
 		p.at++
 		return t.text
@@ -93,7 +96,8 @@ func (p *parser) pathName() string {
 		p.at++
 		name, ok := p.env.Names[t.text]
 		if !ok {
-			p.fault(faultName, "An expression attribute name used in the document path is not defined; attribute name: "+t.text)
+			p.violation(badName, "An expression attribute name used in the document path is not defined; attribute name: "+
+				""+t.text)
 		}
 		p.env.usedNames[t.text] = true
 		return name
@@ -102,8 +106,8 @@ func (p *parser) pathName() string {
 	return ""
 }
 
-// addPath checks a path against those before it: two paths of one update or projection
-// may not overlap, nor treat one thing as map and list.
+// addPath checks a path against those before it, and adds it. Two paths of one update or projection must not overlap,
+// and must not use the same attribute as a map and as a list.
 func (p *parser) addPath(paths []Path, path Path) []Path {
 	for _, other := range paths {
 		p.checkPaths(other, path)
@@ -111,33 +115,35 @@ func (p *parser) addPath(paths []Path, path Path) []Path {
 	return append(paths, path)
 }
 
+// checkPaths checks two paths against each other.
 func (p *parser) checkPaths(a, b Path) {
 	const rest = "must remove or rewrite one of these paths; path one: "
 	for i := 0; i < len(a) && i < len(b); i++ {
 		if a[i].IsIndex != b[i].IsIndex {
-			p.fault(faultConflict, "Two document paths conflict with each other; "+rest+a.String()+", path two: "+b.String())
+			p.violation(badConflict, "Two document paths conflict with each other; "+rest+a.String()+", path two: "+b.String())
 			return
 		}
 		if a[i] != b[i] {
 			return
 		}
 	}
-	p.fault(faultOverlap, "Two document paths overlap with each other; "+rest+a.String()+", path two: "+b.String())
+	p.violation(badOverlap, "Two document paths overlap with each other; "+rest+a.String()+", path two: "+b.String())
 }
 
-// Projection is a set of paths, ready to cut items down to them.
+// Projection selects the parts of items at a set of paths.
 type Projection struct {
 	Paths []Path
 	tree  branch
 }
 
+// branch is a node of the tree of a projection's paths.
 type branch struct {
 	names   map[string]*branch
 	indexes map[int]*branch
 	leaf    bool
 }
 
-// NewProjection makes a projection of paths that do not overlap.
+// NewProjection returns a projection of paths that do not overlap.
 func NewProjection(paths []Path) *Projection {
 	p := &Projection{Paths: paths}
 	for _, path := range paths {
@@ -150,7 +156,7 @@ func NewProjection(paths []Path) *Projection {
 	return p
 }
 
-// TopLevel is a projection of whole attributes, as the legacy AttributesToGet asks for.
+// TopLevel returns a projection of whole attributes, as the legacy AttributesToGet selects them.
 func TopLevel(names []string) *Projection {
 	paths := make([]Path, len(names))
 	for i, n := range names {
@@ -159,6 +165,7 @@ func TopLevel(names []string) *Projection {
 	return NewProjection(paths)
 }
 
+// child returns the branch of a step, a new one if there is none.
 func (b *branch) child(s Step) *branch {
 	if s.IsIndex {
 		if b.indexes == nil {
@@ -178,10 +185,11 @@ func (b *branch) child(s Step) *branch {
 	return b.names[s.Name]
 }
 
-// Of returns what the projection leaves of an item; it shares values with the item.
-func (p *Projection) Of(item attr.Map) attr.Map { return p.tree.cut(item) }
+// Of returns the projection of an item, which shares values with the item.
+func (p *Projection) Of(item attr.Map) attr.Map { return p.tree.project(item) }
 
-func (b *branch) cut(m attr.Map) attr.Map {
+// project returns the selected attributes of a map.
+func (b *branch) project(m attr.Map) attr.Map {
 	out := attr.Map{}
 	for i := range m {
 		sub := b.names[m[i].Name]
@@ -195,13 +203,14 @@ func (b *branch) cut(m attr.Map) attr.Map {
 	return out
 }
 
+// value returns the selected part of a value; false if there is none.
 func (b *branch) value(v *attr.Value) (attr.Value, bool) {
 	if b.leaf {
 		return *v, true
 	}
 	switch {
 	case b.names != nil && v.Kind == attr.M:
-		m := b.cut(v.Map)
+		m := b.project(v.Map)
 		return attr.Value{Kind: attr.M, Map: m}, len(m) > 0
 	case b.indexes != nil && v.Kind == attr.L:
 		var at []int

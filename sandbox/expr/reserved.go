@@ -2,8 +2,8 @@ package expr
 
 import "strings"
 
-// reserved are the words that the service does not take as attribute names in
-// expressions (Developer Guide, "Reserved words in DynamoDB").
+// reserved are the words that are not accepted as attribute names in expressions. Source: Developer Guide, "Reserved
+// words in DynamoDB".
 var reserved = words(`
 ABORT ABSOLUTE ACTION ADD AFTER AGENT AGGREGATE ALL ALLOCATE ALTER ANALYZE AND ANY ARCHIVE ARE ARRAY
 AS ASC ASCII ASENSITIVE ASSERTION ASYMMETRIC AT ATOMIC ATTACH ATTRIBUTE AUTH AUTHORIZATION AUTHORIZE
@@ -50,6 +50,7 @@ VARIANCE VARINT VARYING VIEW VIEWS VIRTUAL VOID WAIT WHEN WHENEVER WHERE WHILE W
 WITHOUT WORK WRAPPED WRITE YEAR ZONE
 `)
 
+// words returns the set of words in a list.
 func words(list string) map[string]bool {
 	set := map[string]bool{}
 	for _, w := range strings.Fields(list) {

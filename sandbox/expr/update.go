@@ -2,26 +2,24 @@ package expr
 
 import (
 	"sort"
-	"strconv"
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/sandbox/attr"
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
 // Update is a parsed update expression.
 type Update struct {
 	actions []action
-	Paths   []Path
+	Paths   []Path // the paths that the actions write
 }
 
+// action is one action of an update.
 type action struct {
 	verb   string // SET REMOVE ADD DELETE
 	path   Path
 	value  *node
-	legacy bool // from AttributeUpdates: says other words, and adds to lists
+	legacy bool // from AttributeUpdates, which has other messages and adds to lists
 }
 
 // Update parses an update expression.
@@ -34,8 +32,8 @@ func (e *Env) Update(src string) (*Update, *wire.Error) {
 		for p.peek().kind != tokEOF {
 			p.section(u, seen)
 		}
-		return p.first(faultReserved, faultFunction, faultMisuse, faultSection, faultName, faultValue, faultOverlap,
-			faultConflict, faultOperand, faultCount, faultArgument)
+		return p.first(badReserved, badFunction, badMisuse, badSection, badName, badValue, badOverlap,
+			badConflict, badOperand, badCount, badArgument)
 	})
 	if err != nil {
 		return nil, err
@@ -43,13 +41,14 @@ func (e *Env) Update(src string) (*Update, *wire.Error) {
 	return u, nil
 }
 
+// section parses one section of an update: SET, REMOVE, ADD or DELETE with its actions.
 func (p *parser) section(u *Update, seen map[string]bool) {
 	verb := strings.ToUpper(p.peek().text)
 	switch {
 	case p.peek().kind != tokWord, verb != "SET" && verb != "REMOVE" && verb != "ADD" && verb != "DELETE":
 		p.unexpected()
 	case seen[verb]:
-		p.fault(faultSection, `The "`+verb+`" section can only be used once in an update expression;`)
+		p.violation(badSection, `The "`+verb+`" section can only be used once in an update expression;`)
 	}
 	seen[verb] = true
 	p.at++
@@ -74,16 +73,18 @@ func (p *parser) section(u *Update, seen map[string]bool) {
 	}
 }
 
+// longNames are the types as messages about ADD and DELETE name them.
 var longNames = map[attr.Kind]string{attr.S: "STRING", attr.N: "NUMBER", attr.B: "BINARY", attr.Null: "NULL",
 	attr.Bool: "BOOLEAN", attr.L: "LIST", attr.M: "MAP"}
 
+// checkSetOperand checks the type of the value of an ADD or DELETE.
 func (p *parser) checkSetOperand(verb string, t attr.Kind) {
 	if long := longNames[t]; long != "" && (verb != "ADD" || t != attr.N) {
-		p.fault(faultOperand, "Incorrect operand type for operator or function; operator: "+verb+", operand type: "+long)
+		p.violation(badOperand, "Incorrect operand type for operator or function; operator: "+verb+", operand type: "+long)
 	}
 }
 
-// sum reads the right side of a SET: an operand, or two with a sign between.
+// sum parses the right side of a SET: an operand, or two with a sign between them.
 func (p *parser) sum() *node {
 	var left *node
 	if p.peek().sym("(") {
@@ -117,7 +118,7 @@ func (p *parser) sum() *node {
 	return &node{op: t.text, args: []*node{left, right}}
 }
 
-// Nested are the top-level attributes into which the update reaches.
+// Nested returns the top-level attributes of which the update reads or writes parts.
 func (u *Update) Nested() map[string]bool {
 	nested := map[string]bool{}
 	note := func(p Path) {
@@ -138,7 +139,7 @@ func (u *Update) Nested() map[string]bool {
 	return nested
 }
 
-// Touches says whether the update writes below a top-level attribute.
+// Touches reports whether the update writes a top-level attribute or a part of it.
 func (u *Update) Touches(name string) bool {
 	for _, p := range u.Paths {
 		if p[0].Name == name {
@@ -148,9 +149,8 @@ func (u *Update) Touches(name string) bool {
 	return false
 }
 
-// OnlyTakes says that nothing but REMOVE and DELETE is in the update: such a one does
-// not create an item that is not there.
-func (u *Update) OnlyTakes() bool {
+// OnlyRemoves reports whether all actions are REMOVE or DELETE: such an update does not create a missing item.
+func (u *Update) OnlyRemoves() bool {
 	for _, a := range u.actions {
 		if a.verb == "SET" || a.verb == "ADD" {
 			return false
@@ -166,8 +166,8 @@ var (
 	errPath    = wire.Invalid("The document path provided in the update expression is invalid for update")
 )
 
-// Apply changes item, which must be the caller's own copy. All operands are read
-// from the item as it was; list indexes mean the elements as they were.
+// Apply changes item, which must be a copy. All operands are read from the item before the update, and list indexes
+// refer to it.
 func (u *Update) Apply(item *attr.Map) *wire.Error {
 	values := make([]*attr.Value, len(u.actions))
 	for i, a := range u.actions {
@@ -190,9 +190,9 @@ func (u *Update) Apply(item *attr.Map) *wire.Error {
 	return nil
 }
 
-// order puts assignments first, lower indexes before higher so that elements past the
-// end are appended in order, and removals last, higher indexes before lower so that
-// each index still means what it meant.
+// order returns the order in which actions are applied: assignments first, lower indexes before higher ones, so that
+// elements past the end are appended in order; then removals, higher indexes before lower ones, so that each index
+// stays valid.
 func (u *Update) order() []int {
 	order := make([]int, len(u.actions))
 	for i := range order {
@@ -210,6 +210,7 @@ func (u *Update) order() []int {
 	return order
 }
 
+// less orders paths by their steps.
 func less(a, b Path) bool {
 	for i := 0; i < len(a) && i < len(b); i++ {
 		if a[i] != b[i] {
@@ -219,7 +220,7 @@ func less(a, b Path) bool {
 	return len(a) < len(b)
 }
 
-// operand evaluates the right side of a SET.
+// operand evaluates the right side of a SET on the item before the update.
 func (n *node) operand(item attr.Map) (*attr.Value, *wire.Error) {
 	switch n.op {
 	case "value":
@@ -246,6 +247,7 @@ func (n *node) operand(item attr.Map) (*attr.Value, *wire.Error) {
 	return combine(n.op, a, b)
 }
 
+// combine applies list_append or an arithmetic sign.
 func combine(op string, a, b *attr.Value) (*attr.Value, *wire.Error) {
 	if op == "list_append" {
 		if a.Kind != attr.L || b.Kind != attr.L {
@@ -265,11 +267,12 @@ func combine(op string, a, b *attr.Value) (*attr.Value, *wire.Error) {
 	return &v, nil
 }
 
+// apply applies an action with its evaluated operand to an item.
 func (a *action) apply(item *attr.Map, v *attr.Value) *wire.Error {
 	last := a.path[len(a.path)-1]
 	if len(a.path) == 1 {
 		root := attr.Value{Kind: attr.M, Map: *item}
-		err := a.at(&root, last, v)
+		err := a.applyTo(&root, last, v)
 		*item = root.Map
 		return err
 	}
@@ -277,10 +280,11 @@ func (a *action) apply(item *attr.Map, v *attr.Value) *wire.Error {
 	if parent == nil || last.IsIndex && parent.Kind != attr.L || !last.IsIndex && parent.Kind != attr.M {
 		return errPath
 	}
-	return a.at(parent, last, v)
+	return a.applyTo(parent, last, v)
 }
 
-func (a *action) at(parent *attr.Value, last Step, v *attr.Value) *wire.Error {
+// applyTo applies an action to the element of parent at the last step of its path.
+func (a *action) applyTo(parent *attr.Value, last Step, v *attr.Value) *wire.Error {
 	old := last.in(parent)
 	switch a.verb {
 	case "SET":
@@ -298,8 +302,8 @@ func (a *action) at(parent *attr.Value, last Step, v *attr.Value) *wire.Error {
 		if !v.IsSet() || old.Kind != v.Kind {
 			return a.mismatch()
 		}
-		if left := old.Minus(v); len(left.Set) > 0 {
-			*old = left
+		if rest := old.Minus(v); len(rest.Set) > 0 {
+			*old = rest
 		} else {
 			remove(parent, last)
 		}
@@ -307,6 +311,7 @@ func (a *action) at(parent *attr.Value, last Step, v *attr.Value) *wire.Error {
 	return nil
 }
 
+// mismatch returns the error for an operand and an attribute of different types.
 func (a *action) mismatch() *wire.Error {
 	if a.legacy {
 		return errLegacy
@@ -314,6 +319,7 @@ func (a *action) mismatch() *wire.Error {
 	return errOperand
 }
 
+// add implements ADD: for numbers, sets and, in AttributeUpdates, lists.
 func (a *action) add(parent *attr.Value, last Step, old, v *attr.Value) *wire.Error {
 	switch {
 	case v.Kind != attr.N && !v.IsSet() && (!a.legacy || v.Kind != attr.L):
@@ -336,6 +342,7 @@ func (a *action) add(parent *attr.Value, last Step, old, v *attr.Value) *wire.Er
 	return nil
 }
 
+// put sets an element of a map or list; past the end of a list it appends.
 func put(parent *attr.Value, s Step, v attr.Value) {
 	switch {
 	case !s.IsIndex:
@@ -347,6 +354,7 @@ func put(parent *attr.Value, s Step, v attr.Value) {
 	}
 }
 
+// remove removes an element of a map or list.
 func remove(parent *attr.Value, s Step) {
 	if !s.IsIndex {
 		parent.Map.Delete(s.Name)
