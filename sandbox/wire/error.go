@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Error is an error as the service answers it. Code is the short name, Message the
-// service's own words, Extra further JSON fields, each beginning with a comma.
+// Error is an error reply of the service. Code is its short name, Message the service's text, Extra further JSON
+// fields, each of which begins with a comma.
 type Error struct {
 	Code    string
 	Message string
@@ -16,7 +16,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
-// Status is the HTTP status that the service answers this error with.
+// Status returns the HTTP status of the reply.
 func (e *Error) Status() int {
 	switch e.Code {
 	case "InternalServerError", "InternalFailure":
@@ -29,7 +29,7 @@ func (e *Error) Status() int {
 	return http.StatusBadRequest
 }
 
-// JSON is the body of the answer.
+// JSON returns the body of the reply.
 func (e *Error) JSON() []byte {
 	prefix, field := "com.amazonaws.dynamodb.v20120810#", "message"
 	switch e.Code {
@@ -56,7 +56,7 @@ func (e *Error) JSON() []byte {
 	return append(b, '}')
 }
 
-// Invalid is a ValidationException.
+// Invalid returns a ValidationException. Without args, format is the message as it is.
 func Invalid(format string, args ...any) *Error {
 	if len(args) > 0 {
 		format = fmt.Sprintf(format, args...)
@@ -64,12 +64,12 @@ func Invalid(format string, args ...any) *Error {
 	return &Error{Code: "ValidationException", Message: format}
 }
 
-// BadValue is the ValidationException that most checks of values end in.
+// BadValue returns the ValidationException of most checks of values.
 func BadValue(format string, args ...any) *Error {
 	return Invalid("One or more parameter values were invalid: "+format, args...)
 }
 
-// Unreadable is a SerializationException: the request has the wrong shape.
+// Unreadable returns a SerializationException: the request's JSON has the wrong types.
 func Unreadable(message string) *Error {
 	return &Error{Code: "SerializationException", Message: message}
 }
@@ -104,8 +104,7 @@ func AppendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// AppendField appends `"name":` to an object that is being written, with a comma
-// unless it is the first field.
+// AppendField appends `"name":` to an object, after a comma unless it is the first field. name needs no escaping.
 func AppendField(b []byte, name string) []byte {
 	if len(b) > 0 && b[len(b)-1] != '{' && b[len(b)-1] != '[' {
 		b = append(b, ',')
@@ -135,7 +134,7 @@ func AppendBool(b []byte, name string, v bool) []byte {
 	return strconv.AppendBool(AppendField(b, name), v)
 }
 
-// AppendNode writes a node back as JSON.
+// AppendNode appends a node as JSON.
 func AppendNode(b []byte, n *Node) []byte {
 	switch n.Kind {
 	case String:

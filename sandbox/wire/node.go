@@ -1,12 +1,12 @@
-// Package wire reads and answers awsJson 1.0: a JSON reader that keeps what the
-// service distinguishes (number text, absent and null), the service's errors, and
-// the two checks it makes before looking at anything else: types and constraints.
+// Package wire reads requests and writes replies in awsJson 1.0. It has a JSON reader that preserves what the service
+// distinguishes (the text of numbers, absent and null), the service's errors, and the checks that the service makes
+// first: JSON types and constraints of fields.
 package wire
 
-// Kind says which JSON value a Node is.
+// Kind is the kind of a JSON value.
 type Kind uint8
 
-// The JSON kinds. Absent is the zero Node: a field that was not sent.
+// The kinds of JSON values. Absent is the kind of the zero Node, a field that was not sent.
 const (
 	Absent Kind = iota
 	Null
@@ -17,9 +17,8 @@ const (
 	Object
 )
 
-// Node is one JSON value. Text is a string's value, a number's text or "true" /
-// "false"; it aliases the body that was parsed. Kids are the elements of an array, or
-// the fields of an object, each with its Name.
+// Node is one JSON value. Text is a string's value, a number's text, "true" or "false", and aliases the parsed body.
+// Kids are the elements of an array, or the fields of an object, each with its Name.
 type Node struct {
 	Kind Kind
 	Name string
@@ -27,8 +26,7 @@ type Node struct {
 	Kids []Node
 }
 
-// Get returns the field of an object, or nil when it is absent or null. Of fields sent
-// twice the last one counts.
+// Get returns a field of an object, nil when it is absent or null. Of several fields with the name it returns the last.
 func (n *Node) Get(name string) *Node {
 	for i := len(n.Kids) - 1; i >= 0; i-- {
 		if k := &n.Kids[i]; k.Name == name {
@@ -41,7 +39,7 @@ func (n *Node) Get(name string) *Node {
 	return nil
 }
 
-// Str returns the text of a field, "" when it is absent.
+// Str returns the text of a field, "" when the field is absent.
 func (n *Node) Str(name string) string {
 	if f := n.Get(name); f != nil {
 		return f.Text
@@ -49,13 +47,13 @@ func (n *Node) Str(name string) string {
 	return ""
 }
 
-// Has says whether the field was sent and is not null.
+// Has reports whether a field was sent and is not null.
 func (n *Node) Has(name string) bool { return n.Get(name) != nil }
 
-// True says whether the boolean field was sent and is true.
+// True reports whether a boolean field was sent and is true.
 func (n *Node) True(name string) bool { return n.Str(name) == "true" }
 
-// Int returns an integer field and whether it was sent. Fractions are cut off.
+// Int returns an integer field without its fraction, and whether it was sent.
 func (n *Node) Int(name string) (int64, bool) {
 	f := n.Get(name)
 	if f == nil {
@@ -64,7 +62,7 @@ func (n *Node) Int(name string) (int64, bool) {
 	return toInt(f.Text), true
 }
 
-// Strings returns the texts of an array field.
+// Strings returns the texts of an array's elements.
 func (n *Node) Strings(name string) []string {
 	f := n.Get(name)
 	if f == nil {

@@ -10,11 +10,10 @@ import (
 
 var errSyntax = errors.New("malformed JSON")
 
-// maxDepth bounds recursion; items may nest 32 levels, that is about 70 in JSON.
+// maxDepth limits recursion. Items may be nested 32 levels deep, which is about 70 in JSON.
 const maxDepth = 512
 
-// Parse reads one JSON document. The nodes alias body, which must not change as long
-// as they are used.
+// Parse parses one JSON document. The nodes alias body, which must not change while they are in use.
 func Parse(body string) (*Node, error) {
 	p := parser{s: body}
 	var n Node
@@ -29,14 +28,14 @@ func Parse(body string) (*Node, error) {
 	return &n, nil
 }
 
+// parser parses one document.
 type parser struct {
 	s    string
-	i    int
-	pool []Node
+	i    int    // index of the next byte
+	pool []Node // chunk from which take returns slices
 }
 
-// take hands out room for n nodes from a shared chunk, so that a request costs a few
-// allocations, not one per attribute.
+// take returns a copy of nodes in a shared chunk, so that a request needs few allocations instead of one per attribute.
 func (p *parser) take(nodes []Node) []Node {
 	if len(nodes) == 0 {
 		return nil
@@ -49,6 +48,7 @@ func (p *parser) take(nodes []Node) []Node {
 	return p.pool[at:len(p.pool):len(p.pool)]
 }
 
+// space skips white space.
 func (p *parser) space() {
 	for p.i < len(p.s) {
 		switch p.s[p.i] {
@@ -60,6 +60,7 @@ func (p *parser) space() {
 	}
 }
 
+// value parses one value.
 func (p *parser) value(n *Node, depth int) error {
 	if p.i >= len(p.s) || depth > maxDepth {
 		return errSyntax
@@ -93,8 +94,7 @@ func (p *parser) value(n *Node, depth int) error {
 	return err
 }
 
-// kids reads the fields of an object or the elements of an array, up to and including
-// the closing byte.
+// kids parses the fields of an object or the elements of an array, up to and including the closing byte.
 func (p *parser) kids(depth int, end byte, named bool) ([]Node, error) {
 	var room [12]Node
 	kids := room[:0]
@@ -128,6 +128,7 @@ func (p *parser) kids(depth int, end byte, named bool) ([]Node, error) {
 	}
 }
 
+// name parses the name of a field and the colon after it.
 func (p *parser) name(n *Node) (err error) {
 	if p.i >= len(p.s) || p.s[p.i] != '"' {
 		return errSyntax
@@ -144,6 +145,7 @@ func (p *parser) name(n *Node) (err error) {
 	return nil
 }
 
+// str parses a string. Invalid UTF-8 is replaced.
 func (p *parser) str() (string, error) {
 	p.i++
 	start := p.i
@@ -166,6 +168,7 @@ func (p *parser) str() (string, error) {
 	return "", errSyntax
 }
 
+// escaped parses the rest of a string with escapes, which begins at start.
 func (p *parser) escaped(start int) (string, error) {
 	b := append([]byte(nil), p.s[start:p.i]...)
 	for p.i < len(p.s) {
@@ -188,6 +191,7 @@ func (p *parser) escaped(start int) (string, error) {
 	return "", errSyntax
 }
 
+// escape parses what follows a backslash, and appends it.
 func (p *parser) escape(b []byte) ([]byte, error) {
 	if p.i >= len(p.s) {
 		return nil, errSyntax
@@ -221,6 +225,7 @@ func (p *parser) escape(b []byte) ([]byte, error) {
 	return append(b, to[k]), nil
 }
 
+// hex parses four hex digits.
 func (p *parser) hex() (rune, error) {
 	if p.i+4 > len(p.s) {
 		return 0, errSyntax
@@ -233,6 +238,7 @@ func (p *parser) hex() (rune, error) {
 	return rune(v), nil
 }
 
+// number parses a number and returns its text.
 func (p *parser) number() (string, error) {
 	start := p.i
 	for p.i < len(p.s) && strings.IndexByte("+-.eE0123456789", p.s[p.i]) >= 0 {
@@ -245,8 +251,7 @@ func (p *parser) number() (string, error) {
 	return text, nil
 }
 
-// toInt reads a JSON number as the service's Long: fractions are cut, what is too
-// large saturates.
+// toInt returns a JSON number as the service reads a Long: without its fraction, and limited to the range of int64.
 func toInt(text string) int64 {
 	if v, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return v

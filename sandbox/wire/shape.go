@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// ShapeKind is what the service's model says a field is.
+// ShapeKind is the type of a field in the service's model.
 type ShapeKind uint8
 
-// The kinds of shapes. Value is an attribute value: its own package reads it.
+// The kinds of shapes. Value is an attribute value, which package attr reads.
 const (
 	Text ShapeKind = iota
 	Boolean
@@ -22,16 +22,15 @@ const (
 	Any
 )
 
-// Shape describes a field of a request: its type and the constraints that the service
-// checks, in its own order, before it looks at the meaning.
+// Shape is the type of a request's field, with the constraints that the service checks before the meaning of a request.
 type Shape struct {
 	Name     string // field name
 	Kind     ShapeKind
-	Java     string // class that the service names in its messages
-	Fields   []*Shape
-	Elem     *Shape
-	Required bool // "The parameter 'X' is required …"
-	NotNull  bool // "Member must not be null"
+	Java     string   // class that messages name
+	Fields   []*Shape // of a Struct, in the order in which the service checks them
+	Elem     *Shape   // of a List or Map
+	Required bool     // "The parameter 'X' is required …"
+	NotNull  bool     // "Member must not be null"
 	Enum     []string
 	Pattern  *regexp.Regexp
 	MinLen   int
@@ -39,14 +38,14 @@ type Shape struct {
 	Min      int64
 	HasMin   bool
 	Max      int64
-	KeyLen   [2]int
+	KeyLen   [2]int // shortest and longest key of a Map; 0: no constraint
 }
 
-// CheckValue is called for every attribute value with its node; it reports a value
-// whose shape cannot be read.
+// CheckValue checks the shape of an attribute value.
 type CheckValue func(n *Node) *Error
 
-// Check applies the types, then the constraints of the shape to a request.
+// Check checks a request against the shape: first all types, then required parameters, then the other constraints, of
+// which at most ten violations are reported together. value checks attribute values.
 func (s *Shape) Check(n *Node, value CheckValue) *Error {
 	if n.Kind != Object {
 		return Unreadable("Unexpected value type in payload")
@@ -59,18 +58,21 @@ func (s *Shape) Check(n *Node, value CheckValue) *Error {
 			return Invalid("The parameter '%s' is required but was not present in the request", f.Name)
 		}
 	}
-	var faults []string
-	s.fields(n, "", &faults)
-	if len(faults) == 0 {
+	var violations []string
+	s.fields(n, "", &violations)
+	if len(violations) == 0 {
 		return nil
 	}
 	plural := ""
-	if len(faults) > 1 {
+	if len(violations) > 1 {
 		plural = "s"
 	}
-	return Invalid("%s", fmt.Sprintf("%d validation error%s detected: ", len(faults), plural)+strings.Join(faults, "; "))
+	return Invalid("%s", fmt.Sprintf("%d validation error%s detected: ", len(violations),
+		plural)+strings.Join(violations, "; "))
 }
 
+// types checks the JSON types of a node and all below it. top is true for a request and for elements of lists and maps,
+// whose messages differ.
 func (s *Shape) types(n *Node, value CheckValue, top bool) *Error {
 	if n == nil || n.Kind == Null {
 		return nil
@@ -97,6 +99,7 @@ func (s *Shape) types(n *Node, value CheckValue, top bool) *Error {
 	return nil
 }
 
+// structKind checks that a structure is a JSON object.
 func (s *Shape) structKind(n *Node, top bool) *Error {
 	switch {
 	case n.Kind == Object:
@@ -109,6 +112,7 @@ func (s *Shape) structKind(n *Node, top bool) *Error {
 	return Unreadable("Unexpected field type")
 }
 
+// listTypes checks a list and its elements.
 func (s *Shape) listTypes(n *Node, value CheckValue) *Error {
 	switch n.Kind {
 	case Array:
@@ -125,6 +129,7 @@ func (s *Shape) listTypes(n *Node, value CheckValue) *Error {
 	return nil
 }
 
+// mapTypes checks a map and its values.
 func (s *Shape) mapTypes(n *Node, value CheckValue) *Error {
 	switch n.Kind {
 	case Object:
@@ -145,8 +150,10 @@ func (s *Shape) mapTypes(n *Node, value CheckValue) *Error {
 	return nil
 }
 
+// javaNames are the classes of scalars that have no Java of their own.
 var javaNames = map[ShapeKind]string{Text: "String", Boolean: "Boolean", Integer: "Integer"}
 
+// scalar checks the JSON type of a scalar.
 func (s *Shape) scalar(n *Node) *Error {
 	class := javaNames[s.Kind]
 	if s.Java != "" {
@@ -155,8 +162,8 @@ func (s *Shape) scalar(n *Node) *Error {
 	return Scalar(n, s.Kind, class)
 }
 
-// Scalar checks that a node is a string, boolean or number as asked for, and says what
-// the service says when it is not.
+// Scalar checks that a node is a string, a boolean or a number. Like the service, it accepts some strings as booleans,
+// and changes the node accordingly. class is the type's name in messages.
 func Scalar(n *Node, want ShapeKind, class string) *Error {
 	switch n.Kind {
 	case Array:
@@ -182,7 +189,7 @@ func Scalar(n *Node, want ShapeKind, class string) *Error {
 	return Unreadable(Token(n) + " cannot be converted to " + class)
 }
 
-// Token is the name that the service's JSON reader has for a scalar.
+// Token returns the name of a scalar in the messages of the service's JSON reader.
 func Token(n *Node) string {
 	switch {
 	case n.Kind == String:
@@ -195,103 +202,107 @@ func Token(n *Node) string {
 	return "NUMBER_VALUE"
 }
 
-const maxFaults = 10
+// maxViolations is how many violations the service reports.
+const maxViolations = 10
 
-func (s *Shape) fields(n *Node, parent string, faults *[]string) {
+// fields checks the constraints of a structure's fields. parent is the path of the structure, "" for the request.
+func (s *Shape) fields(n *Node, parent string, violations *[]string) {
 	for _, f := range s.Fields {
-		f.constrain(n.Get(f.Name), join(parent, lowerFirst(f.Name)), faults)
+		f.constrain(n.Get(f.Name), join(parent, lowerFirst(f.Name)), violations)
 	}
 }
 
-func (s *Shape) constrain(n *Node, at string, faults *[]string) {
-	if len(*faults) >= maxFaults {
+// constrain checks the constraints of a node at a path, and of all below it.
+func (s *Shape) constrain(n *Node, at string, violations *[]string) {
+	if len(*violations) >= maxViolations {
 		return
 	}
-	fault := func(rule string) {
+	violate := func(rule string) {
 		shown := "null"
 		if n != nil {
 			shown = "'" + Show(n) + "'"
 		}
-		*faults = append(*faults, "Value "+shown+" at '"+at+"' failed to satisfy constraint: "+rule)
+		*violations = append(*violations, "Value "+shown+" at '"+at+"' failed to satisfy constraint: "+rule)
 	}
 	if n == nil || n.Kind == Null {
 		if s.NotNull {
 			n = nil
-			fault("Member must not be null")
+			violate("Member must not be null")
 		}
 		return
 	}
-	s.lengths(n, fault)
+	s.lengths(n, violate)
 	if s.Enum != nil && !contains(s.Enum, n.Text) {
-		fault("Member must satisfy enum value set: [" + strings.Join(s.Enum, ", ") + "]")
+		violate("Member must satisfy enum value set: [" + strings.Join(s.Enum, ", ") + "]")
 	}
 	if s.KeyLen[1] > 0 {
-		s.keys(n, fault)
+		s.keys(n, violate)
 	}
 	switch s.Kind {
 	case Integer:
 		if v := toInt(n.Text); s.HasMin && v < s.Min {
-			fault("Member must have value greater than or equal to " + strconv.FormatInt(s.Min, 10))
+			violate("Member must have value greater than or equal to " + strconv.FormatInt(s.Min, 10))
 		} else if s.Max > 0 && v > s.Max {
-			fault("Member must have value less than or equal to " + strconv.FormatInt(s.Max, 10))
+			violate("Member must have value less than or equal to " + strconv.FormatInt(s.Max, 10))
 		}
 	case List:
 		for i := range n.Kids {
-			s.Elem.member(&n.Kids[i], at+"."+strconv.Itoa(i+1)+".member", faults)
+			s.Elem.member(&n.Kids[i], at+"."+strconv.Itoa(i+1)+".member", violations)
 		}
 	case Map:
 		for i := range n.Kids {
-			s.Elem.member(&n.Kids[i], at+"."+n.Kids[i].Name+".member", faults)
+			s.Elem.member(&n.Kids[i], at+"."+n.Kids[i].Name+".member", violations)
 		}
 	case Struct:
-		s.fields(n, at, faults)
+		s.fields(n, at, violations)
 	}
 }
 
-// member is constrain for what is in a list or map: it may not be null. What an
-// attribute value may be is its own package's concern.
-func (s *Shape) member(n *Node, at string, faults *[]string) {
+// member is constrain for an element of a list or map, which must not be null. Package attr checks attribute values.
+func (s *Shape) member(n *Node, at string, violations *[]string) {
 	if s.Kind == Value {
 		return
 	}
 	m := *s
 	m.NotNull = true
-	m.constrain(n, at, faults)
+	m.constrain(n, at, violations)
 }
 
-func (s *Shape) lengths(n *Node, fault func(string)) {
+// lengths checks the pattern and the length of a text, a list or a map.
+func (s *Shape) lengths(n *Node, violate func(string)) {
 	size := len(n.Text)
 	if n.Kind == Array || n.Kind == Object {
 		size = len(n.Kids)
 	}
 	if s.Pattern != nil && !s.Pattern.MatchString(n.Text) {
-		fault("Member must satisfy regular expression pattern: " + pattern(s.Pattern))
+		violate("Member must satisfy regular expression pattern: " + pattern(s.Pattern))
 	}
 	if size < s.MinLen {
-		fault("Member must have length greater than or equal to " + strconv.Itoa(s.MinLen))
+		violate("Member must have length greater than or equal to " + strconv.Itoa(s.MinLen))
 	}
 	if s.MaxLen > 0 && size > s.MaxLen {
-		fault("Member must have length less than or equal to " + strconv.Itoa(s.MaxLen))
+		violate("Member must have length less than or equal to " + strconv.Itoa(s.MaxLen))
 	}
 }
 
-// keys checks the names of a map whose names are table names.
-func (s *Shape) keys(n *Node, fault func(string)) {
+// keys checks the lengths of a map's keys.
+func (s *Shape) keys(n *Node, violate func(string)) {
 	for i := range n.Kids {
 		name := n.Kids[i].Name
 		if len(name) < s.KeyLen[0] || len(name) > s.KeyLen[1] {
-			fault(fmt.Sprintf("Map keys must satisfy constraint: [Member must have length less than or equal to %d, "+
+			violate(fmt.Sprintf("Map keys must satisfy constraint: [Member must have length less than or equal to %d, "+
 				"Member must have length greater than or equal to %d]", s.KeyLen[1], s.KeyLen[0]))
 			return
 		}
 	}
 }
 
+// pattern returns a pattern as messages show it.
 func pattern(re *regexp.Regexp) string {
 	return strings.TrimSuffix(strings.TrimPrefix(re.String(), "^"), "$")
 }
 
-// Show writes a node as the service shows values in its messages.
+// Show returns a node as the service's messages show values.
 func Show(n *Node) string {
 	switch n.Kind {
 	case Array:
@@ -312,6 +323,7 @@ func Show(n *Node) string {
 	return n.Text
 }
 
+// join returns the path of a field.
 func join(parent, name string) string {
 	if parent == "" {
 		return name

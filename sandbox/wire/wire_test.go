@@ -36,7 +36,8 @@ func plain(n *wire.Node) any {
 }
 
 func FuzzParseReadsWhatTheStandardLibraryReads(f *testing.F) {
-	for _, s := range []string{`{}`, `[1,-2.5e10,true,false,null]`, `{"a":{"b":["\u00e9\ud83d\ude00\n",""]}}`, `{"a":1,"a":2}`, `[1,]`, `{"a"}`, `"\ud800x"`, "\"\x01\"", `nul`, `[[[]]] `, `-`, `01`, "\"\xff\""} {
+	for _, s := range []string{`{}`, `[1,-2.5e10,true,false,null]`, `{"a":{"b":["\u00e9\ud83d\ude00\n",""]}}`,
+		`{"a":1,"a":2}`, `[1,]`, `{"a"}`, `"\ud800x"`, "\"\x01\"", `nul`, `[[[]]] `, `-`, `01`, "\"\xff\""} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
