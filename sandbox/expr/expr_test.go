@@ -52,7 +52,7 @@ func TestConditionsHoldAsInTheService(t *testing.T) {
 		"n BETWEEN :m AND :n": true, "s between :a and :s": false, "n IN (:m, :n)": true, "n in (:s)": false,
 		"attribute_exists(m.k)": true, "attribute_exists(m.k.z)": false, "attribute_not_exists(l[3])": true,
 		"attribute_exists(l[2].deep)": true,
-		"attribute_type(n, :N)": true, "attribute_type(s, :N)": false, "attribute_type(gone, :S)": false,
+		"attribute_type(n, :N)":       true, "attribute_type(s, :N)": false, "attribute_type(gone, :S)": false,
 		"begins_with(s, :s)": true, "begins_with(n, :s)": false, "begins_with(b, :b)": true, "begins_with(gone, :s)": false,
 		"contains(s, :a)": true, "contains(ss, :a)": false, "contains(ns, :n)": true, "contains(l, " +
 			":1)": true, "contains(l, :2)": false, "contains(b, :b)": true,
