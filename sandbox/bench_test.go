@@ -22,7 +22,8 @@ func raw(b *testing.B, url, target string, body string, into *bytes.Buffer) {
 	}
 	req.Header.Set("X-Amz-Target", target)
 	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
-	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=a/20261121/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
+	req.Header.Set("Authorization",
+		"AWS4-HMAC-SHA256 Credential=a/20261121/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
 	req.Header.Set("X-Amz-Date", "20261121T000000Z")
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -43,7 +44,8 @@ func BenchmarkGetRecordsHTTP(b *testing.B) {
 	img := fmt.Appendf(nil, `{"pk":{"S":"a"},"body":{"S":"%s"}}`, strings.Repeat("x", 1000))
 	keys := []byte(`{"pk":{"S":"a"}}`)
 	for range 20000 {
-		s.Stream.Commit(stream.Change{Table: "Bench", Op: "MODIFY", Keys: keys, New: img, Old: img, PartitionKey: keys, ItemKey: keys, SizeBytes: 2100})
+		s.Stream.Commit(stream.Change{Table: "Bench", Op: "MODIFY", Keys: keys, New: img, Old: img, PartitionKey: keys,
+			ItemKey: keys, SizeBytes: 2100})
 	}
 	var page bytes.Buffer
 	raw(b, s.Endpoint(), "DynamoDBStreams_20120810.GetShardIterator", fmt.Sprintf(

@@ -1,7 +1,9 @@
-// Package sandbox runs DynamoDB with Streams, Cloud Bigtable and NATS on loopback, for
-// laptops, demonstrations, tests and benchmarks. The servers speak the real protocols,
-// so that the usual clients work unchanged; they are right where the services are, and
-// misbehave as the services do on bad days when they are told to.
+// Package sandbox runs DynamoDB with Streams, Cloud Bigtable and NATS on loopback, for laptops, demonstrations, tests
+// and benchmarks. The servers speak the real protocols, so the usual clients work unchanged. They behave like the
+// services, and with the faults of the services when faults are injected.
+//
+// README.md has a picture of the packages below this one. run.go is for the command, world.go for tests; sandbox.go
+// starts and stops the servers.
 package sandbox
 
 import (
@@ -11,6 +13,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -26,50 +29,49 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/stream"
 )
 
-// The addresses of Run, unless Options say otherwise.
+// The default addresses of Run.
 const (
 	DefaultDynamoDB = "127.0.0.1:8000"
 	DefaultBigtable = "127.0.0.1:8086"
 	DefaultNATS     = "127.0.0.1:4222"
 )
 
-// Region and the account that the sandbox's ARNs name.
+// Region and Account are those of the sandbox's ARNs.
 const (
 	Region  = "us-east-1"
 	Account = "000000000000"
 )
 
-// Options configures a sandbox. The zero value is good for tests: free ports, nothing
-// kept, the machine's clock.
+// Options configures a sandbox. The zero value suits tests: free ports, nothing kept, the machine's clock.
 type Options struct {
 	DynamoDB, Bigtable, NATS string // addresses; empty: a free port on loopback
 
 	Dir       string        // keeps everything across restarts; empty: nothing is kept
-	ReadyFile string        // Run: written when all three listen; holds the lines of Env as shell exports
-	Timeline  string        // Run: a file of faults to come, see control.ReadTimeline
+	ReadyFile string        // Run: written when all three servers listen; has the lines of Env as shell exports
+	Timeline  string        // Run: a file of commands with their times, see control.ReadTimeline
 	Seed      uint64        // of everything random
 	Clock     *clock.Clock  // nil: the machine's
 	Sweep     time.Duration // time between sweeps of TTL and retention, on the sandbox's clock; default 10 s; < 0: never
 
-	Partitions int  // of a new stream; 0: four on demand, else as many as the throughput needs
-	NoLedger   bool // benchmarks: 32 bytes a change less
+	Partitions int  // of a new stream; 0: four for on-demand tables, otherwise as many as the capacity needs
+	NoLedger   bool // for benchmarks: saves 32 bytes per change
 	NoBigtable bool
 	NoNATS     bool
 	Log        *zap.Logger // nil: none
-	// Ready is called by Run when all three listen, with what Env prints; nil: nobody is told.
+	// Ready is called by Run when all three servers listen, with the lines of Env. nil: not called.
 	Ready func(env []string)
 }
 
-// Sandbox is a running sandbox. Its parts may be used directly; their faults too.
+// Sandbox is a running sandbox. Its parts may be used directly.
 type Sandbox struct {
 	Clock    *clock.Clock
 	DynamoDB *dynamo.Server // tables and items, also without HTTP
 	Stream   *stream.Engine // streams; Stream.Faults() injects faults
-	Faults   *fault.HTTP    // of DynamoDB's HTTP replies
+	Faults   *fault.HTTP    // injects faults into DynamoDB's HTTP replies
 	Ledger   *ledger.Ledger // nil with NoLedger
 	Bigtable *bigtable.Front
 	NATS     *nats.Server
-	Console  *control.Console // everything that can be commanded, by name
+	Console  *control.Console // all commands, by name
 
 	o        Options
 	listener net.Listener
@@ -79,17 +81,17 @@ type Sandbox struct {
 	saves    saves
 }
 
-// Start starts a sandbox and returns when all servers listen. The caller closes it. A
-// port that is taken is an error for which errors.Is(err, syscall.EADDRINUSE) holds.
+// Start starts a sandbox and returns when all servers listen. The caller closes it. When a port is taken,
+// errors.Is(err, syscall.EADDRINUSE) holds.
 func Start(o Options) (*Sandbox, error) {
-	s := &Sandbox{o: o.complete()}
+	s := &Sandbox{o: o.withDefaults()}
 	if err := s.start(); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
 
-func (o Options) complete() Options {
+func (o Options) withDefaults() Options {
 	const free = "127.0.0.1:0"
 	o.DynamoDB, o.Bigtable, o.NATS = cmp.Or(o.DynamoDB, free), cmp.Or(o.Bigtable, free), cmp.Or(o.NATS, free)
 	o.Sweep = cmp.Or(o.Sweep, 10*time.Second)
@@ -102,6 +104,7 @@ func (o Options) complete() Options {
 	return o
 }
 
+// start makes the parts, restores what was saved, and begins to serve.
 func (s *Sandbox) start() error {
 	o := s.o
 	ctx, stop := context.WithCancel(context.Background())
@@ -122,7 +125,8 @@ func (s *Sandbox) start() error {
 		return err
 	}
 	s.Console = control.New(control.Parts{
-		Clock: o.Clock, Stream: s.Stream, HTTP: s.Faults, Ledger: s.Ledger, Bigtable: s.Bigtable, Expire: s.DynamoDB.ExpireNow, Seed: o.Seed,
+		Clock: o.Clock, Stream: s.Stream, HTTP: s.Faults, Ledger: s.Ledger, Bigtable: s.Bigtable,
+		Expire: s.DynamoDB.ExpireNow, Seed: o.Seed,
 	})
 	if err := s.restore(ctx); err != nil {
 		return err
@@ -131,13 +135,14 @@ func (s *Sandbox) start() error {
 	return nil
 }
 
-// open starts the servers that listen by themselves, and takes DynamoDB's port.
+// open listens for DynamoDB, and starts Bigtable and NATS, which listen by themselves.
 func (s *Sandbox) open() (err error) {
 	if s.listener, err = net.Listen("tcp", s.o.DynamoDB); err != nil {
 		return fmt.Errorf("listen for dynamodb: %w", err)
 	}
 	if !s.o.NoBigtable {
-		if s.Bigtable, err = bigtable.Open(bigtable.Options{Addr: s.o.Bigtable, Seed: s.o.Seed, Clock: s.o.Clock}); err != nil {
+		if s.Bigtable, err = bigtable.Open(bigtable.Options{Addr: s.o.Bigtable, Seed: s.o.Seed,
+			Clock: s.o.Clock}); err != nil {
 			return err
 		}
 	}
@@ -149,7 +154,7 @@ func (s *Sandbox) open() (err error) {
 	return nil
 }
 
-// serve begins to answer, and to do what happens by time.
+// serve starts answering DynamoDB's requests, and the background work.
 func (s *Sandbox) serve(ctx context.Context) {
 	mux := http.NewServeMux()
 	mux.Handle(control.Prefix, s.Console)
@@ -161,11 +166,11 @@ func (s *Sandbox) serve(ctx context.Context) {
 		}
 		return nil
 	})
-	s.tasks.Go(func() error { return s.live(ctx) })
+	s.tasks.Go(func() error { return s.background(ctx) })
 }
 
-// live does what happens by time: rotations, trimming, TTL, saving.
-func (s *Sandbox) live(ctx context.Context) error {
+// background does what depends on time: rotations, trimming, time to live, saving.
+func (s *Sandbox) background(ctx context.Context) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	sweep, save := s.Clock.Now().Add(s.o.Sweep), time.Now().Add(saveEvery)
@@ -192,8 +197,7 @@ func (s *Sandbox) live(ctx context.Context) error {
 	}
 }
 
-// Close stops all servers and waits for them. If the sandbox has a directory, what was
-// answered before is saved.
+// Close stops all servers and waits for them. A sandbox with a directory saves everything that it has acknowledged.
 func (s *Sandbox) Close() error {
 	err := s.http.Close()
 	if s.o.Dir != "" {
@@ -202,6 +206,7 @@ func (s *Sandbox) Close() error {
 	return errors.Join(err, s.close())
 }
 
+// close stops what was started, also after a failed start.
 func (s *Sandbox) close() error {
 	var errs []error
 	s.stop()
@@ -221,11 +226,10 @@ func (s *Sandbox) close() error {
 	return errors.Join(errs...)
 }
 
-// Endpoint is the URL of DynamoDB and its streams.
+// Endpoint returns the URL of DynamoDB and its streams.
 func (s *Sandbox) Endpoint() string { return "http://" + s.listener.Addr().String() }
 
-// Env returns the environment, as KEY=value, that makes the usual clients use this
-// sandbox.
+// Env returns the environment variables, as KEY=value, with which the usual clients use this sandbox.
 func (s *Sandbox) Env() []string {
 	o := Options{DynamoDB: s.listener.Addr().String()}
 	if s.Bigtable != nil {
@@ -265,4 +269,33 @@ func Test(t TB, o Options) *Sandbox {
 		}
 	})
 	return s
+}
+
+// Env returns the environment variables, as KEY=value, with which the usual clients use a sandbox on these addresses;
+// empty ones are Run's defaults. Any credentials do: the sandbox checks only the form of a signature.
+func Env(o Options) []string {
+	o = o.withDefaultPorts()
+	url := "http://" + o.DynamoDB
+	if !strings.Contains(o.NATS, "://") {
+		o.NATS = "nats://" + o.NATS
+	}
+	return []string{
+		"AWS_ENDPOINT_URL=" + url,
+		"AWS_ENDPOINT_URL_DYNAMODB=" + url,
+		"AWS_ENDPOINT_URL_DYNAMODB_STREAMS=" + url,
+		"AWS_REGION=" + Region,
+		"AWS_DEFAULT_REGION=" + Region,
+		"AWS_ACCESS_KEY_ID=sandbox",
+		"AWS_SECRET_ACCESS_KEY=sandbox",
+		"BIGTABLE_EMULATOR_HOST=" + o.Bigtable,
+		"NATS_URL=" + o.NATS,
+	}
+}
+
+// withDefaultPorts sets the addresses that are empty to the default ones.
+func (o Options) withDefaultPorts() Options {
+	o.DynamoDB = cmp.Or(o.DynamoDB, DefaultDynamoDB)
+	o.Bigtable = cmp.Or(o.Bigtable, DefaultBigtable)
+	o.NATS = cmp.Or(o.NATS, DefaultNATS)
+	return o
 }

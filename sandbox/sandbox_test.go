@@ -51,9 +51,11 @@ func (r *rig) createTable(name string) (arn string) {
 	r.t.Helper()
 	out, err := r.db.CreateTable(r.t.Context(), &dynamodb.CreateTableInput{
 		TableName: &name, BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
-		StreamSpecification:  &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"),
+			AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
+		StreamSpecification: &types.StreamSpecification{StreamEnabled: aws.Bool(true),
+			StreamViewType: types.StreamViewTypeNewAndOldImages},
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -136,7 +138,7 @@ func TestSDKReadsWhatWasCommitted(t *testing.T) {
 	}
 	got[7], got[8] = got[8], got[7]
 	if v := r.Ledger.Check(append(got[:50], got[51:]...)); v.Exact || v.Missing != 1 {
-		t.Errorf("verdict of spoiled deliveries %+v", v)
+		t.Errorf("verdict on wrong deliveries %+v", v)
 	}
 }
 
@@ -205,11 +207,12 @@ func TestFaultsOnTheWire(t *testing.T) {
 	r := newRig(t, sandbox.Options{NoBigtable: true, NoNATS: true})
 	arn := r.createTable("Orders")
 	for name, c := range map[string]struct{ command, args, want string }{
-		"error":    {"error", `{"operation":"PutItem","code":"InternalServerError","times":1}`, "StatusCode: 500"},
-		"throttle": {"throttle", `{"operation":"PutItem","code":"ProvisionedThroughputExceededException","times":1}`, "ProvisionedThroughputExceededException"},
-		"expired":  {"expired", `{"operation":"PutItem","times":1}`, "ExpiredTokenException"},
-		"cut":      {"cut", `{"operation":"PutItem","times":1}`, "EOF"},
-		"reset":    {"reset", `{"operation":"PutItem","times":1}`, "reset"},
+		"error": {"error", `{"operation":"PutItem","code":"InternalServerError","times":1}`, "StatusCode: 500"},
+		"throttle": {"throttle", `{"operation":"PutItem","code":"ProvisionedThroughputExceededException","times":1}`,
+			"ProvisionedThroughputExceededException"},
+		"expired": {"expired", `{"operation":"PutItem","times":1}`, "ExpiredTokenException"},
+		"cut":     {"cut", `{"operation":"PutItem","times":1}`, "EOF"},
+		"reset":   {"reset", `{"operation":"PutItem","times":1}`, "reset"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r.do(c.command, c.args)
@@ -278,7 +281,7 @@ func (r *rig) eventually(fact func() bool) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			r.t.Fatal("did not come to pass")
+			r.t.Fatal("the condition never became true")
 		}
 	}
 }
@@ -286,7 +289,8 @@ func (r *rig) eventually(fact func() bool) {
 func TestRunWritesItsReadyFileAndFollowsATimeline(t *testing.T) {
 	dir := t.TempDir()
 	ready, timeline := filepath.Join(dir, "ready"), filepath.Join(dir, "timeline.yaml")
-	script := "- {at: 0s, do: list_page, n: 2}\n- {at: 1ms, do: latency, operation: PutItem, delay: 1ms}\n- {at: 2ms, every: 1ms, count: 3, do: advance, by: 1h}\n"
+	script := "- {at: 0s, do: list_page, n: 2}\n- {at: 1ms, do: latency, operation: PutItem, delay: 1ms}\n- {at: 2ms, " +
+		"every: 1ms, count: 3, do: advance, by: 1h}\n"
 	if err := os.WriteFile(timeline, []byte(script), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +300,8 @@ func TestRunWritesItsReadyFileAndFollowsATimeline(t *testing.T) {
 	c := clock.New()
 	begun := time.Now()
 	go func() {
-		done <- sandbox.Run(ctx, sandbox.Options{DynamoDB: free, Bigtable: free, NATS: free, ReadyFile: ready, Timeline: timeline, Clock: c})
+		done <- sandbox.Run(ctx, sandbox.Options{DynamoDB: free, Bigtable: free, NATS: free, ReadyFile: ready,
+			Timeline: timeline, Clock: c})
 	}()
 	r := &rig{t: t}
 	r.eventually(func() bool { _, err := os.Stat(ready); return err == nil && c.Now().Sub(begun) > 3*time.Hour })

@@ -18,27 +18,28 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/dynamo"
 )
 
+// saveEvery is the machine's time between saves.
 const saveEvery = 10 * time.Second
 
-// saves holds requests back while the sandbox is saved, and notes whether there were any.
+// saves blocks writing requests while the sandbox is saved, and counts them.
 type saves struct {
 	mu       sync.RWMutex
 	requests atomic.Uint64
 	writing  sync.Mutex // one save at a time
 	saved    uint64     // requests at the last save
-	writes   uint64     // Bigtable's, at the last save
-	count    int
+	writes   uint64     // Bigtable's writes at the last save
+	count    int        // saves so far
 }
 
-// reads are the operations that change nothing. They pass the gate, so that a client who
-// does not take its reply never holds a save up.
+// reads are the operations that change nothing. They are not blocked and do not block: a client that does not take its
+// reply cannot delay a save.
 var reads = map[string]bool{
 	"GetItem": true, "BatchGetItem": true, "TransactGetItems": true, "Query": true, "Scan": true,
 	"DescribeTable": true, "ListTables": true, "DescribeTimeToLive": true,
 	"ListStreams": true, "DescribeStream": true, "GetShardIterator": true, "GetRecords": true,
 }
 
-// gate is the innermost middleware of DynamoDB.
+// gate is the innermost middleware of DynamoDB: it makes writing requests wait for a save.
 func (v *saves) gate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if reads[dynamo.OperationOf(r)] {
@@ -52,6 +53,7 @@ func (v *saves) gate(next http.Handler) http.Handler {
 	})
 }
 
+// natsDir returns the directory of NATS, "" for a temporary one.
 func (s *Sandbox) natsDir() string {
 	if s.o.Dir == "" {
 		return ""
@@ -59,10 +61,9 @@ func (s *Sandbox) natsDir() string {
 	return filepath.Join(s.o.Dir, "nats")
 }
 
-// Save writes everything but NATS, which keeps its own directory, to Options.Dir: to a
-// new directory that becomes the current one when it is complete. DynamoDB's tables and
-// streams are of one moment; whoever uses DynamoDB without HTTP holds still meanwhile.
-// It does nothing when no request came since the last time.
+// Save writes everything except NATS, which has its own directory, to a new directory within Options.Dir, which becomes
+// the current one when it is complete. DynamoDB's tables and streams are saved as of one moment; callers that use
+// DynamoDB without HTTP must not write meanwhile. It does nothing when there was no write since the last save.
 func (s *Sandbox) Save(ctx context.Context) error {
 	v := &s.saves
 	v.writing.Lock()
@@ -87,6 +88,7 @@ func (s *Sandbox) Save(ctx context.Context) error {
 	return nil
 }
 
+// bigtableWrites returns the number of Bigtable's writes, 0 without Bigtable.
 func (s *Sandbox) bigtableWrites() uint64 {
 	if s.Bigtable == nil {
 		return 0
@@ -94,6 +96,7 @@ func (s *Sandbox) bigtableWrites() uint64 {
 	return s.Bigtable.Writes()
 }
 
+// write saves every part to a directory.
 func (s *Sandbox) write(ctx context.Context, dir string) error {
 	v := &s.saves
 	v.mu.Lock()
@@ -110,6 +113,7 @@ func (s *Sandbox) write(ctx context.Context, dir string) error {
 	return err
 }
 
+// writeFile writes one part's file.
 func writeFile(dir, name string, save func(io.Writer) error) error {
 	f, err := os.Create(filepath.Join(dir, name))
 	if err != nil {
@@ -137,6 +141,7 @@ func (s *Sandbox) makeCurrent(name string) error {
 	return err
 }
 
+// restore reads the current save, if there is one.
 func (s *Sandbox) restore(ctx context.Context) error {
 	if s.o.Dir == "" {
 		return nil
@@ -165,7 +170,7 @@ func (s *Sandbox) restore(ctx context.Context) error {
 	return nil
 }
 
-// readFile restores from a file; one that the saving sandbox did not have is no trouble.
+// readFile restores one part from its file. A missing file is not an error: the saving sandbox did not have that part.
 func readFile(dir, name string, restore func(io.Reader) error) error {
 	f, err := os.Open(filepath.Join(dir, name))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -34,7 +34,8 @@ func TestShellSession(t *testing.T) {
 	}
 	s := sandbox.Test(t, sandbox.Options{NoNATS: true, Partitions: 1})
 	cmd := exec.Command("bash", "-e", "testdata/session.sh")
-	cmd.Env = append(append(os.Environ(), s.Env()...), "AWS_PAGER=", "AWS_MAX_ATTEMPTS=1", "HOME="+t.TempDir(), "PYENV_VERSION="+os.Getenv("PYENV_VERSION"))
+	cmd.Env = append(append(os.Environ(), s.Env()...), "AWS_PAGER=", "AWS_MAX_ATTEMPTS=1", "HOME="+t.TempDir(),
+		"PYENV_VERSION="+os.Getenv("PYENV_VERSION"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
