@@ -8,7 +8,6 @@ import (
 
 	"google.golang.org/grpc/status"
 
-	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -59,8 +58,13 @@ func (t *table) apply(ctx context.Context, w *transform.Write) error {
 				continue
 			}
 			r.encode(w, &w.Rows[i], families)
-			if err := t.write(ctx, r, w.Version); err != nil {
-				return fmt.Errorf("write row: %w", err)
+			if err := t.deliver(ctx, r, w.Version); err != nil {
+				return fmt.Errorf("write row: %w", asRejected(err))
+			}
+			if r.matched {
+				t.metrics.skipped.Inc()
+			} else {
+				t.metrics.outcomes[failure.None].Inc()
 			}
 		}
 	}
@@ -96,19 +100,6 @@ func (t *table) dataFamilies(ctx context.Context) ([]string, error) {
 	})
 	t.families.CompareAndSwap(nil, &names)
 	return names, nil
-}
-
-// write sends one guarded row until Bigtable answers, and counts the outcome.
-func (t *table) write(ctx context.Context, r *request, version change.Version) error {
-	if err := t.deliver(ctx, r, version); err != nil {
-		return asRejected(err)
-	}
-	if r.matched {
-		t.metrics.skipped.Inc()
-	} else {
-		t.metrics.outcomes[failure.None].Inc()
-	}
-	return nil
 }
 
 // asRejected turns an error of class Rejected into a *RejectedError.
