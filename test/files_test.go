@@ -1,7 +1,9 @@
 package test
 
 import (
+	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -69,6 +71,42 @@ func TestEveryAlertHasItsEntry(t *testing.T) {
 		}
 		if !strings.Contains(manual, "\n### "+n[1]+"\n") {
 			t.Errorf("docs/operations.md has no entry ### %s", n[1])
+		}
+	}
+}
+
+var (
+	docPath = regexp.MustCompile("`([a-z][\\w./-]*/[\\w.-]*)`")
+	docTest = regexp.MustCompile(`\bTest[A-Z]\w+`)
+)
+
+// TestDocsNameWhatExists finds the files, directories and tests that the documents for contributors name.
+func TestDocsNameWhatExists(t *testing.T) {
+	tests := map[string]bool{}
+	err := fs.WalkDir(os.DirFS(".."), ".", func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") {
+			for _, name := range docTest.FindAllString(read(t, "../"+path), -1) {
+				tests[name] = true
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, doc := range []string{"ARCHITECTURE.md", "docs/glossary.md", "sandbox/README.md"} {
+		text := read(t, "../"+doc)
+		for _, m := range docPath.FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join("..", m[1])); err != nil {
+				if _, err := os.Stat(filepath.Join("..", filepath.Dir(doc), m[1])); err != nil {
+					t.Errorf("%s names %s, which does not exist", doc, m[1])
+				}
+			}
+		}
+		for _, name := range docTest.FindAllString(text, -1) {
+			if !tests[name] {
+				t.Errorf("%s names %s, which does not exist", doc, name)
+			}
 		}
 	}
 }
