@@ -3,13 +3,20 @@ package change
 import (
 	"bytes"
 	"cmp"
+	"time"
 )
 
 // Millis is a time on the clock of the service that reported it: unix milliseconds.
-type Millis = int64
+type Millis int64
+
+// MillisOf returns a time in unix milliseconds.
+func MillisOf(t time.Time) Millis { return Millis(t.UnixMilli()) }
+
+// Time returns the time in the local zone, as time.UnixMilli does.
+func (m Millis) Time() time.Time { return time.UnixMilli(int64(m)) }
 
 // Version orders the changes of one item: milliseconds of a shard's hybrid clock, see Clock.
-type Version = int64
+type Version int64
 
 // SequenceNumber is DynamoDB's position of a record in its shard: 21 to 40 decimal digits, without leading zeros.
 type SequenceNumber string

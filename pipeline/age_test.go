@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
 )
 
 func TestManyTooOldChangesHaltTheTable(t *testing.T) {
@@ -96,7 +98,7 @@ func (r *run) age() {
 	at := r.clock.Now().Add(-time.Minute).UnixMilli()
 	r.until("the clock has moved", func() bool {
 		now, _ := r.src.Now()
-		return now > at
+		return now > change.Millis(at)
 	})
 }
 

@@ -29,5 +29,5 @@ func serviceTime(src *source.Source) change.Millis {
 	if ms, ok := src.Now(); ok {
 		return ms
 	}
-	return time.Now().UnixMilli()
+	return change.Millis(time.Now().UnixMilli())
 }

@@ -206,7 +206,7 @@ func (w *world) openAs(first bool, names ...string) *run {
 	must(err)
 	now := func() time.Time {
 		if ms, ok := r.src.Now(); ok {
-			return time.UnixMilli(ms)
+			return ms.Time()
 		}
 		return time.Now()
 	}

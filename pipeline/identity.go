@@ -123,11 +123,11 @@ func (s Start) at(date change.Millis) (change.Millis, error) {
 		return date, nil
 	case s.At.IsZero():
 		return 0, nil
-	case s.At.UnixMilli() > date:
+	case change.MillisOf(s.At) > date:
 		return 0, &RefusedError{
 			What: "source.start lies in the future: " + s.mode(),
 			Hint: "use latest, trim_horizon or a time in the last 24 hours",
 		}
 	}
-	return s.At.UnixMilli(), nil
+	return change.MillisOf(s.At), nil
 }

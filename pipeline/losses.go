@@ -20,7 +20,7 @@ func (st *TableStatus) addTroubles(s *checkpoint.State) {
 		}
 	}
 	if since := s.DiffersSince(); since > 0 {
-		at := time.UnixMilli(since).UTC()
+		at := since.Time().UTC()
 		st.DiffersSince = &at
 	}
 	halts := s.AllHalts()

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
@@ -21,7 +22,7 @@ type Seen struct {
 	State          *checkpoint.State
 	Pressure       queue.Pressure
 	Letters        int
-	Now            int64         // service's clock as well as it is known, unix ms
+	Now            change.Millis // service's clock as well as it is known, unix ms
 	ClaimTTL       time.Duration // after three of them without a sign of life there is no owner
 	Retry          time.Duration // between two tries of a halted table, which nobody owns meanwhile
 	Late           time.Duration // how far behind a table may be before it must be seen to move; 0: DefaultLate
@@ -30,7 +31,7 @@ type Seen struct {
 
 // StatusOf says how a table is. It is a function of what was seen.
 func StatusOf(x Seen) TableStatus {
-	return observe(x, nil).at(time.UnixMilli(x.Now), time.Now())
+	return observe(x, nil).at(x.Now.Time(), time.Now())
 }
 
 // Late says whether the table is not ready for being behind, and would be if it were seen to move.
@@ -50,13 +51,13 @@ type observed struct {
 	status TableStatus // without ages and reasons
 	when   time.Time   // of the look, on our monotonic clock
 
-	through, applied int64  // service clock, unix ms; 0: unknown
-	began            int64  // service clock: when the live stream was started, 0 before
-	sign             int64  // service clock: the owner's newest sign of life
-	mark             uint64 // of the sink that is furthest behind
-	slowest          string // that sink
-	waiting          uint64 // entries behind its mark, up to the last one with changes
-	reading          bool   // a stream is being read
+	through, applied change.Millis // service clock, unix ms; 0: unknown
+	began            change.Millis // service clock: when the live stream was started, 0 before
+	sign             change.Millis // service clock: the owner's newest sign of life
+	mark             uint64        // of the sink that is furthest behind
+	slowest          string        // that sink
+	waiting          uint64        // entries behind its mark, up to the last one with changes
+	reading          bool          // a stream is being read
 	disabled, paused bool
 	released         bool   // nobody owns the log
 	retried          bool   // released by an owner that tries again by itself
@@ -97,10 +98,10 @@ func observe(x Seen, before *observed) *observed {
 	sh.Open, sh.Closed, sh.Waiting, sh.Done = s.ShardCounts()
 	st.Queue = queueUse(x.Pressure)
 	if o.applied > 0 {
-		at := time.UnixMilli(o.applied).UTC()
+		at := o.applied.Time().UTC()
 		st.AppliedThrough = &at
 	}
-	st.ClockAhead = seconds(s.HighestVersion() - s.Date)
+	st.ClockAhead = seconds(change.Millis(s.HighestVersion()) - s.Date)
 	for sink, h := range s.AllHalts() {
 		o.sign = max(o.sign, h.At)
 		o.retried = o.retried || o.released && sink == outcome.Pipeline
@@ -110,7 +111,7 @@ func observe(x Seen, before *observed) *observed {
 }
 
 // watch notes when reading and applying last got further. What the first look finds was reached when it was written.
-func (o *observed) watch(before *observed, now int64) {
+func (o *observed) watch(before *observed, now change.Millis) {
 	if before == nil {
 		o.readMoved, o.appliedMoved = o.when.Add(-age(now, o.through)), o.when.Add(-age(now, o.applied))
 		return
@@ -125,7 +126,7 @@ func (o *observed) watch(before *observed, now int64) {
 }
 
 // age is how long ago a moment of the service's clock was; very long where it is unknown.
-func age(now, then int64) time.Duration {
+func age(now, then change.Millis) time.Duration {
 	if then == 0 {
 		return 100 * 365 * 24 * time.Hour
 	}
@@ -145,7 +146,7 @@ func slowestSink(s *checkpoint.State) (sink string) {
 // at says how the table is at a moment: service is the service's clock, now our own.
 func (o *observed) at(service, now time.Time) TableStatus {
 	st := o.status
-	ms := max(service.UnixMilli(), o.sign)
+	ms := max(change.MillisOf(service), o.sign)
 	st.SourceLag, st.AppliedLag, st.Retention = -1, -1, -1
 	// Before every shard was read nothing is known but the start: at least so far is the table behind.
 	if t := cmp.Or(o.through, o.began); t > 0 {
@@ -163,7 +164,7 @@ func (o *observed) at(service, now time.Time) TableStatus {
 	return st
 }
 
-func seconds(ms int64) float64 { return math.Max(0, float64(ms)/1000) }
+func seconds(ms change.Millis) float64 { return math.Max(0, float64(ms)/1000) }
 
 func stateWord(s *checkpoint.State) string {
 	switch {

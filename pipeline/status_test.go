@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 )
@@ -15,12 +16,12 @@ func TestLowRetentionIsRed(t *testing.T) {
 	for behind, red := range map[time.Duration]bool{17 * time.Hour: false, 19 * time.Hour: true} {
 		now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC).UnixMilli()
 		s := checkpoint.NewState()
-		s.Owner, s.Date = "a", now
-		s.Streams = []*checkpoint.Stream{{ARN: "arn", Date: now - behind.Milliseconds()}}
-		s.Listed = now
-		s.Shards["s"] = &checkpoint.Shard{ID: "s", Stream: "arn", Phase: checkpoint.PhaseOpen, Watermark: now - behind.Milliseconds()}
+		s.Owner, s.Date = "a", change.Millis(now)
+		s.Streams = []*checkpoint.Stream{{ARN: "arn", Date: change.Millis(now - behind.Milliseconds())}}
+		s.Listed = change.Millis(now)
+		s.Shards["s"] = &checkpoint.Shard{ID: "s", Stream: "arn", Phase: checkpoint.PhaseOpen, Watermark: change.Millis(now - behind.Milliseconds())}
 		s.Reindex()
-		st := StatusOf(Seen{State: s, Now: now, ClaimTTL: time.Minute})
+		st := StatusOf(Seen{State: s, Now: change.Millis(now), ClaimTTL: time.Minute})
 		if got := strings.Contains(strings.Join(st.Reasons, "; "), "unread changes are lost in"); got != red {
 			t.Errorf("%v behind: reasons %q, want a word about it: %v", behind, st.Reasons, red)
 		}
@@ -30,19 +31,19 @@ func TestLowRetentionIsRed(t *testing.T) {
 // open is the state of a table with one shard, read and applied through a time.
 func open(now, through int64) *checkpoint.State {
 	s := checkpoint.NewState()
-	s.Owner, s.Epoch, s.Date, s.Listed = "a", 1, now, now
-	s.Streams = []*checkpoint.Stream{{ARN: "arn", Date: now - time.Hour.Milliseconds()}}
-	s.Shards["s"] = &checkpoint.Shard{ID: "s", Stream: "arn", Phase: checkpoint.PhaseOpen, Watermark: through}
+	s.Owner, s.Epoch, s.Date, s.Listed = "a", 1, change.Millis(now), change.Millis(now)
+	s.Streams = []*checkpoint.Stream{{ARN: "arn", Date: change.Millis(now - time.Hour.Milliseconds())}}
+	s.Shards["s"] = &checkpoint.Shard{ID: "s", Stream: "arn", Phase: checkpoint.PhaseOpen, Watermark: change.Millis(through)}
 	s.Reindex()
 	s.Marks["bigtable"] = checkpoint.Mark{Seq: 5}
-	s.Watermarks = []checkpoint.Watermark{{Seq: 5, Time: through}}
+	s.Watermarks = []checkpoint.Watermark{{Seq: 5, Time: change.Millis(through)}}
 	return s
 }
 
 // TestLagsGrowWhileNothingIsHeard: the numbers of an outage must not be those of its beginning.
 func TestLagsGrowWhileNothingIsHeard(t *testing.T) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
-	o := observe(Seen{Source: "Orders", State: open(now.UnixMilli(), now.UnixMilli()), Now: now.UnixMilli(), ClaimTTL: 15 * time.Second}, nil)
+	o := observe(Seen{Source: "Orders", State: open(now.UnixMilli(), now.UnixMilli()), Now: change.MillisOf(now), ClaimTTL: 15 * time.Second}, nil)
 	o.own = true
 	for silence, want := range map[time.Duration]string{
 		time.Second:     "",
@@ -65,9 +66,9 @@ func TestBehindIsReadyOnlyWhileItMoves(t *testing.T) {
 	past := now.Add(-time.Hour).UnixMilli()
 	look := func(through int64, mark uint64, before *observed) *observed {
 		s := open(now.UnixMilli(), through)
-		s.Watermarks[0].Time = past
+		s.Watermarks[0].Time = change.Millis(past)
 		s.LastFrame, s.Marks["bigtable"] = 9, checkpoint.Mark{Seq: mark}
-		return observe(Seen{State: s, Now: now.UnixMilli(), ClaimTTL: time.Minute}, before)
+		return observe(Seen{State: s, Now: change.MillisOf(now), ClaimTTL: time.Minute}, before)
 	}
 	for _, c := range []struct {
 		name string
@@ -107,7 +108,7 @@ func TestStatusOfADeadDaemonSaysSo(t *testing.T) {
 		if c.edit != nil {
 			c.edit(s)
 		}
-		st := StatusOf(Seen{State: s, Now: now.UnixMilli(), ClaimTTL: 15 * time.Second, Retry: time.Minute})
+		st := StatusOf(Seen{State: s, Now: change.MillisOf(now), ClaimTTL: 15 * time.Second, Retry: time.Minute})
 		if why := strings.Join(st.Reasons, "; "); st.State != c.state || !strings.HasPrefix(why, c.want) || (c.want == "") != (why == "") {
 			t.Errorf("%s: %s because %q, want %s because %q", c.name, st.State, why, c.state, c.want)
 		}

@@ -59,7 +59,7 @@ func (v *tableView) status(now time.Time) TableStatus {
 	if rival != nil && halt == nil {
 		return v.standBy(rival, now)
 	}
-	st := o.at(time.UnixMilli(int64(v.now())), now)
+	st := o.at(v.now().Time(), now)
 	if seen == nil { // nothing is known since the start of the process, so nothing is younger than that
 		st.SourceLag, st.AppliedLag = now.Sub(v.born).Seconds(), now.Sub(v.born).Seconds()
 		if halt == nil {

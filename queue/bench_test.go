@@ -51,7 +51,7 @@ const recordBytes = 990
 func repeat(p *change.Page, s *checkpoint.State, n int) {
 	sh := s.Shards["shard-1"]
 	p.From, p.ClockFrom = sh.Pos, sh.Clock
-	p.To, p.Clock = change.Position{After: testpage.Sequence(n)}, sh.Clock+int64(len(p.Records))
+	p.To, p.Clock = change.Position{After: testpage.Sequence(n)}, sh.Clock+change.Version(len(p.Records))
 }
 
 // BenchmarkAppend packs pages into frames and appends them, fsynced; SHA-256, S2, client and server included.

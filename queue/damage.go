@@ -154,6 +154,6 @@ func (l *Log) logTruncation(ctx context.Context, s *checkpoint.State) {
 	if n := info.State.Lost.Bytes; n > 0 {
 		l.log.Error("the server cut off the end of the log, which it could not read; "+
 			"DynamoDB is read again from there, and what it no longer has becomes a gap",
-			zap.Uint64("bytes", n), zap.Uint64("last", s.Seq), zap.Time("read_up_to", time.UnixMilli(s.Date)))
+			zap.Uint64("bytes", n), zap.Uint64("last", s.Seq), zap.Time("read_up_to", s.Date.Time()))
 	}
 }

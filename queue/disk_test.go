@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/conn"
@@ -111,7 +112,7 @@ func TestStoreOnAFullVolumeGoesOnByItself(t *testing.T) {
 	}
 	var err error
 	for n := int64(1); err == nil; n++ {
-		_, err = w.Append(ctx, &checkpoint.Beat{Date: second + n}, nil)
+		_, err = w.Append(ctx, &checkpoint.Beat{Date: second + change.Millis(n)}, nil)
 	}
 	if !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("beat on a full volume: %v, want doubt", err)

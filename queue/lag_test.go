@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
@@ -343,7 +344,7 @@ func TestFoldWhileAReplicaCatchesUp(t *testing.T) {
 	late := c.follower(t, q, w.Log())
 	c.stop(late)
 	for n := range 300 {
-		put(&checkpoint.Beat{Date: second + int64(n)}, nil)
+		put(&checkpoint.Beat{Date: second + change.Millis(n)}, nil)
 	}
 	// The consumers go to the late server wherever it has opened its copy.
 	onLate := 0

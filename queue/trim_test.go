@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/internal/testpage"
@@ -52,8 +53,8 @@ func TestQuietTableKeepsItsStateThroughTrimming(t *testing.T) {
 	}
 	const days = 10
 	for hour := range int64(days * 24) {
-		mustAppend(t, w, &checkpoint.Graph{Stream: stream, Date: second + hour*3600_000, Complete: true, Shards: seen}, nil)
-		mustAppend(t, w, &checkpoint.Beat{Date: second + hour*3600_000}, nil)
+		mustAppend(t, w, &checkpoint.Graph{Stream: stream, Date: second + change.Millis(hour*3600_000), Complete: true, Shards: seen}, nil)
+		mustAppend(t, w, &checkpoint.Beat{Date: second + change.Millis(hour*3600_000)}, nil)
 		if first := trim(t, w, math.MaxUint64); first > w.State().SnapshotFirst && first != origin {
 			t.Fatalf("trimmed up to %d, snapshot at %d", first, w.State().SnapshotFirst)
 		}

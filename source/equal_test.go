@@ -85,7 +85,7 @@ func compareRecords(t *testing.T, want []types.Record, got []change.Record) {
 	}
 	for i, r := range got {
 		w := want[i]
-		mine := fields{string(r.SequenceNumber), string(r.EventID), r.Op.String(), r.Created, r.Size, r.TTL, decoded(t, r.Keys), decoded(t, r.New), decoded(t, r.Old)}
+		mine := fields{string(r.SequenceNumber), string(r.EventID), r.Op.String(), int64(r.Created), r.Size, r.TTL, decoded(t, r.Keys), decoded(t, r.New), decoded(t, r.Old)}
 		sdk := fields{
 			*w.Dynamodb.SequenceNumber, *w.EventID, string(w.EventName), w.Dynamodb.ApproximateCreationDateTime.UnixMilli(), aws.ToInt64(w.Dynamodb.SizeBytes),
 			byTTL(w), plainMap(w.Dynamodb.Keys), plainMap(w.Dynamodb.NewImage), plainMap(w.Dynamodb.OldImage),

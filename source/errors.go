@@ -66,7 +66,7 @@ func stamp(ms change.Millis) string {
 	if ms == 0 {
 		return "an unknown time"
 	}
-	return time.UnixMilli(int64(ms)).UTC().Format(time.RFC3339)
+	return ms.Time().UTC().Format(time.RFC3339)
 }
 
 var deniedCodes = map[string]bool{

@@ -92,8 +92,8 @@ func (r *Reader) gap(ctx context.Context, reason, err error) error {
 		g.Whole = r.probe(ctx, g)
 	}
 	r.src.log.Error("records are lost", zap.String("table", r.start.Table), zap.String("shard", g.Feed.Shard),
-		zap.String("after", string(g.Position.After)), zap.Time("from", time.UnixMilli(int64(g.From))),
-		zap.Time("to", time.UnixMilli(int64(g.To))), zap.Bool("whole", g.Whole), zap.Error(err))
+		zap.String("after", string(g.Position.After)), zap.Time("from", g.From.Time()),
+		zap.Time("to", g.To.Time()), zap.Bool("whole", g.Whole), zap.Error(err))
 	return g
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
@@ -70,7 +71,7 @@ func (r *Reader) iteratorInput() *dynamodbstreams.GetShardIteratorInput {
 	case r.lastRead != "":
 		in.ShardIteratorType, in.SequenceNumber = types.ShardIteratorTypeAfterSequenceNumber, aws.String(string(r.lastRead))
 	case r.pos.At > 0 && !r.noTimestampStart:
-		in.ShardIteratorType, in.Timestamp = types.ShardIteratorTypeAtTimestamp, aws.Time(time.UnixMilli(int64(r.pos.At)))
+		in.ShardIteratorType, in.Timestamp = types.ShardIteratorTypeAtTimestamp, aws.Time(r.pos.At.Time())
 	}
 	return in
 }
@@ -80,7 +81,7 @@ func (r *Reader) iteratorInput() *dynamodbstreams.GetShardIteratorInput {
 // so it skips only up to the minute: a few records too many are harmless, a record too few would be lost.
 func (r *Reader) skipFromTrimHorizon(err error) {
 	r.noTimestampStart = true
-	r.skipTo = r.pos.At - r.pos.At%time.Minute.Milliseconds()
+	r.skipTo = r.pos.At - r.pos.At%change.Millis(time.Minute.Milliseconds())
 	r.src.log.Warn("server cannot start at a time: reading from the trim horizon and skipping",
 		zap.String("shard", r.start.Feed.Shard), zap.Error(err))
 }

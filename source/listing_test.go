@@ -36,7 +36,7 @@ func TestManyShardsOverPagesWithThrottling(t *testing.T) {
 		if n != 9 {
 			t.Fatalf("%d calls", n)
 		}
-		if l.Started == 0 || l.Started > w.calls[0].at.UnixMilli() {
+		if l.Started == 0 || l.Started > change.MillisOf(w.calls[0].at) {
 			t.Fatalf("started %d", l.Started)
 		}
 	})
@@ -183,7 +183,7 @@ func TestCreationTimeOfAShard(t *testing.T) {
 		"shardId-00000000000000000001-0a1b2c3d": 0,
 		"shardId-":                              0, "x": 0, "": 0,
 	} {
-		if got := (Shard{ID: id}).Created(); got != want {
+		if got := (Shard{ID: id}).Created(); got != change.Millis(want) {
 			t.Errorf("%s: %d", id, got)
 		}
 	}

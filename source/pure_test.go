@@ -146,7 +146,7 @@ func TestRetentionOfIdleAndStalledShards(t *testing.T) {
 			t.Fatalf("%v left of an idle shard", left)
 		}
 		st := start("shardId-00000000946684800000-00000000", after(1))
-		st.Clock = time.Now().Add(-20 * time.Hour).UnixMilli()
+		st.Clock = change.Version(time.Now().Add(-20 * time.Hour).UnixMilli())
 		stalled := s.NewReader(st)
 		time.Sleep(2 * idleTime)
 		if left, _ := s.Retention("T"); left.Round(time.Hour) != 4*time.Hour {
@@ -168,7 +168,7 @@ func TestServiceClock(t *testing.T) {
 	after := func(ms int64) time.Time { return at.Add(time.Duration(ms) * time.Millisecond) }
 	tell := func(now, want int64) {
 		t.Helper()
-		if ms, _ := c.read(after(now)); ms != want {
+		if ms, _ := c.read(after(now)); ms != change.Millis(want) {
 			t.Fatalf("%d ms after the first reply the clock tells %d, want %d", now, ms, want)
 		}
 	}

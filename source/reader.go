@@ -67,7 +67,7 @@ func (s *Source) NewReader(start Start) *Reader {
 	}
 	r.pace.rate = float32(s.opt.ReadsPerShard)
 	r.pace.due = time.Now()
-	r.progress.table, r.progress.born, r.progress.first = start.Table, r.pace.due, start.Clock
+	r.progress.table, r.progress.born, r.progress.first = start.Table, r.pace.due, change.Millis(start.Clock)
 	if start.Clock <= 0 {
 		r.progress.first = shardCreated(start.Feed.Shard)
 	}

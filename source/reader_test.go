@@ -47,13 +47,13 @@ func TestVersionsGrowWithinASecond(t *testing.T) {
 	w.shard("a", "", 5).closed = true
 	clock := time.Now().Add(time.Hour).UnixMilli() // a clock that bursts drove ahead of time
 	st := start("a", change.Position{})
-	st.Clock = clock
+	st.Clock = change.Version(clock)
 	r := open(t, w).NewReader(st)
 	defer r.Close()
 	p := next(t, r)
 	defer p.Release()
 	for i, rec := range p.Records {
-		if want := clock + 1 + int64(i); rec.Version != want {
+		if want := clock + 1 + int64(i); rec.Version != change.Version(want) {
 			t.Fatalf("record %d has version %d, not %d", i, rec.Version, want)
 		}
 	}
@@ -217,7 +217,7 @@ func TestTrimmedIsAGapNotAJump(t *testing.T) {
 	if !errors.As(err, &gap) || !errors.Is(err, ErrTrimmed) || Classify(err) != failure.Gone || classLabel(err) != "trimmed" {
 		t.Fatal(err)
 	}
-	if gap.Position.After != after(2).After || gap.To != old*1000 || gap.Whole {
+	if gap.Position.After != after(2).After || gap.To != change.Millis(old*1000) || gap.Whole {
 		t.Fatalf("%+v", gap)
 	}
 }
@@ -245,19 +245,19 @@ func TestTrimmedBetweenIteratorAndRead(t *testing.T) {
 // a time would tell.
 func TestShardThatWaitedLongerThanRetention(t *testing.T) {
 	began := time.Now().Add(-Retention - 2*time.Hour).UnixMilli()
-	for _, pos := range []change.Position{{}, {At: began}} {
+	for _, pos := range []change.Position{{}, {At: change.Millis(began)}} {
 		for age, want := range map[time.Duration]bool{Retention - time.Hour: false, Retention + time.Hour: true} {
 			w := newWire()
 			w.shard("a", "", 3)
 			st := start("a", pos)
-			st.Since = time.Now().Add(-age).UnixMilli()
+			st.Since = change.MillisOf(time.Now().Add(-age))
 			r := open(t, w).NewReader(st)
 			p, err := r.Next(t.Context())
 			gap := (*GapError)(nil)
 			if errors.As(err, &gap) != want {
 				t.Errorf("from %+v, age %v: %v", pos, age, err)
 			}
-			if want && (gap.From != st.Since || gap.Whole || gap.To != createdOf(w.shards[0].records[0])*1000 || !errors.Is(err, ErrTrimmed)) {
+			if want && (gap.From != st.Since || gap.Whole || gap.To != change.Millis(createdOf(w.shards[0].records[0])*1000) || !errors.Is(err, ErrTrimmed)) {
 				t.Errorf("from %+v: %+v", pos, gap)
 			}
 			if p != nil {
@@ -271,13 +271,13 @@ func TestShardThatWaitedLongerThanRetention(t *testing.T) {
 // A process that cannot reach the service for more than a day, and an idle shard: what came and was trimmed meanwhile is
 // in no page, and a new iterator at the trim horizon or at a time would not tell.
 func TestIdleShardAfterAnOutageLongerThanRetention(t *testing.T) {
-	for _, pos := range []change.Position{{}, {At: time.Now().UnixMilli()}} {
+	for _, pos := range []change.Position{{}, {At: change.MillisOf(time.Now())}} {
 		for outage, want := range map[time.Duration]bool{20 * time.Hour: false, 25 * time.Hour: true} {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWire()
 				w.shard("a", "", 0)
 				st := start("a", pos)
-				st.Since = time.Now().UnixMilli()
+				st.Since = change.MillisOf(time.Now())
 				r := open(t, w).NewReader(st)
 				defer r.Close()
 				for range 3 {
@@ -295,8 +295,8 @@ func TestIdleShardAfterAnOutageLongerThanRetention(t *testing.T) {
 				if errors.As(err, &gap) != want {
 					t.Fatalf("from %+v, away for %v: %v", pos, outage, err)
 				}
-				if want && gap.From < read.Add(-time.Minute).UnixMilli() {
-					t.Errorf("the gap begins at %v, the last empty page was at %v", time.UnixMilli(gap.From), read)
+				if want && gap.From < change.MillisOf(read.Add(-time.Minute)) {
+					t.Errorf("the gap begins at %v, the last empty page was at %v", gap.From.Time(), read)
 				}
 				if p != nil {
 					p.Release()
@@ -312,7 +312,7 @@ func TestIdleChildIsNoGap(t *testing.T) {
 		w := newWire()
 		w.shard("a", "", 0)
 		st := start("a", change.Position{})
-		st.Since = time.Now().UnixMilli()
+		st.Since = change.MillisOf(time.Now())
 		r := open(t, w).NewReader(st)
 		defer r.Close()
 		for range 5 {
@@ -350,7 +350,7 @@ func TestLatestIsNeverSent(t *testing.T) {
 		w.shard("a", "", 5)
 		w.lifetime = time.Second
 		s := open(t, w)
-		for _, pos := range []change.Position{{}, {At: time.Now().UnixMilli()}, after(1)} {
+		for _, pos := range []change.Position{{}, {At: change.MillisOf(time.Now())}, after(1)} {
 			r := s.NewReader(start("a", pos))
 			for range 5 {
 				next(t, r).Release()
@@ -380,12 +380,12 @@ func TestStartAtATime(t *testing.T) {
 			}
 			return nil
 		}
-		r := open(t, w).NewReader(start("a", change.Position{At: t0.UnixMilli()}))
+		r := open(t, w).NewReader(start("a", change.Position{At: change.MillisOf(t0)}))
 		p := next(t, r)
 		if diff := cmp.Diff([]string{seq(2), seq(3), seq(4)}, sequences(p)); diff != "" {
 			t.Fatalf("supported %v: %s", supported, diff)
 		}
-		if want := after(4); p.To != want || p.From.At != t0.UnixMilli() {
+		if want := after(4); p.To != want || p.From.At != change.MillisOf(t0) {
 			t.Fatalf("from %v to %v", p.From, p.To)
 		}
 		p.Release()
@@ -405,7 +405,7 @@ func TestRestartWhileSkipping(t *testing.T) {
 		}
 		return nil
 	}
-	at := change.Position{At: time.Now().UnixMilli()}
+	at := change.Position{At: change.MillisOf(time.Now())}
 	r := open(t, w).NewReader(start("a", at))
 	defer r.Close()
 	p := next(t, r)
@@ -488,7 +488,7 @@ func TestDateIsNotLaterThanTheRequest(t *testing.T) {
 		begin := time.Now().UnixMilli()
 		p := next(t, r)
 		defer p.Release()
-		if p.Date > begin || p.Date < begin-2000 {
+		if p.Date > change.Millis(begin) || p.Date < change.Millis(begin-2000) {
 			t.Fatalf("date %d, request %d", p.Date, begin)
 		}
 	})

@@ -139,7 +139,7 @@ func compareTimed(t *testing.T, s testSource, info TableInfo, p *Page) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	timed := s.NewReader(Start{Feed: p.Feed, Table: info.Name, Schema: info.Schema, Position: change.Position{At: time.Now().Add(-time.Hour).UnixMilli()}})
+	timed := s.NewReader(Start{Feed: p.Feed, Table: info.Name, Schema: info.Schema, Position: change.Position{At: change.MillisOf(time.Now().Add(-time.Hour))}})
 	defer timed.Close()
 	all, err := timed.Next(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {

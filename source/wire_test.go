@@ -229,7 +229,7 @@ func sequenceOf(rec string) string {
 
 func createdOf(rec string) int64 {
 	r, _ := change.ScanRecord([]byte(rec))
-	return r.Created / 1000
+	return int64(r.Created / 1000)
 }
 
 // count returns how many calls were of that operation and of that kind, if one is given.

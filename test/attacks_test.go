@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
 )
@@ -177,7 +178,7 @@ func TestServiceClockIsNotOurs(t *testing.T) {
 			w.exact("Orders", l)
 			now := w.Clock.Now().UnixMilli()
 			for _, c := range l.changes {
-				if age := time.Duration(now-c.Version) * time.Millisecond; age < -time.Minute || age > 5*time.Minute {
+				if age := time.Duration(change.Version(now)-c.Version) * time.Millisecond; age < -time.Minute || age > 5*time.Minute {
 					t.Fatalf("a version is %s from the service's time", age)
 				}
 			}
@@ -220,8 +221,8 @@ func TestBurstBeforeANewStreamHidesNothing(t *testing.T) {
 	d.stop()
 	l := w.log("Orders")
 	w.exact("Orders", l)
-	if last := l.changes[len(l.changes)-1]; last.Version-last.Created < 2500 {
-		t.Errorf("the last version is %d ms ahead of its change: this was no burst", last.Version-last.Created)
+	if last := l.changes[len(l.changes)-1]; last.Version-change.Version(last.Created) < 2500 {
+		t.Errorf("the last version is %d ms ahead of its change: this was no burst", last.Version-change.Version(last.Created))
 	}
 	s.w.Equal("Orders")
 	s.replayed("Orders", l)

@@ -202,10 +202,10 @@ func (w *world) exact(table string, l *logged) {
 	}
 	last := map[uint64]int64{}
 	for _, c := range l.changes {
-		if c.Version <= last[c.KeyHash] {
+		if c.Version <= change.Version(last[c.KeyHash]) {
 			w.t.Errorf("version %d of an item after its version %d", c.Version, last[c.KeyHash])
 		}
-		last[c.KeyHash] = c.Version
+		last[c.KeyHash] = int64(c.Version)
 	}
 }
 

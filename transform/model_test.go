@@ -6,6 +6,8 @@ import (
 
 	"fmt"
 	"slices"
+
+	"github.com/tailrace-cdc/replicator/change"
 )
 
 // model is Bigtable in a few lines: rows of cells, one atomic conditional write per row, the way the sink
@@ -55,12 +57,12 @@ func (m *model) row(t tb, w *Write, r *Row) {
 		guard = "i"
 	}
 	newer := slices.ContainsFunc(row.cells, func(c modelCell) bool {
-		return (c.family == LiveFamily || c.family == DeadFamily) && c.qual == guard && c.time >= w.Version
+		return (c.family == LiveFamily || c.family == DeadFamily) && c.qual == guard && change.Version(c.time) >= w.Version
 	})
 	if newer { // Rule 6
 		for _, d := range r.Deletes {
 			if d.Versioned {
-				row.remove(Delete{Family: d.Family, Qualifier: d.Qualifier, From: 0, To: w.Version})
+				row.remove(Delete{Family: d.Family, Qualifier: d.Qualifier, From: 0, To: int64(w.Version)})
 			}
 		}
 		m.drop(string(r.Key), row)
@@ -78,18 +80,18 @@ func (m *model) row(t tb, w *Write, r *Row) {
 	for _, c := range r.Cells {
 		at := c.Time
 		if !c.Mapped {
-			at = w.Version
+			at = int64(w.Version)
 		}
 		if c.Aggregate && row.keeps(c, at, m.minima[c.Family]) {
 			continue
 		}
 		row.set(modelCell{family: c.Family, qual: string(c.Qualifier), time: at, value: string(c.Value), mapped: c.Mapped})
 	}
-	mark := modelCell{family: LiveFamily, qual: guard, time: w.Version, value: w.Item.Table + "\x00" + string(w.Item.Key)}
+	mark := modelCell{family: LiveFamily, qual: guard, time: int64(w.Version), value: w.Item.Table + "\x00" + string(w.Item.Key)}
 	if r.Left {
 		mark.family = DeadFamily
 	}
-	row.remove(Delete{Family: LiveFamily, Qualifier: []byte(guard), From: 0, To: w.Version + 1})
+	row.remove(Delete{Family: LiveFamily, Qualifier: []byte(guard), From: 0, To: int64(w.Version + 1)})
 	row.set(mark)
 	m.drop(string(r.Key), row)
 }

@@ -88,7 +88,7 @@ func compile(t testing.TB, mapping string) *transform.Program {
 // change makes the next change of an item; an empty item removes it.
 func (w *world) change(key, item string) *change.Change {
 	w.version++
-	c := &change.Change{Op: change.Modify, Version: w.version, Created: w.version, SequenceNumber: change.SequenceNumber(fmt.Sprint(w.version)),
+	c := &change.Change{Op: change.Modify, Version: change.Version(w.version), Created: change.Millis(w.version), SequenceNumber: change.SequenceNumber(fmt.Sprint(w.version)),
 		Feed: change.Feed{Stream: "arn:aws:dynamodb:x:1:table/S/stream/l", Shard: "s"}, Keys: []byte(key)}
 	if old, ok := w.items[key]; ok {
 		c.Old = []byte(old)
@@ -143,7 +143,7 @@ func (w *world) foreign(row, family, qualifier, value string) {
 		r.Cells = []transform.Cell{{Family: family, Qualifier: []byte(qualifier), Value: []byte(value)}}
 	}
 	w.version++
-	w.write(&transform.Write{Item: transform.Item{Guard: [16]byte{1}, Table: "foreign"}, Version: w.version, Rows: []transform.Row{r}})
+	w.write(&transform.Write{Item: transform.Item{Guard: [16]byte{1}, Table: "foreign"}, Version: change.Version(w.version), Rows: []transform.Row{r}})
 }
 
 func (w *world) read(ctx context.Context, f func(change.Image) error) error {
@@ -234,7 +234,7 @@ func TestOldVersionUnderTheNewestIsNotSeen(t *testing.T) {
 	w.put("p", "a", `"x":{"S":"1"}`)
 	old := transform.Row{Key: []byte("p#a"), Class: transform.ClassK, Cells: []transform.Cell{
 		{Family: "d", Qualifier: []byte("x"), Value: []byte("old"), Time: 1000, Mapped: true}}}
-	w.write(&transform.Write{Item: transform.Item{Guard: [16]byte{1}}, Version: w.version, Rows: []transform.Row{old}})
+	w.write(&transform.Write{Item: transform.Item{Guard: [16]byte{1}}, Version: change.Version(w.version), Rows: []transform.Row{old}})
 	if res := w.compare(Options{}); !res.Equal() {
 		t.Errorf("%+v", res)
 	}

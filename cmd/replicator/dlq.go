@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
@@ -35,7 +36,7 @@ type letterLine struct {
 	Sink      string          `json:"sink"`
 	Op        string          `json:"op"`
 	KeyHash   string          `json:"key_hash"`
-	Version   int64           `json:"version"`
+	Version   change.Version  `json:"version"`
 	Code      string          `json:"code"`
 	Reason    string          `json:"reason"`
 	Attempts  int             `json:"attempts"`

@@ -172,7 +172,7 @@ func explainRecord(t *catalog.Table, file string) (steps *transform.Steps, err e
 	if err != nil {
 		return nil, exit.Usage("one record, as GetRecords returns it", "read record: %w", err)
 	}
-	rec.Version = rec.Created
+	rec.Version = change.Version(rec.Created)
 	wire := change.AppendRecords(nil, []change.Record{rec})
 	err = change.DecodeRecords(wire, change.Feed{Stream: t.Info.StreamARN}, func(ch *change.Change) error {
 		steps, err = t.Program.ExplainChange(ch)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
@@ -195,7 +196,7 @@ func (a *app) clearGap(ctx context.Context, id, sink string, yes bool) error {
 		return exit.Usage("repeat it with --yes if that may stay so",
 			"clear would waive gap %s of %s for %s: %s", id, l.table, sink, lackingText(l.state, g, sink))
 	}
-	control := checkpoint.Control{Waive: &checkpoint.Waive{Gap: id, Sink: sink}, By: whoami(), At: time.Now().UnixMilli()}
+	control := checkpoint.Control{Waive: &checkpoint.Waive{Gap: id, Sink: sink}, By: whoami(), At: change.MillisOf(time.Now())}
 	if _, err := l.log.AppendControl(ctx, &control); err != nil {
 		if old := (*checkpoint.FormatError)(nil); errors.As(err, &old) {
 			return exit.Environment(fmt.Errorf("clear gap %s of %s: %w", id, l.table, err), "nothing was changed")

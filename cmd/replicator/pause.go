@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
@@ -108,7 +109,7 @@ func controlTable(
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	control.At = time.Now().UnixMilli()
+	control.At = change.MillisOf(time.Now())
 	seq, err := log.AppendControl(ctx, &control)
 	if err != nil {
 		return c, fmt.Errorf("%s table %s: %w", name, table, err)

@@ -5,14 +5,16 @@ import (
 	"os/user"
 	"strings"
 	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
 )
 
 // moment returns a time of the service's clock, nil for an unknown one.
-func moment(ms int64) *time.Time {
+func moment(ms change.Millis) *time.Time {
 	if ms == 0 {
 		return nil
 	}
-	t := time.UnixMilli(ms).UTC()
+	t := ms.Time().UTC()
 	return &t
 }
 

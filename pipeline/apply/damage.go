@@ -33,7 +33,7 @@ func (r *damagedRanges) record(ctx context.Context, o *Options, d *queue.DamageE
 	reason := fmt.Sprintf("entries %d to %d of the log cannot be read", d.From, d.To)
 	accepted, known := r.accepted[reason]
 	if !known {
-		gap := &checkpoint.Gap{Since: d.Since.UnixMilli(), Until: d.Until.UnixMilli(), Reason: reason, Found: now}
+		gap := &checkpoint.Gap{Since: change.MillisOf(d.Since), Until: change.MillisOf(d.Until), Reason: reason, Found: now}
 		if err := o.Append(ctx, gap); err != nil {
 			return err
 		}

@@ -109,7 +109,7 @@ func (l *DeadLetters) noteApplied() {
 // Rule 8: nothing is dropped in silence. Rule 1: the dead letter is stored before the mark may pass; a replay stores it
 // once, because its id is the change's own.
 func (l *DeadLetters) store(ctx context.Context, sink string, c *change.Change, seq uint64, why outcome.Outcome) error {
-	letter := deadletter.New(l.o.Table.Source, sink, c, why.Code, why.Reason, time.UnixMilli(int64(l.shared.now())))
+	letter := deadletter.New(l.o.Table.Source, sink, c, why.Code, why.Reason, l.shared.now().Time())
 	halt := l.o.Table.Halts
 	if why.Code == bigtable.CodeTooOld {
 		l.mu.Lock()

@@ -60,5 +60,5 @@ func (o *Options) now() change.Millis {
 	if ms, ok := o.Source.Now(); ok {
 		return ms
 	}
-	return time.Now().UnixMilli()
+	return change.MillisOf(time.Now())
 }

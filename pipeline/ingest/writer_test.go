@@ -34,7 +34,7 @@ func TestIdlenessIsKnownOnlyBehindTheFramesBeforeIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	feeds := []change.Feed{{Stream: "arn", Shard: "ends"}, {Stream: "arn", Shard: "idle"}}
-	start := &checkpoint.Start{Stream: "arn", Date: date, Shards: []checkpoint.ShardSeen{{ID: "ends"}, {ID: "idle"}}}
+	start := &checkpoint.Start{Stream: "arn", Date: change.Millis(date), Shards: []checkpoint.ShardSeen{{ID: "ends"}, {ID: "idle"}}}
 	if _, err := w.Append(ctx, start, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestIdlenessIsKnownOnlyBehindTheFramesBeforeIt(t *testing.T) {
 	}
 	in := &writer{o: &Options{MaxPayload: q.MaxPayload()}, log: w, watermarks: newWatermarks()}
 	in.watermarks.add(w.State().Shards["idle"])
-	pages := []*source.Page{{Page: change.Page{Feed: feeds[0], Date: date + 60_000, Done: true}}, {Page: change.Page{Feed: feeds[1], Date: date + 60_000}}}
+	pages := []*source.Page{{Page: change.Page{Feed: feeds[0], Date: change.Millis(date + 60_000), Done: true}}, {Page: change.Page{Feed: feeds[1], Date: change.Millis(date + 60_000)}}}
 	if err := in.storePages(ctx, pages); !errors.Is(err, queue.ErrFull) {
 		t.Fatalf("a log of %d bytes took a frame at 90 %%: %v", limit, err)
 	}

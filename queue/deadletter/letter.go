@@ -26,8 +26,8 @@ type Letter struct {
 	Seq       change.SequenceNumber `json:"seq"`
 	Op        change.Op             `json:"op"`
 	TTL       bool                  `json:"ttl,omitempty"`
-	Version   int64                 `json:"version"`
-	Created   int64                 `json:"created"`
+	Version   change.Version        `json:"version"`
+	Created   change.Millis         `json:"created"`
 	KeyHash   uint64                `json:"key_hash"`
 	Code      string                `json:"code"`
 	Reason    string                `json:"reason"`

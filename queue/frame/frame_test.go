@@ -24,7 +24,7 @@ func unpacked(t rapid.TB, frames []Packed) (heads []checkpoint.PageHead, changes
 		heads = append(heads, f.Body.Pages...)
 		var err error
 		buf, err = Unpack(&checkpoint.Entry{Kind: checkpoint.KindFrame, Body: f.Body, Data: f.Data}, buf, func(p *checkpoint.PageHead, c *change.Change) error {
-			changes = append(changes, seen{string(c.SequenceNumber), string(c.Keys), string(c.New), string(c.Old), p.Feed.Shard, c.Version})
+			changes = append(changes, seen{string(c.SequenceNumber), string(c.Keys), string(c.New), string(c.Old), p.Feed.Shard, int64(c.Version)})
 			return nil
 		})
 		if err != nil {
@@ -37,7 +37,7 @@ func unpacked(t rapid.TB, frames []Packed) (heads []checkpoint.PageHead, changes
 func recordsOf(pages []*change.Page) (changes []seen) {
 	for _, p := range pages {
 		for _, r := range p.Records {
-			changes = append(changes, seen{string(r.SequenceNumber), string(r.Keys), string(r.New), string(r.Old), p.Feed.Shard, r.Version})
+			changes = append(changes, seen{string(r.SequenceNumber), string(r.Keys), string(r.New), string(r.Old), p.Feed.Shard, int64(r.Version)})
 		}
 	}
 	return changes
@@ -51,9 +51,9 @@ func TestFramesComeBackAsTheyWent(t *testing.T) {
 		var pos change.Position
 		clock := int64(0)
 		for range rapid.IntRange(0, 6).Draw(rt, "pages") {
-			p := testpage.After(t, pos, clock, rapid.IntRange(0, 40).Draw(rt, "records"), rapid.SampledFrom([]int{0, 10, 900}).Draw(rt, "size"))
+			p := testpage.After(t, pos, change.Version(clock), rapid.IntRange(0, 40).Draw(rt, "records"), rapid.SampledFrom([]int{0, 10, 900}).Draw(rt, "size"))
 			p.Done = rapid.Bool().Draw(rt, "done")
-			pages, pos, clock = append(pages, p), p.To, p.Clock
+			pages, pos, clock = append(pages, p), p.To, int64(p.Clock)
 		}
 		max := rapid.IntRange(8<<10, 64<<10).Draw(rt, "max payload")
 		frames, err := Pack(pages, max)

@@ -14,6 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	sandbox "github.com/tailrace-cdc/replicator/sandbox/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -43,7 +44,7 @@ func column(q string) transform.Delete {
 
 // own is a put of an item that has the row to itself; without pairs it is the item's removal.
 func own(row string, v int64, pairs ...string) *transform.Write {
-	return &transform.Write{Item: item(row), Version: at(v), Rows: []transform.Row{{
+	return &transform.Write{Item: item(row), Version: change.Version(at(v)), Rows: []transform.Row{{
 		Key: []byte(row), Class: transform.ClassR, Exclusive: true, Left: len(pairs) == 0, Cells: cells(pairs...)}}}
 }
 
@@ -53,7 +54,7 @@ func share(class transform.Class, name, row string, v int64, removed []string, p
 	for _, q := range removed {
 		r.Deletes = append(r.Deletes, column(q))
 	}
-	return &transform.Write{Item: item(name), Version: at(v), Rows: []transform.Row{r}}
+	return &transform.Write{Item: item(name), Version: change.Version(at(v)), Rows: []transform.Row{r}}
 }
 
 // abandoned applies w through a call that is still under way when its client has given up.
@@ -340,12 +341,12 @@ func TestChangeOlderThanItsTombstoneIsRefused(t *testing.T) {
 	c, _ := rig(t, func(o *Options) { o.Now = func() time.Time { return now } })
 	edge := present.Add(-6 * 24 * time.Hour).UnixMilli()
 	old := own("hats", 0, "price", "1")
-	old.Version = edge - 1
+	old.Version = change.Version(edge - 1)
 	var rejected *RejectedError
 	if err := c.Apply(t.Context(), target, old); !errors.As(err, &rejected) || rejected.Code != CodeTooOld {
 		t.Errorf("apply: %v, want it refused as too old", err)
 	}
-	old.Version = edge
+	old.Version = change.Version(edge)
 	mustApply(t, c, old)
 }
 

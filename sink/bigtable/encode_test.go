@@ -8,12 +8,13 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // anyWrite draws a write of one row that passes the checks, of any class.
 func anyWrite(t *rapid.T) *transform.Write {
-	w := &transform.Write{Item: item("a"), Version: rapid.Int64Range(1, maxVersion-1).Draw(t, "version")}
+	w := &transform.Write{Item: item("a"), Version: change.Version(rapid.Int64Range(1, maxVersion-1).Draw(t, "version"))}
 	row := transform.Row{Key: []byte("row"), Left: rapid.Bool().Draw(t, "left"),
 		Class: rapid.SampledFrom([]transform.Class{transform.ClassR, transform.ClassK, transform.ClassD}).Draw(t, "class")}
 	row.Exclusive = row.Class == transform.ClassR
@@ -21,7 +22,7 @@ func anyWrite(t *rapid.T) *transform.Write {
 		row.KeepHistory = []string{"h"}
 	}
 	family, column := rapid.SampledFrom([]string{"d", "h"}), rapid.SliceOfN(rapid.Byte(), 0, 3)
-	near := rapid.OneOf(rapid.Int64Range(0, maxVersion-1), rapid.Int64Range(max(0, w.Version-2), min(maxVersion-1, w.Version+2)))
+	near := rapid.OneOf(rapid.Int64Range(0, maxVersion-1), rapid.Int64Range(int64(max(0, w.Version-2)), int64(min(maxVersion-1, w.Version+2))))
 	for range rapid.IntRange(0, 4).Draw(t, "deletes") {
 		d := transform.Delete{Family: family.Draw(t, "family"), Qualifier: column.Draw(t, "column"),
 			Versioned: rapid.Bool().Draw(t, "versioned")}
@@ -64,7 +65,7 @@ func TestNoDeleteRemovesWhatItsChangeSets(t *testing.T) {
 			switch {
 			case w.Rows[0].Class != transform.ClassD || d == nil:
 				t.Fatalf("the skip branch of class %s holds %v", w.Rows[0].Class, m)
-			case d.TimeRange.GetEndTimestampMicros() == 0 || d.TimeRange.EndTimestampMicros > w.Version*1000:
+			case d.TimeRange.GetEndTimestampMicros() == 0 || change.Version(d.TimeRange.EndTimestampMicros) > w.Version*1000:
 				t.Fatalf("the skip branch reaches the version %d: %v", w.Version, m)
 			case d.TimeRange.StartTimestampMicros >= d.TimeRange.EndTimestampMicros:
 				t.Fatalf("an empty range: %v", m)

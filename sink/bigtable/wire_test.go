@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -50,7 +51,7 @@ func generated(r *request) *btpb.CheckAndMutateRowRequest {
 	chain := func(family string) *btpb.RowFilter {
 		column := &btpb.ColumnRange{FamilyName: family, StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: r.guard.qualifier},
 			EndQualifier: &btpb.ColumnRange_EndQualifierOpen{EndQualifierOpen: append(append([]byte{}, r.guard.qualifier...), 0)}}
-		since := &btpb.TimestampRange{StartTimestampMicros: r.guard.version * 1000}
+		since := &btpb.TimestampRange{StartTimestampMicros: int64(r.guard.version * 1000)}
 		return &btpb.RowFilter{Filter: &btpb.RowFilter_Chain_{Chain: &btpb.RowFilter_Chain{Filters: []*btpb.RowFilter{
 			{Filter: &btpb.RowFilter_ColumnRangeFilter{ColumnRangeFilter: column}},
 			{Filter: &btpb.RowFilter_TimestampRangeFilter{TimestampRangeFilter: since}},
@@ -117,7 +118,7 @@ func TestRequestIsWhatTheGeneratedCodeWouldSend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &request{table: "projects/p/instances/i/tables/t", profile: rapid.SampledFrom([]string{"", "tailrace"}).Draw(t, "profile"),
 			key: rapid.SliceOfN(rapid.Byte(), 1, 200).Draw(t, "key"), body: drawOps(t, "body"), skip: drawOps(t, "skip"),
-			guard: guard{rapid.SliceOfN(rapid.Byte(), 0, 16).Draw(t, "guard"), rapid.Int64Range(0, maxVersion-1).Draw(t, "version")}}
+			guard: guard{rapid.SliceOfN(rapid.Byte(), 0, 16).Draw(t, "guard"), change.Version(rapid.Int64Range(0, maxVersion-1).Draw(t, "version"))}}
 		if diff := cmp.Diff(generated(r), sent(t, r), protocmp.Transform()); diff != "" {
 			t.Fatalf("(-generated +sent):\n%s", diff)
 		}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform/ir"
@@ -35,7 +34,7 @@ func Archive(p *ir.Program, d *change.Decoder, c *change.Change) (*Event, error)
 	}
 	arn, label := cutStream(c.Feed.Stream)
 	e := &Event{ID: label + "/" + c.Feed.Shard + "/" + string(c.SequenceNumber), Source: arn, Subject: string(canonical),
-		Time: time.UnixMilli(c.Created).UTC()}
+		Time: c.Created.Time().UTC()}
 	if arn == "" {
 		e.Source = p.Table.Pipeline + "/" + p.Table.Source
 	}
@@ -61,8 +60,8 @@ func eventData(p *ir.Program, d *change.Decoder, c *change.Change, canonical []b
 	} else {
 		out = append(out, c.Old...)
 	}
-	out = strconv.AppendInt(append(out, `,"version":`...), c.Version, 10)
-	out = strconv.AppendInt(append(out, `,"created":`...), c.Created, 10)
+	out = strconv.AppendInt(append(out, `,"version":`...), int64(c.Version), 10)
+	out = strconv.AppendInt(append(out, `,"created":`...), int64(c.Created), 10)
 	expiry, err := expirySeconds(p, d, c)
 	if err != nil {
 		return nil, err

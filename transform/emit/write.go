@@ -3,6 +3,7 @@ package emit
 import (
 	"time"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
@@ -48,7 +49,7 @@ type Item struct {
 // A Write is reused: what it holds is valid until the next call that fills it.
 type Write struct {
 	Item    Item
-	Version int64
+	Version change.Version
 	Rows    []Row
 	// Heals says that the item's rows and columns are functions of its key alone, so that this write repairs
 	// whatever an earlier dead letter of the item left behind.

@@ -121,8 +121,9 @@ func Change(p *ir.Program, c *change.Change) (*Steps, error) {
 		}
 		s.refused(err)
 	}
+	written := int64(w.Version)
 	for i := range w.Rows {
-		s.Rows = append(s.Rows, stepRow(p, &w.Rows[i], &w.Version, images...))
+		s.Rows = append(s.Rows, stepRow(p, &w.Rows[i], &written, images...))
 	}
 	return s, nil
 }

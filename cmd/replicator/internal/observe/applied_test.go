@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/queue"
 )
@@ -11,9 +12,9 @@ import (
 // state is a log whose newest listing began at listed, and which is applied through a time.
 func state(listed, through int64, shards ...string) *checkpoint.State {
 	s := checkpoint.NewState()
-	s.Listed, s.Date = listed, listed
+	s.Listed, s.Date = change.Millis(listed), change.Millis(listed)
 	s.Marks["bigtable"] = checkpoint.Mark{}
-	s.Watermarks = []checkpoint.Watermark{{Time: through}}
+	s.Watermarks = []checkpoint.Watermark{{Time: change.Millis(through)}}
 	for _, id := range shards {
 		s.Shards[id] = &checkpoint.Shard{}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
@@ -34,7 +35,7 @@ func TestStatusShowsTheOthersBesideADamagedLog(t *testing.T) {
 		}
 		w, err := l.Claim(ctx, queue.ClaimOptions{Owner: "a"})
 		for i := int64(1); i <= 3 && err == nil; i++ {
-			_, err = w.Append(ctx, &checkpoint.Beat{Date: i}, nil)
+			_, err = w.Append(ctx, &checkpoint.Beat{Date: change.Millis(i)}, nil)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -149,7 +149,7 @@ func (c *Clients) Archive(ctx context.Context) (*archive.Archive, error) {
 func (c *Clients) Now() time.Time {
 	if c.source != nil {
 		if ms, heard := c.source.Now(); heard {
-			return time.UnixMilli(int64(ms))
+			return ms.Time()
 		}
 	}
 	return time.Now()
