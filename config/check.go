@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tailrace-cdc/replicator/problem"
 )
 
 var (
@@ -55,7 +57,7 @@ func (r *report) name(path, value string, pattern *regexp.Regexp, rule string) {
 
 // reported returns whether the decoder has already reported this value or a block around it: one problem is enough.
 func (r *report) reported(path string) bool {
-	return slices.ContainsFunc(r.List, func(p Problem) bool {
+	return slices.ContainsFunc(r.List, func(p problem.Problem) bool {
 		return p.Path == path || p.Path != "" && strings.HasPrefix(path, p.Path+".") && p.Code == "bad_value"
 	})
 }

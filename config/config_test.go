@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/problem"
 )
 
 const smallest = `
@@ -23,7 +24,7 @@ tables:
 - {source: Products, target: products}
 `
 
-func parse(t *testing.T, text string) (*Config, []Problem) {
+func parse(t *testing.T, text string) (*Config, []problem.Problem) {
 	t.Helper()
 	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "BIGTABLE_EMULATOR_HOST"} {
 		t.Setenv(name, "")
@@ -73,7 +74,7 @@ testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s,
 `
 	write(t, filepath.Join(dir, "t.yaml"), text)
 	got, problems, err := Load(filepath.Join(dir, "t.yaml"))
-	if err != nil || Refused(problems) {
+	if err != nil || problem.AnyError(problems) {
 		t.Fatal(err, problems)
 	}
 	want := &Config{
@@ -104,7 +105,7 @@ testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s,
 func TestLogThatALargeRecordDoesNotFitIsRefused(t *testing.T) {
 	for size, refused := range map[string]bool{"63MiB": true, "64MiB": false} {
 		_, problems := parse(t, strings.Replace(smallest, "./tailrace-data", "./tailrace-data, max_bytes: "+size, 1))
-		if Refused(problems) != refused {
+		if problem.AnyError(problems) != refused {
 			t.Errorf("%s: refused %v, want %v: %v", size, !refused, refused, problems)
 		}
 	}
@@ -117,8 +118,8 @@ func TestPasswordInTheFileIsWarnedOf(t *testing.T) {
 		"${NATS_URL}": false,
 	} {
 		_, problems := parse(t, strings.Replace(smallest, "{dir: ./tailrace-data}", `{url: "`+value+`"}`, 1))
-		got := slices.ContainsFunc(problems, func(p Problem) bool { return p.Code == "secret" })
-		if got != warned || Refused(problems) {
+		got := slices.ContainsFunc(problems, func(p problem.Problem) bool { return p.Code == "secret" })
+		if got != warned || problem.AnyError(problems) {
 			t.Errorf("%s: warned %v, want %v: %v", value, got, warned, problems)
 		}
 		if strings.Contains(fmt.Sprint(problems), "s3cret") {
@@ -135,7 +136,7 @@ func TestTLSFilesGoTogether(t *testing.T) {
 		"dir: ./tailrace-data, tls: {ca: ca.pem}":                 true,
 	} {
 		_, problems := parse(t, strings.Replace(smallest, "dir: ./tailrace-data", text, 1))
-		if Refused(problems) != refused {
+		if problem.AnyError(problems) != refused {
 			t.Errorf("%s: refused %v, want %v: %v", text, !refused, refused, problems)
 		}
 	}
@@ -309,7 +310,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("a: &a [*a]\n<<: {pipeline: x}\n? [1]\n: 2\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		cfg, problems := Parse([]byte(text), "/nowhere/t.yaml")
-		if !Refused(problems) && (cfg.Pipeline == "" || len(cfg.Tables) == 0 || cfg.Bigtable.Project == "") {
+		if !problem.AnyError(problems) && (cfg.Pipeline == "" || len(cfg.Tables) == 0 || cfg.Bigtable.Project == "") {
 			t.Errorf("accepted %q", text)
 		}
 	})

@@ -15,7 +15,7 @@ import (
 
 // Load reads the file at path. The problems are all that can be found without a connection; if one is an error, the
 // Config is incomplete and must not be run. The error is for a file that cannot be read.
-func Load(path string) (*Config, []Problem, error) {
+func Load(path string) (*Config, []problem.Problem, error) {
 	src, err := os.ReadFile(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read configuration: %w", err)
@@ -25,7 +25,7 @@ func Load(path string) (*Config, []Problem, error) {
 }
 
 // Parse is Load for a text that was already read; relative paths in it are resolved against the directory of path.
-func Parse(src []byte, path string) (*Config, []Problem) {
+func Parse(src []byte, path string) (*Config, []problem.Problem) {
 	cfg := Default()
 	cfg.File = path
 	r := newReport()

@@ -1,15 +1,6 @@
 package config
 
-import (
-	"github.com/tailrace-cdc/replicator/problem"
-	"github.com/tailrace-cdc/replicator/problem/yamlfile"
-)
-
-// Problem is one thing that is wrong with a configuration.
-type Problem = problem.Problem
-
-// Refused reports whether any problem is an error.
-func Refused(problems []Problem) bool { return problem.AnyError(problems) }
+import "github.com/tailrace-cdc/replicator/problem/yamlfile"
 
 // report reads the file and collects what is wrong with it.
 type report struct{ yamlfile.Reader }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tailrace-cdc/replicator/transform/lang"
+	"github.com/tailrace-cdc/replicator/problem"
 )
 
 // TestGoodMappingsCanBeFreeOfWarnings takes every example that is meant as it stands: what is left after acknowledging
@@ -20,7 +20,7 @@ func TestGoodMappingsCanBeFreeOfWarnings(t *testing.T) {
 			tab := goodTable(name, text)
 			codes := map[string]bool{}
 			for _, p := range problemsOf(t, tab, text) {
-				if p.Severity != lang.SeverityWarning {
+				if p.Severity != problem.SeverityWarning {
 					t.Fatal(p)
 				}
 				codes[p.Code] = true
@@ -69,7 +69,7 @@ func problemsOf(t *testing.T, tab Table, text string) []Problem {
 	t.Helper()
 	var problems []Problem
 	tab.Mapping, problems = ParseMapping("m.yaml", []byte(text))
-	if lang.Failed(problems) {
+	if problem.AnyError(problems) {
 		t.Fatal(problems)
 	}
 	_, more := Compile(tab)

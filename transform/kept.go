@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
@@ -38,7 +39,7 @@ func (k *Kept) Apply(t *Table) error {
 	}
 	m, problems := lang.Parse("kept mapping", []byte(k.Mapping))
 	for _, p := range problems {
-		if p.Severity == lang.SeverityError {
+		if p.Severity == problem.SeverityError {
 			return fmt.Errorf("read kept mapping: %s", p)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tailrace-cdc/replicator/transform/lang"
+	"github.com/tailrace-cdc/replicator/problem"
 )
 
 // TestTooManyFamiliesOverAllTables: two tables of one target may stay below the limit each, and pass it together.
@@ -19,7 +19,7 @@ func TestTooManyFamiliesOverAllTables(t *testing.T) {
 families: {%s}
 rules: [{name: item, match: {pk: "{p}"}, row: "%s#{p}",
   cells: [{attrs: all, except: [pk], to: "%s0:{attr}"}]}]`, strings.Join(names, ", "), family, family)))
-		if lang.Failed(problems) {
+		if problem.AnyError(problems) {
 			t.Fatal(problems)
 		}
 		return Table{Pipeline: "p", Source: source, Target: target, Schema: schema("pk:S"), Mapping: m}

@@ -23,6 +23,7 @@ import (
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform/compile"
 	"github.com/tailrace-cdc/replicator/transform/emit"
 	"github.com/tailrace-cdc/replicator/transform/explain"
@@ -33,9 +34,9 @@ import (
 
 // What a program is compiled from.
 type (
-	Mapping = lang.Mapping // a mapping file as its author wrote it; nil means the preset default
-	Problem = lang.Problem // one thing that a mapping's author should know
-	Table   = ir.Table     // what a program is compiled for
+	Mapping = lang.Mapping    // a mapping file as its author wrote it; nil means the preset default
+	Problem = problem.Problem // one thing that a mapping's author should know
+	Table   = ir.Table        // what a program is compiled for
 )
 
 // What the target table must look like.

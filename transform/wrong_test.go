@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tailrace-cdc/replicator/transform/lang"
+	"github.com/tailrace-cdc/replicator/problem"
 )
 
 var update = flag.Bool("update", false, "write what the tests compare with")
@@ -56,7 +56,7 @@ func messages(t *testing.T, file string) string {
 		keys = schema(names[0], names[1:]...)
 	}
 	m, problems := ParseMapping(filepath.Base(file), data)
-	if !lang.Failed(problems) {
+	if !problem.AnyError(problems) {
 		_, more := Compile(Table{Pipeline: "p", Source: "T", Target: "t", Schema: keys, Mapping: m})
 		problems = append(problems, more...)
 	}

@@ -96,14 +96,14 @@ func (a *app) config() (*config.Config, error) {
 	if err != nil {
 		return nil, &exit.Error{Code: exit.CodeUsage, Err: err, Hint: configHint}
 	}
-	if !config.Refused(problems) {
+	if !problem.AnyError(problems) {
 		return cfg, nil
 	}
 	return nil, a.refused(problems)
 }
 
 // problems prints each problem with file, line and what is wrong, the hint, and where its code is explained.
-func (a *app) problems(w io.Writer, problems []config.Problem) {
+func (a *app) problems(w io.Writer, problems []problem.Problem) {
 	problem.Print(w, problems, a.configPath)
 }
 

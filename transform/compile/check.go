@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform/ir"
-	"github.com/tailrace-cdc/replicator/transform/lang"
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
@@ -60,7 +60,7 @@ func (c *compiler) checkRename(e *ir.Emitter) {
 }
 
 // plainFamily refuses a family that cannot hold cells beside its own kind.
-func (c *compiler) plainFamily(f *ir.FamilyRule, at lang.Text) {
+func (c *compiler) plainFamily(f *ir.FamilyRule, at problem.Text) {
 	switch {
 	case f.Aggregate != "":
 		c.Problems.Errorf(at, "aggregate", "name a family of plain cells",

@@ -4,15 +4,15 @@ import (
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform/ir"
-	"github.com/tailrace-cdc/replicator/transform/lang"
 	"github.com/tailrace-cdc/replicator/transform/lint"
 	"github.com/tailrace-cdc/replicator/transform/prove"
 )
 
 // All compiles all tables of a configuration and proves across them which rows belong to one item alone. A table with
 // errors has a nil program.
-func All(tables []ir.Table) ([]*ir.Program, []lang.Problem) {
+func All(tables []ir.Table) ([]*ir.Program, []problem.Problem) {
 	compilers := make([]*compiler, len(tables))
 	drafts := make([]*ir.Draft, len(tables))
 	for i := range tables {
@@ -23,13 +23,13 @@ func All(tables []ir.Table) ([]*ir.Program, []lang.Problem) {
 	lint.FamilyLimit(drafts)
 	prove.All(drafts)
 	out := make([]*ir.Program, len(tables))
-	var problems []lang.Problem
+	var problems []problem.Problem
 	for i, c := range compilers {
 		c.finish()
 		if !c.Problems.Failed() {
 			out[i] = c.Program
 		}
-		lang.Sort(c.Problems.List)
+		problem.Sort(c.Problems.List)
 		problems = append(problems, c.Problems.List...)
 	}
 	return out, problems
@@ -44,7 +44,7 @@ func newCompiler(t ir.Table) *compiler {
 	if c.Mapping == nil {
 		c.Mapping = &ir.Mapping{Preset: text("default")}
 	}
-	c.Problems = lang.Problems{File: c.Mapping.File, Table: t.Source}
+	c.Problems = problem.Collector{File: c.Mapping.File, Table: t.Source}
 	if c.Mapping.Preset.S == "google" {
 		c.checkGoogle(t.Schema)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform/encode"
 	"github.com/tailrace-cdc/replicator/transform/ir"
 	"github.com/tailrace-cdc/replicator/transform/lang"
@@ -26,7 +27,7 @@ var variables = map[string][]int{
 }
 
 // emitter compiles an entry under `cells`; nil when it has no target or its templates do not compile.
-func (c *compiler) emitter(r *ir.Rule, src *lang.Emitter, segments lang.Text) *ir.Emitter {
+func (c *compiler) emitter(r *ir.Rule, src *lang.Emitter, segments problem.Text) *ir.Emitter {
 	f, qualifier, ok := c.Target(src.To)
 	if !ok {
 		return nil
@@ -161,7 +162,7 @@ func (c *compiler) attributes(src *lang.Emitter) ir.Attributes {
 }
 
 // constant reads what const and set cells hold: text, or bytes as 0x….
-func (c *compiler) constant(t lang.Text) []byte {
+func (c *compiler) constant(t problem.Text) []byte {
 	b, ok := literalBytes(t.S)
 	if !ok {
 		c.Problems.Errorf(t, "value", "0x and pairs of hex digits, or plain text", "%q is not hex", t.S)
@@ -182,7 +183,7 @@ func (c *compiler) fallback(e *ir.Emitter, src *lang.Emitter) {
 
 // otherwise compiles what becomes of values that a collection's source cannot expand: they are refused, skipped, or
 // written to a column by an emitter of their own.
-func (c *compiler) otherwise(r *ir.Rule, e *ir.Emitter, segments lang.Text) {
+func (c *compiler) otherwise(r *ir.Rule, e *ir.Emitter, segments problem.Text) {
 	s, ok := e.Source.(interface{ Others() *ir.Otherwise })
 	to := e.Entry.Otherwise
 	if !ok || to.S == "" || to.S == "refuse" {

@@ -4,13 +4,13 @@ import (
 	"encoding/hex"
 	"strings"
 
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform/ir"
-	"github.com/tailrace-cdc/replicator/transform/lang"
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
 // env is what a rule's templates may refer to.
-func (c *compiler) env(r *ir.Rule, segments lang.Text) *tmpl.Env {
+func (c *compiler) env(r *ir.Rule, segments problem.Text) *tmpl.Env {
 	mode := segments.S
 	if mode == "" {
 		mode = c.Mapping.Segments.S
@@ -22,7 +22,7 @@ func (c *compiler) env(r *ir.Rule, segments lang.Text) *tmpl.Env {
 		Secrets: c.Secrets}
 }
 
-func text(s string) lang.Text { return lang.Text{S: s} }
+func text(s string) problem.Text { return problem.Text{S: s} }
 
 func literalBytes(s string) ([]byte, bool) {
 	h, isHex := strings.CutPrefix(s, "0x")

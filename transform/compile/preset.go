@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform/ir"
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
@@ -16,9 +17,9 @@ func preset(name string, m *ir.Mapping, schema change.KeySchema) *ir.Mapping {
 		family = m.Family.S
 	}
 	out := *m
-	out.Preset = lang.Text{}
+	out.Preset = problem.Text{}
 	// What a preset says stands where its name does.
-	text := func(s string) lang.Text { return lang.Text{S: s, Line: m.Preset.Line, Path: "preset"} }
+	text := func(s string) problem.Text { return problem.Text{S: s, Line: m.Preset.Line, Path: "preset"} }
 	rule := lang.Rule{At: text(name)}
 	row, match, keys := defaultRow(schema, text)
 	rule.Match, rule.Row = match, text(row)
@@ -41,7 +42,7 @@ func preset(name string, m *ir.Mapping, schema change.KeySchema) *ir.Mapping {
 	}
 	rule.Cells = []lang.Emitter{e}
 	if m.Presence.Set() {
-		at := lang.Text{Line: m.Presence.Line, Path: "presence"}
+		at := problem.Text{Line: m.Presence.Line, Path: "presence"}
 		rule.Cells = append(rule.Cells, lang.Emitter{At: at, Kind: "const", To: text(family + ":" + m.Presence.S), TS: e.TS})
 	}
 	rule.Segments = text("escape")
@@ -51,8 +52,8 @@ func preset(name string, m *ir.Mapping, schema change.KeySchema) *ir.Mapping {
 
 // defaultRow is the partition key with # and % escaped, "#", and the sort key as it is. A partition key
 // that stands alone needs no escaping.
-func defaultRow(schema change.KeySchema, text func(string) lang.Text) (row string, match []lang.Condition,
-	keys []lang.Text) {
+func defaultRow(schema change.KeySchema, text func(string) problem.Text) (row string, match []lang.Condition,
+	keys []problem.Text) {
 	part := func(k change.KeyAttr, capture string) string {
 		match = append(match, lang.Condition{At: text(k.Name), Pattern: text("{" + capture + "}")})
 		keys = append(keys, text(k.Name))

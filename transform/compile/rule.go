@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform/ir"
 	"github.com/tailrace-cdc/replicator/transform/lang"
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
@@ -58,7 +59,7 @@ func (c *compiler) expiry(r *ir.Rule) {
 	}
 }
 
-func (c *compiler) predicate(t lang.Text) *ir.Predicate {
+func (c *compiler) predicate(t problem.Text) *ir.Predicate {
 	if !t.Set() {
 		return nil
 	}
@@ -93,7 +94,7 @@ func (c *compiler) conditions(r *ir.Rule, list []lang.Condition) (out []ir.Condi
 	return out
 }
 
-func (c *compiler) pattern(r *ir.Rule, t lang.Text, of tmpl.Capture) *tmpl.Pattern {
+func (c *compiler) pattern(r *ir.Rule, t problem.Text, of tmpl.Capture) *tmpl.Pattern {
 	ast, err := lang.ParsePattern(t.S)
 	if err != nil {
 		c.Problems.Errorf(t, "pattern", "", "%s", err.Error())
@@ -127,7 +128,7 @@ func (c *compiler) pattern(r *ir.Rule, t lang.Text, of tmpl.Capture) *tmpl.Patte
 	return tmpl.NewPattern(ast, c.Delimiter(), func(name string) int { return known[name] })
 }
 
-func (c *compiler) plan(r *ir.Rule, name string, row *lang.Text, cells []lang.Emitter, segments lang.Text) *ir.Plan {
+func (c *compiler) plan(r *ir.Rule, name string, row *problem.Text, cells []lang.Emitter, segments problem.Text) *ir.Plan {
 	if !row.Set() {
 		return nil
 	}

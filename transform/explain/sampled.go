@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform/ir"
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
@@ -42,8 +43,8 @@ func Leads(p *ir.Program, img change.Image) (out []Lead) {
 
 func acknowledged(p *ir.Program, pl *ir.Plan) bool {
 	m := p.Table.Mapping
-	return m != nil && slices.ContainsFunc(m.Acknowledged, func(t lang.Text) bool {
-		return lang.Acknowledges(t, lang.Problem{Severity: lang.SeverityWarning, Code: "hotspot", Path: pl.Src.Path})
+	return m != nil && slices.ContainsFunc(m.Acknowledged, func(t problem.Text) bool {
+		return lang.Acknowledges(t, problem.Problem{Severity: problem.SeverityWarning, Code: "hotspot", Path: pl.Src.Path})
 	})
 }
 

@@ -5,14 +5,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tailrace-cdc/replicator/transform/lang"
+	"github.com/tailrace-cdc/replicator/problem"
 )
 
 // Draft is a table's program while it is compiled, with all problems met so far.
 type Draft struct {
 	Program  *Program
 	Mapping  *Mapping // with a preset spelled out
-	Problems lang.Problems
+	Problems problem.Collector
 	Secrets  map[string][]byte
 	Personal map[string]bool // attributes listed under pii
 	Broken   bool            // errors were found before the proofs: what follows from them is not reported
@@ -37,7 +37,7 @@ func (d *Draft) AddFamily(f *FamilyRule) {
 
 // Target resolves "family:qualifier"; ok is false, and the problem noted, when the text has another form or the family
 // is not declared.
-func (d *Draft) Target(to lang.Text) (f *FamilyRule, qualifier string, ok bool) {
+func (d *Draft) Target(to problem.Text) (f *FamilyRule, qualifier string, ok bool) {
 	name, qualifier, ok := strings.Cut(to.S, ":")
 	if !ok {
 		d.Problems.Errorf(to, "to", "write \"family:qualifier\"", "%q names no column", to.S)
@@ -48,13 +48,13 @@ func (d *Draft) Target(to lang.Text) (f *FamilyRule, qualifier string, ok bool) 
 }
 
 // Family returns a declared family; nil, with the problem noted, when there is none of that name.
-func (d *Draft) Family(name string, at lang.Text) *FamilyRule {
+func (d *Draft) Family(name string, at problem.Text) *FamilyRule {
 	if f := d.byName[name]; f != nil {
 		return f
 	}
 	names := slices.Sorted(maps.Keys(d.byName))
 	hint := "declare it: families: {" + name + ": {max_versions: 1}}"
-	if near := lang.Nearest(name, names); near != "" {
+	if near := problem.Nearest(name, names); near != "" {
 		hint = "did you mean " + near + "? Declared: " + strings.Join(names, ", ")
 	}
 	d.Problems.Errorf(at, "family", hint, "column family %q is not declared", name)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform/lang"
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
@@ -83,8 +84,8 @@ func (e *Emitter) Versions() bool {
 type ColumnSet struct {
 	Family *FamilyRule
 	Column *tmpl.Template
-	At     lang.Text // where the author wrote it
-	Main   bool      // not an alternative for values that do not fit
+	At     problem.Text // where the author wrote it
+	Main   bool         // not an alternative for values that do not fit
 }
 
 // String is the column as its author would write it.

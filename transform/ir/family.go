@@ -3,7 +3,7 @@ package ir
 import (
 	"time"
 
-	"github.com/tailrace-cdc/replicator/transform/lang"
+	"github.com/tailrace-cdc/replicator/problem"
 )
 
 // Family is a column family as the target table must have it.
@@ -18,8 +18,8 @@ type Family struct {
 // FamilyRule is a family with what the mapping says about its cells.
 type FamilyRule struct {
 	Family
-	History bool      // more than the newest version is wanted
-	Expires bool      // expires_by_timestamp: cell times are times of expiry
-	Removed string    // what becomes of a cell whose attribute or item is removed: delete, keep, empty
-	At      lang.Text // where the author declared it
+	History bool         // more than the newest version is wanted
+	Expires bool         // expires_by_timestamp: cell times are times of expiry
+	Removed string       // what becomes of a cell whose attribute or item is removed: delete, keep, empty
+	At      problem.Text // where the author declared it
 }

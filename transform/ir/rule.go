@@ -3,6 +3,7 @@ package ir
 import (
 	"slices"
 
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform/lang"
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
@@ -33,7 +34,7 @@ type Rule struct {
 type Plan struct {
 	Name           string // in messages: rule x, index y of rule x
 	Rule           *Rule
-	Src            *lang.Text     // the row's template as its author wrote it
+	Src            *problem.Text  // the row's template as its author wrote it
 	Captures       []tmpl.Capture // the rule's and, in an index, its own
 	Conditions     []Condition    // in an index: which items are in it
 	When           *Predicate
@@ -69,7 +70,7 @@ func (r *Rule) DecidedByKey() bool {
 
 // Ignores reports whether the author says that an attribute is left out on purpose.
 func (r *Rule) Ignores(attr string) bool {
-	return slices.ContainsFunc(r.Src.Ignore, func(t lang.Text) bool { return t.S == attr || t.S == "*" })
+	return slices.ContainsFunc(r.Src.Ignore, func(t problem.Text) bool { return t.S == attr || t.S == "*" })
 }
 
 // Mentions reports whether the rule uses an attribute outside of documents and wildcards.
@@ -90,5 +91,5 @@ func (pl *Plan) mentions(attr string) bool {
 
 // SharesWith reports whether the author of one rule acknowledges that another one may write its cells.
 func SharesWith(r, with *Rule) bool {
-	return slices.ContainsFunc(r.Src.ShareWith, func(t lang.Text) bool { return t.S == with.Name })
+	return slices.ContainsFunc(r.Src.ShareWith, func(t problem.Text) bool { return t.S == with.Name })
 }

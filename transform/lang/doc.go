@@ -13,5 +13,4 @@
 //	mapping.go      the model that Parse fills
 //	template.go     templates such as {name|filter(args)}
 //	pattern.go      patterns such as USER#{id:d}
-//	problem.go      problems of mappings
 package lang

@@ -1,6 +1,13 @@
 package lang
 
-import "time"
+import (
+	"time"
+
+	"github.com/tailrace-cdc/replicator/problem"
+)
+
+// Text is a scalar of a mapping file with its place.
+type Text = problem.Text
 
 // Mapping is the content of one mapping file.
 type Mapping struct {

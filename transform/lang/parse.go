@@ -5,12 +5,13 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/problem/yamlfile"
 )
 
 // Parse reads a mapping file. The mapping is usable only if no problem is an error; all problems of the file are
 // reported at once.
-func Parse(file string, data []byte) (*Mapping, []Problem) {
+func Parse(file string, data []byte) (*Mapping, []problem.Problem) {
 	r := newReader(file)
 	root := r.Load(data)
 	if root == nil {

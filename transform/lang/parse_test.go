@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/tailrace-cdc/replicator/problem"
 )
 
 func FuzzParse(f *testing.F) {
@@ -24,7 +26,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatal("no mapping")
 		}
 		for _, p := range problems {
-			if p.Severity != SeverityError && p.Severity != SeverityWarning || p.Code == "" || p.What == "" {
+			if p.Severity != problem.SeverityError && p.Severity != problem.SeverityWarning || p.Code == "" || p.What == "" {
 				t.Fatalf("problem without severity, code or words: %+v", p)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
@@ -16,7 +17,7 @@ var Warnings = []string{"attribute", "binary_key", "cascade", "cells", "family_n
 // else: one that is no longer needed would hide the next warning of its kind.
 func (c *linter) acknowledge() {
 	used := make([]bool, len(c.Mapping.Acknowledged))
-	c.Problems.List = slices.DeleteFunc(c.Problems.List, func(p lang.Problem) (known bool) {
+	c.Problems.List = slices.DeleteFunc(c.Problems.List, func(p problem.Problem) (known bool) {
 		for i, t := range c.Mapping.Acknowledged {
 			if lang.Acknowledges(t, p) {
 				used[i], known = true, true
@@ -25,7 +26,7 @@ func (c *linter) acknowledge() {
 		return known
 	})
 	for i, t := range c.Mapping.Acknowledged {
-		switch near := lang.Nearest(t.S, Warnings); {
+		switch near := problem.Nearest(t.S, Warnings); {
 		case !slices.Contains(Warnings, t.S) && near != "":
 			c.Problems.Errorf(t, "value", "did you mean "+near+"?", "%q is not the code of a warning", t.S)
 		case !slices.Contains(Warnings, t.S):

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform/ir"
 	"github.com/tailrace-cdc/replicator/transform/lang"
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
@@ -35,7 +36,7 @@ func (c *linter) lintNames(r *ir.Rule) {
 	}
 }
 
-func (c *linter) lintTemplate(r *ir.Rule, named map[string]bool, at lang.Text, t *tmpl.Template, needed bool) {
+func (c *linter) lintTemplate(r *ir.Rule, named map[string]bool, at problem.Text, t *tmpl.Template, needed bool) {
 	if t == nil {
 		return
 	}
@@ -56,7 +57,7 @@ func (c *linter) lintTemplate(r *ir.Rule, named map[string]bool, at lang.Text, t
 			continue
 		}
 		hint := "say in the rule that items have it: match: {" + name + ": {exists: true}}"
-		if near := lang.Mistyped(name, known); near != "" {
+		if near := problem.Mistyped(name, known); near != "" {
 			c.Problems.Warnf(at, "attribute", "did you mean {"+near+"}? Or "+hint,
 				"{%s} is no capture: it is read as an attribute of the item", name)
 		} else if needed {
@@ -69,7 +70,7 @@ func (c *linter) lintTemplate(r *ir.Rule, named map[string]bool, at lang.Text, t
 // named are the attributes that a rule names outside of its templates.
 func named(r *ir.Rule) map[string]bool {
 	names := map[string]bool{}
-	add := func(list ...lang.Text) {
+	add := func(list ...problem.Text) {
 		for _, t := range list {
 			names[t.S] = true
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform/ir"
 	"github.com/tailrace-cdc/replicator/transform/lang"
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
@@ -21,7 +22,7 @@ func (c *linter) lintPersonal(pl *ir.Plan) {
 	}
 }
 
-func (c *linter) personal(at lang.Text, t *tmpl.Template, e *ir.Emitter) {
+func (c *linter) personal(at problem.Text, t *tmpl.Template, e *ir.Emitter) {
 	t.References(func(name string, capture tmpl.Capture, _ []string) {
 		attr := name
 		if capture.Attr != "" {

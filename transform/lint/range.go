@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform/ir"
 	"github.com/tailrace-cdc/replicator/transform/lang"
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
@@ -13,7 +14,7 @@ import (
 const reference = "\x00"
 
 // lintRange warns of ranges that may give other rows than those meant: of another form, or in another order.
-func (c *linter) lintRange(at lang.Text) {
+func (c *linter) lintRange(at problem.Text) {
 	low, high, ok := strings.Cut(at.S, "..")
 	if !ok {
 		c.Problems.Errorf(at, "reads", "range: \"from..to\"; all rows that begin so are `prefix:`", "the range %q has no end",
@@ -88,7 +89,7 @@ func byName(t lang.Template) string {
 }
 
 // lintGrammar warns of rows with different numbers of parts in one range: its reader cannot cut their keys in one way.
-func (c *linter) lintGrammar(at lang.Text, plans []*ir.Plan) {
+func (c *linter) lintGrammar(at problem.Text, plans []*ir.Plan) {
 	for _, pl := range plans {
 		first, n := plans[0].Row.Parts(c.Delimiter()), pl.Row.Parts(c.Delimiter())
 		if n != first {

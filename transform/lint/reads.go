@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform/ir"
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
@@ -17,7 +18,7 @@ func (c *linter) lintReads() {
 		given, at := 0, x.At
 		for _, way := range []struct {
 			how string
-			key lang.Text
+			key problem.Text
 		}{{"row", x.Row}, {"prefix", x.Prefix}, {"range", x.Range}} {
 			if way.key.Set() {
 				read.How, read.Key, at = way.how, way.key.S, way.key
@@ -58,7 +59,7 @@ func (c *linter) lintCells(x *lang.Read, read *ir.ReadPattern) {
 }
 
 // lintServed says of an access pattern that no row has its form.
-func (c *linter) lintServed(at lang.Text, read ir.ReadPattern) {
+func (c *linter) lintServed(at problem.Text, read ir.ReadPattern) {
 	key, _, _ := strings.Cut(read.Key, "..")
 	asked, err := lang.ParseTemplate(key)
 	if err != nil {

@@ -4,8 +4,8 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform/ir"
-	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
 var viewName = regexp.MustCompile(`^[_a-zA-Z0-9][-_.a-zA-Z0-9]{0,127}$`)
@@ -32,7 +32,7 @@ func (c *linter) lintViews() {
 }
 
 // columns resolves the columns of a view: fixed ones, that some rule may write.
-func (c *linter) columns(list []lang.Text) (out []ir.Column) {
+func (c *linter) columns(list []problem.Text) (out []ir.Column) {
 	for _, t := range list {
 		f, qualifier, ok := c.Target(t)
 		switch {

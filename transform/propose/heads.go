@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform"
-	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
 // heads counts the values that the rows of a rule or index begin with.
@@ -39,8 +39,8 @@ func (h *heads) spread() bool {
 const minRows = 100
 
 // findings reports rows that go to one place: by a frequent first part, or by values that grow with time.
-func (h *heads) findings(ps *lang.Problems) {
-	at, of := lang.Text{Path: h.lead.Row}, "{"+h.lead.Of+"}"
+func (h *heads) findings(ps *problem.Collector) {
+	at, of := problem.Text{Path: h.lead.Row}, "{"+h.lead.Of+"}"
 	if n := hottest(h.first); h.rows >= minRows && n*5 > h.rows && len(h.first) > 1 {
 		ps.Warnf(at, "hot_segment", "put a salt or another part first: {salt("+h.lead.Of+";16)}#…",
 			"%d %% of the rows have the same first part, of %s", 100*n/h.rows, of)

@@ -6,8 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform"
-	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
 // places records which item wrote which place: a whole row of class R (replace-row), in other rows a column, together
@@ -61,9 +61,9 @@ func (p *places) place(row []byte, family string, qualifier, at []byte) uint64 {
 }
 
 // findings reports the places that several items wrote; acknowledged is true if the mapping allows shared cells.
-func (p *places) findings(ps *lang.Problems, acknowledged bool) {
+func (p *places) findings(ps *problem.Collector, acknowledged bool) {
 	const report = "report this: the compiler proved that it cannot be"
-	at := lang.Text{Path: "sample"}
+	at := problem.Text{Path: "sample"}
 	for _, family := range slices.Sorted(maps.Keys(p.shared)) {
 		switch n := p.shared[family]; {
 		case family == "":

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -21,7 +22,7 @@ func item(t *testing.T, raw string) change.Image {
 	return img
 }
 
-func codes(list []transform.Problem) (out []string) {
+func codes(list []problem.Problem) (out []string) {
 	for _, p := range list {
 		out = append(out, p.Path+" "+p.Code)
 	}
@@ -249,7 +250,7 @@ func TestRulesOfASingleTableAreNotSaidToEscapeTheirWords(t *testing.T) {
 }
 
 // surveyed compiles a mapping for the table of orders and surveys items.
-func surveyed(t *testing.T, mapping string, items ...string) (*transform.Program, []transform.Problem) {
+func surveyed(t *testing.T, mapping string, items ...string) (*transform.Program, []problem.Problem) {
 	t.Helper()
 	m, problems := transform.ParseMapping("m.yaml", []byte(mapping))
 	p, more := transform.Compile(transform.Table{Pipeline: "p", Source: "Orders", Target: "orders", Schema: orders.Schema,

@@ -8,8 +8,7 @@ import (
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/transform"
-	"github.com/tailrace-cdc/replicator/transform/lang"
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
@@ -162,7 +161,7 @@ func (s *Sampler) addPair(p pair, img change.Image) {
 // Proposal is what a sample suggests.
 type Proposal struct {
 	Mapping  string // a mapping file with comments
-	Findings []transform.Problem
+	Findings []problem.Problem
 }
 
 // Proposal returns a mapping for the table, and what in its data will cause trouble.
@@ -172,13 +171,13 @@ func (s *Sampler) Proposal() Proposal {
 }
 
 // Findings returns what in the table's data will cause trouble with the preset default.
-func (s *Sampler) Findings() []transform.Problem { return s.findings(false) }
+func (s *Sampler) Findings() []problem.Problem { return s.findings(false) }
 
 // findings is Findings; with prefixed, rows begin with a word and the first parts of keys are the two after it.
-func (s *Sampler) findings(prefixed bool) []transform.Problem {
-	ps := &lang.Problems{Table: s.src.Table}
+func (s *Sampler) findings(prefixed bool) []problem.Problem {
+	ps := &problem.Collector{Table: s.src.Table}
 	warn := func(attr, code, hint, format string, args ...any) {
-		ps.Warnf(lang.Text{Path: attr}, code, hint, format, args...)
+		ps.Warnf(problem.Text{Path: attr}, code, hint, format, args...)
 	}
 	pk := s.src.Schema.Partition.Name
 	first := s.first

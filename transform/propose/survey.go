@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform"
-	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
 // Survey runs sampled items through a mapping and reports what it would do to them.
@@ -99,14 +99,14 @@ const (
 
 // Findings returns what the sample showed: dead letters to expect, attributes that nothing writes, items that overwrite
 // each other, rows that grow too large or go to one place.
-func (s *Survey) Findings() []transform.Problem {
-	ps := &lang.Problems{Table: s.p.Table().Source}
+func (s *Survey) Findings() []problem.Problem {
+	ps := &problem.Collector{Table: s.p.Table().Source}
 	for _, code := range slices.Sorted(maps.Keys(s.refused)) {
-		ps.Errorf(lang.Text{Path: "sample"}, "refused", "they would become dead letters: change the mapping",
+		ps.Errorf(problem.Text{Path: "sample"}, "refused", "they would become dead letters: change the mapping",
 			"%s of %d sampled items are refused: %s", share(s.refused[code], s.items), s.items, s.reason[code])
 	}
 	for _, attr := range slices.Sorted(maps.Keys(s.lost)) {
-		ps.Errorf(lang.Text{Path: attr}, "lost", "map it, or say that it is left out on purpose: ignore: ["+attr+"]",
+		ps.Errorf(problem.Text{Path: attr}, "lost", "map it, or say that it is left out on purpose: ignore: ["+attr+"]",
 			"attribute %q of %s of the sampled items is written nowhere", attr, share(s.lost[attr], s.items))
 	}
 	s.places.findings(ps, s.p.SharesCells())
@@ -120,11 +120,11 @@ func (s *Survey) Findings() []transform.Problem {
 		}
 	}
 	if wide > 0 {
-		ps.Warnf(lang.Text{Path: "sample"}, "many_cells", "every cell has an overhead: write large items as documents",
+		ps.Warnf(problem.Text{Path: "sample"}, "many_cells", "every cell has an overhead: write large items as documents",
 			"%d rows have more than %d cells", wide, manyCells)
 	}
 	if large > 0 {
-		ps.Warnf(lang.Text{Path: "sample"}, "large_row", "split it: row: \"{pk}#{bucket}\"",
+		ps.Warnf(problem.Text{Path: "sample"}, "large_row", "split it: row: \"{pk}#{bucket}\"",
 			"%d rows have more than 100 MB; at 256 MB a row cannot be read", large)
 	}
 	for _, row := range slices.Sorted(maps.Keys(s.heads)) {

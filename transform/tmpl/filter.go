@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/transform/encode"
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
@@ -123,7 +124,7 @@ func arguments(f lang.Filter) (n int, err error) {
 	}
 	if !slices.Contains(names, f.Name) {
 		hint := "known: " + strings.Join(names, ", ")
-		if near := lang.Nearest(f.Name, names); near != "" {
+		if near := problem.Nearest(f.Name, names); near != "" {
 			hint = "did you mean " + near + "? " + hint
 		}
 		return 0, fmt.Errorf("there is no filter %q; %s", f.Name, hint)

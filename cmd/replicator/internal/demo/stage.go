@@ -18,6 +18,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
@@ -152,7 +153,7 @@ tables:
 		return "", fmt.Errorf("write configuration: %w", err)
 	}
 	cfg, problems, err := config.Load(path)
-	if err == nil && config.Refused(problems) {
+	if err == nil && problem.AnyError(problems) {
 		err = &catalog.ProblemsError{Problems: problems}
 	}
 	s.cfg = cfg
