@@ -240,7 +240,8 @@ rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [`+tt.ce
 	for want, mapping := range map[string]string{
 		"add `types: \"family:column\"`": `preset: default`,
 		"`attrs: all`: the type sidecar may write the same columns; give one of them a family": "types: \"d:_types\"\n" +
-			"families: {d: {}}\nrules:\n- {name: r, match: {pk: \"{p}\", sk: \"{s}\"}, row: \"{p}#{s}\", cells: [{attrs: all, to: \"d:{attr}\"}]}",
+			"families: {d: {}}\nrules:\n" +
+			"- {name: r, match: {pk: \"{p}\", sk: \"{s}\"}, row: \"{p}#{s}\", cells: [{attrs: all, to: \"d:{attr}\"}]}",
 		"its items are dropped": "families: {d: {}}\nrules:\n- {name: r, match: {pk: \"{p}\", sk: \"{s}\"}, drop: " +
 			"true}",
 		"tests more than key": "families: {d: {}}\nrules:\n- {name: r, match: {pk: \"{p}\", sk: \"{s}\", x: a}, " +

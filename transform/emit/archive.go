@@ -10,13 +10,13 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// Archives says whether items that TTL deletes may become archival events, which then need a place.
+// Archives reports whether items that TTL deletes may become archival events, which then need a place.
 func Archives(p *ir.Program) bool {
 	return slices.ContainsFunc(p.Rules, func(r *ir.Rule) bool { return r.OnTTL == "archive" })
 }
 
-// Archive returns the archival event of a change: nil unless DynamoDB's TTL deleted the item and the
-// mapping archives it. The event's id is the same on every replay.
+// Archive returns the archival event of a change: nil unless DynamoDB's TTL deleted the item and the mapping archives
+// it. The event's id is the same on every replay.
 func Archive(p *ir.Program, d *change.Decoder, c *change.Change) (*Event, error) {
 	if !c.TTL || c.Op != change.Remove {
 		return nil, nil
@@ -51,6 +51,7 @@ func cutStream(stream string) (arn, label string) {
 	return arn, label
 }
 
+// eventData returns the event's JSON: table, keys, item, version, times.
 func eventData(p *ir.Program, d *change.Decoder, c *change.Change, canonical []byte) ([]byte, error) {
 	out := change.AppendString([]byte(`{"schema":1,"table":`), p.Table.Source)
 	out = append(append(out, `,"keys":`...), canonical...)
@@ -70,7 +71,7 @@ func eventData(p *ir.Program, d *change.Decoder, c *change.Change, canonical []b
 	return append(out, '}'), nil
 }
 
-// expirySeconds is the item's TTL attribute in epoch seconds, null where it is unknown or of another type.
+// expirySeconds returns the item's TTL attribute in epoch seconds, null where it is unknown or of another type.
 func expirySeconds(p *ir.Program, d *change.Decoder, c *change.Change) (string, error) {
 	if p.Table.TTLAttr == "" || c.Old == nil {
 		return "null", nil

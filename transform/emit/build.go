@@ -7,33 +7,34 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// builder compares the projection of the last image with those before it.
+// builder fills a Write from the projection of the last image and those before it.
 type builder struct {
 	m    *memory
 	w    *Write
-	now  view
-	last *change.Change
+	now  projection
+	last *change.Change // the change that now comes from
 }
 
+// build adds the rows that the item enters, then those that it leaves: a reader may see a moving item twice, but never
+// not at all.
 func (b *builder) build() error {
 	if b.now.rule != nil {
 		b.w.Heals = b.now.rule.Heals
-	} else if len(b.m.views) > 0 {
-		b.w.Heals = b.m.views[len(b.m.views)-1].rule.Heals
+	} else if len(b.m.earlier) > 0 {
+		b.w.Heals = b.m.earlier[len(b.m.earlier)-1].rule.Heals
 	}
 	for i := range b.now.rows {
 		if err := b.enterRow(&b.now.rows[i]); err != nil {
 			return err
 		}
 	}
-	// New rows first, left ones last: a reader may see a moving item twice, never not at all.
-	for v := range b.m.views {
-		rows := b.m.views[v].rows
+	for at := range b.m.earlier {
+		rows := b.m.earlier[at].rows
 		for i := range rows {
 			if b.hasRow(rows[i].key) {
 				continue
 			}
-			if err := b.leaveRow(v, &rows[i]); err != nil {
+			if err := b.leaveRow(at, &rows[i]); err != nil {
 				return err
 			}
 		}
@@ -50,10 +51,10 @@ func (b *builder) hasRow(key []byte) bool {
 	return false
 }
 
-func (b *builder) cells(pr *projected) []ir.Emitted { return b.m.exec.Cells[pr.from:pr.to] }
+func (b *builder) cells(pr *projectedRow) []ir.Emitted { return b.m.eval.Cells[pr.from:pr.to] }
 
 // enterRow writes a row that the item is in now.
-func (b *builder) enterRow(pr *projected) error {
+func (b *builder) enterRow(pr *projectedRow) error {
 	pl := pr.plan
 	row := Row{Key: pr.key, Class: pl.Class, Exclusive: pl.Exclusive}
 	if pl.Exclusive {
@@ -64,15 +65,9 @@ func (b *builder) enterRow(pr *projected) error {
 	from := len(b.m.deletes)
 	d := deleter{b: b, row: &row, mine: mine, exclusive: pl.Exclusive, from: from}
 	if !pl.Exclusive || len(pl.History) > 0 {
-		d.all(b.m.exec.Cells[pr.to:pr.possible])
+		d.all(b.m.eval.Cells[pr.to:pr.possible])
 		d.all(mine)
-		for v := range b.m.views {
-			for i := range b.m.views[v].rows {
-				if old := &b.m.views[v].rows[i]; string(old.key) == string(pr.key) {
-					d.all(b.m.exec.Cells[old.from:old.possible])
-				}
-			}
-		}
+		d.allEarlier(0, pr.key)
 	}
 	cells := len(b.m.cells)
 	for i := range mine {
@@ -84,8 +79,8 @@ func (b *builder) enterRow(pr *projected) error {
 	return b.addRow(row)
 }
 
-// leaveRow clears a row that the item was in, first seen in view v.
-func (b *builder) leaveRow(v int, pr *projected) error {
+// leaveRow clears a row that the item was in, first in the earlier projection number at.
+func (b *builder) leaveRow(at int, pr *projectedRow) error {
 	pl := pr.plan
 	row := Row{Key: pr.key, Class: pl.Class, Left: true, Exclusive: pl.Exclusive}
 	removed := b.last.Op == change.Remove
@@ -99,13 +94,7 @@ func (b *builder) leaveRow(v int, pr *projected) error {
 	from := len(b.m.deletes)
 	d := deleter{b: b, row: &row, exclusive: row.Exclusive, tombstone: tombstone, from: from}
 	if !row.Exclusive || len(row.KeepHistory) > 0 {
-		for ; v < len(b.m.views); v++ {
-			for i := range b.m.views[v].rows {
-				if old := &b.m.views[v].rows[i]; string(old.key) == string(pr.key) {
-					d.all(b.m.exec.Cells[old.from:old.possible])
-				}
-			}
-		}
+		d.allEarlier(at, pr.key)
 	}
 	cells := len(b.m.cells)
 	b.m.cells = append(b.m.cells, d.emptied...)
@@ -119,7 +108,7 @@ func (b *builder) leaveRow(v int, pr *projected) error {
 	return b.addRow(row)
 }
 
-// archive keeps the expired item in a family of its own, one column per item.
+// archive adds the expired item as a cell of the archive family, one column per item.
 func (b *builder) archive(f *ir.FamilyRule) {
 	if b.last.Old != nil {
 		b.m.cells = append(b.m.cells, Cell{Family: f.Name, Qualifier: b.m.key, Value: b.last.Old})
@@ -138,10 +127,10 @@ func (b *builder) addRow(row Row) error {
 func familiesThatStay(pl *ir.Plan, tombstone bool) (names []string) {
 	for _, name := range pl.History {
 		for _, e := range pl.Emitters {
-			if slices.ContainsFunc(e.Columns(), func(o ir.ColumnSet) bool {
-				return o.Family.Name == name &&
-					(tombstone || o.Family.Removed != "delete")
-			}) {
+			stays := func(c ir.ColumnSet) bool {
+				return c.Family.Name == name && (tombstone || c.Family.Removed != "delete")
+			}
+			if slices.ContainsFunc(e.Columns(), stays) {
 				names = append(names, name)
 				break
 			}
@@ -159,9 +148,21 @@ type deleter struct {
 	row       *Row
 	mine      []ir.Emitted // cells that the item has in this row now
 	exclusive bool         // the row is wiped anyway, but for the families in row.KeepHistory
-	tombstone bool
-	from      int // the row's first delete
-	emptied   []Cell
+	tombstone bool         // the item is removed, and its histories end in empty versions
+	from      int          // where the row's deletes begin in memory.deletes
+	emptied   []Cell       // the empty versions in which columns end
+}
+
+// allEarlier handles the cells that the item had in a row, by the projections from number at.
+func (d *deleter) allEarlier(at int, row []byte) {
+	m := d.b.m
+	for _, pr := range m.earlier[at:] {
+		for i := range pr.rows {
+			if old := &pr.rows[i]; string(old.key) == string(row) {
+				d.all(m.eval.Cells[old.from:old.possible])
+			}
+		}
+	}
 }
 
 func (d *deleter) all(cells []ir.Emitted) {
@@ -170,6 +171,7 @@ func (d *deleter) all(cells []ir.Emitted) {
 	}
 }
 
+// cell adds the delete of one cell, unless the item has the column now, or the cell stays.
 func (d *deleter) cell(c *ir.Emitted) {
 	switch {
 	case c.By.Aggregate():
@@ -193,7 +195,7 @@ func (d *deleter) cell(c *ir.Emitted) {
 	}
 }
 
-// endsOrKeeps handles families whose removed cells stay, or end in an empty version.
+// endsOrKeeps reports whether a removed cell stays in its family, or ends in an empty version, which it adds.
 func (d *deleter) endsOrKeeps(c *ir.Emitted) bool {
 	if !c.Family.History {
 		return false
@@ -216,10 +218,10 @@ func (d *deleter) isEmptied(c *ir.Emitted) bool {
 	return false
 }
 
-// hasNow looks for the cell's column, or for the very cell, among those that the item has now.
+// hasNow reports whether the item has the cell's column now, or with exact, the cell at the same time.
 func (d *deleter) hasNow(c *ir.Emitted, exact bool) bool {
 	if len(d.mine) > 64 {
-		return d.indexed(c, exact)
+		return d.hasNowIndexed(c, exact)
 	}
 	for i := range d.mine {
 		if exact && d.mine[i].SameCell(c) || !exact && d.mine[i].SameColumn(c) {
@@ -229,7 +231,8 @@ func (d *deleter) hasNow(c *ir.Emitted, exact bool) bool {
 	return false
 }
 
-func (d *deleter) indexed(c *ir.Emitted, exact bool) bool {
+// hasNowIndexed is hasNow for rows of many cells.
+func (d *deleter) hasNowIndexed(c *ir.Emitted, exact bool) bool {
 	m := d.b.m
 	if len(m.seen) == 0 {
 		m.seen = make(map[string]int, 2*len(d.mine))
@@ -246,7 +249,8 @@ func (d *deleter) indexed(c *ir.Emitted, exact bool) bool {
 	return ok
 }
 
-// addDelete adds a delete once, and never one that would take a cell of this very change.
+// addDelete adds a delete, unless the row has it already. Past 256 deletes it does not look: a delete twice is only
+// slow.
 func (d *deleter) addDelete(del Delete) {
 	list := d.b.m.deletes
 	for i := d.from; i < len(list) && len(list)-d.from <= 256; i++ {

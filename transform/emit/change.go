@@ -8,20 +8,20 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Change fills w with what one change does. The error is a *Refusal when the mapping will not take the
-// item (the change becomes a dead letter), else the change is malformed. A Write without rows is right: the
-// item is dropped, or was never there.
+// Change fills w with what one change does. The error is a *tmpl.Refusal when the mapping does not take the item (the
+// change becomes a dead letter), else the change is malformed. A Write without rows is right: the item is dropped, or
+// was never there.
 func Change(p *ir.Program, d *change.Decoder, c *change.Change, w *Write) error {
 	return Coalesce(p, d, []*change.Change{c}, w)
 }
 
-// Coalesce fills w with what several changes of one item do, given in version order: the rows of the last
-// image at the last version. Every row that any of the images had is in the Write, so that moves A→B→C
-// leave nothing in A or B. A *Refusal is about one of the changes: apply them one by one then.
+// Coalesce fills w with what several changes of one item do, given in version order: the rows of the last image at the
+// last version. Every row that any of the images had is in the Write, so that moves A→B→C leave nothing in A or B. A
+// *tmpl.Refusal is about one of the changes: apply them one by one then.
 //
 // Rule 5, Rule 6: one version for all rows, that of the last change; the sink compares it in every row.
 func Coalesce(p *ir.Program, d *change.Decoder, cs []*change.Change, w *Write) error {
-	if w.mem == nil || w.mem.exec.p != p {
+	if w.mem == nil || w.mem.eval.p != p {
 		w.mem = newMemory(p)
 	}
 	m := w.mem
@@ -36,15 +36,15 @@ func Coalesce(p *ir.Program, d *change.Decoder, cs []*change.Change, w *Write) e
 	}
 	w.Item = Item{Table: p.Table.Source, Key: m.key}
 	w.Item.Guard, m.guard = guard(m.guard, p.Table.Pipeline, p.Table.Source, m.key)
-	last := cs[len(cs)-1]
-	w.Version = last.Version
+	w.Version = cs[len(cs)-1].Version
 	cs = withoutKeptExpiries(p, m, keys, cs)
 	if len(cs) == 0 {
 		return nil
 	}
-	last = cs[len(cs)-1]
+	last := cs[len(cs)-1]
 	w.Version = last.Version
-	now, err := projectAll(p, m, d, keys, cs)
+	x := projector{p: p, m: m, d: d, keys: keys}
+	now, err := x.projectAll(cs)
 	if err != nil {
 		return err
 	}
@@ -54,134 +54,132 @@ func Coalesce(p *ir.Program, d *change.Decoder, cs []*change.Change, w *Write) e
 
 // withoutKeptExpiries leaves out deletions by TTL that the mapping wants ignored (on_ttl_expiry: keep).
 func withoutKeptExpiries(p *ir.Program, m *memory, keys change.Image, cs []*change.Change) []*change.Change {
-	kept := func(c *change.Change) bool {
-		return c.TTL && c.Op == change.Remove && expiryPolicy(p, &m.exec.Eval, keys, c) == "keep"
+	ignored := func(c *change.Change) bool {
+		return c.TTL && c.Op == change.Remove && expiryPolicy(p, &m.eval.Eval, keys, c) == "keep"
 	}
-	if !slices.ContainsFunc(cs, kept) {
+	if !slices.ContainsFunc(cs, ignored) {
 		return cs
 	}
 	out := make([]*change.Change, 0, len(cs))
 	for _, c := range cs {
-		if !kept(c) {
+		if !ignored(c) {
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// projectAll projects the images of the changes; those before the last as footprints. It returns the view of
+// projector projects the images of one item's changes.
+type projector struct {
+	p    *ir.Program
+	m    *memory // collects the projections of images before the last
+	d    *change.Decoder
+	keys change.Image
+	rule *ir.Rule // the item's rule, where its key decides it; nil: each image has to be looked at
+}
+
+// projectAll projects the images of the changes; those before the last one without values. It returns the projection of
 // the last image, empty when the item is gone.
-func projectAll(p *ir.Program, m *memory, d *change.Decoder, keys change.Image, cs []*change.Change) (now view,
-	err error) {
-	x := &m.exec
-	known, err := ruleOfKey(p, &x.Eval, keys)
-	if err != nil {
+func (x *projector) projectAll(cs []*change.Change) (now projection, err error) {
+	if x.rule, err = ruleOfKey(x.p, &x.m.eval.Eval, x.keys); err != nil {
 		return now, err
 	}
+	needsOld := x.rule == nil || x.rule.NeedOld
 	for i, c := range cs {
-		if known == nil || known.NeedOld {
-			if err := projectOld(p, m, d, c, known); err != nil {
+		if needsOld {
+			if err := x.projectOld(c); err != nil {
 				return now, err
 			}
 		}
 		last := i == len(cs)-1
 		switch {
 		case c.Op == change.Remove:
-			if err := projectKeys(p, m, keys, c, known); err != nil {
+			if err := x.projectKeys(c); err != nil {
 				return now, err
 			}
 		case last:
-			return projectNew(p, m, d, keys, c, known, true)
-		case known == nil || known.NeedOld:
-			v, err := projectNew(p, m, d, keys, c, known, false)
-			if err == nil {
-				m.views = append(m.views, v)
-			} else if err := ignoreRefusal(err); err != nil {
+			return x.projectNew(c, true)
+		case needsOld:
+			if err := x.keep(x.projectNew(c, false)); err != nil {
 				return now, err
 			}
 		}
 	}
-	return view{}, nil
+	return projection{}, nil
 }
 
 // projectNew projects the new image of a change.
-func projectNew(p *ir.Program, m *memory, d *change.Decoder, keys change.Image, c *change.Change, known *ir.Rule,
-	values bool) (view, error) {
+func (x *projector) projectNew(c *change.Change, values bool) (projection, error) {
 	if c.New == nil {
-		return view{}, tmpl.Refuse("no_image", "the stream record has no new image; the stream's view type must be "+
-			"NEW_AND_OLD_IMAGES")
+		return projection{}, tmpl.Refuse("no_image",
+			"the stream record has no new image; the stream's view type must be NEW_AND_OLD_IMAGES")
 	}
-	x := &m.exec
-	if p.KeyDecidesRule && known == nil {
-		return view{}, tmpl.Refuse("no_rule", "no rule matches the item; add a rule, or one with `drop: true`")
+	if x.p.KeyDecidesRule && x.rule == nil {
+		return projection{}, refuseNoRule()
 	}
-	if known != nil && !known.WantsAll && len(known.WantedNames) == 0 {
-		x.Scope.Image, x.Raw = keys, c.New
-		return x.run(known, values)
+	e := &x.m.eval
+	if x.rule != nil && !x.rule.WantsAll && len(x.rule.WantedNames) == 0 {
+		e.Scope.Image, e.Raw = x.keys, c.New // nothing but the keys is read: the image need not be decoded
+		return e.run(x.rule, values)
 	}
-	want := p.Wanted
-	if known != nil {
-		want = known.Wanted
-	}
-	img, err := d.PartialImage(c.New, want)
+	img, err := x.d.PartialImage(c.New, x.wanted())
 	if err != nil {
-		return view{}, err
+		return projection{}, err
 	}
-	x.Raw = c.New
-	if known != nil {
-		x.Scope.Image = img
-		return x.run(known, values)
-	}
+	e.Raw = c.New
 	return x.project(img, values)
 }
 
-// projectOld projects the old image of a change as footprints. An old image that the mapping refuses was never
+// projectOld projects the old image of a change without values. An old image that the mapping refuses was never
 // written: it has no rows.
-func projectOld(p *ir.Program, m *memory, d *change.Decoder, c *change.Change, known *ir.Rule) error {
+func (x *projector) projectOld(c *change.Change) error {
 	if c.Op == change.Insert {
 		return nil
 	}
 	if c.Old == nil {
-		if known != nil && !known.NeedOld {
-			return nil
-		}
-		return tmpl.Refuse("no_image", "the stream record has no old image; the stream's view type must be "+
-			"NEW_AND_OLD_IMAGES")
+		return tmpl.Refuse("no_image",
+			"the stream record has no old image; the stream's view type must be NEW_AND_OLD_IMAGES")
 	}
-	want := p.Wanted
-	if known != nil {
-		want = known.Wanted
-	}
-	img, err := d.PartialImage(c.Old, want)
+	img, err := x.d.PartialImage(c.Old, x.wanted())
 	if err != nil {
 		return err
 	}
-	x := &m.exec
-	x.Raw = nil
-	var v view
-	if known != nil {
-		x.Scope.Image = img
-		v, err = x.run(known, false)
-	} else {
-		v, err = x.project(img, false)
-	}
-	if err == nil {
-		m.views = append(m.views, v)
-	}
-	return ignoreRefusal(err)
+	x.m.eval.Raw = nil
+	return x.keep(x.project(img, false))
 }
 
-// projectKeys adds, for a removed item, the rows and columns that its key alone gives.
-func projectKeys(p *ir.Program, m *memory, keys change.Image, c *change.Change, known *ir.Rule) error {
-	if known == nil || (known.NeedOld && c.Old != nil) {
+// projectKeys projects, for a removed item, the rows and columns that its key alone gives.
+func (x *projector) projectKeys(c *change.Change) error {
+	if x.rule == nil || (x.rule.NeedOld && c.Old != nil) {
 		return nil
 	}
-	x := &m.exec
-	x.Scope.Image, x.bare = keys, true
-	v, err := x.run(known, false)
-	x.bare = false
+	e := &x.m.eval
+	e.Scope.Image, e.keysOnly = x.keys, true
+	pr, err := e.run(x.rule, false)
+	e.keysOnly = false
+	return x.keep(pr, err)
+}
+
+// wanted returns which attributes must be decoded; nil = all.
+func (x *projector) wanted() func(string) bool {
+	if x.rule != nil {
+		return x.rule.Wanted
+	}
+	return x.p.Wanted
+}
+
+func (x *projector) project(img change.Image, values bool) (projection, error) {
+	if x.rule == nil {
+		return x.m.eval.project(img, values)
+	}
+	x.m.eval.Scope.Image = img
+	return x.m.eval.run(x.rule, values)
+}
+
+// keep notes the projection of an image before the last. One that the mapping refuses has left nothing in the target.
+func (x *projector) keep(pr projection, err error) error {
 	if err == nil {
-		m.views = append(m.views, v)
+		x.m.earlier = append(x.m.earlier, pr)
 	}
 	return ignoreRefusal(err)
 }

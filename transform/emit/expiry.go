@@ -8,7 +8,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// expiryPolicy is what the mapping does when DynamoDB's TTL deletes an item: delete, keep, archive.
+// expiryPolicy returns what the mapping does when DynamoDB's TTL deletes an item: delete, keep, archive.
 func expiryPolicy(p *ir.Program, x *ir.Eval, keys change.Image, c *change.Change) string {
 	r, err := ruleOfKey(p, x, keys)
 	if err == nil && r == nil && !p.KeyDecidesRule && c.Old != nil {
@@ -25,7 +25,7 @@ func expiryPolicy(p *ir.Program, x *ir.Eval, keys change.Image, c *change.Change
 	return p.DefaultOnTTL()
 }
 
-// ruleOfKey returns the item's rule where the key alone decides it.
+// ruleOfKey returns the item's rule where the key alone decides it; nil where it does not, or no rule takes the item.
 func ruleOfKey(p *ir.Program, x *ir.Eval, keys change.Image) (*ir.Rule, error) {
 	if !p.KeyDecidesRule {
 		return nil, nil
@@ -34,6 +34,7 @@ func ruleOfKey(p *ir.Program, x *ir.Eval, keys change.Image) (*ir.Rule, error) {
 	return p.RuleOf(x)
 }
 
+// ignoreRefusal drops an error that is a refusal.
 func ignoreRefusal(err error) error {
 	if refused := (*tmpl.Refusal)(nil); errors.As(err, &refused) {
 		return nil

@@ -11,67 +11,68 @@ import (
 
 // memory is what a Write reuses from call to call.
 type memory struct {
-	exec    evaluation
-	views   []view
+	eval    evaluation
+	earlier []projection // of images before the last
 	deletes []Delete
 	cells   []Cell
-	key     []byte
+	key     []byte // canonical
 	guard   []byte
-	seen    map[string]int
+	seen    map[string]int // columns and cells that the item has in a row now
 }
 
-// evaluation is the evaluation of whole items: the rows that it has produced beside their cells.
+// evaluation evaluates whole items: it holds the rows that it has produced beside their cells.
 type evaluation struct {
 	ir.Eval
-	p    *ir.Program
-	rows []projected
-	bare bool // the image is the keys alone: only rows and columns that the key decides
+	p        *ir.Program
+	rows     []projectedRow
+	keysOnly bool // the image is the keys alone: only rows, and columns that the key decides, are evaluated
 }
 
-// projected is one row of a projection: cells [from, to) of the exec.
-type projected struct {
+// projection is what one image gives.
+type projection struct {
+	rule *ir.Rule // nil: no rule matched, or the item is gone
+	rows []projectedRow
+}
+
+// projectedRow is one row of a projection.
+type projectedRow struct {
 	plan     *ir.Plan
 	key      []byte
-	from, to int // cells that the item has
-	possible int // [to, possible): footprints of columns that its key decides
-}
-
-// view is the projection of one image.
-type view struct {
-	rule *ir.Rule // nil: no rule matched, or the item is gone
-	rows []projected
+	from, to int // evaluation.Cells[from:to] are the cells that the item has
+	possible int // evaluation.Cells[to:possible] are all columns that its key decides, whether or not it has them
 }
 
 func newMemory(p *ir.Program) *memory {
-	return &memory{exec: evaluation{p: p, Eval: *p.NewEval()}}
+	return &memory{eval: evaluation{p: p, Eval: *p.NewEval()}}
 }
 
 // What a Write holds on to between two changes: one large item must not stay in every lane's memory.
 const (
 	maxRetainedBytes = 1 << 20
-	keepCells        = 8 << 10
+	maxRetainedCells = 8 << 10
 )
 
+// reset empties the memory for the next change, and gives up what a large item has made of it.
 func (m *memory) reset() {
-	x := &m.exec
+	x := &m.eval
 	if cap(x.Buf) > maxRetainedBytes {
 		x.Buf = nil
 	}
-	if cap(x.Cells) > keepCells {
+	if cap(x.Cells) > maxRetainedCells {
 		x.Cells, m.cells, m.deletes, m.seen = nil, nil, nil, nil
 	}
 	x.Raw, x.Scope.Image = nil, nil
 	x.Buf, x.Cells, x.rows = x.Buf[:0], x.Cells[:0], x.rows[:0]
-	m.views, m.deletes, m.cells = m.views[:0], m.deletes[:0], m.cells[:0]
+	m.earlier, m.deletes, m.cells = m.earlier[:0], m.deletes[:0], m.cells[:0]
 }
 
-// Project gives the rows and cells of an item: what Bigtable holds when it is in step. The error is a
-// *Refusal when the mapping will not take the item. An item that the mapping drops has no rows.
+// Project returns the rows and cells of an item: what Bigtable holds when it is in step. The error is a *tmpl.Refusal
+// when the mapping does not take the item. An item that the mapping drops has no rows.
 //
 // Rule 7: the result depends on the item and the mapping alone.
 func Project(p *ir.Program, img change.Image) ([]Row, error) {
 	m := newMemory(p)
-	v, err := m.exec.project(img, true)
+	v, err := m.eval.project(img, true)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +80,7 @@ func Project(p *ir.Program, img change.Image) ([]Row, error) {
 	for i := range v.rows {
 		pr := &v.rows[i]
 		row := Row{Key: pr.key, Class: pr.plan.Class, Exclusive: pr.plan.Exclusive}
-		for _, c := range m.exec.Cells[pr.from:pr.to] {
+		for _, c := range m.eval.Cells[pr.from:pr.to] {
 			row.Cells = append(row.Cells, output(&c))
 		}
 		if err := checkRow(&row); err != nil {
@@ -90,106 +91,118 @@ func Project(p *ir.Program, img change.Image) ([]Row, error) {
 	return rows, nil
 }
 
-// TracedRow is a row of an item with the origin of its cells.
+// TracedRow is a row of an item with the plan that gives it and the emitters of its cells.
 type TracedRow struct {
 	Plan  *ir.Plan
 	Cells []ir.Emitted
 }
 
-// Trace is Project with the origin of everything.
+// Trace is Project with the origin of rows and cells, for explanations.
 func Trace(p *ir.Program, img change.Image) ([]TracedRow, error) {
 	m := newMemory(p)
-	v, err := m.exec.project(img, true)
+	v, err := m.eval.project(img, true)
 	if err != nil {
 		return nil, err
 	}
 	rows := make([]TracedRow, len(v.rows))
 	for i, pr := range v.rows {
-		rows[i] = TracedRow{Plan: pr.plan, Cells: m.exec.Cells[pr.from:pr.to]}
+		rows[i] = TracedRow{Plan: pr.plan, Cells: m.eval.Cells[pr.from:pr.to]}
 	}
 	return rows, nil
 }
 
-// project evaluates an image: picks its rule and emits the cells of all its rows.
-func (x *evaluation) project(img change.Image, values bool) (view, error) {
+// project evaluates an image: it finds the image's rule, and the cells of all its rows.
+func (x *evaluation) project(img change.Image, values bool) (projection, error) {
 	x.Scope.Image = img
 	r, err := x.p.RuleOf(&x.Eval)
 	if err != nil {
-		return view{}, err
+		return projection{}, err
 	}
 	if r == nil {
-		return view{}, tmpl.Refuse("no_rule", "no rule matches the item; add a rule, or one with `drop: true`")
+		return projection{}, refuseNoRule()
 	}
 	return x.run(r, values)
 }
 
-// run emits the rows of a rule whose captures stand in the scope.
-func (x *evaluation) run(r *ir.Rule, values bool) (view, error) {
+// run evaluates the rows of a rule whose captures stand in the scope.
+func (x *evaluation) run(r *ir.Rule, values bool) (projection, error) {
 	x.Values = values
 	first := len(x.rows)
 	for i, pl := range r.Plans {
 		if i > 0 {
 			ok, err := ir.Matches(pl.Conditions, pl.When, x.Scope.Image, x.Captures)
 			if err != nil {
-				return view{}, err
+				return projection{}, err
 			}
 			if !ok {
 				continue
 			}
 		}
 		if err := x.row(pl, i > 0); err != nil {
-			return view{}, err
+			return projection{}, err
 		}
 	}
-	v := view{rule: r, rows: x.rows[first:len(x.rows):len(x.rows)]}
-	return v, refuseSameRow(v.rows)
+	pr := projection{rule: r, rows: x.rows[first:len(x.rows):len(x.rows)]}
+	return pr, refuseSameRow(pr.rows)
 }
 
+// row evaluates one row of the item in scope. An index row whose key needs an attribute that the item lacks is left
+// out.
 func (x *evaluation) row(pl *ir.Plan, index bool) error {
 	start := len(x.Buf)
 	var err error
 	if x.Buf, err = pl.Row.Append(x.Buf, &x.Scope); err != nil {
 		x.Buf = x.Buf[:start]
 		if m := (*tmpl.MissingError)(nil); errors.As(err, &m) && index {
-			return nil // a sparse index: items without the attribute are not in it
+			return nil
 		}
 		return ir.WrapRefusal("row_key", err, "row key of %s", pl.Name)
 	}
-	pr := projected{plan: pl, key: x.Buf[start:len(x.Buf):len(x.Buf)], from: len(x.Cells)}
-	if len(pr.key) == 0 || len(pr.key) > ir.MaxRowKey {
-		return tmpl.Refuse("row_key_size", "the row key of %s has %d bytes, Bigtable takes 1 to %d", pl.Name, len(pr.key),
-			ir.MaxRowKey)
+	row := projectedRow{plan: pl, key: x.Buf[start:len(x.Buf):len(x.Buf)], from: len(x.Cells)}
+	if len(row.key) == 0 || len(row.key) > ir.MaxRowKey {
+		return tmpl.Refuse("row_key_size", "the row key of %s has %d bytes, Bigtable takes 1 to %d",
+			pl.Name, len(row.key), ir.MaxRowKey)
 	}
-	for _, e := range pl.Emitters {
-		if x.bare {
-			break
-		}
-		if err := unlessMissing(e, e.Emit(&x.Eval)); err != nil {
-			return err
-		}
-	}
-	pr.to = len(x.Cells)
-	if pl.CompareCells {
-		if err := refuseSameCell(x.Cells[pr.from:pr.to]); err != nil {
-			return err
-		}
-	}
-	if !pl.Exclusive || len(pl.History) > 0 {
+	if !x.keysOnly {
 		for _, e := range pl.Emitters {
-			if e.FromKey {
-				if err := unlessMissing(e, e.EmitPossible(&x.Eval)); err != nil {
-					return err
-				}
+			if err := ignoreMissing(e.Emit(&x.Eval)); err != nil {
+				return err
 			}
 		}
 	}
-	pr.possible = len(x.Cells)
-	x.rows = append(x.rows, pr)
+	row.to = len(x.Cells)
+	if pl.CompareCells {
+		if err := refuseSameCell(x.Cells[row.from:row.to]); err != nil {
+			return err
+		}
+	}
+	if err := x.possibleCells(pl); err != nil {
+		return err
+	}
+	row.possible = len(x.Cells)
+	x.rows = append(x.rows, row)
 	return nil
 }
 
-// unlessMissing lets an emitter go whose column needs an attribute that the item lacks.
-func unlessMissing(e *ir.Emitter, err error) error {
+// possibleCells adds the columns that the item's key decides, where they are needed to know what to delete.
+func (x *evaluation) possibleCells(pl *ir.Plan) error {
+	if pl.Exclusive && len(pl.History) == 0 {
+		return nil
+	}
+	for _, e := range pl.Emitters {
+		if !e.FromKey {
+			continue
+		}
+		if err := ignoreMissing(e.EmitPossible(&x.Eval)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ignoreMissing drops the error of an emitter whose column needs an attribute that the item lacks: it has no cells
+// then.
+func ignoreMissing(err error) error {
 	if m := (*tmpl.MissingError)(nil); errors.As(err, &m) {
 		return nil
 	}
@@ -220,12 +233,14 @@ func refuseSameCell(cells []ir.Emitted) error {
 	return nil
 }
 
+// sameCell is the refusal of an item that writes one column twice.
 func sameCell(a, b *ir.Emitted) error {
 	return tmpl.Refuse("collision", "two sources of the rule write the same column of family %s: %s and %s", a.Family.Name,
 		a.By.Describe(), b.By.Describe())
 }
 
-func refuseSameRow(rows []projected) error {
+// refuseSameRow refuses an item that two plans give the same row.
+func refuseSameRow(rows []projectedRow) error {
 	for i := range rows {
 		for j := range i {
 			if string(rows[i].key) == string(rows[j].key) {
@@ -237,9 +252,15 @@ func refuseSameRow(rows []projected) error {
 	return nil
 }
 
+// output is a cell as the sink is given it.
 func output(c *ir.Emitted) Cell {
 	return Cell{Family: c.Family.Name, Qualifier: c.Qualifier, Value: c.Value, Time: c.Time, Mapped: c.Mapped,
 		Aggregate: c.By.Aggregate(), AsItCame: c.By.AsItCame}
+}
+
+// refuseNoRule is the refusal of an item that no rule takes.
+func refuseNoRule() error {
+	return tmpl.Refuse("no_rule", "no rule matches the item; add a rule, or one with `drop: true`")
 }
 
 // checkRow enforces the service's limits before the wire.
@@ -263,6 +284,7 @@ func checkRow(r *Row) error {
 	return nil
 }
 
+// guard returns the hash that names an item in shared rows, and buf for the next call.
 func guard(buf []byte, pipeline, table string, key []byte) (g [16]byte, _ []byte) {
 	buf = append(append(append(append(append(buf[:0], pipeline...), 0), table...), 0), key...)
 	sum := sha256.Sum256(buf)

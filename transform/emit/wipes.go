@@ -7,7 +7,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// Wipes finds the rows of a change that a removal of another item may delete (`on_remove: row`). It is for one
+// Wipes finds the rows of a change that a removal of another item may delete (`on_remove: row`). It belongs to one
 // goroutine.
 type Wipes struct {
 	p *ir.Program
@@ -15,7 +15,7 @@ type Wipes struct {
 	x ir.Eval
 }
 
-// NewWipes returns nil when no rule has `on_remove: row`.
+// NewWipes returns the Wipes of a program; nil when no rule has `on_remove: row`.
 func NewWipes(p *ir.Program) *Wipes {
 	for _, r := range p.Rules {
 		if slices.ContainsFunc(r.Plans, func(pl *ir.Plan) bool { return pl.WipesOnRemoval }) {
@@ -52,13 +52,14 @@ func (w *Wipes) Rows(c *change.Change, f func(row []byte)) {
 	}
 }
 
-// wipesByKey says whether the key alone gives the rule's rows that may be deleted.
+// wipesByKey reports whether the key alone gives the rule's rows that may be deleted.
 func wipesByKey(r *ir.Rule) bool {
 	return !slices.ContainsFunc(r.Plans, func(pl *ir.Plan) bool {
 		return pl.Wipeable && (!pl.Row.FromKey || len(pl.Conditions) > 0 || pl.When != nil)
 	})
 }
 
+// image calls f with the rows of one image.
 func (w *Wipes) image(raw []byte, f func(row []byte)) {
 	img, err := w.d.PartialImage(raw, w.p.Wanted)
 	if err != nil {
@@ -70,7 +71,7 @@ func (w *Wipes) image(raw []byte, f func(row []byte)) {
 	}
 }
 
-// rows evaluates the rows of the rule whose captures stand in the scope.
+// rows calls f with the rows of the rule whose captures stand in the scope.
 func (w *Wipes) rows(r *ir.Rule, f func(row []byte)) {
 	x := &w.x
 	for i, pl := range r.Plans {

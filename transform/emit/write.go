@@ -45,8 +45,8 @@ type Item struct {
 	Key   []byte // canonical
 }
 
-// Write is everything that one change, or several coalesced ones, do: rows entered first, rows left last.
-// A Write is reused: what it holds is valid until the next call that fills it.
+// Write is all that one change does, or several coalesced ones: rows entered first, rows left last. A Write is reused:
+// what it holds is valid until the next call that fills it.
 type Write struct {
 	Item    Item
 	Version change.Version

@@ -6,7 +6,7 @@
 // never accept one that is wrong. Each is done over all tables that share a target.
 //
 //	#  what is shown                                     function                test
-//	1  the row's key tells the whole primary key         proveRowTellsKey        TestRowFromANonKeyAttributeIsNotExclusive
+//	1  the row's key tells the whole primary key         proveRowTellsKey        TestWorkedExamplesHaveTheirClasses
 //	2  tables of one target declare a family alike       proveFamiliesAgree      TestTwoTablesOnOneTargetMustNotShareRows
 //	3  archived items have a family of their own         proveArchiveAlone       TestTwoTablesMayNotArchiveIntoOneFamily
 //	4  no two rules, indexes or tables write one cell    proveRowsOrCellsDiffer  TestRowsOfSeveralTablesAreNeverExclusive
