@@ -16,9 +16,9 @@ const (
 )
 
 // Consumer reads messages of a stream in order, without acknowledgements: nothing is ever delivered a second time or
-// out of order. It renews nothing: before its user makes another one it checks that the stream is still the same. An
-// end of Pending does not mean that the stream ends: the replica that serves the consumer may lag behind its leader.
-// It is for one goroutine.
+// out of order. It is never renewed: before its user makes another one, it must check that the stream is still the
+// same. No more Pending does not mean the end of the stream: the replica that serves the consumer may lag behind its
+// leader. It is for one goroutine.
 type Consumer struct {
 	c         *Conn
 	stream    string
@@ -51,7 +51,8 @@ func (c *Conn) Consume(ctx context.Context, stream string, from uint64, read pro
 	}
 	info := made.CachedInfo()
 	r := &Consumer{c: c, stream: info.Stream, name: info.Name, read: read, pending: info.NumPending}
-	r.msgs, err = made.Messages(jetstream.PullMaxMessagesWithBytesLimit(pullBatch, pullBytes), jetstream.PullExpiry(20*time.Second),
+	r.msgs, err = made.Messages(
+		jetstream.PullMaxMessagesWithBytesLimit(pullBatch, pullBytes), jetstream.PullExpiry(20*time.Second),
 		jetstream.PullHeartbeat(2*time.Second), jetstream.WithMessagesErrOnMissingHeartbeat(true))
 	if err != nil {
 		return nil, err
@@ -87,11 +88,12 @@ func (r *Consumer) Next(ctx context.Context, idle time.Duration) (Message, error
 	r.pending = meta.NumPending
 	r.read.Add(float64(len(m.Data())))
 	return Message{
-		Seq: meta.Sequence.Stream, Data: m.Data(), ID: m.Headers().Get(nats.MsgIdHdr), Subject: m.Subject(), Stored: meta.Timestamp,
+		Seq: meta.Sequence.Stream, Data: m.Data(), ID: m.Headers().Get(nats.MsgIdHdr), Subject: m.Subject(),
+		Stored: meta.Timestamp,
 	}, nil
 }
 
-// Close lets the server forget the consumer. When the server is away it forgets by itself after a minute.
+// Close deletes the consumer. When the server cannot be reached, it deletes the consumer by itself after a minute.
 func (r *Consumer) Close(ctx context.Context) {
 	r.msgs.Stop()
 	if !r.c.NC.IsConnected() {

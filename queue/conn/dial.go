@@ -85,9 +85,9 @@ func (p inProcess) InProcessConn() (net.Conn, error) {
 	return c, err
 }
 
-// dialer counts the connections, each before anything is sent on it: the client library calls its own handler for
-// reconnects later, beside what goes on. It also remembers why servers could not be reached, where the library says
-// only that there is none.
+// dialer counts the connections, each before anything is sent on it: the client library's own handler for reconnects
+// is called later, from another goroutine. It also records why servers could not be reached, because the library's
+// error says only that none could.
 type dialer struct {
 	net.Dialer
 	connections *atomic.Uint64
@@ -96,6 +96,7 @@ type dialer struct {
 	errs map[string]error // by address
 }
 
+// Dial connects to one address.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	c, err := d.Dialer.Dial(network, address)
 	if err == nil {
@@ -110,7 +111,7 @@ func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	return c, err
 }
 
-// explain says why a connection was not made.
+// explain returns the error of a connection that was not made: ErrDenied or ErrUnreachable, with the causes by address.
 func (d *dialer) explain(ctx context.Context, err error) error {
 	if u := (*url.Error)(nil); errors.As(err, &u) {
 		err = u.Err // without the URL, which may hold a password

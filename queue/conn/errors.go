@@ -123,7 +123,8 @@ func Transient(err error) bool { return Classify(err) == failure.Transient }
 // passing are the errors of the client library, and of this package, after which a request is sent again.
 var passing = []error{
 	ErrIdle, ErrDropped, ErrNoLeader, ErrAttemptPending,
-	nats.ErrNoResponders, nats.ErrTimeout, nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded,
+	nats.ErrNoResponders, nats.ErrTimeout, nats.ErrDisconnected, nats.ErrConnectionReconnecting,
+	nats.ErrReconnectBufExceeded,
 	jetstream.ErrNoStreamResponse, jetstream.ErrNoHeartbeat, jetstream.ErrConsumerDeleted, jetstream.ErrConsumerNotFound,
 	context.DeadlineExceeded,
 }

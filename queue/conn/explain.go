@@ -6,13 +6,18 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// settings are the keys of the configuration that JetStream's refusals of a stream are about.
+const noStorage = "less than queue.max_bytes and 1 GiB of dead letters is left per table: " +
+	"lower queue.max_bytes, or raise max_file_store of the servers"
+
+// settings say which key of the configuration a refusal of JetStream is about.
 var settings = map[jetstream.ErrorCode]string{
-	CodeNoPeers:               "the cluster has fewer servers with room than queue.replicas asks for: lower it, add servers, or lower queue.max_bytes",
-	CodeNoReplicas:            "the server is not part of a cluster: set queue.replicas to 1, or give queue.url a cluster",
-	CodeStorage:               "less than queue.max_bytes and 1 GiB of dead letters is left per table: lower queue.max_bytes, or raise max_file_store of the servers",
-	CodeNoResources:           "less than queue.max_bytes and 1 GiB of dead letters is left per table: lower queue.max_bytes, or raise max_file_store of the servers",
-	CodeAccountResources:      "the account's limit of storage is below queue.max_bytes and 1 GiB of dead letters per table: lower queue.max_bytes, or raise the limit",
+	CodeNoPeers: "the cluster has fewer servers with room than queue.replicas asks for: " +
+		"lower it, add servers, or lower queue.max_bytes",
+	CodeNoReplicas:  "the server is not part of a cluster: set queue.replicas to 1, or give queue.url a cluster",
+	CodeStorage:     noStorage,
+	CodeNoResources: noStorage,
+	CodeAccountResources: "the account's limit of storage is below queue.max_bytes and 1 GiB of dead letters per table: " +
+		"lower queue.max_bytes, or raise the limit",
 	CodeMaxStreamBytes:        "the account's limit of a stream is below queue.max_bytes: lower that, or raise the limit",
 	CodeMaxStreams:            "each table needs two streams: raise the account's limit of streams",
 	CodeNoJetStreamForAccount: "enable JetStream for the account of queue.url or queue.creds",

@@ -11,9 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A consumer with one replica may live on any server that keeps a copy of the stream, also on one that lags
-// behind its leader. So what a consumer delivers is true, but where it ends says nothing: the end of a log, and
-// what is stored there, is asked of the leader, by the requests in this file.
+// The requests in this file ask the leader of a stream where it ends and what is stored there. A consumer cannot
+// tell: it may live on a replica that lags behind the leader, so that what it delivers is stored, but more may be.
 
 // MessageRequest asks for one message: the one at Seq, the newest one on LastFor, or the first one on NextFor at or
 // after Seq. The fields are JetStream's.
@@ -25,7 +24,8 @@ type MessageRequest struct {
 
 // GetMessage returns a message of the stream as its leader has it; jetstream.ErrMsgNotFound when there is none.
 //
-// The client library's GetMsg is not used: where a stream has AllowDirect set, by whomever, it asks any replica.
+// The client library's GetMsg is not used: where a stream has AllowDirect set, which an operator can do, it asks any
+// replica.
 func (c *Conn) GetMessage(ctx context.Context, stream string, what MessageRequest) (*jetstream.RawStreamMsg, error) {
 	ctx, cancel := c.Ask(ctx)
 	defer cancel()
@@ -58,7 +58,9 @@ func (c *Conn) GetMessage(ctx context.Context, stream string, what MessageReques
 	case got.Message == nil:
 		return nil, fmt.Errorf("get message of %s: %w", stream, jetstream.ErrInvalidJetStreamResponse)
 	}
-	m := &jetstream.RawStreamMsg{Subject: got.Message.Subject, Sequence: got.Message.Seq, Data: got.Message.Data, Time: got.Message.Time}
+	m := &jetstream.RawStreamMsg{
+		Subject: got.Message.Subject, Sequence: got.Message.Seq, Data: got.Message.Data, Time: got.Message.Time,
+	}
 	if len(got.Message.Headers) > 0 {
 		if m.Header, err = nats.DecodeHeadersMsg(got.Message.Headers); err != nil {
 			return nil, fmt.Errorf("get message of %s: %w", stream, err)
@@ -72,8 +74,11 @@ func (c *Conn) Next(ctx context.Context, stream string, seq uint64) (*jetstream.
 	return c.GetMessage(ctx, stream, MessageRequest{Seq: seq, NextFor: ">"})
 }
 
-// StreamInfo asks about a stream. jetstream.ErrStreamNotFound only when it is really not there.
-func (c *Conn) StreamInfo(ctx context.Context, st jetstream.Stream, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+// StreamInfo asks about a stream. It returns jetstream.ErrStreamNotFound only after ConfirmMissing, and ErrNoLeader
+// when a replica answers because there is no leader.
+func (c *Conn) StreamInfo(
+	ctx context.Context, st jetstream.Stream, opts ...jetstream.StreamInfoOpt,
+) (*jetstream.StreamInfo, error) {
 	asking, cancel := c.Ask(ctx)
 	defer cancel()
 	info, err := st.Info(asking, opts...)
@@ -88,9 +93,9 @@ func (c *Conn) StreamInfo(ctx context.Context, st jetstream.Stream, opts ...jets
 	return info, nil
 }
 
-// ConfirmMissing returns jetstream.ErrStreamNotFound when the stream does not exist. A server of a cluster that has
-// just started denies a stream that it has not opened yet; a request for a message is answered by the stream's
-// leader, or, where the cluster knows no such stream, by the cluster's.
+// ConfirmMissing returns jetstream.ErrStreamNotFound when the stream does not exist, otherwise a transient error. A
+// server that has just started may deny a stream of its cluster that it has not opened yet. A request for a message
+// is answered by the stream's leader, or by the cluster's leader where there is no such stream.
 func (c *Conn) ConfirmMissing(ctx context.Context, stream string) error {
 	_, err := c.GetMessage(ctx, stream, MessageRequest{Seq: 1, NextFor: ">"})
 	var api *jetstream.APIError

@@ -1,3 +1,5 @@
+// Package deadletter keeps the dead letters of a table: changes that a sink will never take, each with its reason, in a
+// stream of their own with one subject per letter. The replicator stores them; commands list, retry and drop them.
 package deadletter
 
 import (
@@ -34,28 +36,29 @@ type Letter struct {
 	Attempts  int                   `json:"attempts"` // beyond the first
 	FirstSeen time.Time             `json:"first_seen"`
 	LastTried time.Time             `json:"last_tried"`
-	// Behind says that the item's earlier change was a dead letter too when this one was refused, so that its old image
-	// is not what the sink holds.
+	// Behind says that an earlier change of the item was a dead letter when this one was refused: the sink does not hold
+	// this change's old image.
 	Behind bool   `json:"behind,omitempty"`
 	Raw    []byte `json:"-"` // the whole record
 }
 
-// New makes the letter of a change that a sink refused. Its id is a function of feed, sequence number and
-// sink: a replay makes the same one.
+// New makes the letter of a change that a sink refused. Its id depends on feed, sequence number and sink only: a replay
+// of the change makes the same letter.
 func New(table, sink string, c *change.Change, code, reason string, now time.Time) *Letter {
 	h := sha256.New()
 	for _, s := range []string{c.Feed.Stream, c.Feed.Shard, string(c.SequenceNumber), sink} {
 		fmt.Fprintf(h, "%d:%s", len(s), s)
 	}
 	return &Letter{
-		ID: hex.EncodeToString(h.Sum(nil)[:10]), Table: table, Sink: sink, Feed: c.Feed, Seq: c.SequenceNumber, Op: c.Op, TTL: c.TTL,
+		ID: hex.EncodeToString(h.Sum(nil)[:10]), Table: table, Sink: sink, Feed: c.Feed, Seq: c.SequenceNumber,
+		Op: c.Op, TTL: c.TTL,
 		Version: c.Version, Created: c.Created, KeyHash: c.KeyHash, Code: code, Reason: reason,
 		FirstSeen: now.UTC(), LastTried: now.UTC(), Raw: bytes.Clone(c.Raw),
 	}
 }
 
-// CodeUnreadable is the code of what lies among the dead letters and cannot be read: damaged, or published by another
-// program. It has an id and a reason, and nothing else: it can be dropped, and never retried.
+// CodeUnreadable is the code of a stored letter that cannot be read, because it is damaged or another program
+// published it. It has an id and a reason and nothing else: it can be dropped, but never retried.
 const CodeUnreadable = "unreadable"
 
 // Change returns the change as it came out of the log, with the version it had.

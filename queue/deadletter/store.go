@@ -67,7 +67,8 @@ func newStore(c *conn.Conn, o Options, st jetstream.Stream, err error) (*Store, 
 		return nil, fmt.Errorf("open dead letters of %s: %w", o.Table, err)
 	}
 	if need, _ := strconv.Atoi(st.CachedInfo().Config.Metadata[conn.MetaFormat]); need > conn.FormatNumber {
-		return nil, fmt.Errorf("open dead letters of %s: %w", o.Table, &conn.FormatError{What: "stream " + o.Stream, Need: need})
+		err := &conn.FormatError{What: "stream " + o.Stream, Need: need}
+		return nil, fmt.Errorf("open dead letters of %s: %w", o.Table, err)
 	}
 	return &Store{conn: c, opts: o, stream: st}, nil
 }
@@ -85,9 +86,9 @@ func (o Options) streamConfig(maxMessage int) jetstream.StreamConfig {
 // subject returns the subject of the letter with this id.
 func (s *Store) subject(id string) string { return s.opts.Subject + id }
 
-// Put stores a letter; one that is there already stays as it is, with its attempts, so a replay stores each
-// once. When it returns nil the letter is on disk, and only then may the sink's mark pass the change. It
-// retries what may pass until ctx ends. conn.ErrFull and frame.ErrTooLarge as for entries: the table halts.
+// Put stores a letter. One that is stored already stays as it is, with its attempts, so that a replay stores each
+// once. Only when Put has returned nil, which means that the letter is on disk, may the sink's mark pass the change.
+// It retries transient errors until ctx ends. After conn.ErrFull and frame.ErrTooLarge the table halts.
 func (s *Store) Put(ctx context.Context, letter *Letter) error {
 	err := conn.Retry(ctx, func() error {
 		err := s.write(ctx, letter, 0)
@@ -96,18 +97,18 @@ func (s *Store) Put(ctx context.Context, letter *Letter) error {
 		}
 		// Rule 1: only a letter that can be read counts. With replicas the server refuses with the same code while an
 		// earlier attempt is under way, which no quorum may ever store.
-		if _, _, got := s.get(ctx, letter.ID); !errors.Is(got, ErrNotFound) {
+		if _, _, got := s.getDecoded(ctx, letter.ID); !errors.Is(got, ErrNotFound) {
 			return got
 		}
 		return fmt.Errorf("%w: %s", conn.ErrAttemptPending, err.Error())
 	})
-	return s.wrap("put", letter.ID, err)
+	return s.wrapError("put", letter.ID, err)
 }
 
-// RecordRetry notes that the letter was tried again and refused again; behind as in Letter.
+// RecordRetry records that the letter's change was tried again and refused again. behind is Letter.Behind.
 func (s *Store) RecordRetry(ctx context.Context, id, code, reason string, behind bool, now time.Time) error {
 	err := conn.Retry(ctx, func() error {
-		letter, seq, err := s.get(ctx, id)
+		letter, seq, err := s.getDecoded(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -121,7 +122,7 @@ func (s *Store) RecordRetry(ctx context.Context, id, code, reason string, behind
 		}
 		return err
 	})
-	return s.wrap("update", id, err)
+	return s.wrapError("update", id, err)
 }
 
 // write stores the letter if the newest one of its id is at sequence last; 0: if there is none.
@@ -137,7 +138,8 @@ func (s *Store) write(ctx context.Context, letter *Letter, last uint64) error {
 	return err
 }
 
-func (s *Store) wrap(verb, id string, err error) error {
+// wrapError adds what was done to which letter, and the sentinel of a refusal; nil for nil.
+func (s *Store) wrapError(verb, id string, err error) error {
 	switch conn.OutcomeOf(err) {
 	case conn.Stored:
 		return nil
@@ -149,18 +151,18 @@ func (s *Store) wrap(verb, id string, err error) error {
 	return fmt.Errorf("%s dead letter %s of %s: %w", verb, id, s.opts.Table, err)
 }
 
-// Get returns a letter; ErrNotFound when there is none. What cannot be read has CodeUnreadable.
+// Get returns a letter; ErrNotFound when there is none. A letter that cannot be read has CodeUnreadable.
 func (s *Store) Get(ctx context.Context, id string) (*Letter, error) {
-	m, err := s.stored(ctx, id)
+	m, err := s.getMessage(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return s.readable(id, m.Data)
+	return s.decodeOrStandIn(id, m.Data)
 }
 
-// get returns a letter that can be read, and its sequence.
-func (s *Store) get(ctx context.Context, id string) (*Letter, uint64, error) {
-	m, err := s.stored(ctx, id)
+// getDecoded returns a letter and its sequence; an error when it cannot be read.
+func (s *Store) getDecoded(ctx context.Context, id string) (*Letter, uint64, error) {
+	m, err := s.getMessage(ctx, id)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -168,9 +170,9 @@ func (s *Store) get(ctx context.Context, id string) (*Letter, uint64, error) {
 	return letter, m.Sequence, err
 }
 
-// readable decodes a letter, and stands in for one that is damaged: it must not hide the others. One of a newer format
-// is refused (Rule 11).
-func (s *Store) readable(id string, data []byte) (*Letter, error) {
+// decodeOrStandIn decodes a letter. For a damaged one it returns a letter with CodeUnreadable, so that the others can
+// still be listed. One of a newer format is an error (Rule 11).
+func (s *Store) decodeOrStandIn(id string, data []byte) (*Letter, error) {
 	letter, err := decode(data)
 	if newer := (*conn.FormatError)(nil); err == nil || errors.As(err, &newer) {
 		return letter, err
@@ -178,8 +180,8 @@ func (s *Store) readable(id string, data []byte) (*Letter, error) {
 	return &Letter{ID: id, Table: s.opts.Table, Code: CodeUnreadable, Reason: err.Error()}, nil
 }
 
-// stored returns the message of a letter as the leader has it.
-func (s *Store) stored(ctx context.Context, id string) (*jetstream.RawStreamMsg, error) {
+// getMessage returns the message of a letter as the stream's leader has it.
+func (s *Store) getMessage(ctx context.Context, id string) (*jetstream.RawStreamMsg, error) {
 	if id == "" || strings.ContainsAny(id, ".*> \t\r\n") { // one token of a subject
 		return nil, fmt.Errorf("get dead letter %q of %s: %w", id, s.opts.Table, ErrNotFound)
 	}
@@ -193,8 +195,8 @@ func (s *Store) stored(ctx context.Context, id string) (*jetstream.RawStreamMsg,
 	return m, nil
 }
 
-// All yields the letters that were there when it began, each once, oldest first; what cannot be read has
-// CodeUnreadable. An error ends it.
+// All yields the letters that were stored when it began, each once, oldest first. Those that cannot be read have
+// CodeUnreadable. It ends after an error.
 func (s *Store) All(ctx context.Context) iter.Seq2[*Letter, error] {
 	return func(yield func(*Letter, error) bool) {
 		if err := s.walk(ctx, func(l *Letter) bool { return yield(l, nil) }); err != nil {
@@ -203,8 +205,8 @@ func (s *Store) All(ctx context.Context) iter.Seq2[*Letter, error] {
 	}
 }
 
-// walk is All. A letter that is retried meanwhile moves to the end of the stream; it is yielded from there when that
-// happened before it was reached.
+// walk calls yield with each letter until that returns false. A letter that is retried meanwhile moves to the end of
+// the stream, and is yielded from there if it was not yielded before.
 func (s *Store) walk(ctx context.Context, yield func(*Letter) bool) error {
 	info, err := s.conn.StreamInfo(ctx, s.stream)
 	if err != nil {
@@ -212,7 +214,7 @@ func (s *Store) walk(ctx context.Context, yield func(*Letter) bool) error {
 	}
 	seen := make(map[string]bool)
 	visit := func(m conn.Message) (bool, error) {
-		letter, err := s.readable(strings.TrimPrefix(m.Subject, s.subject("")), m.Data)
+		letter, err := s.decodeOrStandIn(strings.TrimPrefix(m.Subject, s.subject("")), m.Data)
 		if err != nil {
 			return false, err
 		}
@@ -225,7 +227,7 @@ func (s *Store) walk(ctx context.Context, yield func(*Letter) bool) error {
 	at := uint64(0)
 	for pause := conn.LeastPause; ; pause = min(2*pause, conn.MostPause) {
 		before := at
-		if more, err := s.advance(ctx, &at, visit); !more || err != nil {
+		if more, err := s.visitDelivered(ctx, &at, visit); !more || err != nil {
 			return err
 		}
 		// Where the consumer has no more to read its replica may lag behind the leader, which knows whether there is more.
@@ -243,9 +245,9 @@ func (s *Store) walk(ctx context.Context, yield func(*Letter) bool) error {
 	}
 }
 
-// advance visits what one consumer delivers after sequence *at, and moves that along. It returns false when a visit
-// did.
-func (s *Store) advance(ctx context.Context, at *uint64, visit func(conn.Message) (bool, error)) (bool, error) {
+// visitDelivered visits what one consumer delivers after sequence *at, and advances *at. It returns false once a
+// visit did.
+func (s *Store) visitDelivered(ctx context.Context, at *uint64, visit func(conn.Message) (bool, error)) (bool, error) {
 	c, err := s.conn.Consume(ctx, s.opts.Stream, *at+1, s.opts.BytesRead)
 	if err != nil {
 		return false, err
@@ -267,10 +269,9 @@ func (s *Store) advance(ctx context.Context, at *uint64, visit func(conn.Message
 	return true, nil
 }
 
-// Drop deletes a letter for good: it was delivered, or somebody decided to lose it. ErrNotFound when there is
-// none.
+// Drop deletes a letter for good. ErrNotFound when there is none.
 func (s *Store) Drop(ctx context.Context, id string) error {
-	if _, err := s.stored(ctx, id); err != nil {
+	if _, err := s.getMessage(ctx, id); err != nil {
 		return err
 	}
 	if err := s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.subject(id))); err != nil {

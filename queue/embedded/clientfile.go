@@ -20,6 +20,7 @@ type ClientFile struct {
 	Started time.Time `json:"started"`
 }
 
+// writeClientFile replaces the file atomically.
 func writeClientFile(dir string, c ClientFile) error {
 	b, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {

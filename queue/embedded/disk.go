@@ -9,28 +9,28 @@ import (
 )
 
 const (
-	// leastFree is what a volume should have left while logs grow: other programs write to it too.
-	leastFree = 1 << 30
-	// untakenPart is the part that should be left of what the logs may still take up to their limits: what was
-	// promised to the other tables is not all gone before the first one stops.
+	// minFree is the room that a volume should have left while logs grow: other programs write to it too.
+	minFree = 1 << 30
+	// untakenPart is the part of Untaken that should be left: reading pauses before one table has used up the room that
+	// the other tables may still take.
 	untakenPart = 0.2
-	// volumePart caps both on a small volume, which is never asked for more than this part of it. It is no limit by
-	// itself: a large disk of which little is left is no reason to stop while the logs need less.
+	// volumePart caps both on a small volume, as a part of its size. It is not a limit by itself: a large volume with
+	// little room left is no reason to pause while the logs need less.
 	volumePart = 0.1
-	// resumeAt keeps reading from going on and pausing again at every entry.
+	// resumeAt is the factor by which more room is needed to resume than to pause, so that reading does not alternate.
 	resumeAt = 1.5
 )
 
-// Disk is how the volume of the embedded store compares with what the logs may take.
+// Disk compares the room on the volume of the embedded store with what the logs may take.
 type Disk struct {
 	Volume
-	Left       uint64 // for the logs: what is available, less the reserve where it is not held
-	Untaken    uint64 // what the logs may still take until each of them has reached its limit
+	Left       uint64 // bytes for the logs: what is available, less the reserve where that does not exist yet
+	Untaken    uint64 // bytes that the logs may still take until each has reached its limit
 	PauseBelow uint64 // reading pauses while less than this is left, and goes on at half as much again
 	Low        bool   // reading pauses
 }
 
-// Short tells whether the volume fills up before the logs have reached their limits.
+// Short reports whether the volume fills up before the logs have reached their limits.
 func (d Disk) Short() bool { return d.Left < d.Untaken }
 
 // PauseReason says why reading pauses, for operators.
@@ -39,8 +39,9 @@ func (d Disk) PauseReason(dir string) string {
 		dir, humanize.IBytes(d.Left), humanize.IBytes(d.PauseBelow), humanize.IBytes(uint64(resumeAt*float64(d.PauseBelow))))
 }
 
+// pauseBelow returns Disk.PauseBelow.
 func pauseBelow(v Volume, untaken uint64) uint64 {
-	return uint64(min(max(leastFree, untakenPart*float64(untaken)), volumePart*float64(v.Total)))
+	return uint64(min(max(minFree, untakenPart*float64(untaken)), volumePart*float64(v.Total)))
 }
 
 // DiskWatch compares the room on the volume of an embedded store with what the logs may still take. The disks of an

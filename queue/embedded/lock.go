@@ -18,8 +18,8 @@ const lockName = "LOCK"
 // ErrLocked means that another process has the store open.
 var ErrLocked = errors.New("store is in use by another process")
 
-// lockDir takes the store for this process. The kernel lets the lock go when the process dies, however it
-// dies; the pid in the file is for people.
+// lockDir locks the store for this process; ErrLocked when another process has it. The kernel unlocks it when the
+// process ends, however that happens; the pid in the file is for operators.
 func lockDir(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make queue directory: %w", err)

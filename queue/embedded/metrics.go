@@ -11,7 +11,8 @@ type metrics struct{ available, untaken, low prometheus.Gauge }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	gauge := func(name, help string) prometheus.Gauge {
-		return metric.Register(reg, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "tailrace", Subsystem: "queue", Name: name, Help: help}))
+		opts := prometheus.GaugeOpts{Namespace: "tailrace", Subsystem: "queue", Name: name, Help: help}
+		return metric.Register(reg, prometheus.NewGauge(opts))
 	}
 	return &metrics{
 		available: gauge("disk_available_bytes", "Bytes left for the logs on the volume of the embedded queue."),

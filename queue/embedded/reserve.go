@@ -8,15 +8,15 @@ import (
 	"path/filepath"
 )
 
-// reserveName is a file without content that holds room on the volume of an embedded store. It is removed when the
-// volume is full: a store cannot be opened, and no mark be stored that lets a log be trimmed, without some room.
+// reserveName is a file of zeros that holds room on the volume of an embedded store. It is removed when the volume is
+// full: without some room, neither can a store be opened nor the marks be stored that let a log be trimmed.
 const reserveName = "reserve"
 
-// reserveSize has room for snapshots, for the blocks of up to 8 MiB that the server rewrites when it trims inside
-// them, and for what it keeps beside the logs; a small volume has a smaller one.
+// reserveSize returns the size of the reserve: room for snapshots, for the blocks of up to 8 MiB that the server
+// rewrites when it trims inside them, and for its own files; less on a small volume.
 func reserveSize(v Volume) int64 { return int64(min(64<<20, v.Total/4)) }
 
-// makeReserve takes the room, if there is no reserve yet.
+// makeReserve makes the reserve, if there is none yet.
 func makeReserve(dir string, size int64) error {
 	name := filepath.Join(dir, reserveName)
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -39,10 +39,10 @@ func HasReserve(dir string) bool {
 	return err == nil
 }
 
-// dropReserve gives the room back. It tells whether there was any.
+// dropReserve removes the reserve, and reports whether there was one.
 func dropReserve(dir string) bool { return os.Remove(filepath.Join(dir, reserveName)) == nil }
 
-// allocateZeros takes room by writing: everywhere, but slowly.
+// allocateZeros allocates by writing: slow, but possible on every file system.
 func allocateZeros(f *os.File, size int64) error {
 	zeros := make([]byte, 1<<20)
 	for size > 0 {

@@ -110,7 +110,8 @@ func (e *Server) startWithReserve(ctx context.Context) error {
 		return err
 	}
 	if dropReserve(e.opts.Dir) {
-		e.log.Error("the volume of the queue is full: its reserve is given up, free some room", zap.String("dir", e.opts.Dir))
+		e.log.Error("the volume of the queue is full: its reserve is given up, free some room",
+			zap.String("dir", e.opts.Dir))
 		if err = e.start(ctx); err == nil {
 			return nil
 		}
@@ -119,7 +120,8 @@ func (e *Server) startWithReserve(ctx context.Context) error {
 }
 
 // ErrNoSpace means that the volume of the embedded store is full, so that not even the store can be opened.
-var ErrNoSpace = errors.New("no room on the volume of the queue: free some, or enlarge it; never delete files of the queue")
+var ErrNoSpace = errors.New("no room on the volume of the queue: " +
+	"free some, or enlarge it; never delete files of the queue")
 
 // Client returns how other processes reach the server.
 func (e *Server) Client() ClientFile {
@@ -158,7 +160,8 @@ func (e *Server) InProcessConn() (net.Conn, error) {
 
 var errClosed = errors.New("the store of the queue is closed: it is being opened again")
 
-// serverOptions takes port where the configuration leaves it open; 0 is any.
+// serverOptions returns the NATS server's options. It listens on port where the configuration leaves that open; 0 =
+// any.
 func serverOptions(o Options, token string, port int) (*server.Options, error) {
 	host := "127.0.0.1"
 	if port == 0 {
@@ -184,19 +187,19 @@ func serverOptions(o Options, token string, port int) (*server.Options, error) {
 	}, nil
 }
 
-// leastLogs is how many logs the store has room for at least.
-const leastLogs = 16
+// minLogs is how many logs the store has room for at least.
+const minLogs = 16
 
-// maxStore is explicit: the server's own default is three quarters of what is free today, and shrinks as the
-// disk fills. It has room for every table's limit, and for what widen gives beyond it, so that what stops a table is
-// its own.
+// maxStore returns the server's limit of all streams together: every table's limit, and half as much again for logs
+// whose limit is raised so that marks fit, so that only its own limit stops a table. The server's default would be
+// three quarters of what is free at the start, which shrinks as the disk fills.
 func maxStore(o Options) int64 {
 	dirs, _ := filepath.Glob(filepath.Join(o.Dir, "jetstream", "*", "streams", conn.StreamPrefix+"*"))
-	return int64(max(o.Logs, len(dirs), leastLogs)+1) * (o.MaxBytes + o.MaxBytes/2 + o.LettersMaxBytes)
+	return int64(max(o.Logs, len(dirs), minLogs)+1) * (o.MaxBytes + o.MaxBytes/2 + o.LettersMaxBytes)
 }
 
-// awaitReady waits until the store is recovered and clients are let in. After a kill every block is read
-// again, about a second per GiB, so there is no limit here but the caller's.
+// awaitReady waits until the store is recovered and clients may connect. After a kill every block is read again,
+// about a second per GiB, so that only the caller limits the time.
 func awaitReady(ctx context.Context, srv *server.Server, fatal <-chan string) error {
 	for !srv.ReadyForConnections(50 * time.Millisecond) {
 		select {
@@ -231,12 +234,12 @@ func (e *Server) Health(ctx context.Context) error {
 	if srv == nil {
 		return errClosed
 	}
-	return judge(ctx, func() *server.HealthStatus { return srv.Healthz(&server.HealthzOptions{}) })
+	return awaitHealthy(ctx, func() *server.HealthStatus { return srv.Healthz(&server.HealthzOptions{}) })
 }
 
-// judge asks for a server's health. Whether it lets clients in the server decides within a millisecond, in which a
-// busy machine may not run it at all: only one that does not for seconds is unhealthy.
-func judge(ctx context.Context, ask func() *server.HealthStatus) error {
+// awaitHealthy asks for a server's health until it is good, for some seconds where the server says that it is not
+// ready for connections: it decides that within a millisecond, in which a busy machine may not run it at all.
+func awaitHealthy(ctx context.Context, ask func() *server.HealthStatus) error {
 	ctx, cancel := context.WithTimeout(ctx, healthPatience)
 	defer cancel()
 	for {
@@ -250,7 +253,7 @@ func judge(ctx context.Context, ask func() *server.HealthStatus) error {
 	}
 }
 
-// healthPatience is how long a server may need to say that it lets clients in.
+// healthPatience is how long a server may need until it is ready for connections.
 const healthPatience = 5 * time.Second
 
 func randomToken() (string, error) {
@@ -261,8 +264,8 @@ func randomToken() (string, error) {
 	return hex.EncodeToString(b[:]), nil
 }
 
-// serverLog brings the server's lines into the program's log. The server means to end the process after
-// Fatalf; embedded it must not, so the reason goes to whoever waits for the start.
+// serverLog writes the server's lines into the program's log. The server would end the process after Fatalf; embedded
+// it must not, so the reason goes to awaitReady.
 type serverLog struct {
 	log   *zap.SugaredLogger
 	fatal chan<- string

@@ -1,3 +1,4 @@
+// Package frame packs pages of records into the frames that a log stores, and unpacks them. It needs no server.
 package frame
 
 import (
@@ -11,14 +12,14 @@ import (
 )
 
 const (
-	// maxFrame is how many bytes of records go into one frame before compression. A larger one would gain
-	// nothing (an fsync is cheap against 4 MiB) and cost memory at both ends.
+	// maxFrame is the most bytes of records in one frame before compression. Larger frames would not be faster, because an
+	// fsync is cheap compared with 4 MiB, and would take more memory in writers and readers.
 	maxFrame = 4 << 20
-	// maxUnpacked bounds what a stored frame may unpack to: no record of DynamoDB comes near it.
+	// maxUnpacked bounds what a stored frame may unpack to: far above any record of DynamoDB.
 	maxUnpacked = 64 << 20
-	// headBytes is about what a page's head takes in the entry, beside its strings.
+	// headBytes is about the size of a page's head in the entry, without its strings.
 	headBytes = 400
-	// frameOverhead is what the rest of the message takes: the entry's own head, the message's headers.
+	// frameOverhead is the size of the rest of the message: the entry's own head, the message's headers.
 	frameOverhead = 1024
 )
 
@@ -30,8 +31,8 @@ type Packed struct {
 	buf *[]byte
 }
 
-// Release gives the memory of Data back, once it was appended. Without it the garbage collector does, at
-// several times the cost.
+// Release recycles the memory of Data, once the frame was appended. Leaving it to the garbage collector costs several
+// times as much.
 func (p *Packed) Release() {
 	Recycle(p.buf)
 	p.Data, p.buf = nil, nil
@@ -40,8 +41,8 @@ func (p *Packed) Release() {
 // ErrTooLarge means that an entry exceeds what the server accepts, so that nothing was or will be stored.
 var ErrTooLarge = errors.New("entry is too large")
 
-// TooLargeError says that one record alone exceeds what the server accepts, compressed as it is. It matches
-// ErrTooLarge. The table halts until the server accepts more.
+// TooLargeError says that a single record, compressed, exceeds what the server accepts. It matches ErrTooLarge. The
+// table halts until the server accepts larger messages.
 type TooLargeError struct {
 	Feed  change.Feed
 	Seq   change.SequenceNumber
@@ -50,7 +51,8 @@ type TooLargeError struct {
 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("record %s of shard %s takes %d bytes, the server accepts %d: raise max_payload", e.Seq, e.Feed.Shard, e.Bytes, e.Limit)
+	return fmt.Sprintf("record %s of shard %s takes %d bytes, the server accepts %d: raise max_payload",
+		e.Seq, e.Feed.Shard, e.Bytes, e.Limit)
 }
 
 // Is lets errors.Is(err, ErrTooLarge) find it.
@@ -80,6 +82,7 @@ type piece struct {
 	recs []change.Record
 }
 
+// packer collects pieces until they fill a frame.
 type packer struct {
 	limit   int // of unpacked records and heads
 	payload int // of the message
@@ -89,15 +92,17 @@ type packer struct {
 	raw     *[]byte
 }
 
+// add puts a page into the current frame, and into further ones as far as it does not fit.
 func (p *packer) add(page *change.Page) error {
 	rest := piece{head: checkpoint.PageHead{
-		Feed: page.Feed, From: page.From, To: page.To, ClockFrom: page.ClockFrom, Clock: page.Clock, Done: page.Done, Date: page.Date,
+		Feed: page.Feed, From: page.From, To: page.To, ClockFrom: page.ClockFrom, Clock: page.Clock,
+		Done: page.Done, Date: page.Date,
 	}, recs: page.Records}
 	for {
-		n, size := p.fitting(rest)
+		n, size := p.countFitting(rest)
 		switch {
 		case n == len(rest.recs) && p.size+size <= p.limit:
-			p.take(rest, size)
+			p.include(rest, size)
 			return nil
 		case len(p.pieces) > 0: // it may fit into a frame of its own
 			if err := p.flush(); err != nil {
@@ -106,8 +111,8 @@ func (p *packer) add(page *change.Page) error {
 			continue
 		}
 		// A record larger than a whole frame goes alone: compressed it may fit.
-		first, left := rest.cut(max(n, 1))
-		p.take(first, size)
+		first, left := rest.split(max(n, 1))
+		p.include(first, size)
 		if err := p.flush(); err != nil || len(left.recs) == 0 {
 			return err
 		}
@@ -115,8 +120,8 @@ func (p *packer) add(page *change.Page) error {
 	}
 }
 
-// fitting returns how many records of a piece the current frame still takes, and their size with the head.
-func (p *packer) fitting(c piece) (n, size int) {
+// countFitting returns how many records of a piece the current frame still takes, and their size with the head.
+func (p *packer) countFitting(c piece) (n, size int) {
 	size = headBytes + len(c.head.Feed.Stream) + len(c.head.Feed.Shard)
 	for ; n < len(c.recs); n++ {
 		next := len(c.recs[n].Raw) + len(c.recs[n].SequenceNumber) + 64
@@ -128,34 +133,37 @@ func (p *packer) fitting(c piece) (n, size int) {
 	return n, size
 }
 
-func (p *packer) take(c piece, size int) {
+// include puts a piece into the current frame.
+func (p *packer) include(c piece, size int) {
 	p.pieces, p.size = append(p.pieces, c), p.size+size
 }
 
-// cut splits a piece before record n. With nothing left behind it, the first part is the whole.
-func (c piece) cut(n int) (first, left piece) {
+// split divides a piece before record n. When no record follows, first is the whole piece and left is empty.
+func (c piece) split(n int) (first, left piece) {
 	if n >= len(c.recs) {
 		return c, piece{}
 	}
 	last := &c.recs[n-1]
 	first, left = piece{c.head, c.recs[:n]}, piece{c.head, c.recs[n:]}
-	first.head.To, first.head.Clock, first.head.Done = change.Position{After: change.SequenceNumber(last.SequenceNumber)}, last.Version, false
+	first.head.To = change.Position{After: change.SequenceNumber(last.SequenceNumber)}
+	first.head.Clock, first.head.Done = last.Version, false
 	left.head.From, left.head.ClockFrom = first.head.To, first.head.Clock
 	return first, left
 }
 
-// flush packs what was taken into a frame, or into two when it does not compress enough.
+// flush makes frames of the pieces collected so far: one, or more when they do not compress enough.
 func (p *packer) flush() error {
 	pieces := p.pieces
 	p.pieces, p.size = nil, 0
 	if len(pieces) == 0 {
 		return nil
 	}
-	return p.emit(pieces)
+	return p.compress(pieces)
 }
 
-func (p *packer) emit(pieces []piece) error {
-	body, raw, heads := p.unite(pieces)
+// compress makes a frame of pieces. While the frame is larger than a message may be, it splits them and tries again.
+func (p *packer) compress(pieces []piece) error {
+	body, raw, heads := p.join(pieces)
 	frame := Packed{Body: body}
 	if len(raw) > 0 {
 		frame.buf = Buffer(s2.MaxEncodedLen(len(raw)))
@@ -167,18 +175,18 @@ func (p *packer) emit(pieces []piece) error {
 		return nil
 	}
 	frame.Release()
-	left, right, err := halve(pieces, size, p.payload)
+	left, right, err := splitPieces(pieces, size, p.payload)
 	if err != nil {
 		return err
 	}
-	if err := p.emit(left); err != nil {
+	if err := p.compress(left); err != nil {
 		return err
 	}
-	return p.emit(right)
+	return p.compress(right)
 }
 
-// unite writes the records of pieces one after the other. raw is valid until the next call.
-func (p *packer) unite(pieces []piece) (body *checkpoint.Frame, raw []byte, heads int) {
+// join writes the records of pieces one after the other. raw is valid until the next call.
+func (p *packer) join(pieces []piece) (body *checkpoint.Frame, raw []byte, heads int) {
 	body = &checkpoint.Frame{Pages: make([]checkpoint.PageHead, len(pieces))}
 	if p.raw == nil {
 		p.raw = Buffer(sizeOf(pieces))
@@ -199,7 +207,7 @@ func (p *packer) unite(pieces []piece) (body *checkpoint.Frame, raw []byte, head
 	return body, raw, heads
 }
 
-// sizeOf is an upper bound of what the records of pieces take.
+// sizeOf returns an upper bound for the size of the records of pieces.
 func sizeOf(pieces []piece) (size int) {
 	for _, c := range pieces {
 		size += 16
@@ -210,8 +218,9 @@ func sizeOf(pieces []piece) (size int) {
 	return size
 }
 
-// halve splits pieces in the middle: between pages, or between the records of the only one.
-func halve(pieces []piece, size, limit int) (left, right []piece, err error) {
+// splitPieces splits pieces in the middle: between pages, or between the records of the only one. *TooLargeError when
+// there is only one record.
+func splitPieces(pieces []piece, size, limit int) (left, right []piece, err error) {
 	if n := len(pieces); n > 1 {
 		return pieces[:n/2], pieces[n/2:], nil
 	}
@@ -223,17 +232,19 @@ func halve(pieces []piece, size, limit int) (left, right []piece, err error) {
 		}
 		return nil, nil, e
 	}
-	first, rest := c.cut(len(c.recs) / 2)
+	first, rest := c.split(len(c.recs) / 2)
 	return []piece{first}, []piece{rest}, nil
 }
 
-// Unpack calls f with each change of a frame, in order. The change is valid during the call; its slices
-// alias buf or what replaces it, and stay valid until that is used again. It returns the buffer for the next
-// frame. An error of f ends it and is returned as it is.
-func Unpack(e *checkpoint.Entry, buf []byte, f func(page *checkpoint.PageHead, c *change.Change) error) ([]byte, error) {
+// Unpack calls f with each change of a frame, in order. The change is valid during the call; its slices alias the
+// returned buffer (buf, or a larger one), and stay valid until that is passed to Unpack again. It ends with the first
+// error of f, which it returns unwrapped.
+func Unpack(
+	e *checkpoint.Entry, buf []byte, f func(page *checkpoint.PageHead, c *change.Change) error,
+) ([]byte, error) {
 	body, ok := e.Body.(*checkpoint.Frame)
 	if !ok {
-		return buf, fmt.Errorf("unpack frame: %T is none", e.Body)
+		return buf, fmt.Errorf("unpack frame: %T is not a frame", e.Body)
 	}
 	raw, buf, err := Decompress(e.Data, buf)
 	if err != nil {
