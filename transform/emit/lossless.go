@@ -9,10 +9,10 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Lossless says whether every item can be turned back from its main row, and if not, why.
+// Lossless reports whether every item can be turned back from its main row, and if not, why.
 //
-// It knows a list of forms that come back, and Unmap reads no others: whatever is not on the list counts as lost.
-// The attributes aws:rep:* of old global tables are DynamoDB's and no part of the item where they are stripped.
+// It knows a list of forms that can be read back, and Unmap reads no others: whatever is not on the list counts as
+// lost. The attributes aws:rep:* of old global tables are not part of the item where they are stripped.
 func Lossless(p *ir.Program) (bool, string) {
 	for i, r := range p.Rules {
 		if why := WhyLost(p, i); why != "" {
@@ -22,7 +22,7 @@ func Lossless(p *ir.Program) (bool, string) {
 	return true, ""
 }
 
-// WhyLost says why rows of a rule cannot be turned back, "" when they can.
+// WhyLost returns why rows of the rule number at cannot be turned back, "" when they can.
 func WhyLost(p *ir.Program, at int) string {
 	for _, earlier := range p.Rules[:at+1] {
 		if !earlier.DecidedByKey() {
@@ -41,47 +41,48 @@ func WhyLost(p *ir.Program, at int) string {
 	return whyRowLoses(p, r.Plans[0])
 }
 
-// whyRowLoses says which attribute of an item a row does not hold so that it can be read back.
+// whyRowLoses returns which attribute of an item cannot be read back from its row, and why; "" when all can.
 func whyRowLoses(p *ir.Program, pl *ir.Plan) string {
-	carriers, reasons := carriers(p, pl)
+	readable, reasons := readableEmitters(pl)
 	all := func(e *ir.Emitter) bool { return e.Source.Attributes().All() }
+	// The reason is that of the first emitter that would have to hold the attribute.
 	because := func(of func(*ir.Emitter) bool, otherwise string) string {
 		if i := slices.IndexFunc(pl.Emitters, func(e *ir.Emitter) bool { return reasons[e] != "" && of(e) }); i >= 0 {
 			return "`" + pl.Emitters[i].Describe() + "`: " + reasons[pl.Emitters[i]]
 		}
 		return otherwise
 	}
-	i := slices.IndexFunc(carriers, all)
+	i := slices.IndexFunc(readable, all)
 	if i < 0 {
 		return because(all, "attributes that it does not name are not written")
 	}
-	for _, t := range carriers[i].Entry.Except {
+	for _, t := range readable[i].Entry.Except {
 		holds := func(e *ir.Emitter) bool { return e.Holds(t.S) }
-		if p.KeyType(t.S) == 0 && !slices.ContainsFunc(carriers, holds) {
+		if p.KeyType(t.S) == 0 && !slices.ContainsFunc(readable, holds) {
 			return because(holds, fmt.Sprintf("attribute %q is not written", t.S))
 		}
 	}
 	return ""
 }
 
-// carriers are the emitters of a row whose cells give attributes back, and the reasons why the others do not.
-func carriers(p *ir.Program, pl *ir.Plan) (list []*ir.Emitter, reasons map[*ir.Emitter]string) {
+// readableEmitters returns the emitters of a row whose cells can be read back, and the reasons why the others cannot.
+func readableEmitters(pl *ir.Plan) (list []*ir.Emitter, reasons map[*ir.Emitter]string) {
 	reasons = map[*ir.Emitter]string{}
-	_, missing := typed(pl)
+	_, missing := usableSidecar(pl)
 	for _, e := range pl.Emitters {
 		switch e.Source.(type) {
 		case *ir.Types, *ir.Const:
 			continue
 		}
-		why := misplaced(e)
+		why := whyUnreadable(e)
 		if why == "" {
-			why = mixed(pl, e)
+			why = whyMixed(pl, e)
 		}
 		if why == "" {
-			why = renamed(e)
+			why = whyRenamed(e)
 		}
 		if why == "" {
-			why = untyped(e, missing)
+			why = whyUntyped(e, missing)
 		}
 		if why != "" {
 			reasons[e] = why
@@ -92,15 +93,15 @@ func carriers(p *ir.Program, pl *ir.Plan) (list []*ir.Emitter, reasons map[*ir.E
 	return list, reasons
 }
 
-// typed returns the sidecar that keeps the attributes' types; nil, and why, where there is none to rely on.
-func typed(pl *ir.Plan) (*ir.Emitter, string) {
+// usableSidecar returns the sidecar that keeps the attributes' types; nil, and why, where there is none to rely on.
+func usableSidecar(pl *ir.Plan) (*ir.Emitter, string) {
 	for _, e := range pl.Emitters {
 		if !e.IsSidecar() {
 			continue
 		}
-		why := misplaced(e)
+		why := whyUnreadable(e)
 		if why == "" {
-			why = mixed(pl, e)
+			why = whyMixed(pl, e)
 		}
 		if why != "" {
 			return nil, "the type sidecar cannot be relied on: " + why
@@ -110,8 +111,8 @@ func typed(pl *ir.Plan) (*ir.Emitter, string) {
 	return nil, "add `types: \"family:column\"`"
 }
 
-// misplaced says why an emitter's columns cannot be read back, whatever stands in them.
-func misplaced(e *ir.Emitter) string {
+// whyUnreadable returns why an emitter's columns cannot be read back, whatever stands in them; "" when they can.
+func whyUnreadable(e *ir.Emitter) string {
 	for _, at := range e.Columns() {
 		switch {
 		case at.Family.Aggregate != "":
@@ -138,11 +139,11 @@ func misplaced(e *ir.Emitter) string {
 	case e.Qualifier.Vars[tmpl.VarType]:
 		return "columns that name the type are for readers"
 	}
-	return nameless(e)
+	return whyUnnamed(e)
 }
 
-// nameless says why a column does not tell what it is of.
-func nameless(e *ir.Emitter) string {
+// whyUnnamed returns why a column does not tell its attribute or member; "" when it does.
+func whyUnnamed(e *ir.Emitter) string {
 	variable, several := e.Source.Variable()
 	if !several {
 		return ""
@@ -156,8 +157,8 @@ func nameless(e *ir.Emitter) string {
 	return ""
 }
 
-// mixed says which other source of the row may write a cell that would be taken for the emitter's.
-func mixed(pl *ir.Plan, e *ir.Emitter) string {
+// whyMixed returns which other emitter of the row may write a cell that would be taken for this one's; "" when none.
+func whyMixed(pl *ir.Plan, e *ir.Emitter) string {
 	for _, o := range pl.Emitters {
 		if _, _, meet := ir.CommonColumn(e, o); o == e || !meet || o.Otherwise() == nil && e.Avoids(o) ||
 			e.Otherwise() == nil && o.Avoids(e) {
@@ -168,8 +169,8 @@ func mixed(pl *ir.Plan, e *ir.Emitter) string {
 	return ""
 }
 
-// renamed says which column could be that of two attributes.
-func renamed(e *ir.Emitter) string {
+// whyRenamed returns which column could be that of two attributes; "" when none.
+func whyRenamed(e *ir.Emitter) string {
 	taken := map[string]bool{}
 	for _, to := range slices.Sorted(maps.Values(e.Source.Attributes().Rename)) {
 		if taken[to] || e.Holds(to) {
@@ -180,8 +181,9 @@ func renamed(e *ir.Emitter) string {
 	return ""
 }
 
-// untyped says what the values of an emitter do not tell. Missing is why there is no sidecar, "" where there is one.
-func untyped(e *ir.Emitter, missing string) string {
+// whyUntyped returns what the values of an emitter do not tell. missing is why there is no sidecar, "" where there is
+// one.
+func whyUntyped(e *ir.Emitter, missing string) string {
 	as := e.Entry.As.S
 	switch s := e.Source.(type) {
 	case *ir.Document:
@@ -196,9 +198,9 @@ func untyped(e *ir.Emitter, missing string) string {
 		case !e.Values.NullEmpty:
 			return "members that are NULL leave no cell; write null: empty"
 		}
-		return reason(missing, "an empty collection leaves no cell")
+		return orSidecar(missing, "an empty collection leaves no cell")
 	case *ir.Set:
-		return reason(missing, "an empty collection leaves no cell")
+		return orSidecar(missing, "an empty collection leaves no cell")
 	}
 	switch {
 	case slices.Contains([]string{"json", "float64", "google", "protobuf"}, as):
@@ -207,13 +209,13 @@ func untyped(e *ir.Emitter, missing string) string {
 		if e.Values.NullEmpty {
 			return ""
 		}
-		return reason(missing, "NULL leaves no cell (null: empty writes one)")
+		return orSidecar(missing, "NULL leaves no cell (null: empty writes one)")
 	}
-	return reason(missing, "types are not kept")
+	return orSidecar(missing, "types are not kept")
 }
 
-// reason joins what is lost and how a sidecar would keep it, "" where there is one.
-func reason(missing, lost string) string {
+// orSidecar returns what is lost, and how a sidecar would keep it; "" where there is one.
+func orSidecar(missing, lost string) string {
 	if missing == "" {
 		return ""
 	}

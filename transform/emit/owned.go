@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Resyncable says whether a row of class D can be put right without its old image, and if not, why: a resync
-// reads the row and deletes what Owned gives to the item, which needs columns that tell their item.
+// Resyncable reports whether rows of class D (by-diff) can be repaired without an old image, and if not, why: a resync
+// reads the row and deletes the item's columns, which must tell their item.
 func Resyncable(p *ir.Program) (bool, string) {
 	for _, r := range p.Rules {
 		for _, pl := range r.Plans {
@@ -27,7 +27,7 @@ func Resyncable(p *ir.Program) (bool, string) {
 	return true, ""
 }
 
-// whyUnowned says why a column does not tell its item, "" when it does.
+// whyUnowned returns why an emitter's column does not tell its item, "" when it does.
 func whyUnowned(e *ir.Emitter) string {
 	switch {
 	case e.Aggregate():
@@ -50,21 +50,22 @@ func whyUnowned(e *ir.Emitter) string {
 	return ""
 }
 
-// Owned is the inverse of the mapping's columns for one item.
+// Owned knows which columns belong to one item. It belongs to one goroutine.
 type Owned struct {
 	columns []ownedColumn
 }
 
+// ownedColumn is a column of the item, or all columns that a template gives for it.
 type ownedColumn struct {
 	x             *ir.Eval
 	e             *ir.Emitter
 	family        string
-	before, after string
+	before, after string // what stands around the variable; before is the whole column when there is none
 	variable      bool
 }
 
-// OwnedBy prepares to tell which columns of its rows belong to an item, whatever the item holds now or held
-// before. It is exact where the program is Resyncable.
+// OwnedBy returns which columns of its rows belong to an item, whatever it holds now or held before. It is exact where
+// the program is Resyncable.
 func OwnedBy(p *ir.Program, keys change.Image) (*Owned, error) {
 	out := &Owned{}
 	for _, r := range p.Rules {
@@ -91,7 +92,7 @@ func OwnedBy(p *ir.Program, keys change.Image) (*Owned, error) {
 	return out, nil
 }
 
-// mayMatchKey tests the conditions on key attributes alone.
+// mayMatchKey reports whether an item with these keys may meet the rule.
 func mayMatchKey(r *ir.Rule, keys change.Image, caps []string) bool {
 	for i := range r.Conditions {
 		if r.Conditions[i].Key && !r.Conditions[i].Holds(keys, caps) {
@@ -101,6 +102,7 @@ func mayMatchKey(r *ir.Rule, keys change.Image, caps []string) bool {
 	return true
 }
 
+// add adds the columns of an emitter, those for its fallback and for values that it cannot expand included.
 func (o *Owned) add(x *ir.Eval, e *ir.Emitter) error {
 	if other := e.Otherwise(); other != nil {
 		if err := o.add(x, other); err != nil {
@@ -132,21 +134,23 @@ func (o *Owned) add(x *ir.Eval, e *ir.Emitter) error {
 	return nil
 }
 
-// Has says whether a column belongs to the item.
+// Has reports whether a column belongs to the item.
 func (o *Owned) Has(family string, qualifier []byte) bool {
-	return slices.ContainsFunc(o.columns, func(c ownedColumn) bool {
-		return c.family == family &&
-			c.has(string(qualifier))
-	})
+	for i := range o.columns {
+		if c := &o.columns[i]; c.family == family && c.has(string(qualifier)) {
+			return true
+		}
+	}
+	return false
 }
 
-// has cuts out what stands where the variable was, and tests that the template gives the column again: a
-// part that the template would refuse or escape belongs to another item.
+// has cuts out what stands where the variable was, and tests that the template gives the column again: a part that the
+// template would refuse or escape belongs to another item.
 func (c *ownedColumn) has(q string) bool {
 	if !c.variable {
 		return q == c.before
 	}
-	part, ok := between(q, c.before, c.after)
+	part, ok := cutBetween(q, c.before, c.after)
 	if !ok {
 		return false
 	}

@@ -12,33 +12,33 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Unmap turns an item's main row back into the item: keys are its key attributes (the row's marker holds
-// them), cells what the row holds of it. It is exact where the program is Lossless, and elsewhere leaves out what
-// cannot be read back; numbers come back in canonical form, attributes sorted by name.
+// Unmap turns an item's main row back into the item, from its key attributes (the row's marker holds them) and its
+// cells. It is exact where the program is Lossless, and elsewhere leaves out what cannot be read back. Numbers come
+// back in canonical form, attributes sorted by name.
 func Unmap(p *ir.Program, keys change.Image, cells []Cell) (change.Image, error) {
 	x := p.NewEval()
 	r, err := ruleByKey(p, x, keys)
 	if err != nil {
 		return nil, err
 	}
-	u := unmapper{x: x, cells: cells, types: map[string]change.Kind{}, found: map[string]change.Value{}}
+	u := unmapper{x: x, cells: cells, types: map[string]change.Kind{}, values: map[string]change.Value{}}
 	pl := r.Plans[0]
-	if e, _ := typed(pl); e != nil {
-		if err := u.sidecar(e); err != nil {
+	if e, _ := usableSidecar(pl); e != nil {
+		if err := u.readSidecar(e); err != nil {
 			return nil, err
 		}
 	}
-	carriers, _ := carriers(p, pl)
-	for _, e := range carriers {
-		if err := u.emitter(e); err != nil {
+	readable, _ := readableEmitters(pl)
+	for _, e := range readable {
+		if err := u.readEmitter(e); err != nil {
 			return nil, err
 		}
 	}
-	return u.image(p, keys), nil
+	return u.assemble(p, keys), nil
 }
 
-// ruleByKey finds the rule of an item and leaves its captures in the scope. It stops at a rule of which the key does
-// not tell whether the item meets it.
+// ruleByKey returns the rule of an item by its key, and leaves its captures in the scope. It refuses to pass a rule
+// that tests more than the key, because that rule may have written the row.
 func ruleByKey(p *ir.Program, x *ir.Eval, keys change.Image) (*ir.Rule, error) {
 	x.Scope.Image = keys
 	for _, r := range p.Rules {
@@ -58,14 +58,16 @@ func ruleByKey(p *ir.Program, x *ir.Eval, keys change.Image) (*ir.Rule, error) {
 	return nil, tmpl.Refuse("no_rule", "no rule of the mapping writes this item")
 }
 
+// unmapper reads one row back.
 type unmapper struct {
-	x     *ir.Eval
-	cells []Cell
-	types map[string]change.Kind
-	found map[string]change.Value
+	x      *ir.Eval
+	cells  []Cell
+	types  map[string]change.Kind
+	values map[string]change.Value
 }
 
-func (u *unmapper) sidecar(e *ir.Emitter) error {
+// readSidecar reads the attributes' types, if the row has them.
+func (u *unmapper) readSidecar(e *ir.Emitter) error {
 	q, err := e.ColumnName(u.x)
 	if err != nil {
 		return ignoreRefusal(err) // a column that is refused was never written
@@ -79,29 +81,29 @@ func (u *unmapper) sidecar(e *ir.Emitter) error {
 	return nil
 }
 
-// emitter takes back what one of the carriers wrote.
-func (u *unmapper) emitter(e *ir.Emitter) error {
+// readEmitter reads what one emitter has written.
+func (u *unmapper) readEmitter(e *ir.Emitter) error {
 	switch s := e.Source.(type) {
 	case *ir.Document:
-		return u.exact(e, "", u.document)
+		return u.readColumn(e, "", u.readDocument)
 	case *ir.Attr:
-		return u.exact(e, s.Name, u.value)
+		return u.readColumn(e, s.Name, u.readValue)
 	case *ir.Attrs:
 		if len(s.Of.Names) == 1 {
-			return u.exact(e, s.Of.Names[0], u.value)
+			return u.readColumn(e, s.Of.Names[0], u.readValue)
 		}
-		return u.each(e, func(e *ir.Emitter, part string, c *Cell) error {
+		return u.readColumns(e, func(e *ir.Emitter, part string, c *Cell) error {
 			if part = s.Of.Original(part); !s.Of.Has(part) {
 				return nil
 			}
-			return u.value(e, part, c)
+			return u.readValue(e, part, c)
 		})
 	}
-	return u.collection(e)
+	return u.readCollection(e)
 }
 
-// exact calls f for the cell of an emitter's only column.
-func (u *unmapper) exact(e *ir.Emitter, name string, f func(*ir.Emitter, string, *Cell) error) error {
+// readColumn calls f for the cell of an emitter that has one column.
+func (u *unmapper) readColumn(e *ir.Emitter, name string, f func(*ir.Emitter, string, *Cell) error) error {
 	shown := e.Source.Attributes().Written(name)
 	u.x.Scope.Vars[tmpl.VarAttr], u.x.Scope.Vars[tmpl.VarPath] = shown, shown
 	q, err := e.ColumnName(u.x)
@@ -110,14 +112,14 @@ func (u *unmapper) exact(e *ir.Emitter, name string, f func(*ir.Emitter, string,
 	}
 	for i := range u.cells {
 		if c := &u.cells[i]; e.InFamily(c.Family) && string(c.Qualifier) == string(q) {
-			return u.place(f(e, name, c), c)
+			return u.atCell(f(e, name, c), c)
 		}
 	}
 	return nil
 }
 
-// each calls f for every cell of an emitter, with what stands where its variable was.
-func (u *unmapper) each(e *ir.Emitter, f func(e *ir.Emitter, part string, c *Cell) error) error {
+// readColumns calls f for every cell of an emitter that has many, with the part of the column that its variable gave.
+func (u *unmapper) readColumns(e *ir.Emitter, f func(e *ir.Emitter, part string, c *Cell) error) error {
 	h, _ := e.Qualifier.Hole()
 	before, after, err := e.Qualifier.Around(h, &u.x.Scope)
 	if err != nil {
@@ -125,78 +127,80 @@ func (u *unmapper) each(e *ir.Emitter, f func(e *ir.Emitter, part string, c *Cel
 	}
 	for i := range u.cells {
 		c := &u.cells[i]
-		part, ok := between(string(c.Qualifier), before, after)
+		part, ok := cutBetween(string(c.Qualifier), before, after)
 		if _, list := e.Source.(*ir.List); list {
-			part, ok = position(part)
+			part, ok = canonicalIndex(part)
 		}
-		if !ok || !e.InFamily(c.Family) || !gives(e, u.x, h.Var, part, c.Qualifier) {
+		if !ok || !e.InFamily(c.Family) || !writesColumn(e, u.x, h.Var, part, c.Qualifier) {
 			continue
 		}
-		if err := u.place(f(e, part, c), c); err != nil {
+		if err := u.atCell(f(e, part, c), c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// gives says whether the emitter's column for a variable is this one: what stands beside a collection in its family
-// may look like a member of it that the template would never write.
-func gives(e *ir.Emitter, x *ir.Eval, v int, part string, column []byte) bool {
+// writesColumn reports whether the emitter writes this column for a variable: a cell beside a collection in its family
+// may look like one of its members that the template would never write.
+func writesColumn(e *ir.Emitter, x *ir.Eval, v int, part string, column []byte) bool {
 	x.Scope.Vars[v] = part
 	q, err := e.ColumnName(x)
 	return err == nil && string(q) == string(column)
 }
 
-// position is an index without the zeros in front of it.
-func position(part string) (string, bool) {
+// canonicalIndex is an index without the zeros in front of it.
+func canonicalIndex(part string) (string, bool) {
 	n, err := strconv.ParseUint(part, 10, 32)
 	return strconv.FormatUint(n, 10), err == nil
 }
 
-// between cuts out what stands between two texts.
-func between(s, before, after string) (string, bool) {
+// cutBetween cuts out what stands between two texts.
+func cutBetween(s, before, after string) (string, bool) {
 	if len(s) < len(before)+len(after) || !strings.HasPrefix(s, before) || !strings.HasSuffix(s, after) {
 		return "", false
 	}
 	return s[len(before) : len(s)-len(after)], true
 }
 
-// place says in an error which cell it is about.
-func (u *unmapper) place(err error, c *Cell) error {
+// atCell adds to an error which cell it is about.
+func (u *unmapper) atCell(err error, c *Cell) error {
 	if err == nil {
 		return nil
 	}
 	return ir.WrapRefusal("unmap", err, "column %s:%s", c.Family, c.Qualifier)
 }
 
-func (u *unmapper) document(e *ir.Emitter, _ string, c *Cell) error {
+// readDocument reads all attributes of a document.
+func (u *unmapper) readDocument(e *ir.Emitter, _ string, c *Cell) error {
 	var d change.Decoder
 	img, err := d.Image(c.Value)
 	for _, a := range img {
-		u.found[e.Source.Attributes().Original(a.Name)] = a.Value
+		u.values[e.Source.Attributes().Original(a.Name)] = a.Value
 	}
 	return err
 }
 
-func (u *unmapper) value(e *ir.Emitter, name string, c *Cell) (err error) {
+// readValue reads one attribute, with its type from the sidecar where its encoding does not tell it.
+func (u *unmapper) readValue(e *ir.Emitter, name string, c *Cell) (err error) {
 	kind, ok := u.types[name]
 	if !ok {
 		kind = change.KindString
 	}
 	if c.Family != e.Family.Name {
-		u.found[name], err = encode.ParseNatural(kind, c.Value)
+		u.values[name], err = encode.ParseNatural(kind, c.Value)
 	} else {
-		u.found[name], err = decode(e, kind, c.Value)
+		u.values[name], err = decode(e, kind, c.Value)
 	}
 	return err
 }
 
-// collection puts a set, a map or a list together from the cells of its members.
-func (u *unmapper) collection(e *ir.Emitter) error {
+// readCollection puts a set, a map or a list together from the cells of its members.
+func (u *unmapper) readCollection(e *ir.Emitter) error {
 	name := e.Entry.Name.S
 	v := change.Value{Kind: u.types[name]}
 	elements := map[int]change.Value{}
-	err := u.each(e, func(e *ir.Emitter, part string, c *Cell) error {
+	err := u.readColumns(e, func(e *ir.Emitter, part string, c *Cell) error {
 		if _, set := e.Source.(*ir.Set); set {
 			member, err := encode.ParseNatural(v.Kind-change.KindStringSet+change.KindString, []byte(part))
 			if err == nil {
@@ -223,11 +227,12 @@ func (u *unmapper) collection(e *ir.Emitter) error {
 		v.L = append(v.L, elements[i])
 	}
 	if v.Kind >= change.KindStringSet {
-		u.found[name] = v
+		u.values[name] = v
 	}
 	return err
 }
 
+// decode reads a value in the emitter's encoding; kind counts where the encoding does not tell the type.
 func decode(e *ir.Emitter, kind change.Kind, b []byte) (change.Value, error) {
 	switch e.Entry.As.S {
 	case "int64":
@@ -242,20 +247,20 @@ func decode(e *ir.Emitter, kind change.Kind, b []byte) (change.Value, error) {
 	return encode.ParseNatural(kind, b)
 }
 
-// image puts together the keys, what was found, and NULLs, which leave no cells but stand in the sidecar.
-func (u *unmapper) image(p *ir.Program, keys change.Image) change.Image {
+// assemble joins the keys, the values read, and NULLs, which leave no cell but stand in the sidecar.
+func (u *unmapper) assemble(p *ir.Program, keys change.Image) change.Image {
 	for name, kind := range u.types {
-		if _, ok := u.found[name]; !ok && kind == change.KindNull {
-			u.found[name] = change.Value{Kind: kind}
+		if _, ok := u.values[name]; !ok && kind == change.KindNull {
+			u.values[name] = change.Value{Kind: kind}
 		}
 	}
 	for _, k := range keys {
 		if p.KeyType(k.Name) != 0 {
-			u.found[k.Name] = k.Value
+			u.values[k.Name] = k.Value
 		}
 	}
-	out := make(change.Image, 0, len(u.found))
-	for name, v := range u.found {
+	out := make(change.Image, 0, len(u.values))
+	for name, v := range u.values {
 		out = append(out, change.Attr{Name: name, Value: v})
 	}
 	slices.SortFunc(out, func(a, b change.Attr) int { return strings.Compare(a.Name, b.Name) })
