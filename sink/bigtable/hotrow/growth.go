@@ -13,57 +13,57 @@ import (
 // Source: https://cloud.google.com/bigtable/quotas#limits-data-size
 const largeRow = 100 << 20
 
-// What is held of rows is bounded: 4096 of them, less than 400 KB.
+// The memory for rows is bounded: 4096 of them, less than 400 KB.
 const (
-	shelves      = 16
-	shelfRoom    = 256
+	stripes      = 16
+	stripeRoom   = 256
 	sampledBytes = 1 << 20
 	idleWindows  = 360 // an hour
 )
 
-// bulk estimates how much the rows that several items share have grown since the process began. The sink never
-// reads a row, so nobody here knows how large it is: that it grew by so much is a lower estimate of it.
+// growthTracker estimates how much the rows that several items share have grown since the process began. A row is at
+// least as large as what it grew by.
 //
-// Rows are sampled and held: a write makes its row held with a probability of its bytes in a MiB, and from then on
-// all that is written to the row counts. So a row that grows goes unseen for a MiB on average, and for 16 MiB once in
-// nine million times; a thousand small rows take no room for long. Where there is none, the smallest row is let go,
-// first among those that nobody wrote for an hour.
+// Rows are sampled: a write makes its row a tracked one with a probability of its bytes per MiB, and from then on
+// everything that is written to the row counts. So a growing row goes unseen for a MiB on average, and for 16 MiB once
+// in nine million times; a thousand small rows take no room for long. Where there is no room, the smallest row is
+// dropped, first among those that were not written for an hour.
 //
-// Rows are dealt out to shelves by their hash. A shelf is locked for a look-up and some sums, about 50 ns: at
-// 20,000 rows a second each is locked for 0.006 % of the time, and lanes meet there next to never.
-type bulk struct{ shelves [shelves]shelf }
+// Rows are divided into stripes by their hash. A stripe is locked for a look-up and some sums, about 50 ns: at 20,000
+// rows a second each is locked for 0.006 % of the time, and lanes hardly ever meet there.
+type growthTracker struct{ stripes [stripes]stripe }
 
-type shelf struct {
+type stripe struct {
 	mu   sync.Mutex // covers rows
-	rows map[uint64]*held
+	rows map[uint64]*trackedRow
 }
 
-// held is a row of which all writes count.
-type held struct {
-	grown int64
-	next  int64 // of grown: when the row is named again
-	seen  uint64
+// trackedRow is a row all of whose writes count.
+type trackedRow struct {
+	grown    int64
+	nextLog  int64 // the row is logged again once it has grown by so much
+	lastSeen uint64
 
 	set, images int64 // bytes of cells that were set, and of the images that they were made from
 }
 
-// sizes say how a write changed its item.
-type sizes struct {
+// itemSizes describe how a write changed its item.
+type itemSizes struct {
 	before, after int64 // bytes of the images; 0 where there is none
 	moved         bool  // the rows that the item is in now are new to it
 }
 
-// sizesOf compares the item before the first and after the last of some changes.
-func sizesOf(w *transform.Write, first, last *change.Change) (s sizes) {
+// sizesOf compares the item before its first change and after its last one.
+func sizesOf(w *transform.Write, first, last *change.Change) (s itemSizes) {
 	if last.Op != change.Remove {
 		s.after = int64(len(last.New))
 	}
 	if s.before = int64(len(first.Old)); s.before == 0 && first.Op != change.Insert {
-		s.before = s.after // unknown: then nothing has grown
+		s.before = s.after // unknown: assume that nothing has grown
 	}
-	// A write does not tell whether the item was in a row before. It was in those that it leaves; when they are as
-	// many as those it enters, it moved. When they are fewer, it may have moved into one and stayed in another:
-	// counting them as stayed keeps the estimate low.
+	// A write does not say whether the item was in a row before. It was in those that it leaves; when they are as many as
+	// those it enters, it moved. When they are fewer, it may have moved into one and stayed in another: counting them as
+	// stayed keeps the estimate low.
 	left, in := 0, 0
 	for i := range w.Rows {
 		switch row := &w.Rows[i]; {
@@ -78,9 +78,9 @@ func sizesOf(w *transform.Write, first, last *change.Change) (s sizes) {
 	return s
 }
 
-// added is by how much a row grows in which a write sets so many bytes. They are the new cells; what the old ones
-// held is not known, and taken to have been as much smaller as the old image was.
-func (s sizes) added(row *transform.Row, set int64) int64 {
+// addedTo estimates how many bytes a write adds to a row in which it sets a number of bytes. The new cells are known;
+// the old ones are taken to have been as much smaller as the old image was.
+func (s itemSizes) addedTo(row *transform.Row, set int64) int64 {
 	switch {
 	case row.Left: // copies for the archive
 		return set
@@ -92,41 +92,41 @@ func (s sizes) added(row *transform.Row, set int64) int64 {
 	return set * (s.after - s.before) / s.after
 }
 
-// wrote notes a write of a shared row. It returns how much the row has grown, and whether it should be named:
-// past 100 MB, and at each doubling from there.
-func (b *bulk) wrote(window, hash uint64, row *transform.Row, s sizes) (grown int64, name bool) {
+// add notes a write of a shared row. It returns how much the row has grown, and whether that is worth a message: past
+// 100 MB, and at each doubling from there.
+func (g *growthTracker) add(window, hash uint64, row *transform.Row, s itemSizes) (grown int64, large bool) {
 	set := setBytes(row)
-	added := s.added(row, set)
-	on := &b.shelves[hash%shelves]
-	on.mu.Lock()
-	defer on.mu.Unlock()
-	r := on.rows[hash]
+	added := s.addedTo(row, set)
+	stripe := &g.stripes[hash%stripes]
+	stripe.mu.Lock()
+	defer stripe.mu.Unlock()
+	r := stripe.rows[hash]
 	if r == nil {
 		if rand.Int64N(sampledBytes) >= added {
 			return 0, false
 		}
-		r = on.hold(hash, window)
+		r = stripe.track(hash, window)
 	}
-	r.seen = window
+	r.lastSeen = window
 	switch {
 	case row.Exclusive: // on_remove: row
 		r.grown = 0
 	case row.Left:
-		r.grown -= r.share(s.before)
+		r.grown -= r.shareOf(s.before)
 	default:
 		r.set, r.images = r.set+set, r.images+s.after
 	}
 	if r.grown += added; r.grown <= 0 {
-		delete(on.rows, hash)
+		delete(stripe.rows, hash)
 		return 0, false
 	}
-	for ; r.grown >= r.next; name = true {
-		r.next *= 2
+	for ; r.grown >= r.nextLog; large = true {
+		r.nextLog *= 2
 	}
-	return r.grown, name
+	return r.grown, large
 }
 
-// setBytes are the bytes of the cells that a write adds to the row. Merging into an aggregate adds none.
+// setBytes returns the bytes of the cells that a write adds to the row. Merging into an aggregate adds none.
 func setBytes(row *transform.Row) (n int64) {
 	for i := range row.Cells {
 		if c := &row.Cells[i]; !c.Aggregate {
@@ -136,32 +136,32 @@ func setBytes(row *transform.Row) (n int64) {
 	return n
 }
 
-// share is what the row held of an item with an image of that size, going by the items seen in it.
-func (r *held) share(image int64) int64 {
+// shareOf estimates the bytes that the row held for an item with an image of that size, by the items seen in it.
+func (r *trackedRow) shareOf(image int64) int64 {
 	if r.images == 0 {
 		return 0
 	}
 	return int64(float64(image) * float64(r.set) / float64(r.images))
 }
 
-// hold takes a row in, if need be for another one.
-func (on *shelf) hold(hash, window uint64) *held {
-	if on.rows == nil {
-		on.rows = map[uint64]*held{}
+// track begins to track a row, if need be instead of another one.
+func (s *stripe) track(hash, window uint64) *trackedRow {
+	if s.rows == nil {
+		s.rows = map[uint64]*trackedRow{}
 	}
-	if len(on.rows) >= shelfRoom {
-		delete(on.rows, on.least(window))
+	if len(s.rows) >= stripeRoom {
+		delete(s.rows, s.leastImportant(window))
 	}
-	r := &held{next: largeRow}
-	on.rows[hash] = r
+	r := &trackedRow{nextLog: largeRow}
+	s.rows[hash] = r
 	return r
 }
 
-// least is the row that will be missed least.
-func (on *shelf) least(window uint64) (hash uint64) {
-	idle := func(r *held) bool { return r.seen+idleWindows < window }
-	var least *held
-	for h, r := range on.rows {
+// leastImportant returns the smallest row, of those that were not written for an hour if there are any.
+func (s *stripe) leastImportant(window uint64) (hash uint64) {
+	idle := func(r *trackedRow) bool { return r.lastSeen+idleWindows < window }
+	var least *trackedRow
+	for h, r := range s.rows {
 		if least == nil || idle(r) && !idle(least) || idle(r) == idle(least) && r.grown < least.grown {
 			hash, least = h, r
 		}
@@ -169,23 +169,23 @@ func (on *shelf) least(window uint64) (hash uint64) {
 	return hash
 }
 
-// largest is how much the row has grown that grew most.
-func (b *bulk) largest() (n int64) {
-	for i := range b.shelves {
-		on := &b.shelves[i]
-		on.mu.Lock()
-		for _, r := range on.rows {
+// largest returns the growth of the row that grew most.
+func (g *growthTracker) largest() (n int64) {
+	for i := range g.stripes {
+		s := &g.stripes[i]
+		s.mu.Lock()
+		for _, r := range s.rows {
 			n = max(n, r.grown)
 		}
-		on.mu.Unlock()
+		s.mu.Unlock()
 	}
 	return n
 }
 
-func (b *bulk) forget() {
-	for i := range b.shelves {
-		b.shelves[i].mu.Lock()
-		b.shelves[i].rows = nil
-		b.shelves[i].mu.Unlock()
+func (g *growthTracker) forget() {
+	for i := range g.stripes {
+		g.stripes[i].mu.Lock()
+		g.stripes[i].rows = nil
+		g.stripes[i].mu.Unlock()
 	}
 }

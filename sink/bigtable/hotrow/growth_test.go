@@ -12,7 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// blank is what images and values are cut from: only their lengths count.
+// blank is what images and values are slices of: only their lengths count.
 var blank = make([]byte, 4<<20)
 
 // shared notes a write of one item to rows that it shares with others.
@@ -33,7 +33,7 @@ func cells(bytes int) (all []transform.Cell) {
 	return append(all, transform.Cell{Family: "d", Value: blank[:bytes]})
 }
 
-// put inserts an item of which the row holds so many bytes, drop removes it.
+// put inserts an item of which the row holds a number of bytes, drop removes the item.
 func (w *watched) put(key []byte, image, held int) {
 	w.shared(change.Insert, 0, image, transform.Row{Key: key, Cells: cells(held)})
 }
@@ -44,16 +44,16 @@ func (w *watched) drop(key []byte, image int) {
 
 func (w *watched) grown(key []byte) int64 {
 	hash := w.hash(key)
-	if r := w.bulk.shelves[hash%shelves].rows[hash]; r != nil {
+	if r := w.growth.stripes[hash%stripes].rows[hash]; r != nil {
 		return r.grown
 	}
 	return 0
 }
 
-// unseen is more than what a row grows by before it is held, but for one in nine million.
+// unseen is more than what a row grows by before it is tracked, except for one in nine million.
 const unseen = 16 << 20
 
-func TestSharedRowThatGrowsIsNamed(t *testing.T) {
+func TestSharedRowThatGrowsIsLogged(t *testing.T) {
 	w := newWatched(zap.WarnLevel)
 	wide, others := []byte("tenant#1"), keys(100_000)
 	for i := range 30_000 { // 120 MB in it, 4 GB in all the others
@@ -64,26 +64,26 @@ func TestSharedRowThatGrowsIsNamed(t *testing.T) {
 		w.pass(100 * time.Millisecond)
 	}
 	if got := w.rows("large row"); len(got) != 1 || got[0] != nameOf(wide) {
-		t.Fatalf("named %v, want %s", got, nameOf(wide))
+		t.Fatalf("logged %v, want %s", got, nameOf(wide))
 	}
 	const truth = 30_000 * (4 << 10)
-	if got := w.bulk.largest(); got > truth || got < truth-unseen {
+	if got := w.LargestGrowth(); got > truth || got < truth-unseen {
 		t.Errorf("the largest row grew by %d, said %d", truth, got)
 	}
 }
 
-func TestLargeRowIsNamedOncePerDoubling(t *testing.T) {
+func TestLargeRowIsLoggedOncePerDoubling(t *testing.T) {
 	w := newWatched(zap.WarnLevel)
-	for range 50 { // 500 MB; held from the first write on
+	for range 50 { // 500 MB; tracked from the first write on
 		w.put([]byte("wide"), 1<<20, 10<<20)
 		w.pass(time.Minute)
 	}
 	var at []int64
-	for _, e := range w.said.All() {
+	for _, e := range w.messages.All() {
 		at = append(at, e.ContextMap()["grown_bytes"].(int64)>>20)
 	}
 	if fmt.Sprint(at) != "[100 200 400]" {
-		t.Errorf("named at %v MB", at)
+		t.Errorf("logged at %v MB", at)
 	}
 }
 
@@ -96,15 +96,15 @@ func TestRowWhoseItemsComeAndGoIsNotLarge(t *testing.T) {
 	for range 1000 {
 		w.shared(change.Modify, 1<<20, 1<<20, transform.Row{Key: []byte("stock"), Cells: cells(1 << 20)})
 	}
-	if got, said := w.bulk.largest(), w.rows("large row"); got > 0 || len(said) > 0 {
-		t.Errorf("grew by %d, named %v", got, said)
+	if got, said := w.LargestGrowth(), w.rows("large row"); got > 0 || len(said) > 0 {
+		t.Errorf("grew by %d, logged %v", got, said)
 	}
 }
 
-func TestIndexRowWeighsWhatItHoldsOfItsItems(t *testing.T) {
+func TestIndexRowCountsWhatItHoldsOfItsItems(t *testing.T) {
 	w := newWatched(zap.WarnLevel)
 	index := []byte("by_status#open")
-	w.put(index, 4<<20, 1<<20) // it is held
+	w.put(index, 4<<20, 1<<20) // it is tracked
 	for range 10_000 {         // 4 GB of items, 400 KB of index
 		w.put(index, 400_000, 40)
 	}
@@ -118,7 +118,7 @@ func TestIndexRowWeighsWhatItHoldsOfItsItems(t *testing.T) {
 	}
 }
 
-func TestItemsThatMoveBetweenRowsAreTakenAlong(t *testing.T) {
+func TestItemsThatMoveBetweenRowsAreMovedInTheEstimate(t *testing.T) {
 	w := newWatched(zap.WarnLevel)
 	open, done := []byte("open"), []byte("done")
 	const n, size = 200, 1 << 20
@@ -146,7 +146,7 @@ func TestRemovalOfTheWholeRowCounts(t *testing.T) {
 	}
 }
 
-func TestCoalescedChangesWeighAsOne(t *testing.T) {
+func TestCoalescedChangesCountAsOne(t *testing.T) {
 	w := newWatched(zap.WarnLevel)
 	row := []byte("row")
 	w.put(row, 1<<20, 1<<20)
@@ -158,46 +158,46 @@ func TestCoalescedChangesWeighAsOne(t *testing.T) {
 	}
 }
 
-func TestRowsOfOneItemAreNotWeighed(t *testing.T) {
+func TestRowsOfOneItemAreNotTracked(t *testing.T) {
 	w := newWatched(zap.WarnLevel)
 	for range 1000 {
 		w.shared(change.Insert, 0, 1<<20, transform.Row{Key: []byte("own"), Class: transform.ClassR, Cells: cells(1 << 20)})
 	}
-	for i := range w.bulk.shelves {
-		if w.bulk.shelves[i].rows != nil {
-			t.Fatal("a table of class R alone pays for shared rows")
+	for i := range w.growth.stripes {
+		if w.growth.stripes[i].rows != nil {
+			t.Fatal("a table with replace-row rules only pays for shared rows")
 		}
 	}
 }
 
-func TestWhatIsKnownOfRowsStaysBounded(t *testing.T) {
+func TestTrackedRowsAreBounded(t *testing.T) {
 	w := newWatched(zap.WarnLevel)
 	wide := []byte("wide")
 	for i := range 60_000 {
-		w.put(fmt.Appendf(nil, "row%d", i), 1<<20, 1<<20) // each of them would be held
+		w.put(fmt.Appendf(nil, "row%d", i), 1<<20, 1<<20) // each of them would be tracked
 		if i%200 == 0 {
 			w.put(wide, 1<<20, 1<<20)
 			w.pass(time.Second)
 		}
 	}
 	n := 0
-	for i := range w.bulk.shelves {
-		n += len(w.bulk.shelves[i].rows)
+	for i := range w.growth.stripes {
+		n += len(w.growth.stripes[i].rows)
 	}
-	if n > shelves*shelfRoom {
-		t.Errorf("%d rows are held, %d are allowed", n, shelves*shelfRoom)
+	if n > stripes*stripeRoom {
+		t.Errorf("%d rows are tracked, %d are allowed", n, stripes*stripeRoom)
 	}
 	if got := w.grown(wide); got < 250<<20 {
-		t.Errorf("the one row that grows was let go for smaller ones: %d", got)
+		t.Errorf("the one row that grows was dropped for smaller ones: %d", got)
 	}
-	if size := unsafe.Sizeof(*w.Tracker) + shelves*shelfRoom*(unsafe.Sizeof(held{})+4*unsafe.Sizeof(uint64(0))); size > 400<<10 {
-		t.Errorf("%d bytes are kept for a table", size)
+	if size := unsafe.Sizeof(*w.Tracker) + stripes*stripeRoom*(unsafe.Sizeof(trackedRow{})+4*unsafe.Sizeof(uint64(0))); size > 400<<10 {
+		t.Errorf("%d bytes are held for a table", size)
 	}
 }
 
-func TestRowsOfThePastMakeRoom(t *testing.T) {
+func TestIdleRowsMakeRoom(t *testing.T) {
 	w := newWatched(zap.WarnLevel)
-	for i := range 2 * shelves * shelfRoom {
+	for i := range 2 * stripes * stripeRoom {
 		w.put(fmt.Appendf(nil, "hour%d", i), 1<<20, 50<<20) // 50 MB each, and never written again
 	}
 	w.pass(2 * time.Hour)
@@ -214,21 +214,21 @@ func TestRowsOfThePastMakeRoom(t *testing.T) {
 	}
 	for _, key := range now {
 		if !named[nameOf(key)] {
-			t.Errorf("%s grew by 120 MB, and was let go for rows that nobody writes", key)
+			t.Errorf("%s grew by 120 MB, and was dropped for rows that are not written any more", key)
 		}
 	}
 }
 
-func TestSmallRowsAreHardlyHeld(t *testing.T) {
+func TestFewSmallRowsAreTracked(t *testing.T) {
 	w := newWatched(zap.WarnLevel)
 	for _, key := range keys(100_000) { // 10 MB: ten of them
 		w.put(key, 500, 100)
 	}
 	n := 0
-	for i := range w.bulk.shelves {
-		n += len(w.bulk.shelves[i].rows)
+	for i := range w.growth.stripes {
+		n += len(w.growth.stripes[i].rows)
 	}
 	if n > 60 {
-		t.Errorf("%d of 100,000 small rows are held", n)
+		t.Errorf("%d of 100,000 small rows are tracked", n)
 	}
 }

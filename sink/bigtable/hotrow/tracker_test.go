@@ -19,18 +19,18 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-var dawn = time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+var began = time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 
-// watched is a heat with what it said, and a clock that tests move.
+// watched is a Tracker with what it logged, and a clock that tests move.
 type watched struct {
 	*Tracker
-	now  time.Time
-	said *observer.ObservedLogs
+	now      time.Time
+	messages *observer.ObservedLogs
 }
 
 func newWatched(level zapcore.Level) *watched {
-	core, said := observer.New(level)
-	return &watched{Tracker: New(zap.New(core), dawn), now: dawn, said: said}
+	core, messages := observer.New(level)
+	return &watched{Tracker: New(zap.New(core), began), now: began, messages: messages}
 }
 
 func (w *watched) pass(d time.Duration) { w.now = w.now.Add(d) }
@@ -44,9 +44,9 @@ func (w *watched) hits(keys ...[]byte) {
 
 var anyChange = &change.Change{Op: change.Modify}
 
-// rows are the names in the warnings that say so.
+// rows returns the row names of the warnings whose message contains a text.
 func (w *watched) rows(what string) (names []string) {
-	for _, e := range w.said.FilterMessageSnippet(what).All() {
+	for _, e := range w.messages.FilterMessageSnippet(what).All() {
 		names = append(names, e.ContextMap()["row"].(string))
 	}
 	return names
@@ -65,13 +65,13 @@ func keys(n int) [][]byte {
 	return all
 }
 
-// load spreads 20,000 writes a second over the keys for some windows, and with them goes one row at some rate.
+// load spreads 20,000 writes a second over the keys for some windows, and writes one more row at a rate of its own.
 func (w *watched) load(spread [][]byte, key []byte, rate, windows int) {
 	next := 0
 	for range windows * 100 {
 		for range 2000 { // a tenth of a second
 			w.hits(spread[next%len(spread)])
-			next += 7919 // prime: all of them, in no order of the alphabet
+			next += 7919 // prime: all of them, not in the order of the alphabet
 		}
 		for range rate / 10 {
 			w.hits(key)
@@ -80,29 +80,29 @@ func (w *watched) load(spread [][]byte, key []byte, rate, windows int) {
 	}
 }
 
-func TestSpreadLoadRaisesNoAlarm(t *testing.T) {
+func TestEvenLoadRaisesNoAlarm(t *testing.T) {
 	w := newWatched(zap.WarnLevel)
 	w.load(keys(200_000), nil, 0, 3)
-	if w.said.Len() > 0 {
-		t.Errorf("20,000 writes a second over 200,000 rows: %v", w.said.All())
+	if w.messages.Len() > 0 {
+		t.Errorf("20,000 writes a second over 200,000 rows: %v", w.messages.All())
 	}
 	if rate := w.Hottest(w.now); rate > 1 {
 		t.Errorf("hottest row: %v writes a second, each was written once in ten seconds", rate)
 	}
 }
 
-func TestRowThatIsWrittenAllTheTimeIsNamed(t *testing.T) {
+func TestRowThatIsWrittenAllTheTimeIsLogged(t *testing.T) {
 	w := newWatched(zap.WarnLevel)
 	hot := []byte("sensor#memusage")
 	w.load(keys(200_000), hot, 150, 3)
-	said := w.said.All()
-	if len(said) != 3 {
-		t.Fatalf("%d warnings in three windows: %v", len(said), said)
+	messages := w.messages.All()
+	if len(messages) != 3 {
+		t.Fatalf("%d warnings in three windows: %v", len(messages), messages)
 	}
-	for _, e := range said {
+	for _, e := range messages {
 		rate := e.ContextMap()["writes_per_second"].(float64)
 		if e.ContextMap()["row"] != nameOf(hot) || rate < 130 || rate > 150 {
-			t.Errorf("said %q of %v, want 150 a second less what shared its slot, of %s", e.Message, e.ContextMap(), nameOf(hot))
+			t.Errorf("logged %q of %v, want 150 a second less what shared its slot, of %s", e.Message, e.ContextMap(), nameOf(hot))
 		}
 	}
 	if rate := w.Hottest(w.now); rate < 140 || rate > 150 {
@@ -113,16 +113,16 @@ func TestRowThatIsWrittenAllTheTimeIsNamed(t *testing.T) {
 func TestWarmRowIsNotCalledHot(t *testing.T) {
 	w := newWatched(zap.WarnLevel)
 	w.load(keys(200_000), []byte("warm"), 90, 3) // what shares its slot takes it above a hundred, or not
-	if w.said.Len() > 0 {
-		t.Errorf("a row of 90 writes a second: %v", w.said.All())
+	if w.messages.Len() > 0 {
+		t.Errorf("a row of 90 writes a second: %v", w.messages.All())
 	}
 }
 
-func TestHotRowIsNamedOncePerWindow(t *testing.T) {
+func TestHotRowIsLoggedOncePerWindow(t *testing.T) {
 	w := newWatched(zap.WarnLevel)
 	hot := []byte("hot")
 	for range 2 {
-		// It wavers about the threshold: others in the slot take back what it gained.
+		// The count wavers about the threshold: another row in the slot lowers it.
 		for range 1500 {
 			w.hits(hot)
 		}
@@ -130,14 +130,14 @@ func TestHotRowIsNamedOncePerWindow(t *testing.T) {
 		for range 1500 {
 			w.hits(hot)
 		}
-		w.pass(heatWindow)
+		w.pass(windowLength)
 	}
 	if got := w.rows("hot row"); len(got) != 2 {
-		t.Errorf("named %d times in two windows", len(got))
+		t.Errorf("logged %d times in two windows", len(got))
 	}
 }
 
-// withdraw writes other rows of the key's slot.
+// withdraw writes another row of the key's slot, which lowers the count of the key.
 func (w *watched) withdraw(key []byte, writes int) {
 	rival := w.rival(key)
 	for range writes {
@@ -145,7 +145,7 @@ func (w *watched) withdraw(key []byte, writes int) {
 	}
 }
 
-// rival finds a key in the same slot as another in this window.
+// rival returns a key in the same slot as another in this window.
 func (w *watched) rival(key []byte) []byte {
 	now := w.window(w.now)
 	return w.inSlot(now, w.slot(now, key))
@@ -163,7 +163,7 @@ func (w *watched) inSlot(window, slot uint64) []byte {
 	}
 }
 
-func TestHotRowOfThePastHidesNone(t *testing.T) {
+func TestHotRowOfAnEarlierWindowHidesNone(t *testing.T) {
 	w := newWatched(zap.WarnLevel)
 	hot := []byte("hot")
 	now := w.window(w.now)
@@ -171,12 +171,12 @@ func TestHotRowOfThePastHidesNone(t *testing.T) {
 	for range 5000 {
 		w.hits(past)
 	}
-	w.pass(heatWindow)
+	w.pass(windowLength)
 	for range 1100 {
 		w.hits(hot)
 	}
 	if got := w.rows("hot row"); len(got) != 2 || got[1] != nameOf(hot) {
-		t.Errorf("named %v, want %s at last", got, nameOf(hot))
+		t.Errorf("logged %v, want %s at last", got, nameOf(hot))
 	}
 }
 
@@ -187,18 +187,18 @@ func TestHotRowsThatHideEachOtherAreFoundAWindowLater(t *testing.T) {
 	for range 1500 {
 		w.hits(one, other)
 	}
-	if w.said.Len() > 0 {
-		t.Fatalf("they are not in one slot: %v", w.said.All())
+	if w.messages.Len() > 0 {
+		t.Fatalf("they are not in one slot: %v", w.messages.All())
 	}
 	for range 3 {
-		w.pass(heatWindow)
+		w.pass(windowLength)
 		for range 1500 {
 			w.hits(one, other)
 		}
 	}
 	named := strings.Join(w.rows("hot row"), " ")
 	if !strings.Contains(named, nameOf(one)) || !strings.Contains(named, nameOf(other)) {
-		t.Errorf("named %q, want %s and %s", named, nameOf(one), nameOf(other))
+		t.Errorf("logged %q, want %s and %s", named, nameOf(one), nameOf(other))
 	}
 }
 
@@ -209,12 +209,12 @@ func TestHotRowsDoNotFloodTheLog(t *testing.T) {
 			w.hits(key)
 		}
 	}
-	if w.said.Len() != namedRows || cap(w.named) > 2*namedRows {
-		t.Errorf("%d warnings in a window with a hundred hot rows, %d remembered", w.said.Len(), cap(w.named))
+	if w.messages.Len() != maxLogged || cap(w.logged) > 2*maxLogged {
+		t.Errorf("%d warnings in a window with a hundred hot rows, %d remembered", w.messages.Len(), cap(w.logged))
 	}
 }
 
-func TestHeatGoesAwayWithTheWrites(t *testing.T) {
+func TestHottestRowCoolsWhenWritesEnd(t *testing.T) {
 	w := newWatched(zap.WarnLevel)
 	for _, c := range []struct {
 		writes int
@@ -224,9 +224,9 @@ func TestHeatGoesAwayWithTheWrites(t *testing.T) {
 			w.hits([]byte("hot"))
 		}
 		if got := w.Hottest(w.now); got != c.want {
-			t.Errorf("at %v: %v writes a second, want %v", w.now.Sub(dawn), got, c.want)
+			t.Errorf("at %v: %v writes a second, want %v", w.now.Sub(began), got, c.want)
 		}
-		w.pass(heatWindow)
+		w.pass(windowLength)
 	}
 }
 
@@ -243,12 +243,12 @@ func TestLanesThatWriteOneRowLoseNoCount(t *testing.T) {
 		})
 	}
 	g.Wait()
-	w.pass(heatWindow)
+	w.pass(windowLength)
 	if got := w.Hottest(w.now); got != lanes*writes/10 {
 		t.Errorf("%v writes a second, the lanes made %d", got, lanes*writes/10)
 	}
 	if got := w.rows("hot row"); len(got) != 1 || got[0] != nameOf(hot) {
-		t.Errorf("named %v, want %s once", got, nameOf(hot))
+		t.Errorf("logged %v, want %s once", got, nameOf(hot))
 	}
 }
 
@@ -260,8 +260,8 @@ func TestRowKeysAreLoggedAtDebugOnly(t *testing.T) {
 	}
 	w.put(key, 1<<20, 300<<20)
 	secrets := []string{string(key), "anna", hex.EncodeToString(key), base64.StdEncoding.EncodeToString(key)}
-	warned, told := 0, 0
-	for _, e := range w.said.All() {
+	warned, withKey := 0, 0
+	for _, e := range w.messages.All() {
 		text, err := json.Marshal(e.ContextMap())
 		if err != nil {
 			t.Fatal(err)
@@ -269,7 +269,7 @@ func TestRowKeysAreLoggedAtDebugOnly(t *testing.T) {
 		line := e.Message + string(text)
 		if e.Level == zap.DebugLevel {
 			if strings.Contains(line, string(key)) && strings.Contains(line, nameOf(key)) {
-				told++
+				withKey++
 			}
 			continue
 		}
@@ -283,7 +283,7 @@ func TestRowKeysAreLoggedAtDebugOnly(t *testing.T) {
 			t.Errorf("row %v, want %s", e.ContextMap()["row"], nameOf(key))
 		}
 	}
-	if warned != 2 || told != 2 {
-		t.Errorf("%d warnings, %d with their key at Debug; want 2 and 2", warned, told)
+	if warned != 2 || withKey != 2 {
+		t.Errorf("%d warnings, %d with their key at Debug; want 2 and 2", warned, withKey)
 	}
 }
