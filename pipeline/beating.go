@@ -25,9 +25,9 @@ func (t *table) beat(ctx context.Context, w *queue.Writer) error {
 	return nil
 }
 
-// beatWhile runs f and appends a beat every Periods.Beat until f returns. The write loop, which beats later, does not run
-// yet, and what f waits for (a listing of many shards, Bigtable, a walk over all dead letters) may take longer than a claim
-// lives: another replica would take the log over, and do the same.
+// beatWhile runs f and appends a beat every Periods.Beat until f returns. The write loop, which beats later, does not
+// run yet, and what f waits for (a listing of many shards, Bigtable, a walk over all dead letters) may take longer than
+// a claim lives: another replica would take the log over, and do the same.
 //
 // The caller owns w meanwhile: f runs in a goroutine of its own and must not use w or its state.
 func (t *table) beatWhile(ctx context.Context, w *queue.Writer, f func(context.Context) error) error {

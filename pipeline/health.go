@@ -34,8 +34,8 @@ func Summarize(pipeline string, tables []TableStatus) Status {
 	return s
 }
 
-// Live says whether the loops run and the queue can store: what a liveness probe asks. Servers outside are not
-// asked: no restart brings them back.
+// Live returns why the process should be restarted, for a liveness probe: a loop stands still, or the embedded queue
+// cannot store. Outside servers are not asked: no restart brings them back.
 func (p *Pipeline) Live() error {
 	if p.queue.Embedded() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -53,7 +53,7 @@ func (p *Pipeline) Live() error {
 	return nil
 }
 
-// Started says whether every table's state is loaded, owning or standing by: what a rollout waits for.
+// Started returns which tables have not loaded their state yet, owning or standing by: what a rollout waits for.
 func (p *Pipeline) Started() error {
 	var errs []error
 	for _, t := range p.tables {
@@ -64,7 +64,7 @@ func (p *Pipeline) Started() error {
 	return errors.Join(errs...)
 }
 
-// Status says how the tables are now: what their loops saw last, as old as that has become, and which services fail.
+// Status returns how the tables are now, by what their loops saw last and how old that is, and which services fail.
 func (p *Pipeline) Status() Status {
 	now := time.Now()
 	var tables []TableStatus
@@ -72,23 +72,23 @@ func (p *Pipeline) Status() Status {
 		tables = append(tables, t.view.status(now))
 	}
 	s := Summarize(p.o.Name, tables)
-	// Rule 10: what is shown by nothing now is not ready, and whose fault that is stands first.
+	// Rule 10: a table without proof of progress now is not ready. The services to blame stand first.
 	s.Fail(p.failures(now))
 	return s
 }
 
-// Fail adds that services fail: then nothing is ready.
+// Fail adds failing services: then nothing is ready.
 func (s *Status) Fail(failing []string) {
 	if len(failing) == 0 {
-		return // the lists stay empty ones: in JSON [], not null
+		return // the lists stay empty: in JSON [], not null
 	}
 	s.Failing = append(s.Failing, failing...)
 	s.Reasons = append(slices.Clone(failing), s.Reasons...)
 	s.Ready = false
 }
 
-// Unsaved returns, after Run, the tables whose newest marks are not in their logs: what they do not cover is applied
-// again by the next owner, as the same cells.
+// Unsaved returns, after Run, the tables whose newest marks are not in their logs: the changes behind the stored marks
+// are applied again by the next owner, as the same cells.
 func (p *Pipeline) Unsaved() (tables []string) {
 	for _, t := range p.tables {
 		if t.view.unsaved.Load() {
@@ -98,13 +98,13 @@ func (p *Pipeline) Unsaved() (tables []string) {
 	return tables
 }
 
-// Ready is Rule 10, for people and alerts.
+// Ready reports Rule 10 for readiness probes and alerts: ready, or why not.
 func (p *Pipeline) Ready() (bool, []string) {
 	s := p.Status()
 	return s.Ready, s.Reasons
 }
 
-// AppliedThrough returns the time up to which every table is applied; false while one does not know.
+// AppliedThrough returns the time up to which every table is applied; false while it is unknown for one of them.
 func (p *Pipeline) AppliedThrough() (time.Time, bool) {
 	var low time.Time
 	for _, s := range p.Status().Tables {

@@ -15,8 +15,8 @@ const (
 	rowMissing = "the log holds changes, but the pipeline's row in " + bigtable.StateTable + " is missing"
 )
 
-// CheckLog returns why a log may not be used with a pipeline's row in Bigtable (nil: there is none), its table and its start;
-// nil when it may. For a log that does not exist, s is the empty state.
+// CheckLog returns why a log may not be used with a pipeline's row in Bigtable (nil: there is none), its table and its
+// start; nil when it may. For a log that does not exist, s is the empty state.
 func CheckLog(row *bigtable.State, s *checkpoint.State, want bigtable.Identity, start Start) *RefusedError {
 	live := s.LiveStream()
 	switch {
@@ -57,7 +57,8 @@ func CheckIdentity(row *bigtable.State, want bigtable.Identity) *RefusedError {
 		return otherMapping(want.Table)
 	case have.Target != "" && have.Target != want.Target:
 		return &RefusedError{
-			What: fmt.Sprintf("the rows of %s are in %s since the pipeline started, not in %s", want.Table, have.Target, want.Target),
+			What: fmt.Sprintf("the rows of %s are in %s since the pipeline started, not in %s",
+				want.Table, have.Target, want.Target),
 			Hint: "put the target back, or begin a new pipeline: a new target needs all items, not only those that change",
 		}
 	case !have.LogCreated.Equal(want.LogCreated) && row.Issued:
@@ -67,8 +68,8 @@ func CheckIdentity(row *bigtable.State, want bigtable.Identity) *RefusedError {
 	return nil
 }
 
-// CheckTarget returns why a pipeline may not write to a target that belongs to owner, see bigtable.TargetOwner; nil when it
-// may.
+// CheckTarget returns why a pipeline may not write to a target that belongs to owner, see bigtable.TargetOwner; nil
+// when it may.
 func CheckTarget(sink *bigtable.Client, pipeline, target, owner string) *RefusedError {
 	if owner == "" || owner == pipeline {
 		return nil
@@ -83,7 +84,8 @@ func CheckTarget(sink *bigtable.Client, pipeline, target, owner string) *Refused
 
 func recreated(table, before, now string) *RefusedError {
 	return &RefusedError{
-		What: fmt.Sprintf("table %s was deleted and created again since the pipeline started (%s, now %s)", table, before, now),
+		What: fmt.Sprintf("table %s was deleted and created again since the pipeline started (%s, now %s)",
+			table, before, now),
 		Hint: "its items are not the ones that were copied; begin a new pipeline with new target tables",
 	}
 }
@@ -98,8 +100,8 @@ func otherMapping(table string) *RefusedError {
 func refusedLog(what string) *RefusedError {
 	return &RefusedError{
 		What: what,
-		Hint: "versions must grow across lives, so a lost log is not started over in silence: bring the queue's volume back; " +
-			"where it is gone, start under another pipeline name with empty target tables " +
+		Hint: "versions must grow across lives, so a lost log is not started over in silence: " +
+			"bring the queue's volume back; where it is gone, start under another pipeline name with empty target tables " +
 			"(`replicator recover`, which needs neither, comes with a later version)",
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 )
 
-// addTroubles adds what the state says of halts and gaps to a status.
+// addTroubles adds the halts and gaps of the state to a status.
 func (st *TableStatus) addTroubles(s *checkpoint.State) {
 	st.Gaps = s.OpenGaps()
 	st.Accepted = len(s.Gaps) - st.Gaps
@@ -51,7 +51,7 @@ func worstHalt(halts map[string]*checkpoint.Halt) *checkpoint.Halt {
 	})
 }
 
-// haltReasons says, sink by sink, what is halted.
+// haltReasons returns what is halted, sink by sink.
 func (st *TableStatus) haltReasons() (why []string) {
 	for _, sink := range slices.Sorted(maps.Keys(st.Halts)) {
 		if sink == outcome.Pipeline {
@@ -63,20 +63,22 @@ func (st *TableStatus) haltReasons() (why []string) {
 	return why
 }
 
-// gapReasons says what was lost. An accepted gap still counts: reading went on behind it, but the sinks differ from the
-// source until the gap is waived.
+// gapReasons returns what was lost. An accepted gap still counts: reading went on behind it, but the sinks differ from
+// the source until the gap is waived.
 func (st *TableStatus) gapReasons() (why []string) {
 	if st.Gaps > 0 {
 		why = append(why, plural(st.Gaps, "gap")+": records were lost before they were read; nothing is read behind "+
 			oneOf(st.Gaps, "it", "them")+" until `resume`")
 	}
 	if st.DiffersSince != nil {
-		why = append(why, "differs since "+st.DiffersSince.Format(time.RFC3339)+": what changed in "+plural(st.Differing, "gap")+
-			" is missing, and what was deleted there is still in the target; see `gaps list`")
+		why = append(why, "differs since "+st.DiffersSince.Format(time.RFC3339)+": what changed in "+
+			plural(st.Differing, "gap")+" is missing, and what was deleted there is still in the target; see `gaps list`")
 	}
 	return why
 }
 
+// oneOf returns the word for a number.
+// oneOf returns the word for a number.
 func oneOf(n int, one, many string) string {
 	if n == 1 {
 		return one

@@ -7,8 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// registerMetrics registers the gauges of the tables; reg may be nil. Labels are the table's source name and nothing that
-// grows. What is counted is counted where it happens; every gauge is computed when it is scraped, by collector.
+// registerMetrics registers the gauges of the tables; reg may be nil. Labels are the table's source name and nothing
+// that grows. What is counted is counted where it happens; every gauge is computed when it is scraped, by collector.
 func registerMetrics(reg prometheus.Registerer, p *Pipeline) {
 	if reg != nil {
 		reg.MustRegister(collector{p})
@@ -16,7 +16,7 @@ func registerMetrics(reg prometheus.Registerer, p *Pipeline) {
 }
 
 // collector computes the gauges at scrape time, from the same status that /readyz and /status show, so that they never
-// disagree, and so that a lag grows while nothing is heard of what it is a lag of.
+// disagree, and so that a lag grows while no news arrives.
 type collector struct{ p *Pipeline }
 
 func tableGauge(name, help string) *prometheus.Desc {
@@ -24,30 +24,45 @@ func tableGauge(name, help string) *prometheus.Desc {
 }
 
 var (
-	readyDesc      = tableGauge("table_ready", "1 while the table progresses or is idle, and nothing is open; also where another process carries it.")
-	ownerDesc      = tableGauge("table_owner", "1 while this process owns the table's log and can show it, or has halted the table and tries again.")
-	haltedDesc     = tableGauge("table_halted", "1 while the table is halted.")
-	sourceLagDesc  = tableGauge("source_lag_seconds", "Age of the newest moment up to which every shard is read into the log; before there is one, since the start.")
-	appliedLagDesc = tableGauge("applied_lag_seconds", "Age of the newest moment up to which every change is applied by every sink; before there is one, since the start.")
-	retentionDesc  = tableGauge("source_retention_seconds", "Time until the oldest unread record of the table may be lost: 24 h less its age.")
-	proofDesc      = tableGauge("proof_age_seconds", "Time since a read of the slowest shard last brought something newer or showed that it is idle: it stays small while reading catches up.")
-	viewDesc       = tableGauge("table_view_age_seconds", "Age of the look at the log from which the table's gauges are computed.")
-	waitingDesc    = tableGauge("unapplied_entries", "Entries of the log that the slowest sink has not applied.")
-	lettersDesc    = tableGauge("dead_letters", "Changes that a sink refused for good and nobody has handled.")
-	gapsDesc       = tableGauge("gaps", "Ranges of the source that were lost and nobody has accepted.")
-	differingDesc  = tableGauge("gaps_differing", "Lost ranges of the source, accepted or not, that are neither healed nor waived for every sink.")
-	aheadDesc      = tableGauge("clock_ahead_seconds", "How far versions run ahead of event time.")
-	foreignDesc    = tableGauge("log_foreign_messages", "Messages in the log that folded as nothing.")
-	hottestDesc    = tableGauge("hottest_row_writes_per_second", "Writes of the target row that was written most, over the last full ten seconds.")
-	largestDesc    = tableGauge("largest_row_growth_bytes", "Growth of the shared target row that has grown most since this process owns the table; a lower estimate.")
+	readyDesc = tableGauge("table_ready",
+		"1 while the table progresses or is idle, and nothing is open; also where another process carries it.")
+	ownerDesc = tableGauge("table_owner",
+		"1 while this process owns the table's log and can show it, or has halted the table and tries again.")
+	haltedDesc    = tableGauge("table_halted", "1 while the table is halted.")
+	sourceLagDesc = tableGauge("source_lag_seconds",
+		"Age of the newest moment up to which every shard is read into the log; before there is one, since the start.")
+	appliedLagDesc = tableGauge("applied_lag_seconds",
+		"Age of the newest moment up to which every change is applied by every sink; before there is one, since "+
+			"the start.")
+	retentionDesc = tableGauge("source_retention_seconds",
+		"Time until the oldest unread record of the table may be lost: 24 h less its age.")
+	proofDesc = tableGauge("proof_age_seconds",
+		"Time since a read of the slowest shard last brought something newer or showed that it is idle: it stays "+
+			"small while reading catches up.")
+	viewDesc = tableGauge("table_view_age_seconds",
+		"Age of the look at the log from which the table's gauges are computed.")
+	waitingDesc   = tableGauge("unapplied_entries", "Entries of the log that the slowest sink has not applied.")
+	lettersDesc   = tableGauge("dead_letters", "Changes that a sink refused for good and nobody has handled.")
+	gapsDesc      = tableGauge("gaps", "Ranges of the source that were lost and nobody has accepted.")
+	differingDesc = tableGauge("gaps_differing",
+		"Lost ranges of the source, accepted or not, that are neither healed nor waived for every sink.")
+	aheadDesc   = tableGauge("clock_ahead_seconds", "How far versions run ahead of event time.")
+	foreignDesc = tableGauge("log_foreign_messages", "Messages in the log that folded as nothing.")
+	hottestDesc = tableGauge("hottest_row_writes_per_second",
+		"Writes of the target row that was written most, over the last full ten seconds.")
+	largestDesc = tableGauge("largest_row_growth_bytes",
+		"Growth of the shared target row that has grown most since this process owns the table; a lower estimate.")
 
 	failingDesc = prometheus.NewDesc("tailrace_service_failing_seconds",
-		"Time since an operation of the service first failed that has not succeeded since; 0 while none fails.", []string{"service"}, nil)
+		"Time since an operation of the service first failed that has not succeeded since; 0 while none fails.",
+		[]string{"service"}, nil)
 )
 
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{readyDesc, ownerDesc, haltedDesc, sourceLagDesc, appliedLagDesc, retentionDesc, proofDesc, viewDesc, waitingDesc,
-		lettersDesc, gapsDesc, differingDesc, aheadDesc, foreignDesc, hottestDesc, largestDesc, failingDesc} {
+	for _, d := range []*prometheus.Desc{
+		readyDesc, ownerDesc, haltedDesc, sourceLagDesc, appliedLagDesc, retentionDesc, proofDesc, viewDesc, waitingDesc,
+		lettersDesc, gapsDesc, differingDesc, aheadDesc, foreignDesc, hottestDesc, largestDesc, failingDesc,
+	} {
 		ch <- d
 	}
 }
@@ -63,7 +78,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// failing returns for how long a service has failed.
+// failing returns how long a service has failed.
 func (c collector) failing(service string, now time.Time) time.Duration {
 	for _, f := range c.p.o.Services.Failures(now) {
 		if f.Service == service {
@@ -73,16 +88,17 @@ func (c collector) failing(service string, now time.Time) time.Duration {
 	return 0
 }
 
-// collectTable sends the gauges of a table. A process that stands by says nothing of what the owner reports.
+// collectTable sends the gauges of a table. A process that stands by leaves out what the owner reports.
 func (c collector) collectTable(ch chan<- prometheus.Metric, t *table, now time.Time, served bool) {
 	st := t.view.status(now)
 	send := func(d *prometheus.Desc, v float64) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, t.Source)
 	}
 	send(readyDesc, one(served && len(st.Reasons) == 0))
-	// An owner that cannot reach the log for longer than a claim lives may have lost it. Who has halted the table lets
-	// the log go until the next try, and carries it still.
-	send(ownerDesc, one((t.view.claimed.Load() || t.view.halted.Load() != nil) && c.failing(NATS, now) < 3*c.p.o.Periods.ClaimTTL))
+	// An owner that cannot reach the log for longer than a claim lives may have lost it. A process that has halted the
+	// table releases the log until the next try, and carries the table all the same.
+	owner := t.view.claimed.Load() || t.view.halted.Load() != nil
+	send(ownerDesc, one(owner && c.failing(NATS, now) < 3*c.p.o.Periods.ClaimTTL))
 	if st.State == StandBy {
 		return
 	}
@@ -108,8 +124,8 @@ func (c collector) collectTable(ch chan<- prometheus.Metric, t *table, now time.
 	send(foreignDesc, float64(st.Foreign))
 }
 
-// retention returns the seconds until the oldest unread record may be lost. The log tells while no shard is read; the
-// readers know more of idle shards while they live.
+// retention returns the seconds until the oldest unread record may be lost, as the log shows it or, when they know more
+// about idle shards, as the readers do.
 func (c collector) retention(st *TableStatus) float64 {
 	left := st.Retention
 	if left < 0 { // nothing is known since the start of the process

@@ -43,9 +43,10 @@ func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client, a
 	return p
 }
 
-// Run works until ctx ends, then drains: it stops reading, applies what the logs hold, writes the marks and releases the
-// logs, within Periods.Shutdown. It returns nil after that. A *RefusedError says that no table can run, because each one's
-// state is refused; everything else that goes wrong halts one table, is retried, and leaves the others running.
+// Run works until ctx ends, then drains: it stops reading, applies what the logs hold, writes the marks and releases
+// the logs, within Periods.Shutdown. It returns nil after that. A *RefusedError says that no table can run, because
+// each one's state is refused; everything else that goes wrong halts one table, is retried, and leaves the others
+// running.
 func (p *Pipeline) Run(ctx context.Context) error {
 	defer p.keepQueue(ctx)()
 	g, ctx := errgroup.WithContext(ctx)
@@ -55,8 +56,8 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// keepQueue looks after the queue's store until the returned function is called. That is longer than ctx: a drain stores
-// marks, too.
+// keepQueue looks after the queue's store until the returned function is called. That is longer than ctx: a drain
+// stores marks, too.
 func (p *Pipeline) keepQueue(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var g errgroup.Group
@@ -67,18 +68,18 @@ func (p *Pipeline) keepQueue(ctx context.Context) (stop func()) {
 	}
 }
 
-// failures says which services fail for longer than a retry mends, and how much waits for them.
+// failures returns which services fail for longer than a retry takes, and how much waits for them.
 func (p *Pipeline) failures(now time.Time) (failing []string) {
 	for _, f := range p.o.Services.Failures(now) {
 		if now.Sub(f.Since) >= failureGrace {
-			failing = append(failing, f.sentence(now)+p.waits(f.Service))
+			failing = append(failing, f.sentence(now)+p.backlog(f.Service))
 		}
 	}
 	return failing
 }
 
-// waits says how much waits for a service that fails.
-func (p *Pipeline) waits(service string) string {
+// backlog returns how much waits for a failing service, for a reason.
+func (p *Pipeline) backlog(service string) string {
 	var n uint64
 	for _, t := range p.tables {
 		if v := t.view.seen.Load(); v != nil && v.own {

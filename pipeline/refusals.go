@@ -11,8 +11,8 @@ import (
 // RefusedError says that a table's stored state is not this pipeline's, and what to do.
 type RefusedError = outcome.RefusedError
 
-// refusals are the tables whose stored state is refused. Such a table halts, and is tried again; the others run. Only when
-// no table can run is the environment to blame, and the process ends.
+// refusals are the tables whose stored state is refused. Such a table halts, and is tried again; the others run. Only
+// when no table can run is the environment to blame, and the process ends.
 type refusals struct {
 	tables []Table
 

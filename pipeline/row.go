@@ -27,13 +27,13 @@ const (
 	leastReserved = 10 * time.Minute // the least reservation that any row of a pipeline has
 )
 
-// stateRow is the pipeline's row of one table in Bigtable: the identity of what its log and its target hold, and how far
-// versions may run ahead of time.
+// stateRow is the pipeline's row of one table in Bigtable: the identity of what its log and its target hold, and how
+// far versions may run ahead of time.
 //
 // A table that was read before need not wait for the row to be read on: its log holds pipeline, table and mapping, the
-// position and clock of every shard. What only the row decides waits for it: whether this log is the one that the row names
-// (until then nothing is applied to Bigtable), and how far versions may run ahead (until then, as far as every row allows;
-// shards that would exceed it pause).
+// position and clock of every shard. What only the row decides waits for it: whether this log is the one that the row
+// names (until then nothing is applied to Bigtable), and how far versions may run ahead (until then, as far as every
+// row allows; shards that would exceed it pause).
 //
 // The goroutine of the table's life owns it between lives. During the work of a life confirm and the readers use it: mu
 // covers what they share.
@@ -105,8 +105,8 @@ func (r *stateRow) agrees() bool {
 	}
 }
 
-// confirm reads the row beside the work of a life, as soon as Bigtable answers; life is that of the log. It returns nil when
-// ctx ends, and otherwise the error that refuses the log.
+// confirm reads the row beside the work of a life, as soon as Bigtable answers; life is that of the log. It returns nil
+// when ctx ends, and otherwise the error that refuses the log.
 func (r *stateRow) confirm(ctx context.Context, life uint64, l *queue.Log, info source.TableInfo) error {
 	for !r.agrees() {
 		err := r.load(ctx)
@@ -298,8 +298,8 @@ func (r *stateRow) issue(ctx context.Context) error {
 	return r.edit(ctx, func(s *bigtable.State) { s.Issued = true })
 }
 
-// upgrade raises the row to the newest format, unless it is not known yet: then confirm does it. Rule 11: builds that do not
-// know the format refuse the row from then on.
+// upgrade raises the row to the newest format, unless it is not known yet: then confirm does it. Rule 11: builds that
+// do not know the format refuse the row from then on.
 func (r *stateRow) upgrade(ctx context.Context) error {
 	if r.stored == nil || r.stale || r.stored.Format >= bigtable.StateFormat {
 		return nil
@@ -309,8 +309,9 @@ func (r *stateRow) upgrade(ctx context.Context) error {
 	})
 }
 
-// claimTarget makes the target the pipeline's, or refuses it because it belongs to another pipeline: two into one target mix
-// its rows, and neither would notice. Other tables of this pipeline may share it: the mappings are proved together.
+// claimTarget makes the target the pipeline's, or refuses it because it belongs to another pipeline: two into one
+// target mix its rows, and neither would notice. Other tables of this pipeline may share it: the mappings are proved
+// together.
 func (r *stateRow) claimTarget(ctx context.Context) error {
 	if r.targetClaimed {
 		return nil
@@ -326,8 +327,8 @@ func (r *stateRow) claimTarget(ctx context.Context) error {
 	return nil
 }
 
-// storeMapping stores the mapping's text beside its hash, once per process: the program that wrote the rows can be looked up
-// later, also by a pipeline whose mapping has changed.
+// storeMapping stores the mapping's text beside its hash, once per process: the program that wrote the rows can be
+// looked up later, also by a pipeline whose mapping has changed.
 func (r *stateRow) storeMapping(ctx context.Context) error {
 	if r.mappingStored {
 		return nil
@@ -359,8 +360,8 @@ func (r *stateRow) await(ctx context.Context) error {
 	}
 }
 
-// Reserved returns how far versions may run ahead of time. It never blocks: the reading of all shards asks it, also while
-// Bigtable is away.
+// Reserved returns how far versions may run ahead of time. It never blocks: the reading of all shards asks it, also
+// while Bigtable is away.
 func (r *stateRow) Reserved() time.Duration { return time.Duration(r.reserved.Load()) }
 
 // Reserve raises the reservation so that it covers need with room to spare. It blocks while Bigtable is away.

@@ -21,7 +21,7 @@ const (
 type Services struct {
 	failing atomic.Int64 // length of ops: a call that succeeded while nothing fails costs one load
 
-	mu  sync.Mutex
+	mu  sync.Mutex // covers ops
 	ops map[operation]*Failure
 }
 
@@ -36,11 +36,11 @@ type Failure struct {
 	last time.Time
 }
 
-// failureGrace is how long an operation must fail before it makes a table not ready: one retry mends most failures.
+// failureGrace is how long an operation must fail before it makes a table not ready: one retry gets past most failures.
 const failureGrace = 5 * time.Second
 
 // failureMemory is how long a failure counts while the operation is not tried again: longer than the longest pause
-// between two tries of a loop, the listing.
+// between two tries of a loop, that of the listing.
 const failureMemory = 10 * time.Minute
 
 // Reporter returns the function that a client of the service calls after each call of an operation: nil means that
@@ -49,6 +49,7 @@ func (s *Services) Reporter(service string) func(op string, err error) {
 	return func(op string, err error) { s.report(operation{service, op}, err, time.Now()) }
 }
 
+// report notes how a call ended.
 func (s *Services) report(op operation, err error, now time.Time) {
 	if err == nil && s.failing.Load() == 0 {
 		return
@@ -70,7 +71,7 @@ func (s *Services) report(op operation, err error, now time.Time) {
 	s.failing.Store(int64(len(s.ops)))
 }
 
-// Failures returns, for each service of which an operation fails, the one that has failed longest, in order of the names.
+// Failures returns the operation that has failed longest for each service with a failing one, ordered by service.
 func (s *Services) Failures(now time.Time) (all []Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +79,9 @@ func (s *Services) Failures(now time.Time) (all []Failure) {
 		if now.Sub(f.last) > failureMemory {
 			continue
 		}
-		i, known := slices.BinarySearchFunc(all, f.Service, func(a Failure, name string) int { return cmp.Compare(a.Service, name) })
+		i, known := slices.BinarySearchFunc(all, f.Service, func(a Failure, name string) int {
+			return cmp.Compare(a.Service, name)
+		})
 		switch {
 		case !known:
 			all = slices.Insert(all, i, *f)
@@ -89,10 +92,11 @@ func (s *Services) Failures(now time.Time) (all []Failure) {
 	return all
 }
 
-// sentence says which service fails, since when, and how.
+// sentence returns which service fails, since when, and how.
 func (f *Failure) sentence(now time.Time) string {
-	return fmt.Sprintf("%s fails since %s (%s): %v", f.Service, f.Since.UTC().Format(time.TimeOnly+"Z"), ago(now.Sub(f.Since)), f.Err)
+	since := f.Since.UTC().Format(time.TimeOnly + "Z")
+	return fmt.Sprintf("%s fails since %s (%s): %v", f.Service, since, ago(now.Sub(f.Since)), f.Err)
 }
 
-// ago is a duration in words short enough for a list of reasons.
+// ago returns a duration short enough for a list of reasons.
 func ago(d time.Duration) string { return d.Round(time.Second).String() }

@@ -17,10 +17,10 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// claim takes over the table's log. A first start makes these steps in this order, each may be repeated, and after a crash
-// between any two the next start goes on:
+// claim takes over the table's log. A first start makes these steps in this order, each may be repeated, and after a
+// crash between any two the next start goes on:
 //
-//	target claimed → log created → mapping kept → row {identity, issued: false} → claim → start entry → issued: true →
+//	target claimed → log created → mapping stored → row {identity, issued: false} → claim → start entry → issued: true →
 //	first frame
 func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 	if err := t.describe(ctx); err != nil {

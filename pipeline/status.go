@@ -16,28 +16,28 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// Seen is what a status is made of.
+// Seen is what a status is computed from.
 type Seen struct {
 	Source, Target string
 	State          *checkpoint.State
 	Pressure       queue.Pressure
 	Letters        int
-	Now            change.Millis // service's clock as well as it is known, unix ms
+	Now            change.Millis // service's clock as well as it is known
 	ClaimTTL       time.Duration // after three of them without a sign of life there is no owner
-	Retry          time.Duration // between two tries of a halted table, which nobody owns meanwhile
+	Retry          time.Duration // between two tries of a halted table, which has no owner meanwhile
 	Late           time.Duration // how far behind a table may be before it must be seen to move; 0: DefaultLate
-	Carried        bool          // a process says that it carries the table, whatever its log shows
+	Carried        bool          // a process reports that it carries the table, whatever its log shows
 }
 
-// StatusOf says how a table is. It is a function of what was seen.
+// StatusOf returns how a table is: a function of what was seen and of the time.
 func StatusOf(x Seen) TableStatus {
 	return observe(x, nil).at(x.Now.Time(), time.Now())
 }
 
-// Late says whether the table is not ready for being behind, and would be if it were seen to move.
+// Late reports whether the table is not ready because it is behind; it may be ready all the same if it is seen to move.
 func (st TableStatus) Late() bool { return st.unread+st.unapplied != "" }
 
-// Moved takes back that the table is late where two looks at its log show that it is catching up.
+// Moved removes the reasons why the table is late that two looks at its log refute: it is catching up.
 func (st *TableStatus) Moved(before, after *checkpoint.State) {
 	read, applied := after.ReadWatermark() > before.ReadWatermark(), after.LowMark() > before.LowMark()
 	st.Reasons = slices.DeleteFunc(st.Reasons, func(r string) bool {
@@ -45,37 +45,37 @@ func (st *TableStatus) Moved(before, after *checkpoint.State) {
 	})
 }
 
-// observed is what was seen of a table. All ages are computed from it when somebody asks: what is known does not get
-// younger by being asked for, nor does it stay as young as it was.
+// observed is what was seen at one look at a table. Ages are computed from it whenever a status is asked for, so that
+// they grow while nothing new is seen.
 type observed struct {
 	status TableStatus // without ages and reasons
-	when   time.Time   // of the look, on our monotonic clock
+	when   time.Time   // of the look, on this process's monotonic clock
 
-	through, applied change.Millis // service clock, unix ms; 0: unknown
-	began            change.Millis // service clock: when the live stream was started, 0 before
-	sign             change.Millis // service clock: the owner's newest sign of life
+	read, applied    change.Millis // watermarks; 0: unknown
+	began            change.Millis // when the live stream was started, 0 before
+	sign             change.Millis // the owner's newest sign of life
 	mark             uint64        // of the sink that is furthest behind
 	slowest          string        // that sink
 	waiting          uint64        // entries behind its mark, up to the last one with changes
 	reading          bool          // a stream is being read
 	disabled, paused bool
-	released         bool   // nobody owns the log
+	released         bool   // the log has no owner
 	retried          bool   // released by an owner that tries again by itself
 	noRoom           string // why reading pauses
 	quiet            bool   // the log is too full for beats
-	carried          bool   // a process says that it carries the table
+	carried          bool   // a process reports that it carries the table
 	ttl, retry, late time.Duration
 
-	// When reading and applying were last seen to get further; zero where nobody watched.
+	// When reading and applying were last seen to make progress.
 	readMoved, appliedMoved time.Time
-	own                     bool // our own process owns the log
+	own                     bool // this process owns the log
 }
 
-// observe takes out of the state what a status needs. before is the last look of the same process, or nil.
+// observe takes from the state what a status needs. before is the last look of the same process, or nil.
 func observe(x Seen, before *observed) *observed {
 	s := x.State
 	o := &observed{
-		when: time.Now(), through: s.ReadWatermark(), applied: s.AppliedWatermark(), sign: s.Date, paused: s.Paused,
+		when: time.Now(), read: s.ReadWatermark(), applied: s.AppliedWatermark(), sign: s.Date, paused: s.Paused,
 		released: s.Owner == "" || s.Released, ttl: x.ClaimTTL, retry: x.Retry, late: x.Late, carried: x.Carried,
 		noRoom: x.Pressure.Reason, quiet: x.Pressure.TooFullForBeats,
 	}
@@ -106,18 +106,19 @@ func observe(x Seen, before *observed) *observed {
 		o.sign = max(o.sign, h.At)
 		o.retried = o.retried || o.released && sink == outcome.Pipeline
 	}
-	o.watch(before, x.Now)
+	o.noteProgress(before, x.Now)
 	return o
 }
 
-// watch notes when reading and applying last got further. What the first look finds was reached when it was written.
-func (o *observed) watch(before *observed, now change.Millis) {
+// noteProgress notes when reading and applying last made progress. The first look takes its watermarks for the times at
+// which they were reached.
+func (o *observed) noteProgress(before *observed, now change.Millis) {
 	if before == nil {
-		o.readMoved, o.appliedMoved = o.when.Add(-age(now, o.through)), o.when.Add(-age(now, o.applied))
+		o.readMoved, o.appliedMoved = o.when.Add(-age(now, o.read)), o.when.Add(-age(now, o.applied))
 		return
 	}
 	o.readMoved, o.appliedMoved = before.readMoved, before.appliedMoved
-	if o.through > before.through {
+	if o.read > before.read {
 		o.readMoved = o.when
 	}
 	if o.applied > before.applied || o.mark > before.mark {
@@ -125,7 +126,7 @@ func (o *observed) watch(before *observed, now change.Millis) {
 	}
 }
 
-// age is how long ago a moment of the service's clock was; very long where it is unknown.
+// age returns how long ago a moment of the service's clock was; very long for an unknown one.
 func age(now, then change.Millis) time.Duration {
 	if then == 0 {
 		return 100 * 365 * 24 * time.Hour
@@ -133,6 +134,7 @@ func age(now, then change.Millis) time.Duration {
 	return max(0, time.Duration(now-then)*time.Millisecond)
 }
 
+// slowestSink returns the sink with the lowest mark.
 func slowestSink(s *checkpoint.State) (sink string) {
 	low := s.LowMark()
 	for name, m := range s.Marks {
@@ -143,13 +145,13 @@ func slowestSink(s *checkpoint.State) (sink string) {
 	return sink
 }
 
-// at says how the table is at a moment: service is the service's clock, now our own.
+// at returns the status at a moment: service is the service's clock, now this process's.
 func (o *observed) at(service, now time.Time) TableStatus {
 	st := o.status
 	ms := max(change.MillisOf(service), o.sign)
 	st.SourceLag, st.AppliedLag, st.Retention = -1, -1, -1
-	// Before every shard was read nothing is known but the start: at least so far is the table behind.
-	if t := cmp.Or(o.through, o.began); t > 0 {
+	// Before every shard was read only the start is known: the table is at least that far behind.
+	if t := cmp.Or(o.read, o.began); t > 0 {
 		st.SourceLag = seconds(ms - t)
 		st.Retention = max(0, (source.Retention - time.Duration(ms-t)*time.Millisecond).Seconds())
 	}
@@ -164,8 +166,10 @@ func (o *observed) at(service, now time.Time) TableStatus {
 	return st
 }
 
+// seconds converts milliseconds; 0 for negative ones.
 func seconds(ms change.Millis) float64 { return math.Max(0, float64(ms)/1000) }
 
+// stateWord returns the state of a table as status shows it.
 func stateWord(s *checkpoint.State) string {
 	switch {
 	case s.Paused:
@@ -192,10 +196,10 @@ func queueUse(p queue.Pressure) QueueUse {
 	return u
 }
 
-// lowRetention is what is left when a table is red: time enough for somebody to act.
+// lowRetention is the retention below which a table is not ready: time enough for an operator to act.
 const lowRetention = apply.ParkBelow
 
-// reasons says why a table is not ready.
+// reasons returns why a table is not ready.
 //
 // Rule 10: ready means progress or idleness of every live shard now, and nothing open; never "the process is up".
 func (o *observed) reasons(st *TableStatus, silent time.Duration, now time.Time) (why []string) {
@@ -205,7 +209,7 @@ func (o *observed) reasons(st *TableStatus, silent time.Duration, now time.Time)
 		}
 	}
 	switch {
-	case o.carried, o.retried && silent <= o.retry+3*o.ttl: // the halt says it
+	case o.carried, o.retried && silent <= o.retry+3*o.ttl: // the halt is reason enough
 	case o.released && !o.own:
 		add(true, "no owner: no replicator carries the table")
 	case silent > 3*o.ttl && o.quiet:
@@ -220,17 +224,19 @@ func (o *observed) reasons(st *TableStatus, silent time.Duration, now time.Time)
 	add(o.paused, "paused")
 	add(o.noRoom != "", "reading pauses: %s", o.noRoom)
 	why = append(why, st.haltReasons()...)
-	add(st.Retention >= 0 && st.Retention < lowRetention.Seconds(), "unread changes are lost in %s", time.Duration(st.Retention*float64(time.Second)).Round(time.Minute))
+	left := time.Duration(st.Retention * float64(time.Second))
+	add(left >= 0 && left < lowRetention, "unread changes are lost in %s", left.Round(time.Minute))
 	why = append(why, st.gapReasons()...)
 	add(st.DeadLetters > 0, "%s", plural(st.DeadLetters, "dead letter"))
 	add(o.reading && st.AppliedThrough == nil, "not every shard has been read and applied yet")
 	limit := o.late.Seconds()
-	if o.through > 0 && st.SourceLag > limit && now.Sub(o.readMoved) > o.late {
+	if o.read > 0 && st.SourceLag > limit && now.Sub(o.readMoved) > o.late {
 		st.unread = "nothing shows that what was written in the last " + lagWord(st.SourceLag) + " has been read"
 		add(true, "%s", st.unread)
 	}
 	if o.waiting > 0 && st.AppliedLag > limit && now.Sub(o.appliedMoved) > o.late {
-		st.unapplied = fmt.Sprintf("%s of the log wait for sink %s, the oldest for %s", entries(o.waiting), o.slowest, lagWord(st.AppliedLag))
+		st.unapplied = fmt.Sprintf("%s of the log wait for sink %s, the oldest for %s",
+			entries(o.waiting), o.slowest, lagWord(st.AppliedLag))
 		add(true, "%s", st.unapplied)
 	}
 	return why

@@ -18,8 +18,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// table runs one table: one life after the other until the context ends. The goroutine of run owns its fields; during the
-// work of a life the write loop observes, and owns pressure.
+// table runs one table: one life after the other until the context ends. The goroutine of run owns its fields; during
+// the work of a life the write loop observes, and owns pressure.
 type table struct {
 	*env
 	shared   *apply.Shared
@@ -47,7 +47,8 @@ const (
 	maxRestarts  = 10                     // attempts in a row, each of which fails at once, before the table halts
 )
 
-// run returns nil when ctx ends, and the refusals of all tables when none can run. All other trouble stays with this table.
+// run returns nil when ctx ends, and the refusals of all tables when none can run. All other trouble stays with this
+// table.
 func (t *table) run(ctx context.Context) error {
 	defer func() {
 		t.view.unsaved.Store(t.view.claimed.Load() && !t.view.saved.Load())
@@ -71,8 +72,8 @@ func (t *table) run(ctx context.Context) error {
 	}
 }
 
-// rest waits before the next life, at most until another process has written into the log, as resume does. It returns false
-// when ctx ends.
+// rest waits before the next life, at most until another process has written into the log, as resume does. It returns
+// false when ctx ends.
 func (t *table) rest(ctx context.Context, pause time.Duration) bool {
 	var requests <-chan struct{}
 	if l := t.currentLog(); l != nil {
@@ -120,8 +121,8 @@ func (t *table) haltOf(out outcome.Outcome) *checkpoint.Halt {
 	return &checkpoint.Halt{Sink: outcome.Pipeline, Seq: out.Entry, Code: out.Code, Reason: out.Reason, At: t.now()}
 }
 
-// life claims the log and works until ctx ends (nil, drained), or until something is lost or halted. Work whose outcome is
-// unknown begins again from what is stored, as long as the log is still claimed.
+// life claims the log and works until ctx ends (nil, drained), or until something is lost or halted. Work whose outcome
+// is unknown begins again from what is stored, as long as the log is still claimed.
 func (t *table) life(ctx context.Context) error {
 	w, err := t.claim(ctx)
 	if err != nil {

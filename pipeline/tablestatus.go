@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TableStatus is what a table's log says about the table. Everybody who folds the log can say it: the daemon
-// and the status command say the same.
+// TableStatus is what a table's log shows about the table. It follows from the log alone, so the daemon and the status
+// command show the same.
 type TableStatus struct {
 	Source string `json:"source"`
 	Target string `json:"target"`
@@ -19,8 +19,10 @@ type TableStatus struct {
 		Done    int `json:"done"`
 	} `json:"shards"`
 
-	SourceLag      float64    `json:"source_lag_s"`     // since everything was read into the log; before that, since the start; -1 unknown
-	AppliedLag     float64    `json:"applied_lag_s"`    // since everything was applied by every sink; before that, since the start; -1 unknown
+	// Time since everything was read into the log, and since everything was applied by every sink; before that, since the
+	// start; -1 unknown.
+	SourceLag      float64    `json:"source_lag_s"`
+	AppliedLag     float64    `json:"applied_lag_s"`
 	AppliedThrough *time.Time `json:"applied_through"`  // everything written before it is in Bigtable
 	Retention      float64    `json:"retention_left_s"` // until the oldest unread record may be lost; -1 unknown
 	Proof          string     `json:"proof"`            // assumed: as far as empty reads show
@@ -42,7 +44,7 @@ type TableStatus struct {
 
 	Halts map[string]string `json:"halts"` // reasons by sink; "pipeline" is the pipeline itself
 
-	unread, unapplied string // the reasons that do not hold for a table that is seen to move
+	unread, unapplied string // the reasons that Moved may refute
 }
 
 // StandBy is the state of a table whose log another process owns, as long as that one shows life.
@@ -56,6 +58,7 @@ type QueueUse struct {
 	HoursLeft float64    `json:"hours_left"` // -1: no limit in sight
 }
 
+// plural returns a number with its noun.
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

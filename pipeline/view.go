@@ -71,15 +71,17 @@ func (v *tableView) status(now time.Time) TableStatus {
 	return st
 }
 
-// standBy returns the status of a table that another process carries. That one reports it; here it is ready as long as the
-// log moves.
+// standBy returns the status of a table that another process carries. That one reports it; here it is ready as long as
+// the log moves.
 func (v *tableView) standBy(r *rival, now time.Time) TableStatus {
 	st := TableStatus{
 		Source: v.Source, Target: v.Target, State: StandBy, SourceLag: -1, AppliedLag: -1, Retention: -1,
 		Proof: "assumed", Owner: r.owner, Epoch: r.epoch, Queue: QueueUse{HoursLeft: -1},
 	}
 	if still := now.Sub(r.moved); still > 3*v.o.Periods.ClaimTTL {
-		st.Reasons = []string{fmt.Sprintf("standing by, but the owner %s has shown no sign of life for %s", r.owner, ago(still))}
+		st.Reasons = []string{
+			fmt.Sprintf("standing by, but the owner %s has shown no sign of life for %s", r.owner, ago(still)),
+		}
 	}
 	return st
 }
