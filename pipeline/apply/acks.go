@@ -33,8 +33,8 @@ func newAckTracker(at checkpoint.Mark) *ackTracker {
 	return &ackTracker{marked: at, progress: make(chan struct{}, 1)}
 }
 
-// add begins to track an entry; entries are added in the order of the log. An entry stays open until ack has counted each
-// of its changes, and the entry itself once all of them are handed out.
+// add begins to track an entry; entries are added in the order of the log. An entry stays open until ack has counted
+// each of its changes, and the entry itself once all of them are handed out.
 func (t *ackTracker) add(at checkpoint.Mark, changes int, release func()) *openEntry {
 	e := &openEntry{tracker: t, at: at, hasChanges: changes > 0, release: release}
 	e.pending.Store(int64(changes) + 1)
@@ -95,7 +95,8 @@ func (t *ackTracker) next() *ackTracker {
 	return next
 }
 
-// abandon gives back the memory of the entries that are still open after a pass has ended: the next pass reads them again.
+// abandon gives back the memory of the entries that are still open after a pass has ended: the next pass reads them
+// again.
 func (t *ackTracker) abandon() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -71,8 +71,8 @@ func (a *archiver) collect(first job) []job {
 	return batch
 }
 
-// write makes the events of a batch durable. A change that makes no event is refused or not archived; either way the mark
-// may pass it.
+// write makes the events of a batch durable. A change that makes no event is refused or not archived; either way the
+// mark may pass it.
 func (a *archiver) write(ctx context.Context, dec *change.Decoder, batch []job) error {
 	dec.Reset()
 	var events []*transform.Event

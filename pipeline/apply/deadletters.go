@@ -14,8 +14,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// tooOldLimit is how many changes may be refused for their age since the last applied one before the sink halts: then the
-// clock or the outage is to blame, and not the changes.
+// tooOldLimit is how many changes may be refused for their age since the last applied one before the sink halts: then
+// the clock or the outage is to blame, and not the changes.
 const tooOldLimit = 100
 
 // DeadLetters stores the refused changes of a table, and knows which items are dirty because of them. It belongs to one
@@ -33,8 +33,8 @@ type DeadLetters struct {
 	listed bool                      // dirty and tooOld are those of count dead letters
 }
 
-// OpenDeadLetters opens the dead letter store of a table and walks over it. That may take longer than a claim lives: the
-// caller keeps beating meanwhile. Options need no Append yet.
+// OpenDeadLetters opens the dead letter store of a table and walks over it. That may take longer than a claim lives:
+// the caller keeps beating meanwhile. Options need no Append yet.
 func OpenDeadLetters(ctx context.Context, shared *Shared, o Options) (*DeadLetters, error) {
 	stored, err := o.Log.DeadLetters(ctx)
 	if err != nil {
@@ -47,8 +47,8 @@ func OpenDeadLetters(ctx context.Context, shared *Shared, o Options) (*DeadLette
 	return l, l.refresh(ctx)
 }
 
-// Watch looks at the store again every period until ctx ends; nil then. It has a goroutine of its own, because walking over
-// many dead letters may take longer than a claim lives, while the write loop has to beat.
+// Watch looks at the store again every period until ctx ends; nil then. It has a goroutine of its own, because walking
+// over many dead letters may take longer than a claim lives, while the write loop has to beat.
 func (l *DeadLetters) Watch(ctx context.Context, every time.Duration) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -78,8 +78,8 @@ func (l *DeadLetters) Count() int {
 	return l.count
 }
 
-// isDirty reports whether a change of the item is a dead letter at this version or an earlier one. A change older than all
-// dead letters of its item is in Bigtable already, or is applied now: a restart reads it again.
+// isDirty reports whether a change of the item is a dead letter at this version or an earlier one. A change older than
+// all dead letters of its item is in Bigtable already, or is applied now: a restart reads it again.
 func (l *DeadLetters) isDirty(hash uint64, version change.Version) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -4,11 +4,11 @@
 // them durable and acks them; the ack tracker turns acks in any order into the mark. When a pass fails, package outcome
 // decides whether the sink tries again or halts, or whether the table's life ends.
 //
-// Goroutines of a pass: one reads the log (pass) and alone adds entries to the ack tracker; the target runs one dispatcher
-// and a worker for each lane that has jobs, or one archiver; one ends the pass when the sink is drained. A lane's jobs and
-// the maps of DeadLetters have a mutex each; everything else belongs to the goroutine that runs it. On a hard shutdown the
-// context ends and calls in flight are dropped: their changes are applied again from the stored mark. On a soft one Drain
-// is called, and Run returns when all entries up to the given one are durable.
+// Goroutines of a pass: one reads the log (pass) and alone adds entries to the ack tracker; the target runs one
+// dispatcher and a worker for each lane that has jobs, or one archiver; one ends the pass when the sink is drained. A
+// lane's jobs and the maps of DeadLetters have a mutex each; everything else belongs to the goroutine that runs it. On
+// a hard shutdown the context ends and calls in flight are dropped: their changes are applied again from the stored
+// mark. On a soft one Drain is called, and Run returns when all entries up to the given one are durable.
 //
 // Files, from the top down:
 //

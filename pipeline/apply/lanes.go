@@ -15,8 +15,8 @@ import (
 //
 // Rule 5: so changes of one item reach the sink in version order or not at all.
 //
-// A worker is started for each batch of a lane, and an idle lane holds next to nothing: of many tables most are idle. The
-// number of workers is bounded over all tables together, because each holds an item's image, cells and request.
+// A worker is started for each batch of a lane, and an idle lane holds next to nothing: of many tables most are idle.
+// The number of workers is bounded over all tables together, because each holds an item's image, cells and request.
 type lanes struct {
 	*lanePass
 	all      []*lane
@@ -34,8 +34,8 @@ type lane struct {
 	room    chan struct{} // capacity 1: a full lane has given its jobs to a worker
 }
 
-// laneRoom bounds the jobs that wait in a lane. The memory budget bounds their bytes; this keeps one hot item from taking
-// all of it.
+// laneRoom bounds the jobs that wait in a lane. The memory budget bounds their bytes; this keeps one hot item from
+// taking all of it.
 const laneRoom = 1024
 
 func newLanes(shared *Shared, o *Options, letters *DeadLetters) *lanes {
@@ -119,9 +119,9 @@ func (l *lanes) dispatch(ctx context.Context, g *errgroup.Group) error {
 
 // acquireWorker waits until one more worker may run, and returns the function to call when it has ended.
 //
-// Rule 9: half of all workers is for any table, the other half is divided between the tables, so that a table whose calls
-// hang leaves workers to the others. Where workers wait for each other's changes they are not bounded: the one that all
-// wait for might not be among them.
+// Rule 9: half of all workers is for any table, the other half is divided between the tables, so that a table whose
+// calls hang leaves workers to the others. Where workers wait for each other's changes they are not bounded: the one
+// that all wait for might not be among them.
 func (l *lanes) acquireWorker(ctx context.Context) (release func(), err error) {
 	if l.turns != nil {
 		return func() {}, nil

@@ -8,9 +8,9 @@ import (
 
 // memoryBudget bounds the bytes of changes that are between the log and the sinks, over all tables.
 //
-// Rule 9: back-pressure is bounded in bytes: by the limit, plus one entry for each sink of each table. A sink that holds no
-// entry gets its first one at once, so that a stalled sink that holds the whole budget stops no other sink, and an entry
-// larger than the whole budget goes through alone.
+// Rule 9: back-pressure is bounded in bytes: by the limit, plus one entry for each sink of each table. A sink that
+// holds no entry gets its first one at once, so that a stalled sink that holds the whole budget stops no other sink,
+// and an entry larger than the whole budget goes through alone.
 type memoryBudget struct {
 	limit int64
 
@@ -31,8 +31,8 @@ type memoryShare struct {
 
 func (b *memoryBudget) newShare() *memoryShare { return &memoryShare{budget: b} }
 
-// acquire blocks until n bytes are free or the sink holds no entry, and returns the function that gives the bytes back. One
-// goroutine calls acquire; any goroutine calls the returned function, once.
+// acquire blocks until n bytes are free or the sink holds no entry, and returns the function that gives the bytes back.
+// One goroutine calls acquire; any goroutine calls the returned function, once.
 func (s *memoryShare) acquire(ctx context.Context, n int) (release func(), err error) {
 	b := s.budget
 	b.mu.Lock()

@@ -23,7 +23,7 @@ type Options struct {
 	Table  Table
 	Log    *queue.Log
 	Retry  time.Duration   // between two tries of a halted sink
-	Agreed <-chan struct{} // closed when the pipeline's row in Bigtable agrees with the log; nothing is written there before
+	Agreed <-chan struct{} // closed when the row in Bigtable agrees with the log; nothing is written there before
 	Stats  *Stats
 	Logger *zap.Logger
 	// Retention returns the time until unread records may be lost; false while it is unknown.

@@ -12,9 +12,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// A row that Bigtable neither takes nor refuses holds the mark back. The log fills up behind it, reading pauses, and in the
-// end DynamoDB trims what was not read. Before that happens the change is parked: it becomes a dead letter, and everything
-// else goes on.
+// A row that Bigtable neither takes nor refuses holds the mark back. The log fills up behind it, reading pauses, and in
+// the end DynamoDB trims what was not read. Before that happens the change is parked: it becomes a dead letter, and
+// everything else goes on.
 const (
 	parkAfter  = time.Hour     // of trying
 	parkPeriod = time.Second   // between two looks at the calls in flight

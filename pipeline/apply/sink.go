@@ -13,7 +13,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 )
 
-// Sink applies a table's log to one service, from the sink's mark on. Its public methods may be called by any goroutine.
+// Sink applies a table's log to one service, from the sink's mark on. Its public methods may be called by any
+// goroutine.
 type Sink struct {
 	name   string
 	o      *Options
@@ -29,8 +30,9 @@ type Sink struct {
 	wakeUp  chan struct{}              // capacity 1: the drain has begun
 }
 
-// New returns the sinks of a table for one life: Bigtable and, where the table has one, the archive. They are independent:
-// each has its own mark, its own pass over the log, and its own halts. The state is the log's when the life began.
+// New returns the sinks of a table for one life: Bigtable and, where the table has one, the archive. They are
+// independent: each has its own mark, its own pass over the log, and its own halts. The state is the log's when the
+// life began.
 func New(shared *Shared, o Options, letters *DeadLetters, s *checkpoint.State) []*Sink {
 	lanes := func() target { return newLanes(shared, &o, letters) }
 	all := []*Sink{newSink(SinkBigtable, shared, &o, s, lanes)}
@@ -77,8 +79,9 @@ func (s *Sink) Drained() bool {
 	return s.gaveUp.Load() || until > 0 && s.acks.Load().mark().Seq >= until
 }
 
-// Run makes pass after pass over the log until ctx ends or the sink is drained. When the sink refuses a change or does not
-// answer, it is tried again, and reading goes on meanwhile: the log is there for that. An error concerns the whole table.
+// Run makes pass after pass over the log until ctx ends or the sink is drained. When the sink refuses a change or does
+// not answer, it is tried again, and reading goes on meanwhile: the log is there for that. An error concerns the whole
+// table.
 func (s *Sink) Run(ctx context.Context) error {
 	var waited time.Duration // since the sink last made progress
 	for {

@@ -11,13 +11,13 @@ import (
 )
 
 // turns keeps the order of changes in a table with removals that delete whole rows (`on_remove: row`). Such a removal
-// deletes cells of other items without regard to their versions, so it must be neither late nor early among the changes of
-// its row: each change waits for the earlier ones of the same item and of the rows that it shares. Only changes of one
-// partition share such a row (the compiler makes sure of that), and the log holds these in the order in which they
+// deletes cells of other items without regard to their versions, so it must be neither late nor early among the changes
+// of its row: each change waits for the earlier ones of the same item and of the rows that it shares. Only changes of
+// one partition share such a row (the compiler makes sure of that), and the log holds these in the order in which they
 // happened.
 //
-// A lane applies its changes in the order of the log, and a change waits for earlier ones only. So the first change that
-// is not applied yet never waits, and no two changes wait for each other.
+// A lane applies its changes in the order of the log, and a change waits for earlier ones only. So the first change
+// that is not applied yet never waits, and no two changes wait for each other.
 type turns struct {
 	wipes *transform.Wipes
 	seed  maphash.Seed

@@ -19,7 +19,8 @@ type lanePass struct {
 	quarantine *quarantine
 }
 
-// worker applies the batch of one lane. It is used again for other lanes of the table, with the memory that it has grown.
+// worker applies the batch of one lane. It is used again for other lanes of the table, with the memory that it has
+// grown.
 type worker struct {
 	*lanePass
 	call  *call // of the lane
@@ -42,8 +43,8 @@ type job struct {
 
 func newWorker(p *lanePass) *worker { return &worker{lanePass: p, dec: new(change.Decoder)} }
 
-// apply applies the batch item by item, in the order of the log. The waiting changes of an item are coalesced into its last
-// version, unless removals take whole rows along: those have to come between the changes before and after them.
+// apply applies the batch item by item, in the order of the log. The waiting changes of an item are coalesced into its
+// last version, unless removals take whole rows along: those have to come between the changes before and after them.
 func (w *worker) apply(ctx context.Context) error {
 	if w.turns != nil {
 		return w.applyInTurn(ctx)
@@ -86,8 +87,8 @@ func (w *worker) applyInTurn(ctx context.Context) error {
 	return nil
 }
 
-// applySameHash applies changes with one key hash, in order. Two items may share a hash, and a key may be spelled in two
-// ways: only changes whose keys are the same bytes are coalesced.
+// applySameHash applies changes with one key hash, in order. Two items may share a hash, and a key may be spelled in
+// two ways: only changes whose keys are the same bytes are coalesced.
 func (w *worker) applySameHash(ctx context.Context, jobs []*job) error {
 	for len(jobs) > 0 {
 		n := countSameItem(jobs)

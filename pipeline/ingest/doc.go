@@ -1,16 +1,16 @@
-// Package ingest brings the changes of one table from its shards into its log, for one life: it reads pages, stores them with
-// their positions, keeps the shard graph, beats, stores the sinks' marks, and trims the log.
+// Package ingest brings the changes of one table from its shards into its log, for one life: it reads pages, stores
+// them with their positions, keeps the shard graph, beats, stores the sinks' marks, and trims the log.
 //
-// Four kinds of goroutines: the write loop (Ingest.Write) alone appends to the log and owns the state that the log adds up
-// to; the readers' loop (Ingest.Read) owns the pool of shards and what waits for reserved versions, and starts a goroutine for
-// each shard whose children, gap or reservation it waits for; the lister (Ingest.List) asks the service for shards; the
-// sinks call Append. They meet in the handoff, whose channels carry pages and requests to the write loop and shards to the
-// readers. The lister's view of the state has a mutex.
+// Four kinds of goroutines: the write loop (Ingest.Write) alone appends to the log and owns the state that the log adds
+// up to; the readers' loop (Ingest.Read) owns the pool of shards and what waits for reserved versions, and starts a
+// goroutine for each shard whose children, gap or reservation it waits for; the lister (Ingest.List) asks the service
+// for shards; the sinks call Append. They meet in the handoff, whose channels carry pages and requests to the write
+// loop and shards to the readers. The lister's view of the state has a mutex.
 //
-// A soft shutdown ends the context of Read and List. Read closes the handoff's drained channel when it returns without an
-// error; then the write loop stops taking pages, tells the sinks to drain, stores marks and beats until they are done, and
-// lets go of the log. A hard shutdown ends the context of Write: it returns at once, and the next life goes on from what is
-// stored.
+// A soft shutdown ends the context of Read and List. Read closes the handoff's drained channel when it returns without
+// an error; then the write loop stops taking pages, tells the sinks to drain, stores marks and beats until they are
+// done, and lets go of the log. A hard shutdown ends the context of Write: it returns at once, and the next life goes
+// on from what is stored.
 //
 // Files, from the top down:
 //

@@ -14,8 +14,9 @@ import (
 // drainPeriod is how often the drain checks whether the sinks are done.
 const drainPeriod = 20 * time.Millisecond
 
-// drain applies what is in the log, for most of the time that Periods.Shutdown gives, then writes the marks and a snapshot
-// and lets go of the log. No shard is read any more; pages that are not stored are read again after the next start.
+// drain applies what is in the log, for most of the time that Periods.Shutdown gives, then writes the marks and a
+// snapshot and lets go of the log. No shard is read any more; pages that are not stored are read again after the next
+// start.
 func (w *writer) drain(ctx context.Context) (saved bool, err error) {
 	for len(w.handoff.arrivals) > 0 {
 		a := <-w.handoff.arrivals

@@ -57,8 +57,8 @@ func (w *writer) publishChanges() {
 	w.publish(s, s.TakeReadabilityChanges())
 }
 
-// publish gives the readers the shards that became readable among the changed ones, takes from them those that are not any
-// more, and brings watermarks and lister up to date.
+// publish gives the readers the shards that became readable among the changed ones, takes from them those that are not
+// any more, and brings watermarks and lister up to date.
 func (w *writer) publish(s *checkpoint.State, changed []*checkpoint.Shard) {
 	for _, sh := range changed {
 		w.watermarks.add(sh)
@@ -70,8 +70,8 @@ func (w *writer) publish(s *checkpoint.State, changed []*checkpoint.Shard) {
 // observe reports what the log holds and how full it is.
 func (w *writer) observe() { w.o.Observe(w.log.State(), w.pressure) }
 
-// AppendStart appends where every shard starts, in as many entries as the log's format and its messages need; only the last
-// one counts (Rule 3).
+// AppendStart appends where every shard starts, in as many entries as the log's format and its messages need; only the
+// last one counts (Rule 3).
 func AppendStart(ctx context.Context, w *queue.Writer, start *checkpoint.Start, maxPayload int) error {
 	s := w.State()
 	for _, part := range splitStart(s, start, maxPayload) {
@@ -82,8 +82,8 @@ func AppendStart(ctx context.Context, w *queue.Writer, start *checkpoint.Start, 
 	return nil
 }
 
-// splitStart cuts a start into what fits into messages. Format 1 has one entry for it: a listing that is too large for the
-// server is an error there.
+// splitStart cuts a start into what fits into messages. Format 1 has one entry for it: a listing that is too large for
+// the server is an error there.
 func splitStart(s *checkpoint.State, start *checkpoint.Start, maxPayload int) []*checkpoint.Start {
 	if s.Format < 2 {
 		return []*checkpoint.Start{start}

@@ -16,8 +16,8 @@ const (
 	framesPerLog = 16      // frames that a log holds at least
 )
 
-// storeArrivals stores the first arrival and what else waits. A gap is stored behind the pages that were read before it: in
-// front of them it would close the shard that they belong to.
+// storeArrivals stores the first arrival and what else waits. A gap is stored behind the pages that were read before
+// it: in front of them it would close the shard that they belong to.
 func (w *writer) storeArrivals(ctx context.Context, first arrival) error {
 	pages, gap := w.collectPages(first)
 	w.gap = gap
@@ -72,8 +72,8 @@ func (w *writer) storePages(ctx context.Context, pages []*source.Page) error {
 	return w.flush(ctx)
 }
 
-// frameSize returns how large a frame may be: a part of the log's limit only, so that the reserve above which reading pauses
-// always holds one more frame. In a small log a frame that never fits would wait for ever.
+// frameSize returns how large a frame may be: a part of the log's limit only, so that the reserve above which reading
+// pauses always holds one more frame. In a small log a frame that never fits would wait for ever.
 func (w *writer) frameSize() int {
 	if limit := w.pressure.Limit; limit > 0 {
 		return min(w.o.MaxPayload, int(limit/framesPerLog))
@@ -81,8 +81,8 @@ func (w *writer) frameSize() int {
 	return w.o.MaxPayload
 }
 
-// flush appends what is packed, and the gap behind it. When the log is full the rest waits, and nothing more is taken from
-// the readers.
+// flush appends what is packed, and the gap behind it. When the log is full the rest waits, and nothing more is taken
+// from the readers.
 //
 // Rule 2: a page's position, clock and records are one entry.
 func (w *writer) flush(ctx context.Context) error {

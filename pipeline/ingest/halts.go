@@ -33,7 +33,8 @@ func (w *writer) clearHalt(ctx context.Context, sink string) error {
 	return nil
 }
 
-// clearPassedHalts ends the halts whose entry the sink's mark has passed, and those of sinks that do not exist any more.
+// clearPassedHalts ends the halts whose entry the sink's mark has passed, and those of sinks that do not exist any
+// more.
 func (w *writer) clearPassedHalts(ctx context.Context) error {
 	s := w.log.State()
 	for sink, h := range s.AllHalts() {

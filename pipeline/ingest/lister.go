@@ -18,8 +18,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// lister keeps the shard graph in the log up to date: complete listings on a slow timer and on request, the children at a
-// shard's end, parents that are not listed any more, a new stream after the old one was disabled.
+// lister keeps the shard graph in the log up to date: complete listings on a slow timer and on request, the children at
+// a shard's end, parents that are not listed any more, a new stream after the old one was disabled.
 type lister struct {
 	o       *Options
 	log     *queue.Log
@@ -92,7 +92,8 @@ func (l *lister) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen for beat requests: %w", err)
 	}
-	// There may be shards that no earlier life has listed: children of one whose end was the last thing read before a crash.
+	// There may be shards that no earlier life has listed: children of one whose end was the last thing read before a
+	// crash.
 	signal(l.listNow)
 	for {
 		var err error
@@ -163,8 +164,8 @@ func ListedShards(shards []source.Shard) (seen []checkpoint.ShardSeen) {
 
 // findGone returns the missing parents that do not exist any more.
 //
-// Rule 3: a parent that is not listed counts as finished only after a complete listing that began after its child was seen,
-// and when the service itself answers that it does not know the shard.
+// Rule 3: a parent that is not listed counts as finished only after a complete listing that began after its child was
+// seen, and when the service itself answers that it does not know the shard.
 func (l *lister) findGone(ctx context.Context, ls source.Listing, missing []string) (gone []string, err error) {
 	for _, id := range missing {
 		if slices.ContainsFunc(ls.Shards, func(s source.Shard) bool { return s.ID == id }) {
@@ -181,8 +182,8 @@ func (l *lister) findGone(ctx context.Context, ls source.Listing, missing []stri
 	return gone, nil
 }
 
-// findChildren stores the children of a shard that has just ended. They may be listed seconds later: then a complete listing
-// follows.
+// findChildren stores the children of a shard that has just ended. They may be listed seconds later: then a complete
+// listing follows.
 func (l *lister) findChildren(ctx context.Context, feed change.Feed) error {
 	children, err := l.o.Source.Children(ctx, feed.Stream, feed.Shard)
 	if err != nil || len(children) == 0 {
@@ -197,8 +198,8 @@ func (l *lister) findChildren(ctx context.Context, feed change.Feed) error {
 	})
 }
 
-// checkStream checks whether the table has a new stream: then the old one takes no more writes, and what was written between
-// the two is lost.
+// checkStream checks whether the table has a new stream: then the old one takes no more writes, and what was written
+// between the two is lost.
 func (l *lister) checkStream(ctx context.Context) error {
 	info, err := l.o.Source.Table(ctx, l.o.Table.Name)
 	if err != nil {
@@ -238,8 +239,8 @@ func (l *lister) retireStream(ctx context.Context, v view) error {
 	return l.handoff.request(ctx, g)
 }
 
-// startStream starts the new stream inside the same life: a gap, then its shards from their trim horizons, with versions
-// above all earlier ones (Rule 5).
+// startStream starts the new stream inside the same life: a gap, then its shards from their trim horizons, with
+// versions above all earlier ones (Rule 5).
 func (l *lister) startStream(ctx context.Context, arn string, old view) error {
 	ls, err := l.o.Source.List(ctx, arn)
 	if err != nil || !ls.Complete || len(ls.Shards) == 0 {

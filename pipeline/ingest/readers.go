@@ -90,8 +90,8 @@ func (r *readers) addShards(tasks []shardTask) {
 	}
 }
 
-// receive passes on a page, or the gap that ended the reading of a shard. Pages whose versions run ahead of the reservation
-// wait for it, and so does everything behind them.
+// receive passes on a page, or the gap that ended the reading of a shard. Pages whose versions run ahead of the
+// reservation wait for it, and so does everything behind them.
 func (r *readers) receive(ctx context.Context, ev source.Event) error {
 	a := arrival{page: ev.Page}
 	if ev.Err != nil {
@@ -107,8 +107,8 @@ func (r *readers) receive(ctx context.Context, ev source.Event) error {
 	return r.send(ctx, a)
 }
 
-// failed ends the life with an error that no retry of the reader fixes, no permission or no table. The table is tried again
-// later.
+// failed ends the life with an error that no retry of the reader fixes, no permission or no table. The table is tried
+// again later.
 func (r *readers) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

@@ -13,10 +13,10 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// reservation keeps versions below what is reserved in Bigtable. A burst can run a shard's clock ahead of the time; how far
-// it may is reserved in the pipeline's row, so that a later life knows a floor above every version ever given out (Rule 5).
-// The reservation is raised before half of it is used, so that Bigtable is asked only in a burst; while Bigtable is away,
-// only the shards that would exceed the reservation wait. The goroutine of the readers owns the map.
+// reservation keeps versions below what is reserved in Bigtable. A burst can run a shard's clock ahead of the time; how
+// far it may is reserved in the pipeline's row, so that a later life knows a floor above every version ever given out
+// (Rule 5). The reservation is raised before half of it is used, so that Bigtable is asked only in a burst; while
+// Bigtable is away, only the shards that would exceed the reservation wait. The goroutine of the readers owns the map.
 type reservation struct {
 	o       *Options
 	g       *errgroup.Group
@@ -41,8 +41,8 @@ func aheadOfTime(p *source.Page) time.Duration {
 	return time.Duration(int64(p.Clock)-int64(p.Records[n-1].Created)) * time.Millisecond
 }
 
-// hold reports whether an arrival has to wait, and keeps it then: because its versions exceed the reservation, or because
-// earlier arrivals of its shard wait. The shard's own memory budget bounds what is kept; other shards go on.
+// hold reports whether an arrival has to wait, and keeps it then: because its versions exceed the reservation, or
+// because earlier arrivals of its shard wait. The shard's own memory budget bounds what is kept; other shards go on.
 func (r *reservation) hold(ctx context.Context, shard string, a arrival) bool {
 	if held, ok := r.held[shard]; ok {
 		r.held[shard] = append(held, a)

@@ -5,8 +5,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// watermarks hold how far empty reads of open shards reach. Only the write loop uses them, and only after everything that
-// was read before is in the log.
+// watermarks hold how far empty reads of open shards reach. Only the write loop uses them, and only after everything
+// that was read before is in the log.
 type watermarks struct {
 	byShard map[string]*watermark
 	all     []*watermark
@@ -37,8 +37,8 @@ func (w *watermarks) raise(p *change.Page) {
 	}
 }
 
-// lowest returns the time up to which every open shard has been read, 0 while one has not been read at all. It drops the
-// shards that are read to their end.
+// lowest returns the time up to which every open shard has been read, 0 while one has not been read at all. It drops
+// the shards that are read to their end.
 func (w *watermarks) lowest() change.Millis {
 	var low change.Millis
 	first, open := true, w.all[:0]

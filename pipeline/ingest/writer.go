@@ -16,8 +16,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
-// writer is the write loop. Its goroutine alone appends to the log and owns the state that the log adds up to (Rule 2), and
-// every field below: the readers, the lister and the sinks reach it through the handoff.
+// writer is the write loop. Its goroutine alone appends to the log and owns the state that the log adds up to (Rule 2),
+// and every field below: the readers, the lister and the sinks reach it through the handoff.
 type writer struct {
 	o       *Options
 	log     *queue.Writer
@@ -158,8 +158,8 @@ func (w *writer) beat(ctx context.Context) error {
 	return w.clearOwnHalt(ctx)
 }
 
-// storeMarks appends the sinks' marks if they passed any change since the stored marks (Rule 1). A mark that only passed
-// beats and marks is not worth an entry: marks would cause marks for ever.
+// storeMarks appends the sinks' marks if they passed any change since the stored marks (Rule 1). A mark that only
+// passed beats and marks is not worth an entry: marks would cause marks for ever.
 func (w *writer) storeMarks(ctx context.Context) error {
 	s := w.log.State()
 	m := &checkpoint.Marks{Sinks: map[string]checkpoint.Mark{}}

@@ -119,7 +119,8 @@ func OfTable(ctx context.Context, err error) Outcome {
 	return Outcome{Action: Halt, Code: haltCode(err), Reason: err.Error()}
 }
 
-// outdated reports whether an error means that memory and store may differ, so that only the stored state counts (Rule 4).
+// outdated reports whether an error means that memory and store may differ, so that only the stored state counts (Rule
+// 4).
 func outdated(err error) bool {
 	stale := (*StaleError)(nil)
 	return errors.As(err, &stale) || errors.Is(err, queue.ErrOutcomeUnknown) || errors.Is(err, queue.ErrChain) ||
@@ -149,8 +150,8 @@ func haltCode(err error) string {
 	return "error"
 }
 
-// OfSink decides about an error that ended a sink's pass over the log: Proceed, Drained, Retry, Halt, or Escalate when the
-// log is lost or what it holds is unknown.
+// OfSink decides about an error that ended a sink's pass over the log: Proceed, Drained, Retry, Halt, or Escalate when
+// the log is lost or what it holds is unknown.
 func OfSink(ctx context.Context, err error) Outcome {
 	var (
 		halt *HaltError
@@ -185,8 +186,8 @@ func ofSinkError(err error, reason string) Outcome {
 	}
 }
 
-// OfChange decides about an error of applying one change: DeadLetter when mapping, Bigtable or the change itself make sure
-// that it will never be applied, Escalate for any other error, because it does not concern this change alone.
+// OfChange decides about an error of applying one change: DeadLetter when mapping, Bigtable or the change itself make
+// sure that it will never be applied, Escalate for any other error, because it does not concern this change alone.
 func OfChange(err error) Outcome {
 	var (
 		byMapping *transform.Refusal
