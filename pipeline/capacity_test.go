@@ -17,7 +17,8 @@ import (
 )
 
 // A stall so long that frames stop at 80 % of the log and beats and listings at 90 %, before there was any snapshot.
-// When the sink is back the marks are stored and the log is trimmed: while running, at the next start, and with another limit.
+// When the sink is back the marks are stored and the log is trimmed: while running, at the next start, and with another
+// limit.
 func TestLongStallLeavesRoomForTheMarks(t *testing.T) {
 	for name, limit := range map[string]int64{"while running": 0, "after a restart": 2 << 20, "after a restart with a larger log": 64 << 20,
 		"after a restart with a smaller log": 1 << 20} {
@@ -59,7 +60,8 @@ func TestLongStallLeavesRoomForTheMarks(t *testing.T) {
 	}
 }
 
-// Reading pauses while the volume of the log has little room left, whatever the log's own limit is, and goes on by itself.
+// Reading pauses while the volume of the log has little room left, whatever the log's own limit is, and goes on by
+// itself.
 func TestCrowdedVolumePausesReading(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")

@@ -13,8 +13,8 @@ import (
 	sandbigtable "github.com/tailrace-cdc/replicator/sandbox/bigtable"
 )
 
-// TestChangesOfAnItemReachBigtableInOrder looks at the calls themselves: at the end the guards hide every disorder. While
-// nothing fails, a call is skipped only if a later version of its item was there before it.
+// TestChangesOfAnItemReachBigtableInOrder looks at the calls themselves: at the end the guards hide every disorder.
+// While nothing fails, a call is skipped only if a later version of its item was there before it.
 func TestChangesOfAnItemReachBigtableInOrder(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
@@ -76,8 +76,8 @@ func TestChangeBehindADeadLetterWaitsForAResync(t *testing.T) {
 	}
 }
 
-// TestChangesBeforeADeadLetterAreNotBehindIt: a restart reads changes again that were applied before the refused one. As
-// letters they could never be retried.
+// TestChangesBeforeADeadLetterAreNotBehindIt: a restart reads changes again that were applied before the refused one.
+// As letters they could never be retried.
 func TestChangesBeforeADeadLetterAreNotBehindIt(t *testing.T) {
 	w := newWorld(t)
 	w.mapping = sharedRows
@@ -103,8 +103,8 @@ func TestChangesBeforeADeadLetterAreNotBehindIt(t *testing.T) {
 	}
 }
 
-// TestLogOfAnotherLifeIsRefused: a log of the same name that holds changes, of the same pipeline and table, but not the one
-// that the pipeline's row in Bigtable names.
+// TestLogOfAnotherLifeIsRefused: a log of the same name that holds changes, of the same pipeline and table, but not the
+// one that the pipeline's row in Bigtable names.
 func TestLogOfAnotherLifeIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")

@@ -64,8 +64,8 @@ func TestLogThatLostItsStartIsNotStartedAgain(t *testing.T) {
 	r.ended <- nil
 }
 
-// A byte of a frame flips that Bigtable has not taken yet, behind a snapshot. The state is whole; the sink says what is lost, and
-// goes on behind it once that is accepted.
+// A byte of a frame flips that Bigtable has not taken yet, behind a snapshot. The state is whole; the sink says what is
+// lost, and goes on behind it once that is accepted.
 func TestSinkGoesOnBehindADamagedFrameOnceThatIsAccepted(t *testing.T) {
 	w := newWorld(t)
 	w.opts = func(o *pipeline.Options) { o.Periods.Shutdown = time.Second }
@@ -154,7 +154,8 @@ func (w *world) spoil(data []byte) {
 	w.t.Fatal("the entry is not in the store")
 }
 
-// cutLog spoils the first entry that begins like this and lets the server read its blocks again: it cuts off the log there.
+// cutLog spoils the first entry that begins like this and lets the server read its blocks again: it cuts off the log
+// there.
 func (w *world) cutLog(entry *regexp.Regexp) {
 	w.t.Helper()
 	blocks, _ := filepath.Glob(filepath.Join(w.dir, "jetstream", "*", "streams", "*", "msgs", "*.blk"))

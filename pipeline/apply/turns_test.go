@@ -8,8 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// A removal and the insert after it may be in different rows: the item has an order all the same, or for a while it is in
-// both.
+// A removal and the insert after it may be in different rows: the item has an order all the same, or for a while it is
+// in both.
 func TestChangesOfAnItemTakeTurnsAcrossRows(t *testing.T) {
 	m, problems := transform.ParseMapping("mapping", []byte(`
 families: {d: {max_versions: 1}}

@@ -15,8 +15,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// TestIdlenessIsKnownOnlyBehindTheFramesBeforeIt: an empty page proves that everything before it was read, and that counts
-// (Rule 10) when everything before it is stored. A full log stores nothing.
+// TestIdlenessIsKnownOnlyBehindTheFramesBeforeIt: an empty page proves that everything before it was read, and that
+// counts (Rule 10) when everything before it is stored. A full log stores nothing.
 func TestIdlenessIsKnownOnlyBehindTheFramesBeforeIt(t *testing.T) {
 	ctx := t.Context()
 	const limit, date = 4 << 20, int64(1_790_000_000_000)

@@ -26,8 +26,8 @@ func ofSource(class failure.Class) error {
 
 func ofBigtable(code codes.Code) error { return status.Error(code, "refused") }
 
-// The whole answer of the package: each kind of error of source, queue, sinks, archive and mapping, where it ends a table's
-// life, where it ends a sink's pass (as a sink's own error, too), and where it is about one change.
+// The whole answer of the package: each kind of error of source, queue, sinks, archive and mapping, where it ends a
+// table's life, where it ends a sink's pass (as a sink's own error, too), and where it is about one change.
 func TestOutcomeOfEveryKindOfError(t *testing.T) {
 	const end, halt, letter = Escalate, Halt, DeadLetter
 	tests := []struct {
@@ -114,7 +114,8 @@ func TestOutcomeOfEveryKindOfError(t *testing.T) {
 	}
 }
 
-// Work beside the write loop ends the life only with an answer: as long as there is none, the rest of the table goes on.
+// Work beside the write loop ends the life only with an answer: as long as there is none, the rest of the table goes
+// on.
 func TestOutcomeBesideTheWriteLoop(t *testing.T) {
 	tests := []struct {
 		name                  string
