@@ -26,6 +26,7 @@ import (
 // changes its meaning raises it.
 const schema = 1
 
+// configHint is the hint for a configuration file that cannot be read.
 const configHint = "name the file with -c, or let `replicator init --table NAME -o tailrace.yaml` propose one"
 
 // app is what all commands share: the global flags and where output goes.
@@ -42,7 +43,7 @@ type app struct {
 	printed bool   // something was printed on out
 }
 
-// body wraps a command's function: from here on an error is no longer one of usage.
+// body wraps a command's function. It runs after the command line was accepted, so its errors are not usage errors.
 func (a *app) body(run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		a.path, a.began = cmd.CommandPath(), true
@@ -53,7 +54,7 @@ func (a *app) body(run func(ctx context.Context, args []string) error) func(*cob
 	}
 }
 
-// args wraps a check of arguments, so that its message names the command.
+// args wraps a check of the arguments, so that its error names the command.
 func (a *app) args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		a.path = cmd.CommandPath()
@@ -61,6 +62,7 @@ func (a *app) args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
+// level returns the level of --log-level, or the given one without that flag.
 func (a *app) level(otherwise zapcore.Level) (zapcore.Level, error) {
 	if a.logLevel == "" {
 		return otherwise, nil
@@ -72,10 +74,10 @@ func (a *app) level(otherwise zapcore.Level) (zapcore.Level, error) {
 	return level, nil
 }
 
-// logger writes to stderr: JSON for machines, lines for a person at a terminal.
+// logger returns a logger that writes to stderr: JSON for machines, lines for a person at a terminal.
 func (a *app) logger(otherwise zapcore.Level) *zap.Logger {
 	level, err := a.level(otherwise)
-	if err != nil { // body has refused it before
+	if err != nil { // body has returned this error already
 		level = otherwise
 	}
 	encoding := zap.NewProductionEncoderConfig()
@@ -90,16 +92,16 @@ func (a *app) logger(otherwise zapcore.Level) *zap.Logger {
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(a.errs)), level))
 }
 
-// config loads the configuration, says what is wrong with it, and refuses to go on if any of that is an error.
+// config loads the configuration. If it has errors, config prints its problems and returns an error.
 func (a *app) config() (*config.Config, error) {
 	cfg, problems, err := config.Load(a.configPath)
 	if err != nil {
 		return nil, &exit.Error{Code: exit.CodeUsage, Err: err, Hint: configHint}
 	}
-	if !problem.AnyError(problems) {
-		return cfg, nil
+	if problem.AnyError(problems) {
+		return nil, a.refused(problems)
 	}
-	return nil, a.refused(problems)
+	return cfg, nil
 }
 
 // problems prints each problem with file, line and what is wrong, the hint, and where its code is explained.
@@ -121,20 +123,20 @@ func (a *app) catalog(ctx context.Context, cfg *config.Config, src *source.Sourc
 	return tables, err
 }
 
-// refused prints the problems and returns the error for them.
+// refused prints the problems on stderr and returns the error that counts them.
 func (a *app) refused(problems []problem.Problem) error {
 	a.problems(a.errs, problems)
 	return exit.Usage("fix them, then `replicator check`", "%s has %s",
 		a.configPath, render.Count(problem.CountErrors(problems), "error"))
 }
 
-// print writes one line of words.
+// print prints a line for people on stdout.
 func (a *app) print(format string, args ...any) {
 	a.printed = true
 	fmt.Fprintf(a.out, format+"\n", args...)
 }
 
-// printJSON writes one object on one line. v must have a field "schema".
+// printJSON prints an object on one line of stdout. It must have a field "schema".
 func (a *app) printJSON(v any) error {
 	a.printed = true
 	if err := json.NewEncoder(a.out).Encode(v); err != nil {

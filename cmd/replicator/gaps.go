@@ -49,10 +49,11 @@ type gapLine struct {
 	Sinks  map[string]string `json:"sinks"` // differs or waived
 }
 
+// gapLineOf returns a gap of a table as it is printed.
 func gapLineOf(table string, s *checkpoint.State, g *checkpoint.Gap) gapLine {
 	line := gapLine{
 		Schema: schema, ID: g.ID(), Table: table, Stream: g.Feed.Stream, Shard: g.Feed.Shard,
-		Since: moment(s.GapStart(g)), Until: moment(g.Until), Reason: g.Reason, Found: moment(g.Found),
+		Since: timeOrNil(s.GapStart(g)), Until: timeOrNil(g.Until), Reason: g.Reason, Found: timeOrNil(g.Found),
 		State: "open", Sinks: map[string]string{},
 	}
 	if g.Accepted {
@@ -152,8 +153,8 @@ func (a *app) printGaps(lines []gapLine) error {
 			sinks = append(sinks, sink+" "+word)
 		}
 		slices.Sort(sinks)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.ID, l.Table, l.Shard, local(l.Since), local(l.Until), l.State,
-			strings.Join(sinks, ", "), l.Reason)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.ID, l.Table, l.Shard, localTime(l.Since), localTime(l.Until),
+			l.State, strings.Join(sinks, ", "), l.Reason)
 	}
 	return w.Flush()
 }
@@ -196,7 +197,9 @@ func (a *app) clearGap(ctx context.Context, id, sink string, yes bool) error {
 		return exit.Usage("repeat it with --yes if that may stay so",
 			"clear would waive gap %s of %s for %s: %s", id, l.table, sink, lackingText(l.state, g, sink))
 	}
-	control := checkpoint.Control{Waive: &checkpoint.Waive{Gap: id, Sink: sink}, By: whoami(), At: change.MillisOf(time.Now())}
+	control := checkpoint.Control{
+		Waive: &checkpoint.Waive{Gap: id, Sink: sink}, By: whoami(), At: change.MillisOf(time.Now()),
+	}
 	if _, err := l.log.AppendControl(ctx, &control); err != nil {
 		if old := (*checkpoint.FormatError)(nil); errors.As(err, &old) {
 			return exit.Environment(fmt.Errorf("clear gap %s of %s: %w", id, l.table, err), "nothing was changed")
@@ -232,7 +235,7 @@ func findGap(logs []gapLog, id string) (*gapLog, *checkpoint.Gap) {
 
 // lackingText says what is wrong in a sink because of a gap.
 func lackingText(s *checkpoint.State, g *checkpoint.Gap, sink string) string {
-	span := "between " + local(moment(s.GapStart(g))) + " and " + local(moment(g.Until))
+	span := "between " + localTime(timeOrNil(s.GapStart(g))) + " and " + localTime(timeOrNil(g.Until))
 	if sink == "archive" {
 		return "items that expired " + span + " are not in the archive and will not be"
 	}
@@ -254,5 +257,5 @@ func acceptedText(s *checkpoint.State) string {
 	return fmt.Sprintf(`Because of %s rows differ since %s: what changed in a gap and not since is older than in DynamoDB,
 and items that were deleted in a gap stay in Bigtable. Reading goes on; the table is not ready until %s
 waives that for each sink.`,
-		render.Count(n, "gap"), local(moment(s.DiffersSince())), "`replicator gaps clear`")
+		render.Count(n, "gap"), localTime(timeOrNil(s.DiffersSince())), "`replicator gaps clear`")
 }

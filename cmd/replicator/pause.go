@@ -121,7 +121,7 @@ func controlTable(
 	}
 	return controlled{
 		Schema: schema, Table: table, Action: name, Seq: seq,
-		DiffersSince: moment(state.DiffersSince()), accepted: acceptedText(state),
+		DiffersSince: timeOrNil(state.DiffersSince()), accepted: acceptedText(state),
 	}, nil
 }
 

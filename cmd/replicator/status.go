@@ -115,14 +115,16 @@ func waitTarget(text string) (time.Time, error) {
 	return t, nil
 }
 
-// hearClock asks DynamoDB what time it is, by which "now" is measured. Without an answer it is this machine's time.
+// hearClock asks DynamoDB what time it is, because "now" is a time of its clock. Without an answer it is this
+// machine's.
 func (a *app) hearClock(ctx context.Context, clients *wire.Clients, table string) {
 	if err := clients.HearClock(ctx, table); err != nil {
 		fmt.Fprintf(a.errs, "%s: DynamoDB cannot be asked for the time, so \"now\" is this machine's: %v\n", a.path, err)
 	}
 }
 
-// statusNow returns the status, and says so on stderr when only the daemon could be asked.
+// statusNow returns the status. It notes on stderr when that comes from the daemon alone, because the logs cannot be
+// read.
 func (a *app) statusNow(ctx context.Context, observer *observe.Observer) (pipeline.Status, error) {
 	status, err := observer.Status(ctx)
 	if only := (*observe.DaemonOnlyError)(nil); errors.As(err, &only) {
@@ -189,6 +191,7 @@ func (a *app) gaveUp(ctx context.Context, cfg *config.Config, last pipeline.Stat
 	return &exit.Error{Code: exit.CodeRuntime, Err: errors.New("not everything was applied in time"), Hint: hint}
 }
 
+// printStatus prints the status as JSON, or in words.
 func (a *app) printStatus(s pipeline.Status) error {
 	if a.json {
 		return a.printJSON(s)

@@ -46,18 +46,19 @@ func (b *bar) close() {
 	b.all.Wait()
 }
 
-// moving reports whether progress may move on stderr: a person watches, and wants neither lines nor JSON.
+// moving reports whether stderr may show moving progress: it is a terminal, and neither JSON nor plain lines are asked
+// for.
 func (a *app) moving() bool {
 	return a.terminal() && !a.json && !a.noColor && os.Getenv("NO_COLOR") == ""
 }
 
-// screen reports whether a person watches stdout and allows to draw on it.
+// screen reports whether stdout is a terminal that may be redrawn.
 func (a *app) screen() bool {
 	f, ok := a.out.(*os.File)
 	return ok && !a.noColor && os.Getenv("NO_COLOR") == "" && term.IsTerminal(int(f.Fd()))
 }
 
-// terminal reports whether a person watches stderr.
+// terminal reports whether stderr is a terminal.
 func (a *app) terminal() bool {
 	f, ok := a.errs.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// moment returns a time of the service's clock, nil for an unknown one.
-func moment(ms change.Millis) *time.Time {
+// timeOrNil returns a time of the service's clock, or nil for 0, which means unknown.
+func timeOrNil(ms change.Millis) *time.Time {
 	if ms == 0 {
 		return nil
 	}
@@ -18,8 +18,8 @@ func moment(ms change.Millis) *time.Time {
 	return &t
 }
 
-// local returns a time for people, in their zone.
-func local(t *time.Time) string {
+// localTime returns a time for people, in their zone.
+func localTime(t *time.Time) string {
 	if t == nil {
 		return "unknown"
 	}

@@ -62,8 +62,8 @@ func TestProblemsNameTheirPlaceInTheConfiguration(t *testing.T) {
 	}
 }
 
-// TestTablesOfATargetAreProvedTogether: two sources that may write the same rows of one target are refused, each alone is
-// not; and a running pipeline compiles a table with those beside it.
+// TestTablesOfATargetAreProvedTogether: two sources that may write the same rows of one target are refused, each alone
+// is not; and a running pipeline compiles a table with those beside it.
 func TestTablesOfATargetAreProvedTogether(t *testing.T) {
 	shared := configured(table("A", "t", mapping, "pk:S"), table("B", "t", mapping, "pk:S"))
 	var bad *ProblemsError
@@ -110,7 +110,8 @@ func TestSelectNamesWhatIsConfigured(t *testing.T) {
 		t.Errorf("%v %v", one, err)
 	}
 	var usage *exit.Error
-	if _, err := Select(cfg, "C"); !errors.As(err, &usage) || usage.Code != exit.CodeUsage || !strings.Contains(usage.Hint, "[A B]") {
+	_, err := Select(cfg, "C")
+	if !errors.As(err, &usage) || usage.Code != exit.CodeUsage || !strings.Contains(usage.Hint, "[A B]") {
 		t.Errorf("%v", err)
 	}
 	if KeysDeclared(cfg) || !KeysDeclared(configured(cfg.Tables[1])) {

@@ -20,13 +20,13 @@ type Child struct {
 	cmd *exec.Cmd
 }
 
-// Start starts the process.
+// Start starts the process, or starts it again after Kill.
 func (c *Child) Start() error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	cmd := exec.Command(self, c.Args...) //nolint:noctx // its end is the demo's business: Kill and Stop
+	cmd := exec.Command(self, c.Args...) //nolint:noctx // Kill and Stop end it, not a context
 	cmd.Env = append(os.Environ(), c.Env...)
 	cmd.Stdout, cmd.Stderr = c.Log, c.Log
 	if err := cmd.Start(); err != nil {
@@ -38,7 +38,7 @@ func (c *Child) Start() error {
 	return nil
 }
 
-// Kill kills it as kill -9 does, and waits until it is gone. An error says that it had ended by itself.
+// Kill kills the process with SIGKILL and waits until it is gone. A process that has ended by itself is an error.
 func (c *Child) Kill() error {
 	cmd := c.take()
 	if cmd == nil {
@@ -55,7 +55,7 @@ func (c *Child) Kill() error {
 	return fmt.Errorf("the replicator ended before it was killed: %w", errors.Join(killed, err))
 }
 
-// Stop asks it to end with SIGTERM and waits; it is killed when ctx ends first.
+// Stop sends SIGTERM and waits until the process is gone; it kills the process when ctx ends first.
 func (c *Child) Stop(ctx context.Context) error {
 	cmd := c.take()
 	if cmd == nil {
@@ -63,13 +63,14 @@ func (c *Child) Stop(ctx context.Context) error {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
 	defer stop()
-	_ = cmd.Process.Signal(syscall.SIGTERM) // gone already: Wait says how
+	_ = cmd.Process.Signal(syscall.SIGTERM) // a process that is gone already: Wait returns how it ended
 	if err := cmd.Wait(); err != nil {
 		return fmt.Errorf("stop replicator: %w", err)
 	}
 	return nil
 }
 
+// take returns the running process and forgets it, so that only one caller waits for it; nil if none runs.
 func (c *Child) take() *exec.Cmd {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,8 +25,8 @@ var mappings embed.FS
 // Secrets are the environment variables that the mappings name; the demo sets them for itself and the replicator.
 var Secrets = map[string]string{"MAIL_KEY": "a secret for the demo"}
 
-// Example is a worked example: a table with a mapping of its own, and an application that writes items which the
-// mapping's patterns know.
+// Example is a worked example: a table with a mapping of its own, and an application whose items match the mapping's
+// patterns.
 type Example struct {
 	Source, Target string
 	Mapping        string // file in the directory of WriteMappings
@@ -76,7 +76,7 @@ func (e *Example) create(sb *sandbox.Sandbox) error {
 		`{"TableName":%q,"TimeToLiveSpecification":{"Enabled":true,"AttributeName":%q}}`, e.Source, e.TTL))
 }
 
-// Gallery is the applications of all the examples, side by side.
+// Gallery runs the applications of all examples side by side.
 type Gallery struct {
 	Sandbox *sandbox.Sandbox
 	Seed    uint64

@@ -11,6 +11,7 @@ import (
 // attribute is an attribute of an item, its value in DynamoDB JSON.
 type attribute struct{ name, value string }
 
+// join returns the attributes as the fields of a JSON object.
 func join(attributes []attribute) string {
 	var b strings.Builder
 	for i, a := range attributes {
@@ -22,9 +23,12 @@ func join(attributes []attribute) string {
 	return b.String()
 }
 
+// text returns a string value in DynamoDB JSON.
 func text(format string, args ...any) string {
 	return `{"S":` + strconv.Quote(fmt.Sprintf(format, args...)) + `}`
 }
+
+// number returns a number value in DynamoDB JSON.
 func number(n int64) string { return `{"N":"` + strconv.FormatInt(n, 10) + `"}` }
 
 // gen makes the random parts of items.
@@ -33,14 +37,15 @@ type gen struct {
 	now func() int64 // DynamoDB's clock, unix seconds
 }
 
+// pick returns one of the words.
 func (g *gen) pick(words ...string) string { return words[g.IntN(len(words))] }
 
-// iso is a time of day as an application writes it.
+// iso returns a time of a fixed day as an application writes it.
 func iso(seconds int) string {
 	return time.Date(2023, 9, 10, 0, 0, seconds, 0, time.UTC).Format("2006-01-02T15:04:05")
 }
 
-// expiry is in a moment, or so late that the demo does not see it.
+// expiry returns a time to live that ends within seconds, or only after the demo.
 func (g *gen) expiry() string {
 	if g.IntN(4) == 0 {
 		return number(g.now() + int64(g.IntN(3)))
@@ -65,7 +70,8 @@ var Examples = []Example{
 	{Source: "Docs", Target: "docs", Mapping: "05_versions.yaml", keys: pkSK, item: version},
 	{Source: "Portal", Target: "portal", Mapping: "06_erd.yaml", keys: []string{"PK:S", "SK:S"}, item: portal},
 	{Source: "Messages", Target: "messages", Mapping: "07_ttl.yaml", TTL: "expiresAt", keys: messageKeys, item: message},
-	{Source: "MessagesAging", Target: "messages_aging", Mapping: "07b_ttl_gc.yaml", TTL: "expiresAt", keys: messageKeys, item: message},
+	{Source: "MessagesAging", Target: "messages_aging", Mapping: "07b_ttl_gc.yaml", TTL: "expiresAt", keys: messageKeys,
+		item: message},
 	{Source: "Anything", Target: "anything", Mapping: "08_document.yaml", View: "NEW_IMAGE", keys: pkSK, item: anything},
 	{Source: "Mixed", Target: "mixed", Mapping: "09_tags_lists.yaml", keys: []string{"pk:S", "sk:N"}, item: mixed},
 	{Source: "Devices", Target: "devices", Mapping: "10_regroup.yaml", keys: []string{"id:S"}, item: device},

@@ -23,7 +23,7 @@ type Stream struct {
 // Splits returns how many shards were split so far, and how often all were rotated.
 func (s *Stream) Splits() (splits, rotations int64) { return s.splits.Load(), s.rotations.Load() }
 
-// Run makes trouble until ctx ends, and returns nil then.
+// Run splits a shard or rotates all shards of a table at every tick until ctx ends, and returns nil then.
 func (s *Stream) Run(ctx context.Context) error {
 	r := rand.New(rand.NewPCG(s.Seed, 99))
 	s.Sandbox.Stream.Faults().HideChildren(300 * time.Millisecond)

@@ -8,7 +8,9 @@ import (
 
 // TestKeyHasTheHashesOfBothOrders: the log does not say which attribute is the partition key.
 func TestKeyHasTheHashesOfBothOrders(t *testing.T) {
-	schema := change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'}, Sort: &change.KeyAttr{Name: "a", Type: 'N'}}
+	schema := change.KeySchema{
+		Partition: change.KeyAttr{Name: "pk", Type: 'S'}, Sort: &change.KeyAttr{Name: "a", Type: 'N'},
+	}
 	var d change.Decoder
 	const key = `{"a":{"N":"1"},"pk":{"S":"hats"}}`
 	img, err := d.Image([]byte(key))

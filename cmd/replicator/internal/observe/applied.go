@@ -8,8 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// Seen is the log of one table and its state.
-type Seen struct {
+// TableLog is the log of one table and its state.
+type TableLog struct {
 	Log   *queue.Log // nil: there is none yet
 	State *checkpoint.State
 }
@@ -40,7 +40,7 @@ func NewWait(goal time.Time, tables int) *Wait {
 }
 
 // Met reports whether every table has passed the goal, given the logs of all tables in always the same order.
-func (w *Wait) Met(all []Seen) bool {
+func (w *Wait) Met(all []TableLog) bool {
 	met := true
 	for i, s := range all {
 		met = w.tables[i].met(w.goal, s) && met
@@ -48,7 +48,7 @@ func (w *Wait) Met(all []Seen) bool {
 	return met
 }
 
-func (t *tableGoal) met(goal change.Millis, s Seen) bool {
+func (t *tableGoal) met(goal change.Millis, s TableLog) bool {
 	if t.known == nil {
 		t.known = map[string]bool{}
 		for id := range s.State.Shards {
@@ -70,7 +70,7 @@ func (t *tableGoal) met(goal change.Millis, s Seen) bool {
 }
 
 // RequestProgress asks the owners of the logs for a listing and a beat, at every fourth call.
-func (w *Wait) RequestProgress(all []Seen) {
+func (w *Wait) RequestProgress(all []TableLog) {
 	w.looks++
 	if w.looks%requestEvery != 1 {
 		return

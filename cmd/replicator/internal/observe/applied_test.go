@@ -26,20 +26,21 @@ func TestAppliedNeedsAListingBegunAfterTheCall(t *testing.T) {
 	log := &queue.Log{}
 	for _, c := range []struct {
 		name  string
-		looks []Seen // only the last one may satisfy
+		looks []TableLog // only the last one may satisfy
 		want  bool
 	}{
-		{"no log yet", []Seen{{State: state(100, 100)}}, false},
-		{"listed before the call", []Seen{{log, state(99, 200, "a")}}, false},
-		{"not applied so far", []Seen{{log, state(100, 99, "a")}}, false},
-		{"listed and applied", []Seen{{log, state(100, 100, "a")}}, true},
+		{"no log yet", []TableLog{{State: state(100, 100)}}, false},
+		{"listed before the call", []TableLog{{log, state(99, 200, "a")}}, false},
+		{"not applied so far", []TableLog{{log, state(100, 99, "a")}}, false},
+		{"listed and applied", []TableLog{{log, state(100, 100, "a")}}, true},
 		{"a shard that the first look did not know",
-			[]Seen{{log, state(90, 90, "a")}, {log, state(150, 120, "a", "b")}}, false},
-		{"and that is applied past its listing", []Seen{{log, state(90, 90, "a")}, {log, state(150, 150, "a", "b")}}, true},
+			[]TableLog{{log, state(90, 90, "a")}, {log, state(150, 120, "a", "b")}}, false},
+		{"and that is applied past its listing",
+			[]TableLog{{log, state(90, 90, "a")}, {log, state(150, 150, "a", "b")}}, true},
 	} {
 		w, met := NewWait(time.UnixMilli(100), 1), false
 		for _, look := range c.looks {
-			met = w.Met([]Seen{look})
+			met = w.Met([]TableLog{look})
 		}
 		if met != c.want {
 			t.Errorf("%s: %v", c.name, met)

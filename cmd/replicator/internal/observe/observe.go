@@ -31,7 +31,7 @@ func New(cfg *config.Config, tables []config.Table, clients *wire.Clients) *Obse
 }
 
 // Look folds the log of every table once. It returns the status, and the state of each log for Wait.
-func (o *Observer) Look(ctx context.Context) (pipeline.Status, []Seen, error) {
+func (o *Observer) Look(ctx context.Context) (pipeline.Status, []TableLog, error) {
 	q, err := o.clients.Queue(ctx)
 	if err != nil {
 		return pipeline.Status{}, nil, err
@@ -39,15 +39,15 @@ func (o *Observer) Look(ctx context.Context) (pipeline.Status, []Seen, error) {
 	return o.look(ctx, q)
 }
 
-func (o *Observer) look(ctx context.Context, q *queue.Queue) (pipeline.Status, []Seen, error) {
+func (o *Observer) look(ctx context.Context, q *queue.Queue) (pipeline.Status, []TableLog, error) {
 	var statuses []pipeline.TableStatus
-	var all []Seen
+	var all []TableLog
 	for _, t := range o.tables {
-		status, seen, err := o.table(ctx, q, t)
+		status, log, err := o.table(ctx, q, t)
 		if err != nil {
 			return pipeline.Status{}, nil, err
 		}
-		statuses, all = append(statuses, status), append(all, seen)
+		statuses, all = append(statuses, status), append(all, log)
 	}
 	status := pipeline.Summarize(o.cfg.Pipeline, statuses)
 	if o.daemon != nil {
@@ -80,7 +80,7 @@ func (o *Observer) lookTwice(ctx context.Context) (pipeline.Status, error) {
 
 // table returns the status of one table from its log. Without a log it is what the daemon says about the table; a log
 // with an entry that cannot be read makes a halted table, so that the others are still shown.
-func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (pipeline.TableStatus, Seen, error) {
+func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (pipeline.TableStatus, TableLog, error) {
 	running := o.runningTable(t.Source)
 	x := pipeline.Seen{
 		Source: t.Source, Target: t.Target, State: checkpoint.NewState(), Now: change.Millis(o.clients.Now().UnixMilli()),
@@ -90,14 +90,14 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 	log, err := q.Log(ctx, t.Source)
 	switch {
 	case errors.Is(err, queue.ErrNoLog) && running != nil:
-		return *running, Seen{State: x.State}, nil
+		return *running, TableLog{State: x.State}, nil
 	case errors.Is(err, queue.ErrNoLog):
 		st := pipeline.StatusOf(x)
 		st.Reasons = []string{"no log yet: no replicator has got as far as to make one; if one runs, its /readyz says why"}
-		return st, Seen{State: x.State}, nil
+		return st, TableLog{State: x.State}, nil
 	case err != nil:
 		err = fmt.Errorf("open log of %s: %w", t.Source, err)
-		return pipeline.TableStatus{}, Seen{}, exit.Environment(err, "see `replicator check`")
+		return pipeline.TableStatus{}, TableLog{}, exit.Environment(err, "see `replicator check`")
 	}
 	err = measure(ctx, log, &x)
 	if damage := (*queue.DamageError)(nil); errors.As(err, &damage) {
@@ -105,17 +105,17 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 		st := pipeline.StatusOf(x)
 		st.State, st.Halt, st.Code = "halted", damage.Error(), "log_damaged"
 		st.Reasons = []string{"halted: " + st.Halt}
-		return st, Seen{State: x.State}, nil
+		return st, TableLog{State: x.State}, nil
 	}
 	if err != nil {
-		return pipeline.TableStatus{}, Seen{}, fmt.Errorf("look at log of %s: %w", t.Source, err)
+		return pipeline.TableStatus{}, TableLog{}, fmt.Errorf("look at log of %s: %w", t.Source, err)
 	}
 	st := pipeline.StatusOf(x)
 	if running != nil && running.State == "halted" && st.Halt == "" {
 		st.State, st.Halt, st.Code = running.State, running.Halt, running.Code
 		st.Reasons = append([]string{"halted: " + running.Halt}, st.Reasons...)
 	}
-	return st, Seen{Log: log, State: x.State}, nil
+	return st, TableLog{Log: log, State: x.State}, nil
 }
 
 // measure asks the log for the parts of a status.

@@ -66,8 +66,9 @@ func (s *stage) run(t *testing.T, o Options) (codes []string, r *Report) {
 	return codes, r
 }
 
-// TestRunFindsWhatTheServersLack: one cause at a time, and what follows from it. Without the Bigtable tables, "schema!" is
-// always found; an external queue always has a setting that a client cannot see; and the table is not empty.
+// TestRunFindsWhatTheServersLack: one cause at a time, and what follows from it. Without the Bigtable tables,
+// "schema!" is always found; an external queue always has a setting that a client cannot see; and the table is not
+// empty.
 func TestRunFindsWhatTheServersLack(t *testing.T) {
 	always := []string{"backfill", "queue_unverified", "schema!"}
 	for name, c := range map[string]struct {

@@ -95,14 +95,14 @@ func writeRow(b *strings.Builder, target string, r *transform.StepRow) {
 	for _, d := range r.Deletes {
 		during := ""
 		if d.To > 0 {
-			during = fmt.Sprintf(" from %s until %s", Millis(d.From), Millis(d.To))
+			during = fmt.Sprintf(" from %s until %s", CellTime(d.From), CellTime(d.To))
 		}
 		fmt.Fprintf(b, "  delete  %s:%s%s (%s)\n", d.Family, d.Qualifier, during, d.Why)
 	}
 	for _, cell := range r.Cells {
 		at := ""
 		if cell.TS != nil {
-			at = " @ " + Millis(*cell.TS)
+			at = " @ " + CellTime(*cell.TS)
 		}
 		if cell.Merge != "" {
 			fmt.Fprintf(b, "  merge   %s:%s (%s) with %s%s\n", cell.Family, cell.Qualifier, cell.Merge, cell.Value, at)
@@ -134,5 +134,5 @@ func writeCoverage(b *strings.Builder, uses []transform.Use) {
 	}
 }
 
-// Millis returns a cell's time for people.
-func Millis(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+// CellTime returns the time of a cell, in milliseconds, for people.
+func CellTime(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -23,6 +23,21 @@ rules:
   ignore: [data]
 `
 
+// sub is the explanation of an item of rule subscription.
+const sub = `Rule subscription takes this item (line 8 of the mapping): service = "news", uid = "7".
+  passed over: rule user, since SK does not match "USER#"
+
+Row USER#7 of table portal (rule subscription)
+  class K (by-key): other items write this row too: only this item's columns are touched, ` +
+	`and its key tells which they are
+    because several items share the row: its key does not tell {service}; all its columns are known from the key
+  set     s:news = May
+  cells without a time get that of the change
+
+Left out on purpose: data
+
+Written nowhere: note. Map them, or say that this is on purpose: ignore: [note]`
+
 func TestExplanationCanBeReadByWhoeverIsOnCall(t *testing.T) {
 	m, problems := transform.ParseMapping("portal.yaml", []byte(portal))
 	p, more := transform.Compile(transform.Table{Pipeline: "p", Source: "Portal", Target: "portal", Mapping: m,
@@ -33,18 +48,7 @@ func TestExplanationCanBeReadByWhoeverIsOnCall(t *testing.T) {
 		t.Fatal(problems, more)
 	}
 	for item, want := range map[string]string{
-		`{"PK":{"S":"USER#7"},"SK":{"S":"SUB#news"},"since":{"S":"May"},"data":{"S":"x"},"note":{"S":"?"}}`: `Rule subscription takes this item (line 8 of the mapping): service = "news", uid = "7".
-  passed over: rule user, since SK does not match "USER#"
-
-Row USER#7 of table portal (rule subscription)
-  class K (by-key): other items write this row too: only this item's columns are touched, and its key tells which they are
-    because several items share the row: its key does not tell {service}; all its columns are known from the key
-  set     s:news = May
-  cells without a time get that of the change
-
-Left out on purpose: data
-
-Written nowhere: note. Map them, or say that this is on purpose: ignore: [note]`,
+		`{"PK":{"S":"USER#7"},"SK":{"S":"SUB#news"},"since":{"S":"May"},"data":{"S":"x"},"note":{"S":"?"}}`: sub,
 		`{"PK":{"S":"GROUP#7"},"SK":{"S":"x"}}`: `No rule takes this item.
   passed over: rule user, since PK does not match "USER#{uid}"
   passed over: rule subscription, since PK does not match "USER#{uid}"`,

@@ -22,8 +22,8 @@ func Status(out io.Writer, s pipeline.Status, zone *time.Location) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "TABLE\tSTATE\tREAD\tAPPLIED\tSHARDS\tLOG\tDEAD\tGAPS\tOWNER")
 	for _, t := range s.Tables {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", t.Source, t.State, lag(t.SourceLag), lag(t.AppliedLag),
-			shards(t), logSize(t.Queue), t.DeadLetters, max(t.Gaps, t.Differing), owner(t))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", t.Source, t.State, lagText(t.SourceLag), lagText(t.AppliedLag),
+			shardsText(t), logSize(t.Queue), t.DeadLetters, max(t.Gaps, t.Differing), ownerText(t))
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("write status: %w", err)
@@ -31,7 +31,8 @@ func Status(out io.Writer, s pipeline.Status, zone *time.Location) error {
 	return nil
 }
 
-// Sentence is the status in one breath: what is in Bigtable, what is lost or refused, how much time is left.
+// Sentence returns the status as one sentence: what is in Bigtable, what is lost or refused, how much retention is
+// left.
 func Sentence(s pipeline.Status, zone *time.Location) string {
 	var low *time.Time
 	known, gaps, letters, retention := len(s.Tables) > 0, 0, 0, -1.0
@@ -49,19 +50,21 @@ func Sentence(s pipeline.Status, zone *time.Location) string {
 	}
 	b := &strings.Builder{}
 	if known && low != nil {
-		fmt.Fprintf(b, "Everything written before %s is in Bigtable%s%s.", moment(low.In(zone)), assumed(s), differs(s, zone))
+		fmt.Fprintf(b, "Everything written before %s is in Bigtable%s%s.",
+			clockTime(low.In(zone)), assumedClause(s), differsClause(s, zone))
 	} else {
 		b.WriteString("Not every table has been read and applied to its end yet.")
 	}
 	fmt.Fprintf(b, " %s, %s", Count(gaps, "gap"), Count(letters, "dead letter"))
 	if retention >= 0 {
-		fmt.Fprintf(b, ", %s of retention left", span(time.Duration(retention*float64(time.Second))))
+		fmt.Fprintf(b, ", %s of retention left", durationText(time.Duration(retention*float64(time.Second))))
 	}
 	return b.String() + "."
 }
 
-// assumed says that idleness rests on empty reads, where it does (Rule 10).
-func assumed(s pipeline.Status) string {
+// assumedClause notes that the status rests on empty reads, where that is so. Rule 10: empty pages are not a proof of
+// idleness.
+func assumedClause(s pipeline.Status) string {
 	for _, t := range s.Tables {
 		if t.Proof != "proven" {
 			return ", as far as empty reads show"
@@ -70,8 +73,8 @@ func assumed(s pipeline.Status) string {
 	return ""
 }
 
-// differs says since when changes are missing, where gaps lost any.
-func differs(s pipeline.Status, zone *time.Location) string {
+// differsClause says since when changes are missing, where gaps lost any.
+func differsClause(s pipeline.Status, zone *time.Location) string {
 	var since *time.Time
 	n := 0
 	for _, t := range s.Tables {
@@ -83,19 +86,19 @@ func differs(s pipeline.Status, zone *time.Location) string {
 	if since == nil {
 		return ""
 	}
-	return fmt.Sprintf(", except what %s lost since %s", Count(n, "gap"), moment(since.In(zone)))
+	return fmt.Sprintf(", except what %s lost since %s", Count(n, "gap"), clockTime(since.In(zone)))
 }
 
-// moment is a time of day, with its date unless that is today's.
-func moment(t time.Time) string {
+// clockTime returns a time of day, with its date unless that is today.
+func clockTime(t time.Time) string {
 	if t.Format(time.DateOnly) == time.Now().In(t.Location()).Format(time.DateOnly) {
 		return t.Format(time.TimeOnly)
 	}
 	return t.Format(time.DateTime)
 }
 
-// span is a duration as people say it: 23 h 58 m, 5 m 3 s, 0.8 s.
-func span(d time.Duration) string {
+// durationText returns a duration as people say it: 23 h 58 m, 5 m 03 s, 0.8 s.
+func durationText(d time.Duration) string {
 	switch {
 	case d >= time.Hour:
 		return fmt.Sprintf("%d h %02d m", int(d.Hours()), int(d.Minutes())%60)
@@ -106,14 +109,16 @@ func span(d time.Duration) string {
 	}
 }
 
-func lag(seconds float64) string {
+// lagText returns a lag in seconds; a negative one is unknown.
+func lagText(seconds float64) string {
 	if seconds < 0 {
 		return "unknown"
 	}
-	return span(time.Duration(seconds*float64(time.Second))) + " ago"
+	return durationText(time.Duration(seconds*float64(time.Second))) + " ago"
 }
 
-func shards(t pipeline.TableStatus) string {
+// shardsText returns the number of shards by phase, without phases that have none.
+func shardsText(t pipeline.TableStatus) string {
 	parts := []string{fmt.Sprintf("%d open", t.Shards.Open)}
 	for _, p := range []struct {
 		n    int
@@ -130,7 +135,7 @@ func logSize(q pipeline.QueueUse) string {
 	return humanize.IBytes(q.Bytes) + " of " + humanize.IBytes(q.Limit)
 }
 
-func owner(t pipeline.TableStatus) string {
+func ownerText(t pipeline.TableStatus) string {
 	if t.Owner == "" {
 		return "none"
 	}
