@@ -62,6 +62,7 @@ func (r *report) reported(path string) bool {
 	})
 }
 
+// source checks region, endpoints, role, poll interval and start.
 func (r *report) source(s *Source) {
 	if s.Region == "" && !r.reported("source.region") {
 		r.fault("missing", "source.region",
@@ -87,6 +88,7 @@ func (r *report) source(s *Source) {
 	}
 }
 
+// endpoint reports a value that is neither empty nor an HTTP URL.
 func (r *report) endpoint(path, value string) {
 	if value == "" || r.reported(path) {
 		return
@@ -97,6 +99,7 @@ func (r *report) endpoint(path, value string) {
 	}
 }
 
+// bigtable checks that the instance is named, and that tombstones outlive DynamoDB's retention.
 func (r *report) bigtable(b *Bigtable) {
 	for _, v := range []struct{ path, value string }{{"bigtable.project", b.Project}, {"bigtable.instance", b.Instance}} {
 		if v.value == "" && !r.reported(v.path) {
@@ -114,6 +117,7 @@ func (r *report) bigtable(b *Bigtable) {
 	}
 }
 
+// queue checks that the log has one place, with options that go with it, and a size that works.
 func (r *report) queue(q *Queue) {
 	switch {
 	case q.Dir != "" && q.URL != "":
@@ -151,6 +155,7 @@ func (r *report) queue(q *Queue) {
 	}
 }
 
+// memory checks that a feed can hold a page, and the total a feed.
 func (r *report) memory(m *Memory) {
 	r.atLeast("memory.per_feed", m.PerFeed, 4<<20, 4<<20, "a page of DynamoDB Streams can be that large")
 	if m.Total < m.PerFeed && !r.reported("memory.total") {
@@ -170,12 +175,14 @@ func (r *report) atLeast(path string, v, least, wise Size, why string) {
 	}
 }
 
+// positive reports a duration that is not longer than zero.
 func (r *report) positive(path string, d Duration) {
 	if d <= 0 && !r.reported(path) {
 		r.fault("bad_value", path, "for example 10s", "%s must be longer than zero, not %s", path, d)
 	}
 }
 
+// listen reports a value that is not host:port.
 func (r *report) listen(path, value string) {
 	if r.reported(path) {
 		return
@@ -186,6 +193,7 @@ func (r *report) listen(path, value string) {
 	}
 }
 
+// tables checks each table, and that no source is listed twice.
 func (r *report) tables(c *Config) {
 	if len(c.Tables) == 0 && !r.reported("tables") {
 		r.fault("missing", "tables", "- {source: Products, target: products}", "at least one table is required")
@@ -216,12 +224,14 @@ func (r *report) tables(c *Config) {
 	}
 }
 
+// oneOf reports a value that is not one of the words.
 func (r *report) oneOf(path, v string, words ...string) {
 	if !slices.Contains(words, v) && !r.reported(path) {
 		r.fault("bad_value", path, strings.Join(words, " or "), "%q is not a possible value", v)
 	}
 }
 
+// testing checks the periods of the protocol, and warns that they are changed.
 func (r *report) testing(t *Testing) {
 	for key, d := range map[string]Duration{
 		"claim_ttl": t.ClaimTTL, "beat": t.Beat, "listing": t.Listing, "describe": t.Describe, "trim": t.Trim,

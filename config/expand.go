@@ -26,6 +26,7 @@ func (r *report) expand(root *yaml.Node, dir string) {
 	r.expandNode(root, "", dir)
 }
 
+// expandNode expands the scalars of the node at path and of all nodes below it.
 func (r *report) expandNode(n *yaml.Node, path, dir string) {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -45,6 +46,8 @@ func (r *report) expandNode(n *yaml.Node, path, dir string) {
 	}
 }
 
+// expandScalar replaces the references in one scalar. A reference that cannot be resolved is a problem and becomes
+// empty.
 func (r *report) expandScalar(n *yaml.Node, path, dir string) {
 	if !strings.Contains(n.Value, "${") {
 		return

@@ -28,6 +28,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // MarshalText writes Go's notation.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
+// String returns Go's notation.
 func (d Duration) String() string { return time.Duration(d).String() }
 
 // Size is a number of bytes, written plainly or with units: 20GiB, 96MiB, 1048576.
@@ -48,6 +49,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 // MarshalText writes a unit only if it does not round.
 func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
+// String returns the size in the largest unit without a remainder.
 func (s Size) String() string {
 	units := []string{"", "KiB", "MiB", "GiB", "TiB", "PiB"}
 	i := 0
@@ -83,6 +85,7 @@ func (s *Start) UnmarshalText(text []byte) error {
 // MarshalText is the inverse of UnmarshalText.
 func (s Start) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
+// String returns the notation of the file.
 func (s Start) String() string {
 	switch {
 	case s.Latest:

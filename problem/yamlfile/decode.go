@@ -14,6 +14,7 @@ func (r *Reader) Decode(n *yaml.Node, path string, to any) {
 	r.decode(Resolve(n), path, reflect.ValueOf(to).Elem())
 }
 
+// decode reads a node that is not an alias into a value that can be set.
 func (r *Reader) decode(n *yaml.Node, path string, to reflect.Value) {
 	if isNull(n) {
 		return

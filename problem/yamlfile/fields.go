@@ -63,7 +63,7 @@ type entries struct {
 	path   string
 	read   func(key, value *yaml.Node, path string)
 	lines  map[string]int      // of the keys that were read
-	merged map[*yaml.Node]bool // blocks that were read: an anchor may lie inside of what it names
+	merged map[*yaml.Node]bool // blocks that were read: an anchor may be used inside its own block
 }
 
 // block reads the entries of one block, then those of the blocks that it merges, whose keys yield to its own.
@@ -92,6 +92,7 @@ func (e *entries) block(n *yaml.Node, yields bool) {
 	}
 }
 
+// merge reads the entries of a merged block, or of each block in a list of them, once.
 func (e *entries) merge(n *yaml.Node) {
 	switch {
 	case e.merged[n]:

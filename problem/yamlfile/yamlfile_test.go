@@ -96,7 +96,8 @@ func TestFileThatIsNotYAML(t *testing.T) {
 	}
 }
 
-// TestMergedBlocks: keys of the block itself win wherever they stand, and an anchor may lie inside of what it names.
+// TestMergedBlocks: keys of the block win over merged ones, in any order, and an anchor may be used inside its own
+// block.
 func TestMergedBlocks(t *testing.T) {
 	const text = "parts:\n- &a {name: a, count: 1}\n- {<<: *a, count: 2}\n- {name: b, <<: [*a, {count: 3, on: " +
 		"true}]}\n- &c {<<: *c, name: c}\n"

@@ -14,14 +14,14 @@ func Query(table string, v transform.View) string {
 	names := &aliases{taken: map[string]bool{sourceKey: true}}
 	var selected, wanted, order []string
 	for _, c := range v.Key {
-		name := names.of(c)
+		name := names.unique(c)
 		selected = append(selected, cellOf(c)+" AS "+quoted(name))
 		wanted = append(wanted, cellOf(c)+" IS NOT NULL")
 		order = append(order, quoted(name))
 	}
 	selected = append(selected, "_key AS "+quoted(sourceKey))
 	for _, c := range v.Columns {
-		selected = append(selected, cellOf(c)+" AS "+quoted(names.of(c)))
+		selected = append(selected, cellOf(c)+" AS "+quoted(names.unique(c)))
 	}
 	return fmt.Sprintf("SELECT %s FROM %s WHERE %s ORDER BY %s", strings.Join(selected, ", "), quoted(table),
 		strings.Join(wanted, " AND "), strings.Join(append(order, quoted(sourceKey)), ", "))
@@ -41,7 +41,8 @@ func quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "\\
 // in front if that is taken.
 type aliases struct{ taken map[string]bool }
 
-func (a *aliases) of(c transform.Column) string {
+// unique returns a free name for a column, and reserves it.
+func (a *aliases) unique(c transform.Column) string {
 	plain := func(r rune) rune {
 		if r == '_' || r >= '0' && r <= '9' || r|32 >= 'a' && r|32 <= 'z' {
 			return r

@@ -164,6 +164,7 @@ func DynamoJSON(dst []byte, v *change.Value) ([]byte, error) { return v.AppendJS
 // TypeError means that an encoding cannot hold values of this type.
 type TypeError struct{ As, Wants, Got string }
 
+// Error names the encoding and both types.
 func (e *TypeError) Error() string {
 	return fmt.Sprintf("%s holds %s, the value is of type %s", e.As, e.Wants, e.Got)
 }

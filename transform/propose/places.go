@@ -18,6 +18,7 @@ type places struct {
 	shared map[string]int    // by family: places that several items wrote; "" for rows of class R
 }
 
+// add records the places that an item's row or its cells write.
 func (p *places) add(row *transform.Row, item uint64) {
 	if row.Class == transform.ClassR {
 		p.take(p.place(row.Key, "", nil, nil), "", item)

@@ -8,6 +8,7 @@ type Refusal struct {
 	What string // for people; names attributes, never prints values
 }
 
+// Error returns the reason and the code.
 func (r *Refusal) Error() string { return r.What + " [" + r.Code + "]" }
 
 // Refuse returns a Refusal.
@@ -18,4 +19,5 @@ func Refuse(code, format string, args ...any) *Refusal {
 // MissingError is the error of a template whose item lacks an attribute.
 type MissingError struct{ Name string }
 
+// Error names the attribute.
 func (e *MissingError) Error() string { return fmt.Sprintf("attribute %q is missing", e.Name) }
