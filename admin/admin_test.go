@@ -81,7 +81,8 @@ func TestEachProbeAnswersItsOwnQuestion(t *testing.T) {
 			map[string]int{"/livez": 200, "/startupz": 503, "/readyz": 503}},
 		{"halted table", health{reasons: []string{"Orders: halted: gap", "Users: 3 dead letters"}},
 			map[string]int{"/livez": 200, "/startupz": 200, "/readyz": 503}},
-		{"queue broken", health{live: errors.New("queue: disk full")}, map[string]int{"/livez": 503, "/startupz": 200, "/readyz": 200}},
+		{"queue broken", health{live: errors.New("queue: disk full")},
+			map[string]int{"/livez": 503, "/startupz": 200, "/readyz": 200}},
 	} {
 		*h = c.health
 		for path, want := range c.want {
@@ -105,7 +106,8 @@ func TestEachProbeAnswersItsOwnQuestion(t *testing.T) {
 			t.Errorf("%s = %d %q, want %q in it", path, code, body, want)
 		}
 	}
-	if code, body := get(t, base+"/readyz", "application/json"); code != 503 || !strings.Contains(body, `"Orders: halted: gap"`) || !strings.Contains(body, `"schema": 1`) {
+	if code, body := get(t, base+"/readyz", "application/json"); code != 503 ||
+		!strings.Contains(body, `"Orders: halted: gap"`) || !strings.Contains(body, `"schema": 1`) {
 		t.Errorf("JSON verdict = %d %q", code, body)
 	}
 	if code, _ := get(t, base+"/nothing", ""); code != 404 {

@@ -49,7 +49,8 @@ func canned(page []byte) http.HandlerFunc {
 	}
 }
 
-var benchSchema = change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'}, Sort: &change.KeyAttr{Name: "sk", Type: 'S'}}
+var benchSchema = change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'},
+	Sort: &change.KeyAttr{Name: "sk", Type: 'S'}}
 
 // BenchmarkReadPage reads full pages in memory: the SDK's call, the scan, versions and key hashes.
 func BenchmarkReadPage(b *testing.B) {

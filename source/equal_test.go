@@ -25,7 +25,8 @@ var hardItems = map[string]string{
 	"nesting":                            `{"pk":{"S":"a"},"m":{"M":{"a":{"L":[{"N":"1"},{"NULL":true},{"M":{"":{"S":"deep"}}},{"BOOL":false}]},"é\"":{"S":"\n\t\r\b\f\/"}}},"el":{"L":[]},"em":{"M":{}}}`,
 	"braces in strings":                  `{"pk":{"S":"}]\"{["},"x":{"S":"\\"},"y":{"S":"\\\"}"}}`,
 	"spaces":                             ` { "pk" : { "S" : "a" } , "l" : { "L" : [ { "N" : "1" } , { "N" : "2" } ] } } `,
-	"a binary key's look-alike":          `{"pk":{"S":"{\"B\":\"AA==\"}"},"b":{"B":"` + base64.StdEncoding.EncodeToString([]byte{0, 1, 255}) + `"}}`,
+	"a binary key's look-alike": `{"pk":{"S":"{\"B\":\"AA==\"}"},"b":{"B":"` +
+		base64.StdEncoding.EncodeToString([]byte{0, 1, 255}) + `"}}`,
 }
 
 func hardPage() string {
@@ -85,9 +86,11 @@ func compareRecords(t *testing.T, want []types.Record, got []change.Record) {
 	}
 	for i, r := range got {
 		w := want[i]
-		mine := fields{string(r.SequenceNumber), string(r.EventID), r.Op.String(), int64(r.Created), r.Size, r.TTL, decoded(t, r.Keys), decoded(t, r.New), decoded(t, r.Old)}
+		mine := fields{string(r.SequenceNumber), string(r.EventID), r.Op.String(), int64(r.Created), r.Size, r.TTL,
+			decoded(t, r.Keys), decoded(t, r.New), decoded(t, r.Old)}
 		sdk := fields{
-			*w.Dynamodb.SequenceNumber, *w.EventID, string(w.EventName), w.Dynamodb.ApproximateCreationDateTime.UnixMilli(), aws.ToInt64(w.Dynamodb.SizeBytes),
+			*w.Dynamodb.SequenceNumber, *w.EventID, string(w.EventName), w.Dynamodb.ApproximateCreationDateTime.UnixMilli(),
+			aws.ToInt64(w.Dynamodb.SizeBytes),
 			byTTL(w), plainMap(w.Dynamodb.Keys), plainMap(w.Dynamodb.NewImage), plainMap(w.Dynamodb.OldImage),
 		}
 		if diff := cmp.Diff(sdk, mine); diff != "" {
@@ -98,7 +101,8 @@ func compareRecords(t *testing.T, want []types.Record, got []change.Record) {
 
 // byTTL is what a program with the SDK asks: did the service itself delete the item?
 func byTTL(r types.Record) bool {
-	return r.UserIdentity != nil && aws.ToString(r.UserIdentity.Type) == "Service" && aws.ToString(r.UserIdentity.PrincipalId) == "dynamodb.amazonaws.com"
+	return r.UserIdentity != nil && aws.ToString(r.UserIdentity.Type) == "Service" &&
+		aws.ToString(r.UserIdentity.PrincipalId) == "dynamodb.amazonaws.com"
 }
 
 func decoded(t *testing.T, raw []byte) map[string]any {
@@ -202,7 +206,8 @@ func TestLargestItemWithBothImages(t *testing.T) {
 	w := newWire()
 	sh := w.shard("a", "", 0)
 	image := func(c string) string {
-		return `{"pk":{"S":"big"},"v":{"S":"` + strings.Repeat(c, 400<<10) + `"},"e":{"S":"` + strings.Repeat(`\"`, 1000) + `"}}`
+		return `{"pk":{"S":"big"},"v":{"S":"` + strings.Repeat(c, 400<<10) + `"},"e":{"S":"` + strings.Repeat(`\"`, 1000) +
+			`"}}`
 	}
 	sh.records = []string{fmt.Sprintf(`{"eventID":"1","eventName":"MODIFY","dynamodb":{"ApproximateCreationDateTime":%d,"Keys":{"pk":{"S":"big"}},"NewImage":%s,"OldImage":%s,"SequenceNumber":"%s"}}`,
 		time.Now().Unix(), image("n"), image("o"), seq(1))}
@@ -223,7 +228,8 @@ func TestLargestItemWithBothImages(t *testing.T) {
 func TestKeyHashIsOfTheItemNotOfItsSpelling(t *testing.T) {
 	w := newWire()
 	sh := w.shard("a", "", 0)
-	for i, key := range []string{`{"pk":{"S":"x"},"n":{"N":"1"}}`, `{ "n":{"N":"1.0"},"pk" : {"S":"\u0078"}}`, `{"pk":{"S":"x"},"n":{"N":"2"}}`, `{"pk":{"S":""},"n":{"N":"1"}}`} {
+	for i, key := range []string{`{"pk":{"S":"x"},"n":{"N":"1"}}`, `{ "n":{"N":"1.0"},"pk" : {"S":"\u0078"}}`,
+		`{"pk":{"S":"x"},"n":{"N":"2"}}`, `{"pk":{"S":""},"n":{"N":"1"}}`} {
 		sh.records = append(sh.records, record(seq(i), 1_700_000_000, key))
 	}
 	st := start("a", change.Position{})

@@ -98,7 +98,8 @@ func TestPollIsWhatTheSDKSends(t *testing.T) {
 	defer r.Close()
 	next(t, r).Release()
 	next(t, r).Release()
-	if len(got) != 2 || got[0].Header.Get("Amz-Sdk-Invocation-Id") == "" || got[1].Header.Get("Amz-Sdk-Invocation-Id") != "" {
+	if len(got) != 2 || got[0].Header.Get("Amz-Sdk-Invocation-Id") == "" ||
+		got[1].Header.Get("Amz-Sdk-Invocation-Id") != "" {
 		t.Fatalf("%d calls, or not the first by the SDK and the second without", len(got))
 	}
 	for _, g := range got {
@@ -111,7 +112,8 @@ func TestPollIsWhatTheSDKSends(t *testing.T) {
 		for name := range r.Header {
 			out[name] = r.Header.Get(name)
 		}
-		for _, name := range []string{"Authorization", "X-Amz-Date", "Content-Length", "Amz-Sdk-Invocation-Id", "Amz-Sdk-Request"} {
+		for _, name := range []string{"Authorization", "X-Amz-Date", "Content-Length", "Amz-Sdk-Invocation-Id",
+			"Amz-Sdk-Request"} {
 			delete(out, name)
 		}
 		return out
@@ -119,7 +121,8 @@ func TestPollIsWhatTheSDKSends(t *testing.T) {
 	if diff := gocmp.Diff(headers(got[0]), headers(got[1])); diff != "" {
 		t.Error(diff)
 	}
-	if h := got[1].Header; h.Get("X-Amz-Security-Token") != "session/+=" || !strings.Contains(h.Get("User-Agent"), "app/tailrace") {
+	if h := got[1].Header; h.Get("X-Amz-Security-Token") != "session/+=" ||
+		!strings.Contains(h.Get("User-Agent"), "app/tailrace") {
 		t.Error(h)
 	}
 }
@@ -147,8 +150,9 @@ func TestPolledErrorsAreTheSDKs(t *testing.T) {
 		"5xx by name": {status: 500, body: `{"__type":"InternalServerError","message":"m"}`}, "5xx": {status: 503},
 		"5xx text": {status: 500, body: "oops"}, "proxy": {status: 502, body: "<html>"}, "redirect": {status: 307},
 		"too many": {status: 429, body: "{}"}, "forbidden": {status: 403, body: "{}"}, "400": {status: 400, body: "{}"},
-		"by header": {status: 400, body: "{}", header: map[string]string{"X-Amzn-ErrorType": "ExpiredIteratorException:http://x"}},
-		"cut":       {body: `{"Records":[`}, "other sum": {body: "{}", header: map[string]string{"X-Amz-Crc32": "1"}},
+		"by header": {status: 400, body: "{}",
+			header: map[string]string{"X-Amzn-ErrorType": "ExpiredIteratorException:http://x"}},
+		"cut": {body: `{"Records":[`}, "other sum": {body: "{}", header: map[string]string{"X-Amz-Crc32": "1"}},
 	}
 	for _, code := range []string{
 		"ExpiredIteratorException", "TrimmedDataAccessException", "ResourceNotFoundException", "LimitExceededException",
@@ -168,8 +172,10 @@ func TestPolledErrorsAreTheSDKs(t *testing.T) {
 		_, sdk := s.rawClient().GetRecords(t.Context(), "it", new(raw.Body)) // by the SDK: it has learned nothing yet
 		_, lean := s.poll(t, "it")
 		describe := func(err error) string {
-			text := strings.ReplaceAll(fmt.Sprint(wrap(context.Background(), "read", err)), "exceeded maximum number of attempts, 1, ", "")
-			return fmt.Sprintf("%v, expired %v, invalid %v, hint %q: %s", Classify(err), isExpired(err), isValidation(err), Hint(err), text)
+			text := strings.ReplaceAll(fmt.Sprint(wrap(context.Background(), "read", err)),
+				"exceeded maximum number of attempts, 1, ", "")
+			return fmt.Sprintf("%v, expired %v, invalid %v, hint %q: %s", Classify(err), isExpired(err), isValidation(err),
+				Hint(err), text)
 		}
 		if name != "cut" && (sdk == nil || lean == nil) || describe(sdk) != describe(lean) {
 			t.Errorf("%s: %s\nby the SDK: %s", name, describe(lean), describe(sdk))
@@ -250,7 +256,8 @@ func TestPollsAreSignedWithFreshCredentials(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		next(t, r).Release()
 		last := got[len(got)-1]
-		if id := fmt.Sprintf("Credential=ISSUED%d/", issued); issued < 2 || !strings.Contains(last.Header.Get("Authorization"), id) ||
+		if id := fmt.Sprintf("Credential=ISSUED%d/", issued); issued < 2 ||
+			!strings.Contains(last.Header.Get("Authorization"), id) ||
 			last.Header.Get("X-Amz-Security-Token") != fmt.Sprintf("token%d", issued) {
 			t.Fatalf("%d issued, %v", issued, last.Header)
 		}

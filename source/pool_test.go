@@ -314,7 +314,7 @@ func TestRecordsOfAnIdleShardWaitForMemory(t *testing.T) {
 }
 
 // A page that nobody takes stops its shard: no other page of it may overtake.
-func TestPageThatIsNotTakenStopsItsShard(t *testing.T) {
+func TestPageThatIsNotReceivedStopsItsShard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
 		s := open(t, w)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestPrincipalIsWhoTheTokenServiceSays(t *testing.T) {
+func TestPrincipalIsThatOfTheTokenService(t *testing.T) {
 	const who = "arn:aws:sts::123456789012:assumed-role/reader/tailrace"
 	for name, c := range map[string]struct {
 		reply string
@@ -34,8 +34,8 @@ func TestPrincipalIsWhoTheTokenServiceSays(t *testing.T) {
 	}
 }
 
-// TestNobodyElseIsAskedWhoTheCallerIs: with tables in a sandbox no call may leave for AWS.
-func TestNobodyElseIsAskedWhoTheCallerIs(t *testing.T) {
+// TestCallerIsUnknownWithoutATokenService: with tables in a sandbox no call may leave for AWS.
+func TestCallerIsUnknownWithoutATokenService(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL", "")
 	if _, err := open(t, "http://127.0.0.1:1").Principal(t.Context()); !errors.Is(err, ErrNoIdentities) {
 		t.Error(err)

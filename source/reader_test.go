@@ -60,7 +60,7 @@ func TestVersionsGrowWithinASecond(t *testing.T) {
 }
 
 // A body that is cut, or that is not a page at all, must be read again and must not end the shard.
-func TestBrokenBodiesAreReadAgain(t *testing.T) {
+func TestMalformedRepliesAreReadAgain(t *testing.T) {
 	for name, bad := range map[string]func(full string) *wireReply{
 		"cut":          func(full string) *wireReply { return &wireReply{body: full, cut: len(full) / 2} },
 		"cut, no more": func(full string) *wireReply { return &wireReply{body: full[:len(full)/2]} },
@@ -100,7 +100,7 @@ func TestBrokenBodiesAreReadAgain(t *testing.T) {
 	}
 }
 
-func TestBrokenForGoodIsFatal(t *testing.T) {
+func TestPageMalformedForGoodIsFatal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
 		w.shard("a", "", 3)
@@ -214,7 +214,8 @@ func TestTrimmedIsAGapNotAJump(t *testing.T) {
 	defer r.Close()
 	_, err := r.Next(t.Context())
 	var gap *GapError
-	if !errors.As(err, &gap) || !errors.Is(err, ErrTrimmed) || Classify(err) != failure.Gone || classLabel(err) != "trimmed" {
+	if !errors.As(err, &gap) || !errors.Is(err, ErrTrimmed) || Classify(err) != failure.Gone ||
+		classLabel(err) != "trimmed" {
 		t.Fatal(err)
 	}
 	if gap.Position.After != after(2).After || gap.To != change.Millis(old*1000) || gap.Whole {
@@ -257,7 +258,8 @@ func TestShardThatWaitedLongerThanRetention(t *testing.T) {
 			if errors.As(err, &gap) != want {
 				t.Errorf("from %+v, age %v: %v", pos, age, err)
 			}
-			if want && (gap.From != st.Since || gap.Whole || gap.To != change.Millis(createdOf(w.shards[0].records[0])*1000) || !errors.Is(err, ErrTrimmed)) {
+			if want && (gap.From != st.Since || gap.Whole || gap.To != change.Millis(createdOf(w.shards[0].records[0])*1000) ||
+				!errors.Is(err, ErrTrimmed)) {
 				t.Errorf("from %+v: %+v", pos, gap)
 			}
 			if p != nil {
@@ -268,8 +270,8 @@ func TestShardThatWaitedLongerThanRetention(t *testing.T) {
 	}
 }
 
-// A process that cannot reach the service for more than a day, and an idle shard: what came and was trimmed meanwhile is
-// in no page, and a new iterator at the trim horizon or at a time would not tell.
+// A process that cannot reach the service for more than a day, and an idle shard: what came and was trimmed meanwhile
+// is in no page, and a new iterator at the trim horizon or at a time would not tell.
 func TestIdleShardAfterAnOutageLongerThanRetention(t *testing.T) {
 	for _, pos := range []change.Position{{}, {At: change.MillisOf(time.Now())}} {
 		for outage, want := range map[time.Duration]bool{20 * time.Hour: false, 25 * time.Hour: true} {
@@ -307,7 +309,7 @@ func TestIdleShardAfterAnOutageLongerThanRetention(t *testing.T) {
 }
 
 // An idle child is read at its horizon for days: that is no gap, not even with a new iterator.
-func TestIdleChildIsNoGap(t *testing.T) {
+func TestIdleChildIsNotAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
 		w.shard("a", "", 0)
@@ -440,7 +442,8 @@ func TestTransientFailuresAreRepeated(t *testing.T) {
 		w := newWire()
 		w.shard("a", "", 1)
 		replies := []*wireReply{
-			refuse("ProvisionedThroughputExceededException", ""), refuse("LimitExceededException", ""), refuse("ThrottlingException", ""),
+			refuse("ProvisionedThroughputExceededException", ""), refuse("LimitExceededException", ""),
+			refuse("ThrottlingException", ""),
 			{status: 500, body: `{"__type":"InternalServerError"}`}, {status: 503}, {status: 500, body: "oops"},
 		}
 		w.script = func(c wireCall) *wireReply {

@@ -40,16 +40,19 @@ func newWorld(t *testing.T, opts ...func(*Options)) *world {
 
 func (w *world) put(t *testing.T, table string, i int) {
 	t.Helper()
-	if _, err := w.tables.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: map[string]dbtypes.AttributeValue{
-		"pk": &dbtypes.AttributeValueMemberS{Value: fmt.Sprint(i % 50)}, "n": &dbtypes.AttributeValueMemberN{Value: fmt.Sprint(i % 3)},
-		"v": &dbtypes.AttributeValueMemberN{Value: fmt.Sprint(i)},
-	}}); err != nil {
+	if _, err := w.tables.PutItem(t.Context(),
+		&dynamodb.PutItemInput{TableName: &table, Item: map[string]dbtypes.AttributeValue{
+			"pk": &dbtypes.AttributeValueMemberS{Value: fmt.Sprint(i % 50)},
+			"n":  &dbtypes.AttributeValueMemberN{Value: fmt.Sprint(i % 3)},
+			"v":  &dbtypes.AttributeValueMemberN{Value: fmt.Sprint(i)},
+		}}); err != nil {
 		t.Error(err)
 	}
 }
 
 func (w *world) start(info TableInfo, shard string, clock int64) Start {
-	return Start{Feed: change.Feed{Stream: info.StreamARN, Shard: shard}, Table: info.Name, Schema: info.Schema, Clock: change.Version(clock)}
+	return Start{Feed: change.Feed{Stream: info.StreamARN, Shard: shard}, Table: info.Name, Schema: info.Schema,
+		Clock: change.Version(clock)}
 }
 
 func TestSandboxConforms(t *testing.T) { conform(t, newWorld(t).testSource) }
@@ -125,7 +128,8 @@ func TestEverythingOnceInOrderUnderAllOfIt(t *testing.T) {
 		}
 	}
 	const changes = 3000
-	l := &lineage{w: w, info: info, pool: w.NewPool(), clock: map[string]int64{}, seen: map[string]bool{}, versions: map[uint64]int64{}}
+	l := &lineage{w: w, info: info, pool: w.NewPool(), clock: map[string]int64{}, seen: map[string]bool{},
+		versions: map[uint64]int64{}}
 	list, err := w.List(t.Context(), info.StreamARN)
 	if err != nil {
 		t.Fatal(err)
@@ -250,7 +254,8 @@ func TestTrimmedMarkOfTheSandbox(t *testing.T) {
 	late := w.NewReader(st)
 	defer late.Close()
 	_, err := late.Next(t.Context())
-	if gap := (*GapError)(nil); !errors.As(err, &gap) || !errors.Is(err, ErrTrimmed) || gap.Position.After != change.SequenceNumber(first) {
+	if gap := (*GapError)(nil); !errors.As(err, &gap) || !errors.Is(err, ErrTrimmed) ||
+		gap.Position.After != change.SequenceNumber(first) {
 		t.Fatalf("%v", err)
 	}
 }
@@ -262,7 +267,8 @@ func TestStalledReplyIsReadAgain(t *testing.T) {
 	for i := range 20 {
 		w.put(t, "Things", i)
 	}
-	if err := w.Faults.Inject(fault.Rule{Effect: fault.Stall, Operation: "GetRecords", Delay: time.Minute, Times: 1}); err != nil {
+	if err := w.Faults.Inject(fault.Rule{Effect: fault.Stall, Operation: "GetRecords", Delay: time.Minute,
+		Times: 1}); err != nil {
 		t.Fatal(err)
 	}
 	r := w.NewReader(w.start(info, w.Stream.OpenShards("Things")[0], 0))
@@ -296,16 +302,19 @@ func TestOwnClockIsWrong(t *testing.T) {
 	}
 }
 
-func TestExistsTellsTrimmedShards(t *testing.T) {
+func TestTrimmedShardExistsWhileItIsKnown(t *testing.T) {
 	w := newWorld(t)
 	info := createTable(t, w.testSource, "Things")
-	for shard, want := range map[string]bool{w.Stream.OpenShards("Things")[0]: true, strings.Repeat("shardId-0", 5): false} {
+	for shard, want := range map[string]bool{w.Stream.OpenShards("Things")[0]: true,
+		strings.Repeat("shardId-0", 5): false} {
 		if got, err := w.Exists(t.Context(), change.Feed{Stream: info.StreamARN, Shard: shard}); got != want || err != nil {
 			t.Errorf("%s: %v, %v", shard, got, err)
 		}
 	}
-	// Rule 3: a shard whose records are trimmed is one that the service knows. Its children wait for it to be read to its end.
-	if err := w.Faults.Inject(fault.Rule{Effect: fault.Error, Operation: "GetShardIterator", Code: "TrimmedDataAccessException"}); err != nil {
+	// Rule 3: a shard whose records are trimmed is one that the service knows. Its children wait for it to be read to its
+	// end.
+	if err := w.Faults.Inject(fault.Rule{Effect: fault.Error, Operation: "GetShardIterator",
+		Code: "TrimmedDataAccessException"}); err != nil {
 		t.Fatal(err)
 	}
 	shard := w.Stream.OpenShards("Things")[0]
@@ -320,9 +329,10 @@ func TestTimeToLiveAttributeIsFound(t *testing.T) {
 	if info.TTLAttr != "" || info.TTLError != nil {
 		t.Fatalf("%q, %v", info.TTLAttr, info.TTLError)
 	}
-	if _, err := w.tables.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{TableName: &info.Name, TimeToLiveSpecification: &dbtypes.TimeToLiveSpecification{
-		AttributeName: aws.String("expires"), Enabled: aws.Bool(true),
-	}}); err != nil {
+	if _, err := w.tables.UpdateTimeToLive(t.Context(),
+		&dynamodb.UpdateTimeToLiveInput{TableName: &info.Name, TimeToLiveSpecification: &dbtypes.TimeToLiveSpecification{
+			AttributeName: aws.String("expires"), Enabled: aws.Bool(true),
+		}}); err != nil {
 		t.Fatal(err)
 	}
 	info, err := w.Table(t.Context(), "Things")
@@ -335,7 +345,8 @@ func TestTimeToLiveAttributeIsFound(t *testing.T) {
 func TestTimeToLiveDenied(t *testing.T) {
 	w := newWorld(t)
 	createTable(t, w.testSource, "Things")
-	if err := w.Faults.Inject(fault.Rule{Effect: fault.Error, Operation: "DescribeTimeToLive", Code: "AccessDeniedException"}); err != nil {
+	if err := w.Faults.Inject(fault.Rule{Effect: fault.Error, Operation: "DescribeTimeToLive",
+		Code: "AccessDeniedException"}); err != nil {
 		t.Fatal(err)
 	}
 	info, err := w.Table(t.Context(), "Things")

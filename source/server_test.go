@@ -34,9 +34,12 @@ func createTable(t *testing.T, s testSource, name string) TableInfo {
 	t.Helper()
 	_, err := s.tables.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: &name, BillingMode: dbtypes.BillingModePayPerRequest,
-		AttributeDefinitions: []dbtypes.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: "S"}, {AttributeName: aws.String("n"), AttributeType: "N"}},
-		KeySchema:            []dbtypes.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: "HASH"}, {AttributeName: aws.String("n"), KeyType: "RANGE"}},
-		StreamSpecification:  &dbtypes.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: dbtypes.StreamViewTypeNewAndOldImages},
+		AttributeDefinitions: []dbtypes.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: "S"},
+			{AttributeName: aws.String("n"), AttributeType: "N"}},
+		KeySchema: []dbtypes.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: "HASH"},
+			{AttributeName: aws.String("n"), KeyType: "RANGE"}},
+		StreamSpecification: &dbtypes.StreamSpecification{StreamEnabled: aws.Bool(true),
+			StreamViewType: dbtypes.StreamViewTypeNewAndOldImages},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -70,10 +73,13 @@ func hardItem(i int) map[string]dbtypes.AttributeValue {
 		"nul\x00name": s("x"), "co:lon": s("a:b"), "ha#sh": s("#"), "emoji😀": s("😀"), "empty": s(""),
 		"null": &dbtypes.AttributeValueMemberNULL{Value: true}, "yes": &dbtypes.AttributeValueMemberBOOL{Value: true},
 		"big": n("12345678901234567890123456789012345678"), "tiny": n("1E-130"), "neg": n("-9.99E+125"),
-		"b": &dbtypes.AttributeValueMemberB{Value: []byte{0, 1, 255}}, "ss": &dbtypes.AttributeValueMemberSS{Value: []string{"x", "y\x01"}},
-		"ns": &dbtypes.AttributeValueMemberNS{Value: []string{"1", "2.5"}}, "bs": &dbtypes.AttributeValueMemberBS{Value: [][]byte{{1}, {2, 3}}},
+		"b":  &dbtypes.AttributeValueMemberB{Value: []byte{0, 1, 255}},
+		"ss": &dbtypes.AttributeValueMemberSS{Value: []string{"x", "y\x01"}},
+		"ns": &dbtypes.AttributeValueMemberNS{Value: []string{"1", "2.5"}},
+		"bs": &dbtypes.AttributeValueMemberBS{Value: [][]byte{{1}, {2, 3}}},
 		"m": &dbtypes.AttributeValueMemberM{Value: map[string]dbtypes.AttributeValue{
-			"l": &dbtypes.AttributeValueMemberL{Value: []dbtypes.AttributeValue{n("1"), s(""), &dbtypes.AttributeValueMemberNULL{Value: true}}},
+			"l": &dbtypes.AttributeValueMemberL{Value: []dbtypes.AttributeValue{n("1"), s(""),
+				&dbtypes.AttributeValueMemberNULL{Value: true}}},
 			"e": &dbtypes.AttributeValueMemberM{Value: map[string]dbtypes.AttributeValue{}},
 		}},
 		"text": s(strings.Repeat("lorem ", 100)),
@@ -84,11 +90,13 @@ func hardItem(i int) map[string]dbtypes.AttributeValue {
 func conform(t *testing.T, s testSource) {
 	const items = 20
 	info := createTable(t, s, fmt.Sprintf("conform-%d", time.Now().UnixNano()))
-	if info.ARN == "" || info.StreamARN == "" || !info.Streaming || info.View != "NEW_AND_OLD_IMAGES" || info.Schema.Sort == nil || info.Schema.Sort.Type != 'N' || info.Schema.Partition.Name != "pk" {
+	if info.ARN == "" || info.StreamARN == "" || !info.Streaming || info.View != "NEW_AND_OLD_IMAGES" ||
+		info.Schema.Sort == nil || info.Schema.Sort.Type != 'N' || info.Schema.Partition.Name != "pk" {
 		t.Fatalf("%+v", info)
 	}
 	for i := range items {
-		if _, err := s.tables.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &info.Name, Item: hardItem(i)}); err != nil {
+		if _, err := s.tables.PutItem(t.Context(),
+			&dynamodb.PutItemInput{TableName: &info.Name, Item: hardItem(i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -108,7 +116,8 @@ func conform(t *testing.T, s testSource) {
 
 func compareShard(t *testing.T, s testSource, info TableInfo, sh Shard) int {
 	t.Helper()
-	it, err := s.streams.GetShardIterator(t.Context(), &dynamodbstreams.GetShardIteratorInput{StreamArn: &info.StreamARN, ShardId: &sh.ID, ShardIteratorType: types.ShardIteratorTypeTrimHorizon})
+	it, err := s.streams.GetShardIterator(t.Context(), &dynamodbstreams.GetShardIteratorInput{StreamArn: &info.StreamARN,
+		ShardId: &sh.ID, ShardIteratorType: types.ShardIteratorTypeTrimHorizon})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,12 +131,14 @@ func compareShard(t *testing.T, s testSource, info TableInfo, sh Shard) int {
 	defer p.Release()
 	if len(want.Records) > 0 {
 		compareRecords(t, want.Records, p.Records)
-		again := s.NewReader(Start{Feed: p.Feed, Table: info.Name, Schema: info.Schema, Position: change.Position{After: change.SequenceNumber(p.Records[0].SequenceNumber)}, Clock: p.Records[0].Version})
+		again := s.NewReader(Start{Feed: p.Feed, Table: info.Name, Schema: info.Schema,
+			Position: change.Position{After: change.SequenceNumber(p.Records[0].SequenceNumber)}, Clock: p.Records[0].Version})
 		defer again.Close()
 		rest := next(t, again)
 		defer rest.Release()
 		if len(rest.Records) != len(p.Records)-1 || rest.Clock != p.Clock {
-			t.Errorf("after the first of %d records come %d; clock %d and %d", len(p.Records), len(rest.Records), p.Clock, rest.Clock)
+			t.Errorf("after the first of %d records come %d; clock %d and %d", len(p.Records), len(rest.Records), p.Clock,
+				rest.Clock)
 		}
 	}
 	compareTimed(t, s, info, p)
@@ -139,7 +150,8 @@ func compareTimed(t *testing.T, s testSource, info TableInfo, p *Page) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	timed := s.NewReader(Start{Feed: p.Feed, Table: info.Name, Schema: info.Schema, Position: change.Position{At: change.MillisOf(time.Now().Add(-time.Hour))}})
+	timed := s.NewReader(Start{Feed: p.Feed, Table: info.Name, Schema: info.Schema,
+		Position: change.Position{At: change.MillisOf(time.Now().Add(-time.Hour))}})
 	defer timed.Close()
 	all, err := timed.Next(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -122,7 +122,8 @@ func (p *wireReply) write(rw http.ResponseWriter) {
 }
 
 func refuse(code, message string) *wireReply {
-	return &wireReply{status: 400, body: fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":%q}`, code, message)}
+	return &wireReply{status: 400, body: fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":%q}`, code,
+		message)}
 }
 
 func (w *wire) answer(c wireCall) *wireReply {
@@ -164,7 +165,8 @@ func (sh *wireShard) json() string {
 	if sh.end != "" {
 		end = fmt.Sprintf(`,"EndingSequenceNumber":%q`, sh.end)
 	}
-	return fmt.Sprintf(`{"ShardId":%q%s,"SequenceNumberRange":{"StartingSequenceNumber":%q%s}}`, sh.id, parent, sh.start, end)
+	return fmt.Sprintf(`{"ShardId":%q%s,"SequenceNumberRange":{"StartingSequenceNumber":%q%s}}`, sh.id, parent, sh.start,
+		end)
 }
 
 func (w *wire) find(id string) *wireShard {

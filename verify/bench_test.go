@@ -28,7 +28,8 @@ func BenchmarkCompare(b *testing.B) {
 		}
 		rows[i] = &bigtable.Row{Key: projected[0].Key}
 		for _, c := range projected[0].Cells {
-			rows[i].Cells = append(rows[i].Cells, bigtable.Cell{Family: c.Family, Qualifier: c.Qualifier, Value: c.Value, Time: time.UnixMilli(1)})
+			rows[i].Cells = append(rows[i].Cells,
+				bigtable.Cell{Family: c.Family, Qualifier: c.Qualifier, Value: c.Value, Time: time.UnixMilli(1)})
 		}
 	}
 	read := func(_ context.Context, f func(change.Image) error) error {
@@ -56,7 +57,8 @@ func BenchmarkCompare(b *testing.B) {
 		b.Run(fmt.Sprintf("memory=%d", memory), func(b *testing.B) {
 			b.ReportAllocs()
 			for range b.N {
-				res, err := Compare(b.Context(), Options{Memory: memory, Dir: b.TempDir()}, []Source{{Program: p, Schema: schema, Items: read}}, stored)
+				res, err := Compare(b.Context(), Options{Memory: memory, Dir: b.TempDir()},
+					[]Source{{Program: p, Schema: schema, Items: read}}, stored)
 				if err != nil || !res.Equal() {
 					b.Fatalf("%+v, %v", res, err)
 				}

@@ -25,7 +25,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
-	schema  = change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'}, Sort: &change.KeyAttr{Name: "sk", Type: 'S'}}
+	schema = change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'},
+		Sort: &change.KeyAttr{Name: "sk", Type: 'S'}}
 	present = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 )
 
@@ -55,7 +56,8 @@ func newWorld(t testing.TB, mapping string) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	w := &world{t: t, front: f, client: c, program: compile(t, mapping), items: map[string]string{}, version: present.UnixMilli()}
+	w := &world{t: t, front: f, client: c, program: compile(t, mapping), items: map[string]string{},
+		version: present.UnixMilli()}
 	var names []string
 	for _, f := range w.program.Families() {
 		names = append(names, f.Name)
@@ -88,8 +90,9 @@ func compile(t testing.TB, mapping string) *transform.Program {
 // change makes the next change of an item; an empty item removes it.
 func (w *world) change(key, item string) *change.Change {
 	w.version++
-	c := &change.Change{Op: change.Modify, Version: change.Version(w.version), Created: change.Millis(w.version), SequenceNumber: change.SequenceNumber(fmt.Sprint(w.version)),
-		Feed: change.Feed{Stream: "arn:aws:dynamodb:x:1:table/S/stream/l", Shard: "s"}, Keys: []byte(key)}
+	c := &change.Change{Op: change.Modify, Version: change.Version(w.version), Created: change.Millis(w.version),
+		SequenceNumber: change.SequenceNumber(fmt.Sprint(w.version)),
+		Feed:           change.Feed{Stream: "arn:aws:dynamodb:x:1:table/S/stream/l", Shard: "s"}, Keys: []byte(key)}
 	if old, ok := w.items[key]; ok {
 		c.Old = []byte(old)
 	} else {
@@ -143,7 +146,8 @@ func (w *world) foreign(row, family, qualifier, value string) {
 		r.Cells = []transform.Cell{{Family: family, Qualifier: []byte(qualifier), Value: []byte(value)}}
 	}
 	w.version++
-	w.write(&transform.Write{Item: transform.Item{Guard: [16]byte{1}, Table: "foreign"}, Version: change.Version(w.version), Rows: []transform.Row{r}})
+	w.write(&transform.Write{Item: transform.Item{Guard: [16]byte{1}, Table: "foreign"},
+		Version: change.Version(w.version), Rows: []transform.Row{r}})
 }
 
 func (w *world) read(ctx context.Context, f func(change.Image) error) error {
@@ -224,7 +228,8 @@ func TestEveryKindOfDifferenceIsFound(t *testing.T) {
 		t.Error("the missing row does not say whose it is")
 	}
 	shown := w.compare(Options{ShowValues: true, Limit: 2})
-	if d := shown.Differences[1]; string(d.Want) != "1" || string(d.Have) != "changed" || len(shown.Differences) != 2 || shown.Count != 6 {
+	if d := shown.Differences[1]; string(d.Want) != "1" || string(d.Have) != "changed" || len(shown.Differences) != 2 ||
+		shown.Count != 6 {
 		t.Errorf("%+v", shown)
 	}
 }
@@ -234,7 +239,8 @@ func TestOldVersionUnderTheNewestIsNotSeen(t *testing.T) {
 	w.put("p", "a", `"x":{"S":"1"}`)
 	old := transform.Row{Key: []byte("p#a"), Class: transform.ClassK, Cells: []transform.Cell{
 		{Family: "d", Qualifier: []byte("x"), Value: []byte("old"), Time: 1000, Mapped: true}}}
-	w.write(&transform.Write{Item: transform.Item{Guard: [16]byte{1}}, Version: change.Version(w.version), Rows: []transform.Row{old}})
+	w.write(&transform.Write{Item: transform.Item{Guard: [16]byte{1}}, Version: change.Version(w.version),
+		Rows: []transform.Row{old}})
 	if res := w.compare(Options{}); !res.Equal() {
 		t.Errorf("%+v", res)
 	}
@@ -268,7 +274,8 @@ func TestSiblingsInOneColumnAreComparedByTheirTimes(t *testing.T) {
 		{Kind: MissingCell, Row: "v2", Family: "c", Qualifier: "comments", Time: 1002},
 		{Kind: ExtraCell, Row: "v2", Family: "c", Qualifier: "comments", Time: 1001},
 	}
-	if diff := cmp.Diff(want, w.compare(Options{}).Differences, cmpopts.IgnoreFields(Difference{}, "KeyHash")); diff != "" {
+	if diff := cmp.Diff(want, w.compare(Options{}).Differences,
+		cmpopts.IgnoreFields(Difference{}, "KeyHash")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -279,7 +286,8 @@ func TestDocumentsAsTheyCameAreComparedByContent(t *testing.T) {
 		w := newWorld(t, `
 families: {d: {max_versions: 1}}
 rules: [{name: doc, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{doc: all, to: "d:j", format: raw}]}]`)
-		w.apply(w.change(`{"pk":{"S":"a"},"sk":{"S":"1"}}`, `{"z":{"SS":["y","x"]},"sk":{"S":"1"}, "pk":{"S":"a"},"n":{"N":"1.0"},"aws:rep:x":{"S":"eu"}}`))
+		w.apply(w.change(`{"pk":{"S":"a"},"sk":{"S":"1"}}`,
+			`{"z":{"SS":["y","x"]},"sk":{"S":"1"}, "pk":{"S":"a"},"n":{"N":"1.0"},"aws:rep:x":{"S":"eu"}}`))
 		w.apply(w.change(`{"pk":{"S":"a"},"sk":{"S":"2"}}`, `{"pk":{"S":"a"},"sk":{"S":"2"}}`))
 		if res := w.compare(o); !res.Equal() || res.Cells != 2 {
 			t.Errorf("%+v: %+v", o, res)
@@ -292,7 +300,7 @@ rules: [{name: doc, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{doc:
 	}
 }
 
-func TestRefusedItemIsNoEquality(t *testing.T) {
+func TestRefusedItemIsNotEqual(t *testing.T) {
 	w := newWorld(t, comments)
 	w.items["x"] = `{"pk":{"S":"v1"},"sk":{"S":"no comment"}}`
 	if res := w.compare(Options{}); res.Refused != 1 || res.Equal() {
@@ -323,8 +331,9 @@ func TestRunsKeepAllCellsInOrder(t *testing.T) {
 		bytesOf := rapid.SliceOfN(rapid.ByteRange(0, 3), 0, 3)
 		cells := rapid.SliceOf(rapid.Custom(func(t *rapid.T) cell {
 			return cell{row: bytesOf.Draw(t, "row"), qualifier: bytesOf.Draw(t, "qualifier"), value: bytesOf.Draw(t, "value"),
-				family: rapid.IntRange(0, 2).Draw(t, "family"), keyHash: rapid.Uint64().Draw(t, "hash"), asItCame: rapid.Bool().Draw(t, "document"),
-				time: rapid.OneOf(rapid.Just(int64(unmapped)), rapid.Int64()).Draw(t, "time")}
+				family: rapid.IntRange(0, 2).Draw(t, "family"), keyHash: rapid.Uint64().Draw(t, "hash"),
+				asItCame: rapid.Bool().Draw(t, "document"),
+				time:     rapid.OneOf(rapid.Just(int64(unmapped)), rapid.Int64()).Draw(t, "time")}
 		})).Draw(t, "cells")
 		s := &sorter{memory: rapid.IntRange(1, 2000).Draw(t, "memory")}
 		defer s.close()

@@ -29,7 +29,8 @@ var day = time.Date(2026, 5, 4, 23, 59, 59, 0, time.UTC)
 func expired(i int, at time.Time) *transform.Event {
 	return &transform.Event{
 		ID: fmt.Sprintf("label/shard/%d", i), Source: "arn:aws:dynamodb:eu-west-1:1:table/Sessions",
-		Subject: fmt.Sprintf(`{"pk":{"S":"%d"}}`, i), Time: at, Data: []byte(fmt.Sprintf(`{"schema":1,"keys":{"pk":{"S":"%d"}}}`, i)),
+		Subject: fmt.Sprintf(`{"pk":{"S":"%d"}}`, i), Time: at,
+		Data: []byte(fmt.Sprintf(`{"schema":1,"keys":{"pk":{"S":"%d"}}}`, i)),
 	}
 }
 
@@ -74,13 +75,14 @@ func ids(t *testing.T, file string) []string {
 	return out
 }
 
-func TestEventsLieInTheFileOfTheirOwnDay(t *testing.T) {
+func TestEventsAreInTheFileOfTheirOwnDay(t *testing.T) {
 	dir := t.TempDir()
 	a := openDir(t, dir)
 	elsewhere := day.In(time.FixedZone("", -5*3600)) // still 4 May in UTC
 	write(t, a, expired(1, day), expired(2, day.Add(time.Second)), expired(3, elsewhere))
 	write(t, a, expired(4, day))
-	if diff := cmp.Diff([]string{"label/shard/1", "label/shard/3", "label/shard/4"}, ids(t, filepath.Join(dir, "2026-05-04.jsonl"))); diff != "" {
+	if diff := cmp.Diff([]string{"label/shard/1", "label/shard/3", "label/shard/4"},
+		ids(t, filepath.Join(dir, "2026-05-04.jsonl"))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"label/shard/2"}, ids(t, filepath.Join(dir, "2026-05-05.jsonl"))); diff != "" {
@@ -218,7 +220,8 @@ func connect(t *testing.T) *nats.Conn {
 
 func openConn(t *testing.T, conn *nats.Conn) *Archive {
 	t.Helper()
-	a, err := Open(t.Context(), Options{Subject: "archive.expired", Conn: conn, Timeout: 5 * time.Second}, zap.NewNop(), nil)
+	a, err := Open(t.Context(), Options{Subject: "archive.expired", Conn: conn, Timeout: 5 * time.Second}, zap.NewNop(),
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,10 +273,11 @@ func TestEventThatTheStreamRefusesIsNotDurable(t *testing.T) {
 	}
 }
 
-func TestStreamThatWentAwayIsAnErrorAndNoSilentLoss(t *testing.T) {
+func TestUnavailableStreamIsAnErrorAndNotASilentLoss(t *testing.T) {
 	conn := connect(t)
 	js, _ := jetstream.New(conn)
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "A", Subjects: []string{"archive.>"}}); err != nil {
+	if _, err := js.CreateStream(t.Context(),
+		jetstream.StreamConfig{Name: "A", Subjects: []string{"archive.>"}}); err != nil {
 		t.Fatal(err)
 	}
 	a := openConn(t, conn)

@@ -110,7 +110,7 @@ func TestLateDeleteLosesToRecreation(t *testing.T) {
 	}
 }
 
-func TestLostAnswerIsSentAgain(t *testing.T) {
+func TestCallWithALostReplyIsSentAgain(t *testing.T) {
 	for _, class := range []transform.Class{transform.ClassK, transform.ClassD} {
 		t.Run(class.String(), func(t *testing.T) {
 			c, f := rig(t)
@@ -142,7 +142,8 @@ func skipped(t *testing.T, c *Client) float64 {
 func TestStaleRedeliveryChangesNothing(t *testing.T) {
 	everyServer(t, func(t *testing.T, c *Client) {
 		history := []*transform.Write{
-			own("hats", 1, "price", "1", "size", "L"), own("hats", 2, "price", "2"), own("hats", 3), own("hats", 4, "price", "4"),
+			own("hats", 1, "price", "1", "size", "L"), own("hats", 2, "price", "2"), own("hats", 3),
+			own("hats", 4, "price", "4"),
 		}
 		mustApply(t, c, history...)
 		data, marks := plain(t, c), meta(t, c)
@@ -187,7 +188,8 @@ func TestSiblingsInTheSameColumnSurvive(t *testing.T) {
 		w.Rows[0].Deletes = []transform.Delete{{Family: "h", Qualifier: []byte("c"), From: time, To: time + 1}}
 		if value != "" {
 			w.Rows[0].Left = false
-			w.Rows[0].Cells = []transform.Cell{{Family: "h", Qualifier: []byte("c"), Value: []byte(value), Time: time, Mapped: true}}
+			w.Rows[0].Cells = []transform.Cell{{Family: "h", Qualifier: []byte("c"), Value: []byte(value), Time: time,
+				Mapped: true}}
 		}
 		return w
 	}
@@ -253,7 +255,7 @@ func TestRemovalIsDoneBelowALaterVersion(t *testing.T) {
 	}
 }
 
-func TestMovingItemIsNeverNowhere(t *testing.T) {
+func TestMovingItemIsAlwaysInARow(t *testing.T) {
 	c, f := rig(t)
 	mustApply(t, c, share(transform.ClassK, "a", "old", 1, nil, "x", "1"))
 	move := share(transform.ClassK, "a", "old", 2, []string{"x"})
@@ -293,7 +295,8 @@ func historiesSurvive(t *testing.T, c *Client) {
 	put := func(v int64, price string) *transform.Write {
 		w := own("hats", v, "size", fmt.Sprint(v))
 		w.Rows[0].KeepHistory = []string{"h"}
-		w.Rows[0].Cells = append(w.Rows[0].Cells, transform.Cell{Family: "h", Qualifier: []byte("price"), Value: []byte(price)})
+		w.Rows[0].Cells = append(w.Rows[0].Cells,
+			transform.Cell{Family: "h", Qualifier: []byte("price"), Value: []byte(price)})
 		return w
 	}
 	first := put(1, "10")
@@ -306,11 +309,12 @@ func historiesSurvive(t *testing.T, c *Client) {
 	}
 }
 
-func TestRemovalThatTakesASharedRowAlongLeavesGuards(t *testing.T) {
+func TestRemovalOfASharedRowLeavesGuards(t *testing.T) {
 	c, f := rig(t)
 	mustApply(t, c, share(transform.ClassK, "parent", "row", 1, nil, "p", "1"))
 	abandoned(t, c, f, share(transform.ClassK, "child", "row", 2, nil, "c", "late"))
-	mustApply(t, c, share(transform.ClassK, "child", "row", 3, []string{"c"}), share(transform.ClassK, "other", "row", 3, nil, "o", "1"))
+	mustApply(t, c, share(transform.ClassK, "child", "row", 3, []string{"c"}),
+		share(transform.ClassK, "other", "row", 3, nil, "o", "1"))
 	cascade := share(transform.ClassK, "parent", "row", 4, nil)
 	cascade.Rows[0].Exclusive = true
 	mustApply(t, c, cascade)
@@ -360,7 +364,8 @@ func TestChangeThatGrowsTooOldWhileItIsRetriedIsRefused(t *testing.T) {
 		return refuse
 	})
 	var rejected *RejectedError
-	if err := c.Apply(t.Context(), target, own("hats", 1, "price", "1")); !errors.As(err, &rejected) || rejected.Code != CodeTooOld {
+	if err := c.Apply(t.Context(), target, own("hats", 1, "price", "1")); !errors.As(err, &rejected) ||
+		rejected.Code != CodeTooOld {
 		t.Errorf("apply: %v, want it refused as too old", err)
 	}
 }
@@ -468,7 +473,8 @@ func TestManyLanesShareOneClient(t *testing.T) {
 			for v := range int64(10) {
 				last := fmt.Sprint(v)
 				one := own(private, v, "n", last, "only"+last, last)
-				two := share(transform.ClassD, name, shared, v, []string{fmt.Sprint(name, "/", v-1)}, name, last, fmt.Sprint(name, "/", v), last)
+				two := share(transform.ClassD, name, shared, v, []string{fmt.Sprint(name, "/", v-1)}, name, last,
+					fmt.Sprint(name, "/", v), last)
 				if v == 9 {
 					one.Rows[0].Cells, two.Rows[0].Cells = one.Rows[0].Cells[:1], two.Rows[0].Cells[:1]
 				}
@@ -495,7 +501,8 @@ func TestServerThatIsNotThereYet(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("shutting down"))
 	defer cancel()
 	err := c.Apply(ctx, target, own("hats", 1, "x", "1"))
-	if Classify(err) != failure.Canceled || !strings.Contains(err.Error(), "shutting down") || !strings.Contains(err.Error(), "Unavailable") {
+	if Classify(err) != failure.Canceled || !strings.Contains(err.Error(), "shutting down") ||
+		!strings.Contains(err.Error(), "Unavailable") {
 		t.Errorf("apply: %v (%v)", err, Classify(err))
 	}
 }
@@ -509,7 +516,7 @@ func TestRefusalWithoutAReasonIsNotRepeatedForEver(t *testing.T) {
 	}
 }
 
-func TestMissingTableIsNoDeadLetter(t *testing.T) {
+func TestMissingTableMakesNoDeadLetter(t *testing.T) {
 	everyServer(t, func(t *testing.T, c *Client) {
 		err := c.Apply(t.Context(), "nowhere", own("hats", 1, "x", "1"))
 		if Classify(err) != failure.Missing {

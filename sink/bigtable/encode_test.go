@@ -22,7 +22,8 @@ func anyWrite(t *rapid.T) *transform.Write {
 		row.KeepHistory = []string{"h"}
 	}
 	family, column := rapid.SampledFrom([]string{"d", "h"}), rapid.SliceOfN(rapid.Byte(), 0, 3)
-	near := rapid.OneOf(rapid.Int64Range(0, maxVersion-1), rapid.Int64Range(int64(max(0, w.Version-2)), int64(min(maxVersion-1, w.Version+2))))
+	near := rapid.OneOf(rapid.Int64Range(0, maxVersion-1),
+		rapid.Int64Range(int64(max(0, w.Version-2)), int64(min(maxVersion-1, w.Version+2))))
 	for range rapid.IntRange(0, 4).Draw(t, "deletes") {
 		d := transform.Delete{Family: family.Draw(t, "family"), Qualifier: column.Draw(t, "column"),
 			Versioned: rapid.Bool().Draw(t, "versioned")}

@@ -92,7 +92,8 @@ func (f *front) deliver() {
 	}
 }
 
-func (f *front) intercept(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+func (f *front) intercept(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any,
+	error) {
 	if _, ok := req.(*btpb.CheckAndMutateRowRequest); !ok {
 		return handle(ctx, req)
 	}

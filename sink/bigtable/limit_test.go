@@ -30,7 +30,7 @@ func TestOverloadLowersTheBoundOncePerRound(t *testing.T) {
 	}
 }
 
-func TestSingleFailuresLeaveTheBoundAlone(t *testing.T) {
+func TestSingleFailuresDoNotChangeTheBound(t *testing.T) {
 	l := newLimit(4, 64, 64)
 	for i := range 10_000 {
 		_ = l.acquire(t.Context())
@@ -45,7 +45,7 @@ func TestSingleFailuresLeaveTheBoundAlone(t *testing.T) {
 	}
 }
 
-func TestQuickCallsRaiseTheBoundOnlyWhereItHolds(t *testing.T) {
+func TestQuickCallsRaiseTheBoundOnlyWhereItIsReached(t *testing.T) {
 	l := newLimit(4, 64, 128)
 	for range 10_000 {
 		_ = l.acquire(t.Context())

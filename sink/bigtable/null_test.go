@@ -149,7 +149,8 @@ func BenchmarkLibraryApply(b *testing.B) {
 			measure(b, n, func(i int) {
 				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 				defer cancel()
-				if err := table.Apply(ctx, string(writes[i%len(writes)].Rows[0].Key), libraryMutation(writes[i%len(writes)])); err != nil {
+				if err := table.Apply(ctx, string(writes[i%len(writes)].Rows[0].Key),
+					libraryMutation(writes[i%len(writes)])); err != nil {
 					b.Error(err)
 				}
 			})
@@ -160,7 +161,8 @@ func BenchmarkLibraryApply(b *testing.B) {
 func libraryMutation(w *transform.Write) *bigtable.Mutation {
 	q, v := string(exclusiveQualifier), bigtable.Timestamp(w.Version*1000)
 	guard := func(family string) bigtable.Filter {
-		return bigtable.ChainFilters(bigtable.ColumnRangeFilter(family, q, q+"\x00"), bigtable.TimestampRangeFilterMicros(v, 0))
+		return bigtable.ChainFilters(bigtable.ColumnRangeFilter(family, q, q+"\x00"),
+			bigtable.TimestampRangeFilterMicros(v, 0))
 	}
 	m := bigtable.NewMutation()
 	m.DeleteRow()
@@ -168,5 +170,6 @@ func libraryMutation(w *transform.Write) *bigtable.Mutation {
 		m.Set(c.Family, string(c.Qualifier), v, c.Value)
 	}
 	m.Set(transform.LiveFamily, q, v, append([]byte(w.Item.Table+"\x00"), w.Item.Key...))
-	return bigtable.NewCondMutation(bigtable.InterleaveFilters(guard(transform.LiveFamily), guard(transform.DeadFamily)), nil, m)
+	return bigtable.NewCondMutation(bigtable.InterleaveFilters(guard(transform.LiveFamily), guard(transform.DeadFamily)),
+		nil, m)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-func TestSchemaIsMadeOnceAndThenEqual(t *testing.T) {
+func TestSchemaIsCreatedOnceAndThenEqual(t *testing.T) {
 	test := func(t *testing.T, c *Client) {
 		want := Tables([]Table{{Name: "orders", Families: []transform.Family{
 			{Name: "h", MaxVersions: 3, MaxAge: 48 * time.Hour}, {Name: "d", MaxVersions: 1}, {Name: "k"},
@@ -37,9 +37,10 @@ func TestSchemaIsMadeOnceAndThenEqual(t *testing.T) {
 	everyServer(t, test)
 }
 
-func TestSchemaDifferencesAreNamedAndMended(t *testing.T) {
+func TestSchemaDifferencesAreNamedAndFixed(t *testing.T) {
 	c, _ := rig(t)
-	want := Tables([]Table{{Name: target, Families: []transform.Family{{Name: "d", MaxVersions: 2}, {Name: "new", MaxVersions: 1}}},
+	want := Tables([]Table{{Name: target, Families: []transform.Family{{Name: "d", MaxVersions: 2},
+		{Name: "new", MaxVersions: 1}}},
 		{Name: "orders", Families: []transform.Family{{Name: "d", MaxVersions: 1}}}}, 8*24*time.Hour)
 	found, err := c.Diff(t.Context(), want)
 	if err != nil {
@@ -76,24 +77,29 @@ cbt setgcpolicy products new 'maxversions=1'`
 
 func TestTypeOfAFamilyIsComparedAndNeverChanged(t *testing.T) {
 	c, _ := strict(t)
-	want := Tables([]Table{{Name: target, Families: []transform.Family{{Name: "top", Aggregate: "hll"}, {Name: "d", Aggregate: "min"}}}}, 7*24*time.Hour)
+	want := Tables([]Table{{Name: target, Families: []transform.Family{{Name: "top", Aggregate: "hll"},
+		{Name: "d", Aggregate: "min"}}}}, 7*24*time.Hour)
 	found, err := c.Diff(t.Context(), want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	expected := []Difference{{Table: target, Family: "d", Have: "plain cells", Want: "intmin"}, {Table: target, Family: "top", Have: "intmax", Want: "inthll"}}
+	expected := []Difference{{Table: target, Family: "d", Have: "plain cells", Want: "intmin"},
+		{Table: target, Family: "top", Have: "intmax", Want: "inthll"}}
 	if diff := cmp.Diff(expected, found, cmpopts.IgnoreUnexported(Difference{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if _, err := c.Ensure(t.Context(), want); err == nil || !strings.Contains(err.Error(), "products family d: a family cannot change its type") {
+	if _, err := c.Ensure(t.Context(), want); err == nil ||
+		!strings.Contains(err.Error(), "products family d: a family cannot change its type") {
 		t.Errorf("ensure: %v", err)
 	}
 }
 
 func TestNewTableIsDividedAtItsSplitKeys(t *testing.T) {
 	test := func(t *testing.T, c *Client) {
-		want := Tables([]Table{{Name: "orders", Families: []transform.Family{{Name: "d", MaxVersions: 1}}, Splits: [][]byte{[]byte("m"), {0, 0xff}, []byte("a,b"), []byte("g")}}}, 7*24*time.Hour)
-		if text := want[0].CBT(); !strings.HasSuffix(text, " 'splits=g,m' # without 2 split keys that a command line cannot hold") {
+		want := Tables([]Table{{Name: "orders", Families: []transform.Family{{Name: "d", MaxVersions: 1}},
+			Splits: [][]byte{[]byte("m"), {0, 0xff}, []byte("a,b"), []byte("g")}}}, 7*24*time.Hour)
+		if text := want[0].CBT(); !strings.HasSuffix(text,
+			" 'splits=g,m' # without 2 split keys that a command line cannot hold") {
 			t.Error(text)
 		}
 		if diff := cmp.Diff([]string{"\x00\xff", "a,b", "g", "m"}, tableConf(want[0]).SplitKeys); diff != "" {
@@ -109,12 +115,13 @@ func TestNewTableIsDividedAtItsSplitKeys(t *testing.T) {
 	everyServer(t, test)
 }
 
-func TestProfileTellsWhetherConditionalWritesWillWork(t *testing.T) {
+func TestProfileShowsWhetherConditionalWritesWork(t *testing.T) {
 	multi := func(o *Options) { o.AppProfile = "many" }
 	c, f := strict(t)
 	f.Faults.MultiCluster("many")
 	got, err := c.Profile(t.Context())
-	if diff := cmp.Diff(Profile{Name: "default", SingleCluster: true, Transactional: true}, got); diff != "" || err != nil {
+	if diff := cmp.Diff(Profile{Name: "default", SingleCluster: true, Transactional: true}, got); diff != "" ||
+		err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	c = open(t, f.Addr(), multi)

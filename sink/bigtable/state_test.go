@@ -17,7 +17,7 @@ func firstState() *State {
 	}}
 }
 
-func TestStateIsKeptAndComparedBeforeItChanges(t *testing.T) {
+func TestStateIsStoredAndComparedBeforeItChanges(t *testing.T) {
 	everyServer(t, func(t *testing.T, c *Client) {
 		if _, err := c.LoadState(t.Context(), "shop", "Products"); !errors.Is(err, ErrNoState) {
 			t.Fatalf("load: %v", err)
@@ -61,7 +61,7 @@ func TestSecondFirstStartFindsTheRow(t *testing.T) {
 	}
 }
 
-func TestLostAnswerOfAStateChangeIsNoConflict(t *testing.T) {
+func TestLostReplyToAStateChangeIsNotAConflict(t *testing.T) {
 	c, f := rig(t)
 	f.fates(func(n int) fate { return []fate{lose, pass}[n%2] })
 	s := firstState()
@@ -146,7 +146,8 @@ func TestRowOfFormat1StaysOneUntilItIsRaised(t *testing.T) {
 	if err := c.CompareAndSet(t.Context(), s, &next); err != nil {
 		t.Fatal(err)
 	}
-	if s, err = c.LoadState(t.Context(), "shop", "Products"); err != nil || s.Format != StateFormat || s.Identity.Target != c.TargetName("products") {
+	if s, err = c.LoadState(t.Context(), "shop", "Products"); err != nil || s.Format != StateFormat ||
+		s.Identity.Target != c.TargetName("products") {
 		t.Errorf("%+v, %v", s, err)
 	}
 	next = *s

@@ -23,7 +23,8 @@ func TestSecondPipelineFindsTheTargetTaken(t *testing.T) {
 		if owner, err := c.ClaimTarget(t.Context(), "other", "orders"); owner != "other" || err != nil {
 			t.Errorf("claim of another target: %q, %v", owner, err)
 		}
-		if name := c.TargetName("products"); !strings.HasPrefix(name, "projects/") || !strings.HasSuffix(name, "/tables/products") {
+		if name := c.TargetName("products"); !strings.HasPrefix(name, "projects/") ||
+			!strings.HasSuffix(name, "/tables/products") {
 			t.Errorf("name %q", name)
 		}
 	})
@@ -53,7 +54,8 @@ func TestOfPipelinesThatClaimATargetAtOnceOneHasIt(t *testing.T) {
 
 func TestNewerTargetRowIsRefused(t *testing.T) {
 	c, _ := rig(t)
-	x := &stateCell{key: []byte(c.TargetKey("products")), qualifier: targetQualifier, value: []byte(`{"format":9,"pipeline":"shop"}`)}
+	x := &stateCell{key: []byte(c.TargetKey("products")), qualifier: targetQualifier,
+		value: []byte(`{"format":9,"pipeline":"shop"}`)}
 	if _, err := c.setIf(t.Context(), x, columnFilter(targetQualifier), false); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +65,7 @@ func TestNewerTargetRowIsRefused(t *testing.T) {
 	}
 }
 
-func TestMappingIsKeptBesideItsHash(t *testing.T) {
+func TestMappingIsStoredBesideItsHash(t *testing.T) {
 	everyServer(t, func(t *testing.T, c *Client) {
 		if _, err := c.LoadMapping(t.Context(), "shop", "Products", "h1"); !errors.Is(err, ErrNoMapping) {
 			t.Fatalf("before it is kept: %v", err)
@@ -100,7 +102,7 @@ func TestMappingIsKeptBesideItsHash(t *testing.T) {
 	})
 }
 
-func TestNewerOrEnormousKeptMappingIsRefused(t *testing.T) {
+func TestNewerOrEnormousStoredMappingIsRefused(t *testing.T) {
 	c, _ := rig(t)
 	for hash, value := range map[string][]byte{"newer": {9, 1}, "empty": {0}} {
 		x := &stateCell{key: stateKey("shop", "Products"), qualifier: mappingQualifier(hash), value: value}

@@ -49,8 +49,10 @@ func sent(t tb, r *request) *btpb.CheckAndMutateRowRequest {
 // generated is the request in the generated messages.
 func generated(r *request) *btpb.CheckAndMutateRowRequest {
 	chain := func(family string) *btpb.RowFilter {
-		column := &btpb.ColumnRange{FamilyName: family, StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: r.guard.qualifier},
-			EndQualifier: &btpb.ColumnRange_EndQualifierOpen{EndQualifierOpen: append(append([]byte{}, r.guard.qualifier...), 0)}}
+		column := &btpb.ColumnRange{FamilyName: family,
+			StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: r.guard.qualifier},
+			EndQualifier: &btpb.ColumnRange_EndQualifierOpen{EndQualifierOpen: append(append([]byte{}, r.guard.qualifier...),
+				0)}}
 		since := &btpb.TimestampRange{StartTimestampMicros: int64(r.guard.version * 1000)}
 		return &btpb.RowFilter{Filter: &btpb.RowFilter_Chain_{Chain: &btpb.RowFilter_Chain{Filters: []*btpb.RowFilter{
 			{Filter: &btpb.RowFilter_ColumnRangeFilter{ColumnRangeFilter: column}},
@@ -95,7 +97,8 @@ func drawOps(t *rapid.T, name string) (ops []op) {
 	family, column := rapid.SampledFrom([]string{"d", "history"}), rapid.SliceOfN(rapid.Byte(), 0, 300)
 	ms := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(0, maxVersion-1))
 	for range rapid.IntRange(0, 6).Draw(t, name) {
-		o := op{kind: opKind(rapid.IntRange(1, 5).Draw(t, "kind")), family: family.Draw(t, "family"), qualifier: column.Draw(t, "column"), from: ms.Draw(t, "from")}
+		o := op{kind: opKind(rapid.IntRange(1, 5).Draw(t, "kind")), family: family.Draw(t, "family"),
+			qualifier: column.Draw(t, "column"), from: ms.Draw(t, "from")}
 		switch o.kind {
 		case opDeleteRow:
 			o = op{kind: opDeleteRow}
@@ -116,9 +119,11 @@ func drawOps(t *rapid.T, name string) (ops []op) {
 // TestRequestIsWhatTheGeneratedCodeWouldSend covers small requests and those that go through pooled buffers.
 func TestRequestIsWhatTheGeneratedCodeWouldSend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := &request{table: "projects/p/instances/i/tables/t", profile: rapid.SampledFrom([]string{"", "tailrace"}).Draw(t, "profile"),
-			key: rapid.SliceOfN(rapid.Byte(), 1, 200).Draw(t, "key"), body: drawOps(t, "body"), skip: drawOps(t, "skip"),
-			guard: guard{rapid.SliceOfN(rapid.Byte(), 0, 16).Draw(t, "guard"), change.Version(rapid.Int64Range(0, maxVersion-1).Draw(t, "version"))}}
+		r := &request{table: "projects/p/instances/i/tables/t",
+			profile: rapid.SampledFrom([]string{"", "tailrace"}).Draw(t, "profile"),
+			key:     rapid.SliceOfN(rapid.Byte(), 1, 200).Draw(t, "key"), body: drawOps(t, "body"), skip: drawOps(t, "skip"),
+			guard: guard{rapid.SliceOfN(rapid.Byte(), 0, 16).Draw(t, "guard"),
+				change.Version(rapid.Int64Range(0, maxVersion-1).Draw(t, "version"))}}
 		if diff := cmp.Diff(generated(r), sent(t, r), protocmp.Transform()); diff != "" {
 			t.Fatalf("(-generated +sent):\n%s", diff)
 		}
