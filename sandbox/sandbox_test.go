@@ -256,7 +256,10 @@ func TestTTLDeletesComeWithTheClock(t *testing.T) {
 	r.must(r.put("Orders", "gone", int(c.Now().Unix())+60))
 	r.must(r.put("Orders", "kept", int(c.Now().Unix())+3600))
 	c.Advance(5 * time.Minute)
-	r.eventually(func() bool { all, _ := r.Ledger.Count("Orders"); return all == 3 })
+	sandbox.Watch{}.Until(t, "the third change is committed", func() bool {
+		all, _ := r.Ledger.Count("Orders")
+		return all == 3
+	})
 	found := false
 	r.Ledger.Changes("Orders", func(ch ledger.Change) bool {
 		found = found || ch.TTL && ch.Op == "REMOVE" && strings.Contains(ch.Item, "gone")
@@ -267,22 +270,6 @@ func TestTTLDeletesComeWithTheClock(t *testing.T) {
 	}
 	if v := r.Ledger.Check(r.deliveries("Orders", arn)); !v.Exact {
 		t.Errorf("verdict %+v", v)
-	}
-}
-
-// eventually waits for an observed fact.
-func (r *rig) eventually(fact func() bool) {
-	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 10*time.Second)
-	defer cancel()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !fact() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			r.t.Fatal("the condition never became true")
-		}
 	}
 }
 
@@ -304,7 +291,10 @@ func TestRunWritesItsReadyFileAndFollowsATimeline(t *testing.T) {
 			Timeline: timeline, Clock: c})
 	}()
 	r := &rig{t: t}
-	r.eventually(func() bool { _, err := os.Stat(ready); return err == nil && c.Now().Sub(begun) > 3*time.Hour })
+	sandbox.Watch{}.Until(t, "the ready file is written and the timeline has run", func() bool {
+		_, err := os.Stat(ready)
+		return err == nil && c.Now().Sub(begun) > 3*time.Hour
+	})
 	text, err := os.ReadFile(ready)
 	r.must(err)
 	if !strings.Contains(string(text), "export AWS_ENDPOINT_URL=http://127.0.0.1:") {

@@ -20,6 +20,7 @@ type Watch struct {
 	Longest  time.Duration // longest wait in all; default five times Patience
 }
 
+// withDefaults returns the watch with its unset fields set to their defaults.
 func (w Watch) withDefaults() Watch {
 	if w.Progress == nil {
 		w.Progress = func() uint64 { return 0 }

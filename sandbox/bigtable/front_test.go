@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/tailrace-cdc/replicator/sandbox"
 	front "github.com/tailrace-cdc/replicator/sandbox/bigtable"
 )
 
@@ -98,7 +99,7 @@ func TestLateWriteLandsAfterItsFailure(t *testing.T) {
 			t.Errorf("%s holds %q before the release", key, got)
 		}
 		r.front.Faults.ReleaseLate()
-		r.eventually(func() bool { return r.front.Faults.LateWaiting() == 0 })
+		sandbox.Watch{}.Until(t, "the late write is applied", func() bool { return r.front.Faults.LateWaiting() == 0 })
 		if got := r.value(key); got != "late" {
 			t.Errorf("%s holds %q after the release", key, got)
 		}
@@ -115,7 +116,7 @@ func TestCallerWhoGaveUpDoesNotStopItsWrite(t *testing.T) {
 		t.Fatalf("apply: %v", err)
 	}
 	r.front.Faults.Latency(0, 0)
-	r.eventually(func() bool { return r.value("row") == "landed" })
+	sandbox.Watch{}.Until(t, "the write is applied", func() bool { return r.value("row") == "landed" })
 }
 
 func TestOutageRefusesEverythingUntilItEnds(t *testing.T) {

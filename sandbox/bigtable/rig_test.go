@@ -1,7 +1,6 @@
 package bigtable_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -99,21 +98,5 @@ func wantCode(t *testing.T, err error, want codes.Code) {
 	t.Helper()
 	if got := status.Code(err); got != want {
 		t.Errorf("code %v (%v), want %v", got, err, want)
-	}
-}
-
-// eventually waits for an observed fact.
-func (r *rig) eventually(fact func() bool) {
-	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 10*time.Second)
-	defer cancel()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !fact() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			r.t.Fatal("did not come to pass")
-		}
 	}
 }

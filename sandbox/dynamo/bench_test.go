@@ -8,7 +8,7 @@ import (
 )
 
 // BenchmarkPut stores items of 1 KB without HTTP, into a table without a stream, and
-// tells how much memory an item takes beside its data.
+// reports how much memory an item takes beyond its data.
 func BenchmarkPut(b *testing.B) {
 	r := newRig(b)
 	r.do("CreateTable", `{'TableName':'ttt','BillingMode':'PAY_PER_REQUEST',

@@ -6,9 +6,10 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
-// operations are the supported operations by name. init fills them, because the methods refer to them in turn.
+// operations are the supported operations by name.
 var operations map[string]operation
 
+// init fills operations: a variable with this value would depend on itself, because methods refer to operations.
 func init() {
 	operations = map[string]operation{
 		"CreateTable":               {request.CreateTable, (*Server).createTable},
