@@ -69,13 +69,15 @@ func TestMetricsCountWhatTheLogDoes(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]float64{
-		"tailrace_queue_appends_total": 4, "tailrace_queue_append_seconds": 4, "tailrace_queue_fenced_total": 1, "tailrace_queue_foreign_total": 1,
+		"tailrace_queue_appends_total": 4, "tailrace_queue_append_seconds": 4, "tailrace_queue_fenced_total": 1,
+		"tailrace_queue_foreign_total": 1,
 	} {
 		if got[name] != want {
 			t.Errorf("%s is %v, want %v", name, got[name], want)
 		}
 	}
-	for _, name := range []string{"tailrace_queue_append_bytes_total", "tailrace_queue_read_bytes_total", "tailrace_queue_stored_bytes", "tailrace_queue_used_ratio"} {
+	for _, name := range []string{"tailrace_queue_append_bytes_total", "tailrace_queue_read_bytes_total",
+		"tailrace_queue_stored_bytes", "tailrace_queue_used_ratio"} {
 		if got[name] <= 0 {
 			t.Errorf("%s is %v", name, got[name])
 		}

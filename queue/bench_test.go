@@ -36,7 +36,8 @@ func perRecord(b *testing.B, records int, before time.Duration) {
 }
 
 func benchQueue(b *testing.B) *Writer {
-	q, err := Open(context.Background(), Options{Pipeline: "bench", Dir: b.TempDir(), MaxBytes: 4 << 30, ReplayWindow: -1}, zap.NewNop(), prometheus.NewRegistry())
+	q, err := Open(context.Background(), Options{Pipeline: "bench", Dir: b.TempDir(), MaxBytes: 4 << 30,
+		ReplayWindow: -1}, zap.NewNop(), prometheus.NewRegistry())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -126,7 +127,8 @@ func readAll(b *testing.B, ctx context.Context, w *Writer) (records int) {
 			b.Fatal(err)
 		}
 		if e.Kind == checkpoint.KindFrame {
-			if buf, err = frame.Unpack(e, buf, func(*checkpoint.PageHead, *change.Change) error { records++; return nil }); err != nil {
+			buf, err = frame.Unpack(e, buf, func(*checkpoint.PageHead, *change.Change) error { records++; return nil })
+			if err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -50,7 +50,8 @@ func TestClaimCountsNoTimeInWhichNobodyLooked(t *testing.T) {
 // The acknowledgement of a claim was lost: the claimer has the log, and waits for nobody.
 func TestClaimWhoseAcknowledgementWasLostCounts(t *testing.T) {
 	ctx := testContext(t)
-	c := &claimer{l: createLog(t, embeddedQueue(t)), o: ClaimOptions{Owner: "a", TTL: time.Hour}, nonce: checkpoint.Nonce{1}}
+	c := &claimer{l: createLog(t, embeddedQueue(t)), o: ClaimOptions{Owner: "a", TTL: time.Hour},
+		nonce: checkpoint.Nonce{1}}
 	if w, err := c.try(ctx); w == nil || err != nil {
 		t.Fatalf("claim of a new log: %v", err)
 	}

@@ -129,7 +129,8 @@ func claimIn(t *testing.T, q *Queue) *Writer {
 	t.Helper()
 	ctx := testContext(t)
 	var l *Log
-	if err := conn.Retry(ctx, func() (err error) { l, err = q.CreateLog(ctx, "Orders", "t0ken"); return err }); err != nil {
+	err := conn.Retry(ctx, func() (err error) { l, err = q.CreateLog(ctx, "Orders", "t0ken"); return err })
+	if err != nil {
 		t.Fatal(err)
 	}
 	return claim(t, l, "a")

@@ -210,7 +210,8 @@ func TestEntryThatOnlyTheLeaderCannotReadIsReadElsewhere(t *testing.T) {
 		seqs = append(seqs, appendPage(t, w, 5, 500))
 	}
 	want := *w.State()
-	for name, tried := c.spoil(t, q, l, seqs[4]), false; !tried; tried = leaderOf(t, l) == name { // an election may come between
+	// an election may come between
+	for name, tried := c.spoil(t, q, l, seqs[4]), false; !tried; tried = leaderOf(t, l) == name {
 		c.lead(t, q, l, name)
 		if m, err := l.message(ctx, seqs[4]); !errors.Is(err, jetstream.ErrMsgNotFound) && !conn.Transient(err) {
 			t.Fatalf("the leader's spoilt entry: %v, %v, want none", m, err)
@@ -251,7 +252,8 @@ func (c *cluster) lead(t *testing.T, q *Queue, l *Log, name string) {
 	t.Helper()
 	ctx := testContext(t)
 	for leaderOf(t, l) != name { // it is refused while that server has not caught up
-		_, _ = q.conn.NC.Request("$JS.API.STREAM.LEADER.STEPDOWN."+l.name, []byte(`{"placement":{"preferred":"`+name+`"}}`), 5*time.Second)
+		_, _ = q.conn.NC.Request("$JS.API.STREAM.LEADER.STEPDOWN."+l.name, []byte(`{"placement":{"preferred":"`+name+`"}}`),
+			5*time.Second)
 		if err := failure.Pause(ctx, 100*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}

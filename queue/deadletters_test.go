@@ -61,7 +61,8 @@ func TestReplayStoresEachLetterOnce(t *testing.T) {
 			}
 		}
 		if round == 0 {
-			if err := d.RecordRetry(ctx, deadletter.New("Orders", "bigtable", changes[1], "", "", now).ID, "row_too_large", "still", false, now.Add(time.Minute)); err != nil {
+			if err := d.RecordRetry(ctx, deadletter.New("Orders", "bigtable", changes[1], "", "", now).ID, "row_too_large",
+				"still", false, now.Add(time.Minute)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -87,7 +88,9 @@ type undecided struct {
 	times int
 }
 
-func (u *undecided) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+func (u *undecided) PublishMsg(
+	ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt,
+) (*jetstream.PubAck, error) {
 	if u.times--; u.times >= 0 {
 		return nil, &jetstream.APIError{Code: 400, ErrorCode: conn.CodeWrongSequenceR3, Description: "wrong last sequence"}
 	}
@@ -129,7 +132,8 @@ func TestLetterWithoutAQuorumIsNotStored(t *testing.T) {
 	c := startCluster(t)
 	q := connectTo(t, c.addr(), func(o *Options) { o.Replicas = 3 })
 	var d *deadletter.Store
-	if err := conn.Retry(ctx, func() (err error) { d, err = claimIn(t, q).Log().DeadLetters(ctx); return err }); err != nil {
+	err := conn.Retry(ctx, func() (err error) { d, err = claimIn(t, q).Log().DeadLetters(ctx); return err })
+	if err != nil {
 		t.Fatal(err)
 	}
 	st, err := q.conn.JS.Stream(ctx, q.streamName("Orders")+"_letters")
@@ -144,7 +148,8 @@ func TestLetterWithoutAQuorumIsNotStored(t *testing.T) {
 	}
 	leader := info.Cluster.Leader
 	o := c.options[leader]
-	alone := connectTo(t, net.JoinHostPort(o.Host, strconv.Itoa(o.Port)), func(o *Options) { o.Replicas, o.AckTimeout = 3, time.Second })
+	alone := connectTo(t, net.JoinHostPort(o.Host, strconv.Itoa(o.Port)),
+		func(o *Options) { o.Replicas, o.AckTimeout = 3, time.Second })
 	l, err := alone.Log(ctx, "Orders")
 	if err != nil {
 		t.Fatal(err)
@@ -250,7 +255,9 @@ func TestDroppedLettersAreListed(t *testing.T) {
 		want = append(want, letter.ID)
 	}
 	consumers := 0
-	q.conn.CreateConsumer = func(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	q.conn.CreateConsumer = func(
+		ctx context.Context, stream string, cfg jetstream.ConsumerConfig,
+	) (jetstream.Consumer, error) {
 		c, err := q.conn.JS.CreateConsumer(ctx, stream, cfg)
 		if consumers++; consumers > 1 || err != nil {
 			return c, err

@@ -212,7 +212,8 @@ func TestReadingPausesWhileTheVolumeHasLittleRoom(t *testing.T) {
 	for _, step := range []struct {
 		available uint64
 		refused   bool
-	}{{threshold + 1<<20, false}, {threshold - 1<<20, true}, {threshold + 1<<20, true}, {threshold*3/2 + 1, false}, {threshold + 1<<20, false}} {
+	}{{threshold + 1<<20, false}, {threshold - 1<<20, true}, {threshold + 1<<20, true}, {threshold*3/2 + 1, false},
+		{threshold + 1<<20, false}} {
 		available.Store(step.available)
 		if refused() != step.refused {
 			t.Fatalf("with %d bytes left: refused %v, want %v", step.available, !step.refused, step.refused)

@@ -74,7 +74,8 @@ func TestLateAcknowledgementIsNoAcknowledgement(t *testing.T) {
 		}
 	})
 	p.let()
-	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrOutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrOutcomeUnknown) ||
+		!errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("append while in doubt: %v, want doubt for the same reason", err)
 	}
 	info, err := w.Log().Info(ctx)
@@ -94,7 +95,9 @@ type reconnecting struct {
 	q *Queue
 }
 
-func (r reconnecting) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+func (r reconnecting) PublishMsg(
+	ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt,
+) (*jetstream.PubAck, error) {
 	ack, err := r.JetStream.PublishMsg(ctx, m, opts...)
 	r.q.conn.Connections.Add(1)
 	return ack, err
@@ -126,7 +129,8 @@ func TestStaleSequenceIsRefused(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
 	last := w.State().Seq
 	for _, stale := range []uint64{0, last - 1, last + 1} {
-		if _, err := w.Log().publish(ctx, checkpoint.KindBeat, []byte("x"), stale, "", "x"); conn.OutcomeOf(err) != conn.Fenced {
+		_, err := w.Log().publish(ctx, checkpoint.KindBeat, []byte("x"), stale, "", "x")
+		if conn.OutcomeOf(err) != conn.Fenced {
 			t.Errorf("publish after %d instead of %d: %v", stale, last, err)
 		}
 	}
@@ -144,7 +148,8 @@ func TestDuplicateIsNoAcknowledgement(t *testing.T) {
 	if _, err := w.Log().publish(ctx, checkpoint.KindBeat, []byte("early"), last, lastID, "x"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Log().publish(ctx, checkpoint.KindBeat, []byte("late"), last, lastID, "x"); conn.OutcomeOf(err) == conn.Stored {
+	_, err := w.Log().publish(ctx, checkpoint.KindBeat, []byte("late"), last, lastID, "x")
+	if conn.OutcomeOf(err) == conn.Stored {
 		t.Fatal("the acknowledgement of one entry counted for another")
 	}
 	if a, b := w.Log().q.messageID(w.nonce), w.Log().q.messageID(w.nonce); a == b {
@@ -308,7 +313,8 @@ func TestEntryOfALostHistoryFoldsAsNothing(t *testing.T) {
 	l, s := w.Log(), w.State()
 	frame := mustPack(t, conn.MaxPayload, pageOf(t, s, 3, 20))[0]
 	for _, e := range []checkpoint.Entry{
-		{Body: frame.Body, Data: frame.Data}, {Body: &checkpoint.Beat{}}, {Body: &checkpoint.Snapshot{Parts: 1}, Data: snapshotData(t)},
+		{Body: frame.Body, Data: frame.Data}, {Body: &checkpoint.Beat{}},
+		{Body: &checkpoint.Snapshot{Parts: 1}, Data: snapshotData(t)},
 	} {
 		kind := checkpoint.KindOf(e.Body)
 		e.Kind, e.Epoch, e.Nonce, e.Prev = kind, w.epoch, w.nonce, checkpoint.Hash{7}

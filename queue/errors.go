@@ -17,7 +17,7 @@ var (
 	ErrHeld = errors.New("log is held by another owner")
 	// ErrLost means that another owner has claimed the log. The writer is dead; claim again.
 	ErrLost = errors.New("log was claimed by another owner")
-	// ErrOutcomeUnknown means that nobody knows what the stream holds now. Drop what is in memory, then Recover.
+	// ErrOutcomeUnknown means that it is not known what the stream holds now. Discard what is in memory, then Recover.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
 	// ErrFull means that nothing was stored because the log is at its limit. Wait for trimming, append again.
 	ErrFull = conn.ErrFull

@@ -70,7 +70,8 @@ func TestLogIsRaisedOnlyByUpgrade(t *testing.T) {
 	if s.Format != checkpoint.Format {
 		t.Errorf("format %d after the upgrade", s.Format)
 	}
-	if d := cmp.Diff(w.State(), s, cmpopts.IgnoreUnexported(checkpoint.State{}, checkpoint.Chain{}, checkpoint.Shard{})); d != "" {
+	private := cmpopts.IgnoreUnexported(checkpoint.State{}, checkpoint.Chain{}, checkpoint.Shard{})
+	if d := cmp.Diff(w.State(), s, private); d != "" {
 		t.Errorf("the writer's state and the stored one: %s", d)
 	}
 	if d := cmp.Diff(sequences(1, 10), readSeqs(t, l, s.Seq)); d != "" {
@@ -136,7 +137,8 @@ func TestManyShardsStartOnAServerWithItsDefaultPayload(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := claim(t, l, "b").State()
-		if _, roots, waiting, _ := s.ShardCounts(); s.LiveStream() == nil || roots != size.width || roots+waiting != len(start.Shards) {
+		if _, roots, waiting, _ := s.ShardCounts(); s.LiveStream() == nil || roots != size.width ||
+			roots+waiting != len(start.Shards) {
 			t.Errorf("%d of %d shards, %d to be read, %d wait", len(s.Shards), len(start.Shards), roots, waiting)
 		}
 	}

@@ -50,7 +50,9 @@ func lagging(t *testing.T, q *Queue, name string) (copied string) {
 // serveFrom lets the lagging replica serve the next n consumers of its stream, and returns how many it served.
 func serveFrom(q *Queue, copied string, n int) (served func() int) {
 	used := 0
-	q.conn.CreateConsumer = func(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	q.conn.CreateConsumer = func(
+		ctx context.Context, stream string, cfg jetstream.ConsumerConfig,
+	) (jetstream.Consumer, error) {
 		if "LAGGING_"+stream == copied && used < n {
 			used++
 			stream = copied
@@ -152,7 +154,8 @@ func TestReadingOnceEndsWhereTheLogDoes(t *testing.T) {
 			}
 		},
 		"lost tail": func(t *testing.T, w *Writer) {
-			if err := w.Log().stream.DeleteMsg(testContext(t), mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)); err != nil {
+			beat := mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
+			if err := w.Log().stream.DeleteMsg(testContext(t), beat); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -196,7 +199,9 @@ func TestFoldGoesOnWhenTheLogIsTrimmedMeanwhile(t *testing.T) {
 	w := owned(t, q)
 	appendPage(t, w, 5, 10)
 	trimmed := false
-	q.conn.CreateConsumer = func(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	q.conn.CreateConsumer = func(
+		ctx context.Context, stream string, cfg jetstream.ConsumerConfig,
+	) (jetstream.Consumer, error) {
 		if !trimmed {
 			trimmed = true
 			appendPage(t, w, 5, 10)
@@ -248,7 +253,9 @@ func TestDroppedMessagesAreReadAgain(t *testing.T) {
 		appendPage(t, w, 5, 10)
 	}
 	lossies := 0
-	q.conn.CreateConsumer = func(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	q.conn.CreateConsumer = func(
+		ctx context.Context, stream string, cfg jetstream.ConsumerConfig,
+	) (jetstream.Consumer, error) {
 		c, err := q.conn.JS.CreateConsumer(ctx, stream, cfg)
 		if lossies++; lossies%2 == 0 || err != nil {
 			return c, err
@@ -348,7 +355,9 @@ func TestFoldWhileAReplicaCatchesUp(t *testing.T) {
 	}
 	// The consumers go to the late server wherever it has opened its copy.
 	onLate := 0
-	q.conn.CreateConsumer = func(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	q.conn.CreateConsumer = func(
+		ctx context.Context, stream string, cfg jetstream.ConsumerConfig,
+	) (jetstream.Consumer, error) {
 		for try := 0; ; try++ {
 			cons, err := q.conn.JS.CreateConsumer(ctx, stream, cfg)
 			if err != nil || cons.CachedInfo().Cluster.Leader == late || try == 20 {

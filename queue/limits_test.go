@@ -42,7 +42,8 @@ func report(t testing.TB, w *Writer) {
 	for _, shards := range []int{500, 20} {
 		listing := &checkpoint.Graph{Stream: stream, Date: second, Complete: true}
 		for i := range shards {
-			listing.Shards = append(listing.Shards, checkpoint.ShardSeen{ID: fmt.Sprintf("shard-later-%03d", i), Parent: "shard-1"})
+			listing.Shards = append(listing.Shards, checkpoint.ShardSeen{ID: fmt.Sprintf("shard-later-%03d", i),
+				Parent: "shard-1"})
 		}
 		for !refuses(t, w, listing, nil) {
 		}
@@ -92,7 +93,8 @@ func TestBeatsListingsAndSnapshotsLeaveAFullLogItsReserve(t *testing.T) {
 		t.Errorf("what was refused left %d bytes in the log", got-full)
 	}
 	s := w.State()
-	mustAppend(t, w, &checkpoint.Gap{Feed: change.Feed{Stream: stream, Shard: "shard-1"}, Since: second, Reason: "trimmed", Found: second}, nil)
+	mustAppend(t, w, &checkpoint.Gap{Feed: change.Feed{Stream: stream, Shard: "shard-1"}, Since: second,
+		Reason: "trimmed", Found: second}, nil)
 	mustAppend(t, w, &checkpoint.Control{Resume: true, By: "test"}, nil)
 	mustAppend(t, w, &checkpoint.Marks{Sinks: map[string]checkpoint.Mark{"bigtable": {Seq: s.Seq, Hash: s.Hash}}}, nil)
 	if err := w.Release(testContext(t)); err != nil {
@@ -129,7 +131,8 @@ func TestStalledLogIsTrimmedAlthoughItsSnapshotLiesBelowTheFirstMark(t *testing.
 
 // A log that is full to the last byte takes marks, while running and after a restart, and is trimmed by them.
 func TestLogFullToTheBrimComesBack(t *testing.T) {
-	for name, limit := range map[string]int64{"while running": 0, "after a restart": 8 << 20, "with a larger limit": 64 << 20, "with a smaller limit": 4 << 20} {
+	for name, limit := range map[string]int64{"while running": 0, "after a restart": 8 << 20,
+		"with a larger limit": 64 << 20, "with a smaller limit": 4 << 20} {
 		t.Run(name, func(t *testing.T) {
 			ctx := testContext(t)
 			q := embeddedIn(t, t.TempDir(), func(o *Options) { o.MaxBytes = 8 << 20 })
@@ -157,7 +160,8 @@ func TestLogFullToTheBrimComesBack(t *testing.T) {
 			if refused := refuses(t, w, frame.Body, frame.Data); refused != (limit <= 8<<20) {
 				t.Fatalf("append of a frame at limit %d: refused %v", limit, refused)
 			}
-			if info, err := w.Log().Info(ctx); err != nil || name != "while running" && info.serverLimit < info.Bytes+minTrimVolume {
+			if info, err := w.Log().Info(ctx); err != nil || name != "while running" &&
+				info.serverLimit < info.Bytes+minTrimVolume {
 				t.Fatalf("the server refuses more than %d bytes, the log holds %d: %v", info.serverLimit, info.Bytes, err)
 			}
 			markAll(t, w)

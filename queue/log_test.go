@@ -18,7 +18,8 @@ import (
 // sameState compares what the entries add up to, not where the fold began.
 func sameState(t testing.TB, got, want *checkpoint.State) {
 	t.Helper()
-	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(checkpoint.State{}, checkpoint.Chain{}, checkpoint.Shard{}), cmpopts.EquateEmpty()); d != "" {
+	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(checkpoint.State{}, checkpoint.Chain{}, checkpoint.Shard{}),
+		cmpopts.EquateEmpty()); d != "" {
 		t.Fatal(d)
 	}
 }
@@ -168,7 +169,8 @@ func TestStrayPublishFoldsAsNothing(t *testing.T) {
 	w := owned(t, q)
 	appendPage(t, w, 5, 10)
 	l := w.Log()
-	old, err := checkpoint.Encode(nil, &checkpoint.Entry{Kind: checkpoint.KindBeat, Epoch: w.Epoch(), Nonce: w.nonce, Body: &checkpoint.Beat{}})
+	old, err := checkpoint.Encode(nil, &checkpoint.Entry{Kind: checkpoint.KindBeat, Epoch: w.Epoch(), Nonce: w.nonce,
+		Body: &checkpoint.Beat{}})
 	if err != nil {
 		t.Fatal(err)
 	}

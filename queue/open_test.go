@@ -62,7 +62,8 @@ func TestRefusedConnectionNamesAddressAndCause(t *testing.T) {
 
 func TestWrongPasswordIsToldFromAServerThatIsAway(t *testing.T) {
 	srv := startOutsideWith(t, func(o *server.Options) { o.Username, o.Password = "user", "right" })
-	if _, err := openAt(t, "nats://user:wr0ng@"+srv.addr(), nil); !errors.Is(err, ErrDenied) || strings.Contains(err.Error(), "wr0ng") {
+	if _, err := openAt(t, "nats://user:wr0ng@"+srv.addr(), nil); !errors.Is(err, ErrDenied) ||
+		strings.Contains(err.Error(), "wr0ng") {
 		t.Fatalf("open with a wrong password: %v", err)
 	}
 	q, err := openAt(t, "nats://user:right@"+srv.addr(), nil)
@@ -124,8 +125,9 @@ func pemFiles(t *testing.T) (ca, cert, key string) {
 	}
 	of := func(serial int64, authority bool) *x509.Certificate {
 		return &x509.Certificate{
-			SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "tailrace test"}, NotBefore: time.Now().Add(-time.Hour),
-			NotAfter: time.Now().Add(24 * time.Hour), IsCA: authority, BasicConstraintsValid: true,
+			SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "tailrace test"},
+			NotBefore: time.Now().Add(-time.Hour),
+			NotAfter:  time.Now().Add(24 * time.Hour), IsCA: authority, BasicConstraintsValid: true,
 			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		}
@@ -137,7 +139,8 @@ func pemFiles(t *testing.T) (ca, cert, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return save("ca.pem", "CERTIFICATE", rootDER), save("cert.pem", "CERTIFICATE", leafDER), save("key.pem", "EC PRIVATE KEY", keyDER)
+	return save("ca.pem", "CERTIFICATE", rootDER), save("cert.pem", "CERTIFICATE", leafDER),
+		save("key.pem", "EC PRIVATE KEY", keyDER)
 }
 
 func TestServerThatAsksForACertificateGetsIt(t *testing.T) {
@@ -150,7 +153,8 @@ func TestServerThatAsksForACertificateGetsIt(t *testing.T) {
 		config.MinVersion = tls.VersionTLS12
 		o.TLSConfig, o.TLS, o.TLSTimeout = config, true, 20
 	})
-	if _, err := openAt(t, "tls://"+srv.addr(), nil); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "certificate") {
+	if _, err := openAt(t, "tls://"+srv.addr(), nil); !errors.Is(err, ErrUnreachable) ||
+		!strings.Contains(err.Error(), "certificate") {
 		t.Fatalf("open without the authority: %v", err)
 	}
 	q, err := openAt(t, "tls://"+srv.addr(), func(o *Options) { o.CA, o.Cert, o.Key = ca, cert, key })
@@ -212,7 +216,8 @@ type promised struct {
 
 func (p *promised) CreateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
 	if p.few--; p.few >= 0 {
-		return nil, &jetstream.APIError{Code: 400, ErrorCode: conn.CodeNoPeers, Description: "no suitable peers for placement"}
+		return nil, &jetstream.APIError{Code: 400, ErrorCode: conn.CodeNoPeers,
+			Description: "no suitable peers for placement"}
 	}
 	if p.missing > 0 {
 		return nil, jetstream.ErrStreamNameAlreadyInUse

@@ -70,10 +70,14 @@ func (l *Log) Read(ctx context.Context, from uint64, prev checkpoint.Hash) (*Rea
 // need not be an entry at it.
 func (r *Reader) EndAt(seq uint64) { r.endAt = seq }
 
-// Next returns the next entry, which aliases nothing that later calls change. It blocks until there is one.
-// Messages that are no entries of the chain are skipped and counted. Reconnects are handled. Errors: ErrGap
-// and ErrChain mean doubt, that the reader's past is not the log's (fold again, start from the stored mark);
-// ErrEmptied that the stream is gone or another one; *DamageError; *checkpoint.NewerFormatError.
+// Next returns the next entry, which aliases nothing that later calls change. It blocks until there is one, and
+// reconnects by itself. Messages that are not part of the chain are skipped and counted. Errors:
+//
+//	ErrGap, ErrChain                what was read before is not in the log any more: fold again, start from the mark
+//	ErrEmptied                      the stream is gone, or another one
+//	*DamageError                    entries cannot be read: SkipDamage
+//	*checkpoint.NewerFormatError    a newer build wrote the entry
+//	io.EOF                          after EndAt
 func (r *Reader) Next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
 	for {
 		if r.endAt > 0 && r.seq >= r.endAt {

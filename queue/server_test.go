@@ -105,7 +105,8 @@ func TestKilledServerLosesNoAcknowledgedAppend(t *testing.T) {
 	defer func() { _ = kill(srv) }()
 	var w *Writer
 	for w == nil {
-		q, err := Open(ctx, Options{Pipeline: "shop", URL: "nats://" + addr, AckTimeout: time.Second, MaxBytes: 1 << 30}, zap.NewNop(), prometheus.NewRegistry())
+		q, err := Open(ctx, Options{Pipeline: "shop", URL: "nats://" + addr, AckTimeout: time.Second, MaxBytes: 1 << 30},
+			zap.NewNop(), prometheus.NewRegistry())
 		if err != nil {
 			if err := failure.Pause(ctx, 20*time.Millisecond); err != nil {
 				t.Fatal(err)
@@ -174,7 +175,8 @@ func appendForever(dir string) error {
 	}
 	t := &testing.T{}
 	if len(w.State().Streams) == 0 {
-		if _, err := w.Append(ctx, &checkpoint.Start{Stream: stream, Date: second, Shards: []checkpoint.ShardSeen{{ID: "shard-1"}}}, nil); err != nil {
+		if _, err := w.Append(ctx, &checkpoint.Start{Stream: stream, Date: second,
+			Shards: []checkpoint.ShardSeen{{ID: "shard-1"}}}, nil); err != nil {
 			return err
 		}
 	}
@@ -335,7 +337,8 @@ func TestTokenIsNeededToGetIn(t *testing.T) {
 		t.Fatal("no client")
 	}
 	for _, url := range []string{c.URL, strings.Replace(c.URL, "nats://", "nats://wrong@", 1)} {
-		if other, err := Open(testContext(t), Options{Pipeline: "shop", URL: url}, logger(t), prometheus.NewRegistry()); err == nil {
+		o := Options{Pipeline: "shop", URL: url}
+		if other, err := Open(testContext(t), o, logger(t), prometheus.NewRegistry()); err == nil {
 			other.Close()
 			t.Fatalf("let in by %s", url)
 		}

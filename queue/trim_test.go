@@ -53,7 +53,8 @@ func TestQuietTableKeepsItsStateThroughTrimming(t *testing.T) {
 	}
 	const days = 10
 	for hour := range int64(days * 24) {
-		mustAppend(t, w, &checkpoint.Graph{Stream: stream, Date: second + change.Millis(hour*3600_000), Complete: true, Shards: seen}, nil)
+		mustAppend(t, w, &checkpoint.Graph{Stream: stream, Date: second + change.Millis(hour*3600_000), Complete: true,
+			Shards: seen}, nil)
 		mustAppend(t, w, &checkpoint.Beat{Date: second + change.Millis(hour*3600_000)}, nil)
 		if first := trim(t, w, math.MaxUint64); first > w.State().SnapshotFirst && first != origin {
 			t.Fatalf("trimmed up to %d, snapshot at %d", first, w.State().SnapshotFirst)
@@ -141,7 +142,8 @@ func TestEntriesOlderThanTheWindowAreTrimmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for at, want := range map[time.Time]uint64{
-		info.Oldest.Add(-time.Hour): info.First, info.Oldest: info.First, info.Oldest.Add(1): info.First + 1, time.Now().Add(time.Hour): last + 1,
+		info.Oldest.Add(-time.Hour): info.First, info.Oldest: info.First, info.Oldest.Add(1): info.First + 1,
+		time.Now().Add(time.Hour): last + 1,
 	} {
 		if got, err := l.SeqAt(testContext(t), at); got != want || err != nil {
 			t.Errorf("%v: entry %d, want %d (%v)", at.Sub(info.Oldest), got, want, err)
@@ -239,7 +241,8 @@ func TestServersLimitRefusesWithoutDoubt(t *testing.T) {
 func TestTooLargeIsRefusedWithoutDoubt(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
 	for _, size := range []int{w.Log().q.MaxPayload() + 1, conn.MaxPayload + 1} {
-		if _, err := w.Append(testContext(t), &checkpoint.Frame{}, make([]byte, size)); !errors.Is(err, ErrTooLarge) || errors.Is(err, ErrOutcomeUnknown) {
+		if _, err := w.Append(testContext(t), &checkpoint.Frame{}, make([]byte, size)); !errors.Is(err, ErrTooLarge) ||
+			errors.Is(err, ErrOutcomeUnknown) {
 			t.Fatalf("append of %d bytes: %v", size, err)
 		}
 	}
@@ -277,7 +280,8 @@ func TestNothingIsTrimmedBetweenADoubtAndTheNextAppend(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first := trim(t, w, math.MaxUint64); first != info.First || w.State().SnapshotFirst <= info.First {
-		t.Fatalf("trimmed up to %d without an append, the log begins at %d, its snapshot at %d", first, info.First, w.State().SnapshotFirst)
+		t.Fatalf("trimmed up to %d without an append, the log begins at %d, its snapshot at %d", first, info.First,
+			w.State().SnapshotFirst)
 	}
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
 	if first := trim(t, w, math.MaxUint64); first != w.State().SnapshotFirst {

@@ -1,4 +1,4 @@
-// Package embedded runs a NATS server in this process, on a store in a directory: it locks the store, tells other
+// Package embedded runs a NATS server in this process, on a store in a directory: it locks the store, shows other
 // processes how to reach the server, watches the store's volume, and opens the store again after the volume was full.
 //
 // Server.Run is called by one goroutine; Server and DiskWatch may be used by several.

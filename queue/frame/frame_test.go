@@ -23,10 +23,12 @@ func unpacked(t rapid.TB, frames []Packed) (heads []checkpoint.PageHead, changes
 	for _, f := range frames {
 		heads = append(heads, f.Body.Pages...)
 		var err error
-		buf, err = Unpack(&checkpoint.Entry{Kind: checkpoint.KindFrame, Body: f.Body, Data: f.Data}, buf, func(p *checkpoint.PageHead, c *change.Change) error {
-			changes = append(changes, seen{string(c.SequenceNumber), string(c.Keys), string(c.New), string(c.Old), p.Feed.Shard, int64(c.Version)})
-			return nil
-		})
+		buf, err = Unpack(&checkpoint.Entry{Kind: checkpoint.KindFrame, Body: f.Body, Data: f.Data}, buf,
+			func(p *checkpoint.PageHead, c *change.Change) error {
+				changes = append(changes, seen{string(c.SequenceNumber), string(c.Keys), string(c.New), string(c.Old),
+					p.Feed.Shard, int64(c.Version)})
+				return nil
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +39,8 @@ func unpacked(t rapid.TB, frames []Packed) (heads []checkpoint.PageHead, changes
 func recordsOf(pages []*change.Page) (changes []seen) {
 	for _, p := range pages {
 		for _, r := range p.Records {
-			changes = append(changes, seen{string(r.SequenceNumber), string(r.Keys), string(r.New), string(r.Old), p.Feed.Shard, int64(r.Version)})
+			changes = append(changes, seen{string(r.SequenceNumber), string(r.Keys), string(r.New), string(r.Old),
+				p.Feed.Shard, int64(r.Version)})
 		}
 	}
 	return changes
@@ -51,7 +54,8 @@ func TestFramesComeBackAsTheyWent(t *testing.T) {
 		var pos change.Position
 		clock := int64(0)
 		for range rapid.IntRange(0, 6).Draw(rt, "pages") {
-			p := testpage.After(t, pos, change.Version(clock), rapid.IntRange(0, 40).Draw(rt, "records"), rapid.SampledFrom([]int{0, 10, 900}).Draw(rt, "size"))
+			p := testpage.After(t, pos, change.Version(clock), rapid.IntRange(0, 40).Draw(rt, "records"),
+				rapid.SampledFrom([]int{0, 10, 900}).Draw(rt, "size"))
 			p.Done = rapid.Bool().Draw(rt, "done")
 			pages, pos, clock = append(pages, p), p.To, int64(p.Clock)
 		}
@@ -142,7 +146,8 @@ func FuzzUnpack(f *testing.F) {
 	f.Add(frames[0].Data, 0, len(frames[0].Data)*2)
 	f.Fuzz(func(t *testing.T, data []byte, offset, length int) {
 		body := &checkpoint.Frame{Pages: []checkpoint.PageHead{{Records: 1, Offset: offset, Length: length}}}
-		_, _ = Unpack(&checkpoint.Entry{Body: body, Data: data}, nil, func(*checkpoint.PageHead, *change.Change) error { return nil })
+		_, _ = Unpack(&checkpoint.Entry{Body: body, Data: data}, nil,
+			func(*checkpoint.PageHead, *change.Change) error { return nil })
 	})
 }
 

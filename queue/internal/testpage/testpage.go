@@ -34,7 +34,8 @@ func After(t testing.TB, from change.Position, clock change.Version, n, size int
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		fmt.Fprintf(&b, `{"awsRegion":"eu-west-1","dynamodb":{"ApproximateCreationDateTime":%d,"Keys":{"pk":{"S":"item-%d"}},`+
+		fmt.Fprintf(&b, `{"awsRegion":"eu-west-1","dynamodb":{"ApproximateCreationDateTime":%d,`+
+			`"Keys":{"pk":{"S":"item-%d"}},`+
 			`"NewImage":{"pk":{"S":"item-%d"},"v":{"S":"%s"}},"OldImage":{"pk":{"S":"item-%d"},"v":{"S":"%s"}},`+
 			`"SequenceNumber":"%s","SizeBytes":%d,"StreamViewType":"NEW_AND_OLD_IMAGES"},`+
 			`"eventID":"e%d","eventName":"MODIFY","eventSource":"aws:dynamodb","eventVersion":"1.1"}`,
