@@ -7,6 +7,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
+// validFamily reports whether Bigtable takes a name for a column family.
 func validFamily(name string) bool {
 	for i := range len(name) {
 		ch := name[i]
@@ -17,11 +18,12 @@ func validFamily(name string) bool {
 	return name != ""
 }
 
+// compileFamilies declares the mapping's families in the draft.
 func (c *compiler) compileFamilies() {
 	for i := range c.Mapping.Families {
 		f := &c.Mapping.Families[i]
 		if !validFamily(f.At.S) {
-			c.Problems.Errorf(f.At, "family_name", "letters, digits, - _ and . only", "%q is no name for a column family",
+			c.Problems.Errorf(f.At, "family_name", "letters, digits, - _ and . only", "%q is not a valid name for a column family",
 				f.At.S)
 		}
 		if strings.HasPrefix(f.At.S, "_tr_") {
@@ -40,6 +42,7 @@ func (c *compiler) compileFamilies() {
 	}
 }
 
+// aggregate refuses aggregates for which a change delivered twice would count twice.
 func (c *compiler) aggregate(f *lang.Family) {
 	switch f.Aggregate.S {
 	case "", "max", "min", "hll":

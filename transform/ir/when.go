@@ -53,7 +53,7 @@ func (w *Predicate) Holds(img change.Image) (bool, error) {
 	}
 	b, ok := out.Value().(bool)
 	if !ok {
-		return false, tmpl.Refuse("when", "`when: %s` gives no true or false", w.Source)
+		return false, tmpl.Refuse("when", "`when: %s` gives neither true nor false", w.Source)
 	}
 	return b, nil
 }

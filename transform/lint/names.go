@@ -12,9 +12,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// lintNames warns of references that were hardly meant as attributes of the item: an attribute may have any name, so
-// that a mistyped capture compiles, and every item is then refused. Naming the attribute elsewhere in the rule, best in
-// its match, says that it is meant.
+// lintNames warns of references that were probably not meant as attributes of the item: an attribute may have any
+// name, so a mistyped capture compiles, and every item is then refused. An attribute that is named elsewhere in the
+// rule, best in its match, is meant as one.
 func (c *linter) lintNames(r *ir.Rule) {
 	if slices.ContainsFunc(r.Src.Match, func(x lang.Condition) bool {
 		_,
@@ -36,6 +36,7 @@ func (c *linter) lintNames(r *ir.Rule) {
 	}
 }
 
+// lintTemplate checks the references of one template; needed says that items without its attributes are refused.
 func (c *linter) lintTemplate(r *ir.Rule, named map[string]bool, at problem.Text, t *tmpl.Template, needed bool) {
 	if t == nil {
 		return
@@ -59,7 +60,7 @@ func (c *linter) lintTemplate(r *ir.Rule, named map[string]bool, at problem.Text
 		hint := "say in the rule that items have it: match: {" + name + ": {exists: true}}"
 		if near := problem.Mistyped(name, known); near != "" {
 			c.Problems.Warnf(at, "attribute", "did you mean {"+near+"}? Or "+hint,
-				"{%s} is no capture: it is read as an attribute of the item", name)
+				"{%s} is not a capture: it is read as an attribute of the item", name)
 		} else if needed {
 			c.Problems.Warnf(at, "attribute", hint+"; and have a rule for items without",
 				"the row key needs attribute %q: items without it are refused", name)
@@ -67,7 +68,7 @@ func (c *linter) lintTemplate(r *ir.Rule, named map[string]bool, at problem.Text
 	}
 }
 
-// named are the attributes that a rule names outside of its templates.
+// named returns the attributes that a rule names outside of its templates.
 func named(r *ir.Rule) map[string]bool {
 	names := map[string]bool{}
 	add := func(list ...problem.Text) {

@@ -22,6 +22,7 @@ func (c *linter) lintPersonal(pl *ir.Plan) {
 	}
 }
 
+// personal refuses a template that shows an attribute listed under pii; e is its emitter, nil for row keys.
 func (c *linter) personal(at problem.Text, t *tmpl.Template, e *ir.Emitter) {
 	t.References(func(name string, capture tmpl.Capture, _ []string) {
 		attr := name
@@ -38,8 +39,8 @@ func (c *linter) personal(at problem.Text, t *tmpl.Template, e *ir.Emitter) {
 	})
 }
 
-// personalPaths looks for maps whose keys become column names. Whether an attribute of a wildcard is one, only its
-// author knows.
+// personalPaths checks maps whose keys become column names. Whether an attribute of a wildcard is a map, only the author
+// knows.
 func (c *linter) personalPaths(e *ir.Emitter) {
 	if e.Values.Flatten == nil || !e.Qualifier.Exposed[tmpl.VarNames[tmpl.VarPath]] || !e.Qualifier.Vars[tmpl.VarPath] {
 		return
@@ -53,7 +54,7 @@ func (c *linter) personalPaths(e *ir.Emitter) {
 				"%q shows the keys of %q, which is listed under pii", e.Entry.To.S, name.S)
 		case several && e.Holds(name.S):
 			c.Problems.Warnf(e.Entry.To, "pii",
-				"leave it out here, except: ["+name.S+"], and write it as one cell: {attr: "+name.S+", …}; if it is no map: "+
+				"leave it out here, except: ["+name.S+"], and write it as one cell: {attr: "+name.S+", …}; if it is not a map: "+
 					"acknowledged: [pii]", "if %q is a map, %q shows its keys; it is listed under pii", name.S, e.Entry.To.S)
 		}
 	}
@@ -74,7 +75,7 @@ func (c *linter) personalView(x *lang.View) {
 	}
 }
 
-// shows says whether a rule may write the value of an attribute into a column.
+// shows reports whether a rule may write the value of an attribute into a column.
 func shows(r *ir.Rule, family, column, attr string) bool {
 	for _, pl := range r.Plans {
 		for _, e := range pl.Emitters {
@@ -92,7 +93,7 @@ func shows(r *ir.Rule, family, column, attr string) bool {
 	return false
 }
 
-// mayBe says whether a column template can give a name.
+// mayBe reports whether a column template can give a name.
 func mayBe(template, name string) bool {
 	t, err := lang.ParseTemplate(template)
 	return err != nil || serves(name, t, false)

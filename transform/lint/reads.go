@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// lintReads checks that every access pattern is a key, a prefix or a range, there is no other way to read; and that
-// some rule writes rows of its form.
+// lintReads notes the access patterns in the program, and checks that each is a key, a prefix or a range, because there
+// is no other way to read, and that some rule writes rows of its form.
 func (c *linter) lintReads() {
 	for i := range c.Mapping.Reads {
 		x := &c.Mapping.Reads[i]
@@ -58,7 +58,7 @@ func (c *linter) lintCells(x *lang.Read, read *ir.ReadPattern) {
 	}
 }
 
-// lintServed says of an access pattern that no row has its form.
+// lintServed warns of an access pattern when no row has its form.
 func (c *linter) lintServed(at problem.Text, read ir.ReadPattern) {
 	key, _, _ := strings.Cut(read.Key, "..")
 	asked, err := lang.ParseTemplate(key)
@@ -76,7 +76,7 @@ func (c *linter) lintServed(at problem.Text, read ir.ReadPattern) {
 		}
 	}
 	c.Problems.Warnf(at, "reads", "rows are "+strings.Join(written,
-		", ")+"; if somebody else writes them: acknowledged: [reads]",
+		", ")+"; if another system writes them: acknowledged: [reads]",
 		"access pattern %q looks for %q, but no rule writes such rows", read.Name, read.Key)
 }
 
@@ -96,7 +96,7 @@ func flat(t lang.Template) string {
 	return sb.String()
 }
 
-// serves tells whether a row template can give the key, or with prefix a key that begins with it.
+// serves reports whether a row template can give the key, or with prefix a key that begins with it.
 func serves(key string, row lang.Template, prefix bool) bool {
 	switch {
 	case key == "":

@@ -10,13 +10,14 @@ import (
 
 var viewName = regexp.MustCompile(`^[_a-zA-Z0-9][-_.a-zA-Z0-9]{0,127}$`)
 
+// lintViews notes the views in the program, and checks their names and columns.
 func (c *linter) lintViews() {
 	seen := map[string]bool{}
 	for i := range c.Mapping.Views {
 		x := &c.Mapping.Views[i]
 		v := ir.View{Name: x.At.S, Key: c.columns(x.Key), Columns: c.columns(x.Columns)}
 		if !viewName.MatchString(v.Name) {
-			c.Problems.Errorf(x.At, "views", "letters, digits, _ - and .", "%q is no name for a view", v.Name)
+			c.Problems.Errorf(x.At, "views", "letters, digits, _ - and .", "%q is not a valid name for a view", v.Name)
 		}
 		if seen[v.Name] {
 			c.Problems.Errorf(x.At, "duplicate", "give every view a name of its own", "two views are called %q", v.Name)
@@ -31,7 +32,7 @@ func (c *linter) lintViews() {
 	}
 }
 
-// columns resolves the columns of a view: fixed ones, that some rule may write.
+// columns resolves the columns of a view: fixed ones that some rule may write.
 func (c *linter) columns(list []problem.Text) (out []ir.Column) {
 	for _, t := range list {
 		f, qualifier, ok := c.Target(t)
