@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// checkColumns refuses emitters of which an item's own cells would hide each other, or would be in families that hold
-// something else.
+// checkColumns refuses emitters whose cells of one item would hide each other, or would stand in a family that cannot
+// hold them.
 func (c *compiler) checkColumns(e *ir.Emitter) {
 	if len(e.Source.Listed()) == 1 && e.Values.Flatten != nil && !e.Qualifier.Vars[tmpl.VarPath] {
 		c.Problems.Errorf(e.Entry.To, "to", "write \""+e.Family.Name+":{path}\"",
@@ -59,7 +59,7 @@ func (c *compiler) checkRename(e *ir.Emitter) {
 	}
 }
 
-// plainFamily refuses a family that cannot hold cells beside its own kind.
+// plainFamily refuses a family whose cells are merged or expire: it cannot hold other cells.
 func (c *compiler) plainFamily(f *ir.FamilyRule, at problem.Text) {
 	switch {
 	case f.Aggregate != "":
@@ -71,7 +71,7 @@ func (c *compiler) plainFamily(f *ir.FamilyRule, at problem.Text) {
 	}
 }
 
-// checkEmitter refuses combinations that cannot work.
+// checkEmitter refuses combinations of options that cannot work.
 func (c *compiler) checkEmitter(e *ir.Emitter) {
 	_, attrs := e.Source.(*ir.Attrs)
 	need, several := e.Source.Variable()
@@ -156,6 +156,7 @@ func (c *compiler) checkTime(e *ir.Emitter) {
 	}
 }
 
+// ttl returns the TTL attribute for a hint.
 func (c *compiler) ttl() string {
 	if c.Program.Table.TTLAttr != "" {
 		return c.Program.Table.TTLAttr
@@ -163,7 +164,7 @@ func (c *compiler) ttl() string {
 	return "expiresAt"
 }
 
-// wallTime guesses whether a cell time is a time of day: no constant, no number turned around.
+// wallTime guesses whether a cell time is a point in time, and not a constant or a reversed number.
 func wallTime(e *ir.Emitter) bool {
 	for _, f := range e.Time.Template.Filters {
 		if f == "iso_ms" || f == "s_ms" {
@@ -173,12 +174,13 @@ func wallTime(e *ir.Emitter) bool {
 	return len(e.Time.Template.Uses) > 0 && len(e.Time.Template.Filters) == 0
 }
 
+// isTime reports whether a text is a cell time in ms.
 func isTime(s string) bool {
 	n, err := strconv.ParseInt(s, 10, 64)
 	return err == nil && n >= 0 && n <= ir.MaxTime
 }
 
-// timeHint says what a fixed text in the place of a cell time was meant to be.
+// timeHint returns what a fixed text in the place of a cell time was probably meant to be.
 func timeHint(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == "" &&
 		(s[0] < '0' || s[0] > '9') {
@@ -188,7 +190,7 @@ func timeHint(s string) string {
 	return "a number of ms such as ts: \"0\", or a template: ts: \"{created|iso_ms}\""
 }
 
-// severalColumns says how an entry that gives several cells gets a column for each.
+// severalColumns returns the hint how an entry with several cells gets a column for each.
 func (c *compiler) severalColumns(e *ir.Emitter, variable string) string {
 	_, qualifier, _ := strings.Cut(e.Entry.To.S, ":")
 	write := func(column string) string { return "write \"" + e.Family.Name + ":" + column + "\"" }

@@ -38,6 +38,7 @@ func All(tables []ir.Table) ([]*ir.Program, []problem.Problem) {
 // compiler turns one table's mapping into its program, noting every problem it meets in the draft.
 type compiler struct{ *ir.Draft }
 
+// newCompiler returns the compiler of a table, with its preset spelled out.
 func newCompiler(t ir.Table) *compiler {
 	c := &compiler{ir.NewDraft(t)}
 	c.Mapping = t.Mapping
@@ -68,6 +69,7 @@ func (c *compiler) checkGoogle(s change.KeySchema) {
 	}
 }
 
+// compile reads the mapping into the draft. What needs the other tables of the target comes later.
 func (c *compiler) compile() {
 	c.compileSecrets()
 	for _, name := range c.Mapping.PII {
@@ -84,6 +86,8 @@ func (c *compiler) compile() {
 	c.Broken = c.Problems.Failed()
 }
 
+// compileSecrets reads secrets from the environment. Without one, the rows that its hash names could not be found
+// again.
 func (c *compiler) compileSecrets() {
 	for _, s := range c.Mapping.Secrets {
 		value := s.Value.S

@@ -11,6 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
+// encodings are the words of `as`.
 var encodings = map[string]ir.Encoding{
 	"": encode.Natural, "natural": encode.Natural, "text": encode.Text, "raw": encode.Raw, "decimal": encode.Decimal,
 	"int64": encode.Int64, "float64": encode.Float64, "bool1": encode.Bool1, "json": encode.JSON,
@@ -68,8 +69,8 @@ func (c *compiler) emitter(r *ir.Rule, src *lang.Emitter, segments problem.Text)
 	return e
 }
 
-// perName gives the columns of attributes that the author named: {attr} is then no text of any kind. Names that a
-// template might write otherwise than they are stay a variable.
+// perName returns a column template for each attribute that the author named, with the name in place of {attr}, so that
+// proofs know the text. It returns nil where the template might not write a name as it is.
 func perName(e *ir.Emitter, qualifier string, env *tmpl.Env) []*tmpl.Template {
 	before, after, found := strings.Cut(qualifier, "{attr}")
 	plain := func(s string) bool {

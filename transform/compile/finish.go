@@ -10,7 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// reads collects the attributes that a rule needs decoded.
+// reads notes in a rule the attributes that must be decoded for it.
 func (c *compiler) reads(r *ir.Rule) {
 	r.WantedNames = map[string]bool{}
 	add := func(t *tmpl.Template) {
@@ -42,6 +42,7 @@ func (c *compiler) reads(r *ir.Rule) {
 	r.Wanted = wanted(r.WantsAll, r.WantedNames)
 }
 
+// wanted returns the attributes to decode as a function; nil = all.
 func wanted(all bool, names map[string]bool) func(string) bool {
 	if all {
 		return nil
@@ -53,7 +54,7 @@ func wanted(all bool, names map[string]bool) func(string) bool {
 	return func(name string) bool { return slices.Contains(few, name) }
 }
 
-// finish derives what the program needs once all rows have their class.
+// finish derives what the program needs to run, once all rows have their class, and lints the whole.
 func (c *compiler) finish() {
 	p := c.Program
 	p.KeyDecidesRule, p.Coalesces = true, true

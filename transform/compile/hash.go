@@ -31,7 +31,8 @@ func (c *compiler) hash() {
 	copy(c.Program.Hash[:], sum[:])
 }
 
-// digests tell one set of secrets from another and nothing more: with a changed secret no row is found again.
+// digests returns a keyed hash per secret: it distinguishes sets of secrets without showing them. With a changed secret
+// no row is found again, so the hash must change with it.
 func (c *compiler) digests() (all [][]byte) {
 	for _, s := range c.Mapping.Secrets {
 		mac := hmac.New(sha256.New, c.Secrets[s.Name])

@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// preset spells a preset out as a mapping for one table. The preset default is total and injective: it
-// takes every item, and two items never share a row.
+// preset spells a preset out as a mapping for one table. The preset default takes every item, and two items never share
+// a row.
 func preset(name string, m *ir.Mapping, schema change.KeySchema) *ir.Mapping {
 	family := map[string]string{"default": "d", "google": "cf1", "document": "d"}[name]
 	if m.Family.S != "" {
@@ -50,8 +50,8 @@ func preset(name string, m *ir.Mapping, schema change.KeySchema) *ir.Mapping {
 	return &out
 }
 
-// defaultRow is the partition key with # and % escaped, "#", and the sort key as it is. A partition key
-// that stands alone needs no escaping.
+// defaultRow returns the row template of the preset default, its conditions and the key attributes: the partition key
+// with # and % escaped, "#", and the sort key as it is. A partition key that stands alone needs no escaping.
 func defaultRow(schema change.KeySchema, text func(string) problem.Text) (row string, match []lang.Condition,
 	keys []problem.Text) {
 	part := func(k change.KeyAttr, capture string) string {

@@ -10,6 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
+// rule compiles a rule with its index rows.
 func (c *compiler) rule(src *lang.Rule) *ir.Rule {
 	r := &ir.Rule{Name: src.At.S, Src: src, Drop: src.Drop, OnRemove: src.OnRemove.S, OnTTL: src.OnTTLExpiry.S}
 	r.Conditions = c.conditions(r, src.Match)
@@ -31,8 +32,8 @@ func (c *compiler) rule(src *lang.Rule) *ir.Rule {
 	return r
 }
 
-// index compiles a further row. What its conditions capture stands behind the rule's own captures, and is gone
-// with it: the next index knows nothing of it, or it would see what another item left there.
+// index compiles a further row. What its conditions capture stands behind the rule's own captures and is dropped after
+// it: the next index must not refer to it, because its place may hold the capture of another item.
 func (c *compiler) index(r *ir.Rule, src *lang.Rule, x *lang.Index) {
 	conds := c.conditions(r, x.Match)
 	c.Program.MaxCaptures = max(c.Program.MaxCaptures, len(r.Captures))
@@ -43,6 +44,7 @@ func (c *compiler) index(r *ir.Rule, src *lang.Rule, x *lang.Index) {
 	r.Captures = slices.Clip(r.Captures[:r.OwnCaptures])
 }
 
+// expiry compiles what becomes of items that TTL deletes.
 func (c *compiler) expiry(r *ir.Rule) {
 	if r.OnTTL == "" {
 		r.OnTTL = c.Program.DefaultOnTTL()
@@ -59,6 +61,7 @@ func (c *compiler) expiry(r *ir.Rule) {
 	}
 }
 
+// predicate compiles a `when`; nil when there is none, or it does not compile.
 func (c *compiler) predicate(t problem.Text) *ir.Predicate {
 	if !t.Set() {
 		return nil
@@ -71,6 +74,7 @@ func (c *compiler) predicate(t problem.Text) *ir.Predicate {
 	return w
 }
 
+// conditions compiles conditions; what their patterns capture is added to the rule's captures.
 func (c *compiler) conditions(r *ir.Rule, list []lang.Condition) (out []ir.Condition) {
 	for i := range list {
 		src := &list[i]
@@ -94,6 +98,7 @@ func (c *compiler) conditions(r *ir.Rule, list []lang.Condition) (out []ir.Condi
 	return out
 }
 
+// pattern compiles a pattern, and adds its captures to the rule's; of is what is known of the attribute.
 func (c *compiler) pattern(r *ir.Rule, t problem.Text, of tmpl.Capture) *tmpl.Pattern {
 	ast, err := lang.ParsePattern(t.S)
 	if err != nil {
@@ -128,6 +133,7 @@ func (c *compiler) pattern(r *ir.Rule, t problem.Text, of tmpl.Capture) *tmpl.Pa
 	return tmpl.NewPattern(ast, c.Delimiter(), func(name string) int { return known[name] })
 }
 
+// plan compiles a row and its entries under `cells`; nil when it has no template that compiles.
 func (c *compiler) plan(r *ir.Rule, name string, row *problem.Text, cells []lang.Emitter, segments problem.Text) *ir.Plan {
 	if !row.Set() {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Hide takes out of an item's explanation all that neither its key nor the mapping tells: values, and captures, row
-// keys, columns and cell times that are made of other attributes.
+// Hide removes from an item's explanation what neither its key nor the mapping shows: values, and captures, row keys,
+// columns and cell times that are made of other attributes.
 func Hide(p *ir.Program, s *Steps, img change.Image) {
 	rows, err := emit.Trace(p, img)
 	if err != nil { // what refuses an item may be any of its attributes
@@ -18,7 +18,7 @@ func Hide(p *ir.Program, s *Steps, img change.Image) {
 	}
 	x := p.NewEval()
 	x.Scope.Image = img
-	r, err := p.RuleOf(x) // also of an item that is refused: what its key tells is told anyway
+	r, err := p.RuleOf(x) // also of an item that is refused: what its key shows is known anyway
 	if err != nil {
 		r = nil
 	}
@@ -47,7 +47,7 @@ func Hide(p *ir.Program, s *Steps, img change.Image) {
 	}
 }
 
-// hide takes the content out of a cell that is told.
+// hide removes the content from a cell of the explanation.
 func (s *StepCell) hide(c *ir.Emitted) {
 	s.Value = hidden(len(c.Value))
 	if !nameFromKey(c.By) {
@@ -58,9 +58,10 @@ func (s *StepCell) hide(c *ir.Emitted) {
 	}
 }
 
+// hidden stands where content was.
 func hidden(n int) string { return fmt.Sprintf("(%d bytes; --show-data prints them)", n) }
 
-// keyed says whether a capture is of a key attribute. One of a rule that took no item may be of anything.
+// keyed reports whether a capture of the rule is of a key attribute.
 func keyed(r *ir.Rule, capture string) bool {
 	for _, c := range r.Captures {
 		if c.Name == capture {
@@ -70,7 +71,7 @@ func keyed(r *ir.Rule, capture string) bool {
 	return false
 }
 
-// nameFromKey says whether the names of the emitter's columns hold nothing but the item's key and attribute names.
+// nameFromKey reports whether the emitter's columns show nothing but the item's key and attribute names.
 func nameFromKey(e *ir.Emitter) bool {
 	vars := e.Qualifier.Vars
 	return e.Qualifier.FromKey && e.Otherwise() == nil && !vars[tmpl.VarKey] && !vars[tmpl.VarMember] &&

@@ -9,8 +9,6 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// What a sample of items can tell about a mapping, and its compiler cannot.
-
 // Lead is what a row key begins with behind its literal text: a value of the item.
 type Lead struct {
 	Row     string // the rule or index, as in a RowReport
@@ -20,7 +18,8 @@ type Lead struct {
 	Known   bool // the author has acknowledged that such rows may go to one place
 }
 
-// Leads are the leads of the rows that an item has. A row that begins with a salt has none.
+// Leads returns what the row keys of an item begin with behind their literal text. A row that begins with a salt has no
+// lead.
 func Leads(p *ir.Program, img change.Image) (out []Lead) {
 	x := p.NewEval()
 	x.Scope.Image = img
@@ -41,6 +40,7 @@ func Leads(p *ir.Program, img change.Image) (out []Lead) {
 	return out
 }
 
+// acknowledged reports whether the author knows that new rows of a plan may go to one place.
 func acknowledged(p *ir.Program, pl *ir.Plan) bool {
 	m := p.Table.Mapping
 	return m != nil && slices.ContainsFunc(m.Acknowledged, func(t problem.Text) bool {
@@ -48,7 +48,7 @@ func acknowledged(p *ir.Program, pl *ir.Plan) bool {
 	})
 }
 
-// Untyped says whether some rule writes an attribute so that values of two types can look alike.
+// Untyped reports whether some rule writes an attribute so that values of two types can look alike.
 func Untyped(p *ir.Program, attr string) bool {
 	return slices.ContainsFunc(p.Rules, func(r *ir.Rule) bool {
 		if len(r.Plans) == 0 {
@@ -61,7 +61,7 @@ func Untyped(p *ir.Program, attr string) bool {
 	})
 }
 
-// tellsType says whether the type of what an emitter writes can be told, be it because there is only one.
+// tellsType reports whether the type of a value can be told from its cell, or there is only one.
 func tellsType(e *ir.Emitter) bool {
 	switch s := e.Source.(type) {
 	case *ir.Document:
@@ -72,7 +72,7 @@ func tellsType(e *ir.Emitter) bool {
 	return true // a sidecar, or a collection of one type
 }
 
-// Int64Only says whether some rule refuses items in which an attribute is no 64-bit integer.
+// Int64Only reports whether some rule refuses items in which an attribute is not a 64-bit integer.
 func Int64Only(p *ir.Program, attr string) bool {
 	return slices.ContainsFunc(p.Rules, func(r *ir.Rule) bool {
 		return slices.ContainsFunc(r.Plans, func(pl *ir.Plan) bool {
@@ -83,7 +83,7 @@ func Int64Only(p *ir.Program, attr string) bool {
 	})
 }
 
-// SharesCells says whether the mapping acknowledges that two items may write one cell.
+// SharesCells reports whether the mapping acknowledges that two items may write one cell.
 func SharesCells(p *ir.Program) bool {
 	return slices.ContainsFunc(p.Rules, func(r *ir.Rule) bool {
 		return len(r.Src.ShareWith) > 0 || r.Src.Collisions.Set() || slices.ContainsFunc(r.Plans, func(pl *ir.Plan) bool {

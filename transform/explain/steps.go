@@ -15,7 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Steps tells step by step what the program does with an item or a change.
+// Steps is what the program does with an item or a change, step by step.
 type Steps struct {
 	Passed   []Passed          `json:"passed,omitempty"` // rules that did not match, in order, and why
 	Rule     string            `json:"rule,omitempty"`   // the rule that matched
@@ -140,18 +140,19 @@ func Key(p *ir.Program, keys change.Image) (*Steps, error) {
 	return Change(p, &change.Change{Op: change.Remove, Keys: canonical, Old: canonical})
 }
 
+// refused notes why the item is refused.
 func (s *Steps) refused(err error) {
 	if r := (*tmpl.Refusal)(nil); errors.As(err, &r) {
 		s.Code, s.Refused = r.Code, r.What
 	}
 }
 
-// explainRule tells which rule takes an item and why the earlier ones do not.
+// explainRule returns the rule that takes an item, and notes why the earlier ones do not; nil when none does.
 func explainRule(p *ir.Program, img change.Image, s *Steps) *ir.Rule {
 	x := p.NewEval()
 	for _, r := range p.Rules {
 		caps := x.Captures[:len(r.Captures)]
-		why, err := refuses(r, img, caps)
+		why, err := whyPassed(r, img, caps)
 		if err != nil {
 			s.refused(err)
 			return nil
@@ -171,8 +172,8 @@ func explainRule(p *ir.Program, img change.Image, s *Steps) *ir.Rule {
 	return nil
 }
 
-// refuses says which condition an item does not meet, "" when it meets all.
-func refuses(r *ir.Rule, img change.Image, caps []string) (string, error) {
+// whyPassed returns which condition of a rule an item does not meet, "" when it meets all.
+func whyPassed(r *ir.Rule, img change.Image, caps []string) (string, error) {
 	for i := range r.Conditions {
 		c := &r.Conditions[i]
 		if c.Holds(img, caps) {
@@ -190,6 +191,7 @@ func refuses(r *ir.Rule, img change.Image, caps []string) (string, error) {
 	return "when: " + r.When.Source + " is false", nil
 }
 
+// describe says which condition an item does not meet.
 func describe(c *ir.Condition, r *ir.Rule, img change.Image) string {
 	if img.Get(c.Attr) == nil {
 		return c.Attr + " is missing"
@@ -209,6 +211,7 @@ func describe(c *ir.Condition, r *ir.Rule, img change.Image) string {
 	return c.Attr + " does not meet the rule's condition"
 }
 
+// stepRow explains a row; images are the item's, the newest first, to find the plan that gives the row.
 func stepRow(p *ir.Program, row *emit.Row, version *int64, images ...change.Image) StepRow {
 	out := StepRow{Row: string(row.Key), Class: row.Class.String(), Left: row.Left, Wipes: row.Exclusive,
 		Keeps: row.KeepHistory}
@@ -227,7 +230,7 @@ func stepRow(p *ir.Program, row *emit.Row, version *int64, images ...change.Imag
 	for i := range row.Deletes {
 		d := &row.Deletes[i]
 		out.Deletes = append(out.Deletes, StepDelete{Family: d.Family, Qualifier: Readable(d.Qualifier), From: d.From,
-			To: d.To, Why: why(d)})
+			To: d.To, Why: whyDeleted(d)})
 	}
 	out.Name, out.Why = "a row of the old image", "the item was in this row before"
 	for _, img := range images {
@@ -239,7 +242,7 @@ func stepRow(p *ir.Program, row *emit.Row, version *int64, images ...change.Imag
 	return out
 }
 
-// planOf is the rule's or index's plan that gives an image this row, nil when none does.
+// planOf returns the plan that gives an image this row, nil when none does.
 func planOf(p *ir.Program, img change.Image, key []byte) *ir.Plan {
 	x := p.NewEval()
 	x.Scope.Image = img
@@ -260,11 +263,13 @@ func planOf(p *ir.Program, img change.Image, key []byte) *ir.Plan {
 	return nil
 }
 
+// familyOf returns the program's family of a name.
 func familyOf(p *ir.Program, name string) ir.Family {
 	return p.Families[slices.IndexFunc(p.Families, func(f ir.Family) bool { return f.Name == name })]
 }
 
-func why(d *emit.Delete) string {
+// whyDeleted is the reason of a delete.
+func whyDeleted(d *emit.Delete) string {
 	switch {
 	case d.To > 0:
 		return "exactly this cell: its time tells the item, siblings share the column"
@@ -289,7 +294,7 @@ func Readable(b []byte) string {
 	return fmt.Sprintf("0x%x", b)
 }
 
-// Coverage says for every attribute of an item what becomes of it.
+// Coverage returns for every attribute of an item what becomes of it.
 func Coverage(p *ir.Program, img change.Image) []Use {
 	x := p.NewEval()
 	x.Scope.Image = img
@@ -304,6 +309,7 @@ func Coverage(p *ir.Program, img change.Image) []Use {
 	return out
 }
 
+// use returns what a rule makes of one attribute.
 func use(p *ir.Program, r *ir.Rule, name string) Use {
 	u := Use{Attr: name, By: r.Name}
 	switch {

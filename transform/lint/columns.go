@@ -39,7 +39,7 @@ func maySpell(e *ir.Emitter, attr string) bool {
 	return true
 }
 
-// once says how an attribute is taken from one of the entries that write it.
+// once returns the hint how an attribute is taken from one of the entries that write it.
 func (c *linter) once(e *ir.Emitter, name string) string {
 	s, several := e.Source.(*ir.Attrs)
 	switch {

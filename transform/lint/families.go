@@ -6,7 +6,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// histories refuses tombstones where cells are items of their own, and warns of histories that nobody keeps.
+// histories refuses tombstones where each cell is an item, and warns of histories that no family keeps.
 func (c *linter) histories(r *ir.Rule) {
 	kept := false
 	for _, pl := range r.Plans {
@@ -32,7 +32,7 @@ func (c *linter) histories(r *ir.Rule) {
 	}
 }
 
-// siblingsIn says whether somebody keeps cells of several times in a family.
+// siblingsIn reports whether an emitter keeps cells of several times in a family.
 func (c *linter) siblingsIn(f *ir.FamilyRule) bool {
 	return slices.ContainsFunc(c.Program.Rules, func(r *ir.Rule) bool {
 		return slices.ContainsFunc(r.Plans, func(pl *ir.Plan) bool {
@@ -66,7 +66,7 @@ func FamilyLimit(cs []*ir.Draft) {
 	}
 }
 
-// besides names the tables that write the same target.
+// besides returns which other tables write the same target, for a message.
 func besides(c *ir.Draft, cs []*ir.Draft) (text string) {
 	for _, o := range cs {
 		if o != c && o.Program.Table.Target == c.Program.Table.Target {

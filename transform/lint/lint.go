@@ -53,6 +53,7 @@ func (c *linter) lint() {
 	c.lintViews()
 }
 
+// lintRule checks what a rule says about removals, expiry and sharing.
 func (c *linter) lintRule(r *ir.Rule) {
 	for _, s := range r.Src.ShareWith {
 		if !slices.ContainsFunc(c.Program.Rules, func(o *ir.Rule) bool { return o.Name == s.S }) {

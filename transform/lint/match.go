@@ -11,7 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// lintReach refuses a rule that an earlier one leaves nothing to.
+// lintReach refuses a rule whose items are all taken by an earlier one.
 func (c *linter) lintReach(i int, r *ir.Rule) {
 	for _, earlier := range c.Program.Rules[:i] {
 		if earlier.When == nil && covers(earlier.Src.Match, r.Src.Match) {
@@ -23,7 +23,7 @@ func (c *linter) lintReach(i int, r *ir.Rule) {
 	}
 }
 
-// covers says that whatever meets the conditions b meets the conditions a.
+// covers reports whether every item that meets the conditions b also meets the conditions a.
 func covers(a, b []lang.Condition) bool {
 	shapeA, shapeB := shapesOf(a), shapesOf(b)
 	for i := range a {
@@ -40,18 +40,20 @@ func covers(a, b []lang.Condition) bool {
 	return true
 }
 
+// isWhole reports whether a pattern takes any text as a whole.
 func isWhole(pattern string) bool {
 	p, err := lang.ParsePattern(pattern)
 	return err == nil && len(p) == 1 && p[0].Kind == lang.Any
 }
 
+// sameTests reports whether two conditions test the same, patterns apart.
 func sameTests(a, b *lang.Condition) bool {
 	exists := (a.Exists == nil) == (b.Exists == nil) && (a.Exists == nil || *a.Exists == *b.Exists)
 	return exists && a.Equals.S == b.Equals.S && a.Type.S == b.Type.S && len(a.In) == 0 && len(b.In) == 0
 }
 
-// shapesOf are the patterns of conditions with their captures by place instead of name, so that two shapes are the same
-// only where also the back-references are.
+// shapesOf returns the patterns of conditions with the places of captures instead of their names, so that two of them
+// are equal only where their back-references are too.
 func shapesOf(list []lang.Condition) (shapes []string) {
 	places := map[string]string{}
 	for i := range list {
@@ -102,17 +104,18 @@ func (c *linter) wrongKey(r *ir.Rule) {
 	}
 }
 
-// plain is a name without what names of one thing differ in.
+// plain is a name without the differences that spellings of one name have: case and separators.
 func plain(name string) string {
 	return strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(name))
 }
 
+// testsOrShows reports whether a rule tests an attribute, or has it in a row key.
 func testsOrShows(r *ir.Rule, attr string) bool {
 	return slices.ContainsFunc(r.Src.Match, func(x lang.Condition) bool { return x.At.S == attr }) ||
 		slices.ContainsFunc(r.Plans, func(pl *ir.Plan) bool { return pl.Row.Uses[attr] })
 }
 
-// expression is what other languages of patterns have and this one has not.
+// expression finds what means something in regular expressions and globs, but not in patterns.
 var expression = regexp.MustCompile(`^\^|\$$|\.[*+]|\[[^]]+\][*+]|\\[dwsS.]|\*`)
 
 // lintText warns of patterns where text stands, and of text that looks like a pattern of another language.

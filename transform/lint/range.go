@@ -10,7 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// reference is how a reference stands in text whose references are compared by name.
+// reference surrounds the name of a reference in a text whose references are compared by name.
 const reference = "\x00"
 
 // lintRange warns of ranges that may give other rows than those meant: of another form, or in another order.
@@ -23,7 +23,7 @@ func (c *linter) lintRange(at problem.Text) {
 	}
 	from, err := lang.ParseTemplate(low)
 	if err != nil {
-		return // lintServed says it
+		return // lintServed reports it
 	}
 	to, err := lang.ParseTemplate(high)
 	if err != nil {
