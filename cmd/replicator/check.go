@@ -20,6 +20,7 @@ type checkOptions struct {
 	sample          int
 }
 
+// checkCommand returns the command `replicator check`.
 func (a *app) checkCommand() *cobra.Command {
 	var o checkOptions
 	cmd := &cobra.Command{

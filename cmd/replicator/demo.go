@@ -15,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 )
 
+// demoCommand returns the command `replicator demo`.
 func (a *app) demoCommand() *cobra.Command {
 	var o demo.Options
 	cmd := &cobra.Command{

@@ -16,6 +16,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
 )
 
+// dlqCommand returns the command `replicator dlq`.
 func (a *app) dlqCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dlq",
@@ -58,6 +59,7 @@ func lineOf(l *deadletter.Letter, showData bool) letterLine {
 	return line
 }
 
+// dlqListCommand returns the command `replicator dlq list`.
 func (a *app) dlqListCommand() *cobra.Command {
 	var table string
 	cmd := &cobra.Command{
@@ -104,6 +106,7 @@ func (a *app) dlqListCommand() *cobra.Command {
 	return cmd
 }
 
+// dlqShowCommand returns the command `replicator dlq show`.
 func (a *app) dlqShowCommand() *cobra.Command {
 	var showData bool
 	cmd := &cobra.Command{
@@ -143,6 +146,7 @@ func (a *app) dlqShowCommand() *cobra.Command {
 	return cmd
 }
 
+// dlqDropCommand returns the command `replicator dlq drop`.
 func (a *app) dlqDropCommand() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{

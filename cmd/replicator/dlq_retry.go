@@ -10,6 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
 )
 
+// dlqRetryCommand returns the command `replicator dlq retry`.
 func (a *app) dlqRetryCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{

@@ -23,6 +23,7 @@ type explainOptions struct {
 	showData                 bool
 }
 
+// explainCommand returns the command `replicator explain`.
 func (a *app) explainCommand() *cobra.Command {
 	var o explainOptions
 	cmd := &cobra.Command{

@@ -19,6 +19,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
+// gapsCommand returns the command `replicator gaps`.
 func (a *app) gapsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gaps",
@@ -108,6 +109,7 @@ func (a *app) gapLogs(ctx context.Context, table string) (logs []gapLog, done fu
 	return logs, done, nil
 }
 
+// gapsListCommand returns the command `replicator gaps list`.
 func (a *app) gapsListCommand() *cobra.Command {
 	var table string
 	cmd := &cobra.Command{
@@ -140,6 +142,7 @@ func (a *app) gapsListCommand() *cobra.Command {
 	return cmd
 }
 
+// printGaps prints the gaps as a table.
 func (a *app) printGaps(lines []gapLine) error {
 	if len(lines) == 0 {
 		a.print("No gaps.")
@@ -159,6 +162,7 @@ func (a *app) printGaps(lines []gapLine) error {
 	return w.Flush()
 }
 
+// gapsClearCommand returns the command `replicator gaps clear`.
 func (a *app) gapsClearCommand() *cobra.Command {
 	var sink string
 	var yes bool

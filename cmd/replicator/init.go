@@ -26,6 +26,7 @@ type initOptions struct {
 	sample                       int
 }
 
+// initCommand returns the command `replicator init`.
 func (a *app) initCommand() *cobra.Command {
 	var o initOptions
 	cmd := &cobra.Command{

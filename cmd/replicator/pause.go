@@ -15,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
+// pauseCommand returns the command `replicator pause`.
 func (a *app) pauseCommand() *cobra.Command {
 	yes := true
 	return a.controlCommand("pause", "Stop reading and applying a table, through its log",
@@ -24,6 +25,7 @@ hours: no longer.`,
 		"paused", checkpoint.Control{Pause: &yes})
 }
 
+// resumeCommand returns the command `replicator resume`.
 func (a *app) resumeCommand() *cobra.Command {
 	no := false
 	return a.controlCommand("resume", "Clear a table's pause or halt, through its log",

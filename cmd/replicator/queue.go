@@ -14,12 +14,14 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
+// queueCommand returns the command `replicator queue`.
 func (a *app) queueCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "queue", Short: "Look into the logs", Args: a.args(cobra.NoArgs)}
 	cmd.AddCommand(a.queueDumpCommand(), a.queueEnvCommand())
 	return cmd
 }
 
+// queueDumpCommand returns the command `replicator queue dump`.
 func (a *app) queueDumpCommand() *cobra.Command {
 	var o dump.Options
 	var table, key string
@@ -80,6 +82,7 @@ func (a *app) printDumped(line *dump.Line) error {
 	return a.printJSON(line)
 }
 
+// queueEnvCommand returns the command `replicator queue env`.
 func (a *app) queueEnvCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "env",

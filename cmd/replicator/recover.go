@@ -9,6 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 )
 
+// recoverCommand returns the command `replicator recover`.
 func (a *app) recoverCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "recover",

@@ -35,6 +35,7 @@ type runOptions struct {
 	drain, dry, upgrade bool
 }
 
+// runCommand returns the command `replicator run`.
 func (a *app) runCommand() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{

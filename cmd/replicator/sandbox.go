@@ -14,6 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
+// sandboxCommand returns the command `replicator sandbox`.
 func (a *app) sandboxCommand() *cobra.Command {
 	var o sandbox.Options
 	cmd := &cobra.Command{
@@ -59,6 +60,7 @@ Ctrl-C ends it.
 	return cmd
 }
 
+// sandboxEnvCommand returns the command `replicator sandbox env`.
 func (a *app) sandboxEnvCommand(o *sandbox.Options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "env",

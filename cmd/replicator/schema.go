@@ -29,6 +29,7 @@ type schemaOptions struct {
 	sample      int
 }
 
+// schemaCommand returns the command `replicator schema`.
 func (a *app) schemaCommand() *cobra.Command {
 	var o schemaOptions
 	cmd := &cobra.Command{

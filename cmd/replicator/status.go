@@ -31,6 +31,7 @@ type statusOptions struct {
 	timeout time.Duration
 }
 
+// statusCommand returns the command `replicator status`.
 func (a *app) statusCommand() *cobra.Command {
 	var o statusOptions
 	cmd := &cobra.Command{

@@ -15,6 +15,7 @@ import (
 // version is set by the linker of a release.
 var version = ""
 
+// versionCommand returns the command `replicator version`.
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
@@ -33,6 +34,7 @@ func (a *app) versionCommand() *cobra.Command {
 	}
 }
 
+// buildVersion returns the version of a release, else the revision that Go has recorded.
 func buildVersion() string {
 	if version != "" {
 		return version
@@ -53,6 +55,7 @@ func buildVersion() string {
 	return v
 }
 
+// manCommand returns the command `replicator man`.
 func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",

@@ -99,6 +99,7 @@ func (w *Writer) write(r *rand.Rand, writer int) error {
 
 func price(r *rand.Rand) string { return fmt.Sprintf("%d.%02d", r.IntN(500), r.IntN(100)) }
 
+// attributes returns the attributes of a product beside its key, each optional one half of the time.
 func attributes(r *rand.Rand) string {
 	a := []string{
 		fmt.Sprintf(`"price":{"N":"%s"}`, price(r)),

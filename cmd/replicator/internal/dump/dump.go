@@ -70,6 +70,7 @@ func Log(ctx context.Context, log *queue.Log, o Options, print func(*Line) error
 	return nil
 }
 
+// run reads the log from the first entry of the options to the newest of this moment.
 func (d *dumper) run(ctx context.Context) error {
 	info, err := d.log.Info(ctx)
 	if err != nil {
@@ -187,6 +188,7 @@ func KeyHashes(key string) (map[uint64]bool, error) {
 	return hashes, nil
 }
 
+// keyHashes returns the hashes of a key under each schema that its one or two attributes may have.
 func keyHashes(key string) (map[uint64]bool, error) {
 	var d change.Decoder
 	img, err := d.Image([]byte(key))

@@ -48,6 +48,7 @@ func (w *Wait) Met(all []TableLog) bool {
 	return met
 }
 
+// met reports whether the table has passed its goal, which it learns from the first look and the listing.
 func (t *tableGoal) met(goal change.Millis, s TableLog) bool {
 	if t.known == nil {
 		t.known = map[string]bool{}

@@ -39,6 +39,7 @@ func (o *Observer) Look(ctx context.Context) (pipeline.Status, []TableLog, error
 	return o.look(ctx, q)
 }
 
+// look is Look with an open queue.
 func (o *Observer) look(ctx context.Context, q *queue.Queue) (pipeline.Status, []TableLog, error) {
 	var statuses []pipeline.TableStatus
 	var all []TableLog

@@ -26,7 +26,8 @@ type Options struct {
 	Logger  wire.Logger
 
 	// Sampling is called before a table is sampled, with the number of items to expect. It returns a function to call with
-	// the number of items read so far, and one to call at the end. Nil: nobody watches.
+	// the number of items read so far, and one to call at the end. Nil: progress is not
+	// shown.
 	Sampling func(table string, items int64) (progress func(items int), done func())
 }
 

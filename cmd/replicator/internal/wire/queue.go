@@ -45,6 +45,7 @@ func (c *Clients) Queue(ctx context.Context) (*queue.Queue, error) {
 	return q, nil
 }
 
+// commandQueue opens the logs beside a running daemon, or the store itself. It makes no store where there is none.
 func (c *Clients) commandQueue(ctx context.Context) (*queue.Queue, error) {
 	if dir := c.cfg.Queue.Dir; dir != "" {
 		if _, err := os.Stat(dir); err != nil {
