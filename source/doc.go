@@ -34,7 +34,5 @@
 //	page.go       a page, versions and key hashes
 //	retention.go  how far shards are read: the retention fuse
 //	pace.go       when a shard is due
-//	silence.go    why requests get no reply
-//	clock.go      the service's clock
 //	errors.go     errors, their classes and hints
 package source

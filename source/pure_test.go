@@ -160,32 +160,6 @@ func TestRetentionOfIdleAndStalledShards(t *testing.T) {
 	})
 }
 
-func TestServiceClock(t *testing.T) {
-	var c serviceClock
-	at := time.Now()
-	if _, ok := c.read(at); ok {
-		t.Fatal("known before the first reply")
-	}
-	after := func(ms int64) time.Time { return at.Add(time.Duration(ms) * time.Millisecond) }
-	tell := func(now, want int64) {
-		t.Helper()
-		if ms, _ := c.read(after(now)); ms != change.Millis(want) {
-			t.Fatalf("%d ms after the first reply the clock tells %d, want %d", now, ms, want)
-		}
-	}
-	c.observe(10_000, at, at)
-	c.observe(10_000, after(800), after(900)) // the same second
-	tell(900, 10_900)
-	c.observe(12_000, after(900), after(1000)) // later than thought
-	tell(1000, 12_000)
-	c.observe(12_000, after(1000), after(9000)) // long under way
-	tell(9000, 20_000)
-	c.observe(15_000, after(9900), after(10_000)) // our second is shorter than the service's
-	tell(10_000, 20_000)                          // told is told
-	tell(13_000, 20_000)
-	tell(14_000, 20_100)
-}
-
 func TestErrorsHaveClassesAndHints(t *testing.T) {
 	for code, want := range map[string]failure.Class{
 		"ThrottlingException": failure.Throttled, "ProvisionedThroughputExceededException": failure.Throttled,

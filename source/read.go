@@ -112,7 +112,7 @@ func (r *Reader) read(ctx context.Context, page *Page) (next []byte, err error) 
 	start := time.Now()
 	timing, err := r.src.raw.GetRecords(ctx, r.iterator, &page.body)
 	if err == nil {
-		page.Date = r.src.observeTiming(timing)
+		page.Date = r.src.now.Observe(timing)
 		next, err = page.scan()
 	}
 	if err == nil && len(page.Records) > 0 && !page.body.MayGrow() {

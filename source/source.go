@@ -42,9 +42,9 @@ type Source struct {
 	slots      chan struct{} // a token for each GetRecords call of a reader in flight
 	budget     *memory.Budget
 	metrics    *metrics
-	now        serviceClock
+	now        raw.Clock
 	watch      watch
-	silence    silence
+	silence    raw.Silence
 
 	mu       sync.Mutex
 	limiters map[string]*rate.Limiter // by stream ARN
@@ -134,7 +134,7 @@ func (s *Source) httpClient(resolved aws.HTTPClient) HTTPClient {
 		return resolved
 	}
 	s.http = &http.Client{
-		Transport: &silenceTransport{next: b.GetTransport(), silence: &s.silence}, Timeout: s.opt.CallTimeout,
+		Transport: &raw.Transport{Next: b.GetTransport(), Silence: &s.silence}, Timeout: s.opt.CallTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return s.http
@@ -209,7 +209,7 @@ func (s *Source) report(op string, err error) {
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: %w", op, s.silence.withCause(err))
+		err = fmt.Errorf("%s: %w", op, s.silence.WithCause(err))
 	}
 	s.opt.Report(op, err)
 }
@@ -218,14 +218,14 @@ func (s *Source) report(op string, err error) {
 func (s *Source) wrap(ctx context.Context, op string, err error) error {
 	wrapped := wrap(ctx, op, err)
 	if own := (*Error)(nil); errors.As(wrapped, &own) {
-		own.Err = s.silence.withCause(own.Err)
+		own.Err = s.silence.WithCause(own.Err)
 	}
 	return wrapped
 }
 
 // Now returns the time of the service's clock: the latest Date header, advanced by our own monotonic clock. It is false
 // before the first reply.
-func (s *Source) Now() (now change.Millis, ok bool) { return s.now.read(time.Now()) }
+func (s *Source) Now() (now change.Millis, ok bool) { return s.now.Read(time.Now()) }
 
 // nowOrLocal returns Now, or our own clock's time before the first reply.
 func (s *Source) nowOrLocal() change.Millis {
@@ -235,21 +235,9 @@ func (s *Source) nowOrLocal() change.Millis {
 	return change.Millis(time.Now().UnixMilli())
 }
 
-// observeCall is observeTiming for a call that the SDK made.
+// observeCall sets the service's clock by the reply of a call that the SDK made, see raw.Clock.Observe.
 func (s *Source) observeCall(md middleware.Metadata, start time.Time) change.Millis {
-	return s.observeTiming(raw.TimingOf(md, start))
-}
-
-// observeTiming sets the service's clock by the reply of a call, and returns the service's time at the call's start,
-// never a later one: the Date header less the time from our start until the reply. It returns 0 when the server sent no
-// date.
-func (s *Source) observeTiming(t raw.Timing) change.Millis {
-	if t.Server.IsZero() {
-		return 0
-	}
-	date := change.Millis(t.Server.UnixMilli())
-	s.now.observe(date, t.Sent, t.Replied)
-	return date - since(t.Sent, t.Replied) - 1
+	return s.now.Observe(raw.TimingOf(md, start))
 }
 
 // Retention returns the time until the oldest record that a live reader of the table has not read may be lost: 24 hours

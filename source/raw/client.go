@@ -1,8 +1,9 @@
 // Package raw calls DynamoDB without decoding what it replies: the body of a success comes back as it is, because the
 // SDK decodes a page fifteen times slower than package change scans it.
 //
-// Body plugs into the SDK's own calls, and Client sends GetRecords without the SDK's middleware. Signing, endpoints and
-// typed errors are the SDK's, or equal to them.
+// Body takes the reply of one of the SDK's own calls, and Client sends GetRecords without the SDK's middleware. Signing,
+// endpoints and typed errors are the SDK's, or equal to them. Clock and Silence keep what the replies, and those that do
+// not come, show about the service: its time, and why it does not answer.
 package raw
 
 import (
