@@ -1,0 +1,53 @@
+package pipeline_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/tailrace-cdc/replicator/pipeline"
+)
+
+// TestProbesFollowTheTablesAndTheQueue: a rollout waits for every table's state, and a queue that cannot store is a reason to
+// restart the process.
+func TestProbesFollowTheTablesAndTheQueue(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.open("Orders")
+	if err := r.p.Started(); err == nil || !strings.Contains(err.Error(), "Orders") {
+		t.Errorf("started before it runs: %v, want an error that names the table", err)
+	}
+	r.begin()
+	r.until("the table's state is loaded", func() bool { return r.p.Started() == nil })
+	r.settle()
+	if err := r.p.Live(); err != nil {
+		t.Errorf("a pipeline at work is not live: %v", err)
+	}
+	if err := r.stop(); err != nil { // stop closes the queue, too
+		t.Fatal(err)
+	}
+	if err := r.p.Live(); err == nil || !strings.Contains(err.Error(), "queue") {
+		t.Errorf("live without its queue: %v", err)
+	}
+	if unsaved := r.p.Unsaved(); len(unsaved) > 0 {
+		t.Errorf("unsaved after a drain: %v", unsaved)
+	}
+}
+
+// TestTableThatCannotDrainInTimeIsUnsaved: the marks in the log do not cover what was applied last.
+func TestTableThatCannotDrainInTimeIsUnsaved(t *testing.T) {
+	w := newWorld(t)
+	w.opts = func(o *pipeline.Options) { o.Periods.Shutdown = time.Millisecond }
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.front.Faults.RefuseRow([]byte("stuck"), codes.Unavailable, -1)
+	w.put("Orders", "stuck", "s", `"a":{"N":"1"}`)
+	r.until("the change is in the log", func() bool { return r.table("Orders").Changes == 1 })
+	_ = r.stop()
+	if unsaved := r.p.Unsaved(); len(unsaved) != 1 || unsaved[0] != "Orders" {
+		t.Errorf("unsaved: %v, want Orders", unsaved)
+	}
+	w.front.Faults.Calm()
+}
