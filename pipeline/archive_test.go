@@ -19,7 +19,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// shelf is an archive that fails when it is told to.
+// shelf is an archive that fails on demand.
 type shelf struct {
 	mu     sync.Mutex
 	down   error
@@ -65,7 +65,8 @@ func TestArchiveThatFailsLosesNoEvent(t *testing.T) {
 	s := &shelf{events: map[string]int{}}
 	w.archive, w.onTTL = s, "archive"
 	w.createTable("Orders")
-	w.post("UpdateTimeToLive", `{"TableName":"Orders","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`)
+	w.post("UpdateTimeToLive",
+		`{"TableName":"Orders","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`)
 	r := w.start("Orders")
 	s.set(errors.New("the shelf is broken"))
 	for i := range 20 {
@@ -105,7 +106,8 @@ func TestArchiveThatIsAwayHaltsOnlyItself(t *testing.T) {
 	s.set(fmt.Errorf("publish archival event: %w", nats.ErrNoResponders))
 	w.archive, w.onTTL = s, "archive"
 	w.createTable("Orders")
-	w.post("UpdateTimeToLive", `{"TableName":"Orders","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`)
+	w.post("UpdateTimeToLive",
+		`{"TableName":"Orders","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`)
 	r := w.start("Orders")
 	w.put("Orders", "p", "0", fmt.Sprintf(`"expires":{"N":"%d"}`, w.clock.Now().Unix()))
 	r.until("it is read", func() bool { return r.table("Orders").Changes == 1 })
@@ -140,7 +142,8 @@ func TestEndOfOneSinksHaltLeavesTheOthers(t *testing.T) {
 	s.set(errors.New("the shelf is broken"))
 	w.archive, w.onTTL = s, "archive"
 	w.createTable("Orders")
-	w.post("UpdateTimeToLive", `{"TableName":"Orders","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`)
+	w.post("UpdateTimeToLive",
+		`{"TableName":"Orders","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`)
 	r := w.start("Orders")
 	w.front.Faults.RefuseRow([]byte("bad#1"), codes.NotFound, -1)
 	w.put("Orders", "p", "0", fmt.Sprintf(`"expires":{"N":"%d"}`, w.clock.Now().Unix()))

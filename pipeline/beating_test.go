@@ -16,7 +16,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 )
 
-// folded is the state of a table's log, as anybody reads it. It is empty while there is no log.
+// folded is the state of a table's log, as any process reads it; empty while there is no log.
 func (r *run) folded(name string) *checkpoint.State {
 	r.t.Helper()
 	l, err := r.queue.Log(r.t.Context(), name)
@@ -103,7 +103,9 @@ func TestWalkOverLettersHoldsNoBeat(t *testing.T) {
 	r.begin()
 	<-g.held
 	first := r.folded("Orders").Seq
-	r.until("a starting table beats while its letters are walked over", func() bool { return r.folded("Orders").Seq > first+5 })
+	r.until("a starting table beats while its letters are walked over", func() bool {
+		return r.folded("Orders").Seq > first+5
+	})
 	g.lift()
 	r.settle()
 

@@ -20,7 +20,8 @@ import (
 // When the sink is back the marks are stored and the log is trimmed: while running, at the next start, and with another
 // limit.
 func TestLongStallLeavesRoomForTheMarks(t *testing.T) {
-	for name, limit := range map[string]int64{"while running": 0, "after a restart": 2 << 20, "after a restart with a larger log": 64 << 20,
+	for name, limit := range map[string]int64{"while running": 0, "after a restart": 2 << 20,
+		"after a restart with a larger log":  64 << 20,
 		"after a restart with a smaller log": 1 << 20} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -40,7 +41,8 @@ func TestLongStallLeavesRoomForTheMarks(t *testing.T) {
 			if u := used(r); u < 0.88 || u > 0.901 {
 				t.Errorf("beats stopped at %.3f of the limit, want 0.9", u)
 			}
-			if why := strings.Join(r.table("Orders").Reasons, "; "); !strings.Contains(why, "reading pauses: 9") || strings.Contains(why, "no sign of life") {
+			if why := strings.Join(r.table("Orders").Reasons, "; "); !strings.Contains(why, "reading pauses: 9") ||
+				strings.Contains(why, "no sign of life") {
 				t.Errorf("the table is not ready because %s", why)
 			}
 			if limit > 0 {
@@ -78,7 +80,8 @@ func TestCrowdedVolumePausesReading(t *testing.T) {
 	available.Store(1 << 30)
 	w.scribble("Orders", 33, 50)
 	r.until("reading pauses", func() bool {
-		return strings.Contains(strings.Join(r.table("Orders").Reasons, "; "), "the volume of "+w.dir+" has 1.0 GiB left for the logs")
+		return strings.Contains(strings.Join(r.table("Orders").Reasons, "; "),
+			"the volume of "+w.dir+" has 1.0 GiB left for the logs")
 	})
 	r.until("the metric says so", func() bool { return r.metric("tailrace_queue_disk_low") == 1 })
 	if n := r.table("Orders").Changes; n != 0 {
@@ -104,7 +107,8 @@ func TestFullVolumeIsOutlived(t *testing.T) {
 		}
 	})
 	w.qopts = func(o *queue.Options) {
-		o.MaxBytes, o.LettersMaxBytes, o.ReplayWindow, o.DiskCheck, o.AckTimeout = 32<<20, 1<<20, -1, 50*time.Millisecond, time.Second
+		o.MaxBytes, o.LettersMaxBytes, o.ReplayWindow, o.DiskCheck, o.AckTimeout = 32<<20, 1<<20, -1, 50*time.Millisecond,
+			time.Second
 	}
 	r := w.start("Orders")
 	r.settle()

@@ -27,7 +27,8 @@ func TestChangesOfAnItemReachBigtableInOrder(t *testing.T) {
 		r.settle()
 	}
 	r.equal()
-	skipped, retried := r.metricWith("tailrace_bigtable_calls_total", "outcome", "skipped"), r.metric("tailrace_bigtable_retries_total")
+	skipped, retried := r.metricWith("tailrace_bigtable_calls_total", "outcome", "skipped"),
+		r.metric("tailrace_bigtable_retries_total")
 	written := r.metricWith("tailrace_bigtable_calls_total", "outcome", "ok")
 	if skipped > retried || written < 100 {
 		t.Errorf("of %v calls %v met a later version of their item, and only %v were sent again", written, skipped, retried)

@@ -21,8 +21,8 @@ func newFamilies(tables []Table, sink *bigtable.Client) *families {
 	return &families{tables: tables, sink: sink, compiled: map[string]map[string][]string{}}
 }
 
-// add notes the families of one mapping, and tells the sink which families a target has once the mappings of all tables
-// that write to it are compiled: with fewer, the sink would take those of the others for foreign ones.
+// add notes the families of one mapping, and declares the families of a target to the sink once the mappings of all
+// tables that write to it are compiled: with fewer, the sink would take those of the others for foreign ones.
 func (f *families) add(target, source string, all []transform.Family) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

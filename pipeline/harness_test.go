@@ -1,29 +1,23 @@
 package pipeline_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/queue"
-	"github.com/tailrace-cdc/replicator/queue/deadletter"
 	sandbigtable "github.com/tailrace-cdc/replicator/sandbox/bigtable"
 	"github.com/tailrace-cdc/replicator/sandbox/clock"
 	"github.com/tailrace-cdc/replicator/sandbox/dynamo"
@@ -95,9 +89,10 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { _ = w.front.Close() })
 	core, said := observer.New(zap.InfoLevel)
 	w.said = said
-	w.log = zaptest.NewLogger(t, zaptest.Level(zap.InfoLevel), zaptest.WrapOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
-		return zapcore.NewTee(c, core)
-	})))
+	w.log = zaptest.NewLogger(t, zaptest.Level(zap.InfoLevel),
+		zaptest.WrapOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
+			return zapcore.NewTee(c, core)
+		})))
 	return w
 }
 
@@ -110,7 +105,8 @@ func (w *world) post(op, body string) {
 	}
 	req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
 	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
-	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=sandbox/20261121/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00")
+	req.Header.Set("Authorization",
+		"AWS4-HMAC-SHA256 Credential=sandbox/20261121/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00")
 	req.Header.Set("X-Amz-Date", w.clock.Now().UTC().Format("20060102T150405Z"))
 	rec := httptest.NewRecorder()
 	w.tables.ServeHTTP(rec, req)
@@ -121,8 +117,11 @@ func (w *world) post(op, body string) {
 
 func (w *world) createTable(name string) {
 	w.t.Helper()
-	w.post("CreateTable", fmt.Sprintf(`{"TableName":%q,"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"sk","AttributeType":"S"}],
-		"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],"BillingMode":"PAY_PER_REQUEST",
+	w.post("CreateTable",
+		fmt.Sprintf(`{"TableName":%q,"AttributeDefinitions":[
+		{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"sk","AttributeType":"S"}],
+		"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],
+		"BillingMode":"PAY_PER_REQUEST",
 		"StreamSpecification":{"StreamEnabled":true,"StreamViewType":%q}}`, name, w.view))
 }
 
@@ -192,7 +191,8 @@ func (w *world) openAs(first bool, names ...string) *run {
 		}
 	}
 	var err error
-	so := source.Options{Region: "us-east-1", Endpoint: w.http.URL, IdlePoll: 50 * time.Millisecond, ReadsPerShard: 100, Tables: len(names)}
+	so := source.Options{Region: "us-east-1", Endpoint: w.http.URL, IdlePoll: 50 * time.Millisecond, ReadsPerShard: 100,
+		Tables: len(names)}
 	if w.sopts != nil {
 		w.sopts(&so)
 	}
@@ -210,11 +210,14 @@ func (w *world) openAs(first bool, names ...string) *run {
 		}
 		return time.Now()
 	}
-	r.sink, err = bigtable.Open(ctx, bigtable.Options{Project: "local", Instance: "local", Endpoint: w.front.Addr(), Now: now}, w.log, reg)
+	r.sink, err = bigtable.Open(ctx, bigtable.Options{Project: "local", Instance: "local", Endpoint: w.front.Addr(),
+		Now: now}, w.log, reg)
 	must(err)
 	o := pipeline.Options{Name: "shop", Owner: "test-" + w.t.Name(), Lanes: 32, Periods: pipeline.Periods{
-		ClaimTTL: 2 * time.Second, Beat: 100 * time.Millisecond, Listing: 500 * time.Millisecond, Describe: 100 * time.Millisecond,
-		Mark: 50 * time.Millisecond, Trim: 200 * time.Millisecond, Retry: 300 * time.Millisecond, Shutdown: 20 * time.Second,
+		ClaimTTL: 2 * time.Second, Beat: 100 * time.Millisecond, Listing: 500 * time.Millisecond,
+		Describe: 100 * time.Millisecond,
+		Mark:     50 * time.Millisecond, Trim: 200 * time.Millisecond, Retry: 300 * time.Millisecond,
+		Shutdown: 20 * time.Second,
 	}}
 	for _, name := range names {
 		o.Tables = append(o.Tables, pipeline.Table{
@@ -330,193 +333,6 @@ func (r *run) until(what string, fact func() bool) {
 
 // moved changes whenever something is read, applied or claimed.
 func (r *run) moved() float64 {
-	return r.metric("tailrace_bigtable_calls_total") + r.metric("tailrace_source_records_total") + float64(r.said.FilterMessage("log claimed").Len())
-}
-
-// equal compares the source with Bigtable, cell by cell, as a plain reader sees them.
-func (r *run) equal(names ...string) {
-	r.t.Helper()
-	if len(names) == 0 {
-		names = r.names
-	}
-	for _, name := range names {
-		want, got := r.projected(name), r.stored(name)
-		if diff := cmp.Diff(want, got); diff != "" {
-			r.t.Fatalf("table %s: source (-) and Bigtable (+) differ:\n%s", name, diff)
-		}
-		r.t.Logf("table %s: %d rows equal", name, len(want))
-	}
-}
-
-func (r *run) projected(name string) map[string][]string {
-	r.t.Helper()
-	ctx := context.Background()
-	info, err := r.src.Table(ctx, name)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	prog, err := r.compile(name)(info)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	rows := map[string][]string{}
-	dec := new(change.Decoder)
-	for page, err := range r.src.Scan(ctx, name, 0, 1) {
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		for _, raw := range page.Items {
-			img, err := dec.Image(raw)
-			if err != nil {
-				r.t.Fatal(err)
-			}
-			projected, err := prog.Project(img)
-			if err != nil {
-				r.t.Fatalf("project %s: %v", raw, err)
-			}
-			for _, row := range projected {
-				rows[string(row.Key)] = append(rows[string(row.Key)], []string{}...)
-				for _, c := range row.Cells {
-					rows[string(row.Key)] = append(rows[string(row.Key)], fmt.Sprintf("%s:%q=%q", c.Family, c.Qualifier, c.Value))
-				}
-			}
-		}
-	}
-	return sorted(rows)
-}
-
-func (r *run) stored(name string) map[string][]string {
-	r.t.Helper()
-	ctx := context.Background()
-	info, err := r.src.Table(ctx, name)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	prog, err := r.compile(name)(info)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	var views []bigtable.View
-	for _, f := range prog.Families() {
-		views = append(views, bigtable.View{Family: f.Name, Versions: 1})
-	}
-	rows := map[string][]string{}
-	err = r.sink.Rows(ctx, target(name), "", "", views, func(row *bigtable.Row) error {
-		for _, c := range row.Cells {
-			rows[string(row.Key)] = append(rows[string(row.Key)], fmt.Sprintf("%s:%q=%q", c.Family, bytes.Clone(c.Qualifier), c.Value))
-		}
-		return nil
-	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return sorted(rows)
-}
-
-func sorted(rows map[string][]string) map[string][]string {
-	for key, cells := range rows {
-		if len(cells) == 0 {
-			delete(rows, key) // an item of keys alone shows no cell to a plain reader
-			continue
-		}
-		slices.Sort(cells)
-	}
-	return rows
-}
-
-// scribble makes n seeded changes to items of a table: puts with changing attributes, removals of attributes,
-// deletes, hot keys.
-func (w *world) scribble(table string, seed uint64, n int) {
-	w.t.Helper()
-	w.t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 7))
-	for i := range n {
-		item := rnd.IntN(40)
-		if rnd.IntN(4) == 0 {
-			item = rnd.IntN(3) // hot
-		}
-		pk, sk := fmt.Sprintf("p#%d", item%7), fmt.Sprintf("s%d", item)
-		switch rnd.IntN(10) {
-		case 0, 1:
-			w.delete(table, pk, sk)
-		case 2, 3:
-			w.post("UpdateItem", fmt.Sprintf(`{"TableName":%q,"Key":{"pk":{"S":%q},"sk":{"S":%q}},
-				"UpdateExpression":"SET u = :u REMOVE a%d","ExpressionAttributeValues":{":u":{"N":"%d"}}}`, table, pk, sk, rnd.IntN(4), i))
-		default:
-			w.put(table, pk, sk, fmt.Sprintf(`"v":{"N":"%d"},"a%d":{"S":"%d"},"a%d":{"BOOL":true}`, i, rnd.IntN(2), i, 2+rnd.IntN(2)))
-		}
-	}
-}
-
-// table is the status of one table as its loop saw it last.
-func (r *run) table(name string) pipeline.TableStatus {
-	for _, s := range r.p.Status().Tables {
-		if s.Source == name {
-			return s
-		}
-	}
-	r.t.Fatalf("no table %s", name)
-	return pipeline.TableStatus{}
-}
-
-// metricWith is the sum of a counter over the series that have a label.
-func (r *run) metricWith(name, label, value string) (sum float64) {
-	r.t.Helper()
-	all, err := r.reg.Gather()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	for _, f := range all {
-		for _, m := range f.GetMetric() {
-			for _, l := range m.GetLabel() {
-				if f.GetName() == name && l.GetName() == label && l.GetValue() == value {
-					sum += m.GetCounter().GetValue()
-				}
-			}
-		}
-	}
-	return sum
-}
-
-// letter returns the nth dead letter of a table, by version.
-func (r *run) letter(name string, nth int) *deadletter.Letter {
-	r.t.Helper()
-	ctx := r.t.Context()
-	l, err := r.queue.Log(ctx, name)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	store, err := l.DeadLetters(ctx)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	var all []*deadletter.Letter
-	for x, err := range store.All(ctx) {
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		all = append(all, x)
-	}
-	slices.SortFunc(all, func(a, b *deadletter.Letter) int { return int(a.Version - b.Version) })
-	if nth >= len(all) {
-		r.t.Fatalf("%d dead letters, looked for number %d", len(all), nth)
-	}
-	return all[nth]
-}
-
-// metric is the sum of a counter, a gauge or the count of a histogram over its labels.
-func (r *run) metric(name string) (sum float64) {
-	r.t.Helper()
-	all, err := r.reg.Gather()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	for _, f := range all {
-		if f.GetName() == name {
-			for _, m := range f.GetMetric() {
-				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
-			}
-		}
-	}
-	return sum
+	return r.metric("tailrace_bigtable_calls_total") + r.metric("tailrace_source_records_total") +
+		float64(r.said.FilterMessage("log claimed").Len())
 }

@@ -238,7 +238,9 @@ func TestFullQueuePausesReadersAndRecovers(t *testing.T) {
 	for range 400 {
 		w.put("Orders", "p", noise.word(4), `"big":{"S":"`+noise.word(8<<10)+`"}`)
 	}
-	r.until("the log is full", func() bool { return w.said.FilterMessage("the log takes no more changes, they wait").Len() > 0 })
+	r.until("the log is full", func() bool {
+		return w.said.FilterMessage("the log takes no more changes, they wait").Len() > 0
+	})
 	w.front.Faults.Recover()
 	r.settle()
 	r.equal()
@@ -267,7 +269,9 @@ func TestFullLogPausesNoOtherTable(t *testing.T) {
 	}
 	for used(r) <= 0.8 {
 		fill(20)
-		r.until("they are in the log, or it is full", func() bool { return int(r.table("Orders").Changes) >= written || used(r) > 0.8 })
+		r.until("they are in the log, or it is full", func() bool {
+			return int(r.table("Orders").Changes) >= written || used(r) > 0.8
+		})
 	}
 	fill(300)
 	waiting := func() bool { return used(r) > 0.8 && r.metric("tailrace_source_parked_oldest_seconds") > 1 }

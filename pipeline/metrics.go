@@ -42,8 +42,8 @@ var (
 	viewDesc = tableGauge("table_view_age_seconds",
 		"Age of the look at the log from which the table's gauges are computed.")
 	waitingDesc   = tableGauge("unapplied_entries", "Entries of the log that the slowest sink has not applied.")
-	lettersDesc   = tableGauge("dead_letters", "Changes that a sink refused for good and nobody has handled.")
-	gapsDesc      = tableGauge("gaps", "Ranges of the source that were lost and nobody has accepted.")
+	lettersDesc   = tableGauge("dead_letters", "Changes that a sink refused for good and that are not handled yet.")
+	gapsDesc      = tableGauge("gaps", "Ranges of the source that were lost and are not accepted yet.")
 	differingDesc = tableGauge("gaps_differing",
 		"Lost ranges of the source, accepted or not, that are neither healed nor waived for every sink.")
 	aheadDesc   = tableGauge("clock_ahead_seconds", "How far versions run ahead of event time.")

@@ -22,8 +22,12 @@ func TestRefusedTableLeavesOthersRunning(t *testing.T) {
 			w.post("DeleteTable", `{"TableName":"Orders"}`)
 			w.createTable("Orders")
 		}, "deleted and created again"},
-		"lost log":    {[]string{"Orders", "Users"}, func(_ *world, r *run) { r.deleteStream("Orders") }, "empty or not there"},
-		"other start": {[]string{"Orders"}, func(w *world, _ *run) { w.opts = func(o *pipeline.Options) { o.Start.Latest = true } }, "source.start"},
+		"lost log": {[]string{"Orders", "Users"}, func(_ *world, r *run) { r.deleteStream("Orders") },
+			"empty or not there"},
+		"other start": {[]string{"Orders"}, func(w *world,
+			_ *run) {
+			w.opts = func(o *pipeline.Options) { o.Start.Latest = true }
+		}, "source.start"},
 		"other mapping": {[]string{"Orders", "Users"}, func(w *world, _ *run) {
 			other := *w
 			other.mapping = otherRows
@@ -72,7 +76,8 @@ func TestNoTableThatCanRunEndsTheProcess(t *testing.T) {
 	err := <-r.ended
 	r.ended <- nil
 	refused := (*pipeline.RefusedError)(nil)
-	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "table Orders") || !strings.Contains(err.Error(), "table Users") {
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "table Orders") ||
+		!strings.Contains(err.Error(), "table Users") {
 		t.Errorf("ended with %v, want the refusals of both tables", err)
 	}
 }

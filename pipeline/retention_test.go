@@ -27,7 +27,7 @@ func (r *run) lost() {
 }
 
 // Nothing was read of the shard yet, so its position is still where the pipeline started: neither a time nor the trim
-// horizon tells that something is missing.
+// horizon shows that something is missing.
 func TestOutageBeforeTheFirstRecordIsAGap(t *testing.T) {
 	for name, start := range map[string]func(time.Time) pipeline.Start{
 		"latest":       func(time.Time) pipeline.Start { return pipeline.Start{Latest: true} },
@@ -71,7 +71,9 @@ func TestLossOfAnIdleShardIsNotTakenForOneBeforeTheStart(t *testing.T) {
 	})
 	r = w.start("Orders")
 	r.lost()
-	r.until("the children's losses are found too", func() bool { return r.table("Orders").Gaps >= len(w.streams.OpenShards("Orders")) })
+	r.until("the children's losses are found too", func() bool {
+		return r.table("Orders").Gaps >= len(w.streams.OpenShards("Orders"))
+	})
 	if st := r.table("Orders"); st.Accepted > 0 {
 		r.t.Errorf("%d gaps are open, %d have accepted themselves", st.Gaps, st.Accepted)
 	}

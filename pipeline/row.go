@@ -179,8 +179,8 @@ func (r *stateRow) load(ctx context.Context) error {
 	return nil
 }
 
-// loadRetrying loads the row, again and again while Bigtable does not answer. When ctx ends first, the error tells what
-// Bigtable last answered.
+// loadRetrying loads the row, again and again while Bigtable does not answer. When ctx ends first, the error contains
+// what Bigtable last answered.
 func (r *stateRow) loadRetrying(ctx context.Context) (*bigtable.State, error) {
 	var (
 		last   error

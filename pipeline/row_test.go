@@ -85,7 +85,7 @@ func TestOtherMappingIsRefusedWithoutBigtable(t *testing.T) {
 	r.ended <- nil
 }
 
-// Without the row nobody knows how far versions may run ahead: as far as every row allows.
+// Without the row it is unknown how far versions may run ahead: as far as every row allows.
 func TestBurstAfterARestartWithoutBigtableWaitsForIt(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
@@ -124,7 +124,8 @@ func TestStartThatIsNotNotedInTheRowWaitsForBigtable(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.faults.Inject(fault.Rule{Effect: fault.Error, Operation: "DescribeStream", Code: "InternalServerError"}); err != nil {
+	if err := w.faults.Inject(fault.Rule{Effect: fault.Error, Operation: "DescribeStream",
+		Code: "InternalServerError"}); err != nil {
 		t.Fatal(err)
 	}
 	r = w.start("Orders")
@@ -156,7 +157,8 @@ func TestStartThatIsNotNotedInTheRowWaitsForBigtable(t *testing.T) {
 func TestRowThatNamesTheLogOfAFasterStartIsObeyed(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
-	if err := w.faults.Inject(fault.Rule{Effect: fault.Error, Operation: "DescribeStream", Code: "InternalServerError"}); err != nil {
+	if err := w.faults.Inject(fault.Rule{Effect: fault.Error, Operation: "DescribeStream",
+		Code: "InternalServerError"}); err != nil {
 		t.Fatal(err)
 	}
 	r := w.start("Orders")

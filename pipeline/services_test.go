@@ -16,7 +16,8 @@ func TestServiceFailsFromItsFirstFailureToItsNextSuccess(t *testing.T) {
 	s.report(read, away, at(2*time.Second))
 	s.report(read, away, at(60*time.Second))
 	s.report(operation{NATS, ""}, away, at(3*time.Second))
-	if all := s.Failures(at(time.Minute)); len(all) != 2 || all[0].Service != DynamoDB || !all[0].Since.Equal(at(time.Second)) || all[1].Service != NATS {
+	if all := s.Failures(at(time.Minute)); len(all) != 2 || all[0].Service != DynamoDB ||
+		!all[0].Since.Equal(at(time.Second)) || all[1].Service != NATS {
 		t.Errorf("failures %+v, want DynamoDB since the first of its operations failed, and NATS", all)
 	}
 	s.report(list, nil, at(61*time.Second))
@@ -25,7 +26,8 @@ func TestServiceFailsFromItsFirstFailureToItsNextSuccess(t *testing.T) {
 	}
 	p := &Pipeline{o: Options{Services: s}}
 	if n, m := len(p.failures(at(6*time.Second))), len(p.failures(at(7*time.Second))); n != 0 || m != 1 {
-		t.Errorf("%d failures count after 4 s, %d after 5 s, want none that a retry may mend, and then that of the reads", n, m)
+		t.Errorf("%d failures count after 4 s, %d after 5 s, want none that a retry may fix, and then "+
+			"that of the reads", n, m)
 	}
 	if all := s.Failures(at(60*time.Second + failureMemory)); len(all) != 1 || all[0].Service != DynamoDB {
 		t.Errorf("failures %+v, want only the operation that was tried of late", all)

@@ -59,7 +59,7 @@ func TestParentTrimmedBeforeItsChildIsSeen(t *testing.T) {
 	w.scribble("Orders", 8, 100)
 	r := w.start("Orders")
 	r.settle()
-	// While nobody looks, a generation comes and goes whole; its children have parents that nobody knows.
+	// While no process reads, a whole generation comes and goes; its children have parents that no listing shows.
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,8 @@ func TestDisableAndEnableIsAGapAndThenAStart(t *testing.T) {
 	w.scribble("Orders", 12, 100)
 	r.settle()
 	w.post("UpdateTable", `{"TableName":"Orders","StreamSpecification":{"StreamEnabled":false}}`)
-	w.post("UpdateTable", `{"TableName":"Orders","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`)
+	w.post("UpdateTable",
+		`{"TableName":"Orders","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`)
 	w.scribble("Orders", 13, 200)
 	r.until("the new stream is read", func() bool {
 		st := r.table("Orders")
@@ -227,7 +228,9 @@ func TestEmptyPagesBeforeARecordAreNotIdleness(t *testing.T) {
 	}
 	w.scribble("Orders", 15, 100)
 	r := w.start("Orders")
-	r.until("everything is applied in spite of empty pages", func() bool { return len(r.stored("Orders")) == len(r.projected("Orders")) })
+	r.until("everything is applied in spite of empty pages", func() bool {
+		return len(r.stored("Orders")) == len(r.projected("Orders"))
+	})
 	r.settle()
 	r.equal()
 }

@@ -95,7 +95,8 @@ func TestLargestItemsWithBothImages(t *testing.T) {
 
 func TestRowThatManyItemsShareShowsItsGrowth(t *testing.T) {
 	w := newWorld(t)
-	w.mapping = "families: {d: {max_versions: 1}}\nrules:\n- name: all\n  match: {pk: \"{p}\", sk: \"{s}\"}\n  row: \"{p}\"\n" +
+	w.mapping = "families: {d: {max_versions: 1}}\nrules:\n- name: all\n" +
+		"  match: {pk: \"{p}\", sk: \"{s}\"}\n  row: \"{p}\"\n" +
 		"  cells: [{attr: blob, to: \"d:{s}/once\"}, {attr: blob, to: \"d:{s}/twice\"}]\n"
 	w.createTable("Orders")
 	r := w.start("Orders")
@@ -120,9 +121,12 @@ func TestOddNamesValuesAndKeys(t *testing.T) {
 	w.put("Orders", "a#b", "c", `"x":{"S":"1"}`)
 	w.put("Orders", "a", "b#c", `"x":{"S":"2"}`)
 	w.put("Orders", "%23", "#%", `"x":{"S":"3"}`)
-	w.put("Orders", "names", "1", `"a\u0000b":{"S":"nul"},"a:b":{"S":"colon"},"a#b":{"S":"hash"},"\ud83d\ude00":{"S":"emoji"}," ":{"S":"space"}`)
+	w.put("Orders", "names", "1",
+		`"a\u0000b":{"S":"nul"},"a:b":{"S":"colon"},"a#b":{"S":"hash"},"\ud83d\ude00":{"S":"emoji"}," ":{"S":"space"}`)
 	w.put("Orders", "empty", "1", `"s":{"S":""},"n":{"NULL":true},"b":{"B":""},"l":{"L":[]},"m":{"M":{}}`)
-	w.put("Orders", "numbers", "1", `"a":{"N":"12345678901234567890123456789012345678"},"b":{"N":"-0.00000000000000000000000000000000000001"},"c":{"N":"9.99E+125"},"d":{"N":"1E-130"},"e":{"N":"0012.500"}`)
+	w.put("Orders", "numbers", "1",
+		`"a":{"N":"12345678901234567890123456789012345678"},"b":{"N":"-0.00000000000000000000000000000000000001"},`+
+			`"c":{"N":"9.99E+125"},"d":{"N":"1E-130"},"e":{"N":"0012.500"}`)
 	w.put("Orders", "sets", "1", `"ss":{"SS":["b","a"]},"ns":{"NS":["1.0","2"]},"bs":{"BS":["AA==","/w=="]}`)
 	r.settle()
 	r.equal()

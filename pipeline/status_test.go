@@ -19,7 +19,8 @@ func TestLowRetentionIsRed(t *testing.T) {
 		s.Owner, s.Date = "a", change.Millis(now)
 		s.Streams = []*checkpoint.Stream{{ARN: "arn", Date: change.Millis(now - behind.Milliseconds())}}
 		s.Listed = change.Millis(now)
-		s.Shards["s"] = &checkpoint.Shard{ID: "s", Stream: "arn", Phase: checkpoint.PhaseOpen, Watermark: change.Millis(now - behind.Milliseconds())}
+		s.Shards["s"] = &checkpoint.Shard{ID: "s", Stream: "arn", Phase: checkpoint.PhaseOpen,
+			Watermark: change.Millis(now - behind.Milliseconds())}
 		s.Reindex()
 		st := StatusOf(Seen{State: s, Now: change.Millis(now), ClaimTTL: time.Minute})
 		if got := strings.Contains(strings.Join(st.Reasons, "; "), "unread changes are lost in"); got != red {
@@ -33,7 +34,8 @@ func open(now, through int64) *checkpoint.State {
 	s := checkpoint.NewState()
 	s.Owner, s.Epoch, s.Date, s.Listed = "a", 1, change.Millis(now), change.Millis(now)
 	s.Streams = []*checkpoint.Stream{{ARN: "arn", Date: change.Millis(now - time.Hour.Milliseconds())}}
-	s.Shards["s"] = &checkpoint.Shard{ID: "s", Stream: "arn", Phase: checkpoint.PhaseOpen, Watermark: change.Millis(through)}
+	s.Shards["s"] = &checkpoint.Shard{ID: "s", Stream: "arn", Phase: checkpoint.PhaseOpen,
+		Watermark: change.Millis(through)}
 	s.Reindex()
 	s.Marks["bigtable"] = checkpoint.Mark{Seq: 5}
 	s.Watermarks = []checkpoint.Watermark{{Seq: 5, Time: change.Millis(through)}}
@@ -43,15 +45,18 @@ func open(now, through int64) *checkpoint.State {
 // TestLagsGrowWhileNothingIsHeard: the numbers of an outage must not be those of its beginning.
 func TestLagsGrowWhileNothingIsHeard(t *testing.T) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
-	o := observe(Seen{Source: "Orders", State: open(now.UnixMilli(), now.UnixMilli()), Now: change.MillisOf(now), ClaimTTL: 15 * time.Second}, nil)
+	o := observe(Seen{Source: "Orders", State: open(now.UnixMilli(), now.UnixMilli()), Now: change.MillisOf(now),
+		ClaimTTL: 15 * time.Second}, nil)
 	o.own = true
 	for silence, want := range map[time.Duration]string{
-		time.Second:     "",
-		time.Minute:     "nothing could be stored in the log for 1m0s",
-		5 * time.Minute: "nothing could be stored in the log for 5m0s; nothing shows that what was written in the last 5m0s has been read",
+		time.Second: "",
+		time.Minute: "nothing could be stored in the log for 1m0s",
+		5 * time.Minute: "nothing could be stored in the log for 5m0s; " +
+			"nothing shows that what was written in the last 5m0s has been read",
 	} {
 		st := o.at(now.Add(silence), o.when.Add(silence))
-		if st.SourceLag != silence.Seconds() || st.AppliedLag != silence.Seconds() || st.Retention != (24*time.Hour-silence).Seconds() {
+		if st.SourceLag != silence.Seconds() || st.AppliedLag != silence.Seconds() ||
+			st.Retention != (24*time.Hour-silence).Seconds() {
 			t.Errorf("after %v: lags %v and %v, retention %v", silence, st.SourceLag, st.AppliedLag, st.Retention)
 		}
 		if got := strings.Join(st.Reasons, "; "); got != want {
@@ -77,9 +82,12 @@ func TestBehindIsReadyOnlyWhileItMoves(t *testing.T) {
 	}{
 		{"moves", look(past+1, 6, look(past, 5, nil)), nil},
 		{"stands still", look(past, 5, look(past, 5, nil)), []string{
-			"nothing shows that what was written in the last 1h0m0s has been read", "4 entries of the log wait for sink bigtable, the oldest for 1h0m0s"}},
-		{"applies", look(past, 6, look(past, 5, nil)), []string{"nothing shows that what was written in the last 1h0m0s has been read"}},
-		{"reads", look(past+1, 5, look(past, 5, nil)), []string{"4 entries of the log wait for sink bigtable, the oldest for 1h0m0s"}},
+			"nothing shows that what was written in the last 1h0m0s has been read",
+			"4 entries of the log wait for sink bigtable, the oldest for 1h0m0s"}},
+		{"applies", look(past, 6, look(past, 5, nil)),
+			[]string{"nothing shows that what was written in the last 1h0m0s has been read"}},
+		{"reads", look(past+1, 5, look(past, 5, nil)),
+			[]string{"4 entries of the log wait for sink bigtable, the oldest for 1h0m0s"}},
 	} {
 		st := c.o.at(now, c.o.when)
 		if diff := cmp.Diff(c.want, st.Reasons); diff != "" {
@@ -109,7 +117,8 @@ func TestStatusOfADeadDaemonSaysSo(t *testing.T) {
 			c.edit(s)
 		}
 		st := StatusOf(Seen{State: s, Now: change.MillisOf(now), ClaimTTL: 15 * time.Second, Retry: time.Minute})
-		if why := strings.Join(st.Reasons, "; "); st.State != c.state || !strings.HasPrefix(why, c.want) || (c.want == "") != (why == "") {
+		if why := strings.Join(st.Reasons, "; "); st.State != c.state || !strings.HasPrefix(why, c.want) ||
+			(c.want == "") != (why == "") {
 			t.Errorf("%s: %s because %q, want %s because %q", c.name, st.State, why, c.state, c.want)
 		}
 	}

@@ -18,10 +18,12 @@ func TestLostLogForgetsWhatIsKnownOfRows(t *testing.T) {
 	table := p.tables[0]
 	now := time.Now()
 	insert := &change.Change{Op: change.Insert, New: make([]byte, 1<<20)}
-	wide := transform.Row{Key: []byte("wide"), Class: transform.ClassD, Cells: []transform.Cell{{Family: "d", Value: make([]byte, 90<<20)}}}
+	wide := transform.Row{Key: []byte("wide"), Class: transform.ClassD, Cells: []transform.Cell{{Family: "d",
+		Value: make([]byte, 90<<20)}}}
 	table.stats.Rows.Wrote(now, &transform.Write{Rows: []transform.Row{wide}}, insert, insert)
 	for range 2000 {
-		table.stats.Rows.Wrote(now, &transform.Write{Rows: []transform.Row{{Key: []byte("hot"), Class: transform.ClassR}}}, insert, insert)
+		table.stats.Rows.Wrote(now, &transform.Write{Rows: []transform.Row{{Key: []byte("hot"), Class: transform.ClassR}}},
+			insert, insert)
 	}
 	show := func(now time.Time) string {
 		return fmt.Sprint(table.stats.Rows.Hottest(now), table.stats.Rows.LargestGrowth())

@@ -44,7 +44,8 @@ func (r *run) taken(owner string) {
 	err := r.end()
 	var refused *pipeline.RefusedError
 	if !errors.As(err, &refused) || !strings.Contains(refused.What, "orders belongs to pipeline \""+owner+"\"") ||
-		!strings.Contains(refused.Hint, "cbt deleterow tailrace_state '#target#projects/local/instances/local/tables/orders'") {
+		!strings.Contains(refused.Hint,
+			"cbt deleterow tailrace_state '#target#projects/local/instances/local/tables/orders'") {
 		r.t.Errorf("the second pipeline ended with %v", err)
 	}
 }
@@ -125,7 +126,8 @@ func TestMappingIsKeptBesideItsHash(t *testing.T) {
 	w.mapping = `
 # comments are not kept
 families: {d: {max_versions: 1}}
-rules: [{name: all, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}]
+rules: [{name: all, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}",
+  cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}]
 `
 	w.createTable("Orders")
 	r := w.start("Orders")
@@ -169,7 +171,8 @@ func (w *world) oldRow(name string) {
 		}
 	}
 	ctx := w.t.Context()
-	client, err := cloud.NewClient(ctx, "local", "local", option.WithEndpoint(w.front.Addr()), option.WithoutAuthentication(),
+	client, err := cloud.NewClient(ctx, "local", "local", option.WithEndpoint(w.front.Addr()),
+		option.WithoutAuthentication(),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
 	must(err)
 	defer client.Close()

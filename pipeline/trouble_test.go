@@ -37,16 +37,21 @@ func TestGapFoundWhilePagesWaitForAFullLog(t *testing.T) {
 		})
 	}
 	fill(40)
-	r.until("they are read, and wait", func() bool { return r.metric("tailrace_source_records_total") >= float64(written) })
+	r.until("they are read, and wait", func() bool {
+		return r.metric("tailrace_source_records_total") >= float64(written)
+	})
 	read := written
-	if err := w.faults.Inject(fault.Rule{Effect: fault.Error, Operation: "GetRecords", Code: "InternalServerError"}); err != nil {
+	if err := w.faults.Inject(fault.Rule{Effect: fault.Error, Operation: "GetRecords",
+		Code: "InternalServerError"}); err != nil {
 		t.Fatal(err)
 	}
 	fill(40) // these are never read
 	w.clock.Advance(25 * time.Hour)
 	w.streams.Sweep()
 	w.faults.Calm()
-	r.until("the readers know that they are late", func() bool { return w.said.FilterMessage("records are lost").Len() > 0 })
+	r.until("the readers know that they are late", func() bool {
+		return w.said.FilterMessage("records are lost").Len() > 0
+	})
 	w.front.Faults.Recover()
 	r.until("the gaps are found", func() bool { return r.table("Orders").Gaps == 4 })
 	if n := int(r.table("Orders").Changes); n != read {
@@ -69,7 +74,8 @@ func TestNewStreamStartsAlthoughTheSinkWasLate(t *testing.T) {
 	w.front.Faults.Outage(0)
 	w.scribble("Orders", 71, 100)
 	w.post("UpdateTable", `{"TableName":"Orders","StreamSpecification":{"StreamEnabled":false}}`)
-	w.post("UpdateTable", `{"TableName":"Orders","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`)
+	w.post("UpdateTable",
+		`{"TableName":"Orders","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`)
 	r.until("the old stream is read to its end", func() bool {
 		st := r.table("Orders")
 		return st.Shards.Done == 4 && st.Shards.Open == 0
@@ -153,7 +159,7 @@ func TestDoubtDoesNotWaitForTheLogToBeClaimed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for seed := range uint64(3) { // an entry of somebody else comes first: the writer is in doubt
+	for seed := range uint64(3) { // another process's entry comes first: the outcome is unknown
 		w.scribble("Orders", 74+seed, 50)
 		if _, err := l.AppendControl(t.Context(), &checkpoint.Control{Clear: true, By: "test"}); err != nil {
 			t.Fatal(err)
@@ -222,7 +228,8 @@ func TestRefusedSourceIsWrittenIntoTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 5 {
-		if err := w.faults.Inject(fault.Rule{Effect: fault.Error, Operation: "GetRecords", Code: "AccessDeniedException"}); err != nil {
+		if err := w.faults.Inject(fault.Rule{Effect: fault.Error, Operation: "GetRecords",
+			Code: "AccessDeniedException"}); err != nil {
 			t.Fatal(err)
 		}
 		r.until("the log says why the table is halted", func() bool {

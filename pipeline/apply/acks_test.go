@@ -41,7 +41,7 @@ func TestMarkWaitsForAnEntryThatIsBeingHandedOut(t *testing.T) {
 	p := newAckTracker(at(1))
 	e := p.add(at(2), 2, nil)
 	e.ack(1)
-	e.ack(1) // both changes are durable, but the entry may hold more that nobody has unpacked
+	e.ack(1) // both changes are durable, but the entry may hold more that is not unpacked yet
 	if got := p.mark(); got != at(1) {
 		t.Fatalf("mark %d before the entry was handed out", got.Seq)
 	}

@@ -44,7 +44,7 @@ func TestSinkThatStandsStillTakesNobodysTurn(t *testing.T) {
 		default:
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("nobody waits")
+			t.Fatal("nothing waits")
 		}
 	}
 	cancel()

@@ -42,8 +42,10 @@ rules:
 	o := newTurns(p)
 	first, _ := o.enqueue(&change.Change{Op: change.Remove, Keys: []byte(keys), KeyHash: 7, Version: 1, Old: book("a")})
 	second, _ := o.enqueue(&change.Change{Op: change.Insert, Keys: []byte(keys), KeyHash: 7, Version: 2, New: book("b")})
-	other, _ := o.enqueue(&change.Change{Op: change.Insert, Keys: []byte(`{"pk":{"S":"p"},"sk":{"S":"Book#2"}}`), KeyHash: 8, Version: 1, New: book("c")})
+	other, _ := o.enqueue(&change.Change{Op: change.Insert, Keys: []byte(`{"pk":{"S":"p"},"sk":{"S":"Book#2"}}`),
+		KeyHash: 8, Version: 1, New: book("c")})
 	if !slices.Contains(second.after, first) || len(other.after) > 0 {
-		t.Errorf("the insert waits for %d changes, a change in another row for %d; want 1 and 0", len(second.after), len(other.after))
+		t.Errorf("the insert waits for %d changes, a change in another row for %d; want 1 and 0", len(second.after),
+			len(other.after))
 	}
 }

@@ -8,7 +8,7 @@
 // loop and shards to the readers. The lister's view of the state has a mutex.
 //
 // A soft shutdown ends the context of Read and List. Read closes the handoff's drained channel when it returns without
-// an error; then the write loop stops taking pages, tells the sinks to drain, stores marks and beats until they are
+// an error; then the write loop stops taking pages, asks the sinks to drain, stores marks and beats until they are
 // done, and lets go of the log. A hard shutdown ends the context of Write: it returns at once, and the next life goes
 // on from what is stored.
 //

@@ -51,7 +51,7 @@ func (w *writer) storeEntry(ctx context.Context, body any) error {
 	return nil
 }
 
-// publishChanges tells the readers and the lister what the state has become.
+// publishChanges passes what changed in the state to the readers and the lister.
 func (w *writer) publishChanges() {
 	s := w.log.State()
 	w.publish(s, s.TakeReadabilityChanges())

@@ -11,13 +11,14 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
-// A listing that no message takes is no riddle: format 2 stores it in parts.
+// A listing that no message takes needs format 2, which stores it in parts: the error names the way there.
 func TestListingTooLargeForFormat1NamesTheUpgrade(t *testing.T) {
 	tooLarge := fmt.Errorf("append: %w", queue.ErrTooLarge)
 	old, newest := checkpoint.NewState(), checkpoint.NewState()
 	old.Format, newest.Format = 1, checkpoint.Format
 	err := hintUpgrade(old, tooLarge)
-	if !strings.Contains(err.Error(), "run --upgrade") || !errors.Is(err, queue.ErrTooLarge) || outcome.OfTable(t.Context(), err).Code != "log_format" {
+	if !strings.Contains(err.Error(), "run --upgrade") || !errors.Is(err, queue.ErrTooLarge) ||
+		outcome.OfTable(t.Context(), err).Code != "log_format" {
 		t.Errorf("format 1: %v, outcome %+v", err, outcome.OfTable(t.Context(), err))
 	}
 	if err := hintUpgrade(newest, tooLarge); err.Error() != tooLarge.Error() {

@@ -20,7 +20,8 @@ import (
 func TestIdlenessIsKnownOnlyBehindTheFramesBeforeIt(t *testing.T) {
 	ctx := t.Context()
 	const limit, date = 4 << 20, int64(1_790_000_000_000)
-	q, err := queue.Open(ctx, queue.Options{Pipeline: "p", Dir: t.TempDir(), MaxBytes: limit}, zaptest.NewLogger(t), prometheus.NewRegistry())
+	q, err := queue.Open(ctx, queue.Options{Pipeline: "p", Dir: t.TempDir(), MaxBytes: limit}, zaptest.NewLogger(t),
+		prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,8 @@ func TestIdlenessIsKnownOnlyBehindTheFramesBeforeIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	feeds := []change.Feed{{Stream: "arn", Shard: "ends"}, {Stream: "arn", Shard: "idle"}}
-	start := &checkpoint.Start{Stream: "arn", Date: change.Millis(date), Shards: []checkpoint.ShardSeen{{ID: "ends"}, {ID: "idle"}}}
+	start := &checkpoint.Start{Stream: "arn", Date: change.Millis(date), Shards: []checkpoint.ShardSeen{{ID: "ends"},
+		{ID: "idle"}}}
 	if _, err := w.Append(ctx, start, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +48,8 @@ func TestIdlenessIsKnownOnlyBehindTheFramesBeforeIt(t *testing.T) {
 	}
 	in := &writer{o: &Options{MaxPayload: q.MaxPayload()}, log: w, watermarks: newWatermarks()}
 	in.watermarks.add(w.State().Shards["idle"])
-	pages := []*source.Page{{Page: change.Page{Feed: feeds[0], Date: change.Millis(date + 60_000), Done: true}}, {Page: change.Page{Feed: feeds[1], Date: change.Millis(date + 60_000)}}}
+	pages := []*source.Page{{Page: change.Page{Feed: feeds[0], Date: change.Millis(date + 60_000), Done: true}},
+		{Page: change.Page{Feed: feeds[1], Date: change.Millis(date + 60_000)}}}
 	if err := in.storePages(ctx, pages); !errors.Is(err, queue.ErrFull) {
 		t.Fatalf("a log of %d bytes took a frame at 90 %%: %v", limit, err)
 	}
@@ -55,11 +58,12 @@ func TestIdlenessIsKnownOnlyBehindTheFramesBeforeIt(t *testing.T) {
 	}
 }
 
-// TestMarkBeyondWhatTheWriterKnowsIsDoubt: a sink reads the log by itself, and sees a control entry of somebody else
-// before the writer's next append is refused for it. That is no broken log.
-func TestMarkBeyondWhatTheWriterKnowsIsDoubt(t *testing.T) {
+// TestMarkBeyondTheWritersStateIsAnUnknownOutcome: a sink reads the log by itself, and sees a control entry of another
+// process before the writer's next append is refused for it. That is no broken log.
+func TestMarkBeyondTheWritersStateIsAnUnknownOutcome(t *testing.T) {
 	ctx := t.Context()
-	q, err := queue.Open(ctx, queue.Options{Pipeline: "p", Dir: t.TempDir(), MaxBytes: 1 << 30}, zaptest.NewLogger(t), prometheus.NewRegistry())
+	q, err := queue.Open(ctx, queue.Options{Pipeline: "p", Dir: t.TempDir(), MaxBytes: 1 << 30}, zaptest.NewLogger(t),
+		prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,13 +77,14 @@ func TestMarkBeyondWhatTheWriterKnowsIsDoubt(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := w.State().Seq
-	foreign, err := l.AppendControl(ctx, &checkpoint.Control{Clear: true, By: "somebody"})
+	foreign, err := l.AppendControl(ctx, &checkpoint.Control{Clear: true, By: "other"})
 	if err != nil || foreign <= known {
 		t.Fatalf("control at %d behind %d: %v", foreign, known, err)
 	}
 	err = (&writer{log: w, sinks: []Sink{ackedSink{foreign, known}}}).storeMarks(ctx)
 	corrupt := (*checkpoint.CorruptError)(nil)
-	if !errors.Is(err, queue.ErrOutcomeUnknown) || outcome.OfTable(ctx, err).Action != outcome.Again || errors.As(err, &corrupt) {
+	if !errors.Is(err, queue.ErrOutcomeUnknown) || outcome.OfTable(ctx, err).Action != outcome.Again ||
+		errors.As(err, &corrupt) {
 		t.Errorf("error %v, want doubt", err)
 	}
 	if err := w.Recover(ctx); err != nil || w.State().Seq != foreign {

@@ -73,7 +73,8 @@ func TestOutcomeOfEveryKindOfError(t *testing.T) {
 		{"archive busy", &jetstream.APIError{Code: 503}, Again, end, Retry, end, "", CodeAway},
 
 		{"mapping refuses", &transform.Refusal{Code: "no_rule", What: "none"}, halt, halt, halt, letter, "error", "fatal"},
-		{"bigtable rejects", &bigtable.RejectedError{Code: bigtable.CodeTooOld}, halt, halt, halt, letter, "error", "rejected"},
+		{"bigtable rejects", &bigtable.RejectedError{Code: bigtable.CodeTooOld}, halt, halt, halt, letter, "error",
+			"rejected"},
 		{"change malformed", change.ErrMalformed, halt, halt, halt, letter, "error", "fatal"},
 
 		{"halt", &HaltError{Code: "log_damaged", Entry: 7}, halt, halt, halt, end, "log_damaged", "log_damaged"},

@@ -152,7 +152,8 @@ func TestCoalescedChangesCountAsOne(t *testing.T) {
 	w.put(row, 1<<20, 1<<20)
 	first := &change.Change{Op: change.Modify, Old: blank[:1000], New: blank[:9000]}
 	last := &change.Change{Op: change.Modify, Old: blank[:9000], New: blank[:3000]}
-	w.Wrote(w.now, &transform.Write{Rows: []transform.Row{{Key: row, Class: transform.ClassK, Cells: cells(3000)}}}, first, last)
+	w.Wrote(w.now, &transform.Write{Rows: []transform.Row{{Key: row, Class: transform.ClassK, Cells: cells(3000)}}},
+		first, last)
 	if got := w.grown(row); got != 1<<20+2000 {
 		t.Errorf("grew by %d, from 1000 bytes over 9000 to 3000 it is 2000, and a MiB", got)
 	}
@@ -190,7 +191,8 @@ func TestTrackedRowsAreBounded(t *testing.T) {
 	if got := w.grown(wide); got < 250<<20 {
 		t.Errorf("the one row that grows was dropped for smaller ones: %d", got)
 	}
-	if size := unsafe.Sizeof(*w.Tracker) + stripes*stripeRoom*(unsafe.Sizeof(trackedRow{})+4*unsafe.Sizeof(uint64(0))); size > 400<<10 {
+	rowSize := unsafe.Sizeof(trackedRow{}) + 4*unsafe.Sizeof(uint64(0))
+	if size := unsafe.Sizeof(*w.Tracker) + stripes*stripeRoom*rowSize; size > 400<<10 {
 		t.Errorf("%d bytes are held for a table", size)
 	}
 }

@@ -102,7 +102,8 @@ func TestRowThatIsWrittenAllTheTimeIsLogged(t *testing.T) {
 	for _, e := range messages {
 		rate := e.ContextMap()["writes_per_second"].(float64)
 		if e.ContextMap()["row"] != nameOf(hot) || rate < 130 || rate > 150 {
-			t.Errorf("logged %q of %v, want 150 a second less what shared its slot, of %s", e.Message, e.ContextMap(), nameOf(hot))
+			t.Errorf("logged %q of %v, want 150 a second less what shared its slot, of %s", e.Message, e.ContextMap(),
+				nameOf(hot))
 		}
 	}
 	if rate := w.Hottest(w.now); rate < 140 || rate > 150 {
