@@ -69,7 +69,8 @@ func TestDefaultPresetWritesNumberAndBinaryKeys(t *testing.T) {
 // step is one change of an item: nil images are absent.
 func step(t tb, p *Program, version int64, old, now string) *change.Change {
 	t.Helper()
-	c := &change.Change{Version: change.Version(version), Created: change.Millis(version - version%1000), Op: change.Modify,
+	c := &change.Change{Version: change.Version(version), Created: change.Millis(version - version%1000),
+		Op:             change.Modify,
 		SequenceNumber: change.SequenceNumber(fmt.Sprint(version)),
 		Feed: change.Feed{Stream: "arn:aws:dynamodb:eu-west-1:123456789012:table/T/stream/2026-01-01T00:00:00.000",
 			Shard: "shardId-1"}}

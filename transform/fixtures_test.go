@@ -150,7 +150,8 @@ func put(t tb, p *Program, version int64, item []byte) *Write {
 }
 
 func insertion(t tb, p *Program, version int64, item []byte) *change.Change {
-	return &change.Change{Op: change.Insert, Version: change.Version(version), Created: change.Millis(version), Keys: keysOf(t, p, item), New: item}
+	return &change.Change{Op: change.Insert, Version: change.Version(version), Created: change.Millis(version),
+		Keys: keysOf(t, p, item), New: item}
 }
 
 func keysOf(t tb, p *Program, item []byte) []byte {

@@ -87,7 +87,8 @@ func (m *model) row(t tb, w *Write, r *Row) {
 		}
 		row.set(modelCell{family: c.Family, qual: string(c.Qualifier), time: at, value: string(c.Value), mapped: c.Mapped})
 	}
-	mark := modelCell{family: LiveFamily, qual: guard, time: int64(w.Version), value: w.Item.Table + "\x00" + string(w.Item.Key)}
+	mark := modelCell{family: LiveFamily, qual: guard, time: int64(w.Version),
+		value: w.Item.Table + "\x00" + string(w.Item.Key)}
 	if r.Left {
 		mark.family = DeadFamily
 	}

@@ -94,7 +94,7 @@ func (c *compiler) checkEmitter(e *ir.Emitter) {
 		c.checkAggregate(e)
 	}
 	if d, ok := e.Source.(*ir.Document); ok && d.Format == "raw" &&
-		(len(d.Of.Names) > 0 || len(d.Of.Except) > 0 || len(d.Of.Rename) > 0) {
+		(len(d.Selected.Names) > 0 || len(d.Selected.Except) > 0 || len(d.Selected.Rename) > 0) {
 		c.Problems.Errorf(e.Entry.At, "format", "use format: dynamo_json",
 			"`format: raw` is the image as it came: it cannot leave out or rename attributes")
 	}

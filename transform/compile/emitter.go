@@ -119,11 +119,11 @@ func (c *compiler) source(src *lang.Emitter) ir.Source {
 	case "attr":
 		return ir.NewAttr(name)
 	case "attrs":
-		return &ir.Attrs{Of: c.attributes(src)}
+		return &ir.Attrs{Selected: c.attributes(src)}
 	case "const":
 		return &ir.Const{Value: c.constant(src.Name)}
 	case "doc":
-		s := &ir.Document{Format: src.Format.S, Of: c.attributes(src)}
+		s := &ir.Document{Format: src.Format.S, Selected: c.attributes(src)}
 		if s.Format == "" {
 			s.Format = "dynamo_json"
 		}

@@ -23,7 +23,8 @@ func (c *compiler) compileFamilies() {
 	for i := range c.Mapping.Families {
 		f := &c.Mapping.Families[i]
 		if !validFamily(f.At.S) {
-			c.Problems.Errorf(f.At, "family_name", "letters, digits, - _ and . only", "%q is not a valid name for a column family",
+			c.Problems.Errorf(f.At, "family_name", "letters, digits, - _ and . only",
+				"%q is not a valid name for a column family",
 				f.At.S)
 		}
 		if strings.HasPrefix(f.At.S, "_tr_") {

@@ -134,7 +134,8 @@ func (c *compiler) pattern(r *ir.Rule, t problem.Text, of tmpl.Capture) *tmpl.Pa
 }
 
 // plan compiles a row and its entries under `cells`; nil when it has no template that compiles.
-func (c *compiler) plan(r *ir.Rule, name string, row *problem.Text, cells []lang.Emitter, segments problem.Text) *ir.Plan {
+func (c *compiler) plan(r *ir.Rule, name string, row *problem.Text, cells []lang.Emitter,
+	segments problem.Text) *ir.Plan {
 	if !row.Set() {
 		return nil
 	}

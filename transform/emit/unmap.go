@@ -89,11 +89,11 @@ func (u *unmapper) readEmitter(e *ir.Emitter) error {
 	case *ir.Attr:
 		return u.readColumn(e, s.Name, u.readValue)
 	case *ir.Attrs:
-		if len(s.Of.Names) == 1 {
-			return u.readColumn(e, s.Of.Names[0], u.readValue)
+		if len(s.Selected.Names) == 1 {
+			return u.readColumn(e, s.Selected.Names[0], u.readValue)
 		}
 		return u.readColumns(e, func(e *ir.Emitter, part string, c *Cell) error {
-			if part = s.Of.Original(part); !s.Of.Has(part) {
+			if part = s.Selected.Original(part); !s.Selected.Has(part) {
 				return nil
 			}
 			return u.readValue(e, part, c)

@@ -146,8 +146,11 @@ func (e *Emitter) MayWrite(f *FamilyRule, qualifier string) bool {
 	if e.Family != f && e.Fallback != f && !diverted {
 		return false
 	}
-	if s, ok := e.Source.(*Attrs); ok && e.NameOnly && !s.Of.All() {
-		return slices.ContainsFunc(s.Of.Names, func(n string) bool { return n == qualifier || s.Of.Rename[n] == qualifier })
+	if s, ok := e.Source.(*Attrs); ok && e.NameOnly && !s.Selected.All() {
+		return slices.ContainsFunc(s.Selected.Names, func(n string) bool {
+			return n == qualifier ||
+				s.Selected.Rename[n] == qualifier
+		})
 	}
 	return len(e.Qualifier.Uses) > 0 || e.NameOnly || diverted || source == qualifier
 }
@@ -185,7 +188,7 @@ func (e *Emitter) Avoids(other *Emitter) bool {
 // plainNames reports whether each column is named by its attribute and nothing else.
 func (e *Emitter) plainNames() bool {
 	s, ok := e.Source.(*Attrs)
-	return ok && e.NameOnly && e.Values.Flatten == nil && len(s.Of.Rename) == 0
+	return ok && e.NameOnly && e.Values.Flatten == nil && len(s.Selected.Rename) == 0
 }
 
 // ColumnName evaluates the qualifier in the scope. A *tmpl.MissingError says that the item lacks an attribute of it.

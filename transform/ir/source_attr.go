@@ -9,24 +9,24 @@ import (
 
 // Attr is `attr:`, the value of one attribute.
 type Attr struct {
-	Name string
-	of   Attributes
+	Name     string
+	selected Attributes
 }
 
 // NewAttr returns the source of one attribute.
-func NewAttr(name string) *Attr { return &Attr{Name: name, of: oneAttribute(name)} }
+func NewAttr(name string) *Attr { return &Attr{Name: name, selected: oneAttribute(name)} }
 
 // Describe implements Source.
 func (s *Attr) Describe() string { return "attr: " + s.Name }
 
 // Attributes implements Source.
-func (s *Attr) Attributes() *Attributes { return &s.of }
+func (s *Attr) Attributes() *Attributes { return &s.selected }
 
 // Decoded implements Source.
-func (s *Attr) Decoded() *Attributes { return &s.of }
+func (s *Attr) Decoded() *Attributes { return &s.selected }
 
 // Listed implements Source.
-func (s *Attr) Listed() []string { return s.of.Names }
+func (s *Attr) Listed() []string { return s.selected.Names }
 
 // Variable implements Source.
 func (s *Attr) Variable() (int, bool) { return tmpl.VarAttr, false }
@@ -44,27 +44,27 @@ func (s *Attr) emit(e *Emitter, x *Eval) error {
 
 // Attrs is `attrs:`, several attributes or all of them, each in a column of its own.
 type Attrs struct {
-	Of Attributes
+	Selected Attributes
 }
 
 // Attributes implements Source.
-func (s *Attrs) Attributes() *Attributes { return &s.Of }
+func (s *Attrs) Attributes() *Attributes { return &s.Selected }
 
 // Decoded implements Source.
-func (s *Attrs) Decoded() *Attributes { return &s.Of }
+func (s *Attrs) Decoded() *Attributes { return &s.Selected }
 
 // Listed implements Source.
-func (s *Attrs) Listed() []string { return s.Of.Names }
+func (s *Attrs) Listed() []string { return s.Selected.Names }
 
 // Variable implements Source.
-func (s *Attrs) Variable() (int, bool) { return tmpl.VarAttr, len(s.Of.Names) != 1 }
+func (s *Attrs) Variable() (int, bool) { return tmpl.VarAttr, len(s.Selected.Names) != 1 }
 
 // Describe implements Source.
 func (s *Attrs) Describe() string {
-	if s.Of.All() {
+	if s.Selected.All() {
 		return "attrs: all"
 	}
-	return "attrs: [" + strings.Join(s.Of.Names, ", ") + "]"
+	return "attrs: [" + strings.Join(s.Selected.Names, ", ") + "]"
 }
 
 func (s *Attrs) emit(e *Emitter, x *Eval) error {
@@ -73,10 +73,10 @@ func (s *Attrs) emit(e *Emitter, x *Eval) error {
 	}
 	img := x.Scope.Image
 	for i := range img {
-		if !s.Of.Has(img[i].Name) {
+		if !s.Selected.Has(img[i].Name) {
 			continue
 		}
-		if err := e.named(x, s.Of.Written(img[i].Name), &img[i].Value); err != nil {
+		if err := e.named(x, s.Selected.Written(img[i].Name), &img[i].Value); err != nil {
 			return err
 		}
 	}

@@ -8,15 +8,15 @@ import (
 
 // Document is `doc:`, attributes together in one cell.
 type Document struct {
-	Format string // json, dynamo_json, raw, protobuf
-	Of     Attributes
+	Format   string // json, dynamo_json, raw, protobuf
+	Selected Attributes
 }
 
 // Describe implements Source.
 func (s *Document) Describe() string { return "doc" }
 
 // Attributes implements Source.
-func (s *Document) Attributes() *Attributes { return &s.Of }
+func (s *Document) Attributes() *Attributes { return &s.Selected }
 
 // Listed implements Source.
 func (s *Document) Listed() []string { return nil }
@@ -29,7 +29,7 @@ func (s *Document) Decoded() *Attributes {
 	if s.Format == "raw" {
 		return noAttributes
 	}
-	return &s.Of
+	return &s.Selected
 }
 
 func (s *Document) emit(e *Emitter, x *Eval) error {
@@ -59,13 +59,13 @@ func (s *Document) append(x *Eval, dst []byte) ([]byte, error) {
 	}
 	attrs := x.attrs[:0]
 	for _, a := range x.Scope.Image {
-		if s.Format == "raw" || s.Of.Has(a.Name) { // a raw document is the whole image, whatever else is stripped
-			a.Name = s.Of.Written(a.Name)
+		if s.Format == "raw" || s.Selected.Has(a.Name) { // a raw document is the whole image, whatever else is stripped
+			a.Name = s.Selected.Written(a.Name)
 			attrs = append(attrs, a)
 		}
 	}
 	x.attrs = attrs
-	if len(s.Of.Rename) > 0 {
+	if len(s.Selected.Rename) > 0 {
 		if err := distinctNames(attrs); err != nil {
 			return dst, err
 		}

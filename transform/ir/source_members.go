@@ -10,10 +10,10 @@ import (
 
 // Members is what the sources have in common that expand one collection into its members.
 type Members struct {
-	Name  string
-	word  string // the kind, in the words of the mapping file
-	of    Attributes
-	other Otherwise
+	Name     string
+	word     string // the kind, in the words of the mapping file
+	selected Attributes
+	other    Otherwise
 }
 
 // Otherwise says what becomes of a value that is not a collection of the expected type.
@@ -24,17 +24,17 @@ type Otherwise struct {
 
 // NewMembers returns the common part of a source that expands an attribute; word is the source in the mapping file.
 func NewMembers(word, name string) Members {
-	return Members{Name: name, word: word, of: oneAttribute(name)}
+	return Members{Name: name, word: word, selected: oneAttribute(name)}
 }
 
 // Describe implements Source.
 func (s *Members) Describe() string { return s.word + ": " + s.Name }
 
 // Attributes implements Source.
-func (s *Members) Attributes() *Attributes { return &s.of }
+func (s *Members) Attributes() *Attributes { return &s.selected }
 
 // Decoded implements Source.
-func (s *Members) Decoded() *Attributes { return &s.of }
+func (s *Members) Decoded() *Attributes { return &s.selected }
 
 // Listed implements Source.
 func (s *Members) Listed() []string { return nil }

@@ -13,14 +13,14 @@ func (c *linter) lintTwice(pl *ir.Plan) {
 	for i, a := range pl.Emitters {
 		for j, b := range pl.Emitters {
 			wild, several := b.Source.(*ir.Attrs)
-			listed := !several || !wild.Of.All()
+			listed := !several || !wild.Selected.All()
 			if i == j || listed && j > i || a.Family != b.Family || (a.Values.Flatten == nil) != (b.Values.Flatten == nil) ||
 				a.Entry.TS.S != b.Entry.TS.S || a.Aggregate() {
 				continue
 			}
 			for _, name := range a.Source.Listed() {
 				if maySpell(b, name) && len(a.Qualifier.Uses)+len(b.Qualifier.Uses) > 0 && a.ColumnOf(name) == b.ColumnOf(name) {
-					c.Problems.Errorf(a.Entry.To, "collision", c.once(b, name),
+					c.Problems.Errorf(a.Entry.To, "collision", c.writeOnceHint(b, name),
 						"attribute %q is written twice to %s:%s, by `%s` and `%s`: every item that has it is refused", name,
 						a.Family.Name, a.ColumnOf(name), b.Describe(), a.Describe())
 				}
@@ -39,16 +39,17 @@ func maySpell(e *ir.Emitter, attr string) bool {
 	return true
 }
 
-// once returns the hint how an attribute is taken from one of the entries that write it.
-func (c *linter) once(e *ir.Emitter, name string) string {
+// writeOnceHint returns the hint how an attribute is taken from one of the entries that write it.
+func (c *linter) writeOnceHint(e *ir.Emitter, name string) string {
 	s, several := e.Source.(*ir.Attrs)
 	switch {
 	case !several:
 		return "remove one of them"
-	case !s.Of.All():
+	case !s.Selected.All():
 		return "take " + name + " out of the list"
 	}
-	return "add it to the exceptions: {attrs: all, except: [" + strings.Join(append(sorted(s.Of.Except), name), ", ") +
+	return "add it to the exceptions: {attrs: all, except: [" +
+		strings.Join(append(sorted(s.Selected.Except), name), ", ") +
 		"], …}"
 }
 

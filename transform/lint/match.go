@@ -95,7 +95,7 @@ func (c *linter) wrongKey(r *ir.Rule) {
 	for i := range r.Src.Match {
 		x := &r.Src.Match[i]
 		for _, key := range c.KeyNames() {
-			if x.At.S == key || plain(x.At.S) != plain(key) || testsOrShows(r, key) {
+			if x.At.S == key || normalName(x.At.S) != normalName(key) || testsOrShows(r, key) {
 				continue
 			}
 			c.Problems.Errorf(x.At, "match", "match: {"+key+": …}", "match tests attribute %q, but the table's key is %q",
@@ -104,8 +104,8 @@ func (c *linter) wrongKey(r *ir.Rule) {
 	}
 }
 
-// plain is a name without the differences that spellings of one name have: case and separators.
-func plain(name string) string {
+// normalName is a name without the differences that spellings of one name have: case and separators.
+func normalName(name string) string {
 	return strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(name))
 }
 

@@ -39,8 +39,8 @@ func (c *linter) personal(at problem.Text, t *tmpl.Template, e *ir.Emitter) {
 	})
 }
 
-// personalPaths checks maps whose keys become column names. Whether an attribute of a wildcard is a map, only the author
-// knows.
+// personalPaths checks maps whose keys become column names. Whether an attribute of a wildcard is a map, only the
+// author knows.
 func (c *linter) personalPaths(e *ir.Emitter) {
 	if e.Values.Flatten == nil || !e.Qualifier.Exposed[tmpl.VarNames[tmpl.VarPath]] || !e.Qualifier.Vars[tmpl.VarPath] {
 		return

@@ -84,14 +84,14 @@ func proveColumnTellsEntry(s site, earlier []*ir.Emitter, e *ir.Emitter) {
 
 // missingInBoth names the parts of the primary key that two columns do not tell in the same place.
 func (s site) missingInBoth(o, e *ir.Emitter, a, b ir.ColumnSet) []string {
-	told := tmpl.Common(a.Column, b.Column)
+	known := tmpl.Common(a.Column, b.Column)
 	if s.plan.Row.Ambig == "" {
-		maps.Copy(told, s.plan.Row.Covers)
+		maps.Copy(known, s.plan.Row.Covers)
 	}
 	if o.Time.Siblings && e.Time.Siblings && o.Entry.TS.S == e.Entry.TS.S && e.Time.Template.Ambig == "" {
-		maps.Copy(told, e.Time.Template.Covers)
+		maps.Copy(known, e.Time.Template.Covers)
 	}
-	return s.missingBeside(told)
+	return s.missingBeside(known)
 }
 
 func sameBeginningHint(missing []string, a, b ir.ColumnSet) string {

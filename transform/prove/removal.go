@@ -48,8 +48,8 @@ func samePartition(a, b site) bool {
 	if a.plan.Row.Ambig != "" || b.plan.Row.Ambig != "" {
 		return false
 	}
-	told := tmpl.Common(a.plan.Row, b.plan.Row)
-	return sameMeaning(a, b, attr, told) && len(a.missingOf(attr, told)) == 0 && len(b.missingOf(attr, told)) == 0
+	known := tmpl.Common(a.plan.Row, b.plan.Row)
+	return sameMeaning(a, b, attr, known) && len(a.missingOf(attr, known)) == 0 && len(b.missingOf(attr, known)) == 0
 }
 
 // onlyValue returns the only value of an attribute that the rule takes; nil when it takes several.

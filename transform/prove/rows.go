@@ -88,13 +88,13 @@ func sameRowIsSameItem(a, b site) bool {
 	if a.draft != b.draft || a.plan.Rule == b.plan.Rule || a.plan.Row.Ambig != "" || b.plan.Row.Ambig != "" {
 		return false
 	}
-	told := tmpl.Common(a.plan.Row, b.plan.Row)
+	known := tmpl.Common(a.plan.Row, b.plan.Row)
 	for _, attr := range a.draft.KeyNames() {
-		if !sameMeaning(a, b, attr, told) {
+		if !sameMeaning(a, b, attr, known) {
 			return false
 		}
 	}
-	return len(a.missingBeside(told)) == 0 && len(b.missingBeside(told)) == 0
+	return len(a.missingBeside(known)) == 0 && len(b.missingBeside(known)) == 0
 }
 
 // Proof 5: proveOneGuard gives rows that can be the same one kind of guard: where one plan's row is shared, so are the

@@ -30,27 +30,27 @@ func (s site) nameFor(reader site) string {
 
 // missingKeyParts names the parts of the primary key that the texts of the templates do not tell, as references.
 func (s site) missingKeyParts(templates ...*tmpl.Template) []string {
-	told := map[string]bool{}
+	known := map[string]bool{}
 	for _, t := range templates {
 		if t != nil && t.Ambig == "" {
-			maps.Copy(told, t.Covers)
+			maps.Copy(known, t.Covers)
 		}
 	}
-	return s.missingBeside(told)
+	return s.missingBeside(known)
 }
 
-// missingBeside names the parts of the primary key that are not among the captures and attributes in told.
-func (s site) missingBeside(told map[string]bool) (missing []string) {
+// missingBeside names the parts of the primary key that are not among the captures and attributes in known.
+func (s site) missingBeside(known map[string]bool) (missing []string) {
 	for _, attr := range s.draft.KeyNames() {
-		missing = append(missing, s.missingOf(attr, told)...)
+		missing = append(missing, s.missingOf(attr, known)...)
 	}
 	return missing
 }
 
-// missingOf names the parts of one key attribute that are not among the captures and attributes in told.
-func (s site) missingOf(attr string, told map[string]bool) (missing []string) {
+// missingOf names the parts of one key attribute that are not among the captures and attributes in known.
+func (s site) missingOf(attr string, known map[string]bool) (missing []string) {
 	r := s.plan.Rule
-	if told[attr] && !captures(s.plan, attr) {
+	if known[attr] && !captures(s.plan, attr) {
 		return nil
 	}
 	fixed := false
@@ -62,7 +62,7 @@ func (s site) missingOf(attr string, told map[string]bool) (missing []string) {
 		missing = append(missing, "{"+attr+"}")
 	}
 	for _, capture := range r.Captures[:r.OwnCaptures] {
-		if capture.Attr == attr && !told[capture.Name] {
+		if capture.Attr == attr && !known[capture.Name] {
 			missing = append(missing, "{"+capture.Name+"}")
 		}
 	}
@@ -75,10 +75,10 @@ func captures(pl *ir.Plan, name string) bool {
 	return slices.ContainsFunc(pl.Captures, func(c tmpl.Capture) bool { return c.Name == name })
 }
 
-// sameMeaning reports whether two plans mean the same by an attribute, or by its captures, where told has those that
+// sameMeaning reports whether two plans mean the same by an attribute, or by its captures, where known has those that
 // both rows tell in the same words.
-func sameMeaning(a, b site, attr string, told map[string]bool) bool {
-	named := told[attr] && !captures(a.plan, attr) && !captures(b.plan, attr)
+func sameMeaning(a, b site, attr string, known map[string]bool) bool {
+	named := known[attr] && !captures(a.plan, attr) && !captures(b.plan, attr)
 	return named || samePattern(a.plan.Rule, b.plan.Rule, attr)
 }
 
