@@ -147,10 +147,8 @@ func (e *Emitter) MayWrite(f *FamilyRule, qualifier string) bool {
 		return false
 	}
 	if s, ok := e.Source.(*Attrs); ok && e.NameOnly && !s.Selected.All() {
-		return slices.ContainsFunc(s.Selected.Names, func(n string) bool {
-			return n == qualifier ||
-				s.Selected.Rename[n] == qualifier
-		})
+		named := func(n string) bool { return n == qualifier || s.Selected.Rename[n] == qualifier }
+		return slices.ContainsFunc(s.Selected.Names, named)
 	}
 	return len(e.Qualifier.Uses) > 0 || e.NameOnly || diverted || source == qualifier
 }
