@@ -51,13 +51,3 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("the entry needs format %d and the log has format %d: stop every older replicator of this pipeline, "+
 		"then start with `replicator run --upgrade`", e.Need, e.Have)
 }
-
-// raise makes the state one of a newer format, at the end of the snapshot that raises the log. It converts what is kept
-// in another way since. Restore calls it too, so calling it again must change nothing.
-func (s *State) raiseFormat(format int) {
-	s.Format = max(s.Format, format)
-	if h := s.Halted; h != nil && s.Format >= 2 {
-		s.Halted = nil
-		s.addHalt(h)
-	}
-}

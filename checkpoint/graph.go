@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -10,21 +9,6 @@ import (
 // forgetAfter is how long a finished shard stays after it vanished from the listings: an inconsistent
 // listing may show it again, and it must not be read twice.
 const forgetAfter = 48 * 3600 * 1000
-
-// Readable says whether a shard may be read now. Rule 3: a child only after its parent is finished in the log.
-func (s *State) Readable(sh *Shard) bool { return sh.Phase.Reading() && !sh.Loss.Pending }
-
-// CompleteUntil returns, for a shard that is to be read from its beginning or from the start time, the time up to which
-// none of its changes is missing: they were read, did not exist, are older than the pipeline's start, or their loss was
-// accepted. Once the retention has passed since that time, some of the shard may have been trimmed, although
-// neither an iterator at the trim horizon nor one at a time reports it.
-func (s *State) CompleteUntil(sh *Shard) change.Millis {
-	since := max(sh.Watermark, sh.Loss.AcceptedUntil)
-	if st := s.stream(sh.Stream); st != nil {
-		since = max(since, st.Date)
-	}
-	return since
-}
 
 func (s *State) startStream(seq uint64, b *Start) {
 	// Rule 5: versions grow from one stream of the table to the next.
@@ -62,15 +46,6 @@ func (s *State) applyGraph(b *Graph) {
 	s.lowerWatermarks()
 }
 
-func (s *State) stream(arn string) *Stream {
-	for _, st := range s.Streams {
-		if st.ARN == arn {
-			return st
-		}
-	}
-	return nil
-}
-
 // see takes shards in, parents before children in whatever order they are listed.
 func (s *State) mergeShards(arn string, seen []ShardSeen, date change.Millis, pos change.Position) {
 	floor := s.stream(arn).Floor
@@ -99,73 +74,8 @@ func (s *State) mergeShards(arn string, seen []ShardSeen, date change.Millis, po
 	}
 }
 
-// open lets a waiting shard be read if its parent is finished, or if it has none.
-func (s *State) openShard(sh *Shard) {
-	if !sh.Phase.Waiting() {
-		return
-	}
-	if sh.Parent == "" {
-		sh.Phase = sh.Phase.begun()
-		s.reindexWithChildren(sh)
-		return
-	}
-	if p := s.Shards[sh.Parent]; p != nil && p.Phase == PhaseFinished {
-		sh.Phase = sh.Phase.begun()
-		sh.inheritFrom(p)
-		s.reindexWithChildren(sh)
-	}
-}
-
-// inherit takes over what a finished parent leaves. Rule 5: an item's versions grow along its lineage.
-func (sh *Shard) inheritFrom(p *Shard) {
-	sh.Clock, sh.LastAlive = max(sh.Clock, p.Clock), max(sh.LastAlive, p.LastAlive)
-	sh.Watermark = max(sh.Watermark, p.LastAlive)
-}
-
-func (s *State) finishShard(sh *Shard) {
-	if !sh.Phase.Finished() {
-		was := sh.Phase
-		sh.Phase, sh.Loss.Pending, sh.FinishedAt = PhaseFinished, false, s.Date
-		if p := s.Shards[sh.Parent]; was.Waiting() && p != nil && p.Phase != PhaseFinished {
-			sh.Phase = PhaseEarly
-		}
-		s.index.finished = append(s.index.finished, sh)
-		s.reindexWithChildren(sh)
-	}
-	if sh.Phase == PhaseFinished {
-		s.releaseChildren(sh)
-	}
-}
-
-// release lets the children of a finished shard be read, through those that were closed before their turn.
-func (s *State) releaseChildren(sh *Shard) {
-	for _, child := range s.index.children[sh.ID] {
-		if child.Phase == PhaseEarly {
-			child.Phase = PhaseFinished
-			child.inheritFrom(sh)
-			s.reindexWithChildren(child)
-			s.releaseChildren(child)
-		}
-		s.openShard(child)
-	}
-}
-
 // retention is how long the service keeps a record.
 const retention = 24 * 3600 * 1000
-
-// LostBeforeStart reports whether all records of a lost shard were written, and probably trimmed, before the pipeline
-// started: the shard took no more writes at the first listing, and had no records soon after. Such records were never
-// promised to be carried. found is the time at which the loss was found.
-func (s *State) LostBeforeStart(sh *Shard, found change.Millis) bool {
-	st := s.stream(sh.Stream)
-	if st == nil || sh.FirstSeen != st.Date || sh.Pos.After != "" || sh.LastAlive >= st.Date-visibilityDelay {
-		return false
-	}
-	return sh.Pos.At >= st.Date || found-st.Date <= firstReadsGrace
-}
-
-// startGrace is how long the first reads of a new pipeline may take to find shards that were trimmed before it.
-const firstReadsGrace = 3600 * 1000
 
 // gone closes a shard that the service does not know any more, with a gap if something of it may have been lost.
 // A parent that was trimmed before the stream was started is just finished.
@@ -223,56 +133,42 @@ func (s *State) dropShard(sh *Shard) {
 // forgotten says whether nobody waits for a finished shard any more: all its children were released long ago.
 func (sh *Shard) forgettable(date change.Millis) bool { return date-sh.AbsentSince >= forgetAfter }
 
-// Drained says whether every shard of a stream is read to its end and none can come any more.
-func (s *State) Drained(arn string) bool {
-	st := s.stream(arn)
-	return st != nil && st.Disabled && s.index.unfinished[arn] == 0
+// starting collects the parts of a start, and starts with the last one.
+func (s *State) applyStart(seq uint64, b *Start) {
+	if b.Parts > 1 {
+		if b.Part == 0 {
+			s.Starting = nil
+		}
+		whole := *b
+		if s.Starting != nil {
+			whole.Shards = append(s.Starting.Shards, b.Shards...)
+		} else {
+			whole.Shards = slices.Clone(b.Shards)
+		}
+		if s.Starting = &whole; b.Part < b.Parts-1 {
+			return
+		}
+		b = &whole
+	}
+	s.Starting = nil
+	s.startStream(seq, b)
 }
 
-// LiveStream returns the stream that is being read, nil before the start.
-func (s *State) LiveStream() *Stream {
-	if len(s.Streams) == 0 {
-		return nil
-	}
-	return s.Streams[len(s.Streams)-1]
-}
-
-// HighestVersion returns the highest version that was ever assigned, or a floor above it.
-func (s *State) HighestVersion() change.Version { return max(s.DroppedVersion, s.index.top) }
-
-// MissingParents returns the parents that waiting shards name and that no listing in the log has shown.
-func (s *State) MissingParents() []string { return slices.Sorted(maps.Keys(s.index.missingParents)) }
-
-// listingDiffers reports whether a listing holds anything that the log does not: only then it is stored.
-func (s *State) listingDiffers(b *Graph) bool {
-	st := s.stream(b.Stream)
-	if st != nil && st != s.LiveStream() {
-		return false
-	}
-	if st == nil || b.Disabled && !st.Disabled || len(b.Gone) > 0 {
-		return true
-	}
-	listed := make(map[string]bool, len(b.Shards))
-	for _, x := range b.Shards {
-		listed[x.ID] = true
-		sh := s.Shards[x.ID]
-		if sh == nil || x.Closed && !sh.Phase.Closed() || sh.AbsentSince != 0 {
-			return true
+// leave takes in what an entry says about shards that a complete listing did not show, and forgets those that were
+// away for long. The writer has compared the listing with the state.
+func (s *State) applyAbsent(b *Graph) {
+	for _, id := range b.Absent {
+		if sh := s.Shards[id]; sh != nil && sh.AbsentSince == 0 && sh.Phase == PhaseFinished {
+			sh.AbsentSince = b.Date
+			s.reindexShard(sh)
 		}
 	}
 	if !b.Complete {
-		return false
+		return
 	}
-	for id, sh := range s.Shards {
-		if !listed[id] && sh.Phase == PhaseFinished && (sh.AbsentSince == 0 || sh.forgettable(b.Date)) {
-			return true
+	for _, sh := range s.index.absent {
+		if sh.Phase == PhaseFinished && sh.forgettable(b.Date) {
+			s.dropShard(sh)
 		}
 	}
-	return false
-}
-
-// ShardCounts returns how many shards are open, closed but not read to their end, waiting, and done.
-func (s *State) ShardCounts() (open, closed, waiting, done int) {
-	n := &s.index.counts
-	return n[roleOpen], n[roleClosed], n[roleWaiting], n[roleDone]
 }

@@ -49,27 +49,6 @@ func splitBySize[T any](all []T, limit int, size func(*T) int) func(yield func([
 	}
 }
 
-// starting collects the parts of a start, and starts with the last one.
-func (s *State) applyStart(seq uint64, b *Start) {
-	if b.Parts > 1 {
-		if b.Part == 0 {
-			s.Starting = nil
-		}
-		whole := *b
-		if s.Starting != nil {
-			whole.Shards = append(s.Starting.Shards, b.Shards...)
-		} else {
-			whole.Shards = slices.Clone(b.Shards)
-		}
-		if s.Starting = &whole; b.Part < b.Parts-1 {
-			return
-		}
-		b = &whole
-	}
-	s.Starting = nil
-	s.startStream(seq, b)
-}
-
 // checkParts lets parts follow each other. The first one may come at any time: a start that was torn begins again.
 func (s *State) checkParts(b *Start) string {
 	switch last := s.Starting; {
@@ -167,21 +146,30 @@ func (s *State) newlyAbsent(b *Graph) (ids []string) {
 	return ids
 }
 
-// leave takes in what an entry says about shards that a complete listing did not show, and forgets those that were
-// away for long. The writer has compared the listing with the state.
-func (s *State) applyAbsent(b *Graph) {
-	for _, id := range b.Absent {
-		if sh := s.Shards[id]; sh != nil && sh.AbsentSince == 0 && sh.Phase == PhaseFinished {
-			sh.AbsentSince = b.Date
-			s.reindexShard(sh)
+// listingDiffers reports whether a listing holds anything that the log does not: only then it is stored.
+func (s *State) listingDiffers(b *Graph) bool {
+	st := s.stream(b.Stream)
+	if st != nil && st != s.LiveStream() {
+		return false
+	}
+	if st == nil || b.Disabled && !st.Disabled || len(b.Gone) > 0 {
+		return true
+	}
+	listed := make(map[string]bool, len(b.Shards))
+	for _, x := range b.Shards {
+		listed[x.ID] = true
+		sh := s.Shards[x.ID]
+		if sh == nil || x.Closed && !sh.Phase.Closed() || sh.AbsentSince != 0 {
+			return true
 		}
 	}
 	if !b.Complete {
-		return
+		return false
 	}
-	for _, sh := range s.index.absent {
-		if sh.Phase == PhaseFinished && sh.forgettable(b.Date) {
-			s.dropShard(sh)
+	for id, sh := range s.Shards {
+		if !listed[id] && sh.Phase == PhaseFinished && (sh.AbsentSince == 0 || sh.forgettable(b.Date)) {
+			return true
 		}
 	}
+	return false
 }

@@ -137,3 +137,13 @@ func (s *State) applySnapshot(seq uint64, b *Snapshot) {
 		s.raiseFormat(FormatOf(b))
 	}
 }
+
+// raise makes the state one of a newer format, at the end of the snapshot that raises the log. It converts what is kept
+// in another way since. Restore calls it too, so calling it again must change nothing.
+func (s *State) raiseFormat(format int) {
+	s.Format = max(s.Format, format)
+	if h := s.Halted; h != nil && s.Format >= 2 {
+		s.Halted = nil
+		s.addHalt(h)
+	}
+}

@@ -1,0 +1,153 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+)
+
+// CorruptError says that a valid chain of entries contradicts itself: a bug or a hand in the store. The table
+// halts.
+type CorruptError struct {
+	Seq  uint64
+	What string
+}
+
+func (e *CorruptError) Error() string { return fmt.Sprintf("log entry %d: %s", e.Seq, e.What) }
+
+// Apply folds the message stored at seq. It returns the entry, or nil for a message that folds as nothing:
+// one without our magic, one that does not continue the chain, one by a writer that does not own the log.
+// Errors: *CorruptError, *NewerFormatError; the state is then no longer usable.
+func (s *State) Apply(seq uint64, msg []byte) (*Entry, error) {
+	e, err := Decode(msg)
+	if newer := (*NewerFormatError)(nil); errors.As(err, &newer) {
+		return nil, err
+	}
+	s.Seq = seq
+	if err != nil { // ErrForeign
+		s.Foreign++
+		return nil, nil
+	}
+	accepted, err := s.Chain.Accept(e, msg)
+	if !accepted {
+		s.Foreign++
+		return nil, nil
+	}
+	what := ""
+	if err != nil {
+		what = err.Error()
+	} else {
+		what = s.contradicts(seq, e.Body)
+	}
+	if what != "" {
+		return nil, &CorruptError{Seq: seq, What: what}
+	}
+	s.BytesSinceSnapshot += int64(len(msg))
+	s.applyEntry(seq, e)
+	return e, nil
+}
+
+func (s *State) applyEntry(seq uint64, e *Entry) {
+	switch b := e.Body.(type) {
+	case *Claim:
+		s.applyClaim(e.Epoch, b)
+	case *Start:
+		s.applyStart(seq, b)
+	case *Graph:
+		s.applyGraph(b)
+	case *Frame:
+		s.applyFrame(seq, b)
+	case *Beat:
+		s.applyBeat(b)
+	case *Marks:
+		s.applyMarks(b)
+	case *Gap:
+		s.applyGap(b)
+	case *Control:
+		s.applyControl(b)
+	case *Snapshot:
+		s.applySnapshot(seq, b)
+	}
+}
+
+func (s *State) applyClaim(epoch uint64, c *Claim) {
+	if epoch == 1 {
+		s.raiseFormat(FormatOf(c))
+	}
+	s.Starting = nil // its owner did not come to an end
+	s.Owner = c.Owner
+	// Whose log it is, the first claim of a life says; later ones are held to it.
+	if c.Identity != nil && (s.Identity == nil || c.Life > s.Life) {
+		s.Identity = c.Identity
+	}
+	s.Life = c.Life
+}
+
+func (s *State) applyFrame(seq uint64, f *Frame) {
+	for i := range f.Pages {
+		p := &f.Pages[i]
+		sh := s.Shards[p.Feed.Shard]
+		sh.Pos, sh.Clock, sh.Loss.AtTrimHorizon = p.To, p.Clock, false
+		sh.Watermark = max(sh.Watermark, p.Watermark())
+		s.Date = max(s.Date, p.Date)
+		if p.Records > 0 {
+			s.LastFrame = seq
+			s.Changes += uint64(p.Records)
+			sh.LastAlive = max(sh.LastAlive, p.Watermark())
+		}
+		s.reindexWithChildren(sh)
+		if p.Done {
+			s.finishShard(sh)
+		}
+	}
+}
+
+func (s *State) applyBeat(b *Beat) {
+	s.Date = max(s.Date, b.Date)
+	s.noteListing(b.Listed)
+	var parents []*Shard
+	s.index.updateOpen(func(sh *Shard) {
+		sh.Watermark = max(sh.Watermark, b.Watermark)
+		// That listing still showed it open.
+		if alive := b.Listed - visibilityDelay; !sh.Phase.Closed() && sh.LastAlive < alive {
+			if sh.LastAlive = alive; sh.place.parent {
+				parents = append(parents, sh)
+			}
+		}
+	})
+	for _, sh := range parents {
+		s.reindexWithChildren(sh)
+	}
+	s.noteWatermark()
+}
+
+func (s *State) applyMarks(m *Marks) {
+	maps.Copy(s.Marks, m.Sinks)
+	for _, sink := range m.Retired {
+		delete(s.Marks, sink)
+	}
+	s.dropPassedWatermarks()
+}
+
+func (s *State) applyControl(c *Control) {
+	if c.Pause != nil {
+		s.Paused = *c.Pause
+	}
+	if c.Clear {
+		s.clearHalts(c.ClearSink)
+	}
+	if c.Halt != nil {
+		s.addHalt(c.Halt)
+	}
+	if c.Waive != nil {
+		s.waiveGap(c.Waive, Waiver{By: c.By, At: c.At})
+	}
+	if !c.Resume {
+		return
+	}
+	s.Paused = false
+	s.clearHalts("")
+	for i := range s.Gaps {
+		s.acceptGap(&s.Gaps[i])
+	}
+}

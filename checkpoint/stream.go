@@ -1,0 +1,52 @@
+package checkpoint
+
+import "github.com/tailrace-cdc/replicator/change"
+
+// Stream is one stream ARN of the table. Disabling and enabling a stream makes a new one.
+type Stream struct {
+	ARN      string         `json:"arn"`
+	Date     change.Millis  `json:"date"`           // of the listing that started it
+	Mode     string         `json:"mode,omitempty"` // start position as it was configured
+	At       change.Millis  `json:"at,omitempty"`
+	Floor    change.Version `json:"floor,omitempty"`
+	Disabled bool           `json:"disabled,omitempty"`
+	Seq      uint64         `json:"seq"` // of the entry that started it
+}
+
+// LiveStream returns the stream that is being read, nil before the start.
+func (s *State) LiveStream() *Stream {
+	if len(s.Streams) == 0 {
+		return nil
+	}
+	return s.Streams[len(s.Streams)-1]
+}
+
+func (s *State) stream(arn string) *Stream {
+	for _, st := range s.Streams {
+		if st.ARN == arn {
+			return st
+		}
+	}
+	return nil
+}
+
+// Drained says whether every shard of a stream is read to its end and none can come any more.
+func (s *State) Drained(arn string) bool {
+	st := s.stream(arn)
+	return st != nil && st.Disabled && s.index.unfinished[arn] == 0
+}
+
+// Readable says whether a shard may be read now. Rule 3: a child only after its parent is finished in the log.
+func (s *State) Readable(sh *Shard) bool { return sh.Phase.Reading() && !sh.Loss.Pending }
+
+// CompleteUntil returns, for a shard that is to be read from its beginning or from the start time, the time up to which
+// none of its changes is missing: they were read, did not exist, are older than the pipeline's start, or their loss was
+// accepted. Once the retention has passed since that time, some of the shard may have been trimmed, although
+// neither an iterator at the trim horizon nor one at a time reports it.
+func (s *State) CompleteUntil(sh *Shard) change.Millis {
+	since := max(sh.Watermark, sh.Loss.AcceptedUntil)
+	if st := s.stream(sh.Stream); st != nil {
+		since = max(since, st.Date)
+	}
+	return since
+}
