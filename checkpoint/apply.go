@@ -6,7 +6,7 @@ import (
 	"maps"
 )
 
-// CorruptError says that a valid chain of entries contradicts itself: a bug or a hand in the store. The table
+// CorruptError says that entries of one chain contradict each other: by a bug, or by an edit of the store. The table
 // halts.
 type CorruptError struct {
 	Seq  uint64
@@ -15,9 +15,8 @@ type CorruptError struct {
 
 func (e *CorruptError) Error() string { return fmt.Sprintf("log entry %d: %s", e.Seq, e.What) }
 
-// Apply folds the message stored at seq. It returns the entry, or nil for a message that folds as nothing:
-// one without our magic, one that does not continue the chain, one by a writer that does not own the log.
-// Errors: *CorruptError, *NewerFormatError; the state is then no longer usable.
+// Apply folds the message stored at seq. It returns the entry, or nil for a message that is not an entry of the chain
+// and is only counted: see Chain.Accept. Errors: *CorruptError, *NewerFormatError; the state is then no longer usable.
 func (s *State) Apply(seq uint64, msg []byte) (*Entry, error) {
 	e, err := Decode(msg)
 	if newer := (*NewerFormatError)(nil); errors.As(err, &newer) {
@@ -47,6 +46,7 @@ func (s *State) Apply(seq uint64, msg []byte) (*Entry, error) {
 	return e, nil
 }
 
+// applyEntry changes the state by the body of an entry that the chain accepted.
 func (s *State) applyEntry(seq uint64, e *Entry) {
 	switch b := e.Body.(type) {
 	case *Claim:
@@ -70,19 +70,21 @@ func (s *State) applyEntry(seq uint64, e *Entry) {
 	}
 }
 
+// applyClaim notes the owner. The first claim of a log decides its format.
 func (s *State) applyClaim(epoch uint64, c *Claim) {
 	if epoch == 1 {
 		s.raiseFormat(FormatOf(c))
 	}
-	s.Starting = nil // its owner did not come to an end
+	s.Starting = nil // the owner before did not finish it
 	s.Owner = c.Owner
-	// Whose log it is, the first claim of a life says; later ones are held to it.
+	// The first claim of a life says whose log it is; later claims do not change that.
 	if c.Identity != nil && (s.Identity == nil || c.Life > s.Life) {
 		s.Identity = c.Identity
 	}
 	s.Life = c.Life
 }
 
+// applyFrame moves each page's shard to the end of the page.
 func (s *State) applyFrame(seq uint64, f *Frame) {
 	for i := range f.Pages {
 		p := &f.Pages[i]
@@ -102,13 +104,14 @@ func (s *State) applyFrame(seq uint64, f *Frame) {
 	}
 }
 
+// applyBeat moves the watermark of all open shards to that of the beat.
 func (s *State) applyBeat(b *Beat) {
 	s.Date = max(s.Date, b.Date)
 	s.noteListing(b.Listed)
 	var parents []*Shard
 	s.index.updateOpen(func(sh *Shard) {
 		sh.Watermark = max(sh.Watermark, b.Watermark)
-		// That listing still showed it open.
+		// The listing still showed the shard open.
 		if alive := b.Listed - visibilityDelay; !sh.Phase.Closed() && sh.LastAlive < alive {
 			if sh.LastAlive = alive; sh.place.parent {
 				parents = append(parents, sh)
@@ -121,6 +124,7 @@ func (s *State) applyBeat(b *Beat) {
 	s.noteWatermark()
 }
 
+// applyMarks moves and removes marks of sinks.
 func (s *State) applyMarks(m *Marks) {
 	maps.Copy(s.Marks, m.Sinks)
 	for _, sink := range m.Retired {
@@ -129,6 +133,7 @@ func (s *State) applyMarks(m *Marks) {
 	s.dropPassedWatermarks()
 }
 
+// applyControl executes an operator's or a sink's request. Resume comes last: it clears what the entry itself sets.
 func (s *State) applyControl(c *Control) {
 	if c.Pause != nil {
 		s.Paused = *c.Pause

@@ -7,9 +7,9 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// CheckNext reports whether an entry with this body may be appended next. A *FormatError: not in a log of this format. A
-// *CorruptError: stored, such an entry would contradict the log, and what is stored cannot be taken back. So a writer
-// asks first, and the fold asks again.
+// CheckNext reports whether an entry with this body may be appended next. Errors: *FormatError, the log's format does
+// not hold it; *CorruptError, it would contradict the log. A writer checks before it appends, since a stored entry
+// cannot be taken back; the fold checks again.
 func (s *State) CheckNext(body any) error {
 	if err := s.checkFormat(body); errors.As(err, new(*FormatError)) {
 		return err
@@ -46,6 +46,7 @@ func (s *State) contradicts(seq uint64, body any) string {
 	return ""
 }
 
+// checkStart admits a stream once, after the one before it is drained, with well-formed shards.
 func (s *State) checkStart(b *Start) string {
 	if s.stream(b.Stream) != nil {
 		return "stream started twice: " + b.Stream
@@ -68,10 +69,10 @@ func checkShards(seen []ShardSeen) string {
 	return ""
 }
 
-// checkFrame holds every page to what the log says of its shard. A page of a child never stands in the frame
-// that ends its parent: the child is read only after that is stored (Rule 3).
+// checkFrame compares every page with the log's position and clock of its shard (Rule 2). A frame never holds the end
+// of a shard and a page of its child: the child is read only after the frame is stored (Rule 3).
 func (s *State) checkFrame(f *Frame) string {
-	ends := make(map[string]*PageHead, 1) // of each shard, the page so far
+	ends := make(map[string]*PageHead, 1) // the newest page of each shard so far
 	for i := range f.Pages {
 		p := &f.Pages[i]
 		sh := s.Shards[p.Feed.Shard]
@@ -100,10 +101,11 @@ func (s *State) checkFrame(f *Frame) string {
 	return ""
 }
 
+// check says what is wrong with a page in itself; "" when nothing is.
 func (p *PageHead) check() string {
 	switch {
 	case p.Records < 0:
-		return "holds less than nothing"
+		return "holds a negative number of records"
 	case p.Clock < p.ClockFrom+change.Version(p.Records): // Rule 5: each record has a version of its own
 		return fmt.Sprintf("takes the clock from %d to %d over %d records", p.ClockFrom, p.Clock, p.Records)
 	case p.moves() && p.To.After.Compare(p.From.After) <= 0:
@@ -115,7 +117,7 @@ func (p *PageHead) check() string {
 // moves reports whether a page leads to another position: one with records must, an empty one may.
 func (p *PageHead) moves() bool { return p.Records > 0 || p.From.After != p.To.After }
 
-// checkMarks lets sinks move forward, never back, and never ahead of the log (Rule 1).
+// checkMarks lets the marks of sinks move forward, never back, and never ahead of the log (Rule 1).
 func (s *State) checkMarks(seq uint64, m *Marks) string {
 	for sink, mark := range m.Sinks {
 		if old, ok := s.Marks[sink]; ok && mark.Seq < old.Seq {

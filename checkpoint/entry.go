@@ -1,8 +1,3 @@
-// Package checkpoint is the pure heart of the protocol: the entries of a table's log, and the state that
-// they add up to. state' = state.Apply(entry), and nothing else is stored anywhere (ADR 2).
-//
-// It does no I/O, reads no clock and knows neither NATS nor AWS, so that every history can be folded, fuzzed
-// and simulated as it is.
 package checkpoint
 
 import (
@@ -19,11 +14,11 @@ import (
 
 var magic = []byte("TRLG")
 
-// Hash identifies an entry by its bytes. Every entry carries the hash of the one before it, because a
-// sequence number alone is no identity: a log that lost its tail hands its numbers out again.
+// Hash identifies an entry by its bytes. Every entry carries the hash of its predecessor. A sequence number alone does
+// not identify an entry: a log that lost its tail assigns the same numbers again.
 type Hash [16]byte
 
-// Nonce tells one claim of a log from every other one.
+// Nonce is a random number that identifies one claim of a log.
 type Nonce [8]byte
 
 // String returns hexadecimal digits.
@@ -41,6 +36,7 @@ func (n Nonce) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, n[:]
 // UnmarshalText reads hexadecimal digits.
 func (n *Nonce) UnmarshalText(b []byte) error { return decodeHex(n[:], b) }
 
+// decodeHex fills dst from exactly as many hexadecimal digits as it holds.
 func decodeHex(dst, b []byte) error {
 	if hex.DecodedLen(len(b)) != len(dst) {
 		return fmt.Errorf("decode hex: %d digits for %d bytes", len(b), len(dst))
@@ -61,21 +57,21 @@ type Entry struct {
 	Kind  Kind
 	Epoch uint64
 	Nonce Nonce
-	Prev  Hash // of the valid entry before this one
+	Prev  Hash // of the entry before this one; messages that are not entries of the chain do not count
 	Body  any  // *Claim, *Release, *Start, *Graph, *Frame, *Beat, *Marks, *Gap, *Control or *Snapshot
 	Data  []byte
 }
 
-// Claim takes the log over: epoch is one more than before.
+// Claim takes the log over. Its epoch is one more than that of the claim before.
 type Claim struct {
 	Owner    string    `json:"owner"`
 	Life     uint64    `json:"life,omitempty"`
 	Identity *Identity `json:"identity,omitempty"` // on the first claim of a life
-	// Format is that of a new log, on its first claim. 0 = 1.
+	// Format of a new log, on its first claim. 0 = 1.
 	Format int `json:"format,omitempty"`
 }
 
-// Identity says whose log this is. It must equal what the pipeline's row in Bigtable says.
+// Identity says whose log this is. It must equal the identity in the pipeline's row in Bigtable.
 type Identity struct {
 	Pipeline string `json:"pipeline"`
 	Table    string `json:"table"`
@@ -89,9 +85,9 @@ type Release struct{}
 // Start fixes, once and durably, where every shard of a stream starts (Rule 3).
 type Start struct {
 	Stream string         `json:"stream"`         // ARN
-	Mode   string         `json:"mode,omitempty"` // as configured; it counts once
-	At     change.Millis  `json:"at"`             // unix ms on the service's clock; 0 = trim horizon
-	Date   change.Millis  `json:"date"`           // when the listing began, service clock, unix ms
+	Mode   string         `json:"mode,omitempty"` // start position as it was configured
+	At     change.Millis  `json:"at"`             // start position; 0 = trim horizon
+	Date   change.Millis  `json:"date"`           // when the listing began
 	Floor  change.Version `json:"floor"`          // every version of this stream is above it
 	Shards []ShardSeen    `json:"shards"`
 	// Part of Parts, from 0, when one entry does not hold all shards. The rest is the same in all of them.
@@ -113,11 +109,11 @@ type Graph struct {
 	Complete bool          `json:"complete,omitempty"` // every page of it was read
 	Disabled bool          `json:"disabled,omitempty"` // the stream takes no more writes: its leaves are its end
 	Shards   []ShardSeen   `json:"shards,omitempty"`
-	// Gone are shards that a complete listing, begun after their child was seen, did not show, and that the
-	// service itself does not know any more.
+	// Gone are shards that a complete listing, begun after their child was listed, did not show, and that the service
+	// itself does not know any more.
 	Gone []string `json:"gone,omitempty"`
-	// Delta says that Shards are only those that are new or differ from what the log knows, and that Absent are the
-	// finished ones that a complete listing did not show, while the one before did.
+	// Delta says that Shards holds only shards that are new or differ from the state, and Absent the finished ones that
+	// this complete listing is the first not to show.
 	Delta  bool     `json:"delta,omitempty"`
 	Absent []string `json:"absent,omitempty"`
 }
@@ -135,9 +131,9 @@ type PageHead struct {
 	ClockFrom change.Version  `json:"clock_from"`
 	Clock     change.Version  `json:"clock"`
 	Done      bool            `json:"done,omitempty"`
-	Date      change.Millis   `json:"date"`             // of the request, service clock
-	Oldest    change.Millis   `json:"oldest,omitempty"` // creation time of the first record, unix ms
-	Newest    change.Millis   `json:"newest,omitempty"` // and of the last
+	Date      change.Millis   `json:"date"`             // of the request
+	Oldest    change.Millis   `json:"oldest,omitempty"` // creation time of the first record
+	Newest    change.Millis   `json:"newest,omitempty"` // creation time of the last record
 	Records   int             `json:"records"`
 	Offset    int             `json:"offset"` // of the records in the unpacked Data
 	Length    int             `json:"length"`
@@ -152,56 +148,55 @@ func (p *PageHead) Watermark() change.Millis {
 	return p.Date - visibilityDelay
 }
 
-// settle is how long a committed change may take to show up in its shard.
+// visibilityDelay is how long a committed change may take to show up in its shard.
 const visibilityDelay = 2000
 
-// Beat says that the owner lives, and how far idle shards have been read.
+// Beat shows that the owner is alive, and how far idle shards have been read.
 type Beat struct {
 	Date   change.Millis `json:"date"`             // service clock advanced by the owner's monotonic clock
-	Listed change.Millis `json:"listed,omitempty"` // when the last complete listing began, service clock
-	// Watermark is the time up to which every open shard has been read, unix ms. One number for all of them: a
-	// beat of ten thousand shards is as small as a beat of one.
+	Listed change.Millis `json:"listed,omitempty"` // when the newest complete listing began
+	// Watermark is the time up to which every open shard has been read. One number serves all of them, so a beat of ten
+	// thousand shards is as small as a beat of one.
 	Watermark change.Millis `json:"through,omitempty"`
 }
 
 // Marks moves sinks forward. A mark names the entry up to which everything is durable at the sink (Rule 1).
 type Marks struct {
 	Sinks map[string]Mark `json:"sinks"`
-	// Retired are sinks that are no longer configured: their marks hold nothing back any more.
+	// Retired are sinks that are no longer configured: their marks are dropped, and hold back no trimming.
 	Retired []string `json:"retired,omitempty"`
 }
 
 // Mark is how far a sink has applied the log.
 type Mark struct {
 	Seq  uint64 `json:"seq"`
-	Hash Hash   `json:"hash"` // of the last valid entry at or before Seq
+	Hash Hash   `json:"hash"` // of the newest entry at or before Seq
 }
 
-// Gap is a range of the source that was lost before it was read. Loud, recorded, healed by resync.
+// Gap is a range of the source that was lost before it was read (Rule 8). A resync repairs it.
 type Gap struct {
 	Feed   change.Feed     `json:"feed"`
 	From   change.Position `json:"from"`
-	Since  change.Millis   `json:"since"`           // unix ms: what was created after this may be lost …
+	Since  change.Millis   `json:"since"`           // changes created after this time may be lost …
 	Until  change.Millis   `json:"until,omitempty"` // … up to this
 	Reason string          `json:"reason"`
 	Found  change.Millis   `json:"found"` // service clock
-	// Ends says that nothing is left to read in the shard; otherwise it goes on at the trim horizon once the
-	// gap is accepted.
+	// Ends says that nothing is left to read in the shard. Otherwise reading goes on at the trim horizon once the gap is
+	// accepted.
 	Ends     bool `json:"ends,omitempty"`
 	Accepted bool `json:"accepted,omitempty"` // reading went on behind it
-	// Format 2, of the state only: the sinks that had begun when it was found, and those of them for which the
-	// difference was waived.
+	// In the state only, format 2: the sinks that had begun when the gap was found, and the waivers among them.
 	Sinks  []string          `json:"sinks,omitempty"`
 	Waived map[string]Waiver `json:"waived,omitempty"`
 }
 
-// Control changes what the owner does with the table. Anybody may append one: the owner is fenced by it,
-// folds the log again and obeys.
+// Control changes what the owner does with the table. Anyone may append one. It makes the owner's next append fail, so
+// that the owner folds the log again and finds it.
 type Control struct {
 	Pause     *bool         `json:"pause,omitempty"`
 	Halt      *Halt         `json:"halt,omitempty"`
-	Clear     bool          `json:"clear,omitempty"`  // the halt is over: the sink went on by itself
-	ClearSink string        `json:"of,omitempty"`     // format 2: whose halt Clear ends; without it all end
+	Clear     bool          `json:"clear,omitempty"`  // the halt is over: the sink went on without an operator
+	ClearSink string        `json:"of,omitempty"`     // format 2: the sink whose halt Clear ends; empty = all
 	Resume    bool          `json:"resume,omitempty"` // clears all halts, and reads on behind the gaps
 	Waive     *Waive        `json:"waive,omitempty"`  // format 2
 	By        string        `json:"by,omitempty"`
@@ -217,26 +212,26 @@ type Halt struct {
 	At     change.Millis `json:"at"`
 }
 
-// Snapshot is one part of the whole state as it was before the first part; the part itself is the Data.
+// Snapshot is one part of the state as it was before the first part. The entry's Data is the content.
 type Snapshot struct {
 	Part  int    `json:"part"` // from 0
 	Parts int    `json:"parts"`
 	First uint64 `json:"first,omitempty"` // sequence of part 0; 0 in part 0 itself
-	// Format is that of the state inside and of the log from here on. 0 = 1.
+	// Format of the state inside, and of the log from here on. 0 = 1.
 	Format int `json:"format,omitempty"`
 }
 
-// ErrForeign says that a message is no entry of ours: no magic.
+// ErrForeign means that a message is not an entry.
 var ErrForeign = errors.New("not an entry")
 
-// NewerFormatError says that a newer build wrote the entry. Rule 11: it is refused, not guessed at.
+// NewerFormatError means that a newer build wrote the entry. Rule 11: it is refused, not guessed at.
 type NewerFormatError struct{ Need, Reads int }
 
 func (e *NewerFormatError) Error() string {
 	return fmt.Sprintf("entry has format %d, this build reads up to %d: upgrade the replicator", e.Need, e.Reads)
 }
 
-// Encode appends the message form of an entry: magic, the lowest format that holds it, kind, epoch, nonce, hash of
+// Encode appends the stored form of an entry: magic, the lowest format that holds it, kind, epoch, nonce, hash of
 // the predecessor, the body as JSON with its length, and the data.
 func Encode(dst []byte, e *Entry) ([]byte, error) {
 	format := FormatOf(e.Body)
@@ -257,11 +252,10 @@ func Encode(dst []byte, e *Entry) ([]byte, error) {
 	return append(dst, e.Data...), nil
 }
 
-// Decode reads an entry. Data aliases msg. Errors: ErrForeign, *NewerFormatError, or a broken entry, which
-// counts as foreign too.
+// Decode reads an entry. Its Data aliases msg. Errors: ErrForeign, also for a broken entry; *NewerFormatError.
 func Decode(msg []byte) (*Entry, error) { return decode(msg, Format) }
 
-// decode is Decode of a build that reads up to a format.
+// decode is Decode of a build that reads formats up to highest.
 func decode(msg []byte, highest int) (*Entry, error) {
 	rest, ok := bytes.CutPrefix(msg, magic)
 	if !ok || len(rest) < 2 || rest[0] == 0 {

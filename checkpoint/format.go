@@ -12,7 +12,7 @@ import "fmt"
 // newer format is stored before that, so a build that reads only older ones refuses the log instead of misreading it.
 //
 // To add a member to an entry: give it `omitempty`, and let FormatOf ask for its format when it is set. To add one
-// to the state: let only such entries set it, or convert it in raise; then no snapshot of an older format has it.
+// to the state: let only such entries set it, or convert it in raiseFormat; then no snapshot of an older format has it.
 // TestLaterMembersAskForTheirFormat and TestLogOfFormat1StaysReadableWithoutUpgrade hold both to it.
 const Format = 2
 
@@ -44,10 +44,10 @@ func FormatOf(body any) int {
 	return 1
 }
 
-// FormatError says that an entry cannot be appended, because the log has a format that does not hold it.
+// FormatError means that an entry needs a newer format than its log has.
 type FormatError struct{ Need, Have int }
 
 func (e *FormatError) Error() string {
-	return fmt.Sprintf("the entry needs format %d and the log has format %d: stop every older replicator of this pipeline, "+
-		"then start with `replicator run --upgrade`", e.Need, e.Have)
+	return fmt.Sprintf("the entry needs format %d and the log has format %d: stop every older replicator "+
+		"of this pipeline, then start with `replicator run --upgrade`", e.Need, e.Have)
 }

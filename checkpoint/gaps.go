@@ -17,7 +17,7 @@ const ReasonBeforeStart = "nothing was left of the shard when the pipeline start
 // Waiver records that an operator accepts that a sink differs from the source because of a gap.
 type Waiver struct {
 	By string        `json:"by,omitempty"`
-	At change.Millis `json:"at,omitempty"` // unix ms
+	At change.Millis `json:"at,omitempty"`
 }
 
 // Waive names a gap and a sink: see Waiver.
@@ -28,7 +28,8 @@ type Waive struct {
 
 // ID names a gap for people and scripts. It never changes.
 func (g *Gap) ID() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d %d %d", g.Feed.Stream, g.Feed.Shard, g.From.After, g.From.At, g.Since, g.Found))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d %d %d",
+		g.Feed.Stream, g.Feed.Shard, g.From.After, g.From.At, g.Since, g.Found))
 	return hex.EncodeToString(sum[:5])
 }
 
@@ -40,7 +41,7 @@ func (s *State) AffectedSinks(g *Gap) []string {
 	case len(g.Sinks) > 0:
 		return g.Sinks
 	}
-	return slices.Sorted(maps.Keys(s.Marks)) // found in format 1: by all, as far as anybody knows
+	return slices.Sorted(maps.Keys(s.Marks)) // found in format 1, which does not say: all of them
 }
 
 // DifferingSinks returns the affected sinks for which the gap is not waived, sorted: their content differs from the
@@ -55,10 +56,10 @@ func (s *State) DifferingSinks(g *Gap) (sinks []string) {
 	return sinks
 }
 
-// DiffersSince returns the earliest time, in unix ms, from which changes are missing in a sink because of a gap that is
+// DiffersSince returns the earliest time from which changes are missing in a sink because of a gap that is
 // not waived for it; 0 when no sink differs.
 //
-// Rule 8: accepting a gap lets the reading go on and says nothing about what was lost.
+// Rule 8: accepting a gap lets the reading go on and brings back nothing of what was lost.
 func (s *State) DiffersSince() (since change.Millis) {
 	for i := range s.Gaps {
 		g := &s.Gaps[i]
@@ -105,7 +106,7 @@ func (s *State) GapByID(id string) *Gap {
 	return nil
 }
 
-// addGap keeps a gap. Sinks that begin later have nothing to do with it.
+// addGap stores a gap with the sinks that have begun by now. Sinks that begin later do not lack what it lost.
 func (s *State) addGap(g Gap) {
 	if s.Format >= 2 && g.Reason != ReasonBeforeStart {
 		g.Sinks = slices.Sorted(maps.Keys(s.Marks))
@@ -113,8 +114,8 @@ func (s *State) addGap(g Gap) {
 	s.Gaps = append(s.Gaps, g)
 }
 
-// lost takes a gap in. What was read before the gap but never stored is lost as well: the gap begins where the
-// log ends.
+// applyGap adds a gap. What was read before the gap but never stored is lost as well, so the gap begins at the position
+// in the log.
 func (s *State) applyGap(b *Gap) {
 	g := *b
 	s.Date = max(s.Date, g.Found)
@@ -136,7 +137,8 @@ func (s *State) applyGap(b *Gap) {
 	}
 }
 
-// accept lets a shard go on at its trim horizon, wherever that is by now: the gap reaches at most up to here.
+// acceptGap lets the shard go on at its trim horizon. Where that is by now is not known; the gap ends there, at most
+// now.
 func (s *State) acceptGap(g *Gap) {
 	if sh := s.Shards[g.Feed.Shard]; sh != nil && sh.Loss.Pending && !g.Accepted {
 		g.Until = max(g.Until, s.Date)
@@ -147,7 +149,8 @@ func (s *State) acceptGap(g *Gap) {
 	g.Accepted = true
 }
 
-// waive ignores a gap that is unknown or not accepted, and a sink that does not differ because of the gap.
+// waiveGap waives a gap for a sink. It ignores a gap that is unknown or not accepted, and a sink that does not differ
+// because of the gap.
 func (s *State) waiveGap(w *Waive, by Waiver) {
 	g := s.GapByID(w.Gap)
 	if g == nil || !g.Accepted || !slices.Contains(s.DifferingSinks(g), w.Sink) {

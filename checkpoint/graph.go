@@ -6,10 +6,11 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// forgetAfter is how long a finished shard stays after it vanished from the listings: an inconsistent
+// forgetAfter is how long a finished shard stays in the state after listings stopped showing it. An inconsistent
 // listing may show it again, and it must not be read twice.
 const forgetAfter = 48 * 3600 * 1000
 
+// startStream adds a stream with the shards of its first listing. It becomes the live one.
 func (s *State) startStream(seq uint64, b *Start) {
 	// Rule 5: versions grow from one stream of the table to the next.
 	floor := max(b.Floor, s.HighestVersion())
@@ -19,6 +20,7 @@ func (s *State) startStream(seq uint64, b *Start) {
 	s.mergeShards(b.Stream, b.Shards, b.Date, change.Position{At: b.At})
 }
 
+// applyGraph adds what a later listing found: new shards, ends of shards, shards that are gone.
 func (s *State) applyGraph(b *Graph) {
 	s.Date = max(s.Date, b.Date)
 	st := s.LiveStream()
@@ -33,7 +35,7 @@ func (s *State) applyGraph(b *Graph) {
 		s.Reindex()
 	}
 	// Rule 3: a shard that appears after the start is a child, or a root that was created later. Either way all
-	// of it is new to us: it starts at its trim horizon, never at the start position of the pipeline.
+	// of it was written since: it starts at its trim horizon, never at the start position of the pipeline.
 	s.mergeShards(b.Stream, b.Shards, b.Date, change.Position{})
 	for _, id := range b.Gone {
 		s.finishGone(b, id)
@@ -46,7 +48,8 @@ func (s *State) applyGraph(b *Graph) {
 	s.lowerWatermarks()
 }
 
-// see takes shards in, parents before children in whatever order they are listed.
+// mergeShards adds the shards of a listing at a start position, and updates those that are known. A listing may show
+// children before their parents.
 func (s *State) mergeShards(arn string, seen []ShardSeen, date change.Millis, pos change.Position) {
 	floor := s.stream(arn).Floor
 	for _, x := range seen {
@@ -77,11 +80,11 @@ func (s *State) mergeShards(arn string, seen []ShardSeen, date change.Millis, po
 // retention is how long the service keeps a record.
 const retention = 24 * 3600 * 1000
 
-// gone closes a shard that the service does not know any more, with a gap if something of it may have been lost.
-// A parent that was trimmed before the stream was started is just finished.
+// finishGone finishes a shard that the service does not know any more, with a gap if some of its records may be lost. A
+// parent that was trimmed before the stream was started is finished without one.
 //
-// Rule 8: a shard that came and went while nobody was reading is a gap too, although the log never saw it. How
-// many there were before it in its lineage is not known, so all that is unknown since the start is in doubt.
+// Rule 8: a shard that appeared and was trimmed while no process read is a gap too, although no listing in the log
+// shows it. Its lineage may hold more such shards, so the gap spans the whole time since the start.
 func (s *State) finishGone(b *Graph, id string) {
 	sh, st := s.Shards[id], s.stream(b.Stream)
 	gap := Gap{
@@ -101,12 +104,12 @@ func (s *State) finishGone(b *Graph, id string) {
 	s.finishShard(sh)
 }
 
-// from says whether a child of this parent was there when the stream was started.
+// hadChildAt reports whether the listing of a date was the first to show a child of a parent.
 func (s *State) hadChildAt(parent string, date change.Millis) bool {
 	return slices.ContainsFunc(s.index.children[parent], func(sh *Shard) bool { return sh.FirstSeen == date })
 }
 
-// forget drops finished shards that complete listings have not shown for 48 hours.
+// forgetUnlisted drops finished shards that complete listings have not shown for forgetAfter.
 func (s *State) forgetUnlisted(b *Graph) {
 	listed := make(map[string]bool, len(b.Shards))
 	for _, x := range b.Shards {
@@ -124,16 +127,17 @@ func (s *State) forgetUnlisted(b *Graph) {
 	}
 }
 
-// drop forgets a shard, but not how high its versions went (Rule 5).
+// dropShard removes a shard from the state and keeps its highest version (Rule 5).
 func (s *State) dropShard(sh *Shard) {
 	s.DroppedVersion = max(s.DroppedVersion, sh.Clock)
 	s.removeShard(sh)
 }
 
-// forgotten says whether nobody waits for a finished shard any more: all its children were released long ago.
+// forgettable reports whether listings have not shown a shard for forgetAfter. If it is finished, all its children were
+// released long ago.
 func (sh *Shard) forgettable(date change.Millis) bool { return date-sh.AbsentSince >= forgetAfter }
 
-// starting collects the parts of a start, and starts with the last one.
+// applyStart collects the parts of a start, and starts the stream with the last one.
 func (s *State) applyStart(seq uint64, b *Start) {
 	if b.Parts > 1 {
 		if b.Part == 0 {
@@ -154,8 +158,8 @@ func (s *State) applyStart(seq uint64, b *Start) {
 	s.startStream(seq, b)
 }
 
-// leave takes in what an entry says about shards that a complete listing did not show, and forgets those that were
-// away for long. The writer has compared the listing with the state.
+// applyAbsent is forgetUnlisted for an entry that holds only differences: it marks the shards that the entry names, and
+// drops those that have been absent for long. The writer compared the listing with the state.
 func (s *State) applyAbsent(b *Graph) {
 	for _, id := range b.Absent {
 		if sh := s.Shards[id]; sh != nil && sh.AbsentSince == 0 && sh.Phase == PhaseFinished {

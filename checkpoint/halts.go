@@ -23,6 +23,7 @@ func (s *State) ClearEntry(sink string) *Control {
 	return nil
 }
 
+// addHalt notes why a sink stopped. Format 1 keeps the newest halt only.
 func (s *State) addHalt(h *Halt) {
 	if s.Format < 2 {
 		s.Halted = h
@@ -34,7 +35,7 @@ func (s *State) addHalt(h *Halt) {
 	s.Halts[h.Sink] = h
 }
 
-// clear ends the halt of one sink, or, without a name, all of them.
+// clearHalts ends the halt of one sink, or all halts when the name is empty.
 func (s *State) clearHalts(sink string) {
 	if sink == "" {
 		s.Halted, s.Halts = nil, nil

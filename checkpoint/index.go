@@ -7,21 +7,21 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// index answers questions about all shards of a table without scanning them. The write loop asks them at the end of
-// every shard, and ten thousand shards that rotate every four hours leave more than a hundred thousand in the state.
-// It is derived from the rest of the state: snapshots do not hold it, Restore builds it anew.
+// index answers questions about all shards of a table without a scan. The write loop asks them at the end of every
+// shard, and with ten thousand shards that rotate every four hours the state holds more than a hundred thousand. The
+// index is derived from the rest of the state: snapshots do not hold it, Restore rebuilds it.
 type index struct {
-	children       map[string][]*Shard // by the parent's ID, also of parents that the log has never seen
-	open           shardHeap           // open shards by Through
-	others         shardHeap           // waiting and finished shards that hold Through back, by how far
+	children       map[string][]*Shard // by the parent's ID, also of parents that no listing has shown
+	open           shardHeap           // open shards by Watermark
+	others         shardHeap           // waiting and finished shards that hold the read watermark back, by its bound
 	counts         [numRoles]int
-	top            change.Version // highest clock that any shard ever had
-	missingParents map[string]int // waiting shards by the parent that the log has never seen
-	unfinished     map[string]int // shards by stream that are not finished
+	top            change.Version // highest clock of any shard so far
+	missingParents map[string]int // number of waiting shards by a parent that no listing has shown
+	unfinished     map[string]int // number of shards that are not finished, by stream
 	beforeGap      map[string]*Shard
 	absent         map[string]*Shard
-	finished       []*Shard // finished shards that may hold Through back, in the order of Ended
-	readability    []*Shard // became readable, or not any more, since TakeReadabilityChanges was called
+	finished       []*Shard // finished shards that may hold the read watermark back, by FinishedAt
+	readability    []*Shard // shards that became readable, or unreadable, since TakeReadabilityChanges
 }
 
 // role is a property that a shard may have; the index counts the shards with each.
@@ -32,22 +32,22 @@ const (
 	roleClosed
 	roleWaiting
 	roleDone
-	roleOrphan    // waits for a parent that the log has never seen
-	roleChildless // has ended, and no child of it is known
+	roleOrphan    // waits for a parent that no listing has shown
+	roleChildless // finished, and no child of it is known
 	roleGapped
 	roleAbsent
 	roleReadable
 	numRoles
 )
 
-// place is what the index knows about one shard.
+// place is the entry of one shard in the index.
 type place struct {
 	roles  [numRoles]bool
 	heap   *shardHeap // nil: in none
 	at     int        // in the heap
 	gone   bool       // deleted from the state
-	listed bool
-	parent bool // children of it are known
+	listed bool       // in the index's readability list
+	parent bool       // children of it are known
 }
 
 func newIndex() index {
@@ -57,7 +57,7 @@ func newIndex() index {
 	}
 }
 
-// Reindex rebuilds the index. Only code that changes the shards of a state directly has to call it.
+// Reindex rebuilds the index. Only code that changes the shards of a state directly must call it.
 func (s *State) Reindex() {
 	turned := s.index.readability
 	s.index = newIndex()
@@ -76,13 +76,14 @@ func (s *State) Reindex() {
 	s.dropExpired()
 }
 
+// linkToParent adds a shard to the children of its parent.
 func (s *State) linkToParent(sh *Shard) {
 	if sh.Parent != "" {
 		s.index.children[sh.Parent] = append(s.index.children[sh.Parent], sh)
 	}
 }
 
-// add takes a new shard in.
+// addShard adds a new shard. It replaces one of another stream with the same ID.
 func (s *State) addShard(sh *Shard) {
 	if old := s.Shards[sh.ID]; old != nil {
 		s.removeShard(old)
@@ -93,7 +94,7 @@ func (s *State) addShard(sh *Shard) {
 	s.withParent(sh, s.reindexShard)
 }
 
-// remove forgets a shard that is finished, or whose ID another stream has as well: no child waits for it.
+// removeShard removes a shard for which no child waits: it is finished, or another stream has a shard of this ID.
 func (s *State) removeShard(sh *Shard) {
 	delete(s.Shards, sh.ID)
 	if all := slices.DeleteFunc(s.index.children[sh.Parent], func(c *Shard) bool { return c == sh }); len(all) > 0 {
@@ -112,8 +113,8 @@ func (s *State) withParent(sh *Shard, f func(*Shard)) {
 	}
 }
 
-// changed brings the index up to date after a change of a shard, of its children too: what a waiting shard holds
-// back depends on its parent.
+// reindexWithChildren updates the index after a change of a shard. It updates the children too, since the bound that a
+// waiting shard puts on the read watermark depends on its parent.
 func (s *State) reindexWithChildren(sh *Shard) {
 	s.reindexShard(sh)
 	for _, child := range s.index.children[sh.ID] {
@@ -121,6 +122,7 @@ func (s *State) reindexWithChildren(sh *Shard) {
 	}
 }
 
+// reindexShard updates the roles of a shard and its place in the heaps.
 func (s *State) reindexShard(sh *Shard) {
 	x := &s.index
 	x.top = max(x.top, sh.Clock)
@@ -136,6 +138,7 @@ func (s *State) reindexShard(sh *Shard) {
 	x.moveInHeap(sh, h, key)
 }
 
+// roles returns which roles a shard has now.
 func (s *State) roles(sh *Shard) (is [numRoles]bool) {
 	if sh.place.gone {
 		return is
@@ -148,13 +151,13 @@ func (s *State) roles(sh *Shard) (is [numRoles]bool) {
 	return is
 }
 
-// mayHaveChildren says whether children of a finished shard may come that no listing has shown yet.
+// mayGetChildren reports whether a finished shard may have children that no listing has shown yet.
 func (s *State) mayGetChildren(sh *Shard) bool {
 	live := s.LiveStream()
 	return live != nil && !live.Disabled && sh.Stream == live.ARN && !sh.place.parent
 }
 
-// turn counts a shard that has got or lost a role.
+// setRole counts a shard that gained or lost a role.
 func (x *index) setRole(sh *Shard, r role, is bool) {
 	n := 1
 	if !is {
@@ -192,7 +195,8 @@ func setMember(m map[string]*Shard, sh *Shard, in bool) {
 	}
 }
 
-// heapOf says how far a shard lets Through go, and in which heap that stands; nil when it does not matter.
+// watermarkBound returns the time at which a shard holds the read watermark, and the heap for that bound; nil when the
+// shard does not hold it back.
 func (s *State) watermarkBound(sh *Shard) (*shardHeap, change.Millis) {
 	x := &s.index
 	switch {
@@ -201,7 +205,7 @@ func (s *State) watermarkBound(sh *Shard) (*shardHeap, change.Millis) {
 	case sh.Phase.Reading():
 		return &x.open, sh.Watermark
 	case sh.Phase.Waiting():
-		// Its changes are newer than all of its parent's. What the parent's empty reads prove says nothing about it.
+		// Its changes are newer than all of its parent's. Empty reads of the parent prove nothing about it.
 		p := s.Shards[sh.Parent]
 		if p == nil {
 			return &x.others, sh.Watermark
@@ -216,7 +220,8 @@ func (s *State) watermarkBound(sh *Shard) (*shardHeap, change.Millis) {
 	return &x.others, sh.LastAlive // Rule 10: its children may exist and not be listed yet
 }
 
-// listed takes note of a complete listing: finished shards whose children it must have shown hold nothing back.
+// noteListing notes the date of a complete listing. Finished shards whose children it must have shown no longer hold
+// the read watermark back.
 func (s *State) noteListing(date change.Millis) {
 	if date > s.Listed {
 		s.Listed = date
@@ -224,6 +229,7 @@ func (s *State) noteListing(date change.Millis) {
 	}
 }
 
+// dropExpired updates the finished shards whose children the newest complete listing must have shown.
 func (s *State) dropExpired() {
 	x := &s.index
 	for len(x.finished) > 0 && s.Listed >= x.finished[0].FinishedAt+childListingDelay {
@@ -258,13 +264,13 @@ func (s *State) GappedShards() (ids []string) {
 	return ids
 }
 
-// bound is a shard in a heap. The key is beside it, so that most comparisons need not look at the shard.
+// heapEntry is a shard in a heap, with its key beside it, so that comparisons do not follow the pointer.
 type heapEntry struct {
 	key change.Millis
 	sh  *Shard
 }
 
-// shardHeap has the smallest key first.
+// shardHeap is a heap of shards with the smallest key first.
 type shardHeap struct{ all []heapEntry }
 
 func (h *shardHeap) Len() int           { return len(h.all) }
@@ -289,7 +295,7 @@ func (h *shardHeap) Pop() any {
 	return b
 }
 
-// move puts a shard into a heap, out of it, or to another place in it.
+// moveInHeap puts a shard into a heap, takes it out, or moves it to the place of a new key.
 func (x *index) moveInHeap(sh *Shard, to *shardHeap, key change.Millis) {
 	p := &sh.place
 	if p.heap == to {
@@ -307,8 +313,8 @@ func (x *index) moveInHeap(sh *Shard, to *shardHeap, key change.Millis) {
 	}
 }
 
-// raiseOpen lets f change the open shards, which may only raise what is below a limit up to it: such a change leaves
-// the heap in order.
+// updateOpen lets f change the open shards without sorting the heap anew. f may only raise watermarks that are below
+// one limit to that limit: this leaves the heap in order.
 func (x *index) updateOpen(f func(*Shard)) {
 	for i := range x.open.all {
 		b := &x.open.all[i]

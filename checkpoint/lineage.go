@@ -2,7 +2,7 @@ package checkpoint
 
 import "github.com/tailrace-cdc/replicator/change"
 
-// open lets a waiting shard be read if its parent is finished, or if it has none.
+// openShard lets a waiting shard be read if its parent is finished, or if it has none (Rule 3).
 func (s *State) openShard(sh *Shard) {
 	if !sh.Phase.Waiting() {
 		return
@@ -19,12 +19,14 @@ func (s *State) openShard(sh *Shard) {
 	}
 }
 
-// inherit takes over what a finished parent leaves. Rule 5: an item's versions grow along its lineage.
+// inheritFrom raises a shard's clock and times to those of its finished parent. Rule 5: an item's versions grow along
+// its lineage.
 func (sh *Shard) inheritFrom(p *Shard) {
 	sh.Clock, sh.LastAlive = max(sh.Clock, p.Clock), max(sh.LastAlive, p.LastAlive)
 	sh.Watermark = max(sh.Watermark, p.LastAlive)
 }
 
+// finishShard ends the reading of a shard and releases its children, unless its own parent is not finished yet.
 func (s *State) finishShard(sh *Shard) {
 	if !sh.Phase.Finished() {
 		was := sh.Phase
@@ -40,7 +42,8 @@ func (s *State) finishShard(sh *Shard) {
 	}
 }
 
-// release lets the children of a finished shard be read, through those that were closed before their turn.
+// releaseChildren lets the children of a finished shard be read, and the descendants behind those children that were
+// finished early.
 func (s *State) releaseChildren(sh *Shard) {
 	for _, child := range s.index.children[sh.ID] {
 		if child.Phase == PhaseEarly {
@@ -64,5 +67,5 @@ func (s *State) LostBeforeStart(sh *Shard, found change.Millis) bool {
 	return sh.Pos.At >= st.Date || found-st.Date <= firstReadsGrace
 }
 
-// startGrace is how long the first reads of a new pipeline may take to find shards that were trimmed before it.
+// firstReadsGrace is how long the first reads of a new pipeline may take to find shards that were trimmed before it.
 const firstReadsGrace = 3600 * 1000

@@ -5,14 +5,15 @@ import (
 	"slices"
 )
 
-// ListingPartBytes is about how many bytes of shards an entry holds at most. A listing of many thousand shards is larger than
-// what a NATS server takes in one message: in format 2 it is stored in parts.
+// ListingPartBytes bounds the shards in one entry, roughly, in bytes. A listing of many thousand shards is larger than
+// a NATS server's message: in format 2 it is stored in parts.
 const ListingPartBytes = 256 << 10
 
-// size is about what a shard takes in an entry.
+// storedSize estimates the bytes of a shard in an entry.
 func (x *ShardSeen) storedSize() int { return len(x.ID) + len(x.Parent) + 48 }
 
-// Split returns the start in parts. Nothing has started before the last one is stored; when one is lost all begin again.
+// Split returns the start in parts of about limit bytes of shards. The stream starts with the last part; when one is
+// lost, the writer begins again with the first.
 func (b *Start) Split(limit int) []*Start {
 	var parts []*Start
 	for shards := range splitBySize(b.Shards, limit, (*ShardSeen).storedSize) {
@@ -29,7 +30,7 @@ func (b *Start) Split(limit int) []*Start {
 	return parts
 }
 
-// chunks cuts a list where the sizes of its elements add up to a limit.
+// splitBySize cuts a list where the sizes of its elements add up to a limit.
 func splitBySize[T any](all []T, limit int, size func(*T) int) func(yield func([]T) bool) {
 	return func(yield func([]T) bool) {
 		from, sum := 0, 0
@@ -49,7 +50,8 @@ func splitBySize[T any](all []T, limit int, size func(*T) int) func(yield func([
 	}
 }
 
-// checkParts lets parts follow each other. The first one may come at any time: a start that was torn begins again.
+// checkParts holds the parts of a start to their order. The first part may come at any time: it begins an interrupted
+// start again.
 func (s *State) checkParts(b *Start) string {
 	switch last := s.Starting; {
 	case b.Parts < 0 || b.Part < 0 || b.Part > 0 && b.Part >= b.Parts:
@@ -57,7 +59,8 @@ func (s *State) checkParts(b *Start) string {
 	case b.Part == 0:
 	case last == nil || b.Part != last.Part+1:
 		return fmt.Sprintf("part %d of a start without the one before", b.Part)
-	case b.Parts != last.Parts || b.Stream != last.Stream || b.Date != last.Date || b.At != last.At || b.Mode != last.Mode || b.Floor != last.Floor:
+	case b.Parts != last.Parts || b.Stream != last.Stream || b.Date != last.Date ||
+		b.At != last.At || b.Mode != last.Mode || b.Floor != last.Floor:
 		return fmt.Sprintf("part %d belongs to another start", b.Part)
 	}
 	return ""
@@ -96,7 +99,7 @@ func (s *State) DiffListing(b *Graph, limit int) []*Graph {
 	return parts
 }
 
-// news returns the shards of a listing that say something new, parents first.
+// listingNews returns the shards of a listing that differ from the state, parents first.
 func (s *State) listingNews(b *Graph) []ShardSeen {
 	listed := make(map[string]*ShardSeen, len(b.Shards))
 	for i := range b.Shards {
@@ -121,6 +124,7 @@ func (s *State) listingNews(b *Graph) []ShardSeen {
 	return news
 }
 
+// shardIsNews reports whether a listed shard differs from the state.
 func (s *State) shardIsNews(b *Graph, x *ShardSeen, listed map[string]*ShardSeen) bool {
 	sh := s.Shards[x.ID]
 	// A child that was seen before its parent closes it, whatever the listing says of the parent.
@@ -128,7 +132,7 @@ func (s *State) shardIsNews(b *Graph, x *ShardSeen, listed map[string]*ShardSeen
 		s.Shards[x.Parent] == nil && listed[x.Parent] != nil
 }
 
-// vanished returns the finished shards that a complete listing does not show for the first time.
+// newlyAbsent returns the finished shards that this complete listing is the first not to show, sorted.
 func (s *State) newlyAbsent(b *Graph) (ids []string) {
 	if !b.Complete {
 		return nil

@@ -7,10 +7,10 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// minSnapshotVolume is how much log there is between snapshots at least.
+// minSnapshotVolume is the least volume of log between two snapshots, in bytes.
 const minSnapshotVolume = 4 << 20
 
-// SnapshotDue says whether enough log has been written since the last snapshot: max(4 MiB, 4 × its size).
+// SnapshotDue reports whether enough log was written since the last snapshot: max(4 MiB, 4 × its size).
 func (s *State) SnapshotDue(lastSize int) bool {
 	return s.BytesSinceSnapshot >= max(minSnapshotVolume, 4*int64(lastSize))
 }
@@ -32,7 +32,7 @@ func (s *State) UpgradeSnapshot(maxPart int) ([]SnapshotPart, error) {
 	return s.encodeParts(Format, maxPart)
 }
 
-// parts begins the data with the format, as it was in format 1, where the entries did not say it.
+// encodeParts encodes the state and cuts it. The data begins with the format: in format 1 the entries do not carry it.
 func (s *State) encodeParts(format, maxPart int) ([]SnapshotPart, error) {
 	if maxPart < 1 {
 		return nil, fmt.Errorf("encode snapshot: parts of %d bytes", maxPart)
@@ -67,6 +67,7 @@ func Restore(first uint64, msgs [][]byte) (*State, error) {
 	return s, nil
 }
 
+// restore is Restore without the context of its errors.
 func restore(first uint64, msgs [][]byte) (*State, error) {
 	if len(msgs) == 0 {
 		return nil, errors.New("no parts")
@@ -104,6 +105,7 @@ func restore(first uint64, msgs [][]byte) (*State, error) {
 	return s, nil
 }
 
+// decodeSnapshot decodes the data of all parts, joined.
 func decodeSnapshot(data []byte) (*State, error) {
 	if len(data) == 0 {
 		return nil, errors.New("empty")
@@ -121,12 +123,12 @@ func decodeSnapshot(data []byte) (*State, error) {
 	return decodeState(b)
 }
 
-// snapshot notes where the last complete snapshot lies. Its content is the state itself by construction.
+// applySnapshot notes where the last complete snapshot lies. Its content is the state itself by construction.
 func (s *State) applySnapshot(seq uint64, b *Snapshot) {
 	if b.Part == 0 {
 		s.partFirst, s.partNext = seq, 0
 	}
-	// Restore takes the parts one after the other: with anything in between it is no snapshot to trim below.
+	// Restore takes parts that stand one after the other. The log is never trimmed below an interrupted snapshot.
 	if b.Part < 0 || b.Part != s.partNext || seq != s.partFirst+uint64(b.Part) || b.Part > 0 && b.First != s.partFirst {
 		s.partNext = -1
 		return
@@ -138,8 +140,8 @@ func (s *State) applySnapshot(seq uint64, b *Snapshot) {
 	}
 }
 
-// raise makes the state one of a newer format, at the end of the snapshot that raises the log. It converts what is kept
-// in another way since. Restore calls it too, so calling it again must change nothing.
+// raiseFormat makes the state one of a newer format, at the end of the snapshot that raises the log, and converts what
+// that format stores differently. Restore calls it too, so a second call must change nothing.
 func (s *State) raiseFormat(format int) {
 	s.Format = max(s.Format, format)
 	if h := s.Halted; h != nil && s.Format >= 2 {

@@ -12,26 +12,26 @@ type State struct {
 	Chain
 	Seq uint64 // sequence of the last message folded, foreign ones included
 
-	Owner    string // of the newest claim
-	Life     uint64
-	Identity *Identity
+	Owner    string    // of the newest claim
+	Life     uint64    // of the newest claim; raised by `recover`
+	Identity *Identity // whose log it is
 
 	Streams []*Stream // in the order of their start; the last is the live one
 	Shards  map[string]*Shard
 	Marks   map[string]Mark
 	Gaps    []Gap
 	Paused  bool
-	Halted  *Halt            // format 1: the newest; see HaltsOf
+	Halted  *Halt            // format 1: the newest; see AllHalts
 	Halts   map[string]*Halt // format 2: by sink
 
 	Date           change.Millis  // newest service clock that was reported
 	Listed         change.Millis  // when the newest complete listing began
-	LastFrame      uint64         // newest entry that holds changes
+	LastFrame      uint64         // sequence of the newest entry that holds changes
 	Changes        uint64         // in all frames so far
 	DroppedVersion change.Version // highest version of the shards that were forgotten
-	Watermarks     []Watermark
-	Starting       *Start // the parts so far of a start that is not complete; format 2
-	Foreign        uint64 // messages that folded as nothing
+	Watermarks     []Watermark    // rising; the first is the newest that all sinks have passed
+	Starting       *Start         // the parts so far of a start that is not complete; format 2
+	Foreign        uint64         // messages that are not entries of the chain
 
 	SnapshotFirst      uint64 // sequence of the first part of the last complete snapshot
 	SnapshotLast       uint64

@@ -84,10 +84,12 @@ func decodeState(b []byte) (*State, error) {
 		return nil, errors.New("no shards")
 	}
 	s := NewState()
-	s.Epoch, s.Owner, s.Nonce, s.Released, s.Life, s.Identity = in.Epoch, in.Owner, in.Nonce, in.Released, in.Life, in.Identity
+	s.Epoch, s.Nonce, s.Released = in.Epoch, in.Nonce, in.Released
+	s.Owner, s.Life, s.Identity = in.Owner, in.Life, in.Identity
 	s.Streams, s.Marks, s.Gaps = in.Streams, in.Marks, in.Gaps
 	s.Paused, s.Halted, s.Halts = in.Paused, in.Halted, in.Halts
-	s.Date, s.Listed, s.LastFrame, s.Changes, s.DroppedVersion = in.Date, in.Listed, in.LastFrame, in.Changes, in.DroppedVersion
+	s.Date, s.Listed, s.DroppedVersion = in.Date, in.Listed, in.DroppedVersion
+	s.LastFrame, s.Changes = in.LastFrame, in.Changes
 	s.Watermarks, s.Starting, s.Foreign = in.Watermarks, in.Starting, in.Foreign
 	for id, stored := range in.Shards {
 		if stored == nil || stored.ID != id || stored.phase() == 0 {
@@ -99,6 +101,7 @@ func decodeState(b []byte) (*State, error) {
 	return s, nil
 }
 
+// stored returns the stored form of a shard.
 func (sh *Shard) stored() storedShard {
 	return storedShard{
 		ID: sh.ID, Stream: sh.Stream, Parent: sh.Parent, Phase: sh.Phase.String(), Pos: sh.Pos, Clock: sh.Clock,
@@ -108,6 +111,7 @@ func (sh *Shard) stored() storedShard {
 	}
 }
 
+// shard is the reverse of stored.
 func (in *storedShard) shard() *Shard {
 	return &Shard{
 		ID: in.ID, Stream: in.Stream, Parent: in.Parent, Phase: in.phase(), Pos: in.Pos, Clock: in.Clock,

@@ -5,12 +5,12 @@ import "github.com/tailrace-cdc/replicator/change"
 // Stream is one stream ARN of the table. Disabling and enabling a stream makes a new one.
 type Stream struct {
 	ARN      string         `json:"arn"`
-	Date     change.Millis  `json:"date"`           // of the listing that started it
-	Mode     string         `json:"mode,omitempty"` // start position as it was configured
-	At       change.Millis  `json:"at,omitempty"`
-	Floor    change.Version `json:"floor,omitempty"`
-	Disabled bool           `json:"disabled,omitempty"`
-	Seq      uint64         `json:"seq"` // of the entry that started it
+	Date     change.Millis  `json:"date"`               // of the listing that started it
+	Mode     string         `json:"mode,omitempty"`     // start position as it was configured
+	At       change.Millis  `json:"at,omitempty"`       // start position; 0 = trim horizon
+	Floor    change.Version `json:"floor,omitempty"`    // every version of this stream is above it
+	Disabled bool           `json:"disabled,omitempty"` // takes no more writes
+	Seq      uint64         `json:"seq"`                // of the entry that started it
 }
 
 // LiveStream returns the stream that is being read, nil before the start.
@@ -21,6 +21,7 @@ func (s *State) LiveStream() *Stream {
 	return s.Streams[len(s.Streams)-1]
 }
 
+// stream returns the stream with an ARN, nil when it was never started.
 func (s *State) stream(arn string) *Stream {
 	for _, st := range s.Streams {
 		if st.ARN == arn {
@@ -30,13 +31,13 @@ func (s *State) stream(arn string) *Stream {
 	return nil
 }
 
-// Drained says whether every shard of a stream is read to its end and none can come any more.
+// Drained reports whether every shard of a stream is read to its end and no further one can appear.
 func (s *State) Drained(arn string) bool {
 	st := s.stream(arn)
 	return st != nil && st.Disabled && s.index.unfinished[arn] == 0
 }
 
-// Readable says whether a shard may be read now. Rule 3: a child only after its parent is finished in the log.
+// Readable reports whether a shard may be read now. Rule 3: a child only after its parent is finished in the log.
 func (s *State) Readable(sh *Shard) bool { return sh.Phase.Reading() && !sh.Loss.Pending }
 
 // CompleteUntil returns, for a shard that is to be read from its beginning or from the start time, the time up to which

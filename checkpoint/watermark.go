@@ -16,6 +16,7 @@ type Watermark struct {
 // maxWatermarks bounds the list. When no sink has passed any of them for long, every second one is dropped.
 const maxWatermarks = 512
 
+// noteWatermark adds the read watermark as of now, if it has risen.
 func (s *State) noteWatermark() {
 	h := Watermark{Seq: s.LastFrame, Time: s.ReadWatermark()}
 	n := len(s.Watermarks)
@@ -60,7 +61,7 @@ func (s *State) dropPassedWatermarks() {
 	s.Watermarks = slices.Delete(s.Watermarks, 0, passed)
 }
 
-// passed says whether every sink has applied everything up to seq.
+// allSinksPassed reports whether every sink has applied everything up to seq.
 func (s *State) allSinksPassed(seq uint64) bool {
 	for _, m := range s.Marks {
 		if m.Seq < seq {
@@ -71,7 +72,7 @@ func (s *State) allSinksPassed(seq uint64) bool {
 }
 
 // AppliedWatermark returns the time up to which every change is durable at every sink, as far as empty reads
-// show; 0 when that is not known yet. Unix ms on the service's clock.
+// show; 0 when that is not known yet.
 func (s *State) AppliedWatermark() change.Millis {
 	if len(s.Watermarks) == 0 || !s.allSinksPassed(s.Watermarks[0].Seq) {
 		return 0
@@ -79,7 +80,7 @@ func (s *State) AppliedWatermark() change.Millis {
 	return s.Watermarks[0].Time
 }
 
-// childrenLate is how long the children of a shard that ended may stay out of the listings.
+// childListingDelay is how long listings may leave out the children of a shard that ended.
 const childListingDelay = 60_000
 
 // ReadWatermark returns the time up to which every change in the live stream was read; 0 when unknown. It rests on

@@ -1,0 +1,27 @@
+// Package checkpoint is the pure core of the protocol: the entries of a table's log, and the state that they add up to.
+// state' = state.Apply(entry), and nothing else is stored anywhere (docs/decisions).
+//
+// It does no I/O, reads no clock and knows neither NATS nor AWS, so that every history can be folded, fuzzed and
+// simulated as it is.
+//
+// Files, from the top down:
+//
+//	apply.go      State.Apply: what each kind of entry does to the state
+//	check.go      State.CheckNext: which entries contradict the log
+//	snapshot.go   snapshots of the state in parts, and back
+//	stored.go     the JSON of a snapshot
+//	listing.go    listings as entries: in parts, or what is new in them
+//	graph.go      what listings do to the shards
+//	gaps.go       lost ranges of the source, accepted and waived
+//	lineage.go    when a shard may be read, and when it is finished
+//	halts.go      why sinks stopped
+//	watermark.go  up to which time everything was read and applied
+//	state.go      the state
+//	index.go      answers about all shards without a scan
+//	stream.go     the streams of a table
+//	shard.go      a shard: its phase and its loss
+//	chain.go      Rule 2: which message is the next entry
+//	entry.go      the entries and their stored form
+//	kind.go       kinds of entries
+//	format.go     which entry needs which format
+package checkpoint
