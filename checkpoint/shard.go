@@ -11,14 +11,16 @@ type Shard struct {
 	ID     string
 	Stream string
 	Parent string
-	Phase  Phase
 	Pos    change.Position
 	Clock  change.Version // of the last change
 	Loss   Loss           // of changes that nobody read
 
-	Watermark   change.Millis // everything created up to here was read
+	// A beat touches these three of every open shard: they stand together in memory.
+	Phase     Phase
+	Watermark change.Millis // everything created up to here was read
+	LastAlive change.Millis // it took writes then or later, so its children's changes are newer
+
 	FirstSeen   change.Millis // date of the listing that showed it first
-	LastAlive   change.Millis // it took writes then or later, so its children's changes are newer
 	AbsentSince change.Millis // date of the first complete listing without it since one showed it
 	FinishedAt  change.Millis // service clock when it was finished
 
