@@ -1,11 +1,6 @@
-// Package change is the model of one change of one DynamoDB item, and its wire form.
-//
-// It holds what every other package speaks about: the records of a raw GetRecords page, found by a lazy
-// scanner that decodes nothing; the decoded attribute values of an image; canonical keys; the position
-// and the page of a feed. It imports the standard library only and knows neither AWS nor NATS nor Bigtable.
 package change
 
-// Op says what happened to the item.
+// Op is what happened to the item.
 type Op byte
 
 // The three event names of a stream record.
@@ -28,16 +23,16 @@ func (o Op) String() string {
 	return "UNKNOWN"
 }
 
-// Feed names anything that yields changes in order and can resume: here a shard of a stream.
+// Feed names a source of changes that yields them in order and can resume: a shard of a stream.
 type Feed struct {
 	Stream string `json:"stream"` // stream ARN
 	Shard  string `json:"shard"`
 }
 
-// Position is where a feed goes on. The zero Position is the trim horizon: the oldest record there is.
+// Position is where the reading of a feed goes on. The zero Position is the trim horizon: the oldest record.
 type Position struct {
-	After SequenceNumber `json:"after,omitempty"` // sequence number of the last record read
-	At    Millis         `json:"at,omitempty"`    // unix ms; counts only while After is empty
+	After SequenceNumber `json:"after,omitempty"` // the last record that was read
+	At    Millis         `json:"at,omitempty"`    // start time; counts only while After is empty
 }
 
 // Record is one stream record inside a page. The byte slices alias the page's body; nothing is decoded.
@@ -49,10 +44,10 @@ type Record struct {
 	SequenceNumber []byte // decimal digits, 21 to 40 of them
 	EventID        []byte
 	Op             Op
-	Created        Millis  // ApproximateCreationDateTime, unix ms (the service rounds down to seconds)
+	Created        Millis  // ApproximateCreationDateTime; the service rounds it down to seconds
 	Size           int64   // SizeBytes
 	TTL            bool    // deleted by DynamoDB's TTL: userIdentity is the service itself
-	Version        Version // ms; see Clock
+	Version        Version // see Clock
 	KeyHash        uint64
 }
 
@@ -64,17 +59,17 @@ type Page struct {
 	ClockFrom Version
 	Clock     Version
 	Done      bool   // the feed ends with this page
-	Date      Millis // unix ms on the service's clock: everything committed some seconds before it was visible
+	Date      Millis // of the read: what was committed some seconds before it was visible
 	Records   []Record
-	Bytes     int // of memory that this page holds
+	Bytes     int // memory that this page holds
 }
 
 // Change is one change as it comes out of the log. The byte slices alias the frame they were read from.
 type Change struct {
 	Op             Op
 	TTL            bool
-	Version        Version // ms, strictly increasing per item
-	Created        Millis  // unix ms
+	Version        Version // strictly increasing per item
+	Created        Millis
 	SequenceNumber SequenceNumber
 	Feed           Feed
 	KeyHash        uint64
@@ -84,11 +79,12 @@ type Change struct {
 	Old            []byte
 }
 
-// Clock is the hybrid clock of a feed: creation time where it can, one more than before where it must.
-// DynamoDB's creation time has whole seconds while an item may change a thousand times in one of them.
+// Clock is the hybrid clock of a feed, which assigns versions. A version is the record's creation time, or one more
+// than the version before where that is not greater: creation times have whole seconds, and an item may change a
+// thousand times in one of them.
 type Clock Version
 
-// Next returns the version of a record created at that unix ms, and advances the clock.
+// Next returns the version of a record created at a time, and advances the clock.
 //
 // Rule 5: versions grow along a feed; they are assigned once, before the log, and never again.
 func (c *Clock) Next(created Millis) Version {

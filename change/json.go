@@ -62,6 +62,7 @@ func (m Image) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
+// appendSet appends the members of a set, sorted.
 func appendSet(dst []byte, v Value) []byte {
 	members := make([]string, len(v.L))
 	for i, e := range v.L {
@@ -81,6 +82,7 @@ func appendSet(dst []byte, v Value) []byte {
 	return append(dst, ']')
 }
 
+// canonicalOr returns the canonical form of a number, or s when it is not one.
 func canonicalOr(s string) string {
 	if c, err := CanonicalNumber(s); err == nil {
 		return c
@@ -90,7 +92,7 @@ func canonicalOr(s string) string {
 
 const hexDigits = "0123456789abcdef"
 
-// plain are the bytes that stand for themselves in a JSON string and are a rune each.
+// plain are the bytes that are one rune each and need no escape in a JSON string.
 var plain = func() (t [256]bool) {
 	for c := ' '; c < utf8.RuneSelf; c++ {
 		t[c] = c != '"' && c != '\\'
@@ -98,8 +100,8 @@ var plain = func() (t [256]bool) {
 	return
 }()
 
-// AppendString appends s as a JSON string with the fewest escapes. Bytes that are no UTF-8 become U+FFFD:
-// DynamoDB stores none.
+// AppendString appends s as a JSON string with the fewest escapes. Bytes that are not UTF-8 become U+FFFD; DynamoDB
+// does not store such.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0

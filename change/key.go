@@ -14,9 +14,9 @@ type KeySchema struct {
 	Sort      *KeyAttr `json:"sort,omitempty"`
 }
 
-// Canonical appends the one form of an item's key: {"pk":{"S":"hats"},"sk":{"N":"1"}}, in the order of the
-// schema with canonical numbers. It is injective and does not depend on how a record happened to be
-// written; it is what guards, hashes and lanes are made of. keys may hold more attributes than the key.
+// Canonical appends the canonical form of an item's key: {"pk":{"S":"hats"},"sk":{"N":"1"}}, in the order of the schema
+// with canonical numbers. It is injective and does not depend on the notation of a record. Guards, hashes and lanes
+// derive from it. keys may hold more attributes than the key.
 func (k KeySchema) Canonical(dst []byte, keys Image) ([]byte, error) {
 	dst, err := appendKeyAttr(append(dst, '{'), k.Partition, keys)
 	if err != nil {
@@ -30,6 +30,7 @@ func (k KeySchema) Canonical(dst []byte, keys Image) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
+// appendKeyAttr appends one member of a canonical key.
 func appendKeyAttr(dst []byte, a KeyAttr, keys Image) ([]byte, error) {
 	v := keys.Get(a.Name)
 	if v == nil {
@@ -42,8 +43,8 @@ func appendKeyAttr(dst []byte, a KeyAttr, keys Image) ([]byte, error) {
 	return v.AppendJSON(dst), nil
 }
 
-// HashKey is FNV-1a over a canonical key: the same in every process, so that all changes of an item find
-// the same lane.
+// HashKey returns the FNV-1a hash of a canonical key. It is the same in every process, so that all changes of an item
+// go to the same lane.
 func HashKey(canonical []byte) uint64 {
 	h := uint64(14695981039346656037)
 	for _, c := range canonical {

@@ -18,7 +18,7 @@ const (
 
 // CanonicalNumber writes a DynamoDB number in one form per value: no leading or trailing zeros, no "+",
 // "0" and never "-0"; plain decimals up to an exponent of ±40, "d.dddE+xx" beyond. Any notation that JSON
-// or the service uses is read. An error says what is no number or lies outside the service's range.
+// or the service uses is read. It fails for what is not a number, or outside the service's range.
 func CanonicalNumber(s string) (string, error) {
 	if plainInteger(s) {
 		return s, nil
@@ -41,6 +41,7 @@ func CanonicalNumber(s string) (string, error) {
 	return string(appendNumber(out, digits, exp)), nil
 }
 
+// appendNumber appends 0.digits * 10^exp, as a plain decimal or with an exponent.
 func appendNumber(out []byte, digits string, exp int) []byte {
 	switch {
 	case exp-1 > plainExponent || exp-1 < -plainExponent:
@@ -66,7 +67,7 @@ func appendNumber(out []byte, digits string, exp int) []byte {
 	}
 }
 
-// plainInteger is the fast path: what most numbers are, and canonical as it stands.
+// plainInteger reports whether s is an integer that is canonical as it stands, as most numbers are.
 func plainInteger(s string) bool {
 	t := strings.TrimPrefix(s, "-")
 	if t == "" || len(t) > maxDigits || t[0] == '0' {
@@ -83,7 +84,7 @@ func plainInteger(s string) bool {
 // parseNumber returns the significant digits without leading or trailing zeros (empty for zero) and the
 // exponent such that the value is 0.digits * 10^exp.
 func parseNumber(s string) (neg bool, digits string, exp int, err error) {
-	bad := func() error { return fmt.Errorf("%.50q is no number", s) }
+	bad := func() error { return fmt.Errorf("%.50q is not a number", s) }
 	t := s
 	if t != "" && (t[0] == '-' || t[0] == '+') {
 		neg, t = t[0] == '-', t[1:]

@@ -53,6 +53,7 @@ func ScanRecord(raw []byte) (Record, error) {
 	return r, r.check()
 }
 
+// check reports what a record lacks, or holds in a form that cannot be read.
 func (r *Record) check() error {
 	switch {
 	case len(r.SequenceNumber) == 0:
@@ -62,13 +63,13 @@ func (r *Record) check() error {
 	case r.Op != Insert && r.Op != Modify && r.Op != Remove:
 		return fmt.Errorf("unknown event name: %w", ErrMalformed)
 	case r.Created < 0:
-		// A wrong time would end up in the clock, and the clock never goes back.
+		// A wrong time would enter the clock, and the clock never goes back.
 		return fmt.Errorf("unreadable creation time: %w", ErrMalformed)
 	}
 	return nil
 }
 
-// orAbsent takes null for a member that is not there, as the SDK's decoder does.
+// orAbsent returns nil for null: the SDK's decoder treats it as a missing member too.
 func orAbsent(value []byte) []byte {
 	if string(value) == "null" {
 		return nil
@@ -76,6 +77,7 @@ func orAbsent(value []byte) []byte {
 	return value
 }
 
+// scan finds the parts of the record at i and returns the index past it, or -1.
 func (r *Record) scan(b []byte, i int) int {
 	end := object(b, i, func(name []byte, v int) int {
 		if string(name) == "dynamodb" {
@@ -101,6 +103,7 @@ func (r *Record) scan(b []byte, i int) int {
 	return end
 }
 
+// scanBody finds the parts of a record's member "dynamodb" and returns the index past it, or -1.
 func (r *Record) scanBody(b []byte, i int) int {
 	return object(b, i, func(name []byte, v int) int {
 		e := skip(b, v)
@@ -179,10 +182,10 @@ func digits(b []byte) (n int64, used int) {
 	return n, used
 }
 
-// maxCreated bounds what is taken for a creation time: the year 9999, unix ms.
+// maxCreated bounds creation times: the year 9999, in unix ms.
 const maxCreated = 253_402_300_799_999
 
-// millis reads epoch seconds, with or without a fraction or an exponent, as unix ms; -1 when they are none.
+// millis reads epoch seconds, with or without a fraction or an exponent; -1 when b is not such a number.
 func millis(b []byte) Millis {
 	n, i := digits(b)
 	if i == 0 || n > maxCreated/1000 {

@@ -58,8 +58,8 @@ func (r *Record) flags() (f byte) {
 	return f
 }
 
-// appendPart says where part lies in raw: both are slices of one page's body. A part from elsewhere would be
-// stored as nonsense that nobody can read again, so it is a bug that must not pass.
+// appendPart appends the place of part in raw: both are slices of one page's body. It panics for a part from elsewhere,
+// which is a bug: stored, it could not be read again.
 func appendPart(dst, raw, part []byte) []byte {
 	offset := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(part))) - uintptr(unsafe.Pointer(unsafe.SliceData(raw))))
 	switch {
@@ -72,8 +72,8 @@ func appendPart(dst, raw, part []byte) []byte {
 	return binary.AppendUvarint(dst, uint64(len(part)))
 }
 
-// DecodeRecords calls f with each change in b, in order. The change and its slices alias b and are valid
-// during the call, the slices as long as b is. An error of f ends it and is returned as it is.
+// DecodeRecords calls f with each change in b, in order. The change is valid during the call; its slices alias b. An
+// error of f ends the decoding and is returned as it is.
 func DecodeRecords(b []byte, feed Feed, f func(*Change) error) error {
 	d := reader{b: b}
 	switch v := d.byte(); {
@@ -82,7 +82,7 @@ func DecodeRecords(b []byte, feed Feed, f func(*Change) error) error {
 	case v > recordsFormat: // Rule 11
 		return fmt.Errorf("decode records: format %d, this build reads up to %d: upgrade the replicator", v, recordsFormat)
 	case v < recordsFormat:
-		return fmt.Errorf("decode records: format %d is none", v)
+		return fmt.Errorf("decode records: %d is not a format", v)
 	}
 	n := d.uvarint()
 	if d.bad {
@@ -106,6 +106,7 @@ func DecodeRecords(b []byte, feed Feed, f func(*Change) error) error {
 
 var errTruncated = errors.New("truncated")
 
+// reader takes values off the front of b. After an error bad is set, and all further values are zero.
 type reader struct {
 	b   []byte
 	i   int

@@ -1,0 +1,19 @@
+// Package change is the model of one change of one DynamoDB item, and its wire form.
+//
+// It holds what all other packages share: the records of a raw GetRecords page, found by a scanner that decodes
+// nothing; the decoded attribute values of an image; canonical keys; the position and the page of a feed; and the
+// scalar types of the system, times, versions and sequence numbers. It imports the standard library only and knows
+// neither AWS nor NATS nor Bigtable.
+//
+// Files, from the top down:
+//
+//	wire.go    records as the log stores them
+//	record.go  the records of a page, found without decoding
+//	key.go     canonical keys and their hash
+//	json.go    values in canonical JSON
+//	value.go   images and attribute values
+//	number.go  canonical numbers
+//	scan.go    the JSON scanner below all of them
+//	change.go  records, pages, changes, the version clock
+//	scalar.go  Millis, Version, SequenceNumber
+package change
