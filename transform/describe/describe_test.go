@@ -37,7 +37,7 @@ views:
 - {name: by_note, key: ["all:7"], columns: []}
 `
 
-func TestViewsAreAskedForInBigtablesWords(t *testing.T) {
+func TestViewsAreDefinedInBigtablesSQL(t *testing.T) {
 	v := transform.View{Name: "by_state",
 		Key:     []transform.Column{{Family: "d", Qualifier: "state"}, {Family: "x", Qualifier: "who's"}},
 		Columns: []transform.Column{{Family: "x", Qualifier: "state"}, {Family: "d", Qualifier: "source_key"}}}
@@ -49,14 +49,14 @@ func TestViewsAreAskedForInBigtablesWords(t *testing.T) {
 	}
 }
 
-func TestDictionaryTellsEntitiesColumnsAndReads(t *testing.T) {
+func TestDictionaryNamesEntitiesColumnsAndReads(t *testing.T) {
 	var d change.Decoder
 	img, err := d.Image([]byte(`{"pk":{"S":"A.7"},"votes":{"N":"5"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := Dictionary(program(t, votes), []change.Image{img})
-	for _, want := range []string{"## Votes → votes", "| rule shard | pk: \"{cand}.{shard:d}\" | `{cand}` | K:",
+	for _, want := range []string{"## Votes → votes", "| rule shard | pk: \"{cand}.{shard:d}\" | `{cand}` | K (by-key):",
 		"attr: votes → n:{shard\\|pad(3)} (as int64)", "dropped on purpose",
 		"| `n` | the newest 3 versions, or what is younger than 36h |", "| `hi` | one aggregate per column (max) |",
 		"| `all` | all versions |",

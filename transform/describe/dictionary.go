@@ -27,7 +27,8 @@ func Dictionary(p *transform.Program, samples []change.Image) string {
 			fmt.Fprintf(&sb, "| %s | %s | – | – | %s |\n", r.Name, cellText(r.Match), r.Why)
 			continue
 		}
-		fmt.Fprintf(&sb, "| %s | %s | `%s` | %s: %s | %s |\n", r.Name, cellText(r.Match), cellText(r.Row), r.Class, r.Why,
+		fmt.Fprintf(&sb, "| %s | %s | `%s` | %s: %s | %s |\n", r.Name, cellText(r.Match), cellText(r.Row),
+			transform.Class(r.Class[0]).Named(), r.Why,
 			cellText(strings.Join(r.Columns, "; ")))
 	}
 	sb.WriteString("\n| family | keeps |\n|---|---|\n")
