@@ -254,7 +254,8 @@ func (n notation) page(events []event, next string) string {
 func seedPages() (pages []string) {
 	for seed := range uint64(20) {
 		n := notation{rand.New(rand.NewPCG(seed, 2))}
-		pages = append(pages, n.page(rapid.SliceOfN(genEvent(), 0, 3).Example(int(seed)), []string{"", "arn:aws:x|1|abc=="}[seed%2]))
+		pages = append(pages, n.page(rapid.SliceOfN(genEvent(), 0, 3).Example(int(seed)),
+			[]string{"", "arn:aws:x|1|abc=="}[seed%2]))
 	}
 	return pages
 }

@@ -13,7 +13,8 @@ func TestKeyHasOneForm(t *testing.T) {
 	schema := KeySchema{Partition: KeyAttr{"pk", 'S'}, Sort: &KeyAttr{"sk", 'N'}}
 	var d Decoder
 	for _, raw := range []string{
-		`{"pk":{"S":"hats"},"sk":{"N":"1"}}`, `{"sk":{"N":"1.0"},"pk":{"S":"hats"}}`, `{"x":{"S":"y"},"sk":{"N":"10e-1"},"pk":{"S":"\u0068ats"}}`,
+		`{"pk":{"S":"hats"},"sk":{"N":"1"}}`, `{"sk":{"N":"1.0"},"pk":{"S":"hats"}}`,
+		`{"x":{"S":"y"},"sk":{"N":"10e-1"},"pk":{"S":"\u0068ats"}}`,
 	} {
 		m, err := d.Image([]byte(raw))
 		if err != nil {
@@ -143,7 +144,8 @@ func TestEqualValuesHaveEqualBytes(t *testing.T) {
 
 func TestTextIsWrittenAsEncodingJSONReadsIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.OneOf(genText(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "text")
+		s := rapid.OneOf(genText(), rapid.Map(rapid.SliceOf(rapid.Byte()),
+			func(b []byte) string { return string(b) })).Draw(t, "text")
 		var got string
 		if err := json.Unmarshal(AppendString(nil, s), &got); err != nil {
 			t.Fatal(err)

@@ -76,7 +76,8 @@ func TestUsersDeleteIsNotTakenForTTL(t *testing.T) {
 		`{"Type":"Service","PrincipalId":"replication.dynamodb.amazonaws.com"}`: false,
 		`{"Type":"AssumedRole","PrincipalId":"dynamodb.amazonaws.com"}`:         false,
 		`{"Type":"Service"}`: false,
-		`{"type":"Service","principalId":"dynamodb.amazonaws.com"}`:       false, // an event for Lambda: the SDKs read nothing
+		// an event for Lambda: the SDKs read nothing
+		`{"type":"Service","principalId":"dynamodb.amazonaws.com"}`:       false,
 		`{"x":{"Type":"Service","PrincipalId":"dynamodb.amazonaws.com"}}`: false,
 		`null`: false,
 	} {
@@ -133,7 +134,8 @@ func eventOf(t *rapid.T, r Record) event {
 		}
 		return m
 	}
-	return event{Op: r.Op, Keys: image(r.Keys), New: image(r.New), Old: image(r.Old), Seq: string(r.SequenceNumber), ID: string(r.EventID), Seconds: int64(r.Created / 1000), TTL: r.TTL}
+	return event{Op: r.Op, Keys: image(r.Keys), New: image(r.New), Old: image(r.Old), Seq: string(r.SequenceNumber),
+		ID: string(r.EventID), Seconds: int64(r.Created / 1000), TTL: r.TTL}
 }
 
 // FuzzScanPage holds the scanner to encoding/json: of valid JSON it must find the same records, and take and

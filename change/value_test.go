@@ -19,10 +19,13 @@ func TestBrokenImageIsRefused(t *testing.T) {
 	for name, raw := range map[string]string{
 		"empty": ``, "null": `null`, "list": `[]`, "cut": `{"a":{"S":"x"}`, "behind": `{}{}`,
 		"no type": `{"a":{}}`, "bare": `{"a":"x"}`, "two types": `{"a":{"S":"x","N":"1"}}`, "unknown type": `{"a":{"Q":"x"}}`,
-		"number as JSON number": `{"a":{"N":1}}`, "text as number": `{"a":{"S":1}}`, "set of values": `{"a":{"SS":[{"S":"x"}]}}`,
+		"number as JSON number": `{"a":{"N":1}}`, "text as number": `{"a":{"S":1}}`,
+		"set of values": `{"a":{"SS":[{"S":"x"}]}}`,
 		"list of texts": `{"a":{"L":["x"]}}`, "bool as text": `{"a":{"BOOL":"true"}}`, "bool prefix": `{"a":{"BOOL":truex}}`,
-		"null as object": `{"a":{"NULL":{}}}`, "bad escape": `{"a":{"S":"\x"}}`, "bad hex": `{"a":{"S":"\u00g0"}}`, "short hex": `{"a":{"S":"\u00"}}`,
-		"no text": "{\"a\":{\"S\":\"\xff\"}}", "no text as name": "{\"\xff\":{\"S\":\"x\"}}", "half a rune": "{\"a\":{\"S\":\"\xc3\"}}",
+		"null as object": `{"a":{"NULL":{}}}`, "bad escape": `{"a":{"S":"\x"}}`, "bad hex": `{"a":{"S":"\u00g0"}}`,
+		"short hex": `{"a":{"S":"\u00"}}`,
+		"no text":   "{\"a\":{\"S\":\"\xff\"}}", "no text as name": "{\"\xff\":{\"S\":\"x\"}}",
+		"half a rune":        "{\"a\":{\"S\":\"\xc3\"}}",
 		"escape in the name": `{"\q":{"S":"x"}}`, "too deep": `{"a":` + deep + `}`, "too deep maps": `{"a":` + deepMap + `}`,
 	} {
 		if m, err := new(Decoder).Image([]byte(raw)); !errors.Is(err, ErrMalformed) || m != nil {
@@ -116,7 +119,8 @@ func TestLaterImagesLeaveEarlierOnesAlone(t *testing.T) {
 }
 
 // equateEmptyLists takes an absent list for an empty one: generators make either.
-var equateEmptyLists = cmp.FilterValues(func(a, b []Value) bool { return len(a) == 0 && len(b) == 0 }, cmp.Comparer(func(a, b []Value) bool { return true }))
+var equateEmptyLists = cmp.FilterValues(func(a, b []Value) bool { return len(a) == 0 && len(b) == 0 },
+	cmp.Comparer(func(a, b []Value) bool { return true }))
 
 // Appending to what a Decoder returned must not write into a neighbour's memory.
 func TestAppendToAnImageLeavesItsNeighbourAlone(t *testing.T) {
@@ -139,7 +143,8 @@ func TestOnlyDecodesWhatIsWanted(t *testing.T) {
 				want = append(want, a)
 			}
 		}
-		got, err := new(Decoder).PartialImage([]byte(notationOf(t).image(m)), func(name string) bool { return want.Get(name) != nil })
+		got, err := new(Decoder).PartialImage([]byte(notationOf(t).image(m)),
+			func(name string) bool { return want.Get(name) != nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +174,9 @@ func TestEscapesMeanWhatEncodingJSONSays(t *testing.T) {
 func FuzzDecodeImage(f *testing.F) {
 	for i := range 20 {
 		seed := uint64(i)
-		f.Add([]byte(rapid.Custom(func(t *rapid.T) string { return notationOf(t).image(genImage(3).Draw(t, "m")) }).Example(int(seed))))
+		f.Add([]byte(rapid.Custom(func(t *rapid.T) string {
+			return notationOf(t).image(genImage(3).Draw(t, "m"))
+		}).Example(int(seed))))
 	}
 	f.Add([]byte(`{"a":{"S":"\ud83d\ude00"},"a":{"NULL":true}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {

@@ -26,7 +26,8 @@ func stamped(t *rapid.T) []Record {
 func changesOf(recs []Record, feed Feed) (all []Change) {
 	for _, r := range recs {
 		all = append(all, Change{
-			Op: r.Op, TTL: r.TTL, Version: r.Version, Created: r.Created, SequenceNumber: SequenceNumber(r.SequenceNumber), Feed: feed,
+			Op: r.Op, TTL: r.TTL, Version: r.Version, Created: r.Created, SequenceNumber: SequenceNumber(r.SequenceNumber),
+			Feed:    feed,
 			KeyHash: r.KeyHash, Raw: r.Raw, Keys: r.Keys, New: r.New, Old: r.Old,
 		})
 	}

@@ -15,7 +15,8 @@ func benchLog(b *testing.B, shards int) *memLog {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w.must(b, &Start{Stream: "arn:aws:dynamodb:eu-west-1:123456789012:table/orders/stream/2026-11-21T00:00:00.000", Date: 1_700_000_000_000, Shards: all})
+	w.must(b, &Start{Stream: "arn:aws:dynamodb:eu-west-1:123456789012:table/orders/stream/2026-11-21T00:00:00.000",
+		Date: 1_700_000_000_000, Shards: all})
 	data := make([]byte, 1<<20)
 	for i := range 100 {
 		f := &Frame{}

@@ -31,7 +31,8 @@ func TestChainAcceptsOneWriter(t *testing.T) {
 		{"the next claim", with(claim), true, true, true, true},
 		{"a claim that skips an epoch", with(func(e *Entry) { claim(e); e.Epoch = 7 }), false, false, true, true},
 		{"a claim of the same epoch", with(func(e *Entry) { claim(e); e.Epoch = 5 }), false, false, true, true},
-		{"a control entry of anyone", with(func(e *Entry) { e.Kind, e.Body, e.Nonce = KindControl, &Control{}, Nonce{9} }), true, true, true, true},
+		{"a control entry of anyone", with(func(e *Entry) { e.Kind, e.Body, e.Nonce = KindControl, &Control{}, Nonce{9} }),
+			true, true, true, true},
 	} {
 		for name, one := range map[string]struct {
 			chain Chain

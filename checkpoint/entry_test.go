@@ -22,16 +22,19 @@ func genBody() *rapid.Generator[any] {
 		return change.Feed{Stream: id.Draw(t, "arn"), Shard: id.Draw(t, "shard")}
 	})
 	head := rapid.Custom(func(t *rapid.T) PageHead {
-		return PageHead{Feed: feed.Draw(t, "feed"), To: change.Position{After: change.SequenceNumber(id.Draw(t, "to"))}, Clock: change.Version(num.Draw(t, "clock")), Done: rapid.Bool().Draw(t, "done"), Records: 3}
+		return PageHead{Feed: feed.Draw(t, "feed"), To: change.Position{After: change.SequenceNumber(id.Draw(t, "to"))},
+			Clock: change.Version(num.Draw(t, "clock")), Done: rapid.Bool().Draw(t, "done"), Records: 3}
 	})
 	return rapid.Custom(func(t *rapid.T) any {
 		switch rapid.IntRange(0, 9).Draw(t, "kind") {
 		case 0:
-			return &Claim{Owner: id.Draw(t, "owner"), Life: rapid.Uint64().Draw(t, "life"), Identity: &Identity{Mapping: id.Draw(t, "mapping")}}
+			return &Claim{Owner: id.Draw(t, "owner"), Life: rapid.Uint64().Draw(t, "life"),
+				Identity: &Identity{Mapping: id.Draw(t, "mapping")}}
 		case 1:
 			return &Release{}
 		case 2:
-			return &Start{Stream: id.Draw(t, "stream"), At: change.Millis(num.Draw(t, "at")), Shards: rapid.SliceOfN(seen, 1, 3).Draw(t, "shards")}
+			return &Start{Stream: id.Draw(t, "stream"), At: change.Millis(num.Draw(t, "at")),
+				Shards: rapid.SliceOfN(seen, 1, 3).Draw(t, "shards")}
 		case 3:
 			return &Graph{Stream: id.Draw(t, "stream"), Complete: true, Gone: []string{id.Draw(t, "gone")}}
 		case 4:
@@ -39,9 +42,11 @@ func genBody() *rapid.Generator[any] {
 		case 5:
 			return &Beat{Date: change.Millis(num.Draw(t, "date")), Watermark: change.Millis(num.Draw(t, "through"))}
 		case 6:
-			return &Marks{Sinks: map[string]Mark{id.Draw(t, "sink"): {Seq: rapid.Uint64().Draw(t, "seq"), Hash: HashOf([]byte(id.Draw(t, "hash")))}}}
+			return &Marks{Sinks: map[string]Mark{id.Draw(t, "sink"): {Seq: rapid.Uint64().Draw(t, "seq"),
+				Hash: HashOf([]byte(id.Draw(t, "hash")))}}}
 		case 7:
-			return &Gap{Feed: feed.Draw(t, "feed"), Since: change.Millis(num.Draw(t, "since")), Reason: id.Draw(t, "reason"), Ends: true}
+			return &Gap{Feed: feed.Draw(t, "feed"), Since: change.Millis(num.Draw(t, "since")), Reason: id.Draw(t, "reason"),
+				Ends: true}
 		case 8:
 			pause := rapid.Bool().Draw(t, "pause")
 			return &Control{Pause: &pause, Halt: &Halt{Reason: id.Draw(t, "reason")}}
@@ -52,7 +57,8 @@ func genBody() *rapid.Generator[any] {
 
 func genEntry() *rapid.Generator[*Entry] {
 	return rapid.Custom(func(t *rapid.T) *Entry {
-		e := &Entry{Epoch: rapid.Uint64().Draw(t, "epoch"), Body: genBody().Draw(t, "body"), Data: rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "data")}
+		e := &Entry{Epoch: rapid.Uint64().Draw(t, "epoch"), Body: genBody().Draw(t, "body"),
+			Data: rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "data")}
 		e.Kind = KindOf(e.Body)
 		copy(e.Nonce[:], rapid.SliceOfN(rapid.Byte(), 8, 8).Draw(t, "nonce"))
 		e.Prev = HashOf(e.Nonce[:])

@@ -83,7 +83,8 @@ func TestLogOfFormat1StaysReadableWithoutUpgrade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.must(t, &Graph{Stream: "arn-0", Date: w.s.Date + 1, Complete: true, Shards: []ShardSeen{{ID: "new"}}}, &Beat{Date: w.s.Date + 2})
+	w.must(t, &Graph{Stream: "arn-0", Date: w.s.Date + 1, Complete: true, Shards: []ShardSeen{{ID: "new"}}},
+		&Beat{Date: w.s.Date + 2})
 	if err := w.snapshot(t, 1<<20); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,8 @@ func TestBuildOfFormat1RefusesAnUpgradedLog(t *testing.T) {
 		newer := (*NewerFormatError)(nil)
 		if refused := errors.As(err, &newer); refused != (i >= raised && (e == nil || e.Kind == KindSnapshot)) {
 			t.Errorf("entry %d of %d, upgraded at %d: %v", i+1, len(l.msgs), raised+1, err)
-		} else if refused && (newer.Need != 2 || newer.Reads != 1 || !strings.Contains(err.Error(), "upgrade the replicator")) {
+		} else if refused && (newer.Need != 2 || newer.Reads != 1 ||
+			!strings.Contains(err.Error(), "upgrade the replicator")) {
 			t.Errorf("entry %d: %v", i+1, err)
 		}
 	}
@@ -188,9 +190,11 @@ var members1 = map[string]string{
 	"Claim": "owner life identity", "Identity": "pipeline table table_id mapping", "Release": "",
 	"Start": "stream mode at date floor shards", "ShardSeen": "id parent closed",
 	"Graph": "stream date complete disabled shards gone", "Frame": "pages",
-	"PageHead": "feed from to clock_from clock done date oldest newest records offset length", "Feed": "stream shard", "Position": "after at",
-	"Beat": "date listed through", "Marks": "sinks retired", "Mark": "seq hash",
-	"Gap": "feed from since until reason found ends accepted", "Control": "pause halt clear resume by at", "Halt": "sink seq code reason at",
+	"PageHead": "feed from to clock_from clock done date oldest newest records offset length", "Feed": "stream shard",
+	"Position": "after at",
+	"Beat":     "date listed through", "Marks": "sinks retired", "Mark": "seq hash",
+	"Gap": "feed from since until reason found ends accepted", "Control": "pause halt clear resume by at",
+	"Halt":        "sink seq code reason at",
 	"Snapshot":    "part parts first",
 	"storedState": "epoch owner nonce released life identity streams shards marks gaps paused halted date listed last_frame changes top horizons foreign",
 	"Stream":      "arn date mode at floor disabled seq", "Watermark": "seq through",
@@ -244,7 +248,8 @@ func inFormat1(t *testing.T, b []byte, typ reflect.Type) {
 // entry without it.
 func TestLaterMembersAskForTheirFormat(t *testing.T) {
 	later := 0
-	for _, k := range []Kind{KindClaim, KindRelease, KindStart, KindGraph, KindFrame, KindBeat, KindMarks, KindGap, KindControl, KindSnapshot} {
+	for _, k := range []Kind{KindClaim, KindRelease, KindStart, KindGraph, KindFrame, KindBeat, KindMarks, KindGap,
+		KindControl, KindSnapshot} {
 		typ := reflect.TypeOf(newBody(k)).Elem()
 		eachMember(t, typ, func(owner reflect.Type, f reflect.StructField, only reflect.Value) {
 			known := slices.Contains(strings.Fields(members1[owner.Name()]), member(f))
@@ -266,7 +271,8 @@ func TestLaterMembersAskForTheirFormat(t *testing.T) {
 }
 
 // eachMember calls f for each member of a struct and of what it holds, with a value in which only that member is set.
-func eachMember(t *testing.T, typ reflect.Type, f func(owner reflect.Type, field reflect.StructField, only reflect.Value)) {
+func eachMember(t *testing.T, typ reflect.Type, f func(owner reflect.Type, field reflect.StructField,
+	only reflect.Value)) {
 	t.Helper()
 	for i := range typ.NumField() {
 		field := typ.Field(i)

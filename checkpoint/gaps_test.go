@@ -56,7 +56,8 @@ func TestAcceptedGapDiffersUntilItIsWaivedForEachSink(t *testing.T) {
 			t.Fatalf("step %d: since %d, ID %s: %s", i, w.s.DiffersSince(), g.ID(), d)
 		}
 	}
-	if d := cmp.Diff(map[string]Waiver{"archive": {By: "me", At: 7}, "bigtable": {By: "me", At: 7}}, w.s.Gaps[0].Waived); d != "" {
+	if d := cmp.Diff(map[string]Waiver{"archive": {By: "me", At: 7}, "bigtable": {By: "me", At: 7}},
+		w.s.Gaps[0].Waived); d != "" {
 		t.Error(d)
 	}
 	if err := w.snapshot(t, 1<<20); err != nil {
@@ -80,7 +81,8 @@ func TestSinkThatBeganLaterOrWasRetiredDoesNotDiffer(t *testing.T) {
 // A gap that a listing shows, and no reader, is kept in the same way.
 func TestSinkThatBeganAfterAShardWasGoneDoesNotDiffer(t *testing.T) {
 	w := owned(t, seen("a", "b<a")...)
-	w.must(t, marksOf("bigtable"), &Graph{Stream: "arn", Date: w.s.Date + 30*hour, Complete: true, Shards: seen("b<a"), Gone: []string{"a"}},
+	w.must(t, marksOf("bigtable"), &Graph{Stream: "arn", Date: w.s.Date + 30*hour, Complete: true, Shards: seen("b<a"),
+		Gone: []string{"a"}},
 		marksOf("later"))
 	if len(w.s.Gaps) != 1 {
 		t.Fatalf("%d gaps", len(w.s.Gaps))
@@ -92,7 +94,8 @@ func TestSinkThatBeganAfterAShardWasGoneDoesNotDiffer(t *testing.T) {
 
 func TestWhatWasTrimmedBeforeTheStartIsNoDifference(t *testing.T) {
 	w := owned(t, seen("a")...)
-	w.must(t, marksOf("bigtable"), &Gap{Feed: change.Feed{Stream: "arn", Shard: "a"}, Ends: true, Accepted: true, Reason: ReasonBeforeStart})
+	w.must(t, marksOf("bigtable"), &Gap{Feed: change.Feed{Stream: "arn", Shard: "a"}, Ends: true, Accepted: true,
+		Reason: ReasonBeforeStart})
 	if w.s.DiffersSince() != 0 {
 		t.Errorf("differs since %d", w.s.DiffersSince())
 	}

@@ -16,9 +16,11 @@ const hour = 3600 * 1000
 // page makes the head of a page of n records in what follows the state of a shard.
 func page(s *State, id string, n int, done bool) PageHead {
 	sh := s.Shards[id]
-	p := PageHead{Feed: change.Feed{Stream: sh.Stream, Shard: id}, From: sh.Pos, To: sh.Pos, ClockFrom: sh.Clock, Clock: sh.Clock, Done: done, Date: s.Date + 1000, Records: n}
+	p := PageHead{Feed: change.Feed{Stream: sh.Stream, Shard: id}, From: sh.Pos, To: sh.Pos, ClockFrom: sh.Clock,
+		Clock: sh.Clock, Done: done, Date: s.Date + 1000, Records: n}
 	if n > 0 {
-		p.To, p.Clock, p.Newest = change.Position{After: sequenceNumber(int(sh.Clock) + n)}, sh.Clock+change.Version(n), s.Date
+		p.To, p.Clock, p.Newest = change.Position{After: sequenceNumber(int(sh.Clock) + n)}, sh.Clock+change.Version(n),
+			s.Date
 	}
 	return p
 }
@@ -77,7 +79,8 @@ func TestStartTimeIsForTheFirstListingOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.must(t, &Start{Stream: "arn", At: 7000, Date: 9000, Shards: seen("a", "b<a")}, &Graph{Stream: "arn", Date: 9500, Shards: seen("c<b")})
+	w.must(t, &Start{Stream: "arn", At: 7000, Date: 9000, Shards: seen("a", "b<a")},
+		&Graph{Stream: "arn", Date: 9500, Shards: seen("c<b")})
 	for id, want := range map[string]change.Millis{"a": 7000, "b": 7000, "c": 0} {
 		if got := w.s.Shards[id].Pos.At; got != want {
 			t.Errorf("%s starts at %d, want %d", id, got, want)
@@ -103,7 +106,8 @@ func TestUnreadShardThatIsGoneIsAGap(t *testing.T) {
 	w.must(t, frame(page(w.s, "a", 2, false)))
 	pos, through := w.s.Shards["a"].Pos, w.s.Shards["a"].Watermark
 	w.must(t, &Graph{Stream: "arn", Date: w.s.Date + 30*hour, Complete: true, Shards: seen("b<a"), Gone: []string{"a"}})
-	if len(w.s.Gaps) != 1 || w.s.Gaps[0].From != pos || w.s.Gaps[0].Since != through || w.s.Gaps[0].Until != w.s.Date || !w.s.Readable(w.s.Shards["b"]) {
+	if len(w.s.Gaps) != 1 || w.s.Gaps[0].From != pos || w.s.Gaps[0].Since != through || w.s.Gaps[0].Until != w.s.Date ||
+		!w.s.Readable(w.s.Shards["b"]) {
 		t.Fatalf("%+v %s", w.s.Gaps, phases(w.s))
 	}
 	w.must(t, &Graph{Stream: "arn", Date: w.s.Date, Gone: []string{"a"}})
@@ -276,8 +280,10 @@ func TestLossBeforeTheStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.must(t, &Start{Stream: "arn", At: at, Date: date, Shards: []ShardSeen{{ID: "over", Closed: true}, {ID: "read", Closed: true}, {ID: "idle"}}})
-		w.must(t, frame(page(w.s, "read", 1, false)), &Graph{Stream: "arn", Date: date + 10, Shards: []ShardSeen{{ID: "late", Closed: true}}})
+		w.must(t, &Start{Stream: "arn", At: at, Date: date,
+			Shards: []ShardSeen{{ID: "over", Closed: true}, {ID: "read", Closed: true}, {ID: "idle"}}})
+		w.must(t, frame(page(w.s, "read", 1, false)), &Graph{Stream: "arn", Date: date + 10,
+			Shards: []ShardSeen{{ID: "late", Closed: true}}})
 		for id, before := range map[string]bool{"over": true, "read": false, "idle": false, "late": false} {
 			if got := w.s.LostBeforeStart(w.s.Shards[id], date+hour/2); got != before {
 				t.Errorf("from %d: %s soon after the start: %v", at, id, got)

@@ -26,7 +26,8 @@ type answers struct {
 }
 
 func indexed(s *State) (a answers) {
-	a.Through, a.Top, a.Missing, a.Gapped, a.Barren = s.ReadWatermark(), s.HighestVersion(), s.MissingParents(), s.GappedShards(), s.AwaitsChildren()
+	a.Through, a.Top, a.Missing, a.Gapped, a.Barren = s.ReadWatermark(), s.HighestVersion(), s.MissingParents(),
+		s.GappedShards(), s.AwaitsChildren()
 	a.Open, a.Closed, a.Wait, a.Done = s.ShardCounts()
 	a.Drained, a.Children = map[string]bool{}, map[string][]string{}
 	for _, st := range s.Streams {
@@ -121,7 +122,8 @@ func watermarkOf(s *State) change.Millis {
 			}
 		case sh.Phase.Finished():
 			last = max(last, sh.LastAlive)
-			if sh.Phase == PhaseEarly || live.Disabled || sh.Stream != live.ARN || s.Listed >= sh.FinishedAt+childListingDelay || parents[sh.ID] {
+			if sh.Phase == PhaseEarly || live.Disabled || sh.Stream != live.ARN ||
+				s.Listed >= sh.FinishedAt+childListingDelay || parents[sh.ID] {
 				continue
 			}
 			t = sh.LastAlive
@@ -230,7 +232,8 @@ func TestIndexOfAnyFamily(t *testing.T) {
 					w.must(t, part)
 				}
 			case 3:
-				body = &Beat{Date: date, Listed: date - change.Millis(r.Int64N(200_000)), Watermark: date - change.Millis(r.Int64N(100_000))}
+				body = &Beat{Date: date, Listed: date - change.Millis(r.Int64N(200_000)),
+					Watermark: date - change.Millis(r.Int64N(100_000))}
 			case 4:
 				date += change.Millis(r.Int64N(60 * 3600 * 1000))
 			case 5:
@@ -243,7 +246,8 @@ func TestIndexOfAnyFamily(t *testing.T) {
 				id := readable[r.IntN(len(readable))]
 				body = frame(page(s, id, r.IntN(3), r.IntN(2) == 0))
 				if r.IntN(4) == 0 {
-					body = &Gap{Feed: change.Feed{Stream: "arn", Shard: id}, Found: date, Ends: r.IntN(2) == 0, Accepted: r.IntN(3) == 0}
+					body = &Gap{Feed: change.Feed{Stream: "arn", Shard: id}, Found: date, Ends: r.IntN(2) == 0,
+						Accepted: r.IntN(3) == 0}
 				}
 			}
 			if body != nil {

@@ -82,7 +82,8 @@ func (p *process) list(complete bool) {
 	}
 	if (live == nil || s.Drained(live.ARN)) && len(next) > 0 {
 		g := p.w.list(next[len(next)-1].arn, true)
-		if live != nil && !p.append(&Gap{Feed: change.Feed{Stream: live.ARN}, Since: s.ReadWatermark(), Until: g.Date, Found: g.Date, Ends: true}, nil) {
+		if live != nil && !p.append(&Gap{Feed: change.Feed{Stream: live.ARN}, Since: s.ReadWatermark(), Until: g.Date,
+			Found: g.Date, Ends: true}, nil) {
 			return
 		}
 		at := change.Millis(0)
@@ -183,7 +184,8 @@ func (p *process) read() {
 		p.append(gap, nil)
 		return
 	}
-	head := PageHead{Feed: feed, From: pos, To: pos, ClockFrom: change.Version(clock), Done: done, Date: p.w.now, Records: len(recs)}
+	head := PageHead{Feed: feed, From: pos, To: pos, ClockFrom: change.Version(clock), Done: done, Date: p.w.now,
+		Records: len(recs)}
 	page := simPage{}
 	for i, r := range recs {
 		page.recs = append(page.recs, simRec{sh.ID, r.N, r.Item, clock.Next(r.Created)})

@@ -47,9 +47,11 @@ func TestPagesOfOneFrameFollowEachOther(t *testing.T) {
 	w := owned(t, seen("a", "b<a", "c")...)
 	first := page(w.s, "a", 3, false)
 	second := first
-	second.From, second.ClockFrom, second.To.After, second.Clock, second.Done = first.To, first.Clock, sequenceNumber(50), first.Clock+3, true
+	second.From, second.ClockFrom, second.To.After, second.Clock, second.Done = first.To, first.Clock,
+		sequenceNumber(50), first.Clock+3, true
 	behind := second
-	behind.From, behind.ClockFrom, behind.To.After, behind.Clock = second.To, second.Clock, sequenceNumber(60), second.Clock+3
+	behind.From, behind.ClockFrom, behind.To.After, behind.Clock = second.To, second.Clock, sequenceNumber(60),
+		second.Clock+3
 	child := PageHead{Feed: change.Feed{Stream: "arn", Shard: "b"}, ClockFrom: second.Clock, Clock: second.Clock}
 	for name, f := range map[string]*Frame{
 		"twice": frame(first, first), "swapped": frame(second, first), "after the end": frame(first, second, behind),
@@ -121,7 +123,8 @@ func TestGapHoldsItsShardUntilItIsAccepted(t *testing.T) {
 	if g := w.s.Gaps[0]; g.From != sh.Pos || g.Since != sh.Watermark {
 		t.Fatalf("the gap hides what was read and not stored: %+v", g)
 	}
-	if w.s.Readable(sh) || !w.s.Readable(w.s.Shards["b"]) || w.s.OpenGaps() != 1 || w.s.CheckNext(frame(page(w.s, "a", 1, false))) == nil {
+	if w.s.Readable(sh) || !w.s.Readable(w.s.Shards["b"]) || w.s.OpenGaps() != 1 ||
+		w.s.CheckNext(frame(page(w.s, "a", 1, false))) == nil {
 		t.Fatalf("%+v", sh)
 	}
 	clock := sh.Clock
@@ -129,7 +132,8 @@ func TestGapHoldsItsShardUntilItIsAccepted(t *testing.T) {
 	if got := w.s.Gaps[0].Until; got != w.s.Date {
 		t.Fatalf("the gap reaches up to %d, it was accepted at %d", got, w.s.Date)
 	}
-	if !w.s.Readable(sh) || sh.Pos != (change.Position{}) || !sh.Loss.AtTrimHorizon || sh.Clock != clock || w.s.OpenGaps() != 0 || len(w.s.Gaps) != 1 {
+	if !w.s.Readable(sh) || sh.Pos != (change.Position{}) || !sh.Loss.AtTrimHorizon || sh.Clock != clock ||
+		w.s.OpenGaps() != 0 || len(w.s.Gaps) != 1 {
 		t.Fatalf("%+v", sh)
 	}
 	if got := w.s.CompleteUntil(sh); got != w.s.Gaps[0].Until || got < w.s.Date {
@@ -183,7 +187,8 @@ func (w *writer) halts() map[string]string {
 
 func TestEndOfOneHaltLeavesTheOthers(t *testing.T) {
 	w := owned(t, seen("a")...)
-	w.must(t, &Control{Halt: &Halt{Sink: "archive", Reason: "away"}}, &Control{Halt: &Halt{Sink: "bigtable", Reason: "denied"}},
+	w.must(t, &Control{Halt: &Halt{Sink: "archive", Reason: "away"}},
+		&Control{Halt: &Halt{Sink: "bigtable", Reason: "denied"}},
 		&Control{Halt: &Halt{Sink: "archive", Reason: "full"}})
 	for _, step := range []struct {
 		clear string
@@ -209,7 +214,8 @@ func TestHaltOfFormat1IsKeptByAnUpgrade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.must(t, &Control{Halt: &Halt{Sink: "archive", Reason: "away"}}, &Control{Halt: &Halt{Sink: "bigtable", Reason: "denied"}})
+	w.must(t, &Control{Halt: &Halt{Sink: "archive", Reason: "away"}},
+		&Control{Halt: &Halt{Sink: "bigtable", Reason: "denied"}})
 	one := map[string]string{"bigtable": "denied"}
 	if d := cmp.Diff(one, w.halts()); d != "" || w.s.ClearEntry("archive") != nil {
 		t.Fatal(d)

@@ -29,7 +29,8 @@ func generations(gens, width int) (all []ShardSeen) {
 // A server that takes 1 MiB, 1,600 open shards and six generations before them: one entry would not fit.
 func TestStartOfManyShardsComesInParts(t *testing.T) {
 	for _, size := range []struct{ gens, width int }{{7, 1_600}, {8, 10_000}} {
-		start := &Start{Stream: "arn", Mode: "latest", At: 5, Date: 1_790_000_000_000, Floor: 3, Shards: generations(size.gens, size.width)}
+		start := &Start{Stream: "arn", Mode: "latest", At: 5, Date: 1_790_000_000_000, Floor: 3,
+			Shards: generations(size.gens, size.width)}
 		w, err := claim(t, new(memLog), NewState(), "a", 1)
 		if err != nil {
 			t.Fatal(err)
@@ -49,11 +50,13 @@ func TestStartOfManyShardsComesInParts(t *testing.T) {
 			t.Fatal(err)
 		}
 		one.must(t, start)
-		one.s.Streams[0].Seq, one.s.Seq, one.s.Hash, one.s.BytesSinceSnapshot = w.s.Streams[0].Seq, w.s.Seq, w.s.Hash, w.s.BytesSinceSnapshot
+		one.s.Streams[0].Seq, one.s.Seq, one.s.Hash, one.s.BytesSinceSnapshot = w.s.Streams[0].Seq, w.s.Seq, w.s.Hash,
+			w.s.BytesSinceSnapshot
 		if d := cmp.Diff(stateJSON(one.s), stateJSON(w.s)); d != "" {
 			t.Errorf("in one entry (-), in parts (+): %s", d)
 		}
-		if _, _, waiting, _ := w.s.ShardCounts(); w.s.Starting != nil || len(w.s.Shards) != size.gens*size.width || waiting != (size.gens-1)*size.width {
+		if _, _, waiting, _ := w.s.ShardCounts(); w.s.Starting != nil || len(w.s.Shards) != size.gens*size.width ||
+			waiting != (size.gens-1)*size.width {
 			t.Errorf("%d shards, %d wait", len(w.s.Shards), waiting)
 		}
 	}
@@ -129,7 +132,8 @@ func TestListingHoldsOnlyWhatIsNew(t *testing.T) {
 	}
 }
 
-// A look for children shows a part of the shards: it tells that one is closed, and nothing about those that it leaves out.
+// A look for children shows a part of the shards: it tells that one is closed, and nothing about those that it leaves
+// out.
 func TestPartialListingTellsNothingOfTheOthers(t *testing.T) {
 	w := owned(t, seen("a", "b<a", "c")...)
 	w.end(t, "a")
@@ -138,7 +142,8 @@ func TestPartialListingTellsNothingOfTheOthers(t *testing.T) {
 	for _, e := range entries {
 		w.must(t, e)
 	}
-	if a, b := w.s.Shards["a"], w.s.Shards["b"]; len(entries) != 1 || entries[0].Complete || !b.Phase.Closed() || a.AbsentSince != 0 {
+	if a, b := w.s.Shards["a"], w.s.Shards["b"]; len(entries) != 1 || entries[0].Complete || !b.Phase.Closed() ||
+		a.AbsentSince != 0 {
 		t.Errorf("%d entries, a %+v, b %+v", len(entries), a, b)
 	}
 	if again := w.s.DiffListing(part, ListingPartBytes); len(again) != 0 {
@@ -150,7 +155,8 @@ func TestPartialListingTellsNothingOfTheOthers(t *testing.T) {
 func TestListingIsCompleteWithItsLastEntry(t *testing.T) {
 	w := owned(t, seen("a")...)
 	before := w.s.Listed
-	g := &Graph{Stream: "arn", Date: w.s.Date + 1000, Complete: true, Disabled: true, Shards: seen("a", "b<a", "c<a", "d<b")}
+	g := &Graph{Stream: "arn", Date: w.s.Date + 1000, Complete: true, Disabled: true,
+		Shards: seen("a", "b<a", "c<a", "d<b")}
 	entries := w.s.DiffListing(g, 60)
 	if len(entries) < 3 {
 		t.Fatalf("%d entries", len(entries))
@@ -169,7 +175,8 @@ func TestListingIsCompleteWithItsLastEntry(t *testing.T) {
 // A listing may show a child, and only the next one its parent, as if that were open.
 func TestParentThatIsListedAfterItsChildIsClosed(t *testing.T) {
 	w := owned(t, seen("b<a")...)
-	for _, part := range w.s.DiffListing(&Graph{Stream: "arn", Date: w.s.Date + 1000, Shards: seen("b<a", "a")}, ListingPartBytes) {
+	for _, part := range w.s.DiffListing(&Graph{Stream: "arn", Date: w.s.Date + 1000, Shards: seen("b<a", "a")},
+		ListingPartBytes) {
 		w.must(t, part)
 	}
 	if a := w.s.Shards["a"]; !a.Phase.Closed() || !w.s.Readable(a) || w.s.Shards["b"].Phase != PhaseWaiting {
@@ -223,7 +230,8 @@ func TestListingOfFormat1IsWhole(t *testing.T) {
 		t.Errorf("%+v", parts)
 	}
 	need := (*FormatError)(nil)
-	if err := w.s.CheckNext(&Graph{Stream: "arn", Delta: true}); !errors.As(err, &need) || need.Need != 2 || need.Have != 1 {
+	if err := w.s.CheckNext(&Graph{Stream: "arn", Delta: true}); !errors.As(err, &need) || need.Need != 2 ||
+		need.Have != 1 {
 		t.Errorf("delta: %v", err)
 	}
 }

@@ -154,12 +154,15 @@ func inspect(t *testing.T, w *world, l *memLog) {
 
 // claimed checks what the state says about itself: everything that was created up to through is there, or in
 // a gap (Rules 1 and 10).
-func claimed(t *testing.T, w *world, s *State, what string, through change.Millis, known map[string]bool, stored map[int]uint64) {
+func claimed(t *testing.T, w *world, s *State, what string, through change.Millis, known map[string]bool,
+	stored map[int]uint64) {
 	t.Helper()
 	for _, sh := range w.shards {
 		for _, r := range sh.recs {
-			if _, ok := stored[r.N]; !ok && r.Created <= through && !excused(w, s, known, sh, r) && sh.stream == s.LiveStream().ARN {
-				t.Fatalf("%s through %d, but record %d of %s, created at %d, is not\n%s", what, through, r.N, sh.id, r.Created, stateJSON(s))
+			if _, ok := stored[r.N]; !ok && r.Created <= through && !excused(w, s, known, sh, r) &&
+				sh.stream == s.LiveStream().ARN {
+				t.Fatalf("%s through %d, but record %d of %s, created at %d, is not\n%s", what, through, r.N, sh.id, r.Created,
+					stateJSON(s))
 			}
 		}
 	}
@@ -172,7 +175,8 @@ func excused(w *world, s *State, known map[string]bool, sh *worldShard, r worldR
 		return true
 	}
 	first := s.Streams[0]
-	if r.Created < first.At || sh.stream < first.ARN || sh.stream == first.ARN && r.Created < first.Date && r.Created < w.now-retention {
+	if r.Created < first.At || sh.stream < first.ARN || sh.stream == first.ARN && r.Created < first.Date &&
+		r.Created < w.now-retention {
 		return true
 	}
 	return slices.ContainsFunc(s.Gaps, func(g Gap) bool {
@@ -217,7 +221,8 @@ func recordsOf(t *testing.T, l *memLog, upTo uint64) map[int]uint64 {
 				t.Fatalf("record %d of %s stands in entry %d and in %d", r.N, r.Shard, was, s.Seq)
 			}
 			if at[r.N] = s.Seq; r.N < newest[r.Item] || r.Version <= version[r.Item] {
-				t.Fatalf("entry %d: item %d goes from record %d, version %d, to %d, %d", s.Seq, r.Item, newest[r.Item], version[r.Item], r.N, r.Version)
+				t.Fatalf("entry %d: item %d goes from record %d, version %d, to %d, %d", s.Seq, r.Item, newest[r.Item],
+					version[r.Item], r.N, r.Version)
 			}
 			newest[r.Item], version[r.Item] = r.N, r.Version
 		}
@@ -261,7 +266,8 @@ func account(t *testing.T, w *world, l *memLog) {
 	for _, sh := range w.shards {
 		for _, r := range sh.recs {
 			if _, ok := stored[r.N]; !ok && !excused(w, s, known, sh, r) {
-				t.Fatalf("record %d of %s, created at %d, is neither in the log nor in a gap\nshard %+v\ngaps %+v", r.N, sh.id, r.Created, s.Shards[sh.id], s.Gaps)
+				t.Fatalf("record %d of %s, created at %d, is neither in the log nor in a gap\nshard %+v\ngaps %+v", r.N, sh.id,
+					r.Created, s.Shards[sh.id], s.Gaps)
 			}
 		}
 	}

@@ -66,7 +66,8 @@ func TestStoredStatesOfAnEarlierBuildAreReadAndWrittenAsBefore(t *testing.T) {
 		}
 		got := earlierState{
 			State: want.State, Watermark: s.ReadWatermark(), Applied: s.AppliedWatermark(), Highest: s.HighestVersion(),
-			Missing: s.MissingParents(), Gapped: s.GappedShards(), Complete: map[string]change.Millis{}, Childless: s.AwaitsChildren(),
+			Missing: s.MissingParents(), Gapped: s.GappedShards(), Complete: map[string]change.Millis{},
+			Childless: s.AwaitsChildren(),
 		}
 		got.Counts[0], got.Counts[1], got.Counts[2], got.Counts[3] = s.ShardCounts()
 		for id, sh := range s.Shards {

@@ -96,7 +96,8 @@ func TestThroughIsNoBetterThanTheLeastKnownShard(t *testing.T) {
 		}
 	}
 	check("nothing read", 0)
-	w.must(t, &Graph{Stream: "arn", Date: date + 1000, Shards: seen("c<a")}, &Beat{Date: date + 10_000, Listed: date + 9000, Watermark: date + 8000})
+	w.must(t, &Graph{Stream: "arn", Date: date + 1000, Shards: seen("c<a")},
+		&Beat{Date: date + 10_000, Listed: date + 9000, Watermark: date + 8000})
 	check("the open parent's empty reads say nothing about a child that waits", date-visibilityDelay)
 	delete(w.s.Shards, "c") // as if it were not listed yet
 	w.s.Shards["a"].Phase = PhaseOpen
@@ -116,7 +117,8 @@ func TestThroughIsNoBetterThanTheLeastKnownShard(t *testing.T) {
 	late.Date = date + 90_000
 	w.must(t, frame(late), &Beat{Date: date + 91_000, Listed: date + 10_000, Watermark: date + 90_000})
 	check("b's end came as an empty page: its children are as old as b's last sign of life", date+8000)
-	w.must(t, &Beat{Date: date + 92_000 + childListingDelay, Listed: date + 91_000 + childListingDelay, Watermark: date + 92_000})
+	w.must(t, &Beat{Date: date + 92_000 + childListingDelay, Listed: date + 91_000 + childListingDelay,
+		Watermark: date + 92_000})
 	check("no children a minute later: there are none", date+92_000)
 }
 
@@ -195,7 +197,8 @@ func TestSnapshotsComeByVolume(t *testing.T) {
 		since int64
 		last  int
 		want  bool
-	}{{minSnapshotVolume - 1, 0, false}, {minSnapshotVolume, 0, true}, {minSnapshotVolume, minSnapshotVolume, false}, {4 * minSnapshotVolume, minSnapshotVolume, true}} {
+	}{{minSnapshotVolume - 1, 0, false}, {minSnapshotVolume, 0, true}, {minSnapshotVolume, minSnapshotVolume, false},
+		{4 * minSnapshotVolume, minSnapshotVolume, true}} {
 		if s.BytesSinceSnapshot = c.since; s.SnapshotDue(c.last) != c.want {
 			t.Errorf("%d bytes after a snapshot of %d: %t", c.since, c.last, !c.want)
 		}

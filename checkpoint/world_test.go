@@ -146,7 +146,8 @@ func (w *world) list(arn string, complete bool) *Graph {
 		if sh.stream != arn || w.gone(sh) || sh.visible > w.now || !complete && w.IntN(3) == 0 {
 			continue
 		}
-		g.Shards = append(g.Shards, ShardSeen{ID: sh.id, Parent: sh.parent, Closed: sh.closed && (w.now-sh.ended > visibilityDelay || w.IntN(2) == 0)})
+		g.Shards = append(g.Shards, ShardSeen{ID: sh.id, Parent: sh.parent, Closed: sh.closed &&
+			(w.now-sh.ended > visibilityDelay || w.IntN(2) == 0)})
 	}
 	w.Shuffle(len(g.Shards), func(i, j int) { g.Shards[i], g.Shards[j] = g.Shards[j], g.Shards[i] })
 	for _, st := range w.streams {
@@ -157,7 +158,8 @@ func (w *world) list(arn string, complete bool) *Graph {
 
 // read answers GetRecords: what follows the position, whether records in between were trimmed, and whether
 // the shard ends there.
-func (w *world) read(sh *worldShard, after change.SequenceNumber, at change.Millis, limit int) (recs []worldRec, trimmed, done bool) {
+func (w *world) read(sh *worldShard, after change.SequenceNumber, at change.Millis, limit int) (recs []worldRec,
+	trimmed, done bool) {
 	for i, r := range sh.recs {
 		switch {
 		case after != "" && sequenceNumber(r.N) <= after, after == "" && r.Created < at-at%1000:
