@@ -194,16 +194,16 @@ func timeHint(s string) string {
 func (c *compiler) severalColumns(e *ir.Emitter, variable string) string {
 	_, qualifier, _ := strings.Cut(e.Entry.To.S, ":")
 	write := func(column string) string { return "write \"" + e.Family.Name + ":" + column + "\"" }
-	var strangers []string
+	var unknown []string
 	for name := range e.Qualifier.Uses {
 		_, key := c.KeyTypes()[name]
 		if !key && !slices.Contains(tmpl.VarNames[:], name) && !e.Qualifier.Captured(name) {
-			strangers = append(strangers, name)
+			unknown = append(unknown, name)
 		}
 	}
 	switch {
-	case len(strangers) == 1:
-		return write(strings.Replace(qualifier, "{"+strangers[0], "{"+variable, 1)) + ": {" + strangers[0] +
+	case len(unknown) == 1:
+		return write(strings.Replace(qualifier, "{"+unknown[0], "{"+variable, 1)) + ": {" + unknown[0] +
 			"} is read as an attribute of the item"
 	case qualifier == "":
 		return write("{" + variable + "}")

@@ -46,7 +46,7 @@ func isWhole(pattern string) bool {
 	return err == nil && len(p) == 1 && p[0].Kind == lang.Any
 }
 
-// sameTests reports whether two conditions test the same, patterns apart.
+// sameTests reports whether two conditions test the same, leaving patterns aside.
 func sameTests(a, b *lang.Condition) bool {
 	exists := (a.Exists == nil) == (b.Exists == nil) && (a.Exists == nil || *a.Exists == *b.Exists)
 	return exists && a.Equals.S == b.Equals.S && a.Type.S == b.Type.S && len(a.In) == 0 && len(b.In) == 0

@@ -7,7 +7,7 @@ import (
 )
 
 // All gives every row plan its class, and refuses mappings in which two items could write one cell. Problems go to the
-// drafts; the order of drafts decides which of two tables is told.
+// drafts; of two tables, the later draft gets the problem.
 func All(drafts []*ir.Draft) {
 	byTarget := map[string][]site{}
 	var targets []string
