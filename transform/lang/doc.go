@@ -7,7 +7,7 @@
 //	parse.go        Parse: a mapping file and its blocks
 //	emitter.go      an entry of cells
 //	reader.go       reading and reporting, shared by all blocks
-//	places.go       in which part of the configuration a key belongs
+//	parts.go        in which part of the configuration a key belongs
 //	normal.go       the file without comments and secrets, to store and hash
 //	acknowledge.go  which warnings the author knows about
 //	mapping.go      the model that Parse fills
