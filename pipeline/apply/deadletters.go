@@ -30,6 +30,7 @@ type DeadLetters struct {
 	tooOld map[string]bool           // dead letters refused for their age since the last applied change
 	count  int                       // dead letters in the store
 	put    int                       // dead letters put by this life
+	inPut  int                       // dead letters that are being put
 	listed bool                      // dirty and tooOld are those of count dead letters
 }
 
@@ -111,12 +112,18 @@ func (l *DeadLetters) noteApplied() {
 func (l *DeadLetters) store(ctx context.Context, sink string, c *change.Change, seq uint64, why outcome.Outcome) error {
 	letter := deadletter.New(l.o.Table.Source, sink, c, why.Code, why.Reason, l.shared.now().Time())
 	halt := l.o.Table.Halts
+	l.mu.Lock()
+	l.inPut++
 	if why.Code == bigtable.CodeTooOld {
-		l.mu.Lock()
 		l.tooOld[letter.ID] = true
 		halt = halt || len(l.tooOld) > tooOldLimit
-		l.mu.Unlock()
 	}
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		l.inPut--
+		l.mu.Unlock()
+	}()
 	if halt {
 		return &outcome.HaltError{Code: why.Code, Entry: seq, Reason: why.Reason}
 	}
@@ -168,8 +175,8 @@ func (l *DeadLetters) refresh(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.put != put {
-		return nil // one was stored in between: look again next time
+	if l.put != put || l.inPut > 0 {
+		return nil // one was or is being stored, and the walk may have missed it: look again next time
 	}
 	// They count since the last applied change, whatever lives ended in between: a table that can apply nothing else must
 	// halt, and not store another hundred in every life. What was retried or dropped counts no more.
