@@ -24,8 +24,7 @@ func TestRefusedTableLeavesOthersRunning(t *testing.T) {
 		}, "deleted and created again"},
 		"lost log": {[]string{"Orders", "Users"}, func(_ *world, r *run) { r.deleteStream("Orders") },
 			"empty or not there"},
-		"other start": {[]string{"Orders"}, func(w *world,
-			_ *run) {
+		"other start": {[]string{"Orders"}, func(w *world, _ *run) {
 			w.opts = func(o *pipeline.Options) { o.Start.Latest = true }
 		}, "source.start"},
 		"other mapping": {[]string{"Orders", "Users"}, func(w *world, _ *run) {
@@ -46,6 +45,7 @@ func TestRefusedTableLeavesOthersRunning(t *testing.T) {
 			r.close()
 			r = w.start("Orders", "Users")
 			r.until("the table is halted", func() bool { return r.table("Orders").State == "halted" })
+			r.until("the other one is started", func() bool { return r.table("Users").State == "running" })
 			w.put("Users", "p", "s", `"v":{"N":"1"}`)
 			r.until("the other one is applied", func() bool { return len(r.stored("Users")) == 1 })
 			st := r.table("Orders")
