@@ -14,7 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/problem/yamlfile"
 )
 
-var update = flag.Bool("update", false, "write what the tests compare with")
+var update = flag.Bool("update", false, "write the files that the tests compare with")
 
 const schemaFile = "../deploy/tailrace.schema.json"
 

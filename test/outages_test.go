@@ -20,7 +20,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 )
 
-var update = flag.Bool("update", false, "write what the outages show into deploy/alerts_outages_test.yaml, and print the table of docs/operations.md")
+var update = flag.Bool("update", false, "write the files that the tests compare with")
 
 // outageRow is a row of the table in docs/operations.md: | outage | `what /readyz says` | alerts |.
 type outageRow struct {

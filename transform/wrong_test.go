@@ -12,7 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/problem"
 )
 
-var update = flag.Bool("update", false, "write what the tests compare with")
+var update = flag.Bool("update", false, "write the files that the tests compare with")
 
 // TestWrongMappingsSayWhatToDo keeps the messages of wrong mapping files as a new user sees them. With
 // -update it writes them.

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"flag"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -13,16 +14,42 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
+var update = flag.Bool("update", false, "write the files that the tests compare with")
+
 const tested = "../../../../transform/testdata/mappings"
 
 // TestMappingsAreThoseThatTheTransformTests keeps the copies in the binary equal to the worked examples, all of them.
+// With -update it copies the examples.
 func TestMappingsAreThoseThatTheTransformTests(t *testing.T) {
+	if *update {
+		copyMappings(t)
+		t.Log("copied; this test binary still embeds the former mappings: run it again without -update")
+		return
+	}
 	dir := t.TempDir()
 	if err := WriteMappings(dir); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(files(t, tested), files(t, dir)); d != "" {
-		t.Errorf("cp transform/testdata/mappings/*.yaml cmd/replicator/internal/demo/mappings/ (-tested +demo):\n%s", d)
+		t.Errorf("run `go test ./cmd/replicator/internal/demo -run Mappings -update` (-tested +demo):\n%s", d)
+	}
+}
+
+// copyMappings makes the directory that is embedded in the binary a copy of the worked examples.
+func copyMappings(t *testing.T) {
+	t.Helper()
+	examples := files(t, tested)
+	for name := range files(t, "mappings") {
+		if _, ok := examples[name]; !ok {
+			if err := os.Remove(filepath.Join("mappings", name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, text := range examples {
+		if err := os.WriteFile(filepath.Join("mappings", name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
