@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// alertRule is one of deploy/alerts.yaml, in the shape that all of them have:
+// alertRule is a rule of deploy/alerts.yaml. All of them have the form
 // AGG by (LABELS) ([rate(]METRIC[ - OTHER][{LABEL!~"VALUES"}][[5m])]) OP NUMBER [or absent(METRIC)].
 type alertRule struct {
 	name, agg      string
@@ -27,8 +27,11 @@ type alertRule struct {
 	absent         bool
 }
 
-var alertExpr = regexp.MustCompile(`^(max|min|sum) by \(([\w, ]+)\) \((rate\()?(\w+)(?:\{(\w+)!~"([^"]+)"\}\[\d+m\]\))?(?: - (\w+))?\) (<|>|==) ([\d *.]+)( or absent\(\w+\))?$`)
+var alertExpr = regexp.MustCompile(`^(max|min|sum) by \(([\w, ]+)\) ` +
+	`\((rate\()?(\w+)(?:\{(\w+)!~"([^"]+)"\}\[\d+m\]\))?(?: - (\w+))?\) ` +
+	`(<|>|==) ([\d *.]+)( or absent\(\w+\))?$`)
 
+// alertRules parses the rules of deploy/alerts.yaml.
 func alertRules(t *testing.T) (rules []alertRule) {
 	t.Helper()
 	var file struct {
@@ -53,24 +56,26 @@ func alertRules(t *testing.T) (rules []alertRule) {
 				}
 				limit *= f
 			}
-			rules = append(rules, alertRule{name: r.Alert, agg: m[1], by: strings.Split(m[2], ", "), rate: m[3] != "", metric: m[4],
-				label: m[5], without: m[6], minus: m[7], op: m[8], limit: limit, absent: m[10] != ""})
+			rules = append(rules, alertRule{
+				name: r.Alert, agg: m[1], by: strings.Split(m[2], ", "), rate: m[3] != "", metric: m[4],
+				label: m[5], without: m[6], minus: m[7], op: m[8], limit: limit, absent: m[10] != "",
+			})
 		}
 	}
 	return rules
 }
 
-// series is one that was scraped twice.
+// series is a time series that was scraped twice.
 type series struct {
 	labels map[string]string
 	first  float64
-	slope  float64 // by how much it grows a second
+	slope  float64 // growth per second
 }
 
-// capture is what two scrapes of a replicator show, by metric.
+// capture holds the series of two scrapes of a replicator, by metric.
 type capture map[string][]series
 
-// scrape reads the metrics of a daemon as Prometheus would; none where it does not answer.
+// scrape returns the metrics of a daemon by name and labels, none when it does not answer.
 func (d *daemon) scrape() map[string]map[string]float64 {
 	all := map[string]map[string]float64{}
 	code, body := d.get("/metrics")
@@ -94,12 +99,12 @@ func (d *daemon) scrape() map[string]map[string]float64 {
 	return all
 }
 
-// sample is one line of the metrics' text format.
+// sample matches one line of the metrics' text format.
 var sample = regexp.MustCompile(`^(tailrace_\w+)(?:\{(.*)\})? (\S+)$`)
 
 var labelPair = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// capture scrapes twice, with some seconds in between, so that what grows is seen to.
+// capture scrapes twice, some seconds apart, to measure the growth of each series.
 func (d *daemon) capture() capture {
 	d.w.t.Helper()
 	began, first := time.Now(), d.scrape()
@@ -123,8 +128,8 @@ func (d *daemon) capture() capture {
 	return c
 }
 
-// trend is by how much a series grows a second: a counter as it did, an age as clocks do or not at all. Anything else is
-// taken to stay what it is.
+// trend returns the growth per second to extrapolate a series with: the measured one for a counter, one or zero for an
+// age, zero for every other metric.
 func trend(metric string, seen float64) float64 {
 	switch {
 	case strings.HasSuffix(metric, "_total"):
@@ -135,7 +140,7 @@ func trend(metric string, seen float64) float64 {
 	return 0
 }
 
-// fires evaluates a rule when the trouble has gone on for so long.
+// fires evaluates a rule on the captured series, extrapolated by after.
 func (r *alertRule) fires(c capture, after time.Duration) bool {
 	if len(c[r.metric]) == 0 {
 		return r.absent
@@ -182,7 +187,7 @@ func (r *alertRule) fires(c capture, after time.Duration) bool {
 	return false
 }
 
-// firing returns the alerts that fire when what was captured has gone on for half an hour.
+// firing returns the names of the alerts that fire when the captured trends go on for half an hour.
 func firing(rules []alertRule, c capture) (names []string) {
 	for i := range rules {
 		if rules[i].fires(c, 30*time.Minute) {
@@ -193,7 +198,7 @@ func firing(rules []alertRule, c capture) (names []string) {
 	return names
 }
 
-// promtool writes a capture as input series of a promtool test, with the alerts that must fire.
+// promtool returns a capture as a test of promtool: its series as input, and the alerts that must fire.
 func (c capture) promtool(name string, rules []alertRule, alerts []string) string {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "- name: %q\n  interval: 1m\n  input_series:\n", name)
@@ -215,16 +220,18 @@ func (c capture) promtool(name string, rules []alertRule, alerts []string) strin
 			}
 			minute := math.Round(s.slope * 60)
 			if strings.HasSuffix(metric, "_total") && s.first == 0 && minute == 0 {
-				continue // nothing was counted
+				continue // never counted
 			}
-			fmt.Fprintf(b, "  - {series: '%s{%s}', values: '%s%+.0fx45'}\n", metric, strings.Join(labels, ","), strconv.FormatFloat(round(s.first), 'f', -1, 64), minute)
+			first := strconv.FormatFloat(round(s.first), 'f', -1, 64)
+			fmt.Fprintf(b, "  - {series: '%s{%s}', values: '%s%+.0fx45'}\n", metric, strings.Join(labels, ","), first, minute)
 			lines++
 		}
 	}
-	if lines == 0 { // promtool wants one
+	if lines == 0 { // promtool needs at least one
 		fmt.Fprintf(b, "  - {series: 'up{job=\"tailrace\",instance=\"a\"}', values: '0x45'}\n")
 	}
-	fmt.Fprintf(b, "  promql_expr_test:\n  - expr: group by (alertname) (ALERTS{alertstate=\"firing\"})\n    eval_time: 40m\n    exp_samples:")
+	fmt.Fprintf(b, "  promql_expr_test:\n  - expr: group by (alertname) (ALERTS{alertstate=\"firing\"})\n"+
+		"    eval_time: 40m\n    exp_samples:")
 	if len(alerts) == 0 {
 		b.WriteString(" []")
 	}
@@ -235,7 +242,7 @@ func (c capture) promtool(name string, rules []alertRule, alerts []string) strin
 	return b.String()
 }
 
-// round keeps three digits: the file of captures is read by people.
+// round keeps three digits, so that the file of captures is readable.
 func round(v float64) float64 {
 	if v == 0 || math.IsInf(v, 0) || math.IsNaN(v) {
 		return v

@@ -13,15 +13,16 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
 )
 
-// archived is what lies in the archive: each event's line by its id, and the days of the files.
+// archived is the content of the archive: each event's line by its id, the events of each day, and all lines.
 type archived struct {
 	lines map[string]string
 	days  map[string]int
 	total int
 }
 
-// archivedNow reads the archive as it is at this moment; a last line that is still being written is left out.
-func (w *world) archivedNow() archived {
+// readArchive reads the archive without a last line that is still being written. It checks that events lie in the file
+// of their day and that an id has one event.
+func (w *world) readArchive() archived {
 	w.t.Helper()
 	all := archived{lines: map[string]string{}, days: map[string]int{}}
 	files, err := filepath.Glob(filepath.Join(w.dir, "archive", "*.jsonl"))
@@ -39,7 +40,8 @@ func (w *world) archivedNow() archived {
 				ID, Type, Subject string
 				Time              time.Time
 			}
-			if err := json.Unmarshal([]byte(line), &event); err != nil || event.ID == "" || event.Type != "dev.tailrace.item.expired" {
+			err := json.Unmarshal([]byte(line), &event)
+			if err != nil || event.ID == "" || event.Type != "dev.tailrace.item.expired" {
 				w.t.Fatalf("%s: %v: %s", name, err, line)
 			}
 			if day := event.Time.UTC().Format(time.DateOnly); !strings.HasPrefix(filepath.Base(name), day) {
@@ -63,12 +65,15 @@ func TestExpiredItemsAreArchivedAndDeletedOnesAreNot(t *testing.T) {
 			w := newWorld(t, 300+seed)
 			w.archive = "{file: ./archive}"
 			w.tables = []string{"{source: Orders, target: orders, on_ttl_expiry: archive}"}
-			w.Clock.Advance(w.Clock.Now().UTC().Truncate(24 * time.Hour).Add(47*time.Hour + 50*time.Minute).Sub(w.Clock.Now())) // ten to midnight
+			now := w.Clock.Now().UTC()
+			tenToMidnight := now.Truncate(24 * time.Hour).Add(47*time.Hour + 50*time.Minute)
+			w.Clock.Advance(tenToMidnight.Sub(now))
 			w.prepare("Orders")
 			expire := func(round int) {
 				for i := range 20 {
 					pk := fmt.Sprintf("round%d", round)
-					w.Put("Orders", pk, fmt.Sprintf("expires%d", i), fmt.Sprintf(`"expires":{"N":"%d"},"n":{"N":"%d"}`, w.Clock.Now().Unix()-1, i))
+					w.Put("Orders", pk, fmt.Sprintf("expires%d", i),
+						fmt.Sprintf(`"expires":{"N":"%d"},"n":{"N":"%d"}`, w.Clock.Now().Unix()-1, i))
 					w.Put("Orders", pk, fmt.Sprintf("deleted%d", i), `"expires":{"N":"1"}`)
 					w.Delete("Orders", pk, fmt.Sprintf("deleted%d", i))
 					w.Put("Orders", pk, fmt.Sprintf("stays%d", i), "")
@@ -76,27 +81,27 @@ func TestExpiredItemsAreArchivedAndDeletedOnesAreNot(t *testing.T) {
 				w.DynamoDB.ExpireNow(w.Clock.Now())
 			}
 			for round := range 3 {
-				before := w.archivedNow().total
+				before := w.readArchive().total
 				expire(round)
 				d := w.run()
-				d.until("some are archived", func() bool { return w.archivedNow().total > before+int(seed)*3 })
+				d.until("some are archived", func() bool { return w.readArchive().total > before+int(seed)*3 })
 				d.kill()
 			}
 			w.Clock.Advance(20 * time.Minute)
 			expire(3)
 			d := w.run()
 			d.settle("Orders")
-			d.clean()
+			d.checkClean()
 			d.stop()
-			w.archivedIs()
+			w.archiveIsExact()
 			w.Equal("Orders")
-			w.exact("Orders", w.log("Orders"))
+			w.logIsExact("Orders", w.readLog("Orders"))
 		})
 	}
 }
 
-// archivedIs holds the archive against what was committed.
-func (w *world) archivedIs() {
+// archiveIsExact compares the archive with the expiries that were committed, which lie on two days.
+func (w *world) archiveIsExact() {
 	w.t.Helper()
 	expired := 0
 	w.Ledger.Changes("Orders", func(c ledger.Change) bool {
@@ -105,7 +110,7 @@ func (w *world) archivedIs() {
 		}
 		return true
 	})
-	all := w.archivedNow()
+	all := w.readArchive()
 	w.t.Logf("%d items expired, %d events of %d lines, by day %v", expired, len(all.lines), all.total, all.days)
 	if len(all.lines) != expired || len(all.days) != 2 {
 		w.t.Errorf("%d events on %d days, want %d on 2", len(all.lines), len(all.days), expired)

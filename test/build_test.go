@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// binDir is where the program under test lies, once for all tests.
+// binDir is the directory of the program under test, which is built once for all tests.
 var binDir string
 
 func TestMain(m *testing.M) {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 				panic(err)
 			}
 		}
-		// These tests wait for processes more than they work; -parallel on the command line wins.
+		// These tests mostly wait for processes, so more run in parallel than there are cores.
 		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 			panic(err)
 		}
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// program builds replicator at its first use and returns its path. It has the race detector if the tests have it.
+// program returns the path of replicator, built at the first call, with the race detector if the tests have it.
 var program = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(binDir, "replicator")
 	args := []string{"build", "-o", path}

@@ -17,8 +17,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// finds runs check, which must end with 3 and one error, of that code, whose words contain what.
-func (w *world) finds(code, what string) {
+// checkFinds runs check, which must exit with 3 and report one error, with this code and with what in its text.
+func (w *world) checkFinds(code, what string) {
 	w.t.Helper()
 	r := w.command("check", "--json", "--sample", "0")
 	var report struct {
@@ -38,7 +38,7 @@ func (w *world) finds(code, what string) {
 	}
 }
 
-// TestCheckRefusesWhatRunRefuses: a check that ends with 0 must not be followed by a run that halts.
+// TestCheckRefusesWhatRunRefuses checks that a run does not halt after a check that exited with 0, and the other way.
 func TestCheckRefusesWhatRunRefuses(t *testing.T) {
 	w := newWorld(t, 241)
 	w.admin = freePort(t)
@@ -50,9 +50,9 @@ func TestCheckRefusesWhatRunRefuses(t *testing.T) {
 	w.Put("Orders", "hats", "fedora", `"n":{"N":"1"}`)
 	d := w.run()
 	d.settle("Orders")
-	w.ok("check", "--sample", "0") // beside the daemon, which has the port, the store and the target
+	w.ok("check", "--sample", "0") // beside the daemon, which holds the port, the store and the target
 	if r := w.command("check", "--json", "--sample", "0"); strings.Contains(r.out, `"backfill"`) {
-		t.Errorf("check warns that older items do not come, of a table whose whole life was carried\n%s", r.out)
+		t.Errorf("check warns that older items are not copied, although the stream held the whole table\n%s", r.out)
 	}
 	d.stop()
 	w.ok("check", "--sample", "0")
@@ -61,10 +61,10 @@ func TestCheckRefusesWhatRunRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.finds("admin_port", "address already in use")
+	w.checkFinds("admin_port", "address already in use")
 	_ = ln.Close()
 
-	again := func(change func()) {
+	withConfiguration := func(change func()) {
 		t.Helper()
 		start, queue, tables := w.start, w.queue, w.tables
 		change()
@@ -73,25 +73,26 @@ func TestCheckRefusesWhatRunRefuses(t *testing.T) {
 	}
 	refusedBoth := func(what string) {
 		t.Helper()
-		w.finds("stored_state", what)
+		w.checkFinds("stored_state", what)
 		w.refused(3, what, "run")
 	}
-	again(func() { w.start = "latest" })
+	withConfiguration(func() { w.start = "latest" })
 	refusedBoth("the pipeline started with trim_horizon")
-	again(w.shareRows)
+	withConfiguration(w.shareRows)
 	w.shared = false
 	refusedBoth("the mapping of Orders is not the one")
 	w.write("file", "")
-	again(func() { w.queue = "{dir: ./file, max_bytes: 64MiB}" })
-	w.finds("queue_dir", "is not a directory")
-	again(func() { w.queue = "{dir: ./elsewhere, max_bytes: 64MiB}" })
-	w.finds("stored_state", "the log is empty or not there, although changes were read")
-	again(func() {})
+	withConfiguration(func() { w.queue = "{dir: ./file, max_bytes: 64MiB}" })
+	w.checkFinds("queue_dir", "is not a directory")
+	withConfiguration(func() { w.queue = "{dir: ./elsewhere, max_bytes: 64MiB}" })
+	w.checkFinds("stored_state", "the log is empty or not there, although changes were read")
+	withConfiguration(func() {})
 
-	if err := w.Faults.Inject(fault.Rule{Effect: fault.Error, Operation: "GetRecords", Code: "AccessDeniedException"}); err != nil {
+	denied := fault.Rule{Effect: fault.Error, Operation: "GetRecords", Code: "AccessDeniedException"}
+	if err := w.Faults.Inject(denied); err != nil {
 		t.Fatal(err)
 	}
-	w.finds("stream", "GetRecords of arn:")
+	w.checkFinds("stream", "GetRecords of arn:")
 	w.Faults.Withdraw("", "")
 	w.ok("check", "--sample", "0")
 
@@ -103,7 +104,8 @@ func TestCheckRefusesWhatRunRefuses(t *testing.T) {
 func TestCheckFindsAnotherPipelineInTheTarget(t *testing.T) {
 	w := newWorld(t, 242)
 	w.prepare("Orders")
-	c, err := bigtable.Open(t.Context(), bigtable.Options{Project: "local", Instance: "local", Endpoint: w.Bigtable.Addr(), Now: time.Now}, zap.NewNop(), nil)
+	o := bigtable.Options{Project: "local", Instance: "local", Endpoint: w.Bigtable.Addr(), Now: time.Now}
+	c, err := bigtable.Open(t.Context(), o, zap.NewNop(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +113,7 @@ func TestCheckFindsAnotherPipelineInTheTarget(t *testing.T) {
 	if owner, err := c.ClaimTarget(context.WithoutCancel(t.Context()), "other", "orders"); owner != "other" || err != nil {
 		t.Fatalf("claim target: %q, %v", owner, err)
 	}
-	w.finds("foreign_target", `belongs to pipeline "other"`)
+	w.checkFinds("foreign_target", `belongs to pipeline "other"`)
 }
 
 func TestCheckAsksTheServersOfTheLog(t *testing.T) {
@@ -119,13 +121,13 @@ func TestCheckAsksTheServersOfTheLog(t *testing.T) {
 	w.queue = `{url: "` + w.NATS.URL() + `", max_bytes: 64MiB}`
 	w.prepare("Orders")
 	w.ok("check", "--sample", "0")
-	d := w.run() // without a word about replicas: one, on a single server
+	d := w.run() // the default of replicas is one on a single server
 	w.Put("Orders", "hats", "fedora", `"n":{"N":"1"}`)
 	d.settle("Orders")
 	d.stop()
 	w.queue = `{url: "` + w.NATS.URL() + `", replicas: 3, max_bytes: 64MiB}`
 	w.configure()
-	w.finds("replicas", "3 copies of each log need a cluster")
+	w.checkFinds("replicas", "3 copies of each log need a cluster")
 	small, err := nats.Open(nats.Options{Addr: "127.0.0.1:0", Dir: t.TempDir(), MaxPayload: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
@@ -134,12 +136,13 @@ func TestCheckAsksTheServersOfTheLog(t *testing.T) {
 	w.write("tailrace.yaml", strings.ReplaceAll(strings.ReplaceAll(read(t, filepath.Join(w.dir, "tailrace.yaml")),
 		w.NATS.URL(), small.URL()), "replicas: 3", "replicas: 1"))
 	r := w.command("check", "--json", "--sample", "0")
-	if r.code != 3 || !strings.Contains(r.out, `"code":"max_payload"`) || !strings.Contains(r.out, "although changes were read into it before") {
-		t.Errorf("exit %d, want a server whose messages are too small, and a log that is another's\n%s", r.code, r.out)
+	if r.code != 3 || !strings.Contains(r.out, `"code":"max_payload"`) ||
+		!strings.Contains(r.out, "although changes were read into it before") {
+		t.Errorf("exit %d, want errors about the server's message size and about the empty log\n%s", r.code, r.out)
 	}
 }
 
-// TestCheckSaysAtOnceWhoIsAway: a refused connection is not a deadline that was exceeded.
+// TestCheckSaysAtOnceWhoIsAway checks that a refused connection is reported as such and does not wait for a deadline.
 func TestCheckSaysAtOnceWhoIsAway(t *testing.T) {
 	w := newWorld(t, 244)
 	w.prepare("Orders")
@@ -152,8 +155,8 @@ func TestCheckSaysAtOnceWhoIsAway(t *testing.T) {
 		}
 		w.write("tailrace.yaml", strings.ReplaceAll(whole, at, address))
 		r := w.command("check", "--json", "--sample", "0")
-		if r.code != 3 || !strings.Contains(r.out, code) || !strings.Contains(r.out, away) || !strings.Contains(r.out, "connection refused") ||
-			strings.Contains(r.out, "deadline exceeded") {
+		if r.code != 3 || !strings.Contains(r.out, code) || !strings.Contains(r.out, away) ||
+			!strings.Contains(r.out, "connection refused") || strings.Contains(r.out, "deadline exceeded") {
 			t.Errorf("exit %d, want %s, the address and that it refuses\n%s", r.code, code, r.out)
 		}
 		w.refused(3, "connection refused", "schema", "--apply")

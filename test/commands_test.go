@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
-// seen is what `status --json` prints.
-func (w *world) seen(args ...string) pipeline.Status {
+// status returns what `status --json` prints.
+func (w *world) status(args ...string) pipeline.Status {
 	w.t.Helper()
 	var s pipeline.Status
 	out := w.ok(append([]string{"status", "--json"}, args...)...)
@@ -28,23 +28,24 @@ func TestCommandsBesideARunningDaemon(t *testing.T) {
 	w.prepare("Orders")
 	d := w.run()
 	w.Put("Orders", "hats", "fedora", `"price":{"N":"12.50"}`)
-	s := w.seen("--wait", "applied=now", "--timeout", "60s")
+	s := w.status("--wait", "applied=now", "--timeout", "60s")
 	if !s.Ready || s.Tables[0].Proof != "assumed" || s.Tables[0].Owner == "" {
 		t.Errorf("status %+v, want ready, assumed, with an owner", s)
 	}
 	w.Equal("Orders")
-	if said := w.ok("status"); !strings.HasPrefix(said, "Everything written before ") || !strings.Contains(said, "as far as empty reads show") {
-		t.Errorf("status says %q", said)
+	if text := w.ok("status"); !strings.HasPrefix(text, "Everything written before ") ||
+		!strings.Contains(text, "as far as empty reads show") {
+		t.Errorf("status prints %q", text)
 	}
 	w.ok("pause", "--table", "Orders")
 	d.until("it is paused", func() bool { return d.table("Orders").State == "paused" })
 	w.Put("Orders", "hats", "bowler", "")
-	if s := w.seen(); s.Ready || s.Tables[0].State != "paused" {
+	if s := w.status(); s.Ready || s.Tables[0].State != "paused" {
 		t.Errorf("status %+v, want paused", s)
 	}
 	w.refused(1, "", "status", "--wait", "applied=now", "--timeout", "3s")
 	w.ok("resume", "--table", "Orders")
-	w.seen("--wait", "applied=now", "--timeout", "60s")
+	w.status("--wait", "applied=now", "--timeout", "60s")
 	dump := w.ok("queue", "dump", "--json")
 	for _, kind := range []string{"claim", "start", "change", "marks", "control"} {
 		if !strings.Contains(dump, `"kind":"`+kind+`"`) {
@@ -55,7 +56,7 @@ func TestCommandsBesideARunningDaemon(t *testing.T) {
 		t.Error("keys are shown without --show-data, or not with it")
 	}
 	d.stop()
-	w.exact("Orders", w.log("Orders"))
+	w.logIsExact("Orders", w.readLog("Orders"))
 	w.Equal("Orders")
 }
 
@@ -67,11 +68,12 @@ func TestDeadLetterIsRetriedBesideTheDaemon(t *testing.T) {
 	w.Put("Orders", "bad", "1", `"n":{"N":"1"}`)
 	w.Put("Orders", "good", "1", `"n":{"N":"1"}`)
 	d.settle("Orders")
-	if s := w.seen(); s.Ready || s.Tables[0].DeadLetters != 1 {
+	if s := w.status(); s.Ready || s.Tables[0].DeadLetters != 1 {
 		t.Errorf("status %+v, want one dead letter and not ready", s)
 	}
 	var letter struct{ ID, Code, Reason string }
-	if err := json.Unmarshal([]byte(w.ok("dlq", "list", "--json")), &letter); err != nil || letter.ID == "" || letter.Reason == "" {
+	err := json.Unmarshal([]byte(w.ok("dlq", "list", "--json")), &letter)
+	if err != nil || letter.ID == "" || letter.Reason == "" {
 		t.Errorf("dlq list: %v %+v", err, letter)
 	}
 	w.refused(4, "", "dlq", "retry", letter.ID)
@@ -80,13 +82,16 @@ func TestDeadLetterIsRetriedBesideTheDaemon(t *testing.T) {
 	w.ok("dlq", "retry", "--all")
 	d.until("the letter is gone", func() bool { return d.table("Orders").DeadLetters == 0 })
 	d.settle("Orders")
-	d.clean()
+	d.checkClean()
 	w.Equal("Orders")
 }
 
 func TestHaltedTableLeavesOthersRunning(t *testing.T) {
 	w := newWorld(t, 203)
-	w.tables = []string{"{source: Orders, target: orders, on_reject: halt}", "{source: Items, target: items}", "{source: Users, target: users}"}
+	w.tables = []string{
+		"{source: Orders, target: orders, on_reject: halt}", "{source: Items, target: items}",
+		"{source: Users, target: users}",
+	}
 	w.prepare("Orders", "Items", "Users")
 	d := w.run()
 	d.settle("Orders", "Items", "Users")
@@ -98,29 +103,30 @@ func TestHaltedTableLeavesOthersRunning(t *testing.T) {
 		w.writer(other, uint64(204+i)).write(100)
 	}
 	d.settle("Items", "Users")
-	s := w.sides()
+	s := w.openSides()
 	s.w.Equal("Items", "Users")
-	if st := w.seen(); st.Ready || st.Tables[0].State != "halted" || st.Tables[1].State != "running" || st.Tables[2].State != "running" {
+	st := w.status()
+	if st.Ready || st.Tables[0].State != "halted" || st.Tables[1].State != "running" || st.Tables[2].State != "running" {
 		t.Errorf("status %+v, want one halted table", st)
 	}
-	d.kill() // what is halted stays halted, what runs goes on
+	d.kill() // a halt survives a restart
 	d = w.run()
 	d.until("Orders is halted again", func() bool { return d.table("Orders").State == "halted" })
 	w.Bigtable.Faults.Calm()
 	w.ok("resume", "--table", "Orders")
 	d.settle("Orders", "Items", "Users")
-	d.clean()
+	d.checkClean()
 	s.w.Equal("Orders", "Items", "Users")
 }
 
 func TestWaitForAStoppedDaemonTimesOut(t *testing.T) {
 	w := newWorld(t, 205)
 	w.prepare("Orders")
-	w.refused(1, "replicator run", "status", "--wait", "applied=now", "--timeout", "1s") // never ran
+	w.refused(1, "replicator run", "status", "--wait", "applied=now", "--timeout", "1s") // the daemon never ran
 	w.Put("Orders", "a", "b", "")
 	w.ok("run", "--drain-and-exit")
 	w.refused(1, "replicator run", "status", "--wait", "applied=now", "--timeout", "1s")
-	if s := w.seen(); s.Ready {
+	if s := w.status(); s.Ready {
 		t.Errorf("ready without a daemon: %+v", s)
 	}
 	w.Equal("Orders")
@@ -130,13 +136,16 @@ func TestExitCodesTellWhoseTurnItIs(t *testing.T) {
 	w := newWorld(t, 206)
 	w.prepare("Orders")
 	for _, wrong := range [][]string{
-		{"status", "--no-such-flag"}, {"no-such-command"}, {"pause"}, {"pause", "--table", "Nobody"}, {"status", "--wait", "tomorrow"},
+		{"status", "--no-such-flag"}, {"no-such-command"}, {"pause"}, {"pause", "--table", "Nobody"},
+		{"status", "--wait", "tomorrow"},
 		{"run", "-c", "nowhere.yaml"}, {"dlq", "drop"}, {"run", "--log-level", "loud"},
 	} {
 		w.refused(2, "", wrong...)
 	}
-	w.write("wrong.yaml", "pipeline: shop\nbigtable: {project: p}\nqueue: {}\ntables:\n- {source: Orders, taget: orders}\n")
-	if r := w.command("run", "-c", "wrong.yaml"); r.code != 2 || !strings.Contains(r.err, "taget") || !strings.Contains(r.err, "instance") {
+	w.write("wrong.yaml",
+		"pipeline: shop\nbigtable: {project: p}\nqueue: {}\ntables:\n- {source: Orders, taget: orders}\n")
+	r := w.command("run", "-c", "wrong.yaml")
+	if r.code != 2 || !strings.Contains(r.err, "taget") || !strings.Contains(r.err, "instance") {
 		t.Errorf("exit %d, want 2 and all problems at once:\n%s", r.code, r.err)
 	}
 	d := w.run()
@@ -158,6 +167,6 @@ func TestExitCodesTellWhoseTurnItIs(t *testing.T) {
 	w.writer("Orders", 207).write(50)
 	d = w.run()
 	d.settle("Orders")
-	d.clean()
+	d.checkClean()
 	w.Equal("Orders")
 }

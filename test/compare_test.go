@@ -1,7 +1,6 @@
 package test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -25,22 +24,25 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// sides are both ends as a third party sees them, past the daemon's taps.
+// sides holds clients of the source and of Bigtable that bypass the taps, to compare the two.
 type sides struct {
 	w    *world
 	src  *source.Source
 	sink *bigtable.Client
 }
 
-func (w *world) sides() *sides {
+// openSides opens both clients until the test ends.
+func (w *world) openSides() *sides {
 	w.t.Helper()
-	src, err := source.Open(w.t.Context(), source.Options{Region: "us-east-1", Endpoint: w.Endpoint()}, zap.NewNop(), prometheus.NewRegistry())
+	ctx := w.t.Context()
+	from := source.Options{Region: "us-east-1", Endpoint: w.Endpoint()}
+	src, err := source.Open(ctx, from, zap.NewNop(), prometheus.NewRegistry())
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(src.Close)
-	sink, err := bigtable.Open(w.t.Context(), bigtable.Options{Project: "local", Instance: "local", Endpoint: w.Bigtable.Addr(), Now: w.Clock.Now},
-		zap.NewNop(), prometheus.NewRegistry())
+	to := bigtable.Options{Project: "local", Instance: "local", Endpoint: w.Bigtable.Addr(), Now: w.Clock.Now}
+	sink, err := bigtable.Open(ctx, to, zap.NewNop(), prometheus.NewRegistry())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -48,17 +50,20 @@ func (w *world) sides() *sides {
 	return &sides{w: w, src: src, sink: sink}
 }
 
-// target is the Bigtable table of a source table.
+// target returns the name of the Bigtable table of a source table.
 func target(table string) string { return strings.ToLower(table) }
 
-// compile compiles a table's mapping: the file of its target's name, if there is one.
+// compile compiles a table's mapping, which is in the file named after its target; the default mapping without a file.
 func (s *sides) compile(table string) *transform.Program {
 	s.w.t.Helper()
 	info, err := s.src.Table(s.w.t.Context(), table)
 	if err != nil {
 		s.w.t.Fatal(err)
 	}
-	t := transform.Table{Pipeline: "shop", Source: table, Target: target(table), Schema: info.Schema, View: info.View, TTLAttr: info.TTLAttr, StripGlobal: true}
+	t := transform.Table{
+		Pipeline: "shop", Source: table, Target: target(table),
+		Schema: info.Schema, View: info.View, TTLAttr: info.TTLAttr, StripGlobal: true,
+	}
 	file := filepath.Join(s.w.dir, target(table)+".yaml")
 	if text, err := os.ReadFile(file); err == nil {
 		t.Mapping, _ = transform.ParseMapping(file, text)
@@ -70,7 +75,7 @@ func (s *sides) compile(table string) *transform.Program {
 	return program
 }
 
-// compare compares a table with its target, cell by cell, as a plain reader sees them.
+// compare compares a table with its target, cell by cell, as a reader of the target sees them.
 func (s *sides) compare(ctx context.Context, table string) error {
 	s.w.t.Helper()
 	program := s.compile(table)
@@ -91,6 +96,7 @@ func (s *sides) compare(ctx context.Context, table string) error {
 	return nil
 }
 
+// items calls f with each item of a table. The image is valid until f returns.
 func (s *sides) items(ctx context.Context, table string, f func(change.Image) error) error {
 	var dec change.Decoder
 	for page, err := range s.src.Scan(ctx, table, 0, 1) {
@@ -111,8 +117,8 @@ func (s *sides) items(ctx context.Context, table string, f func(change.Image) er
 	return nil
 }
 
-// stored returns every cell of the families with its timestamp, guards included. Tombstones in shared rows tell what
-// came one by one and what together, so they are left out there.
+// stored returns every cell of the families with its timestamp, guards included, by row. It leaves out the tombstones
+// of shared rows, because they depend on which changes were coalesced.
 func (s *sides) stored(name string, families []transform.Family) map[string][]string {
 	s.w.t.Helper()
 	views := []bigtable.View{{Family: "_tr_live", Versions: 1}}
@@ -125,7 +131,8 @@ func (s *sides) stored(name string, families []transform.Family) map[string][]st
 	rows := map[string][]string{}
 	err := s.sink.Rows(s.w.t.Context(), name, "", "", views, func(r *bigtable.Row) error {
 		for _, c := range r.Cells {
-			rows[string(r.Key)] = append(rows[string(r.Key)], fmt.Sprintf("%s:%q@%d=%q", c.Family, c.Qualifier, c.Time.UnixMilli(), c.Value))
+			cell := fmt.Sprintf("%s:%q@%d=%q", c.Family, c.Qualifier, c.Time.UnixMilli(), c.Value)
+			rows[string(r.Key)] = append(rows[string(r.Key)], cell)
 		}
 		slices.Sort(rows[string(r.Key)])
 		return nil
@@ -136,7 +143,7 @@ func (s *sides) stored(name string, families []transform.Family) map[string][]st
 	return rows
 }
 
-// logged is a log as it lies on disk, with copies of its changes.
+// logged is the content of a log, with copies of its changes.
 type logged struct {
 	kinds   []checkpoint.Kind
 	entries []*checkpoint.Entry
@@ -144,8 +151,8 @@ type logged struct {
 	state   *checkpoint.State
 }
 
-// log reads a table's log as the commands do: beside a daemon, or from its directory.
-func (w *world) log(table string) *logged {
+// readLog reads a table's log as the commands do: from a running daemon, or from its directory.
+func (w *world) readLog(table string) *logged {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
@@ -181,7 +188,7 @@ func (w *world) log(table string) *logged {
 			continue
 		}
 		_, err = frame.Unpack(e, nil, func(_ *checkpoint.PageHead, c *change.Change) error {
-			own := *c // each frame has a buffer of its own, so the slices stay
+			own := *c // each frame has its own buffer, so the slices stay valid
 			all.changes = append(all.changes, &own)
 			return nil
 		})
@@ -190,12 +197,15 @@ func (w *world) log(table string) *logged {
 	return all
 }
 
-// exact holds the log against what was committed: each change once, in the order of its item, with its images.
-func (w *world) exact(table string, l *logged) {
+// logIsExact compares the log with the committed changes: each must be there once, with its images, and the versions of
+// an item must grow.
+func (w *world) logIsExact(table string, l *logged) {
 	w.t.Helper()
 	var got []ledger.Delivery
 	for _, c := range l.changes {
-		got = append(got, ledger.Delivery{Table: table, Shard: c.Feed.Shard, Seq: string(c.SequenceNumber), Images: ledger.HashImages(c.New, c.Old)})
+		got = append(got, ledger.Delivery{
+			Table: table, Shard: c.Feed.Shard, Seq: string(c.SequenceNumber), Images: ledger.HashImages(c.New, c.Old),
+		})
 	}
 	if v := w.Ledger.Check(got, table); !v.Exact {
 		w.t.Errorf("the log is not what was committed: %+v", v)
@@ -209,8 +219,9 @@ func (w *world) exact(table string, l *logged) {
 	}
 }
 
-// replayed applies a log to an empty table, undisturbed, and compares all cells with their timestamps.
-func (s *sides) replayed(table string, l *logged) {
+// replayIsEqual applies a log to an empty table without any fault, and compares the result with the target: all cells
+// with their timestamps.
+func (s *sides) replayIsEqual(table string, l *logged) {
 	s.w.t.Helper()
 	ctx := s.w.t.Context()
 	program := s.compile(table)
@@ -238,6 +249,7 @@ func (s *sides) replayed(table string, l *logged) {
 	}
 	want, got := s.stored(fresh, program.Families()), s.stored(target(table), program.Families())
 	if diff := cmp.Diff(want, got); diff != "" {
-		s.w.t.Errorf("an undisturbed replay (-) and what the daemon wrote (+) differ:\n%s", bytes.TrimSpace([]byte(diff[:min(len(diff), 4000)])))
+		s.w.t.Errorf("a replay without faults (-) and the target (+) differ:\n%s",
+			strings.TrimSpace(diff[:min(len(diff), 4000)]))
 	}
 }

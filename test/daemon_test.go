@@ -16,71 +16,72 @@ import (
 
 // daemon is a running `replicator run`.
 type daemon struct {
-	w     *world
-	cmd   *exec.Cmd
-	said  *said
-	ended chan struct{} // closed when the process is gone
-	admin string        // its address, once it has said so
+	w      *world
+	cmd    *exec.Cmd
+	output *output
+	ended  chan struct{} // closed when the process has ended
+	admin  string        // address of the admin server, once it is in the log
 }
 
-// said collects what a process writes on stderr.
-type said struct {
+// output collects what a process writes on stdout and stderr, for concurrent use.
+type output struct {
 	mu  sync.Mutex
 	all bytes.Buffer
 }
 
-func (s *said) Write(p []byte) (int, error) {
+func (s *output) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all.Write(p)
 }
 
-func (s *said) String() string {
+func (s *output) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all.String()
 }
 
-// run starts a daemon, which is gone when the test ends.
+// run starts `replicator run`. The cleanup of the test kills it.
 func (w *world) run(args ...string) *daemon {
 	w.t.Helper()
-	d := &daemon{w: w, said: &said{}, ended: make(chan struct{})}
+	d := &daemon{w: w, output: &output{}, ended: make(chan struct{})}
 	d.cmd = exec.Command(w.program(), append([]string{"run"}, args...)...)
-	d.cmd.Dir, d.cmd.Env, d.cmd.Stderr, d.cmd.Stdout = w.dir, w.env(), d.said, d.said
+	d.cmd.Dir, d.cmd.Env, d.cmd.Stderr, d.cmd.Stdout = w.dir, w.env(), d.output, d.output
 	if err := d.cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}
 	go func() {
 		defer close(d.ended)
-		_ = d.cmd.Wait() // ProcessState says all of it
+		_ = d.cmd.Wait() // exit code and signal are read from ProcessState
 	}()
 	w.t.Cleanup(func() {
 		_ = d.cmd.Process.Kill()
 		<-d.ended
-		w.raceFree(d.said.String())
+		w.raceFree(d.output.String())
 		if w.t.Failed() {
-			w.t.Logf("replicator %d said:\n%s", d.cmd.Process.Pid, tail(d.said.String(), 60))
+			w.t.Logf("output of replicator %d:\n%s", d.cmd.Process.Pid, tail(d.output.String(), 60))
 		}
 	})
 	return d
 }
 
+// tail returns the last lines of a text.
 func tail(text string, lines int) string {
 	all := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// kill is kill -9. The daemon must not have ended before by itself.
+// kill sends SIGKILL and waits for the end. It fails the test when the daemon had ended before by itself.
 func (d *daemon) kill() {
 	d.w.t.Helper()
 	_ = d.cmd.Process.Kill()
 	<-d.ended
 	if s, ok := d.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !s.Signaled() || s.Signal() != syscall.SIGKILL {
-		d.w.t.Fatalf("the daemon had ended before it was killed: %v\n%s", d.cmd.ProcessState, tail(d.said.String(), 20))
+		d.w.t.Fatalf("the daemon had ended before it was killed: %v\n%s", d.cmd.ProcessState, tail(d.output.String(), 20))
 	}
 }
 
-// signal asks the daemon to end.
+// signal sends SIGTERM.
 func (d *daemon) signal() {
 	d.w.t.Helper()
 	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -102,35 +103,35 @@ func (d *daemon) exit() int {
 	return d.cmd.ProcessState.ExitCode()
 }
 
-// stop ends the daemon as an orchestrator does; it must have saved everything.
+// stop ends the daemon as an orchestrator does, by SIGTERM. It must exit with 0, that is, with all progress stored.
 func (d *daemon) stop() {
 	d.w.t.Helper()
 	d.signal()
 	if code := d.exit(); code != 0 {
-		d.w.t.Fatalf("exit %d after SIGTERM\n%s", code, tail(d.said.String(), 20))
+		d.w.t.Fatalf("exit %d after SIGTERM\n%s", code, tail(d.output.String(), 20))
 	}
 }
 
-// until waits for an observed fact while the daemon runs.
-func (d *daemon) until(what string, fact func() bool) {
+// until waits until condition returns true. It fails the test when the daemon ends before.
+func (d *daemon) until(what string, condition func() bool) {
 	d.w.t.Helper()
 	d.w.Until(what, func() bool {
 		select {
 		case <-d.ended:
-			d.w.t.Fatalf("waiting until %s: the daemon ended: %v\n%s", what, d.cmd.ProcessState, tail(d.said.String(), 20))
+			d.w.t.Fatalf("waiting until %s: the daemon ended: %v\n%s", what, d.cmd.ProcessState, tail(d.output.String(), 20))
 		default:
 		}
-		return fact()
+		return condition()
 	})
 }
 
-// saying waits until the daemon has logged a message.
-func (d *daemon) saying(what string) {
+// untilLogged waits until the daemon has logged a text.
+func (d *daemon) untilLogged(text string) {
 	d.w.t.Helper()
-	d.until("it says "+what, func() bool { return strings.Contains(d.said.String(), what) })
+	d.until("it logs "+text, func() bool { return strings.Contains(d.output.String(), text) })
 }
 
-// get asks the admin server; 0 while it does not answer.
+// get sends a GET to the admin server. code is 0 while it does not answer.
 func (d *daemon) get(path string) (code int, body []byte) {
 	if d.admin == "" {
 		d.admin = d.address()
@@ -156,9 +157,9 @@ func (d *daemon) get(path string) (code int, body []byte) {
 	return resp.StatusCode, b.Bytes()
 }
 
-// address is where the admin server listens, as the daemon logged it.
+// address returns the address of the admin server from the daemon's log, "" before it listens.
 func (d *daemon) address() string {
-	for _, line := range strings.Split(d.said.String(), "\n") {
+	for _, line := range strings.Split(d.output.String(), "\n") {
 		var entry struct{ Msg, Address string }
 		if json.Unmarshal([]byte(line), &entry) == nil && entry.Msg == "admin server listens" {
 			return entry.Address
@@ -167,7 +168,7 @@ func (d *daemon) address() string {
 	return ""
 }
 
-// status is what the daemon says about its tables; false while it does not answer.
+// status returns the reply of /status; ok is false while the daemon does not answer.
 func (d *daemon) status() (s pipeline.Status, ok bool) {
 	code, body := d.get("/status")
 	if code != http.StatusOK || json.Unmarshal(body, &s) != nil || len(s.Tables) == 0 {
@@ -176,7 +177,7 @@ func (d *daemon) status() (s pipeline.Status, ok bool) {
 	return s, true
 }
 
-// table is the status of one table; its zero value while the daemon does not answer.
+// table returns the status of one table, the zero value while the daemon does not answer.
 func (d *daemon) table(name string) pipeline.TableStatus {
 	s, _ := d.status()
 	for _, t := range s.Tables {
@@ -187,13 +188,13 @@ func (d *daemon) table(name string) pipeline.TableStatus {
 	return pipeline.TableStatus{}
 }
 
-// settle waits until everything that was written to a table so far is applied. It moves the sandbox's clock on, so
-// that it need not wait for whole seconds to pass.
+// settle waits until all writes so far to the tables are applied. It advances the sandbox's clock, because the
+// watermark has a resolution of seconds and real ones would have to pass.
 func (d *daemon) settle(tables ...string) {
 	d.w.t.Helper()
 	now, jump := d.w.Clock.Now(), 2*time.Second
 	if d.w.Clock.Virtual() {
-		jump = 10 * time.Second // it does not run on by itself
+		jump = 10 * time.Second // a virtual clock stands still between calls
 	}
 	d.w.Clock.Advance(jump)
 	for _, name := range tables {
@@ -204,8 +205,8 @@ func (d *daemon) settle(tables ...string) {
 	}
 }
 
-// clean checks that the daemon is ready, and that nothing was lost or refused.
-func (d *daemon) clean() {
+// checkClean waits until the daemon is ready, and checks that nothing was lost or refused.
+func (d *daemon) checkClean() {
 	d.w.t.Helper()
 	var s pipeline.Status
 	d.until("it is ready", func() bool {
@@ -215,7 +216,8 @@ func (d *daemon) clean() {
 	})
 	for _, t := range s.Tables {
 		if t.Gaps+t.Accepted+t.DeadLetters > 0 || t.Foreign > 0 {
-			d.w.t.Errorf("table %s: %d gaps, %d accepted, %d dead letters, %d foreign messages", t.Source, t.Gaps, t.Accepted, t.DeadLetters, t.Foreign)
+			d.w.t.Errorf("table %s: %d gaps, %d accepted, %d dead letters, %d foreign messages",
+				t.Source, t.Gaps, t.Accepted, t.DeadLetters, t.Foreign)
 		}
 	}
 }

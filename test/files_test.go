@@ -13,6 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 )
 
+// read returns the text of a file.
 func read(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -22,7 +23,7 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// TestComposeConfigurationIsAccepted reads what docker-compose.yml gives the replicator as the replicator would.
+// TestComposeConfigurationIsAccepted parses the configuration in docker-compose.yml as the replicator does.
 func TestComposeConfigurationIsAccepted(t *testing.T) {
 	var compose struct {
 		Services map[string]struct{ Image string }
@@ -57,7 +58,7 @@ var (
 	runbook   = regexp.MustCompile(`(?m)runbook: docs/operations\.md#(\w+)$`)
 )
 
-// TestEveryAlertHasItsEntry keeps alerts and operations manual in step.
+// TestEveryAlertHasItsEntry checks that every alert links an entry of the operations manual that exists.
 func TestEveryAlertHasItsEntry(t *testing.T) {
 	alerts, manual := read(t, "../deploy/alerts.yaml"), read(t, "../docs/operations.md")
 	names := alertName.FindAllStringSubmatch(alerts, -1)
@@ -80,7 +81,7 @@ var (
 	docTest = regexp.MustCompile(`\bTest[A-Z]\w+`)
 )
 
-// TestDocsNameWhatExists finds the files, directories and tests that the documents for contributors name.
+// TestDocsNameWhatExists checks that the files, directories and tests exist that the documents for contributors name.
 func TestDocsNameWhatExists(t *testing.T) {
 	tests := map[string]bool{}
 	err := fs.WalkDir(os.DirFS(".."), ".", func(path string, _ fs.DirEntry, err error) error {

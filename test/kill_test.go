@@ -30,25 +30,25 @@ func seeds() (list []uint64) {
 	return list
 }
 
-// shot is where a daemon is killed.
+// shot is the moment at which a daemon is killed.
 type shot struct {
 	at   point
 	n    int  // at the n-th call since the daemon was started
-	hold bool // the call stands there while the daemon dies; else it goes on at the same time
-	late bool // it has stood there while the daemon read on and wrote its marks
+	hold bool // the call is held while the daemon dies; else it goes on at the same time
+	late bool // before the kill, the held call waits while the daemon reads on and stores marks
 }
 
-// firstSteps are those of a first start, in their order: log made, row made, log claimed, start decided, issued. Before
-// the log is made the target is claimed, before the row is made the mapping is kept.
+// firstSteps are the steps of a first start in order: log created, row created, log claimed, start decided, version
+// reservation written. The target is claimed before the log is created, and the mapping stored before the row.
 var firstSteps = []shot{
 	{at: logMade, n: 2, hold: true}, {at: rowMade, n: 3, hold: true}, {at: claimed, n: 1, hold: true},
 	{at: started, n: decidedCall, hold: true}, {at: issued, n: decidedCall, hold: true},
 }
 
-// decidedCall counts the conditional writes into tailrace_state up to the one that says that the start is decided.
+// decidedCall is the number of the conditional write into tailrace_state that stores that the start is decided.
 const decidedCall = 4
 
-// anyShot is one in the middle of work.
+// anyShot returns a random moment while records are read and applied.
 func anyShot(rnd *rand.Rand) shot {
 	at := []point{pageRead, beforeWrite, afterWrite}[rnd.IntN(3)]
 	s := shot{at: at, n: 1 + rnd.IntN(30), hold: rnd.IntN(2) == 0}
@@ -56,22 +56,22 @@ func anyShot(rnd *rand.Rand) shot {
 	return s
 }
 
-// killed starts a daemon and kills it at a shot.
-func (w *world) killed(s shot) {
+// runUntilKilled starts a daemon and kills it at a shot.
+func (w *world) runUntilKilled(s shot) {
 	w.t.Helper()
 	p := w.traps.set(s.at, s.n, s.hold)
 	d := w.run()
-	d.hits(p)
+	d.untilHit(p)
 	if s.late {
-		d.hits(w.traps.set(point{op: "GetRecords"}, 8, false))
+		d.untilHit(w.traps.set(point{op: "GetRecords"}, 8, false))
 	}
 	d.kill()
 	p.open()
 }
 
-// TestKilledAtAnyMomentLosesNothing kills the daemon with kill -9 two to four times, each time after progress that was
-// observed, while an application writes and shards split and rotate. At the end every cell must be right, the log must
-// hold each change once, and every cell must have the timestamp that it has where nobody was killed.
+// TestKilledAtAnyMomentLosesNothing kills the daemon with SIGKILL two to four times, each time after observed progress,
+// while an application writes and shards split and rotate. At the end every cell must be equal to the source, the log
+// must hold each change once, and every cell must have the timestamp that a run without kills gives it.
 func TestKilledAtAnyMomentLosesNothing(t *testing.T) {
 	for _, seed := range seeds() {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
@@ -97,19 +97,19 @@ func TestKilledAtAnyMomentLosesNothing(t *testing.T) {
 			a.write(30)
 			a.start()
 			for _, s := range shots {
-				w.killed(s)
+				w.runUntilKilled(s)
 			}
 			d := w.run()
-			d.hits(w.traps.set(afterWrite, 20, false))
+			d.untilHit(w.traps.set(afterWrite, 20, false))
 			t.Logf("seed %d: %d changes written", seed, a.stop())
 			w.Bigtable.Faults.Calm()
 			d.settle("Orders")
-			d.clean()
+			d.checkClean()
 			d.stop()
-			s, l := w.sides(), w.log("Orders")
-			w.exact("Orders", l)
+			s, l := w.openSides(), w.readLog("Orders")
+			w.logIsExact("Orders", l)
 			s.w.Equal("Orders")
-			s.replayed("Orders", l)
+			s.replayIsEqual("Orders", l)
 		})
 	}
 }

@@ -18,13 +18,14 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
 )
 
-type letterLine struct{ ID, Code, Reason, Sink string }
+// listedLetter is a line of `dlq list --json`.
+type listedLetter struct{ ID, Code, Reason, Sink string }
 
-// letters lists the dead letters as the command does, oldest first.
-func (w *world) letters() (all []letterLine) {
+// listLetters returns what `dlq list` prints, oldest first.
+func (w *world) listLetters() (all []listedLetter) {
 	w.t.Helper()
 	for line := range strings.Lines(w.ok("dlq", "list", "--json")) {
-		var l letterLine
+		var l listedLetter
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			w.t.Fatalf("%v: %s", err, line)
 		}
@@ -33,7 +34,7 @@ func (w *world) letters() (all []letterLine) {
 	return all
 }
 
-// openQueue opens the queue as commands do, beside a daemon or alone.
+// openQueue opens the queue as commands do, with or without a running daemon.
 func (w *world) openQueue(ctx context.Context) *queue.Queue {
 	w.t.Helper()
 	q, err := queue.OpenClient(ctx, queue.Options{Pipeline: "shop", Dir: filepath.Join(w.dir, "data")}, zap.NewNop())
@@ -43,8 +44,8 @@ func (w *world) openQueue(ctx context.Context) *queue.Queue {
 	return q
 }
 
-// publish puts a message of somebody else among the dead letters of a table.
-func (w *world) publish(table, id, data string) {
+// publishLetter publishes a foreign message into the dead letters of a table.
+func (w *world) publishLetter(table, id, data string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
@@ -66,8 +67,8 @@ func (w *world) publish(table, id, data string) {
 	w.t.Fatalf("no dead letters of %s", table)
 }
 
-// store puts letters beside those that daemons made, while none runs.
-func (w *world) store(table string, letters ...*deadletter.Letter) {
+// storeLetters adds dead letters while no daemon runs.
+func (w *world) storeLetters(table string, letters ...*deadletter.Letter) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
@@ -88,9 +89,9 @@ func (w *world) store(table string, letters ...*deadletter.Letter) {
 	}
 }
 
-// dirty makes an item of shared rows with two dead letters: without attribute b, then with another a. Bigtable still
-// has b.
-func (w *world) dirty() *daemon {
+// twoDeadLetters runs a daemon whose table has two dead letters of one item in a shared row: the first removes
+// attribute b, the second changes a. Bigtable still holds b.
+func (w *world) twoDeadLetters() *daemon {
 	w.t.Helper()
 	w.shareRows()
 	w.prepare("Orders")
@@ -105,11 +106,12 @@ func (w *world) dirty() *daemon {
 	return d
 }
 
-// The second letter is the difference from what the first one leaves: alone, it would leave b for ever.
+// TestRetryAppliesTheLettersOfAnItemInOrder retries the second letter of an item, which must apply the first one
+// before: the second is a difference from the first, and alone it would never remove b.
 func TestRetryAppliesTheLettersOfAnItemInOrder(t *testing.T) {
 	w := newWorld(t, 801)
-	d := w.dirty()
-	letters := w.letters()
+	d := w.twoDeadLetters()
+	letters := w.listLetters()
 	if letters[1].Code != "dirty" {
 		t.Fatalf("letters %+v, want the second one to be dirty", letters)
 	}
@@ -119,18 +121,18 @@ func TestRetryAppliesTheLettersOfAnItemInOrder(t *testing.T) {
 	d.until("the letters are gone", func() bool { return d.table("Orders").DeadLetters == 0 })
 	w.Put("Orders", "p", "s", `"c":{"N":"3"}`)
 	d.settle("Orders")
-	d.clean()
+	d.checkClean()
 	w.Equal("Orders")
 }
 
 func TestRetryRefusesADifferenceFromWhatWasNeverApplied(t *testing.T) {
 	w := newWorld(t, 802)
-	w.dirty()
-	letters := w.letters()
+	w.twoDeadLetters()
+	letters := w.listLetters()
 	w.ok("dlq", "drop", letters[0].ID, "--yes")
 	w.refused(4, "", "dlq", "retry", letters[1].ID)
 	w.refused(4, "", "dlq", "retry", "--all")
-	left := w.letters()
+	left := w.listLetters()
 	if len(left) != 1 || left[0].Code != "dirty" || !strings.Contains(left[0].Reason, "never applied") {
 		t.Errorf("letters %+v, want the refused one with its reason", left)
 	}
@@ -138,15 +140,16 @@ func TestRetryRefusesADifferenceFromWhatWasNeverApplied(t *testing.T) {
 
 func TestRetryStopsAnItemAtItsFirstRefusal(t *testing.T) {
 	w := newWorld(t, 803)
-	d := w.dirty()
+	d := w.twoDeadLetters()
 	w.Put("Orders", "other", "s", `"a":{"N":"1"}`)
 	d.settle("Orders")
 	w.Bigtable.Faults.RefuseRow([]byte("p"), codes.InvalidArgument, 1)
 	r := w.command("dlq", "retry", "--all", "--json")
-	if r.code != 4 || !strings.Contains(r.out, `"applied":0`) || !strings.Contains(r.out, `"refused":1`) || !strings.Contains(r.out, `"left":1`) {
+	if r.code != 4 || !strings.Contains(r.out, `"applied":0`) || !strings.Contains(r.out, `"refused":1`) ||
+		!strings.Contains(r.out, `"left":1`) {
 		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
 	}
-	if n := len(w.letters()); n != 2 {
+	if n := len(w.listLetters()); n != 2 {
 		t.Errorf("%d letters are left, want both", n)
 	}
 	w.ok("dlq", "retry", "--all")
@@ -156,22 +159,22 @@ func TestRetryStopsAnItemAtItsFirstRefusal(t *testing.T) {
 
 func TestRetryUnderAnotherMappingIsRefused(t *testing.T) {
 	w := newWorld(t, 804)
-	d := w.dirty()
+	d := w.twoDeadLetters()
 	d.stop()
 	w.write("orders.yaml", "families: {d: {max_versions: 1}}\nrules:\n- name: item\n  match: {pk: \"{p}\", sk: \"{s}\"}\n"+
 		"  row: \"other#{p}\"\n  cells: [{attrs: all, except: [pk, sk], to: \"d:{s}/{attr}\"}]\n")
 	w.refused(3, "mapping", "dlq", "retry", "--all")
-	if n := len(w.letters()); n != 2 {
+	if n := len(w.listLetters()); n != 2 {
 		t.Errorf("%d letters are left, want both", n)
 	}
 }
 
 func TestMalformedLetterHoldsNoOther(t *testing.T) {
 	w := newWorld(t, 805)
-	d := w.dirty()
+	d := w.twoDeadLetters()
 	d.stop()
-	w.store("Orders", deadletter.New("Orders", "bigtable",
-		&change.Change{SequenceNumber: "1", KeyHash: 7, Version: 1, Raw: []byte(`{"dynamodb":{"Keys"`)}, "malformed", "cut off", time.Unix(1, 0)))
+	malformed := &change.Change{SequenceNumber: "1", KeyHash: 7, Version: 1, Raw: []byte(`{"dynamodb":{"Keys"`)}
+	w.storeLetters("Orders", deadletter.New("Orders", "bigtable", malformed, "malformed", "cut off", time.Unix(1, 0)))
 	r := w.command("dlq", "retry", "--all", "--json")
 	if r.code != 4 || !strings.Contains(r.out, `"applied":2`) || !strings.Contains(r.out, `"refused":1`) {
 		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
@@ -179,18 +182,19 @@ func TestMalformedLetterHoldsNoOther(t *testing.T) {
 	w.Equal("Orders")
 }
 
-// TestDamagedLetterHidesNoOther: what somebody published among the dead letters is listed, can be dropped, and keeps
-// neither the other letters nor the daemon from their work.
+// TestDamagedLetterHidesNoOther publishes a foreign message into the dead letters: it must be listed, can be dropped,
+// and blocks neither the other letters nor the daemon.
 func TestDamagedLetterHidesNoOther(t *testing.T) {
 	w := newWorld(t, 807)
-	d := w.dirty()
-	w.publish("Orders", "stray", "not a dead letter")
+	d := w.twoDeadLetters()
+	w.publishLetter("Orders", "stray", "not a dead letter")
 	d.until("it is counted", func() bool { return d.table("Orders").DeadLetters == 3 })
 	d.stop()
-	if r := w.command("dlq", "retry", "--all", "--json"); r.code != 4 || !strings.Contains(r.out, `"applied":2`) || !strings.Contains(r.out, `"refused":1`) {
+	r := w.command("dlq", "retry", "--all", "--json")
+	if r.code != 4 || !strings.Contains(r.out, `"applied":2`) || !strings.Contains(r.out, `"refused":1`) {
 		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
 	}
-	left := w.letters()
+	left := w.listLetters()
 	if len(left) != 1 || left[0].ID != "stray" || left[0].Code != deadletter.CodeUnreadable {
 		t.Fatalf("letters %+v, want the stray one", left)
 	}
@@ -215,7 +219,7 @@ func TestLetterOfTheArchiveIsRetried(t *testing.T) {
 	d.settle("Orders")
 	d.stop()
 	var expired *change.Change
-	for _, c := range w.log("Orders").changes {
+	for _, c := range w.readLog("Orders").changes {
 		if c.TTL {
 			expired = c
 		}
@@ -223,13 +227,14 @@ func TestLetterOfTheArchiveIsRetried(t *testing.T) {
 	if expired == nil {
 		t.Fatal("nothing has expired")
 	}
-	before := w.archivedNow()
-	w.store("Orders", deadletter.New("Orders", "archive", expired, "refused", "by the test", w.Clock.Now()))
+	before := w.readArchive()
+	w.storeLetters("Orders", deadletter.New("Orders", "archive", expired, "refused", "by the test", w.Clock.Now()))
 	w.ok("dlq", "retry", "--all")
-	if n := len(w.letters()); n != 0 {
+	if n := len(w.listLetters()); n != 0 {
 		t.Errorf("%d letters are left", n)
 	}
-	if after := w.archivedNow(); before.total != 1 || after.total != 2 || len(after.lines) != 1 {
-		t.Errorf("%d events in the archive, then %d with %d ids; want 1, then 2 with one id", before.total, after.total, len(after.lines))
+	if after := w.readArchive(); before.total != 1 || after.total != 2 || len(after.lines) != 1 {
+		t.Errorf("%d events in the archive, then %d with %d ids; want 1, then 2 with one id",
+			before.total, after.total, len(after.lines))
 	}
 }

@@ -22,15 +22,15 @@ import (
 
 var update = flag.Bool("update", false, "write the files that the tests compare with")
 
-// outageRow is a row of the table in docs/operations.md: | outage | `what /readyz says` | alerts |.
+// outageRow is a row of the table in docs/operations.md: | outage | `part of /readyz` | alerts |.
 type outageRow struct {
-	says   string   // part of a line of /readyz, empty: ready; "-": nobody answers
+	says   string   // part of a line of /readyz; "": ready, "-": no answer
 	alerts []string // in order
 }
 
 var tableRow = regexp.MustCompile("(?m)^\\| ([^|`]+?) \\| (?:`([^`]*)`|ready|nobody answers) \\| ([^|]*?) \\|$")
 
-// outageTable reads the table of docs/operations.md: what it says is what the outages below must show.
+// outageTable reads the table of docs/operations.md by outage.
 func outageTable(t *testing.T) map[string]outageRow {
 	_, text, _ := strings.Cut(read(t, "../docs/operations.md"), "\n## What an outage looks like\n")
 	text, _, _ = strings.Cut(text, "\n## ")
@@ -51,22 +51,24 @@ func outageTable(t *testing.T) map[string]outageRow {
 	return rows
 }
 
-// stage is a running daemon whose connections can be cut.
+// stage is a world with one daemon whose connections can be cut.
 type stage struct {
 	*world
 	d                            *daemon
 	toDynamo, toBigtable, toNATS *relay
-	struck                       time.Time
+	struck                       time.Time // when the outage began
 }
 
-// newStage starts a daemon, and waits until it is ready.
+// newStage starts a daemon with the configuration for an outage, and waits until it is ready.
 func newStage(t *testing.T, outage string) *stage {
 	t.Helper()
 	w := newWorld(t, 250)
-	s := &stage{world: w, toDynamo: newRelay(t, strings.TrimPrefix(w.dynamo.url, "http://")), toBigtable: newRelay(t, w.bigtable.addr),
-		toNATS: newRelay(t, strings.TrimPrefix(w.NATS.URL(), "nats://"))}
+	s := &stage{
+		world: w, toDynamo: newRelay(t, strings.TrimPrefix(w.dynamo.url, "http://")),
+		toBigtable: newRelay(t, w.bigtable.addr), toNATS: newRelay(t, strings.TrimPrefix(w.NATS.URL(), "nats://")),
+	}
 	w.dynamo.url, w.bigtable.addr = "http://"+s.toDynamo.addr, s.toBigtable.addr
-	w.testing = "{claim_ttl: 2s, beat: 100ms, listing: 500ms, describe: 200ms, mark_interval: 50ms, trim: 500ms, retry_halted: 3s}"
+	w.testing = periods("3s")
 	switch outage {
 	case "NATS away", "NATS and Bigtable away", "somebody else writes into the log":
 		w.queue = `{url: "nats://` + s.toNATS.addr + `", max_bytes: 64MiB}`
@@ -76,11 +78,12 @@ func newStage(t *testing.T, outage string) *stage {
 	w.prepare("Orders")
 	s.d = w.run()
 	s.d.settle("Orders")
-	s.d.clean()
+	s.d.checkClean()
 	return s
 }
 
-// observe waits until the daemon shows what is wanted, and returns its metrics.
+// observe waits until /readyz and the alerts are as wanted, and returns the metrics, the firing alerts and the text of
+// /readyz. With -update it takes what they are after 30 seconds.
 func (s *stage) observe(rules []alertRule, want outageRow) (c capture, alerts []string, why string) {
 	s.t.Helper()
 	seen := ""
@@ -89,17 +92,21 @@ func (s *stage) observe(rules []alertRule, want outageRow) (c capture, alerts []
 			s.t.Logf("last seen: %s", seen)
 		}
 	}()
-	s.Until("it shows what docs/operations.md says", func() bool {
+	s.Until("/readyz and alerts are as docs/operations.md says", func() bool {
 		code, body := s.d.get("/readyz")
 		c, why = s.d.capture(), strings.TrimSpace(string(body))
 		alerts = firing(rules, c)
 		seen = fmt.Sprintf("%d %s; alerts %v", code, why, alerts)
-		return *update && time.Since(s.struck) > 30*time.Second || code == want.code() && (want.says == "-" || strings.Contains(why, want.says)) && slices.Equal(alerts, want.alerts)
+		if *update && time.Since(s.struck) > 30*time.Second {
+			return true
+		}
+		return code == want.code() && (want.says == "-" || strings.Contains(why, want.says)) &&
+			slices.Equal(alerts, want.alerts)
 	})
 	return c, alerts, why
 }
 
-// code is that of /readyz.
+// code returns the status code of /readyz, 0 when nothing answers.
 func (r *outageRow) code() int {
 	switch r.says {
 	case "":
@@ -110,11 +117,13 @@ func (r *outageRow) code() int {
 	return 503
 }
 
+// deny makes DynamoDB deny the permission for an operation.
 func (s *stage) deny(op string) {
 	s.t.Helper()
 	s.refuse(op, "AccessDeniedException")
 }
 
+// refuse makes DynamoDB answer an operation with an error code.
 func (s *stage) refuse(op, code string) {
 	s.t.Helper()
 	if err := s.Faults.Inject(fault.Rule{Effect: fault.Error, Operation: op, Code: code}); err != nil {
@@ -122,28 +131,28 @@ func (s *stage) refuse(op, code string) {
 	}
 }
 
-// some writes items, each of which goes its own way.
-func (s *stage) some() {
+// putItems writes 60 items with different partition keys, so that they use many lanes.
+func (s *stage) putItems() {
 	s.t.Helper()
 	for i := range 60 {
 		s.Put("Orders", fmt.Sprint("item", i), "x", `"n":{"N":"1"}`)
 	}
 }
 
-// outages are what is done to a replicator. Each ends when the trouble can be seen from outside.
+// outages cause each outage of the table in docs/operations.md.
 var outages = map[string]func(s *stage){
 	"none": func(s *stage) {},
 	"NATS away": func(s *stage) {
 		s.toNATS.cut()
-		s.some()
+		s.putItems()
 	},
 	"Bigtable away": func(s *stage) {
 		s.toBigtable.cut()
-		s.some()
+		s.putItems()
 	},
 	"NATS and Bigtable away": func(s *stage) {
 		s.toBigtable.cut()
-		s.some()
+		s.putItems()
 		s.d.until("Bigtable fails", func() bool { st, ok := s.d.status(); return ok && len(st.Failing) > 0 })
 		s.toNATS.cut()
 	},
@@ -151,7 +160,7 @@ var outages = map[string]func(s *stage){
 	"GetRecords denied": func(s *stage) { s.deny("GetRecords") },
 	"Bigtable denies every write": func(s *stage) {
 		s.Bigtable.Faults.RefuseRow([]byte("item"), codes.PermissionDenied, -1)
-		s.some()
+		s.putItems()
 	},
 	"a change refused": func(s *stage) {
 		s.Bigtable.Faults.RefuseRow([]byte("bad"), codes.InvalidArgument, -1)
@@ -163,7 +172,7 @@ var outages = map[string]func(s *stage){
 	},
 	"records lost before they were read": func(s *stage) {
 		s.refuse("GetRecords", "InternalServerError")
-		s.some()
+		s.putItems()
 		s.Clock.Advance(25 * time.Hour)
 		s.Stream.Sweep()
 		s.Faults.Withdraw("", "")
@@ -179,12 +188,12 @@ var outages = map[string]func(s *stage){
 	},
 	"reading fails for 19 hours": func(s *stage) {
 		s.refuse("GetRecords", "InternalServerError")
-		s.some()
+		s.putItems()
 		s.Clock.Advance(19 * time.Hour)
 	},
 	"paused": func(s *stage) {
 		s.ok("pause", "--table", "Orders")
-		s.some()
+		s.putItems()
 	},
 	"somebody else writes into the log": func(s *stage) {
 		nc, err := nats.Connect(s.NATS.URL())
@@ -208,8 +217,8 @@ var outages = map[string]func(s *stage){
 	"no replicator": func(s *stage) { s.d.kill() },
 }
 
-// TestOutagesShowInProbesAndAlerts runs each outage against the real program, and holds what /readyz and /metrics show of
-// it to the table in docs/operations.md. With -update it writes the metrics as tests for promtool.
+// TestOutagesShowInProbesAndAlerts runs each outage against the real program, and compares /readyz and the alerts that
+// /metrics cause with the table in docs/operations.md. With -update it writes the metrics as tests for promtool.
 func TestOutagesShowInProbesAndAlerts(t *testing.T) {
 	rules, table := alertRules(t), outageTable(t)
 	var mu sync.Mutex
@@ -222,7 +231,7 @@ func TestOutagesShowInProbesAndAlerts(t *testing.T) {
 				strike(s)
 				want, known := table[name]
 				if !known && !*update {
-					t.Fatal("docs/operations.md does not tell of it")
+					t.Fatal("docs/operations.md has no row for it")
 				}
 				c, alerts, why := s.observe(rules, want)
 				mu.Lock()
@@ -234,11 +243,13 @@ func TestOutagesShowInProbesAndAlerts(t *testing.T) {
 	})
 	for name := range table {
 		if outages[name] == nil {
-			t.Errorf("docs/operations.md tells of %q, which is not tried", name)
+			t.Errorf("docs/operations.md has a row %q, which no test causes", name)
 		}
 	}
 	if *update {
-		text := "# What outages show: two scrapes of the real program each, drawn on for 45 minutes. Written by\n# go test ./test -run TestOutages -update\nrule_files: [alerts.yaml]\nevaluation_interval: 1m\ntests:\n"
+		text := "# What outages show: two scrapes of the real program each, drawn on for 45 minutes. Written by\n" +
+			"# go test ./test -run TestOutages -update\n" +
+			"rule_files: [alerts.yaml]\nevaluation_interval: 1m\ntests:\n"
 		for _, name := range sortedKeys(captured) {
 			text += captured[name]
 		}
@@ -248,7 +259,7 @@ func TestOutagesShowInProbesAndAlerts(t *testing.T) {
 	}
 }
 
-// noise is base64 that does not compress.
+// noise returns n random bytes in base64, which do not compress.
 func noise(seed uint64, n int) string {
 	r, b := rand.New(rand.NewPCG(seed, 9)), make([]byte, n)
 	for i := range b {

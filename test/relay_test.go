@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// relay passes connections on to a server, until it is cut: then its address refuses them, as that of a server that is
-// away does.
+// relay is a TCP proxy that can be cut: then it refuses connections, as the address of a server that is down does.
 type relay struct {
 	t    *testing.T
 	addr string
@@ -22,13 +21,13 @@ type relay struct {
 func newRelay(t *testing.T, to string) *relay {
 	t.Helper()
 	r := &relay{t: t, addr: "127.0.0.1:0", to: to, conns: map[net.Conn]bool{}}
-	r.mend()
+	r.restore()
 	t.Cleanup(r.cut)
 	return r
 }
 
-// mend listens again, at the same address as before.
-func (r *relay) mend() {
+// restore listens again, at the same address as before.
+func (r *relay) restore() {
 	r.t.Helper()
 	ln, err := net.Listen("tcp", r.addr)
 	if err != nil {
@@ -48,7 +47,7 @@ func (r *relay) mend() {
 	}()
 }
 
-// cut refuses new connections and ends those that there are.
+// cut refuses new connections and closes the open ones.
 func (r *relay) cut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,15 +13,15 @@ func TestSignalDrainsWhatWasRead(t *testing.T) {
 	a.write(200)
 	p := w.traps.set(beforeWrite, 1, true)
 	d := w.run()
-	d.hits(p)
+	d.untilHit(p)
 	d.until("all changes are in the log", func() bool { return d.table("Orders").Changes == w.committed("Orders") })
 	d.signal()
-	d.saying("drain: no more reading")
+	d.untilLogged("drain: no more reading")
 	p.open()
 	if code := d.exit(); code != 0 {
 		t.Errorf("exit %d after SIGTERM, want 0", code)
 	}
-	l := w.log("Orders")
+	l := w.readLog("Orders")
 	if mark := l.state.Marks["bigtable"].Seq; mark < l.state.LastFrame || !l.state.Released {
 		t.Errorf("mark %d, last changes %d, released %v: want all of it saved", mark, l.state.LastFrame, l.state.Released)
 	}
@@ -42,7 +42,7 @@ func TestSignalEndsInTimeWithoutBigtable(t *testing.T) {
 	w.Bigtable.Faults.Recover()
 	d = w.run()
 	d.settle("Orders")
-	d.clean()
+	d.checkClean()
 	w.Equal("Orders")
 }
 
@@ -54,9 +54,9 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	a.write(50)
 	p := w.traps.set(beforeWrite, 1, true)
 	d := w.run()
-	d.hits(p)
+	d.untilHit(p)
 	d.signal()
-	d.saying("drain: no more reading")
+	d.untilLogged("drain: no more reading")
 	w.Until("a further signal ends it", func() bool {
 		_ = d.cmd.Process.Signal(syscall.SIGTERM)
 		select {
@@ -72,7 +72,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	p.open()
 	d = w.run()
 	d.settle("Orders")
-	d.clean()
+	d.checkClean()
 	w.Equal("Orders")
 }
 
@@ -85,10 +85,10 @@ func TestDrainAndExit(t *testing.T) {
 		w.ok("run", "--drain-and-exit")
 		w.Equal("Orders")
 	}
-	w.exact("Orders", w.log("Orders"))
+	w.logIsExact("Orders", w.readLog("Orders"))
 }
 
-// committed is how many changes the stream of a table holds.
+// committed returns the number of changes in the stream of a table.
 func (w *world) committed(table string) uint64 {
 	_, streamed := w.Ledger.Count(table)
 	return uint64(streamed)

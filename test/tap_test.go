@@ -22,8 +22,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// point is a moment in a daemon's life that can be seen from outside: a call of one of the servers, before it is carried
-// out or after that, while its reply is not sent yet.
+// point is a moment in the life of a daemon that its servers can observe: a call that has arrived and is not carried
+// out yet, or one that is carried out and whose reply is not sent yet.
 type point struct {
 	op    string // DynamoDB's or Bigtable's name of the call
 	table string // of CheckAndMutateRow: Bigtable's table
@@ -31,20 +31,20 @@ type point struct {
 	data  bool   // of GetRecords: a reply with records
 }
 
-// The points at which the suite kills. A first start goes through the first five in this order.
+// The points at which tests kill the daemon. A first start passes the first five in this order.
 var (
 	logMade     = point{op: "CheckAndMutateRow", table: "tailrace_state"}
 	rowMade     = point{op: "CheckAndMutateRow", table: "tailrace_state", done: true}
 	claimed     = point{op: "DescribeStream"}
-	started     = logMade // for the last time: issued is about to be written
+	started     = logMade // its last occurrence: the version reservation is about to be written
 	issued      = rowMade
 	pageRead    = point{op: "GetRecords", done: true, data: true}
 	beforeWrite = point{op: "CheckAndMutateRow", table: "orders"}
 	afterWrite  = point{op: "CheckAndMutateRow", table: "orders", done: true}
 )
 
-// trap is hit by the n-th call that passes its point from now on. A holding trap keeps that call, and those after it
-// unless it is for one call, from going on until the caller is dead or the trap is opened.
+// trap is hit by the n-th call that passes its point after the trap was set. A holding trap blocks this call and,
+// unless one is set, all later ones, until the caller is dead or the trap is opened.
 type trap struct {
 	at   point
 	left int
@@ -62,13 +62,13 @@ func (p *trap) open() {
 	}
 }
 
-// traps are those of one world.
+// traps holds the traps of one world.
 type traps struct {
 	mu   sync.Mutex
 	all  []*trap
-	hook func(point) // told of every call; may be nil
+	hook func(point) // called at every point; nil: none
 
-	moved atomic.Uint64 // calls so far that were no empty polls
+	progress atomic.Uint64 // calls so far that were not empty polls; renews the deadlines of waits
 }
 
 func (t *traps) set(at point, n int, hold bool) *trap {
@@ -83,7 +83,7 @@ func (t *traps) add(p *trap) *trap {
 	return p
 }
 
-// openAll lets every call go on that is held.
+// openAll releases every held call.
 func (t *traps) openAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -92,17 +92,17 @@ func (t *traps) openAll() {
 	}
 }
 
-// watch has f told of every call. It must not block.
+// watch has f called at every point. f must not block.
 func (t *traps) watch(f func(point)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.hook = f
 }
 
-// pass lets a call go by, or holds it. It returns an error when the caller is dead.
+// pass counts a call at a point and blocks while a trap holds it. It returns an error when the caller is dead.
 func (t *traps) pass(ctx context.Context, at point) error {
 	if at.op != "GetRecords" || at.data {
-		t.moved.Add(1)
+		t.progress.Add(1)
 	}
 	t.mu.Lock()
 	var holding []*trap
@@ -132,27 +132,28 @@ func (t *traps) pass(ctx context.Context, at point) error {
 	return nil
 }
 
-// hits waits until a trap is hit while the daemon runs, as Watch.Until does, but returns at the moment of the hit.
-func (d *daemon) hits(p *trap) {
+// untilHit waits until a trap is hit. Unlike Watch.Until it does not poll, so that the kill that follows meets the
+// moment of the hit. It fails the test when the daemon ends before.
+func (d *daemon) untilHit(p *trap) {
 	d.w.t.Helper()
-	began, idle, moved := time.Now(), time.Duration(0), d.w.traps.moved.Load()
+	began, idle, moved := time.Now(), time.Duration(0), d.w.traps.progress.Load()
 	for idle < patience && time.Since(began) < longest {
 		select {
-		case <-p.hit: // at once: the kill that follows is to meet this moment
+		case <-p.hit:
 			return
 		case <-d.ended:
-			d.w.t.Fatalf("the daemon ended before %+v: %v\n%s", p.at, d.cmd.ProcessState, tail(d.said.String(), 20))
+			d.w.t.Fatalf("the daemon ended before %+v: %v\n%s", p.at, d.cmd.ProcessState, tail(d.output.String(), 20))
 		case <-time.After(time.Second):
 			idle += time.Second
 		}
-		if m := d.w.traps.moved.Load(); m != moved {
+		if m := d.w.traps.progress.Load(); m != moved {
 			idle, moved = 0, m
 		}
 	}
-	d.w.t.Fatalf("the daemon never came to %+v", p.at)
+	d.w.t.Fatalf("the daemon never reached %+v", p.at)
 }
 
-// httpTap stands before DynamoDB.
+// httpTap is a proxy between the daemon and DynamoDB whose calls pass the traps.
 type httpTap struct{ url string }
 
 func newHTTPTap(t *testing.T, traps *traps, next http.Handler) *httpTap {
@@ -170,7 +171,7 @@ func newHTTPTap(t *testing.T, traps *traps, next http.Handler) *httpTap {
 		}
 		maps.Copy(rw.Header(), reply.Header())
 		rw.WriteHeader(reply.Code)
-		_, _ = rw.Write(reply.Body.Bytes()) // a dead reader is what these tests are about
+		_, _ = rw.Write(reply.Body.Bytes()) // the reader may be dead, on purpose
 	}))
 	t.Cleanup(func() {
 		traps.openAll() // a call that is still held would keep the server from closing
@@ -179,7 +180,7 @@ func newHTTPTap(t *testing.T, traps *traps, next http.Handler) *httpTap {
 	return &httpTap{url: server.URL}
 }
 
-// grpcTap stands before Bigtable and passes on every call as the bytes that it is.
+// grpcTap is a proxy between the daemon and Bigtable whose calls pass the traps. It forwards messages as bytes.
 type grpcTap struct {
 	addr  string
 	next  *grpc.ClientConn
@@ -190,7 +191,8 @@ func newGRPCTap(t *testing.T, traps *traps, behind string) *grpcTap {
 	t.Helper()
 	const large = 256 << 20
 	next, err := grpc.NewClient(behind, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.ForceCodec(rawCodec{}), grpc.MaxCallRecvMsgSize(large), grpc.MaxCallSendMsgSize(large)))
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(rawCodec{}), grpc.MaxCallRecvMsgSize(large),
+			grpc.MaxCallSendMsgSize(large)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +201,8 @@ func newGRPCTap(t *testing.T, traps *traps, behind string) *grpcTap {
 		t.Fatal(err)
 	}
 	tap := &grpcTap{addr: ln.Addr().String(), next: next, traps: traps}
-	server := grpc.NewServer(grpc.ForceServerCodec(rawCodec{}), grpc.MaxRecvMsgSize(large), grpc.UnknownServiceHandler(tap.handle))
+	server := grpc.NewServer(grpc.ForceServerCodec(rawCodec{}), grpc.MaxRecvMsgSize(large),
+		grpc.UnknownServiceHandler(tap.handle))
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -213,7 +216,7 @@ func newGRPCTap(t *testing.T, traps *traps, behind string) *grpcTap {
 	return tap
 }
 
-// raw is a message that nobody looks into.
+// raw is a message that is forwarded without decoding it.
 type raw []byte
 
 type rawCodec struct{}
@@ -225,6 +228,7 @@ func (rawCodec) Unmarshal(data []byte, v any) error {
 }
 func (rawCodec) Name() string { return "raw" }
 
+// handle forwards one call. Its replies pass the traps before they are sent.
 func (g *grpcTap) handle(_ any, in grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(in)
 	var request raw
@@ -236,7 +240,7 @@ func (g *grpcTap) handle(_ any, in grpc.ServerStream) error {
 		return err
 	}
 	md, _ := metadata.FromIncomingContext(in.Context())
-	// A call that has begun is carried out, whatever becomes of its caller: so does the service.
+	// A call that has begun is carried out even when its caller dies, as Bigtable does.
 	ctx, cancel := context.WithTimeout(metadata.NewOutgoingContext(context.WithoutCancel(in.Context()), md), patience)
 	defer cancel()
 	out, err := g.next.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
@@ -266,6 +270,7 @@ func (g *grpcTap) handle(_ any, in grpc.ServerStream) error {
 	}
 }
 
+// pointOf returns the point of a call of Bigtable before it is carried out.
 func pointOf(method string, request raw) point {
 	at := point{op: path.Base(method)}
 	var r btpb.CheckAndMutateRowRequest

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// patience is the longest wait while the daemon makes no call that is not an empty poll.
+	// patience is the longest wait without progress: while the daemon makes no calls but empty polls.
 	patience = 60 * time.Second
-	// longest bounds a wait while calls come and go: on a busy machine everything takes longer.
+	// longest bounds a wait with progress. It is long because a busy machine slows everything down.
 	longest = 5 * patience
 )
 
-// world is a DynamoDB, a Bigtable and a directory, which outlive the daemons that run on them. Between the daemons and
-// the servers stand taps, where a test can see and stop every call.
+// world is a sandbox and a directory, which outlive the daemons that run on them. Between the daemons and the servers
+// are taps, where a test can observe and hold every call.
 type world struct {
 	*sandbox.World
 	t   *testing.T
@@ -32,7 +32,7 @@ type world struct {
 	bigtable *grpcTap
 	traps    *traps
 
-	// What the configuration says beside the endpoints; YAML of one line each.
+	// The configuration beside the endpoints, each a value in YAML on one line.
 	start    string
 	queue    string
 	admin    string
@@ -43,7 +43,7 @@ type world struct {
 	shared   bool // rows of Orders hold several items
 }
 
-// shareRows gives Orders a mapping by which several items share a row and bring their own column names (class D).
+// shareRows gives Orders a mapping by which several items share a row and name their columns (by-diff).
 func (w *world) shareRows() {
 	w.t.Helper()
 	w.shared = true
@@ -57,31 +57,40 @@ rules:
 	w.tables = []string{"{source: Orders, target: orders, mapping: orders.yaml}"}
 }
 
-// newWorld makes one. Worlds share nothing, so that their tests run side by side.
+// newWorld starts a world that ends with the test, and makes the test parallel: worlds share nothing.
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
 	t.Parallel()
 	w := &world{
-		t: t, dir: t.TempDir(), traps: &traps{}, start: "trim_horizon", admin: "127.0.0.1:0", queue: "{dir: ./data, max_bytes: 64MiB}", shutdown: 20 * time.Second,
-		testing: "{claim_ttl: 2s, beat: 100ms, listing: 500ms, describe: 200ms, mark_interval: 50ms, trim: 500ms, retry_halted: 300ms}",
-		tables:  []string{"{source: Orders, target: orders}"},
+		t: t, dir: t.TempDir(), traps: &traps{},
+		start: "trim_horizon", admin: "127.0.0.1:0", queue: "{dir: ./data, max_bytes: 64MiB}",
+		shutdown: 20 * time.Second, testing: periods("300ms"),
+		tables: []string{"{source: Orders, target: orders}"},
 	}
 	w.World = sandbox.NewWorld(t, sandbox.WorldOptions{
 		Options: sandbox.Options{Seed: seed},
-		Compare: func(ctx context.Context, table string) error { return w.sides().compare(ctx, table) },
+		Compare: func(ctx context.Context, table string) error { return w.openSides().compare(ctx, table) },
 	})
-	w.Watch.Progress = w.traps.moved.Load
+	w.Watch.Progress = w.traps.progress.Load
 	w.Watch.Patience, w.Watch.Longest = patience, longest
 	w.dynamo = newHTTPTap(t, w.traps, w.DynamoDB)
 	w.bigtable = newGRPCTap(t, w.traps, w.Bigtable.Addr())
 	return w
 }
 
-// configure writes the configuration; daemons that run keep the one they read.
+// periods returns short periods for the key `testing` of the configuration, with the one after which a halted table is
+// tried again.
+func periods(retryHalted string) string {
+	return "{claim_ttl: 2s, beat: 100ms, listing: 500ms, describe: 200ms, mark_interval: 50ms, trim: 500ms, " +
+		"retry_halted: " + retryHalted + "}"
+}
+
+// configure writes the configuration. Running daemons keep the one that they have read.
 func (w *world) configure() {
 	w.t.Helper()
 	text := fmt.Sprintf("pipeline: shop\nsource: {region: us-east-1, endpoint: %q, idle_poll: 100ms, start: %q}\n"+
-		"bigtable: {project: local, instance: local, endpoint: %q}\nqueue: %s\nadmin: {listen: %q}\nshutdown_timeout: %s\ntesting: %s\n",
+		"bigtable: {project: local, instance: local, endpoint: %q}\n"+
+		"queue: %s\nadmin: {listen: %q}\nshutdown_timeout: %s\ntesting: %s\n",
 		w.dynamo.url, w.start, w.bigtable.addr, w.queue, w.admin, w.shutdown, w.testing)
 	if w.archive != "" {
 		text += "archive: " + w.archive + "\n"
@@ -93,6 +102,7 @@ func (w *world) configure() {
 	w.write("tailrace.yaml", text)
 }
 
+// write writes a file into the directory that the daemons run in.
 func (w *world) write(name, text string) {
 	w.t.Helper()
 	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600); err != nil {
@@ -100,24 +110,25 @@ func (w *world) write(name, text string) {
 	}
 }
 
-// prepare writes the configuration and makes the source tables and their targets.
+// prepare writes the configuration and creates the source tables and their targets.
 func (w *world) prepare(tables ...string) {
 	w.t.Helper()
 	for _, name := range tables {
 		w.CreateTable(name)
-		w.Call("UpdateTimeToLive", fmt.Sprintf(`{"TableName":%q,"TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`, name))
+		w.Call("UpdateTimeToLive", fmt.Sprintf(`{"TableName":%q,
+			"TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`, name))
 	}
 	w.configure()
 	w.ok("schema", "--apply")
 }
 
-// result is what a command left behind.
+// result is the exit code and the output of a command.
 type result struct {
 	code     int
 	out, err string
 }
 
-// command runs one of replicator's commands to its end.
+// command runs a command of replicator until it ends.
 func (w *world) command(args ...string) result {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), longest)
@@ -137,7 +148,7 @@ func (w *world) command(args ...string) result {
 	return result{code: cmd.ProcessState.ExitCode(), out: out.String(), err: errs.String()}
 }
 
-// ok runs a command that must succeed and returns what it printed.
+// ok runs a command that must exit with 0, and returns its stdout.
 func (w *world) ok(args ...string) string {
 	w.t.Helper()
 	r := w.command(args...)
@@ -147,7 +158,7 @@ func (w *world) ok(args ...string) string {
 	return r.out
 }
 
-// refused runs a command that must end with a code, saying what.
+// refused runs a command that must exit with a code and name what on stderr.
 func (w *world) refused(code int, what string, args ...string) {
 	w.t.Helper()
 	if r := w.command(args...); r.code != code || !strings.Contains(r.err, what) {
@@ -155,6 +166,7 @@ func (w *world) refused(code int, what string, args ...string) {
 	}
 }
 
+// program returns the path of the replicator under test.
 func (w *world) program() string {
 	w.t.Helper()
 	path, err := program()
@@ -168,9 +180,10 @@ func (w *world) env() []string {
 	return append(os.Environ(), "AWS_EC2_METADATA_DISABLED=true", "GORACE=exitcode=66", "HOME="+w.dir)
 }
 
-func (w *world) raceFree(said string) {
+// raceFree fails the test when the output of a process reports a data race.
+func (w *world) raceFree(output string) {
 	w.t.Helper()
-	if at := strings.Index(said, "DATA RACE"); at >= 0 {
-		w.t.Errorf("the race detector found:\n%s", said[at:min(len(said), at+6000)])
+	if at := strings.Index(output, "DATA RACE"); at >= 0 {
+		w.t.Errorf("the race detector found:\n%s", output[at:min(len(output), at+6000)])
 	}
 }

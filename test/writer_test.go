@@ -7,26 +7,29 @@ import (
 	"time"
 )
 
-// writer is an application that changes a table while daemons come and go: puts, partial updates, deletes, items that
-// expire, a few items that are hot, and shards that split and rotate under it. It writes some changes whenever the
-// daemon reads, so that it neither runs away nor stands still.
+// writer is an application that changes a table while daemons start and end: puts, partial updates, deletes, expiring
+// items, a few hot items, and shards that split and rotate. It writes some changes at each read of the daemon, so that
+// the two keep pace.
 type writer struct {
 	w     *world
 	table string
 	rnd   *rand.Rand
 	n     int
-	calm  bool // no splits, no rotations
+	calm  bool // no splits and no rotations
 
 	wake chan struct{}
 	quit chan struct{}
 	done sync.WaitGroup
 }
 
+// writer returns a writer whose changes depend on the seed alone.
 func (w *world) writer(table string, seed uint64) *writer {
-	return &writer{w: w, table: table, rnd: rand.New(rand.NewPCG(seed, 7)), wake: make(chan struct{}, 1), quit: make(chan struct{})}
+	return &writer{
+		w: w, table: table, rnd: rand.New(rand.NewPCG(seed, 7)), wake: make(chan struct{}, 1), quit: make(chan struct{}),
+	}
 }
 
-// start writes from now on, until stop.
+// start writes in the background until stop.
 func (a *writer) start() {
 	a.w.traps.watch(func(p point) {
 		if p.op != "GetRecords" || p.done {
@@ -49,7 +52,7 @@ func (a *writer) start() {
 	})
 }
 
-// stop ends writing and returns how many changes were tried.
+// stop ends the background writes and returns the number of attempted changes.
 func (a *writer) stop() int {
 	a.w.traps.watch(nil)
 	close(a.quit)
@@ -57,7 +60,7 @@ func (a *writer) stop() int {
 	return a.n
 }
 
-// write tries n changes.
+// write attempts n changes.
 func (a *writer) write(n int) {
 	for range n {
 		a.n++
@@ -68,6 +71,7 @@ func (a *writer) write(n int) {
 	}
 }
 
+// change attempts one random change of one of 40 items, of which three are hot.
 func (a *writer) change() {
 	item := a.rnd.IntN(40)
 	if a.rnd.IntN(4) == 0 {
@@ -75,8 +79,7 @@ func (a *writer) change() {
 	}
 	pk, sk := fmt.Sprintf("p#%d", item%7), fmt.Sprintf("s%d", item)
 	update := func(expression string, args ...any) {
-		a.w.Call("UpdateItem", fmt.Sprintf(`{"TableName":%q,"Key":{"pk":{"S":%q},"sk":{"S":%q}},"UpdateExpression":%q,"ExpressionAttributeValues":{":u":{"N":"%d"}}}`,
-			a.table, pk, sk, fmt.Sprintf(expression, args...), a.n))
+		a.w.Update(a.table, pk, sk, fmt.Sprintf(expression, args...), fmt.Sprintf(`":u":{"N":"%d"}`, a.n))
 	}
 	switch a.rnd.IntN(12) {
 	case 0, 1:
@@ -91,10 +94,12 @@ func (a *writer) change() {
 			a.w.DynamoDB.ExpireNow(a.w.Clock.Now().Add(time.Minute))
 		}
 	default:
-		a.w.Put(a.table, pk, sk, fmt.Sprintf(`"v":{"N":"%d"},"a%d":{"S":"%d"},"a%d":{"BOOL":true}`, a.n, a.rnd.IntN(2), a.n, 2+a.rnd.IntN(2)))
+		text, flag := a.rnd.IntN(2), 2+a.rnd.IntN(2)
+		a.w.Put(a.table, pk, sk, fmt.Sprintf(`"v":{"N":"%d"},"a%d":{"S":"%d"},"a%d":{"BOOL":true}`, a.n, text, a.n, flag))
 	}
 }
 
+// reshard rotates all shards or splits one.
 func (a *writer) reshard() {
 	open := a.w.Stream.OpenShards(a.table)
 	if len(open) > 6 || a.rnd.IntN(3) == 0 {
