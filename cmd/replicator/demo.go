@@ -20,7 +20,7 @@ func (a *app) demoCommand() *cobra.Command {
 	var o demo.Options
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show the whole way on this machine: write, split, kill, resume, compare every cell",
+		Short: "Run everything on this machine: write, split, kill, resume, compare every cell",
 		Long: `demo starts a sandbox (DynamoDB with streams, Bigtable) in this process and the replicator as a process of its
 own. Applications write a product catalogue and, beside it, the tables of all worked examples of the mapping language;
 shards split and rotate under them; the replicator is killed with kill -9 and started again. Then the writers stop, and
@@ -31,16 +31,17 @@ every item is compared with every row, cell by cell. Exit 4 if anything differs.
 	f := cmd.Flags()
 	f.DurationVar(&o.Duration, "duration", 30*time.Second, "how long the applications write")
 	f.IntVar(&o.Rate, "rate", 2000, "writes a second, all tables together")
-	f.Uint64Var(&o.Seed, "seed", 1, "of everything random")
+	f.Uint64Var(&o.Seed, "seed", 1, "seed of everything random")
 	f.IntVar(&o.Kills, "kills", 2, "how often the replicator is killed")
 	f.StringVar(&o.Dir, "keep", "", "keep configuration, log and archive in this directory")
 	return cmd
 }
 
-// demo plays the demo, act by act, and prints the summary.
+// demo runs the steps of the demo and prints the summary.
 func (a *app) demo(ctx context.Context, o demo.Options) (err error) {
 	if o.Duration < time.Second || o.Rate < 1 || o.Kills < 0 {
-		return exit.Usage("for example --duration 30s --rate 2000 --kills 2", "nothing would happen")
+		return exit.Usage("for example --duration 30s --rate 2000 --kills 2",
+			"demo needs a --duration of at least 1s, a --rate of at least 1, and --kills of at least 0")
 	}
 	screen := &demoScreen{a: a, duration: o.Duration}
 	o.Logger, o.Say, o.Progress = a.logger, screen.say, screen.progress
@@ -56,17 +57,17 @@ func (a *app) demo(ctx context.Context, o demo.Options) (err error) {
 	err = stage.Play(ctx)
 	screen.close()
 	if err != nil {
-		return a.withLastWords(stage, err)
+		return a.withLogTail(stage, err)
 	}
 	if err := stage.Drain(ctx); err != nil {
-		return a.withLastWords(stage, err)
+		return a.withLogTail(stage, err)
 	}
 	summary, err := stage.Compare(ctx)
 	if err != nil {
 		return fmt.Errorf("compare: %w", err)
 	}
 	if err := stage.Stop(ctx); err != nil {
-		return a.withLastWords(stage, err)
+		return a.withLogTail(stage, err)
 	}
 	if err := a.printSummary(summary); err != nil {
 		return err
@@ -77,10 +78,10 @@ func (a *app) demo(ctx context.Context, o demo.Options) (err error) {
 	return nil
 }
 
-// withLastWords prints the end of the replicator's log beside an error.
-func (a *app) withLastWords(stage *demo.Stage, err error) error {
-	if lines := stage.LastWords(); len(lines) > 0 {
-		fmt.Fprintf(a.errs, "the replicator's last words:\n%s\n", strings.Join(lines, "\n"))
+// withLogTail prints the end of the replicator's log and returns err.
+func (a *app) withLogTail(stage *demo.Stage, err error) error {
+	if lines := stage.LogTail(); len(lines) > 0 {
+		fmt.Fprintf(a.errs, "the end of the replicator's log:\n%s\n", strings.Join(lines, "\n"))
 	}
 	return err
 }
@@ -93,7 +94,7 @@ type demoScreen struct {
 }
 
 func (s *demoScreen) open() {
-	if s.a.moving() {
+	if s.a.showsBars() {
 		s.bar = newBar(s.a.errs, "writing", s.duration.Milliseconds())
 	}
 }

@@ -38,11 +38,11 @@ func (a *app) statusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "Say what is in Bigtable, what is not, and why",
 		Long: `status reads the tables' logs, so it needs no running daemon and disturbs none. Where a daemon answers at
-admin.listen, it adds what only that one knows: which services fail, and why a table has not started.
+admin.listen, it adds what only the daemon knows: which services fail, and why a table has not started.
 
---wait applied=now returns when everything that was written before the call is in Bigtable: each shard of a complete
-listing begun after the call has shown, by a later empty page or a record past it, that nothing older is left, and every
-sink has passed it. With a time (RFC 3339) it waits for what was written before that time.`,
+--wait applied=now returns when everything that was written before the call is in Bigtable: the shards were listed
+after the call, each of them then returned an empty page or a record newer than the call, and every sink has applied
+what came before that. With a time (RFC 3339) it waits for what was written before that time.`,
 		Args: a.args(cobra.NoArgs),
 		RunE: a.body(func(ctx context.Context, _ []string) error { return a.status(ctx, o) }),
 	}
@@ -52,7 +52,7 @@ sink has passed it. With a time (RFC 3339) it waits for what was written before 
 	f.BoolVar(&o.exit, "exit-code", false, "exit with 1 when the pipeline is not ready")
 	f.StringVar(&o.wait, "wait", "", "applied=now, or applied=TIME (RFC 3339)")
 	f.DurationVar(&o.timeout, "timeout", 0, "give up waiting after this long, with exit code 1 "+
-		"(default: never; without --wait, what may pass is tried again for 15s)")
+		"(default: never; without --wait, transient errors are retried for 15s)")
 	cmd.MarkFlagsMutuallyExclusive("watch", "wait")
 	cmd.MarkFlagsMutuallyExclusive("watch", "exit-code")
 	return cmd
@@ -83,7 +83,7 @@ func (a *app) status(ctx context.Context, o statusOptions) error {
 	var status pipeline.Status
 	switch {
 	case o.wait != "":
-		a.hearClock(ctx, clients, tables[0].Source)
+		a.readClock(ctx, clients, tables[0].Source)
 		status, err = a.waitFor(ctx, cfg, observer, target)
 	case o.watch:
 		return a.watch(ctx, observer)
@@ -116,16 +116,16 @@ func waitTarget(text string) (time.Time, error) {
 	return t, nil
 }
 
-// hearClock asks DynamoDB what time it is, because "now" is a time of its clock. Without an answer it is this
-// machine's.
-func (a *app) hearClock(ctx context.Context, clients *wire.Clients, table string) {
-	if err := clients.HearClock(ctx, table); err != nil {
-		fmt.Fprintf(a.errs, "%s: DynamoDB cannot be asked for the time, so \"now\" is this machine's: %v\n", a.path, err)
+// readClock asks DynamoDB for the time, because "now" is a time of its clock. Without an answer "now" is the time of
+// this machine.
+func (a *app) readClock(ctx context.Context, clients *wire.Clients, table string) {
+	if err := clients.ReadClock(ctx, table); err != nil {
+		fmt.Fprintf(a.errs, "%s: DynamoDB did not return the time, so \"now\" is the time of this machine: %v\n", a.path, err)
 	}
 }
 
-// statusNow returns the status. It notes on stderr when that comes from the daemon alone, because the logs cannot be
-// read.
+// statusNow returns the status. If the logs cannot be read and the status comes from the daemon alone, statusNow says
+// so on stderr.
 func (a *app) statusNow(ctx context.Context, observer *observe.Observer) (pipeline.Status, error) {
 	status, err := observer.Status(ctx)
 	if only := (*observe.DaemonOnlyError)(nil); errors.As(err, &only) {
@@ -145,7 +145,7 @@ func (a *app) watch(ctx context.Context, observer *observe.Observer) error {
 		if err != nil {
 			return err
 		}
-		if a.screen() {
+		if a.redraws() {
 			fmt.Fprint(a.out, "\x1b[H\x1b[2J")
 		}
 		if err := a.printStatus(status); err != nil {
@@ -163,13 +163,13 @@ func (a *app) waitFor(
 ) (pipeline.Status, error) {
 	status, met, err := observer.Await(ctx, target)
 	if err == nil && !met {
-		err = a.gaveUp(ctx, cfg, status)
+		err = a.waitFailed(ctx, cfg, status)
 	}
 	return status, err
 }
 
-// gaveUp prints the last status, and returns the error of a wait that ended too early.
-func (a *app) gaveUp(ctx context.Context, cfg *config.Config, last pipeline.Status) error {
+// waitFailed prints the last status, and returns the error of a wait whose time was up or that was interrupted.
+func (a *app) waitFailed(ctx context.Context, cfg *config.Config, last pipeline.Status) error {
 	if daemon := observe.Daemon(context.WithoutCancel(ctx), cfg); daemon != nil {
 		last.Fail(daemon.Failing)
 	}

@@ -24,7 +24,7 @@ type Catalog struct {
 	cfg *config.Config
 }
 
-// Table is a configured table with everything that is known about it.
+// Table is a configured table with its parsed mapping, its description and its compiled program.
 type Table struct {
 	config.Table
 	Path      string             // in the configuration: tables[2]
@@ -32,7 +32,7 @@ type Table struct {
 	Info      source.TableInfo   // as DynamoDB describes it
 	Described bool               // Info is known, at least the key
 	Program   *transform.Program // nil: not compiled
-	Splits    [][]byte           // row keys at which the target is divided when it is made
+	Splits    [][]byte           // row keys at which the target is split when it is made
 }
 
 // ProblemsError is returned for tables whose mappings have errors.
@@ -80,8 +80,8 @@ func KeysDeclared(cfg *config.Config) bool {
 	})
 }
 
-// Describe asks DynamoDB about every table; without a source it takes the keys that the configuration declares. A table
-// that cannot be described stays so, and its error is among those returned.
+// Describe describes every table from DynamoDB, or from the declared keys if src is nil. It returns the error of each
+// table that cannot be described; those tables keep Described false.
 func (c *Catalog) Describe(ctx context.Context, src *source.Source) (errs []error) {
 	for _, t := range c.Tables {
 		if src == nil {
@@ -103,7 +103,7 @@ func (t *Table) Describe(ctx context.Context, src *source.Source) error {
 	return nil
 }
 
-// TakeDeclaredKey takes the key that the configuration declares, if it declares one, where DynamoDB is not asked.
+// TakeDeclaredKey describes the table from the key that the configuration declares, if it declares one.
 func (t *Table) TakeDeclaredKey() {
 	if schema, declared := t.Keys.Schema(); declared {
 		t.Info.Schema, t.Described = schema, true
@@ -129,7 +129,7 @@ func (c *Catalog) Compile() []problem.Problem {
 		if t.Program != nil && t.Program.Archives() && c.cfg.Archive == (config.Archive{}) {
 			problems = append(problems, problem.Problem{
 				Severity: problem.SeverityError, Code: "missing", Path: t.Path + ".mapping", Hint: "archive: {file: ./archive}",
-				What: "a rule says on_ttl_expiry: archive, but archival events have no place",
+				What: "a rule says on_ttl_expiry: archive, but the configuration has no archive",
 			})
 		}
 	}
@@ -143,7 +143,7 @@ func (c *Catalog) Compile() []problem.Problem {
 	return problems
 }
 
-// input returns what the compiler of mappings gets.
+// input returns the table as the compiler of mappings takes it.
 func (t *Table) input(cfg *config.Config) transform.Table {
 	return transform.Table{
 		Pipeline: cfg.Pipeline, Source: t.Source, Target: t.Target, Mapping: t.Mapping,
@@ -152,7 +152,7 @@ func (t *Table) input(cfg *config.Config) transform.Table {
 	}
 }
 
-// keyProblems reports a declared key that is not the table's.
+// keyProblems reports a declared key that differs from the table's.
 func (t *Table) keyProblems() []problem.Problem {
 	keys := config.KeysOf(t.Info.Schema)
 	if len(t.Keys) == 0 || slices.Equal(t.Keys, keys) {

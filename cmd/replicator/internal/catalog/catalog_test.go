@@ -63,7 +63,7 @@ func TestProblemsNameTheirPlaceInTheConfiguration(t *testing.T) {
 }
 
 // TestTablesOfATargetAreProvedTogether: two sources that may write the same rows of one target are refused, each alone
-// is not; and a running pipeline compiles a table with those beside it.
+// is not; and a running pipeline compiles a table together with the others of its target.
 func TestTablesOfATargetAreProvedTogether(t *testing.T) {
 	shared := configured(table("A", "t", mapping, "pk:S"), table("B", "t", mapping, "pk:S"))
 	var bad *ProblemsError

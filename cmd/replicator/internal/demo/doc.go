@@ -4,9 +4,9 @@
 //
 // Files, from the top down:
 //
-//	stage.go     sets up, plays, drains and ends the demo
+//	stage.go     the steps of the demo: set up, run, drain, end
 //	summary.go   compares every item with every row, and sums up
-//	progress.go  what the replicator says while the applications write
+//	progress.go  the replicator's progress while the applications write
 //	probe.go     measures the lag from a write to its row
 //	child.go     the replicator as a process of its own
 //	stream.go    splits and rotates the shards

@@ -76,7 +76,7 @@ func (e *Example) create(sb *sandbox.Sandbox) error {
 		`{"TableName":%q,"TimeToLiveSpecification":{"Enabled":true,"AttributeName":%q}}`, e.Source, e.TTL))
 }
 
-// Gallery runs the applications of all examples side by side.
+// Gallery runs the applications of all examples concurrently.
 type Gallery struct {
 	Sandbox *sandbox.Sandbox
 	Seed    uint64

@@ -70,7 +70,7 @@ func files(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestItemsReachEveryRule: an example whose items miss a rule, or are refused, shows nothing of it.
+// TestItemsReachEveryRule: the items of each example match each of its rules, and none is refused.
 func TestItemsReachEveryRule(t *testing.T) {
 	for _, e := range Examples {
 		t.Run(e.Mapping, func(t *testing.T) {

@@ -45,7 +45,7 @@ func iso(seconds int) string {
 	return time.Date(2023, 9, 10, 0, 0, seconds, 0, time.UTC).Format("2006-01-02T15:04:05")
 }
 
-// expiry returns a time to live that ends within seconds, or only after the demo.
+// expiry returns a time to live that ends within seconds, or after the demo.
 func (g *gen) expiry() string {
 	if g.IntN(4) == 0 {
 		return number(g.now() + int64(g.IntN(3)))
@@ -59,7 +59,7 @@ var (
 	messageKeys = []string{"userId:S", "msgId:S"}
 )
 
-// Examples are all worked examples. None is left out: the one that hashes with a secret finds it in Secrets.
+// Examples are all worked examples. The one that hashes with a secret gets it from Secrets.
 var Examples = []Example{
 	{Source: "ProductCatalog", Target: "productcatalog", Mapping: "01_catalog.yaml", keys: pkSK, item: product},
 	{Source: "Videos", Target: "videos", Mapping: "02_video.yaml", keys: pkSK, item: video},
@@ -88,8 +88,8 @@ func product(g *gen) []attribute {
 	return a
 }
 
-// video is one of the items around a video. A comment's time follows from its sort key, so no two comments of a video
-// have one; and a video has its views in the old shape or in the new one, not in both.
+// video is one of the items of a video. A comment's time follows from its sort key, so no two comments of a video have
+// the same time. A video has its views in the old shape or in the new one, not in both.
 func video(g *gen) []attribute {
 	n := g.IntN(20)
 	id := attribute{"pk", text("%04d", n)}
@@ -179,7 +179,7 @@ func mixed(g *gen) []attribute {
 		{"note", text("note %d", g.IntN(100))}}
 }
 
-// device moves from row to row: its row is its site.
+// device is an item that moves between rows: its row key is its site.
 func device(g *gen) []attribute {
 	return []attribute{{"id", text("dev%03d", g.IntN(60))},
 		{"site", text("site-%s", g.pick("north", "south", "east", "west"))}, {"level", number(int64(g.IntN(100)))},

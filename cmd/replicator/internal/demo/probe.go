@@ -61,7 +61,7 @@ const (
 	probePoll   = 5 * time.Millisecond   // between two reads of a probe's row
 )
 
-// probe writes items to the catalogue until ctx ends, and measures how long each takes to its row.
+// probe writes items to the catalogue until ctx ends, and measures the time until each has a row.
 func (s *Stage) probe(ctx context.Context) error {
 	clients := wire.ForCommand(s.cfg, s.o.Logger)
 	defer clients.Close()
@@ -87,7 +87,7 @@ func (s *Stage) probe(ctx context.Context) error {
 	return nil
 }
 
-// waitForRow waits until the catalogue's target has a row; it returns false if ctx ends before.
+// waitForRow waits until the catalogue's target has a row; it returns false if ctx ends first.
 func waitForRow(ctx context.Context, sink *bigtable.Client, row string) (bool, error) {
 	found := errors.New("found")
 	for ctx.Err() == nil {

@@ -31,7 +31,7 @@ func (p *Progress) String() string {
 		humanize.Comma(int64(p.Rate)), p.Lag, p.Shards, humanize.IBytes(p.Queue), p.State)
 }
 
-// report passes on the progress every second, until ctx ends.
+// report calls Options.Progress every second until ctx ends.
 func (s *Stage) report(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -51,7 +51,7 @@ func (s *Stage) report(ctx context.Context) error {
 	}
 }
 
-// progress returns the progress by the replicator's status; nil means that it does not answer.
+// progress returns the progress from the replicator's status; a nil status means that the replicator did not answer.
 func (s *Stage) progress(status *pipeline.Status) *Progress {
 	p := &Progress{
 		Type: "progress", Elapsed: time.Since(s.began).Seconds(), Writes: s.writer.Calls() + s.gallery.Calls(),
@@ -59,7 +59,7 @@ func (s *Stage) progress(status *pipeline.Status) *Progress {
 	}
 	if status != nil {
 		p.sum(status)
-	} else { // the last answer still holds
+	} else { // repeat the last answer
 		p.Changes, p.Shards, p.Queue = s.last.Changes, s.last.Shards, s.last.Queue
 	}
 	p.Rate = float64(p.Changes-min(p.Changes, s.last.Changes)) / max(0.001, p.Elapsed-s.last.Elapsed)
@@ -69,7 +69,7 @@ func (s *Stage) progress(status *pipeline.Status) *Progress {
 	return p
 }
 
-// sum adds up what the replicator says about its tables.
+// sum adds up the status of all tables.
 func (p *Progress) sum(status *pipeline.Status) {
 	running := 0
 	for _, t := range status.Tables {
@@ -83,7 +83,7 @@ func (p *Progress) sum(status *pipeline.Status) {
 	}
 }
 
-// status asks the replicator how it is; nil if it does not answer within a second.
+// status returns the replicator's status; nil if it does not answer within a second.
 func (s *Stage) status(ctx context.Context) *pipeline.Status {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	drainTimeout = 2 * time.Minute // for the replicator to apply what is left when the writers have stopped
-	killTimeout  = 2 * time.Minute // beyond the duration, for a kill that is still due: a busy replicator moves late
-	galleryShare = 0.25            // the worked examples' part of the writes; the rest goes to the catalogue
+	drainTimeout = 2 * time.Minute // for applying what is left when the writers have stopped
+	killTimeout  = 2 * time.Minute // after the duration, for kills that are still due: a slow replicator is killed late
+	galleryShare = 0.25            // share of the writes that go to the worked examples; the rest goes to the catalogue
 	mappingsDir  = "mappings"      // of the worked examples' mappings, beside the configuration
 	logName      = "replicator.log"
 )
@@ -34,13 +34,13 @@ const (
 type Options struct {
 	Duration time.Duration // how long the applications write
 	Rate     int           // writes a second, all tables together
-	Seed     uint64        // of everything random
+	Seed     uint64        // seed of everything random
 	Kills    int           // how often the replicator is killed
 	Dir      string        // keeps configuration, log and archive; "": they are removed at the end
 	Logger   wire.Logger
 
-	Say      func(line string)     // gets news, one line each
-	Progress func(*Progress) error // gets the progress, every second while the applications write
+	Say      func(line string)     // prints one line about an event
+	Progress func(*Progress) error // called every second while the applications write
 }
 
 // Stage is everything that a demo has set up. Its methods are called in this order: Prepare, Play, Drain, Compare,
@@ -60,14 +60,14 @@ type Stage struct {
 	cfg     *config.Config
 	kills   int
 	lags    lags
-	last    Progress // the last one with an answer of the replicator
+	last    Progress // the last one for which the replicator answered
 }
 
 // New makes the directory and starts the sandbox.
 func New(o Options) (*Stage, error) {
 	s := &Stage{o: o, dir: o.Dir}
 	if _, err := os.Stat(filepath.Join(s.dir, "log")); s.dir != "" && err == nil {
-		return nil, exit.Usage("a sandbox begins from nothing, so its log has to as well: choose another directory",
+		return nil, exit.Usage("the sandbox starts empty, so the log must be empty too: choose another directory",
 			"%s holds the log of an earlier demo", s.dir)
 	}
 	var err error
@@ -160,7 +160,7 @@ tables:
 	return path, err
 }
 
-// freeAddress returns a port on loopback that no process has at this moment.
+// freeAddress returns an address on loopback whose port no process uses at this moment.
 func freeAddress(ctx context.Context) (string, error) {
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
@@ -192,8 +192,7 @@ func (s *Stage) makeSchema(ctx context.Context) error {
 	return nil
 }
 
-// Play lets applications, stream and killer work side by side for the demo's duration, and longer if kills are still
-// due.
+// Play runs applications, stream and killer concurrently for the demo's duration, and longer if kills are still due.
 func (s *Stage) Play(ctx context.Context) error {
 	s.began = time.Now()
 	playing, cancel := context.WithCancel(ctx)
@@ -232,7 +231,8 @@ func (s *Stage) waitForEnd(ctx context.Context, killed <-chan struct{}) {
 	}
 }
 
-// killer kills the replicator and starts it again, at equal distances, but each time only after it was seen to move on.
+// killer kills the replicator and starts it again, at equal intervals, but each time only after its status has shown
+// new changes.
 func (s *Stage) killer(ctx context.Context) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -262,7 +262,7 @@ func (s *Stage) killer(ctx context.Context) error {
 	return nil
 }
 
-// Drain lets everything expire that is about to, and waits until all of it is applied.
+// Drain expires the items that are due within SoonExpired, and waits until every change is applied.
 func (s *Stage) Drain(ctx context.Context) error {
 	s.o.Say("the writers have stopped; draining")
 	s.sandbox.DynamoDB.ExpireNow(s.sandbox.Clock.Now().Add(SoonExpired))
@@ -270,7 +270,7 @@ func (s *Stage) Drain(ctx context.Context) error {
 	defer cancel()
 	clients := wire.ForCommand(s.cfg, s.o.Logger)
 	defer clients.Close()
-	if err := clients.HearClock(ctx, Table); err != nil {
+	if err := clients.ReadClock(ctx, Table); err != nil {
 		return err
 	}
 	_, met, err := observe.New(s.cfg, s.cfg.Tables, clients).Await(ctx, time.Time{})
@@ -283,8 +283,8 @@ func (s *Stage) Drain(ctx context.Context) error {
 // Stop stops the replicator with SIGTERM.
 func (s *Stage) Stop(ctx context.Context) error { return s.child.Stop(ctx) }
 
-// LastWords returns the last lines of the replicator's log, for an error.
-func (s *Stage) LastWords() []string {
+// LogTail returns the last lines of the replicator's log, to print with an error.
+func (s *Stage) LogTail() []string {
 	data, err := os.ReadFile(s.log.Name())
 	if err != nil || len(data) == 0 {
 		return nil

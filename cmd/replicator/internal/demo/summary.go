@@ -44,7 +44,7 @@ type Summary struct {
 	Gaps        int     `json:"gaps"`
 }
 
-// shownDifferences is how many differences of a table are said.
+// shownDifferences is how many differences of a table are printed.
 const shownDifferences = 10
 
 // Compare compares every item with every row, cell by cell, and sums up what happened.
@@ -76,7 +76,7 @@ func (s *Stage) Compare(ctx context.Context) (*Summary, error) {
 func (s *Stage) compareTable(
 	ctx context.Context, src *source.Source, sink *bigtable.Client, t *catalog.Table, total *verify.Result,
 ) error {
-	// Items that Drain let expire may have been deleted or not: the comparison takes both.
+	// Items that Drain expired may have been deleted or not: the comparison accepts both.
 	o := verify.Options{Dir: s.dir, Now: s.sandbox.Clock.Now().Add(2 * SoonExpired)}
 	from := []verify.Source{{Program: t.Program, Schema: t.Info.Schema, Items: scan(src, t.Source)}}
 	result, err := verify.Compare(ctx, o, from, func(ctx context.Context, f func(*bigtable.Row) error) error {
@@ -145,11 +145,11 @@ func (s *Stage) summary(ctx context.Context, result *verify.Result) (*Summary, e
 	return sum, nil
 }
 
-// addChanges adds the changes of a table, by the sandbox's own record of them.
-func (sum *Summary) addChanges(book *ledger.Ledger, t config.Table) {
-	all, _ := book.Count(t.Source)
+// addChanges adds the changes of a table, as the sandbox's ledger counts them.
+func (sum *Summary) addChanges(l *ledger.Ledger, t config.Table) {
+	all, _ := l.Count(t.Source)
 	sum.Changes += all
-	book.Changes(t.Source, func(c ledger.Change) bool {
+	l.Changes(t.Source, func(c ledger.Change) bool {
 		switch {
 		case !c.TTL:
 		case t.OnTTLExpiry == "archive":

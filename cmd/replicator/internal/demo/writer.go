@@ -21,14 +21,15 @@ const (
 	Target = "catalog"
 )
 
-// SoonExpired is when everything has expired that will: what expires at all does so within seconds or after an hour.
+// SoonExpired is longer than any short time to live that the demo writes: items expire within seconds, or after an
+// hour.
 const SoonExpired = time.Minute
 
-// writers work side by side, each on keys of its own, so that what one of them does to an item has one order.
+// writers is how many goroutines write. Each has keys of its own, so that the writes of an item have one order.
 const writers = 4
 
-// Writer is the application: puts, partial updates, deletes, items that expire, and a few that are written all the
-// time.
+// Writer is the application that writes the catalogue: puts, partial updates, deletes, items that expire, and a few hot
+// items.
 type Writer struct {
 	Sandbox *sandbox.Sandbox
 	Seed    uint64
@@ -68,7 +69,7 @@ func (w *Writer) Run(ctx context.Context) error {
 // categories of the catalogue. Some need care as row keys.
 var categories = []string{"hats", "shoes", "books", "toys#wood", "garden & home", "größe", "50%", "e-bikes 🚲"}
 
-// write makes one call. Items of one category are shared by no two writers.
+// write makes one call. The sort key begins with the writer's number, so no two writers share an item.
 func (w *Writer) write(r *rand.Rand, writer int) error {
 	category := categories[r.IntN(len(categories))]
 	id := r.IntN(5000)
@@ -119,8 +120,8 @@ func attributes(r *rand.Rand) string {
 	return strings.Join(a, ",")
 }
 
-// call calls the sandbox's DynamoDB. A condition that does not hold is not an error. The call is made whole even when
-// the demo ends: the comparison would miss a write that was applied but not counted.
+// call calls the sandbox's DynamoDB. A condition that does not hold is not an error. The end of the demo does not
+// cancel the call: a write that was applied but not counted would be missing from the comparison.
 func call(sb *sandbox.Sandbox, operation, body string) error {
 	_, err := sb.Call(context.Background(), operation, body)
 	var refused *sandbox.CallError

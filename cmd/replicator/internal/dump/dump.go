@@ -24,7 +24,7 @@ type Options struct {
 	Shard    string          // only changes of this shard; "": all
 	From     string          // first entry: a sequence number, or a time (RFC 3339); "": the oldest
 	Keys     map[uint64]bool // only changes of items with these key hashes; nil: all
-	Limit    int             // at most so many lines; 0: all
+	Limit    int             // maximum number of lines; 0: all
 	ShowData bool            // with keys and images
 }
 
@@ -56,7 +56,7 @@ type dumper struct {
 	o     Options
 	log   *queue.Log
 	print func(*Line) error
-	owner string // by the last claim
+	owner string // named by the last claim
 	epoch uint64 // of owner
 	lines int
 }
@@ -175,8 +175,8 @@ func (d *dumper) add(line *Line) error {
 	return d.print(line)
 }
 
-// KeyHashes returns the hashes that the item with a key, in DynamoDB JSON, may have. The order of two attributes is the
-// schema's, which the log does not say, so both orders are tried. An empty key has no hashes.
+// KeyHashes returns the hashes that the item with a key, in DynamoDB JSON, may have. Which of two attributes is the
+// partition key is not in the log, so both orders are tried. An empty key has no hashes.
 func KeyHashes(key string) (map[uint64]bool, error) {
 	if key == "" {
 		return nil, nil

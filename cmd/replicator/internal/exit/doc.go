@@ -1,5 +1,5 @@
-// Package exit holds the exit codes of the commands, the error that carries one, and for errors of DynamoDB, Bigtable
-// and the queue the code and the hint that go with them.
+// Package exit holds the exit codes of the commands, the error type that carries one, and functions that give errors of
+// DynamoDB, Bigtable and the queue their code and hint.
 //
 // Files, from the top down:
 //

@@ -29,7 +29,7 @@ func Usage(hint, format string, args ...any) error {
 	return &Error{Code: CodeUsage, Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
-// Environment returns an error of what the command found around it.
+// Environment returns an error of the environment: a server, a permission, a port or a table.
 func Environment(err error, hint string) error {
 	return &Error{Code: CodeEnvironment, Err: err, Hint: hint}
 }

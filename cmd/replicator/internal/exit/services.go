@@ -42,7 +42,7 @@ func Queue(err error, cfg *config.Config) error {
 	dir := cfg.Queue.Dir
 	switch {
 	case errors.Is(err, queue.ErrLocked):
-		return Environment(err, "the process with that pid has "+dir+" open: end it, or give this one a directory of its own")
+		return Environment(err, "the process with that pid has "+dir+" open: stop it, or set another queue.dir")
 	case errors.Is(err, queue.ErrNoSpace):
 		return Environment(err, "make room on the volume of "+dir+
 			", or enlarge it; then start again: see TailraceDiskLow in docs/operations.md")
@@ -54,7 +54,8 @@ func Queue(err error, cfg *config.Config) error {
 	case dir != "":
 		return Environment(err, "the embedded queue in "+dir+" did not start: see docs/operations.md")
 	case errors.Is(err, queue.ErrUnreachable):
-		return Environment(err, "is queue.url right, is the server up, and does it let this machine in (TLS: queue.tls)?")
+		return Environment(err,
+			"is queue.url right, is the server up, and does it accept connections from this machine (TLS: queue.tls)?")
 	default:
 		return Environment(err, "the server of queue.url answers, but cannot keep logs: the message names the setting")
 	}

@@ -28,14 +28,14 @@ type Need struct {
 
 const (
 	programPages = 64 << 20 // memory of the process outside the heap
-	frameBytes   = 8 << 20  // per table: the entry that is being applied, unpacked and as writes on their way
+	frameBytes   = 8 << 20  // per table: the entry that is being applied, unpacked and as pending writes
 	pageBytes    = 2 << 20  // per table: the page that is being read
 	blockBytes   = 8 << 20  // per log: the block that the embedded server writes and reads
 )
 
 // NeedOf estimates the heap. One table needs the memory of the configuration and more than half as much again, for the
-// server's blocks, 256 workers of the lanes, connections and garbage. Each further table may have an entry, a page and
-// a block in hand whatever the budgets are, so that no table waits for another one.
+// server's blocks, 256 workers of the lanes, connections and garbage. Each further table may hold an entry, a page and
+// a block regardless of the budgets, so that no table waits for another one.
 func NeedOf(cfg *config.Config) Need {
 	perTable := int64(frameBytes + pageBytes)
 	if cfg.Queue.URL == "" {
@@ -45,8 +45,8 @@ func NeedOf(cfg *config.Config) Need {
 	return Need{Usual: usual, Most: 2*usual + 128<<20}
 }
 
-// limit returns the heap limit for a number of live bytes: half as much again, at least Usual and at most Most. With
-// less room the garbage collector runs so often that it takes up to half of the CPU.
+// limit returns the heap limit for a number of live bytes: 1.5 times that, at least Usual and at most Most. With a
+// lower limit the garbage collector runs so often that it takes up to half of the CPU.
 func (n Need) limit(live int64) int64 { return min(max(live*3/2, n.Usual), n.Most) }
 
 // ProcessBytes returns the memory of the whole process when its heap has the given size.
@@ -88,7 +88,7 @@ const (
 	limitPeriod  = time.Second
 	sharePeriod  = time.Minute
 	highGCShare  = 0.2
-	gcPercent    = 200 // rarer collections save little CPU, and idle shards would take twice the memory
+	gcPercent    = 200 // a higher value saves little CPU and takes twice the memory with idle shards
 	busyFraction = 10  // a share is reported only if the process used a tenth of one CPU
 )
 
@@ -129,7 +129,7 @@ func (w *Watcher) Run(ctx context.Context, log *zap.Logger) error {
 		share, high := now.gcShare(last, time.Since(since))
 		w.gcShareBits.Store(math.Float64bits(share))
 		if high {
-			log.Warn("garbage collection takes much of the CPU: give the process more memory, or carry fewer tables in it",
+			log.Warn("garbage collection takes much of the CPU: give the process more memory, or replicate fewer tables in it",
 				zap.Float64("share", share), zap.Int64("live_bytes", now.live), zap.Int64("limit_bytes", debug.SetMemoryLimit(-1)))
 		}
 		last, since = now, time.Now()
@@ -156,7 +156,7 @@ func takeSample() sample {
 }
 
 // gcShare returns the share of garbage collection in the CPU time since an earlier sample, and whether that is too
-// high. In a process that hardly works no share is too high.
+// high. No share is too high while the process is almost idle.
 func (s sample) gcShare(since sample, wall time.Duration) (share float64, high bool) {
 	cpu := s.cpuSeconds - since.cpuSeconds
 	if cpu <= 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 )
 
-// TestHeapNeedGrowsWithTheTables: the limit of one table is too small for ten, garbage collection would take the CPU.
+// TestHeapNeedGrowsWithTheTables: with the limit of one table, garbage collection would use up the CPU at ten.
 func TestHeapNeedGrowsWithTheTables(t *testing.T) {
 	need := func(tables int, url string) Need {
 		cfg := config.Default()
@@ -30,7 +30,7 @@ func TestHeapNeedGrowsWithTheTables(t *testing.T) {
 	}
 }
 
-// TestLimitFollowsTheLiveBytes: there is room for half as much again, up to the most that the configuration can need.
+// TestLimitFollowsTheLiveBytes: the limit is 1.5 times the live bytes, within the bounds of the need.
 func TestLimitFollowsTheLiveBytes(t *testing.T) {
 	n := Need{Usual: 150 << 20, Most: 400 << 20}
 	for alive, want := range map[int64]int64{0: 150, 50: 150, 100: 150, 150: 225, 200: 300, 500: 400} {
@@ -58,7 +58,7 @@ func TestShortageNamesTheLimitThatIsTooLow(t *testing.T) {
 	}
 }
 
-// TestShareOfCollectionIsMeasured: the metrics of the runtime mean what gcShare takes them for.
+// TestShareOfCollectionIsMeasured: the metrics of the runtime have the meaning that gcShare assumes.
 func TestShareOfCollectionIsMeasured(t *testing.T) {
 	before := takeSample()
 	for range 20 {

@@ -23,7 +23,7 @@ const requestEvery = 4
 // listing may bring shards that were unknown before, and what was read before the listing proves nothing about them.
 // So where a shard is new, the watermark has to pass the moment at which that listing was in the log.
 type Wait struct {
-	goal   change.Millis // not before the first look
+	goal   change.Millis // service time, at or after the first look
 	tables []tableGoal
 	looks  int
 }
@@ -34,7 +34,7 @@ type tableGoal struct {
 	goal  change.Millis   // 0 until the listing is in the log
 }
 
-// NewWait waits in a number of tables for what was written before goal, a time of the service.
+// NewWait returns a Wait for what was written before goal, a time of the service, in a number of tables.
 func NewWait(goal time.Time, tables int) *Wait {
 	return &Wait{goal: change.Millis(goal.UnixMilli()), tables: make([]tableGoal, tables)}
 }
@@ -48,7 +48,8 @@ func (w *Wait) Met(all []TableLog) bool {
 	return met
 }
 
-// met reports whether the table has passed its goal, which it learns from the first look and the listing.
+// met reports whether the table has passed its goal. The first call records the shards that are known; the first call
+// after the listing sets the table's goal.
 func (t *tableGoal) met(goal change.Millis, s TableLog) bool {
 	if t.known == nil {
 		t.known = map[string]bool{}
@@ -78,7 +79,7 @@ func (w *Wait) RequestProgress(all []TableLog) {
 	}
 	for _, s := range all {
 		if s.Log != nil {
-			_ = s.Log.RequestBeat() // without the request the next listing comes on its timer
+			_ = s.Log.RequestBeat() // if this fails, the next listing comes on its timer
 		}
 	}
 }

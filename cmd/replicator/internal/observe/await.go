@@ -15,28 +15,28 @@ import (
 const Period = 250 * time.Millisecond
 
 const (
-	patience    = 15 * time.Second // for a status without a deadline: an election takes a few seconds
-	lookTimeout = 10 * time.Second // for one look while waiting
+	statusTimeout = 15 * time.Second // for a status whose ctx has no deadline: an election takes a few seconds
+	lookTimeout   = 10 * time.Second // for one look while waiting
 )
 
-// DaemonOnlyError is returned beside a status that the daemon gave, because the logs cannot be read.
+// DaemonOnlyError is returned with a status that comes from the daemon, because the logs cannot be read.
 type DaemonOnlyError struct{ Err error }
 
 func (e *DaemonOnlyError) Error() string {
-	return fmt.Sprintf("the logs cannot be read, so this is what the daemon says: %v", e.Err)
+	return fmt.Sprintf("the logs cannot be read, so this is the status that the daemon serves: %v", e.Err)
 }
 
 // Unwrap returns the error of reading the logs.
 func (e *DaemonOnlyError) Unwrap() error { return e.Err }
 
-// Status returns the status now. Errors that may pass, such as an election of the queue's servers or a reader that
-// overflowed, are retried until ctx ends, or for a while if ctx has no deadline. When the logs cannot be read in that
-// time but a daemon answers, Status returns the daemon's status and a *DaemonOnlyError.
+// Status returns the status now. Transient errors, such as an election of the queue's servers or a reader that
+// overflowed, are retried until ctx ends, or for statusTimeout if ctx has no deadline. When the logs cannot be read in
+// that time but a daemon answers, Status returns the daemon's status and a *DaemonOnlyError.
 func (o *Observer) Status(ctx context.Context) (pipeline.Status, error) {
 	defer o.closeQueue()
 	if _, limited := ctx.Deadline(); !limited {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience)
+		ctx, cancel = context.WithTimeout(ctx, statusTimeout)
 		defer cancel()
 	}
 	o.daemon = Daemon(ctx, o.cfg)
@@ -46,7 +46,7 @@ func (o *Observer) Status(ctx context.Context) (pipeline.Status, error) {
 			return status, nil
 		}
 		o.closeQueue()
-		if mayPass(err) && failure.Pause(ctx, Period) == nil {
+		if isTransient(err) && failure.Pause(ctx, Period) == nil {
 			continue
 		}
 		if o.daemon != nil {
@@ -81,16 +81,16 @@ func (o *Observer) Await(ctx context.Context, goal time.Time) (last pipeline.Sta
 // goal returns a time, or for the zero one the time of the service now.
 func (o *Observer) goal(at time.Time) time.Time {
 	if at.IsZero() {
-		return o.clients.Now().Add(time.Second) // DynamoDB's answers carry whole seconds, cut off
+		return o.clients.Now().Add(time.Second) // the Date of DynamoDB's replies is rounded down to a second
 	}
 	return at
 }
 
-// lookFor connects to the daemon's queue if that is necessary, and looks. It does not return errors that may pass.
+// lookFor connects to the daemon's queue if that is necessary, and looks. It does not return transient errors.
 func (o *Observer) lookFor(ctx context.Context, w *Wait) (status pipeline.Status, met bool, err error) {
 	if _, err = o.clients.RunningQueue(ctx); err != nil {
-		if _, limited := ctx.Deadline(); limited && mayPass(err) {
-			err = nil // the servers elect a leader, or are away: there is time to try again
+		if _, limited := ctx.Deadline(); limited && isTransient(err) {
+			err = nil // the servers elect a leader, or cannot be reached: Await retries until the deadline
 		}
 		return status, false, err
 	}
@@ -103,15 +103,15 @@ func (o *Observer) lookFor(ctx context.Context, w *Wait) (status pipeline.Status
 			return status, true, nil
 		}
 		w.RequestProgress(all)
-	case mayPass(err) || once.Err() != nil:
+	case isTransient(err) || once.Err() != nil:
 		o.closeQueue() // the daemon went away, or a reader overflowed
 		err = nil
 	}
 	return status, false, err
 }
 
-// UntilApplied returns when everything that was written before the call is applied, or when ctx ends: for a daemon,
-// whose own queue stays open.
+// UntilApplied returns when everything that was written before the call is applied, or when ctx ends: for a daemon: the
+// queue stays open.
 func (o *Observer) UntilApplied(ctx context.Context) error {
 	w := NewWait(o.goal(time.Time{}), len(o.tables))
 	for failure.Pause(ctx, Period) == nil {
@@ -132,8 +132,8 @@ func (o *Observer) UntilApplied(ctx context.Context) error {
 // closeQueue ends the connection; errors of reading have been returned already.
 func (o *Observer) closeQueue() { _ = o.clients.CloseQueue() }
 
-// mayPass reports whether the same look may succeed later.
-func mayPass(err error) bool {
+// isTransient reports whether the same look may succeed later.
+func isTransient(err error) bool {
 	return queue.Classify(err) == failure.Transient || errors.Is(err, queue.ErrGap) || errors.Is(err, queue.ErrChain) ||
 		errors.Is(err, context.DeadlineExceeded)
 }

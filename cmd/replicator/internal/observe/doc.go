@@ -1,11 +1,10 @@
-// Package observe finds out from the tables' logs how the tables are: the status, and whether everything that was
-// written before a moment is in Bigtable. It needs no running daemon; where one answers, it adds what only a daemon
-// knows.
+// Package observe reads from the tables' logs the status of each table, and whether everything that was written before
+// a moment is in Bigtable. It needs no running daemon; if one answers, its own status adds what the logs do not hold.
 //
 // Files, from the top down:
 //
-//	await.go    the status now, and the status once everything before a moment is applied; both try again
+//	await.go    the status now, and the status once everything before a moment is applied; both retry
 //	observe.go  the status of every table from its log
-//	daemon.go   what the daemon says about itself
+//	daemon.go   the status that the daemon serves
 //	applied.go  decides from the states of the logs whether everything before a moment is applied
 package observe

@@ -22,7 +22,7 @@ type Observer struct {
 	cfg     *config.Config
 	tables  []config.Table
 	clients *wire.Clients
-	daemon  *pipeline.Status // what the daemon of this configuration says; nil: nothing
+	daemon  *pipeline.Status // served by the daemon of this configuration; nil: none answers
 }
 
 // New returns an observer of the tables, which are some of the configuration's.
@@ -57,8 +57,8 @@ func (o *Observer) look(ctx context.Context, q *queue.Queue) (pipeline.Status, [
 	return status, all, nil
 }
 
-// lookTwice looks at the logs, and once more where a table is late. Rule 10: a table that is behind and moves is
-// catching up.
+// lookTwice looks at the logs, and a second time if a table is late: between the two, the table may be seen to move.
+// Rule 10: a table that is behind and moves is catching up.
 func (o *Observer) lookTwice(ctx context.Context) (pipeline.Status, error) {
 	status, before, err := o.Look(ctx)
 	if err != nil || !slices.ContainsFunc(status.Tables, pipeline.TableStatus.Late) {
@@ -79,8 +79,8 @@ func (o *Observer) lookTwice(ctx context.Context) (pipeline.Status, error) {
 	return status, nil
 }
 
-// table returns the status of one table from its log. Without a log it is what the daemon says about the table; a log
-// with an entry that cannot be read makes a halted table, so that the others are still shown.
+// table returns the status of one table from its log; if there is no log, the daemon's status of the table. A log with
+// an entry that cannot be read makes the table halted and is not an error, so that the other tables are still shown.
 func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (pipeline.TableStatus, TableLog, error) {
 	running := o.runningTable(t.Source)
 	x := pipeline.Seen{
@@ -94,7 +94,7 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 		return *running, TableLog{State: x.State}, nil
 	case errors.Is(err, queue.ErrNoLog):
 		st := pipeline.StatusOf(x)
-		st.Reasons = []string{"no log yet: no replicator has got as far as to make one; if one runs, its /readyz says why"}
+		st.Reasons = []string{"no log yet: no replicator has created it; if one runs, its /readyz says why"}
 		return st, TableLog{State: x.State}, nil
 	case err != nil:
 		err = fmt.Errorf("open log of %s: %w", t.Source, err)
@@ -119,7 +119,7 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 	return st, TableLog{Log: log, State: x.State}, nil
 }
 
-// measure asks the log for the parts of a status.
+// measure reads the parts of a status from the log.
 func measure(ctx context.Context, log *queue.Log, x *pipeline.Seen) (err error) {
 	if x.State, err = log.Fold(ctx); err != nil {
 		return err
@@ -140,8 +140,7 @@ func measure(ctx context.Context, log *queue.Log, x *pipeline.Seen) (err error) 
 	return nil
 }
 
-// runningTable returns what the daemon says about a table, or nil if no daemon answers or it only stands by for the
-// table.
+// runningTable returns the daemon's status of a table, or nil if no daemon answers or it only stands by for the table.
 func (o *Observer) runningTable(table string) *pipeline.TableStatus {
 	if o.daemon == nil {
 		return nil

@@ -9,13 +9,13 @@
 //	DynamoDB and   one log per      cells, state row   files, or a subject
 //	its streams    table            and target row     on the queue's connection
 //	   │              │                ▲
-//	   │              │                │ clock: the service time that Source has heard
+//	   │              │                │ clock: the service time from Source's replies
 //	   └──────────────┼────────────────┘
 //	                  │
 //	      command: the embedded server of the running daemon, or its store when no daemon runs;
-//	               servers that are away are reported at once
+//	               servers that cannot be reached are reported at once
 //	      daemon:  the store itself; waits a while for a predecessor that still has it open;
-//	               retries for ever, and reports each outcome to pipeline.Services
+//	               retries without limit, and reports each outcome to pipeline.Services
 //
 // Files, from the top down:
 //

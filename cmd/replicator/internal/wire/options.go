@@ -10,11 +10,11 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// budgetShare is the part of memory.total that pages on their way into the log may take (1/budgetShare), and as much
-// again what the sinks have in hand; the rest is for what both become.
+// budgetShare divides memory.total: pages that are not yet in the log may take 1/budgetShare, and entries that the
+// sinks are applying may take as much; the rest is for the frames and writes made from them.
 const budgetShare = 6
 
-// Budget returns how many bytes of pages may be in hand at one end of the log, all tables together.
+// Budget returns how many bytes of pages may be in memory on one side of the log, all tables together.
 func Budget(cfg *config.Config) int64 { return int64(cfg.Memory.Total) / budgetShare }
 
 // QueueOptions returns the options of package queue.
@@ -47,7 +47,8 @@ func bigtableOptions(cfg *config.Config) bigtable.Options {
 	}
 }
 
-// LateAfter returns how far behind a table may be before it must be seen to move: an idle shard is polled that rarely.
+// LateAfter returns how far behind a table may be before it counts as late. It includes two idle polls, since an idle
+// shard is read that rarely.
 func LateAfter(cfg *config.Config) time.Duration {
 	return pipeline.DefaultLate + 2*time.Duration(cfg.Source.IdlePoll)
 }

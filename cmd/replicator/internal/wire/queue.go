@@ -21,7 +21,7 @@ import (
 
 const (
 	openTimeout    = time.Minute            // for a command: a large embedded store needs time to open
-	lockTimeout    = 15 * time.Second       // for the daemon: a command, or a predecessor that ends, has the store open
+	lockTimeout    = 15 * time.Second       // for the daemon: a command, or the previous daemon, still has the store open
 	lockPeriod     = 200 * time.Millisecond // how often the daemon tries a locked store
 	connectTimeout = 2 * time.Second        // for one attempt to connect to the daemon's embedded server
 	daemonPeriod   = 250 * time.Millisecond // how often RunningQueue looks for the daemon
@@ -64,7 +64,7 @@ func (c *Clients) commandQueue(ctx context.Context) (*queue.Queue, error) {
 
 // daemonQueue opens the store, and tries a locked one until lockTimeout.
 func (c *Clients) daemonQueue(ctx context.Context) (*queue.Queue, error) {
-	patience, cancel := context.WithTimeout(ctx, lockTimeout)
+	locked, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
 	for {
 		o := QueueOptions(c.cfg)
@@ -73,7 +73,7 @@ func (c *Clients) daemonQueue(ctx context.Context) (*queue.Queue, error) {
 		if err == nil {
 			return q, nil
 		}
-		if !errors.Is(err, queue.ErrLocked) || failure.Pause(patience, lockPeriod) != nil {
+		if !errors.Is(err, queue.ErrLocked) || failure.Pause(locked, lockPeriod) != nil {
 			return nil, exit.Queue(err, c.cfg)
 		}
 	}

@@ -21,11 +21,11 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// AskTimeout is how long a command waits for a server to answer one question: the clients' own retries are made for
-// daemons.
+// AskTimeout is how long a command waits for the reply to one request: the clients' own retries are longer, for the
+// daemon.
 const AskTimeout = 5 * time.Second
 
-// commandAttempts is how often a command calls DynamoDB before it reports that the service is away.
+// commandAttempts is how often a command calls DynamoDB before it reports that the service cannot be reached.
 const commandAttempts = 3
 
 // Logger returns a logger for a client: at the level of --log-level, or at the given one where that flag is not set.
@@ -81,8 +81,8 @@ func (c *Clients) Source(ctx context.Context) (*source.Source, error) {
 	return src, nil
 }
 
-// Bigtable returns the client of Bigtable. For a command it reads one row first, because Google's client would retry an
-// address that does not answer until a deadline, without a word about why.
+// Bigtable returns the client of Bigtable. For a command it reads one row first, because Google's client retries an
+// address that does not answer until the deadline, and then does not report why.
 func (c *Clients) Bigtable(ctx context.Context) (*bigtable.Client, error) {
 	if c.bigtable != nil {
 		return c.bigtable, nil
@@ -110,7 +110,8 @@ func (c *Clients) Bigtable(ctx context.Context) (*bigtable.Client, error) {
 	return sink, nil
 }
 
-// reach reads one row and returns the error of a server that is away; what else is wrong the caller's own calls report.
+// reach reads one row and returns the error of a server that cannot be reached. It ignores other errors: the caller's
+// own calls report them.
 func (c *Clients) reach(ctx context.Context, sink *bigtable.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, AskTimeout)
 	defer cancel()
@@ -138,14 +139,14 @@ func (c *Clients) Archive(ctx context.Context) (*archive.Archive, error) {
 	arch, err := archive.Open(ctx, o, c.logger(zapcore.WarnLevel).Named("archive"), reg)
 	if err != nil {
 		return nil, exit.Environment(fmt.Errorf("open archive: %w", err),
-			"archive.file must be a directory that this user may write and no other process has")
+			"archive.file must be a directory that this user may write and that no other process has open")
 	}
 	c.archive = arch
 	return arch, nil
 }
 
-// Now returns the time of DynamoDB's clock, on which positions and the sink's tombstones rest; until DynamoDB has
-// answered once, or without a Source, it is the time of this machine.
+// Now returns the time of DynamoDB's clock, which positions and the sink's tombstones use; until DynamoDB has answered
+// once, or without a Source, it is the time of this machine.
 func (c *Clients) Now() time.Time {
 	if c.source != nil {
 		if ms, heard := c.source.Now(); heard {
@@ -155,9 +156,9 @@ func (c *Clients) Now() time.Time {
 	return time.Now()
 }
 
-// HearClock asks DynamoDB about a table, only to hear its clock. The error says why that clock is not known; Now is the
-// time of this machine then.
-func (c *Clients) HearClock(ctx context.Context, table string) error {
+// ReadClock describes a table, so that Now returns the time of DynamoDB's clock. After an error Now returns the time of
+// this machine.
+func (c *Clients) ReadClock(ctx context.Context, table string) error {
 	src, err := c.Source(ctx)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 
 func nop(zapcore.Level) *zap.Logger { return zap.NewNop() }
 
-// TestCommandNeedsAQueueThatExists: a command that only looks must not make a store.
+// TestCommandNeedsAQueueThatExists: a command that only reads must not create a store.
 func TestCommandNeedsAQueueThatExists(t *testing.T) {
 	cfg := config.Default()
 	cfg.Pipeline, cfg.Queue.Dir = "shop", filepath.Join(t.TempDir(), "none")
