@@ -23,18 +23,18 @@ const (
 	CostMemoryLarge = "memory_bytes_large_items"
 )
 
-// memory reports what run needs, and whether this process could have that much.
+// memory reports how much memory run needs, and a limit of this process that is lower.
 func (c *check) memory() {
 	need := heap.NeedOf(c.cfg)
 	c.Cost[CostMemory], c.Cost[CostMemoryLarge] = heap.ProcessBytes(need.Usual), heap.ProcessBytes(need.Most)
 	if shortage := need.Shortage(); shortage != "" {
 		c.add(warnf("memory", "memory.total",
-			"give it more, lower memory.total, or carry fewer tables in one process: else collecting garbage takes the CPU",
+			"give it more, lower memory.total, or replicate fewer tables per process: else garbage collection uses up the CPU",
 			"%s", shortage))
 	}
 }
 
-// cost reports what an idle table costs, one GetRecords per open shard and idle_poll, and how large the tables are.
+// cost reports the calls of an idle shard (one GetRecords per idle_poll), and how large the tables are.
 func (c *check) cost() {
 	c.Cost["idle_reads_per_shard_and_hour"] = int64(time.Hour / time.Duration(c.cfg.Source.IdlePoll))
 	var items, bytes int64
@@ -85,11 +85,11 @@ func limitProblems(table string, snapshot int, limit int64) []problem.Problem {
 	}
 	return []problem.Problem{errorf("log_too_small", "queue.max_bytes",
 		fmt.Sprintf("queue.max_bytes: %dMiB or more", (least+1<<20-1)>>20),
-		"the state of %s takes %s: a log of %s has no room for two of it in the tenth that a full log keeps free",
+		"the state of %s takes %s: a full log of %s keeps a tenth free, which is no room for two snapshots of it",
 		table, humanize.IBytes(uint64(snapshot)), humanize.IBytes(uint64(limit)))}
 }
 
-// diskProblems compares the volume of the embedded queue with what the logs may take.
+// diskProblems compares the volume of the embedded queue with the bytes that the logs may take.
 func diskProblems(d embedded.Disk, dir string) []problem.Problem {
 	switch {
 	case d.Low:
@@ -108,11 +108,11 @@ func diskProblems(d embedded.Disk, dir string) []problem.Problem {
 // natsServer compares what the logs need with what the NATS servers and the account offer. The embedded server has no
 // account.
 func (c *check) natsServer(ctx context.Context) {
-	s, outside, err := c.queue.ServerInfo(ctx)
+	s, external, err := c.queue.ServerInfo(ctx)
 	if err != nil {
 		c.failed("queue", "queue", exit.Queue(err, c.cfg))
 	}
-	if !outside || err != nil {
+	if !external || err != nil {
 		return
 	}
 	c.add(serverProblems(s, c.queue.Replicas())...)
@@ -131,7 +131,7 @@ func (c *check) natsServer(ctx context.Context) {
 	c.add(storageProblems(s, need)...)
 }
 
-// serverProblems judges the number of servers and the size of messages.
+// serverProblems checks the number of servers and the maximum size of messages.
 func serverProblems(s queue.ServerInfo, copies int) (problems []problem.Problem) {
 	switch {
 	case copies > 1 && s.Cluster == "":
@@ -140,7 +140,7 @@ func serverProblems(s queue.ServerInfo, copies int) (problems []problem.Problem)
 	case copies > s.Servers:
 		problems = append(problems, warnf("replicas", "queue.replicas",
 			"are all servers of the cluster up, and do they advertise themselves?",
-			"%d copies of each log need as many servers, cluster %s tells of %d", copies, s.Cluster, s.Servers))
+			"%d copies of each log need as many servers, cluster %s shows %d", copies, s.Cluster, s.Servers))
 	}
 	if s.MaxPayload < queue.MaxPayload {
 		problems = append(problems, errorf("max_payload", "queue.url",
@@ -151,7 +151,7 @@ func serverProblems(s queue.ServerInfo, copies int) (problems []problem.Problem)
 	return problems
 }
 
-// storageProblems judges whether an account with a limit has room for the bytes that the logs still have to reserve.
+// storageProblems checks that an account with a limit has room for the bytes that the logs still have to reserve.
 func storageProblems(s queue.ServerInfo, need int64) []problem.Problem {
 	left := s.Store - s.Reserved
 	if need*s.Copies <= left {

@@ -1,4 +1,4 @@
-// Package preflight finds everything that would keep `replicator run` from working, or that its user should know: in
+// Package preflight finds everything that would keep `replicator run` from working, or that its user should know, in
 // the configuration and the mappings, in DynamoDB, Bigtable and the queue, and in what earlier runs stored. It writes
 // nothing.
 //

@@ -16,7 +16,7 @@ import (
 // DefaultSample is how many items of each table are read, in pages of at most 1 MB: 128 read units each.
 const DefaultSample = 1000
 
-// timeout is how long all servers together have to answer.
+// timeout is the time limit for all servers together.
 const timeout = 2 * time.Minute
 
 // Options are the choices of a preflight check.
@@ -26,8 +26,7 @@ type Options struct {
 	Logger  wire.Logger
 
 	// Sampling is called before a table is sampled, with the number of items to expect. It returns a function to call with
-	// the number of items read so far, and one to call at the end. Nil: progress is not
-	// shown.
+	// the number of items read so far, and one to call at the end. Nil: progress is not shown.
 	Sampling func(table string, items int64) (progress func(items int), done func())
 }
 
@@ -36,7 +35,7 @@ type Report struct {
 	Problems    []problem.Problem // of configuration and mappings
 	Environment []problem.Problem // of servers, volumes and stored state
 	Endpoints   map[string]string // address by server
-	Principals  map[string]string // who the calls are made as, by server
+	Principals  map[string]string // identity of the calls, by server
 	Cost        map[string]int64
 	Tables      []*TableReport
 }
@@ -65,7 +64,7 @@ func Run(ctx context.Context, cfg *config.Config, problems []problem.Problem, o 
 	return r
 }
 
-// check is a check under way.
+// check is the state of one preflight check.
 type check struct {
 	*Report
 	cfg     *config.Config
@@ -91,8 +90,8 @@ func (c *check) offline() {
 	c.compile()
 }
 
-// online asks the servers. An error of one does not keep the others from being asked, except that all else rests on
-// what DynamoDB says about the tables.
+// online asks the servers. An error of one server does not stop the checks of the others, except that without a client
+// of DynamoDB nothing else is checked.
 func (c *check) online(ctx context.Context, o Options) {
 	c.endpoints()
 	c.adminPort(ctx)

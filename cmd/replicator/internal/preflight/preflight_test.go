@@ -80,7 +80,7 @@ func TestWhatDynamoDBSaysOfATableIsJudged(t *testing.T) {
 	}
 }
 
-// TestSampleOfAMappedTableIsJudgedByItsMapping: what hurts a table without a mapping may be nothing to another.
+// TestSampleOfAMappedTableIsJudgedByItsMapping: a finding that matters without a mapping may not matter with one.
 func TestSampleOfAMappedTableIsJudgedByItsMapping(t *testing.T) {
 	m, problems := transform.ParseMapping("m.yaml", []byte(`families: {d: {max_versions: 1}}
 rules:
@@ -119,7 +119,7 @@ rules:
 	}
 }
 
-// TestUnknownPrincipalIsAWarning: check goes on without knowing who calls.
+// TestUnknownPrincipalIsAWarning: check continues without the identity of its calls.
 func TestUnknownPrincipalIsAWarning(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
@@ -127,9 +127,9 @@ func TestUnknownPrincipalIsAWarning(t *testing.T) {
 		code string
 	}{
 		"known":      {nil, "arn:aws:iam::1:user/me", ""},
-		"emulator":   {bigtable.ErrNoIdentities, "anybody: the server knows no identities", ""},
+		"emulator":   {bigtable.ErrNoIdentities, "anonymous: the server has no identities", ""},
 		"no answer":  {errors.New("denied"), "unknown", "principal"},
-		"DynamoDB's": {source.ErrNoIdentities, "anybody: the server knows no identities", ""},
+		"DynamoDB's": {source.ErrNoIdentities, "anonymous: the server has no identities", ""},
 	} {
 		r := &Report{Principals: map[string]string{}}
 		(&check{Report: r}).principal(t.Context(), "s", func(context.Context) (string, error) {

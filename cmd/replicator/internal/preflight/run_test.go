@@ -153,7 +153,7 @@ func TestReportOfASample(t *testing.T) {
 	if r.Endpoints["dynamodb"] != s.Endpoint() || r.Endpoints["queue"] != "NATS cluster" {
 		t.Errorf("%v", r.Endpoints)
 	}
-	if !strings.HasPrefix(r.Principals["bigtable"], "anybody") || r.Cost["items"] != 1 || r.Cost[CostMemory] == 0 {
+	if !strings.HasPrefix(r.Principals["bigtable"], "anonymous") || r.Cost["items"] != 1 || r.Cost[CostMemory] == 0 {
 		t.Errorf("%v %v", r.Principals, r.Cost)
 	}
 }

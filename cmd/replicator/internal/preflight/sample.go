@@ -15,7 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/propose"
 )
 
-// TableReport says what the mapping of a table does, and did to the sample.
+// TableReport describes the mapping of a table, and what it did with the sample.
 type TableReport struct {
 	Source   string                `json:"source"`
 	Target   string                `json:"target"`
@@ -26,7 +26,7 @@ type TableReport struct {
 	table *catalog.Table
 }
 
-// AttributeUse says what becomes of an attribute, and in how many items of the sample.
+// AttributeUse is what becomes of an attribute, and in how many items of the sample.
 type AttributeUse struct {
 	Attr  string `json:"attr"`
 	Use   string `json:"use"` // key, mapped, ignored, lost
@@ -58,7 +58,7 @@ func (c *check) sample(ctx context.Context, r *TableReport, o Options) {
 	switch {
 	case err == nil:
 	case source.Classify(err) == failure.Denied: // not an error: run itself needs no Scan
-		c.add(warnf("sample", r.table.Path+".source", "grant dynamodb:Scan to try the mapping on items, or say --sample 0",
+		c.add(warnf("sample", r.table.Path+".source", "grant dynamodb:Scan to try the mapping on items, or set --sample 0",
 			"%s", err.Error()))
 	default:
 		c.failed("sample", r.table.Path+".source", err)

@@ -22,7 +22,7 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// endpoints reports where the servers are: as the configuration says, as the environment says, or the service itself.
+// endpoints reports the address of each server: from the configuration, from the environment, or the cloud service.
 func (c *check) endpoints() {
 	s := &c.cfg.Source
 	aws := cmp.Or(os.Getenv("AWS_ENDPOINT_URL"), "AWS "+s.Region)
@@ -54,7 +54,7 @@ func (c *check) describe(ctx context.Context, t *catalog.Table) {
 	c.add(tableProblems(t)...)
 }
 
-// tableProblems judges what DynamoDB says about a table.
+// tableProblems checks the description of a table.
 func tableProblems(t *catalog.Table) (problems []problem.Problem) {
 	info, path := &t.Info, t.Path+".source"
 	add := func(p problem.Problem) { problems = append(problems, p) }
@@ -73,7 +73,7 @@ func tableProblems(t *catalog.Table) (problems []problem.Problem) {
 	}
 	if t.OnTTLExpiry != "delete" && info.TTLError != nil {
 		add(warnf("ttl_unknown", path, "grant dynamodb:DescribeTimeToLive",
-			"time to live of %s cannot be asked for: %v", t.Source, info.TTLError))
+			"time to live of %s cannot be read: %v", t.Source, info.TTLError))
 	}
 	// Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/globaltables-CoreConcepts.html
 	if len(info.Replicas) > 0 {
@@ -85,7 +85,7 @@ func tableProblems(t *catalog.Table) (problems []problem.Problem) {
 	}
 	if info.Items > 0 {
 		add(warnf(codeBackfill, path,
-			"only changes are carried: items older than the stream's 24 hours come when they change next",
+			"only changes are replicated: items not changed in the last 24 hours (the stream) arrive when they change next",
 			"%s holds about %s already", t.Source, render.Count(int(info.Items), "item")))
 	}
 	return problems
@@ -103,7 +103,7 @@ func (c *check) readable(ctx context.Context, t *catalog.Table) {
 	}
 }
 
-// principal reports who the calls to a server are made as.
+// principal reports the identity of the calls to a server.
 func (c *check) principal(ctx context.Context, server string, ask func(context.Context) (string, error)) {
 	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
 	defer cancel()
@@ -112,14 +112,14 @@ func (c *check) principal(ctx context.Context, server string, ask func(context.C
 	case err == nil:
 		c.Principals[server] = name
 	case errors.Is(err, source.ErrNoIdentities), errors.Is(err, bigtable.ErrNoIdentities):
-		c.Principals[server] = "anybody: the server knows no identities"
+		c.Principals[server] = "anonymous: the server has no identities"
 	default:
 		c.Principals[server] = "unknown"
 		c.add(warnf("principal", server, "are there credentials? see docs/credentials.md", "%s", err.Error()))
 	}
 }
 
-// bigtable asks Bigtable who is calling, and compares app profile and schema with what the sink needs.
+// bigtable reports the identity of the calls to Bigtable, and compares app profile and schema with what the sink needs.
 func (c *check) bigtable(ctx context.Context) {
 	sink, err := c.clients.Bigtable(ctx)
 	if err != nil {
@@ -130,7 +130,7 @@ func (c *check) bigtable(ctx context.Context) {
 	c.principal(ctx, "bigtable", sink.Principal)
 	c.profile(ctx)
 	if slices.ContainsFunc(c.catalog.Tables, func(t *catalog.Table) bool { return t.Program == nil }) {
-		return // which tables it must have is not known
+		return // the tables that Bigtable needs are not known
 	}
 	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
 	defer cancel()
@@ -152,8 +152,8 @@ func (c *check) profile(ctx context.Context) {
 	c.add(profileProblems(p, err, c.cfg.Bigtable.Instance)...)
 }
 
-// profileProblems judges an app profile, or the error of asking for it: conditional writes need single-cluster routing
-// and single-row transactions.
+// profileProblems checks an app profile, or the error of reading it: conditional writes need single-cluster routing and
+// single-row transactions.
 func profileProblems(p bigtable.Profile, err error, instance string) []problem.Problem {
 	const path = "bigtable.app_profile"
 	update := fmt.Sprintf("gcloud bigtable app-profiles update %s --instance=%s --route-to=CLUSTER --transactional-writes",

@@ -21,7 +21,7 @@ import (
 const codeBackfill = "backfill"
 
 // stored compares the tables with what earlier runs left: the pipeline's rows in Bigtable, the owners of the targets,
-// and the logs. It refuses what run refuses, with the same words.
+// and the logs. It refuses what run refuses, with the same messages.
 func (c *check) stored(ctx context.Context) {
 	if c.sink == nil {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// WayBack says whether a rule's rows can be turned back into items; it says nothing about index rows.
+// WayBack returns a sentence on whether a rule's rows can be turned back into items; "" for index rows.
 func WayBack(r *transform.RowReport) string {
 	switch {
 	case r.Lossless:

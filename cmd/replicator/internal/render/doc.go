@@ -1,4 +1,4 @@
-// Package render says what the commands found out, for people: the status in a sentence and a table, the steps from an
+// Package render formats the results of commands for people: the status as a sentence and a table, the steps from an
 // item to its cells.
 //
 // Files, from the top down:

@@ -17,24 +17,24 @@ var classNames = map[string]string{"R": "replace-row", "K": "by-key", "D": "by-d
 // Class returns a class with its name: "R (replace-row)".
 func Class(class string) string { return class + " (" + classNames[class] + ")" }
 
-// classTexts explain each class to a reader who has not met the classes.
+// classTexts explain each class.
 var classTexts = map[string]string{
-	"R": "the row is this item's alone: what stands in it is deleted, then it is written anew",
-	"K": "other items write this row too: only this item's columns are touched, and its key tells which they are",
+	"R": "the row is this item's alone: what it holds is deleted, then the item is written",
+	"K": "other items write this row too: only this item's columns are touched, and its key determines which ones",
 	"D": "other items write this row too: only this item's columns are touched, " +
-		"and it takes the old image to know which they were",
+		"and the old image is needed to know which ones",
 }
 
 // leftTexts explain each class for a row that the item leaves.
 var leftTexts = map[string]string{
 	"R": "the row is this item's alone: it is deleted as a whole",
-	"K": "other items write this row too: only this item's columns are deleted, and its key tells which they are",
+	"K": "other items write this row too: only this item's columns are deleted, and its key determines which ones",
 	"D": "other items write this row too: only this item's columns are deleted, " +
-		"and it takes the old image to know which they were",
+		"and the old image is needed to know which ones",
 }
 
-// Explain words the steps from an item to its cells in the order in which a user asks: which rule and why, which rows,
-// what happens to each cell, what is left out.
+// Explain formats the steps from an item to its cells in the order in which a user asks: which rule and why, which
+// rows, what happens to each cell, what is left out.
 func Explain(target string, s *transform.Steps) string {
 	b := &strings.Builder{}
 	if s.Rule != "" {
@@ -75,7 +75,7 @@ func captureText(captures map[string]string) string {
 	return ": " + strings.Join(parts, ", ")
 }
 
-// writeRow writes a row: its class and why, what is deleted, what is set.
+// writeRow writes a row: its class with the reason, the deletes, the cells that are set.
 func writeRow(b *strings.Builder, target string, r *transform.StepRow) {
 	fmt.Fprintf(b, "\nRow %s of table %s (%s)\n", r.Row, target, r.Name)
 	texts := classTexts
@@ -119,7 +119,7 @@ func writeRow(b *strings.Builder, target string, r *transform.StepRow) {
 	}
 }
 
-// writeCoverage writes which attributes are written nowhere, on purpose or not.
+// writeCoverage lists the attributes that are written nowhere, on purpose or not.
 func writeCoverage(b *strings.Builder, uses []transform.Use) {
 	names := map[string][]string{}
 	for _, u := range uses {
@@ -130,7 +130,7 @@ func writeCoverage(b *strings.Builder, uses []transform.Use) {
 	}
 	if n := names["lost"]; len(n) > 0 {
 		list := strings.Join(n, ", ")
-		fmt.Fprintf(b, "\nWritten nowhere: %s. Map them, or say that this is on purpose: ignore: [%s]\n", list, list)
+		fmt.Fprintf(b, "\nWritten nowhere: %s. Map them, or leave them out on purpose with ignore: [%s]\n", list, list)
 	}
 }
 

@@ -29,16 +29,16 @@ const sub = `Rule subscription takes this item (line 8 of the mapping): service 
 
 Row USER#7 of table portal (rule subscription)
   class K (by-key): other items write this row too: only this item's columns are touched, ` +
-	`and its key tells which they are
+	`and its key determines which ones
     because several items share the row: its key does not tell {service}; all its columns are known from the key
   set     s:news = May
   cells without a time get that of the change
 
 Left out on purpose: data
 
-Written nowhere: note. Map them, or say that this is on purpose: ignore: [note]`
+Written nowhere: note. Map them, or leave them out on purpose with ignore: [note]`
 
-func TestExplanationCanBeReadByWhoeverIsOnCall(t *testing.T) {
+func TestExplanationNamesRuleRowAndLeftOutAttributes(t *testing.T) {
 	m, problems := transform.ParseMapping("portal.yaml", []byte(portal))
 	p, more := transform.Compile(transform.Table{Pipeline: "p", Source: "Portal", Target: "portal", Mapping: m,
 		Schema: change.KeySchema{

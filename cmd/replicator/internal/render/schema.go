@@ -7,7 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// Difference words what the Bigtable instance lacks, or has otherwise than the mapping needs.
+// Difference formats a table or family that the Bigtable instance lacks, or has with other settings than the mapping
+// needs.
 func Difference(d bigtable.Difference) string {
 	name := d.Table
 	if d.Family != "" {

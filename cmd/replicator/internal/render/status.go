@@ -62,8 +62,7 @@ func Sentence(s pipeline.Status, zone *time.Location) string {
 	return b.String() + "."
 }
 
-// assumedClause notes that the status rests on empty reads, where that is so. Rule 10: empty pages are not a proof of
-// idleness.
+// assumedClause returns a clause if the status relies on empty reads. Rule 10: empty pages are not a proof of idleness.
 func assumedClause(s pipeline.Status) string {
 	for _, t := range s.Tables {
 		if t.Proof != "proven" {
@@ -73,7 +72,7 @@ func assumedClause(s pipeline.Status) string {
 	return ""
 }
 
-// differsClause says since when changes are missing, where gaps lost any.
+// differsClause returns since when changes are missing because of gaps; "" if none are.
 func differsClause(s pipeline.Status, zone *time.Location) string {
 	var since *time.Time
 	n := 0
