@@ -179,6 +179,6 @@ func (a *app) dlqDropCommand() *cobra.Command {
 			return nil
 		}),
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "lose the change")
+	cmd.Flags().BoolVar(&yes, "yes", false, "confirm that the change is lost")
 	return cmd
 }

@@ -16,14 +16,15 @@ func (a *app) dlqRetryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry (ID | --all)",
 		Short: "Apply dead letters again",
-		Long: `retry applies the changes of dead letters, each at the version that it has: what an item became since then is
-not touched. The letters of one item are applied in version order, up to the first that is refused; with ID, those of
-that letter's item. A letter that was applied is deleted; one that is refused again stays, with one more attempt. Exit 4
-then.
+		Long: `retry applies the changes of dead letters, each at its own version: newer changes of the item are not touched.
+The letters of one item are applied in version order, up to the first that is refused; with ID, those of that letter's
+item. A letter that was applied is deleted; one that is refused again stays, with one more attempt, and the exit code
+is 4.
 
-A change that takes away what it knows of the item's old image is applied only behind all earlier ones: where one of
-those was dropped, the letter is refused. Pause the table meanwhile, so that no new letter of the item comes in between.
-Letters of the archive go there; a directory of archive files has room for one process, so stop the daemon before.`,
+A change that deletes cells according to the item's old image (class D, by-diff) is applied only after all earlier
+changes: if one of those was dropped, the letter is refused. Pause the table meanwhile, so that no new letter of the
+item is added. Letters of the archive go to the archive; only one process can write a directory of archive files, so
+stop the daemon first.`,
 		Args: a.args(cobra.MaximumNArgs(1)),
 		RunE: a.body(func(ctx context.Context, args []string) error {
 			if all == (len(args) == 1) {
@@ -71,7 +72,7 @@ func (a *app) retry(ctx context.Context, id string) error {
 		}
 		all, only = []tableLetters{t}, letter
 	}
-	var first error // the tables do not wait for each other
+	var first error // an error of one table does not stop the others
 	for _, t := range all {
 		letters := retry.Letters{Store: t.Store, LogCreated: t.logCreated, Only: only}
 		if err := retrier.Table(ctx, tables.Table(t.source), letters); err != nil && first == nil {
@@ -93,7 +94,8 @@ func (a *app) printRetried(r *retry.Result) error {
 			return err
 		}
 	} else {
-		a.print("%d applied, %d refused again, %d left behind those.", r.Applied, r.Refused, r.Left)
+		a.print("%d applied, %d refused again, %d not tried because an earlier one was refused.",
+			r.Applied, r.Refused, r.Left)
 		for _, reason := range r.Reasons {
 			a.print("  %s", reason)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// codeCascade is the code of a letter that would delete what was written later. Only a retry gives it.
+// codeCascade is the code of a letter that would delete what was written later. Only a retry sets it.
 const codeCascade = "cascade"
 
 // sinkBigtable is the sink of letters that become rows; those of any other sink become events of the archive.
@@ -29,14 +29,14 @@ type item struct {
 	*Retrier
 	table   *catalog.Table
 	letters *deadletter.Store
-	applied *change.Change // of the letter before; nil: it was not applied by this retry
+	applied *change.Change // of the previous letter; nil: it was not applied by this retry
 }
 
 // apply applies the letters in version order, up to the first that is refused.
 //
-// Rule 5: changes of one item reach a sink in version order or not at all. A later letter may be a difference from
-// what an earlier one leaves, so letters are deleted only when no more can be applied, and newest first: wherever
-// that ends, the first letters are left, and applying those again changes nothing.
+// Rule 5: changes of one item reach a sink in version order or not at all. A later letter may depend on the row that an
+// earlier one leaves, so letters are deleted only when no more can be applied, and newest first: wherever a retry ends,
+// the earliest letters remain, and applying those again changes nothing.
 func (x *item) apply(ctx context.Context, ids []string) error {
 	var done []string
 	for i, id := range ids {
@@ -70,8 +70,8 @@ func (x *item) apply(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// try applies one letter, and records the attempt of one that is refused again. An error does not concern the letter
-// alone.
+// try applies one letter, and records the attempt of one that is refused again. An error means that other letters would
+// fail as well.
 func (x *item) try(ctx context.Context, letter *deadletter.Letter) (outcome.Outcome, error) {
 	err := x.applyLetter(ctx, letter)
 	out := outcome.OfChange(err)
@@ -85,7 +85,7 @@ func (x *item) try(ctx context.Context, letter *deadletter.Letter) (outcome.Outc
 	behind := out.Code == outcome.CodeDirty || isBehind(letter) && x.applied == nil
 	now := x.clients.Now().Truncate(time.Millisecond)
 	if err := x.letters.RecordRetry(ctx, letter.ID, out.Code, out.Reason, behind, now); err != nil {
-		return out, fmt.Errorf("note outcome of dead letter %s: %w", letter.ID, err)
+		return out, fmt.Errorf("record outcome of dead letter %s: %w", letter.ID, err)
 	}
 	return out, nil
 }
@@ -116,14 +116,14 @@ func (x *item) applyLetter(ctx context.Context, letter *deadletter.Letter) error
 	return nil
 }
 
-// checkWrite refuses a write that cannot be right, although Bigtable would take it: one that deletes what other items
-// wrote to the row later, and one that is a difference from a change that was never applied.
+// checkWrite refuses a write that Bigtable would accept but that would be wrong: one that deletes what other items
+// wrote to the row later, and one that depends on an earlier change that was never applied.
 func (x *item) checkWrite(letter *deadletter.Letter, c *change.Change) error {
 	for i := range x.write.Rows {
 		if row := &x.write.Rows[i]; row.Exclusive && row.Class != transform.ClassR {
 			return &transform.Refusal{Code: codeCascade,
-				What: "the removal takes its whole row along, with what other items wrote there later; " +
-					"delete by hand what of the row is not wanted, then drop the letter"}
+				What: "the removal would delete its whole row, with what other items wrote there later; " +
+					"delete the item's part of the row by hand, then drop the letter"}
 		}
 	}
 	switch {
@@ -133,16 +133,16 @@ func (x *item) checkWrite(letter *deadletter.Letter, c *change.Change) error {
 		return nil
 	}
 	return &transform.Refusal{Code: outcome.CodeDirty,
-		What: "the change before it was never applied, and what that leaves in Bigtable is not known; " +
-			"the item wants a resync, or a new row by hand"}
+		What: "the change before it was never applied, so what the item has in Bigtable is not known; " +
+			"the item needs a resync, or a row written by hand"}
 }
 
-// isBehind reports whether the change before the letter's was a dead letter too. Letters of older versions say so only
-// by their code.
+// isBehind reports whether the change before the letter's was a dead letter too. In letters of older versions only the
+// code shows that.
 func isBehind(l *deadletter.Letter) bool { return l.Behind || l.Code == outcome.CodeDirty }
 
-// sameImage compares two images of an item, of which either may be absent. Sets have no order, so equal ones may
-// compare as different; then the letter stays.
+// sameImage reports whether two images of an item are equal or both absent. Equal sets with another order compare as
+// different; then the letter stays.
 func sameImage(a, b []byte) bool {
 	if a == nil || b == nil || bytes.Equal(a, b) {
 		return (a == nil) == (b == nil)
@@ -151,7 +151,7 @@ func sameImage(a, b []byte) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// archive writes the event of a change. Events have ids of their own, so none waits for another.
+// archive writes the event of a change. Each event has an id of its own, so their order does not matter.
 func (x *item) archive(ctx context.Context, c *change.Change) error {
 	event, err := x.table.Program.Archive(&x.dec, c)
 	if err != nil || event == nil {

@@ -30,7 +30,7 @@ type Retrier struct {
 	Result
 }
 
-// Result is what became of the letters.
+// Result counts the letters by outcome.
 type Result struct {
 	Applied int      // and deleted
 	Refused int      // once more; they stay
@@ -122,7 +122,7 @@ func (r *Retrier) refuse(id, code, reason string) {
 	r.Reasons = append(r.Reasons, fmt.Sprintf("%s: %s (%s)", id, reason, code))
 }
 
-// checkIdentity refuses what run refuses: rows of another mapping would stay beside those of this one for ever.
+// checkIdentity refuses what run refuses: rows of another mapping would stay beside those of this one permanently.
 func (r *Retrier) checkIdentity(ctx context.Context, t *catalog.Table, logCreated time.Time) error {
 	row, err := r.sink.LoadState(ctx, r.pipeline, t.Source)
 	if err != nil {
