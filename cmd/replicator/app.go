@@ -22,8 +22,8 @@ import (
 	"github.com/tailrace-cdc/replicator/source"
 )
 
-// schema is the format number of every JSON object that the commands print. Fields are added freely; a field that
-// changes its meaning raises it.
+// schema is the format number of every JSON object that the commands print. New fields do not change it; a field with a
+// new meaning does.
 const schema = 1
 
 // configHint is the hint for a configuration file that cannot be read.
@@ -38,15 +38,15 @@ type app struct {
 	json       bool
 	noColor    bool
 
-	path    string // of the command that runs, for messages
-	began   bool   // the command line was accepted
-	printed bool   // something was printed on out
+	path     string // of the command that runs, for messages
+	accepted bool   // the command line has no errors; the command runs
+	printed  bool   // something was printed on out
 }
 
 // body wraps a command's function. It runs after the command line was accepted, so its errors are not usage errors.
 func (a *app) body(run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		a.path, a.began = cmd.CommandPath(), true
+		a.path, a.accepted = cmd.CommandPath(), true
 		if _, err := a.level(zapcore.InfoLevel); err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (a *app) printJSON(v any) error {
 }
 
 // verdict prints what went wrong and what to do next, and returns the exit code. An error of cobra before the command
-// has begun is an error of usage.
+// line was accepted is an error of usage.
 func (a *app) verdict(err error) int {
 	if err == nil {
 		return exit.CodeOK
@@ -159,7 +159,7 @@ func (a *app) verdict(err error) int {
 		if known.Err == nil {
 			return code
 		}
-	case !a.began:
+	case !a.accepted:
 		code, hint = exit.CodeUsage, "see `"+a.path+" --help`"
 	case errors.Is(err, context.Canceled):
 		hint = "it was interrupted; running it again is safe"

@@ -28,8 +28,8 @@ func (a *app) checkCommand() *cobra.Command {
 		Short: "Find everything that is wrong with configuration, mappings and environment; write nothing",
 		Long: `check reads the configuration and the mappings, then asks DynamoDB, Bigtable and the queue what a run would
 need of them, compares with what earlier runs left (tailrace_state, the logs, the owner of each target), and tries the
-mappings on a sample of items: what each rule writes and in which class, what becomes of every attribute, and what the
-data will do to it. All problems are said at once. It never writes.
+mappings on a sample of items: what each rule writes and in which class, what becomes of every attribute, and which
+values will cause trouble. It reports all problems at once and never writes.
 
 Exit 2 when configuration or mapping are wrong, 3 when the environment is; --strict turns warnings into exit 2.`,
 		Args: a.args(cobra.NoArgs),
@@ -39,7 +39,7 @@ Exit 2 when configuration or mapping are wrong, 3 when the environment is; --str
 	f.BoolVar(&o.offline, "offline", false, "only what needs no connection")
 	f.BoolVar(&o.strict, "strict", false, "warnings count as errors")
 	f.IntVar(&o.sample, "sample", preflight.DefaultSample,
-		"try the mapping on so many items of each table (reads them: costs capacity; 0: none)")
+		"how many items of each table to try the mapping on (costs read capacity; 0: none)")
 	return cmd
 }
 
@@ -61,7 +61,7 @@ func (a *app) check(ctx context.Context, o checkOptions) error {
 		return &exit.Error{Code: exit.CodeUsage, Err: err, Hint: configHint}
 	}
 	run := preflight.Options{Offline: o.offline, Sample: o.sample, Logger: a.logger}
-	if a.moving() {
+	if a.showsBars() {
 		run.Sampling = func(table string, items int64) (progress func(items int), done func()) {
 			b := newBar(a.errs, "sampling "+table, items)
 			return func(items int) { b.set(int64(items), render.Count(items, "item")) }, b.close
@@ -73,9 +73,9 @@ func (a *app) check(ctx context.Context, o checkOptions) error {
 // report prints the findings and returns the exit code: errors of the configuration win over those of the environment.
 func (a *app) report(r *preflight.Report, strict bool) error {
 	all := append(append([]problem.Problem{}, r.Problems...), r.Environment...)
-	faults := problem.CountErrors(all)
-	warnings := len(all) - faults
-	ok := faults == 0 && (!strict || warnings == 0)
+	errs := problem.CountErrors(all)
+	warnings := len(all) - errs
+	ok := errs == 0 && (!strict || warnings == 0)
 	if a.json {
 		if err := a.printJSON(checkReport{schema, ok, all, r.Principals, r.Endpoints, r.Cost, r.Tables}); err != nil {
 			return err
@@ -84,7 +84,7 @@ func (a *app) report(r *preflight.Report, strict bool) error {
 		a.printTableReports(r)
 		a.problems(a.out, all)
 		a.printMemory(r)
-		a.print("%s: %s, %s", a.configPath, render.Count(faults, "error"), render.Count(warnings, "warning"))
+		a.print("%s: %s, %s", a.configPath, render.Count(errs, "error"), render.Count(warnings, "warning"))
 	}
 	switch {
 	case ok:
@@ -96,8 +96,8 @@ func (a *app) report(r *preflight.Report, strict bool) error {
 	}
 }
 
-// printTableReports prints who calls which server, and for each table its rules with their class, and what becomes of
-// its attributes.
+// printTableReports prints each server with its address and the principal of the calls, and for each table its rules
+// with their class, and what becomes of its attributes.
 func (a *app) printTableReports(r *preflight.Report) {
 	for _, server := range slices.Sorted(maps.Keys(r.Principals)) {
 		a.print("%s: %s, as %s", server, r.Endpoints[server], r.Principals[server])
@@ -124,7 +124,7 @@ func (a *app) printTableReports(r *preflight.Report) {
 	}
 }
 
-// printMemory prints how much memory run takes, where that was computed.
+// printMemory prints how much memory run takes, if the report has an estimate.
 func (a *app) printMemory(r *preflight.Report) {
 	if usual, known := r.Cost[preflight.CostMemory]; known {
 		a.print("memory: run takes about %d MiB, up to %d MiB with items of hundreds of KB in every table",

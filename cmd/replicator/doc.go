@@ -6,7 +6,7 @@
 //	│ source   shard graph, iterators, pace        config   one strict file                       │
 //	│    │ versions, frames                                                                       │
 //	│ queue    one log per table: JetStream, ◄──── marks, beats, pause, resume                    │
-//	│    │     embedded or outside; one writer     checkpoint   state = fold(log)                 │
+//	│    │     embedded or external; one writer    checkpoint   state = fold(log)                 │
 //	│    │ read in order from the sink's mark                                                     │
 //	│ pipeline lanes by item key ──► transform     the mapping, compiled                          │
 //	│    │ writes                    │ events, refusals                                           │
@@ -15,28 +15,28 @@
 //	     ▼ CheckAndMutateRow         ▼ one file a day, a subject                  ▼ :9464
 //	 Bigtable                     archive                                     Prometheus, probes
 //
-// Each subcommand has a file of its own here: flags and printing. What it does stands in a package below internal. The
-// commands that look at a running daemon (status, queue, dlq, gaps, pause, resume) read and write its log: there is no
-// other interface, so they work against a stopped daemon as well.
+// Each subcommand has a file of its own here: flags and printing. A package below internal does the work. The commands
+// that look at a running daemon (status, queue, dlq, gaps, pause, resume) read and write its log: there is no other
+// interface, so they work against a stopped daemon as well.
 //
 // Packages below, from the top down:
 //
 //	internal/demo       the whole demo
 //	internal/preflight  what check finds
 //	internal/observe    the status by the logs, and waiting until everything is applied
-//	internal/retry      dead letters once more
+//	internal/retry      applies dead letters again
 //	internal/dump       a log as lines
 //	internal/catalog    the tables of the configuration, described and compiled
-//	internal/wire       the clients, and a picture of what rests on what
+//	internal/wire       the clients, and a picture of what they need from each other
 //	internal/heap       how large the heap of run may get
-//	internal/render     words for people: status, explain, rules
+//	internal/render     text for people: status, explain, rules
 //	internal/exit       exit codes and hints
 //
 // Files, from the top down:
 //
 //	main.go       signals, and one command line
 //	root.go       all commands under one
-//	demo.go       demo: everything on embedded parts
+//	demo.go       demo: everything on this machine
 //	init.go       init: a proposal from a live table
 //	sandbox.go    sandbox: DynamoDB, Bigtable and NATS on loopback
 //	run.go        run: the daemon
@@ -46,7 +46,7 @@
 //	status.go     status: what is in Bigtable and what is not
 //	queue.go      queue: the logs as lines
 //	dlq.go        dlq list, show, drop: dead letters
-//	dlq_retry.go  dlq retry: dead letters once more
+//	dlq_retry.go  dlq retry: applies dead letters again
 //	letters.go    opens and finds dead letters
 //	pause.go      pause and resume: through the log
 //	gaps.go       gaps: what was lost before it was read

@@ -28,9 +28,9 @@ func (a *app) explainCommand() *cobra.Command {
 	var o explainOptions
 	cmd := &cobra.Command{
 		Use:   "explain (--item FILE | --record FILE | --key JSON)",
-		Short: "Say what the mapping makes of an item or a change",
+		Short: "Show which rows and cells the mapping makes of an item or a change",
 		Long: `explain takes an item in DynamoDB JSON, a record of DynamoDB Streams, or the key of an item that it reads from
-the table, and says which rows, cells and deletes the mapping makes of it. FILE is - for standard input. It writes
+the table, and prints which rows, cells and deletes the mapping makes of it. FILE is - for standard input. It writes
 nothing.
 
 Exit 4 when the mapping refuses it: such a change would become a dead letter.`,

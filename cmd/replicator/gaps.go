@@ -27,8 +27,8 @@ func (a *app) gapsCommand() *cobra.Command {
 		Long: `A gap is a range of a table's stream that DynamoDB dropped before it was read. Items that changed in it are
 older in Bigtable than in DynamoDB, and items that were deleted in it are still there, until they change again. ` +
 			"`resume`" + ` reads
-on behind a gap and fixes none of that: the table differs, and is not ready, until clear waives the difference for each
-sink.`,
+on after a gap but repairs none of that: the table differs, and is not ready, until clear waives the difference for
+each sink.`,
 		Args: a.args(cobra.NoArgs),
 	}
 	cmd.AddCommand(a.gapsListCommand(), a.gapsClearCommand())
@@ -46,7 +46,7 @@ type gapLine struct {
 	Until  *time.Time        `json:"until"`
 	Reason string            `json:"reason"`
 	Found  *time.Time        `json:"found"`
-	State  string            `json:"state"` // open: nothing is read behind it; accepted
+	State  string            `json:"state"` // open: nothing after it is read; accepted
 	Sinks  map[string]string `json:"sinks"` // differs or waived
 }
 
@@ -174,7 +174,7 @@ func (a *app) gapsClearCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&sink, "sink", "", "bigtable or archive")
-	f.BoolVar(&yes, "yes", false, "do it; without it only what would be done is said")
+	f.BoolVar(&yes, "yes", false, "waive it; without --yes, clear only prints what it would waive")
 	must(cmd.MarkFlagRequired("sink"))
 	return cmd
 }
@@ -195,10 +195,10 @@ func (a *app) clearGap(ctx context.Context, id, sink string, yes bool) error {
 	case !slices.Contains(affected, sink):
 		return exit.Usage("it affects: "+strings.Join(affected, ", "), "sink %q lacks nothing because of gap %s", sink, id)
 	case !g.Accepted:
-		return exit.Environment(fmt.Errorf("gap %s of %s is open: nothing is read behind it", id, l.table),
+		return exit.Environment(fmt.Errorf("gap %s of %s is open: nothing after it is read", id, l.table),
 			"first `replicator resume --table "+l.table+"`")
 	case !yes:
-		return exit.Usage("repeat it with --yes if that may stay so",
+		return exit.Usage("repeat it with --yes to accept that",
 			"clear would waive gap %s of %s for %s: %s", id, l.table, sink, lackingText(l.state, g, sink))
 	}
 	control := checkpoint.Control{
@@ -210,7 +210,7 @@ func (a *app) clearGap(ctx context.Context, id, sink string, yes bool) error {
 		}
 		return fmt.Errorf("clear gap %s of %s: %w", id, l.table, err)
 	}
-	_ = l.log.RequestBeat() // the owner sees it at once; without this, at its next beat
+	_ = l.log.RequestBeat() // so that the owner reads the entry now, not at its next beat
 	if l.state, err = l.log.Fold(ctx); err != nil {
 		return fmt.Errorf("read log of %s: %w", l.table, err)
 	}
@@ -222,7 +222,7 @@ func (a *app) clearGap(ctx context.Context, id, sink string, yes bool) error {
 	}
 	a.print("Gap %s of %s is waived for %s.", id, l.table, sink)
 	if left := l.state.DifferingSinks(g); len(left) > 0 {
-		a.print("It is not for %s: the table is not ready until it is.", strings.Join(left, ", "))
+		a.print("It is not yet waived for %s: the table is not ready until it is.", strings.Join(left, ", "))
 	}
 	return nil
 }
@@ -247,7 +247,7 @@ func lackingText(s *checkpoint.State, g *checkpoint.Gap, sink string) string {
 		"items that were deleted then are still there"
 }
 
-// acceptedText says what it means that the table is read behind gaps; "" without a difference.
+// acceptedText explains what accepted gaps mean for the table's rows; "" if no sink differs.
 func acceptedText(s *checkpoint.State) string {
 	n := 0
 	for i := range s.Gaps {
@@ -258,8 +258,8 @@ func acceptedText(s *checkpoint.State) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(`Because of %s rows differ since %s: what changed in a gap and not since is older than in DynamoDB,
-and items that were deleted in a gap stay in Bigtable. Reading goes on; the table is not ready until %s
-waives that for each sink.`,
+	return fmt.Sprintf(`Because of %s rows differ since %s: items that changed in a gap and not since are older than in
+DynamoDB, and items that were deleted in a gap stay in Bigtable. Reading goes on; the table is not ready until
+%s waives that for each sink.`,
 		render.Count(n, "gap"), localTime(timeOrNil(s.DiffersSince())), "`replicator gaps clear`")
 }

@@ -33,8 +33,8 @@ func (a *app) initCommand() *cobra.Command {
 		Use:   "init --table NAME",
 		Short: "Propose configuration and mapping from a live table",
 		Long: `init describes a table, reads a sample of its items, and proposes a configuration with a mapping, with
-comments. What in the data will hurt is said on stderr. It writes to -o, or to standard output, and never over a file
-that exists.`,
+comments. It reports on stderr which values in the data will cause trouble. It writes to -o, or to standard output, and
+never overwrites a file.`,
 		Args: a.args(cobra.NoArgs),
 		RunE: a.body(func(ctx context.Context, _ []string) error { return a.propose(ctx, o) }),
 	}
@@ -48,7 +48,7 @@ that exists.`,
 	return cmd
 }
 
-// propose samples the table, and prints or writes the configuration that follows.
+// propose samples the table, and prints or writes the proposed configuration.
 func (a *app) propose(ctx context.Context, o initOptions) error {
 	cfg := config.Default()
 	cfg.Source.Endpoint = o.endpoint
@@ -104,7 +104,8 @@ func (a *app) propose(ctx context.Context, o initOptions) error {
 	return nil
 }
 
-// tableProblems returns the findings in a table's items, which name attributes, with the table in the place of a file.
+// tableProblems returns the findings in a table's items with the table's name in the field of the file. Their paths are
+// attributes.
 func tableProblems(table string, findings []problem.Problem) []problem.Problem {
 	problems := []problem.Problem{} // in JSON [], not null
 	for _, f := range findings {

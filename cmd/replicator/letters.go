@@ -21,7 +21,7 @@ type tableLetters struct {
 	logCreated time.Time // when the table's log was made
 }
 
-// openLetters opens the dead letters of the tables that have any stored; close the clients when done.
+// openLetters opens the dead letters of the tables that have a store of them. The caller closes the clients.
 func (a *app) openLetters(
 	ctx context.Context, cfg *config.Config, table string,
 ) (*wire.Clients, []tableLetters, error) {

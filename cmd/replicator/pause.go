@@ -20,8 +20,8 @@ func (a *app) pauseCommand() *cobra.Command {
 	yes := true
 	return a.controlCommand("pause", "Stop reading and applying a table, through its log",
 		`pause writes into the table's log that the table is not to be read or applied until resume. The replicator that owns
-the log obeys within a moment, and one that takes it over later obeys as well. DynamoDB goes on keeping changes for 24
-hours: no longer.`,
+the log stops within a moment, and one that takes the log over later does not start. DynamoDB keeps changes for 24 hours
+only.`,
 		"paused", checkpoint.Control{Pause: &yes})
 }
 
@@ -29,9 +29,9 @@ hours: no longer.`,
 func (a *app) resumeCommand() *cobra.Command {
 	no := false
 	return a.controlCommand("resume", "Clear a table's pause or halt, through its log",
-		`resume ends a pause, has a halted table tried again at once, and accepts its gaps: reading goes on behind them. That
-brings nothing back. Items that changed in a gap and not since stay older in Bigtable than in DynamoDB, and items that
-were deleted in it stay in Bigtable. So status goes on to say since when rows differ, and the table is not ready, until
+		`resume ends a pause, retries a halted table at once, and accepts its gaps: reading goes on after them. What was lost
+stays lost. Items that changed in a gap and not since stay older in Bigtable than in DynamoDB, and items that
+were deleted in it stay in Bigtable. So status keeps showing since when rows differ, and the table is not ready, until
 `+"`gaps clear`"+` waives that.`,
 		"resumed", checkpoint.Control{Pause: &no, Resume: true})
 }
@@ -63,7 +63,7 @@ func (a *app) controlCommand(name, short, long, done string, control checkpoint.
 			}
 			control.By = whoami()
 			var outcomes []controlled
-			var errs []error // the tables do not wait for each other
+			var errs []error // an error of one table does not stop the others
 			for _, t := range tables {
 				c, err := controlTable(ctx, q, t.Source, name, control)
 				if err != nil {
@@ -98,7 +98,7 @@ type controlled struct {
 	Action       string     `json:"action"`
 	Seq          uint64     `json:"seq"`
 	DiffersSince *time.Time `json:"differs_since"`
-	accepted     string     // for people: what it means that gaps were accepted
+	accepted     string     // not in JSON: what accepted gaps mean for the rows
 }
 
 // controlTable appends a control entry to a table's log, and returns what the log holds then.
@@ -116,7 +116,7 @@ func controlTable(
 	if err != nil {
 		return c, fmt.Errorf("%s table %s: %w", name, table, err)
 	}
-	_ = log.RequestBeat() // the owner obeys at once; without it, at its next beat
+	_ = log.RequestBeat() // so that the owner reads the entry now, not at its next beat
 	state, err := log.Fold(ctx)
 	if err != nil {
 		return c, fmt.Errorf("read log of %s: %w", table, err)

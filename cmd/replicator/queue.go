@@ -29,7 +29,7 @@ func (a *app) queueDumpCommand() *cobra.Command {
 		Use:   "dump",
 		Short: "Print what the logs hold, one JSON object per line",
 		Long: `dump prints one line per change, and one per other entry (claim, start, graph, beat, marks, gap, control,
-snapshot): what was there when it began. Keys and items are printed only with --show-data.`,
+snapshot), up to the newest entry at the time of the call. Keys and items are printed only with --show-data.`,
 		Args: a.args(cobra.NoArgs),
 		RunE: a.body(func(ctx context.Context, _ []string) error { return a.dump(ctx, table, key, o) }),
 	}
@@ -37,7 +37,7 @@ snapshot): what was there when it began. Keys and items are printed only with --
 	f.StringVar(&table, "table", "", "only this source table")
 	f.StringVar(&o.Shard, "shard", "", "only changes of this shard")
 	f.StringVar(&o.From, "from", "", "first entry: a sequence number, or a time (RFC 3339)")
-	f.IntVar(&o.Limit, "limit", 0, "at most so many lines per table (default: all)")
+	f.IntVar(&o.Limit, "limit", 0, "maximum number of lines per table (default: all)")
 	f.StringVar(&key, "key", "", `only changes of the item with this key: {"pk":{"S":"hats"},"sk":{"S":"fedora"}}`)
 	f.BoolVar(&o.ShowData, "show-data", false, "print keys and images")
 	return cmd
@@ -87,8 +87,8 @@ func (a *app) queueEnvCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "env",
 		Short: "Print shell variables with which the nats tool reaches the logs",
-		Long: `eval "$(replicator queue env)" lets the nats tool talk to a running daemon's embedded server. The token opens
-everything.`,
+		Long: `eval "$(replicator queue env)" lets the nats tool talk to a running daemon's embedded server. The token gives
+full access.`,
 		Args: a.args(cobra.NoArgs),
 		RunE: a.body(func(context.Context, []string) error {
 			cfg, err := a.config()

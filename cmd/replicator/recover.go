@@ -17,7 +17,7 @@ func (a *app) recoverCommand() *cobra.Command {
 		Long: `recover begins a new life of a pipeline whose log was lost, emptied, or belongs to another pipeline: versions
 go on above everything that was ever written, and a resync of the tables covers what the lost log held.
 
-This version has no resync, and a new life without one would leave changes out in silence, so it refuses.`,
+This version has no resync, and a new life without one would lose changes silently, so recover refuses.`,
 		Args: a.args(cobra.NoArgs),
 		RunE: a.body(func(context.Context, []string) error {
 			if _, err := a.config(); err != nil {

@@ -10,7 +10,7 @@ import (
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "replicator",
-		Short: "Carry DynamoDB tables into Bigtable, change by change",
+		Short: "Replicate DynamoDB tables into Bigtable, change by change",
 		Long: `replicator tails DynamoDB Streams, keeps what it read in a durable log, and applies it to Bigtable:
 in order per item, idempotently, with checkpoints.
 

@@ -40,9 +40,9 @@ func (a *app) runCommand() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Carry the tables, until stopped",
-		Long: `run is the daemon. The first SIGTERM or Ctrl-C finishes what is in hand within shutdown_timeout and saves the
-marks; the second one ends it at once. Ending it in any way, at any moment, loses nothing.`,
+		Short: "Replicate the tables until stopped",
+		Long: `run is the daemon. The first SIGTERM or Ctrl-C finishes the work in progress within shutdown_timeout and saves
+the marks; the second one ends it at once. Ending it in any way, at any moment, loses nothing.`,
 		Args: a.args(cobra.NoArgs),
 		RunE: a.body(func(ctx context.Context, _ []string) error { return a.run(ctx, o) }),
 	}
@@ -57,7 +57,7 @@ marks; the second one ends it at once. Ending it in any way, at any moment, lose
 }
 
 // run reads and checks the configuration, takes the admin port, opens the clients (package wire has the picture), and
-// carries the tables until ctx ends.
+// replicates the tables until ctx ends.
 func (a *app) run(ctx context.Context, o runOptions) (err error) {
 	if o.dry {
 		return a.check(ctx, checkOptions{sample: preflight.DefaultSample})
@@ -166,7 +166,7 @@ func (d *daemon) options(src *source.Source, archives bool) pipeline.Options {
 // compileTimeout is how long DynamoDB has to describe the tables that share a target, when one of them is compiled.
 const compileTimeout = 30 * time.Second
 
-// run carries the tables until ctx ends, and answers over HTTP until they are drained.
+// run replicates the tables until ctx ends. The admin server and the heap watcher run on until the tables have drained.
 func (d *daemon) run(ctx context.Context, p *pipeline.Pipeline, drain bool) error {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -174,7 +174,7 @@ func (d *daemon) run(ctx context.Context, p *pipeline.Pipeline, drain bool) erro
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	g.Go(func() error {
-		defer end() // without its pages the daemon could not be observed
+		defer end() // without the admin server the daemon could not be observed
 		return admin.Serve(serving, d.admin, health{p}, d.reg, d.log.Named("admin"))
 	})
 	g.Go(func() error { return d.heap.Run(serving, d.log) })
@@ -213,7 +213,7 @@ func (d *daemon) close() error {
 	return err
 }
 
-// health lets the admin server ask a pipeline.
+// health is a pipeline as the admin server needs it.
 type health struct{ *pipeline.Pipeline }
 
 // Status returns the pipeline's status, for encoding/json.

@@ -7,7 +7,7 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 )
 
-// TestEveryPeriodOfTheConfigurationIsTaken: a key that nothing takes is a promise that is not kept.
+// TestEveryPeriodOfTheConfigurationIsTaken: a key that reaches no period of the pipeline would have no effect.
 func TestEveryPeriodOfTheConfigurationIsTaken(t *testing.T) {
 	cfg := config.Default()
 	written := reflect.ValueOf(&cfg.Testing).Elem()

@@ -54,8 +54,8 @@ Ctrl-C ends it.
 	f = cmd.Flags()
 	f.StringVar(&o.Dir, "dir", "", "keep everything here across restarts")
 	f.StringVar(&o.ReadyFile, "ready-file", "", "write this file when all three listen; it holds what env prints")
-	f.StringVar(&o.Timeline, "timeline", "", "file of faults to come")
-	f.Uint64Var(&o.Seed, "seed", 0, "of everything random")
+	f.StringVar(&o.Timeline, "timeline", "", "file with a schedule of faults")
+	f.Uint64Var(&o.Seed, "seed", 0, "seed of everything random")
 	cmd.AddCommand(a.sandboxEnvCommand(&o))
 	return cmd
 }

@@ -35,13 +35,13 @@ func (a *app) schemaCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schema",
 		Short: "Print, compare or make the Bigtable tables, families and GC rules",
-		Long: `schema says which tables, column families and garbage collection rules the mappings need: as commands of cbt,
+		Long: `schema prints which tables, column families and garbage collection rules the mappings need: as commands of cbt,
 as JSON, or as a data dictionary in markdown: entities, keys, columns, encodings, access patterns. --diff compares them
 with the instance and exits 4 if something is missing or different. --apply makes and changes what --diff finds; it
-never drops anything. Materialized views are only printed: they are the administrator's.
+never drops anything. Materialized views are only printed: creating them is left to the administrator.
 
-With --splits a table that is made is divided at once, so that a backfill finds more than one node: the keys come
-from a sample of the source through the mapping. They are beginnings of row keys, and are printed.`,
+With --splits a new table is split when it is made, so that a backfill is spread over several nodes. The split keys
+come from mapping a sample of the source. They are prefixes of row keys, and are printed.`,
 		Args: a.args(cobra.NoArgs),
 		RunE: a.body(func(ctx context.Context, _ []string) error { return a.schema(ctx, o) }),
 	}
@@ -50,7 +50,7 @@ from a sample of the source through the mapping. They are beginnings of row keys
 	f.BoolVar(&o.diff, "diff", false, "compare with the instance; exit 4 if it differs")
 	f.BoolVar(&o.apply, "apply", false, "make what is missing")
 	f.BoolVar(&o.splits, "splits", false,
-		"divide new tables at keys from a sample of the sources; prints beginnings of row keys")
+		"split new tables at keys from a sample of the sources; prints prefixes of row keys")
 	f.IntVar(&o.sample, "sample", preflight.DefaultSample,
 		"with --splits: how many items of each source to read (costs read capacity)")
 	f.BoolVar(&o.showData, "show-data", false, "with markdown: show rows of a few items of each table")
@@ -91,7 +91,7 @@ func (a *app) schema(ctx context.Context, o schemaOptions) error {
 	return a.compareSchema(ctx, clients, tables, o)
 }
 
-// compareSchema prints what the instance lacks, or makes it.
+// compareSchema prints what the instance lacks, and with --apply makes it.
 func (a *app) compareSchema(
 	ctx context.Context, clients *wire.Clients, tables *catalog.Catalog, o schemaOptions,
 ) error {
@@ -99,11 +99,11 @@ func (a *app) compareSchema(
 	if err != nil {
 		return err
 	}
-	ask := sink.Diff
+	compare := sink.Diff
 	if o.apply {
-		ask = sink.Ensure
+		compare = sink.Ensure
 	}
-	differences, err := ask(ctx, tables.BigtableTables())
+	differences, err := compare(ctx, tables.BigtableTables())
 	if err != nil {
 		return exit.Bigtable(fmt.Errorf("compare schema: %w", err))
 	}
@@ -165,7 +165,7 @@ func (a *app) printDictionary(ctx context.Context, src *source.Source, tables *c
 	return nil
 }
 
-// printDifferences prints what the instance lacks, or what was made, and with differences the commands that make it.
+// printDifferences prints what was made if applied is set, else what the instance lacks and the commands that make it.
 func (a *app) printDifferences(differences []bigtable.Difference, asJSON, applied bool) error {
 	if asJSON {
 		list := append([]bigtable.Difference{}, differences...) // in JSON [], not null

@@ -31,7 +31,7 @@ func newBar(out io.Writer, name string, total int64) *bar {
 	return b
 }
 
-// set moves the bar. It stays until close, also when there are more steps than were foreseen.
+// set moves the bar. It stays until close, even if there are more steps than total.
 func (b *bar) set(step int64, text string) {
 	b.text.Store(text)
 	b.one.SetCurrent(min(step, b.total-1))
@@ -40,20 +40,19 @@ func (b *bar) set(step int64, text string) {
 // say writes a line above the bar.
 func (b *bar) say(line string) { _, _ = fmt.Fprintln(b.all, line) }
 
-// close takes the bar away. What is written afterwards stands where it was.
+// close removes the bar. Later output takes its place.
 func (b *bar) close() {
 	b.one.Abort(true)
 	b.all.Wait()
 }
 
-// moving reports whether stderr may show moving progress: it is a terminal, and neither JSON nor plain lines are asked
-// for.
-func (a *app) moving() bool {
+// showsBars reports whether stderr may show a moving bar: it is a terminal, and neither --json nor --no-color is set.
+func (a *app) showsBars() bool {
 	return a.terminal() && !a.json && !a.noColor && os.Getenv("NO_COLOR") == ""
 }
 
-// screen reports whether stdout is a terminal that may be redrawn.
-func (a *app) screen() bool {
+// redraws reports whether stdout is a terminal that may be redrawn.
+func (a *app) redraws() bool {
 	f, ok := a.out.(*os.File)
 	return ok && !a.noColor && os.Getenv("NO_COLOR") == "" && term.IsTerminal(int(f.Fd()))
 }
