@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
-// pass reads the log once from a mark on and hands its changes to a target. run is called by one goroutine.
+// pass reads the log once from a mark on and hands its changes to a target. run is called once.
 type pass struct {
 	sink   string
 	o      *Options
@@ -33,8 +35,25 @@ type target interface {
 	accept(ctx context.Context, c *change.Change, e *openEntry) error
 }
 
-// run reads until ctx ends or something fails. Entries that cannot be read are skipped once their gap is accepted.
-func (p *pass) run(ctx context.Context) error {
+// run applies the log until something fails, ctx ends, or awaitDrain returns: then everything is applied.
+func (p *pass) run(ctx context.Context, awaitDrain func(context.Context) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	g.Go(func() error { return p.target.run(ctx) })
+	g.Go(func() error {
+		defer cancel()
+		return p.read(ctx)
+	})
+	g.Go(func() error {
+		defer cancel()
+		return awaitDrain(ctx)
+	})
+	return g.Wait()
+}
+
+// read reads until ctx ends or something fails. Entries that cannot be read are skipped once their gap is accepted.
+func (p *pass) read(ctx context.Context) error {
 	mark := p.acks.mark()
 	r, err := p.o.Log.Read(ctx, mark.Seq+1, mark.Hash)
 	if err != nil {

@@ -52,18 +52,24 @@ func (q *quarantine) newCall() *call {
 	return c
 }
 
-// do makes a call. When it is cut off, do returns a refusal: whether the write arrived is unknown, and does not matter,
-// because the write is conditional and its item is dirty from now on.
-func (c *call) do(ctx context.Context, f func(context.Context) error) error {
+// begin returns the context of the lane's next call.
+func (c *call) begin(ctx context.Context) context.Context {
 	inner, cut := context.WithCancelCause(ctx)
-	defer cut(nil)
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.since, c.before, c.cut = c.q.now(), c.q.applied.Load(), cut
-	c.mu.Unlock()
-	err := f(inner)
+	return inner
+}
+
+// end takes the error of the call that ran with begin's context inner; ctx is that of the pass. For a call that was cut
+// off it returns a refusal: whether the write arrived is unknown, and does not matter, because the write is conditional
+// and its item is dirty from now on.
+func (c *call) end(ctx, inner context.Context, err error) error {
 	c.mu.Lock()
+	cut := c.cut
 	c.since, c.cut = 0, nil
 	c.mu.Unlock()
+	defer cut(nil)
 	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(inner), errParked) {
 		return &transform.Refusal{Code: outcome.CodeParked, What: "Bigtable neither took nor refused it for " +
 			parkAfter.String() + ", and unread records were about to be lost"}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
@@ -149,24 +148,15 @@ func (s *Sink) runPass(ctx context.Context) error {
 	p := &pass{
 		sink: s.name, o: s.o, target: s.newTarget(), acks: acks, memory: s.memory, damage: s.damage, now: s.shared.now,
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	g.Go(func() error { return p.target.run(ctx) })
-	g.Go(func() error {
-		defer cancel()
-		return p.run(ctx)
-	})
-	g.Go(func() error { return s.awaitDrain(ctx, acks, cancel) })
-	err := g.Wait()
+	err := p.run(ctx, func(ctx context.Context) error { return s.awaitDrain(ctx, acks) })
 	if errors.Is(err, context.Canceled) && s.Drained() {
 		return nil
 	}
 	return err
 }
 
-// awaitDrain ends a pass once the sink is drained.
-func (s *Sink) awaitDrain(ctx context.Context, acks *ackTracker, end context.CancelFunc) error {
+// awaitDrain returns nil once the sink is drained, or ctx ends.
+func (s *Sink) awaitDrain(ctx context.Context, acks *ackTracker) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -175,7 +165,6 @@ func (s *Sink) awaitDrain(ctx context.Context, acks *ackTracker, end context.Can
 		case <-acks.progress:
 		}
 		if s.Drained() {
-			end()
 			return nil
 		}
 	}

@@ -185,9 +185,8 @@ func (w *worker) writeItem(ctx context.Context, jobs []*job) (err error) {
 		return &transform.Refusal{Code: outcome.CodeDirty,
 			What: "an earlier change of the item is a dead letter, and its rows are not functions of its key alone"}
 	}
-	err = w.call.do(ctx, func(ctx context.Context) error {
-		return w.shared.bigtable.Apply(ctx, w.o.Table.Target, &w.write)
-	})
+	inFlight := w.call.begin(ctx)
+	err = w.call.end(ctx, inFlight, w.shared.bigtable.Apply(inFlight, w.o.Table.Target, &w.write))
 	if err != nil {
 		return &outcome.SinkError{Err: err}
 	}
