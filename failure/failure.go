@@ -1,7 +1,7 @@
 // Package failure is the vocabulary that all clients of outside systems share: what the caller can do about an error
 // (Class), and how to wait before it tries again (Pause).
 //
-// source, queue and sink classify the errors of DynamoDB, NATS and Bigtable with it. Package pipeline alone decides what
+// source, queue and sink classify the errors of DynamoDB, NATS and Bigtable with it. Only pipeline/outcome decides what
 // a class does to a table.
 package failure
 

@@ -18,7 +18,10 @@ import (
 func pageOf(n int, next string) []byte {
 	image := func(v int) string {
 		var b strings.Builder
-		fmt.Fprintf(&b, `{"pk":{"S":"product#%06d"},"sk":{"S":"variant#%04d"},"name":{"S":"A fine and sturdy thing"},"price":{"N":"12.50"},"stock":{"N":"%d"},"active":{"BOOL":true},"none":{"NULL":true},"tags":{"SS":["a","b","c"]},"bin":{"B":"AAECAwQFBgcICQ=="},"sizes":{"NS":["1","2","3.5"]},"list":{"L":[{"S":"x"},{"N":"1"},{"M":{"deep":{"S":"y"}}}]},"dims":{"M":{"w":{"N":"10"},"h":{"N":"20"},"unit":{"S":"cm"}}}`, v%977, v%13, v)
+		fmt.Fprintf(&b, `{"pk":{"S":"product#%06d"},"sk":{"S":"variant#%04d"},"name":{"S":"A fine and sturdy thing"},`+
+			`"price":{"N":"12.50"},"stock":{"N":"%d"},"active":{"BOOL":true},"none":{"NULL":true},"tags":{"SS":["a","b","c"]},`+
+			`"bin":{"B":"AAECAwQFBgcICQ=="},"sizes":{"NS":["1","2","3.5"]},"list":{"L":[{"S":"x"},{"N":"1"},{"M":{"deep":{`+
+			`"S":"y"}}}]},"dims":{"M":{"w":{"N":"10"},"h":{"N":"20"},"unit":{"S":"cm"}}}`, v%977, v%13, v)
 		for i := range 3 {
 			fmt.Fprintf(&b, `,"text%d":{"S":"%s"}`, i, strings.Repeat("lorem ipsum ", 15))
 		}
@@ -30,7 +33,10 @@ func pageOf(n int, next string) []byte {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		fmt.Fprintf(&b, `{"awsRegion":"eu-west-1","dynamodb":{"ApproximateCreationDateTime":1.7e9,"Keys":{"pk":{"S":"product#%06d"},"sk":{"S":"variant#%04d"}},"NewImage":%s,"OldImage":%s,"SequenceNumber":"%s","SizeBytes":2100,"StreamViewType":"NEW_AND_OLD_IMAGES"},"eventID":"%032x","eventName":"MODIFY","eventSource":"aws:dynamodb","eventVersion":"1.1"}`,
+		fmt.Fprintf(&b, `{"awsRegion":"eu-west-1","dynamodb":{"ApproximateCreationDateTime":1.7e9,"Keys":{"pk":{`+
+			`"S":"product#%06d"},"sk":{"S":"variant#%04d"}},"NewImage":%s,"OldImage":%s,"SequenceNumber":"%s","SizeBytes":2100,`+
+			`"StreamViewType":"NEW_AND_OLD_IMAGES"},"eventID":"%032x","eventName":"MODIFY","eventSource":"aws:dynamodb",`+
+			`"eventVersion":"1.1"}`,
 			i%977, i%13, image(i+1), image(i), seq(i), i)
 	}
 	fmt.Fprintf(&b, `],"NextShardIterator":%q}`, next)

@@ -1,6 +1,6 @@
 // Package source reads DynamoDB: it lists the shards of a stream, reads their records as raw pages, and reads items for
 // comparison. It and source/raw, which makes the calls whose replies stay raw, are the only packages that know the AWS
-// SDK. source/memory is the budget of bytes.
+// SDK. source/memory bounds the bytes of pages that have been read and not yet released.
 //
 //	Table ─► List / Children ─► Reader (one shard) ─► Page{raw records, versions, positions}
 //	                              │ lease of memory, pace                       │
@@ -11,17 +11,17 @@
 // where. A position that cannot be read any more ends it with a GapError, never with a silent jump.
 //
 // Goroutines: a Pool has one that schedules (Run) and one for each read under way, at most Options.Connections over all
-// pools; both end before Run returns. A Reader has none. Its fields belong to the goroutine that has it: the caller of
-// Next, or, in a Pool, the goroutine of its read, the scheduler while it waits for memory, and nobody while it waits in
-// the heap of due readers. Only progress is read by others (the retention fuse), and a Lease is safe for concurrent
-// use: the consumer of a page releases it.
+// pools; both end before Run returns. A Reader has none. Its fields are used by one goroutine at a time: the caller of
+// Next or, in a Pool, the scheduler while it reserves memory and the goroutine of the read; by none while the reader
+// waits in the heap of due readers. Two parts are shared: progress, which the retention fuse reads, and the Lease of a
+// page, which the page's consumer releases.
 //
 // Files, from the top down:
 //
 //	pool.go       many shards with few goroutines
 //	read.go       one page of one shard: wait, call, stamp, advance
-//	failed.go     what a failed read means: again, a new iterator, a gap
-//	probe.go      may a stream be read, is a shard known
+//	failed.go     what follows a failed read: a retry, a new iterator, a gap
+//	probe.go      whether a stream may be read, and whether the service knows a shard
 //	iterator.go   where a read begins
 //	reader.go     the state of one shard's reader
 //	listing.go    shards of a stream

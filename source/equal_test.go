@@ -18,13 +18,18 @@ import (
 
 // Every record that is hard to read: the raw path must see in it what the SDK's own decoder sees.
 var hardItems = map[string]string{
-	"names with NUL, colon, hash, emoji": `{"pk":{"S":"a"},"nul\u0000name":{"S":"x"},"co:lon":{"S":"x"},"ha#sh":{"S":"x"},"emoji😀":{"S":"x"},"\ud83d\ude00escaped":{"S":"x"},"quo\"te\\":{"S":"x"}}`,
-	"empty, NULL and absent":             `{"pk":{"S":"a"},"empty":{"S":""},"null":{"NULL":true},"nobytes":{"B":""}}`,
-	"38 digits":                          `{"pk":{"S":"a"},"n":{"N":"12345678901234567890123456789012345678"},"m":{"N":"-0.0000000000000000000000000000000000000000000000000000000000000012345678901234567890123456789012345678"},"e":{"N":"9.9999999999999999999999999999999999999E+125"},"s":{"N":"1E-130"}}`,
-	"sets":                               `{"pk":{"S":"a"},"ss":{"SS":["x","y\u0001",""]},"ns":{"NS":["1","2.5"]},"bs":{"BS":["AAE=","/w=="]}}`,
-	"nesting":                            `{"pk":{"S":"a"},"m":{"M":{"a":{"L":[{"N":"1"},{"NULL":true},{"M":{"":{"S":"deep"}}},{"BOOL":false}]},"é\"":{"S":"\n\t\r\b\f\/"}}},"el":{"L":[]},"em":{"M":{}}}`,
-	"braces in strings":                  `{"pk":{"S":"}]\"{["},"x":{"S":"\\"},"y":{"S":"\\\"}"}}`,
-	"spaces":                             ` { "pk" : { "S" : "a" } , "l" : { "L" : [ { "N" : "1" } , { "N" : "2" } ] } } `,
+	"names with NUL, colon, hash, emoji": `{"pk":{"S":"a"},"nul\u0000name":{"S":"x"},"co:lon":{"S":"x"},"ha#sh":{` +
+		`"S":"x"},"emoji😀":{"S":"x"},"\ud83d\ude00escaped":{"S":"x"},"quo\"te\\":{"S":"x"}}`,
+	"empty, NULL and absent": `{"pk":{"S":"a"},"empty":{"S":""},"null":{"NULL":true},"nobytes":{"B":""}}`,
+	"38 digits": `{"pk":{"S":"a"},"n":{"N":"12345678901234567890123456789012345678"},"m":{` +
+		`"N":"-0.0000000000000000000000000000000000000000000000000000000000000012345678901234567890123456789012345678"},` +
+		`"e":{"N":"9.9999999999999999999999999999999999999E+125"},"s":{"N":"1E-130"}}`,
+	"sets": `{"pk":{"S":"a"},"ss":{"SS":["x","y\u0001",""]},"ns":{"NS":["1","2.5"]},"bs":{` +
+		`"BS":["AAE=","/w=="]}}`,
+	"nesting": `{"pk":{"S":"a"},"m":{"M":{"a":{"L":[{"N":"1"},{"NULL":true},{"M":{"":{` +
+		`"S":"deep"}}},{"BOOL":false}]},"é\"":{"S":"\n\t\r\b\f\/"}}},"el":{"L":[]},"em":{"M":{}}}`,
+	"braces in strings": `{"pk":{"S":"}]\"{["},"x":{"S":"\\"},"y":{"S":"\\\"}"}}`,
+	"spaces":            ` { "pk" : { "S" : "a" } , "l" : { "L" : [ { "N" : "1" } , { "N" : "2" } ] } } `,
 	"a binary key's look-alike": `{"pk":{"S":"{\"B\":\"AA==\"}"},"b":{"B":"` +
 		base64.StdEncoding.EncodeToString([]byte{0, 1, 255}) + `"}}`,
 }
@@ -41,8 +46,12 @@ func hardPage() string {
 		} else if strings.Contains(image, "look-alike") || strings.Contains(image, `\"B\"`) {
 			key = `{"pk":{"S":"{\"B\":\"AA==\"}"}}`
 		}
-		recs = append(recs, fmt.Sprintf(`{"eventID":"e%d","eventName":"INSERT","eventVersion":"1.1","dynamodb":{"ApproximateCreationDateTime":1700000000.25,"Keys":%s,"NewImage":%s,"SequenceNumber":%q,"SizeBytes":12}}`, i, key, image, seq(3*i)))
-		recs = append(recs, fmt.Sprintf(`{"userIdentity":{"PrincipalId":"dynamodb.amazonaws.com","Type":"Service"},"eventID":"r%d","eventName":"REMOVE","dynamodb":{"SequenceNumber":%q,"OldImage":%s,"Keys":%s,"ApproximateCreationDateTime":1.7E9},"unknown":[{"a":"]}"}]}`, i, seq(3*i+1), image, key))
+		recs = append(recs, fmt.Sprintf(`{"eventID":"e%d","eventName":"INSERT","eventVersion":"1.1","dynamodb":{`+
+			`"ApproximateCreationDateTime":1700000000.25,"Keys":%s,"NewImage":%s,"SequenceNumber":%q,`+
+			`"SizeBytes":12}}`, i, key, image, seq(3*i)))
+		recs = append(recs, fmt.Sprintf(`{"userIdentity":{"PrincipalId":"dynamodb.amazonaws.com","Type":"Service"},`+
+			`"eventID":"r%d","eventName":"REMOVE","dynamodb":{"SequenceNumber":%q,"OldImage":%s,"Keys":%s,`+
+			`"ApproximateCreationDateTime":1.7E9},"unknown":[{"a":"]}"}]}`, i, seq(3*i+1), image, key))
 	}
 	return `{"NextShardIterator":"n\u0065xt","Records":[` + strings.Join(recs, ",") + `],"Other":null}`
 }
@@ -209,7 +218,8 @@ func TestLargestItemWithBothImages(t *testing.T) {
 		return `{"pk":{"S":"big"},"v":{"S":"` + strings.Repeat(c, 400<<10) + `"},"e":{"S":"` + strings.Repeat(`\"`, 1000) +
 			`"}}`
 	}
-	sh.records = []string{fmt.Sprintf(`{"eventID":"1","eventName":"MODIFY","dynamodb":{"ApproximateCreationDateTime":%d,"Keys":{"pk":{"S":"big"}},"NewImage":%s,"OldImage":%s,"SequenceNumber":"%s"}}`,
+	sh.records = []string{fmt.Sprintf(`{"eventID":"1","eventName":"MODIFY","dynamodb":{"ApproximateCreationDateTime":%d,`+
+		`"Keys":{"pk":{"S":"big"}},"NewImage":%s,"OldImage":%s,"SequenceNumber":"%s"}}`,
 		time.Now().Unix(), image("n"), image("o"), seq(1))}
 	r := open(t, w).NewReader(start("a", change.Position{}))
 	defer r.Close()

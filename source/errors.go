@@ -56,7 +56,7 @@ type GapError struct {
 }
 
 func (e *GapError) Error() string {
-	return fmt.Sprintf("read shard %s after %q: lost what was created from %s to %s: %v",
+	return fmt.Sprintf("read shard %s after %q: records created from %s to %s are lost: %v",
 		e.Feed.Shard, e.Position.After, stamp(e.From), stamp(e.To), e.Err)
 }
 
@@ -198,7 +198,8 @@ func hintOf(class failure.Class, err error) string {
 	return hints[class]
 }
 
-// wrap makes an *Error of the error of a call, unless it is one. op is "verb noun".
+// wrap returns the error of a call as an *Error, with class and hint. op is "verb noun". Once ctx has ended the class
+// is Canceled, whatever err is.
 func wrap(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {
 		return &Error{Op: op, Class: failure.Canceled, Err: context.Cause(ctx)}
@@ -218,7 +219,7 @@ func classLabel(err error) string {
 	return Classify(err).String()
 }
 
-// isTrimmed reports whether the records that were asked for were trimmed: by the service's error, or by our own.
+// isTrimmed reports whether an error, the service's or our own, means that the requested records were trimmed.
 func isTrimmed(err error) bool {
 	return errors.Is(err, ErrTrimmed) || isCode(err, "TrimmedDataAccessException")
 }

@@ -72,7 +72,7 @@ func (r *Reader) retryLater(now time.Time, err error) error {
 	var bad *raw.MalformedError
 	if errors.As(err, &bad) && n >= malformedMax {
 		return &Error{Op: r.op(), Class: failure.Fatal, Err: err,
-			Hint: "the server sends pages that cannot be read: is something between us and DynamoDB changing them?"}
+			Hint: "pages from the server are malformed: check whether a proxy between the replicator and DynamoDB changes them"}
 	}
 	if n == warnAfter || n%warnEvery == 0 {
 		r.src.log.Warn("cannot read shard, trying again", zap.String("table", r.start.Table),
@@ -82,7 +82,7 @@ func (r *Reader) retryLater(now time.Time, err error) error {
 }
 
 // gap returns a GapError about what was lost between the reader's position and what can still be read. reason is
-// ErrTrimmed or ErrShardGone, err what the service said.
+// ErrTrimmed or ErrShardGone, err the error of the service.
 func (r *Reader) gap(ctx context.Context, reason, err error) error {
 	g := &GapError{
 		Feed: r.start.Feed, Position: r.pos, From: max(r.progress.readThrough(), r.start.Since, r.emptyUntil),

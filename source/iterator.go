@@ -56,7 +56,7 @@ func (r *Reader) checkRetention() error {
 		return nil
 	}
 	if time.Duration(r.src.nowOrLocal()-max(r.start.Since, r.emptyUntil))*time.Millisecond > Retention {
-		return fmt.Errorf("begin where nothing was read yet: %w", ErrTrimmed)
+		return fmt.Errorf("start without a sequence number after the retention: %w", ErrTrimmed)
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func (r *Reader) iteratorInput() *dynamodbstreams.GetShardIteratorInput {
 func (r *Reader) skipFromTrimHorizon(err error) {
 	r.noTimestampStart = true
 	r.skipTo = r.pos.At - r.pos.At%change.Millis(time.Minute.Milliseconds())
-	r.src.log.Warn("server cannot start at a time: reading from the trim horizon and skipping",
+	r.src.log.Warn("server does not support AT_TIMESTAMP: reading from the trim horizon, skipping older records",
 		zap.String("shard", r.start.Feed.Shard), zap.Error(err))
 }
 

@@ -142,27 +142,27 @@ func shardOf(sh types.Shard) Shard {
 // repair makes one graph of pages that were read at different moments: it merges a shard that is listed twice, closes a
 // parent without an end if a child of it is listed, and marks shards whose parent is not listed as orphans.
 func (l *Listing) repair() {
-	at := make(map[string]int, len(l.Shards))
-	once := l.Shards[:0]
+	index := make(map[string]int, len(l.Shards))
+	unique := l.Shards[:0]
 	for _, sh := range l.Shards {
-		if i, dup := at[sh.ID]; dup {
-			if once[i].Ending == "" {
-				once[i].Ending = sh.Ending
+		if i, dup := index[sh.ID]; dup {
+			if unique[i].Ending == "" {
+				unique[i].Ending = sh.Ending
 			}
 			continue
 		}
-		at[sh.ID] = len(once)
+		index[sh.ID] = len(unique)
 		sh.Closed, sh.Leaf, sh.Orphan = sh.Ending != "", true, false
-		once = append(once, sh)
+		unique = append(unique, sh)
 	}
-	l.Shards = once
+	l.Shards = unique
 	for i := range l.Shards {
 		sh := &l.Shards[i]
 		sh.Closed = sh.Closed || sh.Ending != ""
 		if sh.Parent == "" {
 			continue
 		}
-		if p, listed := at[sh.Parent]; listed {
+		if p, listed := index[sh.Parent]; listed {
 			l.Shards[p].Closed, l.Shards[p].Leaf = true, false
 		} else {
 			sh.Orphan = true

@@ -70,7 +70,8 @@ func TestListingsOfAStreamShareItsRate(t *testing.T) {
 func TestRepeatedCursorEndsTheListing(t *testing.T) {
 	w := newWire()
 	w.script = func(wireCall) *wireReply {
-		return &wireReply{body: `{"StreamDescription":{"StreamStatus":"ENABLED","Shards":[{"ShardId":"a"}],"LastEvaluatedShardId":"a"}}`}
+		return &wireReply{body: `{"StreamDescription":{"StreamStatus":"ENABLED","Shards":[{"ShardId":"a"}],` +
+			`"LastEvaluatedShardId":"a"}}`}
 	}
 	l, err := open(t, w).List(t.Context(), "arn")
 	if !errors.Is(err, ErrRepeatedCursor) || l.Complete {

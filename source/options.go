@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Options says where DynamoDB is and how hard to ask. The zero value of a field is its default.
+// Options configure the access to DynamoDB: endpoints, credentials, call rates and memory. The zero value of a field
+// is its default.
 type Options struct {
 	Region          string        // empty: from the environment
 	Endpoint        string        // of DynamoDB; empty: AWS's own
@@ -19,9 +20,9 @@ type Options struct {
 	Connections     int           // calls in flight, all shards together: 64
 	MemoryTotal     int64         // bytes of pages read and not yet released: 96 MiB
 	MemoryPerFeed   int64         // the same for one shard: 8 MiB
-	Tables          int           // how many are read: 1; a further table has no part of the memory, only one page
+	Tables          int           // tables that are read: 1; further ones get one page of memory each, no share of it
 	HTTPClient      HTTPClient    // transport in place of the SDK's own; tests with virtual time need one
-	Attempts        int           // of a call that may be repeated: 10; commands that a person waits for make fewer
+	Attempts        int           // of a call that may be repeated: 10; interactive commands make fewer
 
 	// Report is called with the outcome of each call that reading depends on: nil where the service answered, else why
 	// it did not answer or refused the call. It must be fast. It may be nil.
@@ -33,6 +34,7 @@ type HTTPClient interface {
 	Do(*http.Request) (*http.Response, error)
 }
 
+// withDefaults returns the options with defaults in place of zero values.
 func (o Options) withDefaults() Options {
 	if o.StreamsEndpoint == "" && !isAWS(o.Endpoint) {
 		o.StreamsEndpoint = o.Endpoint

@@ -26,7 +26,7 @@ import (
 // poll reads a page by the pattern, not by the SDK.
 func (s testSource) poll(t *testing.T, iterator string) ([]byte, error) {
 	t.Helper()
-	if !s.raw.Learned() {
+	if !s.raw.HasPattern() {
 		t.Fatal("the source has learned no pattern")
 	}
 	var b raw.Body
@@ -246,7 +246,9 @@ func TestPollsAreSignedWithFreshCredentials(t *testing.T) {
 				rw.WriteHeader(http.StatusForbidden)
 			default:
 				issued++
-				fmt.Fprintf(rw, `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials><AccessKeyId>ISSUED%d</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>token%d</SessionToken><Expiration>%s</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>`,
+				fmt.Fprintf(rw, `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult>`+
+					`<Credentials><AccessKeyId>ISSUED%d</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>token%d`+
+					`</SessionToken><Expiration>%s</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>`,
 					issued, issued, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
 			}
 		}), func(o *Options) { o.AssumeRole = "arn:aws:iam::1:role/reader" })

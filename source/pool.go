@@ -184,8 +184,7 @@ func (p *Pool) pop(now time.Time) (*Reader, time.Duration) {
 	return heap.Pop(&p.due).(*Reader), 0
 }
 
-// warnParked logs how many readers have waited long for memory, and which of them longest: a reader that is parked must
-// show in the log.
+// warnParked logs how many readers have waited longer than longPark for memory, and which of them has waited longest.
 func (p *Pool) warnParked(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

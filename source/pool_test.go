@@ -229,7 +229,7 @@ func TestTableThatKeepsItsPagesStopsNoOtherTable(t *testing.T) {
 	})
 }
 
-// Idle shards wait for nobody, however little memory there is.
+// Idle shards are read without memory of the budget, so they never wait for it, however small it is.
 func TestIdleShardsNeedNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
@@ -313,7 +313,7 @@ func TestRecordsOfAnIdleShardWaitForMemory(t *testing.T) {
 	}
 }
 
-// A page that nobody takes stops its shard: no other page of it may overtake.
+// A page that is not received stops its shard: no later page of the shard may overtake it.
 func TestPageThatIsNotReceivedStopsItsShard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
@@ -333,8 +333,8 @@ func TestPageThatIsNotReceivedStopsItsShard(t *testing.T) {
 		cancel()
 		<-ended
 		pool.Add(s.NewReader(start(shardID(0), change.Position{}))) // too late
-		if n := s.budget.InUse(); n != 0 || pool.Len() != 0 || len(s.watch.readers["T"]) != 0 {
-			t.Errorf("%d bytes in use, %d readers, %d watched", n, pool.Len(), len(s.watch.readers["T"]))
+		if n := s.budget.InUse(); n != 0 || pool.Len() != 0 || len(s.fuse.readers["T"]) != 0 {
+			t.Errorf("%d bytes in use, %d readers, %d watched", n, pool.Len(), len(s.fuse.readers["T"]))
 		}
 	})
 }
@@ -362,8 +362,8 @@ func TestGapEndsOneReaderOnly(t *testing.T) {
 	})
 }
 
-// A pool that ends while readers wait for memory gives back what one of them holds, and that is granted to the
-// next: nobody may wait for anybody then.
+// When a pool ends while readers wait for memory, closing one reader grants its memory to the next: no reader may be
+// left waiting.
 func TestPoolEndsWhileReadersWaitForMemory(t *testing.T) {
 	w := newWire()
 	s := open(t, w, func(o *Options) { o.MemoryPerFeed, o.MemoryTotal = reservation, reservation })

@@ -9,14 +9,14 @@ import (
 )
 
 // ErrNoIdentities means that the caller's identity is unknown, because the endpoints are not AWS's own and have no
-// token service: those of the sandbox and of DynamoDB Local, for example.
+// token service. Examples are the sandbox and DynamoDB Local.
 var ErrNoIdentities = errors.New("the server knows no identities")
 
 // Principal returns the ARN of the caller's identity, from the security token service. It needs no permission.
 func (s *Source) Principal(ctx context.Context) (string, error) {
 	base := aws.ToString(s.identities.Options().BaseEndpoint) // $AWS_ENDPOINT_URL_STS or $AWS_ENDPOINT_URL
 	if base == "" && s.opt.Endpoint != "" && !isAWS(s.opt.Endpoint) {
-		return "", ErrNoIdentities // the tables are elsewhere: AWS has nothing to do with them
+		return "", ErrNoIdentities // the tables are not in AWS, so its identities do not apply
 	}
 	once := func(o *sts.Options) { o.Retryer = s.noRetry }
 	who, err := s.identities.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{}, once)
@@ -26,6 +26,6 @@ func (s *Source) Principal(ctx context.Context) (string, error) {
 	case base != "" && !isAWS(base), err == nil:
 		return "", ErrNoIdentities
 	default:
-		return "", s.wrap(ctx, "ask who the caller is", err)
+		return "", s.wrap(ctx, "get caller identity", err)
 	}
 }

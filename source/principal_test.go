@@ -15,7 +15,8 @@ func TestPrincipalIsThatOfTheTokenService(t *testing.T) {
 		code  int
 		want  string
 	}{
-		"token service":                     {`<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult><Arn>` + who + `</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>`, 200, who},
+		"token service": {`<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">` +
+			`<GetCallerIdentityResult><Arn>` + who + `</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>`, 200, who},
 		"a server that knows DynamoDB only": {`{"__type":"com.amazon.coral.service#UnknownOperationException"}`, 400, ""},
 		"a server that answers anything":    {`ok`, 200, ""},
 	} {

@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// MayRead makes each of the calls that read a stream once, on one shard. The error says which of them is refused, and
-// why. The calls have no effect on later reads.
+// MayRead checks the permissions to read a stream: it makes each of the necessary calls once, on one shard. The error
+// names the refused call and the reason. The calls have no effect on later reads.
 func (s *Source) MayRead(ctx context.Context, arn string) error {
 	described, err := s.streams.DescribeStream(ctx, &dynamodbstreams.DescribeStreamInput{StreamArn: &arn}, s.withoutRetry)
 	if err != nil {

@@ -141,7 +141,7 @@ func (r *Reader) advance(p *Page, next []byte) error {
 	clock, err := stampRecords(p.Records, r.start.Schema, r.clock, r.lastRead)
 	if err != nil {
 		return &Error{Op: r.op(), Class: failure.Fatal, Err: err,
-			Hint: "a record is not what DynamoDB promises, or of another table: was the table re-created with another key?"}
+			Hint: "the record is malformed or belongs to another table: check whether the table was re-created with another key"}
 	}
 	p.Feed, p.From, p.ClockFrom = r.start.Feed, r.pos, r.clock
 	if kept {

@@ -43,7 +43,7 @@ type Reader struct {
 
 	emptyUntil change.Millis // Date of the newest page without records
 
-	lastRead         change.SequenceNumber // that the iterator follows: pos.After, or a skipped record
+	lastRead         change.SequenceNumber // the iterator begins after it: pos.After, or a skipped record
 	skipTo           change.Millis         // older records are skipped, for a server that cannot start at a time
 	noTimestampStart bool                  // the server refused AT_TIMESTAMP
 	iterator         string
@@ -52,14 +52,14 @@ type Reader struct {
 
 	pace        pace
 	feed        *memory.Feed
-	lease       *memory.Lease // of the read to come; the read hands it to its page
+	lease       *memory.Lease // of the next read, which passes it on to its page
 	reserveLate bool          // the last page was empty: the next read takes memory only if the reply has records
 	parkedAt    time.Time
 
 	progress progress
 }
 
-// NewReader makes a reader. It makes no call. The caller must close it, unless it hands it over to a Pool.
+// NewReader makes a reader, without any call to the service. The caller must close it, unless it adds it to a Pool.
 func (s *Source) NewReader(start Start) *Reader {
 	r := &Reader{
 		src: s, m: s.metrics.table(start.Table), start: start,
@@ -67,11 +67,11 @@ func (s *Source) NewReader(start Start) *Reader {
 	}
 	r.pace.rate = float32(s.opt.ReadsPerShard)
 	r.pace.due = time.Now()
-	r.progress.table, r.progress.born, r.progress.first = start.Table, r.pace.due, change.Millis(start.Clock)
+	r.progress.table, r.progress.began, r.progress.initial = start.Table, r.pace.due, change.Millis(start.Clock)
 	if start.Clock <= 0 {
-		r.progress.first = shardCreated(start.Feed.Shard)
+		r.progress.initial = shardCreated(start.Feed.Shard)
 	}
-	s.watch.add(&r.progress)
+	s.fuse.add(&r.progress)
 	return r
 }
 
@@ -82,7 +82,7 @@ func (r *Reader) Feed() change.Feed { return r.start.Feed }
 func (r *Reader) Close() {
 	r.endPark()
 	r.lease.Release()
-	r.src.watch.remove(&r.progress)
+	r.src.fuse.remove(&r.progress)
 }
 
 func (r *Reader) op() string { return "read shard " + r.start.Feed.Shard }

@@ -21,9 +21,9 @@ const (
 
 // progress is how far a reader has read its shard, for the retention fuse.
 type progress struct {
-	table string
-	born  time.Time
-	first change.Millis // the clock in the log at the start, or when the shard was created; 0: neither is known
+	table   string
+	began   time.Time     // when the reader was made
+	initial change.Millis // the clock in the log at the start, or when the shard was created; 0: neither is known
 
 	through    atomic.Int64 // change.Millis, see readThrough
 	empties    int          // pages without records in a row, and since when; only the reader's goroutine uses these
@@ -36,10 +36,10 @@ func (p *progress) readThrough() change.Millis {
 	if t := p.through.Load(); t > 0 {
 		return change.Millis(t)
 	}
-	if time.Since(p.born) < idleTime {
+	if time.Since(p.began) < idleTime {
 		return 0
 	}
-	return p.first
+	return p.initial
 }
 
 // note records a page that was read.
@@ -58,37 +58,37 @@ func (p *progress) note(page *change.Page) {
 	}
 }
 
-// watch holds the progress of all live readers, by table: the retention fuse.
-type watch struct {
+// retentionFuse holds the progress of all live readers, by table, for Source.Retention.
+type retentionFuse struct {
 	mu      sync.Mutex
 	readers map[string]map[*progress]struct{}
 }
 
-func (w *watch) add(p *progress) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.readers == nil {
-		w.readers = map[string]map[*progress]struct{}{}
+func (f *retentionFuse) add(p *progress) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.readers == nil {
+		f.readers = map[string]map[*progress]struct{}{}
 	}
-	if w.readers[p.table] == nil {
-		w.readers[p.table] = map[*progress]struct{}{}
+	if f.readers[p.table] == nil {
+		f.readers[p.table] = map[*progress]struct{}{}
 	}
-	w.readers[p.table][p] = struct{}{}
+	f.readers[p.table][p] = struct{}{}
 }
 
-func (w *watch) remove(p *progress) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.readers[p.table], p)
+func (f *retentionFuse) remove(p *progress) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.readers[p.table], p)
 }
 
-// left returns Retention less the age of the oldest record that a live reader of the table has not read. It is false
-// while the progress of no reader of the table is known.
-func (w *watch) left(table string, now change.Millis) (left time.Duration, ok bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// remaining returns Retention less the age of the oldest record that a live reader of the table has not read. It is
+// false while the progress of no reader of the table is known.
+func (f *retentionFuse) remaining(table string, now change.Millis) (left time.Duration, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	left = Retention
-	for p := range w.readers[table] {
+	for p := range f.readers[table] {
 		if through := p.readThrough(); through > 0 {
 			ok = true
 			age := time.Duration(max(now-through, 0)) * time.Millisecond

@@ -17,7 +17,9 @@ func TestAssumedRoleSignsTheCalls(t *testing.T) {
 			http.Error(rw, "what role?", http.StatusBadRequest)
 			return
 		}
-		fmt.Fprintf(rw, `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials><AccessKeyId>ASSUMED</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken><Expiration>%s</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>`,
+		fmt.Fprintf(rw, `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult>`+
+			`<Credentials><AccessKeyId>ASSUMED</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken>`+
+			`<Expiration>%s</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>`,
 			time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
 	}))
 	defer sts.Close()

@@ -168,7 +168,7 @@ func keyOf(raw []byte) (map[string]types.AttributeValue, error) {
 				}
 				key[name] = &types.AttributeValueMemberB{Value: b}
 			default:
-				return nil, fmt.Errorf("read key: an attribute of type %s", kind)
+				return nil, fmt.Errorf("read key: attribute %q has type %s, not S, N or B", name, kind)
 			}
 		}
 	}

@@ -43,8 +43,8 @@ type Source struct {
 	budget     *memory.Budget
 	metrics    *metrics
 	now        raw.Clock
-	watch      watch
-	silence    raw.Silence
+	fuse       retentionFuse
+	network    raw.NetworkFailure
 
 	mu       sync.Mutex
 	limiters map[string]*rate.Limiter // by stream ARN
@@ -134,7 +134,7 @@ func (s *Source) httpClient(resolved aws.HTTPClient) HTTPClient {
 		return resolved
 	}
 	s.http = &http.Client{
-		Transport: &raw.Transport{Next: b.GetTransport(), Silence: &s.silence}, Timeout: s.opt.CallTimeout,
+		Transport: &raw.Transport{Next: b.GetTransport(), Failure: &s.network}, Timeout: s.opt.CallTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return s.http
@@ -183,13 +183,13 @@ func (s *Source) withoutRetry(o *dynamodbstreams.Options) { o.Retryer = s.noRetr
 // callDeadline returns the time limit of a call with the SDK's retries.
 func (s *Source) callDeadline() time.Duration { return 4 * s.opt.CallTimeout }
 
-// reported are the calls that reading depends on. If others fail, even for ever, the tables are ready nevertheless.
+// reported are the calls that reading depends on. The other calls do not affect readiness, even if they always fail.
 var reported = map[string]bool{
 	"DescribeTable": true, "DescribeStream": true, "GetShardIterator": true, "GetRecords": true,
 }
 
-// report passes the outcome of a call to Options.Report. The service is available, so the outcome is nil, where it
-// answers that something was trimmed, is gone or has expired.
+// report passes the outcome of a call to Options.Report. An answer that something was trimmed, is gone or has expired
+// is reported as nil, because it shows that the service is available.
 func (s *Source) report(op string, err error) {
 	if !reported[op] {
 		return
@@ -209,16 +209,16 @@ func (s *Source) report(op string, err error) {
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: %w", op, s.silence.WithCause(err))
+		err = fmt.Errorf("%s: %w", op, s.network.WithCause(err))
 	}
 	s.opt.Report(op, err)
 }
 
-// wrap is the function wrap, which also says why no reply came before a deadline.
+// wrap is the function wrap; after a deadline it also adds the last network error.
 func (s *Source) wrap(ctx context.Context, op string, err error) error {
 	wrapped := wrap(ctx, op, err)
 	if own := (*Error)(nil); errors.As(wrapped, &own) {
-		own.Err = s.silence.WithCause(own.Err)
+		own.Err = s.network.WithCause(own.Err)
 	}
 	return wrapped
 }
@@ -235,7 +235,8 @@ func (s *Source) nowOrLocal() change.Millis {
 	return change.Millis(time.Now().UnixMilli())
 }
 
-// observeCall sets the service's clock by the reply of a call that the SDK made, see raw.Clock.Observe.
+// observeCall adjusts the estimate of the service's clock by the reply to a call that the SDK made, see
+// raw.Clock.Observe.
 func (s *Source) observeCall(md middleware.Metadata, start time.Time) change.Millis {
 	return s.now.Observe(raw.TimingOf(md, start))
 }
@@ -244,5 +245,5 @@ func (s *Source) observeCall(md middleware.Metadata, start time.Time) change.Mil
 // less its age, never below zero. Records of shards that wait for their parent are younger. It is false while the
 // progress of no reader of the table is known.
 func (s *Source) Retention(table string) (left time.Duration, ok bool) {
-	return s.watch.left(table, s.nowOrLocal())
+	return s.fuse.remaining(table, s.nowOrLocal())
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// TableInfo is what DynamoDB says about a table.
+// TableInfo is DynamoDB's description of a table.
 type TableInfo struct {
 	Name, ARN string
-	ID        string // unique per life of the table: a re-created one has another
+	ID        string // a re-created table has another ID
 	Status    string // ACTIVE, CREATING, …
 	StreamARN string // of the latest stream; empty when there never was one
 	Streaming bool   // the latest stream is enabled
@@ -24,7 +24,7 @@ type TableInfo struct {
 	Schema    change.KeySchema
 	Indexes   map[string]change.KeySchema // secondary indexes, by name
 	TTLAttr   string                      // empty: TTL is off
-	TTLError  error                       // why TTL could not be read: a server without the call, or no permission
+	TTLError  error                       // the TTL setting is unknown: the call is not supported, or not permitted
 	Created   time.Time
 	Items     int64 // as of hours ago
 	Bytes     int64 // as of hours ago

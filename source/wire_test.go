@@ -78,7 +78,9 @@ func seq(n int) string { return fmt.Sprintf("1000000000000000000%06d", n) }
 func after(n int) change.Position { return change.Position{After: change.SequenceNumber(seq(n))} }
 
 func record(sequence string, created int64, key string) string {
-	return fmt.Sprintf(`{"eventID":"%032d","eventName":"MODIFY","eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"eu-west-1","dynamodb":{"ApproximateCreationDateTime":%d,"Keys":%s,"NewImage":%s,"OldImage":%s,"SequenceNumber":"%s","SizeBytes":60,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`,
+	return fmt.Sprintf(`{"eventID":"%032d","eventName":"MODIFY","eventVersion":"1.1","eventSource":"aws:dynamodb",`+
+		`"awsRegion":"eu-west-1","dynamodb":{"ApproximateCreationDateTime":%d,"Keys":%s,"NewImage":%s,"OldImage":%s,`+
+		`"SequenceNumber":"%s","SizeBytes":60,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`,
 		len(sequence), created, key, key, key, sequence)
 }
 
@@ -153,7 +155,8 @@ func (w *wire) describe(c wireCall) *wireReply {
 		last = sh.id
 		list = append(list, sh.json())
 	}
-	return &wireReply{body: fmt.Sprintf(`{"StreamDescription":{"StreamArn":"arn","StreamStatus":%q,"StreamViewType":"NEW_AND_OLD_IMAGES","Shards":[%s]%s}}`,
+	return &wireReply{body: fmt.Sprintf(`{"StreamDescription":{"StreamArn":"arn","StreamStatus":%q,`+
+		`"StreamViewType":"NEW_AND_OLD_IMAGES","Shards":[%s]%s}}`,
 		w.status, strings.Join(list, ","), more)}
 }
 

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// Budget shares bytes among the feeds of several tables. What is in memory cannot be taken back, and a table whose
-// log is full gives nothing back for hours. So half of the total is divided among the tables, as parts that no other
+// Budget shares bytes among the feeds of several tables. Memory that a page holds cannot be revoked, and a table whose
+// log is full may release none for hours. So half of the total is divided among the tables, as parts that no other
 // table can take. The other half is common: a table that holds more than its part borrows from it, so that one busy
-// table among idle ones has more than half. A table alone has all. (Parts of the whole total would be simpler, but
-// leave a busy table among twenty a tenth of the throughput: BenchmarkBusyAmongTwenty.)
+// table among idle ones has more than half. A single table has the whole total. (Dividing the whole total into parts
+// would be simpler, but leaves a busy table among twenty a tenth of the throughput: BenchmarkBusyAmongTwenty.)
 //
 // A table gets a page
 //   - if its part has room for the page;
@@ -28,8 +28,9 @@ import (
 // So what is in use stays within the total, or within half of it and one page for each table if that is more: of
 // 24 MiB, 8 tables never exceed 24, and 20 tables never 42.
 //
-// Within a table it is first come, first served, but a feed at its own limit makes no other feed wait. The common half
-// goes to the feed that has waited longest. What an operation costs grows with the tables, hardly with the feeds.
+// Feeds of a table are served in the order of their requests, but a feed at its own limit does not delay the others.
+// The common half goes to the feed that has waited longest. The cost of an operation grows with the number of tables,
+// and hardly with the number of feeds.
 type Budget struct {
 	total, perFeed int64
 	page           int64 // what every reservation takes
@@ -41,7 +42,7 @@ type Budget struct {
 	used     int64
 	borrowed int64 // what the tables hold beyond their parts, in total
 	tables   []*table
-	turns    uint64 // claims ever made
+	tickets  uint64 // number of the newest waiter
 }
 
 // table is what the feeds of one table hold together. The budget's mutex covers it.
@@ -49,7 +50,7 @@ type table struct {
 	name    string
 	part    int64
 	used    int64 // reserved included
-	waiting claims
+	waiting waiters
 }
 
 // excess returns what the table would hold beyond its part if it held n bytes more.
@@ -59,8 +60,8 @@ func (t *table) excess(n int64) int64 { return max(0, t.used+n-t.part) }
 type Feed struct {
 	budget *Budget
 	table  *table
-	used   int64  // reserved included; the budget's mutex covers it and claim
-	claim  *claim // nil: no lease waits
+	used   int64   // reserved included; the budget's mutex covers it and waiter
+	waiter *waiter // nil: no lease waits
 }
 
 // New makes a Budget of total bytes for the given number of tables, where every reservation takes page bytes and a
@@ -74,13 +75,13 @@ func New(total, perFeed, page int64, tables int) *Budget {
 }
 
 // Feed makes a feed of the table.
-func (b *Budget) Feed(of string) *Feed {
+func (b *Budget) Feed(tableName string) *Feed {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	i := slices.IndexFunc(b.tables, func(t *table) bool { return t.name == of })
+	i := slices.IndexFunc(b.tables, func(t *table) bool { return t.name == tableName })
 	if i < 0 {
 		i = len(b.tables)
-		t := &table{name: of}
+		t := &table{name: tableName}
 		if i < b.announced {
 			t.part = b.part
 		}
@@ -101,9 +102,9 @@ func (b *Budget) Parked() (n int, since time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, t := range b.tables {
-		for _, c := range t.waiting {
-			if n == 0 || c.since.Before(since) {
-				since = c.since
+		for _, w := range t.waiting {
+			if n == 0 || w.since.Before(since) {
+				since = w.since
 			}
 			n++
 		}
@@ -111,8 +112,8 @@ func (b *Budget) Parked() (n int, since time.Time) {
 	return n, since
 }
 
-// grantNow grants a page to the lease unless it must wait. No claim is overtaken: an earlier one of the table that
-// still waits belongs to a feed at its own limit, or the table gets no page. The mutex is held.
+// grantNow grants a page to the lease unless it must wait. It overtakes no waiter: an earlier one of the table belongs
+// to a feed at its own limit, or else the table gets no page. The mutex is held.
 func (b *Budget) grantNow(l *Lease) bool {
 	if l.bytes > 0 {
 		return true
@@ -124,34 +125,35 @@ func (b *Budget) grantNow(l *Lease) bool {
 	return true
 }
 
-// wait queues a claim of the lease. The mutex is held.
-func (b *Budget) wait(l *Lease, granted func()) {
-	b.turns++
-	c := &claim{lease: l, turn: b.turns, since: time.Now(), atLimit: b.atLimit(l.feed), granted: granted}
-	l.feed.claim = c
-	heap.Push(&l.feed.table.waiting, c)
+// enqueue makes the lease wait for a page. The mutex is held.
+func (b *Budget) enqueue(l *Lease, granted func()) {
+	b.tickets++
+	w := &waiter{lease: l, ticket: b.tickets, since: time.Now(), atLimit: b.atLimit(l.feed), granted: granted}
+	l.feed.waiter = w
+	heap.Push(&l.feed.table.waiting, w)
 }
 
-// change lets the lease hold n bytes, grants what can be granted then, and returns these claims. The mutex is held.
-func (b *Budget) change(l *Lease, n int64) (granted []*claim) {
+// resizeAndServe changes the lease to n bytes, and grants pages to waiting leases if memory became free. It returns
+// their waiters, whose granted the caller calls without the mutex. The mutex is held.
+func (b *Budget) resizeAndServe(l *Lease, n int64) (granted []*waiter) {
 	if n == l.bytes {
 		return nil
 	}
 	b.resize(l, n)
-	if c := l.feed.claim; c != nil && c.atLimit != b.atLimit(l.feed) {
-		c.atLimit = !c.atLimit
-		heap.Fix(&l.feed.table.waiting, c.index)
+	if w := l.feed.waiter; w != nil && w.atLimit != b.atLimit(l.feed) {
+		w.atLimit = !w.atLimit
+		heap.Fix(&l.feed.table.waiting, w.index)
 	}
 	return b.serve()
 }
 
-// serve grants what can be granted. Afterwards no claim waits that could be served.
-func (b *Budget) serve() (granted []*claim) {
+// serve grants pages to waiting leases, the longest-waiting first, until none of them fits. The mutex is held.
+func (b *Budget) serve() (granted []*waiter) {
 	for {
-		var first *claim
+		var first *waiter
 		for _, t := range b.tables {
-			if c := t.waiting.first(); c != nil && (first == nil || c.turn < first.turn) && b.fits(t) {
-				first = c
+			if w := t.waiting.first(); w != nil && (first == nil || w.ticket < first.ticket) && b.fits(t) {
+				first = w
 			}
 		}
 		if first == nil {
@@ -163,11 +165,11 @@ func (b *Budget) serve() (granted []*claim) {
 	}
 }
 
-// withdraw removes the claim of the lease, if it waits. The mutex is held.
+// withdraw removes the lease from the waiting ones, if it waits. The mutex is held.
 func (b *Budget) withdraw(l *Lease) {
-	if c := l.feed.claim; c != nil && c.lease == l {
-		heap.Remove(&l.feed.table.waiting, c.index)
-		l.feed.claim = nil
+	if w := l.feed.waiter; w != nil && w.lease == l {
+		heap.Remove(&l.feed.table.waiting, w.index)
+		l.feed.waiter = nil
 	}
 }
 

@@ -82,7 +82,7 @@ func (m *model) held(table int) (sum int64) {
 
 func (m *model) atLimit(f *feed) bool { return f.has() > 0 && f.has()+modelPage > m.b.perFeed }
 
-// reserve makes a claim of the feed, and sees to it that it overtakes nobody of its table.
+// reserve asks for a page for the feed, and checks that the feed overtakes no other one of its table.
 func (m *model) reserve(table int, f *feed) {
 	m.waiting[table] = append(m.waiting[table], f)
 	granted := func() {
@@ -189,11 +189,11 @@ func (m *model) check() {
 		m.checkWaiting(i, promised)
 	}
 	if n != 0 {
-		m.Fatalf("%d claims of nobody", n)
+		m.Fatalf("%d feeds wait that the model does not know", n)
 	}
 }
 
-// checkWaiting sees to it that those who wait do so in need.
+// checkWaiting checks that every feed that waits has to wait.
 func (m *model) checkWaiting(table int, promised int64) {
 	held, part := m.held(table), m.part(table)
 	for _, f := range m.waiting[table] {
@@ -209,7 +209,7 @@ func (m *model) checkWaiting(table int, promised int64) {
 	}
 }
 
-// goOn lets the tables read and release without end, and returns how many of their feeds wait nevertheless.
+// goOn lets the tables read and release for many rounds, and returns how many of their feeds still wait.
 func (m *model) goOn(tables ...int) (wait int) {
 	for _, i := range tables {
 		for range 2 * len(m.tables[i]) { // in one round a feed releases, in another it may be served
@@ -228,8 +228,8 @@ func (m *model) goOn(tables ...int) (wait int) {
 	return wait
 }
 
-// Whatever feeds reserve, read, release and withdraw, the budget stays within its bound, nobody waits who could be
-// served, feeds of a table are served in their turn, no table stops another one, and in the end everything is back.
+// Whatever feeds reserve, read, release and withdraw: the budget stays within its bound, no feed waits that could be
+// served, the feeds of a table are served in order, no table blocks another one, and in the end all memory is free.
 func TestBudgetIsBoundedAndNoTableStarves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(t)
@@ -317,7 +317,7 @@ func BenchmarkBudgetEnd(b *testing.B) {
 	}
 }
 
-// BenchmarkBudgetFree is a page while nobody waits.
+// BenchmarkBudgetFree reserves and releases a page while no other feed waits.
 func BenchmarkBudgetFree(b *testing.B) {
 	f := New(16*reservation, 8<<20, reservation, 1).Feed("a")
 	b.ReportAllocs()

@@ -21,7 +21,7 @@ func (l *Lease) Reserve(granted func()) bool {
 	if b.grantNow(l) {
 		return true
 	}
-	b.wait(l, granted)
+	b.enqueue(l, granted)
 	return false
 }
 
@@ -38,10 +38,10 @@ func (l *Lease) TryReserve() bool {
 func (l *Lease) Settle(n int64) {
 	b := l.feed.budget
 	b.mu.Lock()
-	granted := b.change(l, n)
+	granted := b.resizeAndServe(l, n)
 	b.mu.Unlock()
-	for _, c := range granted {
-		c.granted()
+	for _, w := range granted {
+		w.granted()
 	}
 }
 
@@ -53,9 +53,9 @@ func (l *Lease) Release() {
 	b := l.feed.budget
 	b.mu.Lock()
 	b.withdraw(l)
-	granted := b.change(l, 0)
+	granted := b.resizeAndServe(l, 0)
 	b.mu.Unlock()
-	for _, c := range granted {
-		c.granted()
+	for _, w := range granted {
+		w.granted()
 	}
 }

@@ -49,7 +49,7 @@ func (b *Body) ForTables(o *dynamodb.Options) { o.Protocol = rawProtocol{tablePr
 // maxBody is the longest reply that is read. A page is 1 MB by the service's count; other servers do not count.
 const maxBody = 128 << 20
 
-var errTooLong = errors.New("reply is too long")
+var errTooLong = errors.New("reply is longer than 128 MiB")
 
 // peekBytes is the largest reply that is read without memory of the budget, as long as no record is found in it. These
 // bytes are part of the call, as the connection's buffers are: 1 MiB for all calls that may be in flight.
@@ -118,7 +118,8 @@ func (b *Body) grow() {
 	b.data = bigger
 }
 
-// check finds a reply that was truncated or changed on its way, where the service sends its length or checksum.
+// check returns an error if the reply was truncated or changed in transit, as far as the service sent its length or
+// checksum.
 func (b *Body) check(r *smithyhttp.Response) error {
 	if r.ContentLength >= 0 && int64(len(b.data)) != r.ContentLength {
 		return &MalformedError{fmt.Errorf("reply has %d bytes of %d", len(b.data), r.ContentLength)}
@@ -128,7 +129,7 @@ func (b *Body) check(r *smithyhttp.Response) error {
 	}
 	sum, err := strconv.ParseUint(r.Header.Get("X-Amz-Crc32"), 10, 32)
 	if err == nil && uint32(sum) != crc32.ChecksumIEEE(b.data) {
-		return &MalformedError{fmt.Errorf("reply of %d bytes has another checksum", len(b.data))}
+		return &MalformedError{fmt.Errorf("reply of %d bytes does not match its checksum", len(b.data))}
 	}
 	return nil
 }

@@ -1,9 +1,9 @@
 // Package raw calls DynamoDB without decoding what it replies: the body of a success comes back as it is, because the
 // SDK decodes a page fifteen times slower than package change scans it.
 //
-// Body takes the reply of one of the SDK's own calls, and Client sends GetRecords without the SDK's middleware. Signing,
-// endpoints and typed errors are the SDK's, or equal to them. Clock and Silence keep what the replies, and those that do
-// not come, show about the service: its time, and why it does not answer.
+// Body stores the reply to one of the SDK's own calls, and Client sends GetRecords without the SDK's middleware.
+// Signing, endpoints and typed errors are the SDK's, or equal to them. Clock estimates the service's time from its
+// replies, and NetworkFailure stores why the newest request got no reply.
 package raw
 
 import (
@@ -35,13 +35,13 @@ import (
 // its credentials, and its decoder reads errors. Where the credentials cannot be had, the call goes through the SDK,
 // whose error says why. A Client is safe for concurrent use.
 type Client struct {
-	streams     *dynamodbstreams.Client
-	credentials aws.CredentialsProvider
-	once        func(*dynamodbstreams.Options)
-	send        func(*http.Request) (*http.Response, error)
-	pattern     atomic.Pointer[pattern]
-	signing     atomic.Pointer[signer]
-	skew        atomic.Int64 // nanoseconds by which the service's clock is ahead of ours, by its last reply
+	streams      *dynamodbstreams.Client
+	credentials  aws.CredentialsProvider
+	withoutRetry func(*dynamodbstreams.Options)
+	send         func(*http.Request) (*http.Response, error)
+	pattern      atomic.Pointer[pattern]
+	signing      atomic.Pointer[signer]
+	skew         atomic.Int64 // nanoseconds by which the service's clock is ahead of ours, by its last reply
 }
 
 // pattern is what all GetRecords requests of a client have in common. They share it, so it must not be modified.
@@ -52,11 +52,13 @@ type pattern struct {
 	region, service string // in the scope of the signature
 }
 
-// NewClient makes a Client that sends what the SDK's client would, by send. once turns the SDK's retries off.
+// NewClient makes a Client that sends the requests that the SDK's client would send, with send. withoutRetry turns the
+// SDK's retries off.
 func NewClient(
-	streams *dynamodbstreams.Client, once func(*dynamodbstreams.Options), send func(*http.Request) (*http.Response, error),
+	streams *dynamodbstreams.Client, withoutRetry func(*dynamodbstreams.Options),
+	send func(*http.Request) (*http.Response, error),
 ) *Client {
-	return &Client{streams: streams, credentials: streams.Options().Credentials, once: once, send: send}
+	return &Client{streams: streams, credentials: streams.Options().Credentials, withoutRetry: withoutRetry, send: send}
 }
 
 // Timing is when a call was made, on our clock, and the Date of its reply, on the service's.
@@ -76,19 +78,19 @@ func TimingOf(md middleware.Metadata, sent time.Time) Timing {
 	return t
 }
 
-// Learned reports whether the client has a pattern, so that its calls do not go through the SDK any more.
-func (p *Client) Learned() bool { return p.pattern.Load() != nil }
+// HasPattern reports whether the client has a pattern, so that its calls do not go through the SDK any more.
+func (p *Client) HasPattern() bool { return p.pattern.Load() != nil }
 
 // GetRecords makes one call, without retries, and reads its reply into b.
 func (p *Client) GetRecords(ctx context.Context, iterator string, b *Body) (Timing, error) {
 	start := time.Now()
 	pattern := p.pattern.Load()
 	if pattern == nil {
-		return p.learn(ctx, iterator, b, start)
+		return p.callThroughSDK(ctx, iterator, b, start)
 	}
 	credentials, err := p.credentials.Retrieve(ctx)
 	if err != nil {
-		return p.learn(ctx, iterator, b, start)
+		return p.callThroughSDK(ctx, iterator, b, start)
 	}
 	skew := time.Duration(p.skew.Load())
 	req, err := p.request(ctx, pattern, credentials, iterator, start.Add(skew))
@@ -103,7 +105,7 @@ func (p *Client) GetRecords(ctx context.Context, iterator string, b *Body) (Timi
 	t := Timing{Sent: start, Replied: time.Now()}
 	if date, err := smithyhttp.ParseTime(reply.Header.Get("Date")); err == nil {
 		t.Server = date
-		if reply.Header.Get("Age") == "" { // an old reply of a cache says nothing about now
+		if reply.Header.Get("Age") == "" { // the reply is an old one from a cache: its date does not count
 			p.skew.Store(int64(date.Sub(t.Replied)))
 		}
 	}
@@ -121,11 +123,11 @@ func (p *Client) GetRecords(ctx context.Context, iterator string, b *Body) (Timi
 	return t, nil
 }
 
-// learn makes the call by the SDK. The SDK's request becomes the pattern.
-func (p *Client) learn(ctx context.Context, iterator string, b *Body, start time.Time) (Timing, error) {
+// callThroughSDK makes the call with the SDK's client, and takes the pattern of later calls from its request.
+func (p *Client) callThroughSDK(ctx context.Context, iterator string, b *Body, start time.Time) (Timing, error) {
 	sent := &recorder{HTTPClient: p.streams.Options().HTTPClient}
 	in := &dynamodbstreams.GetRecordsInput{ShardIterator: &iterator, Limit: aws.Int32(RecordsLimit)}
-	out, err := p.streams.GetRecords(ctx, in, b.ForStreams, p.once,
+	out, err := p.streams.GetRecords(ctx, in, b.ForStreams, p.withoutRetry,
 		func(o *dynamodbstreams.Options) { o.HTTPClient = sent })
 	if err != nil {
 		return Timing{}, err
@@ -133,13 +135,13 @@ func (p *Client) learn(ctx context.Context, iterator string, b *Body, start time
 	if skew, ok := awsmiddleware.GetAttemptSkew(out.ResultMetadata); ok {
 		p.skew.Store(int64(skew))
 	}
-	if like := patternOf(sent.request); like != nil {
-		p.pattern.Store(like)
+	if base := patternOf(sent.request); base != nil {
+		p.pattern.Store(base)
 	}
 	return TimingOf(out.ResultMetadata, start), nil
 }
 
-// recorder sends one request and keeps it.
+// recorder sends one request and stores it.
 type recorder struct {
 	dynamodbstreams.HTTPClient
 	request *http.Request
@@ -150,13 +152,13 @@ func (c *recorder) Do(r *http.Request) (*http.Response, error) {
 	return c.HTTPClient.Do(r)
 }
 
-// signedFor finds region and service in an Authorization header.
-var signedFor = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=[^,]*/\d{8}/([^/,]+)/([^/,]+)/aws4_request,`)
+// credentialScope finds region and service in an Authorization header.
+var credentialScope = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=[^,]*/\d{8}/([^/,]+)/([^/,]+)/aws4_request,`)
 
 // patternOf makes a pattern of a request. It returns nil when the request is not sent and signed in the way that
 // Client.request knows.
 func patternOf(r *http.Request) *pattern {
-	scope := signedFor.FindStringSubmatch(r.Header.Get("Authorization"))
+	scope := credentialScope.FindStringSubmatch(r.Header.Get("Authorization"))
 	if scope == nil || r.Method != http.MethodPost || r.URL.RequestURI() != "/" {
 		return nil
 	}
@@ -175,7 +177,7 @@ func patternOf(r *http.Request) *pattern {
 
 // request makes a signed request for one call at now, by the service's clock.
 func (p *Client) request(
-	ctx context.Context, like *pattern, c aws.Credentials, iterator string, now time.Time,
+	ctx context.Context, base *pattern, c aws.Credentials, iterator string, now time.Time,
 ) (*http.Request, error) {
 	text, err := json.Marshal(struct {
 		Limit         int
@@ -185,13 +187,13 @@ func (p *Client) request(
 		return nil, err
 	}
 	date := now.UTC().Format(signedTime)
-	header := maps.Clone(like.header)
+	header := maps.Clone(base.header)
 	header["X-Amz-Date"] = []string{date}
-	header["Authorization"] = []string{p.signer(like, c, date[:8]).authorization(text, date)}
+	header["Authorization"] = []string{p.signer(base, c, date[:8]).authorization(text, date)}
 	if c.SessionToken != "" {
 		header["X-Amz-Security-Token"] = []string{c.SessionToken}
 	}
-	req := like.request.WithContext(ctx)
+	req := base.request.WithContext(ctx)
 	req.Header, req.ContentLength = header, int64(len(text))
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
 	req.Body, err = req.GetBody()
@@ -204,15 +206,16 @@ const RecordsLimit = 1000
 var getRecordsSchema = smithy.NewOperationSchema(
 	streamschemas.GetRecords, streamschemas.GetRecordsInput, streamschemas.GetRecordsOutput)
 
-// replyError returns the error that the SDK makes of a reply. wrong is the difference between the signature's time and
-// the service's.
-func replyError(ctx context.Context, r *smithyhttp.Response, wrong time.Duration) error {
+// replyError returns the error that the SDK decodes from a reply. clockError is the difference between the signature's
+// time and the service's.
+func replyError(ctx context.Context, r *smithyhttp.Response, clockError time.Duration) error {
 	out := new(dynamodbstreams.GetRecordsOutput)
 	err := streamProtocol.DeserializeResponse(ctx, getRecordsSchema, dynamodbstreams.TypeRegistry, r, out)
 	if err == nil {
 		return &MalformedError{errors.New("a reply with status " + r.Status)}
 	}
-	if api := smithy.APIError(nil); errors.As(err, &api) && skewCodes[api.ErrorCode()] && wrong.Abs() > skewTolerated {
+	api := smithy.APIError(nil)
+	if errors.As(err, &api) && skewCodes[api.ErrorCode()] && clockError.Abs() > skewTolerated {
 		return &skewedError{err}
 	}
 	return err

@@ -16,7 +16,7 @@ import (
 // which took a quarter of the CPU time of an idle poll.
 // Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
 type signer struct {
-	like        *pattern
+	pattern     *pattern
 	credentials aws.Credentials
 	day         string    // YYYYMMDD
 	canonical   [3]string // around the values of a request: Content-Length, X-Amz-Date and the hash of the body
@@ -31,23 +31,23 @@ const (
 )
 
 // signer returns the signer for a day (YYYYMMDD), and makes one only if pattern, credentials or day have changed.
-func (p *Client) signer(like *pattern, c aws.Credentials, day string) *signer {
-	if s := p.signing.Load(); s != nil && s.like == like && s.credentials == c && s.day == day {
+func (p *Client) signer(base *pattern, c aws.Credentials, day string) *signer {
+	if s := p.signing.Load(); s != nil && s.pattern == base && s.credentials == c && s.day == day {
 		return s
 	}
-	s := newSigner(like, c, day)
+	s := newSigner(base, c, day)
 	p.signing.Store(s)
 	return s
 }
 
 // newSigner computes what requests with the pattern have in common in their signatures.
-func newSigner(like *pattern, c aws.Credentials, day string) *signer {
-	const later = "\x00" // in place of values that differ between requests; no header contains it
-	headers := map[string]string{"host": like.host, "content-length": later, "x-amz-date": later}
+func newSigner(base *pattern, c aws.Credentials, day string) *signer {
+	const placeholder = "\x00" // in place of values that differ between requests; no header contains it
+	headers := map[string]string{"host": base.host, "content-length": placeholder, "x-amz-date": placeholder}
 	if c.SessionToken != "" {
 		headers["x-amz-security-token"] = c.SessionToken
 	}
-	for name, values := range like.header {
+	for name, values := range base.header {
 		if name != "User-Agent" { // proxies change it
 			headers[strings.ToLower(name)] = strings.Join(strings.Fields(strings.Join(values, ",")), " ")
 		}
@@ -64,11 +64,11 @@ func newSigner(like *pattern, c aws.Credentials, day string) *signer {
 	}
 	signed := strings.Join(names, ";")
 	text.WriteString("\n" + signed + "\n")
-	s := &signer{like: like, credentials: c, day: day, key: []byte("AWS4" + c.SecretAccessKey)}
-	copy(s.canonical[:], strings.Split(text.String(), later))
-	s.scope = strings.Join([]string{day, like.region, like.service, "aws4_request"}, "/")
+	s := &signer{pattern: base, credentials: c, day: day, key: []byte("AWS4" + c.SecretAccessKey)}
+	copy(s.canonical[:], strings.Split(text.String(), placeholder))
+	s.scope = strings.Join([]string{day, base.region, base.service, "aws4_request"}, "/")
 	for _, part := range strings.Split(s.scope, "/") {
-		s.key = keyed(s.key, part)
+		s.key = hmacSHA256(s.key, part)
 	}
 	s.prefix = signedAs + " Credential=" + c.AccessKeyID + "/" + s.scope + ", SignedHeaders=" + signed + ", Signature="
 	return s
@@ -85,11 +85,11 @@ func (s *signer) authorization(body []byte, date string) string {
 	sum := sha256.Sum256(body)
 	text = hex.AppendEncode(text, sum[:])
 	sum = sha256.Sum256(text)
-	signature := keyed(s.key, signedAs+"\n"+date+"\n"+s.scope+"\n"+hex.EncodeToString(sum[:]))
+	signature := hmacSHA256(s.key, signedAs+"\n"+date+"\n"+s.scope+"\n"+hex.EncodeToString(sum[:]))
 	return s.prefix + hex.EncodeToString(signature)
 }
 
-func keyed(key []byte, text string) []byte {
+func hmacSHA256(key []byte, text string) []byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(text))
 	return mac.Sum(nil)

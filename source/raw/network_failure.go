@@ -8,22 +8,23 @@ import (
 	"sync/atomic"
 )
 
-// Silence is why the newest request got no reply: the address and the network's error. It is nil after a reply.
-type Silence struct{ why atomic.Pointer[error] }
+// NetworkFailure stores why the newest request got no reply: the address and the network's error. A reply clears it.
+// It is safe for concurrent use.
+type NetworkFailure struct{ why atomic.Pointer[error] }
 
-// WithCause adds the last network error to an error about a deadline. The SDK, which repeats requests, drops it.
-func (s *Silence) WithCause(err error) error {
-	why := s.why.Load()
+// WithCause adds the stored network error to an error about a deadline. The SDK, which repeats requests, drops it.
+func (f *NetworkFailure) WithCause(err error) error {
+	why := f.why.Load()
 	if why == nil || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, *why) {
 		return err
 	}
 	return fmt.Errorf("%w (%w)", err, *why)
 }
 
-// Transport records in Silence why requests get no reply.
+// Transport is an http.RoundTripper that stores in Failure why requests get no reply.
 type Transport struct {
 	Next    http.RoundTripper
-	Silence *Silence
+	Failure *NetworkFailure
 }
 
 // RoundTrip sends the request by the next transport.
@@ -31,12 +32,12 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := t.Next.RoundTrip(r)
 	switch {
 	case err == nil:
-		if t.Silence.why.Load() != nil {
-			t.Silence.why.Store(nil)
+		if t.Failure.why.Load() != nil {
+			t.Failure.why.Store(nil)
 		}
 	case !errors.Is(r.Context().Err(), context.Canceled):
 		why := fmt.Errorf("%s: %w", r.URL.Host, err)
-		t.Silence.why.Store(&why)
+		t.Failure.why.Store(&why)
 	}
 	return res, err
 }
