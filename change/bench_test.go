@@ -25,15 +25,20 @@ func benchPage() []byte {
 			fmt.Fprintf(&b, `,"text%d":{"S":"%s"}`, a, word(72))
 		}
 		fmt.Fprintf(&b, `,"price":{"N":"%d.%02d"},"active":{"BOOL":true},"none":{"NULL":true}`, rng.IntN(1000), rng.IntN(100))
-		fmt.Fprintf(&b, `,"tags":{"SS":["%s","%s"]},"address":{"M":{"street":{"S":"%s"},"zip":{"N":"12345"},"lines":{"L":[{"S":"a"},{"S":"b"}]}}}}`, word(8), word(9), word(16))
+		fmt.Fprintf(&b, `,"tags":{"SS":["%s","%s"]},"address":{"M":{"street":{"S":"%s"},"zip":{"N":"12345"},"lines":{"L":[{`+
+			`"S":"a"},{"S":"b"}]}}}}`, word(8), word(9), word(16))
 		return b.String()
 	}
 	var recs []string
 	for i := range 430 {
-		recs = append(recs, fmt.Sprintf(`{"awsRegion":"eu-west-1","dynamodb":{"ApproximateCreationDateTime":1795257720,"Keys":{"pk":{"S":"customer#%08d"},"sk":{"N":"%d"}},"NewImage":%s,"OldImage":%s,"SequenceNumber":"1%025d","SizeBytes":2100,"StreamViewType":"NEW_AND_OLD_IMAGES"},"eventID":"%032x","eventName":"MODIFY","eventSource":"aws:dynamodb","eventVersion":"1.1"}`,
+		recs = append(recs, fmt.Sprintf(`{"awsRegion":"eu-west-1","dynamodb":{"ApproximateCreationDateTime":1795257720,`+
+			`"Keys":{"pk":{"S":"customer#%08d"},"sk":{"N":"%d"}},"NewImage":%s,"OldImage":%s,"SequenceNumber":"1%025d",`+
+			`"SizeBytes":2100,"StreamViewType":"NEW_AND_OLD_IMAGES"},"eventID":"%032x","eventName":"MODIFY",`+
+			`"eventSource":"aws:dynamodb","eventVersion":"1.1"}`,
 			i, 1_700_000_000+i, image(i), image(i), i, i))
 	}
-	return []byte(`{"NextShardIterator":"arn:aws:dynamodb:eu-west-1:123456789012:table/t/stream/2026|1|` + word(200) + `","Records":[` + strings.Join(recs, ",") + `]}`)
+	return []byte(`{"NextShardIterator":"arn:aws:dynamodb:eu-west-1:123456789012:table/t/stream/2026|1|` +
+		word(200) + `","Records":[` + strings.Join(recs, ",") + `]}`)
 }
 
 func perRecord(b *testing.B, n int) {

@@ -13,7 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-const minimal = `{"eventName":"INSERT","dynamodb":{"Keys":{"pk":{"S":"a"}},"SequenceNumber":"1","ApproximateCreationDateTime":5}}`
+const minimal = `{"eventName":"INSERT","dynamodb":{"Keys":{"pk":{"S":"a"}},"SequenceNumber":"1",` +
+	`"ApproximateCreationDateTime":5}}`
 
 func TestMalformedPageIsRefused(t *testing.T) {
 	for name, body := range map[string]string{

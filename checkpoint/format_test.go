@@ -194,10 +194,11 @@ var members1 = map[string]string{
 	"Position": "after at",
 	"Beat":     "date listed through", "Marks": "sinks retired", "Mark": "seq hash",
 	"Gap": "feed from since until reason found ends accepted", "Control": "pause halt clear resume by at",
-	"Halt":        "sink seq code reason at",
-	"Snapshot":    "part parts first",
-	"storedState": "epoch owner nonce released life identity streams shards marks gaps paused halted date listed last_frame changes top horizons foreign",
-	"Stream":      "arn date mode at floor disabled seq", "Watermark": "seq through",
+	"Halt":     "sink seq code reason at",
+	"Snapshot": "part parts first",
+	"storedState": "epoch owner nonce released life identity streams shards marks gaps paused halted date listed " +
+		"last_frame changes top horizons foreign",
+	"Stream": "arn date mode at floor disabled seq", "Watermark": "seq through",
 	"storedShard": "id stream parent phase pos clock through closed gapped horizon excused seen absent alive ended early",
 }
 

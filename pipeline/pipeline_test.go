@@ -54,7 +54,8 @@ func TestMappingEditIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Old images would be projected with the new mapping, and what they left behind would stay.
-	w.mapping = "families: {d: {max_versions: 1}}\nrules:\n- name: all\n  match: {pk: \"{p}\", sk: \"{s}\"}\n  row: \"{s}#{p}\"\n" +
+	w.mapping = "families: {d: {max_versions: 1}}\nrules:\n- name: all\n  match: {pk: \"{p}\", sk: \"{s}\"}\n" +
+		"  row: \"{s}#{p}\"\n" +
 		"  cells: [{attrs: all, except: [pk, sk], to: \"d:{attr}\"}]\n"
 	r = w.start("Products")
 	refused := (*pipeline.RefusedError)(nil)

@@ -17,7 +17,8 @@ func BenchmarkCompare(b *testing.B) {
 	rows := make([]*bigtable.Row, len(items))
 	var d change.Decoder
 	for i := range items {
-		items[i] = fmt.Appendf(nil, `{"pk":{"S":"user"},"sk":{"S":"%08d"},"name":{"S":"%0100d"},"price":{"N":"%d"},"stock":{"N":"7"}}`, i, i, i)
+		items[i] = fmt.Appendf(nil, `{"pk":{"S":"user"},"sk":{"S":"%08d"},"name":{"S":"%0100d"},"price":{"N":"%d"},"stock":{`+
+			`"N":"7"}}`, i, i, i)
 		img, err := d.Image(items[i])
 		if err != nil {
 			b.Fatal(err)

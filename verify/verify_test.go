@@ -362,7 +362,8 @@ func TestResultInJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"items":1,"refused":0,"rows":0,"cells":0,"unproven":0,"differences":1,"missing_rows":0,"extra_rows":0,"list":[{"kind":"extra_row","row":"r"}]}`
+	want := `{"items":1,"refused":0,"rows":0,"cells":0,"unproven":0,"differences":1,"missing_rows":0,"extra_rows":0,` +
+		`"list":[{"kind":"extra_row","row":"r"}]}`
 	if diff := cmp.Diff(want, string(out)); diff != "" {
 		t.Error(diff)
 	}
