@@ -123,8 +123,8 @@ func encode(e *transform.Event) ([]byte, error) {
 	ce.SetType(EventType)
 	ce.SetSubject(e.Subject)
 	ce.SetTime(e.Time)
-	// SetData would take the bytes for binary data and write them as data_base64. But the data is JSON, which the event
-	// contains as it is, as data (CloudEvents 1.0, JSON event format, section 3.1).
+	// SetData would treat the bytes as binary data and write them as data_base64. But the data is JSON, which belongs
+	// into the member data as it is (CloudEvents 1.0, JSON event format, section 3.1).
 	ce.SetDataContentType(event.ApplicationJSON)
 	ce.DataEncoded = e.Data
 	if err := ce.Validate(); err != nil {

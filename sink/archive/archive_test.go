@@ -93,7 +93,8 @@ func TestEventsAreInTheFileOfTheirOwnDay(t *testing.T) {
 // TestDataIsReadableJSON: a reader with jq and without a CloudEvents library finds the item under data.
 func TestDataIsReadableJSON(t *testing.T) {
 	e := expired(1, day)
-	e.Data = []byte(`{"schema":1,"item":{"big":{"N":"12345678901234567890123456789012345678"},"t":{"S":"<a href=\"x\">&\u0001é"}}}`)
+	e.Data = []byte(`{"schema":1,"item":{"big":{"N":"12345678901234567890123456789012345678"},"t":{"S":"` +
+		`<a href=\"x\">&\u0001é"}}}`)
 	body, err := encode(e)
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +200,7 @@ func TestDirectoryThatCannotBeWrittenIsAnError(t *testing.T) {
 		t.Fatal("an event that is nowhere was reported durable")
 	}
 	if Classify(err) == failure.Transient {
-		t.Errorf("a directory that cannot be written needs somebody's hand: %v", err)
+		t.Errorf("a directory that cannot be written needs an operator, so its class is Fatal: %v", err)
 	}
 }
 

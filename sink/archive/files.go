@@ -59,7 +59,7 @@ func (f *files) repairAll() error {
 		if e.IsDir() || !strings.HasSuffix(e.Name(), suffix) {
 			continue
 		}
-		file, err := f.open(e.Name())
+		file, err := f.openRepaired(e.Name())
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (f *files) write(lines []line) error {
 }
 
 func (f *files) append(name string, data []byte) error {
-	file, err := f.open(name)
+	file, err := f.openRepaired(name)
 	if err != nil {
 		return err
 	}
@@ -106,8 +106,9 @@ func (f *files) append(name string, data []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// open opens a day's file, repaired, to append lines. The name of a new file is made durable at once.
-func (f *files) open(name string) (*os.File, error) {
+// openRepaired opens a day's file to append lines, after cutting off an incomplete one. The directory entry of a new
+// file is made durable at once.
+func (f *files) openRepaired(name string) (*os.File, error) {
 	path := filepath.Join(f.dir, name)
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if errors.Is(err, os.ErrNotExist) {
@@ -134,7 +135,7 @@ func (f *files) repair(file *os.File) error {
 	if err != nil || whole == size {
 		return err
 	}
-	f.log.Warn("cutting a torn line off an archive file", zap.String("file", file.Name()), zap.Int64("bytes", size-whole))
+	f.log.Warn("cutting an incomplete line off an archive file", zap.String("file", file.Name()), zap.Int64("bytes", size-whole))
 	if err := file.Truncate(whole); err != nil {
 		return fmt.Errorf("fix %s: %w", file.Name(), err)
 	}

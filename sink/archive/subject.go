@@ -27,7 +27,7 @@ const inFlight = 256
 // openSubject looks for a stream on the subject.
 func openSubject(ctx context.Context, o Options, log *zap.Logger) (*subject, error) {
 	if o.Conn == nil {
-		return nil, errors.New("no connection was given")
+		return nil, errors.New("no NATS connection is configured")
 	}
 	js, err := jetstream.New(o.Conn)
 	if err != nil {
@@ -41,7 +41,7 @@ func openSubject(ctx context.Context, o Options, log *zap.Logger) (*subject, err
 	case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrJetStreamNotEnabled):
 		// Decided and logged once, at the start. Falling back later, while a stream is unavailable, would lose events
 		// without a message.
-		log.Warn("no stream listens on the archive subject: events are not stored, and lost where nobody subscribes",
+		log.Warn("no stream listens on the archive subject: events are not stored, and are lost without a subscriber",
 			zap.String("subject", o.Subject))
 		s.stream = nil
 		return s, nil

@@ -31,8 +31,8 @@ func (c *Client) Apply(ctx context.Context, target string, w *transform.Write) e
 }
 
 // Declare sets the data families of a target table, over all mappings that write to it. Apply empties these families in
-// rows that keep the history of others, and where a removal deletes a shared row. Without a declaration it asks the
-// service for the table's families, once.
+// rows that it replaces but that also contain a history family, and in shared rows that a removal deletes. Without a
+// declaration Apply asks the service for the table's families, once.
 func (c *Client) Declare(target string, families []string) {
 	names := slices.Clone(families)
 	c.table(target).families.Store(&names)
@@ -82,7 +82,7 @@ func (t *table) familiesToEmpty(ctx context.Context, w *transform.Write) ([]stri
 	return nil, nil
 }
 
-// dataFamilies returns the declared families, or all that the table has but for those of the guards.
+// dataFamilies returns the declared families, or else all families of the table except for those of the guards.
 func (t *table) dataFamilies(ctx context.Context) ([]string, error) {
 	if declared := t.families.Load(); declared != nil {
 		return *declared, nil

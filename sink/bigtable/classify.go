@@ -39,7 +39,7 @@ func rejectf(code, format string, args ...any) *RejectedError {
 }
 
 // Classify returns the class of an error of this package. Rejected carries a *RejectedError where Apply returned it.
-// Transient errors are tried again inside Apply, which returns one only when its context ended first.
+// Apply itself repeats writes that failed with a Transient error, until its context ends.
 //
 // A call that Bigtable throttles (ResourceExhausted) is Transient too: the concurrency limit and the backoff slow it
 // down.

@@ -109,7 +109,7 @@ func missingFamily(table string, f transform.Family) Difference {
 // Source: https://cloud.google.com/bigtable/docs/managing-tables#modify-column-families
 func wrongType(table, have string, f transform.Family) Difference {
 	name := func(kind string) string { return cmp.Or(kind, "plain cells") }
-	way := "a family cannot change its type: give it another name in the mapping, or make the table anew"
+	way := "a family cannot change its type: give it another name in the mapping, or recreate the table"
 	commands := []string{"# " + way}
 	return Difference{Table: table, Family: f.Name, Have: name(have), Want: name(typeOf(f)), text: commands,
 		fix: func(context.Context, *bigtable.AdminClient) error { return errors.New(way) }}

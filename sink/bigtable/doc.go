@@ -17,19 +17,19 @@
 // and reads rows for the verifier (rows.go).
 //
 // Goroutines: the package starts none. All exported methods are safe for concurrent use and run in their caller's
-// goroutine; the lanes of all tables share one Client. A request belongs to the call that took it from the pool.
+// goroutine; the lanes of all tables share one Client. A pooled request is used by one call at a time.
 //
 // Files, from the top down:
 //
-//	apply.go      a write of one item: its rows, in their order
-//	mappings.go   the mappings that were used, by hash
-//	target.go     which pipeline writes to a target table
-//	diff.go       tables compared with the wanted ones, and made so
+//	apply.go      writes one item: its rows, in a safe order
+//	mappings.go   the stored mappings of a table, by hash
+//	target.go     which pipeline owns a target table
+//	diff.go       differences between the tables and the wanted schema, and their removal
 //	schema.go     the wanted tables
 //	state.go      the state rows of the pipelines
-//	rows.go       rows for the verifier
+//	rows.go       reads rows for the verifier
 //	profile.go    the app profile
-//	principal.go  who the caller is
+//	principal.go  the identity of the caller
 //	call.go       one call, repeated until it is answered
 //	check.go      the limits of the service
 //	client.go     clients and tables

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// limit bounds the calls in flight to one table. The bound increases by addition while calls are quick and it is
-// reached, and decreases by multiplication when the service is unavailable, overloaded or slow. Calls wait in the order
-// in which they came, so that no lane starves. Each table has its own limit, so a slow table does not affect others.
+// limit bounds the calls in flight to one table, as TCP's congestion control does (AIMD). The bound grows by addition
+// while calls are quick and use half of it or more, and shrinks by multiplication when the service is unavailable, overloaded or
+// slow. Calls wait in the order in which they came, so that no lane starves. Each table has its own limit, so a slow
+// table does not affect others.
 type limit struct {
 	low, high float64
 
@@ -81,19 +82,19 @@ func (l *limit) abandon(ctx context.Context, w *waiter) error {
 }
 
 // release gives a slot back, adapts the bound to the call's latency and signal, and returns the bound.
-func (l *limit) release(took time.Duration, o loadSignal) float64 {
+func (l *limit) release(took time.Duration, signal loadSignal) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.learn(took, o)
+	l.adapt(took, signal)
 	l.inFlight--
 	l.serve()
 	return l.bound
 }
 
-// learn adapts floor and bound to one call. The mutex is held.
-func (l *limit) learn(took time.Duration, o loadSignal) {
+// adapt changes floor and bound by the outcome of one call. The mutex is held.
+func (l *limit) adapt(took time.Duration, signal loadSignal) {
 	l.seen++
-	switch o {
+	switch signal {
 	case overload:
 		l.failed++
 	case quick:

@@ -31,6 +31,7 @@ type Options struct {
 	Report func(table string, err error)
 }
 
+// withDefaults returns the options with defaults in place of zero values.
 func (o Options) withDefaults() Options {
 	if o.Timeout == 0 {
 		o.Timeout = 10 * time.Second
@@ -57,11 +58,11 @@ func (o Options) withDefaults() Options {
 func (o Options) check() error {
 	switch {
 	case o.Project == "" || o.Instance == "":
-		return errors.New("project and instance must be named")
+		return errors.New("project and instance must be set")
 	case o.Timeout < 0 || o.Concurrency < 0 || o.Connections < 0:
 		return errors.New("time-out, concurrency and connections must be positive")
 	case o.Tombstones < 2*gateMargin:
-		return fmt.Errorf("tombstones must live %v or longer, not %v", 2*gateMargin, o.Tombstones)
+		return fmt.Errorf("tombstones must be kept for %v or longer, not %v", 2*gateMargin, o.Tombstones)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func principalOf(file []byte) string {
 	case f.Audience != "":
 		return "federated identity of " + strings.TrimPrefix(f.Audience, "//iam.googleapis.com/")
 	case f.Type == "authorized_user":
-		return "a person's own login (gcloud auth application-default login)"
+		return "a user's own login (gcloud auth application-default login)"
 	default:
 		return "credentials of type " + f.Type
 	}

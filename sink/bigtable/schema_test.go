@@ -105,7 +105,7 @@ func TestNewTableIsDividedAtItsSplitKeys(t *testing.T) {
 		if diff := cmp.Diff([]string{"\x00\xff", "a,b", "g", "m"}, tableConf(want[0]).SplitKeys); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		if _, err := c.Ensure(t.Context(), want); err != nil { // no emulator tells where a table is divided
+		if _, err := c.Ensure(t.Context(), want); err != nil { // emulators do not return split keys
 			t.Fatal(err)
 		}
 		if rest, err := c.Diff(t.Context(), want); err != nil || len(rest) != 0 {

@@ -17,8 +17,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// StateTable has one row for each pipeline and source table, with what must survive the loss of a log, and one row for
-// each target table, with the pipeline that writes to it.
+// StateTable has one row for each pipeline and source table, with the state that must survive the loss of a log, and
+// one row for each target table, with the pipeline that writes to it.
 const StateTable = "tailrace_state"
 
 const (
@@ -28,8 +28,8 @@ const (
 
 // StateFormat is the highest format of a state row that this build knows, and that of a new row.
 //
-//	1  everything but
-//	2  Identity.Target
+//	1  without Identity.Target
+//	2  with Identity.Target
 const StateFormat = 2
 
 var (
@@ -136,7 +136,7 @@ func (c *Client) CompareAndSet(ctx context.Context, old, next *State) error {
 	n := *next
 	n.Format, n.Revision = max(old.Format, next.Format), old.Revision+1
 	if n.Format > StateFormat || n.Format < 2 && n.Identity.Target != "" { // Rule 11
-		return fmt.Errorf("set state: format %d does not hold it", n.Format)
+		return fmt.Errorf("set state: format %d cannot hold the row's content", n.Format)
 	}
 	won, err := c.storeIf(ctx, &n, stateValue(old.stored), true)
 	if err != nil {
@@ -246,9 +246,9 @@ func (c *Client) readCell(ctx context.Context, key []byte, qualifier string) ([]
 	})
 	var value []byte
 	for err == nil {
-		var some *btpb.ReadRowsResponse
-		if some, err = rows.Recv(); err == nil {
-			value = appendChunks(value, some.Chunks)
+		var reply *btpb.ReadRowsResponse
+		if reply, err = rows.Recv(); err == nil {
+			value = appendChunks(value, reply.Chunks)
 		}
 	}
 	if errors.Is(err, io.EOF) {

@@ -124,7 +124,8 @@ func TestNewerStateFormatIsRefused(t *testing.T) {
 // Rule 11: an older build goes on with the row, and would drop what it does not know.
 func TestRowOfFormat1StaysOneUntilItIsRaised(t *testing.T) {
 	c, _ := rig(t)
-	const old = `{"format":1,"revision":7,"identity":{"pipeline":"shop","table":"Products"},"life":1,"lead":600000000000,"issued":true}`
+	const old = `{"format":1,"revision":7,"identity":{"pipeline":"shop","table":"Products"},"life":1,` +
+		`"lead":600000000000,"issued":true}`
 	x := &stateCell{key: stateKey("shop", "Products"), qualifier: stateQualifier, value: []byte(old), time: 7}
 	if _, err := c.setIf(t.Context(), x, columnFilter(stateQualifier), false); err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	for raw := data.Materialize(); len(raw) > 0; {
 		field, typ, n := protowire.ConsumeTag(raw)
 		if n < 0 {
-			return fmt.Errorf("read answer: %w", protowire.ParseError(n))
+			return fmt.Errorf("decode reply: %w", protowire.ParseError(n))
 		}
 		raw = raw[n:]
 		if field == 1 && typ == protowire.VarintType {
@@ -60,7 +60,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 			n = protowire.ConsumeFieldValue(field, typ, raw)
 		}
 		if n < 0 {
-			return fmt.Errorf("read answer: %w", protowire.ParseError(n))
+			return fmt.Errorf("decode reply: %w", protowire.ParseError(n))
 		}
 		raw = raw[n:]
 	}
@@ -141,8 +141,8 @@ func (r *request) append(dst []byte) []byte {
 	return appendText(dst, 7, r.profile)
 }
 
-// metaFamilies are the families of the guard's two columns.
-var metaFamilies = [...]string{transform.LiveFamily, transform.DeadFamily}
+// guardFamilies are the families of the guard's two columns.
+var guardFamilies = [...]string{transform.LiveFamily, transform.DeadFamily}
 
 func (g *guard) columnSize(family string) int {
 	return textSize(family) + messageSize(len(g.qualifier)) + messageSize(len(g.qualifier)+1)
@@ -157,7 +157,7 @@ func (g *guard) micros() int64 { return int64(g.version) * 1000 }
 
 func (g *guard) size() int {
 	n := 0
-	for _, family := range metaFamilies {
+	for _, family := range guardFamilies {
 		n += messageSize(messageSize(g.chainSize(family)))
 	}
 	return messageSize(n)
@@ -168,11 +168,11 @@ func (g *guard) size() int {
 //	interleave 2 { filters 1 { chain 1 { filters 1 { column range 7 }, filters 1 { timestamp range 8 }}}}
 func (g *guard) append(dst []byte) []byte {
 	whole := 0
-	for _, family := range metaFamilies {
+	for _, family := range guardFamilies {
 		whole += messageSize(messageSize(g.chainSize(family)))
 	}
 	dst = appendTag(dst, 2, whole)
-	for _, family := range metaFamilies {
+	for _, family := range guardFamilies {
 		chain, column, since := g.chainSize(family), g.columnSize(family), numberSize(g.micros())
 		dst = appendTag(appendTag(dst, 1, messageSize(chain)), 1, chain)
 		dst = appendTag(appendTag(dst, 1, messageSize(column)), 7, column)

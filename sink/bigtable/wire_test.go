@@ -83,7 +83,8 @@ func (o *op) generated() *btpb.Mutation {
 		}
 		return &btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromColumn_{DeleteFromColumn: d}}
 	case opDeleteFamily:
-		return &btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromFamily_{DeleteFromFamily: &btpb.Mutation_DeleteFromFamily{FamilyName: o.family}}}
+		family := &btpb.Mutation_DeleteFromFamily{FamilyName: o.family}
+		return &btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromFamily_{DeleteFromFamily: family}}
 	case opDeleteRow:
 		return &btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromRow_{DeleteFromRow: &btpb.Mutation_DeleteFromRow{}}}
 	}

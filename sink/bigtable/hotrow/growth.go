@@ -24,10 +24,10 @@ const (
 // growthTracker estimates how much the rows that several items share have grown since the process began. A row is at
 // least as large as what it grew by.
 //
-// Rows are sampled: a write makes its row a tracked one with a probability of its bytes per MiB, and from then on
-// everything that is written to the row counts. So a growing row goes unseen for a MiB on average, and for 16 MiB once
-// in nine million times; a thousand small rows take no room for long. Where there is no room, the smallest row is
-// dropped, first among those that were not written for an hour.
+// Rows are sampled: a write of n bytes starts the tracking of its row with probability n / 1 MiB, and from then on
+// everything that is written to the row counts. So a growing row is missed for 1 MiB on average, and for 16 MiB once
+// in nine million times; small rows are seldom tracked. When a stripe is full, it drops its smallest row, of those that
+// were not written for an hour if there are any.
 //
 // Rows are divided into stripes by their hash. A stripe is locked for a look-up and some sums, about 50 ns: at 20,000
 // rows a second each is locked for 0.006 % of the time, and lanes hardly ever meet there.
@@ -38,10 +38,10 @@ type stripe struct {
 	rows map[uint64]*trackedRow
 }
 
-// trackedRow is a row all of whose writes count.
+// trackedRow is a row whose writes are all counted.
 type trackedRow struct {
 	grown    int64
-	nextLog  int64 // the row is logged again once it has grown by so much
+	nextLog  int64 // growth in bytes at which the row is logged next
 	lastSeen uint64
 
 	set, images int64 // bytes of cells that were set, and of the images that they were made from
@@ -50,7 +50,7 @@ type trackedRow struct {
 // itemSizes describe how a write changed its item.
 type itemSizes struct {
 	before, after int64 // bytes of the images; 0 where there is none
-	moved         bool  // the rows that the item is in now are new to it
+	moved         bool  // the item was in none of its present rows before
 }
 
 // sizesOf compares the item before its first change and after its last one.
@@ -78,8 +78,8 @@ func sizesOf(w *transform.Write, first, last *change.Change) (s itemSizes) {
 	return s
 }
 
-// addedTo estimates how many bytes a write adds to a row in which it sets a number of bytes. The new cells are known;
-// the old ones are taken to have been as much smaller as the old image was.
+// addedTo estimates how many bytes a write adds to a row, given the bytes of the cells that it sets. The old cells are
+// unknown: they are assumed to relate to the new ones as the old image does to the new one.
 func (s itemSizes) addedTo(row *transform.Row, set int64) int64 {
 	switch {
 	case row.Left: // copies for the archive
@@ -92,8 +92,8 @@ func (s itemSizes) addedTo(row *transform.Row, set int64) int64 {
 	return set * (s.after - s.before) / s.after
 }
 
-// add notes a write of a shared row. It returns how much the row has grown, and whether that is worth a message: past
-// 100 MB, and at each doubling from there.
+// add counts a write of a shared row. It returns how much the row has grown, and whether to log it: past 100 MB, and at
+// each doubling from there.
 func (g *growthTracker) add(window, hash uint64, row *transform.Row, s itemSizes) (grown int64, large bool) {
 	set := setBytes(row)
 	added := s.addedTo(row, set)
@@ -182,6 +182,7 @@ func (g *growthTracker) largest() (n int64) {
 	return n
 }
 
+// forget drops all tracked rows.
 func (g *growthTracker) forget() {
 	for i := range g.stripes {
 		g.stripes[i].mu.Lock()

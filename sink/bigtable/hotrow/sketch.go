@@ -17,13 +17,13 @@ const (
 // Each row has a slot, and each slot counts one row: writes of other rows lower the count, and at zero one of them
 // takes the slot over (the majority vote of Boyer and Moore). So a count is never above the truth, and below it by at
 // most the other writes of the slot: at 20,000 writes a second over 4096 slots that is 49 writes in a window, or 5 a
-// second. No cold row is called hot, except one with the same fingerprint in the slot of a hot one: once in 300,000. A
-// row of 110 writes a second is found. Two hot rows in one slot hide each other, but only for a window: the next one
-// deals the rows out anew.
+// second. A cold row is reported as hot only if it shares slot and fingerprint with a hot one: once in 300,000. A row
+// with 110 writes a second is detected. Two hot rows in one slot hide each other, but only for a window, because the
+// next window assigns the rows to other slots.
 //
-// Lanes do not wait for each other here. A write is one compare-and-swap on one of 4096 words, which is repeated only
-// when two lanes meet in a slot within nanoseconds; where all of them write one hot row, that row takes them a
-// millisecond each.
+// Lanes do not block each other here. Counting a write is one compare-and-swap on one of 4096 words, which is repeated
+// only when two lanes change a slot within nanoseconds. Even lanes that all write one hot row rarely collide, because
+// each write to Bigtable takes a millisecond.
 type sketch struct {
 	slots [1 << slotBits]atomic.Uint64
 	top   [2]atomic.Uint64 // of an even and of an odd window: its number, then its highest count
@@ -55,7 +55,7 @@ func (s *sketch) count(window, hash uint64) uint64 {
 	}
 }
 
-// highest returns the count of the hottest row of a window; 0 when the window is too long ago.
+// highest returns the count of the hottest row of a window; 0 when the window is neither the newest nor the one before.
 func (s *sketch) highest(window uint64) uint64 {
 	top := s.top[window%2].Load()
 	if top>>countBits != window {
@@ -72,6 +72,7 @@ func scatter(hash, window uint64) uint64 {
 	return x ^ x>>33
 }
 
+// raise stores to in top if it is larger.
 func raise(top *atomic.Uint64, to uint64) {
 	for old := top.Load(); old < to && !top.CompareAndSwap(old, to); old = top.Load() {
 	}

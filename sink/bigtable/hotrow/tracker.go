@@ -27,7 +27,7 @@ const (
 	windowLength = 10 * time.Second
 	hotRate      = 100 // writes a second
 	hotWrites    = hotRate * uint64(windowLength/time.Second)
-	maxLogged    = 8 // hot rows of a window that are logged; a table with more has one problem, not many
+	maxLogged    = 8 // hot rows that are logged in a window; more of them have the same cause
 )
 
 // Tracker watches the rows of one source table. Any goroutine may call its methods.
@@ -108,8 +108,8 @@ func (t *Tracker) logHot(now time.Time, window, hash uint64, key []byte) {
 	t.logRow("hot row: more than 100 writes a second go to one row", key, zap.Float64("writes_per_second", rate))
 }
 
-// logRow logs what is wrong with a row. The key says whom the items are about, so it is shown at Debug only: above, the
-// row is identified by the first 16 digits of the key's SHA-256.
+// logRow logs what is wrong with a row. The row's key may contain personal data, so it is logged at Debug only. The
+// warning identifies the row by the first 16 digits of the key's SHA-256.
 func (t *Tracker) logRow(what string, key []byte, figure zap.Field) {
 	sum := sha256.Sum256(key)
 	row := zap.String("row", hex.EncodeToString(sum[:8]))
