@@ -28,7 +28,7 @@ type outageRow struct {
 	alerts []string // in order
 }
 
-var tableRow = regexp.MustCompile("(?m)^\\| ([^|`]+?) \\| (?:`([^`]*)`|ready|nobody answers) \\| ([^|]*?) \\|$")
+var tableRow = regexp.MustCompile("(?m)^\\| ([^|`]+?) \\| (?:`([^`]*)`|ready|no answer) \\| ([^|]*?) \\|$")
 
 // outageTable reads the table of docs/operations.md by outage.
 func outageTable(t *testing.T) map[string]outageRow {
@@ -37,7 +37,7 @@ func outageTable(t *testing.T) map[string]outageRow {
 	rows := map[string]outageRow{}
 	for _, m := range tableRow.FindAllStringSubmatch(text, -1) {
 		row := outageRow{says: m[2]}
-		if strings.Contains(m[0], "| nobody answers |") {
+		if strings.Contains(m[0], "| no answer |") {
 			row.says = "-"
 		}
 		for _, a := range strings.Split(m[3], ", ") {
@@ -70,7 +70,7 @@ func newStage(t *testing.T, outage string) *stage {
 	w.dynamo.url, w.bigtable.addr = "http://"+s.toDynamo.addr, s.toBigtable.addr
 	w.testing = periods("3s")
 	switch outage {
-	case "NATS away", "NATS and Bigtable away", "somebody else writes into the log":
+	case "NATS away", "NATS and Bigtable away", "another client writes into the log":
 		w.queue = `{url: "nats://` + s.toNATS.addr + `", max_bytes: 64MiB}`
 	case "a change refused, on_reject: halt":
 		w.tables = []string{"{source: Orders, target: orders, on_reject: halt}"}
@@ -195,7 +195,7 @@ var outages = map[string]func(s *stage){
 		s.ok("pause", "--table", "Orders")
 		s.putItems()
 	},
-	"somebody else writes into the log": func(s *stage) {
+	"another client writes into the log": func(s *stage) {
 		nc, err := nats.Connect(s.NATS.URL())
 		if err != nil {
 			s.t.Fatal(err)
