@@ -16,8 +16,8 @@ func (l *Log) RequestBeat() error {
 	return l.q.conn.NC.Flush()
 }
 
-// BeatRequests delivers a value for each request of RequestBeat, until ctx ends. Requests that arrive before the last
-// value was received become one.
+// BeatRequests delivers a value for each call of RequestBeat, until ctx ends. Requests that arrive while a value is
+// still waiting to be received are merged into it.
 func (l *Log) BeatRequests(ctx context.Context) (<-chan struct{}, error) {
 	requests := make(chan struct{}, 1)
 	sub, err := l.q.conn.NC.Subscribe(l.beatRequestSubject(), func(*nats.Msg) {
@@ -33,8 +33,8 @@ func (l *Log) BeatRequests(ctx context.Context) (<-chan struct{}, error) {
 	return requests, nil
 }
 
-// beatRequestSubject lies outside of the log's stream, so that requests are not stored. Builds that run at the same
-// time must agree on it.
+// beatRequestSubject returns a subject outside of the log's stream, so that requests are not stored. All versions of
+// the program that run at the same time must use the same subject.
 func (l *Log) beatRequestSubject() string {
 	return "tailrace-nudge." + l.token + "." + shortHash(l.table)
 }

@@ -62,14 +62,14 @@ type claimer struct {
 	nonce  checkpoint.Nonce
 	holder string // owner of the log at the last fold
 
-	seq        uint64    // the log\'s newest sequence at the last look
-	stillSince time.Time // when that was first seen, plus the time in which the log could not be looked at
-	lastLook   time.Time // when the log was last looked at
-	lookFailed bool      // a look has failed since
-	claimSent  bool      // a claim was sent, which may have been stored
+	seq            uint64    // the log's newest sequence at the last look
+	unchangedSince time.Time // when seq was first seen, plus the time in which the log could not be looked at
+	lastLook       time.Time // when the log was last looked at
+	lookFailed     bool      // a look has failed since
+	claimSent      bool      // a claim was sent, which may have been stored
 }
 
-// try claims once if that is allowed now. Without a writer and an error: not yet.
+// try claims the log if that is allowed now. It returns nil, nil while the log may not be claimed yet.
 func (c *claimer) try(ctx context.Context) (*Writer, error) {
 	info, err := c.l.Info(ctx)
 	if err != nil {
@@ -77,13 +77,13 @@ func (c *claimer) try(ctx context.Context) (*Writer, error) {
 		return nil, err
 	}
 	c.noteLook()
-	if c.stillSince.IsZero() || info.Last != c.seq {
-		first := c.stillSince.IsZero()
-		c.seq, c.stillSince = info.Last, time.Now()
+	if c.unchangedSince.IsZero() || info.Last != c.seq {
+		first := c.unchangedSince.IsZero()
+		c.seq, c.unchangedSince = info.Last, time.Now()
 		if !first && !c.claimSent && !c.ownerReleased(ctx) {
-			return nil, nil // the owner appends: a fold would only cost time
+			return nil, nil // the owner is appending: no need for an expensive fold
 		}
-	} else if !c.claimSent && c.holder != "" && time.Since(c.stillSince) < c.o.TTL {
+	} else if !c.claimSent && c.holder != "" && time.Since(c.unchangedSince) < c.o.TTL {
 		return nil, nil
 	}
 	f, err := c.l.fold(ctx)
@@ -95,9 +95,9 @@ func (c *claimer) try(ctx context.Context) (*Writer, error) {
 	c.holder = s.Owner
 	switch {
 	case c.claimSent && s.Nonce == c.nonce:
-		return c.newWriter(f), nil // the claim whose acknowledgement was lost
+		return c.newWriter(f), nil // an earlier claim of this claimer was stored, only its acknowledgement was lost
 	case s.Epoch == 0 || s.Released:
-	case s.Seq == c.seq && time.Since(c.stillSince) >= c.o.TTL:
+	case s.Seq == c.seq && time.Since(c.unchangedSince) >= c.o.TTL:
 	default:
 		return nil, nil
 	}
@@ -108,8 +108,8 @@ func (c *claimer) try(ctx context.Context) (*Writer, error) {
 // process was away, does not count: the owner could not append a beat either.
 func (c *claimer) noteLook() {
 	now := time.Now()
-	if gap := now.Sub(c.lastLook); !c.stillSince.IsZero() && (c.lookFailed || gap > c.o.TTL) {
-		c.stillSince = c.stillSince.Add(gap)
+	if gap := now.Sub(c.lastLook); !c.unchangedSince.IsZero() && (c.lookFailed || gap > c.o.TTL) {
+		c.unchangedSince = c.unchangedSince.Add(gap)
 	}
 	c.lastLook, c.lookFailed = now, false
 }
@@ -125,9 +125,9 @@ func (c *claimer) ownerReleased(ctx context.Context) bool {
 	return err == nil && e.Kind == checkpoint.KindRelease
 }
 
-// appendClaim appends the claim behind what was folded.
+// appendClaim appends the claim after what was folded.
 func (c *claimer) appendClaim(ctx context.Context, f *folded) (*Writer, error) {
-	c.l.raiseLimit(ctx, f.info.Bytes, f.snapshot) // a claim must fit before it can be made
+	c.l.raiseLimit(ctx, f.info.Bytes, f.snapshot) // in a full log not even a claim would fit
 	w := c.newWriter(f)
 	w.epoch++
 	c.claimSent = true
@@ -144,7 +144,7 @@ func (c *claimer) appendClaim(ctx context.Context, f *folded) (*Writer, error) {
 	return w, nil
 }
 
-// newWriter returns a writer that goes on behind what was folded.
+// newWriter returns a writer that appends after what was folded.
 func (c *claimer) newWriter(f *folded) *Writer {
 	now := time.Now()
 	return &Writer{

@@ -20,7 +20,7 @@ func (l *Log) AppendControl(ctx context.Context, body *checkpoint.Control) (seq 
 		return 0, err
 	}
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		seq, err = l.control(ctx, body, nonce)
+		seq, err = l.appendControlOnce(ctx, body, nonce)
 		switch conn.OutcomeOf(err) {
 		case conn.Stored:
 			return seq, nil
@@ -38,11 +38,11 @@ func (l *Log) AppendControl(ctx context.Context, body *checkpoint.Control) (seq 
 	}
 }
 
-// control folds the log and appends the entry behind it, once.
-func (l *Log) control(ctx context.Context, body *checkpoint.Control, nonce checkpoint.Nonce) (uint64, error) {
+// appendControlOnce folds the log and appends the entry behind it, once.
+func (l *Log) appendControlOnce(ctx context.Context, body *checkpoint.Control, nonce checkpoint.Nonce) (uint64, error) {
 	f, err := l.fold(ctx)
 	if errors.Is(err, ErrDamaged) && body.Resume && f != nil && f.state.Epoch > 0 {
-		err = nil // the entry continues the chain from before the damage, and so accepts it
+		err = nil // the entry continues the chain from before the damage: that is how an operator accepts the loss
 	}
 	if err != nil {
 		return 0, err

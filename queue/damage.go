@@ -17,17 +17,17 @@ import (
 // DamageError says that entries inside a log cannot be read, because their store is damaged. The entries after them
 // cannot be folded, and nothing may be appended, until an operator resumes the table.
 //
-// That appends a control entry, which continues the chain from the last entry before the damage: the entries in
+// Resuming appends a control entry, which continues the chain from the last entry before the damage: the entries in
 // between have no effect any more. Positions, clocks and marks are then those before the damage. What is lost is read
 // again from the source, as far as the source still has it; the rest becomes a gap.
 type DamageError struct {
-	From, To uint64    // the first entries that cannot be read
+	From, To uint64    // the first range of entries that cannot be read
 	Last     uint64    // the newest message of the log
 	Since    time.Time // when the entry before them was stored; zero when there is none
 	Until    time.Time // when the newest message was stored
 	Hint     string    // what an operator can do
 
-	copies int // of the log
+	copies int // replicas of the log
 }
 
 func (e *DamageError) Error() string {
@@ -46,14 +46,14 @@ func (e *DamageError) Error() string {
 func (e *DamageError) Is(target error) bool { return target == ErrDamaged }
 
 const (
-	damagedFold = "`replicator resume` goes on from what was stored before them: " +
+	hintResume = "`replicator resume` goes on from what was stored before them: " +
 		"DynamoDB is read again from there, and changes that it no longer has become a gap"
-	damagedRead = "a sink that has not applied them can only go on behind them"
-	damagedBase = "no snapshot is left to begin with: see \"Damaged log\" in docs/operations.md"
+	hintSink       = "a sink that has not applied them can only go on behind them"
+	hintNoSnapshot = "no snapshot is left to begin with: see \"Damaged log\" in docs/operations.md"
 )
 
-// tailDeleted reports whether the server lists the messages from a sequence on as deleted, as after a crash: then the
-// state went back with them. Otherwise they are stored and cannot be read.
+// tailDeleted reports whether the server lists the message at a sequence as deleted, as it does for a tail that was
+// lost in a crash: then the state went back with it. Otherwise the message is stored and cannot be read.
 func (l *Log) tailDeleted(ctx context.Context, from uint64) (bool, error) {
 	info, err := l.q.conn.StreamInfo(ctx, l.stream, jetstream.WithDeletedDetails(true))
 	if err != nil {
@@ -68,44 +68,44 @@ func (l *Log) tailDeleted(ctx context.Context, from uint64) (bool, error) {
 }
 
 // maxCopySearch is how many consumers in a row may fail to deliver an entry before it counts as unreadable. The
-// server picks the replica of each: with three copies of which one is good, 18 consumers miss it once in a thousand
-// times.
+// server picks the replica of each at random: if only one of three copies is good, 18 consumers all miss it with a
+// probability of less than one in a thousand.
 const maxCopySearch = 18
 
-// copySearch counts the consumers that did not deliver an entry. A stream's leader may hold the one copy in which an
-// entry is damaged. Consumers live on any copy, and the hash proves what they deliver: so other copies are tried
-// first.
+// copySearch counts the consumers that did not deliver an entry. The leader of a stream may hold the only copy in which
+// the entry is damaged, while a consumer may be served by any replica, and the hash chain proves what it delivers. So
+// the entry counts as unreadable only after several consumers have failed to deliver it.
 type copySearch struct {
 	after uint64 // the entry that was read last
-	tries int
+	tries int    // consumers that did not deliver the next one
 }
 
-// tryAnother counts a consumer that did not deliver what follows an entry, and reports whether another copy may have
-// it.
-func (e *copySearch) tryAnother(after uint64, copies int) bool {
-	if e.after != after {
-		*e = copySearch{after: after}
+// tryAnother counts a consumer that did not deliver the entry after a sequence, and reports whether to try another
+// consumer, whose replica may have the entry.
+func (s *copySearch) tryAnother(after uint64, copies int) bool {
+	if s.after != after {
+		*s = copySearch{after: after}
 	}
-	e.tries++
-	return copies > 1 && e.tries <= maxCopySearch
+	s.tries++
+	return copies > 1 && s.tries <= maxCopySearch
 }
 
 // logBadCopy logs, once per entry, that an operator has to repair the leader's copy.
 func (l *Log) logBadCopy(from uint64) {
-	if l.numberChanged("lacked", from) {
+	if l.numberChanged("bad copy", from) {
 		l.log.Error(`the server that leads the log's stream cannot read an entry, looking for another copy of it: `+
 			`see "Damaged log" in docs/operations.md`, zap.Uint64("seq", from))
 	}
 }
 
-// breakOff records that the entries before m cannot be read.
-func (f *folded) breakOff(m conn.Message) {
+// noteDamage records that the entries before m cannot be read.
+func (f *folded) noteDamage(m conn.Message) {
 	if f.damage == nil {
-		f.damage = &DamageError{From: f.state.Seq + 1, To: m.Seq - 1, Since: f.storedAt, Hint: damagedFold}
+		f.damage = &DamageError{From: f.state.Seq + 1, To: m.Seq - 1, Since: f.storedAt, Hint: hintResume}
 	}
 }
 
-// explainMissing says why the messages of the sequences [from, to) were not delivered: nil when the leader has the
+// explainMissing returns why the messages of the sequences [from, to) were not delivered: nil when the leader has the
 // first of them, errLogChanged when they were trimmed meanwhile, otherwise a *DamageError.
 func (l *Log) explainMissing(ctx context.Context, from, to uint64) error {
 	_, err := l.message(ctx, from)
@@ -120,7 +120,7 @@ func (l *Log) explainMissing(ctx context.Context, from, to uint64) error {
 		return fmt.Errorf("%w: trimmed up to %d: %w", ErrGap, info.First-1, errLogChanged)
 	}
 	return &DamageError{
-		From: from, To: to - 1, Last: info.Last, Since: info.Oldest, Until: info.Now, Hint: damagedRead, copies: info.copies,
+		From: from, To: to - 1, Last: info.Last, Since: info.Oldest, Until: info.Now, Hint: hintSink, copies: info.copies,
 	}
 }
 
@@ -134,7 +134,7 @@ func continues(c *checkpoint.Chain, msg []byte) bool {
 // The state went back with the entries, and their changes are read again from the source: without this line the
 // operator would not learn why.
 func (l *Log) logTruncation(ctx context.Context, s *checkpoint.State) {
-	ctx, cancel := l.q.conn.Ask(ctx)
+	ctx, cancel := l.q.conn.WithAckTimeout(ctx)
 	defer cancel()
 	answer, err := l.q.conn.NC.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+l.name, []byte(`{"deleted_details":true}`))
 	var info struct {
@@ -148,7 +148,7 @@ func (l *Log) logTruncation(ctx context.Context, s *checkpoint.State) {
 		err = json.Unmarshal(answer.Data, &info)
 	}
 	if err != nil {
-		l.log.Warn("not known whether the log lost its end", zap.Error(err))
+		l.log.Warn("could not ask the server whether it cut off the end of the log", zap.Error(err))
 		return
 	}
 	if n := info.State.Lost.Bytes; n > 0 {

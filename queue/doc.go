@@ -1,19 +1,20 @@
 // Package queue keeps the durable log of each table: one JetStream stream, one writer at a time, entries in one
-// order. It claims a log, appends to it, folds it into a state, reads it, trims it, and says where it is damaged. The
-// packages below it know nothing of logs: conn (JetStream), embedded (a server in this process), deadletter, frame.
+// order. It claims a log, appends to it, folds it into a state, reads it, trims it, and reports where it is damaged.
+// The packages below it are independent of logs: conn (JetStream), embedded (a server in this process), deadletter,
+// frame.
 //
 // # The log
 //
 // A Log is one stream. Every append carries Nats-Expected-Last-Sequence, so the server itself refuses a second
-// writer, also one that still takes itself for the owner (Rule 2). A sequence number alone is no identity, because a
-// store that lost its tail assigns the same numbers again. Therefore every entry also carries the hash of its
-// predecessor, and the fold and every reader check that chain (checkpoint.Chain). A message that is not part of the
-// chain has no effect.
+// writer, including a former owner that has not noticed the new claim (Rule 2). A sequence number alone does not
+// identify an entry, because a store that lost its tail assigns the same numbers again. Therefore every entry also
+// carries the hash of its predecessor, and the fold and every reader check that chain (checkpoint.Chain). A message
+// that is not part of the chain has no effect.
 //
 // # The state
 //
 // The state of a table is the fold of its log and nothing else: the last complete snapshot and the entries after it.
-// The Writer holds that state, and appends a snapshot whenever enough was appended since the last one.
+// The Writer holds that state, and appends a snapshot whenever enough bytes were appended since the last one.
 //
 //	q, err := queue.Open(ctx, options, logger, registry)   // in this process, or a server elsewhere
 //	log, err := q.Log(ctx, "Orders")                       // ErrNoLog: CreateLog
@@ -53,8 +54,8 @@
 //	beatrequest.go  ask the owner for a listing and a beat
 //	deadletters.go  open the dead letters of a table
 //	log.go          open and create logs, names of streams, questions about a stream
-//	disk.go         room on the volume of the embedded store
-//	metrics.go      what is counted
+//	disk.go         free space on the volume of the embedded store
+//	metrics.go      counters and gauges by table
 //	options.go      configuration and its defaults
 //	errors.go       sentinels and their classes
 package queue

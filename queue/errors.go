@@ -13,11 +13,11 @@ import (
 var (
 	// ErrNoLog means that the table has no log in this queue.
 	ErrNoLog = errors.New("no such log")
-	// ErrHeld means that another owner holds the log and showed life until the caller's time was up.
+	// ErrHeld means that the log's owner kept appending until the context of Claim ended.
 	ErrHeld = errors.New("log is held by another owner")
-	// ErrLost means that another owner has claimed the log. The writer is dead; claim again.
+	// ErrLost means that another owner has claimed the log. This Writer cannot append any more: call Claim again.
 	ErrLost = errors.New("log was claimed by another owner")
-	// ErrOutcomeUnknown means that it is not known what the stream holds now. Discard what is in memory, then Recover.
+	// ErrOutcomeUnknown means that an append may or may not have been stored. Discard what is in memory, then Recover.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
 	// ErrFull means that nothing was stored because the log is at its limit. Wait for trimming, append again.
 	ErrFull = conn.ErrFull
@@ -32,7 +32,7 @@ var (
 	ErrDamaged = errors.New("log is damaged")
 	// ErrChain means that the entries read so far are not the predecessors of what the stream holds.
 	ErrChain = errors.New("hash chain is broken")
-	// ErrDenied means that the server does not let this client in: wrong user, password, token or certificate.
+	// ErrDenied means that the server refuses this client: wrong user, password, token or certificate.
 	ErrDenied = conn.ErrDenied
 	// ErrUnreachable means that no server could be connected to.
 	ErrUnreachable = conn.ErrUnreachable

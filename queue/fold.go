@@ -18,17 +18,17 @@ import (
 type folded struct {
 	state      *checkpoint.State
 	info       Info
-	newest     uint64          // sequence of the newest message that was read, also one outside of the chain
-	newestHash checkpoint.Hash // and its hash
+	newest     uint64          // sequence of the newest message that was read, even if it is outside of the chain
+	newestHash checkpoint.Hash // hash of that message
 	storedAt   time.Time       // when the last entry of the chain was stored
 	damage     *DamageError    // entries that cannot be read, so far
 	lastID     string          // message id of the newest message, "" when it has none
 	snapshot   int             // size of the last snapshot
-	connection uint64          // its number at the fold; under another one the outcome of appends is unknown
-	copies     copySearch      // tries to read what the leader cannot
+	connection uint64          // conn.Connections at the fold; once it changes the outcome of appends is unknown
+	copies     copySearch      // counts attempts to read from other replicas what the leader cannot read
 }
 
-// noteMessage records what the state does not hold about a message: its id, and the size of a snapshot.
+// noteMessage records facts about a message that the state does not keep: its id, and the size of a snapshot.
 func (f *folded) noteMessage(m conn.Message, e *checkpoint.Entry) {
 	f.lastID = m.ID
 	if e == nil {
@@ -57,8 +57,8 @@ func (l *Log) Fold(ctx context.Context) (*checkpoint.State, error) {
 // begins again.
 var errLogChanged = errors.New("the log changed while it was read")
 
-// fold is Fold for this package. With a *DamageError it also returns what was read before the damage, and where the log
-// ends.
+// fold does what Fold documents, and returns what else this package needs. With a *DamageError it also returns what was
+// read before the damage, and where the log ends.
 func (l *Log) fold(ctx context.Context) (*folded, error) {
 	for pause := conn.LeastPause; ; pause = min(2*pause, conn.MostPause) {
 		f, err := l.foldOnce(ctx)
@@ -84,7 +84,7 @@ func (l *Log) foldOnce(ctx context.Context) (*folded, error) {
 	}
 	if f.info.empty() {
 		if f.info.Last >= f.info.origin {
-			return nil, fmt.Errorf("%w: no entry left of those up to %d", ErrEmptied, f.info.Last)
+			return nil, fmt.Errorf("%w: all entries up to %d are gone", ErrEmptied, f.info.Last)
 		}
 		f.state = checkpoint.NewState()
 		f.state.Seq = f.info.Last
@@ -97,15 +97,15 @@ func (l *Log) foldOnce(ctx context.Context) (*folded, error) {
 	if err := l.applyRest(ctx, f); err != nil {
 		return f, err
 	}
-	if n := f.state.Foreign - foreign; n > 0 && l.numberChanged("strays", n) {
-		l.log.Warn("log holds messages that are no entries of its chain", zap.Uint64("messages", n))
+	if n := f.state.Foreign - foreign; n > 0 && l.numberChanged("foreign", n) {
+		l.log.Warn("log holds messages that are not entries of its chain", zap.Uint64("messages", n))
 	}
 	return f, nil
 }
 
-// applyRest applies everything after the snapshot, up to what the leader held when the fold began. A consumer without
-// more to deliver is not the end of the log: its replica may lag behind the leader, and then another consumer goes
-// on.
+// applyRest applies everything after the snapshot, up to what the leader held when the fold began. When a consumer has
+// no more to deliver, that need not be the end of the log: its replica may lag behind the leader, and then another
+// consumer goes on.
 func (l *Log) applyRest(ctx context.Context, f *folded) error {
 	for pause := conn.LeastPause; f.state.Seq < f.info.Last; pause = min(2*pause, conn.MostPause) {
 		before := f.state.Seq
@@ -117,9 +117,9 @@ func (l *Log) applyRest(ctx context.Context, f *folded) error {
 		}
 		next, err := l.q.conn.Next(ctx, l.name, f.state.Seq+1)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			if again, err := l.noteMissingTail(ctx, f); err != nil {
+			if tryAgain, err := l.noteMissingTail(ctx, f); err != nil {
 				return err
-			} else if !again {
+			} else if !tryAgain {
 				break
 			}
 		} else if err != nil {
@@ -141,7 +141,7 @@ func (l *Log) applyRest(ctx context.Context, f *folded) error {
 	// Rule 8: entries that cannot be read are never skipped silently.
 	f.damage.Last, f.damage.Until = f.info.Last, f.info.Now
 	if f.state.Epoch == 0 {
-		f.damage.Hint = damagedBase
+		f.damage.Hint = hintNoSnapshot
 	}
 	return f.damage
 }
@@ -161,7 +161,7 @@ func (l *Log) noteMissingTail(ctx context.Context, f *folded) (bool, error) {
 		l.log.Error("log lost its newest entries, going on from what is stored: the source is read again from there",
 			zap.Uint64("from", f.state.Seq+1), zap.Uint64("to", f.info.Last))
 	} else {
-		f.breakOff(conn.Message{Seq: f.info.Last + 1})
+		f.noteDamage(conn.Message{Seq: f.info.Last + 1})
 	}
 	f.state.Seq, f.lastID = f.info.Last, ""
 	return false, nil
@@ -188,13 +188,13 @@ func (l *Log) applyDelivered(ctx context.Context, f *folded) error {
 		if m.Seq != f.state.Seq+1 && f.damage == nil && !continues(&f.state.Chain, m.Data) {
 			damage := (*DamageError)(nil)
 			if err := l.explainMissing(ctx, f.state.Seq+1, m.Seq); !errors.As(err, &damage) {
-				return err // or nil: what is missing is stored, and was only not delivered
+				return err // nil when the leader holds the missing entry: the next consumer reads it
 			}
 			if f.copies.tryAnother(f.state.Seq, f.info.copies) {
 				l.logBadCopy(f.state.Seq + 1)
 				return nil
 			}
-			f.breakOff(m)
+			f.noteDamage(m)
 		}
 		if err := f.apply(m); err != nil {
 			return err
@@ -203,8 +203,8 @@ func (l *Log) applyDelivered(ctx context.Context, f *folded) error {
 	return nil
 }
 
-// apply applies the next message to the state. After damage nothing counts until an entry continues the chain from
-// before it.
+// apply applies the next message to the state. After damage, messages have no effect until an entry continues the chain
+// from before the damage.
 func (f *folded) apply(m conn.Message) error {
 	unknown := f.state.Hash == (checkpoint.Hash{})
 	e, err := f.state.Apply(m.Seq, m.Data)
@@ -217,7 +217,7 @@ func (f *folded) apply(m conn.Message) error {
 	case e != nil:
 		f.storedAt, f.damage = m.Stored, nil
 	case f.damage == nil && unknown && isEntry(m.Data):
-		f.damage = &DamageError{From: f.info.First, To: m.Seq - 1, Hint: damagedBase}
+		f.damage = &DamageError{From: f.info.First, To: m.Seq - 1, Hint: hintNoSnapshot}
 	}
 	return nil
 }
@@ -242,7 +242,7 @@ func (l *Log) verifyNewest(ctx context.Context, f *folded) error {
 	return nil
 }
 
-// explainNewestGone says why the leader does not have the newest message that was read: it was trimmed
+// explainNewestGone returns why the leader does not have the newest message that was read: it was trimmed
 // (errLogChanged), or only another copy has it (*DamageError).
 func (l *Log) explainNewestGone(ctx context.Context, f *folded) error {
 	now, err := l.Info(ctx)
@@ -252,7 +252,7 @@ func (l *Log) explainNewestGone(ctx context.Context, f *folded) error {
 	case now.First > f.newest || now.Last < f.newest:
 		return fmt.Errorf("%w: entry %d is not there any more", errLogChanged, f.newest)
 	}
-	return &DamageError{From: f.newest, To: f.newest, Last: now.Last, Since: f.storedAt, Until: now.Now, Hint: damagedFold}
+	return &DamageError{From: f.newest, To: f.newest, Last: now.Last, Since: f.storedAt, Until: now.Now, Hint: hintResume}
 }
 
 // isEntry reports whether a message is an entry of some log.
@@ -274,7 +274,7 @@ func (l *Log) loadBase(ctx context.Context, f *folded) error {
 		} else if newer := (*checkpoint.NewerFormatError)(nil); errors.As(err, &newer) || conn.Transient(err) {
 			return err
 		} else {
-			l.log.Info("snapshot is of no use, trying the one before", zap.Uint64("seq", m.Sequence), zap.Error(err))
+			l.log.Info("snapshot cannot be used, trying the one before", zap.Uint64("seq", m.Sequence), zap.Error(err))
 		}
 		below = m.Sequence
 	}
@@ -285,11 +285,11 @@ func (l *Log) loadBase(ctx context.Context, f *folded) error {
 	if err != nil {
 		return err
 	}
-	if now.First != info.First { // the snapshots were trimmed while we looked for one
+	if now.First != info.First { // the snapshots were trimmed during the search
 		return fmt.Errorf("%w: trimmed up to %d", errLogChanged, now.First-1)
 	}
 	if info.First != info.origin {
-		return &DamageError{From: info.origin, To: info.First - 1, Last: info.Last, Hint: damagedBase}
+		return &DamageError{From: info.origin, To: info.First - 1, Last: info.Last, Hint: hintNoSnapshot}
 	}
 	f.state = checkpoint.NewState()
 	f.state.Seq = info.First - 1
@@ -367,7 +367,7 @@ func (l *Log) verifyPredecessor(ctx context.Context, info Info, first uint64, wa
 			return nil
 		}
 		if err == nil && seq == info.First && isEntry(m.Data) {
-			break // an entry, but of another history
+			break // an entry of another chain
 		}
 	}
 	return fmt.Errorf("%w: no entry before %d has the hash of its predecessor", ErrChain, first)

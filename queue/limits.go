@@ -13,13 +13,13 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// The parts of a log's limit that may be in use after an entry was stored. The room above them is reserved for the
+// The fractions of a log's limit up to which entries of a kind are stored. The room above them is reserved for the
 // entries without which a log cannot be trimmed or owned: marks, claims, releases, controls, starts, gaps, and the
 // one snapshot that trimming needs. Without the reserve, a long stall would fill the log, and the server would refuse
 // the marks that make room again.
 const (
-	framesUpTo  = 0.8 // checked before a frame is stored: one frame may reach above it
-	reportsUpTo = 0.9 // beats, graphs and periodic snapshots
+	framesUpTo  = 0.8 // compared before a frame is stored, so that one frame may exceed it
+	reportsUpTo = 0.9 // of beats, graphs and periodic snapshots
 )
 
 // ceiling returns how many bytes the log may hold after an entry of this kind was stored. snapshot is the size of the
@@ -72,22 +72,22 @@ func (l *Log) SnapshotBytes(ctx context.Context) (int, error) {
 // checkRoom returns ErrFull when the rest of the log is reserved for other kinds of entries. size is that of the
 // encoded entry, 0 for a frame.
 func (w *Writer) checkRoom(kind checkpoint.Kind, size int) error {
-	why := w.lacksRoom(kind, size)
-	if why == "" {
+	reason := w.noRoomReason(kind, size)
+	if reason == "" {
 		return nil
 	}
 	w.l.metrics.m.refused.WithLabelValues(w.l.table, "full").Inc()
-	return fmt.Errorf("append %s to log of %s: %w: %s", kind, w.l.table, ErrFull, why)
+	return fmt.Errorf("append %s to log of %s: %w: %s", kind, w.l.table, ErrFull, reason)
 }
 
-// lacksRoom says where there is no room for an entry; "" when it fits.
-func (w *Writer) lacksRoom(kind checkpoint.Kind, size int) string {
+// noRoomReason returns why an entry may not be stored now, in the log or on the volume; "" when it fits.
+func (w *Writer) noRoomReason(kind checkpoint.Kind, size int) string {
 	info := &w.folded.info
-	frame, most := kind == checkpoint.KindFrame, info.ceiling(kind, w.folded.snapshot)
+	frame, ceiling := kind == checkpoint.KindFrame, info.ceiling(kind, w.folded.snapshot)
 	switch {
-	case frame && info.Bytes < most:
-		return w.l.q.lacksDisk()
-	case !frame && info.Bytes+uint64(size) <= most, kind == checkpoint.KindBeat && w.claimNearlyExpired():
+	case frame && info.Bytes < ceiling:
+		return w.l.q.diskPauseReason()
+	case !frame && info.Bytes+uint64(size) <= ceiling, kind == checkpoint.KindBeat && w.claimNearlyExpired():
 		return ""
 	}
 	return info.usage()
@@ -96,21 +96,22 @@ func (w *Writer) lacksRoom(kind checkpoint.Kind, size int) string {
 // usage says how full the log is, for messages.
 func (i Info) usage() string { return fmt.Sprintf("%.0f %% of its limit in use", 100*i.fraction()) }
 
-// neededLimit returns the server's limit with which marks and one snapshot still fit on top of what is stored.
+// neededLimit returns the stream limit to set on the server: the configured one, or more where marks and one snapshot
+// would not fit on top of the bytes that are stored.
 func (l *Log) neededLimit(bytes uint64, snapshot int) int64 {
-	most := l.q.opts.MaxBytes
-	return max(most, int64(bytes)+most/20+2*int64(snapshot)+minTrimVolume)
+	configured := l.q.opts.MaxBytes
+	return max(configured, int64(bytes)+configured/20+2*int64(snapshot)+minTrimVolume)
 }
 
 // raiseLimit raises the server's limit to the configured one, and above it where the log is so full that not even a
 // claim or marks would fit, because it was filled under another limit. Reading stays paused by the configured limit;
 // lowerLimit restores that once the log is trimmed. Errors are logged: the next append fails with them.
 func (l *Log) raiseLimit(ctx context.Context, bytes uint64, snapshot int) {
-	ctx, cancel := l.q.conn.Ask(ctx)
+	ctx, cancel := l.q.conn.WithAckTimeout(ctx)
 	defer cancel()
 	info, err := l.stream.Info(ctx)
 	if err != nil {
-		l.log.Warn("limits of the log not compared", zap.Error(err))
+		l.log.Warn("limits of the log not read from the server, leaving them unchanged", zap.Error(err))
 		return
 	}
 	config := info.Config
@@ -130,14 +131,14 @@ func (l *Log) raiseLimit(ctx context.Context, bytes uint64, snapshot int) {
 
 // lowerLimit restores the configured limit after raiseLimit, once the log fits into it again.
 func (w *Writer) lowerLimit(ctx context.Context) {
-	l, most := w.l, w.l.q.opts.MaxBytes
-	if w.folded.info.serverLimit > uint64(most) && l.neededLimit(w.folded.info.Bytes, w.folded.snapshot) == most {
+	l, configured, info := w.l, w.l.q.opts.MaxBytes, w.folded.info
+	if info.serverLimit > uint64(configured) && l.neededLimit(info.Bytes, w.folded.snapshot) == configured {
 		l.configure(ctx, w.folded.snapshot)
 	}
 }
 
-// claimNearlyExpired reports whether other processes may soon claim the log: then even a full log takes a beat. An
-// embedded log has no other claimers.
+// claimNearlyExpired reports whether other processes may soon claim the log: then a beat is stored even if the log is
+// full. No other process can claim a log of the embedded server.
 func (w *Writer) claimNearlyExpired() bool {
 	return w.l.q.embedded == nil && time.Since(w.lastSent) > w.ttl/2
 }
@@ -145,26 +146,24 @@ func (w *Writer) claimNearlyExpired() bool {
 // configure sets the stream's limits to those of the options, as far as they leave room on top of what it holds. Only
 // the owner calls it. When it fails the old limits stay. snapshot is the size of the last snapshot.
 func (l *Log) configure(ctx context.Context, snapshot int) {
-	ctx, cancel := l.q.conn.Ask(ctx)
+	ctx, cancel := l.q.conn.WithAckTimeout(ctx)
 	defer cancel()
 	info, err := l.stream.Info(ctx)
 	if err != nil {
-		l.log.Warn("limits of the log not compared", zap.Error(err))
+		l.log.Warn("limits of the log not read from the server, leaving them unchanged", zap.Error(err))
 		return
 	}
-	now := info.Config
-	now.MaxBytes, now.MaxMsgSize = l.neededLimit(info.State.Bytes, snapshot), int32(l.q.conn.MaxMessage())
-	now.Replicas = l.q.opts.Replicas
-	if l.q.replicasUnset {
-		now.Replicas = info.Config.Replicas
+	old, want := info.Config, info.Config
+	want.MaxBytes, want.MaxMsgSize = l.neededLimit(info.State.Bytes, snapshot), int32(l.q.conn.MaxMessage())
+	if !l.q.replicasUnset {
+		want.Replicas = l.q.opts.Replicas
 	}
-	was := info.Config
-	if now.MaxBytes == was.MaxBytes && now.MaxMsgSize == was.MaxMsgSize && now.Replicas == was.Replicas {
+	if want.MaxBytes == old.MaxBytes && want.MaxMsgSize == old.MaxMsgSize && want.Replicas == old.Replicas {
 		return
 	}
-	if _, err := l.q.conn.JS.UpdateStream(ctx, now); err != nil {
+	if _, err := l.q.conn.JS.UpdateStream(ctx, want); err != nil {
 		l.log.Error("limits of the log not changed, the old ones stay", zap.Error(err))
 		return
 	}
-	l.log.Info("limits of the log changed", zap.Int64("max_bytes", now.MaxBytes), zap.Int("replicas", now.Replicas))
+	l.log.Info("limits of the log changed", zap.Int64("max_bytes", want.MaxBytes), zap.Int("replicas", want.Replicas))
 }

@@ -31,16 +31,16 @@ type Log struct {
 	stream       jetstream.Stream
 	metrics      *tableMetrics
 	log          *zap.Logger
-	raiseRefused atomic.Bool // the server refuses a larger limit, and that was logged
+	raiseRefused atomic.Bool // whether it was logged that the server refuses a larger limit
 }
 
 // subjects are those of a log and its dead letters. They contain the pipeline's random token, so that no other program
 // publishes into the log by chance.
 type subjects struct{ entry, snapshot, claim, letters string }
 
-// Info is what the server says about a log.
+// Info is the server's answer about a log: its range of sequences, its size and limits.
 type Info struct {
-	Created  time.Time // identity of the stream: another time is another stream
+	Created  time.Time // identifies the stream: one that was deleted and made again has another time
 	First    uint64    // sequence of the oldest message; Last + 1 when there is none
 	Last     uint64    // sequence of the newest message ever stored
 	Bytes    uint64
@@ -79,7 +79,7 @@ func (q *Queue) CreateLog(ctx context.Context, table, token string) (*Log, error
 	if token == "" || strings.ContainsAny(token, ".*> \t\r\n") {
 		return nil, fmt.Errorf("create log of %s: the token must be one word without dots", table)
 	}
-	// Sequences start at the time in microseconds: those of a stream that is made again are higher than the old ones.
+	// Sequences start at the time in microseconds, so that a stream that is deleted and made again never reuses numbers.
 	st, err := q.conn.CreateStream(ctx, q.streamConfig(table, token, uint64(time.Now().UnixMicro())))
 	if err != nil {
 		return nil, fmt.Errorf("create log of %s: %w", table, err)
@@ -125,10 +125,10 @@ func (q *Queue) streamConfig(table, token string, first uint64) jetstream.Stream
 	}
 }
 
-// numberChanged reports whether a number is another one than at the last call for this log and topic. It keeps one
-// finding from being logged at every look.
-func (l *Log) numberChanged(what string, n uint64) bool {
-	before, _ := l.q.lastLogged.Swap(l.name+" "+what, n)
+// numberChanged reports whether n differs from the number of the last call for this log and topic, so that a caller
+// can log the same finding only once.
+func (l *Log) numberChanged(topic string, n uint64) bool {
+	before, _ := l.q.lastLogged.Swap(l.name+" "+topic, n)
 	return before != n
 }
 
@@ -137,18 +137,18 @@ func (q *Queue) newLog(table string, st jetstream.Stream) (*Log, error) {
 	info := st.CachedInfo()
 	m := info.Config.Metadata
 	if need, err := strconv.Atoi(m[conn.MetaFormat]); err != nil {
-		return nil, fmt.Errorf("open log of %s: stream %s is not one of Tailrace", table, info.Config.Name)
+		return nil, fmt.Errorf("open log of %s: stream %s was not made by Tailrace", table, info.Config.Name)
 	} else if need > conn.FormatNumber {
 		return nil, fmt.Errorf("open log of %s: %w", table, &conn.FormatError{What: "stream " + info.Config.Name, Need: need})
 	}
 	return &Log{
 		q: q, table: table, name: info.Config.Name, token: m[conn.MetaToken], subject: subjectsOf(m[conn.MetaToken], table),
-		created: info.Created, stream: st, metrics: q.metrics.of(table), log: q.log.With(zap.String("table", table)),
+		created: info.Created, stream: st, metrics: q.metrics.forTable(table), log: q.log.With(zap.String("table", table)),
 	}, nil
 }
 
-// streamName returns the name of a table's stream: readable, and unique because of the hash, where the words are
-// shortened to what stream names allow.
+// streamName returns the name of a table's stream. The names of pipeline and table in it are shortened and stripped of
+// characters that stream names do not allow; the hash keeps it unique.
 func (q *Queue) streamName(table string) string {
 	hash := shortHash(q.opts.Pipeline + "\x00" + table)
 	return conn.StreamPrefix + sanitize(q.opts.Pipeline) + "_" + sanitize(table) + "_" + hash
@@ -186,7 +186,7 @@ func (l *Log) Table() string { return l.table }
 // Token returns the pipeline's random token.
 func (l *Log) Token() string { return l.token }
 
-// Created returns when the stream was made: its identity.
+// Created returns when the stream was made, which identifies it.
 func (l *Log) Created() time.Time { return l.created }
 
 // Info asks the leader of the stream how much the log holds. ErrEmptied when the stream is gone or is another one
@@ -201,7 +201,7 @@ func (l *Log) Info(ctx context.Context) (Info, error) {
 		return Info{}, fmt.Errorf("ask about log of %s: %w", l.table, err)
 	}
 	if !info.Created.Equal(l.created) {
-		return Info{}, fmt.Errorf("ask about log of %s: %w: stream of %v, opened %v",
+		return Info{}, fmt.Errorf("ask about log of %s: %w: the stream was made at %v, the one that was opened at %v",
 			l.table, ErrEmptied, info.Created, l.created)
 	}
 	s := info.State
@@ -251,8 +251,8 @@ func (l *Log) consume(ctx context.Context, from uint64) (*conn.Consumer, error) 
 	return c, nil
 }
 
-// Check is the start-up check of a log: the stream was created at that time (zero: any), it was not emptied, and
-// nothing is missing inside it. It does not read the entries; Fold does.
+// Check is the start-up check of a log: the stream was made at created (unless that is zero), it was not emptied, and
+// no message is missing inside it. It does not read the entries; Fold does.
 func (l *Log) Check(ctx context.Context, created time.Time) (Info, error) {
 	info, err := l.Info(ctx)
 	if err != nil {
@@ -260,17 +260,18 @@ func (l *Log) Check(ctx context.Context, created time.Time) (Info, error) {
 	}
 	switch {
 	case !created.IsZero() && !info.Created.Equal(created):
-		err = fmt.Errorf("check log of %s: %w: stream of %v, known is %v", l.table, ErrEmptied, info.Created, created)
+		err = fmt.Errorf("check log of %s: %w: the stream was made at %v, expected %v",
+			l.table, ErrEmptied, info.Created, created)
 	case info.empty() && info.Last >= info.origin:
-		err = fmt.Errorf("check log of %s: %w: no entry left of those up to %d", l.table, ErrEmptied, info.Last)
+		err = fmt.Errorf("check log of %s: %w: all entries up to %d are gone", l.table, ErrEmptied, info.Last)
 	case info.Deleted > 0:
 		err = l.checkDeleted(ctx, info)
 	}
 	return info, err
 }
 
-// checkDeleted returns nil when the deleted messages are the newest ones, whose state is lost with them, and ErrGap
-// when messages are missing between others.
+// checkDeleted returns nil when the deleted messages are the newest ones: the state went back with them, and the source
+// is read again from there. It returns ErrGap when messages are missing between others.
 func (l *Log) checkDeleted(ctx context.Context, info Info) error {
 	details, err := l.q.conn.StreamInfo(ctx, l.stream, jetstream.WithDeletedDetails(true))
 	if err != nil {
@@ -279,10 +280,11 @@ func (l *Log) checkDeleted(ctx context.Context, info Info) error {
 	lost := details.State.Deleted
 	slices.Sort(lost)
 	if n := uint64(len(lost)); n > 0 && lost[0] == info.Last-n+1 {
-		l.log.Warn("log lost its tail, going on from what is stored", zap.Uint64("entries", n), zap.Uint64("from", lost[0]))
+		l.log.Warn("log lost its newest entries, going on from what is stored",
+			zap.Uint64("entries", n), zap.Uint64("from", lost[0]))
 		return nil
 	}
-	return fmt.Errorf("check log of %s: %w: %d of them between %d and %d",
+	return fmt.Errorf("check log of %s: %w: %d between %d and %d",
 		l.table, ErrGap, info.Deleted, info.First, info.Last)
 }
 

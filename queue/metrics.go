@@ -8,18 +8,18 @@ import (
 
 // metrics are the collectors of the queue, by table.
 type metrics struct {
-	appends  *prometheus.CounterVec
-	bytes    *prometheus.CounterVec
-	latency  *prometheus.HistogramVec
-	doubts   *prometheus.CounterVec
-	fenced   *prometheus.CounterVec
-	refused  *prometheus.CounterVec
-	foreign  *prometheus.CounterVec
-	read     *prometheus.CounterVec
-	resets   *prometheus.CounterVec
-	used     *prometheus.GaugeVec
-	stored   *prometheus.GaugeVec
-	snapshot *prometheus.GaugeVec
+	appends        *prometheus.CounterVec
+	bytes          *prometheus.CounterVec
+	latency        *prometheus.HistogramVec
+	outcomeUnknown *prometheus.CounterVec
+	fenced         *prometheus.CounterVec
+	refused        *prometheus.CounterVec
+	foreign        *prometheus.CounterVec
+	read           *prometheus.CounterVec
+	resets         *prometheus.CounterVec
+	used           *prometheus.GaugeVec
+	stored         *prometheus.GaugeVec
+	snapshot       *prometheus.GaugeVec
 }
 
 // newMetrics registers the collectors; reg may be nil.
@@ -41,15 +41,15 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help:    "Time from sending an entry to its acknowledgement on disk.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
 		}, table)),
-		doubts:   counter("doubts_total", "Appends whose outcome was unknown."),
-		fenced:   counter("fenced_total", "Appends refused because another message came first."),
-		refused:  counter("refused_total", "Appends refused with nothing stored.", "reason"),
-		foreign:  counter("foreign_total", "Messages in the log that are no entries of its chain."),
-		read:     counter("read_bytes_total", "Bytes read back from the log."),
-		resets:   counter("reader_resets_total", "Times a reader had to ask for the log again."),
-		used:     gauge("used_ratio", "Part of the log's size limit in use."),
-		stored:   gauge("stored_bytes", "Bytes the log holds."),
-		snapshot: gauge("snapshot_bytes", "Size of the last snapshot of the state."),
+		outcomeUnknown: counter("doubts_total", "Appends whose outcome was unknown."),
+		fenced:         counter("fenced_total", "Appends refused because another message came first."),
+		refused:        counter("refused_total", "Appends refused with nothing stored.", "reason"),
+		foreign:        counter("foreign_total", "Messages in the log that are not entries of its chain."),
+		read:           counter("read_bytes_total", "Bytes read back from the log."),
+		resets:         counter("reader_resets_total", "Times a reader had to ask for the log again."),
+		used:           gauge("used_ratio", "Part of the log's size limit in use."),
+		stored:         gauge("stored_bytes", "Bytes the log holds."),
+		snapshot:       gauge("snapshot_bytes", "Size of the last snapshot of the state."),
 	}
 }
 
@@ -58,24 +58,24 @@ type tableMetrics struct {
 	m     *metrics
 	table string
 
-	bytes, doubts, fenced, foreign, read, resets prometheus.Counter
-	latency                                      prometheus.Observer
-	used, stored, snapshot                       prometheus.Gauge
+	bytes, outcomeUnknown, fenced, foreign, read, resets prometheus.Counter
+	latency                                              prometheus.Observer
+	used, stored, snapshot                               prometheus.Gauge
 }
 
-// of returns the metrics of a table.
-func (m *metrics) of(table string) *tableMetrics {
+// forTable returns the metrics of a table.
+func (m *metrics) forTable(table string) *tableMetrics {
 	return &tableMetrics{
 		m: m, table: table,
-		bytes:    m.bytes.WithLabelValues(table),
-		doubts:   m.doubts.WithLabelValues(table),
-		fenced:   m.fenced.WithLabelValues(table),
-		foreign:  m.foreign.WithLabelValues(table),
-		read:     m.read.WithLabelValues(table),
-		resets:   m.resets.WithLabelValues(table),
-		latency:  m.latency.WithLabelValues(table),
-		used:     m.used.WithLabelValues(table),
-		stored:   m.stored.WithLabelValues(table),
-		snapshot: m.snapshot.WithLabelValues(table),
+		bytes:          m.bytes.WithLabelValues(table),
+		outcomeUnknown: m.outcomeUnknown.WithLabelValues(table),
+		fenced:         m.fenced.WithLabelValues(table),
+		foreign:        m.foreign.WithLabelValues(table),
+		read:           m.read.WithLabelValues(table),
+		resets:         m.resets.WithLabelValues(table),
+		latency:        m.latency.WithLabelValues(table),
+		used:           m.used.WithLabelValues(table),
+		stored:         m.stored.WithLabelValues(table),
+		snapshot:       m.snapshot.WithLabelValues(table),
 	}
 }

@@ -34,10 +34,10 @@ type Options struct {
 	// loses entries that were acknowledged.
 	URL         string
 	Creds       string // path of a credentials file
-	CA          string // path of the authority's certificate, when the system does not know it
+	CA          string // path of the certificate authority's certificate, when the system does not trust it
 	Cert, Key   string // paths of a client certificate and its key
 	Replicas    int    // copies of each stream, 1, 3 or 5; 0 = three in a cluster, one on a single server
-	InboxPrefix string // where accounts restrict inboxes
+	InboxPrefix string // prefix of reply subjects, for accounts that restrict them
 
 	// MaxBytes is the hard limit of each table's log; 0 = 20 GiB. Reading pauses at 80 % of it.
 	MaxBytes int64
@@ -53,7 +53,7 @@ type Options struct {
 	AckTimeout time.Duration
 	// DiskCheck is how often Run looks at the embedded store and its volume. 0 = 1 s.
 	DiskCheck time.Duration
-	// Volume asks the file system that holds Dir; nil = embedded.VolumeOf. Tests replace it, to fill no real disk.
+	// Volume asks the file system that holds Dir; nil = embedded.VolumeOf. Tests replace it to simulate a full disk.
 	Volume func(dir string) (embedded.Volume, error)
 	// IdleCheck is how often a reader that receives nothing asks whether the stream is still the same. 0 = 5 s.
 	IdleCheck time.Duration
@@ -93,7 +93,7 @@ func (o Options) check() error {
 	case o.Pipeline == "":
 		return errors.New("queue: the pipeline has no name")
 	case (o.Dir == "") == (o.URL == ""):
-		return errors.New("queue: set either dir (embedded) or url (a server of yours)")
+		return errors.New("queue: set either dir (embedded server) or url (external server)")
 	case o.Dir != "" && o.Replicas > 1:
 		return fmt.Errorf("queue: the embedded server keeps one copy, not %d; replicas need a cluster (url)", o.Replicas)
 	case o.MaxBytes < 0 || o.LettersMaxBytes < 0:

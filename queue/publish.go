@@ -16,14 +16,14 @@ import (
 // publish sends one encoded entry, to be stored right after the message at sequence last and nowhere else. It returns
 // the entry's sequence.
 //
-// Rule 2: the server compares the sequence, and, where one copy is kept, also the id of the newest message:
-// a store that was put back to an older copy and filled up again by another owner has the number, but not the id.
-// (With replicas the followers compare the id against what they may not have loaded yet; there the quorum
-// keeps a store from going back.)
+// Rule 2: the server compares the sequence, and, where one copy is kept, also the id of the newest message: a store
+// that was put back to an older copy and filled up again by another owner has the same number but another id. With
+// replicas no id is sent, because followers may not have loaded the ids that they compare; there the quorum prevents
+// that a store goes back.
 func (l *Log) publish(
 	ctx context.Context, kind checkpoint.Kind, msg []byte, last uint64, lastID, id string,
 ) (uint64, error) {
-	call, cancel := l.q.conn.Ask(ctx)
+	call, cancel := l.q.conn.WithAckTimeout(ctx)
 	defer cancel()
 	m := &nats.Msg{Subject: l.subjectOf(kind), Data: msg, Header: nats.Header{
 		nats.ExpectedLastSeqHdr: {strconv.FormatUint(last, 10)},

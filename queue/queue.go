@@ -23,19 +23,19 @@ type Queue struct {
 	log      *zap.Logger
 	metrics  *metrics
 	conn     *conn.Conn       // nil until it is connected
-	embedded *embedded.Server // nil outside
+	embedded *embedded.Server // nil with an external server
 
 	replicasUnset bool                // Options.Replicas was 0: logs that exist keep their number of copies
-	disk          *embedded.DiskWatch // nil outside
+	disk          *embedded.DiskWatch // nil with an external server
 
-	attempts   atomic.Uint64 // appends sent
-	lastLogged sync.Map      // numbers logged last, by stream and topic: Log.numberChanged
+	attempts   atomic.Uint64 // appends sent: makes each message id unique
+	lastLogged sync.Map      // number logged last, by stream and topic: Log.numberChanged
 }
 
 // Open starts the embedded server (Options.Dir) or connects (Options.URL), and checks that JetStream answers and is
 // healthy. It blocks while an embedded store recovers, or while a cluster elects its leader. Errors: ErrLocked when
-// another process has the directory open, ErrNoSpace, ErrDenied, ErrUnreachable. Close the Queue after everything
-// that was made from it.
+// another process has the directory open, ErrNoSpace, ErrDenied, ErrUnreachable. Close the Queue after its readers and
+// writers.
 func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Registerer) (*Queue, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -86,18 +86,18 @@ func OpenClient(ctx context.Context, o Options, log *zap.Logger) (*Queue, error)
 		if !errors.Is(err, ErrLocked) {
 			return q, err
 		}
-		if q, err = openBeside(ctx, o, log); err == nil {
+		if q, err = connectToDaemon(ctx, o, log); err == nil {
 			return q, nil
 		}
-		// The daemon is starting (no file yet, or that of its predecessor) or just ended.
+		// The daemon is starting (no client file yet, or its predecessor's) or has just ended.
 		if werr := failure.Pause(ctx, 100*time.Millisecond); werr != nil {
 			return nil, errors.Join(err, werr)
 		}
 	}
 }
 
-// openBeside connects to the daemon that has the store open.
-func openBeside(ctx context.Context, o Options, log *zap.Logger) (*Queue, error) {
+// connectToDaemon connects to the daemon that has the store open.
+func connectToDaemon(ctx context.Context, o Options, log *zap.Logger) (*Queue, error) {
 	c, err := embedded.ReadClientFile(o.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("reach the daemon: %w", err)
@@ -120,7 +120,7 @@ func (q *Queue) connect(ctx context.Context, o conn.Options) (err error) {
 		return err
 	}
 	if q.opts.Replicas == 0 {
-		q.opts.Replicas, q.replicasUnset = q.replicas(), true
+		q.opts.Replicas, q.replicasUnset = q.defaultReplicas(), true
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (q *Queue) Close() error {
 // Embedded reports whether the server runs in this process.
 func (q *Queue) Embedded() bool { return q.embedded != nil }
 
-// Client returns how other processes reach the embedded server; ok is false for an outside one.
+// Client returns how other processes reach the embedded server; ok is false for an external one.
 func (q *Queue) Client() (c embedded.ClientFile, ok bool) {
 	if q.embedded == nil {
 		return c, false
@@ -156,7 +156,8 @@ func (q *Queue) Run(ctx context.Context) error {
 	return q.embedded.Run(ctx)
 }
 
-// Notes returns what this package relies on and cannot ask the server, as sentences for the start-up check.
+// Notes returns settings of an external server that this package relies on and no client can query, as sentences for
+// the start-up check.
 func (q *Queue) Notes() []string {
 	if q.opts.URL == "" {
 		return nil
@@ -168,7 +169,7 @@ func (q *Queue) Notes() []string {
 // Health asks the server whether it can store. The liveness probe calls it: it is cheap, and the only request that
 // shows a full disk.
 func (q *Queue) Health(ctx context.Context) error {
-	ctx, cancel := q.conn.Ask(ctx)
+	ctx, cancel := q.conn.WithAckTimeout(ctx)
 	defer cancel()
 	if _, err := q.conn.JS.AccountInfo(ctx); err != nil {
 		return fmt.Errorf("ask JetStream: %w", conn.Explain(err))
@@ -179,7 +180,8 @@ func (q *Queue) Health(ctx context.Context) error {
 	return nil
 }
 
-// awaitHealth waits until the server is healthy, while its cluster elects a leader.
+// awaitHealth waits until the server is healthy. It retries transient errors, such as those of a cluster that elects
+// its leader, until ctx ends.
 func (q *Queue) awaitHealth(ctx context.Context) error {
 	logged := time.Time{}
 	for pause := conn.LeastPause; ; pause = min(2*pause, conn.MostPause) {
@@ -187,9 +189,10 @@ func (q *Queue) awaitHealth(ctx context.Context) error {
 		if err == nil || !conn.Transient(err) {
 			return err
 		}
-		if time.Since(logged) > logAgain {
+		if time.Since(logged) > repeatLogInterval {
 			logged = time.Now()
-			q.log.Warn("the queue does not answer yet, waiting: is its cluster electing?", zap.Error(q.conn.WithServers(err)))
+			q.log.Warn("the queue does not answer yet, trying again; its cluster may be electing a leader",
+				zap.Error(q.conn.WithServers(err)))
 		}
 		if failure.Pause(ctx, pause) != nil {
 			return q.conn.WithServers(err)
@@ -197,5 +200,5 @@ func (q *Queue) awaitHealth(ctx context.Context) error {
 	}
 }
 
-// logAgain is the pause between equal lines in the log.
-const logAgain = 10 * time.Second
+// repeatLogInterval is the time between repetitions of the same warning.
+const repeatLogInterval = 10 * time.Second

@@ -16,23 +16,23 @@ import (
 )
 
 // Reader reads the entries of a log in order. It checks that none is missing and that each continues the one before.
-// It is for one goroutine; Close it.
+// It may be used by one goroutine only; Close it.
 type Reader struct {
 	l          *Log
-	cur        *conn.Consumer
-	connection uint64
+	cur        *conn.Consumer // nil until it is made again
+	connection uint64         // conn.Connections when cur was made
 
 	seq      uint64           // last message read, also one outside of the chain
 	entry    uint64           // sequence of the last entry
 	storedAt time.Time        // when it was stored
 	chain    checkpoint.Chain // decides whether the next message is an entry
 
-	copies copySearch // tries to read what the leader cannot
+	copies copySearch // counts attempts to read from other replicas what the leader cannot read
 
 	damage *DamageError // entries that cannot be read; later ones have no effect until one continues the chain
 
 	endAt      uint64 // Next ends after this sequence; 0 = never
-	idleRounds int    // times in a row that nothing came although there is more to read
+	idleRounds int    // how often in a row no message came although there is more to read
 }
 
 // Read starts at sequence from, the one after a mark whose hash is prev; with 0 at the oldest entry there is. ErrGap
@@ -56,7 +56,7 @@ func (l *Log) Read(ctx context.Context, from uint64, prev checkpoint.Hash) (*Rea
 	}
 	if prev != (checkpoint.Hash{}) {
 		// The sequence of a mark alone proves nothing: the log may have gone back to an older copy and filled up again.
-		if err := r.verifyPast(ctx); err != nil {
+		if err := r.verifyLastRead(ctx); err != nil {
 			return nil, fmt.Errorf("read log of %s: %w", l.table, err)
 		}
 	}
@@ -92,7 +92,7 @@ func (r *Reader) Next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
 		switch {
 		case err == nil:
 			e, err := r.accept(ctx, m)
-			if errors.Is(err, conn.ErrDropped) { // its replica lacks what the leader has, or the client was too slow
+			if errors.Is(err, conn.ErrDropped) { // the consumer's replica lags behind the leader, or the client was too slow
 				if err := failure.Pause(ctx, conn.LeastPause); err != nil {
 					return 0, nil, err
 				}
@@ -121,8 +121,8 @@ func (r *Reader) Next(ctx context.Context) (uint64, *checkpoint.Entry, error) {
 	}
 }
 
-// SkipDamage lets Next go on after entries that cannot be read, once it has returned their damage. The owner of the
-// next entry and the hash of its predecessor are not known then, as at the start of a trimmed log.
+// SkipDamage lets Next go on after entries that cannot be read, once it has returned d for them. The owner of the next
+// entry and the hash of its predecessor are then unknown, as at the start of a trimmed log.
 func (r *Reader) SkipDamage(ctx context.Context, d *DamageError) {
 	r.Close(ctx)
 	r.cur, r.damage = nil, nil
@@ -178,7 +178,7 @@ func (r *Reader) accept(ctx context.Context, m conn.Message) (*checkpoint.Entry,
 	}
 	if r.damage = nil; err == nil && !follows {
 		// Either another program wrote the message, or the log went back and continued with other entries.
-		if err := r.verifyPast(ctx); err != nil {
+		if err := r.verifyLastRead(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -191,15 +191,17 @@ func (r *Reader) accept(ctx context.Context, m conn.Message) (*checkpoint.Entry,
 	}
 	if !accepted {
 		r.l.metrics.foreign.Inc()
-		r.l.log.Warn("log holds a message that is no entry of its chain, skipped", zap.Uint64("seq", m.Seq))
+		r.l.log.Warn("log holds a message that is not an entry of its chain, skipped", zap.Uint64("seq", m.Seq))
 		return nil, nil
 	}
 	r.entry, r.storedAt = m.Seq, m.Stored
 	return e, nil
 }
 
-// verifyPast checks that the log still holds the entry that was read last. Rule 4: never infer from memory.
-func (r *Reader) verifyPast(ctx context.Context) error {
+// verifyLastRead checks that the log still holds the entry that was read last.
+//
+// Rule 4: memory proves nothing about what is stored.
+func (r *Reader) verifyLastRead(ctx context.Context) error {
 	info, err := r.l.Info(ctx)
 	if err != nil {
 		return err
@@ -213,15 +215,15 @@ func (r *Reader) verifyPast(ctx context.Context) error {
 	return r.l.verifyPredecessor(ctx, info, r.entry+1, r.chain.Hash)
 }
 
-// restart makes another consumer, after a reconnect or when the old one ended, once the log is known to be the one that
-// was read.
+// restart makes another consumer, after a reconnect or when the old one ended, once it has verified that the log still
+// holds what was read.
 func (r *Reader) restart(ctx context.Context) error {
 	r.l.metrics.resets.Inc()
 	r.Close(ctx)
 	r.cur = nil
 	err := conn.Retry(ctx, func() error {
 		connection := r.l.q.conn.Connections.Load()
-		if err := r.verifyPast(ctx); err != nil {
+		if err := r.verifyLastRead(ctx); err != nil {
 			return err
 		}
 		cur, err := r.l.consume(ctx, r.seq+1)
@@ -237,7 +239,8 @@ func (r *Reader) restart(ctx context.Context) error {
 	return err
 }
 
-// checkIdle looks whether there is nothing to read, or whether the consumer does not deliver it.
+// checkIdle finds out why no message came: the reader has reached the end of the log, or the consumer does not deliver,
+// and then checkIdle restarts it.
 func (r *Reader) checkIdle(ctx context.Context) error {
 	info, err := r.l.Info(ctx)
 	switch {
@@ -255,7 +258,7 @@ func (r *Reader) checkIdle(ctx context.Context) error {
 		return nil
 	}
 	_, err = r.l.q.conn.Next(ctx, r.l.name, r.seq+1)
-	if errors.Is(err, jetstream.ErrMsgNotFound) { // sequences without messages: only a fold shows why
+	if errors.Is(err, jetstream.ErrMsgNotFound) { // the log's last sequences have no messages: only a fold shows why
 		if r.damage != nil {
 			return r.damage
 		}

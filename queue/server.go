@@ -9,14 +9,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ServerInfo is what an external server tells its clients about itself and the account.
+// ServerInfo describes an external server and the account that this client uses, as far as clients can query them.
 type ServerInfo struct {
 	Cluster    string // name of its cluster; "" for a single server
-	Servers    int    // that clients may connect to, itself included
+	Servers    int    // how many servers clients may connect to, this one included
 	MaxPayload int64  // bytes of one message
-	// Store is the account's limit of bytes on disk, negative without one; Reserved is what its streams have reserved of
-	// that. Each copy counts, unless the account has a limit for streams with this number of copies. Clients do not see
-	// the server's own limit (max_file_store).
+	// Store is the account's limit of bytes on disk, negative without one; Reserved is the part of it that its streams
+	// have reserved. Each copy counts, unless the account has a limit for streams with this number of copies. The
+	// server's own limit (max_file_store) is not visible to clients.
 	Store, Reserved int64
 	Copies          int64 // how many copies of a log count towards Store
 }
@@ -26,7 +26,7 @@ func (q *Queue) ServerInfo(ctx context.Context) (s ServerInfo, ok bool, err erro
 	if q.opts.URL == "" {
 		return s, false, nil
 	}
-	ctx, cancel := q.conn.Ask(ctx)
+	ctx, cancel := q.conn.WithAckTimeout(ctx)
 	defer cancel()
 	account, err := q.conn.JS.AccountInfo(ctx)
 	if err != nil {
@@ -43,9 +43,9 @@ func (q *Queue) ServerInfo(ctx context.Context) (s ServerInfo, ok bool, err erro
 	return s, true, nil
 }
 
-// replicas returns the number of copies of a new log without Options.Replicas: three in a cluster, so that a server
-// may be lost; one on a single server, which can hold no more.
-func (q *Queue) replicas() int {
+// defaultReplicas returns the number of copies of a new log when Options.Replicas is 0: three in a cluster, so that one
+// server may be lost; one on a single server, which can hold no more.
+func (q *Queue) defaultReplicas() int {
 	if q.conn.NC.ConnectedClusterName() != "" {
 		return 3
 	}

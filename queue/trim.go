@@ -14,41 +14,42 @@ import (
 )
 
 const (
-	// yieldAt is the part of the limit above which the replay window is shortened, oldest entries first.
-	yieldAt = 0.6
+	// shortenWindowAt is the part of the limit above which the replay window is shortened, oldest entries first.
+	shortenWindowAt = 0.6
 	// minTrimVolume is how many bytes must follow the last snapshot before trimming appends another one.
 	minTrimVolume = 64 << 10
 )
 
 // Trim deletes entries that are not needed any more: those below the sinks' marks, below the first part of the last
 // complete snapshot, outside the replay window (while there is room for one) and below the caller's bound. That bound
-// is FirstNeeded of the sinks that the caller runs, so that sinks without a mark yet count too; math.MaxUint64 for
-// none.
+// is FirstNeeded of the sinks that the caller runs, so that sinks without a mark yet count too; math.MaxUint64 means
+// no bound.
 //
 // It purges by sequence, always from the start of the log, and only entries below an acknowledged append of this
-// epoch: an owner that lost its claim, or whose log went back to an older copy, would otherwise delete what others
-// need. When the log is above 60 % of its limit and only the snapshot prevents trimming, it appends a new one first.
+// epoch: an owner that lost its claim, or whose log went back to an older copy, would otherwise delete entries that the
+// new owner needs. When the log is above 60 % of its limit and only the last snapshot prevents trimming, Trim appends
+// a new snapshot first.
 // It returns the first sequence that remains. ErrOutcomeUnknown and ErrLost as from Append.
 func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.usable(ctx); err != nil {
+	if err := w.checkUsable(ctx); err != nil {
 		return 0, err
 	}
 	info, err := w.l.Info(ctx)
 	if err != nil {
-		return 0, w.noteEmptied(err)
+		return 0, w.noteStreamGone(err)
 	}
 	if info.Last != w.folded.state.Seq {
 		w.unknown = errors.New("the log holds messages that were not read")
 		return info.First, fmt.Errorf("trim log of %s: %w: %w", w.l.table, ErrOutcomeUnknown, w.unknown)
 	}
 	w.folded.info = info
-	free, err := w.firstNeeded(ctx, info, below)
+	free, err := w.trimBound(ctx, info, below)
 	if err != nil {
 		return info.First, err
 	}
-	s, crowded := w.folded.state, info.fraction() > yieldAt
+	s, crowded := w.folded.state, info.fraction() > shortenWindowAt
 	if free > s.SnapshotFirst && crowded && s.BytesSinceSnapshot > max(minTrimVolume, int64(w.folded.snapshot)) {
 		// A log that is too full for a snapshot is trimmed below the last one first.
 		if err := w.snapshot(ctx, s.SnapshotFirst <= info.First); err != nil && !errors.Is(err, ErrFull) {
@@ -72,21 +73,22 @@ func (w *Writer) Trim(ctx context.Context, below uint64) (uint64, error) {
 
 // purge deletes the entries below a sequence.
 func (l *Log) purge(ctx context.Context, below uint64) error {
-	ctx, cancel := l.q.conn.Ask(ctx)
+	ctx, cancel := l.q.conn.WithAckTimeout(ctx)
 	defer cancel()
 	return l.stream.Purge(ctx, jetstream.WithPurgeSequence(below))
 }
 
-// noteEmptied lets Recover be called after an answer that the stream is gone or another one. It returns the error.
-func (w *Writer) noteEmptied(err error) error {
+// noteStreamGone returns err. If err says that the stream is gone or was replaced, it first records that the outcome is
+// unknown, so that the caller has to call Recover, which ends the writer.
+func (w *Writer) noteStreamGone(err error) error {
 	if errors.Is(err, ErrEmptied) && w.unknown == nil {
 		w.unknown = err
 	}
 	return err
 }
 
-// firstNeeded returns the first sequence that a sink or the replay window needs.
-func (w *Writer) firstNeeded(ctx context.Context, info Info, below uint64) (uint64, error) {
+// trimBound returns the first sequence that a sink or the replay window needs, at most below.
+func (w *Writer) trimBound(ctx context.Context, info Info, below uint64) (uint64, error) {
 	applied := below
 	if s := w.folded.state; len(s.Marks) > 0 {
 		applied = min(applied, s.LowMark()+1)
@@ -102,10 +104,10 @@ func (w *Writer) firstNeeded(ctx context.Context, info Info, below uint64) (uint
 	return min(applied, max(window, shortenedWindow(info))), nil
 }
 
-// shortenedWindow returns the sequence up to which the replay window is given up. The sizes of single entries are not
-// known, so it assumes that all have the same; the next call corrects the difference.
+// shortenedWindow returns the first sequence that the replay window keeps when the log is too full for all of it. The
+// sizes of single entries are not known, so it assumes that all are equal; the next call corrects the difference.
 func shortenedWindow(info Info) uint64 {
-	excess := info.fraction() - yieldAt
+	excess := info.fraction() - shortenWindowAt
 	if excess <= 0 || info.empty() {
 		return 0
 	}
@@ -118,7 +120,7 @@ func (l *Log) seqAt(ctx context.Context, info Info, t time.Time) (uint64, error)
 	if !info.Oldest.Before(t) {
 		return info.First, nil
 	}
-	ctx, cancel := l.q.conn.Ask(ctx)
+	ctx, cancel := l.q.conn.WithAckTimeout(ctx)
 	defer cancel()
 	c, err := l.q.conn.JS.CreateConsumer(ctx, l.name, jetstream.ConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &t, AckPolicy: jetstream.AckNonePolicy,
@@ -156,7 +158,7 @@ type Pressure struct {
 	// HoursLeft is the time until reading pauses if the log goes on filling as fast as it did since Oldest and nothing is
 	// trimmed; +Inf without a limit or a rate.
 	HoursLeft float64
-	// Pause says that reading must pause: above 80 %, or while the volume of an embedded store has little room.
+	// Pause is true while reading must pause: above 80 %, or while the volume of an embedded store has little room.
 	Pause           bool
 	Reason          string // of the pause
 	TooFullForBeats bool   // beats are refused, except where the claim would expire
@@ -171,13 +173,14 @@ func (l *Log) Pressure(ctx context.Context) (Pressure, error) {
 	return l.pressure(info, 0), nil
 }
 
-// Pressure returns how full the log is. After trimming, Append takes frames again once Pressure has been asked.
+// Pressure returns how full the log is. Append compares with the newest answer: after ErrFull it accepts frames again
+// once Trim or Pressure has seen enough room.
 func (w *Writer) Pressure(ctx context.Context) (Pressure, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	info, err := w.l.Info(ctx)
 	if err != nil {
-		return Pressure{}, w.noteEmptied(err)
+		return Pressure{}, w.noteStreamGone(err)
 	}
 	w.folded.info = info
 	return w.l.pressure(info, w.folded.snapshot), nil
@@ -189,7 +192,7 @@ func (l *Log) pressure(i Info, snapshot int) Pressure {
 	pauseAt := i.ceiling(checkpoint.KindFrame, snapshot)
 	if p.Pause = i.Bytes >= pauseAt; p.Pause {
 		p.Reason = i.usage()
-	} else if p.Reason = l.q.lacksDisk(); p.Reason != "" {
+	} else if p.Reason = l.q.diskPauseReason(); p.Reason != "" {
 		p.Pause = true
 	}
 	p.TooFullForBeats = i.Bytes+2*perMessage > i.ceiling(checkpoint.KindBeat, snapshot)

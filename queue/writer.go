@@ -16,7 +16,7 @@ import (
 
 const (
 	maxPart    = 1 << 20 // bytes of a part of a snapshot
-	perMessage = 256     // about what the store adds to an entry
+	perMessage = 256     // estimated bytes that the store adds to an entry
 )
 
 // Writer appends to a log, from its claim until the claim is lost or released. Its methods may be called by several
@@ -29,9 +29,9 @@ type Writer struct {
 	nonce checkpoint.Nonce
 
 	mu         sync.Mutex
-	folded     *folded   // what is stored, as far as acknowledged
-	unknown    error     // why nothing may be appended before Recover
-	ended      error     // why nothing may be appended any more
+	folded     *folded   // the state as of the last acknowledged append
+	unknown    error     // why nothing may be appended before Recover; nil = appends are allowed
+	ended      error     // why nothing may be appended ever again; nil = appends are allowed
 	lastAcked  uint64    // sequence of the last own entry of this epoch
 	lastReport time.Time // when the last frame or beat was appended
 	lastSent   time.Time // when the last acknowledged append was sent
@@ -61,12 +61,12 @@ func (w *Writer) Log() *Log { return w.l }
 //	                          anything else
 //	ErrLost                   the log has another owner
 //	*checkpoint.FormatError   nothing stored: the log has an older format, Upgrade raises it
-//	*checkpoint.CorruptError  nothing stored: the entry contradicts the log, so that the memory of this process is not
+//	*checkpoint.CorruptError  nothing stored: the entry contradicts the log, so the memory of this process differs from
 //	                          what is stored. A bug: the table halts
 func (w *Writer) Append(ctx context.Context, body any, data []byte) (seq uint64, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.usable(ctx); err != nil {
+	if err := w.checkUsable(ctx); err != nil {
 		return 0, err
 	}
 	if _, frame := body.(*checkpoint.Frame); frame {
@@ -78,7 +78,7 @@ func (w *Writer) Append(ctx context.Context, body any, data []byte) (seq uint64,
 		return 0, err
 	}
 	if w.folded.state.SnapshotDue(w.folded.snapshot) {
-		// The entry is stored, also when the snapshot fails. An unknown outcome of the snapshot shows at the next append.
+		// The entry is stored even if the snapshot fails. If its outcome is unknown, the next append returns that error.
 		if err := w.snapshot(ctx, false); err != nil && !errors.Is(err, ErrFull) {
 			w.l.log.Warn("snapshot not stored, trying again later", zap.Error(err))
 		}
@@ -86,9 +86,9 @@ func (w *Writer) Append(ctx context.Context, body any, data []byte) (seq uint64,
 	return seq, nil
 }
 
-// usable returns the error of an append that cannot be tried: the claim is lost, the outcome of an earlier append is
-// unknown, or ctx has ended.
-func (w *Writer) usable(ctx context.Context) error {
+// checkUsable returns why no append can be tried: the claim is lost, the outcome of an earlier append is unknown, or
+// ctx has ended.
+func (w *Writer) checkUsable(ctx context.Context) error {
 	if w.ended != nil {
 		return w.ended
 	}
@@ -107,7 +107,7 @@ func (w *Writer) usable(ctx context.Context) error {
 // append sends one entry and folds it once it is acknowledged.
 func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, error) {
 	s := w.folded.state
-	// What is stored cannot be taken back: after an entry that contradicts the log no fold would succeed.
+	// A stored entry cannot be taken back, and after one that contradicts the log no fold would succeed.
 	if err := s.CheckNext(body); err != nil {
 		return 0, fmt.Errorf("append to log of %s: %w", w.l.table, err)
 	}
@@ -132,7 +132,7 @@ func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, err
 	sent, id := time.Now(), w.l.q.messageID(w.nonce)
 	seq, err := w.l.publish(ctx, e.Kind, msg, s.Seq, w.folded.lastID, id)
 	if conn.OutcomeOf(err) == conn.Full && mustFit(e.Kind) {
-		// Entries that let the log be trimmed must be stored, or the log stays full.
+		// Without the entries that allow trimming, the log would stay full for ever.
 		w.l.raiseLimit(ctx, w.folded.info.Bytes, w.folded.snapshot)
 		sent, id = time.Now(), w.l.q.messageID(w.nonce)
 		seq, err = w.l.publish(ctx, e.Kind, msg, s.Seq, w.folded.lastID, id)
@@ -141,13 +141,14 @@ func (w *Writer) append(ctx context.Context, body any, data []byte) (uint64, err
 		err = errors.New("the connection was lost in between")
 	}
 	if err != nil {
-		return 0, w.refused(e.Kind, err)
+		return 0, w.publishError(e.Kind, err)
 	}
-	return seq, w.acknowledged(seq, msg, id, sent)
+	return seq, w.applyAcknowledged(seq, msg, id, sent)
 }
 
-// refused returns the error of Append for the error of a publish, and records that the outcome is unknown where it is.
-func (w *Writer) refused(kind checkpoint.Kind, err error) error {
+// publishError turns the error of a publish into that of Append. When the outcome is unknown it also records that, so
+// that nothing is appended before Recover.
+func (w *Writer) publishError(kind checkpoint.Kind, err error) error {
 	m := w.l.metrics
 	var what error
 	switch conn.OutcomeOf(err) {
@@ -163,13 +164,13 @@ func (w *Writer) refused(kind checkpoint.Kind, err error) error {
 		m.fenced.Inc()
 	default:
 		what, w.unknown = ErrOutcomeUnknown, err
-		m.doubts.Inc()
+		m.outcomeUnknown.Inc()
 	}
 	return fmt.Errorf("append %s to log of %s: %w: %w", kind, w.l.table, what, err)
 }
 
-// acknowledged applies an entry that the server has stored to the state.
-func (w *Writer) acknowledged(seq uint64, msg []byte, id string, sent time.Time) error {
+// applyAcknowledged applies an entry that the server has stored to the state.
+func (w *Writer) applyAcknowledged(seq uint64, msg []byte, id string, sent time.Time) error {
 	e, err := w.folded.state.Apply(seq, msg)
 	if err != nil {
 		w.ended = fmt.Errorf("append to log of %s: %w", w.l.table, err)
@@ -197,7 +198,7 @@ func (w *Writer) acknowledged(seq uint64, msg []byte, id string, sent time.Time)
 func (w *Writer) Upgrade(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.usable(ctx); err != nil {
+	if err := w.checkUsable(ctx); err != nil {
 		return err
 	}
 	was := w.folded.state.Format
@@ -218,11 +219,11 @@ func (w *Writer) Upgrade(ctx context.Context) error {
 // partSize returns the most bytes of a part of a snapshot.
 func (w *Writer) partSize() int { return min(maxPart, w.l.q.conn.MaxMessage()-4096) }
 
-// snapshot appends the whole state. ErrFull when the log has no room for it. needed says that nothing can be trimmed
-// without this snapshot, so that it may use all the room there is.
+// snapshot appends the whole state. ErrFull when the log has no room for it. With needed, because nothing can be
+// trimmed without this snapshot, it may also use the room that is reserved for marks and claims.
 func (w *Writer) snapshot(ctx context.Context, needed bool) error {
 	if !needed && w.checkRoom(checkpoint.KindSnapshot, w.folded.snapshot) != nil {
-		return ErrFull // before the work of encoding it
+		return ErrFull // checked here too, to save the encoding
 	}
 	parts, err := w.folded.state.Snapshot(w.partSize())
 	if err != nil {
@@ -240,8 +241,8 @@ func (w *Writer) snapshot(ctx context.Context, needed bool) error {
 	return w.appendParts(ctx, parts)
 }
 
-// appendParts appends a snapshot. Its parts follow each other without anything between them: the server
-// refuses the next part otherwise, and then the snapshot is abandoned.
+// appendParts appends the parts of a snapshot. If another message comes between them, the server refuses the next part,
+// and the snapshot is abandoned.
 func (w *Writer) appendParts(ctx context.Context, parts []checkpoint.SnapshotPart) error {
 	first := w.folded.state.Seq + 1
 	for _, p := range parts {
@@ -288,17 +289,18 @@ func (w *Writer) Recover(ctx context.Context) error {
 		w.l.log.Warn("log lost acknowledged entries, going on from what is stored",
 			zap.Uint64("acknowledged", w.lastAcked), zap.Uint64("stored", f.state.Seq))
 	}
-	// Earlier acknowledgements prove nothing about this log any more: trimming waits for the next append.
+	// The log may have gone back, so that earlier acknowledgements prove nothing: Trim waits for the next append.
 	w.folded, w.unknown, w.lastAcked = f, nil, 0
 	return nil
 }
 
-// Release gives the log up, after a snapshot when enough was appended since the last one: the next owner starts fast
-// and need not wait. Nothing can be appended afterwards, also when it fails.
+// Release gives up the log, so that the next owner need not wait for TTL. When enough was appended since the last
+// snapshot it appends another one first, so that the next owner starts fast. Nothing can be appended afterwards, even
+// if Release fails.
 func (w *Writer) Release(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.usable(ctx); err != nil {
+	if err := w.checkUsable(ctx); err != nil {
 		return err
 	}
 	var err error
@@ -312,8 +314,8 @@ func (w *Writer) Release(ctx context.Context) error {
 	return err
 }
 
-// BeatDueIn returns the time until the next beat is due: TTL/3 after the last frame or beat. Marks do not count,
-// because they say nothing about the source. Zero or less means now.
+// BeatDueIn returns the time until the next beat is due: TTL/3 after the last frame or beat. Marks do not count: they
+// carry no progress of the source. Zero or less means now.
 func (w *Writer) BeatDueIn() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -321,8 +323,8 @@ func (w *Writer) BeatDueIn() time.Duration {
 }
 
 // ClaimValid reports whether no other process can have claimed the log yet: the last acknowledged append was sent
-// less than three quarters of TTL ago. Advisory only, the server does the fencing: while it is false, the owner stops
-// working for the table until an append succeeds.
+// less than three quarters of TTL ago. Advisory only, the server does the fencing: while ClaimValid is false, the owner
+// stops working for the table until an append succeeds.
 func (w *Writer) ClaimValid() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

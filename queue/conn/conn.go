@@ -16,20 +16,20 @@ import (
 const (
 	// MaxPayload is what the embedded server accepts in one message, and the most that package queue ever sends.
 	MaxPayload = 8 << 20
-	// maxMessage leaves room for subject, headers and the pull request's own accounting, so that a consumer
-	// that asks for pullBytes is never stuck behind a message that does not fit.
+	// maxMessage leaves room for subject, headers and what the server adds per message, so that every message fits into
+	// a pull request for pullBytes: a larger one would stop the consumer.
 	maxMessage = MaxPayload - 64<<10
 )
 
-// Options say where the server is, and how to get in.
+// Options say where the server is, and how to authenticate.
 type Options struct {
 	Name        string // of the connection, for the server's operators
 	URL         string
 	Token       string // of an embedded server
 	Creds       string // path of a credentials file
-	CA          string // path of the authority's certificate, when the system does not know it
+	CA          string // path of the certificate authority's certificate, when the system does not trust it
 	Cert, Key   string // paths of a client certificate and its key
-	InboxPrefix string // where accounts restrict inboxes
+	InboxPrefix string // prefix of reply subjects, for accounts that restrict them
 
 	// InProcess connects to a server in this process instead of URL.
 	InProcess nats.InProcessConnProvider
@@ -40,11 +40,11 @@ type Options struct {
 }
 
 // Conn is a connection to a server or cluster. It reconnects by itself for ever. Its methods may be called by several
-// goroutines; the fields are for the packages below queue, and tests replace them.
+// goroutines. The exported fields are for package queue and the packages below it; tests replace them.
 type Conn struct {
 	NC *nats.Conn
 	JS jetstream.JetStream
-	// CreateConsumer makes the consumers of Consume. Tests put them where a replica lags.
+	// CreateConsumer makes the consumers of Consume. Tests replace it to read from a replica that lags.
 	CreateConsumer func(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error)
 	// Connections counts the connections that were made, each before anything is sent on it: the outcome of what was
 	// sent under another number is unknown.
@@ -77,13 +77,13 @@ func (c *Conn) Close() { c.NC.Close() }
 // MaxMessage returns the size of the largest message, headers included, that both the server and a Consumer take.
 func (c *Conn) MaxMessage() int { return int(min(c.NC.MaxPayload(), maxMessage)) }
 
-// Ask bounds one request: what was sent on a connection that has just died is never answered, however long the
-// caller has time.
-func (c *Conn) Ask(ctx context.Context) (context.Context, context.CancelFunc) {
+// WithAckTimeout returns a context for one request, bounded by AckTimeout: a request that was sent on a connection that
+// has just broken is never answered, however late the caller's own deadline is.
+func (c *Conn) WithAckTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, c.AckTimeout)
 }
 
-// Report passes the result of a request to Options.Report. A refusal is an answer.
+// Report passes the result of a request to Options.Report. A server that refuses a request has answered it.
 func (c *Conn) Report(ctx context.Context, err error) {
 	switch {
 	case c.opts.Report == nil || ctx.Err() != nil:

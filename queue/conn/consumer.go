@@ -16,9 +16,9 @@ const (
 )
 
 // Consumer reads messages of a stream in order, without acknowledgements: nothing is ever delivered a second time or
-// out of order. It is never renewed: before its user makes another one, it must check that the stream is still the
-// same. No more Pending does not mean the end of the stream: the replica that serves the consumer may lag behind its
-// leader. It is for one goroutine.
+// out of order. After an error it does not restart by itself: its user makes another one, after checking that the
+// stream is still the same. Pending 0 does not mean the end of the stream: the replica that serves the consumer may lag
+// behind the stream's leader. A Consumer may be used by one goroutine only.
 type Consumer struct {
 	c         *Conn
 	stream    string
@@ -40,7 +40,7 @@ type Message struct {
 
 // Consume starts reading a stream at sequence from, or at the first message after it. read counts the bytes.
 func (c *Conn) Consume(ctx context.Context, stream string, from uint64, read prometheus.Counter) (*Consumer, error) {
-	ctx, cancel := c.Ask(ctx)
+	ctx, cancel := c.WithAckTimeout(ctx)
 	defer cancel()
 	made, err := c.CreateConsumer(ctx, stream, jetstream.ConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1),
@@ -63,8 +63,8 @@ func (c *Conn) Consume(ctx context.Context, stream string, from uint64, read pro
 // Pending returns how many messages there are to read, as far as the replica that serves the consumer knows.
 func (r *Consumer) Pending() uint64 { return r.pending }
 
-// Next returns the next message; ErrIdle when none came within idle, the cause of ctx when that ended. After another
-// error the consumer is of no more use.
+// Next returns the next message; ErrIdle when none came within idle, the cause of ctx when that ended. After any other
+// error the consumer cannot be used any more.
 func (r *Consumer) Next(ctx context.Context, idle time.Duration) (Message, error) {
 	waiting, cancel := context.WithTimeout(ctx, idle)
 	defer cancel()
@@ -93,7 +93,8 @@ func (r *Consumer) Next(ctx context.Context, idle time.Duration) (Message, error
 	}, nil
 }
 
-// Close deletes the consumer. When the server cannot be reached, it deletes the consumer by itself after a minute.
+// Close deletes the consumer. If the server cannot be reached now, it deletes the idle consumer by itself after a
+// minute.
 func (r *Consumer) Close(ctx context.Context) {
 	r.msgs.Stop()
 	if !r.c.NC.IsConnected() {

@@ -16,11 +16,11 @@ import (
 	"go.uber.org/zap"
 )
 
-// dial connects. Nothing is buffered while the connection is down: a publish that comes out after a reconnect would
-// meet another state of the stream than the one it was made for.
+// dial connects. Nothing is buffered while the connection is down: a publish that is sent only after a reconnect could
+// find the stream in another state than the one it was made for.
 func (c *Conn) dial(ctx context.Context) error {
 	d := &dialer{Dialer: net.Dialer{Timeout: 5 * time.Second}, connections: &c.Connections}
-	if deadline, ok := ctx.Deadline(); ok { // nats.Connect knows no context
+	if deadline, ok := ctx.Deadline(); ok { // nats.Connect takes no context
 		d.Timeout = max(min(time.Until(deadline), d.Timeout), time.Millisecond)
 	}
 	opts := append(c.opts.natsOptions(),
@@ -121,7 +121,7 @@ func (d *dialer) explain(ctx context.Context, err error) error {
 	var causes []string
 	for _, cause := range d.errs {
 		if cause != nil {
-			causes = append(causes, cause.Error()) // with the address
+			causes = append(causes, cause.Error()) // net.OpError names the address
 		}
 	}
 	switch {

@@ -1,5 +1,5 @@
 // Package conn is the connection of package queue to NATS JetStream: dialing, requests that the leader of a stream
-// answers, consumers that deliver in order, and what errors mean. It knows nothing of logs and entries.
+// answers, consumers that deliver in order, and what errors mean. It is independent of logs and entries.
 //
 // Files, from the top down:
 //

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	// ErrDenied means that the server does not let this client in: wrong user, password, token or certificate.
+	// ErrDenied means that the server refuses this client: wrong user, password, token or certificate.
 	ErrDenied = errors.New("the NATS server refuses these credentials")
 	// ErrUnreachable means that no server could be connected to.
 	ErrUnreachable = errors.New("no server can be reached")
@@ -22,15 +22,16 @@ var (
 	ErrFull = errors.New("log is full")
 	// ErrIdle means that no message came in time.
 	ErrIdle = errors.New("no message yet")
-	// ErrDropped means that the client dropped messages that the server had sent: they were read too slowly.
+	// ErrDropped means that a consumer skipped messages that the stream's leader has: the client read too slowly and
+	// dropped them, or the consumer's replica lacks them. Read them again from another consumer.
 	ErrDropped = errors.New("messages were dropped before they were read")
 	// ErrNoLeader means that a replica answered because the stream has no leader: its answer may be old.
 	ErrNoLeader = errors.New("stream has no leader now")
-	// ErrAttemptPending means that an earlier attempt to store the same is neither stored nor given up.
+	// ErrAttemptPending means that the cluster has neither stored nor abandoned an earlier attempt to store the same.
 	ErrAttemptPending = errors.New("an earlier attempt is under way")
 )
 
-// JetStream's error codes that decide what an append came to (server/errors.json).
+// The error codes of JetStream that decide the outcome and the class of an error (server/errors.json).
 const (
 	CodeNoPeers         = 10005
 	CodeClusterNotReady = 10008
@@ -52,7 +53,7 @@ const (
 	CodeMaxStreamBytes        = 10122
 )
 
-// Outcome says what became of a publish.
+// Outcome is the result of a publish.
 type Outcome byte
 
 // The outcomes. Only Stored and Unknown may have stored the message.
@@ -65,8 +66,8 @@ const (
 	StreamGone         // the stream does not exist
 )
 
-// OutcomeOf returns the outcome of a publish from its error. Every error that this function does not know is Unknown:
-// then the caller looks at what is stored.
+// OutcomeOf returns the outcome of a publish from its error. Every error that is not listed here is Unknown: then the
+// caller has to read what is stored.
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return Stored
@@ -88,8 +89,8 @@ func OutcomeOf(err error) Outcome {
 	case CodeNoResources, CodeStorage:
 		return Full
 	case CodeStoreFailed:
-		// The same code covers the limit, which stores nothing, and any other failure of the store, such as
-		// a full disk, which may have stored.
+		// The server uses this code for the stream's limit, when nothing was stored, and for any other failure of the
+		// store, such as a full disk, when the message may have been stored.
 		if strings.Contains(api.Description, "maximum") {
 			return Full
 		}
@@ -103,7 +104,7 @@ func Classify(err error) failure.Class {
 	switch outcome := OutcomeOf(err); {
 	case err == nil:
 		return failure.None
-	case outcome == Unknown && mayPass(err):
+	case outcome == Unknown && isTemporary(err):
 		return failure.Transient
 	case errors.Is(err, ErrDenied), codeOf(err) == CodeNoJetStreamForAccount, codeOf(err) == CodeNoJetStream:
 		return failure.Denied
@@ -120,8 +121,8 @@ func Classify(err error) failure.Class {
 // Transient reports whether the same request may succeed when it is sent again.
 func Transient(err error) bool { return Classify(err) == failure.Transient }
 
-// passing are the errors of the client library, and of this package, after which a request is sent again.
-var passing = []error{
+// temporaryErrors are the errors of the client library, and of this package, after which a request is sent again.
+var temporaryErrors = []error{
 	ErrIdle, ErrDropped, ErrNoLeader, ErrAttemptPending,
 	nats.ErrNoResponders, nats.ErrTimeout, nats.ErrDisconnected, nats.ErrConnectionReconnecting,
 	nats.ErrReconnectBufExceeded,
@@ -129,20 +130,20 @@ var passing = []error{
 	context.DeadlineExceeded,
 }
 
-// mayPass reports whether an error without a definite outcome is one of a server that is away, electing, or slow.
-func mayPass(err error) bool {
+// isTemporary reports whether an error with an unknown outcome comes from a server that is away, electing, or slow.
+func isTemporary(err error) bool {
 	if api := (*jetstream.APIError)(nil); errors.As(err, &api) {
 		if api.ErrorCode == CodeNoJetStream || api.ErrorCode == CodeNoJetStreamForAccount {
 			return false
 		}
 		return api.Code == 503 || api.Code == 429 || api.ErrorCode == CodeClusterNotReady ||
-			SaysNoSpace(api.Description) // the store is opened again
+			IsNoSpace(api.Description) // the embedded server opens its store again
 	}
-	return slices.ContainsFunc(passing, func(known error) bool { return errors.Is(err, known) })
+	return slices.ContainsFunc(temporaryErrors, func(known error) bool { return errors.Is(err, known) })
 }
 
-// SaysNoSpace reports whether the text of a server's error is that of a full volume.
-func SaysNoSpace(text string) bool {
+// IsNoSpace reports whether the text of a server's error means that its volume is full.
+func IsNoSpace(text string) bool {
 	return strings.Contains(text, unix.ENOSPC.Error()) || strings.Contains(text, unix.EDQUOT.Error())
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// The requests in this file ask the leader of a stream where it ends and what is stored there. A consumer cannot
-// tell: it may live on a replica that lags behind the leader, so that what it delivers is stored, but more may be.
+// The requests in this file ask the leader of a stream where it ends and what is stored there. A consumer does not
+// answer that: it may run on a replica that lags behind the leader, and more may be stored than it delivers.
 
 // MessageRequest asks for one message: the one at Seq, the newest one on LastFor, or the first one on NextFor at or
 // after Seq. The fields are JetStream's.
@@ -24,10 +24,9 @@ type MessageRequest struct {
 
 // GetMessage returns a message of the stream as its leader has it; jetstream.ErrMsgNotFound when there is none.
 //
-// The client library's GetMsg is not used: where a stream has AllowDirect set, which an operator can do, it asks any
-// replica.
+// It does not use the client library's GetMsg, which asks any replica if an operator has set AllowDirect on the stream.
 func (c *Conn) GetMessage(ctx context.Context, stream string, what MessageRequest) (*jetstream.RawStreamMsg, error) {
-	ctx, cancel := c.Ask(ctx)
+	ctx, cancel := c.WithAckTimeout(ctx)
 	defer cancel()
 	req, err := json.Marshal(what)
 	if err != nil {
@@ -79,7 +78,7 @@ func (c *Conn) Next(ctx context.Context, stream string, seq uint64) (*jetstream.
 func (c *Conn) StreamInfo(
 	ctx context.Context, st jetstream.Stream, opts ...jetstream.StreamInfoOpt,
 ) (*jetstream.StreamInfo, error) {
-	asking, cancel := c.Ask(ctx)
+	asking, cancel := c.WithAckTimeout(ctx)
 	defer cancel()
 	info, err := st.Info(asking, opts...)
 	switch {
@@ -94,8 +93,8 @@ func (c *Conn) StreamInfo(
 }
 
 // ConfirmMissing returns jetstream.ErrStreamNotFound when the stream does not exist, otherwise a transient error. A
-// server that has just started may deny a stream of its cluster that it has not opened yet. A request for a message
-// is answered by the stream's leader, or by the cluster's leader where there is no such stream.
+// server that has just started may answer "not found" for a stream of its cluster that it has not opened yet. Therefore
+// this requests a message: the stream's leader answers that, or the cluster's leader if there is no such stream.
 func (c *Conn) ConfirmMissing(ctx context.Context, stream string) error {
 	_, err := c.GetMessage(ctx, stream, MessageRequest{Seq: 1, NextFor: ">"})
 	var api *jetstream.APIError
@@ -103,7 +102,7 @@ func (c *Conn) ConfirmMissing(ctx context.Context, stream string) error {
 	case errors.As(err, &api) && api.ErrorCode == CodeStreamNotFound:
 		return jetstream.ErrStreamNotFound
 	case err == nil, errors.Is(err, jetstream.ErrMsgNotFound):
-		return ErrNoLeader // it is there by now: ask again
+		return ErrNoLeader // the stream exists after all: ask again
 	}
 	return err
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// FormatNumber is that of the streams' layout (names, subjects, configuration) and of dead letters. Rule 11: a newer
-// one is refused.
+// FormatNumber is the version of the streams' layout (names, subjects, configuration) and of dead letters.
+//
+// Rule 11: a newer one is refused.
 const FormatNumber = 1
 
 // StreamPrefix begins the name of every stream.
@@ -42,24 +43,24 @@ func (e *FormatError) Error() string {
 // Is lets errors.Is(err, ErrNewer) find it.
 func (e *FormatError) Is(target error) bool { return target == ErrNewer }
 
-// formingPatience is how long streams are asked for from a cluster that cannot make them yet.
-const formingPatience = 15 * time.Second
+// createTimeout is how long CreateStream retries while a cluster cannot make streams yet.
+const createTimeout = 15 * time.Second
 
-// CreateStream makes a stream, or opens the one that another process has just made. Processes that start together,
-// beside a cluster that is forming, meet streams that are promised and not yet there, and too few servers: such
-// errors are retried for a while.
+// CreateStream makes a stream, or opens the one that another process has just made. While a cluster is forming, it may
+// have too few servers, or refuse a name as taken before it can open the stream of that name: such errors are retried
+// for createTimeout.
 func (c *Conn) CreateStream(ctx context.Context, cfg jetstream.StreamConfig) (st jetstream.Stream, err error) {
-	forming, cancel := context.WithTimeout(ctx, formingPatience)
+	forming, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
 	for pause := LeastPause; ; pause = min(2*pause, MostPause) {
-		asking, done := c.Ask(forming)
+		asking, done := c.WithAckTimeout(forming)
 		st, err = c.JS.CreateStream(asking, cfg)
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 			st, err = c.JS.Stream(asking, cfg.Name)
 		}
 		done()
-		passing := Transient(err) || errors.Is(err, jetstream.ErrStreamNotFound) || codeOf(err) == CodeNoPeers
-		if err == nil || !passing {
+		retry := Transient(err) || errors.Is(err, jetstream.ErrStreamNotFound) || codeOf(err) == CodeNoPeers
+		if err == nil || !retry {
 			return st, Explain(err)
 		}
 		if failure.Pause(forming, pause) != nil {

@@ -36,10 +36,10 @@ type Letter struct {
 	Attempts  int                   `json:"attempts"` // beyond the first
 	FirstSeen time.Time             `json:"first_seen"`
 	LastTried time.Time             `json:"last_tried"`
-	// Behind says that an earlier change of the item was a dead letter when this one was refused: the sink does not hold
-	// this change's old image.
+	// Behind is true when an earlier change of the item was a dead letter at the time this one was refused, so that the
+	// sink does not hold this change's old image.
 	Behind bool   `json:"behind,omitempty"`
-	Raw    []byte `json:"-"` // the whole record
+	Raw    []byte `json:"-"` // the record as DynamoDB sent it
 }
 
 // New makes the letter of a change that a sink refused. Its id depends on feed, sequence number and sink only: a replay
@@ -58,7 +58,7 @@ func New(table, sink string, c *change.Change, code, reason string, now time.Tim
 }
 
 // CodeUnreadable is the code of a stored letter that cannot be read, because it is damaged or another program
-// published it. It has an id and a reason and nothing else: it can be dropped, but never retried.
+// published it. Such a Letter has no change, only id, table, code and reason: it can be dropped, but never retried.
 const CodeUnreadable = "unreadable"
 
 // Change returns the change as it came out of the log, with the version it had.
@@ -76,7 +76,7 @@ func (l *Letter) Change() (*change.Change, error) {
 // magic and the format number begin every letter. Rule 11: a newer format is refused.
 var magic = []byte("TRLT")
 
-// encode writes magic, format, the length of the head, the head as JSON, the record compressed.
+// encode returns magic, format, the length of the head, the head as JSON, and the compressed record.
 func encode(l *Letter) ([]byte, error) {
 	head, err := json.Marshal(l)
 	if err != nil {

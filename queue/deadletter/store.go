@@ -26,7 +26,7 @@ type Options struct {
 	Pipeline string
 	Table    string
 	Stream   string // its name
-	Subject  string // what all its subjects begin with; an id follows
+	Subject  string // prefix of its subjects; the id of a letter follows
 
 	Replicas  int
 	MaxBytes  int64
@@ -86,17 +86,18 @@ func (o Options) streamConfig(maxMessage int) jetstream.StreamConfig {
 // subject returns the subject of the letter with this id.
 func (s *Store) subject(id string) string { return s.opts.Subject + id }
 
-// Put stores a letter. One that is stored already stays as it is, with its attempts, so that a replay stores each
-// once. Only when Put has returned nil, which means that the letter is on disk, may the sink's mark pass the change.
-// It retries transient errors until ctx ends. After conn.ErrFull and frame.ErrTooLarge the table halts.
+// Put stores a letter. If one of this id is stored already, Put leaves it as it is, with its attempts, so that a replay
+// stores each letter once. Only when Put has returned nil, which means that the letter is on disk, may the sink's mark
+// pass the change. It retries transient errors until ctx ends. After conn.ErrFull and frame.ErrTooLarge the table
+// halts.
 func (s *Store) Put(ctx context.Context, letter *Letter) error {
 	err := conn.Retry(ctx, func() error {
 		err := s.write(ctx, letter, 0)
 		if conn.OutcomeOf(err) != conn.Fenced {
 			return err
 		}
-		// Rule 1: only a letter that can be read counts. With replicas the server refuses with the same code while an
-		// earlier attempt is under way, which no quorum may ever store.
+		// Rule 1: only a letter that can be read back counts as stored. With replicas the server also answers Fenced
+		// while an earlier attempt is under way, and that attempt may never reach a quorum.
 		if _, _, got := s.getDecoded(ctx, letter.ID); !errors.Is(got, ErrNotFound) {
 			return got
 		}
@@ -113,7 +114,7 @@ func (s *Store) RecordRetry(ctx context.Context, id, code, reason string, behind
 			return err
 		}
 		if letter.LastTried.Equal(now) && letter.Code == code && letter.Reason == reason && letter.Behind == behind {
-			return nil // an attempt whose acknowledgement was lost
+			return nil // an earlier attempt was stored, only its acknowledgement was lost
 		}
 		letter.Attempts++
 		letter.Code, letter.Reason, letter.Behind, letter.LastTried = code, reason, behind, now.UTC()
@@ -125,20 +126,20 @@ func (s *Store) RecordRetry(ctx context.Context, id, code, reason string, behind
 	return s.wrapError("update", id, err)
 }
 
-// write stores the letter if the newest one of its id is at sequence last; 0: if there is none.
+// write stores the letter if the stored one of its id is at sequence last; with last 0, if none is stored.
 func (s *Store) write(ctx context.Context, letter *Letter, last uint64) error {
 	b, err := encode(letter)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.conn.Ask(ctx)
+	ctx, cancel := s.conn.WithAckTimeout(ctx)
 	defer cancel()
 	_, err = s.conn.JS.PublishMsg(ctx, &nats.Msg{Subject: s.subject(letter.ID), Data: b},
 		jetstream.WithExpectLastSequencePerSubject(last), jetstream.WithRetryAttempts(0))
 	return err
 }
 
-// wrapError adds what was done to which letter, and the sentinel of a refusal; nil for nil.
+// wrapError adds the verb, the letter's id, and ErrFull or ErrTooLarge where they apply. It returns nil for nil.
 func (s *Store) wrapError(verb, id string, err error) error {
 	switch conn.OutcomeOf(err) {
 	case conn.Stored:
@@ -157,7 +158,7 @@ func (s *Store) Get(ctx context.Context, id string) (*Letter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.decodeOrStandIn(id, m.Data)
+	return s.decodeOrPlaceholder(id, m.Data)
 }
 
 // getDecoded returns a letter and its sequence; an error when it cannot be read.
@@ -170,9 +171,9 @@ func (s *Store) getDecoded(ctx context.Context, id string) (*Letter, uint64, err
 	return letter, m.Sequence, err
 }
 
-// decodeOrStandIn decodes a letter. For a damaged one it returns a letter with CodeUnreadable, so that the others can
-// still be listed. One of a newer format is an error (Rule 11).
-func (s *Store) decodeOrStandIn(id string, data []byte) (*Letter, error) {
+// decodeOrPlaceholder decodes a letter. For a damaged one it returns a letter with CodeUnreadable, so that the others
+// can still be listed. A newer format is an error (Rule 11).
+func (s *Store) decodeOrPlaceholder(id string, data []byte) (*Letter, error) {
 	letter, err := decode(data)
 	if newer := (*conn.FormatError)(nil); err == nil || errors.As(err, &newer) {
 		return letter, err
@@ -214,7 +215,7 @@ func (s *Store) walk(ctx context.Context, yield func(*Letter) bool) error {
 	}
 	seen := make(map[string]bool)
 	visit := func(m conn.Message) (bool, error) {
-		letter, err := s.decodeOrStandIn(strings.TrimPrefix(m.Subject, s.subject("")), m.Data)
+		letter, err := s.decodeOrPlaceholder(strings.TrimPrefix(m.Subject, s.subject("")), m.Data)
 		if err != nil {
 			return false, err
 		}
@@ -230,7 +231,7 @@ func (s *Store) walk(ctx context.Context, yield func(*Letter) bool) error {
 		if more, err := s.visitDelivered(ctx, &at, visit); !more || err != nil {
 			return err
 		}
-		// Where the consumer has no more to read its replica may lag behind the leader, which knows whether there is more.
+		// The consumer has no more to deliver, but its replica may lag: ask the leader whether there is more.
 		if _, err := s.conn.Next(ctx, s.opts.Stream, at+1); errors.Is(err, jetstream.ErrMsgNotFound) {
 			return nil
 		} else if err != nil {
@@ -245,8 +246,8 @@ func (s *Store) walk(ctx context.Context, yield func(*Letter) bool) error {
 	}
 }
 
-// visitDelivered visits what one consumer delivers after sequence *at, and advances *at. It returns false once a
-// visit did.
+// visitDelivered calls visit with each message that one consumer delivers after sequence *at, and advances *at. It
+// returns false once visit did.
 func (s *Store) visitDelivered(ctx context.Context, at *uint64, visit func(conn.Message) (bool, error)) (bool, error) {
 	c, err := s.conn.Consume(ctx, s.opts.Stream, *at+1, s.opts.BytesRead)
 	if err != nil {

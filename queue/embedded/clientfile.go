@@ -12,7 +12,7 @@ import (
 const clientFileName = "client.json"
 
 // ClientFile is what <dir>/client.json holds while the embedded server runs: how the commands and the nats tool
-// reach it. The file is readable by its owner only, since the token opens everything.
+// reach it. The file is readable by its owner only, because the token gives full access to the logs.
 type ClientFile struct {
 	URL     string    `json:"url"`
 	Token   string    `json:"token"`
@@ -26,7 +26,7 @@ func writeClientFile(dir string, c ClientFile) error {
 	if err != nil {
 		return fmt.Errorf("encode client file: %w", err)
 	}
-	tmp, err := os.CreateTemp(dir, clientFileName+".*") // 0600 by itself
+	tmp, err := os.CreateTemp(dir, clientFileName+".*") // with mode 0600
 	if err != nil {
 		return fmt.Errorf("write client file: %w", err)
 	}
@@ -35,14 +35,14 @@ func writeClientFile(dir string, c ClientFile) error {
 		err = os.Rename(tmp.Name(), filepath.Join(dir, clientFileName))
 	}
 	if err != nil {
-		_ = os.Remove(tmp.Name()) // the first error counts
+		_ = os.Remove(tmp.Name()) // err already says what went wrong
 		return fmt.Errorf("write client file: %w", err)
 	}
 	return nil
 }
 
-// ReadClientFile returns how to reach the daemon that has dir open. The file may be older than the daemon, or
-// left by one that was killed; fs.ErrNotExist when there is none.
+// ReadClientFile returns how to reach the daemon that has dir open; fs.ErrNotExist when there is no file. The file may
+// also be stale: left by a daemon that was killed.
 func ReadClientFile(dir string) (ClientFile, error) {
 	var c ClientFile
 	b, err := os.ReadFile(filepath.Join(dir, clientFileName))

@@ -11,20 +11,20 @@ import (
 const (
 	// minFree is the room that a volume should have left while logs grow: other programs write to it too.
 	minFree = 1 << 30
-	// untakenPart is the part of Untaken that should be left: reading pauses before one table has used up the room that
-	// the other tables may still take.
+	// untakenPart is the fraction of Disk.Untaken that should be left: reading pauses before one table has used up the
+	// room that the other tables may still take.
 	untakenPart = 0.2
-	// volumePart caps both on a small volume, as a part of its size. It is not a limit by itself: a large volume with
-	// little room left is no reason to pause while the logs need less.
+	// volumePart caps both of the above on a small volume, as a fraction of its size. It never raises the threshold: on a
+	// large volume reading does not pause while the logs need less than a tenth of it.
 	volumePart = 0.1
-	// resumeAt is the factor by which more room is needed to resume than to pause, so that reading does not alternate.
-	resumeAt = 1.5
+	// resumeFactor is how many times as much room is needed to resume as to pause, so that reading does not flap.
+	resumeFactor = 1.5
 )
 
 // Disk compares the room on the volume of the embedded store with what the logs may take.
 type Disk struct {
 	Volume
-	Left       uint64 // bytes for the logs: what is available, less the reserve where that does not exist yet
+	Left       uint64 // bytes available for the logs, without the reserve if that is not made yet
 	Untaken    uint64 // bytes that the logs may still take until each has reached its limit
 	PauseBelow uint64 // reading pauses while less than this is left, and goes on at half as much again
 	Low        bool   // reading pauses
@@ -35,8 +35,9 @@ func (d Disk) Short() bool { return d.Left < d.Untaken }
 
 // PauseReason says why reading pauses, for operators.
 func (d Disk) PauseReason(dir string) string {
+	left, pause, resume := d.Left, d.PauseBelow, uint64(resumeFactor*float64(d.PauseBelow))
 	return fmt.Sprintf("the volume of %s has %s left for the logs; reading pauses below %s and goes on at %s",
-		dir, humanize.IBytes(d.Left), humanize.IBytes(d.PauseBelow), humanize.IBytes(uint64(resumeAt*float64(d.PauseBelow))))
+		dir, humanize.IBytes(left), humanize.IBytes(pause), humanize.IBytes(resume))
 }
 
 // pauseBelow returns Disk.PauseBelow.
@@ -44,8 +45,8 @@ func pauseBelow(v Volume, untaken uint64) uint64 {
 	return uint64(min(max(minFree, untakenPart*float64(untaken)), volumePart*float64(v.Total)))
 }
 
-// DiskWatch compares the room on the volume of an embedded store with what the logs may still take. The disks of an
-// external NATS server cannot be seen from here.
+// DiskWatch compares the room on the volume of an embedded store with what the logs may still take. For an external
+// server there is none: a client cannot query its disks.
 type DiskWatch struct {
 	dir     string
 	limit   uint64 // of all logs together
@@ -82,7 +83,7 @@ func (d *DiskWatch) Look() (Disk, error) {
 		return Disk{}, err
 	}
 	now := Disk{Volume: v, Left: v.Available, Untaken: d.limit}
-	if !HasReserve(d.dir) { // its room is for the marks
+	if !HasReserve(d.dir) { // leave room to make it
 		now.Left -= min(now.Left, uint64(reserveSize(v)))
 	}
 	for _, bytes := range d.taken {
@@ -91,7 +92,7 @@ func (d *DiskWatch) Look() (Disk, error) {
 	now.PauseBelow = pauseBelow(v, now.Untaken)
 	enough := float64(now.PauseBelow)
 	if d.low {
-		enough *= resumeAt
+		enough *= resumeFactor
 	}
 	d.low = float64(now.Left) < enough
 	now.Low = d.low

@@ -7,12 +7,12 @@
 //
 //	maintain.go       what to do about a full volume: the reserve, opening the store again
 //	server.go         start and stop the server, its options and health
-//	lock.go           one process at a time
+//	lock.go           the lock that lets one process at a time open the store
 //	clientfile.go     how other processes reach the server
 //	disk.go           the room on the volume, compared with what the logs may still take
 //	reserve.go        a file that holds room for when the volume is full
-//	reserve_linux.go  allocation by the kernel
-//	reserve_other.go  allocation by writing
-//	volume.go         questions to the file system
+//	reserve_linux.go  allocates the reserve with fallocate
+//	reserve_other.go  allocates the reserve by writing zeros
+//	volume.go         the free space and permissions of a directory
 //	metrics.go        gauges of the volume
 package embedded

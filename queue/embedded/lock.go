@@ -38,7 +38,7 @@ func lockDir(dir string) (*os.File, error) {
 	}
 	pid := fmt.Sprintf("%d\n", os.Getpid())
 	err = errors.Join(f.Truncate(0), writeAt(f, pid))
-	if err != nil && conn.SaysNoSpace(err.Error()) && dropReserve(dir) {
+	if err != nil && conn.IsNoSpace(err.Error()) && dropReserve(dir) {
 		err = writeAt(f, pid)
 	}
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// Run maintains the store until ctx ends: it looks at the volume every Options.CheckEvery, holds a reserve on it, and
-// when writes have failed because the volume is full it gives the reserve up and opens the store again. The server
-// refuses all writes to a stream after one has failed, until it is restarted: connections drop for a moment, the
-// outcome of what was under way is unknown, and every client goes on from what is stored (Rule 4).
+// Run maintains the store until ctx ends. Every Options.CheckEvery it looks at the volume and makes the reserve if that
+// is missing. When writes have failed because the volume is full, it deletes the reserve and opens the store again,
+// because the server refuses all writes to a stream after one has failed, until it is restarted. Connections then drop
+// for a moment, the outcome of appends in flight is unknown, and every client goes on from what is stored (Rule 4).
 func (e *Server) Run(ctx context.Context) error {
 	for failure.Pause(ctx, e.opts.CheckEvery) == nil {
 		e.Check(ctx)
@@ -34,13 +34,13 @@ func (e *Server) Check(ctx context.Context) {
 	if !e.outOfSpace() {
 		if !HasReserve(dir) && d.Available >= 2*uint64(size) {
 			if err := makeReserve(dir, size); err != nil {
-				e.log.Warn("no reserve for a full volume", zap.Error(err))
+				e.log.Warn("reserve for a full volume not made, trying again", zap.Error(err))
 			}
 		}
 		return
 	}
 	if dropReserve(dir) {
-		e.log.Error("the volume of the queue is full: its reserve is given up, free some room", zap.String("dir", dir))
+		e.log.Error("the volume of the queue is full: its reserve was deleted, free some space", zap.String("dir", dir))
 	}
 	if d, err = e.disk.Look(); err != nil || d.Available < uint64(size)/2 {
 		return // opening the store would fail again
@@ -56,7 +56,7 @@ func (e *Server) Check(ctx context.Context) {
 // since.
 func (e *Server) outOfSpace() bool {
 	srv := e.server()
-	return srv == nil || conn.SaysNoSpace(srv.Healthz(&server.HealthzOptions{}).Error)
+	return srv == nil || conn.IsNoSpace(srv.Healthz(&server.HealthzOptions{}).Error)
 }
 
 // Reopen shuts the server down and starts another one on the same store, with the same token, and at the same address

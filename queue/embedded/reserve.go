@@ -8,15 +8,15 @@ import (
 	"path/filepath"
 )
 
-// reserveName is a file of zeros that holds room on the volume of an embedded store. It is removed when the volume is
-// full: without some room, neither can a store be opened nor the marks be stored that let a log be trimmed.
+// reserveName is a file of zeros that reserves room on the volume of an embedded store. It is deleted when the volume
+// is full: without some room, the store cannot be opened, and the marks that let a log be trimmed cannot be stored.
 const reserveName = "reserve"
 
 // reserveSize returns the size of the reserve: room for snapshots, for the blocks of up to 8 MiB that the server
 // rewrites when it trims inside them, and for its own files; less on a small volume.
 func reserveSize(v Volume) int64 { return int64(min(64<<20, v.Total/4)) }
 
-// makeReserve makes the reserve, if there is none yet.
+// makeReserve makes the reserve, unless it exists.
 func makeReserve(dir string, size int64) error {
 	name := filepath.Join(dir, reserveName)
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -27,7 +27,7 @@ func makeReserve(dir string, size int64) error {
 		return fmt.Errorf("make reserve: %w", err)
 	}
 	if err := errors.Join(allocate(f, size), f.Close()); err != nil {
-		_ = os.Remove(name) // a file that is too short would be taken for a whole reserve
+		_ = os.Remove(name) // HasReserve would count a file that is too short
 		return fmt.Errorf("make reserve: %w", err)
 	}
 	return nil

@@ -10,5 +10,5 @@ func allocate(f *os.File, size int64) error {
 	if unix.Fallocate(int(f.Fd()), 0, 0, size) == nil {
 		return nil
 	}
-	return allocateZeros(f, size) // some file systems cannot; a full one refuses this too
+	return allocateZeros(f, size) // some file systems lack fallocate; on a full volume this fails too
 }

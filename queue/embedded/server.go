@@ -44,12 +44,12 @@ type Server struct {
 	mu     sync.Mutex     // covers the fields below: Reopen replaces the server while others use it
 	srv    *server.Server // nil while there is none
 	client ClientFile
-	port   int // of the server before; 0: any
+	port   int // of the server that ran before Reopen; 0 = any
 }
 
-// Start locks Options.Dir and opens the store in it, giving up its reserve where the volume is full. Every write is
-// fsynced before it is acknowledged: with JetStream's default of two minutes a power cut lost the stream's definition
-// itself. disk is the watch of the store's volume. Errors: ErrLocked, ErrNoSpace.
+// Start locks Options.Dir and opens the store in it; if the volume is full it deletes the reserve first. Every write is
+// fsynced before it is acknowledged: with JetStream's default, an fsync every two minutes, a power cut can lose even
+// the definition of a stream. disk is the watch of the store's volume. Errors: ErrLocked, ErrNoSpace.
 func Start(ctx context.Context, o Options, disk *DiskWatch, log *zap.Logger) (*Server, error) {
 	lock, err := lockDir(o.Dir)
 	if err != nil {
@@ -81,7 +81,7 @@ func (e *Server) start(ctx context.Context) error {
 	srv.Start()
 	client := ClientFile{Token: e.client.Token, PID: os.Getpid(), Started: time.Now().UTC()}
 	if err = awaitReady(ctx, srv, fatal); err == nil {
-		client.URL = srv.ClientURL() // has the port only now
+		client.URL = srv.ClientURL() // the port is known only now
 		err = writeClientFile(e.opts.Dir, client)
 	}
 	if err != nil {
@@ -98,8 +98,8 @@ func (e *Server) start(ctx context.Context) error {
 	return nil
 }
 
-// startWithReserve opens a store whose volume may be full, by giving up the reserve. It removes no other file: only the
-// operator can judge what else may go.
+// startWithReserve opens the store. If that fails because the volume is full, it deletes the reserve and tries again.
+// It deletes no other file: only the operator can decide about those.
 func (e *Server) startWithReserve(ctx context.Context) error {
 	err := e.start(ctx)
 	if err == nil {
@@ -110,7 +110,7 @@ func (e *Server) startWithReserve(ctx context.Context) error {
 		return err
 	}
 	if dropReserve(e.opts.Dir) {
-		e.log.Error("the volume of the queue is full: its reserve is given up, free some room",
+		e.log.Error("the volume of the queue is full: its reserve was deleted, free some space",
 			zap.String("dir", e.opts.Dir))
 		if err = e.start(ctx); err == nil {
 			return nil
@@ -160,8 +160,7 @@ func (e *Server) InProcessConn() (net.Conn, error) {
 
 var errClosed = errors.New("the store of the queue is closed: it is being opened again")
 
-// serverOptions returns the NATS server's options. It listens on port where the configuration leaves that open; 0 =
-// any.
+// serverOptions returns the NATS server's options. It listens on port if Options.Listen names none; 0 = any.
 func serverOptions(o Options, token string, port int) (*server.Options, error) {
 	host := "127.0.0.1"
 	if port == 0 {
@@ -190,16 +189,16 @@ func serverOptions(o Options, token string, port int) (*server.Options, error) {
 // minLogs is how many logs the store has room for at least.
 const minLogs = 16
 
-// maxStore returns the server's limit of all streams together: every table's limit, and half as much again for logs
-// whose limit is raised so that marks fit, so that only its own limit stops a table. The server's default would be
-// three quarters of what is free at the start, which shrinks as the disk fills.
+// maxStore returns the server's limit of all streams together. It counts every log with one and a half times its limit,
+// because that may be raised so that marks fit: a table must be stopped by its own limit only. The server's default
+// would be three quarters of the free space at the start, which shrinks as the disk fills.
 func maxStore(o Options) int64 {
 	dirs, _ := filepath.Glob(filepath.Join(o.Dir, "jetstream", "*", "streams", conn.StreamPrefix+"*"))
 	return int64(max(o.Logs, len(dirs), minLogs)+1) * (o.MaxBytes + o.MaxBytes/2 + o.LettersMaxBytes)
 }
 
-// awaitReady waits until the store is recovered and clients may connect. After a kill every block is read again,
-// about a second per GiB, so that only the caller limits the time.
+// awaitReady waits until the store is recovered and clients may connect. After a kill the server reads every block
+// again, about a second per GiB, so there is no time limit but that of ctx.
 func awaitReady(ctx context.Context, srv *server.Server, fatal <-chan string) error {
 	for !srv.ReadyForConnections(50 * time.Millisecond) {
 		select {
@@ -222,13 +221,13 @@ func awaitReady(ctx context.Context, srv *server.Server, fatal <-chan string) er
 func (e *Server) Close() error {
 	e.stop()
 	if c, err := ReadClientFile(e.opts.Dir); err == nil && c.PID == os.Getpid() {
-		_ = os.Remove(filepath.Join(e.opts.Dir, clientFileName)) // a stale file only costs the next command a try
+		_ = os.Remove(filepath.Join(e.opts.Dir, clientFileName)) // a stale file is harmless: OpenClient tries again
 	}
 	return e.lock.Close()
 }
 
-// Health returns an error when the store reports one. Stream information stays green on a full disk; only this request
-// shows it.
+// Health returns an error when the store reports one. A full disk shows only here: information about streams is still
+// answered without an error.
 func (e *Server) Health(ctx context.Context) error {
 	srv := e.server()
 	if srv == nil {
@@ -237,10 +236,10 @@ func (e *Server) Health(ctx context.Context) error {
 	return awaitHealthy(ctx, func() *server.HealthStatus { return srv.Healthz(&server.HealthzOptions{}) })
 }
 
-// awaitHealthy asks for a server's health until it is good, for some seconds where the server says that it is not
-// ready for connections: it decides that within a millisecond, in which a busy machine may not run it at all.
+// awaitHealthy returns nil once ask reports a healthy server. "Not ready for connections" is asked again for
+// healthTimeout, because the server waits only a millisecond for its own listener, too short on a busy machine.
 func awaitHealthy(ctx context.Context, ask func() *server.HealthStatus) error {
-	ctx, cancel := context.WithTimeout(ctx, healthPatience)
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	for {
 		h := ask()
@@ -253,8 +252,8 @@ func awaitHealthy(ctx context.Context, ask func() *server.HealthStatus) error {
 	}
 }
 
-// healthPatience is how long a server may need until it is ready for connections.
-const healthPatience = 5 * time.Second
+// healthTimeout is how long a server may need until it is ready for connections.
+const healthTimeout = 5 * time.Second
 
 func randomToken() (string, error) {
 	var b [16]byte
@@ -264,8 +263,8 @@ func randomToken() (string, error) {
 	return hex.EncodeToString(b[:]), nil
 }
 
-// serverLog writes the server's lines into the program's log. The server would end the process after Fatalf; embedded
-// it must not, so the reason goes to awaitReady.
+// serverLog writes the server's lines into the program's log. The server expects Fatalf to end the process; here it
+// passes the reason to awaitReady instead.
 type serverLog struct {
 	log   *zap.SugaredLogger
 	fatal chan<- string

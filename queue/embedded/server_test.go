@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// A busy machine does not run the server within the millisecond that it gives itself: that is not ill health, minutes
-// of it are.
+// The server reports "not ready for connections" after a millisecond, which also happens on a busy machine: that is
+// unhealthy only when it lasts for seconds.
 func TestHealthIsJudgedOverSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := &server.HealthStatus{StatusCode: http.StatusInternalServerError,

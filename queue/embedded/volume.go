@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Volume is a file system: bytes that are left to us, and bytes in all.
+// Volume is a file system: bytes available to this process, and bytes in total.
 type Volume struct{ Available, Total uint64 }
 
 // VolumeOf asks the file system of a directory, or of the nearest one above it that exists.
@@ -33,7 +33,7 @@ func VolumeOf(dir string) (Volume, error) {
 	}
 }
 
-// Writable says why an embedded store cannot be made or written in dir; nil when it can. It changes nothing.
+// Writable returns why an embedded store cannot be made or written in dir; nil when it can. It changes nothing.
 func Writable(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 // buffers are reused between frames: at full speed their allocation would cost more than the compression.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// Buffer returns an empty buffer of at least that capacity.
+// Buffer returns an empty buffer with a capacity of at least size bytes.
 func Buffer(size int) *[]byte {
 	b := buffers.Get().(*[]byte)
 	if cap(*b) < size {
@@ -17,7 +17,7 @@ func Buffer(size int) *[]byte {
 	return b
 }
 
-// Recycle lets a later Buffer return b; nil is allowed.
+// Recycle gives b back for later calls of Buffer; nil is allowed.
 func Recycle(b *[]byte) {
 	if b != nil {
 		buffers.Put(b)

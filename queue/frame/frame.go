@@ -13,11 +13,11 @@ import (
 
 const (
 	// maxFrame is the most bytes of records in one frame before compression. Larger frames would not be faster, because an
-	// fsync is cheap compared with 4 MiB, and would take more memory in writers and readers.
+	// fsync takes little time compared with writing 4 MiB, and would take more memory in writers and readers.
 	maxFrame = 4 << 20
-	// maxUnpacked bounds what a stored frame may unpack to: far above any record of DynamoDB.
+	// maxUnpacked bounds the size of a stored frame after decompression, far above that of any record of DynamoDB.
 	maxUnpacked = 64 << 20
-	// headBytes is about the size of a page's head in the entry, without its strings.
+	// headBytes is an estimate of the size of a page's head in the entry, without its strings.
 	headBytes = 400
 	// frameOverhead is the size of the rest of the message: the entry's own head, the message's headers.
 	frameOverhead = 1024
@@ -185,7 +185,8 @@ func (p *packer) compress(pieces []piece) error {
 	return p.compress(right)
 }
 
-// join writes the records of pieces one after the other. raw is valid until the next call.
+// join writes the records of pieces one after the other into raw, which is valid until the next call. heads is the
+// estimated size of the pages' heads.
 func (p *packer) join(pieces []piece) (body *checkpoint.Frame, raw []byte, heads int) {
 	body = &checkpoint.Frame{Pages: make([]checkpoint.PageHead, len(pieces))}
 	if p.raw == nil {
@@ -218,8 +219,8 @@ func sizeOf(pieces []piece) (size int) {
 	return size
 }
 
-// splitPieces splits pieces in the middle: between pages, or between the records of the only one. *TooLargeError when
-// there is only one record.
+// splitPieces splits pieces in the middle: between two pieces, or between two records if there is only one piece.
+// *TooLargeError when there is only one record.
 func splitPieces(pieces []piece, size, limit int) (left, right []piece, err error) {
 	if n := len(pieces); n > 1 {
 		return pieces[:n/2], pieces[n/2:], nil
@@ -276,7 +277,7 @@ func Decompress(data, buf []byte) (raw, grown []byte, err error) {
 		return nil, buf, err
 	}
 	if n > maxUnpacked {
-		return nil, buf, fmt.Errorf("%d bytes of records in one frame", n)
+		return nil, buf, fmt.Errorf("%d bytes of records in one frame, more than %d", n, maxUnpacked)
 	}
 	if cap(buf) < n {
 		buf = make([]byte, n)

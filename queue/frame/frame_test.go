@@ -46,9 +46,9 @@ func recordsOf(pages []*change.Page) (changes []seen) {
 	return changes
 }
 
-// Whatever the pages, their records come back as they were, every message fits, the parts of a page join
-// without a gap, and only the last of them is done.
-func TestFramesComeBackAsTheyWent(t *testing.T) {
+// For any pages, Unpack returns the records that were packed, every message fits, the parts of a page join without a
+// gap, and only the last part is done.
+func TestUnpackReturnsWhatWasPacked(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var pages []*change.Page
 		var pos change.Position
