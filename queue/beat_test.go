@@ -9,9 +9,9 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// A beat is due after the last report about the source: marks that keep a log moving are none (Attack 37 of
-// test/attacklist_test.go), or an idle table's lag would never be known.
-func TestMarksDoNotPutOffTheBeat(t *testing.T) {
+// A beat is due some time after the last frame or beat. Marks do not count (Attack 37 of test/attacklist_test.go),
+// because otherwise the lag of an idle table would never be known.
+func TestMarksDoNotDelayTheBeat(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
 	appendPage(t, w, 3, 10)
 	reported := w.lastReport
@@ -28,8 +28,8 @@ func TestMarksDoNotPutOffTheBeat(t *testing.T) {
 	}
 }
 
-// Attack 14 of test/attacklist_test.go: an owner without success for most of TTL does not believe that it still owns.
-func TestOwnerWithoutSuccessIsNotSureAnyMore(t *testing.T) {
+// Attack 14 of test/attacklist_test.go: after most of TTL without a successful append, ClaimValid returns false.
+func TestClaimIsInvalidAfterMostOfTTLWithoutAnAppend(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
 	if w.ttl = time.Hour; !w.ClaimValid() {
@@ -40,7 +40,7 @@ func TestOwnerWithoutSuccessIsNotSureAnyMore(t *testing.T) {
 	}
 }
 
-func TestMetricsCountWhatTheLogDoes(t *testing.T) {
+func TestMetricsCountAppendsReadsAndForeignMessages(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	q, err := Open(testContext(t), Options{Pipeline: "shop", Dir: t.TempDir(), MaxBytes: 64 << 20}, logger(t), reg)
 	if err != nil {

@@ -48,7 +48,7 @@ func benchQueue(b *testing.B) *Writer {
 // recordBytes makes records of about 2.4 KB of JSON: two images of 1 KB.
 const recordBytes = 990
 
-// repeat gives a page another place in the feed without scanning it again.
+// repeat moves a page to the next position of its feed, without scanning its records again.
 func repeat(p *change.Page, s *checkpoint.State, n int) {
 	sh := s.Shards["shard-1"]
 	p.From, p.ClockFrom = sh.Pos, sh.Clock
@@ -138,7 +138,7 @@ func readAll(b *testing.B, ctx context.Context, w *Writer) (records int) {
 	}
 }
 
-// BenchmarkPack is PackFrame alone, BenchmarkFold a start from the last snapshot.
+// BenchmarkPack packs pages into frames, without a log.
 func BenchmarkPack(b *testing.B) {
 	p := testpage.After(b, change.Position{}, 0, 400, recordBytes)
 	records, packed := 0, 0
@@ -154,6 +154,7 @@ func BenchmarkPack(b *testing.B) {
 	b.ReportMetric(float64(packed)/float64(records), "bytes/record")
 }
 
+// BenchmarkFold computes the state of a log from its last snapshot, as at a start.
 func BenchmarkFold(b *testing.B) {
 	w := benchQueue(b)
 	fillToSnapshot(b, w)

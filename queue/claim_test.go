@@ -10,9 +10,9 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// While the server was away the owner could not beat, and while the claimer was stopped it saw no beats: that the log
-// did not move meanwhile says nothing of its owner.
-func TestClaimCountsNoTimeInWhichNobodyLooked(t *testing.T) {
+// While the server is away the owner cannot beat, and while the claimer is stopped it sees no beats: a log that did not
+// grow in such a time does not mean that its owner is gone.
+func TestClaimDoesNotCountTimeWithoutALook(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
 	ctx := testContext(t)
 	for _, c := range []struct {
@@ -31,7 +31,7 @@ func TestClaimCountsNoTimeInWhichNobodyLooked(t *testing.T) {
 			if w, err := rival.try(ctx); w != nil || err != nil {
 				t.Fatalf("at the first look: claimed %v, %v", w != nil, err)
 			}
-			rival.stillSince, rival.lastLook = rival.stillSince.Add(-90*time.Minute), rival.lastLook.Add(-c.unseen)
+			rival.unchangedSince, rival.lastLook = rival.unchangedSince.Add(-90*time.Minute), rival.lastLook.Add(-c.unseen)
 			if c.lost {
 				ended, cancel := context.WithCancel(ctx)
 				cancel()
@@ -47,7 +47,7 @@ func TestClaimCountsNoTimeInWhichNobodyLooked(t *testing.T) {
 	}
 }
 
-// The acknowledgement of a claim was lost: the claimer has the log, and waits for nobody.
+// The acknowledgement of a claim was lost: the claimer owns the log, and does not wait for TTL.
 func TestClaimWhoseAcknowledgementWasLostCounts(t *testing.T) {
 	ctx := testContext(t)
 	c := &claimer{l: createLog(t, embeddedQueue(t)), o: ClaimOptions{Owner: "a", TTL: time.Hour},
@@ -76,8 +76,8 @@ func (m *moving) Info(ctx context.Context, opts ...jetstream.StreamInfoOpt) (*je
 	return m.Stream.Info(ctx, opts...)
 }
 
-// The owner shows life between the look at the log and the fold.
-func TestClaimSeesTheBeatThatComesBeforeIt(t *testing.T) {
+// The owner appends a beat between the claimer's look at the log and its fold.
+func TestBeatBetweenLookAndFoldPreventsTheClaim(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)
 	w := owned(t, q)
@@ -89,7 +89,7 @@ func TestClaimSeesTheBeatThatComesBeforeIt(t *testing.T) {
 	if rival, err := c.try(ctx); rival != nil || err != nil {
 		t.Fatalf("at the first look: %v, %v", rival, err)
 	}
-	c.stillSince = c.stillSince.Add(-2 * time.Hour)
+	c.unchangedSince = c.unchangedSince.Add(-2 * time.Hour)
 	l.stream = &moving{l.stream, 2, func() { mustAppend(t, w, &checkpoint.Beat{Date: second}, nil) }}
 	if rival, err := c.try(ctx); rival != nil || err != nil {
 		t.Fatalf("claimed although the owner has just beaten: %v, %v", rival != nil, err)

@@ -75,7 +75,7 @@ func (c *cluster) stop(name string) {
 	}
 }
 
-// ready tells whether all servers let clients in and know each other.
+// ready reports whether all servers accept clients and one of them leads the whole cluster.
 func (c *cluster) ready() bool {
 	led := false
 	for _, srv := range c.servers {
@@ -87,7 +87,7 @@ func (c *cluster) ready() bool {
 	return led
 }
 
-// addr is for connectTo: all servers.
+// addr returns the addresses of all servers, for connectTo.
 func (c *cluster) addr() string {
 	var all []string
 	for _, o := range c.options {
@@ -136,8 +136,8 @@ func claimIn(t *testing.T, q *Queue) *Writer {
 	return claim(t, l, "a")
 }
 
-// appended appends an entry, or finds out after a doubt what became of it: it may be stored, or not.
-func appended(ctx context.Context, w *Writer, body any, data []byte) error {
+// appendAndRecover appends an entry. When the outcome is unknown it recovers: the entry may be stored, or not.
+func appendAndRecover(ctx context.Context, w *Writer, body any, data []byte) error {
 	_, err := w.Append(ctx, body, data)
 	for errors.Is(err, ErrOutcomeUnknown) && ctx.Err() == nil {
 		err = w.Recover(ctx)
@@ -145,7 +145,7 @@ func appended(ctx context.Context, w *Writer, body any, data []byte) error {
 	return err
 }
 
-// With three copies: leaders step down and die, the writer recovers, nothing is lost and nothing twice.
+// With three copies: leaders step down and are stopped, the writer recovers, nothing is lost or stored twice.
 func TestLeaderChangesUnderTheWriter(t *testing.T) {
 	if testing.Short() {
 		t.Skip("electing takes seconds")
@@ -157,7 +157,7 @@ func TestLeaderChangesUnderTheWriter(t *testing.T) {
 	l := w.Log()
 	put := func(body any, data []byte) {
 		t.Helper()
-		if err := appended(ctx, w, body, data); err != nil {
+		if err := appendAndRecover(ctx, w, body, data); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/internal/testpage"
 )
 
-// flip changes one byte of a stored entry while nobody has the store open.
-func flip(t *testing.T, dir string, entry []byte) {
+// flipByte changes one byte of a stored entry while nobody has the store open.
+func flipByte(t *testing.T, dir string, entry []byte) {
 	t.Helper()
 	blocks, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", "*", "msgs", "*.blk"))
 	if err != nil || len(blocks) == 0 {
@@ -44,9 +44,9 @@ func flip(t *testing.T, dir string, entry []byte) {
 	t.Fatal("the entry is in no block")
 }
 
-// flipped makes a log of ten pages of five changes and spoils one of them, counted from 0. It returns the log as the
-// next process finds it, and the spoilt entry's sequence.
-func flipped(t *testing.T, page int) (*Log, uint64) {
+// logWithFlippedByte makes a log of ten pages of five changes, and flips a byte in one of them, counted from 0. It
+// returns the log as the next process opens it, and the damaged entry's sequence.
+func logWithFlippedByte(t *testing.T, page int) (*Log, uint64) {
 	t.Helper()
 	dir := t.TempDir()
 	q := embeddedIn(t, dir, nil)
@@ -62,7 +62,7 @@ func flipped(t *testing.T, page int) (*Log, uint64) {
 	if err := q.Close(); err != nil {
 		t.Fatal(err)
 	}
-	flip(t, dir, m.Data)
+	flipByte(t, dir, m.Data)
 	l, err := embeddedIn(t, dir, nil).Log(testContext(t), "Orders")
 	if err != nil {
 		t.Fatal(err)
@@ -70,19 +70,19 @@ func flipped(t *testing.T, page int) (*Log, uint64) {
 	return l, seqs[page]
 }
 
-// A byte of an entry flips on disk. The server skips the entry without a word; nobody may take what is before it for
-// the whole log. Resuming accepts it: positions go back to before it, and the source is read again.
+// A byte of an entry flips on disk. The server skips the entry silently; a fold must not return the entries before it
+// as the whole log. Resuming accepts the loss: positions go back to before it, and the source is read again.
 func TestFlippedByteHaltsTheLogUntilItIsResumed(t *testing.T) {
 	for name, page := range map[string]int{"in the middle": 4, "in the newest entry": 9} {
 		t.Run(name, func(t *testing.T) {
 			ctx := testContext(t)
-			l, spoilt := flipped(t, page)
+			l, spoilt := logWithFlippedByte(t, page)
 			damage := (*DamageError)(nil)
 			if _, err := l.Fold(ctx); !errors.As(err, &damage) || damage.From != spoilt || damage.To != spoilt {
 				t.Fatalf("fold: %v, want damage at %d", err, spoilt)
 			}
 			if what := damage.Error(); !strings.Contains(what, "resume") || damage.Since.IsZero() {
-				t.Errorf("the error does not say the way on: %s", what)
+				t.Errorf("the error does not name `replicator resume`: %s", what)
 			}
 			if _, err := l.Claim(ctx, ClaimOptions{Owner: "b"}); !errors.Is(err, ErrDamaged) {
 				t.Fatalf("claim: %v, want damaged", err)
@@ -128,7 +128,7 @@ func TestReaderStopsAtAFlippedByte(t *testing.T) {
 	if err := q.Close(); err != nil {
 		t.Fatal(err)
 	}
-	flip(t, dir, m.Data)
+	flipByte(t, dir, m.Data)
 	l, err := embeddedIn(t, dir, nil).Log(ctx, "Orders")
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestCutOffEndIsReported(t *testing.T) {
 	if err := q.Close(); err != nil {
 		t.Fatal(err)
 	}
-	flip(t, dir, m.Data)
+	flipByte(t, dir, m.Data)
 	indexes, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", "*", "msgs", "index.db"))
 	if err != nil || len(indexes) == 0 {
 		t.Fatalf("%d indexes: %v", len(indexes), err)
@@ -194,7 +194,7 @@ func TestCutOffEndIsReported(t *testing.T) {
 	}
 }
 
-// The copy in which an entry is spoilt leads the stream: what other copies have is no damage.
+// The stream's leader has the damaged copy of an entry: an entry that other copies have is not damage.
 func TestEntryThatOnlyTheLeaderCannotReadIsReadElsewhere(t *testing.T) {
 	if testing.Short() {
 		t.Skip("electing takes seconds")
@@ -216,7 +216,7 @@ func TestEntryThatOnlyTheLeaderCannotReadIsReadElsewhere(t *testing.T) {
 		if m, err := l.message(ctx, seqs[4]); !errors.Is(err, jetstream.ErrMsgNotFound) && !conn.Transient(err) {
 			t.Fatalf("the leader's spoilt entry: %v, %v, want none", m, err)
 		}
-		for range 12 { // one consumer in three lives where the entry is spoilt
+		for range 12 { // one consumer in three runs on the server with the damaged entry
 			sameState(t, fold(t, l), &want)
 		}
 		if d := cmp.Diff(sequences(1, 50), readSeqs(t, l, want.Seq)); d != "" {
@@ -242,7 +242,7 @@ func (c *cluster) spoil(t *testing.T, q *Queue, l *Log, seq uint64) string {
 	}
 	name := c.follower(t, q, l)
 	c.stop(name)
-	flip(t, c.options[name].StoreDir, m.Data)
+	flipByte(t, c.options[name].StoreDir, m.Data)
 	c.start(t, name)
 	return name
 }

@@ -214,7 +214,7 @@ func TestLetterGivesItsChangeBack(t *testing.T) {
 	}
 }
 
-func TestUnknownLetterIsSaidSo(t *testing.T) {
+func TestUnknownLetterIsNotFound(t *testing.T) {
 	ctx := testContext(t)
 	d := openLetters(t, embeddedQueue(t))
 	for _, id := range []string{"", "*", "abc", "0011223344556677", ">"} {
@@ -276,8 +276,8 @@ func TestDroppedLettersAreListed(t *testing.T) {
 	}
 }
 
-// TestLookingForLettersMakesNoStream: status and dlq list write nothing.
-func TestLookingForLettersMakesNoStream(t *testing.T) {
+// TestExistingDeadLettersMakesNoStream: status and dlq list write nothing.
+func TestExistingDeadLettersMakesNoStream(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)
 	l := createLog(t, q)

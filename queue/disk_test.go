@@ -61,8 +61,8 @@ func fillVolume(t *testing.T, dir string, left uint64) (release func()) {
 	}
 }
 
-// kept runs Keep until the test ends.
-func kept(t *testing.T, q *Queue) {
+// runQueue runs Queue.Run until the test ends.
+func runQueue(t *testing.T, q *Queue) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
@@ -96,7 +96,7 @@ func volumeOptions(o *Options) {
 func TestStoreOnAFullVolumeGoesOnByItself(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedIn(t, smallVolume(t, "64m"), volumeOptions)
-	kept(t, q)
+	runQueue(t, q)
 	w := owned(t, q)
 	for range 60 {
 		appendPage(t, w, 100, 1500)
@@ -115,7 +115,7 @@ func TestStoreOnAFullVolumeGoesOnByItself(t *testing.T) {
 		_, err = w.Append(ctx, &checkpoint.Beat{Date: second + change.Millis(n)}, nil)
 	}
 	if !errors.Is(err, ErrOutcomeUnknown) {
-		t.Fatalf("beat on a full volume: %v, want doubt", err)
+		t.Fatalf("beat on a full volume: %v, want an unknown outcome", err)
 	}
 	eventually(t, "the reserve is given up and the store opened again", func() bool {
 		return !embedded.HasReserve(q.opts.Dir) && q.Health(ctx) == nil
@@ -132,7 +132,7 @@ func TestStoreOnAFullVolumeGoesOnByItself(t *testing.T) {
 	for range 2 {
 		trim(t, w, math.MaxUint64)
 	}
-	if p := pressure(t, w); p.Fraction > yieldAt {
+	if p := pressure(t, w); p.Fraction > shortenWindowAt {
 		t.Fatalf("%.2f of the limit in use after trimming", p.Fraction)
 	}
 	release()
@@ -183,7 +183,7 @@ func TestStoreOnAFullVolumeCanBeOpened(t *testing.T) {
 	appendPage(t, claim(t, l, "c"), 100, 1500)
 }
 
-// The thresholds, without a disk: CI need not be able to mount one.
+// The thresholds, with an injected volume: this test needs no permission to mount one.
 func TestReadingPausesWhileTheVolumeHasLittleRoom(t *testing.T) {
 	ctx := testContext(t)
 	var available atomic.Uint64
@@ -233,8 +233,8 @@ func TestReadingPausesWhileTheVolumeHasLittleRoom(t *testing.T) {
 	}
 }
 
-// The store was opened again while nobody appended: what the writer knows may not be what is stored.
-func TestStoreOpenedAgainLeavesTheWriterInDoubt(t *testing.T) {
+// The store was opened again while the writer was idle: what it knows may differ from what is stored.
+func TestReopenedStoreMakesTheOutcomeUnknown(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)
 	w := owned(t, q)
@@ -243,7 +243,7 @@ func TestStoreOpenedAgainLeavesTheWriterInDoubt(t *testing.T) {
 	}
 	eventually(t, "the client is connected again", func() bool { return q.Health(ctx) == nil })
 	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrOutcomeUnknown) {
-		t.Fatalf("append: %v, want doubt", err)
+		t.Fatalf("append: %v, want an unknown outcome", err)
 	}
 	if err := w.Recover(ctx); err != nil {
 		t.Fatal(err)

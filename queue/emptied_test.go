@@ -24,7 +24,7 @@ func TestStreamDeletedUnderTheWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := w.Append(ctx, &checkpoint.Beat{}, nil); !errors.Is(err, ErrOutcomeUnknown) {
-		t.Fatalf("append: %v, want doubt", err)
+		t.Fatalf("append: %v, want an unknown outcome", err)
 	}
 	if err := w.Recover(ctx); !errors.Is(err, ErrEmptied) {
 		t.Fatalf("recover: %v, want emptied", err)
@@ -52,7 +52,7 @@ func TestStreamMadeAgainUnderTheWriter(t *testing.T) {
 	}
 	again := createLog(t, q)
 	if _, err := w.Append(ctx, &checkpoint.Beat{}, nil); !errors.Is(err, ErrOutcomeUnknown) {
-		t.Fatalf("append: %v, want doubt", err)
+		t.Fatalf("append: %v, want an unknown outcome", err)
 	}
 	if err := w.Recover(ctx); !errors.Is(err, ErrEmptied) {
 		t.Fatalf("recover: %v, want emptied", err)
@@ -87,7 +87,7 @@ func TestLogPurgedByHandIsRefused(t *testing.T) {
 	}
 }
 
-// The beginning was cut off above the last snapshot: what is left says nothing.
+// Everything up to and including the last snapshot was purged: no state can be computed from the rest.
 func TestLogWithoutItsBeginningIsRefused(t *testing.T) {
 	ctx := testContext(t)
 	w := owned(t, embeddedQueue(t))
@@ -109,8 +109,8 @@ func TestLogWithoutItsBeginningIsRefused(t *testing.T) {
 // streamStoreFailed is the server's code for a stream whose store could not be made.
 const streamStoreFailed jetstream.ErrorCode = 10049
 
-// ownedDamageable is owned, of a log whose entries can be deleted one by one. Ours cannot lose single messages;
-// a damaged store can.
+// ownedDamageable returns the writer of a log whose messages can be deleted one by one, as if the store were damaged.
+// Logs normally deny that.
 func ownedDamageable(t *testing.T, q *Queue) *Writer {
 	t.Helper()
 	ctx := testContext(t)
@@ -132,8 +132,8 @@ func ownedDamageable(t *testing.T, q *Queue) *Writer {
 	return owned(t, q)
 }
 
-// A store that lost its newest entries lost the state with them. It goes on from what is left.
-func TestLostTailTakesItsStateWithIt(t *testing.T) {
+// When a store has lost its newest entries, the state goes back to the entries before them, and appends go on there.
+func TestLostTailRollsTheStateBack(t *testing.T) {
 	ctx := testContext(t)
 	w := ownedDamageable(t, embeddedQueue(t))
 	l := w.Log()
@@ -156,7 +156,7 @@ func TestLostTailTakesItsStateWithIt(t *testing.T) {
 	sameState(t, fold(t, l), rival.State())
 }
 
-func TestReaderStopsAtAHole(t *testing.T) {
+func TestReaderStopsAtMissingEntries(t *testing.T) {
 	ctx := testContext(t)
 	w := ownedDamageable(t, embeddedQueue(t))
 	hole := appendPage(t, w, 3, 10)

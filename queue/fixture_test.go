@@ -90,7 +90,7 @@ func fold(t testing.TB, l *Log) *checkpoint.State {
 	t.Helper()
 	ctx := testContext(t)
 	var s *checkpoint.State
-	err := conn.Retry(ctx, func() (err error) { // a server may have just gone, or be electing
+	err := conn.Retry(ctx, func() (err error) { // a server may have just stopped, or its cluster may be electing
 		s, err = l.Fold(ctx)
 		return err
 	})

@@ -49,7 +49,7 @@ func TestNewLogBeginsAtTheNewestFormat(t *testing.T) {
 	}
 }
 
-// Rule 11: the log of an older build keeps its format until somebody says that no older build needs it.
+// Rule 11: the log of an older build keeps its format until an operator raises it with `replicator upgrade`.
 func TestLogIsRaisedOnlyByUpgrade(t *testing.T) {
 	ctx := testContext(t)
 	l := logOfFormat1(t, embeddedQueue(t))
@@ -79,8 +79,8 @@ func TestLogIsRaisedOnlyByUpgrade(t *testing.T) {
 	}
 }
 
-// An upgrade whose acknowledgement was lost is looked up, and done again only if it is not stored.
-func TestUpgradeInDoubtIsRepeated(t *testing.T) {
+// An upgrade with an unknown outcome is not stored here: Recover finds that, and the next Upgrade stores it.
+func TestUpgradeWithUnknownOutcomeIsRepeated(t *testing.T) {
 	l := logOfFormat1(t, embeddedQueue(t))
 	w := claim(t, l, "newer")
 	pause := true
@@ -88,7 +88,7 @@ func TestUpgradeInDoubtIsRepeated(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := w.Upgrade(testContext(t)); !errors.Is(err, ErrOutcomeUnknown) {
-		t.Fatalf("upgrade after a control entry: %v, want doubt", err)
+		t.Fatalf("upgrade after a control entry: %v, want an unknown outcome", err)
 	}
 	if err := w.Recover(testContext(t)); err != nil {
 		t.Fatal(err)
@@ -103,10 +103,10 @@ func TestUpgradeInDoubtIsRepeated(t *testing.T) {
 	}
 }
 
-// A NATS server as it comes takes messages of 1 MiB. 1,600 open shards are listed with the six generations before them,
-// 10,000 that rotate every three hours with a day of them.
+// A NATS server with its default configuration takes messages of 1 MiB. The test lists 1,600 open shards with six
+// generations before them, and 10,000 with seven: about a day of shards that rotate every three hours.
 func TestManyShardsStartOnAServerWithItsDefaultPayload(t *testing.T) {
-	o := &outside{t: t, dir: t.TempDir(), port: reservePorts(t, 1)[0], payload: 1 << 20}
+	o := &externalServer{t: t, dir: t.TempDir(), port: reservePorts(t, 1)[0], payload: 1 << 20}
 	o.start()
 	t.Cleanup(o.stop)
 	q := connectTo(t, o.addr(), nil)

@@ -18,8 +18,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
 )
 
-// lagging makes a stream that holds what a stream holds now and learns of nothing later: a replica that lags behind
-// its leader.
+// lagging makes a copy of a stream as it is now, which stands for a replica that lags behind its leader.
 func lagging(t *testing.T, q *Queue, name string) (copied string) {
 	t.Helper()
 	ctx := testContext(t)
@@ -62,8 +61,8 @@ func serveFrom(q *Queue, copied string, n int) (served func() int) {
 	return func() int { return used }
 }
 
-// A consumer lives on a replica that has not caught up. The fold does not end where that replica does: what is
-// missing is in the log, and an entry appended to the older state would fork it.
+// A consumer runs on a replica that has not caught up. The fold does not end where that replica does, because an entry
+// appended to the older state would fork the log.
 func TestFoldOnALaggingReplicaGoesOnToTheLeadersEnd(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)
@@ -110,7 +109,7 @@ func TestFoldOnALaggingReplicaGoesOnToTheLeadersEnd(t *testing.T) {
 	})
 }
 
-// The replica not only lags: what it holds last is not what the leader holds there.
+// The newest message of the replica differs from the leader's message of the same sequence.
 func TestFoldOfAnotherHistoryIsReadAgain(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)
@@ -128,7 +127,7 @@ func TestFoldOfAnotherHistoryIsReadAgain(t *testing.T) {
 	}
 }
 
-// The newest message is not an entry: the leader's message there is the same all the same.
+// The newest message is not an entry: the fold compares it with the leader's and ends there without an error.
 func TestFoldEndsAtAStrayMessage(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)
@@ -144,8 +143,7 @@ func TestFoldEndsAtAStrayMessage(t *testing.T) {
 	}
 }
 
-// Somebody who reads the log once, from its beginning to where it ends now, gets to that end though the last messages
-// are no entries, or are lost, and though the replica lags.
+// A reader with EndAt gets to the end even if the last messages are not entries or are lost, and the replica lags.
 func TestReadingOnceEndsWhereTheLogDoes(t *testing.T) {
 	for name, spoil := range map[string]func(*testing.T, *Writer){
 		"stray message": func(t *testing.T, w *Writer) {
@@ -192,7 +190,7 @@ func TestReadingOnceEndsWhereTheLogDoes(t *testing.T) {
 	}
 }
 
-// The owner makes a snapshot and trims while somebody folds from the one before: that fold begins again.
+// The owner appends a snapshot and trims while another process folds from the snapshot before: that fold begins again.
 func TestFoldGoesOnWhenTheLogIsTrimmedMeanwhile(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)
@@ -223,7 +221,7 @@ func TestFoldGoesOnWhenTheLogIsTrimmedMeanwhile(t *testing.T) {
 	sameState(t, s, w.State())
 }
 
-// lossy is a consumer whose third message is dropped in the client, as happens to somebody who reads slowly.
+// lossy is a consumer whose third message is dropped in the client, as happens to a slow reader.
 type lossy struct{ jetstream.Consumer }
 
 func (c lossy) Messages(opts ...jetstream.PullMessagesOpt) (jetstream.MessagesContext, error) {
@@ -245,7 +243,7 @@ func (m *lossyMessages) Next(opts ...jetstream.NextOpt) (jetstream.Msg, error) {
 	return m.MessagesContext.Next(opts...)
 }
 
-// What a slow reader dropped is in the log: not a gap.
+// Messages that a slow reader dropped are read again: they are not a gap.
 func TestDroppedMessagesAreReadAgain(t *testing.T) {
 	q := embeddedQueue(t)
 	w := owned(t, q)
@@ -308,7 +306,7 @@ func TestLettersOnALaggingReplicaAreAllListed(t *testing.T) {
 	}
 }
 
-// A stream that somebody set to answer from any replica is still asked through its leader.
+// A stream on which an operator has set AllowDirect is still asked through its leader.
 func TestLeaderAnswersAlsoWhereDirectReadsAreAllowed(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)
@@ -343,7 +341,7 @@ func TestFoldWhileAReplicaCatchesUp(t *testing.T) {
 	w := claimIn(t, q)
 	put := func(body any, data []byte) {
 		t.Helper()
-		if err := appended(ctx, w, body, data); err != nil {
+		if err := appendAndRecover(ctx, w, body, data); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,30 +10,30 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// denying is a stream of which a replica says something, for it has no leader or is not open yet.
-type denying struct {
+// replicaStream is a stream about which a replica answers, because the stream has no leader or is not open yet.
+type replicaStream struct {
 	jetstream.Stream
 	info *jetstream.StreamInfo
 	err  error
 }
 
-func (d denying) Info(context.Context, ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+func (d replicaStream) Info(context.Context, ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
 	return d.info, d.err
 }
 
-// A replica may answer with what was, or deny a stream that it has not opened yet: neither is believed.
-func TestReplicaDoesNotSayWhatAStreamIs(t *testing.T) {
+// A replica may answer with old facts, or with "not found" for a stream that it has not opened yet: neither is trusted.
+func TestAnswersOfAReplicaAboutAStreamAreNotTrusted(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)
 	l := createLog(t, q)
 	old := *l.stream.CachedInfo()
 	old.Cluster = &jetstream.ClusterInfo{Name: "c"}
 	st := l.stream
-	l.stream = denying{st, &old, nil}
+	l.stream = replicaStream{st, &old, nil}
 	if _, err := l.Info(ctx); !errors.Is(err, conn.ErrNoLeader) || !conn.Transient(err) {
 		t.Errorf("without a leader: %v", err)
 	}
-	l.stream = denying{st, nil, jetstream.ErrStreamNotFound}
+	l.stream = replicaStream{st, nil, jetstream.ErrStreamNotFound}
 	if _, err := l.Info(ctx); !errors.Is(err, conn.ErrNoLeader) {
 		t.Errorf("denied by a replica: %v", err)
 	}

@@ -30,8 +30,8 @@ func stall(t testing.TB, w *Writer) uint64 {
 	return w.State().Changes
 }
 
-// brim fills the log up to the server's own limit, as builds did that kept no reserve.
-func brim(t testing.TB, w *Writer) {
+// fillToServerLimit fills the log up to the server's own limit, as earlier builds without a reserve did.
+func fillToServerLimit(t testing.TB, w *Writer) {
 	t.Helper()
 	w.folded.info.MaxBytes = 0 // blind to the reserve
 	report(t, w)
@@ -52,7 +52,7 @@ func report(t testing.TB, w *Writer) {
 	}
 }
 
-// refuses appends the entry and tells whether the log has no room for it.
+// refuses appends the entry and reports whether the log has no room for it.
 func refuses(t testing.TB, w *Writer, body any, data []byte) bool {
 	t.Helper()
 	_, err := w.Append(testContext(t), body, data)
@@ -104,7 +104,7 @@ func TestBeatsListingsAndSnapshotsLeaveAFullLogItsReserve(t *testing.T) {
 	sameState(t, fold(t, w.Log()), next.State())
 }
 
-// Without one more snapshot nothing can be trimmed: the last one lies below everything that is applied now.
+// Only one more snapshot lets the log be trimmed, because the last one lies below all entries that are applied now.
 func TestStalledLogIsTrimmedAlthoughItsSnapshotLiesBelowTheFirstMark(t *testing.T) {
 	for name, limit := range map[string]int64{"no snapshot yet": 4 << 20, "an old snapshot": 8 << 20} {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestStalledLogIsTrimmedAlthoughItsSnapshotLiesBelowTheFirstMark(t *testing.
 			markAll(t, w)              // the sink is back
 			trim(t, w, math.MaxUint64) // up to an old snapshot, if there is one
 			trim(t, w, math.MaxUint64)
-			if p := pressure(t, w); p.Fraction > yieldAt {
+			if p := pressure(t, w); p.Fraction > shortenWindowAt {
 				t.Fatalf("%.2f of the limit in use after trimming", p.Fraction)
 			}
 			appendPage(t, w, 100, 1500)
@@ -130,7 +130,7 @@ func TestStalledLogIsTrimmedAlthoughItsSnapshotLiesBelowTheFirstMark(t *testing.
 }
 
 // A log that is full to the last byte takes marks, while running and after a restart, and is trimmed by them.
-func TestLogFullToTheBrimComesBack(t *testing.T) {
+func TestLogAtTheServersLimitRecovers(t *testing.T) {
 	for name, limit := range map[string]int64{"while running": 0, "after a restart": 8 << 20,
 		"with a larger limit": 64 << 20, "with a smaller limit": 4 << 20} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestLogFullToTheBrimComesBack(t *testing.T) {
 			q := embeddedIn(t, t.TempDir(), func(o *Options) { o.MaxBytes = 8 << 20 })
 			w := owned(t, q)
 			changes := stall(t, w)
-			brim(t, w)
+			fillToServerLimit(t, w)
 			if limit == 0 {
 				limit = 8 << 20
 				pressure(t, w) // no longer blind
@@ -170,7 +170,7 @@ func TestLogFullToTheBrimComesBack(t *testing.T) {
 			}
 			trim(t, w, math.MaxUint64) // up to the last snapshot, which then lies below the mark
 			trim(t, w, math.MaxUint64)
-			if p := pressure(t, w); p.Pause || p.Fraction > yieldAt {
+			if p := pressure(t, w); p.Pause || p.Fraction > shortenWindowAt {
 				t.Fatalf("%.2f of the limit in use after trimming", p.Fraction)
 			}
 			if info, err := w.Log().Info(ctx); err != nil || info.serverLimit != uint64(limit) {
@@ -196,18 +196,18 @@ func TestLimitIsRaisedBeforeTheClaim(t *testing.T) {
 	claim(t, l, "a")
 	q.opts.MaxBytes = 16 << 20
 	if _, err := (&claimer{l: l, o: ClaimOptions{Owner: "b"}}).appendClaim(ctx, f); !errors.Is(err, ErrOutcomeUnknown) {
-		t.Fatalf("claim after another one: %v, want doubt", err)
+		t.Fatalf("claim after another one: %v, want an unknown outcome", err)
 	}
 	if info, err := l.Info(ctx); err != nil || info.serverLimit != 16<<20 {
 		t.Fatalf("limit %d: %v", info.serverLimit, err)
 	}
 }
 
-// Above its ceiling an owner with rivals still beats, as rarely as its claim allows: a log that stands still is taken
-// over.
+// Above the ceiling of beats an owner with rivals still beats, as rarely as its claim allows, because a log that does
+// not grow is claimed by another process.
 func TestFullLogTakesBeatsThatAClaimNeeds(t *testing.T) {
 	ctx := testContext(t)
-	srv := startOutside(t)
+	srv := startExternal(t)
 	q := connectTo(t, srv.addr(), func(o *Options) { o.MaxBytes = 4 << 20 })
 	w := owned(t, q)
 	w.ttl = defaultTTL

@@ -15,7 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
-// sameState compares what the entries add up to, not where the fold began.
+// sameState compares two states, apart from private fields such as the place where the fold began.
 func sameState(t testing.TB, got, want *checkpoint.State) {
 	t.Helper()
 	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(checkpoint.State{}, checkpoint.Chain{}, checkpoint.Shard{}),
@@ -57,7 +57,7 @@ func TestSecondWriterIsRefusedAndStops(t *testing.T) {
 	rival := claim(t, w.Log(), "b") // waits until a stood still for its TTL
 	_, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil)
 	if !errors.Is(err, ErrOutcomeUnknown) {
-		t.Fatalf("append after the rival's claim: %v, want doubt", err)
+		t.Fatalf("append after the rival's claim: %v, want an unknown outcome", err)
 	}
 	if err := w.Recover(ctx); !errors.Is(err, ErrLost) {
 		t.Fatalf("recover after the rival's claim: %v, want lost", err)
@@ -87,7 +87,7 @@ func TestEntryThatContradictsTheLogIsNotStored(t *testing.T) {
 		}
 	}
 	if got := fold(t, w.Log()).Seq; got != before {
-		t.Fatalf("the log grew to %d: nobody can fold it any more", got)
+		t.Fatalf("the log grew to %d: it cannot be folded any more", got)
 	}
 	appendPage(t, w, 5, 10)
 }
@@ -129,7 +129,7 @@ func TestReleasedLogIsClaimedAtOnce(t *testing.T) {
 	}
 }
 
-// Two who wait for the same log both find it standing still: the server lets one of them in.
+// Two claimers both see that the log does not grow: the server accepts only one of their claims.
 func TestTwoClaimersOneWins(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
 	ctx, cancel := context.WithTimeout(testContext(t), 4*time.Second)
@@ -163,7 +163,7 @@ func TestTwoClaimersOneWins(t *testing.T) {
 }
 
 // Attack 39 of test/attacklist_test.go.
-func TestStrayPublishFoldsAsNothing(t *testing.T) {
+func TestStrayPublishHasNoEffect(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)
 	w := owned(t, q)
@@ -183,7 +183,7 @@ func TestStrayPublishFoldsAsNothing(t *testing.T) {
 		}
 	}
 	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrOutcomeUnknown) {
-		t.Fatalf("append after a stray publish: %v, want doubt", err)
+		t.Fatalf("append after a stray publish: %v, want an unknown outcome", err)
 	}
 	if err := w.Recover(ctx); err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func TestStrayPublishFoldsAsNothing(t *testing.T) {
 			t.Fatalf("%d foreign, %d changes, want 3, 10", s.Foreign, s.Changes)
 		}
 	}
-	if n := lines.FilterMessageSnippet("no entries of its chain").Len(); n != 1 {
+	if n := lines.FilterMessageSnippet("not entries of its chain").Len(); n != 1 {
 		t.Errorf("stray messages are reported %d times by two folds", n)
 	}
 	if d := cmp.Diff(sequences(1, 10), readSeqs(t, l, w.State().Seq)); d != "" {
@@ -217,7 +217,7 @@ func TestControlOfAnotherProcessIsObeyed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrOutcomeUnknown) {
-		t.Fatalf("append after a control entry: %v, want doubt", err)
+		t.Fatalf("append after a control entry: %v, want an unknown outcome", err)
 	}
 	if err := w.Recover(ctx); err != nil {
 		t.Fatal(err)

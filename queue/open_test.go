@@ -60,8 +60,8 @@ func TestRefusedConnectionNamesAddressAndCause(t *testing.T) {
 	}
 }
 
-func TestWrongPasswordIsToldFromAServerThatIsAway(t *testing.T) {
-	srv := startOutsideWith(t, func(o *server.Options) { o.Username, o.Password = "user", "right" })
+func TestWrongPasswordIsDistinguishedFromAnUnreachableServer(t *testing.T) {
+	srv := startExternalWith(t, func(o *server.Options) { o.Username, o.Password = "user", "right" })
 	if _, err := openAt(t, "nats://user:wr0ng@"+srv.addr(), nil); !errors.Is(err, ErrDenied) ||
 		strings.Contains(err.Error(), "wr0ng") {
 		t.Fatalf("open with a wrong password: %v", err)
@@ -75,7 +75,7 @@ func TestWrongPasswordIsToldFromAServerThatIsAway(t *testing.T) {
 	}
 }
 
-// What JetStream refuses is said with the setting to change.
+// When JetStream refuses a stream, the error names the setting to change.
 func TestRefusedStreamNamesTheSetting(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
@@ -87,7 +87,7 @@ func TestRefusedStreamNamesTheSetting(t *testing.T) {
 		{"JetStream off", "enable JetStream", func(o *server.Options) { o.JetStream = false }, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			q, err := openAt(t, "nats://"+startOutsideWith(t, c.server).addr(), c.queue)
+			q, err := openAt(t, "nats://"+startExternalWith(t, c.server).addr(), c.queue)
 			if err == nil {
 				_, err = q.CreateLog(testContext(t), "Orders", "t0ken")
 			}
@@ -98,7 +98,7 @@ func TestRefusedStreamNamesTheSetting(t *testing.T) {
 	}
 }
 
-// pemFiles makes an authority, and a certificate of it that serves 127.0.0.1 and identifies a client.
+// pemFiles makes a certificate authority, and a certificate signed by it for the server on 127.0.0.1 and for a client.
 func pemFiles(t *testing.T) (ca, cert, key string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -145,7 +145,7 @@ func pemFiles(t *testing.T) (ca, cert, key string) {
 
 func TestServerThatAsksForACertificateGetsIt(t *testing.T) {
 	ca, cert, key := pemFiles(t)
-	srv := startOutsideWith(t, func(o *server.Options) {
+	srv := startExternalWith(t, func(o *server.Options) {
 		config, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: cert, KeyFile: key, CaFile: ca, Verify: true})
 		if err != nil {
 			t.Fatal(err)
@@ -164,7 +164,7 @@ func TestServerThatAsksForACertificateGetsIt(t *testing.T) {
 	appendPage(t, owned(t, q), 5, 10)
 }
 
-// A daemon starts while the cluster elects: it waits, and says so.
+// A daemon that starts while the cluster elects waits, and logs that it does.
 func TestOpenWaitsForTheElection(t *testing.T) {
 	if testing.Short() {
 		t.Skip("electing takes seconds")
@@ -207,8 +207,8 @@ func TestOpenWaitsForTheElection(t *testing.T) {
 	}
 }
 
-// promised is a cluster in which another process has just made the stream: its name is taken, and for a while no
-// server shows it.
+// promised is a cluster in which another process has just made the stream: its name is in use, but for a while it
+// cannot be opened.
 type promised struct {
 	jetstream.JetStream
 	few, missing int

@@ -26,8 +26,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
-// The test binary is also the process that gets killed: with this variable it opens the queue in that
-// directory, goes on with the log and prints how many changes are acknowledged.
+// The test binary is also the child process that tests kill: with this variable it opens the queue in that directory,
+// goes on appending to the log, and prints how many changes are acknowledged.
 const childDir = "TAILRACE_QUEUE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// With these it is a NATS server with that store, on that port.
+// With these variables the test binary is a NATS server with that store, on that port.
 const (
 	childServer = "TAILRACE_QUEUE_TEST_SERVER"
 	childPort   = "TAILRACE_QUEUE_TEST_PORT"
@@ -86,7 +86,7 @@ func process(t *testing.T, env ...string) *exec.Cmd {
 // writer goes on after Recover.
 func TestKilledServerLosesNoAcknowledgedAppend(t *testing.T) {
 	ctx := testContext(t)
-	free := startOutside(t)
+	free := startExternal(t)
 	free.stop()
 	addr, store := fmt.Sprintf("127.0.0.1:%d", free.port), t.TempDir()
 	start := func() *exec.Cmd {
@@ -145,7 +145,7 @@ func TestKilledServerLosesNoAcknowledgedAppend(t *testing.T) {
 			if killing {
 				break
 			}
-			recovered() // a slow machine doubts without being killed
+			recovered() // on a slow machine an acknowledgement may be late without a kill
 		}
 		if err := <-killed; err != nil {
 			t.Fatal(err)
@@ -189,9 +189,9 @@ func appendForever(dir string) error {
 	}
 }
 
-// killed starts the child, waits for some acknowledged appends and kills it in the middle of the next. It
+// appendAndKill starts the child, waits for some acknowledged appends and kills it in the middle of the next. It
 // returns how many changes were acknowledged.
-func killed(t *testing.T, dir string, appends int) (acknowledged uint64) {
+func appendAndKill(t *testing.T, dir string, appends int) (acknowledged uint64) {
 	t.Helper()
 	cmd := process(t, childDir+"="+dir)
 	out, err := cmd.StdoutPipe()
@@ -218,12 +218,12 @@ func killed(t *testing.T, dir string, appends int) (acknowledged uint64) {
 	return acknowledged
 }
 
-// SIGKILL at any moment: every acknowledged append is there, nothing is there twice, and the log goes on.
+// SIGKILL at any moment: every acknowledged append is stored, nothing is stored twice, and the log goes on.
 func TestKilledProcessLosesNoAcknowledgedAppend(t *testing.T) {
 	dir := t.TempDir()
 	rng := rand.New(rand.NewPCG(7, 7))
 	for range 4 {
-		acknowledged := killed(t, dir, 5+rng.IntN(100))
+		acknowledged := appendAndKill(t, dir, 5+rng.IntN(100))
 		q := embeddedIn(t, dir, nil)
 		l, err := q.Log(testContext(t), "Orders")
 		if err != nil {
@@ -245,16 +245,16 @@ func TestKilledProcessLosesNoAcknowledgedAppend(t *testing.T) {
 	}
 }
 
-// The server process dies under the writer, again and again.
+// The server is restarted under the writer, several times.
 func TestWriterGoesOnAfterItsServerRestarted(t *testing.T) {
 	ctx := testContext(t)
-	srv := startOutside(t)
+	srv := startExternal(t)
 	w := owned(t, connectTo(t, srv.addr(), nil))
 	for round := range 3 {
 		appendPage(t, w, 4, 100)
 		srv.restart(w.Log().q, func() {})
 		if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrOutcomeUnknown) {
-			t.Fatalf("round %d: append after a restart: %v, want doubt", round, err)
+			t.Fatalf("round %d: append after a restart: %v, want an unknown outcome", round, err)
 		}
 		before := w.State().Seq
 		if err := w.Recover(ctx); err != nil || w.State().Seq != before {
@@ -266,7 +266,7 @@ func TestWriterGoesOnAfterItsServerRestarted(t *testing.T) {
 	}
 }
 
-func TestSecondProcessIsToldWhoHasTheStore(t *testing.T) {
+func TestErrLockedNamesTheProcessThatHasTheStore(t *testing.T) {
 	q := embeddedQueue(t)
 	_, err := Open(testContext(t), Options{Pipeline: "shop", Dir: q.opts.Dir}, logger(t), prometheus.NewRegistry())
 	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
@@ -345,7 +345,7 @@ func TestTokenIsNeededToGetIn(t *testing.T) {
 	}
 }
 
-// The volume is gone: no log, which the pipeline compares with what it knows. Never a silent new one.
+// When the store's directory is gone, opening returns ErrNoLog and never makes a new log silently.
 func TestEmptyVolumeHasNoLog(t *testing.T) {
 	q := embeddedQueue(t)
 	owned(t, q)
@@ -376,7 +376,7 @@ func TestNewerLogIsRefused(t *testing.T) {
 	}
 }
 
-func TestLogsOfSimilarNamesAreApart(t *testing.T) {
+func TestTablesWithSimilarNamesHaveSeparateLogs(t *testing.T) {
 	q := embeddedQueue(t)
 	names := map[string]string{}
 	for _, table := range []string{"a.b", "a-b", "a_b", "a b", strings.Repeat("x", 60), strings.Repeat("x", 61)} {

@@ -15,7 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/internal/testpage"
 )
 
-// markAll says that every sink has applied everything so far.
+// markAll appends marks of a sink that has applied everything so far.
 func markAll(t testing.TB, w *Writer) {
 	t.Helper()
 	s := w.State()
@@ -107,7 +107,7 @@ func TestTrimKeepsWhatASinkWithoutAMarkNeeds(t *testing.T) {
 	}
 }
 
-func TestReplayWindowIsKeptAndYields(t *testing.T) {
+func TestReplayWindowIsKeptUntilTheLogFillsUp(t *testing.T) {
 	w := owned(t, embeddedIn(t, t.TempDir(), func(o *Options) { o.ReplayWindow, o.MaxBytes = time.Hour, 16<<20 }))
 	origin := trim(t, w, math.MaxUint64)
 	fillToSnapshot(t, w)
@@ -120,7 +120,7 @@ func TestReplayWindowIsKeptAndYields(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.Fraction > yieldAt+0.1 {
+		if p.Fraction > shortenWindowAt+0.1 {
 			break
 		}
 		appendPage(t, w, 300, 1500)
@@ -128,7 +128,7 @@ func TestReplayWindowIsKeptAndYields(t *testing.T) {
 	markAll(t, w)
 	trim(t, w, math.MaxUint64)
 	p, err := w.Pressure(testContext(t))
-	if err != nil || p.Fraction > yieldAt+0.05 || p.Fraction < 0.3 {
+	if err != nil || p.Fraction > shortenWindowAt+0.05 || p.Fraction < 0.3 {
 		t.Fatalf("%.2f of the limit in use after the window yielded: %v", p.Fraction, err)
 	}
 }
@@ -187,13 +187,13 @@ func TestFullLogPausesAndRecovers(t *testing.T) {
 	}
 }
 
-// The way out of a full log that cannot be trimmed yet: a larger limit, at the next start.
-func TestOtherLimitIsTakenOver(t *testing.T) {
-	t.Run("larger", func(t *testing.T) { takesOver(t, 8<<20, 16<<20) })
-	t.Run("smaller", func(t *testing.T) { takesOver(t, 16<<20, 8<<20) })
+// A changed limit takes effect at the next start: a larger one helps a full log that cannot be trimmed yet.
+func TestChangedLimitIsApplied(t *testing.T) {
+	t.Run("larger", func(t *testing.T) { checkLimitApplied(t, 8<<20, 16<<20) })
+	t.Run("smaller", func(t *testing.T) { checkLimitApplied(t, 16<<20, 8<<20) })
 }
 
-func takesOver(t *testing.T, from, to int64) {
+func checkLimitApplied(t *testing.T, from, to int64) {
 	ctx := testContext(t)
 	q := embeddedIn(t, t.TempDir(), func(o *Options) { o.MaxBytes = from })
 	w := owned(t, q)
@@ -220,8 +220,8 @@ func takesOver(t *testing.T, from, to int64) {
 	}
 }
 
-// The server's own limit is the fuse under the reserve: refused there, nothing is stored and nothing in doubt.
-func TestServersLimitRefusesWithoutDoubt(t *testing.T) {
+// The server enforces the log's limit as well. When it refuses an entry, nothing is stored and the outcome is known.
+func TestAppendBeyondTheServersLimitHasAKnownOutcome(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedIn(t, t.TempDir(), func(o *Options) { o.MaxBytes = 1 << 20 })
 	w := owned(t, q)
@@ -238,7 +238,7 @@ func TestServersLimitRefusesWithoutDoubt(t *testing.T) {
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
 }
 
-func TestTooLargeIsRefusedWithoutDoubt(t *testing.T) {
+func TestTooLargeEntryHasAKnownOutcome(t *testing.T) {
 	w := owned(t, embeddedQueue(t))
 	for _, size := range []int{w.Log().q.MaxPayload() + 1, conn.MaxPayload + 1} {
 		if _, err := w.Append(testContext(t), &checkpoint.Frame{}, make([]byte, size)); !errors.Is(err, ErrTooLarge) ||
@@ -256,16 +256,16 @@ func TestSupersededOwnerDoesNotTrim(t *testing.T) {
 	markAll(t, w)
 	claim(t, w.Log(), "b")
 	if _, err := w.Trim(ctx, math.MaxUint64); !errors.Is(err, ErrOutcomeUnknown) {
-		t.Fatalf("trim of the old owner: %v, want doubt", err)
+		t.Fatalf("trim of the old owner: %v, want an unknown outcome", err)
 	}
 	if info, err := w.Log().Info(ctx); err != nil || info.First != info.origin {
 		t.Fatalf("log begins at %d, want %d: %v", info.First, info.origin, err)
 	}
 }
 
-// Rule 1: after a doubt the log may be another one than before, put back and claimed by a rival. Nothing is trimmed
+// Rule 1: after an unknown outcome the log may be an older copy that a rival has claimed. Nothing is trimmed
 // before an append of this owner was acknowledged in it.
-func TestNothingIsTrimmedBetweenADoubtAndTheNextAppend(t *testing.T) {
+func TestNothingIsTrimmedBetweenAnUnknownOutcomeAndTheNextAppend(t *testing.T) {
 	ctx := testContext(t)
 	w := owned(t, embeddedQueue(t))
 	fillToSnapshot(t, w)

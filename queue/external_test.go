@@ -39,8 +39,8 @@ func reservePorts(t testing.TB, n int) (ports []int) {
 	return nil
 }
 
-// outside is a NATS server that is not ours: stopped, started and put back to older copies under the queue.
-type outside struct {
+// externalServer is a NATS server outside of the queue, which tests stop, start and restore to older copies.
+type externalServer struct {
 	t    testing.TB
 	dir  string
 	port int
@@ -50,20 +50,20 @@ type outside struct {
 	payload int32 // 0: conn.MaxPayload
 }
 
-func startOutside(t testing.TB) *outside {
+func startExternal(t testing.TB) *externalServer {
 	t.Helper()
-	return startOutsideWith(t, nil)
+	return startExternalWith(t, nil)
 }
 
-func startOutsideWith(t testing.TB, edit func(*server.Options)) *outside {
+func startExternalWith(t testing.TB, edit func(*server.Options)) *externalServer {
 	t.Helper()
-	o := &outside{t: t, dir: t.TempDir(), port: reservePorts(t, 1)[0], edit: edit}
+	o := &externalServer{t: t, dir: t.TempDir(), port: reservePorts(t, 1)[0], edit: edit}
 	o.start()
 	t.Cleanup(o.stop)
 	return o
 }
 
-func (o *outside) start() {
+func (o *externalServer) start() {
 	o.t.Helper()
 	opts := &server.Options{
 		Host: "127.0.0.1", Port: o.port, JetStream: true, StoreDir: o.dir, SyncAlways: true, NoSigs: true, NoLog: true,
@@ -83,7 +83,7 @@ func (o *outside) start() {
 	o.srv = srv
 }
 
-func (o *outside) stop() {
+func (o *externalServer) stop() {
 	if o.srv != nil {
 		o.srv.Shutdown()
 		o.srv.WaitForShutdown()
@@ -91,10 +91,10 @@ func (o *outside) stop() {
 	}
 }
 
-func (o *outside) addr() string { return o.srv.Addr().String() }
+func (o *externalServer) addr() string { return o.srv.Addr().String() }
 
-// copyStore keeps the stopped store as it is.
-func (o *outside) copyStore() (kept string) {
+// copyStore copies the store of the stopped server.
+func (o *externalServer) copyStore() (kept string) {
 	o.t.Helper()
 	kept = filepath.Join(o.t.TempDir(), "copy")
 	if err := os.CopyFS(kept, os.DirFS(o.dir)); err != nil {
@@ -103,7 +103,7 @@ func (o *outside) copyStore() (kept string) {
 	return kept
 }
 
-func (o *outside) restore(kept string) {
+func (o *externalServer) restore(kept string) {
 	o.t.Helper()
 	if err := os.RemoveAll(o.dir); err != nil {
 		o.t.Fatal(err)
@@ -113,8 +113,8 @@ func (o *outside) restore(kept string) {
 	}
 }
 
-// impatient gives a request that is not answered little time, and what follows the usual.
-func impatient(q *Queue, f func()) {
+// withShortAckTimeout calls f with a short AckTimeout, for requests that are not answered.
+func withShortAckTimeout(q *Queue, f func()) {
 	usual := q.conn.AckTimeout
 	q.conn.AckTimeout = 300 * time.Millisecond
 	f()
@@ -139,7 +139,7 @@ func connectTo(t testing.TB, addr string, edit func(*Options)) *Queue {
 }
 
 // restart stops the server, does something while it is away, starts it again and waits until the queue is connected.
-func (o *outside) restart(q *Queue, away func()) {
+func (o *externalServer) restart(q *Queue, away func()) {
 	o.t.Helper()
 	before := q.conn.Connections.Load()
 	o.stop()
@@ -159,14 +159,14 @@ func awaitReconnected(t testing.TB, q *Queue, before uint64) {
 	}
 }
 
-// proxy stands between a queue and its server and can withhold what the server says.
+// proxy stands between a queue and its server and can withhold the server's answers.
 type proxy struct {
 	net.Listener
 	to string
 
 	mu    sync.Mutex
-	deaf  bool          // swallow what the server says
-	held  chan struct{} // closed when what the server says may pass again; nil = it may
+	deaf  bool          // discard the server's answers
+	held  chan struct{} // closed when the server's answers may pass again; nil = they may
 	conns []net.Conn
 }
 
@@ -237,14 +237,14 @@ func (p *proxy) setDeaf(deaf bool) {
 	}
 }
 
-// hold delays what the server says until let.
+// hold delays the server's answers until releaseHeld.
 func (p *proxy) hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.held = make(chan struct{})
 }
 
-func (p *proxy) let() {
+func (p *proxy) releaseHeld() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	close(p.held)

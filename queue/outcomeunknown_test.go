@@ -19,20 +19,20 @@ import (
 // Attack 15 of test/attacklist_test.go: an append is stored and its acknowledgement lost. What was stored counts, once.
 func TestLostAcknowledgementIsResolvedFromTheLog(t *testing.T) {
 	ctx := testContext(t)
-	srv := startOutside(t)
+	srv := startExternal(t)
 	p := startProxy(t, srv.addr())
 	q := connectTo(t, p.Addr().String(), nil)
 	w := owned(t, q)
 	appendPage(t, w, 5, 10)
 	p.setDeaf(true)
 	frame := mustPack(t, conn.MaxPayload, pageOf(t, w.State(), 5, 10))[0]
-	impatient(q, func() {
+	withShortAckTimeout(q, func() {
 		if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrOutcomeUnknown) {
-			t.Fatalf("append without an answer: %v, want doubt", err)
+			t.Fatalf("append without an answer: %v, want an unknown outcome", err)
 		}
 	})
 	if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrOutcomeUnknown) {
-		t.Fatalf("append while in doubt: %v, want doubt", err)
+		t.Fatalf("append while the outcome is unknown: %v, want an unknown outcome", err)
 	}
 	awaitStored(t, srv, w.State().Seq+1)
 	before := q.conn.Connections.Load()
@@ -51,7 +51,7 @@ func TestLostAcknowledgementIsResolvedFromTheLog(t *testing.T) {
 }
 
 // awaitStored waits until a server that answers nobody has stored the entry at a sequence.
-func awaitStored(t *testing.T, srv *outside, seq uint64) {
+func awaitStored(t *testing.T, srv *externalServer, seq uint64) {
 	t.Helper()
 	ctx := testContext(t)
 	l, err := connectTo(t, srv.addr(), nil).Log(ctx, "Orders")
@@ -62,21 +62,21 @@ func awaitStored(t *testing.T, srv *outside, seq uint64) {
 	}
 }
 
-// The acknowledgement comes too late, on a connection that never broke: the writer refuses to go on all the same.
-func TestLateAcknowledgementIsNoAcknowledgement(t *testing.T) {
+// The acknowledgement comes too late, on a connection that never broke: the writer appends nothing before Recover.
+func TestLateAcknowledgementIsIgnored(t *testing.T) {
 	ctx := testContext(t)
-	p := startProxy(t, startOutside(t).addr())
+	p := startProxy(t, startExternal(t).addr())
 	w := owned(t, connectTo(t, p.Addr().String(), nil))
 	p.hold()
-	impatient(w.Log().q, func() {
+	withShortAckTimeout(w.Log().q, func() {
 		if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrOutcomeUnknown) {
-			t.Fatalf("append without an answer in time: %v, want doubt", err)
+			t.Fatalf("append without an answer in time: %v, want an unknown outcome", err)
 		}
 	})
-	p.let()
+	p.releaseHeld()
 	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrOutcomeUnknown) ||
 		!errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("append while in doubt: %v, want doubt for the same reason", err)
+		t.Fatalf("append while the outcome is unknown: %v, want an unknown outcome for the same reason", err)
 	}
 	info, err := w.Log().Info(ctx)
 	if err != nil || info.Last != w.State().Seq+1 {
@@ -103,8 +103,8 @@ func (r reconnecting) PublishMsg(
 	return ack, err
 }
 
-// Rule 4: what the server behind another connection holds nobody knows, whatever one of before acknowledged.
-func TestAcknowledgementOfAnotherConnectionIsDoubt(t *testing.T) {
+// Rule 4: after a reconnect it is unknown what the server holds, even for an append that was acknowledged before.
+func TestAcknowledgementAcrossAReconnectIsNotTrusted(t *testing.T) {
 	ctx := testContext(t)
 	q := embeddedQueue(t)
 	w := owned(t, q)
@@ -112,10 +112,10 @@ func TestAcknowledgementOfAnotherConnectionIsDoubt(t *testing.T) {
 	usual := q.conn.JS
 	q.conn.JS = reconnecting{q.conn.JS, q}
 	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrOutcomeUnknown) {
-		t.Fatalf("append over a reconnect: %v, want doubt", err)
+		t.Fatalf("append over a reconnect: %v, want an unknown outcome", err)
 	}
 	if q.conn.JS = usual; w.State().Seq != before.Seq {
-		t.Fatal("the entry counts before anybody has read it")
+		t.Fatal("the entry is part of the state before it was read")
 	}
 	if err := w.Recover(ctx); err != nil || w.State().Seq != before.Seq+1 {
 		t.Fatalf("recovered up to %d, want %d: %v", w.State().Seq, before.Seq+1, err)
@@ -139,9 +139,9 @@ func TestStaleSequenceIsRefused(t *testing.T) {
 	}
 }
 
-// The server takes two attempts with one id for the same entry. Ours never share one; if they did, it must not
-// count as stored.
-func TestDuplicateIsNoAcknowledgement(t *testing.T) {
+// The server treats two attempts with one message id as the same entry. Attempts of this package never share an id; if
+// they did, the second must not count as stored.
+func TestDuplicateIsNotAnAcknowledgement(t *testing.T) {
 	ctx := testContext(t)
 	w := owned(t, embeddedQueue(t))
 	last, lastID := w.State().Seq, w.folded.lastID
@@ -157,17 +157,17 @@ func TestDuplicateIsNoAcknowledgement(t *testing.T) {
 	}
 }
 
-// The same, but the entry never arrived: it must not count.
+// An append is never sent because the server is stopped: after Recover the entry is not part of the state.
 func TestUnsentAppendIsResolvedFromTheLog(t *testing.T) {
 	ctx := testContext(t)
-	srv := startOutside(t)
+	srv := startExternal(t)
 	w := owned(t, connectTo(t, srv.addr(), nil))
 	appendPage(t, w, 5, 10)
 	srv.restart(w.Log().q, func() {
 		frame := mustPack(t, conn.MaxPayload, pageOf(t, w.State(), 5, 10))[0]
-		impatient(w.Log().q, func() {
+		withShortAckTimeout(w.Log().q, func() {
 			if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrOutcomeUnknown) {
-				t.Fatalf("append to a dead server: %v, want doubt", err)
+				t.Fatalf("append to a dead server: %v, want an unknown outcome", err)
 			}
 		})
 	})
@@ -183,10 +183,10 @@ func TestUnsentAppendIsResolvedFromTheLog(t *testing.T) {
 	}
 }
 
-// A reader goes through a restart of the server as if nothing had been.
+// A reader goes on after a restart of the server, without an error.
 func TestReaderSurvivesARestartOfNATS(t *testing.T) {
 	ctx := testContext(t)
-	srv := startOutside(t)
+	srv := startExternal(t)
 	q := connectTo(t, srv.addr(), nil)
 	w := owned(t, q)
 	appendPage(t, w, 5, 10)
@@ -248,7 +248,7 @@ func TestPausedWriterStoresNothingAfterRivalTrimmed(t *testing.T) {
 	before := fold(t, w.Log())
 	frame := mustPack(t, conn.MaxPayload, pageOf(t, w.State(), 5, 10))[0]
 	if _, err := w.Append(ctx, frame.Body, frame.Data); !errors.Is(err, ErrOutcomeUnknown) {
-		t.Fatalf("append of the paused writer: %v, want doubt", err)
+		t.Fatalf("append of the paused writer: %v, want an unknown outcome", err)
 	}
 	if err := w.Recover(ctx); !errors.Is(err, ErrLost) {
 		t.Fatalf("recover of the paused writer: %v, want lost", err)
@@ -257,10 +257,10 @@ func TestPausedWriterStoresNothingAfterRivalTrimmed(t *testing.T) {
 }
 
 // Attack 28 of test/attacklist_test.go: the store is put back to an older copy and a rival fills it up to the very
-// number that the old owner knows. Nothing of the rival's is skipped, nothing of the old owner's gets in between.
+// number that the old owner knows. No entry of the rival is skipped, and no entry of the old owner is stored.
 func TestRestoredStoreFilledToTheSameNumber(t *testing.T) {
 	ctx := testContext(t)
-	srv := startOutside(t)
+	srv := startExternal(t)
 	w := owned(t, connectTo(t, srv.addr(), nil))
 	appendPage(t, w, 3, 10)
 	var kept string
@@ -290,7 +290,7 @@ func TestRestoredStoreFilledToTheSameNumber(t *testing.T) {
 	t.Run("writer that noticed nothing", func(t *testing.T) {
 		w.folded.connection = w.Log().q.conn.Connections.Load() // as behind a proxy that reconnects by itself
 		if _, err := w.append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrOutcomeUnknown) {
-			t.Fatalf("append to a lost history: %v, want doubt", err)
+			t.Fatalf("append to a lost history: %v, want an unknown outcome", err)
 		}
 		if err := w.Recover(ctx); !errors.Is(err, ErrLost) {
 			t.Fatalf("recover: %v, want lost", err)
@@ -305,8 +305,8 @@ func TestRestoredStoreFilledToTheSameNumber(t *testing.T) {
 	}
 }
 
-// Where the server cannot compare ids, the entry of a lost history is stored, and folds as nothing.
-func TestEntryOfALostHistoryFoldsAsNothing(t *testing.T) {
+// If the server does not compare ids, an entry that continues a lost history is stored, but has no effect.
+func TestEntryOfALostHistoryHasNoEffect(t *testing.T) {
 	ctx := testContext(t)
 	w := owned(t, embeddedQueue(t))
 	appendPage(t, w, 3, 10)
