@@ -48,7 +48,7 @@ the marks; the second one ends it at once. Ending it in any way, at any moment, 
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.drain, "drain-and-exit", false, "stop when everything that was written before the start is applied")
-	f.BoolVar(&o.dry, "dry-run", false, "only check that it could run, as `replicator check` does")
+	f.BoolVar(&o.dry, "dry-run", false, "only check that it could run, as replicator check does")
 	f.BoolVar(&o.upgrade, "upgrade", false,
 		"raise logs of an older format to the newest: stop every older replicator first")
 	cmd.MarkFlagsMutuallyExclusive("drain-and-exit", "dry-run")
