@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
 )
@@ -57,21 +59,60 @@ type storedShard struct {
 	Early       bool            `json:"early,omitempty"`
 }
 
-// encodeState returns the JSON of a state.
+// storedShardBytes is a generous guess at the JSON of one shard, so that the buffer for all of them seldom grows.
+const storedShardBytes = 400
+
+// encodeState returns the JSON of a state. The shards are most of it, and are encoded one by one: their stored form is
+// never in memory as a whole.
 func encodeState(s *State) ([]byte, error) {
-	shards := make(map[string]*storedShard, len(s.Shards))
-	all := make([]storedShard, 0, len(s.Shards))
-	for id, sh := range s.Shards {
-		all = append(all, sh.stored())
-		shards[id] = &all[len(all)-1]
-	}
-	return json.Marshal(&storedState{
+	in := &storedState{
 		Epoch: s.Epoch, Owner: s.Owner, Nonce: s.Nonce, Released: s.Released, Life: s.Life, Identity: s.Identity,
-		Streams: s.Streams, Shards: shards, Marks: s.Marks, Gaps: s.Gaps,
+		Streams: s.Streams, Marks: s.Marks, Gaps: s.Gaps,
 		Paused: s.Paused, Halted: s.Halted, Halts: s.Halts,
 		Date: s.Date, Listed: s.Listed, LastFrame: s.LastFrame, Changes: s.Changes, DroppedVersion: s.DroppedVersion,
 		Watermarks: s.Watermarks, Starting: s.Starting, Foreign: s.Foreign,
-	})
+	}
+	if len(s.Shards) == 0 {
+		return json.Marshal(in)
+	}
+	in.Shards = map[string]*storedShard{"": nil} // a placeholder: inside of strings, JSON escapes the quotes
+	b, err := json.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	before, after, _ := bytes.Cut(b, []byte(`{"":null}`))
+	var out bytes.Buffer
+	out.Grow(len(b) + storedShardBytes*len(s.Shards))
+	out.Write(before)
+	if err := encodeShards(&out, s.Shards); err != nil {
+		return nil, err
+	}
+	out.Write(after)
+	return out.Bytes(), nil
+}
+
+// encodeShards appends the JSON of shards by ID, in the order of the IDs, as package json writes a map.
+func encodeShards(out *bytes.Buffer, shards map[string]*Shard) error {
+	var one bytes.Buffer
+	encoder, stored := json.NewEncoder(&one), new(storedShard)
+	ids := slices.AppendSeq(make([]string, 0, len(shards)), maps.Keys(shards))
+	slices.Sort(ids)
+	separator := byte('{')
+	for _, id := range ids {
+		one.Reset()
+		*stored = shards[id].stored()
+		if err := encoder.Encode(stored); err != nil {
+			return err
+		}
+		shard := bytes.TrimSuffix(one.Bytes(), []byte("\n"))
+		key, _, _ := bytes.Cut(shard[len(`{"id":`):], []byte(`,"stream":`)) // the ID as JSON
+		out.WriteByte(separator)
+		out.Write(key)
+		out.WriteByte(':')
+		out.Write(shard)
+		separator = ','
+	}
+	return out.WriteByte('}')
 }
 
 // decodeState reads the JSON of a state. It refuses shards that do not stand under their ID, or in no phase.

@@ -82,3 +82,24 @@ func TestStoredStatesOfAnEarlierBuildAreReadAndWrittenAsBefore(t *testing.T) {
 		}
 	}
 }
+
+// TestShardsAreWrittenAsPackageJSONWritesAMap: shards are encoded one by one, whatever text is in their IDs and around
+// them.
+func TestShardsAreWrittenAsPackageJSONWritesAMap(t *testing.T) {
+	s := NewState()
+	s.Owner = `"shards":{"":null}`
+	for _, shards := range [][]string{nil, {"a"}, {"b", `a",":{"":null}`, "<&>\u2028", `{"id":"c","stream":`, "\n", "é", ""}} {
+		want := storedState{Owner: s.Owner, Shards: map[string]*storedShard{}}
+		for _, id := range shards {
+			s.Shards[id] = &Shard{ID: id, Stream: `,"stream":` + id, Parent: "p", Phase: PhaseEarly}
+			stored := s.Shards[id].stored()
+			want.Shards[id] = &stored
+		}
+		a, errA := json.Marshal(&want)
+		b, errB := encodeState(s)
+		if errA != nil || errB != nil || !bytes.Equal(a, b) {
+			t.Errorf("%q: %v, %v: %s", shards, errA, errB, cmp.Diff(string(a), string(b)))
+		}
+		clear(s.Shards)
+	}
+}
