@@ -50,7 +50,7 @@ func (c *compiler) emitter(r *ir.Rule, src *lang.Emitter, segments problem.Text)
 		c.Problems.Errorf(src.To, "template", "", "%s", err.Error())
 		return nil
 	}
-	e.NameOnly = qualifier == "{attr}"
+	e.NameOnly = qualifier == "{attr}" && e.Qualifier.Vars[tmpl.VarAttr] // else {attr} is a capture or an attribute
 	e.PerName = perName(e, qualifier, env)
 	if src.TS.Set() {
 		env.Vars, env.Segments = nil, tmpl.SegRaw
