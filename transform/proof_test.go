@@ -310,6 +310,26 @@ rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{doc: all, rename: {a:
 	}
 }
 
+// TestEntriesThatWriteOtherAttributesDoNotCollide: {attr} is the name of the entry's own attribute, and in a document or
+// a constant none.
+func TestEntriesThatWriteOtherAttributesDoNotCollide(t *testing.T) {
+	for _, cells := range []string{
+		`{attr: x, to: "d:{attr}"}, {attr: y, to: "d:{attr}"}`,
+		`{attr: x, to: "d:{attr}__{type}"}, {attr: y, to: "d:{attr}__{type}"}`,
+		`{attr: x, to: "d:{attr}"}, {attrs: [y], to: "d:{attr}"}`,
+		`{const: "1", to: "d:c{attr}"}, {attrs: [x, y], to: "d:{attr}"}`,
+		`{const: "1", to: "d:{attr}"}, {attrs: [x, y], to: "d:{attr}"}`,
+	} {
+		p := compiled(t, Table{Schema: schema("pk:S")}, `
+families: {d: {max_versions: 1}}
+rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [`+cells+`]}]`)
+		row := cellsOf(t, p, `{"pk":{"S":"a"},"x":{"S":"1"},"y":{"S":"2"}}`)["a"]
+		if row["d:x"]+row["d:x__S"] != "1" || row["d:y"]+row["d:y__S"] != "2" || len(row) != 2 {
+			t.Errorf("%s: %v", cells, row)
+		}
+	}
+}
+
 // TestOwnedKnowsTheOtherColumn: a resync deletes what the item may have left there.
 func TestOwnedKnowsTheOtherColumn(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, `

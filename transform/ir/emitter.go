@@ -19,7 +19,7 @@ type Emitter struct {
 	Family    *FamilyRule
 	Qualifier *tmpl.Template
 	PerName   []*tmpl.Template // the qualifier with each attribute's name filled in, where the names are known
-	NameOnly  bool             // the qualifier is {attr} and nothing else
+	NameOnly  bool             // the qualifier is the variable {attr} and nothing else
 	Fallback  *FamilyRule      // takes numbers that do not fit the encoding, as text; nil: such an item is refused
 	Values    Values
 	Time      CellTime
@@ -132,10 +132,18 @@ func (e *Emitter) InFamily(name string) bool {
 	return e.Family.Name == name || e.Fallback != nil && e.Fallback.Name == name
 }
 
-// ColumnOf is the qualifier's template with the name of one attribute filled in.
+// ColumnOf is the qualifier's template with the name of one attribute filled in where the source has a variable for it.
 func (e *Emitter) ColumnOf(attr string) string {
+	if !e.NamesColumns() {
+		return e.Qualifier.Source
+	}
 	name := e.Source.Attributes().Written(attr)
 	return strings.NewReplacer("{attr}", name, "{path}", name).Replace(e.Qualifier.Source)
+}
+
+// NamesColumns reports whether the names of attributes stand in the emitter's columns.
+func (e *Emitter) NamesColumns() bool {
+	return e.Qualifier.Vars[tmpl.VarAttr] || e.Qualifier.Vars[tmpl.VarPath]
 }
 
 // MayWrite reports whether the emitter may write a column: one with a template counts as any column.

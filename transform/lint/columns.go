@@ -30,13 +30,11 @@ func (c *linter) lintTwice(pl *ir.Plan) {
 }
 
 // maySpell reports whether the emitter may write the column that the attribute's name gives: of a list or wildcard only
-// if the attribute is in it, of other sources always.
+// or of a source with {attr} in its columns only if the attribute is its own, of other sources always.
 func maySpell(e *ir.Emitter, attr string) bool {
-	switch e.Source.(type) {
-	case *ir.Attrs, *ir.Document:
-		return e.Holds(attr)
-	}
-	return true
+	_, document := e.Source.(*ir.Document)
+	_, several := e.Source.(*ir.Attrs)
+	return !document && !several && !e.NamesColumns() || e.Holds(attr)
 }
 
 // writeOnceHint returns the hint how an attribute is taken from one of the entries that write it.
