@@ -33,6 +33,7 @@ Nothing in it is for production; without --dir nothing is kept.`,
 			o.Log = log
 			o.Ready = func(env []string) {
 				fmt.Fprintf(a.errs, `The sandbox is ready. Clients find it with these, or by: eval "$(replicator sandbox env)"
+(with --dynamodb, --bigtable and --nats as here, if they are not the default)
 
   export %s
 
