@@ -8,10 +8,10 @@ import (
 
 // Distinct returns an encoding of eight bytes: the first of a SHA-256 over another encoding. Equal values give equal
 // bytes, different values practically never do, as a count of distinct values of any type needs.
-func Distinct(of func([]byte, *change.Value) ([]byte, error)) func([]byte, *change.Value) ([]byte, error) {
+func Distinct(encoding func([]byte, *change.Value) ([]byte, error)) func([]byte, *change.Value) ([]byte, error) {
 	return func(dst []byte, v *change.Value) ([]byte, error) {
 		start := len(dst)
-		out, err := of(dst, v)
+		out, err := encoding(dst, v)
 		if err != nil {
 			return dst, err
 		}

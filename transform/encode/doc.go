@@ -7,7 +7,7 @@
 //	google.go    what Google's migration utility writes
 //	decode.go    the inverses
 //	types.go     the type sidecar
-//	distinct.go  eight bytes that tell values apart, for counts of distinct ones
+//	distinct.go  eight bytes that differ for different values, to count distinct values
 //	ordered.go   numbers as text that sorts by value
 //	json.go      JSON without tags
 //	natural.go   the default: text for scalars, tagged JSON for the rest

@@ -7,9 +7,9 @@
 //	parse.go        Parse: a mapping file and its blocks
 //	emitter.go      an entry of cells
 //	reader.go       reading and reporting, shared by all blocks
-//	parts.go        in which part of the configuration a key belongs
+//	parts.go        which part of the configuration a key belongs to
 //	normal.go       the file without comments and secrets, to store and hash
-//	acknowledge.go  which warnings the author knows about
+//	acknowledge.go  which warnings the author has acknowledged
 //	mapping.go      the model that Parse fills
 //	template.go     templates such as {name|filter(args)}
 //	pattern.go      patterns such as USER#{id:d}

@@ -48,7 +48,7 @@ type Family struct {
 	Removed     Text // delete, keep, empty: what happens to the column of a removed attribute, with history
 }
 
-// Rule says which rows and cells the items that it matches are written to.
+// Rule selects items by match and when, and describes the rows and cells that they are written to.
 type Rule struct {
 	At          Text // S is the name
 	Match       []Condition
@@ -100,7 +100,7 @@ type Emitter struct {
 	As         Text
 	TS         Text
 	TSMissing  Text // refuse, version, skip, never
-	CellID     Text // ts: several items share the column, and the cell time tells them apart
+	CellID     Text // ts: several items share the column, and the cell time distinguishes them
 	Collisions Text // acknowledged
 	Flatten    Text // maps
 	Join       Text

@@ -55,12 +55,12 @@ func (r *reader) mapping(n *yaml.Node) *Mapping {
 	return m
 }
 
-// checkSecrets refuses empty secrets, whose hashes anybody can compute.
+// checkSecrets refuses empty secrets: hashes with an empty secret protect nothing.
 func (r *reader) checkSecrets(m *Mapping) {
 	for _, s := range m.Secrets {
 		if s.Value.S == "" || s.Value.S == "${}" {
 			r.Errorf(s.Value, "secret", s.Name+": \"${ENV_NAME}\", and set the variable where the replicator runs",
-				"secret %q is empty: anybody could compute its hashes", s.Name)
+				"secret %q is empty, so its hashes protect nothing", s.Name)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func (r *reader) families(m *Mapping, n *yaml.Node, path string) {
 	})
 }
 
-// versions settles how many versions a family keeps: 1 by default, all if it has another limit or merges its cells.
+// versions sets how many versions a family keeps: 1 by default, all if it has another limit or merges its cells.
 func (r *reader) versions(f *Family, t Text) {
 	switch {
 	case t.S == "all":

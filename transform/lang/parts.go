@@ -22,7 +22,7 @@ var parts = []struct {
 	{"an entry of `reads`", []string{"prefix", "range", "fold"}},
 }
 
-// partOf returns the part of the configuration that knows a key, or "".
+// partOf returns the part of the configuration that a key belongs to, or "".
 func partOf(key string) string {
 	for _, p := range parts {
 		if slices.Contains(p.keys, key) {

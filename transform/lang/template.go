@@ -47,8 +47,8 @@ func parseReference(inside string) (TemplatePart, error) {
 	part := TemplatePart{Name: steps[0]}
 	switch {
 	case strings.Contains(part.Name, "("):
-		return part, fmt.Errorf("{%s}: the only function is salt(names;buckets); a random salt cannot be: an update could "+
-			"not find its row again", inside)
+		return part, fmt.Errorf("{%s}: the only function is salt(names;buckets); a random salt is not possible: an "+
+			"update could not find its row again", inside)
 	}
 	if err := checkName(inside, part.Name); err != nil {
 		return part, err
@@ -70,8 +70,8 @@ func parseReference(inside string) (TemplatePart, error) {
 	return part, nil
 }
 
-// checkName refuses references that are hardly the name of a capture or an attribute. Attributes may have almost any
-// name, so syntax that belongs into a pattern would otherwise be taken for an attribute that no item has.
+// checkName refuses references that are unlikely to name a capture or an attribute. Attributes may have almost any
+// name, so syntax that belongs in a pattern would otherwise be read as an attribute that no item has.
 func checkName(inside, name string) error {
 	capture, _, typed := strings.Cut(name, ":")
 	switch {
@@ -80,9 +80,9 @@ func checkName(inside, name string) error {
 	case strings.TrimSpace(name) != name:
 		return fmt.Errorf("{%s}: write {%s} without spaces around the name", inside, strings.TrimSpace(inside))
 	case strings.HasPrefix(name, "="):
-		return fmt.Errorf("{%s}: a back-reference belongs into `match`; here write {%s}", inside, name[1:])
+		return fmt.Errorf("{%s}: a back-reference belongs in `match`; here write {%s}", inside, name[1:])
 	case typed && !strings.HasPrefix(name, "aws:"):
-		return fmt.Errorf("{%s}: a capture's kind belongs into `match`; here write {%s}", inside, capture)
+		return fmt.Errorf("{%s}: a capture's kind belongs in `match`; here write {%s}", inside, capture)
 	case strings.ContainsAny(name, "=\"'`*?<>[]\\") || strings.ContainsFunc(name, unicode.IsControl):
 		return fmt.Errorf("{%s}: this is the name of neither a capture nor an attribute; braces as text are written "+
 			"{{ and }}", inside)

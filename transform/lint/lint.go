@@ -97,7 +97,7 @@ func (c *linter) lintDocument(r *ir.Rule, e *ir.Emitter) {
 		if c.Program.KeyType(x.S) != 0 || r.Ignores(x.S) || r.Mentions(x.S) {
 			continue
 		}
-		c.Problems.Errorf(x, "lost", "write it elsewhere, or say that it is left out on purpose: ignore: ["+x.S+"]",
+		c.Problems.Errorf(x, "lost", "write it elsewhere, or leave it out on purpose with ignore: ["+x.S+"]",
 			"the document leaves out %q, and nothing else writes it", x.S)
 	}
 }

@@ -43,7 +43,7 @@ func (s *Sampler) mapping() string {
 		w.line("# types: \"t:types\"          # one more cell per item, so that rows can be turned back into items")
 	}
 	w.line("families:")
-	w.line("  d: {max_versions: 1}      # names are up to 8 characters: they travel with every request")
+	w.line("  d: {max_versions: 1}      # names are up to 8 characters: every request contains them")
 	w.line("  %st: {max_versions: 1}      # for types", sign)
 	if len(s.src.Indexes) > 0 {
 		w.line("  # x: {max_versions: 1}      # for rows of indexes")

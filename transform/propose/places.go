@@ -63,16 +63,16 @@ func (p *places) place(row []byte, family string, qualifier, at []byte) uint64 {
 
 // findings reports the places that several items wrote; acknowledged is true if the mapping allows shared cells.
 func (p *places) findings(ps *problem.Collector, acknowledged bool) {
-	const report = "report this: the compiler proved that it cannot be"
+	const report = "report this as a bug: the compiler proved that it cannot happen"
 	at := problem.Text{Path: "sample"}
 	for _, family := range slices.Sorted(maps.Keys(p.shared)) {
 		switch n := p.shared[family]; {
 		case family == "":
 			ps.Errorf(at, "collision", report, "%d rows of class R (replace-row) belong to several items", n)
 		case acknowledged:
-			ps.Warnf(at, "collision", "tell the items apart in the row or the column, unless the last one shall win",
+			ps.Warnf(at, "collision", "distinguish the items in the row or the column, unless the last one should win",
 				"%d cells of family %s belong to several items of the sample: the last one written hides the others, and a "+
-					"removal takes it from all", n, family)
+					"removal deletes it for all", n, family)
 		default:
 			ps.Errorf(at, "collision", report, "%d cells of family %s belong to several items of the sample", n, family)
 		}

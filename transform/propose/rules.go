@@ -36,14 +36,13 @@ func (s *Sampler) rules() (out []proposed) {
 	if len(kinds) == 0 {
 		return []proposed{rest}
 	}
-	rest.comment = "What is of no kind above; without this rule it would be refused, with drop: true left out."
+	rest.comment = "Items of no kind above. Without this rule they would be refused; with drop: true they are left out."
 	named := &names{taken: map[string]bool{"rest": true}}
 	for _, k := range kinds {
 		out = append(out, s.ruleOf(k, rest.lead, rest.keys, named))
 	}
 	out[0].comment = "Keys begin with words: a rule for each kind of items. A partition key's items stand together, as " +
-		"in " +
-		"DynamoDB."
+		"in DynamoDB."
 	return append(out, rest)
 }
 

@@ -106,7 +106,7 @@ func (s *Survey) Findings() []problem.Problem {
 			"%s of %d sampled items are refused: %s", share(s.refused[code], s.items), s.items, s.reason[code])
 	}
 	for _, attr := range slices.Sorted(maps.Keys(s.lost)) {
-		ps.Errorf(problem.Text{Path: attr}, "lost", "map it, or say that it is left out on purpose: ignore: ["+attr+"]",
+		ps.Errorf(problem.Text{Path: attr}, "lost", "map it, or leave it out on purpose with ignore: ["+attr+"]",
 			"attribute %q of %s of the sampled items is written nowhere", attr, share(s.lost[attr], s.items))
 	}
 	s.places.findings(ps, s.p.SharesCells())

@@ -51,7 +51,7 @@ func (o *op) endsLike(p *op) bool {
 		return false
 	case o.stop == p.stop:
 		return true
-	case o.mode == SegOrdered: // the delimiter ends both: it was demanded
+	case o.mode == SegOrdered: // the delimiter ends both: separate requires it
 		return true
 	}
 	first, other := o.stop[0], p.stop[0]
@@ -64,7 +64,7 @@ func (o *op) equalSalt(p *op) bool {
 			func(x, y op) bool { return x.kind == y.kind && x.name == y.name && x.slot == y.slot })
 }
 
-// AsNumber notes that the text will be parsed as a number, which drops leading zeros and the borders between
+// AsNumber records that the text will be parsed as a number, which drops leading zeros and the borders between
 // references: a value follows from it only if it is the only reference and has one way to be written.
 func (t *Template) AsNumber() {
 	references := 0
@@ -83,6 +83,6 @@ func (t *Template) AsNumber() {
 		}
 	}
 	if references > 1 {
-		t.Ambig = "a number made of several values may be the same for others: take it from one"
+		t.Ambig = "a number made of several values may be the same for other values: make it from one value"
 	}
 }

@@ -5,11 +5,11 @@
 // Files, from the top down:
 //
 //	compile.go   New: references, filters and segment modes of a template
-//	common.go    what can be told from a text that either of two templates gave
+//	common.go    the values that follow from a text that either of two templates gave
 //	hole.go      the place of a variable in a template, for the way back to the item
 //	template.go  Template and its evaluation
 //	filter.go    the filters
 //	shape.go     supersets of texts, and whether two overlap
 //	pattern.go   patterns and captures
-//	refusal.go   why a mapping does not take an item
+//	refusal.go   why a mapping cannot map an item
 package tmpl

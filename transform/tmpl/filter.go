@@ -148,10 +148,10 @@ func arguments(f lang.Filter) (n int, err error) {
 	return int(v), nil
 }
 
-// checkDigits refuses anything but digits without leading zeros, with which two texts would become one number.
+// checkDigits refuses anything but digits without leading zeros: with them, two texts would become one number.
 func checkDigits(name, in string) error {
 	if !digits(in) {
-		return Refuse("number", "filter %s wants digits only", name)
+		return Refuse("number", "filter %s takes digits only", name)
 	}
 	if len(in) > 1 && in[0] == '0' {
 		return Refuse("number", "filter %s: a number with leading zeros would become the same as one without", name)
@@ -175,7 +175,7 @@ func pad(n int) func([]byte, string) ([]byte, error) {
 
 func ordnum(dst []byte, in string) ([]byte, error) {
 	if c, err := change.CanonicalNumber(in); err != nil || c != in {
-		return dst, Refuse("number", "filter ordnum wants a number in DynamoDB's plain form")
+		return dst, Refuse("number", "filter ordnum takes a number in DynamoDB's plain form")
 	}
 	return encode.OrderedNumber(dst, in)
 }
@@ -183,7 +183,7 @@ func ordnum(dst []byte, in string) ([]byte, error) {
 // revstr writes the characters in reverse order.
 func revstr(dst []byte, in string) ([]byte, error) {
 	if !utf8.ValidString(in) {
-		return dst, Refuse("text", "filter revstr wants text")
+		return dst, Refuse("text", "filter revstr takes text")
 	}
 	for len(in) > 0 {
 		_, n := utf8.DecodeLastRuneInString(in)
@@ -251,7 +251,7 @@ func secondMillis(dst []byte, in string) ([]byte, error) {
 
 func integer(dst []byte, in string) ([]byte, error) {
 	if err := checkDigits("int", strings.TrimPrefix(in, "-")); err != nil || in == "-0" {
-		return dst, errors.Join(err, Refuse("number", "filter int wants an integer"))
+		return dst, errors.Join(err, Refuse("number", "filter int takes an integer"))
 	}
 	return append(dst, in...), nil
 }

@@ -2,7 +2,7 @@ package tmpl
 
 import "fmt"
 
-// Refusal is the error of an item that the mapping does not take: its change becomes a dead letter.
+// Refusal is the error of an item that the mapping cannot map: its change becomes a dead letter.
 type Refusal struct {
 	Code string // stable, for metrics and scripts
 	What string // for people; names attributes, never prints values

@@ -43,7 +43,7 @@ const (
 	srcSalt
 )
 
-// Segment modes: how a reference that is not the last one is kept apart from what follows.
+// Segment modes: how a reference that is not the last one is separated from what follows.
 const (
 	SegRaw     = ""
 	SegStrict  = "strict"  // refuse values that hold the separator, or are empty
@@ -68,7 +68,7 @@ type op struct {
 	width   int
 }
 
-// Env says what a template may refer to, and how its segments are separated.
+// Env is what a template may refer to, and how its segments are separated.
 type Env struct {
 	Captures []Capture
 	Vars     []int           // allowed variables
@@ -90,7 +90,7 @@ type Template struct {
 	Uses     map[string]bool // all captures, attributes, variables that it reads
 	Vars     [vars]bool      // variables of the source that it reads
 	FromKey  bool            // it reads nothing but the primary key
-	Exposed  map[string]bool // references whose text stands in the result, not only a keyed hash of it
+	Exposed  map[string]bool // references whose text is in the result, not only a keyed hash of it
 	Filters  []string        // names of all filters
 	Folds    bool            // two values of a variable may give the same text
 	Ambig    string          // why two different inputs may give the same text; "" if they cannot
