@@ -59,7 +59,7 @@ func TestExplainTellsEveryStep(t *testing.T) {
    "name": "index users_by_subscription of rule subscribe_user",
    "row": "SUBSCRIBE_USER#s#NEWS#7#1",
    "class": "R",
-   "why": "the row's key tells the whole primary key and nothing else writes it",
+   "why": "the row's key determines the whole primary key and nothing else writes it",
    "left": true,
    "wipes": true,
    "cells": null

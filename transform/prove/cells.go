@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Proof 7: proveCellTellsItem shows that a cell in a shared row tells its item: row, column and, with `cell_id: ts`,
-// time tell the whole primary key together.
+// Proof 7: proveCellTellsItem shows that a cell in a shared row determines its item: row, column and, with `cell_id:
+// ts`, time determine the whole primary key together.
 func proveCellTellsItem(s site, e *ir.Emitter) {
 	if e.Aggregate() || e.Shared {
 		return

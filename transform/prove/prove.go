@@ -46,7 +46,7 @@ func classify(s site) {
 	d, pl := s.draft, s.plan
 	spareFamilies(pl)
 	if pl.Exclusive {
-		pl.Class, pl.Why = ir.ClassR, "the row's key tells the whole primary key and nothing else writes it"
+		pl.Class, pl.Why = ir.ClassR, "the row's key determines the whole primary key and nothing else writes it"
 		pl.CompareCells = proveCellsOfItemDiffer(s)
 		return
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Proof 1: proveRowTellsKey shows that the row's key tells the whole primary key, so that the row can belong to one
-// item alone. Otherwise the row is shared, and the plan says why.
+// Proof 1: proveRowTellsKey shows that the row's key determines the whole primary key, so that the row can belong to
+// one item alone. Otherwise the row is shared, and the plan says why.
 func proveRowTellsKey(s site) {
 	pl := s.plan
 	missing := s.missingKeyParts(pl.Row)
