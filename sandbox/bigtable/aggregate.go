@@ -9,11 +9,11 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 )
 
-// The emulator computes sums, but takes the last value for a maximum or a minimum. The front computes these two under
-// the table's lock and sets the result. A count of distinct values keeps its last value, where the service keeps a
-// sketch.
+// The emulator computes sums, but for a maximum or a minimum it stores the last value. The front computes these two
+// under the table's lock and sets the result. For a count of distinct values the last value is stored too, where the
+// service stores a sketch.
 
-// mergeOf returns how a family merges two values; nil when the front leaves that to the emulator.
+// mergeOf returns the function with which a family merges two values; nil when the emulator merges them.
 func mergeOf(t *btapb.Type) func(have, add int64) int64 {
 	switch t.GetAggregateType().GetAggregator().(type) {
 	case *btapb.Type_Aggregate_Max_:
@@ -51,7 +51,7 @@ func (t *table) lock(exclusive bool, branches ...[]*btpb.Mutation) (unlock func(
 
 // merge replaces additions to a maximum or minimum by the merged values. The caller holds the table's lock exclusively.
 func (f *Front) merge(ctx context.Context, name string, t *table, key []byte, ms []*btpb.Mutation) error {
-	var mine []*btpb.Mutation_SetCell // cells that these mutations set so far
+	var merged []*btpb.Mutation_SetCell // cells that these mutations have set so far
 	emptied := false
 	for i, m := range ms {
 		emptied = emptied || m.GetDeleteFromRow() != nil
@@ -68,7 +68,7 @@ func (f *Front) merge(ctx context.Context, name string, t *table, key []byte, ms
 		if emptied {
 			have = nil
 		}
-		for _, s := range mine {
+		for _, s := range merged {
 			if s.FamilyName == set.FamilyName && bytes.Equal(s.ColumnQualifier, set.ColumnQualifier) &&
 				s.TimestampMicros == set.TimestampMicros {
 				have = s.Value
@@ -79,7 +79,7 @@ func (f *Front) merge(ctx context.Context, name string, t *table, key []byte, ms
 			value = mergeOf(t.families[add.FamilyName])(int64(binary.BigEndian.Uint64(have)), value)
 		}
 		set.Value = binary.BigEndian.AppendUint64(nil, uint64(value))
-		mine = append(mine, set)
+		merged = append(merged, set)
 		ms[i] = &btpb.Mutation{Mutation: &btpb.Mutation_SetCell_{SetCell: set}}
 	}
 	return nil

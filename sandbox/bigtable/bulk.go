@@ -19,7 +19,7 @@ type bulk struct {
 	req   *btpb.MutateRowsRequest
 	apply func(context.Context, *btpb.MutateRowsRequest) ([]*btpb.MutateRowsResponse_Entry, error)
 
-	wide     bool           // some row may get too wide, so the table's lock is held exclusively
+	wide     bool           // some row may exceed maxWidth, so the table's lock is held exclusively
 	admitted map[string]int // row key → cells that the entries admitted so far set
 }
 
@@ -47,14 +47,14 @@ func (f *Front) mutateRows(srv any, ss grpc.ServerStream, h grpc.StreamHandler) 
 // checkBulk checks a call as a whole against the service's limits.
 func checkBulk(req *btpb.MutateRowsRequest) error {
 	if len(req.Entries) == 0 {
-		return bad("No mutations provided")
+		return invalidArgument("No mutations provided")
 	}
 	total := 0
 	for _, e := range req.Entries {
 		total += len(e.Mutations)
 	}
 	if total > maxMutations {
-		return bad("Too many mutations: %d, the limit is %d", total, maxMutations)
+		return invalidArgument("Too many mutations: %d, the limit is %d", total, maxMutations)
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (b *bulk) serve(ss grpc.ServerStream, gaveUp error) error {
 	case Refuse:
 		return x.injected("refused before it was applied")
 	case Late:
-		x.later(func(ctx context.Context) { _, _ = b.run(ctx) })
+		x.applyLate(func(ctx context.Context) { _, _ = b.run(ctx) })
 		return x.injected("failed, to be applied late")
 	}
 	out, err := b.run(context.WithoutCancel(ss.Context()))
@@ -106,7 +106,7 @@ func (b *bulk) run(ctx context.Context) ([]*btpb.MutateRowsResponse_Entry, error
 	for i, e := range b.req.Entries {
 		branches[i] = e.Mutations
 	}
-	b.wide = b.mayPass()
+	b.wide = b.mayExceed()
 	defer b.table.lock(b.wide, branches...)()
 	var out []*btpb.MutateRowsResponse_Entry
 	var at []int // for each entry that is applied: its index in the request
@@ -122,7 +122,7 @@ func (b *bulk) run(ctx context.Context) ([]*btpb.MutateRowsResponse_Entry, error
 		return out, nil
 	}
 	b.shuffle(pass.Entries, at)
-	applied, err := b.applied(ctx, pass)
+	applied, err := b.applyEntries(ctx, pass)
 	if err != nil {
 		return nil, err
 	}
@@ -130,11 +130,12 @@ func (b *bulk) run(ctx context.Context) ([]*btpb.MutateRowsResponse_Entry, error
 		e.Index = int64(at[e.Index])
 		out = append(out, e)
 	}
-	return b.falsify(out), nil
+	return b.distortAnswers(out), nil
 }
 
-// applied applies a request: at once, or entry by entry when an entry merges into a cell that an earlier one may set.
-func (b *bulk) applied(ctx context.Context, req *btpb.MutateRowsRequest) (out []*btpb.MutateRowsResponse_Entry,
+// applyEntries applies a request: in one call, or entry by entry when an entry merges into a cell that an earlier one
+// may set.
+func (b *bulk) applyEntries(ctx context.Context, req *btpb.MutateRowsRequest) (out []*btpb.MutateRowsResponse_Entry,
 	err error) {
 	if !slices.ContainsFunc(req.Entries,
 		func(e *btpb.MutateRowsRequest_Entry) bool { return b.table.merges(e.Mutations) }) {
@@ -157,12 +158,12 @@ func (b *bulk) applied(ctx context.Context, req *btpb.MutateRowsRequest) (out []
 	return out, nil
 }
 
-// mayPass reports whether this call could make a row wider than maxWidth.
-func (b *bulk) mayPass() bool {
+// mayExceed reports whether this call could make a row wider than maxWidth.
+func (b *bulk) mayExceed() bool {
 	cells := map[string]int{}
 	for _, e := range b.req.Entries {
 		cells[string(e.RowKey)] += cellsSet(e.Mutations)
-		if b.table.widths.mayPass(e.RowKey, cells[string(e.RowKey)]) {
+		if b.table.widths.mayExceed(e.RowKey, cells[string(e.RowKey)]) {
 			return true
 		}
 	}
@@ -172,7 +173,7 @@ func (b *bulk) mayPass() bool {
 // checkWidth refuses an entry that would make its row too wide after the entries before it.
 func (b *bulk) checkWidth(ctx context.Context, e *btpb.MutateRowsRequest_Entry) error {
 	cells, key := cellsSet(e.Mutations), string(e.RowKey)
-	if b.wide && b.table.widths.mayPass(e.RowKey, cells) {
+	if b.wide && b.table.widths.mayExceed(e.RowKey, cells) {
 		if err := b.front.checkWidth(ctx, b.req.TableName, b.table, e.RowKey, b.admitted[key], e.Mutations); err != nil {
 			return err
 		}
@@ -194,10 +195,10 @@ func (b *bulk) check(ctx context.Context, e *btpb.MutateRowsRequest_Entry) error
 		return err
 	}
 	x := b.front.Faults
-	if err := x.row(e.RowKey); err != nil {
+	if err := x.refuseRow(e.RowKey); err != nil {
 		return err
 	}
-	if b.front.hit(x.chances().EntryRefuse) {
+	if b.front.chance(x.currentOdds().EntryRefuse) {
 		return x.injected("entry refused before it was applied")
 	}
 	return b.checkWidth(ctx, e)
@@ -221,15 +222,15 @@ func (b *bulk) shuffle(es []*btpb.MutateRowsRequest_Entry, at []int) {
 	})
 }
 
-// falsify drops the answers of some applied entries and turns others into errors, by the odds in force.
-func (b *bulk) falsify(out []*btpb.MutateRowsResponse_Entry) []*btpb.MutateRowsResponse_Entry {
-	odds, kept := b.front.Faults.chances(), out[:0]
+// distortAnswers drops the answers of some applied entries and turns others into errors, by the odds in force.
+func (b *bulk) distortAnswers(out []*btpb.MutateRowsResponse_Entry) []*btpb.MutateRowsResponse_Entry {
+	odds, kept := b.front.Faults.currentOdds(), out[:0]
 	for _, e := range out {
 		if e.Status.GetCode() == 0 {
-			if b.front.hit(odds.Missing) {
+			if b.front.chance(odds.Missing) {
 				continue
 			}
-			if b.front.hit(odds.EntryAmbiguous) {
+			if b.front.chance(odds.EntryAmbiguous) {
 				e = answerOf(int(e.Index), b.front.Faults.injected("entry failed after it was applied"))
 			}
 		}
@@ -242,7 +243,7 @@ func (b *bulk) falsify(out []*btpb.MutateRowsResponse_Entry) []*btpb.MutateRowsR
 func (b *bulk) send(ss grpc.ServerStream, out []*btpb.MutateRowsResponse_Entry) error {
 	cut := 0
 	if len(out) > 1 {
-		cut = b.front.below(len(out))
+		cut = b.front.randomBelow(len(out))
 	}
 	if cut > 0 {
 		if err := ss.SendMsg(&btpb.MutateRowsResponse{Entries: out[:cut]}); err != nil {

@@ -12,7 +12,7 @@ import (
 
 // unary is the interceptor of calls with one reply: single-row writes and admin calls.
 func (f *Front) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
-	if f.own(ctx) {
+	if f.isOwnCall(ctx) {
 		return h(ctx, req)
 	}
 	gaveUp := f.Faults.admit(ctx)
@@ -54,12 +54,12 @@ func (f *Front) checkUnary(req any) (*rowWrite, error) {
 			}
 		}
 		if len(w.mutations) == 0 {
-			return nil, bad("No mutations provided")
+			return nil, invalidArgument("No mutations provided")
 		}
-		return w, f.Faults.profile(r.AppProfileId)
+		return w, f.Faults.checkProfile(r.AppProfileId)
 	case *btpb.ReadModifyWriteRowRequest:
 		w := &rowWrite{table: r.TableName, key: r.RowKey, rules: len(r.Rules)}
-		return w, f.Faults.profile(r.AppProfileId)
+		return w, f.Faults.checkProfile(r.AppProfileId)
 	}
 	return nil, nil
 }
@@ -94,12 +94,12 @@ func (f *Front) write(ctx context.Context, gaveUp error, w *rowWrite, apply func
 	if err != nil {
 		return nil, err
 	}
-	if err := f.Faults.row(w.key); err != nil {
+	if err := f.Faults.refuseRow(w.key); err != nil {
 		return nil, err
 	}
 	run := func(ctx context.Context) (any, error) {
 		f.writes.Add(1)
-		wide := t.widths.mayPass(w.key, w.cells())
+		wide := t.widths.mayExceed(w.key, w.cells())
 		defer t.lock(wide, w.mutations...)()
 		if err := w.check(t); err != nil {
 			return nil, err
@@ -121,7 +121,7 @@ func (f *Front) write(ctx context.Context, gaveUp error, w *rowWrite, apply func
 	case Refuse:
 		return nil, f.Faults.injected("refused before it was applied")
 	case Late:
-		f.Faults.later(func(ctx context.Context) { _, _ = run(ctx) })
+		f.Faults.applyLate(func(ctx context.Context) { _, _ = run(ctx) })
 		return nil, f.Faults.injected("failed, to be applied late")
 	case Ambiguous:
 		if _, err := run(context.WithoutCancel(ctx)); err != nil {
@@ -138,7 +138,7 @@ func (f *Front) write(ctx context.Context, gaveUp error, w *rowWrite, apply func
 
 // stream is the interceptor of calls with a stream of replies: reads and bulk writes.
 func (f *Front) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, h grpc.StreamHandler) error {
-	if f.own(ss.Context()) {
+	if f.isOwnCall(ss.Context()) {
 		return h(srv, ss)
 	}
 	switch info.FullMethod {
@@ -155,7 +155,7 @@ func (f *Front) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInf
 	return h(srv, ss)
 }
 
-// readRows lets the emulator read under the table's exclusive lock, keeps the reply, and sends it after the lock is
+// readRows reads from the emulator under the table's exclusive lock, buffers the reply, and sends it after the lock is
 // released, so that a slow reader does not block writers.
 func (f *Front) readRows(srv any, ss grpc.ServerStream, h grpc.StreamHandler) error {
 	if err := f.Faults.admit(ss.Context()); err != nil {

@@ -14,14 +14,14 @@ import (
 // passHeader is the header by which the front recognises its own calls.
 const passHeader = "sandbox-pass"
 
-// own reports whether a call is the front's own. Such a call goes to the emulator without faults or limits.
-func (f *Front) own(ctx context.Context) bool {
+// isOwnCall reports whether a call is the front's own. Such a call goes to the emulator without faults or limits.
+func (f *Front) isOwnCall(ctx context.Context) bool {
 	got := metadata.ValueFromIncomingContext(ctx, passHeader)
 	return len(got) == 1 && got[0] == f.pass
 }
 
-// self returns a context that marks calls as the front's own.
-func (f *Front) self(ctx context.Context) context.Context {
+// ownContext returns a context that marks calls as the front's own.
+func (f *Front) ownContext(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, passHeader, f.pass)
 }
 
@@ -33,9 +33,9 @@ type column struct {
 	values    [][]byte
 }
 
-// scan calls each with every row that a request selects. The caller holds the table's lock exclusively.
+// scan calls each for every row that a request selects. The caller holds the table's lock exclusively.
 func (f *Front) scan(ctx context.Context, req *btpb.ReadRowsRequest, each func(key []byte, cols []column) error) error {
-	ctx, cancel := context.WithCancel(f.self(ctx))
+	ctx, cancel := context.WithCancel(f.ownContext(ctx))
 	defer cancel()
 	rows, err := btpb.NewBigtableClient(f.conn).ReadRows(ctx, req)
 	if err != nil {
@@ -93,7 +93,7 @@ func (f *Front) mutate(ctx context.Context, name string, entries []*btpb.MutateR
 	client := btpb.NewBigtableClient(f.conn)
 	for len(entries) > 0 {
 		n := min(batchRows, len(entries))
-		stream, err := client.MutateRows(f.self(ctx), &btpb.MutateRowsRequest{TableName: name, Entries: entries[:n]})
+		stream, err := client.MutateRows(f.ownContext(ctx), &btpb.MutateRowsRequest{TableName: name, Entries: entries[:n]})
 		if err != nil {
 			return fmt.Errorf("write %s: %w", name, err)
 		}

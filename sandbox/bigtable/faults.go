@@ -48,8 +48,8 @@ type Faults struct {
 	release  chan struct{} // closed by ReleaseLate
 	waiting  int           // late writes that are not applied yet
 	next     []Kind        // of the next writing calls
-	down     bool          // an outage was begun
-	downTill time.Time     // its end; zero: until Recover
+	down     bool          // an outage has begun
+	downTill time.Time     // end of the outage; zero: until Recover
 	latency  time.Duration
 	jitter   time.Duration
 	rows     []*rowRefusal
@@ -152,8 +152,8 @@ func (x *Faults) Calm() {
 	})
 }
 
-// admit is what every call passes first. It returns UNAVAILABLE during an outage, and otherwise waits for the injected
-// latency; an error then says that the caller gave up.
+// admit is called first for every call. It returns UNAVAILABLE during an outage, and otherwise waits for the injected
+// latency; if the caller gives up meanwhile, it returns the error of the caller's context.
 func (x *Faults) admit(ctx context.Context) error {
 	x.mu.Lock()
 	down := x.down && (x.downTill.IsZero() || time.Now().Before(x.downTill))
@@ -163,7 +163,7 @@ func (x *Faults) admit(ctx context.Context) error {
 		return status.Error(codes.Unavailable, "sandbox: outage")
 	}
 	if jitter > 0 {
-		wait += time.Duration(x.front.below(int(jitter)))
+		wait += time.Duration(x.front.randomBelow(int(jitter)))
 	}
 	if wait > 0 && clock.Pause(ctx, wait) != nil {
 		return status.FromContextError(ctx.Err()).Err()
@@ -183,11 +183,11 @@ func (x *Faults) draw() Kind {
 	odds := x.odds
 	x.mu.Unlock()
 	switch f := x.front; {
-	case f.hit(odds.Refuse):
+	case f.chance(odds.Refuse):
 		return Refuse
-	case f.hit(odds.Ambiguous):
+	case f.chance(odds.Ambiguous):
 		return Ambiguous
-	case f.hit(odds.Late):
+	case f.chance(odds.Late):
 		return Late
 	}
 	return ""
@@ -200,8 +200,8 @@ func (x *Faults) injected(what string) error {
 	return status.Error(x.code, "sandbox: "+what)
 }
 
-// row returns the error of a write to a row that RefuseRow refuses, and counts it.
-func (x *Faults) row(key []byte) error {
+// refuseRow returns the error of a write to a row that RefuseRow refuses, and counts it.
+func (x *Faults) refuseRow(key []byte) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, r := range x.rows {
@@ -213,8 +213,8 @@ func (x *Faults) row(key []byte) error {
 	return nil
 }
 
-// profile returns the error of a single-row transaction on an app profile that does not allow it.
-func (x *Faults) profile(name string) error {
+// checkProfile returns the error of a single-row transaction on an app profile that does not allow it.
+func (x *Faults) checkProfile(name string) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.profiles[name] {
@@ -224,11 +224,11 @@ func (x *Faults) profile(name string) error {
 	return nil
 }
 
-// describeProfile returns the app profile of a name, in accordance with profile. Every name has one.
+// describeProfile returns the app profile of a name, in accordance with checkProfile. Every name has one.
 func (x *Faults) describeProfile(name string) *btapb.AppProfile {
 	_, id, _ := strings.Cut(name, "/appProfiles/")
 	out := &btapb.AppProfile{Name: name}
-	if x.profile(id) != nil {
+	if x.checkProfile(id) != nil {
 		out.RoutingPolicy = &btapb.AppProfile_MultiClusterRoutingUseAny_{
 			MultiClusterRoutingUseAny: &btapb.AppProfile_MultiClusterRoutingUseAny{},
 		}
@@ -240,8 +240,8 @@ func (x *Faults) describeProfile(name string) *btapb.AppProfile {
 	return out
 }
 
-// later applies a write when late writes are due. The write is dropped if the front closes first.
-func (x *Faults) later(write func(ctx context.Context)) {
+// applyLate applies a write when late writes are due. The write is dropped if the front closes first.
+func (x *Faults) applyLate(write func(ctx context.Context)) {
 	x.mu.Lock()
 	wait, held, release := x.lateBy, x.held, x.release
 	x.waiting++
@@ -264,8 +264,8 @@ func (x *Faults) later(write func(ctx context.Context)) {
 	})
 }
 
-// chances returns the odds in force.
-func (x *Faults) chances() Odds {
+// currentOdds returns the odds in force.
+func (x *Faults) currentOdds() Odds {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.odds

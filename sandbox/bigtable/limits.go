@@ -19,17 +19,17 @@ const (
 	maxDepth     = 20 // levels of a filter
 )
 
-// bad returns an INVALID_ARGUMENT error.
-func bad(format string, args ...any) error {
+// invalidArgument returns an INVALID_ARGUMENT error.
+func invalidArgument(format string, args ...any) error {
 	return status.Errorf(codes.InvalidArgument, format, args...)
 }
 
 func checkKey(key []byte) error {
 	switch {
 	case len(key) == 0:
-		return bad("Row keys must be non-empty")
+		return invalidArgument("Row keys must be non-empty")
 	case len(key) > maxKey:
-		return bad("Row key of %d bytes is larger than the limit of %d", len(key), maxKey)
+		return invalidArgument("Row key of %d bytes is larger than the limit of %d", len(key), maxKey)
 	}
 	return nil
 }
@@ -38,10 +38,10 @@ func checkKey(key []byte) error {
 // are the table's.
 func checkMutations(ms []*btpb.Mutation, families map[string]*btapb.Type) error {
 	if len(ms) == 0 {
-		return bad("No mutations provided")
+		return invalidArgument("No mutations provided")
 	}
 	if len(ms) > maxMutations {
-		return bad("Too many mutations: %d, the limit is %d", len(ms), maxMutations)
+		return invalidArgument("Too many mutations: %d, the limit is %d", len(ms), maxMutations)
 	}
 	for i, m := range ms {
 		if err := checkMutation(m, families); err != nil {
@@ -72,7 +72,7 @@ func checkMutation(m *btpb.Mutation, families map[string]*btapb.Type) error {
 	case *btpb.Mutation_MergeToCell_:
 		return checkMerge(x.MergeToCell.FamilyName, x.MergeToCell.ColumnQualifier, families)
 	}
-	return bad("Mutation is not set")
+	return invalidArgument("Mutation is not set")
 }
 
 // checkSet checks a SetCell.
@@ -81,13 +81,14 @@ func checkSet(set *btpb.Mutation_SetCell, families map[string]*btapb.Type) error
 		return err
 	}
 	if families[set.FamilyName].GetAggregateType() != nil {
-		return bad("SetCell is not supported in aggregate family %q", set.FamilyName)
+		return invalidArgument("SetCell is not supported in aggregate family %q", set.FamilyName)
 	}
 	if ts := set.TimestampMicros; ts != -1 && (ts < 0 || ts%1000 != 0) {
-		return bad("Timestamp granularity mismatch. Expected a multiple of 1000 (millisecond granularity), but got %d.", ts)
+		return invalidArgument(
+			"Timestamp granularity mismatch. Expected a multiple of 1000 (millisecond granularity), but got %d.", ts)
 	}
 	if n := len(set.Value); n > maxCell {
-		return bad("Cell of %d bytes is larger than the limit of %d", n, maxCell)
+		return invalidArgument("Cell of %d bytes is larger than the limit of %d", n, maxCell)
 	}
 	return nil
 }
@@ -98,7 +99,7 @@ func checkMerge(family string, qualifier *btpb.Value, families map[string]*btapb
 		return err
 	}
 	if families[family].GetAggregateType() == nil {
-		return bad("Family %q is not an aggregate: nothing can be added to its cells", family)
+		return invalidArgument("Family %q is not an aggregate: nothing can be added to its cells", family)
 	}
 	return nil
 }
@@ -109,7 +110,7 @@ func checkColumn(family string, qualifier []byte, families map[string]*btapb.Typ
 		return status.Errorf(codes.NotFound, "Requested column family not found: %q", family)
 	}
 	if n := len(qualifier); n > maxQualifier {
-		return bad("Column qualifier of %d bytes is larger than the limit of %d", n, maxQualifier)
+		return invalidArgument("Column qualifier of %d bytes is larger than the limit of %d", n, maxQualifier)
 	}
 	return nil
 }
@@ -122,9 +123,9 @@ func checkRange(r *btpb.TimestampRange) error {
 	from, to := r.StartTimestampMicros, r.EndTimestampMicros
 	switch {
 	case from < 0 || to < 0 || from%1000 != 0 || to%1000 != 0:
-		return bad("Timestamp granularity mismatch in range [%d, %d).", from, to)
+		return invalidArgument("Timestamp granularity mismatch in range [%d, %d).", from, to)
 	case to != 0 && to <= from:
-		return bad("Inverted or empty timestamp range [%d, %d).", from, to)
+		return invalidArgument("Inverted or empty timestamp range [%d, %d).", from, to)
 	}
 	return nil
 }
@@ -135,10 +136,10 @@ func checkFilter(f *btpb.RowFilter) error {
 		return nil
 	}
 	if n := proto.Size(f); n > maxFilter {
-		return bad("Filter of %d bytes is larger than the limit of %d", n, maxFilter)
+		return invalidArgument("Filter of %d bytes is larger than the limit of %d", n, maxFilter)
 	}
 	if depth(f) > maxDepth {
-		return bad("Filter is nested deeper than %d", maxDepth)
+		return invalidArgument("Filter is nested deeper than %d", maxDepth)
 	}
 	return nil
 }
@@ -164,7 +165,7 @@ func depth(f *btpb.RowFilter) int {
 // checkRead checks a read against the service's limits.
 func checkRead(r *btpb.ReadRowsRequest) error {
 	if n := proto.Size(r.GetRows()); n > maxRowSet {
-		return bad("Row set of %d bytes is larger than the limit of %d", n, maxRowSet)
+		return invalidArgument("Row set of %d bytes is larger than the limit of %d", n, maxRowSet)
 	}
 	return checkFilter(r.GetFilter())
 }

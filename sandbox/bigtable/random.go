@@ -1,7 +1,7 @@
 package bigtable
 
-// hit returns true with probability p.
-func (f *Front) hit(p float64) bool {
+// chance returns true with probability p.
+func (f *Front) chance(p float64) bool {
 	if p <= 0 {
 		return false
 	}
@@ -17,8 +17,8 @@ func (f *Front) shuffle(n int, swap func(i, j int)) {
 	f.rnd.Shuffle(n, swap)
 }
 
-// below returns a random number in [0, n).
-func (f *Front) below(n int) int {
+// randomBelow returns a random number in [0, n).
+func (f *Front) randomBelow(n int) int {
 	f.rndMu.Lock()
 	defer f.rndMu.Unlock()
 	return f.rnd.IntN(n)

@@ -90,10 +90,10 @@ func (f *Front) restoreTable(ctx context.Context, r io.Reader, full *btapb.Table
 	}
 	t := &table{families: map[string]*btapb.Type{}, rules: map[string]*btapb.GcRule{}}
 	for family, cf := range full.ColumnFamilies {
-		t.keep(family, cf)
+		t.recordFamily(family, cf)
 	}
 	req := &btapb.CreateTableRequest{Parent: parent, TableId: id, Table: &btapb.Table{ColumnFamilies: full.ColumnFamilies}}
-	if _, err := btapb.NewBigtableTableAdminClient(f.conn).CreateTable(f.self(ctx), req); err != nil {
+	if _, err := btapb.NewBigtableTableAdminClient(f.conn).CreateTable(f.ownContext(ctx), req); err != nil {
 		return fmt.Errorf("create %s: %w", full.Name, err)
 	}
 	f.mu.Lock()

@@ -23,12 +23,12 @@ var (
 	tableName  = regexp.MustCompile(`^[_a-zA-Z0-9][-_.a-zA-Z0-9]{0,49}$`)
 )
 
-// table is what the front knows of a table. Writes hold mu shared. Reads and schema changes hold it exclusively,
+// table holds the front's own data about a table. Writes hold mu shared. Reads and schema changes hold it exclusively,
 // because the emulator's reads race with its writes.
 type table struct {
 	mu       sync.RWMutex
 	families map[string]*btapb.Type   // family → type of its cells
-	rules    map[string]*btapb.GcRule // family → rule; the emulator does not get it: see collect.go
+	rules    map[string]*btapb.GcRule // family → rule; not passed to the emulator, see collect.go
 	widths   widths
 }
 
@@ -75,17 +75,17 @@ func (f *Front) schema(ctx context.Context, req any, h grpc.UnaryHandler) (any, 
 	return h(ctx, req)
 }
 
-// createTable checks the table and its families, and keeps their rules from the emulator.
+// createTable checks the table and its families, and creates it in the emulator without their rules.
 func (f *Front) createTable(ctx context.Context, r *btapb.CreateTableRequest, h grpc.UnaryHandler) (any, error) {
 	if !tableName.MatchString(r.TableId) {
-		return nil, bad("Invalid id for collection tables: %q", r.TableId)
+		return nil, invalidArgument("Invalid id for collection tables: %q", r.TableId)
 	}
 	t := &table{families: map[string]*btapb.Type{}, rules: map[string]*btapb.GcRule{}}
 	for name, cf := range r.GetTable().GetColumnFamilies() {
 		if err := checkFamily(name, cf.GetGcRule()); err != nil {
 			return nil, err
 		}
-		t.keep(name, cf)
+		t.recordFamily(name, cf)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,16 +101,16 @@ func (f *Front) createTable(ctx context.Context, r *btapb.CreateTableRequest, h 
 // checkFamily checks a family's id and rule against the service's limits.
 func checkFamily(name string, rule *btapb.GcRule) error {
 	if !familyName.MatchString(name) {
-		return bad("Invalid id for collection columnFamilies: %q", name)
+		return invalidArgument("Invalid id for collection columnFamilies: %q", name)
 	}
 	if n := proto.Size(rule); n > maxRule {
-		return bad("Garbage collection rule of %d bytes is larger than the limit of %d", n, maxRule)
+		return invalidArgument("Garbage collection rule of %d bytes is larger than the limit of %d", n, maxRule)
 	}
 	return nil
 }
 
-// keep records a family, and removes its rule from the message that goes to the emulator.
-func (t *table) keep(name string, cf *btapb.ColumnFamily) {
+// recordFamily records a family, and removes its rule from the message that goes to the emulator.
+func (t *table) recordFamily(name string, cf *btapb.ColumnFamily) {
 	t.families[name], t.rules[name] = cf.GetValueType(), cf.GetGcRule()
 	if cf != nil {
 		cf.GcRule = nil
@@ -175,7 +175,7 @@ func (t *table) modify(m *btapb.ModifyColumnFamiliesRequest_Modification) error 
 		if err := checkFamily(m.Id, m.GetCreate().GetGcRule()); err != nil {
 			return err
 		}
-		t.keep(m.Id, m.GetCreate())
+		t.recordFamily(m.Id, m.GetCreate())
 	case !have:
 		return status.Errorf(codes.NotFound, "Column family not found: %s", m.Id)
 	case m.GetDrop():
@@ -188,7 +188,7 @@ func (t *table) modify(m *btapb.ModifyColumnFamiliesRequest_Modification) error 
 		if paths := m.GetUpdateMask().GetPaths(); len(paths) > 0 && !strings.Contains(strings.Join(paths, ","), "gc_rule") {
 			return nil
 		}
-		t.keep(m.Id, m.GetUpdate())
+		t.recordFamily(m.Id, m.GetUpdate())
 		t.families[m.Id] = was // the type of a family cannot change
 	}
 	return nil

@@ -21,8 +21,8 @@ type widths struct {
 	bound map[string]int // by row key
 }
 
-// mayPass reports whether a row could be wider than maxWidth after a write of that many cells.
-func (w *widths) mayPass(key []byte, cells int) bool {
+// mayExceed reports whether a row could be wider than maxWidth after a write of that many cells.
+func (w *widths) mayExceed(key []byte, cells int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return cells > 0 && w.bound[string(key)]+cells > maxWidth
@@ -68,8 +68,8 @@ func (f *Front) checkWidth(
 ) error {
 	for _, ms := range branches {
 		if cells := cellsSet(ms) + others; cells > maxWidth {
-			return bad("Write of %d cells of one row is larger than the sandbox's emulator takes: the limit is %d", cells,
-				maxWidth)
+			return invalidArgument(
+				"Write of %d cells of one row is larger than the sandbox's emulator takes: the limit is %d", cells, maxWidth)
 		}
 	}
 	row := rowCells{}
@@ -104,7 +104,8 @@ func (f *Front) checkWidth(
 
 // tooWide returns the error for a row of that width.
 func tooWide(width int) error {
-	return bad("Row of %d columns, or versions of a column, is larger than the sandbox's emulator takes: the limit is %d",
+	return invalidArgument(
+		"Row of %d columns, or versions of a column, is larger than the sandbox's emulator takes: the limit is %d",
 		width, maxWidth)
 }
 
