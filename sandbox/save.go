@@ -18,7 +18,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/dynamo"
 )
 
-// saveEvery is the machine's time between saves.
+// saveEvery is the time between saves, on the machine's clock.
 const saveEvery = 10 * time.Second
 
 // saves blocks writing requests while the sandbox is saved, and counts them.

@@ -11,7 +11,7 @@ import (
 type Watch struct {
 	// Progress returns a number that changes whenever the system under test moves on. nil: nothing renews the deadline.
 	Progress func() uint64
-	// Err returns an error once waiting is pointless, for one because the system under test has ended. nil: never.
+	// Err returns an error once waiting is pointless, for example because the system under test has ended. nil: never.
 	Err func() error
 	// State returns what a failed wait prints. nil: nothing.
 	State func() any

@@ -166,7 +166,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method != http.MethodPost {
-		respond(w, http.StatusMethodNotAllowed, map[string]any{"error": "commands are POSTed"})
+		respond(w, http.StatusMethodNotAllowed, map[string]any{"error": "use POST to run a command"})
 		return
 	}
 	args, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxArguments))

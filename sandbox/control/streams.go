@@ -189,7 +189,8 @@ func (c *Console) readingCommands() {
 			x.RecordTimes(f)
 			return nil, nil
 		})
-	add(c, "throttle_shard", "refuses GetRecords of a shard: n times, or beyond a rate; neither ends it", c.throttleShard)
+	add(c, "throttle_shard", "refuses GetRecords of a shard: the next times calls, or those beyond per_second; "+
+		"without both it ends", c.throttleShard)
 }
 
 // throttleCodes are the codes that throttle_shard takes; the first is its default.

@@ -106,7 +106,7 @@ func (c *Console) timeCommands() {
 		error) {
 		return c.clockState(), nil
 	})
-	add(c, "expire", "deletes the items whose time to live is over", func(context.Context, struct{}) (any, error) {
+	add(c, "expire", "deletes the items whose time to live has passed", func(context.Context, struct{}) (any, error) {
 		return map[string]int{"expired": c.Expire(c.Clock.Now())}, nil
 	})
 	do(c, "calm", "withdraws all faults of all servers", func(struct{}) {
@@ -139,7 +139,7 @@ func (c *Console) ledgerCommands() {
 		return out, nil
 	})
 	add(c, "changes", "lists the changes of a table in the order of their commits, from a number on", c.changes)
-	add(c, "check", "judges deliveries: exactly what was committed, once each, in order per item?",
+	add(c, "check", "compares deliveries with what was committed: each change once, in order per item",
 		func(_ context.Context, a struct {
 			Tables     []string          `json:"tables"`
 			Deliveries []ledger.Delivery `json:"deliveries"`

@@ -37,7 +37,7 @@ func (s *Server) Load(tableName string, items ...[]byte) error {
 	return nil
 }
 
-// readLoaded returns the write of an item in DynamoDB JSON. Its table is still to be set.
+// readLoaded returns the write of an item in DynamoDB JSON. The caller sets its table.
 func readLoaded(json []byte) (*write, error) {
 	n, err := wire.Parse(string(json))
 	if err != nil {

@@ -226,7 +226,7 @@ func (h *HTTP) Wrap(next http.Handler) http.Handler {
 			return
 		}
 		p := h.plan(op, r)
-		if p.delay > 0 && !hold(r, p.delay) {
+		if p.delay > 0 && !delayRequest(r, p.delay) {
 			return
 		}
 		switch {
@@ -242,9 +242,9 @@ func (h *HTTP) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// hold delays a request; false means that its client disconnected. It reads the body first, because net/http notices a
-// disconnected client only after that.
-func hold(r *http.Request, d time.Duration) bool {
+// delayRequest delays a request; false means that its client disconnected. It reads the body first, because net/http
+// notices a disconnected client only after that.
+func delayRequest(r *http.Request, d time.Duration) bool {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return false

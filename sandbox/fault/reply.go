@@ -12,8 +12,8 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/clock"
 )
 
-// afterRequest is how long the head of a stalled reply waits, so that it does not overtake the end of its request: the
-// AWS SDK for Go would drop the connection.
+// afterRequest is how long the head of a stalled reply waits. If it reached the client before the end of the request
+// was sent, the AWS SDK for Go would drop the connection.
 const afterRequest = 2 * time.Millisecond
 
 // recorder keeps a reply, so that it can be compressed, cut, stalled or dropped.

@@ -174,7 +174,7 @@ func (l *listing) checkQuery(q *queryPlan, schema *table.Schema) *wire.Error {
 	return nil
 }
 
-// beyond sorts after every sort key: it is longer than any, of the highest bytes.
+// beyond sorts after every sort key: it consists of the highest byte and is longer than any key.
 var beyond = strings.Repeat("\xff", 1100)
 
 // bounds returns the lowest and the highest key that the plan may select.

@@ -16,7 +16,7 @@ type Faults struct {
 	mu          sync.Mutex                      // guards all that follows
 	hideFor     time.Duration                   // age at which a child shard is first listed
 	openFor     time.Duration                   // how long a split parent is still listed as open
-	openUntil   map[string]time.Time            // shard id → end of its being listed as open
+	openUntil   map[string]time.Time            // shard id → until when it is listed as open although it is closed
 	dropped     map[string]bool                 // shards left out of listings
 	dropParents bool                            // leave out every closed shard that has a child
 	listPage    int                             // most shards per DescribeStream page; 0: the service's 100

@@ -13,7 +13,7 @@ type stream struct {
 	table, arn, label, view string
 	keySchema               []byte
 	created                 time.Time
-	off                     bool        // disabled
+	off                     bool        // whether the stream is disabled
 	parts                   []partition // by rising upper bound; empty once the stream is disabled
 	shards                  []*shard    // by id, which is the order of listings: parents come before children
 	byID                    map[string]*shard
@@ -81,7 +81,7 @@ func (e *Engine) newShard(s *stream, parent string, ms int64) *shard {
 	return sh
 }
 
-// closeShard ends a shard. Its ending sequence number is that of no record, as in the service.
+// closeShard ends a shard. No record has its ending sequence number, as in the service.
 func (e *Engine) closeShard(sh *shard) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

@@ -35,7 +35,7 @@ func limitOf(limit *int) (int, *serviceError) {
 	return *limit, nil
 }
 
-// listStreams lists in the order of the ARNs, so that a page can go on after a stream that has disappeared meanwhile.
+// listStreams lists streams by ARN, so that the next page can start after an ARN whose stream was removed meanwhile.
 func (e *Engine) listStreams(in *listStreamsInput) (*listStreamsOutput, *serviceError) {
 	limit, bad := limitOf(in.Limit)
 	if bad != nil {

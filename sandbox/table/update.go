@@ -27,8 +27,8 @@ func CheckUpdate(r *wire.Node) *wire.Error {
 		"or SSESpecification or ReplicaUpdates is required")
 }
 
-// Change applies an UpdateTable request at a time. The caller passes a copy, which a refused request leaves half
-// changed.
+// Change applies an UpdateTable request at a time. The caller passes a copy, because a refused request
+// may leave it partly changed.
 func (d *Definition) Change(r *wire.Node, now time.Time) *wire.Error {
 	through := r.Get("ProvisionedThroughput")
 	switch mode := r.Str("BillingMode"); {
@@ -122,7 +122,7 @@ func (d *Definition) addAttributes(defs *wire.Node) *wire.Error {
 	return nil
 }
 
-// dropUnusedAttributes removes the definitions of attributes that are no longer keys, those of a deleted index for one.
+// dropUnusedAttributes removes the definitions of attributes that are no longer keys, such as those of a deleted index.
 func (d *Definition) dropUnusedAttributes() {
 	used := d.usedAttributes()
 	d.Attributes = slices.DeleteFunc(slices.Clone(d.Attributes),
