@@ -49,7 +49,7 @@ func (m Image) AppendJSON(dst []byte) []byte {
 	for i := range m {
 		order = append(order, i)
 	}
-	// Attributes are large: what is sorted are their indices.
+	// Sort indices instead of the attributes, which are large.
 	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(m[a].Name, m[b].Name) })
 	dst = append(dst, '{')
 	for n, i := range order {
@@ -100,8 +100,8 @@ var plain = func() (t [256]bool) {
 	return
 }()
 
-// AppendString appends s as a JSON string with the fewest escapes. Bytes that are not UTF-8 become U+FFFD; DynamoDB
-// does not store such.
+// AppendString appends s as a JSON string with the fewest escapes. Bytes that are not UTF-8, which DynamoDB never
+// stores, become U+FFFD.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0

@@ -16,7 +16,7 @@ type KeySchema struct {
 
 // Canonical appends the canonical form of an item's key: {"pk":{"S":"hats"},"sk":{"N":"1"}}, in the order of the schema
 // with canonical numbers. It is injective and does not depend on the notation of a record. Guards, hashes and lanes
-// derive from it. keys may hold more attributes than the key.
+// derive from it. keys may contain further attributes.
 func (k KeySchema) Canonical(dst []byte, keys Image) ([]byte, error) {
 	dst, err := appendKeyAttr(append(dst, '{'), k.Partition, keys)
 	if err != nil {

@@ -6,31 +6,31 @@ import (
 	"strconv"
 )
 
-// ScanPage splits the body of a GetRecords reply into records. into is reused. next is the raw
-// NextShardIterator, nil when the reply carries none: then the shard ends with these records.
+// ScanPage finds the records in the body of a GetRecords reply, and returns them in the memory of into. next is the raw
+// NextShardIterator; nil if the reply has none, because the shard ends with these records.
 //
 // Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_GetRecords.html
 func ScanPage(body []byte, into []Record) (recs []Record, next []byte, err error) {
 	recs = into[:0]
 	seen := false
-	end := object(body, 0, func(name []byte, v int) int {
+	end := scanObject(body, 0, func(name []byte, v int) int {
 		switch string(name) {
 		case "NextShardIterator":
-			e := skip(body, v)
+			e := skipValue(body, v)
 			if e > 0 && body[v] == '"' {
 				next = body[v+1 : e-1]
 			}
 			return e
 		case "Records":
 			seen = true
-			return array(body, v, func(v int) int {
+			return scanArray(body, v, func(v int) int {
 				recs = append(recs, Record{})
 				return recs[len(recs)-1].scan(body, v)
 			})
 		}
-		return skip(body, v)
+		return skipValue(body, v)
 	})
-	if end < 0 || space(body, end) != len(body) {
+	if end < 0 || skipSpace(body, end) != len(body) {
 		return nil, nil, fmt.Errorf("scan page of %d bytes: %w", len(body), ErrMalformed)
 	}
 	if !seen {
@@ -47,13 +47,13 @@ func ScanPage(body []byte, into []Record) (recs []Record, next []byte, err error
 // ScanRecord finds the parts of one record: a JSON object as it stands in a page.
 func ScanRecord(raw []byte) (Record, error) {
 	var r Record
-	if end := r.scan(raw, 0); end < 0 || space(raw, end) != len(raw) {
+	if end := r.scan(raw, 0); end < 0 || skipSpace(raw, end) != len(raw) {
 		return Record{}, fmt.Errorf("scan record: %w", ErrMalformed)
 	}
 	return r, r.check()
 }
 
-// check reports what a record lacks, or holds in a form that cannot be read.
+// check returns an error if a required member is missing or cannot be read.
 func (r *Record) check() error {
 	switch {
 	case len(r.SequenceNumber) == 0:
@@ -79,11 +79,11 @@ func orAbsent(value []byte) []byte {
 
 // scan finds the parts of the record at i and returns the index past it, or -1.
 func (r *Record) scan(b []byte, i int) int {
-	end := object(b, i, func(name []byte, v int) int {
+	end := scanObject(b, i, func(name []byte, v int) int {
 		if string(name) == "dynamodb" {
 			return r.scanBody(b, v)
 		}
-		e := skip(b, v)
+		e := skipValue(b, v)
 		if e < 0 {
 			return -1
 		}
@@ -105,8 +105,8 @@ func (r *Record) scan(b []byte, i int) int {
 
 // scanBody finds the parts of a record's member "dynamodb" and returns the index past it, or -1.
 func (r *Record) scanBody(b []byte, i int) int {
-	return object(b, i, func(name []byte, v int) int {
-		e := skip(b, v)
+	return scanObject(b, i, func(name []byte, v int) int {
+		e := skipValue(b, v)
 		if e < 0 {
 			return -1
 		}
@@ -145,14 +145,14 @@ var (
 	ttlPrincipal = []byte(`"dynamodb.amazonaws.com"`)
 )
 
-// isTTL reports whether an identity is that of the service itself: the item was deleted by TTL, not by a user.
+// isTTL reports whether an identity is the service itself, because TTL and not a user deleted the item.
 // The members are read only as the API's model spells them, PrincipalId and Type, which is what the SDKs read. The
 // principalId and type of the developer guide are those of events for Lambda, which GetRecords never sends.
 // Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_Identity.html
 func isTTL(identity []byte) bool {
 	var service, dynamo bool
-	object(identity, 0, func(name []byte, v int) int {
-		e := skip(identity, v)
+	scanObject(identity, 0, func(name []byte, v int) int {
+		e := skipValue(identity, v)
 		if e < 0 {
 			return -1
 		}

@@ -6,12 +6,12 @@ import (
 	"math/bits"
 )
 
-// ErrMalformed says that bytes are not the JSON they should be: a truncated page, a broken image.
-// Reading the same page again is harmless, GetRecords is idempotent.
+// ErrMalformed means that bytes are not valid JSON of the expected structure: a truncated page, for example. Reading
+// the same page again is harmless, because GetRecords is idempotent.
 var ErrMalformed = errors.New("malformed JSON")
 
-// The scanner touches structure only: eight bytes at a time inside strings, nothing validated inside images.
-// Measured against the SDK's decoder: 1.5 µs instead of 25 µs a record of 2.4 KB.
+// The scanner looks at the JSON's structure only: it compares eight bytes at a time inside strings, and validates
+// nothing inside images. For a record of 2.4 KB it takes 1.5 µs, the SDK's decoder 25 µs.
 
 const (
 	classOther = iota
@@ -62,15 +62,16 @@ func stringEnd(b []byte, i int) int {
 	return -1
 }
 
-func space(b []byte, i int) int {
+// skipSpace returns the index of the first byte from i on that is not white space.
+func skipSpace(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\r' || b[i] == '\t') {
 		i++
 	}
 	return i
 }
 
-// skip returns the index just past the value at i, or -1.
-func skip(b []byte, i int) int {
+// skipValue returns the index just past the value at i, or -1.
+func skipValue(b []byte, i int) int {
 	if i >= len(b) {
 		return -1
 	}
@@ -119,14 +120,14 @@ func skipNested(b []byte, i int) int {
 	return -1
 }
 
-// object calls f with each member's raw name and the index of its value; f returns the index past the
-// value or -1. It returns the index past the object, or -1.
-func object(b []byte, i int, f func(name []byte, v int) int) int {
-	i = space(b, i)
+// scanObject calls f with each member's raw name and the index of its value; f returns the index past the
+// value or -1. It returns the index past the scanObject, or -1.
+func scanObject(b []byte, i int, f func(name []byte, v int) int) int {
+	i = skipSpace(b, i)
 	if i >= len(b) || b[i] != '{' {
 		return -1
 	}
-	i = space(b, i+1)
+	i = skipSpace(b, i+1)
 	if i < len(b) && b[i] == '}' {
 		return i + 1
 	}
@@ -136,14 +137,14 @@ func object(b []byte, i int, f func(name []byte, v int) int) int {
 			return -1
 		}
 		name := b[i+1 : e]
-		i = space(b, e+1)
+		i = skipSpace(b, e+1)
 		if i >= len(b) || b[i] != ':' {
 			return -1
 		}
-		if i = f(name, space(b, i+1)); i < 0 {
+		if i = f(name, skipSpace(b, i+1)); i < 0 {
 			return -1
 		}
-		i = space(b, i)
+		i = skipSpace(b, i)
 		if i >= len(b) {
 			return -1
 		}
@@ -153,18 +154,18 @@ func object(b []byte, i int, f func(name []byte, v int) int) int {
 		if b[i] != ',' {
 			return -1
 		}
-		i = space(b, i+1)
+		i = skipSpace(b, i+1)
 	}
 	return -1
 }
 
-// array calls f with the index of each element; f returns the index past it or -1. It returns the index
-// past the array, or -1.
-func array(b []byte, i int, f func(v int) int) int {
+// scanArray calls f with the index of each element; f returns the index past it or -1. It returns the index
+// past the scanArray, or -1.
+func scanArray(b []byte, i int, f func(v int) int) int {
 	if i >= len(b) || b[i] != '[' {
 		return -1
 	}
-	i = space(b, i+1)
+	i = skipSpace(b, i+1)
 	if i < len(b) && b[i] == ']' {
 		return i + 1
 	}
@@ -172,7 +173,7 @@ func array(b []byte, i int, f func(v int) int) int {
 		if i = f(i); i < 0 {
 			return -1
 		}
-		i = space(b, i)
+		i = skipSpace(b, i)
 		if i >= len(b) {
 			return -1
 		}
@@ -182,7 +183,7 @@ func array(b []byte, i int, f func(v int) int) int {
 		if b[i] != ',' {
 			return -1
 		}
-		i = space(b, i+1)
+		i = skipSpace(b, i+1)
 	}
 	return -1
 }

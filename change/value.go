@@ -95,63 +95,66 @@ func (d *Decoder) PartialImage(raw []byte, want func(name string) bool) (Image, 
 		return nil, nil
 	}
 	d.openAttrs, d.openVals, d.depth = d.openAttrs[:0], d.openVals[:0], 0
-	m, end := d.members(raw, space(raw, 0), want)
-	if end < 0 || space(raw, end) != len(raw) {
+	m, end := d.decodeMembers(raw, skipSpace(raw, 0), want)
+	if end < 0 || skipSpace(raw, end) != len(raw) {
 		return nil, fmt.Errorf("decode image of %d bytes: %w", len(raw), ErrMalformed)
 	}
 	return m, nil
 }
 
-func (d *Decoder) members(b []byte, i int, want func(name string) bool) ([]Attr, int) {
+// decodeMembers decodes the members of the object at i that want selects. It returns the index past the object, or -1.
+func (d *Decoder) decodeMembers(b []byte, i int, want func(name string) bool) ([]Attr, int) {
 	if d.depth++; d.depth > maxDepth {
 		return nil, -1
 	}
 	base := len(d.openAttrs)
-	end := object(b, i, func(raw []byte, v int) int {
-		name, ok := text(raw)
+	end := scanObject(b, i, func(raw []byte, v int) int {
+		name, ok := unescape(raw)
 		if !ok {
 			return -1
 		}
 		if want != nil && !want(name) {
-			return skip(b, v)
+			return skipValue(b, v)
 		}
 		at := Attr{Name: name}
-		e := d.value(b, v, &at.Value)
+		e := d.decodeValue(b, v, &at.Value)
 		d.openAttrs = append(d.openAttrs, at)
 		return e
 	})
 	d.depth--
-	m := keep(&d.attrs, d.openAttrs[base:])
+	m := copyToArena(&d.attrs, d.openAttrs[base:])
 	d.openAttrs = d.openAttrs[:base]
 	return m, end
 }
 
-func (d *Decoder) elements(b []byte, i int, member Kind, set bool) ([]Value, int) {
+// decodeElements decodes the list at i or, if set, the set at i, whose members have the given kind. It returns the
+// index past it, or -1.
+func (d *Decoder) decodeElements(b []byte, i int, member Kind, set bool) ([]Value, int) {
 	if d.depth++; d.depth > maxDepth {
 		return nil, -1
 	}
 	base := len(d.openVals)
-	end := array(b, i, func(v int) int {
+	end := scanArray(b, i, func(v int) int {
 		var x Value
 		var e int
 		if set {
 			x.Kind = member
-			x.S, e = str(b, v)
+			x.S, e = scanString(b, v)
 		} else {
-			e = d.value(b, v, &x)
+			e = d.decodeValue(b, v, &x)
 		}
 		d.openVals = append(d.openVals, x)
 		return e
 	})
 	d.depth--
-	l := keep(&d.vals, d.openVals[base:])
+	l := copyToArena(&d.vals, d.openVals[base:])
 	d.openVals = d.openVals[:base]
 	return l, end
 }
 
-// keep copies src into the arena. A full arena is left to those who hold slices of it. What was there but
-// empty is empty, never nil.
-func keep[T any](arena *[]T, src []T) []T {
+// copyToArena copies src into the arena and returns the copy. When the arena is full it begins a new one; slices of the
+// old one stay valid. An empty src gives an empty slice, never nil.
+func copyToArena[T any](arena *[]T, src []T) []T {
 	if len(src) == 0 {
 		return []T{}
 	}
@@ -164,11 +167,12 @@ func keep[T any](arena *[]T, src []T) []T {
 	return (*arena)[n:len(*arena):len(*arena)]
 }
 
-func (d *Decoder) value(b []byte, i int, v *Value) int {
+// decodeValue decodes the typed value at i, such as {"S":"x"}, into v and returns the index past it, or -1.
+func (d *Decoder) decodeValue(b []byte, i int, v *Value) int {
 	if i >= len(b) || b[i] != '{' {
 		return -1
 	}
-	i = space(b, i+1)
+	i = skipSpace(b, i+1)
 	if i >= len(b) || b[i] != '"' {
 		return -1
 	}
@@ -177,60 +181,61 @@ func (d *Decoder) value(b []byte, i int, v *Value) int {
 		return -1
 	}
 	kind := b[i+1 : e]
-	i = space(b, e+1)
+	i = skipSpace(b, e+1)
 	if i >= len(b) || b[i] != ':' {
 		return -1
 	}
-	if i = d.typed(b, space(b, i+1), kind, v); i < 0 {
+	if i = d.decodeTyped(b, skipSpace(b, i+1), kind, v); i < 0 {
 		return -1
 	}
-	i = space(b, i)
+	i = skipSpace(b, i)
 	if i >= len(b) || b[i] != '}' {
 		return -1
 	}
 	return i + 1
 }
 
-func (d *Decoder) typed(b []byte, i int, kind []byte, v *Value) (end int) {
+// decodeTyped decodes the content of a value of the given type into v and returns the index past it, or -1.
+func (d *Decoder) decodeTyped(b []byte, i int, kind []byte, v *Value) (end int) {
 	switch string(kind) {
 	case "S":
 		v.Kind = KindString
-		v.S, end = str(b, i)
+		v.S, end = scanString(b, i)
 	case "N":
 		v.Kind = KindNumber
-		v.S, end = str(b, i)
+		v.S, end = scanString(b, i)
 	case "B":
 		v.Kind = KindBinary
-		v.S, end = str(b, i)
+		v.S, end = scanString(b, i)
 	case "BOOL":
 		v.Kind = KindBool
-		v.Bool, end = boolean(b, i)
+		v.Bool, end = scanBool(b, i)
 	case "NULL":
 		v.Kind = KindNull
-		_, end = boolean(b, i)
+		_, end = scanBool(b, i)
 	case "M":
 		v.Kind = KindMap
-		v.M, end = d.members(b, i, nil)
+		v.M, end = d.decodeMembers(b, i, nil)
 	case "L":
 		v.Kind = KindList
-		v.L, end = d.elements(b, i, 0, false)
+		v.L, end = d.decodeElements(b, i, 0, false)
 	case "SS":
 		v.Kind = KindStringSet
-		v.L, end = d.elements(b, i, KindString, true)
+		v.L, end = d.decodeElements(b, i, KindString, true)
 	case "NS":
 		v.Kind = KindNumberSet
-		v.L, end = d.elements(b, i, KindNumber, true)
+		v.L, end = d.decodeElements(b, i, KindNumber, true)
 	case "BS":
 		v.Kind = KindBinarySet
-		v.L, end = d.elements(b, i, KindBinary, true)
+		v.L, end = d.decodeElements(b, i, KindBinary, true)
 	default:
 		return -1
 	}
 	return end
 }
 
-func boolean(b []byte, i int) (v bool, end int) {
-	switch end = skip(b, i); {
+func scanBool(b []byte, i int) (v bool, end int) {
+	switch end = skipValue(b, i); {
 	case end < 0:
 		return false, -1
 	case string(b[i:end]) == "true":
@@ -243,8 +248,8 @@ func boolean(b []byte, i int) (v bool, end int) {
 
 func alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// str reads the JSON string at i and returns it with the index past it, or -1.
-func str(b []byte, i int) (string, int) {
+// scanString reads the JSON string at i and returns it with the index past it, or -1.
+func scanString(b []byte, i int) (string, int) {
 	if i >= len(b) || b[i] != '"' {
 		return "", -1
 	}
@@ -252,16 +257,16 @@ func str(b []byte, i int) (string, int) {
 	if e < 0 {
 		return "", -1
 	}
-	s, ok := text(b[i+1 : e])
+	s, ok := unescape(b[i+1 : e])
 	if !ok {
 		return "", -1
 	}
 	return s, e + 1
 }
 
-// text returns what the inside of a JSON string means. It aliases raw unless there are escapes. What is no
-// UTF-8 is refused: repaired, two names or keys could become one.
-func text(raw []byte) (string, bool) {
+// unescape returns the text of a JSON string, given without its quotes. The text aliases raw unless raw has escapes. It
+// is false for invalid UTF-8: replacing invalid bytes could make two different names or keys equal.
+func unescape(raw []byte) (string, bool) {
 	if !utf8.Valid(raw) {
 		return "", false
 	}

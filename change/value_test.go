@@ -163,7 +163,7 @@ func TestEscapesMeanWhatEncodingJSONSays(t *testing.T) {
 		if err := json.Unmarshal([]byte(`"`+s+`"`), &want); err != nil {
 			t.Fatal(err)
 		}
-		if got, ok := text([]byte(s)); !ok || got != want {
+		if got, ok := unescape([]byte(s)); !ok || got != want {
 			t.Errorf("%s is %q, %t; want %q", s, got, ok, want)
 		}
 	}

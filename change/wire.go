@@ -17,8 +17,8 @@ const (
 )
 
 // AppendRecords appends the wire form of records: a format byte and the count, then per record an index
-// (op, flags, version, creation time, key hash, sequence number, where keys and images lie in the raw
-// record) and the raw record itself. Nothing of the record is lost, and nothing must be scanned again.
+// (op, flags, version, creation time, key hash, sequence number, offsets of keys and images in the raw
+// record) and the raw record itself. So the whole record is stored, and a reader need not scan it again.
 func AppendRecords(dst []byte, recs []Record) []byte {
 	dst = append(dst, recordsFormat)
 	dst = binary.AppendUvarint(dst, uint64(len(recs)))
@@ -58,8 +58,8 @@ func (r *Record) flags() (f byte) {
 	return f
 }
 
-// appendPart appends the place of part in raw: both are slices of one page's body. It panics for a part from elsewhere,
-// which is a bug: stored, it could not be read again.
+// appendPart appends offset and length of part in raw; both are slices of one page's body. It panics if part is not
+// inside raw: that is a bug, and such a record could not be read back.
 func appendPart(dst, raw, part []byte) []byte {
 	offset := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(part))) - uintptr(unsafe.Pointer(unsafe.SliceData(raw))))
 	switch {
@@ -106,7 +106,7 @@ func DecodeRecords(b []byte, feed Feed, f func(*Change) error) error {
 
 var errTruncated = errors.New("truncated")
 
-// reader takes values off the front of b. After an error bad is set, and all further values are zero.
+// reader reads values from b in order. After an error bad is set, and all further values are zero.
 type reader struct {
 	b   []byte
 	i   int
@@ -121,10 +121,10 @@ func (d *reader) change(c *Change) {
 	c.TTL = flags&flagTTL != 0
 	c.Version += Version(d.varint())
 	c.Created += Millis(d.varint())
-	if h := d.take(8); h != nil {
+	if h := d.readBytes(8); h != nil {
 		c.KeyHash = binary.LittleEndian.Uint64(h)
 	}
-	c.SequenceNumber = SequenceNumber(d.take(int(d.uvarint())))
+	c.SequenceNumber = SequenceNumber(d.readBytes(int(d.uvarint())))
 	keys := d.span()
 	var newer, older span
 	if flags&flagNew != 0 {
@@ -133,7 +133,7 @@ func (d *reader) change(c *Change) {
 	if flags&flagOld != 0 {
 		older = d.span()
 	}
-	c.Raw = d.take(int(d.uvarint()))
+	c.Raw = d.readBytes(int(d.uvarint()))
 	c.Keys, c.New, c.Old = d.part(c.Raw, keys), nil, nil
 	if flags&flagNew != 0 {
 		c.New = d.part(c.Raw, newer)
@@ -144,13 +144,13 @@ func (d *reader) change(c *Change) {
 }
 
 func (d *reader) byte() byte {
-	if p := d.take(1); p != nil {
+	if p := d.readBytes(1); p != nil {
 		return p[0]
 	}
 	return 0
 }
 
-func (d *reader) take(n int) []byte {
+func (d *reader) readBytes(n int) []byte {
 	if d.bad || n < 0 || n > len(d.b)-d.i {
 		d.bad = true
 		return nil
