@@ -6,8 +6,8 @@ import (
 	"maps"
 )
 
-// CorruptError says that entries of one chain contradict each other: by a bug, or by an edit of the store. The table
-// halts.
+// CorruptError means that entries of one chain contradict each other, because of a bug or because the store was edited.
+// The table halts.
 type CorruptError struct {
 	Seq  uint64
 	What string
@@ -77,7 +77,7 @@ func (s *State) applyClaim(epoch uint64, c *Claim) {
 	}
 	s.Starting = nil // the owner before did not finish it
 	s.Owner = c.Owner
-	// The first claim of a life says whose log it is; later claims do not change that.
+	// Only the first claim of a life sets the log's identity.
 	if c.Identity != nil && (s.Identity == nil || c.Life > s.Life) {
 		s.Identity = c.Identity
 	}
@@ -113,7 +113,7 @@ func (s *State) applyBeat(b *Beat) {
 		sh.Watermark = max(sh.Watermark, b.Watermark)
 		// The listing still showed the shard open.
 		if alive := b.Listed - visibilityDelay; !sh.Phase.Closed() && sh.LastAlive < alive {
-			if sh.LastAlive = alive; sh.place.parent {
+			if sh.LastAlive = alive; sh.inIndex.parent {
 				parents = append(parents, sh)
 			}
 		}

@@ -2,9 +2,9 @@ package checkpoint
 
 import "fmt"
 
-// Chain is what the entries of a log so far demand of the next one. Its Accept is the one place that enforces Rule 2,
-// the log has one writer, for whoever reads a log: the fold of the state and every sink's reader. A message that it
-// refuses counts for nothing everywhere. The zero Chain is that of an empty log.
+// Chain decides which message is the next entry of a log. The fold of the state and the readers of all sinks use it, so
+// that they ignore the same messages: its Accept is the one place where readers enforce Rule 2, the log has one writer.
+// The zero Chain is that of an empty log.
 type Chain struct {
 	Hash     Hash   // of the newest entry
 	Format   int    // of the log: no entry in it needs a higher one; 0 before the first claim
@@ -12,11 +12,12 @@ type Chain struct {
 	Nonce    Nonce  // of the newest claim
 	Released bool   // its owner gave the log up
 
-	// What a chain does not know that begins in the middle of a log. The next entry settles the first two.
+	// Set while a chain that begins in the middle of a log lacks the value. The next entry clears the first two.
 	hashUnknown, ownerUnknown, formatUnknown bool
 }
 
-// ChainAfter returns the chain behind an entry of which only the hash is known; with a zero hash, not even that.
+// ChainAfter returns the chain after the entry with this hash; a zero hash is unknown. The owner and the format of the
+// log are unknown too.
 func ChainAfter(newest Hash) Chain {
 	return Chain{Hash: newest, hashUnknown: newest == Hash{}, ownerUnknown: true, formatUnknown: true}
 }
@@ -25,7 +26,7 @@ func ChainAfter(newest Hash) Chain {
 // format and therefore leaves the format to the fold.
 func ChainFromStart() Chain { return Chain{formatUnknown: true} }
 
-// Known reports whether the hash of the newest entry is known: false only behind entries that were not read.
+// Known reports whether the hash of the newest entry is known. It is not right after ChainAfter with a zero hash.
 func (c *Chain) Known() bool { return !c.hashUnknown }
 
 // Continues reports whether an entry names the newest one as its predecessor. While that is not known, any entry does.
@@ -69,7 +70,7 @@ func (c *Chain) mayWrite(e *Entry) bool {
 	return c.Epoch > 0 && !c.Released && e.Epoch == c.Epoch && e.Nonce == c.Nonce
 }
 
-// checkFormat holds entries to the format of the log.
+// checkFormat returns a *FormatError for an entry that needs a newer format than the log's.
 //
 // Rule 11: only the first claim and snapshots decide it. A snapshot that carries a newer format raises the log.
 func (c *Chain) checkFormat(body any) error {

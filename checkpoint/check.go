@@ -7,8 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// CheckNext reports whether an entry with this body may be appended next. Errors: *FormatError, the log's format does
-// not hold it; *CorruptError, it would contradict the log. A writer checks before it appends, since a stored entry
+// CheckNext reports whether an entry with this body may be appended next. Errors: *FormatError, it needs a newer format
+// than the log's; *CorruptError, it would contradict the log. A writer checks before it appends, since a stored entry
 // cannot be taken back; the fold checks again.
 func (s *State) CheckNext(body any) error {
 	if err := s.checkFormat(body); errors.As(err, new(*FormatError)) {

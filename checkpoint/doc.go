@@ -8,16 +8,16 @@
 //
 //	apply.go      State.Apply: what each kind of entry does to the state
 //	check.go      State.CheckNext: which entries contradict the log
-//	snapshot.go   snapshots of the state in parts, and back
+//	snapshot.go   snapshots: the state written in parts, and restored
 //	stored.go     the JSON of a snapshot
-//	listing.go    listings as entries: in parts, or what is new in them
-//	graph.go      what listings do to the shards
+//	listing.go    listings as entries: split into parts, or reduced to what is new
+//	graph.go      listings applied to the shards
 //	gaps.go       lost ranges of the source, accepted and waived
 //	lineage.go    when a shard may be read, and when it is finished
 //	halts.go      why sinks stopped
-//	watermark.go  up to which time everything was read and applied
+//	watermark.go  the times up to which everything was read and applied
 //	state.go      the state
-//	index.go      answers about all shards without a scan
+//	index.go      an index for questions about all shards
 //	stream.go     the streams of a table
 //	shard.go      a shard: its phase and its loss
 //	chain.go      Rule 2: which message is the next entry

@@ -71,7 +71,7 @@ type Claim struct {
 	Format int `json:"format,omitempty"`
 }
 
-// Identity says whose log this is. It must equal the identity in the pipeline's row in Bigtable.
+// Identity is what a log belongs to. It must equal the identity in the pipeline's row in Bigtable.
 type Identity struct {
 	Pipeline string `json:"pipeline"`
 	Table    string `json:"table"`
@@ -79,10 +79,10 @@ type Identity struct {
 	Mapping  string `json:"mapping"` // hash of the mapping that projected what is in the target
 }
 
-// Release gives the log up, so that the next owner need not wait.
+// Release gives the log up, so that the next owner need not wait until the claim has expired.
 type Release struct{}
 
-// Start fixes, once and durably, where every shard of a stream starts (Rule 3).
+// Start stores where every shard of a stream starts. A stream has one, which never changes (Rule 3).
 type Start struct {
 	Stream string         `json:"stream"`         // ARN
 	Mode   string         `json:"mode,omitempty"` // start position as it was configured
@@ -102,7 +102,7 @@ type ShardSeen struct {
 	Closed bool   `json:"closed,omitempty"`
 }
 
-// Graph is what a later listing found.
+// Graph is a later listing of a stream.
 type Graph struct {
 	Stream   string        `json:"stream"`
 	Date     change.Millis `json:"date"`

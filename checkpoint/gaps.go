@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// ReasonBeforeStart marks a gap in records that were trimmed before the pipeline ever started. They were never
-// promised, so no sink differs because of it.
+// ReasonBeforeStart is the reason of a gap whose records were trimmed before the pipeline ever started. The pipeline
+// does not promise these records, so the gap makes no sink differ.
 const ReasonBeforeStart = "nothing was left of the shard when the pipeline started"
 
 // Waiver records that an operator accepts that a sink differs from the source because of a gap.
@@ -41,7 +41,7 @@ func (s *State) AffectedSinks(g *Gap) []string {
 	case len(g.Sinks) > 0:
 		return g.Sinks
 	}
-	return slices.Sorted(maps.Keys(s.Marks)) // found in format 1, which does not say: all of them
+	return slices.Sorted(maps.Keys(s.Marks)) // format 1 does not store them: assume all
 }
 
 // DifferingSinks returns the affected sinks for which the gap is not waived, sorted: their content differs from the
@@ -49,7 +49,7 @@ func (s *State) AffectedSinks(g *Gap) []string {
 func (s *State) DifferingSinks(g *Gap) (sinks []string) {
 	for _, sink := range s.AffectedSinks(g) {
 		_, waived := g.Waived[sink]
-		if _, there := s.Marks[sink]; there && !waived {
+		if _, active := s.Marks[sink]; active && !waived {
 			sinks = append(sinks, sink)
 		}
 	}
@@ -86,7 +86,7 @@ func (s *State) GapStart(g *Gap) change.Millis {
 	return st.Date - retention
 }
 
-// OpenGaps counts the gaps that nobody has accepted.
+// OpenGaps counts the gaps that are not accepted.
 func (s *State) OpenGaps() (n int) {
 	for _, g := range s.Gaps {
 		if !g.Accepted {

@@ -40,8 +40,8 @@ const (
 	numRoles
 )
 
-// place is the entry of one shard in the index.
-type place struct {
+// indexState is the entry of one shard in the index.
+type indexState struct {
 	roles  [numRoles]bool
 	heap   *shardHeap // nil: in none
 	at     int        // in the heap
@@ -59,11 +59,11 @@ func newIndex() index {
 
 // Reindex rebuilds the index. Only code that changes the shards of a state directly must call it.
 func (s *State) Reindex() {
-	turned := s.index.readability
+	changed := s.index.readability
 	s.index = newIndex()
-	s.index.readability, s.index.top = turned, s.DroppedVersion
+	s.index.readability, s.index.top = changed, s.DroppedVersion
 	for _, sh := range s.Shards {
-		sh.place = place{listed: sh.place.listed}
+		sh.inIndex = indexState{listed: sh.inIndex.listed}
 		s.linkToParent(sh)
 		if sh.Phase.Finished() {
 			s.index.finished = append(s.index.finished, sh)
@@ -73,7 +73,7 @@ func (s *State) Reindex() {
 	for _, sh := range s.Shards {
 		s.reindexShard(sh)
 	}
-	s.dropExpired()
+	s.releaseFinished()
 }
 
 // linkToParent adds a shard to the children of its parent.
@@ -102,11 +102,12 @@ func (s *State) removeShard(sh *Shard) {
 	} else {
 		delete(s.index.children, sh.Parent)
 	}
-	sh.place.gone = true
+	sh.inIndex.gone = true
 	s.reindexShard(sh)
 	s.withParent(sh, s.reindexShard)
 }
 
+// withParent calls f with the parent of a shard, if the state has it.
 func (s *State) withParent(sh *Shard, f func(*Shard)) {
 	if p := s.Shards[sh.Parent]; p != nil {
 		f(p)
@@ -122,25 +123,25 @@ func (s *State) reindexWithChildren(sh *Shard) {
 	}
 }
 
-// reindexShard updates the roles of a shard and its place in the heaps.
+// reindexShard updates the roles of a shard and its position in the heaps.
 func (s *State) reindexShard(sh *Shard) {
 	x := &s.index
 	x.top = max(x.top, sh.Clock)
-	sh.place.parent = len(x.children[sh.ID]) > 0
+	sh.inIndex.parent = len(x.children[sh.ID]) > 0
 	now := s.roles(sh)
 	for r, is := range now {
-		if is != sh.place.roles[r] {
+		if is != sh.inIndex.roles[r] {
 			x.setRole(sh, role(r), is)
 		}
 	}
-	sh.place.roles = now
+	sh.inIndex.roles = now
 	h, key := s.watermarkBound(sh)
 	x.moveInHeap(sh, h, key)
 }
 
 // roles returns which roles a shard has now.
 func (s *State) roles(sh *Shard) (is [numRoles]bool) {
-	if sh.place.gone {
+	if sh.inIndex.gone {
 		return is
 	}
 	is[roleDone], is[roleWaiting] = sh.Phase.Finished(), sh.Phase.Waiting()
@@ -154,7 +155,7 @@ func (s *State) roles(sh *Shard) (is [numRoles]bool) {
 // mayGetChildren reports whether a finished shard may have children that no listing has shown yet.
 func (s *State) mayGetChildren(sh *Shard) bool {
 	live := s.LiveStream()
-	return live != nil && !live.Disabled && sh.Stream == live.ARN && !sh.place.parent
+	return live != nil && !live.Disabled && sh.Stream == live.ARN && !sh.inIndex.parent
 }
 
 // setRole counts a shard that gained or lost a role.
@@ -174,8 +175,8 @@ func (x *index) setRole(sh *Shard, r role, is bool) {
 	case roleAbsent:
 		setMember(x.absent, sh, is)
 	case roleReadable:
-		if !sh.place.listed {
-			sh.place.listed = true
+		if !sh.inIndex.listed {
+			sh.inIndex.listed = true
 			x.readability = append(x.readability, sh)
 		}
 	}
@@ -200,7 +201,7 @@ func setMember(m map[string]*Shard, sh *Shard, in bool) {
 func (s *State) watermarkBound(sh *Shard) (*shardHeap, change.Millis) {
 	x := &s.index
 	switch {
-	case sh.place.gone:
+	case sh.inIndex.gone:
 		return nil, 0
 	case sh.Phase.Reading():
 		return &x.open, sh.Watermark
@@ -225,12 +226,12 @@ func (s *State) watermarkBound(sh *Shard) (*shardHeap, change.Millis) {
 func (s *State) noteListing(date change.Millis) {
 	if date > s.Listed {
 		s.Listed = date
-		s.dropExpired()
+		s.releaseFinished()
 	}
 }
 
-// dropExpired updates the finished shards whose children the newest complete listing must have shown.
-func (s *State) dropExpired() {
+// releaseFinished updates the finished shards whose children the newest complete listing must have shown.
+func (s *State) releaseFinished() {
 	x := &s.index
 	for len(x.finished) > 0 && s.Listed >= x.finished[0].FinishedAt+childListingDelay {
 		s.reindexShard(x.finished[0])
@@ -244,7 +245,7 @@ func (s *State) TakeReadabilityChanges() []*Shard {
 	all := s.index.readability
 	s.index.readability = nil
 	for _, sh := range all {
-		sh.place.listed = false
+		sh.inIndex.listed = false
 	}
 	return all
 }
@@ -252,7 +253,7 @@ func (s *State) TakeReadabilityChanges() []*Shard {
 // AwaitsChildren reports whether a shard of the live stream has ended and no child of it is known yet.
 func (s *State) AwaitsChildren() bool { return s.index.counts[roleChildless] > 0 }
 
-// GappedShards returns the shards of the live stream that stand before a gap which nobody has accepted.
+// GappedShards returns the shards of the live stream that stand before a gap that is not accepted.
 func (s *State) GappedShards() (ids []string) {
 	live := s.LiveStream()
 	for id, sh := range s.index.beforeGap {
@@ -278,12 +279,12 @@ func (h *shardHeap) Less(i, j int) bool { return h.all[i].key < h.all[j].key }
 
 func (h *shardHeap) Swap(i, j int) {
 	h.all[i], h.all[j] = h.all[j], h.all[i]
-	h.all[i].sh.place.at, h.all[j].sh.place.at = i, j
+	h.all[i].sh.inIndex.at, h.all[j].sh.inIndex.at = i, j
 }
 
 func (h *shardHeap) Push(e any) {
 	b := e.(heapEntry)
-	b.sh.place.at = len(h.all)
+	b.sh.inIndex.at = len(h.all)
 	h.all = append(h.all, b)
 }
 
@@ -295,9 +296,9 @@ func (h *shardHeap) Pop() any {
 	return b
 }
 
-// moveInHeap puts a shard into a heap, takes it out, or moves it to the place of a new key.
+// moveInHeap puts a shard into a heap, takes it out, or moves it according to a new key.
 func (x *index) moveInHeap(sh *Shard, to *shardHeap, key change.Millis) {
-	p := &sh.place
+	p := &sh.inIndex
 	if p.heap == to {
 		if to != nil && to.all[p.at].key != key {
 			to.all[p.at].key = key
@@ -313,8 +314,8 @@ func (x *index) moveInHeap(sh *Shard, to *shardHeap, key change.Millis) {
 	}
 }
 
-// updateOpen lets f change the open shards without sorting the heap anew. f may only raise watermarks that are below
-// one limit to that limit: this leaves the heap in order.
+// updateOpen calls f with every open shard, without restoring the order of the heap afterwards. So f may only raise all
+// watermarks below some limit to that limit, which keeps the order.
 func (x *index) updateOpen(f func(*Shard)) {
 	for i := range x.open.all {
 		b := &x.open.all[i]

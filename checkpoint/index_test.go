@@ -40,7 +40,7 @@ func indexed(s *State) (a answers) {
 		slices.Sort(a.Children[parent])
 	}
 	for _, sh := range s.Shards {
-		if sh.place.roles[roleReadable] {
+		if sh.inIndex.roles[roleReadable] {
 			a.Readable = append(a.Readable, sh.ID)
 		}
 	}
@@ -146,7 +146,8 @@ func checkIndex(t testing.TB, s *State) {
 	}
 	for _, h := range []*shardHeap{&s.index.open, &s.index.others} {
 		for i, b := range h.all {
-			if i > 0 && h.all[(i-1)/2].key > b.key || b.sh.place.at != i || b.sh.place.heap != h || s.Shards[b.sh.ID] != b.sh {
+			x := b.sh.inIndex
+			if i > 0 && h.all[(i-1)/2].key > b.key || x.at != i || x.heap != h || s.Shards[b.sh.ID] != b.sh {
 				t.Fatalf("entry %d: heap is out of order at %d: %s", s.Seq, i, b.sh)
 			}
 		}

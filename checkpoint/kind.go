@@ -1,12 +1,12 @@
 package checkpoint
 
-// Kind tells what an entry says. It is a byte of the stored form.
+// Kind is the type of an entry: one byte of its stored form.
 type Kind byte
 
 // The kinds of entries.
 const (
 	KindClaim    Kind = 'c' // an owner takes the log over
-	KindRelease  Kind = 'r' // the owner lets go
+	KindRelease  Kind = 'r' // the owner gives the log up
 	KindStart    Kind = 's' // the first listing of a stream: where every shard starts
 	KindGraph    Kind = 'g' // what later listings found
 	KindFrame    Kind = 'f' // pages of changes

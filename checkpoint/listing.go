@@ -50,8 +50,8 @@ func splitBySize[T any](all []T, limit int, size func(*T) int) func(yield func([
 	}
 }
 
-// checkParts holds the parts of a start to their order. The first part may come at any time: it begins an interrupted
-// start again.
+// checkParts checks that the parts of a start come in order. The first part may come at any time, because it restarts
+// an interrupted start.
 func (s *State) checkParts(b *Start) string {
 	switch last := s.Starting; {
 	case b.Parts < 0 || b.Part < 0 || b.Part > 0 && b.Part >= b.Parts:
@@ -82,7 +82,7 @@ func (s *State) DiffListing(b *Graph, limit int) []*Graph {
 		return parts[len(parts)-1]
 	}
 	id := func(id *string) int { return len(*id) + 3 }
-	for all := range splitBySize(s.listingNews(b), limit, (*ShardSeen).storedSize) {
+	for all := range splitBySize(s.changedShards(b), limit, (*ShardSeen).storedSize) {
 		part().Shards = all
 	}
 	for all := range splitBySize(b.Gone, limit, id) {
@@ -99,33 +99,33 @@ func (s *State) DiffListing(b *Graph, limit int) []*Graph {
 	return parts
 }
 
-// listingNews returns the shards of a listing that differ from the state, parents first.
-func (s *State) listingNews(b *Graph) []ShardSeen {
+// changedShards returns the shards of a listing that differ from the state, parents first.
+func (s *State) changedShards(b *Graph) []ShardSeen {
 	listed := make(map[string]*ShardSeen, len(b.Shards))
 	for i := range b.Shards {
 		listed[b.Shards[i].ID] = &b.Shards[i]
 	}
-	var news []ShardSeen
-	taken := map[string]bool{}
-	var take func(x *ShardSeen)
-	take = func(x *ShardSeen) {
-		if taken[x.ID] || !s.shardIsNews(b, x, listed) {
+	var changed []ShardSeen
+	added := map[string]bool{}
+	var add func(x *ShardSeen)
+	add = func(x *ShardSeen) {
+		if added[x.ID] || !s.shardDiffers(b, x, listed) {
 			return
 		}
-		taken[x.ID] = true
+		added[x.ID] = true
 		if p := listed[x.Parent]; p != nil {
-			take(p)
+			add(p)
 		}
-		news = append(news, *x)
+		changed = append(changed, *x)
 	}
 	for i := range b.Shards {
-		take(&b.Shards[i])
+		add(&b.Shards[i])
 	}
-	return news
+	return changed
 }
 
-// shardIsNews reports whether a listed shard differs from the state.
-func (s *State) shardIsNews(b *Graph, x *ShardSeen, listed map[string]*ShardSeen) bool {
+// shardDiffers reports whether a listed shard differs from the state.
+func (s *State) shardDiffers(b *Graph, x *ShardSeen, listed map[string]*ShardSeen) bool {
 	sh := s.Shards[x.ID]
 	// A child that was seen before its parent closes it, whatever the listing says of the parent.
 	return sh == nil || sh.Stream != b.Stream || sh.AbsentSince != 0 || x.Closed && !sh.Phase.Closed() ||

@@ -6,16 +6,16 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// Shard is what the log says about one shard.
+// Shard is the state of one shard, as the log records it.
 type Shard struct {
 	ID     string
 	Stream string
 	Parent string
 	Pos    change.Position
 	Clock  change.Version // of the last change
-	Loss   Loss           // of changes that nobody read
+	Loss   Loss           // of changes that were lost before they were read
 
-	// A beat touches these three of every open shard: they stand together in memory.
+	// A beat changes these of every open shard, so they are adjacent in memory.
 	Phase     Phase
 	Watermark change.Millis // everything created up to here was read
 	LastAlive change.Millis // it took writes then or later, so its children's changes are newer
@@ -24,7 +24,7 @@ type Shard struct {
 	AbsentSince change.Millis // date of the first complete listing without it since one showed it
 	FinishedAt  change.Millis // service clock when it was finished
 
-	place place
+	inIndex indexState
 }
 
 // Phase is how far the reading of a shard has come, and whether the shard still takes writes.
@@ -43,7 +43,7 @@ const (
 // Waiting reports whether the parent must be finished before the shard is read.
 func (p Phase) Waiting() bool { return p == PhaseWaiting || p == PhaseWaitingClosed }
 
-// Reading reports whether it is the shard's turn to be read.
+// Reading reports whether the shard is to be read now: its parent is finished, and the shard is not.
 func (p Phase) Reading() bool { return p == PhaseOpen || p == PhaseClosed }
 
 // Finished reports whether nothing is left to read.
@@ -65,7 +65,7 @@ func (p Phase) String() string {
 	return "unknown"
 }
 
-// begun is the phase of a waiting shard once its turn has come.
+// begun returns the phase of a waiting shard once its parent is finished.
 func (p Phase) begun() Phase {
 	if p == PhaseWaiting {
 		return PhaseOpen
@@ -73,7 +73,7 @@ func (p Phase) begun() Phase {
 	return PhaseClosed
 }
 
-// Loss is what the log says about changes of a shard that were lost before they were read.
+// Loss describes changes of a shard that were lost before they were read.
 type Loss struct {
 	Pending       bool          // the shard stands before a gap that is not accepted: it is not read
 	AtTrimHorizon bool          // its last gap is accepted, and ends where the trim horizon is at the next read
@@ -90,8 +90,8 @@ func (sh *Shard) close() {
 	}
 }
 
-// skipLoss lets a shard go on at its trim horizon, wherever that is by then, behind a loss of changes created before a
-// time.
+// skipLoss makes the reading of a shard continue at its trim horizon. The loss of changes created before until is
+// accepted.
 func (sh *Shard) skipLoss(until change.Millis) {
 	sh.Pos, sh.Loss.AtTrimHorizon, sh.Loss.AcceptedUntil = change.Position{}, true, until
 }

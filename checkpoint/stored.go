@@ -115,7 +115,7 @@ func encodeShards(out *bytes.Buffer, shards map[string]*Shard) error {
 	return out.WriteByte('}')
 }
 
-// decodeState reads the JSON of a state. It refuses shards that do not stand under their ID, or in no phase.
+// decodeState reads the JSON of a state. A shard under another key than its ID, or without a valid phase, is an error.
 func decodeState(b []byte) (*State, error) {
 	in := storedState{Shards: map[string]*storedShard{}, Marks: map[string]Mark{}}
 	if err := json.NewDecoder(bytes.NewReader(b)).Decode(&in); err != nil {

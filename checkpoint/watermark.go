@@ -13,20 +13,20 @@ type Watermark struct {
 	Time change.Millis `json:"through"`
 }
 
-// maxWatermarks bounds the list. When no sink has passed any of them for long, every second one is dropped.
+// maxWatermarks bounds the list. A longer list, because the sinks are far behind, loses every second watermark.
 const maxWatermarks = 512
 
 // noteWatermark adds the read watermark as of now, if it has risen.
 func (s *State) noteWatermark() {
-	h := Watermark{Seq: s.LastFrame, Time: s.ReadWatermark()}
+	w := Watermark{Seq: s.LastFrame, Time: s.ReadWatermark()}
 	n := len(s.Watermarks)
 	switch {
-	case h.Time == 0 || n > 0 && s.Watermarks[n-1].Time >= h.Time:
+	case w.Time == 0 || n > 0 && s.Watermarks[n-1].Time >= w.Time:
 		return
-	case n > 0 && s.Watermarks[n-1].Seq == h.Seq:
-		s.Watermarks[n-1] = h // nothing came in between
+	case n > 0 && s.Watermarks[n-1].Seq == w.Seq:
+		s.Watermarks[n-1] = w // no changes were stored in between
 	default:
-		s.Watermarks = append(s.Watermarks, h)
+		s.Watermarks = append(s.Watermarks, w)
 	}
 	if len(s.Watermarks) > maxWatermarks {
 		kept := s.Watermarks[:1]
@@ -41,20 +41,20 @@ func (s *State) noteWatermark() {
 // lowerWatermarks lowers every watermark to the read watermark. That falls when a listing shows a child whose parent
 // ended earlier: the child's changes are as old as the time at which the parent was last seen open.
 func (s *State) lowerWatermarks() {
-	through := s.ReadWatermark()
-	if through == 0 {
+	read := s.ReadWatermark()
+	if read == 0 {
 		s.Watermarks = nil
 	}
 	for i := range s.Watermarks {
-		s.Watermarks[i].Time = min(s.Watermarks[i].Time, through)
+		s.Watermarks[i].Time = min(s.Watermarks[i].Time, read)
 	}
 }
 
 // dropPassedWatermarks keeps the newest watermark that all sinks have passed, and those after it.
 func (s *State) dropPassedWatermarks() {
 	passed := 0
-	for i, h := range s.Watermarks {
-		if s.allSinksPassed(h.Seq) {
+	for i, w := range s.Watermarks {
+		if s.allSinksPassed(w.Seq) {
 			passed = i
 		}
 	}
@@ -84,9 +84,9 @@ func (s *State) AppliedWatermark() change.Millis {
 const childListingDelay = 60_000
 
 // ReadWatermark returns the time up to which every change in the live stream was read; 0 when unknown. It rests on
-// empty reads, and past Listed, the begin of the newest complete listing, it holds only if no shard has split since. A
-// caller that needs certainty asks for a listing and waits for both. Once a disabled stream was read to its end,
-// the result is the last time at which the stream is known to have taken writes.
+// empty reads. Beyond Listed, the begin of the newest complete listing, it is valid only if no shard has split since: a
+// caller that needs certainty requests a listing, and waits until both have passed the time. Once a disabled stream was
+// read to its end, the result is the last time at which the stream is known to have taken writes.
 func (s *State) ReadWatermark() change.Millis {
 	if s.LiveStream() == nil {
 		return 0

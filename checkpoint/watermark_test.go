@@ -186,7 +186,7 @@ func TestIdleTableKeepsItsStateThroughSnapshotsAlone(t *testing.T) {
 	}
 	sameState(t, "restored", w.s, s)
 	got := *s.Shards["a"]
-	if got.place, sh.place = (place{}), (place{}); got != sh || got.Pos.After == "" {
+	if got.inIndex, sh.inIndex = (indexState{}), (indexState{}); got != sh || got.Pos.After == "" {
 		t.Fatalf("%+v", got)
 	}
 }
