@@ -62,8 +62,10 @@ func Serve(ctx context.Context, ln net.Listener, h Health, metrics prometheus.Ga
 func Handler(h Health, metrics prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}))
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, r *http.Request) { verdict(w, r, causes(h.Live())) })
-	mux.HandleFunc("GET /startupz", func(w http.ResponseWriter, r *http.Request) { verdict(w, r, causes(h.Started())) })
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, r *http.Request) { writeProbe(w, r, reasonsOf(h.Live())) })
+	mux.HandleFunc("GET /startupz", func(w http.ResponseWriter, r *http.Request) {
+		writeProbe(w, r, reasonsOf(h.Started()))
+	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		// Rule 10: ready means progress or idleness of every live shard, never "the process is up".
 		ready, reasons := h.Ready()
@@ -73,22 +75,23 @@ func Handler(h Health, metrics prometheus.Gatherer) http.Handler {
 		if ready {
 			reasons = nil
 		}
-		verdict(w, r, reasons)
+		writeProbe(w, r, reasons)
 	})
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, h.Status()) })
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { front(w, h) })
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { writeFrontPage(w, h) })
 	return mux
 }
 
-func causes(err error) []string {
+// reasonsOf returns the reason in an error, or none for nil.
+func reasonsOf(err error) []string {
 	if err == nil {
 		return nil
 	}
 	return []string{err.Error()}
 }
 
-// verdict replies 200 without reasons and 503 with them, as text or, if the client accepts it, as JSON.
-func verdict(w http.ResponseWriter, r *http.Request, reasons []string) {
+// writeProbe replies 200 without reasons and 503 with them, as text or, if the client accepts it, as JSON.
+func writeProbe(w http.ResponseWriter, r *http.Request, reasons []string) {
 	code := http.StatusOK
 	if len(reasons) > 0 {
 		code = http.StatusServiceUnavailable
@@ -106,8 +109,8 @@ func verdict(w http.ResponseWriter, r *http.Request, reasons []string) {
 	fmt.Fprintln(w, strings.Join(reasons, "\n"))
 }
 
-// front writes the page for a person with a browser or curl.
-func front(w http.ResponseWriter, h Health) {
+// writeFrontPage writes the page for a person with a browser or curl.
+func writeFrontPage(w http.ResponseWriter, h Health) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	ready, reasons := h.Ready()
@@ -122,8 +125,8 @@ func front(w http.ResponseWriter, h Health) {
 	fmt.Fprint(w, `
 /status    what `+"`replicator status --json`"+` prints
 /metrics   Prometheus
-/livez     loops alive, queue healthy
-/startupz  state loaded, owning or standing by
+/livez     loops are running, the queue is healthy
+/startupz  the state is loaded, owning or standing by
 /readyz    every table progresses or is idle
 `)
 }

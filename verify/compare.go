@@ -29,8 +29,8 @@ type comparison struct {
 	decoder change.Decoder
 }
 
-// advance reads the cells of the next wanted row.
-func (c *comparison) advance() error {
+// nextWantedRow reads the cells of the next wanted row.
+func (c *comparison) nextWantedRow() error {
 	c.group = c.group[:0]
 	if c.nextRow != nil {
 		c.group = append(c.group, *c.nextRow)
@@ -60,7 +60,7 @@ func (c *comparison) advance() error {
 func (c *comparison) compareRow(have *bigtable.Row) error {
 	for len(c.group) > 0 && bytes.Compare(c.group[0].row, have.Key) < 0 {
 		c.missingRow()
-		if err := c.advance(); err != nil {
+		if err := c.nextWantedRow(); err != nil {
 			return err
 		}
 	}
@@ -69,14 +69,14 @@ func (c *comparison) compareRow(have *bigtable.Row) error {
 		return nil
 	}
 	c.compareCells(have)
-	return c.advance()
+	return c.nextWantedRow()
 }
 
 // reportRest reports the wanted rows after the target's last row.
 func (c *comparison) reportRest() error {
 	for len(c.group) > 0 {
 		c.missingRow()
-		if err := c.advance(); err != nil {
+		if err := c.nextWantedRow(); err != nil {
 			return err
 		}
 	}
@@ -106,7 +106,7 @@ func (c *comparison) missingRow() {
 // extraRow reports a row that only the target has, unless all its cells may remain.
 func (c *comparison) extraRow(have *bigtable.Row) {
 	for i := range have.Cells {
-		f := c.index(have.Cells[i].Family)
+		f := c.familyIndex(have.Cells[i].Family)
 		if f >= 0 && !c.mayRemain(c.families[f], &have.Cells[i]) {
 			c.result.ExtraRows++
 			c.report(Difference{Kind: ExtraRow, Row: string(have.Key)})
@@ -115,14 +115,13 @@ func (c *comparison) extraRow(have *bigtable.Row) {
 	}
 }
 
-// mayRemain reports whether a cell is allowed that the source does not want.
+// mayRemain reports whether the target may have a cell that the source's projection lacks.
 func (c *comparison) mayRemain(f transform.Family, have *bigtable.Cell) bool {
 	return slices.Contains(c.options.Outlive, f.Name) || c.expired(f, have.Time.UnixMilli())
 }
 
-// index returns the index of a family in the programs' list, which is the order of the projection; -1 for another
-// family.
-func (c *comparison) index(name string) int {
+// familyIndex returns the index of a family in the programs' list, by which cells are sorted; -1 for an unknown family.
+func (c *comparison) familyIndex(name string) int {
 	return slices.IndexFunc(c.families, func(f transform.Family) bool { return f.Name == name })
 }
 
@@ -164,12 +163,12 @@ func (c *comparison) compareCells(row *bigtable.Row) {
 func (c *comparison) sortedCells(row *bigtable.Row) []*bigtable.Cell {
 	c.have = c.have[:0]
 	for i := range row.Cells {
-		if c.index(row.Cells[i].Family) >= 0 {
+		if c.familyIndex(row.Cells[i].Family) >= 0 {
 			c.have = append(c.have, &row.Cells[i])
 		}
 	}
 	slices.SortStableFunc(c.have, func(a, b *bigtable.Cell) int {
-		family := cmp.Compare(c.index(a.Family), c.index(b.Family))
+		family := cmp.Compare(c.familyIndex(a.Family), c.familyIndex(b.Family))
 		return cmp.Or(family, bytes.Compare(a.Qualifier, b.Qualifier), b.Time.Compare(a.Time))
 	})
 	return c.have
@@ -177,12 +176,12 @@ func (c *comparison) sortedCells(row *bigtable.Row) []*bigtable.Cell {
 
 // compareColumnName orders the columns of a cell of the target and a wanted one.
 func (c *comparison) compareColumnName(have *bigtable.Cell, want *cell) int {
-	return cmp.Or(cmp.Compare(c.index(have.Family), want.family), bytes.Compare(have.Qualifier, want.qualifier))
+	return cmp.Or(cmp.Compare(c.familyIndex(have.Family), want.family), bytes.Compare(have.Qualifier, want.qualifier))
 }
 
 // extraCell reports a cell in a column that only the target has, unless it may remain.
 func (c *comparison) extraCell(row *bigtable.Row, cell *bigtable.Cell) {
-	if f := c.families[c.index(cell.Family)]; !c.mayRemain(f, cell) {
+	if f := c.families[c.familyIndex(cell.Family)]; !c.mayRemain(f, cell) {
 		c.report(c.difference(ExtraCell, row.Key, cell.Family, cell.Qualifier, 0, 0, nil, cell.Value))
 	}
 }
@@ -213,7 +212,7 @@ func (c *comparison) compareColumn(f transform.Family, want []cell, have []*bigt
 	}
 }
 
-// compareTime compares the cells with one mapped time in a column, and returns the target's cells without these.
+// compareTime compares the cells of a column with one mapped time, and returns the target's other cells.
 func (c *comparison) compareTime(f transform.Family, want []cell, have []*bigtable.Cell) []*bigtable.Cell {
 	sameTime := func(h *bigtable.Cell) bool { return h.Time.UnixMilli() == want[0].time }
 	if c.expired(f, want[0].time) {

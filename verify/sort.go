@@ -82,12 +82,12 @@ func (s *sorter) spill() error {
 	s.sort()
 	f, err := os.CreateTemp(s.dir, "tailrace-verify-")
 	if err != nil {
-		return fmt.Errorf("make run: %w", err)
+		return fmt.Errorf("create run file: %w", err)
 	}
 	s.runs = append(s.runs, f)
 	// The name is removed at once, so that no file remains however this process ends.
 	if err := os.Remove(f.Name()); err != nil {
-		return fmt.Errorf("unlink run: %w", err)
+		return fmt.Errorf("unlink run file: %w", err)
 	}
 	w := bufio.NewWriterSize(f, 256<<10)
 	var buf []byte
@@ -163,7 +163,7 @@ func (m *merge) next() (cell, error) {
 	return c, nil
 }
 
-// run is a sorted file, of which the first cell is read.
+// run is a sorted file; head is its next cell.
 type run struct {
 	from *bufio.Reader
 	head cell

@@ -1,10 +1,10 @@
-// Package verify compares a source table with Bigtable, cell by cell, as an application sees it.
+// Package verify compares a source table with Bigtable, cell by cell, as an application reads them.
 //
 // The source's items are unordered and several may share a row. So their projection is sorted first, in runs on disk
 // when it is large, and then merged with one ordered reading of the target. Memory is bounded whatever the size of the
 // tables. Versions and guards are not compared, because a migrated application does not use them.
 //
-// Compare while nothing is written to either side: what is being written may differ for a moment.
+// Compare while neither side is written to: a change that is on its way shows as a difference.
 //
 // A comparison runs in the goroutine of its caller.
 package verify
@@ -141,7 +141,7 @@ func Compare(ctx context.Context, o Options, sources []Source, rows Rows) (*Resu
 		return nil, fmt.Errorf("sort projection: %w", err)
 	}
 	c := comparison{options: o, families: families, wanted: wanted, result: res}
-	if err := c.advance(); err != nil {
+	if err := c.nextWantedRow(); err != nil {
 		return nil, fmt.Errorf("read projection: %w", err)
 	}
 	if err := rows(ctx, c.compareRow); err != nil {
