@@ -27,12 +27,12 @@ func (s *State) Apply(seq uint64, msg []byte) (*Entry, error) {
 		s.Foreign++
 		return nil, nil
 	}
-	accepted, err := s.Chain.Accept(e, msg)
+	accepted, err := s.Accept(e, msg)
 	if !accepted {
 		s.Foreign++
 		return nil, nil
 	}
-	what := ""
+	var what string
 	if err != nil {
 		what = err.Error()
 	} else {

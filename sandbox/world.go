@@ -42,7 +42,7 @@ func NewWorld(t TB, o WorldOptions) *World {
 	t.Helper()
 	o = o.withDefaults()
 	w := &World{Sandbox: Test(t, o.Options), View: o.View, t: t, compare: o.Compare}
-	w.Watch.Progress = w.Sandbox.Progress
+	w.Watch.Progress = w.Progress
 	return w
 }
 

@@ -271,7 +271,8 @@ func TestPagesAddUpToTheWhole(t *testing.T) {
 		tb := newTable(t, items...)
 		backward := ",'ScanIndexForward':" + fmt.Sprint(rapid.Bool().Draw(t, "forward"))
 		segment := rapid.IntRange(0, 2).Draw(t, "segment")
-		op, fields := "Query", ""
+		op := "Query"
+		var fields string
 		switch rapid.IntRange(0, 4).Draw(t, "kind") {
 		case 0:
 			fields = ofA + backward

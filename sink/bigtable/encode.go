@@ -109,7 +109,7 @@ func (r *request) buildBody(w *transform.Write, row *transform.Row, qualifier []
 		c := &row.Cells[i]
 		at := int64(w.Version)
 		if c.Mapped {
-			at = int64(c.Time)
+			at = c.Time
 		}
 		kind := opSet
 		if c.Aggregate { // the guard ensures that it is added once per version
@@ -146,9 +146,9 @@ func (r *request) buildSkip(w *transform.Write, row *transform.Row) {
 	}
 	for i := range row.Deletes {
 		d := &row.Deletes[i]
-		from, to := int64(d.From), int64(w.Version)
+		from, to := d.From, int64(w.Version)
 		if d.To != 0 {
-			to = min(to, int64(d.To))
+			to = min(to, d.To)
 		}
 		if d.Versioned && d.Qualifier != nil && from < to {
 			r.skip = append(r.skip, deleteColumn(d.Family, d.Qualifier, from, to))

@@ -71,7 +71,7 @@ type Timing struct {
 func TimingOf(md middleware.Metadata, sent time.Time) Timing {
 	t := Timing{Sent: sent}
 	t.Server, _ = awsmiddleware.GetServerTime(md)
-	ok := false
+	var ok bool
 	if t.Replied, ok = awsmiddleware.GetResponseAt(md); !ok {
 		t.Replied = time.Now()
 	}
