@@ -1,16 +1,19 @@
 package apply
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// A removal and the insert after it may be in different rows: the item has an order all the same, or for a while it is
-// in both.
-func TestChangesOfAnItemTakeTurnsAcrossRows(t *testing.T) {
+// newBookTurns returns the turns of a table where removing a shelf deletes the row of its books.
+func newBookTurns(t *testing.T) *turns {
+	t.Helper()
 	m, problems := transform.ParseMapping("mapping", []byte(`
 families: {d: {max_versions: 1}}
 rules:
@@ -35,11 +38,17 @@ rules:
 	if p == nil {
 		t.Fatal(problems)
 	}
+	return newTurns(p)
+}
+
+// A removal and the insert after it may be in different rows: the item has an order all the same, or for a while it is
+// in both.
+func TestChangesOfAnItemTakeTurnsAcrossRows(t *testing.T) {
 	const keys = `{"pk":{"S":"p"},"sk":{"S":"Book#1"}}`
 	book := func(shelf string) []byte {
 		return []byte(`{"pk":{"S":"p"},"sk":{"S":"Book#1"},"shelf":{"S":"` + shelf + `"}}`)
 	}
-	o := newTurns(p)
+	o := newBookTurns(t)
 	first, _ := o.enqueue(&change.Change{Op: change.Remove, Keys: []byte(keys), KeyHash: 7, Version: 1, Old: book("a")})
 	second, _ := o.enqueue(&change.Change{Op: change.Insert, Keys: []byte(keys), KeyHash: 7, Version: 2, New: book("b")})
 	other, _ := o.enqueue(&change.Change{Op: change.Insert, Keys: []byte(`{"pk":{"S":"p"},"sk":{"S":"Book#2"}}`),
@@ -47,5 +56,38 @@ rules:
 	if !slices.Contains(second.after, first) || len(other.after) > 0 {
 		t.Errorf("the insert waits for %d changes, a change in another row for %d; want 1 and 0", len(second.after),
 			len(other.after))
+	}
+}
+
+// The end of a change must not make room before a later change that is not applied yet, and a wait ends with its pass.
+func TestFinishedChangeKeepsTheTurnOfTheNextOne(t *testing.T) {
+	o := newBookTurns(t)
+	enqueue := func(version change.Version) *turn {
+		turn, _ := o.enqueue(&change.Change{Op: change.Remove, Keys: []byte(`{"pk":{"S":"p"},"sk":{"S":"Book#1"}}`),
+			KeyHash: 7, Version: version, Old: []byte(`{"pk":{"S":"p"},"sk":{"S":"Book#1"},"shelf":{"S":"a"}}`)})
+		return turn
+	}
+	first, second := enqueue(1), enqueue(2)
+	o.finish(first)
+	third := enqueue(3)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := third.wait(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("the third change does not wait for the second: %v", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- third.wait(t.Context()) }()
+	select {
+	case <-ended:
+		t.Fatal("the third change goes on before the second is applied")
+	case <-time.After(20 * time.Millisecond):
+	}
+	o.finish(second)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	o.finish(third)
+	if len(o.last) != 0 {
+		t.Errorf("%d turns are left after the last change", len(o.last))
 	}
 }
