@@ -151,3 +151,28 @@ func TestOutcomeBesideTheWriteLoop(t *testing.T) {
 		})
 	}
 }
+
+// Only a state that belongs to something else is marked refused: when all tables are, the process ends with exit 3. A
+// refusal that the next look at the store may take back is marked, too, and does not halt.
+func TestOutcomeMarksRefusedState(t *testing.T) {
+	refused := &RefusedError{What: "another log", Hint: "bring it back"}
+	ctx := t.Context()
+	if out := OfTable(ctx, refused); !out.Refused || out.Reason != "another log; bring it back" {
+		t.Errorf("refused state: %+v", out)
+	}
+	if out := OfTable(ctx, &StaleError{refused}); !out.Refused || out.Action != Again {
+		t.Errorf("refused state that may be out of date: %+v", out)
+	}
+	if out := OfRow(ctx, refused); !out.Refused {
+		t.Errorf("refused row: %+v", out)
+	}
+	for _, err := range []error{&HaltError{Code: "log_damaged"}, queue.ErrEmptied, &StaleError{ErrNotListed}} {
+		if out := OfTable(ctx, err); out.Refused {
+			t.Errorf("%v: %+v", err, out)
+		}
+	}
+	hinted := &source.Error{Op: "list", Class: failure.Denied, Hint: "grant it", Err: errors.New("no")}
+	if out := OfTable(ctx, hinted); out.Reason != "list: no; grant it" {
+		t.Errorf("reason of a halt by the source: %q", out.Reason)
+	}
+}
