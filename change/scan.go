@@ -121,7 +121,7 @@ func skipNested(b []byte, i int) int {
 }
 
 // scanObject calls f with each member's raw name and the index of its value; f returns the index past the
-// value or -1. It returns the index past the scanObject, or -1.
+// value or -1. It returns the index past the object, or -1.
 func scanObject(b []byte, i int, f func(name []byte, v int) int) int {
 	i = skipSpace(b, i)
 	if i >= len(b) || b[i] != '{' {
@@ -160,7 +160,7 @@ func scanObject(b []byte, i int, f func(name []byte, v int) int) int {
 }
 
 // scanArray calls f with the index of each element; f returns the index past it or -1. It returns the index
-// past the scanArray, or -1.
+// past the array, or -1.
 func scanArray(b []byte, i int, f func(v int) int) int {
 	if i >= len(b) || b[i] != '[' {
 		return -1

@@ -99,7 +99,7 @@ func TestArchiveThatFailsLosesNoEvent(t *testing.T) {
 	}
 }
 
-// The archive may publish to the server that keeps the log: its errors look like those of a log in doubt.
+// The archive may publish to the server that keeps the log: its errors look like those of a log whose outcome is unknown.
 func TestArchiveThatIsAwayHaltsOnlyItself(t *testing.T) {
 	w := newWorld(t)
 	s := &shelf{events: map[string]int{}}
@@ -120,7 +120,7 @@ func TestArchiveThatIsAwayHaltsOnlyItself(t *testing.T) {
 	}
 	r.until("Bigtable has what came meanwhile", func() bool { return len(r.stored("Orders")) == 20 })
 	r.until("the archive was tried again and again", func() bool { tries, _ := s.seen(); return tries >= 4 })
-	if n := w.said.FilterMessageSnippet("in doubt").Len() + w.said.FilterMessageSnippet("halt the table").Len(); n > 0 {
+	if n := w.said.FilterMessageSnippet("outcome unknown").Len() + w.said.FilterMessageSnippet("halt the table").Len(); n > 0 {
 		t.Errorf("the life of the table ended %d times", n)
 	}
 	st := r.table("Orders")

@@ -17,7 +17,7 @@ func (t *table) currentLog() *queue.Log { return t.stream.Load() }
 // observe publishes what the log holds, for status and metrics. The goroutine that owns the log's writer calls it.
 func (t *table) observe(s *checkpoint.State) { t.view.observe(s, t.pressure, t.letters.Count()) }
 
-// beat stores that the owner lives. A log that is too full for beats does without.
+// beat appends a beat, which shows that the owner is alive. It is skipped while the log is too full.
 func (t *table) beat(ctx context.Context, w *queue.Writer) error {
 	if _, err := w.Append(ctx, &checkpoint.Beat{Date: t.now()}, nil); err != nil && !errors.Is(err, queue.ErrFull) {
 		return err

@@ -40,7 +40,7 @@
 //	env.go          what all parts of a table use and none changes
 //	families.go     the column families of the targets
 //	status.go       the status of a table, a function of what was seen
-//	losses.go       halts and gaps in a status
+//	losses.go       halts and gaps in a status, in words
 //	tablestatus.go  the status as JSON
 //	options.go      the configuration of a pipeline
 //	services.go     which services fail, and since when

@@ -77,8 +77,7 @@ func (st *TableStatus) gapReasons() (why []string) {
 	return why
 }
 
-// oneOf returns the word for a number.
-// oneOf returns the word for a number.
+// oneOf returns one for the number 1, and many for any other.
 func oneOf(n int, one, many string) string {
 	if n == 1 {
 		return one

@@ -39,7 +39,7 @@ func (v *tableView) watchRival(ctx context.Context, l *queue.Log) {
 			if s, err := l.Fold(ctx); err == nil {
 				r.owner, r.epoch = s.Owner, s.Epoch
 			}
-			v.seen.Store(nil) // what this process knew, it knew as the owner
+			v.seen.Store(nil) // what this process saw as the owner is out of date
 			v.rival.Store(r)
 		default:
 			v.rival.Store(&rival{owner: known.owner, epoch: known.epoch, moved: time.Now()})

@@ -66,15 +66,15 @@ func (t *table) run(ctx context.Context) error {
 		if refused := t.refusals.add(t.Source, out, err); refused != nil {
 			return refused
 		}
-		if !t.rest(ctx, t.endLife(out, err)) {
+		if !t.waitForNextLife(ctx, t.endLife(out, err)) {
 			return nil
 		}
 	}
 }
 
-// rest waits before the next life, at most until another process has written into the log, as resume does. It returns
-// false when ctx ends.
-func (t *table) rest(ctx context.Context, pause time.Duration) bool {
+// waitForNextLife waits before the next life, at most until another process has written into the log, as resume does.
+// It returns false when ctx ends.
+func (t *table) waitForNextLife(ctx context.Context, pause time.Duration) bool {
 	var requests <-chan struct{}
 	if l := t.currentLog(); l != nil {
 		listening, cancel := context.WithCancel(ctx)
@@ -132,7 +132,7 @@ func (t *table) life(ctx context.Context) error {
 	t.haltedAt = 0
 	for restarts := 0; ; restarts++ {
 		began := time.Now()
-		if err = t.own(ctx, w); err == nil || outcome.OfTable(ctx, err).Action != outcome.Again {
+		if err = t.runClaimed(ctx, w); err == nil || outcome.OfTable(ctx, err).Action != outcome.Again {
 			break
 		}
 		if time.Since(began) > t.o.Periods.ClaimTTL {
@@ -142,7 +142,7 @@ func (t *table) life(ctx context.Context) error {
 			err = &outcome.HaltError{Code: outcome.CodeUnknown, Reason: err.Error()}
 			break
 		}
-		t.log.Warn("in doubt: go on from what is stored", zap.Error(err))
+		t.log.Warn("outcome unknown: go on from the stored state", zap.Error(err))
 		// Rule 4: what was in memory ended with the work; only what is stored counts.
 		if err := w.Recover(ctx); err != nil {
 			return err
@@ -152,13 +152,13 @@ func (t *table) life(ctx context.Context) error {
 		}
 	}
 	if out := outcome.OfTable(ctx, err); out.Action == outcome.Halt {
-		t.letGo(w, out)
+		t.releaseHalted(w, out)
 	}
 	return err
 }
 
-// letGo stores why the life ends and releases the log, so that status can show the reason.
-func (t *table) letGo(w *queue.Writer, out outcome.Outcome) {
+// releaseHalted stores why the life ends and releases the log, so that status can show the reason.
+func (t *table) releaseHalted(w *queue.Writer, out outcome.Outcome) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	h := t.haltOf(out)
@@ -170,8 +170,8 @@ func (t *table) letGo(w *queue.Writer, out outcome.Outcome) {
 	t.haltedAt = w.State().Seq
 }
 
-// own does with the claimed log what its state asks for.
-func (t *table) own(ctx context.Context, w *queue.Writer) error {
+// runClaimed does what the state of the claimed log requires: it waits while paused, starts the stream, or works.
+func (t *table) runClaimed(ctx context.Context, w *queue.Writer) error {
 	t.view.claimed.Store(true)
 	t.view.saved.Store(false)
 	if t.row.stale && !provesItself(w.State()) {

@@ -329,7 +329,7 @@ rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{doc: all, to: "d:j", 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := rows[0].Cells; len(c) != 2 || string(c[0].Value) != item || !c[0].AsItCame || c[1].AsItCame {
+	if c := rows[0].Cells; len(c) != 2 || string(c[0].Value) != item || !c[0].RawJSON || c[1].RawJSON {
 		t.Errorf("cells %+v", c)
 	}
 }

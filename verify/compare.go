@@ -257,7 +257,7 @@ func (c *comparison) matches(f transform.Family, want []cell, have []byte) bool 
 	}
 	value := valueKey(have, c.options.ShowValues)
 	return slices.ContainsFunc(want, func(w cell) bool {
-		if w.asItCame {
+		if w.rawJSON {
 			return bytes.Equal(w.value, valueKey(c.canonicalDocument(have), c.options.ShowValues))
 		}
 		return bytes.Equal(w.value, value)

@@ -26,7 +26,7 @@ type cell struct {
 	time      int64  // ms, or unmapped
 	value     []byte // see valueKey
 	keyHash   uint64
-	asItCame  bool // a document, whose canonical form is compared
+	rawJSON   bool // a document, whose canonical form is compared
 }
 
 // cellOverhead is the memory of a cell besides its bytes.
@@ -194,7 +194,7 @@ func (c *cell) append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(c.family))
 	dst = binary.AppendVarint(dst, c.time)
 	document := byte(0)
-	if c.asItCame {
+	if c.rawJSON {
 		document = 1
 	}
 	dst = append(dst, document)
@@ -229,7 +229,7 @@ func readCell(r *bufio.Reader) (cell, error) {
 	if _, err := io.ReadFull(r, rest[:]); err != nil {
 		return c, fmt.Errorf("read run: %w", noEOF(err))
 	}
-	c.asItCame, c.keyHash = rest[0] == 1, binary.LittleEndian.Uint64(rest[1:])
+	c.rawJSON, c.keyHash = rest[0] == 1, binary.LittleEndian.Uint64(rest[1:])
 	return c, nil
 }
 

@@ -191,7 +191,7 @@ func (p *projection) addItem(img change.Image) error {
 
 // cell returns one cell of an item for the sorter.
 func (p *projection) cell(row []byte, c *transform.Cell, hash uint64) cell {
-	out := cell{row: row, qualifier: c.Qualifier, time: unmapped, keyHash: hash, asItCame: c.AsItCame}
+	out := cell{row: row, qualifier: c.Qualifier, time: unmapped, keyHash: hash, rawJSON: c.RawJSON}
 	for i := range p.families {
 		if p.families[i].Name == c.Family {
 			out.family = i

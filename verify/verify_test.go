@@ -332,8 +332,8 @@ func TestRunsKeepAllCellsInOrder(t *testing.T) {
 		cells := rapid.SliceOf(rapid.Custom(func(t *rapid.T) cell {
 			return cell{row: bytesOf.Draw(t, "row"), qualifier: bytesOf.Draw(t, "qualifier"), value: bytesOf.Draw(t, "value"),
 				family: rapid.IntRange(0, 2).Draw(t, "family"), keyHash: rapid.Uint64().Draw(t, "hash"),
-				asItCame: rapid.Bool().Draw(t, "document"),
-				time:     rapid.OneOf(rapid.Just(int64(unmapped)), rapid.Int64()).Draw(t, "time")}
+				rawJSON: rapid.Bool().Draw(t, "document"),
+				time:    rapid.OneOf(rapid.Just(int64(unmapped)), rapid.Int64()).Draw(t, "time")}
 		})).Draw(t, "cells")
 		s := &sorter{memory: rapid.IntRange(1, 2000).Draw(t, "memory")}
 		defer s.close()

@@ -69,7 +69,7 @@ func (l *lister) update(s *checkpoint.State) {
 	}
 }
 
-// view returns what the write loop last told. Its slices are never written to.
+// view returns what the write loop last passed to update. Its slices are never written to.
 func (l *lister) view() view {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -144,7 +144,7 @@ func (w *writer) tolerateFull(err error) error {
 	return nil
 }
 
-// beat stores that the owner lives and how far the open shards have been read.
+// beat appends a beat: the owner is alive, and how far the open shards have been read.
 func (w *writer) beat(ctx context.Context) error {
 	s := w.log.State()
 	b := &checkpoint.Beat{Date: w.o.now(), Listed: w.lister.lastListing(), Watermark: w.watermarks.lowest()}

@@ -38,7 +38,7 @@ func (c *compiler) emitter(r *ir.Rule, src *lang.Emitter, segments problem.Text)
 	e.Time = ir.CellTime{Missing: src.TSMissing.S, Siblings: src.CellID.S == "ts"}
 	e.Source = c.source(src)
 	if d, ok := e.Source.(*ir.Document); ok {
-		e.AsItCame = d.Format == "raw"
+		e.RawJSON = d.Format == "raw"
 	}
 	env := c.env(r, segments)
 	env.Vars, env.Empty = variables[src.Kind], true

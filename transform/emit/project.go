@@ -255,7 +255,7 @@ func refuseSameRow(rows []projectedRow) error {
 // output is a cell as the sink is given it.
 func output(c *ir.Emitted) Cell {
 	return Cell{Family: c.Family.Name, Qualifier: c.Qualifier, Value: c.Value, Time: c.Time, Mapped: c.Mapped,
-		Aggregate: c.By.Aggregate(), AsItCame: c.By.AsItCame}
+		Aggregate: c.By.Aggregate(), RawJSON: c.By.RawJSON}
 }
 
 // refuseNoRule is the refusal of an item that no rule takes.

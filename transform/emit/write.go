@@ -15,7 +15,7 @@ type Cell struct {
 	Time      int64 // ms; counts when Mapped, else the cell's time is the write's version
 	Mapped    bool  // the mapping gave the time, which may be 0
 	Aggregate bool  // merge Value (64-bit big-endian) with the family's aggregate instead of setting it
-	AsItCame  bool  // a document in the source's own JSON: equal ones may differ in their bytes
+	RawJSON   bool  // a document as DynamoDB sent it: equal documents may differ in their bytes
 }
 
 // Delete is a range of cells to delete before the row's cells are set.

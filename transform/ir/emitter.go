@@ -26,7 +26,7 @@ type Emitter struct {
 	Timed     bool // the mapping gives the cells' times
 	Shared    bool // other items may write the columns, acknowledged by the author
 	FromKey   bool // the column, and with siblings the time, is known from the item's key
-	AsItCame  bool // a document in the source's own JSON
+	RawJSON   bool // a document in the source's own JSON
 }
 
 // Values says how the value of an attribute becomes the bytes of a cell. Documents, constants and the type sidecar do
