@@ -40,5 +40,11 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 		a.explainCommand(), a.statusCommand(), a.queueCommand(), a.dlqCommand(), a.gapsCommand(), a.pauseCommand(),
 		a.resumeCommand(), a.recoverCommand(),
 	)
+	for _, cmd := range root.Commands() {
+		if cmd.HasSubCommands() && !cmd.Runnable() {
+			// Without a function of its own, cobra prints the help for any argument, and a mistyped subcommand succeeds.
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 	return root
 }
