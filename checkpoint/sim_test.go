@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	simSeeds = flag.Uint64("sim.seeds", 25, "histories to simulate")
+	simSeeds = flag.Uint64("sim.seeds", 25, "histories to simulate; at most 5 with -short")
 	simSeed  = flag.Uint64("sim.seed", 0, "simulate only this history")
 )
 
@@ -23,7 +23,11 @@ func TestHistories(t *testing.T) {
 		simulate(t, *simSeed)
 		return
 	}
-	for seed := uint64(1); seed <= *simSeeds; seed++ {
+	seeds := *simSeeds
+	if testing.Short() {
+		seeds = min(seeds, 5)
+	}
+	for seed := uint64(1); seed <= seeds; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { simulate(t, seed) })
 	}
 }

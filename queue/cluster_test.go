@@ -147,9 +147,7 @@ func appendAndRecover(ctx context.Context, w *Writer, body any, data []byte) err
 
 // With three copies: leaders step down and are stopped, the writer recovers, nothing is lost or stored twice.
 func TestLeaderChangesUnderTheWriter(t *testing.T) {
-	if testing.Short() {
-		t.Skip("electing takes seconds")
-	}
+	long(t, "electing a leader takes seconds")
 	ctx := testContext(t)
 	c := startCluster(t)
 	q := connectTo(t, c.addr(), func(o *Options) { o.Replicas = 3 })

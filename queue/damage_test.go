@@ -196,9 +196,7 @@ func TestCutOffEndIsReported(t *testing.T) {
 
 // The stream's leader has the damaged copy of an entry: an entry that other copies have is not damage.
 func TestEntryThatOnlyTheLeaderCannotReadIsReadElsewhere(t *testing.T) {
-	if testing.Short() {
-		t.Skip("electing takes seconds")
-	}
+	long(t, "electing a leader takes seconds")
 	ctx := testContext(t)
 	c := startCluster(t)
 	q := connectTo(t, c.addr(), func(o *Options) { o.Replicas = 3 })

@@ -125,9 +125,7 @@ func TestLetterUnderWayIsNotStored(t *testing.T) {
 
 // The same in a cluster: the leader alone cannot store anything, however often it is asked.
 func TestLetterWithoutAQuorumIsNotStored(t *testing.T) {
-	if testing.Short() {
-		t.Skip("electing takes seconds")
-	}
+	long(t, "electing a leader takes seconds")
 	ctx := testContext(t)
 	c := startCluster(t)
 	q := connectTo(t, c.addr(), func(o *Options) { o.Replicas = 3 })

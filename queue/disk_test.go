@@ -94,6 +94,7 @@ func volumeOptions(o *Options) {
 // The volume fills up to its last byte. The store goes on by itself: marks are stored and the log is trimmed while
 // the volume is still full, frames when there is room again.
 func TestStoreOnAFullVolumeGoesOnByItself(t *testing.T) {
+	long(t, "10 s")
 	ctx := testContext(t)
 	q := embeddedIn(t, smallVolume(t, "64m"), volumeOptions)
 	runQueue(t, q)

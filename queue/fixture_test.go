@@ -21,6 +21,14 @@ const (
 	second = testpage.Second
 )
 
+// long skips the test with -short. why says what it costs.
+func long(t *testing.T, why string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skipf("long: %s; make test runs it", why)
+	}
+}
+
 func testContext(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)

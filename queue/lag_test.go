@@ -332,9 +332,7 @@ func TestLeaderAnswersAlsoWhereDirectReadsAreAllowed(t *testing.T) {
 // The same in a cluster: one of three servers was away, comes back, and serves consumers while it catches up. Every
 // fold is the leader's, and what the owner appends after it counts.
 func TestFoldWhileAReplicaCatchesUp(t *testing.T) {
-	if testing.Short() {
-		t.Skip("electing takes seconds")
-	}
+	long(t, "electing a leader takes seconds")
 	ctx := testContext(t)
 	c := startCluster(t)
 	q := connectTo(t, c.addr(), func(o *Options) { o.Replicas = 3 })

@@ -131,6 +131,7 @@ func TestStalledLogIsTrimmedAlthoughItsSnapshotLiesBelowTheFirstMark(t *testing.
 
 // A log that is full to the last byte takes marks, while running and after a restart, and is trimmed by them.
 func TestLogAtTheServersLimitRecovers(t *testing.T) {
+	long(t, "3 s")
 	for name, limit := range map[string]int64{"while running": 0, "after a restart": 8 << 20,
 		"with a larger limit": 64 << 20, "with a smaller limit": 4 << 20} {
 		t.Run(name, func(t *testing.T) {

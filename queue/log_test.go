@@ -131,6 +131,7 @@ func TestReleasedLogIsClaimedAtOnce(t *testing.T) {
 
 // Two claimers both see that the log does not grow: the server accepts only one of their claims.
 func TestTwoClaimersOneWins(t *testing.T) {
+	long(t, "4 s")
 	w := owned(t, embeddedQueue(t))
 	ctx, cancel := context.WithTimeout(testContext(t), 4*time.Second)
 	defer cancel()

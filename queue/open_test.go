@@ -166,9 +166,7 @@ func TestServerThatAsksForACertificateGetsIt(t *testing.T) {
 
 // A daemon that starts while the cluster elects waits, and logs that it does.
 func TestOpenWaitsForTheElection(t *testing.T) {
-	if testing.Short() {
-		t.Skip("electing takes seconds")
-	}
+	long(t, "electing a leader takes seconds")
 	ctx := testContext(t)
 	c := startCluster(t)
 	for name := range c.options {

@@ -85,6 +85,7 @@ func process(t *testing.T, env ...string) *exec.Cmd {
 // SIGKILL of the server's process, in the middle of appends: what was acknowledged is stored, once, and the
 // writer goes on after Recover.
 func TestKilledServerLosesNoAcknowledgedAppend(t *testing.T) {
+	long(t, "6 s")
 	ctx := testContext(t)
 	free := startExternal(t)
 	free.stop()

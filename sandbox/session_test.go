@@ -25,7 +25,7 @@ func TestStreamsThroughBoto3(t *testing.T) {
 // cbt, where there are both.
 func TestShellSession(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts the AWS CLI five times")
+		t.Skip("long: starts the AWS CLI five times; make test runs it")
 	}
 	for _, tool := range []string{"aws", "cbt"} {
 		if _, err := exec.LookPath(tool); err != nil {

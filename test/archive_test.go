@@ -60,6 +60,7 @@ func (w *world) readArchive() archived {
 
 // TestExpiredItemsAreArchivedAndDeletedOnesAreNot runs over midnight with kills between the events.
 func TestExpiredItemsAreArchivedAndDeletedOnesAreNot(t *testing.T) {
+	long(t, "15 s")
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			w := newWorld(t, 300+seed)

@@ -52,6 +52,7 @@ func TestWriteOfADeadOwnerArrivesAfterADelete(t *testing.T) {
 // TestServiceClockIsNotOurs sets the clock of the service off by minutes and by days: versions, tombstones and waits
 // must follow it, and nothing the clock of this machine.
 func TestServiceClockIsNotOurs(t *testing.T) {
+	long(t, "15 s")
 	for i, off := range []time.Duration{4 * time.Minute, -4 * time.Minute, 8 * 24 * time.Hour, -8 * 24 * time.Hour} {
 		t.Run(off.String(), func(t *testing.T) {
 			w := newWorld(t, 407+uint64(i))
@@ -85,6 +86,7 @@ func TestServiceClockIsNotOurs(t *testing.T) {
 // TestBurstBeforeANewStreamHidesNothing drives the versions of a shard seconds ahead of the clock, then replaces the
 // stream: changes of the new stream must still win.
 func TestBurstBeforeANewStreamHidesNothing(t *testing.T) {
+	long(t, "5 s")
 	w := newWorld(t, 408)
 	w.prepare("Orders")
 	d := w.run()
@@ -129,6 +131,7 @@ func TestBurstBeforeANewStreamHidesNothing(t *testing.T) {
 // TestFirstStartAtLatestIsDecidedOnce kills a first start after each of its steps while an application writes: from
 // the moment at which the start was decided, not a change may be missing, and none may come twice.
 func TestFirstStartAtLatestIsDecidedOnce(t *testing.T) {
+	long(t, "20 s")
 	for i, step := range firstSteps {
 		t.Run(fmt.Sprintf("step %d", i+1), func(t *testing.T) {
 			w := newWorld(t, 411+uint64(i))
@@ -198,6 +201,7 @@ func (w *world) logIsSuffix(l *logged, first uint64) {
 // TestTwoInstancesRaceOnAFirstStart holds one of two instances after each step of its first start while the other one
 // starts, then lets the first one go on.
 func TestTwoInstancesRaceOnAFirstStart(t *testing.T) {
+	long(t, "30 s")
 	for i, step := range firstSteps {
 		t.Run(fmt.Sprintf("step %d", i+1), func(t *testing.T) {
 			w := newWorld(t, 435+uint64(i))
@@ -275,6 +279,7 @@ func TestEditedMappingIsRefused(t *testing.T) {
 // TestIdleTableWritesBeatsOnly advances the clock by hours while a table is idle: only beats may be appended. A
 // listing, mark or snapshot that causes the next one would fill the log.
 func TestIdleTableWritesBeatsOnly(t *testing.T) {
+	long(t, "5 s")
 	w := newWorld(t, 437)
 	w.testing = "{claim_ttl: 300ms, beat: 20ms, listing: 100ms, describe: 100ms, mark_interval: 20ms, trim: 100ms}"
 	w.prepare("Orders")
@@ -309,6 +314,7 @@ func TestIdleTableWritesBeatsOnly(t *testing.T) {
 // TestEmptyPagesAreNotTheEnd makes shards return empty pages before their records: status must say that the watermark
 // is assumed, never that it is proven.
 func TestEmptyPagesAreNotTheEnd(t *testing.T) {
+	long(t, "6 s")
 	w := newWorld(t, 417)
 	w.prepare("Orders")
 	for _, shard := range w.Stream.OpenShards("Orders") {

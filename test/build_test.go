@@ -36,6 +36,14 @@ func TestMain(m *testing.M) {
 	}())
 }
 
+// long skips the test with -short. why says what it costs.
+func long(t *testing.T, why string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skipf("long: %s; make test runs it", why)
+	}
+}
+
 // program returns the path of replicator, built at the first call, with the race detector if the tests have it.
 var program = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(binDir, "replicator")

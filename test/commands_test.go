@@ -87,6 +87,7 @@ func TestDeadLetterIsRetriedBesideTheDaemon(t *testing.T) {
 }
 
 func TestHaltedTableLeavesOthersRunning(t *testing.T) {
+	long(t, "5 s")
 	w := newWorld(t, 203)
 	w.tables = []string{
 		"{source: Orders, target: orders, on_reject: halt}", "{source: Items, target: items}",
@@ -120,6 +121,7 @@ func TestHaltedTableLeavesOthersRunning(t *testing.T) {
 }
 
 func TestWaitForAStoppedDaemonTimesOut(t *testing.T) {
+	long(t, "5 s")
 	w := newWorld(t, 205)
 	w.prepare("Orders")
 	w.refused(1, "replicator run", "status", "--wait", "applied=now", "--timeout", "1s") // the daemon never ran
@@ -133,6 +135,7 @@ func TestWaitForAStoppedDaemonTimesOut(t *testing.T) {
 }
 
 func TestExitCodesTellWhoseTurnItIs(t *testing.T) {
+	long(t, "8 s")
 	w := newWorld(t, 206)
 	w.prepare("Orders")
 	for _, wrong := range [][]string{

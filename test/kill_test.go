@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	chaosSeeds = flag.Uint64("chaos.seeds", 20, "histories with kills to run; 4 with -short")
+	chaosSeeds = flag.Uint64("chaos.seeds", 20, "histories with kills to run; at most 2 with -short")
 	chaosSeed  = flag.Int64("chaos.seed", -1, "run only the history of this seed")
 )
 
@@ -22,7 +22,7 @@ func seeds() (list []uint64) {
 	}
 	n := *chaosSeeds
 	if testing.Short() {
-		n = min(n, 4)
+		n = min(n, 2)
 	}
 	for seed := range n {
 		list = append(list, seed)

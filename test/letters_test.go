@@ -139,6 +139,7 @@ func TestRetryRefusesADifferenceFromWhatWasNeverApplied(t *testing.T) {
 }
 
 func TestRetryStopsAnItemAtItsFirstRefusal(t *testing.T) {
+	long(t, "4 s")
 	w := newWorld(t, 803)
 	d := w.twoDeadLetters()
 	w.Put("Orders", "other", "s", `"a":{"N":"1"}`)
@@ -158,6 +159,7 @@ func TestRetryStopsAnItemAtItsFirstRefusal(t *testing.T) {
 }
 
 func TestRetryUnderAnotherMappingIsRefused(t *testing.T) {
+	long(t, "4 s")
 	w := newWorld(t, 804)
 	d := w.twoDeadLetters()
 	d.stop()
@@ -170,6 +172,7 @@ func TestRetryUnderAnotherMappingIsRefused(t *testing.T) {
 }
 
 func TestMalformedLetterHoldsNoOther(t *testing.T) {
+	long(t, "4 s")
 	w := newWorld(t, 805)
 	d := w.twoDeadLetters()
 	d.stop()
@@ -185,6 +188,7 @@ func TestMalformedLetterHoldsNoOther(t *testing.T) {
 // TestDamagedLetterHidesNoOther publishes a foreign message into the dead letters: it must be listed, can be dropped,
 // and blocks neither the other letters nor the daemon.
 func TestDamagedLetterHidesNoOther(t *testing.T) {
+	long(t, "4 s")
 	w := newWorld(t, 807)
 	d := w.twoDeadLetters()
 	w.publishLetter("Orders", "stray", "not a dead letter")

@@ -220,6 +220,7 @@ var outages = map[string]func(s *stage){
 // TestOutagesShowInProbesAndAlerts runs each outage against the real program, and compares /readyz and the alerts that
 // /metrics cause with the table in docs/operations.md. With -update it writes the metrics as tests for promtool.
 func TestOutagesShowInProbesAndAlerts(t *testing.T) {
+	long(t, "60 s")
 	rules, table := alertRules(t), outageTable(t)
 	var mu sync.Mutex
 	captured := map[string]string{}

@@ -29,6 +29,7 @@ func TestSignalDrainsWhatWasRead(t *testing.T) {
 }
 
 func TestSignalEndsInTimeWithoutBigtable(t *testing.T) {
+	long(t, "4 s")
 	w := newWorld(t, 102)
 	w.shutdown = time.Second
 	w.prepare("Orders")
@@ -77,6 +78,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 }
 
 func TestDrainAndExit(t *testing.T) {
+	long(t, "5 s")
 	w := newWorld(t, 104)
 	w.prepare("Orders")
 	a := w.writer("Orders", 104)

@@ -33,6 +33,7 @@ func (w *world) statusExitCode() (s pipeline.Status, code int) {
 }
 
 func TestStatusTellsAHaltedTableFromADeadDaemon(t *testing.T) {
+	long(t, "12 s")
 	w := newWorld(t, 231)
 	w.admin = freePort(t)
 	w.testing = periods("4s")
@@ -77,6 +78,7 @@ func TestStatusTellsAHaltedTableFromADeadDaemon(t *testing.T) {
 }
 
 func TestStatusSpeaksForADaemonWhoseQueueIsAway(t *testing.T) {
+	long(t, "8 s")
 	w := newWorld(t, 232)
 	w.admin = freePort(t)
 	nats := newRelay(t, strings.TrimPrefix(w.NATS.URL(), "nats://"))
@@ -109,6 +111,7 @@ func TestStatusSpeaksForADaemonWhoseQueueIsAway(t *testing.T) {
 }
 
 func TestStandByIsNeitherRedNorSilent(t *testing.T) {
+	long(t, "5 s")
 	w := newWorld(t, 233)
 	w.queue = `{url: "` + w.NATS.URL() + `", replicas: 1, max_bytes: 64MiB}`
 	w.prepare("Orders")
