@@ -31,6 +31,7 @@ func TestManyTooOldChangesHaltTheTable(t *testing.T) {
 
 // Letters from before an applied change stay in the store. A look at all of them must not count them again.
 func TestTooOldChangesBeforeAnAppliedOneDoNotCount(t *testing.T) {
+	long(t, "5 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
@@ -104,6 +105,7 @@ func (r *run) age() {
 
 // The limit of refusals for age holds across lives: the second one begins where the first ended.
 func TestTooOldChangesCountAcrossRestarts(t *testing.T) {
+	long(t, "5 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")

@@ -101,6 +101,7 @@ func TestArchiveThatFailsLosesNoEvent(t *testing.T) {
 
 // The archive may publish to the server that keeps the log: its errors look like those of a log whose outcome is unknown.
 func TestArchiveThatIsAwayHaltsOnlyItself(t *testing.T) {
+	long(t, "3 s")
 	w := newWorld(t)
 	s := &shelf{events: map[string]int{}}
 	s.set(fmt.Errorf("publish archival event: %w", nats.ErrNoResponders))

@@ -95,6 +95,7 @@ func (g *gate) pass(ctx context.Context) {
 }
 
 func TestWalkOverLettersHoldsNoBeat(t *testing.T) {
+	long(t, "4 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.open("Orders")

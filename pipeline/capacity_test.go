@@ -65,6 +65,7 @@ func TestLongStallLeavesRoomForTheMarks(t *testing.T) {
 // Reading pauses while the volume of the log has little room left, whatever the log's own limit is, and goes on by
 // itself.
 func TestCrowdedVolumePausesReading(t *testing.T) {
+	long(t, "3 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	var available atomic.Uint64
@@ -96,6 +97,7 @@ func TestCrowdedVolumePausesReading(t *testing.T) {
 // Another program takes the volume's last byte. Nothing is stored, the store opens again by itself, and all that
 // was written meanwhile arrives.
 func TestFullVolumeIsOutlived(t *testing.T) {
+	long(t, "6 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	if err := unix.Mount("tmpfs", w.dir, "tmpfs", 0, "size=64m"); err != nil {

@@ -28,6 +28,7 @@ rules:
 
 // Each row refuses its first write, which is that of the removal or, without an order of the row, a comment's.
 func TestRetriedRemovalKeepsWhatWasWrittenAfterIt(t *testing.T) {
+	long(t, "3 s")
 	w := newWorld(t)
 	w.mapping = videos
 	w.createTable("Orders")
@@ -71,6 +72,7 @@ rules:
 
 // Items move between rows by an attribute, so that a change may have two rows: the order of both counts.
 func TestOrderOfRowsThatItemsMoveBetween(t *testing.T) {
+	long(t, "3 s")
 	w := newWorld(t)
 	w.mapping = shelves
 	w.createTable("Orders")
@@ -100,6 +102,7 @@ func TestOrderOfRowsThatItemsMoveBetween(t *testing.T) {
 
 // Far more lanes than workers wait for one change: that gets a worker all the same.
 func TestChangesThatWaitForTheirTurnLeaveAWorkerToTheFirst(t *testing.T) {
+	long(t, "4 s")
 	w := newWorld(t)
 	w.mapping = shelves
 	w.createTable("Orders")

@@ -16,6 +16,7 @@ import (
 // TestChangesOfAnItemReachBigtableInOrder looks at the calls themselves: at the end the guards hide every disorder.
 // While nothing fails, a call is skipped only if a later version of its item was there before it.
 func TestChangesOfAnItemReachBigtableInOrder(t *testing.T) {
+	long(t, "14 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	w.front.Faults.Latency(0, 5*time.Millisecond)
@@ -49,6 +50,7 @@ rules:
 // TestChangeBehindADeadLetterWaitsForAResync: a difference to an image that was never applied leaves what it does not
 // know of. A shared row with a wildcard is written by differences.
 func TestChangeBehindADeadLetterWaitsForAResync(t *testing.T) {
+	long(t, "5 s")
 	w := newWorld(t)
 	w.mapping = sharedRows
 	w.createTable("Orders")
@@ -107,6 +109,7 @@ func TestChangesBeforeADeadLetterAreNotBehindIt(t *testing.T) {
 // TestLogOfAnotherLifeIsRefused: a log of the same name that holds changes, of the same pipeline and table, but not the
 // one that the pipeline's row in Bigtable names.
 func TestLogOfAnotherLifeIsRefused(t *testing.T) {
+	long(t, "3 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	w.scribble("Orders", 310, 40)

@@ -56,6 +56,7 @@ func (r *run) claims() string {
 
 // A build that is rolled out beside an older one must not lock that out of the log; --upgrade says that none is left.
 func TestLogKeepsItsFormatUntilUpgrade(t *testing.T) {
+	long(t, "4 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	w.oldLog("Orders")

@@ -69,6 +69,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// long skips the test with -short. why says what it costs.
+func long(t *testing.T, why string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skipf("long: %s; make test runs it", why)
+	}
+}
+
 // newWorld makes one. Worlds share nothing, and their tests mostly wait: they run side by side.
 func newWorld(t *testing.T) *world {
 	t.Helper()

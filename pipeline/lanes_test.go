@@ -12,6 +12,7 @@ import (
 
 // All calls of one table hang; the other one has workers nevertheless.
 func TestTableWhoseCallsHangLeavesWorkersToOthers(t *testing.T) {
+	long(t, "3 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	w.createTable("Users")

@@ -67,6 +67,7 @@ func TestLogThatLostItsStartIsNotStartedAgain(t *testing.T) {
 // A byte of a frame flips that Bigtable has not taken yet, behind a snapshot. The state is whole; the sink says what is
 // lost, and goes on behind it once that is accepted.
 func TestSinkGoesOnBehindADamagedFrameOnceThatIsAccepted(t *testing.T) {
+	long(t, "3 s")
 	w := newWorld(t)
 	w.opts = func(o *pipeline.Options) { o.Periods.Shutdown = time.Second }
 	w.createTable("Orders")
@@ -195,6 +196,7 @@ func TestStreamDeletedUnderUsHaltsTheTable(t *testing.T) {
 }
 
 func TestForeignMessagesFoldAsNothing(t *testing.T) {
+	long(t, "3 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
@@ -208,6 +210,7 @@ func TestForeignMessagesFoldAsNothing(t *testing.T) {
 }
 
 func TestPauseAndResumeThroughTheLog(t *testing.T) {
+	long(t, "3 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
@@ -249,6 +252,7 @@ func TestFullQueuePausesReadersAndRecovers(t *testing.T) {
 
 // Orders goes nowhere any more, and its readers hold all memory that is not another table's own.
 func TestFullLogPausesNoOtherTable(t *testing.T) {
+	long(t, "5 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	w.createTable("Users")
@@ -295,6 +299,7 @@ func used(r *run) float64 {
 }
 
 func TestSecondOwnerStandsByAndTakesOver(t *testing.T) {
+	long(t, "5 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	url := externalNATS(t)

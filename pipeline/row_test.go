@@ -22,6 +22,7 @@ func (r *run) outage() {
 }
 
 func TestRestartWithoutBigtableReadsOn(t *testing.T) {
+	long(t, "4 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
@@ -43,6 +44,7 @@ func TestRestartWithoutBigtableReadsOn(t *testing.T) {
 
 // The log says that it is of this pipeline and table. Only the row knows that there has been a later life.
 func TestLogThatTheRowDoesNotNameIsReadAndNotApplied(t *testing.T) {
+	long(t, "6 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
@@ -72,6 +74,7 @@ func TestLogThatTheRowDoesNotNameIsReadAndNotApplied(t *testing.T) {
 }
 
 func TestOtherMappingIsRefusedWithoutBigtable(t *testing.T) {
+	long(t, "3 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
@@ -87,6 +90,7 @@ func TestOtherMappingIsRefusedWithoutBigtable(t *testing.T) {
 
 // Without the row it is unknown how far versions may run ahead: as far as every row allows.
 func TestBurstAfterARestartWithoutBigtableWaitsForIt(t *testing.T) {
+	long(t, "4 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	w.opts = func(o *pipeline.Options) { o.Periods.Lead = 100 * time.Millisecond }
@@ -114,6 +118,7 @@ func TestBurstAfterARestartWithoutBigtableWaitsForIt(t *testing.T) {
 // Killed between the start entry and the note in the row that changes are read: without that note a lost log would be
 // taken for one that never held any, so nothing may be read before it.
 func TestStartThatIsNotNotedInTheRowWaitsForBigtable(t *testing.T) {
+	long(t, "4 s")
 	w := newWorld(t)
 	w.createTable("Users")
 	w.createTable("Orders")

@@ -125,6 +125,7 @@ func TestTrimmedMarkIsAGap(t *testing.T) {
 }
 
 func TestDisableAndEnableIsAGapAndThenAStart(t *testing.T) {
+	long(t, "4 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
@@ -145,6 +146,7 @@ func TestDisableAndEnableIsAGapAndThenAStart(t *testing.T) {
 }
 
 func TestRotationWhileBackPressureOutlivesTheIterators(t *testing.T) {
+	long(t, "4 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	w.opts = func(o *pipeline.Options) { o.Memory = 64 << 10 }
@@ -181,6 +183,7 @@ func TestRecordsOnTheLastPageOfAShard(t *testing.T) {
 
 // A first listing that is larger than one entry may be: it starts all the same, with every shard.
 func TestFirstListingInParts(t *testing.T) {
+	long(t, "3 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	shards := len(w.streams.OpenShards("Orders"))
@@ -221,6 +224,7 @@ func TestFirstListingInParts(t *testing.T) {
 }
 
 func TestEmptyPagesBeforeARecordAreNotIdleness(t *testing.T) {
+	long(t, "4 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	for _, shard := range w.streams.OpenShards("Orders") {

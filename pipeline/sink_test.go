@@ -70,6 +70,7 @@ func TestHaltedTableLeavesOthersRunning(t *testing.T) {
 }
 
 func TestMissingFamilyHaltsAndHeals(t *testing.T) {
+	long(t, "4 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
@@ -94,6 +95,7 @@ func TestLargestItemsWithBothImages(t *testing.T) {
 }
 
 func TestRowThatManyItemsShareShowsItsGrowth(t *testing.T) {
+	long(t, "3 s")
 	w := newWorld(t)
 	w.mapping = "families: {d: {max_versions: 1}}\nrules:\n- name: all\n" +
 		"  match: {pk: \"{p}\", sk: \"{s}\"}\n  row: \"{p}\"\n" +
@@ -115,6 +117,7 @@ func TestRowThatManyItemsShareShowsItsGrowth(t *testing.T) {
 }
 
 func TestOddNamesValuesAndKeys(t *testing.T) {
+	long(t, "4 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")

@@ -51,6 +51,7 @@ func (r *run) taken(owner string) {
 }
 
 func TestSecondPipelineIntoATargetIsRefused(t *testing.T) {
+	long(t, "3 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
@@ -197,6 +198,7 @@ func (w *world) oldRow(name string) {
 // Rule 11: an older build must go on with the row, so only --upgrade raises it. What the older build does not read is
 // added at once.
 func TestRowKeepsItsFormatUntilUpgrade(t *testing.T) {
+	long(t, "5 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
@@ -231,6 +233,7 @@ func TestRowKeepsItsFormatUntilUpgrade(t *testing.T) {
 }
 
 func TestRowIsRaisedOnceBigtableIsBack(t *testing.T) {
+	long(t, "5 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
@@ -257,6 +260,7 @@ func TestRowIsRaisedOnceBigtableIsBack(t *testing.T) {
 
 // The target may have been claimed by another pipeline while this one read on without Bigtable.
 func TestTargetTakenDuringAnOutageIsNotWritten(t *testing.T) {
+	long(t, "4 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")

@@ -15,6 +15,7 @@ import (
 )
 
 func TestGapFoundWhilePagesWaitForAFullLog(t *testing.T) {
+	long(t, "8 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	w.qopts = func(o *queue.Options) { o.MaxBytes, o.ReplayWindow = 2<<20, -1 }
@@ -67,6 +68,7 @@ func TestGapFoundWhilePagesWaitForAFullLog(t *testing.T) {
 }
 
 func TestNewStreamStartsAlthoughTheSinkWasLate(t *testing.T) {
+	long(t, "3 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
@@ -97,6 +99,7 @@ func TestNewStreamStartsAlthoughTheSinkWasLate(t *testing.T) {
 }
 
 func TestStalledTableLeavesMemoryToTheOthers(t *testing.T) {
+	long(t, "4 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	w.createTable("Users")
@@ -148,6 +151,7 @@ func TestBurstThatWaitsForBigtableHoldsNoOtherShard(t *testing.T) {
 }
 
 func TestDoubtDoesNotWaitForTheLogToBeClaimed(t *testing.T) {
+	long(t, "4 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	url := externalNATS(t)
@@ -173,6 +177,7 @@ func TestDoubtDoesNotWaitForTheLogToBeClaimed(t *testing.T) {
 }
 
 func TestChildrenOfTheShardThatWasReadLastBeforeACrash(t *testing.T) {
+	long(t, "3 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	w.opts = func(o *pipeline.Options) { o.Periods.Listing = time.Hour }
@@ -218,6 +223,7 @@ func TestParentThatListingsForgetIsReadBeforeItsChild(t *testing.T) {
 }
 
 func TestRefusedSourceIsWrittenIntoTheLog(t *testing.T) {
+	long(t, "4 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
@@ -245,6 +251,7 @@ func TestRefusedSourceIsWrittenIntoTheLog(t *testing.T) {
 }
 
 func TestLongDrainShowsThatTheOwnerLives(t *testing.T) {
+	long(t, "6 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	url := externalNATS(t)
@@ -277,6 +284,7 @@ func TestLongDrainShowsThatTheOwnerLives(t *testing.T) {
 }
 
 func TestRowThatIsNeverTakenIsParkedBeforeRecordsAreLost(t *testing.T) {
+	long(t, "4 s")
 	w := newWorld(t)
 	w.createTable("Orders")
 	w.qopts = func(o *queue.Options) { o.MaxBytes, o.ReplayWindow = 2<<20, -1 }
