@@ -135,7 +135,8 @@ func (f *files) repair(file *os.File) error {
 	if err != nil || whole == size {
 		return err
 	}
-	f.log.Warn("cutting an incomplete line off an archive file", zap.String("file", file.Name()), zap.Int64("bytes", size-whole))
+	f.log.Warn("cutting an incomplete line off an archive file",
+		zap.String("file", file.Name()), zap.Int64("bytes", size-whole))
 	if err := file.Truncate(whole); err != nil {
 		return fmt.Errorf("fix %s: %w", file.Name(), err)
 	}

@@ -1,9 +1,3 @@
-// Package raw calls DynamoDB without decoding what it replies: the body of a success comes back as it is, because the
-// SDK decodes a page fifteen times slower than package change scans it.
-//
-// Body stores the reply to one of the SDK's own calls, and Client sends GetRecords without the SDK's middleware.
-// Signing, endpoints and typed errors are the SDK's, or equal to them. Clock estimates the service's time from its
-// replies, and NetworkFailure stores why the newest request got no reply.
 package raw
 
 import (

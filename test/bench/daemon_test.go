@@ -95,7 +95,8 @@ func environment(bigtable string) []string {
 func (l load) configure(b *testing.B, dir, endpoint, admin string) string {
 	b.Helper()
 	var text strings.Builder
-	fmt.Fprintf(&text, "pipeline: bench\nsource: {region: us-east-1, endpoint: %q}\nbigtable: {project: local, instance: local}\n"+
+	fmt.Fprintf(&text, "pipeline: bench\nsource: {region: us-east-1, endpoint: %q}\n"+
+		"bigtable: {project: local, instance: local}\n"+
 		"queue: {dir: ./data}\nadmin: {listen: %q}\ntables:\n", endpoint, admin)
 	for i := range l.tables {
 		fmt.Fprintf(&text, "- {source: %s, target: %s, keys: [pk:S, sk:S]", sourceName(i), targetName(i))

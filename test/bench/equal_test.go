@@ -22,12 +22,14 @@ func equal(b *testing.B, l load, sb *sandbox.Sandbox, f *front) {
 	b.Helper()
 	b.Setenv("AWS_ACCESS_KEY_ID", "a")
 	b.Setenv("AWS_SECRET_ACCESS_KEY", "b")
-	src, err := source.Open(b.Context(), source.Options{Region: "us-east-1", Endpoint: sb.Endpoint()}, zap.NewNop(), prometheus.NewRegistry())
+	src, err := source.Open(b.Context(), source.Options{Region: "us-east-1", Endpoint: sb.Endpoint()},
+		zap.NewNop(), prometheus.NewRegistry())
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer src.Close()
-	sink, err := bigtable.Open(b.Context(), bigtable.Options{Project: "local", Instance: "local", Endpoint: sb.Bigtable.Addr(), Now: time.Now},
+	at := bigtable.Options{Project: "local", Instance: "local", Endpoint: sb.Bigtable.Addr(), Now: time.Now}
+	sink, err := bigtable.Open(b.Context(), at,
 		zap.NewNop(), prometheus.NewRegistry())
 	if err != nil {
 		b.Fatal(err)
@@ -52,7 +54,8 @@ func equal(b *testing.B, l load, sb *sandbox.Sandbox, f *front) {
 			b.Fatal(err)
 		}
 		if !result.Equal() || result.Cells < 10*result.Items {
-			b.Fatalf("%s: %d differences, %d cells of %d items compared: %+v", sourceName(i), result.Count, result.Cells, result.Items,
+			b.Fatalf("%s: %d differences, %d cells of %d items compared: %+v",
+				sourceName(i), result.Count, result.Cells, result.Items,
 				result.Differences[:min(5, len(result.Differences))])
 		}
 		items += result.Items

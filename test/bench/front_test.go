@@ -53,7 +53,8 @@ type front struct {
 
 func serveFront(b *testing.B, behind string, null bool) *front {
 	b.Helper()
-	conn, err := grpc.NewClient(behind, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.ForceCodecV2(raw{})))
+	conn, err := grpc.NewClient(behind, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(raw{})))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -79,7 +80,8 @@ func (f *front) serve(s grpc.ServerStream) error {
 	}
 	method, _ := grpc.MethodFromServerStream(s)
 	// The table's name is the first field of a request.
-	if method == btpb.Bigtable_CheckAndMutateRow_FullMethodName && !bytes.Contains(req[:min(100, len(req))], []byte("/tailrace_state")) {
+	if method == btpb.Bigtable_CheckAndMutateRow_FullMethodName &&
+		!bytes.Contains(req[:min(100, len(req))], []byte("/tailrace_state")) {
 		f.calls.Add(1)
 		if f.null {
 			if err := f.note(req); err != nil {
@@ -152,7 +154,9 @@ func (f *front) rows(_ context.Context, table string, each func(*bigtable.Row) e
 		row := bigtable.Row{Key: []byte(key)}
 		for _, name := range slices.Sorted(maps.Keys(f.tables[table][key])) {
 			family, qualifier, _ := strings.Cut(name, ":")
-			row.Cells = append(row.Cells, bigtable.Cell{Family: family, Qualifier: []byte(qualifier), Value: f.tables[table][key][name]})
+			row.Cells = append(row.Cells, bigtable.Cell{
+				Family: family, Qualifier: []byte(qualifier), Value: f.tables[table][key][name],
+			})
 		}
 		if err := each(&row); err != nil {
 			return err

@@ -68,12 +68,15 @@ func (l load) write(b *testing.B, sb *sandbox.Sandbox) {
 		}
 	}
 	for i := range l.tables {
-		post(b, sb, "CreateTable", fmt.Sprintf(`{"TableName":%q,"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"sk","AttributeType":"S"}],
-			"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],"BillingMode":"PAY_PER_REQUEST"}`, sourceName(i)))
+		post(b, sb, "CreateTable", fmt.Sprintf(`{"TableName":%q,
+			"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"sk","AttributeType":"S"}],
+			"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],
+			"BillingMode":"PAY_PER_REQUEST"}`, sourceName(i)))
 	}
 	round(0)
 	for i := range l.tables {
-		post(b, sb, "UpdateTable", fmt.Sprintf(`{"TableName":%q,"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`, sourceName(i)))
+		post(b, sb, "UpdateTable", fmt.Sprintf(`{"TableName":%q,
+			"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`, sourceName(i)))
 	}
 	for n := range l.rounds {
 		round(n + 1)
@@ -95,6 +98,7 @@ func (l load) item(rnd *rand.Rand, i, n int) []byte {
 		}
 		s.WriteString(`"}`)
 	}
-	s.WriteString(`,"price":{"N":"129.95"},"tags":{"SS":["blue","cotton","sale"]},"open":{"BOOL":true},"lines":{"L":[{"M":{"sku":{"S":"a-1"},"n":{"N":"2"}}},{"M":{"sku":{"S":"b-7"},"n":{"N":"1"}}}]}}`)
+	s.WriteString(`,"price":{"N":"129.95"},"tags":{"SS":["blue","cotton","sale"]},"open":{"BOOL":true},` +
+		`"lines":{"L":[{"M":{"sku":{"S":"a-1"},"n":{"N":"2"}}},{"M":{"sku":{"S":"b-7"},"n":{"N":"1"}}}]}}`)
 	return []byte(s.String())
 }

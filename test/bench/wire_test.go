@@ -24,7 +24,8 @@ func post(b *testing.B, sb *sandbox.Sandbox, op, body string) {
 	}
 	req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
 	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
-	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00")
+	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 "+
+		"Credential=a/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00")
 	req.Header.Set("X-Amz-Date", "20260101T000000Z")
 	reply, err := http.DefaultClient.Do(req)
 	if err != nil {
