@@ -1,0 +1,73 @@
+package ingest
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zaptest"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// exactRow reserves no more than what is asked for, so that the next need exceeds the reservation again.
+type exactRow struct{ reserved atomic.Int64 }
+
+func (r *exactRow) Reserved() time.Duration { return time.Duration(r.reserved.Load()) }
+
+func (r *exactRow) Reserve(_ context.Context, need time.Duration) error {
+	r.reserved.Store(int64(need))
+	return nil
+}
+
+func (r *exactRow) Adopt(context.Context, string) error { return nil }
+
+// pageAhead returns a page of shard "s" whose last version is ahead of its record's creation.
+func pageAhead(ahead time.Duration) *source.Page {
+	const created change.Millis = 1_790_000_000_000
+	return &source.Page{Page: change.Page{
+		Feed: change.Feed{Stream: "arn", Shard: "s"}, Clock: change.Version(created) + change.Version(ahead.Milliseconds()),
+		Records: []change.Record{{Created: created}},
+	}}
+}
+
+// TestHeldPagesPassOnlyWithinTheReservation: no page goes into the log while its versions exceed what is reserved, also
+// not behind an earlier page of its shard whose smaller need was met (Rule 5), and the shard's order is kept.
+func TestHeldPagesPassOnlyWithinTheReservation(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var g errgroup.Group
+	row := &exactRow{}
+	row.reserved.Store(int64(time.Minute))
+	r := newReservation(&Options{Row: row, Logger: zaptest.NewLogger(t)}, &g)
+	needs := []time.Duration{2 * time.Minute, 3 * time.Minute, 4 * time.Minute, 0}
+	for _, need := range needs {
+		if !r.hold(ctx, "s", arrival{page: pageAhead(need)}) {
+			t.Fatalf("a page %v ahead passed with %v reserved", need, row.Reserved())
+		}
+	}
+	var passed []time.Duration
+	for len(passed) < len(needs) {
+		for _, a := range r.resume(ctx, <-r.granted) {
+			need := aheadOfTime(a.page)
+			if need > row.Reserved() {
+				t.Errorf("a page %v ahead passed with %v reserved", need, row.Reserved())
+			}
+			passed = append(passed, need)
+		}
+	}
+	for i, need := range needs {
+		if passed[i] != need {
+			t.Fatalf("pages passed in the order %v, read in the order %v", passed, needs)
+		}
+	}
+	if r.hold(ctx, "s", arrival{page: pageAhead(time.Minute)}) {
+		t.Error("a page within the reservation waits although nothing of its shard does")
+	}
+	cancel()
+	if err := g.Wait(); err != nil {
+		t.Error(err)
+	}
+}
