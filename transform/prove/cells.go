@@ -9,9 +9,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Proof 7: proveCellTellsItem shows that a cell in a shared row determines its item: row, column and, with `cell_id:
+// Proof 7: proveCellDeterminesItem shows that a cell in a shared row determines its item: row, column and, with `cell_id:
 // ts`, time determine the whole primary key together.
-func proveCellTellsItem(s site, e *ir.Emitter) {
+func proveCellDeterminesItem(s site, e *ir.Emitter) {
 	if e.Aggregate() || e.Shared {
 		return
 	}

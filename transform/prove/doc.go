@@ -6,13 +6,13 @@
 // never accept one that is wrong. Each is done over all tables that share a target.
 //
 //	#  what is shown                                     function                test
-//	1  the row's key determines the whole primary key    proveRowTellsKey        TestWorkedExamplesHaveTheirClasses
+//	1  the row's key determines the whole primary key    proveRowDeterminesKey   TestWorkedExamplesHaveTheirClasses
 //	2  tables of one target declare a family alike       proveFamiliesAgree      TestTwoTablesOnOneTargetMustNotShareRows
 //	3  archived items have a family of their own         proveArchiveAlone       TestTwoTablesMayNotArchiveIntoOneFamily
 //	4  no two rules, indexes or tables write one cell    proveRowsOrCellsDiffer  TestRowsOfSeveralTablesAreNeverExclusive
 //	5  rows that can be the same have one kind of guard  proveOneGuard           TestRowsThatMayBeTheSameHaveOneGuard
 //	6  items whose row a removal deletes have an order   proveRemovalOrder       TestRemovalOfARowWantsOneOrder
-//	7  a cell in a shared row determines its item        proveCellTellsItem      TestMappingsThatWouldMixItemsAreRefused
+//	7  a cell in a shared row determines its item        proveCellDeterminesItem TestMappingsThatWouldMixItemsAreRefused
 //	8  a column of one entry is no other item's column   proveColumnTellsEntry   TestMappingsThatWouldMixItemsAreRefused
 //	9  two entries do not write one column of one item   proveCellsOfItemDiffer  TestWrongMappingsSayWhatToDo
 //

@@ -19,7 +19,7 @@ func All(drafts []*ir.Draft) {
 		for _, r := range d.Program.Rules {
 			for _, pl := range r.Plans {
 				s := site{d, pl}
-				proveRowTellsKey(s)
+				proveRowDeterminesKey(s)
 				byTarget[t] = append(byTarget[t], s)
 			}
 		}
@@ -70,7 +70,7 @@ func classify(s site) {
 		return
 	}
 	for i, e := range pl.Emitters {
-		proveCellTellsItem(s, e)
+		proveCellDeterminesItem(s, e)
 		proveColumnTellsEntry(s, pl.Emitters[:i], e)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Proof 1: proveRowTellsKey shows that the row's key determines the whole primary key, so that the row can belong to
+// Proof 1: proveRowDeterminesKey shows that the row's key determines the whole primary key, so that the row can belong to
 // one item alone. Otherwise the row is shared, and the plan says why.
-func proveRowTellsKey(s site) {
+func proveRowDeterminesKey(s site) {
 	pl := s.plan
 	missing := s.missingKeyParts(pl.Row)
 	switch {
