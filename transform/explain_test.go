@@ -44,7 +44,8 @@ func TestExplainTellsEveryStep(t *testing.T) {
    "name": "rule subscribe_user",
    "row": "USER#1",
    "class": "K",
-   "why": "several items share the row: its key does not tell {svc}, {ct}, {cid}; all its columns are known from the key",
+   "why": "several items share the row: its key does not determine {svc}, {ct}, {cid}; ` +
+		`all its columns are known from the key",
    "left": true,
    "cells": null,
    "deletes": [

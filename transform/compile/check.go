@@ -100,7 +100,7 @@ func (c *compiler) checkEmitter(e *ir.Emitter) {
 	}
 	if f := e.Values.Flatten; f != nil && f.Escapes && strings.ContainsAny(f.Joiner, tmpl.Escaping) {
 		c.Problems.Errorf(e.Entry.Join, "value", "use . or / or #",
-			"join: %q cannot be told from the escapes inside of names", f.Joiner)
+			"join: %q cannot be distinguished from the escapes inside of names", f.Joiner)
 	}
 	c.checkTime(e)
 }

@@ -26,7 +26,7 @@ func Lossless(p *ir.Program) (bool, string) {
 func WhyLost(p *ir.Program, at int) string {
 	for _, earlier := range p.Rules[:at+1] {
 		if !earlier.DecidedByKey() {
-			return "the row's key does not tell the rule: " + earlier.Name + " tests more than key attributes"
+			return "the row's key does not determine the rule: " + earlier.Name + " tests more than key attributes"
 		}
 	}
 	r := p.Rules[at]
@@ -131,7 +131,7 @@ func whyUnreadable(e *ir.Emitter) string {
 	case e.Versions():
 		return "its elements are versions of one column"
 	case e.Values.Flatten != nil:
-		return "flattened maps do not tell where a map was"
+		return "flattened maps do not show where a map was"
 	case e.Otherwise() != nil || e.SkipsOthers():
 		return "values of another type are written elsewhere or skipped"
 	case !e.Qualifier.FromKey:

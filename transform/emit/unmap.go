@@ -43,7 +43,7 @@ func ruleByKey(p *ir.Program, x *ir.Eval, keys change.Image) (*ir.Rule, error) {
 	x.Scope.Image = keys
 	for _, r := range p.Rules {
 		if !r.DecidedByKey() {
-			return nil, tmpl.Refuse("no_rule", "rule %s tests more than key attributes: the row does not tell which rule "+
+			return nil, tmpl.Refuse("no_rule", "rule %s tests more than key attributes: the row does not determine which rule "+
 				"wrote it", r.Name)
 		}
 		x.Scope.Caps = x.Captures

@@ -272,7 +272,7 @@ func familyOf(p *ir.Program, name string) ir.Family {
 func whyDeleted(d *emit.Delete) string {
 	switch {
 	case d.To > 0:
-		return "exactly this cell: its time tells the item, siblings share the column"
+		return "exactly this cell: its time determines the item, siblings share the column"
 	case d.Versioned:
 		return "an earlier version of the item may have left it; deleted before the new cells are set"
 	}

@@ -75,7 +75,7 @@ func (c *linter) lintRule(r *ir.Rule) {
 			at = r.Src.At
 		}
 		c.Problems.Warnf(at, "ttl", "on_ttl_expiry: delete; or a rule and rows that the key alone decides",
-			"an expired item that is put again leaves its old cells behind: its key does not tell which they were")
+			"an expired item that is put again leaves its old cells behind: its key does not determine which they were")
 	}
 	if r.ArchiveFamily != nil && slices.ContainsFunc(c.KeyNames(), func(k string) bool { return c.Personal[k] }) {
 		c.Problems.Errorf(r.Src.OnTTLExpiry, "pii", "on_ttl_expiry: archive",

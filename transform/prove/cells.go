@@ -9,27 +9,27 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Proof 7: proveCellDeterminesItem shows that a cell in a shared row determines its item: row, column and, with `cell_id:
-// ts`, time determine the whole primary key together.
+// Proof 7: proveCellDeterminesItem shows that a cell in a shared row determines its item: row, column and, with
+// `cell_id: ts`, time together determine the whole primary key.
 func proveCellDeterminesItem(s site, e *ir.Emitter) {
 	if e.Aggregate() || e.Shared {
 		return
 	}
 	for _, c := range e.Columns() {
-		tellers := []*tmpl.Template{s.plan.Row, c.Column}
+		templates := []*tmpl.Template{s.plan.Row, c.Column}
 		if e.Time.Siblings {
-			tellers = append(tellers, e.Time.Template)
+			templates = append(templates, e.Time.Template)
 		}
-		missing := s.missingKeyParts(tellers...)
+		missing := s.missingKeyParts(templates...)
 		if len(missing) == 0 {
 			continue
 		}
 		hint := "add it to the column: to: \"" + c.Family.Name + ":" + missing[0] +
 			"/…\"; or to the row; or say `collisions: acknowledged`"
 		if e.Time.Template != nil && !e.Time.Siblings {
-			hint = "if the cell's time tells the items apart, say `cell_id: ts`; or " + hint
+			hint = "if the cell's time distinguishes the items, say `cell_id: ts`; or " + hint
 		}
-		for _, t := range tellers {
+		for _, t := range templates {
 			if t.Ambig != "" {
 				hint = t.Ambig
 			}
@@ -40,13 +40,13 @@ func proveCellDeterminesItem(s site, e *ir.Emitter) {
 			hint = timeHint(e.Time.Template, hint)
 		}
 		s.draft.Problems.Errorf(at, "not_injective", hint,
-			"two items could write the same cell: row %q and %s %q do not tell %s",
+			"two items could write the same cell: row %q and %s %q do not determine %s",
 			s.plan.Row.Source, place, c.String(), strings.Join(missing, ", "))
 		return
 	}
 }
 
-// timeHint says how a cell time can tell its item; otherwise is the hint where nothing is wrong with the time itself.
+// timeHint says how a cell time can determine its item; otherwise is returned where the time itself is right.
 func timeHint(t *tmpl.Template, otherwise string) string {
 	switch {
 	case slices.Contains(t.Filters, "iso_ms"):
@@ -58,10 +58,10 @@ func timeHint(t *tmpl.Template, otherwise string) string {
 	return otherwise
 }
 
-// Proof 8: proveColumnTellsEntry shows that an item's column of one entry is never another item's column of an earlier
-// entry, or of another column of this one. Each template tells its item by itself, but not which template it was: they
-// do where what tells the items stands at the beginning of both, in the same words.
-func proveColumnTellsEntry(s site, earlier []*ir.Emitter, e *ir.Emitter) {
+// Proof 8: proveColumnHasOneItem shows that an item's column of one entry is never another item's column of an earlier
+// entry, or of another column of this one. Each template determines its item by itself (proof 7). Where the
+// template is unknown, the column determines the item only if both templates begin with the same references to the key.
+func proveColumnHasOneItem(s site, earlier []*ir.Emitter, e *ir.Emitter) {
 	for _, o := range append(slices.Clone(earlier), e) {
 		if o.Shared || e.Shared || o.Aggregate() {
 			continue
@@ -73,7 +73,7 @@ func proveColumnTellsEntry(s site, earlier []*ir.Emitter, e *ir.Emitter) {
 				}
 				if missing := s.missingInBoth(o, e, a, b); len(missing) > 0 {
 					s.draft.Problems.Errorf(b.At, "not_injective", sameBeginningHint(missing, a, b),
-						"column %q of one item could be column %q of another: they do not tell %s in the same place",
+						"column %q of one item could be column %q of another: they do not determine %s in the same place",
 						b.String(), a.String(), strings.Join(missing, ", "))
 					return
 				}
@@ -82,7 +82,7 @@ func proveColumnTellsEntry(s site, earlier []*ir.Emitter, e *ir.Emitter) {
 	}
 }
 
-// missingInBoth names the parts of the primary key that two columns do not tell in the same place.
+// missingInBoth names the parts of the primary key that two columns do not determine in the same place.
 func (s site) missingInBoth(o, e *ir.Emitter, a, b ir.ColumnSet) []string {
 	known := tmpl.Common(a.Column, b.Column)
 	if s.plan.Row.Ambig == "" {

@@ -51,7 +51,7 @@ func classify(s site) {
 		return
 	}
 	if pl.DeclaredOwner() == "row" && !d.Broken {
-		d.Problems.Errorf(*pl.Src, "owns", "remove `owns: row`, or make the row's key tell the primary key",
+		d.Problems.Errorf(*pl.Src, "owns", "remove `owns: row`, or make the row's key determine the primary key",
 			"`owns: row` cannot be proved: %s", pl.Why)
 	}
 	pl.Class = ir.ClassK
@@ -71,7 +71,7 @@ func classify(s site) {
 	}
 	for i, e := range pl.Emitters {
 		proveCellDeterminesItem(s, e)
-		proveColumnTellsEntry(s, pl.Emitters[:i], e)
+		proveColumnHasOneItem(s, pl.Emitters[:i], e)
 	}
 }
 

@@ -33,7 +33,7 @@ func proveRemovalOrder(sites []site) {
 			case !samePartition(a, b):
 				a.draft.Problems.Errorf(at, "cascade", "on_remove: own; or begin both rows with the partition key, written alike",
 					"removing an item would delete what %s wrote to the row later: changes of two partitions have no order, "+
-						"and the rows do not tell the partition key", b.nameFor(a))
+						"and the rows do not determine the partition key", b.nameFor(a))
 			}
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Proof 1: proveRowDeterminesKey shows that the row's key determines the whole primary key, so that the row can belong to
-// one item alone. Otherwise the row is shared, and the plan says why.
+// Proof 1: proveRowDeterminesKey shows that the row's key determines the whole primary key, so that the row can belong
+// to one item alone. Otherwise the row is shared, and the plan says why.
 func proveRowDeterminesKey(s site) {
 	pl := s.plan
 	missing := s.missingKeyParts(pl.Row)
@@ -18,7 +18,7 @@ func proveRowDeterminesKey(s site) {
 	case pl.DeclaredOwner() == "cells":
 		pl.Why = "the rule says `owns: cells`"
 	case len(missing) > 0:
-		pl.Why = "several items share the row: its key does not tell " + strings.Join(missing, ", ")
+		pl.Why = "several items share the row: its key does not determine " + strings.Join(missing, ", ")
 	case pl.WipesOnRemoval:
 		pl.Why = "on_remove: row"
 	case slices.ContainsFunc(pl.Emitters, (*ir.Emitter).Aggregate):
@@ -64,7 +64,7 @@ func acknowledgedSharing(a, b site, ea, eb *ir.Emitter) bool {
 	return ea.Time.Siblings && eb.Time.Siblings && ea.Shared && eb.Shared
 }
 
-// sharedCellHint says how two plans are kept from writing one cell.
+// sharedCellHint says how to prevent two plans from writing one cell.
 func sharedCellHint(a, b site) string {
 	if a.draft != b.draft {
 		return "give the tables' rows distinct literal prefixes (row: \"orders#{…}\"), or targets of their own"
@@ -83,7 +83,7 @@ func sharedCellHint(a, b site) string {
 }
 
 // sameRowIsSameItem reports whether rows of two rules can be the same only for one and the same item, which either rule
-// takes: both rows tell the whole key, in the same words, and a name means the same in both.
+// takes: both rows determine the whole key, by the same references, and a name means the same in both.
 func sameRowIsSameItem(a, b site) bool {
 	if a.draft != b.draft || a.plan.Rule == b.plan.Rule || a.plan.Row.Ambig != "" || b.plan.Row.Ambig != "" {
 		return false

@@ -28,7 +28,7 @@ func (s site) nameFor(reader site) string {
 	return s.plan.Name
 }
 
-// missingKeyParts names the parts of the primary key that the texts of the templates do not tell, as references.
+// missingKeyParts names the parts of the primary key that the texts of the templates do not determine, as references.
 func (s site) missingKeyParts(templates ...*tmpl.Template) []string {
 	known := map[string]bool{}
 	for _, t := range templates {
@@ -69,14 +69,14 @@ func (s site) missingOf(attr string, known map[string]bool) (missing []string) {
 	return missing
 }
 
-// captures reports whether a name that is an attribute's is also a capture of the plan: references then mean the
-// capture.
+// captures reports whether an attribute's name is also the name of a capture of the plan: references to that name then
+// mean the capture.
 func captures(pl *ir.Plan, name string) bool {
 	return slices.ContainsFunc(pl.Captures, func(c tmpl.Capture) bool { return c.Name == name })
 }
 
 // sameMeaning reports whether two plans mean the same by an attribute, or by its captures, where known has those that
-// both rows tell in the same words.
+// both rows determine by the same references.
 func sameMeaning(a, b site, attr string, known map[string]bool) bool {
 	named := known[attr] && !captures(a.plan, attr) && !captures(b.plan, attr)
 	return named || samePattern(a.plan.Rule, b.plan.Rule, attr)

@@ -30,7 +30,7 @@ const sub = `Rule subscription takes this item (line 8 of the mapping): service 
 Row USER#7 of table portal (rule subscription)
   class K (by-key): other items write this row too: only this item's columns are touched, ` +
 	`and its key determines which ones
-    because several items share the row: its key does not tell {service}; all its columns are known from the key
+    because several items share the row: its key does not determine {service}; all its columns are known from the key
   set     s:news = May
   cells without a time get that of the change
 
