@@ -5,16 +5,16 @@
 // such a text determines (package tmpl). They may refuse a mapping that is right for the author's data; they
 // never accept one that is wrong. Each is done over all tables that share a target.
 //
-//	#  what is shown                                   function                 test
-//	1  the row's key determines the whole primary key  proveRowDeterminesKey    TestWorkedExamplesHaveTheirClasses
-//	2  tables of one target declare a family alike     proveFamiliesAgree       TestTwoTablesOnOneTargetMustNotShareRows
-//	3  archived items have a family of their own       proveArchiveAlone        TestTwoTablesMayNotArchiveIntoOneFamily
-//	4  no two rules, indexes or tables write one cell  proveRowsOrCellsDiffer   TestRowsOfSeveralTablesAreNeverExclusive
-//	5  rows that can be equal have one kind of guard   proveOneGuard            TestRowsThatMayBeTheSameHaveOneGuard
-//	6  items whose row a removal deletes have an order proveRemovalOrder        TestRemovalOfARowWantsOneOrder
-//	7  a cell in a shared row determines its item      proveCellDeterminesItem  TestMappingsThatWouldMixItemsAreRefused
-//	8  a column of one entry is no other item's column proveColumnHasOneItem    TestMappingsThatWouldMixItemsAreRefused
-//	9  two entries do not write one column of one item proveCellsOfItemDiffer   TestWrongMappingsSayWhatToDo
+//	#  what is shown                                    function                 test
+//	1  the row's key determines the whole primary key   proveRowDeterminesKey    TestWorkedExamplesHaveTheirClasses
+//	2  tables of one target declare a family alike      proveFamiliesAgree       TestTwoTablesOnOneTargetMustNotShareRows
+//	3  archived items have a family of their own        proveArchiveAlone        TestTwoTablesMayNotArchiveIntoOneFamily
+//	4  no two rules, indexes or tables write one cell   proveRowsOrCellsDiffer   TestRowsOfSeveralTablesAreNeverExclusive
+//	5  rows that can be equal have one kind of guard    proveOneGuard            TestRowsThatMayBeTheSameHaveOneGuard
+//	6  items whose row a removal deletes have an order  proveRemovalOrder        TestRemovalOfARowWantsOneOrder
+//	7  a cell in a shared row determines its item       proveCellDeterminesItem  TestMappingsThatWouldMixItemsAreRefused
+//	8  a column of one entry is no other item's column  proveColumnHasOneItem    TestMappingsThatWouldMixItemsAreRefused
+//	9  two entries do not write one column of one item  proveCellsOfItemDiffer   TestWrongMappingsSayWhatToDo
 //
 // TestWhatCompilesKeepsItemsApart draws mappings that are made to go wrong, and checks all of them together.
 //
