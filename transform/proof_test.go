@@ -397,6 +397,15 @@ rules:
 	if r := p.Report(); r[0].Class == "R" || r[1].Class == "R" {
 		t.Errorf("classes %s and %s", r[0].Class, r[1].Class)
 	}
+	// Without rule c only the guard is in the way: a and b give one row to one item.
+	p = compiled(t, Table{Schema: schema("pk:S", "sk:S")}, `
+families: {d: {max_versions: 1}, top: {aggregate: max}}
+rules:
+- {name: a, match: {kind: {equals: a}}, row: "{pk}#{sk}", cells: [{attr: v, to: "d:v"}]}
+- {name: b, match: {kind: {equals: b}}, row: "{pk}#{sk}", cells: [{attr: v, to: "top:v", as: int64, ts: "0"}]}`)
+	if r := p.Report(); r[0].Class == "R" || !strings.Contains(r[0].Why, "rule b can produce the same row") {
+		t.Errorf("rule a: class %s, %s", r[0].Class, r[0].Why)
+	}
 }
 
 // TestFixedColumnWithBracesIsComparedAsItIsWritten: what is left out by name is the attribute, not the template's text.
