@@ -26,7 +26,7 @@ func newArchiver(shared *Shared, o *Options, letters *DeadLetters) *archiver {
 
 func (a *archiver) wants(c *change.Change) bool { return c.TTL }
 
-func (a *archiver) accept(ctx context.Context, c *change.Change, e *openEntry) error {
+func (a *archiver) submit(ctx context.Context, c *change.Change, e *openEntry) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)

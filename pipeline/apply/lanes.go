@@ -55,8 +55,8 @@ func newLanes(shared *Shared, o *Options, letters *DeadLetters) *lanes {
 
 func (l *lanes) wants(*change.Change) bool { return true }
 
-// accept puts a change into the lane of its item, and blocks while that is full.
-func (l *lanes) accept(ctx context.Context, c *change.Change, e *openEntry) error {
+// submit puts a change into the lane of its item, and blocks while that is full.
+func (l *lanes) submit(ctx context.Context, c *change.Change, e *openEntry) error {
 	turn, hash := l.turns.enqueue(c)
 	ln := l.all[hash%uint64(len(l.all))]
 	for {

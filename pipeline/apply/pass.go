@@ -30,9 +30,9 @@ type target interface {
 	run(ctx context.Context) error
 	// wants reports whether the change concerns the target at all.
 	wants(c *change.Change) bool
-	// accept takes a change whose slices stay valid, and calls e.ack(1) once it is durable. It blocks while the target
+	// submit takes a change whose slices stay valid, and calls e.ack(1) once it is durable. It blocks while the target
 	// is busy.
-	accept(ctx context.Context, c *change.Change, e *openEntry) error
+	submit(ctx context.Context, c *change.Change, e *openEntry) error
 }
 
 // run applies the log until something fails, ctx ends, or awaitDrain returns: then everything is applied.
@@ -72,14 +72,14 @@ func (p *pass) read(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read log for %s: %w", p.sink, err)
 		}
-		if err := p.entry(ctx, r.Mark(), e); err != nil {
+		if err := p.submitEntry(ctx, r.Mark(), e); err != nil {
 			return err
 		}
 	}
 }
 
-// entry hands the changes of a frame to the target. An entry without changes is acked at once.
-func (p *pass) entry(ctx context.Context, at checkpoint.Mark, e *checkpoint.Entry) error {
+// submitEntry hands the changes of a frame to the target. An entry without changes is acked at once.
+func (p *pass) submitEntry(ctx context.Context, at checkpoint.Mark, e *checkpoint.Entry) error {
 	f, ok := e.Body.(*checkpoint.Frame)
 	if !ok {
 		p.acks.add(at, 0, nil).ack(1)
@@ -106,7 +106,7 @@ func (p *pass) entry(ctx context.Context, at checkpoint.Mark, e *checkpoint.Entr
 			open.ack(1)
 			return nil
 		}
-		return p.target.accept(ctx, c, open)
+		return p.target.submit(ctx, c, open)
 	})
 	if err != nil {
 		return fmt.Errorf("apply entry %d to %s: %w", at.Seq, p.sink, err)

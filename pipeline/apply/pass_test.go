@@ -12,7 +12,7 @@ func TestEntryTakesMemoryBeforeItIsUnpacked(t *testing.T) {
 	acks := newAckTracker(checkpoint.Mark{Seq: 1})
 	p := &pass{sink: SinkBigtable, acks: acks, memory: b.newShare()}
 	frame := &checkpoint.Entry{Body: &checkpoint.Frame{Pages: []checkpoint.PageHead{{Length: 100_000, Records: 3}}}}
-	if err := p.entry(t.Context(), checkpoint.Mark{Seq: 2}, frame); err == nil {
+	if err := p.submitEntry(t.Context(), checkpoint.Mark{Seq: 2}, frame); err == nil {
 		t.Fatal("an entry without its data was unpacked")
 	}
 	if want := int64(1 << bufferClass(100_000)); b.used != want {
