@@ -5,17 +5,17 @@
 // up to; the readers' loop (Ingest.Read) owns the pool of shards and what waits for reserved versions, and starts a
 // goroutine for each shard whose children, gap or reservation it waits for; the lister (Ingest.List) asks the service
 // for shards; the sinks call Append. They meet in the handoff, whose channels carry pages and requests to the write
-// loop and shards to the readers. The lister's view of the state has a mutex.
+// loop and shards to the readers. The lister's summary of the state has a mutex.
 //
 // A soft shutdown ends the context of Read and List. Read closes the handoff's drained channel when it returns without
 // an error; then the write loop stops taking pages, asks the sinks to drain, stores marks and beats until they are
-// done, and lets go of the log. A hard shutdown ends the context of Write: it returns at once, and the next life goes
+// done, and releases the log. A hard shutdown ends the context of Write: it returns at once, and the next life goes
 // on from what is stored.
 //
 // Files, from the top down:
 //
 //	ingest.go       the goroutines of a life: read, list, write
-//	drain.go        the end of the write loop: apply the rest, store the marks, let go of the log
+//	drain.go        the end of the write loop: apply the rest, store the marks, release the log
 //	writer.go       the write loop: beats, marks, trims, and what a full log does to them
 //	frames.go       pages become frames of the log
 //	halts.go        halts that are over

@@ -15,7 +15,7 @@ import (
 const drainPeriod = 20 * time.Millisecond
 
 // drain applies what is in the log, for most of the time that Periods.Shutdown gives, then writes the marks and a
-// snapshot and lets go of the log. No shard is read any more; pages that are not stored are read again after the next
+// snapshot and releases the log. No shard is read any more; pages that are not stored are read again after the next
 // start.
 func (w *writer) drain(ctx context.Context) (saved bool, err error) {
 	for len(w.handoff.arrivals) > 0 {
@@ -28,7 +28,7 @@ func (w *writer) drain(ctx context.Context) (saved bool, err error) {
 	if err := w.awaitSinks(ctx); err != nil {
 		return false, err
 	}
-	// A log that is too full for marks is let go without them: applying the same changes again leaves the same cells.
+	// A log that is too full for marks is released without them: applying the same changes again leaves the same cells.
 	full := w.storeMarks(ctx)
 	if full != nil && !errors.Is(full, queue.ErrFull) {
 		return false, full

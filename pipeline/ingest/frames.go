@@ -16,8 +16,8 @@ const (
 	framesPerLog = 16      // frames that a log holds at least
 )
 
-// storeArrivals stores the first arrival and what else waits. A gap is stored behind the pages that were read before
-// it: in front of them it would close the shard that they belong to.
+// storeArrivals stores the first arrival and what else waits. A gap is stored after the pages that were read before
+// it: before them it would close the shard that they belong to.
 func (w *writer) storeArrivals(ctx context.Context, first arrival) error {
 	pages, gap := w.collectPages(first)
 	w.gap = gap
@@ -81,7 +81,7 @@ func (w *writer) frameSize() int {
 	return w.o.MaxPayload
 }
 
-// flush appends what is packed, and the gap behind it. When the log is full the rest waits, and nothing more is taken
+// flush appends what is packed, and the gap that follows. When the log is full the rest waits, and nothing more is taken
 // from the readers.
 //
 // Rule 2: a page's position, clock and records are one entry.

@@ -52,12 +52,12 @@ func (a *arrival) release() {
 
 // shardTask is a shard and where its reading continues.
 type shardTask struct {
-	feed     change.Feed
-	position change.Position
-	clock    change.Version
-	since    change.Millis // everything before it was read: what is trimmed later is a gap, even from the trim horizon
-	closed   bool
-	over     bool // it may not be read any more
+	feed       change.Feed
+	position   change.Position
+	clock      change.Version
+	since      change.Millis // everything before it was read: what is trimmed later is a gap, even from the trim horizon
+	closed     bool
+	unreadable bool // the shard may not be read any more
 }
 
 // request asks the write loop to append an entry, and blocks until it is durable. While the log is full it asks again.
@@ -103,7 +103,7 @@ func (h *handoff) offerShards(s *checkpoint.State, changed []*checkpoint.Shard) 
 	for _, sh := range changed {
 		tasks = append(tasks, shardTask{
 			feed: change.Feed{Stream: sh.Stream, Shard: sh.ID}, position: sh.Pos, clock: sh.Clock,
-			since: s.CompleteUntil(sh), closed: sh.Phase.Closed(), over: !s.Readable(sh),
+			since: s.CompleteUntil(sh), closed: sh.Phase.Closed(), unreadable: !s.Readable(sh),
 		})
 	}
 	select { // what the readers have not taken yet goes first

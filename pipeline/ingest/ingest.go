@@ -35,7 +35,7 @@ func (in *Ingest) Read(ctx context.Context) error {
 func (in *Ingest) List(ctx context.Context) error { return in.lister.run(ctx) }
 
 // Write appends what the others hand over, and beats, marks and trims the log, until a drain has begun. Then it drains
-// the sinks and lets go of the log. It returns whether their newest marks are in the log; nil only after a drain.
+// the sinks and releases the log. It returns whether their newest marks are in the log; nil only after a drain.
 func (in *Ingest) Write(ctx context.Context, sinks []Sink) (saved bool, err error) {
 	in.writer.sinks = sinks
 	if err := in.writer.run(ctx); err != nil {

@@ -25,22 +25,22 @@ type lister struct {
 	log     *queue.Log
 	handoff *handoff
 
-	mu   sync.Mutex // covers seen
-	seen view
+	mu      sync.Mutex // covers summary
+	summary streamSummary
 
 	listNow chan struct{} // capacity 1
 	beatNow chan struct{} // capacity 1: a beat is wanted before its time
 }
 
-// view is what the lister knows about the state of the log.
-type view struct {
-	stream         string        // ARN of the stream that is read
-	missing        []string      // parents that waiting shards name and no listing has shown
-	listed         change.Millis // when the last complete listing began
-	applied        bool          // the stream is read to its end, and every sink has passed it
-	awaitsChildren bool          // a shard has ended and no child of it is known yet
-	highest        change.Version
-	read           change.Millis // everything before it was read
+// streamSummary is the part of the state of the log that the lister needs.
+type streamSummary struct {
+	stream         string         // ARN of the stream that is read
+	missing        []string       // parents that waiting shards name and no listing has shown
+	listed         change.Millis  // when the last complete listing began
+	applied        bool           // the stream is read to its end, and every sink has passed it
+	awaitsChildren bool           // a shard has ended and no child of it is known yet
+	highestVersion change.Version // ever given to a record
+	readWatermark  change.Millis  // everything before it was read
 	disabled       bool
 	gapped         []string // shards of the stream that are not read because of a gap
 }
@@ -57,27 +57,27 @@ func (l *lister) update(s *checkpoint.State) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.seen = view{
+	l.summary = streamSummary{
 		stream: live.ARN, disabled: live.Disabled, missing: s.MissingParents(),
-		listed:  max(l.seen.listed, s.Listed),
-		applied: s.Drained(live.ARN) && s.LowMark() >= s.LastFrame,
-		highest: s.HighestVersion(), read: s.ReadWatermark(),
+		listed:         max(l.summary.listed, s.Listed),
+		applied:        s.Drained(live.ARN) && s.LowMark() >= s.LastFrame,
+		highestVersion: s.HighestVersion(), readWatermark: s.ReadWatermark(),
 		gapped: s.GappedShards(), awaitsChildren: s.AwaitsChildren(),
 	}
-	if len(l.seen.missing) > 0 {
+	if len(l.summary.missing) > 0 {
 		signal(l.listNow)
 	}
 }
 
-// view returns what the write loop last passed to update. Its slices are never written to.
-func (l *lister) view() view {
+// current returns what the write loop last passed to update. Its slices are never written to.
+func (l *lister) current() streamSummary {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.seen
+	return l.summary
 }
 
 // lastListing returns when the last complete listing began.
-func (l *lister) lastListing() change.Millis { return l.view().listed }
+func (l *lister) lastListing() change.Millis { return l.current().listed }
 
 // beatRequested returns a channel that receives when a beat is wanted before its time.
 func (l *lister) beatRequested() <-chan struct{} { return l.beatNow }
@@ -108,7 +108,7 @@ func (l *lister) run(ctx context.Context) error {
 			err = l.listAll(ctx)
 			signal(l.beatNow)
 		case <-describe.C:
-			if err = l.checkStream(ctx); err == nil && l.view().awaitsChildren {
+			if err = l.checkStream(ctx); err == nil && l.current().awaitsChildren {
 				err = l.listAll(ctx)
 			}
 		}
@@ -123,7 +123,7 @@ func (l *lister) run(ctx context.Context) error {
 
 // listAll lists the whole stream and stores what is new.
 func (l *lister) listAll(ctx context.Context) error {
-	v := l.view()
+	v := l.current()
 	if v.stream == "" {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (l *lister) listAll(ctx context.Context) error {
 	}
 	if ls.Complete {
 		l.mu.Lock()
-		l.seen.listed = max(l.seen.listed, ls.Started)
+		l.summary.listed = max(l.summary.listed, ls.Started)
 		l.mu.Unlock()
 	}
 	return err
@@ -205,7 +205,7 @@ func (l *lister) checkStream(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v := l.view()
+	v := l.current()
 	if v.stream == "" || info.StreamARN == v.stream || info.StreamARN == "" {
 		return nil
 	}
@@ -223,7 +223,7 @@ func (l *lister) checkStream(ctx context.Context) error {
 }
 
 // retireStream stores that the old stream is disabled; the shards that it still has are read to their end.
-func (l *lister) retireStream(ctx context.Context, v view) error {
+func (l *lister) retireStream(ctx context.Context, v streamSummary) error {
 	ls, err := l.o.Source.List(ctx, v.stream)
 	if err != nil && source.Classify(err) != failure.Gone {
 		return err
@@ -234,14 +234,14 @@ func (l *lister) retireStream(ctx context.Context, v view) error {
 		g.Date = l.o.now()
 	}
 	if err != nil { // the stream itself is gone: each reader reports that of its shard, behind what it has read
-		g.Gone = l.view().gapped
+		g.Gone = l.current().gapped
 	}
 	return l.handoff.request(ctx, g)
 }
 
 // startStream starts the new stream inside the same life: a gap, then its shards from their trim horizons, with
 // versions above all earlier ones (Rule 5).
-func (l *lister) startStream(ctx context.Context, arn string, old view) error {
+func (l *lister) startStream(ctx context.Context, arn string, old streamSummary) error {
 	ls, err := l.o.Source.List(ctx, arn)
 	if err != nil || !ls.Complete || len(ls.Shards) == 0 {
 		return errors.Join(err, outcome.ErrNotListed)
@@ -253,13 +253,13 @@ func (l *lister) startStream(ctx context.Context, arn string, old view) error {
 		return err
 	}
 	err = l.handoff.request(ctx, &checkpoint.Gap{
-		Feed: change.Feed{Stream: old.stream}, Since: old.read, Until: ls.Started, Found: ls.Started, Ends: true,
+		Feed: change.Feed{Stream: old.stream}, Since: old.readWatermark, Until: ls.Started, Found: ls.Started, Ends: true,
 		Reason: "the stream was disabled and enabled again; what was written in between is in no stream",
 	})
 	if err != nil {
 		return err
 	}
 	return l.handoff.request(ctx, &checkpoint.Start{
-		Stream: arn, Date: ls.Started, Floor: old.highest, Shards: ListedShards(ls.Shards),
+		Stream: arn, Date: ls.Started, Floor: old.highestVersion, Shards: ListedShards(ls.Shards),
 	})
 }

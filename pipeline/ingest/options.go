@@ -55,7 +55,7 @@ type Sink interface {
 	Drained() bool
 }
 
-// now returns the service's clock; our own until the service has told its time.
+// now returns the service's clock; this machine's clock until the first answer of the service.
 func (o *Options) now() change.Millis {
 	if ms, ok := o.Source.Now(); ok {
 		return ms

@@ -75,7 +75,7 @@ func (r *readers) run(ctx context.Context, events <-chan source.Event) error {
 func (r *readers) addShards(tasks []shardTask) {
 	for _, t := range tasks {
 		shard := t.feed.Shard
-		if t.over {
+		if t.unreadable {
 			delete(r.added, shard)
 			continue
 		}
