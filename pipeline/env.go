@@ -22,7 +22,7 @@ type env struct {
 	log      *zap.Logger
 }
 
-// now returns the service's clock; our own until the service has told its time.
+// now returns the service's clock; this machine's clock until the first answer of the service.
 func (e *env) now() change.Millis { return serviceTime(e.source) }
 
 func serviceTime(src *source.Source) change.Millis {

@@ -37,7 +37,7 @@ func TestLoopThatStandsStillIsNotLive(t *testing.T) {
 		owning bool
 		live   bool
 	}{{5 * time.Second, true, true}, {7 * time.Second, true, false}, {7 * time.Second, false, true}} {
-		v.seen.Store(&observed{when: time.Now().Add(-tt.silent)})
+		v.seen.Store(&observed{lookedAt: time.Now().Add(-tt.silent)})
 		v.owning.Store(tt.owning)
 		if err := p.Live(); (err == nil) != tt.live {
 			t.Errorf("silent for %s, owning %t: %v, want live %t", tt.silent, tt.owning, err, tt.live)

@@ -63,11 +63,11 @@ func (st *TableStatus) haltReasons() (why []string) {
 	return why
 }
 
-// gapReasons returns what was lost. An accepted gap still counts: reading went on behind it, but the sinks differ from
+// gapReasons returns what was lost. An accepted gap still counts: reading went on after it, but the sinks differ from
 // the source until the gap is waived.
 func (st *TableStatus) gapReasons() (why []string) {
 	if st.Gaps > 0 {
-		why = append(why, plural(st.Gaps, "gap")+": records were lost before they were read; nothing is read behind "+
+		why = append(why, plural(st.Gaps, "gap")+": records were lost before they were read; nothing is read after "+
 			oneOf(st.Gaps, "it", "them")+" until `resume`")
 	}
 	if st.DiffersSince != nil {

@@ -110,12 +110,12 @@ func (c collector) collectTable(ch chan<- prometheus.Metric, t *table, now time.
 	send(largestDesc, float64(t.stats.Rows.LargestGrowth()))
 	v := t.view.seen.Load()
 	if v == nil {
-		send(proofDesc, now.Sub(t.view.born).Seconds())
-		send(viewDesc, now.Sub(t.view.born).Seconds())
+		send(proofDesc, now.Sub(t.view.processStart).Seconds())
+		send(viewDesc, now.Sub(t.view.processStart).Seconds())
 		return
 	}
 	send(proofDesc, now.Sub(v.readMoved).Seconds())
-	send(viewDesc, now.Sub(v.when).Seconds())
+	send(viewDesc, now.Sub(v.lookedAt).Seconds())
 	send(waitingDesc, float64(v.waiting))
 	send(lettersDesc, float64(st.DeadLetters))
 	send(gapsDesc, float64(st.Gaps))

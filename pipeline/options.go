@@ -99,6 +99,6 @@ func (p Periods) ingest() ingest.Periods {
 	}
 }
 
-// DefaultLate is how far a table may be behind without a question: an idle shard is asked every idle_poll, and the
+// DefaultLate is how far a table may be behind and count as ready: an idle shard is asked every idle_poll, and the
 // children of a shard that ended are listed within a minute and a half.
 const DefaultLate = 2 * time.Minute

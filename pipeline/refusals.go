@@ -17,7 +17,7 @@ type refusals struct {
 	tables []Table
 
 	mu       sync.Mutex
-	accepted bool // a table was allowed to claim its log: from then on nothing ends the process
+	matched  bool // the stored state of a table was found to belong to it: from then on a refusal never ends the process
 	bySource map[string]error
 }
 
@@ -25,11 +25,11 @@ func newRefusals(tables []Table) *refusals {
 	return &refusals{tables: tables, bySource: map[string]error{}}
 }
 
-// accept notes that a table's stored state was found to be its own.
-func (r *refusals) accept(source string) {
+// noteMatch notes that the stored state of a table was found to belong to it.
+func (r *refusals) noteMatch(source string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.accepted = true
+	r.matched = true
 	delete(r.bySource, source)
 }
 
@@ -42,7 +42,7 @@ func (r *refusals) add(source string, out outcome.Outcome, err error) error {
 		return nil
 	}
 	r.bySource[source] = fmt.Errorf("table %s: %w", source, err)
-	if r.accepted || len(r.bySource) < len(r.tables) {
+	if r.matched || len(r.bySource) < len(r.tables) {
 		return nil
 	}
 	var all []error

@@ -56,9 +56,9 @@ func provesItself(s *checkpoint.State) bool {
 	return s != nil && s.Identity != nil && s.LiveStream() != nil && len(s.Marks) > 0
 }
 
-// know reads the row before a claim or, when Bigtable does not answer and the folded log proves itself, leaves that to
-// confirm. s is nil while there is no log.
-func (r *stateRow) know(ctx context.Context, s *checkpoint.State) error {
+// loadForClaim reads the row before a claim. When Bigtable does not answer and the folded log proves itself, confirm
+// reads the row later. s is nil while there is no log.
+func (r *stateRow) loadForClaim(ctx context.Context, s *checkpoint.State) error {
 	r.agreed = make(chan struct{})
 	if !provesItself(s) {
 		return r.load(ctx)

@@ -35,7 +35,7 @@ func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 			return nil, refused
 		}
 	}
-	if err := t.row.know(ctx, stored); err != nil {
+	if err := t.row.loadForClaim(ctx, stored); err != nil {
 		return nil, err
 	}
 	if !t.row.stale {
@@ -54,7 +54,7 @@ func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 	return w, nil
 }
 
-// describe asks what the table is now, and compiles the mapping for its key at the first time.
+// describe reads the description of the table from DynamoDB and, the first time, compiles the mapping for its key.
 func (t *table) describe(ctx context.Context) error {
 	info, err := t.source.Table(ctx, t.Source)
 	if err != nil {

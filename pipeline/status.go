@@ -48,12 +48,12 @@ func (st *TableStatus) Moved(before, after *checkpoint.State) {
 // observed is what was seen at one look at a table. Ages are computed from it whenever a status is asked for, so that
 // they grow while nothing new is seen.
 type observed struct {
-	status TableStatus // without ages and reasons
-	when   time.Time   // of the look, on this process's monotonic clock
+	status   TableStatus // without ages and reasons
+	lookedAt time.Time   // of the look, on this process's monotonic clock
 
 	read, applied    change.Millis // watermarks; 0: unknown
-	began            change.Millis // when the live stream was started, 0 before
-	sign             change.Millis // the owner's newest sign of life
+	streamStart      change.Millis // when the live stream was started, 0 before
+	ownerSeen        change.Millis // the owner's newest sign of life
 	mark             uint64        // of the sink that is furthest behind
 	slowest          string        // that sink
 	waiting          uint64        // entries behind its mark, up to the last one with changes
@@ -61,8 +61,8 @@ type observed struct {
 	disabled, paused bool
 	released         bool   // the log has no owner
 	retried          bool   // released by an owner that tries again by itself
-	noRoom           string // why reading pauses
-	quiet            bool   // the log is too full for beats
+	pauseReason      string // why reading pauses
+	tooFullForBeats  bool   // the log is too full for beats
 	carried          bool   // a process reports that it carries the table
 	ttl, retry, late time.Duration
 
@@ -75,15 +75,15 @@ type observed struct {
 func observe(x Seen, before *observed) *observed {
 	s := x.State
 	o := &observed{
-		when: time.Now(), read: s.ReadWatermark(), applied: s.AppliedWatermark(), sign: s.Date, paused: s.Paused,
+		lookedAt: time.Now(), read: s.ReadWatermark(), applied: s.AppliedWatermark(), ownerSeen: s.Date, paused: s.Paused,
 		released: s.Owner == "" || s.Released, ttl: x.ClaimTTL, retry: x.Retry, late: x.Late, carried: x.Carried,
-		noRoom: x.Pressure.Reason, quiet: x.Pressure.TooFullForBeats,
+		pauseReason: x.Pressure.Reason, tooFullForBeats: x.Pressure.TooFullForBeats,
 	}
 	if o.late == 0 {
 		o.late = DefaultLate
 	}
 	if live := s.LiveStream(); live != nil {
-		o.reading, o.began, o.disabled = true, live.Date, live.Disabled
+		o.reading, o.streamStart, o.disabled = true, live.Date, live.Disabled
 	}
 	if o.mark = s.LowMark(); o.mark < s.LastFrame && len(s.Marks) > 0 {
 		o.waiting, o.slowest = s.LastFrame-o.mark, slowestSink(s)
@@ -103,7 +103,7 @@ func observe(x Seen, before *observed) *observed {
 	}
 	st.ClockAhead = seconds(change.Millis(s.HighestVersion()) - s.Date)
 	for sink, h := range s.AllHalts() {
-		o.sign = max(o.sign, h.At)
+		o.ownerSeen = max(o.ownerSeen, h.At)
 		o.retried = o.retried || o.released && sink == outcome.Pipeline
 	}
 	o.noteProgress(before, x.Now)
@@ -114,15 +114,15 @@ func observe(x Seen, before *observed) *observed {
 // which they were reached.
 func (o *observed) noteProgress(before *observed, now change.Millis) {
 	if before == nil {
-		o.readMoved, o.appliedMoved = o.when.Add(-age(now, o.read)), o.when.Add(-age(now, o.applied))
+		o.readMoved, o.appliedMoved = o.lookedAt.Add(-age(now, o.read)), o.lookedAt.Add(-age(now, o.applied))
 		return
 	}
 	o.readMoved, o.appliedMoved = before.readMoved, before.appliedMoved
 	if o.read > before.read {
-		o.readMoved = o.when
+		o.readMoved = o.lookedAt
 	}
 	if o.applied > before.applied || o.mark > before.mark {
-		o.appliedMoved = o.when
+		o.appliedMoved = o.lookedAt
 	}
 }
 
@@ -148,17 +148,17 @@ func slowestSink(s *checkpoint.State) (sink string) {
 // at returns the status at a moment: service is the service's clock, now this process's.
 func (o *observed) at(service, now time.Time) TableStatus {
 	st := o.status
-	ms := max(change.MillisOf(service), o.sign)
+	ms := max(change.MillisOf(service), o.ownerSeen)
 	st.SourceLag, st.AppliedLag, st.Retention = -1, -1, -1
 	// Before every shard was read only the start is known: the table is at least that far behind.
-	if t := cmp.Or(o.read, o.began); t > 0 {
+	if t := cmp.Or(o.read, o.streamStart); t > 0 {
 		st.SourceLag = seconds(ms - t)
 		st.Retention = max(0, (source.Retention - time.Duration(ms-t)*time.Millisecond).Seconds())
 	}
-	if t := cmp.Or(o.applied, o.began); t > 0 {
+	if t := cmp.Or(o.applied, o.streamStart); t > 0 {
 		st.AppliedLag = seconds(ms - t)
 	}
-	silent := age(ms, o.sign)
+	silent := age(ms, o.ownerSeen)
 	if st.State == "running" && !o.own && !o.carried && (o.released || silent > 3*o.ttl) {
 		st.State = "waiting"
 	}
@@ -212,7 +212,7 @@ func (o *observed) reasons(st *TableStatus, silent time.Duration, now time.Time)
 	case o.carried, o.retried && silent <= o.retry+3*o.ttl: // the halt is reason enough
 	case o.released && !o.own:
 		add(true, "no owner: no replicator carries the table")
-	case silent > 3*o.ttl && o.quiet:
+	case silent > 3*o.ttl && o.tooFullForBeats:
 		add(!o.own, "no sign of life of the owner for %s: the log is too full for beats", ago(silent))
 	case silent > 3*o.ttl && o.own:
 		add(true, "nothing could be stored in the log for %s", ago(silent))
@@ -222,7 +222,7 @@ func (o *observed) reasons(st *TableStatus, silent time.Duration, now time.Time)
 	add(!o.reading, "not started: no listing of the stream is in the log")
 	add(o.disabled, "the stream is disabled: what is written now is in no stream")
 	add(o.paused, "paused")
-	add(o.noRoom != "", "reading pauses: %s", o.noRoom)
+	add(o.pauseReason != "", "reading pauses: %s", o.pauseReason)
 	why = append(why, st.haltReasons()...)
 	left := time.Duration(st.Retention * float64(time.Second))
 	add(left >= 0 && left < lowRetention, "unread changes are lost in %s", left.Round(time.Minute))

@@ -54,7 +54,7 @@ func TestLagsGrowWhileNothingIsHeard(t *testing.T) {
 		5 * time.Minute: "nothing could be stored in the log for 5m0s; " +
 			"nothing shows that what was written in the last 5m0s has been read",
 	} {
-		st := o.at(now.Add(silence), o.when.Add(silence))
+		st := o.at(now.Add(silence), o.lookedAt.Add(silence))
 		if st.SourceLag != silence.Seconds() || st.AppliedLag != silence.Seconds() ||
 			st.Retention != (24*time.Hour-silence).Seconds() {
 			t.Errorf("after %v: lags %v and %v, retention %v", silence, st.SourceLag, st.AppliedLag, st.Retention)
@@ -89,7 +89,7 @@ func TestBehindIsReadyOnlyWhileItMoves(t *testing.T) {
 		{"reads", look(past+1, 5, look(past, 5, nil)),
 			[]string{"4 entries of the log wait for sink bigtable, the oldest for 1h0m0s"}},
 	} {
-		st := c.o.at(now, c.o.when)
+		st := c.o.at(now, c.o.lookedAt)
 		if diff := cmp.Diff(c.want, st.Reasons); diff != "" {
 			t.Errorf("%s: reasons (-want +got):\n%s", c.name, diff)
 		}

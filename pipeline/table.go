@@ -38,7 +38,7 @@ type table struct {
 func newTable(e *env, shared *apply.Shared, stats *apply.Stats, refusals *refusals) *table {
 	return &table{
 		env: e, shared: shared, stats: stats, refusals: refusals, row: &stateRow{env: e},
-		view: &tableView{env: e, born: time.Now()},
+		view: &tableView{env: e, processStart: time.Now()},
 	}
 }
 
@@ -128,7 +128,7 @@ func (t *table) life(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.refusals.accept(t.Source)
+	t.refusals.noteMatch(t.Source)
 	t.haltedAt = 0
 	for restarts := 0; ; restarts++ {
 		began := time.Now()

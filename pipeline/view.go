@@ -12,7 +12,7 @@ import (
 // tableView is what a table's goroutines publish about it. Any goroutine may read it.
 type tableView struct {
 	*env
-	born time.Time // of the process
+	processStart time.Time // of the process
 
 	owning  atomic.Bool // the loops of a life run
 	claimed atomic.Bool // this process has claimed the log
@@ -44,7 +44,7 @@ func (v *tableView) observe(s *checkpoint.State, p queue.Pressure, letters int) 
 // status returns how the table is now, as far as this process knows.
 func (v *tableView) status(now time.Time) TableStatus {
 	o := observed{
-		status: TableStatus{Source: v.Source, Target: v.Target, State: "waiting", Proof: "assumed"}, when: v.born,
+		status: TableStatus{Source: v.Source, Target: v.Target, State: "waiting", Proof: "assumed"}, lookedAt: v.processStart,
 	}
 	seen := v.seen.Load()
 	if seen != nil {
@@ -54,16 +54,16 @@ func (v *tableView) status(now time.Time) TableStatus {
 	if halt != nil {
 		o.status.State, o.status.Halt, o.status.Code = "halted", halt.Reason, halt.Code
 		o.status.addHalt(halt.Sink, halt.Reason)
-		o.sign, o.retried, o.released = max(o.sign, halt.At), true, true
+		o.ownerSeen, o.retried, o.released = max(o.ownerSeen, halt.At), true, true
 	}
 	if rival != nil && halt == nil {
 		return v.standBy(rival, now)
 	}
 	st := o.at(v.now().Time(), now)
 	if seen == nil { // nothing is known since the start of the process, so nothing is younger than that
-		st.SourceLag, st.AppliedLag = now.Sub(v.born).Seconds(), now.Sub(v.born).Seconds()
+		st.SourceLag, st.AppliedLag = now.Sub(v.processStart).Seconds(), now.Sub(v.processStart).Seconds()
 		if halt == nil {
-			st.Reasons = []string{"not started yet, for " + ago(now.Sub(v.born))}
+			st.Reasons = []string{"not started yet, for " + ago(now.Sub(v.processStart))}
 		} else {
 			st.Reasons = []string{"halted: " + halt.Reason}
 		}
