@@ -81,8 +81,8 @@ func (w *writer) frameSize() int {
 	return w.o.MaxPayload
 }
 
-// flush appends what is packed, and the gap that follows. When the log is full the rest waits, and nothing more is taken
-// from the readers.
+// flush appends the packed frames, and then the gap that follows. When the log is full the rest waits, and nothing more
+// is taken from the readers.
 //
 // Rule 2: a page's position, clock and records are one entry.
 func (w *writer) flush(ctx context.Context) error {
