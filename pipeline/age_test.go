@@ -91,8 +91,8 @@ rules:
 	r.until("the table is halted", func() bool { return r.table("Orders").Code == "too_old" })
 }
 
-// age lets so much time pass that what waits is too old, and waits until the pipeline knows. Bigtable must stay away
-// until the letters are there: a call that was sent before may still be under way, and would be taken.
+// age advances the clock until waiting changes are too old, and waits until the source has seen the new time. Bigtable
+// must stay away until the dead letters are stored: a call that was sent before may still arrive and succeed.
 func (r *run) age() {
 	r.t.Helper()
 	r.clock.Advance(8 * 24 * time.Hour)

@@ -19,15 +19,15 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// shelf is an archive that fails on demand.
-type shelf struct {
+// flakyArchive is an archive that fails on demand.
+type flakyArchive struct {
 	mu     sync.Mutex
 	down   error
 	tries  int
 	events map[string]int // by subject
 }
 
-func (s *shelf) Write(_ context.Context, events []*transform.Event) error {
+func (s *flakyArchive) Write(_ context.Context, events []*transform.Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tries++; s.down != nil {
@@ -39,36 +39,38 @@ func (s *shelf) Write(_ context.Context, events []*transform.Event) error {
 	return nil
 }
 
-func (s *shelf) set(down error) {
+// fail makes every later write return down; with nil they succeed.
+func (s *flakyArchive) fail(down error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down, s.tries = down, 0
 }
 
-// again counts the tries from here on.
-func (s *shelf) again() {
+// resetTries counts the tries from now on.
+func (s *flakyArchive) resetTries() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tries = 0
 }
 
-func (s *shelf) seen() (tries, events int) {
+// counts returns how many writes were tried and how many different items were archived.
+func (s *flakyArchive) counts() (tries, events int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tries, len(s.events)
 }
 
-var _ pipeline.Archive = (*shelf)(nil)
+var _ pipeline.Archive = (*flakyArchive)(nil)
 
 func TestArchiveThatFailsLosesNoEvent(t *testing.T) {
 	w := newWorld(t)
-	s := &shelf{events: map[string]int{}}
+	s := &flakyArchive{events: map[string]int{}}
 	w.archive, w.onTTL = s, "archive"
 	w.createTable("Orders")
 	w.post("UpdateTimeToLive",
 		`{"TableName":"Orders","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`)
 	r := w.start("Orders")
-	s.set(errors.New("the shelf is broken"))
+	s.fail(errors.New("the archive is broken"))
 	for i := range 20 {
 		w.put("Orders", "p", fmt.Sprint(i), fmt.Sprintf(`"expires":{"N":"%d"}`, w.clock.Now().Unix()))
 	}
@@ -76,7 +78,7 @@ func TestArchiveThatFailsLosesNoEvent(t *testing.T) {
 	r.until("they are read", func() bool { return r.table("Orders").Changes == 21 })
 	w.clock.Advance(time.Minute)
 	w.tables.ExpireNow(w.clock.Now())
-	r.until("the archive was tried, again and again", func() bool { tries, _ := s.seen(); return tries >= 3 })
+	r.until("the archive was tried, again and again", func() bool { tries, _ := s.counts(); return tries >= 3 })
 	if st := r.table("Orders"); st.State != "halted" {
 		t.Errorf("state %q while the archive is away, want halted", st.State)
 	}
@@ -84,14 +86,14 @@ func TestArchiveThatFailsLosesNoEvent(t *testing.T) {
 	if err := r.stop(); err != nil { // what was not archived must be after the next start
 		t.Fatal(err)
 	}
-	s.set(nil)
+	s.fail(nil)
 	r = w.start("Orders")
 	r.settle()
 	want := map[string]int{}
 	for subject := range s.events {
 		want[subject] = 1
 	}
-	if _, n := s.seen(); n != 19 {
+	if _, n := s.counts(); n != 19 {
 		t.Errorf("%d items were archived, want 19", n)
 	}
 	if diff := cmp.Diff(want, s.events); diff != "" {
@@ -99,12 +101,13 @@ func TestArchiveThatFailsLosesNoEvent(t *testing.T) {
 	}
 }
 
-// The archive may publish to the server that keeps the log: its errors look like those of a log whose outcome is unknown.
+// The archive may publish to the server that keeps the log: its errors look like those of an append whose outcome is
+// unknown.
 func TestArchiveThatIsAwayHaltsOnlyItself(t *testing.T) {
 	long(t, "3 s")
 	w := newWorld(t)
-	s := &shelf{events: map[string]int{}}
-	s.set(fmt.Errorf("publish archival event: %w", nats.ErrNoResponders))
+	s := &flakyArchive{events: map[string]int{}}
+	s.fail(fmt.Errorf("publish archival event: %w", nats.ErrNoResponders))
 	w.archive, w.onTTL = s, "archive"
 	w.createTable("Orders")
 	w.post("UpdateTimeToLive",
@@ -115,22 +118,23 @@ func TestArchiveThatIsAwayHaltsOnlyItself(t *testing.T) {
 	w.clock.Advance(time.Minute)
 	w.tables.ExpireNow(w.clock.Now())
 	r.until("the archive is halted", func() bool { return r.table("Orders").State == "halted" })
-	s.again()
+	s.resetTries()
 	for i := range 20 {
 		w.put("Orders", "q", fmt.Sprint(i), `"v":{"N":"1"}`)
 	}
 	r.until("Bigtable has what came meanwhile", func() bool { return len(r.stored("Orders")) == 20 })
-	r.until("the archive was tried again and again", func() bool { tries, _ := s.seen(); return tries >= 4 })
-	if n := w.said.FilterMessageSnippet("outcome unknown").Len() + w.said.FilterMessageSnippet("halt the table").Len(); n > 0 {
+	r.until("the archive was tried again and again", func() bool { tries, _ := s.counts(); return tries >= 4 })
+	unknown, halted := w.logged.FilterMessageSnippet("outcome unknown"), w.logged.FilterMessageSnippet("halt the table")
+	if n := unknown.Len() + halted.Len(); n > 0 {
 		t.Errorf("the life of the table ended %d times", n)
 	}
 	st := r.table("Orders")
 	if why := st.Halts["archive"]; st.Code != "away" || len(st.Halts) != 1 || !strings.Contains(why, "no responders") {
 		t.Errorf("halts %v, code %q", st.Halts, st.Code)
 	}
-	s.set(nil)
+	s.fail(nil)
 	r.until("the halt is over", func() bool { return r.table("Orders").State == "running" })
-	if _, n := s.seen(); n != 1 {
+	if _, n := s.counts(); n != 1 {
 		t.Errorf("%d items were archived, want 1", n)
 	}
 	r.settle()
@@ -139,8 +143,8 @@ func TestArchiveThatIsAwayHaltsOnlyItself(t *testing.T) {
 
 func TestEndOfOneSinksHaltLeavesTheOthers(t *testing.T) {
 	w := newWorld(t)
-	s := &shelf{events: map[string]int{}}
-	s.set(errors.New("the shelf is broken"))
+	s := &flakyArchive{events: map[string]int{}}
+	s.fail(errors.New("the archive is broken"))
 	w.archive, w.onTTL = s, "archive"
 	w.createTable("Orders")
 	w.post("UpdateTimeToLive",

@@ -50,32 +50,32 @@ func TestSlowFirstListingKeepsItsClaim(t *testing.T) {
 	r.until("a replica has started the table", func() bool { return r.folded("Orders").LiveStream() != nil })
 }
 
-// gate holds walks over dead letters while it is shut, and says that one waits.
-type gate struct {
+// pausedWalk holds every walk over dead letters until it is released, and reports when one waits.
+type pausedWalk struct {
 	mu   sync.Mutex
 	open chan struct{}
 	held chan struct{}
 }
 
-func newGate() *gate {
-	g := &gate{held: make(chan struct{}, 1)}
-	g.shut()
+func newPausedWalk() *pausedWalk {
+	g := &pausedWalk{held: make(chan struct{}, 1)}
+	g.hold()
 	return g
 }
 
-func (g *gate) shut() {
+func (g *pausedWalk) hold() {
 	g.mu.Lock()
 	g.open = make(chan struct{})
 	g.mu.Unlock()
 }
 
-func (g *gate) lift() {
+func (g *pausedWalk) release() {
 	g.mu.Lock()
 	close(g.open)
 	g.mu.Unlock()
 }
 
-func (g *gate) pass(ctx context.Context) {
+func (g *pausedWalk) wait(ctx context.Context) {
 	g.mu.Lock()
 	open := g.open
 	g.mu.Unlock()
@@ -99,21 +99,21 @@ func TestWalkOverLettersHoldsNoBeat(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.open("Orders")
-	g := newGate()
-	r.p.BeforeLetters(g.pass)
+	g := newPausedWalk()
+	r.p.BeforeLetters(g.wait)
 	r.begin()
 	<-g.held
 	first := r.folded("Orders").Seq
 	r.until("a starting table beats while its letters are walked over", func() bool {
 		return r.folded("Orders").Seq > first+5
 	})
-	g.lift()
+	g.release()
 	r.settle()
 
 	w.front.Faults.RefuseRow([]byte("bad"), codes.InvalidArgument, 1)
 	w.put("Orders", "bad", "x", `"v":{"N":"1"}`)
 	r.until("it is a letter", func() bool { return r.table("Orders").DeadLetters == 1 })
-	g.shut()
+	g.hold()
 	letters := r.letters("Orders")
 	for l, err := range letters.All(t.Context()) {
 		if err != nil {
@@ -126,7 +126,7 @@ func TestWalkOverLettersHoldsNoBeat(t *testing.T) {
 	<-g.held
 	w.put("Orders", "good", "x", `"v":{"N":"1"}`)
 	r.settle()
-	g.lift()
+	g.release()
 	r.until("the letter is forgotten", func() bool { return r.table("Orders").DeadLetters == 0 })
 }
 

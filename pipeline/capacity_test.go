@@ -79,7 +79,7 @@ func TestCrowdedVolumePausesReading(t *testing.T) {
 	r := w.start("Orders")
 	r.settle()
 	available.Store(1 << 30)
-	w.scribble("Orders", 33, 50)
+	w.changeItems("Orders", 33, 50)
 	r.until("reading pauses", func() bool {
 		return strings.Contains(strings.Join(r.table("Orders").Reasons, "; "),
 			"the volume of "+w.dir+" has 1.0 GiB left for the logs")
@@ -114,7 +114,7 @@ func TestFullVolumeIsOutlived(t *testing.T) {
 	}
 	r := w.start("Orders")
 	r.settle()
-	w.scribble("Orders", 34, 100)
+	w.changeItems("Orders", 34, 100)
 	r.settle()
 	filler := filepath.Join(w.dir, "filler")
 	f, err := os.Create(filler)
@@ -130,9 +130,9 @@ func TestFullVolumeIsOutlived(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	w.scribble("Orders", 35, 100)
+	w.changeItems("Orders", 35, 100)
 	r.until("the store is opened again with its reserve", func() bool {
-		return w.said.FilterMessage("store of the queue opened again after its volume was full").Len() > 0
+		return w.logged.FilterMessage("store of the queue opened again after its volume was full").Len() > 0
 	})
 	r.until("reading pauses", func() bool {
 		return strings.Contains(strings.Join(r.table("Orders").Reasons, "; "), "the volume of "+w.dir)

@@ -105,9 +105,9 @@ func sorted(rows map[string][]string) map[string][]string {
 	return rows
 }
 
-// scribble makes n seeded changes to items of a table: puts with changing attributes, removals of attributes,
+// changeItems makes n seeded changes to items of a table: puts with changing attributes, removals of attributes,
 // deletes, hot keys.
-func (w *world) scribble(table string, seed uint64, n int) {
+func (w *world) changeItems(table string, seed uint64, n int) {
 	w.t.Helper()
 	w.t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 7))

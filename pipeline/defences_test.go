@@ -24,7 +24,7 @@ func TestChangesOfAnItemReachBigtableInOrder(t *testing.T) {
 	r := w.start("Orders")
 	r.settle() // from now on the replicator keeps up, so that not everything is united to the last version
 	for i := range uint64(8) {
-		w.scribble("Orders", 300+i, 60)
+		w.changeItems("Orders", 300+i, 60)
 		r.settle()
 	}
 	r.equal()
@@ -112,7 +112,7 @@ func TestLogOfAnotherLifeIsRefused(t *testing.T) {
 	long(t, "3 s")
 	w := newWorld(t)
 	w.createTable("Orders")
-	w.scribble("Orders", 310, 40)
+	w.changeItems("Orders", 310, 40)
 	run := func() {
 		r := w.start("Orders")
 		r.settle()
@@ -167,7 +167,7 @@ func TestPagesDoNotOvertakeTheOneThatWaitsForItsLead(t *testing.T) {
 	read := func() float64 { return r.metric("tailrace_source_records_total") }
 	burst()
 	r.until("the shard waits for Bigtable", func() bool {
-		return w.said.FilterMessageSnippet("ran ahead of its reserved versions").Len() > 0
+		return w.logged.FilterMessageSnippet("ran ahead of its reserved versions").Len() > 0
 	})
 	for i := range 3 {
 		before := read()
@@ -185,7 +185,7 @@ func TestPagesDoNotOvertakeTheOneThatWaitsForItsLead(t *testing.T) {
 	if n := r.table("Orders").Changes; n != 1600 {
 		t.Errorf("%d changes are in the log, want each of 1600 once", n)
 	}
-	if n := w.said.FilterMessageSnippet("halt").Len(); n > 0 {
+	if n := w.logged.FilterMessageSnippet("halt").Len(); n > 0 {
 		t.Errorf("the table halted %d times", n)
 	}
 }

@@ -61,7 +61,7 @@ func TestLogKeepsItsFormatUntilUpgrade(t *testing.T) {
 	w.createTable("Orders")
 	w.oldLog("Orders")
 	r := w.start("Orders")
-	w.scribble("Orders", 61, 50)
+	w.changeItems("Orders", 61, 50)
 	r.settle()
 	if got := r.table("Orders").LogFormat; got != 1 {
 		t.Errorf("log of format %d without an upgrade", got)
@@ -71,7 +71,7 @@ func TestLogKeepsItsFormatUntilUpgrade(t *testing.T) {
 	}
 	w.opts = func(o *pipeline.Options) { o.Upgrade = true }
 	r = w.start("Orders")
-	w.scribble("Orders", 62, 50)
+	w.changeItems("Orders", 62, 50)
 	r.settle()
 	if got := r.table("Orders").LogFormat; got != checkpoint.Format {
 		t.Errorf("log of format %d after the upgrade", got)

@@ -39,25 +39,25 @@ const (
 
 // world is a DynamoDB, a Bigtable and a queue directory, which outlive the pipelines that run on them.
 type world struct {
-	t       *testing.T
-	clock   *clock.Clock
-	ledger  *ledger.Ledger
-	streams *stream.Engine
-	tables  *dynamo.Server
-	front   *sandbigtable.Front
-	faults  *fault.HTTP
-	http    *httptest.Server
-	dir     string
-	opts    func(*pipeline.Options)
-	mapping string
-	onTTL   string
-	reject  string
-	view    string
-	qopts   func(*queue.Options)
-	sopts   func(*source.Options)
-	archive pipeline.Archive
-	log     *zap.Logger
-	said    *observer.ObservedLogs // what the pipelines logged
+	t        *testing.T
+	clock    *clock.Clock
+	ledger   *ledger.Ledger
+	streams  *stream.Engine
+	tables   *dynamo.Server
+	front    *sandbigtable.Front
+	faults   *fault.HTTP
+	http     *httptest.Server
+	dir      string
+	opts     func(*pipeline.Options)
+	mapping  string
+	onTTL    string
+	reject   string
+	viewType string // of the streams
+	qopts    func(*queue.Options)
+	sopts    func(*source.Options)
+	archive  pipeline.Archive
+	log      *zap.Logger
+	logged   *observer.ObservedLogs // what the pipelines logged
 }
 
 func TestMain(m *testing.M) {
@@ -77,11 +77,11 @@ func long(t *testing.T, why string) {
 	}
 }
 
-// newWorld makes one. Worlds share nothing, and their tests mostly wait: they run side by side.
+// newWorld makes a world. Worlds share nothing, and their tests mostly wait: they run side by side.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
-	w := &world{t: t, clock: clock.New(), dir: t.TempDir(), view: "NEW_AND_OLD_IMAGES", reject: "letter"}
+	w := &world{t: t, clock: clock.New(), dir: t.TempDir(), viewType: "NEW_AND_OLD_IMAGES", reject: "letter"}
 	const seed = 1
 	w.ledger = ledger.New(stream.Numbers(seed))
 	w.streams = stream.New(stream.Options{Clock: w.clock, Ledger: w.ledger, Seed: seed})
@@ -95,8 +95,8 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.front.Close() })
-	core, said := observer.New(zap.InfoLevel)
-	w.said = said
+	core, logged := observer.New(zap.InfoLevel)
+	w.logged = logged
 	w.log = zaptest.NewLogger(t, zaptest.Level(zap.InfoLevel),
 		zaptest.WrapOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
 			return zapcore.NewTee(c, core)
@@ -130,7 +130,7 @@ func (w *world) createTable(name string) {
 		{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"sk","AttributeType":"S"}],
 		"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],
 		"BillingMode":"PAY_PER_REQUEST",
-		"StreamSpecification":{"StreamEnabled":true,"StreamViewType":%q}}`, name, w.view))
+		"StreamSpecification":{"StreamEnabled":true,"StreamViewType":%q}}`, name, w.viewType))
 }
 
 func (w *world) put(table, pk, sk, attrs string) {
@@ -342,5 +342,5 @@ func (r *run) until(what string, fact func() bool) {
 // moved changes whenever something is read, applied or claimed.
 func (r *run) moved() float64 {
 	return r.metric("tailrace_bigtable_calls_total") + r.metric("tailrace_source_records_total") +
-		float64(r.said.FilterMessage("log claimed").Len())
+		float64(r.logged.FilterMessage("log claimed").Len())
 }

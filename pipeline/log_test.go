@@ -27,7 +27,7 @@ func TestLostLogVolumeIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
-	w.scribble("Orders", 20, 50)
+	w.changeItems("Orders", 20, 50)
 	r.settle()
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestLogThatLostItsStartIsNotStartedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
-	w.scribble("Orders", 24, 50)
+	w.changeItems("Orders", 24, 50)
 	r.settle()
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
@@ -64,15 +64,15 @@ func TestLogThatLostItsStartIsNotStartedAgain(t *testing.T) {
 	r.ended <- nil
 }
 
-// A byte of a frame flips that Bigtable has not taken yet, behind a snapshot. The state is whole; the sink says what is
-// lost, and goes on behind it once that is accepted.
+// A byte of a frame that Bigtable has not applied yet flips, after a snapshot. The state is whole; the halt of the sink
+// names what is lost, and the sink goes on after it once the gap is accepted.
 func TestSinkGoesOnBehindADamagedFrameOnceThatIsAccepted(t *testing.T) {
 	long(t, "3 s")
 	w := newWorld(t)
 	w.opts = func(o *pipeline.Options) { o.Periods.Shutdown = time.Second }
 	w.createTable("Orders")
 	r := w.start("Orders")
-	w.scribble("Orders", 25, 50)
+	w.changeItems("Orders", 25, 50)
 	r.settle()
 	before := r.table("Orders").Changes
 	w.front.Faults.Outage(0)
@@ -185,10 +185,10 @@ func TestStreamDeletedUnderUsHaltsTheTable(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
-	w.scribble("Orders", 21, 50)
+	w.changeItems("Orders", 21, 50)
 	r.settle()
 	r.deleteStreams()
-	w.scribble("Orders", 22, 50)
+	w.changeItems("Orders", 22, 50)
 	r.until("the table is halted", func() bool { return r.table("Orders").State == "halted" })
 	if code := r.table("Orders").Code; code != "log_refused" {
 		t.Errorf("halted with code %q, want log_refused", code)
@@ -200,10 +200,10 @@ func TestForeignMessagesFoldAsNothing(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
-	w.scribble("Orders", 23, 50)
+	w.changeItems("Orders", 23, 50)
 	r.settle()
 	r.publishStray()
-	w.scribble("Orders", 24, 50)
+	w.changeItems("Orders", 24, 50)
 	r.until("the stray message is counted", func() bool { return r.table("Orders").Foreign > 0 })
 	r.settle()
 	r.equal()
@@ -224,7 +224,7 @@ func TestPauseAndResumeThroughTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.until("the table is paused", func() bool { return r.table("Orders").State == "paused" })
-	w.scribble("Orders", 25, 50)
+	w.changeItems("Orders", 25, 50)
 	r.resume("Orders")
 	r.settle()
 	r.equal()
@@ -242,7 +242,7 @@ func TestFullQueuePausesReadersAndRecovers(t *testing.T) {
 		w.put("Orders", "p", noise.word(4), `"big":{"S":"`+noise.word(8<<10)+`"}`)
 	}
 	r.until("the log is full", func() bool {
-		return w.said.FilterMessage("the log takes no more changes, they wait").Len() > 0
+		return w.logged.FilterMessage("the log takes no more changes, they wait").Len() > 0
 	})
 	w.front.Faults.Recover()
 	r.settle()
@@ -305,16 +305,16 @@ func TestSecondOwnerStandsByAndTakesOver(t *testing.T) {
 	url := externalNATS(t)
 	w.qopts = func(o *queue.Options) { o.Dir, o.URL = "", url }
 	first := w.start("Orders")
-	w.scribble("Orders", 27, 100)
+	w.changeItems("Orders", 27, 100)
 	first.settle()
 	second := w.start("Orders")
 	second.until("the second is up", func() bool { return second.p.Started() == nil })
-	w.scribble("Orders", 28, 100)
+	w.changeItems("Orders", 28, 100)
 	first.settle()
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
 	}
-	w.scribble("Orders", 29, 100)
+	w.changeItems("Orders", 29, 100)
 	second.settle()
 	second.equal()
 }
@@ -326,9 +326,9 @@ func TestNATSRestartInBetween(t *testing.T) {
 	w.qopts = func(o *queue.Options) { o.Dir, o.URL, o.AckTimeout = "", srv.url, time.Second }
 	r := w.start("Orders")
 	for seed := range uint64(3) {
-		w.scribble("Orders", 30+seed, 60)
+		w.changeItems("Orders", 30+seed, 60)
 		srv.restart()
-		w.scribble("Orders", 40+seed, 60)
+		w.changeItems("Orders", 40+seed, 60)
 	}
 	r.settle()
 	r.equal()
@@ -344,11 +344,11 @@ func TestBurstAheadOfItsLeadWaitsForBigtable(t *testing.T) {
 	w.front.Faults.Outage(0)
 	// One second of the service's clock holds far more changes than milliseconds: versions run ahead.
 	for i := range uint64(3) {
-		w.scribble("Orders", 50+i, 700)
+		w.changeItems("Orders", 50+i, 700)
 	}
 	w.clock.Advance(time.Second)
 	r.until("a shard waits for Bigtable", func() bool {
-		return w.said.FilterMessageSnippet("ran ahead of its reserved versions").Len() > 0
+		return w.logged.FilterMessageSnippet("ran ahead of its reserved versions").Len() > 0
 	})
 	if n := r.table("Orders").Changes; n > 1500 {
 		t.Errorf("%d changes were read although their versions exceed the lead", n)

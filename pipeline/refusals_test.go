@@ -11,7 +11,7 @@ import (
 const otherRows = "families: {d: {max_versions: 1}}\nrules:\n- name: all\n  match: {pk: \"{p}\", sk: \"{s}\"}\n" +
 	"  row: \"{s}#{p}\"\n  cells: [{attrs: all, except: [pk, sk], to: \"d:{attr}\"}]\n"
 
-// Orders is not what it was when the process starts again. Users was never carried before, or is as it was.
+// When the process starts again, the stored state of Orders is refused. Users is new to the pipeline, or unchanged.
 func TestRefusedTableLeavesOthersRunning(t *testing.T) {
 	for name, c := range map[string]struct {
 		first  []string           // the tables of the first run
@@ -38,7 +38,7 @@ func TestRefusedTableLeavesOthersRunning(t *testing.T) {
 			w.createTable("Orders")
 			w.createTable("Users")
 			r := w.start(c.first...)
-			w.scribble("Orders", 90, 20)
+			w.changeItems("Orders", 90, 20)
 			r.settle()
 			c.change(w, r)
 			r.cancel()

@@ -26,13 +26,13 @@ func TestRestartWithoutBigtableReadsOn(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
-	w.scribble("Orders", 91, 50)
+	w.changeItems("Orders", 91, 50)
 	r.outage()
 	before := r.table("Orders").Changes
-	w.scribble("Orders", 92, 100)
+	w.changeItems("Orders", 92, 100)
 	r = w.restart("Orders")
 	r.until("what was written is in the log", func() bool { return r.table("Orders").Changes >= before+90 })
-	for _, e := range w.said.FilterMessageSnippet("row in Bigtable is not known yet").All() {
+	for _, e := range w.logged.FilterMessageSnippet("row in Bigtable is not known yet").All() {
 		if why := fmt.Sprint(e.ContextMap()["error"]); !strings.Contains(why, "Unavailable") {
 			t.Errorf("the log blames %q, want what Bigtable answered", why)
 		}
@@ -42,7 +42,7 @@ func TestRestartWithoutBigtableReadsOn(t *testing.T) {
 	r.equal()
 }
 
-// The log says that it is of this pipeline and table. Only the row knows that there has been a later life.
+// The log names this pipeline and table. Only the row shows that there has been a later life.
 func TestLogThatTheRowDoesNotNameIsReadAndNotApplied(t *testing.T) {
 	long(t, "6 s")
 	w := newWorld(t)
@@ -102,7 +102,7 @@ func TestBurstAfterARestartWithoutBigtableWaitsForIt(t *testing.T) {
 		w.put("Orders", "hot", "x", fmt.Sprintf(`"v":{"N":"%d"}`, i))
 	}
 	r.until("the burst waits", func() bool {
-		return w.said.FilterMessageSnippet("a burst ran ahead of its reserved versions").Len() > 0
+		return w.logged.FilterMessageSnippet("a burst ran ahead of its reserved versions").Len() > 0
 	})
 	w.front.Faults.Recover()
 	r.until("all of it is in the log", func() bool { return r.table("Orders").Changes == 600 })
@@ -146,7 +146,7 @@ func TestStartThatIsNotNotedInTheRowWaitsForBigtable(t *testing.T) {
 	w.put("Users", "b", "x", `"v":{"N":"1"}`)
 	r = w.restart("Orders", "Users")
 	r.until("the other table is read", func() bool { return r.table("Users").Changes == 2 })
-	if n := w.said.FilterMessageSnippet("enough to read on").Len(); n != 1 || r.folded("Orders").Changes > 0 {
+	if n := w.logged.FilterMessageSnippet("enough to read on").Len(); n != 1 || r.folded("Orders").Changes > 0 {
 		t.Errorf("%d tables are read without their rows, %d changes of Orders", n, r.folded("Orders").Changes)
 	}
 	w.front.Faults.Recover()

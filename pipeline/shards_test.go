@@ -16,19 +16,19 @@ import (
 func TestSplitWhileLagging(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
-	w.scribble("Orders", 1, 300)
+	w.changeItems("Orders", 1, 300)
 	for range 3 { // three generations are behind before the first read
 		for _, shard := range w.streams.OpenShards("Orders") {
 			if _, err := w.streams.Split(shard, 2); err != nil {
 				t.Fatal(err)
 			}
 		}
-		w.scribble("Orders", 2, 200)
+		w.changeItems("Orders", 2, 200)
 	}
 	r := w.start("Orders")
-	w.scribble("Orders", 3, 200)
+	w.changeItems("Orders", 3, 200)
 	w.streams.Rotate("Orders")
-	w.scribble("Orders", 4, 200)
+	w.changeItems("Orders", 4, 200)
 	r.settle()
 	r.equal()
 	if s := r.table("Orders").Shards; s.Done != 4+8+16+32 || s.Open != 32 {
@@ -42,9 +42,9 @@ func TestChildrenHiddenAfterTheEndOfTheirParent(t *testing.T) {
 	w.streams.Faults().HideChildren(5 * time.Second)
 	w.streams.Faults().OpenParents(5 * time.Second)
 	r := w.start("Orders")
-	w.scribble("Orders", 5, 100)
+	w.changeItems("Orders", 5, 100)
 	w.streams.Rotate("Orders")
-	w.scribble("Orders", 6, 100)
+	w.changeItems("Orders", 6, 100)
 	r.until("the parents are read to their end", func() bool { return r.table("Orders").Shards.Done == 4 })
 	w.clock.Advance(6 * time.Second) // now they show up
 	r.settle()
@@ -54,9 +54,9 @@ func TestChildrenHiddenAfterTheEndOfTheirParent(t *testing.T) {
 func TestParentTrimmedBeforeItsChildIsSeen(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
-	w.scribble("Orders", 7, 100)
+	w.changeItems("Orders", 7, 100)
 	w.streams.Rotate("Orders")
-	w.scribble("Orders", 8, 100)
+	w.changeItems("Orders", 8, 100)
 	r := w.start("Orders")
 	r.settle()
 	// While no process reads, a whole generation comes and goes; its children have parents that no listing shows.
@@ -67,7 +67,7 @@ func TestParentTrimmedBeforeItsChildIsSeen(t *testing.T) {
 	w.streams.Rotate("Orders")
 	w.clock.Advance(49 * time.Hour)
 	w.streams.Sweep()
-	w.scribble("Orders", 9, 100)
+	w.changeItems("Orders", 9, 100)
 	r = w.start("Orders")
 	r.until("the lost generation is a gap", func() bool { return r.table("Orders").Gaps > 0 })
 	if st := r.table("Orders"); st.State != "gap" {
@@ -82,13 +82,13 @@ func TestParentTrimmedBeforeItsChildIsSeen(t *testing.T) {
 func TestTrimmedMarkIsAGap(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
-	w.scribble("Orders", 10, 100)
+	w.changeItems("Orders", 10, 100)
 	r := w.start("Orders")
 	r.settle()
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
-	w.scribble("Orders", 11, 200)
+	w.changeItems("Orders", 11, 200)
 	w.clock.Advance(25 * time.Hour)
 	w.streams.Sweep()
 	for i := range 40 {
@@ -129,12 +129,12 @@ func TestDisableAndEnableIsAGapAndThenAStart(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
-	w.scribble("Orders", 12, 100)
+	w.changeItems("Orders", 12, 100)
 	r.settle()
 	w.post("UpdateTable", `{"TableName":"Orders","StreamSpecification":{"StreamEnabled":false}}`)
 	w.post("UpdateTable",
 		`{"TableName":"Orders","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`)
-	w.scribble("Orders", 13, 200)
+	w.changeItems("Orders", 13, 200)
 	r.until("the new stream is read", func() bool {
 		st := r.table("Orders")
 		return st.Gaps == 1 && st.Shards.Done == 4 && st.Shards.Open == 4
@@ -172,7 +172,7 @@ func TestRecordsOnTheLastPageOfAShard(t *testing.T) {
 			w := newWorld(t)
 			w.createTable("Orders")
 			w.streams.Faults().LateEnd(late)
-			w.scribble("Orders", 14, 100)
+			w.changeItems("Orders", 14, 100)
 			w.streams.Rotate("Orders")
 			r := w.start("Orders")
 			r.settle()
@@ -230,7 +230,7 @@ func TestEmptyPagesBeforeARecordAreNotIdleness(t *testing.T) {
 	for _, shard := range w.streams.OpenShards("Orders") {
 		w.streams.Faults().EmptyPages(shard, 50)
 	}
-	w.scribble("Orders", 15, 100)
+	w.changeItems("Orders", 15, 100)
 	r := w.start("Orders")
 	r.until("everything is applied in spite of empty pages", func() bool {
 		return len(r.stored("Orders")) == len(r.projected("Orders"))

@@ -16,14 +16,14 @@ func TestBigtableAwayThenPartialFailures(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
-	w.scribble("Orders", 60, 100)
+	w.changeItems("Orders", 60, 100)
 	r.settle()
 	w.front.Faults.Outage(0)
-	w.scribble("Orders", 61, 200)
+	w.changeItems("Orders", 61, 200)
 	r.until("reading goes on while Bigtable is away", func() bool { return r.table("Orders").Changes >= 250 })
 	w.front.Faults.Recover()
 	w.front.Faults.Random(bigtable.Odds{Refuse: 0.1, Ambiguous: 0.1, Late: 0.1})
-	w.scribble("Orders", 62, 300)
+	w.changeItems("Orders", 62, 300)
 	r.settle()
 	w.front.Faults.Calm()
 	r.until("late writes have landed", func() bool { return w.front.Faults.LateWaiting() == 0 })
@@ -37,7 +37,7 @@ func TestRefusedChangeBecomesALetterAndTheRestGoesOn(t *testing.T) {
 	w.put("Orders", "long", strings.Repeat("k", 1000), `"v":{"N":"1"}`)
 	// "#" and "%" are three bytes each in the default row key: too long for Bigtable.
 	w.put("Orders", strings.Repeat("#", 1400), "x", `"v":{"N":"1"}`)
-	w.scribble("Orders", 63, 100)
+	w.changeItems("Orders", 63, 100)
 	r.settle()
 	r.until("the letter is counted", func() bool { return r.table("Orders").DeadLetters == 1 })
 	if ready, why := r.p.Ready(); ready {
@@ -57,8 +57,8 @@ func TestHaltedTableLeavesOthersRunning(t *testing.T) {
 	w.front.Faults.RefuseRow([]byte("bad"), codes.InvalidArgument, -1)
 	w.put("Orders", "bad", "1", `"v":{"N":"1"}`)
 	r.until("the table is halted", func() bool { return r.table("Orders").State == "halted" })
-	w.scribble("Users", 64, 100)
-	w.scribble("Orders", 65, 100)
+	w.changeItems("Users", 64, 100)
+	w.changeItems("Orders", 65, 100)
 	r.until("the other table is equal", func() bool {
 		return len(r.stored("Users")) == len(r.projected("Users")) && r.table("Users").State == "running"
 	})
@@ -148,7 +148,7 @@ func TestOrderPerItemUnderAllOfIt(t *testing.T) {
 	w.front.Faults.Random(bigtable.Odds{Refuse: 0.05, Ambiguous: 0.05, Late: 0.05})
 	r := w.start("Orders")
 	for range 12 {
-		w.scribble("Orders", rnd.Uint64(), 120)
+		w.changeItems("Orders", rnd.Uint64(), 120)
 		switch rnd.IntN(4) {
 		case 0:
 			w.streams.Rotate("Orders")

@@ -55,14 +55,14 @@ func TestSecondPipelineIntoATargetIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
-	w.scribble("Orders", 90, 50)
+	w.changeItems("Orders", 90, 50)
 	r.settle()
 	w.another("other")
 	w.start("Orders").taken("shop")
 	if _, err := r.sink.LoadState(t.Context(), "other", "Orders"); !errors.Is(err, bigtable.ErrNoState) {
 		t.Errorf("the refused pipeline has a row: %v", err)
 	}
-	w.scribble("Orders", 91, 50)
+	w.changeItems("Orders", 91, 50)
 	r.settle()
 	r.equal()
 }
@@ -87,7 +87,7 @@ func TestOfPipelinesThatBeginAtOnceOneHasTheTarget(t *testing.T) {
 		t.Fatal("both go on")
 	}
 	second.taken(owner)
-	w.scribble("Orders", 92, 50)
+	w.changeItems("Orders", 92, 50)
 	first.settle()
 	first.equal()
 }
@@ -214,7 +214,7 @@ func TestRowKeepsItsFormatUntilUpgrade(t *testing.T) {
 	}{{false, 1, ""}, {true, 2, "projects/local/instances/local/tables/orders"}} {
 		w.opts = func(o *pipeline.Options) { o.Upgrade = step.upgrade }
 		r = w.start("Orders")
-		w.scribble("Orders", 93, 50)
+		w.changeItems("Orders", 93, 50)
 		r.settle()
 		row, err := r.sink.LoadState(t.Context(), "shop", "Orders")
 		if err != nil || row.Format != step.format || row.Identity.Target != step.target {
@@ -237,7 +237,7 @@ func TestRowIsRaisedOnceBigtableIsBack(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
-	w.scribble("Orders", 94, 50)
+	w.changeItems("Orders", 94, 50)
 	r.settle()
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
@@ -245,7 +245,7 @@ func TestRowIsRaisedOnceBigtableIsBack(t *testing.T) {
 	w.oldRow("Orders")
 	before := r.table("Orders").Changes
 	w.front.Faults.Outage(0)
-	w.scribble("Orders", 95, 50)
+	w.changeItems("Orders", 95, 50)
 	w.opts = func(o *pipeline.Options) { o.Upgrade = true }
 	r = w.restart("Orders")
 	r.until("it is read meanwhile", func() bool { return r.table("Orders").Changes > before })

@@ -51,7 +51,7 @@ func TestGapFoundWhilePagesWaitForAFullLog(t *testing.T) {
 	w.streams.Sweep()
 	w.faults.Calm()
 	r.until("the readers know that they are late", func() bool {
-		return w.said.FilterMessage("records are lost").Len() > 0
+		return w.logged.FilterMessage("records are lost").Len() > 0
 	})
 	w.front.Faults.Recover()
 	r.until("the gaps are found", func() bool { return r.table("Orders").Gaps == 4 })
@@ -74,7 +74,7 @@ func TestNewStreamStartsAlthoughTheSinkWasLate(t *testing.T) {
 	r := w.start("Orders")
 	r.settle()
 	w.front.Faults.Outage(0)
-	w.scribble("Orders", 71, 100)
+	w.changeItems("Orders", 71, 100)
 	w.post("UpdateTable", `{"TableName":"Orders","StreamSpecification":{"StreamEnabled":false}}`)
 	w.post("UpdateTable",
 		`{"TableName":"Orders","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`)
@@ -135,7 +135,7 @@ func TestBurstThatWaitsForBigtableHoldsNoOtherShard(t *testing.T) {
 	}
 	w.clock.Advance(time.Second)
 	r.until("a shard waits for Bigtable", func() bool {
-		return w.said.FilterMessageSnippet("ran ahead of its reserved versions").Len() > 0
+		return w.logged.FilterMessageSnippet("ran ahead of its reserved versions").Len() > 0
 	})
 	before := r.table("Orders").Changes
 	for i := range 40 {
@@ -164,14 +164,14 @@ func TestDoubtDoesNotWaitForTheLogToBeClaimed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for seed := range uint64(3) { // another process's entry comes first: the outcome is unknown
-		w.scribble("Orders", 74+seed, 50)
+		w.changeItems("Orders", 74+seed, 50)
 		if _, err := l.AppendControl(t.Context(), &checkpoint.Control{Clear: true, By: "test"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r.settle()
 	r.equal()
-	if n := w.said.FilterMessage("log claimed").Len(); n != 1 {
+	if n := w.logged.FilterMessage("log claimed").Len(); n != 1 {
 		t.Errorf("the log was claimed %d times", n)
 	}
 }
@@ -183,7 +183,7 @@ func TestChildrenOfTheShardThatWasReadLastBeforeACrash(t *testing.T) {
 	w.opts = func(o *pipeline.Options) { o.Periods.Listing = time.Hour }
 	w.streams.Faults().HideChildren(time.Hour)
 	r := w.start("Orders")
-	w.scribble("Orders", 77, 50)
+	w.changeItems("Orders", 77, 50)
 	r.settle()
 	w.streams.Rotate("Orders")
 	r.until("the parents are read to their end", func() bool { return r.table("Orders").Shards.Done == 4 })
@@ -191,7 +191,7 @@ func TestChildrenOfTheShardThatWasReadLastBeforeACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.clock.Advance(2 * time.Hour)
-	w.scribble("Orders", 78, 50)
+	w.changeItems("Orders", 78, 50)
 	r = w.start("Orders")
 	r.settle()
 	r.equal()
@@ -201,9 +201,9 @@ func TestParentThatListingsForgetIsReadBeforeItsChild(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
 	parents := w.streams.OpenShards("Orders")
-	w.scribble("Orders", 83, 100)
+	w.changeItems("Orders", 83, 100)
 	w.streams.Rotate("Orders")
-	w.scribble("Orders", 84, 100)
+	w.changeItems("Orders", 84, 100)
 	for _, shard := range parents {
 		w.streams.Faults().DropShard(shard, true)
 	}
@@ -227,7 +227,7 @@ func TestRefusedSourceIsWrittenIntoTheLog(t *testing.T) {
 	w := newWorld(t)
 	w.createTable("Orders")
 	r := w.start("Orders")
-	w.scribble("Orders", 79, 50)
+	w.changeItems("Orders", 79, 50)
 	r.settle()
 	l, err := r.queue.Log(t.Context(), "Orders")
 	if err != nil {
@@ -245,7 +245,7 @@ func TestRefusedSourceIsWrittenIntoTheLog(t *testing.T) {
 		w.faults.Calm()
 		r.until("it goes on by itself", func() bool { return r.table("Orders").State == "running" })
 	}
-	w.scribble("Orders", 80, 50)
+	w.changeItems("Orders", 80, 50)
 	r.settle()
 	r.equal()
 }
@@ -264,7 +264,7 @@ func TestLongDrainShowsThatTheOwnerLives(t *testing.T) {
 	second := w.start("Orders")
 	second.until("the second is up", func() bool { return second.p.Started() == nil })
 	w.front.Faults.Outage(0)
-	w.scribble("Orders", 81, 100)
+	w.changeItems("Orders", 81, 100)
 	first.until("it is in the log", func() bool { return first.table("Orders").Changes >= 90 })
 	if err := first.stop(); err != nil { // in vain: Bigtable is away
 		t.Fatal(err)
@@ -273,7 +273,7 @@ func TestLongDrainShowsThatTheOwnerLives(t *testing.T) {
 	second.settle()
 	second.equal()
 	order := []string{}
-	for _, e := range w.said.All() {
+	for _, e := range w.logged.All() {
 		if e.Message == "log claimed" || e.Message == "released the log" {
 			order = append(order, e.Message)
 		}
