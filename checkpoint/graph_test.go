@@ -116,7 +116,7 @@ func TestUnreadShardThatIsGoneIsAGap(t *testing.T) {
 	}
 }
 
-// A shard that came and went while nobody was reading was never listed: its changes are lost all the same.
+// A shard that opened and ended during an outage of the reader was never listed: its changes are lost as well.
 func TestShardThatCameAndWentUnseenIsAGap(t *testing.T) {
 	w := owned(t, seen("a")...)
 	w.end(t, "a")

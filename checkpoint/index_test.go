@@ -13,7 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 )
 
-// answers are what the index tells without a look at all shards.
+// answers are what the index answers without a scan of all shards.
 type answers struct {
 	Through                  change.Millis
 	Top                      change.Version
@@ -138,11 +138,11 @@ func watermarkOf(s *State) change.Millis {
 	return low
 }
 
-// checkIndex compares what the state tells with what a look at all shards gives.
+// checkIndex compares the answers of the state with those of a scan of all shards.
 func checkIndex(t testing.TB, s *State) {
 	t.Helper()
 	if want, got := rescanned(s), indexed(s); !reflect.DeepEqual(want, got) {
-		t.Fatalf("entry %d: rescanned (-), told (+): %s\n%s", s.Seq, cmp.Diff(want, got), stateJSON(s))
+		t.Fatalf("entry %d: scan (-), index (+): %s\n%s", s.Seq, cmp.Diff(want, got), stateJSON(s))
 	}
 	for _, h := range []*shardHeap{&s.index.open, &s.index.others} {
 		for i, b := range h.all {
@@ -154,7 +154,7 @@ func checkIndex(t testing.TB, s *State) {
 	}
 }
 
-// follower keeps the readable shards from what Turned tells, as the write loop does.
+// follower keeps the readable shards up to date by TakeReadabilityChanges, as the write loop does.
 type follower map[string]*Shard
 
 func (f follower) follow(t testing.TB, s *State) {

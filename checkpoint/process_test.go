@@ -9,7 +9,7 @@ import (
 )
 
 // process is one instance of the daemon. It knows what it folded when it claimed the log and what it appended
-// since; it may be stopped at any point, die, or go on long after somebody else took the log over.
+// since; it may be stopped at any point, die, or go on long after another process has claimed the log.
 type process struct {
 	*testing.T
 	w     *world
@@ -72,7 +72,7 @@ func (p *process) claim() {
 	p.wr, p.applied = wr, s.Marks["sink"].Seq
 }
 
-// list starts a stream, or tells the log what is new in its listing.
+// list starts a stream, or appends what is new in its listing.
 func (p *process) list(complete bool) {
 	s := p.wr.s
 	live := s.LiveStream()
@@ -243,7 +243,7 @@ func (p *process) mark() {
 	p.append(&Marks{Sinks: map[string]Mark{"sink": {Seq: p.applied}}}, nil)
 }
 
-// resume is an operator's: anybody may append a control entry.
+// resume is what an operator does: any process may append a control entry.
 func (p *process) resume() {
 	wr := &writer{l: p.l, s: p.l.restored(p)}
 	wr.must(p, &Control{Resume: true, By: "operator"})

@@ -112,7 +112,7 @@ func TestEntriesOfNothingKnownAreRefused(t *testing.T) {
 	}
 }
 
-// Rule 8: a gap stands until somebody accepts it, and says all that was lost.
+// Rule 8: a gap stays until an operator accepts it, and its range covers all lost changes.
 func TestGapHoldsItsShardUntilItIsAccepted(t *testing.T) {
 	w := owned(t, seen("a", "b")...)
 	w.must(t, frame(page(w.s, "a", 2, false)))
@@ -128,7 +128,7 @@ func TestGapHoldsItsShardUntilItIsAccepted(t *testing.T) {
 		t.Fatalf("%+v", sh)
 	}
 	clock := sh.Clock
-	w.must(t, &Beat{Date: w.s.Date + 40*hour}, &Control{Resume: true}) // nobody looked for a long time
+	w.must(t, &Beat{Date: w.s.Date + 40*hour}, &Control{Resume: true}) // an outage of 40 hours
 	if got := w.s.Gaps[0].Until; got != w.s.Date {
 		t.Fatalf("the gap reaches up to %d, it was accepted at %d", got, w.s.Date)
 	}

@@ -132,7 +132,7 @@ func TestListingHoldsOnlyWhatIsNew(t *testing.T) {
 	}
 }
 
-// A look for children shows a part of the shards: it tells that one is closed, and nothing about those that it leaves
+// A look for children shows a part of the shards: it shows that one is closed, and nothing about those that it leaves
 // out.
 func TestPartialListingTellsNothingOfTheOthers(t *testing.T) {
 	w := owned(t, seen("a", "b<a", "c")...)

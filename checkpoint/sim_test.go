@@ -81,7 +81,7 @@ func step(w *world, l *memLog, ps []*process) {
 	}
 }
 
-// act lets one process go on, with whatever it believes.
+// act lets one process do a step on its own, perhaps outdated, state.
 func act(w *world, p *process) {
 	if p.wr == nil {
 		if s := p.l.restored(p); s.Epoch == 0 || s.Released || w.IntN(12) == 0 {
@@ -113,7 +113,7 @@ func act(w *world, p *process) {
 	}
 }
 
-// stray is a message that nobody should have sent: noise, an old entry again, half an entry, a forged one.
+// stray is a message that no correct writer sends: noise, an old entry again, half an entry, a forged one.
 func stray(w *world, l *memLog) []byte {
 	old := l.msgs[max(0, len(l.msgs)-1-w.IntN(5)):]
 	switch {
@@ -188,7 +188,7 @@ func excused(w *world, s *State, known map[string]bool, sh *worldShard, r worldR
 	})
 }
 
-// knownTo returns the shards that the log was told of.
+// knownTo returns the shards that the log lists.
 func knownTo(l *memLog) map[string]bool {
 	known, s := map[string]bool{}, NewState()
 	for i, m := range l.msgs {

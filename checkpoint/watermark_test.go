@@ -85,7 +85,7 @@ func TestWatermarksOfAStalledSinkAreBounded(t *testing.T) {
 	}
 }
 
-// Attack 17: what nobody has read counts, also where nobody has seen it yet.
+// Attack 17: unread changes count, also those of shards that are not listed yet.
 func TestThroughIsNoBetterThanTheLeastKnownShard(t *testing.T) {
 	w := owned(t, seen("a", "b")...)
 	date := w.s.Date
@@ -268,7 +268,7 @@ func TestPartsOfDifferentSnapshotsAreNotRestored(t *testing.T) {
 			t.Errorf("%s is restored", name)
 		}
 	}
-	// A snapshot that says it is somebody else's.
+	// A snapshot by a writer that does not own the log.
 	parts, _ := w.s.Snapshot(1 << 20)
 	forger := &writer{s: w.s, epoch: w.epoch, nonce: Nonce{7}}
 	if _, err := Restore(w.s.Seq+1, [][]byte{forger.message(t, parts[0].Body, parts[0].Data)}); err == nil {

@@ -168,7 +168,7 @@ func (w *world) read(sh *worldShard, after change.SequenceNumber, at change.Mill
 			if after != "" {
 				return nil, true, false
 			}
-			continue // the trim horizon is behind it, and nobody says so
+			continue // trimmed: the service does not say so
 		case len(recs) == limit:
 			return recs, false, false
 		}

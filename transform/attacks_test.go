@@ -172,7 +172,7 @@ func TestRowsOfSeveralTablesAreNeverExclusive(t *testing.T) {
 		t.Errorf("alone the table's rows have class %s, want R", got)
 	}
 	if alone.Hash() == ps[0].Hash() {
-		t.Error("the hash does not tell that the class, and with it the guard, differs")
+		t.Error("the hash does not show that the class, and with it the guard, differs")
 	}
 }
 

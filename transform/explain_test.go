@@ -173,6 +173,6 @@ rules:
 		}
 	}
 	if ok, _ := example(t, "02_video.yaml").Resyncable(); ok {
-		t.Error("comments told apart by their times count as resyncable")
+		t.Error("comments that only their times distinguish count as resyncable")
 	}
 }

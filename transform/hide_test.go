@@ -55,7 +55,7 @@ rules: [{name: r, match: {pk: "{id}", owner: "{who}"}, row: "{id}", cells: [{att
 	}
 }
 
-// TestKeyIsShownOfRefusedAndAcceptedItemsAlike: what its key tells is known to whoever asked for it.
+// TestKeyIsShownOfRefusedAndAcceptedItemsAlike: whoever asked for the item knows its key.
 func TestKeyIsShownOfRefusedAndAcceptedItemsAlike(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S")}, `
 families: {d: {max_versions: 1}}

@@ -19,7 +19,7 @@ type scenario struct {
 	mapping  string
 	keys     []string // key attributes as JSON members
 	body     func(t *rapid.T, key string) string
-	siblings map[string]bool // families whose cells are told apart by their time
+	siblings map[string]bool // families whose cells only their time distinguishes
 }
 
 var scalars = []string{`{"S":"x"}`, `{"S":""}`, `{"S":"long text with # and %"}`, `{"N":"1"}`, `{"N":"1.50"}`,

@@ -8,9 +8,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// Kept is what decides a table's cells, as it is stored beside the program's hash: when the mapping has changed, the
-// rows can still be told by the program that wrote them. It holds no secret: those of the environment are named, those
-// that stood in the file are replaced by "${REMOVED}".
+// Kept is everything that decides a table's cells, stored beside the program's hash, so that the program that wrote the
+// rows can be compiled again after the mapping has changed. It holds no secret: variables of the environment are named,
+// and secrets in the file are replaced by "${REMOVED}".
 type Kept struct {
 	Mapping     string `json:"mapping"` // the file, normalised; empty: the preset default
 	OnTTLExpiry string `json:"on_ttl_expiry,omitempty"`
@@ -25,22 +25,22 @@ func (p *Program) Keep() ([]byte, error) {
 	}
 	b, err := json.Marshal(k)
 	if err != nil {
-		return nil, fmt.Errorf("write mapping to keep: %w", err)
+		return nil, fmt.Errorf("encode mapping to store: %w", err)
 	}
 	return b, nil
 }
 
-// Apply makes t the table that the kept mapping is compiled for. Compiled together with the other tables of its target
-// and with its secrets, it has the hash that it was kept beside.
+// Apply makes t the table that the stored mapping is compiled for. Compiled together with the other tables of its
+// target and with its secrets, it has the hash that it is stored beside.
 func (k *Kept) Apply(t *Table) error {
 	t.Mapping, t.OnTTLExpiry, t.StripGlobal = nil, k.OnTTLExpiry, k.StripGlobal
 	if k.Mapping == "" {
 		return nil
 	}
-	m, problems := lang.Parse("kept mapping", []byte(k.Mapping))
+	m, problems := lang.Parse("stored mapping", []byte(k.Mapping))
 	for _, p := range problems {
 		if p.Severity == problem.SeverityError {
-			return fmt.Errorf("read kept mapping: %s", p)
+			return fmt.Errorf("read stored mapping: %s", p)
 		}
 	}
 	t.Mapping = m

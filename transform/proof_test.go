@@ -310,8 +310,8 @@ rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{doc: all, rename: {a:
 	}
 }
 
-// TestEntriesThatWriteOtherAttributesDoNotCollide: {attr} is the name of the entry's own attribute, and in a document or
-// a constant none.
+// TestEntriesThatWriteOtherAttributesDoNotCollide: {attr} is the name of the entry's own attribute, and in a document
+// or a constant none.
 func TestEntriesThatWriteOtherAttributesDoNotCollide(t *testing.T) {
 	for _, cells := range []string{
 		`{attr: x, to: "d:{attr}"}, {attr: y, to: "d:{attr}"}`,
@@ -370,7 +370,7 @@ func TestSensibleMappingsAreNotRefused(t *testing.T) {
 		"named attributes beside members": {"K", `- {name: chat, match: {pk: "{c}", sk: "META"}, row: "{c}",
     cells: [{attrs: [name, topic], to: "d:{attr}"}]}
 - {name: member, match: {pk: "{c}", sk: "MEMBER#{u}"}, row: "{c}", cells: [{attr: role, to: "d:member#{u}"}]}`},
-		"kinds of items told by an attribute": {"R", `- {name: customer, match: {Type: {equals: Customer}}, row: "{pk}#{sk}",
+		"kinds distinguished by an attribute": {"R", `- {name: customer, match: {Type: {equals: Customer}}, row: "{pk}#{sk}",
     cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}
 - {name: order, match: {Type: {equals: Order}}, row: "{pk}#{sk}",
     cells: [{attrs: all, except: [pk, sk], to: "d:{attr}"}]}`},

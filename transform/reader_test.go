@@ -22,7 +22,7 @@ func TestVectorsOnThePageHold(t *testing.T) {
 	}
 	for _, v := range vectors {
 		template, a, b, want := strings.ReplaceAll(v[1], `\|`, "|"), v[2], v[3], v[4]
-		// The captures a and b are parts of the key; behind the template the row names both, so that it tells them.
+		// The captures a and b are parts of the key; after the template the row names both, so that it determines them.
 		p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, fmt.Sprintf(`
 families: {d: {max_versions: 1}}
 rules:

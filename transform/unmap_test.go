@@ -304,8 +304,8 @@ rules:
 	}
 }
 
-// TestFilteredColumnsDoNotTellTheirItem: a filter cannot be undone, so that a resync is told instead of failing.
-func TestFilteredColumnsDoNotTellTheirItem(t *testing.T) {
+// TestFilteredColumnsDoNotDetermineTheirItem: a filter cannot be inverted; a resync learns that beforehand.
+func TestFilteredColumnsDoNotDetermineTheirItem(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, `
 families: {d: {max_versions: 1}}
 rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}", cells: [{list: m, to: "d:{s}/{i|pad(3)}"}]}]`)

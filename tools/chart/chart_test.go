@@ -218,7 +218,9 @@ func TestMistakesInValuesAreRefused(t *testing.T) {
 		"config.pipeline is required": nil,
 		"needs at least one table":    {"--set", "config.pipeline=x"},
 		"gcp.audience is required":    {"--values", filepath.Join(chartDir, "ci/external.yaml"), "--set", "gcp.audience="},
-		"needs a volume":              {"--values", filepath.Join(chartDir, "ci/external.yaml"), "--set", "config.archive.file=/x"},
+		"needs a volume": {
+			"--values", filepath.Join(chartDir, "ci/external.yaml"), "--set", "config.archive.file=/x",
+		},
 	} {
 		if out, err := render(t, "", args...); err == nil || !strings.Contains(out, name) {
 			t.Errorf("%v: %v, want %q in\n%s", args, err, name, out)

@@ -12,6 +12,6 @@
 //	families.go  column families
 //	when.go      what the problem with a CEL expression means
 //	finish.go    what the program needs, once all rows have their class
-//	hash.go      the hash that tells one program from another
+//	hash.go      the hash that identifies a program
 //	env.go       what templates may refer to
 package compile

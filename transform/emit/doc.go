@@ -2,7 +2,7 @@
 // applies, an expired item becomes an archival event.
 //
 // The way back stands here too, because it inverts the same templates and encodings. Nothing in the replicator calls
-// it yet: Unmap turns a row back into its item (explain --row), Owned tells which columns of a shared row belong to an
+// it yet: Unmap turns a row back into its item (explain --row), Owned finds which columns of a shared row belong to an
 // item (resync); Lossless and Resyncable say for which programs they are exact.
 //
 // Files, from the top down:

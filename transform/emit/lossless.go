@@ -142,14 +142,14 @@ func whyUnreadable(e *ir.Emitter) string {
 	return whyUnnamed(e)
 }
 
-// whyUnnamed returns why a column does not tell its attribute or member; "" when it does.
+// whyUnnamed returns why a column does not determine its attribute or member; "" when it does.
 func whyUnnamed(e *ir.Emitter) string {
 	variable, several := e.Source.Variable()
 	if !several {
 		return ""
 	}
 	_, list := e.Source.(*ir.List)
-	h, ok := e.Qualifier.Hole()
+	h, ok := e.Qualifier.VarPlace()
 	padded := list && slices.Equal(h.Filters, []string{"pad"})
 	if !ok || !h.Plain && !padded {
 		return "the column does not show {" + tmpl.VarNames[variable] + "} as it is: no filter, as the last part"
@@ -181,8 +181,8 @@ func whyRenamed(e *ir.Emitter) string {
 	return ""
 }
 
-// whyUntyped returns what the values of an emitter do not tell. missing is why there is no sidecar, "" where there is
-// one.
+// whyUntyped returns what the values of an emitter do not determine. missing is why there is no sidecar, "" where
+// there is one.
 func whyUntyped(e *ir.Emitter, missing string) string {
 	as := e.Entry.As.S
 	switch s := e.Source.(type) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Resyncable reports whether rows of class D (by-diff) can be repaired without an old image, and if not, why: a resync
-// reads the row and deletes the item's columns, which must tell their item.
+// reads the row and deletes the item's columns, which must determine their item.
 func Resyncable(p *ir.Program) (bool, string) {
 	for _, r := range p.Rules {
 		for _, pl := range r.Plans {
@@ -27,7 +27,7 @@ func Resyncable(p *ir.Program) (bool, string) {
 	return true, ""
 }
 
-// whyUnowned returns why an emitter's column does not tell its item, "" when it does.
+// whyUnowned returns why an emitter's column does not determine its item, "" when it does.
 func whyUnowned(e *ir.Emitter) string {
 	switch {
 	case e.Aggregate():
@@ -44,7 +44,7 @@ func whyUnowned(e *ir.Emitter) string {
 	}):
 		return "the column is named by attributes of the item"
 	}
-	if h, ok := e.Qualifier.Hole(); !ok && slices.Contains(e.Qualifier.Vars[:], true) || len(h.Filters) > 0 {
+	if h, ok := e.Qualifier.VarPlace(); !ok && slices.Contains(e.Qualifier.Vars[:], true) || len(h.Filters) > 0 {
 		return "the column does not show what it is named by as it is"
 	}
 	return ""
@@ -114,11 +114,11 @@ func (o *Owned) add(x *ir.Eval, e *ir.Emitter) error {
 		families = append(families, e.Fallback)
 	}
 	c := ownedColumn{x: x, e: e}
-	h, variable := e.Qualifier.Hole()
+	h, variable := e.Qualifier.VarPlace()
 	var err error
 	if variable {
 		c.variable = true
-		c.before, c.after, err = e.Qualifier.Around(h, &x.Scope)
+		c.before, c.after, err = e.Qualifier.TextsAround(h, &x.Scope)
 	} else {
 		var q []byte
 		q, err = e.ColumnName(x)

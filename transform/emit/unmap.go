@@ -120,8 +120,8 @@ func (u *unmapper) readColumn(e *ir.Emitter, name string, f func(*ir.Emitter, st
 
 // readColumns calls f for every cell of an emitter that has many, with the part of the column that its variable gave.
 func (u *unmapper) readColumns(e *ir.Emitter, f func(e *ir.Emitter, part string, c *Cell) error) error {
-	h, _ := e.Qualifier.Hole()
-	before, after, err := e.Qualifier.Around(h, &u.x.Scope)
+	h, _ := e.Qualifier.VarPlace()
+	before, after, err := e.Qualifier.TextsAround(h, &u.x.Scope)
 	if err != nil {
 		return ignoreRefusal(err)
 	}
@@ -181,7 +181,7 @@ func (u *unmapper) readDocument(e *ir.Emitter, _ string, c *Cell) error {
 	return err
 }
 
-// readValue reads one attribute, with its type from the sidecar where its encoding does not tell it.
+// readValue reads one attribute, with its type from the sidecar where its encoding does not show it.
 func (u *unmapper) readValue(e *ir.Emitter, name string, c *Cell) (err error) {
 	kind, ok := u.types[name]
 	if !ok {
@@ -232,7 +232,7 @@ func (u *unmapper) readCollection(e *ir.Emitter) error {
 	return err
 }
 
-// decode reads a value in the emitter's encoding; kind counts where the encoding does not tell the type.
+// decode reads a value in the emitter's encoding; kind counts where the encoding does not show the type.
 func decode(e *ir.Emitter, kind change.Kind, b []byte) (change.Value, error) {
 	switch e.Entry.As.S {
 	case "int64":

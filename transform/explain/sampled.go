@@ -61,7 +61,7 @@ func Untyped(p *ir.Program, attr string) bool {
 	})
 }
 
-// tellsType reports whether the type of a value can be told from its cell, or there is only one.
+// tellsType reports whether the type of a value can be read from its cell, or there is only one.
 func tellsType(e *ir.Emitter) bool {
 	switch s := e.Source.(type) {
 	case *ir.Document:

@@ -14,5 +14,5 @@
 //	personal.go     personal data in the names of rows and columns
 //	rows.go         row keys
 //	columns.go      attributes that are written twice
-//	families.go     the number of families, and histories that nobody keeps
+//	families.go     the number of families, and histories whose versions no family keeps
 package lint

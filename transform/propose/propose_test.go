@@ -273,7 +273,7 @@ func TestSampleShowsCellsOfTwoItems(t *testing.T) {
 	for _, tt := range []struct{ cells, want string }{
 		{`{attr: v, to: "d:{mail|lower}"}`, "warning 1 cells of family d"},                      // class D
 		{`{attr: v, to: "d:v"}`, "warning 1 cells of family d"},                                 // class K
-		{`{attr: v, to: "d:v", ts: "{sk|int}", cell_id: ts}`, ""},                               // told apart by time
+		{`{attr: v, to: "d:v", ts: "{sk|int}", cell_id: ts}`, ""},                               // distinguished by time
 		{`{attr: v, to: "d:v", ts: "{v}", cell_id: ts}`, "warning 1 cells of family d"},         // one time
 		{`{attr: v, to: "top:v", as: int64, ts: "0"}, {attr: v, to: "d:{sk}"}`, ""},             // merged
 		{`{attr: v, to: "top:v", as: int64, ts: "0"}, {attr: v, to: "d:v"}`, "warning 1 cells"}, // both
@@ -352,6 +352,6 @@ types: "t:types"
 families: {d: {max_versions: 1}, t: {max_versions: 1}}
 rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}",
   cells: [{attrs: all, to: "d:{attr}"}]}]`); p.Untyped("v") {
-		t.Error("a sidecar tells types")
+		t.Error("a sidecar holds the types")
 	}
 }

@@ -30,8 +30,8 @@ func proveCellDeterminesItem(s site, e *ir.Emitter) {
 			hint = "if the cell's time distinguishes the items, say `cell_id: ts`; or " + hint
 		}
 		for _, t := range templates {
-			if t.Ambig != "" {
-				hint = t.Ambig
+			if t.Ambiguity != "" {
+				hint = t.Ambiguity
 			}
 		}
 		at, place := c.At, "column"
@@ -52,7 +52,7 @@ func timeHint(t *tmpl.Template, otherwise string) string {
 	case slices.Contains(t.Filters, "iso_ms"):
 		return "two texts may be one time: say `collisions: acknowledged` if they are not in your data, " +
 			"or take the time from a number of the key"
-	case len(t.Uses) == 1 && t.Ambig == "" && len(t.Filters) == 0:
+	case len(t.Uses) == 1 && t.Ambiguity == "" && len(t.Filters) == 0:
 		return "as text a number has many forms: ts: \"" + strings.Replace(t.Source, "}", "|int}", 1) + "\" takes one of them"
 	}
 	return otherwise
@@ -85,10 +85,10 @@ func proveColumnHasOneItem(s site, earlier []*ir.Emitter, e *ir.Emitter) {
 // missingInBoth names the parts of the primary key that two columns do not determine in the same place.
 func (s site) missingInBoth(o, e *ir.Emitter, a, b ir.ColumnSet) []string {
 	known := tmpl.Common(a.Column, b.Column)
-	if s.plan.Row.Ambig == "" {
+	if s.plan.Row.Ambiguity == "" {
 		maps.Copy(known, s.plan.Row.Covers)
 	}
-	if o.Time.Siblings && e.Time.Siblings && o.Entry.TS.S == e.Entry.TS.S && e.Time.Template.Ambig == "" {
+	if o.Time.Siblings && e.Time.Siblings && o.Entry.TS.S == e.Entry.TS.S && e.Time.Template.Ambiguity == "" {
 		maps.Copy(known, e.Time.Template.Covers)
 	}
 	return s.missingBeside(known)
@@ -130,5 +130,5 @@ func proveCellsOfItemDiffer(s site) (compare bool) {
 // mayRepeatColumn reports whether two values of one item may go to the same column by this emitter alone.
 func mayRepeatColumn(e *ir.Emitter) bool {
 	f := e.Values.Flatten
-	return len(e.Source.Attributes().Rename) > 0 || f != nil && !f.Escapes || e.Qualifier.Folds
+	return len(e.Source.Attributes().Rename) > 0 || f != nil && !f.Escapes || e.Qualifier.Lossy
 }

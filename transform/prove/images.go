@@ -43,7 +43,7 @@ func NeedsOldImage(r *ir.Rule) bool {
 	return false
 }
 
-// columnNeedsOldImage reports whether only the old image tells which columns of a family an item leaves.
+// columnNeedsOldImage reports whether only the old image shows which columns of a family an item leaves.
 func columnNeedsOldImage(pl *ir.Plan, e *ir.Emitter, f *ir.FamilyRule) bool {
 	unknown := !e.FromKey && !e.Aggregate() && (!pl.Exclusive || slices.Contains(pl.History, f.Name))
 	return unknown || e.KeepsVersions(f) && f.Removed == "empty"

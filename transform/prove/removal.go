@@ -45,7 +45,7 @@ func samePartition(a, b site) bool {
 	if x, y := onlyValue(a.plan.Rule, attr), onlyValue(b.plan.Rule, attr); x != nil && y != nil {
 		return *x == *y
 	}
-	if a.plan.Row.Ambig != "" || b.plan.Row.Ambig != "" {
+	if a.plan.Row.Ambiguity != "" || b.plan.Row.Ambiguity != "" {
 		return false
 	}
 	known := tmpl.Common(a.plan.Row, b.plan.Row)

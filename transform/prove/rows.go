@@ -85,7 +85,7 @@ func sharedCellHint(a, b site) string {
 // sameRowIsSameItem reports whether rows of two rules can be the same only for one and the same item, which either rule
 // takes: both rows determine the whole key, by the same references, and a name means the same in both.
 func sameRowIsSameItem(a, b site) bool {
-	if a.draft != b.draft || a.plan.Rule == b.plan.Rule || a.plan.Row.Ambig != "" || b.plan.Row.Ambig != "" {
+	if a.draft != b.draft || a.plan.Rule == b.plan.Rule || a.plan.Row.Ambiguity != "" || b.plan.Row.Ambiguity != "" {
 		return false
 	}
 	known := tmpl.Common(a.plan.Row, b.plan.Row)

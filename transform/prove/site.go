@@ -32,7 +32,7 @@ func (s site) nameFor(reader site) string {
 func (s site) missingKeyParts(templates ...*tmpl.Template) []string {
 	known := map[string]bool{}
 	for _, t := range templates {
-		if t != nil && t.Ambig == "" {
+		if t != nil && t.Ambiguity == "" {
 			maps.Copy(known, t.Covers)
 		}
 	}

@@ -83,6 +83,6 @@ func (t *Template) AsNumber() {
 		}
 	}
 	if references > 1 {
-		t.Ambig = "a number made of several values may be the same for other values: make it from one value"
+		t.Ambiguity = "a number made of several values may be the same for other values: make it from one value"
 	}
 }

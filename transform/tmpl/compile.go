@@ -45,18 +45,18 @@ func (t *Template) separate(o *op, shape Shape, next lang.TemplatePart, env *Env
 		return shape
 	}
 	if next.Literal == "" {
-		t.Ambig = fmt.Sprintf("{%s} is followed by another reference without text between them", o.name)
+		t.Ambiguity = fmt.Sprintf("{%s} is followed by another reference without text between them", o.name)
 		return shape
 	}
 	o.stop, o.mode, o.empty = next.Literal, env.Segments, env.Empty
 	if o.mode == SegEscape && strings.Contains(Escaping, o.stop[:1]) {
-		t.Ambig = fmt.Sprintf("with segments: escape, {%s} must not be followed by %q: escapes are made of it; use "+
+		t.Ambiguity = fmt.Sprintf("with segments: escape, {%s} must not be followed by %q: escapes are made of it; use "+
 			"another separator", o.name, o.stop[:1])
 		return Shape{anyByte}
 	}
 	if o.mode == SegOrdered {
 		if !strings.HasPrefix(next.Literal, env.Delim) {
-			t.Ambig = fmt.Sprintf("with segments: ordered, {%s} must be followed by the delimiter %q", o.name, env.Delim)
+			t.Ambiguity = fmt.Sprintf("with segments: ordered, {%s} must be followed by the delimiter %q", o.name, env.Delim)
 		}
 		return Shape{anyByte}
 	}
@@ -99,7 +99,7 @@ func (t *Template) compile(part lang.TemplatePart, env *Env) (op, Shape, error) 
 	if injective && o.kind != srcVar {
 		t.Covers[part.Name] = true
 	}
-	t.Folds = t.Folds || !injective && o.kind == srcVar
+	t.Lossy = t.Lossy || !injective && o.kind == srcVar
 	return o, shape, nil
 }
 

@@ -1,39 +1,39 @@
 package tmpl
 
-// Hole is the place of the only variable in a template. Removing the texts before and after it from a column name gives
-// the variable's text back.
-type Hole struct {
+// VarPlace is the place of the only variable in a template. Removing the texts before and after it from a column name
+// gives the variable's text back.
+type VarPlace struct {
 	Var     int
 	Plain   bool     // the text there is the variable's own, neither filtered nor escaped
 	Filters []string // names
 	at      int
 }
 
-// Hole returns the place of the template's variable; ok is false if there is none or several, or if a salt is computed
-// from the variable.
-func (t *Template) Hole() (h Hole, ok bool) {
+// VarPlace returns the place of the template's variable; ok is false if there is none or several, or if a salt is
+// computed from the variable.
+func (t *Template) VarPlace() (h VarPlace, ok bool) {
 	for i := range t.ops {
 		o := &t.ops[i]
 		for j := range o.salt {
 			if o.salt[j].kind == srcVar {
-				return Hole{}, false
+				return VarPlace{}, false
 			}
 		}
 		if o.kind != srcVar {
 			continue
 		}
 		if ok {
-			return Hole{}, false
+			return VarPlace{}, false
 		}
-		h = Hole{Var: o.slot, Filters: o.filterNames(), at: i,
+		h = VarPlace{Var: o.slot, Filters: o.filterNames(), at: i,
 			Plain: len(o.filters) == 0 && (o.mode == SegRaw || o.mode == SegStrict)}
 		ok = true
 	}
 	return h, ok
 }
 
-// Around returns the texts before and after a hole.
-func (t *Template) Around(h Hole, s *Scope) (before, after string, err error) {
+// TextsAround returns the texts before and after a hole.
+func (t *Template) TextsAround(h VarPlace, s *Scope) (before, after string, err error) {
 	head, tail := Template{ops: t.ops[:h.at]}, Template{ops: t.ops[h.at+1:]}
 	b, err := head.Append(nil, s)
 	if err != nil {

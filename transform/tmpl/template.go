@@ -82,19 +82,19 @@ type Env struct {
 
 // Template is a compiled template. It is immutable and safe for concurrent use.
 type Template struct {
-	Source   string
-	ops      []op
-	Shape    Shape
-	Attrs    []string        // attributes that it reads
-	Covers   map[string]bool // captures and attributes whose values follow from the result
-	Uses     map[string]bool // all captures, attributes, variables that it reads
-	Vars     [vars]bool      // variables of the source that it reads
-	FromKey  bool            // it reads nothing but the primary key
-	Exposed  map[string]bool // references whose text is in the result, not only a keyed hash of it
-	Filters  []string        // names of all filters
-	Folds    bool            // two values of a variable may give the same text
-	Ambig    string          // why two different inputs may give the same text; "" if they cannot
-	captured map[string]Capture
+	Source    string
+	ops       []op
+	Shape     Shape
+	Attrs     []string        // attributes that it reads
+	Covers    map[string]bool // captures and attributes whose values follow from the result
+	Uses      map[string]bool // all captures, attributes, variables that it reads
+	Vars      [vars]bool      // variables of the source that it reads
+	FromKey   bool            // it reads nothing but the primary key
+	Exposed   map[string]bool // references whose text is in the result, not only a keyed hash of it
+	Filters   []string        // names of all filters
+	Lossy     bool            // two values of a variable may give the same text
+	Ambiguity string          // why two different inputs may give the same text; "" if they cannot
+	captured  map[string]Capture
 }
 
 // Append appends the template's text for a scope. A *MissingError means that the item lacks an attribute; a *Refusal
