@@ -198,7 +198,7 @@ func (p *projection) cell(row []byte, c *transform.Cell, hash uint64) cell {
 		}
 	}
 	if c.Mapped {
-		out.time = int64(c.Time)
+		out.time = c.Time
 	}
 	out.value = valueKey(c.Value, p.options.ShowValues || p.families[out.family].Aggregate != "")
 	return out

@@ -159,7 +159,7 @@ func (r *request) buildSkip(w *transform.Write, row *transform.Row) {
 // delete appends a delete of the write to the body.
 func (r *request) delete(d *transform.Delete) {
 	if d.Qualifier != nil {
-		r.body = append(r.body, deleteColumn(d.Family, d.Qualifier, int64(d.From), int64(d.To)))
+		r.body = append(r.body, deleteColumn(d.Family, d.Qualifier, d.From, d.To))
 		return
 	}
 	r.body = append(r.body, op{kind: opDeleteFamily, family: d.Family})
