@@ -8,16 +8,16 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// Kept is everything that decides a table's cells, stored beside the program's hash, so that the program that wrote the
-// rows can be compiled again after the mapping has changed. It holds no secret: variables of the environment are named,
-// and secrets in the file are replaced by "${REMOVED}".
+// Kept is the part of a table's configuration that its cells depend on. It is stored beside the program's hash, so that
+// the program that wrote the rows can be compiled again after the mapping has changed. It holds no secret: variables of
+// the environment are named, and secrets in the file are replaced by "${REMOVED}".
 type Kept struct {
 	Mapping     string `json:"mapping"` // the file, normalised; empty: the preset default
 	OnTTLExpiry string `json:"on_ttl_expiry,omitempty"`
 	StripGlobal bool   `json:"strip_global,omitempty"`
 }
 
-// Keep returns what is to be stored beside the program's hash.
+// Keep returns the JSON of the program's Kept, to be stored beside its hash.
 func (p *Program) Keep() ([]byte, error) {
 	k := Kept{OnTTLExpiry: p.prog.Table.OnTTLExpiry, StripGlobal: p.prog.Table.StripGlobal}
 	if p.prog.Table.Mapping != nil {
@@ -30,8 +30,8 @@ func (p *Program) Keep() ([]byte, error) {
 	return b, nil
 }
 
-// Apply makes t the table that the stored mapping is compiled for. Compiled together with the other tables of its
-// target and with its secrets, it has the hash that it is stored beside.
+// Apply sets in t the mapping and the options that k holds. Compiled with its secrets and together with the other
+// tables of its target, t then gives a program with the stored hash.
 func (k *Kept) Apply(t *Table) error {
 	t.Mapping, t.OnTTLExpiry, t.StripGlobal = nil, k.OnTTLExpiry, k.StripGlobal
 	if k.Mapping == "" {

@@ -1,10 +1,11 @@
-// Package transform turns a change of an item into what Bigtable and the archive shall hold. It compiles mappings into
-// programs, and is what other packages import of the compiler below it. A program is a function of the change and the
-// mapping alone: no clock, no I/O, no randomness (Rule 7), so a replay gives the same bytes.
+// Package transform turns a change of an item into the rows and cells for Bigtable and the events for the archive. It
+// compiles mappings into programs, and it is the entry to the packages below it for the rest of the replicator. A
+// program's result depends on the change and the mapping alone: no clock, no I/O, no randomness, so a replay
+// gives the same bytes.
 //
 // Compile makes the program of a table; Program.Change and Program.Coalesce fill a Write with the rows that a change
-// enters and leaves. Owned, Resyncable, Unmap and Kept have no caller in the replicator yet: they are the inverse that
-// resync and `explain --row` need.
+// enters and leaves. Owned, Resyncable, Lossless, Unmap and Kept.Apply have no caller in the replicator yet: resync and
+// `explain --row` will need them.
 //
 // Below it, from the mapping file to the Write:
 //
@@ -13,9 +14,9 @@
 //	encode   the bytes of values
 //	ir       the compiled program's data
 //	compile  mapping → program
-//	prove    what must hold for a mapping to be safe
-//	lint     what may hurt later
-//	emit     items and changes → rows and cells, and the way back
+//	prove    the static checks that a mapping is safe
+//	lint     warnings about what may cause trouble later
+//	emit     items and changes → rows and cells, and rows → items
 //	explain  what a program does, step by step, for people
 package transform
 
@@ -32,14 +33,14 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// What a program is compiled from.
+// The inputs of Compile, and the problems that it reports.
 type (
 	Mapping = lang.Mapping    // a mapping file as its author wrote it; nil means the preset default
 	Problem = problem.Problem // one thing that a mapping's author should know
 	Table   = ir.Table        // what a program is compiled for
 )
 
-// What the target table must look like.
+// The parts of the target table that a mapping requires.
 type (
 	Family      = ir.Family
 	ReadPattern = ir.ReadPattern
@@ -47,7 +48,7 @@ type (
 	Column      = ir.Column
 )
 
-// What a change does.
+// The results of evaluating a program.
 type (
 	Write   = emit.Write
 	Item    = emit.Item
@@ -60,7 +61,7 @@ type (
 	Refusal = tmpl.Refusal // the mapping does not take an item, and why: the change becomes a dead letter
 )
 
-// What people are shown.
+// The explanations that people are shown.
 type (
 	Steps      = explain.Steps
 	Passed     = explain.Passed
@@ -72,7 +73,7 @@ type (
 	Lead       = explain.Lead
 )
 
-// Class says how a row's earlier cells are replaced.
+// Class is the way in which a row's earlier cells are replaced.
 type Class = ir.Class
 
 // The classes of a row: replace-row, by-key, by-diff.
@@ -82,7 +83,7 @@ const (
 	ClassD = ir.ClassD
 )
 
-// The meta families of every target table: which items a row holds, and which ones it held.
+// The meta families of every target table: the items that a row holds, and those that it held.
 const (
 	LiveFamily = ir.LiveFamily
 	DeadFamily = ir.DeadFamily
@@ -92,14 +93,14 @@ const (
 // them is an error.
 func ParseMapping(file string, data []byte) (*Mapping, []Problem) { return lang.Parse(file, data) }
 
-// Readable is a name or value as people read it: text where it is text, else hex, with the number where it is a 64-bit
-// integer.
+// Readable returns a name or value as people read it: text where it is text, else hex, with the number where it is a
+// 64-bit integer.
 func Readable(b []byte) string { return explain.Readable(b) }
 
 // Program is a compiled mapping for one table. It is immutable and safe for concurrent use.
 type Program struct{ prog *ir.Program }
 
-// Compile compiles one table's mapping. The program is nil when a problem is an error. What a row's class is depends on
+// Compile compiles one table's mapping. The program is nil when a problem is an error. The class of a row depends on
 // all tables that write the same target: use CompileAll where there are several.
 func Compile(t Table) (*Program, []Problem) {
 	ps, problems := CompileAll([]Table{t})
@@ -132,35 +133,36 @@ func (p *Program) Families() []Family { return slices.Clone(p.prog.Families) }
 // Reads lists the access patterns that the mapping documents.
 func (p *Program) Reads() []ReadPattern { return p.prog.Reads }
 
-// Views lists the materialized views that the mapping asks for. They are made by the administrator.
+// Views lists the materialized views that the mapping asks for. The administrator creates them.
 func (p *Program) Views() []View { return p.prog.Views }
 
 // Change fills w with what one change does. The error is a *Refusal when the mapping does not take the item (the change
-// becomes a dead letter), else the change is malformed. A Write without rows is right: the item is dropped, or was
-// never there.
+// becomes a dead letter), else the change is malformed. A Write without rows is no error: the mapping drops the item,
+// or its deletion is ignored, or it never had rows.
 func (p *Program) Change(d *change.Decoder, c *change.Change, w *Write) error {
 	return emit.Change(p.prog, d, c, w)
 }
 
-// CanCoalesce reports whether several changes of one item may be united in one write. Families that keep histories
-// forbid it, because every version is wanted.
+// CanCoalesce reports whether several changes of one item may be united in one write. They may not where a family keeps
+// a history, because its readers need every version.
 func (p *Program) CanCoalesce() bool { return p.prog.Coalesces }
 
 // Coalesce fills w with what several changes of one item do, given in version order: the rows of the last image at the
-// last version. Every row that any of the images had is in the Write, so that moves A→B→C leave nothing in A or B. A
-// *Refusal is about one of the changes: apply them one by one then.
+// last version. Every row that any of the images had is in the Write, so that moves A→B→C leave nothing in A or B.
+// After a *Refusal, which is about one of the changes, apply them one by one.
 func (p *Program) Coalesce(d *change.Decoder, cs []*change.Change, w *Write) error {
 	return emit.Coalesce(p.prog, d, cs, w)
 }
 
-// Project returns the rows and cells of an item: what Bigtable holds when it is in step. The error is a *Refusal when
-// the mapping does not take the item. An item that the mapping drops has no rows.
+// Project returns the rows and cells of an item: what Bigtable holds when it is up to date. The error is a *Refusal
+// when the mapping does not take the item. An item that the mapping drops has no rows.
 func (p *Program) Project(img change.Image) ([]Row, error) { return emit.Project(p.prog, img) }
 
-// Wipes returns what finds the rows that a removal of another item may delete; nil when no rule has `on_remove: row`.
+// Wipes returns the finder of the rows that a removal of another item may delete; nil when no rule has
+// `on_remove: row`.
 func (p *Program) Wipes() *Wipes { return emit.NewWipes(p.prog) }
 
-// Archives reports whether items that TTL deletes may become archival events, which then need a place.
+// Archives reports whether items that TTL deletes may become archival events. If so, an archive must be configured.
 func (p *Program) Archives() bool { return emit.Archives(p.prog) }
 
 // Archive returns the archival event of a change: nil unless DynamoDB's TTL deleted the item and the mapping archives
@@ -201,11 +203,10 @@ func (p *Program) ExplainKey(keys change.Image) (*Steps, error) { return explain
 // columns and cell times that are made of other attributes.
 func (p *Program) Hide(s *Steps, img change.Image) { explain.Hide(p.prog, s, img) }
 
-// Coverage returns for every attribute of an item what becomes of it.
+// Coverage returns how the mapping uses each attribute of an item.
 func (p *Program) Coverage(img change.Image) []Use { return explain.Coverage(p.prog, img) }
 
-// Leads returns what the row keys of an item begin with behind their literal text. A row that begins with a salt has
-// no lead.
+// Leads returns the first capture or attribute in each row key of an item. A row key that begins with a salt has none.
 func (p *Program) Leads(img change.Image) []Lead { return explain.Leads(p.prog, img) }
 
 // Untyped reports whether some rule writes an attribute so that values of two types can look alike.

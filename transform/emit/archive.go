@@ -10,7 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// Archives reports whether items that TTL deletes may become archival events, which then need a place.
+// Archives reports whether items that TTL deletes may become archival events. If so, an archive must be configured.
 func Archives(p *ir.Program) bool {
 	return slices.ContainsFunc(p.Rules, func(r *ir.Rule) bool { return r.OnTTL == "archive" })
 }
@@ -71,7 +71,7 @@ func eventData(p *ir.Program, d *change.Decoder, c *change.Change, canonical []b
 	return append(out, '}'), nil
 }
 
-// expirySeconds returns the item's TTL attribute in epoch seconds, null where it is unknown or of another type.
+// expirySeconds returns the item's TTL attribute in epoch seconds, "null" where it is unknown or not a number.
 func expirySeconds(p *ir.Program, d *change.Decoder, c *change.Change) (string, error) {
 	if p.Table.TTLAttr == "" || c.Old == nil {
 		return "null", nil

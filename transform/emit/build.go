@@ -7,16 +7,16 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// builder fills a Write from the projection of the last image and those before it.
+// builder fills a Write from the projections of the last image and of those before it.
 type builder struct {
 	m    *memory
 	w    *Write
 	now  projection
-	last *change.Change // the change that now comes from
+	last *change.Change // the last of the changes; now is empty if it removed the item
 }
 
-// build adds the rows that the item enters, then those that it leaves: a reader may see a moving item twice, but never
-// not at all.
+// build adds the rows that the item enters, then those that it leaves: a reader may see a moving item in both rows, but
+// never in neither.
 func (b *builder) build() error {
 	if b.now.rule != nil {
 		b.w.Heals = b.now.rule.Heals
@@ -60,18 +60,18 @@ func (b *builder) enterRow(pr *projectedRow) error {
 	if pl.Exclusive {
 		row.KeepHistory = pl.SparedFamilies
 	}
-	mine := b.cells(pr)
+	current := b.cells(pr)
 	clear(b.m.seen)
 	from := len(b.m.deletes)
-	d := deleter{b: b, row: &row, mine: mine, exclusive: pl.Exclusive, from: from}
+	d := deleter{b: b, row: &row, current: current, exclusive: pl.Exclusive, from: from}
 	if !pl.Exclusive || len(pl.History) > 0 {
-		d.all(b.m.eval.Cells[pr.to:pr.possible])
-		d.all(mine)
-		d.allEarlier(0, pr.key)
+		d.addDeletes(b.m.eval.Cells[pr.to:pr.possible])
+		d.addDeletes(current) // cells with mapped times do not always hide the earlier ones of their column
+		d.addEarlierDeletes(0, pr.key)
 	}
 	cells := len(b.m.cells)
-	for i := range mine {
-		b.m.cells = append(b.m.cells, output(&mine[i]))
+	for i := range current {
+		b.m.cells = append(b.m.cells, outputCell(&current[i]))
 	}
 	b.m.cells = append(b.m.cells, d.emptied...)
 	row.Deletes = b.m.deletes[from:len(b.m.deletes):len(b.m.deletes)]
@@ -79,7 +79,7 @@ func (b *builder) enterRow(pr *projectedRow) error {
 	return b.addRow(row)
 }
 
-// leaveRow clears a row that the item was in, first in the earlier projection number at.
+// leaveRow clears a row that the item was in; at is the index of the first earlier projection that has it.
 func (b *builder) leaveRow(at int, pr *projectedRow) error {
 	pl := pr.plan
 	row := Row{Key: pr.key, Class: pl.Class, Left: true, Exclusive: pl.Exclusive}
@@ -89,12 +89,12 @@ func (b *builder) leaveRow(at int, pr *projectedRow) error {
 		row.Exclusive = true
 	}
 	if row.Exclusive {
-		row.KeepHistory = familiesThatStay(pl, tombstone)
+		row.KeepHistory = remainingFamilies(pl, tombstone)
 	}
 	from := len(b.m.deletes)
 	d := deleter{b: b, row: &row, exclusive: row.Exclusive, tombstone: tombstone, from: from}
 	if !row.Exclusive || len(row.KeepHistory) > 0 {
-		d.allEarlier(at, pr.key)
+		d.addEarlierDeletes(at, pr.key)
 	}
 	cells := len(b.m.cells)
 	b.m.cells = append(b.m.cells, d.emptied...)
@@ -108,7 +108,7 @@ func (b *builder) leaveRow(at int, pr *projectedRow) error {
 	return b.addRow(row)
 }
 
-// archive adds the expired item as a cell of the archive family, one column per item.
+// archive adds the expired item as a cell of the archive family, in a column named by the item's key.
 func (b *builder) archive(f *ir.FamilyRule) {
 	if b.last.Old != nil {
 		b.m.cells = append(b.m.cells, Cell{Family: f.Name, Qualifier: b.m.key, Value: b.last.Old})
@@ -123,8 +123,8 @@ func (b *builder) addRow(row Row) error {
 	return nil
 }
 
-// familiesThatStay names the families whose cells outlive the item.
-func familiesThatStay(pl *ir.Plan, tombstone bool) (names []string) {
+// remainingFamilies returns the families with cells that remain when the item leaves the row.
+func remainingFamilies(pl *ir.Plan, tombstone bool) (names []string) {
 	for _, name := range pl.History {
 		for _, e := range pl.Emitters {
 			stays := func(c ir.ColumnSet) bool {
@@ -142,50 +142,50 @@ func familiesThatStay(pl *ir.Plan, tombstone bool) (names []string) {
 	return names
 }
 
-// deleter decides what becomes of cells that the item had or may have had in a row.
+// deleter adds the deletes, or the empty versions, for cells that the item had or may have had in a row.
 type deleter struct {
 	b         *builder
 	row       *Row
-	mine      []ir.Emitted // cells that the item has in this row now
-	exclusive bool         // the row is wiped anyway, but for the families in row.KeepHistory
-	tombstone bool         // the item is removed, and its histories end in empty versions
+	current   []ir.Emitted // cells that the item has in this row now
+	exclusive bool         // the row is wiped, except for the families in row.KeepHistory
+	tombstone bool         // the item is removed, and each history gets an empty version at its end
 	from      int          // where the row's deletes begin in memory.deletes
-	emptied   []Cell       // the empty versions in which columns end
+	emptied   []Cell       // the empty versions, the last ones of their columns
 }
 
-// allEarlier handles the cells that the item had in a row, by the projections from number at.
-func (d *deleter) allEarlier(at int, row []byte) {
+// addEarlierDeletes adds the deletes of the cells that the item had in a row, by the projections memory.earlier[at:].
+func (d *deleter) addEarlierDeletes(at int, row []byte) {
 	m := d.b.m
 	for _, pr := range m.earlier[at:] {
 		for i := range pr.rows {
 			if old := &pr.rows[i]; string(old.key) == string(row) {
-				d.all(m.eval.Cells[old.from:old.possible])
+				d.addDeletes(m.eval.Cells[old.from:old.possible])
 			}
 		}
 	}
 }
 
-func (d *deleter) all(cells []ir.Emitted) {
+func (d *deleter) addDeletes(cells []ir.Emitted) {
 	for i := range cells {
-		d.cell(&cells[i])
+		d.addCellDelete(&cells[i])
 	}
 }
 
-// cell adds the delete of one cell, unless the item has the column now, or the cell stays.
-func (d *deleter) cell(c *ir.Emitted) {
+// addCellDelete adds the delete of one cell, unless the wipe deletes it, a new version hides it, or the cell stays.
+func (d *deleter) addCellDelete(c *ir.Emitted) {
 	switch {
 	case c.By.Aggregate():
 		return // grow-only: what was merged stays
 	case d.exclusive && !slices.Contains(d.row.KeepHistory, c.Family.Name):
-		return
+		return // the wipe deletes it
 	case c.By.Time.Siblings:
-		// Siblings share the column: exactly this cell, and never by its version.
-		if c.Mapped && !d.hasNow(c, true) && !d.endsOrKeeps(c) {
+		// Siblings share the column: delete exactly this cell, by the time that the mapping gave it.
+		if c.Mapped && !d.hasNow(c, true) && !d.keepsOrEmpties(c) {
 			d.addDelete(Delete{Family: c.Family.Name, Qualifier: c.Qualifier, From: c.Time, To: c.Time + 1})
 		}
 	case c.By.KeepsVersions(c.Family):
-		// Older versions are wanted while the item has the column.
-		if !d.hasNow(c, false) && !d.endsOrKeeps(c) {
+		// Older versions are kept while the item has the column.
+		if !d.hasNow(c, false) && !d.keepsOrEmpties(c) {
 			d.addDelete(Delete{Family: c.Family.Name, Qualifier: c.Qualifier})
 		}
 	case d.hasNow(c, false) && !c.Possible && !c.By.Timed:
@@ -195,8 +195,9 @@ func (d *deleter) cell(c *ir.Emitted) {
 	}
 }
 
-// endsOrKeeps reports whether a removed cell stays in its family, or ends in an empty version, which it adds.
-func (d *deleter) endsOrKeeps(c *ir.Emitted) bool {
+// keepsOrEmpties reports whether a removed cell stays, by the policy of its family or under a tombstone. Where its
+// column must end in an empty version, it adds that version.
+func (d *deleter) keepsOrEmpties(c *ir.Emitted) bool {
 	if !c.Family.History {
 		return false
 	}
@@ -218,13 +219,13 @@ func (d *deleter) isEmptied(c *ir.Emitted) bool {
 	return false
 }
 
-// hasNow reports whether the item has the cell's column now, or with exact, the cell at the same time.
+// hasNow reports whether the item has the cell's column now, or, with exact, a cell of that column at the same time.
 func (d *deleter) hasNow(c *ir.Emitted, exact bool) bool {
-	if len(d.mine) > 64 {
+	if len(d.current) > 64 {
 		return d.hasNowIndexed(c, exact)
 	}
-	for i := range d.mine {
-		if exact && d.mine[i].SameCell(c) || !exact && d.mine[i].SameColumn(c) {
+	for i := range d.current {
+		if exact && d.current[i].SameCell(c) || !exact && d.current[i].SameColumn(c) {
 			return true
 		}
 	}
@@ -235,10 +236,10 @@ func (d *deleter) hasNow(c *ir.Emitted, exact bool) bool {
 func (d *deleter) hasNowIndexed(c *ir.Emitted, exact bool) bool {
 	m := d.b.m
 	if len(m.seen) == 0 {
-		m.seen = make(map[string]int, 2*len(d.mine))
-		for i := range d.mine {
-			m.seen[d.mine[i].ColumnKey()] = i
-			m.seen[d.mine[i].CellKey()] = i
+		m.seen = make(map[string]int, 2*len(d.current))
+		for i := range d.current {
+			m.seen[d.current[i].ColumnKey()] = i
+			m.seen[d.current[i].CellKey()] = i
 		}
 	}
 	k := c.ColumnKey()
@@ -249,8 +250,8 @@ func (d *deleter) hasNowIndexed(c *ir.Emitted, exact bool) bool {
 	return ok
 }
 
-// addDelete adds a delete, unless the row has it already. Past 256 deletes it does not look: a delete twice is only
-// slow.
+// addDelete adds a delete, unless the row has it already. Beyond 256 deletes it no longer compares: a duplicate is
+// harmless, only slower.
 func (d *deleter) addDelete(del Delete) {
 	list := d.b.m.deletes
 	for i := d.from; i < len(list) && len(list)-d.from <= 256; i++ {

@@ -9,17 +9,17 @@ import (
 )
 
 // Change fills w with what one change does. The error is a *tmpl.Refusal when the mapping does not take the item (the
-// change becomes a dead letter), else the change is malformed. A Write without rows is right: the item is dropped, or
-// was never there.
+// change becomes a dead letter), else the change is malformed. A Write without rows is no error: the mapping drops the
+// item, or its deletion is ignored, or it never had rows.
 func Change(p *ir.Program, d *change.Decoder, c *change.Change, w *Write) error {
 	return Coalesce(p, d, []*change.Change{c}, w)
 }
 
 // Coalesce fills w with what several changes of one item do, given in version order: the rows of the last image at the
-// last version. Every row that any of the images had is in the Write, so that moves A→B→C leave nothing in A or B. A
-// *tmpl.Refusal is about one of the changes: apply them one by one then.
+// last version. Every row that any of the images had is in the Write, so that moves A→B→C leave nothing in A or B.
+// After a *tmpl.Refusal, which is about one of the changes, apply them one by one.
 //
-// Rule 5, Rule 6: one version for all rows, that of the last change; the sink compares it in every row.
+// All rows get one version, that of the last change; the sink compares it in every row.
 func Coalesce(p *ir.Program, d *change.Decoder, cs []*change.Change, w *Write) error {
 	if w.mem == nil || w.mem.eval.p != p {
 		w.mem = newMemory(p)
@@ -52,7 +52,7 @@ func Coalesce(p *ir.Program, d *change.Decoder, cs []*change.Change, w *Write) e
 	return b.build()
 }
 
-// withoutKeptExpiries leaves out deletions by TTL that the mapping wants ignored (on_ttl_expiry: keep).
+// withoutKeptExpiries leaves out deletions by TTL that the mapping ignores (on_ttl_expiry: keep).
 func withoutKeptExpiries(p *ir.Program, m *memory, keys change.Image, cs []*change.Change) []*change.Change {
 	ignored := func(c *change.Change) bool {
 		return c.TTL && c.Op == change.Remove && expiryPolicy(p, &m.eval.Eval, keys, c) == "keep"
@@ -75,10 +75,10 @@ type projector struct {
 	m    *memory // collects the projections of images before the last
 	d    *change.Decoder
 	keys change.Image
-	rule *ir.Rule // the item's rule, where its key decides it; nil: each image has to be looked at
+	rule *ir.Rule // the item's rule where its key decides it; else nil, and each image has its own
 }
 
-// projectAll projects the images of the changes; those before the last one without values. It returns the projection of
+// projectAll projects the images of the changes, those before the last one without values. It returns the projection of
 // the last image, empty when the item is gone.
 func (x *projector) projectAll(cs []*change.Change) (now projection, err error) {
 	if x.rule, err = ruleOfKey(x.p, &x.m.eval.Eval, x.keys); err != nil {
@@ -100,7 +100,7 @@ func (x *projector) projectAll(cs []*change.Change) (now projection, err error) 
 		case last:
 			return x.projectNew(c, true)
 		case needsOld:
-			if err := x.keep(x.projectNew(c, false)); err != nil {
+			if err := x.keepEarlier(x.projectNew(c, false)); err != nil {
 				return now, err
 			}
 		}
@@ -120,7 +120,7 @@ func (x *projector) projectNew(c *change.Change, values bool) (projection, error
 	e := &x.m.eval
 	if x.rule != nil && !x.rule.WantsAll && len(x.rule.WantedNames) == 0 {
 		e.Scope.Image, e.Raw = x.keys, c.New // nothing but the keys is read: the image need not be decoded
-		return e.run(x.rule, values)
+		return e.evaluateRule(x.rule, values)
 	}
 	img, err := x.d.PartialImage(c.New, x.wanted())
 	if err != nil {
@@ -145,7 +145,7 @@ func (x *projector) projectOld(c *change.Change) error {
 		return err
 	}
 	x.m.eval.Raw = nil
-	return x.keep(x.project(img, false))
+	return x.keepEarlier(x.project(img, false))
 }
 
 // projectKeys projects, for a removed item, the rows and columns that its key alone gives.
@@ -155,9 +155,9 @@ func (x *projector) projectKeys(c *change.Change) error {
 	}
 	e := &x.m.eval
 	e.Scope.Image, e.keysOnly = x.keys, true
-	pr, err := e.run(x.rule, false)
+	pr, err := e.evaluateRule(x.rule, false)
 	e.keysOnly = false
-	return x.keep(pr, err)
+	return x.keepEarlier(pr, err)
 }
 
 // wanted returns which attributes must be decoded; nil = all.
@@ -173,11 +173,12 @@ func (x *projector) project(img change.Image, values bool) (projection, error) {
 		return x.m.eval.project(img, values)
 	}
 	x.m.eval.Scope.Image = img
-	return x.m.eval.run(x.rule, values)
+	return x.m.eval.evaluateRule(x.rule, values)
 }
 
-// keep notes the projection of an image before the last. One that the mapping refuses has left nothing in the target.
-func (x *projector) keep(pr projection, err error) error {
+// keepEarlier stores the projection of an image before the last. An image that the mapping refuses is ignored: it has
+// no rows in the target.
+func (x *projector) keepEarlier(pr projection, err error) error {
 	if err == nil {
 		x.m.earlier = append(x.m.earlier, pr)
 	}

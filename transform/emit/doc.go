@@ -1,9 +1,9 @@
 // Package emit evaluates a compiled program: an item becomes rows and cells, a change becomes the Write that the sink
 // applies, an expired item becomes an archival event.
 //
-// The way back stands here too, because it inverts the same templates and encodings. Nothing in the replicator calls
-// it yet: Unmap turns a row back into its item (explain --row), Owned finds which columns of a shared row belong to an
-// item (resync); Lossless and Resyncable say for which programs they are exact.
+// The inverse is here too, because it uses the same templates and encodings. Only WhyLost has a caller so far
+// (explain): Unmap turns a row back into its item (for explain --row), and Owned finds the columns of a shared row that
+// belong to an item (for resync). Lossless and Resyncable report whether Unmap and Owned are exact for a program.
 //
 // Files, from the top down:
 //
@@ -14,7 +14,7 @@
 //	project.go   an item to rows and cells
 //	owned.go     which columns of a row belong to an item
 //	unmap.go     a row back to its item
-//	lossless.go  whether every item comes back
-//	expiry.go    which rule an item has by its key, and what that says about expired items
-//	write.go     what the sink is given
+//	lossless.go  whether every item can be read back from its row
+//	expiry.go    the rule that an item's key decides, and its policy for items that TTL deletes
+//	write.go     Write, which the sink applies, and its parts
 package emit

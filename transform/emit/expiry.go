@@ -8,7 +8,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// expiryPolicy returns what the mapping does when DynamoDB's TTL deletes an item: delete, keep, archive.
+// expiryPolicy returns the mapping's policy (on_ttl_expiry) for an item that DynamoDB's TTL deleted: delete, keep or
+// archive.
 func expiryPolicy(p *ir.Program, x *ir.Eval, keys change.Image, c *change.Change) string {
 	r, err := ruleOfKey(p, x, keys)
 	if err == nil && r == nil && !p.KeyDecidesRule && c.Old != nil {
@@ -25,7 +26,8 @@ func expiryPolicy(p *ir.Program, x *ir.Eval, keys change.Image, c *change.Change
 	return p.DefaultOnTTL()
 }
 
-// ruleOfKey returns the item's rule where the key alone decides it; nil where it does not, or no rule takes the item.
+// ruleOfKey returns the item's rule where the key alone decides it; nil where it does not, or where no rule takes the
+// item.
 func ruleOfKey(p *ir.Program, x *ir.Eval, keys change.Image) (*ir.Rule, error) {
 	if !p.KeyDecidesRule {
 		return nil, nil

@@ -11,8 +11,8 @@ import (
 
 // Lossless reports whether every item can be turned back from its main row, and if not, why.
 //
-// It knows a list of forms that can be read back, and Unmap reads no others: whatever is not on the list counts as
-// lost. The attributes aws:rep:* of old global tables are not part of the item where they are stripped.
+// Only the forms that Unmap reads count as kept; whatever is written in another form counts as lost. The attributes
+// aws:rep:* of old global tables are not part of the item where they are stripped.
 func Lossless(p *ir.Program) (bool, string) {
 	for i, r := range p.Rules {
 		if why := WhyLost(p, i); why != "" {
@@ -22,7 +22,7 @@ func Lossless(p *ir.Program) (bool, string) {
 	return true, ""
 }
 
-// WhyLost returns why rows of the rule number at cannot be turned back, "" when they can.
+// WhyLost returns why rows of the rule p.Rules[at] cannot be turned back, "" when they can.
 func WhyLost(p *ir.Program, at int) string {
 	for _, earlier := range p.Rules[:at+1] {
 		if !earlier.DecidedByKey() {
@@ -45,8 +45,8 @@ func WhyLost(p *ir.Program, at int) string {
 func whyRowLoses(p *ir.Program, pl *ir.Plan) string {
 	readable, reasons := readableEmitters(pl)
 	all := func(e *ir.Emitter) bool { return e.Source.Attributes().All() }
-	// The reason is that of the first emitter that would have to hold the attribute.
-	because := func(of func(*ir.Emitter) bool, otherwise string) string {
+	// reasonOf returns why the first unreadable emitter that holds the attribute is unreadable.
+	reasonOf := func(of func(*ir.Emitter) bool, otherwise string) string {
 		if i := slices.IndexFunc(pl.Emitters, func(e *ir.Emitter) bool { return reasons[e] != "" && of(e) }); i >= 0 {
 			return "`" + pl.Emitters[i].Describe() + "`: " + reasons[pl.Emitters[i]]
 		}
@@ -54,12 +54,12 @@ func whyRowLoses(p *ir.Program, pl *ir.Plan) string {
 	}
 	i := slices.IndexFunc(readable, all)
 	if i < 0 {
-		return because(all, "attributes that it does not name are not written")
+		return reasonOf(all, "attributes that it does not name are not written")
 	}
 	for _, t := range readable[i].Entry.Except {
 		holds := func(e *ir.Emitter) bool { return e.Holds(t.S) }
 		if p.KeyType(t.S) == 0 && !slices.ContainsFunc(readable, holds) {
-			return because(holds, fmt.Sprintf("attribute %q is not written", t.S))
+			return reasonOf(holds, fmt.Sprintf("attribute %q is not written", t.S))
 		}
 	}
 	return ""
@@ -93,7 +93,8 @@ func readableEmitters(pl *ir.Plan) (list []*ir.Emitter, reasons map[*ir.Emitter]
 	return list, reasons
 }
 
-// usableSidecar returns the sidecar that keeps the attributes' types; nil, and why, where there is none to rely on.
+// usableSidecar returns the sidecar that keeps the attributes' types; nil and the reason where there is none that can
+// be read back.
 func usableSidecar(pl *ir.Plan) (*ir.Emitter, string) {
 	for _, e := range pl.Emitters {
 		if !e.IsSidecar() {
@@ -111,7 +112,7 @@ func usableSidecar(pl *ir.Plan) (*ir.Emitter, string) {
 	return nil, "add `types: \"family:column\"`"
 }
 
-// whyUnreadable returns why an emitter's columns cannot be read back, whatever stands in them; "" when they can.
+// whyUnreadable returns why an emitter's columns cannot be read back, whatever their values; "" when they can.
 func whyUnreadable(e *ir.Emitter) string {
 	for _, at := range e.Columns() {
 		switch {
@@ -157,7 +158,8 @@ func whyUnnamed(e *ir.Emitter) string {
 	return ""
 }
 
-// whyMixed returns which other emitter of the row may write a cell that would be taken for this one's; "" when none.
+// whyMixed returns which other emitter of the row may write the same columns, so that Unmap could mistake its cells for
+// those of e; "" when none.
 func whyMixed(pl *ir.Plan, e *ir.Emitter) string {
 	for _, o := range pl.Emitters {
 		if _, _, meet := ir.CommonColumn(e, o); o == e || !meet || o.Otherwise() == nil && e.Avoids(o) ||
@@ -169,7 +171,7 @@ func whyMixed(pl *ir.Plan, e *ir.Emitter) string {
 	return ""
 }
 
-// whyRenamed returns which column could be that of two attributes; "" when none.
+// whyRenamed returns which written name may be that of two attributes; "" when none.
 func whyRenamed(e *ir.Emitter) string {
 	taken := map[string]bool{}
 	for _, to := range slices.Sorted(maps.Values(e.Source.Attributes().Rename)) {
@@ -181,8 +183,8 @@ func whyRenamed(e *ir.Emitter) string {
 	return ""
 }
 
-// whyUntyped returns what the values of an emitter do not determine. missing is why there is no sidecar, "" where
-// there is one.
+// whyUntyped returns why the values of an emitter do not determine the attribute; "" when they do. missing is why there
+// is no sidecar, "" where there is one.
 func whyUntyped(e *ir.Emitter, missing string) string {
 	as := e.Entry.As.S
 	switch s := e.Source.(type) {
@@ -214,7 +216,7 @@ func whyUntyped(e *ir.Emitter, missing string) string {
 	return orSidecar(missing, "types are not kept")
 }
 
-// orSidecar returns what is lost, and how a sidecar would keep it; "" where there is one.
+// orSidecar returns what is lost without a sidecar, and why there is none; "" where there is one.
 func orSidecar(missing, lost string) string {
 	if missing == "" {
 		return ""

@@ -10,7 +10,7 @@ import (
 )
 
 // Resyncable reports whether rows of class D (by-diff) can be repaired without an old image, and if not, why: a resync
-// reads the row and deletes the item's columns, which must determine their item.
+// reads the row and deletes the item's columns, so every column must show to which item it belongs.
 func Resyncable(p *ir.Program) (bool, string) {
 	for _, r := range p.Rules {
 		for _, pl := range r.Plans {
@@ -50,7 +50,7 @@ func whyUnowned(e *ir.Emitter) string {
 	return ""
 }
 
-// Owned knows which columns belong to one item. It belongs to one goroutine.
+// Owned is the set of columns that belong to one item. It is not safe for concurrent use.
 type Owned struct {
 	columns []ownedColumn
 }
@@ -60,7 +60,7 @@ type ownedColumn struct {
 	x             *ir.Eval
 	e             *ir.Emitter
 	family        string
-	before, after string // what stands around the variable; before is the whole column when there is none
+	before, after string // the texts around the variable; before is the whole column when there is none
 	variable      bool
 }
 
@@ -92,7 +92,7 @@ func OwnedBy(p *ir.Program, keys change.Image) (*Owned, error) {
 	return out, nil
 }
 
-// mayMatchKey reports whether an item with these keys may meet the rule.
+// mayMatchKey reports whether an item with these keys may meet the rule's conditions.
 func mayMatchKey(r *ir.Rule, keys change.Image, caps []string) bool {
 	for i := range r.Conditions {
 		if r.Conditions[i].Key && !r.Conditions[i].Holds(keys, caps) {
@@ -102,7 +102,8 @@ func mayMatchKey(r *ir.Rule, keys change.Image, caps []string) bool {
 	return true
 }
 
-// add adds the columns of an emitter, those for its fallback and for values that it cannot expand included.
+// add adds the columns of an emitter, including those in its fallback family and those for values that it cannot
+// expand.
 func (o *Owned) add(x *ir.Eval, e *ir.Emitter) error {
 	if other := e.Otherwise(); other != nil {
 		if err := o.add(x, other); err != nil {
@@ -144,8 +145,8 @@ func (o *Owned) Has(family string, qualifier []byte) bool {
 	return false
 }
 
-// has cuts out what stands where the variable was, and tests that the template gives the column again: a part that the
-// template would refuse or escape belongs to another item.
+// has takes the variable's text from the column's name and tests that the template gives the same name again, for the
+// text unescaped or as it is. A name that the template cannot give belongs to another item.
 func (c *ownedColumn) has(q string) bool {
 	if !c.variable {
 		return q == c.before

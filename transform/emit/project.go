@@ -20,7 +20,7 @@ type memory struct {
 	seen    map[string]int // columns and cells that the item has in a row now
 }
 
-// evaluation evaluates whole items: it holds the rows that it has produced beside their cells.
+// evaluation evaluates whole items, and holds the rows and cells that they give.
 type evaluation struct {
 	ir.Eval
 	p        *ir.Program
@@ -28,7 +28,7 @@ type evaluation struct {
 	keysOnly bool // the image is the keys alone: only rows, and columns that the key decides, are evaluated
 }
 
-// projection is what one image gives.
+// projection is the rows of one image.
 type projection struct {
 	rule *ir.Rule // nil: no rule matched, or the item is gone
 	rows []projectedRow
@@ -46,13 +46,14 @@ func newMemory(p *ir.Program) *memory {
 	return &memory{eval: evaluation{p: p, Eval: *p.NewEval()}}
 }
 
-// What a Write holds on to between two changes: one large item must not stay in every lane's memory.
+// The limits of the buffers that a Write keeps between two changes: the memory of every lane must not stay as large as
+// its largest item.
 const (
 	maxRetainedBytes = 1 << 20
 	maxRetainedCells = 8 << 10
 )
 
-// reset empties the memory for the next change, and gives up what a large item has made of it.
+// reset empties the memory for the next change, and releases buffers that a large item has grown.
 func (m *memory) reset() {
 	x := &m.eval
 	if cap(x.Buf) > maxRetainedBytes {
@@ -66,10 +67,10 @@ func (m *memory) reset() {
 	m.earlier, m.deletes, m.cells = m.earlier[:0], m.deletes[:0], m.cells[:0]
 }
 
-// Project returns the rows and cells of an item: what Bigtable holds when it is in step. The error is a *tmpl.Refusal
-// when the mapping does not take the item. An item that the mapping drops has no rows.
+// Project returns the rows and cells of an item: what Bigtable holds when it is up to date. The error is a
+// *tmpl.Refusal when the mapping does not take the item. An item that the mapping drops has no rows.
 //
-// Rule 7: the result depends on the item and the mapping alone.
+// The result depends on the item and the mapping alone.
 func Project(p *ir.Program, img change.Image) ([]Row, error) {
 	m := newMemory(p)
 	v, err := m.eval.project(img, true)
@@ -81,7 +82,7 @@ func Project(p *ir.Program, img change.Image) ([]Row, error) {
 		pr := &v.rows[i]
 		row := Row{Key: pr.key, Class: pr.plan.Class, Exclusive: pr.plan.Exclusive}
 		for _, c := range m.eval.Cells[pr.from:pr.to] {
-			row.Cells = append(row.Cells, output(&c))
+			row.Cells = append(row.Cells, outputCell(&c))
 		}
 		if err := checkRow(&row); err != nil {
 			return nil, err
@@ -111,7 +112,7 @@ func Trace(p *ir.Program, img change.Image) ([]TracedRow, error) {
 	return rows, nil
 }
 
-// project evaluates an image: it finds the image's rule, and the cells of all its rows.
+// project evaluates an image: it finds the rule of the image and evaluates its rows.
 func (x *evaluation) project(img change.Image, values bool) (projection, error) {
 	x.Scope.Image = img
 	r, err := x.p.RuleOf(&x.Eval)
@@ -121,11 +122,11 @@ func (x *evaluation) project(img change.Image, values bool) (projection, error) 
 	if r == nil {
 		return projection{}, refuseNoRule()
 	}
-	return x.run(r, values)
+	return x.evaluateRule(r, values)
 }
 
-// run evaluates the rows of a rule whose captures stand in the scope.
-func (x *evaluation) run(r *ir.Rule, values bool) (projection, error) {
+// evaluateRule evaluates the rows of a rule. The scope already has the image and the rule's captures.
+func (x *evaluation) evaluateRule(r *ir.Rule, values bool) (projection, error) {
 	x.Values = values
 	first := len(x.rows)
 	for i, pl := range r.Plans {
@@ -138,7 +139,7 @@ func (x *evaluation) run(r *ir.Rule, values bool) (projection, error) {
 				continue
 			}
 		}
-		if err := x.row(pl, i > 0); err != nil {
+		if err := x.evaluateRow(pl, i > 0); err != nil {
 			return projection{}, err
 		}
 	}
@@ -146,9 +147,9 @@ func (x *evaluation) run(r *ir.Rule, values bool) (projection, error) {
 	return pr, refuseSameRow(pr.rows)
 }
 
-// row evaluates one row of the item in scope. An index row whose key needs an attribute that the item lacks is left
-// out.
-func (x *evaluation) row(pl *ir.Plan, index bool) error {
+// evaluateRow evaluates one row of the item in scope. An index row whose key needs an attribute that the item lacks is
+// left out.
+func (x *evaluation) evaluateRow(pl *ir.Plan, index bool) error {
 	start := len(x.Buf)
 	var err error
 	if x.Buf, err = pl.Row.Append(x.Buf, &x.Scope); err != nil {
@@ -176,7 +177,7 @@ func (x *evaluation) row(pl *ir.Plan, index bool) error {
 			return err
 		}
 	}
-	if err := x.possibleCells(pl); err != nil {
+	if err := x.addPossibleCells(pl); err != nil {
 		return err
 	}
 	row.possible = len(x.Cells)
@@ -184,8 +185,8 @@ func (x *evaluation) row(pl *ir.Plan, index bool) error {
 	return nil
 }
 
-// possibleCells adds the columns that the item's key decides, where they are needed to know what to delete.
-func (x *evaluation) possibleCells(pl *ir.Plan) error {
+// addPossibleCells adds the columns that the item's key decides, where the deletes depend on them.
+func (x *evaluation) addPossibleCells(pl *ir.Plan) error {
 	if pl.Exclusive && len(pl.History) == 0 {
 		return nil
 	}
@@ -200,8 +201,8 @@ func (x *evaluation) possibleCells(pl *ir.Plan) error {
 	return nil
 }
 
-// ignoreMissing drops the error of an emitter whose column needs an attribute that the item lacks: it has no cells
-// then.
+// ignoreMissing drops the error of an emitter whose column needs an attribute that the item lacks: the emitter then has
+// no cells.
 func ignoreMissing(err error) error {
 	if m := (*tmpl.MissingError)(nil); errors.As(err, &m) {
 		return nil
@@ -219,22 +220,22 @@ func refuseSameCell(cells []ir.Emitted) error {
 		if seen != nil {
 			k := cells[i].ColumnKey()
 			if j, dup := seen[k]; dup && cells[i].Hides(&cells[j]) {
-				return sameCell(&cells[j], &cells[i])
+				return sameCellRefusal(&cells[j], &cells[i])
 			}
 			seen[k] = i
 			continue
 		}
 		for j := range i {
 			if cells[i].SameColumn(&cells[j]) && cells[i].Hides(&cells[j]) {
-				return sameCell(&cells[j], &cells[i])
+				return sameCellRefusal(&cells[j], &cells[i])
 			}
 		}
 	}
 	return nil
 }
 
-// sameCell is the refusal of an item that writes one column twice.
-func sameCell(a, b *ir.Emitted) error {
+// sameCellRefusal returns the refusal of an item that writes one column twice.
+func sameCellRefusal(a, b *ir.Emitted) error {
 	return tmpl.Refuse("collision", "two sources of the rule write the same column of family %s: %s and %s", a.Family.Name,
 		a.By.Describe(), b.By.Describe())
 }
@@ -252,18 +253,18 @@ func refuseSameRow(rows []projectedRow) error {
 	return nil
 }
 
-// output is a cell as the sink is given it.
-func output(c *ir.Emitted) Cell {
+// outputCell returns an emitted cell in the form that the sink takes.
+func outputCell(c *ir.Emitted) Cell {
 	return Cell{Family: c.Family.Name, Qualifier: c.Qualifier, Value: c.Value, Time: c.Time, Mapped: c.Mapped,
 		Aggregate: c.By.Aggregate(), RawJSON: c.By.RawJSON}
 }
 
-// refuseNoRule is the refusal of an item that no rule takes.
+// refuseNoRule returns the refusal of an item that no rule takes.
 func refuseNoRule() error {
 	return tmpl.Refuse("no_rule", "no rule matches the item; add a rule, or one with `drop: true`")
 }
 
-// checkRow enforces the service's limits before the wire.
+// checkRow refuses a row that exceeds Bigtable's limits.
 func checkRow(r *Row) error {
 	if n := len(r.Cells) + len(r.Deletes) + 4; n > ir.MaxMutations {
 		return tmpl.Refuse("mutations", "the item needs %d mutations of one row, Bigtable takes %d; write its large "+

@@ -37,8 +37,8 @@ func Unmap(p *ir.Program, keys change.Image, cells []Cell) (change.Image, error)
 	return u.assemble(p, keys), nil
 }
 
-// ruleByKey returns the rule of an item by its key, and leaves its captures in the scope. It refuses to pass a rule
-// that tests more than the key, because that rule may have written the row.
+// ruleByKey returns the rule of an item by its key, and leaves the rule's captures in the scope. It refuses the item at
+// a rule that tests more than the key, because that rule may have written the row.
 func ruleByKey(p *ir.Program, x *ir.Eval, keys change.Image) (*ir.Rule, error) {
 	x.Scope.Image = keys
 	for _, r := range p.Rules {
@@ -58,12 +58,12 @@ func ruleByKey(p *ir.Program, x *ir.Eval, keys change.Image) (*ir.Rule, error) {
 	return nil, tmpl.Refuse("no_rule", "no rule of the mapping writes this item")
 }
 
-// unmapper reads one row back.
+// unmapper turns one row back into its item.
 type unmapper struct {
 	x      *ir.Eval
 	cells  []Cell
-	types  map[string]change.Kind
-	values map[string]change.Value
+	types  map[string]change.Kind  // from the sidecar, by attribute
+	values map[string]change.Value // read so far, by attribute
 }
 
 // readSidecar reads the attributes' types, if the row has them.
@@ -118,7 +118,8 @@ func (u *unmapper) readColumn(e *ir.Emitter, name string, f func(*ir.Emitter, st
 	return nil
 }
 
-// readColumns calls f for every cell of an emitter that has many, with the part of the column that its variable gave.
+// readColumns calls f for every cell of an emitter that has many columns, with the part of the column's name that comes
+// from the variable.
 func (u *unmapper) readColumns(e *ir.Emitter, f func(e *ir.Emitter, part string, c *Cell) error) error {
 	h, _ := e.Qualifier.VarPlace()
 	before, after, err := e.Qualifier.TextsAround(h, &u.x.Scope)
@@ -141,21 +142,21 @@ func (u *unmapper) readColumns(e *ir.Emitter, f func(e *ir.Emitter, part string,
 	return nil
 }
 
-// writesColumn reports whether the emitter writes this column for a variable: a cell beside a collection in its family
-// may look like one of its members that the template would never write.
+// writesColumn reports whether the emitter gives this column when its variable v is part. Another cell of the family
+// may have the texts around the variable without being one that the template gives.
 func writesColumn(e *ir.Emitter, x *ir.Eval, v int, part string, column []byte) bool {
 	x.Scope.Vars[v] = part
 	q, err := e.ColumnName(x)
 	return err == nil && string(q) == string(column)
 }
 
-// canonicalIndex is an index without the zeros in front of it.
+// canonicalIndex returns a list index without its leading zeros; false if the text is no index.
 func canonicalIndex(part string) (string, bool) {
 	n, err := strconv.ParseUint(part, 10, 32)
 	return strconv.FormatUint(n, 10), err == nil
 }
 
-// cutBetween cuts out what stands between two texts.
+// cutBetween returns the text of s between before and after; false if s does not begin and end with them.
 func cutBetween(s, before, after string) (string, bool) {
 	if len(s) < len(before)+len(after) || !strings.HasPrefix(s, before) || !strings.HasSuffix(s, after) {
 		return "", false
@@ -163,7 +164,7 @@ func cutBetween(s, before, after string) (string, bool) {
 	return s[len(before) : len(s)-len(after)], true
 }
 
-// atCell adds to an error which cell it is about.
+// atCell adds the cell's column to an error.
 func (u *unmapper) atCell(err error, c *Cell) error {
 	if err == nil {
 		return nil
@@ -195,7 +196,7 @@ func (u *unmapper) readValue(e *ir.Emitter, name string, c *Cell) (err error) {
 	return err
 }
 
-// readCollection puts a set, a map or a list together from the cells of its members.
+// readCollection assembles a set, a map or a list from the cells of its members.
 func (u *unmapper) readCollection(e *ir.Emitter) error {
 	name := e.Entry.Name.S
 	v := change.Value{Kind: u.types[name]}
@@ -232,7 +233,7 @@ func (u *unmapper) readCollection(e *ir.Emitter) error {
 	return err
 }
 
-// decode reads a value in the emitter's encoding; kind counts where the encoding does not show the type.
+// decode reads a value in the emitter's encoding; kind is used where the encoding does not show the type.
 func decode(e *ir.Emitter, kind change.Kind, b []byte) (change.Value, error) {
 	switch e.Entry.As.S {
 	case "int64":
@@ -247,7 +248,7 @@ func decode(e *ir.Emitter, kind change.Kind, b []byte) (change.Value, error) {
 	return encode.ParseNatural(kind, b)
 }
 
-// assemble joins the keys, the values read, and NULLs, which leave no cell but stand in the sidecar.
+// assemble joins the keys, the values read, and NULLs, which have no cell but are listed in the sidecar.
 func (u *unmapper) assemble(p *ir.Program, keys change.Image) change.Image {
 	for name, kind := range u.types {
 		if _, ok := u.values[name]; !ok && kind == change.KindNull {

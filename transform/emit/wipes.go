@@ -7,8 +7,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// Wipes finds the rows of a change that a removal of another item may delete (`on_remove: row`). It belongs to one
-// goroutine.
+// Wipes finds the rows of a change that a removal of another item may delete (`on_remove: row`). It is not safe for
+// concurrent use.
 type Wipes struct {
 	p *ir.Program
 	d change.Decoder
@@ -25,8 +25,9 @@ func NewWipes(p *ir.Program) *Wipes {
 	return nil
 }
 
-// Rows calls f with each of these rows that the item was in before the change or is in after it. Rows may come
-// twice; they are valid during the call. A change that cannot be read, or that the mapping refuses, has none.
+// Rows calls f with each row that a removal of another item may delete, and that the changed item was in before the
+// change or is in after it. f may get a row twice, and must not keep it after it returns. A change that cannot be read,
+// or that the mapping refuses, has no rows.
 func (w *Wipes) Rows(c *change.Change, f func(row []byte)) {
 	w.d.Reset()
 	w.x.Buf = w.x.Buf[:0]
@@ -34,20 +35,20 @@ func (w *Wipes) Rows(c *change.Change, f func(row []byte)) {
 	if err != nil {
 		return
 	}
-	known, err := ruleOfKey(w.p, &w.x, keys)
-	if err != nil || w.p.KeyDecidesRule && known == nil {
+	rule, err := ruleOfKey(w.p, &w.x, keys)
+	if err != nil || w.p.KeyDecidesRule && rule == nil {
 		return
 	}
-	if known != nil && wipesByKey(known) {
-		w.rows(known, f)
+	if rule != nil && wipesByKey(rule) {
+		w.ruleRows(rule, f)
 		return
 	}
-	if c.Op == change.Remove && c.Old == nil && known != nil {
-		w.rows(known, f)
+	if c.Op == change.Remove && c.Old == nil && rule != nil {
+		w.ruleRows(rule, f)
 	}
 	for _, raw := range [][]byte{c.Old, c.New} {
 		if raw != nil {
-			w.image(raw, f)
+			w.imageRows(raw, f)
 		}
 	}
 }
@@ -59,20 +60,21 @@ func wipesByKey(r *ir.Rule) bool {
 	})
 }
 
-// image calls f with the rows of one image.
-func (w *Wipes) image(raw []byte, f func(row []byte)) {
+// imageRows calls f with the rows of one image that a removal of another item may delete.
+func (w *Wipes) imageRows(raw []byte, f func(row []byte)) {
 	img, err := w.d.PartialImage(raw, w.p.Wanted)
 	if err != nil {
 		return
 	}
 	w.x.Scope.Image = img
 	if r, err := w.p.RuleOf(&w.x); err == nil && r != nil {
-		w.rows(r, f)
+		w.ruleRows(r, f)
 	}
 }
 
-// rows calls f with the rows of the rule whose captures stand in the scope.
-func (w *Wipes) rows(r *ir.Rule, f func(row []byte)) {
+// ruleRows calls f with the rows of a rule that a removal of another item may delete. The scope already has the image
+// and the rule's captures.
+func (w *Wipes) ruleRows(r *ir.Rule, f func(row []byte)) {
 	x := &w.x
 	for i, pl := range r.Plans {
 		if !pl.Wipeable {

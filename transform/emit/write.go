@@ -12,7 +12,7 @@ type Cell struct {
 	Family    string
 	Qualifier []byte
 	Value     []byte
-	Time      int64 // ms; counts when Mapped, else the cell's time is the write's version
+	Time      int64 // ms; used only when Mapped, else the cell's time is the write's version
 	Mapped    bool  // the mapping gave the time, which may be 0
 	Aggregate bool  // merge Value (64-bit big-endian) with the family's aggregate instead of setting it
 	RawJSON   bool  // a document as DynamoDB sent it: equal documents may differ in their bytes
@@ -23,11 +23,11 @@ type Delete struct {
 	Family    string
 	Qualifier []byte // nil: the whole family
 	From, To  int64  // ms, half open; 0, 0: all versions
-	Versioned bool   // cell times are this item's versions: a skipped write may still delete [0, its version)
+	Versioned bool   // the cells' times are versions of this item: a skipped write may still delete [0, its version)
 }
 
-// Row is what one change does to one row: if the row does not hold the item at this version or later, wipe
-// it when Exclusive (all families but KeepHistory), run Deletes, then set Cells and the item's marker.
+// Row is what one change does to one row: if the row does not hold the item at this version or later, wipe it when
+// Exclusive (all families but KeepHistory), run Deletes, then set Cells and the item's marker.
 type Row struct {
 	Key         []byte
 	Class       ir.Class
@@ -40,7 +40,7 @@ type Row struct {
 
 // Item names an item in guards and markers.
 type Item struct {
-	Guard [16]byte // SHA-256 over pipeline, table and canonical key, cut
+	Guard [16]byte // the first 16 bytes of the SHA-256 over pipeline, table and canonical key
 	Table string
 	Key   []byte // canonical
 }
@@ -51,8 +51,8 @@ type Write struct {
 	Item    Item
 	Version change.Version
 	Rows    []Row
-	// Heals says that the item's rows and columns are functions of its key alone, so that this write repairs
-	// whatever an earlier dead letter of the item left behind.
+	// Heals is set when the item's rows and columns depend on its key alone, so that this write repairs whatever an
+	// earlier dead letter of the item left behind.
 	Heals bool
 
 	mem *memory
