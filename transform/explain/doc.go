@@ -1,3 +1,3 @@
-// Package explain shows people what a program does: step by step for one item or change (`explain`), by rule and row
-// (`check`), and what a sample of items says about a mapping. Nothing here is on the way of a change.
+// Package explain describes for people what a program does: step by step for one item or change (`explain`), by rule
+// and row (`check`), and for a sample of items. The pipeline does not use it.
 package explain

@@ -9,21 +9,21 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Hide removes from an item's explanation what neither its key nor the mapping shows: values, and captures, row keys,
-// columns and cell times that are made of other attributes.
+// Hide removes from an item's explanation all data except key attributes and attribute names. It replaces cell
+// values, and those captures, row keys, columns and cell times that are made of other attributes.
 func Hide(p *ir.Program, s *Steps, img change.Image) {
 	rows, err := emit.Trace(p, img)
-	if err != nil { // what refuses an item may be any of its attributes
+	if err != nil { // the item is refused, and no row can be traced to its attributes: hide all rows
 		rows = nil
 	}
 	x := p.NewEval()
 	x.Scope.Image = img
-	r, err := p.RuleOf(x) // also of an item that is refused: what its key shows is known anyway
+	r, err := p.RuleOf(x) // for captures, also if the item is refused
 	if err != nil {
 		r = nil
 	}
 	for name := range s.Captures {
-		if r == nil || !keyed(r, name) {
+		if r == nil || !isKeyCapture(r, name) {
 			s.Captures[name] = hidden(len(s.Captures[name]))
 		}
 	}
@@ -47,7 +47,7 @@ func Hide(p *ir.Program, s *Steps, img change.Image) {
 	}
 }
 
-// hide removes the content from a cell of the explanation.
+// hide removes the data from one cell of the explanation; c is the cell as the emitter gave it.
 func (s *StepCell) hide(c *ir.Emitted) {
 	s.Value = hidden(len(c.Value))
 	if !nameFromKey(c.By) {
@@ -58,11 +58,11 @@ func (s *StepCell) hide(c *ir.Emitted) {
 	}
 }
 
-// hidden stands where content was.
+// hidden returns the text that replaces n bytes of data.
 func hidden(n int) string { return fmt.Sprintf("(%d bytes; --show-data prints them)", n) }
 
-// keyed reports whether a capture of the rule is of a key attribute.
-func keyed(r *ir.Rule, capture string) bool {
+// isKeyCapture reports whether the rule takes the capture of that name from an attribute of the primary key.
+func isKeyCapture(r *ir.Rule, capture string) bool {
 	for _, c := range r.Captures {
 		if c.Name == capture {
 			return c.Key

@@ -56,7 +56,7 @@ func Report(p *ir.Program) (out []RowReport) {
 	return out
 }
 
-// suffix is the encoding and the cell time of an emitter, where they are not the default.
+// suffix returns the encoding and the cell time of an emitter, if they are not the default.
 func suffix(e *ir.Emitter) string {
 	var parts []string
 	if as := e.Entry.As.S; as != "" {
@@ -74,7 +74,7 @@ func suffix(e *ir.Emitter) string {
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
-// matchText is what a rule tests, on one line.
+// matchText returns the conditions of a rule on one line.
 func matchText(r *ir.Rule) string {
 	var parts []string
 	for i := range r.Src.Match {

@@ -9,17 +9,16 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// Lead is what a row key begins with behind its literal text: a value of the item.
+// Lead is the first value of an item in a row key, after any literal text.
 type Lead struct {
 	Row     string // the rule or index, as in a RowReport
 	Of      string // the capture or attribute
 	Value   string // before its filters
 	Filters []string
-	Known   bool // the author has acknowledged that such rows may go to one place
+	Known   bool // the author has acknowledged the warning `hotspot` for the row
 }
 
-// Leads returns what the row keys of an item begin with behind their literal text. A row that begins with a salt has no
-// lead.
+// Leads returns the leads of an item's row keys. A row key that begins with a salt has none.
 func Leads(p *ir.Program, img change.Image) (out []Lead) {
 	x := p.NewEval()
 	x.Scope.Image = img
@@ -34,21 +33,22 @@ func Leads(p *ir.Program, img change.Image) (out []Lead) {
 			}
 		}
 		if name, value, filters, ok := pl.Row.Lead(&x.Scope); ok {
-			out = append(out, Lead{Row: pl.Name, Of: name, Value: value, Filters: filters, Known: acknowledged(p, pl)})
+			out = append(out, Lead{Row: pl.Name, Of: name, Value: value, Filters: filters, Known: acknowledgesHotspot(p, pl)})
 		}
 	}
 	return out
 }
 
-// acknowledged reports whether the author knows that new rows of a plan may go to one place.
-func acknowledged(p *ir.Program, pl *ir.Plan) bool {
+// acknowledgesHotspot reports whether the author has acknowledged that new rows of a plan may all go to one place.
+func acknowledgesHotspot(p *ir.Program, pl *ir.Plan) bool {
 	m := p.Table.Mapping
 	return m != nil && slices.ContainsFunc(m.Acknowledged, func(t problem.Text) bool {
 		return lang.Acknowledges(t, problem.Problem{Severity: problem.SeverityWarning, Code: "hotspot", Path: pl.Src.Path})
 	})
 }
 
-// Untyped reports whether some rule writes an attribute so that values of two types can look alike.
+// Untyped reports whether some rule writes an attribute without recording its type, so that values of two types can
+// give equal cells.
 func Untyped(p *ir.Program, attr string) bool {
 	return slices.ContainsFunc(p.Rules, func(r *ir.Rule) bool {
 		if len(r.Plans) == 0 {
@@ -57,12 +57,13 @@ func Untyped(p *ir.Program, attr string) bool {
 		written := slices.DeleteFunc(slices.Clone(r.Plans[0].Emitters),
 			func(e *ir.Emitter) bool { return !e.IsSidecar() && !e.Holds(attr) })
 		return slices.ContainsFunc(written, func(e *ir.Emitter) bool { return !e.IsSidecar() }) &&
-			!slices.ContainsFunc(written, tellsType)
+			!slices.ContainsFunc(written, recordsType)
 	})
 }
 
-// tellsType reports whether the type of a value can be read from its cell, or there is only one.
-func tellsType(e *ir.Emitter) bool {
+// recordsType reports whether the type of a value follows from the emitter's cells: its encoding keeps the type or is
+// for one type only, or it is a sidecar, which writes the types of other emitters' attributes.
+func recordsType(e *ir.Emitter) bool {
 	switch s := e.Source.(type) {
 	case *ir.Document:
 		return s.Format != "json"

@@ -39,18 +39,18 @@ type StepRow struct {
 	Name  string     `json:"name"` // rule or index
 	Row   string     `json:"row"`
 	Class string     `json:"class"`
-	Why   string     `json:"why"` // why it has that class
-	Left  bool       `json:"left,omitempty"`
+	Why   string     `json:"why"`             // why it has that class
+	Left  bool       `json:"left,omitempty"`  // the item leaves the row
 	Wipes bool       `json:"wipes,omitempty"` // the row is deleted as a whole first
 	Keeps []string   `json:"keeps,omitempty"` // families that the wipe spares
 	Cells []StepCell `json:"cells"`
-	// Unseen says that the item is in the row and leaves no cell there but its guard in _tr_live, which readers of the
-	// mapping's families do not see.
+	// Unseen is set if the item's only cell in the row is its guard in _tr_live: readers of the mapping's families do not
+	// see the item there.
 	Unseen  bool         `json:"unseen,omitempty"`
 	Deletes []StepDelete `json:"deletes,omitempty"`
 }
 
-// StepCell is a cell as people read it.
+// StepCell is a cell in readable form.
 type StepCell struct {
 	Family    string `json:"family"`
 	Qualifier string `json:"qualifier"`
@@ -128,7 +128,8 @@ func Change(p *ir.Program, c *change.Change) (*Steps, error) {
 	return s, nil
 }
 
-// Key explains what the key of an item alone decides: its rule where keys decide that, and its rows.
+// Key explains what follows from the key of an item alone: its rule and rows. If the rules test other attributes too,
+// the result only reports that the whole item is needed.
 func Key(p *ir.Program, keys change.Image) (*Steps, error) {
 	canonical, err := p.Table.Schema.Canonical(nil, keys)
 	if err != nil {
@@ -172,14 +173,14 @@ func explainRule(p *ir.Program, img change.Image, s *Steps) *ir.Rule {
 	return nil
 }
 
-// whyPassed returns which condition of a rule an item does not meet, "" when it meets all.
+// whyPassed returns the first condition of a rule that an item does not meet, as text; "" if it meets all.
 func whyPassed(r *ir.Rule, img change.Image, caps []string) (string, error) {
 	for i := range r.Conditions {
 		c := &r.Conditions[i]
 		if c.Holds(img, caps) {
 			continue
 		}
-		return describe(c, r, img), nil
+		return whyUnmet(c, r, img), nil
 	}
 	if r.When == nil {
 		return "", nil
@@ -191,8 +192,8 @@ func whyPassed(r *ir.Rule, img change.Image, caps []string) (string, error) {
 	return "when: " + r.When.Source + " is false", nil
 }
 
-// describe says which condition an item does not meet.
-func describe(c *ir.Condition, r *ir.Rule, img change.Image) string {
+// whyUnmet returns the reason why an item does not meet a condition.
+func whyUnmet(c *ir.Condition, r *ir.Rule, img change.Image) string {
 	if img.Get(c.Attr) == nil {
 		return c.Attr + " is missing"
 	}
@@ -211,7 +212,8 @@ func describe(c *ir.Condition, r *ir.Rule, img change.Image) string {
 	return c.Attr + " does not meet the rule's condition"
 }
 
-// stepRow explains a row; images are the item's, the newest first, to find the plan that gives the row.
+// stepRow explains a row. images are the item's images, the newest first; the plan of the row is the first that maps
+// one of them to it.
 func stepRow(p *ir.Program, row *emit.Row, version *int64, images ...change.Image) StepRow {
 	out := StepRow{Row: string(row.Key), Class: row.Class.String(), Left: row.Left, Wipes: row.Exclusive,
 		Keeps: row.KeepHistory}
@@ -242,15 +244,15 @@ func stepRow(p *ir.Program, row *emit.Row, version *int64, images ...change.Imag
 	return out
 }
 
-// planOf returns the plan that gives an image this row, nil when none does.
+// planOf returns the plan that maps an image to the row with this key; nil if none does.
 func planOf(p *ir.Program, img change.Image, key []byte) *ir.Plan {
 	x := p.NewEval()
 	x.Scope.Image = img
-	at, err := p.RuleOf(x)
-	if err != nil || at == nil {
+	r, err := p.RuleOf(x)
+	if err != nil || r == nil {
 		return nil
 	}
-	for i, pl := range at.Plans {
+	for i, pl := range r.Plans {
 		if i > 0 {
 			if ok, err := ir.Matches(pl.Conditions, pl.When, img, x.Captures); !ok || err != nil {
 				continue
@@ -263,12 +265,13 @@ func planOf(p *ir.Program, img change.Image, key []byte) *ir.Plan {
 	return nil
 }
 
-// familyOf returns the program's family of a name.
+// familyOf returns the program's family with a name that must exist.
 func familyOf(p *ir.Program, name string) ir.Family {
 	return p.Families[slices.IndexFunc(p.Families, func(f ir.Family) bool { return f.Name == name })]
 }
 
-// whyDeleted is the reason of a delete.
+// whyDeleted returns the reason of a delete. A delete with an end is of one cell in a column with `cell_id: ts`, which
+// items share and where each has a cell at its own time; the message calls the other items siblings.
 func whyDeleted(d *emit.Delete) string {
 	switch {
 	case d.To > 0:
@@ -279,12 +282,10 @@ func whyDeleted(d *emit.Delete) string {
 	return "the column is this item's, and its cell times are the mapping's own"
 }
 
-// Readable is a name or value as people read it: text where it is text, else hex, with the number where it
-// is a 64-bit integer.
+// Readable returns a name or value as text if it is printable, else as hex; eight bytes also as a 64-bit integer.
 func Readable(b []byte) string {
 	if utf8.Valid(b) && !bytes.ContainsFunc(b, func(r rune) bool {
-		return !unicode.IsPrint(r) && r != '\n' &&
-			r != '\t'
+		return !unicode.IsPrint(r) && r != '\n' && r != '\t'
 	}) {
 		return string(b)
 	}
@@ -304,13 +305,13 @@ func Coverage(p *ir.Program, img change.Image) []Use {
 	}
 	out := make([]Use, 0, len(img))
 	for i := range img {
-		out = append(out, use(p, r, img[i].Name))
+		out = append(out, useOf(p, r, img[i].Name))
 	}
 	return out
 }
 
-// use returns what a rule makes of one attribute.
-func use(p *ir.Program, r *ir.Rule, name string) Use {
+// useOf returns what becomes of one attribute by a rule.
+func useOf(p *ir.Program, r *ir.Rule, name string) Use {
 	u := Use{Attr: name, By: r.Name}
 	switch {
 	case r.Drop:
@@ -337,7 +338,7 @@ func writes(r *ir.Rule, name string) bool {
 	return false
 }
 
-// excepts reports whether the author left the attribute out by name.
+// excepts reports whether an `except` of the rule names the attribute.
 func excepts(r *ir.Rule, name string) bool {
 	for _, pl := range r.Plans {
 		if slices.ContainsFunc(pl.Emitters, func(e *ir.Emitter) bool { return e.Source.Attributes().Except[name] }) {

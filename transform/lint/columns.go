@@ -7,19 +7,19 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// lintTwice refuses an attribute that two entries of one row write to the same column: every item that has it would be
-// refused.
+// lintTwice refuses an attribute that two entries of one row write to the same column, because every item with that
+// attribute would be refused.
 func (c *linter) lintTwice(pl *ir.Plan) {
 	for i, a := range pl.Emitters {
 		for j, b := range pl.Emitters {
-			wild, several := b.Source.(*ir.Attrs)
-			listed := !several || !wild.Selected.All()
+			attrs, several := b.Source.(*ir.Attrs)
+			listed := !several || !attrs.Selected.All()
 			if i == j || listed && j > i || a.Family != b.Family || (a.Values.Flatten == nil) != (b.Values.Flatten == nil) ||
 				a.Entry.TS.S != b.Entry.TS.S || a.Aggregate() {
 				continue
 			}
 			for _, name := range a.Source.Listed() {
-				if maySpell(b, name) && len(a.Qualifier.Uses)+len(b.Qualifier.Uses) > 0 && a.ColumnOf(name) == b.ColumnOf(name) {
+				if mayName(b, name) && len(a.Qualifier.Uses)+len(b.Qualifier.Uses) > 0 && a.ColumnOf(name) == b.ColumnOf(name) {
 					c.Problems.Errorf(a.Entry.To, "collision", c.writeOnceHint(b, name),
 						"attribute %q is written twice to %s:%s, by `%s` and `%s`: every item that has it is refused", name,
 						a.Family.Name, a.ColumnOf(name), b.Describe(), a.Describe())
@@ -29,15 +29,16 @@ func (c *linter) lintTwice(pl *ir.Plan) {
 	}
 }
 
-// maySpell reports whether the emitter may write the column that the attribute's name gives: of a list or wildcard only
-// or of a source with {attr} in its columns only if the attribute is its own, of other sources always.
-func maySpell(e *ir.Emitter, attr string) bool {
+// mayName reports whether the emitter may write a column that is named after the attribute. A document, a list, a
+// wildcard, and an emitter with {attr} or {path} in its column can do so only for an attribute that it holds; any other
+// emitter always can.
+func mayName(e *ir.Emitter, attr string) bool {
 	_, document := e.Source.(*ir.Document)
 	_, several := e.Source.(*ir.Attrs)
 	return !document && !several && !e.NamesColumns() || e.Holds(attr)
 }
 
-// writeOnceHint returns the hint how an attribute is taken from one of the entries that write it.
+// writeOnceHint returns the hint how to stop an entry from writing an attribute that another entry writes too.
 func (c *linter) writeOnceHint(e *ir.Emitter, name string) string {
 	s, several := e.Source.(*ir.Attrs)
 	switch {

@@ -6,8 +6,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// histories refuses tombstones where each cell is an item, and warns of histories that no family keeps.
-func (c *linter) histories(r *ir.Rule) {
+// lintHistories refuses `on_remove: tombstone` beside `cell_id: ts`, where the versions of a column belong to several
+// items, and warns of histories that no family keeps.
+func (c *linter) lintHistories(r *ir.Rule) {
 	kept := false
 	for _, pl := range r.Plans {
 		for _, e := range pl.Emitters {
@@ -18,7 +19,7 @@ func (c *linter) histories(r *ir.Rule) {
 						"items")
 			}
 			f := e.Family
-			if e.Time.Template != nil && !e.Time.Siblings && f.MaxVersions > 1 && !c.siblingsIn(f) {
+			if e.Time.Template != nil && !e.Time.Siblings && f.MaxVersions > 1 && !c.keepsSeveralTimes(f) {
 				c.Problems.Warnf(e.Entry.TS, "history", "leave out `ts`; or `cell_id: ts` with `collisions: acknowledged` and "+
 					"`removed: keep` in the family, if the times of one item's changes differ; or max_versions: 1",
 					"family %s keeps %d versions, but an update replaces a cell with a time of its own: there will be one", f.Name,
@@ -32,8 +33,8 @@ func (c *linter) histories(r *ir.Rule) {
 	}
 }
 
-// siblingsIn reports whether an emitter keeps cells of several times in a family.
-func (c *linter) siblingsIn(f *ir.FamilyRule) bool {
+// keepsSeveralTimes reports whether some emitter keeps cells of several times in one column of a family.
+func (c *linter) keepsSeveralTimes(f *ir.FamilyRule) bool {
 	return slices.ContainsFunc(c.Program.Rules, func(r *ir.Rule) bool {
 		return slices.ContainsFunc(r.Plans, func(pl *ir.Plan) bool {
 			return slices.ContainsFunc(pl.Emitters, func(e *ir.Emitter) bool {
@@ -62,12 +63,12 @@ func FamilyLimit(cs []*ir.Draft) {
 			continue
 		}
 		c.Problems.Errorf(c.Program.FamilyRules[0].At, "families", "merge families; columns inside one family are cheap",
-			"table %s would have %d families, Bigtable takes %d%s", c.Program.Table.Target, n, ir.MaxFamilies, besides(c, cs))
+			"table %s would have %d families, Bigtable takes %d%s", c.Program.Table.Target, n, ir.MaxFamilies, writers(c, cs))
 	}
 }
 
-// besides returns which other tables write the same target, for a message.
-func besides(c *ir.Draft, cs []*ir.Draft) (text string) {
+// writers returns the part of a message that names the other tables that write the same target.
+func writers(c *ir.Draft, cs []*ir.Draft) (text string) {
 	for _, o := range cs {
 		if o != c && o.Program.Table.Target == c.Program.Table.Target {
 			text += ", also written from " + o.Program.Table.Source

@@ -7,11 +7,11 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// linter checks one table's draft and notes in it what it finds.
+// linter checks the draft of one table, and adds problems to it.
 type linter struct{ *ir.Draft }
 
-// Conditions checks the conditions of all rules, and marks rules that an earlier one leaves nothing to. It comes before
-// the proofs, which pass over such rules.
+// Conditions checks the conditions of all rules, and marks rules as unreachable if an earlier one takes all their
+// items. It runs before the proofs, which report nothing about unreachable rules.
 func Conditions(d *ir.Draft) {
 	c := &linter{d}
 	for i, r := range d.Program.Rules {
@@ -20,15 +20,15 @@ func Conditions(d *ir.Draft) {
 	}
 }
 
-// Program checks the finished program, reads its access patterns and views, and leaves out the warnings that the
-// mapping's author has acknowledged.
+// Program checks the finished program, adds the mapping's access patterns and views to it, and drops the warnings that
+// the mapping acknowledges.
 func Program(d *ir.Draft) {
 	c := &linter{d}
 	c.lint()
 	c.acknowledge()
 }
 
-// lint looks at the finished program for what will hurt later.
+// lint runs all checks of the finished program.
 func (c *linter) lint() {
 	for _, f := range c.Program.FamilyRules {
 		if f.Expires && f.MaxAge != time.Second {
@@ -68,10 +68,10 @@ func (c *linter) lintRule(r *ir.Rule) {
 			"its last cell; if children are removed with the item: acknowledged: [cascade]",
 			"removing one of these items deletes the whole row; a child that changes later brings a part of it back")
 	}
-	c.histories(r)
+	c.lintHistories(r)
 	if c.Program.LosesTrackOf(r) {
 		at := r.Src.OnTTLExpiry
-		if !at.Set() { // the table's word
+		if !at.Set() { // on_ttl_expiry is set for the whole table
 			at = r.Src.At
 		}
 		c.Problems.Warnf(at, "ttl", "on_ttl_expiry: delete; or a rule and rows that the key alone decides",
@@ -88,7 +88,7 @@ func (c *linter) lintRule(r *ir.Rule) {
 	}
 }
 
-// lintDocument refuses documents that leave out attributes which nothing else writes.
+// lintDocument refuses a document whose `except` leaves out an attribute that nothing else writes.
 func (c *linter) lintDocument(r *ir.Rule, e *ir.Emitter) {
 	if _, ok := e.Source.(*ir.Document); !ok || !e.Source.Attributes().All() {
 		return

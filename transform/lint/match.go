@@ -11,7 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// lintReach refuses a rule whose items are all taken by an earlier one.
+// lintReach refuses a rule if an earlier one takes all its items.
 func (c *linter) lintReach(i int, r *ir.Rule) {
 	for _, earlier := range c.Program.Rules[:i] {
 		if earlier.When == nil && covers(earlier.Src.Match, r.Src.Match) {
@@ -40,20 +40,20 @@ func covers(a, b []lang.Condition) bool {
 	return true
 }
 
-// isWhole reports whether a pattern takes any text as a whole.
+// isWhole reports whether a pattern is a single capture of any text.
 func isWhole(pattern string) bool {
 	p, err := lang.ParsePattern(pattern)
 	return err == nil && len(p) == 1 && p[0].Kind == lang.Any
 }
 
-// sameTests reports whether two conditions test the same, leaving patterns aside.
+// sameTests reports whether two conditions are the same apart from their patterns; those with `in` never count as such.
 func sameTests(a, b *lang.Condition) bool {
 	exists := (a.Exists == nil) == (b.Exists == nil) && (a.Exists == nil || *a.Exists == *b.Exists)
 	return exists && a.Equals.S == b.Equals.S && a.Type.S == b.Type.S && len(a.In) == 0 && len(b.In) == 0
 }
 
-// shapesOf returns the patterns of conditions with the places of captures instead of their names, so that two of them
-// are equal only where their back-references are too.
+// shapesOf returns the patterns of conditions without the names of captures. A back-reference is written as the place
+// of its capture, so two patterns are equal even if their captures have different names.
 func shapesOf(list []lang.Condition) (shapes []string) {
 	places := map[string]string{}
 	for i := range list {
@@ -75,7 +75,7 @@ func shapesOf(list []lang.Condition) (shapes []string) {
 	return shapes
 }
 
-// lintMatch looks for conditions that were meant otherwise, or that no item can meet.
+// lintMatch finds conditions that are probably mistakes, or that no item can meet.
 func (c *linter) lintMatch(r *ir.Rule) {
 	c.wrongKey(r)
 	lists := [][]lang.Condition{r.Src.Match}
@@ -95,7 +95,7 @@ func (c *linter) wrongKey(r *ir.Rule) {
 	for i := range r.Src.Match {
 		x := &r.Src.Match[i]
 		for _, key := range c.KeyNames() {
-			if x.At.S == key || normalName(x.At.S) != normalName(key) || testsOrShows(r, key) {
+			if x.At.S == key || normalName(x.At.S) != normalName(key) || testsOrRefersTo(r, key) {
 				continue
 			}
 			c.Problems.Errorf(x.At, "match", "match: {"+key+": …}", "match tests attribute %q, but the table's key is %q",
@@ -104,21 +104,23 @@ func (c *linter) wrongKey(r *ir.Rule) {
 	}
 }
 
-// normalName is a name without the differences that spellings of one name have: case and separators.
+// normalName returns a name in lower case and without separators, so that spellings such as userId and user_id are
+// equal.
 func normalName(name string) string {
 	return strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(name))
 }
 
-// testsOrShows reports whether a rule tests an attribute, or has it in a row key.
-func testsOrShows(r *ir.Rule, attr string) bool {
+// testsOrRefersTo reports whether a rule tests an attribute, or refers to it in a row key.
+func testsOrRefersTo(r *ir.Rule, attr string) bool {
 	return slices.ContainsFunc(r.Src.Match, func(x lang.Condition) bool { return x.At.S == attr }) ||
 		slices.ContainsFunc(r.Plans, func(pl *ir.Plan) bool { return pl.Row.Uses[attr] })
 }
 
-// expression finds what means something in regular expressions and globs, but not in patterns.
-var expression = regexp.MustCompile(`^\^|\$$|\.[*+]|\[[^]]+\][*+]|\\[dwsS.]|\*`)
+// regexOrGlob matches syntax of regular expressions and globs, which has no meaning in patterns.
+var regexOrGlob = regexp.MustCompile(`^\^|\$$|\.[*+]|\[[^]]+\][*+]|\\[dwsS.]|\*`)
 
-// lintText warns of patterns where text stands, and of text that looks like a pattern of another language.
+// lintText warns of patterns in places that take plain text, and of patterns that look like regular expressions or
+// globs.
 func (c *linter) lintText(x *lang.Condition) {
 	for _, t := range append(slices.Clone(x.In), x.Equals) {
 		p, err := lang.ParsePattern(t.S)
@@ -127,13 +129,13 @@ func (c *linter) lintText(x *lang.Condition) {
 				"very text: acknowledged: [match]", "%q is compared as text, with its braces: nothing is captured", t.S)
 		}
 	}
-	if found := expression.FindString(x.Pattern.S); found != "" && !strings.Contains(found, "{") {
+	if found := regexOrGlob.FindString(x.Pattern.S); found != "" && !strings.Contains(found, "{") {
 		c.Problems.Warnf(x.Pattern, "match", "{x} takes any text, {x:d} digits; for this very text: acknowledged: [match]",
 			"%q is compared as text: %q stands for itself", x.Pattern.S, found)
 	}
 }
 
-// lintNumber refuses comparisons with numbers as DynamoDB does not write them.
+// lintNumber refuses comparisons of a number with a text that is not DynamoDB's form of a number.
 func (c *linter) lintNumber(x *lang.Condition) {
 	if x.Type.S != "N" && c.KeyTypes()[x.At.S] != 'N' {
 		return

@@ -12,18 +12,17 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// lintNames warns of references that were probably not meant as attributes of the item: an attribute may have any
-// name, so a mistyped capture compiles, and every item is then refused. An attribute that is named elsewhere in the
-// rule, best in its match, is meant as one.
+// lintNames warns of references that are probably mistyped captures. Such a reference compiles, because an attribute
+// of the item may have any name, but every item is then refused. A reference to an attribute that the rule names
+// elsewhere, for example in its match, is taken as intended.
 func (c *linter) lintNames(r *ir.Rule) {
 	if slices.ContainsFunc(r.Src.Match, func(x lang.Condition) bool {
-		_,
-			err := lang.ParsePattern(x.Pattern.S)
+		_, err := lang.ParsePattern(x.Pattern.S)
 		return err != nil
 	}) {
-		return // what it would have captured is not known
+		return // a pattern that does not parse: its captures are unknown
 	}
-	named := named(r)
+	named := namedAttributes(r)
 	for i, pl := range r.Plans {
 		c.lintTemplate(r, named, *pl.Src, pl.Row, i == 0)
 		for _, e := range pl.Emitters {
@@ -36,7 +35,8 @@ func (c *linter) lintNames(r *ir.Rule) {
 	}
 }
 
-// lintTemplate checks the references of one template; needed says that items without its attributes are refused.
+// lintTemplate checks the references of one template;
+// needed means that items without its attributes are refused.
 func (c *linter) lintTemplate(r *ir.Rule, named map[string]bool, at problem.Text, t *tmpl.Template, needed bool) {
 	if t == nil {
 		return
@@ -68,8 +68,8 @@ func (c *linter) lintTemplate(r *ir.Rule, named map[string]bool, at problem.Text
 	}
 }
 
-// named returns the attributes that a rule names outside of its templates.
-func named(r *ir.Rule) map[string]bool {
+// namedAttributes returns the attributes that a rule names outside of its templates.
+func namedAttributes(r *ir.Rule) map[string]bool {
 	names := map[string]bool{}
 	add := func(list ...problem.Text) {
 		for _, t := range list {
@@ -98,15 +98,15 @@ func named(r *ir.Rule) map[string]bool {
 			}
 		}
 	}
-	namedByWhen(r, names)
+	addNamedByWhen(r, names)
 	return names
 }
 
-// itemField finds the attributes in a `when` expression.
+// itemField matches the attributes in a `when` expression.
 var itemField = regexp.MustCompile(`\bitem(?:\.(\w+)|\[["']([^"']+)["']\])`)
 
-// namedByWhen adds the attributes of a rule's expressions.
-func namedByWhen(r *ir.Rule, names map[string]bool) {
+// addNamedByWhen adds the attributes in the `when` expressions of a rule and its indexes.
+func addNamedByWhen(r *ir.Rule, names map[string]bool) {
 	texts := []string{r.Src.When.S}
 	for i := range r.Src.Index {
 		texts = append(texts, r.Src.Index[i].When.S)

@@ -10,7 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// lintPersonal refuses personal data in names of rows and columns: they reach logs and monitoring.
+// lintPersonal refuses personal data in row keys and column names, because these reach logs and monitoring.
 func (c *linter) lintPersonal(pl *ir.Plan) {
 	c.personal(*pl.Src, pl.Row, nil)
 	for _, e := range pl.Emitters {
@@ -30,7 +30,7 @@ func (c *linter) personal(at problem.Text, t *tmpl.Template, e *ir.Emitter) {
 			attr = capture.Attr
 		}
 		if e != nil && capture.Name == "" && (name == "member" || name == "key") {
-			attr = e.Entry.Name.S // the members are parts of this attribute
+			attr = e.Entry.Name.S // {member} and {key} show parts of this attribute
 		}
 		if t.Exposed[name] && c.Personal[attr] {
 			c.Problems.Errorf(at, "pii", "use a keyed hash: {"+name+"|hmac(secret,32)}",
@@ -39,8 +39,8 @@ func (c *linter) personal(at problem.Text, t *tmpl.Template, e *ir.Emitter) {
 	})
 }
 
-// personalPaths checks maps whose keys become column names. Whether an attribute of a wildcard is a map, only the
-// author knows.
+// personalPaths refuses personal data in maps whose keys become column names. For a list or wildcard of attributes it
+// only warns, because the mapping does not state which of them are maps.
 func (c *linter) personalPaths(e *ir.Emitter) {
 	if e.Values.Flatten == nil || !e.Qualifier.Exposed[tmpl.VarNames[tmpl.VarPath]] || !e.Qualifier.Vars[tmpl.VarPath] {
 		return
@@ -82,10 +82,10 @@ func shows(r *ir.Rule, family, column, attr string) bool {
 			if !e.Holds(attr) {
 				continue
 			}
-			if e.InFamily(family) && mayBe(e.ColumnOf(attr), column) {
+			if e.InFamily(family) && canGive(e.ColumnOf(attr), column) {
 				return true
 			}
-			if o := e.Otherwise(); o != nil && o.Family.Name == family && mayBe(o.Qualifier.Source, column) {
+			if o := e.Otherwise(); o != nil && o.Family.Name == family && canGive(o.Qualifier.Source, column) {
 				return true
 			}
 		}
@@ -93,8 +93,8 @@ func shows(r *ir.Rule, family, column, attr string) bool {
 	return false
 }
 
-// mayBe reports whether a column template can give a name.
-func mayBe(template, name string) bool {
+// canGive reports whether a column template can give a name; one that does not parse counts as any name.
+func canGive(template, name string) bool {
 	t, err := lang.ParseTemplate(template)
 	return err != nil || serves(name, t, false)
 }

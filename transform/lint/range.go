@@ -10,10 +10,10 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// reference surrounds the name of a reference in a text whose references are compared by name.
+// reference is the mark before and after the name of a reference in the text that byName returns.
 const reference = "\x00"
 
-// lintRange warns of ranges that may give other rows than those meant: of another form, or in another order.
+// lintRange warns of ranges that may return rows of several forms, or in an unexpected order.
 func (c *linter) lintRange(at problem.Text) {
 	low, high, ok := strings.Cut(at.S, "..")
 	if !ok {
@@ -51,8 +51,8 @@ func (c *linter) lintRange(at problem.Text) {
 	}
 }
 
-// sharedParts is the text before the first part in which two keys differ, with references as marks, and the number of
-// that part.
+// sharedParts returns the text before the first part in which two keys differ, with every reference replaced by the
+// mark anything, and the number of that part.
 func (c *linter) sharedParts(from, to lang.Template) (shared string, depth int) {
 	a, b := byName(from), byName(to)
 	n := 0
@@ -75,7 +75,7 @@ func (c *linter) sharedParts(from, to lang.Template) (shared string, depth int) 
 	return sb.String(), depth
 }
 
-// byName is a template as text in which every reference is its name between two marks.
+// byName returns a template as text, with every reference as its name between two marks.
 func byName(t lang.Template) string {
 	var sb strings.Builder
 	for _, part := range t {
@@ -88,7 +88,8 @@ func byName(t lang.Template) string {
 	return sb.String()
 }
 
-// lintGrammar warns of rows with different numbers of parts in one range: its reader cannot cut their keys in one way.
+// lintGrammar warns if rows of one range have different numbers of parts: a reader cannot split all keys in the same
+// way.
 func (c *linter) lintGrammar(at problem.Text, plans []*ir.Plan) {
 	for _, pl := range plans {
 		first, n := plans[0].Row.Parts(c.Delimiter()), pl.Row.Parts(c.Delimiter())
@@ -101,8 +102,8 @@ func (c *linter) lintGrammar(at problem.Text, plans []*ir.Plan) {
 	}
 }
 
-// unordered names the reference by which a plan's rows are sorted in a part, where values that are no prefixes of one
-// another are not sure to sort like the parts.
+// unordered returns the name of the reference in part number depth of a plan's row key, if the keys may sort
+// otherwise than its values: another part follows, and a value may have a byte below the delimiter.
 func (c *linter) unordered(pl *ir.Plan, depth int) (string, bool) {
 	mode := pl.Rule.Src.Segments.S
 	if mode == "" {
@@ -116,15 +117,16 @@ func (c *linter) unordered(pl *ir.Plan, depth int) (string, bool) {
 	for _, part := range row {
 		if part.Name == "" {
 			at += strings.Count(part.Literal, c.Delimiter())
-		} else if at == depth && c.lowest(pl.Rule, part) < c.Delimiter()[0] {
+		} else if at == depth && c.lowestByte(pl.Rule, part) < c.Delimiter()[0] {
 			return part.Name, true
 		}
 	}
 	return "", false
 }
 
-// lowest is the lowest byte that a reference can give; the highest there is when all it gives have one length.
-func (c *linter) lowest(r *ir.Rule, part lang.TemplatePart) byte {
+// lowestByte returns a lower bound of the bytes that a reference can give. It is 0xff for texts of one fixed length:
+// none is the beginning of another, so the delimiter after them does not change their order.
+func (c *linter) lowestByte(r *ir.Rule, part lang.TemplatePart) byte {
 	if part.Salt != nil {
 		return 0xff
 	}

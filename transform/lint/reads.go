@@ -9,8 +9,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// lintReads notes the access patterns in the program, and checks that each is a key, a prefix or a range, because there
-// is no other way to read, and that some rule writes rows of its form.
+// lintReads adds the access patterns to the program. It checks that each is a key, a prefix or a range, the only ways
+// to read Bigtable, and that some rule writes rows of its form.
 func (c *linter) lintReads() {
 	for i := range c.Mapping.Reads {
 		x := &c.Mapping.Reads[i]
@@ -80,10 +80,10 @@ func (c *linter) lintServed(at problem.Text, read ir.ReadPattern) {
 		"access pattern %q looks for %q, but no rule writes such rows", read.Name, read.Key)
 }
 
-// anything stands for a value in a key that is looked for.
+// anything is the mark for any value in the key of an access pattern.
 const anything = "\x00"
 
-// flat is a template as text, with every reference as the same mark.
+// flat returns a template as text, with every reference replaced by the mark anything.
 func flat(t lang.Template) string {
 	var sb strings.Builder
 	for _, part := range t {
@@ -96,7 +96,7 @@ func flat(t lang.Template) string {
 	return sb.String()
 }
 
-// serves reports whether a row template can give the key, or with prefix a key that begins with it.
+// serves reports whether a row template can give the key or, if prefix is set, a longer key that begins with it.
 func serves(key string, row lang.Template, prefix bool) bool {
 	switch {
 	case key == "":

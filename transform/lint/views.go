@@ -10,7 +10,7 @@ import (
 
 var viewName = regexp.MustCompile(`^[_a-zA-Z0-9][-_.a-zA-Z0-9]{0,127}$`)
 
-// lintViews notes the views in the program, and checks their names and columns.
+// lintViews adds the views to the program, and checks their names and columns.
 func (c *linter) lintViews() {
 	seen := map[string]bool{}
 	for i := range c.Mapping.Views {
@@ -32,7 +32,7 @@ func (c *linter) lintViews() {
 	}
 }
 
-// columns resolves the columns of a view: fixed ones that some rule may write.
+// columns resolves the columns of a view, and refuses those that no rule writes, without a name, or of aggregates.
 func (c *linter) columns(list []problem.Text) (out []ir.Column) {
 	for _, t := range list {
 		f, qualifier, ok := c.Target(t)

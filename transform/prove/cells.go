@@ -46,8 +46,9 @@ func proveCellDeterminesItem(s site, e *ir.Emitter) {
 	}
 }
 
-// timeHint says how a cell time can determine its item; otherwise is returned where the time itself is right.
-func timeHint(t *tmpl.Template, otherwise string) string {
+// timeHint returns the hint how to make a cell time determine its item. It returns fallback if the time's template has
+// nothing to improve.
+func timeHint(t *tmpl.Template, fallback string) string {
 	switch {
 	case slices.Contains(t.Filters, "iso_ms"):
 		return "two texts may be one time: say `collisions: acknowledged` if they are not in your data, " +
@@ -55,12 +56,13 @@ func timeHint(t *tmpl.Template, otherwise string) string {
 	case len(t.Uses) == 1 && t.Ambiguity == "" && len(t.Filters) == 0:
 		return "as text a number has many forms: ts: \"" + strings.Replace(t.Source, "}", "|int}", 1) + "\" takes one of them"
 	}
-	return otherwise
+	return fallback
 }
 
-// Proof 8: proveColumnHasOneItem shows that an item's column of one entry is never another item's column of an earlier
-// entry, or of another column of this one. Each template determines its item by itself (proof 7). Where the
-// template is unknown, the column determines the item only if both templates begin with the same references to the key.
+// Proof 8: proveColumnHasOneItem shows that an item's column of one entry is never another item's column of an
+// earlier entry, or of another column of this one. By proof 7 a column determines its item if the template that gave
+// it is known. If either of two templates may have given it, it determines the item only if both templates begin with
+// the same references to the key.
 func proveColumnHasOneItem(s site, earlier []*ir.Emitter, e *ir.Emitter) {
 	for _, o := range append(slices.Clone(earlier), e) {
 		if o.Shared || e.Shared || o.Aggregate() {
@@ -82,7 +84,8 @@ func proveColumnHasOneItem(s site, earlier []*ir.Emitter, e *ir.Emitter) {
 	}
 }
 
-// missingInBoth names the parts of the primary key that two columns do not determine in the same place.
+// missingInBoth returns the references to those parts of the primary key that equal cells of columns a (of emitter o)
+// and b (of emitter e) do not determine, because the references do not stand in the same place of both templates.
 func (s site) missingInBoth(o, e *ir.Emitter, a, b ir.ColumnSet) []string {
 	known := tmpl.Common(a.Column, b.Column)
 	if s.plan.Row.Ambiguity == "" {
@@ -91,9 +94,10 @@ func (s site) missingInBoth(o, e *ir.Emitter, a, b ir.ColumnSet) []string {
 	if o.Time.Siblings && e.Time.Siblings && o.Entry.TS.S == e.Entry.TS.S && e.Time.Template.Ambiguity == "" {
 		maps.Copy(known, e.Time.Template.Covers)
 	}
-	return s.missingBeside(known)
+	return s.missingGiven(known)
 }
 
+// sameBeginningHint returns the hint how two columns can begin with the same references to the key.
 func sameBeginningHint(missing []string, a, b ir.ColumnSet) string {
 	if tmpl.Begins(a.Column, b.Column) {
 		return "say where the first part ends: `segments: escape`, or a capture that cannot hold what follows it, " +
@@ -104,8 +108,9 @@ func sameBeginningHint(missing []string, a, b ir.ColumnSet) string {
 		"or say `collisions: acknowledged`"
 }
 
-// Proof 9: proveCellsOfItemDiffer shows that two entries do not write one column of one item. Where they may, it
-// reports that every item must be compared; two fixed columns that are always the same are refused at once.
+// Proof 9: proveCellsOfItemDiffer shows that two entries do not write one column of one item. If they may, it returns
+// true: the cells of every item must then be compared while it is mapped. It refuses two fixed columns that are always
+// the same.
 func proveCellsOfItemDiffer(s site) (compare bool) {
 	for i, a := range s.plan.Emitters {
 		if mayRepeatColumn(a) {
@@ -127,7 +132,7 @@ func proveCellsOfItemDiffer(s site) (compare bool) {
 	return compare
 }
 
-// mayRepeatColumn reports whether two values of one item may go to the same column by this emitter alone.
+// mayRepeatColumn reports whether this emitter alone may write two values of one item to the same column.
 func mayRepeatColumn(e *ir.Emitter) bool {
 	f := e.Values.Flatten
 	return len(e.Source.Attributes().Rename) > 0 || f != nil && !f.Escapes || e.Qualifier.Lossy

@@ -28,8 +28,8 @@ func proveFamiliesAgree(drafts []*ir.Draft) {
 	}
 }
 
-// Proof 3: proveArchiveAlone shows that nothing else writes a family of archived items: removals spare such a family,
-// so that other cells in it would never be removed.
+// Proof 3: proveArchiveAlone shows that nothing else writes a family of archived items. Removals spare such a family,
+// so other cells in it would never be removed.
 func proveArchiveAlone(sites []site) {
 	for _, s := range sites {
 		family := s.plan.Rule.ArchiveFamily
@@ -38,8 +38,8 @@ func proveArchiveAlone(sites []site) {
 		}
 		at := s.plan.Rule.Src.OnTTLExpiry
 		for _, other := range sites {
-			theirs := other.plan.Rule.ArchiveFamily
-			if other.draft != s.draft && theirs != nil && theirs.Name == family.Name {
+			otherFamily := other.plan.Rule.ArchiveFamily
+			if other.draft != s.draft && otherFamily != nil && otherFamily.Name == family.Name {
 				s.draft.Problems.Errorf(at, "shared_cell", "give each table's archive a family of its own",
 					"table %s archives into family %s of this target too", other.draft.Program.Table.Source, family.Name)
 			}

@@ -7,20 +7,22 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// MayCoalesce reports whether only the last of several changes of an item matters to a row. It does not where every
-// change leaves something behind: a version, a merged value, an archived copy, or an emptied row.
+// MayCoalesce reports whether only the last of several changes of an item matters to a row. It returns false if an
+// earlier change has an effect that lasts: a kept version, a merged value, an archived copy, or the deletion of the
+// whole row.
 func MayCoalesce(pl *ir.Plan) bool {
 	if pl.WipesOnRemoval || pl.Rule.ArchiveFamily != nil {
 		return false
 	}
 	return !slices.ContainsFunc(pl.Emitters, func(e *ir.Emitter) bool {
-		return e.Aggregate() || siblingsStay(e) ||
+		return e.Aggregate() || keepsRemovedSiblings(e) ||
 			slices.ContainsFunc(e.Columns(), func(c ir.ColumnSet) bool { return e.KeepsVersions(c.Family) })
 	})
 }
 
-// siblingsStay reports whether cells that are distinguished by their times stay when their item goes.
-func siblingsStay(e *ir.Emitter) bool {
+// keepsRemovedSiblings reports whether an emitter with `cell_id: ts`, where the cells of several items (siblings)
+// share a column and differ by their times, keeps the cell of a removed item.
+func keepsRemovedSiblings(e *ir.Emitter) bool {
 	return e.Time.Siblings && e.Family.History && e.Family.Removed != "delete"
 }
 
@@ -43,7 +45,7 @@ func NeedsOldImage(r *ir.Rule) bool {
 	return false
 }
 
-// columnNeedsOldImage reports whether only the old image shows which columns of a family an item leaves.
+// columnNeedsOldImage reports whether only the old image shows which columns of a family must be deleted or emptied.
 func columnNeedsOldImage(pl *ir.Plan, e *ir.Emitter, f *ir.FamilyRule) bool {
 	unknown := !e.FromKey && !e.Aggregate() && (!pl.Exclusive || slices.Contains(pl.History, f.Name))
 	return unknown || e.KeepsVersions(f) && f.Removed == "empty"

@@ -75,7 +75,7 @@ func classify(s site) {
 	}
 }
 
-// spareFamilies notes the families with versions to keep, and those that a wipe of the row spares.
+// spareFamilies records in a plan the families with versions to keep, and the families that a wipe of the row spares.
 func spareFamilies(pl *ir.Plan) {
 	for _, e := range pl.Emitters {
 		for _, c := range e.Columns() {

@@ -10,7 +10,7 @@ import (
 )
 
 // Proof 1: proveRowDeterminesKey shows that the row's key determines the whole primary key, so that the row can belong
-// to one item alone. Otherwise the row is shared, and the plan says why.
+// to one item alone. Otherwise the row is shared, and pl.Why records the reason.
 func proveRowDeterminesKey(s site) {
 	pl := s.plan
 	missing := s.missingKeyParts(pl.Row)
@@ -28,8 +28,8 @@ func proveRowDeterminesKey(s site) {
 	}
 }
 
-// Proof 4: proveRowsOrCellsDiffer shows of two plans of one target that they never write the same cell. Where they can
-// produce the same row, it belongs to neither, and cells that both may write are refused.
+// Proof 4: proveRowsOrCellsDiffer shows that two plans of one target never write the same cell. If they can produce the
+// same row, neither plan is exclusive any more, and cells that both may write are refused.
 func proveRowsOrCellsDiffer(a, b site) {
 	if !tmpl.Overlap(a.plan.Row.Shape, b.plan.Row.Shape) || sameRowIsSameItem(a, b) {
 		return
@@ -51,8 +51,8 @@ func proveRowsOrCellsDiffer(a, b site) {
 	}
 }
 
-// acknowledgedSharing reports whether two emitters may write one cell because the server merges it, or because the
-// author says that it does not happen; it marks the latter as shared.
+// acknowledgedSharing reports whether two emitters are allowed to write one cell: the server merges the cell, or the
+// author acknowledges the sharing. It marks emitters of rules under `may_share_cells_with` as shared.
 func acknowledgedSharing(a, b site, ea, eb *ir.Emitter) bool {
 	if ea.Aggregate() && eb.Aggregate() {
 		return true
@@ -64,7 +64,7 @@ func acknowledgedSharing(a, b site, ea, eb *ir.Emitter) bool {
 	return ea.Time.Siblings && eb.Time.Siblings && ea.Shared && eb.Shared
 }
 
-// sharedCellHint says how to prevent two plans from writing one cell.
+// sharedCellHint returns the hint how to prevent two plans from writing one cell.
 func sharedCellHint(a, b site) string {
 	if a.draft != b.draft {
 		return "give the tables' rows distinct literal prefixes (row: \"orders#{…}\"), or targets of their own"
@@ -82,8 +82,9 @@ func sharedCellHint(a, b site) string {
 	return hint
 }
 
-// sameRowIsSameItem reports whether rows of two rules can be the same only for one and the same item, which either rule
-// takes: both rows determine the whole key, by the same references, and a name means the same in both.
+// sameRowIsSameItem reports whether equal rows of two rules always come from one and the same item, which passes from
+// one rule to the other: both rows determine the whole key by the same references, and each reference stands for the
+// same text in both rules.
 func sameRowIsSameItem(a, b site) bool {
 	if a.draft != b.draft || a.plan.Rule == b.plan.Rule || a.plan.Row.Ambiguity != "" || b.plan.Row.Ambiguity != "" {
 		return false
@@ -94,11 +95,12 @@ func sameRowIsSameItem(a, b site) bool {
 			return false
 		}
 	}
-	return len(a.missingBeside(known)) == 0 && len(b.missingBeside(known)) == 0
+	return len(a.missingGiven(known)) == 0 && len(b.missingGiven(known)) == 0
 }
 
-// Proof 5: proveOneGuard gives rows that can be the same one kind of guard: where one plan's row is shared, so are the
-// rows of the plans that can produce it. An item that passes from one rule to the other then finds its own guard.
+// Proof 5: proveOneGuard gives rows that can be the same one kind of guard: if the row of one plan is shared, the
+// rows of all plans that can produce it become shared too. The guard that an item wrote by one rule is then also the
+// guard that is checked when the item passes to the other rule.
 func proveOneGuard(sites []site) {
 	for changed := true; changed; {
 		changed = false

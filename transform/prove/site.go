@@ -9,7 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// site is a row plan with the draft that it belongs to, which takes the problems.
+// site is a row plan with its draft, to which problems of the plan are added.
 type site struct {
 	draft *ir.Draft
 	plan  *ir.Plan
@@ -20,15 +20,15 @@ func quiet(a, b site) bool {
 	return a.draft.Broken || b.draft.Broken || a.plan.Rule.Unreachable || b.plan.Rule.Unreachable
 }
 
-// nameFor names the plan in a message that is about another table's plan or about one of the same table.
-func (s site) nameFor(reader site) string {
-	if s.draft != reader.draft {
+// nameFor returns the plan's name for a message that also names the plan of other: with the table if theirs differ.
+func (s site) nameFor(other site) string {
+	if s.draft != other.draft {
 		return fmt.Sprintf("%s of table %s", s.plan.Name, s.draft.Program.Table.Source)
 	}
 	return s.plan.Name
 }
 
-// missingKeyParts names the parts of the primary key that the texts of the templates do not determine, as references.
+// missingKeyParts returns references to the parts of the primary key that the texts of the templates do not determine.
 func (s site) missingKeyParts(templates ...*tmpl.Template) []string {
 	known := map[string]bool{}
 	for _, t := range templates {
@@ -36,21 +36,23 @@ func (s site) missingKeyParts(templates ...*tmpl.Template) []string {
 			maps.Copy(known, t.Covers)
 		}
 	}
-	return s.missingBeside(known)
+	return s.missingGiven(known)
 }
 
-// missingBeside names the parts of the primary key that are not among the captures and attributes in known.
-func (s site) missingBeside(known map[string]bool) (missing []string) {
+// missingGiven returns references to the parts of the primary key that are not among the captures and attributes in
+// known.
+func (s site) missingGiven(known map[string]bool) (missing []string) {
 	for _, attr := range s.draft.KeyNames() {
 		missing = append(missing, s.missingOf(attr, known)...)
 	}
 	return missing
 }
 
-// missingOf names the parts of one key attribute that are not among the captures and attributes in known.
+// missingOf returns references to the parts of one key attribute that are not among the captures and attributes in
+// known.
 func (s site) missingOf(attr string, known map[string]bool) (missing []string) {
 	r := s.plan.Rule
-	if known[attr] && !captures(s.plan, attr) {
+	if known[attr] && !isCapture(s.plan, attr) {
 		return nil
 	}
 	fixed := false
@@ -69,21 +71,22 @@ func (s site) missingOf(attr string, known map[string]bool) (missing []string) {
 	return missing
 }
 
-// captures reports whether an attribute's name is also the name of a capture of the plan: references to that name then
-// mean the capture.
-func captures(pl *ir.Plan, name string) bool {
+// isCapture reports whether a capture of the plan has the name of an attribute: references to that name then stand for
+// the capture, not for the attribute.
+func isCapture(pl *ir.Plan, name string) bool {
 	return slices.ContainsFunc(pl.Captures, func(c tmpl.Capture) bool { return c.Name == name })
 }
 
-// sameMeaning reports whether two plans mean the same by an attribute, or by its captures, where known has those that
-// both rows determine by the same references.
+// sameMeaning reports whether references to a key attribute, or to its captures, stand for the same text in two plans.
+// They do if both plans refer to the attribute itself, or if both rules match it with the same pattern. known holds the
+// captures and attributes that both rows determine by the same references.
 func sameMeaning(a, b site, attr string, known map[string]bool) bool {
-	named := known[attr] && !captures(a.plan, attr) && !captures(b.plan, attr)
-	return named || samePattern(a.plan.Rule, b.plan.Rule, attr)
+	byName := known[attr] && !isCapture(a.plan, attr) && !isCapture(b.plan, attr)
+	return byName || samePattern(a.plan.Rule, b.plan.Rule, attr)
 }
 
-// samePattern reports whether two rules match an attribute with the same pattern, so that its captures, or its whole
-// text, are the same.
+// samePattern reports whether two rules match an attribute with the same pattern: its captures then hold the same
+// parts.
 func samePattern(a, b *ir.Rule, attr string) bool {
 	pattern := func(r *ir.Rule) string {
 		for i := range r.Src.Match {
