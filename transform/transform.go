@@ -1,7 +1,7 @@
 // Package transform turns a change of an item into the rows and cells for Bigtable and the events for the archive. It
 // compiles mappings into programs, and it is the entry to the packages below it for the rest of the replicator. A
-// program's result depends on the change and the mapping alone: no clock, no I/O, no randomness, so a replay
-// gives the same bytes.
+// program's result depends on the change and the mapping alone: no clock, no I/O, no randomness (Rule 7), so a
+// replay gives the same bytes.
 //
 // Compile makes the program of a table; Program.Change and Program.Coalesce fill a Write with the rows that a change
 // enters and leaves. Owned, Resyncable, Lossless, Unmap and Kept.Apply have no caller in the replicator yet: resync and

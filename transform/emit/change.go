@@ -19,7 +19,7 @@ func Change(p *ir.Program, d *change.Decoder, c *change.Change, w *Write) error 
 // last version. Every row that any of the images had is in the Write, so that moves A→B→C leave nothing in A or B.
 // After a *tmpl.Refusal, which is about one of the changes, apply them one by one.
 //
-// All rows get one version, that of the last change; the sink compares it in every row.
+// Rule 5, Rule 6: all rows get one version, that of the last change; the sink compares it in every row.
 func Coalesce(p *ir.Program, d *change.Decoder, cs []*change.Change, w *Write) error {
 	if w.mem == nil || w.mem.eval.p != p {
 		w.mem = newMemory(p)

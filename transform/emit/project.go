@@ -70,7 +70,7 @@ func (m *memory) reset() {
 // Project returns the rows and cells of an item: what Bigtable holds when it is up to date. The error is a
 // *tmpl.Refusal when the mapping does not take the item. An item that the mapping drops has no rows.
 //
-// The result depends on the item and the mapping alone.
+// Rule 7: the result depends on the item and the mapping alone.
 func Project(p *ir.Program, img change.Image) ([]Row, error) {
 	m := newMemory(p)
 	v, err := m.eval.project(img, true)
