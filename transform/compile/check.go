@@ -10,7 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// checkColumns refuses emitters whose cells of one item would hide each other, or would stand in a family that cannot
+// checkColumns refuses emitters whose cells of one item would hide each other, or would be in a family that cannot
 // hold them.
 func (c *compiler) checkColumns(e *ir.Emitter) {
 	if len(e.Source.Listed()) == 1 && e.Values.Flatten != nil && !e.Qualifier.Vars[tmpl.VarPath] {
@@ -19,7 +19,7 @@ func (c *compiler) checkColumns(e *ir.Emitter) {
 	}
 	for _, o := range e.Columns() {
 		if !o.Main {
-			c.plainFamily(o.Family, o.At)
+			c.checkPlainFamily(o.Family, o.At)
 		}
 	}
 	if e.Time.Siblings && e.Family.MaxVersions == 1 {
@@ -59,8 +59,8 @@ func (c *compiler) checkRename(e *ir.Emitter) {
 	}
 }
 
-// plainFamily refuses a family whose cells are merged or expire: it cannot hold other cells.
-func (c *compiler) plainFamily(f *ir.FamilyRule, at problem.Text) {
+// checkPlainFamily refuses a family whose cells are merged or expire, because it cannot hold ordinary cells.
+func (c *compiler) checkPlainFamily(f *ir.FamilyRule, at problem.Text) {
 	switch {
 	case f.Aggregate != "":
 		c.Problems.Errorf(at, "aggregate", "name a family of plain cells",
@@ -80,7 +80,7 @@ func (c *compiler) checkEmitter(e *ir.Emitter) {
 		need = tmpl.VarPath
 	}
 	if several && !uses[need] && (!attrs || !uses[tmpl.VarPath]) {
-		c.Problems.Errorf(e.Entry.To, "to", c.severalColumns(e, tmpl.VarNames[need]),
+		c.Problems.Errorf(e.Entry.To, "to", c.severalColumnsHint(e, tmpl.VarNames[need]),
 			"`%s` gives several cells, but the column is always %q", e.Describe(), e.Entry.To.S)
 	}
 	if e.Time.Siblings && e.Time.Template == nil {
@@ -105,7 +105,8 @@ func (c *compiler) checkEmitter(e *ir.Emitter) {
 	c.checkTime(e)
 }
 
-// checkAggregate holds an emitter to what the server can merge: 64-bit integers, in cells of one column and one time.
+// checkAggregate refuses an emitter whose cells the server cannot merge: max and min need 64-bit integers, hll needs
+// attributes, and all need a cell time, because only cells of one column and one time are merged.
 func (c *compiler) checkAggregate(e *ir.Emitter) {
 	distinct := e.Family.Aggregate == "hll"
 	merges := false
@@ -130,7 +131,7 @@ func (c *compiler) checkAggregate(e *ir.Emitter) {
 	}
 }
 
-// checkTime refuses cell times that garbage collection would misread.
+// checkTime refuses texts that are no time, and cell times for which garbage collection would remove wanted cells.
 func (c *compiler) checkTime(e *ir.Emitter) {
 	f := e.Family
 	switch {
@@ -151,13 +152,14 @@ func (c *compiler) checkTime(e *ir.Emitter) {
 		c.Problems.Errorf(e.Entry.TSMissing, "ts_missing", "never, skip or refuse",
 			"family %s expires by timestamp: with the change's own time a cell without expiry would vanish at once", f.Name)
 	case f.Expires && e.Time.Template == nil:
-		c.Problems.Errorf(e.Entry.To, "expires_by_timestamp", "add `ts: \"{"+c.ttl()+"|s_ms}\"`, or use another family",
+		c.Problems.Errorf(e.Entry.To, "expires_by_timestamp",
+			"add `ts: \"{"+c.ttlAttribute()+"|s_ms}\"`, or use another family",
 			"family %s expires by timestamp, but the cell has no expiry: it would vanish at once", f.Name)
 	}
 }
 
-// ttl returns the TTL attribute for a hint.
-func (c *compiler) ttl() string {
+// ttlAttribute returns the table's TTL attribute for a hint, or an example of a name.
+func (c *compiler) ttlAttribute() string {
 	if c.Program.Table.TTLAttr != "" {
 		return c.Program.Table.TTLAttr
 	}
@@ -180,7 +182,7 @@ func isTime(s string) bool {
 	return err == nil && n >= 0 && n <= ir.MaxTime
 }
 
-// timeHint returns what a fixed text in the place of a cell time was probably meant to be.
+// timeHint returns the cell time that the author of a fixed text probably meant.
 func timeHint(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == "" &&
 		(s[0] < '0' || s[0] > '9') {
@@ -190,8 +192,8 @@ func timeHint(s string) string {
 	return "a number of ms such as ts: \"0\", or a template: ts: \"{created|iso_ms}\""
 }
 
-// severalColumns returns the hint how an entry with several cells gets a column for each.
-func (c *compiler) severalColumns(e *ir.Emitter, variable string) string {
+// severalColumnsHint returns how to give each cell of an entry a column of its own.
+func (c *compiler) severalColumnsHint(e *ir.Emitter, variable string) string {
 	_, qualifier, _ := strings.Cut(e.Entry.To.S, ":")
 	write := func(column string) string { return "write \"" + e.Family.Name + ":" + column + "\"" }
 	var unknown []string

@@ -35,7 +35,7 @@ func All(tables []ir.Table) ([]*ir.Program, []problem.Problem) {
 	return out, problems
 }
 
-// compiler turns one table's mapping into its program, noting every problem it meets in the draft.
+// compiler turns one table's mapping into its program, and adds every problem to the draft.
 type compiler struct{ *ir.Draft }
 
 // newCompiler returns the compiler of a table, with its preset spelled out.
@@ -69,7 +69,7 @@ func (c *compiler) checkGoogle(s change.KeySchema) {
 	}
 }
 
-// compile reads the mapping into the draft. What needs the other tables of the target comes later.
+// compile reads the mapping into the draft. Steps that need the other tables of the target come later.
 func (c *compiler) compile() {
 	c.compileSecrets()
 	for _, name := range c.Mapping.PII {
@@ -86,8 +86,8 @@ func (c *compiler) compile() {
 	c.Broken = c.Problems.Failed()
 }
 
-// compileSecrets reads secrets from the environment. Without one, the rows that its hash names could not be found
-// again.
+// compileSecrets reads secrets from the environment. An unset variable is an error: rows whose keys are hashed with the
+// secret could not be found again.
 func (c *compiler) compileSecrets() {
 	for _, s := range c.Mapping.Secrets {
 		value := s.Value.S

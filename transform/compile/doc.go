@@ -10,7 +10,7 @@
 //	emitter.go   entries under cells
 //	check.go     combinations of options that cannot work
 //	families.go  column families
-//	when.go      what the problem with a CEL expression means
+//	when.go      hints for errors in CEL expressions
 //	finish.go    what the program needs, once all rows have their class
 //	hash.go      the hash that identifies a program
 //	env.go       what templates may refer to

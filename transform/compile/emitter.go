@@ -11,14 +11,14 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// encodings are the words of `as`.
+// encodings are the encodings by the value of `as`.
 var encodings = map[string]ir.Encoding{
 	"": encode.Natural, "natural": encode.Natural, "text": encode.Text, "raw": encode.Raw, "decimal": encode.Decimal,
 	"int64": encode.Int64, "float64": encode.Float64, "bool1": encode.Bool1, "json": encode.JSON,
 	"dynamo_json": encode.DynamoJSON, "protobuf": encode.Protobuf, "google": encode.Google,
 }
 
-// variables are those that the qualifier of a kind of source may use.
+// variables are the template variables that a qualifier may use, by the kind of source.
 var variables = map[string][]int{
 	"attr":  {tmpl.VarAttr, tmpl.VarPath, tmpl.VarType},
 	"attrs": {tmpl.VarAttr, tmpl.VarPath, tmpl.VarType},
@@ -50,7 +50,7 @@ func (c *compiler) emitter(r *ir.Rule, src *lang.Emitter, segments problem.Text)
 		c.Problems.Errorf(src.To, "template", "", "%s", err.Error())
 		return nil
 	}
-	e.NameOnly = qualifier == "{attr}" && e.Qualifier.Vars[tmpl.VarAttr] // else {attr} is a capture or an attribute
+	e.NameOnly = qualifier == "{attr}" && e.Qualifier.Vars[tmpl.VarAttr] // otherwise {attr} is a capture or an attribute
 	e.PerName = perName(e, qualifier, env)
 	if src.TS.Set() {
 		env.Vars, env.Segments = nil, tmpl.SegRaw
@@ -70,7 +70,7 @@ func (c *compiler) emitter(r *ir.Rule, src *lang.Emitter, segments problem.Text)
 }
 
 // perName returns a column template for each attribute that the author named, with the name in place of {attr}, so that
-// proofs know the text. It returns nil where the template might not write a name as it is.
+// proofs have the exact text. It returns nil where the template might not write a name as it is.
 func perName(e *ir.Emitter, qualifier string, env *tmpl.Env) []*tmpl.Template {
 	before, after, found := strings.Cut(qualifier, "{attr}")
 	plain := func(s string) bool {
@@ -92,7 +92,7 @@ func perName(e *ir.Emitter, qualifier string, env *tmpl.Env) []*tmpl.Template {
 	return out
 }
 
-// values compiles what an entry says about the bytes of its cells.
+// values compiles the options of an entry for the bytes of its cells.
 func (c *compiler) values(src *lang.Emitter, f *ir.FamilyRule) ir.Values {
 	v := ir.Values{Encode: encodings[src.As.S]}
 	null := src.Null.S
@@ -162,7 +162,7 @@ func (c *compiler) attributes(src *lang.Emitter) ir.Attributes {
 	return a
 }
 
-// constant reads what const and set cells hold: text, or bytes as 0x….
+// constant reads the value of `const` and `set` cells: text, or bytes as 0x….
 func (c *compiler) constant(t problem.Text) []byte {
 	b, ok := literalBytes(t.S)
 	if !ok {

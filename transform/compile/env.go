@@ -9,7 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// env returns what a rule's templates may refer to.
+// env returns the names and options for a rule's templates.
 func (c *compiler) env(r *ir.Rule, segments problem.Text) *tmpl.Env {
 	mode := segments.S
 	if mode == "" {
@@ -22,10 +22,10 @@ func (c *compiler) env(r *ir.Rule, segments problem.Text) *tmpl.Env {
 		Secrets: c.Secrets}
 }
 
-// text is a text that is not from the file.
+// text returns a text without a place in the mapping file.
 func text(s string) problem.Text { return problem.Text{S: s} }
 
-// literalBytes returns the bytes of a constant: hex behind 0x, else the text itself.
+// literalBytes returns the bytes of a constant: hex after 0x, otherwise the text itself.
 func literalBytes(s string) ([]byte, bool) {
 	h, isHex := strings.CutPrefix(s, "0x")
 	if !isHex {

@@ -7,7 +7,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/lang"
 )
 
-// validFamily reports whether Bigtable takes a name for a column family.
+// validFamily reports whether Bigtable accepts a name for a column family.
 func validFamily(name string) bool {
 	for i := range len(name) {
 		ch := name[i]
@@ -38,13 +38,13 @@ func (c *compiler) compileFamilies() {
 		fam := &ir.FamilyRule{Family: ir.Family{Name: f.At.S, MaxVersions: f.MaxVersions, MaxAge: f.MaxAge,
 			Intersection: f.Combine.S == "intersection", Aggregate: f.Aggregate.S},
 			History: f.MaxVersions != 1 && f.Aggregate.S == "" && !f.Expires, Expires: f.Expires, Removed: removed, At: f.At}
-		c.aggregate(f)
+		c.checkAggregateKind(f)
 		c.AddFamily(fam)
 	}
 }
 
-// aggregate refuses aggregates for which a change delivered twice would count twice.
-func (c *compiler) aggregate(f *lang.Family) {
+// checkAggregateKind refuses unknown aggregates, and sum, where a change that is delivered twice would count twice.
+func (c *compiler) checkAggregateKind(f *lang.Family) {
 	switch f.Aggregate.S {
 	case "", "max", "min", "hll":
 	case "sum":

@@ -10,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// reads notes in a rule the attributes that must be decoded for it.
-func (c *compiler) reads(r *ir.Rule) {
+// setWanted sets the attributes that must be decoded for a rule.
+func (c *compiler) setWanted(r *ir.Rule) {
 	r.WantedNames = map[string]bool{}
 	add := func(t *tmpl.Template) {
 		if t != nil {
@@ -54,13 +54,13 @@ func wanted(all bool, names map[string]bool) func(string) bool {
 	return func(name string) bool { return slices.Contains(few, name) }
 }
 
-// finish derives what the program needs to run, once all rows have their class, and lints the whole.
+// finish derives what the program needs to run, once all rows have their class, and lints the program.
 func (c *compiler) finish() {
 	p := c.Program
 	p.KeyDecidesRule, p.Coalesces = true, true
 	names, all := map[string]bool{}, false
 	for _, r := range p.Rules {
-		c.reads(r)
+		c.setWanted(r)
 		all = all || r.WantsAll || r.When != nil
 		for name := range r.WantedNames {
 			names[name] = true
@@ -82,7 +82,7 @@ func (c *compiler) finish() {
 			r.Heals = r.Heals && pl.Class != ir.ClassD && pl.Row.FromKey && len(pl.Conditions) == 0 && pl.When == nil
 		}
 	}
-	c.hash()
+	c.setHash()
 	prove.CheckImages(c.Draft)
 	lint.Program(c.Draft)
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// hash covers what decides a table's cells: the mapping's content with its secrets, the table's options, and the
-// classes, which other tables of the same target may change.
-func (c *compiler) hash() {
+// setHash hashes everything that decides a table's cells: the mapping's content with its secrets, the table's options,
+// and the row classes, which may change with the other tables of the same target.
+func (c *compiler) setHash() {
 	var classes []ir.Class
 	for _, r := range c.Program.Rules {
 		for _, pl := range r.Plans {
@@ -31,8 +31,8 @@ func (c *compiler) hash() {
 	copy(c.Program.Hash[:], sum[:])
 }
 
-// digests returns a keyed hash per secret: it distinguishes sets of secrets without showing them. With a changed secret
-// no row is found again, so the hash must change with it.
+// digests returns a keyed hash per secret: it distinguishes sets of secrets without showing them. The
+// hash must change with a secret, because rows written with the old one are not found again.
 func (c *compiler) digests() (all [][]byte) {
 	for _, s := range c.Mapping.Secrets {
 		mac := hmac.New(sha256.New, c.Secrets[s.Name])

@@ -18,7 +18,7 @@ func preset(name string, m *ir.Mapping, schema change.KeySchema) *ir.Mapping {
 	}
 	out := *m
 	out.Preset = problem.Text{}
-	// What a preset says stands where its name does.
+	// Problems with the preset's entries are reported at the line of `preset`.
 	text := func(s string) problem.Text { return problem.Text{S: s, Line: m.Preset.Line, Path: "preset"} }
 	rule := lang.Rule{At: text(name)}
 	row, match, keys := defaultRow(schema, text)
@@ -36,7 +36,7 @@ func preset(name string, m *ir.Mapping, schema change.KeySchema) *ir.Mapping {
 	case "document":
 		e = lang.Emitter{At: e.At, Kind: "doc", All: true, To: text(family + ":j"), Format: text("dynamo_json")}
 	}
-	// Families that are declared beside it, for views and reads, do not replace its own.
+	// Other families may be declared beside the preset; its own is added unless the mapping declares it too.
 	if !slices.ContainsFunc(out.Families, func(f lang.Family) bool { return f.At.S == family }) {
 		out.Families = append(slices.Clip(out.Families), f)
 	}
@@ -51,7 +51,7 @@ func preset(name string, m *ir.Mapping, schema change.KeySchema) *ir.Mapping {
 }
 
 // defaultRow returns the row template of the preset default, its conditions and the key attributes: the partition key
-// with # and % escaped, "#", and the sort key as it is. A partition key that stands alone needs no escaping.
+// with # and % escaped, "#", and the sort key as it is. A partition key without a sort key needs no escaping.
 func defaultRow(schema change.KeySchema, text func(string) problem.Text) (row string, match []lang.Condition,
 	keys []problem.Text) {
 	part := func(k change.KeyAttr, capture string) string {

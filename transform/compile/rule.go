@@ -32,8 +32,8 @@ func (c *compiler) rule(src *lang.Rule) *ir.Rule {
 	return r
 }
 
-// index compiles a further row. What its conditions capture stands behind the rule's own captures and is dropped after
-// it: the next index must not refer to it, because its place may hold the capture of another item.
+// index compiles an index row. The captures of its conditions follow the rule's own and are removed afterwards: the
+// next index must not refer to them, because their slots may hold captures of another item.
 func (c *compiler) index(r *ir.Rule, src *lang.Rule, x *lang.Index) {
 	conds := c.conditions(r, x.Match)
 	c.Program.MaxCaptures = max(c.Program.MaxCaptures, len(r.Captures))
@@ -44,14 +44,14 @@ func (c *compiler) index(r *ir.Rule, src *lang.Rule, x *lang.Index) {
 	r.Captures = slices.Clip(r.Captures[:r.OwnCaptures])
 }
 
-// expiry compiles what becomes of items that TTL deletes.
+// expiry compiles `on_ttl_expiry`: what becomes of items that TTL deletes.
 func (c *compiler) expiry(r *ir.Rule) {
 	if r.OnTTL == "" {
 		r.OnTTL = c.Program.DefaultOnTTL()
 	}
 	if name, ok := strings.CutPrefix(r.OnTTL, "archive:"); ok {
 		if r.ArchiveFamily = c.Family(name, r.Src.OnTTLExpiry); r.ArchiveFamily != nil {
-			c.plainFamily(r.ArchiveFamily, r.Src.OnTTLExpiry)
+			c.checkPlainFamily(r.ArchiveFamily, r.Src.OnTTLExpiry)
 		}
 		return
 	}
@@ -61,7 +61,7 @@ func (c *compiler) expiry(r *ir.Rule) {
 	}
 }
 
-// predicate compiles a `when`; nil when there is none, or it does not compile.
+// predicate compiles a `when`; nil when it is not set or does not compile.
 func (c *compiler) predicate(t problem.Text) *ir.Predicate {
 	if !t.Set() {
 		return nil
@@ -98,22 +98,23 @@ func (c *compiler) conditions(r *ir.Rule, list []lang.Condition) (out []ir.Condi
 	return out
 }
 
-// pattern compiles a pattern, and adds its captures to the rule's; of is what is known of the attribute.
-func (c *compiler) pattern(r *ir.Rule, t problem.Text, of tmpl.Capture) *tmpl.Pattern {
+// pattern compiles a pattern, and adds its captures to the rule's. Each of them is a copy of template, which
+// describes the attribute, with a name and a kind.
+func (c *compiler) pattern(r *ir.Rule, t problem.Text, template tmpl.Capture) *tmpl.Pattern {
 	ast, err := lang.ParsePattern(t.S)
 	if err != nil {
 		c.Problems.Errorf(t, "pattern", "", "%s", err.Error())
 		return nil
 	}
-	known := map[string]int{}
+	slots := map[string]int{}
 	for i, have := range r.Captures {
-		known[have.Name] = i
+		slots[have.Name] = i
 	}
 	for _, part := range ast {
 		if part.Kind == lang.Literal {
 			continue
 		}
-		_, have := known[part.Text]
+		_, have := slots[part.Text]
 		switch {
 		case part.Kind == lang.Same && !have:
 			c.Problems.Errorf(t, "pattern", "captures are read from the top: partition key first",
@@ -124,13 +125,13 @@ func (c *compiler) pattern(r *ir.Rule, t problem.Text, of tmpl.Capture) *tmpl.Pa
 			c.Problems.Errorf(t, "pattern", "write {="+part.Text+"} where it must be the same again, or use another name",
 				"{%s} is captured twice", part.Text)
 		default:
-			known[part.Text] = len(r.Captures)
-			capture := of
+			slots[part.Text] = len(r.Captures)
+			capture := template
 			capture.Name, capture.Kind, capture.All = part.Text, part.Kind, len(ast) == 1
 			r.Captures = append(r.Captures, capture)
 		}
 	}
-	return tmpl.NewPattern(ast, c.Delimiter(), func(name string) int { return known[name] })
+	return tmpl.NewPattern(ast, c.Delimiter(), func(name string) int { return slots[name] })
 }
 
 // plan compiles a row and its entries under `cells`; nil when it has no template that compiles.
@@ -166,7 +167,7 @@ func (c *compiler) sidecar(r *ir.Rule, pl *ir.Plan) {
 	if !ok {
 		return
 	}
-	c.plainFamily(f, t)
+	c.checkPlainFamily(f, t)
 	e := &ir.Emitter{Entry: &lang.Emitter{At: t, To: t}, Source: &ir.Types{Beside: slices.Clone(pl.Emitters)}, Family: f,
 		FromKey: true}
 	env := c.env(r, r.Src.Segments)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// firstLine is what CEL says first, without its prefix.
+// firstLine returns the first line of a message of CEL, without its prefix.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return strings.TrimPrefix(line, "ERROR: ")
@@ -13,7 +13,7 @@ func firstLine(s string) string {
 
 var undeclared = regexp.MustCompile(`undeclared reference to '(\w+)'`)
 
-// whenHint returns how an expression is fixed, by what CEL says about it.
+// whenHint returns how to correct an expression, from the message of CEL about it.
 func whenHint(problem string) string {
 	hint := "a CEL expression over item that gives true or false: has(item.x) && item.x == \"open\""
 	if m := undeclared.FindStringSubmatch(problem); m != nil {

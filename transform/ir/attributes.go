@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// Attributes is a set of attributes, those named or all but some, with the names under which they are written.
+// Attributes is a set of attributes, either listed by name or all with exceptions, and the names under which they are
+// written.
 type Attributes struct {
 	Names       []string        // sorted; nil: all but those in Except
-	Except      map[string]bool // counts where Names is nil
-	StripGlobal bool            // leaves out the aws:rep:* attributes of old global tables; counts where Names is nil
+	Except      map[string]bool // used only where Names is nil
+	StripGlobal bool            // leaves out the aws:rep:* attributes of old global tables; used only where Names is nil
 	Rename      map[string]string
 }
 
-// noAttributes is the set of sources that hold no attribute's value.
+// noAttributes is the empty set, for sources whose cells hold no attribute's value.
 var noAttributes = &Attributes{Names: []string{}}
 
 // allAttributes is the set of all attributes, without exception.

@@ -9,17 +9,18 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// CellTime says which time the cells of an emitter have.
+// CellTime is the time of an emitter's cells, as the mapping gives it.
 type CellTime struct {
 	Template *tmpl.Template // nil: the version of the write, unless the source gives times
-	Missing  string         // where the template lacks an attribute: refuse (default), version, skip, never
+	Missing  string         // where the item lacks an attribute of the template: refuse (default), version, skip, never
 	Siblings bool           // `cell_id: ts`: several items share the column, their times distinguish them
 }
 
 // NeverExpires is the cell time of items without expiry in families that expire by timestamp: the year 9999.
 const NeverExpires = 253402300799000
 
-// evaluate returns the cell time of the item in scope. skip says that the mapping wants no cell without it.
+// evaluate returns the cell time of the item in scope. skip is true when the item has no cell time and the
+// mapping omits such cells (`ts_missing: skip`).
 func (ct *CellTime) evaluate(x *Eval, f *FamilyRule) (t int64, mapped, skip bool, err error) {
 	start := len(x.Buf)
 	if x.Buf, err = ct.Template.Append(x.Buf, &x.Scope); f.Expires && !ct.isExpiry(x) {

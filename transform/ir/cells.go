@@ -17,8 +17,8 @@ type Eval struct {
 	Captures []string  // room for the captures of any rule
 	Buf      []byte    // row keys, qualifiers and values; cells hold slices of it
 	Cells    []Emitted // of all rows
-	Raw      []byte    // the image as it came, for raw documents; nil: write the decoded one
-	Values   bool      // false: cells without values, to know what an image wrote
+	Raw      []byte    // the image as the source sent it, for raw documents; nil: write the decoded one
+	Values   bool      // false: cells without values, to find which cells an image wrote
 
 	attrs  []change.Attr // of a document
 	time   int64         // of the emitter's cells, ms
@@ -57,15 +57,15 @@ func (c *Emitted) CellKey() string {
 	return "=" + c.ColumnKey() + "\x00" + strconv.FormatInt(c.Time, 10) + "\x00" + strconv.FormatBool(c.Mapped)
 }
 
-// Hides reports whether, of two cells in one column, a reader would see only one: not where the server merges them,
-// where their times distinguish them, or where they are the versions of a list.
+// Hides reports whether a reader would see only one of two cells in one column. Both are seen where the server merges
+// them, and where two siblings (`cell_id: ts`) or two versions of a list have different times.
 func (c *Emitted) Hides(o *Emitted) bool {
 	byTime := c.By.Time.Siblings && o.By.Time.Siblings || c.By == o.By && c.By.Versions()
 	return !c.By.Aggregate() && (!byTime || c.Time == o.Time)
 }
 
-// present returns the attribute's value, nil when the item has no cell for it.
-func (e *Emitter) present(x *Eval, attr string) *change.Value {
+// presentValue returns the attribute's value; nil when the item has no cell for it.
+func (e *Emitter) presentValue(x *Eval, attr string) *change.Value {
 	v := x.Scope.Image.Get(attr)
 	if v == nil || (v.Kind == change.KindNull && !e.Values.NullEmpty) {
 		return nil
@@ -73,7 +73,8 @@ func (e *Emitter) present(x *Eval, attr string) *change.Value {
 	return v
 }
 
-// stampTime evaluates the time of the cells that follow. skip says that the mapping wants no cell without a time.
+// stampTime evaluates the time of the cells that follow. skip is true when there is no such time and the
+// mapping omits the cells.
 func (e *Emitter) stampTime(x *Eval) (skip bool, err error) {
 	if e.Time.Template == nil {
 		x.time, x.mapped = 0, false
@@ -83,8 +84,8 @@ func (e *Emitter) stampTime(x *Eval) (skip bool, err error) {
 	return skip, err
 }
 
-// cell adds the cell of a value, without its bytes when values are not wanted.
-func (e *Emitter) cell(x *Eval, v *change.Value) error {
+// addCell adds the cell of a value, without its bytes when values are not wanted.
+func (e *Emitter) addCell(x *Eval, v *change.Value) error {
 	if v.Kind == change.KindNull && !e.Values.NullEmpty {
 		return nil
 	}
@@ -96,11 +97,11 @@ func (e *Emitter) cell(x *Eval, v *change.Value) error {
 	}
 	switch {
 	case e.Fallback != nil:
-		return e.cellOrFallback(x, c, v)
+		return e.addCellOrFallback(x, c, v)
 	case x.Values:
 		start := len(x.Buf)
 		if x.Buf, err = e.Values.Encode(x.Buf, v); err != nil {
-			return WrapRefusal("value", err, "column %s:%s", e.Family.Name, e.where(x))
+			return WrapRefusal("value", err, "column %s:%s", e.Family.Name, e.attributeName(x))
 		}
 		c.Value = x.Buf[start:len(x.Buf):len(x.Buf)]
 	}
@@ -108,8 +109,8 @@ func (e *Emitter) cell(x *Eval, v *change.Value) error {
 	return nil
 }
 
-// constant adds a cell whose value is the same for every item.
-func (e *Emitter) constant(x *Eval, value []byte) (err error) {
+// addConstant adds a cell whose value is the same for every item.
+func (e *Emitter) addConstant(x *Eval, value []byte) (err error) {
 	c := Emitted{By: e, Family: e.Family, Time: x.time, Mapped: x.mapped}
 	if c.Qualifier, err = e.ColumnName(x); err != nil {
 		return err
@@ -121,19 +122,19 @@ func (e *Emitter) constant(x *Eval, value []byte) (err error) {
 	return nil
 }
 
-// cellOrFallback adds a number to its family, or as text to the fallback family when it does not fit. Without values it
-// encodes all the same, to know the family.
-func (e *Emitter) cellOrFallback(x *Eval, c Emitted, v *change.Value) error {
+// addCellOrFallback adds a number to its family, or as text to the fallback family when it does not fit. It encodes the
+// number even when values are not wanted, because the encoding decides the family.
+func (e *Emitter) addCellOrFallback(x *Eval, c Emitted, v *change.Value) error {
 	start := len(x.Buf)
 	out, err := e.Values.Encode(x.Buf, v)
 	var wrong *encode.TypeError
 	if err != nil && !errors.Is(err, encode.ErrRange) && !errors.As(err, &wrong) {
-		return WrapRefusal("value", err, "column %s:%s", e.Family.Name, e.where(x))
+		return WrapRefusal("value", err, "column %s:%s", e.Family.Name, e.attributeName(x))
 	}
 	if err != nil {
 		c.Family = e.Fallback
 		if out, err = encode.Natural(x.Buf[:start], v); err != nil {
-			return WrapRefusal("value", err, "column %s:%s", e.Fallback.Name, e.where(x))
+			return WrapRefusal("value", err, "column %s:%s", e.Fallback.Name, e.attributeName(x))
 		}
 	}
 	x.Buf = out
@@ -144,8 +145,8 @@ func (e *Emitter) cellOrFallback(x *Eval, c Emitted, v *change.Value) error {
 	return nil
 }
 
-// where names the source of a cell in refusals, without its content.
-func (e *Emitter) where(x *Eval) string {
+// attributeName returns the attribute that a cell is made of, for refusals, which must not show its value.
+func (e *Emitter) attributeName(x *Eval) string {
 	if _, several := e.Source.(*Attrs); several {
 		return x.Scope.Vars[tmpl.VarAttr]
 	}
@@ -165,20 +166,20 @@ func (e *Emitter) EmitPossible(x *Eval) error {
 	}
 	names := e.Source.Listed()
 	if names == nil {
-		return e.possibleColumn(x, c)
+		return e.addPossibleColumn(x, c)
 	}
 	for _, name := range names {
 		name = e.Source.Attributes().Written(name)
 		x.Scope.Vars[tmpl.VarAttr], x.Scope.Vars[tmpl.VarPath] = name, name
-		if err := e.possibleColumn(x, c); err != nil {
+		if err := e.addPossibleColumn(x, c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// possibleColumn adds the column in scope, in the emitter's family and in the fallback.
-func (e *Emitter) possibleColumn(x *Eval, c Emitted) (err error) {
+// addPossibleColumn adds the column in scope, in the emitter's family and in the fallback.
+func (e *Emitter) addPossibleColumn(x *Eval, c Emitted) (err error) {
 	if c.Qualifier, err = e.ColumnName(x); err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
 // Package ir holds the compiled program of a mapping: rules, row plans, and emitters, which are the entries under
-// `cells`. Package compile makes it, prove and lint judge it, emit evaluates it for whole items, explain shows it.
+// `cells`. Package compile makes it, prove and lint check it, emit evaluates it for whole items, explain describes it.
 //
 // Each kind of source under `cells` is a small type in a file source_*.go. It answers which attributes its cells hold
 // (Attributes, Decoded) and evaluates itself into an Eval; which columns may be written is answered by Emitter.Columns.

@@ -15,7 +15,7 @@ type Draft struct {
 	Problems problem.Collector
 	Secrets  map[string][]byte
 	Personal map[string]bool // attributes listed under pii
-	Broken   bool            // errors were found before the proofs: what follows from them is not reported
+	Broken   bool            // errors were found before the proofs; problems that only follow from them are not reported
 
 	byName map[string]*FamilyRule
 }
@@ -61,7 +61,7 @@ func (d *Draft) Family(name string, at problem.Text) *FamilyRule {
 	return nil
 }
 
-// Delimiter returns what separates the parts of row keys and columns.
+// Delimiter returns the character that separates the parts of row keys and columns.
 func (d *Draft) Delimiter() string {
 	if len(d.Mapping.Delimiter.S) == 1 {
 		return d.Mapping.Delimiter.S

@@ -11,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Emitter is one compiled entry under `cells`: a source of values, and the columns that they go to. What the
-// kinds of sources have in common stands here; the rest is in the Source.
+// Emitter is one compiled entry under `cells`: a source of values, and the columns that they go to. Its fields
+// are common to all kinds of sources; the rest is in the Source.
 type Emitter struct {
 	Entry     *lang.Emitter // the entry as its author wrote it
 	Source    Source
@@ -20,7 +20,7 @@ type Emitter struct {
 	Qualifier *tmpl.Template
 	PerName   []*tmpl.Template // the qualifier with each attribute's name filled in, where the names are known
 	NameOnly  bool             // the qualifier is the variable {attr} and nothing else
-	Fallback  *FamilyRule      // takes numbers that do not fit the encoding, as text; nil: such an item is refused
+	Fallback  *FamilyRule      // family of numbers that do not fit the encoding, as text; nil: such an item is refused
 	Values    Values
 	Time      CellTime
 	Timed     bool // the mapping gives the cells' times
@@ -29,7 +29,7 @@ type Emitter struct {
 	RawJSON   bool // a document in the source's own JSON
 }
 
-// Values says how the value of an attribute becomes the bytes of a cell. Documents, constants and the type sidecar do
+// Values is the conversion of an attribute's value to the bytes of a cell. Documents, constants and the type sidecar do
 // not use it.
 type Values struct {
 	Encode    Encoding
@@ -40,8 +40,7 @@ type Values struct {
 // Encoding appends the bytes of a cell to dst.
 type Encoding func(dst []byte, v *change.Value) ([]byte, error)
 
-// Source is one kind of source under `cells`. Each kind is a small type in a file of its own; whoever adds one adds a
-// file.
+// Source is one kind of source under `cells`. Each kind is a small type in a file of its own.
 type Source interface {
 	// Describe names the source in messages, in the words of the mapping file.
 	Describe() string
@@ -58,7 +57,7 @@ type Source interface {
 	emit(e *Emitter, x *Eval) error
 }
 
-// Emit appends the emitter's cells for the item in scope. A *tmpl.MissingError says that the column needs an attribute
+// Emit appends the emitter's cells for the item in scope. A *tmpl.MissingError means that the column needs an attribute
 // that the item lacks: the emitter then has no cells for it.
 func (e *Emitter) Emit(x *Eval) error { return e.Source.emit(e, x) }
 
@@ -85,7 +84,7 @@ type ColumnSet struct {
 	Family *FamilyRule
 	Column *tmpl.Template
 	At     problem.Text // where the author wrote it
-	Main   bool         // not an alternative for values that do not fit
+	Main   bool         // false: the column of `fallback` or `otherwise`, for values that do not fit
 }
 
 // String is the column as its author would write it.
@@ -127,7 +126,7 @@ func (e *Emitter) SkipsOthers() bool {
 // Diverts reports whether some values go to other columns than the main ones.
 func (e *Emitter) Diverts() bool { return e.Fallback != nil || e.Otherwise() != nil }
 
-// InFamily reports whether cells of the main columns may stand in a family, the fallback's included.
+// InFamily reports whether a family is the emitter's main family or its fallback.
 func (e *Emitter) InFamily(name string) bool {
 	return e.Family.Name == name || e.Fallback != nil && e.Fallback.Name == name
 }
@@ -146,9 +145,9 @@ func (e *Emitter) NamesColumns() bool {
 	return e.Qualifier.Vars[tmpl.VarAttr] || e.Qualifier.Vars[tmpl.VarPath]
 }
 
-// MayWrite reports whether the emitter may write a column: one with a template counts as any column.
+// MayWrite reports whether the emitter may write a column: a column with variables may be any column.
 func (e *Emitter) MayWrite(f *FamilyRule, qualifier string) bool {
-	_, source, _ := strings.Cut(e.Entry.To.S, ":")
+	_, declared, _ := strings.Cut(e.Entry.To.S, ":")
 	otherwise := e.Otherwise()
 	diverted := otherwise != nil && otherwise.Family == f
 	if e.Family != f && e.Fallback != f && !diverted {
@@ -158,7 +157,7 @@ func (e *Emitter) MayWrite(f *FamilyRule, qualifier string) bool {
 		named := func(n string) bool { return n == qualifier || s.Selected.Rename[n] == qualifier }
 		return slices.ContainsFunc(s.Selected.Names, named)
 	}
-	return len(e.Qualifier.Uses) > 0 || e.NameOnly || diverted || source == qualifier
+	return len(e.Qualifier.Uses) > 0 || e.NameOnly || diverted || declared == qualifier
 }
 
 // CommonColumn returns a pair of columns, one of each emitter, that may be the same.
@@ -173,7 +172,7 @@ func CommonColumn(a, b *Emitter) (ca, cb ColumnSet, ok bool) {
 	return ca, cb, false
 }
 
-// Avoids reports that a list or wildcard of plain attribute names never writes the main column of another emitter,
+// Avoids reports whether a list or wildcard of plain attribute names never writes the main column of another emitter,
 // because it does not have the attribute of that name.
 func (e *Emitter) Avoids(other *Emitter) bool {
 	if !e.plainNames() {
@@ -187,7 +186,7 @@ func (e *Emitter) Avoids(other *Emitter) bool {
 	if len(other.Qualifier.Uses) > 0 {
 		return false
 	}
-	column, err := other.Qualifier.Append(nil, &tmpl.Scope{}) // not its source: {{ is a brace
+	column, err := other.Qualifier.Append(nil, &tmpl.Scope{}) // evaluated: in its source, a brace is {{
 	return err == nil && !names.Has(string(column))
 }
 
@@ -197,7 +196,8 @@ func (e *Emitter) plainNames() bool {
 	return ok && e.NameOnly && e.Values.Flatten == nil && len(s.Selected.Rename) == 0
 }
 
-// ColumnName evaluates the qualifier in the scope. A *tmpl.MissingError says that the item lacks an attribute of it.
+// ColumnName evaluates the qualifier in the scope. A *tmpl.MissingError means that the item lacks an attribute of
+// the qualifier.
 func (e *Emitter) ColumnName(x *Eval) (q []byte, err error) {
 	start := len(x.Buf)
 	if e.NameOnly {

@@ -11,7 +11,7 @@ type Family struct {
 	Name         string
 	MaxVersions  int           // 0 = all
 	MaxAge       time.Duration // 0 = for ever
-	Intersection bool          // both limits must be passed; otherwise either is enough
+	Intersection bool          // a cell is removed when both limits are passed; otherwise when either is
 	Aggregate    string        // "", max, min, hll: values are merged by the server
 }
 

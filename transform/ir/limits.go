@@ -6,7 +6,7 @@ const (
 	DeadFamily = "_tr_dead"
 )
 
-// Limits of the service, checked before the wire.
+// Limits of Bigtable, checked before a write is sent.
 // Source: https://cloud.google.com/bigtable/quotas#limits-data-size
 const (
 	MaxRowKey    = 4 << 10

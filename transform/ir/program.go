@@ -10,8 +10,8 @@ type Program struct {
 	Table          Table
 	Rules          []*Rule
 	FamilyRules    []*FamilyRule
-	Families       []Family          // the same, as the target table must have them
-	MaxCaptures    int               // the most captures that a rule has
+	Families       []Family          // those of FamilyRules, as the target table must have them
+	MaxCaptures    int               // the most captures that a rule has with one of its indexes
 	KeyDecidesRule bool              // the key alone decides which rule takes an item
 	Wanted         func(string) bool // attributes that conditions or rules read; nil = all
 	Coalesces      bool              // several changes of an item may be united in one write
@@ -29,7 +29,7 @@ type Table struct {
 	View        string // stream view type; "" = not known yet, taken as NEW_AND_OLD_IMAGES
 	TTLAttr     string
 	Mapping     *Mapping
-	OnTTLExpiry string              // delete (default), keep, archive; what a rule says itself wins
+	OnTTLExpiry string              // delete (default), keep, archive; a rule's own on_ttl_expiry has precedence
 	StripGlobal bool                // leave out the aws:rep:* attributes of old global tables
 	Getenv      func(string) string // for the mapping's secrets; nil: they count as unset
 }
@@ -37,11 +37,11 @@ type Table struct {
 // Mapping is a mapping file as its author wrote it; nil means the preset default.
 type Mapping = lang.Mapping
 
-// Class says how a row's earlier cells are replaced.
+// Class is the way in which a row's earlier cells are replaced.
 type Class byte
 
-// The classes of a row. R (replace-row): the item owns the row, it is replaced as a whole. K (by-key): the cells are
-// known from the item's key. D (by-diff): the cells are the difference between old and new image.
+// The classes of a row. R (replace-row): the item owns the row, which is replaced as a whole. K (by-key): the cells to
+// replace are known from the item's key. D (by-diff): they are found by comparing the old and the new image.
 const (
 	ClassR Class = 'R'
 	ClassK Class = 'K'
@@ -67,8 +67,8 @@ type ReadPattern struct {
 	Except []string `json:"except,omitempty"` // columns of the family that the reader leaves out
 }
 
-// View is a continuous materialized view over the target table: rows by values of columns, which Bigtable keeps by
-// itself and somewhat later. Rows without one of the key columns are not in it.
+// View is a continuous materialized view over the target table: its rows under a key made of column values.
+// Bigtable maintains it by itself, with a delay. A row that lacks one of the key columns is not in it.
 type View struct {
 	Name    string   `json:"name"`
 	Key     []Column `json:"key"`
@@ -93,7 +93,8 @@ func (p *Program) KeyType(attr string) byte {
 	return 0
 }
 
-// DefaultOnTTL returns what becomes of an item that TTL deletes where its rule does not say: delete, keep or archive.
+// DefaultOnTTL returns what becomes of an item that TTL deletes when its rule has no on_ttl_expiry: delete, keep or
+// archive.
 func (p *Program) DefaultOnTTL() string {
 	if p.Table.OnTTLExpiry == "" {
 		return "delete"
@@ -101,8 +102,8 @@ func (p *Program) DefaultOnTTL() string {
 	return p.Table.OnTTLExpiry
 }
 
-// LosesTrackOf reports whether an expired item that the rule keeps leaves cells that a new item with its key does not
-// know of.
+// LosesTrackOf reports whether the rule keeps the cells of expired items although a new item with the same key may not
+// find them: that needs the old image, or another rule may take the new item.
 func (p *Program) LosesTrackOf(r *Rule) bool {
 	return r.OnTTL == "keep" && (r.NeedOld || !p.KeyDecidesRule)
 }

@@ -8,26 +8,26 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Rule is a compiled rule: the first one whose conditions an item meets decides what becomes of it.
+// Rule is a compiled rule. An item is mapped by the first rule whose conditions it meets.
 type Rule struct {
 	Name          string
 	Src           *lang.Rule // as its author wrote it
 	Conditions    []Condition
 	When          *Predicate // nil: none
 	Captures      []tmpl.Capture
-	OwnCaptures   int     // how many of Captures are the rule's; those of an index stand behind them
+	OwnCaptures   int     // how many of Captures are the rule's; those of an index follow them
 	Drop          bool    // its items are not written
 	Plans         []*Plan // the main row, then index rows
 	OnRemove      string
 	OnTTL         string
 	ArchiveFamily *FamilyRule // on_ttl_expiry: archive:<family>
-	NeedOld       bool        // old images are needed to know what to delete
+	NeedOld       bool        // old images are needed to find what to delete
 	Heals         bool        // rows and columns depend on the key alone: the next change repairs what a dead letter left
 	Unreachable   bool        // an earlier rule takes all its items
 
 	WantedNames map[string]bool   // attributes to decode, where WantsAll is not set
 	WantsAll    bool              // all attributes must be decoded
-	Wanted      func(string) bool // both as a function; nil = all
+	Wanted      func(string) bool // WantedNames and WantsAll as a function; nil = all
 }
 
 // Plan is one row that a rule writes.
@@ -41,7 +41,7 @@ type Plan struct {
 	Row            *tmpl.Template
 	Class          Class
 	Exclusive      bool     // the row belongs to one item: it is deleted as a whole before it is written
-	Why            string   // why it has this class
+	Why            string   // the reason for the class
 	History        []string // families with versions to keep
 	SparedFamilies []string // what a wipe of the row spares: history, and the archive
 	Emitters       []*Emitter
@@ -50,7 +50,7 @@ type Plan struct {
 	Wipeable       bool // a removal of another item may delete the row
 }
 
-// DeclaredOwner returns what the author said about the row: cells, row, or nothing.
+// DeclaredOwner returns `owns` of the row in the mapping: cells, row, or "" where it is not set.
 func (pl *Plan) DeclaredOwner() string {
 	if pl == pl.Rule.Plans[0] {
 		return pl.Rule.Src.Owns.S
@@ -68,7 +68,7 @@ func (r *Rule) DecidedByKey() bool {
 	return r.When == nil && !slices.ContainsFunc(r.Conditions, func(c Condition) bool { return !c.Key })
 }
 
-// Ignores reports whether the author says that an attribute is left out on purpose.
+// Ignores reports whether `ignore` lists an attribute, which is thus left out on purpose.
 func (r *Rule) Ignores(attr string) bool {
 	return slices.ContainsFunc(r.Src.Ignore, func(t problem.Text) bool { return t.S == attr || t.S == "*" })
 }

@@ -32,14 +32,14 @@ func (s *Attr) Listed() []string { return s.selected.Names }
 func (s *Attr) Variable() (int, bool) { return tmpl.VarAttr, false }
 
 func (s *Attr) emit(e *Emitter, x *Eval) error {
-	v := e.present(x, s.Name)
+	v := e.presentValue(x, s.Name)
 	if v == nil {
 		return nil
 	}
 	if skip, err := e.stampTime(x); err != nil || skip {
 		return err
 	}
-	return e.named(x, s.Name, v)
+	return e.addAttribute(x, s.Name, v)
 }
 
 // Attrs is `attrs:`, several attributes or all of them, each in a column of its own.
@@ -76,47 +76,47 @@ func (s *Attrs) emit(e *Emitter, x *Eval) error {
 		if !s.Selected.Has(img[i].Name) {
 			continue
 		}
-		if err := e.named(x, s.Selected.Written(img[i].Name), &img[i].Value); err != nil {
+		if err := e.addAttribute(x, s.Selected.Written(img[i].Name), &img[i].Value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// named adds the cell of one attribute, or a cell per leaf where maps are flattened.
-func (e *Emitter) named(x *Eval, name string, v *change.Value) error {
+// addAttribute adds the cell of one attribute, or a cell per leaf where maps are flattened.
+func (e *Emitter) addAttribute(x *Eval, name string, v *change.Value) error {
 	x.Scope.Vars[tmpl.VarAttr] = name
 	x.Scope.Vars[tmpl.VarPath] = name
 	if f := e.Values.Flatten; f != nil {
-		return e.leaves(x, f, tmpl.VarPath, f.part(name), v)
+		return e.addLeaves(x, f, tmpl.VarPath, f.pathPart(name), v)
 	}
-	return e.cell(x, v)
+	return e.addCell(x, v)
 }
 
-// Flatten says how the leaves of nested maps are named.
+// Flatten is the way in which the leaves of nested maps are named.
 type Flatten struct {
 	Joiner  string
-	Escapes bool // the joiner is escaped inside of names, so that a.b and a{b} stay two columns
+	Escapes bool // the joiner is escaped inside of names, so that attribute a.b and member b of a have two columns
 }
 
-// part is a name as it stands in a path.
-func (f *Flatten) part(name string) string {
+// pathPart returns a name as it is written in a path.
+func (f *Flatten) pathPart(name string) string {
 	if f == nil || !f.Escapes || !strings.ContainsAny(name, f.Joiner+"%") {
 		return name
 	}
 	return string(tmpl.Escape(nil, name, f.Joiner))
 }
 
-// leaves adds a cell for each leaf of a map, under the names that lead to it. An empty map is a leaf, so that it is not
-// lost; only Google's tool, where names are not escaped, loses it.
-func (e *Emitter) leaves(x *Eval, f *Flatten, variable int, path string, v *change.Value) error {
+// addLeaves adds a cell for each leaf of a map, under the names that lead to it. An empty map is a leaf, so that it is
+// not lost. With `as: google`, where names are not escaped, an empty map in a path has no cell, as in Google's tool.
+func (e *Emitter) addLeaves(x *Eval, f *Flatten, variable int, path string, v *change.Value) error {
 	empty := len(v.M) == 0 && (f.Escapes || variable == tmpl.VarKey)
 	if v.Kind != change.KindMap || empty {
 		x.Scope.Vars[variable] = path
-		return e.cell(x, v)
+		return e.addCell(x, v)
 	}
 	for i := range v.M {
-		if err := e.leaves(x, f, variable, path+f.Joiner+f.part(v.M[i].Name), &v.M[i].Value); err != nil {
+		if err := e.addLeaves(x, f, variable, path+f.Joiner+f.pathPart(v.M[i].Name), &v.M[i].Value); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Const is `const:`, a cell that holds the same for every item.
+// Const is `const:`, a cell that holds the same value for every item.
 type Const struct {
 	Value []byte
 }
@@ -29,7 +29,7 @@ func (s *Const) emit(e *Emitter, x *Eval) error {
 	if skip, err := e.stampTime(x); err != nil || skip {
 		return err
 	}
-	return e.constant(x, s.Value)
+	return e.addConstant(x, s.Value)
 }
 
 // Types is `types:`, a sidecar: one cell with the types of all attributes that other emitters of the row write and
@@ -53,7 +53,8 @@ func (s *Types) Listed() []string { return nil }
 // Variable implements Source.
 func (s *Types) Variable() (int, bool) { return tmpl.VarAttr, false }
 
-// describes reports whether an attribute's type belongs into the cell. Documents keep types themselves.
+// describes reports whether an attribute's type belongs in the cell. Documents do not need the sidecar: they hold the
+// types of their attributes.
 func (s *Types) describes(attr string) bool {
 	for _, o := range s.Beside {
 		if _, document := o.Source.(*Document); !document && o.Holds(attr) {

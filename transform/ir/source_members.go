@@ -8,21 +8,21 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Members is what the sources have in common that expand one collection into its members.
+// Members is the common part of the sources that expand one collection into its members: map, list and set.
 type Members struct {
 	Name     string
-	word     string // the kind, in the words of the mapping file
+	word     string // the kind of source as the mapping file has it: map, list or set
 	selected Attributes
 	other    Otherwise
 }
 
-// Otherwise says what becomes of a value that is not a collection of the expected type.
+// Otherwise is the treatment of a value that is not a collection of the expected type.
 type Otherwise struct {
 	Skip    bool     // it leaves no cell
 	Emitter *Emitter // writes it as one value; nil: it is skipped, or the item is refused
 }
 
-// NewMembers returns the common part of a source that expands an attribute; word is the source in the mapping file.
+// NewMembers returns the common part of a source that expands an attribute; word is map, list or set.
 func NewMembers(word, name string) Members {
 	return Members{Name: name, word: word, selected: oneAttribute(name)}
 }
@@ -39,13 +39,13 @@ func (s *Members) Decoded() *Attributes { return &s.selected }
 // Listed implements Source.
 func (s *Members) Listed() []string { return nil }
 
-// Others says what becomes of values of other types.
+// Others returns the treatment of values of other types.
 func (s *Members) Others() *Otherwise { return &s.other }
 
-// collection returns the value to expand, after its cells' time was evaluated; nil when the item has none, or when the
-// mapping wants no cells without a time.
+// collection returns the value to expand, and evaluates the time of its cells. It returns nil when the item has no such
+// value, or when it has no cell time and the mapping omits such cells.
 func (s *Members) collection(e *Emitter, x *Eval) (*change.Value, error) {
-	v := e.present(x, s.Name)
+	v := e.presentValue(x, s.Name)
 	if v == nil {
 		return nil, nil
 	}
@@ -65,7 +65,7 @@ func (s *Members) divert(e *Emitter, x *Eval, v *change.Value) error {
 			s.Name, v.Kind, s.word)
 	}
 	n := len(x.Cells)
-	err := s.other.Emitter.cell(x, v)
+	err := s.other.Emitter.addCell(x, v)
 	for i := n; i < len(x.Cells); i++ {
 		x.Cells[i].By = e
 	}
@@ -88,12 +88,12 @@ func (s *Map) emit(e *Emitter, x *Eval) error {
 	}
 	f := e.Values.Flatten
 	for i := range v.M {
-		name, member := f.part(v.M[i].Name), &v.M[i].Value
+		name, member := f.pathPart(v.M[i].Name), &v.M[i].Value
 		if f != nil {
-			err = e.leaves(x, f, tmpl.VarKey, name, member)
+			err = e.addLeaves(x, f, tmpl.VarKey, name, member)
 		} else {
 			x.Scope.Vars[tmpl.VarKey] = name
-			err = e.cell(x, member)
+			err = e.addCell(x, member)
 		}
 		if err != nil {
 			return err
@@ -125,14 +125,14 @@ func (s *List) emit(e *Emitter, x *Eval) error {
 		} else {
 			x.Scope.Vars[tmpl.VarI] = strconv.Itoa(i)
 		}
-		if err := e.cell(x, &v.L[i]); err != nil {
+		if err := e.addCell(x, &v.L[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Set is `set:`, a column for each member of a set; all its cells hold the same.
+// Set is `set:`, a column for each member of a set; all its cells hold the same value.
 type Set struct {
 	Members
 	Value []byte
@@ -155,7 +155,7 @@ func (s *Set) emit(e *Emitter, x *Eval) error {
 	}
 	for _, m := range names {
 		x.Scope.Vars[tmpl.VarMember] = string(m)
-		if err := e.constant(x, s.Value); err != nil {
+		if err := e.addConstant(x, s.Value); err != nil {
 			return err
 		}
 	}

@@ -10,17 +10,17 @@ import (
 	"github.com/tailrace-cdc/replicator/transform/tmpl"
 )
 
-// Predicate is a compiled `when`: a CEL expression over the item, for what patterns cannot say.
+// Predicate is a compiled `when`: a CEL expression over the item, for conditions that patterns cannot express.
 type Predicate struct {
 	Source  string
 	program cel.Program
 }
 
-// costLimit bounds what an expression may cost for one item.
+// costLimit bounds the evaluation cost of an expression for one item, in units of CEL.
 const costLimit = 100_000
 
-// NewPredicate compiles a CEL expression. It sees `item`, a map of attribute names to values, and nothing
-// that changes between two runs.
+// NewPredicate compiles a CEL expression. The expression can use `item`, a map of attribute names to values, and
+// nothing that changes between two runs.
 func NewPredicate(src string) (*Predicate, error) {
 	env, err := cel.NewEnv(cel.Variable("item", cel.MapType(cel.StringType, cel.DynType)))
 	if err != nil {
@@ -41,7 +41,7 @@ func NewPredicate(src string) (*Predicate, error) {
 }
 
 // Holds evaluates the expression. An error in it (a missing attribute without has(), mixed types) refuses
-// the item: a wrong guess would write or drop it in silence.
+// the item, because a default would silently write or drop it.
 func (w *Predicate) Holds(img change.Image) (bool, error) {
 	item := make(map[string]any, len(img))
 	for i := range img {
@@ -58,7 +58,7 @@ func (w *Predicate) Holds(img change.Image) (bool, error) {
 	return b, nil
 }
 
-// native is a value as CEL sees it: integers as int, other numbers as double, sets as lists.
+// native returns a value in the types of CEL: integers as int, other numbers as double, sets as lists.
 func native(v *change.Value) any {
 	switch v.Kind {
 	case change.KindString:
