@@ -53,8 +53,8 @@ func (s *Types) Listed() []string { return nil }
 // Variable implements Source.
 func (s *Types) Variable() (int, bool) { return tmpl.VarAttr, false }
 
-// describes reports whether an attribute's type belongs in the cell. Documents do not need the sidecar: they hold the
-// types of their attributes.
+// describes reports whether an attribute's type belongs in the cell: whether an entry that is not a document holds the
+// attribute. The sidecar is not used to read documents back.
 func (s *Types) describes(attr string) bool {
 	for _, o := range s.Beside {
 		if _, document := o.Source.(*Document); !document && o.Holds(attr) {
