@@ -14,7 +14,7 @@ BENCH      ?= .
 SEEDS      ?= 500
 # Tests mostly wait for servers in their own process, so more of them run side by side than there are cores. The limit is
 # for machines that are busy with other things.
-TEST_FLAGS ?= -timeout 30m -parallel 4
+TEST_FLAGS ?= -timeout 30m -parallel 8
 PACKAGES   ?= ./...
 
 .DEFAULT_GOAL := help
@@ -26,7 +26,7 @@ help: ## list the targets
 build: ## build bin/replicator
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/replicator ./cmd/replicator
 
-demo: build ## the whole way on embedded parts: writes, kills the replicator twice, compares every cell
+demo: build ## the whole way on embedded parts: copies, writes, kills the replicator twice, compares every cell
 	bin/replicator demo
 
 test: ## all tests, with the race detector where a C compiler exists
@@ -61,13 +61,16 @@ vuln: $(TOOLS)/govulncheck ## known vulnerabilities in what is called (needs the
 	@tools/vuln $(TOOLS)/govulncheck ./...
 
 bench: ## benchmarks, per record; BENCH=pattern PACKAGES=./transform/...
-	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem $(PACKAGES)
+	$(GO) test -timeout 2h -run '^$$' -bench '$(BENCH)' -benchmem $(PACKAGES)
 
 sim: ## simulated histories of several owners of one log; SEEDS=500
 	$(GO) test -run 'TestHistories|TestIndex' ./checkpoint -args -sim.seeds=$(SEEDS)
 
 chaos: ## the whole program under kill -9 at SEEDS=500 moments; every cell is compared
 	$(GO) test $(RACE) -timeout 8h -parallel 4 -run TestKilledAtAnyMomentLosesNothing ./test -args -chaos.seeds=$(SEEDS)
+	$(GO) test $(RACE) -timeout 8h -parallel 2 -run TestOldTableIsCopied ./pipeline -args -copy.items=50000
+	$(GO) test $(RACE) -timeout 8h -parallel 2 -run TestOldTablesAreCopiedUnderKills ./test -args -old.items=50000
+	$(GO) test $(RACE) -timeout 8h -parallel 2 -run TestGapOfEachKind ./pipeline -args -gaps.all
 
 fuzz: ## every fuzz test for FUZZTIME (20s) each
 	@GO=$(GO) tools/fuzz $(FUZZTIME)

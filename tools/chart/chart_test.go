@@ -213,11 +213,46 @@ func TestExternalNATSIsADeploymentWithABudget(t *testing.T) {
 	}
 }
 
+// TestScratchAndSecrets: sorted runs have a place that can be written, and secrets reach the configuration without
+// being in it.
+func TestScratchAndSecrets(t *testing.T) {
+	for values, place := range map[string]string{"embedded.yaml": "/data/scratch", "external.yaml": "/scratch"} {
+		text, err := render(t, values, "--set", "piiSecrets.secret=sealing", "--set", "piiSecrets.keys={new,old}")
+		if err != nil {
+			t.Fatal(err, text)
+		}
+		r := decode(t, text)
+		if c := r.config["tailrace.yaml"]; !strings.Contains(c, "scratch: "+place+"\n") ||
+			!strings.Contains(c, "pii_secrets:\n- ${TAILRACE_PII_1}\n- ${TAILRACE_PII_2}\n") {
+			t.Errorf("%s:\n%s", values, c)
+		}
+		found := map[string]string{}
+		for _, e := range r.pod.Containers[0].Env {
+			if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
+				found[e.Name] = e.ValueFrom.SecretKeyRef.Name + "/" + e.ValueFrom.SecretKeyRef.Key
+			}
+		}
+		if found["TAILRACE_PII_1"] != "sealing/new" || found["TAILRACE_PII_2"] != "sealing/old" {
+			t.Errorf("%s: %v", values, found)
+		}
+		hasVolume := false
+		for _, v := range r.pod.Volumes {
+			hasVolume = hasVolume || v.Name == "scratch" && v.EmptyDir != nil
+		}
+		if hasVolume != (values == "external.yaml") {
+			t.Errorf("%s: volume for scratch: %v", values, hasVolume)
+		}
+	}
+}
+
 func TestMistakesInValuesAreRefused(t *testing.T) {
 	for name, args := range map[string][]string{
 		"config.pipeline is required": nil,
 		"needs at least one table":    {"--set", "config.pipeline=x"},
-		"gcp.audience is required":    {"--values", filepath.Join(chartDir, "ci/external.yaml"), "--set", "gcp.audience="},
+		"piiSecrets.secret is required": {
+			"--values", filepath.Join(chartDir, "ci/external.yaml"), "--set", "piiSecrets.keys={new}",
+		},
+		"gcp.audience is required": {"--values", filepath.Join(chartDir, "ci/external.yaml"), "--set", "gcp.audience="},
 		"needs a volume": {
 			"--values", filepath.Join(chartDir, "ci/external.yaml"), "--set", "config.archive.file=/x",
 		},
