@@ -84,6 +84,27 @@ type Change struct {
 // thousand times in one of them.
 type Clock Version
 
+// Life is what a clock must know of its pipeline's life where records are read that are older than the life. Only those
+// created since After get versions above Floor, and only these are applied to the rows of the earlier lives; the rest
+// of the table is resynced. The zero Life changes nothing.
+type Life struct {
+	Floor Version
+	After Millis
+}
+
+// Applies reports whether the change with a version belongs to the life.
+func (l Life) Applies(v Version) bool { return l.After == 0 || v > l.Floor+1 }
+
+// NextIn is Next in a life. Once a record belongs to the life, all later ones of the feed do, whatever their time.
+//
+// Rule 5: a resync writes at Floor + 1, above every version of earlier lives and below every change of this one.
+func (c *Clock) NextIn(l Life, created Millis) Version {
+	if l.After > 0 && created >= l.After {
+		*c = max(*c, Clock(l.Floor+1))
+	}
+	return c.Next(created)
+}
+
 // Next returns the version of a record created at a time, and advances the clock.
 //
 // Rule 5: versions grow along a feed; they are assigned once, before the log, and never again.

@@ -9,6 +9,7 @@
 //
 //	wire.go    records as the log stores them
 //	record.go  the records of a page, found without decoding
+//	members.go the members of any JSON object, found without decoding
 //	key.go     canonical keys and their hash
 //	json.go    values in canonical JSON
 //	value.go   images and attribute values

@@ -158,6 +158,7 @@ func (r *report) queue(q *Queue) {
 // memory checks that a feed can hold a page, and the total a feed.
 func (r *report) memory(m *Memory) {
 	r.atLeast("memory.per_feed", m.PerFeed, 4<<20, 4<<20, "a page of DynamoDB Streams can be that large")
+	r.atLeast("memory.copy", m.Copy, 4<<20, 16<<20, "a backfill is only as fast as the pages that it may hold")
 	if m.Total < m.PerFeed && !r.reported("memory.total") {
 		r.fault("bad_value", "memory.total", "several times memory.per_feed",
 			"memory.total %s is less than memory.per_feed %s", m.Total, m.PerFeed)
@@ -216,6 +217,8 @@ func (r *report) tables(c *Config) {
 				"%q is not a primary key", []string(t.Keys))
 		}
 		r.oneOf(path+".on_reject", t.OnReject, "letter", "halt")
+		r.oneOf(path+".on_gap", t.OnGap, "wait", "heal")
+		r.backfill(path+".backfill", &t.Backfill, c.Source.Start)
 		r.oneOf(path+".on_ttl_expiry", t.OnTTLExpiry, "delete", "keep", "archive")
 		if t.OnTTLExpiry == "archive" && c.Archive == (Archive{}) {
 			r.fault("missing", path+".on_ttl_expiry", "archive: {file: ./archive}",

@@ -20,6 +20,13 @@ type Config struct {
 	Queue Queue `yaml:"queue" jsonschema:"required"`
 	// Memory for data in flight between DynamoDB and the log, and between the log and the sinks.
 	Memory Memory `yaml:"memory"`
+	// Directory for the sorted runs of verify, heal and recover. They are made of the keys and row contents of a whole
+	// table, so they take about as much as it does; deleted when they are no longer needed. Default: queue.dir, or the
+	// system's temporary directory where the log is a NATS cluster.
+	Scratch string `yaml:"scratch"`
+	// Secrets that seal the keys in Bigtable's guards where a mapping declares a key attribute as pii: base64 of 32 bytes
+	// each. The first one seals, any of them opens, so a new one is put in front of the old ones.
+	PIISecrets []string `yaml:"pii_secrets"`
 	// Metrics, health, status page.
 	Admin Admin `yaml:"admin"`
 	// How long shutdown after SIGTERM may take to finish pending writes and save the marks. Keep it below the
@@ -50,7 +57,8 @@ type Source struct {
 	// How often an idle shard is polled. Longer costs less and adds lag; DynamoDB allows five reads a second per shard.
 	IdlePoll Duration `yaml:"idle_poll"`
 	// Where reading begins if no mark exists: trim_horizon (all of the last 24 hours), latest, or an RFC 3339 time.
-	// Changing it later is refused.
+	// Default: five minutes before the first start where a backfill copies the table, else trim_horizon. Changing it
+	// later is refused.
 	Start Start `yaml:"start"`
 }
 
@@ -108,6 +116,9 @@ type Memory struct {
 	Total Size `yaml:"total"`
 	// One feed. A page of DynamoDB Streams can exceed 4 MiB.
 	PerFeed Size `yaml:"per_feed"`
+	// Pages of a backfill that wait until the stream has caught up with them, all tables together; beside total. The copy
+	// rate is about this much, compressed, in every five to ten seconds.
+	Copy Size `yaml:"copy"`
 }
 
 // Admin is the HTTP server for metrics and health.
@@ -140,6 +151,12 @@ type Table struct {
 	OnReject string `yaml:"on_reject" jsonschema:"enum=letter,enum=halt"`
 	// What a deletion by DynamoDB's time to live does: delete the item's cells, keep them, or delete them and archive.
 	OnTTLExpiry string `yaml:"on_ttl_expiry" jsonschema:"enum=delete,enum=keep,enum=archive"`
+	// How the items reach Bigtable that the table held before the stream was read: scan, export or none, or a block. Only
+	// the first start of a pipeline looks at from, url, bucket and prefix; later starts go on with what it decided.
+	// Default: a new pipeline scans, one that was started before this key existed copies nothing.
+	Backfill Backfill `yaml:"backfill"`
+	// What to do after a gap: wait for `replicator gaps heal`, or heal it by reading the whole table at once.
+	OnGap string `yaml:"on_gap" jsonschema:"enum=wait,enum=heal"`
 	// Leave out the aws:rep:* attributes that legacy global tables write into items.
 	StripGlobal bool `yaml:"strip_global_table_attributes"`
 }
@@ -180,7 +197,7 @@ func Default() Config {
 			MaxBytes:     20 << 30,
 			ReplayWindow: Duration(time.Hour),
 		},
-		Memory:          Memory{Total: 96 << 20, PerFeed: 8 << 20},
+		Memory:          Memory{Total: 96 << 20, PerFeed: 8 << 20, Copy: 48 << 20},
 		Admin:           Admin{Listen: "127.0.0.1:9464"},
 		ShutdownTimeout: Duration(25 * time.Second),
 		Testing: Testing{
@@ -202,12 +219,16 @@ func (c *Config) settle(written func(path string) bool) {
 		t := &c.Tables[i]
 		t.OnReject = cmp.Or(t.OnReject, "letter")
 		t.OnTTLExpiry = cmp.Or(t.OnTTLExpiry, "delete")
+		t.OnGap = cmp.Or(t.OnGap, "wait")
 		if !written(fmt.Sprintf("tables[%d].strip_global_table_attributes", i)) {
 			t.StripGlobal = true
 		}
 	}
 	if c.Source.StreamsEndpoint == "" {
 		c.Source.StreamsEndpoint = c.Source.Endpoint
+	}
+	if c.Scratch == "" {
+		c.Scratch = cmp.Or(c.Queue.Dir, os.TempDir())
 	}
 	if c.Testing.Beat == 0 {
 		c.Testing.Beat = c.Testing.ClaimTTL / 3

@@ -43,9 +43,10 @@ func TestSmallestConfigurationWorks(t *testing.T) {
 	want.Source.Region = "eu-west-1"
 	want.Bigtable.Project, want.Bigtable.Instance = "acme", "main"
 	want.Queue.Dir, want.Queue.Replicas = "/etc/tailrace/tailrace-data", 1
+	want.Scratch = "/etc/tailrace/tailrace-data"
 	want.Testing.Beat = Duration(5 * time.Second)
 	want.Tables = []Table{{Source: "Products", Target: "products", OnReject: "letter", OnTTLExpiry: "delete",
-		StripGlobal: true}}
+		OnGap: "wait", StripGlobal: true}}
 	if d := cmp.Diff(&want, got); d != "" {
 		t.Error(d)
 	}
@@ -57,18 +58,23 @@ func TestEveryKeyIsRead(t *testing.T) {
 	text := `
 pipeline: shop
 source:   {region: eu-west-1, endpoint: "http://127.0.0.1:8000", streams_endpoint: "http://127.0.0.1:8001",
-  assume_role: "arn:aws:iam::1:role/r", idle_poll: 2s, start: 2026-11-21T14:00:00Z}
+  assume_role: "arn:aws:iam::1:role/r", idle_poll: 2s, start: trim_horizon}
 bigtable: {project: acme, instance: main, app_profile: tailrace, endpoint: "127.0.0.1:8086",
   timeout: 3s, tombstones: 200h}
 queue:    {url: "nats://a:4222, nats://b:4222", creds: nats.creds,
   tls: {ca: ca.pem, cert: cert.pem, key: key.pem}, replicas: 5, max_bytes: 30GiB, replay_window: 2h}
-memory:   {total: 100MiB, per_feed: 9MiB}
+memory:   {total: 100MiB, per_feed: 9MiB, copy: 50MiB}
+scratch:  runs
+pii_secrets: ["MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="]
 admin:    {listen: 0.0.0.0:9999}
 shutdown_timeout: 26s
 archive:  {file: archive, subject: tailrace.archive}
 tables:
 - {source: Orders, target: orders, keys: [pk:S, sk:N], mapping: mappings/orders.yaml,
-  on_reject: halt, on_ttl_expiry: archive, strip_global_table_attributes: false}
+  on_reject: halt, on_ttl_expiry: archive, strip_global_table_attributes: false, on_gap: heal,
+  backfill: {from: export, read_units: 12.5%, segments: 9, write_rows: 700/s, url: exports/1}}
+- {source: Old, target: old, backfill: {from: export, bucket: acme-exports, prefix: old, read_units: 2000}}
+- {source: New, target: new, backfill: none}
 testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s,
   mark_interval: 4ms, retry_halted: 5s, lead: 11s}
 `
@@ -81,17 +87,25 @@ testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s,
 		File: filepath.Join(dir, "t.yaml"), Pipeline: "shop",
 		Source: Source{"eu-west-1", "http://127.0.0.1:8000", "http://127.0.0.1:8001", "arn:aws:iam::1:role/r",
 			Duration(2 * time.Second),
-			Start{At: time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)}},
+			Start{Horizon: true}},
 		Bigtable: Bigtable{"acme", "main", "tailrace", "127.0.0.1:8086", Duration(3 * time.Second),
 			Duration(200 * time.Hour)},
 		Queue: Queue{"", "nats://a:4222, nats://b:4222", filepath.Join(dir, "nats.creds"),
 			TLS{filepath.Join(dir, "ca.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}, 5, 30 << 30,
 			Duration(2 * time.Hour)},
-		Memory: Memory{100 << 20, 9 << 20}, Admin: Admin{"0.0.0.0:9999"}, ShutdownTimeout: Duration(26 * time.Second),
-		Archive: Archive{filepath.Join(dir, "archive"), "tailrace.archive"},
+		Memory: Memory{100 << 20, 9 << 20, 50 << 20}, Admin: Admin{"0.0.0.0:9999"},
+		Scratch: filepath.Join(dir, "runs"), PIISecrets: []string{"MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="},
+		ShutdownTimeout: Duration(26 * time.Second),
+		Archive:         Archive{filepath.Join(dir, "archive"), "tailrace.archive"},
 		Tables: []Table{{"Orders", "orders", Keys{"pk:S", "sk:N"},
 			Mapping{File: filepath.Join(dir, "mappings", "orders.yaml"), Data: []byte("families: {}\n")},
-			"halt", "archive", false}},
+			"halt", "archive",
+			Backfill{"export", Units{Percent: 12.5}, 9, 700, "file://" + filepath.Join(dir, "exports/1"), "", ""},
+			"heal", false},
+			{Source: "Old", Target: "old", OnReject: "letter", OnTTLExpiry: "delete", OnGap: "wait", StripGlobal: true,
+				Backfill: Backfill{From: "export", ReadUnits: Units{Absolute: 2000}, Bucket: "acme-exports", Prefix: "old"}},
+			{Source: "New", Target: "new", OnReject: "letter", OnTTLExpiry: "delete", OnGap: "wait", StripGlobal: true,
+				Backfill: Backfill{From: "none"}}},
 		Testing: Testing{Duration(3 * time.Second), Duration(500 * time.Millisecond), Duration(time.Second),
 			Duration(12 * time.Second),
 			Duration(2 * time.Second), Duration(4 * time.Millisecond), Duration(5 * time.Second), Duration(11 * time.Second)},
@@ -217,7 +231,7 @@ warning: line 8: testing: the periods of the protocol were changed for testing`}
 func TestHintNamesTheKeyThatWasMeant(t *testing.T) {
 	_, problems := parse(t, strings.Replace(smallest, "target:", "taget:", 1))
 	want := "did you mean `target`? known here: source, target, keys, mapping, on_reject, on_ttl_expiry, " +
-		"strip_global_table_attributes"
+		"backfill, on_gap, strip_global_table_attributes"
 	if problems[0].Hint != want {
 		t.Errorf("hint = %q, want %q", problems[0].Hint, want)
 	}

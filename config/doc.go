@@ -5,10 +5,12 @@
 //
 // Files, from the top down:
 //
-//	load.go    Load: parse, expand, decode, settle defaults, check
-//	check.go   what values must be, alone and together
-//	expand.go  ${NAME} and ${file:PATH} in values
-//	report.go  the reader and collector of problems
-//	config.go  the keys of the file, and their defaults
-//	values.go  durations, sizes, starts, inline mappings, keys
+//	load.go      Load: parse, expand, decode, settle defaults, check
+//	check.go     what values must be, alone and together
+//	backfill.go  how a table is copied: its keys, and what they must be
+//	secrets.go   secrets in the file, and those that seal keys
+//	expand.go    ${NAME} and ${file:PATH} in values
+//	report.go    the reader and collector of problems
+//	config.go    the keys of the file, and their defaults
+//	values.go    durations, sizes, starts, inline mappings, keys
 package config

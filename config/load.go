@@ -3,10 +3,8 @@ package config
 import (
 	"bytes"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"go.yaml.in/yaml/v4"
 
@@ -49,27 +47,14 @@ func Parse(src []byte, path string) (*Config, []problem.Problem) {
 	return &cfg, r.List
 }
 
-// secrets warns of a password that is written in the file itself.
-func (r *report) secrets(c *Config) {
-	if n := r.Value("queue.url"); n == nil || r.Origins[n] != "" {
-		return
-	}
-	for server := range strings.SplitSeq(c.Queue.URL, ",") {
-		if u, err := url.Parse(strings.TrimSpace(server)); err == nil && u.User != nil {
-			r.warn("secret", "queue.url",
-				`take it from outside, as in url: "${NATS_URL}" or "${file:/run/secrets/nats-url}", or use queue.creds`,
-				"a password or token is written in the file")
-			return
-		}
-	}
-}
-
 // resolve makes relative paths relative to dir, the directory of the file.
 func (c *Config) resolve(dir string) {
 	tls := &c.Queue.TLS
-	paths := []*string{&c.Queue.Dir, &c.Queue.Creds, &tls.CA, &tls.Cert, &tls.Key, &c.Archive.File}
+	paths := []*string{&c.Queue.Dir, &c.Queue.Creds, &tls.CA, &tls.Cert, &tls.Key, &c.Archive.File, &c.Scratch}
 	for i := range c.Tables {
-		paths = append(paths, &c.Tables[i].Mapping.File)
+		t := &c.Tables[i]
+		paths = append(paths, &t.Mapping.File)
+		t.Backfill.URL = resolveURL(t.Backfill.URL, dir)
 	}
 	for _, p := range paths {
 		if *p != "" && !filepath.IsAbs(*p) {

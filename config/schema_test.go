@@ -39,10 +39,11 @@ func TestSchemaForEditorsIsCurrent(t *testing.T) {
 
 func schemaOf(t *testing.T) []byte {
 	t.Helper()
+	var r jsonschema.Reflector
 	text := func(pattern, description string) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "string", Pattern: pattern, Description: description}
 	}
-	r := jsonschema.Reflector{
+	r = jsonschema.Reflector{
 		FieldNameTag: "yaml", Anonymous: true, ExpandedStruct: true, DoNotReference: true, RequiredFromJSONSchemaTags: true,
 		Mapper: func(v reflect.Type) *jsonschema.Schema {
 			switch v {
@@ -52,7 +53,14 @@ func schemaOf(t *testing.T) []byte {
 				return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{text(`^[0-9]+(\.[0-9]+)? ?([KMGTP]i?B|B)?$|^\$\{`, ""),
 					{Type: "integer"}}}
 			case reflect.TypeFor[Start]():
-				return text(`^trim_horizon$|^latest$|^[0-9]{4}-|^\$\{`, "")
+				return text(`^trim_horizon$|^latest$|^[0-9]{4}-|^\$\{|^$`, "")
+			case reflect.TypeFor[Units]():
+				return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{text(`^[0-9]+(\.[0-9]+)?%?$|^\$\{`, ""), {Type: "number"}}}
+			case reflect.TypeFor[Rate]():
+				return text(`^[0-9]+(\.[0-9]+)?/s$|^\$\{`, "")
+			case reflect.TypeFor[Backfill]():
+				word := &jsonschema.Schema{Type: "string", Enum: []any{backfillScan, backfillExport, backfillNone}}
+				return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{word, block(&r, v)}}
 			case reflect.TypeFor[Mapping]():
 				return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, {Type: "object"}}}
 			}
@@ -71,6 +79,21 @@ func schemaOf(t *testing.T) []byte {
 	return append(out, '\n')
 }
 
+// block returns the schema of a struct whose type the reflector maps to something else: that of its
+// keys.
+func block(r *jsonschema.Reflector, v reflect.Type) *jsonschema.Schema {
+	plain, mapper := *r, r.Mapper
+	plain.Mapper = func(inner reflect.Type) *jsonschema.Schema {
+		if inner == v {
+			return nil
+		}
+		return mapper(inner)
+	}
+	s := plain.ReflectFromType(v)
+	s.Version = ""
+	return s
+}
+
 // TestExampleHasEveryKey keeps the shipped example complete: it is where most people look first.
 func TestExampleHasEveryKey(t *testing.T) {
 	src, err := os.ReadFile("../tailrace.example.yaml")
@@ -84,7 +107,7 @@ func TestExampleHasEveryKey(t *testing.T) {
 	for block, keys := range map[string][]string{
 		"": keysOf[Config](), "source": keysOf[Source](), "bigtable": keysOf[Bigtable](), "queue": keysOf[Queue](),
 		"queue.tls": keysOf[TLS](), "memory": keysOf[Memory](), "admin": keysOf[Admin](), "archive": keysOf[Archive](),
-		"tables[0]": keysOf[Table](),
+		"tables[0]": keysOf[Table](), "tables[0].backfill": keysOf[Backfill](),
 	} {
 		for _, key := range keys {
 			if key != "testing" && !strings.Contains(string(src), key+":") {

@@ -59,17 +59,21 @@ func (s Size) String() string {
 	return fmt.Sprintf("%d%s", int64(s), units[i])
 }
 
-// Start is where reading begins if no mark exists. The zero Start means the trim horizon.
+// Start is where reading begins if no mark exists. The zero Start means that the file says nothing: five minutes before
+// the first start with a backfill, else the trim horizon.
 type Start struct {
-	Latest bool      // from now on: the first start resolves it to a time, once
-	At     time.Time // from this time on, unless zero
+	Horizon bool      // from the oldest record that the stream still has
+	Latest  bool      // from now on: the first start resolves it to a time, once
+	At      time.Time // from this time on, unless zero
 }
 
 // UnmarshalText reads trim_horizon, latest, or an RFC 3339 time.
 func (s *Start) UnmarshalText(text []byte) error {
 	switch v := string(text); v {
-	case "", "trim_horizon":
+	case "":
 		*s = Start{}
+	case "trim_horizon":
+		*s = Start{Horizon: true}
 	case "latest":
 		*s = Start{Latest: true}
 	default:
@@ -88,12 +92,14 @@ func (s Start) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // String returns the notation of the file.
 func (s Start) String() string {
 	switch {
+	case s.Horizon:
+		return "trim_horizon"
 	case s.Latest:
 		return "latest"
 	case !s.At.IsZero():
 		return s.At.Format(time.RFC3339)
 	default:
-		return "trim_horizon"
+		return ""
 	}
 }
 

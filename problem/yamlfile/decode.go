@@ -8,7 +8,8 @@ import (
 )
 
 // Decode reads the node into what to points at: structs with yaml tags, slices, texts, whole numbers, booleans, and
-// types with UnmarshalText or UnmarshalYAML. What the file leaves out, or writes as null, keeps its value. An element
+// types with UnmarshalText or UnmarshalYAML. A struct with yaml tags and UnmarshalText may be written as a block of its
+// keys or as one text. What the file leaves out, or writes as null, keeps its value. An element
 // of a list that cannot be read stays in place as the zero value, so that paths name elements by their position.
 func (r *Reader) Decode(n *yaml.Node, path string, to any) {
 	r.decode(Resolve(n), path, reflect.ValueOf(to).Elem())
@@ -26,7 +27,9 @@ func (r *Reader) decode(n *yaml.Node, path string, to reflect.Value) {
 		}
 		return
 	case encoding.TextUnmarshaler:
-		if n.Kind != yaml.ScalarNode {
+		if n.Kind == yaml.MappingNode && to.Kind() == reflect.Struct && len(Keys(to.Type())) > 0 {
+			r.decodeStruct(n, path, to)
+		} else if n.Kind != yaml.ScalarNode {
 			r.wrongKind(n, path, "one text or number", r.Example)
 		} else if err := u.UnmarshalText([]byte(n.Value)); err != nil {
 			r.wrong(n, path, r.ValueCode, r.Example, err.Error())
@@ -74,7 +77,7 @@ func Keys(t reflect.Type) []string {
 }
 
 func keyOf(f reflect.StructField) string {
-	if key := f.Tag.Get("yaml"); key != "-" {
+	if key := f.Tag.Get("yaml"); key != "-" && f.IsExported() {
 		return key
 	}
 	return ""
