@@ -1,6 +1,6 @@
-// Package sandbox runs DynamoDB with Streams, Cloud Bigtable and NATS on loopback, for laptops, demonstrations, tests
-// and benchmarks. The servers speak the real protocols, so the usual clients work unchanged. They behave like the
-// services, and with the faults of the services when faults are injected.
+// Package sandbox runs DynamoDB with Streams, S3 for its exports, Cloud Bigtable and NATS on loopback, for laptops,
+// demonstrations, tests and benchmarks. The servers speak the real protocols, so the usual clients work unchanged. They
+// behave like the services, and with the faults of the services when faults are injected.
 //
 // README.md has a picture of the packages below this one. run.go is for the command, world.go for tests; sandbox.go
 // starts and stops the servers.
@@ -13,6 +13,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,10 +29,11 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
 	"github.com/tailrace-cdc/replicator/sandbox/nats"
+	"github.com/tailrace-cdc/replicator/sandbox/s3"
 	"github.com/tailrace-cdc/replicator/sandbox/stream"
 )
 
-// The default addresses of Run.
+// The default addresses of Run; S3's is a thousand ports above DynamoDB's.
 const (
 	DefaultDynamoDB = "127.0.0.1:8000"
 	DefaultBigtable = "127.0.0.1:8086"
@@ -44,10 +48,11 @@ const (
 
 // Options configures a sandbox. The zero value suits tests: free ports, nothing kept, the machine's clock.
 type Options struct {
-	DynamoDB, Bigtable, NATS string // addresses; empty: a free port on loopback
+	DynamoDB, Bigtable, NATS, S3 string // addresses; empty: a free port on loopback
 
 	Dir       string        // keeps everything across restarts; empty: nothing is kept
-	ReadyFile string        // Run: written when all three servers listen; has the lines of Env as shell exports
+	Exports   string        // folder of S3's buckets, one subfolder each; default DIR/exports, without Dir a temporary one
+	ReadyFile string        // Run: written when all servers listen; has the lines of Env as shell exports
 	Timeline  string        // Run: a file of commands with their times, see control.ReadTimeline
 	Seed      uint64        // of everything random
 	Clock     *clock.Clock  // nil: the machine's
@@ -57,20 +62,23 @@ type Options struct {
 	NoLedger   bool // for benchmarks: saves 32 bytes per change
 	NoBigtable bool
 	NoNATS     bool
+	NoS3       bool        // exports go to the folder alone
 	Log        *zap.Logger // nil: none
-	// Ready is called by Run when all three servers listen, with the lines of Env. nil: not called.
+	// Ready is called by Run when all servers listen, with the lines of Env. nil: not called.
 	Ready func(env []string)
 }
 
 // Sandbox is a running sandbox. Its parts may be used directly.
 type Sandbox struct {
 	Clock    *clock.Clock
-	DynamoDB *dynamo.Server // tables and items, also without HTTP
+	DynamoDB *dynamo.Server // tables and items, also without HTTP; DynamoDB.Reads counts and limits what reads consume
 	Stream   *stream.Engine // streams; Stream.Faults() injects faults
 	Faults   *fault.HTTP    // injects faults into DynamoDB's HTTP replies
 	Ledger   *ledger.Ledger // nil with NoLedger
 	Bigtable *bigtable.Front
 	NATS     *nats.Server
+	Buckets  *s3.Store        // where exports are written
+	S3       *s3.Server       // serves Buckets; nil with NoS3
 	Console  *control.Console // all commands, by name
 
 	o        Options
@@ -79,6 +87,7 @@ type Sandbox struct {
 	tasks    *errgroup.Group
 	stop     context.CancelFunc
 	saves    saves
+	scratch  string // the temporary folder of the buckets; "" when they are kept
 }
 
 // Start starts a sandbox and returns when all servers listen. The caller closes it. When a port is taken,
@@ -94,6 +103,10 @@ func Start(o Options) (*Sandbox, error) {
 func (o Options) withDefaults() Options {
 	const free = "127.0.0.1:0"
 	o.DynamoDB, o.Bigtable, o.NATS = cmp.Or(o.DynamoDB, free), cmp.Or(o.Bigtable, free), cmp.Or(o.NATS, free)
+	o.S3 = cmp.Or(o.S3, free)
+	if o.Exports == "" && o.Dir != "" {
+		o.Exports = filepath.Join(o.Dir, "exports")
+	}
 	o.Sweep = cmp.Or(o.Sweep, 10*time.Second)
 	if o.Clock == nil {
 		o.Clock = clock.New()
@@ -117,7 +130,11 @@ func (s *Sandbox) start() error {
 	s.Stream = stream.New(stream.Options{
 		Clock: o.Clock, Ledger: s.Ledger, Region: Region, Account: Account, Seed: o.Seed, Partitions: o.Partitions,
 	})
-	s.DynamoDB = dynamo.New(dynamo.Options{Stream: s.Stream, Clock: o.Clock, Region: Region, Account: Account, Log: o.Log})
+	if err := s.openBuckets(); err != nil {
+		return err
+	}
+	s.DynamoDB = dynamo.New(dynamo.Options{Stream: s.Stream, Clock: o.Clock, Region: Region, Account: Account,
+		Seed: o.Seed, Buckets: s.Buckets, Log: o.Log})
 	s.Faults = fault.New(o.Clock, o.Seed)
 	s.DynamoDB.Use(s.saves.gate)
 	s.DynamoDB.Use(s.Faults.Wrap)
@@ -125,7 +142,7 @@ func (s *Sandbox) start() error {
 		return err
 	}
 	s.Console = control.New(control.Parts{
-		Clock: o.Clock, Stream: s.Stream, HTTP: s.Faults, Ledger: s.Ledger, Bigtable: s.Bigtable,
+		Clock: o.Clock, Stream: s.Stream, DynamoDB: s.DynamoDB, HTTP: s.Faults, Ledger: s.Ledger, Bigtable: s.Bigtable,
 		Expire: s.DynamoDB.ExpireNow, Seed: o.Seed,
 	})
 	if err := s.restore(ctx); err != nil {
@@ -135,7 +152,20 @@ func (s *Sandbox) start() error {
 	return nil
 }
 
-// open listens for DynamoDB, and starts Bigtable and NATS, which listen by themselves.
+// openBuckets opens the folder of S3's buckets.
+func (s *Sandbox) openBuckets() (err error) {
+	dir := s.o.Exports
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "sandbox-s3-"); err != nil {
+			return fmt.Errorf("open buckets: %w", err)
+		}
+		s.scratch = dir
+	}
+	s.Buckets, err = s3.Open(dir)
+	return err
+}
+
+// open listens for DynamoDB, and starts Bigtable, NATS and S3, which listen by themselves.
 func (s *Sandbox) open() (err error) {
 	if s.listener, err = net.Listen("tcp", s.o.DynamoDB); err != nil {
 		return fmt.Errorf("listen for dynamodb: %w", err)
@@ -148,6 +178,11 @@ func (s *Sandbox) open() (err error) {
 	}
 	if !s.o.NoNATS {
 		if s.NATS, err = nats.Open(nats.Options{Addr: s.o.NATS, Dir: s.natsDir()}); err != nil {
+			return err
+		}
+	}
+	if !s.o.NoS3 {
+		if s.S3, err = s3.Serve(s.o.S3, s.Buckets); err != nil {
 			return err
 		}
 	}
@@ -167,6 +202,21 @@ func (s *Sandbox) serve(ctx context.Context) {
 		return nil
 	})
 	s.tasks.Go(func() error { return s.background(ctx) })
+	s.tasks.Go(func() error { return s.finishExports(ctx) })
+}
+
+// finishExports writes exports when they are due. It is not a part of background, because a large one takes seconds.
+func (s *Sandbox) finishExports(ctx context.Context) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			s.DynamoDB.FinishExports()
+		}
+	}
 }
 
 // background does what depends on time: rotations, trimming, time to live, saving.
@@ -223,6 +273,12 @@ func (s *Sandbox) close() error {
 	if s.NATS != nil {
 		errs = append(errs, s.NATS.Close())
 	}
+	if s.S3 != nil {
+		errs = append(errs, s.S3.Close())
+	}
+	if s.scratch != "" {
+		errs = append(errs, os.RemoveAll(s.scratch))
+	}
 	return errors.Join(errs...)
 }
 
@@ -237,6 +293,9 @@ func (s *Sandbox) Env() []string {
 	}
 	if s.NATS != nil {
 		o.NATS = s.NATS.URL()
+	}
+	if s.S3 != nil {
+		o.S3 = strings.TrimPrefix(s.S3.URL(), "http://")
 	}
 	return Env(o)
 }
@@ -283,6 +342,7 @@ func Env(o Options) []string {
 		"AWS_ENDPOINT_URL=" + url,
 		"AWS_ENDPOINT_URL_DYNAMODB=" + url,
 		"AWS_ENDPOINT_URL_DYNAMODB_STREAMS=" + url,
+		"AWS_ENDPOINT_URL_S3=http://" + o.S3,
 		"AWS_REGION=" + Region,
 		"AWS_DEFAULT_REGION=" + Region,
 		"AWS_ACCESS_KEY_ID=sandbox",
@@ -297,5 +357,17 @@ func (o Options) withDefaultPorts() Options {
 	o.DynamoDB = cmp.Or(o.DynamoDB, DefaultDynamoDB)
 	o.Bigtable = cmp.Or(o.Bigtable, DefaultBigtable)
 	o.NATS = cmp.Or(o.NATS, DefaultNATS)
+	o.S3 = cmp.Or(o.S3, besideDynamoDB(o.DynamoDB))
 	return o
+}
+
+// besideDynamoDB returns the default address of S3: a thousand ports above DynamoDB, or a free one if DynamoDB's is
+// free too. So sandboxes side by side need no further address.
+func besideDynamoDB(addr string) string {
+	host, text, err := net.SplitHostPort(addr)
+	port, _ := strconv.Atoi(text)
+	if err != nil || port == 0 || port > 64535 {
+		return "127.0.0.1:0"
+	}
+	return net.JoinHostPort(host, strconv.Itoa(port+1000))
 }

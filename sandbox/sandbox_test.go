@@ -98,8 +98,24 @@ func (r *rig) shards(arn string) (all []streamtypes.Shard) {
 	}
 }
 
-// deliveries reads every shard of a stream with the SDK, parents first.
+// records reads every shard of a stream with the SDK, parents first.
+func (r *rig) records(arn string) (all []streamtypes.Record) {
+	r.t.Helper()
+	r.read(arn, func(_ string, rec streamtypes.Record) { all = append(all, rec) })
+	return all
+}
+
+// deliveries is records as the ledger checks them.
 func (r *rig) deliveries(table, arn string) (all []ledger.Delivery) {
+	r.t.Helper()
+	r.read(arn, func(shard string, rec streamtypes.Record) {
+		all = append(all, ledger.Delivery{Table: table, Shard: shard, Seq: *rec.Dynamodb.SequenceNumber})
+	})
+	return all
+}
+
+// read calls take with every record of a stream, parents first.
+func (r *rig) read(arn string, take func(shard string, rec streamtypes.Record)) {
 	r.t.Helper()
 	for _, sh := range r.shards(arn) {
 		it, err := r.streams.GetShardIterator(r.t.Context(), &dynamodbstreams.GetShardIteratorInput{
@@ -110,14 +126,13 @@ func (r *rig) deliveries(table, arn string) (all []ledger.Delivery) {
 			page, err := r.streams.GetRecords(r.t.Context(), &dynamodbstreams.GetRecordsInput{ShardIterator: next})
 			r.must(err)
 			for _, rec := range page.Records {
-				all = append(all, ledger.Delivery{Table: table, Shard: *sh.ShardId, Seq: *rec.Dynamodb.SequenceNumber})
+				take(*sh.ShardId, rec)
 			}
 			if next = page.NextShardIterator; len(page.Records) == 0 && sh.SequenceNumberRange.EndingSequenceNumber == nil {
 				break
 			}
 		}
 	}
-	return all
 }
 
 func TestSDKReadsWhatWasCommitted(t *testing.T) {

@@ -35,7 +35,8 @@ type saves struct {
 // reply cannot delay a save.
 var reads = map[string]bool{
 	"GetItem": true, "BatchGetItem": true, "TransactGetItems": true, "Query": true, "Scan": true,
-	"DescribeTable": true, "ListTables": true, "DescribeTimeToLive": true,
+	"DescribeTable": true, "ListTables": true, "DescribeTimeToLive": true, "DescribeContinuousBackups": true,
+	"DescribeExport": true, "ListExports": true,
 	"ListStreams": true, "DescribeStream": true, "GetShardIterator": true, "GetRecords": true,
 }
 
@@ -102,6 +103,7 @@ func (s *Sandbox) write(ctx context.Context, dir string) error {
 	v.mu.Lock()
 	err := errors.Join(
 		writeFile(dir, "tables", s.DynamoDB.Save),
+		writeFile(dir, "exports", s.DynamoDB.SaveExports),
 		writeFile(dir, "streams", s.Stream.Save))
 	if s.Ledger != nil {
 		err = errors.Join(err, writeFile(dir, "ledger", s.Ledger.Save))
@@ -157,6 +159,9 @@ func (s *Sandbox) restore(ctx context.Context) error {
 	err = readFile(dir, "streams", s.Stream.Restore)
 	if err == nil {
 		err = readFile(dir, "tables", s.DynamoDB.Restore)
+	}
+	if err == nil {
+		err = readFile(dir, "exports", s.DynamoDB.RestoreExports)
 	}
 	if err == nil && s.Ledger != nil {
 		err = readFile(dir, "ledger", s.Ledger.Restore)

@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,6 +19,34 @@ func TestStreamsThroughBoto3(t *testing.T) {
 	out, err := exec.Command("python3", "testdata/streams.py", s.Endpoint()).CombinedOutput()
 	if err != nil || !strings.HasSuffix(strings.TrimSpace(string(out)), "ok") {
 		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// TestExportSession makes an export with the AWS CLI, where there is one, and copies it from S3.
+func TestExportSession(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: starts the AWS CLI a dozen times; make test runs it")
+	}
+	if _, err := exec.LookPath("aws"); err != nil {
+		t.Skip("no aws on this machine")
+	}
+	script, err := filepath.Abs("testdata/exports.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sandbox.Test(t, sandbox.Options{NoBigtable: true, NoNATS: true})
+	cmd := exec.Command("bash", "-e", script)
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(append(os.Environ(), s.Env()...), "AWS_PAGER=", "AWS_MAX_ATTEMPTS=1", "HOME="+cmd.Dir,
+		"PYENV_VERSION="+os.Getenv("PYENV_VERSION"))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	want := "ENABLED\nmake_bucket: backups\nCOMPLETED FULL_EXPORT\n4\n1\n" +
+		`{"Item":{"pk":{"S":"hat"},"price":{"N":"1"}}}` + "\nx"
+	if string(out) != want {
+		t.Errorf("got\n%s\nwant\n%s", out, want)
 	}
 }
 

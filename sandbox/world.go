@@ -93,6 +93,19 @@ func (w *World) Put(table, pk, sk, attributes string) {
 	w.Call("PutItem", fmt.Sprintf(`{"TableName":%s,"Item":{%s%s}}`, quote(table), keyFields(pk, sk), attributes))
 }
 
+// Fill puts n items that are older than the table's stream: no stream record and no line of the ledger is made of them.
+// item returns the i-th one as DynamoDB JSON.
+func (w *World) Fill(table string, n int, item func(i int) []byte) {
+	w.t.Helper()
+	err := w.DynamoDB.Fill(table, func(yield func([]byte) bool) {
+		for i := 0; i < n && yield(item(i)); i++ {
+		}
+	})
+	if err != nil {
+		w.t.Errorf("fill %s: %v", table, err)
+	}
+}
+
 // Update applies an update expression to an item. values are the fields of ExpressionAttributeValues, "" for none.
 func (w *World) Update(table, pk, sk, expression, values string) {
 	w.t.Helper()

@@ -2,6 +2,7 @@ package bigtable
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"strings"
 	"sync"
@@ -54,6 +55,7 @@ type Faults struct {
 	jitter   time.Duration
 	rows     []*rowRefusal
 	profiles map[string]bool // app profiles that take no CheckAndMutateRow
+	cluster  string          // of the app profiles that are not in profiles
 	inOrder  bool
 }
 
@@ -138,6 +140,15 @@ func (x *Faults) RefuseRow(prefix []byte, code codes.Code, n int) {
 // MultiCluster makes an app profile one with multi-cluster routing: it takes no
 // CheckAndMutateRow and no ReadModifyWriteRow.
 func (x *Faults) MultiCluster(profile string) { x.set(func() { x.profiles[profile] = true }) }
+
+// FailOver makes the app profiles name another cluster, which has the same rows here. At first it is "sandbox".
+func (x *Faults) FailOver(cluster string) { x.set(func() { x.cluster = cluster }) }
+
+func (x *Faults) clusterID() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return cmp.Or(x.cluster, "sandbox")
+}
 
 // InOrder applies the entries of bulk calls in the order given, as the bare emulator
 // does; the service promises none.
@@ -234,7 +245,9 @@ func (x *Faults) describeProfile(name string) *btapb.AppProfile {
 		}
 	} else {
 		out.RoutingPolicy = &btapb.AppProfile_SingleClusterRouting_{
-			SingleClusterRouting: &btapb.AppProfile_SingleClusterRouting{ClusterId: "sandbox", AllowTransactionalWrites: true},
+			SingleClusterRouting: &btapb.AppProfile_SingleClusterRouting{
+				ClusterId: x.clusterID(), AllowTransactionalWrites: true,
+			},
 		}
 	}
 	return out

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/sandbox/bigtable"
 	"github.com/tailrace-cdc/replicator/sandbox/clock"
+	"github.com/tailrace-cdc/replicator/sandbox/dynamo"
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
 	"github.com/tailrace-cdc/replicator/sandbox/stream"
@@ -31,6 +32,7 @@ const Prefix = "/_sandbox/"
 type Parts struct {
 	Clock    *clock.Clock
 	Stream   *stream.Engine
+	DynamoDB *dynamo.Server
 	HTTP     *fault.HTTP
 	Ledger   *ledger.Ledger
 	Bigtable *bigtable.Front
@@ -59,6 +61,9 @@ func New(p Parts) *Console {
 	c := &Console{Parts: p, commands: map[string]command{}, rnd: rand.New(rand.NewPCG(p.Seed, 7))}
 	c.streamCommands()
 	c.wireCommands()
+	c.plainWireCommands()
+	c.httpCommands()
+	c.readCommands()
 	c.timeCommands()
 	if p.Ledger != nil {
 		c.ledgerCommands()

@@ -13,6 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/bigtable"
 	"github.com/tailrace-cdc/replicator/sandbox/clock"
 	"github.com/tailrace-cdc/replicator/sandbox/control"
+	"github.com/tailrace-cdc/replicator/sandbox/dynamo"
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
 	"github.com/tailrace-cdc/replicator/sandbox/stream"
@@ -28,9 +29,15 @@ func newConsole(t *testing.T) *control.Console {
 	t.Cleanup(func() { _ = front.Close() })
 	l := ledger.New(stream.Numbers(1))
 	e := stream.New(stream.Options{Clock: c, Seed: 1, Ledger: l})
-	e.Enable("Orders", "KEYS_ONLY")
+	db := dynamo.New(dynamo.Options{Stream: e})
+	if err := db.Restore(strings.NewReader(`{"Format":1,"Items":0,"Table":{"Name":"Orders","Status":"ACTIVE",` +
+		`"OnDemand":true,"StreamView":"KEYS_ONLY",` +
+		`"Attributes":[{"AttributeName":"pk","AttributeType":"S"}],` +
+		`"Keys":[{"AttributeName":"pk","KeyType":"HASH"}]}}` + "\n")); err != nil {
+		t.Fatal(err)
+	}
 	return control.New(control.Parts{
-		Clock: c, Stream: e, HTTP: fault.New(c, 1), Ledger: l, Bigtable: front,
+		Clock: c, Stream: e, DynamoDB: db, HTTP: fault.New(c, 1), Ledger: l, Bigtable: front,
 		Expire: func(time.Time) int { return 7 },
 	})
 }
@@ -64,7 +71,11 @@ func TestEveryCommandRuns(t *testing.T) {
 	args := map[string]string{
 		"split": `{"table":"Orders","open":-1}`, "trim": `{"older_than":"1h"}`, "drop_shard": `{"table":"Orders"}`,
 		"throttle_shard": `{"table":"Orders","per_second":1.5}`, "error": `{"code":"X"}`, "bigtable_next": `{"kind":"late"}`,
-		"bigtable_code": `{"code":"internal"}`, "changes": `{"table":"Orders"}`, "rotate_every": `{"every":"4h"}`,
+		"counts":     `{"table":"Orders","items":7}`,
+		"read_limit": `{"table":"Orders","hot":1}`,
+		"stream_off": `{"table":"Orders"}`,
+		"stream_on":  `{"table":"Orders"}`, "bigtable_code": `{"code":"internal"}`,
+		"changes": `{"table":"Orders"}`, "rotate_every": `{"every":"4h"}`,
 	}
 	for _, u := range c.Help() {
 		if u.Name == "bigtable_outage" {

@@ -177,6 +177,18 @@ func (c *Console) readingCommands() {
 	}) {
 		x.RecordSkew(a.By.d())
 	})
+	do(c, "record_jitter", "shifts each creation time of records committed from now on by up to within; 0s ends it",
+		func(a struct {
+			Within Span `json:"within"`
+		}) {
+			x.RecordJitter(a.Within.d())
+		})
+	do(c, "record_cut", "cuts creation times of records committed from now on to multiples of to; 0s ends it",
+		func(a struct {
+			To Span `json:"to"`
+		}) {
+			x.RecordCut(a.To.d())
+		})
 	add(c, "record_times", "spells creation times of records committed from now on: seconds, fraction or exponent",
 		func(_ context.Context, a struct {
 			Format string `json:"format"`

@@ -24,7 +24,7 @@ func (s wireFault) rule(e fault.Effect) fault.Rule {
 // allOrNamed ends the description of every fault on the wire.
 const allOrNamed = "; every operation unless one is named, until calm unless times is given"
 
-// wireCommands registers the faults of DynamoDB's HTTP replies.
+// wireCommands registers the faults of DynamoDB's HTTP replies that have arguments of their own.
 func (c *Console) wireCommands() {
 	add(c, "error", "refuses requests with an error code"+allOrNamed, func(_ context.Context, a struct {
 		wireFault
@@ -64,16 +64,33 @@ func (c *Console) wireCommands() {
 		r.Delay = a.For.d()
 		return nil, c.HTTP.Inject(r)
 	})
+	add(c, "shift_date", "shifts the Date header of the reply"+allOrNamed, func(_ context.Context, a struct {
+		wireFault
+		By Span `json:"by"`
+	}) (any, error) {
+		r := a.rule(fault.ShiftDate)
+		r.By = a.By.d()
+		return nil, c.HTTP.Inject(r)
+	})
+}
+
+// plainWireCommands registers the faults of DynamoDB's HTTP replies that take no other arguments.
+func (c *Console) plainWireCommands() {
 	for effect, doc := range map[fault.Effect]string{
-		fault.Cut:     "sends half of the reply and closes the connection",
-		fault.Reset:   "carries the request out, then resets the connection",
-		fault.Expired: "refuses the credentials as expired",
+		fault.Cut:      "sends half of the reply and closes the connection",
+		fault.Reset:    "carries the request out, then resets the connection",
+		fault.Expired:  "refuses the credentials as expired",
+		fault.Truncate: "sends half of the body as if it were the whole",
+		fault.NoDate:   "leaves the Date header out of the reply",
 	} {
 		add(c, string(effect), doc+allOrNamed, func(_ context.Context, a wireFault) (any, error) {
-			return nil,
-				c.HTTP.Inject(a.rule(effect))
+			return nil, c.HTTP.Inject(a.rule(effect))
 		})
 	}
+}
+
+// httpCommands registers what is set for all HTTP replies, and the end of faults.
+func (c *Console) httpCommands() {
 	do(c, "withdraw", "withdraws the faults of an effect, of an operation, or both", func(a struct {
 		Effect    fault.Effect `json:"effect"`
 		Operation string       `json:"operation"`
@@ -112,6 +129,7 @@ func (c *Console) timeCommands() {
 	do(c, "calm", "withdraws all faults of all servers", func(struct{}) {
 		c.HTTP.Calm()
 		c.Stream.Faults().Calm()
+		c.DynamoDB.Calm()
 		c.Stream.RotateNever()
 		if c.Bigtable != nil {
 			c.Bigtable.Faults.Calm()

@@ -14,9 +14,13 @@
 //	transact.go    TransactWriteItems, TransactGetItems
 //	batch.go       BatchWriteItem
 //	read.go        GetItem, BatchGetItem
+//	exports.go     ExportTableToPointInTime, DescribeExport, ListExports
+//	export_request.go  the parameters and the description of an export
 //	settings.go    time to live, backups, tags
 //	tables.go      CreateTable, UpdateTable, DeleteTable, DescribeTable, ListTables
 //	tokens.go      idempotency of transactions
 //	write.go       one change of one item: PutItem, UpdateItem, DeleteItem
+//	past.go        reading one item, now or as it was; which tables remember their past
+//	faults.go      faults of reads
 //	find.go        tables by name
 package dynamo

@@ -46,6 +46,17 @@ func (s *Server) findAny(name string) (*table.Table, *wire.Error) {
 	return t, nil
 }
 
+// all returns all tables, in no order.
+func (s *Server) all() []*table.Table {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	all := make([]*table.Table, 0, len(s.tables))
+	for _, t := range s.tables {
+		all = append(all, t)
+	}
+	return all
+}
+
 // Tables returns the names of all tables, sorted.
 func (s *Server) Tables() []string {
 	s.mu.RLock()

@@ -1,7 +1,12 @@
 package dynamo
 
 import (
+	"bytes"
 	"fmt"
+	"iter"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/sandbox/attr"
 	"github.com/tailrace-cdc/replicator/sandbox/request"
@@ -33,6 +38,64 @@ func (s *Server) Load(tableName string, items ...[]byte) error {
 		if bad != nil {
 			return bad
 		}
+	}
+	return nil
+}
+
+// Fill puts many items without HTTP that are older than the table's stream: they make no stream records and no lines of
+// the ledger. It decodes them on all processors and holds the table's lock for a thousand items at a time, so a table
+// may be filled while it is used. After an error some of the other items are there. The items may be one slice that is
+// reused.
+func (s *Server) Fill(tableName string, items iter.Seq[[]byte]) error {
+	t, bad := s.find(tableName)
+	if bad != nil {
+		return bad
+	}
+	var workers errgroup.Group
+	workers.SetLimit(runtime.GOMAXPROCS(0))
+	var batch [][]byte
+	send := func() {
+		full := batch
+		batch = nil
+		workers.Go(func() error { return s.fill(t, full) })
+	}
+	for json := range items {
+		if batch = append(batch, bytes.Clone(json)); len(batch) == fillBatch {
+			send()
+		}
+	}
+	send()
+	return workers.Wait()
+}
+
+// fillBatch is how many items Fill puts under one lock.
+const fillBatch = 1000
+
+// fill puts a batch of Fill's items.
+func (s *Server) fill(t *table.Table, batch [][]byte) error {
+	writes := make([]*write, 0, len(batch))
+	for _, json := range batch {
+		w, err := readLoaded(json)
+		if err != nil {
+			return err
+		}
+		w.table = t
+		if bad := w.bind(); bad != nil {
+			return bad
+		}
+		writes = append(writes, w)
+	}
+	t.Lock()
+	defer t.Unlock()
+	if t.Gone {
+		return errNoTable
+	}
+	for _, w := range writes {
+		if bad := w.prepare(); bad != nil {
+			return bad
+		}
+		t.Items.Put(w.old, w.now, w.newItem)
+		s.remember(t, w.key, w.old, w.now)
 	}
 	return nil
 }

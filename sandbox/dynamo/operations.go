@@ -21,6 +21,9 @@ func init() {
 		"DescribeTimeToLive":        {request.OfItemTable, (*Server).describeTimeToLive},
 		"DescribeContinuousBackups": {request.OfItemTable, (*Server).describeBackups},
 		"UpdateContinuousBackups":   {request.UpdateContinuousBackups, (*Server).updateBackups},
+		"ExportTableToPointInTime":  {request.ExportTable, (*Server).exportTable},
+		"DescribeExport":            {request.DescribeExport, (*Server).describeExport},
+		"ListExports":               {request.ListExports, (*Server).listExports},
 		"TagResource":               {request.TagResource, (*Server).tagResource},
 		"UntagResource":             {request.UntagResource, (*Server).untagResource},
 		"ListTagsOfResource":        {request.ListTagsOfResource, (*Server).listTags},
@@ -44,7 +47,6 @@ var unsupported = map[string]bool{
 	"ExecuteStatement": true, "BatchExecuteStatement": true, "ExecuteTransaction": true,
 	"CreateBackup": true, "DeleteBackup": true, "DescribeBackup": true, "ListBackups": true,
 	"RestoreTableFromBackup": true, "RestoreTableToPointInTime": true,
-	"ExportTableToPointInTime": true, "DescribeExport": true, "ListExports": true,
 	"ImportTable": true, "DescribeImport": true, "ListImports": true,
 	"CreateGlobalTable": true, "DescribeGlobalTable": true, "ListGlobalTables": true, "UpdateGlobalTable": true,
 	"DescribeGlobalTableSettings": true, "UpdateGlobalTableSettings": true,
@@ -69,6 +71,11 @@ func (s *Server) describeLimits(*call) ([]byte, *wire.Error) {
 		`"TableMaxReadCapacityUnits":40000,"TableMaxWriteCapacityUnits":40000}`), nil
 }
 
-func (s *Server) query(r *call) ([]byte, *wire.Error) { return listing.Query(r.Node, s.find) }
+func (s *Server) query(r *call) ([]byte, *wire.Error) { return listing.Query(r.Node, s.host()) }
 
-func (s *Server) scan(r *call) ([]byte, *wire.Error) { return listing.Scan(r.Node, s.find) }
+func (s *Server) scan(r *call) ([]byte, *wire.Error) { return listing.Scan(r.Node, s.host()) }
+
+// host returns what queries and scans need of the server.
+func (s *Server) host() listing.Host {
+	return listing.Host{Find: s.find, Reads: s.Reads, Lagging: s.lagging}
+}

@@ -33,23 +33,17 @@ func (s *Server) getItem(r *call) ([]byte, *wire.Error) {
 	if err := t.Schema.CheckKey(key); err != nil {
 		return nil, err
 	}
-	rec := get(t, t.Schema.KeyOf(key))
-	size := 0
+	rec, units, ok := s.read(t, t.Schema.KeyOf(key), r.True("ConsistentRead"))
+	if !ok {
+		return nil, request.ErrThroughput
+	}
 	out := []byte{'{'}
 	if rec != nil {
-		size = rec.Size
 		out = appendItem(wire.AppendField(append(make([]byte, 0, len(rec.JSON)+64), '{'), "Item"), rec, projection)
 	}
 	var b request.Bill
-	b.Add(t.Name, request.ReadUnits(size, r.True("ConsistentRead")))
+	b.Add(t.Name, units)
 	return append(b.AppendOne(out, r.Node), '}'), nil
-}
-
-// get returns the record under a key, nil if there is none.
-func get(t *table.Table, key table.Key) *table.Record {
-	t.RLock()
-	defer t.RUnlock()
-	return t.Items.Get(key)
 }
 
 // batchRead is the part of a BatchGetItem that concerns one table.
@@ -77,17 +71,26 @@ func (s *Server) batchGet(r *call) ([]byte, *wire.Error) {
 			return nil, err
 		}
 	}
-	out := append(wire.AppendField([]byte{'{'}, "Responses"), '{')
-	var left []byte
-	var b request.Bill
-	size := 0
+	p := batchPage{s: s, left: s.Faults.left(countKeys(reads))}
 	for i := range reads {
-		out, left, size = reads[i].run(out, left, size, &b)
+		p.read(&reads[i])
 	}
-	out = append(out, '}')
+	if p.refused && p.bill.Empty() {
+		return nil, request.ErrThroughput
+	}
+	out := append(wire.AppendField([]byte{'{'}, "Responses"), '{')
+	out = append(append(out, p.items...), '}')
 	out = append(wire.AppendField(out, "UnprocessedKeys"), '{')
-	out = append(append(out, left...), '}')
-	return append(b.AppendAll(out, r.Node), '}'), nil
+	out = append(append(out, p.over...), '}')
+	return append(p.bill.AppendAll(out, r.Node), '}'), nil
+}
+
+// countKeys returns how many keys a BatchGetItem names.
+func countKeys(reads []batchRead) (n int) {
+	for i := range reads {
+		n += len(reads[i].keys)
+	}
+	return n
 }
 
 // readBatchGet reads the keys of each table and checks their number.
@@ -135,30 +138,50 @@ func (b *batchRead) bind(s *Server) (err *wire.Error) {
 	return nil
 }
 
-// run appends the items to out, and to left the keys that no longer fit. size is that of the items so far.
-func (b *batchRead) run(out, left []byte, size int, total *request.Bill) ([]byte, []byte, int) {
-	out = append(appendName(out, b.node.Name), '[')
-	first := true
+// batchPage is the reply of one BatchGetItem while it is composed.
+type batchPage struct {
+	s       *Server
+	items   []byte // fields of Responses
+	over    []byte // fields of UnprocessedKeys
+	bytes   int    // size of the items so far
+	left    []bool // which keys a fault leaves unprocessed; nil: none
+	refused bool   // the limits of a table refused a key
+	bill    request.Bill
+}
+
+// read reads one table's keys. Those that no longer fit, that the table's limits refuse, or that a fault leaves, become
+// UnprocessedKeys.
+func (p *batchPage) read(b *batchRead) {
+	p.items = append(appendName(p.items, b.node.Name), '[')
 	var over []attr.Map
+	var found []*table.Record
 	for _, k := range b.keys {
-		if size > maxBatchBytes {
+		leave := false
+		if len(p.left) > 0 {
+			leave, p.left = p.left[0], p.left[1:]
+		}
+		if leave || p.bytes > maxBatchBytes {
 			over = append(over, k)
 			continue
 		}
-		rec := get(b.table, b.table.Schema.KeyOf(k))
-		units := 0
-		if rec != nil {
-			units = rec.Size
-			size += rec.Size
-			if !first {
-				out = append(out, ',')
-			}
-			first = false
-			out = appendItem(out, rec, b.projection)
+		rec, units, ok := p.s.read(b.table, b.table.Schema.KeyOf(k), b.node.True("ConsistentRead"))
+		if !ok {
+			over, p.refused = append(over, k), true
+			continue
 		}
-		total.Add(b.table.Name, request.ReadUnits(units, b.node.True("ConsistentRead")))
+		if p.bill.Add(b.table.Name, units); rec != nil {
+			p.bytes += rec.Size
+			found = append(found, rec)
+		}
 	}
-	return append(out, ']'), b.appendUnprocessed(left, over), size
+	for i, rec := range p.s.Faults.arrange(found) {
+		if i > 0 {
+			p.items = append(p.items, ',')
+		}
+		p.items = appendItem(p.items, rec, b.projection)
+	}
+	p.items = append(p.items, ']')
+	p.over = b.appendUnprocessed(p.over, over)
 }
 
 // appendUnprocessed appends the keys that did not fit, in the form of the request.

@@ -100,6 +100,9 @@ func (s *Server) restore(head saved, in *bufio.Reader) error {
 		}
 		t.Items.Put(nil, table.NewRecord(t.Schema.KeyOf(w.newItem), w.newItem), w.newItem)
 	}
+	if def.PointInTime {
+		t.KeepPast(s.o.Clock.Now()) // the past is not saved
+	}
 	if !s.add(t) {
 		return fmt.Errorf("a table of this name exists")
 	}

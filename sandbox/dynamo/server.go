@@ -16,7 +16,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/sandbox/attr"
+	"github.com/tailrace-cdc/replicator/sandbox/capacity"
 	"github.com/tailrace-cdc/replicator/sandbox/clock"
+	"github.com/tailrace-cdc/replicator/sandbox/s3"
 	"github.com/tailrace-cdc/replicator/sandbox/stream"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
@@ -28,16 +30,22 @@ type Options struct {
 	Clock      *clock.Clock  // nil: the stream engine's
 	Region     string        // default us-east-1
 	Account    string        // default 000000000000
+	Seed       uint64        // of random faults
+	Buckets    *s3.Store     // where exports are written; nil: no bucket exists
 	Transition time.Duration // how long tables are CREATING, UPDATING, DELETING; 0: until the next request
 	Log        *zap.Logger   // nil: none
 }
 
 // Server has the tables and answers requests. It is safe for concurrent use.
 type Server struct {
+	Reads  *capacity.Meter // counts what reads consume, and limits it on demand
+	Faults *Faults         // of reads
+
 	o       Options
 	ids     atomic.Uint64 // request ids given out
 	handler atomic.Pointer[http.Handler]
 	tokens  tokens
+	exports exports
 
 	mu     sync.RWMutex // guards tables; a table's own lock guards its content
 	tables map[string]*table.Table
@@ -53,7 +61,7 @@ func New(o Options) *Server {
 	}
 	o.Region = cmp.Or(o.Region, "us-east-1")
 	o.Account = cmp.Or(o.Account, "000000000000")
-	s := &Server{o: o, tables: map[string]*table.Table{}}
+	s := &Server{Reads: capacity.New(), Faults: newFaults(o.Seed), o: o, tables: map[string]*table.Table{}}
 	var base http.Handler = http.HandlerFunc(s.serve)
 	s.handler.Store(&base)
 	return s

@@ -59,14 +59,8 @@ func (s *Server) describeTimeToLive(r *call) ([]byte, *wire.Error) {
 // ExpireNow deletes the items whose time to live is over at now, as the service's sweep does, and returns their number.
 // Items that expired more than five years ago stay.
 func (s *Server) ExpireNow(now time.Time) int {
-	s.mu.RLock()
-	all := make([]*table.Table, 0, len(s.tables))
-	for _, t := range s.tables {
-		all = append(all, t)
-	}
-	s.mu.RUnlock()
 	n := 0
-	for _, t := range all {
+	for _, t := range s.all() {
 		n += s.expire(t, now)
 	}
 	return n
@@ -84,6 +78,7 @@ func (s *Server) expire(t *table.Table, now time.Time) int {
 		c := changeOf(t, r, nil, r.Item())
 		c.TTL = true
 		t.Items.Delete(r)
+		s.remember(t, r.Key, r, nil)
 		s.o.Stream.Commit(c)
 	}
 	return len(due)
@@ -119,11 +114,24 @@ func (s *Server) backups(t *table.Table) []byte {
 	}
 	b = wire.AppendText(b, "PointInTimeRecoveryStatus", "ENABLED")
 	b = wire.AppendInt(b, "RecoveryPeriodInDays", 35)
-	b = table.AppendTime(b, "EarliestRestorableDateTime", t.Def.Created)
-	return append(table.AppendTime(b, "LatestRestorableDateTime", s.o.Clock.Now()), '}', '}', '}')
+	now := s.o.Clock.Now()
+	earliest, _ := t.PastSince()
+	if reach := now.Add(-recoveryPeriod); earliest.Before(reach) {
+		earliest = reach
+	}
+	b = table.AppendTime(b, "EarliestRestorableDateTime", earliest)
+	latest := now.Add(-latestBehind)
+	if latest.Before(earliest) {
+		latest = earliest
+	}
+	return append(table.AppendTime(b, "LatestRestorableDateTime", latest), '}', '}', '}')
 }
 
-// updateBackups remembers whether point-in-time recovery is enabled.
+// latestBehind is how far LatestRestorableDateTime is behind the present.
+// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_PointInTimeRecoveryDescription.html
+const latestBehind = 5 * time.Minute
+
+// updateBackups enables or disables point-in-time recovery. While it is enabled the table remembers its past.
 func (s *Server) updateBackups(r *call) ([]byte, *wire.Error) {
 	t, err := s.findBackups(r.Str("TableName"))
 	if err != nil {
@@ -131,7 +139,15 @@ func (s *Server) updateBackups(r *call) ([]byte, *wire.Error) {
 	}
 	t.Lock()
 	defer t.Unlock()
-	t.Def.PointInTime = r.Get("PointInTimeRecoverySpecification").True("PointInTimeRecoveryEnabled")
+	on := r.Get("PointInTimeRecoverySpecification").True("PointInTimeRecoveryEnabled")
+	switch {
+	case on && !t.Def.PointInTime:
+		t.ForgetPast() // what was remembered for lagging reads
+		t.KeepPast(s.o.Clock.Now())
+	case !on:
+		t.ForgetPast()
+	}
+	t.Def.PointInTime = on
 	return s.backups(t), nil
 }
 

@@ -213,6 +213,21 @@ func (s *Server) switchStream(t *table.Table, view string) *wire.Error {
 	return nil
 }
 
+// SwitchStream enables a table's stream or, for view "", disables it, as UpdateTable does, at once.
+func (s *Server) SwitchStream(name, view string) error {
+	t, bad := s.findAny(name)
+	if bad != nil {
+		return bad
+	}
+	t.Lock()
+	defer t.Unlock()
+	if bad := s.switchStream(t, view); bad != nil {
+		return bad
+	}
+	t.Def.StreamView = view
+	return nil
+}
+
 // checkStream returns the view type of a StreamSpecification, "" for a disabled stream.
 func checkStream(n *wire.Node) (view string, err *wire.Error) {
 	if n == nil {

@@ -86,7 +86,7 @@ func (s *Server) commitAll(writes []*write, reasons []*wire.Error) *wire.Error {
 	changes := make([]stream.Change, 0, len(writes))
 	for _, w := range writes {
 		if w.modified {
-			changes = append(changes, w.store())
+			changes = append(changes, w.store(s))
 		}
 	}
 	s.o.Stream.Commit(changes...)
@@ -245,7 +245,9 @@ func (s *Server) answerTransactGet(r *call, reads []batchRead) ([]byte, *wire.Er
 			return nil, errTransactionBig
 		}
 		out = append(out, '}')
-		b.Add(t.Name, 2*request.ReadUnits(size, true))
+		units := 2 * request.ReadUnits(size, true)
+		s.Reads.Charge(request.ReadOf(t, writes[i].key), units)
+		b.Add(t.Name, units)
 	}
 	return append(b.AppendAll(append(out, ']'), r.Node), '}'), nil
 }

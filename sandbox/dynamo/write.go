@@ -286,13 +286,14 @@ func changeOf(t *table.Table, old, now *table.Record, keys attr.Map) stream.Chan
 }
 
 // store puts a prepared write's result into the table and returns the change.
-func (w *write) store() stream.Change {
+func (w *write) store(s *Server) stream.Change {
 	t := w.table
 	if w.now == nil {
 		t.Items.Delete(w.old)
 	} else {
 		t.Items.Put(w.old, w.now, w.newItem)
 	}
+	s.remember(t, w.key, w.old, w.now)
 	return changeOf(t, w.old, w.now, w.keyMap)
 }
 
@@ -333,7 +334,7 @@ func (w *write) commit(s *Server) *wire.Error {
 		return err
 	}
 	if w.modified {
-		s.o.Stream.Commit(w.store())
+		s.o.Stream.Commit(w.store(s))
 	}
 	return nil
 }

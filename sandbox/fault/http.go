@@ -113,14 +113,15 @@ type plan struct {
 	code   string        // of the refusal; "": the request is carried out
 	text   string        // of the refusal
 	status int           // of the refusal
-	reply  Effect        // Cut, Stall, Reset or ""
+	reply  Effect        // Cut, Stall, Reset, Truncate or ""
 	stall  time.Duration // between the halves of the reply
 	gzip   bool
 	date   time.Time // Date header of the reply; zero: the server's own
+	noDate bool      // leave out the Date header
 }
 
 // plain reports whether the reply goes out as the server writes it.
-func (p *plan) plain() bool { return p.reply == "" && !p.gzip && p.date.IsZero() }
+func (p *plan) plain() bool { return p.reply == "" && !p.gzip && p.date.IsZero() && !p.noDate }
 
 // plan draws what the faults in force do to a request, and counts it against their numbers of times.
 func (h *HTTP) plan(op string, r *http.Request) plan {
@@ -182,6 +183,10 @@ func (h *HTTP) apply(a *active, p *plan) {
 		if a.TailOdds > 0 && h.rnd.Float64() < a.TailOdds {
 			p.delay = a.Tail
 		}
+	case NoDate:
+		p.noDate = true
+	case ShiftDate:
+		p.date = h.clock.Now().Add(h.skew + a.By)
 	default:
 		p.reply, p.stall = a.Effect, a.Delay
 	}

@@ -52,6 +52,9 @@ func (rec *recorder) send(w http.ResponseWriter, r *http.Request, p *plan) {
 			panic(http.ErrAbortHandler)
 		}
 		_, _ = w.Write(rest) // fails only when the client has disconnected
+	case Truncate:
+		rec.body = rec.body[:len(rec.body)/2]
+		rec.deliver(w, p)
 	default:
 		rec.deliver(w, p)
 	}
@@ -75,7 +78,10 @@ func (rec *recorder) head(w http.ResponseWriter, p *plan) {
 	}
 	h.Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE(rec.body)), 10))
 	h.Set("Content-Length", strconv.Itoa(len(rec.body)))
-	if !p.date.IsZero() {
+	switch {
+	case p.noDate:
+		h["Date"] = nil // otherwise net/http adds one
+	case !p.date.IsZero():
 		h.Set("Date", p.date.UTC().Format(http.TimeFormat))
 	}
 	if rec.status == 0 {

@@ -1,5 +1,6 @@
-// Package fault injects faults on the wire into an awsJson server: refusals, latency, replies cut in the middle,
-// stalls, resets after the request was carried out, expired credentials, a server clock that is wrong.
+// Package fault injects faults on the wire into an awsJson server: refusals, latency, replies cut in the middle or
+// without their date, stalls, resets after the request was carried out, expired credentials, a server clock that is
+// wrong.
 package fault
 
 import (
@@ -21,9 +22,13 @@ const (
 	Cut      Effect = "cut"      // send half of the body and close the connection
 	Stall    Effect = "stall"    // send half of the body, wait Delay, send the rest
 	Reset    Effect = "reset"    // carry the request out, then reset the connection
+
+	Truncate  Effect = "truncate"   // send half of the body as if it were the whole, with its own length and checksum
+	NoDate    Effect = "no_date"    // leave out the Date header
+	ShiftDate Effect = "shift_date" // shift the Date header by By
 )
 
-var effects = []Effect{Error, Throttle, Expired, Latency, Cut, Stall, Reset}
+var effects = []Effect{Error, Throttle, Expired, Latency, Cut, Stall, Reset, Truncate, NoDate, ShiftDate}
 
 // Rule is one fault. When several rules in force have the same effect, the oldest that matches a request applies.
 type Rule struct {
@@ -38,6 +43,7 @@ type Rule struct {
 	Jitter    time.Duration // latency: upper bound of what is added to Delay
 	Tail      time.Duration // latency: instead of Delay, with probability TailOdds
 	TailOdds  float64       // latency: 0..1
+	By        time.Duration // shift_date
 }
 
 // check refuses a malformed rule and fills in a throttle's default code.

@@ -22,7 +22,7 @@ type entry struct {
 func (l *listing) indexed(q *queryPlan, first, end table.Key) []entry {
 	schema := &l.schema
 	var all []entry
-	l.table.Items.Ascend(first, func(r *table.Record) bool {
+	l.from.Ascend(first, func(r *table.Record) bool {
 		if end != "" && r.Key >= end {
 			return false
 		}

@@ -98,12 +98,12 @@ func ask(t tester, tb *table.Table, op, fields string) (*page, *wire.Error) {
 	if err := shape.Check(n, attr.CheckShape); err != nil {
 		return nil, err
 	}
-	out, bad := run(n, func(name string) (*table.Table, *wire.Error) {
+	out, bad := run(n, listing.Host{Find: func(name string) (*table.Table, *wire.Error) {
 		if name != "Tab" {
 			return nil, &wire.Error{Code: "ResourceNotFoundException"}
 		}
 		return tb, nil
-	})
+	}})
 	if bad != nil {
 		return nil, bad
 	}

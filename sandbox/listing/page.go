@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/sandbox/attr"
+	"github.com/tailrace-cdc/replicator/sandbox/capacity"
 	"github.com/tailrace-cdc/replicator/sandbox/expr"
 	"github.com/tailrace-cdc/replicator/sandbox/request"
 	"github.com/tailrace-cdc/replicator/sandbox/table"
@@ -18,13 +19,23 @@ import (
 // Find returns a table by its name, or the service's error.
 type Find func(name string) (*table.Table, *wire.Error)
 
+// Host is the server that a Query or Scan runs in.
+type Host struct {
+	Find  Find
+	Reads *capacity.Meter // counts and limits what is read; nil: nothing is
+	// Lagging returns what an eventually consistent read of a table sees; nil, also as its result, is the table itself.
+	Lagging func(*table.Table) *table.Items
+}
+
 // maxPage is the largest size of a page's items, in bytes, before filters and projections.
 const maxPage = 1 << 20
 
 // listing is one Query or Scan: its parameters, and the page that it fills.
 type listing struct {
 	r          *wire.Node
+	host       Host
 	table      *table.Table
+	from       *table.Items // what the page is read from; the table's own need its lock
 	index      *table.Index
 	global     bool         // the index is a global one
 	schema     table.Schema // the index's, or the table's
@@ -40,11 +51,33 @@ type listing struct {
 	scanned int64         // records evaluated
 	size    int           // their total size in bytes
 	last    *table.Record // the last record evaluated
+	read    capacity.Read // for the table's limits
+}
+
+// begin asks the table's limits for a page that begins at a key, and sets what the page is read from. The caller calls
+// done after it has read.
+func (l *listing) begin(at table.Key) (done func(), err *wire.Error) {
+	if l.host.Lagging != nil && !l.r.True("ConsistentRead") {
+		l.from = l.host.Lagging(l.table)
+	}
+	done = func() {}
+	l.table.RLock()
+	l.read = request.ReadOf(l.table, at)
+	if l.from == nil {
+		l.from, done = l.table.Items, l.table.RUnlock
+	} else {
+		l.table.RUnlock()
+	}
+	if !l.host.Reads.Admit(l.read) {
+		done()
+		return nil, request.ErrThroughput
+	}
+	return done, nil
 }
 
 // readListing reads the parameters that Query and Scan share. filterName is the name of the operation's legacy filter.
-func readListing(r *wire.Node, filterName string) (*listing, *wire.Error) {
-	l := &listing{r: r, limit: -1, scan: filterName == "ScanFilter"}
+func readListing(r *wire.Node, host Host, filterName string) (*listing, *wire.Error) {
+	l := &listing{r: r, host: host, limit: -1, scan: filterName == "ScanFilter"}
 	if n, ok := r.Int("Limit"); ok {
 		l.limit = n
 	}
@@ -105,8 +138,8 @@ func (l *listing) setExpressions(p *request.Parsed) {
 }
 
 // bind finds the table and the index, and checks the parameters that depend on the index.
-func (l *listing) bind(find Find) (err *wire.Error) {
-	if l.table, err = find(l.r.Str("TableName")); err != nil {
+func (l *listing) bind() (err *wire.Error) {
+	if l.table, err = l.host.Find(l.r.Str("TableName")); err != nil {
 		return err
 	}
 	l.schema = l.table.Schema
@@ -182,6 +215,9 @@ func (l *listing) append(r *table.Record) {
 	}
 	switch {
 	case projection == nil && item == nil, projection == nil && l.index == nil:
+		if free := cap(l.items) - len(l.items); len(l.items) > maxPage/32 && free < len(r.JSON) {
+			l.items = slices.Grow(l.items, maxPage*3/2) // most likely a full page: grow once
+		}
 		l.items = append(l.items, r.JSON...)
 	case projection == nil:
 		l.items = item.AppendJSON(l.items)
@@ -206,7 +242,9 @@ func (l *listing) reply(ended bool) []byte {
 		out = l.pageKey().AppendJSON(wire.AppendField(out, "LastEvaluatedKey"))
 	}
 	var b request.Bill
-	b.Add(l.table.Name, request.ReadUnits(l.size, l.r.True("ConsistentRead")))
+	units := request.ReadUnits(l.size, l.r.True("ConsistentRead"))
+	b.Add(l.table.Name, units)
+	l.host.Reads.Charge(l.read, units)
 	return append(b.AppendOne(out, l.r), '}')
 }
 

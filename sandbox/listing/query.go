@@ -12,7 +12,7 @@ import (
 )
 
 // Query answers a Query request.
-func Query(r *wire.Node, find Find) ([]byte, *wire.Error) {
+func Query(r *wire.Node, host Host) ([]byte, *wire.Error) {
 	legacy := []string{"AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"}
 	if r.Has("KeyConditions") && !r.Has("KeyConditionExpression") {
 		legacy = legacy[:3]
@@ -21,7 +21,7 @@ func Query(r *wire.Node, find Find) ([]byte, *wire.Error) {
 		legacy); err != nil {
 		return nil, err
 	}
-	l, err := readListing(r, "QueryFilter")
+	l, err := readListing(r, host, "QueryFilter")
 	if err != nil {
 		return nil, err
 	}
@@ -37,15 +37,18 @@ func Query(r *wire.Node, find Find) ([]byte, *wire.Error) {
 		return nil, err
 	}
 	l.setExpressions(&p)
-	if err := l.bind(find); err != nil {
+	if err := l.bind(); err != nil {
 		return nil, err
 	}
 	q, err := l.plan(p.Keys)
 	if err != nil {
 		return nil, err
 	}
-	l.table.RLock()
-	defer l.table.RUnlock()
+	done, err := l.begin(table.Key(l.table.Schema.Prefix(q.hash)))
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	if l.index != nil {
 		return l.reply(l.addIndexed(l.indexed(q, "", ""), q.backward)), nil
 	}
@@ -229,9 +232,9 @@ func (q *queryPlan) run(l *listing) (ended bool) {
 		return ended
 	}
 	if q.backward {
-		l.table.Items.Descend(high, visit)
+		l.from.Descend(high, visit)
 	} else {
-		l.table.Items.Ascend(low, visit)
+		l.from.Ascend(low, visit)
 	}
 	return ended
 }

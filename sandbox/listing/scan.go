@@ -7,12 +7,12 @@ import (
 )
 
 // Scan answers a Scan request.
-func Scan(r *wire.Node, find Find) ([]byte, *wire.Error) {
+func Scan(r *wire.Node, host Host) ([]byte, *wire.Error) {
 	if err := request.CheckStyles(r, []string{"ProjectionExpression", "FilterExpression"},
 		[]string{"AttributesToGet", "ScanFilter", "ConditionalOperator"}); err != nil {
 		return nil, err
 	}
-	l, err := readListing(r, "ScanFilter")
+	l, err := readListing(r, host, "ScanFilter")
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func Scan(r *wire.Node, find Find) ([]byte, *wire.Error) {
 		return nil, err
 	}
 	l.setExpressions(&p)
-	if err := l.bind(find); err != nil {
+	if err := l.bind(); err != nil {
 		return nil, err
 	}
 	if err := l.checkStart(); err != nil {
@@ -41,8 +41,15 @@ func Scan(r *wire.Node, find Find) ([]byte, *wire.Error) {
 				"with correct Segment. TotalSegments: %d Segment: %d", total, segment)
 		}
 	}
-	l.table.RLock()
-	defer l.table.RUnlock()
+	at := first
+	if l.start != nil {
+		at = l.table.Schema.KeyOf(l.start)
+	}
+	done, err := l.begin(at)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	if l.index != nil {
 		return l.reply(l.addIndexed(l.indexed(nil, first, end), false)), nil
 	}
@@ -58,7 +65,7 @@ func (l *listing) addRange(first, end table.Key) (ended bool) {
 		first = after
 	}
 	ended = true
-	l.table.Items.Ascend(first, func(r *table.Record) bool {
+	l.from.Ascend(first, func(r *table.Record) bool {
 		switch {
 		case end != "" && r.Key >= end:
 			return false

@@ -3,6 +3,8 @@ package request
 import (
 	"sort"
 
+	"github.com/tailrace-cdc/replicator/sandbox/capacity"
+	"github.com/tailrace-cdc/replicator/sandbox/table"
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
 
@@ -13,6 +15,20 @@ func ReadUnits(size int, consistent bool) float64 {
 		units /= 2
 	}
 	return units
+}
+
+// ErrThroughput is the error of a read beyond a table's capacity.
+var ErrThroughput = &wire.Error{Code: "ProvisionedThroughputExceededException",
+	Message: "The level of configured provisioned throughput for the table was exceeded. " +
+		"Consider increasing your provisioning level with the UpdateTable API."}
+
+// ReadOf returns a read of a table that begins at a key, for the table's limits. The caller holds the table's lock.
+func ReadOf(t *table.Table, at table.Key) capacity.Read {
+	r := capacity.Read{Table: t.Name, Hash: at.Hash()}
+	if !t.Def.OnDemand {
+		r.Provisioned = t.Def.Read
+	}
+	return r
 }
 
 // WriteUnits returns the capacity units of a write that changes an item's size from before to after.
@@ -34,6 +50,9 @@ func (b *Bill) Add(table string, units float64) {
 	}
 	b.units[table] += units
 }
+
+// Empty reports whether nothing was added.
+func (b *Bill) Empty() bool { return len(b.units) == 0 }
 
 // AppendOne appends the ConsumedCapacity of a call on one table, if the request asks for it.
 func (b *Bill) AppendOne(out []byte, r *wire.Node) []byte {

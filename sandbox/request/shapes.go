@@ -72,11 +72,13 @@ func attributeNames(name string) *wire.Shape {
 
 // Parameters and structures that several operations share.
 var (
+	bucketRule  = regexp.MustCompile(`^[a-z0-9A-Z]+[\.\-\w]*[a-z0-9A-Z]+$`)
+	ownerRule   = regexp.MustCompile(`^[0-9]{12}$`)
 	nameRule    = regexp.MustCompile(`^[a-zA-Z0-9_.-]+$`)
 	tableName   = text("TableName", notNull, matches(nameRule), length(3, 255))
 	adminName   = text("TableName", required, matches(nameRule))
 	indexName   = text("IndexName", matches(nameRule), length(3, 255))
-	capacity    = text("ReturnConsumedCapacity", enum("INDEXES", "TOTAL", "NONE"))
+	consumed    = text("ReturnConsumedCapacity", enum("INDEXES", "TOTAL", "NONE"))
 	metrics     = text("ReturnItemCollectionMetrics", enum("SIZE", "NONE"))
 	returns     = text("ReturnValues", enum("ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW"))
 	onFailure   = text("ReturnValuesOnConditionCheckFailure", enum("ALL_OLD", "NONE"))
@@ -120,36 +122,36 @@ func requestOf(fields ...*wire.Shape) *wire.Shape {
 
 // The shapes of the operations' requests. Their fields are in the order in which the service reports violations.
 var (
-	PutItem = requestOf(capacity, tableName, values("Item", notNull), logical, expected, returns, metrics, onFailure,
+	PutItem = requestOf(consumed, tableName, values("Item", notNull), logical, expected, returns, metrics, onFailure,
 		text("ConditionExpression"), valuesParam, names)
-	DeleteItem = requestOf(capacity, tableName, values("Key", notNull), logical, expected, returns, metrics, onFailure,
+	DeleteItem = requestOf(consumed, tableName, values("Key", notNull), logical, expected, returns, metrics, onFailure,
 		text("ConditionExpression"), valuesParam, names)
-	UpdateItem = requestOf(capacity, tableName, metrics, returns, values("Key", notNull), logical, expected, onFailure,
+	UpdateItem = requestOf(consumed, tableName, metrics, returns, values("Key", notNull), logical, expected, onFailure,
 		mapping("AttributeUpdates", "AttributeValueUpdate", structure("", "AttributeValueUpdate",
 			text("Action", enum("ADD", "PUT", "DELETE")), &wire.Shape{Kind: wire.Value, Name: "Value"})),
 		text("ConditionExpression"), text("UpdateExpression"), valuesParam, names)
-	GetItem = requestOf(capacity, tableName, values("Key", notNull), toGet, boolean("ConsistentRead"),
+	GetItem = requestOf(consumed, tableName, values("Key", notNull), toGet, boolean("ConsistentRead"),
 		text("ProjectionExpression"), names)
-	Query = requestOf(selects, indexName, capacity, conditions("QueryFilter"), tableName, logical, toGet,
+	Query = requestOf(selects, indexName, consumed, conditions("QueryFilter"), tableName, logical, toGet,
 		integer("Limit", atLeast(1)), conditions("KeyConditions"), values("ExclusiveStartKey"),
 		boolean("ConsistentRead"), boolean("ScanIndexForward"), text("KeyConditionExpression"),
 		text("FilterExpression"), text("ProjectionExpression"), valuesParam, names)
-	Scan = requestOf(selects, indexName, integer("TotalSegments", atLeast(1), atMost(1000000)), capacity, tableName,
+	Scan = requestOf(selects, indexName, integer("TotalSegments", atLeast(1), atMost(1000000)), consumed, tableName,
 		logical,
 		conditions("ScanFilter"), integer("Segment", atLeast(0), atMost(999999)), integer("Limit", atLeast(1)), toGet,
 		values("ExclusiveStartKey"), boolean("ConsistentRead"), text("FilterExpression"),
 		text("ProjectionExpression"), valuesParam, names)
-	BatchWriteItem = requestOf(capacity, metrics, mapping("RequestItems",
+	BatchWriteItem = requestOf(consumed, metrics, mapping("RequestItems",
 		"java.util.List<com.amazonaws.dynamodb.v20120810.WriteRequest>",
 		list("", structure("", "WriteRequest",
 			structure("DeleteRequest", "DeleteRequest", values("Key", notNull)),
 			structure("PutRequest", "PutRequest", values("Item", notNull)))),
 		notNull, length(1, 0), keyLength(3, 255)))
-	BatchGetItem = requestOf(capacity, mapping("RequestItems", "KeysAndAttributes",
+	BatchGetItem = requestOf(consumed, mapping("RequestItems", "KeysAndAttributes",
 		structure("", "KeysAndAttributes", list("Keys", values(""), notNull, length(1, 100)), toGet,
 			boolean("ConsistentRead"), text("ProjectionExpression"), names),
 		notNull, length(1, 0), keyLength(3, 255)))
-	TransactWriteItems = requestOf(capacity, metrics, text("ClientRequestToken", length(1, 36)),
+	TransactWriteItems = requestOf(consumed, metrics, text("ClientRequestToken", length(1, 36)),
 		list("TransactItems", structure("", "TransactWriteItem",
 			structure("ConditionCheck", "ConditionCheck", values("Key", notNull), tableName,
 				text("ConditionExpression", notNull), names, valuesParam, onFailure),
@@ -160,7 +162,7 @@ var (
 			structure("Update", "Update", values("Key", notNull), text("UpdateExpression", notNull), tableName,
 				text("ConditionExpression"), names, valuesParam, onFailure)),
 			notNull, length(1, 100)))
-	TransactGetItems = requestOf(capacity, list("TransactItems", structure("", "TransactGetItem",
+	TransactGetItems = requestOf(consumed, list("TransactItems", structure("", "TransactGetItem",
 		with(structure("Get", "Get", values("Key", notNull), tableName, text("ProjectionExpression"), names), notNull)),
 		notNull, length(1, 100)))
 
@@ -193,6 +195,17 @@ var (
 	UpdateContinuousBackups = requestOf(tableName, with(structure("PointInTimeRecoverySpecification",
 		"PointInTimeRecoverySpecification",
 		boolean("PointInTimeRecoveryEnabled", notNull)), notNull))
+	// The shapes of exports have no timestamps: those may be numbers of any form.
+	ExportTable = requestOf(text("TableArn", notNull, length(1, 1024)), text("ClientToken"),
+		text("S3Bucket", notNull, matches(bucketRule), length(0, 255)), text("S3BucketOwner", matches(ownerRule)),
+		text("S3Prefix", length(0, 1024)), text("S3SseAlgorithm", enum("AES256", "KMS")),
+		text("S3SseKmsKeyId", length(1, 2048)), text("ExportFormat", enum("DYNAMODB_JSON", "ION")),
+		text("ExportType", enum("FULL_EXPORT", "INCREMENTAL_EXPORT")),
+		structure("IncrementalExportSpecification", "IncrementalExportSpecification",
+			text("ExportViewType", enum("NEW_IMAGE", "NEW_AND_OLD_IMAGES"))))
+	DescribeExport = requestOf(text("ExportArn", notNull, length(37, 1024)))
+	ListExports    = requestOf(text("TableArn", length(1, 1024)), integer("MaxResults", atLeast(1), atMost(25)),
+		text("NextToken"))
 	TagResource        = requestOf(text("ResourceArn", notNull, length(1, 1283)), with(list("Tags", tags.Elem), notNull))
 	UntagResource      = requestOf(text("ResourceArn", notNull, length(1, 1283)), list("TagKeys", text(""), notNull))
 	ListTagsOfResource = requestOf(text("ResourceArn", notNull, length(1, 1283)), text("NextToken"))

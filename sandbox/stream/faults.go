@@ -28,6 +28,8 @@ type Faults struct {
 	seen        map[string]map[uint64]time.Time // shard id → iterator chain → its last call
 	throttles   map[string]*throttle            // by shard id
 	skew        time.Duration                   // added to creation times
+	jitter      time.Duration                   // most that is added to or taken from each creation time
+	cut         time.Duration                   // creation times are cut to multiples of this
 	lateEnd     bool                            // a closed shard ends with an empty page
 	times       TimeFormat
 }
@@ -109,6 +111,14 @@ func (x *Faults) ReadersPerShard(n int) { x.set(func() { x.readers = n }) }
 // RecordSkew shifts the creation time of records committed from now on.
 func (x *Faults) RecordSkew(d time.Duration) { x.set(func() { x.skew = d }) }
 
+// RecordJitter shifts the creation time of each record committed from now on by a time of its own, by up to d in
+// either direction, repeatable with the engine's seed.
+func (x *Faults) RecordJitter(d time.Duration) { x.set(func() { x.jitter = d }) }
+
+// RecordCut cuts the creation times of records committed from now on to multiples of d, such as whole minutes; 0 ends
+// it.
+func (x *Faults) RecordCut(d time.Duration) { x.set(func() { x.cut = d }) }
+
 // RecordTimes sets how records committed from now on spell their creation time.
 func (x *Faults) RecordTimes(f TimeFormat) { x.set(func() { x.times = f }) }
 
@@ -133,6 +143,7 @@ func (x *Faults) Calm() {
 		x.hideFor, x.openFor, x.openUntil, x.dropped, x.dropParents = 0, 0, fresh.openUntil, fresh.dropped, false
 		x.listPage, x.empty, x.emptyShard, x.slack, x.iteratorTTL = 0, 0, fresh.emptyShard, 0, 0
 		x.readers, x.seen, x.throttles, x.skew, x.lateEnd, x.times = 0, fresh.seen, fresh.throttles, 0, false, Seconds
+		x.jitter, x.cut = 0, 0
 	})
 }
 
@@ -143,11 +154,19 @@ func (x *Faults) set(f func()) {
 	f()
 }
 
-// recordTime returns what is added to creation times, and how they are spelled.
-func (x *Faults) recordTime() (skew time.Duration, format TimeFormat) {
+// recordTime returns the creation time of a record that is committed now, and its spelling. draw is a random number of
+// the record.
+func (x *Faults) recordTime(now time.Time, draw uint64) (time.Time, TimeFormat) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.skew, x.times
+	now = now.Add(x.skew)
+	if x.jitter > 0 {
+		now = now.Add(time.Duration(draw%uint64(2*x.jitter+1)) - x.jitter)
+	}
+	if x.cut > 0 {
+		now = now.Truncate(x.cut)
+	}
+	return now, x.times
 }
 
 // latestSlack returns how old the first record of a LATEST iterator may be.

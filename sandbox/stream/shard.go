@@ -46,8 +46,7 @@ const (
 
 // append encodes a change and adds it. The caller holds the shard's lock.
 func (sh *shard) append(e *Engine, s *stream, c *Change, seq uint64) {
-	skew, format := e.faults.recordTime()
-	now := e.now().Add(skew)
+	now, format := e.faults.recordTime(e.now(), mix(e.o.Seed+seq))
 	seg := sh.segmentFor(recordBytes(c))
 	off := len(seg.buf)
 	seg.buf = appendRecord(seg.buf, e, s, c, seq, stamp{now.Unix(), format})

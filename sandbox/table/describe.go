@@ -39,8 +39,8 @@ func (t *Table) AppendDescription(b []byte, s Shown) []byte {
 	b = wire.AppendText(b, "TableStatus", s.Status)
 	b = AppendTime(b, "CreationDateTime", d.Created)
 	b = d.appendThroughput(b)
-	b = wire.AppendInt(b, "TableSizeBytes", t.Items.Bytes())
-	b = wire.AppendInt(b, "ItemCount", int64(t.Items.Len()))
+	b = wire.AppendInt(b, "TableSizeBytes", t.counts().Bytes)
+	b = wire.AppendInt(b, "ItemCount", t.counts().Items)
 	b = wire.AppendText(b, "TableArn", s.ARN)
 	b = wire.AppendText(b, "TableId", d.ID)
 	b = d.appendBilling(b)
@@ -56,21 +56,28 @@ func (t *Table) AppendDeleted(b []byte, s Shown) []byte {
 	b = wire.AppendText(append(b, '{'), "TableName", d.Name)
 	b = wire.AppendText(b, "TableStatus", s.Status)
 	b = d.appendThroughput(b)
-	b = wire.AppendInt(b, "TableSizeBytes", t.Items.Bytes())
-	b = wire.AppendInt(b, "ItemCount", int64(t.Items.Len()))
+	b = wire.AppendInt(b, "TableSizeBytes", t.counts().Bytes)
+	b = wire.AppendInt(b, "ItemCount", t.counts().Items)
 	b = wire.AppendText(b, "TableArn", s.ARN)
 	b = wire.AppendText(b, "TableId", d.ID)
 	return append(d.appendClass(d.appendBilling(b)), '}')
 }
 
-// appendBilling appends the billing mode, which is shown for on-demand tables.
+// appendBilling appends the billing mode, which is shown for tables that are or once were on demand.
 func (d *Definition) appendBilling(b []byte) []byte {
-	if !d.OnDemand {
+	mode, at := "PROVISIONED", d.OnDemandSince
+	if d.OnDemand {
+		mode = "PAY_PER_REQUEST"
+		if at.IsZero() {
+			at = d.Created
+		}
+	}
+	if at.IsZero() {
 		return b
 	}
 	b = append(wire.AppendField(b, "BillingModeSummary"), '{')
-	b = wire.AppendText(b, "BillingMode", "PAY_PER_REQUEST")
-	return append(AppendTime(b, "LastUpdateToPayPerRequestDateTime", d.Created), '}')
+	b = wire.AppendText(b, "BillingMode", mode)
+	return append(AppendTime(b, "LastUpdateToPayPerRequestDateTime", at), '}')
 }
 
 // appendClass appends the table class and deletion protection.

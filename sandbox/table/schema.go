@@ -1,8 +1,3 @@
-// Package table is one table of the sandbox's DynamoDB: its definition as CreateTable and UpdateTable change it and
-// DescribeTable shows it, its key schema, and its items in key order with the index of their times to live.
-//
-// definition.go, update.go and describe.go have the definition, table.go the table, items.go the items, schema.go the
-// keys.
 package table
 
 import (
@@ -47,6 +42,13 @@ const (
 // Key is an item's place in the order of a Scan: hash of the partition key (8 bytes), length of the partition key (2
 // bytes), the partition key, and the sort key in sortable form. So the items of a partition are adjacent, by sort key.
 type Key string
+
+// Hash returns the place of a key in the key space, 0 for the empty key.
+func (k Key) Hash() uint64 {
+	var b [8]byte
+	copy(b[:], k)
+	return binary.BigEndian.Uint64(b[:])
+}
 
 // KeyOf returns the key of an item or a key map, whose key attributes must be valid.
 func (s *Schema) KeyOf(m attr.Map) Key {

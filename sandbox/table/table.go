@@ -16,7 +16,8 @@ type Definition struct {
 	Attributes         []AttributeDefinition
 	Keys               []KeyElement
 	OnDemand           bool
-	Read, Write        int64 // provisioned capacity
+	OnDemandSince      time.Time `json:",omitzero"` // the last change to on demand; zero: none
+	Read, Write        int64     // provisioned capacity
 	Local, Global      []Index
 	Class              string `json:",omitempty"`
 	Protected          bool   `json:",omitempty"` // against deletion
@@ -60,6 +61,19 @@ type Table struct {
 	Items        *Items
 	Ready        time.Time // when a transition of the status ends
 	Gone         bool      // deleted: a caller that waited for the lock must give up
+	Counted      *Counts   // what descriptions show as the table's size; nil: the exact size
+	past         *past     // nil: changes are not remembered
+}
+
+// Counts is the size of a table as a description shows it.
+type Counts struct{ Items, Bytes int64 }
+
+// counts returns the size of the table as a description shows it.
+func (t *Table) counts() Counts {
+	if t.Counted != nil {
+		return *t.Counted
+	}
+	return Counts{int64(t.Items.Len()), t.Items.Bytes()}
 }
 
 // NewTable returns an empty table.

@@ -38,8 +38,14 @@ func (d *Definition) Change(r *wire.Node, now time.Time) *wire.Error {
 	case mode == "PROVISIONED" && through == nil && d.OnDemand:
 		return wire.BadValue("ProvisionedThroughput must be specified when BillingMode is PROVISIONED")
 	case mode == "PAY_PER_REQUEST":
+		if !d.OnDemand {
+			d.OnDemandSince = now
+		}
 		d.OnDemand, d.Read, d.Write = true, 0, 0
 	case mode == "PROVISIONED":
+		if d.OnDemand && d.OnDemandSince.IsZero() {
+			d.OnDemandSince = d.Created
+		}
 		d.OnDemand = false
 	}
 	if through != nil {

@@ -30,9 +30,10 @@ func Parse(body string) (*Node, error) {
 
 // parser parses one document.
 type parser struct {
-	s    string
-	i    int    // index of the next byte
-	pool []Node // chunk from which take returns slices
+	s     string
+	i     int    // index of the next byte
+	pool  []Node // chunk from which take returns slices
+	chunk int    // size of the newest chunk; they grow, so that a small document needs little
 }
 
 // take returns a copy of nodes in a shared chunk, so that a request needs few allocations instead of one per attribute.
@@ -41,7 +42,8 @@ func (p *parser) take(nodes []Node) []Node {
 		return nil
 	}
 	if cap(p.pool)-len(p.pool) < len(nodes) {
-		p.pool = make([]Node, 0, max(64, len(nodes)))
+		p.chunk = min(max(8, 2*p.chunk), 64)
+		p.pool = make([]Node, 0, max(p.chunk, len(nodes)))
 	}
 	at := len(p.pool)
 	p.pool = append(p.pool, nodes...)

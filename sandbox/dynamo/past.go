@@ -1,0 +1,105 @@
+package dynamo
+
+import (
+	"time"
+
+	"github.com/tailrace-cdc/replicator/sandbox/request"
+	"github.com/tailrace-cdc/replicator/sandbox/table"
+)
+
+// LagReads is Faults.LagReads for all tables: they remember their changes from now on.
+func (s *Server) LagReads(d time.Duration) {
+	s.Faults.LagReads(d)
+	if d == 0 {
+		return
+	}
+	for _, t := range s.all() {
+		t.Lock()
+		t.KeepPast(s.o.Clock.Now())
+		t.Unlock()
+	}
+}
+
+// Calm withdraws the faults and limits of reads.
+func (s *Server) Calm() {
+	s.Faults.Calm()
+	s.Reads.Calm()
+}
+
+// remember keeps a change where the table's past is needed. The caller holds the table's lock.
+func (s *Server) remember(t *table.Table, key table.Key, old, now *table.Record) {
+	at, lag := s.o.Clock.Now(), s.Faults.readLag()
+	since, kept := t.PastSince()
+	switch {
+	case lag > 0 && !kept:
+		t.KeepPast(at)
+	case lag == 0 && kept && !t.Def.PointInTime:
+		t.ForgetPast()
+	case kept && !t.Def.PointInTime && at.Sub(since) > 4*lag:
+		t.TrimPast(at.Add(-2 * lag))
+	case kept && at.Sub(since) > recoveryPeriod+24*time.Hour:
+		t.TrimPast(at.Add(-recoveryPeriod))
+	}
+	t.Remember(key, old, now, at)
+}
+
+// recoveryPeriod is how far back point-in-time recovery reaches.
+const recoveryPeriod = 35 * 24 * time.Hour
+
+// lagging returns what an eventually consistent read of a table sees, nil when it sees the present.
+func (s *Server) lagging(t *table.Table) *table.Items {
+	lag := s.Faults.readLag()
+	if lag == 0 {
+		return nil
+	}
+	t.Lock()
+	defer t.Unlock()
+	return t.AsOf(s.o.Clock.Now().Add(-lag))
+}
+
+// read returns the record under a key, nil if there is none, as a strongly or eventually consistent read sees it, and
+// counts what the read consumes. ok is false when the table's limits refuse it.
+func (s *Server) read(t *table.Table, key table.Key, consistent bool) (rec *table.Record, units float64, ok bool) {
+	from := (*table.Items)(nil)
+	if !consistent {
+		from = s.lagging(t)
+	}
+	t.RLock()
+	defer t.RUnlock()
+	cost := request.ReadOf(t, key)
+	if !s.Reads.Admit(cost) {
+		return nil, 0, false
+	}
+	if from == nil {
+		from = t.Items
+	}
+	rec = from.Get(key)
+	size := 0
+	if rec != nil {
+		size = rec.Size
+	}
+	units = request.ReadUnits(size, consistent)
+	s.Reads.Charge(cost, units)
+	return rec, units, true
+}
+
+// ShowCounts makes DescribeTable show these numbers of items and bytes for a table until ShowExactCounts: those of the
+// service are some hours old.
+func (s *Server) ShowCounts(name string, items, bytes int64) error {
+	return s.setCounts(name, &table.Counts{Items: items, Bytes: bytes})
+}
+
+// ShowExactCounts makes DescribeTable show the exact numbers of items and bytes, as it does at first.
+func (s *Server) ShowExactCounts(name string) error { return s.setCounts(name, nil) }
+
+// setCounts sets what DescribeTable shows.
+func (s *Server) setCounts(name string, c *table.Counts) error {
+	t, bad := s.findAny(name)
+	if bad != nil {
+		return bad
+	}
+	t.Lock()
+	defer t.Unlock()
+	t.Counted = c
+	return nil
+}
