@@ -103,7 +103,7 @@ func BenchmarkStamp(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := stampRecords(recs, benchSchema, 0, ""); err != nil {
+		if _, err := stampRecords(recs, &Start{Schema: benchSchema}, 0, ""); err != nil {
 			b.Fatal(err)
 		}
 	}

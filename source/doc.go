@@ -1,6 +1,8 @@
 // Package source reads DynamoDB: it lists the shards of a stream, reads their records as raw pages, and reads items for
-// comparison. It and source/raw, which makes the calls whose replies stay raw, are the only packages that know the AWS
-// SDK. source/memory bounds the bytes of pages that have been read and not yet released.
+// copies and comparison. It and the packages below it are the only ones that know the AWS SDK: source/raw makes the
+// calls whose replies stay raw, source/reply takes items out of raw replies, source/export out of files in S3.
+// source/memory bounds the bytes of pages that have been read and not yet released, source/capacity the read capacity
+// of scans.
 //
 //	Table ─► List / Children ─► Reader (one shard) ─► Page{raw records, versions, positions}
 //	                              │ lease of memory, pace                       │
@@ -25,7 +27,9 @@
 //	iterator.go   where a read begins
 //	reader.go     the state of one shard's reader
 //	listing.go    shards of a stream
-//	scan.go       items of a table
+//	scan.go       items of a table, page by page
+//	items.go      items by their keys
+//	exports.go    exports of a table to S3
 //	table.go      description of a table
 //	principal.go  who the caller is
 //	source.go     clients, the deadline and the report of a call

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
 var (
@@ -24,6 +25,9 @@ var (
 	ErrShardGone = errors.New("the shard is gone")
 	// ErrRepeatedCursor means that a listing returned the cursor of an earlier page.
 	ErrRepeatedCursor = errors.New("listing repeats a cursor")
+	// ErrNoDate means that a reply has no Date header, so that the time of the reading is unknown. It is Transient: the
+	// caller reads again.
+	ErrNoDate = raw.ErrNoDate
 )
 
 // Error is a call that was refused or failed, with its class and what to do about it.
@@ -172,8 +176,8 @@ func isCredentials(err error) bool {
 var hints = map[failure.Class]string{
 	failure.Throttled: "another reader may share the stream: DynamoDB allows two readers a shard, one for global tables",
 	failure.Gone:      "check the table's name, the region and the endpoint; a stream outlives its table by a day at most",
-	failure.Denied: "check the credentials and the policy: DescribeTable, DescribeTimeToLive, Scan and GetItem on the " +
-		"table, DescribeStream, GetShardIterator and GetRecords on its stream",
+	failure.Denied: "check the credentials and the policy: DescribeTable, DescribeTimeToLive, Scan, GetItem and " +
+		"BatchGetItem on the table, DescribeStream, GetShardIterator and GetRecords on its stream",
 	failure.Transient: "check that the endpoint answers",
 }
 

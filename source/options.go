@@ -12,6 +12,7 @@ type Options struct {
 	Region          string        // empty: from the environment
 	Endpoint        string        // of DynamoDB; empty: AWS's own
 	StreamsEndpoint string        // empty: Endpoint, unless that is AWS's own
+	S3Endpoint      string        // of the buckets with exports; empty: $AWS_ENDPOINT_URL_S3, or AWS's own
 	AssumeRole      string        // ARN of a role to assume; empty: the default chain's credentials as they are
 	IdlePoll        time.Duration // between reads of a shard that is idle for seconds: 1s; longer saves CPU and adds lag
 	CallTimeout     time.Duration // of one attempt of one call: 15s; must exceed the time that a full page takes

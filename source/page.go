@@ -97,7 +97,7 @@ var stampers = sync.Pool{New: func() any { return new(stamper) }}
 //
 // Rule 5: versions are assigned here, once, before the log, and never recomputed.
 func stampRecords(
-	recs []change.Record, schema change.KeySchema, clock change.Version, last change.SequenceNumber,
+	recs []change.Record, start *Start, clock change.Version, last change.SequenceNumber,
 ) (change.Version, error) {
 	c := change.Clock(clock)
 	st := stampers.Get().(*stamper)
@@ -112,11 +112,11 @@ func stampRecords(
 		if prev = r.SequenceNumber; r.Created <= 0 {
 			return clock, fmt.Errorf("record %s has no creation time", r.SequenceNumber)
 		}
-		r.Version = c.Next(r.Created)
+		r.Version = c.NextIn(start.Life, r.Created)
 		st.dec.Reset()
 		keys, err := st.dec.Image(r.Keys)
 		if err == nil {
-			st.key, err = schema.Canonical(st.key[:0], keys)
+			st.key, err = start.Schema.Canonical(st.key[:0], keys)
 		}
 		if err != nil {
 			return clock, fmt.Errorf("read key of record %s: %w", r.SequenceNumber, err)

@@ -37,6 +37,42 @@ func (s *Source) MayRead(ctx context.Context, arn string) error {
 	return s.wrap(ctx, "GetRecords of "+arn, err)
 }
 
+// StartsAtTimes reports whether the service can read a shard from a time on. Some servers do not know AT_TIMESTAMP:
+// they refuse such an iterator, or give one and then fail to read with it, while they read from the trim horizon. An
+// error says nothing about that.
+func (s *Source) StartsAtTimes(ctx context.Context, feed change.Feed, at change.Millis) (bool, error) {
+	err := s.tryRead(ctx, &dynamodbstreams.GetShardIteratorInput{
+		StreamArn: &feed.Stream, ShardId: &feed.Shard, ShardIteratorType: types.ShardIteratorTypeAtTimestamp,
+		Timestamp: aws.Time(at.Time()),
+	})
+	switch Classify(err) {
+	case failure.None, failure.Gone, failure.Throttled:
+		return true, nil
+	case failure.Denied, failure.Canceled:
+		return false, s.wrap(ctx, "read shard "+feed.Shard, err)
+	}
+	horizon := s.tryRead(ctx, &dynamodbstreams.GetShardIteratorInput{
+		StreamArn: &feed.Stream, ShardId: &feed.Shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
+	})
+	if horizon != nil {
+		return false, s.wrap(ctx, "read shard "+feed.Shard, err)
+	}
+	return false, nil
+}
+
+// tryRead reads one record, once.
+func (s *Source) tryRead(ctx context.Context, in *dynamodbstreams.GetShardIteratorInput) error {
+	call, cancel := context.WithTimeout(ctx, s.callDeadline())
+	defer cancel()
+	iterator, err := s.streams.GetShardIterator(call, in, s.withoutRetry)
+	if err != nil {
+		return err
+	}
+	records := &dynamodbstreams.GetRecordsInput{ShardIterator: iterator.ShardIterator, Limit: aws.Int32(1)}
+	_, err = s.streams.GetRecords(call, records, s.withoutRetry)
+	return err
+}
+
 // Exists asks the service whether it still knows a shard that listings do not show. It is the second half of the proof
 // that a parent is gone (Rule 3). A trimmed shard exists as long as the service knows it.
 func (s *Source) Exists(ctx context.Context, feed change.Feed) (bool, error) {

@@ -138,7 +138,7 @@ func (r *Reader) advance(p *Page, next []byte) error {
 		last = change.SequenceNumber(p.Records[n-1].SequenceNumber)
 	}
 	kept := r.skip(p)
-	clock, err := stampRecords(p.Records, r.start.Schema, r.clock, r.lastRead)
+	clock, err := stampRecords(p.Records, &r.start, r.clock, r.lastRead)
 	if err != nil {
 		return &Error{Op: r.op(), Class: failure.Fatal, Err: err,
 			Hint: "the record is malformed or belongs to another table: check whether the table was re-created with another key"}

@@ -16,6 +16,7 @@ type Start struct {
 	Schema   change.KeySchema
 	Position change.Position // as stored; the zero Position is the trim horizon
 	Clock    change.Version  // as stored; a child starts with its parent's last
+	Life     change.Life     // of the pipeline
 	Closed   bool            // listed with an end: it is read without pauses, because nothing new can come
 
 	// Since matters while nothing of the shard has been read, so that its position is still the trim horizon or the

@@ -2,9 +2,6 @@ package source
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
-	"fmt"
 	"iter"
 	"time"
 
@@ -15,28 +12,60 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source/raw"
+	"github.com/tailrace-cdc/replicator/source/reply"
 )
 
-// Items is one page of a scan: raw items in DynamoDB's typed JSON, for change.Decoder. They alias the page's memory,
-// which is used again for the next page.
-type Items struct {
-	Items [][]byte
-	Date  change.Millis // not later than the page's request
-	Units float64       // read capacity that the page cost
+// ItemPage is one page of a scan.
+type ItemPage struct {
+	Items [][]byte // raw items in DynamoDB's typed JSON, for change.Decoder; they alias the page's memory
+	After string   // key that the next page begins after, in typed JSON; "" when Done
+	Done  bool     // the segment ends with this page
+
+	// Requested and Answered enclose the moment of each item's reading, by the service's clock. Requested is never later
+	// than the request. Answered is the reply's Date, which is cut to whole seconds: the reading may be a second later.
+	Requested, Answered change.Millis
+
+	At    time.Time // of the request, by our clock
+	Units float64   // read capacity that the page cost
+	Bytes int       // of the reply
+
+	body raw.Body
+}
+
+// Free lets the page's memory be used again. Its Items must not be used afterwards. A page that is never freed is
+// collected as garbage.
+func (p *ItemPage) Free() { p.body.Free() }
+
+// ScanRequest asks for one page of one segment of a table.
+type ScanRequest struct {
+	Table          string
+	Segment, Total int    // Total 0 or 1: the whole table
+	After          string // ItemPage.After of the page before; "": from the segment's begin
+	Limit          int    // items; 0: as many as fit into 1 MB
+	Eventual       bool   // reads may lag, at half the cost; default strongly consistent
+}
+
+// ScanPage reads one page with one call. It does not retry: the caller has a pace of its own, which must know about
+// every throttled call. A truncated reply is Transient, and so is ErrNoDate, a reply without the service's time: its
+// age is unknown.
+//
+// Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Scan.html
+func (s *Source) ScanPage(ctx context.Context, r ScanRequest) (*ItemPage, error) {
+	page := &ItemPage{body: raw.Body{NeedDate: true}}
+	err := s.scanInto(ctx, r, page, func(o *dynamodb.Options) { o.Retryer = s.noRetry })
+	if err != nil {
+		return nil, err
+	}
+	return page, nil
 }
 
 // Scan reads one segment of a table with strong consistency, page by page. An error ends it, after the retries of the
-// SDK.
-func (s *Source) Scan(ctx context.Context, table string, segment, total int) iter.Seq2[*Items, error] {
-	return func(yield func(*Items, error) bool) {
-		in := &dynamodb.ScanInput{
-			TableName: &table, ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
-		}
-		if total > 1 {
-			in.Segment, in.TotalSegments = aws.Int32(int32(segment)), aws.Int32(int32(total))
-		}
+// SDK. A page is freed when the next one is read. Where the server sends no Date, Requested and Answered are 0.
+func (s *Source) Scan(ctx context.Context, table string, segment, total int) iter.Seq2[*ItemPage, error] {
+	return func(yield func(*ItemPage, error) bool) {
+		r := ScanRequest{Table: table, Segment: segment, Total: total}
 		for {
-			more, ok := s.scanPage(ctx, in, yield)
+			more, ok := s.scanNext(ctx, &r, yield)
 			if !ok || !more {
 				return
 			}
@@ -50,18 +79,17 @@ const sampleSegments = 16
 
 // Sample reads about n items, or all if there are fewer, spread over a table. It reads with eventual consistency, which
 // costs half, and may return some more than n.
-func (s *Source) Sample(ctx context.Context, table string, n int) iter.Seq2[*Items, error] {
-	return func(yield func(*Items, error) bool) {
-		var segments []*dynamodb.ScanInput
+func (s *Source) Sample(ctx context.Context, table string, n int) iter.Seq2[*ItemPage, error] {
+	return func(yield func(*ItemPage, error) bool) {
+		var segments []*ScanRequest
 		for i := range sampleSegments {
-			segments = append(segments, &dynamodb.ScanInput{
-				TableName: &table, Segment: aws.Int32(int32(i)), TotalSegments: aws.Int32(sampleSegments),
-				Limit:                  aws.Int32(int32((n + sampleSegments - 1) / sampleSegments)),
-				ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+			segments = append(segments, &ScanRequest{
+				Table: table, Segment: i, Total: sampleSegments, Eventual: true,
+				Limit: (n + sampleSegments - 1) / sampleSegments,
 			})
 		}
 		for len(segments) > 0 && n > 0 {
-			more, ok := s.scanPage(ctx, segments[0], func(page *Items, err error) bool {
+			more, ok := s.scanNext(ctx, segments[0], func(page *ItemPage, err error) bool {
 				if page != nil {
 					n -= len(page.Items)
 				}
@@ -78,99 +106,72 @@ func (s *Source) Sample(ctx context.Context, table string, n int) iter.Seq2[*Ite
 	}
 }
 
-// scanPage reads one page, yields it or its error, and moves in to the next page. more reports whether there is one, ok
-// whether the consumer wants it.
-func (s *Source) scanPage(
-	ctx context.Context, in *dynamodb.ScanInput, yield func(*Items, error) bool,
+// scanNext reads one page with the SDK's retries, yields it or its error, frees it, and moves r to the next page. more
+// reports whether there is one, ok whether the consumer wants it.
+func (s *Source) scanNext(
+	ctx context.Context, r *ScanRequest, yield func(*ItemPage, error) bool,
 ) (more, ok bool) {
-	op := "scan table " + *in.TableName
-	call, cancel := context.WithTimeout(ctx, s.callDeadline())
-	defer cancel()
-	var b raw.Body
-	defer b.Free()
-	start := time.Now()
-	out, err := s.tables.Scan(call, in, b.ForTables)
-	s.metrics.callEnded(ctx, "Scan", start, err)
-	if err != nil {
-		return false, yield(nil, s.wrap(ctx, op, err))
+	page := &ItemPage{}
+	if err := s.scanInto(ctx, *r, page); err != nil {
+		return false, yield(nil, err)
 	}
-	var reply struct {
-		Items            []json.RawMessage
-		LastEvaluatedKey json.RawMessage
-		ConsumedCapacity struct{ CapacityUnits float64 }
-	}
-	if err := json.Unmarshal(b.Bytes(), &reply); err != nil {
-		return false, yield(nil, &Error{Op: op, Class: failure.Transient, Err: &raw.MalformedError{Err: err}})
-	}
-	page := &Items{
-		Date: s.observeCall(out.ResultMetadata, start), Units: reply.ConsumedCapacity.CapacityUnits,
-		Items: make([][]byte, len(reply.Items)),
-	}
-	for i, item := range reply.Items {
-		page.Items[i] = item
-	}
-	in.ExclusiveStartKey = nil
-	if len(reply.LastEvaluatedKey) > 0 && string(reply.LastEvaluatedKey) != "null" {
-		if in.ExclusiveStartKey, err = keyOf(reply.LastEvaluatedKey); err != nil {
-			return false, yield(nil, &Error{Op: op, Class: failure.Fatal, Err: err})
-		}
-	}
-	return in.ExclusiveStartKey != nil, yield(page, nil)
+	defer page.Free()
+	r.After = page.After
+	return !page.Done, yield(page, nil)
 }
 
-// Item reads one item with strong consistency, and returns nil when there is no such item. key is its primary key in
-// DynamoDB's typed JSON, as in change.Record.Keys or a canonical key.
-func (s *Source) Item(ctx context.Context, table string, key []byte) ([]byte, error) {
-	op := "get item of " + table
-	k, err := keyOf(key)
+// scanInto reads the page that r asks for into page.
+func (s *Source) scanInto(ctx context.Context, r ScanRequest, page *ItemPage, opts ...func(*dynamodb.Options)) error {
+	op := "scan table " + r.Table
+	in, err := r.input()
 	if err != nil {
-		return nil, &Error{Op: op, Class: failure.Fatal, Err: err}
+		return &Error{Op: op, Class: failure.Fatal, Err: err}
 	}
 	call, cancel := context.WithTimeout(ctx, s.callDeadline())
 	defer cancel()
-	var b raw.Body
-	defer b.Free()
-	start := time.Now()
-	in := &dynamodb.GetItemInput{TableName: &table, Key: k, ConsistentRead: aws.Bool(true)}
-	_, err = s.tables.GetItem(call, in, b.ForTables)
-	s.metrics.callEnded(ctx, "GetItem", start, err)
+	page.At = time.Now()
+	out, err := s.tables.Scan(call, in, append(opts, page.body.ForTables)...)
+	if err == nil {
+		err = page.fill(r.After)
+	}
+	s.metrics.callEnded(ctx, "Scan", page.At, err)
 	if err != nil {
-		return nil, s.wrap(ctx, op, err)
+		page.Free()
+		return s.wrap(ctx, op, err)
 	}
-	var reply struct{ Item json.RawMessage }
-	if err := json.Unmarshal(b.Bytes(), &reply); err != nil {
-		return nil, &Error{Op: op, Class: failure.Transient, Err: &raw.MalformedError{Err: err}}
-	}
-	if string(reply.Item) == "null" {
-		return nil, nil
-	}
-	return reply.Item, nil
+	page.Requested, page.Answered = s.observeDates(out.ResultMetadata, page.At)
+	return nil
 }
 
-// keyOf decodes a primary key, which has only strings, numbers and binaries.
-func keyOf(raw []byte) (map[string]types.AttributeValue, error) {
-	var attrs map[string]map[string]string
-	if err := json.Unmarshal(raw, &attrs); err != nil {
-		return nil, fmt.Errorf("read key: %w", err)
+// input returns the SDK's form of the request.
+func (r *ScanRequest) input() (*dynamodb.ScanInput, error) {
+	in := &dynamodb.ScanInput{
+		TableName: &r.Table, ConsistentRead: aws.Bool(!r.Eventual),
+		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	}
-	key := make(map[string]types.AttributeValue, len(attrs))
-	for name, typed := range attrs {
-		for kind, text := range typed {
-			switch kind {
-			case "S":
-				key[name] = &types.AttributeValueMemberS{Value: text}
-			case "N":
-				key[name] = &types.AttributeValueMemberN{Value: text}
-			case "B":
-				b, err := base64.StdEncoding.DecodeString(text)
-				if err != nil {
-					return nil, fmt.Errorf("read key: %w", err)
-				}
-				key[name] = &types.AttributeValueMemberB{Value: b}
-			default:
-				return nil, fmt.Errorf("read key: attribute %q has type %s, not S, N or B", name, kind)
-			}
-		}
+	if r.Total > 1 {
+		in.Segment, in.TotalSegments = aws.Int32(int32(r.Segment)), aws.Int32(int32(r.Total))
 	}
-	return key, nil
+	if r.Limit > 0 {
+		in.Limit = aws.Int32(int32(r.Limit))
+	}
+	var err error
+	if r.After != "" {
+		in.ExclusiveStartKey, err = reply.Key([]byte(r.After))
+	}
+	return in, err
+}
+
+// fill takes the items and the other members out of the reply. after is the key that the page begins after.
+func (p *ItemPage) fill(after string) error {
+	found, err := reply.Scan(p.body.Bytes())
+	if err != nil {
+		return err
+	}
+	if found.After != "" && found.After == after {
+		return ErrRepeatedCursor
+	}
+	p.Items, p.After, p.Done = found.Items, found.After, found.After == ""
+	p.Units, p.Bytes = found.Units, len(p.body.Bytes())
+	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
@@ -36,6 +37,7 @@ type Source struct {
 	tables     *dynamodb.Client
 	streams    *dynamodbstreams.Client
 	identities *sts.Client
+	buckets    *s3.Client
 	noRetry    aws.Retryer // for calls that this package retries itself
 	raw        *raw.Client
 	http       *http.Client
@@ -69,6 +71,7 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 		c.BaseEndpoint = endpoint(o.StreamsEndpoint, c.BaseEndpoint)
 	})
 	s.identities = sts.NewFromConfig(cfg)
+	s.buckets = s.bucketClient(cfg)
 	s.raw = s.rawClient()
 	if s.metrics, err = newMetrics(reg, s.budget, o.MemoryTotal, s.report); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
@@ -149,6 +152,25 @@ func (s *Source) rawClient() *raw.Client {
 	}
 	return raw.NewClient(s.streams, s.withoutRetry, send)
 }
+
+// bucketClient makes the client that package export reads exports with. Any other server than AWS gets the bucket's
+// name in the path, because names below its host need not resolve. The time limit is the reader's: a file may take
+// longer than any call to DynamoDB.
+func (s *Source) bucketClient(cfg aws.Config) *s3.Client {
+	return s3.NewFromConfig(cfg, func(c *s3.Options) {
+		c.BaseEndpoint = endpoint(s.opt.S3Endpoint, c.BaseEndpoint)
+		c.UsePathStyle = c.BaseEndpoint != nil
+		if s.http != nil {
+			c.HTTPClient = &http.Client{Transport: s.http.Transport}
+		}
+	})
+}
+
+// Buckets returns the client for S3, with the credentials of this source.
+func (s *Source) Buckets() *s3.Client { return s.buckets }
+
+// CallTimeout returns Options.CallTimeout: how long a server may be silent.
+func (s *Source) CallTimeout() time.Duration { return s.opt.CallTimeout }
 
 // Close closes idle connections. Readers and pools must have ended.
 func (s *Source) Close() {
@@ -239,6 +261,15 @@ func (s *Source) nowOrLocal() change.Millis {
 // raw.Clock.Observe.
 func (s *Source) observeCall(md middleware.Metadata, start time.Time) change.Millis {
 	return s.now.Observe(raw.TimingOf(md, start))
+}
+
+// observeDates is observeCall, and returns the reply's Date too; both are 0 where the reply has none.
+func (s *Source) observeDates(md middleware.Metadata, start time.Time) (requested, answered change.Millis) {
+	t := raw.TimingOf(md, start)
+	if requested = s.now.Observe(t); requested != 0 {
+		answered = change.MillisOf(t.Server)
+	}
+	return requested, answered
 }
 
 // Retention returns the time until the oldest record that a live reader of the table has not read may be lost: 24 hours

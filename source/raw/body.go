@@ -65,6 +65,9 @@ type Body struct {
 	// Room is called before the reply takes more than peekBytes, and reserves the memory of a page. False: none is free.
 	// Nil: the memory is reserved already.
 	Room func() bool
+
+	// NeedDate refuses a reply without a Date header with ErrNoDate.
+	NeedDate bool
 }
 
 // Bytes returns the reply, valid until Free.
@@ -79,6 +82,11 @@ func (b *Body) Free() {
 // read reads the body of a success, unless it needs memory that is not free.
 func (b *Body) read(r *smithyhttp.Response) error {
 	b.Free() // of an earlier attempt
+	if b.NeedDate {
+		if _, err := smithyhttp.ParseTime(r.Header.Get("Date")); err != nil {
+			return ErrNoDate
+		}
+	}
 	size := int(r.ContentLength)
 	if size > maxBody {
 		return errTooLong

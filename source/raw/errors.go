@@ -1,5 +1,15 @@
 package raw
 
+// ErrNoDate is a reply without a Date header, for a call that needs the service's time.
+var ErrNoDate error = noDateError{}
+
+type noDateError struct{}
+
+func (noDateError) Error() string { return "the reply has no Date header" }
+
+// RetryableError lets the SDK try again where the SDK does the retries.
+func (noDateError) RetryableError() bool { return true }
+
 // MalformedError is a reply with status 200 that is not what it should be: cut off, or not from DynamoDB at all.
 type MalformedError struct{ Err error }
 

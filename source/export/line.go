@@ -1,0 +1,75 @@
+package export
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// Line is one line of a data file. Its bytes are valid only during the call that hands it out.
+type Line struct {
+	N int64 // counted from 1 in each file
+
+	// Item is an item of a full export, in DynamoDB's typed JSON.
+	Item []byte
+
+	// Keys are the keys of an item that changed in the window of an incremental export. Old is the item before the
+	// window and New the one at its end; nil: there was none. What happened in between is not in the export.
+	Keys, Old, New []byte
+
+	// Written is when the item was last written within the window, in microseconds; 0 in a full export.
+	Written int64
+}
+
+var errLine = errors.New("the line is not that of an export: no Item, or no Keys")
+
+// parseLine finds the parts of a line without decoding the items.
+//
+//	{"Item":{…}}
+//	{"Metadata":{"WriteTimestampMicros":{"N":"…"}},"Keys":{…},"OldImage":{…},"NewImage":{…}}
+func parseLine(text []byte, kind string) (l Line, err error) {
+	err = change.Members(text, func(name, value []byte) (err error) {
+		switch string(name) {
+		case "Item":
+			l.Item, err = object(value)
+		case "Keys":
+			l.Keys, err = object(value)
+		case "OldImage":
+			l.Old, err = object(value)
+		case "NewImage":
+			l.New, err = object(value)
+		case "Metadata":
+			l.Written, err = written(value)
+		}
+		return err
+	})
+	if err == nil && (kind == Full) == (l.Item == nil) || kind == Incremental && l.Keys == nil {
+		return Line{}, errLine
+	}
+	return l, err
+}
+
+func object(value []byte) ([]byte, error) {
+	if value[0] != '{' {
+		return nil, errLine
+	}
+	return value, nil
+}
+
+// written returns the WriteTimestampMicros of a line's Metadata.
+func written(metadata []byte) (micros int64, err error) {
+	err = change.Members(metadata, func(name, value []byte) error {
+		if string(name) != "WriteTimestampMicros" {
+			return nil
+		}
+		return change.Members(value, func(kind, number []byte) (err error) {
+			if string(kind) != "N" || len(number) < 2 || number[0] != '"' {
+				return errors.New("WriteTimestampMicros is not a number")
+			}
+			micros, err = strconv.ParseInt(string(number[1:len(number)-1]), 10, 64)
+			return err
+		})
+	})
+	return micros, err
+}

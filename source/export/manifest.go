@@ -1,0 +1,150 @@
+package export
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/md5"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/failure"
+)
+
+const (
+	summaryName = "manifest-summary.json"
+	filesName   = "manifest-files.json"
+	maxManifest = 256 << 20 // bytes: a line of 200 for each of a million files
+)
+
+// checksumSuffixes replace .json in the name of a manifest's checksum file. The service writes the first; its guide
+// names the second.
+var checksumSuffixes = []string{".md5", ".checksum"}
+
+// summary is manifest-summary.json.
+type summary struct {
+	ExportArn, TableArn, TableID                       string
+	ExportTime, ExportFromTime, ExportToTime           string
+	ManifestFilesS3Key                                 string
+	BilledSizeBytes, ItemCount                         int64
+	OutputFormat, OutputView, ExportType, ExportStatus string
+}
+
+// kind returns the export's type; the first version of the manifest knew only full exports.
+func (s *summary) kind() string { return cmp.Or(s.ExportType, Full) }
+
+func readSummary(ctx context.Context, s store, root string) (*summary, error) {
+	text, err := readManifest(ctx, s, path.Join(root, summaryName))
+	if err != nil {
+		return nil, err
+	}
+	m, err := parseSummary(text)
+	if err != nil {
+		return nil, refused(failure.Fatal, again, "read %s: %w", s.url(path.Join(root, summaryName)), err)
+	}
+	return m, nil
+}
+
+func parseSummary(text []byte) (*summary, error) {
+	var m summary
+	if err := json.Unmarshal(text, &m); err != nil {
+		return nil, err
+	}
+	if m.TableArn == "" || m.ManifestFilesS3Key == "" || m.ItemCount < 0 {
+		return nil, errors.New("tableArn or manifestFilesS3Key is missing, or itemCount is negative")
+	}
+	return &m, nil
+}
+
+func readFiles(ctx context.Context, s store, root string) ([]File, error) {
+	text, err := readManifest(ctx, s, path.Join(root, filesName))
+	if err != nil {
+		return nil, err
+	}
+	files, err := parseFiles(text)
+	if err != nil {
+		return nil, refused(failure.Fatal, again, "read %s: %w", s.url(path.Join(root, filesName)), err)
+	}
+	return files, nil
+}
+
+// parseFiles reads manifest-files.json: a JSON object for each data file.
+func parseFiles(text []byte) (files []File, err error) {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	for seen := map[string]bool{}; ; {
+		var entry struct {
+			ItemCount                        *int64
+			MD5Checksum, ETag, DataFileS3Key string
+		}
+		switch err := dec.Decode(&entry); {
+		case errors.Is(err, io.EOF):
+			return files, nil
+		case err != nil:
+			return nil, fmt.Errorf("entry %d: %w", len(files)+1, err)
+		}
+		sum, err := base64.StdEncoding.DecodeString(entry.MD5Checksum)
+		switch {
+		case err != nil || len(sum) != md5.Size:
+			return nil, fmt.Errorf("entry %d: md5Checksum %q is not an MD5", len(files)+1, entry.MD5Checksum)
+		case entry.DataFileS3Key == "" || seen[entry.DataFileS3Key]:
+			return nil, fmt.Errorf("entry %d: dataFileS3Key %q is empty or repeated", len(files)+1, entry.DataFileS3Key)
+		case entry.ItemCount == nil || *entry.ItemCount < 0:
+			return nil, fmt.Errorf("entry %d: itemCount is missing or negative", len(files)+1)
+		}
+		seen[entry.DataFileS3Key] = true
+		files = append(files, File{
+			Key: entry.DataFileS3Key, Items: *entry.ItemCount, MD5: entry.MD5Checksum, ETag: entry.ETag,
+		})
+	}
+}
+
+// readManifest reads a manifest and compares it with its checksum.
+func readManifest(ctx context.Context, s store, key string) ([]byte, error) {
+	text, err := readSmall(ctx, s, key, maxManifest)
+	if err != nil {
+		return nil, err
+	}
+	for _, suffix := range checksumSuffixes {
+		sum, err := readSmall(ctx, s, strings.TrimSuffix(key, ".json")+suffix, 1<<10)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return nil, err
+		case !isChecksum(text, string(bytes.TrimSpace(sum))):
+			return nil, refused(failure.Fatal, again, "%s does not have the MD5 that its %s file says", s.url(key), suffix)
+		}
+		return text, nil
+	}
+	return nil, missing(s.url(strings.TrimSuffix(key, ".json") + checksumSuffixes[0]))
+}
+
+// isChecksum reports whether the MD5 of text is sum, in base64 or hexadecimal.
+func isChecksum(text []byte, sum string) bool {
+	actual := md5.Sum(text)
+	return sum == base64.StdEncoding.EncodeToString(actual[:]) || strings.EqualFold(sum, hex.EncodeToString(actual[:]))
+}
+
+// readSmall reads a file of at most limit bytes.
+func readSmall(ctx context.Context, s store, key string, limit int64) ([]byte, error) {
+	r, _, err := s.open(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }()
+	text, err := io.ReadAll(io.LimitReader(r, limit+1))
+	switch {
+	case err != nil:
+		return nil, refused(failure.Transient, "", "read %s: %w", s.url(key), err)
+	case int64(len(text)) > limit:
+		return nil, refused(failure.Fatal, again, "%s is longer than %d bytes", s.url(key), limit)
+	}
+	return text, nil
+}
