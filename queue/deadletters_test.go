@@ -61,8 +61,9 @@ func TestReplayStoresEachLetterOnce(t *testing.T) {
 			}
 		}
 		if round == 0 {
-			if err := d.RecordRetry(ctx, deadletter.New("Orders", "bigtable", changes[1], "", "", now).ID, "row_too_large",
-				"still", false, now.Add(time.Minute)); err != nil {
+			retried := deadletter.Retried{Code: "row_too_large", Reason: "still", At: now.Add(time.Minute)}
+			id := deadletter.New("Orders", "bigtable", changes[1], "", "", now).ID
+			if err := d.RecordRetry(ctx, id, retried); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -106,7 +107,8 @@ func TestLetterUnderWayIsNotStored(t *testing.T) {
 	for _, store := range []func() error{
 		func() error { return d.Put(ctx, letter) },
 		func() error {
-			return d.RecordRetry(ctx, letter.ID, "mapping", "still", false, letter.LastTried.Add(time.Minute))
+			again := letter.LastTried.Add(time.Minute)
+			return d.RecordRetry(ctx, letter.ID, deadletter.Retried{Code: "mapping", Reason: "still", At: again})
 		},
 	} {
 		refusals := &undecided{q.conn.JS, 2}

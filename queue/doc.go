@@ -1,7 +1,7 @@
 // Package queue keeps the durable log of each table: one JetStream stream, one writer at a time, entries in one
 // order. It claims a log, appends to it, folds it into a state, reads it, trims it, and reports where it is damaged.
 // The packages below it are independent of logs: conn (JetStream), embedded (a server in this process), deadletter,
-// frame.
+// request, frame.
 //
 // # The log
 //
@@ -53,6 +53,7 @@
 //	server.go       questions about the server for start-up checks
 //	beatrequest.go  ask the owner for a listing and a beat
 //	deadletters.go  open the dead letters of a table
+//	requests.go     open the requests for a table's items
 //	log.go          open and create logs, names of streams, questions about a stream
 //	disk.go         free space on the volume of the embedded store
 //	metrics.go      counters and gauges by table

@@ -295,7 +295,7 @@ func TestLettersOnALaggingReplicaAreAllListed(t *testing.T) {
 		}
 		moved = true
 		for _, i := range []int{0, 4} { // the one that we hold, and one that comes
-			if err := d.RecordRetry(ctx, want[i], "mapping", "still", false, now); err != nil {
+			if err := d.RecordRetry(ctx, want[i], deadletter.Retried{Code: "mapping", Reason: "still", At: now}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -19,7 +19,7 @@ import (
 // the marks that make room again.
 const (
 	framesUpTo  = 0.8 // compared before a frame is stored, so that one frame may exceed it
-	reportsUpTo = 0.9 // of beats, graphs and periodic snapshots
+	reportsUpTo = 0.9 // of beats, graphs, copies and periodic snapshots
 )
 
 // ceiling returns how many bytes the log may hold after an entry of this kind was stored. snapshot is the size of the
@@ -35,7 +35,8 @@ func (i Info) ceiling(kind checkpoint.Kind, snapshot int) uint64 {
 	switch kind {
 	case checkpoint.KindFrame:
 		return min(uint64(framesUpTo*limit), reports)
-	case checkpoint.KindBeat, checkpoint.KindGraph, checkpoint.KindSnapshot:
+	case checkpoint.KindBeat, checkpoint.KindGraph, checkpoint.KindSnapshot,
+		checkpoint.KindCopy, checkpoint.KindCopyMarks, checkpoint.KindHealed:
 		return reports
 	}
 	return math.MaxUint64 // only the server's own limit applies
@@ -44,7 +45,12 @@ func (i Info) ceiling(kind checkpoint.Kind, snapshot int) uint64 {
 // mustFit reports whether an entry of this kind is stored however full the log is. Snapshots are checked before their
 // first part is appended.
 func mustFit(kind checkpoint.Kind) bool {
-	return kind != checkpoint.KindFrame && kind != checkpoint.KindBeat && kind != checkpoint.KindGraph
+	switch kind {
+	case checkpoint.KindFrame, checkpoint.KindBeat, checkpoint.KindGraph,
+		checkpoint.KindCopy, checkpoint.KindCopyMarks, checkpoint.KindHealed:
+		return false
+	}
+	return true
 }
 
 // MinMaxBytes returns the lowest limit of a log whose snapshots have this size: its top tenth holds two of them.

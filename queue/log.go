@@ -36,7 +36,7 @@ type Log struct {
 
 // subjects are those of a log and its dead letters. They contain the pipeline's random token, so that no other program
 // publishes into the log by chance.
-type subjects struct{ entry, snapshot, claim, letters string }
+type subjects struct{ entry, snapshot, claim, letters, requests string }
 
 // Info is the server's answer about a log: its range of sequences, its size and limits.
 type Info struct {
@@ -90,6 +90,39 @@ func (q *Queue) CreateLog(ctx context.Context, table, token string) (*Log, error
 			"another process was faster, or another pipeline of this name made it", table)
 	}
 	return l, err
+}
+
+// DeleteLog deletes a log with all its entries, unless another one has taken its place since it was opened. Its dead
+// letters stay, and its next log keeps its token, by which they are found.
+func (q *Queue) DeleteLog(ctx context.Context, l *Log) error {
+	if _, err := l.Info(ctx); errors.Is(err, ErrEmptied) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	err := q.conn.JS.DeleteStream(ctx, l.name)
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("delete log of %s: %w", l.table, err)
+	}
+	return nil
+}
+
+// KeptToken returns the token of an earlier log of the table, whose dead letters are still there; "" without any.
+func (q *Queue) KeptToken(ctx context.Context, table string) (string, error) {
+	st, err := q.conn.JS.Stream(ctx, deadLetterStream(q.streamName(table)))
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("look for dead letters of %s: %w", table, err)
+	}
+	for _, subject := range st.CachedInfo().Config.Subjects {
+		rest, ok := strings.CutPrefix(subject, subjectPrefix)
+		if token, _, found := strings.Cut(rest, "."); ok && found {
+			return token, nil
+		}
+	}
+	return "", nil
 }
 
 // Tables lists the tables of this pipeline that have a log, in order.
@@ -156,7 +189,9 @@ func (q *Queue) streamName(table string) string {
 
 func subjectsOf(token, table string) subjects {
 	base := subjectPrefix + token + "." + sanitize(table) + "-" + shortHash(table)
-	return subjects{entry: base + ".e", snapshot: base + ".snap", claim: base + ".claim", letters: base + ".letter."}
+	return subjects{
+		entry: base + ".e", snapshot: base + ".snap", claim: base + ".claim", letters: base + ".letter.",
+		requests: base + ".request."}
 }
 
 // sanitize keeps the characters of s that stream names and subjects allow.

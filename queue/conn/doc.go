@@ -4,6 +4,7 @@
 // Files, from the top down:
 //
 //	consumer.go  reading a stream in order
+//	keyed.go     streams with one message for each id
 //	streams.go   making streams, their metadata
 //	leader.go    questions that only a stream's leader answers
 //	conn.go      the connection: dial, close, bound and report requests

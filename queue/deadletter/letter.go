@@ -1,5 +1,6 @@
-// Package deadletter keeps the dead letters of a table: changes that a sink will never take, each with its reason, in a
-// stream of their own with one subject per letter. The replicator stores them; commands list, retry and drop them.
+// Package deadletter keeps the dead letters of a table: changes that a sink will never take, and items that a copy of
+// the table could not write, each with its reason, in a stream of their own with one subject per letter. The replicator
+// stores them; commands list, retry and drop them.
 package deadletter
 
 import (
@@ -10,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/klauspost/compress/s2"
@@ -19,7 +21,8 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
-// Letter is a change that a sink will never take, kept with its reason (Rule 8).
+// Letter is a change that a sink will never take, or an item that a copy could not write, kept with its reason (Rule
+// 8). The letter of a copy has Copy and Keys, and no record: the item is read again when it is retried.
 type Letter struct {
 	ID        string                `json:"id"`
 	Table     string                `json:"table"`
@@ -38,8 +41,13 @@ type Letter struct {
 	LastTried time.Time             `json:"last_tried"`
 	// Behind is true when an earlier change of the item was a dead letter at the time this one was refused, so that the
 	// sink does not hold this change's old image.
-	Behind bool   `json:"behind,omitempty"`
-	Raw    []byte `json:"-"` // the record as DynamoDB sent it
+	Behind bool `json:"behind,omitempty"`
+	// Resynced is the version at which the rows of the item were made true since; 0: never. What remains of the letter is
+	// what outlives the item, and the item's next changes may be applied.
+	Resynced change.Version  `json:"resynced,omitempty"`
+	Copy     string          `json:"copy,omitempty"` // id of the copy
+	Keys     json.RawMessage `json:"keys,omitempty"` // of the item, as typed JSON
+	Raw      []byte          `json:"-"`              // the record as DynamoDB sent it
 }
 
 // New makes the letter of a change that a sink refused. Its id depends on feed, sequence number and sink only: a replay
@@ -57,12 +65,41 @@ func New(table, sink string, c *change.Change, code, reason string, now time.Tim
 	}
 }
 
+// CopyItem is an item that a copy could not write.
+type CopyItem struct {
+	Copy      string // id of the copy
+	Keys      []byte // as typed JSON
+	Canonical []byte // key
+	Version   change.Version
+}
+
+// NewOfCopy makes the letter of an item that a copy could not write. Its id depends on copy and key only: when the copy
+// reads the item again, it makes the same letter.
+func NewOfCopy(table, sink string, x CopyItem, code, reason string, now time.Time) *Letter {
+	sum := sha256.Sum256(x.Canonical)
+	return &Letter{
+		ID: "copy/" + subjectToken.Replace(x.Copy) + "/" + hex.EncodeToString(sum[:10]), Table: table, Sink: sink,
+		Copy: x.Copy, Keys: bytes.Clone(x.Keys), Version: x.Version, KeyHash: change.HashKey(x.Canonical),
+		Code: code, Reason: reason, FirstSeen: now.UTC(), LastTried: now.UTC(),
+	}
+}
+
+// subjectToken replaces what may not be in one token of a subject.
+var subjectToken = strings.NewReplacer(".", "_", "*", "_", ">", "_", " ", "_", "\t", "_", "\r", "_", "\n", "_")
+
+// ErrNoRecord means that the letter is an item of a copy: there is no change to apply, the item is read again.
+var ErrNoRecord = errors.New("the letter has no record")
+
 // CodeUnreadable is the code of a stored letter that cannot be read, because it is damaged or another program
 // published it. Such a Letter has no change, only id, table, code and reason: it can be dropped, but never retried.
 const CodeUnreadable = "unreadable"
 
-// Change returns the change as it came out of the log, with the version it had.
+// Change returns the change as it came out of the log, with the version it had. The letter of a copy has none:
+// ErrNoRecord.
 func (l *Letter) Change() (*change.Change, error) {
+	if l.Copy != "" {
+		return nil, fmt.Errorf("read letter %s: %w", l.ID, ErrNoRecord)
+	}
 	r, err := change.ScanRecord(l.Raw)
 	if err != nil {
 		return nil, fmt.Errorf("read letter %s: %w", l.ID, err)

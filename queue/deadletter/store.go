@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/conn"
 	"github.com/tailrace-cdc/replicator/queue/frame"
@@ -37,9 +35,9 @@ type Options struct {
 // Store holds the dead letters of a table: a stream of their own with one subject per id. Its methods may be called by
 // several goroutines.
 type Store struct {
-	conn   *conn.Conn
-	opts   Options
-	stream jetstream.Stream
+	conn  *conn.Conn
+	opts  Options
+	keyed *conn.Keyed
 }
 
 // Open opens the dead letters of a table, and makes their stream the first time.
@@ -48,7 +46,10 @@ func Open(ctx context.Context, c *conn.Conn, o Options) (*Store, error) {
 	if s != nil || err != nil {
 		return s, err
 	}
-	st, err := c.CreateStream(ctx, o.streamConfig(c.MaxMessage()))
+	cfg := conn.KeyedConfig(o.Stream, o.Subject, o.Pipeline)
+	cfg.Description, cfg.Replicas = "Tailrace: dead letters of "+o.Table, o.Replicas
+	cfg.MaxBytes, cfg.MaxMsgSize = o.MaxBytes, int32(c.MaxMessage())
+	st, err := c.CreateStream(ctx, cfg)
 	return newStore(c, o, st, err)
 }
 
@@ -61,30 +62,16 @@ func OpenExisting(ctx context.Context, c *conn.Conn, o Options) (*Store, error) 
 	return newStore(c, o, st, err)
 }
 
-// newStore checks the format of the stream that was opened, or wraps the error of opening it.
 func newStore(c *conn.Conn, o Options, st jetstream.Stream, err error) (*Store, error) {
+	var keyed *conn.Keyed
+	if err == nil {
+		keyed, err = c.Keyed(st, o.Subject)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open dead letters of %s: %w", o.Table, err)
 	}
-	if need, _ := strconv.Atoi(st.CachedInfo().Config.Metadata[conn.MetaFormat]); need > conn.FormatNumber {
-		err := &conn.FormatError{What: "stream " + o.Stream, Need: need}
-		return nil, fmt.Errorf("open dead letters of %s: %w", o.Table, err)
-	}
-	return &Store{conn: c, opts: o, stream: st}, nil
+	return &Store{conn: c, opts: o, keyed: keyed}, nil
 }
-
-func (o Options) streamConfig(maxMessage int) jetstream.StreamConfig {
-	return jetstream.StreamConfig{
-		Name: o.Stream, Subjects: []string{o.Subject + "*"}, Description: "Tailrace: dead letters of " + o.Table,
-		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Replicas: o.Replicas,
-		Discard: jetstream.DiscardNew, MaxBytes: o.MaxBytes, MaxMsgSize: int32(maxMessage),
-		MaxMsgsPerSubject: 1, AllowDirect: false, Duplicates: time.Second,
-		Metadata: map[string]string{conn.MetaFormat: strconv.Itoa(conn.FormatNumber), conn.MetaPipeline: o.Pipeline},
-	}
-}
-
-// subject returns the subject of the letter with this id.
-func (s *Store) subject(id string) string { return s.opts.Subject + id }
 
 // Put stores a letter. If one of this id is stored already, Put leaves it as it is, with its attempts, so that a replay
 // stores each letter once. Only when Put has returned nil, which means that the letter is on disk, may the sink's mark
@@ -106,18 +93,28 @@ func (s *Store) Put(ctx context.Context, letter *Letter) error {
 	return s.wrapError("put", letter.ID, err)
 }
 
-// RecordRetry records that the letter's change was tried again and refused again. behind is Letter.Behind.
-func (s *Store) RecordRetry(ctx context.Context, id, code, reason string, behind bool, now time.Time) error {
+// Retried is the outcome of a retry after which the letter stays.
+type Retried struct {
+	Code, Reason string
+	Behind       bool           // see Letter
+	Resynced     change.Version // see Letter; 0 leaves it as it is
+	At           time.Time
+}
+
+// RecordRetry records that the letter's change was tried again and refused again.
+func (s *Store) RecordRetry(ctx context.Context, id string, r Retried) error {
 	err := conn.Retry(ctx, func() error {
 		letter, seq, err := s.getDecoded(ctx, id)
 		if err != nil {
 			return err
 		}
-		if letter.LastTried.Equal(now) && letter.Code == code && letter.Reason == reason && letter.Behind == behind {
+		if letter.LastTried.Equal(r.At) && letter.Code == r.Code && letter.Reason == r.Reason &&
+			letter.Behind == r.Behind && letter.Resynced >= r.Resynced {
 			return nil // an earlier attempt was stored, only its acknowledgement was lost
 		}
 		letter.Attempts++
-		letter.Code, letter.Reason, letter.Behind, letter.LastTried = code, reason, behind, now.UTC()
+		letter.Code, letter.Reason, letter.Behind, letter.LastTried = r.Code, r.Reason, r.Behind, r.At.UTC()
+		letter.Resynced = max(letter.Resynced, r.Resynced)
 		if err = s.write(ctx, letter, seq); conn.OutcomeOf(err) == conn.Fenced {
 			return fmt.Errorf("%w: %s", conn.ErrAttemptPending, err.Error())
 		}
@@ -132,11 +129,7 @@ func (s *Store) write(ctx context.Context, letter *Letter, last uint64) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.conn.WithAckTimeout(ctx)
-	defer cancel()
-	_, err = s.conn.JS.PublishMsg(ctx, &nats.Msg{Subject: s.subject(letter.ID), Data: b},
-		jetstream.WithExpectLastSequencePerSubject(last), jetstream.WithRetryAttempts(0))
-	return err
+	return s.keyed.Put(ctx, letter.ID, b, last)
 }
 
 // wrapError adds the verb, the letter's id, and ErrFull or ErrTooLarge where they apply. It returns nil for nil.
@@ -183,15 +176,12 @@ func (s *Store) decodeOrPlaceholder(id string, data []byte) (*Letter, error) {
 
 // getMessage returns the message of a letter as the stream's leader has it.
 func (s *Store) getMessage(ctx context.Context, id string) (*jetstream.RawStreamMsg, error) {
-	if id == "" || strings.ContainsAny(id, ".*> \t\r\n") { // one token of a subject
-		return nil, fmt.Errorf("get dead letter %q of %s: %w", id, s.opts.Table, ErrNotFound)
-	}
-	m, err := s.conn.GetMessage(ctx, s.opts.Stream, conn.MessageRequest{LastFor: s.subject(id)})
+	m, err := s.keyed.Get(ctx, id)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		err = ErrNotFound
 	}
 	if err != nil {
-		return nil, fmt.Errorf("get dead letter %s of %s: %w", id, s.opts.Table, err)
+		return nil, fmt.Errorf("get dead letter %q of %s: %w", id, s.opts.Table, err)
 	}
 	return m, nil
 }
@@ -209,13 +199,13 @@ func (s *Store) All(ctx context.Context) iter.Seq2[*Letter, error] {
 // walk calls yield with each letter until that returns false. A letter that is retried meanwhile moves to the end of
 // the stream, and is yielded from there if it was not yielded before.
 func (s *Store) walk(ctx context.Context, yield func(*Letter) bool) error {
-	info, err := s.conn.StreamInfo(ctx, s.stream)
+	info, err := s.conn.StreamInfo(ctx, s.keyed.Stream)
 	if err != nil {
 		return err
 	}
 	seen := make(map[string]bool)
 	visit := func(m conn.Message) (bool, error) {
-		letter, err := s.decodeOrPlaceholder(strings.TrimPrefix(m.Subject, s.subject("")), m.Data)
+		letter, err := s.decodeOrPlaceholder(s.keyed.ID(m.Subject), m.Data)
 		if err != nil {
 			return false, err
 		}
@@ -275,7 +265,7 @@ func (s *Store) Drop(ctx context.Context, id string) error {
 	if _, err := s.getMessage(ctx, id); err != nil {
 		return err
 	}
-	if err := s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.subject(id))); err != nil {
+	if err := s.keyed.Purge(ctx, id); err != nil {
 		return fmt.Errorf("drop dead letter %s of %s: %w", id, s.opts.Table, err)
 	}
 	return nil
@@ -283,7 +273,7 @@ func (s *Store) Drop(ctx context.Context, id string) error {
 
 // Count returns how many letters there are.
 func (s *Store) Count(ctx context.Context) (int, error) {
-	info, err := s.conn.StreamInfo(ctx, s.stream)
+	info, err := s.conn.StreamInfo(ctx, s.keyed.Stream)
 	if err != nil {
 		return 0, fmt.Errorf("count dead letters of %s: %w", s.opts.Table, err)
 	}

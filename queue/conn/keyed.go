@@ -1,0 +1,66 @@
+package conn
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Keyed is a stream that holds one message for each id, as those of dead letters and of requests do. A message is
+// replaced by whoever names the sequence of the one that is stored.
+type Keyed struct {
+	conn   *Conn
+	Stream jetstream.Stream
+	name   string
+	prefix string // of the subjects; the id follows
+}
+
+// KeyedConfig is what a stream of that kind needs; the caller adds limits and a description.
+func KeyedConfig(name, prefix, pipeline string) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: name, Subjects: []string{prefix + "*"}, Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage,
+		Discard: jetstream.DiscardNew, MaxMsgsPerSubject: 1, AllowDirect: false, Duplicates: time.Second,
+		Metadata: map[string]string{MetaFormat: strconv.Itoa(FormatNumber), MetaPipeline: pipeline},
+	}
+}
+
+// Keyed checks the format of a stream that was opened: a FormatError when a later program made it.
+func (c *Conn) Keyed(st jetstream.Stream, prefix string) (*Keyed, error) {
+	cfg := st.CachedInfo().Config
+	if need, _ := strconv.Atoi(cfg.Metadata[MetaFormat]); need > FormatNumber {
+		return nil, &FormatError{What: "stream " + cfg.Name, Need: need}
+	}
+	return &Keyed{conn: c, Stream: st, name: cfg.Name, prefix: prefix}, nil
+}
+
+// ID returns the id in a subject of the stream.
+func (k *Keyed) ID(subject string) string { return strings.TrimPrefix(subject, k.prefix) }
+
+// Get returns the message of an id as the stream's leader has it; jetstream.ErrMsgNotFound when there is none.
+func (k *Keyed) Get(ctx context.Context, id string) (*jetstream.RawStreamMsg, error) {
+	if id == "" || strings.ContainsAny(id, ".*> \t\r\n") { // not one token of a subject
+		return nil, jetstream.ErrMsgNotFound
+	}
+	return k.conn.GetMessage(ctx, k.name, MessageRequest{LastFor: k.prefix + id})
+}
+
+// Put stores a message if the stored one of its id is at sequence last; with last 0, if none is stored. OutcomeOf tells
+// what an error means.
+func (k *Keyed) Put(ctx context.Context, id string, data []byte, last uint64) error {
+	ctx, cancel := k.conn.WithAckTimeout(ctx)
+	defer cancel()
+	_, err := k.conn.JS.PublishMsg(ctx, &nats.Msg{Subject: k.prefix + id, Data: data},
+		jetstream.WithExpectLastSequencePerSubject(last), jetstream.WithRetryAttempts(0))
+	return err
+}
+
+// Purge deletes the message of an id.
+func (k *Keyed) Purge(ctx context.Context, id string) error {
+	ctx, cancel := k.conn.WithAckTimeout(ctx)
+	defer cancel()
+	return k.Stream.Purge(ctx, jetstream.WithPurgeSubject(k.prefix+id))
+}

@@ -1,0 +1,228 @@
+package request
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/conn"
+)
+
+// MaxWaiting is how many bytes of chunks may wait for a table. Whoever asks for more waits.
+const MaxWaiting = 16 << 20
+
+// keepOutcome is how long an outcome is kept that nobody fetched.
+const keepOutcome = 24 * time.Hour
+
+// ErrNotFound means that there is no chunk of that id.
+var ErrNotFound = errors.New("no such request")
+
+// Options say where the requests of a table are.
+type Options struct {
+	Pipeline string
+	Table    string
+	Stream   string // its name
+	Subject  string // prefix of its subjects; the id of a chunk follows
+	Replicas int
+}
+
+// Store holds the requests of a table: a stream of their own with one subject per chunk. Its methods may be called by
+// several goroutines.
+type Store struct {
+	conn  *conn.Conn
+	opts  Options
+	keyed *conn.Keyed
+}
+
+// Open opens the requests of a table, and makes their stream the first time.
+func Open(ctx context.Context, c *conn.Conn, o Options) (*Store, error) {
+	cfg := conn.KeyedConfig(o.Stream, o.Subject, o.Pipeline)
+	cfg.Description, cfg.Replicas = "Tailrace: requests for "+o.Table, o.Replicas
+	cfg.MaxBytes, cfg.MaxMsgSize = 2*MaxWaiting, int32(c.MaxMessage())
+	st, err := c.CreateStream(ctx, cfg)
+	return newStore(c, o, st, err)
+}
+
+// OpenExisting is Open for the owner of the log: nil without an error while there is no stream yet.
+func OpenExisting(ctx context.Context, c *conn.Conn, o Options) (*Store, error) {
+	st, err := c.JS.Stream(ctx, o.Stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, nil
+	}
+	return newStore(c, o, st, err)
+}
+
+func newStore(c *conn.Conn, o Options, st jetstream.Stream, err error) (*Store, error) {
+	var keyed *conn.Keyed
+	if err == nil {
+		keyed, err = c.Keyed(st, o.Subject)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open requests of %s: %w", o.Table, err)
+	}
+	return &Store{conn: c, opts: o, keyed: keyed}, nil
+}
+
+// Ask stores a chunk for the owner. It waits while MaxWaiting bytes wait already, and retries transient errors, until
+// ctx ends. When it returns nil the chunk is on disk.
+func (s *Store) Ask(ctx context.Context, c *Chunk) error {
+	err := conn.Retry(ctx, func() error {
+		if err := s.awaitRoom(ctx); err != nil {
+			return err
+		}
+		err := s.write(ctx, c, 0)
+		if conn.OutcomeOf(err) != conn.Fenced {
+			return err
+		}
+		// An earlier attempt may have stored it, its acknowledgement was lost.
+		if _, _, got := s.get(ctx, c.ID); !errors.Is(got, ErrNotFound) {
+			return got
+		}
+		return fmt.Errorf("%w: %s", conn.ErrAttemptPending, err.Error())
+	})
+	return s.wrap("store", c.ID, err)
+}
+
+// awaitRoom waits until less than MaxWaiting bytes are stored.
+func (s *Store) awaitRoom(ctx context.Context) error {
+	for {
+		info, err := s.conn.StreamInfo(ctx, s.keyed.Stream)
+		if err != nil || info.State.Bytes < MaxWaiting {
+			return err
+		}
+		if err := failure.Pause(ctx, 200*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// Next returns the oldest chunk without an outcome; nil when none waits. Only the owner of the log calls it. Outcomes
+// that nobody has fetched for a day are deleted.
+func (s *Store) Next(ctx context.Context, now time.Time) (*Chunk, error) {
+	for at := uint64(1); ; {
+		m, err := s.conn.Next(ctx, s.opts.Stream, at)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, s.wrap("look for", "one", err)
+		}
+		at = m.Sequence + 1
+		c, err := decode(m.Data)
+		id := s.keyed.ID(m.Subject)
+		switch {
+		case errors.Is(err, errForeign), err == nil && c.ID != id: // its outcome would be stored elsewhere
+			err = s.keyed.Purge(ctx, id)
+		case err != nil:
+		case c.Outcome == nil:
+			return c, nil
+		case now.Sub(c.Outcome.Done) > keepOutcome:
+			err = s.keyed.Purge(ctx, c.ID)
+		}
+		if err != nil {
+			return nil, s.wrap("look for", "one", err)
+		}
+	}
+}
+
+// Waiting returns the chunks of the command that asked for c that have no outcome yet, c among them, oldest first. Only
+// the owner of the log calls it.
+func (s *Store) Waiting(ctx context.Context, c *Chunk) (all []*Chunk, err error) {
+	for at := uint64(1); ; {
+		m, err := s.conn.Next(ctx, s.opts.Stream, at)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, s.wrap("look for", "one", err)
+		}
+		at = m.Sequence + 1
+		if x, err := decode(m.Data); err == nil && x.Outcome == nil && x.Command() == c.Command() {
+			all = append(all, x)
+		}
+	}
+}
+
+// Finish stores the outcome of a chunk over it. Only the owner of the log calls it, and only when everything that the
+// outcome says is durable. A chunk that was withdrawn meanwhile is not stored again.
+func (s *Store) Finish(ctx context.Context, c *Chunk, o *Outcome) error {
+	err := conn.Retry(ctx, func() error {
+		stored, seq, err := s.get(ctx, c.ID)
+		if errors.Is(err, ErrNotFound) || err == nil && stored.Outcome != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		done := *stored
+		done.Outcome, done.Items = o, nil // the asker knows the keys
+		if err = s.write(ctx, &done, seq); conn.OutcomeOf(err) == conn.Fenced {
+			return fmt.Errorf("%w: %s", conn.ErrAttemptPending, err.Error())
+		}
+		return err
+	})
+	return s.wrap("finish", c.ID, err)
+}
+
+// Await waits until a chunk has an outcome, fetches it and deletes the chunk. ErrNotFound when it is not there.
+func (s *Store) Await(ctx context.Context, id string) (*Outcome, error) {
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		c, _, err := s.get(ctx, id)
+		switch {
+		case err != nil && !conn.Transient(err):
+			return nil, s.wrap("wait for", id, err)
+		case err == nil && c.Outcome != nil:
+			return c.Outcome, s.wrap("fetch", id, s.keyed.Purge(ctx, id))
+		}
+		if err := failure.Pause(ctx, pause); err != nil {
+			return nil, s.wrap("wait for", id, err)
+		}
+	}
+}
+
+// Withdraw deletes a chunk. The owner may have begun to work on it.
+func (s *Store) Withdraw(ctx context.Context, id string) error {
+	return s.wrap("withdraw", id, s.keyed.Purge(ctx, id))
+}
+
+// Count returns how many chunks are stored, those with an outcome too.
+func (s *Store) Count(ctx context.Context) (int, error) {
+	info, err := s.conn.StreamInfo(ctx, s.keyed.Stream)
+	if err != nil {
+		return 0, fmt.Errorf("count requests of %s: %w", s.opts.Table, err)
+	}
+	return int(info.State.Msgs), nil
+}
+
+// write stores the chunk if the stored one of its id is at sequence last; with last 0, if none is stored.
+func (s *Store) write(ctx context.Context, c *Chunk, last uint64) error {
+	b, err := encode(c)
+	if err != nil {
+		return err
+	}
+	return s.keyed.Put(ctx, c.ID, b, last)
+}
+
+// get returns a chunk and its sequence, as the stream's leader has it.
+func (s *Store) get(ctx context.Context, id string) (*Chunk, uint64, error) {
+	m, err := s.keyed.Get(ctx, id)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, 0, ErrNotFound
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	c, err := decode(m.Data)
+	return c, m.Sequence, err
+}
+
+func (s *Store) wrap(verb, id string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s request %s of %s: %w", verb, id, s.opts.Table, err)
+}
