@@ -64,9 +64,15 @@ func (s *State) applyEntry(seq uint64, e *Entry) {
 	case *Gap:
 		s.applyGap(b)
 	case *Control:
-		s.applyControl(b)
+		s.applyControl(seq, b)
 	case *Snapshot:
 		s.applySnapshot(seq, b)
+	case *Copy:
+		s.applyCopy(b)
+	case *CopyMarks:
+		s.applyCopyMarks(b)
+	case *Healed:
+		s.applyHealed(b)
 	}
 }
 
@@ -134,7 +140,7 @@ func (s *State) applyMarks(m *Marks) {
 }
 
 // applyControl executes an operator's or a sink's request. Resume comes last: it clears what the entry itself sets.
-func (s *State) applyControl(c *Control) {
+func (s *State) applyControl(seq uint64, c *Control) {
 	if c.Pause != nil {
 		s.Paused = *c.Pause
 	}
@@ -146,6 +152,15 @@ func (s *State) applyControl(c *Control) {
 	}
 	if c.Waive != nil {
 		s.waiveGap(c.Waive, Waiver{By: c.By, At: c.At})
+	}
+	if c.Copy != nil {
+		s.controlCopy(c.Copy, c.At)
+	}
+	if c.Resync != nil {
+		s.orderResync(c.Resync, c.At)
+	}
+	if c.Accept != nil {
+		s.applyAccept(seq, c.Accept)
 	}
 	if !c.Resume {
 		return

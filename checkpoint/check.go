@@ -42,6 +42,10 @@ func (s *State) contradicts(seq uint64, body any) string {
 		return s.checkMarks(seq, b)
 	case *Gap:
 		return s.checkGap(b)
+	case *Copy:
+		return s.checkCopy(b)
+	case *CopyMarks:
+		return s.checkCopyMarks(b)
 	}
 	return ""
 }
@@ -53,6 +57,9 @@ func (s *State) checkStart(b *Start) string {
 	}
 	if n := len(s.Streams); n > 0 && !s.Drained(s.Streams[n-1].ARN) {
 		return "stream started before the one before it was read to its end: " + b.Stream
+	}
+	if b.Recover && len(s.Streams) > 0 {
+		return "start after a lost log in a log that has a stream: " + b.Stream
 	}
 	if what := s.checkParts(b); what != "" {
 		return what

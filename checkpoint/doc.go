@@ -14,6 +14,7 @@
 //	graph.go      listings applied to the shards
 //	gaps.go       lost ranges of the source, accepted and waived
 //	lineage.go    when a shard may be read, and when it is finished
+//	copy.go       copies and resyncs of the whole table, accepted mappings
 //	halts.go      why sinks stopped
 //	watermark.go  the times up to which everything was read and applied
 //	state.go      the state

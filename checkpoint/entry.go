@@ -58,8 +58,10 @@ type Entry struct {
 	Epoch uint64
 	Nonce Nonce
 	Prev  Hash // of the entry before this one; messages that are not entries of the chain do not count
-	Body  any  // *Claim, *Release, *Start, *Graph, *Frame, *Beat, *Marks, *Gap, *Control or *Snapshot
-	Data  []byte
+	// Body is a *Claim, *Release, *Start, *Graph, *Frame, *Beat, *Marks, *Gap, *Control, *Snapshot, *Copy, *CopyMarks or
+	// *Healed.
+	Body any
+	Data []byte
 }
 
 // Claim takes the log over. Its epoch is one more than that of the claim before.
@@ -90,6 +92,14 @@ type Start struct {
 	Date   change.Millis  `json:"date"`           // when the listing began
 	Floor  change.Version `json:"floor"`          // every version of this stream is above it
 	Shards []ShardSeen    `json:"shards"`
+	// Backfill says where the items come from that are older than the stream: FromScan, FromExport, or empty for nowhere.
+	// Format 3, as the two that follow.
+	Backfill string `json:"backfill,omitempty"`
+	// Recover begins a life whose rows are those of an earlier one: the whole table is resynced.
+	Recover bool `json:"recover,omitempty"`
+	// After is set where records are read that are older than the life: only those created since then get versions above
+	// Floor, and only these are applied to Bigtable.
+	After change.Millis `json:"after,omitempty"`
 	// Part of Parts, from 0, when one entry does not hold all shards. The rest is the same in all of them.
 	Part  int `json:"part,omitempty"`
 	Parts int `json:"parts,omitempty"`
@@ -188,6 +198,9 @@ type Gap struct {
 	// In the state only, format 2: the sinks that had begun when the gap was found, and the waivers among them.
 	Sinks  []string          `json:"sinks,omitempty"`
 	Waived map[string]Waiver `json:"waived,omitempty"`
+	// In the state only, format 3: the highest version when the gap was accepted, and the sinks for which it was healed.
+	Above  change.Version     `json:"above,omitempty"`
+	Healed map[string]Healing `json:"healed,omitempty"`
 }
 
 // Control changes what the owner does with the table. Anyone may append one. It makes the owner's next append fail, so
@@ -199,6 +212,9 @@ type Control struct {
 	ClearSink string        `json:"of,omitempty"`     // format 2: the sink whose halt Clear ends; empty = all
 	Resume    bool          `json:"resume,omitempty"` // clears all halts, and reads on behind the gaps
 	Waive     *Waive        `json:"waive,omitempty"`  // format 2
+	Copy      *CopyOrder    `json:"copy,omitempty"`   // format 3
+	Resync    *ResyncOrder  `json:"resync,omitempty"` // format 3
+	Accept    *Accept       `json:"accept,omitempty"` // format 3
 	By        string        `json:"by,omitempty"`
 	At        change.Millis `json:"at,omitempty"`
 }

@@ -7,6 +7,7 @@ import "fmt"
 //	1  claim, release, start, graph, frame, beat, marks, gap, control, snapshot
 //	2  starts in parts, listings of only what is new, the format in claims and snapshots, a halt per sink, and the
 //	   sinks that lack what a gap lost
+//	3  copies of the table and resyncs of it, starts with a backfill or after a lost log, accepted mappings
 //
 // The format of a log is decided by its first claim, and raised by a snapshot that carries the new number. Nothing of a
 // newer format is stored before that, so a build that reads only older ones refuses the log instead of misreading it.
@@ -14,7 +15,7 @@ import "fmt"
 // To add a member to an entry: give it `omitempty`, and let FormatOf ask for its format when it is set. To add one
 // to the state: let only such entries set it, or convert it in raiseFormat; then no snapshot of an older format has it.
 // TestLaterMembersAskForTheirFormat and TestLogOfFormat1StaysReadableWithoutUpgrade hold both to it.
-const Format = 2
+const Format = 3
 
 // FormatOf returns the lowest format that holds an entry with this body. The entry carries it, so that a log stays
 // readable for an older build as long as it can be.
@@ -24,7 +25,12 @@ func FormatOf(body any) int {
 		return max(1, b.Format)
 	case *Snapshot:
 		return max(1, b.Format)
+	case *Copy, *CopyMarks, *Healed:
+		return 3
 	case *Start:
+		if b.Backfill != "" || b.Recover || b.After != 0 {
+			return 3
+		}
 		if b.Part != 0 || b.Parts != 0 {
 			return 2
 		}
@@ -33,10 +39,16 @@ func FormatOf(body any) int {
 			return 2
 		}
 	case *Gap:
+		if b.Above != 0 || b.Healed != nil {
+			return 3
+		}
 		if b.Sinks != nil || b.Waived != nil {
 			return 2
 		}
 	case *Control:
+		if b.Copy != nil || b.Resync != nil || b.Accept != nil {
+			return 3
+		}
 		if b.ClearSink != "" || b.Waive != nil {
 			return 2
 		}

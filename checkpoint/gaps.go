@@ -44,12 +44,13 @@ func (s *State) AffectedSinks(g *Gap) []string {
 	return slices.Sorted(maps.Keys(s.Marks)) // format 1 does not store them: assume all
 }
 
-// DifferingSinks returns the affected sinks for which the gap is not waived, sorted: their content differs from the
-// source. Reading on behind the gap does not change that. Retired sinks are left out.
+// DifferingSinks returns the affected sinks for which the gap is neither healed nor waived, sorted: their content
+// differs from the source. Reading on behind the gap does not change that. Retired sinks are left out.
 func (s *State) DifferingSinks(g *Gap) (sinks []string) {
 	for _, sink := range s.AffectedSinks(g) {
 		_, waived := g.Waived[sink]
-		if _, active := s.Marks[sink]; active && !waived {
+		_, healed := g.Healed[sink]
+		if _, active := s.Marks[sink]; active && !waived && !healed {
 			sinks = append(sinks, sink)
 		}
 	}
@@ -111,6 +112,9 @@ func (s *State) addGap(g Gap) {
 	if s.Format >= 2 && g.Reason != ReasonBeforeStart {
 		g.Sinks = slices.Sorted(maps.Keys(s.Marks))
 	}
+	if s.Format >= 3 && g.Accepted {
+		g.Above = s.TopClock()
+	}
 	s.Gaps = append(s.Gaps, g)
 }
 
@@ -145,6 +149,9 @@ func (s *State) acceptGap(g *Gap) {
 		sh.Loss.Pending = false
 		sh.skipLoss(g.Until)
 		s.reindexWithChildren(sh)
+	}
+	if s.Format >= 3 && !g.Accepted {
+		g.Above = s.TopClock()
 	}
 	g.Accepted = true
 }

@@ -14,9 +14,20 @@ const forgetAfter = 48 * 3600 * 1000
 func (s *State) startStream(seq uint64, b *Start) {
 	// Rule 5: versions grow from one stream of the table to the next.
 	floor := max(b.Floor, s.HighestVersion())
-	s.Streams = append(s.Streams, &Stream{ARN: b.Stream, Date: b.Date, Mode: b.Mode, At: b.At, Floor: floor, Seq: seq})
+	if s.Format >= 3 {
+		floor = max(floor, s.TopClock())
+	}
+	s.Streams = append(s.Streams, &Stream{
+		ARN: b.Stream, Date: b.Date, Mode: b.Mode, At: b.At, Floor: floor, After: b.After, Seq: seq,
+	})
 	s.Date = max(s.Date, b.Date)
 	s.noteListing(b.Date)
+	if len(s.Streams) == 1 {
+		s.Backfill = b.Backfill
+	}
+	if b.Recover {
+		s.Resync = &PendingResync{ID: "recover", Recover: true, Above: floor, Asked: b.Date}
+	}
 	s.mergeShards(b.Stream, b.Shards, b.Date, change.Position{At: b.At})
 }
 
@@ -51,7 +62,7 @@ func (s *State) applyGraph(b *Graph) {
 // mergeShards adds the shards of a listing at a start position, and updates those that are known. A listing may show
 // children before their parents.
 func (s *State) mergeShards(arn string, seen []ShardSeen, date change.Millis, pos change.Position) {
-	floor := s.stream(arn).Floor
+	floor := s.stream(arn).clockAtStart()
 	for _, x := range seen {
 		sh := s.Shards[x.ID]
 		if sh == nil || sh.Stream != arn {
@@ -93,7 +104,7 @@ func (s *State) finishGone(b *Graph, id string) {
 	}
 	lost := sh == nil && b.Date-retention >= st.Date && !s.hadChildAt(id, st.Date)
 	if sh == nil {
-		sh = &Shard{ID: id, Stream: b.Stream, FirstSeen: b.Date, AbsentSince: b.Date, Clock: max(st.Floor, s.DroppedVersion)}
+		sh = &Shard{ID: id, Stream: b.Stream, FirstSeen: b.Date, AbsentSince: b.Date, Clock: s.clockOfLost(id, st)}
 		s.addShard(sh)
 	} else if !sh.Phase.Finished() {
 		lost, gap.From, gap.Since = true, sh.Pos, sh.Watermark
@@ -102,6 +113,21 @@ func (s *State) finishGone(b *Graph, id string) {
 		s.addGap(gap)
 	}
 	s.finishShard(sh)
+}
+
+// clockOfLost returns the clock of a shard that no listing showed. Its children's versions must be above all that its
+// ancestors gave out (Rule 5); before format 3 the state knew only those of forgotten shards.
+//
+// A shard that was trimmed before a stream was started gave out nothing in this life. Where records older than the life
+// are read, its children's clocks begin where those of all shards did, or all of their old records would be applied.
+func (s *State) clockOfLost(id string, st *Stream) change.Version {
+	switch {
+	case s.Format < 3:
+		return max(st.Floor, s.DroppedVersion)
+	case s.hadChildAt(id, st.Date):
+		return st.clockAtStart()
+	}
+	return s.TopClock()
 }
 
 // hadChildAt reports whether the listing of a date was the first to show a child of a parent.

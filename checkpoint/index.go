@@ -86,7 +86,7 @@ func (s *State) linkToParent(sh *Shard) {
 // addShard adds a new shard. It replaces one of another stream with the same ID.
 func (s *State) addShard(sh *Shard) {
 	if old := s.Shards[sh.ID]; old != nil {
-		s.removeShard(old)
+		s.dropShard(old)
 	}
 	s.Shards[sh.ID] = sh
 	s.linkToParent(sh)

@@ -1,5 +1,7 @@
 package checkpoint
 
+import "reflect"
+
 // Kind is the type of an entry: one byte of its stored form.
 type Kind byte
 
@@ -15,85 +17,57 @@ const (
 	KindGap      Kind = 'x' // a range of the source was lost
 	KindControl  Kind = 'k' // pause, resume, halt
 	KindSnapshot Kind = 'n' // a part of the whole state
+
+	// Format 3.
+	KindCopy      Kind = 'o' // a copy of the table's items begins
+	KindCopyMarks Kind = 'p' // how far it has come
+	KindHealed    Kind = 'h' // a resync of the whole table is complete
 )
 
-// String returns the word for a kind that metrics, messages and `queue dump` show.
+// kinds are the words for each kind that metrics, messages and `queue dump` show, and the type of its body.
+var kinds = map[Kind]struct {
+	word string
+	body reflect.Type
+}{
+	KindClaim:     {"claim", reflect.TypeFor[Claim]()},
+	KindRelease:   {"release", reflect.TypeFor[Release]()},
+	KindStart:     {"start", reflect.TypeFor[Start]()},
+	KindGraph:     {"graph", reflect.TypeFor[Graph]()},
+	KindFrame:     {"frame", reflect.TypeFor[Frame]()},
+	KindBeat:      {"beat", reflect.TypeFor[Beat]()},
+	KindMarks:     {"marks", reflect.TypeFor[Marks]()},
+	KindGap:       {"gap", reflect.TypeFor[Gap]()},
+	KindControl:   {"control", reflect.TypeFor[Control]()},
+	KindSnapshot:  {"snapshot", reflect.TypeFor[Snapshot]()},
+	KindCopy:      {"copy", reflect.TypeFor[Copy]()},
+	KindCopyMarks: {"copy marks", reflect.TypeFor[CopyMarks]()},
+	KindHealed:    {"healed", reflect.TypeFor[Healed]()},
+}
+
+// kindsOfBodies is kinds by the type of a pointer to the body.
+var kindsOfBodies = func() map[reflect.Type]Kind {
+	all := make(map[reflect.Type]Kind, len(kinds))
+	for k, x := range kinds {
+		all[reflect.PointerTo(x.body)] = k
+	}
+	return all
+}()
+
+// String returns the word for a kind.
 func (k Kind) String() string {
-	switch k {
-	case KindClaim:
-		return "claim"
-	case KindRelease:
-		return "release"
-	case KindStart:
-		return "start"
-	case KindGraph:
-		return "graph"
-	case KindFrame:
-		return "frame"
-	case KindBeat:
-		return "beat"
-	case KindMarks:
-		return "marks"
-	case KindGap:
-		return "gap"
-	case KindControl:
-		return "control"
-	case KindSnapshot:
-		return "snapshot"
+	if x, ok := kinds[k]; ok {
+		return x.word
 	}
 	return "unknown"
 }
 
 // newBody returns an empty body of a kind, nil when the kind does not exist.
 func newBody(k Kind) any {
-	switch k {
-	case KindClaim:
-		return new(Claim)
-	case KindRelease:
-		return new(Release)
-	case KindStart:
-		return new(Start)
-	case KindGraph:
-		return new(Graph)
-	case KindFrame:
-		return new(Frame)
-	case KindBeat:
-		return new(Beat)
-	case KindMarks:
-		return new(Marks)
-	case KindGap:
-		return new(Gap)
-	case KindControl:
-		return new(Control)
-	case KindSnapshot:
-		return new(Snapshot)
+	if x, ok := kinds[k]; ok {
+		return reflect.New(x.body).Interface()
 	}
 	return nil
 }
 
 // KindOf returns the kind of an entry with this body, 0 when its type is not one of a body.
-func KindOf(body any) Kind {
-	switch body.(type) {
-	case *Claim:
-		return KindClaim
-	case *Release:
-		return KindRelease
-	case *Start:
-		return KindStart
-	case *Graph:
-		return KindGraph
-	case *Frame:
-		return KindFrame
-	case *Beat:
-		return KindBeat
-	case *Marks:
-		return KindMarks
-	case *Gap:
-		return KindGap
-	case *Control:
-		return KindControl
-	case *Snapshot:
-		return KindSnapshot
-	}
-	return 0
-}
+func KindOf(body any) Kind { return kindsOfBodies[reflect.TypeOf(body)] }

@@ -60,7 +60,8 @@ func (s *State) checkParts(b *Start) string {
 	case last == nil || b.Part != last.Part+1:
 		return fmt.Sprintf("part %d of a start without the one before", b.Part)
 	case b.Parts != last.Parts || b.Stream != last.Stream || b.Date != last.Date ||
-		b.At != last.At || b.Mode != last.Mode || b.Floor != last.Floor:
+		b.At != last.At || b.Mode != last.Mode || b.Floor != last.Floor ||
+		b.Backfill != last.Backfill || b.Recover != last.Recover || b.After != last.After:
 		return fmt.Sprintf("part %d belongs to another start", b.Part)
 	}
 	return ""

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tailrace-cdc/replicator/change"
 )
 
 // memLog is a stream of messages as the server keeps it: who appends names the last sequence number.
@@ -16,6 +18,14 @@ type memLog struct {
 	msgs [][]byte
 	old  bool // its first claim is one of format 1
 	kept bool // and it stays in format 1
+	// format of its first claim, without old; 0: the newest
+	format int
+	// life is raised when the log is lost, and the next start has floor. Then horizon says that the stream is read from
+	// its trim horizon.
+	life    uint64
+	floor   change.Version
+	horizon bool
+	calm    bool // no time is lost, no entry, no stream: what a copy must carry comes from nowhere else
 }
 
 var errWrongLast = errors.New("wrong last sequence")
@@ -139,9 +149,11 @@ func (w *writer) append(t testing.TB, body any, data []byte) error {
 func claim(t testing.TB, l *memLog, s *State, owner string, nonce byte) (*writer, error) {
 	t.Helper()
 	w := &writer{l: l, s: s, epoch: s.Epoch + 1, nonce: Nonce{nonce, byte(s.Epoch), byte(s.Seq)}}
-	c := &Claim{Owner: owner, Life: s.Life, Identity: &Identity{Table: owner}}
+	c := &Claim{Owner: owner, Life: max(s.Life, l.life), Identity: &Identity{Table: owner}}
 	if s.Epoch == 0 && !l.old {
-		c.Format = Format
+		if c.Format = Format; l.format > 0 {
+			c.Format = l.format
+		}
 	}
 	return w, w.append(t, c, nil)
 }

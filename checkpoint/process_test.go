@@ -21,6 +21,17 @@ type process struct {
 	through map[string]change.Millis
 	listed  change.Millis
 	applied uint64 // the sink is done up to here
+
+	page     *copyPage // in hand
+	copied   map[int]CopyMark
+	copiedID string // of the copy
+	whole    *resyncing
+	healed   *Healed // not stored yet
+}
+
+// forget drops what the process has in hand, except for what it knows of the table: it goes on with a resync.
+func (p *process) forget() {
+	p.pages, p.through, p.page, p.copied, p.copiedID = nil, map[string]change.Millis{}, nil, nil, ""
 }
 
 // simPage is a page in hand: read, not stored.
@@ -34,6 +45,16 @@ type simRec struct {
 	Shard   string
 	N, Item int
 	Version change.Version
+	Created change.Millis
+}
+
+// recsOf returns the records of a frame.
+func recsOf(t testing.TB, e *Entry) (recs []simRec) {
+	t.Helper()
+	if err := json.Unmarshal(e.Data, &recs); err != nil {
+		t.Fatal(err)
+	}
+	return recs
 }
 
 // took looks at what an append said. In doubt the process throws its memory away (Rule 4): it may go on only
@@ -44,18 +65,18 @@ func (p *process) took(err error) bool {
 	case err == nil:
 		return true
 	case errors.Is(err, errStale):
-		p.pages, p.through = nil, map[string]change.Millis{}
+		p.forget()
 		return false
 	case !errors.Is(err, errWrongLast):
 		p.Fatal(err)
 	}
 	s := p.l.restored(p)
-	p.pages, p.through = nil, map[string]change.Millis{}
+	p.forget()
 	if s.Epoch != p.wr.epoch || s.Nonce != p.wr.nonce || s.Released {
 		p.wr = nil
 		return false
 	}
-	p.wr.s, p.applied = s, s.Marks["sink"].Seq
+	p.wr.s, p.applied, p.listed = s, s.Marks[SinkBigtable].Seq, s.Listed
 	return false
 }
 
@@ -64,12 +85,16 @@ func (p *process) append(body any, data []byte) bool { return p.took(p.wr.append
 // claim takes the log over, rightly or not: no fence but the log itself keeps the old owner away.
 func (p *process) claim() {
 	s := p.l.restored(p)
-	p.pages, p.through, p.listed = nil, map[string]change.Millis{}, s.Listed
+	p.forget()
+	p.listed, p.whole, p.healed = s.Listed, nil, nil
 	wr, err := claim(p, p.l, s, string(p.name), p.name)
 	if err != nil {
 		p.Fatal(err)
 	}
-	p.wr, p.applied = wr, s.Marks["sink"].Seq
+	p.wr, p.applied = wr, s.Marks[SinkBigtable].Seq
+	if _, ok := s.Marks[SinkBigtable]; !ok {
+		p.append(&Marks{Sinks: map[string]Mark{SinkBigtable: {}}}, nil)
+	}
 }
 
 // list starts a stream, or appends what is new in its listing.
@@ -86,11 +111,7 @@ func (p *process) list(complete bool) {
 			Found: g.Date, Ends: true}, nil) {
 			return
 		}
-		at := change.Millis(0)
-		if live == nil && p.w.IntN(2) == 0 {
-			at = g.Date
-		}
-		start := &Start{Stream: g.Stream, At: at, Date: g.Date, Shards: g.Shards}
+		start := p.start(g, live == nil)
 		limit := 1 << 20
 		if s.Format > 1 {
 			limit = 1 + p.w.IntN(400)
@@ -130,6 +151,30 @@ func (p *process) list(complete bool) {
 	}
 }
 
+// start returns the start of a stream: the first of a pipeline, of a life after a lost log, or a later one.
+func (p *process) start(g *Graph, first bool) *Start {
+	b := &Start{Stream: g.Stream, Date: g.Date, Shards: g.Shards}
+	if !first {
+		return b
+	}
+	const before = 5 * 60 * 1000
+	switch s := p.wr.s; {
+	case p.l.floor > 0:
+		b.Floor, b.Recover, b.After = p.l.floor, true, g.Date
+		if !p.l.horizon {
+			b.At = g.Date - before
+		}
+	case s.Format >= 3 && p.w.IntN(4) > 0:
+		b.Backfill = []string{FromScan, FromScan, FromExport}[p.w.IntN(3)]
+		if p.w.IntN(2) == 0 {
+			b.At = g.Date - before
+		}
+	case p.w.IntN(2) == 0:
+		b.At = g.Date
+	}
+	return b
+}
+
 // readable picks a shard that may be read.
 func (p *process) readable() *Shard {
 	var fit []*Shard
@@ -157,10 +202,12 @@ func key(id string, salt change.Millis) string {
 
 // read reads on in some shard: behind the pages in hand, or behind what is stored.
 func (p *process) read() {
-	sh := p.readable()
-	if sh == nil {
-		return
+	if sh := p.readable(); sh != nil {
+		p.readShard(sh)
 	}
+}
+
+func (p *process) readShard(sh *Shard) {
 	pos, clock := sh.Pos, change.Clock(sh.Clock)
 	for _, pg := range p.pages {
 		if pg.head.Feed.Shard == sh.ID {
@@ -186,9 +233,10 @@ func (p *process) read() {
 	}
 	head := PageHead{Feed: feed, From: pos, To: pos, ClockFrom: change.Version(clock), Done: done, Date: p.w.now,
 		Records: len(recs)}
-	page := simPage{}
+	page, life := simPage{}, p.wr.s.LifeOf(sh.Stream)
 	for i, r := range recs {
-		page.recs = append(page.recs, simRec{sh.ID, r.N, r.Item, clock.Next(r.Created)})
+		page.recs = append(page.recs, simRec{sh.ID, r.N, r.Item, clock.NextIn(life, r.Created), r.Created})
+		p.w.target.issued = max(p.w.target.issued, change.Version(clock))
 		head.To, head.Newest = change.Position{After: sequenceNumber(r.N)}, r.Created
 		if i == 0 {
 			head.Oldest = r.Created
@@ -238,9 +286,16 @@ func (p *process) beat() {
 // mark lets the sink go on, to any entry between where it is and the end.
 func (p *process) mark() {
 	s := p.wr.s
-	p.applied = max(p.applied, s.Marks["sink"].Seq)
-	p.applied += p.w.Uint64N(s.Seq - p.applied + 1)
-	p.append(&Marks{Sinks: map[string]Mark{"sink": {Seq: p.applied}}}, nil)
+	from := max(p.applied, s.Marks[SinkBigtable].Seq)
+	p.markUpTo(from + p.w.Uint64N(s.Seq-from+1))
+}
+
+// markUpTo lets the sink write what the log holds up to an entry, and stores its mark.
+func (p *process) markUpTo(seq uint64) {
+	p.apply(seq)
+	if p.applied = seq; p.w.IntN(8) > 0 {
+		p.append(&Marks{Sinks: map[string]Mark{SinkBigtable: {Seq: p.applied}}}, nil)
+	}
 }
 
 // resume is what an operator does: any process may append a control entry.
@@ -258,7 +313,7 @@ func (p *process) resume() {
 
 // halt stops a sink or the pipeline itself, or lets it go on.
 func (p *process) halt() {
-	sink := []string{"sink", "archive", "pipeline"}[p.w.IntN(3)]
+	sink := []string{SinkBigtable, "archive", "pipeline"}[p.w.IntN(3)]
 	if c := p.wr.s.ClearEntry(sink); c != nil {
 		p.append(c, nil)
 		return

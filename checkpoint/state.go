@@ -31,7 +31,17 @@ type State struct {
 	DroppedVersion change.Version // highest version of the shards that were forgotten
 	Watermarks     []Watermark    // rising; the first is the newest that all sinks have passed
 	Starting       *Start         // the parts so far of a start that is not complete; format 2
-	Foreign        uint64         // messages that are not entries of the chain
+
+	// Format 3.
+	Backfill   string         // what the first start says: FromScan, FromExport, or empty
+	Copy       *CopyState     // the newest copy
+	Resync     *PendingResync // of the whole table; nil when none is pending
+	LastResync *Healed
+	Accepting  *Accept // a mapping that is to be switched
+	Accepted   *Accept // the newest that was
+	Switched   *Switch // one that was, until its copy begins
+
+	Foreign uint64 // messages that are not entries of the chain
 
 	SnapshotFirst      uint64 // sequence of the first part of the last complete snapshot
 	SnapshotLast       uint64

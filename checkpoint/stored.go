@@ -37,6 +37,15 @@ type storedState struct {
 	Watermarks     []Watermark    `json:"horizons,omitempty"`
 	Starting       *Start         `json:"starting,omitempty"` // format 2
 	Foreign        uint64         `json:"foreign,omitempty"`
+
+	// Format 3.
+	Backfill   string         `json:"backfill,omitempty"`
+	Copy       *CopyState     `json:"copy,omitempty"`
+	Resync     *PendingResync `json:"resync,omitempty"`
+	LastResync *Healed        `json:"last_resync,omitempty"`
+	Accepting  *Accept        `json:"accepting,omitempty"`
+	Accepted   *Accept        `json:"accepted,omitempty"`
+	Switched   *Switch        `json:"switched,omitempty"`
 }
 
 // storedShard is a Shard as snapshots hold it.
@@ -71,6 +80,8 @@ func encodeState(s *State) ([]byte, error) {
 		Paused: s.Paused, Halted: s.Halted, Halts: s.Halts,
 		Date: s.Date, Listed: s.Listed, LastFrame: s.LastFrame, Changes: s.Changes, DroppedVersion: s.DroppedVersion,
 		Watermarks: s.Watermarks, Starting: s.Starting, Foreign: s.Foreign,
+		Backfill: s.Backfill, Copy: s.Copy, Resync: s.Resync, LastResync: s.LastResync, Accepting: s.Accepting,
+		Accepted: s.Accepted, Switched: s.Switched,
 	}
 	if len(s.Shards) == 0 {
 		return json.Marshal(in)
@@ -132,6 +143,11 @@ func decodeState(b []byte) (*State, error) {
 	s.Date, s.Listed, s.DroppedVersion = in.Date, in.Listed, in.DroppedVersion
 	s.LastFrame, s.Changes = in.LastFrame, in.Changes
 	s.Watermarks, s.Starting, s.Foreign = in.Watermarks, in.Starting, in.Foreign
+	s.Backfill, s.Copy, s.Resync, s.LastResync, s.Accepting = in.Backfill, in.Copy, in.Resync, in.LastResync, in.Accepting
+	s.Accepted, s.Switched = in.Accepted, in.Switched
+	if s.Copy != nil && s.Copy.Marks == nil {
+		s.Copy.Marks = map[int]CopyMark{}
+	}
 	for id, stored := range in.Shards {
 		if stored == nil || stored.ID != id || stored.phase() == 0 {
 			return nil, fmt.Errorf("shard %q is broken", id)

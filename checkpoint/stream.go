@@ -9,8 +9,37 @@ type Stream struct {
 	Mode     string         `json:"mode,omitempty"`     // start position as it was configured
 	At       change.Millis  `json:"at,omitempty"`       // start position; 0 = trim horizon
 	Floor    change.Version `json:"floor,omitempty"`    // every version of this stream is above it
+	After    change.Millis  `json:"after,omitempty"`    // see Start.After; format 3
 	Disabled bool           `json:"disabled,omitempty"` // takes no more writes
 	Seq      uint64         `json:"seq"`                // of the entry that started it
+}
+
+// clockAtStart returns the clock of a shard before its first record. Where records older than the life are read, their
+// versions are below the floor, and the reader raises the clock above it at the first record that counts.
+func (st *Stream) clockAtStart() change.Version {
+	if st.After > 0 {
+		return 0
+	}
+	return st.Floor
+}
+
+// LifeOf returns what clocks and sinks must know of the life that a stream's records belong to.
+func (s *State) LifeOf(arn string) change.Life {
+	if st := s.stream(arn); st != nil && st.After > 0 {
+		return change.Life{Floor: st.Floor, After: st.After}
+	}
+	return change.Life{}
+}
+
+// Lives returns LifeOf for the streams where it is not zero.
+func (s *State) Lives() map[string]change.Life {
+	lives := map[string]change.Life{}
+	for _, st := range s.Streams {
+		if l := s.LifeOf(st.ARN); l != (change.Life{}) {
+			lives[st.ARN] = l
+		}
+	}
+	return lives
 }
 
 // LiveStream returns the stream that is being read, nil before the start.

@@ -17,11 +17,15 @@ type world struct {
 	shards  []*worldShard
 	commits int // numbers the records, and thereby the sequence numbers
 	names   int
+	history [items][]worldCommit
+	orders  int // of operators
+	target  target
 }
 
 type worldStream struct {
 	arn      string
 	disabled bool
+	ended    change.Millis // when it was disabled
 }
 
 type worldShard struct {
@@ -38,10 +42,13 @@ type worldRec struct {
 	Created change.Millis
 }
 
-const items = 6
+const items = 18
 
 func newWorld(seed uint64) *world {
 	w := &world{Rand: rand.New(rand.NewPCG(seed, 7)), now: 1_700_000_000_000}
+	for item := range items { // the table is older than its stream
+		w.change(item, w.now-change.Millis(w.Int64N(40*retention)))
+	}
 	w.enable()
 	return w
 }
@@ -65,7 +72,7 @@ func (w *world) enable() {
 func (w *world) live() *worldStream { return w.streams[len(w.streams)-1] }
 
 func (w *world) disable() {
-	w.live().disabled = true
+	w.live().disabled, w.live().ended = true, w.now
 	for _, sh := range w.shards {
 		w.end(sh)
 	}
@@ -117,14 +124,23 @@ func (w *world) pick(ok func(*worldShard) bool) *worldShard {
 	return fit[w.IntN(len(fit))]
 }
 
-// commit changes an item. While the stream is disabled no stream has the change.
+// commit changes an item, some much more often than others. While the stream is disabled no stream has the change.
 func (w *world) commit() {
 	item := w.IntN(items)
+	if w.IntN(2) == 0 {
+		item %= 3
+	}
+	w.change(item, w.now)
 	sh := w.pick(func(sh *worldShard) bool { return !sh.closed && slices.Contains(sh.items, item) })
 	if sh != nil {
-		w.commits++
 		sh.recs = append(sh.recs, worldRec{w.commits, item, w.now - w.now%1000})
 	}
+}
+
+// change puts or deletes an item of the table.
+func (w *world) change(item int, at change.Millis) {
+	w.commits++
+	w.history[item] = append(w.history[item], worldCommit{n: w.commits, at: at, gone: w.IntN(5) == 0})
 }
 
 // gone says whether the service does not know a shard any more; trimmed whether it has lost records of it.

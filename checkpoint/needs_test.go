@@ -1,0 +1,145 @@
+package checkpoint
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// needs is what no entry may drop before it is done: the copy's marks, the pending resync, gaps, the highest version.
+type needs struct {
+	top      change.Version
+	copy     *CopyState
+	resync   *PendingResync
+	mapping  string
+	switches *Accept  // the mapping that it is to be switched to
+	open     []string // gaps for which Bigtable differs
+}
+
+func needsOf(s *State) needs {
+	n := needs{top: s.TopClock(), mapping: mappingOf(s), switches: s.Accepting}
+	if s.Copy != nil {
+		c := *s.Copy
+		c.Marks = maps.Clone(c.Marks)
+		n.copy = &c
+	}
+	if s.Resync != nil {
+		r := *s.Resync
+		n.resync = &r
+	}
+	for i := range s.Gaps {
+		if s.BigtableDiffers(&s.Gaps[i]) {
+			n.open = append(n.open, s.Gaps[i].ID())
+		}
+	}
+	return n
+}
+
+func mappingOf(s *State) string {
+	if s.Identity == nil {
+		return ""
+	}
+	return s.Identity.Mapping
+}
+
+// keptBy checks the state after an entry.
+func (n needs) keptBy(t *testing.T, s *State, e *Entry) {
+	t.Helper()
+	var body any
+	if e != nil {
+		body = e.Body
+	}
+	control, _ := body.(*Control)
+	if s.TopClock() < n.top {
+		t.Fatalf("entry %d: the highest version goes back from %d to %d", s.Seq, n.top, s.TopClock())
+	}
+	if c := n.copy; c != nil && s.Copy.ID == c.ID {
+		for part, m := range c.Marks {
+			if now := s.Copy.Marks[part]; now.Items < m.Items || m.Done && !now.Done {
+				t.Fatalf("entry %d: part %d of copy %s goes back from %+v to %+v", s.Seq, part, c.ID, m, now)
+			}
+		}
+		resumed := control != nil && control.Copy != nil && control.Copy.Do == CopyResume
+		if c.Canceled && !s.Copy.Canceled ||
+			c.Paused && !s.Copy.Paused && !resumed && !s.Copy.Done() {
+			t.Fatalf("entry %d: copy %+v goes on as %+v", s.Seq, c, s.Copy)
+		}
+	} else if c != nil && !c.Done() && !c.Canceled {
+		t.Fatalf("entry %d: copy %s is forgotten", s.Seq, c.ID)
+	}
+	healed, _ := body.(*Healed)
+	n.resyncKeptBy(t, s, healed)
+	waived := control != nil && control.Waive != nil
+	for _, id := range n.open {
+		ends := healed != nil && slices.Contains(healed.Gaps, id) && n.resync != nil && n.resync.ID == healed.ID
+		if g := s.GapByID(id); g == nil || !s.BigtableDiffers(g) && !ends && !waived {
+			t.Fatalf("entry %d: gap %s is closed by %T", s.Seq, id, body)
+		}
+	}
+	if now := mappingOf(s); now != n.mapping && n.mapping != "" {
+		if control == nil || control.Accept == nil || !control.Accept.Done || n.switches == nil || n.switches.To != now {
+			t.Fatalf("entry %d: mapping %s becomes %s", s.Seq, n.mapping, now)
+		}
+	}
+}
+
+// resyncKeptBy checks that only its own end ends a pending resync, or takes gaps from it.
+func (n needs) resyncKeptBy(t *testing.T, s *State, healed *Healed) {
+	t.Helper()
+	if n.resync == nil {
+		return
+	}
+	ends := healed != nil && healed.ID == n.resync.ID
+	if s.Resync == nil {
+		if !ends {
+			t.Fatalf("entry %d: resync %+v is forgotten", s.Seq, n.resync)
+		}
+		return
+	}
+	for _, id := range n.resync.Gaps {
+		if !s.Resync.Heals(id) && (!ends || !slices.Contains(healed.Gaps, id)) {
+			t.Fatalf("entry %d: the resync heals gap %s no more", s.Seq, id)
+		}
+	}
+	if s.Resync.Above < n.resync.Above || n.resync.Recover && !s.Resync.Recover {
+		t.Fatalf("entry %d: resync %+v becomes %+v", s.Seq, n.resync, s.Resync)
+	}
+}
+
+// refusedInFormat2 checks that a build that reads up to format 2 reads a log as long as it is of that format, and
+// refuses, wherever it begins to read, the first entry that it could misread.
+func refusedInFormat2(t *testing.T, l *memLog) {
+	t.Helper()
+	s := NewState()
+	for i, m := range l.msgs {
+		was := s.Format
+		e, err := s.Apply(uint64(i+1), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e == nil {
+			continue
+		}
+		_, err = decode(m, 2)
+		refused := errors.As(err, new(*NewerFormatError))
+		later := e.Kind == KindCopy || e.Kind == KindCopyMarks || e.Kind == KindHealed || FormatOf(e.Body) > 2
+		if misread := later || was > 2 && e.Kind == KindSnapshot; misread && !refused {
+			t.Fatalf("entry %d, %s: a build of format 2 reads it", i+1, e.Kind)
+		}
+		if was < 3 && s.Format < 3 && refused && e.Kind != KindSnapshot { // of an upgrade that was torn
+			t.Fatalf("entry %d, %s: a build of format 2 refuses it: %v", i+1, e.Kind, err)
+		}
+		if b, ok := e.Body.(*Snapshot); ok && b.Parts == 1 && FormatOf(b) < 3 {
+			in, err := decodeSnapshot(e.Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if in.Copy != nil || in.Resync != nil || in.LastResync != nil || in.Accepting != nil || in.Backfill != "" {
+				t.Fatalf("entry %d: a snapshot of format %d holds what came later: %s", i+1, FormatOf(b), stateJSON(in))
+			}
+		}
+	}
+}
