@@ -147,7 +147,7 @@ rules:
 		}
 		for _, key := range []string{s, other} {
 			keys := image(t, []byte(fmt.Sprintf(`{"pk":{"S":"x"},"sk":{"S":%q}}`, key)))
-			owned, err := p.Owned(keys)
+			owned, err := p.Owned(keys, []byte("x"))
 			if err != nil {
 				continue
 			}
@@ -164,7 +164,7 @@ families: {e: {max_versions: 1}}
 rules:
 - {name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}", cells: [{set: tags, to: "e:{member}/{s}"}]}`)
 	for item, want := range map[string]bool{"a": false, "b/a": true} {
-		owned, err := p.Owned(image(t, []byte(fmt.Sprintf(`{"pk":{"S":"x"},"sk":{"S":%q}}`, item))))
+		owned, err := p.Owned(image(t, []byte(fmt.Sprintf(`{"pk":{"S":"x"},"sk":{"S":%q}}`, item))), []byte("x"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -336,7 +336,7 @@ func TestOwnedKnowsTheOtherColumn(t *testing.T) {
 families: {d: {max_versions: 1}, e: {max_versions: 1}}
 rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}",
   cells: [{map: m, to: "d:{s}/{key}", otherwise: "e:{s}"}]}]`)
-	owned, err := p.Owned(image(t, []byte(`{"pk":{"S":"x"},"sk":{"S":"a"}}`)))
+	owned, err := p.Owned(image(t, []byte(`{"pk":{"S":"x"},"sk":{"S":"a"}}`)), []byte("x"))
 	if ok, why := p.Resyncable(); err != nil || !ok {
 		t.Fatal(err, why)
 	}

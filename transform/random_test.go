@@ -63,7 +63,7 @@ var randomKeys = two("pk,sk", "a|k1#1", "a|k1#2", "a|k2#1", "b|k1#1", "b|z")
 
 // TestRandomMappingsEndAtTheProjection runs random histories through random mappings: a refused change is a
 // dead letter, and its item is left out of the comparison, as is every item that shares a column by
-// acknowledgement.
+// acknowledgement. Resyncs of items at the end change nothing.
 func TestRandomMappingsEndAtTheProjection(t *testing.T) {
 	taken := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -99,6 +99,13 @@ func TestRandomMappingsEndAtTheProjection(t *testing.T) {
 			}
 		}()
 		expectEqual(t, p, table, h, nil)
+		for i := range rapid.IntRange(0, 3).Draw(t, "resyncs") {
+			key := rapid.SampledFrom(randomKeys).Draw(t, "resynced")
+			r := resyncOf(t, p, key, h.items[key], late+int64(i))
+			r.First = rapid.Bool().Draw(t, "first")
+			table.resync(t, p, r)
+			expectEqual(t, p, table, h, nil)
+		}
 	})
 	if taken == 0 {
 		t.Error("no history was compared: the test proves nothing")

@@ -4,8 +4,8 @@
 // replay gives the same bytes.
 //
 // Compile makes the program of a table; Program.Change and Program.Coalesce fill a Write with the rows that a change
-// enters and leaves. Owned, Resyncable, Lossless, Unmap and Kept.Apply have no caller in the replicator yet: resync and
-// `explain --row` will need them.
+// enters and leaves. Program.Resync fills it from an item that was read from the table itself. Lossless and Unmap have
+// no caller in the replicator yet: `explain --row` will need them.
 //
 // Below it, from the mapping file to the Write:
 //
@@ -17,6 +17,7 @@
 //	prove    the static checks that a mapping is safe
 //	lint     warnings about what may cause trouble later
 //	emit     items and changes → rows and cells, and rows → items
+//	edit     what a change of the mapping does to the rows that the old one wrote
 //	explain  what a program does, step by step, for people
 package transform
 
@@ -127,6 +128,9 @@ func (p *Program) Table() Table { return p.prog.Table }
 // cells.
 func (p *Program) Hash() [16]byte { return p.prog.Hash }
 
+// SealsKeys reports whether a key attribute is listed under pii, so that the sink seals the keys in the guards' values.
+func (p *Program) SealsKeys() bool { return p.prog.SealsKeys }
+
 // Families returns the families that the target table needs, without the replicator's own two.
 func (p *Program) Families() []Family { return slices.Clone(p.prog.Families) }
 
@@ -183,9 +187,14 @@ func (p *Program) Unmap(keys change.Image, cells []Cell) (change.Image, error) {
 // Resyncable reports whether rows of class D (by-diff) can be repaired without an old image, and if not, why.
 func (p *Program) Resyncable() (bool, string) { return emit.Resyncable(p.prog) }
 
-// Owned returns which columns belong to an item, whatever it holds now or held before. It is exact where the program is
-// Resyncable.
-func (p *Program) Owned(keys change.Image) (*Owned, error) { return emit.OwnedBy(p.prog, keys) }
+// KeysShowRows reports whether an item's key alone shows every row that the item has or had.
+func (p *Program) KeysShowRows() bool { return p.prog.KeyDecidesRule && p.prog.RowsByKey }
+
+// Owned returns which columns of a row belong to an item, whatever it holds now or held before. It is exact where the
+// program is Resyncable.
+func (p *Program) Owned(keys change.Image, row []byte) (*Owned, error) {
+	return emit.OwnedBy(p.prog, keys, row)
+}
 
 // Report lists what the program writes, in the order of its rules.
 func (p *Program) Report() []RowReport { return explain.Report(p.prog) }

@@ -312,8 +312,12 @@ rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}", cells: [{list: m, t
 	if ok, why := p.Resyncable(); ok || !strings.Contains(why, "does not show") {
 		t.Errorf("resyncable %v, %q", ok, why)
 	}
-	if _, err := p.Owned(image(t, []byte(`{"pk":{"S":"a"},"sk":{"S":"b"}}`))); err != nil {
-		t.Error(err)
+	owned, err := p.Owned(image(t, []byte(`{"pk":{"S":"a"},"sk":{"S":"b"}}`)), []byte("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if owned.Has("d", []byte("b/001")) || !owned.MayHave("d") || owned.MayHave("e") {
+		t.Error("a column that does not show its item is not told from those of others")
 	}
 }
 

@@ -75,13 +75,19 @@ func (c *compiler) finish() {
 		}
 	}
 	p.Wanted = wanted(all, names)
+	p.RowsByKey = p.KeyDecidesRule
 	for _, r := range p.Rules {
 		r.NeedOld, r.Heals = prove.NeedsOldImage(r), p.KeyDecidesRule
 		p.Coalesces = p.Coalesces && !p.LosesTrackOf(r)
 		for _, pl := range r.Plans {
-			r.Heals = r.Heals && pl.Class != ir.ClassD && pl.Row.FromKey && len(pl.Conditions) == 0 && pl.When == nil
+			pl.ByKey = p.KeyDecidesRule && pl.Row.FromKey && len(pl.Conditions) == 0 && pl.When == nil
+			pl.ReadToResync = prove.MustReadToResync(pl)
+			r.Heals = r.Heals && pl.Class != ir.ClassD && pl.ByKey
+			p.RowsByKey = p.RowsByKey && pl.ByKey
+			p.ReadToResync = p.ReadToResync || pl.ReadToResync
 		}
 	}
+	p.SealsKeys = slices.ContainsFunc(c.KeyNames(), func(name string) bool { return c.Personal[name] })
 	c.setHash()
 	prove.CheckImages(c.Draft)
 	lint.Program(c.Draft)

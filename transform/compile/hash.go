@@ -11,6 +11,7 @@ import (
 // setHash hashes everything that decides a table's cells: the mapping's content with its secrets, the table's options,
 // and the row classes, which may change with the other tables of the same target.
 func (c *compiler) setHash() {
+	c.Program.Mapping, c.Program.SecretDigests = c.Mapping, c.digests()
 	var classes []ir.Class
 	for _, r := range c.Program.Rules {
 		for _, pl := range r.Plans {
@@ -23,7 +24,7 @@ func (c *compiler) setHash() {
 		OnTTLExpiry string
 		Classes     []ir.Class
 		Secrets     [][]byte `json:",omitempty"`
-	}{c.Mapping, c.Program.Table.StripGlobal, c.Program.DefaultOnTTL(), classes, c.digests()})
+	}{c.Mapping, c.Program.Table.StripGlobal, c.Program.DefaultOnTTL(), classes, c.Program.SecretDigests})
 	if err != nil {
 		c.Problems.Errorf(c.Mapping.At, "syntax", "", "the mapping cannot be written as JSON: %v", err)
 	}

@@ -13,6 +13,7 @@ type builder struct {
 	w    *Write
 	now  projection
 	last *change.Change // the last of the changes; now is empty if it removed the item
+	wipe bool           // a removal by `on_remove: row` deletes the row with the cells of other items
 }
 
 // build adds the rows that the item enters, then those that it leaves: a reader may see a moving item in both rows, but
@@ -85,7 +86,7 @@ func (b *builder) leaveRow(at int, pr *projectedRow) error {
 	row := Row{Key: pr.key, Class: pl.Class, Left: true, Exclusive: pl.Exclusive}
 	removed := b.last.Op == change.Remove
 	tombstone := removed && pl.Rule.OnRemove == "tombstone"
-	if pl.WipesOnRemoval && removed {
+	if pl.WipesOnRemoval && removed && b.wipe {
 		row.Exclusive = true
 	}
 	if row.Exclusive {

@@ -21,21 +21,11 @@ func Change(p *ir.Program, d *change.Decoder, c *change.Change, w *Write) error 
 //
 // Rule 5, Rule 6: all rows get one version, that of the last change; the sink compares it in every row.
 func Coalesce(p *ir.Program, d *change.Decoder, cs []*change.Change, w *Write) error {
-	if w.mem == nil || w.mem.eval.p != p {
-		w.mem = newMemory(p)
-	}
-	m := w.mem
-	m.reset()
-	w.Rows, w.Heals = w.Rows[:0], false
-	keys, err := d.Image(cs[0].Keys)
+	keys, err := w.begin(p, d, cs[0].Keys)
 	if err != nil {
 		return err
 	}
-	if m.key, err = p.Table.Schema.Canonical(m.key[:0], keys); err != nil {
-		return err
-	}
-	w.Item = Item{Table: p.Table.Source, Key: m.key}
-	w.Item.Guard, m.guard = guard(m.guard, p.Table.Pipeline, p.Table.Source, m.key)
+	m := w.mem
 	w.Version = cs[len(cs)-1].Version
 	cs = withoutKeptExpiries(p, m, keys, cs)
 	if len(cs) == 0 {
@@ -48,8 +38,28 @@ func Coalesce(p *ir.Program, d *change.Decoder, cs []*change.Change, w *Write) e
 	if err != nil {
 		return err
 	}
-	b := builder{m: m, w: w, now: now, last: last}
+	b := builder{m: m, w: w, now: now, last: last, wipe: true}
 	return b.build()
+}
+
+// begin empties the Write for the next item, and names the item. It returns the item's decoded keys.
+func (w *Write) begin(p *ir.Program, d *change.Decoder, rawKeys []byte) (change.Image, error) {
+	if w.mem == nil || w.mem.eval.p != p {
+		w.mem = newMemory(p)
+	}
+	m := w.mem
+	m.reset()
+	w.Rows, w.Heals = w.Rows[:0], false
+	keys, err := d.Image(rawKeys)
+	if err != nil {
+		return nil, err
+	}
+	if m.key, err = p.Table.Schema.Canonical(m.key[:0], keys); err != nil {
+		return nil, err
+	}
+	w.Item = Item{Pipeline: p.Table.Pipeline, Table: p.Table.Source, Key: m.key, Sealed: p.SealsKeys}
+	w.Item.Guard, m.guard = guard(m.guard, p.Table.Pipeline, p.Table.Source, m.key)
+	return keys, nil
 }
 
 // withoutKeptExpiries leaves out deletions by TTL that the mapping ignores (on_ttl_expiry: keep).

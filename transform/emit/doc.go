@@ -1,13 +1,18 @@
 // Package emit evaluates a compiled program: an item becomes rows and cells, a change becomes the Write that the sink
 // applies, an expired item becomes an archival event.
 //
-// The inverse is here too, because it uses the same templates and encodings. Only WhyLost has a caller so far
-// (explain): Unmap turns a row back into its item (for explain --row), and Owned finds the columns of a shared row that
-// belong to an item (for resync). Lossless and Resyncable report whether Unmap and Owned are exact for a program.
+// The inverse is here too, because it uses the same templates and encodings: Unmap turns a row back into its item (for
+// explain --row; it has no caller yet), and Owned finds the columns of a shared row that belong to an item. Lossless
+// and Resyncable report whether Unmap and Owned are exact for a program.
 //
 // Files, from the top down:
 //
 //	archive.go   archival events of items that TTL deleted
+//	resync.go    one item read from the table itself to a Write, without an old image
+//	held.go      what the rows hold of an item that is resynced
+//	outlive.go   what may remain in the target without its item
+//	origins.go   the plans that may have given an item's rows, and its columns there
+//	item.go      how guards and markers name an item
 //	change.go    a change, or several coalesced ones, to a Write
 //	wipes.go     rows that a removal of another item may delete
 //	build.go     the rows entered and left, and their deletes, from the projections of old and new images

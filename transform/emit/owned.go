@@ -50,37 +50,43 @@ func whyUnowned(e *ir.Emitter) string {
 	return ""
 }
 
-// Owned is the set of columns that belong to one item. It is not safe for concurrent use.
+// Owned is the set of columns of a row that belong to one item. It is not safe for concurrent use.
 type Owned struct {
 	columns []ownedColumn
+	unsure  []string // families with columns that do not show to which item they belong
 }
 
 // ownedColumn is a column of the item, or all columns that a template gives for it.
 type ownedColumn struct {
 	x             *ir.Eval
-	e             *ir.Emitter
-	family        string
+	e             *ir.Emitter // whose template names the column
+	by            *ir.Emitter // the entry of the mapping; e differs from it for values that it cannot expand
+	family        *ir.FamilyRule
 	before, after string // the texts around the variable; before is the whole column when there is none
 	variable      bool
 }
 
-// OwnedBy returns which columns of its rows belong to an item, whatever it holds now or held before. It is exact where
-// the program is Resyncable.
-func OwnedBy(p *ir.Program, keys change.Image) (*Owned, error) {
+// OwnedBy returns which columns of a row belong to an item, whatever it holds now or held before. It is exact where the
+// program is Resyncable. Columns of other rows do not count: no change writes them here, and no resync deletes them.
+func OwnedBy(p *ir.Program, keys change.Image, row []byte) (*Owned, error) {
 	out := &Owned{}
 	for _, r := range p.Rules {
 		x := p.NewEval()
 		x.Scope.Image = keys
 		x.Scope.Caps = x.Captures
-		if !mayMatchKey(r, keys, x.Scope.Caps) {
+		if !mayMatchKey(r.Conditions, keys, x) {
 			continue
 		}
 		for _, pl := range r.Plans {
+			if !mayGive(pl, x, row) {
+				continue
+			}
 			for _, e := range pl.Emitters {
 				if whyUnowned(e) != "" {
+					out.addUnsure(e)
 					continue
 				}
-				if err := out.add(x, e); err != nil {
+				if err := out.add(x, e, e); err != nil {
 					return nil, err
 				}
 			}
@@ -92,10 +98,27 @@ func OwnedBy(p *ir.Program, keys change.Image) (*Owned, error) {
 	return out, nil
 }
 
-// mayMatchKey reports whether an item with these keys may meet the rule's conditions.
-func mayMatchKey(r *ir.Rule, keys change.Image, caps []string) bool {
-	for i := range r.Conditions {
-		if r.Conditions[i].Key && !r.Conditions[i].Holds(keys, caps) {
+// mayGive reports whether a plan may give a row to the item whose key x has in scope.
+func mayGive(pl *ir.Plan, x *ir.Eval, row []byte) bool {
+	shape, err := pl.Row.ShapeGiven(&x.Scope)
+	return err == nil && tmpl.Overlap(shape, tmpl.Text(string(row)))
+}
+
+// addUnsure adds the families of an emitter whose columns do not show to which item they belong.
+func (o *Owned) addUnsure(e *ir.Emitter) {
+	for _, c := range e.Columns() {
+		o.unsure = append(o.unsure, c.Family.Name)
+	}
+}
+
+// MayHave reports whether columns of a family that Has denies may belong to the item all the same, because a column of
+// the mapping there does not show to which item it belongs.
+func (o *Owned) MayHave(family string) bool { return slices.Contains(o.unsure, family) }
+
+// mayMatchKey reports whether an item with these keys may meet conditions, and fills the captures that come from keys.
+func mayMatchKey(conditions []ir.Condition, keys change.Image, x *ir.Eval) bool {
+	for i := range conditions {
+		if conditions[i].Key && !conditions[i].Holds(keys, x.Scope.Caps) {
 			return false
 		}
 	}
@@ -104,9 +127,9 @@ func mayMatchKey(r *ir.Rule, keys change.Image, caps []string) bool {
 
 // add adds the columns of an emitter, including those in its fallback family and those for values that it cannot
 // expand.
-func (o *Owned) add(x *ir.Eval, e *ir.Emitter) error {
+func (o *Owned) add(x *ir.Eval, e, by *ir.Emitter) error {
 	if other := e.Otherwise(); other != nil {
-		if err := o.add(x, other); err != nil {
+		if err := o.add(x, other, by); err != nil {
 			return err
 		}
 	}
@@ -114,7 +137,7 @@ func (o *Owned) add(x *ir.Eval, e *ir.Emitter) error {
 	if e.Fallback != nil {
 		families = append(families, e.Fallback)
 	}
-	c := ownedColumn{x: x, e: e}
+	c := ownedColumn{x: x, e: e, by: by}
 	h, variable := e.Qualifier.VarPlace()
 	var err error
 	if variable {
@@ -129,20 +152,23 @@ func (o *Owned) add(x *ir.Eval, e *ir.Emitter) error {
 		return err
 	}
 	for _, f := range families {
-		c.family = f.Name
+		c.family = f
 		o.columns = append(o.columns, c)
 	}
 	return nil
 }
 
 // Has reports whether a column belongs to the item.
-func (o *Owned) Has(family string, qualifier []byte) bool {
+func (o *Owned) Has(family string, qualifier []byte) bool { return o.find(family, qualifier) != nil }
+
+// find returns the item's columns that a column is one of; nil when it is none of them.
+func (o *Owned) find(family string, qualifier []byte) *ownedColumn {
 	for i := range o.columns {
-		if c := &o.columns[i]; c.family == family && c.has(string(qualifier)) {
-			return true
+		if c := &o.columns[i]; c.family.Name == family && c.has(string(qualifier)) {
+			return c
 		}
 	}
-	return false
+	return nil
 }
 
 // has takes the variable's text from the column's name and tests that the template gives the same name again, for the

@@ -40,9 +40,11 @@ type Row struct {
 
 // Item names an item in guards and markers.
 type Item struct {
-	Guard [16]byte // the first 16 bytes of the SHA-256 over pipeline, table and canonical key
-	Table string
-	Key   []byte // canonical
+	Guard    [16]byte // the first 16 bytes of the SHA-256 over pipeline, table and canonical key
+	Pipeline string
+	Table    string
+	Key      []byte // canonical
+	Sealed   bool   // a key attribute is personal data: the sink must not write the key in clear
 }
 
 // Write is all that one change does, or several coalesced ones: rows entered first, rows left last. A Write is reused:

@@ -37,6 +37,7 @@ type Emitted struct {
 	Time      int64  // ms; counts when Mapped
 	Mapped    bool
 	Possible  bool // a column that the item's key alone decides, whether or not the item has it
+	Emptied   bool // the newest version in the target's column is empty
 }
 
 // SameColumn reports whether two cells are in one column.

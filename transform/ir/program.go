@@ -15,7 +15,12 @@ type Program struct {
 	KeyDecidesRule bool              // the key alone decides which rule takes an item
 	Wanted         func(string) bool // attributes that conditions or rules read; nil = all
 	Coalesces      bool              // several changes of an item may be united in one write
+	SealsKeys      bool              // a key attribute is listed under pii
+	RowsByKey      bool              // the key alone gives all rows of an item
+	ReadToResync   bool              // some row must be read before an item is resynced
 	Hash           [16]byte
+	Mapping        *Mapping // with a preset spelled out
+	SecretDigests  [][]byte // a keyed hash of each secret
 	Reads          []ReadPattern
 	Views          []View
 }

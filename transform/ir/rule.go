@@ -48,6 +48,8 @@ type Plan struct {
 	CompareCells   bool // two emitters may write one cell: every item is compared
 	WipesOnRemoval bool // on_remove: row
 	Wipeable       bool // a removal of another item may delete the row
+	ByKey          bool // the key alone decides that an item has the row, and gives the row's key
+	ReadToResync   bool // what a resync writes depends on what the row holds
 }
 
 // DeclaredOwner returns `owns` of the row in the mapping: cells, row, or "" where it is not set.

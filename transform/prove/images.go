@@ -51,6 +51,19 @@ func columnNeedsOldImage(pl *ir.Plan, e *ir.Emitter, f *ir.FamilyRule) bool {
 	return unknown || e.KeepsVersions(f) && f.Removed == "empty"
 }
 
+// MustReadToResync reports whether what a resync writes to a row depends on what the row holds: the item's earlier
+// columns are not known from its key, or a family keeps versions or ages, where writing a cell again would push an
+// older version out or begin its age anew. Aggregates need no reading: max, min and hll take the same value twice
+// without harm.
+func MustReadToResync(pl *ir.Plan) bool {
+	return pl.Class == ir.ClassD || slices.ContainsFunc(pl.Emitters, func(e *ir.Emitter) bool {
+		ages := !e.Timed || e.Time.Missing == "version"
+		return !e.Aggregate() && slices.ContainsFunc(e.Columns(), func(c ir.ColumnSet) bool {
+			return e.KeepsVersions(c.Family) || ages && c.Family.MaxAge > 0
+		})
+	})
+}
+
 // CheckImages refuses a stream that does not carry the images that the rows' classes need.
 func CheckImages(d *ir.Draft) {
 	const hint = "enable the stream with NEW_AND_OLD_IMAGES"

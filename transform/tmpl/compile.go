@@ -31,7 +31,7 @@ func New(src string, env *Env) (*Template, error) {
 		if o.kind != srcLiteral && i < len(ast)-1 {
 			shape = t.separate(&o, shape, ast[i+1], env)
 		}
-		o.bytes = shape.bytes()
+		o.bytes, o.shape = shape.bytes(), shape
 		t.ops = append(t.ops, o)
 		t.Shape = append(t.Shape, shape...)
 	}
@@ -72,7 +72,7 @@ func (t *Template) separate(o *op, shape Shape, next lang.TemplatePart, env *Env
 // compile compiles one part of the template, without the separation from the next.
 func (t *Template) compile(part lang.TemplatePart, env *Env) (op, Shape, error) {
 	if part.Name == "" {
-		return op{kind: srcLiteral, lit: part.Literal}, Text(part.Literal), nil
+		return op{kind: srcLiteral, lit: part.Literal, fromKey: true}, Text(part.Literal), nil
 	}
 	if part.Salt != nil {
 		return t.compileSalt(part, env)
@@ -130,12 +130,14 @@ func (t *Template) reference(name string, env *Env) (op, Shape, error) {
 			if !c.Key {
 				t.Attrs = append(t.Attrs, c.Attr)
 			}
-			return op{kind: srcCapture, name: name, slot: slot, number: c.All && c.Type == 'N'}, captureShape(c, env.Delim), nil
+			o := op{kind: srcCapture, name: name, slot: slot, number: c.All && c.Type == 'N', fromKey: c.Key}
+			return o, captureShape(c, env.Delim), nil
 		}
 	}
 	if typ, ok := env.Keys[name]; ok {
 		t.Attrs = append(t.Attrs, name)
-		return op{kind: srcAttr, name: name, number: typ == 'N'}, captureShape(Capture{All: true, Type: typ}, env.Delim), nil
+		o := op{kind: srcAttr, name: name, number: typ == 'N', fromKey: true}
+		return o, captureShape(Capture{All: true, Type: typ}, env.Delim), nil
 	}
 	if !env.Attrs {
 		return op{}, nil, fmt.Errorf("{%s} is neither a capture nor a key attribute; known: %s", name,
@@ -163,13 +165,14 @@ func (t *Template) compileSalt(part lang.TemplatePart, env *Env) (op, Shape, err
 	if err != nil || n < 2 || n > 10_000 {
 		return op{}, nil, fmt.Errorf("{salt(…;%s)}: the number of buckets is 2 to 10000", part.Buckets)
 	}
-	o := op{kind: srcSalt, name: "salt", buckets: n, width: len(strconv.FormatUint(n-1, 10))}
+	o := op{kind: srcSalt, name: "salt", buckets: n, width: len(strconv.FormatUint(n-1, 10)), fromKey: true}
 	for _, name := range part.Salt {
 		ref, _, err := t.reference(name, env)
 		if err != nil {
 			return o, nil, err
 		}
 		o.salt = append(o.salt, ref)
+		o.fromKey = o.fromKey && ref.fromKey
 	}
 	return o, exactly(o.width, digitSet)(nil), nil
 }

@@ -63,6 +63,8 @@ type op struct {
 	number  bool   // a number of DynamoDB: without leading zeros
 	fixed   bool   // the result always has the same length
 	bytes   Set    // the bytes that the result may hold
+	shape   Shape  // of the result
+	fromKey bool   // the primary key gives the value
 	salt    []op
 	buckets uint64
 	width   int
@@ -118,6 +120,26 @@ func (t *Template) Append(dst []byte, s *Scope) ([]byte, error) {
 		}
 	}
 	return dst, nil
+}
+
+// ShapeGiven returns the shape of the texts that the template can give for one item whose key is in the scope, with the
+// captures that come from the key: what depends on other attributes stays open. The error is a *Refusal when no item
+// with this key can have such a text.
+func (t *Template) ShapeGiven(s *Scope) (Shape, error) {
+	var out Shape
+	for i := range t.ops {
+		o := &t.ops[i]
+		if !o.fromKey {
+			out = append(out, o.shape...)
+			continue
+		}
+		text, err := (&Template{ops: t.ops[i : i+1]}).Append(nil, s)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Text(string(text))...)
+	}
+	return out, nil
 }
 
 // append appends the filtered value of a reference, or the bucket of a salt.

@@ -1,0 +1,122 @@
+package emit
+
+import (
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform/ir"
+	"github.com/tailrace-cdc/replicator/transform/tmpl"
+)
+
+// Outlive is something in the target that may remain there although its item is gone, or, with Lacks, that may be gone
+// although its item exists.
+type Outlive struct {
+	Rule   string
+	Family string // "": all families that the rule writes
+	Why    string // in the words of the mapping: on_ttl_expiry: keep, removed: keep, aggregate: max …
+	Lacks  bool   // on_remove: row deletes the cells of other items with the item
+}
+
+// Alone is a cell of the target that no item of the source explains.
+type Alone struct {
+	Row       []byte
+	Family    string
+	Qualifier []byte
+	Empty     bool         // its value is empty
+	Keys      change.Image // of the item that its row's guard names; nil: not known
+}
+
+// The reasons why a cell may remain without its item. Those for families are followed by the family's own word.
+const (
+	whyKeep      = "on_ttl_expiry: keep" // holds only for items that are absent
+	whyArchive   = "on_ttl_expiry: archive:"
+	whyRemoved   = "removed: "
+	whyTombstone = "on_remove: tombstone"
+	whyAggregate = "aggregate: "
+	whyCascade   = "on_remove: row"
+)
+
+// MayOutlive lists what may remain in the target without its item. It is the one predicate for everything that must
+// tell such cells from cells that were lost track of: OutlivesWhy asks it about one cell.
+func MayOutlive(p *ir.Program) (all []Outlive) {
+	for _, r := range p.Rules {
+		for _, pl := range r.Plans {
+			for _, e := range pl.Emitters {
+				for _, c := range e.Columns() {
+					if why, _ := staysIn(r, e, c.Family); why != "" {
+						all = append(all, Outlive{Rule: r.Name, Family: c.Family.Name, Why: why})
+					}
+				}
+			}
+			if pl.WipesOnRemoval {
+				all = append(all, Outlive{Rule: r.Name, Why: whyCascade, Lacks: true})
+			}
+		}
+		if f := r.ArchiveFamily; f != nil {
+			all = append(all, Outlive{Rule: r.Name, Family: f.Name, Why: whyArchive + f.Name})
+		}
+		if r.OnTTL == "keep" && len(r.Plans) > 0 {
+			all = append(all, Outlive{Rule: r.Name, Why: whyKeep})
+		}
+	}
+	return slices.CompactFunc(all, func(a, b Outlive) bool { return a == b })
+}
+
+// staysIn returns why cells of an entry in one of its families may remain without the item, "" where they may not. With
+// emptied, only a column whose newest version is empty may: the removal of the item has added that version.
+func staysIn(r *ir.Rule, e *ir.Emitter, f *ir.FamilyRule) (why string, emptied bool) {
+	switch {
+	case e.Aggregate():
+		return whyAggregate + f.Aggregate, false
+	case !f.History || !e.Time.Siblings && !e.KeepsVersions(f):
+		return "", false
+	case f.Removed == "keep":
+		return whyRemoved + f.Removed, false
+	case f.Removed == "empty":
+		return whyRemoved + f.Removed, !e.Time.Siblings
+	case r.OnRemove == "tombstone" && !e.Time.Siblings:
+		return whyTombstone, true
+	}
+	return "", false
+}
+
+// OutlivesWhy returns why a cell may remain in the target although its item is absent; "" when it may not.
+func OutlivesWhy(p *ir.Program, a *Alone) (why string) {
+	for _, r := range p.Rules {
+		for i, pl := range r.Plans {
+			if !mayBeOf(p, r, pl, a) {
+				continue
+			}
+			if f := r.ArchiveFamily; f != nil && i == 0 && f.Name == a.Family {
+				return whyArchive + f.Name
+			}
+			for _, e := range pl.Emitters {
+				for _, c := range e.Columns() {
+					if c.Family.Name != a.Family || !e.MayWrite(c.Family, string(a.Qualifier)) {
+						continue
+					}
+					if w, emptied := staysIn(r, e, c.Family); w != "" && (!emptied || a.Empty) {
+						return w
+					}
+					if r.OnTTL == "keep" {
+						why = whyKeep
+					}
+				}
+			}
+		}
+	}
+	return why
+}
+
+// mayBeOf reports whether a plan may have given a cell's row, to the item of the guard where that is known.
+func mayBeOf(p *ir.Program, r *ir.Rule, pl *ir.Plan, a *Alone) bool {
+	if a.Keys == nil {
+		return tmpl.Overlap(pl.Row.Shape, tmpl.Text(string(a.Row)))
+	}
+	x := evalOf(p, a.Keys)
+	if !mayMatchKey(r.Conditions, a.Keys, x) || !mayMatchKey(pl.Conditions, a.Keys, x) {
+		return false
+	}
+	o := &origin{rule: r, plan: pl, x: x}
+	return len(givenBy([]*origin{o}, a.Row)) > 0
+}

@@ -1,0 +1,74 @@
+package transform
+
+import (
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform/edit"
+	"github.com/tailrace-cdc/replicator/transform/emit"
+	"github.com/tailrace-cdc/replicator/transform/ir"
+)
+
+// The inputs of a resync, which makes one item's rows true again without an old image.
+type (
+	Resync      = emit.Resync
+	ResyncFound = emit.ResyncFound
+	RowRead     = emit.RowRead
+	FamilyRead  = emit.FamilyRead
+	ColumnRange = emit.ColumnRange
+	HeldRow     = emit.HeldRow
+	HeldCell    = emit.HeldCell
+)
+
+// RowsToRead returns the rows that must be read into r.Held before Resync; none where a replacement of the row by the
+// item's key alone makes it true.
+func (p *Program) RowsToRead(d *change.Decoder, r *Resync) ([]RowRead, error) {
+	return emit.RowsToRead(p.prog, d, r)
+}
+
+// Resync fills w with the write that makes the item's rows true at r.Version: the rows of its projection, r.Rows, and
+// the rows in r.Held with a guard of the item. The error is a *Refusal when the mapping does not take the item.
+func (p *Program) Resync(d *change.Decoder, r *Resync, w *Write) error {
+	return emit.WriteResync(p.prog, d, r, w)
+}
+
+// Cells that may remain in the target without an item.
+type (
+	Outlive   = emit.Outlive
+	CellAlone = emit.Alone
+)
+
+// MayOutlive lists what may remain in the target without its item; empty when nothing may. Outlives asks the same about
+// one cell.
+func (p *Program) MayOutlive() []Outlive { return emit.MayOutlive(p.prog) }
+
+// Outlives returns why a cell may remain in the target although its item is absent; "" when it may not. A reason that
+// begins with "on_ttl_expiry: keep" holds for absent items alone, the others for items that exist as well.
+func (p *Program) Outlives(c CellAlone) (why string) { return emit.OutlivesWhy(p.prog, &c) }
+
+// The difference of two mappings.
+type (
+	MappingKind   = edit.Kind
+	MappingChange = edit.Change
+)
+
+// The kinds of a MappingChange.
+const (
+	SameCells = edit.SameCells
+	SameRows  = edit.SameRows
+	RowsMove  = edit.RowsMove
+)
+
+// DiffMapping compares two programs of one table. oldAll and newAll are the programs of all tables of the target, each
+// from one CompileAll, because a row's class depends on all of them.
+func DiffMapping(from, to *Program, oldAll, newAll []*Program) MappingChange {
+	return edit.Diff(from.prog, to.prog, inner(oldAll), inner(newAll))
+}
+
+// inner returns the compiled programs, without those of tables whose mapping has errors.
+func inner(ps []*Program) (out []*ir.Program) {
+	for _, p := range ps {
+		if p != nil {
+			out = append(out, p.prog)
+		}
+	}
+	return out
+}
