@@ -22,7 +22,12 @@ import (
 // Apply does not modify or keep w.
 func (c *Client) Apply(ctx context.Context, target string, w *transform.Write) error {
 	t := c.table(target)
-	err := t.apply(ctx, w)
+	d := delivery{t: t, w: w}
+	return t.counted(d.rows(ctx))
+}
+
+// counted counts an error that rejects a write, and returns it.
+func (t *table) counted(err error) error {
 	var rejected *RejectedError
 	if errors.As(err, &rejected) {
 		t.metrics.rejected.WithLabelValues(rejected.Code).Inc()
@@ -38,19 +43,38 @@ func (c *Client) Declare(target string, families []string) {
 	c.table(target).families.Store(&names)
 }
 
-func (t *table) apply(ctx context.Context, w *transform.Write) error {
-	if t.client.opt.Now == nil {
-		return errors.New("apply: Options.Now is not set, so the tombstone gate cannot work")
+// delivery is one write on its way.
+type delivery struct {
+	t     *table
+	w     *transform.Write
+	fresh func() error                           // see Resync; nil: not asked
+	done  func(row *transform.Row, skipped bool) // called for each row that was delivered; may be nil
+}
+
+// prepare checks the write, and returns the families to empty.
+func (d *delivery) prepare(ctx context.Context) ([]string, error) {
+	if d.t.client.opt.Now == nil {
+		return nil, errors.New("apply: Options.Now is not set, so the tombstone gate cannot work")
 	}
-	if r := checkWrite(w); r != nil {
-		return fmt.Errorf("check write: %w", r)
+	if r := checkWrite(d.w); r != nil {
+		return nil, fmt.Errorf("check write: %w", r)
 	}
-	families, err := t.familiesToEmpty(ctx, w)
+	if d.w.Item.Sealed && d.t.client.opt.Seal == nil {
+		return nil, errNoSecret
+	}
+	return d.t.familiesToEmpty(ctx, d.w)
+}
+
+// rows delivers the rows of the write.
+func (d *delivery) rows(ctx context.Context) error {
+	families, err := d.prepare(ctx)
 	if err != nil {
 		return err
 	}
+	t, w := d.t, d.w
 	r := requests.Get().(*request)
 	defer r.free()
+	r.seal, r.fresh = t.client.opt.Seal, d.fresh
 	// Rows that the item enters come first, so that a reader sees an item that moves twice rather than not at all.
 	for _, left := range [...]bool{false, true} {
 		for i := range w.Rows {
@@ -65,6 +89,9 @@ func (t *table) apply(ctx context.Context, w *transform.Write) error {
 				t.metrics.skipped.Inc()
 			} else {
 				t.metrics.outcomes[failure.None].Inc()
+			}
+			if d.done != nil {
+				d.done(&w.Rows[i], r.matched)
 			}
 		}
 	}

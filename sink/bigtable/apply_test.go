@@ -2,7 +2,6 @@ package bigtable
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,13 +16,13 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	sandbox "github.com/tailrace-cdc/replicator/sandbox/bigtable"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/guard"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
 func item(name string) transform.Item {
-	sum := sha256.Sum256([]byte(name))
-	it := transform.Item{Table: "Products", Key: []byte(`{"pk":{"S":"` + name + `"}}`)}
-	copy(it.Guard[:], sum[:])
+	it := transform.Item{Pipeline: "shop", Table: "Products", Key: []byte(`{"pk":{"S":"` + name + `"}}`)}
+	it.Guard = guard.Qualifier(it.Pipeline, it.Table, it.Key)
 	return it
 }
 

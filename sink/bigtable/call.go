@@ -13,6 +13,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/limit"
 )
 
 const (
@@ -60,7 +61,7 @@ func (t *table) deliver(ctx context.Context, r *request, version change.Version)
 
 // send makes one attempt within the concurrency limit, and records it in limit and metrics.
 func (t *table) send(ctx context.Context, r *request, version change.Version) error {
-	if err := t.limit.acquire(ctx); err != nil {
+	if err := t.limit.Acquire(ctx); err != nil {
 		return interrupted(ctx, err)
 	}
 	t.metrics.inFlight.Inc()
@@ -68,7 +69,7 @@ func (t *table) send(ctx context.Context, r *request, version change.Version) er
 	err := t.attempt(ctx, r, version)
 	took := time.Since(start)
 	class := Classify(err)
-	t.metrics.bound.Set(t.limit.release(took, loadSignalOf(err, class)))
+	t.metrics.bound.Set(t.limit.Release(took, loadSignalOf(err, class)))
 	t.metrics.inFlight.Dec()
 	t.metrics.seconds.Observe(took.Seconds())
 	if err != nil {
@@ -83,6 +84,11 @@ func (t *table) attempt(ctx context.Context, r *request, version change.Version)
 	if version != 0 && TooOld(version, o.Now(), o.Tombstones) {
 		return rejectf(CodeTooOld, "the change is older than %v less %v: its tombstone may be gone", o.Tombstones, gateMargin)
 	}
+	if r.fresh != nil {
+		if err := r.fresh(); err != nil {
+			return &StaleError{err}
+		}
+	}
 	call, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, t.headers), o.Timeout)
 	defer cancel()
 	r.table, r.profile = t.name, o.AppProfile
@@ -95,14 +101,14 @@ func (t *table) attempt(ctx context.Context, r *request, version change.Version)
 }
 
 // loadSignalOf returns what the outcome of a call shows about the service's load.
-func loadSignalOf(err error, class failure.Class) loadSignal {
+func loadSignalOf(err error, class failure.Class) limit.Signal {
 	switch {
 	case class == failure.None:
-		return quick
+		return limit.Quick
 	case class == failure.Transient && !isVague(status.Code(err)) && status.Code(err) != codes.Aborted:
-		return overload
+		return limit.Overload
 	}
-	return neutral
+	return limit.Neutral
 }
 
 // warn logs that a call is repeated, at most once in warnEvery for a table. It logs only the error's code, because the

@@ -51,7 +51,7 @@ func checkRow(w *transform.Write, row *transform.Row) *RejectedError {
 		n := len(row.Cells) + len(row.Deletes) + 3
 		return rejectf(CodeMutations, "%d mutations in one row, %d are allowed", n, maxMutations)
 	}
-	size := len(row.Key) + len(w.Item.Key) + len(w.Item.Table) + 1024
+	size := len(row.Key) + len(w.Item.Key) + len(w.Item.Table) + len(w.Item.Pipeline) + 1024
 	for i := range row.Cells {
 		if r := checkCell(&row.Cells[i]); r != nil {
 			return r

@@ -49,12 +49,13 @@ func Classify(err error) failure.Class {
 	}
 	var rejected *RejectedError
 	var stuck *stuckError
+	var stale *StaleError
 	switch {
 	case errors.As(err, &rejected):
 		return failure.Rejected
 	case errors.As(err, &stuck):
 		return failure.Fatal
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.As(err, &stale), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return failure.Canceled
 	}
 	var st interface{ GRPCStatus() *status.Status }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/limit"
 )
 
 // Client writes to the tables of one Bigtable instance. Safe for concurrent use.
@@ -84,7 +85,7 @@ type table struct {
 	name     string // full resource name
 	short    string // table id
 	headers  metadata.MD
-	limit    *limit
+	limit    *limit.Limit
 	metrics  tableMetrics
 	families atomic.Pointer[[]string] // as declared
 	warned   atomic.Int64             // when the last warning was logged, Unix ns
@@ -102,11 +103,14 @@ func (c *Client) table(name string) *table {
 		name:    full,
 		short:   name,
 		headers: headers(full, c.opt.AppProfile),
-		limit:   newLimit(low, start, c.opt.Concurrency),
+		limit:   limit.New(low, start, c.opt.Concurrency),
 		metrics: c.metrics.table(name),
 	})
 	return t.(*table)
 }
+
+// Overloads returns how many calls to a table were throttled, timed out or found it unavailable.
+func (c *Client) Overloads(name string) uint64 { return c.table(name).limit.Overloads() }
 
 // headers returns the headers that route a call to the table's cluster and announce that the client honours RetryInfo
 // (google.bigtable.v2.FeatureFlags).

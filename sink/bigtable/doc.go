@@ -10,8 +10,8 @@
 //	_tr_live:<item>  the item is in this row, at the version that is the cell's timestamp
 //	_tr_dead:<item>  the item left this row at that version: a tombstone, collected after Options.Tombstones
 //
-// <item> is "i" in a row that one item owns, else 16 bytes of hash. The value of both is the source table, a NUL and
-// the item's canonical key, so that a sweep finds the item that a cell belongs to.
+// <item> is "i" in a row that one item owns, else 16 bytes of hash. The value of both names pipeline, source table and
+// the item's canonical key, so that verify finds the item that a cell belongs to; package guard has its forms.
 //
 // The package also keeps the state table of the pipelines (state.go), compares and creates tables (schema.go, diff.go)
 // and reads rows for the verifier (rows.go).
@@ -21,22 +21,26 @@
 //
 // Files, from the top down:
 //
+//	resync.go     writes one item that was read from the source table
 //	apply.go      writes one item: its rows, in a safe order
 //	mappings.go   the stored mappings of a table, by hash
 //	target.go     which pipeline owns a target table
 //	diff.go       differences between the tables and the wanted schema, and their removal
 //	schema.go     the wanted tables
 //	state.go      the state rows of the pipelines
+//	held.go       reads what rows hold of one item
+//	guarded.go    reads rows with their guards
 //	rows.go       reads rows for the verifier
 //	profile.go    the app profile
 //	principal.go  the identity of the caller
+//	guards.go     what a guard's value tells
 //	call.go       one call, repeated until it is answered
 //	check.go      the limits of the service
 //	client.go     clients and tables
 //	conn.go       connections
 //	wire.go       a request as bytes
 //	encode.go     a row of a write as a request
-//	limit.go      calls in flight
+//	filters.go    parts of filters
 //	metrics.go    metrics
 //	retry.go      what follows a failed attempt
 //	classify.go   errors and their classes

@@ -4,31 +4,36 @@ import (
 	"slices"
 	"sync"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/guard"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // exclusiveQualifier represents the item in the guard of a row that only one item can produce.
-var exclusiveQualifier = []byte("i")
+var exclusiveQualifier = []byte(guard.Exclusive)
 
 // request is a conditional write of one row: mutations for a row where the guard does not match, and for one where it
 // does. It marshals itself (wire.go), and is used again for the next row.
 type request struct {
 	table, profile string
 	key            []byte
-	guard          guard
-	predicate      []byte // a marshalled RowFilter in place of the guard
+	guard          predicate
+	filter         []byte // a marshalled RowFilter in place of the guard
 	body           []op   // where the predicate does not match
 	skip           []op   // where it matches
 	guardValue     []byte // value of _tr_live and _tr_dead
+	seal           *guard.Sealer
+	fresh          func() error // asked before every attempt, see Resync; nil: not asked
 
 	matched bool // the reply
 }
 
-// guard is the predicate "the row holds this item at this version or later":
+// predicate is "the row holds this item at this version or later":
 // interleave(chain(column, timestamps), chain(column, timestamps)) over _tr_live and _tr_dead.
 // The column is a range of one qualifier, which is exact for any bytes. A regular expression would need escaping.
-type guard struct {
+type predicate struct {
 	qualifier []byte
 	version   change.Version
 }
@@ -65,7 +70,7 @@ func (r *request) free() {
 	}
 	clear(r.body)
 	clear(r.skip)
-	r.key, r.guard, r.predicate = nil, guard{}, nil
+	r.key, r.guard, r.filter, r.seal, r.fresh = nil, predicate{}, nil, nil, nil
 	requests.Put(r)
 }
 
@@ -79,11 +84,21 @@ func (r *request) encode(w *transform.Write, row *transform.Row, families []stri
 		qualifier = exclusiveQualifier
 	}
 	r.body, r.skip = r.body[:0], r.skip[:0]
-	r.guard = guard{qualifier, w.Version}
-	r.guardValue = append(append(append(r.guardValue[:0], w.Item.Table...), 0), w.Item.Key...)
+	r.guard = predicate{qualifier, w.Version}
 	r.key = row.Key
+	r.setGuardValue(&w.Item, qualifier)
 	r.buildBody(w, row, qualifier, families)
 	r.buildSkip(w, row)
+}
+
+// setGuardValue sets the value of the row's guard.
+func (r *request) setGuardValue(item *transform.Item, qualifier []byte) {
+	if item.Sealed {
+		named := guard.Guard{Pipeline: item.Pipeline, Table: item.Table, Key: item.Key}
+		r.guardValue = r.seal.Append(r.guardValue[:0], named, r.key, qualifier)
+		return
+	}
+	r.guardValue = guard.Append(r.guardValue[:0], item.Pipeline, item.Table, item.Key)
 }
 
 // buildBody builds the body: what replaces the item's cells. Deletes come before sets, so that no delete removes a cell
@@ -168,4 +183,24 @@ func (r *request) delete(d *transform.Delete) {
 // deleteColumn deletes the cells of a column from from to to, exclusive; all with 0, 0.
 func deleteColumn(family string, qualifier []byte, from, to int64) op {
 	return op{kind: opDeleteColumn, family: family, qualifier: qualifier, from: from, to: to}
+}
+
+// encodeReplacement makes the request that replaces a row and its guard where the guard has exactly the version broken.
+// Cells that the broken write left above the write's version are deleted, because they would hide what is set.
+func (r *request) encodeReplacement(w *transform.Write, row *transform.Row, families []string,
+	broken change.Version) (err error) {
+	r.encode(w, row, families)
+	var deletes []op
+	if !wholeRow(row) {
+		for i := range row.Cells {
+			if c := &row.Cells[i]; !c.Mapped && !c.Aggregate {
+				deletes = append(deletes, deleteColumn(c.Family, c.Qualifier, int64(w.Version)+1, int64(broken)+1))
+			}
+		}
+		deletes = append(deletes, deleteColumn(transform.LiveFamily, r.guard.qualifier, 0, 0),
+			deleteColumn(transform.DeadFamily, r.guard.qualifier, 0, 0))
+	}
+	r.skip, r.body = append(deletes, r.body...), nil
+	r.filter, err = proto.Marshal(exactGuard(r.guard.qualifier, broken))
+	return err
 }

@@ -103,3 +103,15 @@ func TestUsedRequestEncodesLikeANewOne(t *testing.T) {
 		}
 	})
 }
+
+// BenchmarkEncode measures the work for one row from the write to its bytes, without the call.
+func BenchmarkEncode(b *testing.B) {
+	writes, r := benchWrites(), requests.New().(*request)
+	var buf []byte
+	for i := 0; b.Loop(); i++ {
+		w := writes[i%len(writes)]
+		r.encode(w, &w.Rows[0], nil)
+		_ = r.size()
+		buf = r.append(buf[:0])
+	}
+}

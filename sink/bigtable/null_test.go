@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/mem"
 
+	"github.com/tailrace-cdc/replicator/sink/bigtable/guard"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -160,7 +161,7 @@ func BenchmarkLibraryApply(b *testing.B) {
 
 func libraryMutation(w *transform.Write) *bigtable.Mutation {
 	q, v := string(exclusiveQualifier), bigtable.Timestamp(w.Version*1000)
-	guard := func(family string) bigtable.Filter {
+	atVersion := func(family string) bigtable.Filter {
 		return bigtable.ChainFilters(bigtable.ColumnRangeFilter(family, q, q+"\x00"),
 			bigtable.TimestampRangeFilterMicros(v, 0))
 	}
@@ -169,7 +170,7 @@ func libraryMutation(w *transform.Write) *bigtable.Mutation {
 	for _, c := range w.Rows[0].Cells {
 		m.Set(c.Family, string(c.Qualifier), v, c.Value)
 	}
-	m.Set(transform.LiveFamily, q, v, append([]byte(w.Item.Table+"\x00"), w.Item.Key...))
-	return bigtable.NewCondMutation(bigtable.InterleaveFilters(guard(transform.LiveFamily), guard(transform.DeadFamily)),
-		nil, m)
+	m.Set(transform.LiveFamily, q, v, guard.Append(nil, w.Item.Pipeline, w.Item.Table, w.Item.Key))
+	guarded := bigtable.InterleaveFilters(atVersion(transform.LiveFamily), atVersion(transform.DeadFamily))
+	return bigtable.NewCondMutation(guarded, nil, m)
 }

@@ -17,6 +17,10 @@ type Options struct {
 	// Endpoint is the host:port of an emulator, spoken to in plain text without credentials.
 	// Empty: $BIGTABLE_EMULATOR_HOST if set, else the service.
 	Endpoint string
+	// Pipeline is the one to which GuardOf attributes values that do not name theirs. Writes take it from the item.
+	Pipeline string
+	// Seal seals the guards' values of items whose key is personal data, and opens them. Nil: writes of such items fail.
+	Seal *Sealer
 	// Now is the source's clock: the latest Date of DynamoDB, advanced by the monotonic clock. The tombstone gate depends
 	// on it, so the local wall clock must not be used. Apply returns an error without it.
 	Now func() time.Time

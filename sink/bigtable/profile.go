@@ -16,6 +16,10 @@ type Profile struct {
 	Name          string
 	SingleCluster bool // writes go to one cluster; otherwise guards decide by one copy of several
 	Transactional bool // CheckAndMutateRow is allowed
+
+	// Cluster is the id of the cluster that takes the writes; "" unless SingleCluster. Guards in another cluster may be
+	// older, so writes must not move there unseen.
+	Cluster string
 }
 
 // ErrNoProfiles means that the server has no app profiles, as emulators do not.
@@ -44,6 +48,7 @@ func (c *Client) Profile(ctx context.Context) (Profile, error) {
 	}
 	if single, ok := found.RoutingPolicy.(*btapb.AppProfile_SingleClusterRouting_); ok {
 		p.SingleCluster = true
+		p.Cluster = single.SingleClusterRouting.ClusterId
 		p.Transactional = single.SingleClusterRouting.AllowTransactionalWrites
 	}
 	return p, nil

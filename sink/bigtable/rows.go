@@ -44,7 +44,7 @@ func (c *Client) Rows(ctx context.Context, target, start, end string, views []Vi
 	}
 	read := reading{table: data.Open(target), filter: bigtable.RowFilter(filterOf(views)), views: views, f: f}
 	for next := start; ; {
-		n, last, err := read.batch(ctx, next, end)
+		n, last, err := read.batch(ctx, bigtable.NewRange(next, end))
 		if err != nil {
 			return fmt.Errorf("read rows: %w", orInterrupted(ctx, err))
 		}
@@ -64,10 +64,10 @@ type reading struct {
 	row    Row
 }
 
-// batch reads the next rowsPerRead rows, and returns their number and the last key.
-func (r *reading) batch(ctx context.Context, start, end string) (n int, last string, err error) {
+// batch reads the first rowsPerRead of the rows, and returns their number and the last key.
+func (r *reading) batch(ctx context.Context, rows bigtable.RowSet) (n int, last string, err error) {
 	var failed error
-	err = r.table.ReadRows(ctx, bigtable.NewRange(start, end), func(row bigtable.Row) bool {
+	err = r.table.ReadRows(ctx, rows, func(row bigtable.Row) bool {
 		n, last = n+1, row.Key()
 		failed = r.f(r.convert(row))
 		return failed == nil
@@ -96,19 +96,30 @@ func (r *reading) convert(row bigtable.Row) *Row {
 
 // filterOf selects the views by column ranges, because emulators compile a family's regular expression for each cell.
 func filterOf(views []View) bigtable.Filter {
-	var families []bigtable.Filter
+	families := []bigtable.Filter{}
 	for _, v := range views {
-		family := bigtable.ColumnRangeFilter(v.Family, "", "")
-		if v.Versions > 0 {
-			family = bigtable.ChainFilters(family, bigtable.LatestNFilter(v.Versions))
-		}
-		families = append(families, family)
+		families = append(families, newestIn(v.Family, "", "", v.Versions))
 	}
-	switch len(families) {
+	return interleave(families)
+}
+
+// newestIn selects the newest cells of each column of a range, all with 0. start is inclusive and end exclusive; "" is
+// the family's end.
+func newestIn(family, start, end string, versions int) bigtable.Filter {
+	columns := bigtable.ColumnRangeFilter(family, start, end)
+	if versions == 0 {
+		return columns
+	}
+	return bigtable.ChainFilters(columns, bigtable.LatestNFilter(versions))
+}
+
+// interleave selects what any of the filters selects.
+func interleave(filters []bigtable.Filter) bigtable.Filter {
+	switch len(filters) {
 	case 0:
 		return bigtable.BlockAllFilter()
 	case 1:
-		return families[0]
+		return filters[0]
 	}
-	return bigtable.InterleaveFilters(families...)
+	return bigtable.InterleaveFilters(filters...)
 }

@@ -120,8 +120,8 @@ func TestProfileShowsWhetherConditionalWritesWork(t *testing.T) {
 	c, f := strict(t)
 	f.Faults.MultiCluster("many")
 	got, err := c.Profile(t.Context())
-	if diff := cmp.Diff(Profile{Name: "default", SingleCluster: true, Transactional: true}, got); diff != "" ||
-		err != nil {
+	want := Profile{Name: "default", SingleCluster: true, Transactional: true, Cluster: "sandbox"}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	c = open(t, f.Addr(), multi)

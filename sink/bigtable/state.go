@@ -26,11 +26,13 @@ const (
 	stateQualifier = "state"
 )
 
-// StateFormat is the highest format of a state row that this build knows, and that of a new row.
+// StateFormat is the highest format of a state row that this build knows. A row is written with the lowest format that
+// holds its content, and never with a lower one than it has.
 //
 //	1  without Identity.Target
 //	2  with Identity.Target
-const StateFormat = 2
+//	3  with Recovering, OldLog or Cluster
+const StateFormat = 3
 
 var (
 	// ErrNoState means that the table has no row yet: a first start.
@@ -72,7 +74,21 @@ type State struct {
 	Lead     time.Duration  `json:"lead"`   // version reservation: how far versions may run ahead of creation times
 	Issued   bool           `json:"issued"` // set before the first frame: from then on an empty log is a lost one
 
+	// The following members need format 3. An older build must refuse the row: it would drop them.
+	Recovering bool      `json:"recovering,omitempty"` // a recovery has begun: nothing else may go on with any log
+	OldLog     time.Time `json:"old_log,omitzero"`     // creation of the log that the recovery leaves
+	Cluster    string    `json:"cluster,omitempty"`    // to which the app profile routed the writes; "": not known
+
 	stored []byte // the cell as loaded, with which CompareAndSet compares
+}
+
+// leastFormat returns 3 if the row has members that an older build must not drop, else 1. Identity.Target does not
+// raise the format: without it an older build can go on.
+func (s *State) leastFormat() int {
+	if s.Recovering || !s.OldLog.IsZero() || s.Cluster != "" {
+		return 3
+	}
+	return 1
 }
 
 // stateKey is unambiguous: table names of DynamoDB hold no '#'.
@@ -114,7 +130,7 @@ func decodeState(stored []byte) (*State, error) {
 // ErrStateExists if the row has another one.
 func (c *Client) CreateState(ctx context.Context, s *State) error {
 	next := *s
-	next.Format, next.Revision = StateFormat, 1
+	next.Format, next.Revision = max(2, next.leastFormat()), 1
 	won, err := c.storeIf(ctx, &next, columnFilter(stateQualifier), false)
 	if err != nil {
 		return fmt.Errorf("create state: %w", err)
@@ -128,17 +144,17 @@ func (c *Client) CreateState(ctx context.Context, s *State) error {
 
 // CompareAndSet replaces the loaded state old by next, which becomes the loaded state. It returns ErrStateChanged if
 // the row has changed since it was loaded. The row keeps its format, so that an older build can use it, unless next has
-// a higher one.
+// a higher one or a member that needs format 3.
 func (c *Client) CompareAndSet(ctx context.Context, old, next *State) error {
 	if len(old.stored) == 0 {
 		return errors.New("set state: the old state was not loaded")
 	}
 	n := *next
-	n.Format, n.Revision = max(old.Format, next.Format), old.Revision+1
+	n.Format, n.Revision = max(old.Format, next.Format, next.leastFormat()), old.Revision+1
 	if n.Format > StateFormat || n.Format < 2 && n.Identity.Target != "" { // Rule 11
 		return fmt.Errorf("set state: format %d cannot hold the row's content", n.Format)
 	}
-	won, err := c.storeIf(ctx, &n, stateValue(old.stored), true)
+	won, err := c.storeIf(ctx, &n, cellValue(stateQualifier, old.stored), true)
 	if err != nil {
 		return fmt.Errorf("set state: %w", err)
 	}
@@ -221,7 +237,7 @@ func (c *Client) setIf(
 		{kind: opSet, family: stateFamily, qualifier: column, value: x.value, from: x.time},
 	}
 	r := &request{key: x.key}
-	if r.predicate, err = proto.Marshal(predicate); err != nil {
+	if r.filter, err = proto.Marshal(predicate); err != nil {
 		return false, fmt.Errorf("encode predicate: %w", err)
 	}
 	if want {
@@ -239,10 +255,9 @@ func (c *Client) readCell(ctx context.Context, key []byte, qualifier string) ([]
 	t := c.table(StateTable)
 	call, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, t.headers), c.opt.Timeout)
 	defer cancel()
-	latest := &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerColumnLimitFilter{CellsPerColumnLimitFilter: 1}}
 	rows, err := btpb.NewBigtableClient(c.conn).ReadRows(call, &btpb.ReadRowsRequest{
 		TableName: t.name, AppProfileId: c.opt.AppProfile, RowsLimit: 1, Rows: &btpb.RowSet{RowKeys: [][]byte{key}},
-		Filter: chain(columnFilter(qualifier), latest),
+		Filter: chain(columnFilter(qualifier), latest()),
 	})
 	var value []byte
 	for err == nil {
@@ -273,25 +288,5 @@ func appendChunks(value []byte, chunks []*btpb.ReadRowsResponse_CellChunk) []byt
 	return value
 }
 
-func chain(filters ...*btpb.RowFilter) *btpb.RowFilter {
-	return &btpb.RowFilter{Filter: &btpb.RowFilter_Chain_{Chain: &btpb.RowFilter_Chain{Filters: filters}}}
-}
-
 // columnFilter selects the cells of one column of the state table.
-func columnFilter(qualifier string) *btpb.RowFilter {
-	return &btpb.RowFilter{Filter: &btpb.RowFilter_ColumnRangeFilter{ColumnRangeFilter: &btpb.ColumnRange{
-		FamilyName:     stateFamily,
-		StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: []byte(qualifier)},
-		EndQualifier:   &btpb.ColumnRange_EndQualifierClosed{EndQualifierClosed: []byte(qualifier)},
-	}}}
-}
-
-// stateValue selects the newest cell of a state if its value is stored.
-func stateValue(stored []byte) *btpb.RowFilter {
-	latest := &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerColumnLimitFilter{CellsPerColumnLimitFilter: 1}}
-	value := &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRangeFilter{ValueRangeFilter: &btpb.ValueRange{
-		StartValue: &btpb.ValueRange_StartValueClosed{StartValueClosed: stored},
-		EndValue:   &btpb.ValueRange_EndValueClosed{EndValueClosed: stored},
-	}}}
-	return chain(columnFilter(stateQualifier), latest, value)
-}
+func columnFilter(qualifier string) *btpb.RowFilter { return columnOf(stateFamily, []byte(qualifier)) }

@@ -116,7 +116,7 @@ func TestReserveStopsWhenAnotherLifeBegan(t *testing.T) {
 
 func TestNewerStateFormatIsRefused(t *testing.T) {
 	var newer *NewerFormatError
-	if _, err := decodeState([]byte(`{"format":3}`)); !errors.As(err, &newer) || newer.Have != 3 {
+	if _, err := decodeState([]byte(`{"format":4}`)); !errors.As(err, &newer) || newer.Have != 4 {
 		t.Errorf("decode: %v", err)
 	}
 }
@@ -155,5 +155,42 @@ func TestRowOfFormat1StaysOneUntilItIsRaised(t *testing.T) {
 	next.Format = 1
 	if err := c.CompareAndSet(t.Context(), s, &next); err != nil || next.Format != StateFormat {
 		t.Errorf("the row fell back to format %d, %v", next.Format, err)
+	}
+}
+
+// TestNewMembersOfTheRowRaiseItAndOlderBuildsRefuseIt: an older build would store the row without them.
+func TestNewMembersOfTheRowRaiseItAndOlderBuildsRefuseIt(t *testing.T) {
+	for name, set := range map[string]func(*State){
+		"recovering": func(s *State) { s.Recovering = true },
+		"old log":    func(s *State) { s.OldLog = present },
+		"cluster":    func(s *State) { s.Cluster = "main-c1" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := rig(t)
+			s := firstState()
+			if err := c.CreateState(t.Context(), s); err != nil || s.Format != 2 {
+				t.Fatalf("a row without them has format %d, %v", s.Format, err)
+			}
+			next := *s
+			next.Issued = true
+			if err := c.CompareAndSet(t.Context(), s, &next); err != nil || next.Format != 2 {
+				t.Fatalf("another change made it format %d, %v", next.Format, err)
+			}
+			last := next
+			set(&last)
+			if err := c.CompareAndSet(t.Context(), &next, &last); err != nil || last.Format != 3 {
+				t.Fatalf("format %d, %v", last.Format, err)
+			}
+			got, err := c.LoadState(t.Context(), "shop", "Products")
+			if diff := cmp.Diff(&last, got, cmpopts.IgnoreUnexported(State{})); err != nil || diff != "" {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+			first := firstState()
+			first.Identity.Table = "Orders"
+			set(first)
+			if err := c.CreateState(t.Context(), first); err != nil || first.Format != 3 {
+				t.Errorf("a first row with it has format %d, %v", first.Format, err)
+			}
+		})
 	}
 }

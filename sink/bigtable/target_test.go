@@ -8,6 +8,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/guard"
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
 func TestSecondPipelineFindsTheTargetTaken(t *testing.T) {
@@ -118,5 +125,139 @@ func TestNewerOrEnormousStoredMappingIsRefused(t *testing.T) {
 	rand.NewChaCha8([32]byte{}).Read(noise)
 	if err := c.StoreMapping(t.Context(), "shop", "Products", "enormous", noise); err == nil {
 		t.Error("a mapping larger than a cell should be was kept")
+	}
+}
+
+// claimed claims the target for a pipeline.
+func claimed(t testing.TB, c *Client, pipeline string) {
+	t.Helper()
+	if owner, err := c.ClaimTarget(t.Context(), pipeline, target); owner != pipeline || err != nil {
+		t.Fatalf("claim by %s: %q, %v", pipeline, owner, err)
+	}
+}
+
+func TestAdoptedTargetHasItsFloor(t *testing.T) {
+	everyServer(t, func(t *testing.T, c *Client) {
+		claimed(t, c, "shop")
+		if floor, err := c.TargetFloor(t.Context(), target); floor != 0 || err != nil {
+			t.Errorf("before: floor %d, %v", floor, err)
+		}
+		for range 2 { // a start that was interrupted adopts again
+			if err := c.AdoptTarget(t.Context(), "new", target, "shop", 900); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.AdoptTarget(t.Context(), "new", target, "shop", 700); err != nil {
+			t.Error(err)
+		}
+		if floor, err := c.TargetFloor(t.Context(), target); floor != 900 || err != nil {
+			t.Errorf("floor %d, %v", floor, err)
+		}
+		if owner, err := c.ClaimTarget(t.Context(), "shop", target); owner != "new" || err != nil {
+			t.Errorf("the pipeline before: %q, %v", owner, err)
+		}
+		if err := c.AdoptTarget(t.Context(), "third", target, "shop", 1); !errors.Is(err, ErrTargetChanged) {
+			t.Errorf("adopt from a pipeline that has it no longer: %v", err)
+		}
+		if err := c.AdoptTarget(t.Context(), "first", "orders", "", 5); err != nil {
+			t.Errorf("adopt a target that none has claimed: %v", err)
+		}
+		if floor, err := c.TargetFloor(t.Context(), "orders"); floor != 5 || err != nil {
+			t.Errorf("floor of a target that none had claimed: %d, %v", floor, err)
+		}
+	})
+}
+
+func TestOfPipelinesThatAdoptAtOnceOneHasTheTarget(t *testing.T) {
+	c, f := rig(t)
+	claimed(t, c, "shop")
+	f.fates(func(n int) fate { return []fate{pass, lose, refuse}[n%3] })
+	won := make([]error, 8)
+	var all sync.WaitGroup
+	for i := range won {
+		all.Go(func() {
+			won[i] = c.AdoptTarget(t.Context(), fmt.Sprint("pipeline-", i), target, "shop", change.Version(100+i))
+		})
+	}
+	all.Wait()
+	owner, err := c.TargetOwner(t.Context(), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, err := range won {
+		if mine := owner == fmt.Sprint("pipeline-", i); mine != (err == nil) || !mine && !errors.Is(err, ErrTargetChanged) {
+			t.Errorf("%s has the target, pipeline-%d heard %v", owner, i, err)
+		}
+	}
+}
+
+// TestTargetAdoptedBetweenReadAndWriteIsNotTakenAgain: another adoption comes after the claim was read.
+func TestTargetAdoptedBetweenReadAndWriteIsNotTakenAgain(t *testing.T) {
+	other, f := rig(t)
+	claimed(t, other, "shop")
+	var first sync.Once
+	c := open(t, f.addr, func(o *Options) {
+		o.Report = func(string, error) {
+			first.Do(func() {
+				if err := other.AdoptTarget(t.Context(), "third", target, "shop", 5); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	})
+	if err := c.AdoptTarget(t.Context(), "new", target, "shop", 9); !errors.Is(err, ErrTargetChanged) {
+		t.Errorf("adopt: %v", err)
+	}
+	if owner, err := c.TargetOwner(t.Context(), target); owner != "third" || err != nil {
+		t.Errorf("the target belongs to %q, %v", owner, err)
+	}
+}
+
+// TestGuardsOfTwoPipelinesInOneTarget is attack 47: what another pipeline wrote is neither ours nor unseen.
+func TestGuardsOfTwoPipelinesInOneTarget(t *testing.T) {
+	c, f := rig(t, func(o *Options) { o.Pipeline = "shop" })
+	if v, pipelines, err := c.HighestGuard(t.Context(), target); v != 0 || len(pipelines) != 0 || err != nil {
+		t.Errorf("empty table: %d, %q, %v", v, pipelines, err)
+	}
+	other := open(t, f.addr, func(o *Options) { o.Pipeline, o.Seal = "other", sealer(t, 1) })
+	theirs := func(w *transform.Write) *transform.Write {
+		w.Item.Pipeline = "other"
+		w.Item.Guard = guard.Qualifier("other", w.Item.Table, w.Item.Key)
+		return w
+	}
+	mustApply(t, c, own("a", 3, "x", "3"), share(transform.ClassD, "a", "row", 4, nil, "x", "4"),
+		share(transform.ClassD, "a", "row", 5, []string{"x"}))
+	mustApply(t, other, theirs(share(transform.ClassD, "a", "row", 7, nil, "y", "7")),
+		theirs(share(transform.ClassD, "a", "row", 9, []string{"y"})))
+	v, pipelines, err := c.HighestGuard(t.Context(), target)
+	if diff := cmp.Diff([]string{"other", "shop"}, pipelines); v != change.Version(at(9)) || err != nil || diff != "" {
+		t.Errorf("highest %d, %v (-want +got):\n%s", v, err, diff)
+	}
+	for limit, want := range map[int][]string{0: {"other"}, 1: {}, 2: {"other"}} {
+		got, err := c.ForeignGuards(t.Context(), target, limit)
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
+			t.Errorf("in %d rows: %v (-want +got):\n%s", limit, err, diff)
+		}
+	}
+	mustApply(t, other, sealed(theirs(own("z", 9, "x", "9"))))
+	got, err := c.ForeignGuards(t.Context(), target, 0)
+	if diff := cmp.Diff([]string{"", "other"}, got); err != nil || diff != "" {
+		t.Errorf("with one that we cannot open: %v (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestFloorOfAnAdoptedTargetBeatsItsGuards: above the highest guard, every write of the new pipeline is done.
+func TestFloorOfAnAdoptedTargetBeatsItsGuards(t *testing.T) {
+	c, _ := rig(t)
+	before := own("hats", 9, "x", "9")
+	before.Item.Pipeline = "before"
+	mustApply(t, c, before)
+	v, _, err := c.HighestGuard(t.Context(), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustApply(t, c, own("hats", int64(v)-at(0), "x", "late"), own("hats", int64(v)+1-at(0), "x", "new"))
+	if diff := cmp.Diff(map[string]string{"hats d:x": "new"}, plain(t, c)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -117,8 +117,8 @@ func (r *request) size() int {
 	for i := range r.body {
 		n += messageSize(messageSize(r.body[i].size()))
 	}
-	if r.predicate != nil {
-		return n + messageSize(len(r.predicate))
+	if r.filter != nil {
+		return n + messageSize(len(r.filter))
 	}
 	return n + messageSize(r.guard.size())
 }
@@ -133,8 +133,8 @@ func (r *request) append(dst []byte) []byte {
 	for i := range r.body {
 		dst = r.body[i].append(dst, 5)
 	}
-	if r.predicate != nil {
-		dst = appendMember(dst, 6, r.predicate)
+	if r.filter != nil {
+		dst = appendMember(dst, 6, r.filter)
 	} else {
 		dst = r.guard.append(appendTag(dst, 6, r.guard.size()))
 	}
@@ -144,18 +144,18 @@ func (r *request) append(dst []byte) []byte {
 // guardFamilies are the families of the guard's two columns.
 var guardFamilies = [...]string{transform.LiveFamily, transform.DeadFamily}
 
-func (g *guard) columnSize(family string) int {
+func (g *predicate) columnSize(family string) int {
 	return textSize(family) + messageSize(len(g.qualifier)) + messageSize(len(g.qualifier)+1)
 }
 
-func (g *guard) chainSize(family string) int {
+func (g *predicate) chainSize(family string) int {
 	return messageSize(messageSize(g.columnSize(family))) + messageSize(messageSize(numberSize(g.micros())))
 }
 
 // micros returns the guard's version as a timestamp of Bigtable.
-func (g *guard) micros() int64 { return int64(g.version) * 1000 }
+func (g *predicate) micros() int64 { return int64(g.version) * 1000 }
 
-func (g *guard) size() int {
+func (g *predicate) size() int {
 	n := 0
 	for _, family := range guardFamilies {
 		n += messageSize(messageSize(g.chainSize(family)))
@@ -166,7 +166,7 @@ func (g *guard) size() int {
 // append appends a RowFilter:
 //
 //	interleave 2 { filters 1 { chain 1 { filters 1 { column range 7 }, filters 1 { timestamp range 8 }}}}
-func (g *guard) append(dst []byte) []byte {
+func (g *predicate) append(dst []byte) []byte {
 	whole := 0
 	for _, family := range guardFamilies {
 		whole += messageSize(messageSize(g.chainSize(family)))

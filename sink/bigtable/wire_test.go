@@ -123,7 +123,7 @@ func TestRequestIsWhatTheGeneratedCodeWouldSend(t *testing.T) {
 		r := &request{table: "projects/p/instances/i/tables/t",
 			profile: rapid.SampledFrom([]string{"", "tailrace"}).Draw(t, "profile"),
 			key:     rapid.SliceOfN(rapid.Byte(), 1, 200).Draw(t, "key"), body: drawOps(t, "body"), skip: drawOps(t, "skip"),
-			guard: guard{rapid.SliceOfN(rapid.Byte(), 0, 16).Draw(t, "guard"),
+			guard: predicate{rapid.SliceOfN(rapid.Byte(), 0, 16).Draw(t, "guard"),
 				change.Version(rapid.Int64Range(0, maxVersion-1).Draw(t, "version"))}}
 		if diff := cmp.Diff(generated(r), sent(t, r), protocmp.Transform()); diff != "" {
 			t.Fatalf("(-generated +sent):\n%s", diff)
@@ -132,12 +132,12 @@ func TestRequestIsWhatTheGeneratedCodeWouldSend(t *testing.T) {
 }
 
 func TestPredicateOfTheCallerReplacesTheGuard(t *testing.T) {
-	filter := stateValue([]byte("stored"))
+	filter := cellValue(stateQualifier, []byte("stored"))
 	raw, err := proto.Marshal(filter)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(filter, sent(t, &request{predicate: raw}).PredicateFilter, protocmp.Transform()); diff != "" {
+	if diff := cmp.Diff(filter, sent(t, &request{filter: raw}).PredicateFilter, protocmp.Transform()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -1,4 +1,4 @@
-package bigtable
+package limit
 
 import (
 	"context"
@@ -8,22 +8,22 @@ import (
 )
 
 func TestOverloadLowersTheBoundOncePerRound(t *testing.T) {
-	l := newLimit(4, 64, 256)
+	l := New(4, 64, 256)
 	for range 64 {
-		_ = l.acquire(t.Context())
+		_ = l.Acquire(t.Context())
 	}
 	for range 40 {
-		l.release(time.Second, overload)
+		l.Release(time.Second, Overload)
 	}
 	for range 24 {
-		l.release(time.Second, neutral)
+		l.Release(time.Second, Neutral)
 	}
 	if l.bound < 40 || l.bound > 45 {
 		t.Errorf("bound %.1f after one round of failures, want 0.7 of 64", l.bound)
 	}
 	for range 10_000 {
-		_ = l.acquire(t.Context())
-		l.release(time.Second, overload)
+		_ = l.Acquire(t.Context())
+		l.Release(time.Second, Overload)
 	}
 	if l.bound != 4 {
 		t.Errorf("bound %.1f after a long outage, want the lowest", l.bound)
@@ -31,13 +31,13 @@ func TestOverloadLowersTheBoundOncePerRound(t *testing.T) {
 }
 
 func TestSingleFailuresDoNotChangeTheBound(t *testing.T) {
-	l := newLimit(4, 64, 64)
+	l := New(4, 64, 64)
 	for i := range 10_000 {
-		_ = l.acquire(t.Context())
+		_ = l.Acquire(t.Context())
 		if i%20 == 0 {
-			l.release(time.Second, overload)
+			l.Release(time.Second, Overload)
 		} else {
-			l.release(time.Millisecond, quick)
+			l.Release(time.Millisecond, Quick)
 		}
 	}
 	if l.bound != 64 {
@@ -46,20 +46,20 @@ func TestSingleFailuresDoNotChangeTheBound(t *testing.T) {
 }
 
 func TestQuickCallsRaiseTheBoundOnlyWhereItIsReached(t *testing.T) {
-	l := newLimit(4, 64, 128)
+	l := New(4, 64, 128)
 	for range 10_000 {
-		_ = l.acquire(t.Context())
-		l.release(time.Millisecond, quick)
+		_ = l.Acquire(t.Context())
+		l.Release(time.Millisecond, Quick)
 	}
 	if l.bound != 64 {
 		t.Errorf("bound %.1f although one call at a time was made", l.bound)
 	}
 	for range 10_000 {
 		for range 64 {
-			_ = l.acquire(t.Context())
+			_ = l.Acquire(t.Context())
 		}
 		for range 64 {
-			l.release(time.Millisecond, quick)
+			l.Release(time.Millisecond, Quick)
 		}
 	}
 	if l.bound != 128 {
@@ -68,11 +68,11 @@ func TestQuickCallsRaiseTheBoundOnlyWhereItIsReached(t *testing.T) {
 }
 
 func TestQueueingAtTheServiceLowersTheBound(t *testing.T) {
-	l := newLimit(4, 64, 128)
-	l.release(5*time.Millisecond, quick)
+	l := New(4, 64, 128)
+	l.Release(5*time.Millisecond, Quick)
 	l.inFlight = 64
 	for range 64 {
-		l.release(300*time.Millisecond, quick)
+		l.Release(300*time.Millisecond, Quick)
 	}
 	if l.bound >= 64 {
 		t.Errorf("bound %.1f, want it lower", l.bound)
@@ -81,8 +81,8 @@ func TestQueueingAtTheServiceLowersTheBound(t *testing.T) {
 
 func TestWaitersAreServedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimit(1, 1, 1)
-		_ = l.acquire(t.Context())
+		l := New(1, 1, 1)
+		_ = l.Acquire(t.Context())
 		var order []int
 		abandoned, cancel := context.WithCancel(t.Context())
 		for i := range 6 {
@@ -91,16 +91,16 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 				ctx = abandoned
 			}
 			go func() {
-				if l.acquire(ctx) == nil {
+				if l.Acquire(ctx) == nil {
 					order = append(order, i)
-					l.release(0, neutral)
+					l.Release(0, Neutral)
 				}
 			}()
 			synctest.Wait()
 		}
 		cancel()
 		synctest.Wait()
-		l.release(0, neutral)
+		l.Release(0, Neutral)
 		synctest.Wait()
 		want := []int{0, 1, 3, 4, 5}
 		for i := range want {

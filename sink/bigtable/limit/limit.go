@@ -1,4 +1,5 @@
-package bigtable
+// Package limit bounds the calls in flight to a service, by what their outcomes show of its load.
+package limit
 
 import (
 	"context"
@@ -6,11 +7,11 @@ import (
 	"time"
 )
 
-// limit bounds the calls in flight to one table, as TCP's congestion control does (AIMD). The bound grows by addition
+// Limit bounds the calls in flight to one table, as TCP's congestion control does (AIMD). The bound grows by addition
 // while calls are quick and use half of it or more, and shrinks by multiplication when the service is unavailable,
 // overloaded or slow. Calls wait in the order in which they came, so that no lane starves. Each table has its own
 // limit, so a slow table does not affect others.
-type limit struct {
+type Limit struct {
 	low, high float64
 
 	mu       sync.Mutex
@@ -22,19 +23,21 @@ type limit struct {
 	// The bound decreases at most once in a round, which is as many calls as may be in flight: single failures, which
 	// every service has, do not show its load. These count the calls of the round.
 	seen, failed, slow int
+
+	overloads uint64 // calls since the begin that showed an overload
 }
 
 type waiter struct {
 	ready chan struct{} // closed under mu when a slot is handed over
 }
 
-// loadSignal is what a call that has ended shows about the service's load.
-type loadSignal uint8
+// Signal is what a call that has ended shows about the service's load.
+type Signal uint8
 
 const (
-	quick    loadSignal = iota // answered; its latency counts
-	overload                   // unavailable, timed out or throttled
-	neutral                    // rejected or canceled: shows nothing
+	Quick    Signal = iota // answered; its latency counts
+	Overload               // unavailable, timed out or throttled
+	Neutral                // rejected or canceled: shows nothing
 )
 
 const (
@@ -43,12 +46,13 @@ const (
 	floorDrift = 1.001                 // the floor grows with each call, so that a lasting change becomes normal
 )
 
-func newLimit(low, start, high int) *limit {
-	return &limit{low: float64(low), bound: float64(start), high: float64(high)}
+// New makes a Limit with a bound between low and high, which is start at first.
+func New(low, start, high int) *Limit {
+	return &Limit{low: float64(low), bound: float64(start), high: float64(high)}
 }
 
-// acquire waits for a slot, first come first served. It returns the context's cause when ctx ends before.
-func (l *limit) acquire(ctx context.Context) error {
+// Acquire waits for a slot, first come first served. It returns the context's cause when ctx ends before.
+func (l *Limit) Acquire(ctx context.Context) error {
 	l.mu.Lock()
 	if len(l.waiting) == 0 && float64(l.inFlight) < l.bound {
 		l.inFlight++
@@ -67,7 +71,7 @@ func (l *limit) acquire(ctx context.Context) error {
 }
 
 // abandon removes a waiter from the queue. A slot that was handed to it meanwhile goes to the next waiter.
-func (l *limit) abandon(ctx context.Context, w *waiter) error {
+func (l *Limit) abandon(ctx context.Context, w *waiter) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range l.waiting {
@@ -81,8 +85,8 @@ func (l *limit) abandon(ctx context.Context, w *waiter) error {
 	return context.Cause(ctx)
 }
 
-// release gives a slot back, adapts the bound to the call's latency and signal, and returns the bound.
-func (l *limit) release(took time.Duration, signal loadSignal) float64 {
+// Release gives a slot back, adapts the bound to the call's latency and signal, and returns the bound.
+func (l *Limit) Release(took time.Duration, signal Signal) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.adapt(took, signal)
@@ -91,13 +95,21 @@ func (l *limit) release(took time.Duration, signal loadSignal) float64 {
 	return l.bound
 }
 
+// Overloads returns how many calls have shown an overload so far.
+func (l *Limit) Overloads() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.overloads
+}
+
 // adapt changes floor and bound by the outcome of one call. The mutex is held.
-func (l *limit) adapt(took time.Duration, signal loadSignal) {
+func (l *Limit) adapt(took time.Duration, signal Signal) {
 	l.seen++
 	switch signal {
-	case overload:
+	case Overload:
 		l.failed++
-	case quick:
+		l.overloads++
+	case Quick:
 		if l.floor == 0 || took < l.floor {
 			l.floor = took
 		}
@@ -121,7 +133,7 @@ func (l *limit) adapt(took time.Duration, signal loadSignal) {
 }
 
 // serve hands free slots to the first waiters. The mutex is held.
-func (l *limit) serve() {
+func (l *Limit) serve() {
 	n := 0
 	for n < len(l.waiting) && float64(l.inFlight) < l.bound {
 		close(l.waiting[n].ready)

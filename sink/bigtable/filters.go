@@ -1,0 +1,46 @@
+package bigtable
+
+import (
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+func chain(filters ...*btpb.RowFilter) *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_Chain_{Chain: &btpb.RowFilter_Chain{Filters: filters}}}
+}
+
+// latest selects the newest cell of each column.
+func latest() *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerColumnLimitFilter{CellsPerColumnLimitFilter: 1}}
+}
+
+// columnOf selects the cells of one column.
+func columnOf(family string, qualifier []byte) *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_ColumnRangeFilter{ColumnRangeFilter: &btpb.ColumnRange{
+		FamilyName:     family,
+		StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: qualifier},
+		EndQualifier:   &btpb.ColumnRange_EndQualifierClosed{EndQualifierClosed: qualifier},
+	}}}
+}
+
+// cellValue selects the newest cell of a column of the state table if it has this value.
+func cellValue(qualifier string, value []byte) *btpb.RowFilter {
+	equal := &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRangeFilter{ValueRangeFilter: &btpb.ValueRange{
+		StartValue: &btpb.ValueRange_StartValueClosed{StartValueClosed: value},
+		EndValue:   &btpb.ValueRange_EndValueClosed{EndValueClosed: value},
+	}}}
+	return chain(columnOf(stateFamily, []byte(qualifier)), latest(), equal)
+}
+
+// exactGuard selects the newest guard of an item, if it has exactly this version.
+func exactGuard(qualifier []byte, version change.Version) *btpb.RowFilter {
+	at := &btpb.RowFilter{Filter: &btpb.RowFilter_TimestampRangeFilter{TimestampRangeFilter: &btpb.TimestampRange{
+		StartTimestampMicros: int64(version) * 1000, EndTimestampMicros: (int64(version) + 1) * 1000,
+	}}}
+	newest := func(family string) *btpb.RowFilter { return chain(columnOf(family, qualifier), latest(), at) }
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_Interleave_{Interleave: &btpb.RowFilter_Interleave{
+		Filters: []*btpb.RowFilter{newest(transform.LiveFamily), newest(transform.DeadFamily)},
+	}}}
+}

@@ -1,0 +1,26 @@
+package bigtable
+
+import (
+	"errors"
+
+	"github.com/tailrace-cdc/replicator/sink/bigtable/guard"
+)
+
+// Guard is what the value of a guard tells: whose item is in the row.
+type Guard = guard.Guard
+
+// Sealer seals the keys in the values of guards.
+type Sealer = guard.Sealer
+
+// NewSealer makes a Sealer from secrets of 32 bytes in base64: the first one seals, any of them opens. It returns nil
+// without secrets.
+func NewSealer(secrets []string) (*Sealer, error) { return guard.NewSealer(secrets) }
+
+var errNoSecret = errors.New("a key attribute is listed under pii, so the guards need a secret: set pii_secrets")
+
+// GuardOf returns what the value of a guard tells; row and qualifier are where it stands. A value of the first form is
+// taken for this pipeline's (Options.Pipeline) unless its qualifier belongs to another. An error means that no build
+// has written the value in this place.
+func (c *Client) GuardOf(value, row, qualifier []byte) (Guard, error) {
+	return guard.Reader{Pipeline: c.opt.Pipeline, Seal: c.opt.Seal}.Read(value, row, qualifier)
+}
