@@ -3,16 +3,15 @@ package verify
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
+	"github.com/tailrace-cdc/replicator/verify/guarded"
 )
 
 // comparison merges the sorted projection with the target's rows.
@@ -253,38 +252,15 @@ func (c *comparison) matches(f transform.Family, want []cell, have []byte) bool 
 		return true
 	}
 	if f.Aggregate != "" {
-		return slices.ContainsFunc(want, func(w cell) bool { return aggregateIncludes(f.Aggregate, w.value, have) })
+		return slices.ContainsFunc(want, func(w cell) bool { return guarded.AggregateIncludes(f.Aggregate, w.value, have) })
 	}
 	value := valueKey(have, c.options.ShowValues)
 	return slices.ContainsFunc(want, func(w cell) bool {
 		if w.rawJSON {
-			return bytes.Equal(w.value, valueKey(c.canonicalDocument(have), c.options.ShowValues))
+			return bytes.Equal(w.value, valueKey(guarded.CanonicalDocument(&c.decoder, have), c.options.ShowValues))
 		}
 		return bytes.Equal(w.value, value)
 	})
-}
-
-// canonicalDocument returns a document in the canonical form of the projection, because the target has it as it was
-// written, with its JSON in any order. It returns bytes that are not a document unchanged.
-func (c *comparison) canonicalDocument(document []byte) []byte {
-	c.decoder.Reset()
-	img, err := c.decoder.Image(document)
-	if err != nil {
-		return document
-	}
-	return img.AppendJSON(nil)
-}
-
-// aggregateIncludes reports whether the aggregate have, of the given kind, may include the value want.
-func aggregateIncludes(aggregate string, want, have []byte) bool {
-	if len(want) != 8 || len(have) != 8 {
-		return false
-	}
-	w, h := int64(binary.BigEndian.Uint64(want)), int64(binary.BigEndian.Uint64(have))
-	if strings.HasPrefix(aggregate, "min") {
-		return h <= w
-	}
-	return h >= w
 }
 
 // differenceAt returns the difference between a wanted cell and the value that the target has.

@@ -133,7 +133,7 @@ func (s *sorter) sorted() (*merge, error) {
 // merge returns the cells of all runs and of memory in order.
 type merge struct {
 	memory []cell
-	runs   runs
+	runs   runHeap
 }
 
 // next returns the next cell; io.EOF after the last.
@@ -174,13 +174,13 @@ func (r *run) next() (err error) {
 	return err
 }
 
-type runs []*run
+type runHeap []*run
 
-func (r runs) Len() int           { return len(r) }
-func (r runs) Less(i, j int) bool { return order(&r[i].head, &r[j].head) < 0 }
-func (r runs) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
-func (r *runs) Push(x any)        { *r = append(*r, x.(*run)) }
-func (r *runs) Pop() any {
+func (r runHeap) Len() int           { return len(r) }
+func (r runHeap) Less(i, j int) bool { return order(&r[i].head, &r[j].head) < 0 }
+func (r runHeap) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
+func (r *runHeap) Push(x any)        { *r = append(*r, x.(*run)) }
+func (r *runHeap) Pop() any {
 	last := (*r)[len(*r)-1]
 	*r = (*r)[:len(*r)-1]
 	return last

@@ -1,12 +1,3 @@
-// Package verify compares a source table with Bigtable, cell by cell, as an application reads them.
-//
-// The source's items are unordered and several may share a row. So their projection is sorted first, in runs on disk
-// when it is large, and then merged with one ordered reading of the target. Memory is bounded whatever the size of the
-// tables. Versions and guards are not compared, because a migrated application does not use them.
-//
-// Compare while neither side is written to: a change that is on its way shows as a difference.
-//
-// A comparison runs in the goroutine of its caller.
 package verify
 
 import (
@@ -18,6 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
+	"github.com/tailrace-cdc/replicator/verify/guarded"
 )
 
 // Items calls f with every item of a source table, in any order. An error of f ends it and is returned. The image is
@@ -55,18 +47,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Kind is how the two sides differ.
-type Kind string
-
-// The kinds of a Difference. A missing or extra row counts once, whatever cells it has.
-const (
-	MissingRow  Kind = "missing_row"
-	ExtraRow    Kind = "extra_row"
-	MissingCell Kind = "missing_cell"
-	ExtraCell   Kind = "extra_cell"
-	Value       Kind = "value"
-)
-
 // Difference is one row or cell in which Bigtable differs from the source's projection.
 type Difference struct {
 	Kind      Kind          `json:"kind"`
@@ -96,28 +76,7 @@ type Result struct {
 func (r *Result) Equal() bool { return r.Count == 0 && r.Refused == 0 && r.Unproven == 0 }
 
 // Views returns what Rows must read for the programs of one target: as many versions of each family as it keeps.
-func Views(programs ...*transform.Program) []bigtable.View {
-	var views []bigtable.View
-	for _, f := range familiesOf(programs) {
-		views = append(views, bigtable.View{Family: f.Name, Versions: f.MaxVersions})
-	}
-	return views
-}
-
-// familiesOf returns the families of all programs, without duplicates.
-func familiesOf(programs []*transform.Program) []transform.Family {
-	var out []transform.Family
-	seen := map[string]bool{}
-	for _, p := range programs {
-		for _, f := range p.Families() {
-			if !seen[f.Name] {
-				seen[f.Name] = true
-				out = append(out, f)
-			}
-		}
-	}
-	return out
-}
+func Views(programs ...*transform.Program) []bigtable.View { return guarded.Views(programs...) }
 
 // Compare reads all sources of one target and then the target, and returns their differences.
 func Compare(ctx context.Context, o Options, sources []Source, rows Rows) (*Result, error) {
@@ -126,7 +85,7 @@ func Compare(ctx context.Context, o Options, sources []Source, rows Rows) (*Resu
 	for i, s := range sources {
 		programs[i] = s.Program
 	}
-	families := familiesOf(programs)
+	families := guarded.AllFamilies(programs)
 	sorter := &sorter{memory: o.Memory, dir: o.Dir}
 	defer sorter.close()
 	res := &Result{}

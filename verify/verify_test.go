@@ -50,7 +50,7 @@ func newWorld(t testing.TB, mapping string) *world {
 	}
 	t.Cleanup(func() { _ = f.Close() })
 	c, err := bigtable.Open(t.Context(), bigtable.Options{
-		Project: "p", Instance: "i", Endpoint: f.Addr(), Now: func() time.Time { return present },
+		Project: "p", Instance: "i", Endpoint: f.Addr(), Pipeline: "p", Now: func() time.Time { return present },
 	}, zap.NewNop(), prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)

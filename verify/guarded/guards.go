@@ -1,0 +1,175 @@
+package guarded
+
+import (
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// Guard is one guard of a row, or the pair of live and dead of one item.
+type Guard struct {
+	Item      Item
+	pipeline  string // of another pipeline; "" for ours
+	unknown   bool   // sealed with a secret that is not known here
+	exclusive bool   // the row belongs to the item alone
+	Live      change.Version
+	Dead      change.Version
+
+	keys  change.Image // decoded on demand
+	owned *transform.Owned
+}
+
+// Guards reads the guards of a row, and finds the items that may own a cell.
+type Guards struct {
+	target Target
+	tables []Table
+	names  map[string]int // index of a table, by its name
+	row    []byte         // whose guards List holds
+	List   []Guard
+}
+
+// NewGuards returns the reader of the guards of a target.
+func NewGuards(target Target, tables []Table) *Guards {
+	g := &Guards{target: target, tables: tables, names: map[string]int{}}
+	for i := range tables {
+		g.names[tables[i].Program.Table().Source] = i
+	}
+	return g
+}
+
+// OtherTable is the index of the tables of our pipeline that are not among the given ones.
+const OtherTable = -1
+
+// Read reads the guards of a row into List. It skips cells of the guard families that no replicator wrote.
+func (g *Guards) Read(row *Row) {
+	g.List, g.row = g.List[:0], row.Key
+	for _, cells := range [][]bigtable.Cell{row.Live, row.Dead} {
+		for i := range cells {
+			g.add(row, &cells[i])
+		}
+	}
+}
+
+func (g *Guards) add(row *Row, cell *bigtable.Cell) {
+	found, err := g.target.GuardOf(cell.Value, row.Key, cell.Qualifier)
+	if err != nil {
+		return
+	}
+	x := Guard{unknown: found.Unknown, exclusive: string(cell.Qualifier) == exclusiveQualifier}
+	if table, ok := g.names[found.Table]; !ok {
+		x.Item = Item{OtherTable, found.Table + "\x00" + string(found.Key)}
+	} else {
+		x.Item = Item{table, string(found.Key)}
+	}
+	if !found.Unknown && found.Pipeline != g.tables[0].Program.Table().Pipeline {
+		x.pipeline = found.Pipeline
+		if x.pipeline == "" {
+			x.pipeline = "an unnamed pipeline"
+		}
+	}
+	at := change.Version(cell.Time.UnixMilli())
+	for i := range g.List {
+		if y := &g.List[i]; y.Item == x.Item && y.pipeline == x.pipeline && y.exclusive == x.exclusive && !x.unknown {
+			y.set(cell.Family, at)
+			return
+		}
+	}
+	x.set(cell.Family, at)
+	g.List = append(g.List, x)
+}
+
+func (x *Guard) set(family string, at change.Version) {
+	if family == transform.LiveFamily {
+		x.Live = at
+	} else {
+		x.Dead = at
+	}
+}
+
+// exclusiveQualifier is the qualifier of a guard in a row that one item owns.
+const exclusiveQualifier = "i"
+
+// Ours reports whether the guard is known to be our pipeline's.
+func (x *Guard) Ours() bool { return !x.unknown && x.pipeline == "" }
+
+// Find returns the guard of an item in the row, nil where there is none.
+func (g *Guards) Find(of Item) *Guard {
+	for i := range g.List {
+		if x := &g.List[i]; x.Ours() && x.Item == of {
+			return x
+		}
+	}
+	return nil
+}
+
+// Ownership says whether a cell belongs to an item.
+type Ownership int
+
+const (
+	OwnedNot Ownership = iota
+	OwnedMaybe
+	OwnedYes
+)
+
+// Owns reports whether a cell of the row that was read belongs to the item of a guard of ours.
+func (g *Guards) Owns(x *Guard, cell *bigtable.Cell) (Ownership, error) {
+	if x.Item.Table == OtherTable {
+		return OwnedMaybe, nil
+	}
+	if x.exclusive {
+		return OwnedYes, nil
+	}
+	if x.owned == nil {
+		if err := g.decodeKeys(x); err != nil {
+			return OwnedNot, err
+		}
+		var err error
+		if x.owned, err = g.tables[x.Item.Table].Program.Owned(x.keys, g.row); err != nil {
+			return OwnedNot, err
+		}
+	}
+	switch {
+	case x.owned.Has(cell.Family, cell.Qualifier):
+		return OwnedYes, nil
+	case x.owned.MayHave(cell.Family):
+		return OwnedMaybe, nil
+	}
+	return OwnedNot, nil
+}
+
+func (g *Guards) decodeKeys(x *Guard) (err error) {
+	if x.keys == nil && x.Item.Table != OtherTable {
+		var d change.Decoder // its own, because the keys are used while other guards are decoded
+		x.keys, err = d.Image([]byte(x.Item.Key))
+	}
+	return err
+}
+
+// Outlives returns why a cell may remain without an item; "" where it may not. x is the guard that owns the cell, or
+// nil.
+func (g *Guards) Outlives(x *Guard, row []byte, cell *bigtable.Cell) (string, error) {
+	alone := transform.CellAlone{Row: row, Family: cell.Family, Qualifier: cell.Qualifier, Empty: len(cell.Value) == 0}
+	if x != nil {
+		if x.Item.Table == OtherTable {
+			return "", nil
+		}
+		if err := g.decodeKeys(x); err != nil {
+			return "", err
+		}
+		alone.Keys = x.keys
+		return g.tables[x.Item.Table].outlives(alone), nil
+	}
+	for i := range g.tables {
+		if why := g.tables[i].outlives(alone); why != "" && !KeptByTTL(why) {
+			return why, nil
+		}
+	}
+	return "", nil
+}
+
+func (t *Table) outlives(a transform.CellAlone) string {
+	if t.Outlives == nil {
+		return ""
+	}
+	return t.Outlives(a)
+}

@@ -1,0 +1,327 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/verify/guarded"
+)
+
+// projected is what the target should hold of one item.
+type projected struct {
+	absent  bool
+	refused string // the mapping's reason
+	rows    map[string][]guarded.WantedCell
+}
+
+// sighting is what the rows of the target showed of one item.
+type sighting struct {
+	kinds   []Kind
+	rows    [][]byte // with differences
+	live    int      // rows that hold the item by their guards, and should not
+	keptTTL int      // cells that are kept if the item is absent
+	owned   int      // cells that belong to the item and should not be there
+	shared  bool     // a cell that other items may write too has another value
+	future  change.Version
+	guards  []byte // versions of the item's guards, by row
+}
+
+func (s *sighting) add(kind Kind, row []byte) {
+	if !slices.Contains(s.kinds, kind) {
+		s.kinds = append(s.kinds, kind)
+	}
+	if n := len(s.rows); n == 0 || !bytes.Equal(s.rows[n-1], row) {
+		s.rows = append(s.rows, bytes.Clone(row))
+	}
+}
+
+// fingerprint is equal for two sightings only if the item has not been written in between, and the same differs.
+func (s *sighting) fingerprint(content [sha256.Size]byte) [sha256.Size]byte {
+	b := append(content[:], s.guards...)
+	for _, k := range s.kinds {
+		b = append(append(b, k...), 0)
+	}
+	for _, r := range s.rows {
+		b = append(binary.AppendUvarint(b, uint64(len(r))), r...)
+	}
+	return sha256.Sum256(b)
+}
+
+// judge compares items with their rows.
+type judge struct {
+	s        *Settler
+	guards   *guarded.Guards
+	cells    guarded.Cells
+	families *guarded.Families
+	p        []*guarded.Projector // by table
+	dec      change.Decoder
+	buf      []byte
+}
+
+func newJudge(s *Settler) *judge {
+	f := guarded.FamiliesOf(s.Tables)
+	j := &judge{s: s, guards: guarded.NewGuards(s.Target, s.Tables), cells: guarded.NewCells(f), families: f}
+	for i := range s.Tables {
+		j.p = append(j.p, guarded.NewProjector(f, &s.Tables[i]))
+	}
+	return j
+}
+
+// take stores what a reading of an item shows: the first one what the target should hold of it, the second one whether
+// the item has changed since.
+func (j *judge) take(x *settling, raw []byte, first bool) error {
+	content, err := j.contentOf(raw)
+	if err != nil {
+		return err
+	}
+	if !first {
+		x.changed = content != x.content
+		return nil
+	}
+	x.content = content
+	x.want, err = j.project(x.Table, raw)
+	return err
+}
+
+// contentOf returns a hash of an item that does not depend on the order of its JSON.
+func (j *judge) contentOf(raw []byte) (sum [sha256.Size]byte, err error) {
+	if raw == nil {
+		return sum, nil
+	}
+	j.dec.Reset()
+	img, err := j.dec.Image(raw)
+	if err != nil {
+		return sum, err
+	}
+	j.buf = img.AppendJSON(j.buf[:0])
+	return sha256.Sum256(j.buf), nil
+}
+
+func (j *judge) project(table int, raw []byte) (projected, error) {
+	if raw == nil {
+		return projected{absent: true}, nil
+	}
+	p := j.p[table]
+	rows, err := p.Rows(raw)
+	if guarded.IsRefusal(err) {
+		return projected{refused: err.Error()}, nil
+	}
+	if err != nil {
+		return projected{}, err
+	}
+	want := projected{rows: map[string][]guarded.WantedCell{}}
+	for i := range rows {
+		cells := make([]guarded.WantedCell, len(rows[i].Cells))
+		for k := range rows[i].Cells {
+			cells[k] = p.Cell(&rows[i].Cells[k]).Clone()
+		}
+		want.rows[string(rows[i].Key)] = cells
+	}
+	return want, nil
+}
+
+// lookAtRows reads the rows of all items: those that they should have, and those in which they may differ.
+func (j *judge) lookAtRows(ctx context.Context, open []*settling) error {
+	of := map[string][]*settling{}
+	for _, x := range open {
+		x.seen = sighting{}
+		for row := range x.want.rows {
+			of[row] = append(of[row], x)
+		}
+		for _, row := range x.Rows {
+			if _, both := x.want.rows[string(row)]; !both {
+				of[string(row)] = append(of[string(row)], x)
+			}
+		}
+	}
+	keys := make([]string, 0, len(of))
+	for row := range of {
+		keys = append(keys, row)
+	}
+	slices.Sort(keys) // fingerprints depend on the order
+	j.cells.Now = j.s.Now()
+	next := 0
+	missing := func(until string) error {
+		for ; next < len(keys) && keys[next] < until; next++ {
+			if err := j.lookAtRow(keys[next], nil, of[keys[next]]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return j.inOrder(ctx, keys, func(row *Row) error {
+		if err := missing(string(row.Key)); err != nil {
+			return err
+		}
+		next++
+		return j.lookAtRow(string(row.Key), row, of[string(row.Key)])
+	}, missing)
+}
+
+// rowsPerLookup is how many rows one Lookup reads.
+const rowsPerLookup = 100
+
+// inOrder calls f with the rows in the order of keys, and rest after the last of each lookup with its last key.
+func (j *judge) inOrder(ctx context.Context, keys []string, f func(*Row) error, rest func(string) error) error {
+	for some := range slices.Chunk(keys, rowsPerLookup) {
+		if err := j.s.Target.Lookup(ctx, some, f); err != nil {
+			return err
+		}
+		if err := rest(some[len(some)-1] + "\x00"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *judge) lookAtRow(key string, row *Row, items []*settling) error {
+	j.guards.List = j.guards.List[:0]
+	if row != nil {
+		j.guards.Read(row)
+	}
+	for _, x := range items {
+		if err := j.lookAt(key, row, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookAt compares what one row holds of one item with what it should hold. Cells of other items do not count, so that a
+// busy neighbour in the row does not keep the item unsettled.
+func (j *judge) lookAt(key string, row *Row, x *settling) error {
+	j.cells.Load(row)
+	g := j.guards.Find(item{Table: x.Table, Key: x.Key})
+	written := change.Version(0)
+	if g != nil {
+		written = g.Live
+		j.lookAtGuard(key, g, x)
+	}
+	cells, wanted := x.want.rows[key]
+	for i := range cells {
+		if err := j.lookAtCell(key, row, &cells[i], written, x); err != nil {
+			return err
+		}
+	}
+	if g == nil {
+		return nil
+	}
+	if g.Live > 0 && !wanted {
+		x.seen.live++
+		x.seen.add(Stale, []byte(key))
+	}
+	return j.lookAtRest(key, g, x)
+}
+
+func (j *judge) lookAtGuard(key string, g *guarded.Guard, x *settling) {
+	x.seen.guards = append(append(x.seen.guards, key...), 0)
+	x.seen.guards = binary.BigEndian.AppendUint64(x.seen.guards, uint64(g.Live))
+	x.seen.guards = binary.BigEndian.AppendUint64(x.seen.guards, uint64(g.Dead))
+	if at := max(g.Live, g.Dead); at > change.Version(j.s.Now()+j.s.Lead) {
+		x.seen.future = max(x.seen.future, at)
+		x.seen.add(FutureGuard, []byte(key))
+	}
+}
+
+// lookAtCell compares one wanted cell with the row.
+func (j *judge) lookAtCell(key string, row *Row, w *guarded.WantedCell, written change.Version, x *settling) error {
+	switch result, at := j.cells.Compare(w, written); result {
+	case guarded.IsMissing:
+		kind := MissingCell
+		if row == nil || len(row.Cells) == 0 {
+			kind = MissingRow
+		}
+		x.seen.add(kind, []byte(key))
+	case guarded.IsOther:
+		j.cells.Explain(at)
+		shared, err := j.mayBeShared(x, at)
+		if err != nil {
+			return err
+		}
+		if shared {
+			x.seen.shared = true
+		} else {
+			x.seen.add(Value, []byte(key))
+		}
+	case guarded.IsEqual:
+	}
+	return nil
+}
+
+// mayBeShared reports whether other items may write the cell of an item too, which the mapping acknowledges.
+func (j *judge) mayBeShared(x *settling, at int) (bool, error) {
+	if !j.s.Tables[x.Table].Program.SharesCells() {
+		return false, nil
+	}
+	cell := j.cells.List[at].Cell
+	for i := range j.guards.List {
+		g := &j.guards.List[i]
+		if !g.Ours() || g.Item == (item{Table: x.Table, Key: x.Key}) {
+			continue
+		}
+		if owned, err := j.guards.Owns(g, cell); err != nil || owned != guarded.OwnedNot {
+			return owned != guarded.OwnedNot, err
+		}
+	}
+	return false, nil
+}
+
+// lookAtRest looks for cells of the item that it should not have.
+func (j *judge) lookAtRest(key string, g *guarded.Guard, x *settling) error {
+	for i := range j.cells.List {
+		h := &j.cells.List[i]
+		if h.Explained() || j.cells.Expired(h) {
+			continue
+		}
+		owned, err := j.guards.Owns(g, h.Cell)
+		if err != nil {
+			return err
+		}
+		if owned != guarded.OwnedYes {
+			continue
+		}
+		why, err := j.guards.Outlives(g, []byte(key), h.Cell)
+		switch {
+		case err != nil:
+			return err
+		case guarded.KeptByTTL(why) && g.Live > 0:
+			x.seen.keptTTL++
+		case why != "" && !guarded.KeptByTTL(why): // kept, whatever becomes of the item
+		default:
+			x.seen.owned++
+			x.seen.add(ExtraCell, []byte(key))
+		}
+	}
+	return nil
+}
+
+// verdict decides about an item that was the same before and after its rows were read.
+func (j *judge) verdict(x *settling) Verdict {
+	s := &x.seen
+	v := Verdict{Table: x.Table, Key: x.Key, Status: Different, Kinds: s.kinds, Rows: s.rows, Future: s.future}
+	switch {
+	case x.want.refused != "":
+		v.Status, v.Why = Refused, x.want.refused
+	case s.future > 0:
+	case x.want.absent && s.keptTTL > 0 && s.owned == 0:
+		v.Status, v.Kept, v.Why = Kept, s.keptTTL, "on_ttl_expiry: keep"
+	case !x.want.absent && s.keptTTL > 0:
+		v.addKind(ExtraCell) // what TTL leaves may remain only while there is no such item
+	case len(s.kinds) > 0:
+	case s.shared:
+		v.Status, v.Why = Unproven, "other items may write the same cell"
+	default:
+		v.Status = Equal
+	}
+	return v
+}
+
+func (v *Verdict) addKind(kind Kind) {
+	if !slices.Contains(v.Kinds, kind) {
+		v.Kinds = append(v.Kinds, kind)
+	}
+}

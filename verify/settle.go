@@ -1,0 +1,196 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// Settler decides whether items differ while both sides are written to.
+type Settler struct {
+	Tables []Table
+	Target Target
+
+	// ReadItems reads items of a table strongly, by their canonical keys.
+	ReadItems func(ctx context.Context, table string, keys [][]byte) (*source.ItemBatch, error)
+	// Prove blocks until the target has every change up to t, by the service's clock.
+	Prove func(ctx context.Context, t change.Millis) error
+
+	Now   func() change.Millis                             // the service's clock
+	Lead  change.Millis                                    // how far above it versions may be
+	Pause func(ctx context.Context, d time.Duration) error // default failure.Pause
+	// FirstPause is the pause before items that changed are settled again, which doubles; default half a second.
+	FirstPause time.Duration
+}
+
+// Status is what settling found about an item.
+type Status string
+
+// The statuses. Only Different can be repaired.
+const (
+	Equal     Status = "equal"     // the target had the item as it was at a moment after the settling began
+	Different Status = "different" // two settlings in a row saw the same difference
+	Unproven  Status = "unproven"  // it changed each time
+	Kept      Status = "kept"      // there is no such item, and its cells may remain
+	Refused   Status = "refused"   // the mapping does not take the item
+)
+
+// Verdict is what settling found about an item.
+type Verdict struct {
+	Table  int
+	Key    string
+	Status Status
+	Why    string
+	Kinds  []Kind         // of the differences
+	Rows   [][]byte       // in which they are, for the repair; those of the projection may be among them
+	Kept   int            // with status Kept: cells that remain without the item
+	Future change.Version // the guard in the future, where there is one: only a write that expects it replaces it
+	Busy   bool           // with status Unproven: the only reason is that the item changed during its settlings
+}
+
+const (
+	settlings  = 6 // of one item, at most
+	keysPerGet = 100
+	firstPause = 500 * time.Millisecond
+)
+
+// proofMargin is how long after the Date of a reply a read may have happened: the Date is cut to seconds, and the
+// servers' clocks differ.
+const proofMargin = change.Millis(5000)
+
+// Settle decides about items: it reads them strongly, waits until the target has every change up to that reading, reads
+// the target's rows, and reads the items again. An item that is the same in both readings is decided by its rows. It is
+// Different only when two settlings in a row see the same: the rows of an item that changes from A to B and back to A
+// between the two readings may show B, although nothing is wrong. All others are settled again after a pause.
+//
+// All candidates share the readings and proofs, so pass some 1,000 at once: the items of 100 are in memory at a time.
+// Verdicts are in the order of the candidates.
+func (s *Settler) Settle(ctx context.Context, candidates []Candidate) ([]Verdict, error) {
+	open := make([]*settling, len(candidates))
+	for i := range candidates {
+		open[i] = &settling{Candidate: &candidates[i], at: i}
+	}
+	out := make([]Verdict, len(candidates))
+	judge := newJudge(s)
+	before, err := s.read(ctx, judge, open, true)
+	if err != nil {
+		return nil, err
+	}
+	for n, pause := 1, cmp.Or(s.FirstPause, firstPause); ; n++ {
+		if err := s.once(ctx, judge, open, before); err != nil {
+			return nil, err
+		}
+		changing := false
+		open = slices.DeleteFunc(open, func(x *settling) bool {
+			changing = changing || x.changed
+			if x.done {
+				out[x.at] = x.verdict
+			}
+			return x.done
+		})
+		if len(open) == 0 || n == settlings {
+			break
+		}
+		if changing {
+			if err := s.pause(ctx, pause); err != nil {
+				return nil, err
+			}
+			pause *= 2
+		}
+		if before, err = s.read(ctx, judge, open, true); err != nil {
+			return nil, err
+		}
+	}
+	giveUp(open, out)
+	return out, nil
+}
+
+// settling is one item on its way to a verdict.
+type settling struct {
+	*Candidate
+	at int // in the result
+
+	content [sha256.Size]byte // of the item, in the reading before the rows
+	want    projected
+	seen    sighting          // what the rows showed
+	last    [sha256.Size]byte // fingerprint of the settling before; zero after a change
+	changed bool
+	done    bool
+	verdict Verdict
+}
+
+// once settles each item once. The items were read before.
+func (s *Settler) once(ctx context.Context, judge *judge, open []*settling, before change.Millis) error {
+	if err := s.Prove(ctx, before+proofMargin); err != nil {
+		return fmt.Errorf("prove what is applied: %w", err)
+	}
+	if err := judge.lookAtRows(ctx, open); err != nil {
+		return err
+	}
+	if _, err := s.read(ctx, judge, open, false); err != nil {
+		return err
+	}
+	for _, x := range open {
+		if x.changed {
+			x.last = [sha256.Size]byte{}
+			continue
+		}
+		v := judge.verdict(x)
+		print := x.seen.fingerprint(x.content)
+		x.done = v.Status != Different || x.last == print
+		x.last, x.verdict = print, v
+	}
+	return nil
+}
+
+// read reads the items strongly, 100 at once, and returns the time of the last reply. The first reading stores what the
+// target should hold of them, the second one whether they have changed since.
+func (s *Settler) read(ctx context.Context, judge *judge, open []*settling, first bool) (change.Millis, error) {
+	byTable := map[int][]*settling{}
+	for _, x := range open {
+		byTable[x.Table] = append(byTable[x.Table], x)
+	}
+	answered := change.Millis(0)
+	for table, list := range byTable {
+		for some := range slices.Chunk(list, keysPerGet) {
+			keys := make([][]byte, len(some))
+			for i, x := range some {
+				keys[i] = []byte(x.Key)
+			}
+			name := s.Tables[table].Program.Table().Source
+			batch, err := s.ReadItems(ctx, name, keys)
+			if err != nil {
+				return 0, fmt.Errorf("read items of %s: %w", name, err)
+			}
+			answered = max(answered, batch.Answered)
+			for i, x := range some {
+				if err := judge.take(x, batch.Items[i], first); err != nil {
+					return 0, err
+				}
+			}
+		}
+	}
+	return answered, nil
+}
+
+func (s *Settler) pause(ctx context.Context, d time.Duration) error {
+	if s.Pause != nil {
+		return s.Pause(ctx, d)
+	}
+	return failure.Pause(ctx, d)
+}
+
+// giveUp decides about the items that changed each time. A Resyncer resyncs them: that makes their rows true.
+func giveUp(open []*settling, out []Verdict) {
+	for _, x := range open {
+		out[x.at] = Verdict{Table: x.Table, Key: x.Key, Status: Unproven, Why: "it changed during each of its settlings",
+			Kinds: x.Kinds, Rows: x.Rows, Busy: x.seen.future == 0}
+	}
+}

@@ -1,0 +1,375 @@
+package verify
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+const sharedRows = `
+mapping: 1
+families: {d: {max_versions: 1}}
+rules:
+- name: any
+  match: {pk: "{p}", sk: "{s}"}
+  row: "{p}"
+  cells: [{attrs: all, except: [pk, sk], to: "d:{s}/{attr}"}]
+`
+
+func TestItemThatComesBackBetweenTwoReadingsIsEqual(t *testing.T) {
+	e := newEngine(t, "")
+	e.put("p", "a", `"x":{"S":"A"}`)
+	turns := 0
+	e.beforeProof = func() { // the rows show B, and both readings of the item A
+		if turns++; turns <= 2 {
+			e.put("p", "a", `"x":{"S":"B"}`)
+			e.items[keyOf("p", "a")] = `{"pk":{"S":"p"},"sk":{"S":"a"},"x":{"S":"A"}}`
+		} else {
+			e.put("p", "a", `"x":{"S":"A"}`)
+		}
+	}
+	s := e.settler()
+	v, err := s.Settle(t.Context(), []Candidate{{Key: keyOf("p", "a")}})
+	if err != nil || v[0].Status != Equal || turns != 3 {
+		t.Errorf("after %d proofs: %+v, %v", turns, v, err)
+	}
+}
+
+func TestItemThatNeverRestsIsUnproven(t *testing.T) {
+	e := newEngine(t, "")
+	e.put("p", "a", `"x":{"S":"0"}`)
+	n := 0
+	e.beforeProof = func() {
+		n++
+		e.put("p", "a", fmt.Sprintf(`"x":{"S":"%d"}`, n))
+	}
+	s := e.settler()
+	paused := time.Duration(0)
+	s.Pause = func(_ context.Context, d time.Duration) error { paused += d; return nil }
+	v, err := s.Settle(t.Context(), []Candidate{{Key: keyOf("p", "a")}})
+	if err != nil || v[0].Status != Unproven || n != settlings || paused < 5*time.Second {
+		t.Errorf("%d settlings, %v of pauses: %+v, %v", n, paused, v, err)
+	}
+	e.lose("p", "a", `"x":{"S":"lost"}`) // a resync writes it: then nothing is left open
+	res := e.resync()
+	if healed, why := res.Healed(false); !healed || res.Busy != 1 {
+		t.Errorf("%s: %+v", why, res)
+	}
+}
+
+func TestHotNeighbourKeepsNoItemUnsettled(t *testing.T) {
+	e := newEngine(t, sharedRows)
+	e.put("p", "a", `"x":{"S":"1"}`)
+	e.put("p", "b", `"x":{"S":"1"}`)
+	e.put("p", "c", `"x":{"S":"1"}`)
+	e.lose("p", "c", `"y":{"S":"2"}`)
+	n := 0
+	e.beforeProof = func() {
+		n++
+		e.put("p", "b", fmt.Sprintf(`"x":{"S":"busy %d"}`, n))
+	}
+	s := e.settler()
+	v, err := s.Settle(t.Context(), []Candidate{{Key: keyOf("p", "a")}, {Key: keyOf("p", "b")}, {Key: keyOf("p", "c")}})
+	if err != nil || v[0].Status != Equal || v[1].Status != Unproven || v[2].Status != Different {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// TestHotItemIsListedAndNeverHealed: a foreign cell above the version of the repair, and a guard as new as it.
+func TestHotItemIsListedAndNeverHealed(t *testing.T) {
+	e := newEngine(t, "")
+	e.put("p", "a", `"x":{"S":"1"}`)
+	e.lose("p", "a", `"x":{"S":"2"}`)
+	e.guardAt("p#a", keyOf("p", "a"), int64(e.now())-10_000)
+	res := e.resync()
+	healed, why := res.Healed(false)
+	if healed || res.Hot != 1 || res.Equal != 0 || len(res.Open) != 1 || res.Open[0].Until == 0 ||
+		!strings.Contains(why, "hot") {
+		t.Errorf("%q: %+v", why, res)
+	}
+}
+
+// TestRowThatTheStreamHasMadeSinceIsHealed: the row was missing when the sides were compared, and the item changes
+// every half a minute since. No resync could write below its guard.
+func TestRowThatTheStreamHasMadeSinceIsHealed(t *testing.T) {
+	e := newEngine(t, "")
+	e.lose("p", "a", `"x":{"S":"1"}`)
+	f := e.full(e.options())
+	e.put("p", "a", `"x":{"S":"2"}`)
+	e.guardAt("p#a", keyOf("p", "a"), int64(e.now())-10_000)
+	r := Resyncer{Settler: e.settler(), Repair: e.repair}
+	res, err := r.Run(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if healed, why := res.Healed(false); !healed || res.Repaired != 1 || res.Equal != 1 {
+		t.Errorf("%q: %+v", why, res)
+	}
+}
+
+// TestGhostOfADeadItemIsFoundByItsTombstone: b leaves the row in a gap, x is removed behind it. No _tr_live names the
+// ghost of b's column, which was x's.
+func TestGhostOfADeadItemIsFoundByItsTombstone(t *testing.T) {
+	e := newEngine(t, sharedRows)
+	e.put("p", "x", `"a":{"S":"1"},"b":{"S":"2"}`)
+	e.put("p", "y", `"a":{"S":"1"}`)
+	e.lose("p", "x", `"a":{"S":"1"}`) // b goes in the gap
+	e.put("p", "x", "")               // its old image does not have b
+	f := e.full(e.options())
+	if v := e.verdicts(f)[keyOf("p", "x")]; v.Status != Different || v.Kinds[0] != ExtraCell {
+		t.Fatalf("%+v", v)
+	}
+	res := e.resync()
+	if healed, why := res.Healed(false); !healed || res.Repaired != 1 {
+		t.Errorf("%s: %+v", why, res)
+	}
+	if c := e.compare(Options{}); !c.Equal() {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestMovedItemLeavesItsOldRow(t *testing.T) {
+	e := newEngine(t, histories[4].mapping)
+	e.put("p", "a", `"text":{"S":"old"},"x":{"S":"1"}`)
+	e.lose("p", "a", `"text":{"S":"new"},"x":{"S":"1"}`)
+	res := e.resync()
+	if healed, why := res.Healed(false); !healed || res.Different != 1 {
+		t.Errorf("%s: %+v", why, res)
+	}
+	if c := e.compare(Options{}); !c.Equal() {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestKeptExpiredItemsStay(t *testing.T) {
+	e := newEngine(t, strings.Replace(sharedRows, "  cells:", "  on_ttl_expiry: keep\n  cells:", 1))
+	e.outlives = e.program.Outlives
+	e.put("p", "a", `"x":{"S":"1"},"y":{"S":"1"}`)
+	e.put("p", "b", `"x":{"S":"1"}`)
+	e.lose("p", "a", "") // expired
+	before := e.rowsOf()
+	res := e.resync()
+	if healed, why := res.Healed(false); !healed || res.Kept != 2 || res.Different != 0 {
+		t.Errorf("%s: %+v", why, res)
+	}
+	if after := e.rowsOf(); after != before {
+		t.Errorf("before %s, after %s", before, after)
+	}
+}
+
+// TestHistoriesOfRemovedItemsStay: cells of a family that keeps what was removed are neither ghosts nor foreign.
+func TestHistoriesOfRemovedItemsStay(t *testing.T) {
+	e := newEngine(t, `
+mapping: 1
+families: {d: {max_versions: 1}, h: {max_versions: 3, history: true, removed: keep}}
+rules:
+- name: any
+  match: {pk: "{p}", sk: "{s}"}
+  row: "{p}#{s}"
+  cells: [{attr: x, to: "d:x"}, {attr: y, to: "h:y"}]
+`)
+	e.outlives = e.program.Outlives
+	e.put("p", "a", `"x":{"S":"1"},"y":{"S":"1"}`)
+	e.put("p", "a", `"x":{"S":"2"},"y":{"S":"2"}`)
+	e.put("p", "b", `"x":{"S":"1"},"y":{"S":"1"}`)
+	e.put("p", "b", "")
+	before := e.rowsOf()
+	res := e.resync()
+	if healed, why := res.Healed(false); !healed || res.Kept != 1 || res.Written != 0 || e.rowsOf() != before {
+		t.Errorf("%s: %+v", why, res)
+	}
+}
+
+// rowsOf returns all rows of the target as text.
+func (e *engine) rowsOf() string {
+	e.t.Helper()
+	var b strings.Builder
+	err := e.bigtable().Scan(e.t.Context(), func(r *Row) error {
+		fmt.Fprintf(&b, "%s %v %v %v\n", r.Key, r.Cells, r.Live, r.Dead)
+		return nil
+	})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestFamiliesOutsideOfTheMappingAreNotLookedAt(t *testing.T) {
+	e := newEngine(t, "")
+	families := append(e.program.Families(), transform.Family{Name: "theirs", MaxVersions: 1})
+	tables := bigtable.Tables([]bigtable.Table{{Name: target, Families: families}}, 7*24*time.Hour)
+	if _, err := e.client.Ensure(t.Context(), tables); err != nil {
+		t.Fatal(err)
+	}
+	e.put("p", "a", `"x":{"S":"1"}`)
+	e.foreign("p#a", "theirs", "x", "9")
+	e.foreign("another", "theirs", "x", "9")
+	res := e.resync()
+	if healed, why := res.Healed(false); !healed || res.Foreign != 0 || res.Unproven != 0 || res.Written != 0 {
+		t.Errorf("%s: %+v", why, res)
+	}
+}
+
+// TestColumnOfAnotherRowOfTheItemIsForeign: no change of the item writes it to this row and no resync deletes it, so as
+// a difference of the item it would be repaired for ever.
+func TestColumnOfAnotherRowOfTheItemIsForeign(t *testing.T) {
+	e := newEngine(t, `
+mapping: 1
+families: {d: {max_versions: 1}}
+rules:
+- name: any
+  match: {pk: "{p}", sk: "{s}"}
+  row: "a#{p}"
+  cells: [{attr: x, to: "d:{s}/x"}]
+  index: [{name: other, row: "b#{p}", cells: [{attr: x, to: "d:{s}/y"}]}]
+`)
+	e.put("p", "a", `"x":{"S":"1"}`)
+	e.foreign("a#p", "d", "a/y", "1")
+	res := e.resync()
+	if healed, why := res.Healed(true); !healed || res.Foreign != 1 || res.Different != 0 || len(e.repaired) != 0 {
+		t.Errorf("%s: %+v", why, res)
+	}
+	e.lose("p", "a", `"z":{"S":"2"}`) // the columns of each row are the item's there
+	res = e.resync()
+	if healed, why := res.Healed(true); !healed || res.Foreign != 1 || res.Different != 1 || res.Repaired != 1 {
+		t.Errorf("%s: %+v", why, res)
+	}
+}
+
+// TestRowsOfAnotherPipelineAreForeignAndNamed, and are not repaired.
+func TestRowsOfAnotherPipelineAreForeignAndNamed(t *testing.T) {
+	e := newEngine(t, sharedRows)
+	e.put("p", "a", `"x":{"S":"1"}`)
+	key := keyOf("p", "z")
+	e.version++
+	e.write(&transform.Write{Item: transform.Item{Guard: guardQualifier("other", "S", key), Table: "S",
+		Pipeline: "other", Key: []byte(key)}, Version: change.Version(e.version), Rows: []transform.Row{{Key: []byte("p"),
+		Class: transform.ClassK,
+		Cells: []transform.Cell{{Family: "d", Qualifier: []byte("z/x"), Value: []byte("1")}}}}})
+	before := e.rowsOf()
+	res := e.resync()
+	healed, _ := res.Healed(false)
+	accepted, _ := res.Healed(true)
+	if healed || !accepted || res.Foreign != 1 || res.Open[0].Pipeline != "other" || res.Written != 0 {
+		t.Errorf("%+v", res)
+	}
+	if e.rowsOf() != before {
+		t.Error("the other pipeline's row was changed")
+	}
+}
+
+func TestGuardSealedWithAnUnknownSecretIsUnproven(t *testing.T) {
+	e := newEngine(t, sharedRows)
+	e.put("p", "a", `"x":{"S":"1"}`)
+	seal, err := bigtable.NewSealer([]string{base64.StdEncoding.EncodeToString(make([]byte, 32))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := bigtable.Open(t.Context(), bigtable.Options{Project: "p", Instance: "i", Endpoint: e.front.Addr(),
+		Pipeline: "p", Seal: seal, Now: func() time.Time { return present }}, zap.NewNop(), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close() }()
+	other.Declare(target, []string{"d"})
+	key := keyOf("p", "z")
+	w := transform.Write{Item: transform.Item{Guard: guardQualifier("p", "S", key), Table: "S", Pipeline: "p",
+		Key: []byte(key), Sealed: true}, Version: change.Version(e.version + 1), Rows: []transform.Row{{Key: []byte("p"),
+		Class: transform.ClassK,
+		Cells: []transform.Cell{{Family: "d", Qualifier: []byte("z/x"), Value: []byte("1")}}}}}
+	if err := other.Apply(t.Context(), target, &w); err != nil {
+		t.Fatal(err)
+	}
+	res := e.resync()
+	if healed, _ := res.Healed(true); healed || res.Unproven != 1 || res.Foreign != 0 || res.Open[0].Kind != Sealed {
+		t.Errorf("%+v", res)
+	}
+}
+
+// TestColumnsThatDoNotShowTheirItemAreUnproven: a ghost in such a column must not pass for a foreign cell.
+func TestColumnsThatDoNotShowTheirItemAreUnproven(t *testing.T) {
+	e := newEngine(t, strings.Replace(sharedRows, "d:{s}/{attr}", "d:{s}/{attr}/{type}", 1))
+	if ok, _ := e.program.Resyncable(); ok {
+		t.Fatal("the mapping has an inverse")
+	}
+	e.put("p", "a", `"x":{"S":"1"}`)
+	e.put("p", "b", `"x":{"S":"1"}`)
+	if res := e.resync(); res.Unproven+res.Foreign+res.Different != 0 {
+		t.Fatalf("equal sides: %+v", res)
+	}
+	e.foreign("p", "d", "a/ghost/S", "boo")
+	res := e.resync()
+	if healed, _ := res.Healed(true); healed || res.Unproven != 1 || res.Foreign != 0 || res.Open[0].Kind != Unowned {
+		t.Errorf("%+v", res)
+	}
+}
+
+func TestRefusedItemIsListed(t *testing.T) {
+	e := newEngine(t, comments)
+	e.put("v1", "c1000", `"text":{"S":"x"}`)
+	e.items[keyOf("v1", "no")] = `{"pk":{"S":"v1"},"sk":{"S":"no comment"}}`
+	delete(e.items, keyOf("v1", "no"))
+	e.items[keyOf("v1", "no comment")] = `{"pk":{"S":"v1"},"sk":{"S":"no comment"}}`
+	res := e.resync()
+	if healed, _ := res.Healed(true); healed || res.Refused != 1 || res.Open[0].Kind != Refusal || res.Equal != 1 {
+		t.Errorf("%+v", res)
+	}
+}
+
+// TestTableThatIsNotComparedKeepsItsCells: two tables write one target, and one of them is resynced.
+func TestTableThatIsNotComparedKeepsItsCells(t *testing.T) {
+	e := newEngine(t, "")
+	e.put("p", "a", `"x":{"S":"1"}`)
+	table := e.program.Table()
+	table.Source = "T"
+	other, problems := transform.Compile(table)
+	if other == nil {
+		t.Fatal(problems)
+	}
+	e.tables = []Table{{Program: other}}
+	var w transform.Write
+	var d change.Decoder
+	item := []byte(`{"pk":{"S":"q"},"sk":{"S":"z"},"x":{"S":"1"}}`)
+	c := &change.Change{Op: change.Insert, Version: change.Version(e.version + 1), Keys: []byte(keyOf("q", "z")),
+		New: item}
+	if err := other.Change(&d, c, &w); err != nil {
+		t.Fatal(err)
+	}
+	e.write(&w)
+	res := e.resync()
+	if healed, why := res.Healed(false); !healed || res.Foreign+res.Unproven+res.Different != 0 {
+		t.Errorf("%s: %+v", why, res)
+	}
+}
+
+func TestThousandCandidatesShareTheirProofs(t *testing.T) {
+	e := newEngine(t, "")
+	var all []Candidate
+	for i := range 1000 {
+		e.put("p", fmt.Sprint(i), `"x":{"S":"1"}`)
+		if i%2 == 0 {
+			e.lose("p", fmt.Sprint(i), `"x":{"S":"2"}`)
+		}
+		all = append(all, Candidate{Key: keyOf("p", fmt.Sprint(i))})
+	}
+	s := e.settler()
+	verdicts, err := s.Settle(t.Context(), all)
+	if err != nil || e.proofs != 2 {
+		t.Fatalf("%d proofs, %v", e.proofs, err)
+	}
+	for i, v := range verdicts {
+		if want := map[bool]Status{true: Different, false: Equal}[i%2 == 0]; v.Status != want || v.Key != all[i].Key {
+			t.Fatalf("%d: %+v", i, v)
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package verify
+
+import "github.com/tailrace-cdc/replicator/verify/guarded"
+
+// What the comparison of single rows shares with this package.
+type (
+	Table          = guarded.Table
+	Target         = guarded.Target
+	Row            = guarded.Row
+	Kind           = guarded.Kind
+	BigtableTarget = guarded.BigtableTarget
+	item           = guarded.Item
+)
+
+// The kinds of a Difference. A missing or extra row counts once, whatever cells it has.
+const (
+	MissingRow  = guarded.MissingRow
+	ExtraRow    = guarded.ExtraRow
+	MissingCell = guarded.MissingCell
+	ExtraCell   = guarded.ExtraCell
+	Value       = guarded.Value
+)
+
+// The kinds of what a full comparison lists beside them.
+const (
+	Stale       = guarded.Stale
+	FutureGuard = guarded.FutureGuard
+	Foreign     = guarded.Foreign
+	Sealed      = guarded.Sealed
+	Unowned     = guarded.Unowned
+	Refusal     = guarded.NotTaken
+)
+
+// NewTarget returns a table of Bigtable as a Target. The programs are those of all source tables that write it.
+var NewTarget = guarded.NewTarget
