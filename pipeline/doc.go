@@ -12,6 +12,7 @@
 //	write loop      the log's writer and with it the state of the log; how full the log is (ingest.Write)
 //	readers, lister the pool of shards and the shard graph (ingest.Read, ingest.List)
 //	sinks           a pass over the log, its lanes and workers each (apply.Sink.Run)
+//	copy            reads the table itself while a copy is not complete (resync.Copier.Run)
 //	confirm         reads the pipeline's row in Bigtable beside the work of a life
 //	dead letters    walks over the stored dead letters from time to time
 //
@@ -31,17 +32,19 @@
 //	metrics.go      gauges, computed when they are scraped
 //	table.go        one table: one life after the other
 //	start.go        from the table's name to a claimed and started log
+//	copies.go       where the items come from that are older than the stream
+//	cluster.go      a fail-over to another cluster of Bigtable
+//	heal.go         resyncs of the whole table, and gaps that heal by themselves
+//	accept.go       an accepted mapping takes the place of the old one
+//	recover.go      a new life of a table whose log is lost
 //	standby.go      waiting for a log that another process owns
 //	beating.go      beats while something slow runs before the write loop
 //	row.go          the pipeline's row of a table in Bigtable, its target and its mapping
+//	adopt.go        whose a target is, and targets with rows of other pipelines
 //	identity.go     why stored state is refused
 //	refusals.go     no table can run
 //	view.go         what a table's goroutines publish about it
 //	env.go          what all parts of a table use and none changes
 //	families.go     the column families of the targets
-//	status.go       the status of a table, a function of what was seen
-//	losses.go       halts and gaps in a status, in words
-//	tablestatus.go  the status as JSON
 //	options.go      the configuration of a pipeline
-//	services.go     which services fail, and since when
 package pipeline

@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -19,7 +20,9 @@ type env struct {
 	queue    *queue.Queue
 	bigtable *bigtable.Client
 	families *families
-	log      *zap.Logger
+	// copyMemory bounds the pages of copies, all tables together.
+	copyMemory *resync.Memory
+	log        *zap.Logger
 }
 
 // now returns the service's clock; this machine's clock until the first answer of the service.

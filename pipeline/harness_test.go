@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -23,6 +24,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/dynamo"
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
+	"github.com/tailrace-cdc/replicator/sandbox/s3"
 	"github.com/tailrace-cdc/replicator/sandbox/stream"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -45,6 +47,8 @@ type world struct {
 	streams  *stream.Engine
 	tables   *dynamo.Server
 	front    *sandbigtable.Front
+	buckets  *s3.Store // for exports
+	s3       string    // endpoint of the server of buckets; "": none
 	faults   *fault.HTTP
 	http     *httptest.Server
 	dir      string
@@ -53,6 +57,9 @@ type world struct {
 	onTTL    string
 	reject   string
 	viewType string // of the streams
+	backfill pipeline.Backfill
+	onGap    string
+	lead     time.Duration // Periods.Lead; 0: the default
 	qopts    func(*queue.Options)
 	sopts    func(*source.Options)
 	archive  pipeline.Archive
@@ -81,16 +88,20 @@ func long(t *testing.T, why string) {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
-	w := &world{t: t, clock: clock.New(), dir: t.TempDir(), viewType: "NEW_AND_OLD_IMAGES", reject: "letter"}
+	w := &world{t: t, clock: clock.New(), dir: t.TempDir(), viewType: "NEW_AND_OLD_IMAGES", reject: "letter",
+		backfill: pipeline.Backfill{From: "none"}}
 	const seed = 1
 	w.ledger = ledger.New(stream.Numbers(seed))
 	w.streams = stream.New(stream.Options{Clock: w.clock, Ledger: w.ledger, Seed: seed})
-	w.tables = dynamo.New(dynamo.Options{Stream: w.streams, Clock: w.clock})
+	var err error
+	if w.buckets, err = s3.Open(t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	w.tables = dynamo.New(dynamo.Options{Stream: w.streams, Clock: w.clock, Buckets: w.buckets})
 	w.faults = fault.New(w.clock, seed)
 	w.tables.Use(func(next http.Handler) http.Handler { return w.faults.Wrap(next) })
 	w.http = httptest.NewServer(w.tables)
 	t.Cleanup(w.http.Close)
-	var err error
 	if w.front, err = sandbigtable.Open(sandbigtable.Options{Addr: "127.0.0.1:0", Seed: seed}); err != nil {
 		t.Fatal(err)
 	}
@@ -157,6 +168,8 @@ type run struct {
 	cancel context.CancelFunc
 	ended  chan error
 	names  []string
+
+	copiedBefore int64 // items, at the last call of hasten
 }
 
 func (w *world) compile(name string) func(source.TableInfo) (*transform.Program, error) {
@@ -180,6 +193,29 @@ func (w *world) compile(name string) func(source.TableInfo) (*transform.Program,
 	}
 }
 
+// compileKept compiles a stored mapping.
+func (w *world) compileKept(
+	name string,
+) func(source.TableInfo, []byte) (*transform.Program, []*transform.Program, error) {
+	return func(info source.TableInfo, text []byte) (*transform.Program, []*transform.Program, error) {
+		t := transform.Table{
+			Pipeline: "shop", Source: name, Target: target(name), Schema: info.Schema, View: info.View, TTLAttr: info.TTLAttr,
+		}
+		var kept transform.Kept
+		if err := json.Unmarshal(text, &kept); err != nil {
+			return nil, nil, err
+		}
+		if err := kept.Apply(&t); err != nil {
+			return nil, nil, err
+		}
+		p, problems := transform.Compile(t)
+		if p == nil {
+			return nil, nil, fmt.Errorf("compile: %v", problems)
+		}
+		return p, []*transform.Program{p}, nil
+	}
+}
+
 func target(table string) string { return strings.ToLower(table) }
 
 func (w *world) open(names ...string) *run {
@@ -199,8 +235,8 @@ func (w *world) openAs(first bool, names ...string) *run {
 		}
 	}
 	var err error
-	so := source.Options{Region: "us-east-1", Endpoint: w.http.URL, IdlePoll: 50 * time.Millisecond, ReadsPerShard: 100,
-		Tables: len(names)}
+	so := source.Options{Region: "us-east-1", Endpoint: w.http.URL, S3Endpoint: w.s3, Tables: len(names),
+		IdlePoll: 50 * time.Millisecond, ReadsPerShard: 100}
 	if w.sopts != nil {
 		w.sopts(&so)
 	}
@@ -223,13 +259,15 @@ func (w *world) openAs(first bool, names ...string) *run {
 	must(err)
 	o := pipeline.Options{Name: "shop", Owner: "test-" + w.t.Name(), Lanes: 32, Periods: pipeline.Periods{
 		ClaimTTL: 2 * time.Second, Beat: 100 * time.Millisecond, Listing: 500 * time.Millisecond,
-		Describe: 100 * time.Millisecond,
-		Mark:     50 * time.Millisecond, Trim: 200 * time.Millisecond, Retry: 300 * time.Millisecond,
-		Shutdown: 20 * time.Second,
-	}}
+		Describe: 100 * time.Millisecond, Proof: 200 * time.Millisecond,
+		Mark: 50 * time.Millisecond, Trim: 200 * time.Millisecond, Retry: 300 * time.Millisecond,
+		Recheck: 200 * time.Millisecond, Settle: 20 * time.Millisecond,
+		Shutdown: 20 * time.Second, Lead: w.lead,
+	}, Scratch: w.t.TempDir()}
 	for _, name := range names {
 		o.Tables = append(o.Tables, pipeline.Table{
-			Source: name, Target: target(name), OnReject: w.reject, Archive: w.archive != nil, Compile: w.compile(name),
+			Source: name, Target: target(name), OnReject: w.reject, Archive: w.archive != nil,
+			Compile: w.compile(name), CompileKept: w.compileKept(name), Backfill: w.backfill, OnGap: w.onGap,
 		})
 		if first {
 			r.ensure(ctx, name)
@@ -303,7 +341,8 @@ func (r *run) close() {
 	r.src.Close()
 }
 
-// settle waits until everything written so far is applied.
+// settle waits until everything written so far is applied. A running clock is moved on meanwhile: that it is known
+// takes some seconds of the service's time.
 func (r *run) settle() {
 	r.t.Helper()
 	r.settledAt(r.clock.Now())
@@ -313,6 +352,9 @@ func (r *run) settledAt(at time.Time) {
 	r.t.Helper()
 	r.until("everything written is applied", func() bool {
 		through, ok := r.p.AppliedThrough()
+		if !r.clock.Virtual() {
+			r.clock.Advance(50 * time.Millisecond)
+		}
 		return ok && through.After(at)
 	})
 }
@@ -321,7 +363,7 @@ func (r *run) settledAt(at time.Time) {
 func (r *run) until(what string, fact func() bool) {
 	r.t.Helper()
 	began := time.Now()
-	last, moved := began, r.moved()
+	last, looked, moved := began, began, r.moved()
 	for !fact() {
 		select {
 		case err := <-r.ended:
@@ -330,6 +372,10 @@ func (r *run) until(what string, fact func() bool) {
 		case <-time.After(10 * time.Millisecond):
 		}
 		now := time.Now()
+		if now.Sub(looked) < time.Second { // gathering all metrics at each poll would take more than the pipeline
+			continue
+		}
+		looked = now
 		if m := r.moved(); m != moved {
 			last, moved = now, m
 		}

@@ -46,8 +46,9 @@ func (p *Pipeline) Live() error {
 	}
 	for _, t := range p.tables {
 		seen := t.view.seen.Load()
-		if seen != nil && t.view.owning.Load() && time.Since(seen.lookedAt) > 6*p.o.Periods.ClaimTTL {
-			return fmt.Errorf("table %s: its loop has not moved for %s", t.Source, time.Since(seen.lookedAt).Round(time.Second))
+		if seen != nil && t.view.owning.Load() && time.Since(seen.LookedAt()) > 6*p.o.Periods.ClaimTTL {
+			return fmt.Errorf("table %s: its loop has not moved for %s", t.Source,
+				time.Since(seen.LookedAt()).Round(time.Second))
 		}
 	}
 	return nil

@@ -8,6 +8,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -37,10 +39,34 @@ func TestLoopThatStandsStillIsNotLive(t *testing.T) {
 		owning bool
 		live   bool
 	}{{5 * time.Second, true, true}, {7 * time.Second, true, false}, {7 * time.Second, false, true}} {
-		v.seen.Store(&observed{lookedAt: time.Now().Add(-tt.silent)})
+		v.seen.Store(status.Unseen("Orders", "orders", time.Now().Add(-tt.silent)))
 		v.owning.Store(tt.owning)
 		if err := p.Live(); (err == nil) != tt.live {
 			t.Errorf("silent for %s, owning %t: %v, want live %t", tt.silent, tt.owning, err, tt.live)
 		}
+	}
+}
+
+// A stand-by is well as long as the owner's log grows, and says so when it does not.
+func TestStandByTellsASilentOwner(t *testing.T) {
+	v := &tableView{env: &env{o: &Options{Periods: Periods{ClaimTTL: 15 * time.Second}}}}
+	now := time.Now()
+	for silent, want := range map[time.Duration]int{30 * time.Second: 0, time.Minute: 1} {
+		st := v.standBy(&rival{owner: "other", moved: now.Add(-silent)}, now)
+		if st.State != status.StandBy || len(st.Reasons) != want {
+			t.Errorf("silent for %s: %s, %q", silent, st.State, st.Reasons)
+		}
+	}
+}
+
+// TestStandByAfterAHaltIsNotRed: a row that was changed by a recovery halts a replica, which reads it again and then
+// waits for the owner.
+func TestStandByAfterAHaltIsNotRed(t *testing.T) {
+	v := &tableView{env: &env{o: &Options{Periods: Periods{ClaimTTL: 15 * time.Second}}}}
+	v.halted.Store(&checkpoint.Halt{Reason: "the log is another one"})
+	now := time.Now()
+	v.beginStandBy(&rival{owner: "other", moved: now})
+	if st := v.status(now); st.State != status.StandBy || len(st.Reasons) > 0 {
+		t.Errorf("%s, %q", st.State, st.Reasons)
 	}
 }

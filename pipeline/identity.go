@@ -25,6 +25,10 @@ func CheckLog(row *bigtable.State, s *checkpoint.State, want bigtable.Identity, 
 		return refusedLog(logMissing)
 	case row == nil && live != nil:
 		return refusedLog(rowMissing)
+	case row != nil && s.Epoch > 0 && s.Life < row.Life:
+		return refusedLog(fmt.Sprintf("the log is of life %d, the pipeline is in life %d", s.Life, row.Life))
+	case row != nil && live != nil && s.Streams[0].Floor < row.Floor:
+		return refusedLog("the log begins with versions that an earlier life has given out")
 	}
 	return checkStored(s, want, start)
 }
@@ -37,8 +41,10 @@ func checkStored(s *checkpoint.State, want bigtable.Identity, start Start) *Refu
 		return refusedLog(fmt.Sprintf("the log belongs to pipeline %q, table %q (%s)", id.Pipeline, id.Table, id.TableID))
 	case id.TableID != want.TableID:
 		return recreated(want.Table, id.TableID, want.TableID)
+	case id.Mapping != "" && !accepts(s, want.MappingHash):
+		return otherMapping(want.Table)
 	}
-	if live := s.LiveStream(); live != nil && s.Streams[0].Mode != start.mode() {
+	if live := s.LiveStream(); live != nil && !start.began(s.Streams[0].Mode) {
 		return &RefusedError{
 			What: fmt.Sprintf("source.start is %s, but the pipeline started with %s", start.mode(), s.Streams[0].Mode),
 			Hint: "the start position is used once; put it back, or begin a new pipeline with new target tables",
@@ -77,7 +83,8 @@ func CheckTarget(sink *bigtable.Client, pipeline, target, owner string) *Refused
 	return &RefusedError{
 		What: fmt.Sprintf("Bigtable table %s belongs to pipeline %q: two pipelines in one target would mix its rows",
 			target, owner),
-		Hint: fmt.Sprintf("choose another target. Only if %q will never run again: `cbt deleterow %s '%s'`",
+		Hint: fmt.Sprintf("choose another target. Only if %q will never run again: `replicator run --adopt` takes its rows "+
+			"over; for an empty table `cbt deleterow %s '%s'` is enough",
 			owner, bigtable.StateTable, sink.TargetKey(target)),
 	}
 }
@@ -93,7 +100,8 @@ func recreated(table, before, now string) *RefusedError {
 func otherMapping(table string) *RefusedError {
 	return &RefusedError{
 		What: fmt.Sprintf("the mapping of %s is not the one its rows were written with", table),
-		Hint: "put the mapping back, or begin a new pipeline with a new target table",
+		Hint: "`replicator mapping diff` says what the change does to the rows, and whether `mapping accept` is possible; " +
+			"else put the mapping back, or begin a new pipeline with a new target table",
 	}
 }
 
@@ -101,8 +109,8 @@ func refusedLog(what string) *RefusedError {
 	return &RefusedError{
 		What: what,
 		Hint: "versions must grow across lives, so a lost log is not started over in silence: " +
-			"bring the queue's volume back; where it is gone, start under another pipeline name with empty target tables " +
-			"(`replicator recover`, which needs neither, comes with a later version)",
+			"bring the queue's volume back; where it is gone, `replicator recover` begins a new life above all versions " +
+			"and compares the whole table",
 	}
 }
 
@@ -116,6 +124,12 @@ func (s Start) mode() string {
 	}
 	return s.At.UTC().Format(time.RFC3339Nano)
 }
+
+// isZero reports whether the configuration leaves the start to the pipeline.
+func (s Start) isZero() bool { return !s.Horizon && !s.Latest && s.At.IsZero() }
+
+// began reports whether a log that spells its start as mode can have begun with this one.
+func (s Start) began(mode string) bool { return mode == s.mode() || s.isZero() && mode == modeBackfill }
 
 // at returns the start as a time on the service's clock. LATEST itself is never sent: it has no durable
 // position, and a crash during the first start would lose or flood.
@@ -132,4 +146,34 @@ func (s Start) at(date change.Millis) (change.Millis, error) {
 		}
 	}
 	return change.MillisOf(s.At), nil
+}
+
+// accepts reports whether the log lets the table go on with the mapping that it has now, although its rows were written
+// with another one.
+func accepts(s *checkpoint.State, mapping string) bool {
+	switch {
+	case s == nil || s.Identity == nil:
+		return false
+	case s.Accepting != nil && s.Accepting.To == mapping:
+		return true
+	}
+	return s.Identity.Mapping == mapping
+}
+
+// replacedBy returns the hash of the mapping that a log accepts another one in place of: the row may still name it.
+func replacedBy(s *checkpoint.State, mapping string) string {
+	switch {
+	case s == nil:
+	case s.Accepting != nil && s.Accepting.To == mapping:
+		return s.Accepting.From
+	case s.Accepted != nil && s.Accepted.To == mapping && s.Identity.Mapping == mapping:
+		return s.Accepted.From
+	}
+	return ""
+}
+
+// provesItself reports whether a log is enough to read its table on: it names its pipeline, and a sink's mark in it is
+// younger than the note in the row that changes were read.
+func provesItself(s *checkpoint.State) bool {
+	return s != nil && s.Identity != nil && s.LiveStream() != nil && len(s.Marks) > 0
 }

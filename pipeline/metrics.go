@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -46,9 +47,15 @@ var (
 	gapsDesc      = tableGauge("gaps", "Ranges of the source that were lost and are not accepted yet.")
 	differingDesc = tableGauge("gaps_differing",
 		"Lost ranges of the source, accepted or not, that are neither healed nor waived for every sink.")
-	aheadDesc   = tableGauge("clock_ahead_seconds", "How far versions run ahead of event time.")
-	foreignDesc = tableGauge("log_foreign_messages", "Messages in the log that folded as nothing.")
-	hottestDesc = tableGauge("hottest_row_writes_per_second",
+	copyingDesc   = tableGauge("copying", "1 while the copy of the table's older items is not complete.")
+	copyStillDesc = tableGauge("copy_still_seconds",
+		"Time since the copy of the table's older items last made progress; 0 without a copy, and while it is paused.")
+	pendingDesc = tableGauge("resync_pending",
+		"1 while the whole table is to be compared and repaired: after gaps heal, resync or recover.")
+	recoveringDesc = tableGauge("recovering", "1 while the pending resync is that of a new life after a lost log.")
+	aheadDesc      = tableGauge("clock_ahead_seconds", "How far versions run ahead of event time.")
+	foreignDesc    = tableGauge("log_foreign_messages", "Messages in the log that folded as nothing.")
+	hottestDesc    = tableGauge("hottest_row_writes_per_second",
 		"Writes of the target row that was written most, over the last full ten seconds.")
 	largestDesc = tableGauge("largest_row_growth_bytes",
 		"Growth of the shared target row that has grown most since this process owns the table; a lower estimate.")
@@ -61,7 +68,8 @@ var (
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		readyDesc, ownerDesc, haltedDesc, sourceLagDesc, appliedLagDesc, retentionDesc, proofDesc, viewDesc, waitingDesc,
-		lettersDesc, gapsDesc, differingDesc, aheadDesc, foreignDesc, hottestDesc, largestDesc, failingDesc,
+		lettersDesc, gapsDesc, differingDesc, copyingDesc, copyStillDesc, pendingDesc, recoveringDesc, aheadDesc, foreignDesc,
+		hottestDesc, largestDesc, failingDesc,
 	} {
 		ch <- d
 	}
@@ -69,7 +77,7 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	now := time.Now()
-	for _, service := range []string{DynamoDB, Bigtable, NATS} {
+	for _, service := range []string{status.DynamoDB, status.Bigtable, status.NATS} {
 		ch <- prometheus.MustNewConstMetric(failingDesc, prometheus.GaugeValue, c.failing(service, now).Seconds(), service)
 	}
 	failing := c.p.failures(now)
@@ -98,8 +106,8 @@ func (c collector) collectTable(ch chan<- prometheus.Metric, t *table, now time.
 	// An owner that cannot reach the log for longer than a claim lives may have lost it. A process that has halted the
 	// table releases the log until the next try, and carries the table all the same.
 	owner := t.view.claimed.Load() || t.view.halted.Load() != nil
-	send(ownerDesc, one(owner && c.failing(NATS, now) < 3*c.p.o.Periods.ClaimTTL))
-	if st.State == StandBy {
+	send(ownerDesc, one(owner && c.failing(status.NATS, now) < 3*c.p.o.Periods.ClaimTTL))
+	if st.State == status.StandBy {
 		return
 	}
 	send(haltedDesc, one(st.State == "halted"))
@@ -114,12 +122,20 @@ func (c collector) collectTable(ch chan<- prometheus.Metric, t *table, now time.
 		send(viewDesc, now.Sub(t.view.processStart).Seconds())
 		return
 	}
-	send(proofDesc, now.Sub(v.readMoved).Seconds())
-	send(viewDesc, now.Sub(v.lookedAt).Seconds())
-	send(waitingDesc, float64(v.waiting))
+	send(proofDesc, now.Sub(v.ReadMoved()).Seconds())
+	send(viewDesc, now.Sub(v.LookedAt()).Seconds())
+	send(waitingDesc, float64(v.Waiting()))
 	send(lettersDesc, float64(st.DeadLetters))
 	send(gapsDesc, float64(st.Gaps))
 	send(differingDesc, float64(st.Differing))
+	send(copyingDesc, one(st.Copy != nil))
+	if st.Copy != nil && st.Copy.Paused == "" {
+		send(copyStillDesc, now.Sub(v.CopyMoved()).Seconds())
+	} else {
+		send(copyStillDesc, 0)
+	}
+	send(pendingDesc, one(v.Resync() != nil))
+	send(recoveringDesc, one(v.Resync() != nil && v.Resync().Recover))
 	send(aheadDesc, st.ClockAhead)
 	send(foreignDesc, float64(st.Foreign))
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -16,7 +17,14 @@ type Options struct {
 	Tables []Table
 	Start  Start
 	Memory int64 // bytes of changes between the log and the sinks, all tables together
-	Lanes  int   // per table; about as many work at once, all tables together
+	// CopyMemory bounds the pages of backfills that wait until the stream has caught up with them, all tables together.
+	CopyMemory int64
+	Lanes      int // per table; about as many work at once, all tables together
+	// Scratch is the directory of the sorted runs of whole-table resyncs.
+	Scratch string
+	// Adopt lets a first start take a target that another pipeline has written: its own versions then begin above every
+	// guard found there.
+	Adopt bool
 	// Upgrade raises logs of an older format to the newest; older replicators then refuse them.
 	Upgrade bool
 
@@ -30,17 +38,37 @@ type Table struct {
 	Target   string
 	OnReject string // letter | halt
 	Archive  bool   // TTL deletes become archival events
+	Backfill Backfill
+	OnGap    string // wait | heal; empty: wait
 	// Compile compiles the mapping for the table as DynamoDB describes it.
 	Compile func(source.TableInfo) (*transform.Program, error)
+	// Sharing compiles the mappings of the other tables with the same target. Nil: there are none.
+	Sharing func(source.TableInfo) ([]*transform.Program, error)
+	// CompileKept compiles a mapping of the table as it is stored beside its hash (transform.Kept), with all programs of
+	// the target that it belongs to. Nil: no mapping can be accepted.
+	CompileKept func(info source.TableInfo, text []byte) (own *transform.Program, all []*transform.Program, err error)
 }
 
 // Archive makes archival events durable before it returns nil; at least once, with stable ids.
 type Archive = apply.Archive
 
-// Start is where the first life of a table begins to read; used only while the log holds no start.
+// Backfill says how items reach the target that the table held before its stream was read. The first start alone uses
+// From, URL, Bucket and Prefix, and stores its decision in the log; the rest holds for every reading of the table.
+type Backfill struct {
+	From                string  // scan | export | none; empty: scan if the pipeline is new, else none
+	URL, Bucket, Prefix string  // of an export: one that exists, or where to the first start asks for one
+	ReadUnits           float64 // read capacity units per second; 0: by Percent
+	Percent             float64 // of the provisioned capacity; 0 with ReadUnits 0: the default
+	Segments            int     // of a scan; 0: by the table's size
+	WriteRows           float64 // rows per second; 0: no limit of its own
+}
+
+// Start is where the first life of a table begins to read; used only while the log holds no start. The zero Start is
+// five minutes before the first start with a backfill, else the trim horizon.
 type Start struct {
-	Latest bool
-	At     time.Time // zero: trim horizon
+	Horizon bool // the trim horizon, asked for by name
+	Latest  bool
+	At      time.Time
 }
 
 // Periods are the times of the protocol. Tests shorten them.
@@ -49,9 +77,12 @@ type Periods struct {
 	Beat     time.Duration // at most TTL/3
 	Listing  time.Duration // between complete listings of a stream
 	Describe time.Duration // between looks at the table for a new stream ARN
+	Proof    time.Duration // between two listings for proofs that copies wait for
 	Mark     time.Duration // between mark entries
 	Trim     time.Duration
 	Retry    time.Duration // of what halted
+	Recheck  time.Duration // before what a resync found not equal is looked at again; doubles
+	Settle   time.Duration // before an item that changed meanwhile is compared again; doubles
 	Shutdown time.Duration // to drain after the first signal
 	Late     time.Duration // how far behind a table may be before it must be seen to move, or is not ready
 	// Lead is how far versions may run ahead of creation times before Bigtable must be asked for more. Only a burst of
@@ -66,6 +97,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Memory == 0 {
 		o.Memory = 96 << 20
+	}
+	if o.CopyMemory == 0 {
+		o.CopyMemory = 48 << 20
 	}
 	if o.Services == nil {
 		o.Services = &Services{}
@@ -83,11 +117,12 @@ func (p Periods) withDefaults() Periods {
 	def(&p.Beat, p.ClaimTTL/3)
 	def(&p.Listing, 5*time.Minute)
 	def(&p.Describe, 30*time.Second)
+	def(&p.Proof, 5*time.Second)
 	def(&p.Mark, time.Second)
 	def(&p.Trim, 10*time.Second)
 	def(&p.Retry, 60*time.Second)
 	def(&p.Shutdown, 25*time.Second)
-	def(&p.Late, DefaultLate)
+	def(&p.Late, status.DefaultLate)
 	def(&p.Lead, 10*time.Minute)
 	return p
 }
@@ -95,10 +130,13 @@ func (p Periods) withDefaults() Periods {
 // ingest returns the periods that reading and writing need.
 func (p Periods) ingest() ingest.Periods {
 	return ingest.Periods{
-		Beat: p.Beat, Mark: p.Mark, Trim: p.Trim, Listing: p.Listing, Describe: p.Describe, Shutdown: p.Shutdown,
+		Beat: p.Beat, Mark: p.Mark, Trim: p.Trim, Listing: p.Listing, Describe: p.Describe, Proof: p.Proof,
+		Shutdown: p.Shutdown, Lead: p.Lead,
 	}
 }
 
-// DefaultLate is how far a table may be behind and count as ready: an idle shard is asked every idle_poll, and the
-// children of a shard that ended are listed within a minute and a half.
-const DefaultLate = 2 * time.Minute
+// What is known about the tables, see package status.
+type (
+	TableStatus = status.Table
+	Services    = status.Services
+)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/resync"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -33,12 +35,13 @@ func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client, a
 	p.shared = apply.NewShared(limits, sink, arch, func() change.Millis { return serviceTime(src) })
 	registerMetrics(reg, p)
 	metrics, refusals, families := apply.NewMetrics(reg), newRefusals(o.Tables), newFamilies(o.Tables, sink)
+	copies, copyMemory := resync.NewMetrics(reg), resync.NewMemory(p.o.CopyMemory)
 	for _, t := range o.Tables {
 		e := &env{
-			Table: t, o: &p.o, source: src, queue: q, bigtable: sink, families: families,
+			Table: t, o: &p.o, source: src, queue: q, bigtable: sink, families: families, copyMemory: copyMemory,
 			log: log.With(zap.String("table", t.Source), zap.String("target", t.Target)),
 		}
-		p.tables = append(p.tables, newTable(e, p.shared, metrics.Table(t.Source, e.log), refusals))
+		p.tables = append(p.tables, newTable(e, p.shared, metrics.Table(t.Source, e.log), copies.Table(t.Source), refusals))
 	}
 	return p
 }
@@ -71,8 +74,8 @@ func (p *Pipeline) keepQueue(ctx context.Context) (stop func()) {
 // failures returns which services fail for longer than a retry takes, and how much waits for them.
 func (p *Pipeline) failures(now time.Time) (failing []string) {
 	for _, f := range p.o.Services.Failures(now) {
-		if now.Sub(f.Since) >= failureGrace {
-			failing = append(failing, f.sentence(now)+p.backlog(f.Service))
+		if now.Sub(f.Since) >= status.FailureGrace {
+			failing = append(failing, f.Sentence(now)+p.backlog(f.Service))
 		}
 	}
 	return failing
@@ -82,12 +85,12 @@ func (p *Pipeline) failures(now time.Time) (failing []string) {
 func (p *Pipeline) backlog(service string) string {
 	var n uint64
 	for _, t := range p.tables {
-		if v := t.view.seen.Load(); v != nil && v.own {
-			n += v.waiting
+		if v := t.view.seen.Load(); v != nil && v.Own() {
+			n += v.Waiting()
 		}
 	}
-	if service != Bigtable || n == 0 {
+	if service != status.Bigtable || n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %s of the logs wait to be applied", entries(n))
+	return fmt.Sprintf("; %s of the logs wait to be applied", status.Entries(n))
 }

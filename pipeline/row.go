@@ -42,6 +42,8 @@ type stateRow struct {
 	program       *transform.Program // compiled for the table's key before anything else is called
 	targetClaimed bool               // the target belongs to the pipeline
 	mappingStored bool               // the mapping's text is stored beside its hash
+	replaced      string             // hash of a mapping that the log accepts this one in place of
+	awaitsSwitch  bool               // a mapping is to be switched once the row is known
 
 	mu       sync.Mutex      // covers stored and stale
 	stored   *bigtable.State // as it was last read or written; nil: not known, or there is none
@@ -50,27 +52,26 @@ type stateRow struct {
 	reserved atomic.Int64    // of the row, readable while another goroutine holds the mutex and waits for Bigtable
 }
 
-// provesItself reports whether a log is enough to read its table on: it names its pipeline, and a sink's mark in it is
-// younger than the note in the row that changes were read.
-func provesItself(s *checkpoint.State) bool {
-	return s != nil && s.Identity != nil && s.LiveStream() != nil && len(s.Marks) > 0
-}
-
 // loadForClaim reads the row before a claim. When Bigtable does not answer and the folded log proves itself, confirm
-// reads the row later. s is nil while there is no log.
-func (r *stateRow) loadForClaim(ctx context.Context, s *checkpoint.State) error {
+// reads the row later. s is nil while there is no log. When the log was refused, logErr, the row may still tell that
+// the table recovers from it. That is asked for as long as a claim may take, and then the refusal stands.
+func (r *stateRow) loadForClaim(ctx context.Context, s *checkpoint.State, logErr error) error {
 	r.agreed = make(chan struct{})
-	if !provesItself(s) {
+	refused := (*RefusedError)(nil)
+	if !provesItself(s) && !errors.As(logErr, &refused) {
 		return r.load(ctx)
 	}
 	patience, cancel := context.WithTimeout(ctx, min(rowPatience, r.o.Periods.ClaimTTL))
 	defer cancel()
 	err := r.load(patience)
+	if refused != nil {
+		return context.Cause(ctx) // without the row the refusal stands
+	}
 	switch outcome.OfRow(ctx, err).Action {
 	case outcome.Proceed, outcome.Drained, outcome.Halt:
 		return err
 	}
-	if s.Identity.Mapping != "" && s.Identity.Mapping != mappingID(r.program) {
+	if s.Identity.Mapping != "" && !accepts(s, mappingID(r.program)) {
 		return otherMapping(r.Source)
 	}
 	r.forget()
@@ -122,6 +123,9 @@ func (r *stateRow) confirm(ctx context.Context, life uint64, l *queue.Log, info 
 			}
 			r.log.Info("the pipeline's row in Bigtable agrees with the log")
 			close(r.agreed)
+			if r.awaitsSwitch {
+				return &outcome.StaleError{Err: errSwitch}
+			}
 			return nil
 		case outcome.Again, outcome.Halt:
 			return err
@@ -216,7 +220,11 @@ func (r *stateRow) set(row *bigtable.State) {
 func (r *stateRow) agree(ctx context.Context, l *queue.Log, info source.TableInfo) error {
 	want := r.identity(l, info)
 	if r.stored != nil {
-		if refused := CheckIdentity(r.stored, want); refused != nil {
+		check := want
+		if r.replaced != "" && r.replaced == r.stored.Identity.MappingHash {
+			check.MappingHash = r.stored.Identity.MappingHash
+		}
+		if refused := CheckIdentity(r.stored, check); refused != nil {
 			return refused
 		}
 	}
@@ -255,7 +263,11 @@ func (r *stateRow) create(ctx context.Context, l *queue.Log, id bigtable.Identit
 		}
 		return refused
 	}
-	row := &bigtable.State{Identity: id, Life: 1, Lead: r.o.Periods.Lead}
+	floor, err := r.floorOfTarget(ctx)
+	if err != nil {
+		return err
+	}
+	row := &bigtable.State{Identity: id, Life: 1, Floor: floor, Lead: r.leadAbove(floor)}
 	if err := r.bigtable.CreateState(ctx, row); err != nil {
 		if errors.Is(err, bigtable.ErrStateExists) {
 			return &outcome.StaleError{Err: fmt.Errorf("%w: %w", errFaster, err)} // the next life finds its row
@@ -290,12 +302,20 @@ func (r *stateRow) noteChanged(err error) error {
 	return &outcome.StaleError{Err: fmt.Errorf("another owner changed the pipeline's row: %w", err)}
 }
 
+// cluster returns the cluster that the row names; "" for none. The row has been read.
+func (r *stateRow) cluster() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stored.Cluster
+}
+
 // issue notes that the log holds changes from now on: after that, an empty log is a lost one.
 func (r *stateRow) issue(ctx context.Context) error {
-	if !r.agrees() || r.stored.Issued { // the row of a log that is read on without it says so already
+	// The row of a log that is read on without it says so already.
+	if !r.agrees() || r.stored.Issued && !r.stored.Recovering {
 		return nil
 	}
-	return r.edit(ctx, func(s *bigtable.State) { s.Issued = true })
+	return r.edit(ctx, func(s *bigtable.State) { s.Issued, s.Recovering, s.OldLog = true, false, time.Time{} })
 }
 
 // upgrade raises the row to the newest format, unless it is not known yet: then confirm does it. Rule 11: builds that
@@ -307,24 +327,6 @@ func (r *stateRow) upgrade(ctx context.Context) error {
 	return r.edit(ctx, func(s *bigtable.State) {
 		s.Format, s.Identity.Target = bigtable.StateFormat, r.bigtable.TargetName(r.Target)
 	})
-}
-
-// claimTarget makes the target the pipeline's, or refuses it because it belongs to another pipeline: two into one
-// target mix its rows, and neither would notice. Other tables of this pipeline may share it: the mappings are proved
-// together.
-func (r *stateRow) claimTarget(ctx context.Context) error {
-	if r.targetClaimed {
-		return nil
-	}
-	owner, err := r.bigtable.ClaimTarget(ctx, r.o.Name, r.Target)
-	if err != nil {
-		return err
-	}
-	if refused := CheckTarget(r.bigtable, r.o.Name, r.Target, owner); refused != nil {
-		return refused
-	}
-	r.targetClaimed = true
-	return nil
 }
 
 // storeMapping stores the mapping's text beside its hash, once per process: the program that wrote the rows can be
@@ -364,17 +366,18 @@ func (r *stateRow) await(ctx context.Context) error {
 // while Bigtable is away.
 func (r *stateRow) Reserved() time.Duration { return time.Duration(r.reserved.Load()) }
 
-// Reserve raises the reservation so that it covers need with room to spare. It blocks while Bigtable is away.
+// Reserve raises the reservation to need and Periods.Lead beyond it. It blocks while Bigtable is away. The room beyond
+// need does not grow with need, because each new life's floor lies above the reservation of the life before.
 func (r *stateRow) Reserve(ctx context.Context, need time.Duration) error {
 	if err := r.await(ctx); err != nil {
 		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.stored.Lead >= 2*need {
+	if r.stored.Lead >= need+r.o.Periods.Lead/2 {
 		return nil
 	}
-	row, err := r.bigtable.Reserve(ctx, r.stored, max(4*need, r.o.Periods.Lead))
+	row, err := r.bigtable.Reserve(ctx, r.stored, need+r.o.Periods.Lead)
 	if err != nil {
 		return r.noteChanged(err)
 	}

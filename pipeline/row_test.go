@@ -33,7 +33,9 @@ func TestRestartWithoutBigtableReadsOn(t *testing.T) {
 	r = w.restart("Orders")
 	r.until("what was written is in the log", func() bool { return r.table("Orders").Changes >= before+90 })
 	for _, e := range w.logged.FilterMessageSnippet("row in Bigtable is not known yet").All() {
-		if why := fmt.Sprint(e.ContextMap()["error"]); !strings.Contains(why, "Unavailable") {
+		// A call that got no answer at all, on a busy machine, has nothing better to say than that.
+		why := fmt.Sprint(e.ContextMap()["error"])
+		if !strings.Contains(why, "Unavailable") && !strings.Contains(why, "rpc error: code = DeadlineExceeded") {
 			t.Errorf("the log blames %q, want what Bigtable answered", why)
 		}
 	}

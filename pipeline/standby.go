@@ -39,11 +39,17 @@ func (v *tableView) watchRival(ctx context.Context, l *queue.Log) {
 			if s, err := l.Fold(ctx); err == nil {
 				r.owner, r.epoch = s.Owner, s.Epoch
 			}
-			v.seen.Store(nil) // what this process saw as the owner is out of date
-			v.rival.Store(r)
+			v.beginStandBy(r)
 		default:
 			v.rival.Store(&rival{owner: known.owner, epoch: known.epoch, moved: time.Now()})
 		}
 		last = info.Last
 	}
+}
+
+// beginStandBy notes that another process carries the table. What this one saw, or halted for, is out of date.
+func (v *tableView) beginStandBy(r *rival) {
+	v.seen.Store(nil)
+	v.halted.Store(nil)
+	v.rival.Store(r)
 }

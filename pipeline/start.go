@@ -1,15 +1,16 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
@@ -20,22 +21,33 @@ import (
 // claim takes over the table's log. A first start makes these steps in this order, each may be repeated, and after a
 // crash between any two the next start goes on:
 //
-//	target claimed → log created → mapping stored → row {identity, issued: false} → claim → start entry → issued: true →
-//	first frame
+//	target claimed → log created → mapping stored → row {identity, issued: false} → claim → start entry → copy entry →
+//	issued: true → first frame
 func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 	if err := t.describe(ctx); err != nil {
 		return nil, err
 	}
 	stored, err := t.foldLog(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if stored != nil {
+	folded := stored
+	if err == nil && stored != nil {
 		if refused := checkStored(stored, t.row.identity(t.currentLog(), t.info), t.o.Start); refused != nil {
-			return nil, refused
+			err = refused
 		}
 	}
-	if err := t.row.loadForClaim(ctx, stored); err != nil {
+	if err != nil {
+		stored = nil // it proves nothing
+	}
+	t.row.replaced = replacedBy(stored, mappingID(t.row.program))
+	if loadErr := t.row.loadForClaim(ctx, stored, err); loadErr != nil {
+		return nil, errors.Join(err, loadErr)
+	}
+	if t.recovers() {
+		left, leaveErr := t.leaveOldLog(ctx, folded)
+		if left || leaveErr != nil {
+			err = leaveErr
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
 	if !t.row.stale {
@@ -115,11 +127,14 @@ func (t *table) openLog(ctx context.Context) (*queue.Log, error) {
 }
 
 func (t *table) createLog(ctx context.Context) (*queue.Log, error) {
-	var token [12]byte
-	if _, err := rand.Read(token[:]); err != nil {
+	token, err := t.queue.KeptToken(ctx, t.Source)
+	if err != nil {
 		return nil, err
 	}
-	l, err := t.queue.CreateLog(ctx, t.Source, hex.EncodeToString(token[:]))
+	if token == "" {
+		token = rand.Text()
+	}
+	l, err := t.queue.CreateLog(ctx, t.Source, token)
 	if err == nil {
 		return l, nil
 	}
@@ -173,17 +188,61 @@ func (t *table) start(ctx context.Context, w *queue.Writer) error {
 	if len(ls.Shards) == 0 { // a stream that is being enabled: its shards would be taken for later ones
 		return &outcome.StaleError{Err: outcome.ErrNotListed}
 	}
-	at, err := t.o.Start.at(ls.Started)
+	start, err := t.firstStart(ls, w.State().Format)
 	if err != nil {
 		return err
 	}
-	start := &checkpoint.Start{
-		Stream: ls.Stream, Mode: t.o.Start.mode(), At: at, Date: ls.Started, Floor: t.row.stored.Floor,
-		Shards: ingest.ListedShards(ls.Shards),
+	start.Stream, start.Date, start.Shards = ls.Stream, ls.Started, ingest.ListedShards(ls.Shards)
+	if err := t.checkTimeStart(ctx, w, start); err != nil {
+		return err
+	}
+	if err := t.checkBackfill(ctx, w, start); err != nil {
+		return err
 	}
 	if err := ingest.AppendStart(ctx, w, start, t.queue.MaxPayload()); err != nil {
 		return err
 	}
-	t.log.Info("start", zap.String("stream", ls.Stream), zap.Int("shards", len(ls.Shards)), zap.String("from", start.Mode))
+	t.log.Info("start", zap.String("stream", ls.Stream), zap.Int("shards", len(ls.Shards)), zap.String("from", start.Mode),
+		zap.String("backfill", cmp.Or(start.Backfill, backfillNone)))
 	return nil
+}
+
+// checkTimeStart lets a start that the program has chosen begin at the trim horizon where the service cannot read from
+// a time on, once and for all shards. What is read in addition is older than the copy, or is left out by its version.
+func (t *table) checkTimeStart(ctx context.Context, w *queue.Writer, start *checkpoint.Start) error {
+	if start.At == 0 || start.Mode != modeBackfill && !start.Recover {
+		return nil
+	}
+	known := true
+	err := t.beatWhile(ctx, w, func(ctx context.Context) (err error) {
+		feed := change.Feed{Stream: start.Stream, Shard: start.Shards[0].ID}
+		known, err = t.source.StartsAtTimes(ctx, feed, start.At)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if !known {
+		t.log.Warn("the server does not know AT_TIMESTAMP: reading from the trim horizon")
+		start.At = 0
+	}
+	return nil
+}
+
+// firstStart returns the start entry of the pipeline's first life, or of the one that a recovery begins.
+func (t *table) firstStart(ls source.Listing, format int) (*checkpoint.Start, error) {
+	if t.row.stored.Recovering {
+		return t.recoveredStart(ls), nil
+	}
+	plan, err := t.planStart(t.o.Start, ls.Started, format)
+	if err != nil {
+		return nil, err
+	}
+	if plan.backfill == "" && t.Backfill.From != backfillNone && t.info.Items > 0 {
+		t.log.Warn("the items that the table holds are not copied: they arrive when they change next",
+			zap.Int64("items_estimated", t.info.Items), zap.String("source_start", plan.mode), zap.Int("log_format", format))
+	}
+	return &checkpoint.Start{
+		Mode: plan.mode, At: plan.at, Floor: t.row.stored.Floor, Backfill: plan.backfill,
+	}, nil
 }

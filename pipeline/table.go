@@ -14,6 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -25,6 +26,7 @@ type table struct {
 	shared   *apply.Shared
 	refusals *refusals
 	stats    *apply.Stats
+	copied   *resync.Stats
 	row      *stateRow
 	view     *tableView // what other goroutines may ask
 
@@ -35,9 +37,9 @@ type table struct {
 	haltedAt uint64                    // the log's newest entry when the last life halted; 0 unknown
 }
 
-func newTable(e *env, shared *apply.Shared, stats *apply.Stats, refusals *refusals) *table {
+func newTable(e *env, shared *apply.Shared, stats *apply.Stats, copied *resync.Stats, refusals *refusals) *table {
 	return &table{
-		env: e, shared: shared, stats: stats, refusals: refusals, row: &stateRow{env: e},
+		env: e, shared: shared, stats: stats, copied: copied, refusals: refusals, row: &stateRow{env: e},
 		view: &tableView{env: e, processStart: time.Now()},
 	}
 }
@@ -62,6 +64,7 @@ func (t *table) run(ctx context.Context) error {
 		}
 		if out.Refused {
 			t.view.started.Store(true) // the table's state is known: a rollout need not wait for it
+			t.row.forget()             // an operator may change the row, by recover
 		}
 		if refused := t.refusals.add(t.Source, out, err); refused != nil {
 			return refused
@@ -194,6 +197,12 @@ func (t *table) runClaimed(ctx context.Context, w *queue.Writer) error {
 			return err
 		}
 	}
+	if err := t.switchMapping(ctx, w); err != nil {
+		return err
+	}
+	if err := t.beginCopy(ctx, w); err != nil {
+		return err
+	}
 	if err := t.beatWhile(ctx, w, t.row.issue); err != nil {
 		return err
 	}
@@ -255,11 +264,28 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options) err
 	g, ctx := errgroup.WithContext(hard)
 	reading, stopReading := context.WithCancel(ctx)
 	defer stopReading()
-	defer context.AfterFunc(soft, stopReading)()
 	applying, stopApplying := context.WithCancel(ctx)
 	defer stopApplying()
+	items := t.resyncOptions(w.State(), in, sinks[0])
+	copied, stopCopying := t.copyBeside(ctx, g, t.newCopier(w.State(), items))
+	defer stopCopying()
+	defer context.AfterFunc(soft, func() {
+		stopCopying()
+		<-copied // its last marks are stored before the drain begins
+		stopReading()
+	})()
+	t.view.observeGaps(w.State())
 	life, l, info := w.State().Life, t.currentLog(), t.info
+	requests := &resync.Requests{
+		Options: items, Log: l, Program: t.row.program, Client: t.bigtable, Target: t.Target,
+	}
 	g.Go(func() error { return in.Read(reading) })
+	g.Go(func() error { return t.resyncBeside(reading, items) })
+	g.Go(func() error { return t.healGaps(reading, items) })
+	if w.State().Format >= 3 {
+		g.Go(func() error { return t.followCluster(reading, items) })
+	}
+	g.Go(func() error { return requests.Run(reading) })
 	g.Go(func() error { return in.List(reading) })
 	g.Go(func() error { return t.row.confirm(applying, life, l, info) })
 	g.Go(func() error { return t.letters.Watch(applying, t.o.Periods.Trim) })
@@ -279,6 +305,29 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options) err
 		return nil
 	}
 	return err
+}
+
+// copyBeside runs a copy beside reading and applying; there may be none. stop ends it early; ended is closed when it
+// has ended and its last marks are stored.
+func (t *table) copyBeside(
+	ctx context.Context, g *errgroup.Group, c *resync.Copier,
+) (ended <-chan struct{}, stop func()) {
+	done := make(chan struct{})
+	copying, stop := context.WithCancel(ctx)
+	if c == nil {
+		close(done)
+		return done, stop
+	}
+	t.view.copier.Store(c)
+	g.Go(func() error {
+		defer close(done)
+		defer t.view.copier.Store(nil)
+		if err := c.Run(copying); err != nil {
+			return err
+		}
+		return c.Save(ctx)
+	})
+	return done, stop
 }
 
 var errDrainTime = errors.New(

@@ -211,7 +211,7 @@ func TestRowKeepsItsFormatUntilUpgrade(t *testing.T) {
 		upgrade bool
 		format  int
 		target  string
-	}{{false, 1, ""}, {true, 2, "projects/local/instances/local/tables/orders"}} {
+	}{{false, 1, ""}, {true, bigtable.StateFormat, "projects/local/instances/local/tables/orders"}} {
 		w.opts = func(o *pipeline.Options) { o.Upgrade = step.upgrade }
 		r = w.start("Orders")
 		w.changeItems("Orders", 93, 50)
@@ -287,5 +287,44 @@ func TestTargetTakenDuringAnOutageIsNotWritten(t *testing.T) {
 	}
 	if rows := len(r.stored("Orders")); rows != 1 {
 		t.Errorf("%d rows in Bigtable, want the one from before", rows)
+	}
+}
+
+// TestAdoptedTargetHasOnlyTheNewPipelinesState: the new pipeline begins above every guard of the old one, or the rows
+// would skip its writes (attack 47).
+func TestAdoptedTargetHasOnlyTheNewPipelinesState(t *testing.T) {
+	long(t, "3 s")
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	w.changeItems("Orders", 92, 50)
+	r.settle()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.changeItems("Orders", 93, 50) // that nobody has read
+	looking := w.openAs(false, "Orders")
+	highest, _, err := looking.sink.HighestGuard(t.Context(), "orders")
+	looking.ended <- nil
+	looking.close()
+	if err != nil || highest == 0 {
+		t.Fatal(highest, err)
+	}
+	w.backfill.From = "scan"
+	w.another("other")
+	name := w.opts
+	w.opts = func(o *pipeline.Options) { name(o); o.Adopt = true }
+	r = w.start("Orders")
+	r.until("the copy is complete", func() bool {
+		r.clock.Advance(time.Second)
+		ready, _ := r.p.Ready()
+		return ready
+	})
+	w.changeItems("Orders", 94, 50)
+	r.settle()
+	r.equal()
+	row, err := r.sink.LoadState(t.Context(), "other", "Orders")
+	if err != nil || row.Floor < highest || row.Lead < time.Minute {
+		t.Errorf("%+v, %v: guards reach %d", row, err, highest)
 	}
 }

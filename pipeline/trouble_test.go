@@ -130,7 +130,7 @@ func TestBurstThatWaitsForBigtableHoldsNoOtherShard(t *testing.T) {
 	r.settle() // with that its start is noted in Bigtable, too
 	w.clock.Freeze()
 	w.front.Faults.Outage(0)
-	for i := range 600 {
+	for i := range 2000 { // a second of them is behind the clock again when they are read
 		w.put("Orders", "hot", "x", fmt.Sprintf(`"v":{"N":"%d"}`, i))
 	}
 	w.clock.Advance(time.Second)

@@ -5,7 +5,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/resync"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -20,8 +24,18 @@ type tableView struct {
 	unsaved atomic.Bool // the table ended as owner of a log that was not released with them
 	started atomic.Bool // the state is loaded, owning or standing by
 	halted  atomic.Pointer[checkpoint.Halt]
-	seen    atomic.Pointer[observed] // what the owner saw last; nil before the first claim, and while there is a rival
-	rival   atomic.Pointer[rival]    // who else owns the log, while this process waits for it
+	seen    atomic.Pointer[status.Observed] // what the owner saw last; nil before the first claim, and beside a rival
+	rival   atomic.Pointer[rival]           // who else owns the log, while this process waits for it
+
+	// What a copy follows, as the owner saw it last: the time up to which Bigtable has everything, 0 unknown, and the end
+	// of the latest gap.
+	applied, gapsUntil atomic.Int64
+	copier             atomic.Pointer[resync.Copier] // that runs; nil without one
+
+	resync     atomic.Pointer[checkpoint.PendingResync] // of the whole table, that the log asks for
+	lastResync atomic.Pointer[checkpoint.Healed]        // the last one that is complete
+	whole      atomic.Pointer[resync.Whole]             // that does it
+	gapsToHeal atomic.Pointer[openGaps]                 // that are to heal by themselves
 }
 
 // rival is another process that owns the table's log.
@@ -33,40 +47,69 @@ type rival struct {
 
 // observe publishes what the log holds.
 func (v *tableView) observe(s *checkpoint.State, p queue.Pressure, letters int) {
-	o := observe(Seen{
+	o := status.Observe(status.Seen{
 		Source: v.Source, Target: v.Target, State: s, Pressure: p, Letters: letters,
 		Now: v.now(), ClaimTTL: v.o.Periods.ClaimTTL, Retry: v.o.Periods.Retry, Late: v.o.Periods.Late,
 	}, v.seen.Load())
-	o.own = !s.Released
+	o.SetOwn(!s.Released)
 	v.seen.Store(o)
+	v.applied.Store(int64(s.AppliedBy(apply.SinkBigtable)))
+	v.gapsUntil.Store(int64(lastGapEnd(s)))
+	v.observeGaps(s)
+}
+
+// observeGaps publishes what the log asks for, and the gaps that nothing heals yet.
+func (v *tableView) observeGaps(s *checkpoint.State) {
+	v.lastResync.Store(s.LastResync)
+	v.resync.Store(s.Resync)
+	if v.OnGap != onGapHeal || s.Format < 3 {
+		return
+	}
+	gaps := &openGaps{}
+	for i := range s.Gaps {
+		g := &s.Gaps[i]
+		if s.BigtableDiffers(g) && (s.Resync == nil || !s.Resync.Heals(g.ID())) {
+			gaps.ids = append(gaps.ids, g.ID())
+			gaps.damage = gaps.damage || g.Feed.Shard == "" && !g.Accepted
+		}
+	}
+	v.gapsToHeal.Store(gaps)
+}
+
+// lastGapEnd returns the end of the latest gap, healed or not; 0 without one. Losses from before the start are none.
+func lastGapEnd(s *checkpoint.State) (end change.Millis) {
+	for i := range s.Gaps {
+		if g := &s.Gaps[i]; g.Reason != checkpoint.ReasonBeforeStart {
+			end = max(end, g.Until, g.Since)
+		}
+	}
+	return end
 }
 
 // status returns how the table is now, as far as this process knows.
 func (v *tableView) status(now time.Time) TableStatus {
-	o := observed{
-		status: TableStatus{Source: v.Source, Target: v.Target, State: "waiting", Proof: "assumed"}, lookedAt: v.processStart,
-	}
-	seen := v.seen.Load()
-	if seen != nil {
-		o = *seen
-	}
 	halt, rival := v.halted.Load(), v.rival.Load()
-	if halt != nil {
-		o.status.State, o.status.Halt, o.status.Code = "halted", halt.Reason, halt.Code
-		o.status.addHalt(halt.Sink, halt.Reason)
-		o.ownerSeen, o.retried, o.released = max(o.ownerSeen, halt.At), true, true
-	}
 	if rival != nil && halt == nil {
 		return v.standBy(rival, now)
 	}
-	st := o.at(v.now().Time(), now)
-	if seen == nil { // nothing is known since the start of the process, so nothing is younger than that
-		st.SourceLag, st.AppliedLag = now.Sub(v.processStart).Seconds(), now.Sub(v.processStart).Seconds()
-		if halt == nil {
-			st.Reasons = []string{"not started yet, for " + ago(now.Sub(v.processStart))}
-		} else {
-			st.Reasons = []string{"halted: " + halt.Reason}
-		}
+	known := status.Now{Halt: halt}
+	if c := v.copier.Load(); c != nil {
+		known.Copy = c.Progress()
+	}
+	if w := v.whole.Load(); w != nil {
+		known.Resync = w.Status()
+	}
+	seen := v.seen.Load()
+	if seen != nil {
+		return seen.With(known).At(v.now().Time(), now)
+	}
+	// Nothing is known since the start of the process, so nothing is younger than that.
+	st := status.Unseen(v.Source, v.Target, v.processStart).With(known).At(v.now().Time(), now)
+	st.SourceLag, st.AppliedLag = now.Sub(v.processStart).Seconds(), now.Sub(v.processStart).Seconds()
+	if halt == nil {
+		st.Reasons = []string{"not started yet, for " + status.Ago(now.Sub(v.processStart))}
+	} else {
+		st.Reasons = []string{"halted: " + halt.Reason}
 	}
 	return st
 }
@@ -75,12 +118,12 @@ func (v *tableView) status(now time.Time) TableStatus {
 // the log moves.
 func (v *tableView) standBy(r *rival, now time.Time) TableStatus {
 	st := TableStatus{
-		Source: v.Source, Target: v.Target, State: StandBy, SourceLag: -1, AppliedLag: -1, Retention: -1,
-		Proof: "assumed", Owner: r.owner, Epoch: r.epoch, Queue: QueueUse{HoursLeft: -1},
+		Source: v.Source, Target: v.Target, State: status.StandBy, SourceLag: -1, AppliedLag: -1, Retention: -1,
+		Proof: "assumed", Owner: r.owner, Epoch: r.epoch, Queue: status.Queue{HoursLeft: -1},
 	}
 	if still := now.Sub(r.moved); still > 3*v.o.Periods.ClaimTTL {
 		st.Reasons = []string{
-			fmt.Sprintf("standing by, but the owner %s has shown no sign of life for %s", r.owner, ago(still)),
+			fmt.Sprintf("standing by, but the owner %s has shown no sign of life for %s", r.owner, status.Ago(still)),
 		}
 	}
 	return st

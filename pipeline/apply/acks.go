@@ -3,6 +3,7 @@ package apply
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 )
@@ -17,6 +18,8 @@ type ackTracker struct {
 	marked      checkpoint.Mark
 	lastChanges uint64 // the newest entry with changes that the mark has passed
 
+	pending atomic.Int64 // changes that are not durable
+
 	progress chan struct{} // capacity 1: the mark moved
 }
 
@@ -24,6 +27,7 @@ type ackTracker struct {
 type openEntry struct {
 	tracker    *ackTracker
 	at         checkpoint.Mark
+	since      time.Time
 	hasChanges bool
 	pending    atomic.Int64 // changes that are not durable, plus one while the entry is being handed out
 	release    func()       // gives the entry's memory back; may be nil
@@ -36,7 +40,8 @@ func newAckTracker(at checkpoint.Mark) *ackTracker {
 // add begins to track an entry; entries are added in the order of the log. An entry stays open until ack has counted
 // each of its changes, and the entry itself once all of them are handed out.
 func (t *ackTracker) add(at checkpoint.Mark, changes int, release func()) *openEntry {
-	e := &openEntry{tracker: t, at: at, hasChanges: changes > 0, release: release}
+	e := &openEntry{tracker: t, at: at, since: time.Now(), hasChanges: changes > 0, release: release}
+	t.pending.Add(int64(changes) + 1)
 	e.pending.Store(int64(changes) + 1)
 	t.mu.Lock()
 	t.open = append(t.open, e)
@@ -46,6 +51,7 @@ func (t *ackTracker) add(at checkpoint.Mark, changes int, release func()) *openE
 
 // ack notes that n changes of the entry are durable.
 func (e *openEntry) ack(n int) {
+	e.tracker.pending.Add(-int64(n))
 	if e.pending.Add(-int64(n)) > 0 {
 		return
 	}
@@ -85,6 +91,19 @@ func (t *ackTracker) acked() (m checkpoint.Mark, lastChanges uint64) {
 func (t *ackTracker) mark() checkpoint.Mark {
 	m, _ := t.acked()
 	return m
+}
+
+// backlog returns how many changes are not durable, about, and since when the oldest of them is there.
+func (t *ackTracker) backlog(now time.Time) (changes int, oldest time.Duration) {
+	if changes = int(t.pending.Load()); changes == 0 {
+		return 0, 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.open) > 0 {
+		oldest = now.Sub(t.open[0].since)
+	}
+	return changes, oldest
 }
 
 // next returns the tracker of the following pass: it begins at this one's mark.

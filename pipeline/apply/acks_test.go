@@ -114,3 +114,29 @@ func TestMarkIsTheContiguousPrefixWhateverTheOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestBacklogCountsChangesThatAreNotDurable: a copy slows down by it.
+func TestBacklogCountsChangesThatAreNotDurable(t *testing.T) {
+	acks := newAckTracker(checkpoint.Mark{})
+	first := acks.add(checkpoint.Mark{Seq: 1}, 2, nil)
+	first.since = time.Now().Add(-time.Minute)
+	second := acks.add(checkpoint.Mark{Seq: 2}, 3, nil)
+	for _, e := range []*openEntry{first, second} {
+		e.ack(1) // handed out
+	}
+	if n, _ := acks.backlog(time.Now()); n != 5 {
+		t.Errorf("backlog of %d changes, not 5", n)
+	}
+	if _, oldest := acks.backlog(time.Now()); oldest < time.Minute {
+		t.Errorf("the oldest change has waited for %v, not a minute", oldest)
+	}
+	second.ack(3) // behind an open entry
+	first.ack(1)
+	if n, _ := acks.backlog(time.Now()); n != 1 {
+		t.Errorf("backlog of %d changes, not 1", n)
+	}
+	first.ack(1)
+	if n, _ := acks.backlog(time.Now()); n != 0 {
+		t.Errorf("backlog of %d changes, not 0", n)
+	}
+}

@@ -1,8 +1,11 @@
 package apply
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,12 +29,51 @@ type DeadLetters struct {
 	stored *deadletter.Store
 
 	mu     sync.Mutex
-	dirty  map[uint64]change.Version // items with a dead letter of Bigtable, by key hash: the lowest version of these
-	tooOld map[string]bool           // dead letters refused for their age since the last applied change
-	count  int                       // dead letters in the store
-	put    int                       // dead letters put by this life
-	inPut  int                       // dead letters that are being put
-	listed bool                      // dirty and tooOld are those of count dead letters
+	items  map[uint64]*letteredItem // by key hash
+	tooOld map[string]bool          // dead letters refused for their age since the last applied change
+	count  int                      // dead letters in the store
+	put    int                      // dead letters put by this life
+	inPut  int                      // dead letters that are being put
+	listed bool                     // items and tooOld are those of count dead letters
+}
+
+// letteredItem are the dead letters of an item; of several, if they share a key hash.
+type letteredItem struct {
+	letters []letterRef
+	dirty   change.Version // the lowest version of the dead letters that make the item dirty; 0: none does
+}
+
+// letterRef is a dead letter without its content.
+type letterRef struct {
+	id      string
+	sink    string
+	version change.Version
+	// dirty is set while the rows of the item do not hold what the change would have made of them. A letter of a copy
+	// does not make its item dirty: the item's next change replaces what the copy did not write.
+	dirty bool
+}
+
+func refOf(l *deadletter.Letter) letterRef {
+	return letterRef{
+		id: l.ID, sink: l.Sink, version: l.Version, dirty: l.Sink == SinkBigtable && l.Copy == "" && l.Resynced == 0,
+	}
+}
+
+// addLetter notes a dead letter of an item.
+func addLetter(items map[uint64]*letteredItem, hash uint64, ref letterRef) {
+	x := items[hash]
+	if x == nil {
+		x = &letteredItem{}
+		items[hash] = x
+	}
+	x.letters = append(x.letters, ref)
+	x.noteDirty(ref)
+}
+
+func (x *letteredItem) noteDirty(ref letterRef) {
+	if ref.dirty && (x.dirty == 0 || ref.version < x.dirty) {
+		x.dirty = ref.version
+	}
 }
 
 // OpenDeadLetters opens the dead letter store of a table and walks over it. That may take longer than a claim lives:
@@ -42,8 +84,7 @@ func OpenDeadLetters(ctx context.Context, shared *Shared, o Options) (*DeadLette
 		return nil, fmt.Errorf("open dead letters: %w", err)
 	}
 	l := &DeadLetters{
-		o: &o, shared: shared, stored: stored,
-		dirty: map[uint64]change.Version{}, tooOld: map[string]bool{},
+		o: &o, shared: shared, stored: stored, items: map[uint64]*letteredItem{}, tooOld: map[string]bool{},
 	}
 	return l, l.refresh(ctx)
 }
@@ -84,15 +125,25 @@ func (l *DeadLetters) Count() int {
 func (l *DeadLetters) isDirty(hash uint64, version change.Version) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	lowest, ok := l.dirty[hash]
-	return ok && lowest <= version
+	x := l.items[hash]
+	return x != nil && x.dirty != 0 && x.dirty <= version
 }
 
-// setLowest notes a dead letter of an item.
-func setLowest(dirty map[uint64]change.Version, hash uint64, version change.Version) {
-	if lowest, ok := dirty[hash]; !ok || version < lowest {
-		dirty[hash] = version
+// of returns the dead letters of the items with a key hash, in version order: those of every sink, or of Bigtable only.
+func (l *DeadLetters) of(hash uint64, everySink bool) (refs []letterRef) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	x := l.items[hash]
+	if x == nil {
+		return nil
 	}
+	for _, ref := range x.letters {
+		if everySink || ref.sink == SinkBigtable {
+			refs = append(refs, ref)
+		}
+	}
+	slices.SortStableFunc(refs, func(a, b letterRef) int { return cmp.Compare(a.version, b.version) })
+	return refs
 }
 
 // noteApplied notes that Bigtable takes changes.
@@ -131,22 +182,116 @@ func (l *DeadLetters) store(ctx context.Context, sink string, c *change.Change, 
 	if err := l.stored.Put(ctx, letter); err != nil {
 		return fmt.Errorf("store dead letter: %w", err)
 	}
-	l.mu.Lock()
-	_, known := l.dirty[c.KeyHash]
-	if sink == SinkBigtable {
-		setLowest(l.dirty, c.KeyHash, c.Version)
-	}
-	l.put++
-	l.count++
-	l.mu.Unlock()
-	if !known {
+	if !l.noteStored(letter) {
 		l.o.Logger.Error("dead letter: a change was refused for good", zap.String("sink", sink), zap.String("code", why.Code),
 			zap.Uint64("key_hash", c.KeyHash), zap.Int64("version", int64(c.Version)))
 	}
 	return nil
 }
 
-// refresh looks at the store: `dlq retry` and `dlq drop` change it from outside.
+// storeOfCopy makes a dead letter of an item that a copy cannot write. It halts nothing and counts for no limit:
+// whoever runs the copy decides when there are too many.
+func (l *DeadLetters) storeOfCopy(ctx context.Context, x deadletter.CopyItem, why outcome.Outcome) error {
+	letter := deadletter.NewOfCopy(l.o.Table.Source, SinkBigtable, x, why.Code, why.Reason, l.shared.now().Time())
+	l.mu.Lock()
+	l.inPut++
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		l.inPut--
+		l.mu.Unlock()
+	}()
+	if err := l.stored.Put(ctx, letter); err != nil {
+		return fmt.Errorf("store dead letter of a copy: %w", err)
+	}
+	l.noteStored(letter)
+	return nil
+}
+
+// noteStored notes that a dead letter is in the store, and returns whether its item had others.
+func (l *DeadLetters) noteStored(letter *deadletter.Letter) (known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.put++
+	x := l.items[letter.KeyHash]
+	if x != nil && slices.ContainsFunc(x.letters, func(r letterRef) bool { return r.id == letter.ID }) {
+		return true // stored again by a replay
+	}
+	addLetter(l.items, letter.KeyHash, refOf(letter))
+	l.count++
+	return x != nil
+}
+
+// drop deletes dead letters of an item whose changes were applied, or that was made true since, in the order given. It
+// returns how many it deleted before an error.
+func (l *DeadLetters) drop(ctx context.Context, hash uint64, ids []string) (n int, err error) {
+	for n < len(ids) && err == nil {
+		if err = l.stored.Drop(ctx, ids[n]); errors.Is(err, deadletter.ErrNotFound) {
+			err = nil
+		}
+		if err == nil {
+			n++
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.put++ // a walk under way may have seen them
+	l.count -= n
+	for _, id := range ids[:n] {
+		delete(l.tooOld, id)
+	}
+	l.update(hash, ids[:n], nil)
+	if err != nil {
+		return n, fmt.Errorf("delete applied dead letter: %w", err)
+	}
+	return n, nil
+}
+
+// recordRetry stores that a dead letter was tried again and stays. With a version in r.Resynced its item is not dirty
+// because of it any more.
+func (l *DeadLetters) recordRetry(ctx context.Context, hash uint64, id string, r deadletter.Retried) error {
+	err := l.stored.RecordRetry(ctx, id, r)
+	if errors.Is(err, deadletter.ErrNotFound) {
+		return nil // dropped meanwhile
+	}
+	if err != nil {
+		return fmt.Errorf("record retry of dead letter: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.put++
+	l.update(hash, []string{id}, func(ref *letterRef) { ref.dirty = ref.dirty && r.Resynced == 0 })
+	return nil
+}
+
+// update changes what is known of dead letters, or forgets them when change is nil. The mutex is held.
+func (l *DeadLetters) update(hash uint64, ids []string, change func(*letterRef)) {
+	x := l.items[hash]
+	if x == nil {
+		return
+	}
+	named := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		named[id] = true
+	}
+	kept := x.letters[:0]
+	x.dirty = 0
+	for _, ref := range x.letters {
+		if named[ref.id] && change == nil {
+			continue
+		}
+		if named[ref.id] {
+			change(&ref)
+		}
+		kept = append(kept, ref)
+		x.noteDirty(ref)
+	}
+	if x.letters = kept; len(kept) == 0 {
+		delete(l.items, hash)
+	}
+}
+
+// refresh looks at the store: `dlq drop` changes it from outside.
 func (l *DeadLetters) refresh(ctx context.Context) error {
 	n, err := l.stored.Count(ctx)
 	if err != nil {
@@ -161,15 +306,13 @@ func (l *DeadLetters) refresh(ctx context.Context) error {
 	if l.shared.BeforeWalk != nil {
 		l.shared.BeforeWalk(ctx)
 	}
-	dirty, tooOld := make(map[uint64]change.Version, n), map[string]bool{}
+	items, tooOld := make(map[uint64]*letteredItem, n), map[string]bool{}
 	for x, err := range l.stored.All(ctx) {
 		if err != nil {
 			return fmt.Errorf("list dead letters: %w", err)
 		}
-		if x.Sink == SinkBigtable {
-			setLowest(dirty, x.KeyHash, x.Version)
-		}
-		if x.Code == bigtable.CodeTooOld && x.FirstSeen.UnixMilli() > l.o.Stats.lastApplied.Load() {
+		addLetter(items, x.KeyHash, refOf(x))
+		if x.Code == bigtable.CodeTooOld && x.Copy == "" && x.FirstSeen.UnixMilli() > l.o.Stats.lastApplied.Load() {
 			tooOld[x.ID] = true
 		}
 	}
@@ -181,6 +324,6 @@ func (l *DeadLetters) refresh(ctx context.Context) error {
 	// They count since the last applied change, whatever lives ended in between: a table that can apply nothing else must
 	// halt, and not store another hundred in every life. What was retried or dropped counts no more.
 	l.tooOld = tooOld
-	l.dirty, l.count, l.listed = dirty, n, true
+	l.items, l.count, l.listed = items, n, true
 	return nil
 }

@@ -13,11 +13,14 @@
 // Files, from the top down:
 //
 //	sink.go         one sink: pass after pass, retried, halted, drained
+//	resync.go       items read from the table itself, on their way into a lane
 //	pass.go         one pass: entries of the log, unpacked and handed to a target
 //	damage.go       entries of the log that cannot be read
 //	lanes.go        the target Bigtable: changes dealt out to lanes by item
 //	archiver.go     the target archive: events of TTL deletes, in batches
 //	worker.go       the batch of a lane: changes of one item coalesced into one write
+//	operation.go    a resync, in its lane
+//	letters.go      the dead letters of the item that is resynced
 //	turns.go        the order of changes in tables that remove whole rows
 //	quarantine.go   a row that Bigtable neither takes nor refuses
 //	deadletters.go  refused changes, and the items that are dirty because of them

@@ -3,7 +3,9 @@ package apply
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -15,18 +17,22 @@ import (
 //
 // Rule 5: so changes of one item reach the sink in version order or not at all.
 //
-// A worker is started for each batch of a lane, and an idle lane holds next to nothing: of many tables most are idle.
-// The number of workers is bounded over all tables together, because each holds an item's image, cells and request.
+// A worker takes a batch of a lane, then that of another one; it ends when there is none for a while. So an idle lane
+// holds next to nothing: of many tables most are idle. The number of workers that have a batch is bounded over all
+// tables together, because each holds an item's image, cells and request.
 type lanes struct {
 	*lanePass
 	all      []*lane
 	ready    chan *lane    // lanes with jobs and no worker; each is in it once at most
+	idle     chan assigned // to workers that have no batch
 	reserved chan struct{} // a token per worker that no other table can take
 	workers  sync.Pool     // of *worker, for this table's program
+	ended    chan struct{} // closed when the pass has ended, and with it its workers
 }
 
 type lane struct {
-	call *call
+	call   *call
+	resync chan struct{} // capacity 1: holds a token while a resync is in the lane
 
 	mu      sync.Mutex    // covers what follows
 	waiting []job         //
@@ -44,45 +50,74 @@ func newLanes(shared *Shared, o *Options, letters *DeadLetters) *lanes {
 			o: o, shared: shared, letters: letters, turns: newTurns(o.Table.Program),
 			quarantine: newQuarantine(shared.now, o.Retention),
 		},
-		ready: make(chan *lane, shared.lanes), reserved: make(chan struct{}, shared.reserved),
+		ready: make(chan *lane, shared.lanes), idle: make(chan assigned),
+		reserved: make(chan struct{}, shared.reserved), ended: make(chan struct{}),
 	}
 	l.workers.New = func() any { return newWorker(l.lanePass) }
 	for range shared.lanes {
-		l.all = append(l.all, &lane{call: l.quarantine.newCall(), room: make(chan struct{}, 1)})
+		l.all = append(l.all, &lane{
+			call: l.quarantine.newCall(), resync: make(chan struct{}, 1), room: make(chan struct{}, 1),
+		})
 	}
 	return l
 }
 
-func (l *lanes) wants(*change.Change) bool { return true }
+// wants leaves out what is older than the life: the resync with which the life begins covers it, and readers would see
+// the rows go back.
+func (l *lanes) wants(c *change.Change) bool { return l.o.lives[c.Feed.Stream].Applies(c.Version) }
 
 // submit puts a change into the lane of its item, and blocks while that is full.
 func (l *lanes) submit(ctx context.Context, c *change.Change, e *openEntry) error {
-	turn, hash := l.turns.enqueue(c)
+	turn, hash := l.turns.prepare(c.KeyHash, nil, c)
 	ln := l.all[hash%uint64(len(l.all))]
-	for {
-		ln.mu.Lock()
-		full, wake := len(ln.waiting) >= laneRoom, !ln.busy
-		if !full {
-			ln.waiting = append(ln.waiting, job{c: *c, entry: e, turn: turn})
-			ln.busy = true
-		}
-		ln.mu.Unlock()
-		if !full {
-			if wake {
-				l.ready <- ln
-			}
-			return nil
-		}
+	for !l.put(ln, job{c: *c, entry: e, turn: turn}, laneRoom) {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-ln.room:
 		}
 	}
+	return nil
+}
+
+// put appends a job to a lane, unless that has room jobs. Its turn is taken under the same mutex, so that turns and
+// jobs have one order.
+func (l *lanes) put(ln *lane, j job, room int) bool {
+	ln.mu.Lock()
+	full, wake := len(ln.waiting) >= room, !ln.busy
+	if !full {
+		l.turns.enqueue(j.turn)
+		ln.waiting = append(ln.waiting, j)
+		ln.busy = true
+	}
+	ln.mu.Unlock()
+	if !full && wake {
+		l.ready <- ln
+	}
+	return !full
+}
+
+// submitResync puts an operation into the lane of its item, behind the changes that wait there. It waits until no other
+// operation is in the lane, so that the changes of the stream are not held up by many; the reading of the log never
+// waits for it.
+func (l *lanes) submitResync(ctx context.Context, o *operation) error {
+	turn, hash := l.turns.prepare(o.item.Hash, o.rows, o.changes...)
+	ln := l.all[hash%uint64(len(l.all))]
+	select {
+	case ln.resync <- struct{}{}:
+	case <-l.ended:
+		return errPassEnded
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	o.leave = func() { <-ln.resync }
+	l.put(ln, job{op: o, turn: turn}, math.MaxInt)
+	return nil
 }
 
 // run waits until the row in Bigtable agrees with the log, then works until ctx ends.
 func (l *lanes) run(ctx context.Context) error {
+	defer close(l.ended)
 	select {
 	case <-ctx.Done():
 		return nil
@@ -98,7 +133,13 @@ func (l *lanes) run(ctx context.Context) error {
 	return err
 }
 
-// dispatch starts a worker for each lane that has jobs.
+// assigned is a lane that a worker is to take, and what to call afterwards.
+type assigned struct {
+	*lane
+	release func()
+}
+
+// dispatch gives each lane that has jobs to a worker.
 func (l *lanes) dispatch(ctx context.Context, g *errgroup.Group) error {
 	for {
 		select {
@@ -109,10 +150,37 @@ func (l *lanes) dispatch(ctx context.Context, g *errgroup.Group) error {
 			if err != nil {
 				return err
 			}
-			g.Go(func() error {
-				defer release()
-				return l.applyBatch(ctx, ln)
-			})
+			next := assigned{ln, release}
+			select {
+			case l.idle <- next:
+			default:
+				g.Go(func() error { return l.work(ctx, next) })
+			}
+		}
+	}
+}
+
+// idleTime is how long a worker waits for another batch. The stack of a goroutine grows several times on the way into a
+// call of Bigtable, which takes a tenth of the time of a write: so workers are used again.
+const idleTime = time.Second
+
+// work applies a batch, and then those that come before the worker has been idle for too long.
+func (l *lanes) work(ctx context.Context, next assigned) error {
+	idle := time.NewTimer(idleTime)
+	defer idle.Stop()
+	for {
+		err := l.applyBatch(ctx, next.lane)
+		next.release()
+		if err != nil {
+			return err
+		}
+		idle.Reset(idleTime)
+		select {
+		case next = <-l.idle:
+		case <-idle.C:
+			return nil
+		case <-ctx.Done():
+			return nil
 		}
 	}
 }

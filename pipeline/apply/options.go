@@ -28,6 +28,8 @@ type Options struct {
 	Logger *zap.Logger
 	// Retention returns the time until unread records may be lost; false while it is unknown.
 	Retention func() (time.Duration, bool)
+	epoch     uint64                 // of the claim under which the sinks apply the log
+	lives     map[string]change.Life // of streams with records that are older than the life
 	// Append stores a halt or a gap in the log. It blocks until the entry is durable.
 	Append func(ctx context.Context, body any) error
 }
@@ -56,6 +58,8 @@ type Shared struct {
 	common   chan struct{} // a token per worker of the half that any table may use
 	reserved int           // workers that each table has to itself besides
 
+	clock func() time.Time // of this machine; tests move it
+
 	// BeforeWalk, when set, is called before every walk over the dead letters of a table. Tests make it slow.
 	BeforeWalk func(context.Context)
 }
@@ -73,7 +77,7 @@ const leastWorkers = 8
 // NewShared returns what the sinks of several tables share. archive may be nil; now is the source's clock.
 func NewShared(l Limits, client *bigtable.Client, archive Archive, now func() change.Millis) *Shared {
 	return &Shared{
-		bigtable: client, archive: archive, now: now, memory: newMemoryBudget(l.Memory), lanes: l.Lanes,
+		bigtable: client, archive: archive, now: now, clock: time.Now, memory: newMemoryBudget(l.Memory), lanes: l.Lanes,
 		common:   make(chan struct{}, max(l.Lanes/2, 1)),
 		reserved: max(l.Lanes/2/max(l.Tables, 1), leastWorkers),
 	}

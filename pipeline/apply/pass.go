@@ -72,6 +72,11 @@ func (p *pass) read(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read log for %s: %w", p.sink, err)
 		}
+		// Rule 2: an owner that did not notice a later claim applies nothing of what follows it. The later owner may have
+		// switched the mapping, and a write of the old one at the same version would stand in the way of the new one's.
+		if e.Epoch > p.o.epoch {
+			return fmt.Errorf("read log for %s: %w: entry %d is of epoch %d", p.sink, queue.ErrLost, r.Mark().Seq, e.Epoch)
+		}
 		if err := p.submitEntry(ctx, r.Mark(), e); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,12 +28,18 @@ type Sink struct {
 	lastSeq atomic.Uint64              // the drain ends here: the last entry with changes; 0 while nothing is drained
 	gaveUp  atomic.Bool                // the drain found the sink halted
 	wakeUp  chan struct{}              // capacity 1: the drain has begun
+
+	ended chan struct{} // closed when Run has returned
+	mu    sync.Mutex    // covers what follows
+	lanes *lanes        // of the running pass; nil between two, and for the archive
+	began chan struct{} // closed when the next pass begins
 }
 
 // New returns the sinks of a table for one life: Bigtable and, where the table has one, the archive. They are
 // independent: each has its own mark, its own pass over the log, and its own halts. The state is the log's when the
 // life began.
 func New(shared *Shared, o Options, letters *DeadLetters, s *checkpoint.State) []*Sink {
+	o.lives, o.epoch = s.Lives(), s.Epoch
 	lanes := func() target { return newLanes(shared, &o, letters) }
 	all := []*Sink{newSink(SinkBigtable, shared, &o, s, lanes)}
 	if o.Table.Archive && shared.archive != nil {
@@ -46,6 +53,7 @@ func newSink(name string, shared *Shared, o *Options, s *checkpoint.State, newTa
 	sink := &Sink{
 		name: name, o: o, shared: shared, newTarget: newTarget, memory: shared.memory.newShare(),
 		damage: newDamagedRanges(s), wakeUp: make(chan struct{}, 1),
+		ended: make(chan struct{}), began: make(chan struct{}),
 	}
 	sink.acks.Store(newAckTracker(firstMark(s, name)))
 	return sink
@@ -82,6 +90,7 @@ func (s *Sink) Drained() bool {
 // not answer, it is tried again, and reading goes on meanwhile: the log is there for that. An error concerns the whole
 // table.
 func (s *Sink) Run(ctx context.Context) error {
+	defer close(s.ended)
 	var waited time.Duration // since the sink last made progress
 	for {
 		began := s.acks.Load().mark()
@@ -144,15 +153,35 @@ func (s *Sink) pause(ctx context.Context, d time.Duration) error {
 
 // runPass applies the log once from the mark on, until it fails, ctx ends or the sink is drained.
 func (s *Sink) runPass(ctx context.Context) error {
-	acks := s.acks.Load()
+	acks, to := s.acks.Load(), s.newTarget()
 	p := &pass{
-		sink: s.name, o: s.o, target: s.newTarget(), acks: acks, memory: s.memory, damage: s.damage, now: s.shared.now,
+		sink: s.name, o: s.o, target: to, acks: acks, memory: s.memory, damage: s.damage, now: s.shared.now,
+	}
+	if l, ok := to.(*lanes); ok {
+		s.setLanes(l)
+		defer s.setLanes(nil)
 	}
 	err := p.run(ctx, func(ctx context.Context) error { return s.awaitDrain(ctx, acks) })
 	if errors.Is(err, context.Canceled) && s.Drained() {
 		return nil
 	}
 	return err
+}
+
+// setLanes lets resyncs into the lanes of a pass; nil keeps them until the next pass.
+func (s *Sink) setLanes(l *lanes) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lanes = l; l != nil {
+		close(s.began)
+		s.began = make(chan struct{})
+	}
+}
+
+// Backlog returns how many changes the sink has read from the log and not applied, and for how long the oldest of them
+// has waited. It is cheap.
+func (s *Sink) Backlog() (changes int, oldest time.Duration) {
+	return s.acks.Load().backlog(time.Now())
 }
 
 // awaitDrain returns nil once the sink is drained, or ctx ends.

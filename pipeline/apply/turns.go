@@ -16,17 +16,20 @@ import (
 // one partition share such a row (the compiler makes sure of that), and the log holds these in the order in which they
 // happened.
 //
-// A lane applies its changes in the order of the log, and a change waits for earlier ones only. So the first change
-// that is not applied yet never waits, and no two changes wait for each other.
+// A lane applies its changes in the order in which they were enqueued here, because lanes.put does both under the
+// lane's mutex, and a change waits for earlier ones only. So the first change that is not applied yet never waits, and
+// no two changes wait for each other. Resyncs take turns like changes.
 type turns struct {
-	wipes *transform.Wipes
-	seed  maphash.Seed
+	seed maphash.Seed
+
+	wipesMu sync.Mutex // covers wipes
+	wipes   *transform.Wipes
 
 	mu   sync.Mutex       // covers last
 	last map[uint64]*turn // by item and by row: the newest change that is not applied yet
 }
 
-// turn is the place of one change.
+// turn is the place of one change, or of one resync.
 type turn struct {
 	keys  []uint64 // item, then rows
 	after []*turn
@@ -41,18 +44,34 @@ func newTurns(p *transform.Program) *turns {
 	return nil
 }
 
-// enqueue puts a change behind those before it, and returns the hash that chooses its lane: its row's where it has one,
-// else its item's. One goroutine enqueues the changes, in the order of the log.
-func (o *turns) enqueue(c *change.Change) (t *turn, hash uint64) {
+// prepare returns a turn for changes of one item and for further rows, and the hash that chooses its lane: that of a
+// row where it has one, else its item's.
+func (o *turns) prepare(hash uint64, rows [][]byte, changes ...*change.Change) (t *turn, lane uint64) {
 	if o == nil {
-		return nil, c.KeyHash
+		return nil, hash
 	}
-	t = &turn{keys: []uint64{c.KeyHash}, done: make(chan struct{})}
-	o.wipes.Rows(c, func(row []byte) {
+	t = &turn{keys: []uint64{hash}, done: make(chan struct{})}
+	add := func(row []byte) {
 		if h := maphash.Bytes(o.seed, row); !slices.Contains(t.keys, h) {
 			t.keys = append(t.keys, h)
 		}
-	})
+	}
+	o.wipesMu.Lock()
+	for _, c := range changes {
+		o.wipes.Rows(c, add)
+	}
+	o.wipesMu.Unlock()
+	for _, row := range rows {
+		add(row)
+	}
+	return t, t.keys[len(t.keys)-1]
+}
+
+// enqueue puts a turn behind those before it.
+func (o *turns) enqueue(t *turn) {
+	if o == nil {
+		return
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, k := range t.keys {
@@ -61,7 +80,6 @@ func (o *turns) enqueue(c *change.Change) (t *turn, hash uint64) {
 		}
 		o.last[k] = t
 	}
-	return t, t.keys[len(t.keys)-1]
 }
 
 // wait blocks until the changes before this one are finished, or ctx ends.

@@ -41,6 +41,12 @@ rules:
 	return newTurns(p)
 }
 
+func enqueueChange(o *turns, c *change.Change) *turn {
+	turn, _ := o.prepare(c.KeyHash, nil, c)
+	o.enqueue(turn)
+	return turn
+}
+
 // A removal and the insert after it may be in different rows: the item has an order all the same, or for a while it is
 // in both.
 func TestChangesOfAnItemTakeTurnsAcrossRows(t *testing.T) {
@@ -49,9 +55,11 @@ func TestChangesOfAnItemTakeTurnsAcrossRows(t *testing.T) {
 		return []byte(`{"pk":{"S":"p"},"sk":{"S":"Book#1"},"shelf":{"S":"` + shelf + `"}}`)
 	}
 	o := newBookTurns(t)
-	first, _ := o.enqueue(&change.Change{Op: change.Remove, Keys: []byte(keys), KeyHash: 7, Version: 1, Old: book("a")})
-	second, _ := o.enqueue(&change.Change{Op: change.Insert, Keys: []byte(keys), KeyHash: 7, Version: 2, New: book("b")})
-	other, _ := o.enqueue(&change.Change{Op: change.Insert, Keys: []byte(`{"pk":{"S":"p"},"sk":{"S":"Book#2"}}`),
+	first := enqueueChange(o, &change.Change{
+		Op: change.Remove, Keys: []byte(keys), KeyHash: 7, Version: 1, Old: book("a")})
+	second := enqueueChange(o, &change.Change{
+		Op: change.Insert, Keys: []byte(keys), KeyHash: 7, Version: 2, New: book("b")})
+	other := enqueueChange(o, &change.Change{Op: change.Insert, Keys: []byte(`{"pk":{"S":"p"},"sk":{"S":"Book#2"}}`),
 		KeyHash: 8, Version: 1, New: book("c")})
 	if !slices.Contains(second.after, first) || len(other.after) > 0 {
 		t.Errorf("the insert waits for %d changes, a change in another row for %d; want 1 and 0", len(second.after),
@@ -63,9 +71,8 @@ func TestChangesOfAnItemTakeTurnsAcrossRows(t *testing.T) {
 func TestFinishedChangeKeepsTheTurnOfTheNextOne(t *testing.T) {
 	o := newBookTurns(t)
 	enqueue := func(version change.Version) *turn {
-		turn, _ := o.enqueue(&change.Change{Op: change.Remove, Keys: []byte(`{"pk":{"S":"p"},"sk":{"S":"Book#1"}}`),
+		return enqueueChange(o, &change.Change{Op: change.Remove, Keys: []byte(`{"pk":{"S":"p"},"sk":{"S":"Book#1"}}`),
 			KeyHash: 7, Version: version, Old: []byte(`{"pk":{"S":"p"},"sk":{"S":"Book#1"},"shelf":{"S":"a"}}`)})
-		return turn
 	}
 	first, second := enqueue(1), enqueue(2)
 	o.finish(first)
@@ -89,5 +96,16 @@ func TestFinishedChangeKeepsTheTurnOfTheNextOne(t *testing.T) {
 	o.finish(third)
 	if len(o.last) != 0 {
 		t.Errorf("%d turns are left after the last change", len(o.last))
+	}
+}
+
+// TestResyncWithALetterThatCameLateCollectsItsRowsAgain: it has no turn in the rows of the letter.
+func TestResyncWithALetterThatCameLateCollectsItsRowsAgain(t *testing.T) {
+	late := &letteredItem{letters: []letterRef{{id: "1", sink: SinkBigtable}}}
+	w := newWorker(&lanePass{turns: &turns{}, letters: &DeadLetters{items: map[uint64]*letteredItem{7: late}}})
+	o := &operation{item: &ResyncItem{Hash: 7}, done: make(chan struct{}), leave: func() {}}
+	w.runOperation(t.Context(), o)
+	if _, err := o.wait(t.Context(), nil); !errors.Is(err, errMoreLetters) {
+		t.Errorf("%v, want %v", err, errMoreLetters)
 	}
 }

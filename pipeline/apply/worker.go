@@ -3,6 +3,7 @@ package apply
 import (
 	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -33,9 +34,10 @@ type worker struct {
 	group    []*change.Change
 }
 
-// job is a change on its way into the sink.
+// job is a change on its way into the sink, or a resync.
 type job struct {
 	c       change.Change
+	op      *operation // the resync; nil for a change
 	entry   *openEntry
 	grouped bool // taken into the group of an earlier job of the batch
 	turn    *turn
@@ -43,23 +45,40 @@ type job struct {
 
 func newWorker(p *lanePass) *worker { return &worker{lanePass: p, dec: new(change.Decoder)} }
 
-// apply applies the batch item by item, in the order of the log. The waiting changes of an item are coalesced into its
-// last version, unless removals take whole rows along: those have to come between the changes before and after them.
+// apply applies the batch in its order. A resync is a barrier: what comes before it in the lane is applied before, and
+// nothing is coalesced across it.
 func (w *worker) apply(ctx context.Context) error {
 	if w.turns != nil {
 		return w.applyInTurn(ctx)
 	}
-	w.hashes = w.hashes[:0]
-	for i := range w.batch {
-		w.hashes = append(w.hashes, w.batch[i].c.KeyHash)
+	for rest := w.batch; len(rest) > 0; {
+		n := slices.IndexFunc(rest, func(j job) bool { return j.op != nil })
+		if n < 0 {
+			return w.applyChanges(ctx, rest)
+		}
+		if err := w.applyChanges(ctx, rest[:n]); err != nil {
+			return err
+		}
+		w.runOperation(ctx, rest[n].op)
+		rest = rest[n+1:]
 	}
-	for i := range w.batch {
-		if w.batch[i].grouped {
+	return nil
+}
+
+// applyChanges applies changes item by item, in the order of the log. The changes of an item are coalesced into its
+// last version.
+func (w *worker) applyChanges(ctx context.Context, batch []job) error {
+	w.hashes = w.hashes[:0]
+	for i := range batch {
+		w.hashes = append(w.hashes, batch[i].c.KeyHash)
+	}
+	for i := range batch {
+		if batch[i].grouped {
 			continue
 		}
 		w.sameHash = w.sameHash[:0]
 		for k, hash := range w.hashes[i:] {
-			if j := &w.batch[i+k]; hash == w.hashes[i] && !j.grouped {
+			if j := &batch[i+k]; hash == w.hashes[i] && !j.grouped {
 				j.grouped = true
 				w.sameHash = append(w.sameHash, j)
 			}
@@ -71,16 +90,21 @@ func (w *worker) apply(ctx context.Context) error {
 	return nil
 }
 
-// applyInTurn applies each change of the batch alone, once the earlier changes of its item and its rows are applied.
+// applyInTurn applies each change of the batch alone, once the earlier changes of its item and its rows are applied:
+// removals that take whole rows along have to come between the changes before and after them.
 func (w *worker) applyInTurn(ctx context.Context) error {
 	for i := range w.batch {
 		j := &w.batch[i]
 		if err := j.turn.wait(ctx); err != nil {
 			return err
 		}
-		w.sameHash = append(w.sameHash[:0], j)
-		if err := w.applyItem(ctx, w.sameHash); err != nil {
-			return err
+		if j.op != nil {
+			w.runOperation(ctx, j.op)
+		} else {
+			w.sameHash = append(w.sameHash[:0], j)
+			if err := w.applyItem(ctx, w.sameHash); err != nil {
+				return err
+			}
 		}
 		w.turns.finish(j.turn)
 	}

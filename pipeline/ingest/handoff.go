@@ -56,6 +56,7 @@ type shardTask struct {
 	position   change.Position
 	clock      change.Version
 	since      change.Millis // everything before it was read: what is trimmed later is a gap, even from the trim horizon
+	life       change.Life
 	closed     bool
 	unreadable bool // the shard may not be read any more
 }
@@ -103,7 +104,7 @@ func (h *handoff) offerShards(s *checkpoint.State, changed []*checkpoint.Shard) 
 	for _, sh := range changed {
 		tasks = append(tasks, shardTask{
 			feed: change.Feed{Stream: sh.Stream, Shard: sh.ID}, position: sh.Pos, clock: sh.Clock,
-			since: s.CompleteUntil(sh), closed: sh.Phase.Closed(), unreadable: !s.Readable(sh),
+			since: s.CompleteUntil(sh), life: s.LifeOf(sh.Stream), closed: sh.Phase.Closed(), unreadable: !s.Readable(sh),
 		})
 	}
 	select { // what the readers have not taken yet goes first

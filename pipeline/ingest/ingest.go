@@ -13,13 +13,14 @@ type Ingest struct {
 	handoff *handoff
 	lister  *lister
 	writer  *writer
+	prover  *prover
 }
 
 // New prepares a life that owns the log through w. pressure is how full the log was at the last look.
 func New(o Options, w *queue.Writer, pressure queue.Pressure) *Ingest {
-	h := newHandoff(o.Periods.Mark)
-	l := newLister(&o, w.Log(), h)
-	return &Ingest{o: &o, handoff: h, lister: l, writer: newWriter(&o, w, h, l, pressure)}
+	h, v := newHandoff(o.Periods.Mark), newProver(o.Logger)
+	l := newLister(&o, w.Log(), h, v)
+	return &Ingest{o: &o, handoff: h, lister: l, writer: newWriter(&o, w, l, pressure), prover: v}
 }
 
 // Append asks the write loop to append an entry, and blocks until it is durable; while the log is full it asks again.

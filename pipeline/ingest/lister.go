@@ -24,6 +24,8 @@ type lister struct {
 	o       *Options
 	log     *queue.Log
 	handoff *handoff
+	prover  *prover
+	proved  time.Time // when the last listing for a proof began; the goroutine of run owns it
 
 	mu      sync.Mutex // covers summary
 	summary streamSummary
@@ -45,8 +47,10 @@ type streamSummary struct {
 	gapped         []string // shards of the stream that are not read because of a gap
 }
 
-func newLister(o *Options, log *queue.Log, h *handoff) *lister {
-	return &lister{o: o, log: log, handoff: h, listNow: make(chan struct{}, 1), beatNow: make(chan struct{}, 1)}
+func newLister(o *Options, log *queue.Log, h *handoff, v *prover) *lister {
+	return &lister{
+		o: o, log: log, handoff: h, prover: v, listNow: make(chan struct{}, 1), beatNow: make(chan struct{}, 1),
+	}
 }
 
 // update takes over what the lister must know about the state. The write loop calls it.
@@ -88,6 +92,8 @@ func (l *lister) run(ctx context.Context) error {
 	listing, describe := time.NewTicker(p.Listing), time.NewTicker(p.Describe)
 	defer listing.Stop()
 	defer describe.Stop()
+	proof := time.NewTimer(p.Proof)
+	defer proof.Stop()
 	requests, err := l.log.BeatRequests(ctx)
 	if err != nil {
 		return fmt.Errorf("listen for beat requests: %w", err)
@@ -107,6 +113,11 @@ func (l *lister) run(ctx context.Context) error {
 		case <-requests:
 			err = l.listAll(ctx)
 			signal(l.beatNow)
+		case <-l.prover.added:
+			l.scheduleProof(proof)
+		case <-proof.C:
+			err = l.listForProofs(ctx)
+			l.scheduleProof(proof)
 		case <-describe.C:
 			if err = l.checkStream(ctx); err == nil && l.current().awaitsChildren {
 				err = l.listAll(ctx)
@@ -119,6 +130,29 @@ func (l *lister) run(ctx context.Context) error {
 			l.o.Logger.Warn("list shards: will be retried", zap.Error(err))
 		}
 	}
+}
+
+// listForProofs makes the listing that the waiting calls need, unless another listing has served them meanwhile or it
+// is not due yet.
+func (l *lister) listForProofs(ctx context.Context) error {
+	if wait, needed := l.nextListing(); !needed || wait > 0 {
+		return nil
+	}
+	l.proved = time.Now()
+	return l.listAll(ctx)
+}
+
+// scheduleProof sets the timer to the next listing that the waiting calls need, at most one in Periods.Proof, or to the
+// next look at when that is.
+func (l *lister) scheduleProof(timer *time.Timer) {
+	if wait, needed := l.nextListing(); needed {
+		timer.Reset(max(min(wait, lookAgain), time.Until(l.proved.Add(l.o.Periods.Proof))))
+	}
+}
+
+// nextListing returns how long to wait before a listing for proofs.
+func (l *lister) nextListing() (time.Duration, bool) {
+	return l.prover.nextListing(l.lastListing(), l.o.now(), l.proved, time.Now(), 2*l.o.Periods.Proof+dateStep)
 }
 
 // listAll lists the whole stream and stores what is new.

@@ -30,7 +30,9 @@ type Options struct {
 type Periods struct {
 	Beat, Mark, Trim  time.Duration // between entries of the kind, and between two trims
 	Listing, Describe time.Duration // between complete listings of the stream, between looks at the table
+	Proof             time.Duration // between two listings for proofs
 	Shutdown          time.Duration // to drain
+	Lead              time.Duration // versions that are reserved beyond what is needed
 }
 
 // Row is the pipeline's row of the table in Bigtable, as far as reading depends on it. Its methods may be called by any

@@ -32,13 +32,14 @@ func newReservation(o *Options, g *errgroup.Group) *reservation {
 	return &reservation{o: o, g: g, held: map[string][]arrival{}, granted: make(chan string)}
 }
 
-// aheadOfTime returns how far the page's last version is ahead of its record's creation.
+// aheadOfTime returns how far the page's last version is ahead of the service's clock at the read of the page. Measured
+// against the creation of its record, which may be a day old, it would grow with each new life.
 func aheadOfTime(p *source.Page) time.Duration {
 	n := len(p.Records)
 	if n == 0 {
 		return 0
 	}
-	return time.Duration(int64(p.Clock)-int64(p.Records[n-1].Created)) * time.Millisecond
+	return time.Duration(int64(p.Clock)-int64(p.Date)) * time.Millisecond
 }
 
 // hold reports whether an arrival has to wait, and keeps it then: because its versions exceed the reservation, or
@@ -56,7 +57,7 @@ func (r *reservation) hold(ctx context.Context, shard string, a arrival) bool {
 		r.await(ctx, need, []arrival{a})
 		return true
 	}
-	if 2*need > r.o.Row.Reserved() {
+	if need+r.o.Periods.Lead/2 > r.o.Row.Reserved() {
 		r.raise(ctx, need)
 	}
 	return false

@@ -25,11 +25,12 @@ func (r *exactRow) Reserve(_ context.Context, need time.Duration) error {
 
 func (r *exactRow) Adopt(context.Context, string) error { return nil }
 
-// pageAhead returns a page of shard "s" whose last version is ahead of its record's creation.
+// pageAhead returns a page of shard "s" whose last version is ahead of its read.
 func pageAhead(ahead time.Duration) *source.Page {
 	const created change.Millis = 1_790_000_000_000
 	return &source.Page{Page: change.Page{
-		Feed: change.Feed{Stream: "arn", Shard: "s"}, Clock: change.Version(created) + change.Version(ahead.Milliseconds()),
+		Date: created, Feed: change.Feed{Stream: "arn", Shard: "s"},
+		Clock:   change.Version(created) + change.Version(ahead.Milliseconds()),
 		Records: []change.Record{{Created: created}},
 	}}
 }

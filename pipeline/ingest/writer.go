@@ -24,6 +24,7 @@ type writer struct {
 	sinks   []Sink
 	handoff *handoff
 	lister  *lister
+	prover  *prover
 
 	watermarks *watermarks
 	pressure   queue.Pressure // at the last look
@@ -35,8 +36,10 @@ type writer struct {
 	gap    *request       // was found after them
 }
 
-func newWriter(o *Options, log *queue.Writer, h *handoff, l *lister, pressure queue.Pressure) *writer {
-	return &writer{o: o, log: log, handoff: h, lister: l, watermarks: newWatermarks(), pressure: pressure}
+func newWriter(o *Options, log *queue.Writer, l *lister, pressure queue.Pressure) *writer {
+	return &writer{
+		o: o, log: log, handoff: l.handoff, lister: l, prover: l.prover, watermarks: newWatermarks(), pressure: pressure,
+	}
 }
 
 // run stores what is handed over until a drain begins; nil then.
@@ -117,9 +120,12 @@ func (w *writer) begin(ctx context.Context) error {
 	return nil
 }
 
-// tick stores the marks and, while the log is full, makes room and tries again.
+// tick stores the marks, looks at the proofs and, while the log is full, makes room and tries again.
 func (w *writer) tick(ctx context.Context) error {
 	if err := w.tolerateFull(w.storeMarks(ctx)); err != nil {
+		return err
+	}
+	if err := w.lookAtProofs(ctx); err != nil {
 		return err
 	}
 	if !w.blocked() {
@@ -207,5 +213,29 @@ func (w *writer) trim(ctx context.Context) error {
 	}
 	w.pressure = p
 	w.observe()
+	return nil
+}
+
+// lookAtProofs ends the calls of Prove that are met, after a beat if that is all that they lack.
+func (w *writer) lookAtProofs(ctx context.Context) error {
+	if w.prover.idle() {
+		return nil
+	}
+	s := w.log.State()
+	if w.prover.wantsBeat(s, w.lister.lastListing(), w.watermarks.lowest()) {
+		if err := w.beat(ctx); err != nil {
+			return err
+		}
+	}
+	paused := ""
+	if w.pressure.Pause {
+		paused = w.pressure.Reason
+	}
+	for _, sink := range w.sinks {
+		if sink.Name() == checkpoint.SinkBigtable {
+			mark, _ := sink.Acked()
+			w.prover.look(s, mark.Seq, paused)
+		}
+	}
 	return nil
 }

@@ -1,9 +1,11 @@
-package pipeline
+package status
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
@@ -11,12 +13,13 @@ import (
 )
 
 // addTroubles adds the halts and gaps of the state to a status.
-func (st *TableStatus) addTroubles(s *checkpoint.State) {
+func (st *Table) addTroubles(s *checkpoint.State) {
 	st.Gaps = s.OpenGaps()
 	st.Accepted = len(s.Gaps) - st.Gaps
 	for i := range s.Gaps {
 		if len(s.DifferingSinks(&s.Gaps[i])) > 0 {
 			st.Differing++
+			st.CopyCanceled = st.CopyCanceled || s.Gaps[i].Reason == checkpoint.ReasonCopyCanceled
 		}
 	}
 	if since := s.DiffersSince(); since > 0 {
@@ -33,7 +36,7 @@ func (st *TableStatus) addTroubles(s *checkpoint.State) {
 }
 
 // addHalt adds a halt. The map may be shared with an earlier status, so it is copied.
-func (st *TableStatus) addHalt(sink, reason string) {
+func (st *Table) addHalt(sink, reason string) {
 	st.Halts = maps.Clone(st.Halts)
 	if st.Halts == nil {
 		st.Halts = map[string]string{}
@@ -52,7 +55,7 @@ func worstHalt(halts map[string]*checkpoint.Halt) *checkpoint.Halt {
 }
 
 // haltReasons returns what is halted, sink by sink.
-func (st *TableStatus) haltReasons() (why []string) {
+func (st *Table) haltReasons() (why []string) {
 	for _, sink := range slices.Sorted(maps.Keys(st.Halts)) {
 		if sink == outcome.Pipeline {
 			why = append(why, "halted: "+st.Halts[sink])
@@ -65,12 +68,15 @@ func (st *TableStatus) haltReasons() (why []string) {
 
 // gapReasons returns what was lost. An accepted gap still counts: reading went on after it, but the sinks differ from
 // the source until the gap is waived.
-func (st *TableStatus) gapReasons() (why []string) {
+func (st *Table) gapReasons() (why []string) {
 	if st.Gaps > 0 {
 		why = append(why, plural(st.Gaps, "gap")+": records were lost before they were read; nothing is read after "+
-			oneOf(st.Gaps, "it", "them")+" until `resume`")
+			oneOf(st.Gaps, "it", "them")+" until `gaps heal` or `resume`")
 	}
-	if st.DiffersSince != nil {
+	if st.CopyCanceled {
+		why = append(why, checkpoint.ReasonCopyCanceled+", or `replicator resync` compares the table; see `gaps list`")
+	}
+	if st.DiffersSince != nil && (!st.CopyCanceled || st.Differing != 1) {
 		why = append(why, "differs since "+st.DiffersSince.Format(time.RFC3339)+": what changed in "+
 			plural(st.Differing, "gap")+" is missing, and what was deleted there is still in the target; see `gaps list`")
 	}
@@ -84,3 +90,27 @@ func oneOf(n int, one, many string) string {
 	}
 	return many
 }
+
+// resyncReason says since when a resync of the whole table is pending, and what it is doing if that is known.
+func (st *Table) resyncReason(p *checkpoint.PendingResync, now time.Time) string {
+	what := "the whole table is compared, and differences are repaired"
+	if p.Recover {
+		what = "a new life has begun after a lost log: " + what
+	}
+	if strings.HasPrefix(p.ID, ClusterPrefix) {
+		what = "the writes go to another cluster of Bigtable, which may lack the last changes: " + what
+	}
+	what += ", for " + Ago(max(0, now.Sub(p.Asked.Time())))
+	r := st.Resync
+	if r == nil {
+		return what
+	}
+	doing := fmt.Sprintf(" (%s: %d of about %d items, %s", r.Doing, r.Items, max(r.Items, r.Estimate), r.Differences())
+	if r.Why != "" {
+		doing += "; " + r.Why
+	}
+	return what + doing + ")"
+}
+
+// ClusterPrefix begins the name of a resync that a change of the cluster made necessary.
+const ClusterPrefix = "cluster-"

@@ -1,4 +1,4 @@
-package pipeline
+package status
 
 import (
 	"cmp"
@@ -36,8 +36,8 @@ type Failure struct {
 	last time.Time
 }
 
-// failureGrace is how long an operation must fail before it makes a table not ready: one retry gets past most failures.
-const failureGrace = 5 * time.Second
+// FailureGrace is how long an operation must fail before it makes a table not ready: one retry gets past most failures.
+const FailureGrace = 5 * time.Second
 
 // failureMemory is how long a failure counts while the operation is not tried again: longer than the longest pause
 // between two tries of a loop, that of the listing.
@@ -92,11 +92,11 @@ func (s *Services) Failures(now time.Time) (all []Failure) {
 	return all
 }
 
-// sentence returns which service fails, since when, and how.
-func (f *Failure) sentence(now time.Time) string {
+// Sentence returns which service fails, since when, and how.
+func (f *Failure) Sentence(now time.Time) string {
 	since := f.Since.UTC().Format(time.TimeOnly + "Z")
-	return fmt.Sprintf("%s fails since %s (%s): %v", f.Service, since, ago(now.Sub(f.Since)), f.Err)
+	return fmt.Sprintf("%s fails since %s (%s): %v", f.Service, since, Ago(now.Sub(f.Since)), f.Err)
 }
 
-// ago returns a duration short enough for a list of reasons.
-func ago(d time.Duration) string { return d.Round(time.Second).String() }
+// Ago returns an age in words.
+func Ago(d time.Duration) string { return d.Round(time.Second).String() }

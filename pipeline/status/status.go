@@ -1,4 +1,4 @@
-package pipeline
+package status
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -27,31 +28,33 @@ type Seen struct {
 	Retry          time.Duration // between two tries of a halted table, which has no owner meanwhile
 	Late           time.Duration // how far behind a table may be before it must be seen to move; 0: DefaultLate
 	Carried        bool          // a process reports that it carries the table, whatever its log shows
+	Live           *Table        // as that process reports it: it knows more about copies and resyncs; nil without one
 }
 
-// StatusOf returns how a table is: a function of what was seen and of the time.
-func StatusOf(x Seen) TableStatus {
-	return observe(x, nil).at(x.Now.Time(), time.Now())
+// Of returns how a table is: a function of what was seen and of the time.
+func Of(x Seen) Table {
+	return Observe(x, nil).At(x.Now.Time(), time.Now())
 }
 
 // Late reports whether the table is not ready because it is behind; it may be ready all the same if it is seen to move.
-func (st TableStatus) Late() bool { return st.unread+st.unapplied != "" }
+func (st Table) Late() bool { return st.unread+st.unapplied != "" }
 
 // Moved removes the reasons why the table is late that two looks at its log refute: it is catching up.
-func (st *TableStatus) Moved(before, after *checkpoint.State) {
+func (st *Table) Moved(before, after *checkpoint.State) {
 	read, applied := after.ReadWatermark() > before.ReadWatermark(), after.LowMark() > before.LowMark()
 	st.Reasons = slices.DeleteFunc(st.Reasons, func(r string) bool {
 		return read && r == st.unread || applied && r == st.unapplied
 	})
 }
 
-// observed is what was seen at one look at a table. Ages are computed from it whenever a status is asked for, so that
+// Observed is what was seen at one look at a table. Ages are computed from it whenever a status is asked for, so that
 // they grow while nothing new is seen.
-type observed struct {
-	status   TableStatus // without ages and reasons
-	lookedAt time.Time   // of the look, on this process's monotonic clock
+type Observed struct {
+	status   Table     // without ages and reasons
+	lookedAt time.Time // of the look, on this process's monotonic clock
 
 	read, applied    change.Millis // watermarks; 0: unknown
+	resync           *checkpoint.PendingResync
 	streamStart      change.Millis // when the live stream was started, 0 before
 	ownerSeen        change.Millis // the owner's newest sign of life
 	mark             uint64        // of the sink that is furthest behind
@@ -68,16 +71,17 @@ type observed struct {
 
 	// When reading and applying were last seen to make progress.
 	readMoved, appliedMoved time.Time
-	own                     bool // this process owns the log
+	copyMoved               time.Time // or when there last was no copy to make any
+	own                     bool      // this process owns the log
 }
 
-// observe takes from the state what a status needs. before is the last look of the same process, or nil.
-func observe(x Seen, before *observed) *observed {
+// Observe takes from the state what a status needs. before is the last look of the same process, or nil.
+func Observe(x Seen, before *Observed) *Observed {
 	s := x.State
-	o := &observed{
+	o := &Observed{
 		lookedAt: time.Now(), read: s.ReadWatermark(), applied: s.AppliedWatermark(), ownerSeen: s.Date, paused: s.Paused,
 		released: s.Owner == "" || s.Released, ttl: x.ClaimTTL, retry: x.Retry, late: x.Late, carried: x.Carried,
-		pauseReason: x.Pressure.Reason, tooFullForBeats: x.Pressure.TooFullForBeats,
+		resync: s.Resync, pauseReason: x.Pressure.Reason, tooFullForBeats: x.Pressure.TooFullForBeats,
 	}
 	if o.late == 0 {
 		o.late = DefaultLate
@@ -89,10 +93,11 @@ func observe(x Seen, before *observed) *observed {
 		o.waiting, o.slowest = s.LastFrame-o.mark, slowestSink(s)
 	}
 	st := &o.status
-	*st = TableStatus{
+	*st = Table{
 		Source: x.Source, Target: x.Target, State: stateWord(s), Proof: "assumed", DeadLetters: x.Letters,
 		Owner: s.Owner, Epoch: s.Epoch, LogFormat: s.Format, Changes: s.Changes, Foreign: s.Foreign,
 	}
+	st.takeProgress(x)
 	st.addTroubles(s)
 	sh := &st.Shards
 	sh.Open, sh.Closed, sh.Waiting, sh.Done = s.ShardCounts()
@@ -107,12 +112,83 @@ func observe(x Seen, before *observed) *observed {
 		o.retried = o.retried || o.released && sink == outcome.Pipeline
 	}
 	o.noteProgress(before, x.Now)
+	o.noteCopy(before)
 	return o
+}
+
+// takeProgress takes how far copy and resync are from the log, and more about them from the process that does them.
+func (st *Table) takeProgress(x Seen) {
+	st.Copy = resync.ProgressOf(x.State, x.Now)
+	if p := x.State.Resync; p != nil {
+		since := p.Asked.Time().UTC()
+		st.ResyncSince = &since
+	}
+	if x.Live == nil {
+		return
+	}
+	if c := x.Live.Copy; c != nil && st.Copy != nil && c.ID == st.Copy.ID {
+		live := *c
+		live.Paused = st.Copy.Paused // the log is newer
+		st.Copy = &live
+	}
+	if st.ResyncSince != nil {
+		st.Resync = x.Live.Resync
+	}
+}
+
+// Unseen returns a table of which nothing is known since a moment, on this process's clock.
+func Unseen(source, target string, since time.Time) *Observed {
+	return &Observed{status: Table{Source: source, Target: target, State: "waiting", Proof: "assumed"}, lookedAt: since}
+}
+
+// LookedAt returns when the table was looked at, on this process's clock.
+func (o *Observed) LookedAt() time.Time { return o.lookedAt }
+
+// ReadMoved returns when reading was last seen to make progress, on this process's clock.
+func (o *Observed) ReadMoved() time.Time { return o.readMoved }
+
+// Waiting returns how many entries the slowest sink has not applied.
+func (o *Observed) Waiting() uint64 { return o.waiting }
+
+// Own reports whether this process owns the log.
+func (o *Observed) Own() bool { return o.own }
+
+// CopyMoved returns when the copy was last seen to make progress, on this process's clock.
+func (o *Observed) CopyMoved() time.Time { return o.copyMoved }
+
+// Resync returns the resync of the whole table that is pending; nil without one.
+func (o *Observed) Resync() *checkpoint.PendingResync { return o.resync }
+
+// SetOwn notes whether this process owns the log.
+func (o *Observed) SetOwn(own bool) { o.own = own }
+
+// Now is what a process that owns the table knows beside the log.
+type Now struct {
+	Halt   *checkpoint.Halt    // of the pipeline itself, whatever the log shows
+	Copy   *resync.Progress    // of the copy that runs
+	Resync *resync.WholeStatus // of the resync of the whole table that runs
+}
+
+// With returns what was seen with what the owner knows now.
+func (o *Observed) With(n Now) *Observed {
+	next := *o
+	if h := n.Halt; h != nil {
+		next.status.State, next.status.Halt, next.status.Code = "halted", h.Reason, h.Code
+		next.status.addHalt(h.Sink, h.Reason)
+		next.ownerSeen, next.retried, next.released = max(next.ownerSeen, h.At), true, true
+	}
+	if n.Copy != nil && next.status.Copy != nil {
+		next.status.Copy = n.Copy
+	}
+	if next.resync != nil {
+		next.status.Resync = n.Resync
+	}
+	return &next
 }
 
 // noteProgress notes when reading and applying last made progress. The first look takes its watermarks for the times at
 // which they were reached.
-func (o *observed) noteProgress(before *observed, now change.Millis) {
+func (o *Observed) noteProgress(before *Observed, now change.Millis) {
 	if before == nil {
 		o.readMoved, o.appliedMoved = o.lookedAt.Add(-age(now, o.read)), o.lookedAt.Add(-age(now, o.applied))
 		return
@@ -123,6 +199,16 @@ func (o *observed) noteProgress(before *observed, now change.Millis) {
 	}
 	if o.applied > before.applied || o.mark > before.mark {
 		o.appliedMoved = o.lookedAt
+	}
+}
+
+// noteCopy notes when the copy last made progress.
+func (o *Observed) noteCopy(before *Observed) {
+	o.copyMoved = o.lookedAt
+	if c := o.status.Copy; before != nil && c != nil && c.Paused == "" {
+		if b := before.status.Copy; b != nil && b.ID == c.ID && b.Items == c.Items {
+			o.copyMoved = before.copyMoved
+		}
 	}
 }
 
@@ -145,8 +231,8 @@ func slowestSink(s *checkpoint.State) (sink string) {
 	return sink
 }
 
-// at returns the status at a moment: service is the service's clock, now this process's.
-func (o *observed) at(service, now time.Time) TableStatus {
+// At returns the status at a moment: service is the service's clock, now this process's.
+func (o *Observed) At(service, now time.Time) Table {
 	st := o.status
 	ms := max(change.MillisOf(service), o.ownerSeen)
 	st.SourceLag, st.AppliedLag, st.Retention = -1, -1, -1
@@ -159,7 +245,7 @@ func (o *observed) at(service, now time.Time) TableStatus {
 		st.AppliedLag = seconds(ms - t)
 	}
 	silent := age(ms, o.ownerSeen)
-	if st.State == "running" && !o.own && !o.carried && (o.released || silent > 3*o.ttl) {
+	if (st.State == "running" || st.State == "copying") && !o.own && !o.carried && (o.released || silent > 3*o.ttl) {
 		st.State = "waiting"
 	}
 	st.Reasons = o.reasons(&st, silent, now)
@@ -176,16 +262,24 @@ func stateWord(s *checkpoint.State) string {
 		return "paused"
 	case len(s.AllHalts()) > 0:
 		return "halted"
-	case s.OpenGaps() > 0, s.DiffersSince() > 0:
+	case s.OpenGaps() > 0:
 		return "gap"
 	case s.LiveStream() == nil:
 		return "waiting"
+	case s.Resync != nil && s.Resync.Recover:
+		return "recovering"
+	case s.Resync != nil:
+		return "healing"
+	case s.DiffersSince() > 0:
+		return "gap"
+	case s.CopyPending(), s.CopyRunning() != nil:
+		return "copying"
 	}
 	return "running"
 }
 
-func queueUse(p queue.Pressure) QueueUse {
-	u := QueueUse{Bytes: p.Bytes, Limit: p.Limit, HoursLeft: -1}
+func queueUse(p queue.Pressure) Queue {
+	u := Queue{Bytes: p.Bytes, Limit: p.Limit, HoursLeft: -1}
 	if !p.Oldest.IsZero() {
 		oldest := p.Oldest.UTC()
 		u.Oldest = &oldest
@@ -202,7 +296,7 @@ const lowRetention = apply.ParkBelow
 // reasons returns why a table is not ready.
 //
 // Rule 10: ready means progress or idleness of every live shard now, and nothing open; never "the process is up".
-func (o *observed) reasons(st *TableStatus, silent time.Duration, now time.Time) (why []string) {
+func (o *Observed) reasons(st *Table, silent time.Duration, now time.Time) (why []string) {
 	add := func(cond bool, what string, args ...any) {
 		if cond {
 			why = append(why, fmt.Sprintf(what, args...))
@@ -213,11 +307,11 @@ func (o *observed) reasons(st *TableStatus, silent time.Duration, now time.Time)
 	case o.released && !o.own:
 		add(true, "no owner: no replicator carries the table")
 	case silent > 3*o.ttl && o.tooFullForBeats:
-		add(!o.own, "no sign of life of the owner for %s: the log is too full for beats", ago(silent))
+		add(!o.own, "no sign of life of the owner for %s: the log is too full for beats", Ago(silent))
 	case silent > 3*o.ttl && o.own:
-		add(true, "nothing could be stored in the log for %s", ago(silent))
+		add(true, "nothing could be stored in the log for %s", Ago(silent))
 	case silent > 3*o.ttl:
-		add(true, "no sign of life of the owner for %s", ago(silent))
+		add(true, "no sign of life of the owner for %s", Ago(silent))
 	}
 	add(!o.reading, "not started: no listing of the stream is in the log")
 	add(o.disabled, "the stream is disabled: what is written now is in no stream")
@@ -227,6 +321,12 @@ func (o *observed) reasons(st *TableStatus, silent time.Duration, now time.Time)
 	left := time.Duration(st.Retention * float64(time.Second))
 	add(left >= 0 && left < lowRetention, "unread changes are lost in %s", left.Round(time.Minute))
 	why = append(why, st.gapReasons()...)
+	if o.resync != nil {
+		add(true, "%s", st.resyncReason(o.resync, now))
+	}
+	if st.Copy != nil {
+		add(true, "copying: %s", st.Copy.Sentence())
+	}
 	add(st.DeadLetters > 0, "%s", plural(st.DeadLetters, "dead letter"))
 	add(o.reading && st.AppliedThrough == nil, "not every shard has been read and applied yet")
 	limit := o.late.Seconds()
@@ -236,17 +336,22 @@ func (o *observed) reasons(st *TableStatus, silent time.Duration, now time.Time)
 	}
 	if o.waiting > 0 && st.AppliedLag > limit && now.Sub(o.appliedMoved) > o.late {
 		st.unapplied = fmt.Sprintf("%s of the log wait for sink %s, the oldest for %s",
-			entries(o.waiting), o.slowest, lagWord(st.AppliedLag))
+			Entries(o.waiting), o.slowest, lagWord(st.AppliedLag))
 		add(true, "%s", st.unapplied)
 	}
 	return why
 }
 
-func lagWord(seconds float64) string { return ago(time.Duration(seconds * float64(time.Second))) }
+func lagWord(seconds float64) string { return Ago(time.Duration(seconds * float64(time.Second))) }
 
-func entries(n uint64) string {
+// Entries returns a number of entries in words.
+func Entries(n uint64) string {
 	if n == 1 {
 		return "1 entry"
 	}
 	return strconv.FormatUint(n, 10) + " entries"
 }
+
+// DefaultLate is how far a table may be behind and count as ready: an idle shard is asked every idle_poll, and the
+// children of a shard that ended are listed within a minute and a half.
+const DefaultLate = 2 * time.Minute

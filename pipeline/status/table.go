@@ -1,16 +1,20 @@
-package pipeline
+package status
 
 import (
 	"strconv"
 	"time"
+
+	"github.com/tailrace-cdc/replicator/pipeline/resync"
 )
 
-// TableStatus is what a table's log shows about the table. It follows from the log alone, so the daemon and the status
+// Table is what a table's log shows about the table. It follows from the log alone, so the daemon and the status
 // command show the same.
-type TableStatus struct {
+type Table struct {
 	Source string `json:"source"`
 	Target string `json:"target"`
-	State  string `json:"state"` // running, paused, halted, gap, waiting; standby where another process owns the log
+	// State is running, copying, healing, recovering, paused, halted, gap or waiting; standby where another process owns
+	// the log.
+	State string `json:"state"`
 
 	Shards struct {
 		Open    int `json:"open"`
@@ -26,12 +30,13 @@ type TableStatus struct {
 	AppliedThrough *time.Time `json:"applied_through"`  // everything written before it is in Bigtable
 	Retention      float64    `json:"retention_left_s"` // until the oldest unread record may be lost; -1 unknown
 	Proof          string     `json:"proof"`            // assumed: as far as empty reads show
-	Queue          QueueUse   `json:"queue"`
+	Queue          Queue      `json:"queue"`
 	DeadLetters    int        `json:"dead_letters"`
 	Gaps           int        `json:"gaps"`
 	Accepted       int        `json:"gaps_accepted"`
-	Differing      int        `json:"gaps_differing"` // gaps that are neither healed nor waived for every sink
-	DiffersSince   *time.Time `json:"differs_since"`  // from when on changes are missing because of them
+	Differing      int        `json:"gaps_differing"`          // gaps that are neither healed nor waived for every sink
+	DiffersSince   *time.Time `json:"differs_since"`           // from when on changes are missing because of them
+	CopyCanceled   bool       `json:"copy_canceled,omitempty"` // and nothing has healed that yet
 	Owner          string     `json:"owner"`
 	Epoch          uint64     `json:"epoch"`
 	LogFormat      int        `json:"log_format"`
@@ -42,6 +47,12 @@ type TableStatus struct {
 	Code           string     `json:"halt_code,omitempty"`
 	Reasons        []string   `json:"reasons,omitempty"` // why it is not ready
 
+	Copy *resync.Progress `json:"copy,omitempty"` // of the items that are older than the stream, while it is not complete
+
+	Resync *resync.WholeStatus `json:"resync,omitempty"` // of the whole table, while one is pending and a process does it
+
+	ResyncSince *time.Time `json:"resync_since,omitempty"` // when it was asked for
+
 	Halts map[string]string `json:"halts"` // reasons by sink; "pipeline" is the pipeline itself
 
 	unread, unapplied string // the reasons that Moved may refute
@@ -50,8 +61,8 @@ type TableStatus struct {
 // StandBy is the state of a table whose log another process owns, as long as that one shows life.
 const StandBy = "standby"
 
-// QueueUse is how full a table's log is.
-type QueueUse struct {
+// Queue is how full a table's log is.
+type Queue struct {
 	Bytes     uint64     `json:"bytes"`
 	Limit     uint64     `json:"limit"`
 	Oldest    *time.Time `json:"oldest"`

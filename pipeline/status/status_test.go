@@ -1,4 +1,4 @@
-package pipeline
+package status
 
 import (
 	"strings"
@@ -22,7 +22,7 @@ func TestLowRetentionIsRed(t *testing.T) {
 		s.Shards["s"] = &checkpoint.Shard{ID: "s", Stream: "arn", Phase: checkpoint.PhaseOpen,
 			Watermark: change.Millis(now - behind.Milliseconds())}
 		s.Reindex()
-		st := StatusOf(Seen{State: s, Now: change.Millis(now), ClaimTTL: time.Minute})
+		st := Of(Seen{State: s, Now: change.Millis(now), ClaimTTL: time.Minute})
 		if got := strings.Contains(strings.Join(st.Reasons, "; "), "unread changes are lost in"); got != red {
 			t.Errorf("%v behind: reasons %q, want a word about it: %v", behind, st.Reasons, red)
 		}
@@ -45,7 +45,7 @@ func open(now, through int64) *checkpoint.State {
 // TestLagsGrowWhileNothingIsHeard: the numbers of an outage must not be those of its beginning.
 func TestLagsGrowWhileNothingIsHeard(t *testing.T) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
-	o := observe(Seen{Source: "Orders", State: open(now.UnixMilli(), now.UnixMilli()), Now: change.MillisOf(now),
+	o := Observe(Seen{Source: "Orders", State: open(now.UnixMilli(), now.UnixMilli()), Now: change.MillisOf(now),
 		ClaimTTL: 15 * time.Second}, nil)
 	o.own = true
 	for silence, want := range map[time.Duration]string{
@@ -54,7 +54,7 @@ func TestLagsGrowWhileNothingIsHeard(t *testing.T) {
 		5 * time.Minute: "nothing could be stored in the log for 5m0s; " +
 			"nothing shows that what was written in the last 5m0s has been read",
 	} {
-		st := o.at(now.Add(silence), o.lookedAt.Add(silence))
+		st := o.At(now.Add(silence), o.lookedAt.Add(silence))
 		if st.SourceLag != silence.Seconds() || st.AppliedLag != silence.Seconds() ||
 			st.Retention != (24*time.Hour-silence).Seconds() {
 			t.Errorf("after %v: lags %v and %v, retention %v", silence, st.SourceLag, st.AppliedLag, st.Retention)
@@ -69,15 +69,15 @@ func TestLagsGrowWhileNothingIsHeard(t *testing.T) {
 func TestBehindIsReadyOnlyWhileItMoves(t *testing.T) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	past := now.Add(-time.Hour).UnixMilli()
-	look := func(through int64, mark uint64, before *observed) *observed {
+	look := func(through int64, mark uint64, before *Observed) *Observed {
 		s := open(now.UnixMilli(), through)
 		s.Watermarks[0].Time = change.Millis(past)
 		s.LastFrame, s.Marks["bigtable"] = 9, checkpoint.Mark{Seq: mark}
-		return observe(Seen{State: s, Now: change.MillisOf(now), ClaimTTL: time.Minute}, before)
+		return Observe(Seen{State: s, Now: change.MillisOf(now), ClaimTTL: time.Minute}, before)
 	}
 	for _, c := range []struct {
 		name string
-		o    *observed
+		o    *Observed
 		want []string
 	}{
 		{"moves", look(past+1, 6, look(past, 5, nil)), nil},
@@ -89,7 +89,7 @@ func TestBehindIsReadyOnlyWhileItMoves(t *testing.T) {
 		{"reads", look(past+1, 5, look(past, 5, nil)),
 			[]string{"4 entries of the log wait for sink bigtable, the oldest for 1h0m0s"}},
 	} {
-		st := c.o.at(now, c.o.lookedAt)
+		st := c.o.At(now, c.o.lookedAt)
 		if diff := cmp.Diff(c.want, st.Reasons); diff != "" {
 			t.Errorf("%s: reasons (-want +got):\n%s", c.name, diff)
 		}
@@ -116,7 +116,7 @@ func TestStatusOfADeadDaemonSaysSo(t *testing.T) {
 		if c.edit != nil {
 			c.edit(s)
 		}
-		st := StatusOf(Seen{State: s, Now: change.MillisOf(now), ClaimTTL: 15 * time.Second, Retry: time.Minute})
+		st := Of(Seen{State: s, Now: change.MillisOf(now), ClaimTTL: 15 * time.Second, Retry: time.Minute})
 		if why := strings.Join(st.Reasons, "; "); st.State != c.state || !strings.HasPrefix(why, c.want) ||
 			(c.want == "") != (why == "") {
 			t.Errorf("%s: %s because %q, want %s because %q", c.name, st.State, why, c.state, c.want)
@@ -126,16 +126,4 @@ func TestStatusOfADeadDaemonSaysSo(t *testing.T) {
 
 func halted(s *checkpoint.State) {
 	s.Released, s.Halted = true, &checkpoint.Halt{Sink: outcome.Pipeline, Reason: "no permission", At: s.Date}
-}
-
-// A stand-by is well as long as the owner's log grows, and says so when it does not.
-func TestStandByTellsASilentOwner(t *testing.T) {
-	v := &tableView{env: &env{o: &Options{Periods: Periods{ClaimTTL: 15 * time.Second}}}}
-	now := time.Now()
-	for silent, want := range map[time.Duration]int{30 * time.Second: 0, time.Minute: 1} {
-		st := v.standBy(&rival{owner: "other", moved: now.Add(-silent)}, now)
-		if st.State != StandBy || len(st.Reasons) != want {
-			t.Errorf("silent for %s: %s, %q", silent, st.State, st.Reasons)
-		}
-	}
 }

@@ -1,0 +1,153 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/resync"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// The steps of an accepted mapping; each may be repeated, and after a crash between any two the next life goes on:
+//
+//	control {accept} → control {accept, done} → row {mapping} → copy of the whole table → its last mark
+//
+// The first step is the operator's. From the second on every change is applied with the new mapping. What was applied
+// with the old one has versions up to TopClock, so the copy reads its first page when a minute below the reading is
+// above that: it replaces every row, because all rows are of class R with the same keys under both mappings. So the log
+// need not be drained before, and reading never waits for Bigtable.
+
+// switchMapping does what is left of an accepted mapping. Without the row it does nothing: the life begins anew once
+// the row is known.
+func (t *table) switchMapping(ctx context.Context, w *queue.Writer) error {
+	s := w.State()
+	if t.row.awaitsSwitch = s.Accepting != nil && !t.row.agrees(); !t.row.agrees() {
+		return nil
+	}
+	if s.Accepting != nil {
+		if err := t.appendSwitch(ctx, w, *s.Accepting); err != nil {
+			return err
+		}
+	}
+	if in := s.Identity; in != nil && in.Mapping == mappingID(t.row.program) {
+		if err := t.beatWhile(ctx, w, t.row.noteMapping); err != nil {
+			return err
+		}
+	}
+	return t.beginMappingCopy(ctx, w)
+}
+
+// appendSwitch compiles both mappings, and stores that the new one is in force, or that it is not accepted.
+func (t *table) appendSwitch(ctx context.Context, w *queue.Writer, a checkpoint.Accept) error {
+	var next *transform.Program
+	var refused string
+	err := t.beatWhile(ctx, w, func(ctx context.Context) (err error) {
+		next, refused, err = t.acceptedProgram(ctx, a)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if refused != "" {
+		t.log.Error("the mapping is not accepted", zap.String("reason", refused))
+		a.To = a.From
+	}
+	a.Done = true
+	if _, err := w.Append(ctx, &checkpoint.Control{Accept: &a, By: "owner", At: t.now()}, nil); err != nil {
+		return fmt.Errorf("append accepted mapping: %w", err)
+	}
+	if refused != "" {
+		if mappingID(t.row.program) != a.From {
+			return otherMapping(t.Source)
+		}
+		return nil
+	}
+	t.log.Info("the mapping is switched", zap.String("from", a.From), zap.String("to", a.To))
+	t.row.program, t.row.mappingStored = next, true
+	t.families.add(t.Target, t.Source, next.Families())
+	return nil
+}
+
+// acceptedProgram returns the program of an accepted mapping. refused says why it may not be accepted after all.
+//
+// Rule 6: a mapping is switched only where a copy replaces whatever the old one has written.
+func (t *table) acceptedProgram(
+	ctx context.Context, a checkpoint.Accept,
+) (p *transform.Program, refused string, err error) {
+	if t.CompileKept == nil {
+		return nil, "this build has no stored mappings", nil
+	}
+	from, allFrom, err := t.compileStored(ctx, a.From)
+	if err != nil {
+		return nil, "", err
+	}
+	to, allTo, err := t.compileStored(ctx, a.To)
+	if err != nil {
+		return nil, "", err
+	}
+	for hash, p := range map[string]*transform.Program{a.From: from, a.To: to} {
+		if mappingID(p) != hash {
+			return nil, "the mapping " + hash + " cannot be compiled as it was: are its secrets set?", nil
+		}
+	}
+	if diff := transform.DiffMapping(from, to, allFrom, allTo); !diff.Acceptable {
+		return nil, diff.Why, nil
+	}
+	return to, "", nil
+}
+
+// compileStored compiles the mapping that is stored under a hash.
+func (t *table) compileStored(
+	ctx context.Context, hash string,
+) (own *transform.Program, all []*transform.Program, err error) {
+	text, err := t.bigtable.LoadMapping(ctx, t.o.Name, t.Source, hash)
+	if err != nil {
+		return nil, nil, err
+	}
+	return t.CompileKept(t.info, text)
+}
+
+// noteMapping brings the row up to the mapping that the log has.
+func (r *stateRow) noteMapping(ctx context.Context) error {
+	want := mappingID(r.program)
+	if r.stored.Identity.MappingHash == want {
+		return nil
+	}
+	return r.edit(ctx, func(row *bigtable.State) { row.Identity.MappingHash = want })
+}
+
+// beginMappingCopy stores that the copy begins that an accepted mapping needs.
+func (t *table) beginMappingCopy(ctx context.Context, w *queue.Writer) error {
+	s := w.State()
+	if s.Switched == nil {
+		return nil
+	}
+	begin := beginOfMappingCopy(s.Switched, t.now())
+	c := &checkpoint.Copy{
+		ID:  "mapping-" + s.Switched.To[:min(12, len(s.Switched.To))] + "-" + fmt.Sprint(s.Switched.Seq),
+		Why: checkpoint.CopyMapping, From: checkpoint.FromScan, Parts: resync.Segments(t.info.Bytes), Began: begin,
+		Items: t.info.Items, Bytes: t.info.Bytes,
+	}
+	if _, err := w.Append(ctx, c, nil); err != nil {
+		return fmt.Errorf("append copy: %w", err)
+	}
+	t.log.Info("the table is copied with its new mapping", zap.String("copy", c.ID), zap.Int("parts", c.Parts))
+	return nil
+}
+
+// beginOfMappingCopy returns when the first page may be read: its items must be written above every version that was
+// applied with the mapping before.
+func beginOfMappingCopy(s *checkpoint.Switch, now change.Millis) change.Millis {
+	return max(now, change.Millis(s.Above)+apply.ResyncMargin+1000)
+}
+
+// errSwitch ends the work of a life that went on without the row, once the row is known.
+var errSwitch = errors.New("a mapping was accepted, and is switched now")

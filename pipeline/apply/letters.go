@@ -1,0 +1,346 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/queue/deadletter"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// codeCascade is the code of a letter that would delete what other items wrote later. Only a retry sets it.
+const codeCascade = "cascade"
+
+// heldLetter is a dead letter of the item that is resynced.
+type heldLetter struct {
+	*deadletter.Letter
+	change *change.Change // nil: the letter is a copy's, or cannot be read
+
+	rows     [][]byte         // that its images have in the target
+	outlives bool             // it may write what stays when its item is gone, which a put of the item does not repair
+	applied  bool             // in this try
+	refused  *outcome.Outcome // in this try
+}
+
+// get loads a dead letter; nil when it was dropped meanwhile.
+func (l *DeadLetters) get(ctx context.Context, ref letterRef) (*heldLetter, error) {
+	letter, err := l.stored.Get(ctx, ref.id)
+	if errors.Is(err, deadletter.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read dead letter %s: %w", ref.id, err)
+	}
+	x := &heldLetter{Letter: letter}
+	if c, err := letter.Change(); err == nil {
+		x.change = c
+	}
+	return x, nil
+}
+
+// loadLetters loads the item's dead letters in version order, with the rows that their images have: what the target
+// holds of the item may be there.
+func (x *resyncing) loadLetters(ctx context.Context, refs []letterRef) error {
+	for _, ref := range refs {
+		l, err := x.worker.letters.get(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if l == nil || !x.concernsItem(l) {
+			continue
+		}
+		if l.change != nil && l.Sink == SinkBigtable {
+			l.rows = x.rowsOf(l.change)
+			l.outlives = x.mayOutlive(l.change)
+		}
+		x.letters = append(x.letters, l)
+	}
+	return nil
+}
+
+// concernsItem reports whether a letter with the hash of the item's key has that key. A letter that cannot be read
+// belongs to no item: it can only be dropped.
+func (x *resyncing) concernsItem(l *heldLetter) bool {
+	keys := []byte(l.Keys)
+	if l.change != nil {
+		keys = l.change.Keys
+	}
+	if keys == nil {
+		return false
+	}
+	key, err := x.canonical(keys)
+	return err == nil && bytes.Equal(key, x.key)
+}
+
+// rowsOf returns the rows of a change's images. An image that the mapping refuses was never written.
+func (x *resyncing) rowsOf(c *change.Change) (rows [][]byte) {
+	for _, raw := range [][]byte{c.Old, c.New} {
+		if raw == nil {
+			continue
+		}
+		x.dec.Reset()
+		img, err := x.dec.Image(raw)
+		if err != nil {
+			continue
+		}
+		projected, err := x.o.Table.Program.Project(img)
+		if err != nil {
+			continue
+		}
+		for i := range projected {
+			rows = append(rows, bytes.Clone(projected[i].Key))
+		}
+	}
+	return rows
+}
+
+// rows returns the further rows that may hold the item.
+func (x *resyncing) rows() [][]byte {
+	rows := x.item.Rows
+	for _, l := range x.letters {
+		rows = append(slices.Clip(rows), l.rows...)
+	}
+	return rows
+}
+
+// mayOutlive reports whether a change may write or delete what a put of its item does not make true: archived copies,
+// histories, aggregates, and other items' cells in a row that the removal takes along.
+func (x *resyncing) mayOutlive(c *change.Change) bool {
+	return len(x.o.Table.Program.MayOutlive()) > 0 || x.turns != nil && c.Op == change.Remove
+}
+
+// applyLetters tries the letters of Bigtable that the put does not make needless, in version order: those that may
+// write what outlives the item, and those above the version of the put. They come before the put, because a removal by
+// TTL archives what the put would delete.
+//
+// Rule 5: once a letter above the version of the put is refused, no later one is applied.
+func (x *resyncing) applyLetters(ctx context.Context) error {
+	var before *change.Change // the change of the letter before, if that was applied
+	stopped := false
+	for _, l := range x.letters {
+		below := l.Version <= x.item.Version
+		if l.change == nil || l.Sink != SinkBigtable || below && !l.outlives {
+			before = nil
+			continue
+		}
+		if stopped && !below {
+			continue
+		}
+		err := x.applyLetter(ctx, l, before)
+		before = nil
+		switch out := outcome.OfChange(err); out.Action {
+		case outcome.Proceed:
+			l.applied, before = true, l.change
+		case outcome.DeadLetter:
+			l.refused, stopped = &out, !below
+		default:
+			return fmt.Errorf("apply dead letter %s: %w", l.ID, err)
+		}
+	}
+	return nil
+}
+
+// applyLetter applies a letter at its own version. before is the change before it, if that was applied just now.
+func (x *resyncing) applyLetter(ctx context.Context, l *heldLetter, before *change.Change) error {
+	x.dec.Reset()
+	if err := x.o.Table.Program.Change(x.dec, l.change, &x.write); err != nil {
+		return err
+	}
+	if err := x.checkWrite(l, before); err != nil {
+		return err
+	}
+	if len(x.write.Rows) == 0 {
+		return nil
+	}
+	if err := x.shared.bigtable.Apply(ctx, x.o.Table.Target, &x.write); err != nil {
+		return &outcome.SinkError{Err: err}
+	}
+	return nil
+}
+
+// checkWrite refuses a write that Bigtable would accept but that would be wrong: one that deletes what other items
+// wrote to the row later, and one that depends on an earlier change that was never applied, unless the put follows.
+func (x *resyncing) checkWrite(l *heldLetter, before *change.Change) error {
+	for i := range x.write.Rows {
+		if row := &x.write.Rows[i]; row.Exclusive && row.Class != transform.ClassR {
+			return &transform.Refusal{Code: codeCascade,
+				What: "the removal would delete its whole row, with what other items wrote there later; " +
+					"resync the other items of the row, then drop the letter"}
+		}
+	}
+	behind := l.Behind || l.Code == outcome.CodeDirty
+	switch {
+	case l.Version <= x.item.Version, x.write.Heals,
+		before == nil && !behind,
+		before != nil && sameImage(before.New, l.change.Old):
+		return nil
+	}
+	return &transform.Refusal{Code: outcome.CodeDirty,
+		What: "the change before it was never applied, so what the item has in Bigtable is not known; it is resynced later"}
+}
+
+// sameImage reports whether two images of an item are equal or both absent. Equal sets with another order compare as
+// different; then the letter stays.
+func sameImage(a, b []byte) bool {
+	if a == nil || b == nil || bytes.Equal(a, b) {
+		return (a == nil) == (b == nil)
+	}
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// blockedBy returns why the item must not be put: a removal by TTL is refused again, and what it would archive is the
+// last copy of the expired item, which the put would delete.
+func (x *resyncing) blockedBy() *outcome.Outcome {
+	for _, l := range x.letters {
+		if l.refused != nil && l.refused.Code != codeCascade && l.change.TTL && l.Version <= x.item.Version {
+			return &outcome.Outcome{Action: outcome.DeadLetter, Code: l.refused.Code, Reason: fmt.Sprintf(
+				"dead letter %s, a deletion by TTL, must be applied or dropped first: %s", l.ID, l.refused.Reason)}
+		}
+	}
+	return nil
+}
+
+// refuseLetter stores why the item was refused in the first of its letters that the put would have made needless. It
+// does nothing if a letter was refused in this try: the reason of that one says more.
+func (x *resyncing) refuseLetter(why *outcome.Outcome) {
+	for _, l := range x.letters {
+		if l.refused != nil {
+			return
+		}
+	}
+	for _, l := range x.letters {
+		if l.Sink == SinkBigtable && !l.applied && l.Version <= x.item.Version {
+			l.refused = why
+			return
+		}
+	}
+}
+
+// settleLetters deletes the letters that were applied or that the put made needless, and records the tries of the
+// others. It is the last step: an item stops being dirty only when its rows are durable.
+func (x *resyncing) settleLetters(ctx context.Context) error {
+	if len(x.letters) == 0 {
+		return nil
+	}
+	put := x.out.Refused == nil
+	// Newest first: wherever this ends, the earliest letters remain, and applying those again changes nothing (Rule 5).
+	var gone []string
+	for _, l := range slices.Backward(x.letters) {
+		if l.Sink != SinkBigtable {
+			continue
+		}
+		if l.applied || put && l.Version <= x.item.Version && !l.outlives {
+			gone = append(gone, l.ID)
+			continue
+		}
+		if err := x.keep(ctx, l, put); err != nil {
+			return err
+		}
+	}
+	n, err := x.worker.letters.drop(ctx, x.item.Hash, gone)
+	x.out.LettersApplied += n
+	if err != nil {
+		return err
+	}
+	err = x.archiveLetters(ctx)
+	x.out.LettersWaiting = len(x.letters) - x.out.LettersApplied - len(x.out.LettersLeft)
+	return err
+}
+
+// keep records the try of a letter that stays. put says that the rows of the item are true at its version.
+func (x *resyncing) keep(ctx context.Context, l *heldLetter, put bool) error {
+	r := deadletter.Retried{Code: l.Code, Reason: l.Reason, Behind: l.Behind, At: x.retriedAt()}
+	if l.refused != nil {
+		r.Code, r.Reason = l.refused.Code, l.refused.Reason
+	}
+	if put && l.Version <= x.item.Version {
+		r.Resynced, r.Behind = x.item.Version, false
+	} else if put {
+		x.heat(l.Version)
+	}
+	if l.refused == nil && r.Resynced == 0 {
+		return nil // it was not tried
+	}
+	x.out.LettersLeft = append(x.out.LettersLeft, LetterLeft{ID: l.ID, Code: r.Code, Reason: r.Reason})
+	return x.worker.letters.recordRetry(ctx, x.item.Hash, l.ID, r)
+}
+
+// retriedAt returns the time to record, in the precision that is stored.
+func (x *resyncing) retriedAt() time.Time { return x.shared.now().Time().Truncate(time.Millisecond) }
+
+// archiveLetters writes the events of the item's letters of the archive. Each event has an id of its own, so their
+// order does not matter.
+func (x *resyncing) archiveLetters(ctx context.Context) error {
+	var gone []string
+	for _, l := range x.letters {
+		if l.Sink != SinkArchive || l.change == nil {
+			continue
+		}
+		err := x.archiveLetter(ctx, l.change)
+		if err == nil {
+			gone = append(gone, l.ID)
+			continue
+		}
+		if l.refused = refusalOf(err); l.refused == nil {
+			return fmt.Errorf("archive dead letter %s: %w", l.ID, err)
+		}
+		if err := x.keep(ctx, l, false); err != nil {
+			return err
+		}
+	}
+	n, err := x.worker.letters.drop(ctx, x.item.Hash, gone)
+	x.out.LettersApplied += n
+	return err
+}
+
+// archiveLetter writes the event of a change, if it makes one.
+func (x *resyncing) archiveLetter(ctx context.Context, c *change.Change) error {
+	x.dec.Reset()
+	event, err := x.o.Table.Program.Archive(x.dec, c)
+	if err != nil || event == nil {
+		return err
+	}
+	if x.shared.archive == nil {
+		return &transform.Refusal{Code: "archive", What: "the configuration has no archive"}
+	}
+	if err := x.shared.archive.Write(ctx, []*transform.Event{event}); err != nil {
+		return &outcome.SinkError{Err: err}
+	}
+	return nil
+}
+
+// canonical returns the canonical form of a key.
+func (w *worker) canonical(keys []byte) ([]byte, error) {
+	w.dec.Reset()
+	img, err := w.dec.Image(keys)
+	if err != nil {
+		return nil, fmt.Errorf("read key: %w", err)
+	}
+	key, err := w.o.Table.Program.Table().Schema.Canonical(nil, img)
+	if err != nil {
+		return nil, fmt.Errorf("read key: %w", err)
+	}
+	return key, nil
+}
+
+// heat notes that a row or letter of the item has version v, above that of the resync: see ResyncOutcome.Hot.
+func (x *resyncing) heat(v change.Version) {
+	x.out.Hot = max(x.out.Hot, change.Millis(v)+ResyncMargin)
+}
+
+// refusalOf returns why the item is not taken; nil for an error that does not concern the item alone.
+func refusalOf(err error) *outcome.Outcome {
+	if out := outcome.OfChange(err); out.Action == outcome.DeadLetter {
+		return &out
+	}
+	return nil
+}

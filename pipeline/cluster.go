@@ -1,0 +1,120 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/resync"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+)
+
+// clusterLook is the time between two looks at the cluster that the app profile routes the writes to.
+const clusterLook = time.Minute
+
+// followCluster notes the cluster that takes the writes in the table's row. Replication between clusters lags: after a
+// fail-over the other cluster may lack the last changes and their guards, although the log says that they are applied.
+// So the whole table is resynced before the row names the new cluster. It returns when ctx ends, and where the cluster
+// cannot be known: with an emulator, or routing to several clusters.
+func (t *table) followCluster(ctx context.Context, o resync.Options) error {
+	ended := t.row.await(ctx) != nil
+	for ; !ended; ended = failure.Pause(ctx, clusterLook) != nil {
+		p, err := t.bigtable.Profile(ctx)
+		switch {
+		case errors.Is(err, bigtable.ErrNoProfiles) || err == nil && p.Cluster == "":
+			return nil
+		case bigtable.Classify(err) == failure.Denied:
+			t.log.Info("a change of Bigtable's cluster will not be noticed: bigtable.appProfiles.get is not permitted")
+			return nil
+		case err == nil:
+			err = t.noteCluster(ctx, p.Cluster, o)
+			if err != nil && ctx.Err() == nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// clusterStep is what the next step is after a look at the cluster.
+type clusterStep int
+
+const (
+	clusterAgrees clusterStep = iota
+	clusterToNote             // in the row
+	clusterToOrder
+	clusterToAwait
+)
+
+// clusterOrder begins the ids of the resyncs that a change to a cluster orders.
+func clusterOrder(cluster string) string { return status.ClusterPrefix + cluster + "-" }
+
+// nextClusterStep decides by the cluster that takes the writes, the one that the row names ("" for none yet), and the
+// resyncs of the table: the one that is pending and the last complete one, or nil. A resync of which it is not known
+// that it began after the change does not count.
+func nextClusterStep(now, row string, pending *checkpoint.PendingResync, last *checkpoint.Healed) clusterStep {
+	switch order := clusterOrder(now); {
+	case pending != nil && strings.HasPrefix(pending.ID, order):
+		return clusterToAwait
+	case pending != nil && strings.HasPrefix(pending.ID, status.ClusterPrefix):
+		return clusterToOrder // the writes went to a third cluster meanwhile, or to another one and back
+	case now == row:
+		return clusterAgrees
+	case row == "", pending == nil && last != nil && strings.HasPrefix(last.ID, order):
+		return clusterToNote
+	}
+	return clusterToOrder
+}
+
+// noteCluster makes the table agree with the cluster that takes the writes. It blocks while a resync is needed for
+// that.
+func (t *table) noteCluster(ctx context.Context, cluster string, o resync.Options) error {
+	for {
+		switch nextClusterStep(cluster, t.row.cluster(), t.view.resync.Load(), t.view.lastResync.Load()) {
+		case clusterAgrees:
+			return nil
+		case clusterToNote:
+			return t.row.edit(ctx, func(s *bigtable.State) { s.Cluster = cluster })
+		case clusterToOrder:
+			now := t.now()
+			t.log.Error("the writes go to another cluster of Bigtable, and the whole table is resynced because of that",
+				zap.String("cluster", cluster), zap.String("before", t.row.cluster()))
+			order := &checkpoint.ResyncOrder{ID: clusterOrder(cluster) + orderTime(now)}
+			if err := o.Append(ctx, &checkpoint.Control{Resync: order, By: "owner", At: now}); err != nil {
+				return err
+			}
+			if err := t.awaitOrder(ctx, now); err != nil {
+				return err
+			}
+		case clusterToAwait:
+			if now, err := t.bigtable.Profile(ctx); err == nil && now.Cluster != cluster {
+				return nil // the next look decides anew
+			}
+			if err := failure.Pause(ctx, t.o.Periods.Retry); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// awaitOrder waits until the owner has seen an order in the log that was made at a time.
+func (t *table) awaitOrder(ctx context.Context, at change.Millis) error {
+	for {
+		if p := t.view.resync.Load(); p != nil && p.Asked >= at {
+			return nil
+		}
+		if last := t.view.lastResync.Load(); last != nil && last.Date >= at {
+			return nil
+		}
+		if err := failure.Pause(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/ingest"
+	"github.com/tailrace-cdc/replicator/pipeline/resync"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/source/export"
+)
+
+// Where a backfill takes its items.
+const (
+	backfillScan   = "scan"
+	backfillExport = "export"
+	backfillNone   = "none"
+)
+
+const (
+	// startBefore is how far before the first start the stream is read beside a backfill. Records are created with whole
+	// seconds, in parts of the service with whole minutes, by clocks that differ: a change that the first page of the copy
+	// lacks must be among the records that are read.
+	startBefore change.Millis = 5 * 60 * 1000
+	// firstPage is how long after the first listing the copy reads its first page: what was written before it is in the
+	// page, what is written after it is in the stream.
+	firstPage change.Millis = 2 * 1000
+	// clockSkew is how much the clocks of two parts of the service may differ.
+	clockSkew change.Millis = 5 * 1000
+	// modeBackfill is how the log spells a start at startBefore.
+	modeBackfill = "before_backfill"
+)
+
+// startPlan is where the first life of a table begins to read, and where the items come from that are older.
+type startPlan struct {
+	mode     string
+	at       change.Millis // 0: the trim horizon
+	backfill string        // backfillScan, backfillExport, or empty for nowhere
+}
+
+// planStart decides how a table starts at a time of the service, the one and only time (Rule 3). A table that does not
+// say how it is copied is scanned, unless a later start leaves out the changes that a copy needs. A log of an older
+// format cannot hold a copy.
+func (t *Table) planStart(start Start, date change.Millis, format int) (startPlan, error) {
+	at, err := start.at(date)
+	if err != nil {
+		return startPlan{}, err
+	}
+	p := startPlan{mode: start.mode(), at: at, backfill: cmp.Or(t.Backfill.From, backfillScan)}
+	later := start.Latest || at > date-startBefore
+	switch {
+	case p.backfill == backfillNone, format < 3, later && t.Backfill.From == "":
+		p.backfill = ""
+	case later:
+		return startPlan{}, &RefusedError{
+			What: fmt.Sprintf("source.start is %s, and %s is to be copied: changes between the two would be missing",
+				start.mode(), t.Source),
+			Hint: "remove source.start, or write backfill: none",
+		}
+	}
+	// An export that exists already is as old as the trim horizon must be, and an archive wants all records.
+	if start.isZero() && p.backfill != "" && t.Backfill.URL == "" && !t.Archive {
+		p.mode, p.at = modeBackfill, date-startBefore
+	}
+	return p, nil
+}
+
+// beginCopy stores that the copy begins that the start decided on. After a crash between the two entries the next life
+// does it.
+func (t *table) beginCopy(ctx context.Context, w *queue.Writer) error {
+	s := w.State()
+	if !s.CopyPending() {
+		return nil
+	}
+	c := &checkpoint.Copy{
+		ID: fmt.Sprintf("backfill-%d", max(s.Life, 1)), Why: checkpoint.CopyBackfill, From: s.Backfill,
+		Began: s.Streams[0].Date + firstPage, Items: t.info.Items, Bytes: t.info.Bytes,
+	}
+	if c.From == checkpoint.FromScan { // the files of an export are known once it is opened, by the copy itself
+		if c.Parts = t.Backfill.Segments; c.Parts == 0 {
+			c.Parts = resync.Segments(t.info.Bytes)
+		}
+	}
+	if _, err := w.Append(ctx, c, nil); err != nil {
+		return fmt.Errorf("append copy: %w", err)
+	}
+	t.log.Info("the table is copied beside its stream", zap.String("from", c.From), zap.Int("parts", c.Parts),
+		zap.Int64("items_estimated", c.Items), zap.Int64("bytes_estimated", c.Bytes))
+	return nil
+}
+
+// openExport opens a full export of the table.
+func (t *table) openExport(ctx context.Context, url string) (*export.Export, error) {
+	e, err := export.Open(ctx, url, export.Want{TableID: t.info.ID, Source: t.source, Scratch: t.o.Scratch})
+	if err == nil && e.Kind != export.Full {
+		err = &RefusedError{
+			What: fmt.Sprintf("export %s is incremental: it does not hold the items that have not changed", url),
+			Hint: "export the table with --export-type FULL_EXPORT",
+		}
+	}
+	return e, err
+}
+
+// checkBackfill refuses, before anything is stored, an export that cannot be copied beside the stream: that of another
+// table, in another format, or older than what is read. An export that cannot be opened now keeps nothing from
+// starting, because records of the stream would be trimmed meanwhile: the copy waits for it.
+func (t *table) checkBackfill(ctx context.Context, w *queue.Writer, start *checkpoint.Start) error {
+	if start.Backfill != checkpoint.FromExport || t.Backfill.URL == "" {
+		return nil
+	}
+	var e *export.Export
+	err := t.beatWhile(ctx, w, func(ctx context.Context) (err error) {
+		open, cancel := context.WithTimeout(ctx, openAtStart)
+		defer cancel()
+		if e, err = t.openExport(open, t.Backfill.URL); errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("not within %s: %s", openAtStart, err.Error())
+		}
+		return err
+	})
+	var refused *RefusedError
+	switch {
+	case ctx.Err() != nil, errors.As(err, &refused):
+		return err
+	case err != nil && source.Classify(err) == failure.Rejected:
+		return &RefusedError{What: err.Error(), Hint: source.Hint(err)}
+	case err != nil:
+		t.log.Error("the export cannot be opened: the stream is read, the copy waits", zap.Error(err))
+		return nil
+	}
+	if why := resync.CheckExport(e.Time, cover(start.Stream, start.At, start.Date), 0, start.Date); why != "" {
+		return &RefusedError{
+			What: why,
+			Hint: "take an export that is younger than 23 hours and than the stream, or write backfill: scan",
+		}
+	}
+	return nil
+}
+
+// openAtStart is how long the first start waits for an export.
+const openAtStart = 30 * time.Second
+
+// horizon is how far back the stream is read from the trim horizon at least: records live for 24 hours, and the oldest
+// may be trimmed before they are read.
+const horizon change.Millis = 23 * 3600 * 1000
+
+// cover returns the time from which on all changes of the table are read by a start: at, or the trim horizon. A stream
+// holds none from before it was enabled, which is what the last part of its ARN says.
+func cover(arn string, at, date change.Millis) change.Millis {
+	from := at
+	if from == 0 {
+		from = date - horizon
+	}
+	label := arn[strings.LastIndexByte(arn, '/')+1:]
+	if enabled, err := time.Parse("2006-01-02T15:04:05.000", label); err == nil {
+		// An export may be as old as the stream itself: CheckExport subtracts the margin of versions.
+		from = max(from, change.MillisOf(enabled)-apply.ResyncMargin+clockSkew)
+	}
+	return from
+}
+
+// newCopier returns the copy that the log says is running; nil without one.
+func (t *table) newCopier(s *checkpoint.State, o resync.Options) *resync.Copier {
+	c := s.CopyRunning()
+	if c == nil {
+		t.copied.NoteCopy(0, false)
+		return nil
+	}
+	units := o.Budget.Usage().Rate
+	t.log.Info("the copy goes on", zap.String("copy", c.ID), zap.Float64("read_units_per_second", units),
+		zap.Int64("items", c.Total().Items))
+	t.copied.NoteCopy(units, c.Paused || c.PausedWhy != "")
+	o.WipesRows = t.row.program.Wipes() != nil && c.Why == checkpoint.CopyBackfill
+	return resync.New(o, c)
+}
+
+// resyncOptions returns what copies and resyncs of the table need for one life. They share one read budget.
+func (t *table) resyncOptions(s *checkpoint.State, in *ingest.Ingest, sink resync.Writer) resync.Options {
+	units, err := t.info.ReadUnitsFor(t.Backfill.ReadUnits, t.Backfill.Percent)
+	if err != nil { // it was provisioned when the process started: not reading its stream would lose changes
+		units = source.DefaultReadUnits
+		t.log.Warn("the read budget of copies and resyncs is the default", zap.Error(err))
+	}
+	return resync.Options{
+		Table: resync.Table{
+			Name: t.Source, ID: t.info.ID, ARN: t.info.ARN, Schema: t.info.Schema, Pipeline: t.o.Name, Life: s.Life,
+			Items: t.info.Items, Bytes: t.info.Bytes, Bucket: t.Backfill.Bucket, Prefix: t.Backfill.Prefix,
+		},
+		Exporter: t.source, OpenExport: t.openExport, ExportURL: t.Backfill.URL,
+		Cover:  cover(s.Streams[0].ARN, s.Streams[0].At, s.Streams[0].Date),
+		Reader: t.source, Writer: sink, Budget: source.NewBudget(units), Memory: t.copyMemory,
+		Prove: in.Prove, Append: in.Append, Now: t.now, Behind: t.behind, Lead: t.row.Reserved,
+		GapsUntil: func() change.Millis { return change.Millis(t.view.gapsUntil.Load()) },
+		Throttled: func() uint64 { return t.bigtable.Overloads(t.Target) },
+		Floor:     s.Streams[0].Floor, WriteRows: t.Backfill.WriteRows, Stats: t.copied, Logger: t.log,
+		Periods: resync.Periods{Recheck: t.o.Periods.Recheck, Settle: t.o.Periods.Settle, Retry: t.o.Periods.Retry},
+	}
+}
+
+// behind returns how old the newest change is that Bigtable may lack.
+func (t *table) behind() time.Duration {
+	applied := change.Millis(t.view.applied.Load())
+	if applied == 0 {
+		return 0 // not known before every shard was read once; the proof waits for that
+	}
+	return max(0, time.Duration(t.now()-applied)*time.Millisecond)
+}

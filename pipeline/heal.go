@@ -1,0 +1,86 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/pipeline/resync"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// onGapHeal is the OnGap of a table whose gaps are accepted and healed without an operator.
+const onGapHeal = "heal"
+
+// newWhole returns what resyncs the whole table when the log asks for it.
+func (t *table) newWhole(o resync.Options) (*resync.Whole, error) {
+	var sharing []*transform.Program
+	if t.Sharing != nil {
+		var err error
+		if sharing, err = t.Sharing(t.info); err != nil {
+			return nil, err
+		}
+	}
+	w := &resync.Whole{
+		Options: o, Program: t.row.program, Sharing: sharing, Client: t.bigtable, Target: t.Target,
+		Scratch: filepath.Join(t.o.Scratch, "resync"), Pending: t.view.resync.Load,
+	}
+	t.view.whole.Store(w)
+	return w, nil
+}
+
+// resyncBeside resyncs the whole table, and asks for that where gaps heal by themselves, until ctx ends.
+func (t *table) resyncBeside(ctx context.Context, o resync.Options) error {
+	for {
+		w, err := t.newWhole(o)
+		if err == nil {
+			defer t.view.whole.Store(nil)
+			return w.Run(ctx)
+		}
+		t.log.Warn("the other tables of the target are not known yet: a resync would have to wait", zap.Error(err))
+		if failure.Pause(ctx, t.o.Periods.Retry) != nil {
+			return nil
+		}
+	}
+}
+
+// healGaps accepts the gaps that are found and orders a resync that heals them, until ctx ends. It does nothing where
+// gaps wait for an operator.
+func (t *table) healGaps(ctx context.Context, o resync.Options) error {
+	if t.OnGap != onGapHeal {
+		return nil
+	}
+	for failure.Pause(ctx, t.o.Periods.Retry) == nil {
+		gaps := t.view.gapsToHeal.Swap(nil) // observed again, before the order is, they are ordered again: once counts
+		if gaps == nil || len(gaps.ids) == 0 {
+			continue
+		}
+		t.log.Error("gaps are accepted, and the whole table is resynced because of them", zap.Strings("gaps", gaps.ids))
+		order := checkpoint.HealOrder(gaps.ids)
+		if err := o.Append(ctx, &checkpoint.Control{Resync: order, By: "on_gap", At: t.now()}); err != nil {
+			return err
+		}
+		if gaps.damage {
+			return &outcome.StaleError{Err: errDamageAccepted}
+		}
+	}
+	return nil
+}
+
+// errDamageAccepted ends a life, because sinks take from the state with which it begins what damage they may pass.
+var errDamageAccepted = errors.New("damage in the log is accepted: the sinks begin again")
+
+// openGaps are gaps that nothing heals yet.
+type openGaps struct {
+	ids    []string
+	damage bool // of the log itself is among them, at which sinks have halted
+}
+
+// orderTime is the part of an order's id that tells it from others.
+func orderTime(at change.Millis) string { return at.Time().UTC().Format("20060102T150405.000") }

@@ -1,0 +1,190 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
+
+// Prove blocks until the Bigtable sink has applied every change that was created up to through, a time of the service.
+// Then an item that was read before through may be written: all older changes of it are in Bigtable already. It blocks
+// for as long as that cannot be proved: while the stream is disabled, a shard stands before a gap that is not accepted,
+// or the log is full; Unproven says why. It returns an error when ctx or the reading of the life ends.
+//
+// Rule 10: the proof rests on a complete listing begun after that time, on reads of every shard that reach past it, and
+// on the mark of the Bigtable sink. The archive and copies do not count. One listing serves all callers that wait for
+// an earlier time; while nobody waits, nothing is listed.
+func (in *Ingest) Prove(ctx context.Context, through change.Millis) error {
+	p := in.prover.add(through)
+	defer in.prover.remove(p)
+	select {
+	case <-p.met:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("prove that all is applied: %w", context.Cause(ctx))
+	case <-in.handoff.drained:
+		return fmt.Errorf("prove that all is applied: the table is drained: %w", context.Canceled)
+	}
+}
+
+// Unproven returns what the callers of Prove wait for, in words; empty while nobody waits.
+func (in *Ingest) Unproven() string { return in.prover.reason() }
+
+// prover holds the waiting calls of Prove. The lister makes the listings that they need; the write loop checks after
+// each entry which of them are met.
+type prover struct {
+	log *zap.Logger
+
+	mu      sync.Mutex // covers what follows
+	waiting []*proof
+	why     string
+
+	added chan struct{} // capacity 1: for the lister
+}
+
+// proof is one call of Prove.
+type proof struct {
+	through change.Millis
+	asked   time.Time     // this process's clock when Prove was called
+	met     chan struct{} // closed when it is met
+
+	// read is set once everything up to through is in the log; entry is then the newest one with changes. The write loop
+	// owns both.
+	read  bool
+	entry uint64
+}
+
+func newProver(log *zap.Logger) *prover { return &prover{log: log, added: make(chan struct{}, 1)} }
+
+func (v *prover) add(through change.Millis) *proof {
+	p := &proof{through: through, asked: time.Now(), met: make(chan struct{})}
+	v.mu.Lock()
+	v.waiting = append(v.waiting, p)
+	v.mu.Unlock()
+	signal(v.added)
+	return p
+}
+
+func (v *prover) remove(p *proof) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.waiting = slices.DeleteFunc(v.waiting, func(x *proof) bool { return x == p }); len(v.waiting) == 0 {
+		v.why = ""
+	}
+}
+
+func (v *prover) reason() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.why
+}
+
+// dateStep is the precision of the service's Date: a listing may carry a Date that is earlier than its begin by that.
+const dateStep = time.Second
+
+// lookAgain bounds the time between two looks at the service's clock while a listing is due later. The clock is an
+// estimate, which moves on by this process's monotonic clock and jumps when a reply shows that it was wrong: behind by
+// an hour after the machine was suspended for one.
+const lookAgain = 250 * time.Millisecond
+
+// nextListing returns how long to wait before a listing that the waiting calls need; false when they need none. listed
+// is when the newest complete listing began, now the time of the service. proved is when the last listing for a proof
+// began, at the present, both by this process's clock. A call that has waited for patience without one gets a listing
+// whatever now says: its reply corrects a clock that is behind, which nothing else may do while no shard is read.
+func (v *prover) nextListing(
+	listed, now change.Millis, proved, at time.Time, patience time.Duration,
+) (time.Duration, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var first *proof
+	overdue := patience
+	for _, p := range v.waiting {
+		if p.through <= listed {
+			continue
+		}
+		if first == nil || p.through < first.through {
+			first = p
+		}
+		since := min(at.Sub(p.asked), at.Sub(proved))
+		overdue = min(overdue, patience-since)
+	}
+	if first == nil {
+		return 0, false
+	}
+	due := time.Duration(first.through-now)*time.Millisecond + dateStep
+	return max(min(due, overdue), 0), true
+}
+
+// wantsBeat reports whether a beat would show that everything is read up to the time of a waiting call. listed and read
+// are what the beat would say.
+func (v *prover) wantsBeat(s *checkpoint.State, listed, read change.Millis) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.ContainsFunc(v.waiting, func(p *proof) bool {
+		return !p.read && min(listed, read) >= p.through && min(s.Listed, s.ReadWatermark()) < p.through
+	})
+}
+
+// look ends the waiting calls that are met. mark is the Bigtable sink's, in memory; paused is why reading pauses, if it
+// does.
+func (v *prover) look(s *checkpoint.State, mark uint64, paused string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	why := ""
+	v.waiting = slices.DeleteFunc(v.waiting, func(p *proof) bool {
+		switch reason := p.unread(s, paused); {
+		case reason != "":
+			p.read, why = false, reason
+			return false
+		case !p.read:
+			p.read, p.entry = true, s.LastFrame
+		}
+		if mark < p.entry {
+			if why == "" {
+				why = fmt.Sprintf("Bigtable has not applied the log's entry %d yet", p.entry)
+			}
+			return false
+		}
+		close(p.met)
+		return true
+	})
+	if why != v.why && why != "" {
+		v.log.Debug("a proof waits", zap.String("reason", why), zap.Int("callers", len(v.waiting)))
+	}
+	v.why = why
+}
+
+// unread returns why it is not known that everything up to the call's time is in the log; empty when it is known. A
+// listing that shows children of a shard lowers the read watermark, so the answer may change back.
+func (p *proof) unread(s *checkpoint.State, paused string) string {
+	live := s.LiveStream()
+	read := s.ReadWatermark()
+	switch {
+	case live == nil:
+		return "the table's stream is not started"
+	case s.Listed >= p.through && read >= p.through:
+		return ""
+	case live.Disabled:
+		return "the table's stream is disabled: what is written now is in no stream; enable it"
+	case len(s.GappedShards()) > 0:
+		return fmt.Sprintf("%d shards stand before a gap: accept it with `replicator resume`", len(s.GappedShards()))
+	case paused != "":
+		return "reading pauses: " + paused
+	case s.Listed < p.through:
+		return "no complete listing of the shards was begun since"
+	}
+	return "a shard is not read so far, or its children are not listed yet"
+}
+
+func (v *prover) idle() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.waiting) == 0
+}

@@ -1,0 +1,49 @@
+package pipeline
+
+import (
+	"testing"
+	"time"
+)
+
+// TestStartBesideABackfill: a scan needs the changes of the minutes before it, an export all that the stream has, and
+// an archive, too. A later start would lose changes.
+func TestStartBesideABackfill(t *testing.T) {
+	const now = 1_700_000_000_000
+	early := now - 5*60*1000
+	at := func(ms int64) Start { return Start{At: time.UnixMilli(ms)} }
+	for _, c := range []struct {
+		name     string
+		table    Table
+		start    Start
+		format   int
+		from     int
+		mode     string
+		backfill string
+		refused  bool
+	}{
+		{"scan", Table{Backfill: Backfill{From: "scan"}}, Start{}, 3, early, modeBackfill, "scan", false},
+		{"default", Table{}, Start{}, 3, early, modeBackfill, "scan", false},
+		{"default of an older log", Table{}, Start{}, 2, 0, "trim_horizon", "", false},
+		{"default, latest", Table{}, Start{Latest: true}, 3, now, "latest", "", false},
+		{"default, a minute ago", Table{}, at(now - 60_000), 3, now - 60_000, at(now - 60_000).mode(), "", false},
+		{"export that is asked for", Table{Backfill: Backfill{From: "export", Bucket: "b"}}, Start{}, 3, early, modeBackfill,
+			"export", false},
+		{"export that exists", Table{Backfill: Backfill{From: "export", URL: "s3://b"}}, Start{}, 3, 0, "trim_horizon",
+			"export", false},
+		{"archive", Table{Archive: true, Backfill: Backfill{From: "scan"}}, Start{}, 3, 0, "trim_horizon", "scan", false},
+		{"none", Table{Backfill: Backfill{From: "none"}}, Start{}, 3, 0, "trim_horizon", "", false},
+		{"older log", Table{Backfill: Backfill{From: "scan"}}, Start{}, 2, 0, "trim_horizon", "", false},
+		{"latest", Table{Backfill: Backfill{From: "scan"}}, Start{Latest: true}, 3, 0, "", "", true},
+		{"a minute ago", Table{Backfill: Backfill{From: "scan"}}, at(now - 60_000), 3, 0, "", "", true},
+		{"an hour ago", Table{Backfill: Backfill{From: "scan"}}, at(now - 3_600_000), 3, now - 3_600_000,
+			at(now - 3_600_000).mode(), "scan", false},
+	} {
+		p, err := c.table.planStart(c.start, now, c.format)
+		if (err != nil) != c.refused {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if err == nil && (int(p.at) != c.from || p.mode != c.mode || p.backfill != c.backfill || !c.start.began(p.mode)) {
+			t.Errorf("%s: %+v", c.name, p)
+		}
+	}
+}

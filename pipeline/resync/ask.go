@@ -1,0 +1,100 @@
+package resync
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/source/export"
+)
+
+// Exporter makes exports: *source.Source.
+type Exporter interface {
+	StartExport(ctx context.Context, r source.ExportRequest) (arn string, err error)
+	ExportStatus(ctx context.Context, arn string) (source.ExportStatus, error)
+}
+
+// ask opens the export that exists, or has the table exported and waits for that, and stores in the log what is copied
+// then. A failure is tried again: the stream does not need the copy.
+func (c *Copier) ask(ctx context.Context) (*checkpoint.CopyState, error) {
+	for n := 1; ; n++ {
+		e, err := c.awaitExport(ctx)
+		if err == nil {
+			if why := CheckExport(e.Time, c.o.Cover, c.o.GapsUntil(), c.o.Now()); why != "" {
+				return nil, c.pause(why + newerExport)
+			}
+			body := CopyOf(c.copy.Copy, e)
+			if err := c.o.Append(ctx, body); err != nil {
+				return nil, fmt.Errorf("store what the export holds: %w", err)
+			}
+			return &checkpoint.CopyState{Copy: *body}, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		c.setTrouble(noPart, err.Error())
+		c.o.Logger.Error("there is no export to copy yet: will be tried again", zap.Error(err))
+		pause := backoff(n)
+		if pause > lastRetry/2 {
+			pause = c.o.Periods.Report
+		}
+		if err := failure.Pause(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// awaitExport opens the export that exists, or asks for one and waits until it is complete. The same request returns
+// the same export for eight hours, so a restart asks for no second one.
+func (c *Copier) awaitExport(ctx context.Context) (*export.Export, error) {
+	t := &c.o.Table
+	switch {
+	case c.o.ExportURL != "":
+		return c.o.OpenExport(ctx, c.o.ExportURL)
+	case t.Bucket == "":
+		return nil, errNoExport
+	}
+	arn, err := c.o.Exporter.StartExport(ctx, source.ExportRequest{
+		TableARN: t.ARN, Bucket: t.Bucket, Prefix: t.Prefix, ClientToken: exportToken(t, c.copy.ID),
+	})
+	if err != nil {
+		return nil, err
+	}
+	for began := time.Now(); ; {
+		st, err := c.o.Exporter.ExportStatus(ctx, arn)
+		switch {
+		case err != nil:
+			return nil, err
+		case st.Status == source.ExportCompleted:
+			c.setWaits("")
+			return c.o.OpenExport(ctx, st.URL)
+		case st.Failure() != nil:
+			return nil, st.Failure()
+		}
+		if since := st.Started; !since.IsZero() {
+			began = since
+		}
+		c.setWaits(fmt.Sprintf("DynamoDB exports the table since %s (%s)", began.UTC().Format(time.RFC3339), arn))
+		if err := failure.Pause(ctx, c.o.Periods.Poll); err != nil {
+			return nil, err
+		}
+	}
+}
+
+var errNoExport = errors.New(
+	"the table was started with a copy of an export, and backfill names neither url nor bucket")
+
+// exportToken names the export of one life of a table.
+func exportToken(t *Table, copyID string) string {
+	sum := sha256.Sum256([]byte(t.Pipeline + "\x00" + t.ID + "\x00" + strconv.FormatUint(t.Life, 10) + "\x00" + copyID))
+	return hex.EncodeToString(sum[:16])
+}

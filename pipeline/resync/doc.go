@@ -1,0 +1,31 @@
+// Package resync brings items to Bigtable that are read from the table itself, not from its stream: those that are
+// older than the stream (a copy), and those whose rows may be wrong.
+//
+// Each item goes the same way: it is read with strong consistency, then it waits until the stream has been applied past
+// that reading, then it is written in the item's lane (apply.Sink.Resync) with a version a minute below the reading. A
+// change that the reading lacks has a higher version and wins, before or after; one that the reading has was applied
+// before. So no reader of Bigtable sees an item step back, and no snapshot of the table is needed.
+//
+// Goroutines of a Copier: readers take the part that is due first and read one page of it; each page has a goroutine
+// that waits for the proof and writes its items, up to maxWrites at once; one goroutine stores the marks, one adjusts
+// the pace. The parts are shared under a mutex; all other state is used by one goroutine.
+//
+// Files, from the top down:
+//
+//	whole.go     compares the whole table and repairs it
+//	requests.go  serves the requests of commands for single items
+//	naming.go    finds the rows of items whose keys do not determine their rows
+//	copy.go      one copy: reading, waiting
+//	write.go     writes the pages of a copy, or pauses it
+//	ask.go       requests an export from DynamoDB and waits for it
+//	marks.go     stores how far a copy has come
+//	progress.go  progress of a copy for status and logs
+//	scan.go      reads the items of a scan
+//	export.go    reads the items of an export
+//	parts.go     which segment or file is read next, and their marks
+//	pages.go     pages in memory, compressed
+//	items.go     single items: read, waited for, written
+//	pace.go      how many items are written at once
+//	options.go   what copies and resyncs need from their table and the process
+//	metrics.go   Prometheus metrics of copies
+package resync

@@ -1,0 +1,203 @@
+package resync
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// Wanted is one item to be resynced.
+type Wanted struct {
+	Key     []byte   // canonical
+	Rows    [][]byte // further rows that may hold the item
+	Letters bool     // its dead letters are tried first
+	// Future is a guard in the future, which only this write may replace; 0: none is known. A resync that meets one
+	// replaces it, too.
+	Future change.Version
+}
+
+// Items resyncs single items: for requests, and for the differences of a whole table.
+type Items struct{ o *Options }
+
+// NewItems returns the Items of a table for one life.
+func NewItems(o Options) *Items { return &Items{o: &o} }
+
+const (
+	itemsPerRead = 100     // keys of one BatchGetItem
+	bytesInHand  = 8 << 20 // bytes of items that wait for one proof
+	itemWriters  = 64      // items written at once
+	// unitsPerItem is what reading an item is expected to cost, until the reply says.
+	unitsPerItem = 1
+)
+
+// read is an item that was read and waits for the proof.
+type read struct {
+	at   int // index in the caller's list
+	item *apply.ResyncItem
+}
+
+// Resync reads the items strongly, waits until the stream has been applied past the readings, and writes each in its
+// lane. It returns what became of each, in their order. Items whose reading became too old are read again, and so are
+// those with a guard in the future: once to replace it, and once more after that.
+func (x *Items) Resync(ctx context.Context, list []Wanted) ([]apply.ResyncOutcome, error) {
+	out, list := make([]apply.ResyncOutcome, len(list)), slices.Clone(list)
+	open := make([]int, len(list))
+	for i := range open {
+		open[i] = i
+	}
+	for len(open) > 0 {
+		group, rest, proof, err := x.readGroup(ctx, list, open)
+		if err != nil {
+			return nil, err
+		}
+		if err := x.o.Prove(ctx, proof); err != nil {
+			return nil, err
+		}
+		again, err := x.write(ctx, list, group, out)
+		if err != nil {
+			return nil, err
+		}
+		open = append(again, rest...)
+	}
+	return out, nil
+}
+
+// readGroup reads open items until enough are in hand for one proof. It returns the items that it did not read, and the
+// time up to which everything must be applied before the others are written.
+func (x *Items) readGroup(
+	ctx context.Context, list []Wanted, open []int,
+) (group []read, rest []int, proof change.Millis, err error) {
+	size := 0
+	for len(open) > 0 && size < bytesInHand {
+		n := min(len(open), itemsPerRead)
+		b, err := x.readBatch(ctx, list, open[:n])
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		for k, i := range open[:n] {
+			w := &list[i]
+			size += len(b.Items[k]) + len(w.Key)
+			group = append(group, read{i, &apply.ResyncItem{
+				Keys: w.Key, Hash: change.HashKey(w.Key), Item: b.Items[k], Version: x.o.versionOf(b.Requested),
+				Requested: b.Requested, ReadAt: b.At, Rows: w.Rows, Letters: w.Letters, Future: w.Future, Lead: x.o.lead(),
+			}})
+		}
+		proof = max(proof, b.Answered+answerMargin)
+		open = open[n:]
+	}
+	return group, open, proof, nil
+}
+
+// readBatch reads open items of the list, as readKeys does.
+func (x *Items) readBatch(ctx context.Context, list []Wanted, open []int) (*source.ItemBatch, error) {
+	keys := make([][]byte, len(open))
+	for k, i := range open {
+		keys[k] = list[i].Key
+	}
+	return x.readKeys(ctx, keys)
+}
+
+// readKeys reads items by their canonical keys within the table's read budget, again and again while the service does
+// not answer.
+func (x *Items) readKeys(ctx context.Context, keys [][]byte) (*source.ItemBatch, error) {
+	for tries := 1; ; tries++ {
+		taken := float64(len(keys) * unitsPerItem)
+		if err := x.o.Budget.Take(ctx, taken); err != nil {
+			return nil, err
+		}
+		b, err := x.o.Reader.ReadItems(ctx, x.o.Table.Name, keys)
+		if err == nil {
+			x.o.Budget.Settle(taken, b.Units)
+			return b, nil
+		}
+		x.o.Budget.Settle(taken, 0)
+		if class := source.Classify(err); class != failure.Transient && class != failure.Throttled {
+			return nil, err
+		}
+		if err := failure.Pause(ctx, backoff(tries)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// write writes items in their lanes, many at once. It returns those that must be read again: their reading was too old,
+// they have a guard in the future, or a change of theirs that came since may have lost to one, which is gone now.
+func (x *Items) write(
+	ctx context.Context, list []Wanted, group []read, out []apply.ResyncOutcome,
+) (again []int, err error) {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(itemWriters)
+	open := make([]bool, len(group))
+	for k := range group {
+		g.Go(func() (err error) {
+			done, err := x.o.write(ctx, group[k].item)
+			stale := errors.Is(err, apply.ErrStale)
+			if stale || err == nil {
+				met := err == nil && x.meetsFuture(&list[group[k].at], &done)
+				open[k] = stale || done.Replaced || met
+				addOutcome(&out[group[k].at], done)
+				return nil
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	for k := range group {
+		if open[k] {
+			again = append(again, group[k].at)
+		}
+	}
+	return again, nil
+}
+
+// meetsFuture reports whether a row of an item has a guard in the future that was not known, and notes it. No change
+// has such a version, and every change of the item would lose to it.
+func (x *Items) meetsFuture(w *Wanted, o *apply.ResyncOutcome) bool {
+	guard := o.Hot - apply.ResyncMargin // the highest one
+	if guard <= x.o.Now()+change.Millis(x.o.lead().Milliseconds()) || change.Version(guard) == w.Future {
+		return false
+	}
+	w.Future = change.Version(guard)
+	return true
+}
+
+// addOutcome adds what another resync of the same item found. What it wrote and which letters it applied adds up.
+func addOutcome(sum *apply.ResyncOutcome, o apply.ResyncOutcome) {
+	o.Written += sum.Written
+	o.Left = max(o.Left, sum.Left)
+	o.LettersApplied += sum.LettersApplied
+	*sum = o
+}
+
+// canonicalKey returns the canonical form of a key in any notation.
+func canonicalKey(schema change.KeySchema, key json.RawMessage) ([]byte, error) {
+	var d change.Decoder
+	img, err := d.Image(key)
+	if err != nil {
+		return nil, fmt.Errorf("read key: %w", err)
+	}
+	return schema.Canonical(nil, img)
+}
+
+// until returns a time of the service for people; zero for none.
+func until(ms change.Millis) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return ms.Time().UTC()
+}
+
+// ordinal returns the place of an item in a list, for people.
+func ordinal(i int) string { return fmt.Sprint("number ", i+1) }

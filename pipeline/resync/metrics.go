@@ -1,0 +1,96 @@
+package resync
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics counts what the copies of all tables did. Its only label is the source table.
+type Metrics struct {
+	items, bytes, units *prometheus.CounterVec
+	budget, paused      *prometheus.GaugeVec
+}
+
+// NewMetrics registers the metrics; reg may be nil.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	counter := func(name, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tailrace_copy_" + name, Help: help}, []string{"table"})
+	}
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "tailrace_copy_" + name, Help: help}, []string{"table"})
+	}
+	m := &Metrics{
+		items:  counter("items_total", "Items that a copy of the table made durable at Bigtable, by this process."),
+		bytes:  counter("bytes_total", "JSON bytes of these items."),
+		units:  counter("read_units_total", "Read capacity units that reading them took."),
+		budget: gauge("read_units_budget", "Read capacity units per second that a copy of the table may take."),
+		paused: gauge("paused", "1 while a copy of the table is paused, by an operator or by itself."),
+	}
+	if reg != nil {
+		reg.MustRegister(m.items, m.bytes, m.units, m.budget, m.paused)
+	}
+	return m
+}
+
+// Stats is what is known about the copies of one table. It outlives the lives of the table.
+type Stats struct {
+	items, bytes, units prometheus.Counter
+	budget, paused      prometheus.Gauge
+
+	mu     sync.Mutex // covers what follows
+	recent float64    // read units, halved every ten seconds
+	at     time.Time
+}
+
+// Table returns the statistics of a table.
+func (m *Metrics) Table(source string) *Stats {
+	return &Stats{
+		items: m.items.WithLabelValues(source), bytes: m.bytes.WithLabelValues(source),
+		units: m.units.WithLabelValues(source), budget: m.budget.WithLabelValues(source),
+		paused: m.paused.WithLabelValues(source),
+	}
+}
+
+// NoteCopy sets the gauges: the budget of a copy that runs, 0 without one, and whether it is paused.
+func (s *Stats) NoteCopy(budget float64, paused bool) {
+	s.budget.Set(budget)
+	s.paused.Set(0)
+	if paused {
+		s.paused.Set(1)
+	}
+}
+
+func (s *Stats) addPage(pg *page) {
+	s.items.Add(float64(pg.items))
+	s.bytes.Add(float64(pg.bytes))
+}
+
+// halfLife is how fast recent reads are forgotten.
+const halfLife = 10 * time.Second
+
+func (s *Stats) addUnits(units float64) {
+	s.units.Add(units)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.decay(time.Now())
+	s.recent += units
+}
+
+// decay forgets a part of the recent reads. The caller holds mu.
+func (s *Stats) decay(now time.Time) {
+	if !s.at.IsZero() {
+		s.recent *= math.Exp2(-now.Sub(s.at).Seconds() / halfLife.Seconds())
+	}
+	s.at = now
+}
+
+// readUnits returns the read units per second of the last seconds.
+func (s *Stats) readUnits() float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.decay(time.Now())
+	return math.Round(s.recent*math.Ln2/halfLife.Seconds()*10) / 10
+}

@@ -1,0 +1,222 @@
+package resync
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// A copy yields to the stream. How many of its items are written at once shrinks while changes of the stream wait in
+// the lanes or Bigtable is overloaded, and grows again when they do not; it never falls below a tenth, so that a copy
+// ends even beside a stream that always has something to write.
+const (
+	maxWrites   = 128
+	minWrites   = maxWrites / 10
+	paceEvery   = 100 * time.Millisecond
+	crowdedFrom = 64 // changes in the lanes
+	waitedFrom  = 300 * time.Millisecond
+)
+
+// pace limits how many items are written at once, and how many rows per second.
+type pace struct {
+	tokens chan struct{} // holds one token for each item being written, and the withheld ones
+	rows   *rate.Limiter // nil: no limit
+
+	mu       sync.Mutex // covers what follows
+	withheld int        // tokens that are withheld from items
+	want     int        // tokens that should be withheld
+	inHand   int        // items that were read and are not written
+	items    float64    // written so far
+	written  float64    // rows of them
+
+	// What Bigtable takes, where nothing limits the rows: items written lately in the time in which any were.
+	writing int       // items that are being written
+	counted time.Time // up to it busy is counted
+	busy    float64   // seconds, of the last ones
+	done    float64   // items written in them
+}
+
+// A copy that can write few rows reads no more than it can write long before that is too old: else the pages in hand
+// would become too old together, and be read again and again. How many it can write is its limit, or is measured.
+const (
+	secondsInHand       = 30
+	secondsOfPage       = 2
+	secondsMeasured     = 20
+	secondsInHandAtMost = 120 // of the measured rate, which may change; apply.ErrStale comes after 300
+)
+
+// perSecond returns how many items can be written in a second; 0: not known yet. The caller holds mu.
+func (p *pace) perSecond() float64 {
+	if p.rows != nil {
+		return float64(p.rows.Limit()) / max(1, p.written/max(p.items, 1))
+	}
+	p.measure()
+	if p.busy < 1 {
+		return 0
+	}
+	return max(p.done, 1) / p.busy
+}
+
+// measure counts the time in which items are being written. Waiting for the stream or for pages does not count, so a
+// copy that reads little because it writes slowly does not take that for its rate. The caller holds mu.
+func (p *pace) measure() {
+	now := time.Now()
+	if p.writing > 0 {
+		p.busy += now.Sub(p.counted).Seconds()
+	}
+	for p.counted = now; p.busy > secondsMeasured; {
+		p.busy, p.done = p.busy/2, p.done/2
+	}
+}
+
+// pageLimit returns how many items one page may hold; 0: any number. At a measured rate the pages being written have
+// an item for each write that is allowed at once, or fewer writes would make the rate smaller still.
+func (p *pace) pageLimit() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := int(math.Ceil(p.perSecond() * secondsOfPage))
+	if n == 0 || p.rows != nil {
+		return n
+	}
+	return max(n, (maxWrites-p.want)/unpackedPages, 1)
+}
+
+// full reports whether so many items are in hand that further ones would wait for too long.
+func (p *pace) full() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.perSecond()
+	if p.rows != nil {
+		return float64(p.inHand) > n*secondsInHand
+	}
+	return n > 0 && float64(p.inHand) > max(n*secondsInHandAtMost, 2*float64(maxWrites-p.want))
+}
+
+// hold notes that items were read, or, with a negative number, that they are not in hand any more.
+func (p *pace) hold(items int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.inHand += items
+}
+
+func newPace(rows float64) *pace {
+	p := &pace{tokens: make(chan struct{}, maxWrites)}
+	if rows > 0 {
+		p.rows = rate.NewLimiter(rate.Limit(rows), int(math.Ceil(max(rows/10, 1))))
+	}
+	return p
+}
+
+// begin waits until one more item may be written.
+func (p *pace) begin(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case p.tokens <- struct{}{}:
+	}
+	if p.rows != nil && p.rows.Wait(ctx) != nil { // also when the next row would be later than the deadline of ctx
+		p.giveBack()
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.measure()
+	p.writing++
+	return nil
+}
+
+// giveBack returns an item's token, or withholds it while too few are withheld. It must do so here: a returned token
+// goes to a waiting item at once.
+func (p *pace) giveBack() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.withheld < p.want {
+		p.withheld++
+		return
+	}
+	<-p.tokens
+}
+
+// end notes that an item was written, and to how many rows, or, if not ok, that it was not. An item of several rows
+// keeps its token until the limit of rows per second allows them.
+func (p *pace) end(ctx context.Context, rows int, ok bool) {
+	defer p.giveBack()
+	p.mu.Lock()
+	p.measure()
+	if p.writing--; ok {
+		p.items, p.written, p.done = p.items+1, p.written+float64(rows), p.done+1
+	}
+	p.mu.Unlock()
+	for ; p.rows != nil && rows > 1; rows-- {
+		if p.rows.Wait(ctx) != nil {
+			return
+		}
+	}
+}
+
+// run adjusts the number of items that are written at once until ctx ends.
+func (p *pace) run(ctx context.Context, backlog func() (int, time.Duration), throttled func() uint64) {
+	if throttled == nil {
+		throttled = func() uint64 { return 0 }
+	}
+	tick := time.NewTicker(paceEvery)
+	defer tick.Stop()
+	allowed, before := maxWrites, throttled()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := throttled()
+		changes, oldest := backlog()
+		allowed = nextAllowed(allowed, changes > crowdedFrom || oldest > waitedFrom || now > before)
+		before = now
+		p.withhold(maxWrites - allowed)
+	}
+}
+
+// nextAllowed returns how many items may be written at once from now on: half as many while the stream waits or
+// Bigtable is overloaded, else some more.
+func nextAllowed(allowed int, yield bool) int {
+	if yield {
+		return max(allowed/2, minWrites)
+	}
+	return min(allowed+maxWrites/16, maxWrites)
+}
+
+// withhold takes that many tokens out of use. Tokens that items hold are withheld when they are given back.
+func (p *pace) withhold(want int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.want = want; p.withheld > want; p.withheld-- {
+		<-p.tokens
+	}
+	for p.withheld < want {
+		select {
+		case p.tokens <- struct{}{}:
+			p.withheld++
+		default:
+			return
+		}
+	}
+}
+
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 10 * time.Second
+	// throttledRetry bounds the pause after throttled reads.
+	throttledRetry = 2 * time.Second
+)
+
+// backoff returns the pause after the n-th failure in a row.
+func backoff(n int) time.Duration { return jittered(min(firstRetry<<min(n-1, 10), lastRetry)) }
+
+// jittered returns a pause between half and one and a half of d. Without it, parts that are throttled at the same
+// moment would retry at the same moment, and all but the first would be throttled again.
+func jittered(d time.Duration) time.Duration { return d/2 + rand.N(d) }

@@ -1,0 +1,189 @@
+package resync
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
+
+// Progress is how far a copy has come, for status.
+type Progress struct {
+	ID             string  `json:"id"`
+	From           string  `json:"from"` // scan or export
+	Percent        float64 `json:"percent"`
+	Items          int64   `json:"items"`
+	EstimatedItems int64   `json:"items_estimate"` // 0: not known
+	Bytes          int64   `json:"bytes"`
+	EstimatedBytes int64   `json:"bytes_estimate"`
+	Rate           float64 `json:"rate"`        // items per second
+	ETA            float64 `json:"eta_s"`       // -1: not known
+	ReadUnits      float64 `json:"read_units"`  // per second, lately; -1: only the owner knows, and it was not asked
+	ReadBudget     float64 `json:"read_budget"` // per second; -1 likewise
+	Paused         string  `json:"paused,omitempty"`
+	Waits          string  `json:"waits,omitempty"` // why nothing is read at the moment
+	Letters        int64   `json:"letters"`         // items that became dead letters
+}
+
+// ProgressOf returns what a log shows about its copy at a time of the service; nil when no copy is running.
+func ProgressOf(s *checkpoint.State, now change.Millis) *Progress {
+	c := s.CopyRunning()
+	if c == nil {
+		return nil
+	}
+	done := c.Total()
+	p := &Progress{
+		ID: c.ID, From: c.From, Items: done.Items, Bytes: done.Bytes, Letters: done.Letters,
+		EstimatedItems: c.Items, EstimatedBytes: c.Bytes, ReadUnits: -1, ReadBudget: -1,
+	}
+	switch {
+	case c.Paused:
+		p.Paused = "by an operator: go on with `replicator copy resume`"
+	case c.PausedWhy != "":
+		p.Paused = c.PausedWhy
+	case c.From == checkpoint.FromExport && c.Export == "":
+		p.Waits = "there is no complete export yet"
+	}
+	if since := float64(now-c.Began) / 1000; since > 0 {
+		p.Rate = float64(done.Items) / since
+	}
+	ended := 0
+	for _, m := range c.Marks {
+		if m.Done {
+			ended++
+		}
+	}
+	p.estimate(ended, c.Parts)
+	return p
+}
+
+// estimate computes percent and the time left. The service counts items every six hours or so, hence the estimate may
+// be too low: then the share of the parts that have ended counts.
+func (p *Progress) estimate(ended, parts int) {
+	byParts := 0.0
+	if parts > 0 {
+		byParts = 100 * float64(ended) / float64(parts)
+	}
+	p.Percent = byParts
+	if p.EstimatedItems > p.Items {
+		p.Percent = 100 * float64(p.Items) / float64(p.EstimatedItems)
+	}
+	p.Percent = math.Floor(min(p.Percent, 99)*10) / 10
+	p.ETA = -1
+	if p.Rate > 0 && p.EstimatedItems > p.Items {
+		p.ETA = math.Round(float64(p.EstimatedItems-p.Items) / p.Rate)
+	}
+	p.Rate = math.Round(p.Rate*10) / 10
+}
+
+// Sentence returns the progress in words: 41 % · 12.3 M of about 30 M items · 5,100/s · about 58 min left.
+func (p *Progress) Sentence() string {
+	items := short(p.Items) + " items"
+	if p.EstimatedItems > p.Items {
+		items = short(p.Items) + " of about " + short(p.EstimatedItems) + " items"
+	}
+	parts := []string{strconv.Itoa(int(p.Percent)) + " %", items}
+	switch {
+	case p.Paused != "":
+		return strings.Join(append(parts, "paused: "+p.Paused), " · ")
+	case p.Waits != "":
+		return strings.Join(append(parts, "waits: "+p.Waits), " · ")
+	}
+	parts = append(parts, thousands(int64(math.Round(p.Rate)))+"/s")
+	if p.ETA >= 0 {
+		parts = append(parts, "about "+left(time.Duration(p.ETA)*time.Second)+" left")
+	}
+	return strings.Join(parts, " · ")
+}
+
+// short returns a number with three digits: 12.3 M.
+func short(n int64) string {
+	for _, unit := range []struct {
+		size float64
+		name string
+	}{{1e9, " G"}, {1e6, " M"}, {1e5, " k"}} {
+		if f := float64(n); f >= unit.size {
+			size := min(unit.size, 1e9)
+			if unit.name == " k" {
+				size = 1e3
+			}
+			return strconv.FormatFloat(f/size, 'g', 3, 64) + unit.name
+		}
+	}
+	return thousands(n)
+}
+
+// thousands returns a number with commas.
+func thousands(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// left returns a duration as people say it.
+func left(d time.Duration) string {
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()+0.5))
+	}
+	return fmt.Sprintf("%d h", int(d.Hours()+0.5))
+}
+
+// Progress returns how far the copy has come: all durable items, whether or not a mark is stored for them, and the rate
+// of this life.
+func (c *Copier) Progress() *Progress {
+	if next := c.next.Load(); next != nil {
+		return next.Progress()
+	}
+	total := c.parts.total()
+	c.mu.Lock()
+	p := &Progress{
+		ID: c.copy.ID, From: c.copy.From, EstimatedItems: c.copy.Items, EstimatedBytes: c.copy.Bytes,
+		Paused: c.copy.PausedWhy, Waits: cmp.Or(c.waits, c.trouble.why),
+	}
+	if c.copy.Paused {
+		p.Paused = cmp.Or(p.Paused, "by an operator: go on with `replicator copy resume`")
+	}
+	c.mu.Unlock()
+	p.Items, p.Bytes, p.Letters = total.Items, total.Bytes, total.Letters
+	p.ReadUnits, p.ReadBudget = c.stats.readUnits(), c.o.Budget.Usage().Rate
+	if since := time.Since(c.began).Seconds(); since > 0 {
+		p.Rate = float64(total.Items-c.first) / since
+	}
+	p.estimate(c.parts.doneCount(), c.copy.Parts)
+	return p
+}
+
+// trouble is the error of a part that is retried while the other parts go on.
+type trouble struct {
+	part int
+	why  string // empty for no trouble
+}
+
+// noPart stands for trouble of the whole copy instead of one part.
+const noPart = -1
+
+// setTrouble notes why a part, or with noPart the copy, is retried. An empty why clears the trouble of that part.
+func (c *Copier) setTrouble(part int, why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if why != "" || c.trouble.part == part {
+		c.trouble = trouble{part, why}
+	}
+}
+
+// setWaits notes why nothing is read at the moment; empty while something is.
+func (c *Copier) setWaits(why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waits = why
+}

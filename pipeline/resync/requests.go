@@ -1,0 +1,180 @@
+package resync
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/request"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// Requests serves the requests of commands to the owner of a table: resync single items, or retry their dead letters. A
+// chunk whose outcome was not stored is done again by the next life, which changes nothing: every write is conditional.
+type Requests struct {
+	Options
+	Log     *queue.Log
+	Program *transform.Program
+	Client  *bigtable.Client // of the target; read where an item's key does not show its rows
+	Target  string
+	Poll    time.Duration // between two looks for a request; default 1 s
+
+	named named
+}
+
+// Run serves requests until ctx ends; nil then. What fails is tried again: the stream does not need it.
+func (r *Requests) Run(ctx context.Context) error {
+	if r.Poll == 0 {
+		r.Poll = time.Second
+	}
+	var store *request.Store
+	for fails := 0; ctx.Err() == nil; {
+		busy, err := r.serve(ctx, &store)
+		pause := r.Poll
+		switch {
+		case err != nil && ctx.Err() != nil: // it was cut off
+		case err != nil:
+			fails++
+			pause += backoff(fails)
+			r.Logger.Warn("serve a request: will be retried", zap.Error(err))
+		case busy:
+			fails, pause = 0, 0
+		}
+		_ = failure.Pause(ctx, pause) // fails when ctx ends, which ends the loop
+	}
+	return nil
+}
+
+// serve does the oldest request. It returns false when none waits.
+func (r *Requests) serve(ctx context.Context, store **request.Store) (busy bool, err error) {
+	if *store == nil {
+		if *store, err = r.Log.ExistingRequests(ctx); *store == nil || err != nil {
+			return false, err
+		}
+	}
+	c, err := (*store).Next(ctx, r.Now().Time())
+	if c == nil || err != nil {
+		return false, err
+	}
+	if err := r.nameRows(ctx, *store, c); err != nil {
+		return false, err
+	}
+	out, err := r.do(ctx, c)
+	if failed := refusal(err); failed != nil {
+		out, err = failed, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	out.Done = r.Now().Time().UTC()
+	if err := (*store).Finish(ctx, c, out); err != nil {
+		return false, err
+	}
+	r.Logger.Info("a request is done", zap.String("request", c.ID), zap.String("what", c.What), zap.String("by", c.By),
+		zap.Int("items", len(c.Items)), zap.Int64("written", out.Written), zap.Int64("letters", out.Applied),
+		zap.Int64("refused", out.Refused))
+	return true, nil
+}
+
+// do resyncs the items of a chunk, and counts what became of them.
+func (r *Requests) do(ctx context.Context, c *request.Chunk) (*request.Outcome, error) {
+	if c.What != request.Resync && c.What != request.Letters {
+		return &request.Outcome{Failed: "the owner does not know the request " + c.What,
+			Hint: "the replicator that owns the table is older than this command: upgrade it"}, nil
+	}
+	var wanted []Wanted
+	at, rows := map[string]int{}, r.named.rows[c.ID] // at: index in wanted; a chunk may name a key twice
+	index := make([]int, 0, len(c.Items))            // of wanted[i] in c.Items
+	out := &request.Outcome{}
+	for i := range c.Items {
+		key, err := canonicalKey(r.Table.Schema, c.Items[i].Key)
+		if err != nil {
+			return r.noKey(i, err), nil
+		}
+		w := Wanted{Key: key, Rows: c.Items[i].Rows, Letters: c.What == request.Letters}
+		if rows != nil {
+			w.Rows = append(slices.Clip(w.Rows), rows[i]...)
+		}
+		if k, twice := at[string(key)]; twice {
+			wanted[k].Rows = append(slices.Clip(wanted[k].Rows), w.Rows...)
+			out.Equal++
+			continue
+		}
+		at[string(key)] = len(wanted)
+		wanted, index = append(wanted, w), append(index, i)
+	}
+	outcomes, err := NewItems(r.Options).Resync(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	for i := range outcomes {
+		if c.What == request.Letters {
+			countLetters(out, index[i], &outcomes[i])
+		}
+		countOutcome(out, index[i], &outcomes[i])
+	}
+	out.Notes = out.Notes[:min(len(out.Notes), maxNotes)]
+	return out, nil
+}
+
+// maxNotes bounds the notes of an outcome: one that does not fit into a message is never stored, and its chunk would be
+// done again for ever, before all others.
+const maxNotes = 1000
+
+// refusal returns the outcome of a chunk that DynamoDB refuses to read, however often it is asked; nil for other
+// errors.
+func refusal(err error) *request.Outcome {
+	var refused *source.Error
+	if !errors.As(err, &refused) {
+		return nil
+	}
+	switch refused.Class {
+	case failure.Denied, failure.Rejected, failure.Missing, failure.Gone:
+		return &request.Outcome{Failed: refused.Error(), Hint: refused.Hint}
+	}
+	return nil
+}
+
+// noKey is the outcome of a chunk whose item i has no key of the table.
+func (r *Requests) noKey(i int, err error) *request.Outcome {
+	return &request.Outcome{Failed: "item " + ordinal(i) + " has no key of " + r.Table.Name + ": " + err.Error()}
+}
+
+// countLetters adds what became of the dead letters of one item.
+func countLetters(out *request.Outcome, i int, o *apply.ResyncOutcome) {
+	out.Refused += int64(len(o.LettersLeft))
+	out.Waiting += int64(o.LettersWaiting)
+	for _, l := range o.LettersLeft {
+		out.Notes = append(out.Notes, request.Note{Item: i, Letter: l.ID, Code: l.Code, Reason: l.Reason})
+	}
+}
+
+// countOutcome adds what became of one item.
+func countOutcome(out *request.Outcome, i int, o *apply.ResyncOutcome) {
+	out.Applied += int64(o.LettersApplied)
+	switch {
+	case o.Refused != nil && len(o.LettersLeft) > 0: // the letters say it
+	case o.Refused != nil:
+		out.Refused++
+		out.Notes = append(out.Notes, request.Note{Item: i, Code: o.Refused.Code, Reason: o.Refused.Reason})
+	case o.Hot > 0:
+		out.Hot++
+		out.Notes = append(out.Notes, request.Note{Item: i, Code: "hot", Until: until(o.Hot),
+			Reason: "it has changed since it was read, or was about to"})
+	case o.Written > 0:
+		out.Written++
+	default:
+		out.Equal++
+	}
+	if o.Left > 0 {
+		out.Left++
+	}
+}

@@ -1,0 +1,360 @@
+package resync
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/transform"
+	"github.com/tailrace-cdc/replicator/verify"
+)
+
+// Whole resyncs the whole table when the log asks for it, after a gap or a lost log: Bigtable is compared with the
+// table, and what differs is written again. Most rows are equal, and writing them again would cost the target, give
+// their cells new times, and push histories out.
+type Whole struct {
+	Options
+	Program *transform.Program
+	Sharing []*transform.Program // of the other tables with the same target
+	Client  *bigtable.Client
+	Target  string
+	Scratch string // directory for sorted runs
+	// Pending returns the resync that the log asks for; nil for none.
+	Pending func() *checkpoint.PendingResync
+
+	status atomic.Pointer[WholeStatus]
+}
+
+// WholeStatus says how far a resync of the whole table is.
+type WholeStatus struct {
+	Doing      string `json:"doing"` // waiting, comparing, repairing, or open: something is not equal yet
+	Items      int64  `json:"items"` // read from the table
+	Estimate   int64  `json:"items_estimate"`
+	Candidates int64  `json:"candidates"` // rows and items that may differ, as the comparison saw them
+	Settled    int64  `json:"settled"`    // items among them of which it is known whether they differ
+	Different  int64  `json:"different"`  // of Settled
+	Repaired   int64  `json:"repaired"`
+	Hot        int64  `json:"hot"`
+	Unproven   int64  `json:"unproven"`
+	Refused    int64  `json:"refused"`
+	Why        string `json:"why,omitempty"` // why it waits or stays open
+}
+
+// Differences says what is known about differences. Until candidates are settled, nobody knows how many are different.
+func (s *WholeStatus) Differences() string {
+	text := fmt.Sprintf("%d may differ", s.Candidates)
+	if s.Settled > 0 {
+		text += fmt.Sprintf(", %d looked at again: %d different, %d repaired", s.Settled, s.Different, s.Repaired)
+	}
+	if open := s.Hot + s.Unproven + s.Refused; open > 0 {
+		text += fmt.Sprintf(", %d open", open)
+	}
+	return text
+}
+
+// Status returns how far the resync is; nil while there is none.
+func (w *Whole) Status() *WholeStatus { return w.status.Load() }
+
+const (
+	// wholeLook is the time between two looks at whether the log asks for a resync.
+	wholeLook = time.Second
+	// recoverDelay is the time from the begin of a life to the first page that is read. Records created before the begin
+	// are not applied; some hosts of the service cut their times to whole minutes, and their clocks differ.
+	recoverDelay change.Millis = 62_000
+	// firstWhole is the pause after a resync failed, as when there is no room for it; it doubles up to lastWhole.
+	firstWhole = 2 * time.Second
+	lastWhole  = time.Minute
+	// lastRecheck is the longest pause before what is not equal yet is looked at again.
+	lastRecheck = 10 * time.Minute
+)
+
+// errReplaced means that the log holds a later order for a resync.
+var errReplaced = errors.New("another resync was asked for")
+
+// Run does what the log asks for until ctx ends; nil then. A resync that fails is tried again: the stream does not need
+// it. An error concerns the table's life.
+func (w *Whole) Run(ctx context.Context) error {
+	for retry := firstWhole; ctx.Err() == nil; {
+		p, pause := w.Pending(), wholeLook
+		if p == nil {
+			w.status.Store(nil)
+			retry = firstWhole
+		} else if err := w.run(ctx, p); err != nil && ctx.Err() == nil && !errors.Is(err, errReplaced) {
+			if source.Classify(err) == failure.Canceled {
+				return nil
+			}
+			w.note(func(s *WholeStatus) { s.Doing, s.Why = "waiting", err.Error() })
+			w.Logger.Error("the resync of the table stopped: will be tried again", zap.String("resync", p.ID), zap.Error(err))
+			pause, retry = retry, min(2*retry, lastWhole)
+		}
+		_ = failure.Pause(ctx, pause) // fails when ctx ends, which ends the loop
+	}
+	return nil
+}
+
+// run does one resync, until it is complete or the log asks for another one.
+func (w *Whole) run(ctx context.Context, p *checkpoint.PendingResync) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		for failure.Pause(ctx, wholeLook) == nil {
+			if now := w.Pending(); now == nil || now.ID != p.ID {
+				cancel(errReplaced)
+				return
+			}
+		}
+	}()
+	err := w.resync(ctx, p)
+	if cause := context.Cause(ctx); errors.Is(cause, errReplaced) {
+		return cause
+	}
+	return err
+}
+
+// resync compares, repairs, and stores that the table is healed.
+func (w *Whole) resync(ctx context.Context, p *checkpoint.PendingResync) error {
+	w.status.Store(&WholeStatus{Doing: "waiting"})
+	w.Logger.Info("the resync of the whole table begins", zap.String("resync", p.ID), zap.Bool("recover", p.Recover),
+		zap.Strings("gaps", p.Gaps))
+	if err := w.awaitBegin(ctx, p); err != nil {
+		return err
+	}
+	settler := w.settler()
+	found, err := verify.Full(ctx, w.fullOptions(p), settler.Tables, settler.Target)
+	if err != nil {
+		return err
+	}
+	res, err := w.repairAll(ctx, settler, found)
+	if err != nil {
+		return errors.Join(err, found.Close())
+	}
+	if err := w.Append(ctx, w.healed(p, res)); err != nil {
+		return errors.Join(err, found.Close())
+	}
+	w.Logger.Info("the whole table is resynced and equal", zap.String("resync", p.ID),
+		zap.Int64("items", res.Counts.Items), zap.Int64("different", res.Different), zap.Int64("rows_written", res.Written))
+	w.status.Store(nil)
+	return found.Remove()
+}
+
+// beginOf returns the time of the service after which the table may be read, so that every repair gets a version above
+// all versions that were lost: after the latest gap and the order, each repair's version being ResyncMargin below its
+// reading. A recovery need not wait until the clock passes p.Above, the highest version given out, because the floor of
+// the new life is above that already. It must where it heals gaps as well: those may lie in the new life.
+func (w *Whole) beginOf(p *checkpoint.PendingResync) change.Millis {
+	begin := max(w.GapsUntil()+apply.ResyncMargin, p.Asked)
+	if p.Recover {
+		begin = max(begin, p.Asked+recoverDelay)
+	}
+	if !p.Recover || len(p.Gaps) > 0 {
+		begin = max(begin, change.Millis(p.Above)+apply.ResyncMargin)
+	}
+	return begin
+}
+
+// awaitBegin waits until a reading is newer than everything that was lost, and the versions of repairs are, too.
+func (w *Whole) awaitBegin(ctx context.Context, p *checkpoint.PendingResync) error {
+	for {
+		now := w.Now()
+		left := time.Duration(w.beginOf(p)+1000-now) * time.Millisecond
+		if left <= 0 {
+			return nil
+		}
+		w.note(func(s *WholeStatus) {
+			s.Why = "begins in " + left.Round(time.Second).String() + ", above all versions that were given out"
+		})
+		if err := failure.Pause(ctx, min(left, wholeLook)); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *Whole) fullOptions(p *checkpoint.PendingResync) verify.FullOptions {
+	hash := w.Program.Hash()
+	return verify.FullOptions{
+		Dir:      filepath.Join(w.Scratch, "resync", w.Table.Pipeline, w.Table.Name),
+		Identity: fmt.Sprintf("%s %d %s %s", p.ID, p.Asked, hex.EncodeToString(hash[:]), w.Table.ID),
+		Now:      w.Now, Lead: w.leadMillis(),
+		Progress: func(c verify.Counts) {
+			w.note(func(s *WholeStatus) { s.Doing, s.Items, s.Candidates, s.Why = "comparing", c.Items, c.Candidates, "" })
+		},
+	}
+}
+
+func (w *Whole) leadMillis() change.Millis { return change.Millis(w.lead().Milliseconds()) }
+
+// settler returns the Settler that decides about items while both sides are written to.
+func (w *Whole) settler() verify.Settler {
+	segments := Segments(w.Table.Bytes)
+	tables := []verify.Table{{
+		Program: w.Program, Parts: segments, Outlives: w.Program.Outlives, Items: w.Table.Items, Bytes: w.Table.Bytes,
+		Page: func(ctx context.Context, part int, after string) (*source.ItemPage, error) {
+			return w.page(ctx, source.ScanRequest{Table: w.Table.Name, Segment: part, Total: segments, After: after})
+		},
+	}}
+	programs := []*transform.Program{w.Program}
+	for _, p := range w.Sharing {
+		tables = append(tables, verify.Table{Program: p, Outlives: p.Outlives})
+		programs = append(programs, p)
+	}
+	return verify.Settler{
+		Tables: tables, Target: verify.NewTarget(w.Client, w.Target, programs...),
+		ReadItems: func(ctx context.Context, _ string, keys [][]byte) (*source.ItemBatch, error) {
+			return NewItems(w.Options).readKeys(ctx, keys)
+		},
+		Prove: func(ctx context.Context, t change.Millis) error { return w.Prove(ctx, t) },
+		Now:   w.Now, Lead: w.leadMillis(), FirstPause: w.Periods.Settle,
+	}
+}
+
+// page reads a page of the table within the read budget, again and again while the service does not answer.
+func (w *Whole) page(ctx context.Context, r source.ScanRequest) (*source.ItemPage, error) {
+	for tries := 1; ; tries++ {
+		if err := w.awaitStream(ctx); err != nil {
+			return nil, err
+		}
+		if err := w.Budget.Take(ctx, firstUnits); err != nil {
+			return nil, err
+		}
+		pg, err := w.Reader.ScanPage(ctx, r)
+		if err == nil {
+			w.Budget.Settle(firstUnits, pg.Units)
+			return pg, nil
+		}
+		w.Budget.Settle(firstUnits, 0)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if class := source.Classify(err); class != failure.Transient && class != failure.Throttled {
+			return nil, err
+		}
+		if err := failure.Pause(ctx, backoff(tries)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// awaitStream waits while Bigtable is too far behind the stream: what is compared then would differ.
+func (w *Whole) awaitStream(ctx context.Context) error {
+	for w.Behind() > maxBehind {
+		if err := failure.Pause(ctx, 250*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// repair resyncs items that differ.
+func (w *Whole) repair(ctx context.Context, repairs []verify.Repair) ([]verify.Repaired, error) {
+	wanted := make([]Wanted, len(repairs))
+	for i, r := range repairs {
+		wanted[i] = Wanted{Key: []byte(r.Key), Rows: r.Rows, Letters: true, Future: r.Future}
+	}
+	outcomes, err := NewItems(w.Options).Resync(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	done := make([]verify.Repaired, len(repairs))
+	for i := range outcomes {
+		o := &outcomes[i]
+		done[i] = verify.Repaired{Written: o.Written, Left: o.Left, Hot: o.Hot}
+		if o.Refused != nil {
+			done[i].Lettered, done[i].Why = true, o.Refused.Reason
+		}
+	}
+	return done, nil
+}
+
+// repairAll settles all candidates and repairs what differs, again and again until nothing is open.
+//
+// Rule 8: a gap is healed only when every difference was repaired and found equal afterwards.
+func (w *Whole) repairAll(ctx context.Context, s verify.Settler, found *verify.Findings) (*verify.Resynced, error) {
+	r := &verify.Resyncer{Settler: s, Repair: w.repair, Progress: func(r verify.Resynced) {
+		w.note(func(s *WholeStatus) {
+			s.Doing, s.Settled, s.Different, s.Repaired, s.Why = "repairing", r.Settled, r.Different, r.Repaired, ""
+			s.Hot, s.Unproven, s.Refused = r.Hot, r.Unproven, r.Refused+r.Letters
+		})
+	}}
+	w.note(func(s *WholeStatus) {
+		s.Doing, s.Items, s.Candidates = "repairing", found.Counts.Items, found.Counts.Candidates
+	})
+	repaired, written, left := int64(0), int64(0), int64(0)
+	for pause := w.Periods.withDefaults().Recheck; ; pause = min(2*pause, lastRecheck) {
+		res, err := r.Run(ctx, found)
+		if err != nil {
+			return nil, err
+		}
+		repaired, written, left = repaired+res.Repaired, written+res.Written, left+res.Left
+		ok, why := w.complete(res)
+		if ok {
+			res.Repaired, res.Written, res.Left = repaired, written, left
+			return res, nil
+		}
+		w.note(func(s *WholeStatus) { s.Doing, s.Why = "open", why })
+		w.Logger.Warn("the resync is not complete: what is open will be looked at again", zap.String("open", why),
+			zap.Duration("in", pause))
+		if err := failure.Pause(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// complete reports whether the resync is complete. Foreign cells do not keep it open: what a gap left behind has
+// guards.
+func (w *Whole) complete(res *verify.Resynced) (bool, string) {
+	if ok, _ := w.Program.Resyncable(); !ok && res.Unproven == res.Counts.Unproven {
+		r := *res
+		r.Unproven = 0 // cells whose owner cannot be told, which the note names
+		return r.Healed(true)
+	}
+	return res.Healed(true)
+}
+
+// healed returns the entry that ends the resync.
+func (w *Whole) healed(p *checkpoint.PendingResync, res *verify.Resynced) *checkpoint.Healed {
+	var notes []string
+	if !w.Program.CanCoalesce() && len(p.Gaps) > 0 {
+		notes = append(notes, "versions between are missing in histories")
+	}
+	if ok, why := w.Program.Resyncable(); !ok && res.Counts.Unproven > 0 {
+		notes = append(notes, "not checked: "+why)
+	}
+	if res.Kept > 0 {
+		notes = append(notes, fmt.Sprintf("%d cells without an item are kept, a deletion may be among what was lost",
+			res.Kept))
+	}
+	if res.Foreign > 0 {
+		notes = append(notes, fmt.Sprintf("%d cells are foreign", res.Foreign))
+	}
+	return &checkpoint.Healed{
+		ID: p.ID, Gaps: p.Gaps, Sinks: map[string]string{checkpoint.SinkBigtable: strings.Join(notes, "; ")}, Date: w.Now(),
+		Result: checkpoint.ResyncResult{
+			Items: res.Counts.Items, Written: res.Repaired, Equal: res.Equal, Left: res.Left, Hot: res.Hot,
+			Letters: res.Letters + res.Refused, Unproven: res.Unproven,
+		},
+	}
+}
+
+// note changes what people see of the resync.
+func (w *Whole) note(change func(*WholeStatus)) {
+	s := WholeStatus{Estimate: w.Table.Items}
+	if old := w.status.Load(); old != nil {
+		s = *old
+		s.Estimate = w.Table.Items
+	}
+	change(&s)
+	w.status.Store(&s)
+}

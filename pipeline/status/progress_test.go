@@ -1,0 +1,73 @@
+package status
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/resync"
+)
+
+// TestCopyThatStandsStillIsSeen: a copy moves when items are added, and a paused one or none stands still in order.
+func TestCopyThatStandsStillIsSeen(t *testing.T) {
+	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	s := open(now.UnixMilli(), now.UnixMilli())
+	s.Copy = &checkpoint.CopyState{Copy: checkpoint.Copy{ID: "c1", Parts: 2}, Marks: map[int]checkpoint.CopyMark{}}
+	var last *Observed
+	look := func() (still bool) {
+		before := last
+		last = Observe(Seen{State: s, Now: change.MillisOf(now)}, before)
+		return before != nil && last.copyMoved.Equal(before.copyMoved)
+	}
+	if look() || !look() || !look() {
+		t.Error("a copy without progress does not stand still")
+	}
+	s.Copy.Marks[0] = checkpoint.CopyMark{Items: 5}
+	if look() || !look() {
+		t.Error("an item was copied")
+	}
+	s.Copy.Paused = true
+	if first, second := look(), look(); first || second {
+		t.Error("a paused copy stands still in order")
+	}
+	s.Copy = nil
+	if first, second := look(), look(); first || second {
+		t.Error("there is no copy")
+	}
+}
+
+// TestStatusTakesProgressFromTheOwner: the log says that a copy or a resync is pending and since when; the process that
+// does it knows how fast it is, and only the log knows that it was paused a moment ago.
+func TestStatusTakesProgressFromTheOwner(t *testing.T) {
+	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	s := open(now.UnixMilli(), now.UnixMilli())
+	s.Copy = &checkpoint.CopyState{Copy: checkpoint.Copy{ID: "c1", Parts: 2, Items: 100}, Paused: true}
+	live := &Table{
+		Copy:   &resync.Progress{ID: "c1", Rate: 7, ReadUnits: 40},
+		Resync: &resync.WholeStatus{Doing: "comparing", Items: 3, Estimate: 10, Candidates: 4, Hot: 1},
+	}
+	seen := Seen{Source: "Orders", State: s, Now: change.MillisOf(now), ClaimTTL: time.Minute, Live: live}
+	st := Of(seen)
+	if st.State != "copying" || st.Copy.ReadUnits != 40 || st.Copy.Paused == "" || live.Copy.Paused != "" {
+		t.Errorf("copy %+v in state %s", st.Copy, st.State)
+	}
+	if st.Resync != nil || st.ResyncSince != nil {
+		t.Errorf("the log asks for no resync, and status shows one: %+v", st.Resync)
+	}
+	live.Copy.ID = "an older one"
+	if st = Of(seen); st.Copy.ReadUnits != -1 {
+		t.Errorf("progress of another copy: %+v", st.Copy)
+	}
+
+	s.Copy, s.Resync = nil, &checkpoint.PendingResync{ID: "r", Recover: true, Asked: change.MillisOf(now.Add(-time.Hour))}
+	st = Of(seen)
+	if st.State != "recovering" || !st.ResyncSince.Equal(now.Add(-time.Hour)) {
+		t.Errorf("state %s since %v", st.State, st.ResyncSince)
+	}
+	const want = "(comparing: 3 of about 10 items, 4 may differ, 1 open)"
+	if reasons := strings.Join(st.Reasons, "; "); !strings.Contains(reasons, want) {
+		t.Errorf("%q, want %s", reasons, want)
+	}
+}
