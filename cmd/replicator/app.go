@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
@@ -32,6 +33,7 @@ const configHint = "name the file with -c, or let `replicator init --table NAME 
 // app is what all commands share: the global flags and where output goes.
 type app struct {
 	out, errs io.Writer
+	bars      *bars.Bars // drawn under the log of run on a terminal; else nil
 
 	configPath string
 	logLevel   string
@@ -89,7 +91,11 @@ func (a *app) logger(otherwise zapcore.Level) *zap.Logger {
 		}
 		encoder = zapcore.NewConsoleEncoder(encoding)
 	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(a.errs)), level))
+	out := a.errs
+	if a.bars != nil {
+		out = a.bars
+	}
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), level))
 }
 
 // config loads the configuration. If it has errors, config prints its problems and returns an error.

@@ -2,11 +2,10 @@ package main
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
@@ -29,7 +28,9 @@ func (a *app) checkCommand() *cobra.Command {
 		Long: `check reads the configuration and the mappings, then asks DynamoDB, Bigtable and the queue what a run would
 need of them, compares with what earlier runs left (tailrace_state, the logs, the owner of each target), and tries the
 mappings on a sample of items: what each rule writes and in which class, what becomes of every attribute, and which
-values will cause trouble. It reports all problems at once and never writes.
+values will cause trouble. For a table that was never started it says what copying its items takes, by scan and by
+export. It prints the permissions that the configuration needs in both clouds, and tries those that need no write. It
+reports all problems at once and never writes.
 
 Exit 2 when configuration or mapping are wrong, 3 when the environment is; --strict turns warnings into exit 2.`,
 		Args: a.args(cobra.NoArgs),
@@ -52,6 +53,7 @@ type checkReport struct {
 	Endpoints  map[string]string        `json:"endpoints"`
 	Cost       map[string]int64         `json:"cost"`
 	Tables     []*preflight.TableReport `json:"tables"`
+	Policies   *preflight.Policies      `json:"policies"`
 }
 
 // check runs the preflight checks and prints what they find.
@@ -63,8 +65,12 @@ func (a *app) check(ctx context.Context, o checkOptions) error {
 	run := preflight.Options{Offline: o.offline, Sample: o.sample, Logger: a.logger}
 	if a.showsBars() {
 		run.Sampling = func(table string, items int64) (progress func(items int), done func()) {
-			b := newBar(a.errs, "sampling "+table, items)
-			return func(items int) { b.set(int64(items), render.Count(items, "item")) }, b.close
+			b := bars.New(a.errs)
+			return func(read int) {
+				b.Show([]bars.Step{{
+					Name: "sampling " + table, Percent: 100 * float64(read) / float64(max(items, 1)), Text: render.Count(read, "item"),
+				}})
+			}, b.Close
 		}
 	}
 	return a.report(preflight.Run(ctx, cfg, problems, run), o.strict)
@@ -77,13 +83,16 @@ func (a *app) report(r *preflight.Report, strict bool) error {
 	warnings := len(all) - errs
 	ok := errs == 0 && (!strict || warnings == 0)
 	if a.json {
-		if err := a.printJSON(checkReport{schema, ok, all, r.Principals, r.Endpoints, r.Cost, r.Tables}); err != nil {
+		report := checkReport{schema, ok, all, r.Principals, r.Endpoints, r.Cost, r.Tables, r.Policies}
+		if err := a.printJSON(report); err != nil {
 			return err
 		}
 	} else {
-		a.printTableReports(r)
+		a.printed = true
+		if err := r.WriteTables(a.out); err != nil {
+			return err
+		}
 		a.problems(a.out, all)
-		a.printMemory(r)
 		a.print("%s: %s, %s", a.configPath, render.Count(errs, "error"), render.Count(warnings, "warning"))
 	}
 	switch {
@@ -93,41 +102,5 @@ func (a *app) report(r *preflight.Report, strict bool) error {
 		return exit.Silent(exit.CodeUsage)
 	default:
 		return exit.Silent(exit.CodeEnvironment)
-	}
-}
-
-// printTableReports prints each server with its address and the principal of the calls, and for each table its rules
-// with their class, and what becomes of its attributes.
-func (a *app) printTableReports(r *preflight.Report) {
-	for _, server := range slices.Sorted(maps.Keys(r.Principals)) {
-		a.print("%s: %s, as %s", server, r.Endpoints[server], r.Principals[server])
-	}
-	for _, t := range r.Tables {
-		a.print("%s → %s", t.Source, t.Target)
-		for i := range t.Rules {
-			rule := &t.Rules[i]
-			if rule.Row == "" {
-				a.print("  %s: %s", rule.Name, rule.Why)
-				continue
-			}
-			a.print("  %s: row %s, class %s: %s", rule.Name, rule.Row, render.Class(rule.Class), rule.Why)
-			if back := render.WayBack(rule); back != "" {
-				a.print("    %s", back)
-			}
-		}
-		if t.Sampled > 0 {
-			a.print("  %s sampled: %s", render.Count(t.Sampled, "item"), render.AttributeUses(t.Uses))
-		}
-	}
-	if len(r.Tables) > 0 {
-		a.print("")
-	}
-}
-
-// printMemory prints how much memory run takes, if the report has an estimate.
-func (a *app) printMemory(r *preflight.Report) {
-	if usual, known := r.Cost[preflight.CostMemory]; known {
-		a.print("memory: run takes about %d MiB, up to %d MiB with items of hundreds of KB in every table",
-			usual>>20, r.Cost[preflight.CostMemoryLarge]>>20)
 	}
 }

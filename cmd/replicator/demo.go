@@ -10,6 +10,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/demo"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
@@ -20,11 +21,12 @@ func (a *app) demoCommand() *cobra.Command {
 	var o demo.Options
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Run everything on this machine: write, split, kill, resume, compare every cell",
+		Short: "Run everything on this machine: copy, write, split, kill, resume, compare every cell",
 		Long: `demo starts a sandbox (DynamoDB with streams, Bigtable) in this process and the replicator as a process of its
-own. Applications write a product catalogue and, beside it, the tables of all worked examples of the mapping language;
-shards split and rotate under them; the replicator is killed with kill -9 and started again. Then the writers stop, and
-every item is compared with every row, cell by cell. Exit 4 if anything differs.`,
+own. The tables, a product catalogue and those of all worked examples of the mapping language, hold items already, which
+the replicator copies while applications write to the same tables. Shards split and rotate under them; the replicator
+is killed with kill -9 and started again, the first time while it copies. Then the writers stop, and every item is
+compared with every row, cell by cell. Exit 4 if anything differs.`,
 		Args: a.args(cobra.NoArgs),
 		RunE: a.body(func(ctx context.Context, _ []string) error { return a.demo(ctx, o) }),
 	}
@@ -90,25 +92,25 @@ func (a *app) withLogTail(stage *demo.Stage, err error) error {
 type demoScreen struct {
 	a        *app
 	duration time.Duration
-	bar      *bar // nil: the applications do not write, or progress is printed as lines
+	bar      *bars.Bars // nil: the applications do not write, or progress is printed as lines
 }
 
 func (s *demoScreen) open() {
 	if s.a.showsBars() {
-		s.bar = newBar(s.a.errs, "writing", s.duration.Milliseconds())
+		s.bar = bars.New(s.a.errs)
 	}
 }
 
 func (s *demoScreen) close() {
 	if s.bar != nil {
-		s.bar.close()
+		s.bar.Close()
 		s.bar = nil
 	}
 }
 
 func (s *demoScreen) say(line string) {
 	if s.bar != nil {
-		s.bar.say(line)
+		fmt.Fprintln(s.bar, line)
 		return
 	}
 	fmt.Fprintln(s.a.errs, line)
@@ -120,7 +122,7 @@ func (s *demoScreen) progress(p *demo.Progress) error {
 	case s.a.json:
 		return s.a.printJSON(p)
 	case s.bar != nil:
-		s.bar.set(int64(p.Elapsed*1000), p.String())
+		s.bar.Show([]bars.Step{{Name: "writing", Percent: 100 * p.Elapsed / s.duration.Seconds(), Text: p.String()}})
 	default:
 		s.say(fmt.Sprintf("%4.0f s  %s", p.Elapsed, p))
 	}
@@ -133,8 +135,8 @@ func (a *app) printSummary(s *demo.Summary) error {
 		s.Schema = schema
 		return a.printJSON(s)
 	}
-	a.print("%s · %s changes · %s rows · %s cells · %s · %s · %s", render.Count(s.Tables, "table"),
-		humanize.Comma(int64(s.Changes)), humanize.Comma(s.Rows), humanize.Comma(s.Cells),
+	a.print("%s · %s items copied · %s changes · %s rows · %s cells · %s · %s · %s", render.Count(s.Tables, "table"),
+		humanize.Comma(s.Copied), humanize.Comma(int64(s.Changes)), humanize.Comma(s.Rows), humanize.Comma(s.Cells),
 		render.Count(s.Kills, "kill"), render.Count(int(s.Splits), "split"), render.Count(int(s.Differences), "difference"))
 	if s.Expired != s.Archived || s.DeadLetters > 0 || s.Gaps > 0 {
 		a.print("NOT equal: %d expired, %d archived, %d dead letters, %d gaps", s.Expired, s.Archived, s.DeadLetters, s.Gaps)

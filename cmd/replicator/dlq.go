@@ -1,19 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/letters"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
-	"github.com/tailrace-cdc/replicator/queue/deadletter"
 )
 
 // dlqCommand returns the command `replicator dlq`.
@@ -27,36 +24,6 @@ applied (retry) or dropped on purpose (drop). A table is not ready while any is 
 	}
 	cmd.AddCommand(a.dlqListCommand(), a.dlqShowCommand(), a.dlqRetryCommand(), a.dlqDropCommand())
 	return cmd
-}
-
-// letterLine is a dead letter as it is printed: without the record, unless --show-data asks for it.
-type letterLine struct {
-	Schema    int             `json:"schema"`
-	ID        string          `json:"id"`
-	Table     string          `json:"table"`
-	Sink      string          `json:"sink"`
-	Op        string          `json:"op"`
-	KeyHash   string          `json:"key_hash"`
-	Version   change.Version  `json:"version"`
-	Code      string          `json:"code"`
-	Reason    string          `json:"reason"`
-	Attempts  int             `json:"attempts"`
-	FirstSeen time.Time       `json:"first_seen"`
-	LastTried time.Time       `json:"last_tried"`
-	Shard     string          `json:"shard"`
-	Record    json.RawMessage `json:"record,omitempty"`
-}
-
-func lineOf(l *deadletter.Letter, showData bool) letterLine {
-	line := letterLine{
-		Schema: schema, ID: l.ID, Table: l.Table, Sink: l.Sink, Op: l.Op.String(), KeyHash: render.KeyHash(l.KeyHash),
-		Version: l.Version, Code: l.Code, Reason: l.Reason, Attempts: l.Attempts,
-		FirstSeen: l.FirstSeen, LastTried: l.LastTried, Shard: l.Feed.Shard,
-	}
-	if showData {
-		line.Record = bytes.Clone(l.Raw)
-	}
-	return line
 }
 
 // dlqListCommand returns the command `replicator dlq list`.
@@ -79,11 +46,11 @@ func (a *app) dlqListCommand() *cobra.Command {
 			for _, t := range all {
 				for l, err := range t.All(ctx) {
 					if err != nil {
-						return fmt.Errorf("list dead letters of %s: %w", t.source, err)
+						return fmt.Errorf("list dead letters of %s: %w", t.Source, err)
 					}
 					n++
 					if a.json {
-						if err := a.printJSON(lineOf(l, false)); err != nil {
+						if err := a.printJSON(render.LetterOf(l, false)); err != nil {
 							return err
 						}
 						continue
@@ -121,11 +88,11 @@ func (a *app) dlqShowCommand() *cobra.Command {
 				return err
 			}
 			defer clients.Close()
-			_, letter, err := findLetter(ctx, all, args[0])
+			_, letter, err := letters.Find(ctx, all, args[0])
 			if err != nil {
 				return err
 			}
-			line := lineOf(letter, showData)
+			line := render.LetterOf(letter, showData)
 			if a.json {
 				return a.printJSON(line)
 			}
@@ -165,7 +132,7 @@ func (a *app) dlqDropCommand() *cobra.Command {
 				return err
 			}
 			defer clients.Close()
-			t, letter, err := findLetter(ctx, all, args[0])
+			t, letter, err := letters.Find(ctx, all, args[0])
 			if err != nil {
 				return err
 			}

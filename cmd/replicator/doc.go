@@ -16,15 +16,21 @@
 //	 Bigtable                     archive                                     Prometheus, probes
 //
 // Each subcommand has a file of its own here: flags and printing. A package below internal does the work. The commands
-// that look at a running daemon (status, queue, dlq, gaps, pause, resume) read and write its log: there is no other
-// interface, so they work against a stopped daemon as well.
+// that look at a running daemon or tell it what to do (status, queue, dlq, gaps, pause, resume, copy, resync, mapping)
+// read and write its log: there is no other interface, so they work against a stopped daemon as well. Only what writes
+// rows needs the daemon: dlq retry and resync of single items ask it through the requests beside the log.
 //
 // Packages below, from the top down:
 //
 //	internal/demo       the whole demo
+//	internal/recovery   what recover does
 //	internal/preflight  what check finds
 //	internal/observe    the status by the logs, and waiting until everything is applied
-//	internal/retry      applies dead letters again
+//	internal/ask        has the owner of a table resync items, or try dead letters again
+//	internal/order      control entries in the logs, and waiting for what they asked for
+//	internal/keyfile    files of item keys
+//	internal/letters    opens and finds dead letters
+//	internal/subject    what explain explains
 //	internal/dump       a log as lines
 //	internal/catalog    the tables of the configuration, described and compiled
 //	internal/wire       the clients, and a picture of what they need from each other
@@ -47,12 +53,15 @@
 //	queue.go      queue: the logs as lines
 //	dlq.go        dlq list, show, drop: dead letters
 //	dlq_retry.go  dlq retry: applies dead letters again
-//	letters.go    opens and finds dead letters
 //	pause.go      pause and resume: through the log
+//	copy.go       copy: pauses, resumes and cancels a backfill
 //	gaps.go       gaps: what was lost before it was read
-//	recover.go    recover: not in this version
+//	resync.go     resync: makes the rows of a table, or of some items, true again
+//	mapping.go    mapping: what a changed mapping does, and accepts it
+//	recover.go    recover: a new life after a lost log
+//	logs.go       opens logs and dead letters of the configured tables
 //	version.go    version, and the man pages
 //	app.go        what all commands share: global flags, configuration, output, exit code
 //	terminal.go   moving progress on a terminal
-//	text.go       times, names and quoting
+//	text.go       quoting
 package main

@@ -2,164 +2,166 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
-	"github.com/tailrace-cdc/replicator/queue"
 )
 
 // gapsCommand returns the command `replicator gaps`.
 func (a *app) gapsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gaps",
-		Short: "List what was lost before it was read, and waive the difference",
+		Short: "List what was lost before it was read, heal it, or waive the difference",
 		Long: `A gap is a range of a table's stream that DynamoDB dropped before it was read. Items that changed in it are
 older in Bigtable than in DynamoDB, and items that were deleted in it are still there, until they change again. ` +
 			"`resume`" + ` reads
-on after a gap but repairs none of that: the table differs, and is not ready, until clear waives the difference for
-each sink.`,
+on after a gap but repairs none of that: the table differs, and is not ready, until heal has made the rows true again or
+clear has waived the difference for each sink.`,
 		Args: a.args(cobra.NoArgs),
 	}
-	cmd.AddCommand(a.gapsListCommand(), a.gapsClearCommand())
+	cmd.AddCommand(a.gapsListCommand(), a.gapsHealCommand(), a.gapsClearCommand())
 	return cmd
-}
-
-// gapLine is a gap as it is printed.
-type gapLine struct {
-	Schema int               `json:"schema"`
-	ID     string            `json:"id"`
-	Table  string            `json:"table"`
-	Stream string            `json:"stream"`
-	Shard  string            `json:"shard"` // empty: between two streams
-	Since  *time.Time        `json:"since"`
-	Until  *time.Time        `json:"until"`
-	Reason string            `json:"reason"`
-	Found  *time.Time        `json:"found"`
-	State  string            `json:"state"` // open: nothing after it is read; accepted
-	Sinks  map[string]string `json:"sinks"` // differs or waived
-}
-
-// gapLineOf returns a gap of a table as it is printed.
-func gapLineOf(table string, s *checkpoint.State, g *checkpoint.Gap) gapLine {
-	line := gapLine{
-		Schema: schema, ID: g.ID(), Table: table, Stream: g.Feed.Stream, Shard: g.Feed.Shard,
-		Since: timeOrNil(s.GapStart(g)), Until: timeOrNil(g.Until), Reason: g.Reason, Found: timeOrNil(g.Found),
-		State: "open", Sinks: map[string]string{},
-	}
-	if g.Accepted {
-		line.State = "accepted"
-	}
-	for _, sink := range s.AffectedSinks(g) {
-		line.Sinks[sink] = "differs"
-		if _, waived := g.Waived[sink]; waived {
-			line.Sinks[sink] = "waived"
-		}
-	}
-	return line
-}
-
-// gapLog is a table's log with its state.
-type gapLog struct {
-	table string
-	log   *queue.Log
-	state *checkpoint.State
-}
-
-// gapLogs folds the logs of the tables that have one; close when done.
-func (a *app) gapLogs(ctx context.Context, table string) (logs []gapLog, done func(), err error) {
-	cfg, err := a.config()
-	if err != nil {
-		return nil, nil, err
-	}
-	tables, err := catalog.Select(cfg, table)
-	if err != nil {
-		return nil, nil, err
-	}
-	clients := a.clients(cfg)
-	q, err := clients.Queue(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	done = func() { _ = clients.Close() }
-	for _, t := range tables {
-		l := gapLog{table: t.Source}
-		if l.log, err = q.Log(ctx, t.Source); errors.Is(err, queue.ErrNoLog) {
-			continue
-		}
-		if err == nil {
-			l.state, err = l.log.Fold(ctx)
-		}
-		if err != nil {
-			done()
-			return nil, nil, exit.Environment(fmt.Errorf("read log of %s: %w", t.Source, err), "see `replicator check`")
-		}
-		logs = append(logs, l)
-	}
-	return logs, done, nil
 }
 
 // gapsListCommand returns the command `replicator gaps list`.
 func (a *app) gapsListCommand() *cobra.Command {
 	var table string
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the gaps, oldest first, accepted and waived ones too", Args: a.args(cobra.NoArgs),
+		Use: "list", Short: "List the gaps, oldest first, accepted, healed and waived ones too", Args: a.args(cobra.NoArgs),
 		RunE: a.body(func(ctx context.Context, _ []string) error {
-			logs, done, err := a.gapLogs(ctx, table)
+			logs, clients, err := a.tableLogs(ctx, table)
 			if err != nil {
 				return err
 			}
-			defer done()
-			var lines []gapLine
+			defer clients.Close()
+			var gaps []render.Gap
 			for _, l := range logs {
-				for i := range l.state.Gaps {
-					lines = append(lines, gapLineOf(l.table, l.state, &l.state.Gaps[i]))
+				for i := range l.State.Gaps {
+					gaps = append(gaps, gapOf(l, &l.State.Gaps[i]))
 				}
 			}
 			a.printed = true // an empty list is an answer
 			if a.json {
-				for _, line := range lines {
-					if err := a.printJSON(line); err != nil {
+				for _, g := range gaps {
+					if err := a.printJSON(g); err != nil {
 						return err
 					}
 				}
 				return nil
 			}
-			return a.printGaps(lines)
+			if len(gaps) == 0 {
+				a.print("No gaps.")
+				return nil
+			}
+			return render.Gaps(a.out, gaps)
 		}),
 	}
 	cmd.Flags().StringVar(&table, "table", "", "only this source table")
 	return cmd
 }
 
-// printGaps prints the gaps as a table.
-func (a *app) printGaps(lines []gapLine) error {
-	if len(lines) == 0 {
-		a.print("No gaps.")
+// gapOf returns a gap as it is printed.
+func gapOf(l *order.Log, g *checkpoint.Gap) render.Gap {
+	line := render.GapOf(l.Table, l.State, g)
+	line.Schema = schema
+	return line
+}
+
+// gapsHealCommand returns the command `replicator gaps heal`.
+func (a *app) gapsHealCommand() *cobra.Command {
+	var table string
+	var wait bool
+	cmd := &cobra.Command{
+		Use:   "heal [--table NAME] [ID...]",
+		Short: "Make the rows true again that gaps left wrong, by comparing the whole table",
+		Long: `heal accepts the gaps, so that reading goes on after them, and asks the replicator that owns the table to
+compare all of it with Bigtable and to write again what differs. That reads the whole table once, within the read
+budget of its backfill block, and writes only the rows that differ. Without ids, it heals every gap of which Bigtable
+differs.
+
+The gaps are healed when every difference was repaired and found equal afterwards; until then gaps list shows them as
+healing. Only the rows are healed: what an archive lacks stays named until gaps clear waives it.`,
+		RunE: a.body(func(ctx context.Context, ids []string) error { return a.healGaps(ctx, table, ids, wait) }),
+	}
+	cmd.Flags().StringVar(&table, "table", "", "only this source table")
+	cmd.Flags().BoolVar(&wait, "wait", false, "return when the gaps are healed")
+	return cmd
+}
+
+// healGaps orders a resync of each table whose gaps are to be healed, and waits for its end if asked to.
+func (a *app) healGaps(ctx context.Context, table string, ids []string, wait bool) error {
+	logs, clients, err := a.tableLogs(ctx, table)
+	if err != nil {
+		return err
+	}
+	defer clients.Close()
+	for _, id := range ids {
+		if _, g := findGap(logs, id); g == nil {
+			return noGap(id)
+		}
+	}
+	ordered := map[string]string{} // order by table
+	for _, l := range logs {
+		gaps := gapsToHeal(l.State, ids)
+		if len(gaps) == 0 {
+			continue
+		}
+		if ordered[l.Table], err = l.Resync(ctx, "heal gaps", gaps); err != nil {
+			return err
+		}
+		for _, id := range gaps {
+			if err := a.printHealing(l, id, wait); err != nil {
+				return err
+			}
+		}
+	}
+	if len(ordered) == 0 {
+		if a.json {
+			return a.printJSON(map[string]any{"schema": schema, "healing": []string{}})
+		}
+		a.print("No gaps to heal.")
+	}
+	if !wait {
 		return nil
 	}
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tTABLE\tSHARD\tSINCE\tUNTIL\tSTATE\tSINKS\tREASON")
-	for _, l := range lines {
-		var sinks []string
-		for sink, word := range l.Sinks {
-			sinks = append(sinks, sink+" "+word)
+	for _, l := range logs {
+		if id := ordered[l.Table]; id != "" {
+			if err := a.awaitResync(ctx, clients, l.Table, id); err != nil {
+				return err
+			}
 		}
-		slices.Sort(sinks)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.ID, l.Table, l.Shard, localTime(l.Since), localTime(l.Until),
-			l.State, strings.Join(sinks, ", "), l.Reason)
 	}
-	return w.Flush()
+	return nil
+}
+
+// gapsToHeal returns the ids of the gaps of which Bigtable differs; of the given ones if there are any.
+func gapsToHeal(s *checkpoint.State, ids []string) (gaps []string) {
+	for i := range s.Gaps {
+		g := &s.Gaps[i]
+		wanted := len(ids) == 0 || slices.Contains(ids, g.ID())
+		if wanted && slices.Contains(s.DifferingSinks(g), checkpoint.SinkBigtable) {
+			gaps = append(gaps, g.ID())
+		}
+	}
+	return gaps
+}
+
+// printHealing prints a gap that is being healed. With --wait the result follows, and is the only object of --json.
+func (a *app) printHealing(l *order.Log, id string, wait bool) error {
+	if a.json && !wait {
+		return a.printJSON(gapOf(l, l.State.GapByID(id)))
+	}
+	if !a.json {
+		a.print("Gap %s of %s is being healed.", id, l.Table)
+	}
+	return nil
 }
 
 // gapsClearCommand returns the command `replicator gaps clear`.
@@ -167,10 +169,27 @@ func (a *app) gapsClearCommand() *cobra.Command {
 	var sink string
 	var yes bool
 	cmd := &cobra.Command{
-		Use:   "clear ID --sink SINK --yes",
-		Short: "Waive what a sink lacks because of a gap: the table may be ready without it",
-		Args:  a.args(cobra.ExactArgs(1)),
-		RunE:  a.body(func(ctx context.Context, args []string) error { return a.clearGap(ctx, args[0], sink, yes) }),
+		Use:   "clear ID... --sink SINK --yes",
+		Short: "Waive what a sink lacks because of gaps: the table may be ready without it",
+		Args:  a.args(cobra.MinimumNArgs(1)),
+		RunE: a.body(func(ctx context.Context, ids []string) error {
+			logs, clients, err := a.tableLogs(ctx, "")
+			if err != nil {
+				return err
+			}
+			defer clients.Close()
+			for _, id := range ids { // all are checked before the first is waived
+				if err := checkClear(logs, id, sink, yes); err != nil {
+					return err
+				}
+			}
+			for _, id := range ids {
+				if err := a.clearGap(ctx, logs, id, sink); err != nil {
+					return err
+				}
+			}
+			return nil
+		}),
 	}
 	f := cmd.Flags()
 	f.StringVar(&sink, "sink", "", "bigtable or archive")
@@ -179,87 +198,57 @@ func (a *app) gapsClearCommand() *cobra.Command {
 	return cmd
 }
 
-// clearGap waives what a sink lacks because of a gap, through the table's log.
-func (a *app) clearGap(ctx context.Context, id, sink string, yes bool) error {
-	logs, done, err := a.gapLogs(ctx, "")
-	if err != nil {
-		return err
-	}
-	defer done()
+// checkClear returns why a gap cannot be waived for a sink, or what waiving it would mean if that is not confirmed.
+func checkClear(logs []*order.Log, id, sink string, yes bool) error {
 	l, g := findGap(logs, id)
 	if g == nil {
-		return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("no gap %q", id),
-			Hint: "`replicator gaps list` shows them"}
+		return noGap(id)
 	}
-	switch affected := l.state.AffectedSinks(g); {
+	switch affected := l.State.AffectedSinks(g); {
 	case !slices.Contains(affected, sink):
 		return exit.Usage("it affects: "+strings.Join(affected, ", "), "sink %q lacks nothing because of gap %s", sink, id)
 	case !g.Accepted:
-		return exit.Environment(fmt.Errorf("gap %s of %s is open: nothing after it is read", id, l.table),
-			"first `replicator resume --table "+l.table+"`")
+		return exit.Environment(fmt.Errorf("gap %s of %s is open: nothing after it is read", id, l.Table),
+			"first `replicator gaps heal "+id+"`, or `replicator resume --table "+l.Table+"`")
 	case !yes:
 		return exit.Usage("repeat it with --yes to accept that",
-			"clear would waive gap %s of %s for %s: %s", id, l.table, sink, lackingText(l.state, g, sink))
+			"clear would waive gap %s of %s for %s: %s", id, l.Table, sink, render.Lacking(l.State, g, sink))
 	}
-	control := checkpoint.Control{
-		Waive: &checkpoint.Waive{Gap: id, Sink: sink}, By: whoami(), At: change.MillisOf(time.Now()),
+	return nil
+}
+
+// clearGap waives what a sink lacks because of a gap, through the table's log.
+func (a *app) clearGap(ctx context.Context, logs []*order.Log, id, sink string) error {
+	l, _ := findGap(logs, id)
+	control := checkpoint.Control{Waive: &checkpoint.Waive{Gap: id, Sink: sink}}
+	if _, err := l.Append(ctx, "clear gap "+id, control); err != nil {
+		return err
 	}
-	if _, err := l.log.AppendControl(ctx, &control); err != nil {
-		if old := (*checkpoint.FormatError)(nil); errors.As(err, &old) {
-			return exit.Environment(fmt.Errorf("clear gap %s of %s: %w", id, l.table, err), "nothing was changed")
-		}
-		return fmt.Errorf("clear gap %s of %s: %w", id, l.table, err)
-	}
-	_ = l.log.RequestBeat() // so that the owner reads the entry now, not at its next beat
-	if l.state, err = l.log.Fold(ctx); err != nil {
-		return fmt.Errorf("read log of %s: %w", l.table, err)
-	}
-	if g = l.state.GapByID(id); g == nil {
-		return fmt.Errorf("gap %s of %s is not in the log any more", id, l.table)
+	g := l.State.GapByID(id)
+	if g == nil {
+		return fmt.Errorf("gap %s of %s is not in the log any more", id, l.Table)
 	}
 	if a.json {
-		return a.printJSON(gapLineOf(l.table, l.state, g))
+		return a.printJSON(gapOf(l, g))
 	}
-	a.print("Gap %s of %s is waived for %s.", id, l.table, sink)
-	if left := l.state.DifferingSinks(g); len(left) > 0 {
+	a.print("Gap %s of %s is waived for %s.", id, l.Table, sink)
+	if left := l.State.DifferingSinks(g); len(left) > 0 {
 		a.print("It is not yet waived for %s: the table is not ready until it is.", strings.Join(left, ", "))
 	}
 	return nil
 }
 
 // findGap returns the gap with an id, and the log that records it; nil if there is none.
-func findGap(logs []gapLog, id string) (*gapLog, *checkpoint.Gap) {
-	for i := range logs {
-		if g := logs[i].state.GapByID(id); g != nil {
-			return &logs[i], g
+func findGap(logs []*order.Log, id string) (*order.Log, *checkpoint.Gap) {
+	for _, l := range logs {
+		if g := l.State.GapByID(id); g != nil {
+			return l, g
 		}
 	}
 	return nil, nil
 }
 
-// lackingText says what is wrong in a sink because of a gap.
-func lackingText(s *checkpoint.State, g *checkpoint.Gap, sink string) string {
-	span := "between " + localTime(timeOrNil(s.GapStart(g))) + " and " + localTime(timeOrNil(g.Until))
-	if sink == "archive" {
-		return "items that expired " + span + " are not in the archive and will not be"
-	}
-	return "items that changed " + span + " and not since are older than in DynamoDB, " +
-		"items that were deleted then are still there"
-}
-
-// acceptedText explains what accepted gaps mean for the table's rows; "" if no sink differs.
-func acceptedText(s *checkpoint.State) string {
-	n := 0
-	for i := range s.Gaps {
-		if len(s.DifferingSinks(&s.Gaps[i])) > 0 {
-			n++
-		}
-	}
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf(`Because of %s rows differ since %s: items that changed in a gap and not since are older than in
-DynamoDB, and items that were deleted in a gap stay in Bigtable. Reading goes on; the table is not ready until
-%s waives that for each sink.`,
-		render.Count(n, "gap"), localTime(timeOrNil(s.DiffersSince())), "`replicator gaps clear`")
+// noGap returns the error of an id that no gap has.
+func noGap(id string) error {
+	return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("no gap %q", id), Hint: "`replicator gaps list` shows them"}
 }

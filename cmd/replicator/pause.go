@@ -3,15 +3,15 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -32,7 +32,7 @@ func (a *app) resumeCommand() *cobra.Command {
 		`resume ends a pause, retries a halted table at once, and accepts its gaps: reading goes on after them. What was lost
 stays lost. Items that changed in a gap and not since stay older in Bigtable than in DynamoDB, and items that
 were deleted in it stay in Bigtable. So status keeps showing since when rows differ, and the table is not ready, until
-`+"`gaps clear`"+` waives that.`,
+`+"`gaps heal`"+` repairs that or `+"`gaps clear`"+` waives it.`,
 		"resumed", checkpoint.Control{Pause: &no, Resume: true})
 }
 
@@ -61,7 +61,6 @@ func (a *app) controlCommand(name, short, long, done string, control checkpoint.
 			if err != nil {
 				return err
 			}
-			control.By = whoami()
 			var outcomes []controlled
 			var errs []error // an error of one table does not stop the others
 			for _, t := range tables {
@@ -105,36 +104,16 @@ type controlled struct {
 func controlTable(
 	ctx context.Context, q *queue.Queue, table, name string, control checkpoint.Control,
 ) (c controlled, err error) {
-	log, err := openLog(ctx, q, table)
+	l, err := order.Open(ctx, q, table)
 	if err != nil {
 		return c, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	control.At = change.MillisOf(time.Now())
-	seq, err := log.AppendControl(ctx, &control)
+	seq, err := l.Append(ctx, name, control)
 	if err != nil {
-		return c, fmt.Errorf("%s table %s: %w", name, table, err)
-	}
-	_ = log.RequestBeat() // so that the owner reads the entry now, not at its next beat
-	state, err := log.Fold(ctx)
-	if err != nil {
-		return c, fmt.Errorf("read log of %s: %w", table, err)
+		return c, err
 	}
 	return controlled{
 		Schema: schema, Table: table, Action: name, Seq: seq,
-		DiffersSince: timeOrNil(state.DiffersSince()), accepted: acceptedText(state),
+		DiffersSince: render.TimeOrNil(l.State.DiffersSince()), accepted: render.Accepted(l.State),
 	}, nil
-}
-
-// openLog opens a table's log for a command.
-func openLog(ctx context.Context, q *queue.Queue, table string) (*queue.Log, error) {
-	log, err := q.Log(ctx, table)
-	if errors.Is(err, queue.ErrNoLog) {
-		return nil, exit.Environment(fmt.Errorf("table %s has no log yet", table), "`replicator run` makes it when it starts")
-	}
-	if err != nil {
-		return nil, exit.Environment(fmt.Errorf("open log of %s: %w", table, err), "see `replicator check`")
-	}
-	return log, nil
 }

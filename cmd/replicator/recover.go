@@ -1,33 +1,111 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/recovery"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
 // recoverCommand returns the command `replicator recover`.
 func (a *app) recoverCommand() *cobra.Command {
+	var table string
+	var all, yes bool
 	cmd := &cobra.Command{
-		Use:   "recover",
-		Short: "Begin a new life after a lost log (not in this version)",
-		Long: `recover begins a new life of a pipeline whose log was lost, emptied, or belongs to another pipeline: versions
-go on above everything that was ever written, and a resync of the tables covers what the lost log held.
-
-This version has no resync, and a new life without one would lose changes silently, so recover refuses.`,
+		Use:   "recover (--table NAME | --all) [--yes]",
+		Short: "Begin a new life of a table whose log was lost, emptied, restored or is another's",
+		Long: `recover says what it will do to each table whose log cannot go on, and for how long the table will be red. Then
+it changes one row, the table's in tailrace_state: a new life begins, whose versions are above everything that was ever
+written. The replicator does the rest at its next try: it leaves the old log, makes a new one, reads the stream on, and
+compares the whole table with Bigtable, so that what the lost log held is written again. A table whose log can go on,
+or that is already recovering, is left as it is.`,
 		Args: a.args(cobra.NoArgs),
-		RunE: a.body(func(context.Context, []string) error {
-			if _, err := a.config(); err != nil {
-				return err
+		RunE: a.body(func(ctx context.Context, _ []string) error {
+			if all == (table != "") {
+				return exit.Usage("`replicator recover --table NAME` or `--all`", "recover needs one table, or --all")
 			}
-			return exit.Environment(errors.New("recover needs resync, which this version does not have; nothing was changed"),
-				"bring the old log back from its volume or a copy of it; "+
-					"else start under another pipeline name with empty target tables")
+			return a.recover(ctx, table, yes)
 		}),
 	}
-	cmd.Flags().Bool("yes", false, "do it without asking")
+	f := cmd.Flags()
+	f.StringVar(&table, "table", "", "source table")
+	f.BoolVar(&all, "all", false, "all tables of the configuration")
+	f.BoolVar(&yes, "yes", false, "do it without asking")
 	return cmd
+}
+
+// recover says what the recovery of the tables does, and begins it if that is confirmed.
+func (a *app) recover(ctx context.Context, table string, yes bool) error {
+	cfg, err := a.config()
+	if err != nil {
+		return err
+	}
+	if _, err := catalog.Select(cfg, table); err != nil {
+		return err
+	}
+	clients := a.clients(cfg)
+	defer clients.Close()
+	src, err := clients.Source(ctx)
+	if err != nil {
+		return err
+	}
+	tables, err := a.catalog(ctx, cfg, src)
+	if err != nil {
+		return err
+	}
+	plans, err := recovery.Plan(ctx, cfg, clients, tables, table)
+	if err != nil {
+		return err
+	}
+	for _, p := range plans {
+		fmt.Fprintln(a.errs, p.Text())
+	}
+	if len(plans) == 0 {
+		fmt.Fprintln(a.errs, "Nothing to recover: every log can go on.")
+	}
+	if recovery.Asks(plans) && !yes && !a.confirmed() {
+		return exit.Usage("repeat it with --yes", "nothing was changed: recover was not confirmed")
+	}
+	sink, err := clients.Bigtable(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range plans {
+		if err := p.Begin(ctx, sink); err != nil {
+			if errors.Is(err, bigtable.ErrStateChanged) {
+				return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "somebody else changed the row: look again with recover"}
+			}
+			return exit.Bigtable(err)
+		}
+		if !a.json && !p.Begun {
+			a.print("%s begins life %d. `replicator status` shows how far it is.", p.Table, p.Life)
+		}
+	}
+	if a.json {
+		if plans == nil {
+			plans = []*recovery.Life{} // [] in place of null
+		}
+		return a.printJSON(map[string]any{"schema": schema, "tables": plans})
+	}
+	return nil
+}
+
+// confirmed asks on a terminal; without one nothing is confirmed.
+func (a *app) confirmed() bool {
+	if !a.terminal() || !term.IsTerminal(int(os.Stdin.Fd())) {
+		return false
+	}
+	fmt.Fprint(a.errs, "Go on? Type yes: ")
+	line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+	return strings.TrimSpace(line) == "yes"
 }

@@ -38,7 +38,8 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 		a.versionCommand(), a.manCommand(),
 		a.demoCommand(), a.initCommand(), a.sandboxCommand(), a.runCommand(), a.checkCommand(), a.schemaCommand(),
 		a.explainCommand(), a.statusCommand(), a.queueCommand(), a.dlqCommand(), a.gapsCommand(), a.pauseCommand(),
-		a.resumeCommand(), a.recoverCommand(),
+		a.resumeCommand(), a.copyCommand(), a.resyncCommand(), a.mappingCommand(),
+		a.recoverCommand(),
 	)
 	for _, cmd := range root.Commands() {
 		if cmd.HasSubCommands() && !cmd.Runnable() {

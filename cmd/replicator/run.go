@@ -2,37 +2,39 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
+	"fmt"
 	"net"
-	"os"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/admin"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/heap"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // runOptions are the flags of run.
 type runOptions struct {
-	drain, dry, upgrade bool
+	drain, dry, upgrade, adopt bool
 }
 
 // runCommand returns the command `replicator run`.
@@ -51,7 +53,10 @@ the marks; the second one ends it at once. Ending it in any way, at any moment, 
 	f.BoolVar(&o.dry, "dry-run", false, "only check that it could run, as replicator check does")
 	f.BoolVar(&o.upgrade, "upgrade", false,
 		"raise logs of an older format to the newest: stop every older replicator first")
+	f.BoolVar(&o.adopt, "adopt", false,
+		"take targets that another pipeline has written: only at a first start, and only when that pipeline is stopped")
 	cmd.MarkFlagsMutuallyExclusive("drain-and-exit", "dry-run")
+	cmd.MarkFlagsMutuallyExclusive("adopt", "dry-run")
 	cmd.MarkFlagsMutuallyExclusive("upgrade", "dry-run")
 	return cmd
 }
@@ -70,7 +75,14 @@ func (a *app) run(ctx context.Context, o runOptions) (err error) {
 	if problem.AnyError(problems) {
 		return a.refused(problems)
 	}
-	d := &daemon{cfg: cfg, upgrade: o.upgrade, log: a.logger(zapcore.InfoLevel), reg: registry()}
+	if a.showsBars() {
+		a.bars = bars.New(a.errs)
+		defer a.bars.Close()
+	}
+	d := &daemon{
+		cfg: cfg, bars: a.bars, upgrade: o.upgrade, adopt: o.adopt,
+		log: a.logger(zapcore.InfoLevel), reg: wire.Registry(),
+	}
 	d.heap = heap.NewWatcher(cfg, d.reg)
 	if d.admin, err = wire.ListenAdmin(ctx, cfg); err != nil {
 		return err
@@ -92,6 +104,9 @@ func (a *app) run(ctx context.Context, o runOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := a.announceCopies(ctx, d, tables, sink); err != nil {
+		return err
+	}
 	arch, err := d.archive(ctx)
 	if err != nil {
 		return err
@@ -101,14 +116,39 @@ func (a *app) run(ctx context.Context, o runOptions) (err error) {
 	return d.run(ctx, pipeline.New(d.options(src, arch != nil), src, q, sink, arch, d.log, d.reg), o.drain)
 }
 
+// announceDelay is how long run waits on a terminal before it begins to copy tables.
+const announceDelay = 10 * time.Second
+
+// announceCopies says on a terminal what the copies take that are about to begin, and which tables are not copied, and
+// waits: a copy costs money, and Ctrl-C leaves everything as it was. The log says both without a terminal.
+func (a *app) announceCopies(ctx context.Context, d *daemon, tables *catalog.Catalog, sink *bigtable.Client) error {
+	copies, problems := preflight.FirstStarts(ctx, d.cfg, tables, sink)
+	if !a.terminal() {
+		return nil
+	}
+	for _, p := range problems {
+		fmt.Fprintln(a.errs, p.String())
+	}
+	if len(copies) == 0 {
+		return nil
+	}
+	for _, text := range copies {
+		fmt.Fprintln(a.errs, text)
+	}
+	fmt.Fprintf(a.errs, "%s\nThe copies begin in %s, beside the stream; Ctrl-C stops, nothing was written yet.\n",
+		preflight.PriceNote(), announceDelay)
+	return failure.Pause(ctx, announceDelay)
+}
+
 // daemon is a running replicator: what it has open.
 type daemon struct {
-	cfg     *config.Config
-	upgrade bool
-	log     *zap.Logger
-	reg     *prometheus.Registry
-	heap    *heap.Watcher
-	admin   net.Listener
+	cfg            *config.Config
+	bars           *bars.Bars // nil: stderr is no terminal
+	upgrade, adopt bool
+	log            *zap.Logger
+	reg            *prometheus.Registry
+	heap           *heap.Watcher
+	admin          net.Listener
 
 	services pipeline.Services
 	clients  *wire.Clients
@@ -125,7 +165,7 @@ func (d *daemon) compile(ctx context.Context, src *source.Source, tables *catalo
 	for _, err := range tables.Describe(ctx, src) {
 		d.log.Warn("table cannot be described yet", zap.Error(err), zap.String("hint", source.Hint(err)))
 	}
-	return tables.Compile()
+	return append(tables.Compile(), tables.ReadBudgets()...)
 }
 
 // archive opens the archive; nil if the configuration has none.
@@ -139,28 +179,35 @@ func (d *daemon) archive(ctx context.Context) (pipeline.Archive, error) {
 
 // options returns the options of the pipeline.
 func (d *daemon) options(src *source.Source, archives bool) pipeline.Options {
-	t, c := &d.cfg.Testing, d.cfg
-	o := pipeline.Options{
-		Name: c.Pipeline, Owner: ownerName(), Upgrade: d.upgrade, Services: &d.services, Memory: wire.Budget(c),
-		Start: pipeline.Start{Latest: c.Source.Start.Latest, At: c.Source.Start.At},
-		Periods: pipeline.Periods{
-			ClaimTTL: time.Duration(t.ClaimTTL), Beat: time.Duration(t.Beat), Listing: time.Duration(t.Listing),
-			Describe: time.Duration(t.Describe), Mark: time.Duration(t.MarkInterval), Trim: time.Duration(t.Trim),
-			Retry: time.Duration(t.RetryHalted), Shutdown: time.Duration(c.ShutdownTimeout), Lead: time.Duration(t.Lead),
-			Late: wire.LateAfter(c),
-		},
-	}
-	for _, table := range c.Tables {
-		o.Tables = append(o.Tables, pipeline.Table{
-			Source: table.Source, Target: table.Target, OnReject: table.OnReject, Archive: archives,
-			Compile: func(info source.TableInfo) (*transform.Program, error) {
-				ctx, cancel := context.WithTimeout(context.Background(), compileTimeout)
-				defer cancel()
-				return catalog.CompileTable(ctx, c, src, table, info)
-			},
-		})
+	o := wire.PipelineOptions(d.cfg)
+	o.Owner, o.Upgrade, o.Adopt, o.Services = wire.OwnerName(), d.upgrade, d.adopt, &d.services
+	for i, table := range d.cfg.Tables {
+		o.Tables[i].Archive = archives
+		o.Tables[i].Compile = func(info source.TableInfo) (*transform.Program, error) {
+			ctx, cancel := context.WithTimeout(context.Background(), compileTimeout)
+			defer cancel()
+			return catalog.CompileTable(ctx, d.cfg, src, table, info)
+		}
+		o.Tables[i].Sharing = func(info source.TableInfo) (others []*transform.Program, err error) {
+			own, all, err := d.compileTarget(src, table, info, nil)
+			return slices.DeleteFunc(all, func(p *transform.Program) bool { return p == own }), err
+		}
+		o.Tables[i].CompileKept = func(
+			info source.TableInfo, text []byte,
+		) (own *transform.Program, all []*transform.Program, err error) {
+			return d.compileTarget(src, table, info, text)
+		}
 	}
 	return o
+}
+
+// compileTarget compiles the mappings of all tables that share a table's target.
+func (d *daemon) compileTarget(
+	src *source.Source, table config.Table, info source.TableInfo, kept []byte,
+) (own *transform.Program, all []*transform.Program, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), compileTimeout)
+	defer cancel()
+	return catalog.CompileTarget(ctx, d.cfg, src, table, info, kept)
 }
 
 // compileTimeout is how long DynamoDB has to describe the tables that share a target, when one of them is compiled.
@@ -178,6 +225,14 @@ func (d *daemon) run(ctx context.Context, p *pipeline.Pipeline, drain bool) erro
 		return admin.Serve(serving, d.admin, health{p}, d.reg, d.log.Named("admin"))
 	})
 	g.Go(func() error { return d.heap.Run(serving, d.log) })
+	if d.bars != nil {
+		g.Go(func() error {
+			for failure.Pause(serving, time.Second) == nil {
+				d.bars.Show(render.Steps(p.Status(), ""))
+			}
+			return nil
+		})
+	}
 	if drain {
 		g.Go(func() error {
 			defer end()
@@ -218,21 +273,3 @@ type health struct{ *pipeline.Pipeline }
 
 // Status returns the pipeline's status, for encoding/json.
 func (h health) Status() any { return h.Pipeline.Status() }
-
-// registry returns a registry that has the process's own metrics.
-func registry() *prometheus.Registry {
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return reg
-}
-
-// ownerName returns a name that is new at every start: two processes are never the same owner.
-func ownerName() string {
-	var id [4]byte
-	_, _ = rand.Read(id[:]) // never fails
-	host, err := os.Hostname()
-	if err != nil {
-		host = "replicator"
-	}
-	return host + "-" + hex.EncodeToString(id[:])
-}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
 // TestEveryPeriodOfTheConfigurationIsTaken: a key that reaches no period of the pipeline would have no effect.
@@ -27,11 +28,29 @@ func TestEveryPeriodOfTheConfigurationIsTaken(t *testing.T) {
 	}
 }
 
-func TestUpgradeReachesThePipeline(t *testing.T) {
+func TestFlagsOfRunReachThePipeline(t *testing.T) {
 	cfg := config.Default()
-	for _, upgrade := range []bool{true, false} {
-		if d := (&daemon{cfg: &cfg, upgrade: upgrade}); d.options(nil, false).Upgrade != upgrade {
-			t.Errorf("run --upgrade=%v does not reach the pipeline", upgrade)
+	for _, set := range []bool{true, false} {
+		o := (&daemon{cfg: &cfg, upgrade: set, adopt: !set}).options(nil, false)
+		if o.Upgrade != set || o.Adopt == set {
+			t.Errorf("--upgrade=%v and --adopt=%v do not reach the pipeline: %v, %v", set, !set, o.Upgrade, o.Adopt)
 		}
+	}
+}
+
+// TestBackfillOfTheConfigurationIsTaken: a key that reaches no field of the pipeline would have no effect.
+func TestBackfillOfTheConfigurationIsTaken(t *testing.T) {
+	cfg := config.Default()
+	cfg.Scratch, cfg.Memory.Copy = "/runs", 7
+	cfg.Tables = []config.Table{{OnGap: "heal", Backfill: config.Backfill{
+		From: "export", ReadUnits: config.Units{Absolute: 1, Percent: 2}, Segments: 3, WriteRows: 4,
+		URL: "u", Bucket: "b", Prefix: "p",
+	}}}
+	want := pipeline.Backfill{
+		From: "export", ReadUnits: 1, Percent: 2, Segments: 3, WriteRows: 4, URL: "u", Bucket: "b", Prefix: "p",
+	}
+	o := (&daemon{cfg: &cfg}).options(nil, false)
+	if got := o.Tables[0]; got.Backfill != want || got.OnGap != "heal" || o.Scratch != "/runs" || o.CopyMemory != 7 {
+		t.Errorf("%+v, scratch %s, copy memory %d", got, o.Scratch, o.CopyMemory)
 	}
 }

@@ -19,8 +19,8 @@ func (a *app) sandboxCommand() *cobra.Command {
 	var o sandbox.Options
 	cmd := &cobra.Command{
 		Use:   "sandbox",
-		Short: "Run DynamoDB with Streams, Bigtable and NATS on loopback",
-		Long: `sandbox runs three servers that speak the real protocols, until it is interrupted:
+		Short: "Run DynamoDB with Streams, S3, Bigtable and NATS on loopback",
+		Long: `sandbox runs four servers that speak the real protocols, until it is interrupted:
 
   replicator sandbox --dir ./sandbox &
   eval "$(replicator sandbox env)"
@@ -33,7 +33,7 @@ Nothing in it is for production; without --dir nothing is kept.`,
 			o.Log = log
 			o.Ready = func(env []string) {
 				fmt.Fprintf(a.errs, `The sandbox is ready. Clients find it with these, or by: eval "$(replicator sandbox env)"
-(with --dynamodb, --bigtable and --nats as here, if they are not the default)
+(with --dynamodb, --bigtable, --nats and --s3 as here, if they are not the default)
 
   export %s
 
@@ -43,7 +43,7 @@ Ctrl-C ends it.
 			err := sandbox.Run(ctx, o)
 			if errors.Is(err, syscall.EADDRINUSE) {
 				return exit.Environment(err,
-					"another sandbox, or another server? choose a port with --dynamodb, --bigtable or --nats")
+					"another sandbox, or another server? choose a port with --dynamodb, --bigtable, --nats or --s3")
 			}
 			return err
 		}),
@@ -52,9 +52,11 @@ Ctrl-C ends it.
 	f.StringVar(&o.DynamoDB, "dynamodb", sandbox.DefaultDynamoDB, "address of DynamoDB and its streams")
 	f.StringVar(&o.Bigtable, "bigtable", sandbox.DefaultBigtable, "address of Bigtable")
 	f.StringVar(&o.NATS, "nats", sandbox.DefaultNATS, "address of NATS with JetStream")
+	f.StringVar(&o.S3, "s3", "", "address of S3, for exports of tables (default: DynamoDB's port + 1000)")
 	f = cmd.Flags()
+	f.StringVar(&o.Exports, "exports", "", "folder of S3's buckets (default: exports in --dir)")
 	f.StringVar(&o.Dir, "dir", "", "keep everything here across restarts")
-	f.StringVar(&o.ReadyFile, "ready-file", "", "write this file when all three listen; it holds what env prints")
+	f.StringVar(&o.ReadyFile, "ready-file", "", "write this file when all four listen; it holds what env prints")
 	f.StringVar(&o.Timeline, "timeline", "", "file with a schedule of faults")
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of everything random")
 	cmd.AddCommand(a.sandboxEnvCommand(&o))

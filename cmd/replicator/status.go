@@ -42,7 +42,8 @@ admin.listen, it adds what only the daemon knows: which services fail, and why a
 
 --wait applied=now returns when everything that was written before the call is in Bigtable: the shards were listed
 after the call, each of them then returned an empty page or a record newer than the call, and every sink has applied
-what came before that. With a time (RFC 3339) it waits for what was written before that time.`,
+what came before that; and every copy of older items is complete. With a time (RFC 3339) it waits for what was written
+before that time.`,
 		Args: a.args(cobra.NoArgs),
 		RunE: a.body(func(ctx context.Context, _ []string) error { return a.status(ctx, o) }),
 	}
@@ -147,6 +148,7 @@ func (a *app) watch(ctx context.Context, observer *observe.Observer) error {
 		}
 		if a.redraws() {
 			fmt.Fprint(a.out, "\x1b[H\x1b[2J")
+			render.Bars(a.out, render.Steps(status, ""))
 		}
 		if err := a.printStatus(status); err != nil {
 			return err

@@ -1,49 +1,43 @@
 package main
 
 import (
-	"fmt"
-	"io"
+	"context"
 	"os"
-	"sync/atomic"
 	"time"
 
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
-// bar is a moving bar on a terminal, with room for lines above it.
-type bar struct {
-	all   *mpb.Progress
-	one   *mpb.Bar
-	total int64
-	text  atomic.Value // string, right of the bar
-}
+// linesEvery is how often a waiting command prints how far the daemon is, where no bar can be drawn.
+const linesEvery = time.Minute
 
-// newBar draws a bar of total steps on out.
-func newBar(out io.Writer, name string, total int64) *bar {
-	b := &bar{total: total}
-	b.text.Store("")
-	b.all = mpb.New(mpb.WithOutput(out), mpb.WithWidth(24), mpb.WithRefreshRate(100*time.Millisecond),
-		mpb.WithAutoRefresh())
-	b.one = b.all.AddBar(total, mpb.PrependDecorators(decor.Name(name+" ")),
-		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + b.text.Load().(string) })))
-	return b
-}
-
-// set moves the bar. It stays until close, even if there are more steps than total.
-func (b *bar) set(step int64, text string) {
-	b.text.Store(text)
-	b.one.SetCurrent(min(step, b.total-1))
-}
-
-// say writes a line above the bar.
-func (b *bar) say(line string) { _, _ = fmt.Fprintln(b.all, line) }
-
-// close removes the bar. Later output takes its place.
-func (b *bar) close() {
-	b.one.Abort(true)
-	b.all.Wait()
+// showProgress shows how far the daemon's resync of a table is, until the returned function is called.
+func (a *app) showProgress(ctx context.Context, clients *wire.Clients, table string) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	drawn, printed, done := bars.New(a.errs), time.Now(), make(chan struct{})
+	go func() {
+		defer close(done)
+		observe.Progress(ctx, clients.Config(), func(s pipeline.Status) {
+			switch steps := render.Steps(s, table); {
+			case a.showsBars():
+				drawn.Show(steps)
+			case time.Since(printed) >= linesEvery:
+				printed = time.Now()
+				render.Lines(a.errs, steps, printed)
+			}
+		})
+	}()
+	return func() {
+		cancel()
+		<-done
+		drawn.Close()
+	}
 }
 
 // showsBars reports whether stderr may show a moving bar: it is a terminal, and neither --json nor --no-color is set.

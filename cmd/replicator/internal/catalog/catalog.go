@@ -35,10 +35,10 @@ type Table struct {
 	Splits    [][]byte           // row keys at which the target is split when it is made
 }
 
-// ProblemsError is returned for tables whose mappings have errors.
+// ProblemsError is returned for tables whose mappings or read budgets have errors.
 type ProblemsError struct{ Problems []problem.Problem }
 
-func (e *ProblemsError) Error() string { return "compile mapping: " + problem.Join(e.Problems) }
+func (e *ProblemsError) Error() string { return "compile table: " + problem.Join(e.Problems) }
 
 // Parse reads the mappings of all tables. The problems name their place in the mapping.
 func Parse(cfg *config.Config) (*Catalog, []problem.Problem) {
@@ -125,6 +125,13 @@ func (c *Catalog) Compile() []problem.Problem {
 	for i, t := range described {
 		t.Program = programs[i]
 		problems = append(problems, t.keyProblems()...)
+		if t.Program != nil && t.Program.SealsKeys() && len(c.cfg.PIISecrets) == 0 {
+			problems = append(problems, problem.Problem{
+				Severity: problem.SeverityError, Code: "missing", Path: t.Path + ".mapping",
+				Hint: `pii_secrets: ["${TAILRACE_PII_1}"], with a secret from: openssl rand -base64 32`,
+				What: "a key attribute is listed under pii, but no secret seals the keys in the guards of its rows",
+			})
+		}
 		// Rule 8: an expired item that a rule archives must not vanish because there is no archive.
 		if t.Program != nil && t.Program.Archives() && c.cfg.Archive == (config.Archive{}) {
 			problems = append(problems, problem.Problem{
@@ -141,6 +148,27 @@ func (c *Catalog) Compile() []problem.Problem {
 		problems = append(problems, t.Problems([]problem.Problem{p})...)
 	}
 	return problems
+}
+
+// ReadBudgets returns a problem for each described table whose read budget is a share of a capacity that it does not
+// have.
+func (c *Catalog) ReadBudgets() (problems []problem.Problem) {
+	for _, t := range c.Tables {
+		problems = append(problems, t.readBudget()...)
+	}
+	return problems
+}
+
+func (t *Table) readBudget() []problem.Problem {
+	u := t.Backfill.ReadUnits
+	if _, err := t.Info.ReadUnitsFor(u.Absolute, u.Percent); err == nil || t.Info.BillingMode == "" {
+		return nil
+	}
+	return []problem.Problem{{
+		Severity: problem.SeverityError, Code: "bad_value", Path: t.Path + ".backfill.read_units",
+		Hint: fmt.Sprintf("read_units: %d, in read capacity units per second", source.DefaultReadUnits),
+		What: fmt.Sprintf("%s is on demand: there is no provisioned capacity of which %s could be a share", t.Source, u),
+	}}
 }
 
 // input returns the table as the compiler of mappings takes it.
@@ -201,10 +229,25 @@ func (c *Catalog) BigtableTables() []bigtable.Table {
 }
 
 // CompileTable compiles the mapping of one table for a running pipeline, which has just described it as info. The other
-// tables with the same target are described here, and proved together with it.
+// tables with the same target are described here, and proved together with it. A table that could not be described when
+// the pipeline started is refused here for what would have been refused then, such as its read budget.
 func CompileTable(
 	ctx context.Context, cfg *config.Config, src *source.Source, table config.Table, info source.TableInfo,
 ) (*transform.Program, error) {
+	at := slices.IndexFunc(cfg.Tables, func(t config.Table) bool { return t.Source == table.Source })
+	described := Table{Table: table, Path: fmt.Sprintf("tables[%d]", at), Info: info}
+	if problems := described.readBudget(); len(problems) > 0 {
+		return nil, &ProblemsError{problems}
+	}
+	own, _, err := CompileTarget(ctx, cfg, src, table, info, nil)
+	return own, err
+}
+
+// CompileTarget is CompileTable that also returns the programs of all tables of the target. With kept, the JSON of a
+// transform.Kept, the table has that mapping instead of the configured one.
+func CompileTarget(
+	ctx context.Context, cfg *config.Config, src *source.Source, table config.Table, info source.TableInfo, kept []byte,
+) (own *transform.Program, all []*transform.Program, err error) {
 	sharing := *cfg
 	sharing.Tables = nil
 	for _, t := range cfg.Tables {
@@ -222,15 +265,23 @@ func CompileTable(
 		}
 	}
 	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+		return nil, nil, errors.Join(errs...)
+	}
+	if kept != nil {
+		if err := c.Table(table.Source).useKept(kept); err != nil {
+			return nil, nil, err
+		}
 	}
 	if !problem.AnyError(problems) {
 		problems = append(problems, c.Compile()...)
 	}
 	if problem.AnyError(problems) {
-		return nil, &ProblemsError{problems}
+		return nil, nil, &ProblemsError{problems}
 	}
-	return c.Table(table.Source).Program, nil
+	for _, t := range c.Tables {
+		all = append(all, t.Program)
+	}
+	return c.Table(table.Source).Program, all, nil
 }
 
 // Select returns the configured tables, or only the one with the given source if that is not empty.

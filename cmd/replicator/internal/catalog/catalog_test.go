@@ -29,9 +29,11 @@ func table(source, target, text string, keys ...string) config.Table {
 	return t
 }
 
-// TestProblemsNameTheirPlaceInTheConfiguration: of the file, of the compiler, of the key and of the archive.
+// TestProblemsNameTheirPlaceInTheConfiguration: of the file, of the compiler, of the key, of archive and secrets.
 func TestProblemsNameTheirPlaceInTheConfiguration(t *testing.T) {
 	archives := strings.Replace(mapping, `row: "{p}",`, `row: "{p}", on_ttl_expiry: archive,`, 1)
+	hashed := `{pii: [pk], secrets: {s: "0123456789abcdef"}, families: {d: {}}, rules: [{name: r, match: {pk: "{p}"},
+row: "{p|hmac(s,32)}", cells: [{attr: v, to: "d:v"}]}]}`
 	for name, c := range map[string]struct {
 		table config.Table
 		want  string // code, and path
@@ -40,6 +42,7 @@ func TestProblemsNameTheirPlaceInTheConfiguration(t *testing.T) {
 		"without a mapping": {table("T", "t", "", "pk:S"), ""},
 		"a wrong key":       {table("T", "t", "rulez: []", "pk:S"), "unknown_key tables[0].mapping.rulez"},
 		"no archive":        {table("T", "t", archives, "pk:S"), "missing tables[0].mapping"},
+		"no secret":         {table("T", "t", hashed, "pk:S"), "missing tables[0].mapping"},
 	} {
 		cfg := configured(c.table)
 		_, err := Load(t.Context(), cfg, nil)
@@ -53,6 +56,11 @@ func TestProblemsNameTheirPlaceInTheConfiguration(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+	}
+	sealing := configured(table("T", "t", hashed, "pk:S"))
+	sealing.PIISecrets = []string{"MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
+	if _, err := Load(t.Context(), sealing, nil); err != nil {
+		t.Errorf("with a secret: %v", err)
 	}
 	all, _ := Parse(configured(table("T", "t", mapping, "id:S")))
 	all.Tables[0].TakeDeclaredKey()

@@ -4,5 +4,6 @@
 // Files, from the top down:
 //
 //	catalog.go  the tables: parse, describe, compile
+//	stored.go   what earlier runs stored of a table: identity, and the mapping that wrote its rows
 //	sample.go   samples items of a table, and computes split keys from them
 package catalog

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -21,7 +22,7 @@ func Sample(ctx context.Context, src *source.Source, table string, n int, f func
 			if n--; n < 0 {
 				return nil
 			}
-			img, err := d.Image(raw)
+			img, err := d.Image(bytes.Clone(raw)) // the page is freed before the sampled items are looked at
 			if err != nil {
 				return fmt.Errorf("sample %s: %w", table, err)
 			}

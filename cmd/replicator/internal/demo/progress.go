@@ -22,6 +22,8 @@ type Progress struct {
 	Lag     float64 `json:"lag_ms"` // of the last probe; -1 before the first
 	Shards  int     `json:"shards"`
 	Queue   uint64  `json:"queue_bytes"`
+	Copied  int64   `json:"copied"`  // items that are older than the stream
+	ToCopy  int64   `json:"to_copy"` // of so many
 	State   string  `json:"state"`
 }
 
@@ -45,8 +47,13 @@ func (s *Stage) report(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err := s.o.Progress(s.progress(status)); err != nil {
+		before := s.last.Copied
+		p := s.progress(status)
+		if err := s.o.Progress(p); err != nil {
 			return err
+		}
+		if before < p.ToCopy && p.Copied == p.ToCopy {
+			s.o.Say(fmt.Sprintf("all %s older items are copied; from here on the stream is enough", humanize.Comma(p.Copied)))
 		}
 	}
 }
@@ -57,10 +64,12 @@ func (s *Stage) progress(status *pipeline.Status) *Progress {
 		Type: "progress", Elapsed: time.Since(s.began).Seconds(), Writes: s.writer.Calls() + s.gallery.Calls(),
 		Lag: s.lags.last(), State: "down",
 	}
+	p.ToCopy = s.old.Total()
 	if status != nil {
+		p.Copied = s.copied.look(status, s.old)
 		p.sum(status)
 	} else { // repeat the last answer
-		p.Changes, p.Shards, p.Queue = s.last.Changes, s.last.Shards, s.last.Queue
+		p.Changes, p.Shards, p.Queue, p.Copied = s.last.Changes, s.last.Shards, s.last.Queue, s.last.Copied
 	}
 	p.Rate = float64(p.Changes-min(p.Changes, s.last.Changes)) / max(0.001, p.Elapsed-s.last.Elapsed)
 	if status != nil {
@@ -78,9 +87,37 @@ func (p *Progress) sum(status *pipeline.Status) {
 			running++
 		}
 	}
-	if p.State = "running"; running < len(status.Tables) {
+	switch {
+	case status.Ready:
+		p.State = "ready"
+	case p.Copied < p.ToCopy:
+		p.State = fmt.Sprintf("copying: %s of %s items", humanize.Comma(p.Copied), humanize.Comma(p.ToCopy))
+	case running < len(status.Tables):
 		p.State = fmt.Sprintf("%d of %d tables running", running, len(status.Tables))
+	default:
+		p.State = "running"
 	}
+}
+
+// copied is how many old items each table's copy had written when it was last seen.
+type copied map[string]int64
+
+// look notes how far the copies are, and returns the number of copied items, all tables together. The status of a table
+// whose copy is complete does not show it any more; one whose replicator has just started shows nothing yet.
+func (c *copied) look(status *pipeline.Status, old *Old) (total int64) {
+	if *c == nil {
+		*c = copied{}
+	}
+	for _, t := range status.Tables {
+		switch {
+		case t.Copy != nil:
+			(*c)[t.Source] = max((*c)[t.Source], min(t.Copy.Items, old.items[t.Source]))
+		case t.State == "running":
+			(*c)[t.Source] = old.items[t.Source]
+		}
+		total += (*c)[t.Source]
+	}
+	return total
 }
 
 // status returns the replicator's status; nil if it does not answer within a second.

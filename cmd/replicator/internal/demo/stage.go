@@ -18,6 +18,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
@@ -26,6 +27,9 @@ const (
 	drainTimeout = 2 * time.Minute // for applying what is left when the writers have stopped
 	killTimeout  = 2 * time.Minute // after the duration, for kills that are still due: a slow replicator is killed late
 	galleryShare = 0.25            // share of the writes that go to the worked examples; the rest goes to the catalogue
+	oldShare     = 6               // the catalogue first holds as many items as are written in this part of the duration
+	maxOld       = 100_000         // of the catalogue
+	readShare    = 6               // they are read in this part of the duration
 	mappingsDir  = "mappings"      // of the worked examples' mappings, beside the configuration
 	logName      = "replicator.log"
 )
@@ -53,6 +57,7 @@ type Stage struct {
 	played time.Duration
 
 	sandbox *sandbox.Sandbox
+	old     *Old
 	writer  *Writer
 	gallery *Gallery
 	stream  *Stream
@@ -60,6 +65,7 @@ type Stage struct {
 	cfg     *config.Config
 	kills   int
 	lags    lags
+	copied  copied
 	last    Progress // the last one for which the replicator answered
 }
 
@@ -88,17 +94,22 @@ func New(o Options) (*Stage, error) {
 	return s, nil
 }
 
-// Prepare makes the tables, configuration and schema, and starts the replicator.
+// Prepare makes the tables and fills them, makes configuration and schema, and starts the replicator.
 func (s *Stage) Prepare(ctx context.Context) error {
 	if err := s.setEnvironment(); err != nil {
 		return err
 	}
 	galleryRate := float64(s.o.Rate) * galleryShare
+	written := s.o.Rate * int(s.o.Duration/time.Second)
+	s.old = &Old{Sandbox: s.sandbox, Seed: s.o.Seed, Catalog: min(max(written/oldShare, 1000), maxOld)}
 	s.writer = &Writer{Sandbox: s.sandbox, Seed: s.o.Seed, Rate: float64(s.o.Rate) - galleryRate}
 	s.gallery = &Gallery{Sandbox: s.sandbox, Seed: s.o.Seed, Rate: galleryRate}
 	s.stream = &Stream{Sandbox: s.sandbox, Seed: s.o.Seed, Every: max(time.Second, s.o.Duration/12)}
 	err := errors.Join(s.writer.Create(), s.gallery.Create(), WriteMappings(filepath.Join(s.dir, mappingsDir)))
 	if err != nil {
+		return err
+	}
+	if err := s.old.Fill(); err != nil {
 		return err
 	}
 	path, err := s.configure(ctx)
@@ -108,6 +119,10 @@ func (s *Stage) Prepare(ctx context.Context) error {
 	if err := s.makeSchema(ctx); err != nil {
 		return err
 	}
+	s.o.Say(fmt.Sprintf("%d tables hold %s items that no stream shows. "+
+		"The replicator starts, and copies them beside the stream:\n"+
+		"an item waits some seconds between its reading and its writing, until the stream has passed the reading",
+		len(s.cfg.Tables), humanize.Comma(s.old.Total())))
 	s.child = &Child{Args: []string{"run", "--config", path}, Log: s.log}
 	return s.child.Start()
 }
@@ -134,6 +149,7 @@ func (s *Stage) configure(ctx context.Context) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
+	copied := s.old.backfill(s.o.Duration / readShare)
 	b := &strings.Builder{}
 	fmt.Fprintf(b, `pipeline: demo
 source: {region: us-east-1, endpoint: %q, idle_poll: 200ms}
@@ -143,8 +159,8 @@ admin: {listen: %q}
 archive: {file: ./archive}
 testing: {claim_ttl: 3s, listing: 2s, describe: 5s, retry_halted: 2s}
 tables:
-- {source: %s, target: %s, on_ttl_expiry: archive}
-`, s.sandbox.Endpoint(), os.Getenv("BIGTABLE_EMULATOR_HOST"), admin, Table, Target)
+- {source: %s, target: %s, on_ttl_expiry: archive, backfill: %s}
+`, s.sandbox.Endpoint(), os.Getenv("BIGTABLE_EMULATOR_HOST"), admin, Table, Target, copied)
 	for _, e := range Examples {
 		fmt.Fprintf(b, "- {source: %s, target: %s, mapping: %s}\n", e.Source, e.Target, filepath.Join(mappingsDir, e.Mapping))
 	}
@@ -243,9 +259,8 @@ func (s *Stage) killer(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		due := s.o.Duration * time.Duration(s.kills+1) / time.Duration(s.o.Kills+1)
 		status := s.status(ctx)
-		if status == nil || time.Since(s.began) < due || status.Tables[0].Changes <= atLastKill {
+		if status == nil || status.Tables[0].Changes <= atLastKill || !s.killIsDue(&status.Tables[0]) {
 			continue
 		}
 		atLastKill = status.Tables[0].Changes
@@ -253,13 +268,36 @@ func (s *Stage) killer(ctx context.Context) error {
 			return err
 		}
 		s.kills++
-		s.o.Say(fmt.Sprintf("killed the replicator (-9) after %s changes; starting it again",
-			humanize.Comma(int64(atLastKill))))
+		s.o.Say(fmt.Sprintf("killed the replicator (-9) after %s changes%s; starting it again",
+			humanize.Comma(int64(atLastKill)), inTheCopy(&status.Tables[0])))
 		if err := s.child.Start(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// killIsDue reports whether the next kill is due. While the catalogue is copied, the first one waits until half of it
+// is written, and the second one until all of it is, but neither for long: an item that was read waits about seven
+// seconds before it is written, and after a kill it is read again.
+func (s *Stage) killIsDue(catalog *pipeline.TableStatus) bool {
+	elapsed := time.Since(s.began)
+	due := s.o.Duration * time.Duration(s.kills+1) / time.Duration(s.o.Kills+1)
+	switch {
+	case catalog.State == "running":
+		return elapsed >= due
+	case s.kills > 0:
+		return elapsed >= due+s.o.Duration/6
+	}
+	return catalog.Copy != nil && catalog.Copy.Items >= s.old.items[Table]/2 || elapsed >= due+s.o.Duration/3
+}
+
+// inTheCopy returns how far the copy of a table is; "" without one.
+func inTheCopy(t *pipeline.TableStatus) string {
+	if t.Copy == nil {
+		return ""
+	}
+	return fmt.Sprintf(", its copy at %.0f %%", t.Copy.Percent)
 }
 
 // Drain expires the items that are due within SoonExpired, and waits until every change is applied.

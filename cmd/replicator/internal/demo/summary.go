@@ -10,6 +10,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
@@ -25,6 +26,7 @@ type Summary struct {
 	Seed        uint64  `json:"seed"`
 	Duration    float64 `json:"duration_s"`
 	Changes     int     `json:"changes"`
+	Copied      int64   `json:"copied"` // items that were there before the replicator started
 	Items       int64   `json:"items"`
 	Rows        int64   `json:"rows"`
 	Cells       int64   `json:"cells"`
@@ -69,7 +71,25 @@ func (s *Stage) Compare(ctx context.Context) (*Summary, error) {
 			return nil, fmt.Errorf("table %s: %w", t.Source, err)
 		}
 	}
-	return s.summary(ctx, &total)
+	sum, err := s.summary(ctx, &total)
+	if err == nil {
+		sum.Copied, err = s.countCopied(ctx, clients)
+	}
+	return sum, err
+}
+
+// countCopied returns how many items were copied, all tables together, as the logs say.
+func (s *Stage) countCopied(ctx context.Context, clients *wire.Clients) (n int64, err error) {
+	if _, err := clients.RunningQueue(ctx); err != nil {
+		return 0, err
+	}
+	_, logs, err := observe.New(s.cfg, s.cfg.Tables, clients).Look(ctx)
+	for _, l := range logs {
+		if l.State.Copy != nil {
+			n += l.State.Copy.Total().Items
+		}
+	}
+	return n, err
 }
 
 // compareTable compares one table and adds the result to the total.

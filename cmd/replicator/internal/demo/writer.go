@@ -28,6 +28,9 @@ const SoonExpired = time.Minute
 // writers is how many goroutines write. Each has keys of its own, so that the writes of an item have one order.
 const writers = 4
 
+// writerIDs is how many products each of them has in a category, beside the hot ones.
+const writerIDs = 5000
+
 // Writer is the application that writes the catalogue: puts, partial updates, deletes, items that expire, and a few hot
 // items.
 type Writer struct {
@@ -69,14 +72,20 @@ func (w *Writer) Run(ctx context.Context) error {
 // categories of the catalogue. Some need care as row keys.
 var categories = []string{"hats", "shoes", "books", "toys#wood", "garden & home", "größe", "50%", "e-bikes 🚲"}
 
+// catalogKey returns the key of a product, as the fields of a JSON object. A category has a partition for every hundred
+// of each writer's products.
+func catalogKey(category string, writer, id int) string {
+	return fmt.Sprintf(`"pk":{"S":"%s/%d"},"sk":{"S":"%d-%05d"}`, category, id/100, writer, id)
+}
+
 // write makes one call. The sort key begins with the writer's number, so no two writers share an item.
 func (w *Writer) write(r *rand.Rand, writer int) error {
 	category := categories[r.IntN(len(categories))]
-	id := r.IntN(5000)
+	id := r.IntN(writerIDs)
 	if r.IntN(20) == 0 {
-		id = 5000 + r.IntN(3) // hot items: a twentieth of all writes
+		id = writerIDs + r.IntN(3) // hot items: a twentieth of all writes
 	}
-	key := fmt.Sprintf(`"pk":{"S":%q},"sk":{"S":"%d-%05d"}`, category, writer, id)
+	key := catalogKey(category, writer, id)
 	switch n := r.IntN(100); {
 	case n < 55:
 		return call(w.Sandbox, "PutItem", fmt.Sprintf(`{"TableName":%q,"Item":{%s,%s}}`, Table, key, attributes(r)))

@@ -23,7 +23,7 @@ import (
 // Need is the heap size of run under a configuration, garbage included.
 type Need struct {
 	Usual int64 // with items of a few KB
-	Most  int64 // with items of hundreds of KB in every table
+	Most  int64 // with items of hundreds of KB in every table, and a backfill that fills memory.copy
 }
 
 const (
@@ -42,7 +42,7 @@ func NeedOf(cfg *config.Config) Need {
 		perTable += blockBytes
 	}
 	usual := max(int64(cfg.Memory.Total)*3/2+8<<20, 128<<20) + perTable*int64(max(len(cfg.Tables)-1, 0))
-	return Need{Usual: usual, Most: 2*usual + 128<<20}
+	return Need{Usual: usual, Most: 2*usual + 128<<20 + 2*int64(cfg.Memory.Copy)}
 }
 
 // limit returns the heap limit for a number of live bytes: 1.5 times that, at least Usual and at most Most. With a

@@ -22,6 +22,8 @@ const requestEvery = 4
 // Rule 10: each open shard of a complete listing begun after the call must have shown that it holds nothing older. A
 // listing may bring shards that were unknown before, and what was read before the listing proves nothing about them.
 // So where a shard is new, the watermark has to pass the moment at which that listing was in the log.
+//
+// What a copy, or the resync of a recovery, has not reached yet was written before any goal as well.
 type Wait struct {
 	goal   change.Millis // service time, at or after the first look
 	tables []tableGoal
@@ -57,7 +59,7 @@ func (t *tableGoal) met(goal change.Millis, s TableLog) bool {
 			t.known[id] = true
 		}
 	}
-	if s.Log == nil || s.State.Listed < goal {
+	if s.Log == nil || s.State.Listed < goal || copying(s.State) {
 		return false
 	}
 	if t.goal == 0 {
@@ -69,6 +71,11 @@ func (t *tableGoal) met(goal change.Millis, s TableLog) bool {
 		}
 	}
 	return s.State.AppliedWatermark() >= t.goal
+}
+
+// copying reports whether items that are older than the stream are still missing: they were written before any goal.
+func copying(s *checkpoint.State) bool {
+	return s.CopyPending() || s.CopyRunning() != nil || s.Resync != nil && s.Resync.Recover
 }
 
 // RequestProgress asks the owners of the logs for a listing and a beat, at every fourth call.

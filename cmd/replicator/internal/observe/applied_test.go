@@ -24,6 +24,11 @@ func state(listed, through int64, shards ...string) *checkpoint.State {
 // TestAppliedNeedsAListingBegunAfterTheCall: Rule 10. Shards that an older listing did not know may hold anything.
 func TestAppliedNeedsAListingBegunAfterTheCall(t *testing.T) {
 	log := &queue.Log{}
+	with := func(change func(*checkpoint.State)) *checkpoint.State {
+		s := state(100, 100, "a")
+		change(s)
+		return s
+	}
 	for _, c := range []struct {
 		name  string
 		looks []TableLog // only the last one may satisfy
@@ -37,6 +42,16 @@ func TestAppliedNeedsAListingBegunAfterTheCall(t *testing.T) {
 			[]TableLog{{log, state(90, 90, "a")}, {log, state(150, 120, "a", "b")}}, false},
 		{"and that is applied past its listing",
 			[]TableLog{{log, state(90, 90, "a")}, {log, state(150, 150, "a", "b")}}, true},
+		{"a backfill that has not begun", []TableLog{{log, with(func(s *checkpoint.State) { s.Backfill = "scan" })}}, false},
+		{"a copy that is not complete", []TableLog{{log, with(func(s *checkpoint.State) {
+			s.Backfill, s.Copy = "scan", &checkpoint.CopyState{}
+		})}}, false},
+		{"a copy that is complete", []TableLog{{log, with(func(s *checkpoint.State) {
+			s.Backfill, s.Copy = "scan", &checkpoint.CopyState{Ended: 90}
+		})}}, true},
+		{"a recovery that is not complete", []TableLog{{log, with(func(s *checkpoint.State) {
+			s.Resync = &checkpoint.PendingResync{Recover: true}
+		})}}, false},
 	} {
 		w, met := NewWait(time.UnixMilli(100), 1), false
 		for _, look := range c.looks {

@@ -14,6 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -83,18 +84,19 @@ func (o *Observer) lookTwice(ctx context.Context) (pipeline.Status, error) {
 // an entry that cannot be read makes the table halted and is not an error, so that the other tables are still shown.
 func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (pipeline.TableStatus, TableLog, error) {
 	running := o.runningTable(t.Source)
-	x := pipeline.Seen{
+	x := status.Seen{
 		Source: t.Source, Target: t.Target, State: checkpoint.NewState(), Now: change.Millis(o.clients.Now().UnixMilli()),
 		ClaimTTL: time.Duration(o.cfg.Testing.ClaimTTL), Retry: time.Duration(o.cfg.Testing.RetryHalted),
-		Late: wire.LateAfter(o.cfg), Carried: running != nil,
+		Late: wire.LateAfter(o.cfg), Carried: running != nil, Live: running,
 	}
 	log, err := q.Log(ctx, t.Source)
 	switch {
 	case errors.Is(err, queue.ErrNoLog) && running != nil:
 		return *running, TableLog{State: x.State}, nil
 	case errors.Is(err, queue.ErrNoLog):
-		st := pipeline.StatusOf(x)
-		st.Reasons = []string{"no log yet: no replicator has created it; if one runs, its /readyz says why"}
+		st := status.Of(x)
+		st.Reasons = []string{"no log yet: no replicator has created it; if one runs, its /readyz says why; " +
+			"if there was a log, it is lost: see `replicator recover`"}
 		return st, TableLog{State: x.State}, nil
 	case err != nil:
 		err = fmt.Errorf("open log of %s: %w", t.Source, err)
@@ -103,7 +105,7 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 	err = measure(ctx, log, &x)
 	if damage := (*queue.DamageError)(nil); errors.As(err, &damage) {
 		x.State = checkpoint.NewState()
-		st := pipeline.StatusOf(x)
+		st := status.Of(x)
 		st.State, st.Halt, st.Code = "halted", damage.Error(), "log_damaged"
 		st.Reasons = []string{"halted: " + st.Halt}
 		return st, TableLog{State: x.State}, nil
@@ -111,7 +113,7 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 	if err != nil {
 		return pipeline.TableStatus{}, TableLog{}, fmt.Errorf("look at log of %s: %w", t.Source, err)
 	}
-	st := pipeline.StatusOf(x)
+	st := status.Of(x)
 	if running != nil && running.State == "halted" && st.Halt == "" {
 		st.State, st.Halt, st.Code = running.State, running.Halt, running.Code
 		st.Reasons = append([]string{"halted: " + running.Halt}, st.Reasons...)
@@ -120,7 +122,7 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 }
 
 // measure reads the parts of a status from the log.
-func measure(ctx context.Context, log *queue.Log, x *pipeline.Seen) (err error) {
+func measure(ctx context.Context, log *queue.Log, x *status.Seen) (err error) {
 	if x.State, err = log.Fold(ctx); err != nil {
 		return err
 	}
@@ -146,7 +148,7 @@ func (o *Observer) runningTable(table string) *pipeline.TableStatus {
 		return nil
 	}
 	for i := range o.daemon.Tables {
-		if t := &o.daemon.Tables[i]; t.Source == table && t.State != pipeline.StandBy {
+		if t := &o.daemon.Tables[i]; t.Source == table && t.State != status.StandBy {
 			return t
 		}
 	}

@@ -5,9 +5,14 @@
 // Files, from the top down:
 //
 //	preflight.go  the report, and the order of the checks
+//	print.go      the report for people
 //	sample.go     the mappings on a sample of items
 //	servers.go    DynamoDB, Bigtable and the queue
 //	stored.go     state, targets and logs of earlier runs
+//	access.go     what copies and resyncs read: single items, exports
+//	first.go      what only the first start of a table decides
+//	policies.go   the permissions that a configuration needs in both clouds
+//	copycost.go   what copying the items of a table takes
 //	capacity.go   memory, the volume of the logs, the limits of the logs and of the NATS account
 //	finding.go    adds what a check finds to the report
 package preflight

@@ -38,6 +38,7 @@ type Report struct {
 	Principals  map[string]string // identity of the calls, by server
 	Cost        map[string]int64
 	Tables      []*TableReport
+	Policies    *Policies // permissions that the configuration needs; nil if that is not known
 }
 
 // Run checks a configuration that was loaded with the given problems. Servers are asked only if configuration and
@@ -55,6 +56,7 @@ func Run(ctx context.Context, cfg *config.Config, problems []problem.Problem, o 
 	c.memory()
 	if o.Offline {
 		c.offline()
+		c.policies()
 		return r
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -75,6 +77,7 @@ type check struct {
 	sink       *bigtable.Client // nil: Bigtable cannot be reached
 	queue      *queue.Queue     // nil: there is none yet, or it cannot be reached
 	queueFails bool             // the queue cannot be reached or written
+	writesTo   string           // cluster that the app profile routes to; "": not known
 }
 
 // offline compiles what can be compiled without DynamoDB: the mappings of tables whose key is declared.
@@ -103,10 +106,13 @@ func (c *check) online(ctx context.Context, o Options) {
 	for _, t := range c.catalog.Tables {
 		c.describe(ctx, t)
 		c.readable(ctx, t)
+		c.items(ctx, t)
 	}
+	c.policies()
 	c.principal(ctx, "dynamodb", c.src.Principal)
 	c.compile()
 	for _, r := range c.Tables {
+		c.recovery(ctx, r)
 		c.sample(ctx, r, o)
 	}
 	c.bigtable(ctx)
@@ -115,12 +121,26 @@ func (c *check) online(ctx context.Context, o Options) {
 	c.cost()
 }
 
+// policies notes which permissions the configuration needs, with the ARNs of the tables that are described.
+func (c *check) policies() {
+	arns := map[string]string{}
+	for _, t := range c.catalog.Tables {
+		arns[t.Source] = t.Info.ARN
+	}
+	c.Policies = policies(c.cfg, arns)
+}
+
 // compile compiles the mappings, and reports the rules of each table that compiled.
 func (c *check) compile() {
 	c.Problems = append(c.Problems, c.catalog.Compile()...)
+	c.Problems = append(c.Problems, c.catalog.ReadBudgets()...)
 	for _, t := range c.catalog.Tables {
 		if t.Program != nil {
-			c.Tables = append(c.Tables, newTableReport(t))
+			r := newTableReport(t)
+			if t.Info.Items > 0 {
+				r.Copy = estimateCopy(&t.Info, t.Backfill)
+			}
+			c.Tables = append(c.Tables, r)
 		}
 	}
 }

@@ -67,10 +67,9 @@ func (s *stage) run(t *testing.T, o Options) (codes []string, r *Report) {
 }
 
 // TestRunFindsWhatTheServersLack: one cause at a time, and what follows from it. Without the Bigtable tables,
-// "schema!" is always found; an external queue always has a setting that a client cannot see; and the table is not
-// empty.
+// "schema!" is always found; an external queue always has a setting that a client cannot see.
 func TestRunFindsWhatTheServersLack(t *testing.T) {
-	always := []string{"backfill", "queue_unverified", "schema!"}
+	always := []string{"queue_unverified", "schema!"}
 	for name, c := range map[string]struct {
 		arrange func(t *testing.T, s *stage)
 		more    []string // found besides
@@ -79,7 +78,15 @@ func TestRunFindsWhatTheServersLack(t *testing.T) {
 		"nothing": {func(*testing.T, *stage) {}, nil, nil},
 		"Scan denied": {func(t *testing.T, s *stage) {
 			s.inject(t, fault.Rule{Effect: fault.Error, Operation: "Scan", Code: "AccessDeniedException"})
-		}, []string{"sample"}, nil},
+		}, []string{"scan!"}, nil},
+		"Scan denied without a backfill": {func(t *testing.T, s *stage) {
+			s.inject(t, fault.Rule{Effect: fault.Error, Operation: "Scan", Code: "AccessDeniedException"})
+			s.cfg.Tables[0].Backfill.From = "none"
+		}, []string{"backfill", "sample"}, nil},
+		"a first start that copies nothing": {func(_ *testing.T, s *stage) { s.cfg.Source.Start.Latest = true },
+			[]string{"backfill"}, nil},
+		"a share of no capacity": {func(_ *testing.T, s *stage) { s.cfg.Tables[0].Backfill.ReadUnits.Percent = 25 },
+			[]string{"bad_value!"}, nil},
 		"Scan fails": {func(t *testing.T, s *stage) {
 			s.inject(t, fault.Rule{Effect: fault.Error, Operation: "Scan", Code: "ValidationException"})
 		}, []string{"sample!"}, nil},
@@ -87,7 +94,7 @@ func TestRunFindsWhatTheServersLack(t *testing.T) {
 			s.inject(t, fault.Rule{Effect: fault.Error, Operation: "GetRecords", Code: "AccessDeniedException"})
 		}, []string{"stream!"}, nil},
 		"no such table": {func(_ *testing.T, s *stage) { s.cfg.Tables[0].Source = "Nowhere" },
-			[]string{"table!"}, []string{"backfill", "schema!"}},
+			[]string{"table!"}, []string{"schema!"}},
 		"Bigtable away": {func(_ *testing.T, s *stage) { s.cfg.Bigtable.Endpoint = "127.0.0.1:1" },
 			[]string{"bigtable!"}, []string{"schema!"}},
 		"NATS away": {func(_ *testing.T, s *stage) { s.cfg.Queue.URL = "nats://127.0.0.1:1" },
@@ -190,6 +197,12 @@ var testedBy = map[string]string{
 	"profile_unknown": "TestAppProfileThatWouldRefuseEveryWriteIsFound",
 	"queue":           "TestRunFindsWhatTheServersLack", "queue_dir": "TestRunFindsWhatTheServersLack",
 	"queue_unverified": "TestRunFindsWhatTheServersLack", "replicas": "TestServersAndAccountAreJudged",
+	"mapping_changed": "TestCheckRefusesWhatRunRefuses",
+
+	"cluster_changed": "TestClusterChangeIsFound", "export": "TestCopiesThatCannotBeRead",
+	"items": "TestCopiesThatCannotBeRead", "no_recovery": "TestCopiesThatCannotBeRead",
+
+	"scan":   "TestRunFindsWhatTheServersLack",
 	"sample": "TestRunFindsWhatTheServersLack", "schema": "TestRunFindsWhatTheServersLack",
 	"storage": "TestServersAndAccountAreJudged", "stored_state": "TestCheckRefusesWhatRunRefuses",
 	"stream": "TestRunFindsWhatTheServersLack", "table": "TestRunFindsWhatTheServersLack",
@@ -198,7 +211,8 @@ var testedBy = map[string]string{
 
 // TestEveryFindingHasATest compares testedBy with the codes in the sources, and with the tests that exist.
 func TestEveryFindingHasATest(t *testing.T) {
-	code := regexp.MustCompile(`(?:errorf|warnf|c\.failed)\((?:"(\w+)"|codeBackfill)`)
+	code := regexp.MustCompile(`(?:errorf|warnf|c\.failed)\(` +
+		`(?:"(\w+)"|codeBackfill|codeScan|codeItems|codeExport|codeNoRecovery)`)
 	found := map[string]bool{}
 	tests := ""
 	for _, pattern := range []string{"*.go", "../../../../test/check_test.go"} {
@@ -216,8 +230,17 @@ func TestEveryFindingHasATest(t *testing.T) {
 				continue
 			}
 			for _, m := range code.FindAllStringSubmatch(string(text), -1) {
-				if m[1] == "" {
+				switch {
+				case strings.HasSuffix(m[0], "codeBackfill"):
 					m[1] = codeBackfill
+				case strings.HasSuffix(m[0], "codeScan"):
+					m[1] = codeScan
+				case strings.HasSuffix(m[0], "codeItems"):
+					m[1] = codeItems
+				case strings.HasSuffix(m[0], "codeExport"):
+					m[1] = codeExport
+				case strings.HasSuffix(m[0], "codeNoRecovery"):
+					m[1] = codeNoRecovery
 				}
 				found[m[1]] = true
 			}

@@ -22,6 +22,7 @@ type TableReport struct {
 	Rules    []transform.RowReport `json:"rules"`
 	Sampled  int                   `json:"sampled"`
 	Coverage []AttributeUse        `json:"coverage"`
+	Copy     *CopyEstimate         `json:"copy,omitempty"` // of the items that the table holds; nil: no copy will begin
 
 	table *catalog.Table
 }
@@ -57,7 +58,10 @@ func (c *check) sample(ctx context.Context, r *TableReport, o Options) {
 	err := c.readSample(ctx, r, o)
 	switch {
 	case err == nil:
-	case source.Classify(err) == failure.Denied: // not an error: run itself needs no Scan
+	case source.Classify(err) == failure.Denied && r.table.Backfill.From != "none":
+		c.add(errorf(codeScan, r.table.Path+".source", "grant dynamodb:Scan: see docs/credentials.md",
+			"the items of the table cannot be copied: %s", err.Error()))
+	case source.Classify(err) == failure.Denied: // not an error: without a copy run needs no Scan
 		c.add(warnf("sample", r.table.Path+".source", "grant dynamodb:Scan to try the mapping on items, or set --sample 0",
 			"%s", err.Error()))
 	default:

@@ -83,10 +83,10 @@ func tableProblems(t *catalog.Table) (problems []problem.Problem) {
 				"and marks expiries only where TTL deleted the item",
 			t.Source, strings.Join(info.Replicas, ", ")))
 	}
-	if info.Items > 0 {
-		add(warnf(codeBackfill, path,
-			"only changes are replicated: items not changed in the last 24 hours (the stream) arrive when they change next",
-			"%s holds about %s already", t.Source, render.Count(int(info.Items), "item")))
+	if info.Items > 0 && t.Backfill.From == "none" {
+		add(warnf(codeBackfill, path, "backfill: scan copies them: see docs/backfill.md",
+			"with backfill: none, the about %s that %s holds arrive when they change next",
+			render.Count(int(info.Items), "item"), t.Source))
 	}
 	return problems
 }
@@ -100,6 +100,24 @@ func (c *check) readable(ctx context.Context, t *catalog.Table) {
 	defer cancel()
 	if err := c.src.MayRead(ctx, t.Info.StreamARN); err != nil {
 		c.failed("stream", t.Path+".source", exit.Source(err))
+	}
+}
+
+// recovery asks whether a table that is to be copied has point-in-time recovery, which an export needs. It stays
+// unknown where that may not be asked.
+func (c *check) recovery(ctx context.Context, r *TableReport) {
+	if r.Copy == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	defer cancel()
+	p, err := c.src.PointInTime(ctx, r.Source)
+	switch {
+	case err != nil:
+	case p.Enabled:
+		r.Copy.Recovery = "on"
+	default:
+		r.Copy.Recovery = "off"
 	}
 }
 
@@ -149,7 +167,29 @@ func (c *check) profile(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
 	defer cancel()
 	p, err := c.sink.Profile(ctx)
+	c.writesTo = p.Cluster
 	c.add(profileProblems(p, err, c.cfg.Bigtable.Instance)...)
+}
+
+// CheckTarget returns an error of the environment, with what to do, if a target lacks something that the mappings of
+// its tables need.
+func CheckTarget(ctx context.Context, sink *bigtable.Client, tables *catalog.Catalog, target string) error {
+	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	defer cancel()
+	others := func(t bigtable.Table) bool { return t.Name != target }
+	differences, err := sink.Diff(ctx, slices.DeleteFunc(tables.BigtableTables(), others))
+	if err != nil {
+		return exit.Bigtable(err)
+	}
+	var lacks []string
+	for _, d := range differences {
+		lacks = append(lacks, render.Difference(d))
+	}
+	if len(lacks) == 0 {
+		return nil
+	}
+	return exit.Environment(fmt.Errorf("the target is not as the mapping needs it, nothing was accepted: %s",
+		strings.Join(lacks, "; ")), "`replicator schema --apply`, then the same command again")
 }
 
 // profileProblems checks an app profile, or the error of reading it: conditional writes need single-cluster routing and

@@ -2,13 +2,14 @@ package preflight
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
@@ -17,8 +18,12 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
-// codeBackfill warns about a table that is not empty. It is withdrawn for a table that an earlier run has started.
+// codeBackfill warns about a table whose items are not copied. It is withdrawn for a table that an earlier run has
+// started: whether that one was copied is decided.
 const codeBackfill = "backfill"
+
+// codeScan refuses a table whose items are to be copied and cannot be read.
+const codeScan = "scan"
 
 // stored compares the tables with what earlier runs left: the pipeline's rows in Bigtable, the owners of the targets,
 // and the logs. It refuses what run refuses, with the same messages.
@@ -35,9 +40,12 @@ func (c *check) stored(ctx context.Context) {
 		cancel()
 		refused := (*pipeline.RefusedError)(nil)
 		switch {
-		case err == nil || bigtable.Classify(err) == failure.Missing: // the comparison of the schema reports it
+		case err == nil:
+		case bigtable.Classify(err) == failure.Missing: // the comparison of the schema reports it
+			c.firstStart(ctx, t)
 		case errors.As(err, &refused):
 			c.add(errorf("stored_state", t.Path, refused.Hint, "%s", refused.What))
+			c.mappingEdit(ctx, t)
 		default:
 			c.failed("stored_state", t.Path, fmt.Errorf("compare with what is stored: %w", err))
 		}
@@ -51,7 +59,11 @@ func (c *check) compareStored(ctx context.Context, t *catalog.Table) error {
 		return err
 	}
 	if refused := pipeline.CheckTarget(c.sink, c.cfg.Pipeline, t.Target, owner); refused != nil {
-		c.add(errorf("foreign_target", t.Path+".target", refused.Hint, "%s", refused.What))
+		hint := refused.Hint
+		if !strings.Contains(hint, "--adopt") {
+			hint = "stop the other pipeline for good, then `replicator run --adopt`; " + hint
+		}
+		c.add(errorf("foreign_target", t.Path+".target", hint, "%s", refused.What))
 	}
 	row, err := c.sink.LoadState(ctx, c.cfg.Pipeline, t.Source)
 	if err != nil && !errors.Is(err, bigtable.ErrNoState) {
@@ -59,12 +71,19 @@ func (c *check) compareStored(ctx context.Context, t *catalog.Table) error {
 	}
 	if row != nil {
 		c.withdraw(codeBackfill, t.Path+".source")
+		if t.Backfill.From == "" {
+			c.withdraw(codeScan, t.Path+".source") // it may be older than backfills, and then it copies nothing
+		}
+		c.withdrawCopy(t.Source)
+		c.cluster(t, row)
+	} else {
+		c.firstStart(ctx, t)
 	}
 	log, err := c.log(ctx, t)
 	if err != nil {
 		return err
 	}
-	want, state := c.identity(t), checkpoint.NewState()
+	want, state := t.Identity(c.cfg.Pipeline, c.sink), checkpoint.NewState()
 	switch {
 	case log != nil:
 		want.LogCreated = log.Created().UTC()
@@ -82,20 +101,38 @@ func (c *check) compareStored(ctx context.Context, t *catalog.Table) error {
 	if c.queueFails {
 		return nil // the queue's own problem is reported already
 	}
-	start := pipeline.Start{Latest: c.cfg.Source.Start.Latest, At: c.cfg.Source.Start.At}
-	if refused := pipeline.CheckLog(row, state, want, start); refused != nil {
+	if refused := pipeline.CheckLog(row, state, want, wire.Start(c.cfg)); refused != nil {
 		return refused
 	}
 	return nil
 }
 
-// identity returns what the table's row in Bigtable must hold, without the creation time of the log.
-func (c *check) identity(t *catalog.Table) bigtable.Identity {
-	hash := t.Program.Hash()
-	return bigtable.Identity{
-		Pipeline: c.cfg.Pipeline, Table: t.Source, TableID: t.Info.ID, StreamARN: t.Info.StreamARN,
-		MappingHash: hex.EncodeToString(hash[:]), Target: c.sink.TargetName(t.Target),
+// mappingEdit says what `mapping diff` says about a table whose mapping has changed: whether it can be accepted.
+func (c *check) mappingEdit(ctx context.Context, t *catalog.Table) {
+	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	defer cancel()
+	edits, err := c.catalog.MappingEdits(ctx, c.sink, nil)
+	if err != nil {
+		return // the refusal stands; `mapping diff` gives the reason
 	}
+	for _, e := range edits {
+		if e.Source != t.Source || e.From == e.To {
+			continue
+		}
+		what, hint := render.MappingVerdict(&e)
+		c.add(warnf("mapping_changed", t.Path+".mapping", hint, "%s", what))
+	}
+}
+
+// cluster compares the cluster that the app profile writes to with the one that the rows were written to.
+func (c *check) cluster(t *catalog.Table, row *bigtable.State) {
+	if row.Cluster == "" || c.writesTo == "" || row.Cluster == c.writesTo {
+		return
+	}
+	c.add(errorf("cluster_changed", "bigtable.app_profile",
+		"see *The app profile fails over* in docs/operations.md: after it, `replicator resync --table "+t.Source+"`",
+		"the app profile routes to cluster %s, and %s was written through cluster %s: rows that were not replicated yet "+
+			"are older there", c.writesTo, t.Target, row.Cluster))
 }
 
 // log opens the log of a table; nil if it has none.
@@ -114,4 +151,13 @@ func (c *check) log(ctx context.Context, t *catalog.Table) (*queue.Log, error) {
 func (c *check) withdraw(code, path string) {
 	found := func(p problem.Problem) bool { return p.Code == code && p.Path == path }
 	c.Environment = slices.DeleteFunc(c.Environment, found)
+}
+
+// withdrawCopy removes the estimate of a copy that will not begin: a table is copied at its first start only.
+func (c *check) withdrawCopy(source string) {
+	for _, r := range c.Tables {
+		if r.Source == source {
+			r.Copy = nil
+		}
+	}
 }

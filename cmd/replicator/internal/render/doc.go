@@ -6,5 +6,10 @@
 //	explain.go  the steps from an item to its cells
 //	check.go    the rules of a mapping, and what becomes of the attributes
 //	schema.go   what a Bigtable instance lacks
+//	mapping.go  what a changed mapping does to the rows
+//	gaps.go     gaps, and what they mean for the rows
+//	progress.go how far copies and resyncs are, as bars or lines
+//	letter.go   a dead letter
+//	asked.go    dead letters that were tried again, items that were resynced
 //	status.go   the status, in a sentence and a table
 package render

@@ -10,6 +10,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
 
 // Status writes the status: the sentence, why it is not ready, and a line per table.
@@ -50,8 +51,8 @@ func Sentence(s pipeline.Status, zone *time.Location) string {
 	}
 	b := &strings.Builder{}
 	if known && low != nil {
-		fmt.Fprintf(b, "Everything written before %s is in Bigtable%s%s.",
-			clockTime(low.In(zone)), assumedClause(s), differsClause(s, zone))
+		fmt.Fprintf(b, "Everything written before %s is in Bigtable%s%s%s.",
+			clockTime(low.In(zone)), assumedClause(s), unfinishedClause(s), differsClause(s, zone))
 	} else {
 		b.WriteString("Not every table has been read and applied to its end yet.")
 	}
@@ -72,6 +73,23 @@ func assumedClause(s pipeline.Status) string {
 	return ""
 }
 
+// unfinishedClause returns which part of the tables has not been reached yet, whenever it was written: by copies, and
+// by the comparisons after a recovery.
+func unfinishedClause(s pipeline.Status) (clause string) {
+	var copying, recovering bool
+	for _, t := range s.Tables {
+		copying = copying || t.Copy != nil || t.State == "copying"
+		recovering = recovering || t.State == "recovering"
+	}
+	if copying {
+		clause += ", except older items that are still to be copied"
+	}
+	if recovering {
+		clause += ", except what the lost log held"
+	}
+	return clause
+}
+
 // differsClause returns since when changes are missing because of gaps; "" if none are.
 func differsClause(s pipeline.Status, zone *time.Location) string {
 	var since *time.Time
@@ -84,6 +102,9 @@ func differsClause(s pipeline.Status, zone *time.Location) string {
 	}
 	if since == nil {
 		return ""
+	}
+	if since.Unix() <= 0 { // a copy that was cancelled: older items are missing
+		return fmt.Sprintf(", except what is missing because of %s", Count(n, "gap"))
 	}
 	return fmt.Sprintf(", except what %s lost since %s", Count(n, "gap"), clockTime(since.In(zone)))
 }
@@ -130,7 +151,7 @@ func shardsText(t pipeline.TableStatus) string {
 	return strings.Join(parts, ", ")
 }
 
-func logSize(q pipeline.QueueUse) string {
+func logSize(q status.Queue) string {
 	return humanize.IBytes(q.Bytes) + " of " + humanize.IBytes(q.Limit)
 }
 

@@ -22,4 +22,5 @@
 //	wire.go     Clients: each client on its first use, all closed together
 //	queue.go    the queue of a command, of the daemon, and of a daemon that is about to start
 //	options.go  the options of each package, from the configuration
+//	process.go  the metrics and the name of the process
 package wire

@@ -3,8 +3,10 @@ package wire
 import (
 	"time"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -16,6 +18,42 @@ const budgetShare = 6
 
 // Budget returns how many bytes of pages may be in memory on one side of the log, all tables together.
 func Budget(cfg *config.Config) int64 { return int64(cfg.Memory.Total) / budgetShare }
+
+// PipelineOptions returns the options of package pipeline that the configuration holds: all but the owner, the clients,
+// the flags of run, and what only a running daemon can compile.
+func PipelineOptions(cfg *config.Config) pipeline.Options {
+	t := &cfg.Testing
+	o := pipeline.Options{
+		Name: cfg.Pipeline, Memory: Budget(cfg), CopyMemory: int64(cfg.Memory.Copy), Scratch: cfg.Scratch, Start: Start(cfg),
+		Periods: pipeline.Periods{
+			ClaimTTL: time.Duration(t.ClaimTTL), Beat: time.Duration(t.Beat), Listing: time.Duration(t.Listing),
+			Describe: time.Duration(t.Describe), Mark: time.Duration(t.MarkInterval), Trim: time.Duration(t.Trim),
+			Retry: time.Duration(t.RetryHalted), Shutdown: time.Duration(cfg.ShutdownTimeout), Lead: time.Duration(t.Lead),
+			Late: LateAfter(cfg),
+		},
+	}
+	for _, table := range cfg.Tables {
+		o.Tables = append(o.Tables, pipeline.Table{
+			Source: table.Source, Target: table.Target, OnReject: table.OnReject, OnGap: table.OnGap,
+			Backfill: Backfill(table.Backfill),
+		})
+	}
+	return o
+}
+
+// Start returns where the first start of a table begins to read.
+func Start(cfg *config.Config) pipeline.Start {
+	s := cfg.Source.Start
+	return pipeline.Start{Horizon: s.Horizon, Latest: s.Latest, At: s.At}
+}
+
+// Backfill returns how a table is copied.
+func Backfill(b config.Backfill) pipeline.Backfill {
+	return pipeline.Backfill{
+		From: b.From, URL: b.URL, Bucket: b.Bucket, Prefix: b.Prefix,
+		ReadUnits: b.ReadUnits.Absolute, Percent: b.ReadUnits.Percent, Segments: b.Segments, WriteRows: float64(b.WriteRows),
+	}
+}
 
 // QueueOptions returns the options of package queue.
 func QueueOptions(cfg *config.Config) queue.Options {
@@ -39,16 +77,20 @@ func sourceOptions(cfg *config.Config) source.Options {
 	}
 }
 
-func bigtableOptions(cfg *config.Config) bigtable.Options {
+func bigtableOptions(cfg *config.Config) (bigtable.Options, error) {
 	b := &cfg.Bigtable
-	return bigtable.Options{
-		Project: b.Project, Instance: b.Instance, AppProfile: b.AppProfile, Endpoint: b.Endpoint,
-		Timeout: time.Duration(b.Timeout), Tombstones: time.Duration(b.Tombstones),
+	seal, err := bigtable.NewSealer(cfg.PIISecrets)
+	if err != nil {
+		return bigtable.Options{}, exit.Usage("openssl rand -base64 32", "read pii_secrets: %w", err)
 	}
+	return bigtable.Options{
+		Seal: seal, Pipeline: cfg.Pipeline, Project: b.Project, Instance: b.Instance, AppProfile: b.AppProfile,
+		Endpoint: b.Endpoint, Timeout: time.Duration(b.Timeout), Tombstones: time.Duration(b.Tombstones),
+	}, nil
 }
 
 // LateAfter returns how far behind a table may be before it counts as late. It includes two idle polls, since an idle
 // shard is read that rarely.
 func LateAfter(cfg *config.Config) time.Duration {
-	return pipeline.DefaultLate + 2*time.Duration(cfg.Source.IdlePoll)
+	return status.DefaultLate + 2*time.Duration(cfg.Source.IdlePoll)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
-	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/embedded"
 )
@@ -50,7 +50,7 @@ func (c *Clients) commandQueue(ctx context.Context) (*queue.Queue, error) {
 	if dir := c.cfg.Queue.Dir; dir != "" {
 		if _, err := os.Stat(dir); err != nil {
 			return nil, exit.Environment(fmt.Errorf("open queue: %w", err),
-				"is queue.dir right, and has `replicator run` been started once?")
+				"is queue.dir right, and has `replicator run` been started once? If the directory is lost: `replicator recover`")
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
@@ -68,7 +68,7 @@ func (c *Clients) daemonQueue(ctx context.Context) (*queue.Queue, error) {
 	defer cancel()
 	for {
 		o := QueueOptions(c.cfg)
-		o.Report = c.daemon.services.Reporter(pipeline.NATS)
+		o.Report = c.daemon.services.Reporter(status.NATS)
 		q, err := queue.Open(ctx, o, c.logger(zapcore.WarnLevel).Named("queue"), c.daemon.reg)
 		if err == nil {
 			return q, nil

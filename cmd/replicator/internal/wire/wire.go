@@ -15,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/archive"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -61,6 +62,9 @@ func ForDaemon(cfg *config.Config, log *zap.Logger, reg prometheus.Registerer, s
 	return &Clients{cfg: cfg, logger: logger, daemon: &daemonParts{reg, services}}
 }
 
+// Config returns the configuration that the clients follow.
+func (c *Clients) Config() *config.Config { return c.cfg }
+
 // Source returns the client of DynamoDB and its streams.
 func (c *Clients) Source(ctx context.Context) (*source.Source, error) {
 	if c.source != nil {
@@ -71,7 +75,7 @@ func (c *Clients) Source(ctx context.Context) (*source.Source, error) {
 	if c.daemon == nil {
 		o.Attempts = commandAttempts
 	} else {
-		o.Report, reg = c.daemon.services.Reporter(pipeline.DynamoDB), c.daemon.reg
+		o.Report, reg = c.daemon.services.Reporter(status.DynamoDB), c.daemon.reg
 	}
 	src, err := source.Open(ctx, o, c.logger(zapcore.WarnLevel).Named("source"), reg)
 	if err != nil {
@@ -87,11 +91,14 @@ func (c *Clients) Bigtable(ctx context.Context) (*bigtable.Client, error) {
 	if c.bigtable != nil {
 		return c.bigtable, nil
 	}
-	o := bigtableOptions(c.cfg)
+	o, err := bigtableOptions(c.cfg)
+	if err != nil {
+		return nil, err
+	}
 	o.Now = c.Now
 	var reg prometheus.Registerer
 	if c.daemon != nil {
-		o.Report, reg = c.daemon.services.Reporter(pipeline.Bigtable), c.daemon.reg
+		o.Report, reg = c.daemon.services.Reporter(status.Bigtable), c.daemon.reg
 	}
 	sink, err := bigtable.Open(ctx, o, c.logger(zapcore.WarnLevel).Named("bigtable"), reg)
 	switch {

@@ -1,0 +1,256 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/request"
+)
+
+const (
+	lookPeriod = 5 * time.Second        // between two looks whether an owner lives, while waiting
+	retryPause = 250 * time.Millisecond // before a call is repeated
+	inFlight   = 1024                   // chunks sent and not awaited yet; their bytes are bounded by the stream
+	// takeover is how long a command waits after the claim of a silent owner has expired: another one may be starting.
+	takeover = time.Minute
+)
+
+// Asker asks the owner of one table. Send and Do may not run at the same time.
+type Asker struct {
+	Table    string
+	Clients  *wire.Clients
+	ClaimTTL time.Duration
+	By       string
+	// Progress is called with how many items are done; it may be nil.
+	Progress func(done int64)
+	// Away is called when the owner goes away, with the reason, and with nil when one is back; it may be nil.
+	Away func(why error)
+
+	mu     sync.Mutex // covers what follows, and Clients' queue
+	opened bool
+	away   bool
+	store  *request.Store // nil while no connection is open
+}
+
+var errClosed = errors.New("the connection to the queue is closed")
+
+// Total sums the outcomes of all chunks of a command.
+type Total struct {
+	Items int64
+	request.Outcome
+	IDs []string // of the chunks
+}
+
+// first opens the table's requests before the first of them. It returns an error of the environment unless an owner of
+// the table lives.
+func (a *Asker) first(ctx context.Context) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.opened {
+		return nil
+	}
+	a.opened = true
+	if err := a.Clients.ReadClock(ctx, a.Table); err != nil {
+		return exit.Source(err)
+	}
+	return a.open(ctx, a.Clients.Queue)
+}
+
+// open opens the requests in a queue if an owner lives.
+func (a *Asker) open(ctx context.Context, open func(context.Context) (*queue.Queue, error)) error {
+	q, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	l, err := order.Open(ctx, q, a.Table)
+	if err != nil {
+		return err
+	}
+	if err := checkOwner(a.Table, l.State, a.Clients.Now(), a.ClaimTTL); err != nil {
+		return err
+	}
+	a.store, err = l.Log.Requests(ctx)
+	return err
+}
+
+// Send asks for the items and does not wait for what becomes of them. It blocks while too many requests wait.
+func (a *Asker) Send(ctx context.Context, what string, items iter.Seq2[request.Item, error]) (*Total, error) {
+	sum := &Total{}
+	err := a.cut(what, items, func(c *request.Chunk) error {
+		sum.Items += int64(len(c.Items))
+		sum.IDs = append(sum.IDs, c.ID)
+		return a.send(ctx, c)
+	})
+	return sum, err
+}
+
+// Do asks for the items and waits until all are done. If items yields an error, the items before it are done all the
+// same.
+func (a *Asker) Do(ctx context.Context, what string, items iter.Seq2[request.Item, error]) (*Total, error) {
+	sum := &Total{}
+	ctx, cancel := context.WithCancel(ctx)
+	sent := make(chan *request.Chunk, inFlight)
+	defer func() { // nothing of items is used after the return
+		cancel()
+		for range sent {
+		}
+	}()
+	var unsent error
+	go func() {
+		defer close(sent)
+		unsent = a.cut(what, items, func(c *request.Chunk) error {
+			if err := a.send(ctx, c); err != nil {
+				return err
+			}
+			select {
+			case sent <- c:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+	}()
+	for c := range sent {
+		out, err := a.await(ctx, c.ID)
+		if err != nil {
+			return sum, err
+		}
+		sum.Items += int64(len(c.Items))
+		sum.IDs = append(sum.IDs, c.ID)
+		if out.Failed != "" {
+			return sum, exit.Environment(fmt.Errorf("the owner of %s refuses the request: %s", a.Table, out.Failed), out.Hint)
+		}
+		sum.add(out)
+		if a.Progress != nil {
+			a.Progress(sum.Items)
+		}
+	}
+	return sum, unsent
+}
+
+// maxNotes bounds what is kept about single items.
+const maxNotes = 1000
+
+func (t *Total) add(o *request.Outcome) {
+	t.Written, t.Equal, t.Left, t.Hot = t.Written+o.Written, t.Equal+o.Equal, t.Left+o.Left, t.Hot+o.Hot
+	t.Applied, t.Refused, t.Waiting = t.Applied+o.Applied, t.Refused+o.Refused, t.Waiting+o.Waiting
+	if room := maxNotes - len(t.Notes); room > 0 {
+		t.Notes = append(t.Notes, o.Notes[:min(room, len(o.Notes))]...)
+	}
+}
+
+// cut calls f with the items in chunks.
+func (a *Asker) cut(what string, items iter.Seq2[request.Item, error], f func(*request.Chunk) error) error {
+	cutter := request.Cutter{What: what, By: a.By}
+	for it, err := range items {
+		if err != nil {
+			return err
+		}
+		if full := cutter.Add(it, time.Now()); full != nil {
+			if err := f(full); err != nil {
+				return err
+			}
+		}
+	}
+	if rest := cutter.Rest(); rest != nil {
+		return f(rest)
+	}
+	return nil
+}
+
+// send stores a chunk. The daemon, whose server has the stream, may end and start meanwhile.
+func (a *Asker) send(ctx context.Context, c *request.Chunk) error {
+	if err := a.first(ctx); err != nil {
+		return err
+	}
+	return a.repeat(ctx, func(ctx context.Context, s *request.Store) error { return s.Ask(ctx, c) })
+}
+
+// await returns the outcome of a chunk.
+func (a *Asker) await(ctx context.Context, id string) (out *request.Outcome, err error) {
+	err = a.repeat(ctx, func(ctx context.Context, s *request.Store) (err error) {
+		out, err = s.Await(ctx, id)
+		return err
+	})
+	if errors.Is(err, request.ErrNotFound) {
+		return nil, &exit.Error{Code: exit.CodeRuntime,
+			Err:  fmt.Errorf("request %s of %s is gone: nobody knows whether it was done", id, a.Table),
+			Hint: "repeat the command; what is done twice changes nothing"}
+	}
+	return out, err
+}
+
+// repeat makes a call again and again until it succeeds or shows that it never will, as long as an owner lives.
+func (a *Asker) repeat(ctx context.Context, call func(context.Context, *request.Store) error) error {
+	seen := time.Now() // when an owner was last seen
+	for {
+		store := a.current()
+		once, cancel := context.WithTimeout(ctx, lookPeriod)
+		err := errClosed
+		if store != nil {
+			err = call(once, store)
+		}
+		late := once.Err() != nil
+		cancel()
+		switch {
+		case err == nil, errors.Is(err, request.ErrNotFound):
+			return err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case late, store == nil, queue.Classify(err) == failure.Transient:
+		case a.current() != store: // the other goroutine closed it
+		default:
+			return err
+		}
+		if err := a.look(ctx, store); err == nil {
+			seen = time.Now()
+		} else if silent := time.Since(seen); silent > 3*a.ClaimTTL+takeover && ctx.Err() == nil {
+			return exit.Environment(fmt.Errorf("nobody has owned table %s for %s: %w", a.Table, silent.Round(time.Second), err),
+				"start `replicator run`: it does what was asked for so far, whether or not a command waits for it")
+		}
+		if err := failure.Pause(ctx, retryPause); err != nil {
+			return err
+		}
+	}
+}
+
+// current returns the table's requests in the newest connection.
+func (a *Asker) current() *request.Store {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.store
+}
+
+// look returns nil while an owner lives. If the connection is lost, it opens another one.
+func (a *Asker) look(ctx context.Context, failed *request.Store) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.store != failed {
+		return nil // the other goroutine has looked
+	}
+	once, cancel := context.WithTimeout(ctx, 2*lookPeriod)
+	defer cancel()
+	err := a.open(once, func(ctx context.Context) (*queue.Queue, error) {
+		ctx, cancel := context.WithTimeout(ctx, lookPeriod) // the rest is for reading the log
+		defer cancel()
+		return a.Clients.RunningQueue(ctx)
+	})
+	if err != nil {
+		_ = a.Clients.CloseQueue() // the daemon went away: the next look waits for it
+		a.store = nil
+	}
+	if away := err != nil; away != a.away && ctx.Err() == nil && a.Away != nil {
+		a.away = away
+		a.Away(err)
+	}
+	return err
+}

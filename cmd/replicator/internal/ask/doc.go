@@ -1,0 +1,11 @@
+// Package ask sends requests to the replicator that owns a table: resync single items, or retry their dead letters.
+// They go through the table's request stream, because only the owner writes rows.
+//
+// Files, from the top down:
+//
+//	resync.go   which items a command resyncs
+//	letters.go  dead letters of a table, as requests for their items
+//	keys.go     keys of a file or of an incremental export, as requests
+//	ask.go      sends requests and waits for their outcomes
+//	owner.go    checks that a replicator owns the table
+package ask

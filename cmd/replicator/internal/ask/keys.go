@@ -1,0 +1,69 @@
+package ask
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/keyfile"
+	"github.com/tailrace-cdc/replicator/queue/request"
+	"github.com/tailrace-cdc/replicator/source/export"
+)
+
+// Keys yields the items that a file of keys names.
+func Keys(in io.Reader, name string, schema change.KeySchema) iter.Seq2[request.Item, error] {
+	return func(yield func(request.Item, error) bool) {
+		for key, err := range keyfile.Read(in, schema) {
+			if bad := (*keyfile.LineError)(nil); errors.As(err, &bad) {
+				err = exit.Usage("the items of the lines before it are resynced; correct the line and repeat the command: "+
+					"what is resynced twice changes nothing", "%s: %w", name, err)
+			}
+			if !yield(request.Item{Key: bytes.Clone(key)}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// errEnough ends the reading of an export whose items nobody takes any more.
+var errEnough = errors.New("enough")
+
+// Changed yields the items that changed in the window of an incremental export, whatever became of them.
+func Changed(ctx context.Context, e *export.Export) iter.Seq2[request.Item, error] {
+	return func(yield func(request.Item, error) bool) {
+		for i := range e.Files {
+			err := e.ReadFile(ctx, i, 0, func(l export.Line) error {
+				if !yield(request.Item{Key: bytes.Clone(l.Keys)}, nil) {
+					return errEnough
+				}
+				return nil
+			})
+			if errors.Is(err, errEnough) {
+				return
+			}
+			if err != nil {
+				yield(request.Item{}, fmt.Errorf("read export: %w", err))
+				return
+			}
+		}
+	}
+}
+
+// OpenChanged opens an incremental export of a table.
+func OpenChanged(ctx context.Context, url string, want export.Want) (*export.Export, error) {
+	e, err := export.Open(ctx, url, want)
+	if err != nil {
+		return nil, exit.Source(err)
+	}
+	if e.Kind != export.Incremental {
+		return nil, exit.Usage("`replicator resync --table` without --from-export compares the whole table; an incremental "+
+			"export is made with --export-type INCREMENTAL_EXPORT",
+			"%s is a full export: it does not say which items have changed or are gone", url)
+	}
+	return e, nil
+}

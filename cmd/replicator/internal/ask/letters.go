@@ -1,0 +1,99 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/letters"
+	"github.com/tailrace-cdc/replicator/queue/deadletter"
+	"github.com/tailrace-cdc/replicator/queue/request"
+)
+
+// Retried is the result of a retry of dead letters.
+type Retried struct {
+	request.Outcome
+	Unreadable []string // why letters belong to no item, a line each; they count as refused
+}
+
+// Empty reports whether no letter was tried.
+func (r *Retried) Empty() bool { return r.Applied+r.Refused+r.Waiting == 0 }
+
+// Retry asks the owners to try the dead letters of the tables again; with only, those of that letter's item. An error
+// of one table does not stop the others. That a letter is refused again is a result and not an error.
+func Retry(
+	ctx context.Context, tables []letters.Table, only *deadletter.Letter, asker func(table string) *Asker,
+) (*Retried, error) {
+	sum := &Total{}
+	r := &Retried{}
+	var errs []error
+	for _, t := range tables {
+		open := &Letters{Store: t.Store, Only: only}
+		done, err := asker(t.Source).Do(ctx, request.Letters, open.Items(ctx))
+		sum.add(&done.Outcome)
+		sum.Refused += int64(len(open.Unreadable))
+		r.Unreadable, errs = append(r.Unreadable, open.Unreadable...), append(errs, err)
+	}
+	r.Outcome = sum.Outcome
+	return r, errors.Join(errs...)
+}
+
+// Letters are the dead letters of a table that a retry concerns.
+type Letters struct {
+	Store *deadletter.Store
+	Only  *deadletter.Letter // if set, only those of this one's item
+
+	Unreadable []string // why others belong to no item, a line each
+}
+
+// itemKey tells items apart. Keys that are spelled in two ways count as two: the owner unites them.
+type itemKey struct {
+	hash uint64
+	keys string
+}
+
+// Items yields the items of the letters, in the order in which they were first refused. The owner finds the letters of
+// an item by itself, those that come meanwhile too.
+func (l *Letters) Items(ctx context.Context) iter.Seq2[request.Item, error] {
+	return func(yield func(request.Item, error) bool) {
+		seen := map[itemKey]bool{}
+		for letter, err := range l.Store.All(ctx) {
+			if err != nil {
+				yield(request.Item{}, fmt.Errorf("list dead letters: %w", err))
+				return
+			}
+			if l.Only != nil && letter.ID != l.Only.ID && letter.KeyHash != l.Only.KeyHash {
+				continue
+			}
+			keys, err := keysOf(letter)
+			if err != nil {
+				l.Unreadable = append(l.Unreadable, fmt.Sprintf("%s: %s (%s)", letter.ID, err, letter.Code))
+				continue
+			}
+			k := itemKey{letter.KeyHash, string(keys)}
+			if seen[k] {
+				continue
+			}
+			seen[k] = true
+			if !yield(request.Item{Key: keys}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// keysOf returns the key attributes of a letter's item.
+func keysOf(l *deadletter.Letter) ([]byte, error) {
+	if l.Code == deadletter.CodeUnreadable {
+		return nil, fmt.Errorf("%s; it can only be dropped", l.Reason)
+	}
+	if l.Copy != "" {
+		return l.Keys, nil
+	}
+	c, err := l.Change()
+	if err != nil {
+		return nil, fmt.Errorf("its record cannot be read, so it can only be dropped: %w", err)
+	}
+	return c.Keys, nil
+}

@@ -1,0 +1,107 @@
+package ask
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/queue/request"
+	"github.com/tailrace-cdc/replicator/source/export"
+)
+
+// Resync says which items of a table are resynced: those of Keys or those of Export.
+type Resync struct {
+	Table  string
+	Keys   string // file, - for stdin
+	Export string // URL of an incremental export
+	Wait   bool
+}
+
+// Run asks for the items, and waits for them with Wait.
+func (r *Resync) Run(ctx context.Context, a *Asker, cfg *config.Config) (*Total, error) {
+	if _, err := catalog.Select(cfg, r.Table); err != nil {
+		return nil, err
+	}
+	in := io.ReadCloser(os.Stdin)
+	if r.Keys != "" && r.Keys != "-" {
+		f, err := os.Open(r.Keys)
+		if err != nil {
+			return nil, exit.Usage("--keys names a file with one key per line, or - for stdin", "%w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	items, err := r.items(ctx, a, cfg, in)
+	if err != nil {
+		return nil, err
+	}
+	if r.Wait {
+		return a.Do(ctx, request.Resync, items)
+	}
+	return a.Send(ctx, request.Resync, items)
+}
+
+func (r *Resync) items(
+	ctx context.Context, a *Asker, cfg *config.Config, in io.Reader,
+) (iter.Seq2[request.Item, error], error) {
+	src, err := a.Clients.Source(ctx)
+	if err != nil {
+		return nil, err
+	}
+	info, err := src.Table(ctx, r.Table)
+	if err != nil {
+		return nil, exit.Source(err)
+	}
+	if r.Keys != "" {
+		return Keys(in, r.Keys, info.Schema), nil
+	}
+	e, err := OpenChanged(ctx, r.Export, export.Want{TableID: info.ID, Source: src, Scratch: cfg.Scratch})
+	if err != nil {
+		return nil, err
+	}
+	return Changed(ctx, e), nil
+}
+
+// Resynced returns the result for the output; without Wait only the number of items and the ids of the requests.
+func (t *Total) Resynced(schema int, of *Resync) render.Resynced {
+	r := render.Resynced{
+		Schema: schema, Table: of.Table, Items: t.Items, Written: t.Written, Equal: t.Equal, Left: t.Left,
+		Hot: t.Hot, Letters: t.Refused,
+	}
+	if !of.Wait {
+		r.Requests = t.IDs
+	}
+	return r
+}
+
+// reportPeriod is the time between two lines of Report.
+const reportPeriod = 5 * time.Second
+
+// Report returns a Progress that writes a line at most every few seconds.
+func Report(w io.Writer, table string) func(done int64) {
+	last := time.Now()
+	return func(done int64) {
+		if time.Since(last) >= reportPeriod {
+			last = time.Now()
+			fmt.Fprintf(w, "%s: %s done\n", table, render.Count(int(done), "item"))
+		}
+	}
+}
+
+// ReportAway returns an Away that writes a line each time.
+func ReportAway(w io.Writer, table string) func(why error) {
+	return func(why error) {
+		if why != nil {
+			fmt.Fprintf(w, "%s: what was asked for waits until a replicator owns the table again: %v\n", table, why)
+			return
+		}
+		fmt.Fprintf(w, "%s: a replicator owns the table again\n", table)
+	}
+}

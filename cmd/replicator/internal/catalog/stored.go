@@ -1,0 +1,189 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// Identity returns what the table's row in Bigtable must hold, without the creation time of the log. The table must be
+// compiled.
+func (t *Table) Identity(pipeline string, sink *bigtable.Client) bigtable.Identity {
+	return bigtable.Identity{
+		Pipeline: pipeline, Table: t.Source, TableID: t.Info.ID, StreamARN: t.Info.StreamARN,
+		MappingHash: hashOf(t.Program), Target: sink.TargetName(t.Target),
+	}
+}
+
+func hashOf(p *transform.Program) string {
+	h := p.Hash()
+	return hex.EncodeToString(h[:])
+}
+
+// MappingEdit is the difference between the mapping that wrote a table's rows and the one of the configuration.
+type MappingEdit struct {
+	Source, Target string
+	From, To       string // hashes; equal: the mapping is the one that wrote the rows
+	transform.MappingChange
+
+	programs [2]*transform.Program // of From and To
+}
+
+// Store stores the texts of both mappings under their hashes: the owner of the table compiles them.
+func (e *MappingEdit) Store(ctx context.Context, sink *bigtable.Client, pipeline string) error {
+	for i, hash := range []string{e.From, e.To} {
+		text, err := e.programs[i].Keep()
+		if err == nil {
+			err = sink.StoreMapping(ctx, pipeline, e.Source, hash, text)
+		}
+		if err != nil {
+			return exit.Bigtable(err)
+		}
+	}
+	return nil
+}
+
+// EditsOf is MappingEdits of one table, or of all if table is empty. old is the file of the mapping that wrote the
+// rows.
+func (c *Catalog) EditsOf(ctx context.Context, sink *bigtable.Client, table, old string) ([]MappingEdit, error) {
+	files, err := c.OldMapping(table, old)
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.MappingEdits(ctx, sink, files)
+	return slices.DeleteFunc(all, func(e MappingEdit) bool { return table != "" && e.Source != table }), err
+}
+
+// MappingEdits compares the mapping of every table that was started with the one that wrote its rows. old holds the
+// texts of mapping files for tables whose rows are older than stored mappings, by source. All tables must be compiled.
+func (c *Catalog) MappingEdits(
+	ctx context.Context, sink *bigtable.Client, old map[string][]byte,
+) (edits []MappingEdit, err error) {
+	var inputs []transform.Table
+	hashes := map[string]string{}
+	for _, t := range c.Tables {
+		in := t.input(c.cfg)
+		row, err := sink.LoadState(ctx, c.cfg.Pipeline, t.Source)
+		switch {
+		case errors.Is(err, bigtable.ErrNoState): // its rows will be written with the mapping of the configuration
+		case err != nil:
+			return nil, exit.Bigtable(fmt.Errorf("load state of %s: %w", t.Source, err))
+		default:
+			hashes[t.Source] = row.Identity.MappingHash
+			if err := c.useStored(ctx, sink, &in, row.Identity.MappingHash, old[t.Source]); err != nil {
+				return nil, err
+			}
+		}
+		inputs = append(inputs, in)
+	}
+	before, found := transform.CompileAll(inputs)
+	for i, t := range c.Tables {
+		from := hashes[t.Source]
+		switch {
+		case from == "":
+			continue
+		case before[i] == nil || hashOf(before[i]) != from:
+			return nil, exit.Environment(fmt.Errorf("the mapping that wrote the rows of %s cannot be compiled as it was%s",
+				t.Source, reasonOf(found)), "set the secrets that it used, or name its file with --old")
+		}
+		was, is := c.sharing(t, before)
+		edits = append(edits, MappingEdit{
+			Source: t.Source, Target: t.Target, From: from, To: hashOf(t.Program),
+			MappingChange: transform.DiffMapping(before[i], t.Program, was, is),
+			programs:      [2]*transform.Program{before[i], t.Program},
+		})
+	}
+	return edits, nil
+}
+
+// useStored puts the mapping with a hash into the input of the compiler, if it is not the one of the configuration: the
+// stored one, or that of a file.
+func (c *Catalog) useStored(
+	ctx context.Context, sink *bigtable.Client, in *transform.Table, hash string, file []byte,
+) error {
+	if hash == hashOf(c.Table(in.Source).Program) {
+		return nil
+	}
+	if file != nil {
+		m, problems := transform.ParseMapping("--old", file)
+		if problem.AnyError(problems) {
+			return &ProblemsError{problems}
+		}
+		in.Mapping = m
+		return nil
+	}
+	text, err := sink.LoadMapping(ctx, c.cfg.Pipeline, in.Source, hash)
+	if errors.Is(err, bigtable.ErrNoMapping) {
+		return exit.Environment(fmt.Errorf("the mapping that wrote the rows of %s is not stored", in.Source),
+			"name its file with --old FILE")
+	}
+	if err != nil {
+		return exit.Bigtable(err)
+	}
+	return applyKept(text, in)
+}
+
+// applyKept puts a stored mapping, the JSON of a transform.Kept, into the input of the compiler.
+func applyKept(text []byte, in *transform.Table) error {
+	var kept transform.Kept
+	if err := json.Unmarshal(text, &kept); err != nil {
+		return fmt.Errorf("read stored mapping of %s: %w", in.Source, err)
+	}
+	return kept.Apply(in)
+}
+
+// useKept gives the table a stored mapping in place of the configured one.
+func (t *Table) useKept(text []byte) error {
+	in := transform.Table{Source: t.Source}
+	if err := applyKept(text, &in); err != nil {
+		return err
+	}
+	t.Mapping, t.OnTTLExpiry, t.StripGlobal = in.Mapping, in.OnTTLExpiry, in.StripGlobal
+	return nil
+}
+
+// sharing returns the programs of all tables with the target of t, before and now.
+func (c *Catalog) sharing(t *Table, before []*transform.Program) (was, is []*transform.Program) {
+	for i, other := range c.Tables {
+		if other.Target == t.Target && before[i] != nil {
+			was, is = append(was, before[i]), append(is, other.Program)
+		}
+	}
+	return was, is
+}
+
+// reasonOf returns the first error as a clause.
+func reasonOf(found []transform.Problem) string {
+	for _, p := range found {
+		if p.Severity == problem.SeverityError {
+			return ": " + p.What
+		}
+	}
+	return ""
+}
+
+// OldMapping reads the file of the mapping that wrote the rows of a table, of the only one if table is empty; nil
+// without a file.
+func (c *Catalog) OldMapping(table, file string) (map[string][]byte, error) {
+	if file == "" {
+		return nil, nil
+	}
+	if table == "" && len(c.Tables) > 1 {
+		return nil, exit.Usage("--table NAME", "--old is the mapping of one table: of which?")
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, exit.Usage("the file of the mapping that wrote the rows", "read --old: %w", err)
+	}
+	return map[string][]byte{cmp.Or(table, c.Tables[0].Source): text}, nil
+}

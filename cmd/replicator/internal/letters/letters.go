@@ -1,0 +1,60 @@
+// Package letters opens and finds the dead letters of the configured tables.
+package letters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/deadletter"
+)
+
+// Table is the dead letters of one table.
+type Table struct {
+	*deadletter.Store
+	Source     string    // table of DynamoDB
+	LogCreated time.Time // when the table's log was made
+}
+
+// Open opens the dead letters of the tables that have a store of them.
+func Open(ctx context.Context, q *queue.Queue, tables []config.Table) ([]Table, error) {
+	var all []Table
+	for _, t := range tables {
+		log, err := q.Log(ctx, t.Source)
+		if errors.Is(err, queue.ErrNoLog) {
+			continue
+		}
+		var letters *deadletter.Store
+		if err == nil {
+			letters, err = log.ExistingDeadLetters(ctx)
+		}
+		if err != nil {
+			return nil, exit.Environment(fmt.Errorf("open dead letters of %s: %w", t.Source, err), "see `replicator check`")
+		}
+		if letters == nil {
+			continue // the replicator has not made their stream yet
+		}
+		all = append(all, Table{letters, t.Source, log.Created()})
+	}
+	return all, nil
+}
+
+// Find returns a dead letter and the letters of its table.
+func Find(ctx context.Context, all []Table, id string) (Table, *deadletter.Letter, error) {
+	for _, t := range all {
+		letter, err := t.Get(ctx, id)
+		if errors.Is(err, deadletter.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return t, nil, fmt.Errorf("read dead letter: %w", err)
+		}
+		return t, letter, nil
+	}
+	return Table{}, nil, &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("no dead letter %q", id),
+		Hint: "`replicator dlq list` shows them"}
+}

@@ -1,0 +1,90 @@
+package order
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/queue"
+)
+
+// appendTimeout bounds one control entry: an election of the queue's servers takes a few seconds.
+const appendTimeout = time.Minute
+
+// Log is a table's log with its state.
+type Log struct {
+	Table string
+	Log   *queue.Log
+	State *checkpoint.State
+}
+
+// Open folds the log of a table. A table without a log is an error.
+func Open(ctx context.Context, q *queue.Queue, table string) (*Log, error) {
+	log, err := q.Log(ctx, table)
+	if errors.Is(err, queue.ErrNoLog) {
+		return nil, exit.Environment(fmt.Errorf("table %s has no log yet", table), "`replicator run` makes it when it starts")
+	}
+	if err != nil {
+		return nil, exit.Environment(fmt.Errorf("open log of %s: %w", table, err), "see `replicator check`")
+	}
+	l := &Log{Table: table, Log: log}
+	return l, l.Refresh(ctx)
+}
+
+// OpenAll folds the logs of the tables that have one.
+func OpenAll(ctx context.Context, q *queue.Queue, tables []config.Table) (logs []*Log, err error) {
+	for _, t := range tables {
+		if _, err := q.Log(ctx, t.Source); errors.Is(err, queue.ErrNoLog) {
+			continue
+		}
+		l, err := Open(ctx, q, t.Source)
+		if err != nil {
+			return nil, err
+		}
+		logs = append(logs, l)
+	}
+	return logs, nil
+}
+
+// Refresh folds the log again.
+func (l *Log) Refresh(ctx context.Context) (err error) {
+	if l.State, err = l.Log.Fold(ctx); err != nil {
+		return exit.Environment(fmt.Errorf("read log of %s: %w", l.Table, err), "see `replicator check`")
+	}
+	return nil
+}
+
+// Append appends a control entry, and folds the log again. what names the command for errors.
+func (l *Log) Append(ctx context.Context, what string, control checkpoint.Control) (seq uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, appendTimeout)
+	defer cancel()
+	control.By, control.At = Whoami(), change.MillisOf(time.Now())
+	if seq, err = l.Log.AppendControl(ctx, &control); err != nil {
+		err = fmt.Errorf("%s of table %s: %w", what, l.Table, err)
+		if old := (*checkpoint.FormatError)(nil); errors.As(err, &old) {
+			return 0, exit.Environment(err, "nothing was changed; stop every older replicator, then `replicator run --upgrade`")
+		}
+		return 0, err
+	}
+	_ = l.Log.RequestBeat() // so that the owner reads the entry now, not at its next beat
+	return seq, l.Refresh(ctx)
+}
+
+// Whoami returns user and host of the command, for the log and for requests.
+func Whoami() string {
+	name := "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		name += "@" + host
+	}
+	return name
+}

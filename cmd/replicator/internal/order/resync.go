@@ -1,0 +1,65 @@
+package order
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue"
+)
+
+// resyncPeriod is how often a waiting command looks whether a resync has ended.
+const resyncPeriod = time.Second
+
+// Resync orders a resync of the whole table. gaps are the ids of the gaps that it heals; empty: all accepted ones. A
+// pending resync begins again, and heals the gaps of both orders.
+func (l *Log) Resync(ctx context.Context, what string, gaps []string) (id string, err error) {
+	var random [6]byte
+	_, _ = rand.Read(random[:]) // never fails
+	id = hex.EncodeToString(random[:])
+	_, err = l.Append(ctx, what, checkpoint.Control{Resync: &checkpoint.ResyncOrder{ID: id, Gaps: gaps}})
+	return id, err
+}
+
+// AwaitResync returns the result of a resync of a whole table when it has ended. The daemon may end and start
+// meanwhile; an error means that ctx has ended, or that waiting longer cannot help. ok is false if a later order took
+// the place of this one.
+func AwaitResync(
+	ctx context.Context, clients *wire.Clients, table, id string,
+) (result checkpoint.ResyncResult, ok bool, err error) {
+	for {
+		state, err := look(ctx, clients, table)
+		if err != nil && queue.Classify(err) != failure.Transient {
+			return result, false, err
+		}
+		if err != nil {
+			_ = clients.CloseQueue() // the daemon went away: the next look waits for it
+		} else if pending := state.Resync; pending == nil || pending.ID != id {
+			if last := state.LastResync; last != nil && last.ID == id {
+				return last.Result, true, nil
+			}
+			return result, false, nil
+		}
+		if err := failure.Pause(ctx, resyncPeriod); err != nil {
+			return result, false, fmt.Errorf("wait for resync of %s: %w", table, err)
+		}
+	}
+}
+
+// look returns the state of a table's log once a daemon runs.
+func look(ctx context.Context, clients *wire.Clients, table string) (*checkpoint.State, error) {
+	q, err := clients.RunningQueue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l, err := Open(ctx, q, table)
+	if err != nil {
+		return nil, err
+	}
+	return l.State, nil
+}

@@ -1,0 +1,144 @@
+package preflight
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/sandbox/fault"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+)
+
+// TestCopiesThatCannotBeRead: one cause at a time; what is found besides what is always found.
+func TestCopiesThatCannotBeRead(t *testing.T) {
+	const on = `{"TableName":"Orders","PointInTimeRecoverySpecification":{"PointInTimeRecoveryEnabled":true}}`
+	for name, c := range map[string]struct {
+		arrange func(t *testing.T, s *stage)
+		want    []string
+		says    string // part of what is found, or of its hint
+	}{
+		"BatchGetItem denied": {func(t *testing.T, s *stage) {
+			s.inject(t, fault.Rule{Effect: fault.Error, Operation: "BatchGetItem", Code: "AccessDeniedException"})
+		}, []string{"items!"}, "dynamodb:BatchGetItem"},
+		"no point-in-time recovery": {func(_ *testing.T, s *stage) {
+			s.cfg.Tables[0].Backfill = config.Backfill{From: "export", Bucket: "backups"}
+		}, []string{"no_recovery!"}, "aws dynamodb update-continuous-backups --table-name Orders"},
+		"no such bucket": {func(_ *testing.T, s *stage) {
+			s.Call("UpdateContinuousBackups", on)
+			s.cfg.Tables[0].Backfill = config.Backfill{From: "export", Bucket: "nowhere"}
+		}, []string{"export!"}, "s3://nowhere/"},
+		"an export that can be asked for": {func(_ *testing.T, s *stage) {
+			s.Call("UpdateContinuousBackups", on)
+			s.cfg.Tables[0].Backfill = config.Backfill{From: "export", Bucket: "backups", Prefix: "orders"}
+		}, nil, ""},
+		"recovery may not be asked about": {func(t *testing.T, s *stage) {
+			s.inject(t, fault.Rule{
+				Effect: fault.Error, Operation: "DescribeContinuousBackups", Code: "AccessDeniedException"})
+			s.cfg.Tables[0].Backfill = config.Backfill{From: "export", Bucket: "backups"}
+		}, []string{"export!"}, "DescribeContinuousBackups"},
+		"no such export": {func(t *testing.T, s *stage) {
+			s.cfg.Tables[0].Backfill = config.Backfill{From: "export", URL: "file://" + t.TempDir()}
+		}, []string{"export!"}, "export"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			t.Setenv("AWS_ENDPOINT_URL_S3", s.S3.URL())
+			if err := s.Buckets.Create("backups"); err != nil {
+				t.Fatal(err)
+			}
+			c.arrange(t, s)
+			want := append([]string{"queue_unverified", "schema!"}, c.want...)
+			slices.Sort(want)
+			got, r := s.run(t, Options{})
+			if !slices.Equal(got, want) {
+				t.Errorf("%v, want %v\n%+v", got, want, r.Environment)
+			}
+			if !slices.ContainsFunc(r.Environment, func(p problem.Problem) bool {
+				return slices.Contains(c.want, p.Code+"!") && strings.Contains(p.What+p.Hint, c.says)
+			}) && c.says != "" {
+				t.Errorf("nothing says %q: %+v", c.says, r.Environment)
+			}
+		})
+	}
+}
+
+// TestPoliciesAreThoseOfTheDocs: what check prints and what the page says must not drift apart.
+func TestPoliciesAreThoseOfTheDocs(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/credentials.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, backfill := range map[string]config.Backfill{
+		"scan":               {},
+		"an export that is":  {From: "export", URL: "s3://B/P"},
+		"an export asked of": {From: "export", Bucket: "B", Prefix: "P"},
+	} {
+		cfg := config.Default()
+		cfg.Source.Region, cfg.Bigtable.Project, cfg.Bigtable.Instance = "REGION", "PROJECT", "INSTANCE"
+		cfg.Tables = []config.Table{{Source: "Products", Backfill: backfill}}
+		p := policies(&cfg, nil)
+		for _, s := range p.AWS.Statement {
+			if text := s.text(); !strings.Contains(string(page), text) {
+				t.Errorf("%s: docs/credentials.md lacks\n%s", name, text)
+			}
+		}
+		for _, b := range p.Google {
+			if !strings.Contains(string(page), b.Command) {
+				t.Errorf("docs/credentials.md lacks\n%s", b.Command)
+			}
+		}
+	}
+}
+
+// TestPoliciesNameEachTableAndBucketOnce: tables of one bucket share its statements, and ARNs of other partitions hold.
+func TestPoliciesNameEachTableAndBucketOnce(t *testing.T) {
+	cfg := config.Default()
+	cfg.Source.Region = "cn-north-1"
+	for _, name := range []string{"Orders", "Carts"} {
+		cfg.Tables = append(cfg.Tables, config.Table{Source: name, Backfill: config.Backfill{From: "export", Bucket: "B"}})
+	}
+	text := policies(&cfg, map[string]string{
+		"Orders": "arn:aws-cn:dynamodb:cn-north-1:1:table/Orders", "Carts": "arn:aws-cn:dynamodb:cn-north-1:1:table/Carts",
+	}).AWS.Text()
+	const want = `{"Version": "2012-10-17", "Statement": [
+{"Effect": "Allow", "Action": ["dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive", "dynamodb:Scan", ` +
+		`"dynamodb:BatchGetItem"],
+ "Resource": ["arn:aws-cn:dynamodb:cn-north-1:1:table/Orders", "arn:aws-cn:dynamodb:cn-north-1:1:table/Carts"]},
+{"Effect": "Allow", "Action": ["dynamodb:DescribeStream", "dynamodb:GetShardIterator", "dynamodb:GetRecords"],
+ "Resource": ["arn:aws-cn:dynamodb:cn-north-1:1:table/Orders/stream/*", ` +
+		`"arn:aws-cn:dynamodb:cn-north-1:1:table/Carts/stream/*"]},
+{"Effect": "Allow", "Action": ["dynamodb:ExportTableToPointInTime", "dynamodb:DescribeContinuousBackups"],
+ "Resource": ["arn:aws-cn:dynamodb:cn-north-1:1:table/Orders", "arn:aws-cn:dynamodb:cn-north-1:1:table/Carts"]},
+{"Effect": "Allow", "Action": "dynamodb:DescribeExport",
+ "Resource": ["arn:aws-cn:dynamodb:cn-north-1:1:table/Orders/export/*", ` +
+		`"arn:aws-cn:dynamodb:cn-north-1:1:table/Carts/export/*"]},
+{"Effect": "Allow", "Action": ["s3:AbortMultipartUpload", "s3:PutObject", "s3:PutObjectAcl"],
+ "Resource": "arn:aws-cn:s3:::B/*"},
+{"Effect": "Allow", "Action": "s3:GetObject",
+ "Resource": "arn:aws-cn:s3:::B/*"},
+{"Effect": "Allow", "Action": "s3:ListBucket",
+ "Resource": "arn:aws-cn:s3:::B"}
+]}`
+	if text != want {
+		t.Errorf("%s\nwant\n%s", text, want)
+	}
+}
+
+// TestClusterChangeIsFound: emulators have no app profiles, so the finding is tested without a server.
+func TestClusterChangeIsFound(t *testing.T) {
+	for _, x := range []struct {
+		row, now string
+		found    bool
+	}{{"a", "b", true}, {"a", "a", false}, {"", "b", false}, {"a", "", false}} {
+		c := &check{Report: &Report{}, writesTo: x.now}
+		c.cluster(&catalog.Table{Table: config.Table{Source: "Orders", Target: "orders"}}, &bigtable.State{Cluster: x.row})
+		found := len(c.Environment) == 1 && c.Environment[0].Code == "cluster_changed"
+		if found != x.found {
+			t.Errorf("%+v: %+v", x, c.Environment)
+		}
+	}
+}

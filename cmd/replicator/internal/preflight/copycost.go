@@ -1,0 +1,178 @@
+package preflight
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"text/tabwriter"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// Prices are the list prices that an estimate assumes, in dollars. Nobody asks AWS for them: its pages fill in their
+// prices in the browser, so that users must compare them before they rely on an estimate.
+type Prices struct {
+	Region       string  `json:"region"`
+	AsOf         string  `json:"as_of"` // of reading; the other two are not confirmed by a dated page
+	MillionUnits float64 `json:"million_read_units"`
+	ExportedGB   float64 `json:"exported_gb"`
+	StoredGB     float64 `json:"stored_gb_month"`
+}
+
+// assumed is the one place where the prices are; docs/backfill.md repeats them.
+var assumed = Prices{
+	// Standard table class. Other regions cost up to about twice as much.
+	Region: "us-east-1",
+	// Halved on 2024-11-01. https://aws.amazon.com/dynamodb/pricing/on-demand/ has the current one; it was confirmed with
+	// https://airbyte.com/data-engineering-resources/dynamodb-pricing of 2025-07-21.
+	AsOf: "2024-11-01", MillionUnits: 0.125,
+	// "Data export to Amazon S3", by the size of the table: look it up under
+	// https://aws.amazon.com/dynamodb/pricing/on-demand/
+	ExportedGB: 0.10,
+	// S3 Standard, the first 50 TB, for a month: look it up under https://aws.amazon.com/s3/pricing/
+	StoredGB: 0.023,
+}
+
+// PriceNote says what the dollars of an estimate are, and where to change the prices.
+func PriceNote() string {
+	return fmt.Sprintf("dollars: assumed list prices of %s, not asked from AWS: %g for a million read units (as of %s), "+
+		"%g for a GB exported and %g for a GB in S3 for a month (both not confirmed); other regions cost up to about "+
+		"twice as much; docs/backfill.md says where to compare and to change them",
+		assumed.Region, assumed.MillionUnits, assumed.AsOf, assumed.ExportedGB, assumed.StoredGB)
+}
+
+const (
+	unitBytes = 4096 // that a read unit reads strongly consistently
+	// copyRate is how many items of 1 KB a second are copied with two cores; larger items count as several.
+	copyRate      = 10_000
+	copyItemBytes = 1024
+)
+
+// CopyEstimate is what copying the items of a table takes, by scan and by export side by side.
+type CopyEstimate struct {
+	From       string       `json:"from"` // what the configuration chooses: scan, export or none
+	Items      int64        `json:"items"`
+	Bytes      int64        `json:"bytes"`
+	Billing    string       `json:"billing"`
+	ReadBudget float64      `json:"read_units_per_s"`
+	Recovery   string       `json:"point_in_time_recovery"` // on, off or unknown
+	Scan       *WayEstimate `json:"scan"`
+	Export     *WayEstimate `json:"export"`
+	Prices     Prices       `json:"prices"` // that the dollars assume
+}
+
+// WayEstimate is what one way of copying takes.
+type WayEstimate struct {
+	ReadUnits int64   `json:"read_units"`
+	Dollars   float64 `json:"dollars"`
+	Hours     float64 `json:"hours"`
+	Note      string  `json:"note"`
+}
+
+// estimateCopy estimates the copy of a table from its description, whose counts are up to six hours old. A budget that
+// the table cannot have is reported elsewhere; it counts as the default here.
+func estimateCopy(info *source.TableInfo, b config.Backfill) *CopyEstimate {
+	budget, err := info.ReadUnitsFor(b.ReadUnits.Absolute, b.ReadUnits.Percent)
+	if err != nil {
+		budget = source.DefaultReadUnits
+	}
+	e := &CopyEstimate{
+		From: b.From, Items: info.Items, Bytes: info.Bytes, Billing: "on demand", ReadBudget: budget, Recovery: "unknown",
+		Prices: assumed,
+	}
+	if e.From == "" {
+		e.From = "scan"
+	}
+	gb := float64(info.Bytes) / (1 << 30)
+	units := (info.Bytes + unitBytes - 1) / unitBytes
+	e.Scan = &WayEstimate{
+		ReadUnits: units, Dollars: float64(units) / 1e6 * assumed.MillionUnits,
+		Note: "at " + humanize.Commaf(budget) + " read units/s",
+	}
+	if b.ReadUnits == (config.Units{}) {
+		e.Scan.Note += ", the default"
+	}
+	if info.ReadUnits > 0 {
+		e.Billing = "provisioned"
+		e.Scan.Dollars = 0
+		e.Scan.Note += fmt.Sprintf("; of %s, which are paid for already", humanize.Commaf(info.ReadUnits))
+	}
+	writing := writeSeconds(info, b)
+	e.Scan.Hours = max(float64(units)/budget, writing) / 3600
+	e.Export = &WayEstimate{
+		Dollars: gb * (assumed.ExportedGB + assumed.StoredGB), Hours: writing / 3600,
+		Note: "once the export is complete (minutes to hours); S3 for a month",
+	}
+	return e
+}
+
+// ResyncCost says what reading a whole table once for a resync takes, and how many hours that is.
+func ResyncCost(info *source.TableInfo, b config.Backfill) (what string, hours float64) {
+	e := estimateCopy(info, b)
+	what = fmt.Sprintf("that reads about %s items (%s, %s read units) %s",
+		humanize.Comma(e.Items), humanize.IBytes(uint64(e.Bytes)), humanize.Comma(e.Scan.ReadUnits), e.Scan.Note)
+	return what, e.Scan.Hours
+}
+
+// writeSeconds returns how long it takes to write the items of a table, however they are read.
+func writeSeconds(info *source.TableInfo, b config.Backfill) float64 {
+	size := 1.0
+	if info.Items > 0 {
+		size = max(1, float64(info.Bytes)/float64(info.Items)/copyItemBytes)
+	}
+	seconds := float64(info.Items) * size / copyRate
+	if b.WriteRows > 0 {
+		seconds = max(seconds, float64(info.Items)/float64(b.WriteRows))
+	}
+	return seconds
+}
+
+// Write writes the estimate for people, the two ways side by side.
+func (e *CopyEstimate) Write(out io.Writer) error {
+	recovery := ""
+	if e.Recovery != "unknown" {
+		recovery = ", point-in-time recovery " + e.Recovery
+	}
+	fmt.Fprintf(out, "  about %s items, %s, %s%s; backfill: %s\n",
+		humanize.Comma(e.Items), humanize.IBytes(uint64(e.Bytes)), e.Billing, recovery, e.From)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "    COPY BY\tREAD UNITS\tDOLLARS\tHOURS\tREMARKS")
+	for _, way := range []struct {
+		name string
+		*WayEstimate
+	}{{"scan", e.Scan}, {"export", e.Export}} {
+		fmt.Fprintf(w, "    %s\t%s\t%s\t%s\t%s\n", way.name, humanize.Comma(way.ReadUnits), dollars(way.Dollars),
+			hours(way.Hours), way.Note)
+	}
+	return w.Flush()
+}
+
+// Sentence says what the copy that begins with the next run takes; "" if none does.
+func (e *CopyEstimate) Sentence() string {
+	way := e.Scan
+	switch e.From {
+	case "none":
+		return ""
+	case "export":
+		way = e.Export
+	}
+	return fmt.Sprintf("copies about %s items (%s) by %s: about %s dollars and %s hours",
+		humanize.Comma(e.Items), humanize.IBytes(uint64(e.Bytes)), e.From, dollars(way.Dollars), hours(way.Hours))
+}
+
+// dollars returns an amount with cents.
+func dollars(d float64) string { return humanize.CommafWithDigits(math.Round(d*100)/100, 2) }
+
+// hours returns a time in hours, to a tenth below ten.
+func hours(h float64) string {
+	switch {
+	case h < 0.1:
+		return "0.1"
+	case h < 10:
+		return fmt.Sprintf("%.1f", h)
+	}
+	return humanize.Comma(int64(math.Round(h)))
+}

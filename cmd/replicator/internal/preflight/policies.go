@@ -1,0 +1,158 @@
+package preflight
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/config"
+)
+
+// Policies are the least permissions that run, check and the commands beside them need in both clouds.
+// docs/credentials.md prints the same statements; a test compares them.
+type Policies struct {
+	AWS    Policy     `json:"aws"`
+	Google []Bindings `json:"google"`
+}
+
+// Policy is an IAM policy of AWS.
+type Policy struct {
+	Version   string
+	Statement []Statement
+}
+
+// Statement is one statement of a Policy.
+type Statement struct {
+	Effect   string
+	Action   []string
+	Resource []string
+}
+
+// Bindings is a role that Google Cloud must grant, and the command that grants it.
+type Bindings struct {
+	For     string `json:"for"`
+	Role    string `json:"role"`
+	Command string `json:"command"`
+}
+
+// policies returns the permissions that a configuration needs. arns holds the ARN of each table that is known; the
+// others have the placeholder ACCOUNT in theirs.
+func policies(cfg *config.Config, arns map[string]string) *Policies {
+	p := Policy{Version: "2012-10-17"}
+	var tables, streams, exported, exports []string
+	var places []Statement
+	for _, t := range cfg.Tables {
+		arn := arns[t.Source]
+		if arn == "" {
+			arn = fmt.Sprintf("arn:aws:dynamodb:%s:ACCOUNT:table/%s", cfg.Source.Region, t.Source)
+		}
+		partition := strings.Split(arn+":aws", ":")[1]
+		tables, streams = append(tables, arn), append(streams, arn+"/stream/*")
+		b := &t.Backfill
+		switch {
+		case b.Bucket != "":
+			exported, exports = append(exported, arn), append(exports, arn+"/export/*")
+			places = append(places, writeExport(partition, b.Bucket, b.Prefix))
+			places = append(places, readExport(partition, b.Bucket, b.Prefix)...)
+		case strings.HasPrefix(b.URL, "s3://"):
+			if u, err := url.Parse(b.URL); err == nil {
+				places = append(places, readExport(partition, u.Host, u.Path)...)
+			}
+		}
+	}
+	p.allow(tables, "dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive", "dynamodb:Scan", "dynamodb:BatchGetItem")
+	p.allow(streams, "dynamodb:DescribeStream", "dynamodb:GetShardIterator", "dynamodb:GetRecords")
+	p.allow(exported, "dynamodb:ExportTableToPointInTime", "dynamodb:DescribeContinuousBackups")
+	p.allow(exports, "dynamodb:DescribeExport")
+	for _, s := range places {
+		if !slices.ContainsFunc(p.Statement, func(x Statement) bool { return fmt.Sprint(x) == fmt.Sprint(s) }) {
+			p.Statement = append(p.Statement, s)
+		}
+	}
+	return &Policies{AWS: p, Google: bindings(&cfg.Bigtable)}
+}
+
+// allow appends a statement, unless it is about nothing.
+func (p *Policy) allow(resources []string, actions ...string) {
+	if len(resources) > 0 {
+		p.Statement = append(p.Statement, Statement{Effect: "Allow", Action: actions, Resource: resources})
+	}
+}
+
+// writeExport returns what the service needs to write an export that we ask for: it writes with our permissions.
+//
+// Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/S3DataExport_Requesting.html
+func writeExport(partition, bucket, prefix string) Statement {
+	return Statement{
+		Effect: "Allow", Action: []string{"s3:AbortMultipartUpload", "s3:PutObject", "s3:PutObjectAcl"},
+		Resource: []string{objects(partition, bucket, prefix)},
+	}
+}
+
+// readExport returns what reading an export takes: list the bucket, get the objects.
+func readExport(partition, bucket, prefix string) []Statement {
+	return []Statement{
+		{Effect: "Allow", Action: []string{"s3:GetObject"}, Resource: []string{objects(partition, bucket, prefix)}},
+		{Effect: "Allow", Action: []string{"s3:ListBucket"}, Resource: []string{"arn:" + partition + ":s3:::" + bucket}},
+	}
+}
+
+// objects returns the ARN of all objects of a bucket below a prefix.
+func objects(partition, bucket, prefix string) string {
+	if prefix = strings.Trim(prefix, "/"); prefix != "" {
+		prefix += "/"
+	}
+	return "arn:" + partition + ":s3:::" + bucket + "/" + prefix + "*"
+}
+
+// bindings returns the roles in Google Cloud.
+func bindings(b *config.Bigtable) []Bindings {
+	bind := func(use, role string) Bindings {
+		return Bindings{For: use, Role: role, Command: fmt.Sprintf(
+			"gcloud bigtable instances add-iam-policy-binding %s --project=%s --member=MEMBER --role=%s",
+			b.Instance, b.Project, role)}
+	}
+	return []Bindings{
+		bind("run and all commands", "roles/bigtable.user"),
+		bind("check, schema --diff", "roles/bigtable.viewer"),
+		bind("schema --apply", "roles/bigtable.admin"),
+	}
+}
+
+// Write writes the policies so that each can be copied from the terminal.
+func (p *Policies) Write(out io.Writer) {
+	fmt.Fprintf(out, "AWS: the IAM policy that this configuration needs (docs/credentials.md)\n%s\n", p.AWS.Text())
+	fmt.Fprintln(out, "Google Cloud: the roles that it needs, on the instance")
+	for _, b := range p.Google {
+		fmt.Fprintf(out, "# %s\n%s\n", b.For, b.Command)
+	}
+}
+
+// Text returns the policy as JSON, two lines for each statement.
+func (p *Policy) Text() string {
+	var lines []string
+	for _, s := range p.Statement {
+		lines = append(lines, s.text())
+	}
+	return fmt.Sprintf("{\"Version\": %q, \"Statement\": [\n%s\n]}", p.Version, strings.Join(lines, ",\n"))
+}
+
+func (s *Statement) text() string {
+	return fmt.Sprintf("{\"Effect\": %q, \"Action\": %s,\n \"Resource\": %s}", s.Effect, list(s.Action), list(s.Resource))
+}
+
+// list returns texts as a JSON array, or as a string where there is one.
+func list(texts []string) string {
+	quoted := make([]string, len(texts))
+	for i, t := range texts {
+		b, _ := json.Marshal(t) // a string can always be encoded
+		quoted[i] = string(b)
+	}
+	if len(quoted) == 1 {
+		return quoted[0]
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}

@@ -1,0 +1,147 @@
+// Package recovery plans what `replicator recover` does: it compares each table's log with the table's row in Bigtable,
+// and estimates what a new life costs and how long it takes.
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+)
+
+// Life is the new life of a table that a recovery begins.
+type Life struct {
+	Table string  `json:"table"`
+	Why   string  `json:"why"` // the old log cannot go on
+	Life  uint64  `json:"life"`
+	Lead  float64 `json:"lead_s"` // how far versions are ahead of the clock at first
+	Hours float64 `json:"red_hours"`
+	Begun bool    `json:"begun"` // by an earlier recover: nothing is changed
+
+	plan  *pipeline.Recovery
+	reads string // what the resync reads
+}
+
+// Plan returns the new lives of the tables whose logs cannot go on; of one table if its name is not empty. The tables
+// must be described and compiled.
+func Plan(
+	ctx context.Context, cfg *config.Config, clients *wire.Clients, tables *catalog.Catalog, only string,
+) (lives []*Life, err error) {
+	q, err := openQueue(ctx, cfg, clients)
+	if err != nil {
+		return nil, err
+	}
+	sink, err := clients.Bigtable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tables.Tables {
+		if only != "" && t.Source != only {
+			continue
+		}
+		found, err := look(ctx, cfg, clients.Now(), t, q, sink)
+		if err != nil {
+			return nil, err
+		}
+		plan, err := pipeline.PlanRecovery(found)
+		if refused := (*pipeline.RefusedError)(nil); errors.As(err, &refused) {
+			return nil, exit.Environment(fmt.Errorf("recover %s: %s", t.Source, refused.What), refused.Hint)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("recover %s: %w", t.Source, err)
+		}
+		if plan == nil {
+			continue
+		}
+		reads, hours := preflight.ResyncCost(&t.Info, t.Backfill)
+		lives = append(lives, &Life{
+			Table: t.Source, Why: plan.Why, Life: plan.Life, Lead: plan.Lead.Seconds(), Hours: hours, Begun: plan.Begun,
+			plan: plan, reads: reads,
+		})
+	}
+	return lives, nil
+}
+
+// Asks reports whether any of the lives is still to be begun.
+func Asks(lives []*Life) bool {
+	return slices.ContainsFunc(lives, func(l *Life) bool { return !l.Begun })
+}
+
+// openQueue opens the logs; nil if the directory of the embedded ones is not there.
+func openQueue(ctx context.Context, cfg *config.Config, clients *wire.Clients) (*queue.Queue, error) {
+	if dir := cfg.Queue.Dir; dir != "" {
+		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+			return nil, nil
+		}
+	}
+	return clients.Queue(ctx)
+}
+
+// look returns what a recovery of a table looks at.
+func look(
+	ctx context.Context, cfg *config.Config, now time.Time, t *catalog.Table, q *queue.Queue, sink *bigtable.Client,
+) (f pipeline.Found, err error) {
+	f = pipeline.Found{
+		Want: t.Identity(cfg.Pipeline, sink), Start: wire.Start(cfg), Date: change.MillisOf(now),
+		Lead: time.Duration(cfg.Testing.Lead),
+	}
+	if f.Row, err = sink.LoadState(ctx, cfg.Pipeline, t.Source); err != nil && !errors.Is(err, bigtable.ErrNoState) {
+		return f, exit.Bigtable(fmt.Errorf("load state of %s: %w", t.Source, err))
+	}
+	if q == nil {
+		return f, nil
+	}
+	log, err := q.Log(ctx, t.Source)
+	if errors.Is(err, queue.ErrNoLog) {
+		return f, nil
+	}
+	if err != nil {
+		return f, exit.Environment(fmt.Errorf("open log of %s: %w", t.Source, err), "see `replicator check`")
+	}
+	f.Created = log.Created()
+	f.Want.LogCreated = f.Created.UTC()
+	f.Log, f.FoldErr = log.Fold(ctx)
+	return f, nil
+}
+
+// Text says what the recovery does, and for how long the table is not ready.
+func (l *Life) Text() string {
+	if l.Begun {
+		return fmt.Sprintf("%s is already recovering: life %d begins at the next try of a replicator, nothing was changed.",
+			l.Table, l.Life)
+	}
+	return fmt.Sprintf(`%s: %s.
+  recover begins life %d: versions go on %s ahead of the clock, above everything that was ever written. A log that is
+  still there is deleted. Then the whole table is compared with Bigtable and what differs is written again: %s.
+  Until that is complete, for %s, the table is red; readers keep seeing its rows, and changes go on arriving.`,
+		l.Table, l.Why, l.Life, (time.Duration(l.Lead) * time.Second).String(), l.reads, span(l.Hours))
+}
+
+// span returns a time in words. A small table takes more than a minute too: a resync first waits for the margin between
+// the clocks of the service.
+func span(hours float64) string {
+	switch {
+	case hours < 0.05:
+		return "a few minutes"
+	case hours < 2:
+		return fmt.Sprintf("about %.0f minutes", hours*60)
+	}
+	return fmt.Sprintf("about %.0f hours", hours)
+}
+
+// Begin stores the new life in the table's row. Nothing else is changed.
+func (l *Life) Begin(ctx context.Context, sink *bigtable.Client) error {
+	return l.plan.Begin(ctx, sink)
+}

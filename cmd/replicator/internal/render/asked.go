@@ -1,0 +1,79 @@
+package render
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue/request"
+)
+
+// Retried is what became of dead letters that were tried again.
+type Retried struct {
+	Schema  int   `json:"schema"`
+	Applied int64 `json:"applied"` // and deleted, or deleted because their item is true without them
+	Refused int64 `json:"refused"` // once more; they stay
+	Left    int64 `json:"left"`    // not tried, because an earlier letter of their item was refused
+}
+
+// Print prints what became of dead letters, and why letters were refused, a line each.
+func (r Retried) Print(w io.Writer, notes []request.Note, unreadable []string) {
+	fmt.Fprintf(w, "%d applied, %d refused again, %d not tried because an earlier one was refused.\n",
+		r.Applied, r.Refused, r.Left)
+	for _, n := range notes {
+		if n.Letter != "" {
+			fmt.Fprintf(w, "  %s: %s (%s)\n", n.Letter, n.Reason, n.Code)
+		}
+	}
+	for _, line := range unreadable {
+		fmt.Fprintf(w, "  %s\n", line)
+	}
+}
+
+// Resynced is what became of items that were resynced.
+type Resynced struct {
+	Schema   int      `json:"schema"`
+	Table    string   `json:"table"`
+	Items    int64    `json:"items"`
+	Written  int64    `json:"written"`
+	Equal    int64    `json:"equal"`
+	Left     int64    `json:"left"`
+	Hot      int64    `json:"hot"`
+	Letters  int64    `json:"letters"`            // items that are refused
+	Unproven int64    `json:"unproven"`           // of a whole table only
+	Requests []string `json:"requests,omitempty"` // asked for, and not waited for
+}
+
+// ResyncedTable returns what became of the items of a whole table.
+func ResyncedTable(schema int, table string, r checkpoint.ResyncResult) Resynced {
+	return Resynced{
+		Schema: schema, Table: table, Items: r.Items, Written: r.Written, Equal: r.Equal, Left: r.Left, Hot: r.Hot,
+		Letters: r.Letters, Unproven: r.Unproven,
+	}
+}
+
+// Open returns how many items are not equal yet.
+func (r Resynced) Open() int64 { return r.Hot + r.Letters + r.Unproven }
+
+// Print prints what became of the items.
+func (r Resynced) Print(w io.Writer) {
+	rows := "rows"
+	if r.Left == 1 {
+		rows = "row"
+	}
+	fmt.Fprintf(w, "%s: %d items, %d equal, %d written, %d %s left by their item.\n",
+		r.Table, r.Items, r.Equal, r.Written, r.Left, rows)
+	if n := r.Hot + r.Unproven; n > 0 {
+		fmt.Fprintf(w, "  %d change too often to be made equal now: repeat the resync later\n", n)
+	}
+	if r.Letters > 0 {
+		fmt.Fprintf(w, "  %d are refused by the mapping or by Bigtable: `replicator dlq list`\n", r.Letters)
+	}
+}
+
+// Refused prints why items are refused or hot, by their place in the list: keys may be personal data.
+func (r Resynced) Refused(w io.Writer, notes []request.Note) {
+	for _, n := range notes {
+		fmt.Fprintf(w, "  %s: %s\n", n.Code, n.Reason)
+	}
+}

@@ -1,0 +1,73 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
+	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
+)
+
+// Steps returns how far copies and resyncs are, of one table or of all.
+func Steps(s pipeline.Status, table string) (steps []bars.Step) {
+	for i := range s.Tables {
+		t := &s.Tables[i]
+		if table != "" && t.Source != table || t.State == status.StandBy {
+			continue
+		}
+		if c := t.Copy; c != nil {
+			_, text, _ := strings.Cut(c.Sentence(), " · ")
+			steps = append(steps, bars.Step{Name: "copying " + t.Source, Percent: c.Percent, Text: text})
+		}
+		if t.ResyncSince != nil {
+			steps = append(steps, resyncStep(t))
+		}
+	}
+	return steps
+}
+
+// resyncStep returns how far the resync of a whole table is. Its share is that of the items that were compared: how
+// long the repair takes is not known before.
+func resyncStep(t *pipeline.TableStatus) bars.Step {
+	step := bars.Step{Name: "resyncing " + t.Source, Text: "since " + clockTime(t.ResyncSince.Local())}
+	if t.State == "recovering" || t.State == "healing" {
+		step.Name = t.State + " " + t.Source
+	}
+	r := t.Resync
+	if r == nil {
+		return step
+	}
+	if total := max(r.Items, r.Estimate); total > 0 {
+		step.Percent = 100 * float64(r.Items) / float64(total)
+	}
+	step.Text = r.Doing + " · " + r.Differences()
+	if r.Why != "" {
+		step.Text += " · " + r.Why
+	}
+	return step
+}
+
+// barWidth is the width of a bar that is not drawn by package bars.
+const barWidth = 24
+
+// Bars writes a line with a bar for each step, for output that is redrawn as a whole.
+func Bars(out io.Writer, steps []bars.Step) {
+	for _, s := range steps {
+		full := min(barWidth, int(s.Percent*barWidth/100))
+		fmt.Fprintf(out, "%s [%s%s] %3.0f %%  %s\n", s.Name, strings.Repeat("=", full), strings.Repeat("-", barWidth-full),
+			s.Percent, s.Text)
+	}
+	if len(steps) > 0 {
+		fmt.Fprintln(out)
+	}
+}
+
+// Lines writes a plain line for each step, with the time.
+func Lines(out io.Writer, steps []bars.Step, now time.Time) {
+	for _, s := range steps {
+		fmt.Fprintf(out, "%s %s: %.0f %% · %s\n", now.Format(time.TimeOnly), s.Name, s.Percent, s.Text)
+	}
+}

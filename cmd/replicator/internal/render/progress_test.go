@@ -1,0 +1,51 @@
+package render
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/resync"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
+)
+
+// TestProgressOfEachTable: a copy, a resync whose owner answers, one of which only the log tells, and a table that
+// another process carries.
+func TestProgressOfEachTable(t *testing.T) {
+	since := time.Date(2026, 11, 22, 14, 3, 21, 0, time.Local)
+	s := pipeline.Status{Tables: []pipeline.TableStatus{
+		{Source: "Orders", Copy: &resync.Progress{
+			Percent: 50, Items: 12_300_000, EstimatedItems: 30_000_000, Rate: 5100, ETA: 3480}},
+		{Source: "Carts", State: "healing", ResyncSince: &since, Resync: &resync.WholeStatus{
+			Doing: "repairing", Items: 30, Estimate: 40, Candidates: 9, Settled: 7, Different: 5, Repaired: 2, Hot: 1}},
+		{Source: "Users", State: "recovering", ResyncSince: &since},
+		{Source: "Idle"},
+		{Source: "Other", State: status.StandBy, ResyncSince: &since},
+	}}
+	var out bytes.Buffer
+	Bars(&out, Steps(s, ""))
+	for _, want := range []string{
+		"copying Orders [============------------]  50 %  12.3 M of about 30 M items · 5,100/s · about 58 min left\n",
+		"healing Carts [==================------]  75 %  repairing · 9 may differ, 7 looked at again: " +
+			"5 different, 2 repaired, 1 open\n",
+		"recovering Users [------------------------]   0 %  since ", "14:03:21",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+	if n := strings.Count(out.String(), "["); n != 3 {
+		t.Errorf("%d bars in\n%s", n, out.String())
+	}
+	if got := Steps(s, "Users"); len(got) != 1 || got[0].Name != "recovering Users" {
+		t.Errorf("%+v", got)
+	}
+	out.Reset()
+	Lines(&out, Steps(s, "Carts"), since)
+	if want := "14:03:21 healing Carts: 75 % · repairing · 9 may differ, 7 looked at again: 5 different, 2 repaired, " +
+		"1 open\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+)
+
+// mappingCommand returns the command `replicator mapping`.
+func (a *app) mappingCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "mapping", Short: "Compare a changed mapping with the one that wrote the rows, and accept it",
+		Args: a.args(cobra.NoArgs),
+	}
+	diff := &cobra.Command{
+		Use: "diff", Short: "Say what a changed mapping does to the rows that are there", Args: a.args(cobra.NoArgs),
+		Long: `diff compares the mapping of each table with the one that wrote its rows, whose text is stored in Bigtable: the
+same cells; other cells in the same rows; or rows that move. It says whether the change can be accepted. Exit 4: it
+cannot, and diff prints the commands of the other way.`,
+	}
+	accept := &cobra.Command{
+		Use: "accept", Short: "Let the rows be written again with the changed mapping", Args: a.args(cobra.NoArgs),
+		Long: `accept asks the replicator that owns the table to go on with the new mapping, and to copy the table with
+it. It is refused where a copy could leave something of the old mapping: see diff. It is also refused (exit 3) while the
+target lacks a family or a rule that the new mapping needs: first ` + "`schema --apply`.",
+	}
+	for _, c := range []*cobra.Command{diff, accept} {
+		var table, old string
+		c.Flags().StringVar(&table, "table", "", "only this source table")
+		c.Flags().StringVar(&old, "old", "", "file of the mapping that wrote the rows, where Bigtable does not hold it")
+		c.RunE = a.body(func(ctx context.Context, _ []string) error {
+			return a.mapping(ctx, table, old, c == accept)
+		})
+	}
+	cmd.AddCommand(diff, accept)
+	return cmd
+}
+
+// mapping prints what has changed in the mappings, and accepts it if asked to.
+func (a *app) mapping(ctx context.Context, table, old string, accept bool) error {
+	cfg, err := a.config()
+	if err != nil {
+		return err
+	}
+	logs, clients, err := a.tableLogs(ctx, table)
+	if err != nil {
+		return err
+	}
+	defer clients.Close()
+	src, err := clients.Source(ctx)
+	if err != nil {
+		return err
+	}
+	tables, err := a.catalog(ctx, cfg, src)
+	if err != nil {
+		return err
+	}
+	sink, err := clients.Bigtable(ctx)
+	if err != nil {
+		return err
+	}
+	edits, err := tables.EditsOf(ctx, sink, table, old)
+	if err != nil {
+		return err
+	}
+	refused := false
+	for i := range edits {
+		e := &edits[i]
+		changed := e.From != e.To
+		refused = refused || changed && !e.Acceptable
+		if a.json {
+			err = a.printJSON(map[string]any{
+				"schema": schema, "table": e.Source, "changed": changed, "kind": e.Kind,
+				"reasons":    append([]string{}, e.Reasons...),
+				"acceptable": e.Acceptable, "why": e.Why, "from": e.From, "to": e.To,
+			})
+		} else {
+			a.printed = true
+			render.MappingEdit(a.out, e)
+		}
+		if err == nil && accept && changed && e.Acceptable {
+			if err = preflight.CheckTarget(ctx, sink, tables, e.Target); err != nil {
+				return err
+			}
+			if err = e.Store(ctx, sink, cfg.Pipeline); err == nil {
+				err = a.acceptMapping(ctx, logs, e)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if refused {
+		return exit.Silent(exit.CodeDifferences)
+	}
+	return nil
+}
+
+// acceptMapping appends to a table's log that its mapping may change.
+func (a *app) acceptMapping(ctx context.Context, logs []*order.Log, e *catalog.MappingEdit) error {
+	for _, l := range logs {
+		if l.Table != e.Source {
+			continue
+		}
+		control := checkpoint.Control{Accept: &checkpoint.Accept{From: e.From, To: e.To}}
+		if _, err := l.Append(ctx, "accept mapping", control); err != nil {
+			return err
+		}
+		if !a.json {
+			a.print("%s: the mapping is accepted.", e.Source)
+		}
+		return nil
+	}
+	return exit.Environment(fmt.Errorf("table %s has no log", e.Source), "see `replicator check`")
+}

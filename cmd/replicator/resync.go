@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+)
+
+// resyncCommand returns the command `replicator resync`.
+func (a *app) resyncCommand() *cobra.Command {
+	var o ask.Resync
+	cmd := &cobra.Command{
+		Use:   "resync --table NAME [--keys FILE|- | --from-export URL] [--wait]",
+		Short: "Make the rows of a table, or of some of its items, true again",
+		Long: `resync asks the replicator that owns the table to compare all of it with Bigtable, and to write again what
+differs. It reads the whole table once, within the read budget of its backfill block; rows that are equal are not
+written. The stream runs on. Gaps that were accepted are healed by it.
+
+With --keys, only the items are resynced whose keys the file names, one JSON object per line: plain as in
+{"pk":"hats","n":12}, in DynamoDB's typed notation, or whole items; - reads stdin. With --from-export, only those that
+changed in the window of an incremental export (file:// or s3://). Where rows are not functions of keys, the owner reads
+the whole target once for that, to find the rows that items have left. No gap is healed by either.
+
+With --wait, exit code 4 says that some items could not be made equal yet: they change too often, or the mapping or
+Bigtable refuses them. Without it, the ids of what was asked for are printed.`,
+		Args: a.args(cobra.NoArgs),
+		RunE: a.body(func(ctx context.Context, _ []string) error {
+			if o.Keys != "" || o.Export != "" {
+				return a.resyncItems(ctx, &o)
+			}
+			return a.resync(ctx, o.Table, o.Wait)
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Table, "table", "", "source table")
+	f.StringVar(&o.Keys, "keys", "", "file with the keys of the items, - for stdin")
+	f.StringVar(&o.Export, "from-export", "", "incremental export with the keys of the items")
+	f.BoolVar(&o.Wait, "wait", false, "return when the resync is complete")
+	must(cmd.MarkFlagRequired("table"))
+	cmd.MarkFlagsMutuallyExclusive("keys", "from-export")
+	return cmd
+}
+
+// resyncItems has single items resynced.
+func (a *app) resyncItems(ctx context.Context, o *ask.Resync) error {
+	cfg, err := a.config()
+	if err != nil {
+		return err
+	}
+	clients := a.clients(cfg)
+	defer clients.Close()
+	done, err := o.Run(ctx, a.asker(cfg, clients, o.Table), cfg)
+	if err != nil {
+		return err
+	}
+	if !o.Wait && !a.json {
+		items, requests := render.Count(int(done.Items), "item"), render.Count(len(done.IDs), "request")
+		a.print("%s of %s asked for: %s.", items, o.Table, requests)
+		return nil
+	}
+	return a.printResynced(done.Resynced(schema, o), done)
+}
+
+// resync orders a resync of a whole table, and waits for its end if asked to.
+func (a *app) resync(ctx context.Context, table string, wait bool) error {
+	logs, clients, err := a.tableLogs(ctx, table)
+	if err != nil {
+		return err
+	}
+	defer clients.Close()
+	if len(logs) == 0 {
+		return exit.Environment(fmt.Errorf("table %s has no log yet", table), "`replicator run` makes it when it starts")
+	}
+	id, err := logs[0].Resync(ctx, "resync", nil)
+	if err != nil {
+		return err
+	}
+	if wait {
+		return a.awaitResync(ctx, clients, table, id)
+	}
+	if a.json {
+		return a.printJSON(map[string]any{"schema": schema, "table": table, "resync": id})
+	}
+	a.print("%s is being resynced; `replicator status` shows when that is complete.", table)
+	return nil
+}
+
+// awaitResync waits for the end of a resync of a whole table and prints its result.
+func (a *app) awaitResync(ctx context.Context, clients *wire.Clients, table, id string) error {
+	stop := a.showProgress(ctx, clients, table)
+	result, ok, err := order.AwaitResync(ctx, clients, table, id)
+	stop()
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("the resync of %s was replaced by a later order", table),
+			Hint: "`replicator status` shows it; wait with --wait on that one"}
+	}
+	return a.printResynced(render.ResyncedTable(schema, table, result), nil)
+}
+
+// printResynced prints what a resync found and did. Items that are not equal after it are exit code 4.
+func (a *app) printResynced(r render.Resynced, done *ask.Total) error {
+	if a.json {
+		if err := a.printJSON(r); err != nil {
+			return err
+		}
+	} else {
+		a.printed = true
+		r.Print(a.out)
+		if done != nil {
+			r.Refused(a.out, done.Notes)
+		}
+	}
+	if r.Open() > 0 {
+		return exit.Silent(exit.CodeDifferences)
+	}
+	return nil
+}
