@@ -4,8 +4,13 @@
 #   test/acceptance.sh                        builds bin/replicator and runs the session against the sandbox
 #   BIGTABLE=cbtemulator test/acceptance.sh   Google's own emulator in the place of the sandbox's Bigtable: a path, a
 #                                             name in PATH, or the one in the Google Cloud SDK; skipped where there is none
-#   PORTS=18000,18086,14222,19464             other ports for DynamoDB, Bigtable, NATS and admin
+#   PORTS=18000,18086,14222,19464             other ports for DynamoDB, Bigtable, NATS and admin; the one after
+#                                             DynamoDB's is moto's, the one after Bigtable's is the emulator's
 #   DEMO=0                                    without the demo
+#   OLD=0                                     without the tables that are older than their stream
+#
+# Tables that are older than their stream are copied, recovered and healed on the sandbox, again on Google's emulator,
+# and copied from moto, where moto_server is in PATH. Each time what `aws dynamodb scan` and `cbt read` return is compared.
 #   REPLICATOR=/path/to/replicator            that one instead of building
 set -eu
 
@@ -46,10 +51,10 @@ IFS=, read -r DYNAMODB BIGTABLE_PORT NATS ADMIN <<-EOF
 	$PORTS
 EOF
 T=$(mktemp -d)
-sandbox='' daemon='' google='' step=start
+sandbox='' daemon='' google='' moto='' step=start
 finish() {
 	code=$?
-	for pid in $daemon $google $sandbox; do kill "$pid" 2>/dev/null || true; done
+	for pid in $daemon $google $moto $sandbox; do kill "$pid" 2>/dev/null || true; done
 	wait
 	if [ $code -eq 0 ]; then rm -rf "$T"; else
 		echo "acceptance: FAILED in step: $step (left in $T)" >&2
@@ -85,11 +90,14 @@ until [ -f "$T/ready" ]; do
 done
 eval "$(replicator sandbox env --dynamodb "127.0.0.1:$DYNAMODB" --bigtable "127.0.0.1:$BIGTABLE_PORT" --nats "127.0.0.1:$NATS")"
 export AWS_PAGER=
-if [ -n "${BIGTABLE:-}" ]; then
-	begin "Google's emulator: $BIGTABLE"
-	"$BIGTABLE" --host 127.0.0.1 --port $((BIGTABLE_PORT + 1)) &
+start_emulator() {
+	"$1" --host 127.0.0.1 --port $((BIGTABLE_PORT + 1)) &
 	google=$!
 	export BIGTABLE_EMULATOR_HOST="127.0.0.1:$((BIGTABLE_PORT + 1))"
+}
+if [ -n "${BIGTABLE:-}" ]; then
+	begin "Google's emulator: $BIGTABLE"
+	start_emulator "$BIGTABLE"
 fi
 
 cd "$T"
@@ -162,4 +170,150 @@ kill -TERM $daemon
 wait $daemon || fail "run ended with $?"
 daemon=''
 replicator status | grep -q 'Everything written before'
+
+# --- tables that are older than their stream ---
+
+# old_table makes the table $1, fills it with a hundred items of all types, and only then gives it a stream.
+old_table() {
+	aws dynamodb create-table --table-name "$1" \
+		--attribute-definitions AttributeName=pk,AttributeType=S AttributeName=sk,AttributeType=S \
+		--key-schema AttributeName=pk,KeyType=HASH AttributeName=sk,KeyType=RANGE --billing-mode PAY_PER_REQUEST >/dev/null
+	for batch in 0 1 2 3; do
+		jq -n --arg table "$1" --argjson batch $batch '{($table): [range(25) | . + 25*$batch | {PutRequest: {Item: {
+			pk: {S: "old\(. % 7)"}, sk: {S: "\(.)"}, name: {S: "item \(.)"}, price: {N: "\(.).50"}, sold: {BOOL: (. % 2 == 0)},
+			image: {B: ("bytes \(.)" | @base64)}, nothing: {NULL: true}, tags: {SS: ["a\(.)", "b"]}, sizes: {NS: ["7"]},
+			more: {M: {n: {N: "\(.)"}, list: {L: [{S: "x"}, {N: "1.5"}]}}}, expires: {N: "4102444800"}}}}]}' >"$T/batch.json"
+		aws dynamodb batch-write-item --request-items "file://$T/batch.json" >/dev/null
+	done
+	aws dynamodb update-table --table-name "$1" \
+		--stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES >/dev/null
+}
+put() { aws dynamodb put-item --table-name "$1" --item "{\"pk\":{\"S\":\"$2\"},\"sk\":{\"S\":\"$3\"},\"name\":{\"S\":\"$4\"}}"; }
+delete() { aws dynamodb delete-item --table-name "$1" --key "{\"pk\":{\"S\":\"$2\"},\"sk\":{\"S\":\"$3\"}}"; }
+
+# equal fails unless every cell that the items of the table $1 should have is in the table $2 of Bigtable, and no other.
+# Without a mapping, a NULL has no cell.
+equal() {
+	aws dynamodb scan --table-name "$1" --consistent-read | jq -r '
+		def plain: to_entries[0] | if .key == "M" then .value | to_entries | sort_by(.key) | from_entries | map_values(plain) elif .key == "L" then .value | map(plain)
+			elif .key == "N" or .key == "NS" then .value | if type == "array" then map(tonumber) else tonumber end
+			else .value end;
+		def text: if has("B") then .B | @base64d elif has("S") then .S else plain | tojson end;
+		.Items[] | "\(.pk.S)#\(.sk.S)" as $row | del(.pk, .sk) | to_entries[] |
+		select(.value | has("NULL") | not) | "\($row) d:\(.key) \(.value | text | tojson)"
+	' | LC_ALL=C sort >"$T/want"
+	HOME=$T cbt -project local -instance local read "$2" columns='d:.*' cells-per-column=1 2>>"$T/cbt.log" | awk '
+		/^-+$/ { next } /^  d:/ { column = $1; next } /^    / { sub(/^ +/, ""); print row, column, $0; next } { row = $0 }
+	' | LC_ALL=C sort >"$T/have"
+	[ -s "$T/want" ] || fail "$1 has no items"
+	diff "$T/want" "$T/have" >"$T/diff" || fail "$1 and $2 differ: $(grep -c '^<' "$T/diff") cells are missing, \
+$(grep -c '^>' "$T/diff") are not in DynamoDB: $(head -n 6 "$T/diff")"
+	echo "   equal: $(wc -l <"$T/want") cells"
+}
+
+# run_old and end_old start and end the replicator with the configuration old.yaml.
+run_old() {
+	"$REPLICATOR" run --config old.yaml 2>>"$T/run.log" &
+	daemon=$!
+}
+end_old() {
+	kill "$1" $daemon
+	wait $daemon || true
+	daemon=''
+}
+wait_old() { replicator status --config old.yaml --json --wait applied=now --timeout 300s | jq -e .ready >/dev/null; }
+
+# old_items copies the table $1 to $2, while it is written.
+old_items() {
+	begin "old items, $3: run, wait, equal"
+	old_table "$1"
+	cat >old.yaml <<-EOF
+		pipeline: old-$2
+		source: {region: us-east-1}
+		bigtable: {project: local, instance: local}
+		queue: {dir: ./data-$2}
+		admin: {listen: "127.0.0.1:$ADMIN"}
+		tables:
+		- {source: $1, target: $2}
+	EOF
+	replicator schema --config old.yaml --apply
+	replicator check --config old.yaml
+	run_old
+	put "$1" old3 3 'changed while it is copied'
+	delete "$1" old4 4
+	wait_old
+	equal "$1" "$2"
+}
+
+# trim removes all records of the streams. Their times are whole seconds, so the present one has to end first.
+trim() {
+	curl -sf -d '{"by":"1s"}' "$AWS_ENDPOINT_URL_DYNAMODB/_sandbox/advance" >/dev/null
+	curl -sf -d '{"older_than":"0s"}' "$AWS_ENDPOINT_URL_DYNAMODB/_sandbox/trim" >/dev/null
+}
+
+# gap loses changes of the table $1 before they are read.
+gap() {
+	begin "gap, $3: gaps heal, equal"
+	put "$1" old1 1 'the last change that is read before the gap'
+	wait_old
+	end_old -TERM
+	put "$1" old1 1 'changed in the gap'
+	delete "$1" old1 8
+	trim
+	run_old
+	replicator status --config old.yaml --watch --timeout 120s --json |
+		jq -ne 'first(inputs | select(.tables[0].gaps > 0)) | .ready | not' >/dev/null
+	replicator gaps list --config old.yaml
+	replicator gaps heal --config old.yaml --wait
+	wait_old
+	equal "$1" "$2"
+	replicator gaps list --config old.yaml --json | jq -e '.state == "healed"' >/dev/null
+}
+
+# lost_volume loses the log of the table $1, and with it changes that DynamoDB does not have any more either.
+lost_volume() {
+	begin "lost volume, $3: recover, equal"
+	end_old -KILL
+	put "$1" old5 5 'changed before the volume was lost'
+	delete "$1" old6 6
+	trim
+	rm -rf "./data-$2"
+	replicator recover --config old.yaml --all --yes # before the start: a replicator that finds its log gone ends
+	run_old
+	wait_old
+	equal "$1" "$2"
+}
+
+# old does all that with the table $1 and the target $2. The gap comes first: the versions of a new life are some minutes
+# ahead of the clock, and a later gap heals when the clock has passed them.
+old() {
+	old_items "$@"
+	gap "$@"
+	lost_volume "$@"
+	end_old -TERM
+}
+
+if [ "${OLD:-1}" = 1 ]; then
+	old Old old "${BIGTABLE:-the sandbox}"
+	if [ -z "${BIGTABLE:-}" ]; then
+		found=$(emulator cbtemulator)
+		if [ -z "$found" ]; then
+			begin "Google's emulator: skipped, there is no cbtemulator (gcloud components install bigtable)"
+		else
+			start_emulator "$found"
+			old OldToo old_too "Google's emulator"
+		fi
+	fi
+	if ! command -v moto_server >/dev/null; then
+		begin 'moto: skipped, moto_server is not in PATH (pip install "moto[server]")'
+	else
+		moto_server -H 127.0.0.1 -p $((DYNAMODB + 1)) >"$T/moto.log" 2>&1 &
+		moto=$!
+		AWS_ENDPOINT_URL=http://127.0.0.1:$((DYNAMODB + 1))
+		export AWS_ENDPOINT_URL AWS_ENDPOINT_URL_DYNAMODB=$AWS_ENDPOINT_URL AWS_ENDPOINT_URL_DYNAMODB_STREAMS=$AWS_ENDPOINT_URL
+		curl -s --retry 60 --retry-delay 1 --retry-connrefused "$AWS_ENDPOINT_URL/moto-api/data.json" >/dev/null
+		old_items OldMoto old_moto moto # its streams cannot be read from a time on: the start falls back
+		end_old -TERM
+	fi
+fi
 echo 'acceptance: all steps passed'

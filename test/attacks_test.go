@@ -135,7 +135,7 @@ func TestFirstStartAtLatestIsDecidedOnce(t *testing.T) {
 	for i, step := range firstSteps {
 		t.Run(fmt.Sprintf("step %d", i+1), func(t *testing.T) {
 			w := newWorld(t, 411+uint64(i))
-			w.start = "latest"
+			w.start, w.tables = "latest", []string{"{source: Orders, target: orders, backfill: none}"}
 			w.prepare("Orders")
 			a := w.writer("Orders", 411+uint64(i))
 			a.write(60)

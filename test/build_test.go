@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		defer func() { _ = os.RemoveAll(binDir) }()
-		for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
+		for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "MAIL_KEY"} {
 			if err := os.Setenv(name, "sandbox"); err != nil {
 				panic(err)
 			}

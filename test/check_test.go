@@ -81,6 +81,12 @@ func TestCheckRefusesWhatRunRefuses(t *testing.T) {
 	withConfiguration(w.shareRows)
 	w.shared = false
 	refusedBoth("the mapping of Orders is not the one")
+	if r := w.command("check", "--json", "--sample", "0"); !strings.Contains(r.out, `"mapping_changed"`) {
+		t.Errorf("check does not say what mapping diff says\n%s", r.out)
+	}
+	if r := w.command("mapping", "diff"); r.code != 4 || !strings.Contains(r.out, "another target than orders") {
+		t.Errorf("mapping diff: exit %d\n%s%s", r.code, r.out, r.err)
+	}
 	w.write("file", "")
 	withConfiguration(func() { w.queue = "{dir: ./file, max_bytes: 64MiB}" })
 	w.checkFinds("queue_dir", "is not a directory")

@@ -77,11 +77,16 @@ func (s *sides) compile(table string) *transform.Program {
 
 // compare compares a table with its target, cell by cell, as a reader of the target sees them.
 func (s *sides) compare(ctx context.Context, table string) error {
+	return s.compareWith(ctx, table, target(table))
+}
+
+// compareWith is compare with another target than that of the configuration.
+func (s *sides) compareWith(ctx context.Context, table, target string) error {
 	s.w.t.Helper()
 	program := s.compile(table)
 	items := func(ctx context.Context, f func(change.Image) error) error { return s.items(ctx, table, f) }
 	rows := func(ctx context.Context, f func(*bigtable.Row) error) error {
-		return s.sink.Rows(ctx, target(table), "", "", verify.Views(program), f)
+		return s.sink.Rows(ctx, target, "", "", verify.Views(program), f)
 	}
 	result, err := verify.Compare(ctx, verify.Options{Dir: s.w.dir, ShowValues: true},
 		[]verify.Source{{Program: program, Schema: program.Table().Schema, Items: items}}, rows)

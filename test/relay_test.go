@@ -1,13 +1,15 @@
 package test
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"sync"
 	"testing"
 )
 
-// relay is a TCP proxy that can be cut: then it refuses connections, as the address of a server that is down does.
+// relay is a TCP proxy that can be cut: then it refuses connections, as the address of a server that is down does. It
+// can also lose what one client sends.
 type relay struct {
 	t    *testing.T
 	addr string
@@ -16,6 +18,8 @@ type relay struct {
 	mu    sync.Mutex
 	ln    net.Listener
 	conns map[net.Conn]bool
+	text  []byte        // of loseFrom; nil: nothing is lost
+	lost  chan struct{} // closed when it was sent
 }
 
 func newRelay(t *testing.T, to string) *relay {
@@ -74,9 +78,36 @@ func (r *relay) serve(in net.Conn) {
 	r.conns[in], r.conns[out] = true, true
 	r.mu.Unlock()
 	go func() {
-		_, _ = io.Copy(out, in)
+		r.forward(out, in)
 		_ = out.Close()
 	}()
 	_, _ = io.Copy(in, out)
 	_ = in.Close()
+}
+
+// loseFrom loses everything that a client sends from a small message on that contains a text. Other connections are not
+// touched. The returned channel is closed when the message was sent.
+func (r *relay) loseFrom(text string) (lost <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.text, r.lost = []byte(text), make(chan struct{})
+	return r.lost
+}
+
+// forward copies what a client sends until the connection ends or loseFrom's text is in it; the rest is lost.
+func (r *relay) forward(out io.Writer, in io.Reader) {
+	p := make([]byte, 64<<10)
+	for {
+		n, err := in.Read(p)
+		r.mu.Lock()
+		if r.text != nil && bytes.Contains(p[:n], r.text) {
+			r.text = nil
+			close(r.lost)
+			out = io.Discard
+		}
+		r.mu.Unlock()
+		if _, failed := out.Write(p[:n]); err != nil || failed != nil {
+			return
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 )
 
@@ -121,7 +122,7 @@ func TestStandByIsNeitherRedNorSilent(t *testing.T) {
 	second := w.run()
 	second.until("it stands by, and says for whom", func() bool {
 		st := second.table("Orders")
-		return st.State == pipeline.StandBy && st.Owner == d.table("Orders").Owner
+		return st.State == status.StandBy && st.Owner == d.table("Orders").Owner
 	})
 	if code, why := second.get("/readyz"); code != 200 {
 		t.Errorf("a replicator that stands by is red: %d %s", code, why)

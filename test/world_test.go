@@ -54,7 +54,7 @@ rules:
   row: "{p}"
   cells: [{attrs: all, except: [pk, sk], to: "d:{s}/{attr}"}]
 `)
-	w.tables = []string{"{source: Orders, target: orders, mapping: orders.yaml}"}
+	w.tables = []string{"{source: Orders, target: orders, mapping: orders.yaml, backfill: none}"}
 }
 
 // newWorld starts a world that ends with the test, and makes the test parallel: worlds share nothing.

@@ -44,6 +44,7 @@ func BenchmarkDaemon(b *testing.B) {
 
 func measure(b *testing.B, l load, null bool) {
 	b.StopTimer()
+	l.options = ", backfill: none"
 	dir := b.TempDir()
 	bin := binary(b, dir)
 	sb, err := sandbox.Start(sandbox.Options{NoLedger: true, NoNATS: true, Seed: 1, Partitions: max(64/l.tables, 1)})
@@ -97,9 +98,9 @@ func (l load) configure(b *testing.B, dir, endpoint, admin string) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "pipeline: bench\nsource: {region: us-east-1, endpoint: %q}\n"+
 		"bigtable: {project: local, instance: local}\n"+
-		"queue: {dir: ./data}\nadmin: {listen: %q}\ntables:\n", endpoint, admin)
+		"queue: {dir: ./data}\nadmin: {listen: %q}\n%stables:\n", endpoint, admin, l.settings)
 	for i := range l.tables {
-		fmt.Fprintf(&text, "- {source: %s, target: %s, keys: [pk:S, sk:S]", sourceName(i), targetName(i))
+		fmt.Fprintf(&text, "- {source: %s, target: %s, keys: [pk:S, sk:S]%s", sourceName(i), targetName(i), l.options)
 		if l.mapping != "" {
 			text.WriteString(", mapping: mapping.yaml")
 		}

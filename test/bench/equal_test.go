@@ -53,7 +53,7 @@ func equal(b *testing.B, l load, sb *sandbox.Sandbox, f *front) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if !result.Equal() || result.Cells < 10*result.Items {
+		if !result.Equal() || result.Cells < 3*result.Items {
 			b.Fatalf("%s: %d differences, %d cells of %d items compared: %+v",
 				sourceName(i), result.Count, result.Cells, result.Items,
 				result.Differences[:min(5, len(result.Differences))])

@@ -48,6 +48,7 @@ type front struct {
 	calls   atomic.Int64
 
 	mu     sync.Mutex
+	noted  [][]byte                                // requests
 	tables map[string]map[string]map[string][]byte // table, row, "family:qualifier"
 }
 
@@ -84,9 +85,7 @@ func (f *front) serve(s grpc.ServerStream) error {
 		!bytes.Contains(req[:min(100, len(req))], []byte("/tailrace_state")) {
 		f.calls.Add(1)
 		if f.null {
-			if err := f.note(req); err != nil {
-				return err
-			}
+			f.note(req)
 			return s.SendMsg(new([]byte))
 		}
 	}
@@ -112,14 +111,30 @@ func (f *front) serve(s grpc.ServerStream) error {
 	}
 }
 
-// note carries a write out as if its predicate had not matched, without versions.
-func (f *front) note(req []byte) error {
+// note keeps a write for rows. It is decoded later: that would take more time than the rest of this server.
+func (f *front) note(req []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.noted = append(f.noted, req)
+}
+
+// carryOut carries the noted writes out as if no predicate had matched, without versions.
+func (f *front) carryOut() error {
+	for i, req := range f.noted {
+		f.noted[i] = nil
+		if err := f.write(req); err != nil {
+			return err
+		}
+	}
+	f.noted = nil
+	return nil
+}
+
+func (f *front) write(req []byte) error {
 	var in btpb.CheckAndMutateRowRequest
 	if err := proto.Unmarshal(req, &in); err != nil {
 		return err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	table, row := path.Base(in.TableName), string(in.RowKey)
 	if f.tables[table] == nil {
 		f.tables[table] = map[string]map[string][]byte{}
@@ -150,6 +165,9 @@ func (f *front) note(req []byte) error {
 func (f *front) rows(_ context.Context, table string, each func(*bigtable.Row) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err := f.carryOut(); err != nil {
+		return err
+	}
 	for _, key := range slices.Sorted(maps.Keys(f.tables[table])) {
 		row := bigtable.Row{Key: []byte(key)}
 		for _, name := range slices.Sorted(maps.Keys(f.tables[table][key])) {

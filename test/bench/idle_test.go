@@ -57,7 +57,7 @@ func BenchmarkLag(b *testing.B) {
 	for range b.N {
 		d := startDaemon(b, sandbox.Options{NoLedger: true, NoNATS: true}, "")
 		d.waitFor(`tailrace_applied_lag_seconds{table="Bench"} `, func(v float64) bool { return v > 0 })
-		table := d.open()
+		table := d.open("bench")
 		var lags []float64
 		for i := range 15 {
 			<-time.After(time.Duration(1500+137*i) * time.Millisecond) // idle again, at no fixed phase of the poll
@@ -144,7 +144,7 @@ func (d *daemon) waitFor(metric string, good func(float64) bool) {
 	}
 }
 
-func (d *daemon) open() *bigtable.Table {
+func (d *daemon) open(target string) *bigtable.Table {
 	d.b.Helper()
 	conn, err := grpc.NewClient(d.sb.Bigtable.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -156,7 +156,7 @@ func (d *daemon) open() *bigtable.Table {
 		d.b.Fatal(err)
 	}
 	d.b.Cleanup(func() { _ = conn.Close() })
-	return c.Open("bench")
+	return c.Open(target)
 }
 
 // processorTime is what a process has used so far, user and system.

@@ -17,6 +17,8 @@ type load struct {
 	rounds  int    // changes of each item after the stream is on
 	size    int    // bytes of an image's texts; 0: about 1 KB
 	mapping string // empty: the preset default, class R
+
+	settings, options string // further YAML of the configuration, and of each table
 }
 
 func (l load) changes() int { return l.items * l.rounds }
