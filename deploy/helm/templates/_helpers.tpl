@@ -32,6 +32,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- $_ := set $config "queue" (merge (dict "dir" "/data/log") (default dict $config.queue)) }}
 {{- else if ($config.archive).file }}{{ fail "config.archive.file needs a volume: with config.queue.url use config.archive.subject, or mount one with extraVolumes and set archive.file in it by another values file" }}
 {{- end }}
+{{- if include "tailrace.external" . }}
+{{- $config = merge $config (dict "scratch" "/scratch") }}
+{{- else }}
+{{- $config = merge $config (dict "scratch" "/data/scratch") }}
+{{- end }}
+{{- if .Values.piiSecrets.keys }}
+{{- $names := list }}
+{{- range $i, $_ := .Values.piiSecrets.keys }}{{ $names = append $names (printf "${TAILRACE_PII_%d}" (add1 $i)) }}{{ end }}
+{{- $_ := set $config "pii_secrets" $names }}
+{{- end }}
 {{- $_ := set $config "admin" (merge (dict "listen" (printf "0.0.0.0:%d" (int .Values.metrics.port))) (default dict $config.admin)) }}
 {{- toYaml $config }}
 {{- end }}
@@ -77,6 +87,10 @@ spec:
     {{- end }}
     - name: POD_NAME
       valueFrom: {fieldRef: {fieldPath: metadata.name}}
+    {{- range $i, $key := .Values.piiSecrets.keys }}
+    - name: TAILRACE_PII_{{ add1 $i }}
+      valueFrom: {secretKeyRef: {name: {{ required "piiSecrets.secret is required with piiSecrets.keys" $.Values.piiSecrets.secret }}, key: {{ $key | quote }}}}
+    {{- end }}
     {{- with .Values.env }}{{ toYaml . | nindent 4 }}{{ end }}
     {{- with .Values.envFrom }}
     envFrom: {{ toYaml . | nindent 4 }}
@@ -98,6 +112,8 @@ spec:
     - {name: config, mountPath: /etc/tailrace, readOnly: true}
     {{- if not (include "tailrace.external" .) }}
     - {name: data, mountPath: /data}
+    {{- else }}
+    - {name: scratch, mountPath: /scratch}
     {{- end }}
     {{- if .Values.aws.roleArn }}
     - {name: aws-token, mountPath: /var/run/tailrace/aws, readOnly: true}
@@ -120,6 +136,10 @@ spec:
           - {key: {{ $file }}, path: mappings/{{ $file }}}
           {{- end }}
       {{- end }}
+  {{- if include "tailrace.external" . }}
+  - name: scratch
+    emptyDir: {sizeLimit: {{ .Values.scratch.size }}}
+  {{- end }}
   {{- if .Values.aws.roleArn }}
   - name: aws-token
     projected: {sources: [{serviceAccountToken: {path: token, audience: {{ .Values.aws.audience | quote }}, expirationSeconds: 3600}}]}
