@@ -1,13 +1,13 @@
 package pipeline_test
 
 import (
-	"net"
 	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/tailrace-cdc/replicator/sandbox"
 	sandnats "github.com/tailrace-cdc/replicator/sandbox/nats"
 )
 
@@ -21,13 +21,7 @@ type natsServer struct {
 
 func startNATS(t *testing.T) *natsServer {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_ = l.Close()
-	s := &natsServer{t: t, o: sandnats.Options{Addr: addr, Dir: t.TempDir(), MaxPayload: 8 << 20}}
+	s := &natsServer{t: t, o: sandnats.Options{Addr: sandbox.FreeAddr(t), Dir: t.TempDir(), MaxPayload: 8 << 20}}
 	s.open()
 	s.url = s.srv.URL()
 	t.Cleanup(func() { _ = s.srv.Close() })
