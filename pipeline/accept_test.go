@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline"
@@ -64,8 +63,7 @@ func (r *run) rowMapping(table string) string {
 // switched waits until the copy with the new mapping is complete.
 func (r *run) switched(table, to string) {
 	r.t.Helper()
-	r.until("the mapping is switched and its copy complete", func() bool {
-		r.clock.Advance(time.Second)
+	r.hastenUntil("the mapping is switched and its copy complete", func() bool {
 		s := r.fold(table)
 		return s.Identity.Mapping == to && s.Switched == nil && s.Copy != nil && s.Copy.Done()
 	})
@@ -110,10 +108,9 @@ func TestColumnIsAddedToATableThatRuns(t *testing.T) {
 			w.mapping = priceOnly
 			r = w.restart("Orders")
 			refused := (*pipeline.RefusedError)(nil)
-			if err := <-r.ended; !errors.As(err, &refused) {
+			if err := r.end(); !errors.As(err, &refused) {
 				t.Errorf("the old mapping was taken after the switch: %v", err)
 			}
-			r.ended <- nil
 		})
 	}
 }

@@ -79,9 +79,7 @@ func TestArchiveThatFailsLosesNoEvent(t *testing.T) {
 	w.clock.Advance(time.Minute)
 	w.tables.ExpireNow(w.clock.Now())
 	r.until("the archive was tried, again and again", func() bool { tries, _ := s.counts(); return tries >= 3 })
-	if st := r.table("Orders"); st.State != "halted" {
-		t.Errorf("state %q while the archive is away, want halted", st.State)
-	}
+	r.until("the table is halted meanwhile", func() bool { return r.table("Orders").State == "halted" })
 	r.until("Bigtable goes on", func() bool { return len(r.stored("Orders")) == 0 })
 	if err := r.stop(); err != nil { // what was not archived must be after the next start
 		t.Fatal(err)
@@ -169,5 +167,5 @@ func TestEndOfOneSinksHaltLeavesTheOthers(t *testing.T) {
 	w.archive = nil // no longer configured: its halt ends with its mark
 	r = w.start("Orders")
 	r.settle()
-	r.until("it is ready", func() bool { ready, _ := r.p.Ready(); return ready })
+	r.ready()
 }

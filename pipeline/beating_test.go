@@ -94,6 +94,16 @@ func (g *pausedWalk) wait(ctx context.Context) {
 	}
 }
 
+// isHeld reports, once, that a walk waits.
+func (g *pausedWalk) isHeld() bool {
+	select {
+	case <-g.held:
+		return true
+	default:
+		return false
+	}
+}
+
 func TestWalkOverLettersHoldsNoBeat(t *testing.T) {
 	long(t, "4 s")
 	w := newWorld(t)
@@ -102,7 +112,7 @@ func TestWalkOverLettersHoldsNoBeat(t *testing.T) {
 	g := newPausedWalk()
 	r.p.BeforeLetters(g.wait)
 	r.begin()
-	<-g.held
+	r.until("a walk over letters waits", g.isHeld)
 	first := r.folded("Orders").Seq
 	r.until("a starting table beats while its letters are walked over", func() bool {
 		return r.folded("Orders").Seq > first+5
@@ -123,7 +133,7 @@ func TestWalkOverLettersHoldsNoBeat(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	<-g.held
+	r.until("another walk waits", g.isHeld)
 	w.put("Orders", "good", "x", `"v":{"N":"1"}`)
 	r.settle()
 	g.release()

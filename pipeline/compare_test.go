@@ -28,6 +28,12 @@ func (r *run) equal(names ...string) {
 	}
 }
 
+// untilEqual waits until a table is equal, where another one of the run never settles.
+func (r *run) untilEqual(name string) {
+	r.t.Helper()
+	r.until("table "+name+" is equal", func() bool { return cmp.Equal(r.projected(name), r.stored(name)) })
+}
+
 func (r *run) projected(name string) map[string][]string {
 	r.t.Helper()
 	ctx := context.Background()

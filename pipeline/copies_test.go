@@ -111,9 +111,7 @@ func TestOldTableIsCopiedBesideItsStream(t *testing.T) {
 			load.Wait()
 			r.settle()
 			r.equal()
-			if ok, why := r.p.Ready(); !ok {
-				t.Errorf("not ready: %v", why)
-			}
+			r.ready()
 		})
 	}
 }
@@ -172,11 +170,12 @@ func TestReaderNeverSeesACopiedItemStepBack(t *testing.T) {
 			}
 		}
 	})
-	for i := 1; r.table("Orders").State != "running"; i++ {
-		pk, sk := fmt.Sprintf("p#%d", i%5), fmt.Sprintf("s%d", i%5)
-		w.put("Orders", pk, sk, fmt.Sprintf(`"n":{"N":"%d"}`, i))
-		<-time.After(5 * time.Millisecond) // the load's pace
-	}
+	i := 0
+	r.until("the table is copied", func() bool { // a change before each look
+		i++
+		w.put("Orders", fmt.Sprintf("p#%d", i%5), fmt.Sprintf("s%d", i%5), fmt.Sprintf(`"n":{"N":"%d"}`, i))
+		return r.table("Orders").State == "running"
+	})
 	cancel()
 	readers.Wait()
 	r.settle()
@@ -211,6 +210,8 @@ func TestCopyUnderTrouble(t *testing.T) {
 func TestCopyIsPausedAndResumed(t *testing.T) {
 	long(t, "15 s")
 	w := newWorld(t)
+	release := w.holdScans(0) // until it was paused
+	defer release()
 	w.oldTable(500)
 	r := w.start("Orders")
 	r.hastenUntil("the copy runs", func() bool { return r.table("Orders").Copy != nil })
@@ -221,6 +222,7 @@ func TestCopyIsPausedAndResumed(t *testing.T) {
 	control(checkpoint.CopyPause)
 	paused := func() bool { c := r.table("Orders").Copy; return c != nil && c.Paused != "" }
 	r.until("it is paused", paused)
+	release()
 	w.put("Orders", "new", "x", `"v":{"N":"1"}`)
 	r.settle() // the stream goes on
 	if err := r.stop(); err != nil {
@@ -262,9 +264,8 @@ func TestEmptyTableIsReadyAtOnce(t *testing.T) {
 	w.createTable("Orders")
 	r := w.start("Orders")
 	r.hastenUntil("it is ready", func() bool { ok, _ := r.p.Ready(); return ok })
-	if w.logged.FilterMessage("copied").Len() != 1 {
-		t.Error("nothing was copied")
-	}
+	// The table is ready once the last marks are stored; the copy says so after that.
+	r.until("the copy says that it is complete", func() bool { return w.logged.FilterMessage("copied").Len() == 1 })
 	w.changeItems("Orders", 1, 20)
 	r.settle()
 	r.equal()
@@ -290,8 +291,9 @@ func TestOverloadedBigtableIsCounted(t *testing.T) {
 func TestCanceledCopyLeavesAGapUntilAResync(t *testing.T) {
 	long(t, "15 s")
 	w := newWorld(t)
+	release := w.holdScans(31) // the last part, so that the copy is not complete before it is canceled
+	defer release()
 	w.oldTable(300)
-	w.backfill.WriteRows = 60
 	r := w.start("Orders")
 	r.hastenUntil("the copy runs", func() bool { c := r.table("Orders").Copy; return c != nil && c.Items > 0 })
 	r.control("Orders", &checkpoint.Control{
@@ -301,6 +303,7 @@ func TestCanceledCopyLeavesAGapUntilAResync(t *testing.T) {
 		st := r.table("Orders")
 		return st.State == "gap" && strings.Contains(strings.Join(st.Reasons, " "), "cancel")
 	})
+	release()
 	w.put("Orders", "new", "x", `"v":{"N":"1"}`)
 	r.settle() // the stream goes on
 	if ok, _ := r.p.Ready(); ok {

@@ -161,7 +161,7 @@ func (w *world) healGap(class, loss string) {
 	r.settle()
 	x.stop()
 	r.equal()
-	r.until("it is ready", func() bool { ready, _ := r.p.Ready(); return ready })
+	r.ready()
 	r.checkHealed(class)
 }
 
@@ -280,7 +280,7 @@ func TestArchiveOfAHealedGapStaysNamed(t *testing.T) {
 	for _, id := range r.gapsOfTable() {
 		r.control("Orders", &checkpoint.Control{Waive: &checkpoint.Waive{Gap: id, Sink: "archive"}, By: "test"})
 	}
-	r.until("it is ready", func() bool { ready, _ := r.p.Ready(); return ready })
+	r.ready()
 }
 
 // Attack 40: expired items are kept on purpose; the source cannot tell them from deleted ones.

@@ -385,6 +385,12 @@ func (r *run) until(what string, fact func() bool) {
 	}
 }
 
+// ready waits until the pipeline is ready, and every table with it.
+func (r *run) ready() {
+	r.t.Helper()
+	r.until("it is ready", func() bool { ready, _ := r.p.Ready(); return ready })
+}
+
 // moved changes whenever something is read, applied or claimed.
 func (r *run) moved() float64 {
 	return r.metric("tailrace_bigtable_calls_total") + r.metric("tailrace_source_records_total") +

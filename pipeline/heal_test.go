@@ -71,10 +71,7 @@ func (r *run) healed() {
 	})
 	r.settle()
 	r.equal()
-	r.until("it is ready", func() bool {
-		ready, _ := r.p.Ready()
-		return ready
-	})
+	r.ready()
 }
 
 func TestGapIsHealedByAResyncOfTheTable(t *testing.T) {

@@ -154,10 +154,9 @@ func TestLogsThatDoNotBelongToTheRowAreRecovered(t *testing.T) {
 			p.loseMore()
 			r = w.restart("Orders")
 			refused := (*pipeline.RefusedError)(nil)
-			if err := <-r.ended; !errors.As(err, &refused) || !strings.Contains(refused.Hint, "recover") {
+			if err := r.end(); !errors.As(err, &refused) || !strings.Contains(refused.Hint, "recover") {
 				t.Fatalf("run went on with that log: %v", err)
 			}
-			r.ended <- nil
 			r.close()
 			w.recover("Orders")
 			r = w.restart("Orders")

@@ -38,10 +38,9 @@ func TestLostLogVolumeIsRefused(t *testing.T) {
 	w.dir = t.TempDir()
 	r = w.start("Orders")
 	refused := (*pipeline.RefusedError)(nil)
-	if err := <-r.ended; !errors.As(err, &refused) || !strings.Contains(refused.Hint, "recover") {
+	if err := r.end(); !errors.As(err, &refused) || !strings.Contains(refused.Hint, "recover") {
 		t.Fatalf("started on an empty volume: %v", err)
 	}
-	r.ended <- nil
 }
 
 // The log lost everything from its start entry on, as when a server cuts off what it cannot read. Starting once more,
@@ -58,10 +57,9 @@ func TestLogThatLostItsStartIsNotStartedAgain(t *testing.T) {
 	w.cutLog(regexp.MustCompile("TRLG.s"))
 	r = w.start("Orders")
 	refused := (*pipeline.RefusedError)(nil)
-	if err := <-r.ended; !errors.As(err, &refused) || !strings.Contains(refused.What, "the log is empty") {
+	if err := r.end(); !errors.As(err, &refused) || !strings.Contains(refused.What, "the log is empty") {
 		t.Fatalf("started again on a log without a start: %v", err)
 	}
-	r.ended <- nil
 }
 
 // A byte of a frame that Bigtable has not applied yet flips, after a snapshot. The state is whole; the halt of the sink
@@ -346,11 +344,10 @@ func TestBurstAheadOfItsLeadWaitsForBigtable(t *testing.T) {
 	for i := range uint64(3) {
 		w.changeItems("Orders", 50+i, 700)
 	}
-	w.clock.Advance(time.Second)
-	r.until("a shard waits for Bigtable", func() bool {
-		return w.logged.FilterMessageSnippet("ran ahead of its reserved versions").Len() > 0
+	r.until("all four shards wait for Bigtable", func() bool {
+		return w.logged.FilterMessageSnippet("ran ahead of its reserved versions").Len() == 4
 	})
-	if n := r.table("Orders").Changes; n > 1500 {
+	if n := r.table("Orders").Changes; n > 4*50 { // of the lead's 50 ms, for each shard
 		t.Errorf("%d changes were read although their versions exceed the lead", n)
 	}
 	w.front.Faults.Recover()

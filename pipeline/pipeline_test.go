@@ -59,8 +59,7 @@ func TestMappingEditIsRefused(t *testing.T) {
 		"  cells: [{attrs: all, except: [pk, sk], to: \"d:{attr}\"}]\n"
 	r = w.start("Products")
 	refused := (*pipeline.RefusedError)(nil)
-	if err := <-r.ended; !errors.As(err, &refused) || !strings.Contains(refused.What, "mapping") {
+	if err := r.end(); !errors.As(err, &refused) || !strings.Contains(refused.What, "mapping") {
 		t.Fatalf("an edited mapping was taken: %v", err)
 	}
-	r.ended <- nil
 }

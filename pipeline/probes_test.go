@@ -22,9 +22,7 @@ func TestProbesFollowTheTablesAndTheQueue(t *testing.T) {
 	r.begin()
 	r.until("the table's state is loaded", func() bool { return r.p.Started() == nil })
 	r.settle()
-	if err := r.p.Live(); err != nil {
-		t.Errorf("a pipeline at work is not live: %v", err)
-	}
+	r.until("a pipeline at work is live", func() bool { return r.p.Live() == nil })
 	if err := r.stop(); err != nil { // stop closes the queue, too
 		t.Fatal(err)
 	}

@@ -52,9 +52,7 @@ func TestRefusedTableLeavesOthersRunning(t *testing.T) {
 			if !strings.Contains(st.Halt, c.says) || st.Code != "log_refused" {
 				t.Errorf("code %q, %q, want it to say %q", st.Code, st.Halt, c.says)
 			}
-			if err := r.p.Started(); err != nil {
-				t.Errorf("a rollout would wait: %v", err)
-			}
+			r.until("a rollout would go on", func() bool { return r.p.Started() == nil })
 			if err := r.stop(); err != nil {
 				t.Errorf("the process ended with %v", err)
 			}
@@ -73,8 +71,7 @@ func TestNoTableThatCanRunEndsTheProcess(t *testing.T) {
 	}
 	w.mapping = otherRows
 	r = w.start("Orders", "Users")
-	err := <-r.ended
-	r.ended <- nil
+	err := r.end()
 	refused := (*pipeline.RefusedError)(nil)
 	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "table Orders") ||
 		!strings.Contains(err.Error(), "table Users") {

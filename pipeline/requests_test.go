@@ -10,6 +10,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -128,6 +129,7 @@ func TestManyRequestsUnderLoad(t *testing.T) {
 	long(t, "60 proofs, one after the other")
 	w := newWorld(t)
 	w.mapping = sharedRows
+	w.qopts = func(o *queue.Options) { o.AckTimeout = longest } // a slow disk makes no unknown outcome, either
 	w.createTable("Orders")
 	const chunks, items = 60, 20
 	key := func(i int) (pk, sk string) { return fmt.Sprint("p", i%97), fmt.Sprint(i) }

@@ -118,7 +118,7 @@ func TestTrimmedMarkIsAGap(t *testing.T) {
 		t.Error("ready while rows differ")
 	}
 	r.waiveGaps("Orders")
-	r.until("it is ready", func() bool { ready, _ := r.p.Ready(); return ready })
+	r.ready()
 	if st := r.table("Orders"); st.Accepted != 4 || st.Differing != 0 || st.State != "running" || st.DiffersSince != nil {
 		t.Errorf("the waived gaps are still counted: %+v", st)
 	}

@@ -59,10 +59,7 @@ func TestHaltedTableLeavesOthersRunning(t *testing.T) {
 	r.until("the table is halted", func() bool { return r.table("Orders").State == "halted" })
 	w.changeItems("Users", 64, 100)
 	w.changeItems("Orders", 65, 100)
-	r.until("the other table is equal", func() bool {
-		return len(r.stored("Users")) == len(r.projected("Users")) && r.table("Users").State == "running"
-	})
-	r.equal("Users")
+	r.untilEqual("Users")
 	w.front.Faults.Calm()
 	r.until("the halt ends by itself", func() bool { return r.table("Orders").State == "running" })
 	r.settle()

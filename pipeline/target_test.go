@@ -32,7 +32,7 @@ func (r *run) end() error {
 	case err := <-r.ended:
 		r.ended <- err
 		return err
-	case <-time.After(patience):
+	case <-time.After(longest):
 		r.t.Fatalf("the pipeline goes on: %+v", r.p.Status())
 		return nil
 	}
@@ -83,7 +83,7 @@ func TestOfPipelinesThatBeginAtOnceOneHasTheTarget(t *testing.T) {
 		first, second, owner = two, one, "two"
 	case err := <-two.ended:
 		two.ended <- err
-	case <-time.After(patience):
+	case <-time.After(longest):
 		t.Fatal("both go on")
 	}
 	second.taken(owner)
@@ -315,11 +315,7 @@ func TestAdoptedTargetHasOnlyTheNewPipelinesState(t *testing.T) {
 	name := w.opts
 	w.opts = func(o *pipeline.Options) { name(o); o.Adopt = true }
 	r = w.start("Orders")
-	r.until("the copy is complete", func() bool {
-		r.clock.Advance(time.Second)
-		ready, _ := r.p.Ready()
-		return ready
-	})
+	r.hastenUntil("the copy is complete", func() bool { ready, _ := r.p.Ready(); return ready })
 	w.changeItems("Orders", 94, 50)
 	r.settle()
 	r.equal()

@@ -2,6 +2,8 @@ package pipeline_test
 
 import (
 	"fmt"
+	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +22,14 @@ func TestGapFoundWhilePagesWaitForAFullLog(t *testing.T) {
 	w.createTable("Orders")
 	w.qopts = func(o *queue.Options) { o.MaxBytes, o.ReplayWindow = 2<<20, -1 }
 	w.sopts = func(o *source.Options) { o.IdlePoll = 3 * time.Second }
+	var calls sync.RWMutex // held by each call
+	w.tables.Use(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
+			calls.RLock()
+			defer calls.RUnlock()
+			next.ServeHTTP(rw, req)
+		})
+	})
 	r := w.start("Orders")
 	r.settle()
 	w.front.Faults.Outage(0)
@@ -42,8 +52,10 @@ func TestGapFoundWhilePagesWaitForAFullLog(t *testing.T) {
 		return r.metric("tailrace_source_records_total") >= float64(written)
 	})
 	read := written
-	if err := w.faults.Inject(fault.Rule{Effect: fault.Error, Operation: "GetRecords",
-		Code: "InternalServerError"}); err != nil {
+	calls.Lock() // a read that is under way would read what comes now
+	err := w.faults.Inject(fault.Rule{Effect: fault.Error, Operation: "GetRecords", Code: "InternalServerError"})
+	calls.Unlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	fill(40) // these are never read
@@ -257,7 +269,7 @@ func TestLongDrainShowsThatTheOwnerLives(t *testing.T) {
 	url := externalNATS(t)
 	w.qopts = func(o *queue.Options) { o.Dir, o.URL = "", url }
 	w.opts = func(o *pipeline.Options) {
-		o.Periods.ClaimTTL, o.Periods.Shutdown = 3*time.Second, 8*time.Second // it drains for 4/5 of this
+		o.Periods.ClaimTTL, o.Periods.Shutdown = 5*time.Second, 10*time.Second // it drains for 4/5 of this
 	}
 	first := w.start("Orders")
 	first.settle()
@@ -272,14 +284,10 @@ func TestLongDrainShowsThatTheOwnerLives(t *testing.T) {
 	w.front.Faults.Recover()
 	second.settle()
 	second.equal()
-	order := []string{}
-	for _, e := range w.logged.All() {
-		if e.Message == "log claimed" || e.Message == "released the log" {
-			order = append(order, e.Message)
-		}
-	}
-	if fmt.Sprint(order) != "[log claimed released the log log claimed]" {
-		t.Errorf("the log went from hand to hand as %v: it was taken from an owner that was draining", order)
+	// An owner that has lost its log cannot release it. The two write their lines in any order.
+	claimed, released := w.logged.FilterMessage("log claimed").Len(), w.logged.FilterMessage("released the log").Len()
+	if claimed != 2 || released != 1 {
+		t.Errorf("claimed %d times, released %d times: the log was taken from an owner that was draining", claimed, released)
 	}
 }
 
