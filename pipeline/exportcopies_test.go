@@ -32,7 +32,7 @@ func (w *world) exportable(n int) {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = srv.Close() })
-	w.s3 = srv.URL()
+	w.s3 = srv
 	w.fillOld(n)
 }
 

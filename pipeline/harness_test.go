@@ -47,8 +47,8 @@ type world struct {
 	streams  *stream.Engine
 	tables   *dynamo.Server
 	front    *sandbigtable.Front
-	buckets  *s3.Store // for exports
-	s3       string    // endpoint of the server of buckets; "": none
+	buckets  *s3.Store  // for exports
+	s3       *s3.Server // of buckets; nil: none
 	faults   *fault.HTTP
 	http     *httptest.Server
 	dir      string
@@ -235,8 +235,11 @@ func (w *world) openAs(first bool, names ...string) *run {
 		}
 	}
 	var err error
-	so := source.Options{Region: "us-east-1", Endpoint: w.http.URL, S3Endpoint: w.s3, Tables: len(names),
+	so := source.Options{Region: "us-east-1", Endpoint: w.http.URL, Tables: len(names),
 		IdlePoll: 50 * time.Millisecond, ReadsPerShard: 100}
+	if w.s3 != nil {
+		so.S3Endpoint = w.s3.URL()
+	}
 	if w.sopts != nil {
 		w.sopts(&so)
 	}

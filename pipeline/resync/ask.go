@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -41,7 +42,11 @@ func (c *Copier) ask(ctx context.Context) (*checkpoint.CopyState, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		c.setTrouble(noPart, err.Error())
+		if errors.Is(err, errNotMade) || source.Classify(err) == failure.Rejected { // the same request would not help
+			c.asked++
+		}
+		c.setWaits("") // or that an export is being made would hide the error
+		c.setTrouble(noPart, whyOf(err))
 		c.o.Logger.Error("there is no export to copy yet: will be tried again", zap.Error(err))
 		pause := backoff(n)
 		if pause > lastRetry/2 {
@@ -54,7 +59,8 @@ func (c *Copier) ask(ctx context.Context) (*checkpoint.CopyState, error) {
 }
 
 // awaitExport opens the export that exists, or asks for one and waits until it is complete. The same request returns
-// the same export for eight hours, so a restart asks for no second one.
+// the same export for eight hours, so a restart asks for no second one, and for an export that is of no use another
+// request follows.
 func (c *Copier) awaitExport(ctx context.Context) (*export.Export, error) {
 	t := &c.o.Table
 	switch {
@@ -64,7 +70,7 @@ func (c *Copier) awaitExport(ctx context.Context) (*export.Export, error) {
 		return nil, errNoExport
 	}
 	arn, err := c.o.Exporter.StartExport(ctx, source.ExportRequest{
-		TableARN: t.ARN, Bucket: t.Bucket, Prefix: t.Prefix, ClientToken: exportToken(t, c.copy.ID),
+		TableARN: t.ARN, Bucket: t.Bucket, Prefix: t.Prefix, ClientToken: exportToken(t, c.copy.ID, c.asked),
 	})
 	if err != nil {
 		return nil, err
@@ -78,7 +84,7 @@ func (c *Copier) awaitExport(ctx context.Context) (*export.Export, error) {
 			c.setWaits("")
 			return c.o.OpenExport(ctx, st.URL)
 		case st.Failure() != nil:
-			return nil, st.Failure()
+			return nil, fmt.Errorf("%w: %w", errNotMade, st.Failure())
 		}
 		if since := st.Started; !since.IsZero() {
 			began = since
@@ -90,11 +96,17 @@ func (c *Copier) awaitExport(ctx context.Context) (*export.Export, error) {
 	}
 }
 
-var errNoExport = errors.New(
-	"the table was started with a copy of an export, and backfill names neither url nor bucket")
+var (
+	errNoExport = errors.New(
+		"the table was started with a copy of an export, and backfill names neither url nor bucket")
+	errNotMade = errors.New("DynamoDB has not made the export")
+)
 
-// exportToken names the export of one life of a table.
-func exportToken(t *Table, copyID string) string {
-	sum := sha256.Sum256([]byte(t.Pipeline + "\x00" + t.ID + "\x00" + strconv.FormatUint(t.Life, 10) + "\x00" + copyID))
+// exportToken names the export of one life of a table that is asked for after so many others. It depends on where the
+// export is written, because the service refuses a known token with another bucket.
+func exportToken(t *Table, copyID string, asked int) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{
+		t.Pipeline, t.ID, strconv.FormatUint(t.Life, 10), copyID, t.Bucket, t.Prefix, strconv.Itoa(asked),
+	}, "\x00")))
 	return hex.EncodeToString(sum[:16])
 }

@@ -28,6 +28,7 @@ type Copier struct {
 	stats   *Stats
 	began   time.Time
 	first   int64                  // items that were copied before
+	asked   int                    // exports that were asked for and are of no use
 	ordered bool                   // the resync after the copy was; whoever stores marks owns it
 	next    atomic.Pointer[Copier] // copies the export that this Copier has asked for; nil until that is complete
 
@@ -142,7 +143,7 @@ func (c *Copier) open(ctx context.Context) error {
 		if n == 1 {
 			c.o.Logger.Error("the export could not be opened: will be tried again", zap.Error(err))
 		}
-		c.setTrouble(noPart, err.Error())
+		c.setTrouble(noPart, whyOf(err))
 		if err := failure.Pause(ctx, backoff(n)); err != nil {
 			return err
 		}
@@ -247,7 +248,7 @@ func (c *Copier) readFailed(ctx context.Context, x *part, err error) error {
 	n := c.parts.failed(x)
 	class := source.Classify(err)
 	if class != failure.Throttled {
-		c.setTrouble(x.number, err.Error())
+		c.setTrouble(x.number, whyOf(err))
 	}
 	pause := backoff(n)
 	switch class {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/source"
 )
 
 // Progress is how far a copy has come, for status.
@@ -167,6 +168,14 @@ func (c *Copier) Progress() *Progress {
 type trouble struct {
 	part int
 	why  string // empty for no trouble
+}
+
+// whyOf returns why something could not be read, and what an operator can do about it.
+func whyOf(err error) string {
+	if hint := source.Hint(err); hint != "" {
+		return err.Error() + "; " + hint
+	}
+	return err.Error()
 }
 
 // noPart stands for trouble of the whole copy instead of one part.

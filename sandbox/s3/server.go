@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/johannesboyne/gofakes3"
@@ -17,6 +18,8 @@ import (
 type Server struct {
 	listener net.Listener
 	http     *http.Server
+	base     http.Handler // the library's
+	handler  atomic.Pointer[http.Handler]
 	done     chan error
 }
 
@@ -27,14 +30,29 @@ func Serve(addr string, store *Store) (*Server, error) {
 		return nil, fmt.Errorf("listen for s3: %w", err)
 	}
 	fake := gofakes3.New(backend{store}, gofakes3.WithTimeSkewLimit(0), gofakes3.WithLogger(gofakes3.DiscardLog()))
-	s := &Server{listener: l, done: make(chan error, 1)}
-	s.http = &http.Server{Handler: exportTags(fake.Server()), ReadHeaderTimeout: time.Minute}
+	s := &Server{listener: l, done: make(chan error, 1), base: exportTags(fake.Server())}
+	s.Use(nil)
+	s.http = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
 	go func() { s.done <- s.http.Serve(l) }()
 	return s, nil
 }
 
 // URL returns the server's URL.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() }
+
+// Use puts a middleware, as a fault, in place of the one before; nil: none. It may be called while requests are served.
+func (s *Server) Use(mw func(http.Handler) http.Handler) {
+	next := s.base
+	if mw != nil {
+		next = mw(next)
+	}
+	s.handler.Store(&next)
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	(*s.handler.Load()).ServeHTTP(w, r)
+}
 
 // Close stops the server and waits for it.
 func (s *Server) Close() error {

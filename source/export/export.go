@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -107,7 +108,8 @@ func (s *summary) export(want Want) (*Export, error) {
 				"of the stream, so that both become the same cells", s.OutputFormat)
 	case want.TableID != "" && s.TableID != want.TableID, want.TableARN != "" && s.TableArn != want.TableARN:
 		return nil, refused(failure.Rejected, "name an export of this table; a table that was created again has another id",
-			"the export is of table %s with id %s, not of %s with id %s", s.TableArn, s.TableID, want.TableARN, want.TableID)
+			"the export is of table %s with id %s, not of %s with id %s", s.TableArn, s.TableID,
+			cmp.Or(want.TableARN, "the table"), want.TableID)
 	case e.Kind == Full:
 		e.Time, err = millis("exportTime", s.ExportTime)
 	case e.Kind != Incremental:
