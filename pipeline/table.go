@@ -34,7 +34,6 @@ type table struct {
 	stream   atomic.Pointer[queue.Log] // the log, once it is open
 	letters  *apply.DeadLetters        // of the current life, or of the last one
 	pressure queue.Pressure            // how full the log was at the last look
-	haltedAt uint64                    // the log's newest entry when the last life halted; 0 unknown
 }
 
 func newTable(e *env, shared *apply.Shared, stats *apply.Stats, copied *resync.Stats, refusals *refusals) *table {
@@ -84,20 +83,10 @@ func (t *table) waitForNextLife(ctx context.Context, pause time.Duration) bool {
 		defer cancel()
 		requests, _ = l.BeatRequests(listening) // without them the pause just lasts as long as it does
 	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-timer.C:
-			return true
-		case <-requests:
-			if info, err := t.currentLog().Info(ctx); err == nil && info.Last != t.haltedAt {
-				return true
-			}
-		}
-	}
+	return outcome.AwaitNext(ctx, pause, requests, func(ctx context.Context) (uint64, error) {
+		info, err := t.currentLog().Info(ctx)
+		return info.Last, err
+	})
 }
 
 // endLife prepares the next life as the outcome of the last one asks for, and returns how long to wait before it.
@@ -132,7 +121,6 @@ func (t *table) life(ctx context.Context) error {
 		return err
 	}
 	t.refusals.noteMatch(t.Source)
-	t.haltedAt = 0
 	for restarts := 0; ; restarts++ {
 		began := time.Now()
 		if err = t.runClaimed(ctx, w); err == nil || outcome.OfTable(ctx, err).Action != outcome.Again {
@@ -168,9 +156,7 @@ func (t *table) releaseHalted(w *queue.Writer, out outcome.Outcome) {
 	_, err := w.Append(ctx, &checkpoint.Control{Halt: h, By: "owner", At: h.At}, nil)
 	if err = errors.Join(err, w.Release(ctx)); err != nil {
 		t.log.Warn("the reason of the halt is not in the log", zap.Error(err))
-		return
 	}
-	t.haltedAt = w.State().Seq
 }
 
 // runClaimed does what the state of the claimed log requires: it waits while paused, starts the stream, or works.
