@@ -44,6 +44,7 @@ type stateRow struct {
 	mappingStored bool               // the mapping's text is stored beside its hash
 	replaced      string             // hash of a mapping that the log accepts this one in place of
 	awaitsSwitch  bool               // a mapping is to be switched once the row is known
+	read          bool               // Bigtable has answered in this life
 
 	mu       sync.Mutex      // covers stored and stale
 	stored   *bigtable.State // as it was last read or written; nil: not known, or there is none
@@ -161,6 +162,7 @@ func (r *stateRow) load(ctx context.Context) error {
 	row, err := r.loadRetrying(ctx)
 	none := errors.Is(err, bigtable.ErrNoState)
 	if err == nil || none {
+		r.read = true
 		if err := r.claimTarget(ctx); err != nil {
 			return err
 		}

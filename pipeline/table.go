@@ -63,7 +63,8 @@ func (t *table) run(ctx context.Context) error {
 		}
 		if out.Refused {
 			t.view.started.Store(true) // the table's state is known: a rollout need not wait for it
-			t.row.forget()             // an operator may change the row, by recover
+			out = t.row.judge(out)
+			t.row.forget() // an operator may change the row, by recover
 		}
 		if refused := t.refusals.add(t.Source, out, err); refused != nil {
 			return refused
@@ -116,6 +117,7 @@ func (t *table) haltOf(out outcome.Outcome) *checkpoint.Halt {
 // life claims the log and works until ctx ends (nil, drained), or until something is lost or halted. Work whose outcome
 // is unknown begins again from what is stored, as long as the log is still claimed.
 func (t *table) life(ctx context.Context) error {
+	t.row.read = false
 	w, err := t.claim(ctx)
 	if err != nil {
 		return err
