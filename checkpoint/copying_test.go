@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	pageAge    = 5 * 60 * 1000 // a page that is older when it is put is read again
+	pageAge    = 2 * 60 * 1000 // a page that is older when it is put is read again
 	copyMargin = 60_000        // between the request of a page and the version of its items
 	readDelay  = 5000          // after a request, for changes that the page has
 )
@@ -199,13 +199,13 @@ func (p *process) resync() {
 	case !r.put:
 		for item := range items {
 			if n, ok := r.rows[item]; ok {
-				p.w.target.put(p, "the resync", item, n, version(s, r.read))
+				p.w.resync(p, item, n, version(s, r.read))
 			}
 		}
 		r.rows, r.put = nil, true
 	default:
 		for item, n := range r.rows {
-			if p.w.target.rows[item].n == n && p.w.newest(item).n == n {
+			if p.w.equal(item, n) && p.w.newest(item).n == n {
 				delete(r.open, item)
 			}
 		}
@@ -216,14 +216,20 @@ func (p *process) resync() {
 	}
 }
 
-// readWhole reads the items that are not settled, once the version of the reading is above every gap.
+// readWhole reads the items that are not settled, once the version of the reading is above every gap, and no earlier
+// owner may write any more what it read before that.
 func (p *process) readWhole(r *resyncing) {
 	v := version(p.wr.s, p.w.now)
 	above := v > r.order.Above
+	late := r.order.Asked
 	for i := range p.wr.s.Gaps {
 		if g := &p.wr.s.Gaps[i]; r.order.Heals(g.ID()) {
 			above = above && v > change.Version(g.Until)
+			late = max(late, g.Until)
 		}
+	}
+	if (r.order.Recover || len(r.order.Gaps) > 0) && p.w.now <= late+pageAge+readDelay {
+		above = false
 	}
 	if !above {
 		return
@@ -373,7 +379,7 @@ func equal(t *testing.T, w *world, l *memLog, p *process) {
 		t.Fatalf("not healed: %s", stateJSON(s))
 	}
 	for item := range items {
-		if c, row := w.newest(item), w.target.rows[item]; row.n != c.n {
+		if c, row := w.newest(item), w.target.rows[item]; !w.equal(item, c.n) {
 			t.Fatalf("item %d is at commit %d, its row at %d, version %d", item, c.n, row.n, row.version)
 		}
 	}

@@ -39,6 +39,31 @@ type worldCommit struct {
 	gone bool // the item was deleted
 }
 
+// resync makes the row of an item true as of a commit. A row that is not there and should not be gets no guard.
+func (w *world) resync(t testing.TB, item, n int, v change.Version) {
+	t.Helper()
+	if w.target.rows[item].version == 0 && w.deleted(item, n) {
+		return
+	}
+	w.target.put(t, "the resync", item, n, v)
+}
+
+// equal says whether the row of an item is as a commit left it.
+func (w *world) equal(item, n int) bool {
+	r := w.target.rows[item]
+	return r.n == n || r.version == 0 && w.deleted(item, n)
+}
+
+// deleted says whether a commit of an item is its deletion.
+func (w *world) deleted(item, n int) bool {
+	for _, h := range w.history[item] {
+		if h.n == n {
+			return h.gone
+		}
+	}
+	return false
+}
+
 // newest returns the newest commit of an item.
 func (w *world) newest(item int) worldCommit { return w.history[item][len(w.history[item])-1] }
 

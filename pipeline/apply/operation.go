@@ -270,7 +270,7 @@ func ageOf(item *ResyncItem, now time.Time) time.Duration {
 
 // fresh returns ErrStale once the item was read too long ago. The sink asks before every attempt.
 func (x *resyncing) fresh() error {
-	if ageOf(x.item, x.shared.clock()) >= pageAge {
+	if ageOf(x.item, x.shared.clock()) >= PageAge {
 		return ErrStale
 	}
 	return nil

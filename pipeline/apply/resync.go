@@ -67,9 +67,10 @@ const (
 	// has a higher version, because the clocks of the service's hosts differ by less.
 	ResyncMargin = 60_000
 
-	// pageAge is how old a read may be when its item is written. The version of an old read would still beat a change
-	// that was lost in a gap, so that an owner that was frozen for a day would bring back what was deleted since.
-	pageAge = 5 * time.Minute
+	// PageAge is how old a read may be when its item is written. The version of an old read would still beat a change
+	// that was lost in a gap, so that an owner that was frozen for a day would bring back what was deleted since. A
+	// resync that heals a gap begins when everything read before its order is as old.
+	PageAge = 2 * time.Minute
 
 	// laneTime is how long a resync may hold its lane while Bigtable does not answer. Then it goes to the end of the lane,
 	// so that the changes of the stream come first. One that must look at dead letters may take longer.
@@ -94,7 +95,7 @@ var (
 // this item's write only: the changes of the stream go on. After any error it may be called again. Callers bound how
 // many items they resync at once; at most one waits in each lane, the others wait before it.
 func (s *Sink) Resync(ctx context.Context, item *ResyncItem) (ResyncOutcome, error) {
-	left := pageAge - ageOf(item, s.shared.clock())
+	left := PageAge - ageOf(item, s.shared.clock())
 	if end, ok := ctx.Deadline(); !ok || time.Until(end) > left {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, left, ErrStale)
@@ -119,7 +120,7 @@ func (s *Sink) Resync(ctx context.Context, item *ResyncItem) (ResyncOutcome, err
 // one for each item unless its own ends early enough; one for all items of a page is cheaper. It ends a second early,
 // so that a wall clock that has been adjusted a little makes no difference.
 func WhileFresh(ctx context.Context, readAt time.Time) (context.Context, context.CancelFunc) {
-	return context.WithDeadlineCause(ctx, readAt.Add(pageAge-time.Second), ErrStale)
+	return context.WithDeadlineCause(ctx, readAt.Add(PageAge-time.Second), ErrStale)
 }
 
 // resyncInPass runs the operation in the current or the next pass.

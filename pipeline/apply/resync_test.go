@@ -188,7 +188,7 @@ func TestFrozenOwnerWritesNoOldItem(t *testing.T) {
 		t.Errorf("%d rows were written", n)
 	}
 	old := *item
-	old.ReadAt = time.Now().Add(-pageAge - time.Second)
+	old.ReadAt = time.Now().Add(-PageAge - time.Second)
 	if _, err := l.sink.Resync(t.Context(), &old); !errors.Is(err, ErrStale) {
 		t.Errorf("an old item was taken: %v", err)
 	}

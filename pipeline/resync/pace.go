@@ -46,7 +46,7 @@ const (
 	secondsInHand       = 30
 	secondsOfPage       = 2
 	secondsMeasured     = 20
-	secondsInHandAtMost = 120 // of the measured rate, which may change; apply.ErrStale comes after 300
+	secondsInHandAtMost = 45 // of the measured rate, which may change; apply.ErrStale comes after 120
 )
 
 // perSecond returns how many items can be written in a second; 0: not known yet. The caller holds mu.

@@ -219,8 +219,14 @@ func TestWholeResyncBeginsAboveWhatWasLost(t *testing.T) {
 		"a gap ends later": {
 			checkpoint.PendingResync{Asked: asked, Above: change.Version(above)}, gapsEnd, gapsEnd + apply.ResyncMargin,
 		},
+		"heals a gap": {
+			checkpoint.PendingResync{Asked: asked, Gaps: []string{"g"}}, asked - 1, asked + lateWrites,
+		},
+		"heals a gap that ends later": {
+			checkpoint.PendingResync{Asked: asked, Gaps: []string{"g"}}, gapsEnd, gapsEnd + lateWrites,
+		},
 		"a new life": {
-			checkpoint.PendingResync{Asked: asked, Above: change.Version(above), Recover: true}, 0, asked + recoverDelay,
+			checkpoint.PendingResync{Asked: asked, Above: change.Version(above), Recover: true}, 0, asked + lateWrites,
 		},
 		"a new life with a gap": {
 			checkpoint.PendingResync{Asked: asked, Above: change.Version(above), Recover: true, Gaps: []string{"g"}},

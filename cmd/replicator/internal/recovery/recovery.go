@@ -129,8 +129,8 @@ func (l *Life) Text() string {
 		l.Table, l.Why, l.Life, (time.Duration(l.Lead) * time.Second).String(), l.reads, span(l.Hours))
 }
 
-// span returns a time in words. A small table takes more than a minute too: a resync first waits for the margin between
-// the clocks of the service.
+// span returns a time in words. A small table takes some minutes too: the resync first waits until earlier owners write
+// nothing any more.
 func span(hours float64) string {
 	switch {
 	case hours < 0.05:
