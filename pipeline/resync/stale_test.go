@@ -220,13 +220,13 @@ func TestWholeResyncBeginsAboveWhatWasLost(t *testing.T) {
 			checkpoint.PendingResync{Asked: asked, Above: change.Version(above)}, gapsEnd, gapsEnd + apply.ResyncMargin,
 		},
 		"heals a gap": {
-			checkpoint.PendingResync{Asked: asked, Gaps: []string{"g"}}, asked - 1, asked + lateWrites,
+			checkpoint.PendingResync{Asked: asked, Gaps: []string{"g"}}, asked - 1, asked + 125_000,
 		},
 		"heals a gap that ends later": {
-			checkpoint.PendingResync{Asked: asked, Gaps: []string{"g"}}, gapsEnd, gapsEnd + lateWrites,
+			checkpoint.PendingResync{Asked: asked, Gaps: []string{"g"}}, gapsEnd, gapsEnd + 125_000,
 		},
 		"a new life": {
-			checkpoint.PendingResync{Asked: asked, Above: change.Version(above), Recover: true}, 0, asked + lateWrites,
+			checkpoint.PendingResync{Asked: asked, Above: change.Version(above), Recover: true}, 0, asked + 125_000,
 		},
 		"a new life with a gap": {
 			checkpoint.PendingResync{Asked: asked, Above: change.Version(above), Recover: true, Gaps: []string{"g"}},
