@@ -149,7 +149,7 @@ func TestTimelineFollowsTheSandboxClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	go func() { done <- line.Run(ctx, c) }()
 	for err = nil; err == nil; {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/google/go-cmp/cmp"
 	dto "github.com/prometheus/client_model/go"
 	"golang.org/x/sync/errgroup"
@@ -494,11 +495,25 @@ func TestManyLanesShareOneClient(t *testing.T) {
 	}
 }
 
+// endingBackOff calls end when the first try has failed.
+type endingBackOff struct {
+	backoff.ZeroBackOff
+	end func()
+}
+
+func (b *endingBackOff) NextBackOff() time.Duration {
+	b.end()
+	return time.Hour
+}
+
 func TestServerThatIsNotThereYet(t *testing.T) {
 	addr := "127.0.0.1:1" // nothing listens
 	c := open(t, addr)
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("shutting down"))
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	c.newBackOff = func() backoff.BackOff {
+		return &endingBackOff{end: func() { cancel(errors.New("shutting down")) }}
+	}
 	err := c.Apply(ctx, target, own("hats", 1, "x", "1"))
 	if Classify(err) != failure.Canceled || !strings.Contains(err.Error(), "shutting down") ||
 		!strings.Contains(err.Error(), "Unavailable") {
