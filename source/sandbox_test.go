@@ -137,7 +137,7 @@ func TestEverythingOnceInOrderUnderAllOfIt(t *testing.T) {
 	for _, sh := range list.Shards {
 		l.add(sh)
 	}
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 60*time.Second, errors.New("it takes too long"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Minute, errors.New("it takes too long"))
 	defer cancel()
 	out, ended, wrote := make(chan Event), make(chan error, 1), make(chan bool, 1)
 	go func() { ended <- l.pool.Run(ctx, out) }()

@@ -45,7 +45,7 @@ func createTable(t *testing.T, s testSource, name string) TableInfo {
 		t.Fatal(err)
 	}
 	var info TableInfo
-	eventually(t, func() bool {
+	eventually(t, "the table is active", func() bool {
 		info, err = s.Table(t.Context(), name)
 		return err == nil && info.Status == "ACTIVE"
 	})
@@ -53,11 +53,11 @@ func createTable(t *testing.T, s testSource, name string) TableInfo {
 }
 
 // eventually waits for a fact.
-func eventually(t *testing.T, fact func() bool) {
+func eventually(t *testing.T, what string, fact func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !fact(); {
+	for deadline := time.Now().Add(3 * time.Minute); !fact(); {
 		if time.Now().After(deadline) {
-			t.Fatal("it never came to be")
+			t.Fatalf("waited in vain until %s", what)
 		}
 		if err := failure.Pause(t.Context(), 10*time.Millisecond); err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/failure"
 	sandbox "github.com/tailrace-cdc/replicator/sandbox/bigtable"
 )
 
@@ -127,13 +128,9 @@ func TestRandomHistoriesStayEqual(t *testing.T) {
 // deliver lets all late calls arrive, and holds those to come.
 func (h *history) deliver() {
 	h.front.Faults.ReleaseLate()
-	look, deadline := time.NewTicker(time.Millisecond), time.After(20*time.Second)
-	defer look.Stop()
-	for h.front.Faults.LateWaiting() > 0 {
-		select {
-		case <-look.C:
-		case <-deadline:
-			h.t.Fatal("late writes were not applied")
+	for began := time.Now(); h.front.Faults.LateWaiting() > 0; {
+		if err := failure.Pause(h.t.Context(), time.Millisecond); err != nil || time.Since(began) > 5*time.Minute {
+			h.t.Fatalf("%d late writes were not applied: %v", h.front.Faults.LateWaiting(), err)
 		}
 	}
 }
