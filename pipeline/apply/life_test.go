@@ -206,7 +206,7 @@ func (x *table) begin() *life {
 func (l *life) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
-	l.Watch.Patience = 20 * time.Second
+	l.Watch.Patience = time.Minute
 	l.Watch.State = func() any { return l.in.Unproven() }
 	l.Watch.Err = func() error {
 		if len(l.ended) == 0 {

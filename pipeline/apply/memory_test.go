@@ -27,7 +27,7 @@ func TestSinkThatStandsStillTakesNobodysTurn(t *testing.T) {
 	release()
 	select {
 	case release = <-second:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the other sink waits although it has nothing in hand")
 	}
 	release()
@@ -37,7 +37,7 @@ func TestSinkThatStandsStillTakesNobodysTurn(t *testing.T) {
 		_, err := stalled.acquire(waiting, 1)
 		ended <- err
 	}()
-	for deadline := time.Now().Add(10 * time.Second); len(waitingOf(b)) == 0; {
+	for deadline := time.Now().Add(time.Minute); len(waitingOf(b)) == 0; {
 		select {
 		case err := <-ended:
 			t.Fatalf("took more than there is: %v", err)
