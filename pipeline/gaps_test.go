@@ -85,13 +85,30 @@ func (r *run) kill() {
 	_ = r.stop()
 }
 
-// pause lets other goroutines of a test work.
-func (w *world) pause(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(40 * time.Millisecond):
+// pause is the pace of a test's load, and of its readers: for most of a second while applying lags behind, because on a
+// busy machine they would leave the pipeline no time to catch up.
+func (w *world) pause(ctx context.Context, pace time.Duration) {
+	began := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pace):
+		}
+		if r := w.running.Load(); r == nil || !r.lags() || time.Since(began) > 800*time.Millisecond {
+			return
+		}
 	}
 }
+
+// lags reports whether applying is behind. Behind a gap it stays where it is.
+func (r *run) lags() bool {
+	lag := time.Duration(r.table("Orders").AppliedLag * float64(time.Second))
+	return lag > 30*time.Second && lag < time.Hour
+}
+
+// pace is the usual one of a load.
+const pace = 40 * time.Millisecond
 
 // gapsOfTable returns the ids of the gaps of a table.
 func (r *run) gapsOfTable() (ids []string) {

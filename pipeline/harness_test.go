@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,6 +66,7 @@ type world struct {
 	archive  pipeline.Archive
 	log      *zap.Logger
 	logged   *observer.ObservedLogs // what the pipelines logged
+	running  *atomic.Pointer[run]   // the newest one
 }
 
 func TestMain(m *testing.M) {
@@ -89,7 +91,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
 	w := &world{t: t, clock: clock.New(), dir: t.TempDir(), viewType: "NEW_AND_OLD_IMAGES", reject: "letter",
-		backfill: pipeline.Backfill{From: "none"}}
+		backfill: pipeline.Backfill{From: "none"}, running: &atomic.Pointer[run]{}}
 	const seed = 1
 	w.ledger = ledger.New(stream.Numbers(seed))
 	w.streams = stream.New(stream.Options{Clock: w.clock, Ledger: w.ledger, Seed: seed})
@@ -319,6 +321,7 @@ func (w *world) restart(names ...string) *run {
 func (r *run) begin() {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
+	r.running.Store(r)
 	go func() { r.ended <- r.p.Run(ctx) }()
 	r.t.Cleanup(func() {
 		cancel()
@@ -367,14 +370,14 @@ func (r *run) until(what string, fact func() bool) {
 	r.t.Helper()
 	began := time.Now()
 	last, looked, moved := began, began, r.moved()
-	for !fact() {
+	for now := began; !fact(); {
 		select {
 		case err := <-r.ended:
 			r.ended <- err
 			r.t.Fatalf("waiting until %s: the pipeline ended: %v", what, err)
-		case <-time.After(10 * time.Millisecond):
+		case <-time.After(max(10*time.Millisecond, time.Since(now))): // the looks leave half of the time to the pipeline
 		}
-		now := time.Now()
+		now = time.Now()
 		if now.Sub(looked) < time.Second { // gathering all metrics at each poll would take more than the pipeline
 			continue
 		}

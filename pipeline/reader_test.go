@@ -36,7 +36,7 @@ func (p *pairs) keepWriting() (stop func()) {
 			} else {
 				p.put(pk, sk)
 			}
-			p.w.pause(ctx)
+			p.w.pause(ctx, pace)
 		}
 	})
 	return func() { cancel(); done.Wait() }
@@ -82,7 +82,7 @@ func (x *watcher) poll() (stop func()) {
 	done.Go(func() {
 		for ctx.Err() == nil {
 			x.look(x.r.stored("Orders"))
-			x.r.pause(ctx)
+			x.r.pause(ctx, pace)
 		}
 	})
 	return func() { cancel(); done.Wait() }

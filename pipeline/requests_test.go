@@ -150,7 +150,7 @@ func TestManyRequestsUnderLoad(t *testing.T) {
 			} else {
 				p.put(pk, sk)
 			}
-			w.pause(ctx)
+			w.pause(ctx, pace)
 		}
 	})
 	var asked []*request.Chunk

@@ -176,7 +176,7 @@ func TestHotItemDoesNotKeepAResyncOpen(t *testing.T) {
 			load.Go(func() {
 				for ctx.Err() == nil {
 					p.put("p", "hot")
-					<-time.After(20 * time.Millisecond) // the load's pace
+					w.pause(ctx, 20*time.Millisecond)
 				}
 			})
 			x := r.watch()
