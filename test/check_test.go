@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/sandbox"
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 	"github.com/tailrace-cdc/replicator/sandbox/nats"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -41,7 +42,7 @@ func (w *world) checkFinds(code, what string) {
 // TestCheckRefusesWhatRunRefuses checks that a run does not halt after a check that exited with 0, and the other way.
 func TestCheckRefusesWhatRunRefuses(t *testing.T) {
 	w := newWorld(t, 241)
-	w.admin = freePort(t)
+	w.admin = sandbox.FreeAddr(t)
 	w.prepare("Orders")
 	w.ok("check", "--sample", "0")
 	if _, err := os.Stat(filepath.Join(w.dir, "data")); err == nil {
@@ -152,7 +153,7 @@ func TestCheckAsksTheServersOfTheLog(t *testing.T) {
 func TestCheckSaysAtOnceWhoIsAway(t *testing.T) {
 	w := newWorld(t, 244)
 	w.prepare("Orders")
-	away := freePort(t)
+	away := sandbox.FreeAddr(t)
 	whole := read(t, filepath.Join(w.dir, "tailrace.yaml"))
 	for at, code := range map[string]string{w.dynamo.url: `"code":"table"`, w.bigtable.addr: `"code":"bigtable"`} {
 		address := away

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os/exec"
 	"strings"
@@ -45,6 +46,7 @@ func (s *output) String() string {
 func (w *world) run(args ...string) *daemon {
 	w.t.Helper()
 	d := &daemon{w: w, output: &output{}, ended: make(chan struct{})}
+	w.Watch.State = d.state
 	d.cmd = exec.Command(w.program(), append([]string{"run"}, args...)...)
 	d.cmd.Dir, d.cmd.Env, d.cmd.Stderr, d.cmd.Stdout = w.dir, w.env(), d.output, d.output
 	if err := d.cmd.Start(); err != nil {
@@ -63,6 +65,12 @@ func (w *world) run(args ...string) *daemon {
 		}
 	})
 	return d
+}
+
+// state returns what a wait that fails prints: what the daemon says of itself, and then the end of its output.
+func (d *daemon) state() any {
+	_, status := d.get("/status")
+	return fmt.Sprintf("%s\n%s", status, tail(d.output.String(), 5))
 }
 
 // tail returns the last lines of a text.

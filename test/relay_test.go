@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"testing"
+
+	"github.com/tailrace-cdc/replicator/sandbox"
 )
 
 // relay is a TCP proxy that can be cut: then it refuses connections, as the address of a server that is down does. It
@@ -24,7 +26,7 @@ type relay struct {
 
 func newRelay(t *testing.T, to string) *relay {
 	t.Helper()
-	r := &relay{t: t, addr: "127.0.0.1:0", to: to, conns: map[net.Conn]bool{}}
+	r := &relay{t: t, addr: sandbox.FreeAddr(t), to: to, conns: map[net.Conn]bool{}}
 	r.restore()
 	t.Cleanup(r.cut)
 	return r
@@ -38,7 +40,7 @@ func (r *relay) restore() {
 		r.t.Fatal(err)
 	}
 	r.mu.Lock()
-	r.ln, r.addr = ln, ln.Addr().String()
+	r.ln = ln
 	r.mu.Unlock()
 	go func() {
 		for {

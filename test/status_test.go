@@ -2,41 +2,37 @@ package test
 
 import (
 	"encoding/json"
-	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
+	"github.com/tailrace-cdc/replicator/sandbox"
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 )
 
-// freePort reserves an address for the admin server, so that commands find it in the configuration.
-func freePort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
-}
-
-// statusExitCode returns what `status --json --exit-code` prints, and its exit code.
-func (w *world) statusExitCode() (s pipeline.Status, code int) {
+// untilStatus waits until `status --json --exit-code` prints what it should: each retry of a halted table may end its
+// halt for a moment.
+func (w *world) untilStatus(what string, is func(s pipeline.Status, code int) bool) {
 	w.t.Helper()
-	r := w.command("status", "--json", "--exit-code")
-	if err := json.Unmarshal([]byte(r.out), &s); err != nil || len(s.Tables) == 0 {
-		w.t.Fatalf("status: exit %d, %v\n%s%s", r.code, err, r.out, r.err)
-	}
-	return s, r.code
+	var r result
+	defer func() {
+		if w.t.Failed() {
+			w.t.Logf("the last status: exit %d\n%s%s", r.code, r.out, r.err)
+		}
+	}()
+	w.Until(what, func() bool {
+		r = w.command("status", "--json", "--exit-code")
+		var s pipeline.Status
+		return json.Unmarshal([]byte(r.out), &s) == nil && len(s.Tables) > 0 && is(s, r.code)
+	})
 }
 
 func TestStatusTellsAHaltedTableFromADeadDaemon(t *testing.T) {
 	long(t, "12 s")
 	w := newWorld(t, 231)
-	w.admin = freePort(t)
+	w.admin = sandbox.FreeAddr(t)
 	w.testing = periods("4s")
 	w.prepare("Orders")
 	denied := func(op string) {
@@ -47,33 +43,34 @@ func TestStatusTellsAHaltedTableFromADeadDaemon(t *testing.T) {
 	denied("DescribeTable")
 	d := w.run()
 	d.until("it halts before it has a log", func() bool { return d.table("Orders").State == "halted" })
-	s, code := w.statusExitCode()
-	if why := strings.Join(s.Reasons, "; "); code != 1 || s.Ready || s.Tables[0].State != "halted" ||
-		!strings.Contains(why, "AccessDenied") || strings.Contains(why, "not run") || strings.Contains(why, "no owner") {
-		t.Errorf("exit %d, %+v: want a table that is halted because a permission is missing", code, s)
-	}
+	w.untilStatus("status shows a table that is halted because a permission is missing",
+		func(s pipeline.Status, code int) bool {
+			why := strings.Join(s.Reasons, "; ")
+			return code == 1 && !s.Ready && s.Tables[0].State == "halted" && strings.Contains(why, "AccessDenied") &&
+				!strings.Contains(why, "not run") && !strings.Contains(why, "no owner")
+		})
 	w.Faults.Withdraw("", "")
 	d.settle("Orders")
 	d.checkClean()
-	if s, code := w.statusExitCode(); code != 0 || !s.Ready || s.Tables[0].State != "running" {
-		t.Errorf("exit %d, %+v, want ready", code, s)
-	}
+	w.untilStatus("status shows that it is ready", func(s pipeline.Status, code int) bool {
+		return code == 0 && s.Ready && s.Tables[0].State == "running"
+	})
 	denied("GetRecords")
 	d.until("it halts, and lets the log go", func() bool { return d.table("Orders").State == "halted" })
-	if s, code := w.statusExitCode(); code != 1 || s.Tables[0].State != "halted" ||
-		strings.Contains(strings.Join(s.Reasons, "; "), "no owner") {
-		t.Errorf("exit %d, %+v, want halted, by a daemon that runs", code, s)
-	}
-	// A sink that ends because reading ends must not be reported.
-	if st := d.table("Orders"); !strings.Contains(st.Halt, "GetRecords on its stream") ||
-		len(st.Halts) > 1 || st.Halts["bigtable"] != "" {
-		t.Errorf("halted because %q, by %v, want the missing permission, and nothing about Bigtable", st.Halt, st.Halts)
-	}
+	w.untilStatus("status shows that it is halted, by a daemon that runs", func(s pipeline.Status, code int) bool {
+		return code == 1 && s.Tables[0].State == "halted" && !strings.Contains(strings.Join(s.Reasons, "; "), "no owner")
+	})
+	d.until("it is halted because of the missing permission", func() bool {
+		st := d.table("Orders")
+		if len(st.Halts) > 1 || st.Halts["bigtable"] != "" { // a sink that ends because reading ends must not be reported
+			t.Fatalf("halts %v, want none of Bigtable", st.Halts)
+		}
+		return strings.Contains(st.Halt, "GetRecords on its stream")
+	})
 	w.Faults.Withdraw("", "")
 	d.settle("Orders")
 	d.kill()
-	w.Until("the silence is noticed", func() bool {
-		s, code := w.statusExitCode()
+	w.untilStatus("the silence is noticed", func(s pipeline.Status, code int) bool {
 		return code == 1 && s.Tables[0].State == "waiting" && strings.Contains(s.Reasons[0], "no sign of life of the owner")
 	})
 }
@@ -81,7 +78,7 @@ func TestStatusTellsAHaltedTableFromADeadDaemon(t *testing.T) {
 func TestStatusSpeaksForADaemonWhoseQueueIsAway(t *testing.T) {
 	long(t, "8 s")
 	w := newWorld(t, 232)
-	w.admin = freePort(t)
+	w.admin = sandbox.FreeAddr(t)
 	nats := newRelay(t, strings.TrimPrefix(w.NATS.URL(), "nats://"))
 	w.queue = `{url: "nats://` + nats.addr + `", replicas: 1, max_bytes: 64MiB}`
 	w.shutdown = 2 * time.Second
@@ -91,10 +88,10 @@ func TestStatusSpeaksForADaemonWhoseQueueIsAway(t *testing.T) {
 	d.checkClean()
 	nats.cut()
 	d.until("the daemon reports that NATS fails", func() bool { s, ok := d.status(); return ok && len(s.Failing) > 0 })
-	r := w.command("status", "--json", "--exit-code", "--timeout", "1s")
-	if r.code != 1 || !strings.Contains(r.out, `"failing":["NATS fails since `) || !strings.Contains(r.out, nats.addr) {
-		t.Errorf("exit %d, want the daemon's report that NATS fails\n%s%s", r.code, r.out, r.err)
-	}
+	d.until("status prints the daemon's report that NATS fails", func() bool {
+		r := w.command("status", "--json", "--exit-code", "--timeout", "1s")
+		return r.code == 1 && strings.Contains(r.out, `"failing":["NATS fails since `) && strings.Contains(r.out, nats.addr)
+	})
 	d.signal()
 	d.exit()
 	if log := d.output.String(); strings.Contains(log, "marks are saved") ||
@@ -115,6 +112,8 @@ func TestStandByIsNeitherRedNorSilent(t *testing.T) {
 	long(t, "5 s")
 	w := newWorld(t, 233)
 	w.queue = `{url: "` + w.NATS.URL() + `", replicas: 1, max_bytes: 64MiB}`
+	// The first one must not lose the log because its beats are late on a busy machine.
+	w.testing = strings.Replace(w.testing, "claim_ttl: 2s", "claim_ttl: 6s", 1)
 	w.prepare("Orders")
 	d := w.run()
 	d.settle("Orders")
@@ -124,14 +123,12 @@ func TestStandByIsNeitherRedNorSilent(t *testing.T) {
 		st := second.table("Orders")
 		return st.State == status.StandBy && st.Owner == d.table("Orders").Owner
 	})
-	if code, why := second.get("/readyz"); code != 200 {
-		t.Errorf("a replicator that stands by is red: %d %s", code, why)
-	}
-	_, text := second.get("/metrics")
-	if metrics := string(text); !strings.Contains(metrics, `tailrace_table_owner{table="Orders"} 0`) ||
-		strings.Contains(metrics, "tailrace_source_lag_seconds{") {
-		t.Error("a replicator that stands by shows the lag of a table that it does not read, or that it owns it")
-	}
+	second.until("it is not red because of that", func() bool { code, _ := second.get("/readyz"); return code == 200 })
+	second.until("its metrics show neither that it owns the table nor a lag", func() bool {
+		code, text := second.get("/metrics")
+		return code == 200 && strings.Contains(string(text), `tailrace_table_owner{table="Orders"} 0`) &&
+			!strings.Contains(string(text), "tailrace_source_lag_seconds{")
+	})
 	d.kill()
 	second.until("it takes over", func() bool {
 		s, ok := second.status()

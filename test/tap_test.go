@@ -150,7 +150,10 @@ func (d *daemon) untilHit(p *trap) {
 			idle, moved = 0, m
 		}
 	}
-	d.w.t.Fatalf("the daemon never reached %+v", p.at)
+	d.w.traps.mu.Lock()
+	left := p.left
+	d.w.traps.mu.Unlock()
+	d.w.t.Fatalf("the daemon never reached %+v, %d more calls of it were to come; state: %v", p.at, left, d.state())
 }
 
 // httpTap is a proxy between the daemon and DynamoDB whose calls pass the traps.
