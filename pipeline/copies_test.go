@@ -171,7 +171,7 @@ func TestReaderNeverSeesACopiedItemStepBack(t *testing.T) {
 	})
 	i := 0
 	r.until("the table is copied", func() bool { // a change before each look
-		if !r.lags() {
+		if !w.load.outruns(w.clock.Now()) {
 			i++
 			w.put("Orders", fmt.Sprintf("p#%d", i%5), fmt.Sprintf("s%d", i%5), fmt.Sprintf(`"n":{"N":"%d"}`, i))
 		}

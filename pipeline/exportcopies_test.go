@@ -138,7 +138,7 @@ func TestExistingExportIsCopied(t *testing.T) {
 			stop := r.watchValues()
 			i := 2
 			r.until("the export is copied", func() bool { // changes before each look
-				if !r.lags() {
+				if !w.load.outruns(w.clock.Now()) {
 					i++
 					w.put("Orders", "p#3", "s3", fmt.Sprintf(`"n":{"N":"%d"}`, i))
 					if k := 40 + i; k < 400 {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,26 +86,46 @@ func (r *run) kill() {
 	_ = r.stop()
 }
 
-// pause is the pace of a test's load, and of its readers: for most of a second while applying lags behind, because on a
-// busy machine they would leave the pipeline no time to catch up.
+// pause is the pace of a test's load, and of its readers: up to a second when they outrun the pipeline.
 func (w *world) pause(ctx context.Context, pace time.Duration) {
 	began := time.Now()
-	for {
+	for waits := true; waits; waits = w.load.outruns(w.clock.Now()) && time.Since(began) < 800*time.Millisecond {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(pace):
 		}
-		if r := w.running.Load(); r == nil || !r.lags() || time.Since(began) > 800*time.Millisecond {
-			return
-		}
 	}
 }
 
-// lags reports whether applying is behind. Behind a gap it stays where it is.
-func (r *run) lags() bool {
-	lag := time.Duration(r.table("Orders").AppliedLag * float64(time.Second))
-	return lag > 30*time.Second && lag < time.Hour
+// load is what a test does beside a pipeline, in turns. On a busy machine one of a fixed pace would leave the pipeline
+// no time to catch up, ever.
+type load struct {
+	mu    sync.Mutex
+	run   *run        // the newest one
+	turns []time.Time // the newest ones, on the service's clock
+}
+
+// outruns reports whether so many turns are not applied yet that the next one should wait; if not, it is taken. Behind
+// a gap nothing counts as applied.
+func (x *load) outruns(now time.Time) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.turns) == 100 && x.run != nil {
+		through, ok := x.run.p.AppliedThrough()
+		if ok && !through.After(x.turns[0]) && now.Sub(through) < time.Hour {
+			return true
+		}
+	}
+	x.turns = append(x.turns[max(0, len(x.turns)-99):], now)
+	return false
+}
+
+// of notes the run that the load is beside.
+func (x *load) of(r *run) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.run = r
 }
 
 // pace is the usual one of a load.

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,7 +65,7 @@ type world struct {
 	archive  pipeline.Archive
 	log      *zap.Logger
 	logged   *observer.ObservedLogs // what the pipelines logged
-	running  *atomic.Pointer[run]   // the newest one
+	load     *load                  // beside the pipeline
 }
 
 func TestMain(m *testing.M) {
@@ -91,7 +90,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
 	w := &world{t: t, clock: clock.New(), dir: t.TempDir(), viewType: "NEW_AND_OLD_IMAGES", reject: "letter",
-		backfill: pipeline.Backfill{From: "none"}, running: &atomic.Pointer[run]{}}
+		backfill: pipeline.Backfill{From: "none"}, load: &load{}}
 	const seed = 1
 	w.ledger = ledger.New(stream.Numbers(seed))
 	w.streams = stream.New(stream.Options{Clock: w.clock, Ledger: w.ledger, Seed: seed})
@@ -321,7 +320,7 @@ func (w *world) restart(names ...string) *run {
 func (r *run) begin() {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
-	r.running.Store(r)
+	r.load.of(r)
 	go func() { r.ended <- r.p.Run(ctx) }()
 	r.t.Cleanup(func() {
 		cancel()
