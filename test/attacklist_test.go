@@ -369,6 +369,7 @@ var attacks = []attack{
 		tests: []string{
 			"pipeline/apply.TestBeatsDoNotMakeAProvenItemOld",
 			"pipeline/resync.TestPageThatIsTooOldIsReadAgain",
+			"pipeline.TestCopyEndsUnderManyBeats",
 		},
 	},
 	{number: 65, what: "a resync at the guard that it read makes old content newest",
@@ -389,12 +390,12 @@ var attacks = []attack{
 	},
 	{number: 69, what: "changes around the first listing are skipped",
 		tests: []string{
+			"pipeline.TestChangesAroundTheFirstStartAreRead",
 			"pipeline.TestStartBesideABackfill",
 			"config.TestStartThatLosesChangesBesideABackfillIsRefused",
 			"sandbox.TestRecordTimesAreSkewedAndCut",
 			"checkpoint.TestHistories",
 		},
-		open: "the whole program with times of whole minutes",
 	},
 	{number: 70, what: "a resync before the letters loses the last copy of an expired item",
 		tests: []string{"pipeline/apply.TestResyncKeepsTheLastCopyOfAnExpiredItem"},
