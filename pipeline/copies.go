@@ -199,7 +199,7 @@ func (t *table) resyncOptions(s *checkpoint.State, in *ingest.Ingest, sink resyn
 		Exporter: t.source, OpenExport: t.openExport, ExportURL: t.Backfill.URL,
 		Cover:  cover(s.Streams[0].ARN, s.Streams[0].At, s.Streams[0].Date),
 		Reader: t.source, Writer: sink, Budget: source.NewBudget(units), Memory: t.copyMemory,
-		Prove: in.Prove, Append: in.Append, Now: t.now, Behind: t.behind, Lead: t.row.Reserved,
+		Prove: in.Prove, Unproven: in.Unproven, Append: in.Append, Now: t.now, Behind: t.behind, Lead: t.row.Reserved,
 		GapsUntil: func() change.Millis { return change.Millis(t.view.gapsUntil.Load()) },
 		Throttled: func() uint64 { return t.bigtable.Overloads(t.Target) },
 		Floor:     s.Streams[0].Floor, WriteRows: t.Backfill.WriteRows, Stats: t.copied, Logger: t.log,

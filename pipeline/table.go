@@ -84,10 +84,7 @@ func (t *table) waitForNextLife(ctx context.Context, pause time.Duration) bool {
 		defer cancel()
 		requests, _ = l.BeatRequests(listening) // without them the pause just lasts as long as it does
 	}
-	return outcome.AwaitNext(ctx, pause, requests, func(ctx context.Context) (uint64, error) {
-		info, err := t.currentLog().Info(ctx)
-		return info.Last, err
-	})
+	return outcome.AwaitNext(ctx, pause, requests, t.currentLog().Info)
 }
 
 // endLife prepares the next life as the outcome of the last one asks for, and returns how long to wait before it.
@@ -267,6 +264,7 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options) err
 	requests := &resync.Requests{
 		Options: items, Log: l, Program: t.row.program, Client: t.bigtable, Target: t.Target,
 	}
+	t.view.requests.Store(requests)
 	g.Go(func() error { return in.Read(reading) })
 	g.Go(func() error { return t.resyncBeside(reading, items) })
 	g.Go(func() error { return t.healGaps(reading, items) })

@@ -35,6 +35,7 @@ type tableView struct {
 	resync     atomic.Pointer[checkpoint.PendingResync] // of the whole table, that the log asks for
 	lastResync atomic.Pointer[checkpoint.Healed]        // the last one that is complete
 	whole      atomic.Pointer[resync.Whole]             // that does it
+	requests   atomic.Pointer[resync.Requests]          // of the current life, or of the last one
 	gapsToHeal atomic.Pointer[openGaps]                 // that are to heal by themselves
 }
 
@@ -92,7 +93,7 @@ func (v *tableView) status(now time.Time) TableStatus {
 	if rival != nil && halt == nil {
 		return v.standBy(rival, now)
 	}
-	known := status.Now{Halt: halt}
+	known := status.Now{Halt: halt, Requests: v.requests.Load().Status()}
 	if c := v.copier.Load(); c != nil {
 		known.Copy = c.Progress()
 	}

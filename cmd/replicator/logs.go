@@ -56,8 +56,12 @@ func (a *app) openLetters(
 
 // asker returns what asks the owner of a table to do something with its items. It says on stderr how far that is.
 func (a *app) asker(cfg *config.Config, clients *wire.Clients, table string) *ask.Asker {
+	progress := ask.Report(a.errs, table)
+	if a.showsBars() {
+		progress = ask.Draw(a.errs, table)
+	}
 	return &ask.Asker{
 		Table: table, Clients: clients, ClaimTTL: time.Duration(cfg.Testing.ClaimTTL), By: order.Whoami(),
-		Progress: ask.Report(a.errs, table), Away: ask.ReportAway(a.errs, table),
+		Progress: progress, Why: ask.WhyOf(cfg, table), Away: ask.ReportAway(a.errs, table),
 	}
 }

@@ -3,6 +3,8 @@ package outcome
 import (
 	"context"
 	"time"
+
+	"github.com/tailrace-cdc/replicator/queue"
 )
 
 // AwaitNext waits for a pause, or shorter: until a request comes and the log has another newest entry than when the
@@ -10,11 +12,11 @@ import (
 // returns the newest entry; it may fail, also in the beginning: then the first request after which it succeeds ends the
 // wait. AwaitNext returns false when ctx ends.
 func AwaitNext(
-	ctx context.Context, pause time.Duration, requests <-chan struct{}, newest func(context.Context) (uint64, error),
+	ctx context.Context, pause time.Duration, requests <-chan struct{}, newest func(context.Context) (queue.Info, error),
 ) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
-	known := uint64(0)
+	var known queue.Info
 	if requests != nil {
 		first, cancel := context.WithTimeout(ctx, pause)
 		known, _ = newest(first)
@@ -27,7 +29,7 @@ func AwaitNext(
 		case <-timer.C:
 			return true
 		case <-requests:
-			if last, err := newest(ctx); err == nil && last != known {
+			if now, err := newest(ctx); err == nil && now.Last != known.Last {
 				return true
 			}
 		}

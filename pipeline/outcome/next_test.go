@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/tailrace-cdc/replicator/queue"
 )
 
 // `status --wait` requests a beat every second. A table that halted before it claimed its log must not be tried again
@@ -16,11 +18,11 @@ func TestRequestsAloneDoNotEndTheWait(t *testing.T) {
 		failing  = errors.New("no answer")
 		ended    = make(chan bool)
 	)
-	newest := func(context.Context) (uint64, error) {
+	newest := func(context.Context) (queue.Info, error) {
 		if n := <-asked; n > 0 {
-			return n, nil
+			return queue.Info{Last: n}, nil
 		}
-		return 0, failing
+		return queue.Info{}, failing
 	}
 	go func() { ended <- AwaitNext(t.Context(), time.Hour, requests, newest) }()
 	select {
@@ -42,9 +44,9 @@ func TestRequestsAloneDoNotEndTheWait(t *testing.T) {
 }
 
 func TestWaitEndsWithItsPauseAndItsContext(t *testing.T) {
-	newest := func(ctx context.Context) (uint64, error) { // a server that does not answer
+	newest := func(ctx context.Context) (queue.Info, error) { // a server that does not answer
 		<-ctx.Done()
-		return 0, context.Cause(ctx)
+		return queue.Info{}, context.Cause(ctx)
 	}
 	if !AwaitNext(t.Context(), time.Millisecond, make(chan struct{}), newest) {
 		t.Error("after the pause: false")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/resync/pace"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -23,7 +24,7 @@ type Copier struct {
 	copy    checkpoint.CopyState // as the life found it
 	origin  origin
 	parts   *parts
-	pace    *pace
+	pace    *pace.Pace
 	pages   *semaphore.Weighted // unpacked ones
 	stats   *Stats
 	began   time.Time
@@ -55,7 +56,8 @@ type origin interface {
 func New(o Options, c *checkpoint.CopyState) *Copier {
 	o.Periods = o.Periods.withDefaults()
 	return &Copier{
-		o: &o, copy: *c, parts: newParts(c), pace: newPace(o.WriteRows), pages: semaphore.NewWeighted(unpackedPages),
+		o: &o, copy: *c, parts: newParts(c), pages: semaphore.NewWeighted(unpackedPages),
+		pace:  pace.New(o.WriteRows, unpackedPages),
 		stats: o.Stats, began: time.Now(), first: c.Total().Items, refused: map[string]int64{},
 	}
 }
@@ -107,7 +109,7 @@ func (c *Copier) run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	working, stop := context.WithCancel(ctx)
 	g.Go(func() error {
-		c.pace.run(working, c.o.Writer.Backlog, c.o.Throttled)
+		c.pace.Run(working, c.o.Writer.Backlog, c.o.Throttled)
 		return nil
 	})
 	for range c.origin.readers() {
@@ -124,7 +126,7 @@ func (c *Copier) run(ctx context.Context) error {
 // stream does not need it.
 func (c *Copier) open(ctx context.Context) error {
 	if c.copy.From == checkpoint.FromScan {
-		c.origin = &scan{o: c.o, began: c.copy.Began, total: c.copy.Parts, limit: c.pace.pageLimit}
+		c.origin = &scan{o: c.o, began: c.copy.Began, total: c.copy.Parts, limit: c.pace.PageLimit}
 		return nil
 	}
 	for n := 1; ; n++ {
@@ -133,7 +135,7 @@ func (c *Copier) open(ctx context.Context) error {
 			err = fmt.Errorf("export %s has %d files, not %d as when the copy began", c.copy.Export, len(e.Files), c.copy.Parts)
 		}
 		if err == nil {
-			c.origin = newExported(c.o, e, c.pace.pageLimit)
+			c.origin = newExported(c.o, e, c.pace.PageLimit)
 			c.setTrouble(noPart, "")
 			return nil
 		}
@@ -189,10 +191,10 @@ func (c *Copier) readPages(ctx context.Context, g *errgroup.Group) error {
 			continue
 		}
 		release := c.o.Memory.settle(pg)
-		c.pace.hold(pg.items)
+		c.pace.Hold(pg.items)
 		g.Go(func() error {
 			defer release()
-			defer c.pace.hold(-pg.items)
+			defer c.pace.Hold(-pg.items)
 			return c.writePage(ctx, x, pg)
 		})
 	}
@@ -206,7 +208,7 @@ func (c *Copier) awaitStream(ctx context.Context) error {
 		switch {
 		case behind > maxBehind:
 			c.setWaits(fmt.Sprintf("Bigtable is %s behind the stream", behind.Round(time.Second)))
-		case !c.pace.full():
+		case !c.pace.Full():
 			c.setWaits("")
 			return nil
 		}

@@ -7,13 +7,14 @@
 // before. So no reader of Bigtable sees an item step back, and no snapshot of the table is needed.
 //
 // Goroutines of a Copier: readers take the part that is due first and read one page of it; each page has a goroutine
-// that waits for the proof and writes its items, up to maxWrites at once; one goroutine stores the marks, one adjusts
-// the pace. The parts are shared under a mutex; all other state is used by one goroutine.
+// that waits for the proof and writes its items, up to pace.MaxWrites at once; one goroutine stores the marks, one
+// adjusts the pace. The parts are shared under a mutex; all other state is used by one goroutine.
 //
 // Files, from the top down:
 //
 //	whole.go     compares the whole table and repairs it
 //	requests.go  serves the requests of commands for single items
+//	inwork.go    requests that are being done, side by side
 //	naming.go    finds the rows of items whose keys do not determine their rows
 //	copy.go      one copy: reading, waiting
 //	write.go     writes the pages of a copy, or pauses it
@@ -25,7 +26,7 @@
 //	parts.go     which segment or file is read next, and their marks
 //	pages.go     pages in memory, compressed
 //	items.go     single items: read, waited for, written
-//	pace.go      how many items are written at once
+//	hand.go      room for the items that were read
 //	options.go   what copies and resyncs need from their table and the process
 //	metrics.go   Prometheus metrics of copies
 package resync

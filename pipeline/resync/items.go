@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -27,15 +28,21 @@ type Wanted struct {
 }
 
 // Items resyncs single items: for requests, and for the differences of a whole table.
-type Items struct{ o *Options }
+type Items struct {
+	o    *Options
+	hand *hand
+
+	mu    sync.Mutex // covers what follows, which is about one call of Resync
+	doing string
+	left  int // items that are not written yet
+}
 
 // NewItems returns the Items of a table for one life.
-func NewItems(o Options) *Items { return &Items{o: &o} }
+func NewItems(o Options) *Items { return &Items{o: &o, hand: newHand()} }
 
 const (
-	itemsPerRead = 100     // keys of one BatchGetItem
-	bytesInHand  = 8 << 20 // bytes of items that wait for one proof
-	itemWriters  = 64      // items written at once
+	itemsPerRead = 100 // keys of one BatchGetItem
+	itemWriters  = 64  // items written at once
 	// unitsPerItem is what reading an item is expected to cost, until the reply says.
 	unitsPerItem = 1
 )
@@ -44,6 +51,42 @@ const (
 type read struct {
 	at   int // index in the caller's list
 	item *apply.ResyncItem
+}
+
+func (r *read) size() int { return len(r.item.Item) + len(r.item.Keys) }
+
+// What a resync does, for note.
+const (
+	doingRead  = "it is being read"
+	doingProof = "what was written before the reading is not in Bigtable yet"
+	doingWrite = "Bigtable neither takes nor refuses the rows of %d of its items; later requests are done meanwhile"
+)
+
+// note notes what is being done, and to how many items.
+func (x *Items) note(doing string, left int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.doing, x.left = doing, left
+}
+
+// wrote notes that one item less is left.
+func (x *Items) wrote() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.left--
+}
+
+// waitsFor returns what is being done, in words.
+func (x *Items) waitsFor() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch {
+	case x.doing == doingWrite:
+		return fmt.Sprintf(doingWrite, x.left)
+	case x.doing == doingProof && x.o.Unproven != nil && x.o.Unproven() != "":
+		return x.o.Unproven()
+	}
+	return x.doing
 }
 
 // Resync reads the items strongly, waits until the stream has been applied past the readings, and writes each in its
@@ -60,9 +103,12 @@ func (x *Items) Resync(ctx context.Context, list []Wanted) ([]apply.ResyncOutcom
 		if err != nil {
 			return nil, err
 		}
+		x.note(doingProof, len(group))
 		if err := x.o.Prove(ctx, proof); err != nil {
+			x.drop(group)
 			return nil, err
 		}
+		x.note(doingWrite, len(group))
 		again, err := x.write(ctx, list, group, out)
 		if err != nil {
 			return nil, err
@@ -77,25 +123,41 @@ func (x *Items) Resync(ctx context.Context, list []Wanted) ([]apply.ResyncOutcom
 func (x *Items) readGroup(
 	ctx context.Context, list []Wanted, open []int,
 ) (group []read, rest []int, proof change.Millis, err error) {
-	size := 0
-	for len(open) > 0 && size < bytesInHand {
-		n := min(len(open), itemsPerRead)
+	x.note(doingRead, len(open))
+	for len(open) > 0 {
+		if more, err := x.hand.enter(ctx, len(group) == 0); err != nil {
+			x.drop(group)
+			return nil, nil, 0, err
+		} else if !more {
+			break
+		}
+		n, size := min(len(open), itemsPerRead), 0
 		b, err := x.readBatch(ctx, list, open[:n])
 		if err != nil {
+			x.hand.leave(0)
+			x.drop(group)
 			return nil, nil, 0, err
 		}
 		for k, i := range open[:n] {
 			w := &list[i]
-			size += len(b.Items[k]) + len(w.Key)
 			group = append(group, read{i, &apply.ResyncItem{
 				Keys: w.Key, Hash: change.HashKey(w.Key), Item: b.Items[k], Version: x.o.versionOf(b.Requested),
 				Requested: b.Requested, ReadAt: b.At, Rows: w.Rows, Letters: w.Letters, Future: w.Future, Lead: x.o.lead(),
 			}})
+			size += group[len(group)-1].size()
 		}
+		x.hand.leave(size)
 		proof = max(proof, b.Answered+answerMargin)
 		open = open[n:]
 	}
 	return group, open, proof, nil
+}
+
+// drop gives the room of items back that are not written.
+func (x *Items) drop(group []read) {
+	for i := range group {
+		x.hand.drop(group[i].size())
+	}
 }
 
 // readBatch reads open items of the list, as readKeys does.
@@ -141,6 +203,8 @@ func (x *Items) write(
 	for k := range group {
 		g.Go(func() (err error) {
 			done, err := x.o.write(ctx, group[k].item)
+			x.hand.drop(group[k].size())
+			x.wrote()
 			stale := errors.Is(err, apply.ErrStale)
 			if stale || err == nil {
 				met := err == nil && x.meetsFuture(&list[group[k].at], &done)

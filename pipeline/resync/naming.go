@@ -21,7 +21,7 @@ type named struct{ rows map[string][][][]byte }
 // after the reading is written by the stream and needs no repair.
 //
 // Retries of dead letters do not need this: the images in the letters show the rows.
-func (r *Requests) nameRows(ctx context.Context, store *request.Store, c *request.Chunk) error {
+func (r *Requests) nameRows(ctx context.Context, store chunks, c *request.Chunk) error {
 	if c.What != request.Resync || r.Program.KeysShowRows() {
 		r.named.rows = nil
 		return nil
@@ -29,12 +29,12 @@ func (r *Requests) nameRows(ctx context.Context, store *request.Store, c *reques
 	if r.named.rows[c.ID] != nil {
 		return nil
 	}
-	chunks, err := store.Waiting(ctx, c)
+	waiting, err := store.Waiting(ctx, c)
 	if err != nil {
 		return err
 	}
 	n := &naming{r: r, rows: map[string][][][]byte{}}
-	for _, c := range chunks {
+	for _, c := range waiting {
 		n.rows[c.ID] = make([][][]byte, len(c.Items))
 		for i := range c.Items {
 			n.add(c, i)

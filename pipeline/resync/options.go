@@ -2,6 +2,7 @@ package resync
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"go.uber.org/zap"
@@ -34,6 +35,8 @@ type Options struct {
 	Memory *Memory        // of all tables
 	// Prove blocks until Bigtable has every change that was created up to a time of the service.
 	Prove func(ctx context.Context, through change.Millis) error
+	// Unproven says what Prove waits for; "" for nothing. Nil: it is not known.
+	Unproven func() string
 	// Append stores an entry in the log. It blocks until the entry is durable.
 	Append func(ctx context.Context, body any) error
 	Now    func() change.Millis // the service's clock
@@ -133,3 +136,17 @@ func (o *Options) write(ctx context.Context, item *apply.ResyncItem) (apply.Resy
 	}
 	return o.Writer.Resync(ctx, item)
 }
+
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 10 * time.Second
+	// throttledRetry bounds the pause after throttled reads.
+	throttledRetry = 2 * time.Second
+)
+
+// backoff returns the pause after the n-th failure in a row.
+func backoff(n int) time.Duration { return jittered(min(firstRetry<<min(n-1, 10), lastRetry)) }
+
+// jittered returns a pause between half and one and a half of d. Without it, parts that are throttled at the same
+// moment would retry at the same moment, and all but the first would be throttled again.
+func jittered(d time.Duration) time.Duration { return d/2 + rand.N(d) }

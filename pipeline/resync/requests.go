@@ -17,8 +17,9 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Requests serves the requests of commands to the owner of a table: resync single items, or retry their dead letters. A
-// chunk whose outcome was not stored is done again by the next life, which changes nothing: every write is conditional.
+// Requests serves the requests of commands to the owner of a table: resync single items, or retry their dead letters.
+// Several chunks are done at once. A chunk whose outcome was not stored is done again by the next life, which changes
+// nothing: every write is conditional.
 type Requests struct {
 	Options
 	Log     *queue.Log
@@ -28,6 +29,16 @@ type Requests struct {
 	Poll    time.Duration // between two looks for a request; default 1 s
 
 	named named
+	hand  *hand
+	work  inWork
+	after uint64 // the newest chunk that was begun, by its place in the store; 0: look at all
+}
+
+// chunks are the requests of a table: *request.Store.
+type chunks interface {
+	NextAfter(ctx context.Context, now time.Time, after uint64) (*request.Chunk, uint64, error)
+	Waiting(ctx context.Context, c *request.Chunk) ([]*request.Chunk, error)
+	Finish(ctx context.Context, c *request.Chunk, o *request.Outcome) error
 }
 
 // Run serves requests until ctx ends; nil then. What fails is tried again: the stream does not need it.
@@ -35,7 +46,9 @@ func (r *Requests) Run(ctx context.Context) error {
 	if r.Poll == 0 {
 		r.Poll = time.Second
 	}
-	var store *request.Store
+	r.hand = newHand()
+	defer r.work.all.Wait()
+	var store chunks
 	for fails := 0; ctx.Err() == nil; {
 		busy, err := r.serve(ctx, &store)
 		pause := r.Poll
@@ -48,51 +61,70 @@ func (r *Requests) Run(ctx context.Context) error {
 		case busy:
 			fails, pause = 0, 0
 		}
+		r.logSlow()
 		_ = failure.Pause(ctx, pause) // fails when ctx ends, which ends the loop
 	}
 	return nil
 }
 
-// serve does the oldest request. It returns false when none waits.
-func (r *Requests) serve(ctx context.Context, store **request.Store) (busy bool, err error) {
+// serve begins the oldest request that is not being done. It returns false when none waits.
+func (r *Requests) serve(ctx context.Context, store *chunks) (busy bool, err error) {
 	if *store == nil {
-		if *store, err = r.Log.ExistingRequests(ctx); *store == nil || err != nil {
+		s, err := r.Log.ExistingRequests(ctx)
+		if s == nil || err != nil {
 			return false, err
 		}
+		*store = s
 	}
-	c, err := (*store).Next(ctx, r.Now().Time())
+	switch {
+	case r.work.full():
+		return false, nil
+	case r.Status() == nil:
+		r.after = 0 // so that outcomes that nobody fetches are deleted some day
+	}
+	c, at, err := (*store).NextAfter(ctx, r.Now().Time(), r.after)
 	if c == nil || err != nil {
 		return false, err
 	}
-	if err := r.nameRows(ctx, *store, c); err != nil {
-		return false, err
+	if !r.work.has(c.ID) {
+		if err := r.nameRows(ctx, *store, c); err != nil {
+			return false, err
+		}
+		r.begin(ctx, *store, c)
 	}
-	out, err := r.do(ctx, c)
+	r.after = at
+	return true, nil
+}
+
+// finish does a chunk and stores its outcome.
+func (r *Requests) finish(ctx context.Context, store chunks, w *chunkWork) error {
+	c := w.Chunk
+	out, err := r.do(ctx, w)
 	if failed := refusal(err); failed != nil {
 		out, err = failed, nil
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	out.Done = r.Now().Time().UTC()
-	if err := (*store).Finish(ctx, c, out); err != nil {
-		return false, err
+	if err := store.Finish(ctx, c, out); err != nil {
+		return err
 	}
 	r.Logger.Info("a request is done", zap.String("request", c.ID), zap.String("what", c.What), zap.String("by", c.By),
 		zap.Int("items", len(c.Items)), zap.Int64("written", out.Written), zap.Int64("letters", out.Applied),
 		zap.Int64("refused", out.Refused))
-	return true, nil
+	return nil
 }
 
 // do resyncs the items of a chunk, and counts what became of them.
-func (r *Requests) do(ctx context.Context, c *request.Chunk) (*request.Outcome, error) {
+func (r *Requests) do(ctx context.Context, c *chunkWork) (*request.Outcome, error) {
 	if c.What != request.Resync && c.What != request.Letters {
 		return &request.Outcome{Failed: "the owner does not know the request " + c.What,
 			Hint: "the replicator that owns the table is older than this command: upgrade it"}, nil
 	}
 	var wanted []Wanted
-	at, rows := map[string]int{}, r.named.rows[c.ID] // at: index in wanted; a chunk may name a key twice
-	index := make([]int, 0, len(c.Items))            // of wanted[i] in c.Items
+	at := map[string]int{}                // index in wanted; a chunk may name a key twice
+	index := make([]int, 0, len(c.Items)) // of wanted[i] in c.Items
 	out := &request.Outcome{}
 	for i := range c.Items {
 		key, err := canonicalKey(r.Table.Schema, c.Items[i].Key)
@@ -100,8 +132,8 @@ func (r *Requests) do(ctx context.Context, c *request.Chunk) (*request.Outcome, 
 			return r.noKey(i, err), nil
 		}
 		w := Wanted{Key: key, Rows: c.Items[i].Rows, Letters: c.What == request.Letters}
-		if rows != nil {
-			w.Rows = append(slices.Clip(w.Rows), rows[i]...)
+		if c.rows != nil {
+			w.Rows = append(slices.Clip(w.Rows), c.rows[i]...)
 		}
 		if k, twice := at[string(key)]; twice {
 			wanted[k].Rows = append(slices.Clip(wanted[k].Rows), w.Rows...)
@@ -111,7 +143,7 @@ func (r *Requests) do(ctx context.Context, c *request.Chunk) (*request.Outcome, 
 		at[string(key)] = len(wanted)
 		wanted, index = append(wanted, w), append(index, i)
 	}
-	outcomes, err := NewItems(r.Options).Resync(ctx, wanted)
+	outcomes, err := c.items.Resync(ctx, wanted)
 	if err != nil {
 		return nil, err
 	}

@@ -4,11 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/source"
@@ -33,7 +38,8 @@ func TestOutcomeOfManyItemsFitsIntoAMessage(t *testing.T) {
 		for i := range n {
 			items = append(items, request.Item{Key: json.RawMessage(fmt.Sprintf(`{"pk":{"S":"%d"}}`, i))})
 		}
-		out, err := (&Requests{Options: o}).do(t.Context(), &request.Chunk{What: request.Resync, Items: items})
+		w := &chunkWork{Chunk: &request.Chunk{What: request.Resync, Items: items}, items: NewItems(o)}
+		out, err := (&Requests{Options: o}).do(t.Context(), w)
 		if err != nil || out.Hot != n || len(out.Notes) != maxNotes {
 			t.Fatalf("%d hot, %d notes, %v", out.Hot, len(out.Notes), err)
 		}
@@ -45,4 +51,179 @@ type hotRows struct{ *table }
 
 func (hotRows) Resync(_ context.Context, r *apply.ResyncItem) (apply.ResyncOutcome, error) {
 	return apply.ResyncOutcome{Skipped: 1, Hot: change.Millis(r.Version) + apply.ResyncMargin + 1}, nil
+}
+
+// memory holds requests as a stream does.
+type memory struct {
+	mu     sync.Mutex
+	chunks []*request.Chunk
+}
+
+func (m *memory) NextAfter(_ context.Context, _ time.Time, after uint64) (*request.Chunk, uint64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := int(after); i < len(m.chunks); i++ {
+		if m.chunks[i].Outcome == nil {
+			return m.chunks[i], uint64(i) + 1, nil
+		}
+	}
+	return nil, 0, nil
+}
+
+func (m *memory) Waiting(context.Context, *request.Chunk) ([]*request.Chunk, error) { return nil, nil }
+
+func (m *memory) Finish(_ context.Context, c *request.Chunk, o *request.Outcome) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, x := range m.chunks {
+		if x.ID == c.ID && x.Outcome == nil {
+			done := *x
+			done.Outcome = o
+			m.chunks[i] = &done
+			return nil
+		}
+	}
+	return fmt.Errorf("chunk %s is done twice", c.ID)
+}
+
+// open returns the chunks without an outcome.
+func (m *memory) open() (ids []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.chunks {
+		if c.Outcome == nil {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+func ask(chunks, items int) *memory {
+	m := &memory{}
+	for c := range chunks {
+		chunk := &request.Chunk{ID: fmt.Sprintf("c-%02d", c), What: request.Letters}
+		for i := range items {
+			chunk.Items = append(chunk.Items, request.Item{Key: json.RawMessage(fmt.Sprintf(`{"pk":{"S":"%d-%d"}}`, c, i))})
+		}
+		m.chunks = append(m.chunks, chunk)
+	}
+	return m
+}
+
+// large reads items of 100 KB, one batch at a time.
+type large struct {
+	absent
+	hand     *hand
+	reads    atomic.Int32
+	most     atomic.Int64
+	together atomic.Bool
+}
+
+func (l *large) ReadItems(ctx context.Context, table string, keys [][]byte) (*source.ItemBatch, error) {
+	if l.reads.Add(1) > 1 {
+		l.together.Store(true)
+	}
+	defer l.reads.Add(-1)
+	b, err := l.absent.ReadItems(ctx, table, keys)
+	if err == nil {
+		err = failure.Pause(ctx, 10*time.Millisecond)
+	}
+	for i := range b.Items {
+		b.Items[i] = make([]byte, 100<<10)
+	}
+	l.hand.mu.Lock()
+	defer l.hand.mu.Unlock()
+	l.most.Store(max(l.most.Load(), int64(l.hand.bytes)))
+	return b, err
+}
+
+// writable is a Bigtable that takes every row but one, as long as it is stuck.
+type writable struct {
+	*table
+	stuck chan struct{} // closed when it takes the row; nil: it always does
+}
+
+func (w writable) Resync(ctx context.Context, r *apply.ResyncItem) (apply.ResyncOutcome, error) {
+	if w.stuck != nil && string(r.Keys) == `{"pk":{"S":"0-0"}}` {
+		select {
+		case <-w.stuck:
+		case <-ctx.Done():
+			return apply.ResyncOutcome{}, context.Cause(ctx)
+		}
+	}
+	return apply.ResyncOutcome{Written: 1}, nil
+}
+
+// serveUntil serves requests until none of them but some is open, and returns how long that took.
+func serveUntil(t *testing.T, r *Requests, m *memory, but ...string) time.Duration {
+	t.Helper()
+	ctx, began := t.Context(), time.Now()
+	for store := chunks(m); !slices.Equal(m.open(), but); {
+		if _, err := r.serve(ctx, &store); err != nil {
+			t.Fatal(err)
+		}
+		if err := failure.Pause(ctx, 100*time.Millisecond); err != nil || time.Since(began) > time.Hour {
+			t.Fatalf("after an hour these are open: %v", m.open())
+		}
+	}
+	return time.Since(began)
+}
+
+// TestWaitingRequestsShareTheirProof: each chunk waits some seconds until what was written before its reading is in
+// Bigtable, and all that wait do so together.
+func TestWaitingRequestsShareTheirProof(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		took := func(chunks int) time.Duration {
+			x := newTable(t, 0, 0)
+			o := x.options()
+			o.Reader, o.Writer = absent{x}, writable{table: x}
+			r := &Requests{Options: o, hand: newHand()}
+			return serveUntil(t, r, ask(chunks, 150))
+		}
+		if one, ten := took(1), took(10); ten > one*3/2 {
+			t.Errorf("one request takes %s, ten take %s", one, ten)
+		}
+	})
+}
+
+// TestRequestsSideBySideStayWithinTheMemory: they all read, but one after the other, and only while there is room.
+func TestRequestsSideBySideStayWithinTheMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTable(t, 0, 0)
+		o := x.options()
+		r := &Requests{Options: o, hand: newHand()}
+		l := &large{absent: absent{x}, hand: r.hand}
+		r.Reader, r.Writer = l, writable{table: x}
+		serveUntil(t, r, ask(20, 250))
+		if l.most.Load() >= bytesInHand || l.together.Load() {
+			t.Errorf("a read began with %d bytes in hand; together with another: %v", l.most.Load(), l.together.Load())
+		}
+		if r.hand.bytes != 0 {
+			t.Errorf("%d bytes are in hand at the end", r.hand.bytes)
+		}
+	})
+}
+
+// TestStuckRowHoldsNoOtherRequest: the status says what its own request waits for.
+func TestStuckRowHoldsNoOtherRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTable(t, 0, 0)
+		o := x.options()
+		w := writable{table: x, stuck: make(chan struct{})}
+		o.Reader, o.Writer = absent{x}, w
+		r, m := &Requests{Options: o, hand: newHand()}, ask(40, 3)
+		serveUntil(t, r, m, "c-00")
+		if err := failure.Pause(t.Context(), slowRequest); err != nil {
+			t.Fatal(err)
+		}
+		st := r.Status()
+		if st == nil || st.Chunks != 1 || !strings.Contains(st.Why, "neither takes nor refuses the rows of 1 of its items") {
+			t.Errorf("status: %+v", st)
+		}
+		close(w.stuck)
+		r.work.all.Wait()
+		if open := m.open(); len(open) > 0 || r.Status() != nil {
+			t.Errorf("open: %v, status %+v", open, r.Status())
+		}
+	})
 }

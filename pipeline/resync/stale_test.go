@@ -12,6 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/resync/pace"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -297,13 +298,13 @@ func TestOnlyABackfillIntoANewTargetTakesRowsForEmpty(t *testing.T) {
 // TestItemThatWouldBeWrittenTooLateIsReadAgain: the limiter says so before the time is over, with an error of its own.
 func TestItemThatWouldBeWrittenTooLateIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPace(0.001)
-		if err := p.begin(t.Context()); err != nil { // takes what there is
+		p := pace.New(0.001, unpackedPages)
+		if err := p.Begin(t.Context()); err != nil { // takes what there is
 			t.Fatal(err)
 		}
 		ctx, cancel := apply.WhileFresh(t.Context(), time.Now())
 		defer cancel()
-		if err := p.begin(ctx); !errors.Is(err, apply.ErrStale) {
+		if err := p.Begin(ctx); !errors.Is(err, apply.ErrStale) {
 			t.Errorf("%v, want %v", err, apply.ErrStale)
 		}
 	})

@@ -64,12 +64,12 @@ func (c *Copier) writeItems(ctx context.Context, pg *page) error {
 	g, inner := errgroup.WithContext(ctx)
 	idle := make(chan *apply.ResyncItem)
 	done, err := pg.unpack(func(item []byte) error {
-		if err := c.pace.begin(inner); err != nil {
+		if err := c.pace.Begin(inner); err != nil {
 			return err
 		}
 		r, err := c.resyncItem(pg, item, keys)
 		if err != nil {
-			c.pace.end(inner, 0, false)
+			c.pace.End(inner, 0, false)
 			return err
 		}
 		select {
@@ -121,7 +121,7 @@ func (c *Copier) resyncItem(pg *page, item []byte, keys *keyReader) (*apply.Resy
 // writeItem writes one item, and notes if it was refused.
 func (c *Copier) writeItem(ctx context.Context, pg *page, r *apply.ResyncItem) error {
 	out, err := c.resync(ctx, r)
-	c.pace.end(ctx, out.Written, err == nil)
+	c.pace.End(ctx, out.Written, err == nil)
 	if err != nil || out.Refused == nil {
 		return err
 	}

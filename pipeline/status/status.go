@@ -126,6 +126,7 @@ func (st *Table) takeProgress(x Seen) {
 	if x.Live == nil {
 		return
 	}
+	st.Requests = x.Live.Requests
 	if c := x.Live.Copy; c != nil && st.Copy != nil && c.ID == st.Copy.ID {
 		live := *c
 		live.Paused = st.Copy.Paused // the log is newer
@@ -167,6 +168,8 @@ type Now struct {
 	Halt   *checkpoint.Halt    // of the pipeline itself, whatever the log shows
 	Copy   *resync.Progress    // of the copy that runs
 	Resync *resync.WholeStatus // of the resync of the whole table that runs
+	// Requests are those of commands for single items that are being done.
+	Requests *resync.RequestsStatus
 }
 
 // With returns what was seen with what the owner knows now.
@@ -183,6 +186,7 @@ func (o *Observed) With(n Now) *Observed {
 	if next.resync != nil {
 		next.status.Resync = n.Resync
 	}
+	next.status.Requests = n.Requests
 	return &next
 }
 

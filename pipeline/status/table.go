@@ -53,6 +53,8 @@ type Table struct {
 
 	ResyncSince *time.Time `json:"resync_since,omitempty"` // when it was asked for
 
+	Requests *resync.RequestsStatus `json:"requests,omitempty"` // for single items, while a process does some
+
 	Halts map[string]string `json:"halts"` // reasons by sink; "pipeline" is the pipeline itself
 
 	unread, unapplied string // the reasons that Moved may refute

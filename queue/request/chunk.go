@@ -1,7 +1,7 @@
 // Package request stores the requests of commands to the owner of a table: resync single items, or retry their dead
 // letters. A request is cut into chunks, which are messages of a stream of their own beside the dead letters. The owner
-// does one chunk after the other and replaces it by its outcome; after a crash or a takeover the chunk is done again,
-// which changes nothing.
+// does several chunks at once and replaces each by its outcome; after a crash or a takeover a chunk without one is done
+// again, which changes nothing.
 //
 // Requests are not entries of the log, for two reasons: after an append by another process, the owner's next append is
 // refused; and a resync waits until the log is applied, so it must not be an entry that has to be applied first.

@@ -103,13 +103,19 @@ func (s *Store) awaitRoom(ctx context.Context) error {
 // Next returns the oldest chunk without an outcome; nil when none waits. Only the owner of the log calls it. Outcomes
 // that nobody has fetched for a day are deleted.
 func (s *Store) Next(ctx context.Context, now time.Time) (*Chunk, error) {
-	for at := uint64(1); ; {
+	c, _, err := s.NextAfter(ctx, now, 0)
+	return c, err
+}
+
+// NextAfter is Next for chunks behind a place in the stream, and returns the chunk's place.
+func (s *Store) NextAfter(ctx context.Context, now time.Time, after uint64) (*Chunk, uint64, error) {
+	for at := after + 1; ; {
 		m, err := s.conn.Next(ctx, s.opts.Stream, at)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			return nil, nil
+			return nil, 0, nil
 		}
 		if err != nil {
-			return nil, s.wrap("look for", "one", err)
+			return nil, 0, s.wrap("look for", "one", err)
 		}
 		at = m.Sequence + 1
 		c, err := decode(m.Data)
@@ -119,12 +125,12 @@ func (s *Store) Next(ctx context.Context, now time.Time) (*Chunk, error) {
 			err = s.keyed.Purge(ctx, id)
 		case err != nil:
 		case c.Outcome == nil:
-			return c, nil
+			return c, m.Sequence, nil
 		case now.Sub(c.Outcome.Done) > keepOutcome:
 			err = s.keyed.Purge(ctx, c.ID)
 		}
 		if err != nil {
-			return nil, s.wrap("look for", "one", err)
+			return nil, 0, s.wrap("look for", "one", err)
 		}
 	}
 }

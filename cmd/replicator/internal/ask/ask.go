@@ -30,8 +30,10 @@ type Asker struct {
 	Clients  *wire.Clients
 	ClaimTTL time.Duration
 	By       string
-	// Progress is called with how many items are done; it may be nil.
-	Progress func(done int64)
+	// Progress is called every second while Do waits, and with nil at its end; it may be nil.
+	Progress func(*Progress)
+	// Why says what the owner waits for, if that takes longer than usual; it may be nil.
+	Why func(ctx context.Context) string
 	// Away is called when the owner goes away, with the reason, and with nil when one is back; it may be nil.
 	Away func(why error)
 
@@ -96,7 +98,8 @@ func (a *Asker) Send(ctx context.Context, what string, items iter.Seq2[request.I
 // Do asks for the items and waits until all are done. If items yields an error, the items before it are done all the
 // same.
 func (a *Asker) Do(ctx context.Context, what string, items iter.Seq2[request.Item, error]) (*Total, error) {
-	sum := &Total{}
+	sum, p := &Total{}, &count{}
+	defer a.show(ctx, p)()
 	ctx, cancel := context.WithCancel(ctx)
 	sent := make(chan *request.Chunk, inFlight)
 	defer func() { // nothing of items is used after the return
@@ -107,10 +110,12 @@ func (a *Asker) Do(ctx context.Context, what string, items iter.Seq2[request.Ite
 	var unsent error
 	go func() {
 		defer close(sent)
+		defer p.all.Store(true)
 		unsent = a.cut(what, items, func(c *request.Chunk) error {
 			if err := a.send(ctx, c); err != nil {
 				return err
 			}
+			p.asked.Add(int64(len(c.Items)))
 			select {
 			case sent <- c:
 				return nil
@@ -130,9 +135,7 @@ func (a *Asker) Do(ctx context.Context, what string, items iter.Seq2[request.Ite
 			return sum, exit.Environment(fmt.Errorf("the owner of %s refuses the request: %s", a.Table, out.Failed), out.Hint)
 		}
 		sum.add(out)
-		if a.Progress != nil {
-			a.Progress(sum.Items)
-		}
+		p.done.Store(sum.Items)
 	}
 	return sum, unsent
 }

@@ -3,9 +3,10 @@
 //
 // Files, from the top down:
 //
-//	resync.go   which items a command resyncs
-//	letters.go  dead letters of a table, as requests for their items
-//	keys.go     keys of a file or of an incremental export, as requests
-//	ask.go      sends requests and waits for their outcomes
-//	owner.go    checks that a replicator owns the table
+//	resync.go    which items a command resyncs
+//	letters.go   dead letters of a table, as requests for their items
+//	keys.go      keys of a file or of an incremental export, as requests
+//	ask.go       sends requests and waits for their outcomes
+//	progress.go  how far they are, for people
+//	owner.go     checks that a replicator owns the table
 package ask

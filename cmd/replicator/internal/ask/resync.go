@@ -6,7 +6,6 @@ import (
 	"io"
 	"iter"
 	"os"
-	"time"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
@@ -79,20 +78,6 @@ func (t *Total) Resynced(schema int, of *Resync) render.Resynced {
 		r.Requests = t.IDs
 	}
 	return r
-}
-
-// reportPeriod is the time between two lines of Report.
-const reportPeriod = 5 * time.Second
-
-// Report returns a Progress that writes a line at most every few seconds.
-func Report(w io.Writer, table string) func(done int64) {
-	last := time.Now()
-	return func(done int64) {
-		if time.Since(last) >= reportPeriod {
-			last = time.Now()
-			fmt.Fprintf(w, "%s: %s done\n", table, render.Count(int(done), "item"))
-		}
-	}
 }
 
 // ReportAway returns an Away that writes a line each time.

@@ -10,6 +10,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
 
@@ -29,7 +30,22 @@ func Status(out io.Writer, s pipeline.Status, zone *time.Location) error {
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
+	for i := range s.Tables {
+		if r := s.Tables[i].Requests; r != nil {
+			fmt.Fprintf(out, "%s: %s\n", s.Tables[i].Source, requestsText(r, zone))
+		}
+	}
 	return nil
+}
+
+// requestsText says how far the requests of commands for single items are.
+func requestsText(r *resync.RequestsStatus, zone *time.Location) string {
+	text := fmt.Sprintf("%s for %s in work since %s", Count(r.Chunks, "request"), Count(r.Items, "item"),
+		clockTime(r.Since.In(zone)))
+	if r.Why != "" {
+		text += "; " + r.Why
+	}
+	return text
 }
 
 // Sentence returns the status as one sentence: what is in Bigtable, what is lost or refused, how much retention is

@@ -1,28 +1,33 @@
-package resync
+// Package pace limits how many items a copy writes at once, and how many rows per second. A copy yields to the stream:
+// how many of its items are written at once shrinks while changes of the stream wait in the lanes or Bigtable is
+// overloaded, and grows again when they do not; it never falls below a tenth, so that a copy ends even beside a stream
+// that always has something to write.
+package pace
 
 import (
 	"context"
 	"math"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 )
 
-// A copy yields to the stream. How many of its items are written at once shrinks while changes of the stream wait in
-// the lanes or Bigtable is overloaded, and grows again when they do not; it never falls below a tenth, so that a copy
-// ends even beside a stream that always has something to write.
+// How many items are written at once at most, and at least.
 const (
-	maxWrites   = 128
-	minWrites   = maxWrites / 10
+	MaxWrites = 128
+	MinWrites = MaxWrites / 10
+)
+
+const (
 	paceEvery   = 100 * time.Millisecond
 	crowdedFrom = 64 // changes in the lanes
 	waitedFrom  = 300 * time.Millisecond
 )
 
-// pace limits how many items are written at once, and how many rows per second.
-type pace struct {
+// Pace is the pace of one copy. It may be used by several goroutines.
+type Pace struct {
+	pages  int           // that are written at once at most
 	tokens chan struct{} // holds one token for each item being written, and the withheld ones
 	rows   *rate.Limiter // nil: no limit
 
@@ -50,7 +55,7 @@ const (
 )
 
 // perSecond returns how many items can be written in a second; 0: not known yet. The caller holds mu.
-func (p *pace) perSecond() float64 {
+func (p *Pace) perSecond() float64 {
 	if p.rows != nil {
 		return float64(p.rows.Limit()) / max(1, p.written/max(p.items, 1))
 	}
@@ -63,7 +68,7 @@ func (p *pace) perSecond() float64 {
 
 // measure counts the time in which items are being written. Waiting for the stream or for pages does not count, so a
 // copy that reads little because it writes slowly does not take that for its rate. The caller holds mu.
-func (p *pace) measure() {
+func (p *Pace) measure() {
 	now := time.Now()
 	if p.writing > 0 {
 		p.busy += now.Sub(p.counted).Seconds()
@@ -73,46 +78,47 @@ func (p *pace) measure() {
 	}
 }
 
-// pageLimit returns how many items one page may hold; 0: any number. At a measured rate the pages being written have
+// PageLimit returns how many items one page may hold; 0: any number. At a measured rate the pages being written have
 // an item for each write that is allowed at once, or fewer writes would make the rate smaller still.
-func (p *pace) pageLimit() int {
+func (p *Pace) PageLimit() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := int(math.Ceil(p.perSecond() * secondsOfPage))
 	if n == 0 || p.rows != nil {
 		return n
 	}
-	return max(n, (maxWrites-p.want)/unpackedPages, 1)
+	return max(n, (MaxWrites-p.want)/p.pages, 1)
 }
 
-// full reports whether so many items are in hand that further ones would wait for too long.
-func (p *pace) full() bool {
+// Full reports whether so many items are in hand that further ones would wait for too long.
+func (p *Pace) Full() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := p.perSecond()
 	if p.rows != nil {
 		return float64(p.inHand) > n*secondsInHand
 	}
-	return n > 0 && float64(p.inHand) > max(n*secondsInHandAtMost, 2*float64(maxWrites-p.want))
+	return n > 0 && float64(p.inHand) > max(n*secondsInHandAtMost, 2*float64(MaxWrites-p.want))
 }
 
-// hold notes that items were read, or, with a negative number, that they are not in hand any more.
-func (p *pace) hold(items int) {
+// Hold notes that items were read, or, with a negative number, that they are not in hand any more.
+func (p *Pace) Hold(items int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.inHand += items
 }
 
-func newPace(rows float64) *pace {
-	p := &pace{tokens: make(chan struct{}, maxWrites)}
+// New returns a pace of at most rows per second, 0 for no limit, for a copy that writes so many pages at once.
+func New(rows float64, pages int) *Pace {
+	p := &Pace{pages: pages, tokens: make(chan struct{}, MaxWrites)}
 	if rows > 0 {
 		p.rows = rate.NewLimiter(rate.Limit(rows), int(math.Ceil(max(rows/10, 1))))
 	}
 	return p
 }
 
-// begin waits until one more item may be written.
-func (p *pace) begin(ctx context.Context) error {
+// Begin waits until one more item may be written.
+func (p *Pace) Begin(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -132,7 +138,7 @@ func (p *pace) begin(ctx context.Context) error {
 
 // giveBack returns an item's token, or withholds it while too few are withheld. It must do so here: a returned token
 // goes to a waiting item at once.
-func (p *pace) giveBack() {
+func (p *Pace) giveBack() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.withheld < p.want {
@@ -142,9 +148,9 @@ func (p *pace) giveBack() {
 	<-p.tokens
 }
 
-// end notes that an item was written, and to how many rows, or, if not ok, that it was not. An item of several rows
+// End notes that an item was written, and to how many rows, or, if not ok, that it was not. An item of several rows
 // keeps its token until the limit of rows per second allows them.
-func (p *pace) end(ctx context.Context, rows int, ok bool) {
+func (p *Pace) End(ctx context.Context, rows int, ok bool) {
 	defer p.giveBack()
 	p.mu.Lock()
 	p.measure()
@@ -159,14 +165,14 @@ func (p *pace) end(ctx context.Context, rows int, ok bool) {
 	}
 }
 
-// run adjusts the number of items that are written at once until ctx ends.
-func (p *pace) run(ctx context.Context, backlog func() (int, time.Duration), throttled func() uint64) {
+// Run adjusts the number of items that are written at once until ctx ends.
+func (p *Pace) Run(ctx context.Context, backlog func() (int, time.Duration), throttled func() uint64) {
 	if throttled == nil {
 		throttled = func() uint64 { return 0 }
 	}
 	tick := time.NewTicker(paceEvery)
 	defer tick.Stop()
-	allowed, before := maxWrites, throttled()
+	allowed, before := MaxWrites, throttled()
 	for {
 		select {
 		case <-ctx.Done():
@@ -177,7 +183,7 @@ func (p *pace) run(ctx context.Context, backlog func() (int, time.Duration), thr
 		changes, oldest := backlog()
 		allowed = nextAllowed(allowed, changes > crowdedFrom || oldest > waitedFrom || now > before)
 		before = now
-		p.withhold(maxWrites - allowed)
+		p.withhold(MaxWrites - allowed)
 	}
 }
 
@@ -185,13 +191,13 @@ func (p *pace) run(ctx context.Context, backlog func() (int, time.Duration), thr
 // Bigtable is overloaded, else some more.
 func nextAllowed(allowed int, yield bool) int {
 	if yield {
-		return max(allowed/2, minWrites)
+		return max(allowed/2, MinWrites)
 	}
-	return min(allowed+maxWrites/16, maxWrites)
+	return min(allowed+MaxWrites/16, MaxWrites)
 }
 
 // withhold takes that many tokens out of use. Tokens that items hold are withheld when they are given back.
-func (p *pace) withhold(want int) {
+func (p *Pace) withhold(want int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.want = want; p.withheld > want; p.withheld-- {
@@ -206,17 +212,3 @@ func (p *pace) withhold(want int) {
 		}
 	}
 }
-
-const (
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = 10 * time.Second
-	// throttledRetry bounds the pause after throttled reads.
-	throttledRetry = 2 * time.Second
-)
-
-// backoff returns the pause after the n-th failure in a row.
-func backoff(n int) time.Duration { return jittered(min(firstRetry<<min(n-1, 10), lastRetry)) }
-
-// jittered returns a pause between half and one and a half of d. Without it, parts that are throttled at the same
-// moment would retry at the same moment, and all but the first would be throttled again.
-func jittered(d time.Duration) time.Duration { return d/2 + rand.N(d) }

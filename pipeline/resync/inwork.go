@@ -1,0 +1,124 @@
+package resync
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/request"
+)
+
+const (
+	// maxInWork is how many chunks are done at once. They share listings and proofs, so that all of them take little
+	// longer than one; and one whose rows Bigtable neither takes nor refuses holds no other.
+	maxInWork = 16
+	// slowRequest is how long a chunk may take before status says what it waits for.
+	slowRequest = 30 * time.Second
+)
+
+// RequestsStatus is how far the requests are that the owner works on.
+type RequestsStatus struct {
+	Chunks int       `json:"chunks"`
+	Items  int       `json:"items"`
+	Since  time.Time `json:"since"` // when the oldest was begun
+	// Why says what the oldest waits for, if it takes longer than usual; empty otherwise.
+	Why string `json:"why,omitempty"`
+}
+
+// inWork are the chunks that are being done, oldest first. It may be used by several goroutines.
+type inWork struct {
+	mu     sync.Mutex // covers chunks
+	chunks []*chunkWork
+	all    sync.WaitGroup
+}
+
+// chunkWork is a chunk that is being done.
+type chunkWork struct {
+	*request.Chunk
+	rows  [][][]byte // by item, see named
+	items *Items
+	began time.Time
+	slow  bool // the log says that it is slow; the goroutine of Run owns it
+}
+
+func (w *inWork) has(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.chunks, func(c *chunkWork) bool { return c.ID == id })
+}
+
+func (w *inWork) full() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.chunks) >= maxInWork
+}
+
+func (w *inWork) remove(done *chunkWork) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.chunks = slices.DeleteFunc(w.chunks, func(c *chunkWork) bool { return c == done })
+}
+
+// begin works on a chunk until it is done or ctx ends. What fails is tried again: the stream does not need it.
+func (r *Requests) begin(ctx context.Context, store chunks, c *request.Chunk) {
+	w := &chunkWork{Chunk: c, rows: r.named.rows[c.ID], items: &Items{o: &r.Options, hand: r.hand}, began: time.Now()}
+	r.work.mu.Lock()
+	r.work.chunks = append(r.work.chunks, w)
+	r.work.mu.Unlock()
+	r.work.all.Go(func() {
+		defer r.work.remove(w)
+		for fails := 1; ctx.Err() == nil; fails++ {
+			err := r.finish(ctx, store, w)
+			if err == nil || ctx.Err() != nil {
+				return
+			}
+			w.items.note("it is tried again: "+err.Error(), 0)
+			r.Logger.Warn("serve a request: will be retried", zap.String("request", c.ID), zap.Error(err))
+			_ = failure.Pause(ctx, backoff(fails)) // fails when ctx ends, which ends the loop
+		}
+	})
+}
+
+// Status returns how far the requests are; nil when there is none.
+func (r *Requests) Status() *RequestsStatus {
+	if r == nil {
+		return nil
+	}
+	r.work.mu.Lock()
+	defer r.work.mu.Unlock()
+	if len(r.work.chunks) == 0 {
+		return nil
+	}
+	oldest := r.work.chunks[0]
+	st := &RequestsStatus{Chunks: len(r.work.chunks), Since: oldest.began.UTC(), Why: oldest.waits()}
+	for _, c := range r.work.chunks {
+		st.Items += len(c.Items)
+	}
+	return st
+}
+
+// waits returns what a chunk waits for that takes longer than usual; "" for others.
+func (c *chunkWork) waits() string {
+	age := time.Since(c.began)
+	if age < slowRequest {
+		return ""
+	}
+	return fmt.Sprintf("request %s is not done after %s: %s", c.ID, age.Round(time.Second), c.items.waitsFor())
+}
+
+// logSlow writes a line about each chunk that has become slow.
+func (r *Requests) logSlow() {
+	r.work.mu.Lock()
+	defer r.work.mu.Unlock()
+	for _, c := range r.work.chunks {
+		if why := c.waits(); why != "" && !c.slow {
+			c.slow = true
+			r.Logger.Warn("a request takes long", zap.String("request", c.ID), zap.String("reason", why))
+		}
+	}
+}
