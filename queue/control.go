@@ -19,14 +19,15 @@ func (l *Log) AppendControl(ctx context.Context, body *checkpoint.Control) (seq 
 	if err != nil {
 		return 0, err
 	}
+	var f *folded
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		seq, err = l.appendControlOnce(ctx, body, nonce)
+		f, seq, err = l.appendControlOnce(ctx, f, body, nonce)
 		switch conn.OutcomeOf(err) {
 		case conn.Stored:
 			return seq, nil
 		case conn.Fenced:
 		case conn.Unknown:
-			if !conn.Transient(err) {
+			if f = nil; !conn.Transient(err) {
 				return 0, fmt.Errorf("control log of %s: %w", l.table, err)
 			}
 		default:
@@ -38,23 +39,29 @@ func (l *Log) AppendControl(ctx context.Context, body *checkpoint.Control) (seq 
 	}
 }
 
-// appendControlOnce folds the log and appends the entry behind it, once.
-func (l *Log) appendControlOnce(ctx context.Context, body *checkpoint.Control, nonce checkpoint.Nonce) (uint64, error) {
-	f, err := l.fold(ctx)
+// appendControlOnce folds the log and appends the entry behind it, once. It reads on from an earlier fold: a fold from
+// the beginning takes longer than an owner that is busy leaves between two entries, and would come too late for ever.
+func (l *Log) appendControlOnce(
+	ctx context.Context, before *folded, body *checkpoint.Control, nonce checkpoint.Nonce,
+) (f *folded, seq uint64, err error) {
+	if f = before; f == nil || !l.readOn(ctx, f) {
+		f, err = l.fold(ctx)
+	}
 	if errors.Is(err, ErrDamaged) && body.Resume && f != nil && f.state.Epoch > 0 {
 		err = nil // the entry continues the chain from before the damage: that is how an operator accepts the loss
 	}
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	s := f.state
 	if err := s.CheckNext(body); err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	e := &checkpoint.Entry{Kind: checkpoint.KindControl, Epoch: s.Epoch, Nonce: nonce, Prev: s.Hash, Body: body}
 	msg, err := checkpoint.Encode(nil, e)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
-	return l.publish(ctx, checkpoint.KindControl, msg, s.Seq, f.lastID, l.q.messageID(nonce))
+	seq, err = l.publish(ctx, checkpoint.KindControl, msg, s.Seq, f.lastID, l.q.messageID(nonce))
+	return f, seq, err
 }

@@ -75,6 +75,18 @@ func (l *Log) fold(ctx context.Context) (*folded, error) {
 	}
 }
 
+// readOn reads what has come since a fold, and reports whether the result is a fold, too. Where it is not plain that the
+// log only grew it is not.
+func (l *Log) readOn(ctx context.Context, f *folded) bool {
+	info, err := l.Info(ctx)
+	if err != nil || info.Last <= f.state.Seq || f.damage != nil || f.state.Epoch == 0 {
+		return false
+	}
+	f.info = info
+	foreign := f.state.Foreign
+	return l.applyRest(ctx, f) == nil && f.state.Foreign == foreign
+}
+
 // foldOnce folds the log; errLogChanged when it must be read again.
 func (l *Log) foldOnce(ctx context.Context) (*folded, error) {
 	f := &folded{connection: l.q.conn.Connections.Load()}
