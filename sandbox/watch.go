@@ -40,23 +40,27 @@ func (w Watch) withDefaults() Watch {
 	return w
 }
 
-const checkEvery = 10 * time.Millisecond
+const (
+	checkEvery = 10 * time.Millisecond
+	checkRest  = 250 * time.Millisecond // the longest pause
+)
 
-// Until blocks until condition returns true, and checks it every 10 ms. what describes the condition, as in "every
-// change is applied". When the wait fails it ends the test, so call it on the test's own goroutine.
+// Until blocks until condition returns true, and checks it every 10 ms; after a check that took longer it rests as long,
+// up to a quarter of a second, so that the system under test has time. what describes the condition, as in "every change
+// is applied". When the wait fails it ends the test, so call it on the test's own goroutine.
 func (w Watch) Until(t TB, what string, condition func() bool) {
 	t.Helper()
 	w = w.withDefaults()
 	began := time.Now()
 	moved, progress := began, w.Progress()
-	for !condition() {
-		if err := clock.Pause(t.Context(), checkEvery); err != nil {
+	for now := began; !condition(); {
+		if err := clock.Pause(t.Context(), max(checkEvery, min(checkRest, time.Since(now)))); err != nil {
 			t.Fatalf("waiting until %s: the test ended: %v", what, err)
 		}
 		if err := w.Err(); err != nil {
 			t.Fatalf("waiting until %s: %v", what, err)
 		}
-		now := time.Now()
+		now = time.Now()
 		if p := w.Progress(); p != progress {
 			moved, progress = now, p
 		}

@@ -37,7 +37,7 @@ func TestHealedGapStaysNamedForItsArchive(t *testing.T) {
 	}
 	d.until("it heals", func() bool { return d.table("Orders").State == "healing" })
 	d.until("its rows are healed", func() bool {
-		w.Clock.Advance(2 * time.Second)
+		d.hasten(2 * time.Second)
 		return d.table("Orders").State == "gap"
 	})
 	if out := w.ok("gaps", "list"); !strings.Contains(out, "archive incomplete since") {

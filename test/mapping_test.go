@@ -55,7 +55,7 @@ func TestColumnIsAddedWithoutANewTarget(t *testing.T) {
 	w.Put("Orders", "p1", "1", `"v":{"N":"2"},"w":{"S":"during"}`)
 	w.Delete("Orders", "p2", "2")
 	d.until("the mapping is the new one and the table is copied", func() bool {
-		w.Clock.Advance(5 * time.Second)
+		d.hasten(5 * time.Second)
 		st := d.table("Orders")
 		return st.State == "running" && len(st.Reasons) == 0 && w.openSides().compare(t.Context(), "Orders") == nil
 	})
@@ -111,7 +111,7 @@ func TestMovedRowsNeedANewTarget(t *testing.T) {
 	w.Put("Orders", "p1", "1", `"v":{"N":"2"},"w":{"S":"during"}`)
 	w.Delete("Orders", "p2", "2")
 	second.until("the new target is complete", func() bool {
-		w.Clock.Advance(5 * time.Second)
+		second.hasten(5 * time.Second)
 		s, ok := second.status()
 		return ok && s.Ready
 	})

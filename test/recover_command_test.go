@@ -44,7 +44,7 @@ func TestRecoverSaysFirstWhatItDoes(t *testing.T) {
 	d = w.run()
 	w.Put("Orders", "hats", "cap", `"n":{"N":"3"}`)
 	d.until("the table is compared", func() bool {
-		w.Clock.Advance(5 * time.Second)
+		d.hasten(5 * time.Second)
 		s, ok := d.status()
 		return ok && s.Ready
 	})
