@@ -75,8 +75,8 @@ func (l *Log) fold(ctx context.Context) (*folded, error) {
 	}
 }
 
-// readOn reads what has come since a fold, and reports whether the result is a fold, too. Where it is not plain that the
-// log only grew it is not.
+// readOn reads what has come since a fold, and reports whether the result is a fold, too. It is none where it is not
+// plain that the log only grew.
 func (l *Log) readOn(ctx context.Context, f *folded) bool {
 	info, err := l.Info(ctx)
 	if err != nil || info.Last <= f.state.Seq || f.damage != nil || f.state.Epoch == 0 {
