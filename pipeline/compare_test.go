@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
+
+func target(table string) string { return strings.ToLower(table) }
 
 // equal compares the source with Bigtable, cell by cell, as a plain reader sees them.
 func (r *run) equal(names ...string) {
@@ -71,9 +74,13 @@ func (r *run) projected(name string) map[string][]string {
 	return sorted(rows)
 }
 
-func (r *run) stored(name string) map[string][]string {
+// viewsOf returns how a plain reader reads the target of a table. Readers that poll ask again and again.
+func (r *run) viewsOf(ctx context.Context, name string) (views []bigtable.View) {
 	r.t.Helper()
-	ctx := context.Background()
+	key := name + r.mapping
+	if known, ok := r.views.Load(key); ok {
+		return known.([]bigtable.View)
+	}
 	info, err := r.src.Table(ctx, name)
 	if err != nil {
 		r.t.Fatal(err)
@@ -82,12 +89,18 @@ func (r *run) stored(name string) map[string][]string {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	var views []bigtable.View
 	for _, f := range prog.Families() {
 		views = append(views, bigtable.View{Family: f.Name, Versions: 1})
 	}
+	r.views.Store(key, views)
+	return views
+}
+
+func (r *run) stored(name string) map[string][]string {
+	r.t.Helper()
+	ctx := context.Background()
 	rows := map[string][]string{}
-	err = r.sink.Rows(ctx, target(name), "", "", views, func(row *bigtable.Row) error {
+	err := r.sink.Rows(ctx, target(name), "", "", r.viewsOf(ctx, name), func(row *bigtable.Row) error {
 		for _, c := range row.Cells {
 			rows[string(row.Key)] = append(rows[string(row.Key)], fmt.Sprintf("%s:%q=%q", c.Family, bytes.Clone(c.Qualifier),
 				c.Value))

@@ -150,7 +150,10 @@ func TestReaderNeverSeesACopiedItemStepBack(t *testing.T) {
 	readers.Go(func() { // the newest value that was seen only grows
 		seen := map[string]int{}
 		for ctx.Err() == nil {
-			for key, cells := range r.stored("Orders") {
+			began := time.Now()
+			rows := r.stored("Orders")
+			r.pause(ctx, time.Since(began))
+			for key, cells := range rows {
 				for _, c := range cells {
 					var v int
 					if _, err := fmt.Sscanf(c, `attributes:"n"="%d"`, &v); err != nil {
@@ -166,7 +169,6 @@ func TestReaderNeverSeesACopiedItemStepBack(t *testing.T) {
 					seen[key] = v
 				}
 			}
-			w.pause(ctx, time.Millisecond)
 		}
 	})
 	i := 0

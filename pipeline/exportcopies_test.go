@@ -91,8 +91,10 @@ func (r *run) watchValues() (stop func()) {
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		newest, gone := map[string]int{}, map[string]bool{}
-		for ; ctx.Err() == nil; r.pause(ctx, time.Millisecond) {
+		for ctx.Err() == nil {
+			began := time.Now()
 			rows := r.stored("Orders")
+			r.pause(ctx, time.Since(began))
 			for key := range newest {
 				gone[key] = gone[key] || rows[key] == nil
 			}

@@ -185,6 +185,9 @@ func (w *world) healGap(class, loss string) {
 	x := r.watch()
 	stop := p.keepWriting()
 	r.hastenUntil("gaps are being healed", func() bool {
+		if r.table("Orders").State != "healing" {
+			return false
+		}
 		s := r.fold("Orders")
 		return s.Resync != nil && len(s.Resync.Gaps) > 0
 	})

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -169,6 +170,7 @@ type run struct {
 	cancel context.CancelFunc
 	ended  chan error
 	names  []string
+	views  sync.Map // of stored, by table and mapping
 
 	copiedBefore int64 // items, at the last call of hasten
 }
@@ -216,8 +218,6 @@ func (w *world) compileKept(
 		return p, []*transform.Program{p}, nil
 	}
 }
-
-func target(table string) string { return strings.ToLower(table) }
 
 func (w *world) open(names ...string) *run {
 	w.t.Helper()
@@ -374,7 +374,7 @@ func (r *run) until(what string, fact func() bool) {
 		case err := <-r.ended:
 			r.ended <- err
 			r.t.Fatalf("waiting until %s: the pipeline ended: %v", what, err)
-		case <-time.After(max(10*time.Millisecond, time.Since(now))): // the looks leave half of the time to the pipeline
+		case <-time.After(max(10*time.Millisecond, 3*time.Since(now))): // looks leave the pipeline its time
 		}
 		now = time.Now()
 		if now.Sub(looked) < time.Second { // gathering all metrics at each poll would take more than the pipeline
@@ -388,12 +388,6 @@ func (r *run) until(what string, fact func() bool) {
 			r.t.Fatalf("waited in vain until %s; status: %+v", what, r.p.Status())
 		}
 	}
-}
-
-// ready waits until the pipeline is ready, and every table with it.
-func (r *run) ready() {
-	r.t.Helper()
-	r.until("it is ready", func() bool { ready, _ := r.p.Ready(); return ready })
 }
 
 // moved changes whenever something is read, applied or claimed.

@@ -18,6 +18,12 @@ func (r *run) table(name string) pipeline.TableStatus {
 	return pipeline.TableStatus{}
 }
 
+// ready waits until the pipeline is ready, and every table with it.
+func (r *run) ready() {
+	r.t.Helper()
+	r.until("it is ready", func() bool { ready, _ := r.p.Ready(); return ready })
+}
+
 // metricWith is the sum of a counter over the series that have a label.
 func (r *run) metricWith(name, label, value string) (sum float64) {
 	r.t.Helper()

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"sync"
+	"time"
 )
 
 // pairs writes items whose attributes a and b are equal, and larger than those of every write before.
@@ -81,8 +82,9 @@ func (x *watcher) poll() (stop func()) {
 	var done sync.WaitGroup
 	done.Go(func() {
 		for ctx.Err() == nil {
+			began := time.Now()
 			x.look(x.r.stored("Orders"))
-			x.r.pause(ctx, pace)
+			x.r.pause(ctx, max(pace, 3*time.Since(began)))
 		}
 	})
 	return func() { cancel(); done.Wait() }
