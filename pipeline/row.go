@@ -173,8 +173,6 @@ func (r *stateRow) load(ctx context.Context) error {
 		defer r.mu.Unlock()
 		r.stored, r.stale = nil, false
 		return nil
-	case bigtable.Classify(err) == failure.Missing:
-		return fmt.Errorf("%w (make the tables: replicator schema --apply)", err)
 	case err != nil:
 		return err
 	}

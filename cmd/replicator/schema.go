@@ -172,11 +172,13 @@ func (a *app) printDifferences(differences []bigtable.Difference, asJSON, applie
 		return a.printJSON(map[string]any{"schema": schema, "applied": applied, "differences": list})
 	}
 	for _, d := range differences {
+		if applied {
+			a.print("%s", render.Made(d))
+			continue
+		}
 		a.print("%s", render.Difference(d))
-		if !applied {
-			for _, line := range d.CBT() {
-				a.print("    %s", line)
-			}
+		for _, line := range d.CBT() {
+			a.print("    %s", line)
 		}
 	}
 	switch {

@@ -116,7 +116,16 @@ func OfTable(ctx context.Context, err error) Outcome {
 	case errors.As(err, &src) && source.Hint(src) != "":
 		return Outcome{Action: Halt, Code: haltCode(err), Reason: err.Error() + "; " + source.Hint(src)}
 	}
-	return Outcome{Action: Halt, Code: haltCode(err), Reason: err.Error()}
+	return Outcome{Action: Halt, Code: haltCode(err), Reason: withRemedy(err, err.Error())}
+}
+
+// withRemedy adds to a reason what makes a table or family that Bigtable lacks.
+func withRemedy(err error, reason string) string {
+	if bigtable.Classify(err) == failure.Missing {
+		return reason + "; `replicator schema --apply`, with the --config of `run`, makes the tables and families that " +
+			"the mappings need"
+	}
+	return reason
 }
 
 // outdated reports whether an error means that memory and store may differ, so that only the stored state counts (Rule
@@ -182,7 +191,7 @@ func ofSinkError(err error, reason string) Outcome {
 	case failure.Transient, failure.Canceled:
 		return Outcome{Action: Retry, Code: CodeAway, Reason: reason}
 	default:
-		return Outcome{Action: Halt, Code: class.String(), Reason: reason}
+		return Outcome{Action: Halt, Code: class.String(), Reason: withRemedy(err, reason)}
 	}
 }
 

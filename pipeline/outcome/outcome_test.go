@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -87,9 +88,15 @@ func TestOutcomeOfEveryKindOfError(t *testing.T) {
 				err = fmt.Errorf("do something: %w", err)
 			}
 			table, sink, about := OfTable(ctx, err), OfSink(ctx, err), OfChange(err)
+			if named := strings.Contains(table.Reason, "schema --apply"); named != (tt.name == "table missing") {
+				t.Errorf("the reason names schema --apply: %v, %q", named, table.Reason)
+			}
 			var own Outcome
 			if err != nil {
 				own = OfSink(ctx, &SinkError{err})
+			}
+			if named := strings.Contains(own.Reason, "schema --apply"); named != (tt.name == "table missing") {
+				t.Errorf("the sink's reason names schema --apply: %v, %q", named, own.Reason)
 			}
 			if table.Action != tt.table || table.Code != tt.tableCode {
 				t.Errorf("table: %+v, want %s %q", table, tt.table, tt.tableCode)

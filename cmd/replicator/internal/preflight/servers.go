@@ -158,7 +158,7 @@ func (c *check) bigtable(ctx context.Context) {
 		return
 	}
 	for _, d := range differences {
-		c.add(errorf("schema", "bigtable", "`replicator schema --apply`", "%s", render.Difference(d)))
+		c.add(errorf("schema", "bigtable", "`replicator schema --apply -c "+c.cfg.File+"`", "%s", render.Difference(d)))
 	}
 }
 

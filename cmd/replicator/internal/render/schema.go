@@ -7,6 +7,18 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
+// Made says what was made or changed so that a table or family is as the mapping needs it.
+func Made(d bigtable.Difference) string {
+	name := d.Table
+	if d.Family != "" {
+		name += ":" + d.Family
+	}
+	if d.Have == "missing" {
+		return strings.TrimSuffix(fmt.Sprintf("%s: made (%s)", name, d.Want), " (table)")
+	}
+	return fmt.Sprintf("%s: changed from %s to %s", name, d.Have, d.Want)
+}
+
 // Difference formats a table or family that the Bigtable instance lacks, or has with other settings than the mapping
 // needs.
 func Difference(d bigtable.Difference) string {

@@ -1,0 +1,24 @@
+package render
+
+import (
+	"testing"
+
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+)
+
+func TestSchemaThatWasMadeIsNotSaidToBeMissing(t *testing.T) {
+	for _, c := range []struct {
+		d             bigtable.Difference
+		lacking, made string
+	}{
+		{bigtable.Difference{Table: "orders", Have: "missing", Want: "table"}, "orders is missing", "orders: made"},
+		{bigtable.Difference{Table: "orders", Family: "d", Have: "missing", Want: "maxversions=1"},
+			"orders:d is missing (maxversions=1)", "orders:d: made (maxversions=1)"},
+		{bigtable.Difference{Table: "orders", Family: "d", Have: "none", Want: "maxversions=1"},
+			"orders:d: has none, needs maxversions=1", "orders:d: changed from none to maxversions=1"},
+	} {
+		if lacking, made := Difference(c.d), Made(c.d); lacking != c.lacking || made != c.made {
+			t.Errorf("%q and %q, want %q and %q", lacking, made, c.lacking, c.made)
+		}
+	}
+}
