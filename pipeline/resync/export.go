@@ -67,8 +67,8 @@ func CheckExport(at, cover, gapsUntil, now change.Millis) string {
 	from := at - apply.ResyncMargin
 	switch {
 	case from < cover:
-		return fmt.Sprintf("the export shows %s, and the stream is read from %s on: changes between the two would be missing",
-			when, cover.Time().UTC().Format(time.RFC3339))
+		return fmt.Sprintf("the export shows %s, and beside this stream it must show %s or later: "+
+			"changes between the two could be missing", when, earliestExport(cover).Time().UTC().Format(time.RFC3339))
 	case from <= gapsUntil:
 		return fmt.Sprintf("the export shows %s, and the stream has a gap until %s: "+
 			"it would bring back what was deleted there", when, gapsUntil.Time().UTC().Format(time.RFC3339))
@@ -76,6 +76,12 @@ func CheckExport(at, cover, gapsUntil, now change.Millis) string {
 		return fmt.Sprintf("the export shows %s: deletes since then are not all remembered in Bigtable", when)
 	}
 	return ""
+}
+
+// earliestExport returns the first moment that an export may show beside a stream that is read from cover on: clocks
+// differ by less than the margin. It is a whole second, as the moments of exports are.
+func earliestExport(cover change.Millis) change.Millis {
+	return (cover + apply.ResyncMargin + 999) / 1000 * 1000
 }
 
 // newerExport says what an operator does about an export that cannot be copied any more.
