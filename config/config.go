@@ -38,7 +38,7 @@ type Config struct {
 	Tables []Table `yaml:"tables" jsonschema:"required,minItems=1"`
 	// Other periods of the protocol, for tests and demonstrations. Never for production: short periods cost calls and
 	// fsyncs.
-	Testing Testing `yaml:"testing"`
+	Testing Testing `yaml:"testing" hidden:"true"`
 
 	// File is the path that was read, for messages.
 	File string `yaml:"-"`

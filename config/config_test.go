@@ -237,6 +237,14 @@ func TestHintNamesTheKeyThatWasMeant(t *testing.T) {
 	}
 }
 
+// TestHintListsDocumentedKeysOnly: the periods of the protocol are for tests.
+func TestHintListsDocumentedKeysOnly(t *testing.T) {
+	_, problems := parse(t, smallest+"qeue: {}\n")
+	if hint := problems[0].Hint; !strings.Contains(hint, "tables") || strings.Contains(hint, "testing") {
+		t.Errorf("hint = %q", hint)
+	}
+}
+
 func TestSecretsComeFromOutsideAndAreNotRepeated(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "secret"), "nats://tok3n@x:4222\n")

@@ -56,13 +56,12 @@ func (r *Reader) decode(n *yaml.Node, path string, to reflect.Value) {
 // decodeStruct reads a block into the fields of a struct.
 func (r *Reader) decodeStruct(n *yaml.Node, path string, to reflect.Value) {
 	known := map[string]Field{}
-	names := Keys(to.Type())
 	for i := range to.NumField() {
 		if key := keyOf(to.Type().Field(i)); key != "" {
 			known[key] = func(value *yaml.Node, path string) { r.decode(value, path, to.Field(i)) }
 		}
 	}
-	r.fields(n, path, names, known)
+	r.fields(n, path, documented(to.Type()), known)
 }
 
 // Keys returns the keys that a struct is read from, in the order of its fields.
@@ -71,6 +70,17 @@ func Keys(t reflect.Type) []string {
 	for i := range t.NumField() {
 		if key := keyOf(t.Field(i)); key != "" {
 			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// documented returns the keys that hints list: those of fields without the tag `hidden:"true"`.
+func documented(t reflect.Type) []string {
+	var keys []string
+	for i := range t.NumField() {
+		if f := t.Field(i); f.Tag.Get("hidden") != "true" && keyOf(f) != "" {
+			keys = append(keys, keyOf(f))
 		}
 	}
 	return keys
