@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 )
 
 func main() {
@@ -22,5 +24,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	return a.verdict(root.ExecuteContext(ctx))
+	err := root.ExecuteContext(ctx)
+	a.json = a.json || !a.accepted && exit.WantsJSON(args) // cobra stops at the first mistake
+	return a.verdict(err)
 }

@@ -1,6 +1,10 @@
 package exit
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // The exit codes: scripts branch on them.
 const (
@@ -36,3 +40,17 @@ func Environment(err error, hint string) error {
 
 // Silent ends the command with a code after everything has been printed.
 func Silent(code int) error { return &Error{Code: code} }
+
+// WantsJSON reports whether a command line asks for JSON, wherever in it the mistake is that kept it from being read.
+func WantsJSON(args []string) bool {
+	for _, arg := range args {
+		if arg == "--" {
+			return false
+		}
+		if value, ok := strings.CutPrefix(arg, "--json"); ok {
+			on, err := strconv.ParseBool(strings.TrimPrefix(value, "="))
+			return value == "" || strings.HasPrefix(value, "=") && (on || err != nil)
+		}
+	}
+	return false
+}
