@@ -80,7 +80,7 @@ func (a *app) mapping(ctx context.Context, table, old string, accept bool) error
 			err = a.printJSON(map[string]any{
 				"schema": schema, "table": e.Source, "changed": changed, "kind": e.Kind,
 				"reasons":    append([]string{}, e.Reasons...),
-				"acceptable": e.Acceptable, "why": e.Why, "from": e.From, "to": e.To,
+				"acceptable": e.Acceptable, "why": e.Why, "from": e.From, "to": e.To, "started": e.From != "",
 			})
 		} else {
 			a.printed = true

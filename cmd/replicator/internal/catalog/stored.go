@@ -33,7 +33,9 @@ func hashOf(p *transform.Program) string {
 // MappingEdit is the difference between the mapping that wrote a table's rows and the one of the configuration.
 type MappingEdit struct {
 	Source, Target string
-	From, To       string // hashes; equal: the mapping is the one that wrote the rows
+	// From and To are hashes; equal: the mapping is the one that wrote the rows; empty: the table was never started, so
+	// that there are no rows.
+	From, To string
 	transform.MappingChange
 
 	programs [2]*transform.Program // of From and To
@@ -61,6 +63,11 @@ func (c *Catalog) EditsOf(ctx context.Context, sink *bigtable.Client, table, old
 		return nil, err
 	}
 	all, err := c.MappingEdits(ctx, sink, files)
+	for _, t := range c.Tables {
+		if err == nil && !slices.ContainsFunc(all, func(e MappingEdit) bool { return e.Source == t.Source }) {
+			all = append(all, MappingEdit{Source: t.Source, Target: t.Target})
+		}
+	}
 	return slices.DeleteFunc(all, func(e MappingEdit) bool { return table != "" && e.Source != table }), err
 }
 

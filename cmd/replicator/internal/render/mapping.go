@@ -26,6 +26,8 @@ func MappingEdit(out io.Writer, e *catalog.MappingEdit) {
 // MappingVerdict says in a sentence how far a changed mapping moves the rows of a table, and what to do.
 func MappingVerdict(e *catalog.MappingEdit) (what, hint string) {
 	switch {
+	case e.From == "":
+		return fmt.Sprintf("%s: it was never started, so no rows are written with another mapping.", e.Source), ""
 	case e.From == e.To:
 		return fmt.Sprintf("%s: its rows were written with this mapping.", e.Source), ""
 	case e.Acceptable:
