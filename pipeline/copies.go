@@ -171,14 +171,12 @@ func cover(arn string, at, date change.Millis) change.Millis {
 
 // newCopier returns the copy that the log says is running; nil without one.
 func (t *table) newCopier(s *checkpoint.State, o resync.Options) *resync.Copier {
-	c := s.CopyRunning()
+	c, units := s.CopyRunning(), o.Budget.Usage().Rate
+	t.copied.Tell(t.log, s.Copy, units)
 	if c == nil {
 		t.copied.NoteCopy(0, false)
 		return nil
 	}
-	units := o.Budget.Usage().Rate
-	t.log.Info("the copy goes on", zap.String("copy", c.ID), zap.Float64("read_units_per_second", units),
-		zap.Int64("items", c.Total().Items))
 	t.copied.NoteCopy(units, c.Paused || c.PausedWhy != "")
 	o.WipesRows = t.row.program.Wipes() != nil && c.Why == checkpoint.CopyBackfill
 	return resync.New(o, c)

@@ -48,7 +48,7 @@ func (c *Copier) ask(ctx context.Context) (*checkpoint.CopyState, error) {
 		c.setWaits("") // or that an export is being made would hide the error
 		c.setTrouble(noPart, whyOf(err))
 		c.o.Logger.Error("there is no export to copy yet: will be tried again", zap.Error(err))
-		pause := backoff(n)
+		pause := failure.Backoff(n)
 		if pause > lastRetry/2 {
 			pause = c.o.Periods.Report
 		}

@@ -75,7 +75,6 @@ var errPaused = errors.New("the copy pauses")
 // Run copies until the copy is complete, pauses itself, or ctx ends; nil then. An error concerns the table's life.
 func (c *Copier) Run(ctx context.Context) error {
 	if c.copy.Paused || c.copy.PausedWhy != "" {
-		c.o.Logger.Info("the copy is paused", zap.String("copy", c.copy.ID), zap.String("reason", c.copy.PausedWhy))
 		return nil
 	}
 	err := c.run(ctx)
@@ -146,7 +145,7 @@ func (c *Copier) open(ctx context.Context) error {
 			c.o.Logger.Error("the export could not be opened: will be tried again", zap.Error(err))
 		}
 		c.setTrouble(noPart, whyOf(err))
-		if err := failure.Pause(ctx, backoff(n)); err != nil {
+		if err := failure.Pause(ctx, failure.Backoff(n)); err != nil {
 			return err
 		}
 	}
@@ -252,10 +251,10 @@ func (c *Copier) readFailed(ctx context.Context, x *part, err error) error {
 	if class != failure.Throttled {
 		c.setTrouble(x.number, whyOf(err))
 	}
-	pause := backoff(n)
+	pause := failure.Backoff(n)
 	switch class {
 	case failure.Throttled: // by its partition or by the table, which changes from second to second
-		pause = min(pause, jittered(throttledRetry))
+		pause = min(pause, failure.Jittered(throttledRetry))
 	case failure.Transient:
 	default:
 		pause = c.o.Periods.Retry // an operator must act

@@ -79,7 +79,7 @@ func (r *Requests) begin(ctx context.Context, store chunks, c *request.Chunk) {
 			}
 			w.items.note("it is tried again: "+err.Error(), 0)
 			r.Logger.Warn("serve a request: will be retried", zap.String("request", c.ID), zap.Error(err))
-			_ = failure.Pause(ctx, backoff(fails)) // fails when ctx ends, which ends the loop
+			_ = failure.Pause(ctx, failure.Backoff(fails)) // fails when ctx ends, which ends the loop
 		}
 	})
 }

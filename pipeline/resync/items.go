@@ -186,7 +186,7 @@ func (x *Items) readKeys(ctx context.Context, keys [][]byte) (*source.ItemBatch,
 		if class := source.Classify(err); class != failure.Transient && class != failure.Throttled {
 			return nil, err
 		}
-		if err := failure.Pause(ctx, backoff(tries)); err != nil {
+		if err := failure.Pause(ctx, failure.Backoff(tries)); err != nil {
 			return nil, err
 		}
 	}

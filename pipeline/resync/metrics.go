@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
 )
 
 // Metrics counts what the copies of all tables did. Its only label is the source table.
@@ -40,6 +43,8 @@ type Stats struct {
 	items, bytes, units prometheus.Counter
 	budget, paused      prometheus.Gauge
 
+	told string // id of the copy that the log last said is there; the goroutine of the table owns it
+
 	mu     sync.Mutex // covers what follows
 	recent float64    // read units, halved every ten seconds
 	at     time.Time
@@ -52,6 +57,27 @@ func (m *Metrics) Table(source string) *Stats {
 		units: m.units.WithLabelValues(source), budget: m.budget.WithLabelValues(source),
 		paused: m.paused.WithLabelValues(source),
 	}
+}
+
+// Tell logs how a copy stands when a life begins; c is nil without one. That it was cancelled is said once.
+func (s *Stats) Tell(log *zap.Logger, c *checkpoint.CopyState, readUnits float64) {
+	if c == nil || c.Done() {
+		return
+	}
+	log = log.With(zap.String("copy", c.ID), zap.Int64("items", c.Total().Items))
+	switch {
+	case c.Canceled:
+		if s.told == c.ID {
+			log.Warn("the copy is cancelled: the items that it has not copied are missing until they change or a resync")
+		}
+		s.told = ""
+		return
+	case c.Paused || c.PausedWhy != "":
+		log.Info("the copy is paused", zap.String("reason", pauseReason(c)))
+	default:
+		log.Info("the copy goes on", zap.Float64("read_units_per_second", readUnits))
+	}
+	s.told = c.ID
 }
 
 // NoteCopy sets the gauges: the budget of a copy that runs, 0 without one, and whether it is paused.

@@ -2,12 +2,12 @@ package resync
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/export"
@@ -138,15 +138,6 @@ func (o *Options) write(ctx context.Context, item *apply.ResyncItem) (apply.Resy
 }
 
 const (
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = 10 * time.Second
-	// throttledRetry bounds the pause after throttled reads.
-	throttledRetry = 2 * time.Second
+	lastRetry      = failure.LongestBackoff
+	throttledRetry = 2 * time.Second // at most, after throttled reads
 )
-
-// backoff returns the pause after the n-th failure in a row.
-func backoff(n int) time.Duration { return jittered(min(firstRetry<<min(n-1, 10), lastRetry)) }
-
-// jittered returns a pause between half and one and a half of d. Without it, parts that are throttled at the same
-// moment would retry at the same moment, and all but the first would be throttled again.
-func jittered(d time.Duration) time.Duration { return d/2 + rand.N(d) }

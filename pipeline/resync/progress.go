@@ -42,11 +42,8 @@ func ProgressOf(s *checkpoint.State, now change.Millis) *Progress {
 		ID: c.ID, From: c.From, Items: done.Items, Bytes: done.Bytes, Letters: done.Letters,
 		EstimatedItems: c.Items, EstimatedBytes: c.Bytes, ReadUnits: -1, ReadBudget: -1,
 	}
-	switch {
-	case c.Paused:
-		p.Paused = "by an operator: go on with `replicator copy resume`"
-	case c.PausedWhy != "":
-		p.Paused = c.PausedWhy
+	switch p.Paused = pauseReason(c); {
+	case p.Paused != "":
 	case c.From == checkpoint.FromExport && c.Export == "":
 		p.Waits = "there is no complete export yet"
 	}
@@ -61,6 +58,14 @@ func ProgressOf(s *checkpoint.State, now change.Millis) *Progress {
 	}
 	p.estimate(ended, c.Parts)
 	return p
+}
+
+// pauseReason returns why a copy is paused; "" if it is not.
+func pauseReason(c *checkpoint.CopyState) string {
+	if c.Paused {
+		return cmp.Or(c.PausedWhy, "by an operator: go on with `replicator copy resume`")
+	}
+	return c.PausedWhy
 }
 
 // estimate computes percent and the time left. The service counts items every six hours or so, hence the estimate may
@@ -149,10 +154,7 @@ func (c *Copier) Progress() *Progress {
 	c.mu.Lock()
 	p := &Progress{
 		ID: c.copy.ID, From: c.copy.From, EstimatedItems: c.copy.Items, EstimatedBytes: c.copy.Bytes,
-		Paused: c.copy.PausedWhy, Waits: cmp.Or(c.waits, c.trouble.why),
-	}
-	if c.copy.Paused {
-		p.Paused = cmp.Or(p.Paused, "by an operator: go on with `replicator copy resume`")
+		Paused: pauseReason(&c.copy), Waits: cmp.Or(c.waits, c.trouble.why),
 	}
 	c.mu.Unlock()
 	p.Items, p.Bytes, p.Letters = total.Items, total.Bytes, total.Letters

@@ -56,7 +56,7 @@ func (r *Requests) Run(ctx context.Context) error {
 		case err != nil && ctx.Err() != nil: // it was cut off
 		case err != nil:
 			fails++
-			pause += backoff(fails)
+			pause += failure.Backoff(fails)
 			r.Logger.Warn("serve a request: will be retried", zap.Error(err))
 		case busy:
 			fails, pause = 0, 0
@@ -98,7 +98,6 @@ func (r *Requests) serve(ctx context.Context, store *chunks) (busy bool, err err
 
 // finish does a chunk and stores its outcome.
 func (r *Requests) finish(ctx context.Context, store chunks, w *chunkWork) error {
-	c := w.Chunk
 	out, err := r.do(ctx, w)
 	if failed := refusal(err); failed != nil {
 		out, err = failed, nil
@@ -107,11 +106,11 @@ func (r *Requests) finish(ctx context.Context, store chunks, w *chunkWork) error
 		return err
 	}
 	out.Done = r.Now().Time().UTC()
-	if err := store.Finish(ctx, c, out); err != nil {
+	if err := store.Finish(ctx, w.Chunk, out); err != nil {
 		return err
 	}
-	r.Logger.Info("a request is done", zap.String("request", c.ID), zap.String("what", c.What), zap.String("by", c.By),
-		zap.Int("items", len(c.Items)), zap.Int64("written", out.Written), zap.Int64("letters", out.Applied),
+	r.Logger.Info("a request is done", zap.String("request", w.ID), zap.String("what", w.What), zap.String("by", w.By),
+		zap.Int("items", len(w.Chunk.Items)), zap.Int64("written", out.Written), zap.Int64("letters", out.Applied),
 		zap.Int64("refused", out.Refused))
 	return nil
 }

@@ -244,7 +244,7 @@ func (w *Whole) page(ctx context.Context, r source.ScanRequest) (*source.ItemPag
 		if class := source.Classify(err); class != failure.Transient && class != failure.Throttled {
 			return nil, err
 		}
-		if err := failure.Pause(ctx, backoff(tries)); err != nil {
+		if err := failure.Pause(ctx, failure.Backoff(tries)); err != nil {
 			return nil, err
 		}
 	}

@@ -155,7 +155,7 @@ func (c *Copier) resync(ctx context.Context, r *apply.ResyncItem) (apply.ResyncO
 			c.o.Logger.Warn("an item could not be copied: will be tried again", zap.Uint64("key_hash", r.Hash), zap.Error(err))
 		}
 		c.setTrouble(noPart, err.Error())
-		if err := failure.Pause(ctx, backoff(n)); err != nil {
+		if err := failure.Pause(ctx, failure.Backoff(n)); err != nil {
 			return out, err
 		}
 	}
