@@ -110,7 +110,7 @@ func (r *Requests) finish(ctx context.Context, store chunks, w *chunkWork) error
 		return err
 	}
 	r.Logger.Info("a request is done", zap.String("request", w.ID), zap.String("what", w.What), zap.String("by", w.By),
-		zap.Int("items", len(w.Chunk.Items)), zap.Int64("written", out.Written), zap.Int64("letters", out.Applied),
+		zap.Int("items", len(w.Items)), zap.Int64("written", out.Written), zap.Int64("letters", out.Applied),
 		zap.Int64("refused", out.Refused))
 	return nil
 }
