@@ -69,15 +69,15 @@ func pauseReason(c *checkpoint.CopyState) string {
 }
 
 // estimate computes percent and the time left. The service counts items every six hours or so, hence the estimate may
-// be too low: then the share of the parts that have ended counts.
+// be too low. The share of the parts that have ended counts where it is higher; a change between the two never sinks.
 func (p *Progress) estimate(ended, parts int) {
 	byParts := 0.0
 	if parts > 0 {
 		byParts = 100 * float64(ended) / float64(parts)
 	}
 	p.Percent = byParts
-	if p.EstimatedItems > p.Items {
-		p.Percent = 100 * float64(p.Items) / float64(p.EstimatedItems)
+	if p.EstimatedItems > 0 {
+		p.Percent = max(byParts, 100*float64(p.Items)/float64(p.EstimatedItems))
 	}
 	p.Percent = math.Floor(min(p.Percent, 99)*10) / 10
 	p.ETA = -1
