@@ -172,6 +172,7 @@ type run struct {
 	names  []string
 	views  sync.Map // of stored, by table and mapping
 
+	hastened     time.Time
 	copiedBefore int64 // items, at the last call of hasten
 }
 
@@ -374,7 +375,7 @@ func (r *run) until(what string, fact func() bool) {
 		case err := <-r.ended:
 			r.ended <- err
 			r.t.Fatalf("waiting until %s: the pipeline ended: %v", what, err)
-		case <-time.After(max(10*time.Millisecond, 3*time.Since(now))): // looks leave the pipeline its time
+		case <-time.After(min(max(10*time.Millisecond, 3*time.Since(now)), 250*time.Millisecond)): // looks cost time, too
 		}
 		now = time.Now()
 		if now.Sub(looked) < time.Second { // gathering all metrics at each poll would take more than the pipeline
