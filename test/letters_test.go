@@ -3,7 +3,9 @@ package test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -211,6 +213,28 @@ func TestDamagedLetterHidesNoOther(t *testing.T) {
 	w.Equal("Orders")
 }
 
+// breakArchive puts a directory in the place of each file of the archive, until mend is called.
+func (w *world) breakArchive() (mend func()) {
+	w.t.Helper()
+	names, err := filepath.Glob(filepath.Join(w.dir, "archive", "*.jsonl"))
+	if err != nil || len(names) == 0 {
+		w.t.Fatalf("files of the archive: %v, %v", names, err)
+	}
+	for _, name := range names {
+		if err := errors.Join(os.Rename(name, name+".away"), os.Mkdir(name, 0o700)); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return func() {
+		for _, name := range names {
+			if err := errors.Join(os.Remove(name), os.Rename(name+".away", name)); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestLetterOfTheArchiveIsRetried, also when the archive refuses it once more: it stays, and the command says why.
 func TestLetterOfTheArchiveIsRetried(t *testing.T) {
 	w := newWorld(t, 806)
 	w.tables = []string{"{source: Orders, target: orders, on_ttl_expiry: archive}"}
@@ -236,7 +260,22 @@ func TestLetterOfTheArchiveIsRetried(t *testing.T) {
 	w.storeLetters("Orders", deadletter.New("Orders", "archive", expired, "refused", "by the test", w.Clock.Now()))
 	d = w.run()
 	d.until("it runs", func() bool { return d.table("Orders").DeadLetters == 1 })
-	w.ok("dlq", "retry", "--all") // beside the daemon, which has the directory open
+	stop := w.load(0, 806, 200*time.Millisecond, nil)
+	defer stop()
+	mend := w.breakArchive()
+	r := w.command("dlq", "retry", "--all") // beside the daemon, which has the directory open
+	if r.code != 4 || !strings.Contains(r.out, "is a directory") {
+		t.Errorf("with a broken archive: exit %d: %s%s", r.code, r.out, r.err)
+	}
+	left := w.listLetters()
+	if len(left) != 1 || left[0].Sink != "archive" || !strings.Contains(left[0].Reason, "archive") {
+		t.Errorf("letters %+v, want that of the archive with its new reason", left)
+	}
+	mend()
+	if n := w.readArchive().total; n != 1 {
+		t.Errorf("%d events are in the archive that refused one", n)
+	}
+	w.ok("dlq", "retry", "--all")
 	if n := len(w.listLetters()); n != 0 {
 		t.Errorf("%d letters are left", n)
 	}

@@ -290,7 +290,7 @@ func (x *resyncing) archiveLetters(ctx context.Context) error {
 			gone = append(gone, l.ID)
 			continue
 		}
-		if l.refused = refusalOf(err); l.refused == nil {
+		if l.refused = archiveRefusal(ctx, err); l.refused == nil {
 			return fmt.Errorf("archive dead letter %s: %w", l.ID, err)
 		}
 		if err := x.keep(ctx, l, false); err != nil {
@@ -300,6 +300,17 @@ func (x *resyncing) archiveLetters(ctx context.Context) error {
 	n, err := x.worker.letters.drop(ctx, x.item.Hash, gone)
 	x.out.LettersApplied += n
 	return err
+}
+
+// archiveRefusal returns why a letter of the archive stays; nil for an error that says nothing about the archive. An
+// archive that cannot be written keeps only its own letters: the caller tries again, and the letters of other items and
+// sinks need not wait.
+func archiveRefusal(ctx context.Context, err error) *outcome.Outcome {
+	if sink := (*outcome.SinkError)(nil); errors.As(err, &sink) && ctx.Err() == nil {
+		out := outcome.OfSink(ctx, err)
+		return &out
+	}
+	return refusalOf(err)
 }
 
 // archiveLetter writes the event of a change, if it makes one.
