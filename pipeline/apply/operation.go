@@ -268,9 +268,10 @@ func ageOf(item *ResyncItem, now time.Time) time.Duration {
 	return max(now.Sub(item.ReadAt), now.Round(0).Sub(item.ReadAt.Round(0)))
 }
 
-// fresh returns ErrStale once the item was read too long ago. The sink asks before every attempt.
+// fresh returns ErrStale once the item was read too long ago, or a gap was found that ends after the reading: the
+// resync that heals it may have passed the rows already. The sink asks before every attempt.
 func (x *resyncing) fresh() error {
-	if ageOf(x.item, x.shared.clock()) >= PageAge {
+	if x.item.beforeGap() || ageOf(x.item, x.shared.clock()) >= PageAge {
 		return ErrStale
 	}
 	return nil

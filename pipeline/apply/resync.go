@@ -28,7 +28,13 @@ type ResyncItem struct {
 	// exactly this version are replaced with their guard, if it is more than Lead, how far versions may run ahead, away.
 	Future change.Version
 	Lead   time.Duration
+	// GapsUntil returns the end of the latest gap that was found; nil: nobody looks for gaps. An item that was read before
+	// may have been deleted there.
+	GapsUntil func() change.Millis
 }
+
+// beforeGap reports whether the item was read before the end of a gap.
+func (x *ResyncItem) beforeGap() bool { return x.GapsUntil != nil && x.Requested <= x.GapsUntil() }
 
 // ResyncOutcome says what a resync of one item found and did.
 type ResyncOutcome struct {

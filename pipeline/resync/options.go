@@ -129,9 +129,9 @@ func (o *Options) versionOf(requested change.Millis) change.Version {
 }
 
 // write writes an item that was read, unless that was before the end of a gap: it may hold what was deleted there, and
-// the resync that heals the gap may have passed its rows already.
+// the resync that heals the gap may have passed its rows already. That is also asked before each attempt.
 func (o *Options) write(ctx context.Context, item *apply.ResyncItem) (apply.ResyncOutcome, error) {
-	if item.Requested <= o.GapsUntil() {
+	if item.GapsUntil = o.GapsUntil; item.Requested <= o.GapsUntil() {
 		return apply.ResyncOutcome{}, apply.ErrStale
 	}
 	return o.Writer.Resync(ctx, item)
