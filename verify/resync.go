@@ -58,8 +58,11 @@ func (r *Resynced) Healed(acceptForeign bool) (bool, string) {
 		return false, fmt.Sprintf("%d items still differ after their repair", open)
 	case r.Unproven > 0:
 		return false, fmt.Sprintf("%d items or cells are unproven", r.Unproven)
-	case r.Refused+r.Letters > 0:
-		return false, fmt.Sprintf("the mapping refuses %d items", r.Refused+r.Letters)
+	case r.Refused > 0:
+		return false, fmt.Sprintf("the mapping refuses %d items", r.Refused)
+	case r.Letters > 0:
+		return false, fmt.Sprintf("%d items are refused, or stand behind a dead letter that is: see `replicator dlq list`",
+			r.Letters)
 	case r.Foreign > 0 && !acceptForeign:
 		return false, fmt.Sprintf("%d cells are foreign: no guard of their row can own them", r.Foreign)
 	}
