@@ -17,6 +17,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/sandbox/s3"
+	"github.com/tailrace-cdc/replicator/source"
 )
 
 // exportable makes an old table of which exports can be made into the bucket backups.
@@ -33,7 +34,7 @@ func (w *world) exportable(n int) {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = srv.Close() })
-	w.s3 = srv
+	w.s3, w.sopts = srv, func(o *source.Options) { o.S3Endpoint = srv.URL() }
 	w.fillOld(n)
 }
 

@@ -35,8 +35,7 @@ import (
 const (
 	// patience is how long a test waits while nothing moves.
 	patience = 60 * time.Second
-	// longest is how long it waits while changes are read and applied: on a machine that is busy with other things all
-	// takes longer.
+	// longest is how long it waits while changes are read and applied: a busy machine slows everything down.
 	longest = 5 * patience
 )
 
@@ -239,9 +238,6 @@ func (w *world) openAs(first bool, names ...string) *run {
 	var err error
 	so := source.Options{Region: "us-east-1", Endpoint: w.http.URL, Tables: len(names),
 		IdlePoll: 50 * time.Millisecond, ReadsPerShard: 100}
-	if w.s3 != nil {
-		so.S3Endpoint = w.s3.URL()
-	}
 	if w.sopts != nil {
 		w.sopts(&so)
 	}
@@ -259,8 +255,8 @@ func (w *world) openAs(first bool, names ...string) *run {
 		}
 		return time.Now()
 	}
-	r.sink, err = bigtable.Open(ctx, bigtable.Options{Project: "local", Instance: "local", Endpoint: w.front.Addr(),
-		Now: now}, w.log, reg)
+	bo := bigtable.Options{Pipeline: "shop", Project: "local", Instance: "local", Endpoint: w.front.Addr(), Now: now}
+	r.sink, err = bigtable.Open(ctx, bo, w.log, reg)
 	must(err)
 	o := pipeline.Options{Name: "shop", Owner: "test-" + w.t.Name(), Lanes: 32, Periods: pipeline.Periods{
 		ClaimTTL: 2 * time.Second, Beat: 100 * time.Millisecond, Listing: 500 * time.Millisecond,

@@ -227,8 +227,8 @@ var attacks = []attack{
 			"transform.TestLostSecondMoveLeavesNoStaleRow",
 			"verify.TestDamageIsRepairedAndSettlesEqual",
 			"pipeline/apply.TestResyncClearsADirtyItem",
+			"pipeline.TestMovedItemsAreRepairedByTheirKeys",
 		},
-		open: "the whole program",
 	},
 	{number: 45, what: "an older build ignores a copy, and its next snapshot drops it",
 		tests: []string{"checkpoint.TestBuildOfFormat2RefusesALogWithACopy", "checkpoint.TestHistories"},
@@ -254,6 +254,7 @@ var attacks = []attack{
 			"source.TestKeysUnprocessedForGoodAreThrottled",
 			"source.TestMalformedBatchProvesNoAbsence",
 			"sandbox.TestBatchRepliesWithUnprocessedRepeatedAndMixedItems",
+			"pipeline.TestFaultyBatchesHideNoItem",
 		},
 	},
 	{number: 49, what: "archives, histories and other people's data pass for foreign cells",
@@ -265,8 +266,10 @@ var attacks = []attack{
 		open: "the command that deletes foreign cells does not exist yet",
 	},
 	{number: 50, what: "a copy before a lagging removal loses a child for ever",
-		tests: []string{"pipeline/apply.TestCopyWaitsForALaggingRemovalOfTheWholeRow"},
-		open:  "the whole program",
+		tests: []string{
+			"pipeline/apply.TestCopyWaitsForALaggingRemovalOfTheWholeRow",
+			"pipeline.TestCopyOfAChildWaitsForTheRemovalOfItsRow",
+		},
 	},
 	{number: 51, what: "histories: a guard raised after a read loses a change",
 		tests: []string{
@@ -279,6 +282,7 @@ var attacks = []attack{
 		tests: []string{
 			"pipeline/apply.TestProofCoversWhatWasWrittenUntilTheResponse",
 			"transform.TestResyncBesideTheStreamIsNeverSeen",
+			"pipeline.TestRandomChangesBesideResyncs",
 			"pipeline.TestReaderNeverSeesACopiedItemStepBack",
 			"checkpoint.TestHistories",
 		},
@@ -331,8 +335,9 @@ var attacks = []attack{
 		tests: []string{
 			"sink/bigtable.TestPageOfAFrozenProcessIsNotSent",
 			"pipeline/resync.TestPageThatIsTooOldIsReadAgain",
+			"pipeline/apply.TestFrozenOwnerWritesNoOldItem",
+			"pipeline.TestPageFromBeforeALostDeleteResurrectsNothing",
 		},
-		open: "the whole program, frozen for 30 virtual hours",
 	},
 	{number: 60, what: "a copy starves the stream, or floods the letters",
 		tests: []string{
@@ -376,8 +381,9 @@ var attacks = []attack{
 		tests: []string{
 			"sink/bigtable.TestResyncOfAHotItemIsSkippedAndSaysUntilWhen",
 			"sink/bigtable.TestGuardThatAChangeMayHaveWrittenIsNeverReplaced",
+			"pipeline.TestHotItemDoesNotKeepAResyncOpen",
+			"pipeline.TestRandomChangesBesideResyncs",
 		},
-		open: "the whole program, with a change every half second",
 	},
 	{number: 68, what: "a recovery that was killed goes on with the old log",
 		tests: []string{
@@ -398,8 +404,10 @@ var attacks = []attack{
 		},
 	},
 	{number: 70, what: "a resync before the letters loses the last copy of an expired item",
-		tests: []string{"pipeline/apply.TestResyncKeepsTheLastCopyOfAnExpiredItem"},
-		open:  "the whole program",
+		tests: []string{
+			"pipeline/apply.TestResyncKeepsTheLastCopyOfAnExpiredItem",
+			"pipeline.TestLastCopyOfAnExpiredItemOutlivesResyncs",
+		},
 	},
 	{number: 71, what: "ghosts pass for foreign cells",
 		tests: []string{"verify.TestColumnsThatDoNotShowTheirItemAreUnproven"},
@@ -414,7 +422,6 @@ var attacks = []attack{
 			"pipeline/apply.TestLetterOfACopyDoesNotRefuseTheFix",
 			"pipeline.TestItemsThatACopyCannotWriteAreLetters",
 		},
-		open: "the whole program",
 	},
 	{number: 75, what: "a guard in the future cannot be repaired",
 		tests: []string{
