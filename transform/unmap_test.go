@@ -207,6 +207,27 @@ func TestWhatIsCalledLosslessIs(t *testing.T) {
 	}
 }
 
+// TestColumnWithTheOldNameOfARenamedAttributeIsNotItsOwn: another entry writes it, in another encoding.
+func TestColumnWithTheOldNameOfARenamedAttributeIsNotItsOwn(t *testing.T) {
+	p := compiled(t, Table{Schema: schema("pk:S", "sk:S")}, `
+types: "t:_types"
+families: {d: {max_versions: 1}, e: {max_versions: 1}, t: {max_versions: 1}}
+rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [
+  {attrs: [m, x], rename: {m: k}, to: "e:{attr}"}, {attrs: [m], to: "e:m", as: dynamo_json},
+  {attrs: all, except: [pk, sk], to: "d:{attr}"}]}]`)
+	if ok, why := p.Lossless(); !ok {
+		t.Fatal(why)
+	}
+	item := change.Image{
+		{Name: "pk", Value: change.Value{Kind: change.KindString, S: "p"}},
+		{Name: "sk", Value: change.Value{Kind: change.KindString, S: "s"}},
+		{Name: "m", Value: change.Value{Kind: change.KindBool}},
+	}
+	if !turnBack(t, p, item) {
+		t.Error("the item was not taken")
+	}
+}
+
 func TestMappingsThatLoseSomethingSaySo(t *testing.T) {
 	rest := `, {attrs: all, except: [pk, sk, m], to: "d:{attr}"}`
 	for _, tt := range []struct{ cells, want string }{

@@ -93,10 +93,11 @@ func (u *unmapper) readEmitter(e *ir.Emitter) error {
 			return u.readColumn(e, s.Selected.Names[0], u.readValue)
 		}
 		return u.readColumns(e, func(e *ir.Emitter, part string, c *Cell) error {
-			if part = s.Selected.Original(part); !s.Selected.Has(part) {
+			name := s.Selected.Original(part)
+			if !s.Selected.Has(name) || s.Selected.Written(name) != part { // the column is another entry's
 				return nil
 			}
-			return u.readValue(e, part, c)
+			return u.readValue(e, name, c)
 		})
 	}
 	return u.readCollection(e)
