@@ -236,6 +236,7 @@ func (w *world) breakArchive() (mend func()) {
 
 // TestLetterOfTheArchiveIsRetried, also when the archive refuses it once more: it stays, and the command says why.
 func TestLetterOfTheArchiveIsRetried(t *testing.T) {
+	long(t, "15 s")
 	w := newWorld(t, 806)
 	w.tables = []string{"{source: Orders, target: orders, on_ttl_expiry: archive}"}
 	w.archive = "{file: ./archive}"
@@ -260,7 +261,7 @@ func TestLetterOfTheArchiveIsRetried(t *testing.T) {
 	w.storeLetters("Orders", deadletter.New("Orders", "archive", expired, "refused", "by the test", w.Clock.Now()))
 	d = w.run()
 	d.until("it runs", func() bool { return d.table("Orders").DeadLetters == 1 })
-	stop := w.load(0, 806, 200*time.Millisecond, nil)
+	stop := w.load(0, 806, time.Second, nil)
 	defer stop()
 	mend := w.breakArchive()
 	r := w.command("dlq", "retry", "--all") // beside the daemon, which has the directory open
