@@ -8,6 +8,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
@@ -162,6 +163,9 @@ func (w *World) Equal(tables ...string) {
 	}
 }
 
+// givenAddrs are the addresses that FreeAddr has returned.
+var givenAddrs sync.Map
+
 // FreeAddr returns an address on loopback at which nothing listens, for a server that is to find it free again after a
 // restart, or for one that is never there. Its port lies below those that the system gives to clients and to whoever
 // listens on port 0, so that no test takes it by accident.
@@ -169,6 +173,9 @@ func FreeAddr(t TB) string {
 	t.Helper()
 	for range 1000 {
 		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(12_000+rand.IntN(20_000)))
+		if _, given := givenAddrs.LoadOrStore(addr, true); given {
+			continue // to another test, which has yet to listen there
+		}
 		l, err := net.Listen("tcp", addr)
 		if err != nil {
 			continue
