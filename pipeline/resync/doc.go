@@ -26,7 +26,6 @@
 //	parts.go     which segment or file is read next, and their marks
 //	pages.go     pages in memory, compressed
 //	items.go     single items: read, waited for, written
-//	hand.go      room for the items that were read
 //	options.go   what copies and resyncs need from their table and the process
 //	metrics.go   Prometheus metrics of copies
 package resync

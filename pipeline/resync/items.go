@@ -14,6 +14,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/resync/pace"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -30,7 +31,7 @@ type Wanted struct {
 // Items resyncs single items: for requests, and for the differences of a whole table.
 type Items struct {
 	o    *Options
-	hand *hand
+	hand *pace.Hand
 
 	mu    sync.Mutex // covers what follows, which is about one call of Resync
 	doing string
@@ -38,7 +39,7 @@ type Items struct {
 }
 
 // NewItems returns the Items of a table for one life.
-func NewItems(o Options) *Items { return &Items{o: &o, hand: newHand()} }
+func NewItems(o Options) *Items { return &Items{o: &o, hand: pace.NewHand()} }
 
 const (
 	itemsPerRead = 100 // keys of one BatchGetItem
@@ -124,8 +125,9 @@ func (x *Items) readGroup(
 	ctx context.Context, list []Wanted, open []int,
 ) (group []read, rest []int, proof change.Millis, err error) {
 	x.note(doingRead, len(open))
+	var began time.Time
 	for len(open) > 0 {
-		if more, err := x.hand.enter(ctx, len(group) == 0); err != nil {
+		if more, err := x.hand.Enter(ctx, began); err != nil {
 			x.drop(group)
 			return nil, nil, 0, err
 		} else if !more {
@@ -134,7 +136,7 @@ func (x *Items) readGroup(
 		n, size := min(len(open), itemsPerRead), 0
 		b, err := x.readBatch(ctx, list, open[:n])
 		if err != nil {
-			x.hand.leave(0)
+			x.hand.Leave(0, 0)
 			x.drop(group)
 			return nil, nil, 0, err
 		}
@@ -146,7 +148,10 @@ func (x *Items) readGroup(
 			}})
 			size += group[len(group)-1].size()
 		}
-		x.hand.leave(size)
+		x.hand.Leave(n, size)
+		if began.IsZero() {
+			began = b.At
+		}
 		proof = max(proof, b.Answered+answerMargin)
 		open = open[n:]
 	}
@@ -156,7 +161,7 @@ func (x *Items) readGroup(
 // drop gives the room of items back that are not written.
 func (x *Items) drop(group []read) {
 	for i := range group {
-		x.hand.drop(group[i].size())
+		x.hand.Drop(group[i].size())
 	}
 }
 
@@ -203,9 +208,9 @@ func (x *Items) write(
 	for k := range group {
 		g.Go(func() (err error) {
 			done, err := x.o.write(ctx, group[k].item)
-			x.hand.drop(group[k].size())
-			x.wrote()
 			stale := errors.Is(err, apply.ErrStale)
+			x.hand.Written(group[k].size(), stale)
+			x.wrote()
 			if stale || err == nil {
 				met := err == nil && x.meetsFuture(&list[group[k].at], &done)
 				open[k] = stale || done.Replaced || met

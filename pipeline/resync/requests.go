@@ -10,6 +10,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/resync/pace"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -29,7 +30,7 @@ type Requests struct {
 	Poll    time.Duration // between two looks for a request; default 1 s
 
 	named named
-	hand  *hand
+	hand  *pace.Hand
 	work  inWork
 	after uint64 // the newest chunk that was begun, by its place in the store; 0: look at all
 }
@@ -46,7 +47,7 @@ func (r *Requests) Run(ctx context.Context) error {
 	if r.Poll == 0 {
 		r.Poll = time.Second
 	}
-	r.hand = newHand()
+	r.hand = pace.NewHand()
 	defer r.work.all.Wait()
 	var store chunks
 	for fails := 0; ctx.Err() == nil; {

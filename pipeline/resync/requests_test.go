@@ -15,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/resync/pace"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -113,7 +114,7 @@ func ask(chunks, items int) *memory {
 // large reads items of 100 KB, one batch at a time.
 type large struct {
 	absent
-	hand     *hand
+	hand     *pace.Hand
 	reads    atomic.Int32
 	most     atomic.Int64
 	together atomic.Bool
@@ -131,9 +132,8 @@ func (l *large) ReadItems(ctx context.Context, table string, keys [][]byte) (*so
 	for i := range b.Items {
 		b.Items[i] = make([]byte, 100<<10)
 	}
-	l.hand.mu.Lock()
-	defer l.hand.mu.Unlock()
-	l.most.Store(max(l.most.Load(), int64(l.hand.bytes)))
+	_, inHand := l.hand.InHand()
+	l.most.Store(max(l.most.Load(), int64(inHand)))
 	return b, err
 }
 
@@ -177,7 +177,7 @@ func TestWaitingRequestsShareTheirProof(t *testing.T) {
 			x := newTable(t, 0, 0)
 			o := x.options()
 			o.Reader, o.Writer = absent{x}, writable{table: x}
-			r := &Requests{Options: o, hand: newHand()}
+			r := &Requests{Options: o, hand: pace.NewHand()}
 			return serveUntil(t, r, ask(chunks, 150))
 		}
 		if one, ten := took(1), took(10); ten > one*3/2 {
@@ -191,15 +191,15 @@ func TestRequestsSideBySideStayWithinTheMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTable(t, 0, 0)
 		o := x.options()
-		r := &Requests{Options: o, hand: newHand()}
+		r := &Requests{Options: o, hand: pace.NewHand()}
 		l := &large{absent: absent{x}, hand: r.hand}
 		r.Reader, r.Writer = l, writable{table: x}
 		serveUntil(t, r, ask(20, 250))
-		if l.most.Load() >= bytesInHand || l.together.Load() {
+		if l.most.Load() >= pace.BytesInHand || l.together.Load() {
 			t.Errorf("a read began with %d bytes in hand; together with another: %v", l.most.Load(), l.together.Load())
 		}
-		if r.hand.bytes != 0 {
-			t.Errorf("%d bytes are in hand at the end", r.hand.bytes)
+		if items, bytes := r.hand.InHand(); items != 0 || bytes != 0 {
+			t.Errorf("%d items and %d bytes are in hand at the end", items, bytes)
 		}
 	})
 }
@@ -211,7 +211,7 @@ func TestStuckRowHoldsNoOtherRequest(t *testing.T) {
 		o := x.options()
 		w := writable{table: x, stuck: make(chan struct{})}
 		o.Reader, o.Writer = absent{x}, w
-		r, m := &Requests{Options: o, hand: newHand()}, ask(40, 3)
+		r, m := &Requests{Options: o, hand: pace.NewHand()}, ask(40, 3)
 		serveUntil(t, r, m, "c-00")
 		if err := failure.Pause(t.Context(), slowRequest); err != nil {
 			t.Fatal(err)

@@ -1,7 +1,7 @@
 // Package pace limits how many items a copy writes at once, and how many rows per second. A copy yields to the stream:
 // how many of its items are written at once shrinks while changes of the stream wait in the lanes or Bigtable is
 // overloaded, and grows again when they do not; it never falls below a tenth, so that a copy ends even beside a stream
-// that always has something to write.
+// that always has something to write. Hand limits how many single items are in hand.
 package pace
 
 import (
