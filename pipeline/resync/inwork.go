@@ -1,7 +1,6 @@
 package resync
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -9,7 +8,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/request"
 )
 
@@ -64,24 +62,10 @@ func (w *inWork) remove(done *chunkWork) {
 	w.chunks = slices.DeleteFunc(w.chunks, func(c *chunkWork) bool { return c == done })
 }
 
-// begin works on a chunk until it is done or ctx ends. What fails is tried again: the stream does not need it.
-func (r *Requests) begin(ctx context.Context, store chunks, c *request.Chunk) {
-	w := &chunkWork{Chunk: c, rows: r.named.rows[c.ID], items: &Items{o: &r.Options, hand: r.hand}, began: time.Now()}
-	r.work.mu.Lock()
-	r.work.chunks = append(r.work.chunks, w)
-	r.work.mu.Unlock()
-	r.work.all.Go(func() {
-		defer r.work.remove(w)
-		for fails := 1; ctx.Err() == nil; fails++ {
-			err := r.finish(ctx, store, w)
-			if err == nil || ctx.Err() != nil {
-				return
-			}
-			w.items.note("it is tried again: "+err.Error(), 0)
-			r.Logger.Warn("serve a request: will be retried", zap.String("request", c.ID), zap.Error(err))
-			_ = failure.Pause(ctx, failure.Backoff(fails)) // fails when ctx ends, which ends the loop
-		}
-	})
+func (w *inWork) add(c *chunkWork) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.chunks = append(w.chunks, c)
 }
 
 // Status returns how far the requests are; nil when there is none.

@@ -97,6 +97,24 @@ func (r *Requests) serve(ctx context.Context, store *chunks) (busy bool, err err
 	return true, nil
 }
 
+// begin works on a chunk until it is done or ctx ends. What fails is tried again: the stream does not need it.
+func (r *Requests) begin(ctx context.Context, store chunks, c *request.Chunk) {
+	w := &chunkWork{Chunk: c, rows: r.named.rows[c.ID], items: &Items{o: &r.Options, hand: r.hand}, began: time.Now()}
+	r.work.add(w)
+	r.work.all.Go(func() {
+		defer r.work.remove(w)
+		for fails := 1; ctx.Err() == nil; fails++ {
+			err := r.finish(ctx, store, w)
+			if err == nil || ctx.Err() != nil {
+				return
+			}
+			w.items.note("it is tried again: "+err.Error(), 0)
+			r.Logger.Warn("serve a request: will be retried", zap.String("request", c.ID), zap.Error(err))
+			_ = failure.Pause(ctx, failure.Backoff(fails)) // fails when ctx ends, which ends the loop
+		}
+	})
+}
+
 // finish does a chunk and stores its outcome.
 func (r *Requests) finish(ctx context.Context, store chunks, w *chunkWork) error {
 	out, err := r.do(ctx, w)
@@ -129,7 +147,7 @@ func (r *Requests) do(ctx context.Context, c *chunkWork) (*request.Outcome, erro
 	for i := range c.Items {
 		key, err := canonicalKey(r.Table.Schema, c.Items[i].Key)
 		if err != nil {
-			return r.noKey(i, err), nil
+			return &request.Outcome{Failed: "item " + ordinal(i) + " has no key of " + r.Table.Name + ": " + err.Error()}, nil
 		}
 		w := Wanted{Key: key, Rows: c.Items[i].Rows, Letters: c.What == request.Letters}
 		if c.rows != nil {
@@ -173,11 +191,6 @@ func refusal(err error) *request.Outcome {
 		return &request.Outcome{Failed: refused.Error(), Hint: refused.Hint}
 	}
 	return nil
-}
-
-// noKey is the outcome of a chunk whose item i has no key of the table.
-func (r *Requests) noKey(i int, err error) *request.Outcome {
-	return &request.Outcome{Failed: "item " + ordinal(i) + " has no key of " + r.Table.Name + ": " + err.Error()}
 }
 
 // countLetters adds what became of the dead letters of one item.
