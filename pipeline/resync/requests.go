@@ -147,7 +147,8 @@ func (r *Requests) do(ctx context.Context, c *chunkWork) (*request.Outcome, erro
 	for i := range c.Items {
 		key, err := canonicalKey(r.Table.Schema, c.Items[i].Key)
 		if err != nil {
-			return &request.Outcome{Failed: "item " + ordinal(i) + " has no key of " + r.Table.Name + ": " + err.Error()}, nil
+			failed := "item " + ordinal(i) + " has no key of " + r.Table.Name + ": " + err.Error()
+			return &request.Outcome{Failed: failed}, nil //nolint:nilerr // the command shows it
 		}
 		w := Wanted{Key: key, Rows: c.Items[i].Rows, Letters: c.What == request.Letters}
 		if c.rows != nil {
