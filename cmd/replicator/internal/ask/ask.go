@@ -151,12 +151,12 @@ func (t *Total) add(o *request.Outcome) {
 	}
 }
 
-// cut calls f with the items in chunks.
-func (a *Asker) cut(what string, items iter.Seq2[request.Item, error], f func(*request.Chunk) error) error {
+// cut calls f with the items in chunks. If items yields an error, the items before it are asked for all the same.
+func (a *Asker) cut(what string, items iter.Seq2[request.Item, error], f func(*request.Chunk) error) (bad error) {
 	cutter := request.Cutter{What: what, By: a.By}
 	for it, err := range items {
-		if err != nil {
-			return err
+		if bad = err; err != nil {
+			break
 		}
 		if full := cutter.Add(it, time.Now()); full != nil {
 			if err := f(full); err != nil {
@@ -165,9 +165,11 @@ func (a *Asker) cut(what string, items iter.Seq2[request.Item, error], f func(*r
 		}
 	}
 	if rest := cutter.Rest(); rest != nil {
-		return f(rest)
+		if err := f(rest); err != nil {
+			return err
+		}
 	}
-	return nil
+	return bad
 }
 
 // send stores a chunk. The daemon, whose server has the stream, may end and start meanwhile.
