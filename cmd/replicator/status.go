@@ -85,7 +85,9 @@ func (a *app) status(ctx context.Context, o statusOptions) error {
 	switch {
 	case o.wait != "":
 		a.readClock(ctx, clients, tables[0].Source)
+		stop := a.showProgress(ctx, clients, o.table)
 		status, err = a.waitFor(ctx, cfg, observer, target)
+		stop()
 	case o.watch:
 		return a.watch(ctx, observer)
 	default:

@@ -3,41 +3,16 @@ package main
 import (
 	"context"
 	"os"
-	"time"
 
 	"golang.org/x/term"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/waiting"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
-	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
-// linesEvery is how often a waiting command prints how far the daemon is, where no bar can be drawn.
-const linesEvery = time.Minute
-
-// showProgress shows how far the daemon's resync of a table is, until the returned function is called.
+// showProgress shows what a table waits for, or with an empty name all tables, until the returned function is called.
 func (a *app) showProgress(ctx context.Context, clients *wire.Clients, table string) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	drawn, printed, done := bars.New(a.errs), time.Now(), make(chan struct{})
-	go func() {
-		defer close(done)
-		observe.Progress(ctx, clients.Config(), func(s pipeline.Status) {
-			switch steps := render.Steps(s, table); {
-			case a.showsBars():
-				drawn.Show(steps)
-			case time.Since(printed) >= linesEvery:
-				printed = time.Now()
-				render.Lines(a.errs, steps, printed)
-			}
-		})
-	}()
-	return func() {
-		cancel()
-		<-done
-		drawn.Close()
-	}
+	return waiting.Show(ctx, a.errs, clients.Config(), table, a.showsBars())
 }
 
 // showsBars reports whether stderr may show a moving bar: it is a terminal, and neither --json nor --no-color is set.

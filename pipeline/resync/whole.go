@@ -177,7 +177,7 @@ func (w *Whole) awaitBegin(ctx context.Context, p *checkpoint.PendingResync) err
 			return nil
 		}
 		w.note(func(s *WholeStatus) {
-			s.Why = "begins in " + left.Round(time.Second).String() + ", above all versions that were given out"
+			s.Why = "begins in " + left.Round(time.Second).String() + ", so that what it writes is newer than all before"
 		})
 		if err := failure.Pause(ctx, min(left, wholeLook)); err != nil {
 			return err

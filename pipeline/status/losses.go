@@ -105,7 +105,10 @@ func (st *Table) resyncReason(p *checkpoint.PendingResync, now time.Time) string
 	if r == nil {
 		return what
 	}
-	doing := fmt.Sprintf(" (%s: %d of about %d items, %s", r.Doing, r.Items, max(r.Items, r.Estimate), r.Differences())
+	doing := " (" + r.Doing
+	if r.Doing != "waiting" {
+		doing += fmt.Sprintf(": %d of about %d items, %s", r.Items, max(r.Items, r.Estimate), r.Differences())
+	}
 	if r.Why != "" {
 		doing += "; " + r.Why
 	}

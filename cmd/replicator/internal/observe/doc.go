@@ -5,7 +5,6 @@
 //
 //	await.go    the status now, and the status once everything before a moment is applied; both retry
 //	observe.go  the status of every table from its log
-//	progress.go the daemon's status again and again
 //	daemon.go   the status that the daemon serves
 //	applied.go  decides from the states of the logs whether everything before a moment is applied
 package observe

@@ -43,7 +43,9 @@ func resyncStep(t *pipeline.TableStatus) bars.Step {
 	if total := max(r.Items, r.Estimate); total > 0 {
 		step.Percent = 100 * float64(r.Items) / float64(total)
 	}
-	step.Text = r.Doing + " · " + r.Differences()
+	if step.Text = r.Doing; r.Doing != "waiting" {
+		step.Text += " · " + r.Differences()
+	}
 	if r.Why != "" {
 		step.Text += " · " + r.Why
 	}
@@ -69,5 +71,29 @@ func Bars(out io.Writer, steps []bars.Step) {
 func Lines(out io.Writer, steps []bars.Step, now time.Time) {
 	for _, s := range steps {
 		fmt.Fprintf(out, "%s %s: %.0f %% · %s\n", now.Format(time.TimeOnly), s.Name, s.Percent, s.Text)
+	}
+}
+
+// Waiting writes what a table waits for, or with an empty name all tables: copies and resyncs, else why they are not
+// ready. status is nil where no daemon answers at admin.
+func Waiting(out io.Writer, status *pipeline.Status, table, admin string, now time.Time) {
+	say := func(text string) { fmt.Fprintf(out, "%s waits: %s\n", now.Format(time.TimeOnly), text) }
+	if status == nil {
+		say("no replicator answers at " + admin + " (admin.listen); `replicator status` shows whether one runs elsewhere")
+		return
+	}
+	if steps := Steps(*status, table); len(steps) > 0 {
+		Lines(out, steps, now)
+		return
+	}
+	said := false
+	for _, reason := range status.Reasons {
+		if table == "" || strings.HasPrefix(reason, table+": ") {
+			say(reason)
+			said = true
+		}
+	}
+	if !said {
+		say("until each shard was read, and what it brought was applied")
 	}
 }
