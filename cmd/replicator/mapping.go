@@ -84,7 +84,7 @@ func (a *app) mapping(ctx context.Context, table, old string, accept bool) error
 			})
 		} else {
 			a.printed = true
-			render.MappingEdit(a.out, e)
+			render.MappingEdit(a.out, e, accept)
 		}
 		if err == nil && accept && changed && e.Acceptable {
 			if err = preflight.CheckTarget(ctx, sink, tables, e.Target); err != nil {
@@ -115,7 +115,7 @@ func (a *app) acceptMapping(ctx context.Context, logs []*order.Log, e *catalog.M
 			return err
 		}
 		if !a.json {
-			a.print("%s: the mapping is accepted.", e.Source)
+			a.print("%s: the mapping is accepted: the table is copied with it, and later starts of `run` need its file.", e.Source)
 		}
 		return nil
 	}

@@ -8,14 +8,14 @@ import (
 )
 
 // MappingEdit writes what has changed between the mapping that wrote the rows of a table and the one of the
-// configuration, and what to do about it.
-func MappingEdit(out io.Writer, e *catalog.MappingEdit) {
+// configuration, and what to do about it; with accept it is being done, if it can be.
+func MappingEdit(out io.Writer, e *catalog.MappingEdit, accept bool) {
 	what, hint := MappingVerdict(e)
 	fmt.Fprintln(out, what)
 	for _, reason := range e.Reasons {
 		fmt.Fprintf(out, "  %s\n", reason)
 	}
-	if hint != "" {
+	if hint != "" && !(accept && e.Acceptable) {
 		fmt.Fprintf(out, "  next: %s\n", hint)
 	}
 	if e.From != e.To && !e.Acceptable {
@@ -32,7 +32,8 @@ func MappingVerdict(e *catalog.MappingEdit) (what, hint string) {
 		return fmt.Sprintf("%s: its rows were written with this mapping.", e.Source), ""
 	case e.Acceptable:
 		return fmt.Sprintf("%s: the mapping has changed (%s).", e.Source, e.Kind),
-			"`replicator mapping accept --table " + e.Source + "`, then `replicator run` with it: the table is copied again"
+			"`replicator schema --apply` where it has new families, then `replicator mapping accept --table " + e.Source +
+				"`, both with the file of this mapping: the table is copied again"
 	}
 	return fmt.Sprintf("%s: the mapping has changed (%s) and cannot be accepted: %s.", e.Source, e.Kind, e.Why),
 		"put the mapping back, or write a new target: see `replicator mapping diff` and docs/backfill.md"
