@@ -27,6 +27,7 @@ type Exporter interface {
 // ask opens the export that exists, or has the table exported and waits for that, and stores in the log what is copied
 // then. A failure is tried again: the stream does not need the copy.
 func (c *Copier) ask(ctx context.Context) (*checkpoint.CopyState, error) {
+	unreadable := 0
 	for n := 1; ; n++ {
 		e, err := c.awaitExport(ctx)
 		if err == nil {
@@ -51,6 +52,10 @@ func (c *Copier) ask(ctx context.Context) (*checkpoint.CopyState, error) {
 		pause := failure.Backoff(n)
 		if pause > lastRetry/2 {
 			pause = c.o.Periods.Report
+		}
+		if errors.Is(err, errUnreadable) { // which was paid for
+			pause = max(pause, c.o.Periods.Report<<min(unreadable, 9))
+			unreadable++
 		}
 		if err := failure.Pause(ctx, pause); err != nil {
 			return nil, err
@@ -82,7 +87,11 @@ func (c *Copier) awaitExport(ctx context.Context) (*export.Export, error) {
 			return nil, err
 		case st.Status == source.ExportCompleted:
 			c.setWaits("")
-			return c.o.OpenExport(ctx, st.URL)
+			e, err := c.o.OpenExport(ctx, st.URL)
+			if source.Classify(err) == failure.Rejected {
+				err = fmt.Errorf("%w: %w", errUnreadable, err)
+			}
+			return e, err
 		case st.Failure() != nil:
 			return nil, fmt.Errorf("%w: %w", errNotMade, st.Failure())
 		}
@@ -99,7 +108,8 @@ func (c *Copier) awaitExport(ctx context.Context) (*export.Export, error) {
 var (
 	errNoExport = errors.New(
 		"the table was started with a copy of an export, and backfill names neither url nor bucket")
-	errNotMade = errors.New("DynamoDB has not made the export")
+	errNotMade    = errors.New("DynamoDB has not made the export")
+	errUnreadable = errors.New("the export is complete, but of no use")
 )
 
 // exportToken names the export of one life of a table that is asked for after so many others. It depends on where the
