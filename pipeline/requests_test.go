@@ -123,6 +123,30 @@ func TestGuardsInTheFutureAreRepaired(t *testing.T) {
 	r.equal()
 }
 
+// An item of two requests, as when a file of keys names it twice, is not taken for one that changes all the time: it is
+// written by one of them, and the other one's reading is as old.
+func TestItemOfSeveralRequestsIsNotHot(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	var of []request.Item
+	for i := range 30 {
+		w.put("Orders", fmt.Sprint("p", i), "1", `"v":{"S":"one"},"n":{"N":"1"}`)
+		of = append(of, itemOf(fmt.Sprint("p", i), "1"))
+	}
+	r := w.start("Orders")
+	r.settle()
+	w.clock.Advance(10 * time.Minute)
+	r.settle()
+	var asked []*request.Chunk
+	for range 4 {
+		asked = append(asked, r.ask(request.Resync, of...)...)
+	}
+	if out := r.answered(asked); out.Hot > 0 || out.Written+out.Equal != 4*30 {
+		t.Errorf("items that nobody changes: %+v", out)
+	}
+	r.equal()
+}
+
 // Attack 63: 60 requests for 1,200 items, half of which the stream does not have, beside an application that writes the
 // other half all the time. The owner's writer never meets an unknown outcome, and nothing halts.
 func TestManyRequestsUnderLoad(t *testing.T) {

@@ -26,6 +26,8 @@ type Wanted struct {
 	// Future is a guard in the future, which only this write may replace; 0: none is known. A resync that meets one
 	// replaces it, too.
 	Future change.Version
+
+	passed int // how often it was skipped for another request's reading
 }
 
 // Items resyncs single items: for requests, and for the differences of a whole table.
@@ -198,7 +200,8 @@ func (x *Items) readKeys(ctx context.Context, keys [][]byte) (*source.ItemBatch,
 }
 
 // write writes items in their lanes, many at once. It returns those that must be read again: their reading was too old,
-// they have a guard in the future, or a change of theirs that came since may have lost to one, which is gone now.
+// they have a guard in the future, or a change of theirs that came since may have lost to one, which is gone now, or a
+// newer reading of theirs was written before.
 func (x *Items) write(
 	ctx context.Context, list []Wanted, group []read, out []apply.ResyncOutcome,
 ) (again []int, err error) {
@@ -213,7 +216,7 @@ func (x *Items) write(
 			x.wrote()
 			if stale || err == nil {
 				met := err == nil && x.meetsFuture(&list[group[k].at], &done)
-				open[k] = stale || done.Replaced || met
+				open[k] = stale || done.Replaced || met || x.passed(&list[group[k].at], &done)
 				addOutcome(&out[group[k].at], done)
 				return nil
 			}
@@ -229,6 +232,16 @@ func (x *Items) write(
 		}
 	}
 	return again, nil
+}
+
+// passed reports whether an item was skipped for what is old enough by now that another reading is above it: another
+// request for the item, or a change from before the proof.
+func (x *Items) passed(w *Wanted, o *apply.ResyncOutcome) bool {
+	if o.Skipped == 0 || o.Refused != nil || len(o.LettersLeft) > 0 || o.Hot >= x.o.Now() {
+		return false
+	}
+	w.passed++
+	return w.passed <= maxInWork // of so many requests for the item each may be the last one
 }
 
 // meetsFuture reports whether a row of an item has a guard in the future that was not known, and notes it. No change
