@@ -83,6 +83,11 @@ func (r *Requests) Status() *RequestsStatus {
 	for _, c := range r.work.chunks {
 		st.Items += len(c.Items)
 	}
+	if st.Why != "" && len(r.work.chunks) < maxInWork {
+		st.Why += "; later requests are done meanwhile"
+	} else if st.Why != "" {
+		st.Why += fmt.Sprintf("; later requests wait for one of %d to end", maxInWork)
+	}
 	return st
 }
 

@@ -62,7 +62,7 @@ func (r *read) size() int { return len(r.item.Item) + len(r.item.Keys) }
 const (
 	doingRead  = "it is being read"
 	doingProof = "what was written before the reading is not in Bigtable yet"
-	doingWrite = "Bigtable neither takes nor refuses the rows of %d of its items; later requests are done meanwhile"
+	doingWrite = "Bigtable neither takes nor refuses the rows of %d of its items"
 )
 
 // note notes what is being done, and to how many items.

@@ -137,14 +137,17 @@ func (l *large) ReadItems(ctx context.Context, table string, keys [][]byte) (*so
 	return b, err
 }
 
-// writable is a Bigtable that takes every row but one, as long as it is stuck.
+// writable is a Bigtable that takes every row but the first of some requests, as long as they are stuck.
 type writable struct {
 	*table
-	stuck chan struct{} // closed when it takes the row; nil: it always does
+	stuck chan struct{} // closed when it takes the rows; nil: it always does
+	of    int           // so many requests, and one at least
 }
 
 func (w writable) Resync(ctx context.Context, r *apply.ResyncItem) (apply.ResyncOutcome, error) {
-	if w.stuck != nil && string(r.Keys) == `{"pk":{"S":"0-0"}}` {
+	var chunk, item int
+	_, _ = fmt.Sscanf(string(r.Keys), `{"pk":{"S":"%d-%d"}}`, &chunk, &item)
+	if w.stuck != nil && item == 0 && chunk < max(w.of, 1) {
 		select {
 		case <-w.stuck:
 		case <-ctx.Done():
@@ -217,7 +220,8 @@ func TestStuckRowHoldsNoOtherRequest(t *testing.T) {
 			t.Fatal(err)
 		}
 		st := r.Status()
-		if st == nil || st.Chunks != 1 || !strings.Contains(st.Why, "neither takes nor refuses the rows of 1 of its items") {
+		if st == nil || st.Chunks != 1 || !strings.Contains(st.Why, "neither takes nor refuses the rows of 1 of its items") ||
+			!strings.HasSuffix(st.Why, "later requests are done meanwhile") {
 			t.Errorf("status: %+v", st)
 		}
 		close(w.stuck)
@@ -225,5 +229,35 @@ func TestStuckRowHoldsNoOtherRequest(t *testing.T) {
 		if open := m.open(); len(open) > 0 || r.Status() != nil {
 			t.Errorf("open: %v, status %+v", open, r.Status())
 		}
+	})
+}
+
+// TestStatusSaysThatAllRequestsAreStuck: the ones behind them are not begun, and are done when Bigtable takes the rows.
+func TestStatusSaysThatAllRequestsAreStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTable(t, 0, 0)
+		o := x.options()
+		w := writable{table: x, stuck: make(chan struct{}), of: maxInWork}
+		o.Reader, o.Writer = absent{x}, w
+		r, m := &Requests{Options: o, hand: pace.NewHand()}, ask(maxInWork+4, 3)
+		for store := chunks(m); ; {
+			busy, err := r.serve(t.Context(), &store)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !busy {
+				break
+			}
+		}
+		if err := failure.Pause(t.Context(), 2*slowRequest); err != nil {
+			t.Fatal(err)
+		}
+		st := r.Status()
+		if st == nil || st.Chunks != maxInWork || !strings.HasSuffix(st.Why, "later requests wait for one of 16 to end") {
+			t.Errorf("status: %+v", st)
+		}
+		close(w.stuck)
+		serveUntil(t, r, m)
+		r.work.all.Wait()
 	})
 }
