@@ -115,7 +115,7 @@ func (a *app) acceptMapping(ctx context.Context, logs []*order.Log, e *catalog.M
 			return err
 		}
 		if !a.json {
-			a.print("%s: the mapping is accepted: the table is copied with it, and later starts of `run` need its file.", e.Source)
+			a.print("%s: the mapping is accepted: the table is copied with it. From now on start `run` with its file.", e.Source)
 		}
 		return nil
 	}

@@ -26,7 +26,7 @@ type Summary struct {
 	Seed        uint64  `json:"seed"`
 	Duration    float64 `json:"duration_s"`
 	Changes     int     `json:"changes"`
-	Copied      int64   `json:"copied"` // items that were there before the replicator started
+	Copied      int64   `json:"copied"` // items that were copied, also those that were put before the scan came to them
 	Items       int64   `json:"items"`
 	Rows        int64   `json:"rows"`
 	Cells       int64   `json:"cells"`

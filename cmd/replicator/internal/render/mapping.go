@@ -15,7 +15,7 @@ func MappingEdit(out io.Writer, e *catalog.MappingEdit, accept bool) {
 	for _, reason := range e.Reasons {
 		fmt.Fprintf(out, "  %s\n", reason)
 	}
-	if hint != "" && !(accept && e.Acceptable) {
+	if hint != "" && (!accept || !e.Acceptable) {
 		fmt.Fprintf(out, "  next: %s\n", hint)
 	}
 	if e.From != e.To && !e.Acceptable {

@@ -22,8 +22,8 @@ func TestAcceptDoesNotAskForAccept(t *testing.T) {
 	var diff, accept strings.Builder
 	MappingEdit(&diff, e, false)
 	MappingEdit(&accept, e, true)
-	next := "  next: `replicator schema --apply` where it has new families, then `replicator mapping accept --table Users`, " +
-		"both with the file of this mapping: the table is copied again\n"
+	next := "  next: `replicator schema --apply` where it has new families, then " +
+		"`replicator mapping accept --table Users`, both with the file of this mapping: the table is copied again\n"
 	if diff.String() != accept.String()+next {
 		t.Errorf("diff:\n%saccept:\n%s", diff.String(), accept.String())
 	}
