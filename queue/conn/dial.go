@@ -33,9 +33,7 @@ func (c *Conn) dial(ctx context.Context) error {
 		}),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { c.reconnectError.Store(&err) }),
 		nats.ReconnectHandler(func(*nats.Conn) { c.log.Info("queue connection is back") }),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			c.log.Warn("queue connection reported an error", zap.Error(err))
-		}),
+		nats.ErrorHandler(c.report),
 	)
 	if c.opts.InProcess != nil {
 		opts = append(opts, nats.InProcessServer(inProcess{c.opts.InProcess, &c.Connections}))
@@ -46,6 +44,16 @@ func (c *Conn) dial(ctx context.Context) error {
 	}
 	c.NC = nc
 	return nil
+}
+
+// report logs an error that concerns no single call, with the subscription whose reader is too slow, if that is it.
+func (c *Conn) report(_ *nats.Conn, sub *nats.Subscription, err error) {
+	fields := []zap.Field{zap.Error(err)}
+	if sub != nil {
+		dropped, _ := sub.Dropped() // fails when the subscription has ended meanwhile
+		fields = append(fields, zap.String("subject", sub.Subject), zap.Int("dropped", dropped))
+	}
+	c.log.Warn("queue connection reported an error", fields...)
 }
 
 // natsOptions returns the options of the client library that follow from the configuration.

@@ -1,0 +1,21 @@
+package conn
+
+import (
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+// A reader that is too slow is named by its subject: a process has many.
+func TestSlowReaderIsNamed(t *testing.T) {
+	core, logs := observer.New(zap.WarnLevel)
+	c := &Conn{log: zap.New(core)}
+	c.report(nil, &nats.Subscription{Subject: "_INBOX.log"}, nats.ErrSlowConsumer)
+	c.report(nil, nil, nats.ErrConnectionClosed)
+	all := logs.All()
+	if len(all) != 2 || all[0].ContextMap()["subject"] != "_INBOX.log" || all[1].ContextMap()["subject"] != nil {
+		t.Errorf("%+v", all)
+	}
+}
