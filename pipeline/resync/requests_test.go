@@ -3,6 +3,7 @@ package resync
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,11 +59,13 @@ func (hotRows) Resync(_ context.Context, r *apply.ResyncItem) (apply.ResyncOutco
 type memory struct {
 	mu     sync.Mutex
 	chunks []*request.Chunk
+	after  uint64 // of the last look
 }
 
 func (m *memory) NextAfter(_ context.Context, _ time.Time, after uint64) (*request.Chunk, uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.after = after
 	for i := int(after); i < len(m.chunks); i++ {
 		if m.chunks[i].Outcome == nil {
 			return m.chunks[i], uint64(i) + 1, nil
@@ -252,6 +255,9 @@ func TestStatusSaysThatAllRequestsAreStuck(t *testing.T) {
 		if err := failure.Pause(t.Context(), 2*slowRequest); err != nil {
 			t.Fatal(err)
 		}
+		if open := m.open(); len(open) != maxInWork+4 {
+			t.Errorf("only these are open: %v", open)
+		}
 		st := r.Status()
 		if st == nil || st.Chunks != maxInWork || !strings.HasSuffix(st.Why, "later requests wait for one of 16 to end") {
 			t.Errorf("status: %+v", st)
@@ -259,5 +265,54 @@ func TestStatusSaysThatAllRequestsAreStuck(t *testing.T) {
 		close(w.stuck)
 		serveUntil(t, r, m)
 		r.work.all.Wait()
+	})
+}
+
+// refusing is a table whose owner may not read some items.
+type refusing struct{ absent }
+
+func (x refusing) ReadItems(ctx context.Context, table string, keys [][]byte) (*source.ItemBatch, error) {
+	for _, key := range keys {
+		if strings.HasSuffix(string(key), `-149"}}`) {
+			return nil, &source.Error{Op: "read", Class: failure.Denied, Err: errors.New("not allowed")}
+		}
+	}
+	return x.absent.ReadItems(ctx, table, keys)
+}
+
+// TestRequestThatCannotBeReadHoldsNoRoom: it has items in hand when its second read is refused. Others read after it.
+func TestRequestThatCannotBeReadHoldsNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTable(t, 0, 0)
+		o := x.options()
+		o.Reader, o.Writer = refusing{absent{x}}, writable{table: x}
+		r, m := &Requests{Options: o, hand: pace.NewHand()}, ask(20, 150)
+		serveUntil(t, r, m)
+		r.work.all.Wait()
+		for _, c := range m.chunks {
+			if c.Outcome.Failed == "" {
+				t.Errorf("chunk %s: %+v", c.ID, c.Outcome)
+			}
+		}
+		if items, bytes := r.hand.InHand(); items != 0 || bytes != 0 {
+			t.Errorf("%d items and %d bytes are in hand at the end", items, bytes)
+		}
+	})
+}
+
+// TestRequestsAreLookedForFromTheBeginning: only a look at all of them finds the outcomes that nobody has fetched for a
+// day, and deletes them.
+func TestRequestsAreLookedForFromTheBeginning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTable(t, 0, 0)
+		o := x.options()
+		o.Reader, o.Writer = absent{x}, writable{table: x}
+		r, m := &Requests{Options: o, hand: pace.NewHand()}, ask(3, 3)
+		serveUntil(t, r, m)
+		r.work.all.Wait()
+		store := chunks(m)
+		if busy, err := r.serve(t.Context(), &store); busy || err != nil || m.after != 0 {
+			t.Errorf("busy: %v, %v; looked behind %d", busy, err, m.after)
+		}
 	})
 }
