@@ -37,11 +37,16 @@ func (w *world) loseChanges() {
 
 // hasten advances the time while something waits for it, as fast as the stream follows: what waits for changes that are
 // too far behind the time would wait for longer. On a busy machine it is called less often, and advances further. It
-// leaves the time alone while a copy writes, whose pages may become too old.
+// leaves the time alone while a copy writes, whose pages may become too old, and advances slowly while other items are
+// read and written: on a machine that stands still for some seconds they would be too old each time.
 func (r *run) hasten() {
-	step := min(max(time.Second, 100*time.Since(r.hastened)), 10*time.Second)
+	since := time.Since(r.hastened)
+	step := min(max(time.Second, 100*since), 10*time.Second)
 	r.hastened = time.Now()
 	st := r.table("Orders")
+	if st.Requests != nil || st.Resync != nil && st.Resync.Doing != "waiting" {
+		step = min(20*since, time.Second)
+	}
 	if st.Copy != nil && st.Copy.Items != r.copiedBefore {
 		r.copiedBefore = st.Copy.Items
 		return
