@@ -191,6 +191,11 @@ func (s *Source) listExportsPage(
 	return out, err
 }
 
+// withoutExport says how a table is copied without an export. The first start stores how it is, so the file alone
+// changes nothing later.
+const withoutExport = "or copy by a scan: write backfill: scan before the first start; later `replicator copy cancel`, " +
+	"then `replicator resync`"
+
 // exportErrors are the codes that calls about exports are refused with, as class and as what an operator can do.
 var exportErrors = map[string]struct {
 	class failure.Class
@@ -198,9 +203,9 @@ var exportErrors = map[string]struct {
 }{
 	"PointInTimeRecoveryUnavailableException": {failure.Denied, "point-in-time recovery is off, and exports need it: " +
 		"aws dynamodb update-continuous-backups --table-name TABLE " +
-		"--point-in-time-recovery-specification PointInTimeRecoveryEnabled=true; or use backfill: scan"},
+		"--point-in-time-recovery-specification PointInTimeRecoveryEnabled=true; " + withoutExport},
 	"ContinuousBackupsUnavailableException": {failure.Denied, "continuous backups are not ready for this table yet: " +
-		"try again in a few minutes, or use backfill: scan"},
+		"try again in a few minutes, " + withoutExport},
 	"InvalidExportTimeException": {failure.Rejected, "the time is outside the range that point-in-time recovery covers: " +
 		"at most 35 days back, from when it was switched on; an incremental export spans 15 minutes to 24 hours"},
 	"ExportConflictException": {failure.Rejected, "another export with the same token and other parameters exists: " +

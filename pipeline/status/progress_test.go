@@ -71,3 +71,27 @@ func TestStatusTakesProgressFromTheOwner(t *testing.T) {
 		t.Errorf("%q, want %s", reasons, want)
 	}
 }
+
+// TestTableIsNotReadyBeforeItsCopyBegins: between the acceptance of a mapping and the first entry of the copy that it
+// needs there is nothing to count, and the rows are still those of the old mapping.
+func TestTableIsNotReadyBeforeItsCopyBegins(t *testing.T) {
+	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	look := func(s *checkpoint.State) Table {
+		return Of(Seen{State: s, Now: change.MillisOf(now), Carried: true, ClaimTTL: time.Minute})
+	}
+	due := func(st Table) bool { return strings.Contains(strings.Join(st.Reasons, " "), "has not begun") }
+	if st := look(open(now.UnixMilli(), now.UnixMilli())); due(st) || st.State != "running" {
+		t.Errorf("no copy is due: %s, %q", st.State, st.Reasons)
+	}
+	for name, set := range map[string]func(*checkpoint.State){
+		"accepted": func(s *checkpoint.State) { s.Accepting = &checkpoint.Accept{From: "a", To: "b"} },
+		"switched": func(s *checkpoint.State) { s.Switched = &checkpoint.Switch{To: "b"} },
+		"started":  func(s *checkpoint.State) { s.Backfill = checkpoint.FromScan },
+	} {
+		s := open(now.UnixMilli(), now.UnixMilli())
+		set(s)
+		if st := look(s); !due(st) || st.State != "copying" {
+			t.Errorf("%s: %s, %q", name, st.State, st.Reasons)
+		}
+	}
+}

@@ -55,6 +55,7 @@ type Observed struct {
 
 	read, applied    change.Millis // watermarks; 0: unknown
 	resync           *checkpoint.PendingResync
+	copyIsDue        bool
 	streamStart      change.Millis // when the live stream was started, 0 before
 	ownerSeen        change.Millis // the owner's newest sign of life
 	mark             uint64        // of the sink that is furthest behind
@@ -81,7 +82,7 @@ func Observe(x Seen, before *Observed) *Observed {
 	o := &Observed{
 		lookedAt: time.Now(), read: s.ReadWatermark(), applied: s.AppliedWatermark(), ownerSeen: s.Date, paused: s.Paused,
 		released: s.Owner == "" || s.Released, ttl: x.ClaimTTL, retry: x.Retry, late: x.Late, carried: x.Carried,
-		resync: s.Resync, pauseReason: x.Pressure.Reason, tooFullForBeats: x.Pressure.TooFullForBeats,
+		resync: s.Resync, copyIsDue: copyIsDue(s), pauseReason: x.Pressure.Reason, tooFullForBeats: x.Pressure.TooFullForBeats,
 	}
 	if o.late == 0 {
 		o.late = DefaultLate
@@ -276,10 +277,16 @@ func stateWord(s *checkpoint.State) string {
 		return "healing"
 	case s.DiffersSince() > 0:
 		return "gap"
-	case s.CopyPending(), s.CopyRunning() != nil:
+	case copyIsDue(s), s.CopyRunning() != nil:
 		return "copying"
 	}
 	return "running"
+}
+
+// copyIsDue says whether the table is to be copied and the copy has no entry in the log yet: after the first start, or
+// once a mapping was accepted.
+func copyIsDue(s *checkpoint.State) bool {
+	return s.CopyPending() || s.Accepting != nil || s.Switched != nil
 }
 
 func queueUse(p queue.Pressure) Queue {
@@ -331,6 +338,7 @@ func (o *Observed) reasons(st *Table, silent time.Duration, now time.Time) (why 
 	if st.Copy != nil {
 		add(true, "copying: %s", st.Copy.Sentence())
 	}
+	add(o.copyIsDue && st.Copy == nil, "the copy of the table has not begun yet")
 	add(st.DeadLetters > 0, "%s", plural(st.DeadLetters, "dead letter"))
 	add(o.reading && st.AppliedThrough == nil, "not every shard has been read and applied yet")
 	limit := o.late.Seconds()
