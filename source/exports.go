@@ -193,8 +193,8 @@ func (s *Source) listExportsPage(
 
 // withoutExport says how a table is copied without an export. The first start stores how it is, so the file alone
 // changes nothing later.
-const withoutExport = "or copy by a scan: write backfill: scan before the first start; later `replicator copy cancel`, " +
-	"then `replicator resync`"
+const withoutExport = "or copy by a scan: write backfill: scan before the first start; " +
+	"later `replicator copy cancel`, then `replicator resync`"
 
 // exportErrors are the codes that calls about exports are refused with, as class and as what an operator can do.
 var exportErrors = map[string]struct {

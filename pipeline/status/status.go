@@ -82,7 +82,8 @@ func Observe(x Seen, before *Observed) *Observed {
 	o := &Observed{
 		lookedAt: time.Now(), read: s.ReadWatermark(), applied: s.AppliedWatermark(), ownerSeen: s.Date, paused: s.Paused,
 		released: s.Owner == "" || s.Released, ttl: x.ClaimTTL, retry: x.Retry, late: x.Late, carried: x.Carried,
-		resync: s.Resync, copyIsDue: copyIsDue(s), pauseReason: x.Pressure.Reason, tooFullForBeats: x.Pressure.TooFullForBeats,
+		resync: s.Resync, copyIsDue: copyIsDue(s),
+		pauseReason: x.Pressure.Reason, tooFullForBeats: x.Pressure.TooFullForBeats,
 	}
 	if o.late == 0 {
 		o.late = DefaultLate
