@@ -2,6 +2,8 @@ package conn
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -28,8 +30,26 @@ func KeyedConfig(name, prefix, pipeline string) jetstream.StreamConfig {
 	}
 }
 
-// Keyed checks the format of a stream that was opened: a FormatError when a later program made it.
-func (c *Conn) Keyed(st jetstream.Stream, prefix string) (*Keyed, error) {
+// OpenKeyed opens a stream of that kind: nil without an error while there is none, a FormatError when a later program
+// made it.
+func (c *Conn) OpenKeyed(ctx context.Context, name, prefix string) (*Keyed, error) {
+	st, err := c.JS.Stream(ctx, name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, nil
+	}
+	return c.keyed(st, prefix, err)
+}
+
+// MakeKeyed is OpenKeyed, and makes the stream if there is none.
+func (c *Conn) MakeKeyed(ctx context.Context, cfg jetstream.StreamConfig, prefix string) (*Keyed, error) {
+	st, err := c.CreateStream(ctx, cfg)
+	return c.keyed(st, prefix, err)
+}
+
+func (c *Conn) keyed(st jetstream.Stream, prefix string, err error) (*Keyed, error) {
+	if err != nil {
+		return nil, err
+	}
 	cfg := st.CachedInfo().Config
 	if need, _ := strconv.Atoi(cfg.Metadata[MetaFormat]); need > FormatNumber {
 		return nil, &FormatError{What: "stream " + cfg.Name, Need: need}
@@ -47,6 +67,39 @@ func (k *Keyed) Get(ctx context.Context, id string) (*jetstream.RawStreamMsg, er
 	}
 	return k.conn.GetMessage(ctx, k.name, MessageRequest{LastFor: k.prefix + id})
 }
+
+// PutFirst calls put, which is to store the first message of an id, until one is stored that readBack returns nil for.
+// readBack returns missing while there is none.
+//
+// Rule 1: only a message that can be read back counts as stored. The server answers Fenced where an earlier attempt has
+// stored it and the acknowledgement was lost; with replicas also while that attempt is under way, and it may never
+// reach a quorum.
+func (k *Keyed) PutFirst(ctx context.Context, put, readBack func() error, missing error) error {
+	return Retry(ctx, func() error {
+		err := put()
+		if OutcomeOf(err) != Fenced {
+			return err
+		}
+		if got := readBack(); !errors.Is(got, missing) {
+			return got
+		}
+		return attemptPending(err)
+	})
+}
+
+// Replace calls change, which reads the message of an id and puts another one in its place, until no other attempt is
+// in its way.
+func (k *Keyed) Replace(ctx context.Context, change func() error) error {
+	return Retry(ctx, func() error {
+		err := change()
+		if OutcomeOf(err) == Fenced {
+			return attemptPending(err)
+		}
+		return err
+	})
+}
+
+func attemptPending(err error) error { return fmt.Errorf("%w: %s", ErrAttemptPending, err.Error()) }
 
 // Put stores a message if the stored one of its id is at sequence last; with last 0, if none is stored. OutcomeOf tells
 // what an error means.

@@ -49,28 +49,24 @@ func Open(ctx context.Context, c *conn.Conn, o Options) (*Store, error) {
 	cfg := conn.KeyedConfig(o.Stream, o.Subject, o.Pipeline)
 	cfg.Description, cfg.Replicas = "Tailrace: dead letters of "+o.Table, o.Replicas
 	cfg.MaxBytes, cfg.MaxMsgSize = o.MaxBytes, int32(c.MaxMessage())
-	st, err := c.CreateStream(ctx, cfg)
-	return newStore(c, o, st, err)
+	k, err := c.MakeKeyed(ctx, cfg, o.Subject)
+	return newStore(c, o, k, err)
 }
 
 // OpenExisting is Open for commands, which write nothing: nil without an error while there is no stream yet.
 func OpenExisting(ctx context.Context, c *conn.Conn, o Options) (*Store, error) {
-	st, err := c.JS.Stream(ctx, o.Stream)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil, nil
-	}
-	return newStore(c, o, st, err)
+	k, err := c.OpenKeyed(ctx, o.Stream, o.Subject)
+	return newStore(c, o, k, err)
 }
 
-func newStore(c *conn.Conn, o Options, st jetstream.Stream, err error) (*Store, error) {
-	var keyed *conn.Keyed
-	if err == nil {
-		keyed, err = c.Keyed(st, o.Subject)
-	}
+func newStore(c *conn.Conn, o Options, k *conn.Keyed, err error) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open dead letters of %s: %w", o.Table, err)
 	}
-	return &Store{conn: c, opts: o, keyed: keyed}, nil
+	if k == nil {
+		return nil, nil
+	}
+	return &Store{conn: c, opts: o, keyed: k}, nil
 }
 
 // Put stores a letter. If one of this id is stored already, Put leaves it as it is, with its attempts, so that a replay
@@ -78,18 +74,11 @@ func newStore(c *conn.Conn, o Options, st jetstream.Stream, err error) (*Store, 
 // pass the change. It retries transient errors until ctx ends. After conn.ErrFull and frame.ErrTooLarge the table
 // halts.
 func (s *Store) Put(ctx context.Context, letter *Letter) error {
-	err := conn.Retry(ctx, func() error {
-		err := s.write(ctx, letter, 0)
-		if conn.OutcomeOf(err) != conn.Fenced {
-			return err
-		}
-		// Rule 1: only a letter that can be read back counts as stored. With replicas the server also answers Fenced
-		// while an earlier attempt is under way, and that attempt may never reach a quorum.
-		if _, _, got := s.getDecoded(ctx, letter.ID); !errors.Is(got, ErrNotFound) {
-			return got
-		}
-		return fmt.Errorf("%w: %s", conn.ErrAttemptPending, err.Error())
-	})
+	readBack := func() error {
+		_, _, err := s.getDecoded(ctx, letter.ID)
+		return err
+	}
+	err := s.keyed.PutFirst(ctx, func() error { return s.write(ctx, letter, 0) }, readBack, ErrNotFound)
 	return s.wrapError("put", letter.ID, err)
 }
 
@@ -103,7 +92,7 @@ type Retried struct {
 
 // RecordRetry records that the letter's change was tried again and refused again.
 func (s *Store) RecordRetry(ctx context.Context, id string, r Retried) error {
-	err := conn.Retry(ctx, func() error {
+	err := s.keyed.Replace(ctx, func() error {
 		letter, seq, err := s.getDecoded(ctx, id)
 		if err != nil {
 			return err
@@ -115,10 +104,7 @@ func (s *Store) RecordRetry(ctx context.Context, id string, r Retried) error {
 		letter.Attempts++
 		letter.Code, letter.Reason, letter.Behind, letter.LastTried = r.Code, r.Reason, r.Behind, r.At.UTC()
 		letter.Resynced = max(letter.Resynced, r.Resynced)
-		if err = s.write(ctx, letter, seq); conn.OutcomeOf(err) == conn.Fenced {
-			return fmt.Errorf("%w: %s", conn.ErrAttemptPending, err.Error())
-		}
-		return err
+		return s.write(ctx, letter, seq)
 	})
 	return s.wrapError("update", id, err)
 }

@@ -43,47 +43,40 @@ func Open(ctx context.Context, c *conn.Conn, o Options) (*Store, error) {
 	cfg := conn.KeyedConfig(o.Stream, o.Subject, o.Pipeline)
 	cfg.Description, cfg.Replicas = "Tailrace: requests for "+o.Table, o.Replicas
 	cfg.MaxBytes, cfg.MaxMsgSize = 2*MaxWaiting, int32(c.MaxMessage())
-	st, err := c.CreateStream(ctx, cfg)
-	return newStore(c, o, st, err)
+	k, err := c.MakeKeyed(ctx, cfg, o.Subject)
+	return newStore(c, o, k, err)
 }
 
 // OpenExisting is Open for the owner of the log: nil without an error while there is no stream yet.
 func OpenExisting(ctx context.Context, c *conn.Conn, o Options) (*Store, error) {
-	st, err := c.JS.Stream(ctx, o.Stream)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil, nil
-	}
-	return newStore(c, o, st, err)
+	k, err := c.OpenKeyed(ctx, o.Stream, o.Subject)
+	return newStore(c, o, k, err)
 }
 
-func newStore(c *conn.Conn, o Options, st jetstream.Stream, err error) (*Store, error) {
-	var keyed *conn.Keyed
-	if err == nil {
-		keyed, err = c.Keyed(st, o.Subject)
-	}
+func newStore(c *conn.Conn, o Options, k *conn.Keyed, err error) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open requests of %s: %w", o.Table, err)
 	}
-	return &Store{conn: c, opts: o, keyed: keyed}, nil
+	if k == nil {
+		return nil, nil
+	}
+	return &Store{conn: c, opts: o, keyed: k}, nil
 }
 
 // Ask stores a chunk for the owner. It waits while MaxWaiting bytes wait already, and retries transient errors, until
 // ctx ends. When it returns nil the chunk is on disk.
 func (s *Store) Ask(ctx context.Context, c *Chunk) error {
-	err := conn.Retry(ctx, func() error {
+	put := func() error {
 		if err := s.awaitRoom(ctx); err != nil {
 			return err
 		}
-		err := s.write(ctx, c, 0)
-		if conn.OutcomeOf(err) != conn.Fenced {
-			return err
-		}
-		// An earlier attempt may have stored it, its acknowledgement was lost.
-		if _, _, got := s.get(ctx, c.ID); !errors.Is(got, ErrNotFound) {
-			return got
-		}
-		return fmt.Errorf("%w: %s", conn.ErrAttemptPending, err.Error())
-	})
+		return s.write(ctx, c, 0)
+	}
+	readBack := func() error {
+		_, _, err := s.get(ctx, c.ID)
+		return err
+	}
+	err := s.keyed.PutFirst(ctx, put, readBack, ErrNotFound)
 	return s.wrap("store", c.ID, err)
 }
 
@@ -156,7 +149,7 @@ func (s *Store) Waiting(ctx context.Context, c *Chunk) (all []*Chunk, err error)
 // Finish stores the outcome of a chunk over it. Only the owner of the log calls it, and only when everything that the
 // outcome says is durable. A chunk that was withdrawn meanwhile is not stored again.
 func (s *Store) Finish(ctx context.Context, c *Chunk, o *Outcome) error {
-	err := conn.Retry(ctx, func() error {
+	err := s.keyed.Replace(ctx, func() error {
 		stored, seq, err := s.get(ctx, c.ID)
 		if errors.Is(err, ErrNotFound) || err == nil && stored.Outcome != nil {
 			return nil
@@ -166,10 +159,7 @@ func (s *Store) Finish(ctx context.Context, c *Chunk, o *Outcome) error {
 		}
 		done := *stored
 		done.Outcome, done.Items = o, nil // the asker knows the keys
-		if err = s.write(ctx, &done, seq); conn.OutcomeOf(err) == conn.Fenced {
-			return fmt.Errorf("%w: %s", conn.ErrAttemptPending, err.Error())
-		}
-		return err
+		return s.write(ctx, &done, seq)
 	})
 	return s.wrap("finish", c.ID, err)
 }
