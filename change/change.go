@@ -62,6 +62,25 @@ type Page struct {
 	Date      Millis // of the read: what was committed some seconds before it was visible
 	Records   []Record
 	Bytes     int // memory that this page holds
+
+	Heartbeats []Heartbeat // that were among the records, and are not in Records; see package source/heartbeat
+}
+
+// Newest returns when the newest record of the page was created, heartbeats included; 0 for an empty page.
+func (p *Page) Newest() (newest Millis) {
+	if n := len(p.Records); n > 0 {
+		newest = p.Records[n-1].Created
+	}
+	if n := len(p.Heartbeats); n > 0 {
+		newest = max(newest, p.Heartbeats[n-1].Created)
+	}
+	return newest
+}
+
+// Heartbeat is a record of an item that the replicator itself has written.
+type Heartbeat struct {
+	Key     string // partition key: text, number or base64
+	Created Millis
 }
 
 // Change is one change as it comes out of the log. The byte slices alias the frame they were read from.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+
+	"github.com/tailrace-cdc/replicator/checkpoint/proof"
 )
 
 // CorruptError means that entries of one chain contradict each other, because of a bug or because the store was edited.
@@ -82,7 +84,7 @@ func (s *State) applyClaim(epoch uint64, c *Claim) {
 		s.raiseFormat(FormatOf(c))
 	}
 	s.Starting = nil // the owner before did not finish it
-	s.Owner = c.Owner
+	s.Owner, s.Proof = c.Owner, proof.Proof{}
 	// Only the first claim of a life sets the log's identity.
 	if c.Identity != nil && (s.Identity == nil || c.Life > s.Life) {
 		s.Identity = c.Identity
@@ -128,6 +130,7 @@ func (s *State) applyBeat(b *Beat) {
 		s.reindexWithChildren(sh)
 	}
 	s.noteWatermark()
+	s.Proof.Note(b.Assumed, min(b.Proven, s.ReadWatermark()), s.LastFrame, s.allSinksPassed)
 }
 
 // applyMarks moves and removes marks of sinks.
@@ -153,14 +156,11 @@ func (s *State) applyControl(seq uint64, c *Control) {
 	if c.Waive != nil {
 		s.waiveGap(c.Waive, Waiver{By: c.By, At: c.At})
 	}
-	if c.Copy != nil {
-		s.controlCopy(c.Copy, c.At)
+	if c.Fence != nil {
+		s.applyFence(seq, c)
 	}
-	if c.Resync != nil {
-		s.orderResync(c.Resync, c.At)
-	}
-	if c.Accept != nil {
-		s.applyAccept(seq, c.Accept)
+	if s.Fence == nil {
+		s.applyOrders(seq, c)
 	}
 	if !c.Resume {
 		return
@@ -169,5 +169,18 @@ func (s *State) applyControl(seq uint64, c *Control) {
 	s.clearHalts("")
 	for i := range s.Gaps {
 		s.acceptGap(&s.Gaps[i])
+	}
+}
+
+// applyOrders executes what an operator wants of copies, resyncs and mappings. Behind a fence it is not executed.
+func (s *State) applyOrders(seq uint64, c *Control) {
+	if c.Copy != nil {
+		s.controlCopy(c.Copy, c.At)
+	}
+	if c.Resync != nil {
+		s.orderResync(c.Resync, c.At)
+	}
+	if c.Accept != nil {
+		s.applyAccept(seq, c.Accept)
 	}
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // CheckNext reports whether an entry with this body may be appended next. Errors: *FormatError, it needs a newer format
-// than the log's; *CorruptError, it would contradict the log. A writer checks before it appends, since a stored entry
-// cannot be taken back; the fold checks again.
+// than the log's; *CorruptError, it would contradict the log; *FenceError, a fence forbids it. A writer checks before
+// it appends, since a stored entry cannot be taken back; the fold checks again.
 func (s *State) CheckNext(body any) error {
 	if err := s.checkFormat(body); errors.As(err, new(*FormatError)) {
 		return err
@@ -19,7 +19,7 @@ func (s *State) CheckNext(body any) error {
 	if what := s.contradicts(s.Seq+1, body); what != "" {
 		return &CorruptError{Seq: s.Seq + 1, What: what}
 	}
-	return nil
+	return s.checkFence(body)
 }
 
 // contradicts says how an entry with this body contradicts the entries before it; "" when it does not.
@@ -32,7 +32,7 @@ func (s *State) contradicts(seq uint64, body any) string {
 	case *Start:
 		return s.checkStart(b)
 	case *Graph:
-		if s.stream(b.Stream) == nil {
+		if s.Stream(b.Stream) == nil {
 			return "listing of a stream that was never started: " + b.Stream
 		}
 		return checkShards(b.Shards)
@@ -52,7 +52,7 @@ func (s *State) contradicts(seq uint64, body any) string {
 
 // checkStart admits a stream once, after the one before it is drained, with well-formed shards.
 func (s *State) checkStart(b *Start) string {
-	if s.stream(b.Stream) != nil {
+	if s.Stream(b.Stream) != nil {
 		return "stream started twice: " + b.Stream
 	}
 	if n := len(s.Streams); n > 0 && !s.Drained(s.Streams[n-1].ARN) {
@@ -132,6 +132,9 @@ func (s *State) checkMarks(seq uint64, m *Marks) string {
 		}
 		if mark.Seq >= seq {
 			return fmt.Sprintf("mark of %s at %d is ahead of the log", sink, mark.Seq)
+		}
+		if what := s.checkMarkAtFence(sink, mark); what != "" {
+			return what
 		}
 	}
 	return ""

@@ -276,6 +276,10 @@ func (p *process) order() {
 	if s.Format < 3 || s.LiveStream() == nil {
 		return
 	}
+	if s.Fence != nil {
+		p.refusedByFence(s)
+		return
+	}
 	n := 16
 	if p.l.calm {
 		n = 6
@@ -313,8 +317,8 @@ func (p *process) order() {
 }
 
 // recover deletes the log, or finds it lost, and gives the table a new life above every version that was given out.
-func (w *world) recover(l *memLog, keep bool) {
-	if l.kept {
+func (w *world) recover(t *testing.T, l *memLog, keep bool) {
+	if l.kept || len(l.msgs) > 0 && l.fold(t).Fence != nil {
 		return
 	}
 	l.msgs, l.old, l.format = nil, false, 0

@@ -10,10 +10,10 @@
 //	check.go      State.CheckNext: which entries contradict the log
 //	snapshot.go   snapshots: the state written in parts, and restored
 //	stored.go     the JSON of a snapshot
-//	listing.go    listings as entries: split into parts, or reduced to what is new
 //	graph.go      listings applied to the shards
 //	gaps.go       lost ranges of the source, accepted and waived
 //	lineage.go    when a shard may be read, and when it is finished
+//	fence.go      the fence of a cutover
 //	copy.go       copies and resyncs of the whole table, accepted mappings
 //	halts.go      why sinks stopped
 //	watermark.go  the times up to which everything was read and applied

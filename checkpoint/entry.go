@@ -168,6 +168,9 @@ type Beat struct {
 	// Watermark is the time up to which every open shard has been read. One number serves all of them, so a beat of ten
 	// thousand shards is as small as a beat of one.
 	Watermark change.Millis `json:"through,omitempty"`
+	// Format 3: up to when heartbeats prove that of every open shard, and in how many there is none.
+	Proven  change.Millis `json:"proven,omitempty"`
+	Assumed int           `json:"assumed,omitempty"`
 }
 
 // Marks moves sinks forward. A mark names the entry up to which everything is durable at the sink (Rule 1).
@@ -215,6 +218,7 @@ type Control struct {
 	Copy      *CopyOrder    `json:"copy,omitempty"`   // format 3
 	Resync    *ResyncOrder  `json:"resync,omitempty"` // format 3
 	Accept    *Accept       `json:"accept,omitempty"` // format 3
+	Fence     *FenceOrder   `json:"fence,omitempty"`  // format 3
 	By        string        `json:"by,omitempty"`
 	At        change.Millis `json:"at,omitempty"`
 }

@@ -7,7 +7,8 @@ import "fmt"
 //	1  claim, release, start, graph, frame, beat, marks, gap, control, snapshot
 //	2  starts in parts, listings of only what is new, the format in claims and snapshots, a halt per sink, and the
 //	   sinks that lack what a gap lost
-//	3  copies of the table and resyncs of it, starts with a backfill or after a lost log, accepted mappings
+//	3  copies of the table and resyncs of it, starts with a backfill or after a lost log, accepted mappings, fences,
+//	   proofs
 //
 // The format of a log is decided by its first claim, and raised by a snapshot that carries the new number. Nothing of a
 // newer format is stored before that, so a build that reads only older ones refuses the log instead of misreading it.
@@ -45,8 +46,12 @@ func FormatOf(body any) int {
 		if b.Sinks != nil || b.Waived != nil {
 			return 2
 		}
+	case *Beat:
+		if b.Proven != 0 || b.Assumed != 0 {
+			return 3
+		}
 	case *Control:
-		if b.Copy != nil || b.Resync != nil || b.Accept != nil {
+		if b.Copy != nil || b.Resync != nil || b.Accept != nil || b.Fence != nil {
 			return 3
 		}
 		if b.ClearSink != "" || b.Waive != nil {

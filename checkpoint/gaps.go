@@ -77,7 +77,7 @@ func (s *State) DiffersSince() (since change.Millis) {
 // GapStart returns the time at which a gap begins. For a shard of which nothing was read that is the start position of
 // its stream.
 func (s *State) GapStart(g *Gap) change.Millis {
-	st := s.stream(g.Feed.Stream)
+	st := s.Stream(g.Feed.Stream)
 	switch {
 	case g.Since > 0 || st == nil:
 		return max(g.Since, 1)

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -62,7 +63,7 @@ func (s *State) applyGraph(b *Graph) {
 // mergeShards adds the shards of a listing at a start position, and updates those that are known. A listing may show
 // children before their parents.
 func (s *State) mergeShards(arn string, seen []ShardSeen, date change.Millis, pos change.Position) {
-	floor := s.stream(arn).clockAtStart()
+	floor := s.Stream(arn).clockAtStart()
 	for _, x := range seen {
 		sh := s.Shards[x.ID]
 		if sh == nil || sh.Stream != arn {
@@ -97,7 +98,7 @@ const retention = 24 * 3600 * 1000
 // Rule 8: a shard that appeared and was trimmed while no process read is a gap too, although no listing in the log
 // shows it. Its lineage may hold more such shards, so the gap spans the whole time since the start.
 func (s *State) finishGone(b *Graph, id string) {
-	sh, st := s.Shards[id], s.stream(b.Stream)
+	sh, st := s.Shards[id], s.Stream(b.Stream)
 	gap := Gap{
 		Feed: change.Feed{Stream: b.Stream, Shard: id}, Since: st.Date, Until: b.Date, Found: b.Date, Ends: true,
 		Reason: "the shard is gone: it was trimmed before it was read to its end",
@@ -147,7 +148,7 @@ func (s *State) forgetUnlisted(b *Graph) {
 		case sh.AbsentSince == 0:
 			sh.AbsentSince = b.Date
 			s.reindexShard(sh)
-		case sh.forgettable(b.Date):
+		case sh.Forgettable(b.Date):
 			s.dropShard(sh)
 		}
 	}
@@ -159,9 +160,26 @@ func (s *State) dropShard(sh *Shard) {
 	s.removeShard(sh)
 }
 
-// forgettable reports whether listings have not shown a shard for forgetAfter. If it is finished, all its children were
+// Forgettable reports whether listings have not shown a shard for forgetAfter. If it is finished, all its children were
 // released long ago.
-func (sh *Shard) forgettable(date change.Millis) bool { return date-sh.AbsentSince >= forgetAfter }
+func (sh *Shard) Forgettable(date change.Millis) bool { return date-sh.AbsentSince >= forgetAfter }
+
+// checkParts checks that the parts of a start come in order. The first part may come at any time, because it restarts
+// an interrupted start.
+func (s *State) checkParts(b *Start) string {
+	switch last := s.Starting; {
+	case b.Parts < 0 || b.Part < 0 || b.Part > 0 && b.Part >= b.Parts:
+		return fmt.Sprintf("part %d of %d of a start", b.Part, b.Parts)
+	case b.Part == 0:
+	case last == nil || b.Part != last.Part+1:
+		return fmt.Sprintf("part %d of a start without the one before", b.Part)
+	case b.Parts != last.Parts || b.Stream != last.Stream || b.Date != last.Date ||
+		b.At != last.At || b.Mode != last.Mode || b.Floor != last.Floor ||
+		b.Backfill != last.Backfill || b.Recover != last.Recover || b.After != last.After:
+		return fmt.Sprintf("part %d belongs to another start", b.Part)
+	}
+	return ""
+}
 
 // applyStart collects the parts of a start, and starts the stream with the last one.
 func (s *State) applyStart(seq uint64, b *Start) {
@@ -197,7 +215,7 @@ func (s *State) applyAbsent(b *Graph) {
 		return
 	}
 	for _, sh := range s.index.absent {
-		if sh.Phase == PhaseFinished && sh.forgettable(b.Date) {
+		if sh.Phase == PhaseFinished && sh.Forgettable(b.Date) {
 			s.dropShard(sh)
 		}
 	}

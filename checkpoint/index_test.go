@@ -229,7 +229,7 @@ func TestIndexOfAnyFamily(t *testing.T) {
 				if r.IntN(4) == 0 {
 					g.Gone = append(g.Gone, name(r.IntN(12)))
 				}
-				for _, part := range s.DiffListing(g, 100) {
+				for _, part := range DiffListing(s, g, 100) {
 					w.must(t, part)
 				}
 			case 3:

@@ -60,7 +60,7 @@ func (s *State) releaseChildren(sh *Shard) {
 // started: the shard took no more writes at the first listing, and had no records soon after. Such records were never
 // promised to be carried. found is the time at which the loss was found.
 func (s *State) LostBeforeStart(sh *Shard, found change.Millis) bool {
-	st := s.stream(sh.Stream)
+	st := s.Stream(sh.Stream)
 	if st == nil || sh.FirstSeen != st.Date || sh.Pos.After != "" || sh.LastAlive >= st.Date-visibilityDelay {
 		return false
 	}

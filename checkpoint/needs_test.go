@@ -17,10 +17,11 @@ type needs struct {
 	mapping  string
 	switches *Accept  // the mapping that it is to be switched to
 	open     []string // gaps for which Bigtable differs
+	fence    *Fence
 }
 
 func needsOf(s *State) needs {
-	n := needs{top: s.TopClock(), mapping: mappingOf(s), switches: s.Accepting}
+	n := needs{top: s.TopClock(), mapping: mappingOf(s), switches: s.Accepting, fence: s.Fence}
 	if s.Copy != nil {
 		c := *s.Copy
 		c.Marks = maps.Clone(c.Marks)
@@ -69,6 +70,10 @@ func (n needs) keptBy(t *testing.T, s *State, e *Entry) {
 		}
 	} else if c != nil && !c.Done() && !c.Canceled {
 		t.Fatalf("entry %d: copy %s is forgotten", s.Seq, c.ID)
+	}
+	undone := control != nil && control.Fence != nil && control.Fence.Undo
+	if n.fence != nil && (s.Fence == nil && !undone || s.Fence != nil && *s.Fence != *n.fence) {
+		t.Fatalf("entry %d: fence %+v becomes %+v", s.Seq, n.fence, s.Fence)
 	}
 	healed, _ := body.(*Healed)
 	n.resyncKeptBy(t, s, healed)
@@ -137,7 +142,8 @@ func refusedInFormat2(t *testing.T, l *memLog) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if in.Copy != nil || in.Resync != nil || in.LastResync != nil || in.Accepting != nil || in.Backfill != "" {
+			if in.Copy != nil || in.Resync != nil || in.LastResync != nil || in.Accepting != nil || in.Backfill != "" ||
+				in.Fence != nil {
 				t.Fatalf("entry %d: a snapshot of format %d holds what came later: %s", i+1, FormatOf(b), stateJSON(in))
 			}
 		}

@@ -116,7 +116,7 @@ func (p *process) list(complete bool) {
 		if s.Format > 1 {
 			limit = 1 + p.w.IntN(400)
 		}
-		for _, part := range start.Split(limit) {
+		for _, part := range SplitStart(start, limit) {
 			if p.w.IntN(8) == 0 || !p.append(part, nil) {
 				return // it gives up in between
 			}
@@ -141,7 +141,7 @@ func (p *process) list(complete bool) {
 			}
 		}
 	}
-	for _, part := range s.DiffListing(g, 1+p.w.IntN(400)) {
+	for _, part := range DiffListing(s, g, 1+p.w.IntN(400)) {
 		if !p.append(part, nil) {
 			return
 		}
@@ -286,8 +286,11 @@ func (p *process) beat() {
 // mark lets the sink go on, to any entry between where it is and the end.
 func (p *process) mark() {
 	s := p.wr.s
-	from := max(p.applied, s.Marks[SinkBigtable].Seq)
-	p.markUpTo(from + p.w.Uint64N(s.Seq-from+1))
+	from, to := max(p.applied, s.Marks[SinkBigtable].Seq), s.Seq
+	if s.Fence != nil {
+		to = max(s.Fence.Seq, from)
+	}
+	p.markUpTo(from + p.w.Uint64N(to-from+1))
 }
 
 // markUpTo lets the sink write what the log holds up to an entry, and stores its mark.

@@ -228,7 +228,7 @@ func TestPartsOfAStartAgreeOnTheBackfill(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := &Start{Stream: "arn", Date: 5, After: 5, Recover: true, Backfill: FromScan, Shards: seen("a", "b")}
-		parts := b.Split(1)
+		parts := SplitStart(b, 1)
 		w.must(t, parts[0])
 		change(parts[1])
 		if err := w.s.CheckNext(parts[1]); !errors.As(err, new(*CorruptError)) {

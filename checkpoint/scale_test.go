@@ -35,13 +35,13 @@ func TestStartOfManyShardsComesInParts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts := start.Split(ListingPartBytes)
+		parts := SplitStart(start, listingPartBytes)
 		for i, part := range parts {
 			if w.s.LiveStream() != nil {
 				t.Fatalf("part %d of %d: started", i, len(parts))
 			}
 			w.must(t, part)
-			if n := len(w.l.msgs[len(w.l.msgs)-1]); n > ListingPartBytes {
+			if n := len(w.l.msgs[len(w.l.msgs)-1]); n > listingPartBytes {
 				t.Errorf("part %d takes %d bytes", i, n)
 			}
 		}
@@ -69,7 +69,7 @@ func TestTornStartBeginsAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := (&Start{Stream: "arn", Date: 1000, Shards: seen("a", "b<a", "c", "d")}).Split(60)
+	parts := SplitStart(&Start{Stream: "arn", Date: 1000, Shards: seen("a", "b<a", "c", "d")}, 60)
 	if len(parts) != 4 {
 		t.Fatalf("%d parts", len(parts))
 	}
@@ -100,7 +100,7 @@ func TestTornStartBeginsAgain(t *testing.T) {
 	if err := next.s.CheckNext(parts[3]); !errors.As(err, new(*CorruptError)) {
 		t.Errorf("the last part by the next owner: %v", err)
 	}
-	again := (&Start{Stream: "arn", Date: 2000, Shards: seen("x", "y", "z")}).Split(60)
+	again := SplitStart(&Start{Stream: "arn", Date: 2000, Shards: seen("x", "y", "z")}, 60)
 	next.must(t, again[0], again[1])
 	next.must(t, again[0], again[1], again[2]) // its own listing failed in between
 	if d := cmp.Diff("x:open y:open z:open", phases(next.s)); d != "" || next.s.LiveStream().Date != 2000 {
@@ -114,12 +114,12 @@ func TestListingHoldsOnlyWhatIsNew(t *testing.T) {
 	w := owned(t, generations(4, 100)...)
 	all := generations(4, 100)
 	full := &Graph{Stream: "arn", Date: w.s.Date + 1000, Complete: true, Shards: all}
-	if parts := w.s.DiffListing(full, ListingPartBytes); len(parts) != 0 {
+	if parts := DiffListing(w.s, full, listingPartBytes); len(parts) != 0 {
 		t.Fatalf("a listing that says nothing new is worth %d entries", len(parts))
 	}
 	child := ShardSeen{ID: "child", Parent: all[399].ID}
 	full.Shards = append(slices.Clone(all), child)
-	parts := w.s.DiffListing(full, ListingPartBytes)
+	parts := DiffListing(w.s, full, listingPartBytes)
 	if len(parts) != 1 || !parts[0].Complete || len(parts[0].Shards) != 1 || parts[0].Shards[0] != child {
 		t.Fatalf("%d entries: %+v", len(parts), parts)
 	}
@@ -127,7 +127,7 @@ func TestListingHoldsOnlyWhatIsNew(t *testing.T) {
 	if p := w.s.Shards[child.Parent]; !p.Phase.Closed() || w.s.Listed != full.Date {
 		t.Errorf("parent %+v", p)
 	}
-	if parts := w.s.DiffListing(full, ListingPartBytes); len(parts) != 0 {
+	if parts := DiffListing(w.s, full, listingPartBytes); len(parts) != 0 {
 		t.Errorf("the same listing again is worth %d entries", len(parts))
 	}
 }
@@ -138,7 +138,7 @@ func TestPartialListingTellsNothingOfTheOthers(t *testing.T) {
 	w := owned(t, seen("a", "b<a", "c")...)
 	w.end(t, "a")
 	part := &Graph{Stream: "arn", Date: w.s.Date + 1000, Shards: []ShardSeen{{ID: "b", Parent: "a", Closed: true}}}
-	entries := w.s.DiffListing(part, ListingPartBytes)
+	entries := DiffListing(w.s, part, listingPartBytes)
 	for _, e := range entries {
 		w.must(t, e)
 	}
@@ -146,7 +146,7 @@ func TestPartialListingTellsNothingOfTheOthers(t *testing.T) {
 		a.AbsentSince != 0 {
 		t.Errorf("%d entries, a %+v, b %+v", len(entries), a, b)
 	}
-	if again := w.s.DiffListing(part, ListingPartBytes); len(again) != 0 {
+	if again := DiffListing(w.s, part, listingPartBytes); len(again) != 0 {
 		t.Errorf("the same again is worth %d entries", len(again))
 	}
 }
@@ -157,7 +157,7 @@ func TestListingIsCompleteWithItsLastEntry(t *testing.T) {
 	before := w.s.Listed
 	g := &Graph{Stream: "arn", Date: w.s.Date + 1000, Complete: true, Disabled: true,
 		Shards: seen("a", "b<a", "c<a", "d<b")}
-	entries := w.s.DiffListing(g, 60)
+	entries := DiffListing(w.s, g, 60)
 	if len(entries) < 3 {
 		t.Fatalf("%d entries", len(entries))
 	}
@@ -175,8 +175,8 @@ func TestListingIsCompleteWithItsLastEntry(t *testing.T) {
 // A listing may show a child, and only the next one its parent, as if that were open.
 func TestParentThatIsListedAfterItsChildIsClosed(t *testing.T) {
 	w := owned(t, seen("b<a")...)
-	for _, part := range w.s.DiffListing(&Graph{Stream: "arn", Date: w.s.Date + 1000, Shards: seen("b<a", "a")},
-		ListingPartBytes) {
+	for _, part := range DiffListing(w.s, &Graph{Stream: "arn", Date: w.s.Date + 1000, Shards: seen("b<a", "a")},
+		listingPartBytes) {
 		w.must(t, part)
 	}
 	if a := w.s.Shards["a"]; !a.Phase.Closed() || !w.s.Readable(a) || w.s.Shards["b"].Phase != PhaseWaiting {
@@ -191,7 +191,7 @@ func TestVanishedShardsAreForgottenFromDeltas(t *testing.T) {
 	w.end(t, "b")
 	date := w.s.Date + hour
 	list := func(at change.Millis, lineage ...string) int {
-		parts := w.s.DiffListing(&Graph{Stream: "arn", Date: at, Complete: true, Shards: seen(lineage...)}, 40)
+		parts := DiffListing(w.s, &Graph{Stream: "arn", Date: at, Complete: true, Shards: seen(lineage...)}, 40)
 		for _, p := range parts {
 			w.must(t, p)
 		}
@@ -226,7 +226,7 @@ func TestListingOfFormat1IsWhole(t *testing.T) {
 	}
 	w.must(t, &Start{Stream: "arn", Date: 1000, Shards: seen("a")})
 	g := &Graph{Stream: "arn", Date: 2000, Complete: true, Shards: seen("a", "b<a")}
-	if parts := w.s.DiffListing(g, 10); len(parts) != 1 || parts[0] != g {
+	if parts := DiffListing(w.s, g, 10); len(parts) != 1 || parts[0] != g {
 		t.Errorf("%+v", parts)
 	}
 	need := (*FormatError)(nil)
@@ -245,7 +245,7 @@ func BenchmarkShardEnd(b *testing.B) {
 		b.Fatal(err)
 	}
 	all := generations(gens, width)
-	for _, part := range (&Start{Stream: "arn", Date: 1_790_000_000_000, Shards: all}).Split(ListingPartBytes) {
+	for _, part := range SplitStart(&Start{Stream: "arn", Date: 1_790_000_000_000, Shards: all}, listingPartBytes) {
 		w.must(b, part)
 	}
 	s := w.s
@@ -273,7 +273,7 @@ func BenchmarkShardEnd(b *testing.B) {
 		}
 		s.applyEntry(s.Seq, &Entry{Body: f})
 		ask()
-		for _, g := range s.DiffListing(&Graph{Stream: "arn", Date: s.Date, Shards: []ShardSeen{child}}, ListingPartBytes) {
+		for _, g := range DiffListing(s, &Graph{Stream: "arn", Date: s.Date, Shards: []ShardSeen{child}}, listingPartBytes) {
 			if err := s.CheckNext(g); err != nil {
 				b.Fatal(err)
 			}
@@ -294,7 +294,7 @@ func BenchmarkBeatOfManyShards(b *testing.B) {
 		b.Fatal(err)
 	}
 	all := generations(gens, width)
-	for _, part := range (&Start{Stream: "arn", Date: 1_790_000_000_000, Shards: all}).Split(ListingPartBytes) {
+	for _, part := range SplitStart(&Start{Stream: "arn", Date: 1_790_000_000_000, Shards: all}, listingPartBytes) {
 		w.must(b, part)
 	}
 	s := w.s

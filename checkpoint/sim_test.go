@@ -83,7 +83,9 @@ func step(w *world, l *memLog, ps []*process) {
 	case x == 35:
 		ps[0].order()
 	case x == 36 && w.IntN(6) == 0:
-		w.recover(l, w.IntN(2) == 0)
+		w.recover(ps[0].T, l, w.IntN(2) == 0)
+	case x == 37 || x == 38:
+		ps[0].fence()
 	case x == 33:
 		l.msgs = append(l.msgs, stray(w, l))
 	case x == 34 && w.IntN(4) == 0 && len(l.msgs) > 4:
@@ -283,6 +285,9 @@ func inLife(t *testing.T, life change.Life, floor change.Version, recs []simRec)
 
 // drain lets the last process read everything that there is.
 func drain(t *testing.T, w *world, l *memLog, p *process) {
+	if s := l.fold(t); s.Fence != nil {
+		(&writer{l: l, s: s}).must(t, &Control{Fence: &FenceOrder{ID: s.Fence.ID, Undo: true}})
+	}
 	p.claim()
 	for quiet := 0; quiet < 30; quiet++ {
 		w.now += 7000

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint/proof"
 )
 
 // State is what the entries of a log add up to. Only Apply changes it (Rule 2).
@@ -37,9 +38,11 @@ type State struct {
 	Copy       *CopyState     // the newest copy
 	Resync     *PendingResync // of the whole table; nil when none is pending
 	LastResync *Healed
-	Accepting  *Accept // a mapping that is to be switched
-	Accepted   *Accept // the newest that was
-	Switched   *Switch // one that was, until its copy begins
+	Accepting  *Accept     // a mapping that is to be switched
+	Accepted   *Accept     // the newest that was
+	Switched   *Switch     // one that was, until its copy begins
+	Fence      *Fence      // of a cutover
+	Proof      proof.Proof // as the owner's beats say
 
 	Foreign uint64 // messages that are not entries of the chain
 

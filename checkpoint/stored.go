@@ -46,6 +46,7 @@ type storedState struct {
 	Accepting  *Accept        `json:"accepting,omitempty"`
 	Accepted   *Accept        `json:"accepted,omitempty"`
 	Switched   *Switch        `json:"switched,omitempty"`
+	Fence      *Fence         `json:"fence,omitempty"`
 }
 
 // storedShard is a Shard as snapshots hold it.
@@ -81,7 +82,7 @@ func encodeState(s *State) ([]byte, error) {
 		Date: s.Date, Listed: s.Listed, LastFrame: s.LastFrame, Changes: s.Changes, DroppedVersion: s.DroppedVersion,
 		Watermarks: s.Watermarks, Starting: s.Starting, Foreign: s.Foreign,
 		Backfill: s.Backfill, Copy: s.Copy, Resync: s.Resync, LastResync: s.LastResync, Accepting: s.Accepting,
-		Accepted: s.Accepted, Switched: s.Switched,
+		Accepted: s.Accepted, Switched: s.Switched, Fence: s.Fence,
 	}
 	if len(s.Shards) == 0 {
 		return json.Marshal(in)
@@ -144,7 +145,7 @@ func decodeState(b []byte) (*State, error) {
 	s.LastFrame, s.Changes = in.LastFrame, in.Changes
 	s.Watermarks, s.Starting, s.Foreign = in.Watermarks, in.Starting, in.Foreign
 	s.Backfill, s.Copy, s.Resync, s.LastResync, s.Accepting = in.Backfill, in.Copy, in.Resync, in.LastResync, in.Accepting
-	s.Accepted, s.Switched = in.Accepted, in.Switched
+	s.Accepted, s.Switched, s.Fence = in.Accepted, in.Switched, in.Fence
 	if s.Copy != nil && s.Copy.Marks == nil {
 		s.Copy.Marks = map[int]CopyMark{}
 	}

@@ -25,7 +25,7 @@ func (st *Stream) clockAtStart() change.Version {
 
 // LifeOf returns what clocks and sinks must know of the life that a stream's records belong to.
 func (s *State) LifeOf(arn string) change.Life {
-	if st := s.stream(arn); st != nil && st.After > 0 {
+	if st := s.Stream(arn); st != nil && st.After > 0 {
 		return change.Life{Floor: st.Floor, After: st.After}
 	}
 	return change.Life{}
@@ -50,8 +50,8 @@ func (s *State) LiveStream() *Stream {
 	return s.Streams[len(s.Streams)-1]
 }
 
-// stream returns the stream with an ARN, nil when it was never started.
-func (s *State) stream(arn string) *Stream {
+// Stream returns the stream with an ARN, nil when it was never started.
+func (s *State) Stream(arn string) *Stream {
 	for _, st := range s.Streams {
 		if st.ARN == arn {
 			return st
@@ -62,7 +62,7 @@ func (s *State) stream(arn string) *Stream {
 
 // Drained reports whether every shard of a stream is read to its end and no further one can appear.
 func (s *State) Drained(arn string) bool {
-	st := s.stream(arn)
+	st := s.Stream(arn)
 	return st != nil && st.Disabled && s.index.unfinished[arn] == 0
 }
 
@@ -75,7 +75,7 @@ func (s *State) Readable(sh *Shard) bool { return sh.Phase.Reading() && !sh.Loss
 // neither an iterator at the trim horizon nor one at a time reports it.
 func (s *State) CompleteUntil(sh *Shard) change.Millis {
 	since := max(sh.Watermark, sh.Loss.AcceptedUntil)
-	if st := s.stream(sh.Stream); st != nil {
+	if st := s.Stream(sh.Stream); st != nil {
 		since = max(since, st.Date)
 	}
 	return since

@@ -80,6 +80,9 @@ func (s *State) AppliedWatermark() change.Millis {
 	return s.Watermarks[0].Time
 }
 
+// ProvenWatermark returns the time up to which heartbeats prove that every change is durable at every sink; 0 for none.
+func (s *State) ProvenWatermark() change.Millis { return s.Proof.Applied(s.allSinksPassed) }
+
 // childListingDelay is how long listings may leave out the children of a shard that ended.
 const childListingDelay = 60_000
 

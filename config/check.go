@@ -219,11 +219,27 @@ func (r *report) tables(c *Config) {
 		r.oneOf(path+".on_reject", t.OnReject, "letter", "halt")
 		r.oneOf(path+".on_gap", t.OnGap, "wait", "heal")
 		r.backfill(path+".backfill", &t.Backfill, c.Source.Start)
+		r.heartbeat(path+".heartbeat", &t.Heartbeat)
 		r.oneOf(path+".on_ttl_expiry", t.OnTTLExpiry, "delete", "keep", "archive")
 		if t.OnTTLExpiry == "archive" && c.Archive == (Archive{}) {
 			r.fault("missing", path+".on_ttl_expiry", "archive: {file: ./archive}",
 				"archival events need a place: archive.file or archive.subject")
 		}
+	}
+}
+
+// heartbeat checks that the keys of heartbeats are said in one way, and how often they are written.
+func (r *report) heartbeat(path string, h *Heartbeat) {
+	if !r.Written(path) || r.reported(path) {
+		return
+	}
+	if (h.Prefix == "") == (len(h.Keys) == 0) {
+		r.fault("bad_value", path, `heartbeat: {prefix: "_tailrace#"}, or keys where the partition key is a number or binary`,
+			"heartbeats have either a prefix or a list of keys")
+	}
+	if h.Every < Duration(time.Second) && !r.reported(path+".every") {
+		r.fault("bad_value", path+".every", "10s is the default", "heartbeats come at most once a second, not every %s",
+			h.Every)
 	}
 }
 

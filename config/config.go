@@ -157,8 +157,33 @@ type Table struct {
 	Backfill Backfill `yaml:"backfill"`
 	// What to do after a gap: wait for `replicator gaps heal`, or heal it by reading the whole table at once.
 	OnGap string `yaml:"on_gap" jsonschema:"enum=wait,enum=heal"`
+	// Compare the table with Bigtable all the time, beside the stream. Default: not.
+	Verify Verify `yaml:"verify"`
+	// Items that the replicator writes into the table, so that their records prove how far idle shards are read. They are
+	// in no row. Absent: there are none, and that an idle shard is idle is assumed from empty reads.
+	Heartbeat Heartbeat `yaml:"heartbeat"`
 	// Leave out the aws:rep:* attributes that legacy global tables write into items.
 	StripGlobal bool `yaml:"strip_global_table_attributes"`
+}
+
+// Verify says how much of the table's read capacity the continuous comparison may take.
+type Verify struct {
+	// Read capacity units per second: a number, or a share of a provisioned table's capacity as in 5%. It takes about as
+	// many all the time. Without it nothing is compared.
+	ReadUnits Units `yaml:"read_units"`
+}
+
+// Heartbeat says which items of a table are heartbeats: exactly one of Prefix and Keys is set.
+type Heartbeat struct {
+	// Begin of the partition keys of heartbeats, where these are strings: "_tailrace#". An item under it that the
+	// replicator has not written is never overwritten, and is replicated like any other.
+	Prefix string `yaml:"prefix"`
+	// Partition keys of heartbeats, where these are numbers or binary (in base64): several for each shard.
+	Keys []string `yaml:"keys"`
+	// How often each open shard gets one. Each costs a write unit.
+	Every Duration `yaml:"every"`
+	// Whether heartbeats are written. false only leaves out those that are there, as after opting out.
+	Write bool `yaml:"write"`
 }
 
 // Testing holds the periods of the protocol; the defaults are the values for production.
@@ -222,6 +247,10 @@ func (c *Config) settle(written func(path string) bool) {
 		t.OnGap = cmp.Or(t.OnGap, "wait")
 		if !written(fmt.Sprintf("tables[%d].strip_global_table_attributes", i)) {
 			t.StripGlobal = true
+		}
+		if h := fmt.Sprintf("tables[%d].heartbeat", i); written(h) {
+			t.Heartbeat.Every = cmp.Or(t.Heartbeat.Every, Duration(10*time.Second))
+			t.Heartbeat.Write = t.Heartbeat.Write || !written(h+".write")
 		}
 	}
 	if c.Source.StreamsEndpoint == "" {

@@ -71,10 +71,10 @@ shutdown_timeout: 26s
 archive:  {file: archive, subject: tailrace.archive}
 tables:
 - {source: Orders, target: orders, keys: [pk:S, sk:N], mapping: mappings/orders.yaml,
-  on_reject: halt, on_ttl_expiry: archive, strip_global_table_attributes: false, on_gap: heal,
+  on_reject: halt, on_ttl_expiry: archive, strip_global_table_attributes: false, on_gap: heal, verify: {read_units: 50},
   backfill: {from: export, read_units: 12.5%, segments: 9, write_rows: 700/s, url: exports/1}}
 - {source: Old, target: old, backfill: {from: export, bucket: acme-exports, prefix: old, read_units: 2000}}
-- {source: New, target: new, backfill: none}
+- {source: New, target: new, backfill: none, heartbeat: {prefix: _tr, every: 5s}}
 testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s,
   mark_interval: 4ms, retry_halted: 5s, lead: 11s}
 `
@@ -101,11 +101,12 @@ testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s,
 			Mapping{File: filepath.Join(dir, "mappings", "orders.yaml"), Data: []byte("families: {}\n")},
 			"halt", "archive",
 			Backfill{"export", Units{Percent: 12.5}, 9, 700, "file://" + filepath.Join(dir, "exports/1"), "", ""},
-			"heal", false},
+			"heal", Verify{Units{Absolute: 50}}, Heartbeat{}, false},
 			{Source: "Old", Target: "old", OnReject: "letter", OnTTLExpiry: "delete", OnGap: "wait", StripGlobal: true,
 				Backfill: Backfill{From: "export", ReadUnits: Units{Absolute: 2000}, Bucket: "acme-exports", Prefix: "old"}},
 			{Source: "New", Target: "new", OnReject: "letter", OnTTLExpiry: "delete", OnGap: "wait", StripGlobal: true,
-				Backfill: Backfill{From: "none"}}},
+				Backfill:  Backfill{From: "none"},
+				Heartbeat: Heartbeat{Prefix: "_tr", Every: Duration(5 * time.Second), Write: true}}},
 		Testing: Testing{Duration(3 * time.Second), Duration(500 * time.Millisecond), Duration(time.Second),
 			Duration(12 * time.Second),
 			Duration(2 * time.Second), Duration(4 * time.Millisecond), Duration(5 * time.Second), Duration(11 * time.Second)},
@@ -228,10 +229,28 @@ warning: line 8: testing: the periods of the protocol were changed for testing`}
 	}
 }
 
+func TestHeartbeatsHaveKeysOfOneKind(t *testing.T) {
+	for text, want := range map[string]Heartbeat{
+		`{prefix: "_"}`:                    {Prefix: "_", Every: Duration(10 * time.Second), Write: true},
+		`{prefix: "_", write: false}`:      {Prefix: "_", Every: Duration(10 * time.Second)},
+		`{keys: ["-1", "-2"], every: 30s}`: {Keys: []string{"-1", "-2"}, Every: Duration(30 * time.Second), Write: true},
+		`{}`:                               {},
+		`{prefix: "_", keys: ["1"]}`:       {},
+		`{prefix: "_", every: 100ms}`:      {},
+	} {
+		cfg, problems := parse(t, strings.Replace(smallest, "target:", "heartbeat: "+text+", target:", 1))
+		if refused := want.Every == 0; problem.AnyError(problems) != refused {
+			t.Errorf("%s: %v", text, problems)
+		} else if d := cmp.Diff(want, cfg.Tables[0].Heartbeat); !refused && d != "" {
+			t.Errorf("%s: %s", text, d)
+		}
+	}
+}
+
 func TestHintNamesTheKeyThatWasMeant(t *testing.T) {
 	_, problems := parse(t, strings.Replace(smallest, "target:", "taget:", 1))
 	want := "did you mean `target`? known here: source, target, keys, mapping, on_reject, on_ttl_expiry, " +
-		"backfill, on_gap, strip_global_table_attributes"
+		"backfill, on_gap, verify, heartbeat, strip_global_table_attributes"
 	if problems[0].Hint != want {
 		t.Errorf("hint = %q, want %q", problems[0].Hint, want)
 	}

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"go.uber.org/zap"
@@ -11,8 +10,8 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
+	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/queue"
-	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -29,7 +28,8 @@ import (
 // the row is known.
 func (t *table) switchMapping(ctx context.Context, w *queue.Writer) error {
 	s := w.State()
-	if t.row.awaitsSwitch = s.Accepting != nil && !t.row.agrees(); !t.row.agrees() {
+	agrees := t.row.Agrees()
+	if t.row.AwaitSwitch(s.Accepting != nil && !agrees); !agrees {
 		return nil
 	}
 	if s.Accepting != nil {
@@ -37,8 +37,8 @@ func (t *table) switchMapping(ctx context.Context, w *queue.Writer) error {
 			return err
 		}
 	}
-	if in := s.Identity; in != nil && in.Mapping == mappingID(t.row.program) {
-		if err := t.beatWhile(ctx, w, t.row.noteMapping); err != nil {
+	if in := s.Identity; in != nil && in.Mapping == staterow.MappingID(t.row.Program) {
+		if err := t.beatWhile(ctx, w, t.row.NoteMapping); err != nil {
 			return err
 		}
 	}
@@ -65,13 +65,13 @@ func (t *table) appendSwitch(ctx context.Context, w *queue.Writer, a checkpoint.
 		return fmt.Errorf("append accepted mapping: %w", err)
 	}
 	if refused != "" {
-		if mappingID(t.row.program) != a.From {
-			return otherMapping(t.Source)
+		if staterow.MappingID(t.row.Program) != a.From {
+			return staterow.OtherMapping(t.Source)
 		}
 		return nil
 	}
 	t.log.Info("the mapping is switched", zap.String("from", a.From), zap.String("to", a.To))
-	t.row.program, t.row.mappingStored = next, true
+	t.row.Switch(next)
 	t.families.add(t.Target, t.Source, next.Families())
 	return nil
 }
@@ -94,7 +94,7 @@ func (t *table) acceptedProgram(
 		return nil, "", err
 	}
 	for hash, p := range map[string]*transform.Program{a.From: from, a.To: to} {
-		if mappingID(p) != hash {
+		if staterow.MappingID(p) != hash {
 			return nil, "the mapping " + hash + " cannot be compiled as it was: are its secrets set?", nil
 		}
 	}
@@ -113,15 +113,6 @@ func (t *table) compileStored(
 		return nil, nil, err
 	}
 	return t.CompileKept(t.info, text)
-}
-
-// noteMapping brings the row up to the mapping that the log has.
-func (r *stateRow) noteMapping(ctx context.Context) error {
-	want := mappingID(r.program)
-	if r.stored.Identity.MappingHash == want {
-		return nil
-	}
-	return r.edit(ctx, func(row *bigtable.State) { row.Identity.MappingHash = want })
 }
 
 // beginMappingCopy stores that the copy begins that an accepted mapping needs.
@@ -148,6 +139,3 @@ func (t *table) beginMappingCopy(ctx context.Context, w *queue.Writer) error {
 func beginOfMappingCopy(s *checkpoint.Switch, now change.Millis) change.Millis {
 	return max(now, change.Millis(s.Above)+apply.ResyncMargin+1000)
 }
-
-// errSwitch ends the work of a life that went on without the row, once the row is known.
-var errSwitch = errors.New("a mapping was accepted, and is switched now")

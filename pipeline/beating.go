@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 )
 
@@ -23,6 +24,25 @@ func (t *table) beat(ctx context.Context, w *queue.Writer) error {
 		return err
 	}
 	return nil
+}
+
+// ownedPause is how often an owner that was silent looks whether its claim holds again.
+const ownedPause = 10 * time.Millisecond
+
+// owned returns a function that blocks until no other process can have claimed the log, or ctx ends.
+//
+// Rule 12: an owner that stood still may wake up when another one has taken over, a cutover has raised its fence and
+// the application has deleted rows. Without their guards nothing in Bigtable would refuse what it still has in hand.
+// Its next append shows whether it owns the log; until then it writes nothing.
+func owned(ctx context.Context, w *queue.Writer) func() error {
+	return func() error {
+		for !w.ClaimValid() {
+			if err := failure.Pause(ctx, ownedPause); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // beatWhile runs f and appends a beat every Periods.Beat until f returns. The write loop, which beats later, does not

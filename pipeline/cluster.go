@@ -24,7 +24,7 @@ const clusterLook = time.Minute
 // So the whole table is resynced before the row names the new cluster. It returns when ctx ends, and where the cluster
 // cannot be known: with an emulator, or routing to several clusters.
 func (t *table) followCluster(ctx context.Context, o resync.Options) error {
-	ended := t.row.await(ctx) != nil
+	ended := t.row.Await(ctx) != nil
 	for ; !ended; ended = failure.Pause(ctx, clusterLook) != nil {
 		p, err := t.bigtable.Profile(ctx)
 		switch {
@@ -77,15 +77,15 @@ func nextClusterStep(now, row string, pending *checkpoint.PendingResync, last *c
 // that.
 func (t *table) noteCluster(ctx context.Context, cluster string, o resync.Options) error {
 	for {
-		switch nextClusterStep(cluster, t.row.cluster(), t.view.resync.Load(), t.view.lastResync.Load()) {
+		switch nextClusterStep(cluster, t.row.Cluster(), t.view.resync.Load(), t.view.lastResync.Load()) {
 		case clusterAgrees:
 			return nil
 		case clusterToNote:
-			return t.row.edit(ctx, func(s *bigtable.State) { s.Cluster = cluster })
+			return t.row.Edit(ctx, func(s *bigtable.State) { s.Cluster = cluster })
 		case clusterToOrder:
 			now := t.now()
 			t.log.Error("the writes go to another cluster of Bigtable, and the whole table is resynced because of that",
-				zap.String("cluster", cluster), zap.String("before", t.row.cluster()))
+				zap.String("cluster", cluster), zap.String("before", t.row.Cluster()))
 			order := &checkpoint.ResyncOrder{ID: clusterOrder(cluster) + orderTime(now)}
 			if err := o.Append(ctx, &checkpoint.Control{Resync: order, By: "owner", At: now}); err != nil {
 				return err

@@ -16,6 +16,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
+	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/source/export"
@@ -38,8 +39,6 @@ const (
 	firstPage change.Millis = 2 * 1000
 	// clockSkew is how much the clocks of two parts of the service may differ.
 	clockSkew change.Millis = 5 * 1000
-	// modeBackfill is how the log spells a start at startBefore.
-	modeBackfill = "before_backfill"
 )
 
 // startPlan is where the first life of a table begins to read, and where the items come from that are older.
@@ -53,11 +52,11 @@ type startPlan struct {
 // say how it is copied is scanned, unless a later start leaves out the changes that a copy needs. A log of an older
 // format cannot hold a copy.
 func (t *Table) planStart(start Start, date change.Millis, format int) (startPlan, error) {
-	at, err := start.at(date)
+	at, err := start.Time(date)
 	if err != nil {
 		return startPlan{}, err
 	}
-	p := startPlan{mode: start.mode(), at: at, backfill: cmp.Or(t.Backfill.From, backfillScan)}
+	p := startPlan{mode: start.Mode(), at: at, backfill: cmp.Or(t.Backfill.From, backfillScan)}
 	later := start.Latest || at > date-startBefore
 	switch {
 	case p.backfill == backfillNone, format < 3, later && t.Backfill.From == "":
@@ -65,13 +64,13 @@ func (t *Table) planStart(start Start, date change.Millis, format int) (startPla
 	case later:
 		return startPlan{}, &RefusedError{
 			What: fmt.Sprintf("source.start is %s, and %s is to be copied: changes between the two would be missing",
-				start.mode(), t.Source),
+				start.Mode(), t.Source),
 			Hint: "remove source.start, or write backfill: none",
 		}
 	}
 	// An export that exists already is as old as the trim horizon must be, and an archive wants all records.
-	if start.isZero() && p.backfill != "" && t.Backfill.URL == "" && !t.Archive {
-		p.mode, p.at = modeBackfill, date-startBefore
+	if start.IsZero() && p.backfill != "" && t.Backfill.URL == "" && !t.Archive {
+		p.mode, p.at = staterow.ModeBackfill, date-startBefore
 	}
 	return p, nil
 }
@@ -178,7 +177,7 @@ func (t *table) newCopier(s *checkpoint.State, o resync.Options) *resync.Copier 
 		return nil
 	}
 	t.copied.NoteCopy(units, c.Paused || c.PausedWhy != "")
-	o.WipesRows = t.row.program.Wipes() != nil && c.Why == checkpoint.CopyBackfill
+	o.WipesRows = t.row.Program.Wipes() != nil && c.Why == checkpoint.CopyBackfill
 	return resync.New(o, c)
 }
 

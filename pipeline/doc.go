@@ -13,11 +13,12 @@
 //	readers, lister the pool of shards and the shard graph (ingest.Read, ingest.List)
 //	sinks           a pass over the log, its lanes and workers each (apply.Sink.Run)
 //	copy            reads the table itself while a copy is not complete (resync.Copier.Run)
+//	heartbeats      writes heartbeats into the source table, where it has some (heartbeat.Planner.Run)
 //	confirm         reads the pipeline's row in Bigtable beside the work of a life
 //	dead letters    walks over the stored dead letters from time to time
 //
-// Every other goroutine, health and metrics among them, reads only tableView, whose fields are atomic, and stateRow's
-// reservation.
+// Every other goroutine, health and metrics among them, reads only tableView, whose fields are atomic, and the
+// reservation of staterow.Row.
 //
 // Start: describe the table, fold its log, read the row in Bigtable (or go on without it, when the log proves itself),
 // claim the log, store the first listing, then work. Soft shutdown: the context of Run ends; readers and lister stop,
@@ -32,6 +33,8 @@
 //	metrics.go      gauges, computed when they are scraped
 //	table.go        one table: one life after the other
 //	start.go        from the table's name to a claimed and started log
+//	verify.go       the continuous comparison of table and target
+//	heartbeats.go   heartbeats, which prove that idle shards are idle
 //	copies.go       where the items come from that are older than the stream
 //	cluster.go      a fail-over to another cluster of Bigtable
 //	heal.go         resyncs of the whole table, and gaps that heal by themselves
@@ -39,9 +42,6 @@
 //	recover.go      a new life of a table whose log is lost
 //	standby.go      waiting for a log that another process owns
 //	beating.go      beats while something slow runs before the write loop
-//	row.go          the pipeline's row of a table in Bigtable, its target and its mapping
-//	adopt.go        whose a target is, and targets with rows of other pipelines
-//	identity.go     why stored state is refused
 //	refusals.go     no table can run
 //	view.go         what a table's goroutines publish about it
 //	env.go          what all parts of a table use and none changes

@@ -28,6 +28,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/s3"
 	"github.com/tailrace-cdc/replicator/sandbox/stream"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -291,8 +292,8 @@ func (r *run) ensure(ctx context.Context, name string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	data := bigtable.Table{Name: target(name), Families: prog.Families()}
-	if _, err := r.sink.Ensure(ctx, bigtable.Tables([]bigtable.Table{data}, 7*24*time.Hour)); err != nil {
+	data := tableschema.Table{Name: target(name), Families: prog.Families()}
+	if _, err := r.sink.Ensure(ctx, tableschema.Tables([]tableschema.Table{data}, 7*24*time.Hour)); err != nil {
 		r.t.Fatal(err)
 	}
 }

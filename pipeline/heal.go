@@ -10,6 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/foreign"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -18,17 +19,33 @@ import (
 // onGapHeal is the OnGap of a table whose gaps are accepted and healed without an operator.
 const onGapHeal = "heal"
 
+// sharing returns the programs of the other tables with the same target.
+func (t *table) sharing() ([]*transform.Program, error) {
+	if t.Sharing == nil {
+		return nil, nil
+	}
+	return t.Sharing(t.info)
+}
+
+// foreign returns what deletes cells of the target that belong to no item.
+func (t *table) foreign(o resync.Options, owned func() error) *foreign.Deleter {
+	programs := func() ([]*transform.Program, error) {
+		sharing, err := t.sharing()
+		return append([]*transform.Program{t.row.Program}, sharing...), err
+	}
+	return &foreign.Deleter{
+		Target: t.Target, Client: t.bigtable, Programs: programs, Prove: o.Prove, Now: o.Now, Owned: owned,
+	}
+}
+
 // newWhole returns what resyncs the whole table when the log asks for it.
 func (t *table) newWhole(o resync.Options) (*resync.Whole, error) {
-	var sharing []*transform.Program
-	if t.Sharing != nil {
-		var err error
-		if sharing, err = t.Sharing(t.info); err != nil {
-			return nil, err
-		}
+	sharing, err := t.sharing()
+	if err != nil {
+		return nil, err
 	}
 	w := &resync.Whole{
-		Options: o, Program: t.row.program, Sharing: sharing, Client: t.bigtable, Target: t.Target,
+		Options: o, Program: t.row.Program, Sharing: sharing, Client: t.bigtable, Target: t.Target,
 		Scratch: filepath.Join(t.o.Scratch, "resync"), Pending: t.view.resync.Load,
 	}
 	t.view.whole.Store(w)

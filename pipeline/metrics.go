@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/verify/continuous"
 )
 
 // registerMetrics registers the gauges of the tables; reg may be nil. Labels are the table's source name and nothing
@@ -52,10 +53,22 @@ var (
 		"Time since the copy of the table's older items last made progress; 0 without a copy, and while it is paused.")
 	pendingDesc = tableGauge("resync_pending",
 		"1 while the whole table is to be compared and repaired: after gaps heal, resync or recover.")
-	recoveringDesc = tableGauge("recovering", "1 while the pending resync is that of a new life after a lost log.")
-	aheadDesc      = tableGauge("clock_ahead_seconds", "How far versions run ahead of event time.")
-	foreignDesc    = tableGauge("log_foreign_messages", "Messages in the log that folded as nothing.")
-	hottestDesc    = tableGauge("hottest_row_writes_per_second",
+	recoveringDesc      = tableGauge("recovering", "1 while the pending resync is that of a new life after a lost log.")
+	verifyDifferentDesc = tableGauge("verify_different",
+		"Items that the continuous comparison knows to differ; cleared when they are equal again.")
+	verifyForeignDesc = tableGauge("verify_foreign_cells",
+		"Cells of the target, as the continuous comparison knows, that belong to no item.")
+	verifyUnprovenDesc = tableGauge("verify_unproven",
+		"Items and cells of which the continuous comparison cannot tell whether they are equal, and items that the mapping "+
+			"refuses.")
+	verifyCyclesDesc = tableGauge("verify_cycles", "Cycles of the continuous comparison that are finished.")
+	verifyShareDesc  = tableGauge("verify_share",
+		"Share of this pass of the continuous comparison, of the direction that has seen less of it, from 0 to 1.")
+	verifyUncheckedDesc = tableGauge("verify_unchecked_seconds",
+		"Time since which every item and row was compared at least once; not there before the first cycle is finished.")
+	aheadDesc   = tableGauge("clock_ahead_seconds", "How far versions run ahead of event time.")
+	foreignDesc = tableGauge("log_foreign_messages", "Messages in the log that folded as nothing.")
+	hottestDesc = tableGauge("hottest_row_writes_per_second",
 		"Writes of the target row that was written most, over the last full ten seconds.")
 	largestDesc = tableGauge("largest_row_growth_bytes",
 		"Growth of the shared target row that has grown most since this process owns the table; a lower estimate.")
@@ -68,7 +81,9 @@ var (
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		readyDesc, ownerDesc, haltedDesc, sourceLagDesc, appliedLagDesc, retentionDesc, proofDesc, viewDesc, waitingDesc,
-		lettersDesc, gapsDesc, differingDesc, copyingDesc, copyStillDesc, pendingDesc, recoveringDesc, aheadDesc, foreignDesc,
+		lettersDesc, gapsDesc, differingDesc, copyingDesc, copyStillDesc, pendingDesc, recoveringDesc,
+		verifyDifferentDesc, verifyForeignDesc, verifyUnprovenDesc, verifyCyclesDesc, verifyShareDesc, verifyUncheckedDesc,
+		aheadDesc, foreignDesc,
 		hottestDesc, largestDesc, failingDesc,
 	} {
 		ch <- d
@@ -138,6 +153,22 @@ func (c collector) collectTable(ch chan<- prometheus.Metric, t *table, now time.
 	send(recoveringDesc, one(v.Resync() != nil && v.Resync().Recover))
 	send(aheadDesc, st.ClockAhead)
 	send(foreignDesc, float64(st.Foreign))
+	c.collectVerify(send, t, st.Verify)
+}
+
+// collectVerify sends the gauges of the continuous comparison, where there is one.
+func (collector) collectVerify(send func(*prometheus.Desc, float64), t *table, s *continuous.Status) {
+	if s == nil {
+		return
+	}
+	send(verifyDifferentDesc, float64(s.Different))
+	send(verifyForeignDesc, float64(s.Foreign))
+	send(verifyUnprovenDesc, float64(s.Unproven+s.Refused))
+	send(verifyCyclesDesc, float64(s.Cycles))
+	send(verifyShareDesc, min(s.Items.Share, s.Rows.Share))
+	if s.CheckedSince != nil {
+		send(verifyUncheckedDesc, max(0, t.now().Time().Sub(*s.CheckedSince).Seconds()))
+	}
 }
 
 // retention returns the seconds until the oldest unread record may be lost, as the log shows it or, when they know more

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
+	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -40,6 +41,9 @@ type Table struct {
 	Archive  bool   // TTL deletes become archival events
 	Backfill Backfill
 	OnGap    string // wait | heal; empty: wait
+	Verify   Verify // the continuous comparison
+	// Heartbeat items, which are in no row; the Source leaves them out of what it reads.
+	Heartbeat Heartbeat
 	// Compile compiles the mapping for the table as DynamoDB describes it.
 	Compile func(source.TableInfo) (*transform.Program, error)
 	// Sharing compiles the mappings of the other tables with the same target. Nil: there are none.
@@ -63,13 +67,12 @@ type Backfill struct {
 	WriteRows           float64 // rows per second; 0: no limit of its own
 }
 
-// Start is where the first life of a table begins to read; used only while the log holds no start. The zero Start is
-// five minutes before the first start with a backfill, else the trim horizon.
-type Start struct {
-	Horizon bool // the trim horizon, asked for by name
-	Latest  bool
-	At      time.Time
-}
+// Verify says how many read capacity units per second the continuous comparison takes: absolute, or a percentage of the
+// provisioned capacity. Both 0: there is no such comparison.
+type Verify struct{ ReadUnits, Percent float64 }
+
+// Start is where the first life of a table begins to read.
+type Start = staterow.Start
 
 // Periods are the times of the protocol. Tests shorten them.
 type Periods struct {
@@ -83,6 +86,8 @@ type Periods struct {
 	Retry    time.Duration // of what halted
 	Recheck  time.Duration // before what a resync found not equal is looked at again; doubles
 	Settle   time.Duration // before an item that changed meanwhile is compared again; doubles
+	Verify   time.Duration // between the begins of two passes of the continuous comparison, at least; default a minute
+	Verified time.Duration // before a difference that it knows is looked at again; default 5 minutes
 	Shutdown time.Duration // to drain after the first signal
 	Late     time.Duration // how far behind a table may be before it must be seen to move, or is not ready
 	// Lead is how far versions may run ahead of creation times before Bigtable must be asked for more. Only a burst of

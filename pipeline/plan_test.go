@@ -3,6 +3,8 @@ package pipeline
 import (
 	"testing"
 	"time"
+
+	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 )
 
 // TestStartBesideABackfill: a scan needs the changes of the minutes before it, an export all that the stream has, and
@@ -21,13 +23,13 @@ func TestStartBesideABackfill(t *testing.T) {
 		backfill string
 		refused  bool
 	}{
-		{"scan", Table{Backfill: Backfill{From: "scan"}}, Start{}, 3, early, modeBackfill, "scan", false},
-		{"default", Table{}, Start{}, 3, early, modeBackfill, "scan", false},
+		{"scan", Table{Backfill: Backfill{From: "scan"}}, Start{}, 3, early, staterow.ModeBackfill, "scan", false},
+		{"default", Table{}, Start{}, 3, early, staterow.ModeBackfill, "scan", false},
 		{"default of an older log", Table{}, Start{}, 2, 0, "trim_horizon", "", false},
 		{"default, latest", Table{}, Start{Latest: true}, 3, now, "latest", "", false},
-		{"default, a minute ago", Table{}, at(now - 60_000), 3, now - 60_000, at(now - 60_000).mode(), "", false},
-		{"export that is asked for", Table{Backfill: Backfill{From: "export", Bucket: "b"}}, Start{}, 3, early, modeBackfill,
-			"export", false},
+		{"default, a minute ago", Table{}, at(now - 60_000), 3, now - 60_000, at(now - 60_000).Mode(), "", false},
+		{"export that is asked for", Table{Backfill: Backfill{From: "export", Bucket: "b"}}, Start{}, 3, early,
+			staterow.ModeBackfill, "export", false},
 		{"export that exists", Table{Backfill: Backfill{From: "export", URL: "s3://b"}}, Start{}, 3, 0, "trim_horizon",
 			"export", false},
 		{"archive", Table{Archive: true, Backfill: Backfill{From: "scan"}}, Start{}, 3, 0, "trim_horizon", "scan", false},
@@ -36,13 +38,14 @@ func TestStartBesideABackfill(t *testing.T) {
 		{"latest", Table{Backfill: Backfill{From: "scan"}}, Start{Latest: true}, 3, 0, "", "", true},
 		{"a minute ago", Table{Backfill: Backfill{From: "scan"}}, at(now - 60_000), 3, 0, "", "", true},
 		{"an hour ago", Table{Backfill: Backfill{From: "scan"}}, at(now - 3_600_000), 3, now - 3_600_000,
-			at(now - 3_600_000).mode(), "scan", false},
+			at(now - 3_600_000).Mode(), "scan", false},
 	} {
 		p, err := c.table.planStart(c.start, now, c.format)
 		if (err != nil) != c.refused {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if err == nil && (int(p.at) != c.from || p.mode != c.mode || p.backfill != c.backfill || !c.start.began(p.mode)) {
+		right := int(p.at) == c.from && p.mode == c.mode && p.backfill == c.backfill && c.start.Began(p.mode)
+		if err == nil && !right {
 			t.Errorf("%s: %+v", c.name, p)
 		}
 	}

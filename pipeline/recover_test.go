@@ -9,20 +9,20 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
-	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
 // planRecovery looks at a table as `recover` does; r need not run.
-func (r *run) planRecovery(table string) (*pipeline.Recovery, error) {
+func (r *run) planRecovery(table string) (*staterow.Recovery, error) {
 	r.t.Helper()
 	ctx := r.t.Context()
 	info, err := r.src.Table(ctx, table)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	f := pipeline.Found{Date: info.Date, Lead: cmp.Or(r.lead, 10*time.Minute)}
+	f := staterow.Found{Date: info.Date, Lead: cmp.Or(r.lead, 10*time.Minute)}
 	if f.Row, err = r.sink.LoadState(ctx, "shop", table); err != nil && !errors.Is(err, bigtable.ErrNoState) {
 		r.t.Fatal(err)
 	}
@@ -37,11 +37,11 @@ func (r *run) planRecovery(table string) (*pipeline.Recovery, error) {
 		f.Want = f.Row.Identity
 	}
 	f.Want.LogCreated = f.Created.UTC()
-	return pipeline.PlanRecovery(f)
+	return staterow.PlanRecovery(f)
 }
 
 // recover begins a new life of a table, whose pipeline does not run.
-func (w *world) recover(table string) *pipeline.Recovery {
+func (w *world) recover(table string) *staterow.Recovery {
 	w.t.Helper()
 	r := w.openAs(false, table)
 	defer func() {
@@ -156,9 +156,9 @@ func TestRecoveryThatHasBegunIsNotBegunAgain(t *testing.T) {
 		"another pipeline's log": {made, &checkpoint.State{Chain: checkpoint.Chain{Epoch: 1}, Life: 2,
 			Identity: &checkpoint.Identity{Pipeline: "other"}}, nil, false},
 	} {
-		f := pipeline.Found{Row: row, Log: c.log, FoldErr: c.foldErr, Created: c.created, Want: row.Identity, Date: 100}
+		f := staterow.Found{Row: row, Log: c.log, FoldErr: c.foldErr, Created: c.created, Want: row.Identity, Date: 100}
 		f.Want.LogCreated = c.created
-		rec, err := pipeline.PlanRecovery(f)
+		rec, err := staterow.PlanRecovery(f)
 		if err != nil || rec == nil || rec.Begun != c.begun || c.begun != (rec.Life == 2) {
 			t.Errorf("%s: %+v, %v", name, rec, err)
 		}

@@ -51,13 +51,3 @@ func (r *refusals) add(source string, out outcome.Outcome, err error) error {
 	}
 	return errors.Join(all...)
 }
-
-// judge returns the outcome of a life that was refused. A refusal by a row that was read in an earlier life proves
-// nothing: this process may have slept, or stood by, while a recovery changed it. The next life reads the row again.
-func (r *stateRow) judge(out outcome.Outcome) outcome.Outcome {
-	if !r.read && r.stored != nil && !r.stale {
-		return outcome.Outcome{Action: outcome.Again}
-	}
-	out.Refused = r.read // while Bigtable does not answer, the table halts and the process stays
-	return out
-}

@@ -58,7 +58,7 @@ func (r *run) answered(chunks []*request.Chunk) (sum request.Outcome) {
 		}
 		sum.Written, sum.Equal, sum.Hot, sum.Left = sum.Written+o.Written, sum.Equal+o.Equal, sum.Hot+o.Hot, sum.Left+o.Left
 		sum.Applied, sum.Refused, sum.Waiting = sum.Applied+o.Applied, sum.Refused+o.Refused, sum.Waiting+o.Waiting
-		sum.Notes = append(sum.Notes, o.Notes...)
+		sum.Notes, sum.Deleted = append(sum.Notes, o.Notes...), sum.Deleted+o.Deleted
 	}
 	return sum
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -30,18 +30,17 @@ func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 	stored, err := t.foldLog(ctx)
 	folded := stored
 	if err == nil && stored != nil {
-		if refused := checkStored(stored, t.row.identity(t.currentLog(), t.info), t.o.Start); refused != nil {
+		if refused := staterow.CheckStored(stored, t.row.Identity(t.currentLog(), t.info), t.o.Start); refused != nil {
 			err = refused
 		}
 	}
 	if err != nil {
 		stored = nil // it proves nothing
 	}
-	t.row.replaced = replacedBy(stored, mappingID(t.row.program))
-	if loadErr := t.row.loadForClaim(ctx, stored, err); loadErr != nil {
+	if loadErr := t.row.LoadForClaim(ctx, stored, err); loadErr != nil {
 		return nil, errors.Join(err, loadErr)
 	}
-	if t.recovers() {
+	if t.row.Recovers() {
 		left, leaveErr := t.leaveOldLog(ctx, folded)
 		if left || leaveErr != nil {
 			err = leaveErr
@@ -50,7 +49,7 @@ func (t *table) claim(ctx context.Context) (*queue.Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !t.row.stale {
+	if !t.row.Stale() {
 		if err := t.agreeAtStart(ctx); err != nil {
 			return nil, err
 		}
@@ -75,11 +74,11 @@ func (t *table) describe(ctx context.Context) error {
 	if info.StreamARN == "" {
 		return fmt.Errorf("table %s has no stream: enable one with view type NEW_AND_OLD_IMAGES", t.Source)
 	}
-	if t.row.program == nil {
-		if t.row.program, err = t.Compile(info); err != nil {
+	if t.row.Program == nil {
+		if t.row.Program, err = t.Compile(info); err != nil {
 			return err
 		}
-		t.families.add(t.Target, t.Source, t.row.program.Families())
+		t.families.add(t.Target, t.Source, t.row.Program.Families())
 	}
 	t.info = info
 	return nil
@@ -102,10 +101,7 @@ func (t *table) foldLog(ctx context.Context) (*checkpoint.State, error) {
 func (t *table) agreeAtStart(ctx context.Context) error {
 	l, err := t.openLog(ctx)
 	if err == nil {
-		err = t.row.agree(ctx, l, t.info)
-	}
-	if err == nil {
-		close(t.row.agreed)
+		err = t.row.Agree(ctx, l, t.info)
 	}
 	return err
 }
@@ -114,8 +110,11 @@ func (t *table) agreeAtStart(ctx context.Context) error {
 func (t *table) openLog(ctx context.Context) (*queue.Log, error) {
 	l, err := t.queue.Log(ctx, t.Source)
 	if errors.Is(err, queue.ErrNoLog) {
-		if t.row.stored != nil && t.row.stored.Issued {
-			return nil, refusedLog(logMissing)
+		if refused := staterow.CheckFence(t.row.Known(), nil); refused != nil {
+			return nil, refused
+		}
+		if t.row.Known() != nil && t.row.Known().Issued {
+			return nil, staterow.LostLog()
 		}
 		l, err = t.createLog(ctx)
 	}
@@ -149,30 +148,27 @@ func (t *table) createLog(ctx context.Context) (*queue.Log, error) {
 
 func (t *table) claimOptions() queue.ClaimOptions {
 	o := queue.ClaimOptions{
-		Owner: t.o.Owner, TTL: t.o.Periods.ClaimTTL,
+		Owner: t.o.Owner, TTL: t.o.Periods.ClaimTTL, Alone: t.queue.Embedded(),
 		Identity: &checkpoint.Identity{
-			Pipeline: t.o.Name, Table: t.Source, TableID: t.info.ID, Mapping: mappingID(t.row.program),
+			Pipeline: t.o.Name, Table: t.Source, TableID: t.info.ID, Mapping: staterow.MappingID(t.row.Program),
 		},
 	}
-	if t.row.stored != nil {
-		o.Life = t.row.stored.Life // without the row the log's own
-	}
-	if t.queue.Embedded() {
-		o.TTL = time.Millisecond // this process holds the store's lock: whoever owned the log before is dead
+	if row := t.row.Known(); row != nil {
+		o.Life = row.Life // without the row the log's own
 	}
 	return o
 }
 
 // checkClaimed is CheckLog for a log that was claimed with or without its row.
 func (t *table) checkClaimed(s *checkpoint.State) *RefusedError {
-	want := t.row.identity(t.currentLog(), t.info)
-	if t.row.agrees() {
-		return CheckLog(t.row.stored, s, want, t.o.Start)
+	want := t.row.Identity(t.currentLog(), t.info)
+	if t.row.Agrees() {
+		return staterow.CheckLog(t.row.Known(), s, want, t.o.Start)
 	}
-	if !provesItself(s) {
-		return refusedLog(logMissing)
+	if !staterow.ProvesItself(s) {
+		return staterow.LostLog()
 	}
-	return checkStored(s, want, t.o.Start)
+	return staterow.CheckStored(s, want, t.o.Start)
 }
 
 // start stores where every shard starts, and never again (Rule 3).
@@ -210,7 +206,7 @@ func (t *table) start(ctx context.Context, w *queue.Writer) error {
 // checkTimeStart lets a start that the program has chosen begin at the trim horizon where the service cannot read from
 // a time on, once and for all shards. What is read in addition is older than the copy, or is left out by its version.
 func (t *table) checkTimeStart(ctx context.Context, w *queue.Writer, start *checkpoint.Start) error {
-	if start.At == 0 || start.Mode != modeBackfill && !start.Recover {
+	if start.At == 0 || start.Mode != staterow.ModeBackfill && !start.Recover {
 		return nil
 	}
 	known := true
@@ -231,7 +227,7 @@ func (t *table) checkTimeStart(ctx context.Context, w *queue.Writer, start *chec
 
 // firstStart returns the start entry of the pipeline's first life, or of the one that a recovery begins.
 func (t *table) firstStart(ls source.Listing, format int) (*checkpoint.Start, error) {
-	if t.row.stored.Recovering {
+	if t.row.Known().Recovering {
 		return t.recoveredStart(ls), nil
 	}
 	plan, err := t.planStart(t.o.Start, ls.Started, format)
@@ -243,6 +239,6 @@ func (t *table) firstStart(ls source.Listing, format int) (*checkpoint.Start, er
 			zap.Int64("items_estimated", t.info.Items), zap.String("source_start", plan.mode), zap.Int("log_format", format))
 	}
 	return &checkpoint.Start{
-		Mode: plan.mode, At: plan.at, Floor: t.row.stored.Floor, Backfill: plan.backfill,
+		Mode: plan.mode, At: plan.at, Floor: t.row.Known().Floor, Backfill: plan.backfill,
 	}, nil
 }

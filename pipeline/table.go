@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
+	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -27,7 +29,7 @@ type table struct {
 	refusals *refusals
 	stats    *apply.Stats
 	copied   *resync.Stats
-	row      *stateRow
+	row      *staterow.Row
 	view     *tableView // what other goroutines may ask
 
 	info     source.TableInfo          // as described when the current life began
@@ -38,9 +40,20 @@ type table struct {
 
 func newTable(e *env, shared *apply.Shared, stats *apply.Stats, copied *resync.Stats, refusals *refusals) *table {
 	return &table{
-		env: e, shared: shared, stats: stats, copied: copied, refusals: refusals, row: &stateRow{env: e},
+		env: e, shared: shared, stats: stats, copied: copied, refusals: refusals, row: newRow(e),
 		view: &tableView{env: e, processStart: time.Now()},
 	}
+}
+
+// newRow returns the pipeline's row of a table.
+func newRow(e *env) *staterow.Row {
+	shares := func(t Table) bool { return t.Target == e.Target && t.Source != e.Source }
+	return staterow.New(staterow.Options{
+		Pipeline: e.o.Name, Source: e.Source, Target: e.Target, Start: e.o.Start,
+		Shares: slices.ContainsFunc(e.o.Tables, shares), Adopt: e.o.Adopt, Upgrade: e.o.Upgrade,
+		ClaimTTL: e.o.Periods.ClaimTTL, Lead: e.o.Periods.Lead, Retry: e.o.Periods.Retry,
+		Client: e.bigtable, Now: e.now, Logger: e.log,
+	})
 }
 
 const (
@@ -63,8 +76,8 @@ func (t *table) run(ctx context.Context) error {
 		}
 		if out.Refused {
 			t.view.started.Store(true) // the table's state is known: a rollout need not wait for it
-			out = t.row.judge(out)
-			t.row.forget() // an operator may change the row, by recover
+			out = t.row.Judge(out)
+			t.row.Forget() // an operator may change the row, by recover
 		}
 		if refused := t.refusals.add(t.Source, out, err); refused != nil {
 			return refused
@@ -114,7 +127,7 @@ func (t *table) haltOf(out outcome.Outcome) *checkpoint.Halt {
 // life claims the log and works until ctx ends (nil, drained), or until something is lost or halted. Work whose outcome
 // is unknown begins again from what is stored, as long as the log is still claimed.
 func (t *table) life(ctx context.Context) error {
-	t.row.read = false
+	t.row.BeginLife()
 	w, err := t.claim(ctx)
 	if err != nil {
 		return err
@@ -162,13 +175,14 @@ func (t *table) releaseHalted(w *queue.Writer, out outcome.Outcome) {
 func (t *table) runClaimed(ctx context.Context, w *queue.Writer) error {
 	t.view.claimed.Store(true)
 	t.view.saved.Store(false)
-	if t.row.stale && !provesItself(w.State()) {
-		reread := func(ctx context.Context) error { return t.row.reread(ctx, t.currentLog(), t.info) }
+	t.row.NoteFence(w.State().Fence)
+	if t.row.Stale() && !staterow.ProvesItself(w.State()) {
+		reread := func(ctx context.Context) error { return t.row.Reread(ctx, t.currentLog(), t.info) }
 		if err := t.beatWhile(ctx, w, reread); err != nil {
 			return err
 		}
-	} else if t.row.stale && t.row.agrees() { // another owner changed it
-		t.row.forget()
+	} else if t.row.Stale() && t.row.Agrees() { // another owner changed it
+		t.row.Forget()
 	}
 	if err := t.upgrade(ctx, w); err != nil {
 		return err
@@ -188,7 +202,7 @@ func (t *table) runClaimed(ctx context.Context, w *queue.Writer) error {
 	if err := t.beginCopy(ctx, w); err != nil {
 		return err
 	}
-	if err := t.beatWhile(ctx, w, t.row.issue); err != nil {
+	if err := t.beatWhile(ctx, w, t.row.Issue); err != nil {
 		return err
 	}
 	o := t.applyOptions()
@@ -209,7 +223,7 @@ func (t *table) runClaimed(ctx context.Context, w *queue.Writer) error {
 // upgrade raises log and row to the newest format if that was asked for, before anything else is appended.
 func (t *table) upgrade(ctx context.Context, w *queue.Writer) error {
 	if t.o.Upgrade {
-		if err := t.beatWhile(ctx, w, t.row.upgrade); err != nil {
+		if err := t.beatWhile(ctx, w, t.row.Upgrade); err != nil {
 			return err
 		}
 	}
@@ -238,19 +252,20 @@ func (t *table) upgrade(ctx context.Context, w *queue.Writer) error {
 func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options) error {
 	hard, cancel := context.WithCancelCause(context.WithoutCancel(soft))
 	defer cancel(nil)
-	in := ingest.New(t.ingestOptions(), w, t.pressure)
-	o.Append = in.Append
+	reads := t.ingestOptions()
+	in := ingest.New(reads, w, t.pressure)
+	g, ctx := errgroup.WithContext(hard)
+	applying, stopApplying := context.WithCancel(ctx)
+	defer stopApplying()
+	o.Append, o.Owned = in.Append, owned(applying, w)
 	sinks := apply.New(t.shared, o, t.letters, w.State())
 	defer context.AfterFunc(soft, func() {
 		t.log.Info("drain: no more reading, what the log holds is applied", zap.Duration("at_most", t.o.Periods.Shutdown))
 		late := time.AfterFunc(t.o.Periods.Shutdown, func() { cancel(errDrainTime) })
 		context.AfterFunc(hard, func() { late.Stop() })
 	})()
-	g, ctx := errgroup.WithContext(hard)
 	reading, stopReading := context.WithCancel(ctx)
 	defer stopReading()
-	applying, stopApplying := context.WithCancel(ctx)
-	defer stopApplying()
 	items := t.resyncOptions(w.State(), in, sinks[0])
 	copied, stopCopying := t.copyBeside(ctx, g, t.newCopier(w.State(), items))
 	defer stopCopying()
@@ -262,18 +277,17 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options) err
 	t.view.observeGaps(w.State())
 	life, l, info := w.State().Life, t.currentLog(), t.info
 	requests := &resync.Requests{
-		Options: items, Log: l, Program: t.row.program, Client: t.bigtable, Target: t.Target,
+		Options: items, Log: l, Program: t.row.Program, Client: t.bigtable, Target: t.Target,
+		Foreign: t.foreign(items, o.Owned).Delete,
 	}
 	t.view.requests.Store(requests)
 	g.Go(func() error { return in.Read(reading) })
-	g.Go(func() error { return t.resyncBeside(reading, items) })
-	g.Go(func() error { return t.healGaps(reading, items) })
-	if w.State().Format >= 3 {
-		g.Go(func() error { return t.followCluster(reading, items) })
+	if s := w.State(); s.Fence == nil { // Rule 12: behind a fence the table is read, and that is all
+		t.repairBeside(reading, g, s.Format, items, requests)
 	}
-	g.Go(func() error { return requests.Run(reading) })
 	g.Go(func() error { return in.List(reading) })
-	g.Go(func() error { return t.row.confirm(applying, life, l, info) })
+	g.Go(func() error { return t.writeHeartbeats(reading, reads.Heartbeats) })
+	g.Go(func() error { return t.row.Confirm(applying, life, l, info) })
 	g.Go(func() error { return t.letters.Watch(applying, t.o.Periods.Trim) })
 	marked := make([]ingest.Sink, len(sinks))
 	for i, s := range sinks {
@@ -291,6 +305,19 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options) err
 		return nil
 	}
 	return err
+}
+
+// repairBeside runs what makes rows true again when the log or a command asks for it.
+func (t *table) repairBeside(
+	ctx context.Context, g *errgroup.Group, format int, items resync.Options, requests *resync.Requests,
+) {
+	g.Go(func() error { return t.resyncBeside(ctx, items) })
+	g.Go(func() error { return t.healGaps(ctx, items) })
+	g.Go(func() error { return t.verifyBeside(ctx, items) })
+	if format >= 3 {
+		g.Go(func() error { return t.followCluster(ctx, items) })
+	}
+	g.Go(func() error { return requests.Run(ctx) })
 }
 
 // copyBeside runs a copy beside reading and applying; there may be none. stop ends it early; ended is closed when it
@@ -325,7 +352,7 @@ func (t *table) ingestOptions() ingest.Options {
 	info.Name = t.Source
 	return ingest.Options{
 		Table: info, Source: t.source, MaxPayload: t.queue.MaxPayload(), Periods: t.o.Periods.ingest(), Row: t.row,
-		Logger: t.log,
+		Logger: t.log, Heartbeats: t.newHeartbeats(), HeartbeatEvery: t.Heartbeat.Every,
 		Observe: func(s *checkpoint.State, p queue.Pressure) {
 			t.pressure = p
 			t.observe(s)
@@ -338,9 +365,9 @@ func (t *table) ingestOptions() ingest.Options {
 func (t *table) applyOptions() apply.Options {
 	return apply.Options{
 		Table: apply.Table{
-			Source: t.Source, Target: t.Target, Halts: t.OnReject == "halt", Archive: t.Archive, Program: t.row.program,
+			Source: t.Source, Target: t.Target, Halts: t.OnReject == "halt", Archive: t.Archive, Program: t.row.Program,
 		},
-		Log: t.currentLog(), Retry: t.o.Periods.Retry, Agreed: t.row.agreed, Stats: t.stats, Logger: t.log,
+		Log: t.currentLog(), Retry: t.o.Periods.Retry, Agreed: t.row.Agreed(), Stats: t.stats, Logger: t.log,
 		Retention: t.view.retentionLeft,
 	}
 }

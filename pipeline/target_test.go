@@ -15,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -177,7 +178,7 @@ func (w *world) oldRow(name string) {
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
 	must(err)
 	defer client.Close()
-	table := client.Open(bigtable.StateTable)
+	table := client.Open(tableschema.StateTable)
 	row, err := table.ReadRow(ctx, "shop#"+name, cloud.RowFilter(cloud.ColumnFilter("state")))
 	must(err)
 	var state map[string]any
@@ -305,16 +306,24 @@ func TestAdoptedTargetHasOnlyTheNewPipelinesState(t *testing.T) {
 	w.changeItems("Orders", 93, 50) // that nobody has read
 	looking := w.openAs(false, "Orders")
 	highest, _, err := looking.sink.HighestGuard(t.Context(), "orders")
-	looking.ended <- nil
-	looking.close()
 	if err != nil || highest == 0 {
 		t.Fatal(highest, err)
 	}
+	looking.fenceRow("Orders", "f1")
 	w.backfill.From = "scan"
 	w.another("other")
 	name := w.opts
 	w.opts = func(o *pipeline.Options) { name(o); o.Adopt = true }
 	r = w.start("Orders")
+	refused := (*pipeline.RefusedError)(nil)
+	if err := r.end(); !errors.As(err, &refused) || !strings.Contains(refused.What, "cutover f1 has fenced it") {
+		t.Errorf("a fenced target is adopted: %v", err)
+	}
+	r.kill()
+	looking.fenceRow("Orders", "")
+	looking.ended <- nil
+	looking.close()
+	r = w.restart("Orders")
 	r.hastenUntil("the copy is complete", func() bool { ready, _ := r.p.Ready(); return ready })
 	w.changeItems("Orders", 94, 50)
 	r.settle()

@@ -8,6 +8,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/continuous"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -36,6 +37,7 @@ type tableView struct {
 	lastResync atomic.Pointer[checkpoint.Healed]        // the last one that is complete
 	whole      atomic.Pointer[resync.Whole]             // that does it
 	requests   atomic.Pointer[resync.Requests]          // of the current life, or of the last one
+	verifier   atomic.Pointer[continuous.Runner]        // of the current life, or of the last one; nil without one
 	gapsToHeal atomic.Pointer[openGaps]                 // that are to heal by themselves
 }
 
@@ -100,6 +102,9 @@ func (v *tableView) status(now time.Time) TableStatus {
 	if w := v.whole.Load(); w != nil {
 		known.Resync = w.Status()
 	}
+	if c := v.verifier.Load(); c != nil {
+		known.Verify = c.Status()
+	}
 	seen := v.seen.Load()
 	if seen != nil {
 		return seen.With(known).At(v.now().Time(), now)
@@ -120,7 +125,7 @@ func (v *tableView) status(now time.Time) TableStatus {
 func (v *tableView) standBy(r *rival, now time.Time) TableStatus {
 	st := TableStatus{
 		Source: v.Source, Target: v.Target, State: status.StandBy, SourceLag: -1, AppliedLag: -1, Retention: -1,
-		Proof: "assumed", Owner: r.owner, Epoch: r.epoch, Queue: status.Queue{HoursLeft: -1},
+		Proof: status.Assumed, Owner: r.owner, Epoch: r.epoch, Queue: status.Queue{HoursLeft: -1},
 	}
 	if still := now.Sub(r.moved); still > 3*v.o.Periods.ClaimTTL {
 		st.Reasons = []string{

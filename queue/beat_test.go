@@ -30,14 +30,35 @@ func TestMarksDoNotDelayTheBeat(t *testing.T) {
 
 // Attack 14 of test/attacklist_test.go: after most of TTL without a successful append, ClaimValid returns false.
 func TestClaimIsInvalidAfterMostOfTTLWithoutAnAppend(t *testing.T) {
-	w := owned(t, embeddedQueue(t))
+	w := owned(t, connectTo(t, startExternal(t).addr(), nil))
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
 	if w.ttl = time.Hour; !w.ClaimValid() {
 		t.Fatal("not held right after an append")
 	}
-	if w.lastSent = time.Now().Add(-50 * time.Minute); w.ClaimValid() {
+	if w.sentBefore(50 * time.Minute); w.ClaimValid() {
 		t.Fatal("held 50 minutes after the last success, TTL is an hour")
 	}
+	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
+	w.mu.Lock() // an append is on its way
+	if !w.ClaimValid() {
+		t.Error("not held after the next success")
+	}
+	w.mu.Unlock()
+	asleep := time.Now().Add(-50 * time.Minute).Round(0) // a monotonic clock that stood still would not show it
+	if w.lastSent.Store(&asleep); w.ClaimValid() {
+		t.Error("held by a machine that was suspended for 50 minutes")
+	}
+	if e := owned(t, embeddedQueue(t)); !e.ClaimValid() {
+		t.Error("another process can claim a log of the embedded server")
+	} else if e.sentBefore(time.Hour); !e.ClaimValid() {
+		t.Error("another process can claim a log of the embedded server after an hour")
+	}
+}
+
+// sentBefore makes the last acknowledged append older.
+func (w *Writer) sentBefore(d time.Duration) {
+	sent := w.lastSent.Load().Add(-d)
+	w.lastSent.Store(&sent)
 }
 
 func TestMetricsCountAppendsReadsAndForeignMessages(t *testing.T) {

@@ -19,6 +19,9 @@ type ClaimOptions struct {
 	// TTL is how long nothing must have been appended before another owner may claim a log that was not released. Owners
 	// beat every TTL/3. 0 = 15 s.
 	TTL time.Duration
+	// Alone says that no other process can own the log, because this one holds the lock of the store: whoever owned it
+	// is dead, and the claim does not wait for TTL.
+	Alone bool
 	// Life and Identity are stored in the claim. The log's own life is kept when it is higher.
 	Life     uint64
 	Identity *checkpoint.Identity
@@ -80,10 +83,10 @@ func (c *claimer) try(ctx context.Context) (*Writer, error) {
 	if c.unchangedSince.IsZero() || info.Last != c.seq {
 		first := c.unchangedSince.IsZero()
 		c.seq, c.unchangedSince = info.Last, time.Now()
-		if !first && !c.claimSent && !c.ownerReleased(ctx) {
+		if !first && !c.o.Alone && !c.claimSent && !c.ownerReleased(ctx) {
 			return nil, nil // the owner is appending: no need for an expensive fold
 		}
-	} else if !c.claimSent && c.holder != "" && time.Since(c.unchangedSince) < c.o.TTL {
+	} else if !c.o.Alone && !c.claimSent && c.holder != "" && time.Since(c.unchangedSince) < c.o.TTL {
 		return nil, nil
 	}
 	f, err := c.l.fold(ctx)
@@ -96,7 +99,7 @@ func (c *claimer) try(ctx context.Context) (*Writer, error) {
 	switch {
 	case c.claimSent && s.Nonce == c.nonce:
 		return c.newWriter(f), nil // an earlier claim of this claimer was stored, only its acknowledgement was lost
-	case s.Epoch == 0 || s.Released:
+	case s.Epoch == 0 || s.Released || c.o.Alone:
 	case s.Seq == c.seq && time.Since(c.unchangedSince) >= c.o.TTL:
 	default:
 		return nil, nil
@@ -147,8 +150,9 @@ func (c *claimer) appendClaim(ctx context.Context, f *folded) (*Writer, error) {
 // newWriter returns a writer that appends after what was folded.
 func (c *claimer) newWriter(f *folded) *Writer {
 	now := time.Now()
-	return &Writer{
-		l: c.l, ttl: c.o.TTL, owner: c.o.Owner, epoch: f.state.Epoch, nonce: c.nonce,
-		folded: f, lastReport: now, lastSent: now,
+	w := &Writer{
+		l: c.l, ttl: c.o.TTL, owner: c.o.Owner, epoch: f.state.Epoch, nonce: c.nonce, folded: f, lastReport: now,
 	}
+	w.lastSent.Store(&now)
+	return w
 }

@@ -52,6 +52,7 @@
 //	damage.go       entries that cannot be read
 //	server.go       questions about the server for start-up checks
 //	beatrequest.go  ask the owner for a listing and a beat
+//	kept.go         what is kept of a table, for its end
 //	deadletters.go  open the dead letters of a table
 //	requests.go     open the requests for a table's items
 //	log.go          open and create logs, names of streams, questions about a stream

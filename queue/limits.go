@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
@@ -146,7 +145,7 @@ func (w *Writer) lowerLimit(ctx context.Context) {
 // claimNearlyExpired reports whether other processes may soon claim the log: then a beat is stored even if the log is
 // full. No other process can claim a log of the embedded server.
 func (w *Writer) claimNearlyExpired() bool {
-	return w.l.q.embedded == nil && time.Since(w.lastSent) > w.ttl/2
+	return w.l.q.embedded == nil && w.silent() > w.ttl/2
 }
 
 // configure sets the stream's limits to those of the options, as far as they leave room on top of what it holds. Only

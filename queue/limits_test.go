@@ -216,11 +216,11 @@ func TestFullLogTakesBeatsThatAClaimNeeds(t *testing.T) {
 	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrFull) {
 		t.Fatalf("beat right after another one: %v, want full", err)
 	}
-	w.lastSent = w.lastSent.Add(-defaultTTL)
+	w.sentBefore(defaultTTL)
 	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
 	w.l.q.embedded = &embedded.Server{}
 	defer func() { w.l.q.embedded = nil }()
-	w.lastSent = w.lastSent.Add(-defaultTTL)
+	w.sentBefore(defaultTTL)
 	if _, err := w.Append(ctx, &checkpoint.Beat{Date: second}, nil); !errors.Is(err, ErrFull) {
 		t.Fatalf("beat without rivals: %v, want full", err)
 	}

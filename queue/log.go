@@ -54,6 +54,9 @@ type Info struct {
 	copies      int    // of the log
 }
 
+// Trimmed reports whether entries were deleted from the beginning of the log.
+func (i Info) Trimmed() bool { return i.First != i.origin }
+
 // empty reports whether no message is left.
 func (i Info) empty() bool { return i.First > i.Last }
 

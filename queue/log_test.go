@@ -142,6 +142,17 @@ func TestReleasedLogIsClaimedAtOnce(t *testing.T) {
 	}
 }
 
+// A TTL of a millisecond is not enough: on a busy machine each look takes longer, and such time does not count.
+func TestLogOfADeadOwnerIsClaimedAtOnceByTheOnlyProcess(t *testing.T) {
+	w := owned(t, embeddedQueue(t))
+	mustAppend(t, w, &checkpoint.Beat{Date: second}, nil)
+	c := &claimer{l: w.Log(), o: ClaimOptions{Owner: "b", TTL: time.Hour, Alone: true}, nonce: checkpoint.Nonce{1}}
+	b, err := c.try(testContext(t))
+	if err != nil || b == nil || b.State().Owner != "b" {
+		t.Fatalf("claimed %v, %v", b != nil, err)
+	}
+}
+
 // Two claimers both see that the log does not grow: the server accepts only one of their claims.
 func TestTwoClaimersOneWins(t *testing.T) {
 	long(t, "4 s")

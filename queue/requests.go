@@ -18,7 +18,10 @@ func (l *Log) ExistingRequests(ctx context.Context) (*request.Store, error) {
 
 func (l *Log) requests() request.Options {
 	return request.Options{
-		Pipeline: l.q.opts.Pipeline, Table: l.table, Stream: l.name + "_requests", Subject: l.subject.requests,
+		Pipeline: l.q.opts.Pipeline, Table: l.table, Stream: requestStream(l.name), Subject: l.subject.requests,
 		Replicas: l.q.opts.Replicas,
 	}
 }
+
+// requestStream returns the name of the stream with the requests for a log.
+func requestStream(log string) string { return log + "_requests" }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -34,7 +35,8 @@ type Writer struct {
 	ended      error     // why nothing may be appended ever again; nil = appends are allowed
 	lastAcked  uint64    // sequence of the last own entry of this epoch
 	lastReport time.Time // when the last frame or beat was appended
-	lastSent   time.Time // when the last acknowledged append was sent
+
+	lastSent atomic.Pointer[time.Time] // when the last acknowledged append was sent; never nil
 }
 
 // State returns the state as of the last acknowledged append or Recover. The next append changes it, and Recover
@@ -183,7 +185,8 @@ func (w *Writer) applyAcknowledged(seq uint64, msg []byte, id string, sent time.
 	w.folded.noteMessage(conn.Message{Data: msg, ID: id}, e)
 	w.folded.info.Last = seq
 	w.folded.info.Bytes += uint64(len(msg)) + perMessage
-	w.lastAcked, w.lastSent = seq, sent
+	w.lastAcked = seq
+	w.lastSent.Store(&sent)
 	switch e.Kind {
 	case checkpoint.KindFrame, checkpoint.KindBeat:
 		w.lastReport = sent
@@ -323,10 +326,15 @@ func (w *Writer) BeatDueIn() time.Duration {
 }
 
 // ClaimValid reports whether no other process can have claimed the log yet: the last acknowledged append was sent
-// less than three quarters of TTL ago. Advisory only, the server does the fencing: while ClaimValid is false, the owner
-// stops working for the table until an append succeeds.
-func (w *Writer) ClaimValid() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.ended == nil && time.Since(w.lastSent) < w.ttl*3/4
+// less than three quarters of TTL ago. The log is fenced by the server, Bigtable is not: while ClaimValid is false, the
+// owner writes nothing there until an append succeeds. No other process can claim a log of the embedded server.
+//
+// It never waits, also not for an append: every write to Bigtable asks it.
+func (w *Writer) ClaimValid() bool { return w.l.q.embedded != nil || w.silent() < w.ttl*3/4 }
+
+// silent returns how long ago the last acknowledged append was sent: the larger of what the wall clock and the
+// monotonic clock say. The monotonic clock stands still while the machine is suspended, and the wall clock may be set.
+func (w *Writer) silent() time.Duration {
+	sent, now := *w.lastSent.Load(), time.Now()
+	return max(now.Sub(sent), now.Round(0).Sub(sent.Round(0)))
 }

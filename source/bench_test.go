@@ -103,7 +103,8 @@ func BenchmarkStamp(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := stampRecords(recs, &Start{Schema: benchSchema}, 0, ""); err != nil {
+		p := Page{Page: change.Page{Records: recs}}
+		if _, err := p.stampRecords(&Start{Schema: benchSchema}, 0, ""); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -2,7 +2,8 @@
 // copies and comparison. It and the packages below it are the only ones that know the AWS SDK: source/raw makes the
 // calls whose replies stay raw, source/reply takes items out of raw replies, source/export out of files in S3.
 // source/memory bounds the bytes of pages that have been read and not yet released, source/capacity the read capacity
-// of scans.
+// of scans; source/pace says when a shard is read again. source/heartbeat tells the items that the replicator writes
+// itself from all others.
 //
 //	Table ─► List / Children ─► Reader (one shard) ─► Page{raw records, versions, positions}
 //	                              │ lease of memory, pace                       │
@@ -29,6 +30,7 @@
 //	listing.go    shards of a stream
 //	scan.go       items of a table, page by page
 //	items.go      items by their keys
+//	heartbeats.go items that prove how far shards are read
 //	exports.go    exports of a table to S3
 //	table.go      description of a table
 //	principal.go  who the caller is
@@ -37,6 +39,5 @@
 //	metrics.go    metrics
 //	page.go       a page, versions and key hashes
 //	retention.go  how far shards are read: the retention fuse
-//	pace.go       when a shard is due
 //	errors.go     errors, their classes and hints
 package source

@@ -176,7 +176,7 @@ func isCredentials(err error) bool {
 var hints = map[failure.Class]string{
 	failure.Throttled: "another reader may share the stream: DynamoDB allows two readers a shard, one for global tables",
 	failure.Gone:      "check the table's name, the region and the endpoint; a stream outlives its table by a day at most",
-	failure.Denied: "check the credentials and the policy: DescribeTable, DescribeTimeToLive, Scan, GetItem and " +
+	failure.Denied: "check the credentials and the policy: DescribeTable, DescribeTimeToLive, Scan and " +
 		"BatchGetItem on the table, DescribeStream, GetShardIterator and GetRecords on its stream",
 	failure.Transient: "check that the endpoint answers",
 }

@@ -42,7 +42,7 @@ func (r *Reader) handleError(ctx context.Context, err error) error {
 		return r.gap(ctx, ErrShardGone, err)
 	case class == failure.Throttled:
 		r.m.throttled.Inc()
-		r.pace.readFailed(now, true)
+		r.pace.ReadFailed(now, true)
 		return nil
 	case isValidation(err) && r.iterator != "" && r.iteratorsLost == 0:
 		r.m.invalidIts.Inc() // a server that was restarted does not know the iterators it gave out before
@@ -67,8 +67,8 @@ func (r *Reader) newIterator(now time.Time, err error) error {
 // retryLater makes the shard due after a backoff, and warns about many failures in a row. After malformedMax malformed
 // replies in a row it returns the error that ends the reader.
 func (r *Reader) retryLater(now time.Time, err error) error {
-	r.pace.readFailed(now, false)
-	n := r.pace.fails
+	r.pace.ReadFailed(now, false)
+	n := r.pace.Fails
 	var bad *raw.MalformedError
 	if errors.As(err, &bad) && n >= malformedMax {
 		return &Error{Op: r.op(), Class: failure.Fatal, Err: err,

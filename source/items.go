@@ -2,16 +2,15 @@ package source
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/source/pace"
 	"github.com/tailrace-cdc/replicator/source/raw"
 	"github.com/tailrace-cdc/replicator/source/reply"
 )
@@ -31,24 +30,38 @@ type ItemBatch struct {
 // ErrUnprocessed means that the service kept returning keys unread: their items are neither there nor absent.
 var ErrUnprocessed = errors.New("the service left keys unprocessed")
 
-// ReadItems reads items by their keys with strong consistency. keys are in typed JSON, as change.KeySchema.Canonical or
-// change.Record.Keys give them; a key that occurs twice, be it in another notation, is read once. ReadItems makes as
-// many calls as it needs: keys that the service leaves unprocessed are asked for again after a backoff, and so are all
-// keys of a reply without a Date, because the time of the reading is unknown. It returns all items or an error.
+// ReadItems reads items by their keys with strong consistency; for a heartbeat there is none. keys are in typed JSON,
+// as change.KeySchema.Canonical or change.Record.Keys give them; a key that occurs twice, be it in another notation, is
+// read once. ReadItems makes as many calls as it needs: keys that the service leaves unprocessed are asked for again
+// after a backoff, and so are all keys of a reply without a Date, because the time of the reading is unknown. It
+// returns all items or an error.
 //
 // All items are in memory at once: 100 keys may be 40 MB.
 //
 // Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
 func (s *Source) ReadItems(ctx context.Context, table string, keys [][]byte) (*ItemBatch, error) {
+	return s.readItems(ctx, table, keys, true)
+}
+
+// ReadItemsEventually is ReadItems with eventual consistency, at half the cost: an item may be as it was before.
+func (s *Source) ReadItemsEventually(ctx context.Context, table string, keys [][]byte) (*ItemBatch, error) {
+	return s.readItems(ctx, table, keys, false)
+}
+
+func (s *Source) readItems(ctx context.Context, table string, keys [][]byte, strong bool) (*ItemBatch, error) {
 	op := "read items of " + table
 	b, err := reply.NewBatch(keys)
 	if err != nil {
 		return nil, &Error{Op: op, Class: failure.Fatal, Err: err}
 	}
+	ours, err := s.Heartbeats(ctx, table)
+	if err != nil {
+		return nil, err
+	}
 	result := &ItemBatch{At: time.Now()}
 	for stalled := 0; b.Open() > 0; {
 		before := b.Open()
-		left, err := s.readBatch(ctx, table, b, result)
+		left, err := s.readBatch(ctx, table, b, result, strong)
 		switch {
 		case err != nil:
 			return nil, s.wrap(ctx, op, err)
@@ -63,22 +76,23 @@ func (s *Source) ReadItems(ctx context.Context, table string, keys [][]byte) (*I
 			hint := "the table is throttled: raise its read capacity, or read with a smaller budget"
 			return nil, &Error{Op: op, Class: failure.Throttled, Hint: hint, Err: ErrUnprocessed}
 		}
-		if err := failure.Pause(ctx, backoff(stalled)); err != nil {
+		if err := failure.Pause(ctx, pace.Backoff(stalled)); err != nil {
 			return nil, s.wrap(ctx, op, err)
 		}
 	}
 	result.Items, result.Units = b.Items, b.Units
+	ours.Blank(result.Items)
 	return result, nil
 }
 
 // readBatch makes one call for the next open keys, and returns how many of them the service left unprocessed.
 func (s *Source) readBatch(
-	ctx context.Context, table string, b *reply.Batch, result *ItemBatch,
+	ctx context.Context, table string, b *reply.Batch, result *ItemBatch, strong bool,
 ) (left int, err error) {
 	asked := b.Next()
 	in := &dynamodb.BatchGetItemInput{
 		RequestItems: map[string]types.KeysAndAttributes{
-			table: {Keys: make([]map[string]types.AttributeValue, len(asked)), ConsistentRead: aws.Bool(true)},
+			table: {Keys: make([]map[string]types.AttributeValue, len(asked)), ConsistentRead: &strong},
 		},
 		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	}
@@ -105,33 +119,4 @@ func (s *Source) readBatch(
 	}
 	result.Answered = max(result.Answered, answered)
 	return left, nil
-}
-
-// Item reads one item with strong consistency, and returns nil when there is no such item. key is its primary key in
-// DynamoDB's typed JSON, as in change.Record.Keys or a canonical key.
-func (s *Source) Item(ctx context.Context, table string, key []byte) ([]byte, error) {
-	op := "get item of " + table
-	k, err := reply.Key(key)
-	if err != nil {
-		return nil, &Error{Op: op, Class: failure.Fatal, Err: err}
-	}
-	call, cancel := context.WithTimeout(ctx, s.callDeadline())
-	defer cancel()
-	var b raw.Body
-	defer b.Free()
-	start := time.Now()
-	in := &dynamodb.GetItemInput{TableName: &table, Key: k, ConsistentRead: aws.Bool(true)}
-	_, err = s.tables.GetItem(call, in, b.ForTables)
-	s.metrics.callEnded(ctx, "GetItem", start, err)
-	if err != nil {
-		return nil, s.wrap(ctx, op, err)
-	}
-	var got struct{ Item json.RawMessage }
-	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
-		return nil, &Error{Op: op, Class: failure.Transient, Err: &raw.MalformedError{Err: err}}
-	}
-	if string(got.Item) == "null" {
-		return nil, nil
-	}
-	return got.Item, nil
 }

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,12 +11,16 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sandbox/dynamo"
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
+	"github.com/tailrace-cdc/replicator/source/raw"
+	"github.com/tailrace-cdc/replicator/source/reply"
 )
 
 // batchServer answers BatchGetItem from its items, badly: it may leave keys unprocessed, change the order and the
@@ -260,4 +265,27 @@ func TestFaultsOfABatchGiveTheSameItems(t *testing.T) {
 	if w.Faults.Pending() != 0 || got.Units == 0 || got.Requested == 0 {
 		t.Errorf("%d faults left, %+v", w.Faults.Pending(), got)
 	}
+}
+
+// Item reads one item with GetItem, which nothing but tests does: what ReadItems returns is compared with it. It
+// returns nil when there is no such item. key is its primary key in DynamoDB's typed JSON.
+func (s *Source) Item(ctx context.Context, table string, key []byte) ([]byte, error) {
+	k, err := reply.Key(key)
+	if err != nil {
+		return nil, err
+	}
+	var b raw.Body
+	defer b.Free()
+	in := &dynamodb.GetItemInput{TableName: &table, Key: k, ConsistentRead: aws.Bool(true)}
+	if _, err = s.tables.GetItem(ctx, in, b.ForTables); err != nil {
+		return nil, err
+	}
+	var got struct{ Item json.RawMessage }
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		return nil, err
+	}
+	if string(got.Item) == "null" {
+		return nil, nil
+	}
+	return got.Item, nil
 }

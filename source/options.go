@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/tailrace-cdc/replicator/source/heartbeat"
 )
 
 // Options configure the access to DynamoDB: endpoints, credentials, call rates and memory. The zero value of a field
@@ -24,6 +26,10 @@ type Options struct {
 	Tables          int           // tables that are read: 1; further ones get one page of memory each, no share of it
 	HTTPClient      HTTPClient    // transport in place of the SDK's own; tests with virtual time need one
 	Attempts        int           // of a call that may be repeated: 10; interactive commands make fewer
+
+	// Heartbeats are the keys of the heartbeats of each table that has some, by name. Heartbeats are left out of what is
+	// read, and only pages of a stream tell of them.
+	Heartbeats map[string]heartbeat.Keys
 
 	// Report is called with the outcome of each call that reading depends on: nil where the service answered, else why
 	// it did not answer or refused the call. It must be fast. It may be nil.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -93,13 +94,11 @@ var stampers = sync.Pool{New: func() any { return new(stamper) }}
 
 // stampRecords gives every record its version and the hash of its canonical key, and returns the clock after them. A
 // record that does not follow the one before it, has no creation time or has no valid key is an error, because its
-// version could not be the right one.
+// version could not be the right one. Heartbeats get no version: they move from the records to the page's Heartbeats.
 //
 // Rule 5: versions are assigned here, once, before the log, and never recomputed.
-func stampRecords(
-	recs []change.Record, start *Start, clock change.Version, last change.SequenceNumber,
-) (change.Version, error) {
-	c := change.Clock(clock)
+func (p *Page) stampRecords(start *Start, clock change.Version, last change.SequenceNumber) (change.Version, error) {
+	c, recs, kept := change.Clock(clock), p.Records, 0
 	st := stampers.Get().(*stamper)
 	defer stampers.Put(st)
 	defer st.dec.Reset()
@@ -112,7 +111,6 @@ func stampRecords(
 		if prev = r.SequenceNumber; r.Created <= 0 {
 			return clock, fmt.Errorf("record %s has no creation time", r.SequenceNumber)
 		}
-		r.Version = c.NextIn(start.Life, r.Created)
 		st.dec.Reset()
 		keys, err := st.dec.Image(r.Keys)
 		if err == nil {
@@ -121,8 +119,17 @@ func stampRecords(
 		if err != nil {
 			return clock, fmt.Errorf("read key of record %s: %w", r.SequenceNumber, err)
 		}
-		r.KeyHash = change.HashKey(st.key)
+		if key, ours := start.heartbeats.Record(r, keys); ours {
+			p.Heartbeats = append(p.Heartbeats, change.Heartbeat{Key: strings.Clone(key), Created: r.Created})
+			continue
+		}
+		r.Version, r.KeyHash = c.NextIn(start.Life, r.Created), change.HashKey(st.key)
+		if kept < i {
+			recs[kept] = *r
+		}
+		kept++
 	}
+	p.Records = recs[:kept]
 	return change.Version(c), nil
 }
 

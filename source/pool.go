@@ -178,7 +178,7 @@ func (p *Pool) pop(now time.Time) (*Reader, time.Duration) {
 	if len(p.due) == 0 {
 		return nil, longPark
 	}
-	if wait := p.due[0].pace.due.Sub(now); wait > 0 {
+	if wait := p.due[0].pace.Due.Sub(now); wait > 0 {
 		return nil, wait
 	}
 	return heap.Pop(&p.due).(*Reader), 0
@@ -209,7 +209,7 @@ func (p *Pool) warnParked(now time.Time) {
 type readerHeap []*Reader
 
 func (h readerHeap) Len() int           { return len(h) }
-func (h readerHeap) Less(i, j int) bool { return h[i].pace.due.Before(h[j].pace.due) }
+func (h readerHeap) Less(i, j int) bool { return h[i].pace.Due.Before(h[j].pace.Due) }
 func (h readerHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 
 func (h *readerHeap) Push(x any) { *h = append(*h, x.(*Reader)) }

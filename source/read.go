@@ -8,6 +8,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/source/pace"
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
@@ -31,7 +32,7 @@ func (r *Reader) Next(ctx context.Context) (*Page, error) {
 
 // await returns once the shard is due, memory is reserved and a slot is taken, or with the context's cause.
 func (r *Reader) await(ctx context.Context) error {
-	if wait := time.Until(r.pace.due); wait > 0 {
+	if wait := time.Until(r.pace.Due); wait > 0 {
 		if err := failure.Pause(ctx, wait); err != nil {
 			return err
 		}
@@ -77,7 +78,7 @@ func (r *Reader) reserve(granted func()) bool {
 // that ends the reader, or neither: then the reader has to be read again when it is due.
 func (r *Reader) readOnce(ctx context.Context) (*Page, error) {
 	r.endPark()
-	r.pace.readStarted(time.Now())
+	r.pace.ReadStarted(time.Now())
 	page := &Page{lease: r.lease}
 	r.lease = nil
 	if r.reserveLate {
@@ -137,18 +138,21 @@ func (r *Reader) advance(p *Page, next []byte) error {
 	if n := len(p.Records); n > 0 {
 		last = change.SequenceNumber(p.Records[n-1].SequenceNumber)
 	}
-	kept := r.skip(p)
-	clock, err := stampRecords(p.Records, &r.start, r.clock, r.lastRead)
+	r.skip(p)
+	clock, err := p.stampRecords(&r.start, r.clock, r.lastRead)
 	if err != nil {
 		return &Error{Op: r.op(), Class: failure.Fatal, Err: err,
 			Hint: "the record is malformed or belongs to another table: check whether the table was re-created with another key"}
 	}
+	// Until a record is left the position stays: a restart skips older ones again, and reads heartbeats again, since
+	// pages without records are in no log.
+	kept := len(p.Records) > 0
 	p.Feed, p.From, p.ClockFrom = r.start.Feed, r.pos, r.clock
 	if kept {
 		r.pos, r.skipTo = change.Position{After: last}, 0
 	}
 	r.lastRead, r.clock, r.iteratorsLost = last, clock, 0
-	if r.reserveLate = kind == empty; r.reserveLate {
+	if r.reserveLate = kind == pace.Empty; r.reserveLate {
 		r.emptyUntil = max(r.emptyUntil, p.Date)
 	}
 	p.To, p.Clock = r.pos, clock
@@ -157,17 +161,16 @@ func (r *Reader) advance(p *Page, next []byte) error {
 	p.Done = r.done
 	r.count(p, kind)
 	p.countBytes()
-	r.pace.readSucceeded(r.iteratorAt, r.src.opt.ReadsPerShard, kind, r.start.Closed, r.src.opt.IdlePoll)
+	r.pace.ReadSucceeded(r.iteratorAt, r.src.opt.ReadsPerShard, kind, r.start.Closed, r.src.opt.IdlePoll)
 	// Rule 10: a page whose records were all skipped proves nothing about idleness, because more may follow it.
-	if p.skipped = kind != empty && !kept && !r.done; !p.skipped {
+	if p.skipped = kind != pace.Empty && !kept && len(p.Heartbeats) == 0 && !r.done; !p.skipped {
 		r.progress.note(&p.Page)
 	}
 	return nil
 }
 
-// skip drops the records before the start time, for a server that could not start there, and reports whether records
-// are left. Until a record is left the position remains the start time, so that a restart skips again.
-func (r *Reader) skip(p *Page) (kept bool) {
+// skip drops the records before the start time, for a server that could not start there.
+func (r *Reader) skip(p *Page) {
 	if r.skipTo > 0 {
 		n := 0
 		for n < len(p.Records) && p.Records[n].Created < r.skipTo {
@@ -177,33 +180,32 @@ func (r *Reader) skip(p *Page) (kept bool) {
 		kept := copy(p.Records, p.Records[n:])
 		p.Records = p.Records[:kept]
 	}
-	return len(p.Records) > 0
 }
 
 // fullBytes is the size of a page, close to the service's 1 MB, from which more records are expected at once.
 const fullBytes = 900 << 10
 
 // pageKindOf returns whether the page is empty, full, or in between.
-func pageKindOf(p *Page) pageKind {
+func pageKindOf(p *Page) pace.PageKind {
 	switch {
 	case len(p.Records) == 0:
-		return empty
+		return pace.Empty
 	case len(p.Records) >= raw.RecordsLimit, len(p.body.Bytes()) >= fullBytes:
-		return full
+		return pace.Full
 	}
-	return part
+	return pace.Part
 }
 
 // count adds the page to the table's metrics.
-func (r *Reader) count(p *Page, kind pageKind) {
+func (r *Reader) count(p *Page, kind pace.PageKind) {
 	r.m.bytes.Add(float64(len(p.body.Bytes())))
 	r.m.records.Add(float64(len(p.Records)))
 	switch kind {
-	case full:
+	case pace.Full:
 		r.m.full.Inc()
-	case part:
+	case pace.Part:
 		r.m.part.Inc()
-	case empty:
+	case pace.Empty:
 		r.m.empty.Inc()
 	}
 	if n := len(p.Records); n > 0 {

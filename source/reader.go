@@ -6,7 +6,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/source/heartbeat"
 	"github.com/tailrace-cdc/replicator/source/memory"
+	"github.com/tailrace-cdc/replicator/source/pace"
 )
 
 // Start says what a Reader reads, and from where.
@@ -18,6 +20,8 @@ type Start struct {
 	Clock    change.Version  // as stored; a child starts with its parent's last
 	Life     change.Life     // of the pipeline
 	Closed   bool            // listed with an end: it is read without pauses, because nothing new can come
+
+	heartbeats *heartbeat.Filter // of the table
 
 	// Since matters while nothing of the shard has been read, so that its position is still the trim horizon or the
 	// start time. It is the time up to which the shard did not exist yet or was seen to be empty, whichever is later.
@@ -51,7 +55,7 @@ type Reader struct {
 	iteratorAt       time.Time
 	iteratorsLost    uint8 // iterators that expired or were refused, in a row
 
-	pace        pace
+	pace        pace.Pace
 	feed        *memory.Feed
 	lease       *memory.Lease // of the next read, which passes it on to its page
 	reserveLate bool          // the last page was empty: the next read takes memory only if the reply has records
@@ -62,13 +66,14 @@ type Reader struct {
 
 // NewReader makes a reader, without any call to the service. The caller must close it, unless it adds it to a Pool.
 func (s *Source) NewReader(start Start) *Reader {
+	start.heartbeats = heartbeat.NewFilter(s.opt.Heartbeats[start.Table], start.Schema.Partition)
 	r := &Reader{
 		src: s, m: s.metrics.table(start.Table), start: start,
 		pos: start.Position, clock: start.Clock, lastRead: start.Position.After, feed: s.budget.Feed(start.Table),
 	}
-	r.pace.rate = float32(s.opt.ReadsPerShard)
-	r.pace.due = time.Now()
-	r.progress.table, r.progress.began, r.progress.initial = start.Table, r.pace.due, change.Millis(start.Clock)
+	r.pace.Rate = float32(s.opt.ReadsPerShard)
+	r.pace.Due = time.Now()
+	r.progress.table, r.progress.began, r.progress.initial = start.Table, r.pace.Due, change.Millis(start.Clock)
 	if start.Clock <= 0 {
 		r.progress.initial = shardCreated(start.Feed.Shard)
 	}

@@ -44,8 +44,8 @@ func (p *progress) readThrough() change.Millis {
 
 // note records a page that was read.
 func (p *progress) note(page *change.Page) {
-	if n := len(page.Records); n > 0 {
-		p.through.Store(max(p.through.Load(), int64(page.Records[n-1].Created)))
+	if newest := page.Newest(); newest > 0 {
+		p.through.Store(max(p.through.Load(), int64(newest)))
 		p.empties = 0
 		return
 	}

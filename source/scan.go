@@ -15,7 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/source/reply"
 )
 
-// ItemPage is one page of a scan.
+// ItemPage is one page of a scan, without the heartbeats in it.
 type ItemPage struct {
 	Items [][]byte // raw items in DynamoDB's typed JSON, for change.Decoder; they alias the page's memory
 	After string   // key that the next page begins after, in typed JSON; "" when Done
@@ -127,12 +127,17 @@ func (s *Source) scanInto(ctx context.Context, r ScanRequest, page *ItemPage, op
 	if err != nil {
 		return &Error{Op: op, Class: failure.Fatal, Err: err}
 	}
+	ours, err := s.Heartbeats(ctx, r.Table)
+	if err != nil {
+		return err
+	}
 	call, cancel := context.WithTimeout(ctx, s.callDeadline())
 	defer cancel()
 	page.At = time.Now()
 	out, err := s.tables.Scan(call, in, append(opts, page.body.ForTables)...)
 	if err == nil {
 		err = page.fill(r.After)
+		page.Items = ours.Remaining(page.Items)
 	}
 	s.metrics.callEnded(ctx, "Scan", page.At, err)
 	if err != nil {

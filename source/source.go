@@ -27,6 +27,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source/memory"
+	"github.com/tailrace-cdc/replicator/source/pace"
 	"github.com/tailrace-cdc/replicator/source/raw"
 )
 
@@ -49,7 +50,8 @@ type Source struct {
 	network    raw.NetworkFailure
 
 	mu       sync.Mutex
-	limiters map[string]*rate.Limiter // by stream ARN
+	limiters map[string]*rate.Limiter    // by stream ARN
+	schemas  map[string]change.KeySchema // of tables, as described last
 }
 
 // Open resolves credentials and region by the AWS default chain and makes the clients. It makes no calls besides those
@@ -59,6 +61,7 @@ func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Regist
 	s := &Source{
 		opt: o, log: log, noRetry: noRetryer(), slots: make(chan struct{}, o.Connections),
 		budget: memory.New(o.MemoryTotal, o.MemoryPerFeed, reservation, o.Tables), limiters: map[string]*rate.Limiter{},
+		schemas: map[string]change.KeySchema{},
 	}
 	cfg, err := s.loadConfig(ctx)
 	if err != nil {
@@ -186,7 +189,7 @@ func standardRetryer(attempts int) aws.Retryer {
 		o.MaxAttempts = attempts
 		o.RateLimiter = ratelimit.None
 		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) {
-			return backoff(attempt), nil
+			return pace.Backoff(attempt), nil
 		})
 	})
 }

@@ -66,6 +66,7 @@ func (s *Source) Table(ctx context.Context, name string) (TableInfo, error) {
 	if info.Schema, err = keySchema(out.Table, out.Table.KeySchema); err != nil {
 		return TableInfo{}, &Error{Op: "describe table " + name, Class: failure.Fatal, Err: err}
 	}
+	s.noteSchema(name, info.Schema)
 	info.Indexes = indexes(out.Table)
 	info.TTLAttr, info.TTLError = s.ttl(ctx, name)
 	return info, nil

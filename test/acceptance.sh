@@ -115,6 +115,9 @@ row() { # cbt talks about credentials that an emulator does not want; what it sa
 	HOME=$T cbt -project local -instance local read products columns='d:.*' cells-per-column=1 2>>"$T/cbt.log"
 }
 
+# advance moves the clock of DynamoDB on.
+advance() { curl -sf -d "{\"by\":\"$1\"}" "$AWS_ENDPOINT_URL_DYNAMODB/_sandbox/advance" >/dev/null; }
+
 begin 'table, schema, check'
 aws dynamodb create-table --table-name Products \
 	--attribute-definitions AttributeName=pk,AttributeType=S AttributeName=sk,AttributeType=S \
@@ -165,11 +168,45 @@ replicator status --config tailrace.yaml --json --wait applied=now --timeout 60s
 row | grep -q '^hats#cap' || fail "no row after the kill: $(row)"
 replicator dlq list
 
+begin 'verify: a difference planted with cbt is found, explained, repaired'
+replicator verify
+HOME=$T cbt -project local -instance local set products 'hats#cap' d:price=999 2>>"$T/cbt.log"
+code=0; replicator verify --differences differences.jsonl || code=$?
+[ $code -eq 4 ] || fail "verify with a wrong cell: exit $code, want 4"
+[ "$(wc -l <differences.jsonl)" -eq 1 ] || fail "differences: $(cat differences.jsonl)"
+code=0; said=$(replicator explain --key '{"pk":"hats","sk":"cap"}') || code=$?
+[ $code -eq 4 ] || fail "explain of a wrong cell: exit $code, want 4: $said"
+echo "$said" | grep -q 'different' || fail "explain: $said"
+advance 2m # a repair is written one minute back, and the item is younger than that
+replicator status --wait applied=now --timeout 60s
+replicator repair --from differences.jsonl --dry-run
+replicator repair --from differences.jsonl
+replicator verify
+row | grep -q '"5"' || fail "not repaired: $(row)"
+
+begin 'cutover: fence, certificate, check'
+replicator cutover --table Products --quiet 2s --out certificate.json
+replicator cutover --check certificate.json | grep -q 'products is equal' || fail 'the certificate is not checked'
+sed 's/"items": 1/"items": 2/' certificate.json >altered.json
+code=0; replicator cutover --check altered.json || code=$?
+[ $code -eq 4 ] || fail "check of an altered certificate: exit $code, want 4"
+replicator status --json | jq -e '.ready and .tables[0].state=="fenced"' >/dev/null
+
 begin 'SIGTERM: ends by itself'
 kill -TERM $daemon
 wait $daemon || fail "run ended with $?"
 daemon=''
 replicator status | grep -q 'Everything written before'
+
+begin 'the day after: table retire'
+HOME=$T cbt -project local -instance local set products 'hats#cap' d:price=7 2>>"$T/cbt.log" # the application
+row >"$T/before"
+replicator table retire --table Products --drop-guards --yes
+row | cmp - "$T/before" || fail "the application's rows have changed: $(row)"
+left=$(HOME=$T cbt -project local -instance local read products columns='_tr_.*:.*' 2>>"$T/cbt.log")
+[ -z "$left" ] || fail "guards are left: $left"
+code=0; replicator run 2>"$T/run.log" || code=$?
+[ $code -eq 3 ] || fail "run of a retired table: exit $code, want 3"
 
 # --- tables that are older than their stream ---
 
@@ -247,7 +284,7 @@ old_items() {
 
 # trim removes all records of the streams. Their times are whole seconds, so the present one has to end first.
 trim() {
-	curl -sf -d '{"by":"1s"}' "$AWS_ENDPOINT_URL_DYNAMODB/_sandbox/advance" >/dev/null
+	advance 1s
 	curl -sf -d '{"older_than":"0s"}' "$AWS_ENDPOINT_URL_DYNAMODB/_sandbox/trim" >/dev/null
 }
 

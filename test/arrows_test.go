@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 		"pipeline", "source", "queue", "checkpoint", "transform", "sink", "verify", "change", "failure",
 	},
 	"source":     {"source", "change", "failure"},
-	"checkpoint": {"change"},
+	"checkpoint": {"checkpoint", "change"},
 	"queue":      {"queue", "checkpoint", "change", "failure"},
 	"transform":  {"change", "transform", "problem"},
 	"sink":       {"sink", "transform", "change", "failure"},

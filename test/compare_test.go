@@ -19,6 +19,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/frame"
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/verify"
@@ -231,7 +232,7 @@ func (s *sides) replayIsEqual(table string, l *logged) {
 	ctx := s.w.t.Context()
 	program := s.compile(table)
 	const fresh = "replayed"
-	tables := bigtable.Tables([]bigtable.Table{{Name: fresh, Families: program.Families()}}, 7*24*time.Hour)
+	tables := tableschema.Tables([]tableschema.Table{{Name: fresh, Families: program.Families()}}, 7*24*time.Hour)
 	if _, err := s.sink.Ensure(ctx, tables); err != nil {
 		s.w.t.Fatal(err)
 	}

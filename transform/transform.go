@@ -4,8 +4,8 @@
 // replay gives the same bytes.
 //
 // Compile makes the program of a table; Program.Change and Program.Coalesce fill a Write with the rows that a change
-// enters and leaves. Program.Resync fills it from an item that was read from the table itself. Lossless and Unmap have
-// no caller in the replicator yet: `explain --row` will need them.
+// enters and leaves. Program.Resync fills it from an item that was read from the table itself. Unmap turns rows back
+// for `explain --row`.
 //
 // Below it, from the mapping file to the Write:
 //

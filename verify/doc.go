@@ -27,9 +27,12 @@
 //	compare.go   the merge of Compare
 //	sort.go      the sorted cells of Compare
 //	resync.go    settles all candidates of a full comparison, and has the differences repaired
+//	check.go     settles all candidates and changes nothing
 //	unowned.go   looks again at cells whose owner cannot be told
 //	settle.go    decides about items while both sides are written to
+//	bylog.go     items that change all the time, by what the log says of them
 //	judge.go     compares an item with its rows
+//	cells.go     lists the cells in which they differ
 //	full.go      all items with all rows: reads the source in parts
 //	merge.go     the merge of Full
 //	findings.go  what Full found, on disk

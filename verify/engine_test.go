@@ -285,6 +285,7 @@ func TestEveryKindOfDamageIsACandidateWithItsItem(t *testing.T) {
 	e.foreign("p#e", "d", "ghost", "boo")
 	e.foreign("nobody's", "d", "x", "9")
 	e.guardAt("p#f", keyOf("p", "f"), int64(e.now())+7_200_000)
+	e.unguard("p#g")
 	want := map[string][]Kind{
 		keyOf("p", "b"):   {Value},
 		keyOf("p", "c"):   {Stale, ExtraCell},
@@ -292,6 +293,7 @@ func TestEveryKindOfDamageIsACandidateWithItsItem(t *testing.T) {
 		keyOf("p", "d"):   {Value},
 		keyOf("p", "e"):   {Value},
 		keyOf("p", "f"):   {FutureGuard},
+		keyOf("p", "g"):   {NoGuard},
 	}
 	f := e.full(e.options())
 	sorted := cmpopts.SortSlices(func(a, b Kind) bool { return a < b })

@@ -41,13 +41,15 @@ type Open struct {
 	Row       []byte        `json:"row,omitempty"`
 	Family    string        `json:"family,omitempty"`
 	Qualifier []byte        `json:"qualifier,omitempty"`
+	Rule      string        `json:"rule,omitempty"`     // of an unowned cell: those that may have written it
 	Pipeline  string        `json:"pipeline,omitempty"` // another one, to which the row belongs
 	Until     change.Millis `json:"until,omitempty"`    // of a hot item: when to try again
 }
 
 // Findings are the candidates of a full comparison, on disk. They are made anew from the kept runs after a restart.
 type Findings struct {
-	Counts Counts
+	Counts  Counts
+	ByTable []Counts // items, rows, cells, refused and times of each table
 
 	tables []Table
 	target Target

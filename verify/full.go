@@ -23,7 +23,7 @@ import (
 type FullOptions struct {
 	Dir      string // for sorted runs, this comparison's own; finished parts survive a restart
 	Identity string // of the comparison: runs that were stored under another one are removed
-	Memory   int    // bytes for all records that are being sorted; default 64 MiB
+	Memory   int    // bytes for all records that are being sorted; default 48 MiB
 	Readers  int    // parts read at once; default 2
 
 	Now  func() change.Millis // the service's clock
@@ -34,7 +34,7 @@ type FullOptions struct {
 
 func (o FullOptions) withDefaults() FullOptions {
 	if o.Memory == 0 {
-		o.Memory = 64 << 20
+		o.Memory = 48 << 20
 	}
 	if o.Readers == 0 {
 		o.Readers = 2
@@ -218,7 +218,7 @@ func (f *full) merge(ctx context.Context, found *Findings) error {
 		return fmt.Errorf("open projection: %w", err)
 	}
 	defer wanted.Close()
-	counts, err := f.partCounts(found.runs)
+	counts, byTable, err := f.partCounts(found.runs)
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (f *full) merge(ctx context.Context, found *Findings) error {
 	if err != nil {
 		return err
 	}
-	m := &merging{full: f, from: wanted, into: into, counts: &counts}
+	m := &merging{full: f, from: wanted, into: into, counts: &counts, byTable: byTable}
 	m.rows = guarded.NewComparison(guarded.NewGuards(f.target, f.tables), f.families, f.o.Now(),
 		change.Version(f.o.Now()+f.o.Lead), into)
 	if err := m.run(ctx); err != nil {
@@ -236,7 +236,7 @@ func (f *full) merge(ctx context.Context, found *Findings) error {
 	if err := errors.Join(into.items.Save("", nil, true), into.rows.Save("", nil, true)); err != nil {
 		return err
 	}
-	found.Counts = counts
+	found.Counts, found.ByTable = counts, byTable
 	f.o.Progress(counts)
 	return nil
 }
@@ -267,41 +267,50 @@ func (f *full) collect(found *Findings, counts *Counts) (*collector, error) {
 	return c, nil
 }
 
-// partCounts adds up the notes of all parts.
-func (f *full) partCounts(store *runs.Store) (c Counts, err error) {
-	parts := 0
+// partCounts adds up the notes of all parts, and of the parts of each table.
+func (f *full) partCounts(store *runs.Store) (c Counts, byTable []Counts, err error) {
+	byTable = make([]Counts, len(f.tables))
+	number := 0
 	for i := range f.tables {
-		parts += f.tables[i].Parts
+		for range f.tables[i].Parts {
+			p, err := store.Part(number)
+			if err != nil {
+				return c, nil, err
+			}
+			if !p.Done {
+				return c, nil, &runs.DamagedError{Part: number, Err: io.ErrUnexpectedEOF}
+			}
+			var n note
+			if err := decodeNote(p, &n); err != nil {
+				return c, nil, err
+			}
+			n.add(&c)
+			n.add(&byTable[i])
+			number++
+		}
 	}
-	for i := range parts {
-		p, err := store.Part(i)
-		if err != nil {
-			return c, err
+	return c, byTable, nil
+}
+
+// ScratchFor estimates how many bytes a full comparison of the tables needs on disk.
+func ScratchFor(tables []Table) (need int64) {
+	for i := range tables {
+		if t := &tables[i]; t.Parts > 0 {
+			need += roomFor(t.Program, t.Items, t.Bytes)
 		}
-		if !p.Done {
-			return c, &runs.DamagedError{Part: i, Err: io.ErrUnexpectedEOF}
-		}
-		var n note
-		if err := decodeNote(p, &n); err != nil {
-			return c, err
-		}
-		n.add(&c)
 	}
-	return c, nil
+	return need
 }
 
 // checkRoom compares what the projection will need on disk with what is free.
 func (f *full) checkRoom(store *runs.Store) error {
-	need, items := int64(0), int64(0)
+	items := int64(0)
 	for i := range f.tables {
-		t := &f.tables[i]
-		if t.Parts == 0 {
-			continue
+		if t := &f.tables[i]; t.Parts > 0 {
+			items += t.Items
 		}
-		items += t.Items
-		need += roomFor(t.Program, t.Items, t.Bytes)
 	}
-	need -= store.Size()
+	need := ScratchFor(f.tables) - store.Size()
 	free, err := runs.Room(f.o.Dir)
 	if err != nil {
 		return err
@@ -313,11 +322,12 @@ func (f *full) checkRoom(store *runs.Store) error {
 	return nil
 }
 
-// roomFor estimates the runs of a table. A row that is stored by its hash needs some 100 bytes for keys and hash; cells
-// need at most what their item has. A quarter more is needed while runs are united.
+// roomFor estimates the runs of a table. A row that is stored by its hash needs 16 to 40 bytes for keys and hash, as
+// BenchmarkFullGenerated shows, and more where keys are long; cells need at most what their item has. A quarter more is
+// needed while runs are united.
 func roomFor(p *transform.Program, items, bytes int64) int64 {
 	f := guarded.AllFamilies([]*transform.Program{p})
-	need := items * 100
+	need := items * 64
 	for i := range f {
 		if f[i].MaxVersions != 1 || f[i].MaxAge > 0 || f[i].Aggregate != "" {
 			need += bytes

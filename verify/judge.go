@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -16,6 +17,8 @@ type projected struct {
 	absent  bool
 	refused string // the mapping's reason
 	rows    map[string][]guarded.WantedCell
+
+	contents map[string][]*Content // of the cells in rows, where differing cells are listed
 }
 
 // sighting is what the rows of the target showed of one item.
@@ -28,6 +31,8 @@ type sighting struct {
 	shared  bool     // a cell that other items may write too has another value
 	future  change.Version
 	guards  []byte // versions of the item's guards, by row
+
+	cells []CellDifference // the first of them
 }
 
 func (s *sighting) add(kind Kind, row []byte) {
@@ -113,13 +118,14 @@ func (j *judge) project(table int, raw []byte) (projected, error) {
 	if err != nil {
 		return projected{}, err
 	}
-	want := projected{rows: map[string][]guarded.WantedCell{}}
+	want := projected{rows: map[string][]guarded.WantedCell{}, contents: map[string][]*Content{}}
 	for i := range rows {
 		cells := make([]guarded.WantedCell, len(rows[i].Cells))
 		for k := range rows[i].Cells {
 			cells[k] = p.Cell(&rows[i].Cells[k]).Clone()
 		}
 		want.rows[string(rows[i].Key)] = cells
+		want.contents[string(rows[i].Key)] = j.s.contents(rows[i].Cells)
 	}
 	return want, nil
 }
@@ -199,11 +205,19 @@ func (j *judge) lookAt(key string, row *Row, x *settling) error {
 	written := change.Version(0)
 	if g != nil {
 		written = g.Live
-		j.lookAtGuard(key, g, x)
+		if err := j.lookAtGuard(key, g, x); err != nil {
+			return err
+		}
 	}
 	cells, wanted := x.want.rows[key]
 	for i := range cells {
-		if err := j.lookAtCell(key, row, &cells[i], written, x); err != nil {
+		if err := j.lookAtCell(key, row, i, written, x); err != nil {
+			return err
+		}
+	}
+	// Nothing else is known to be wrong, and the row has the item.
+	if len(cells) > 0 && row != nil && len(x.seen.kinds) == 0 && !j.guards.Guards(item{Table: x.Table, Key: x.Key}) {
+		if err := j.addGuard(x, NoGuard, key, 0); err != nil {
 			return err
 		}
 	}
@@ -212,30 +226,37 @@ func (j *judge) lookAt(key string, row *Row, x *settling) error {
 	}
 	if g.Live > 0 && !wanted {
 		x.seen.live++
-		x.seen.add(Stale, []byte(key))
+		if err := j.addGuard(x, Stale, key, g.Live); err != nil {
+			return err
+		}
 	}
 	return j.lookAtRest(key, g, x)
 }
 
-func (j *judge) lookAtGuard(key string, g *guarded.Guard, x *settling) {
-	x.seen.guards = append(append(x.seen.guards, key...), 0)
-	x.seen.guards = binary.BigEndian.AppendUint64(x.seen.guards, uint64(g.Live))
-	x.seen.guards = binary.BigEndian.AppendUint64(x.seen.guards, uint64(g.Dead))
+func (j *judge) lookAtGuard(key string, g *guarded.Guard, x *settling) error {
+	x.seen.guards = fmt.Appendf(x.seen.guards, "%q %d %d\n", key, g.Live, g.Dead)
 	if at := max(g.Live, g.Dead); at > change.Version(j.s.Now()+j.s.Lead) {
 		x.seen.future = max(x.seen.future, at)
-		x.seen.add(FutureGuard, []byte(key))
+		return j.addGuard(x, FutureGuard, key, at)
 	}
+	return nil
 }
 
-// lookAtCell compares one wanted cell with the row.
-func (j *judge) lookAtCell(key string, row *Row, w *guarded.WantedCell, written change.Version, x *settling) error {
-	switch result, at := j.cells.Compare(w, written); result {
+func (j *judge) addGuard(x *settling, kind Kind, row string, at change.Version) error {
+	x.seen.add(kind, []byte(row))
+	return j.list(x, CellDifference{Kind: kind, Row: []byte(row), Guard: at})
+}
+
+// lookAtCell compares wanted cell number i of a row with the row.
+func (j *judge) lookAtCell(key string, row *Row, i int, written change.Version, x *settling) error {
+	switch result, at := j.cells.Compare(&x.want.rows[key][i], written); result {
 	case guarded.IsMissing:
 		kind := MissingCell
 		if row == nil || len(row.Cells) == 0 {
 			kind = MissingRow
 		}
 		x.seen.add(kind, []byte(key))
+		return j.listWanted(x, kind, key, i, nil)
 	case guarded.IsOther:
 		j.cells.Explain(at)
 		shared, err := j.mayBeShared(x, at)
@@ -244,9 +265,10 @@ func (j *judge) lookAtCell(key string, row *Row, w *guarded.WantedCell, written 
 		}
 		if shared {
 			x.seen.shared = true
-		} else {
-			x.seen.add(Value, []byte(key))
+			return nil
 		}
+		x.seen.add(Value, []byte(key))
+		return j.listWanted(x, Value, key, i, &j.cells.List[at])
 	case guarded.IsEqual:
 	}
 	return nil
@@ -290,10 +312,19 @@ func (j *judge) lookAtRest(key string, g *guarded.Guard, x *settling) error {
 			return err
 		case guarded.KeptByTTL(why) && g.Live > 0:
 			x.seen.keptTTL++
+			if x.want.absent {
+				continue
+			}
+			if err := j.listExtra(x, key, h); err != nil {
+				return err
+			}
 		case why != "" && !guarded.KeptByTTL(why): // kept, whatever becomes of the item
 		default:
 			x.seen.owned++
 			x.seen.add(ExtraCell, []byte(key))
+			if err := j.listExtra(x, key, h); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -302,7 +333,8 @@ func (j *judge) lookAtRest(key string, g *guarded.Guard, x *settling) error {
 // verdict decides about an item that was the same before and after its rows were read.
 func (j *judge) verdict(x *settling) Verdict {
 	s := &x.seen
-	v := Verdict{Table: x.Table, Key: x.Key, Status: Different, Kinds: s.kinds, Rows: s.rows, Future: s.future}
+	v := Verdict{Table: x.Table, Key: x.Key, Status: Different, Kinds: s.kinds, Rows: s.rows, Future: s.future,
+		Cells: s.cells, Absent: x.want.absent}
 	switch {
 	case x.want.refused != "":
 		v.Status, v.Why = Refused, x.want.refused

@@ -19,7 +19,9 @@ type merging struct {
 	from   *runs.Merge
 	into   *collector
 	counts *Counts
-	rows   *guarded.Comparison
+	// byTable counts the rows and cells of each table.
+	byTable []Counts
+	rows    *guarded.Comparison
 
 	next  *runs.Record // the first record of the next row; nil at the end
 	key   []byte       // of the row whose records are in items
@@ -155,6 +157,10 @@ const progressRows = 10_000
 
 func (m *merging) compareRow(key []byte, items []guarded.Wanted, have *Row) error {
 	m.counts.Rows += int64(len(items))
+	for i := range items {
+		t := &m.byTable[items[i].Item.Table]
+		t.Rows, t.Cells = t.Rows+1, t.Cells+int64(items[i].Size())
+	}
 	if m.done++; m.done%progressRows == 0 {
 		m.counts.Equal, m.counts.Cells = m.rows.Equal, m.rows.All
 		m.full.o.Progress(*m.counts)

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -29,13 +30,14 @@ type Repaired struct {
 type Resynced struct {
 	Counts Counts `json:"full"` // of the comparison
 
-	Settled   int64 `json:"settled"`   // items that may differ, of which it is known by now
-	Different int64 `json:"different"` // items that settled as different, or of which a row was missing
-	Repaired  int64 `json:"repaired"`  // of them, those that settled as equal afterwards
-	Written   int64 `json:"written"`   // rows
-	Left      int64 `json:"left"`      // rows that their item has left
-	Equal     int64 `json:"equal"`     // items of the source that are equal, repaired ones included
-	Busy      int64 `json:"busy"`      // items that changed all the time, and were resynced because of that
+	Settled   int64 `json:"settled"`      // items that may differ, of which it is known by now
+	Different int64 `json:"different"`    // items that settled as different, or of which a row was missing
+	Repaired  int64 `json:"repaired"`     // of them, those that settled as equal afterwards
+	Written   int64 `json:"written"`      // rows
+	Left      int64 `json:"left"`         // rows that their item has left
+	Equal     int64 `json:"equal"`        // items of the source that are equal, repaired ones included
+	Busy      int64 `json:"busy"`         // items that changed all the time, and were resynced because of that
+	ByLog     int64 `json:"equal_by_log"` // of Equal: items that changed all the time, and were what the log says
 	Hot       int64 `json:"hot"`
 	Letters   int64 `json:"letters"`
 	Unproven  int64 `json:"unproven"` // items, and cells whose owner cannot be told
@@ -89,15 +91,11 @@ func (r *Resyncer) Run(ctx context.Context, found *Findings) (*Resynced, error) 
 	if err := found.open.rewind(); err != nil {
 		return nil, err
 	}
-	n := r.Batch
-	if n == 0 {
-		n = 1000
-	}
-	err := found.Candidates(n, func(batch []Candidate) error { return w.settle(ctx, batch) })
-	if err != nil {
+	n := cmp.Or(r.Batch, checkedAtOnce)
+	if err := found.Candidates(n, func(batch []Candidate) error { return w.settle(ctx, batch) }); err != nil {
 		return nil, fmt.Errorf("settle: %w", err)
 	}
-	if err := found.unownedRows(n, func(rows []string) error { return w.settleRows(ctx, rows) }); err != nil {
+	if err := found.unownedRows(n, func(rows []string) error { return w.leaveUnowned(ctx, rows) }); err != nil {
 		return nil, fmt.Errorf("settle rows: %w", err)
 	}
 	w.result.Equal = w.result.Counts.Items - w.notEqual
@@ -111,6 +109,21 @@ type resyncing struct {
 	open     *openList
 	result   Resynced
 	notEqual int64 // items of the source
+}
+
+// leaveUnowned lists the cells of rows whose owner cannot be told.
+func (w *resyncing) leaveUnowned(ctx context.Context, rows []string) error {
+	cells, err := w.settleRows(ctx, rows)
+	if err != nil {
+		return err
+	}
+	w.result.Unproven += int64(len(cells))
+	for i := range cells {
+		if err := w.open.add(cells[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *resyncing) settle(ctx context.Context, batch []Candidate) error {
@@ -232,6 +245,9 @@ func (w *resyncing) conclude(v *Verdict) error {
 	switch v.Status {
 	case Equal, Different:
 		return nil
+	case EqualByLog:
+		w.result.ByLog++
+		return nil
 	case Kept:
 		w.result.Kept += int64(v.Kept)
 		return nil
@@ -245,7 +261,9 @@ func (w *resyncing) conclude(v *Verdict) error {
 
 // leave lists an item that is not proven equal.
 func (w *resyncing) leave(v *Verdict, o Open) error {
-	w.notEqual++
+	if !v.Absent { // else only the target has it
+		w.notEqual++
+	}
 	o.Table, o.Key, o.Kind = w.Tables[v.Table].Program.Table().Source, v.Key, Refusal
 	if v.Status != Refused && len(v.Kinds) > 0 {
 		o.Kind = v.Kinds[0]
@@ -299,8 +317,7 @@ func (w *resyncing) settleHot(ctx context.Context, hot []Candidate, until []chan
 			return c.Table == differ[i].Table && c.Key == differ[i].Key
 		})
 		w.result.Hot++
-		o := Open{Why: "a newer write keeps the difference", Until: until[at]}
-		if err := w.leave(&differ[i], o); err != nil {
+		if err := w.leave(&differ[i], Open{Why: "a newer write keeps the difference", Until: until[at]}); err != nil {
 			return err
 		}
 	}
@@ -315,7 +332,7 @@ func (w *resyncing) settleAgain(ctx context.Context, again []Candidate) ([]Verdi
 	}
 	for i := range verdicts {
 		switch verdicts[i].Status {
-		case Equal, Kept:
+		case Equal, EqualByLog, Kept:
 			w.result.Repaired++
 		case Refused, Unproven:
 			if verdicts[i].Busy { // it was resynced just now

@@ -22,12 +22,20 @@ type Settler struct {
 	ReadItems func(ctx context.Context, table string, keys [][]byte) (*source.ItemBatch, error)
 	// Prove blocks until the target has every change up to t, by the service's clock.
 	Prove func(ctx context.Context, t change.Millis) error
+	// Logged calls f with the changes of items of a table, in their order, that its log has stored since a time of the
+	// service's clock, and with the index of the item's canonical key. A change is valid until f returns. ErrTrimmed where
+	// the log does not reach back so far. nil: items that change in each of their settlings are unproven.
+	Logged func(ctx context.Context, table string, since change.Millis, keys [][]byte,
+		f func(key int, c *change.Change) error) error
 
 	Now   func() change.Millis                             // the service's clock
 	Lead  change.Millis                                    // how far above it versions may be
 	Pause func(ctx context.Context, d time.Duration) error // default failure.Pause
 	// FirstPause is the pause before items that changed are settled again, which doubles; default half a second.
 	FirstPause time.Duration
+
+	Cells  int // how many differing cells a Verdict lists; 0: none
+	Values int // how many bytes of each of their values; 0: none
 }
 
 // Status is what settling found about an item.
@@ -37,9 +45,11 @@ type Status string
 const (
 	Equal     Status = "equal"     // the target had the item as it was at a moment after the settling began
 	Different Status = "different" // two settlings in a row saw the same difference
-	Unproven  Status = "unproven"  // it changed each time
-	Kept      Status = "kept"      // there is no such item, and its cells may remain
-	Refused   Status = "refused"   // the mapping does not take the item
+	// EqualByLog is an item that changed each time, and whose rows were what the log says.
+	EqualByLog Status = "equal by the log"
+	Unproven   Status = "unproven" // it changed each time
+	Kept       Status = "kept"     // there is no such item, and its cells may remain
+	Refused    Status = "refused"  // the mapping does not take the item
 )
 
 // Verdict is what settling found about an item.
@@ -50,9 +60,12 @@ type Verdict struct {
 	Why    string
 	Kinds  []Kind         // of the differences
 	Rows   [][]byte       // in which they are, for the repair; those of the projection may be among them
-	Kept   int            // with status Kept: cells that remain without the item
+	Kept   int            // with status Kept or EqualByLog: cells that remain without the item
 	Future change.Version // the guard in the future, where there is one: only a write that expects it replaces it
 	Busy   bool           // with status Unproven: the only reason is that the item changed during its settlings
+	Absent bool           // there is no such item
+	// Cells are the first Settler.Cells differing cells.
+	Cells []CellDifference
 }
 
 const (
@@ -70,6 +83,8 @@ const proofMargin = change.Millis(5000)
 // Different only when two settlings in a row see the same: the rows of an item that changes from A to B and back to A
 // between the two readings may show B, although nothing is wrong. All others are settled again after a pause.
 //
+// An item that changes in each of its settlings is equal only by the log, else unproven.
+//
 // All candidates share the readings and proofs, so pass some 1,000 at once: the items of 100 are in memory at a time.
 // Verdicts are in the order of the candidates.
 func (s *Settler) Settle(ctx context.Context, candidates []Candidate) ([]Verdict, error) {
@@ -83,6 +98,7 @@ func (s *Settler) Settle(ctx context.Context, candidates []Candidate) ([]Verdict
 	if err != nil {
 		return nil, err
 	}
+	began := before
 	for n, pause := 1, cmp.Or(s.FirstPause, firstPause); ; n++ {
 		if err := s.once(ctx, judge, open, before); err != nil {
 			return nil, err
@@ -109,6 +125,9 @@ func (s *Settler) Settle(ctx context.Context, candidates []Candidate) ([]Verdict
 		}
 	}
 	giveUp(open, out)
+	if err := s.settleByLog(ctx, judge, open, window{began - proofMargin, before}, out); err != nil {
+		return nil, fmt.Errorf("compare with the log: %w", err)
+	}
 	return out, nil
 }
 
@@ -190,7 +209,7 @@ func (s *Settler) pause(ctx context.Context, d time.Duration) error {
 // giveUp decides about the items that changed each time. A Resyncer resyncs them: that makes their rows true.
 func giveUp(open []*settling, out []Verdict) {
 	for _, x := range open {
-		out[x.at] = Verdict{Table: x.Table, Key: x.Key, Status: Unproven, Why: "it changed during each of its settlings",
-			Kinds: x.Kinds, Rows: x.Rows, Busy: x.seen.future == 0}
+		out[x.at] = Verdict{Table: x.Table, Key: x.Key, Status: Unproven, Why: busyItem,
+			Kinds: x.Kinds, Rows: x.Rows, Busy: x.seen.future == 0, Absent: x.want.absent}
 	}
 }

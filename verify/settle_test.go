@@ -13,6 +13,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -96,6 +97,22 @@ func TestHotItemIsListedAndNeverHealed(t *testing.T) {
 	if healed || res.Hot != 1 || res.Equal != 0 || len(res.Open) != 1 || res.Open[0].Until == 0 ||
 		!strings.Contains(why, "hot") {
 		t.Errorf("%q: %+v", why, res)
+	}
+}
+
+// TestItemThatOnlyTheTargetHasIsNotAnItemLess: an item was removed in a gap. It differs, and all others are equal.
+func TestItemThatOnlyTheTargetHasIsNotAnItemLess(t *testing.T) {
+	e := newEngine(t, "")
+	e.put("p", "a", `"x":{"S":"1"}`)
+	e.put("p", "b", `"x":{"S":"1"}`)
+	e.lose("p", "b", "")
+	r := Resyncer{Settler: e.settler()}
+	res, err := r.Run(t.Context(), e.full(e.options()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Counts.Items != 1 || res.Equal != 1 || res.Different != 1 {
+		t.Errorf("%+v", res)
 	}
 }
 
@@ -207,7 +224,7 @@ func (e *engine) rowsOf() string {
 func TestFamiliesOutsideOfTheMappingAreNotLookedAt(t *testing.T) {
 	e := newEngine(t, "")
 	families := append(e.program.Families(), transform.Family{Name: "theirs", MaxVersions: 1})
-	tables := bigtable.Tables([]bigtable.Table{{Name: target, Families: families}}, 7*24*time.Hour)
+	tables := tableschema.Tables([]tableschema.Table{{Name: target, Families: families}}, 7*24*time.Hour)
 	if _, err := e.client.Ensure(t.Context(), tables); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ type (
 	Row            = guarded.Row
 	Kind           = guarded.Kind
 	BigtableTarget = guarded.BigtableTarget
+	CellDifference = guarded.CellDifference
+	Content        = guarded.Content
 	item           = guarded.Item
 )
 
@@ -19,11 +21,9 @@ const (
 	MissingCell = guarded.MissingCell
 	ExtraCell   = guarded.ExtraCell
 	Value       = guarded.Value
-)
-
-// The kinds of what a full comparison lists beside them.
-const (
+	// A full comparison lists these beside them.
 	Stale       = guarded.Stale
+	NoGuard     = guarded.NoGuard
 	FutureGuard = guarded.FutureGuard
 	Foreign     = guarded.Foreign
 	Sealed      = guarded.Sealed

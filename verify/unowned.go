@@ -4,21 +4,23 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/verify/guarded"
 )
 
 // settleRows looks again at rows with cells in columns that do not show to which item they belong. It reads all items
-// that the row's guards name: a cell that none of them should have, twice in a row, is unproven. It may be a ghost, or
-// foreign.
-func (w *resyncing) settleRows(ctx context.Context, rows []string) error {
+// that the row's guards name. It returns the cells that none of them should have, twice in a row: they are unproven,
+// because each may be a ghost, or foreign.
+func (s *Settler) settleRows(ctx context.Context, rows []string) ([]Open, error) {
 	var last map[string]Open
 	for range 2 {
-		r := rowSettling{w: w, judge: newJudge(&w.Settler), unowned: map[string]Open{}}
+		r := rowSettling{s: s, judge: newJudge(s), unowned: map[string]Open{}}
 		if err := r.run(ctx, rows); err != nil {
-			return err
+			return nil, err
 		}
 		if last != nil {
 			for at := range r.unowned {
@@ -29,23 +31,16 @@ func (w *resyncing) settleRows(ctx context.Context, rows []string) error {
 		}
 		last = r.unowned
 	}
-	w.result.Unproven += int64(len(last))
-	keys := make([]string, 0, len(last))
-	for at := range last {
-		keys = append(keys, at)
+	var open []Open
+	for _, at := range slices.Sorted(maps.Keys(last)) {
+		open = append(open, last[at])
 	}
-	slices.Sort(keys)
-	for _, at := range keys {
-		if err := w.open.add(last[at]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return open, nil
 }
 
 // rowSettling looks at rows once.
 type rowSettling struct {
-	w       *resyncing
+	s       *Settler
 	judge   *judge
 	items   map[string][]*settling // by row
 	unowned map[string]Open        // cells that no item of their row should have, by row, family and qualifier
@@ -54,7 +49,7 @@ type rowSettling struct {
 func (r *rowSettling) run(ctx context.Context, rows []string) error {
 	r.items = map[string][]*settling{}
 	var all []*settling
-	err := r.w.Target.Lookup(ctx, rows, func(row *Row) error {
+	err := r.s.Target.Lookup(ctx, rows, func(row *Row) error {
 		r.judge.guards.Read(row)
 		for i := range r.judge.guards.List {
 			g := &r.judge.guards.List[i]
@@ -69,14 +64,14 @@ func (r *rowSettling) run(ctx context.Context, rows []string) error {
 	if err != nil {
 		return fmt.Errorf("read rows: %w", err)
 	}
-	answered, err := r.w.read(ctx, r.judge, all, true)
+	answered, err := r.s.read(ctx, r.judge, all, true)
 	if err != nil {
 		return err
 	}
-	if err := r.w.Prove(ctx, answered+proofMargin); err != nil {
+	if err := r.s.Prove(ctx, answered+proofMargin); err != nil {
 		return fmt.Errorf("prove what is applied: %w", err)
 	}
-	return r.w.Target.Lookup(ctx, rows, r.compare)
+	return r.s.Target.Lookup(ctx, rows, r.compare)
 }
 
 // compare compares a row with all its items.
@@ -87,7 +82,7 @@ func (r *rowSettling) compare(row *Row) error {
 			items = append(items, guarded.Wanted{Item: item{Table: x.Table, Key: x.Key}, Cells: cells})
 		}
 	}
-	c := guarded.NewComparison(r.judge.guards, r.judge.families, r.w.Now(), change.Version(r.w.Now()+r.w.Lead), r)
+	c := guarded.NewComparison(r.judge.guards, r.judge.families, r.s.Now(), change.Version(r.s.Now()+r.s.Lead), r)
 	return c.Compare(bytes.Clone(row.Key), items, row)
 }
 
@@ -97,7 +92,9 @@ func (r *rowSettling) Foreign([]byte, *guarded.Held, string) error { return nil 
 
 func (r *rowSettling) Unproven(kind Kind, row []byte, h *guarded.Held) error {
 	if kind == Unowned {
-		r.unowned[fmt.Sprintf("%s\x00%s\x00%s", row, h.Family, h.Qualifier)] = openCell(kind, row, h, "")
+		o := openCell(kind, row, h, "")
+		o.Rule = strings.Join(r.judge.guards.RulesOf(h.Cell), " | ")
+		r.unowned[fmt.Sprintf("%s\x00%s\x00%s", row, h.Family, h.Qualifier)] = o
 	}
 	return nil
 }

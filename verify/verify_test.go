@@ -19,6 +19,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	sandbox "github.com/tailrace-cdc/replicator/sandbox/bigtable"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -63,7 +64,7 @@ func newWorld(t testing.TB, mapping string) *world {
 		names = append(names, f.Name)
 	}
 	c.Declare(target, names)
-	tables := bigtable.Tables([]bigtable.Table{{Name: target, Families: w.program.Families()}}, 7*24*time.Hour)
+	tables := tableschema.Tables([]tableschema.Table{{Name: target, Families: w.program.Families()}}, 7*24*time.Hour)
 	if _, err := c.Ensure(t.Context(), tables); err != nil {
 		t.Fatal(err)
 	}

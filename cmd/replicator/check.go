@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/preflight"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
@@ -33,8 +34,8 @@ export. It prints the permissions that the configuration needs in both clouds, a
 reports all problems at once and never writes.
 
 Exit 2 when configuration or mapping are wrong, 3 when the environment is; --strict turns warnings into exit 2.`,
-		Args: a.args(cobra.NoArgs),
-		RunE: a.body(func(ctx context.Context, _ []string) error { return a.check(ctx, o) }),
+		Args: a.Args(cobra.NoArgs),
+		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.check(ctx, o) }),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.offline, "offline", false, "only what needs no connection")
@@ -58,14 +59,14 @@ type checkReport struct {
 
 // check runs the preflight checks and prints what they find.
 func (a *app) check(ctx context.Context, o checkOptions) error {
-	cfg, problems, err := config.Load(a.configPath)
+	cfg, problems, err := config.Load(a.ConfigPath)
 	if err != nil {
-		return &exit.Error{Code: exit.CodeUsage, Err: err, Hint: configHint}
+		return &exit.Error{Code: exit.CodeUsage, Err: err, Hint: cli.ConfigHint}
 	}
-	run := preflight.Options{Offline: o.offline, Sample: o.sample, Logger: a.logger}
-	if a.showsBars() {
+	run := preflight.Options{Offline: o.offline, Sample: o.sample, Logger: a.Logger}
+	if a.ShowsBars() {
 		run.Sampling = func(table string, items int64) (progress func(items int), done func()) {
-			b := bars.New(a.errs)
+			b := bars.New(a.Errs)
 			return func(read int) {
 				b.Show([]bars.Step{{
 					Name: "sampling " + table, Percent: 100 * float64(read) / float64(max(items, 1)), Text: render.Count(read, "item"),
@@ -82,18 +83,18 @@ func (a *app) report(r *preflight.Report, strict bool) error {
 	errs := problem.CountErrors(all)
 	warnings := len(all) - errs
 	ok := errs == 0 && (!strict || warnings == 0)
-	if a.json {
+	if a.JSON {
 		report := checkReport{schema, ok, all, r.Principals, r.Endpoints, r.Cost, r.Tables, r.Policies}
-		if err := a.printJSON(report); err != nil {
+		if err := a.PrintJSON(report); err != nil {
 			return err
 		}
 	} else {
-		a.printed = true
-		if err := r.WriteTables(a.out); err != nil {
+		a.Printed = true
+		if err := r.WriteTables(a.Out); err != nil {
 			return err
 		}
-		a.problems(a.out, all)
-		a.print("%s: %s, %s", a.configPath, render.Count(errs, "error"), render.Count(warnings, "warning"))
+		a.Problems(a.Out, all)
+		a.Print("%s: %s, %s", a.ConfigPath, render.Count(errs, "error"), render.Count(warnings, "warning"))
 	}
 	switch {
 	case ok:

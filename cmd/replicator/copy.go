@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 )
 
@@ -18,7 +19,7 @@ func (a *app) copyCommand() *cobra.Command {
 		Long: `A copy brings the items to Bigtable that a table held before its stream was read, beside the running stream.
 These commands go through the table's log, so they hold for whichever replicator owns it, and after every restart. The
 stream runs on in any case.`,
-		Args: a.args(cobra.NoArgs),
+		Args: a.Args(cobra.NoArgs),
 	}
 	cmd.AddCommand(
 		a.copyControlCommand(checkpoint.CopyPause, "Stop copying until resume: no more of the table is read",
@@ -37,9 +38,9 @@ stream runs on in any case.`,
 func (a *app) copyControlCommand(what, short, done string) *cobra.Command {
 	var table string
 	cmd := &cobra.Command{
-		Use: what + " --table NAME", Short: short, Args: a.args(cobra.NoArgs),
-		RunE: a.body(func(ctx context.Context, _ []string) error {
-			logs, clients, err := a.tableLogs(ctx, table)
+		Use: what + " --table NAME", Short: short, Args: a.Args(cobra.NoArgs),
+		RunE: a.Body(func(ctx context.Context, _ []string) error {
+			logs, clients, err := a.TableLogs(ctx, table)
 			if err != nil {
 				return err
 			}
@@ -59,16 +60,16 @@ func (a *app) copyControlCommand(what, short, done string) *cobra.Command {
 			if c := l.State.Copy; c.ID != running.ID || c.Done() {
 				return exit.Environment(fmt.Errorf("the copy of %s has ended meanwhile", table), "see `replicator status`")
 			}
-			if a.json {
-				return a.printJSON(map[string]any{
+			if a.JSON {
+				return a.PrintJSON(map[string]any{
 					"schema": schema, "table": l.Table, "action": "copy " + what, "copy": running.ID, "seq": seq,
 				})
 			}
-			a.print(done, l.Table)
+			a.Print(done, l.Table)
 			return nil
 		}),
 	}
 	cmd.Flags().StringVar(&table, "table", "", "source table")
-	must(cmd.MarkFlagRequired("table"))
+	cli.Must(cmd.MarkFlagRequired("table"))
 	return cmd
 }

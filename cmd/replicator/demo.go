@@ -26,9 +26,10 @@ func (a *app) demoCommand() *cobra.Command {
 own. The tables, a product catalogue and those of all worked examples of the mapping language, hold items already, which
 the replicator copies while applications write to the same tables. Shards split and rotate under them; the replicator
 is killed with kill -9 and started again, the first time while it copies. Then the writers stop, and every item is
-compared with every row, cell by cell. Exit 4 if anything differs.`,
-		Args: a.args(cobra.NoArgs),
-		RunE: a.body(func(ctx context.Context, _ []string) error { return a.demo(ctx, o) }),
+compared with every row, cell by cell. In the end the catalogue is cut over: a fence, a comparison, a certificate, and
+its check. Exit 4 if anything differs.`,
+		Args: a.Args(cobra.NoArgs),
+		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.demo(ctx, o) }),
 	}
 	f := cmd.Flags()
 	f.DurationVar(&o.Duration, "duration", 30*time.Second, "how long the applications write")
@@ -46,7 +47,7 @@ func (a *app) demo(ctx context.Context, o demo.Options) (err error) {
 			"demo needs a --duration of at least 1s, a --rate of at least 1, and --kills of at least 0")
 	}
 	screen := &demoScreen{a: a, duration: o.Duration}
-	o.Logger, o.Say, o.Progress = a.logger, screen.say, screen.progress
+	o.Logger, o.Say, o.Progress = a.Logger, screen.say, screen.progress
 	stage, err := demo.New(o)
 	if err != nil {
 		return err
@@ -68,6 +69,11 @@ func (a *app) demo(ctx context.Context, o demo.Options) (err error) {
 	if err != nil {
 		return fmt.Errorf("compare: %w", err)
 	}
+	if summary.Equal {
+		if summary.Cutover, err = stage.Certify(ctx); err != nil {
+			return a.withLogTail(stage, err)
+		}
+	}
 	if err := stage.Stop(ctx); err != nil {
 		return a.withLogTail(stage, err)
 	}
@@ -83,7 +89,7 @@ func (a *app) demo(ctx context.Context, o demo.Options) (err error) {
 // withLogTail prints the end of the replicator's log and returns err.
 func (a *app) withLogTail(stage *demo.Stage, err error) error {
 	if lines := stage.LogTail(); len(lines) > 0 {
-		fmt.Fprintf(a.errs, "the end of the replicator's log:\n%s\n", strings.Join(lines, "\n"))
+		fmt.Fprintf(a.Errs, "the end of the replicator's log:\n%s\n", strings.Join(lines, "\n"))
 	}
 	return err
 }
@@ -96,8 +102,8 @@ type demoScreen struct {
 }
 
 func (s *demoScreen) open() {
-	if s.a.showsBars() {
-		s.bar = bars.New(s.a.errs)
+	if s.a.ShowsBars() {
+		s.bar = bars.New(s.a.Errs)
 	}
 }
 
@@ -113,14 +119,14 @@ func (s *demoScreen) say(line string) {
 		fmt.Fprintln(s.bar, line)
 		return
 	}
-	fmt.Fprintln(s.a.errs, line)
+	fmt.Fprintln(s.a.Errs, line)
 }
 
 func (s *demoScreen) progress(p *demo.Progress) error {
 	p.Schema = schema
 	switch {
-	case s.a.json:
-		return s.a.printJSON(p)
+	case s.a.JSON:
+		return s.a.PrintJSON(p)
 	case s.bar != nil:
 		s.bar.Show([]bars.Step{{Name: "writing", Percent: 100 * p.Elapsed / s.duration.Seconds(), Text: p.String()}})
 	default:
@@ -131,15 +137,19 @@ func (s *demoScreen) progress(p *demo.Progress) error {
 
 // printSummary prints the last line of the demo.
 func (a *app) printSummary(s *demo.Summary) error {
-	if a.json {
+	if a.JSON {
 		s.Schema = schema
-		return a.printJSON(s)
+		return a.PrintJSON(s)
 	}
-	a.print("%s · %s items copied · %s changes · %s rows · %s cells · %s · %s · %s", render.Count(s.Tables, "table"),
+	a.Print("%s · %s items copied · %s changes · %s rows · %s cells · %s · %s · %s", render.Count(s.Tables, "table"),
 		humanize.Comma(s.Copied), humanize.Comma(int64(s.Changes)), humanize.Comma(s.Rows), humanize.Comma(s.Cells),
 		render.Count(s.Kills, "kill"), render.Count(int(s.Splits), "split"), render.Count(int(s.Differences), "difference"))
+	if c := s.Cutover; c != nil {
+		a.Print("cutover %s: %s is certified equal, %s items (SHA-256 of the certificate: %.12s…)", c.ID, c.Target,
+			humanize.Comma(c.Items), c.SHA256)
+	}
 	if s.Expired != s.Archived || s.DeadLetters > 0 || s.Gaps > 0 {
-		a.print("NOT equal: %d expired, %d archived, %d dead letters, %d gaps", s.Expired, s.Archived, s.DeadLetters, s.Gaps)
+		a.Print("NOT equal: %d expired, %d archived, %d dead letters, %d gaps", s.Expired, s.Archived, s.DeadLetters, s.Gaps)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func (a *app) dlqCommand() *cobra.Command {
 		Short: "List, show, retry and drop dead letters",
 		Long: `A dead letter is a change that the mapping or Bigtable refused for good. It is kept with its reason until it is
 applied (retry) or dropped on purpose (drop). A table is not ready while any is open.`,
-		Args: a.args(cobra.NoArgs),
+		Args: a.Args(cobra.NoArgs),
 	}
 	cmd.AddCommand(a.dlqListCommand(), a.dlqShowCommand(), a.dlqRetryCommand(), a.dlqDropCommand())
 	return cmd
@@ -30,27 +30,27 @@ applied (retry) or dropped on purpose (drop). A table is not ready while any is 
 func (a *app) dlqListCommand() *cobra.Command {
 	var table string
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the dead letters, oldest first", Args: a.args(cobra.NoArgs),
-		RunE: a.body(func(ctx context.Context, _ []string) error {
-			cfg, err := a.config()
+		Use: "list", Short: "List the dead letters, oldest first", Args: a.Args(cobra.NoArgs),
+		RunE: a.Body(func(ctx context.Context, _ []string) error {
+			cfg, err := a.Config()
 			if err != nil {
 				return err
 			}
-			clients, all, err := a.openLetters(ctx, cfg, table)
+			clients, all, err := a.OpenLetters(ctx, cfg, table)
 			if err != nil {
 				return err
 			}
 			defer clients.Close()
 			n := 0
-			w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+			w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 			for _, t := range all {
 				for l, err := range t.All(ctx) {
 					if err != nil {
 						return fmt.Errorf("list dead letters of %s: %w", t.Source, err)
 					}
 					n++
-					if a.json {
-						if err := a.printJSON(render.LetterOf(l, false)); err != nil {
+					if a.JSON {
+						if err := a.PrintJSON(render.LetterOf(l, false)); err != nil {
 							return err
 						}
 						continue
@@ -62,9 +62,9 @@ func (a *app) dlqListCommand() *cobra.Command {
 						l.Attempts+1, l.Code, l.Reason)
 				}
 			}
-			a.printed = true // an empty list is an answer
-			if n == 0 && !a.json {
-				a.print("No dead letters.")
+			a.Printed = true // an empty list is an answer
+			if n == 0 && !a.JSON {
+				a.Print("No dead letters.")
 			}
 			return w.Flush()
 		}),
@@ -77,13 +77,13 @@ func (a *app) dlqListCommand() *cobra.Command {
 func (a *app) dlqShowCommand() *cobra.Command {
 	var showData bool
 	cmd := &cobra.Command{
-		Use: "show ID", Short: "Show one dead letter", Args: a.args(cobra.ExactArgs(1)),
-		RunE: a.body(func(ctx context.Context, args []string) error {
-			cfg, err := a.config()
+		Use: "show ID", Short: "Show one dead letter", Args: a.Args(cobra.ExactArgs(1)),
+		RunE: a.Body(func(ctx context.Context, args []string) error {
+			cfg, err := a.Config()
 			if err != nil {
 				return err
 			}
-			clients, all, err := a.openLetters(ctx, cfg, "")
+			clients, all, err := a.OpenLetters(ctx, cfg, "")
 			if err != nil {
 				return err
 			}
@@ -93,18 +93,18 @@ func (a *app) dlqShowCommand() *cobra.Command {
 				return err
 			}
 			line := render.LetterOf(letter, showData)
-			if a.json {
-				return a.printJSON(line)
+			if a.JSON {
+				return a.PrintJSON(line)
 			}
-			a.print("%s: %s of %s, version %d, key hash %s", line.ID, line.Op, line.Table, line.Version, line.KeyHash)
-			a.print("  refused by %s: %s (%s)", line.Sink, line.Reason, line.Code)
-			a.print("  first %s, tried %s, last %s", line.FirstSeen.Local().Format(time.DateTime),
+			a.Print("%s: %s of %s, version %d, key hash %s", line.ID, line.Op, line.Table, line.Version, line.KeyHash)
+			a.Print("  refused by %s: %s (%s)", line.Sink, line.Reason, line.Code)
+			a.Print("  first %s, tried %s, last %s", line.FirstSeen.Local().Format(time.DateTime),
 				render.Count(line.Attempts+1, "time"), line.LastTried.Local().Format(time.DateTime))
-			a.print("  shard %s", line.Shard)
+			a.Print("  shard %s", line.Shard)
 			if showData {
-				a.print("%s", line.Record)
+				a.Print("%s", line.Record)
 			} else {
-				a.print("  --show-data prints the item")
+				a.Print("  --show-data prints the item")
 			}
 			return nil
 		}),
@@ -118,16 +118,16 @@ func (a *app) dlqDropCommand() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use: "drop ID --yes", Short: "Delete a dead letter for good: its change will never be applied",
-		Args: a.args(cobra.ExactArgs(1)),
-		RunE: a.body(func(ctx context.Context, args []string) error {
+		Args: a.Args(cobra.ExactArgs(1)),
+		RunE: a.Body(func(ctx context.Context, args []string) error {
 			if !yes {
 				return exit.Usage("repeat it with --yes if the change may be lost", "drop loses a change for good")
 			}
-			cfg, err := a.config()
+			cfg, err := a.Config()
 			if err != nil {
 				return err
 			}
-			clients, all, err := a.openLetters(ctx, cfg, "")
+			clients, all, err := a.OpenLetters(ctx, cfg, "")
 			if err != nil {
 				return err
 			}
@@ -139,10 +139,10 @@ func (a *app) dlqDropCommand() *cobra.Command {
 			if err := t.Drop(ctx, letter.ID); err != nil {
 				return fmt.Errorf("drop dead letter: %w", err)
 			}
-			if a.json {
-				return a.printJSON(map[string]any{"schema": schema, "id": letter.ID, "table": letter.Table, "dropped": true})
+			if a.JSON {
+				return a.PrintJSON(map[string]any{"schema": schema, "id": letter.ID, "table": letter.Table, "dropped": true})
 			}
-			a.print("Dropped %s of %s.", letter.ID, letter.Table)
+			a.Print("Dropped %s of %s.", letter.ID, letter.Table)
 			return nil
 		}),
 	}

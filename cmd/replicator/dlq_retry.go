@@ -26,8 +26,8 @@ at their own versions, in order, up to the first that is refused. Letters of the
 
 A letter that was applied or is needless is deleted; one that is refused again stays, with one more attempt, and the
 exit code is 4. Without a running owner nothing is tried: only the owner writes rows.`,
-		Args: a.args(cobra.MaximumNArgs(1)),
-		RunE: a.body(func(ctx context.Context, args []string) error {
+		Args: a.Args(cobra.MaximumNArgs(1)),
+		RunE: a.Body(func(ctx context.Context, args []string) error {
 			if all == (len(args) == 1) {
 				return exit.Usage("`replicator dlq list` shows the ids", "retry needs one ID, or --all")
 			}
@@ -44,11 +44,11 @@ exit code is 4. Without a running owner nothing is tried: only the owner writes 
 
 // retry has the letters of one letter's item tried again, or all when id is empty.
 func (a *app) retry(ctx context.Context, id string) error {
-	cfg, err := a.config()
+	cfg, err := a.Config()
 	if err != nil {
 		return err
 	}
-	clients, all, err := a.openLetters(ctx, cfg, "")
+	clients, all, err := a.OpenLetters(ctx, cfg, "")
 	if err != nil {
 		return err
 	}
@@ -61,16 +61,16 @@ func (a *app) retry(ctx context.Context, id string) error {
 		}
 		all, only = []letters.Table{t}, letter
 	}
-	retried, err := ask.Retry(ctx, all, only, func(table string) *ask.Asker { return a.asker(cfg, clients, table) })
+	retried, err := ask.Retry(ctx, all, only, func(table string) *ask.Asker { return a.Asker(cfg, clients, table) })
 	if err != nil && retried.Empty() {
 		return err
 	}
 	line := render.Retried{Schema: schema, Applied: retried.Applied, Refused: retried.Refused, Left: retried.Waiting}
-	if a.json {
-		err = errors.Join(err, a.printJSON(line))
+	if a.JSON {
+		err = errors.Join(err, a.PrintJSON(line))
 	} else {
-		a.printed = true
-		line.Print(a.out, retried.Notes, retried.Unreadable)
+		a.Printed = true
+		line.Print(a.Out, retried.Notes, retried.Unreadable)
 	}
 	if err == nil && retried.Refused > 0 {
 		return exit.Silent(exit.CodeDifferences)

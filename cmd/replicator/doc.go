@@ -15,14 +15,22 @@
 //	     ▼ CheckAndMutateRow         ▼ one file a day, a subject                  ▼ :9464
 //	 Bigtable                     archive                                     Prometheus, probes
 //
-// Each subcommand has a file of its own here: flags and printing. A package below internal does the work. The commands
-// that look at a running daemon or tell it what to do (status, queue, dlq, gaps, pause, resume, copy, resync, mapping)
-// read and write its log: there is no other interface, so they work against a stopped daemon as well. Only what writes
-// rows needs the daemon: dlq retry and resync of single items ask it through the requests beside the log.
+// Each subcommand has a file of its own, here or in internal/compare: flags and printing. A package below internal does
+// the work. The commands that look at a running daemon or tell it what to do (status, queue, dlq, gaps, pause, resume,
+// copy, resync, mapping) read and write its log: there is no other interface, so they work against a stopped daemon as
+// well. Only what writes rows needs the daemon: dlq retry and resync of single items ask it through the requests beside
+// the log.
 //
 // Packages below, from the top down:
 //
+//	internal/compare    the commands that compare both sides, flags and printing
+//	internal/sampling   verify of random items
+//	internal/verifying  what verify does
+//	internal/cli        what all commands share: global flags, configuration, output, exit code
 //	internal/demo       the whole demo
+//	internal/cutover    the steps of a cutover
+//	internal/retiring   takes away what is kept of a table
+//	internal/certificate what a cutover certifies
 //	internal/recovery   what recover does
 //	internal/preflight  what check finds
 //	internal/observe    the status by the logs, and waiting until everything is applied
@@ -30,7 +38,8 @@
 //	internal/order      control entries in the logs, and waiting for what they asked for
 //	internal/keyfile    files of item keys
 //	internal/letters    opens and finds dead letters
-//	internal/subject    what explain explains
+//	internal/explaining why a row looks as it does: explain --key and --row
+//	internal/subject    the files of explain --item and --record
 //	internal/dump       a log as lines
 //	internal/catalog    the tables of the configuration, described and compiled
 //	internal/wire       the clients, and a picture of what they need from each other
@@ -48,7 +57,6 @@
 //	run.go        run: the daemon
 //	check.go      check: prints what internal/preflight finds
 //	schema.go     schema: what Bigtable must have
-//	explain.go    explain: from an item to its cells
 //	status.go     status: what is in Bigtable and what is not
 //	queue.go      queue: the logs as lines
 //	dlq.go        dlq list, show, drop: dead letters
@@ -59,9 +67,6 @@
 //	resync.go     resync: makes the rows of a table, or of some items, true again
 //	mapping.go    mapping: what a changed mapping does, and accepts it
 //	recover.go    recover: a new life after a lost log
-//	logs.go       opens logs and dead letters of the configured tables
+//	table.go      table retire: the end of a table's replication
 //	version.go    version, and the man pages
-//	app.go        what all commands share: global flags, configuration, output, exit code
-//	terminal.go   moving progress on a terminal
-//	text.go       quoting
 package main

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
@@ -24,7 +25,7 @@ older in Bigtable than in DynamoDB, and items that were deleted in it are still 
 			"`resume`" + ` reads
 on after a gap but repairs none of that: the table differs, and is not ready, until heal has made the rows true again or
 clear has waived the difference for each sink.`,
-		Args: a.args(cobra.NoArgs),
+		Args: a.Args(cobra.NoArgs),
 	}
 	cmd.AddCommand(a.gapsListCommand(), a.gapsHealCommand(), a.gapsClearCommand())
 	return cmd
@@ -34,9 +35,9 @@ clear has waived the difference for each sink.`,
 func (a *app) gapsListCommand() *cobra.Command {
 	var table string
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the gaps, oldest first, accepted, healed and waived ones too", Args: a.args(cobra.NoArgs),
-		RunE: a.body(func(ctx context.Context, _ []string) error {
-			logs, clients, err := a.tableLogs(ctx, table)
+		Use: "list", Short: "List the gaps, oldest first, accepted, healed and waived ones too", Args: a.Args(cobra.NoArgs),
+		RunE: a.Body(func(ctx context.Context, _ []string) error {
+			logs, clients, err := a.TableLogs(ctx, table)
 			if err != nil {
 				return err
 			}
@@ -47,20 +48,20 @@ func (a *app) gapsListCommand() *cobra.Command {
 					gaps = append(gaps, gapOf(l, &l.State.Gaps[i]))
 				}
 			}
-			a.printed = true // an empty list is an answer
-			if a.json {
+			a.Printed = true // an empty list is an answer
+			if a.JSON {
 				for _, g := range gaps {
-					if err := a.printJSON(g); err != nil {
+					if err := a.PrintJSON(g); err != nil {
 						return err
 					}
 				}
 				return nil
 			}
 			if len(gaps) == 0 {
-				a.print("No gaps.")
+				a.Print("No gaps.")
 				return nil
 			}
-			return render.Gaps(a.out, gaps)
+			return render.Gaps(a.Out, gaps)
 		}),
 	}
 	cmd.Flags().StringVar(&table, "table", "", "only this source table")
@@ -88,7 +89,7 @@ differs.
 
 The gaps are healed when every difference was repaired and found equal afterwards; until then gaps list shows them as
 healing. Only the rows are healed: what an archive lacks stays named until gaps clear waives it.`,
-		RunE: a.body(func(ctx context.Context, ids []string) error { return a.healGaps(ctx, table, ids, wait) }),
+		RunE: a.Body(func(ctx context.Context, ids []string) error { return a.healGaps(ctx, table, ids, wait) }),
 	}
 	cmd.Flags().StringVar(&table, "table", "", "only this source table")
 	cmd.Flags().BoolVar(&wait, "wait", false, "return when the gaps are healed")
@@ -97,7 +98,7 @@ healing. Only the rows are healed: what an archive lacks stays named until gaps 
 
 // healGaps orders a resync of each table whose gaps are to be healed, and waits for its end if asked to.
 func (a *app) healGaps(ctx context.Context, table string, ids []string, wait bool) error {
-	logs, clients, err := a.tableLogs(ctx, table)
+	logs, clients, err := a.TableLogs(ctx, table)
 	if err != nil {
 		return err
 	}
@@ -123,10 +124,10 @@ func (a *app) healGaps(ctx context.Context, table string, ids []string, wait boo
 		}
 	}
 	if len(ordered) == 0 {
-		if a.json {
-			return a.printJSON(map[string]any{"schema": schema, "healing": []string{}})
+		if a.JSON {
+			return a.PrintJSON(map[string]any{"schema": schema, "healing": []string{}})
 		}
-		a.print("No gaps to heal.")
+		a.Print("No gaps to heal.")
 	}
 	if !wait {
 		return nil
@@ -155,11 +156,11 @@ func gapsToHeal(s *checkpoint.State, ids []string) (gaps []string) {
 
 // printHealing prints a gap that is being healed. With --wait the result follows, and is the only object of --json.
 func (a *app) printHealing(l *order.Log, id string, wait bool) error {
-	if a.json && !wait {
-		return a.printJSON(gapOf(l, l.State.GapByID(id)))
+	if a.JSON && !wait {
+		return a.PrintJSON(gapOf(l, l.State.GapByID(id)))
 	}
-	if !a.json {
-		a.print("Gap %s of %s is being healed.", id, l.Table)
+	if !a.JSON {
+		a.Print("Gap %s of %s is being healed.", id, l.Table)
 	}
 	return nil
 }
@@ -171,9 +172,9 @@ func (a *app) gapsClearCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clear ID... --sink SINK --yes",
 		Short: "Waive what a sink lacks because of gaps: the table may be ready without it",
-		Args:  a.args(cobra.MinimumNArgs(1)),
-		RunE: a.body(func(ctx context.Context, ids []string) error {
-			logs, clients, err := a.tableLogs(ctx, "")
+		Args:  a.Args(cobra.MinimumNArgs(1)),
+		RunE: a.Body(func(ctx context.Context, ids []string) error {
+			logs, clients, err := a.TableLogs(ctx, "")
 			if err != nil {
 				return err
 			}
@@ -194,7 +195,7 @@ func (a *app) gapsClearCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&sink, "sink", "", "bigtable or archive")
 	f.BoolVar(&yes, "yes", false, "waive it; without --yes, clear only prints what it would waive")
-	must(cmd.MarkFlagRequired("sink"))
+	cli.Must(cmd.MarkFlagRequired("sink"))
 	return cmd
 }
 
@@ -228,12 +229,12 @@ func (a *app) clearGap(ctx context.Context, logs []*order.Log, id, sink string) 
 	if g == nil {
 		return fmt.Errorf("gap %s of %s is not in the log any more", id, l.Table)
 	}
-	if a.json {
-		return a.printJSON(gapOf(l, g))
+	if a.JSON {
+		return a.PrintJSON(gapOf(l, g))
 	}
-	a.print("Gap %s of %s is waived for %s.", id, l.Table, sink)
+	a.Print("Gap %s of %s is waived for %s.", id, l.Table, sink)
 	if left := l.State.DifferingSinks(g); len(left) > 0 {
-		a.print("It is not yet waived for %s: the table is not ready until it is.", strings.Join(left, ", "))
+		a.Print("It is not yet waived for %s: the table is not ready until it is.", strings.Join(left, ", "))
 	}
 	return nil
 }

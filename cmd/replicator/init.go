@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/config"
@@ -35,8 +36,8 @@ func (a *app) initCommand() *cobra.Command {
 		Long: `init describes a table, reads a sample of its items, and proposes a configuration with a mapping, with
 comments. It reports on stderr which values in the data will cause trouble. It writes to -o, or to standard output, and
 never overwrites a file.`,
-		Args: a.args(cobra.NoArgs),
-		RunE: a.body(func(ctx context.Context, _ []string) error { return a.propose(ctx, o) }),
+		Args: a.Args(cobra.NoArgs),
+		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.propose(ctx, o) }),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.table, "table", "", "DynamoDB table")
@@ -44,7 +45,7 @@ never overwrites a file.`,
 	f.StringVarP(&o.out, "out", "o", "", "file to write (default: standard output)")
 	f.StringVar(&o.region, "region", "", "AWS region (default: $AWS_REGION)")
 	f.StringVar(&o.endpoint, "endpoint", "", "endpoint of DynamoDB, if it is not AWS's own")
-	must(cmd.MarkFlagRequired("table"))
+	cli.Must(cmd.MarkFlagRequired("table"))
 	return cmd
 }
 
@@ -55,7 +56,7 @@ func (a *app) propose(ctx context.Context, o initOptions) error {
 	if o.region != "" {
 		cfg.Source.Region = o.region
 	}
-	clients := a.clients(&cfg)
+	clients := a.Clients(&cfg)
 	defer clients.Close()
 	src, err := clients.Source(ctx)
 	if err != nil {
@@ -74,14 +75,14 @@ func (a *app) propose(ctx context.Context, o initOptions) error {
 	proposal := sampler.Proposal()
 	text := proposedConfig(&cfg, info, proposal.Mapping)
 	problems := tableProblems(o.table, proposal.Findings)
-	a.problems(a.errs, problems)
+	a.Problems(a.Errs, problems)
 	report := map[string]any{"schema": schema, "table": o.table, "items": sampler.Items(), "problems": problems}
 	if o.out == "" {
-		if a.json {
+		if a.JSON {
 			report["configuration"] = text
-			return a.printJSON(report)
+			return a.PrintJSON(report)
 		}
-		a.print("%s", strings.TrimRight(text, "\n"))
+		a.Print("%s", strings.TrimRight(text, "\n"))
 		return nil
 	}
 	f, err := os.OpenFile(o.out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
@@ -95,11 +96,11 @@ func (a *app) propose(ctx context.Context, o initOptions) error {
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("write proposal: %w", err)
 	}
-	fmt.Fprintf(a.errs, "Wrote %s from %s. Fill in bigtable, then: replicator check -c %s\n",
+	fmt.Fprintf(a.Errs, "Wrote %s from %s. Fill in bigtable, then: replicator check -c %s\n",
 		o.out, render.Count(sampler.Items(), "item"), o.out)
-	if a.json {
+	if a.JSON {
 		report["file"] = o.out
-		return a.printJSON(report)
+		return a.PrintJSON(report)
 	}
 	return nil
 }

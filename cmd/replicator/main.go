@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 )
 
@@ -19,12 +20,12 @@ func main() {
 
 // execute runs one command line and returns its exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	a := &app{out: stdout, errs: stderr}
+	a := &app{&cli.App{Out: stdout, Errs: stderr, Version: buildVersion()}}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	a.json = a.json || !a.accepted && exit.WantsJSON(args) // cobra stops at the first mistake
-	return a.verdict(err)
+	a.JSON = a.JSON || !a.Accepted && exit.WantsJSON(args) // cobra stops at the first mistake
+	return a.Verdict(err)
 }

@@ -18,16 +18,16 @@ import (
 func (a *app) mappingCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "mapping", Short: "Compare a changed mapping with the one that wrote the rows, and accept it",
-		Args: a.args(cobra.NoArgs),
+		Args: a.Args(cobra.NoArgs),
 	}
 	diff := &cobra.Command{
-		Use: "diff", Short: "Say what a changed mapping does to the rows that are there", Args: a.args(cobra.NoArgs),
+		Use: "diff", Short: "Say what a changed mapping does to the rows that are there", Args: a.Args(cobra.NoArgs),
 		Long: `diff compares the mapping of each table with the one that wrote its rows, whose text is stored in Bigtable: the
 same cells; other cells in the same rows; or rows that move. It says whether the change can be accepted. Exit 4: it
 cannot, and diff prints the commands of the other way.`,
 	}
 	accept := &cobra.Command{
-		Use: "accept", Short: "Let the rows be written again with the changed mapping", Args: a.args(cobra.NoArgs),
+		Use: "accept", Short: "Let the rows be written again with the changed mapping", Args: a.Args(cobra.NoArgs),
 		Long: `accept asks the replicator that owns the table to go on with the new mapping, and to copy the table with
 it. It is refused where a copy could leave something of the old mapping: see diff. It is also refused (exit 3) while the
 target lacks a family or a rule that the new mapping needs: first ` + "`schema --apply`.",
@@ -36,7 +36,7 @@ target lacks a family or a rule that the new mapping needs: first ` + "`schema -
 		var table, old string
 		c.Flags().StringVar(&table, "table", "", "only this source table")
 		c.Flags().StringVar(&old, "old", "", "file of the mapping that wrote the rows, where Bigtable does not hold it")
-		c.RunE = a.body(func(ctx context.Context, _ []string) error {
+		c.RunE = a.Body(func(ctx context.Context, _ []string) error {
 			return a.mapping(ctx, table, old, c == accept)
 		})
 	}
@@ -46,11 +46,11 @@ target lacks a family or a rule that the new mapping needs: first ` + "`schema -
 
 // mapping prints what has changed in the mappings, and accepts it if asked to.
 func (a *app) mapping(ctx context.Context, table, old string, accept bool) error {
-	cfg, err := a.config()
+	cfg, err := a.Config()
 	if err != nil {
 		return err
 	}
-	logs, clients, err := a.tableLogs(ctx, table)
+	logs, clients, err := a.TableLogs(ctx, table)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (a *app) mapping(ctx context.Context, table, old string, accept bool) error
 	if err != nil {
 		return err
 	}
-	tables, err := a.catalog(ctx, cfg, src)
+	tables, err := a.Catalog(ctx, cfg, src)
 	if err != nil {
 		return err
 	}
@@ -76,15 +76,15 @@ func (a *app) mapping(ctx context.Context, table, old string, accept bool) error
 		e := &edits[i]
 		changed := e.From != e.To
 		refused = refused || changed && !e.Acceptable
-		if a.json {
-			err = a.printJSON(map[string]any{
+		if a.JSON {
+			err = a.PrintJSON(map[string]any{
 				"schema": schema, "table": e.Source, "changed": changed, "kind": e.Kind,
 				"reasons":    append([]string{}, e.Reasons...),
 				"acceptable": e.Acceptable, "why": e.Why, "from": e.From, "to": e.To, "started": e.From != "",
 			})
 		} else {
-			a.printed = true
-			render.MappingEdit(a.out, e, accept)
+			a.Printed = true
+			render.MappingEdit(a.Out, e, accept)
 		}
 		if err == nil && accept && changed && e.Acceptable {
 			if err = preflight.CheckTarget(ctx, sink, tables, e.Target); err != nil {
@@ -114,8 +114,8 @@ func (a *app) acceptMapping(ctx context.Context, logs []*order.Log, e *catalog.M
 		if _, err := l.Append(ctx, "accept mapping", control); err != nil {
 			return err
 		}
-		if !a.json {
-			a.print("%s: the mapping is accepted: the table is copied with it. From now on start `run` with its file.", e.Source)
+		if !a.JSON {
+			a.Print("%s: the mapping is accepted: the table is copied with it. From now on start `run` with its file.", e.Source)
 		}
 		return nil
 	}

@@ -42,12 +42,12 @@ func (a *app) controlCommand(name, short, long, done string, control checkpoint.
 	var all bool
 	cmd := &cobra.Command{
 		Use: name + " --table NAME | --all", Short: short, Long: long,
-		Args: a.args(cobra.NoArgs),
-		RunE: a.body(func(ctx context.Context, _ []string) error {
+		Args: a.Args(cobra.NoArgs),
+		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			if all == (table != "") {
 				return exit.Usage("`replicator "+name+" --table NAME` or `--all`", "%s needs one table, or --all", name)
 			}
-			cfg, err := a.config()
+			cfg, err := a.Config()
 			if err != nil {
 				return err
 			}
@@ -55,7 +55,7 @@ func (a *app) controlCommand(name, short, long, done string, control checkpoint.
 			if err != nil {
 				return err
 			}
-			clients := a.clients(cfg)
+			clients := a.Clients(cfg)
 			defer clients.Close()
 			q, err := clients.Queue(ctx)
 			if err != nil {
@@ -70,17 +70,17 @@ func (a *app) controlCommand(name, short, long, done string, control checkpoint.
 					continue
 				}
 				outcomes = append(outcomes, c)
-				if !a.json {
-					a.print("%s is %s (entry %d of its log).", t.Source, done, c.Seq)
+				if !a.JSON {
+					a.Print("%s is %s (entry %d of its log).", t.Source, done, c.Seq)
 					if c.accepted != "" {
-						a.print("%s", c.accepted)
+						a.Print("%s", c.accepted)
 					}
 				}
 			}
-			if a.json && all {
-				err = a.printJSON(map[string]any{"schema": schema, "action": name, "tables": outcomes})
-			} else if a.json && len(outcomes) == 1 {
-				err = a.printJSON(outcomes[0])
+			if a.JSON && all {
+				err = a.PrintJSON(map[string]any{"schema": schema, "action": name, "tables": outcomes})
+			} else if a.JSON && len(outcomes) == 1 {
+				err = a.PrintJSON(outcomes[0])
 			}
 			return errors.Join(append(errs, err)...)
 		}),

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/dump"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
@@ -16,7 +17,7 @@ import (
 
 // queueCommand returns the command `replicator queue`.
 func (a *app) queueCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "queue", Short: "Look into the logs", Args: a.args(cobra.NoArgs)}
+	cmd := &cobra.Command{Use: "queue", Short: "Look into the logs", Args: a.Args(cobra.NoArgs)}
 	cmd.AddCommand(a.queueDumpCommand(), a.queueEnvCommand())
 	return cmd
 }
@@ -30,8 +31,8 @@ func (a *app) queueDumpCommand() *cobra.Command {
 		Short: "Print what the logs hold, one JSON object per line",
 		Long: `dump prints one line per change, and one per other entry (claim, start, graph, beat, marks, gap, control,
 snapshot), up to the newest entry at the time of the call. Keys and items are printed only with --show-data.`,
-		Args: a.args(cobra.NoArgs),
-		RunE: a.body(func(ctx context.Context, _ []string) error { return a.dump(ctx, table, key, o) }),
+		Args: a.Args(cobra.NoArgs),
+		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.dump(ctx, table, key, o) }),
 	}
 	f := cmd.Flags()
 	f.StringVar(&table, "table", "", "only this source table")
@@ -45,7 +46,7 @@ snapshot), up to the newest entry at the time of the call. Keys and items are pr
 
 // dump prints the logs of the selected tables, one after the other.
 func (a *app) dump(ctx context.Context, table, key string, o dump.Options) error {
-	cfg, err := a.config()
+	cfg, err := a.Config()
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func (a *app) dump(ctx context.Context, table, key string, o dump.Options) error
 	if o.Keys, err = dump.KeyHashes(key); err != nil {
 		return err
 	}
-	clients := a.clients(cfg)
+	clients := a.Clients(cfg)
 	defer clients.Close()
 	q, err := clients.Queue(ctx)
 	if err != nil {
@@ -79,7 +80,7 @@ func (a *app) dump(ctx context.Context, table, key string, o dump.Options) error
 
 func (a *app) printDumped(line *dump.Line) error {
 	line.Schema = schema
-	return a.printJSON(line)
+	return a.PrintJSON(line)
 }
 
 // queueEnvCommand returns the command `replicator queue env`.
@@ -89,9 +90,9 @@ func (a *app) queueEnvCommand() *cobra.Command {
 		Short: "Print shell variables with which the nats tool reaches the logs",
 		Long: `eval "$(replicator queue env)" lets the nats tool talk to a running daemon's embedded server. The token gives
 full access.`,
-		Args: a.args(cobra.NoArgs),
-		RunE: a.body(func(context.Context, []string) error {
-			cfg, err := a.config()
+		Args: a.Args(cobra.NoArgs),
+		RunE: a.Body(func(context.Context, []string) error {
+			cfg, err := a.Config()
 			if err != nil {
 				return err
 			}
@@ -99,12 +100,12 @@ full access.`,
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(map[string]any{"schema": schema, "NATS_URL": address, "NATS_CREDS": cfg.Queue.Creds})
+			if a.JSON {
+				return a.PrintJSON(map[string]any{"schema": schema, "NATS_URL": address, "NATS_CREDS": cfg.Queue.Creds})
 			}
-			a.print("export NATS_URL=%s", shellQuote(address))
+			a.Print("export NATS_URL=%s", cli.ShellQuote(address))
 			if cfg.Queue.Creds != "" {
-				a.print("export NATS_CREDS=%s", shellQuote(cfg.Queue.Creds))
+				a.Print("export NATS_CREDS=%s", cli.ShellQuote(cfg.Queue.Creds))
 			}
 			return nil
 		}),

@@ -1,15 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
@@ -29,8 +25,8 @@ it changes one row, the table's in tailrace_state: a new life begins, whose vers
 written. The replicator does the rest at its next try: it leaves the old log, makes a new one, reads the stream on, and
 compares the whole table with Bigtable, so that what the lost log held is written again. A table whose log can go on,
 or that is already recovering, is left as it is.`,
-		Args: a.args(cobra.NoArgs),
-		RunE: a.body(func(ctx context.Context, _ []string) error {
+		Args: a.Args(cobra.NoArgs),
+		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			if all == (table != "") {
 				return exit.Usage("`replicator recover --table NAME` or `--all`", "recover needs one table, or --all")
 			}
@@ -46,20 +42,20 @@ or that is already recovering, is left as it is.`,
 
 // recover says what the recovery of the tables does, and begins it if that is confirmed.
 func (a *app) recover(ctx context.Context, table string, yes bool) error {
-	cfg, err := a.config()
+	cfg, err := a.Config()
 	if err != nil {
 		return err
 	}
 	if _, err := catalog.Select(cfg, table); err != nil {
 		return err
 	}
-	clients := a.clients(cfg)
+	clients := a.Clients(cfg)
 	defer clients.Close()
 	src, err := clients.Source(ctx)
 	if err != nil {
 		return err
 	}
-	tables, err := a.catalog(ctx, cfg, src)
+	tables, err := a.Catalog(ctx, cfg, src)
 	if err != nil {
 		return err
 	}
@@ -68,12 +64,12 @@ func (a *app) recover(ctx context.Context, table string, yes bool) error {
 		return err
 	}
 	for _, p := range plans {
-		fmt.Fprintln(a.errs, p.Text())
+		fmt.Fprintln(a.Errs, p.Text())
 	}
 	if len(plans) == 0 {
-		fmt.Fprintln(a.errs, "Nothing to recover: every log can go on.")
+		fmt.Fprintln(a.Errs, "Nothing to recover: every log can go on.")
 	}
-	if recovery.Asks(plans) && !yes && !a.confirmed() {
+	if recovery.Asks(plans) && !yes && !a.Confirmed() {
 		return exit.Usage("repeat it with --yes", "nothing was changed: recover was not confirmed")
 	}
 	sink, err := clients.Bigtable(ctx)
@@ -87,25 +83,15 @@ func (a *app) recover(ctx context.Context, table string, yes bool) error {
 			}
 			return exit.Bigtable(err)
 		}
-		if !a.json && !p.Begun {
-			a.print("%s begins life %d. `replicator status` shows how far it is.", p.Table, p.Life)
+		if !a.JSON && !p.Begun {
+			a.Print("%s begins life %d. `replicator status` shows how far it is.", p.Table, p.Life)
 		}
 	}
-	if a.json {
+	if a.JSON {
 		if plans == nil {
 			plans = []*recovery.Life{} // [] in place of null
 		}
-		return a.printJSON(map[string]any{"schema": schema, "tables": plans})
+		return a.PrintJSON(map[string]any{"schema": schema, "tables": plans})
 	}
 	return nil
-}
-
-// confirmed asks on a terminal; without one nothing is confirmed.
-func (a *app) confirmed() bool {
-	if !a.terminal() || !term.IsTerminal(int(os.Stdin.Fd())) {
-		return false
-	}
-	fmt.Fprint(a.errs, "Go on? Type yes: ")
-	line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
-	return strings.TrimSpace(line) == "yes"
 }

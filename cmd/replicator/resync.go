@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
@@ -30,8 +31,8 @@ the whole target once for that, to find the rows that items have left. No gap is
 
 With --wait, exit code 4 says that some items could not be made equal yet: they change too often, or the mapping or
 Bigtable refuses them. Without it, the ids of what was asked for are printed.`,
-		Args: a.args(cobra.NoArgs),
-		RunE: a.body(func(ctx context.Context, _ []string) error {
+		Args: a.Args(cobra.NoArgs),
+		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			if o.Keys != "" || o.Export != "" {
 				return a.resyncItems(ctx, &o)
 			}
@@ -43,26 +44,26 @@ Bigtable refuses them. Without it, the ids of what was asked for are printed.`,
 	f.StringVar(&o.Keys, "keys", "", "file with the keys of the items, - for stdin")
 	f.StringVar(&o.Export, "from-export", "", "incremental export with the keys of the items")
 	f.BoolVar(&o.Wait, "wait", false, "return when the resync is complete")
-	must(cmd.MarkFlagRequired("table"))
+	cli.Must(cmd.MarkFlagRequired("table"))
 	cmd.MarkFlagsMutuallyExclusive("keys", "from-export")
 	return cmd
 }
 
 // resyncItems has single items resynced.
 func (a *app) resyncItems(ctx context.Context, o *ask.Resync) error {
-	cfg, err := a.config()
+	cfg, err := a.Config()
 	if err != nil {
 		return err
 	}
-	clients := a.clients(cfg)
+	clients := a.Clients(cfg)
 	defer clients.Close()
-	done, err := o.Run(ctx, a.asker(cfg, clients, o.Table), cfg)
+	done, err := o.Run(ctx, a.Asker(cfg, clients, o.Table), cfg)
 	if err != nil {
 		return err
 	}
-	if !o.Wait && !a.json {
+	if !o.Wait && !a.JSON {
 		items, requests := render.Count(int(done.Items), "item"), render.Count(len(done.IDs), "request")
-		a.print("%s of %s asked for: %s.", items, o.Table, requests)
+		a.Print("%s of %s asked for: %s.", items, o.Table, requests)
 		return nil
 	}
 	return a.printResynced(done.Resynced(schema, o), done)
@@ -70,7 +71,7 @@ func (a *app) resyncItems(ctx context.Context, o *ask.Resync) error {
 
 // resync orders a resync of a whole table, and waits for its end if asked to.
 func (a *app) resync(ctx context.Context, table string, wait bool) error {
-	logs, clients, err := a.tableLogs(ctx, table)
+	logs, clients, err := a.TableLogs(ctx, table)
 	if err != nil {
 		return err
 	}
@@ -85,16 +86,16 @@ func (a *app) resync(ctx context.Context, table string, wait bool) error {
 	if wait {
 		return a.awaitResync(ctx, clients, table, id)
 	}
-	if a.json {
-		return a.printJSON(map[string]any{"schema": schema, "table": table, "resync": id})
+	if a.JSON {
+		return a.PrintJSON(map[string]any{"schema": schema, "table": table, "resync": id})
 	}
-	a.print("%s is being resynced; `replicator status` shows when that is complete.", table)
+	a.Print("%s is being resynced; `replicator status` shows when that is complete.", table)
 	return nil
 }
 
 // awaitResync waits for the end of a resync of a whole table and prints its result.
 func (a *app) awaitResync(ctx context.Context, clients *wire.Clients, table, id string) error {
-	stop := a.showProgress(ctx, clients, table)
+	stop := a.ShowProgress(ctx, clients, table)
 	result, ok, err := order.AwaitResync(ctx, clients, table, id)
 	stop()
 	if err != nil {
@@ -109,15 +110,15 @@ func (a *app) awaitResync(ctx context.Context, clients *wire.Clients, table, id 
 
 // printResynced prints what a resync found and did. Items that are not equal after it are exit code 4.
 func (a *app) printResynced(r render.Resynced, done *ask.Total) error {
-	if a.json {
-		if err := a.printJSON(r); err != nil {
+	if a.JSON {
+		if err := a.PrintJSON(r); err != nil {
 			return err
 		}
 	} else {
-		a.printed = true
-		r.Print(a.out)
+		a.Printed = true
+		r.Print(a.Out)
 		if done != nil {
-			r.Refused(a.out, done.Notes)
+			r.Refused(a.Out, done.Notes)
 		}
 	}
 	if r.Open() > 0 {

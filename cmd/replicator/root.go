@@ -4,7 +4,16 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/compare"
 )
+
+// app has a method for each command.
+type app struct{ *cli.App }
+
+// schema is the format number of every JSON object that the commands print.
+const schema = cli.Schema
 
 // root returns the command line: all commands under one.
 func (a *app) root() *cobra.Command {
@@ -20,27 +29,28 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	a.path = root.Name()
+	a.Path = root.Name()
 	path := "./tailrace.yaml"
 	if env := os.Getenv("TAILRACE_CONFIG"); env != "" {
 		path = env
 	}
 	flags := root.PersistentFlags()
-	flags.StringVarP(&a.configPath, "config", "c", path, "configuration file; $TAILRACE_CONFIG")
-	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default: info for run and demo, else warn)")
-	flags.BoolVar(&a.json, "json", false, "print JSON on stdout; progress and logs go to stderr")
-	flags.BoolVar(&a.noColor, "no-color", false, "no colors and no moving progress, even on a terminal; $NO_COLOR")
+	flags.StringVarP(&a.ConfigPath, "config", "c", path, "configuration file; $TAILRACE_CONFIG")
+	flags.StringVar(&a.LogLevel, "log-level", "", "debug, info, warn or error (default: info for run and demo, else warn)")
+	flags.BoolVar(&a.JSON, "json", false, "print JSON on stdout; progress and logs go to stderr")
+	flags.BoolVar(&a.NoColor, "no-color", false, "no colors and no moving progress, even on a terminal; $NO_COLOR")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		a.path = cmd.CommandPath()
+		a.Path = cmd.CommandPath()
 		return err
 	})
 	root.AddCommand(
 		a.versionCommand(), a.manCommand(),
 		a.demoCommand(), a.initCommand(), a.sandboxCommand(), a.runCommand(), a.checkCommand(), a.schemaCommand(),
-		a.explainCommand(), a.statusCommand(), a.queueCommand(), a.dlqCommand(), a.gapsCommand(), a.pauseCommand(),
+		a.statusCommand(), a.queueCommand(), a.dlqCommand(), a.gapsCommand(), a.pauseCommand(),
 		a.resumeCommand(), a.copyCommand(), a.resyncCommand(), a.mappingCommand(),
-		a.recoverCommand(),
+		a.recoverCommand(), a.tableCommand(),
 	)
+	root.AddCommand(compare.Commands(a.App)...)
 	for _, cmd := range root.Commands() {
 		if cmd.HasSubCommands() && !cmd.Runnable() {
 			// Without a function of its own, cobra prints the help for any argument, and a mistyped subcommand succeeds.

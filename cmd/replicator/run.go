@@ -17,6 +17,7 @@ import (
 	"github.com/tailrace-cdc/replicator/admin"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/dry"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/heap"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
@@ -35,6 +36,7 @@ import (
 // runOptions are the flags of run.
 type runOptions struct {
 	drain, dry, upgrade, adopt bool
+	rehearsal                  dry.Options
 }
 
 // runCommand returns the command `replicator run`.
@@ -45,12 +47,15 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Replicate the tables until stopped",
 		Long: `run is the daemon. The first SIGTERM or Ctrl-C finishes the work in progress within shutdown_timeout and saves
 the marks; the second one ends it at once. Ending it in any way, at any moment, loses nothing.`,
-		Args: a.args(cobra.NoArgs),
-		RunE: a.body(func(ctx context.Context, _ []string) error { return a.run(ctx, o) }),
+		Args: a.Args(cobra.NoArgs),
+		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.run(ctx, o) }),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.drain, "drain-and-exit", false, "stop when everything that was written before the start is applied")
-	f.BoolVar(&o.dry, "dry-run", false, "only check that it could run, as replicator check does")
+	f.BoolVar(&o.dry, "dry-run", false,
+		"read the streams and apply the mappings, write nothing, and say what a run would do and cost")
+	f.DurationVar(&o.rehearsal.Duration, "duration", 0, "with --dry-run: how long; without it until Ctrl-C")
+	f.StringVar(&o.rehearsal.From, "from", dry.Latest, "with --dry-run: latest or trim_horizon")
 	f.BoolVar(&o.upgrade, "upgrade", false,
 		"raise logs of an older format to the newest: stop every older replicator first")
 	f.BoolVar(&o.adopt, "adopt", false,
@@ -65,23 +70,26 @@ the marks; the second one ends it at once. Ending it in any way, at any moment, 
 // replicates the tables until ctx ends.
 func (a *app) run(ctx context.Context, o runOptions) (err error) {
 	if o.dry {
-		return a.check(ctx, checkOptions{sample: preflight.DefaultSample})
+		return dry.Run(ctx, a.App, o.rehearsal)
 	}
-	cfg, err := a.config()
+	if o.rehearsal != (dry.Options{From: dry.Latest}) {
+		return exit.Usage("`replicator run --dry-run`, or without them", "--duration and --from belong to --dry-run")
+	}
+	cfg, err := a.Config()
 	if err != nil {
 		return err
 	}
 	tables, problems := catalog.Parse(cfg)
 	if problem.AnyError(problems) {
-		return a.refused(problems)
+		return a.Refused(problems)
 	}
-	if a.showsBars() {
-		a.bars = bars.New(a.errs)
-		defer a.bars.Close()
+	if a.ShowsBars() {
+		a.Bars = bars.New(a.Errs)
+		defer a.Bars.Close()
 	}
 	d := &daemon{
-		cfg: cfg, bars: a.bars, upgrade: o.upgrade, adopt: o.adopt,
-		log: a.logger(zapcore.InfoLevel), reg: wire.Registry(),
+		cfg: cfg, bars: a.Bars, upgrade: o.upgrade, adopt: o.adopt,
+		log: a.Logger(zapcore.InfoLevel), reg: wire.Registry(),
 	}
 	d.heap = heap.NewWatcher(cfg, d.reg)
 	if d.admin, err = wire.ListenAdmin(ctx, cfg); err != nil {
@@ -94,7 +102,7 @@ func (a *app) run(ctx context.Context, o runOptions) (err error) {
 		return err
 	}
 	if problems := d.compile(ctx, src, tables); problem.AnyError(problems) {
-		return a.refused(problems)
+		return a.Refused(problems)
 	}
 	q, err := d.clients.Queue(ctx)
 	if err != nil {
@@ -123,19 +131,19 @@ const announceDelay = 10 * time.Second
 // waits: a copy costs money, and Ctrl-C leaves everything as it was. The log says both without a terminal.
 func (a *app) announceCopies(ctx context.Context, d *daemon, tables *catalog.Catalog, sink *bigtable.Client) error {
 	copies, problems := preflight.FirstStarts(ctx, d.cfg, tables, sink)
-	if !a.terminal() {
+	if !a.Terminal() {
 		return nil
 	}
 	for _, p := range problems {
-		fmt.Fprintln(a.errs, p.String())
+		fmt.Fprintln(a.Errs, p.String())
 	}
 	if len(copies) == 0 {
 		return nil
 	}
 	for _, text := range copies {
-		fmt.Fprintln(a.errs, text)
+		fmt.Fprintln(a.Errs, text)
 	}
-	fmt.Fprintf(a.errs, "%s\nThe copies begin in %s, beside the stream; Ctrl-C stops, nothing was written yet.\n",
+	fmt.Fprintf(a.Errs, "%s\nThe copies begin in %s, beside the stream; Ctrl-C stops, nothing was written yet.\n",
 		preflight.PriceNote(), announceDelay)
 	return failure.Pause(ctx, announceDelay)
 }
@@ -165,7 +173,7 @@ func (d *daemon) compile(ctx context.Context, src *source.Source, tables *catalo
 	for _, err := range tables.Describe(ctx, src) {
 		d.log.Warn("table cannot be described yet", zap.Error(err), zap.String("hint", source.Hint(err)))
 	}
-	return append(tables.Compile(), tables.ReadBudgets()...)
+	return append(tables.Compile(), tables.Settings()...)
 }
 
 // archive opens the archive; nil if the configuration has none.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/sandbox"
 )
@@ -27,12 +28,12 @@ func (a *app) sandboxCommand() *cobra.Command {
   aws dynamodb list-tables
 
 Nothing in it is for production; without --dir nothing is kept.`,
-		Args: a.args(cobra.NoArgs),
-		RunE: a.body(func(ctx context.Context, _ []string) error {
-			log := a.logger(zapcore.WarnLevel).Named("sandbox")
+		Args: a.Args(cobra.NoArgs),
+		RunE: a.Body(func(ctx context.Context, _ []string) error {
+			log := a.Logger(zapcore.WarnLevel).Named("sandbox")
 			o.Log = log
 			o.Ready = func(env []string) {
-				fmt.Fprintf(a.errs, `The sandbox is ready. Clients find it with these, or by: eval "$(replicator sandbox env)"
+				fmt.Fprintf(a.Errs, `The sandbox is ready. Clients find it with these, or by: eval "$(replicator sandbox env)"
 (with --dynamodb, --bigtable, --nats and --s3 as here, if they are not the default)
 
   export %s
@@ -68,18 +69,18 @@ func (a *app) sandboxEnvCommand(o *sandbox.Options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "env",
 		Short: "Print shell variables with which the usual clients find the sandbox",
-		Args:  a.args(cobra.NoArgs),
-		RunE: a.body(func(context.Context, []string) error {
+		Args:  a.Args(cobra.NoArgs),
+		RunE: a.Body(func(context.Context, []string) error {
 			env := map[string]any{"schema": schema}
 			for _, line := range sandbox.Env(*o) {
 				name, value, _ := strings.Cut(line, "=")
 				env[name] = value
-				if !a.json {
-					a.print("export %s=%s", name, shellQuote(value))
+				if !a.JSON {
+					a.Print("export %s=%s", name, cli.ShellQuote(value))
 				}
 			}
-			if a.json {
-				return a.printJSON(env)
+			if a.JSON {
+				return a.PrintJSON(env)
 			}
 			return nil
 		}),

@@ -15,7 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
-	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform/describe"
 )
@@ -42,8 +42,8 @@ never drops anything. Materialized views are only printed: creating them is left
 
 With --splits a new table is split when it is made, so that a backfill is spread over several nodes. The split keys
 come from mapping a sample of the source. They are prefixes of row keys, and are printed.`,
-		Args: a.args(cobra.NoArgs),
-		RunE: a.body(func(ctx context.Context, _ []string) error { return a.schema(ctx, o) }),
+		Args: a.Args(cobra.NoArgs),
+		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.schema(ctx, o) }),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.format, "format", "cbt", "cbt, json or markdown")
@@ -63,17 +63,17 @@ func (a *app) schema(ctx context.Context, o schemaOptions) error {
 	if !slices.Contains([]string{"cbt", "json", "markdown"}, o.format) {
 		return exit.Usage("cbt, json or markdown", "unknown format %q", o.format)
 	}
-	cfg, err := a.config()
+	cfg, err := a.Config()
 	if err != nil {
 		return err
 	}
-	clients := a.clients(cfg)
+	clients := a.Clients(cfg)
 	defer clients.Close()
 	src, err := clients.Source(ctx)
 	if err != nil {
 		return err
 	}
-	tables, err := a.catalog(ctx, cfg, src)
+	tables, err := a.Catalog(ctx, cfg, src)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (a *app) schema(ctx context.Context, o schemaOptions) error {
 		}
 	}
 	if !o.diff && !o.apply {
-		return a.printTables(cfg, tables, a.json || o.format == "json")
+		return a.printTables(cfg, tables, a.JSON || o.format == "json")
 	}
 	return a.compareSchema(ctx, clients, tables, o)
 }
@@ -107,7 +107,7 @@ func (a *app) compareSchema(
 	if err != nil {
 		return exit.Bigtable(fmt.Errorf("compare schema: %w", err))
 	}
-	if err := a.printDifferences(differences, a.json || o.format == "json", o.apply); err != nil {
+	if err := a.printDifferences(differences, a.JSON || o.format == "json", o.apply); err != nil {
 		return err
 	}
 	if o.diff && len(differences) > 0 {
@@ -132,13 +132,13 @@ func (a *app) printTables(cfg *config.Config, tables *catalog.Catalog, asJSON bo
 		}
 	}
 	if asJSON {
-		return a.printJSON(map[string]any{"schema": schema, "tables": want, "views": views})
+		return a.PrintJSON(map[string]any{"schema": schema, "tables": want, "views": views})
 	}
 	for _, t := range want {
-		a.print("%s", t.CBT())
+		a.Print("%s", t.CBT())
 	}
 	for _, v := range views {
-		a.print("gcloud bigtable materialized-views create %s --instance=%s --query='%s'",
+		a.Print("gcloud bigtable materialized-views create %s --instance=%s --query='%s'",
 			v.Name, cfg.Bigtable.Instance, strings.ReplaceAll(v.Query, "'", `'\''`))
 	}
 	return nil
@@ -158,34 +158,34 @@ func (a *app) printDictionary(ctx context.Context, src *source.Source, tables *c
 			}
 		}
 		if i > 0 {
-			a.print("")
+			a.Print("")
 		}
-		a.print("%s", strings.TrimRight(describe.Dictionary(t.Program, samples), "\n"))
+		a.Print("%s", strings.TrimRight(describe.Dictionary(t.Program, samples), "\n"))
 	}
 	return nil
 }
 
 // printDifferences prints what was made if applied is set, else what the instance lacks and the commands that make it.
-func (a *app) printDifferences(differences []bigtable.Difference, asJSON, applied bool) error {
+func (a *app) printDifferences(differences []tableschema.Difference, asJSON, applied bool) error {
 	if asJSON {
-		list := append([]bigtable.Difference{}, differences...) // in JSON [], not null
-		return a.printJSON(map[string]any{"schema": schema, "applied": applied, "differences": list})
+		list := append([]tableschema.Difference{}, differences...) // in JSON [], not null
+		return a.PrintJSON(map[string]any{"schema": schema, "applied": applied, "differences": list})
 	}
 	for _, d := range differences {
 		if applied {
-			a.print("%s", render.Made(d))
+			a.Print("%s", render.Made(d))
 			continue
 		}
-		a.print("%s", render.Difference(d))
+		a.Print("%s", render.Difference(d))
 		for _, line := range d.CBT() {
-			a.print("    %s", line)
+			a.Print("    %s", line)
 		}
 	}
 	switch {
 	case applied:
-		a.print("Made or changed: %d.", len(differences))
+		a.Print("Made or changed: %d.", len(differences))
 	case len(differences) == 0:
-		a.print("The instance has all tables and families.")
+		a.Print("The instance has all tables and families.")
 	}
 	return nil
 }

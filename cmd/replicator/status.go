@@ -44,8 +44,8 @@ admin.listen, it adds what only the daemon knows: which services fail, and why a
 after the call, each of them then returned an empty page or a record newer than the call, and every sink has applied
 what came before that; and every copy of older items is complete. With a time (RFC 3339) it waits for what was written
 before that time.`,
-		Args: a.args(cobra.NoArgs),
-		RunE: a.body(func(ctx context.Context, _ []string) error { return a.status(ctx, o) }),
+		Args: a.Args(cobra.NoArgs),
+		RunE: a.Body(func(ctx context.Context, _ []string) error { return a.status(ctx, o) }),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.table, "table", "", "only this source table")
@@ -61,7 +61,7 @@ before that time.`,
 
 // status prints the status: now, again and again, or once everything before a moment is applied.
 func (a *app) status(ctx context.Context, o statusOptions) error {
-	cfg, err := a.config()
+	cfg, err := a.Config()
 	if err != nil {
 		return err
 	}
@@ -78,14 +78,14 @@ func (a *app) status(ctx context.Context, o statusOptions) error {
 		ctx, cancel = context.WithTimeout(ctx, o.timeout)
 		defer cancel()
 	}
-	clients := a.clients(cfg)
+	clients := a.Clients(cfg)
 	defer clients.Close()
 	observer := observe.New(cfg, tables, clients)
 	var status pipeline.Status
 	switch {
 	case o.wait != "":
 		a.readClock(ctx, clients, tables[0].Source)
-		stop := a.showProgress(ctx, clients, o.table)
+		stop := a.ShowProgress(ctx, clients, o.table)
 		status, err = a.waitFor(ctx, cfg, observer, target)
 		stop()
 	case o.watch:
@@ -123,7 +123,7 @@ func waitTarget(text string) (time.Time, error) {
 // this machine.
 func (a *app) readClock(ctx context.Context, clients *wire.Clients, table string) {
 	if err := clients.ReadClock(ctx, table); err != nil {
-		fmt.Fprintf(a.errs, "%s: DynamoDB did not return the time, so \"now\" is the time of this machine: %v\n", a.path, err)
+		fmt.Fprintf(a.Errs, "%s: DynamoDB did not return the time, so \"now\" is the time of this machine: %v\n", a.Path, err)
 	}
 }
 
@@ -132,7 +132,7 @@ func (a *app) readClock(ctx context.Context, clients *wire.Clients, table string
 func (a *app) statusNow(ctx context.Context, observer *observe.Observer) (pipeline.Status, error) {
 	status, err := observer.Status(ctx)
 	if only := (*observe.DaemonOnlyError)(nil); errors.As(err, &only) {
-		fmt.Fprintf(a.errs, "%s: %v\n", a.path, only)
+		fmt.Fprintf(a.Errs, "%s: %v\n", a.Path, only)
 		err = nil
 	}
 	return status, err
@@ -148,9 +148,9 @@ func (a *app) watch(ctx context.Context, observer *observe.Observer) error {
 		if err != nil {
 			return err
 		}
-		if a.redraws() {
-			fmt.Fprint(a.out, "\x1b[H\x1b[2J")
-			render.Bars(a.out, render.Steps(status, ""))
+		if a.Redraws() {
+			fmt.Fprint(a.Out, "\x1b[H\x1b[2J")
+			render.Bars(a.Out, render.Steps(status, ""))
 		}
 		if err := a.printStatus(status); err != nil {
 			return err
@@ -198,9 +198,9 @@ func (a *app) waitFailed(ctx context.Context, cfg *config.Config, last pipeline.
 
 // printStatus prints the status as JSON, or in words.
 func (a *app) printStatus(s pipeline.Status) error {
-	if a.json {
-		return a.printJSON(s)
+	if a.JSON {
+		return a.PrintJSON(s)
 	}
-	a.printed = true
-	return render.Status(a.out, s, time.Local)
+	a.Printed = true
+	return render.Status(a.Out, s, time.Local)
 }

@@ -20,14 +20,14 @@ func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, and the formats that this build reads",
-		Args:  a.args(cobra.NoArgs),
-		RunE: a.body(func(context.Context, []string) error {
+		Args:  a.Args(cobra.NoArgs),
+		RunE: a.Body(func(context.Context, []string) error {
 			v := buildVersion()
-			if a.json {
-				return a.printJSON(map[string]any{"schema": schema, "version": v, "go": runtime.Version(),
+			if a.JSON {
+				return a.PrintJSON(map[string]any{"schema": schema, "version": v, "go": runtime.Version(),
 					"platform": runtime.GOOS + "/" + runtime.GOARCH, "log_format": checkpoint.Format})
 			}
-			a.print("replicator %s (%s, %s/%s, log format %d)",
+			a.Print("replicator %s (%s, %s/%s, log format %d)",
 				v, runtime.Version(), runtime.GOOS, runtime.GOARCH, checkpoint.Format)
 			return nil
 		}),
@@ -61,9 +61,9 @@ func (a *app) manCommand() *cobra.Command {
 		Use:    "man DIR",
 		Short:  "Write the man pages into a directory",
 		Hidden: true,
-		Args:   a.args(cobra.ExactArgs(1)),
+		Args:   a.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.body(func(context.Context, []string) error {
+			return a.Body(func(context.Context, []string) error {
 				root := cmd.Root()
 				root.DisableAutoGenTag = true
 				header := &doc.GenManHeader{

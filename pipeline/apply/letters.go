@@ -160,7 +160,7 @@ func (x *resyncing) applyLetter(ctx context.Context, l *heldLetter, before *chan
 	if len(x.write.Rows) == 0 {
 		return nil
 	}
-	if err := x.shared.bigtable.Apply(ctx, x.o.Table.Target, &x.write); err != nil {
+	if err := x.shared.bigtable.ApplyWhile(ctx, x.o.Table.Target, &x.write, x.o.Owned); err != nil {
 		return &outcome.SinkError{Err: err}
 	}
 	return nil

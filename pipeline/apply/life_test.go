@@ -23,6 +23,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox"
 	"github.com/tailrace-cdc/replicator/sandbox/clock"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -102,8 +103,8 @@ func newTable(t *testing.T, set func(*table)) *table {
 	x.info, err = x.source.Table(ctx, "Orders")
 	must(err)
 	x.compile(x.mapping)
-	_, err = x.client.Ensure(ctx, bigtable.Tables([]bigtable.Table{{Name: targetTable, Families: x.program.Families()}},
-		7*24*time.Hour))
+	data := []tableschema.Table{{Name: targetTable, Families: x.program.Families()}}
+	_, err = x.client.Ensure(ctx, tableschema.Tables(data, 7*24*time.Hour))
 	must(err)
 	_, err = x.queue.CreateLog(ctx, "Orders", "token")
 	must(err)

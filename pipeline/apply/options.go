@@ -30,6 +30,9 @@ type Options struct {
 	Retention func() (time.Duration, bool)
 	epoch     uint64                 // of the claim under which the sinks apply the log
 	lives     map[string]change.Life // of streams with records that are older than the life
+	// Owned is asked before every attempt to write to Bigtable. It blocks until no other process can own the log, and
+	// returns an error when the sinks end. nil: it is not asked.
+	Owned func() error
 	// Append stores a halt or a gap in the log. It blocks until the entry is durable.
 	Append func(ctx context.Context, body any) error
 }

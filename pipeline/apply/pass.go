@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -22,6 +23,7 @@ type pass struct {
 	memory *memoryShare
 	damage *damagedRanges
 	now    func() change.Millis
+	fence  *checkpoint.Fence // nil: there is none
 }
 
 // target makes changes durable in a service. There are two: the lanes into Bigtable, and the archiver.
@@ -60,7 +62,10 @@ func (p *pass) read(ctx context.Context) error {
 		return fmt.Errorf("read log for %s: %w", p.sink, err)
 	}
 	defer r.Close(context.WithoutCancel(ctx))
-	for {
+	for at := mark.Seq; ; at = r.Mark().Seq {
+		if p.standsAtFence(at + 1) {
+			return p.hold(ctx)
+		}
 		_, e, err := r.Next(ctx)
 		if damage := (*queue.DamageError)(nil); errors.As(err, &damage) {
 			if err := p.damage.record(ctx, p.o, damage, p.now()); err != nil {
@@ -77,10 +82,27 @@ func (p *pass) read(ctx context.Context) error {
 		if e.Epoch > p.o.epoch {
 			return fmt.Errorf("read log for %s: %w: entry %d is of epoch %d", p.sink, queue.ErrLost, r.Mark().Seq, e.Epoch)
 		}
+		if p.standsAtFence(r.Mark().Seq) {
+			return p.hold(ctx)
+		}
 		if err := p.submitEntry(ctx, r.Mark(), e); err != nil {
 			return err
 		}
 	}
+}
+
+// standsAtFence reports whether an entry is behind the fence.
+//
+// Rule 12: behind a fence nothing is written to Bigtable, whoever owns the log, and after any restart. An owner that
+// does not know of the fence cannot read past it: it has appended nothing there, and applies no later owner's entries.
+func (p *pass) standsAtFence(seq uint64) bool { return p.fence != nil && seq > p.fence.Seq }
+
+// hold waits at the fence until ctx ends: the life ends when the fence is taken away.
+func (p *pass) hold(ctx context.Context) error {
+	p.o.Logger.Info("the sink stands at the fence of a cutover", zap.String("sink", p.sink),
+		zap.String("cutover", p.fence.ID), zap.Uint64("entry", p.fence.Seq))
+	<-ctx.Done()
+	return fmt.Errorf("stand at the fence: %w", context.Cause(ctx))
 }
 
 // submitEntry hands the changes of a frame to the target. An entry without changes is acked at once.

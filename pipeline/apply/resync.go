@@ -68,6 +68,9 @@ type LetterLeft struct{ ID, Code, Reason string }
 // ErrStale means that the item was read too long ago to be written: the caller reads it again.
 var ErrStale = errors.New("the item was read too long ago")
 
+// ErrFenced means that the table is fenced for a cutover: its rows may belong to the application by now.
+var ErrFenced = errors.New("the table is fenced")
+
 const (
 	// ResyncMargin is how far below the time of its read an item's version is, in ms. A change that the read has not seen
 	// has a higher version, because the clocks of the service's hosts differ by less.
@@ -100,7 +103,12 @@ var (
 // in the next pass of the sink, until the read is too old (ErrStale), ctx ends or the life does. Other errors concern
 // this item's write only: the changes of the stream go on. After any error it may be called again. Callers bound how
 // many items they resync at once; at most one waits in each lane, the others wait before it.
+//
+// Rule 12: while the sink stands at a fence, it returns ErrFenced.
 func (s *Sink) Resync(ctx context.Context, item *ResyncItem) (ResyncOutcome, error) {
+	if s.fence != nil {
+		return ResyncOutcome{}, ErrFenced
+	}
 	left := PageAge - ageOf(item, s.shared.clock())
 	if end, ok := ctx.Deadline(); !ok || time.Until(end) > left {
 		var cancel context.CancelFunc

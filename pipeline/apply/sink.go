@@ -23,6 +23,7 @@ type Sink struct {
 	newTarget func() target
 	memory    *memoryShare
 	damage    *damagedRanges
+	fence     *checkpoint.Fence // behind which nothing is applied; nil: there is none, or it does not concern the sink
 
 	acks    atomic.Pointer[ackTracker] // of the running pass; a retry begins a new one at its mark
 	lastSeq atomic.Uint64              // the drain ends here: the last entry with changes; 0 while nothing is drained
@@ -42,6 +43,7 @@ func New(shared *Shared, o Options, letters *DeadLetters, s *checkpoint.State) [
 	o.lives, o.epoch = s.Lives(), s.Epoch
 	lanes := func() target { return newLanes(shared, &o, letters) }
 	all := []*Sink{newSink(SinkBigtable, shared, &o, s, lanes)}
+	all[0].fence = s.Fence // the archive goes on
 	if o.Table.Archive && shared.archive != nil {
 		archive := func() target { return newArchiver(shared, &o, letters) }
 		all = append(all, newSink(SinkArchive, shared, &o, s, archive))
@@ -74,8 +76,12 @@ func (s *Sink) Name() string { return s.name }
 // process moved it past; 0 while there is none.
 func (s *Sink) Acked() (mark checkpoint.Mark, lastChanges uint64) { return s.acks.Load().acked() }
 
-// Drain asks Run to return once every entry up to seq is durable, or at once if the sink is halted or away.
+// Drain asks Run to return once every entry up to seq is durable, none of them behind a fence; or at once if the sink
+// is halted or away.
 func (s *Sink) Drain(seq uint64) {
+	if s.fence != nil {
+		seq = min(seq, s.fence.Last)
+	}
 	s.lastSeq.Store(max(seq, 1))
 	signal(s.wakeUp)
 }
@@ -155,7 +161,7 @@ func (s *Sink) pause(ctx context.Context, d time.Duration) error {
 func (s *Sink) runPass(ctx context.Context) error {
 	acks, to := s.acks.Load(), s.newTarget()
 	p := &pass{
-		sink: s.name, o: s.o, target: to, acks: acks, memory: s.memory, damage: s.damage, now: s.shared.now,
+		sink: s.name, o: s.o, target: to, acks: acks, memory: s.memory, damage: s.damage, now: s.shared.now, fence: s.fence,
 	}
 	if l, ok := to.(*lanes); ok {
 		s.setLanes(l)

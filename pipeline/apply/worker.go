@@ -210,7 +210,7 @@ func (w *worker) writeItem(ctx context.Context, jobs []*job) (err error) {
 			What: "an earlier change of the item is a dead letter, and its rows are not functions of its key alone"}
 	}
 	inFlight := w.call.begin(ctx)
-	err = w.call.end(ctx, inFlight, w.shared.bigtable.Apply(inFlight, w.o.Table.Target, &w.write))
+	err = w.call.end(ctx, inFlight, w.shared.bigtable.ApplyWhile(inFlight, w.o.Table.Target, &w.write, w.o.Owned))
 	if err != nil {
 		return &outcome.SinkError{Err: err}
 	}

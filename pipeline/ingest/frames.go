@@ -58,6 +58,7 @@ func (w *writer) storePages(ctx context.Context, pages []*source.Page) error {
 			empty = append(empty, &p.Page)
 		}
 	}
+	seen := w.sightings(pages)
 	packed, err := frame.Pack(full, w.frameSize())
 	for _, p := range pages {
 		p.Release()
@@ -68,8 +69,28 @@ func (w *writer) storePages(ctx context.Context, pages []*source.Page) error {
 	if err != nil {
 		return fmt.Errorf("pack pages: %w", err)
 	}
-	w.frames, w.proofs = packed, empty
+	w.frames, w.proofs, w.seen = packed, empty, seen
 	return w.flush(ctx)
+}
+
+// sighting is what came out of a shard with a page that was not empty.
+type sighting struct {
+	shard  string
+	newest change.Millis // creation of the newest record or heartbeat
+	beats  []change.Heartbeat
+}
+
+// sightings returns what came out of which shard, for a table with heartbeats.
+func (w *writer) sightings(pages []*source.Page) (all []sighting) {
+	if w.o.Heartbeats == nil {
+		return nil
+	}
+	for _, p := range pages {
+		if newest := p.Newest(); newest > 0 {
+			all = append(all, sighting{p.Feed.Shard, newest, p.Heartbeats})
+		}
+	}
+	return all
 }
 
 // frameSize returns how large a frame may be: a part of the log's limit only, so that the reserve above which reading
@@ -102,7 +123,11 @@ func (w *writer) flush(ctx context.Context) error {
 	for _, p := range w.proofs {
 		w.watermarks.raise(p)
 	}
-	w.proofs = nil
+	for _, x := range w.seen {
+		w.watermarks.prove(x.shard, x.newest)
+		w.o.Heartbeats.Seen(x.shard, x.beats)
+	}
+	w.proofs, w.seen = nil, nil
 	if ended {
 		w.publishChanges()
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/heartbeat"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -20,6 +21,9 @@ type Options struct {
 	Periods    Periods
 	Row        Row
 	Logger     *zap.Logger
+	// Heartbeats learns where heartbeats come out; nil for a table without. Each open shard gets one every HeartbeatEvery.
+	Heartbeats     *heartbeat.Planner
+	HeartbeatEvery time.Duration
 	// Observe is called with what the log holds and how full it is, whenever one of them has changed.
 	Observe func(*checkpoint.State, queue.Pressure)
 	// Beating is called when the life has stored a beat: whatever halted the table before is over.

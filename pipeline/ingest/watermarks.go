@@ -15,6 +15,8 @@ type watermarks struct {
 type watermark struct {
 	shard *checkpoint.Shard
 	at    change.Millis
+	// proven is what its records and heartbeats prove, without any empty read. It is of this life only.
+	proven change.Millis
 }
 
 func newWatermarks() *watermarks { return &watermarks{byShard: map[string]*watermark{}} }
@@ -29,12 +31,43 @@ func (w *watermarks) add(sh *checkpoint.Shard) {
 	w.all = append(w.all, m)
 }
 
-// raise notes what an empty page proves about its shard.
+// raise notes what a page without records shows about its shard. A page of heartbeats is not empty, so more may follow
+// it, and it shows nothing beyond them.
 func (w *watermarks) raise(p *change.Page) {
 	if m := w.byShard[p.Feed.Shard]; m != nil {
-		head := checkpoint.PageHead{Date: p.Date}
+		newest := p.Newest()
+		head := checkpoint.PageHead{Date: p.Date, Newest: newest}
+		if newest > 0 {
+			head.Records = 1
+		}
 		m.at = max(m.at, head.Watermark())
 	}
+}
+
+// prove notes when the newest record or heartbeat was created that has come out of a shard.
+func (w *watermarks) prove(shard string, newest change.Millis) {
+	if m := w.byShard[shard]; m != nil {
+		head := checkpoint.PageHead{Records: 1, Newest: newest}
+		m.proven = max(m.proven, head.Watermark())
+	}
+}
+
+// proof returns the time up to which records and heartbeats prove that everything was read: the records of a shard are
+// in order, and a shard that took a write had not ended before. It is 0 while nothing has come out of some shard. open
+// are the shards that take writes, assumed is the number of those out of which nothing has come that is recent.
+func (w *watermarks) proof(recent change.Millis) (proven change.Millis, open []string, assumed int) {
+	for i, m := range w.all {
+		if i == 0 || m.proven < proven {
+			proven = m.proven
+		}
+		if m.shard.Phase.Closed() {
+			continue
+		}
+		if open = append(open, m.shard.ID); m.proven < recent {
+			assumed++
+		}
+	}
+	return proven, open, assumed
 }
 
 // lowest returns the time up to which every open shard has been read, 0 while one has not been read at all. It drops

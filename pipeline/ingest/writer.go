@@ -32,7 +32,8 @@ type writer struct {
 
 	// What a full log did not take yet, in this order.
 	frames []frame.Packed
-	proofs []*change.Page // empty pages that were read after the frames
+	proofs []*change.Page // pages without records that were read after the frames
+	seen   []sighting     // what has come out of which shard, in frames and proofs; with heartbeats only
 	gap    *request       // was found after them
 }
 
@@ -154,6 +155,7 @@ func (w *writer) tolerateFull(err error) error {
 func (w *writer) beat(ctx context.Context) error {
 	s := w.log.State()
 	b := &checkpoint.Beat{Date: w.o.now(), Listed: w.lister.lastListing(), Watermark: w.watermarks.lowest()}
+	w.prove(s, b)
 	_, err := w.log.Append(ctx, b, nil)
 	w.lister.update(s) // the marks may have passed what a new stream waits for
 	// A full log keeps its last tenth for entries that make room. Without beats the work goes on.
@@ -163,6 +165,23 @@ func (w *writer) beat(ctx context.Context) error {
 	}
 	return w.clearOwnHalt(ctx)
 }
+
+// lateHeartbeats is how many heartbeats of a shard may be missing before it counts as one without.
+const lateHeartbeats = 3
+
+// prove adds to a beat what heartbeats prove, and tells their planner which shards need one.
+func (w *writer) prove(s *checkpoint.State, b *checkpoint.Beat) {
+	if w.o.Heartbeats == nil || s.Format < 3 {
+		return
+	}
+	late := lateHeartbeats*w.o.HeartbeatEvery + heartbeatWay
+	proven, open, assumed := w.watermarks.proof(b.Date - change.Millis(late.Milliseconds()))
+	b.Proven, b.Assumed = proven, assumed
+	w.o.Heartbeats.Open(open)
+}
+
+// heartbeatWay is how long a heartbeat may take from its write to the log: idle shards are read once a second.
+const heartbeatWay = 5 * time.Second
 
 // storeMarks appends the sinks' marks if they passed any change since the stored marks (Rule 1). A mark that only
 // passed beats and marks is not worth an entry: marks would cause marks for ever.

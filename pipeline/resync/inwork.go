@@ -44,12 +44,6 @@ type chunkWork struct {
 	slow  bool // the log says that it is slow; the goroutine of Run owns it
 }
 
-func (w *inWork) has(id string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.ContainsFunc(w.chunks, func(c *chunkWork) bool { return c.ID == id })
-}
-
 func (w *inWork) full() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -28,6 +28,8 @@ type Requests struct {
 	Client  *bigtable.Client // of the target; read where an item's key does not show its rows
 	Target  string
 	Poll    time.Duration // between two looks for a request; default 1 s
+	// Foreign deletes cells that belong to no item, and returns what became of each column.
+	Foreign func(ctx context.Context, asked []request.Item) (*request.Outcome, error)
 
 	named named
 	hand  *pace.Hand
@@ -48,8 +50,14 @@ func (r *Requests) Run(ctx context.Context) error {
 		r.Poll = time.Second
 	}
 	r.hand = pace.NewHand()
+	r.loop(ctx, nil)
+	return nil
+}
+
+// loop serves requests until ctx ends, from store, or from the log's when that is nil. It returns when no chunk is in
+// work any more: what it writes belongs to this life.
+func (r *Requests) loop(ctx context.Context, store chunks) {
 	defer r.work.all.Wait()
-	var store chunks
 	for fails := 0; ctx.Err() == nil; {
 		busy, err := r.serve(ctx, &store)
 		pause := r.Poll
@@ -65,7 +73,6 @@ func (r *Requests) Run(ctx context.Context) error {
 		r.logSlow()
 		_ = failure.Pause(ctx, pause) // fails when ctx ends, which ends the loop
 	}
-	return nil
 }
 
 // serve begins the oldest request that is not being done. It returns false when none waits.
@@ -87,12 +94,10 @@ func (r *Requests) serve(ctx context.Context, store *chunks) (busy bool, err err
 	if c == nil || err != nil {
 		return false, err
 	}
-	if !r.work.has(c.ID) {
-		if err := r.nameRows(ctx, *store, c); err != nil {
-			return false, err
-		}
-		r.begin(ctx, *store, c)
+	if err := r.nameRows(ctx, *store, c); err != nil {
+		return false, err
 	}
+	r.begin(ctx, *store, c)
 	r.after = at
 	return true, nil
 }
@@ -136,6 +141,9 @@ func (r *Requests) finish(ctx context.Context, store chunks, w *chunkWork) error
 
 // do resyncs the items of a chunk, and counts what became of them.
 func (r *Requests) do(ctx context.Context, c *chunkWork) (*request.Outcome, error) {
+	if c.What == request.Foreign && r.Foreign != nil {
+		return r.Foreign(ctx, c.Items)
+	}
 	if c.What != request.Resync && c.What != request.Letters {
 		return &request.Outcome{Failed: "the owner does not know the request " + c.What,
 			Hint: "the replicator that owns the table is older than this command: upgrade it"}, nil
@@ -150,7 +158,7 @@ func (r *Requests) do(ctx context.Context, c *chunkWork) (*request.Outcome, erro
 			failed := "item " + ordinal(i) + " has no key of " + r.Table.Name + ": " + err.Error()
 			return &request.Outcome{Failed: failed}, nil //nolint:nilerr // the command shows it
 		}
-		w := Wanted{Key: key, Rows: c.Items[i].Rows, Letters: c.What == request.Letters}
+		w := Wanted{Key: key, Rows: c.Items[i].Rows, Letters: c.What == request.Letters, Future: c.Items[i].Future}
 		if c.rows != nil {
 			w.Rows = append(slices.Clip(w.Rows), c.rows[i]...)
 		}

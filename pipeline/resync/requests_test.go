@@ -268,6 +268,37 @@ func TestStatusSaysThatAllRequestsAreStuck(t *testing.T) {
 	})
 }
 
+// obstinate is a Bigtable whose writes do not end with their context at once.
+type obstinate struct {
+	*table
+	begun, ended *atomic.Int32
+}
+
+func (w obstinate) Resync(ctx context.Context, _ *apply.ResyncItem) (apply.ResyncOutcome, error) {
+	w.begun.Add(1)
+	err := failure.Pause(context.WithoutCancel(ctx), time.Minute)
+	w.ended.Add(1)
+	return apply.ResyncOutcome{Written: 1}, err
+}
+
+// TestRequestsEndWithTheirLife: no chunk writes after Run has returned, because the next life may belong to another
+// process.
+func TestRequestsEndWithTheirLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTable(t, 0, 0)
+		o := x.options()
+		var begun, ended atomic.Int32
+		o.Reader, o.Writer = absent{x}, obstinate{x, &begun, &ended}
+		r := &Requests{Options: o, Poll: time.Second, hand: pace.NewHand()}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		r.loop(ctx, ask(1, 1))
+		if begun.Load() != 1 || ended.Load() != 1 {
+			t.Errorf("%d writes were begun, %d ended", begun.Load(), ended.Load())
+		}
+	})
+}
+
 // refusing is a table whose owner may not read some items.
 type refusing struct{ absent }
 

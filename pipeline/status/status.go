@@ -15,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/verify/continuous"
 )
 
 // Seen is what a status is computed from.
@@ -74,6 +75,8 @@ type Observed struct {
 	readMoved, appliedMoved time.Time
 	copyMoved               time.Time // or when there last was no copy to make any
 	own                     bool      // this process owns the log
+
+	fencedAt change.Millis // 0: there is no fence
 }
 
 // Observe takes from the state what a status needs. before is the last look of the same process, or nil.
@@ -91,18 +94,22 @@ func Observe(x Seen, before *Observed) *Observed {
 	if live := s.LiveStream(); live != nil {
 		o.reading, o.streamStart, o.disabled = true, live.Date, live.Disabled
 	}
-	if o.mark = s.LowMark(); o.mark < s.LastFrame && len(s.Marks) > 0 {
-		o.waiting, o.slowest = s.LastFrame-o.mark, slowestSink(s)
-	}
+	o.mark = s.LowMark()
+	o.slowest, o.waiting = s.Unapplied()
 	st := &o.status
 	*st = Table{
-		Source: x.Source, Target: x.Target, State: stateWord(s), Proof: "assumed", DeadLetters: x.Letters,
+		Source: x.Source, Target: x.Target, State: stateWord(s), Proof: Assumed, DeadLetters: x.Letters,
 		Owner: s.Owner, Epoch: s.Epoch, LogFormat: s.Format, Changes: s.Changes, Foreign: s.Foreign,
+	}
+	if f := s.Fence; f != nil {
+		o.fencedAt = f.At
+		st.Fence = &Fence{ID: f.ID, Since: f.At.Time().UTC(), Entry: f.Seq, Reached: s.StandsAtFence()}
 	}
 	st.takeProgress(x)
 	st.addTroubles(s)
 	sh := &st.Shards
 	sh.Open, sh.Closed, sh.Waiting, sh.Done = s.ShardCounts()
+	st.takeProof(s)
 	st.Queue = queueUse(x.Pressure)
 	if o.applied > 0 {
 		at := o.applied.Time().UTC()
@@ -128,7 +135,7 @@ func (st *Table) takeProgress(x Seen) {
 	if x.Live == nil {
 		return
 	}
-	st.Requests = x.Live.Requests
+	st.Requests, st.Verify = x.Live.Requests, x.Live.Verify
 	if c := x.Live.Copy; c != nil && st.Copy != nil && c.ID == st.Copy.ID {
 		live := *c
 		live.Paused = st.Copy.Paused // the log is newer
@@ -141,7 +148,7 @@ func (st *Table) takeProgress(x Seen) {
 
 // Unseen returns a table of which nothing is known since a moment, on this process's clock.
 func Unseen(source, target string, since time.Time) *Observed {
-	return &Observed{status: Table{Source: source, Target: target, State: "waiting", Proof: "assumed"}, lookedAt: since}
+	return &Observed{status: Table{Source: source, Target: target, State: "waiting", Proof: Assumed}, lookedAt: since}
 }
 
 // LookedAt returns when the table was looked at, on this process's clock.
@@ -172,6 +179,7 @@ type Now struct {
 	Resync *resync.WholeStatus // of the resync of the whole table that runs
 	// Requests are those of commands for single items that are being done.
 	Requests *resync.RequestsStatus
+	Verify   *continuous.Status // of the continuous comparison; nil without one
 }
 
 // With returns what was seen with what the owner knows now.
@@ -188,7 +196,7 @@ func (o *Observed) With(n Now) *Observed {
 	if next.resync != nil {
 		next.status.Resync = n.Resync
 	}
-	next.status.Requests = n.Requests
+	next.status.Requests, next.status.Verify = n.Requests, n.Verify
 	return &next
 }
 
@@ -226,17 +234,6 @@ func age(now, then change.Millis) time.Duration {
 	return max(0, time.Duration(now-then)*time.Millisecond)
 }
 
-// slowestSink returns the sink with the lowest mark.
-func slowestSink(s *checkpoint.State) (sink string) {
-	low := s.LowMark()
-	for name, m := range s.Marks {
-		if m.Seq == low && (sink == "" || name < sink) {
-			sink = name
-		}
-	}
-	return sink
-}
-
 // At returns the status at a moment: service is the service's clock, now this process's.
 func (o *Observed) At(service, now time.Time) Table {
 	st := o.status
@@ -248,14 +245,23 @@ func (o *Observed) At(service, now time.Time) Table {
 		st.Retention = max(0, (source.Retention - time.Duration(ms-t)*time.Millisecond).Seconds())
 	}
 	if t := cmp.Or(o.applied, o.streamStart); t > 0 {
-		st.AppliedLag = seconds(ms - t)
+		st.AppliedLag = seconds(o.untilFence(ms) - t)
 	}
 	silent := age(ms, o.ownerSeen)
-	if (st.State == "running" || st.State == "copying") && !o.own && !o.carried && (o.released || silent > 3*o.ttl) {
+	works := st.State == "running" || st.State == "copying" || st.State == "fenced"
+	if works && !o.own && !o.carried && (o.released || silent > 3*o.ttl) {
 		st.State = "waiting"
 	}
 	st.Reasons = o.reasons(&st, silent, now)
 	return st
+}
+
+// untilFence returns the time up to which a lag of the sinks counts: behind a fence nothing is to be applied.
+func (o *Observed) untilFence(ms change.Millis) change.Millis {
+	if o.fencedAt == 0 {
+		return ms
+	}
+	return min(ms, o.fencedAt)
 }
 
 // seconds converts milliseconds; 0 for negative ones.
@@ -272,6 +278,8 @@ func stateWord(s *checkpoint.State) string {
 		return "gap"
 	case s.LiveStream() == nil:
 		return "waiting"
+	case s.Fence != nil:
+		return "fenced"
 	case s.Resync != nil && s.Resync.Recover:
 		return "recovering"
 	case s.Resync != nil:

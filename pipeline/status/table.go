@@ -4,7 +4,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
+	"github.com/tailrace-cdc/replicator/verify/continuous"
 )
 
 // Table is what a table's log shows about the table. It follows from the log alone, so the daemon and the status
@@ -12,8 +14,8 @@ import (
 type Table struct {
 	Source string `json:"source"`
 	Target string `json:"target"`
-	// State is running, copying, healing, recovering, paused, halted, gap or waiting; standby where another process owns
-	// the log.
+	// State is running, copying, healing, recovering, paused, halted, gap, fenced or waiting; standby where another
+	// process owns the log.
 	State string `json:"state"`
 
 	Shards struct {
@@ -29,23 +31,27 @@ type Table struct {
 	AppliedLag     float64    `json:"applied_lag_s"`
 	AppliedThrough *time.Time `json:"applied_through"`  // everything written before it is in Bigtable
 	Retention      float64    `json:"retention_left_s"` // until the oldest unread record may be lost; -1 unknown
-	Proof          string     `json:"proof"`            // assumed: as far as empty reads show
-	Queue          Queue      `json:"queue"`
-	DeadLetters    int        `json:"dead_letters"`
-	Gaps           int        `json:"gaps"`
-	Accepted       int        `json:"gaps_accepted"`
-	Differing      int        `json:"gaps_differing"`          // gaps that are neither healed nor waived for every sink
-	DiffersSince   *time.Time `json:"differs_since"`           // from when on changes are missing because of them
-	CopyCanceled   bool       `json:"copy_canceled,omitempty"` // and nothing has healed that yet
-	Owner          string     `json:"owner"`
-	Epoch          uint64     `json:"epoch"`
-	LogFormat      int        `json:"log_format"`
-	Changes        uint64     `json:"changes"`
-	Foreign        uint64     `json:"foreign_messages"`
-	ClockAhead     float64    `json:"clock_ahead_s"`
-	Halt           string     `json:"halt,omitempty"` // of the pipeline itself, or the oldest
-	Code           string     `json:"halt_code,omitempty"`
-	Reasons        []string   `json:"reasons,omitempty"` // why it is not ready
+	// Proof is proven if heartbeats prove ProvenThrough and each open shard has a recent one; else assumed: as far as
+	// empty reads show, in Assumed of the open shards.
+	Proof         string     `json:"proof"`
+	ProvenThrough *time.Time `json:"proven_through,omitempty"`
+	Assumed       int        `json:"shards_assumed"`
+	Queue         Queue      `json:"queue"`
+	DeadLetters   int        `json:"dead_letters"`
+	Gaps          int        `json:"gaps"`
+	Accepted      int        `json:"gaps_accepted"`
+	Differing     int        `json:"gaps_differing"`          // gaps that are neither healed nor waived for every sink
+	DiffersSince  *time.Time `json:"differs_since"`           // from when on changes are missing because of them
+	CopyCanceled  bool       `json:"copy_canceled,omitempty"` // and nothing has healed that yet
+	Owner         string     `json:"owner"`
+	Epoch         uint64     `json:"epoch"`
+	LogFormat     int        `json:"log_format"`
+	Changes       uint64     `json:"changes"`
+	Foreign       uint64     `json:"foreign_messages"`
+	ClockAhead    float64    `json:"clock_ahead_s"`
+	Halt          string     `json:"halt,omitempty"` // of the pipeline itself, or the oldest
+	Code          string     `json:"halt_code,omitempty"`
+	Reasons       []string   `json:"reasons,omitempty"` // why it is not ready
 
 	Copy *resync.Progress `json:"copy,omitempty"` // of the items that are older than the stream, while it is not complete
 
@@ -55,9 +61,21 @@ type Table struct {
 
 	Requests *resync.RequestsStatus `json:"requests,omitempty"` // for single items, while a process does some
 
+	Verify *continuous.Status `json:"verify,omitempty"` // the continuous comparison, while a process does it
+
+	Fence *Fence `json:"fence,omitempty"` // of a cutover
+
 	Halts map[string]string `json:"halts"` // reasons by sink; "pipeline" is the pipeline itself
 
 	unread, unapplied string // the reasons that Moved may refute
+}
+
+// Fence is a fence in the log: nothing behind it is applied to Bigtable, while reading and the archive go on.
+type Fence struct {
+	ID      string    `json:"id"` // of the cutover
+	Since   time.Time `json:"since"`
+	Entry   uint64    `json:"entry"`
+	Reached bool      `json:"reached"` // everything before it is in Bigtable
 }
 
 // StandBy is the state of a table whose log another process owns, as long as that one shows life.
@@ -70,6 +88,28 @@ type Queue struct {
 	Oldest    *time.Time `json:"oldest"`
 	HoursLeft float64    `json:"hours_left"` // -1: no limit in sight
 }
+
+// takeProof takes what heartbeats prove.
+func (st *Table) takeProof(s *checkpoint.State) {
+	p := &s.Proof
+	if st.Assumed = p.Assumed; p.Assumed == 0 && p.Read == 0 {
+		st.Assumed = st.Shards.Open // there are no heartbeats
+	}
+	through := s.ProvenWatermark()
+	if through == 0 {
+		return
+	}
+	at := through.Time().UTC()
+	if st.ProvenThrough = &at; p.Assumed == 0 && p.Read > 0 {
+		st.Proof = Proven
+	}
+}
+
+// How it is known that idle shards are idle.
+const (
+	Proven  = "proven"
+	Assumed = "assumed"
+)
 
 // plural returns a number with its noun.
 func plural(n int, what string) string {

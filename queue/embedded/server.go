@@ -72,6 +72,9 @@ func (e *Server) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := removeLeftovers(e.opts.Dir); err != nil {
+		return err
+	}
 	srv, err := server.NewServer(opts)
 	if err != nil {
 		return fmt.Errorf("make server: %w", err)

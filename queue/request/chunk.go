@@ -19,6 +19,7 @@ import (
 
 	"github.com/klauspost/compress/s2"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/queue/conn"
 )
 
@@ -26,6 +27,7 @@ import (
 const (
 	Resync  = "resync"  // make the rows of the items true
 	Letters = "letters" // try the items' dead letters again, and resync them
+	Foreign = "foreign" // delete the cells of Columns where they still belong to no item; Key is not used
 )
 
 // MaxChunk is how many bytes of keys fit into a chunk.
@@ -47,6 +49,16 @@ type Item struct {
 	Key     json.RawMessage `json:"key"`               // canonical, in DynamoDB's typed JSON
 	Rows    [][]byte        `json:"rows,omitempty"`    // further rows that may hold the item
 	Letters []string        `json:"letters,omitempty"` // ids of dead letters to try; empty: all of the item
+	// Future is a guard in the future, which the item's rows are known to have.
+	Future  change.Version `json:"future,omitempty"`
+	Columns []Column       `json:"columns,omitempty"` // only with Foreign
+}
+
+// Column is a column of one row of the target.
+type Column struct {
+	Row       []byte `json:"row"`
+	Family    string `json:"family"`
+	Qualifier []byte `json:"qualifier"`
 }
 
 // Outcome is the result of a chunk. It counts items unless a field says otherwise.
@@ -56,9 +68,10 @@ type Outcome struct {
 	Equal   int64     `json:"equal"`
 	Left    int64     `json:"left"`
 	Hot     int64     `json:"hot"`
-	Applied int64     `json:"applied"` // dead letters
-	Refused int64     `json:"refused"` // items, or letters that are refused again
-	Waiting int64     `json:"waiting"` // letters not tried, because an earlier one of their item was refused
+	Applied int64     `json:"applied"`           // dead letters
+	Refused int64     `json:"refused"`           // items, or letters that are refused again
+	Waiting int64     `json:"waiting"`           // letters not tried, because an earlier one of their item was refused
+	Deleted int64     `json:"deleted,omitempty"` // columns
 	// Failed says why the owner refuses the whole chunk; empty when it did it.
 	Failed string `json:"failed,omitempty"`
 	Hint   string `json:"hint,omitempty"`
@@ -106,6 +119,9 @@ func (x *Cutter) Add(it Item, now time.Time) (full *Chunk) {
 	}
 	for _, id := range it.Letters {
 		n += len(id) + 4
+	}
+	for _, c := range it.Columns {
+		n += 2*(len(c.Row)+len(c.Family)+len(c.Qualifier)) + 48
 	}
 	if x.chunk != nil && x.size+n > MaxChunk {
 		full = x.Rest()

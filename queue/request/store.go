@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -130,7 +131,14 @@ func (s *Store) NextAfter(ctx context.Context, now time.Time, after uint64) (*Ch
 
 // Waiting returns the chunks of the command that asked for c that have no outcome yet, c among them, oldest first. Only
 // the owner of the log calls it.
-func (s *Store) Waiting(ctx context.Context, c *Chunk) (all []*Chunk, err error) {
+func (s *Store) Waiting(ctx context.Context, c *Chunk) ([]*Chunk, error) {
+	all, err := s.Pending(ctx)
+	return slices.DeleteFunc(all, func(x *Chunk) bool { return x.Command() != c.Command() }), err
+}
+
+// Pending returns the chunks that have no outcome yet, oldest first. Unlike Next it writes nothing, so that commands
+// may call it.
+func (s *Store) Pending(ctx context.Context) (all []*Chunk, err error) {
 	for at := uint64(1); ; {
 		m, err := s.conn.Next(ctx, s.opts.Stream, at)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -140,7 +148,7 @@ func (s *Store) Waiting(ctx context.Context, c *Chunk) (all []*Chunk, err error)
 			return nil, s.wrap("look for", "one", err)
 		}
 		at = m.Sequence + 1
-		if x, err := decode(m.Data); err == nil && x.Outcome == nil && x.Command() == c.Command() {
+		if x, err := decode(m.Data); err == nil && x.Outcome == nil {
 			all = append(all, x)
 		}
 	}
@@ -192,6 +200,16 @@ func (s *Store) Count(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("count requests of %s: %w", s.opts.Table, err)
 	}
 	return int(info.State.Msgs), nil
+}
+
+// Position returns when the stream was made, and the sequence of its newest message ever. Each request and each outcome
+// raises it, and deletions do not lower it.
+func (s *Store) Position(ctx context.Context) (created time.Time, last uint64, err error) {
+	info, err := s.conn.StreamInfo(ctx, s.keyed.Stream)
+	if err != nil {
+		return created, 0, fmt.Errorf("look at requests of %s: %w", s.opts.Table, err)
+	}
+	return info.Created, info.State.LastSeq, nil
 }
 
 // write stores the chunk if the stored one of its id is at sequence last; with last 0, if none is stored.

@@ -21,8 +21,14 @@ import (
 //
 // Apply does not modify or keep w.
 func (c *Client) Apply(ctx context.Context, target string, w *transform.Write) error {
+	return c.ApplyWhile(ctx, target, w, nil)
+}
+
+// ApplyWhile is Apply for a process that may have lost the right to write: fresh is asked before every attempt of every
+// call, as in Resync. It may block.
+func (c *Client) ApplyWhile(ctx context.Context, target string, w *transform.Write, fresh func() error) error {
 	t := c.table(target)
-	d := delivery{t: t, w: w}
+	d := delivery{t: t, w: w, fresh: fresh}
 	return t.counted(d.rows(ctx))
 }
 

@@ -13,7 +13,7 @@
 // <item> is "i" in a row that one item owns, else 16 bytes of hash. The value of both names pipeline, source table and
 // the item's canonical key, so that verify finds the item that a cell belongs to; package guard has its forms.
 //
-// The package also keeps the state table of the pipelines (state.go), compares and creates tables (schema.go, diff.go)
+// The package also keeps the state table of the pipelines (state.go), compares and creates tables (package tableschema)
 // and reads rows for the verifier (rows.go).
 //
 // Goroutines: the package starts none. All exported methods are safe for concurrent use and run in their caller's
@@ -22,11 +22,13 @@
 // Files, from the top down:
 //
 //	resync.go     writes one item that was read from the source table
+//	foreign.go    deletes cells that belong to no item
 //	apply.go      writes one item: its rows, in a safe order
 //	mappings.go   the stored mappings of a table, by hash
+//	position.go   how far the continuous comparison of a table is
 //	target.go     which pipeline owns a target table
-//	diff.go       differences between the tables and the wanted schema, and their removal
-//	schema.go     the wanted tables
+//	fenced.go     the state rows of all tables, and fenced ones
+//	tables.go     compares and creates the tables
 //	state.go      the state rows of the pipelines
 //	held.go       reads what rows hold of one item
 //	guarded.go    reads rows with their guards

@@ -4,6 +4,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -31,7 +32,7 @@ func cellValue(qualifier string, value []byte) *btpb.RowFilter {
 		StartValue: &btpb.ValueRange_StartValueClosed{StartValueClosed: value},
 		EndValue:   &btpb.ValueRange_EndValueClosed{EndValueClosed: value},
 	}}}
-	return chain(columnOf(stateFamily, []byte(qualifier)), latest(), equal)
+	return chain(columnOf(tableschema.StateFamily, []byte(qualifier)), latest(), equal)
 }
 
 // exactGuard selects the newest guard of an item, if it has exactly this version.

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	sandbox "github.com/tailrace-cdc/replicator/sandbox/bigtable"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -151,13 +152,13 @@ func open(t testing.TB, addr string, change ...func(*Options)) *Client {
 
 const target = "products"
 
-var dataTables = []Table{{Name: target, Families: []transform.Family{
+var dataTables = []tableschema.Table{{Name: target, Families: []transform.Family{
 	{Name: "d", MaxVersions: 1}, {Name: "h", MaxVersions: 5}, {Name: "top", MaxVersions: 1, Aggregate: "max"},
 }}}
 
 func createTables(t testing.TB, c *Client) {
 	t.Helper()
-	if _, err := c.Ensure(t.Context(), Tables(dataTables, 7*24*time.Hour)); err != nil {
+	if _, err := c.Ensure(t.Context(), tableschema.Tables(dataTables, 7*24*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -15,23 +15,17 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 )
 
-// StateTable has one row for each pipeline and source table, with the state that must survive the loss of a log, and
-// one row for each target table, with the pipeline that writes to it.
-const StateTable = "tailrace_state"
-
-const (
-	stateFamily    = "s"
-	stateQualifier = "state"
-)
+const stateQualifier = "state"
 
 // StateFormat is the highest format of a state row that this build knows. A row is written with the lowest format that
 // holds its content, and never with a lower one than it has.
 //
 //	1  without Identity.Target
 //	2  with Identity.Target
-//	3  with Recovering, OldLog or Cluster
+//	3  with Recovering, OldLog, Cluster or Fenced
 const StateFormat = 3
 
 var (
@@ -78,14 +72,22 @@ type State struct {
 	Recovering bool      `json:"recovering,omitempty"` // a recovery has begun: nothing else may go on with any log
 	OldLog     time.Time `json:"old_log,omitzero"`     // creation of the log that the recovery leaves
 	Cluster    string    `json:"cluster,omitempty"`    // to which the app profile routed the writes; "": not known
+	Fenced     *Fenced   `json:"fenced,omitempty"`     // nil: the rows belong to the pipeline
 
 	stored []byte // the cell as loaded, with which CompareAndSet compares
+}
+
+// Fenced says that a cutover has fenced the table: its rows may belong to the application, whatever the log holds, and
+// also when there is no log any more. It is stored before the fence in the log, and removed after it.
+type Fenced struct {
+	ID   string    `json:"id"`
+	Time time.Time `json:"time"`
 }
 
 // leastFormat returns 3 if the row has members that an older build must not drop, else 1. Identity.Target does not
 // raise the format: without it an older build can go on.
 func (s *State) leastFormat() int {
-	if s.Recovering || !s.OldLog.IsZero() || s.Cluster != "" {
+	if s.Recovering || !s.OldLog.IsZero() || s.Cluster != "" || s.Fenced != nil {
 		return 3
 	}
 	return 1
@@ -165,6 +167,29 @@ func (c *Client) CompareAndSet(ctx context.Context, old, next *State) error {
 	return nil
 }
 
+// RemoveState removes the loaded row of a table that will never be replicated again. It returns ErrStateChanged if the
+// row has changed since it was loaded, and succeeds if it is gone.
+func (c *Client) RemoveState(ctx context.Context, s *State) error {
+	r := &request{key: stateKey(s.Identity.Pipeline, s.Identity.Table), skip: []op{{kind: opDeleteRow}}}
+	var err error
+	if r.filter, err = proto.Marshal(cellValue(stateQualifier, s.stored)); err != nil {
+		return fmt.Errorf("remove state: encode predicate: %w", err)
+	}
+	if err := c.table(tableschema.StateTable).deliver(ctx, r, 0); err != nil {
+		return fmt.Errorf("remove state: %w", err)
+	}
+	if r.matched {
+		return nil
+	}
+	switch _, err := c.loadRepeatedly(ctx, s.Identity.Pipeline, s.Identity.Table); {
+	case errors.Is(err, ErrNoState): // an earlier attempt, whose reply was lost
+		return nil
+	case err != nil:
+		return fmt.Errorf("remove state: %w", err)
+	}
+	return fmt.Errorf("remove state: %w", ErrStateChanged)
+}
+
 // Reserve raises the version reservation to at least lead, and returns the state with it. Versions up to creation time
 // + lead may be issued only after Reserve has returned without an error.
 //
@@ -233,8 +258,8 @@ func (c *Client) setIf(
 ) (matched bool, err error) {
 	column := []byte(x.qualifier)
 	write := []op{
-		deleteColumn(stateFamily, column, 0, 0),
-		{kind: opSet, family: stateFamily, qualifier: column, value: x.value, from: x.time},
+		deleteColumn(tableschema.StateFamily, column, 0, 0),
+		{kind: opSet, family: tableschema.StateFamily, qualifier: column, value: x.value, from: x.time},
 	}
 	r := &request{key: x.key}
 	if r.filter, err = proto.Marshal(predicate); err != nil {
@@ -245,14 +270,14 @@ func (c *Client) setIf(
 	} else {
 		r.body = write
 	}
-	err = c.table(StateTable).deliver(ctx, r, 0)
+	err = c.table(tableschema.StateTable).deliver(ctx, r, 0)
 	return r.matched, err
 }
 
 // readCell reads the newest cell of a column of the state table; nil if there is none. It makes one attempt, over the
 // connection of the writes: Google's client would repeat a refused connection without a message until ctx ends.
 func (c *Client) readCell(ctx context.Context, key []byte, qualifier string) ([]byte, error) {
-	t := c.table(StateTable)
+	t := c.table(tableschema.StateTable)
 	call, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, t.headers), c.opt.Timeout)
 	defer cancel()
 	rows, err := btpb.NewBigtableClient(c.conn).ReadRows(call, &btpb.ReadRowsRequest{
@@ -271,7 +296,7 @@ func (c *Client) readCell(ctx context.Context, key []byte, qualifier string) ([]
 	} else if ctx.Err() != nil {
 		err = interrupted(ctx, err)
 	}
-	c.report(StateTable, err)
+	c.report(tableschema.StateTable, err)
 	return value, err
 }
 
@@ -289,4 +314,6 @@ func appendChunks(value []byte, chunks []*btpb.ReadRowsResponse_CellChunk) []byt
 }
 
 // columnFilter selects the cells of one column of the state table.
-func columnFilter(qualifier string) *btpb.RowFilter { return columnOf(stateFamily, []byte(qualifier)) }
+func columnFilter(qualifier string) *btpb.RowFilter {
+	return columnOf(tableschema.StateFamily, []byte(qualifier))
+}

@@ -194,3 +194,73 @@ func TestNewMembersOfTheRowRaiseItAndOlderBuildsRefuseIt(t *testing.T) {
 		})
 	}
 }
+
+// TestFencedRowIsRefusedByOlderBuilds: Rule 11. A build that dropped the fence would write over what the application
+// has written since.
+func TestFencedRowIsRefusedByOlderBuilds(t *testing.T) {
+	c, _ := rig(t)
+	s := firstState()
+	if err := c.CreateState(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	next := *s
+	next.Fenced = &Fenced{ID: "f", Time: present}
+	if err := c.CompareAndSet(t.Context(), s, &next); err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Reserve(t.Context(), s, 2*next.Lead) // an owner that has not seen the fence
+	if err != nil || got.Format != 3 || got.Fenced == nil || got.Fenced.ID != "f" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestRowIsRemovedAsItWasLoaded(t *testing.T) {
+	c, f := rig(t)
+	s := firstState()
+	if err := c.CreateState(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	next := *s
+	next.Issued = true
+	if err := c.CompareAndSet(t.Context(), s, &next); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.RemoveState(t.Context(), s); !errors.Is(err, ErrStateChanged) {
+		t.Errorf("a row that has changed: %v", err)
+	}
+	f.fates(func(n int) fate { return []fate{lose, pass}[n%2] })
+	if err := c.RemoveState(t.Context(), &next); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.LoadState(t.Context(), "shop", "Products"); !errors.Is(err, ErrNoState) {
+		t.Errorf("after it was removed: %v", err)
+	}
+}
+
+// TestFencedTableIsFoundAmongRowsOfOthers: a row of another target hides no fence, whatever build has written it.
+func TestFencedTableIsFoundAmongRowsOfOthers(t *testing.T) {
+	c, _ := rig(t)
+	store := func(pipeline, target string, format int, fence *Fenced) {
+		t.Helper()
+		s := &State{Format: format, Identity: Identity{Pipeline: pipeline, Table: "Products", Target: c.TargetName(target)},
+			Fenced: fence}
+		if won, err := c.storeIf(t.Context(), s, columnFilter(stateQualifier), false); !won || err != nil {
+			t.Fatal(won, err)
+		}
+	}
+	store("newer", "elsewhere", StateFormat+1, &Fenced{ID: "other"})
+	store("running", "products", StateFormat, nil)
+	if s, err := c.FencedTable(t.Context(), "products"); s != nil || err != nil {
+		t.Errorf("before: %+v, %v", s, err)
+	}
+	store("shop", "products", StateFormat, &Fenced{ID: "f", Time: present})
+	store("zoo", "products", StateFormat, nil)
+	if s, err := c.FencedTable(t.Context(), "products"); err != nil || s == nil || s.Fenced.ID != "f" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	store("zzz", "products", StateFormat+1, nil) // nobody knows what it says
+	newer := (*NewerFormatError)(nil)
+	if _, err := c.FencedTable(t.Context(), "products"); !errors.As(err, &newer) {
+		t.Errorf("with a row of a newer format: %v", err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -15,7 +16,7 @@ import (
 
 const (
 	targetQualifier = "target"
-	targetFormat    = 2 // the highest that this build knows
+	targetFormat    = 3 // the highest that this build knows
 )
 
 // ErrTargetChanged means that a target table does not belong to the pipeline from which it was to be adopted.
@@ -24,7 +25,8 @@ var ErrTargetChanged = errors.New("the target belongs to another pipeline meanwh
 // targetRow names the pipeline that writes to a target table. It is written once, and again when another pipeline
 // adopts the target. Two pipelines must not write to one table, because their rows would be mixed without an error.
 //
-// An adopted target has format 2: an older build would begin the adopting pipeline without the floor.
+// An adopted target has format 2: an older build would begin the adopting pipeline without the floor. One with retired
+// tables has format 3.
 type targetRow struct {
 	Format   int       `json:"format"` // Rule 11: Everything stored carries a format number.
 	Target   string    `json:"target"`
@@ -35,7 +37,16 @@ type targetRow struct {
 	From  string         `json:"from,omitempty"`  // the pipeline before; "": none had claimed the target
 	Floor change.Version `json:"floor,omitempty"` // the highest guard that was found: new versions must be above it
 
+	// Retired are source tables whose replication has ended, by name. Format 3: an older build would copy them again.
+	Retired map[string]Retired `json:"retired,omitempty"`
+
 	stored []byte // the cell as loaded; nil: there is none
+}
+
+// Retired is a source table whose replication into a target has ended: the rows may belong to the application.
+type Retired struct {
+	At    time.Time      `json:"at"`    // by the clock of the machine that wrote it
+	Floor change.Version `json:"floor"` // no version that the table was given is above it
 }
 
 // TargetName returns the full name of a target table: projects/P/instances/I/tables/T.
@@ -44,7 +55,7 @@ func (c *Client) TargetName(table string) string { return c.table(table).name }
 // targetKey begins with the separator of stateKey, so it differs from all state keys: no pipeline has an empty name.
 func targetKey(name string) []byte { return []byte("#target#" + name) }
 
-// TargetKey returns the key of the row of StateTable that names the pipeline of a target table.
+// TargetKey returns the key of the row of the state table that names the pipeline of a target table.
 func (c *Client) TargetKey(table string) string { return string(targetKey(c.TargetName(table))) }
 
 // ClaimTarget stores that a target table belongs to the pipeline, unless it belongs to another one, and returns the
@@ -73,13 +84,13 @@ func (c *Client) AdoptTarget(ctx context.Context, pipeline, table, from string, 
 	if err != nil {
 		return fmt.Errorf("adopt target %s: %w", table, err)
 	}
-	if have.Pipeline == pipeline && have.From == from && have.Floor >= floor {
+	if have.Pipeline == pipeline && have.From == from && have.Floor >= floor && len(have.Retired) == 0 {
 		return nil
 	}
 	if have.Pipeline != from && have.Pipeline != pipeline {
 		return fmt.Errorf("adopt target %s: %w: it belongs to pipeline %q", table, ErrTargetChanged, have.Pipeline)
 	}
-	row := targetRow{Format: targetFormat, Target: c.TargetName(table), Pipeline: pipeline, Since: time.Now().UTC(),
+	row := targetRow{Format: 2, Target: c.TargetName(table), Pipeline: pipeline, Since: time.Now().UTC(),
 		From: from, Floor: max(floor, have.Floor)}
 	predicate, want := columnFilter(targetQualifier), false
 	if have.stored != nil {
@@ -93,6 +104,32 @@ func (c *Client) AdoptTarget(ctx context.Context, pipeline, table, from string, 
 		err = fmt.Errorf("adopt target %s: %w: it belongs to pipeline %q", table, ErrTargetChanged, stored.Pipeline)
 	}
 	return err
+}
+
+// Retire notes that the replication of a source table into a target has ended. It may be repeated. A target that
+// belongs to another pipeline is left alone. It blocks while the service is unavailable.
+func (c *Client) Retire(ctx context.Context, pipeline, target, table string, as Retired) error {
+	for {
+		have, err := c.targetRepeatedly(ctx, target)
+		if err != nil {
+			return fmt.Errorf("retire %s: %w", table, err)
+		}
+		if _, done := have.Retired[table]; done || have.Pipeline != pipeline {
+			return nil
+		}
+		next := have
+		next.Format, next.Retired = targetFormat, map[string]Retired{table: as}
+		maps.Copy(next.Retired, have.Retired)
+		if err := c.setTarget(ctx, next, cellValue(targetQualifier, have.stored), true); err != nil {
+			return fmt.Errorf("retire %s: %w", table, err)
+		}
+	}
+}
+
+// Retired returns the source tables whose replication into a target has ended, by name. AdoptTarget forgets them.
+func (c *Client) Retired(ctx context.Context, target string) (map[string]Retired, error) {
+	row, err := c.targetRepeatedly(ctx, target)
+	return row.Retired, err
 }
 
 // setTarget stores a target's row if the predicate's result is want.

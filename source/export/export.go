@@ -11,6 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/source/heartbeat"
 )
 
 // Want is what an export must be, and what is needed to read it.
@@ -42,9 +43,10 @@ type Export struct {
 	Bytes    int64         // of the table, as AWS charges for them
 	Files    []File
 
-	store   store
-	scratch string
-	silence time.Duration // after which a read that makes no progress is given up
+	heartbeats *heartbeat.Filter // of the table; their lines are left out
+	store      store
+	scratch    string
+	silence    time.Duration // after which a read that makes no progress is given up
 }
 
 // File is a data file of an export.
@@ -81,6 +83,11 @@ func Open(ctx context.Context, url string, want Want) (*Export, error) {
 	e.URL, e.store, e.scratch, e.silence = store.url(root), store, want.Scratch, time.Minute
 	if want.Source != nil {
 		e.silence = max(e.silence, want.Source.CallTimeout())
+	}
+	if want.Source != nil {
+		if e.heartbeats, err = want.Source.Heartbeats(ctx, e.Table); err != nil {
+			return nil, fail(err)
+		}
 	}
 	if e.Files, err = readFiles(ctx, store, root); err != nil {
 		return nil, fail(err)

@@ -16,8 +16,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/source/heartbeat"
 )
 
 const (
@@ -309,5 +311,33 @@ func TestCallersErrorIsReturned(t *testing.T) {
 	err = e.ReadFile(ctx, 0, 0, func(Line) error { cancel(); return nil })
 	if source.Classify(err) != failure.Canceled {
 		t.Error(err)
+	}
+}
+
+// TestHeartbeatsOfAnExportAreLeftOut: the count of lines is that of the file all the same.
+func TestHeartbeatsOfAnExportAreLeftOut(t *testing.T) {
+	ours := `{"pk":{"S":"_tr#1"},"tailrace_at":{"N":"1"}}`
+	users := `{"pk":{"S":"_tr#1"}}`
+	for _, c := range []struct {
+		fixture *fixture
+		want    int
+	}{
+		{newFixture(t, []string{`{"Item":` + ours + `}`, `{"Item":` + users + `}`, `{"Item":{"pk":{"S":"a"}}}`}), 2},
+		{newFixture(t, []string{
+			`{"Keys":` + users + `,"NewImage":` + ours + `}`,
+			`{"Keys":` + users + `,"OldImage":` + ours + `}`,
+			`{"Keys":` + users + `,"OldImage":` + ours + `,"NewImage":` + users + `}`,
+			`{"Keys":` + users + `,"OldImage":` + users + `}`,
+		}).incremental(), 2},
+	} {
+		e, err := c.fixture.write().open(Want{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.heartbeats = heartbeat.NewFilter(heartbeat.Keys{Prefix: "_tr#"}, change.KeyAttr{Name: "pk", Type: 'S'})
+		n := 0
+		if err := e.ReadFile(t.Context(), 0, 0, func(Line) error { n++; return nil }); err != nil || n != c.want {
+			t.Errorf("%s: %d lines, want %d: %v", e.Kind, n, c.want, err)
+		}
 	}
 }

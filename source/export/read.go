@@ -20,9 +20,9 @@ import (
 // maxLine is the longest line that is read: two images of 400 KB of the smallest values, ten bytes of JSON for each.
 const maxLine = 64 << 20
 
-// ReadFile calls f with each line of data file i after line after; 0 is the begin. It stops at f's first error and
-// returns that as it is. No line is handed out before the whole file has been compared with its checksum. Other errors
-// have a class: a Transient one is worth another call, after the last line that f took.
+// ReadFile calls f with each line of data file i after line after; 0 is the begin. Heartbeats are left out. It stops
+// at f's first error and returns that as it is. No line is handed out before the whole file has been compared with its
+// checksum. Other errors have a class: a Transient one is worth another call, after the last line that f took.
 func (e *Export) ReadFile(ctx context.Context, i int, after int64, f func(Line) error) error {
 	file := e.Files[i]
 	op := "read " + e.store.url(file.Key)
@@ -57,11 +57,23 @@ func (e *Export) ReadFile(ctx context.Context, i int, after int64, f func(Line) 
 		if err != nil {
 			return wrap(ctx, op, refused(failure.Fatal, again, "line %d: %w", n, err))
 		}
-		line.N = n
+		if line.N = n; e.isHeartbeat(&line) {
+			continue
+		}
 		if err := f(line); err != nil {
 			return err
 		}
 	}
+}
+
+// isHeartbeat reports whether a line is about a heartbeat. Where a heartbeat was replaced by another item, it is not.
+func (e *Export) isHeartbeat(l *Line) bool {
+	for _, item := range [][]byte{l.Item, l.New, l.Old} {
+		if item != nil {
+			return e.heartbeats.Item(item)
+		}
+	}
+	return false
 }
 
 // checkCount returns an error if a file has another number of lines than its manifest says.

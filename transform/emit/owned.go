@@ -54,6 +54,7 @@ func whyUnowned(e *ir.Emitter) string {
 type Owned struct {
 	columns []ownedColumn
 	unsure  []string // families with columns that do not show to which item they belong
+	rules   []string
 }
 
 // ownedColumn is a column of the item, or all columns that a template gives for it.
@@ -81,6 +82,7 @@ func OwnedBy(p *ir.Program, keys change.Image, row []byte) (*Owned, error) {
 			if !mayGive(pl, x, row) {
 				continue
 			}
+			out.rules = append(out.rules, pl.Name)
 			for _, e := range pl.Emitters {
 				if whyUnowned(e) != "" {
 					out.addUnsure(e)
@@ -160,6 +162,19 @@ func (o *Owned) add(x *ir.Eval, e, by *ir.Emitter) error {
 
 // Has reports whether a column belongs to the item.
 func (o *Owned) Has(family string, qualifier []byte) bool { return o.find(family, qualifier) != nil }
+
+// Rules returns the rules and indexes that may give the row to the item, as RowReport names them. Its key may leave
+// several open.
+func (o *Owned) Rules() []string { return o.rules }
+
+// Entry returns the entry of the mapping that writes a column of the item, in words; "" where that is not known.
+func (o *Owned) Entry(family string, qualifier []byte) string {
+	c := o.find(family, qualifier)
+	if c == nil {
+		return ""
+	}
+	return c.by.Describe() + " → " + c.by.Entry.To.S
+}
 
 // find returns the item's columns that a column is one of; nil when it is none of them.
 func (o *Owned) find(family string, qualifier []byte) *ownedColumn {

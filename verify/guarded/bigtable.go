@@ -24,6 +24,11 @@ func (t *BigtableTarget) Scan(ctx context.Context, f func(*Row) error) error {
 	return t.read(ctx, bigtable.GuardedRead{}, f)
 }
 
+// ScanFrom is Scan from a row on, that row included.
+func (t *BigtableTarget) ScanFrom(ctx context.Context, start string, f func(*Row) error) error {
+	return t.read(ctx, bigtable.GuardedRead{Start: start}, f)
+}
+
 // Lookup implements Target.
 func (t *BigtableTarget) Lookup(ctx context.Context, keys []string, f func(*Row) error) error {
 	if len(keys) == 0 {

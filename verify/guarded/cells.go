@@ -92,7 +92,7 @@ func (r *Cells) hashIs(hash []byte) bool {
 		}
 	}
 	sum := sha256.Sum256(r.content)
-	return bytes.Equal(sum[:16], hash)
+	return bytes.Equal(sum[:rowHash], hash)
 }
 
 func (r *Cells) sameColumn(i, j int) bool {

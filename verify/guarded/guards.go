@@ -102,6 +102,16 @@ func (g *Guards) Find(of Item) *Guard {
 	return nil
 }
 
+// Guards reports whether the row has a guard that says that it holds an item. One that cannot be read may be that one.
+func (g *Guards) Guards(of Item) bool {
+	for i := range g.List {
+		if x := &g.List[i]; x.Live > 0 && (x.unknown || x.Ours() && x.Item == of) {
+			return true
+		}
+	}
+	return false
+}
+
 // Ownership says whether a cell belongs to an item.
 type Ownership int
 

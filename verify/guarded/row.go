@@ -32,6 +32,11 @@ func NewComparison(g *Guards, f *Families, now change.Millis, latest change.Vers
 	return &Comparison{guards: g, cells: Cells{families: f, Now: now}, latest: latest, into: into}
 }
 
+// At sets the time by which cells age, and above which version a guard is in the future.
+func (c *Comparison) At(now change.Millis, latest change.Version) {
+	c.cells.Now, c.latest = now, latest
+}
+
 // otherValue is a wanted cell whose place has another value.
 type otherValue struct{ item, cell int }
 
@@ -78,11 +83,13 @@ func (c *Comparison) compareItems(key []byte) error {
 	c.other, c.bad = c.other[:0], append(c.bad[:0], make([]bool, len(c.items))...)
 	for i := range c.items {
 		kind := c.compareItem(i)
-		if kind == "" {
-			continue
-		}
-		if c.row == nil {
+		switch {
+		case kind != "" && c.row == nil:
 			kind = MissingRow
+		case kind == "" && c.row != nil && c.items[i].Size() > 0 && !c.guards.Guards(c.items[i].Item):
+			kind = NoGuard
+		case kind == "":
+			continue
 		}
 		if err := c.differs(kind, i, key); err != nil {
 			return err

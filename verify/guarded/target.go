@@ -1,7 +1,9 @@
 package guarded
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -36,6 +38,18 @@ type Row struct {
 	Key        []byte
 	Cells      []bigtable.Cell
 	Live, Dead []bigtable.Cell
+}
+
+// Clone returns a copy that stays valid.
+func (r *Row) Clone() *Row {
+	cells := func(list []bigtable.Cell) []bigtable.Cell {
+		out := slices.Clone(list)
+		for i := range out {
+			out[i].Qualifier, out[i].Value = bytes.Clone(out[i].Qualifier), bytes.Clone(out[i].Value)
+		}
+		return out
+	}
+	return &Row{Key: bytes.Clone(r.Key), Cells: cells(r.Cells), Live: cells(r.Live), Dead: cells(r.Dead)}
 }
 
 // Target reads the rows of one target table with the cells that Views selects, the newest cell of each column of

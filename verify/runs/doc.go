@@ -13,6 +13,6 @@
 //	store.go   the directory with its parts
 //	writer.go  collects the records of a part and writes them as runs
 //	merge.go   reads the runs of all parts in one order
-//	file.go    one run: blocks of records, front-coded, with checksums
+//	file.go    one run: blocks of records, front-coded and compressed, with checksums
 //	room.go    the room that a file system has
 package runs

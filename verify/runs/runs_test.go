@@ -2,6 +2,8 @@ package runs
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -56,7 +58,8 @@ func TestRunsKeepAllRecordsInOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range rapid.IntRange(0, 100).Draw(t, "records") {
-				r := Record{some.Draw(t, "row"), fmt.Appendf(nil, "%d-%d", part, i), some.Draw(t, "value")}
+				name := fmt.Appendf(some.Draw(t, "name"), "%d-%d", part, i) // of its own, in any order
+				r := Record{some.Draw(t, "row"), name, some.Draw(t, "value")}
 				want = append(want, r)
 				w.Add(r)
 				if w.Full() {
@@ -177,5 +180,64 @@ func TestRoomOfADirectoryThatDoesNotExistYet(t *testing.T) {
 	room, err := Room(filepath.Join(t.TempDir(), "a", "b"))
 	if err != nil || room <= 0 {
 		t.Errorf("%d, %v", room, err)
+	}
+}
+
+func TestRunsOfAnotherFormatAreMadeAgain(t *testing.T) {
+	s := filled(t, t.TempDir())
+	path := s.manifest(1)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := bytes.Replace(text, fmt.Appendf(nil, `"format":%d`, format), []byte(`"format":1`), 1)
+	if bytes.Equal(older, text) {
+		t.Fatalf("no format in %s", text)
+	}
+	if err := os.WriteFile(path, older, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(s.dir, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := again.Part(1); err != nil || len(p.Files) > 0 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if p, err := again.Part(0); err != nil || !p.Done {
+		t.Errorf("the other part: %+v, %v", p, err)
+	}
+}
+
+// TestNamesThatTheirRowsHold: what a name has in common with its row, and with the name before, is not stored again.
+func TestNamesThatTheirRowsHold(t *testing.T) {
+	s, err := Open(t.TempDir(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := s.Writer(0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 10_000
+	var want []Record
+	for i := range n {
+		sum := sha256.Sum256(fmt.Append(nil, i))
+		key := hex.EncodeToString(sum[:16])
+		r := Record{[]byte(key), fmt.Appendf(nil, `{"pk":{"S":%q},"sk":{"N":"1"}}`, key), sum[20:]}
+		want = append(want, r)
+		w.Add(r)
+	}
+	if err := w.Save("", nil, true); err != nil {
+		t.Fatal(err)
+	}
+	sortRecords(want)
+	got, err := readAll(s)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Fatalf("%v (-want +got):\n%s", err, diff)
+	}
+	// A key of 16 random bytes, written as 32 digits, and a hash of 12 bytes.
+	if each := s.Size() / n; each > 32 {
+		t.Errorf("%d bytes for each record", each)
 	}
 }

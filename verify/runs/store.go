@@ -9,10 +9,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
-// format is the number in each manifest. Rule 11: a newer one is not read.
-const format = 1
+// format is the number in each manifest. Rule 11: a part of another format is made again.
+//
+//	1  rows front-coded, blocks as they are
+//	2  rows and names front-coded, blocks compressed, hashes of 12 bytes
+const format = 2
 
 // File is a run of a part.
 type File struct {
@@ -37,7 +41,12 @@ type manifest struct {
 }
 
 // Store is a directory with the runs of several parts.
-type Store struct{ dir, identity string }
+type Store struct {
+	dir, identity string
+
+	mu   sync.Mutex
+	free []memory // of parts that are done
+}
 
 // Open opens a directory, and makes it where it does not exist. Parts that were stored under another identity are
 // removed: they belong to another comparison.
@@ -45,7 +54,7 @@ func Open(dir, identity string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory of runs: %w", err)
 	}
-	s := &Store{dir, identity}
+	s := &Store{dir: dir, identity: identity}
 	for _, i := range s.parts() {
 		if m, ok := s.read(i); !ok || m.Identity != identity || m.Format != format {
 			if err := s.Drop(i); err != nil {

@@ -17,12 +17,32 @@ import (
 type Writer struct {
 	store  *Store
 	number int
-	memory int
+	limit  int // of bytes in memory
 	part   Part
 	next   int // number of the next file
+	memory
+}
 
+// memory holds records. That of a part that is done serves the next one.
+type memory struct {
 	bytes []byte // of all records in memory: row, name and value, one after the other
 	index []entry
+}
+
+// takeMemory returns memory without records.
+func (s *Store) takeMemory() (m memory) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last := len(s.free) - 1; last >= 0 {
+		m, s.free = s.free[last], s.free[:last]
+	}
+	return m
+}
+
+func (s *Store) giveMemory(m memory) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free = append(s.free, m)
 }
 
 // entry is where a record lies in Writer.bytes. prefix is the first eight bytes of its row, which decide most
@@ -35,14 +55,14 @@ type entry struct {
 
 const entrySize = 40
 
-// Writer goes on with a part as it is stored. memory is how many bytes of records are collected before Full says that a
+// Writer goes on with a part as it is stored. limit is how many bytes of records are collected before Full says that a
 // run should be written.
-func (s *Store) Writer(i, memory int) (*Writer, error) {
+func (s *Store) Writer(i, limit int) (*Writer, error) {
 	p, err := s.Part(i)
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{store: s, number: i, memory: memory, part: p}
+	w := &Writer{store: s, number: i, limit: limit, part: p, memory: s.takeMemory()}
 	for _, f := range p.Files {
 		var part, n int
 		if _, err := fmt.Sscanf(f.Name, "part-%d-%d.run", &part, &n); err == nil {
@@ -66,7 +86,7 @@ func (w *Writer) Add(r Record) {
 }
 
 // Full reports whether the records in memory should be written with Save.
-func (w *Writer) Full() bool { return len(w.bytes)+entrySize*len(w.index) >= w.memory }
+func (w *Writer) Full() bool { return len(w.bytes)+entrySize*len(w.index) >= w.limit }
 
 func (w *Writer) record(e *entry) Record {
 	row := e.at + e.row
@@ -93,6 +113,10 @@ func (w *Writer) Save(after string, note any, done bool) error {
 		w.part.Files = append(w.part.Files, f)
 	}
 	w.part.After, w.part.Note, w.part.Done = after, encoded, done
+	if done {
+		w.store.giveMemory(w.memory)
+		w.memory = memory{}
+	}
 	var old []string
 	if done || len(w.part.Files) >= maxFiles*maxFiles {
 		if old, err = w.unite(); err != nil {

@@ -34,6 +34,8 @@ type Asker struct {
 	Progress func(*Progress)
 	// Why says what the owner waits for, if that takes longer than usual; it may be nil.
 	Why func(ctx context.Context) string
+	// Each is called with every chunk that is done, in their order; it may be nil.
+	Each func(c *request.Chunk, o *request.Outcome)
 	// Away is called when the owner goes away, with the reason, and with nil when one is back; it may be nil.
 	Away func(why error)
 
@@ -77,8 +79,11 @@ func (a *Asker) open(ctx context.Context, open func(context.Context) (*queue.Que
 	if err != nil {
 		return err
 	}
-	if err := checkOwner(a.Table, l.State, a.Clients.Now(), a.ClaimTTL); err != nil {
+	if err := CheckOwner(a.Table, l.State, a.Clients.Now(), a.ClaimTTL); err != nil {
 		return err
+	}
+	if err := l.State.Fenced("a repair or a retry"); err != nil {
+		return exit.Environment(fmt.Errorf("table %s: %w", a.Table, err), order.FenceHint)
 	}
 	a.store, err = l.Log.Requests(ctx)
 	return err
@@ -135,6 +140,9 @@ func (a *Asker) Do(ctx context.Context, what string, items iter.Seq2[request.Ite
 			return sum, exit.Environment(fmt.Errorf("the owner of %s refuses the request: %s", a.Table, out.Failed), out.Hint)
 		}
 		sum.add(out)
+		if a.Each != nil {
+			a.Each(c, out)
+		}
 		p.done.Store(sum.Items)
 	}
 	return sum, unsent
@@ -146,6 +154,7 @@ const maxNotes = 1000
 func (t *Total) add(o *request.Outcome) {
 	t.Written, t.Equal, t.Left, t.Hot = t.Written+o.Written, t.Equal+o.Equal, t.Left+o.Left, t.Hot+o.Hot
 	t.Applied, t.Refused, t.Waiting = t.Applied+o.Applied, t.Refused+o.Refused, t.Waiting+o.Waiting
+	t.Deleted += o.Deleted
 	if room := maxNotes - len(t.Notes); room > 0 {
 		t.Notes = append(t.Notes, o.Notes[:min(room, len(o.Notes))]...)
 	}

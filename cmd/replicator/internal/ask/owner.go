@@ -9,9 +9,9 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 )
 
-// checkOwner returns nil while a replicator owns the table at the given time of the service, else an error with the
+// CheckOwner returns nil while a replicator owns the table at the given time of the service, else an error with the
 // reason. It uses the same signs as status: claims, and beats, which a living owner stores at least every third of ttl.
-func checkOwner(table string, s *checkpoint.State, now time.Time, ttl time.Duration) error {
+func CheckOwner(table string, s *checkpoint.State, now time.Time, ttl time.Duration) error {
 	silent := time.Duration(change.MillisOf(now)-s.Date) * time.Millisecond
 	switch {
 	case s.Owner == "" || s.Released:

@@ -12,8 +12,9 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/problem"
-	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/source/heartbeat"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -150,13 +151,31 @@ func (c *Catalog) Compile() []problem.Problem {
 	return problems
 }
 
-// ReadBudgets returns a problem for each described table whose read budget is a share of a capacity that it does not
-// have.
-func (c *Catalog) ReadBudgets() (problems []problem.Problem) {
+// Settings returns the problems of settings that do not fit the described tables: a read budget that is a share of a
+// capacity that a table does not have, and heartbeats whose keys are not of the type of its partition key.
+func (c *Catalog) Settings() (problems []problem.Problem) {
 	for _, t := range c.Tables {
-		problems = append(problems, t.readBudget()...)
+		problems = append(problems, t.settings()...)
 	}
 	return problems
+}
+
+func (t *Table) settings() []problem.Problem { return append(t.readBudget(), t.heartbeat()...) }
+
+func (t *Table) heartbeat() []problem.Problem {
+	keys := heartbeat.Keys{Prefix: t.Heartbeat.Prefix, List: t.Heartbeat.Keys}
+	if keys.None() || t.Info.Schema.Partition.Name == "" {
+		return nil
+	}
+	_, err := keys.Fit(t.Info.Schema.Partition)
+	if err == nil {
+		return nil
+	}
+	return []problem.Problem{{
+		Severity: problem.SeverityError, Code: "bad_value", Path: t.Path + ".heartbeat",
+		Hint: "heartbeat: {prefix: \"_tailrace#\"} for strings, {keys: [\"-1\", \"-2\"]} for numbers, base64 for binary",
+		What: fmt.Sprintf("%s: %v", t.Source, err),
+	}}
 }
 
 func (t *Table) readBudget() []problem.Problem {
@@ -220,12 +239,12 @@ func (c *Catalog) Table(source string) *Table {
 
 // BigtableTables returns the Bigtable tables that the programs write, and the ones that the sink itself needs. All
 // tables must be compiled.
-func (c *Catalog) BigtableTables() []bigtable.Table {
-	var targets []bigtable.Table
+func (c *Catalog) BigtableTables() []tableschema.Table {
+	var targets []tableschema.Table
 	for _, t := range c.Tables {
-		targets = append(targets, bigtable.Table{Name: t.Target, Families: t.Program.Families(), Splits: t.Splits})
+		targets = append(targets, tableschema.Table{Name: t.Target, Families: t.Program.Families(), Splits: t.Splits})
 	}
-	return bigtable.Tables(targets, time.Duration(c.cfg.Bigtable.Tombstones))
+	return tableschema.Tables(targets, time.Duration(c.cfg.Bigtable.Tombstones))
 }
 
 // CompileTable compiles the mapping of one table for a running pipeline, which has just described it as info. The other
@@ -236,7 +255,7 @@ func CompileTable(
 ) (*transform.Program, error) {
 	at := slices.IndexFunc(cfg.Tables, func(t config.Table) bool { return t.Source == table.Source })
 	described := Table{Table: table, Path: fmt.Sprintf("tables[%d]", at), Info: info}
-	if problems := described.readBudget(); len(problems) > 0 {
+	if problems := described.settings(); len(problems) > 0 {
 		return nil, &ProblemsError{problems}
 	}
 	own, _, err := CompileTarget(ctx, cfg, src, table, info, nil)

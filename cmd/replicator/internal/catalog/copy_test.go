@@ -26,7 +26,7 @@ func TestShareOfACapacityThatATableHasNotIsRefused(t *testing.T) {
 		written.Backfill.ReadUnits = c.units
 		all, _ := Parse(configured(written))
 		all.Tables[0].Info.BillingMode, all.Tables[0].Info.ReadUnits = c.billing, c.provisioned
-		p := all.ReadBudgets()
+		p := all.Settings()
 		if (len(p) > 0) != c.refused || c.refused && p[0].Path != "tables[0].backfill.read_units" {
 			t.Errorf("%s of %s: %v, want refused %v", c.units, c.billing, p, c.refused)
 		}

@@ -48,7 +48,7 @@ type Options struct {
 }
 
 // Stage is everything that a demo has set up. Its methods are called in this order: Prepare, Play, Drain, Compare,
-// Stop, and Close in any case.
+// Certify, Stop, and Close in any case.
 type Stage struct {
 	o      Options
 	dir    string
@@ -164,7 +164,7 @@ tables:
 	for _, e := range Examples {
 		fmt.Fprintf(b, "- {source: %s, target: %s, mapping: %s}\n", e.Source, e.Target, filepath.Join(mappingsDir, e.Mapping))
 	}
-	path = filepath.Join(s.dir, "tailrace.yaml")
+	path = filepath.Join(s.dir, configName)
 	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
 		return "", fmt.Errorf("write configuration: %w", err)
 	}

@@ -44,6 +44,8 @@ type Summary struct {
 	Lag         Lag     `json:"lag_ms"`
 	DeadLetters int     `json:"dead_letters"`
 	Gaps        int     `json:"gaps"`
+
+	Cutover *Certified `json:"cutover,omitempty"`
 }
 
 // shownDifferences is how many differences of a table are printed.

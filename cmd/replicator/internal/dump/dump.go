@@ -7,16 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/queue"
-	"github.com/tailrace-cdc/replicator/queue/frame"
 )
 
 // Options choose what is dumped.
@@ -56,8 +55,6 @@ type dumper struct {
 	o     Options
 	log   *queue.Log
 	print func(*Line) error
-	owner string // named by the last claim
-	epoch uint64 // of owner
 	lines int
 }
 
@@ -80,29 +77,8 @@ func (d *dumper) run(ctx context.Context) error {
 	if err != nil || from > info.Last {
 		return err
 	}
-	state, err := d.log.Fold(ctx)
-	if err != nil {
-		return err
-	}
-	d.owner, d.epoch = state.Owner, state.Epoch // until a claim: entries of other epochs are printed without an owner
-	r, err := d.log.Read(ctx, from, checkpoint.Hash{})
-	if err != nil {
-		return err
-	}
-	defer r.Close(context.WithoutCancel(ctx))
-	r.EndAt(info.Last)
-	for buf := []byte(nil); ; {
-		seq, e, err := r.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if buf, err = d.entry(seq, e, buf); err != nil {
-			return err
-		}
-	}
+	_, err = logged.Walk{Log: d.log, From: from}.Entries(ctx, d.entry)
+	return err
 }
 
 // first returns the sequence number of the first entry; 0 is the oldest.
@@ -121,31 +97,25 @@ func (d *dumper) first(ctx context.Context) (uint64, error) {
 	return d.log.SeqAt(ctx, at)
 }
 
-// entry prints an entry: a frame as a line for each change, any other one as a line with its body. It unpacks a frame
-// into buf, and returns the buffer for the next one.
-func (d *dumper) entry(seq uint64, e *checkpoint.Entry, buf []byte) ([]byte, error) {
-	line := Line{Seq: seq, Table: d.log.Table(), Epoch: e.Epoch, Kind: e.Kind.String(), Bytes: len(e.Data)}
-	if claim, ok := e.Body.(*checkpoint.Claim); ok {
-		d.owner, d.epoch = claim.Owner, e.Epoch
-	}
-	if e.Epoch == d.epoch {
-		line.Owner = d.owner
-	}
+// entry prints an entry: a frame as a line for each change, any other one as a line with its body.
+func (d *dumper) entry(e *logged.Entry) error {
+	line := Line{Seq: e.Seq, Table: d.log.Table(), Owner: e.Owner, Epoch: e.Epoch}
+	line.Kind, line.Bytes = e.Kind.String(), len(e.Data)
 	everything := d.o.Keys == nil && d.o.Shard == ""
 	pages, ok := e.Body.(*checkpoint.Frame)
 	if !ok {
 		if !everything {
-			return buf, nil
+			return nil
 		}
 		line.Body = e.Body
-		return buf, d.add(&line)
+		return d.add(&line)
 	}
 	if everything && len(pages.Pages) > 0 && records(pages) == 0 {
 		line.Body = pages
-		return buf, d.add(&line)
+		return d.add(&line)
 	}
 	line.Kind = "change"
-	return frame.Unpack(e, buf, func(_ *checkpoint.PageHead, c *change.Change) error { return d.change(line, c) })
+	return e.Changes(func(c *logged.Change) error { return d.change(line, c) })
 }
 
 func records(f *checkpoint.Frame) (n int) {
@@ -156,7 +126,7 @@ func records(f *checkpoint.Frame) (n int) {
 }
 
 // change prints a change, unless the options leave it out.
-func (d *dumper) change(line Line, c *change.Change) error {
+func (d *dumper) change(line Line, c *logged.Change) error {
 	if d.o.Shard != "" && c.Feed.Shard != d.o.Shard || d.o.Keys != nil && !d.o.Keys[c.KeyHash] {
 		return nil
 	}

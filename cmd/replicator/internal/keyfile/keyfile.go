@@ -57,6 +57,11 @@ func Read(in io.Reader, schema change.KeySchema) iter.Seq2[[]byte, error] {
 	}
 }
 
+// Parse returns the canonical key of one object, in either notation.
+func Parse(object []byte, schema change.KeySchema) ([]byte, error) {
+	return appendKey(nil, object, schema)
+}
+
 // appendKey appends the canonical key of one object.
 func appendKey(dst, line []byte, schema change.KeySchema) ([]byte, error) {
 	var members map[string]json.RawMessage

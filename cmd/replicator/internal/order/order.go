@@ -71,11 +71,17 @@ func (l *Log) Append(ctx context.Context, what string, control checkpoint.Contro
 		if old := (*checkpoint.FormatError)(nil); errors.As(err, &old) {
 			return 0, exit.Environment(err, "nothing was changed; stop every older replicator, then `replicator run --upgrade`")
 		}
+		if fence := (*checkpoint.FenceError)(nil); errors.As(err, &fence) {
+			return 0, exit.Environment(err, FenceHint)
+		}
 		return 0, err
 	}
 	_ = l.Log.RequestBeat() // so that the owner reads the entry now, not at its next beat
 	return seq, l.Refresh(ctx)
 }
+
+// FenceHint says what to do about a table that is fenced.
+const FenceHint = "nothing was changed; `replicator cutover --undo` takes a fence away, and says first what that means"
 
 // Whoami returns user and host of the command, for the log and for requests.
 func Whoami() string {

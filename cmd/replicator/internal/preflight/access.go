@@ -41,6 +41,20 @@ func (c *check) items(ctx context.Context, t *catalog.Table) {
 	}
 }
 
+// heartbeats checks the permission to write heartbeats, which copies and reading do not need.
+func (c *check) heartbeats(ctx context.Context, t *catalog.Table) {
+	key, ok := wire.HeartbeatKeys(t.Heartbeat).Nth(0)
+	if !t.Described || !t.Heartbeat.Write || !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	defer cancel()
+	if err := c.src.MayWriteHeartbeats(ctx, &t.Info, key); source.Classify(err) == failure.Denied {
+		c.add(warnf("heartbeat", t.Path+".heartbeat", "grant dynamodb:PutItem under the prefix: the policy is printed above",
+			"heartbeats may not be written to %s: that its idle shards are idle stays assumed: %v", t.Source, err))
+	}
+}
+
 // noItem returns a key that no item has, as typed JSON.
 func noItem(schema *change.KeySchema) []byte {
 	// The number is the smallest that DynamoDB stores.

@@ -29,6 +29,8 @@ type Statement struct {
 	Effect   string
 	Action   []string
 	Resource []string
+	// Condition narrows the statement, by operator and key.
+	Condition map[string]map[string][]string `json:",omitempty"`
 }
 
 // Bindings is a role that Google Cloud must grant, and the command that grants it.
@@ -43,7 +45,7 @@ type Bindings struct {
 func policies(cfg *config.Config, arns map[string]string) *Policies {
 	p := Policy{Version: "2012-10-17"}
 	var tables, streams, exported, exports []string
-	var places []Statement
+	var places, heartbeats []Statement
 	for _, t := range cfg.Tables {
 		arn := arns[t.Source]
 		if arn == "" {
@@ -51,6 +53,9 @@ func policies(cfg *config.Config, arns map[string]string) *Policies {
 		}
 		partition := strings.Split(arn+":aws", ":")[1]
 		tables, streams = append(tables, arn), append(streams, arn+"/stream/*")
+		if h := &t.Heartbeat; h.Write {
+			heartbeats = append(heartbeats, writeHeartbeats(arn, h))
+		}
 		b := &t.Backfill
 		switch {
 		case b.Bucket != "":
@@ -67,7 +72,7 @@ func policies(cfg *config.Config, arns map[string]string) *Policies {
 	p.allow(streams, "dynamodb:DescribeStream", "dynamodb:GetShardIterator", "dynamodb:GetRecords")
 	p.allow(exported, "dynamodb:ExportTableToPointInTime", "dynamodb:DescribeContinuousBackups")
 	p.allow(exports, "dynamodb:DescribeExport")
-	for _, s := range places {
+	for _, s := range append(heartbeats, places...) {
 		if !slices.ContainsFunc(p.Statement, func(x Statement) bool { return fmt.Sprint(x) == fmt.Sprint(s) }) {
 			p.Statement = append(p.Statement, s)
 		}
@@ -79,6 +84,20 @@ func policies(cfg *config.Config, arns map[string]string) *Policies {
 func (p *Policy) allow(resources []string, actions ...string) {
 	if len(resources) > 0 {
 		p.Statement = append(p.Statement, Statement{Effect: "Allow", Action: actions, Resource: resources})
+	}
+}
+
+// writeHeartbeats returns what writing heartbeats takes: of one table, under their partition keys alone.
+//
+// Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
+func writeHeartbeats(arn string, h *config.Heartbeat) Statement {
+	operator, keys := "ForAllValues:StringEquals", h.Keys
+	if h.Prefix != "" {
+		operator, keys = "ForAllValues:StringLike", []string{h.Prefix + "*"}
+	}
+	return Statement{
+		Effect: "Allow", Action: []string{"dynamodb:PutItem"}, Resource: []string{arn},
+		Condition: map[string]map[string][]string{operator: {"dynamodb:LeadingKeys": keys}},
 	}
 }
 
@@ -131,7 +150,7 @@ func (p *Policies) Write(out io.Writer) {
 	}
 }
 
-// Text returns the policy as JSON, two lines for each statement.
+// Text returns the policy as JSON, two lines for each statement, three for one with a condition.
 func (p *Policy) Text() string {
 	var lines []string
 	for _, s := range p.Statement {
@@ -141,7 +160,13 @@ func (p *Policy) Text() string {
 }
 
 func (s *Statement) text() string {
-	return fmt.Sprintf("{\"Effect\": %q, \"Action\": %s,\n \"Resource\": %s}", s.Effect, list(s.Action), list(s.Resource))
+	condition := ""
+	if s.Condition != nil {
+		text, _ := json.Marshal(s.Condition) // maps of strings can always be encoded
+		condition = ",\n \"Condition\": " + string(text)
+	}
+	return fmt.Sprintf("{\"Effect\": %q, \"Action\": %s,\n \"Resource\": %s%s}", s.Effect, list(s.Action),
+		list(s.Resource), condition)
 }
 
 // list returns texts as a JSON array, or as a string where there is one.

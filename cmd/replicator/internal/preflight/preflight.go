@@ -107,6 +107,7 @@ func (c *check) online(ctx context.Context, o Options) {
 		c.describe(ctx, t)
 		c.readable(ctx, t)
 		c.items(ctx, t)
+		c.heartbeats(ctx, t)
 	}
 	c.policies()
 	c.principal(ctx, "dynamodb", c.src.Principal)
@@ -133,7 +134,7 @@ func (c *check) policies() {
 // compile compiles the mappings, and reports the rules of each table that compiled.
 func (c *check) compile() {
 	c.Problems = append(c.Problems, c.catalog.Compile()...)
-	c.Problems = append(c.Problems, c.catalog.ReadBudgets()...)
+	c.Problems = append(c.Problems, c.catalog.Settings()...)
 	for _, t := range c.catalog.Tables {
 		if t.Program != nil {
 			r := newTableReport(t)

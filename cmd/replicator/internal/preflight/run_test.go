@@ -200,7 +200,8 @@ var testedBy = map[string]string{
 	"mapping_changed": "TestCheckRefusesWhatRunRefuses",
 
 	"cluster_changed": "TestClusterChangeIsFound", "export": "TestCopiesThatCannotBeRead",
-	"items": "TestCopiesThatCannotBeRead", "no_recovery": "TestCopiesThatCannotBeRead",
+	"heartbeat": "TestCopiesThatCannotBeRead",
+	"items":     "TestCopiesThatCannotBeRead", "no_recovery": "TestCopiesThatCannotBeRead",
 
 	"scan":   "TestRunFindsWhatTheServersLack",
 	"sample": "TestRunFindsWhatTheServersLack", "schema": "TestRunFindsWhatTheServersLack",

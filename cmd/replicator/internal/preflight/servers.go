@@ -19,6 +19,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/embedded"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
@@ -176,7 +177,7 @@ func (c *check) profile(ctx context.Context) {
 func CheckTarget(ctx context.Context, sink *bigtable.Client, tables *catalog.Catalog, target string) error {
 	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
 	defer cancel()
-	others := func(t bigtable.Table) bool { return t.Name != target }
+	others := func(t tableschema.Table) bool { return t.Name != target }
 	differences, err := sink.Diff(ctx, slices.DeleteFunc(tables.BigtableTables(), others))
 	if err != nil {
 		return exit.Bigtable(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -58,7 +59,7 @@ func (c *check) compareStored(ctx context.Context, t *catalog.Table) error {
 	if err != nil {
 		return err
 	}
-	if refused := pipeline.CheckTarget(c.sink, c.cfg.Pipeline, t.Target, owner); refused != nil {
+	if refused := staterow.CheckTarget(c.sink, c.cfg.Pipeline, t.Target, owner); refused != nil {
 		hint := refused.Hint
 		if !strings.Contains(hint, "--adopt") {
 			hint = "stop the other pipeline for good, then `replicator run --adopt`; " + hint
@@ -78,6 +79,9 @@ func (c *check) compareStored(ctx context.Context, t *catalog.Table) error {
 		c.cluster(t, row)
 	} else {
 		c.firstStart(ctx, t)
+		if err := staterow.CheckFirst(ctx, c.sink, t.Source, t.Target); err != nil {
+			return err
+		}
 	}
 	log, err := c.log(ctx, t)
 	if err != nil {
@@ -94,14 +98,14 @@ func (c *check) compareStored(ctx context.Context, t *catalog.Table) error {
 		want.LogCreated = row.Identity.LogCreated // CheckLog reports the lost log
 	}
 	if row != nil {
-		if refused := pipeline.CheckIdentity(row, want); refused != nil {
+		if refused := staterow.CheckIdentity(row, want); refused != nil {
 			return refused
 		}
 	}
 	if c.queueFails {
 		return nil // the queue's own problem is reported already
 	}
-	if refused := pipeline.CheckLog(row, state, want, wire.Start(c.cfg)); refused != nil {
+	if refused := staterow.CheckLog(row, state, want, wire.Start(c.cfg)); refused != nil {
 		return refused
 	}
 	return nil

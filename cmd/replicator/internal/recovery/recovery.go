@@ -17,6 +17,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
@@ -30,7 +31,7 @@ type Life struct {
 	Hours float64 `json:"red_hours"`
 	Begun bool    `json:"begun"` // by an earlier recover: nothing is changed
 
-	plan  *pipeline.Recovery
+	plan  *staterow.Recovery
 	reads string // what the resync reads
 }
 
@@ -55,7 +56,7 @@ func Plan(
 		if err != nil {
 			return nil, err
 		}
-		plan, err := pipeline.PlanRecovery(found)
+		plan, err := staterow.PlanRecovery(found)
 		if refused := (*pipeline.RefusedError)(nil); errors.As(err, &refused) {
 			return nil, exit.Environment(fmt.Errorf("recover %s: %s", t.Source, refused.What), refused.Hint)
 		}
@@ -92,8 +93,8 @@ func openQueue(ctx context.Context, cfg *config.Config, clients *wire.Clients) (
 // look returns what a recovery of a table looks at.
 func look(
 	ctx context.Context, cfg *config.Config, now time.Time, t *catalog.Table, q *queue.Queue, sink *bigtable.Client,
-) (f pipeline.Found, err error) {
-	f = pipeline.Found{
+) (f staterow.Found, err error) {
+	f = staterow.Found{
 		Want: t.Identity(cfg.Pipeline, sink), Start: wire.Start(cfg), Date: change.MillisOf(now),
 		Lead: time.Duration(cfg.Testing.Lead),
 	}

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 )
 
 // Made says what was made or changed so that a table or family is as the mapping needs it.
-func Made(d bigtable.Difference) string {
+func Made(d tableschema.Difference) string {
 	name := d.Table
 	if d.Family != "" {
 		name += ":" + d.Family
@@ -21,7 +21,7 @@ func Made(d bigtable.Difference) string {
 
 // Difference formats a table or family that the Bigtable instance lacks, or has with other settings than the mapping
 // needs.
-func Difference(d bigtable.Difference) string {
+func Difference(d tableschema.Difference) string {
 	name := d.Table
 	if d.Family != "" {
 		name += ":" + d.Family

@@ -12,6 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
+	"github.com/tailrace-cdc/replicator/verify/continuous"
 )
 
 // Status writes the status: the sentence, why it is not ready, and a line per table.
@@ -31,11 +32,29 @@ func Status(out io.Writer, s pipeline.Status, zone *time.Location) error {
 		return fmt.Errorf("write status: %w", err)
 	}
 	for i := range s.Tables {
+		if f := s.Tables[i].Fence; f != nil {
+			fmt.Fprintln(out, fenceText(&s.Tables[i], zone))
+		}
 		if r := s.Tables[i].Requests; r != nil {
 			fmt.Fprintf(out, "%s: %s\n", s.Tables[i].Source, requestsText(r, zone))
 		}
+		if v := s.Tables[i].Verify; v != nil {
+			fmt.Fprintf(out, "%s: %s\n", s.Tables[i].Source, verifyText(v, zone))
+		}
 	}
 	return nil
+}
+
+// fenceText says since when a table is fenced, by which cutover, and what comes next.
+func fenceText(t *pipeline.TableStatus, zone *time.Location) string {
+	text := fmt.Sprintf("%s: fenced since %s for cutover %s; ", t.Source, clockTime(t.Fence.Since.In(zone)), t.Fence.ID)
+	if !t.Fence.Reached {
+		text += "what was written before the fence is still being applied, and nothing behind it will be"
+	} else {
+		text += "Bigtable has everything up to the fence, and nothing behind it is written there"
+	}
+	return text + ".\n  next: `replicator cutover` again goes on to the certificate; `--undo` takes the fence away;\n" +
+		"  once the application writes to Bigtable, `replicator table retire` ends it"
 }
 
 // requestsText says how far the requests of commands for single items are.
@@ -44,6 +63,30 @@ func requestsText(r *resync.RequestsStatus, zone *time.Location) string {
 		clockTime(r.Since.In(zone)))
 	if r.Why != "" {
 		text += "; " + r.Why
+	}
+	return text
+}
+
+// verifyText says what the continuous comparison has found, and how far it is.
+func verifyText(v *continuous.Status, zone *time.Location) string {
+	text := "the continuous comparison knows no difference"
+	if v.Different+v.Foreign > 0 {
+		text = fmt.Sprintf("DIFFERENT: %s, %s", Count(int(v.Different), "item"), Count(int(v.Foreign), "foreign cell"))
+		if v.LastDifference != nil {
+			text += ", last seen at " + clockTime(v.LastDifference.In(zone))
+		}
+		text += "; the owner lists them in " + v.File + ", for `replicator repair --from`"
+	}
+	if n := v.Unproven + v.Refused; n > 0 {
+		text += fmt.Sprintf("; %s not decided or refused", humanize.Comma(n))
+	}
+	text += fmt.Sprintf("\n  %.0f %% of the items and %.0f %% of the rows in this pass, %s finished", 100*v.Items.Share,
+		100*v.Rows.Share, Count(int(v.Cycles), "cycle"))
+	if v.CheckedSince != nil {
+		text += "; all was compared at least once since " + clockTime(v.CheckedSince.In(zone))
+	}
+	if v.Waits != "" {
+		text += "; it waits: " + v.Waits
 	}
 	return text
 }
@@ -68,7 +111,7 @@ func Sentence(s pipeline.Status, zone *time.Location) string {
 	b := &strings.Builder{}
 	if known && low != nil {
 		fmt.Fprintf(b, "Everything written before %s is in Bigtable%s%s%s.",
-			clockTime(low.In(zone)), assumedClause(s), unfinishedClause(s), differsClause(s, zone))
+			clockTime(low.In(zone)), proofClause(s, *low, zone), unfinishedClause(s), differsClause(s, zone))
 	} else {
 		b.WriteString("Not every table has been read and applied to its end yet.")
 	}
@@ -79,14 +122,23 @@ func Sentence(s pipeline.Status, zone *time.Location) string {
 	return b.String() + "."
 }
 
-// assumedClause returns a clause if the status relies on empty reads. Rule 10: empty pages are not a proof of idleness.
-func assumedClause(s pipeline.Status) string {
+// proofClause says of which part heartbeats prove it, and of which it rests on empty reads. Rule 10: empty pages are
+// not a proof of idleness. low is the time up to which everything is applied.
+func proofClause(s pipeline.Status, low time.Time, zone *time.Location) string {
+	proven := low
 	for _, t := range s.Tables {
-		if t.Proof != "proven" {
+		if t.Proof != status.Proven || t.ProvenThrough == nil {
 			return ", as far as empty reads show"
 		}
+		if t.ProvenThrough.Before(proven) {
+			proven = *t.ProvenThrough
+		}
 	}
-	return ""
+	if proven.Before(low) {
+		return fmt.Sprintf(": before %s as heartbeats prove, since then as far as empty reads show",
+			clockTime(proven.In(zone)))
+	}
+	return ", as heartbeats prove"
 }
 
 // unfinishedClause returns which part of the tables has not been reached yet, whenever it was written: by copies, and

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
+	"github.com/tailrace-cdc/replicator/pipeline/status"
 )
 
 // TestSentenceNamesWhatIsNotCopiedYet: everything that the stream shows may be applied while old items are missing.
@@ -21,10 +22,50 @@ func TestSentenceNamesWhatIsNotCopiedYet(t *testing.T) {
 		", except what the lost log held": {{State: "recovering"}, {State: "running"}},
 	} {
 		for i := range tables {
-			tables[i].Proof, tables[i].AppliedThrough = "proven", &at
+			tables[i].Proof, tables[i].AppliedThrough, tables[i].ProvenThrough = status.Proven, &at, &at
 		}
-		if got := Sentence(pipeline.Status{Tables: tables}, time.UTC); got != start+clause+end {
+		if got := Sentence(pipeline.Status{Tables: tables}, time.UTC); got != start+", as heartbeats prove"+clause+end {
 			t.Errorf("%s", strings.TrimPrefix(got, start))
+		}
+	}
+}
+
+// TestFencedTableSaysSinceWhenAndWhatIsNext: by which cutover it is fenced, and whether Bigtable has what came before.
+func TestFencedTableSaysSinceWhenAndWhatIsNext(t *testing.T) {
+	at := time.Date(2023, 9, 10, 14, 3, 21, 0, time.UTC)
+	for reached, want := range map[bool]string{
+		false: "for cutover f1; what was written before the fence is still being applied",
+		true:  "for cutover f1; Bigtable has everything up to the fence",
+	} {
+		table := pipeline.TableStatus{Source: "Orders", State: "fenced",
+			Fence: &status.Fence{ID: "f1", Since: at, Reached: reached}}
+		var out strings.Builder
+		all := pipeline.Status{Tables: []pipeline.TableStatus{table, {Source: "Other"}}}
+		if err := Status(&out, all, time.UTC); err != nil {
+			t.Fatal(err)
+		}
+		if text := out.String(); !strings.Contains(text, "Orders: fenced since 2023-09-10 14:03:21 "+want) ||
+			strings.Count(text, "next: `replicator cutover`") != 1 {
+			t.Errorf("lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+// TestSentenceSaysWhatIsProvenAndWhatAssumed: one table without proof makes the whole sentence an assumption.
+func TestSentenceSaysWhatIsProvenAndWhatAssumed(t *testing.T) {
+	at := time.Date(2023, 9, 10, 14, 3, 21, 0, time.UTC)
+	before := at.Add(-9 * time.Second)
+	proven := pipeline.TableStatus{Proof: status.Proven, AppliedThrough: &at, ProvenThrough: &at}
+	late := pipeline.TableStatus{Proof: status.Proven, AppliedThrough: &at, ProvenThrough: &before}
+	assumed := pipeline.TableStatus{Proof: status.Assumed, AppliedThrough: &at, ProvenThrough: &at}
+	for clause, tables := range map[string][]pipeline.TableStatus{
+		", as heartbeats prove. ": {proven, proven},
+		": before 2023-09-10 14:03:12 as heartbeats prove, since then as far as empty reads show. ": {proven, late},
+		", as far as empty reads show. ": {late, assumed},
+	} {
+		got := Sentence(pipeline.Status{Tables: tables}, time.UTC)
+		if !strings.Contains(got, "14:03:21 is in Bigtable"+clause) {
+			t.Errorf("%q lacks %q", got, clause)
 		}
 	}
 }

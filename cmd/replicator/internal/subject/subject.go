@@ -1,10 +1,7 @@
-// Package subject reads what `replicator explain` explains: an item, a record of DynamoDB Streams, or the item with a
-// key.
+// Package subject reads the files that `replicator explain` explains: an item, or a record of DynamoDB Streams.
 package subject
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,24 +9,15 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
-	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Options name what is explained: one of a file with an item, a file with a record, and a key.
-type Options struct {
-	Table, Item, Record, Key string
-	ShowData                 bool // with Key: the steps show the item's values
-}
-
-// Steps returns the steps of the item or record that the flags name.
-func Steps(
-	ctx context.Context, src *source.Source, t *catalog.Table, o Options,
-) (*transform.Steps, error) {
-	if o.Record != "" {
-		return stepsOfRecord(t, o.Record)
+// Steps returns the steps of the item in one file, or of the record in the other; the other name is empty.
+func Steps(t *catalog.Table, item, record string) (*transform.Steps, error) {
+	if record != "" {
+		return stepsOfRecord(t, record)
 	}
-	raw, err := readItem(ctx, src, t, o)
+	raw, err := readInput(item)
 	if err != nil {
 		return nil, err
 	}
@@ -38,27 +26,7 @@ func Steps(
 	if err != nil {
 		return nil, exit.Usage(`for example {"pk":{"S":"hats"},"price":{"N":"12.5"}}`, "read item: %w", err)
 	}
-	steps := t.Program.Explain(img)
-	if o.Key != "" && !o.ShowData {
-		t.Program.Hide(steps, img)
-	}
-	return steps, nil
-}
-
-// readItem returns the item in DynamoDB JSON: from a file, or from the table by its key.
-func readItem(ctx context.Context, src *source.Source, t *catalog.Table, o Options) ([]byte, error) {
-	if o.Item != "" {
-		return readInput(o.Item)
-	}
-	raw, err := src.Item(ctx, t.Source, []byte(o.Key))
-	if err != nil {
-		return nil, exit.Source(fmt.Errorf("read item: %w", err))
-	}
-	if raw == nil {
-		return nil, &exit.Error{Code: exit.CodeRuntime, Err: errors.New("the table has no item with this key"),
-			Hint: "a key names all key attributes, with their types"}
-	}
-	return raw, nil
+	return t.Program.Explain(img), nil
 }
 
 // stepsOfRecord explains a record of the stream, as GetRecords or Lambda show it.

@@ -10,6 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/source/heartbeat"
 )
 
 // budgetShare divides memory.total: pages that are not yet in the log may take 1/budgetShare, and entries that the
@@ -35,7 +36,8 @@ func PipelineOptions(cfg *config.Config) pipeline.Options {
 	for _, table := range cfg.Tables {
 		o.Tables = append(o.Tables, pipeline.Table{
 			Source: table.Source, Target: table.Target, OnReject: table.OnReject, OnGap: table.OnGap,
-			Backfill: Backfill(table.Backfill),
+			Backfill: Backfill(table.Backfill), Heartbeat: Heartbeat(table.Heartbeat),
+			Verify: pipeline.Verify{ReadUnits: table.Verify.ReadUnits.Absolute, Percent: table.Verify.ReadUnits.Percent},
 		})
 	}
 	return o
@@ -55,6 +57,19 @@ func Backfill(b config.Backfill) pipeline.Backfill {
 	}
 }
 
+// Heartbeat returns which heartbeats a table gets.
+func Heartbeat(h config.Heartbeat) pipeline.Heartbeat {
+	if !h.Write {
+		return pipeline.Heartbeat{}
+	}
+	return pipeline.Heartbeat{Keys: HeartbeatKeys(h), Every: time.Duration(h.Every)}
+}
+
+// HeartbeatKeys returns the keys of the heartbeats of a table, which are left out of what is read.
+func HeartbeatKeys(h config.Heartbeat) heartbeat.Keys {
+	return heartbeat.Keys{Prefix: h.Prefix, List: h.Keys}
+}
+
 // QueueOptions returns the options of package queue.
 func QueueOptions(cfg *config.Config) queue.Options {
 	window := time.Duration(cfg.Queue.ReplayWindow)
@@ -70,8 +85,13 @@ func QueueOptions(cfg *config.Config) queue.Options {
 
 func sourceOptions(cfg *config.Config) source.Options {
 	s := &cfg.Source
+	heartbeats := map[string]heartbeat.Keys{}
+	for _, t := range cfg.Tables {
+		heartbeats[t.Source] = HeartbeatKeys(t.Heartbeat)
+	}
 	return source.Options{
-		Region: s.Region, Endpoint: s.Endpoint, StreamsEndpoint: s.StreamsEndpoint, AssumeRole: s.AssumeRole,
+		Heartbeats: heartbeats,
+		Region:     s.Region, Endpoint: s.Endpoint, StreamsEndpoint: s.StreamsEndpoint, AssumeRole: s.AssumeRole,
 		IdlePoll: time.Duration(s.IdlePoll), MemoryTotal: Budget(cfg), MemoryPerFeed: int64(cfg.Memory.PerFeed),
 		Tables: len(cfg.Tables),
 	}

@@ -1,0 +1,160 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fenced is a log with a frame, a fence of id "f" behind it, and a mark of the sink at the start of the log.
+func fenced(t *testing.T) *writer {
+	t.Helper()
+	w := owned(t, seen("a")...)
+	w.must(t, &Marks{Sinks: map[string]Mark{SinkBigtable: {Seq: 1}}}, frame(page(w.s, "a", 3, false)))
+	w.must(t, &Control{Fence: &FenceOrder{ID: "f"}, At: 2_000_000, By: "me"})
+	return w
+}
+
+func markAt(seq uint64) *Marks { return &Marks{Sinks: map[string]Mark{SinkBigtable: {Seq: seq}}} }
+
+func TestSinkStandsAtTheFence(t *testing.T) {
+	w := fenced(t)
+	at, last := w.s.Seq, w.s.Seq-1
+	want := &Fence{ID: "f", Seq: at, Last: last, At: 2_000_000, By: "me"}
+	if d := cmp.Diff(want, w.s.Fence); d != "" || w.s.StandsAtFence() {
+		t.Fatalf("stands %v, fence %s", w.s.StandsAtFence(), d)
+	}
+	w.must(t, markAt(last-1), frame(page(w.s, "a", 2, false)), &Beat{})
+	if w.s.StandsAtFence() {
+		t.Error("the newest change before the fence is not applied")
+	}
+	w.must(t, &Marks{Sinks: map[string]Mark{"archive": {Seq: 2}}})
+	if sink, n := w.s.Unapplied(); sink != "archive" || n != w.s.LastFrame-2 {
+		t.Errorf("%s has %d entries to apply", sink, n)
+	}
+	w.must(t, markAt(last), &Marks{Sinks: map[string]Mark{"archive": {Seq: w.s.LastFrame}}})
+	if sink, n := w.s.Unapplied(); n != 0 {
+		t.Errorf("%s has %d entries to apply behind the fence", sink, n)
+	}
+	if !w.s.StandsAtFence() {
+		t.Error("everything before the fence is applied")
+	}
+	w.must(t, markAt(at), &Marks{Sinks: map[string]Mark{"archive": {Seq: w.s.Seq}}})
+	corrupt := (*CorruptError)(nil)
+	if err := w.s.CheckNext(markAt(at + 1)); !errors.As(err, &corrupt) {
+		t.Errorf("a mark behind the fence: %v", err)
+	}
+	sameState(t, "restored", w.l.fold(t), w.l.restored(t))
+	w.must(t, &Control{Fence: &FenceOrder{ID: "f", Undo: true}}, markAt(w.s.Seq))
+	if w.s.Fence != nil || w.s.StandsAtFence() {
+		t.Errorf("after the undo: %+v", w.s.Fence)
+	}
+}
+
+// TestNothingIsOrderedBehindAFence: the writer refuses it, and the fold of a log that holds it all the same ignores it.
+func TestNothingIsOrderedBehindAFence(t *testing.T) {
+	w := fenced(t)
+	from := mappingOf(w.s)
+	for _, body := range []any{
+		&Copy{ID: "c", Why: CopyMapping, From: FromScan, Parts: 1},
+		&Control{Resync: &ResyncOrder{ID: "r"}}, &Control{Accept: &Accept{From: from, To: "new"}},
+		&Control{Copy: &CopyOrder{ID: "c", Do: CopyResume}}, &Control{Fence: &FenceOrder{ID: "other"}},
+		&Control{Fence: &FenceOrder{ID: "other", Undo: true}},
+	} {
+		refused := (*FenceError)(nil)
+		if err := w.s.CheckNext(body); !errors.As(err, &refused) {
+			t.Errorf("%+v: %v", body, err)
+		}
+		if _, ok := body.(*Control); !ok {
+			continue
+		}
+		s := w.l.fold(t)
+		if _, err := s.Apply(s.Seq+1, w.message(t, body, nil)); err != nil {
+			t.Fatal(err)
+		}
+		if s.Resync != nil || s.Accepting != nil || s.Fence == nil || s.Fence.ID != "f" {
+			t.Errorf("%+v is executed: %s", body, stateJSON(s))
+		}
+	}
+	pause := true
+	w.must(t, &Control{Fence: &FenceOrder{ID: "f"}}, &Control{Pause: &pause}, &Control{Resume: true},
+		frame(page(w.s, "a", 1, false)), &Beat{})
+	if w.s.Fence.Seq != 5 {
+		t.Errorf("the same fence again moves it to %d", w.s.Fence.Seq)
+	}
+}
+
+func TestWhatIsOpenForbidsAFence(t *testing.T) {
+	order := &Control{Fence: &FenceOrder{ID: "f"}}
+	for name, spoil := range map[string]func(*State){
+		"no stream": func(s *State) { s.Streams = nil },
+		"no mark":   func(s *State) { delete(s.Marks, SinkBigtable) },
+		"backfill":  func(s *State) { s.Backfill = FromScan },
+		"copy":      func(s *State) { s.Copy = &CopyState{Copy: Copy{ID: "c", Parts: 1}} },
+		"accepting": func(s *State) { s.Accepting = &Accept{} },
+		"switched":  func(s *State) { s.Switched = &Switch{} },
+		"resync":    func(s *State) { s.Resync = &PendingResync{} },
+	} {
+		w := owned(t, seen("a")...)
+		w.must(t, markAt(1))
+		if err := w.s.CheckNext(order); err != nil {
+			t.Fatal(err)
+		}
+		spoil(w.s)
+		refused := (*FenceError)(nil)
+		if err := w.s.CheckNext(order); !errors.As(err, &refused) || !strings.Contains(err.Error(), "cannot be fenced") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := owned(t).s.CheckNext(&Control{Fence: &FenceOrder{}}); err == nil {
+		t.Error("a fence without an id is taken")
+	}
+}
+
+// TestOlderBuildRefusesAFence: Rule 11. One that ignored it would write what the source holds over what the application
+// has written since.
+func TestOlderBuildRefusesAFence(t *testing.T) {
+	w := fenced(t)
+	if err := w.snapshot(t, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	for seq := w.s.SnapshotFirst - 1; seq <= w.s.SnapshotLast; seq++ { // the fence, and the snapshot that holds it
+		if _, err := decode(w.l.msgs[seq-1], 2); !errors.As(err, new(*NewerFormatError)) {
+			t.Errorf("entry %d: %v", seq, err)
+		}
+	}
+	l := format1Log(t)
+	old, err := claim(t, l, l.restored(t), "new build", 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := old.s.CheckNext(&Control{Fence: &FenceOrder{ID: "f"}}); !errors.As(err, new(*FormatError)) {
+		t.Errorf("in a log of format 1: %v", err)
+	}
+}
+
+// fence is what a cutover does: it raises a fence, or takes it away.
+func (p *process) fence() {
+	wr := &writer{l: p.l, s: p.l.restored(p)}
+	b := &FenceOrder{ID: fmt.Sprint("cutover-", p.w.orders)}
+	if wr.s.Fence != nil {
+		b.ID, b.Undo = wr.s.Fence.ID, true
+	}
+	if err := wr.s.CheckNext(&Control{Fence: b}); err == nil {
+		p.w.orders++
+		wr.must(p, &Control{Fence: b, At: p.w.now})
+	} else if b.Undo {
+		p.Fatal(err)
+	}
+}
+
+// refusedByFence checks that operators are told that the table is fenced.
+func (p *process) refusedByFence(s *State) {
+	refused := (*FenceError)(nil)
+	if err := s.CheckNext(&Control{Resync: &ResyncOrder{ID: "behind a fence"}}); !errors.As(err, &refused) {
+		p.Fatal(err)
+	}
+}

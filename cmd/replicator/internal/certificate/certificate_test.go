@@ -1,0 +1,220 @@
+package certificate
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func sample() *Certificate {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	return &Certificate{
+		Format: Format, ID: "f1", Pipeline: "shop", Target: "projects/p/instances/i/tables/products", Verdict: "equal",
+		Program: Program{Version: "v1"}, Times: Times{QuietSince: at, Quiet: "1m0s", Fenced: at.Add(time.Minute)},
+		Verify: Verify{How: "full", Verdict: "equal", Items: 1 << 60, Equal: 1 << 60},
+		Tables: []Table{{
+			Source: "Products", TableID: "id", MappingHash: "aa", Idle: Assumed, Fence: Fence{Entry: 7, Last: 6, At: at},
+			Shards: []Shard{{ID: "shard-1", Position: "49<>&é", Through: at, Idle: Assumed}},
+			Gaps:   []Gap{{ID: "g", Healed: map[string]string{"bigtable": ""}, Waived: map[string]string{"archive": "me"}}},
+		}},
+		Waivers: []Waiver{{Name: "foreign", Table: "Products", Count: 2, By: "me"}}, Says: []string{"all is well"},
+	}
+}
+
+func keys(t *testing.T) (ed25519.PublicKey, ed25519.PrivateKey) {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return public, private
+}
+
+func encode(t *testing.T, c *Certificate, key ed25519.PrivateKey) []byte {
+	t.Helper()
+	b, err := Encode(c, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestCertificateIsReadAsItWasIssued(t *testing.T) {
+	public, private := keys(t)
+	for _, key := range []ed25519.PrivateKey{nil, private} {
+		b := encode(t, sample(), key)
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, b); err != nil {
+			t.Fatal(err)
+		}
+		var reordered map[string]any
+		d := json.NewDecoder(bytes.NewReader(b))
+		d.UseNumber()
+		if err := d.Decode(&reordered); err != nil {
+			t.Fatal(err)
+		}
+		again, err := json.Marshal(reordered)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, file := range map[string][]byte{"as written": b, "compact": compact.Bytes(), "by jq": again} {
+			trust := public
+			if key == nil {
+				trust = nil
+			}
+			checked, err := Check(file, trust)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if diff := cmp.Diff(sample(), checked.Certificate); diff != "" || checked.Trusted != (key != nil) {
+				t.Errorf("%s, trusted %v (-want +got):\n%s", name, checked.Trusted, diff)
+			}
+		}
+	}
+}
+
+// TestAlteredCertificatesAreRefused changes the file as somebody would who wants it to say something else.
+func TestAlteredCertificatesAreRefused(t *testing.T) {
+	public, private := keys(t)
+	_, other := keys(t)
+	b := string(encode(t, sample(), private))
+	replace := func(old, now string) []byte {
+		t.Helper()
+		if strings.Count(b, old) == 0 {
+			t.Fatalf("the file has no %s", old)
+		}
+		return []byte(strings.Replace(b, old, now, 1))
+	}
+	rehashed := sample()
+	rehashed.Verify.Different = 9
+	forged := encode(t, rehashed, nil)
+	var withOld file
+	if err := json.Unmarshal(forged, &withOld); err != nil {
+		t.Fatal(err)
+	}
+	var old file
+	if err := json.Unmarshal([]byte(b), &old); err != nil {
+		t.Fatal(err)
+	}
+	withOld.Signature = old.Signature
+	moved, err := json.Marshal(withOld)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const shop = `"pipeline": "shop"`
+	const equal = `"verdict": "equal",
+    "verify"`
+	list := []byte(`{"schema":1,"certificate":[],"sha256":"` + hash([]byte("[]")) + `"}`)
+	for name, c := range map[string]struct {
+		file []byte
+		want error
+	}{
+		"a count":                          {replace(`"refused": 0`, `"refused": 1`), ErrAltered},
+		"a number spelled otherwise":       {replace(`"refused": 0`, `"refused": 0.0`), ErrAltered},
+		"a name":                           {replace("shop", "shoq"), ErrAltered},
+		"a removed member":                 {replace(`"pipeline": "shop",`, ""), ErrAltered},
+		"a member more":                    {replace(`"pipeline"`, `"note": "fine", "pipeline"`), ErrAltered},
+		"a member twice":                   {replace(equal, `"verdict": "different", `+equal), ErrAltered},
+		"a member twice in capitals":       {replace(shop, shop+`, "Pipeline": "shop"`), ErrAltered},
+		"the hash":                         {replace(`"sha256": "`, `"sha256": "0`), ErrAltered},
+		"something behind it":              {[]byte(b + "{}"), ErrAltered},
+		"the signature":                    {replace(`"value": "`, `"value": "AA`), ErrAltered},
+		"new content, new hash":            {forged, ErrUnsigned},
+		"new content, old signature":       {moved, ErrAltered},
+		"new content, signed by another":   {encode(t, rehashed, other), ErrUnsigned},
+		"the same content, not signed":     {encode(t, sample(), nil), ErrUnsigned},
+		"a member twice outside":           {replace(`"schema": 1`, `"schema": 1, "schema": 1`), ErrAltered},
+		"a member more outside":            {replace(`"schema": 1`, `"schema": 1, "x": 1`), nil},
+		"cut":                              {[]byte(b[:len(b)/2]), nil},
+		"empty":                            {nil, nil},
+		"another file":                     {[]byte(`{"schema":1}`), nil},
+		"another kind of signature":        {replace(`"ed25519"`, `"ed448"`), nil},
+		"a list in place of a certificate": {list, nil},
+	} {
+		checked, err := Check(c.file, public)
+		if err == nil || checked != nil || c.want != nil && !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	if _, err := Check(forged, nil); err != nil {
+		t.Errorf("without a key nobody can tell: %v", err)
+	}
+}
+
+// TestNewerCertificateIsRefused: Rule 11.
+func TestNewerCertificateIsRefused(t *testing.T) {
+	for _, format := range []int{0, -1, Format + 1} {
+		c := sample()
+		c.Format = format
+		if _, err := Check(encode(t, c, nil), nil); err == nil || !strings.Contains(err.Error(), "format") {
+			t.Errorf("format %d: %v", format, err)
+		}
+	}
+}
+
+func TestKeysOfOpenSSL(t *testing.T) {
+	public, private := keys(t)
+	dir := t.TempDir()
+	write := func(name, kind string, der []byte, err error) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err == nil {
+			err = os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	key := write("key", "PRIVATE KEY", der, err)
+	der, err = x509.MarshalPKIXPublicKey(public)
+	pub := write("pub", "PUBLIC KEY", der, err)
+	if got, err := ReadKey(key); err != nil || !got.Equal(private) {
+		t.Errorf("private key: %v", err)
+	}
+	if got, err := ReadPublicKey(pub); err != nil || !got.Equal(public) {
+		t.Errorf("public key: %v", err)
+	}
+	if _, err := ReadKey(pub); err == nil {
+		t.Error("a public key was taken for a private one")
+	}
+	if _, err := ReadPublicKey(key); err == nil {
+		t.Error("a private key was taken for a public one")
+	}
+	if _, err := ReadKey(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+// FuzzCheck: what is taken must be encoded the same again.
+func FuzzCheck(f *testing.F) {
+	b, err := Encode(sample(), nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := Check(b, nil)
+		if err != nil {
+			return
+		}
+		again, err := Encode(c.Certificate, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same, err := Check(again, nil); err != nil || !cmp.Equal(c.Certificate, same.Certificate) {
+			t.Errorf("%v, %v", same, err)
+		}
+	})
+}

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// Schema is the format number of every JSON object that the commands print. New fields do not change it; a field with a
+// new meaning does.
+const Schema = 1
+
+// ConfigHint is the hint for a configuration file that cannot be read.
+const ConfigHint = "name the file with -c, or let `replicator init --table NAME -o tailrace.yaml` propose one"
+
+// App is what all commands share: the global flags, and where output goes.
+type App struct {
+	Out, Errs io.Writer
+	Bars      *bars.Bars // drawn under the log of run on a terminal; else nil
+
+	Version string // of the program
+
+	// The global flags.
+	ConfigPath string
+	LogLevel   string
+	JSON       bool
+	NoColor    bool
+
+	Path     string // of the command that runs, for messages
+	Accepted bool   // the command line has no errors; the command runs
+	Printed  bool   // something was printed on Out
+}
+
+// Body wraps a command's function. It runs after the command line was accepted, so its errors are not usage errors.
+func (a *App) Body(run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		a.Path, a.Accepted = cmd.CommandPath(), true
+		if _, err := a.Level(zapcore.InfoLevel); err != nil {
+			return err
+		}
+		return run(cmd.Context(), args)
+	}
+}
+
+// Args wraps a check of the arguments, so that its error names the command.
+func (a *App) Args(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		a.Path = cmd.CommandPath()
+		return check(cmd, args)
+	}
+}
+
+// Level returns the level of --log-level, or the given one without that flag.
+func (a *App) Level(otherwise zapcore.Level) (zapcore.Level, error) {
+	if a.LogLevel == "" {
+		return otherwise, nil
+	}
+	level, err := zapcore.ParseLevel(a.LogLevel)
+	if err != nil {
+		return level, exit.Usage("debug, info, warn or error", "read --log-level: %w", err)
+	}
+	return level, nil
+}
+
+// Logger returns a logger that writes to stderr: JSON for machines, lines for a person at a terminal.
+func (a *App) Logger(otherwise zapcore.Level) *zap.Logger {
+	level, err := a.Level(otherwise)
+	if err != nil { // Body has returned this error already
+		level = otherwise
+	}
+	encoding := zap.NewProductionEncoderConfig()
+	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
+	encoder := zapcore.NewJSONEncoder(encoding)
+	if a.Terminal() {
+		if !a.NoColor && os.Getenv("NO_COLOR") == "" {
+			encoding.EncodeLevel = zapcore.CapitalColorLevelEncoder
+		}
+		encoder = zapcore.NewConsoleEncoder(encoding)
+	}
+	out := a.Errs
+	if a.Bars != nil {
+		out = a.Bars
+	}
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), level))
+}
+
+// Config loads the configuration. If it has errors, config prints its problems and returns an error.
+func (a *App) Config() (*config.Config, error) {
+	cfg, problems, err := config.Load(a.ConfigPath)
+	if err != nil {
+		return nil, &exit.Error{Code: exit.CodeUsage, Err: err, Hint: ConfigHint}
+	}
+	if problem.AnyError(problems) {
+		return nil, a.Refused(problems)
+	}
+	return cfg, nil
+}
+
+// Problems prints each problem with file, line and what is wrong, the hint, and where its code is explained.
+func (a *App) Problems(w io.Writer, problems []problem.Problem) {
+	problem.Print(w, problems, a.ConfigPath)
+}
+
+// Clients returns the clients of a command.
+func (a *App) Clients(cfg *config.Config) *wire.Clients { return wire.ForCommand(cfg, a.Logger) }
+
+// Catalog parses, describes and compiles all tables; src is nil where the keys are declared. It prints the problems of
+// mappings with errors.
+func (a *App) Catalog(ctx context.Context, cfg *config.Config, src *source.Source) (*catalog.Catalog, error) {
+	tables, err := catalog.Load(ctx, cfg, src)
+	var mappings *catalog.ProblemsError
+	if errors.As(err, &mappings) {
+		return nil, a.Refused(mappings.Problems)
+	}
+	return tables, err
+}
+
+// Refused prints the problems on stderr and returns the error that counts them.
+func (a *App) Refused(problems []problem.Problem) error {
+	a.Problems(a.Errs, problems)
+	return exit.Usage("fix them, then `replicator check`", "%s has %s",
+		a.ConfigPath, render.Count(problem.CountErrors(problems), "error"))
+}
+
+// Print prints a line for people on stdout.
+func (a *App) Print(format string, args ...any) {
+	a.Printed = true
+	fmt.Fprintf(a.Out, format+"\n", args...)
+}
+
+// PrintJSON prints an object on one line of stdout. It must have a field "schema".
+func (a *App) PrintJSON(v any) error {
+	a.Printed = true
+	if err := json.NewEncoder(a.Out).Encode(v); err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	return nil
+}
+
+// Verdict prints what went wrong and what to do next, and returns the exit code. An error of cobra before the command
+// line was accepted is an error of usage.
+func (a *App) Verdict(err error) int {
+	if err == nil {
+		return exit.CodeOK
+	}
+	code, hint := exit.CodeRuntime, ""
+	var known *exit.Error
+	switch {
+	case errors.As(err, &known):
+		code, hint = known.Code, known.Hint
+		if known.Err == nil {
+			return code
+		}
+	case !a.Accepted:
+		code, hint = exit.CodeUsage, "see `"+a.Path+" --help`"
+	case errors.Is(err, context.Canceled):
+		hint = "it was interrupted; running it again is safe"
+	}
+	what := strings.TrimRight(err.Error(), "\n")
+	fmt.Fprintf(a.Errs, "%s: %s\n", a.Path, what)
+	if hint != "" {
+		fmt.Fprintf(a.Errs, "  next: %s\n", hint)
+	}
+	if a.JSON && !a.Printed {
+		failed := map[string]any{"schema": Schema, "error": what, "hint": hint, "exit": code}
+		if err := json.NewEncoder(a.Out).Encode(failed); err != nil {
+			fmt.Fprintf(a.Errs, "%s: write error: %v\n", a.Path, err)
+		}
+	}
+	return code
+}

@@ -1,0 +1,10 @@
+// Package cli is what all commands share, in package main and in the packages below it: the global flags, the
+// configuration, what is printed, and the exit code.
+//
+// Files, from the top down:
+//
+//	app.go       global flags, configuration, output, exit code
+//	logs.go      opens logs and dead letters of the configured tables
+//	terminal.go  moving progress, and questions, on a terminal
+//	text.go      quoting
+package cli

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/letters"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/config"
+)
+
+// TableLogs folds the logs of the tables that have one, or of one table; close the clients when done.
+func (a *App) TableLogs(ctx context.Context, table string) (logs []*order.Log, clients *wire.Clients, err error) {
+	cfg, err := a.Config()
+	if err != nil {
+		return nil, nil, err
+	}
+	tables, err := catalog.Select(cfg, table)
+	if err != nil {
+		return nil, nil, err
+	}
+	clients = a.Clients(cfg)
+	q, err := clients.Queue(ctx)
+	if err == nil {
+		logs, err = order.OpenAll(ctx, q, tables)
+	}
+	if err != nil {
+		_ = clients.Close()
+		return nil, nil, err
+	}
+	return logs, clients, nil
+}
+
+// OpenLetters opens the dead letters of a table, or of all. The caller closes the clients.
+func (a *App) OpenLetters(
+	ctx context.Context, cfg *config.Config, table string,
+) (*wire.Clients, []letters.Table, error) {
+	tables, err := catalog.Select(cfg, table)
+	if err != nil {
+		return nil, nil, err
+	}
+	clients := a.Clients(cfg)
+	q, err := clients.Queue(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := letters.Open(ctx, q, tables)
+	if err != nil {
+		_ = clients.Close()
+	}
+	return clients, all, err
+}
+
+// Asker returns what asks the owner of a table to do something with its items. It says on stderr how far that is.
+func (a *App) Asker(cfg *config.Config, clients *wire.Clients, table string) *ask.Asker {
+	progress := ask.Report(a.Errs, table)
+	if a.ShowsBars() {
+		progress = ask.Draw(a.Errs, table)
+	}
+	return &ask.Asker{
+		Table: table, Clients: clients, ClaimTTL: time.Duration(cfg.Testing.ClaimTTL), By: order.Whoami(),
+		Progress: progress, Why: ask.WhyOf(cfg, table), Away: ask.ReportAway(a.Errs, table),
+	}
+}

@@ -1,0 +1,243 @@
+package compare
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cutover"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/queue"
+)
+
+// cutoverFlags are the flags of `replicator cutover`.
+type cutoverFlags struct {
+	cutover.Options
+	out, sign, check, key string
+	undo, yes             bool
+}
+
+// cutoverCommand returns the command `replicator cutover`.
+func cutoverCommand(a *cli.App) *cobra.Command {
+	var o cutoverFlags
+	cmd := &cobra.Command{
+		Use:   "cutover --table NAME... [--out FILE] | --check FILE | --undo",
+		Short: "Prove that Bigtable holds what DynamoDB holds, at a fence, so that the application may move",
+		Long: `cutover waits until nothing is written to the tables of a target any more, raises a fence behind which the
+replicator writes nothing to Bigtable, compares both sides, and writes a certificate. Each step is printed as it
+happens. It may be interrupted at any step, and the same command goes on, also on another machine.
+
+After verify --for-cutover only the items that have changed since are compared behind the fence; else all are, and it
+says why.
+
+Exit 4: it is refused, with the reasons. The fence stays: cutover again, or --undo. Nothing is carried back from
+Bigtable to DynamoDB, so the first write of the application to Bigtable is the point of no return: docs/cutover.md.`,
+		Args: a.Args(cobra.NoArgs),
+		RunE: a.Body(func(ctx context.Context, _ []string) error {
+			switch {
+			case o.check != "":
+				return checkCertificate(a, o.check, o.key)
+			case o.undo:
+				return undo(ctx, a, &o)
+			case len(o.Tables) == 0:
+				return exit.Usage("`replicator cutover --table NAME`, with all tables of one target", "cutover needs tables")
+			}
+			return runCutover(ctx, a, &o)
+		}),
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&o.Tables, "table", nil, "source table; all those of one target")
+	f.DurationVar(&o.Quiet, "quiet", time.Minute, "how long nothing may have been written before the fence")
+	f.StringVar(&o.out, "out", "certificate.json", "file of the certificate")
+	f.StringVar(&o.sign, "sign", "", "file with an Ed25519 private key (PEM) that signs the certificate")
+	f.BoolVar(&o.Full, "full", false, "compare all items behind the fence, also after verify --for-cutover")
+	f.BoolVar(&o.AcceptAged, "accept-aged", false, "accept that cells of families with max_age may have aged away")
+	f.BoolVar(&o.AcceptForeign, "accept-foreign", false, "accept cells that the replicator did not write")
+	f.StringSliceVar(&o.Accept, "accept", nil, "accept columns without an inverse: columns:RULE/FAMILY:COLUMN")
+	f.StringVar(&o.check, "check", "", "check a certificate in place of a cutover")
+	f.StringVar(&o.key, "key", "", "with --check: file with the public key (PEM) that it must be signed with")
+	f.BoolVar(&o.undo, "undo", false, "take the fence away: the replicator writes to Bigtable again")
+	f.BoolVar(&o.yes, "yes", false, "with --undo: do not ask")
+	cmd.MarkFlagsMutuallyExclusive("check", "undo")
+	cmd.MarkFlagsMutuallyExclusive("check", "table")
+	return cmd
+}
+
+// runCutover makes the steps of a cutover and writes its certificate.
+func runCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
+	var key ed25519.PrivateKey
+	if o.sign != "" {
+		var err error
+		if key, err = certificate.ReadKey(o.sign); err != nil {
+			return exit.Usage("`openssl genpkey -algorithm ed25519` makes one", "%w", err)
+		}
+	}
+	cfg, err := a.Config()
+	if err != nil {
+		return err
+	}
+	clients := a.Clients(cfg)
+	defer clients.Close()
+	s, err := openSides(ctx, a, cfg, clients, o.Tables[0])
+	if err != nil {
+		return err
+	}
+	o.Say = func(format string, args ...any) { fmt.Fprintf(a.Errs, format+"\n", args...) }
+	o.Program = certificate.Program{Version: a.Version, Go: runtime.Version()}
+	cert, err := cutover.New(cfg, clients, s, o.Options).Run(ctx)
+	if refused := (*cutover.Refused)(nil); errors.As(err, &refused) {
+		return &exit.Error{Code: exit.CodeDifferences, Err: err,
+			Hint: "remove the reasons, then the same command; a fence that stands is taken away by `replicator cutover --undo`"}
+	}
+	if err != nil {
+		return err
+	}
+	b, err := certificate.Encode(cert, key)
+	if err == nil {
+		err = os.WriteFile(o.out, b, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("write certificate: %w", err)
+	}
+	if a.JSON {
+		return a.PrintJSON(map[string]any{
+			"schema": cli.Schema, "verdict": cert.Verdict, "id": cert.ID, "file": o.out, "items": cert.Verify.Items,
+			"signed": key != nil,
+		})
+	}
+	a.Print("%s holds what %s held at the fence: %d items are equal. The certificate is in %s.", s.Target,
+		strings.Join(o.Tables, ", "), cert.Verify.Equal, o.out)
+	a.Print("Next: point the application at Bigtable. To go back before it writes: `replicator cutover --undo`.")
+	return nil
+}
+
+// openSides opens both sides of the target of a table.
+func openSides(
+	ctx context.Context, a *cli.App, cfg *config.Config, clients *wire.Clients, table string,
+) (*sides.Sides, error) {
+	src, err := clients.Source(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tables, err := a.Catalog(ctx, cfg, src)
+	if err != nil {
+		return nil, err
+	}
+	return sides.Open(ctx, cfg, clients, tables, table)
+}
+
+// checkCertificate says what a certificate says, if it is as it was issued.
+func checkCertificate(a *cli.App, path, keyFile string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return exit.Usage("name the file that `replicator cutover --out` wrote", "%w", err)
+	}
+	var key ed25519.PublicKey
+	if keyFile != "" {
+		if key, err = certificate.ReadPublicKey(keyFile); err != nil {
+			return exit.Usage("`openssl pkey -pubout` writes one", "%w", err)
+		}
+	}
+	x, err := certificate.Check(b, key)
+	if err != nil {
+		return &exit.Error{Code: exit.CodeDifferences, Err: err, Hint: "take the file that the cutover wrote"}
+	}
+	c := x.Certificate
+	if a.JSON {
+		return a.PrintJSON(map[string]any{
+			"schema": cli.Schema, "ok": true, "sha256": x.SHA256, "signed_by": x.SignedBy, "trusted": x.Trusted,
+			"certificate": c,
+		})
+	}
+	items := fmt.Sprintf("%d items", c.Verify.Items)
+	if changed := c.Verify.Changed; changed != nil {
+		items = fmt.Sprintf("%s, and %d that have changed", items, changed.Items)
+	}
+	a.Print("%s: %s is %s to its %d source tables at fence %s: %s, %s.", path, c.Target, c.Verdict,
+		len(c.Tables), c.ID, items, c.Times.Certified.Format(time.RFC3339))
+	switch {
+	case x.Trusted:
+		a.Print("It is signed with the given key.")
+	case x.SignedBy != "":
+		a.Print("It is signed with %s; whose key that is only --key can tell.", x.SignedBy)
+	default:
+		a.Print("It is not signed: its hash shows damage, but who alters it can write another hash.")
+	}
+	return nil
+}
+
+// undo takes the fences of the tables away.
+func undo(ctx context.Context, a *cli.App, o *cutoverFlags) error {
+	cfg, err := a.Config()
+	if err != nil {
+		return err
+	}
+	tables, err := catalog.Select(cfg, "")
+	if err != nil {
+		return err
+	}
+	clients := a.Clients(cfg)
+	defer clients.Close()
+	sink, err := clients.Bigtable(ctx)
+	if err != nil {
+		return err
+	}
+	var q *queue.Queue
+	if _, err := os.Stat(cfg.Queue.Dir); cfg.Queue.Dir == "" || err == nil {
+		if q, err = clients.Queue(ctx); err != nil {
+			return err
+		}
+	}
+	names := undoneTables(tables, o.Tables)
+	if len(names) == 0 {
+		return exit.Usage("name source tables of the configuration", "no table is called %s", strings.Join(o.Tables, ", "))
+	}
+	fmt.Fprintf(a.Errs, "The fences of %s are taken away, and the replicator goes on from there. What the application "+
+		"has written\nto Bigtable since may be overwritten by what was written to DynamoDB; nothing carries it back.\n",
+		strings.Join(names, ", "))
+	if !o.yes && !a.Confirmed() {
+		return exit.Usage("repeat it with --yes", "nothing was changed: the undo was not confirmed")
+	}
+	undone, err := cutover.Undo(ctx, q, sink, cfg.Pipeline, names)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		return a.PrintJSON(map[string]any{"schema": cli.Schema, "undone": append([]cutover.Undone{}, undone...)})
+	}
+	for _, u := range undone {
+		a.Print("%s: the fence of cutover %s is gone.", u.Table, u.ID)
+	}
+	if len(undone) == 0 {
+		a.Print("No table is fenced.")
+	}
+	return nil
+}
+
+// undoneTables returns all source tables of the targets of the named ones; all of the configuration without names.
+func undoneTables(tables []config.Table, named []string) (names []string) {
+	targets := map[string]bool{}
+	for _, t := range tables {
+		targets[t.Target] = targets[t.Target] || len(named) == 0 || slices.Contains(named, t.Source)
+	}
+	for _, t := range tables {
+		if targets[t.Target] {
+			names = append(names, t.Source)
+		}
+	}
+	return names
+}

@@ -1,0 +1,259 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sampling"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/verifying"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/verify/report"
+	"github.com/tailrace-cdc/replicator/verify/report/page"
+)
+
+// verifyFlags are the flags of `replicator verify`.
+type verifyFlags struct {
+	sampling.Options
+	differences string
+	since       string
+	html        string
+}
+
+// verifyCommand returns the command `replicator verify`.
+func verifyCommand(a *cli.App) *cobra.Command {
+	var o verifyFlags
+	cmd := &cobra.Command{
+		Use:   "verify [--table NAME] [--sample N | --since last|TIME | --for-cutover] [--differences FILE]",
+		Short: "Compare tables with Bigtable while they are written to",
+		Long: `verify reads every item and every row once, and looks again at whatever may differ: it reads the item strongly,
+waits until Bigtable has every change up to that reading, and reads the rows. So a change on its way is no difference.
+It changes nothing, and needs the daemon to run.
+
+An item is equal as of a moment of its own after the begin. Without --strong, tables are read with eventual consistency,
+which costs half and may lag; what may differ is always read strongly.
+
+--sample N compares random items only, at the cost of a small page for each. It says what that shows, and prints a
+seed; rows without an item and foreign cells are not looked for.
+
+The result of a full comparison of all tables of a target is kept in scratch. --since last compares only the items that
+have changed since that one began, and those that were not equal then, with strong reads. When they are equal, the next
+--since last begins where this one did. --since TIME says nothing about items that have not changed since. Both need the
+log to reach back so far: else they are unproven, and a full comparison is needed.
+
+--for-cutover reads all items strongly, and reads the logs along, so that it does not matter when they are trimmed. A
+cutover then compares behind its fence only what has changed since.
+
+Exit 4: something is different, or unproven. --differences names it, and holds keys and rows; values only with
+--show-data.`,
+		Args: a.Args(cobra.NoArgs),
+		RunE: a.Body(func(ctx context.Context, _ []string) error { return runVerify(ctx, a, &o) }),
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Table, "table", "", "only this source table")
+	f.StringVar(&o.since, "since", "", "only what has changed since: last (the last full one), a time (RFC 3339), or 2h")
+	f.BoolVar(&o.Along, "for-cutover", false, "read strongly, and note what changes meanwhile, for a cutover")
+	f.BoolVar(&o.Strong, "strong", false, "read the tables with strong consistency")
+	f.IntVar(&o.N, "sample", 0, "compare only this many random items of each table")
+	f.Uint64Var(&o.Seed, "seed", 0, "with --sample: draw the items that a sample with this seed drew (default: new ones)")
+	f.StringVar(&o.Scratch, "scratch", "", "directory for what is sorted (default: scratch of the configuration)")
+	f.StringVar(&o.differences, "differences", "", "file for the differences, as JSON lines, mode 0600")
+	f.StringVar(&o.html, "html", "", "file for the result as one page that needs nothing else, mode 0600")
+	f.BoolVar(&o.Values, "show-data", false,
+		"values in --differences; keys and values in --html; what is not equal by prefix of the row key")
+	cmd.MarkFlagsMutuallyExclusive("since", "for-cutover", "sample")
+	cmd.MarkFlagsMutuallyExclusive("since", "strong")
+	cmd.MarkFlagsMutuallyExclusive("table", "for-cutover")
+	return cmd
+}
+
+// verified is what verify --json prints.
+type verified struct {
+	Schema  int            `json:"schema"`
+	Verdict report.Verdict `json:"verdict"`
+	Tables  []report.Table `json:"tables"`
+}
+
+// runVerify compares the targets one after the other and prints the result.
+func runVerify(ctx context.Context, a *cli.App, o *verifyFlags) error {
+	if o.N < 0 || o.Seed > 0 && o.N == 0 {
+		return exit.Usage("--sample 1000", "--sample is a number of items; --seed goes with it")
+	}
+	if o.Seed == 0 {
+		o.Seed = uint64(rand.Uint32()) // short enough to be typed
+	}
+	cfg, err := a.Config()
+	if err != nil {
+		return err
+	}
+	if _, err := catalog.Select(cfg, o.Table); err != nil {
+		return err
+	}
+	clients := a.Clients(cfg)
+	defer clients.Close()
+	src, err := clients.Source(ctx)
+	if err != nil {
+		return err
+	}
+	tables, err := a.Catalog(ctx, cfg, src)
+	if err != nil {
+		return err
+	}
+	first := []string{o.Table}
+	if o.Table == "" {
+		first = sides.Targets(tables)
+	}
+	if o.differences != "" {
+		file, err := os.OpenFile(o.differences, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+		if err != nil {
+			return exit.Environment(fmt.Errorf("make file of differences: %w", err), "name another with --differences")
+		}
+		defer file.Close()
+		o.Lines = file
+	}
+	var html *htmlPage
+	if o.html != "" {
+		if html, err = openPage(o.html); err != nil {
+			return err
+		}
+		defer html.close()
+		o.Lines = html.lines(o.Lines)
+	}
+	o.Say = func(line string) { fmt.Fprintln(a.Errs, line) }
+	stop := o.showProgress(a)
+	result := verified{Schema: cli.Schema, Tables: []report.Table{}}
+	for _, table := range first {
+		s, err := sides.Open(ctx, cfg, clients, tables, table)
+		if err == nil {
+			var found []report.Table
+			found, err = o.compare(ctx, cfg, s)
+			result.Tables = append(result.Tables, found...)
+		}
+		if err != nil {
+			stop()
+			return err
+		}
+	}
+	stop()
+	result.Verdict = report.Worst(result.Tables)
+	if html != nil {
+		about := page.Options{Pipeline: cfg.Pipeline, Version: a.Version, File: o.differences, ShowData: o.Values,
+			Made: time.Now()}
+		if err := html.finish(about, result.Tables); err != nil {
+			return err
+		}
+	}
+	return printVerified(a, &result, o.differences)
+}
+
+// compare compares a target in the way that the flags say.
+func (o *verifyFlags) compare(ctx context.Context, cfg *config.Config, s *sides.Sides) ([]report.Table, error) {
+	switch {
+	case o.N > 0:
+		return sampling.Compare(ctx, s, o.Options)
+	case o.since == "":
+		return verifying.Full(ctx, cfg, s, o.Options.Options)
+	case o.since == "last":
+		return verifying.Since(ctx, cfg, s, o.Options.Options, time.Time{})
+	}
+	since, err := timeOf(o.since, s.Now().Time())
+	if err != nil {
+		return nil, err
+	}
+	return verifying.Since(ctx, cfg, s, o.Options.Options, since)
+}
+
+// timeOf reads a time, or how long ago it was.
+func timeOf(text string, now time.Time) (time.Time, error) {
+	if ago, err := time.ParseDuration(text); err == nil && ago > 0 {
+		return now.Add(-ago), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || at.After(now) {
+		return at, exit.Usage("last, a time such as 2026-05-04T13:00:00Z, or how long ago, such as 2h",
+			"%q is no time in the past", text)
+	}
+	return at, nil
+}
+
+// showProgress shows how far the comparison is, on a terminal, until the returned function is called.
+func (o *verifyFlags) showProgress(a *cli.App) (stop func()) {
+	if !a.ShowsBars() {
+		return func() {}
+	}
+	drawn, began, doing := bars.New(a.Errs), time.Now(), ""
+	o.Progress = func(s verifying.Step) {
+		if s.Doing != doing { // settling has a rate of its own
+			began, doing = time.Now(), s.Doing
+		}
+		drawn.Show([]bars.Step{stepOf(s, time.Since(began))})
+	}
+	o.Say = func(line string) { fmt.Fprintln(drawn, line) }
+	return drawn.Close
+}
+
+// stepOf returns a step as a bar. The estimate is the service's count, up to six hours old.
+func stepOf(s verifying.Step, took time.Duration) bars.Step {
+	rate := float64(s.Items) / max(took.Seconds(), 0.001)
+	text := fmt.Sprintf("%s items, %s/s", humanize.Comma(s.Items), humanize.Comma(int64(rate)))
+	step := bars.Step{Name: s.Doing, Text: text}
+	if s.Estimate > 0 {
+		step.Percent = min(99, 100*float64(s.Items)/float64(s.Estimate))
+		if left := float64(s.Estimate - s.Items); left > 0 && rate > 0 {
+			step.Text += ", about " + time.Duration(left/rate*float64(time.Second)).Round(time.Second).String() + " left"
+		}
+	}
+	return step
+}
+
+// printVerified prints the result. What is not equal is exit code 4.
+func printVerified(a *cli.App, v *verified, file string) error {
+	if a.JSON {
+		if err := a.PrintJSON(v); err != nil {
+			return err
+		}
+	} else {
+		a.Printed = true
+		for i := range v.Tables {
+			printTable(a.Out, &v.Tables[i])
+		}
+	}
+	if v.Verdict == report.Equal {
+		return nil
+	}
+	if file != "" && !a.JSON {
+		a.Print("What is not equal is in %s. Next: `replicator explain --table NAME --key KEY` for one of its items.", file)
+	} else if !a.JSON {
+		a.Print("Next: the same with --differences FILE names what is not equal.")
+	}
+	return exit.Silent(exit.CodeDifferences)
+}
+
+// printTable prints a sentence about a table, and its counts.
+func printTable(w io.Writer, t *report.Table) {
+	fmt.Fprintln(w, t.Sentence())
+	for _, c := range []struct {
+		name string
+		n    int64
+	}{
+		{"equal items", t.Equal}, {"equal by the log", t.ByLog}, {"different items", t.Different},
+		{"unproven", t.Unproven}, {"refused items", t.Refused}, {"foreign cells", t.Foreign}, {"kept cells", t.Kept},
+	} {
+		if c.n > 0 {
+			fmt.Fprintf(w, "  %-16s %s\n", c.name, humanize.Comma(c.n))
+		}
+	}
+	printGroups(w, t.ByRule, "rule", "rows")
+	printGroups(w, t.ByPrefix, "prefix")
+}

@@ -1,0 +1,90 @@
+package cutover
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// behind is what the log of one table holds behind the fence.
+type behind struct {
+	mark    checkpoint.Mark   // up to which the log was looked at
+	expired map[string][]byte // items deleted by TTL, by canonical key, as they were
+}
+
+// maxExpired bounds the items that are kept in memory.
+const maxExpired = 200_000
+
+// lookBehind looks at the changes behind the fences. Deletions by TTL are none of an application: their items are
+// compared as they were before. Any other change forbids the certificate.
+func (c *Cutover) lookBehind(ctx context.Context) error {
+	logs, err := c.sides.Logs(ctx)
+	if err != nil {
+		return err
+	}
+	for i, l := range logs {
+		f := l.State.Fence
+		if f == nil || f.ID != c.id {
+			return refuse("the fence of %s was taken away meanwhile", l.Table)
+		}
+		b := &c.behind[i]
+		walk := logged.Walk{Log: l.Log, After: b.mark}
+		if b.mark.Seq == 0 {
+			walk.From = f.Seq
+		}
+		if b.expired == nil {
+			b.expired = map[string][]byte{}
+		}
+		others := 0
+		mark, err := walk.Changes(ctx, func(x *logged.Change) error {
+			if !x.TTL {
+				others++
+				return nil
+			}
+			key, err := x.Key(nil, c.sides.Tables[i].Info.Schema)
+			if err != nil {
+				return err
+			}
+			if len(b.expired) == maxExpired {
+				return refuse("TTL has deleted more than %d items of %s behind the fence: switch it off", maxExpired, l.Table)
+			}
+			b.expired[string(key)] = bytes.Clone(x.Old)
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("look behind the fence of %s: %w", l.Table, err)
+		}
+		b.mark = mark
+		if others > 0 {
+			return refuse("%s was written to behind the fence: %d changes that neither TTL nor a heartbeat made. Bigtable "+
+				"does not have them. Stop the writers, `replicator cutover --undo`, and begin again", l.Table, others)
+		}
+	}
+	return nil
+}
+
+// readItems reads items as they are, and those that TTL has deleted behind the fence as they were.
+func (c *Cutover) readItems(ctx context.Context, table string, keys [][]byte) (*source.ItemBatch, error) {
+	batch, err := c.sides.ReadItems(ctx, table, keys)
+	if err != nil {
+		return nil, err
+	}
+	expired := c.behind[c.sides.Index(table)].expired
+	for i, key := range keys {
+		if old, ok := expired[string(key)]; ok && batch.Items[i] == nil && len(old) > 0 {
+			batch.Items[i] = old
+		}
+	}
+	return batch, nil
+}
+
+func (c *Cutover) expired() (n int64) {
+	for i := range c.behind {
+		n += int64(len(c.behind[i].expired))
+	}
+	return n
+}

@@ -1,0 +1,96 @@
+package cutover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/kept"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/verifying"
+	"github.com/tailrace-cdc/replicator/verify"
+)
+
+// atOnce is how many changed items are settled at once.
+const atOnce = 1000
+
+// verify compares both sides, with strong reads, and refuses what is not equal. It compares all items, or, where the
+// kept full comparison shows the rest, those that have changed since that one.
+func (c *Cutover) verify(ctx context.Context) (*verified, error) {
+	v, why, err := c.verifyChanged(ctx)
+	if err == nil && v == nil {
+		c.Say("Verifying: all items are read and compared with Bigtable, because %s.", why)
+		v, err = c.verifyAll(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.Say("%d items are equal.", v.Equal)
+	return v, nil
+}
+
+// verifyChanged compares the items that have changed since the kept full comparison. Where that one does not show the
+// rest, it returns nil and why.
+func (c *Cutover) verifyChanged(ctx context.Context) (v *verified, why string, err error) {
+	if c.Full {
+		return nil, "--full asks for it", nil
+	}
+	dir := kept.Dir(c.cfg.Scratch, c.cfg.Pipeline, c.sides.Target)
+	lock, err := verifying.LockScratch(filepath.Join(dir, "all"))
+	if err != nil {
+		return nil, "another verify is at work", nil // the full comparison has a directory of its own
+	}
+	defer lock.Close() // which unlocks it
+	began := utc(c.sides.Now())
+	changed, err := kept.SinceLast(ctx, c.sides, c.cfg.Pipeline, dir)
+	if useless := (*kept.Useless)(nil); errors.As(err, &useless) {
+		return nil, useless.Why, nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = changed.Close() }() // which removes nothing that is kept
+	if why, err = c.unusable(ctx, changed); why != "" || err != nil {
+		return nil, why, err
+	}
+	full := changed.Result
+	c.Say("Verifying: the items that have changed since the full comparison of %s are compared.", stamp(full.Began))
+	t, err := c.settle(ctx, func(check *verify.Checker) error {
+		err := changed.Items(atOnce, func(batch []verify.Candidate) error { return check.Items(ctx, batch) })
+		if err != nil {
+			return err
+		}
+		return changed.Cells(ctx, check.Target, check.Cell)
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	v = &verified{Verify: certificate.Verify{How: certificate.HowChanged, Began: full.Began, Ended: full.Ended,
+		Changed: &certificate.Changed{Began: began, Ended: utc(c.sides.Now()), Items: t.items}}}
+	for i := range full.Tables {
+		r := &full.Tables[i].Result
+		v.Items, v.Rows, v.Cells = v.Items+r.Items, v.Rows+r.Rows, v.Cells+r.Cells
+		v.Equal, v.EqualByLog, v.Kept = v.Equal+r.Equal+r.ByLog, v.EqualByLog+r.ByLog, v.Kept+r.Kept
+	}
+	v.Kept += t.kept
+	if reasons := c.unequal(v, t); len(reasons) > 0 {
+		return nil, "", &Refused{reasons}
+	}
+	c.Say("%d items have changed since, and are equal.", t.items)
+	return v, "", nil
+}
+
+// unusable returns why the kept comparison does not show that the items that have not changed since are equal.
+func (c *Cutover) unusable(ctx context.Context, changed *kept.Changed) (why string, err error) {
+	r := changed.Result
+	switch {
+	case !r.Strong || !r.Followed:
+		return "the last full one was made without --for-cutover", nil
+	case r.OpenItems > 0:
+		return fmt.Sprintf("the last full one found %d items that were not equal", r.OpenItems), nil
+	case r.OpenCells > 0 && !c.AcceptForeign && len(c.Accept) == 0:
+		return fmt.Sprintf("the last full one found %d cells without a known owner", r.OpenCells), nil
+	}
+	return changed.Requested(ctx)
+}

@@ -1,0 +1,126 @@
+package cutover
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/config"
+)
+
+// Options of a cutover.
+type Options struct {
+	Tables        []string // all source tables of one target
+	Quiet         time.Duration
+	Full          bool // compare all items behind the fence, whatever is kept
+	AcceptForeign bool
+	AcceptAged    bool
+	Accept        []string // columns:RULE/COLUMN
+	Program       certificate.Program
+	// Say prints a step as it happens.
+	Say func(format string, args ...any)
+}
+
+// Cutover is one run of the command. Its zero value is not useful; use New.
+type Cutover struct {
+	Options
+	cfg     *config.Config
+	clients *wire.Clients
+	sides   *sides.Sides
+
+	id     string // of the fence
+	began  change.Millis
+	quiet  change.Millis // since when nothing was written; 0: the fence stood when the process began
+	fenced change.Millis
+	behind []behind // by table
+}
+
+// New returns a cutover of a target whose sides are open.
+func New(cfg *config.Config, clients *wire.Clients, s *sides.Sides, o Options) *Cutover {
+	return &Cutover{Options: o, cfg: cfg, clients: clients, sides: s, behind: make([]behind, len(s.Tables))}
+}
+
+// Run makes the steps that are left, and returns the certificate. It may be interrupted at any step, and be run again,
+// also by another process: what was reached is in rows and logs.
+func (c *Cutover) Run(ctx context.Context) (*certificate.Certificate, error) {
+	c.began = c.sides.Now()
+	if err := c.fence(ctx); err != nil {
+		return nil, err
+	}
+	drained, err := c.drain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	verified, err := c.verify(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// What was written while both sides were compared is behind the fence, and is looked for there.
+	through, err := c.drain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.check(ctx); err != nil {
+		return nil, err
+	}
+	return c.issue(ctx, drained, verified, through)
+}
+
+// fence raises the fence once nothing is written any more. A fence that an earlier process has begun to raise is
+// completed at once: until the logs hold it, no owner runs, and without owners no check passes.
+func (c *Cutover) fence(ctx context.Context) error {
+	reasons := c.otherTables()
+	if names := c.ages(); len(names) > 0 && !c.AcceptAged {
+		reasons = append(reasons, strings.Join(names, ", ")+": cells of families with max_age may have aged away in "+
+			"Bigtable, and their items still have them (--accept-aged)")
+	}
+	if len(reasons) > 0 {
+		return &Refused{reasons}
+	}
+	if err := c.findFence(ctx); err != nil {
+		return err
+	}
+	if c.id != "" {
+		if err := c.raise(ctx); err != nil {
+			return err
+		}
+		return c.check(ctx)
+	}
+	if err := c.check(ctx); err != nil {
+		return err
+	}
+	if err := c.awaitQuiet(ctx); err != nil {
+		return err
+	}
+	return c.raise(ctx)
+}
+
+// drain waits until the sinks stand at the fence, and until every shard was read past a time after it; then it looks at
+// what is behind the fence. It returns that time.
+func (c *Cutover) drain(ctx context.Context) (through change.Millis, err error) {
+	c.Say("Draining: what was written before the fence is read and applied.")
+	if err := c.awaitOwners(ctx); err != nil {
+		return 0, err
+	}
+	through = c.sides.Now() + 1000 // Date is cut to seconds
+	if err := c.sides.Prove(ctx, through); err != nil {
+		return 0, err
+	}
+	return through, c.lookBehind(ctx)
+}
+
+// awaitOwners waits until the owner of each table has appended an entry behind the fence: it knows of the fence then,
+// and whatever it was writing has ended.
+func (c *Cutover) awaitOwners(ctx context.Context) error {
+	return c.poll(ctx, func(logs []*order.Log) bool {
+		return !slices.ContainsFunc(logs, func(l *order.Log) bool {
+			return l.State.Fence == nil || l.State.Seq == l.State.Fence.Seq || !l.State.StandsAtFence()
+		})
+	})
+}

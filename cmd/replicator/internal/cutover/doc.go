@@ -1,0 +1,16 @@
+// Package cutover proves that a target holds what its source tables hold, at a fence behind which nothing is written to
+// it, so that the application may move to Bigtable. All steps can be repeated: another process goes on with a cutover
+// that was begun, because its state is in the tables' rows and logs.
+//
+// Files, from the top down:
+//
+//	cutover.go  the steps
+//	issue.go    the certificate
+//	idle.go     whether heartbeats prove that nothing was written
+//	quiet.go    waits until nothing is written to the tables any more
+//	fence.go    raises the fence and takes it away
+//	changed.go  compares what has changed since the kept full comparison
+//	verify.go   compares both sides under the fence
+//	behind.go   what the logs hold behind the fence
+//	refuse.go   why a cutover may not begin or end; looking at the logs again and again
+package cutover

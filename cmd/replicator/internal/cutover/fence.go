@@ -1,0 +1,153 @@
+package cutover
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+)
+
+// findFence finds the fence that an earlier process has raised, in whole or in part.
+func (c *Cutover) findFence(ctx context.Context) error {
+	for _, t := range c.sides.Tables {
+		row, err := c.sides.Sink().LoadState(ctx, c.cfg.Pipeline, t.Source)
+		if err != nil {
+			return exit.Bigtable(fmt.Errorf("load state of %s: %w", t.Source, err))
+		}
+		f := row.Fenced
+		if f == nil {
+			continue
+		}
+		if c.id != "" && c.id != f.ID {
+			return refuse("the tables of the target have fences of two cutovers, %s and %s: undo both", c.id, f.ID)
+		}
+		c.id, c.fenced = f.ID, change.MillisOf(f.Time)
+	}
+	if c.id != "" {
+		c.Say("Going on with cutover %s, fenced since %s.", c.id, c.fenced.Time().UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// raise fences all tables: first every row, then every log. Until all rows are fenced no log is, so a crash between
+// leaves no table that stands alone.
+func (c *Cutover) raise(ctx context.Context) error {
+	if c.id == "" {
+		var b [6]byte
+		_, _ = rand.Read(b[:]) // never fails
+		c.id, c.fenced = hex.EncodeToString(b[:]), c.sides.Now()
+	}
+	for _, t := range c.sides.Tables {
+		if err := editRow(ctx, c.sides.Sink(), c.cfg.Pipeline, t.Source, func(s *bigtable.State) (changed bool) {
+			if s.Fenced != nil {
+				return false
+			}
+			s.Fenced = &bigtable.Fenced{ID: c.id, Time: c.fenced.Time().UTC()}
+			return true
+		}); err != nil {
+			return err
+		}
+	}
+	logs, err := c.sides.Logs(ctx)
+	if err != nil {
+		return exit.Environment(fmt.Errorf("cutover %s is fenced in tailrace_state, and a log cannot be read: %w", c.id, err),
+			"`replicator cutover` again, when the log is there; or `replicator cutover --undo`")
+	}
+	for _, l := range logs {
+		if l.State.Fence != nil && l.State.Fence.ID == c.id {
+			continue
+		}
+		control := checkpoint.Control{Fence: &checkpoint.FenceOrder{ID: c.id}}
+		seq, err := l.Append(ctx, "fence", control)
+		if err != nil {
+			return err
+		}
+		c.Say("%s is fenced at entry %d of its log: nothing behind it is written to Bigtable.", l.Table, seq)
+	}
+	return nil
+}
+
+// editRow changes the row of a table, also while its owner changes it.
+func editRow(
+	ctx context.Context, sink *bigtable.Client, pipeline, table string, edit func(*bigtable.State) (changed bool),
+) error {
+	for {
+		row, err := sink.LoadState(ctx, pipeline, table)
+		if errors.Is(err, bigtable.ErrNoState) {
+			return nil // it was never replicated
+		}
+		if err != nil {
+			return exit.Bigtable(fmt.Errorf("load state of %s: %w", table, err))
+		}
+		next := *row
+		if !edit(&next) {
+			return nil
+		}
+		err = sink.CompareAndSet(ctx, row, &next)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, bigtable.ErrStateChanged) {
+			return exit.Bigtable(fmt.Errorf("fence %s: %w", table, err))
+		}
+	}
+}
+
+// Undone is a table whose fence was taken away.
+type Undone struct {
+	Table string `json:"table"`
+	ID    string `json:"id"`
+}
+
+// Undo takes the fences of tables away: in the log first, in the row last, so that an interruption leaves the table
+// refused and not half at work. A log that is lost is left out; q is nil where there is no queue at all.
+func Undo(
+	ctx context.Context, q *queue.Queue, sink *bigtable.Client, pipeline string, tables []string,
+) (all []Undone, err error) {
+	for _, table := range tables {
+		id, err := undoLog(ctx, q, table)
+		if err != nil {
+			return all, err
+		}
+		err = editRow(ctx, sink, pipeline, table, func(s *bigtable.State) bool {
+			if s.Fenced == nil {
+				return false
+			}
+			id, s.Fenced = s.Fenced.ID, nil
+			return true
+		})
+		if err != nil {
+			return all, err
+		}
+		if id != "" {
+			all = append(all, Undone{table, id})
+		}
+	}
+	return all, nil
+}
+
+// undoLog takes the fence of a log away, and returns its id; "" where there is none.
+func undoLog(ctx context.Context, q *queue.Queue, table string) (id string, err error) {
+	if q == nil {
+		return "", nil
+	}
+	if _, err := q.Log(ctx, table); errors.Is(err, queue.ErrNoLog) {
+		return "", nil
+	}
+	l, err := order.Open(ctx, q, table)
+	if err != nil || l.State.Fence == nil {
+		return "", err
+	}
+	id = l.State.Fence.ID
+	_, err = l.Append(ctx, "undo fence", checkpoint.Control{Fence: &checkpoint.FenceOrder{ID: id, Undo: true}})
+	return id, err
+}

@@ -1,0 +1,57 @@
+package cutover
+
+import (
+	"context"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+)
+
+// heartbeatsLate is how long heartbeats may take beyond their period: from the write to a beat in the log.
+const heartbeatsLate = 15 * time.Second
+
+// awaitHeartbeats returns the logs once heartbeats prove, of each table in which every open shard has one, that it was
+// read up to a time. It does not wait for long: without the proof it is assumed.
+func (c *Cutover) awaitHeartbeats(ctx context.Context, through change.Millis) (logs []*order.Log, err error) {
+	wait := time.Duration(0)
+	for _, t := range c.sides.Tables {
+		if h := t.Heartbeat; h.Write {
+			wait = max(wait, time.Duration(h.Every)+heartbeatsLate)
+		}
+	}
+	began := time.Now()
+	err = c.poll(ctx, func(now []*order.Log) bool {
+		if logs = now; time.Since(began) >= wait {
+			return true
+		}
+		for _, l := range now {
+			if p := &l.State.Proof; p.Assumed == 0 && p.Read > 0 && p.Read < through {
+				return false
+			}
+		}
+		return true
+	})
+	return logs, err
+}
+
+// idleness says how it is known that nothing was written to a table up to a time that its stream does not show yet.
+func idleness(l *order.Log, through change.Millis) string {
+	if p := &l.State.Proof; p.Assumed == 0 && p.Read >= through {
+		return certificate.Proven
+	}
+	return certificate.Assumed
+}
+
+// idleSentence says of all tables how it is known that nothing was written.
+func idleSentence(logs []*order.Log, through change.Millis) string {
+	for _, l := range logs {
+		if idleness(l, through) == certificate.Assumed {
+			return "That nothing was written meanwhile is assumed: every shard was read past the end of the comparison, and " +
+				"nothing but deletions by TTL came."
+		}
+	}
+	return "That nothing was written meanwhile is proven: a heartbeat written after the end of the comparison came out " +
+		"of every open shard, and nothing but deletions by TTL before it."
+}

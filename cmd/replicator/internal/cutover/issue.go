@@ -1,0 +1,99 @@
+package cutover
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+)
+
+// issue writes down what was found. v is the comparison, and through the time up to which every shard was read after
+// it.
+func (c *Cutover) issue(
+	ctx context.Context, drained change.Millis, v *verified, through change.Millis,
+) (*certificate.Certificate, error) {
+	logs, err := c.awaitHeartbeats(ctx, through)
+	if err != nil {
+		return nil, err
+	}
+	cert := &certificate.Certificate{
+		Format: 1, ID: c.id, Pipeline: c.cfg.Pipeline, Target: c.sides.Sink().TargetName(c.sides.Target),
+		Verdict: "equal", Program: c.Program,
+		Times: certificate.Times{
+			Quiet: c.Quiet.String(), Fenced: utc(c.fenced), Drained: utc(drained), Certified: utc(c.sides.Now()),
+		},
+		Verify:  v.Verify,
+		Waivers: append([]certificate.Waiver{}, v.waivers...),
+		Says:    says(v, idleSentence(logs, through)),
+	}
+	if v.Changed != nil {
+		cert.Format = 2
+	}
+	if c.quiet > 0 {
+		cert.Times.QuietSince = utc(c.quiet)
+	}
+	if len(c.ages()) > 0 {
+		cert.Waivers = append(cert.Waivers, certificate.Waiver{Name: "aged"})
+	}
+	for i := range cert.Waivers {
+		cert.Waivers[i].By = order.Whoami()
+	}
+	for i, l := range logs {
+		cert.Tables = append(cert.Tables, c.table(i, l, idleness(l, through)))
+	}
+	return cert, nil
+}
+
+// says says in words what the certificate proves, and what it does not.
+func says(v *verified, idle string) []string {
+	all := []string{"Every item that the tables held at the fence was read strongly and is in Bigtable as its mapping " +
+		"says."}
+	if v.Changed != nil {
+		all = []string{
+			fmt.Sprintf("Every item that the tables held was read strongly by a full comparison that began at %s, before the "+
+				"fence, and was in Bigtable as its mapping says. The %d items that have changed since were read strongly behind "+
+				"the fence and are.", stamp(v.Began), v.Changed.Items),
+			"That nothing else than the replicator has written to Bigtable since the full comparison is assumed.",
+		}
+	}
+	return append(all, idle, "It says nothing about what was written to Bigtable or DynamoDB after it was issued.")
+}
+
+// table returns what the certificate says about one table, and how it is known that it was idle.
+func (c *Cutover) table(i int, l *order.Log, idle string) certificate.Table {
+	s, info := l.State, &c.sides.Tables[i].Info
+	id := c.sides.Tables[i].Identity(c.cfg.Pipeline, c.sides.Sink())
+	t := certificate.Table{
+		Source: l.Table, TableID: info.ID, Stream: info.StreamARN, MappingHash: id.MappingHash,
+		LogCreated: l.Log.Created().UTC(), Life: s.Life, LogFormat: s.Format,
+		Fence:   certificate.Fence{Entry: s.Fence.Seq, Last: s.Fence.Last, At: utc(s.Fence.At)},
+		Applied: s.Marks[checkpoint.SinkBigtable].Seq, Changes: s.Changes, Idle: idle,
+		Shards: []certificate.Shard{}, Gaps: []certificate.Gap{},
+		Behind: certificate.Behind{Through: c.behind[i].mark.Seq, Expired: int64(len(c.behind[i].expired))},
+	}
+	for _, sh := range s.Shards {
+		t.Shards = append(t.Shards, certificate.Shard{
+			ID: sh.ID, Position: string(sh.Pos.After), Through: utc(sh.Watermark), Done: sh.Phase.Finished(),
+			Idle: idle,
+		})
+	}
+	slices.SortFunc(t.Shards, func(a, b certificate.Shard) int { return cmp.Compare(a.ID, b.ID) })
+	for n := range s.Gaps {
+		g := &s.Gaps[n]
+		gap := certificate.Gap{ID: g.ID(), Since: utc(g.Since), Until: utc(g.Until), Reason: g.Reason,
+			Healed: map[string]string{}, Waived: map[string]string{}}
+		for sink, h := range g.Healed {
+			gap.Healed[sink] = h.Note
+		}
+		for sink, w := range g.Waived {
+			gap.Waived[sink] = w.By
+		}
+		t.Gaps = append(t.Gaps, gap)
+	}
+	return t
+}

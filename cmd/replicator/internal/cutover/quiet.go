@@ -1,0 +1,62 @@
+package cutover
+
+import (
+	"context"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+)
+
+// awaitQuiet waits until no shard of any table yields a change for Quiet. Deletions by TTL and heartbeats do not count:
+// nobody can stop them.
+func (c *Cutover) awaitQuiet(ctx context.Context) error {
+	c.Say("Stop the writers now. The fence comes when nothing was written for %s; press ^C to stop before it.", c.Quiet)
+	c.Say("The point of no return is the first write of the application to Bigtable behind the fence: the replicator " +
+		"carries nothing back to DynamoDB.")
+	c.quiet = c.sides.Now()
+	marks := map[string]checkpoint.Mark{}
+	var walkErr error
+	err := c.poll(ctx, func(logs []*order.Log) bool {
+		read := change.Millis(0)
+		for i, l := range logs {
+			if walkErr = c.lastChange(ctx, l, marks); walkErr != nil {
+				return true
+			}
+			if through := min(l.State.Listed, l.State.ReadWatermark()); i == 0 || through < read {
+				read = through
+			}
+		}
+		return read >= c.quiet+change.Millis(c.Quiet.Milliseconds())
+	})
+	if err == nil {
+		err = walkErr
+	}
+	if err == nil {
+		c.Say("Nothing was written for %s, since %s.", c.Quiet, c.quiet.Time().UTC().Format(time.RFC3339))
+	}
+	return err
+}
+
+// lastChange moves the begin of the quiet time past the changes that a log has got since the last look.
+func (c *Cutover) lastChange(ctx context.Context, l *order.Log, marks map[string]checkpoint.Mark) error {
+	after, known := marks[l.Table]
+	if !known { // the log as it is now
+		marks[l.Table] = checkpoint.Mark{Seq: l.State.Seq, Hash: l.State.Hash}
+		return nil
+	}
+	before := c.quiet
+	mark, err := logged.Walk{Log: l.Log, After: after}.Changes(ctx, func(x *logged.Change) error {
+		if !x.TTL {
+			c.quiet = max(c.quiet, x.Created+1000) // records have whole seconds
+		}
+		return nil
+	})
+	if marks[l.Table] = mark; err == nil && c.quiet > before {
+		c.Say("%s is still written to: a change of %s. The quiet time begins anew.", l.Table,
+			(c.quiet - 1000).Time().UTC().Format(time.TimeOnly))
+	}
+	return err
+}

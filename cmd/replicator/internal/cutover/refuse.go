@@ -1,0 +1,140 @@
+package cutover
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
+)
+
+// Refused says why a cutover does not go on.
+type Refused struct{ Reasons []string }
+
+func (r *Refused) Error() string {
+	return fmt.Sprintf("the cutover is refused: %s", joined(r.Reasons))
+}
+
+func refuse(format string, args ...any) error {
+	return &Refused{[]string{fmt.Sprintf(format, args...)}}
+}
+
+func joined(reasons []string) string { return strings.Join(reasons, "; ") }
+
+// check refuses a cutover of tables that are not ready, or whose copies, resyncs or requests are open. A fence of a
+// cutover is not red.
+func (c *Cutover) check(ctx context.Context) error {
+	var tables []config.Table
+	for _, t := range c.sides.Tables {
+		tables = append(tables, t.Table)
+	}
+	if err := c.awaitLife(ctx); err != nil {
+		return err
+	}
+	st, err := observe.New(c.cfg, tables, c.clients).Status(ctx)
+	if err != nil {
+		return err
+	}
+	reasons := st.Reasons
+	logs, err := c.sides.Logs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range logs {
+		open, err := openRequest(ctx, l)
+		if err != nil {
+			return err
+		}
+		if open {
+			reasons = append(reasons, l.Table+": a repair or a retry of dead letters is not done yet")
+		}
+		if l.State.Format < checkpoint.Format {
+			reasons = append(reasons, l.Table+": its log has an older format: `replicator run --upgrade` raises it")
+		}
+	}
+	if len(reasons) > 0 {
+		return &Refused{reasons}
+	}
+	return nil
+}
+
+// awaitLife waits while no table's owner has given a sign of life, as just after one was killed: another process takes
+// over. When nobody does, the check that follows says so.
+func (c *Cutover) awaitLife(ctx context.Context) error {
+	ttl := time.Duration(c.cfg.Testing.ClaimTTL)
+	began := time.Now()
+	return c.poll(ctx, func(logs []*order.Log) bool {
+		away := slices.ContainsFunc(logs, func(l *order.Log) bool {
+			return !l.State.Paused && ask.CheckOwner(l.Table, l.State, c.sides.Now().Time(), ttl) != nil
+		})
+		return !away || time.Since(began) > 3*ttl
+	})
+}
+
+// otherTables says which tables of the target are not named, and which named ones are not of the target.
+func (c *Cutover) otherTables() (reasons []string) {
+	for _, t := range c.sides.Tables {
+		if !slices.Contains(c.Tables, t.Source) {
+			reasons = append(reasons,
+				fmt.Sprintf("table %s writes to %s, too: name all tables of the target", t.Source, t.Target))
+		}
+	}
+	for _, name := range c.Tables {
+		if c.sides.Index(name) < 0 {
+			reasons = append(reasons, fmt.Sprintf("table %s does not write to %s: cut it over by itself", name, c.sides.Target))
+		}
+	}
+	return reasons
+}
+
+// openRequest reports whether a request of a command waits for the owner of a table.
+func openRequest(ctx context.Context, l *order.Log) (bool, error) {
+	s, err := l.Log.ExistingRequests(ctx)
+	if s == nil || err != nil {
+		return false, err
+	}
+	chunk, err := s.Next(ctx, time.Time{}) // no outcome is too old for that time, so none is removed
+	return chunk != nil, err
+}
+
+// poll looks at the logs until a fact is there, and asks the owners for signs of life meanwhile.
+func (c *Cutover) poll(ctx context.Context, fact func([]*order.Log) bool) error {
+	var missing time.Time // since when the logs cannot be read
+	for looks := 0; ; looks++ {
+		logs, err := c.sides.Logs(ctx)
+		switch {
+		case err == nil && fact(logs):
+			return nil
+		case err == nil:
+			missing = time.Time{}
+			if looks%4 == 0 {
+				for _, l := range logs {
+					_ = l.Log.RequestBeat() // if this fails, the next one comes on its timer
+				}
+			}
+		case missing.IsZero():
+			missing = time.Now()
+		case time.Since(missing) > patience:
+			return exit.Environment(err, "see `replicator status`; the same command goes on where this one stopped")
+		}
+		if err := failure.Pause(ctx, observe.Period); err != nil {
+			return err
+		}
+	}
+}
+
+// patience is how long the logs may be away, as while the replicator is started again.
+const patience = time.Minute
+
+func utc(t change.Millis) time.Time { return t.Time().UTC() }
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

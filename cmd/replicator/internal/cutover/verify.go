@@ -1,0 +1,173 @@
+package cutover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
+	"github.com/tailrace-cdc/replicator/verify"
+)
+
+// verified is a comparison of both sides.
+type verified struct {
+	certificate.Verify
+	waivers []certificate.Waiver
+}
+
+// tries is how often both sides are settled: TTL may delete an item between a reading and a look behind the fence.
+const tries = 3
+
+// verifyAll compares all items with all rows.
+func (c *Cutover) verifyAll(ctx context.Context) (*verified, error) {
+	s := c.settler()
+	v := &verified{Verify: certificate.Verify{How: certificate.HowFull, Began: utc(c.sides.Now())}}
+	found, err := verify.Full(ctx, verify.FullOptions{
+		Dir:      filepath.Join(c.cfg.Scratch, "cutover", c.cfg.Pipeline, c.sides.Target),
+		Identity: "cutover " + c.id, Now: c.sides.Now, Lead: c.sides.Lead(),
+	}, s.Tables, s.Target)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.settle(ctx, func(check *verify.Checker) error { return check.Findings(ctx, found) })
+	if err != nil {
+		return nil, errors.Join(err, found.Close())
+	}
+	n := &found.Counts
+	v.Items, v.Rows, v.Cells, v.Ended = n.Items, n.Rows, n.Cells, utc(c.sides.Now())
+	v.Equal, v.Kept = n.Items-t.notEqual, n.Kept+t.kept
+	t.foreign, t.unproven = max(t.foreign, n.Foreign), t.unproven+max(0, n.Unproven-t.sealed)
+	if reasons := c.unequal(v, t); len(reasons) > 0 {
+		return nil, errors.Join(&Refused{reasons}, found.Close())
+	}
+	return v, found.Remove()
+}
+
+// settler reads items as they are, and those that TTL has deleted behind the fence as they were.
+func (c *Cutover) settler() verify.Settler {
+	s := c.sides.Settler()
+	s.ReadItems = c.readItems
+	return s
+}
+
+// settle settles what may differ, again when TTL has deleted items meanwhile.
+func (c *Cutover) settle(ctx context.Context, run func(*verify.Checker) error) (*tally, error) {
+	for n := 1; ; n++ {
+		t := &tally{c: c, accepted: map[string]int64{}}
+		if err := run(&verify.Checker{Settler: c.settler(), Verdict: t.item, Cell: t.cell}); err != nil {
+			return nil, err
+		}
+		known := c.expired()
+		if err := c.lookBehind(ctx); err != nil {
+			return nil, err
+		}
+		if n == tries || c.expired() == known {
+			return t, nil
+		}
+	}
+}
+
+// tally counts what was settled.
+type tally struct {
+	c *Cutover
+
+	items, byLog, different, refused, unproven int64
+	notEqual                                   int64 // of items: those that the source has
+	kept, foreign, sealed                      int64 // cells; sealed ones are in unproven, too
+	accepted                                   map[string]int64
+}
+
+func (t *tally) item(v *verify.Verdict) error {
+	t.items++
+	t.kept += int64(v.Kept)
+	switch v.Status {
+	case verify.Equal, verify.Kept:
+		return nil
+	case verify.EqualByLog:
+		t.byLog++
+		return nil
+	case verify.Different:
+		t.different++
+	case verify.Refused:
+		t.refused++
+	case verify.Unproven:
+		t.unproven++
+	}
+	if !v.Absent {
+		t.notEqual++
+	}
+	return nil
+}
+
+func (t *tally) cell(o *verify.Open) error {
+	switch o.Kind {
+	case verify.Foreign:
+		t.foreign++
+		return nil
+	case verify.Sealed:
+		t.sealed++
+	}
+	t.unproven++
+	if name := t.c.accepts(o); name != "" {
+		t.accepted[name]++
+	}
+	return nil
+}
+
+// unequal says what is neither equal nor accepted by name, and notes what is counted and accepted.
+func (c *Cutover) unequal(v *verified, t *tally) (reasons []string) {
+	v.Verdict, v.EqualByLog, v.Expired = "equal", v.EqualByLog+t.byLog, c.expired()
+	v.Foreign, v.Unproven, v.Refused, v.Different = t.foreign, t.unproven, t.refused, t.different
+	add := func(n int64, what string) {
+		if n > 0 {
+			reasons = append(reasons, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	waive := func(name string, n int64) { v.waivers = append(v.waivers, certificate.Waiver{Name: name, Count: n}) }
+	add(t.different, "items differ: `replicator cutover --undo`, then repair them")
+	add(t.refused, "items are refused by the mapping")
+	if t.foreign > 0 && c.AcceptForeign {
+		waive("foreign", t.foreign)
+	} else {
+		add(t.foreign, "cells are foreign: no guard of their row owns them (--accept-foreign)")
+	}
+	left := t.unproven
+	for name, n := range t.accepted {
+		waive(name, n)
+		left -= n
+	}
+	add(left, "items or cells are unproven (for columns without an inverse: --accept columns:RULE/COLUMN)")
+	return reasons
+}
+
+// accepts returns the waiver that covers a cell whose owner cannot be told; "" for none. Every rule that may have
+// written the cell must be accepted.
+func (c *Cutover) accepts(o *verify.Open) (name string) {
+	if o.Kind != verify.Unowned || o.Rule == "" {
+		return ""
+	}
+	for _, rule := range strings.Split(o.Rule, " | ") {
+		name = fmt.Sprintf("columns:%s/%s:%s", rule, o.Family, o.Qualifier)
+		if !slices.Contains(c.Accept, name) {
+			return ""
+		}
+	}
+	return name
+}
+
+// ages returns the source tables whose mappings let cells age away; the certificate needs --accept-aged for them,
+// because Bigtable may lack what their items still have.
+func (c *Cutover) ages() (names []string) {
+	for _, t := range c.sides.Tables {
+		for _, f := range t.Program.Families() {
+			if f.MaxAge > 0 {
+				names = append(names, t.Source)
+				break
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,75 @@
+package demo
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+)
+
+const (
+	configName      = "tailrace.yaml"
+	certificateName = "certificate.json"
+	quietTime       = "2s" // in which nothing may have been written before the fence
+)
+
+// Certified is the cutover at the end of a demo.
+type Certified struct {
+	Target string `json:"target"`
+	ID     string `json:"id"`
+	Items  int64  `json:"items"`  // that were compared under the fence, and are equal
+	SHA256 string `json:"sha256"` // of the certificate
+	File   string `json:"file"`   // removed with its directory, unless the options name that
+}
+
+// Certify cuts the catalogue over, as a user would: it raises the fence, and gets and checks the certificate. The
+// replicator runs on.
+func (s *Stage) Certify(ctx context.Context) (*Certified, error) {
+	s.o.Say("replicator cutover --table " + Table + " --quiet " + quietTime)
+	c := &Certified{Target: Target, File: filepath.Join(s.dir, certificateName)}
+	config := []string{"--config", filepath.Join(s.dir, configName), "--json"}
+	cut := append([]string{"cutover", "--table", Table, "--quiet", quietTime, "--out", c.File}, config...)
+	if err := s.command(ctx, c, cut...); err != nil {
+		return nil, err
+	}
+	s.o.Say("replicator cutover --check " + certificateName)
+	return c, s.command(ctx, c, append([]string{"cutover", "--check", c.File}, config...)...)
+}
+
+// command runs a command of this program, shows its steps, and decodes its JSON into result.
+func (s *Stage) command(ctx context.Context, result any, args ...string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	var out bytes.Buffer
+	steps, errs := io.Pipe()
+	cmd := exec.CommandContext(ctx, self, args...)
+	cmd.Stdout, cmd.Stderr = &out, errs
+	shown := make(chan struct{})
+	go func() {
+		defer close(shown)
+		for lines := bufio.NewScanner(steps); lines.Scan(); {
+			s.o.Say("  " + lines.Text())
+		}
+		_, _ = io.Copy(io.Discard, steps) // behind a line that is too long
+	}()
+	err = cmd.Run()
+	_ = errs.Close()
+	<-shown
+	if err != nil {
+		return &exit.Error{Code: exit.CodeDifferences, Err: fmt.Errorf("replicator %s: %w", args[0], err),
+			Hint: "its steps above say why; `replicator demo --keep DIR` keeps the log"}
+	}
+	if err := json.Unmarshal(out.Bytes(), result); err != nil {
+		return fmt.Errorf("read what %s printed: %w", args[0], err)
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+// Package dry is `replicator run --dry-run`: it reads the streams of the configured tables and applies their mappings,
+// and shows what a run would do and cost. It opens DynamoDB alone: no log, no Bigtable.
+package dry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/pipeline/dryrun"
+)
+
+// Options are the flags of a dry run.
+type Options struct {
+	From     string        // latest or trim_horizon
+	Duration time.Duration // 0: until interrupted
+}
+
+// The values of --from.
+const (
+	Latest  = "latest"
+	Horizon = "trim_horizon"
+)
+
+// Check refuses flags without a meaning.
+func (o Options) Check() error {
+	if o.From != Latest && o.From != Horizon {
+		return exit.Usage("--from latest, or --from trim_horizon", "read --from: %q is not a start of a dry run", o.From)
+	}
+	if o.Duration < 0 {
+		return exit.Usage("for example --duration 10m", "read --duration: %s is negative", o.Duration)
+	}
+	return nil
+}
+
+// Run reads until the duration is over or ctx ends, and prints what it counted.
+func Run(ctx context.Context, a *cli.App, o Options) error {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	cfg, err := a.Config()
+	if err != nil {
+		return err
+	}
+	if a.ShowsBars() {
+		a.Bars = bars.New(a.Errs)
+		defer a.Bars.Close()
+	}
+	clients := a.Clients(cfg)
+	defer func() { _ = clients.Close() }()
+	src, err := clients.Source(ctx)
+	if err != nil {
+		return err
+	}
+	tables, err := a.Catalog(ctx, cfg, src)
+	if err != nil {
+		return err
+	}
+	run := dryrun.Options{
+		Source: src, Horizon: o.From == Horizon, Logger: a.Logger(zapcore.WarnLevel).Named("dry-run"),
+	}
+	for _, t := range tables.Tables {
+		if t.Info.StreamARN == "" {
+			return exit.Environment(fmt.Errorf("table %s has no stream", t.Source), "aws dynamodb update-table --table-name "+
+				t.Source+" --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES")
+		}
+		run.Tables = append(run.Tables, tableOf(t))
+	}
+	began := time.Now()
+	if a.Bars != nil {
+		run.Show = func(r *dryrun.Report) { a.Bars.Show(steps(r, time.Since(began), o.Duration)) }
+	}
+	if !a.JSON {
+		fmt.Fprintln(a.Errs, announce(o))
+	}
+	report, err := runFor(ctx, run, o.Duration)
+	if a.Bars != nil {
+		a.Bars.Show(nil)
+	}
+	if err != nil {
+		return exit.Source(err)
+	}
+	if a.JSON {
+		return a.PrintJSON(report)
+	}
+	a.Printed = true
+	return Write(a.Out, report)
+}
+
+func tableOf(t *catalog.Table) dryrun.Table {
+	return dryrun.Table{Source: t.Source, Target: t.Target, Info: t.Info, Program: t.Program}
+}
+
+// errOver ends a dry run whose duration is over.
+var errOver = errors.New("the duration is over")
+
+func runFor(ctx context.Context, run dryrun.Options, duration time.Duration) (*dryrun.Report, error) {
+	if duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, duration, errOver)
+		defer cancel()
+	}
+	return dryrun.Run(ctx, run)
+}
+
+// announce says what begins.
+func announce(o Options) string {
+	text := "dry run: reads the streams from now on"
+	if o.From == Horizon {
+		text = "dry run: reads the streams from the trim horizon on"
+	}
+	if o.Duration > 0 {
+		return fmt.Sprintf("%s for %s, writes nothing", text, o.Duration)
+	}
+	return text + " until Ctrl-C, writes nothing"
+}

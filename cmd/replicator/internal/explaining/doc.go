@@ -1,0 +1,20 @@
+// Package explaining finds out why rows look as they do: what an item is now, what the mapping makes of it, what
+// Bigtable holds of it, which of its changes the log has, and what is still to come. It reads and changes nothing.
+//
+// Keys and values of items are shown only to those who ask for data. The key that was asked for, the names of
+// attributes, sizes, versions and times are always shown.
+//
+// Goroutines: none.
+//
+// Files, from the top down:
+//
+//	text.go     an item and a row for people
+//	key.go      explains an item by its key
+//	row.go      explains a row: whose cells these are, and what items they turn back into
+//	history.go  an item's changes in the log, its dead letters, the requests for it
+//	stored.go   what Bigtable holds of an item, cell by cell
+//	settle.go   compares items with their rows, with a proof where there can be one
+//	verdict.go  one sentence about an item, and one about a row
+//	names.go    names that show no data
+//	result.go   what is printed as JSON
+package explaining

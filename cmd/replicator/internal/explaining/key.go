@@ -1,0 +1,310 @@
+package explaining
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/keyfile"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/transform"
+	"github.com/tailrace-cdc/replicator/verify"
+	"github.com/tailrace-cdc/replicator/verify/guarded"
+)
+
+// Explainer explains items and rows of one source table and its target.
+type Explainer struct {
+	Config   *config.Config
+	Clients  *wire.Clients
+	Catalog  *catalog.Catalog
+	Table    *catalog.Table
+	ShowData bool         // with values, and with keys that were not asked for
+	Say      func(string) // receives what takes time, for people
+}
+
+// Key explains the item with a key, given as a JSON object in either notation. What cannot be looked at is named in the
+// result; only an item that cannot be read is an error.
+func (e *Explainer) Key(ctx context.Context, object string) (*Item, error) {
+	key, err := keyfile.Parse([]byte(object), e.Table.Info.Schema)
+	if err != nil {
+		return nil, exit.Usage(`for example --key '{"pk":"hats","sk":"fedora"}'`, "read key: %w", err)
+	}
+	x := &explained{Explainer: e, key: key, rows: map[string]bool{}}
+	if err := x.readItem(ctx); err != nil {
+		return nil, err
+	}
+	if err := x.open(ctx); err != nil {
+		return nil, err
+	}
+	if err := x.compare(ctx); err != nil {
+		return nil, err
+	}
+	x.fill()
+	return &x.out, nil
+}
+
+// explained is one item on its way to an explanation.
+type explained struct {
+	*Explainer
+	key   []byte // canonical
+	raw   []byte // the item, nil without one
+	names *names
+	out   Item
+
+	sides   *sides.Sides // nil: Bigtable cannot be looked at
+	index   int          // of the table in sides
+	history *history     // nil: there is no log
+	rows    map[string]bool
+	newest  change.Version // of the item's guards
+
+	facts facts
+}
+
+// readItem reads the item strongly, and takes the steps of the mapping.
+func (x *explained) readItem(ctx context.Context) error {
+	src, err := x.Clients.Source(ctx)
+	if err != nil {
+		return err
+	}
+	batch, err := src.ReadItems(ctx, x.Table.Source, [][]byte{x.key})
+	if err != nil {
+		return exit.Source(fmt.Errorf("read item: %w", err))
+	}
+	x.raw = batch.Items[0]
+	x.out = Item{
+		Table: x.Table.Source, Target: x.Table.Target, Key: x.key, KeyHash: render.KeyHash(change.HashKey(x.key)),
+		Read: batch.Answered.Time().UTC(), Absent: x.raw == nil, Attributes: []Attribute{}, Steps: &transform.Steps{},
+		Stored: []StoredRow{}, Letters: []render.Letter{}, Requests: []Request{}, Unknown: []string{},
+	}
+	if x.raw == nil {
+		x.names = newNames(x.Table.Program, x.ShowData, nil, nil)
+		return nil
+	}
+	var d change.Decoder
+	img, err := d.Image(x.raw)
+	if err != nil {
+		return fmt.Errorf("read item: %w", err)
+	}
+	x.out.Attributes = attributesOf(img)
+	x.out.Steps = x.Table.Program.Explain(img)
+	full := x.Table.Program.Explain(img)
+	if x.ShowData {
+		x.out.Image = img.AppendJSON(nil)
+	} else {
+		x.Table.Program.Hide(x.out.Steps, img)
+	}
+	x.names = newNames(x.Table.Program, x.ShowData, full, x.out.Steps)
+	return nil
+}
+
+// open opens Bigtable and the log, as far as they are there.
+func (x *explained) open(ctx context.Context) error {
+	s, err := sides.Open(ctx, x.Config, x.Clients, x.Catalog, x.Table.Source)
+	switch {
+	case errors.Is(err, sides.ErrNeverReplicated):
+		x.facts.notStarted = true
+		return nil
+	case err != nil && ctx.Err() != nil:
+		return err
+	case err != nil:
+		x.unknown("the rows in Bigtable", err)
+	default:
+		x.sides, x.index = s, s.Index(x.Table.Source)
+	}
+	q, err := x.Clients.Queue(ctx)
+	if err == nil {
+		var log *order.Log
+		if log, err = order.Open(ctx, q, x.Table.Source); err == nil {
+			x.history = &history{log: log, schema: x.Table.Info.Schema, key: x.key, image: func([]byte) {}}
+			return nil
+		}
+	}
+	x.unknown("the log, dead letters and requests", err)
+	return ctx.Err()
+}
+
+// unknown notes what cannot be looked at.
+func (x *explained) unknown(what string, err error) {
+	x.out.Unknown = append(x.out.Unknown, fmt.Sprintf("%s: %v", what, err))
+	if x.facts.why == "" {
+		x.facts.why = err.Error()
+	}
+}
+
+// compare finds out what is true. A change that is applied while it looks is looked at once more.
+func (x *explained) compare(ctx context.Context) error {
+	f := &x.facts
+	f.absent, f.names = x.raw == nil, x.names
+	if x.out.Code != "" {
+		f.refused = fmt.Sprintf("%s (%s)", x.out.Refused, x.out.Code)
+	}
+	if err := x.look(ctx); err != nil {
+		return err
+	}
+	if x.history != nil && x.sides != nil {
+		caughtUp, err := x.wait(ctx)
+		if err == nil && caughtUp {
+			err = x.look(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return x.prove(ctx)
+}
+
+// look reads the log and the rows, and compares them with the item at once.
+func (x *explained) look(ctx context.Context) error {
+	var at *stored
+	if x.sides != nil {
+		at = newStored(x.sides, x.names, guarded.Item{Table: x.index, Key: string(x.key)})
+		for _, row := range rowsByKey(x.Table.Program, x.key) {
+			x.rows[row] = true
+		}
+	}
+	if x.history != nil {
+		if at != nil {
+			x.history.image = func(image []byte) { at.rowsOf(image, x.rows) }
+		}
+		x.history.letters, x.history.requests = nil, nil
+		if err := x.history.read(ctx); err != nil {
+			return err
+		}
+	}
+	if at == nil {
+		return nil
+	}
+	if x.raw != nil {
+		if err := at.want(x.raw); err != nil {
+			return err
+		}
+	}
+	for row := range at.wanted {
+		x.rows[row] = true
+	}
+	keys := slices.Sorted(maps.Keys(x.rows))
+	var err error
+	if x.out.Stored, x.newest, err = at.read(ctx, keys); err != nil {
+		return exit.Bigtable(fmt.Errorf("read rows: %w", err))
+	}
+	seen, err := x.settling().look(ctx, x.candidate())
+	if err != nil {
+		return err
+	}
+	x.facts.seen = &seen[0]
+	return nil
+}
+
+// candidate returns the item with all rows that it may be in.
+func (x *explained) candidate() []verify.Candidate {
+	c := verify.Candidate{Table: x.index, Key: string(x.key)}
+	for _, row := range slices.Sorted(maps.Keys(x.rows)) {
+		c.Rows = append(c.Rows, []byte(row))
+	}
+	return []verify.Candidate{c}
+}
+
+func (x *explained) settling() *settling {
+	return &settling{sides: x.sides, data: x.ShowData, say: x.Say}
+}
+
+// wait estimates when changes are applied that are in the log. It reports whether they were applied meanwhile.
+func (x *explained) wait(ctx context.Context) (caughtUp bool, err error) {
+	f := &x.facts
+	n, last := x.history.pending(x.newest)
+	f.pending, f.standing = n, x.history.standing(x.sides.Now(), time.Duration(x.Config.Testing.ClaimTTL))
+	if n == 0 || f.standing != "" || settled(f.seen) {
+		return false, nil
+	}
+	f.eta, f.moving, err = x.history.eta(ctx, last)
+	if err == nil && f.moving && f.eta == 0 {
+		f.pending = 0
+		return true, nil
+	}
+	return false, err
+}
+
+// prove settles an item that differs and for which nothing is pending.
+func (x *explained) prove(ctx context.Context) error {
+	f := &x.facts
+	if x.history != nil && x.sides != nil {
+		f.letters = len(x.history.letters)
+		if f.letters > 0 {
+			f.letter = x.history.letters[0].ID
+		}
+		f.requests = len(x.history.requests)
+		if err := x.compareWithLog(ctx); err != nil {
+			return err
+		}
+	}
+	if f.seen == nil || settled(f.seen) || f.pending > 0 {
+		return nil
+	}
+	v, unproven, err := x.settling().prove(ctx, x.candidate())
+	if err != nil {
+		return err
+	}
+	if f.why = unproven; unproven == "" {
+		f.seen, f.proven = &v[0], true
+	}
+	return nil
+}
+
+// compareWithLog finds out whether item and rows are as the newest change of the item in the log left them.
+func (x *explained) compareWithLog(ctx context.Context) error {
+	l := x.history.latest
+	if l == nil || settled(x.facts.seen) {
+		return nil
+	}
+	now, err := canonical(x.raw)
+	if err != nil {
+		return err
+	}
+	x.facts.logged, x.facts.asLogged = true, string(now) == string(l.after)
+	at := newStored(x.sides, x.names, guarded.Item{Table: x.index, Key: string(x.key)})
+	if l.after != nil {
+		if err := at.want(l.after); err != nil {
+			return err
+		}
+	}
+	rows, _, err := at.read(ctx, slices.Sorted(maps.Keys(x.rows)))
+	if err != nil {
+		return exit.Bigtable(fmt.Errorf("read rows: %w", err))
+	}
+	x.facts.rowsAsLogged = !slices.ContainsFunc(rows, func(r StoredRow) bool { return r.differs() })
+	return nil
+}
+
+// fill completes the result.
+func (x *explained) fill() {
+	out := &x.out
+	if h := x.history; h != nil {
+		out.Log, out.Letters = h.result, h.lettersShown(x.ShowData)
+		out.Requests = append(out.Requests, h.requests...)
+	}
+	out.Cells, out.Deletes = []transform.StepCell{}, []transform.StepDelete{}
+	for i := range out.Rows {
+		if r := &out.Rows[i]; r.Cells == nil {
+			r.Cells = []transform.StepCell{} // in JSON [], not null
+		}
+	}
+	if len(out.Rows) > 0 {
+		first := out.Rows[0]
+		out.Row, out.Class, out.Cells = first.Row, first.Class, first.Cells
+		out.Deletes = append(out.Deletes, first.Deletes...)
+	}
+	out.Verdict = x.facts.verdict()
+	if x.ShowData && x.facts.seen != nil {
+		out.Verdict.Cells = x.facts.seen.Cells
+	}
+}

@@ -1,0 +1,333 @@
+package explaining
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/transform"
+	"github.com/tailrace-cdc/replicator/verify"
+	"github.com/tailrace-cdc/replicator/verify/guarded"
+)
+
+// Row explains a row of the target of the table: which items are in it, whose each cell is, and what items the cells
+// turn back into. Families outside of the mappings are not read.
+func (e *Explainer) Row(ctx context.Context, key []byte) (*Row, error) {
+	s, err := sides.Open(ctx, e.Config, e.Clients, e.Catalog, e.Table.Source)
+	if err != nil {
+		return nil, err
+	}
+	x := &explainedRow{Explainer: e, sides: s, target: s.Rows()}
+	x.out = Row{Target: s.Target, Row: transform.Readable(key), RowBase64: key, Items: []RowItem{}, Others: []string{},
+		Cells: []OwnedCell{}}
+	if err := x.read(ctx, key); err != nil {
+		return nil, err
+	}
+	if err := x.settle(ctx); err != nil {
+		return nil, err
+	}
+	if err := x.explainUnknown(ctx); err != nil {
+		return nil, err
+	}
+	foreign, unknown := 0, 0
+	for i := range x.out.Cells {
+		switch x.out.Cells[i].Owner {
+		case ownedByNobody:
+			foreign++
+		case ownedMaybe, ownedBySealed:
+			unknown++
+		}
+	}
+	x.out.Verdict = together(x.out.Items, foreign, unknown)
+	return &x.out, nil
+}
+
+// explainedRow is one row on its way to an explanation.
+type explainedRow struct {
+	*Explainer
+	sides  *sides.Sides
+	target verify.Target
+	out    Row
+
+	row      *verify.Row
+	families *guarded.Families
+	guards   *guarded.Guards
+	cells    guarded.Cells
+	index    []int // of out.Items, by guard; -1: not an item of ours
+	items    []verify.Candidate
+}
+
+// read reads the row, its items, and the owner of each cell.
+func (x *explainedRow) read(ctx context.Context, key []byte) error {
+	tables := x.sides.Settler().Tables
+	x.guards = guarded.NewGuards(x.target, tables)
+	x.families = guarded.FamiliesOf(tables)
+	x.cells = guarded.NewCells(x.families)
+	x.cells.Now = x.sides.Now()
+	err := x.target.Lookup(ctx, []string{string(key)}, func(row *verify.Row) error {
+		x.row = row.Clone()
+		return nil
+	})
+	if err != nil {
+		return exit.Bigtable(fmt.Errorf("read row: %w", err))
+	}
+	if x.row == nil {
+		return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("table %s has no such row", x.sides.Target),
+			Hint: "`replicator explain --key` shows in which rows an item should be; --row-base64 takes binary keys"}
+	}
+	x.guards.Read(x.row)
+	x.cells.Load(x.row)
+	x.addItems(x.row)
+	return x.addCells(x.row)
+}
+
+// addItems adds the items that the guards of the row name, and what other guards there are.
+func (x *explainedRow) addItems(row *verify.Row) {
+	for i := range x.guards.List {
+		g := &x.guards.List[i]
+		if !g.Ours() || g.Item.Table == guarded.OtherTable {
+			x.index = append(x.index, -1)
+			continue
+		}
+		x.index = append(x.index, len(x.out.Items))
+		one := RowItem{Table: x.sides.Tables[g.Item.Table].Source, Guard: g.Live, Deleted: g.Dead,
+			KeyHash: render.KeyHash(change.HashKey([]byte(g.Item.Key)))}
+		if x.ShowData {
+			one.Key = []byte(g.Item.Key)
+		}
+		x.out.Items = append(x.out.Items, one)
+		x.items = append(x.items, verify.Candidate{Table: g.Item.Table, Key: g.Item.Key,
+			Rows: [][]byte{bytes.Clone(row.Key)}})
+	}
+	for _, cells := range [][]bigtable.Cell{row.Live, row.Dead} {
+		for i := range cells {
+			x.addOther(row, &cells[i])
+		}
+	}
+}
+
+// addOther notes a guard that is not of an item of ours.
+func (x *explainedRow) addOther(row *verify.Row, c *bigtable.Cell) {
+	g, err := x.target.GuardOf(c.Value, row.Key, c.Qualifier)
+	var what string
+	switch {
+	case err != nil:
+		what = "a cell in " + c.Family + " that no replicator wrote"
+	case g.Unknown:
+		what = "a guard that is sealed with a secret which is not in pii_secrets"
+	case g.Pipeline != x.Config.Pipeline:
+		what = fmt.Sprintf("a guard of pipeline %q, table %q", g.Pipeline, g.Table)
+	case x.Catalog.Table(g.Table) == nil:
+		what = fmt.Sprintf("a guard of table %q, which is not configured", g.Table)
+	default:
+		return
+	}
+	x.out.Others = append(x.out.Others, fmt.Sprintf("%s, version %d", what, c.Time.UnixMilli()))
+}
+
+// addCells adds the cells of the row with their owners.
+func (x *explainedRow) addCells(row *verify.Row) error {
+	owned := make([][]transform.Cell, len(x.out.Items))
+	for i := range x.cells.List {
+		h := &x.cells.List[i]
+		c, entry, err := x.ownerOf(row, h)
+		if err != nil {
+			return err
+		}
+		n := names{data: x.ShowData}
+		v := change.Version(h.Time.UnixMilli())
+		c.Family, c.Qualifier = h.Family, n.column(row.Key, h.Family, h.Qualifier, entry)
+		c.Version, c.Time, c.Bytes, c.Value = v, *timeOf(max(v, 1)), len(h.Value), n.value(h.Value)
+		x.out.Cells = append(x.out.Cells, c)
+		newest := i == 0 || x.cells.List[i-1].Family != h.Family ||
+			!bytes.Equal(x.cells.List[i-1].Qualifier, h.Qualifier)
+		if c.Owner == ownedByItem && newest {
+			owned[c.Item] = append(owned[c.Item], transform.Cell{Family: h.Family, Qualifier: bytes.Clone(h.Qualifier),
+				Value: bytes.Clone(h.Value), Time: h.Time.UnixMilli()})
+		}
+	}
+	for i := range x.out.Items {
+		if x.out.Items[i].Guard > 0 {
+			x.turnBack(i, row.Key, owned[i])
+		}
+	}
+	return nil
+}
+
+// ownerOf finds the owner of a cell, and the entry of the mapping that writes it.
+func (x *explainedRow) ownerOf(row *verify.Row, h *guarded.Held) (c OwnedCell, entry string, err error) {
+	c = OwnedCell{Owner: ownedByNobody, Item: -1}
+	for i := range x.guards.List {
+		g := &x.guards.List[i]
+		if !g.Ours() {
+			continue
+		}
+		owned, err := x.guards.Owns(g, h.Cell)
+		if err != nil {
+			return c, "", err
+		}
+		switch {
+		case owned == guarded.OwnedYes:
+			c.Owner, c.Item = ownedByItem, x.index[i]
+			_, entry, err := x.guards.Names(g.Item, row.Key, h.Family, h.Qualifier)
+			return c, entry, err
+		case owned == guarded.OwnedMaybe && x.index[i] < 0:
+			c.Owner = ownedByAnother
+		case owned == guarded.OwnedMaybe && c.Owner == ownedByNobody:
+			c.Owner, c.Item = ownedMaybe, x.index[i]
+		}
+	}
+	if c.Owner == ownedByAnother {
+		return c, "", nil
+	}
+	switch why, err := x.guards.Outlives(nil, row.Key, h.Cell); {
+	case err != nil:
+		return c, "", err
+	case why != "":
+		c.Owner, c.Item, c.Why = ownedKept, -1, why
+	case c.Owner == ownedMaybe:
+		c.Why = "its column does not show to which item of the row it belongs"
+	default:
+		x.nobodys(&c)
+	}
+	return c, "", nil
+}
+
+// nobodys says whose a cell may be that belongs to no item of ours.
+func (x *explainedRow) nobodys(c *OwnedCell) {
+	for _, other := range x.out.Others {
+		switch {
+		case strings.HasPrefix(other, "a guard that is sealed"):
+			c.Owner, c.Why = ownedBySealed, other
+		case strings.HasPrefix(other, "a guard of pipeline") && c.Owner == ownedByNobody:
+			c.Owner, c.Why = ownedByOther, other
+		}
+	}
+}
+
+// explainUnknown gives cells whose columns do not show to which item they belong to the items of the row that should
+// have them as they are.
+func (x *explainedRow) explainUnknown(ctx context.Context) error {
+	unknown := func(c OwnedCell) bool { return c.Owner == ownedMaybe }
+	tables := x.sides.Settler().Tables
+	for i := range x.items {
+		if !slices.ContainsFunc(x.out.Cells, unknown) {
+			return nil
+		}
+		of := &x.items[i]
+		batch, err := x.sides.ReadItems(ctx, x.out.Items[i].Table, [][]byte{[]byte(of.Key)})
+		if err != nil {
+			return err
+		}
+		if batch.Items[0] == nil {
+			continue
+		}
+		p := guarded.NewProjector(x.families, &tables[of.Table])
+		rows, err := p.Rows(batch.Items[0])
+		if err != nil {
+			continue // the mapping refuses the item, which its verdict says
+		}
+		for _, row := range rows {
+			if !bytes.Equal(row.Key, x.row.Key) {
+				continue
+			}
+			for k := range row.Cells {
+				w := p.Cell(&row.Cells[k])
+				result, at := x.cells.Compare(&w, x.out.Items[i].Guard)
+				if result == guarded.IsEqual && at < len(x.out.Cells) && unknown(x.out.Cells[at]) {
+					x.out.Cells[at].Owner, x.out.Cells[at].Item, x.out.Cells[at].Why = ownedByItem, i, ""
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// turnBack turns the cells of an item back into it, as far as they show it.
+func (x *explainedRow) turnBack(i int, row []byte, cells []transform.Cell) {
+	of := &x.items[i]
+	img, why := x.unmap(x.sides.Tables[of.Table].Program, of.Key, row, cells)
+	x.out.Items[i].NoWayBack = why
+	if img == nil {
+		return
+	}
+	x.out.Items[i].Attributes = attributesOf(img)
+	if x.ShowData {
+		x.out.Items[i].Back = img.AppendJSON(nil)
+	}
+}
+
+// unmap returns the item that the mapping would turn into these cells of the row, and what the cells do not show of it;
+// nil where they show no item.
+func (x *explainedRow) unmap(
+	p *transform.Program, key string, row []byte, cells []transform.Cell,
+) (img change.Image, why string) {
+	keys, err := keyImage([]byte(key))
+	if err != nil {
+		return nil, "its key is damaged"
+	}
+	img, err = p.Unmap(keys, cells)
+	if refused := (*transform.Refusal)(nil); errors.As(err, &refused) {
+		return nil, refused.What
+	} else if err != nil {
+		return nil, "its cells are not what the mapping writes"
+	}
+	rows, err := p.Project(img)
+	switch {
+	case err != nil || len(rows) == 0:
+		return nil, "its cells are not what the mapping writes"
+	case !bytes.Equal(rows[0].Key, row):
+		return nil, "this is not its main row, from which items are turned back"
+	}
+	if _, why = p.Lossless(); why != "" && len(img) == len(keys) {
+		return nil, why
+	}
+	return img, why
+}
+
+// settle decides about the items of the row.
+func (x *explainedRow) settle(ctx context.Context) error {
+	if len(x.items) == 0 {
+		return nil
+	}
+	by := &settling{sides: x.sides, data: x.ShowData, say: x.Say}
+	seen, err := by.look(ctx, x.items)
+	if err != nil {
+		return err
+	}
+	var open []verify.Candidate
+	var at []int
+	for i := range seen {
+		if !settled(&seen[i]) {
+			open, at = append(open, x.items[i]), append(at, i)
+		}
+	}
+	proven, why := []verify.Verdict(nil), ""
+	if len(open) > 0 {
+		if proven, why, err = by.prove(ctx, open); err != nil {
+			return err
+		}
+	}
+	given := map[string]string{string(x.out.RowBase64): string(x.out.RowBase64)}
+	for i := range seen {
+		f := facts{names: &names{data: x.ShowData, rows: given}, seen: &seen[i], why: why, absent: seen[i].Absent}
+		for k := range proven {
+			if at[k] == i {
+				f.seen, f.proven = &proven[k], true
+			}
+		}
+		x.out.Items[i].Verdict = f.verdict()
+		if x.ShowData {
+			x.out.Items[i].Verdict.Cells = f.seen.Cells
+		}
+	}
+	return nil
+}

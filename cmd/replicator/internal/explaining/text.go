@@ -1,0 +1,226 @@
+package explaining
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+)
+
+// Print prints what is known of the item; the verdict comes last.
+func (x *Item) Print(w io.Writer) {
+	fmt.Fprintf(w, "Item %s of table %s", x.Key, x.Table)
+	if x.Absent {
+		fmt.Fprintf(w, ": there is none (read %s)\n", clock(x.Read))
+	} else {
+		fmt.Fprintf(w, ": %s (read %s)\n", render.Count(len(x.Attributes), "attribute"), clock(x.Read))
+		printAttributes(w, x.Attributes)
+		if x.Image != nil {
+			fmt.Fprintf(w, "  %s\n", x.Image)
+		}
+		fmt.Fprintf(w, "\n%s\n", render.Explain(x.Target, x.Steps))
+	}
+	x.printStored(w)
+	if x.Log != nil {
+		x.printLog(w)
+		x.printBeside(w)
+	}
+	for _, u := range x.Unknown {
+		fmt.Fprintf(w, "\nNot looked at: %s\n", u)
+	}
+	fmt.Fprintf(w, "\n%s\n", x.Verdict.Sentence)
+}
+
+func printAttributes(w io.Writer, list []Attribute) {
+	var parts []string
+	for _, a := range list {
+		parts = append(parts, fmt.Sprintf("%s (%s, %d bytes)", a.Name, a.Type, a.Bytes))
+	}
+	fmt.Fprintf(w, "  %s\n", strings.Join(parts, ", "))
+}
+
+// printStored prints the rows in Bigtable.
+func (x *Item) printStored(w io.Writer) {
+	for i := range x.Stored {
+		r := &x.Stored[i]
+		fmt.Fprintf(w, "\nIn Bigtable, row %s of %s: %s\n", r.Row, x.Target, r.about())
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, c := range r.Cells {
+			fmt.Fprintf(t, "  %s:%s\t%s\t%s\t%s\n", c.Family, c.Qualifier, c.State, versionText(c.Version), c.content())
+		}
+		_ = t.Flush()
+		if r.Others > 0 {
+			fmt.Fprintf(w, "  and %s of other items, or of nobody: see explain --row\n", render.Count(r.Others, "cell"))
+		}
+	}
+	if len(x.Stored) == 0 && x.Log != nil {
+		fmt.Fprintf(w, "\nIn Bigtable: nothing of the item in the rows that its key, its changes and its letters name.\n")
+	}
+}
+
+// about says whether the row holds the item.
+func (r *StoredRow) about() string {
+	var parts []string
+	switch {
+	case r.Missing:
+		return "there is no such row"
+	case r.Guard > 0:
+		parts = append(parts, "it holds the item at version "+versionText(r.Guard))
+	case r.Deleted == 0:
+		parts = append(parts, "it does not hold the item")
+	}
+	if r.Deleted > 0 {
+		parts = append(parts, "the item was taken out of it at version "+versionText(r.Deleted))
+	}
+	if !r.Wanted {
+		parts = append(parts, "the mapping does not give it to the item now")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// content returns the value of a cell, or its size, and what the item says instead.
+func (c *StoredCell) content() string {
+	text := fmt.Sprintf("%d bytes", c.Bytes)
+	switch {
+	case c.State == cellMissing || c.State == cellAged && c.Bytes == 0:
+		text = ""
+	case c.Value != "":
+		text = "= " + c.Value
+	}
+	if c.Outside {
+		text += "  somebody else wrote it, after the replicator"
+	}
+	if c.Want != "" {
+		text += "  the item says " + c.Want
+	}
+	return strings.TrimSpace(text)
+}
+
+// printLog prints the changes of the item in the log.
+func (x *Item) printLog(w io.Writer) {
+	l := x.Log
+	reach := "nothing of it is trimmed"
+	if l.Trimmed && l.Oldest != nil {
+		reach = "what was stored before " + clock(*l.Oldest) + " is trimmed"
+	}
+	fmt.Fprintf(w, "\nIn the log, entries %d to %d, %s: %s of the item", l.First, l.Last, reach,
+		render.Count(l.Changes, "change"))
+	if n := len(l.Entries); n < l.Changes {
+		fmt.Fprintf(w, ", the newest %d", n)
+	}
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, c := range l.Entries {
+		op, applied := c.Op, "not applied yet"
+		if c.TTL {
+			op += " by TTL"
+		}
+		if len(c.Applied) > 0 {
+			applied = "applied by " + strings.Join(c.Applied, ", ")
+		}
+		fmt.Fprintf(t, "  entry %d\t%s\t%s\t%s\t%s\n", c.Seq, op, versionText(c.Version), applied, c.Shard)
+	}
+	_ = t.Flush()
+}
+
+// printBeside prints dead letters and requests.
+func (x *Item) printBeside(w io.Writer) {
+	fmt.Fprintln(w)
+	for _, l := range x.Letters {
+		fmt.Fprintf(w, "Dead letter %s: %s at version %d, refused by %s: %s (%s)\n", l.ID, l.Op, l.Version, l.Sink,
+			l.Reason, l.Code)
+	}
+	if len(x.Letters) == 0 {
+		fmt.Fprintln(w, "No dead letters of it.")
+	}
+	for _, r := range x.Requests {
+		fmt.Fprintf(w, "Request %s waits since %s: %s, asked by %s\n", r.ID, clock(r.Asked), r.What, r.By)
+	}
+	if len(x.Requests) == 0 {
+		fmt.Fprintln(w, "No requests for it.")
+	}
+}
+
+// Print prints whose the cells of the row are; the verdict comes last.
+func (x *Row) Print(w io.Writer) {
+	fmt.Fprintf(w, "Row %s of %s: %s, %s\n", x.Row, x.Target, render.Count(len(x.Items), "item"),
+		render.Count(len(x.Cells), "cell"))
+	for i := range x.Items {
+		x.printItem(w, i)
+	}
+	for _, o := range x.Others {
+		fmt.Fprintf(w, "\nAlso in the row: %s\n", o)
+	}
+	if len(x.Cells) > 0 {
+		fmt.Fprintln(w)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, c := range x.Cells {
+		value := fmt.Sprintf("%d bytes", c.Bytes)
+		if c.Value != "" {
+			value = "= " + c.Value
+		}
+		fmt.Fprintf(t, "  %s:%s\t%s\t%s\t%s\n", c.Family, c.Qualifier, c.owner(), versionText(c.Version), value)
+	}
+	_ = t.Flush()
+	fmt.Fprintf(w, "\n%s\n", x.Verdict.Sentence)
+}
+
+func (x *Row) printItem(w io.Writer, i int) {
+	it := &x.Items[i]
+	name := "key hash " + it.KeyHash + " (--show-data names the key)"
+	if it.Key != nil {
+		name = string(it.Key)
+	}
+	fmt.Fprintf(w, "\nItem %d: %s of table %s\n", i+1, name, it.Table)
+	if it.Guard > 0 {
+		fmt.Fprintf(w, "  the row holds it at version %s\n", versionText(it.Guard))
+	}
+	if it.Deleted > 0 {
+		fmt.Fprintf(w, "  it was taken out of the row at version %s\n", versionText(it.Deleted))
+	}
+	switch {
+	case it.Back != nil:
+		fmt.Fprintf(w, "  its cells turn back into %s\n", it.Back)
+	case it.Attributes != nil:
+		fmt.Fprintf(w, "  its cells turn back into an item of %s:\n  ", render.Count(len(it.Attributes), "attribute"))
+		printAttributes(w, it.Attributes)
+	}
+	switch {
+	case it.Attributes != nil && it.NoWayBack != "":
+		fmt.Fprintf(w, "    as far as they show it: %s\n", it.NoWayBack)
+	case it.NoWayBack != "":
+		fmt.Fprintf(w, "  it cannot be turned back: %s\n", it.NoWayBack)
+	}
+	fmt.Fprintf(w, "  %s\n", it.Verdict.Sentence)
+}
+
+// owner says whose a cell is.
+func (c *OwnedCell) owner() string {
+	switch c.Owner {
+	case ownedByItem:
+		return fmt.Sprintf("item %d", c.Item+1)
+	case ownedByNobody:
+		return "foreign: no item of the row can own it"
+	case ownedByAnother:
+		return "of a table that is not configured"
+	}
+	return c.Owner + ": " + c.Why
+}
+
+// versionText returns a version with the time that it stands for; "" for none.
+func versionText(v change.Version) string {
+	if v == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d (%s)", v, clock(v2time(v)))
+}
+
+func v2time(v change.Version) time.Time { return change.Millis(v).Time() }
+
+// clock returns a time for people, to the second.
+func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }

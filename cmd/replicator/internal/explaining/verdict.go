@@ -1,0 +1,195 @@
+package explaining
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/verify"
+)
+
+// facts are what is known of an item.
+type facts struct {
+	names      *names
+	notStarted bool
+	absent     bool
+	refused    string // the mapping's reason
+
+	seen   *verify.Verdict // nil: nothing could be compared
+	proven bool            // seen stands behind a proof
+	why    string          // there is no proof, or nothing was compared
+
+	pending  int    // changes of the item in the log that Bigtable has not applied
+	standing string // why nothing is applied; "" while it is
+	moving   bool
+	eta      time.Duration
+
+	logged       bool // the log has a change of the item
+	asLogged     bool // the item is as the newest one left it
+	rowsAsLogged bool // the rows are
+
+	letters  int
+	letter   string // the first one's id
+	requests int
+}
+
+// verdict says in one sentence what is true of the item.
+func (f *facts) verdict() Verdict {
+	v := Verdict{Proven: f.proven, Pending: f.pending}
+	switch {
+	case f.notStarted:
+		v.Status, v.Sentence = NotStarted, "not started: nothing of the table was ever replicated"
+	case f.refused != "":
+		v.Status, v.Sentence = Refused, "refused: the mapping does not take the item: "+f.refused
+	case f.seen == nil:
+		v.Status, v.Sentence = Unproven, "unproven: the rows could not be compared: "+f.why
+	default:
+		v.Status, v.Sentence = f.compared()
+	}
+	if v.Status == Behind {
+		v.ETA = f.eta.Seconds()
+	}
+	v.Sentence += f.besides(v.Status) + "."
+	return v
+}
+
+// compared says what the comparison shows.
+func (f *facts) compared() (Status, string) {
+	switch f.seen.Status {
+	case verify.Equal:
+		if f.absent {
+			return Equal, "equal: the table has no such item, and Bigtable holds nothing of it"
+		}
+		return Equal, "equal"
+	case verify.EqualByLog:
+		return EqualByLog, "equal by the log: the item changes all the time, and its rows are what the log says"
+	case verify.Kept:
+		return Kept, fmt.Sprintf("equal: the table has no such item, and %s of it may remain (%s)",
+			render.Count(f.seen.Kept, "cell"), f.seen.Why)
+	case verify.Refused:
+		return Refused, "refused: the mapping does not take the item: " + f.seen.Why
+	case verify.Different, verify.Unproven:
+	}
+	if f.pending > 0 {
+		return Behind, f.behind()
+	}
+	return f.different()
+}
+
+// behind says how far the rows are behind the log.
+func (f *facts) behind() string {
+	text := fmt.Sprintf("the row is %s behind", render.Count(f.pending, "change"))
+	switch {
+	case f.standing != "":
+		return text + ", and nothing is applied: " + f.standing
+	case f.eta > 0:
+		return fmt.Sprintf("%s: applied in about %d s", text, int(f.eta.Seconds()))
+	case !f.moving:
+		return text + ", and Bigtable has applied nothing for some seconds: `replicator status` says what fails"
+	}
+	return text
+}
+
+// different says what differs, and whether it may be on its way.
+func (f *facts) different() (Status, string) {
+	what := f.differences()
+	switch {
+	case f.proven && f.seen.Status == verify.Different:
+		return Different, "different: " + what + ", and nothing is pending"
+	case f.proven:
+		return Unproven, "unproven: " + f.seen.Why
+	case f.logged && f.asLogged && !f.rowsAsLogged && f.seen.Status == verify.Different && f.letters == 0:
+		return Different, "different: " + what +
+			", and nothing is pending: the newest change of the item in the log is applied"
+	case f.logged && !f.asLogged && f.rowsAsLogged && f.standing != "":
+		return Behind, "the row is behind: it is as the log says, the item has changed since, and nothing is read: " +
+			f.standing
+	case f.logged && !f.asLogged:
+		return Unproven, "unproven: " + what + ", and the item has changed since its newest change in the log: " + f.why
+	}
+	return Unproven, "unproven: " + what + ", and nothing proves that no change is on its way: " + f.why
+}
+
+// differences names the first differing cell, and counts the others.
+func (f *facts) differences() string {
+	cells := f.seen.Cells
+	if len(cells) == 0 {
+		return "the row differs"
+	}
+	text := describe(f.names, &cells[0])
+	if n := len(cells) - 1; n > 0 {
+		text += fmt.Sprintf(" (and %s)", render.Count(n, "other difference"))
+	}
+	return text
+}
+
+// besides says what else concerns the item.
+func (f *facts) besides(s Status) string {
+	var parts []string
+	if n := f.letters; n > 0 {
+		parts = append(parts, fmt.Sprintf("%s of it %s open: `replicator dlq show %s`",
+			render.Count(n, "dead letter"), isAre(n), f.letter))
+	}
+	if n := f.requests; n > 0 {
+		parts = append(parts, fmt.Sprintf("%s for it %s waiting", render.Count(n, "request"), isAre(n)))
+	}
+	if s == Equal && f.standing != "" {
+		parts = append(parts, "what is written from now on does not arrive: "+f.standing)
+	}
+	if s == NotStarted || len(parts) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(parts, "; ")
+}
+
+// areOf returns "1 item is" or "2 items are".
+func areOf(n int, noun string) string { return render.Count(n, noun) + " " + isAre(n) }
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// together returns the verdict of a row by those of its items.
+func together(items []RowItem, foreign, unknown int) Verdict {
+	v := Verdict{Status: Equal, Proven: true}
+	count := map[Status]int{}
+	for i := range items {
+		one := &items[i].Verdict
+		count[one.Status]++
+		v.Pending += one.Pending
+		v.Proven = v.Proven && one.Proven
+	}
+	var parts []string
+	add := func(n int, noun, rest string, as Status) {
+		if n == 0 {
+			return
+		}
+		if v.Status == Equal {
+			v.Status = as
+		}
+		parts = append(parts, areOf(n, noun)+" "+rest)
+	}
+	add(count[Different], "item", "different", Different)
+	add(foreign, "cell", "foreign", Different)
+	add(count[Refused], "item", "refused by the mapping", Refused)
+	add(count[Unproven], "item", "unproven", Unproven)
+	add(unknown, "cell", "of an unknown owner", Unproven)
+	add(count[Behind], "item", "behind", Behind)
+	switch good := count[Equal] + count[EqualByLog] + count[Kept]; {
+	case len(parts) > 0:
+		v.Sentence = fmt.Sprintf("%s: %s", v.Status, strings.Join(parts, ", "))
+		if good > 0 {
+			v.Sentence += fmt.Sprintf(", and %s equal", areOf(good, "item"))
+		}
+	case len(items) == 0:
+		v.Sentence = "equal: no item of ours is in the row, and nothing in it is foreign"
+	default:
+		v.Sentence = fmt.Sprintf("equal: %s equal, and every cell has an owner", areOf(good, "item"))
+	}
+	v.Sentence += "."
+	return v
+}

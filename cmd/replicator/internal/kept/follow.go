@@ -1,0 +1,121 @@
+package kept
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
+)
+
+// follower reads the logs of all tables of a target for the keys of changed items.
+type follower struct {
+	sides *sides.Sides
+	keys  *keys
+	from  []uint64 // first entry of each table that has no mark; nil: those from the first one
+
+	result *Result // of the comparison that entries may break; nil: none
+	dec    change.Decoder
+	key    []byte
+}
+
+// follow reads what the logs have got since the last time, and stores it. What makes the comparison useless is stored,
+// too, and is no error.
+func (f *follower) follow(ctx context.Context) error {
+	for i, t := range f.sides.Tables {
+		if f.keys.Broken != "" {
+			return nil
+		}
+		w := logged.Walk{After: f.keys.Marks[i]}
+		if w.After.Seq == 0 {
+			w.From = f.first(i)
+		}
+		mark, err := f.sides.Entries(ctx, t.Source, w, func(e *logged.Entry) error { return f.entry(i, e) })
+		if errors.Is(err, logged.ErrTrimmed) {
+			f.keys.Broken = fmt.Sprintf("the log of %s does not reach back: %s", t.Source, err)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read changes of %s: %w", t.Source, err)
+		}
+		f.keys.Marks[i] = mark
+	}
+	return f.keys.save()
+}
+
+// first returns the first entry of a table's log that is read when there is no mark. Without another one it is the very
+// first, not the oldest that is left.
+func (f *follower) first(table int) uint64 {
+	if f.from == nil {
+		return 1
+	}
+	return f.from[table]
+}
+
+// entry takes the changes of an entry, or notes why those of the log are not all that was done to the rows.
+func (f *follower) entry(table int, e *logged.Entry) error {
+	done := f.result == nil || e.Seq <= f.result.Tables[table].Begun || f.keys.Broken != ""
+	if why := breaks(e.Body); why != "" && !done {
+		f.keys.Broken = fmt.Sprintf("%s of %s (entry %d of its log)", why, f.sides.Tables[table].Source, e.Seq)
+	}
+	return e.Changes(func(c *logged.Change) error { return f.change(table, c) })
+}
+
+// breaks returns what an entry says is done to rows beside the changes in the log, or is missing in it; "" for nothing.
+func breaks(body any) string {
+	switch b := body.(type) {
+	case *checkpoint.Start:
+		return "it began before a stream"
+	case *checkpoint.Gap:
+		return "it began before a loss of changes"
+	case *checkpoint.Copy, *checkpoint.CopyMarks:
+		return "it began before the end of a copy"
+	case *checkpoint.Healed:
+		return "it began before the end of a resync"
+	case *checkpoint.Control:
+		switch {
+		case b.Resync != nil:
+			return "it began before a resync"
+		case b.Accept != nil:
+			return "it began before a change of the mapping"
+		case b.Copy != nil:
+			return "it began before a command to the copy"
+		}
+	}
+	return ""
+}
+
+// change adds the item of a change, with the rows that it had before and after. An image that the mapping refuses has
+// none.
+func (f *follower) change(table int, c *logged.Change) (err error) {
+	t := f.sides.Tables[table]
+	if f.key, err = c.Key(f.key[:0], t.Info.Schema); err != nil {
+		return err
+	}
+	if err := f.keys.add(partChanged, table, f.key, nil); err != nil {
+		return err
+	}
+	for _, raw := range [][]byte{c.Old, c.New} {
+		if raw == nil {
+			continue
+		}
+		f.dec.Reset()
+		img, err := f.dec.Image(raw)
+		if err != nil {
+			return fmt.Errorf("read image of a change: %w", err)
+		}
+		rows, err := t.Program.Project(img)
+		if err != nil {
+			continue // refused: settling says so
+		}
+		for i := range rows {
+			if err := f.keys.add(partChanged, table, f.key, rows[i].Key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

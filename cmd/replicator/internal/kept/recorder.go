@@ -1,0 +1,202 @@
+package kept
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/verify"
+	"github.com/tailrace-cdc/replicator/verify/report"
+)
+
+const (
+	followEvery = 5 * time.Second
+	maxCells    = 1_000_000 // listed; more are counted
+)
+
+// Options of a recorder.
+type Options struct {
+	Dir, Pipeline string
+	Strong        bool // items are read strongly
+	Along         bool // the logs are read along
+}
+
+// Recorder records a full comparison of all tables of a target, to be kept when it has ended.
+type Recorder struct {
+	follower
+	dir    string
+	result Result
+	cells  *os.File
+}
+
+// Record begins to record: it takes how far the logs are now, so it comes before the first item is read. Where the logs
+// are read along, it does not matter when they are trimmed.
+//
+// resumable says that parts of an interrupted comparison will be used again. Record goes on with that one where it can;
+// where it cannot, resumed is false, and the parts must not be used.
+func Record(
+	ctx context.Context, s *sides.Sides, o Options, resumable bool,
+) (r *Recorder, resumed bool, err error) {
+	tables, marks, err := tablesNow(ctx, s, o.Pipeline)
+	if err != nil {
+		return nil, false, err
+	}
+	r = &Recorder{dir: o.Dir}
+	if resumable && r.resume(s, o, tables) {
+		resumed = true
+	} else if err := r.begin(s, o, tables); err != nil {
+		return nil, false, err
+	}
+	folder := filepath.Join(o.Dir, r.result.Folder)
+	k, err := openKeys(folder, marks)
+	if err == nil {
+		err = k.save() // the marks
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	r.follower = follower{sides: s, keys: k, result: &r.result}
+	r.cells, err = os.OpenFile(filepath.Join(folder, cellsFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, false, fmt.Errorf("keep cells: %w", err)
+	}
+	return r, resumed, nil
+}
+
+// begin begins anew.
+func (r *Recorder) begin(s *sides.Sides, o Options, tables []Table) (err error) {
+	r.result = Result{
+		Format: format, Pipeline: o.Pipeline, Target: s.Target, Strong: o.Strong, Followed: o.Along,
+		Began: s.Now().Time().UTC(), Tables: tables,
+	}
+	for i, t := range s.Tables {
+		r.result.Tables[i].Result.Source = t.Source
+	}
+	if r.result.Folder, err = newFolder(o.Dir); err != nil {
+		return err
+	}
+	return r.result.write(filepath.Join(o.Dir, begunFile))
+}
+
+// resume goes on with the comparison that was interrupted, and reports whether it can.
+func (r *Recorder) resume(s *sides.Sides, o Options, tables []Table) bool {
+	begun, err := load(filepath.Join(o.Dir, begunFile))
+	if err != nil || begun.Strong != o.Strong || begun.Followed != o.Along || begun.differs(s, o.Pipeline, tables) != "" {
+		return false
+	}
+	if _, err := os.Stat(filepath.Join(o.Dir, begun.Folder, keysFolder)); err != nil {
+		return false // a later comparison has removed it
+	}
+	r.result = *begun
+	return true
+}
+
+// tablesNow returns what the tables of a target are at this moment, and up to which entry of its log Bigtable has each.
+func tablesNow(ctx context.Context, s *sides.Sides, pipeline string) (all []Table, marks []checkpoint.Mark, err error) {
+	logs, err := s.Logs(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, l := range logs {
+		t := s.Tables[i]
+		one := Table{
+			TableID: t.Info.ID, MappingHash: t.Identity(pipeline, s.Sink()).MappingHash,
+			LogCreated: l.Log.Created().UTC(), Life: l.State.Life, Mark: l.State.Marks[checkpoint.SinkBigtable],
+			Begun: l.State.Seq,
+		}
+		if one.Requests, err = requestsOf(ctx, l); err != nil {
+			return nil, nil, err
+		}
+		all, marks = append(all, one), append(marks, one.Mark)
+	}
+	return all, marks, nil
+}
+
+// requestsOf returns how far the requests for a table have come.
+func requestsOf(ctx context.Context, l *order.Log) (Requests, error) {
+	s, err := l.Log.ExistingRequests(ctx)
+	if s == nil || err != nil {
+		return Requests{}, err
+	}
+	created, last, err := s.Position(ctx)
+	return Requests{created.UTC(), last}, err
+}
+
+// Along compares, and reads the logs along where that was asked for.
+func (r *Recorder) Along(ctx context.Context, compare func(context.Context) error) error {
+	if !r.result.Followed {
+		return compare(ctx)
+	}
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	var both errgroup.Group
+	both.Go(func() error {
+		defer stop()
+		return compare(ctx)
+	})
+	both.Go(func() error {
+		for failure.Pause(reading, followEvery) == nil {
+			if err := r.follow(reading); err != nil && reading.Err() == nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := both.Wait(); err != nil {
+		return err
+	}
+	return r.follow(ctx)
+}
+
+// Item takes an item that was settled.
+func (r *Recorder) Item(v *verify.Verdict) error {
+	if slices.Contains([]verify.Status{verify.Equal, verify.EqualByLog, verify.Kept}, v.Status) {
+		return nil
+	}
+	r.result.OpenItems++
+	err := r.keys.add(partOpen, v.Table, []byte(v.Key), nil)
+	for _, row := range v.Rows {
+		err = errors.Join(err, r.keys.add(partOpen, v.Table, []byte(v.Key), row))
+	}
+	return err
+}
+
+// Cell takes a cell of the target whose owner is not known.
+func (r *Recorder) Cell(o *verify.Open) error {
+	if r.result.OpenCells++; r.result.OpenCells > maxCells {
+		return nil
+	}
+	if err := json.NewEncoder(r.cells).Encode(o); err != nil {
+		return fmt.Errorf("keep cells: %w", err)
+	}
+	return nil
+}
+
+// Keep keeps the result. It returns why it will not serve, where that is known: what Along could not read.
+func (r *Recorder) Keep(tables []report.Table) (broken string, err error) {
+	for i := range tables {
+		r.result.Tables[i].Result = tables[i]
+	}
+	r.result.Ended, r.result.Verdict = r.sides.Now().Time().UTC(), report.Worst(tables)
+	if err := r.keys.save(); err != nil {
+		return "", err
+	}
+	if err := r.result.save(r.dir); err != nil {
+		return "", err
+	}
+	return r.keys.Broken, os.Remove(filepath.Join(r.dir, begunFile))
+}
+
+// Close closes the files. What is not kept by then is used by the next comparison, or removed by it.
+func (r *Recorder) Close() error { return r.cells.Close() }

@@ -1,0 +1,232 @@
+package kept
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
+	"github.com/tailrace-cdc/replicator/verify"
+)
+
+// Useless says why the kept comparison, with what has changed since, does not show that everything is equal.
+type Useless struct{ Why string }
+
+func (e *Useless) Error() string { return e.Why }
+
+// Changed are the items that have changed since the kept comparison, or since a time.
+type Changed struct {
+	follower
+	Result *Result // nil: since a time
+	Began  time.Time
+
+	dir, folder string
+	marks       []checkpoint.Mark // where the next comparison begins if this one finds everything equal
+}
+
+// SinceLast reads what has changed since the kept comparison of a directory. The error is a *Useless where that does
+// not show everything that may differ: Result is set all the same where it was read.
+func SinceLast(ctx context.Context, s *sides.Sides, pipeline, dir string) (*Changed, error) {
+	c := &Changed{dir: dir, Began: s.Now().Time().UTC()}
+	result, err := Load(dir)
+	if errors.Is(err, ErrNone) {
+		return c, &Useless{err.Error()}
+	}
+	if err != nil {
+		return c, err
+	}
+	c.Result, c.folder = result, filepath.Join(dir, result.Folder)
+	now, marks, err := tablesNow(ctx, s, pipeline)
+	if err != nil {
+		return c, err
+	}
+	if why := c.Result.differs(s, pipeline, now); why != "" {
+		return c, &Useless{why}
+	}
+	c.marks = marks
+	if why := alters(s); why != "" {
+		return c, &Useless{why}
+	}
+	kept := make([]checkpoint.Mark, len(now))
+	for i := range kept {
+		kept[i] = c.Result.Tables[i].Mark
+	}
+	k, err := openKeys(c.folder, kept)
+	if err != nil {
+		return c, err
+	}
+	c.follower = follower{sides: s, keys: k, result: result}
+	return c, c.read(ctx)
+}
+
+// SinceTime reads what has changed since a time of the service's clock.
+func SinceTime(ctx context.Context, s *sides.Sides, dir string, since change.Millis) (*Changed, error) {
+	c := &Changed{dir: dir, Began: s.Now().Time().UTC()}
+	if why := alters(s); why != "" {
+		return c, &Useless{why}
+	}
+	logs, err := s.Logs(ctx)
+	if err != nil {
+		return c, err
+	}
+	for _, l := range logs {
+		from, err := logged.SinceCreated(ctx, l.Log, since, s.Now())
+		if errors.Is(err, logged.ErrTrimmed) {
+			return c, &Useless{fmt.Sprintf("the log of %s does not reach back: %s", l.Table, err)}
+		}
+		if err != nil {
+			return c, err
+		}
+		c.from = append(c.from, from)
+	}
+	name, err := newFolder(dir)
+	if err != nil {
+		return c, err
+	}
+	c.folder = filepath.Join(dir, name)
+	k, err := openKeys(c.folder, make([]checkpoint.Mark, len(logs)))
+	if err != nil {
+		return c, err
+	}
+	c.follower = follower{sides: s, keys: k, from: c.from}
+	return c, c.read(ctx)
+}
+
+// Result of the kept comparison belongs to other tables, mappings or logs than these: why; "" where it does not.
+func (r *Result) differs(s *sides.Sides, pipeline string, now []Table) string {
+	if r.Pipeline != pipeline || r.Target != s.Target || len(r.Tables) != len(now) {
+		return "the last full one compared other tables"
+	}
+	for i := range now {
+		old, source := &r.Tables[i], s.Tables[i].Source
+		switch {
+		case old.Result.Source != source || old.TableID != now[i].TableID:
+			return fmt.Sprintf("the last full one compared another table than this %s", source)
+		case old.MappingHash != now[i].MappingHash:
+			return fmt.Sprintf("the last full one compared %s with another mapping", source)
+		case old.Life != now[i].Life || !old.LogCreated.Equal(now[i].LogCreated):
+			return fmt.Sprintf("the last full one began before %s was recovered", source)
+		}
+	}
+	return ""
+}
+
+// alters returns why a change may alter what the target has of other items than its own; "" where none does.
+func alters(s *sides.Sides) string {
+	for _, t := range s.Tables {
+		switch {
+		case t.Program.Wipes() != nil:
+			return fmt.Sprintf("the mapping of %s has `on_remove: row`: a removal deletes cells of other items, which the "+
+				"log does not name", t.Source)
+		case t.Program.SharesCells():
+			return fmt.Sprintf("the mapping of %s lets items share cells: a change alters what is stored of other items, "+
+				"which the log does not name", t.Source)
+		}
+	}
+	return ""
+}
+
+func (c *Changed) read(ctx context.Context) error {
+	if err := c.follow(ctx); err != nil {
+		return err
+	}
+	if c.keys.Broken != "" {
+		return &Useless{c.keys.Broken}
+	}
+	return nil
+}
+
+// Items calls f with the items that were not equal, and with those that have changed since, at most n at a time.
+func (c *Changed) Items(n int, f func([]verify.Candidate) error) error { return c.keys.each(n, f) }
+
+// Cells calls f with each cell without a known owner that the kept comparison found and that is still there.
+func (c *Changed) Cells(ctx context.Context, target verify.Target, f func(*verify.Open) error) error {
+	if c.Result == nil {
+		return nil
+	}
+	file, err := os.Open(filepath.Join(c.folder, cellsFile))
+	if err != nil {
+		return fmt.Errorf("read kept cells: %w", err)
+	}
+	defer file.Close()
+	for d := json.NewDecoder(file); ; {
+		var o verify.Open
+		if err := d.Decode(&o); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("read kept cells: %w", err)
+		}
+		there := false
+		err := target.Lookup(ctx, []string{string(o.Row)}, func(row *verify.Row) error {
+			for i := range row.Cells {
+				x := &row.Cells[i]
+				there = there || x.Family == o.Family && bytes.Equal(x.Qualifier, o.Qualifier)
+			}
+			return nil
+		})
+		if err == nil && there {
+			err = f(&o)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// Requested returns why requests of commands make the kept comparison useless for a cutover; "" where none was made.
+func (c *Changed) Requested(ctx context.Context) (string, error) {
+	logs, err := c.sides.Logs(ctx)
+	if err != nil {
+		return "", err
+	}
+	for i, l := range logs {
+		now, err := requestsOf(ctx, l)
+		if err != nil {
+			return "", err
+		}
+		if old := c.Result.Tables[i].Requests; old.Last != now.Last || !old.Created.Equal(now.Created) {
+			return fmt.Sprintf("the last full one began before the end of a repair of %s, or of a retry of its dead letters",
+				l.Table), nil
+		}
+	}
+	return "", nil
+}
+
+// Advance keeps that everything was equal, so that the next comparison begins where this one did.
+func (c *Changed) Advance(items int64) error {
+	name, err := newFolder(c.dir)
+	if err != nil {
+		return err
+	}
+	k, err := openKeys(filepath.Join(c.dir, name), c.marks)
+	if err != nil {
+		return err
+	}
+	if err := k.save(); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(c.dir, name, cellsFile), nil, 0o600); err != nil {
+		return fmt.Errorf("keep cells: %w", err)
+	}
+	next := *c.Result
+	next.Folder, next.Verdict, next.OpenItems, next.OpenCells = name, "equal", 0, 0
+	next.Since = &Since{Began: c.Began, Ended: c.sides.Now().Time().UTC(), Items: items}
+	return next.save(c.dir)
+}
+
+// Close removes what is not kept.
+func (c *Changed) Close() error {
+	if c.Result != nil || c.folder == "" {
+		return nil
+	}
+	return os.RemoveAll(c.folder)
+}

@@ -1,0 +1,54 @@
+package repairing
+
+import (
+	"context"
+
+	"github.com/tailrace-cdc/replicator/queue/request"
+)
+
+// deleting deletes the foreign cells of one target, or only counts them.
+type deleting struct {
+	*Repairer
+	owner   string // the source table whose owner is asked
+	result  *Foreign
+	known   map[string]bool // columns; a file has a line for each cell
+	columns []request.Column
+}
+
+func (x *deleting) add(c request.Column) {
+	id := string(c.Row) + "\x00" + c.Family + "\x00" + string(c.Qualifier)
+	if x.known[id] {
+		return
+	}
+	x.known[id] = true
+	x.result.Columns++
+	x.columns = append(x.columns, c)
+}
+
+// run asks the owner to delete the columns, if the user wants that.
+func (x *deleting) run(ctx context.Context) error {
+	if !x.DeleteForeign {
+		return nil
+	}
+	asker := x.Asker(x.owner)
+	asker.Each = func(_ *request.Chunk, o *request.Outcome) {
+		for _, n := range o.Notes {
+			if x.result.Left == nil {
+				x.result.Left = map[string]int{}
+			}
+			x.result.Left[n.Code]++
+		}
+	}
+	items := func(yield func(request.Item, error) bool) {
+		for _, c := range x.columns {
+			if !yield(request.Item{Columns: []request.Column{c}}, nil) {
+				return
+			}
+		}
+	}
+	done, err := asker.Do(ctx, request.Foreign, items)
+	if done != nil {
+		x.result.Deleted = done.Deleted
+	}
+	return err
+}

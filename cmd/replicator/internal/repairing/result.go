@@ -1,0 +1,53 @@
+package repairing
+
+import "time"
+
+// Result is what a repair did, or with DryRun would look at.
+type Result struct {
+	Schema  int        `json:"schema"` // set by the command
+	DryRun  bool       `json:"dry_run"`
+	Tables  []*Table   `json:"tables"`
+	Foreign []*Foreign `json:"foreign"` // by target
+}
+
+// Table is what was repaired of one source table. After a repair, Repaired, Hot, Different, Refused and Unproven add up
+// to Items.
+type Table struct {
+	Source string           `json:"source"`
+	Target string           `json:"target"`
+	Items  int64            `json:"items"`
+	Rows   int64            `json:"rows"`            // that the differences name
+	Kinds  map[string]int64 `json:"kinds,omitempty"` // of the differences; an item may have several
+
+	Written   int64     `json:"written"`            // items of which a row was written
+	Left      int64     `json:"left"`               // items that were taken out of a row
+	Repaired  int64     `json:"repaired"`           // items that are equal now, or were it already
+	Hot       int64     `json:"hot"`                // items with a newer write that keeps a difference
+	HotUntil  time.Time `json:"hot_until,omitzero"` // when all of them can be repaired
+	Different int64     `json:"different"`
+	Refused   int64     `json:"refused"`  // by the mapping or Bigtable: they are dead letters
+	Unproven  int64     `json:"unproven"` // they change all the time, and the log does not prove them
+}
+
+// Foreign is what became of the cells of one target that belong to no item.
+type Foreign struct {
+	Target  string         `json:"target"`
+	Columns int64          `json:"columns"` // that the differences name
+	Deleted int64          `json:"deleted"`
+	Left    map[string]int `json:"left,omitempty"` // why columns were not deleted
+}
+
+// Done reports whether nothing that was asked for is left to do.
+func (r *Result) Done() bool {
+	for _, t := range r.Tables {
+		if t.Repaired != t.Items { // also where the file of differences has lost lines since they were counted
+			return false
+		}
+	}
+	for _, f := range r.Foreign {
+		if len(f.Left) > 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,213 @@
+package retiring
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+)
+
+// Options say what is retired, and what of it is waived.
+type Options struct {
+	Table       string
+	DropGuards  bool                             // the guards in the target, too
+	DropLetters bool                             // dead letters, too, which nobody can apply any more
+	Now         func() time.Time                 // the service's clock
+	Say         func(format string, args ...any) // prints a step as it happens
+}
+
+// Retirement is the end of one table's replication. Its zero value is not useful; use Plan.
+type Retirement struct {
+	Options
+	Kept Kept
+
+	cfg   *config.Config
+	queue *queue.Queue // nil: there is none
+	sink  *bigtable.Client
+	row   *bigtable.State // nil: there is none
+}
+
+// Kept is what the replicator keeps of a table.
+type Kept struct {
+	Table   string       `json:"table"`
+	Target  string       `json:"target"`           // "": not known, because there is no row
+	Fence   string       `json:"fence"`            // of the cutover that has fenced the table; "": not fenced
+	Row     bool         `json:"state_row"`        // in tailrace_state
+	Streams []queue.Kept `json:"streams"`          // in the queue
+	Files   []string     `json:"files"`            // folders in scratch
+	Guards  *Guards      `json:"guards,omitempty"` // with Options.DropGuards
+	Letters uint64       `json:"dead_letters"`     // of Streams
+}
+
+// Nothing reports whether nothing is kept of the table.
+func (k *Kept) Nothing() bool {
+	return !k.Row && len(k.Streams) == 0 && len(k.Files) == 0 && (k.Guards == nil || k.Guards.Cells == 0)
+}
+
+// Plan finds what is kept of a table, and refuses what may not be retired. It changes nothing. q is nil where there is
+// no queue.
+func Plan(
+	ctx context.Context, cfg *config.Config, q *queue.Queue, sink *bigtable.Client, o Options,
+) (*Retirement, error) {
+	r := &Retirement{Options: o, cfg: cfg, queue: q, sink: sink, Kept: Kept{Table: o.Table, Streams: []queue.Kept{}}}
+	if err := r.loadRow(ctx); err != nil {
+		return nil, err
+	}
+	if q != nil {
+		all, err := q.Kept(ctx, o.Table)
+		if err != nil {
+			return nil, exit.Environment(err, "see `replicator check`")
+		}
+		r.Kept.Streams = append(r.Kept.Streams, all...)
+	}
+	for _, k := range r.Kept.Streams {
+		if k.What == "letters" {
+			r.Kept.Letters = k.Messages
+		}
+	}
+	if err := r.refuse(ctx); err != nil {
+		return nil, err
+	}
+	var err error
+	if r.Kept.Files, err = r.files(ctx); err != nil {
+		return nil, err
+	}
+	if o.DropGuards && r.Kept.Target != "" {
+		r.Kept.Guards, err = r.sweep(ctx, false)
+	}
+	return r, err
+}
+
+// loadRow reads the table's row, which names its target.
+func (r *Retirement) loadRow(ctx context.Context) error {
+	row, err := r.sink.LoadState(ctx, r.cfg.Pipeline, r.Table)
+	switch {
+	case errors.Is(err, bigtable.ErrNoState):
+		r.row = nil
+		if at := r.configured(); at >= 0 {
+			r.Kept.Target = r.cfg.Tables[at].Target
+		}
+		return nil
+	case err != nil:
+		return exit.Bigtable(fmt.Errorf("load state of %s: %w", r.Table, err))
+	}
+	r.row, r.Kept.Row = row, true
+	r.Kept.Target = row.Identity.Target[strings.LastIndexByte(row.Identity.Target, '/')+1:]
+	if row.Fenced != nil {
+		r.Kept.Fence = row.Fenced.ID
+	}
+	if name := r.sink.TargetName(r.Kept.Target); name != row.Identity.Target {
+		return exit.Environment(fmt.Errorf("table %s was replicated to %s, and the configuration leads to %s", r.Table,
+			row.Identity.Target, name), "set bigtable.project and bigtable.instance as they were")
+	}
+	return nil
+}
+
+// configured returns the index of the table in the configuration; -1: it is not there.
+func (r *Retirement) configured() int {
+	return slices.IndexFunc(r.cfg.Tables, func(t config.Table) bool { return t.Source == r.Table })
+}
+
+// Run takes away what is kept. The steps, each of which may be repeated:
+//
+//	row {fenced} → log → requests, letters → guards → files → target {retired} → row removed
+//
+// The row comes last: as long as it is fenced nobody writes the rows, and without the log no undo lets the replicator
+// go on where it was, with guards that are gone. What the target notes refuses a later start, which would copy the
+// table over the application's rows.
+//
+// Rule 12: no step leaves a table without a fence that somebody could start.
+func (r *Retirement) Run(ctx context.Context) error {
+	if err := r.fenceRow(ctx); err != nil {
+		return err
+	}
+	if err := r.checkOwner(ctx); err != nil { // who began before the row was fenced
+		return err
+	}
+	for _, k := range r.Kept.Streams {
+		if err := r.queue.Delete(ctx, k); err != nil {
+			return exit.Environment(err, again)
+		}
+		r.Say("Deleted the %s of %s: %d messages in stream %s.", k.What, r.Table, k.Messages, k.Stream)
+	}
+	if r.DropGuards && r.Kept.Target != "" {
+		if _, err := r.sweep(ctx, true); err != nil {
+			return err
+		}
+	}
+	for _, dir := range r.Kept.Files {
+		if err := os.RemoveAll(dir); err != nil {
+			return exit.Environment(err, again)
+		}
+		r.Say("Removed the files in %s.", dir)
+	}
+	return r.removeRow(ctx)
+}
+
+// again is the hint for steps that fail.
+const again = "remove the reason, then the same command: it goes on where it stopped"
+
+// fenceRow fences a table that is not configured any more, so that nobody starts it meanwhile.
+func (r *Retirement) fenceRow(ctx context.Context) error {
+	for r.row != nil && r.row.Fenced == nil {
+		var b [6]byte
+		_, _ = rand.Read(b[:]) // never fails
+		next := *r.row
+		next.Fenced = &bigtable.Fenced{ID: "retire-" + hex.EncodeToString(b[:]), Time: r.Now().UTC()}
+		err := r.sink.CompareAndSet(ctx, r.row, &next)
+		switch {
+		case err == nil:
+			r.row = &next
+			r.Say("Fenced the row of %s: no replicator writes its rows any more.", r.Table)
+		case !errors.Is(err, bigtable.ErrStateChanged):
+			return exit.Bigtable(fmt.Errorf("fence %s: %w", r.Table, err))
+		default:
+			if err := r.loadRow(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// removeRow notes in the target that the table is retired, and removes its row.
+func (r *Retirement) removeRow(ctx context.Context) error {
+	if r.row == nil {
+		return nil
+	}
+	floor := max(r.row.Floor, change.Version(change.MillisOf(r.Now())+change.Millis(r.row.Lead.Milliseconds())))
+	as := bigtable.Retired{At: r.Now().UTC(), Floor: floor}
+	if err := r.sink.Retire(ctx, r.cfg.Pipeline, r.Kept.Target, r.Table, as); err != nil {
+		return exit.Bigtable(err)
+	}
+	for {
+		err := r.sink.RemoveState(ctx, r.row)
+		switch {
+		case err == nil:
+			r.Say("Removed the row of %s from tailrace_state.", r.Table)
+			return nil
+		case !errors.Is(err, bigtable.ErrStateChanged):
+			return exit.Bigtable(err)
+		}
+		if err := r.loadRow(ctx); err != nil {
+			return err
+		}
+		if r.row == nil {
+			return nil
+		}
+		if r.row.Fenced == nil {
+			return exit.Environment(fmt.Errorf("the fence of table %s was taken away meanwhile", r.Table), again)
+		}
+	}
+}

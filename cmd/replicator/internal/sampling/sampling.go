@@ -1,0 +1,120 @@
+package sampling
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/verifying"
+	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/verify"
+	"github.com/tailrace-cdc/replicator/verify/report"
+)
+
+// Options of a sample.
+type Options struct {
+	verifying.Options
+	N    int    // items of each table
+	Seed uint64 // what is drawn depends on it, and on the table
+}
+
+const settledAtOnce = 1000
+
+// Compare draws items of the source tables of a target, and settles each. It needs no scratch. Rows without an item and
+// foreign cells are not looked for.
+func Compare(ctx context.Context, s *sides.Sides, o Options) (all []report.Table, err error) {
+	if err := s.Ready(ctx); err != nil {
+		return nil, err
+	}
+	out := io.Discard
+	if o.Lines != nil {
+		out = o.Lines
+	}
+	lines := bufio.NewWriter(out)
+	for i, t := range s.Tables {
+		if o.Table != "" && o.Table != t.Source {
+			continue
+		}
+		one := sample{o: o, sides: s, at: i, table: t, lines: lines,
+			result: report.Table{Source: t.Source, Target: t.Target, Sample: int64(o.N), Seed: o.Seed}}
+		if err := one.run(ctx); err != nil {
+			return nil, err
+		}
+		all = append(all, one.result)
+	}
+	return all, lines.Flush()
+}
+
+// sample is the sample of one table.
+type sample struct {
+	o      Options
+	sides  *sides.Sides
+	at     int // of the table in the sides
+	table  *catalog.Table
+	lines  io.Writer
+	result report.Table
+	done   int64
+}
+
+func (x *sample) run(ctx context.Context) error {
+	x.result.CountGroups(verifying.Templates(x.table.Program), x.o.Values)
+	x.result.Began = x.sides.Now().Time().UTC()
+	keys, err := x.draw(ctx)
+	if err != nil {
+		return fmt.Errorf("draw items of %s: %w", x.table.Source, err)
+	}
+	candidates := make([]verify.Candidate, len(keys))
+	for i, key := range keys {
+		candidates[i] = verify.Candidate{Table: x.at, Key: key}
+	}
+	c := verify.Checker{Settler: verifying.Settler(x.sides, x.o.Values), Batch: settledAtOnce,
+		Verdict: func(v *verify.Verdict) error { return x.add(v, int64(len(keys))) }}
+	x.sides.KeepLead(&c.Settler)
+	if err := c.Items(ctx, candidates); err != nil {
+		return err
+	}
+	x.result.Ended = x.sides.Now().Time().UTC()
+	x.result.Finish()
+	return nil
+}
+
+// draw draws the items.
+func (x *sample) draw(ctx context.Context) ([]string, error) {
+	info := &x.table.Info
+	total := Segments(x.o.N, info.Items, info.Bytes)
+	d := Drawer{
+		Total: total, Schema: info.Schema, Rand: rand.New(rand.NewPCG(x.o.Seed, uint64(x.at))),
+		Page: func(ctx context.Context, segment int) (*source.ItemPage, error) {
+			return x.sides.Page(ctx, x.at,
+				source.ScanRequest{Table: x.table.Source, Segment: segment, Total: total, Eventual: true})
+		},
+		Drawn: func(n int) { x.step("drawing", int64(n), int64(x.o.N)) },
+	}
+	return d.Draw(ctx, x.o.N)
+}
+
+// add counts a settled item, and writes it down unless it is equal. An item that was removed since it was drawn is none
+// of the source any more.
+func (x *sample) add(v *verify.Verdict, of int64) error {
+	x.done++
+	x.step("settling", x.done, of)
+	x.result.Add(v)
+	if !v.Absent {
+		x.result.Items++
+	}
+	if slices.Contains([]verify.Status{verify.Equal, verify.EqualByLog, verify.Kept}, v.Status) {
+		return nil
+	}
+	return report.OfItem(x.table.Source, x.table.Target, v).Write(x.lines)
+}
+
+func (x *sample) step(doing string, n, of int64) {
+	if x.o.Progress != nil {
+		x.o.Progress(verifying.Step{Doing: doing, Items: n, Estimate: of})
+	}
+}

@@ -1,0 +1,122 @@
+package sides
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/verify"
+)
+
+// Logs folds the logs of all tables, in their order.
+func (s *Sides) Logs(ctx context.Context) ([]*order.Log, error) {
+	q, err := s.Queue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.fold(ctx, q)
+}
+
+// Queue returns the logs of the running daemon. The connection is kept until a look at it fails.
+func (s *Sides) Queue(ctx context.Context) (*queue.Queue, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clients.Queue(ctx)
+}
+
+// running folds the logs of all tables in the queue of the daemon that runs now. After an error the next call connects
+// again.
+func (s *Sides) running(ctx context.Context) ([]*order.Log, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q, err := s.clients.RunningQueue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	logs, err := s.fold(ctx, q)
+	if err != nil {
+		_ = s.clients.CloseQueue() // the daemon went away, or a reader overflowed
+	}
+	return logs, err
+}
+
+// Logged calls f with the changes of items of a table that its log has stored since a time of the service's clock, and
+// with the index of the item's key; verify.ErrTrimmed where the log does not reach back so far. When the owner of the
+// log goes away meanwhile, Logged begins again once there is another one, so f may see a change twice.
+func (s *Sides) Logged(
+	ctx context.Context, table string, since change.Millis, keys [][]byte, f func(key int, c *change.Change) error,
+) error {
+	for began := time.Now(); ; {
+		err := s.walk(ctx, table, since, keys, f)
+		switch {
+		case errors.Is(err, logged.ErrTrimmed):
+			return fmt.Errorf("%w: %w", verify.ErrTrimmed, err)
+		case err == nil || ctx.Err() != nil || queue.Classify(err) != failure.Transient || time.Since(began) > takeover:
+			return err
+		}
+		if err := failure.Pause(ctx, observe.Period); err != nil {
+			return err
+		}
+	}
+}
+
+// Entries calls f with the entries of a table's log as (logged.Walk).Entries does; it sets the log of the walk. When
+// the owner of the log goes away meanwhile, it goes on once there is another one, so f may see an entry twice.
+func (s *Sides) Entries(
+	ctx context.Context, table string, w logged.Walk, f func(*logged.Entry) error,
+) (mark checkpoint.Mark, err error) {
+	for began := time.Now(); ; {
+		logs, err := s.running(ctx)
+		if err == nil {
+			w.Log = logs[s.Index(table)].Log
+			mark, err = w.Entries(ctx, f)
+		}
+		if err == nil || errors.Is(err, logged.ErrTrimmed) || ctx.Err() != nil ||
+			queue.Classify(err) != failure.Transient || time.Since(began) > takeover {
+			return mark, err
+		}
+		if err := failure.Pause(ctx, observe.Period); err != nil {
+			return mark, err
+		}
+	}
+}
+
+// walk is Logged without a second try.
+func (s *Sides) walk(
+	ctx context.Context, table string, since change.Millis, keys [][]byte, f func(key int, c *change.Change) error,
+) error {
+	logs, err := s.running(ctx)
+	if err != nil {
+		return err
+	}
+	i := s.Index(table)
+	from, err := logged.SinceCreated(ctx, logs[i].Log, since, s.Now())
+	if err != nil {
+		return err
+	}
+	w := logged.Walk{Log: logs[i].Log, From: from}
+	_, err = w.ChangesOf(ctx, s.Tables[i].Info.Schema, keys, func(key int, c *logged.Change) error {
+		return f(key, c.Change)
+	})
+	return err
+}
+
+// fold folds the logs of all tables.
+func (s *Sides) fold(ctx context.Context, q *queue.Queue) (logs []*order.Log, err error) {
+	for _, t := range s.Tables {
+		l, err := order.Open(ctx, q, t.Source)
+		if err != nil {
+			return nil, err
+		}
+		logs = append(logs, l)
+	}
+	return logs, nil
+}

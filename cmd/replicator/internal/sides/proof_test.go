@@ -1,0 +1,98 @@
+package sides
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
+
+// logState is a log whose newest listing began at listed, that is read up to read, has its newest changes in entry
+// last, and is applied up to entry mark.
+func logState(listed, read int64, last, mark uint64) *checkpoint.State {
+	s := checkpoint.NewState()
+	s.Streams = []*checkpoint.Stream{{ARN: "s"}}
+	s.Listed, s.LastFrame = change.Millis(listed), last
+	s.Shards["a"] = &checkpoint.Shard{Phase: checkpoint.PhaseFinished, LastAlive: change.Millis(read)}
+	s.Marks = map[string]checkpoint.Mark{checkpoint.SinkBigtable: {Seq: mark}, "archive": {}}
+	return s
+}
+
+// TestProofNeedsListingReadingAndMark: Rule 10. The archive may be behind; each table counts.
+func TestProofNeedsListingReadingAndMark(t *testing.T) {
+	equal := logState(100, 100, 7, 7)
+	for _, c := range []struct {
+		name  string
+		looks []*checkpoint.State // at the first of two tables; only the last look may satisfy
+		want  bool
+	}{
+		{"listed before", []*checkpoint.State{logState(99, 100, 7, 7)}, false},
+		{"not read so far", []*checkpoint.State{logState(100, 99, 7, 7)}, false},
+		{"not applied", []*checkpoint.State{logState(100, 100, 7, 6)}, false},
+		{"applied", []*checkpoint.State{logState(100, 100, 7, 7)}, true},
+		{"changes that came after the reading need not be applied",
+			[]*checkpoint.State{logState(100, 100, 7, 6), logState(110, 110, 9, 7)}, true},
+		{"children that a listing shows lower what was read", []*checkpoint.State{logState(100, 100, 7, 6),
+			logState(110, 90, 8, 7), logState(110, 110, 9, 7)}, false},
+		{"the stream is not started", []*checkpoint.State{checkpoint.NewState()}, false},
+	} {
+		p, met := newProof(100, 2, time.Time{}), false
+		for _, s := range c.looks {
+			met = p.met([]*checkpoint.State{s, equal}, time.Time{})
+		}
+		if met != c.want {
+			t.Errorf("%s: %v", c.name, met)
+		}
+		if why := p.missing(0, c.looks[len(c.looks)-1]); (why == "") != c.want {
+			t.Errorf("%s: waits for %q", c.name, why)
+		}
+	}
+}
+
+// TestProofKnowsWhenNothingMoves: a log that comes closer resets the time after which waiting ends.
+func TestProofKnowsWhenNothingMoves(t *testing.T) {
+	begin := time.Unix(0, 0)
+	p := newProof(100, 1, begin)
+	for i, c := range []struct {
+		state *checkpoint.State
+		moved int
+	}{{logState(80, 80, 7, 1), 1}, {logState(80, 80, 7, 1), 1}, {logState(80, 80, 7, 2), 3}, {logState(90, 80, 7, 2), 4},
+		{logState(90, 85, 7, 2), 5}, {logState(90, 85, 9, 2), 5}} {
+		p.met([]*checkpoint.State{c.state}, begin.Add(time.Duration(i+1)*time.Second))
+		if got := int(p.moved.Sub(begin).Seconds()); got != c.moved {
+			t.Errorf("look %d: moved after %d s, want %d", i+1, got, c.moved)
+		}
+	}
+}
+
+// TestObstaclesAreNamed: what no waiting overcomes ends the proof with what to do.
+func TestObstaclesAreNamed(t *testing.T) {
+	for name, change := range map[string]func(*checkpoint.State){
+		"halted":   func(s *checkpoint.State) { s.Halts = map[string]*checkpoint.Halt{"bigtable": {Reason: "x"}} },
+		"disabled": func(s *checkpoint.State) { s.Streams[0].Disabled = true },
+		"started":  func(s *checkpoint.State) { s.Streams = nil },
+	} {
+		s := logState(100, 100, 7, 7)
+		s.Owner, s.Date = "a", 1
+		change(s)
+		if err := obstacleOf("Orders", s); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if err := obstacleOf("Orders", logState(100, 100, 7, 7)); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(*checkpoint.State){
+		"copy":    func(s *checkpoint.State) { s.Copy = &checkpoint.CopyState{} },
+		"pending": func(s *checkpoint.State) { s.Backfill = checkpoint.FromScan },
+		"mapping": func(s *checkpoint.State) { s.Accepting = &checkpoint.Accept{} },
+		"resync":  func(s *checkpoint.State) { s.Resync = &checkpoint.PendingResync{} },
+	} {
+		s := logState(100, 100, 7, 7)
+		change(s)
+		if err := unfinished("Orders", s); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package sides
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+)
+
+// Ready returns an error of the environment with a hint unless both sides can be compared now: an owner of each table
+// lives and applies changes, nothing is lost, and no copy or resync is still bringing what the rows lack.
+func (s *Sides) Ready(ctx context.Context) error {
+	logs, err := s.Logs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range logs {
+		if err := s.obstacle(l.Table, l.State); err != nil {
+			return err
+		}
+		if err := unfinished(l.Table, l.State); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// obstacle returns why no proof can come while a log is like this, whatever time passes; nil where one can.
+func (s *Sides) obstacle(table string, state *checkpoint.State) error {
+	if err := ask.CheckOwner(table, state, s.Now().Time(), time.Duration(s.cfg.Testing.ClaimTTL)); err != nil {
+		return err
+	}
+	return obstacleOf(table, state)
+}
+
+// obstacleOf is obstacle of a log that has an owner.
+func obstacleOf(table string, state *checkpoint.State) error {
+	live := state.LiveStream()
+	switch halt := state.AllHalts()[checkpoint.SinkBigtable]; {
+	case halt != nil:
+		return exit.Environment(fmt.Errorf("table %s is halted: %s", table, halt.Reason),
+			"`replicator status` says what to do; then `replicator resume --table "+table+"`")
+	case len(state.GappedShards()) > 0:
+		return exit.Environment(fmt.Errorf("table %s stands before a gap: what comes after it is not read", table),
+			"`replicator gaps list`, then `replicator gaps heal --table "+table+"`")
+	case live == nil:
+		return exit.Environment(fmt.Errorf("the stream of table %s is not started yet", table),
+			"`replicator status` says why")
+	case live.Disabled:
+		return exit.Environment(fmt.Errorf("the stream of table %s is disabled: what is written now is in no stream", table),
+			"enable the stream; `replicator status` says what follows")
+	}
+	return nil
+}
+
+// unfinished returns an error while rows are still missing for a reason that is known.
+func unfinished(table string, s *checkpoint.State) error {
+	wait := "wait until `replicator status` shows that it is complete"
+	switch {
+	case s.CopyPending() || s.CopyRunning() != nil:
+		return exit.Environment(fmt.Errorf("table %s is being copied", table), wait)
+	case s.Accepting != nil || s.Switched != nil:
+		return exit.Environment(fmt.Errorf("the mapping of table %s is being switched", table), wait)
+	case s.Resync != nil:
+		return exit.Environment(fmt.Errorf("table %s is being resynced, which compares and repairs all of it", table), wait)
+	}
+	return nil
+}
+
+// away reports whether the error says only that no owner is there: another process may be taking over.
+func away(state *checkpoint.State, now change.Millis, ttl time.Duration) bool {
+	return !state.Paused && ask.CheckOwner("", state, now.Time(), ttl) != nil
+}

@@ -1,0 +1,9 @@
+// Package verifying compares both sides of a target while writers write, and changes nothing.
+//
+// Files, from the top down:
+//
+//	since.go      compares only the items that have changed since
+//	verifying.go  compares all items with all rows
+//	keeping.go    keeps what a full comparison found
+//	templates.go  the row templates of the mappings, by which differences are counted
+package verifying

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/retiring"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/queue"
+)
+
+// tableCommand returns the command `replicator table` with its subcommand.
+func (a *app) tableCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "table", Short: "End the replication of a table"}
+	var o retiring.Options
+	var yes bool
+	retire := &cobra.Command{
+		Use:   "retire --table NAME [--drop-guards] [--drop-letters] --yes",
+		Short: "Take away what the replicator keeps of a table: log, state row, files, guards",
+		Long: `retire ends the replication of a table for good, after a cutover or after the table was taken out of the
+configuration. It deletes the table's log, requests and dead letters in the queue, its files in scratch, with
+--drop-guards its guards in the target (_tr_live and _tr_dead), and last its row in tailrace_state. The rows of the
+application are not touched. Without --yes it says what would be deleted and asks. It may be interrupted at any
+moment: the table stays fenced, and the same command goes on.
+
+The target keeps a note that the table was retired, so that no replicator copies the table over the application's rows.
+Exit 3: the table is still replicated, a replicator carries it, or dead letters are left; nothing was changed then.`,
+		Args: a.Args(cobra.NoArgs),
+		RunE: a.Body(func(ctx context.Context, _ []string) error {
+			if o.Table == "" {
+				return exit.Usage("`replicator table retire --table NAME`", "table retire needs a table")
+			}
+			return a.retire(ctx, o, yes)
+		}),
+	}
+	f := retire.Flags()
+	f.StringVar(&o.Table, "table", "", "source table")
+	f.BoolVar(&o.DropGuards, "drop-guards", false, "delete the table's guards in its target, too")
+	f.BoolVar(&o.DropLetters, "drop-letters", false, "delete dead letters that were never applied, too")
+	f.BoolVar(&yes, "yes", false, "do it without asking")
+	cmd.AddCommand(retire)
+	return cmd
+}
+
+// retire says what is kept of a table, and takes it away if that is confirmed.
+func (a *app) retire(ctx context.Context, o retiring.Options, yes bool) error {
+	cfg, err := a.Config()
+	if err != nil {
+		return err
+	}
+	clients := a.Clients(cfg)
+	defer clients.Close()
+	sink, err := clients.Bigtable(ctx)
+	if err != nil {
+		return err
+	}
+	q, err := existingQueue(ctx, cfg, clients)
+	if err != nil {
+		return err
+	}
+	_ = clients.ReadClock(ctx, o.Table) // the table may be gone: then it is this machine's clock
+	o.Now = clients.Now
+	o.Say = func(format string, args ...any) { fmt.Fprintf(a.Errs, format+"\n", args...) }
+	r, err := retiring.Plan(ctx, cfg, q, sink, o)
+	if err != nil {
+		return err
+	}
+	if !a.JSON {
+		a.Printed = true
+		r.Kept.Print(a.Out)
+	}
+	switch {
+	case r.Kept.Nothing():
+	case !yes && !a.Confirmed():
+		return exit.Usage("repeat it with --yes", "nothing was changed: retire was not confirmed")
+	default:
+		if err := r.Run(ctx); err != nil {
+			return err
+		}
+	}
+	if a.JSON {
+		return a.PrintJSON(map[string]any{"schema": schema, "retired": true, "kept": r.Kept})
+	}
+	a.Print("Table %s is retired. Take it out of the configuration, if it is still there.", o.Table)
+	return nil
+}
+
+// existingQueue opens the logs; nil where the directory of the queue is gone.
+func existingQueue(ctx context.Context, cfg *config.Config, clients *wire.Clients) (*queue.Queue, error) {
+	if dir := cfg.Queue.Dir; dir != "" {
+		if _, err := os.Stat(dir); os.IsNotExist(err) {
+			return nil, nil
+		}
+	}
+	return clients.Queue(ctx)
+}

@@ -1,0 +1,34 @@
+package apply
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+)
+
+// TestNoItemIsWrittenBehindAFence: Rule 12. Whatever asks for it, the rows may belong to the application.
+func TestNoItemIsWrittenBehindAFence(t *testing.T) {
+	x := newTable(t, func(x *table) { x.mapping = plain })
+	x.Put("Orders", "p", "1", `"v":{"N":"1"}`)
+	l := x.begin()
+	l.settle()
+	item := l.readLaterWith("1", 0)
+	l.sink.fence = &checkpoint.Fence{ID: "f", Seq: 1}
+	if out, err := l.sink.Resync(t.Context(), item); !errors.Is(err, ErrFenced) || out.Written > 0 {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+// TestEntryRightBehindAFenceIsNotApplied: Rule 12. The fence's own entry is passed, and no other.
+func TestEntryRightBehindAFenceIsNotApplied(t *testing.T) {
+	p := &pass{fence: &checkpoint.Fence{ID: "f", Seq: 5, Last: 3}}
+	for seq, want := range map[uint64]bool{3: false, 4: false, 5: false, 6: true, 7: true} {
+		if got := p.standsAtFence(seq); got != want {
+			t.Errorf("entry %d: stands %v", seq, got)
+		}
+	}
+	if p.fence = nil; p.standsAtFence(6) {
+		t.Error("it stands although there is no fence")
+	}
+}

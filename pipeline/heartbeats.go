@@ -1,0 +1,35 @@
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/pipeline/heartbeat"
+	sourceheartbeat "github.com/tailrace-cdc/replicator/source/heartbeat"
+)
+
+// Heartbeat says which heartbeats a table gets, and how often each open shard gets one. The zero Heartbeat is none.
+type Heartbeat struct {
+	Keys  sourceheartbeat.Keys
+	Every time.Duration
+}
+
+// newHeartbeats returns what knows in this life which heartbeats to write; nil for a table without.
+func (t *table) newHeartbeats() *heartbeat.Planner {
+	keys, err := t.Heartbeat.Keys.Fit(t.info.Schema.Partition)
+	if t.Heartbeat.Keys.None() || t.Heartbeat.Every == 0 || err != nil { // the mapping does not compile then
+		return nil
+	}
+	return heartbeat.NewPlanner(keys)
+}
+
+// writeHeartbeats writes heartbeats until ctx ends; nil then. Only the owner of the log writes some.
+func (t *table) writeHeartbeats(ctx context.Context, p *heartbeat.Planner) error {
+	if p == nil {
+		return nil
+	}
+	info := t.info
+	return p.Run(ctx, t.Heartbeat.Every, t.log, func(ctx context.Context, key string) error {
+		return t.source.WriteHeartbeat(ctx, &info, key)
+	})
+}

@@ -1,0 +1,52 @@
+package staterow
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+)
+
+// A log is used with a fenced row only if it holds the very fence. The refusal of a log that is there says how the
+// cutover goes on; that of a lost one, that the rows may belong to the application.
+func TestLogOfAFencedRowMustHoldItsFence(t *testing.T) {
+	id := bigtable.Identity{Pipeline: "shop", Table: "Orders", TableID: "t1", MappingHash: "m"}
+	row := func(fence string) *bigtable.State {
+		s := &bigtable.State{Identity: id, Life: 1}
+		if fence != "" {
+			s.Fenced = &bigtable.Fenced{ID: fence, Time: time.Unix(1_700_000_000, 0)}
+		}
+		return s
+	}
+	log := func(fence string) *checkpoint.State {
+		s := checkpoint.NewState()
+		s.Seq, s.Life, s.Identity = 7, 1, &checkpoint.Identity{Pipeline: "shop", Table: "Orders", TableID: "t1", Mapping: "m"}
+		if fence != "" {
+			s.Fence = &checkpoint.Fence{ID: fence, Seq: 5}
+		}
+		return s
+	}
+	for name, c := range map[string]struct {
+		row        *bigtable.State
+		log        *checkpoint.State
+		what, hint string // "": it may be used
+	}{
+		"not fenced":                      {row(""), log(""), "", ""},
+		"the same fence":                  {row("f1"), log("f1"), "", ""},
+		"undone in the row":               {row(""), log("f1"), "", ""},
+		"another fence":                   {row("f1"), log("f2"), "in progress", "cutover --undo"},
+		"not in the log yet":              {row("f1"), log(""), "in progress", "`replicator cutover` again"},
+		"the log is empty or not there":   {row("f1"), checkpoint.NewState(), "log is lost", "may belong to the application"},
+		"no row, as before a first start": {nil, checkpoint.NewState(), "", ""},
+	} {
+		refused := CheckLog(c.row, c.log, id, Start{})
+		switch {
+		case (refused == nil) != (c.what == ""):
+			t.Errorf("%s: %+v", name, refused)
+		case refused != nil && (!strings.Contains(refused.What, c.what) || !strings.Contains(refused.Hint, c.hint)):
+			t.Errorf("%s: %+v", name, refused)
+		}
+	}
+}

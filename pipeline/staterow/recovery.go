@@ -1,0 +1,130 @@
+package staterow
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
+)
+
+// maxSkew is how far the service's clocks may differ from each other: how far the Date of a reply may lie before the
+// creation of a record that was read earlier.
+const maxSkew = 30 * time.Second
+
+// Found is what a recovery looks at: the pipeline's row of a table, and its log, if there is one.
+type Found struct {
+	Row     *bigtable.State
+	Log     *checkpoint.State // its fold; nil: there is no log, or it cannot be folded
+	FoldErr error             // why it cannot be
+	Created time.Time         // of the log; zero: there is none
+	Want    bigtable.Identity // what table, mapping and log are now
+	Start   Start
+	Date    change.Millis // the service's clock
+	Lead    time.Duration // Periods.Lead of the configuration
+}
+
+// Recovery is a new life of a table whose log cannot go on.
+type Recovery struct {
+	Why   string // the log cannot go on
+	Life  uint64
+	Floor change.Version // every version of the new life is above it; it is above every version given out before
+	Lead  time.Duration
+	Begun bool // it has begun already, and the owner goes on with it: Begin changes nothing
+
+	row, next *bigtable.State
+}
+
+// PlanRecovery returns what a recovery would change; nil when the log can go on as it is. A refusal means that a
+// recovery would not help, because something else than the log is wrong. A recovery that has begun is not begun again:
+// no version was given out in its life yet, so another one would only put versions further ahead of the clock.
+//
+// Rule 5: versions must grow across lives. Every version of the life before is at most the service's clock at the read
+// of its page and the reservation, and no page is read in that life after the row has changed.
+func PlanRecovery(f Found) (*Recovery, error) {
+	if f.Row == nil {
+		return nil, &outcome.RefusedError{
+			What: "the pipeline has no row for " + f.Want.Table + " in " + tableschema.StateTable,
+			Hint: "if it has never run: `replicator run`; else nothing is known about the versions in the target: start " +
+				"under another pipeline name with a new target",
+		}
+	}
+	if fence := f.Row.Fenced; fence != nil { // Rule 12
+		return nil, &outcome.RefusedError{
+			What: fmt.Sprintf("the table is fenced since %s for cutover %s: a recovery would write what DynamoDB holds over "+
+				"what the application has written since", fence.Time.UTC().Format(time.RFC3339), fence.ID),
+			Hint: "if the application has not moved to Bigtable: `replicator cutover --undo`, then recover",
+		}
+	}
+	other := f.Want
+	other.LogCreated = f.Row.Identity.LogCreated
+	if refused := CheckIdentity(f.Row, other); refused != nil { // the table, the mapping or the target
+		return nil, refused
+	}
+	why := f.why()
+	if why == "" {
+		return nil, nil
+	}
+	if f.goesOn() {
+		return &Recovery{Why: why, Life: f.Row.Life, Floor: f.Row.Floor, Lead: f.Row.Lead, Begun: true}, nil
+	}
+	lead := max(f.Row.Lead, f.Lead)
+	next := *f.Row
+	next.Life++
+	next.Floor = max(f.Row.Floor, change.Version(f.Date)+change.Version((time.Second+maxSkew+lead).Milliseconds()))
+	next.Lead = time.Duration(int64(next.Floor)-int64(f.Date))*time.Millisecond + f.Lead
+	next.Issued, next.Recovering = false, true
+	if next.OldLog = f.Created.UTC(); f.Created.IsZero() {
+		next.OldLog = f.Row.Identity.LogCreated
+	}
+	return &Recovery{Why: why, Life: next.Life, Floor: next.Floor, Lead: next.Lead, row: f.Row, next: &next}, nil
+}
+
+// why returns why the log cannot go on; "" when it can.
+func (f *Found) why() string {
+	switch {
+	case f.Row.Recovering:
+		return "a recovery has begun and is not complete"
+	case f.Created.IsZero():
+		return logMissing
+	case f.FoldErr != nil:
+		return "the log cannot be read: " + f.FoldErr.Error()
+	}
+	if refused := CheckIdentity(f.Row, f.Want); refused != nil {
+		return refused.What
+	}
+	if refused := CheckLog(f.Row, f.Log, f.Want, f.Start); refused != nil {
+		return refused.What
+	}
+	return ""
+}
+
+// goesOn reports whether the owner goes on with a recovery that has begun: with the log that it has made for it, or by
+// making one. Any other log than the one that the recovery leaves, above all one that cannot be read, is refused there.
+func (f *Found) goesOn() bool {
+	return f.Row.Recovering && (f.Created.IsZero() || IsOldLog(f.Row, f.Created, f.Log) ||
+		f.FoldErr == nil && CheckLog(f.Row, f.Log, f.Want, f.Start) == nil)
+}
+
+// Begin stores the new life in the pipeline's row. Nothing else is changed: all later steps are those of the owner, at
+// its next try. bigtable.ErrStateChanged means that somebody else changed the row meanwhile.
+func (r *Recovery) Begin(ctx context.Context, client *bigtable.Client) error {
+	if r.Begun {
+		return nil
+	}
+	if err := client.CompareAndSet(ctx, r.row, r.next); err != nil {
+		return fmt.Errorf("begin life %d: %w", r.Life, err)
+	}
+	return nil
+}
+
+// IsOldLog reports whether a log is one that a recovery leaves: the one that the row names, or one of an earlier life.
+// A log that cannot be read now proves nothing: it may be the new one, which another owner may have begun to fill since
+// the row was read.
+func IsOldLog(row *bigtable.State, created time.Time, stored *checkpoint.State) bool {
+	return created.Equal(row.OldLog) || stored != nil && stored.Epoch > 0 && stored.Life < row.Life
+}

@@ -1,0 +1,62 @@
+package bigtable
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
+)
+
+// FencedTable returns the row of a table, of any pipeline, that writes to a target and is fenced: the rows of the
+// target may belong to the application. nil: there is none. Rows of other targets do not matter, also where a newer
+// build has written them.
+func (c *Client) FencedTable(ctx context.Context, target string) (found *State, err error) {
+	name := c.TargetName(target)
+	err = c.storedStates(ctx, func(stored []byte) error {
+		if !namesTarget(stored, name) {
+			return nil
+		}
+		s, err := decodeState(stored)
+		if err == nil && s.Fenced != nil {
+			found = s
+		}
+		return err
+	})
+	return found, err
+}
+
+// namesTarget reports whether a row of any format may be one of a table with that target.
+func namesTarget(stored []byte, name string) bool {
+	var s struct{ Identity struct{ Target string } }
+	return json.Unmarshal(stored, &s) != nil || s.Identity.Target == name
+}
+
+// States calls f with the rows of all tables of all pipelines. An error of f ends it and is returned.
+func (c *Client) States(ctx context.Context, f func(*State) error) error {
+	return c.storedStates(ctx, func(stored []byte) error {
+		s, err := decodeState(stored)
+		if err != nil {
+			return err
+		}
+		return f(s)
+	})
+}
+
+// storedStates calls f with the content of all state rows.
+func (c *Client) storedStates(ctx context.Context, f func(stored []byte) error) error {
+	view := []View{{Family: tableschema.StateFamily, Versions: 1}}
+	err := c.Rows(ctx, tableschema.StateTable, "", "", view, func(r *Row) error {
+		for i := range r.Cells {
+			if string(r.Cells[i].Qualifier) != stateQualifier {
+				continue
+			}
+			if err := f(bytes.Clone(r.Cells[i].Value)); err != nil {
+				return fmt.Errorf("row %s: %w", r.Key, err)
+			}
+		}
+		return nil
+	})
+	return wrap("read state rows", err)
+}

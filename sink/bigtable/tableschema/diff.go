@@ -1,0 +1,134 @@
+package tableschema
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"cloud.google.com/go/bigtable"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// Difference is a table, family, rule or type that is missing or not as wanted.
+type Difference struct {
+	Table  string `json:"table"`
+	Family string `json:"family,omitempty"` // empty: the whole table is missing
+	Have   string `json:"have"`             // GC rule, aggregate type, or "missing"
+	Want   string `json:"want"`
+
+	fix  func(ctx context.Context, admin *bigtable.AdminClient) error
+	text []string
+}
+
+// CBT returns the commands that remove the difference.
+func (d Difference) CBT() []string { return d.text }
+
+const missing = "missing"
+
+// Diff compares an instance with the wanted tables. Nothing is written.
+func Diff(ctx context.Context, admin *bigtable.AdminClient, want []Table) ([]Difference, error) {
+	var out []Difference
+	for _, t := range want {
+		found, err := diffTable(ctx, admin, t)
+		if err != nil {
+			return nil, fmt.Errorf("compare table %s: %w", t.Name, err)
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+func diffTable(ctx context.Context, admin *bigtable.AdminClient, t Table) ([]Difference, error) {
+	info, err := admin.TableInfo(ctx, t.Name)
+	if status.Code(err) == codes.NotFound {
+		return []Difference{missingTable(t)}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	have := map[string]bigtable.FamilyInfo{}
+	for _, f := range info.FamilyInfos {
+		have[f.Name] = f
+	}
+	var out []Difference
+	for _, f := range t.Families {
+		found, ok := have[f.Name]
+		switch rule, kind := gcText(found.FullGCPolicy), aggregateOf(found.ValueType); {
+		case !ok:
+			out = append(out, missingFamily(t.Name, f))
+		case kind != typeOf(f):
+			out = append(out, wrongType(t.Name, kind, f))
+		case rule != ruleOf(f):
+			out = append(out, wrongRule(t.Name, rule, f))
+		}
+	}
+	return out, nil
+}
+
+func missingTable(t Table) Difference {
+	return Difference{Table: t.Name, Have: missing, Want: "table", text: []string{t.CBT()},
+		fix: func(ctx context.Context, admin *bigtable.AdminClient) error {
+			return admin.CreateTableFromConf(ctx, tableConf(t))
+		}}
+}
+
+func tableConf(t Table) *bigtable.TableConf {
+	conf := &bigtable.TableConf{TableID: t.Name, ColumnFamilies: map[string]bigtable.Family{}}
+	for _, key := range t.Splits {
+		conf.SplitKeys = append(conf.SplitKeys, string(key))
+	}
+	for _, f := range t.Families {
+		conf.ColumnFamilies[f.Name] = familyConfig(f)
+	}
+	return conf
+}
+
+func missingFamily(table string, f transform.Family) Difference {
+	create := "cbt createfamily " + table + " " + f.Name
+	if kind := typeOf(f); kind != "" {
+		create += ":" + kind
+	}
+	commands := []string{create, setRule(table, f)}
+	return Difference{Table: table, Family: f.Name, Have: missing, Want: ruleOf(f), text: commands,
+		fix: func(ctx context.Context, admin *bigtable.AdminClient) error {
+			return admin.CreateColumnFamilyWithConfig(ctx, table, f.Name, familyConfig(f))
+		}}
+}
+
+// wrongType returns the difference of a family with another type, which cannot be fixed: Bigtable never changes the
+// type of a family.
+// Source: https://cloud.google.com/bigtable/docs/managing-tables#modify-column-families
+func wrongType(table, have string, f transform.Family) Difference {
+	name := func(kind string) string { return cmp.Or(kind, "plain cells") }
+	way := "a family cannot change its type: give it another name in the mapping, or recreate the table"
+	commands := []string{"# " + way}
+	return Difference{Table: table, Family: f.Name, Have: name(have), Want: name(typeOf(f)), text: commands,
+		fix: func(context.Context, *bigtable.AdminClient) error { return errors.New(way) }}
+}
+
+func wrongRule(table, have string, f transform.Family) Difference {
+	return Difference{Table: table, Family: f.Name, Have: have, Want: ruleOf(f), text: []string{setRule(table, f)},
+		fix: func(ctx context.Context, admin *bigtable.AdminClient) error {
+			return admin.SetGCPolicy(ctx, table, f.Name, policyOf(f))
+		}}
+}
+
+func setRule(table string, f transform.Family) string {
+	return "cbt setgcpolicy " + table + " " + f.Name + " '" + ruleOf(f) + "'"
+}
+
+// Fix removes differences. It may be repeated and run by several processes at once. It never drops a table or family.
+func Fix(ctx context.Context, admin *bigtable.AdminClient, found []Difference) error {
+	for _, d := range found {
+		if err := d.fix(ctx, admin); err != nil && status.Code(err) != codes.AlreadyExists {
+			what := strings.TrimSuffix(d.Table+" family "+d.Family, " family ")
+			return fmt.Errorf("change table %s: %w", what, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+// Package pace decides when a shard is read again. It is pure: it takes times and returns a due time.
+package pace
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	activePoll = 200 * time.Millisecond // least delay between two reads of a shard that has records
+	quietPages = 5                      // empty pages in a row that do not lengthen the delay
+	slowest    = 0.2                    // reads a second of a throttled shard, at least
+	firstRetry = 100 * time.Millisecond // backoff after one failure
+	lastRetry  = 10 * time.Second       // and after many
+)
+
+// Pace decides when a shard may be read next.
+//
+// Every shard has its own rate, so a throttled shard slows down alone: each throttled call halves the rate, each read
+// increases it by a step. Idle shards are polled less and less often, down to the idle poll, but only after a second
+// without records, because a busy shard has empty pages too: a shard with eight batches a second has every fifth page
+// empty.
+//
+// A Pace has a backoff of its own instead of cenkalti/backoff's, which keeps its state in one call's loop: here no
+// goroutine waits, the due times of thousands of shards are in a heap, and a read may be delayed by rate, idleness and
+// failures at once.
+type Pace struct {
+	Rate  float32       // reads a second, now
+	idle  time.Duration // last delay; 0 after a full page
+	Due   time.Time
+	Fails uint16 // in a row
+	quiet uint8  // empty pages in a row, up to quietPages
+}
+
+// ReadStarted notes that a read starts now.
+func (p *Pace) ReadStarted(now time.Time) {
+	p.Due = now.Add(time.Duration(float64(time.Second) / float64(p.Rate)))
+}
+
+// ReadSucceeded notes how much a read returned. A closed shard gets no new records, so it is read on without delay.
+func (p *Pace) ReadSucceeded(now time.Time, limit float64, kind PageKind, closed bool, idlePoll time.Duration) {
+	p.Fails = 0
+	p.Rate = min(p.Rate+0.1, float32(limit))
+	if kind != Empty {
+		p.quiet = 0
+	}
+	switch {
+	case kind == Full || closed:
+		p.idle = 0
+	case kind == Part || p.idle == 0:
+		p.idle = min(activePoll, idlePoll)
+	case p.quiet < quietPages:
+		p.quiet++
+	default:
+		p.idle = min(2*p.idle, idlePoll)
+	}
+	switch {
+	case p.idle > activePoll:
+		p.notBefore(now, Jitter(p.idle*39/40, 0.025))
+		p.align(p.idle / 20)
+	case p.idle > 0:
+		p.notBefore(now, Jitter(p.idle*19/20, 0.05))
+	}
+}
+
+// align makes the shard due at a multiple of d, up to d earlier. So idle shards are due together, because waking up for
+// each of them costs as much as the call itself.
+func (p *Pace) align(d time.Duration) {
+	p.Due = p.Due.Add(-time.Duration(p.Due.UnixNano() % int64(d)))
+}
+
+// ReadFailed notes that a read failed and will be tried again.
+func (p *Pace) ReadFailed(now time.Time, throttled bool) {
+	p.Fails = min(p.Fails+1, 1000)
+	if throttled {
+		p.Rate = max(p.Rate/2, slowest)
+		p.notBefore(now, time.Duration(float64(time.Second)/float64(p.Rate)))
+	}
+	p.notBefore(now, Backoff(int(p.Fails)))
+}
+
+// notBefore delays the due time to d from now, unless it is later already.
+func (p *Pace) notBefore(now time.Time, d time.Duration) {
+	if t := now.Add(d); t.After(p.Due) {
+		p.Due = t
+	}
+}
+
+// Backoff returns the delay after the n-th failure in a row: 100 ms, doubling up to 10 s, ± 20 %.
+func Backoff(n int) time.Duration {
+	return Jitter(min(firstRetry<<min(max(n-1, 0), 10), lastRetry), 0.2)
+}
+
+// Jitter spreads d by ± share of it.
+func Jitter(d time.Duration, share float64) time.Duration {
+	return time.Duration(float64(d) * (1 + share*(2*rand.Float64()-1)))
+}
+
+// PageKind is how much a read returned.
+type PageKind uint8
+
+const (
+	Empty PageKind = iota
+	Part
+	Full // there is more at once
+)
