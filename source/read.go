@@ -104,9 +104,6 @@ func (r *Reader) readOnce(ctx context.Context) (*Page, error) {
 func (r *Reader) read(ctx context.Context, page *Page) (next []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.src.opt.CallTimeout)
 	defer cancel()
-	if err := r.checkRetention(); err != nil {
-		return nil, err
-	}
 	if err := r.ensureIterator(ctx); err != nil {
 		return nil, err
 	}
@@ -114,6 +111,9 @@ func (r *Reader) read(ctx context.Context, page *Page) (next []byte, err error) 
 	timing, err := r.src.raw.GetRecords(ctx, r.iterator, &page.body)
 	if err == nil {
 		page.Date = r.src.now.Observe(timing)
+		err = r.checkRetention()
+	}
+	if err == nil {
 		next, err = page.scan()
 	}
 	if err == nil && len(page.Records) > 0 && !page.body.MayGrow() {

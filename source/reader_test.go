@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"testing"
 	"testing/synctest"
@@ -306,6 +307,35 @@ func TestIdleShardAfterAnOutageLongerThanRetention(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The machine was suspended for 25 hours: its clock for the time since the last reply stood still, so only the Date of
+// the first reply afterwards says that the retention has passed.
+func TestIdleShardOfASuspendedMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		w.shard("a", "", 0)
+		st := start("a", change.Position{})
+		st.Since = change.MillisOf(time.Now())
+		r := open(t, w).NewReader(st)
+		defer r.Close()
+		for range 3 {
+			next(t, r).Release()
+		}
+		expired := false
+		w.script = func(c wireCall) *wireReply {
+			reply := w.answer(c)
+			if !expired && c.op == "GetRecords" {
+				expired, reply = true, refuse("ExpiredIteratorException", "The shard iterator has expired")
+			}
+			reply.header = map[string]string{"Date": time.Now().Add(25 * time.Hour).UTC().Format(http.TimeFormat)}
+			return reply
+		}
+		_, err := r.Next(t.Context())
+		if gap := (*GapError)(nil); !errors.As(err, &gap) || !errors.Is(err, ErrTrimmed) {
+			t.Fatalf("not a gap: %v", err)
+		}
+	})
 }
 
 // An idle child is read at its horizon for days: that is no gap, not even with a new iterator.
