@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -123,7 +124,7 @@ func TestCopyOfAChildWaitsForTheRemovalOfItsRow(t *testing.T) {
 	pages := w.countScans()
 	r := w.start("Orders")
 	r.until("the copy has begun", func() bool { return r.table("Orders").Copy != nil })
-	release := w.holdRecords()
+	_, release := w.holdRecords()
 	defer release()
 	for i := range 20 {
 		w.delete("Orders", fmt.Sprint("x", i), "Video")
@@ -141,12 +142,16 @@ func TestCopyOfAChildWaitsForTheRemovalOfItsRow(t *testing.T) {
 	}
 }
 
-// holdRecords keeps back the records of all shards until release is called.
-func (w *world) holdRecords() (release func()) {
+// holdRecords keeps back the records of all shards until release is called. waiting returns how many reads it holds: as
+// many as there are open shards once no earlier read is under way.
+func (w *world) holdRecords() (waiting func() int, release func()) {
 	held := make(chan struct{})
+	var n atomic.Int64
 	w.tables.Use(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
 			if strings.HasSuffix(req.Header.Get("X-Amz-Target"), ".GetRecords") {
+				n.Add(1)
+				defer n.Add(-1)
 				select {
 				case <-held:
 				case <-req.Context().Done():
@@ -156,7 +161,7 @@ func (w *world) holdRecords() (release func()) {
 			next.ServeHTTP(rw, req)
 		})
 	})
-	return sync.OnceFunc(func() { close(held) })
+	return func() int { return int(n.Load()) }, sync.OnceFunc(func() { close(held) })
 }
 
 // Attack 59: items of a page stand before Bigtable while 30 hours pass, and their deletes are lost in a gap. No reader
@@ -173,8 +178,12 @@ func TestPageFromBeforeALostDeleteResurrectsNothing(t *testing.T) {
 	w.fillOld(100)
 	r := w.start("Orders")
 	r.hastenUntil("a page stands before Bigtable", func() bool { return r.metric("tailrace_bigtable_retries_total") >= 5 })
-	release := w.holdRecords()
+	waiting, release := w.holdRecords()
 	defer release()
+	r.until("no reader sees the deletes", func() bool {
+		w.clock.Advance(100 * time.Millisecond)
+		return waiting() == r.table("Orders").Shards.Open
+	})
 	for i := range 5 {
 		w.delete("Orders", "frozen", fmt.Sprint(i))
 	}

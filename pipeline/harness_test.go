@@ -37,7 +37,7 @@ const (
 	// patience is how long a test waits while nothing moves.
 	patience = 60 * time.Second
 	// longest is how long it waits while changes are read and applied: a busy machine slows everything down.
-	longest = 5 * patience
+	longest = 15 * patience
 )
 
 // world is a DynamoDB, a Bigtable and a queue directory, which outlive the pipelines that run on them.

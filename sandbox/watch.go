@@ -17,7 +17,7 @@ type Watch struct {
 	State func() any
 
 	Patience time.Duration // longest wait while Progress stands still; default one minute
-	Longest  time.Duration // longest wait in all; default five times Patience
+	Longest  time.Duration // longest wait in all; default fifteen times Patience
 }
 
 // withDefaults returns the watch with its unset fields set to their defaults.
@@ -35,7 +35,7 @@ func (w Watch) withDefaults() Watch {
 		w.Patience = time.Minute
 	}
 	if w.Longest == 0 {
-		w.Longest = 5 * w.Patience
+		w.Longest = 15 * w.Patience
 	}
 	return w
 }

@@ -18,7 +18,7 @@ const (
 	// patience is the longest wait without progress: while the daemon makes no calls but empty polls.
 	patience = 60 * time.Second
 	// longest bounds a wait with progress. It is long because a busy machine slows everything down.
-	longest = 5 * patience
+	longest = 15 * patience
 )
 
 // world is a sandbox and a directory, which outlive the daemons that run on them. Between the daemons and the servers
