@@ -408,6 +408,35 @@ func TestRestartGoesOnWithTheRunsThatAreDone(t *testing.T) {
 	}
 }
 
+// TestRestartWithOtherPartsBeginsAnew: the table has shrunk, or its size is estimated anew, so that a part is no longer
+// the part that was read. A row is missing.
+func TestRestartWithOtherPartsBeginsAnew(t *testing.T) {
+	e := newEngine(t, "")
+	for i := range 100 {
+		e.put(fmt.Sprintf("p%d", i), "a", `"x":{"S":"1"}`)
+	}
+	for i := range 10 {
+		e.lose(fmt.Sprintf("new%d", i), "a", `"x":{"S":"1"}`)
+	}
+	stop := errors.New("killed")
+	e.parts, e.beforePage = 8, func(part int, _ string) error {
+		if part == 4 {
+			return stop
+		}
+		return nil
+	}
+	o := e.options()
+	o.Readers = 1
+	if _, err := Full(t.Context(), o, e.allTables(), e.bigtable()); !errors.Is(err, stop) {
+		t.Fatal(err)
+	}
+	e.parts, e.beforePage = 6, nil
+	f := e.full(o)
+	if c := f.Counts; c.Items != 110 || c.Equal != 100 || len(candidates(t, f)) != 10 {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestDamagedRunCostsItsPartOnly(t *testing.T) {
 	e := newEngine(t, "")
 	for i := range 100 {

@@ -79,7 +79,8 @@ func (f *full) open() (*Findings, error) {
 		return nil, fmt.Errorf("make directory: %w", err)
 	}
 	var err error
-	if found.runs, err = runs.Open(filepath.Join(f.o.Dir, runsFolder), f.o.Identity); err != nil {
+	identity := f.o.Identity + guarded.PartsOf(f.tables)
+	if found.runs, err = runs.Open(filepath.Join(f.o.Dir, runsFolder), identity); err != nil {
 		return nil, err
 	}
 	if err := f.checkRoom(found.runs); err != nil {

@@ -3,6 +3,7 @@ package guarded
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -27,6 +28,16 @@ type Table struct {
 	Outlives func(transform.CellAlone) (why string)
 
 	Items, Bytes int64 // how many there are about, for the estimate of room on disk
+}
+
+// PartsOf names how the tables are divided: a part of another division holds other items. DynamoDB's estimate of a
+// table's size, by which it is divided, changes every few hours.
+func PartsOf(tables []Table) string {
+	name := " parts"
+	for i := range tables {
+		name += fmt.Sprint(" ", tables[i].Parts)
+	}
+	return name
 }
 
 // KeptByTTL reports whether the reason of Table.Outlives holds only for items that are absent. The other reasons
