@@ -55,7 +55,8 @@ func (t *table) newVerifier(ctx context.Context, o resync.Options) (*continuous.
 	return continuous.New(ctx, continuous.Options{
 		Verifier: engine.Options{
 			Tables: tables, Source: t.source, Target: verify.NewTarget(t.bigtable, t.Target, programs...),
-			Budget: source.NewBudget(units), Prove: o.Prove, Now: o.Now, Lead: leadOf(o), Hold: t.holdsVerifier,
+			Budget: source.NewBudget(units), Prove: o.Prove, Now: o.Now,
+			Lead: func() change.Millis { return leadOf(o) }, Hold: t.holdsVerifier,
 			FirstPause: t.o.Periods.Settle, Every: t.o.Periods.Verify, Again: t.o.Periods.Verified,
 		},
 		Dir:   filepath.Join(t.o.Scratch, "verify", t.o.Name, t.Source),

@@ -3,12 +3,14 @@ package continuous
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/verify"
 )
@@ -109,6 +111,35 @@ func TestCellsOfNobodyAreForeignUntilTheyAreGone(t *testing.T) {
 				if s := v.Status(); s.Foreign != 0 || len(v.Differences()) != 0 {
 					t.Errorf("%+v", s)
 				}
+			})
+		})
+	}
+}
+
+// TestVersionsOfABurstAreNotInTheFuture: more is reserved for versions by now than when the comparison began.
+func TestVersionsOfABurstAreNotInTheFuture(t *testing.T) {
+	for class, mapping := range mappings {
+		t.Run(class, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, mapping)
+				w.fill(100)
+				var lead atomic.Int64
+				lead.Store(time.Hour.Milliseconds())
+				o := w.options(50)
+				o.Lead = func() change.Millis { return change.Millis(lead.Load()) }
+				v := New(o)
+				w.guards = time.Now().Add(2 * time.Hour)
+				stop := w.runs(v)
+				w.cycles(v, 1)
+				if s := v.Status(); s.Different == 0 {
+					t.Errorf("guards in the future: %+v", s)
+				}
+				lead.Store(3 * time.Hour.Milliseconds())
+				w.pass(7 * time.Minute)
+				if s := v.Status(); s.Different != 0 {
+					t.Errorf("so far versions may be ahead now: %+v", s)
+				}
+				stop()
 			})
 		})
 	}

@@ -36,7 +36,7 @@ type Options struct {
 
 	Prove func(ctx context.Context, t change.Millis) error // as verify.Settler.Prove
 	Now   func() change.Millis                             // the service's clock
-	Lead  change.Millis                                    // how far above it versions may be
+	Lead  func() change.Millis                             // how far above it versions may be by now
 	// FirstPause is verify.Settler.FirstPause.
 	FirstPause time.Duration
 

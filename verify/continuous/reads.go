@@ -47,7 +47,7 @@ func (v *Verifier) compare(all bool) *guarded.Comparison {
 		f := guarded.FamiliesOf(v.o.Tables)
 		v.comparison = guarded.NewComparison(guarded.NewGuards(v.o.Target, v.o.Tables), f, 0, 0, v.found)
 	}
-	v.comparison.At(v.o.Now(), change.Version(v.o.Now()+v.o.Lead))
+	v.comparison.At(v.o.Now(), change.Version(v.o.Now()+v.o.Lead()))
 	v.found.all = all
 	return v.comparison
 }

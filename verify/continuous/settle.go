@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/verify"
 	"github.com/tailrace-cdc/replicator/verify/guarded"
@@ -70,6 +71,13 @@ func (v *Verifier) settleAll(ctx context.Context) error {
 			return fmt.Errorf("settle: %w", err)
 		}
 	}
+}
+
+// prove waits for a proof, and learns behind it how far versions may be ahead by then: a burst of changes raises that.
+func (v *Verifier) prove(ctx context.Context, t change.Millis) error {
+	err := v.o.Prove(ctx, t)
+	v.settle.Lead = v.o.Lead()
+	return err
 }
 
 // batch takes candidates to be settled.

@@ -53,7 +53,7 @@ func New(o Options) *Verifier {
 		v.restore(o.From)
 	}
 	v.settle = verify.Settler{
-		Tables: o.Tables, Target: o.Target, ReadItems: v.readStrongly, Prove: o.Prove, Now: o.Now, Lead: o.Lead,
+		Tables: o.Tables, Target: o.Target, ReadItems: v.readStrongly, Prove: v.prove, Now: o.Now,
 		FirstPause: o.FirstPause, Cells: shownCells, Values: shownValues,
 	}
 	return v

@@ -74,6 +74,7 @@ type world struct {
 	hold   string
 	lag    map[string]string // items as eventually consistent reads still see them
 	proven func()            // is called by each proof
+	guards time.Time         // their versions; zero: they are old
 }
 
 func newWorld(t testing.TB, mapping string) *world {
@@ -140,6 +141,10 @@ func (w *world) plant(row, owner string, cells ...transform.Cell) {
 
 func (w *world) row(key string) *verify.Row {
 	at := time.UnixMilli(1)
+	guard := at
+	if !w.guards.IsZero() {
+		guard = w.guards
+	}
 	r := &verify.Row{Key: []byte(key)}
 	for _, owner := range slices.Sorted(maps.Keys(w.rows[key])) {
 		for _, x := range w.rows[key][owner] {
@@ -151,7 +156,7 @@ func (w *world) row(key string) *verify.Row {
 				q = owner
 			}
 			r.Live = append(r.Live, bigtable.Cell{Family: transform.LiveFamily, Qualifier: []byte(q), Value: []byte(owner),
-				Time: at})
+				Time: guard})
 		}
 	}
 	return r
@@ -264,7 +269,8 @@ func (w *world) read(keys [][]byte, each float64, get func(string) (string, bool
 func (w *world) options(units float64) Options {
 	return Options{
 		Tables: []verify.Table{{Program: w.program, Parts: 1, Outlives: w.program.Outlives, Items: int64(len(w.items))}},
-		Source: w, Target: w, Budget: source.NewBudget(units), Segments: 3, Lead: 3_600_000,
+		Source: w, Target: w, Budget: source.NewBudget(units), Segments: 3,
+		Lead: func() change.Millis { return 3_600_000 },
 		Prove: func(ctx context.Context, _ change.Millis) error {
 			w.mu.Lock()
 			proven := w.proven

@@ -107,6 +107,7 @@ func (w *repairing) settle(ctx context.Context, items []item, last bool) (again 
 		candidates[i] = verify.Candidate{Table: w.sides.Index(w.table.Source), Key: string(items[i].key), Rows: items[i].rows}
 	}
 	settler := w.sides.Settler()
+	w.sides.KeepLead(&settler)
 	verdicts, err := settler.Settle(ctx, candidates)
 	if err != nil {
 		return nil, fmt.Errorf("settle what was repaired: %w", err)
