@@ -89,6 +89,8 @@ func (c *Cutover) unusable(ctx context.Context, changed *kept.Changed) (why stri
 		return "the last full one was made without --for-cutover", nil
 	case r.OpenItems > 0:
 		return fmt.Sprintf("the last full one found %d items that were not equal", r.OpenItems), nil
+	case !r.CellsListed():
+		return "the last full one found more cells without a known owner than it lists", nil
 	case r.OpenCells > 0 && !c.AcceptForeign && len(c.Accept) == 0:
 		return fmt.Sprintf("the last full one found %d cells without a known owner", r.OpenCells), nil
 	}

@@ -48,6 +48,10 @@ type Result struct {
 	Since *Since `json:"since,omitempty"`
 }
 
+// CellsListed reports whether all cells that were not equal are in the folder: those beyond a limit are only counted,
+// if at all.
+func (r *Result) CellsListed() bool { return r.OpenCells < maxCells }
+
 // Since is an incremental comparison that found everything equal.
 type Since struct {
 	Began time.Time `json:"began"`
