@@ -7,11 +7,13 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/source"
 )
 
 // behind is what the log of one table holds behind the fence.
 type behind struct {
+	fence   uint64            // entry of the fence that was seen first
 	mark    checkpoint.Mark   // up to which the log was looked at
 	expired map[string][]byte // items deleted by TTL, by canonical key, as they were
 }
@@ -21,51 +23,69 @@ const maxExpired = 200_000
 
 // lookBehind looks at the changes behind the fences. Deletions by TTL are none of an application: their items are
 // compared as they were before. Any other change forbids the certificate.
-func (c *Cutover) lookBehind(ctx context.Context) error {
-	logs, err := c.sides.Logs(ctx)
-	if err != nil {
-		return err
+func (c *Cutover) lookBehind(ctx context.Context) (logs []*order.Log, err error) {
+	if logs, err = c.logs(ctx); err != nil {
+		return nil, err
 	}
 	for i, l := range logs {
-		f := l.State.Fence
-		if f == nil || f.ID != c.id {
-			return refuse("the fence of %s was taken away meanwhile", l.Table)
+		if err := c.lookBehindOf(ctx, i, l); err != nil {
+			return nil, err
 		}
-		b := &c.behind[i]
-		walk := logged.Walk{Log: l.Log, After: b.mark}
-		if b.mark.Seq == 0 {
-			walk.From = f.Seq
-		}
-		if b.expired == nil {
-			b.expired = map[string][]byte{}
-		}
-		others := 0
-		mark, err := walk.Changes(ctx, func(x *logged.Change) error {
-			if !x.TTL {
-				others++
-				return nil
-			}
-			key, err := x.Key(nil, c.sides.Tables[i].Info.Schema)
-			if err != nil {
-				return err
-			}
-			if len(b.expired) == maxExpired {
-				return refuse("TTL has deleted more than %d items of %s behind the fence: switch it off", maxExpired, l.Table)
-			}
-			b.expired[string(key)] = bytes.Clone(x.Old)
+	}
+	return logs, nil
+}
+
+// lookBehindOf looks behind the fence of table number i.
+func (c *Cutover) lookBehindOf(ctx context.Context, i int, l *order.Log) error {
+	b := &c.behind[i]
+	if err := b.stands(c.id, l); err != nil {
+		return err
+	}
+	walk := logged.Walk{Log: l.Log, After: b.mark}
+	if b.mark.Seq == 0 {
+		walk.From = b.fence
+	}
+	if b.expired == nil {
+		b.expired = map[string][]byte{}
+	}
+	others := 0
+	mark, err := walk.Changes(ctx, func(x *logged.Change) error {
+		if !x.TTL {
+			others++
 			return nil
-		})
+		}
+		key, err := x.Key(nil, c.sides.Tables[i].Info.Schema)
 		if err != nil {
-			return fmt.Errorf("look behind the fence of %s: %w", l.Table, err)
+			return err
 		}
-		b.mark = mark
-		if others > 0 {
-			return refuse("%s was written to behind the fence: %d changes that neither TTL nor a heartbeat made. Bigtable "+
-				"does not have them. Stop the writers, `replicator cutover --undo`, and begin again", l.Table, others)
+		if len(b.expired) == maxExpired {
+			return refuse("TTL has deleted more than %d items of %s behind the fence: switch it off", maxExpired, l.Table)
 		}
+		b.expired[string(key)] = bytes.Clone(x.Old)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("look behind the fence of %s: %w", l.Table, err)
+	}
+	b.mark = mark
+	if others > 0 {
+		return refuse("%s was written to behind the fence: %d changes that neither TTL nor a heartbeat made. Bigtable "+
+			"does not have them. Stop the writers, `replicator cutover --undo`, and begin again", l.Table, others)
 	}
 	return nil
 }
+
+// stands refuses a log whose fence is not the one that was seen first: behind it rows may have been written.
+func (b *behind) stands(id string, l *order.Log) error {
+	f := l.State.Fence
+	if f == nil || f.ID != id || b.fence != 0 && b.fence != f.Seq {
+		return undone(l.Table)
+	}
+	b.fence = f.Seq
+	return nil
+}
+
+func undone(table string) error { return refuse("the fence of %s was taken away meanwhile", table) }
 
 // readItems reads items as they are, and those that TTL has deleted behind the fence as they were.
 func (c *Cutover) readItems(ctx context.Context, table string, keys [][]byte) (*source.ItemBatch, error) {

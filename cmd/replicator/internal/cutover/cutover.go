@@ -33,6 +33,7 @@ type Cutover struct {
 	cfg     *config.Config
 	clients *wire.Clients
 	sides   *sides.Sides
+	logs    func(context.Context) ([]*order.Log, error) // folded now, in the order of the sides' tables
 
 	id     string // of the fence
 	began  change.Millis
@@ -43,7 +44,9 @@ type Cutover struct {
 
 // New returns a cutover of a target whose sides are open.
 func New(cfg *config.Config, clients *wire.Clients, s *sides.Sides, o Options) *Cutover {
-	return &Cutover{Options: o, cfg: cfg, clients: clients, sides: s, behind: make([]behind, len(s.Tables))}
+	return &Cutover{
+		Options: o, cfg: cfg, clients: clients, sides: s, logs: s.Logs, behind: make([]behind, len(s.Tables)),
+	}
 }
 
 // Run makes the steps that are left, and returns the certificate. It may be interrupted at any step, and be run again,
@@ -108,11 +111,16 @@ func (c *Cutover) drain(ctx context.Context) (through change.Millis, err error) 
 	if err := c.awaitOwners(ctx); err != nil {
 		return 0, err
 	}
-	through = c.sides.Now() + 1000 // Date is cut to seconds
+	now, err := c.sides.Ask(ctx)
+	if err != nil {
+		return 0, err
+	}
+	through = now + 1000 // Date is cut to seconds
 	if err := c.sides.Prove(ctx, through); err != nil {
 		return 0, err
 	}
-	return through, c.lookBehind(ctx)
+	_, err = c.lookBehind(ctx)
+	return through, err
 }
 
 // awaitOwners waits until the owner of each table has appended an entry behind the fence: it knows of the fence then,

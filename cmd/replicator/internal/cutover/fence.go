@@ -23,17 +23,13 @@ func (c *Cutover) findFence(ctx context.Context) error {
 		if err != nil {
 			return exit.Bigtable(fmt.Errorf("load state of %s: %w", t.Source, err))
 		}
-		f := row.Fenced
-		if f == nil {
-			continue
+		switch f := row.Fenced; {
+		case f == nil || f.ID == c.id:
+		case c.id != "":
+			return c.refuseTwo(f)
+		default:
+			c.goOn(f)
 		}
-		if c.id != "" && c.id != f.ID {
-			return refuse("the tables of the target have fences of two cutovers, %s and %s: undo both", c.id, f.ID)
-		}
-		c.id, c.fenced = f.ID, change.MillisOf(f.Time)
-	}
-	if c.id != "" {
-		c.Say("Going on with cutover %s, fenced since %s.", c.id, c.fenced.Time().UTC().Format(time.RFC3339))
 	}
 	return nil
 }
@@ -46,18 +42,10 @@ func (c *Cutover) raise(ctx context.Context) error {
 		_, _ = rand.Read(b[:]) // never fails
 		c.id, c.fenced = hex.EncodeToString(b[:]), c.sides.Now()
 	}
-	for _, t := range c.sides.Tables {
-		if err := editRow(ctx, c.sides.Sink(), c.cfg.Pipeline, t.Source, func(s *bigtable.State) (changed bool) {
-			if s.Fenced != nil {
-				return false
-			}
-			s.Fenced = &bigtable.Fenced{ID: c.id, Time: c.fenced.Time().UTC()}
-			return true
-		}); err != nil {
-			return err
-		}
+	if err := c.fenceRows(ctx); err != nil {
+		return err
 	}
-	logs, err := c.sides.Logs(ctx)
+	logs, err := c.logs(ctx)
 	if err != nil {
 		return exit.Environment(fmt.Errorf("cutover %s is fenced in tailrace_state, and a log cannot be read: %w", c.id, err),
 			"`replicator cutover` again, when the log is there; or `replicator cutover --undo`")
@@ -72,6 +60,57 @@ func (c *Cutover) raise(ctx context.Context) error {
 			return err
 		}
 		c.Say("%s is fenced at entry %d of its log: nothing behind it is written to Bigtable.", l.Table, seq)
+	}
+	return nil
+}
+
+// fenceRows fences the rows of all tables. Of two cutovers that begin at once the one that comes second to the first
+// row goes on with the other one's fence.
+func (c *Cutover) fenceRows(ctx context.Context) error {
+	for i, t := range c.sides.Tables {
+		var other *bigtable.Fenced
+		err := editRow(ctx, c.sides.Sink(), c.cfg.Pipeline, t.Source, func(s *bigtable.State) (changed bool) {
+			if other = s.Fenced; other != nil {
+				return false
+			}
+			s.Fenced = &bigtable.Fenced{ID: c.id, Time: c.fenced.Time().UTC()}
+			return true
+		})
+		switch {
+		case err != nil:
+			return err
+		case other == nil || other.ID == c.id:
+		case i > 0:
+			return c.refuseTwo(other)
+		default:
+			c.goOn(other)
+			c.quiet = 0 // it was the other one that waited
+		}
+	}
+	return nil
+}
+
+// goOn goes on with a fence that another process has raised, in whole or in part.
+func (c *Cutover) goOn(f *bigtable.Fenced) {
+	c.id, c.fenced = f.ID, change.MillisOf(f.Time)
+	c.Say("Going on with cutover %s, fenced since %s.", c.id, c.fenced.Time().UTC().Format(time.RFC3339))
+}
+
+func (c *Cutover) refuseTwo(other *bigtable.Fenced) error {
+	return refuse("the tables of the target have fences of two cutovers, %s and %s: undo both", c.id, other.ID)
+}
+
+// checkRows refuses tables whose row is not fenced any more. With a fence in the log alone, a table whose log is lost
+// would be recovered, over what the application has written.
+func (c *Cutover) checkRows(ctx context.Context) error {
+	for _, t := range c.sides.Tables {
+		row, err := c.sides.Sink().LoadState(ctx, c.cfg.Pipeline, t.Source)
+		if err != nil {
+			return exit.Bigtable(fmt.Errorf("load state of %s: %w", t.Source, err))
+		}
+		if row.Fenced == nil || row.Fenced.ID != c.id {
+			return undone(t.Source)
+		}
 	}
 	return nil
 }

@@ -12,9 +12,9 @@ import (
 // heartbeatsLate is how long heartbeats may take beyond their period: from the write to a beat in the log.
 const heartbeatsLate = 15 * time.Second
 
-// awaitHeartbeats returns the logs once heartbeats prove, of each table in which every open shard has one, that it was
-// read up to a time. It does not wait for long: without the proof it is assumed.
-func (c *Cutover) awaitHeartbeats(ctx context.Context, through change.Millis) (logs []*order.Log, err error) {
+// awaitHeartbeats waits until heartbeats prove, of each table in which every open shard has one, that it was read up to
+// a time. It does not wait for long: without the proof it is assumed.
+func (c *Cutover) awaitHeartbeats(ctx context.Context, through change.Millis) error {
 	wait := time.Duration(0)
 	for _, t := range c.sides.Tables {
 		if h := t.Heartbeat; h.Write {
@@ -22,18 +22,17 @@ func (c *Cutover) awaitHeartbeats(ctx context.Context, through change.Millis) (l
 		}
 	}
 	began := time.Now()
-	err = c.poll(ctx, func(now []*order.Log) bool {
-		if logs = now; time.Since(began) >= wait {
+	return c.poll(ctx, func(logs []*order.Log) bool {
+		if time.Since(began) >= wait {
 			return true
 		}
-		for _, l := range now {
+		for _, l := range logs {
 			if p := &l.State.Proof; p.Assumed == 0 && p.Read > 0 && p.Read < through {
 				return false
 			}
 		}
 		return true
 	})
-	return logs, err
 }
 
 // idleness says how it is known that nothing was written to a table up to a time that its stream does not show yet.

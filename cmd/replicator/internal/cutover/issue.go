@@ -17,8 +17,15 @@ import (
 func (c *Cutover) issue(
 	ctx context.Context, drained change.Millis, v *verified, through change.Millis,
 ) (*certificate.Certificate, error) {
-	logs, err := c.awaitHeartbeats(ctx, through)
+	if err := c.awaitHeartbeats(ctx, through); err != nil {
+		return nil, err
+	}
+	// A record that came out of its shard later than empty reads had shown lies before the heartbeats.
+	logs, err := c.lookBehind(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if err := c.checkRows(ctx); err != nil {
 		return nil, err
 	}
 	cert := &certificate.Certificate{

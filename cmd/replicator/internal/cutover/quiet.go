@@ -43,7 +43,8 @@ func (c *Cutover) awaitQuiet(ctx context.Context) error {
 // lastChange moves the begin of the quiet time past the changes that a log has got since the last look.
 func (c *Cutover) lastChange(ctx context.Context, l *order.Log, marks map[string]checkpoint.Mark) error {
 	after, known := marks[l.Table]
-	if !known { // the log as it is now
+	if !known { // what the log has by now is as old as its newest entry, at most
+		c.quiet = max(c.quiet, l.State.Date+1000)
 		marks[l.Table] = checkpoint.Mark{Seq: l.State.Seq, Hash: l.State.Hash}
 		return nil
 	}

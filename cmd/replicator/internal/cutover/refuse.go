@@ -45,7 +45,7 @@ func (c *Cutover) check(ctx context.Context) error {
 		return err
 	}
 	reasons := st.Reasons
-	logs, err := c.sides.Logs(ctx)
+	logs, err := c.logs(ctx)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func openRequest(ctx context.Context, l *order.Log) (bool, error) {
 func (c *Cutover) poll(ctx context.Context, fact func([]*order.Log) bool) error {
 	var missing time.Time // since when the logs cannot be read
 	for looks := 0; ; looks++ {
-		logs, err := c.sides.Logs(ctx)
+		logs, err := c.logs(ctx)
 		switch {
 		case err == nil && fact(logs):
 			return nil

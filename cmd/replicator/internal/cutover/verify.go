@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/verifying"
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
@@ -23,11 +24,16 @@ const tries = 3
 
 // verifyAll compares all items with all rows.
 func (c *Cutover) verifyAll(ctx context.Context) (*verified, error) {
+	dir := filepath.Join(c.cfg.Scratch, "cutover", c.cfg.Pipeline, c.sides.Target)
+	lock, err := verifying.LockScratch(dir) // another cutover would take its candidates for these
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close() // which unlocks it
 	s := c.settler()
 	v := &verified{Verify: certificate.Verify{How: certificate.HowFull, Began: utc(c.sides.Now())}}
 	found, err := verify.Full(ctx, verify.FullOptions{
-		Dir:      filepath.Join(c.cfg.Scratch, "cutover", c.cfg.Pipeline, c.sides.Target),
-		Identity: "cutover " + c.id, Now: c.sides.Now, Lead: c.sides.Lead(),
+		Dir: dir, Identity: c.identity(), Now: c.sides.Now, Lead: c.sides.Lead(),
 	}, s.Tables, s.Target)
 	if err != nil {
 		return nil, err
@@ -46,6 +52,15 @@ func (c *Cutover) verifyAll(ctx context.Context) (*verified, error) {
 	return v, found.Remove()
 }
 
+// identity names what finished parts belong to: the fences, behind which no item may change.
+func (c *Cutover) identity() string {
+	name := "cutover " + c.id
+	for i := range c.behind {
+		name += fmt.Sprint(" ", c.behind[i].fence)
+	}
+	return name
+}
+
 // settler reads items as they are, and those that TTL has deleted behind the fence as they were.
 func (c *Cutover) settler() verify.Settler {
 	s := c.sides.Settler()
@@ -57,11 +72,13 @@ func (c *Cutover) settler() verify.Settler {
 func (c *Cutover) settle(ctx context.Context, run func(*verify.Checker) error) (*tally, error) {
 	for n := 1; ; n++ {
 		t := &tally{c: c, accepted: map[string]int64{}}
-		if err := run(&verify.Checker{Settler: c.settler(), Verdict: t.item, Cell: t.cell}); err != nil {
+		check := &verify.Checker{Settler: c.settler(), Verdict: t.item, Cell: t.cell}
+		c.sides.KeepLead(&check.Settler)
+		if err := run(check); err != nil {
 			return nil, err
 		}
 		known := c.expired()
-		if err := c.lookBehind(ctx); err != nil {
+		if _, err := c.lookBehind(ctx); err != nil {
 			return nil, err
 		}
 		if n == tries || c.expired() == known {

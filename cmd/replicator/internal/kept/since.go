@@ -79,7 +79,11 @@ func SinceTime(ctx context.Context, s *sides.Sides, dir string, since change.Mil
 		return c, err
 	}
 	for _, l := range logs {
-		from, err := logged.SinceCreated(ctx, l.Log, since, s.Now())
+		now, err := s.Ask(ctx) // a time before a pause of this machine would leave out as much of the log
+		if err != nil {
+			return c, err
+		}
+		from, err := logged.SinceCreated(ctx, l.Log, since, now)
 		if errors.Is(err, logged.ErrTrimmed) {
 			return c, &Useless{fmt.Sprintf("the log of %s does not reach back: %s", l.Table, err)}
 		}

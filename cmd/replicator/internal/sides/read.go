@@ -35,6 +35,16 @@ func (s *Sides) Now() change.Millis {
 	return change.MillisOf(time.Now())
 }
 
+// Ask returns the time of DynamoDB's clock by a reply of this moment. Now may be behind it: our own clock stands still
+// while the machine is suspended.
+func (s *Sides) Ask(ctx context.Context) (change.Millis, error) {
+	err := s.read(ctx, 0, 0, func() (float64, error) {
+		_, err := s.source.Table(ctx, s.Tables[0].Source)
+		return 0, err
+	})
+	return s.Now(), err
+}
+
 // Page reads a page of a table, given by its index, within its read budget.
 func (s *Sides) Page(ctx context.Context, table int, r source.ScanRequest) (pg *source.ItemPage, err error) {
 	err = s.read(ctx, table, pageUnits, func() (units float64, err error) {

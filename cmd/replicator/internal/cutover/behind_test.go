@@ -1,0 +1,187 @@
+package cutover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/frame"
+)
+
+const (
+	stream = "arn:aws:dynamodb:eu-west-1:1:table/Orders/stream/2026-01-01T00:00:00.000"
+	begin  = change.Millis(1_790_000_000_000)
+)
+
+// world is a log in an embedded queue with its owner, and a cutover of its table that knows nothing but the log.
+type world struct {
+	*testing.T
+	log     *queue.Log
+	owner   *queue.Writer
+	records int
+	cutover *Cutover
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	ctx := t.Context()
+	o := queue.Options{Pipeline: "shop", Dir: t.TempDir(), MaxBytes: 64 << 20, ReplayWindow: -1}
+	q, err := queue.Open(ctx, o, zap.NewNop(), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = q.Close() })
+	w := &world{T: t}
+	if w.log, err = q.CreateLog(ctx, "Orders", "t0ken"); err != nil {
+		t.Fatal(err)
+	}
+	if w.owner, err = w.log.Claim(ctx, queue.ClaimOptions{Owner: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	w.append(&checkpoint.Start{Stream: stream, Date: begin, Shards: []checkpoint.ShardSeen{{ID: "shard-1"}}}, nil)
+	mark := checkpoint.Mark{Seq: w.owner.State().Seq, Hash: w.owner.State().Hash}
+	w.append(&checkpoint.Marks{Sinks: map[string]checkpoint.Mark{checkpoint.SinkBigtable: mark}}, nil)
+	orders := &catalog.Table{Table: config.Table{Source: "Orders", Target: "orders"}}
+	orders.Info.Schema = change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'}}
+	w.cutover = &Cutover{
+		Options: Options{Say: func(string, ...any) {}}, sides: &sides.Sides{Tables: []*catalog.Table{orders}},
+		behind: make([]behind, 1), logs: w.folded, cfg: &config.Config{},
+	}
+	return w
+}
+
+// folded returns the log as it is now.
+func (w *world) folded(ctx context.Context) ([]*order.Log, error) {
+	l := &order.Log{Table: "Orders", Log: w.log}
+	return []*order.Log{l}, l.Refresh(ctx)
+}
+
+func (w *world) append(body any, data []byte) {
+	w.Helper()
+	if _, err := w.owner.Append(context.WithoutCancel(w.Context()), body, data); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// fence raises a fence or takes it away, as a command does.
+func (w *world) fence(id string, undo bool) {
+	w.Helper()
+	order := &checkpoint.FenceOrder{ID: id, Undo: undo}
+	if _, err := w.log.AppendControl(w.Context(), &checkpoint.Control{Fence: order}); err != nil {
+		w.Fatal(err)
+	}
+	if err := w.owner.Recover(w.Context()); err != nil { // its next append would be refused
+		w.Fatal(err)
+	}
+}
+
+// write has the owner read a change of an item from a page of a time of the service's clock.
+func (w *world) write(key string, at change.Millis) {
+	w.Helper()
+	w.records++
+	recs, _, err := change.ScanPage(fmt.Appendf(nil, `{"Records":[{"dynamodb":{"ApproximateCreationDateTime":%d,`+
+		`"Keys":{"pk":{"S":%q}},"NewImage":{"pk":{"S":%q}},"SequenceNumber":"1%020d","SizeBytes":9},"eventID":"e",`+
+		`"eventName":"MODIFY"}]}`, at/1000, key, key, w.records), nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	sh := w.owner.State().Shards["shard-1"]
+	clock := change.Clock(sh.Clock)
+	recs[0].Version = clock.Next(recs[0].Created)
+	frames, err := frame.Pack([]*change.Page{{
+		Feed: change.Feed{Stream: stream, Shard: "shard-1"}, From: sh.Pos, ClockFrom: sh.Clock, Date: at, Records: recs,
+		To: change.Position{After: change.SequenceNumber(recs[0].SequenceNumber)}, Clock: recs[0].Version,
+	}}, 1<<20)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, f := range frames {
+		w.append(f.Body, f.Data)
+	}
+}
+
+// refused fails unless an error is a refusal that says something.
+func (w *world) refused(err error, says string) {
+	w.Helper()
+	var refused *Refused
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), says) {
+		w.Errorf("%v, want a refusal that says %q", err, says)
+	}
+}
+
+// TestLateRecordForbidsTheCertificate: reads of a shard were empty although it held a change, as DynamoDB may answer.
+// The change comes out of the shard while the certificate waits for the heartbeat that lies behind it.
+func TestLateRecordForbidsTheCertificate(t *testing.T) {
+	w := newWorld(t)
+	w.fence("f1", false)
+	c := w.cutover
+	c.id = "f1"
+	if _, err := c.lookBehind(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	looks := 0
+	c.logs = func(ctx context.Context) ([]*order.Log, error) {
+		logs, err := w.folded(ctx)
+		if looks++; looks == 1 { // this look waits for heartbeats
+			w.write("late", begin+1000)
+		}
+		return logs, err
+	}
+	_, err := c.issue(t.Context(), begin, &verified{}, begin+2000)
+	w.refused(err, "Orders was written to behind the fence: 1 changes")
+}
+
+// TestFenceThatIsRaisedAnewIsAnotherOne: another process has taken the fence away, and a third one, which had read its
+// id before, has raised it again. Rows were written in between.
+func TestFenceThatIsRaisedAnewIsAnotherOne(t *testing.T) {
+	w := newWorld(t)
+	w.fence("f1", false)
+	c := w.cutover
+	c.id = "f1"
+	if _, err := c.lookBehind(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first := c.identity()
+	w.fence("f1", true)
+	_, err := c.lookBehind(t.Context())
+	w.refused(err, "the fence of Orders was taken away meanwhile")
+	w.fence("f1", false)
+	_, err = c.lookBehind(t.Context())
+	w.refused(err, "the fence of Orders was taken away meanwhile")
+	c.behind = make([]behind, 1)
+	if _, err := c.lookBehind(t.Context()); err != nil || c.identity() == first {
+		t.Errorf("another cutover under this fence: %v, and uses the parts of %s", err, first)
+	}
+}
+
+// TestQuietTimeBeginsBehindWhatTheLogHas: a change that was read before the first look at the log is not looked at, so
+// the quiet time begins after it.
+func TestQuietTimeBeginsBehindWhatTheLogHas(t *testing.T) {
+	w := newWorld(t)
+	w.write("a", begin+5000)
+	logs, err := w.folded(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := w.cutover
+	c.quiet = begin + 4000
+	if err := c.lastChange(t.Context(), logs[0], map[string]checkpoint.Mark{}); err != nil {
+		t.Fatal(err)
+	}
+	if want := begin + 6000; c.quiet != want {
+		t.Errorf("quiet since %s, want %s", c.quiet.Time().Format(time.TimeOnly), want.Time().Format(time.TimeOnly))
+	}
+}

@@ -1,0 +1,40 @@
+package sides
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/sandbox"
+	"github.com/tailrace-cdc/replicator/source"
+)
+
+// TestAskedTimeIsThatOfTheReply: DynamoDB's clock went on while ours stood still, as it does on a machine that is
+// suspended.
+func TestAskedTimeIsThatOfTheReply(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	w := sandbox.NewWorld(t, sandbox.WorldOptions{})
+	w.CreateTable("Orders")
+	src, err := source.Open(t.Context(), source.Options{Region: "us-east-1", Endpoint: w.Endpoint()}, zap.NewNop(),
+		prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	orders := &catalog.Table{Table: config.Table{Source: "Orders"}}
+	s := &Sides{source: src, Tables: []*catalog.Table{orders}, budgets: []*source.Budget{nil}}
+	before, err := s.Ask(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Clock.Advance(time.Hour)
+	now, err := s.Ask(t.Context())
+	if err != nil || now.Time().Sub(before.Time()) < 59*time.Minute { // a Date has whole seconds
+		t.Errorf("an hour later it is %s, after %s: %v", now.Time(), before.Time(), err)
+	}
+}
