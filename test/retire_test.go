@@ -87,6 +87,13 @@ func TestRetiredTableLeavesNothingButTheApplicationsRows(t *testing.T) {
 	d.settle("Orders", "Other")
 	w.refused(3, "is configured and not fenced", "table", "retire", "--table", "Orders", "--yes")
 
+	// Another replicator may carry a table that this configuration does not have.
+	w.tables = []string{orders}
+	w.configure()
+	w.refused(4, "table Other has rows in orders, too", "cutover", "--table", "Orders")
+	w.tables = []string{orders, other}
+	w.configure()
+
 	// The rows are fenced, and the process that did it is gone.
 	d.kill()
 	s := w.openSides()

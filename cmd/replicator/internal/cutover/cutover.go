@@ -78,7 +78,10 @@ func (c *Cutover) Run(ctx context.Context) (*certificate.Certificate, error) {
 // fence raises the fence once nothing is written any more. A fence that an earlier process has begun to raise is
 // completed at once: until the logs hold it, no owner runs, and without owners no check passes.
 func (c *Cutover) fence(ctx context.Context) error {
-	reasons := c.otherTables()
+	reasons, err := c.otherTables(ctx)
+	if err != nil {
+		return err
+	}
 	if names := c.ages(); len(names) > 0 && !c.AcceptAged {
 		reasons = append(reasons, strings.Join(names, ", ")+": cells of families with max_age may have aged away in "+
 			"Bigtable, and their items still have them (--accept-aged)")

@@ -15,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
 // Refused says why a cutover does not go on.
@@ -80,8 +81,9 @@ func (c *Cutover) awaitLife(ctx context.Context) error {
 	})
 }
 
-// otherTables says which tables of the target are not named, and which named ones are not of the target.
-func (c *Cutover) otherTables() (reasons []string) {
+// otherTables says which tables of the target are not named, and which named ones are not of the target. A table that
+// is not in this configuration may still be written by a replicator with another one.
+func (c *Cutover) otherTables(ctx context.Context) (reasons []string, err error) {
 	for _, t := range c.sides.Tables {
 		if !slices.Contains(c.Tables, t.Source) {
 			reasons = append(reasons,
@@ -93,7 +95,19 @@ func (c *Cutover) otherTables() (reasons []string) {
 			reasons = append(reasons, fmt.Sprintf("table %s does not write to %s: cut it over by itself", name, c.sides.Target))
 		}
 	}
-	return reasons
+	target := c.sides.Sink().TargetName(c.sides.Target)
+	err = c.sides.Sink().States(ctx, func(s *bigtable.State) error {
+		id := &s.Identity
+		if id.Pipeline == c.cfg.Pipeline && id.Target == target && c.sides.Index(id.Table) < 0 {
+			reasons = append(reasons, fmt.Sprintf("table %s has rows in %s, too, and is not in this configuration: add it, or "+
+				"`replicator table retire --table %s`", id.Table, c.sides.Target, id.Table))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, exit.Bigtable(err)
+	}
+	return reasons, nil
 }
 
 // openRequest reports whether a request of a command waits for the owner of a table.
