@@ -3,12 +3,14 @@ package bigtable
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sort"
 	"time"
 
 	"cloud.google.com/go/bigtable"
 )
 
-// rowsPerRead is how many rows one ReadRows call returns, because emulators collect a whole range before they send it.
+// rowsPerRead is how many rows one ReadRows call returns at most: the call is repeated as a whole where it breaks.
 var rowsPerRead = 10_000
 
 // View selects what an application sees of a family: the newest Versions cells of each column; 0 means all.
@@ -43,15 +45,25 @@ func (c *Client) Rows(ctx context.Context, target, start, end string, views []Vi
 		return fmt.Errorf("read rows: %w", err)
 	}
 	read := reading{table: data.Open(target), filter: bigtable.RowFilter(filterOf(views)), views: views, f: f}
+	var parts *parts
 	for next := start; ; {
-		n, last, err := read.batch(ctx, bigtable.NewRange(next, end))
-		if err != nil {
+		to := parts.after(next, end)
+		n, last, err := read.batch(ctx, bigtable.NewRange(next, to))
+		switch full := n == rowsPerRead; {
+		case err != nil:
 			return fmt.Errorf("read rows: %w", orInterrupted(ctx, err))
-		}
-		if n < rowsPerRead {
+		case !full && to == end:
 			return nil
+		case !full:
+			next = to
+			parts.adapt(n)
+		case parts == nil:
+			parts = partsOf(ctx, read.table)
+			next = last + "\x00"
+		default:
+			next = last + "\x00"
+			parts.adapt(n)
 		}
-		next = last + "\x00"
 	}
 }
 
@@ -76,6 +88,46 @@ func (r *reading) batch(ctx context.Context, rows bigtable.RowSet) (n int, last 
 		err = failed
 	}
 	return n, last, err
+}
+
+// parts divides a table into parts of about rowsPerRead rows, by keys that Bigtable names as good places to split it.
+// Without parts a call reads to the end of what is asked for, and emulators collect all these rows before they send the
+// first one: their work for a table would grow with its square.
+type parts struct {
+	keys []string // in order
+	step int      // keys in a part
+}
+
+// partsOf asks for a table's keys. They only save work, so an error is none: the range is read in one part then.
+// Source: https://cloud.google.com/bigtable/docs/reference/data/rpc/google.bigtable.v2#samplerowkeysrequest
+func partsOf(ctx context.Context, table *bigtable.Table) *parts {
+	keys, err := table.SampleRowKeys(ctx)
+	if err != nil {
+		keys = nil
+	}
+	return &parts{keys: slices.Sorted(slices.Values(keys)), step: 1}
+}
+
+// after returns the end of the part that begins at start: end at the latest, "" being the end of the table.
+func (p *parts) after(start, end string) string {
+	if p == nil {
+		return end
+	}
+	i := sort.SearchStrings(p.keys, start+"\x00") + p.step - 1
+	if i >= len(p.keys) || end != "" && p.keys[i] >= end {
+		return end
+	}
+	return p.keys[i]
+}
+
+// adapt makes parts smaller or larger after one that had n rows.
+func (p *parts) adapt(n int) {
+	switch {
+	case n == rowsPerRead:
+		p.step = max(p.step/2, 1)
+	case n < rowsPerRead/2:
+		p.step *= 2
+	}
 }
 
 // convert copies a row, with its families in the order of the views, into r.row.

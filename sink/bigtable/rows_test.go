@@ -32,6 +32,61 @@ func TestRowsGivesEachRowOnceAcrossCalls(t *testing.T) {
 	}
 }
 
+// The emulator names about one key in a hundred, and the last one: parts end between calls and within them.
+func TestRowsGivesEachRowOnceAcrossParts(t *testing.T) {
+	c, _ := rig(t)
+	const n = 1200
+	for i := range n {
+		mustApply(t, c, own(fmt.Sprintf("row%04d", i), 1, "x", "1"))
+	}
+	for _, size := range []int{1, 40, 500} {
+		pageSize(t, size)
+		for _, r := range [][2]int{{0, n}, {17, 1100}, {n - 3, n}} {
+			end := fmt.Sprintf("row%04d", r[1])
+			if r[1] == n {
+				end = ""
+			}
+			next := r[0]
+			err := c.Rows(t.Context(), target, fmt.Sprintf("row%04d", r[0]), end, []View{{"d", 1}}, func(row *Row) error {
+				if want := fmt.Sprintf("row%04d", next); string(row.Key) != want {
+					return fmt.Errorf("%s in place of %s", row.Key, want)
+				}
+				next++
+				return nil
+			})
+			if err != nil || next != r[1] {
+				t.Errorf("%d rows a call, %v: ended before %d: %v", size, r, next, err)
+			}
+		}
+	}
+}
+
+func TestPartsFollowTheNumberOfTheirRows(t *testing.T) {
+	p := &parts{keys: []string{"b", "d", "f", "h", "j", "l"}, step: 1}
+	for _, s := range []struct {
+		n          int // rows of the part before
+		start, end string
+		want       string
+	}{
+		{n: rowsPerRead / 2, start: "", want: "b"},
+		{n: rowsPerRead / 2, start: "b", want: "d"}, // a key begins the part behind it
+		{n: 10, start: "d", want: "h"},
+		{n: 10, start: "h", want: ""},
+		{n: rowsPerRead, start: "a", want: "d"},
+		{n: rowsPerRead, start: "a", want: "b"},
+		{n: rowsPerRead, start: "a", want: "b"},
+		{n: rowsPerRead - 1, start: "a", end: "aa", want: "aa"},
+		{n: rowsPerRead - 1, start: "l", want: ""},
+	} {
+		if p.adapt(s.n); p.after(s.start, s.end) != s.want {
+			t.Errorf("%+v: %q", s, p.after(s.start, s.end))
+		}
+	}
+	if got := (*parts)(nil).after("a", "z"); got != "z" {
+		t.Errorf("no parts: %q", got)
+	}
+}
+
 func pageSize(t *testing.T, n int) {
 	t.Helper()
 	was := rowsPerRead

@@ -1,0 +1,132 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/sandbox"
+)
+
+// BenchmarkVerify compares a table with its target, equal sides, through both servers: first by `replicator verify
+// --for-cutover`, which reads all items strongly, then by `replicator cutover`, behind the quiet period. It reports
+// items per second of the comparison in wall time, the CPU of its process and of both servers per item, its peak memory,
+// and the seconds from the end of the quiet period to the certificate.
+func BenchmarkVerify(b *testing.B) {
+	for _, l := range []copyLoad{
+		{name: "200_thousand", items: 200_000, size: 250},
+		{name: "million", items: 1_000_000, size: 250},
+	} {
+		b.Run(l.name, func(b *testing.B) {
+			for range b.N {
+				l.verify(b)
+			}
+		})
+	}
+}
+
+func (l copyLoad) verify(b *testing.B) {
+	b.StopTimer()
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // of the servers, which hold all items and rows in memory
+	dir := b.TempDir()
+	bin := binary(b, dir)
+	sb, err := sandbox.Start(sandbox.Options{NoLedger: true, NoNATS: true, NoS3: true, Seed: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = sb.Close() }()
+	l.fill(b, sb)
+	admin := freeAddress(b)
+	table := load{tables: 1, items: l.items, options: ", backfill: {from: scan, read_units: 100000}",
+		settings: "scratch: ./scratch\n"}
+	config := table.configure(b, dir, sb.Endpoint(), admin)
+	env := environment(sb.Bigtable.Addr())
+	run(b, dir, env, bin, "schema", "--apply", "-c", config)
+	cmd := start(b, bin, env, "run", "-c", config)
+	d := &daemon{b: b, sb: sb, cmd: cmd, metrics: "http://" + admin + "/metrics"}
+	d.waitFor("tailrace_copy_items_total{", func(v float64) bool { return v >= float64(l.items) })
+	run(b, dir, env, bin, "status", "--wait", "applied=now", "-c", config)
+
+	b.StartTimer()
+	begin, before := time.Now(), processorTime(b, os.Getpid())
+	out, cpu, peak := l.command(b, dir, env, bin, "verify", "--for-cutover", "--json", "-c", config)
+	wall, servers := time.Since(begin), processorTime(b, os.Getpid())-before
+	var result struct{ Verdict string }
+	if err := json.Unmarshal(out, &result); err != nil || result.Verdict != "equal" {
+		b.Fatalf("verify: %v: %s", err, out)
+	}
+	sealed := cutOver(b, dir, env, bin, config)
+	b.StopTimer()
+	stop(b, cmd)
+	items := float64(l.items)
+	b.ReportMetric(items/wall.Seconds(), "items/s")
+	b.ReportMetric(float64(cpu.Microseconds())/items, "cpu_µs/item")
+	b.ReportMetric(float64(servers.Microseconds())/items, "servers_cpu_µs/item")
+	b.ReportMetric(peak, "MiB")
+	b.ReportMetric(sealed.Seconds(), "s_to_certificate")
+	b.ReportMetric(0, "ns/op")
+}
+
+// command runs a command and returns what it printed on stdout, its CPU, and its peak memory in MiB.
+func (l copyLoad) command(b *testing.B, dir string, env []string, bin string, args ...string) (stdout []byte, cpu time.Duration, peak float64) {
+	b.Helper()
+	var out, errs bytes.Buffer
+	cmd := exec.Command(bin, args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, env, &out, &errs
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		select {
+		case err := <-ended:
+			if err != nil {
+				b.Fatalf("%v: %v\n%s%s", args, err, &out, &errs)
+			}
+			use := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+			return out.Bytes(), time.Duration(use.Utime.Nano() + use.Stime.Nano()), peak
+		case <-time.After(50 * time.Millisecond): // the peak of a process that has ended is that of its parent, too
+			peak = max(peak, peakMemory(b, cmd.Process.Pid))
+		}
+	}
+}
+
+// cutOver cuts the table over and returns the time from the end of the quiet period until the command has ended.
+func cutOver(b *testing.B, dir string, env []string, bin, config string) time.Duration {
+	b.Helper()
+	cmd := exec.Command(bin, "cutover", "--table", sourceName(0), "--quiet", "5s", "--out",
+		filepath.Join(dir, "certificate.json"), "-c", config)
+	cmd.Dir, cmd.Env = dir, env
+	pipe, err := cmd.StderrPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	cmd.Stdout = io.Discard
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	var all strings.Builder
+	quiet := time.Time{}
+	for lines := bufio.NewScanner(pipe); lines.Scan(); {
+		fmt.Fprintln(&all, time.Now().Format("05.000"), lines.Text())
+		if strings.HasPrefix(lines.Text(), "Nothing was written for") {
+			quiet = time.Now()
+		}
+	}
+	if err := cmd.Wait(); err != nil || quiet.IsZero() {
+		b.Fatalf("cutover: %v\n%s", err, &all)
+	}
+	b.Logf("\n%s", &all)
+	return time.Since(quiet)
+}
