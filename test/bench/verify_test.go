@@ -90,7 +90,9 @@ func (l copyLoad) compared(b *testing.B, server, dir, bin, config string, env []
 }
 
 // command runs a command and returns what it printed on stdout, its CPU, and its peak memory in MiB.
-func command(b *testing.B, dir string, env []string, bin string, args ...string) (stdout []byte, cpu time.Duration, peak float64) {
+func command(b *testing.B, dir string, env []string, bin string, args ...string) (
+	stdout []byte, cpu time.Duration, peak float64,
+) {
 	b.Helper()
 	var out, errs bytes.Buffer
 	cmd := exec.Command(bin, args...)
