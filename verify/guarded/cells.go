@@ -131,13 +131,12 @@ const (
 // Compare compares one wanted cell with the row, and explains the cells of its column that it accounts for. written is
 // the version of the item's guard in the row, 0 without one: a cell without a time of its own is as old as that.
 func (r *Cells) Compare(w *WantedCell, written change.Version) (result Outcome, at int) {
-	f := &r.families.List[w.family]
 	from, to := r.column(w.family, w.qualifier)
 	if w.time != unmapped {
 		return r.compareTime(w, from, to)
 	}
 	if from == to {
-		if f.MaxAge > 0 && written > 0 && r.expired(w.family, int64(written)) {
+		if written > 0 && r.expired(w.family, int64(written)) {
 			return IsEqual, 0 // it has aged away
 		}
 		return IsMissing, 0

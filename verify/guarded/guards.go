@@ -69,7 +69,7 @@ func (g *Guards) add(row *Row, cell *bigtable.Cell) {
 	}
 	at := change.Version(cell.Time.UnixMilli())
 	for i := range g.List {
-		if y := &g.List[i]; y.Item == x.Item && y.pipeline == x.pipeline && y.exclusive == x.exclusive && !x.unknown {
+		if y := &g.List[i]; y.Item == x.Item && y.pipeline == x.pipeline && y.exclusive == x.exclusive {
 			y.set(cell.Family, at)
 			return
 		}
@@ -148,7 +148,7 @@ func (g *Guards) Owns(x *Guard, cell *bigtable.Cell) (Ownership, error) {
 }
 
 func (g *Guards) decodeKeys(x *Guard) (err error) {
-	if x.keys == nil && x.Item.Table != OtherTable {
+	if x.keys == nil {
 		var d change.Decoder // its own, because the keys are used while other guards are decoded
 		x.keys, err = d.Image([]byte(x.Item.Key))
 	}

@@ -137,10 +137,10 @@ func (c *Comparison) compareItem(i int) (kind Kind) {
 	}
 	for j := range w.Cells {
 		c.All++
-		switch result, at := c.cells.Compare(&w.Cells[j], written); {
-		case result == IsMissing:
+		switch result, at := c.cells.Compare(&w.Cells[j], written); result {
+		case IsMissing:
 			kind = MissingCell
-		case result == IsOther && (len(c.other) == 0 || c.other[len(c.other)-1] != otherValue{i, at}):
+		case IsOther:
 			c.other = append(c.other, otherValue{i, at})
 		}
 	}
