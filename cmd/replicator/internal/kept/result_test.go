@@ -1,6 +1,81 @@
 package kept
 
-import "testing"
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tailrace-cdc/replicator/verify/report"
+)
+
+// TestResultIsKeptAsAWhole: it is read as it was kept, and the folders of earlier comparisons go.
+func TestResultIsKeptAsAWhole(t *testing.T) {
+	dir := Dir(t.TempDir(), "shop", "orders")
+	if _, err := Load(dir); !errors.Is(err, ErrNone) {
+		t.Errorf("nothing is kept: %v", err)
+	}
+	old, err := newFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Result{Format: format, Pipeline: "shop", Target: "orders", Strong: true, Followed: true, OpenItems: 2,
+		Began: time.Unix(5, 0).UTC(), Ended: time.Unix(6, 0).UTC(), Verdict: report.Different,
+		Tables: []Table{{TableID: "id", Begun: 7}}, Since: &Since{Items: 3}}
+	if r.Folder, err = newFolder(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "all"), 0o700); err != nil { // of the comparison itself
+		t.Fatal(err)
+	}
+	if err := r.save(dir); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Load(dir)
+	if d := cmp.Diff(r, got, cmpopts.IgnoreUnexported(report.Table{})); err != nil || d != "" {
+		t.Errorf("%v, %s", err, d)
+	}
+	for name, want := range map[string]bool{old: false, r.Folder: true, "all": true, resultFile: true} {
+		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	info, err := os.Stat(filepath.Join(dir, resultFile))
+	if err != nil || info.Mode() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if left, err := fs.Glob(os.DirFS(dir), "*.new"); len(left) > 0 || err != nil {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// TestResultOfAnotherFormatIsNone: Rule 11. A damaged one is an error, because a comparison must not go unnoticed.
+func TestResultOfAnotherFormatIsNone(t *testing.T) {
+	for content, none := range map[string]bool{
+		`{"format": 0}`:                                   true,
+		fmt.Sprintf(`{"format": %d}`, format+1):           true,
+		`{"format": 1`:                                    false,
+		fmt.Sprintf(`{"format": %d} x`, format):           false,
+		fmt.Sprintf(`{"format": "%d"}`, format):           false,
+		fmt.Sprintf(`{"format": %d, "began": 3}`, format): false,
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, resultFile), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Load(dir)
+		if r != nil || err == nil || errors.Is(err, ErrNone) != none || none && !strings.Contains(err.Error(), "format") {
+			t.Errorf("%s: %+v, %v", content, r, err)
+		}
+	}
+}
 
 // TestOnlyListedCellsAreAccepted: of more cells than the list takes, nobody knows whether all may be accepted.
 func TestOnlyListedCellsAreAccepted(t *testing.T) {
