@@ -1,12 +1,15 @@
 package kept
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -64,8 +67,42 @@ func SinceLast(ctx context.Context, s *sides.Sides, pipeline, dir string) (*Chan
 	if err != nil {
 		return c, err
 	}
+	if why, err := c.lost(k); why != "" || err != nil {
+		return c, cmp.Or(err, error(&Useless{why}))
+	}
 	c.follower = follower{sides: s, keys: k, result: result}
 	return c, c.read(ctx)
+}
+
+// lost returns why not all is there any more that was not equal, as after a power failure; "" where it is. Otherwise it
+// would pass for equal.
+func (c *Changed) lost(k *keys) (why string, err error) {
+	const lost = "what the last full one found to differ is not all kept"
+	if c.Result.OpenItems > 0 && len(k.parts[partOpen].Part().Files) == 0 {
+		return lost, nil
+	}
+	file, err := os.Open(filepath.Join(c.folder, cellsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return lost, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read kept cells: %w", err)
+	}
+	defer file.Close()
+	cells, lines := int64(0), bufio.NewReader(file)
+	for {
+		b, err := lines.ReadByte()
+		switch {
+		case errors.Is(err, io.EOF) && cells < c.Result.OpenCells:
+			return lost, nil
+		case errors.Is(err, io.EOF):
+			return "", nil
+		case err != nil:
+			return "", fmt.Errorf("read kept cells: %w", err)
+		case b == '\n':
+			cells++
+		}
+	}
 }
 
 // SinceTime reads what has changed since a time of the service's clock.

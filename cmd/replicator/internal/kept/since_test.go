@@ -1,6 +1,7 @@
 package kept
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -387,6 +388,43 @@ func TestKeptCellsThatAreGoneAreNotFound(t *testing.T) {
 		t.Errorf("%d cells are open when all is equal", c.Result.OpenCells)
 	}
 	s.must(c.Cells(t.Context(), rows, func(o *verify.Open) error { return fmt.Errorf("%s is left", o.Row) }))
+}
+
+// TestWhatWasNotEqualIsNeverForgotten: where its keys or cells are lost, nothing shows any more that all is equal.
+func TestWhatWasNotEqualIsNeverForgotten(t *testing.T) {
+	s := newStage(t)
+	s.applied()
+	for name, lose := range map[string]func(folder string) error{
+		"nothing": func(string) error { return nil },
+		"a run that was not written": func(folder string) error {
+			return os.Truncate(filepath.Join(folder, keysFolder, "part-00000-00000.run"), 3)
+		},
+		"a run": func(folder string) error {
+			return os.Remove(filepath.Join(folder, keysFolder, "part-00000-00000.run"))
+		},
+		"a cell": func(folder string) error {
+			path := filepath.Join(folder, cellsFile)
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			return os.Truncate(path, int64(bytes.IndexByte(b, '\n'))+1)
+		},
+		"all cells": func(folder string) error { return os.Remove(filepath.Join(folder, cellsFile)) },
+	} {
+		s.keep(Options{}, func(r *Recorder) {
+			s.must(r.Item(&verify.Verdict{Key: `{"pk":{"S":"p"},"sk":{"S":"a"}}`, Status: verify.Different}))
+			s.must(r.Cell(&verify.Open{Row: []byte("r"), Family: "d"}))
+			s.must(r.Cell(&verify.Open{Row: []byte("s"), Family: "d"}))
+		})
+		kept, err := Load(s.dir)
+		s.must(err)
+		s.must(lose(filepath.Join(s.dir, kept.Folder)))
+		_, sorts, why := s.since()
+		if strings.Contains(why, "not all kept") != (name != "nothing") || (why == "") != (len(sorts) == 1) {
+			t.Errorf("%s: %q, %v", name, why, sorts)
+		}
+	}
 }
 
 // lookup is a target that can only be looked up.
