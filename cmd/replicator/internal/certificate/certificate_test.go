@@ -151,6 +151,37 @@ func TestAlteredCertificatesAreRefused(t *testing.T) {
 	}
 }
 
+// TestCertificateOfFormat1IsStillRead: one that an earlier build has issued is checked like a new one, altered or not.
+func TestCertificateOfFormat1IsStillRead(t *testing.T) {
+	b, err := os.ReadFile("testdata/format1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	private := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	want := sample()
+	want.Format = 1
+	for _, key := range []ed25519.PublicKey{nil, private.Public().(ed25519.PublicKey)} {
+		checked, err := Check(b, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		diff := cmp.Diff(want, checked.Certificate)
+		if diff != "" || checked.Trusted != (key != nil) || checked.SignedBy == "" {
+			t.Errorf("trusted %v (-want +got):\n%s", checked.Trusted, diff)
+		}
+		for _, as := range []string{`"format": 2`, `"format": 01`, `"format": 1, "changed": null`} {
+			altered := bytes.Replace(b, []byte(`"format": 1`), []byte(as), 1)
+			if _, err := Check(altered, key); err == nil || bytes.Equal(altered, b) {
+				t.Errorf("%s: %v", as, err)
+			}
+		}
+	}
+	public, _ := keys(t)
+	if _, err := Check(b, public); !errors.Is(err, ErrUnsigned) {
+		t.Errorf("with another key: %v", err)
+	}
+}
+
 // TestNewerCertificateIsRefused: Rule 11.
 func TestNewerCertificateIsRefused(t *testing.T) {
 	for _, format := range []int{0, -1, Format + 1} {
