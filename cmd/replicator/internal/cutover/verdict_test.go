@@ -1,0 +1,216 @@
+package cutover
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/checkpoint/proof"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/kept"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/verify"
+)
+
+const (
+	plain = `families: {d: {max_versions: 1}}
+rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{attr: v, to: "d:v"}]}]`
+	aging = `families: {d: {max_versions: 1}, a: {max_age: 1h}}
+rules: [{name: r, match: {pk: "{p}", sk: "{s}"}, row: "{p}#{s}", cells: [{attr: v, to: "a:v"}]}]`
+)
+
+// newCutover returns a cutover without servers: of the tables A, B and so on, of one target.
+func newCutover(t *testing.T, o Options, mappings ...string) *Cutover {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Pipeline = "shop"
+	for i, text := range mappings {
+		cfg.Tables = append(cfg.Tables, config.Table{Source: string(rune('A' + i)), Target: "orders",
+			Keys: config.Keys{"pk:S", "sk:S"}, OnTTLExpiry: "delete",
+			Mapping: config.Mapping{File: "m.yaml", Data: []byte(text)}})
+	}
+	all := &sides.Sides{Target: "orders"}
+	for i := range cfg.Tables { // each by itself, because they would share rows
+		one := cfg
+		one.Tables = cfg.Tables[i : i+1]
+		tables, err := catalog.Load(t.Context(), &one, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Tables = append(all.Tables, tables.Tables...)
+	}
+	return New(&cfg, nil, all, o)
+}
+
+// TestEachThingThatIsNotEqualForbidsTheCertificate: unless it is accepted by name, and then the certificate says so.
+func TestEachThingThatIsNotEqualForbidsTheCertificate(t *testing.T) {
+	const column = "columns:r/d:x"
+	accept := func(names ...string) Options { return Options{Accept: names} }
+	item := func(s verify.Status) *verify.Verdict { return &verify.Verdict{Status: s} }
+	cell := func(kind verify.Kind, rule, qualifier string) *verify.Open {
+		return &verify.Open{Kind: kind, Rule: rule, Family: "d", Qualifier: []byte(qualifier)}
+	}
+	waived := func(name string) []certificate.Waiver { return []certificate.Waiver{{Name: name, Count: 1}} }
+	unproven, foreign := certificate.Verify{Unproven: 1}, certificate.Verify{Foreign: 1}
+	for name, c := range map[string]struct {
+		o       Options
+		item    *verify.Verdict
+		cell    *verify.Open
+		reason  string
+		waivers []certificate.Waiver
+		want    certificate.Verify
+	}{
+		"nothing":   {},
+		"equal":     {item: item(verify.Equal)},
+		"kept":      {item: item(verify.Kept)},
+		"by log":    {item: item(verify.EqualByLog), want: certificate.Verify{EqualByLog: 1}},
+		"different": {item: item(verify.Different), reason: "1 items differ", want: certificate.Verify{Different: 1}},
+		"refused":   {item: item(verify.Refused), reason: "1 items are refused", want: certificate.Verify{Refused: 1}},
+		"unproven":  {item: item(verify.Unproven), reason: "1 items or cells are unproven", want: unproven},
+
+		"foreign": {cell: cell(verify.Foreign, "", "x"), reason: "1 cells are foreign", want: foreign},
+		"foreign, accepted": {o: Options{AcceptForeign: true}, cell: cell(verify.Foreign, "", "x"),
+			waivers: waived("foreign"), want: foreign},
+		"foreign, another accepted": {o: accept(column), cell: cell(verify.Foreign, "r", "x"), reason: "foreign",
+			want: foreign},
+		"sealed, others accepted": {o: Options{AcceptForeign: true, AcceptAged: true}, cell: cell(verify.Sealed, "", "x"),
+			reason: "unproven", want: unproven},
+		"sealed, its column accepted": {o: accept(column), reason: "unproven", cell: cell(verify.Sealed, "r", "x"),
+			want: unproven},
+
+		"unowned": {cell: cell(verify.Unowned, "r", "x"), reason: "unproven", want: unproven},
+		"unowned, accepted": {o: accept("other", column), cell: cell(verify.Unowned, "r", "x"), waivers: waived(column),
+			want: unproven},
+		"unowned, another accepted": {o: accept(column), reason: "unproven", cell: cell(verify.Unowned, "r", "y"),
+			want: unproven},
+		"unowned, without a rule": {o: accept("columns:/d:x"), reason: "unproven", cell: cell(verify.Unowned, "", "x"),
+			want: unproven},
+		"unowned, one of two rules accepted": {o: accept(column), reason: "unproven",
+			cell: cell(verify.Unowned, "q | r", "x"), want: unproven},
+		"unowned, both rules accepted": {o: accept(column, "columns:q/d:x"), cell: cell(verify.Unowned, "q | r", "x"),
+			waivers: waived(column), want: unproven},
+	} {
+		x := newCutover(t, c.o, plain)
+		x.behind[0].expired = map[string][]byte{"k": nil}
+		v, tally := &verified{Verify: certificate.Verify{EqualByLog: 7}}, &tally{c: x, accepted: map[string]int64{}}
+		var err error
+		if c.item != nil {
+			err = tally.item(c.item)
+		}
+		if c.cell != nil {
+			err = tally.cell(c.cell)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		reasons := strings.Join(x.unequal(v, tally), "; ")
+		if !strings.Contains(reasons, c.reason) || (reasons == "") != (c.reason == "") {
+			t.Errorf("%s: %q", name, reasons)
+		}
+		c.want.Verdict, c.want.Expired, c.want.EqualByLog = "equal", 1, c.want.EqualByLog+7
+		if d := cmp.Diff(c.want, v.Verify) + cmp.Diff(c.waivers, v.waivers); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+}
+
+// TestItemsAreTallied: an item that the source has not does not make fewer of its items equal.
+func TestItemsAreTallied(t *testing.T) {
+	for _, c := range []struct {
+		v                     verify.Verdict
+		notEqual, kept, byLog int64
+	}{
+		{verify.Verdict{Status: verify.Equal, Kept: 1}, 0, 1, 0}, {verify.Verdict{Status: verify.Kept, Kept: 2}, 0, 2, 0},
+		{verify.Verdict{Status: verify.EqualByLog, Kept: 3}, 0, 3, 1}, {verify.Verdict{Status: verify.Different}, 1, 0, 0},
+		{verify.Verdict{Status: verify.Different, Absent: true}, 0, 0, 0}, {verify.Verdict{Status: verify.Refused}, 1, 0, 0},
+		{verify.Verdict{Status: verify.Unproven}, 1, 0, 0}, {verify.Verdict{Status: verify.Unproven, Absent: true}, 0, 0, 0},
+	} {
+		x := &tally{}
+		err := x.item(&c.v)
+		if err != nil || x.items != 1 || x.notEqual != c.notEqual || x.kept != c.kept || x.byLog != c.byLog {
+			t.Errorf("%s, absent %v: %+v, %v", c.v.Status, c.v.Absent, x, err)
+		}
+	}
+}
+
+// TestTablesWhoseCellsAgeNeedAWaiver: each of them.
+func TestTablesWhoseCellsAgeNeedAWaiver(t *testing.T) {
+	for _, c := range []struct{ mappings, want []string }{
+		{[]string{plain}, nil}, {[]string{plain, aging}, []string{"B"}}, {[]string{aging, plain, aging}, []string{"A", "C"}},
+	} {
+		if names := newCutover(t, Options{}, c.mappings...).ages(); !slices.Equal(names, c.want) {
+			t.Errorf("%q", names)
+		}
+	}
+}
+
+// TestFullComparisonThatIsNotOneForACutoverIsNotUsed: then all items are compared behind the fence.
+func TestFullComparisonThatIsNotOneForACutoverIsNotUsed(t *testing.T) {
+	for name, c := range map[string]struct {
+		r    kept.Result
+		o    Options
+		want string
+	}{
+		"weak reads":   {kept.Result{Followed: true}, Options{}, "without --for-cutover"},
+		"not followed": {kept.Result{Strong: true}, Options{}, "without --for-cutover"},
+		"open items": {kept.Result{Strong: true, Followed: true, OpenItems: 3}, Options{AcceptForeign: true},
+			"found 3 items"},
+		"more cells than are listed": {kept.Result{Strong: true, Followed: true, OpenCells: 1_000_001},
+			Options{AcceptForeign: true}, "than it lists"},
+		"open cells": {kept.Result{Strong: true, Followed: true, OpenCells: 4}, Options{AcceptAged: true}, "found 4 cells"},
+	} {
+		why, err := newCutover(t, c.o, plain).unusable(t.Context(), &kept.Changed{Result: &c.r})
+		if err != nil || !strings.Contains(why, c.want) {
+			t.Errorf("%s: %q, %v", name, why, err)
+		}
+	}
+}
+
+// TestIdlenessIsProvenByHeartbeatsOfEveryShard: and of every table, up to the end of the comparison.
+func TestIdlenessIsProvenByHeartbeatsOfEveryShard(t *testing.T) {
+	const through = change.Millis(100)
+	log := func(p proof.Proof) *order.Log { return &order.Log{State: &checkpoint.State{Proof: p}} }
+	proven, short := log(proof.Proof{Read: through}), log(proof.Proof{Read: through - 1})
+	for name, c := range map[string]struct {
+		logs []*order.Log
+		want string
+	}{
+		"proven":                 {[]*order.Log{proven, proven}, "is proven"},
+		"not far enough":         {[]*order.Log{proven, short}, "is assumed"},
+		"not far enough, first":  {[]*order.Log{short, proven}, "is assumed"},
+		"a shard without":        {[]*order.Log{log(proof.Proof{Assumed: 1, Read: through + 9})}, "is assumed"},
+		"without any heartbeats": {[]*order.Log{log(proof.Proof{})}, "is assumed"},
+	} {
+		if got := idleSentence(c.logs, through); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if idleness(proven, through) != certificate.Proven || idleness(short, through) != certificate.Assumed {
+		t.Error("the certificate says otherwise for the table")
+	}
+}
+
+// TestCertificateSaysWhatItRestsOn: what was compared before the fence was compared then.
+func TestCertificateSaysWhatItRestsOn(t *testing.T) {
+	all := strings.Join(says(&verified{}, "idle"), "\n")
+	if !strings.Contains(all, "Every item that the tables held at the fence") || !strings.Contains(all, "idle") ||
+		strings.Contains(all, "assumed") || !strings.Contains(all, "after it was issued") {
+		t.Error(all)
+	}
+	v := &verified{Verify: certificate.Verify{Began: time.Unix(0, 0), Changed: &certificate.Changed{Items: 12}}}
+	all = strings.Join(says(v, "idle"), "\n")
+	for _, want := range []string{"began at 1970-01-01T00:00:00Z, before the fence", "The 12 items that have changed",
+		"nothing else than the replicator", "idle"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("it does not say %s: %s", want, all)
+		}
+	}
+}
