@@ -1,0 +1,83 @@
+package retiring
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+)
+
+// TestTableThatMayStillBeReplicatedIsNotRetired: one that is configured must be fenced, and no dead letter is lost
+// without a word.
+func TestTableThatMayStillBeReplicatedIsNotRetired(t *testing.T) {
+	fenced := &bigtable.State{Fenced: &bigtable.Fenced{ID: "f"}}
+	log := []queue.Kept{{What: "log"}}
+	for name, c := range map[string]struct {
+		table   string // Orders is configured
+		row     *bigtable.State
+		streams []queue.Kept
+		letters uint64
+		drop    bool
+		want    string
+	}{
+		"configured":                      {"Orders", &bigtable.State{}, log, 0, false, "configured and not fenced"},
+		"configured, without a log":       {"Orders", &bigtable.State{}, nil, 0, false, "configured and not fenced"},
+		"configured, without a row":       {"Orders", nil, log, 0, false, "configured and not fenced"},
+		"configured, nothing kept":        {"Orders", nil, nil, 0, false, ""},
+		"configured, fenced":              {"Orders", fenced, log, 0, false, ""},
+		"not configured":                  {"Old", &bigtable.State{}, log, 0, false, ""},
+		"not configured, without a row":   {"Old", nil, log, 0, false, ""},
+		"with letters":                    {"Old", fenced, log, 3, false, "3 dead letters"},
+		"with letters that are waived":    {"Old", fenced, log, 3, true, ""},
+		"configured, with letters waived": {"Orders", &bigtable.State{}, log, 3, true, "configured and not fenced"},
+	} {
+		r := &Retirement{Options: Options{Table: c.table, DropLetters: c.drop}, row: c.row,
+			cfg: &config.Config{Tables: []config.Table{{Source: "Other"}, {Source: "Orders"}}}}
+		r.Kept.Streams, r.Kept.Letters = c.streams, c.letters
+		err := r.refuse(t.Context())
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestOwnerLivesForThreeClaims: an owner that has released the log, or is silent for longer, does not carry the table.
+func TestOwnerLivesForThreeClaims(t *testing.T) {
+	const ttl = time.Minute
+	now := time.UnixMilli(10_000_000)
+	at := func(silent time.Duration) change.Millis { return change.MillisOf(now.Add(-silent)) }
+	for name, c := range map[string]struct {
+		s    checkpoint.State
+		want bool
+	}{
+		"just seen":       {checkpoint.State{Owner: "a", Date: at(0)}, true},
+		"silent":          {checkpoint.State{Owner: "a", Date: at(3 * ttl)}, true},
+		"silent for long": {checkpoint.State{Owner: "a", Date: at(3*ttl + time.Millisecond)}, false},
+		"released":        {checkpoint.State{Owner: "a", Date: at(0), Chain: checkpoint.Chain{Released: true}}, false},
+		"never owned":     {checkpoint.State{Date: at(0)}, false},
+	} {
+		if got := alive(&c.s, now, ttl); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestNothingIsKept: only where none of what retire takes away is there.
+func TestNothingIsKept(t *testing.T) {
+	if k := (&Kept{Table: "T", Target: "t", Guards: &Guards{Others: 3, Unknown: 1}}); !k.Nothing() {
+		t.Error("guards of others count")
+	}
+	for name, k := range map[string]*Kept{
+		"row": {Row: true}, "stream": {Streams: []queue.Kept{{}}}, "files": {Files: []string{"x"}},
+		"guards": {Guards: &Guards{Cells: 1}},
+	} {
+		if k.Nothing() {
+			t.Errorf("%s: nothing is kept", name)
+		}
+	}
+}
