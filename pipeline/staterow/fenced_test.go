@@ -1,6 +1,7 @@
 package staterow
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,53 @@ func TestLogOfAFencedRowMustHoldItsFence(t *testing.T) {
 			t.Errorf("%s: %+v", name, refused)
 		case refused != nil && (!strings.Contains(refused.What, c.what) || !strings.Contains(refused.Hint, c.hint)):
 			t.Errorf("%s: %+v", name, refused)
+		}
+	}
+}
+
+// TestRowIsReadAgainWhereTheLogHasAnotherFence: and nothing is applied before that. A row that says the same is enough.
+func TestRowIsReadAgainWhereTheLogHasAnotherFence(t *testing.T) {
+	stop, cancel := context.WithCancel(t.Context())
+	cancel() // so that nothing is waited for
+	fence := func(id string) *checkpoint.Fence {
+		if id == "" {
+			return nil
+		}
+		return &checkpoint.Fence{ID: id}
+	}
+	for _, c := range []struct {
+		row, log      string // fences
+		read, refused bool
+	}{
+		{"", "", false, false}, {"f1", "f1", false, false}, {"f1", "f2", true, true}, {"f1", "", true, true},
+		{"", "f1", true, false},
+	} {
+		stored := &bigtable.State{Life: 1, Lead: time.Hour}
+		if c.row != "" {
+			stored.Fenced = &bigtable.Fenced{ID: c.row}
+		}
+		r := New(Options{Lead: time.Minute, Retry: time.Second})
+		r.stored, r.agreed = stored, make(chan struct{})
+		r.reserved.Store(int64(stored.Lead))
+		close(r.agreed)
+		r.NoteFence(fence(c.log))
+		lead := time.Hour // without the row: what every row allows
+		if c.read {
+			lead = time.Minute
+		}
+		if r.Stale() != c.read || r.Agrees() == c.read || r.reserved.Load() != int64(lead) {
+			t.Errorf("row %q, log %q: stale %v, agrees %v", c.row, c.log, r.Stale(), r.Agrees())
+		}
+		if err := r.checkFence(stop); (err != nil) != c.refused {
+			t.Errorf("row %q, log %q: %v", c.row, c.log, err)
+		}
+		unknown := New(Options{})
+		unknown.NoteFence(fence(c.log)) // no row is known: it is read anyway
+		stale := New(Options{})
+		stale.stored, stale.stale, stale.agreed = stored, true, make(chan struct{})
+		agreed := stale.agreed
+		if stale.NoteFence(fence(c.log)); stale.agreed != agreed || unknown.Stale() {
+			t.Errorf("row %q, log %q: who waits for a row that is read already waits for another", c.row, c.log)
 		}
 	}
 }
