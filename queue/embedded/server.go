@@ -72,7 +72,7 @@ func (e *Server) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := removeLeftovers(e.opts.Dir); err != nil {
+	if err := errors.Join(removeLeftovers(e.opts.Dir), finishDescriptions(e.opts.Dir)); err != nil {
 		return err
 	}
 	srv, err := server.NewServer(opts)
