@@ -104,7 +104,11 @@ type controlled struct {
 func controlTable(
 	ctx context.Context, q *queue.Queue, table, name string, control checkpoint.Control,
 ) (c controlled, err error) {
-	l, err := order.Open(ctx, q, table)
+	open := order.Open
+	if control.Resume {
+		open = order.OpenUnread // which is what resume is for
+	}
+	l, err := open(ctx, q, table)
 	if err != nil {
 		return c, err
 	}

@@ -27,6 +27,15 @@ type Log struct {
 
 // Open folds the log of a table. A table without a log is an error.
 func Open(ctx context.Context, q *queue.Queue, table string) (*Log, error) {
+	l, err := OpenUnread(ctx, q, table)
+	if err != nil {
+		return nil, err
+	}
+	return l, l.Refresh(ctx)
+}
+
+// OpenUnread is Open without folding the log: its State is nil until Append. So it opens a log that is damaged.
+func OpenUnread(ctx context.Context, q *queue.Queue, table string) (*Log, error) {
 	log, err := q.Log(ctx, table)
 	if errors.Is(err, queue.ErrNoLog) {
 		return nil, exit.Environment(fmt.Errorf("table %s has no log yet", table), "`replicator run` makes it when it starts")
@@ -34,8 +43,7 @@ func Open(ctx context.Context, q *queue.Queue, table string) (*Log, error) {
 	if err != nil {
 		return nil, exit.Environment(fmt.Errorf("open log of %s: %w", table, err), "see `replicator check`")
 	}
-	l := &Log{Table: table, Log: log}
-	return l, l.Refresh(ctx)
+	return &Log{Table: table, Log: log}, nil
 }
 
 // OpenAll folds the logs of the tables that have one.
@@ -70,6 +78,9 @@ func (l *Log) Append(ctx context.Context, what string, control checkpoint.Contro
 		err = fmt.Errorf("%s of table %s: %w", what, l.Table, err)
 		if old := (*checkpoint.FormatError)(nil); errors.As(err, &old) {
 			return 0, exit.Environment(err, "nothing was changed; stop every older replicator, then `replicator run --upgrade`")
+		}
+		if errors.Is(err, queue.ErrDamaged) {
+			return 0, exit.Environment(err, "nothing was changed; see \"Damaged log\" in docs/operations.md")
 		}
 		if fence := (*checkpoint.FenceError)(nil); errors.As(err, &fence) {
 			return 0, exit.Environment(err, FenceHint)
