@@ -9,6 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
+	"github.com/tailrace-cdc/replicator/queue"
 )
 
 // follower reads the logs of all tables of a target for the keys of changed items.
@@ -34,8 +35,8 @@ func (f *follower) follow(ctx context.Context) error {
 			w.From = f.first(i)
 		}
 		mark, err := f.sides.Entries(ctx, t.Source, w, func(e *logged.Entry) error { return f.entry(i, e) })
-		if errors.Is(err, logged.ErrTrimmed) {
-			f.keys.Broken = fmt.Sprintf("the log of %s does not reach back: %s", t.Source, err)
+		if why := lost(t.Source, err); why != "" {
+			f.keys.Broken = why
 			continue
 		}
 		if err != nil {
@@ -44,6 +45,19 @@ func (f *follower) follow(ctx context.Context) error {
 		f.keys.Marks[i] = mark
 	}
 	return f.keys.save()
+}
+
+// lost says why a log does not show any more what has changed; "" where the error is another one, or nil. A log that
+// was resumed behind damage, or that has lost its end, holds other entries than those that were read.
+func lost(table string, err error) string {
+	switch {
+	case errors.Is(err, logged.ErrTrimmed):
+		return fmt.Sprintf("the log of %s does not reach back: %s", table, err)
+	case errors.Is(err, queue.ErrDamaged), errors.Is(err, queue.ErrChain), errors.Is(err, queue.ErrGap),
+		errors.Is(err, queue.ErrEmptied):
+		return fmt.Sprintf("the log of %s does not show any more what has changed: %s", table, err)
+	}
+	return ""
 }
 
 // first returns the first entry of a table's log that is read when there is no mark. Without another one it is the very
