@@ -10,21 +10,31 @@ import (
 )
 
 // FencedTable returns the row of a table, of any pipeline, that writes to a target and is fenced: the rows of the
-// target may belong to the application. nil: there is none. Rows of other targets do not matter, also where a newer
-// build has written them.
+// target may belong to the application. nil: there is none.
 func (c *Client) FencedTable(ctx context.Context, target string) (found *State, err error) {
+	err = c.StatesOf(ctx, target, func(s *State) error {
+		if s.Fenced != nil {
+			found = s
+		}
+		return nil
+	})
+	return found, err
+}
+
+// StatesOf calls f with the rows of all tables, of any pipeline, that write to a target. Rows of other targets do not
+// matter, also where a newer build has written them. An error of f ends it and is returned.
+func (c *Client) StatesOf(ctx context.Context, target string, f func(*State) error) error {
 	name := c.TargetName(target)
-	err = c.storedStates(ctx, func(stored []byte) error {
+	return c.storedStates(ctx, func(stored []byte) error {
 		if !namesTarget(stored, name) {
 			return nil
 		}
 		s, err := decodeState(stored)
-		if err == nil && s.Fenced != nil {
-			found = s
+		if err != nil {
+			return err
 		}
-		return err
+		return f(s)
 	})
-	return found, err
 }
 
 // namesTarget reports whether a row of any format may be one of a table with that target.

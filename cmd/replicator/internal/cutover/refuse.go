@@ -95,17 +95,31 @@ func (c *Cutover) otherTables(ctx context.Context) (reasons []string, err error)
 			reasons = append(reasons, fmt.Sprintf("table %s does not write to %s: cut it over by itself", name, c.sides.Target))
 		}
 	}
-	target := c.sides.Sink().TargetName(c.sides.Target)
-	err = c.sides.Sink().States(ctx, func(s *bigtable.State) error {
+	others, err := c.otherWriters(ctx)
+	return append(reasons, others...), err
+}
+
+// otherWriters says which tables that are not in this configuration have rows in the target. Those of this pipeline
+// would be left out of the comparison; who replicates those of another one, whose target was adopted for instance, may
+// write behind the fence, unless they are fenced, too.
+//
+// Rule 12: behind a fence nothing is written to Bigtable.
+func (c *Cutover) otherWriters(ctx context.Context) (reasons []string, err error) {
+	err = c.sides.Sink().StatesOf(ctx, c.sides.Target, func(s *bigtable.State) error {
 		id := &s.Identity
-		if id.Pipeline == c.cfg.Pipeline && id.Target == target && c.sides.Index(id.Table) < 0 {
+		switch ours := id.Pipeline == c.cfg.Pipeline; {
+		case ours && c.sides.Index(id.Table) < 0:
 			reasons = append(reasons, fmt.Sprintf("table %s has rows in %s, too, and is not in this configuration: add it, or "+
 				"`replicator table retire --table %s`", id.Table, c.sides.Target, id.Table))
+		case !ours && s.Fenced == nil:
+			reasons = append(reasons, fmt.Sprintf("table %s of pipeline %q has rows in %s, too: stop that pipeline, take the "+
+				"table out of its configuration, and with that `replicator table retire --table %s`", id.Table, id.Pipeline,
+				c.sides.Target, id.Table))
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, exit.Bigtable(err)
+		return nil, exit.Bigtable(fmt.Errorf("look for other tables of %s: %w", c.sides.Target, err))
 	}
 	return reasons, nil
 }
