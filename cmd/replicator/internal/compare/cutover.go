@@ -67,7 +67,7 @@ Bigtable to DynamoDB, so the first write of the application to Bigtable is the p
 	f.BoolVar(&o.Full, "full", false, "compare all items behind the fence, also after verify --for-cutover")
 	f.BoolVar(&o.AcceptAged, "accept-aged", false, "accept that cells of families with max_age may have aged away")
 	f.BoolVar(&o.AcceptForeign, "accept-foreign", false, "accept cells that the replicator did not write")
-	f.StringSliceVar(&o.Accept, "accept", nil, "accept columns without an inverse: columns:RULE/FAMILY:COLUMN")
+	f.StringArrayVar(&o.Accept, "accept", nil, "accept a column without an inverse: columns:RULE/FAMILY:COLUMN")
 	f.StringVar(&o.check, "check", "", "check a certificate in place of a cutover")
 	f.StringVar(&o.key, "key", "", "with --check: file with the public key (PEM) that it must be signed with")
 	f.BoolVar(&o.undo, "undo", false, "take the fence away: the replicator writes to Bigtable again")
@@ -220,7 +220,14 @@ func undo(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 		return a.PrintJSON(map[string]any{"schema": cli.Schema, "undone": append([]cutover.Undone{}, undone...)})
 	}
 	for _, u := range undone {
-		a.Print("%s: the fence of cutover %s is gone.", u.Table, u.ID)
+		if u.Unread == "" {
+			a.Print("%s: the fence of cutover %s is gone.", u.Table, u.ID)
+			continue
+		}
+		a.Print("%s: the fence of cutover %s is gone from tailrace_state, and its log cannot be read: %s.", u.Table, u.ID,
+			u.Unread)
+		a.Print("  next: when the log can go on (`replicator resume` or `recover`, as `replicator status` says), the same command " +
+			"takes away the fence that it may hold.")
 	}
 	if len(undone) == 0 {
 		a.Print("No table is fenced.")

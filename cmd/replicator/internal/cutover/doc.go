@@ -8,9 +8,11 @@
 //	issue.go    the certificate
 //	idle.go     whether heartbeats prove that nothing was written
 //	quiet.go    waits until nothing is written to the tables any more
-//	fence.go    raises the fence and takes it away
+//	undo.go     takes the fence away
+//	fence.go    raises it
 //	changed.go  compares what has changed since the kept full comparison
 //	verify.go   compares both sides under the fence
+//	waivers.go  what is accepted by name
 //	behind.go   what the logs hold behind the fence
 //	refuse.go   why a cutover may not begin or end; looking at the logs again and again
 package cutover

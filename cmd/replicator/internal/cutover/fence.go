@@ -11,8 +11,6 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
-	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
@@ -139,54 +137,4 @@ func editRow(
 			return exit.Bigtable(fmt.Errorf("fence %s: %w", table, err))
 		}
 	}
-}
-
-// Undone is a table whose fence was taken away.
-type Undone struct {
-	Table string `json:"table"`
-	ID    string `json:"id"`
-}
-
-// Undo takes the fences of tables away: in the log first, in the row last, so that an interruption leaves the table
-// refused and not half at work. A log that is lost is left out; q is nil where there is no queue at all.
-func Undo(
-	ctx context.Context, q *queue.Queue, sink *bigtable.Client, pipeline string, tables []string,
-) (all []Undone, err error) {
-	for _, table := range tables {
-		id, err := undoLog(ctx, q, table)
-		if err != nil {
-			return all, err
-		}
-		err = editRow(ctx, sink, pipeline, table, func(s *bigtable.State) bool {
-			if s.Fenced == nil {
-				return false
-			}
-			id, s.Fenced = s.Fenced.ID, nil
-			return true
-		})
-		if err != nil {
-			return all, err
-		}
-		if id != "" {
-			all = append(all, Undone{table, id})
-		}
-	}
-	return all, nil
-}
-
-// undoLog takes the fence of a log away, and returns its id; "" where there is none.
-func undoLog(ctx context.Context, q *queue.Queue, table string) (id string, err error) {
-	if q == nil {
-		return "", nil
-	}
-	if _, err := q.Log(ctx, table); errors.Is(err, queue.ErrNoLog) {
-		return "", nil
-	}
-	l, err := order.Open(ctx, q, table)
-	if err != nil || l.State.Fence == nil {
-		return "", err
-	}
-	id = l.State.Fence.ID
-	_, err = l.Append(ctx, "undo fence", checkpoint.Control{Fence: &checkpoint.FenceOrder{ID: id, Undo: true}})
-	return id, err
 }

@@ -1,0 +1,79 @@
+package cutover
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+)
+
+// Undone is a table whose fence was taken away.
+type Undone struct {
+	Table string `json:"table"`
+	ID    string `json:"id"`
+	// Unread says why the log could not be read. The fence in it, if it holds one, is still there: the table stands at it
+	// until the log can be read, and then the same command takes it away.
+	Unread string `json:"unread,omitempty"`
+}
+
+// Undo takes the fences of tables away: in the log first, in the row last, so that an interruption leaves the table
+// refused and not half at work. A log that is lost, or that cannot be read, is left out: else nothing could ever take
+// the fence away, because what lets a damaged log go on, `resume` and `recover`, needs the row. q is nil where there is
+// no queue at all.
+func Undo(
+	ctx context.Context, q *queue.Queue, sink *bigtable.Client, pipeline string, tables []string,
+) (all []Undone, err error) {
+	for _, table := range tables {
+		u := Undone{Table: table}
+		if u.ID, err = undoLog(ctx, q, table); unreadable(err) {
+			u.Unread = err.Error()
+		} else if err != nil {
+			return all, err
+		}
+		err = editRow(ctx, sink, pipeline, table, func(s *bigtable.State) bool {
+			if s.Fenced == nil {
+				return false
+			}
+			u.ID, s.Fenced = s.Fenced.ID, nil
+			return true
+		})
+		if err != nil {
+			return all, err
+		}
+		if u.ID != "" {
+			all = append(all, u)
+		}
+	}
+	return all, nil
+}
+
+// unreadable reports whether a log cannot be read, now or later, as it is.
+func unreadable(err error) bool {
+	return errors.Is(err, queue.ErrDamaged) || errors.Is(err, queue.ErrEmptied) ||
+		errors.As(err, new(*checkpoint.CorruptError))
+}
+
+// undoLog takes the fence of a log away, and returns its id; "" where there is none.
+func undoLog(ctx context.Context, q *queue.Queue, table string) (id string, err error) {
+	if q == nil {
+		return "", nil
+	}
+	if _, err := q.Log(ctx, table); errors.Is(err, queue.ErrNoLog) {
+		return "", nil
+	}
+	l, err := order.Open(ctx, q, table)
+	if newer := (*checkpoint.NewerFormatError)(nil); errors.As(err, &newer) {
+		return "", exit.Environment(err,
+			"nothing was changed; `replicator cutover --undo` of the newer build takes the fence away")
+	}
+	if err != nil || l.State.Fence == nil {
+		return "", err
+	}
+	id = l.State.Fence.ID
+	_, err = l.Append(ctx, "undo fence", checkpoint.Control{Fence: &checkpoint.FenceOrder{ID: id, Undo: true}})
+	return id, err
+}
