@@ -33,6 +33,7 @@ type Difference struct {
 	Row       []byte `json:"row,omitempty"`
 	Family    string `json:"family,omitempty"`
 	Qualifier []byte `json:"qualifier,omitempty"`
+	Rule      string `json:"rule,omitempty"`     // of an unowned cell: those that may have written it, separated by " | "
 	Pipeline  string `json:"pipeline,omitempty"` // another one, to which the row belongs
 }
 
@@ -50,7 +51,7 @@ func OfItem(table, target string, v *verify.Verdict) *Difference {
 func OfCell(target string, o *verify.Open) *Difference {
 	return &Difference{
 		Schema: schema, Target: target, Status: string(o.Kind), Why: o.Why,
-		Row: o.Row, Family: o.Family, Qualifier: o.Qualifier, Pipeline: o.Pipeline,
+		Row: o.Row, Family: o.Family, Qualifier: o.Qualifier, Rule: o.Rule, Pipeline: o.Pipeline,
 	}
 }
 

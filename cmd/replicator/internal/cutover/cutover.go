@@ -82,6 +82,7 @@ func (c *Cutover) fence(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	reasons = append(reasons, c.unknownWaivers()...)
 	if names := c.ages(); len(names) > 0 && !c.AcceptAged {
 		reasons = append(reasons, strings.Join(names, ", ")+": cells of families with max_age may have aged away in "+
 			"Bigtable, and their items still have them (--accept-aged)")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
@@ -50,6 +51,7 @@ func (c *Cutover) issue(
 	for i := range cert.Waivers {
 		cert.Waivers[i].By = order.Whoami()
 	}
+	cert.Says = append(cert.Says, accepted(cert.Waivers)...)
 	for i, l := range logs {
 		cert.Tables = append(cert.Tables, c.table(i, l, idleness(l, through)))
 	}
@@ -69,6 +71,22 @@ func says(v *verified, idle string) []string {
 		}
 	}
 	return append(all, idle, "It says nothing about what was written to Bigtable or DynamoDB after it was issued.")
+}
+
+// accepted says what the waivers take away from what a certificate proves.
+func accepted(waivers []certificate.Waiver) (says []string) {
+	for _, w := range waivers {
+		switch column, ok := strings.CutPrefix(w.Name, waivesColumn); {
+		case ok:
+			says = append(says, fmt.Sprintf("Accepted by name: of %d cells of %s it is not known to which item they belong, so "+
+				"each may be one that its item does not have any more.", w.Count, column))
+		case w.Name == "foreign":
+			says = append(says, fmt.Sprintf("Accepted by name: %d cells in Bigtable belong to no item.", w.Count))
+		case w.Name == "aged":
+			says = append(says, "Accepted by name: of families with max_age, Bigtable may lack cells that their items have.")
+		}
+	}
+	return says
 }
 
 // table returns what the certificate says about one table, and how it is known that it was idle.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/verifying"
@@ -92,9 +92,10 @@ type tally struct {
 	c *Cutover
 
 	items, byLog, different, refused, unproven int64
-	notEqual                                   int64 // of items: those that the source has
-	kept, foreign, sealed                      int64 // cells; sealed ones are in unproven, too
-	accepted                                   map[string]int64
+	notEqual                                   int64            // of items: those that the source has
+	kept, foreign, sealed                      int64            // cells; sealed ones are in unproven, too
+	waived                                     int64            // of unproven: cells whose columns are accepted
+	accepted                                   map[string]int64 // them, by waiver: each rule that may have written one
 }
 
 func (t *tally) item(v *verify.Verdict) error {
@@ -128,8 +129,12 @@ func (t *tally) cell(o *verify.Open) error {
 		t.sealed++
 	}
 	t.unproven++
-	if name := t.c.accepts(o); name != "" {
+	names := t.c.accepts(o)
+	for _, name := range names {
 		t.accepted[name]++
+	}
+	if len(names) > 0 {
+		t.waived++
 	}
 	return nil
 }
@@ -151,40 +156,10 @@ func (c *Cutover) unequal(v *verified, t *tally) (reasons []string) {
 	} else {
 		add(t.foreign, "cells are foreign: no guard of their row owns them (--accept-foreign)")
 	}
-	left := t.unproven
-	for name, n := range t.accepted {
-		waive(name, n)
-		left -= n
+	for _, name := range slices.Sorted(maps.Keys(t.accepted)) {
+		waive(name, t.accepted[name])
 	}
-	add(left, "items or cells are unproven (for columns without an inverse: --accept columns:RULE/COLUMN)")
+	add(t.unproven-t.waived, "items or cells are unproven (for columns without an inverse, which `replicator verify "+
+		"--differences` names: --accept columns:RULE/FAMILY:COLUMN, once for each rule that may have written them)")
 	return reasons
-}
-
-// accepts returns the waiver that covers a cell whose owner cannot be told; "" for none. Every rule that may have
-// written the cell must be accepted.
-func (c *Cutover) accepts(o *verify.Open) (name string) {
-	if o.Kind != verify.Unowned || o.Rule == "" {
-		return ""
-	}
-	for _, rule := range strings.Split(o.Rule, " | ") {
-		name = fmt.Sprintf("columns:%s/%s:%s", rule, o.Family, o.Qualifier)
-		if !slices.Contains(c.Accept, name) {
-			return ""
-		}
-	}
-	return name
-}
-
-// ages returns the source tables whose mappings let cells age away; the certificate needs --accept-aged for them,
-// because Bigtable may lack what their items still have.
-func (c *Cutover) ages() (names []string) {
-	for _, t := range c.sides.Tables {
-		for _, f := range t.Program.Families() {
-			if f.MaxAge > 0 {
-				names = append(names, t.Source)
-				break
-			}
-		}
-	}
-	return names
 }

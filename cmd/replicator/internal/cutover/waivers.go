@@ -1,0 +1,75 @@
+package cutover
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/verify"
+)
+
+// waivesColumn begins the name of a waiver of one column: columns:RULE/FAMILY:COLUMN.
+const waivesColumn = "columns:"
+
+// unknownWaivers says which columns are accepted that no mapping of the target can have written. One that is spelled
+// wrong would be noticed only when both sides were compared, with the writers stopped.
+func (c *Cutover) unknownWaivers() (reasons []string) {
+	places := map[string]bool{} // RULE/FAMILY
+	for _, t := range c.sides.Tables {
+		for _, r := range t.Program.Report() {
+			for _, f := range t.Program.Families() {
+				places[ruleOf(r.Name)+"/"+f.Name] = true
+			}
+		}
+	}
+	for _, name := range c.Accept {
+		column, ok := strings.CutPrefix(name, waivesColumn)
+		place, _, named := strings.Cut(column, ":")
+		if !ok || !named || !places[place] {
+			reasons = append(reasons, fmt.Sprintf("--accept %s names no column of a rule: it is %sRULE/FAMILY:COLUMN, and "+
+				"begins with one of %s", name, waivesColumn, strings.Join(slices.Sorted(maps.Keys(places)), ", ")))
+		}
+	}
+	return reasons
+}
+
+// accepts returns the waivers that cover a cell whose owner cannot be told; none where it is not covered. Every rule
+// that may have written the cell must be accepted.
+func (c *Cutover) accepts(o *verify.Open) (names []string) {
+	if o.Kind != verify.Unowned || o.Rule == "" {
+		return nil
+	}
+	for _, plan := range strings.Split(o.Rule, " | ") {
+		name := fmt.Sprintf("%s%s/%s:%s", waivesColumn, ruleOf(plan), o.Family, o.Qualifier)
+		if !slices.Contains(c.Accept, name) {
+			return nil
+		}
+		if !slices.Contains(names, name) { // a rule, and an index of it
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// ruleOf returns the name that a rule has in the mapping: in reports it is "rule NAME" or "index INDEX of rule NAME".
+func ruleOf(plan string) string {
+	if _, rule, ok := strings.Cut(plan, " of rule "); ok && strings.HasPrefix(plan, "index ") {
+		return rule
+	}
+	return strings.TrimPrefix(plan, "rule ")
+}
+
+// ages returns the source tables whose mappings let cells age away; the certificate needs --accept-aged for them,
+// because Bigtable may lack what their items still have.
+func (c *Cutover) ages() (names []string) {
+	for _, t := range c.sides.Tables {
+		for _, f := range t.Program.Families() {
+			if f.MaxAge > 0 {
+				names = append(names, t.Source)
+				break
+			}
+		}
+	}
+	return names
+}
