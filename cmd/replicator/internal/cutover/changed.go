@@ -43,17 +43,11 @@ func (c *Cutover) verifyChanged(ctx context.Context) (v *verified, why string, e
 	}
 	defer lock.Close() // which unlocks it
 	began := utc(c.sides.Now())
-	changed, err := kept.SinceLast(ctx, c.sides, c.cfg.Pipeline, dir)
-	if useless := (*kept.Useless)(nil); errors.As(err, &useless) {
-		return nil, useless.Why, nil
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	defer func() { _ = changed.Close() }() // which removes nothing that is kept
-	if why, err = c.unusable(ctx, changed); why != "" || err != nil {
+	changed, why, err := c.changedSince(ctx, dir)
+	if why != "" || err != nil {
 		return nil, why, err
 	}
+	defer func() { _ = changed.Close() }() // which removes nothing that is kept
 	full := changed.Result
 	c.Say("Verifying: the items that have changed since the full comparison of %s are compared.", stamp(full.Began))
 	t, err := c.settle(ctx, func(check *verify.Checker) error {
@@ -79,6 +73,19 @@ func (c *Cutover) verifyChanged(ctx context.Context) (v *verified, why string, e
 	}
 	c.Say("%d items have changed since, and are equal.", t.items)
 	return v, "", nil
+}
+
+// changedSince returns the items that have changed since the kept comparison, or why that one does not show that the
+// others are equal.
+func (c *Cutover) changedSince(ctx context.Context, dir string) (changed *kept.Changed, why string, err error) {
+	changed, err = kept.SinceLast(ctx, c.sides, c.cfg.Pipeline, dir)
+	if useless := (*kept.Useless)(nil); errors.As(err, &useless) {
+		return nil, useless.Why, nil
+	}
+	if err == nil {
+		why, err = c.unusable(ctx, changed)
+	}
+	return changed, why, err
 }
 
 // unusable returns why the kept comparison does not show that the items that have not changed since are equal.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sandbox"
@@ -206,11 +208,12 @@ func (w *World) While(what string, f func()) {
 	})
 }
 
-// hasten moves the sandbox's time on a little, unless the replicator does not follow.
+// hasten moves the sandbox's time on a little, unless the replicator does not follow: commands take an owner for gone
+// that gives no sign of life for three times the claim's time, which is six seconds here.
 func (w *World) hasten() {
 	if d := w.daemon; d != nil {
-		through, known := d.pipeline.AppliedThrough()
-		if lag := w.Clock.Now().Sub(through); known && lag > 30*time.Second && lag < time.Hour {
+		behind := func(t pipeline.TableStatus) bool { return t.SourceLag > 4 }
+		if slices.ContainsFunc(d.pipeline.Status().Tables, behind) {
 			return
 		}
 	}

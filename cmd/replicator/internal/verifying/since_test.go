@@ -76,6 +76,7 @@ func (w *world) trim() {
 	w.d.Stop()
 	w.Trim("Orders")
 	w.d = w.Run()
+	w.d.Settle()
 }
 
 // A log that does not reach back to the begin of the window proves nothing, although both sides may be equal: what has
