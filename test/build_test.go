@@ -47,7 +47,7 @@ func long(t *testing.T, why string) {
 // program returns the path of replicator, built at the first call, with the race detector if the tests have it.
 var program = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(binDir, "replicator")
-	args := []string{"build", "-o", path}
+	args := []string{"build", "-ldflags=-w", "-o", path}
 	if raceEnabled() {
 		args = append(args, "-race")
 	}
