@@ -1,8 +1,11 @@
 package guarded
 
 import (
+	"bytes"
+
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/guard"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -23,18 +26,34 @@ type Guard struct {
 type Guards struct {
 	target Target
 	tables []Table
-	names  map[string]int // index of a table, by its name
+	byName map[string]int // index of a table, by its name
+	plain  [][]byte       // how the values of guards in clear begin, by table
 	row    []byte         // whose guards List holds
 	List   []Guard
 }
 
 // NewGuards returns the reader of the guards of a target.
 func NewGuards(target Target, tables []Table) *Guards {
-	g := &Guards{target: target, tables: tables, names: map[string]int{}}
+	g := &Guards{target: target, tables: tables, byName: map[string]int{}}
 	for i := range tables {
-		g.names[tables[i].Program.Table().Source] = i
+		t := tables[i].Program.Table()
+		g.byName[t.Source] = i
+		g.plain = append(g.plain, guard.Append(nil, t.Pipeline, t.Source, nil))
 	}
 	return g
+}
+
+// names reports whether a guard of a row is known to name an item of ours.
+func (g *Guards) names(cell *bigtable.Cell, row []byte, of Item) bool {
+	if key, ok := bytes.CutPrefix(cell.Value, g.plain[of.Table]); ok {
+		return string(key) == of.Key
+	}
+	found, err := g.target.GuardOf(cell.Value, row, cell.Qualifier)
+	if err != nil || found.Unknown {
+		return false
+	}
+	t := g.tables[of.Table].Program.Table()
+	return found.Pipeline == t.Pipeline && found.Table == t.Source && string(found.Key) == of.Key
 }
 
 // OtherTable is the index of the tables of our pipeline that are not among the given ones.
@@ -56,7 +75,7 @@ func (g *Guards) add(row *Row, cell *bigtable.Cell) {
 		return
 	}
 	x := Guard{unknown: found.Unknown, exclusive: string(cell.Qualifier) == exclusiveQualifier}
-	if table, ok := g.names[found.Table]; !ok {
+	if table, ok := g.byName[found.Table]; !ok {
 		x.Item = Item{OtherTable, found.Table + "\x00" + string(found.Key)}
 	} else {
 		x.Item = Item{table, string(found.Key)}

@@ -62,13 +62,17 @@ func (c *Comparison) Compare(key []byte, items []Wanted, have *Row) error {
 }
 
 // equalAtOnce reports the common case without a search for owners: the row holds the content of one item and one guard,
-// the exclusive one, which only the owner of the row can have.
+// the exclusive one, and it names that item.
 func (c *Comparison) equalAtOnce() bool {
 	if c.row == nil || len(c.items) != 1 || c.items[0].hash == nil || len(c.row.Live) != 1 || len(c.row.Dead) > 0 {
 		return false
 	}
 	g := &c.row.Live[0]
 	if string(g.Qualifier) != exclusiveQualifier || change.Version(g.Time.UnixMilli()) > c.latest {
+		return false
+	}
+	// An earlier mapping, or another pipeline, may have let another item own the row.
+	if !c.guards.names(g, c.row.Key, c.items[0].Item) {
 		return false
 	}
 	if !c.cells.hashIs(c.items[0].hash) || c.cells.explained < len(c.cells.List) {
