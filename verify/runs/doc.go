@@ -14,5 +14,5 @@
 //	writer.go  collects the records of a part and writes them as runs
 //	merge.go   reads the runs of all parts in one order
 //	file.go    one run: blocks of records, front-coded and compressed, with checksums
-//	room.go    the room that a file system has
+//	room.go    the room that a file system has, and the error of one that has none
 package runs

@@ -78,7 +78,10 @@ func (w *fileWriter) add(r *Record) error {
 	if len(w.keys)+len(w.values) < blockSize {
 		return nil
 	}
-	return w.flush()
+	if err := w.flush(); err != nil {
+		return fmt.Errorf("write run: %w", err)
+	}
+	return nil
 }
 
 func commonPrefix(a, b []byte) (n int) {
@@ -128,19 +131,22 @@ func (w *fileWriter) flush() error {
 		_, err = w.to.Write(w.packed)
 	}
 	w.keys, w.values, w.last, w.named = w.keys[:0], w.values[:0], w.last[:0], w.named[:0]
-	if err != nil {
-		return fmt.Errorf("write run: %w", err)
-	}
-	return nil
+	return err
 }
 
 // close makes the file durable, so that a manifest may name it.
 func (w *fileWriter) close() error {
 	err := w.flush()
 	if err == nil {
-		err = errors.Join(w.to.Flush(), w.f.Sync())
+		err = w.to.Flush()
 	}
-	return errors.Join(err, w.f.Close())
+	if err == nil {
+		err = w.f.Sync()
+	}
+	if err = errors.Join(err, w.f.Close()); err != nil {
+		return fmt.Errorf("write run: %w", err)
+	}
+	return nil
 }
 
 // fileReader reads one run; head is its next record, valid until the next call of next.

@@ -116,11 +116,11 @@ func (s *Store) save(i int, p Part) error {
 		return fmt.Errorf("encode manifest: %w", err)
 	}
 	next := s.manifest(i) + ".new"
-	if err := os.WriteFile(next, b, 0o600); err != nil {
-		return fmt.Errorf("write manifest: %w", err)
+	if err = os.WriteFile(next, b, 0o600); err == nil {
+		err = os.Rename(next, s.manifest(i))
 	}
-	if err := os.Rename(next, s.manifest(i)); err != nil {
-		return fmt.Errorf("write manifest: %w", err)
+	if err != nil {
+		return NoRoom(s.dir, fmt.Errorf("write manifest: %w", err))
 	}
 	return nil
 }

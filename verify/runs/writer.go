@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 )
@@ -133,7 +134,15 @@ func (w *Writer) create() (*fileWriter, string, error) {
 	name := fmt.Sprintf("part-%05d-%05d.run", w.number, w.next)
 	w.next++
 	f, err := createFile(filepath.Join(w.store.dir, name))
-	return f, name, err
+	return f, name, NoRoom(w.store.dir, err)
+}
+
+// discard removes a run that could not be written: on a full volume, others need its room. It returns the error of the
+// write.
+func (w *Writer) discard(f *fileWriter, err error) error {
+	_ = f.f.Close() // it may be closed already
+	_ = os.Remove(f.f.Name())
+	return NoRoom(w.store.dir, err)
 }
 
 // spill writes the records in memory in order.
@@ -155,12 +164,12 @@ func (w *Writer) spill() (File, error) {
 	for i := range w.index {
 		r := w.record(&w.index[i])
 		if err := f.add(&r); err != nil {
-			return File{}, errors.Join(err, f.close())
+			return File{}, w.discard(f, err)
 		}
 	}
 	w.bytes, w.index = w.bytes[:0], w.index[:0]
 	if err := f.close(); err != nil {
-		return File{}, fmt.Errorf("write run: %w", err)
+		return File{}, w.discard(f, err)
 	}
 	return File{name, f.bytes, f.records}, nil
 }
@@ -193,11 +202,11 @@ func (w *Writer) unite() (old []string, err error) {
 			err = to.add(r)
 		}
 		if err != nil {
-			return nil, errors.Join(err, to.close())
+			return nil, w.discard(to, err)
 		}
 	}
 	if err := to.close(); err != nil {
-		return nil, fmt.Errorf("write run: %w", err)
+		return nil, w.discard(to, err)
 	}
 	w.part.Files = []File{{name, to.bytes, to.records}}
 	return old, nil
