@@ -1,15 +1,13 @@
 package verify
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
+
+	"github.com/tailrace-cdc/replicator/change"
 )
 
 // Checker settles what may differ, changes nothing, and hands on what it finds.
@@ -25,24 +23,46 @@ type Checker struct {
 
 const checkedAtOnce = 1000
 
-// Findings settles all candidates of a full comparison. Of the foreign and sealed cells it hands on the first million.
+// Findings settles all candidates of a full comparison. Of the foreign and sealed cells it looks again at the first
+// million, hands on those that still are, and corrects the counts of the findings.
 func (c *Checker) Findings(ctx context.Context, found *Findings) error {
-	if err := found.open.each(c.Cell); err != nil {
+	if err := c.lookAgain(ctx, found, c.Cell); err != nil {
 		return err
 	}
 	n := c.batch()
 	if err := found.Candidates(n, func(batch []Candidate) error { return c.settle(ctx, batch) }); err != nil {
 		return fmt.Errorf("settle: %w", err)
 	}
-	err := found.unownedRows(n, func(rows []string) error {
-		cells, err := c.settleRows(ctx, rows)
-		for i := range cells {
-			err = errors.Join(err, c.Cell(&cells[i]))
-		}
-		return err
-	})
+	return found.unownedRows(n, func(rows []string) error { return c.unowned(ctx, rows) })
+}
+
+// unowned settles rows with cells whose owner cannot be told.
+func (c *Checker) unowned(ctx context.Context, rows []string) error {
+	cells, err := c.settleRows(ctx, rows)
+	for i := range cells {
+		err = errors.Join(err, c.Cell(&cells[i]))
+	}
 	if err != nil {
 		return fmt.Errorf("settle rows: %w", err)
+	}
+	return nil
+}
+
+// Cells looks again at cells that had no known owner before a time, and hands on those that have none now either. Items
+// that own one of the others have changed since, and are not looked at.
+func (c *Checker) Cells(ctx context.Context, seen change.Millis, each func(func(*Open) error) error) error {
+	var rows []string
+	look := c.secondLook(c.Cell)
+	look.Owned = func(Kind, item, []byte) {}
+	look.Untold = func(row []byte) { rows = append(rows, string(row)) }
+	if _, err := look.At(ctx, seen+proofMargin, each); err != nil {
+		return fmt.Errorf("look again at cells without an owner: %w", err)
+	}
+	slices.Sort(rows)
+	for some := range slices.Chunk(slices.Compact(rows), c.batch()) {
+		if err := c.unowned(ctx, some); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -72,27 +92,4 @@ func (c *Checker) settle(ctx context.Context, batch []Candidate) error {
 		}
 	}
 	return nil
-}
-
-// each calls f with what is in the file.
-func (l *openList) each(f func(*Open) error) error {
-	if err := l.to.Flush(); err != nil {
-		return fmt.Errorf("write list of differences: %w", err)
-	}
-	file, err := os.Open(l.path)
-	if err != nil {
-		return fmt.Errorf("open list of differences: %w", err)
-	}
-	defer file.Close()
-	for dec := json.NewDecoder(bufio.NewReader(file)); ; {
-		var o Open
-		if err := dec.Decode(&o); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("read list of differences: %w", err)
-		}
-		if err := f(&o); err != nil {
-			return err
-		}
-	}
 }

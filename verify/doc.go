@@ -28,6 +28,7 @@
 //	sort.go      the sorted cells of Compare
 //	resync.go    settles all candidates of a full comparison, and has the differences repaired
 //	check.go     settles all candidates and changes nothing
+//	again.go     looks again at cells without a known owner
 //	unowned.go   looks again at cells whose owner cannot be told
 //	settle.go    decides about items while both sides are written to
 //	bylog.go     items that change all the time, by what the log says of them

@@ -300,8 +300,8 @@ func TestEveryKindOfDamageIsACandidateWithItsItem(t *testing.T) {
 	if diff := cmp.Diff(want, candidates(t, f), sorted); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if f.Counts.Foreign != 1 || f.open.first[0].Kind != Foreign || string(f.open.first[0].Row) != "nobody's" {
-		t.Errorf("%+v, %+v", f.Counts, f.open.first)
+	if f.Counts.Foreign != 1 || f.cells.First()[0].Kind != Foreign || string(f.cells.First()[0].Row) != "nobody's" {
+		t.Errorf("%+v, %+v", f.Counts, f.cells.First())
 	}
 	for key, v := range e.verdicts(f) {
 		if v.Status != Different {

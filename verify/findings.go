@@ -1,18 +1,15 @@
 package verify
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/verify/guarded"
+	"github.com/tailrace-cdc/replicator/verify/openlist"
 	"github.com/tailrace-cdc/replicator/verify/runs"
 )
 
@@ -32,51 +29,51 @@ type Counts struct {
 	Answered change.Millis `json:"answered"` // the latest reply
 }
 
-// Open is something that is not proven equal, and why. It may hold a key, so it belongs into files of mode 0600 only.
-type Open struct {
-	Kind      Kind          `json:"kind"`
-	Why       string        `json:"why,omitempty"`
-	Table     string        `json:"table,omitempty"`
-	Key       string        `json:"key,omitempty"` // canonical
-	Row       []byte        `json:"row,omitempty"`
-	Family    string        `json:"family,omitempty"`
-	Qualifier []byte        `json:"qualifier,omitempty"`
-	Rule      string        `json:"rule,omitempty"`     // of an unowned cell: those that may have written it
-	Pipeline  string        `json:"pipeline,omitempty"` // another one, to which the row belongs
-	Until     change.Millis `json:"until,omitempty"`    // of a hot item: when to try again
-}
-
 // Findings are the candidates of a full comparison, on disk. They are made anew from the kept runs after a restart.
 type Findings struct {
 	Counts  Counts
 	ByTable []Counts // items, rows, cells, refused and times of each table
 
+	seen   Counts // at the first look
 	tables []Table
 	target Target
-	runs   *runs.Store // of the projection
-	items  *runs.Store // candidates, by item
-	rows   *runs.Store // rows with cells of unknown owners
-	open   *openList
+	dir    string
+	runs   *runs.Store    // of the projection
+	items  *runs.Store    // candidates, by item
+	rows   *runs.Store    // rows with cells of unknown owners
+	cells  *openlist.List // foreign and sealed ones
+	open   *openlist.List // what a Resyncer leaves open
+	read   change.Millis  // when the last row had been read
 }
 
 const (
 	runsFolder = "projection"
 	itemFolder = "candidates"
 	rowFolder  = "rows"
+	cellFile   = "cells.jsonl"
 	openFile   = "open.jsonl"
 )
 
 // Remove removes everything from the directory, when the result has been stored.
 func (f *Findings) Remove() error {
-	err := f.open.close()
+	err := errors.Join(f.cells.Remove(), f.open.Remove())
 	for _, s := range []*runs.Store{f.runs, f.items, f.rows} {
 		err = errors.Join(err, s.Remove())
 	}
-	return errors.Join(err, os.Remove(f.open.path))
+	return err
+}
+
+// newOpen makes the list of what a Resyncer leaves open, in place of an earlier one.
+func (f *Findings) newOpen() (*openlist.List, error) {
+	err := f.open.Close()
+	if err == nil {
+		f.open, err = openlist.Create(filepath.Join(f.dir, openFile))
+	}
+	return f.open, err
 }
 
 // Close closes the files and leaves them, so that a restart finds the finished parts.
-func (f *Findings) Close() error { return f.open.close() }
+func (f *Findings) Close() error { return errors.Join(f.cells.Close(), f.open.Close()) }
 
 // Candidate is an item that may differ, with the rows of the target in which it may.
 type Candidate struct {
@@ -155,12 +152,16 @@ func (f *Findings) unownedRows(n int, each func([]string) error) error {
 		if err != nil {
 			return err
 		}
-		if batch = append(batch, string(r.Row)); len(batch) == n {
+		if len(batch) > 0 && batch[len(batch)-1] == string(r.Row) {
+			continue // both looks have found it
+		}
+		if len(batch) == n {
 			if err := each(batch); err != nil {
 				return err
 			}
 			batch = nil
 		}
+		batch = append(batch, string(r.Row))
 	}
 	if len(batch) == 0 {
 		return nil
@@ -173,7 +174,7 @@ type collector struct {
 	counts  *Counts
 	items   *runs.Writer
 	rows    *runs.Writer
-	open    *openList
+	cells   *openlist.List
 	lastRow []byte
 	key     []byte
 }
@@ -192,13 +193,13 @@ func (c *collector) Kept([]byte, *guarded.Held) { c.counts.Kept++ }
 
 func (c *collector) Foreign(row []byte, h *guarded.Held, pipeline string) error {
 	c.counts.Foreign++
-	return c.open.add(openCell(Foreign, row, h, pipeline))
+	return c.cells.Add(openlist.OfCell(Foreign, row, h, pipeline))
 }
 
 func (c *collector) Unproven(kind Kind, row []byte, h *guarded.Held) error {
 	if kind == Sealed {
 		c.counts.Unproven++
-		return c.open.add(openCell(kind, row, h, ""))
+		return c.cells.Add(openlist.OfCell(kind, row, h, ""))
 	}
 	if bytes.Equal(row, c.lastRow) {
 		return nil
@@ -209,80 +210,4 @@ func (c *collector) Unproven(kind Kind, row []byte, h *guarded.Held) error {
 		return c.rows.Save("", nil, false)
 	}
 	return nil
-}
-
-func openCell(kind Kind, row []byte, h *guarded.Held, pipeline string) Open {
-	return Open{Kind: kind, Row: bytes.Clone(row), Family: h.Family, Qualifier: bytes.Clone(h.Qualifier),
-		Pipeline: pipeline}
-}
-
-// openList lists what is not proven equal. It counts everything, and keeps the first shownOpen in memory and the first
-// maxOpen in a file.
-type openList struct {
-	path  string
-	file  *os.File
-	to    *bufio.Writer
-	first []Open
-	count int64
-
-	compared      int64 // of count: found by the comparison, before anything was settled; -1 until then
-	comparedBytes int64 // of the file
-}
-
-const (
-	shownOpen = 100
-	maxOpen   = 1_000_000
-)
-
-func newOpenList(dir string) (*openList, error) {
-	path := filepath.Join(dir, openFile)
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("create list of differences: %w", err)
-	}
-	return &openList{path: path, file: f, to: bufio.NewWriter(f), compared: -1}, nil
-}
-
-// rewind drops what an earlier settling of the candidates has added.
-func (l *openList) rewind() error {
-	if err := l.to.Flush(); err != nil {
-		return fmt.Errorf("write list of differences: %w", err)
-	}
-	if l.compared < 0 {
-		at, err := l.file.Seek(0, io.SeekCurrent)
-		l.compared, l.comparedBytes = l.count, at
-		return err
-	}
-	l.count, l.first = l.compared, l.first[:min(l.compared, int64(len(l.first)))]
-	if err := l.file.Truncate(l.comparedBytes); err != nil {
-		return fmt.Errorf("shorten list of differences: %w", err)
-	}
-	_, err := l.file.Seek(l.comparedBytes, io.SeekStart)
-	return err
-}
-
-func (l *openList) add(o Open) error {
-	if l.count++; l.count <= shownOpen {
-		l.first = append(l.first, o)
-	}
-	if l.count > maxOpen {
-		return nil
-	}
-	line, err := json.Marshal(o)
-	if err == nil {
-		_, err = l.to.Write(append(line, '\n'))
-	}
-	if err != nil {
-		return fmt.Errorf("write list of differences: %w", err)
-	}
-	return nil
-}
-
-func (l *openList) close() error {
-	if l == nil || l.file == nil {
-		return nil
-	}
-	err := errors.Join(l.to.Flush(), l.file.Close())
-	l.file = nil
-	return err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/verify/guarded"
+	"github.com/tailrace-cdc/replicator/verify/openlist"
 	"github.com/tailrace-cdc/replicator/verify/runs"
 )
 
@@ -74,7 +75,7 @@ type full struct {
 }
 
 func (f *full) open() (*Findings, error) {
-	found := &Findings{tables: f.tables, target: f.target}
+	found := &Findings{tables: f.tables, target: f.target, dir: f.o.Dir}
 	if err := os.MkdirAll(f.o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory: %w", err)
 	}
@@ -233,11 +234,11 @@ func (f *full) merge(ctx context.Context, found *Findings) error {
 	if err := m.run(ctx); err != nil {
 		return err
 	}
-	counts.Equal, counts.Cells = m.rows.Equal, m.rows.All
+	counts.Equal, counts.Cells, found.read = m.rows.Equal, m.rows.All, f.o.Now()
 	if err := errors.Join(into.items.Save("", nil, true), into.rows.Save("", nil, true)); err != nil {
 		return err
 	}
-	found.Counts, found.ByTable = counts, byTable
+	found.Counts, found.seen, found.ByTable = counts, counts, byTable
 	f.o.Progress(counts)
 	return nil
 }
@@ -248,10 +249,10 @@ func (f *full) collect(found *Findings, counts *Counts) (*collector, error) {
 		return nil, err
 	}
 	var err error
-	if found.open, err = newOpenList(f.o.Dir); err != nil {
+	if found.cells, err = openlist.Create(filepath.Join(f.o.Dir, cellFile)); err != nil {
 		return nil, err
 	}
-	c := &collector{counts: counts, open: found.open}
+	c := &collector{counts: counts, cells: found.cells}
 	identity := fmt.Sprint(f.o.Identity, " ", time.Now().UnixNano())
 	for _, x := range []struct {
 		folder string

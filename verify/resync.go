@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/verify/openlist"
 )
 
 // Repair is one item to be resynced: its rows by its projection, and these.
@@ -86,11 +87,15 @@ const repairTries = 5
 // Run settles all candidates, repairs those that differ, and settles them again. It may be called again, to look at
 // what stayed open.
 func (r *Resyncer) Run(ctx context.Context, found *Findings) (*Resynced, error) {
-	w := &resyncing{Resyncer: r, open: found.open, result: Resynced{Counts: found.Counts, Kept: found.Counts.Kept,
-		Foreign: found.Counts.Foreign, Unproven: found.Counts.Unproven}}
-	if err := found.open.rewind(); err != nil {
+	open, err := found.newOpen()
+	if err != nil {
 		return nil, err
 	}
+	if err := r.lookAgain(ctx, found, func(o *Open) error { return open.Add(*o) }); err != nil {
+		return nil, err
+	}
+	w := &resyncing{Resyncer: r, open: open, result: Resynced{Counts: found.Counts, Kept: found.Counts.Kept,
+		Foreign: found.Counts.Foreign, Unproven: found.Counts.Unproven}}
 	n := cmp.Or(r.Batch, checkedAtOnce)
 	if err := found.Candidates(n, func(batch []Candidate) error { return w.settle(ctx, batch) }); err != nil {
 		return nil, fmt.Errorf("settle: %w", err)
@@ -99,14 +104,14 @@ func (r *Resyncer) Run(ctx context.Context, found *Findings) (*Resynced, error) 
 		return nil, fmt.Errorf("settle rows: %w", err)
 	}
 	w.result.Equal = w.result.Counts.Items - w.notEqual
-	w.result.Open, w.result.OpenCount, w.result.OpenFile = found.open.first, found.open.count, found.open.path
+	w.result.Open, w.result.OpenCount, w.result.OpenFile = open.First(), open.Count(), open.Path()
 	return &w.result, nil
 }
 
 // resyncing is one Run of a Resyncer.
 type resyncing struct {
 	*Resyncer
-	open     *openList
+	open     *openlist.List
 	result   Resynced
 	notEqual int64 // items of the source
 }
@@ -119,7 +124,7 @@ func (w *resyncing) leaveUnowned(ctx context.Context, rows []string) error {
 	}
 	w.result.Unproven += int64(len(cells))
 	for i := range cells {
-		if err := w.open.add(cells[i]); err != nil {
+		if err := w.open.Add(cells[i]); err != nil {
 			return err
 		}
 	}
@@ -271,7 +276,7 @@ func (w *resyncing) leave(v *Verdict, o Open) error {
 	if len(v.Rows) > 0 {
 		o.Row = v.Rows[0]
 	}
-	return w.open.add(o)
+	return w.open.Add(o)
 }
 
 // repair has items repaired and settles them again. It returns those that still differ. A row that holds a newer write

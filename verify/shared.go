@@ -1,6 +1,9 @@
 package verify
 
-import "github.com/tailrace-cdc/replicator/verify/guarded"
+import (
+	"github.com/tailrace-cdc/replicator/verify/guarded"
+	"github.com/tailrace-cdc/replicator/verify/openlist"
+)
 
 // What the comparison of single rows shares with this package.
 type (
@@ -11,6 +14,7 @@ type (
 	BigtableTarget = guarded.BigtableTarget
 	CellDifference = guarded.CellDifference
 	Content        = guarded.Content
+	Open           = openlist.Open
 	item           = guarded.Item
 )
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/verify/guarded"
+	"github.com/tailrace-cdc/replicator/verify/openlist"
 )
 
 // settleRows looks again at rows with cells in columns that do not show to which item they belong. It reads all items
@@ -92,7 +93,7 @@ func (r *rowSettling) Foreign([]byte, *guarded.Held, string) error { return nil 
 
 func (r *rowSettling) Unproven(kind Kind, row []byte, h *guarded.Held) error {
 	if kind == Unowned {
-		o := openCell(kind, row, h, "")
+		o := openlist.OfCell(kind, row, h, "")
 		o.Rule = strings.Join(r.judge.guards.RulesOf(h.Cell), " | ")
 		r.unowned[fmt.Sprintf("%s\x00%s\x00%s", row, h.Family, h.Qualifier)] = o
 	}

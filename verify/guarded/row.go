@@ -201,6 +201,23 @@ func (c *Comparison) checkRest(key []byte) error {
 	return nil
 }
 
+// Again looks again for the owners of cells of a row that no item explains: of those that pick names.
+func (c *Comparison) Again(row *Row, pick func(*Held) bool) error {
+	c.row, c.items = row, nil
+	c.cells.Load(row)
+	c.guards.Read(row)
+	for i := range c.cells.List {
+		h := &c.cells.List[i]
+		if c.cells.Expired(h) || !pick(h) {
+			continue
+		}
+		if err := c.checkCell(row.Key, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // checkCell reports a cell that no item explains: to its owner, if a guard shows one.
 func (c *Comparison) checkCell(key []byte, h *Held) error {
 	maybe := false

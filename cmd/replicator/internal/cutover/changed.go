@@ -55,7 +55,7 @@ func (c *Cutover) verifyChanged(ctx context.Context) (v *verified, why string, e
 		if err != nil {
 			return err
 		}
-		return changed.Cells(ctx, check.Target, check.Cell)
+		return check.Cells(ctx, c.fenced, changed.EachCell)
 	})
 	if err != nil {
 		return nil, "", err

@@ -2,7 +2,6 @@ package kept
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -189,8 +188,8 @@ func (c *Changed) read(ctx context.Context) error {
 // Items calls f with the items that were not equal, and with those that have changed since, at most n at a time.
 func (c *Changed) Items(n int, f func([]verify.Candidate) error) error { return c.keys.each(n, f) }
 
-// Cells calls f with each cell without a known owner that the kept comparison found and that is still there.
-func (c *Changed) Cells(ctx context.Context, target verify.Target, f func(*verify.Open) error) error {
+// EachCell calls f with each cell without a known owner that the kept comparison found.
+func (c *Changed) EachCell(f func(*verify.Open) error) error {
 	if c.Result == nil {
 		return nil
 	}
@@ -206,18 +205,7 @@ func (c *Changed) Cells(ctx context.Context, target verify.Target, f func(*verif
 		} else if err != nil {
 			return fmt.Errorf("read kept cells: %w", err)
 		}
-		there := false
-		err := target.Lookup(ctx, []string{string(o.Row)}, func(row *verify.Row) error {
-			for i := range row.Cells {
-				x := &row.Cells[i]
-				there = there || x.Family == o.Family && bytes.Equal(x.Qualifier, o.Qualifier)
-			}
-			return nil
-		})
-		if err == nil && there {
-			err = f(&o)
-		}
-		if err != nil {
+		if err := f(&o); err != nil {
 			return err
 		}
 	}

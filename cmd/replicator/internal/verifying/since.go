@@ -90,7 +90,7 @@ func (r *run) settleChanged(ctx context.Context, c *kept.Changed) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Cells(ctx, check.Target, check.Cell); err != nil {
+	if err := check.Cells(ctx, r.sides.Now(), c.EachCell); err != nil {
 		return err
 	}
 	r.finish()

@@ -1,0 +1,129 @@
+// Package secondlook looks again at cells of the target that had no known owner, once the target has every change up to
+// the first look. What a change on its way has removed by then, or has taken as its item's, is not foreign.
+package secondlook
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/verify/guarded"
+	"github.com/tailrace-cdc/replicator/verify/openlist"
+)
+
+// Look is one second look. All members are needed.
+type Look struct {
+	Tables []guarded.Table
+	Target guarded.Target
+	Prove  func(ctx context.Context, t change.Millis) error // blocks until the target has every change up to t
+	Now    func() change.Millis                             // the service's clock
+	Lead   func() change.Millis                             // how far above it versions may be
+
+	// Still receives the cells that have no known owner now either.
+	Still func(*openlist.Open) error
+	// Owned receives the items that own a cell by now.
+	Owned func(kind guarded.Kind, of guarded.Item, row []byte)
+	// Untold receives rows with a cell of which it cannot be told whose it is; a row may come several times.
+	Untold func(row []byte)
+}
+
+// rowsAtOnce is how many rows are read at once.
+const rowsAtOnce = 100
+
+// place is where a cell stands, whatever its time.
+type place struct{ row, family, qualifier string }
+
+// looking is a Look at work.
+type looking struct {
+	Look
+	compare *guarded.Comparison
+	listed  map[place]int // cells of the rows that are read next
+	rows    map[string]bool
+	more    map[guarded.Kind]int64
+}
+
+// At looks at the cells that each yields, which were seen before a time. It returns how many more of each kind there
+// are than were listed; fewer is negative.
+func (l Look) At(
+	ctx context.Context, seen change.Millis, each func(func(*openlist.Open) error) error,
+) (more map[guarded.Kind]int64, err error) {
+	x := &looking{Look: l, listed: map[place]int{}, rows: map[string]bool{}, more: map[guarded.Kind]int64{}}
+	x.compare = guarded.NewComparison(guarded.NewGuards(l.Target, l.Tables), guarded.FamiliesOf(l.Tables), 0, 0, x)
+	proven := false
+	look := func() error {
+		if !proven && len(x.rows) > 0 {
+			if err := l.Prove(ctx, seen); err != nil {
+				return fmt.Errorf("prove what is applied: %w", err)
+			}
+			proven = true
+		}
+		return x.look(ctx)
+	}
+	err = each(func(o *openlist.Open) error {
+		if o.Kind == guarded.Unowned {
+			x.Untold(o.Row)
+			return nil
+		}
+		if len(x.rows) == rowsAtOnce && !x.rows[string(o.Row)] {
+			if err := look(); err != nil {
+				return err
+			}
+		}
+		x.more[o.Kind]--
+		x.rows[string(o.Row)] = true
+		x.listed[place{string(o.Row), o.Family, string(o.Qualifier)}]++
+		return nil
+	})
+	if err == nil {
+		err = look()
+	}
+	return x.more, err
+}
+
+// look reads the rows of the listed cells. A column may have several cells, and be listed as often.
+func (x *looking) look(ctx context.Context) error {
+	now := x.Now()
+	x.compare.At(now, change.Version(now+x.Lead()))
+	err := x.Target.Lookup(ctx, slices.Sorted(maps.Keys(x.rows)), func(row *guarded.Row) error {
+		return x.compare.Again(row, func(h *guarded.Held) bool {
+			at := place{string(row.Key), h.Family, string(h.Qualifier)}
+			x.listed[at]--
+			return x.listed[at] >= 0
+		})
+	})
+	clear(x.rows)
+	clear(x.listed)
+	return err
+}
+
+// Candidate implements guarded.Findings.
+func (x *looking) Candidate(kind guarded.Kind, of guarded.Item, row []byte) error {
+	x.Owned(kind, of, row)
+	return nil
+}
+
+// Kept implements guarded.Findings.
+func (x *looking) Kept([]byte, *guarded.Held) {}
+
+// Foreign implements guarded.Findings.
+func (x *looking) Foreign(row []byte, h *guarded.Held, pipeline string) error {
+	return x.still(openlist.OfCell(guarded.Foreign, row, h, pipeline))
+}
+
+// Unproven implements guarded.Findings.
+func (x *looking) Unproven(kind guarded.Kind, row []byte, h *guarded.Held) error {
+	if kind == guarded.Unowned {
+		x.Untold(bytes.Clone(row))
+		return nil
+	}
+	return x.still(openlist.OfCell(kind, row, h, ""))
+}
+
+// still hands on a cell that has no known owner.
+func (x *looking) still(o openlist.Open) error {
+	x.more[o.Kind]++
+	return x.Still(&o)
+}
