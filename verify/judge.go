@@ -25,7 +25,6 @@ type projected struct {
 type sighting struct {
 	kinds   []Kind
 	rows    [][]byte // with differences
-	live    int      // rows that hold the item by their guards, and should not
 	keptTTL int      // cells that are kept if the item is absent
 	owned   int      // cells that belong to the item and should not be there
 	shared  bool     // a cell that other items may write too has another value
@@ -225,7 +224,6 @@ func (j *judge) lookAt(key string, row *Row, x *settling) error {
 		return nil
 	}
 	if g.Live > 0 && !wanted {
-		x.seen.live++
 		if err := j.addGuard(x, Stale, key, g.Live); err != nil {
 			return err
 		}
@@ -341,7 +339,7 @@ func (j *judge) verdict(x *settling) Verdict {
 	case s.future > 0:
 	case x.want.absent && s.keptTTL > 0 && s.owned == 0:
 		v.Status, v.Kept, v.Why = Kept, s.keptTTL, "on_ttl_expiry: keep"
-	case !x.want.absent && s.keptTTL > 0:
+	case s.keptTTL > 0:
 		v.addKind(ExtraCell) // what TTL leaves may remain only while there is no such item
 	case len(s.kinds) > 0:
 	case s.shared:
