@@ -38,7 +38,7 @@ Exit 4: something is hot, refused, unproven, still different or not deleted. Rep
 		RunE: a.Body(func(ctx context.Context, _ []string) error { return repair(ctx, a, o, yes) }),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.From, "from", "", "file of differences, as `replicator verify --differences` writes it")
+	f.StringVar(&o.From, "from", "", "`FILE` of differences, as verify --differences writes it")
 	f.StringVar(&o.Keys, "keys", "", "file with the keys of items, - for stdin")
 	f.StringVar(&o.Table, "table", "", "source table of the keys (default: the only one)")
 	f.BoolVar(&o.DryRun, "dry-run", false, "say what would be looked at, and change nothing")
