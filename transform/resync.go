@@ -44,6 +44,11 @@ func (p *Program) MayOutlive() []Outlive { return emit.MayOutlive(p.prog) }
 // begins with "on_ttl_expiry: keep" holds for absent items alone, the others for items that exist as well.
 func (p *Program) Outlives(c CellAlone) (why string) { return emit.OutlivesWhy(p.prog, &c) }
 
+// MayWrite reports whether some item may have a cell in a place. False is a proof.
+func (p *Program) MayWrite(row []byte, family, qualifier string) bool {
+	return emit.MayWrite(p.prog, row, family, qualifier)
+}
+
 // The difference of two mappings.
 type (
 	MappingKind   = edit.Kind

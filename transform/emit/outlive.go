@@ -108,6 +108,29 @@ func OutlivesWhy(p *ir.Program, a *Alone) (why string) {
 	return why
 }
 
+// MayWrite reports whether some item may have a cell in a place. False is a proof.
+func MayWrite(p *ir.Program, row []byte, family, qualifier string) bool {
+	at := tmpl.Text(string(row))
+	for _, r := range p.Rules {
+		for i, pl := range r.Plans {
+			if !tmpl.Overlap(pl.Row.Shape, at) {
+				continue
+			}
+			if f := r.ArchiveFamily; f != nil && i == 0 && f.Name == family {
+				return true
+			}
+			for _, e := range pl.Emitters {
+				for _, c := range e.Columns() {
+					if c.Family.Name == family && e.MayWrite(c.Family, qualifier) {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
 // mayBeOf reports whether a plan may have given a cell's row, to the item of the guard where that is known.
 func mayBeOf(p *ir.Program, r *ir.Rule, pl *ir.Plan, a *Alone) bool {
 	if a.Keys == nil {

@@ -2,7 +2,13 @@ package guarded
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
 
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -12,7 +18,14 @@ type BigtableTarget struct {
 	Client *bigtable.Client
 	Name   string
 	Views  []bigtable.View // as Views returns them
+
+	mu      sync.Mutex // covers what follows
+	retired []string
+	asked   time.Time
 }
+
+// askRetired is how long a target believes that no further table was retired.
+const askRetired = time.Minute
 
 // NewTarget returns a table of Bigtable as a Target. The programs are those of all source tables that write it.
 func NewTarget(c *bigtable.Client, name string, programs ...*transform.Program) *BigtableTarget {
@@ -38,8 +51,33 @@ func (t *BigtableTarget) Lookup(ctx context.Context, keys []string, f func(*Row)
 }
 
 func (t *BigtableTarget) read(ctx context.Context, read bigtable.GuardedRead, f func(*Row) error) error {
+	if err := t.readRetired(ctx); err != nil {
+		return err
+	}
 	read.Views, read.Dead = t.Views, true
 	return t.Client.GuardedRows(ctx, t.Name, read, func(row *bigtable.GuardedRow) error { return f((*Row)(row)) })
+}
+
+// readRetired reads which tables were retired, now and then.
+func (t *BigtableTarget) readRetired(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.asked.IsZero() && time.Since(t.asked) < askRetired {
+		return nil
+	}
+	all, err := t.Client.Retired(ctx, t.Name)
+	if err != nil && bigtable.Classify(err) != failure.Missing { // without a state table there is none
+		return fmt.Errorf("read which tables were retired: %w", err)
+	}
+	t.retired, t.asked = slices.Sorted(maps.Keys(all)), time.Now()
+	return nil
+}
+
+// Retired implements Retiring.
+func (t *BigtableTarget) Retired() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.retired
 }
 
 // GuardOf implements Target.

@@ -8,6 +8,7 @@
 //	bigtable.go  the target in Bigtable
 //	row.go       compares a row with all its items
 //	guards.go    the guards of a row, and which item owns a cell
+//	retired.go   cells that may be those of a table whose replication has ended
 //	show.go      names of cells, rules and entries, for people
 //	project.go   what the target should hold of an item
 //	cells.go     the cells of a row

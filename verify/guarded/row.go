@@ -279,5 +279,9 @@ func (c *Comparison) checkUnowned(key []byte, h *Held) error {
 			pipeline = p
 		}
 	}
+	if pipeline == "" && c.guards.Retired(key, h.Cell) != "" {
+		c.into.Kept(key, h)
+		return nil
+	}
 	return c.into.Foreign(key, h, pipeline)
 }

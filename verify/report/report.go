@@ -37,6 +37,10 @@ type Table struct {
 	Ended     time.Time `json:"ended"`
 	Lagging   bool      `json:"lagging"` // the source was read with eventual consistency
 
+	// Retired are source tables whose replication into the target has ended: cells that no item of a configured table can
+	// have are left out, because they may be the application's.
+	Retired []string `json:"retired,omitempty"`
+
 	// Of a sample.
 	Sample int64  `json:"sample,omitempty"` // random items that were asked for; Items says how many were compared
 	Seed   uint64 `json:"seed,omitempty"`

@@ -2,12 +2,21 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/dustin/go-humanize"
 )
 
-// Sentence says in one sentence what was found about a table.
+// Sentence says in one sentence what was found about a table, and in another one what was left out.
 func (t *Table) Sentence() string {
+	if len(t.Retired) == 0 || t.Sample > 0 || !t.Since.IsZero() && t.Full.IsZero() {
+		return t.found()
+	}
+	return fmt.Sprintf("%s Cells that none of its items can have were left out: the replication of %s into %s has ended, "+
+		"and they may be the application's.", t.found(), strings.Join(t.Retired, ", "), t.Target)
+}
+
+func (t *Table) found() string {
 	if t.Sample > 0 {
 		return t.sampleSentence()
 	}

@@ -196,7 +196,11 @@ func (x *explainedRow) ownerOf(row *verify.Row, h *guarded.Held) (c OwnedCell, e
 	case c.Owner == ownedMaybe:
 		c.Why = "its column does not show to which item of the row it belongs"
 	default:
-		x.nobodys(&c)
+		if x.nobodys(&c); c.Owner == ownedByNobody {
+			if why := x.guards.Retired(row.Key, h.Cell); why != "" {
+				c.Owner, c.Why = ownedKept, why
+			}
+		}
 	}
 	return c, "", nil
 }

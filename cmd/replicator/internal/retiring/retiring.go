@@ -121,11 +121,12 @@ func (r *Retirement) configured() int {
 
 // Run takes away what is kept. The steps, each of which may be repeated:
 //
-//	row {fenced} → log → requests, letters → guards → files → target {retired} → row removed
+//	row {fenced} → log → requests, letters → target {retired} → guards → files → row removed
 //
 // The row comes last: as long as it is fenced nobody writes the rows, and without the log no undo lets the replicator
 // go on where it was, with guards that are gone. What the target notes refuses a later start, which would copy the
-// table over the application's rows.
+// table over the application's rows; and it keeps comparisons of the target's other tables from taking cells without
+// guards for foreign ones, which `repair --delete-foreign` deletes. So it comes before the guards.
 //
 // Rule 12: no step leaves a table without a fence that somebody could start.
 func (r *Retirement) Run(ctx context.Context) error {
@@ -140,6 +141,9 @@ func (r *Retirement) Run(ctx context.Context) error {
 			return exit.Environment(err, again)
 		}
 		r.Say("Deleted the %s of %s: %d messages in stream %s.", k.What, r.Table, k.Messages, k.Stream)
+	}
+	if err := r.noteRetired(ctx); err != nil {
+		return err
 	}
 	if r.DropGuards && r.Kept.Target != "" {
 		if _, err := r.sweep(ctx, true); err != nil {
@@ -181,8 +185,8 @@ func (r *Retirement) fenceRow(ctx context.Context) error {
 	return nil
 }
 
-// removeRow notes in the target that the table is retired, and removes its row.
-func (r *Retirement) removeRow(ctx context.Context) error {
+// noteRetired notes in the target that the table is retired.
+func (r *Retirement) noteRetired(ctx context.Context) error {
 	if r.row == nil {
 		return nil
 	}
@@ -190,6 +194,14 @@ func (r *Retirement) removeRow(ctx context.Context) error {
 	as := bigtable.Retired{At: r.Now().UTC(), Floor: floor}
 	if err := r.sink.Retire(ctx, r.cfg.Pipeline, r.Kept.Target, r.Table, as); err != nil {
 		return exit.Bigtable(err)
+	}
+	return nil
+}
+
+// removeRow removes the table's row.
+func (r *Retirement) removeRow(ctx context.Context) error {
+	if r.row == nil {
+		return nil
 	}
 	for {
 		err := r.sink.RemoveState(ctx, r.row)

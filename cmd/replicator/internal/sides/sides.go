@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -30,6 +31,7 @@ type Sides struct {
 	sink    *bigtable.Client
 	budgets []*source.Budget // by table
 	lead    change.Millis
+	retired []string
 
 	mu      sync.Mutex // covers clients
 	clients *wire.Clients
@@ -66,8 +68,17 @@ func Open(
 			return nil, err
 		}
 	}
+	retired, err := s.sink.Retired(ctx, s.Target)
+	if err != nil {
+		return nil, exit.Bigtable(err)
+	}
+	s.retired = slices.Sorted(maps.Keys(retired))
 	return s, nil
 }
+
+// Retired returns the source tables whose replication into the target has ended: cells that no item of Tables can have
+// may be what they left, and are not compared.
+func (s *Sides) Retired() []string { return s.retired }
 
 // Targets returns the first source table of each target, in the order of the configuration.
 func Targets(tables *catalog.Catalog) (sources []string) {

@@ -131,7 +131,8 @@ func (r *run) names() {
 		if r.o.Table == "" || r.o.Table == t.Source {
 			at = len(r.result)
 			r.wanted = append(r.wanted, t.Source)
-			r.result = append(r.result, report.Table{Source: t.Source, Target: t.Target, Lagging: !r.o.Strong})
+			r.result = append(r.result, report.Table{Source: t.Source, Target: t.Target, Lagging: !r.o.Strong,
+				Retired: r.sides.Retired()})
 			r.result[at].CountGroups(Templates(t.Program), r.o.Values)
 		}
 		r.index = append(r.index, at)
