@@ -64,7 +64,7 @@ func (d *Daemon) open(ctx context.Context) error {
 		return err
 	}
 	o := wire.PipelineOptions(d.cfg)
-	o.Owner, o.Services = wire.OwnerName(), &d.services
+	o.Owner, o.Services, o.Adopt = wire.OwnerName(), &d.services, d.w.Adopt
 	for i, table := range d.cfg.Tables {
 		t := &o.Tables[i]
 		all := func(

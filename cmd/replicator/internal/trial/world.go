@@ -30,6 +30,7 @@ import (
 type World struct {
 	*sandbox.World
 	Config *config.Config
+	Adopt  bool   // run --adopt
 	Window string // queue.replay_window of the next Configure; default 0s: the log is trimmed as early as can be
 
 	t      sandbox.TB

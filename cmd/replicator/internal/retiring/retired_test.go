@@ -1,0 +1,223 @@
+package retiring_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	cloud "cloud.google.com/go/bigtable"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/explaining"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/retiring"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/trial"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/verifying"
+	"github.com/tailrace-cdc/replicator/pipeline/foreign"
+	"github.com/tailrace-cdc/replicator/queue/request"
+	"github.com/tailrace-cdc/replicator/transform"
+	"github.com/tailrace-cdc/replicator/verify/report"
+)
+
+// world has two tables in one target, whose rows begin with o and x.
+type world struct {
+	*trial.World
+	t *testing.T
+}
+
+const (
+	orders = "{source: Orders, target: shared, mapping: o.yaml, backfill: none}"
+	other  = "{source: Other, target: shared, mapping: x.yaml, backfill: none}"
+)
+
+func newWorld(t *testing.T, seed uint64) *world {
+	t.Helper()
+	t.Parallel()
+	w := &world{trial.New(t, seed), t}
+	for _, letter := range []string{"o", "x"} {
+		w.Write(letter+".yaml", fmt.Sprintf(`families: {d: {max_versions: 1}}
+rules:
+- name: item
+  match: {pk: "{p}", sk: "{s}"}
+  row: "%s#{p}#{s}"
+  cells: [{attr: n, to: "d:n", as: int64}]
+`, letter))
+	}
+	w.Configure(orders, other)
+	w.Prepare("Orders", "Other")
+	return w
+}
+
+// replicate writes items to both tables, of which one of Orders is refused, and stops when they are applied.
+func (w *world) replicate() {
+	w.t.Helper()
+	d := w.Run()
+	for i := range 3 {
+		w.Put("Orders", "p", fmt.Sprint(i), `"n":{"N":"1"}`)
+		w.Put("Other", "p", fmt.Sprint(i), `"n":{"N":"1"}`)
+	}
+	w.Put("Orders", "p", "bad", `"n":{"S":"many"}`)
+	d.Settle()
+	d.Stop()
+}
+
+// retire retires Orders with the configuration of this moment, and returns what was kept of it.
+func (w *world) retire(o retiring.Options) (retiring.Kept, error) {
+	w.t.Helper()
+	clients := w.Clients()
+	q, err := clients.Queue(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	o.Table, o.Now, o.Say = "Orders", w.Clock.Now, func(string, ...any) {}
+	r, err := retiring.Plan(w.t.Context(), w.Config, q, w.Sink(clients), o)
+	if err != nil {
+		return retiring.Kept{}, err
+	}
+	return r.Kept, r.Run(w.t.Context())
+}
+
+// verify compares all of the target.
+func (w *world) verify() report.Table {
+	w.t.Helper()
+	_, s := w.Sides("Other")
+	var found []report.Table
+	var err error
+	w.While("all items are compared", func() {
+		found, err = verifying.Full(w.t.Context(), w.Config, s, verifying.Options{})
+	})
+	if err != nil || len(found) != 1 {
+		w.t.Fatalf("%d tables: %v", len(found), err)
+	}
+	return found[0]
+}
+
+// plant writes a cell as the application would, an hour ago.
+func (w *world) plant(row, column string) {
+	w.t.Helper()
+	client, err := cloud.NewClient(w.t.Context(), "local", "local", option.WithEndpoint(w.Bigtable.Addr()),
+		option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer client.Close()
+	m := cloud.NewMutation()
+	m.Set("d", column, cloud.Time(w.Clock.Now().Add(-time.Hour)), []byte("of the application"))
+	if err := client.Open("shared").Apply(w.t.Context(), row, m); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// A table that is not configured any more is retired without a cutover, with letters that were never applied only if
+// they are waived, also with its guards. Then the rows of the other table in the target are compared as before: what
+// Orders has left, and what the application adds to it, is no difference and is never deleted as foreign cells; and
+// people are told so. What nobody but the other table could have written is foreign as ever.
+func TestTargetOfARetiredTableIsComparedForTheOthers(t *testing.T) {
+	w := newWorld(t, 941)
+	w.replicate()
+	_, err := w.retire(retiring.Options{DropGuards: true, DropLetters: true})
+	if err == nil || !strings.Contains(err.Error(), "configured and not fenced") {
+		t.Errorf("still configured: %v", err)
+	}
+	w.Configure(other)
+	_, err = w.retire(retiring.Options{DropGuards: true})
+	if err == nil || !strings.Contains(err.Error(), "1 dead letters") {
+		t.Errorf("with a letter: %v", err)
+	}
+	kept, err := w.retire(retiring.Options{DropGuards: true, DropLetters: true})
+	if err != nil || kept.Letters != 1 || kept.Guards == nil || kept.Guards.Cells != 3 || kept.Fence != "" {
+		t.Fatalf("%+v, %v", kept, err)
+	}
+	if again, err := w.retire(retiring.Options{DropGuards: true}); err != nil || !again.Nothing() {
+		t.Errorf("once more: %+v, %v", again, err)
+	}
+	w.plant("o#p#0", "n")
+	w.plant("o#p#new", "n")
+
+	d := w.Run()
+	d.Settle()
+	x := w.verify()
+	if x.Verdict != report.Equal || x.Items != 3 || x.Foreign != 0 {
+		t.Errorf("the other table: %+v", x)
+	}
+	if text := x.Sentence(); !strings.Contains(text, "Other and shared are equal") ||
+		!strings.Contains(text, "the replication of Orders into shared has ended") {
+		t.Errorf("it says: %s", text)
+	}
+	out := w.explain("o#p#new")
+	if !strings.Contains(out, "equal: ") || !strings.Contains(out, "may have written it: Orders") {
+		t.Errorf("explain says: %s", out)
+	}
+	w.plant("x#p#9", "n")
+	w.plant("x#p#1", "m")
+	if x := w.verify(); x.Verdict != report.Different || x.Foreign != 1 {
+		t.Errorf("a row that only the other table may have: %+v", x)
+	}
+	if got := w.deleteForeign("o#p#new", "o#p#0", "x#p#9"); got != "owned owned deleted 1" {
+		t.Errorf("repair --delete-foreign: %s", got)
+	}
+
+	// Configured again it is refused, and with --adopt the operator takes the rows back: then nothing is left out.
+	d.Stop()
+	w.Configure(orders, other)
+	d = w.Run()
+	w.Until("Orders is refused", func() bool {
+		return strings.Contains(d.Table("Orders").Halt, "was retired at") &&
+			strings.Contains(d.Table("Orders").Halt, "run --adopt")
+	})
+	d.Stop()
+	w.Delete("Orders", "p", "bad")
+	w.Adopt = true
+	d = w.Run()
+	w.Until("Orders is replicated again", func() bool { return d.Table("Orders").State == "running" })
+	if retired, err := w.Sink(w.Clients()).Retired(t.Context(), "shared"); err != nil || len(retired) > 0 {
+		t.Errorf("retired: %v, %v", retired, err)
+	}
+}
+
+// explain explains a row of the target.
+func (w *world) explain(row string) string {
+	w.t.Helper()
+	clients, _ := w.Sides("Other")
+	tables := w.Catalog(clients)
+	by := &explaining.Explainer{Config: w.Config, Clients: clients, Catalog: tables, Table: tables.Table("Other"),
+		Say: func(string) {}}
+	var found *explaining.Row
+	var err error
+	w.While("the row is explained", func() { found, err = by.Row(w.t.Context(), []byte(row)) })
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var out strings.Builder
+	found.Print(&out)
+	return out.String()
+}
+
+// deleteForeign has the column d:n of rows deleted as the owner of the table would, and returns what became of them.
+func (w *world) deleteForeign(rows ...string) string {
+	w.t.Helper()
+	_, s := w.Sides("Other")
+	x := &foreign.Deleter{Target: "shared", Client: s.Sink(), Owned: func() error { return nil },
+		Prove:    func(context.Context, change.Millis) error { return nil },
+		Programs: func() ([]*transform.Program, error) { return s.Programs(), nil },
+		Now:      func() change.Millis { return change.MillisOf(w.Clock.Now()) },
+	}
+	var asked []request.Item
+	for _, row := range rows {
+		column := request.Column{Row: []byte(row), Family: "d", Qualifier: []byte("n")}
+		asked = append(asked, request.Item{Columns: []request.Column{column}})
+	}
+	done, err := x.Delete(w.t.Context(), asked)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var codes []string
+	for _, n := range done.Notes {
+		codes = append(codes, n.Code)
+	}
+	return fmt.Sprintf("%s deleted %d", strings.Join(codes, " "), done.Deleted)
+}
