@@ -109,7 +109,9 @@ func TestWhatIsOpenForbidsAFence(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := owned(t).s.CheckNext(&Control{Fence: &FenceOrder{}}); err == nil {
+	w := owned(t, seen("a")...)
+	w.must(t, markAt(1))
+	if err := w.s.CheckNext(&Control{Fence: &FenceOrder{}}); err == nil {
 		t.Error("a fence without an id is taken")
 	}
 }

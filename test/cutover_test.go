@@ -129,8 +129,10 @@ func TestCutoverIsTakenOverBetweenItsSteps(t *testing.T) {
 	}
 	w.altered("cert.json")
 
+	w.write("keys.jsonl", `{"pk":"hats","sk":"cap"}`)
 	for _, args := range [][]string{
-		{"resync", "--table", "Orders"}, {"gaps", "heal", "--table", "Orders"}, {"recover", "--table", "Orders", "--yes"},
+		{"resync", "--table", "Orders"}, {"resync", "--table", "Orders", "--keys", "keys.jsonl"},
+		{"gaps", "heal", "--table", "Orders"}, {"recover", "--table", "Orders", "--yes"},
 	} {
 		if r := w.command(args...); args[0] != "gaps" && (r.code != 3 || !strings.Contains(r.err, "cutover --undo")) {
 			t.Errorf("%v behind the fence: exit %d\n%s%s", args, r.code, r.out, r.err)

@@ -91,10 +91,22 @@ func (w *world) fence(id string, undo bool) {
 // write has the owner read a change of an item from a page of a time of the service's clock.
 func (w *world) write(key string, at change.Millis) {
 	w.Helper()
+	w.read(`"eventName":"MODIFY"`, "NewImage", key, at)
+}
+
+// expire has the owner read a deletion by TTL.
+func (w *world) expire(key string, at change.Millis) {
+	w.Helper()
+	const ttl = `"eventName":"REMOVE","userIdentity":{"PrincipalId":"dynamodb.amazonaws.com","Type":"Service"}`
+	w.read(ttl, "OldImage", key, at)
+}
+
+func (w *world) read(what, image, key string, at change.Millis) {
+	w.Helper()
 	w.records++
 	recs, _, err := change.ScanPage(fmt.Appendf(nil, `{"Records":[{"dynamodb":{"ApproximateCreationDateTime":%d,`+
-		`"Keys":{"pk":{"S":%q}},"NewImage":{"pk":{"S":%q}},"SequenceNumber":"1%020d","SizeBytes":9},"eventID":"e",`+
-		`"eventName":"MODIFY"}]}`, at/1000, key, key, w.records), nil)
+		`"Keys":{"pk":{"S":%q}},%q:{"pk":{"S":%q}},"SequenceNumber":"1%020d","SizeBytes":9},"eventID":"e",%s}]}`,
+		at/1000, key, image, key, w.records, what), nil)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -161,7 +173,10 @@ func TestFenceThatIsRaisedAnewIsAnotherOne(t *testing.T) {
 	w.fence("f1", false)
 	_, err = c.lookBehind(t.Context())
 	w.refused(err, "the fence of Orders was taken away meanwhile")
-	c.behind = make([]behind, 1)
+	c.behind, c.id = make([]behind, 1), "f2"
+	_, err = c.lookBehind(t.Context())
+	w.refused(err, "the fence of Orders was taken away meanwhile")
+	c.id = "f1"
 	if _, err := c.lookBehind(t.Context()); err != nil || c.identity() == first {
 		t.Errorf("another cutover under this fence: %v, and uses the parts of %s", err, first)
 	}

@@ -98,17 +98,30 @@ func (c *Cutover) refuseTwo(other *bigtable.Fenced) error {
 	return refuse("the tables of the target have fences of two cutovers, %s and %s: undo both", c.id, other.ID)
 }
 
-// checkRows refuses tables whose row is not fenced any more. With a fence in the log alone, a table whose log is lost
-// would be recovered, over what the application has written.
+// checkRows refuses tables whose rows in the state table say something else by now than when the cutover began.
 func (c *Cutover) checkRows(ctx context.Context) error {
 	for _, t := range c.sides.Tables {
 		row, err := c.sides.Sink().LoadState(ctx, c.cfg.Pipeline, t.Source)
 		if err != nil {
 			return exit.Bigtable(fmt.Errorf("load state of %s: %w", t.Source, err))
 		}
-		if row.Fenced == nil || row.Fenced.ID != c.id {
-			return undone(t.Source)
+		if err := c.checkRow(row, t.Identity(c.cfg.Pipeline, c.sides.Sink()).MappingHash); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// checkRow refuses a table whose row is not fenced any more: with a fence in the log alone, a table whose log is lost
+// would be recovered, over what the application has written. And one whose mapping was switched while the cutover
+// waited for the writers: of what only the new mapping writes, nothing was compared.
+func (c *Cutover) checkRow(row *bigtable.State, mapping string) error {
+	switch {
+	case row.Fenced == nil || row.Fenced.ID != c.id:
+		return undone(row.Identity.Table)
+	case row.Identity.MappingHash != mapping:
+		return refuse("the mapping of %s was changed meanwhile: `replicator cutover` again compares with the new one",
+			row.Identity.Table)
 	}
 	return nil
 }
