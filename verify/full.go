@@ -58,7 +58,8 @@ func Full(ctx context.Context, o FullOptions, tables []Table, target Target) (*F
 		return nil, fmt.Errorf("open %s: %w", o.Dir, err)
 	}
 	if err := f.run(ctx, found); err != nil {
-		return nil, errors.Join(err, found.Close())
+		_ = found.Close() // of files that are not complete
+		return nil, f.noRoom(found.runs, err)
 	}
 	return found, nil
 }
@@ -304,24 +305,26 @@ func ScratchFor(tables []Table) (need int64) {
 	return need
 }
 
-// checkRoom compares what the projection will need on disk with what is free.
+// checkRoom compares what the projection will need on disk with what is free. The error is a *runs.NoRoomError.
 func (f *full) checkRoom(store *runs.Store) error {
-	items := int64(0)
-	for i := range f.tables {
-		if t := &f.tables[i]; t.Parts > 0 {
-			items += t.Items
-		}
-	}
 	need := ScratchFor(f.tables) - store.Size()
 	free, err := runs.Room(f.o.Dir)
-	if err != nil {
+	if err == nil && need > free {
+		return &runs.NoRoomError{Dir: f.o.Dir, Need: need, Free: free}
+	}
+	return err
+}
+
+// noRoom returns the error of a full volume with the room that the rest needs, and other errors as they are. The
+// estimate may have been too low, or something else has filled the volume.
+func (f *full) noRoom(store *runs.Store, err error) error {
+	known := (*runs.NoRoomError)(nil)
+	if !errors.As(err, &known) {
 		return err
 	}
-	if need > free {
-		return fmt.Errorf("comparing about %d items needs %d MiB in %s, and %d MiB are free there: make room, "+
-			"or set `scratch:` to a directory that has more", items, need>>20, f.o.Dir, free>>20)
-	}
-	return nil
+	full := *known
+	full.Need = max(ScratchFor(f.tables)-store.Size(), 0)
+	return &full
 }
 
 // roomFor estimates the runs of a table. A row that is stored by its hash needs 16 to 40 bytes for keys and hash, as

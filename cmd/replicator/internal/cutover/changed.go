@@ -24,7 +24,7 @@ func (c *Cutover) verify(ctx context.Context) (*verified, error) {
 		v, err = c.verifyAll(ctx)
 	}
 	if err != nil {
-		return nil, err
+		return nil, verifying.NoRoom(c.cfg.Scratch, err)
 	}
 	c.Say("%d items are equal.", v.Equal)
 	return v, nil

@@ -36,11 +36,12 @@ func (c *Cutover) verifyAll(ctx context.Context) (*verified, error) {
 		Dir: dir, Identity: c.identity(), Now: c.sides.Now, Lead: c.sides.Lead(),
 	}, s.Tables, s.Target)
 	if err != nil {
-		return nil, err
+		return nil, verifying.ClearScratch(dir, err)
 	}
 	t, err := c.settle(ctx, func(check *verify.Checker) error { return check.Findings(ctx, found) })
 	if err != nil {
-		return nil, errors.Join(err, found.Close())
+		_ = found.Close() // of files that the next comparison makes again
+		return nil, verifying.ClearScratch(dir, err)
 	}
 	n := &found.Counts
 	v.Items, v.Rows, v.Cells, v.Ended = n.Items, n.Rows, n.Cells, utc(c.sides.Now())

@@ -6,4 +6,5 @@
 //	verifying.go  compares all items with all rows
 //	keeping.go    keeps what a full comparison found
 //	templates.go  the row templates of the mappings, by which differences are counted
+//	room.go       scratch directories whose volume is full
 package verifying

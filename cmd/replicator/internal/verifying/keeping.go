@@ -2,7 +2,6 @@ package verifying
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/kept"
@@ -29,12 +28,7 @@ func (r *run) record(ctx context.Context, cfg *config.Config, dir string) error 
 	if resumed {
 		return nil
 	}
-	for _, path := range parts {
-		if err := os.Remove(path); err != nil {
-			return err
-		}
-	}
-	return nil
+	return removeParts(dir)
 }
 
 func (r *run) along(ctx context.Context, compare func(context.Context) error) error {

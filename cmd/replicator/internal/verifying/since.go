@@ -26,11 +26,12 @@ const settledAtOnce = 1000
 // comparison, the next one begins where this one did.
 func Since(
 	ctx context.Context, cfg *config.Config, s *sides.Sides, o Options, since time.Time,
-) ([]report.Table, error) {
+) (all []report.Table, err error) {
 	if err := s.Ready(ctx); err != nil {
 		return nil, err
 	}
 	r := newRun(cfg, s, o)
+	defer func() { err = NoRoom(r.base, err) }()
 	lock, err := LockScratch(filepath.Join(r.base, "all"))
 	if err != nil {
 		return nil, err

@@ -44,11 +44,12 @@ type Step struct {
 
 // Full compares all items with all rows of the target. Finished parts of one that was interrupted are used again. The
 // result is kept when all tables of the target are compared.
-func Full(ctx context.Context, cfg *config.Config, s *sides.Sides, o Options) ([]report.Table, error) {
+func Full(ctx context.Context, cfg *config.Config, s *sides.Sides, o Options) (all []report.Table, err error) {
 	if err := s.Ready(ctx); err != nil {
 		return nil, err
 	}
 	r := newRun(cfg, s, o)
+	defer func() { err = NoRoom(r.base, err) }()
 	dir := filepath.Join(r.base, r.folder())
 	lock, err := LockScratch(dir)
 	if err != nil {
@@ -75,11 +76,12 @@ func (r *run) compare(ctx context.Context, dir string) error {
 		Progress: func(c verify.Counts) { r.step("comparing", c.Items, r.estimate()) },
 	}, r.tables, r.sides.Rows())
 	if err != nil {
-		return fmt.Errorf("compare: %w", err)
+		return ClearScratch(dir, fmt.Errorf("compare: %w", err))
 	}
 	r.candidates = found.Counts.Candidates
 	if err := r.settle(ctx, found); err != nil {
-		return errors.Join(err, found.Close())
+		_ = found.Close() // of files that the next comparison makes again
+		return ClearScratch(dir, err)
 	}
 	return found.Remove()
 }

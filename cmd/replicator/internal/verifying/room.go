@@ -1,0 +1,40 @@
+package verifying
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/verify/runs"
+)
+
+// NoRoom adds exit code and hint to the error of a scratch directory whose volume is full, and returns other errors as
+// they are.
+func NoRoom(dir string, err error) error {
+	known, full := (*exit.Error)(nil), (*runs.NoRoomError)(nil)
+	if err = runs.NoRoom(dir, err); errors.As(err, &known) || !errors.As(err, &full) {
+		return err
+	}
+	return exit.Environment(err, "make room there, or name a directory on another volume with `scratch:` of the "+
+		"configuration or --scratch; then the same command again")
+}
+
+// ClearScratch removes what a comparison has sorted in a directory, if the error says that the volume is full: where
+// the volume is that of the logs, reading pauses until there is room.
+func ClearScratch(dir string, err error) error {
+	if full := (*runs.NoRoomError)(nil); !errors.As(err, &full) || full.Err == nil || full.Dir != dir &&
+		filepath.Dir(full.Dir) != dir {
+		return err
+	}
+	return errors.Join(err, removeParts(dir))
+}
+
+// removeParts removes what a comparison has sorted.
+func removeParts(dir string) error {
+	paths, err := filepath.Glob(filepath.Join(dir, "*", "part-*"))
+	for _, path := range paths {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
+}
