@@ -58,6 +58,9 @@ func TestVerifyNamesWhatDiffers(t *testing.T) {
 	w.plant("Orders", "hats#beret", func(m *cloud.Mutation) { m.DeleteRow() })
 	w.plant("Orders", "hats#cap", setCell("m", "3"))
 	w.plant("Orders", "nobody's", setCell("n", "4"))
+	if err := os.WriteFile(filepath.Join(w.dir, "differences.jsonl"), []byte("for everybody\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	r := w.command("verify", "--table", "Orders", "--differences", "differences.jsonl", "--html", "page.html", "--json")
 	var found struct {
 		Verdict report.Verdict

@@ -106,12 +106,8 @@ func runCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 	if err != nil {
 		return err
 	}
-	b, err := certificate.Encode(cert, key)
-	if err == nil {
-		err = os.WriteFile(o.out, b, 0o644)
-	}
-	if err != nil {
-		return fmt.Errorf("write certificate: %w", err)
+	if err := writeCertificate(o.out, cert, key); err != nil {
+		return err
 	}
 	if a.JSON {
 		return a.PrintJSON(map[string]any{
@@ -123,6 +119,24 @@ func runCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 		strings.Join(o.Tables, ", "), cert.Verify.Equal, o.out)
 	a.Print("Next: point the application at Bigtable. To go back before it writes: `replicator cutover --undo`.")
 	return nil
+}
+
+// writeCertificate writes a certificate, for everybody to read. Where that fails, the fence stands, and the same
+// command issues another one.
+func writeCertificate(path string, cert *certificate.Certificate, key ed25519.PrivateKey) error {
+	b, err := certificate.Encode(cert, key)
+	if err != nil {
+		return fmt.Errorf("encode certificate: %w", err)
+	}
+	file, err := openOutput(path, "certificate", "--out")
+	if err != nil {
+		return err
+	}
+	defer file.close()
+	if _, err := file.Write(b); err != nil {
+		return err
+	}
+	return file.finish(0o644)
 }
 
 // openSides opens both sides of the target of a table.

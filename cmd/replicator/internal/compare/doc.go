@@ -10,4 +10,5 @@
 //	repair.go   replicator repair
 //	explain.go  replicator explain
 //	cutover.go  replicator cutover
+//	output.go   the files that they write
 package compare

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -114,22 +113,11 @@ func runVerify(ctx context.Context, a *cli.App, o *verifyFlags) error {
 	if o.Table == "" {
 		first = sides.Targets(tables)
 	}
-	if o.differences != "" {
-		file, err := os.OpenFile(o.differences, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-		if err != nil {
-			return exit.Environment(fmt.Errorf("make file of differences: %w", err), "name another with --differences")
-		}
-		defer file.Close()
-		o.Lines = file
+	files, err := o.openFiles()
+	if err != nil {
+		return err
 	}
-	var html *htmlPage
-	if o.html != "" {
-		if html, err = openPage(o.html); err != nil {
-			return err
-		}
-		defer html.close()
-		o.Lines = html.lines(o.Lines)
-	}
+	defer files.close()
 	o.Say = func(line string) { fmt.Fprintln(a.Errs, line) }
 	stop := o.showProgress(a)
 	result := verified{Schema: cli.Schema, Tables: []report.Table{}}
@@ -147,14 +135,59 @@ func runVerify(ctx context.Context, a *cli.App, o *verifyFlags) error {
 	}
 	stop()
 	result.Verdict = report.Worst(result.Tables)
-	if html != nil {
-		about := page.Options{Pipeline: cfg.Pipeline, Version: a.Version, File: o.differences, ShowData: o.Values,
-			Made: time.Now()}
-		if err := html.finish(about, result.Tables); err != nil {
+	about := page.Options{Pipeline: cfg.Pipeline, Version: a.Version, File: o.differences, ShowData: o.Values,
+		Made: time.Now()}
+	if err := files.finish(about, result.Tables); err != nil {
+		return err
+	}
+	return printVerified(a, &result, o.differences)
+}
+
+// verifyFiles are the files that verify writes; nil where they are not wanted.
+type verifyFiles struct {
+	differences *output
+	html        *htmlPage
+}
+
+// openFiles begins the files, and has the differences written to them.
+func (o *verifyFlags) openFiles() (f verifyFiles, err error) {
+	if o.differences != "" {
+		if f.differences, err = openOutput(o.differences, "file of differences", "--differences"); err != nil {
+			return f, err
+		}
+		o.Lines = f.differences
+	}
+	if o.html != "" {
+		if f.html, err = openPage(o.html); err != nil {
+			f.close()
+			return f, err
+		}
+		o.Lines = f.html.lines(o.Lines)
+	}
+	return f, nil
+}
+
+// finish completes the files.
+func (f *verifyFiles) finish(about page.Options, tables []report.Table) error {
+	if f.differences != nil {
+		if err := f.differences.finish(0o600); err != nil {
 			return err
 		}
 	}
-	return printVerified(a, &result, o.differences)
+	if f.html != nil {
+		return f.html.finish(about, tables)
+	}
+	return nil
+}
+
+// close removes what is not complete.
+func (f *verifyFiles) close() {
+	if f.differences != nil {
+		f.differences.close()
+	}
+	if f.html != nil {
+		f.html.close()
+	}
 }
 
 // compare compares a target in the way that the flags say.

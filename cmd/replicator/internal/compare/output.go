@@ -1,0 +1,83 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/verify/runs"
+)
+
+// output is a file that a command writes. It is made beside its path, readable by its owner alone, and gets its name
+// when it is complete: an earlier file of that name keeps its content until then, and does not lend it its mode.
+type output struct {
+	what, flag string // in messages
+	path       string
+	file       *os.File
+	direct     bool  // path is a device or a pipe, which cannot be replaced
+	written    int64 // bytes
+}
+
+// openOutput begins a file: a directory that takes none is named before anything is compared.
+func openOutput(path, what, flag string) (*output, error) {
+	o := &output{what: what, flag: flag, path: path}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		o.path = real // a link stays one
+	}
+	info, err := os.Stat(o.path)
+	if o.direct = err == nil && !info.Mode().IsRegular(); o.direct {
+		o.file, err = os.OpenFile(o.path, os.O_WRONLY, 0)
+	} else {
+		o.file, err = os.CreateTemp(filepath.Dir(o.path), ".replicator-*"+filepath.Ext(o.path)) // mode 0600
+	}
+	if err != nil {
+		return nil, o.failed("make", err)
+	}
+	return o, nil
+}
+
+// Write implements io.Writer. Its errors are those of a command.
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.file.Write(p)
+	if o.written += int64(n); err != nil {
+		return n, o.failed("write", err)
+	}
+	return n, nil
+}
+
+// finish gives the file its name.
+func (o *output) finish(mode os.FileMode) error {
+	if o.direct {
+		return nil
+	}
+	err := errors.Join(o.file.Chmod(mode), o.file.Sync(), o.file.Close()) // some volumes say late that they are full
+	if err == nil {
+		err = os.Rename(o.file.Name(), o.path)
+	}
+	if err != nil {
+		return o.failed("write", err)
+	}
+	return nil
+}
+
+// close removes a file that is not complete.
+func (o *output) close() {
+	_ = o.file.Close()
+	if !o.direct {
+		_ = os.Remove(o.file.Name()) // it is gone when it has its name
+	}
+}
+
+func (o *output) failed(verb string, err error) error {
+	done := ""
+	if o.written > 0 {
+		done = " after " + humanize.IBytes(uint64(o.written))
+	}
+	err = runs.NoRoom(filepath.Dir(o.path), err)
+	return exit.Environment(fmt.Errorf("%s %s %s%s: %w", verb, o.what, o.path, done, err),
+		"make room, or name another file with "+o.flag+"; then the same command again")
+}

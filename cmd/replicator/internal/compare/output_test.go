@@ -1,0 +1,115 @@
+package compare
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/verify"
+	"github.com/tailrace-cdc/replicator/verify/report"
+	"github.com/tailrace-cdc/replicator/verify/report/page"
+)
+
+// files begins the files of a verify as its flags say.
+func files(t *testing.T, differences, html string) (*verifyFlags, verifyFiles) {
+	t.Helper()
+	o := &verifyFlags{differences: differences, html: html}
+	f, err := o.openFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.close)
+	return o, f
+}
+
+var difference = report.OfItem("Orders", "orders",
+	&verify.Verdict{Key: `{"pk":{"S":"secret"}}`, Status: verify.Different})
+
+// TestDifferencesAreTheirOwnersWhateverFileWasThere: nobody reads them who could read, or has open, an earlier file of
+// that name. That one stays as it is until they are complete, and for good where verify fails.
+func TestDifferencesAreTheirOwnersWhateverFileWasThere(t *testing.T) {
+	dir := t.TempDir()
+	real, link := filepath.Join(dir, "differences.jsonl"), filepath.Join(dir, "link.jsonl")
+	if err := errors.Join(os.WriteFile(real, []byte("earlier\n"), 0o666), os.Chmod(real, 0o666),
+		os.Symlink(real, link)); err != nil {
+		t.Fatal(err)
+	}
+	earlier, err := os.Open(real)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer earlier.Close()
+	for _, complete := range []bool{false, true} {
+		o, f := files(t, link, "")
+		if err := difference.Write(o.Lines); err != nil {
+			t.Fatal(err)
+		}
+		if complete {
+			if err := f.finish(page.Options{}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.close()
+		text, err := os.ReadFile(real)
+		if err != nil || strings.Contains(string(text), "secret") != complete {
+			t.Errorf("complete: %t, %q, %v", complete, text, err)
+		}
+		if list, _ := os.ReadDir(dir); len(list) != 2 {
+			t.Errorf("complete: %t, %d files", complete, len(list))
+		}
+	}
+	info, err := os.Stat(real)
+	if err != nil || info.Mode() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if info, err = os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink {
+		t.Errorf("the link is %v, %v", info.Mode(), err)
+	}
+	if b := make([]byte, 20); func() int { n, _ := earlier.Read(b); return n }() != len("earlier\n") {
+		t.Errorf("who had the earlier file open reads %q", b)
+	}
+}
+
+// TestFilesOnAFullVolume: exit code 3, the file, its volume, and what to do. /dev/full is one.
+func TestFilesOnAFullVolume(t *testing.T) {
+	cert := &certificate.Certificate{Verdict: "equal"}
+	for flag, write := range map[string]func() error{
+		"--differences": func() error { o, _ := files(t, "/dev/full", ""); return difference.Write(o.Lines) },
+		"--html": func() error {
+			_, f := files(t, "", "/dev/full")
+			return f.finish(page.Options{Made: time.Now()}, []report.Table{{}})
+		},
+		"--out": func() error { return writeCertificate("/dev/full", cert, nil) },
+	} {
+		err := write()
+		var known *exit.Error
+		if !errors.As(err, &known) || known.Code != exit.CodeEnvironment || !errors.Is(err, unix.ENOSPC) ||
+			!strings.Contains(err.Error(), "/dev/full: no room in /dev: ") || !strings.Contains(known.Hint, flag) ||
+			!strings.Contains(known.Hint, "make room") {
+			t.Errorf("%s: %v, %+v", flag, err, known)
+		}
+	}
+}
+
+func TestCertificateIsForEverybodyToRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "certificate.json")
+	for range 2 {
+		if err := writeCertificate(path, &certificate.Certificate{Verdict: "equal"}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode() != 0o644 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	_, err := openOutput("no/such/directory/page.html", "page", "--html")
+	if err == nil || !strings.Contains(err.Error(), "make page no/such/directory/page.html") {
+		t.Error(err)
+	}
+}
