@@ -85,10 +85,22 @@ func (f *full) open() (*Findings, error) {
 	if found.runs, err = runs.Open(filepath.Join(f.o.Dir, runsFolder), identity); err != nil {
 		return nil, err
 	}
-	if err := f.checkRoom(found.runs); err != nil {
+	if err := found.runs.DropIf(f.isOld); err != nil {
 		return nil, err
 	}
-	return found, nil
+	return found, f.checkRoom(found.runs)
+}
+
+// MaxPartAge is how old the items of a part may be for a later process to use them. DynamoDB keeps its stream for 24
+// hours, so a change that was lost before it was read was made earlier than that, and younger parts show it. In older
+// ones, the item before the change equals the row without it.
+const MaxPartAge = 24 * time.Hour
+
+// isOld reports whether an earlier process has read a part too long ago.
+func (f *full) isOld(p runs.Part) bool {
+	var n note
+	err := decodeNote(p, &n)
+	return err != nil || n.Began > 0 && f.o.Now()-n.Began > change.Millis(MaxPartAge.Milliseconds())
 }
 
 // maxTries is how often damaged runs are made again before the disk counts as bad.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -62,5 +63,33 @@ func TestVolumeThatFillsUpWithWhatWasFound(t *testing.T) {
 	if err := c.Findings(t.Context(), f); !errors.As(err, new(*runs.NoRoomError)) ||
 		!strings.Contains(err.Error(), e.dir) {
 		t.Error(err)
+	}
+}
+
+// TestPartsAreUsedAgainOnlyWhileTheyAreYoung: a change that the stream lost is not in an older reading of its item, so
+// that its row looked equal.
+func TestPartsAreUsedAgainOnlyWhileTheyAreYoung(t *testing.T) {
+	for _, c := range []struct {
+		age  time.Duration
+		want int // candidates
+	}{{MaxPartAge - time.Minute, 0}, {MaxPartAge + time.Minute, 1}} {
+		e := newEngine(t, "")
+		e.parts = 4
+		for i := range 20 {
+			e.put(fmt.Sprintf("p%d", i), "a", `"x":{"S":"1"}`)
+		}
+		if err := e.full(e.options()).Close(); err != nil { // as if it was killed
+			t.Fatal(err)
+		}
+		e.lose("p3", "a", `"x":{"S":"2"}`)
+		e.version += c.age.Milliseconds()
+		e.pages = 0
+		f := e.full(e.options())
+		if got := len(candidates(t, f)); got != c.want || (e.pages > 0) != (c.want > 0) {
+			t.Errorf("%s old: %d candidates of %d pages", c.age, got, e.pages)
+		}
+		if c.want > 0 && f.Counts.Began != e.now() {
+			t.Errorf("it began at %d, want %d", f.Counts.Began, e.now())
+		}
 	}
 }

@@ -125,6 +125,18 @@ func (s *Store) save(i int, p Part) error {
 	return nil
 }
 
+// DropIf removes the parts of which f says so.
+func (s *Store) DropIf(f func(Part) bool) error {
+	for _, i := range s.parts() {
+		if m, ok := s.read(i); ok && f(m.Part) {
+			if err := s.Drop(i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Drop removes a part with its files.
 func (s *Store) Drop(i int) error {
 	names, _ := filepath.Glob(filepath.Join(s.dir, fmt.Sprintf("part-%05d*", i))) // the pattern is well formed

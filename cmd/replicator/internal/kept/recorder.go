@@ -95,6 +95,9 @@ func (r *Recorder) resume(s *sides.Sides, o Options, tables []Table) bool {
 	if err != nil || begun.Strong != o.Strong || begun.Followed != o.Along || begun.differs(s, o.Pipeline, tables) != "" {
 		return false
 	}
+	if s.Now().Time().Sub(begun.Began) > verify.MaxPartAge {
+		return false
+	}
 	if _, err := os.Stat(filepath.Join(o.Dir, begun.Folder, keysFolder)); err != nil {
 		return false // a later comparison has removed it
 	}
