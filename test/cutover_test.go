@@ -116,6 +116,7 @@ func TestCutoverIsTakenOverBetweenItsSteps(t *testing.T) {
 		case "is fenced at entry": // another owner; nothing waits for it
 			d.kill()
 			d = w.run()
+			d.untilLogged("replicator starts") // else the next command may open the store before it
 		}
 	}
 	w.cutover(d, 0, "2 items have changed since, and are equal")
