@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,7 +60,7 @@ func newStage(t *testing.T) *stage {
 	c := &s.cfg
 	c.Pipeline, c.Source.Region, c.Source.Endpoint = "shop", "us-east-1", s.world.Endpoint()
 	c.Bigtable.Project, c.Bigtable.Instance, c.Bigtable.Endpoint = "local", "local", s.world.Bigtable.Addr()
-	c.Queue.Dir, c.Queue.URL = "", s.world.NATS.URL()
+	c.Queue.Dir, c.Queue.URL, c.Queue.ReplayWindow = "", s.world.NATS.URL(), 0
 	c.Tables = []config.Table{{Source: "Orders", Target: "orders", OnTTLExpiry: "delete"}}
 	s.openSides()
 	s.openLog()
@@ -146,6 +148,19 @@ func (s *stage) applied() {
 	s.append(&checkpoint.Marks{Sinks: map[string]checkpoint.Mark{checkpoint.SinkBigtable: {Seq: st.Seq, Hash: st.Hash}}})
 }
 
+// trim deletes everything that is in the log by now.
+func (s *stage) trim() {
+	s.Helper()
+	s.applied()
+	s.must(s.log.Release(s.Context()))
+	next, err := s.log.Log().Claim(s.Context(), queue.ClaimOptions{Owner: "a", Life: 1})
+	s.must(err)
+	s.log = next
+	if _, err := s.log.Trim(s.Context(), math.MaxUint64); err != nil {
+		s.Fatal(err)
+	}
+}
+
 func (s *stage) record(o Options, resumable bool) (*Recorder, bool) {
 	s.Helper()
 	o.Dir, o.Pipeline = s.dir, "shop"
@@ -224,7 +239,7 @@ func TestSinceLastHasWhatChangedAfterTheComparisonBegan(t *testing.T) {
 		for _, status := range []verify.Status{verify.Equal, verify.EqualByLog, verify.Kept, verify.Different,
 			verify.Refused, verify.Unproven} {
 			key := fmt.Sprintf(`{"pk":{"S":"p"},"sk":{"S":%q}}`, status)
-			s.must(r.Item(&verify.Verdict{Key: key, Status: status, Rows: [][]byte{[]byte("r")}}))
+			s.must(r.Item(&verify.Verdict{Key: key, Status: status, Rows: [][]byte{[]byte("r"), []byte("s")}}))
 		}
 	})
 	s.write("after", "during")
@@ -235,6 +250,14 @@ func TestSinceLastHasWhatChangedAfterTheComparisonBegan(t *testing.T) {
 		!c.Result.Strong || c.Result.Followed || c.Result.Ended.Before(c.Result.Began) || c.Began.Before(before) {
 		t.Errorf("%q: %+v", why, c.Result)
 	}
+	s.must(c.Items(10, func(batch []verify.Candidate) error {
+		for _, x := range batch {
+			if strings.Contains(x.Key, "different") && len(x.Rows) != 2 {
+				t.Errorf("the rows of what differed: %q", x.Rows)
+			}
+		}
+		return nil
+	}))
 	s.must(c.Close())
 	s.applied()
 	again, sorts, _ := s.since()
@@ -258,6 +281,10 @@ func TestSinceLastHasWhatChangedAfterTheComparisonBegan(t *testing.T) {
 	if got := s.sorts(timed, err); s.useless(err) != "" || len(got) != 5 || timed.Result != nil {
 		t.Errorf("in the last hour: %v, %v", got, err)
 	}
+	if timed.Began.Before(before) {
+		t.Errorf("it began at %s", timed.Began)
+	}
+	s.must(timed.EachCell(func(*verify.Open) error { return errors.New("a cell is kept") }))
 	s.must(timed.Close())
 	if _, err := os.Stat(timed.folder); !os.IsNotExist(err) {
 		t.Errorf("the keys since a time are left: %v", err)
@@ -309,6 +336,62 @@ func TestComparisonThatTheLogsContradictIsUseless(t *testing.T) {
 	broken := s.keep(Options{Along: true}, func(*Recorder) { resync("during") })
 	if !strings.Contains(broken, "a resync") {
 		t.Errorf("a resync during the comparison: %q", broken)
+	}
+}
+
+// TestChangesThatAreTrimmedMakeItUseless: they are not known any more.
+func TestChangesThatAreTrimmedMakeItUseless(t *testing.T) {
+	s := newStage(t)
+	s.applied()
+	s.keep(Options{}, func(*Recorder) {})
+	before := s.sides.Now()
+	s.write("a")
+	s.trim()
+	for range 2 { // and it stays so
+		if _, _, why := s.since(); !strings.Contains(why, "the log of Orders does not reach back") {
+			t.Errorf("since the last one: %q", why)
+		}
+	}
+	_, err := SinceTime(t.Context(), s.sides, s.dir, before-3_600_000)
+	if why := s.useless(err); !strings.Contains(why, "the log of Orders does not reach back") {
+		t.Errorf("since a time: %q", why)
+	}
+}
+
+// TestResultNamesWhatItIsOf: table, mapping, log and life, so that another one's is not taken for it.
+func TestResultNamesWhatItIsOf(t *testing.T) {
+	s := newStage(t)
+	s.write("a")
+	s.applied()
+	mark := s.log.State().Marks[checkpoint.SinkBigtable]
+	began := s.sides.Now().Time()
+	s.keep(Options{}, func(*Recorder) {})
+	r, err := Load(s.dir)
+	s.must(err)
+	x, table := r.Tables[0], s.sides.Tables[0]
+	if x.TableID != table.Info.ID || x.TableID == "" || x.Life != 1 || !x.LogCreated.Equal(s.log.Log().Created()) ||
+		x.MappingHash == "" || x.MappingHash != table.Identity("shop", s.sides.Sink()).MappingHash ||
+		x.Mark != mark || x.Begun != s.log.State().Seq || r.Began.Before(began) || r.Pipeline != "shop" ||
+		r.Target != "orders" {
+		t.Errorf("%+v", r)
+	}
+	for name, change := range map[string]func(*Result){
+		"of another mapping": func(r *Result) { r.Tables[0].MappingHash = "x" },
+		"of another life":    func(r *Result) { r.Tables[0].Life = 2 },
+	} {
+		other := *r
+		other.Tables = slices.Clone(r.Tables)
+		change(&other)
+		s.must(other.write(filepath.Join(s.dir, resultFile)))
+		c, _, why := s.since()
+		if why == "" || c.Result == nil {
+			t.Errorf("%s: %+v", name, c.Result)
+		}
+		s.must(other.write(filepath.Join(s.dir, begunFile)))
+		if _, resumed := s.record(Options{}, true); resumed {
+			t.Errorf("%s: resumed", name)
+		}
+		s.must(os.Remove(filepath.Join(s.dir, begunFile)))
 	}
 }
 
