@@ -2,8 +2,12 @@ package certificate
 
 import (
 	"bytes"
+	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -76,7 +80,8 @@ func TestCertificateIsReadAsItWasIssued(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if diff := cmp.Diff(sample(), checked.Certificate); diff != "" || checked.Trusted != (key != nil) {
+			diff := cmp.Diff(sample(), checked.Certificate)
+			if diff != "" || checked.Trusted != (key != nil) || !bytes.Contains(b, []byte(`"sha256": "`+checked.SHA256+`"`)) {
 				t.Errorf("%s, trusted %v (-want +got):\n%s", name, checked.Trusted, diff)
 			}
 		}
@@ -114,6 +119,20 @@ func TestAlteredCertificatesAreRefused(t *testing.T) {
 	const shop = `"pipeline": "shop"`
 	const equal = `"verdict": "equal",
     "verify"`
+	short, long := sample(), sample()
+	short.ID, long.ID = "short", "long" // keys of another size are refused, and do not panic
+	wrongKey := func(c *Certificate, bytes int) []byte {
+		var f file
+		if err := json.Unmarshal(encode(t, c, private), &f); err != nil {
+			t.Fatal(err)
+		}
+		f.Signature.Key = base64.StdEncoding.EncodeToString(make([]byte, bytes))
+		b, err := json.Marshal(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
 	list := []byte(`{"schema":1,"certificate":[],"sha256":"` + hash([]byte("[]")) + `"}`)
 	for name, c := range map[string]struct {
 		file []byte
@@ -140,6 +159,9 @@ func TestAlteredCertificatesAreRefused(t *testing.T) {
 		"another file":                     {[]byte(`{"schema":1}`), nil},
 		"another kind of signature":        {replace(`"ed25519"`, `"ed448"`), nil},
 		"a list in place of a certificate": {list, nil},
+		"a key too short":                  {wrongKey(short, 31), nil},
+		"a key too long":                   {wrongKey(long, 33), nil},
+		"another schema":                   {replace(`"schema": 1`, `"schema": 2`), nil},
 	} {
 		checked, err := Check(c.file, public)
 		if err == nil || checked != nil || c.want != nil && !errors.Is(err, c.want) {
@@ -148,6 +170,20 @@ func TestAlteredCertificatesAreRefused(t *testing.T) {
 	}
 	if _, err := Check(forged, nil); err != nil {
 		t.Errorf("without a key nobody can tell: %v", err)
+	}
+	for name, c := range map[string][2]string{ // what needs no key, also of a file that is not signed
+		"a count": {`"refused": 0`, `"refused": 1`}, "a name": {"shop", "shoq"},
+		"a removed member": {`"pipeline": "shop",`, ""},
+		"the hash":         {`"sha256": "`, `"sha256": "0`}, "a member more": {`"pipeline"`, `"note": "fine", "pipeline"`},
+		"a gap less": {`"reason": "",`, ""},
+	} {
+		for _, key := range []ed25519.PrivateKey{nil, private} {
+			issued := string(encode(t, sample(), key))
+			altered := strings.Replace(issued, c[0], c[1], 1)
+			if _, err := Check([]byte(altered), nil); !errors.Is(err, ErrAltered) || altered == issued {
+				t.Errorf("%s, signed %v, checked without a key: %v", name, key != nil, err)
+			}
+		}
 	}
 }
 
@@ -222,6 +258,25 @@ func TestKeysOfOpenSSL(t *testing.T) {
 	}
 	if _, err := ReadPublicKey(key); err == nil {
 		t.Error("a private key was taken for a public one")
+	}
+	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err = x509.MarshalPKCS8PrivateKey(other)
+	if _, err := ReadKey(write("other", "PRIVATE KEY", der, err)); err == nil || !strings.Contains(err.Error(), "Ed25519") {
+		t.Errorf("another kind of private key: %v", err)
+	}
+	der, err = x509.MarshalPKIXPublicKey(&other.PublicKey)
+	if _, err := ReadPublicKey(write("otherpub", "PUBLIC KEY", der, err)); err == nil ||
+		!strings.Contains(err.Error(), "Ed25519") {
+		t.Errorf("another kind of public key: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "text"), []byte("no PEM"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadKey(filepath.Join(dir, "text")); !errors.Is(err, errNoPEM) {
+		t.Errorf("no PEM: %v", err)
 	}
 	if _, err := ReadKey(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
