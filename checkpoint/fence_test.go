@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailrace-cdc/replicator/change"
 )
 
 // fenced is a log with a frame, a fence of id "f" behind it, and a mark of the sink at the start of the log.
@@ -158,5 +160,77 @@ func (p *process) refusedByFence(s *State) {
 	refused := (*FenceError)(nil)
 	if err := s.CheckNext(&Control{Resync: &ResyncOrder{ID: "behind a fence"}}); !errors.As(err, &refused) {
 		p.Fatal(err)
+	}
+}
+
+// TestUnappliedIsThatOfTheSinkFarthestBehind: with and without a fence, behind which only others have something to do.
+func TestUnappliedIsThatOfTheSinkFarthestBehind(t *testing.T) {
+	for name, c := range map[string]struct {
+		bigtable, archive uint64 // marks
+		fenced            bool   // at entry 8, whose newest entry with changes before it is 7; the log's is 10
+		sink              string
+		entries           uint64
+	}{
+		"all applied":            {10, 10, false, "", 0},
+		"applied past the end":   {12, 11, false, "", 0},
+		"one behind":             {9, 10, false, SinkBigtable, 1},
+		"the other behind":       {10, 9, false, "archive", 1},
+		"both, the other more":   {9, 5, false, "archive", 5},
+		"both, more":             {4, 5, false, SinkBigtable, 6},
+		"at the fence":           {7, 10, true, "", 0},
+		"not at the fence":       {5, 10, true, SinkBigtable, 2},
+		"the other, as far":      {7, 7, true, "archive", 3},
+		"behind, the other more": {6, 3, true, "archive", 7},
+	} {
+		s := NewState()
+		s.LastFrame = 10
+		s.Marks = map[string]Mark{SinkBigtable: {Seq: c.bigtable}, "archive": {Seq: c.archive}}
+		if c.fenced {
+			s.Fence = &Fence{ID: "f", Seq: 8, Last: 7}
+		}
+		if sink, n := s.Unapplied(); sink != c.sink || n != c.entries {
+			t.Errorf("%s: %q has %d", name, sink, n)
+		}
+	}
+}
+
+// TestOrdersOfAFenceThatMayBeRepeated: an undo where there is none, and the same fence whatever is open by then.
+func TestOrdersOfAFenceThatMayBeRepeated(t *testing.T) {
+	w := fenced(t)
+	w.s.Resync = &PendingResync{} // as by an older build
+	if err := w.s.CheckNext(&Control{Fence: &FenceOrder{ID: "f"}}); err != nil {
+		t.Errorf("the same fence: %v", err)
+	}
+	started := owned(t, seen("a")...)
+	if err := started.s.CheckNext(&Control{Fence: &FenceOrder{ID: "f", Undo: true}}); err != nil {
+		t.Errorf("an undo of a table that no sink has marked: %v", err)
+	}
+	started.must(t, markAt(1))
+	for _, undo := range []bool{true, false} {
+		err := started.s.CheckNext(&Control{Fence: &FenceOrder{Undo: undo}})
+		if err == nil || !strings.Contains(err.Error(), "no id") {
+			t.Errorf("without an id, undo %v: %v", undo, err)
+		}
+	}
+	started.s.Date = 7_000
+	started.must(t, &Control{Fence: &FenceOrder{ID: "f"}, At: 5_000})
+	if at := started.s.Fence.At; at != 7_000 {
+		t.Errorf("by a clock that is behind the service's: fenced at %d", at)
+	}
+}
+
+// TestBeatProvesNoMoreThanIsRead: heartbeats came out of every shard, and one of them is not read so far.
+func TestBeatProvesNoMoreThanIsRead(t *testing.T) {
+	w := owned(t, seen("a")...)
+	w.must(t, markAt(1), frame(page(w.s, "a", 3, false)))
+	read := w.s.ReadWatermark()
+	if read == 0 {
+		t.Fatal("nothing is read")
+	}
+	for proven, want := range map[change.Millis]change.Millis{read - 1: read - 1, read: read, read + 5: read} {
+		w.must(t, &Beat{Proven: proven, Assumed: 2})
+		if p := w.s.Proof; p.Read != want || p.Assumed != 2 {
+			t.Errorf("a beat that proves %d of %d: %+v", proven, read, p)
+		}
 	}
 }
