@@ -180,3 +180,24 @@ func TestFailedWritesAreOneWarning(t *testing.T) {
 		}
 	})
 }
+
+// TestOnlyOtherShardsAreNews: heartbeats are written at once when shards open, and not each time they are listed.
+func TestOnlyOtherShardsAreNews(t *testing.T) {
+	p := NewPlanner(heartbeat.Keys{Prefix: "_"})
+	for i, c := range []struct {
+		shards []string
+		news   bool
+	}{{nil, false}, {[]string{"a", "b"}, true}, {[]string{"b", "a"}, false}, {[]string{"a", "c"}, true},
+		{[]string{"a"}, true}, {[]string{"a"}, false}, {[]string{"a", "b"}, true}, {nil, true}} {
+		p.Open(c.shards)
+		news := false
+		select {
+		case <-p.changed:
+			news = true
+		default:
+		}
+		if news != c.news {
+			t.Errorf("listing %d, %v: %v", i, c.shards, news)
+		}
+	}
+}

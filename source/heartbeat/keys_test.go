@@ -2,8 +2,10 @@ package heartbeat
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -97,5 +99,62 @@ func TestKeysFitTheTable(t *testing.T) {
 		} else if d := cmp.Diff(c.want, fit.List); c.ok && d != "" {
 			t.Errorf("%+v: %s", c.keys, d)
 		}
+	}
+}
+
+// TestHeartbeatsAreNoItems: they are left out of pages, and blank in replies that keep the order of what was asked for.
+func TestHeartbeatsAreNoItems(t *testing.T) {
+	f := NewFilter(Keys{List: []string{"1"}}, change.KeyAttr{Name: "pk", Type: 'N'})
+	ours, users := `{"pk":{"N":"1.0"}`+mark+`}`, `{"pk":{"N":"2"}}`
+	items := func() [][]byte { return [][]byte{[]byte(users), []byte(ours), nil, []byte(users)} }
+	if got := f.Remaining(items()); len(got) != 3 || string(got[2]) != users {
+		t.Errorf("remaining: %q", got)
+	}
+	if got := (*Filter)(nil).Remaining(items()); len(got) != 4 {
+		t.Errorf("without heartbeats: %q", got)
+	}
+	all := items()
+	if f.Blank(all); len(all) != 4 || all[1] != nil || string(all[0]) != users || string(all[3]) != users {
+		t.Errorf("blank: %q", all)
+	}
+	var d change.Decoder
+	keys, err := d.Image([]byte(`{"pk":{"N":"1.0"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key, ok := f.Record(&change.Record{New: []byte(ours)}, keys); !ok || key != "1" {
+		t.Errorf("the key of a number is canonical: %q, %v", key, ok)
+	}
+	for _, k := range []Keys{{}, {List: []string{"x"}}} {
+		if NewFilter(k, change.KeyAttr{Name: "pk", Type: 'N'}) != nil {
+			t.Errorf("%+v: a filter", k)
+		}
+	}
+}
+
+// TestHeartbeatNeverOverwritesAnItem: the write has a condition, and the one that asks for permission is never true.
+func TestHeartbeatNeverOverwritesAnItem(t *testing.T) {
+	schema := change.KeySchema{
+		Partition: change.KeyAttr{Name: "p", Type: 'B'}, Sort: &change.KeyAttr{Name: "s", Type: 'N'},
+	}
+	want := map[string]types.AttributeValue{
+		"p": &types.AttributeValueMemberB{Value: []byte{0, 1}}, "s": &types.AttributeValueMemberN{Value: "0"},
+		Attr: &types.AttributeValueMemberN{Value: "77"},
+	}
+	for never, condition := range map[bool]string{false: "attribute_not_exists(#pk) OR attribute_exists(#at)",
+		true: "attribute_exists(#pk) AND attribute_not_exists(#pk) AND attribute_exists(#at)"} {
+		put, err := Put("T", schema, "AAE=", 77, never)
+		if err != nil || *put.TableName != "T" || *put.ConditionExpression != condition ||
+			!reflect.DeepEqual(put.Item, want) || put.ExpressionAttributeNames["#pk"] != "p" {
+			t.Errorf("never %v: %+v, %v", never, put, err)
+		}
+	}
+	alone := change.KeySchema{Partition: change.KeyAttr{Name: "p", Type: 'S'}}
+	if put, err := Put("T", alone, "_1", 77, false); err != nil || len(put.Item) != 2 ||
+		!reflect.DeepEqual(put.Item["p"], &types.AttributeValueMemberS{Value: "_1"}) {
+		t.Errorf("without a sort key: %+v, %v", put, err)
+	}
+	if _, err := Put("T", schema, "%", 77, false); err == nil {
+		t.Error("a key that is not base64")
 	}
 }
