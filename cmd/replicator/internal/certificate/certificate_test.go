@@ -264,7 +264,8 @@ func TestKeysOfOpenSSL(t *testing.T) {
 		t.Fatal(err)
 	}
 	der, err = x509.MarshalPKCS8PrivateKey(other)
-	if _, err := ReadKey(write("other", "PRIVATE KEY", der, err)); err == nil || !strings.Contains(err.Error(), "Ed25519") {
+	if _, err := ReadKey(write("other", "PRIVATE KEY", der, err)); err == nil ||
+		!strings.Contains(err.Error(), "Ed25519") {
 		t.Errorf("another kind of private key: %v", err)
 	}
 	der, err = x509.MarshalPKIXPublicKey(&other.PublicKey)
