@@ -198,6 +198,28 @@ func TestIdlenessIsProvenByHeartbeatsOfEveryShard(t *testing.T) {
 	}
 }
 
+// TestCertificateWaitsForHeartbeats: of the tables that get them, also where the owner has heard of no shard yet, as
+// after the fence, which ends a life of it.
+func TestCertificateWaitsForHeartbeats(t *testing.T) {
+	const through = change.Millis(100)
+	log := func(p proof.Proof) *order.Log { return &order.Log{State: &checkpoint.State{Proof: p}} }
+	with := &catalog.Table{Table: config.Table{Heartbeat: config.Heartbeat{Write: true}}}
+	for name, c := range map[string]struct {
+		first, second proof.Proof // the second table gets no heartbeats
+		want          bool
+	}{
+		"proven":          {proof.Proof{Read: through}, proof.Proof{}, true},
+		"not far enough":  {proof.Proof{Read: through - 1}, proof.Proof{Read: through}, false},
+		"no shard so far": {proof.Proof{Assumed: 4}, proof.Proof{Read: through}, false},
+		"one without":     {proof.Proof{Assumed: 1, Read: through}, proof.Proof{Read: through}, false},
+	} {
+		x := &Cutover{sides: &sides.Sides{Tables: []*catalog.Table{with, {}}}}
+		if got := x.heardOf([]*order.Log{log(c.first), log(c.second)}, through); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // TestCertificateSaysWhatItRestsOn: what was compared before the fence was compared then.
 func TestCertificateSaysWhatItRestsOn(t *testing.T) {
 	all := strings.Join(says(&verified{}, "idle"), "\n")
