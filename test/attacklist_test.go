@@ -407,8 +407,7 @@ var attacks = []attack{
 		},
 	},
 	{number: 67, what: "a deletion by TTL behind the fence, and the comparison never ends",
-		tests: []string{"test.TestCutoverIsTakenOverBetweenItsSteps"},
-		open:  "heartbeats behind the fence",
+		tests: []string{"test.TestCutoverIsTakenOverBetweenItsSteps", "test.TestHeartbeatsProveACutover"},
 	},
 	{number: 68, what: "a recovery that was killed goes on with the old log",
 		tests: []string{
