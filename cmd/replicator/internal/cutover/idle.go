@@ -12,8 +12,8 @@ import (
 // heartbeatsLate is how long heartbeats may take beyond their period: from the write to a beat in the log.
 const heartbeatsLate = 15 * time.Second
 
-// awaitHeartbeats waits until heartbeats prove, of each table that gets them, that it was read up to a time. It does not
-// wait for long: without the proof it is assumed.
+// awaitHeartbeats waits until heartbeats prove, of each table that gets them, that it was read up to a time. It does
+// not wait for long: without the proof it is assumed.
 func (c *Cutover) awaitHeartbeats(ctx context.Context, through change.Millis) error {
 	wait := time.Duration(0)
 	for _, t := range c.sides.Tables {

@@ -53,8 +53,8 @@ func (c *Cutover) issue(
 	}
 	cert.Says = append(cert.Says, accepted(cert.Waivers)...)
 	if names := c.sides.Retired(); len(names) > 0 {
-		cert.Says = append(cert.Says, fmt.Sprintf("Cells that no item of the tables can have were left out: the replication of "+
-			"%s into the target has ended.", strings.Join(names, ", ")))
+		cert.Says = append(cert.Says, fmt.Sprintf("Cells that no item of the tables can have were left out: the replication "+
+			"of %s into the target has ended.", strings.Join(names, ", ")))
 	}
 	for i, l := range logs {
 		cert.Tables = append(cert.Tables, c.table(i, l, idleness(l, through)))
