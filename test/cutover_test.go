@@ -221,7 +221,7 @@ func TestLostVolumeOfAFencedTable(t *testing.T) {
 	w.Put("Orders", "hats", "fedora", `"n":{"N":"1"}`)
 	d := w.run()
 	d.settle("Orders")
-	w.cutover(d, 0, "1 items are equal")
+	w.cutover(d, 0, "1 item is equal")
 	d.stop()
 	if err := os.RemoveAll(filepath.Join(w.dir, "data")); err != nil {
 		t.Fatal(err)

@@ -255,7 +255,7 @@ rules:
 	w.Clock.Advance(2 * time.Minute) // what was written less than a minute ago is hot
 	d.settle("Orders")
 	r := d.hastened("verify", "--differences", "differences.jsonl", "--show-data")
-	w.explains(r, 4, "1 items are different", "1 cells are foreign")
+	w.explains(r, 4, "1 item is different", "1 cell is foreign")
 	text, err := os.ReadFile(filepath.Join(w.dir, "differences.jsonl"))
 	if want := base64.StdEncoding.EncodeToString([]byte("\xfd")); err != nil || !strings.Contains(string(text), want) {
 		t.Errorf("%v: the file lacks the value: %s", err, text)

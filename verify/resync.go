@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/verify/openlist"
 )
@@ -56,18 +58,20 @@ type Resynced struct {
 func (r *Resynced) Healed(acceptForeign bool) (bool, string) {
 	switch open := r.Different - r.Repaired - r.Hot - r.Letters; {
 	case r.Hot > 0:
-		return false, fmt.Sprintf("%d items are hot: newer writes keep their differences for a while", r.Hot)
+		return false, fmt.Sprintf("%s hot: newer writes keep differences for a while",
+			english.Plural(int(r.Hot), "item is", "items are"))
 	case open > 0:
-		return false, fmt.Sprintf("%d items still differ after their repair", open)
+		return false, english.Plural(int(open), "item still differs", "items still differ") + " after the repair"
 	case r.Unproven > 0:
-		return false, fmt.Sprintf("%d items or cells are unproven", r.Unproven)
+		return false, english.Plural(int(r.Unproven), "item or cell is", "items or cells are") + " unproven"
 	case r.Refused > 0:
-		return false, fmt.Sprintf("the mapping refuses %d items", r.Refused)
+		return false, "the mapping refuses " + english.Plural(int(r.Refused), "item", "")
 	case r.Letters > 0:
-		return false, fmt.Sprintf("%d items are refused, or stand behind a dead letter that is: see `replicator dlq list`",
-			r.Letters)
+		return false, english.Plural(int(r.Letters), "item is refused, or stands", "items are refused, or stand") +
+			" behind a dead letter that is: see `replicator dlq list`"
 	case r.Foreign > 0 && !acceptForeign:
-		return false, fmt.Sprintf("%d cells are foreign: no guard of their row can own them", r.Foreign)
+		return false, english.Plural(int(r.Foreign), "cell is foreign: no guard of its row can own it",
+			"cells are foreign: no guard of their row can own them")
 	}
 	return true, ""
 }

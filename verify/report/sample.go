@@ -4,29 +4,31 @@ import (
 	"fmt"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 )
 
 // sampleSentence says what random items show about a table. Where none of n items differs, fewer than 3/n of all items
 // differ, with a confidence of 95 %: a larger share would have shown itself in 95 of 100 samples. Items are drawn about
 // evenly, so it is about that.
 func (t *Table) sampleSentence() string {
-	n, pair := humanize.Comma(t.Items), t.Source+" and "+t.Target
+	n, pair := english.Plural(int(t.Items), "random item", ""), t.Source+" and "+t.Target
 	drawn := ""
 	if t.Items < t.Sample {
-		drawn = fmt.Sprintf(" (%s were asked for; no more were found)", humanize.Comma(t.Sample))
+		drawn = fmt.Sprintf(" (%s asked for; no more were found)",
+			english.Plural(int(t.Sample), "was", "were"))
 	}
 	seed := fmt.Sprintf(" Seed %d.", t.Seed)
 	switch {
 	case t.Items == 0:
 		return fmt.Sprintf("%s: no item was found to be compared, so nothing is shown.%s", pair, seed)
 	case t.Verdict == Different:
-		return fmt.Sprintf("%s differ: of %s random items%s, %s are different and %s are refused by the mapping.%s",
-			pair, n, drawn, humanize.Comma(t.Different), humanize.Comma(t.Refused), seed)
+		return fmt.Sprintf("%s differ: of %s%s, %s different and %s refused by the mapping.%s", pair, n, drawn,
+			are(t.Different, ""), are(t.Refused, ""), seed)
 	case t.Verdict == Unproven:
-		return fmt.Sprintf("%s are not proven equal: of %s random items%s, %s could not be decided.%s", pair, n, drawn,
+		return fmt.Sprintf("%s are not proven equal: of %s%s, %s could not be decided.%s", pair, n, drawn,
 			humanize.Comma(t.Unproven), seed)
 	}
-	return fmt.Sprintf("%s: no difference in %s random items%s: about fewer than %s of all are wrong, with 95 %%. "+
+	return fmt.Sprintf("%s: no difference in %s%s: about fewer than %s of all are wrong, with 95 %%. "+
 		"Rows without an item and foreign cells were not looked for.%s", pair, n, drawn, share(t.Items), seed)
 }
 

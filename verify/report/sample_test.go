@@ -20,7 +20,7 @@ func TestSampleSaysWhatItShows(t *testing.T) {
 		{5, nil, "in 5 random items (1,000 were asked for; no more were found): about fewer than 60 % of all", Equal},
 		{2, nil, "about fewer than 100 % of all", Equal},
 		{0, nil, "no item was found to be compared, so nothing is shown", Unproven},
-		{1000, []verify.Verdict{{Status: verify.Different}}, "of 1,000 random items, 1 are different and 0", Different},
+		{1000, []verify.Verdict{{Status: verify.Different}}, "of 1,000 random items, 1 is different and 0", Different},
 		{1000, []verify.Verdict{{Status: verify.Unproven}}, "of 1,000 random items, 1 could not be decided", Unproven},
 	} {
 		table := Table{Source: "S", Target: "t", Items: c.items, Sample: 1000, Seed: 7}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 )
 
 // Sentence says in one sentence what was found about a table, and in another one what was left out.
@@ -23,21 +24,29 @@ func (t *Table) found() string {
 	pair := t.Source + " and " + t.Target
 	switch t.Verdict {
 	case Different:
-		return fmt.Sprintf("%s differ: %s items are different, %s are refused by the mapping, %s cells are foreign.",
-			pair, humanize.Comma(t.Different), humanize.Comma(t.Refused), humanize.Comma(t.Foreign))
+		return fmt.Sprintf("%s differ: %s different, %s refused by the mapping, %s foreign.", pair,
+			are(t.Different, "item"), are(t.Refused, ""), are(t.Foreign, "cell"))
 	case Unproven:
 		if t.Why != "" {
 			return fmt.Sprintf("%s are not proven equal: %s. A full `replicator verify` shows what they are.", pair, t.Why)
 		}
-		return fmt.Sprintf("%s are not proven equal: nothing is known to differ, but %s items or cells could not be decided.",
-			pair, humanize.Comma(t.Unproven))
+		return fmt.Sprintf("%s are not proven equal: nothing is known to differ, but %s could not be decided.", pair,
+			english.Plural(int(t.Unproven), "item or cell", "items or cells"))
 	}
 	if !t.Since.IsZero() {
 		return t.sinceSentence(pair)
 	}
-	return fmt.Sprintf("%s are equal: %s items, %s rows, %s cells, each item as of a moment of its own since %s%s.",
-		pair, humanize.Comma(t.Items), humanize.Comma(t.Rows), humanize.Comma(t.Cells),
-		t.Began.UTC().Format(second), t.lagging())
+	return fmt.Sprintf("%s are equal: %s, %s, %s, each item as of a moment of its own since %s%s.", pair,
+		english.Plural(int(t.Items), "item", ""), english.Plural(int(t.Rows), "row", ""),
+		english.Plural(int(t.Cells), "cell", ""), t.Began.UTC().Format(second), t.lagging())
+}
+
+// are returns a number of things with the verb: "1 item is", "2 items are", and without a noun "1 is".
+func are(n int64, noun string) string {
+	if noun != "" {
+		return english.Plural(int(n), noun+" is", noun+"s are")
+	}
+	return english.Plural(int(n), "is", "are")
 }
 
 func (t *Table) lagging() string {
@@ -51,14 +60,16 @@ const second = "2006-01-02 15:04:05 MST"
 
 // sinceSentence says what it means that the items that have changed since a time are equal.
 func (t *Table) sinceSentence(pair string) string {
-	n := humanize.Comma(t.Items)
-	if t.Full.IsZero() {
-		return fmt.Sprintf("%s: the %s items that have changed since %s are equal. The others were not compared.", pair, n,
-			t.Since.UTC().Format(second))
+	since, what, is, was := t.Since.UTC().Format(second), humanize.Comma(t.Items)+" items that have", "are", "were"
+	if t.Items == 1 {
+		what, is, was = "one item that has", "is", "was"
 	}
-	return fmt.Sprintf("%s: the %s items that have changed since %s, or were not equal then, are equal; with the full "+
-		"comparison of %s all are, unless something else than the replicator has written to %s since.", pair, n,
-		t.Since.UTC().Format(second), t.Full.UTC().Format(second), t.Target)
+	if t.Full.IsZero() {
+		return fmt.Sprintf("%s: the %s changed since %s %s equal. The others were not compared.", pair, what, since, is)
+	}
+	return fmt.Sprintf("%s: the %s changed since %s, or %s not equal then, %s equal; with the full comparison of %s all "+
+		"are, unless something else than the replicator has written to %s since.", pair, what, since, was, is,
+		t.Full.UTC().Format(second), t.Target)
 }
 
 // Worst returns the verdict of all tables together: that of the worst.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
@@ -239,7 +240,7 @@ func (o *verifyFlags) showProgress(a *cli.App) (stop func()) {
 // stepOf returns a step as a bar. The estimate is the service's count, up to six hours old.
 func stepOf(s verifying.Step, took time.Duration) bars.Step {
 	rate := float64(s.Items) / max(took.Seconds(), 0.001)
-	text := fmt.Sprintf("%s items, %s/s", humanize.Comma(s.Items), humanize.Comma(int64(rate)))
+	text := fmt.Sprintf("%s, %s/s", english.Plural(int(s.Items), "item", ""), humanize.Comma(int64(rate)))
 	step := bars.Step{Name: s.Doing, Text: text}
 	if s.Estimate > 0 {
 		step.Percent = min(99, 100*float64(s.Items)/float64(s.Estimate))

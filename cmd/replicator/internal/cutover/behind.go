@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
@@ -69,8 +71,8 @@ func (c *Cutover) lookBehindOf(ctx context.Context, i int, l *order.Log) error {
 	}
 	b.mark = mark
 	if others > 0 {
-		return refuse("%s was written to behind the fence: %d changes that neither TTL nor a heartbeat made. Bigtable "+
-			"does not have them. Stop the writers, `replicator cutover --undo`, and begin again", l.Table, others)
+		return refuse("%s was written to behind the fence: Bigtable lacks %s that neither TTL nor a heartbeat made. "+
+			"Stop the writers, `replicator cutover --undo`, and begin again", l.Table, english.Plural(others, "change", ""))
 	}
 	return nil
 }

@@ -153,7 +153,7 @@ func TestLateRecordForbidsTheCertificate(t *testing.T) {
 		return logs, err
 	}
 	_, err := c.issue(t.Context(), begin, &verified{}, begin+2000)
-	w.refused(err, "Orders was written to behind the fence: 1 changes")
+	w.refused(err, "Orders was written to behind the fence: Bigtable lacks 1 change")
 }
 
 // TestFenceThatIsRaisedAnewIsAnotherOne: another process has taken the fence away, and a third one, which had read its

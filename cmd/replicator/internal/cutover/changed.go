@@ -3,8 +3,9 @@ package cutover
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
+
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/kept"
@@ -26,7 +27,7 @@ func (c *Cutover) verify(ctx context.Context) (*verified, error) {
 	if err != nil {
 		return nil, verifying.NoRoom(c.cfg.Scratch, err)
 	}
-	c.Say("%d items are equal.", v.Equal)
+	c.Say("%s equal.", english.Plural(int(v.Equal), "item is", "items are"))
 	return v, nil
 }
 
@@ -71,7 +72,7 @@ func (c *Cutover) verifyChanged(ctx context.Context) (v *verified, why string, e
 	if reasons := c.unequal(v, t); len(reasons) > 0 {
 		return nil, "", &Refused{reasons}
 	}
-	c.Say("%d items have changed since, and are equal.", t.items)
+	c.Say("%s equal.", english.Plural(int(t.items), "item has changed since, and is", "items have changed since, and are"))
 	return v, "", nil
 }
 
@@ -95,11 +96,12 @@ func (c *Cutover) unusable(ctx context.Context, changed *kept.Changed) (why stri
 	case !r.Strong || !r.Followed:
 		return "the last full one was made without --for-cutover", nil
 	case r.OpenItems > 0:
-		return fmt.Sprintf("the last full one found %d items that were not equal", r.OpenItems), nil
+		items := english.Plural(int(r.OpenItems), "item that was", "items that were")
+		return "the last full one found " + items + " not equal", nil
 	case !r.CellsListed():
 		return "the last full one found more cells without a known owner than it lists", nil
 	case r.OpenCells > 0 && !c.AcceptForeign && len(c.Accept) == 0:
-		return fmt.Sprintf("the last full one found %d cells without a known owner", r.OpenCells), nil
+		return "the last full one found " + english.Plural(int(r.OpenCells), "cell", "") + " without a known owner", nil
 	}
 	return changed.Requested(ctx)
 }

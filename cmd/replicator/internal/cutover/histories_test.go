@@ -335,7 +335,7 @@ func TestCutoverAcceptsByName(t *testing.T) {
 		t.Errorf("waivers: %s", got)
 	}
 	says := strings.Join(cert.Says, "\n")
-	if !strings.Contains(says, "of 1 cells of item/d:a/x/N") || !strings.Contains(says, "families with max_age") ||
+	if !strings.Contains(says, "of 1 cell of item/d:a/x/N") || !strings.Contains(says, "families with max_age") ||
 		cert.Verify.Unproven != 1 || cert.Verify.Equal != 2 {
 		t.Errorf("certificate: %+v\n%s", cert.Verify, says)
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
@@ -67,10 +69,12 @@ func says(v *verified, idle string) []string {
 	all := []string{"Every item that the tables held at the fence was read strongly and is in Bigtable as its mapping " +
 		"says."}
 	if v.Changed != nil {
+		n := int(v.Changed.Items)
 		all = []string{
 			fmt.Sprintf("Every item that the tables held was read strongly by a full comparison that began at %s, before the "+
-				"fence, and was in Bigtable as its mapping says. The %d items that have changed since were read strongly behind "+
-				"the fence and are.", stamp(v.Began), v.Changed.Items),
+				"fence, and was in Bigtable as its mapping says. The %s read strongly behind the fence and %s.", stamp(v.Began),
+				english.Plural(n, "item that has changed since was", "items that have changed since were"),
+				english.PluralWord(n, "is", "are")),
 			"That nothing else than the replicator has written to Bigtable since the full comparison is assumed.",
 		}
 	}
@@ -82,10 +86,11 @@ func accepted(waivers []certificate.Waiver) (says []string) {
 	for _, w := range waivers {
 		switch column, ok := strings.CutPrefix(w.Name, waivesColumn); {
 		case ok:
-			says = append(says, fmt.Sprintf("Accepted by name: of %d cells of %s it is not known to which item they belong, so "+
-				"each may be one that its item does not have any more.", w.Count, column))
+			says = append(says, fmt.Sprintf("Accepted by name: of %s of %s it is not known to which item each belongs, so "+
+				"each may be one that its item does not have any more.", english.Plural(int(w.Count), "cell", ""), column))
 		case w.Name == "foreign":
-			says = append(says, fmt.Sprintf("Accepted by name: %d cells in Bigtable belong to no item.", w.Count))
+			says = append(says, "Accepted by name: "+
+				english.Plural(int(w.Count), "cell in Bigtable belongs", "cells in Bigtable belong")+" to no item.")
 		case w.Name == "aged":
 			says = append(says, "Accepted by name: of families with max_age, Bigtable may lack cells that their items have.")
 		}

@@ -40,20 +40,20 @@ func TestNothingUnequalIsCertified(t *testing.T) {
 		{name: "equal", status: verify.Equal},
 		{name: "equal by the log", status: verify.EqualByLog},
 		{name: "kept", status: verify.Kept},
-		{name: "different", status: verify.Different, refused: "1 items differ"},
-		{name: "refused", status: verify.Refused, refused: "1 items are refused"},
-		{name: "unproven", status: verify.Unproven, refused: "1 items or cells are unproven"},
+		{name: "different", status: verify.Different, refused: "1 item differs"},
+		{name: "refused", status: verify.Refused, refused: "1 item is refused"},
+		{name: "unproven", status: verify.Unproven, refused: "1 item or cell is unproven"},
 		{name: "all is accepted and an item differs", status: verify.Different,
-			options: Options{AcceptForeign: true, AcceptAged: true, Accept: both}, refused: "1 items differ"},
-		{name: "foreign", cell: foreign, refused: "1 cells are foreign"},
+			options: Options{AcceptForeign: true, AcceptAged: true, Accept: both}, refused: "1 item differs"},
+		{name: "foreign", cell: foreign, refused: "1 cell is foreign"},
 		{name: "accepted foreign", cell: foreign, options: Options{AcceptForeign: true}, waived: "foreign"},
-		{name: "sealed", cell: sealed, options: Options{AcceptForeign: true, Accept: both}, refused: "are unproven"},
-		{name: "sealed in a column that is accepted", options: Options{Accept: both}, refused: "are unproven",
+		{name: "sealed", cell: sealed, options: Options{AcceptForeign: true, Accept: both}, refused: "is unproven"},
+		{name: "sealed in a column that is accepted", options: Options{Accept: both}, refused: "is unproven",
 			cell: &verify.Open{Kind: verify.Sealed, Rule: "a", Family: "d", Qualifier: []byte("x")}},
-		{name: "column", cell: column, options: Options{AcceptForeign: true}, refused: "1 items or cells are unproven"},
-		{name: "column of one of two rules", cell: column, options: Options{Accept: both[:1]}, refused: "are unproven"},
-		{name: "another column", cell: columnOf("a", "y"), options: Options{Accept: both}, refused: "are unproven"},
-		{name: "column of unknown rules", cell: columnOf("", "x"), refused: "are unproven",
+		{name: "column", cell: column, options: Options{AcceptForeign: true}, refused: "1 item or cell is unproven"},
+		{name: "column of one of two rules", cell: column, options: Options{Accept: both[:1]}, refused: "is unproven"},
+		{name: "another column", cell: columnOf("a", "y"), options: Options{Accept: both}, refused: "is unproven"},
+		{name: "column of unknown rules", cell: columnOf("", "x"), refused: "is unproven",
 			options: Options{Accept: []string{"columns:/d:x"}}},
 		{name: "accepted column", cell: column, options: Options{Accept: both}, waived: both[1]},
 	} {
@@ -220,7 +220,7 @@ func TestDeletionsByTTLAreNoWriters(t *testing.T) {
 	}
 	w.write("b", begin+2000)
 	_, err := c.lookBehind(t.Context())
-	w.refused(err, "1 changes that neither TTL nor a heartbeat made")
+	w.refused(err, "1 change that neither TTL nor a heartbeat made")
 }
 
 // TestRowThatSaysSomethingElseForbidsTheCertificate: the fence was undone, or another mapping accepted, by a command

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/verifying"
 	"github.com/tailrace-cdc/replicator/verify"
@@ -144,23 +146,24 @@ func (t *tally) cell(o *verify.Open) error {
 func (c *Cutover) unequal(v *verified, t *tally) (reasons []string) {
 	v.Verdict, v.EqualByLog, v.Expired = "equal", v.EqualByLog+t.byLog, c.expired()
 	v.Foreign, v.Unproven, v.Refused, v.Different = t.foreign, t.unproven, t.refused, t.different
-	add := func(n int64, what string) {
+	add := func(n int64, one, many, what string) {
 		if n > 0 {
-			reasons = append(reasons, fmt.Sprintf("%d %s", n, what))
+			reasons = append(reasons, english.Plural(int(n), one, many)+what)
 		}
 	}
 	waive := func(name string, n int64) { v.waivers = append(v.waivers, certificate.Waiver{Name: name, Count: n}) }
-	add(t.different, "items differ: `replicator cutover --undo`, then repair them")
-	add(t.refused, "items are refused by the mapping")
+	add(t.different, "item differs", "items differ", ": `replicator cutover --undo`, then `replicator repair`")
+	add(t.refused, "item is", "items are", " refused by the mapping")
 	if t.foreign > 0 && c.AcceptForeign {
 		waive("foreign", t.foreign)
 	} else {
-		add(t.foreign, "cells are foreign: no guard of their row owns them (--accept-foreign)")
+		add(t.foreign, "cell is foreign: no guard of its row owns it", "cells are foreign: no guard of their row owns them",
+			" (--accept-foreign)")
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.accepted)) {
 		waive(name, t.accepted[name])
 	}
-	add(t.unproven-t.waived, "items or cells are unproven (for columns without an inverse, which `replicator verify "+
+	add(t.unproven-t.waived, "item or cell is", "items or cells are", " unproven (for columns without an inverse, which `replicator verify "+
 		"--differences` names: --accept columns:RULE/FAMILY:COLUMN, once for each rule that may have written them)")
 	return reasons
 }

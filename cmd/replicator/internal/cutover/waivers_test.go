@@ -18,7 +18,7 @@ func TestWaiverCoversItsColumnOfItsRuleAlone(t *testing.T) {
 	}
 	foreign := &verify.Open{Kind: verify.Foreign, Row: []byte("r9"), Family: "d", Qualifier: []byte("x")}
 	sealed := &verify.Open{Kind: verify.Sealed, Row: []byte("r9"), Family: "d", Qualifier: []byte("x")}
-	const undecided = "1 items or cells"
+	const undecided = "1 item or cell"
 	both := "index by_x of rule a | rule a | rule b"
 	for name, c := range map[string]struct {
 		accept  []string
@@ -41,7 +41,7 @@ func TestWaiverCoversItsColumnOfItsRuleAlone(t *testing.T) {
 			[]*verify.Open{cell("r1", both, "x"), cell("r2", "rule b", "x")},
 			map[string]int64{"columns:a/d:x": 1, "columns:b/d:x": 2}, ""},
 		"a rule that is not known": {[]string{"columns:/d:x"}, false, []*verify.Open{cell("r1", "", "x")}, nil, undecided},
-		"not for foreign cells":    {[]string{"columns:a/d:x"}, false, []*verify.Open{foreign}, nil, "1 cells are foreign"},
+		"not for foreign cells":    {[]string{"columns:a/d:x"}, false, []*verify.Open{foreign}, nil, "1 cell is foreign"},
 		"foreign cells":            {nil, true, []*verify.Open{foreign, foreign}, map[string]int64{"foreign": 2}, ""},
 		"nor for sealed ones":      {[]string{"columns:a/d:x"}, true, []*verify.Open{sealed}, nil, undecided},
 	} {

@@ -1,11 +1,11 @@
 package explaining
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -85,7 +85,7 @@ func (n *names) value(b []byte) string {
 }
 
 // hidden returns the text that replaces n bytes of data.
-func hidden(n int) string { return fmt.Sprintf("(%d bytes; --show-data prints them)", n) }
+func hidden(n int) string { return "(" + render.Count(n, "byte") + "; --show-data prints them)" }
 
 // attributesOf returns the names, types and sizes of an item's attributes.
 func attributesOf(img change.Image) []Attribute {

@@ -38,7 +38,7 @@ func (x *Item) Print(w io.Writer) {
 func printAttributes(w io.Writer, list []Attribute) {
 	var parts []string
 	for _, a := range list {
-		parts = append(parts, fmt.Sprintf("%s (%s, %d bytes)", a.Name, a.Type, a.Bytes))
+		parts = append(parts, fmt.Sprintf("%s (%s, %s)", a.Name, a.Type, render.Count(a.Bytes, "byte")))
 	}
 	fmt.Fprintf(w, "  %s\n", strings.Join(parts, ", "))
 }
@@ -84,7 +84,7 @@ func (r *StoredRow) about() string {
 
 // content returns the value of a cell, or its size, and what the item says instead.
 func (c *StoredCell) content() string {
-	text := fmt.Sprintf("%d bytes", c.Bytes)
+	text := render.Count(c.Bytes, "byte")
 	switch {
 	case c.State == cellMissing || c.State == cellAged && c.Bytes == 0:
 		text = ""
@@ -160,7 +160,7 @@ func (x *Row) Print(w io.Writer) {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, c := range x.Cells {
-		value := fmt.Sprintf("%d bytes", c.Bytes)
+		value := render.Count(c.Bytes, "byte")
 		if c.Value != "" {
 			value = "= " + c.Value
 		}

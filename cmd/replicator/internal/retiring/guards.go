@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
@@ -66,8 +67,9 @@ func (r *Retirement) sweep(ctx context.Context, remove bool) (*Guards, error) {
 		return nil, exit.Bigtable(fmt.Errorf("sweep the guards of %s: %w", r.Kept.Target, err))
 	}
 	if remove {
-		r.Say("Deleted the guards of %s in %s: %d cells in %d rows; %d of others stay.", r.Table, r.Kept.Target,
-			deleted.Load(), g.Rows, g.Others+g.Unknown)
+		r.Say("Deleted the guards of %s in %s: %s in %s; %s.", r.Table, r.Kept.Target,
+			english.Plural(int(deleted.Load()), "cell", ""), english.Plural(int(g.Rows), "row", ""),
+			english.Plural(int(g.Others+g.Unknown), "of others stays", "of others stay"))
 	}
 	return g, nil
 }

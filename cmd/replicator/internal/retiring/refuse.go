@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
@@ -24,7 +26,9 @@ func (r *Retirement) refuse(ctx context.Context) error {
 		return err
 	}
 	if r.Kept.Letters > 0 && !r.DropLetters {
-		return exit.Environment(fmt.Errorf("%d dead letters of %s were never applied to Bigtable", r.Kept.Letters, r.Table),
+		n := int(r.Kept.Letters)
+		return exit.Environment(fmt.Errorf("%s of %s %s never applied to Bigtable", english.Plural(n, "dead letter", ""),
+			r.Table, english.PluralWord(n, "was", "were")),
 			"`replicator dlq list --table "+r.Table+"` shows them; retry or drop them, or waive them with --drop-letters")
 	}
 	return nil

@@ -125,7 +125,7 @@ func TestTargetOfARetiredTableIsComparedForTheOthers(t *testing.T) {
 	}
 	w.Configure(other)
 	_, err = w.retire(retiring.Options{DropGuards: true})
-	if err == nil || !strings.Contains(err.Error(), "1 dead letters") {
+	if err == nil || !strings.Contains(err.Error(), "1 dead letter") {
 		t.Errorf("with a letter: %v", err)
 	}
 	kept, err := w.retire(retiring.Options{DropGuards: true, DropLetters: true})

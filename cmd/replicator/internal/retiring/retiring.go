@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
@@ -140,7 +142,8 @@ func (r *Retirement) Run(ctx context.Context) error {
 		if err := r.queue.Delete(ctx, k); err != nil {
 			return exit.Environment(err, again)
 		}
-		r.Say("Deleted the %s of %s: %d messages in stream %s.", k.What, r.Table, k.Messages, k.Stream)
+		r.Say("Deleted the %s of %s: %s in stream %s.", k.What, r.Table,
+			english.Plural(int(k.Messages), "message", ""), k.Stream)
 	}
 	if err := r.noteRetired(ctx); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 )
 
 // Print says what is kept of a table.
@@ -15,15 +16,16 @@ func (k *Kept) Print(out io.Writer) {
 	}
 	fmt.Fprintf(out, "Kept of table %s, and deleted by retire:\n", k.Table)
 	for _, s := range k.Streams {
-		fmt.Fprintf(out, "  %-9s %s messages, %s, in stream %s\n", s.What, humanize.Comma(int64(s.Messages)),
+		fmt.Fprintf(out, "  %-9s %s, %s, in stream %s\n", s.What, english.Plural(int(s.Messages), "message", ""),
 			humanize.IBytes(s.Bytes), s.Stream)
 	}
 	for _, dir := range k.Files {
 		fmt.Fprintf(out, "  files     in %s\n", dir)
 	}
 	if g := k.Guards; g != nil {
-		fmt.Fprintf(out, "  guards    %s cells in %s rows of %s; %s of others stay\n", humanize.Comma(g.Cells),
-			humanize.Comma(g.Rows), k.Target, humanize.Comma(g.Others+g.Unknown))
+		fmt.Fprintf(out, "  guards    %s in %s of %s; %s\n", english.Plural(int(g.Cells), "cell", ""),
+			english.Plural(int(g.Rows), "row", ""), k.Target,
+			english.Plural(int(g.Others+g.Unknown), "of others stays", "of others stay"))
 	}
 	if k.Row {
 		fmt.Fprintf(out, "  row       in tailrace_state, last\n")

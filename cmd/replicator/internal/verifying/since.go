@@ -4,12 +4,11 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 	"time"
 
-	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/kept"
@@ -95,6 +94,6 @@ func (r *run) settleChanged(ctx context.Context, c *kept.Changed) error {
 		return err
 	}
 	r.finish()
-	r.say(fmt.Sprintf("%s items have changed, or were not equal before.", humanize.Comma(r.settled)))
+	r.say(english.Plural(int(r.settled), "item has changed, or was", "items have changed, or were") + " not equal before.")
 	return lines.Flush()
 }
