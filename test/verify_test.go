@@ -70,7 +70,8 @@ func TestVerifyNamesWhatDiffers(t *testing.T) {
 		t.Fatalf("exit %d, %v: %s%s", r.code, err, r.out, r.err)
 	}
 	x := found.Tables[0]
-	if found.Verdict != report.Different || x.Equal != 1 || x.Different != 3 || x.Foreign != 1 || x.Unproven != 0 {
+	if found.Verdict != report.Different || x.Equal != 1 || x.Different != 3 || x.Foreign != 1 || x.Unproven != 0 ||
+		x.Proof != report.Assumed {
 		t.Errorf("%+v", found)
 	}
 	path := filepath.Join(w.dir, "differences.jsonl")

@@ -18,6 +18,15 @@ const (
 	Unproven  Verdict = "unproven"  // nothing is known to differ, and something could not be decided
 )
 
+// Proof says how it is known that Bigtable has every change up to the end of the comparison.
+type Proof string
+
+// The proofs.
+const (
+	Proven  Proof = "proven"  // heartbeats that were written after it came out of every open shard
+	Assumed Proof = "assumed" // every shard was read past it, as far as empty reads show
+)
+
 // Table is the result of one source table.
 type Table struct {
 	Source    string    `json:"source"`
@@ -36,6 +45,7 @@ type Table struct {
 	Began     time.Time `json:"began"`        // by the clock of DynamoDB
 	Ended     time.Time `json:"ended"`
 	Lagging   bool      `json:"lagging"` // the source was read with eventual consistency
+	Proof     Proof     `json:"proof"`
 
 	// Retired are source tables whose replication into the target has ended: cells that no item of a configured table can
 	// have are left out, because they may be the application's.

@@ -41,12 +41,12 @@ func TestVerdictIsEqualOnlyWithoutAnyDoubt(t *testing.T) {
 // TestTimesAreRFC3339 is the contract with scripts that read `verify --json`.
 func TestTimesAreRFC3339(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC)
-	b, err := json.Marshal(Table{Began: at, Ended: at.Add(time.Minute)})
+	b, err := json.Marshal(Table{Began: at, Ended: at.Add(time.Minute), Proof: Assumed})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := `"began":"2026-01-02T03:04:05.006Z","ended":"2026-01-02T03:05:05.006Z"`
-	if !strings.Contains(string(b), want) {
+	if !strings.Contains(string(b), want) || !strings.Contains(string(b), `"proof":"assumed"`) {
 		t.Errorf("%s lacks %s", b, want)
 	}
 }

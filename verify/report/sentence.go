@@ -49,6 +49,14 @@ func are(n int64, noun string) string {
 	return english.Plural(int(n), "is", "are")
 }
 
+// Sentence says how it is known that Bigtable has every change.
+func (p Proof) Sentence() string {
+	if p == Proven {
+		return "proven: heartbeats came out of every open shard after the comparison"
+	}
+	return "assumed: all was read and applied, as far as empty reads show"
+}
+
 func (t *Table) lagging() string {
 	if t.Lagging {
 		return ", as of reads that may lag"

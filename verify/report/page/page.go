@@ -84,5 +84,5 @@ func counts(t *report.Table) (list []count) {
 			list = append(list, count{x.name, humanize.Comma(x.n)})
 		}
 	}
-	return append(list, count{"took", t.Ended.Sub(t.Began).Round(time.Second).String()})
+	return append(list, count{"proof", string(t.Proof)}, count{"took", t.Ended.Sub(t.Began).Round(time.Second).String()})
 }

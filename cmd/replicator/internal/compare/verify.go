@@ -288,6 +288,7 @@ func printTable(w io.Writer, t *report.Table) {
 			fmt.Fprintf(w, "  %-16s %s\n", c.name, humanize.Comma(c.n))
 		}
 	}
+	fmt.Fprintf(w, "  %-16s %s\n", "proof", t.Proof.Sentence())
 	printGroups(w, t.ByRule, "rule", "rows")
 	printGroups(w, t.ByPrefix, "prefix")
 }

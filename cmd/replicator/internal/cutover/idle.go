@@ -9,19 +9,10 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 )
 
-// heartbeatsLate is how long heartbeats may take beyond their period: from the write to a beat in the log.
-const heartbeatsLate = 15 * time.Second
-
 // awaitHeartbeats waits until heartbeats prove, of each table that gets them, that it was read up to a time. It does
 // not wait for long: without the proof it is assumed.
 func (c *Cutover) awaitHeartbeats(ctx context.Context, through change.Millis) error {
-	wait := time.Duration(0)
-	for _, t := range c.sides.Tables {
-		if h := t.Heartbeat; h.Write {
-			wait = max(wait, time.Duration(h.Every)+heartbeatsLate)
-		}
-	}
-	began := time.Now()
+	wait, began := c.sides.BeatsWait(), time.Now()
 	return c.poll(ctx, func(logs []*order.Log) bool {
 		return time.Since(began) >= wait || c.heardOf(logs, through)
 	})

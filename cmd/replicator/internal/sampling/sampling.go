@@ -41,13 +41,31 @@ func Compare(ctx context.Context, s *sides.Sides, o Options) (all []report.Table
 			continue
 		}
 		one := sample{o: o, sides: s, at: i, table: t, lines: lines,
-			result: report.Table{Source: t.Source, Target: t.Target, Sample: int64(o.N), Seed: o.Seed}}
+			result: report.Table{Source: t.Source, Target: t.Target, Sample: int64(o.N), Seed: o.Seed,
+				Proof: report.Assumed}}
 		if err := one.run(ctx); err != nil {
 			return nil, err
 		}
 		all = append(all, one.result)
 	}
+	if err := prove(ctx, s, all); err != nil {
+		return nil, err
+	}
 	return all, lines.Flush()
+}
+
+// prove notes what heartbeats prove by now.
+func prove(ctx context.Context, s *sides.Sides, all []report.Table) error {
+	proven, err := s.Proven(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if proven[s.Index(all[i].Source)] {
+			all[i].Proof = report.Proven
+		}
+	}
+	return nil
 }
 
 // sample is the sample of one table.

@@ -6,6 +6,7 @@
 //
 //	sides.go  all tables of a target, and the Settler over them
 //	prove.go  waits for the proof, with the logs of the running daemon
+//	beats.go  waits until heartbeats prove the same
 //	ready.go  whether the tables are in a state in which comparing them means something
 //	read.go   pages and items of the source, within the read budget
 //	proof.go  decides from the states of the logs whether the proof is there

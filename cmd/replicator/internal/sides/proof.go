@@ -55,6 +55,35 @@ func (t *tableProof) met(s *checkpoint.State, through change.Millis) bool {
 	return mark(s) >= t.entry
 }
 
+// beats decides from the states of the logs of all tables of which of them heartbeats prove that Bigtable has every
+// change up to a time.
+type beats struct {
+	through change.Millis
+	tables  []tableProof
+	proven  []bool
+}
+
+func newBeats(through change.Millis, tables int) *beats {
+	return &beats{through: through, tables: make([]tableProof, tables), proven: make([]bool, tables)}
+}
+
+// awaited takes the states of all logs, always in the same order, and reports whether heartbeats may prove more. They
+// prove nothing of a table while an open shard has none.
+func (b *beats) awaited(states []*checkpoint.State) (more bool) {
+	for i, s := range states {
+		t, p := &b.tables[i], &s.Proof
+		if p.Assumed > 0 || p.Read == 0 {
+			continue
+		}
+		if !t.read && p.Read >= b.through {
+			t.read, t.entry = true, s.LastFrame
+		}
+		b.proven[i] = b.proven[i] || t.read && mark(s) >= t.entry
+		more = more || !b.proven[i]
+	}
+	return more
+}
+
 // mark returns the entry up to which Bigtable has what it is to have: a sink that stands at a fence has all of it.
 func mark(s *checkpoint.State) uint64 {
 	if s.StandsAtFence() {

@@ -50,6 +50,40 @@ func TestProofNeedsListingReadingAndMark(t *testing.T) {
 	}
 }
 
+// beaten is a log out of whose open shards, but for some, heartbeats prove what was read.
+func beaten(read int64, assumed int, last, mark uint64) *checkpoint.State {
+	s := logState(1000, 1000, last, mark)
+	s.Proof.Read, s.Proof.Assumed = change.Millis(read), assumed
+	return s
+}
+
+// TestHeartbeatsProveWhatWasReadAndApplied: Rule 10. Nothing is awaited of a table in which they cannot prove anything,
+// and what they prove of one table they do not of another.
+func TestHeartbeatsProveWhatWasReadAndApplied(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		looks   []*checkpoint.State
+		proven  bool
+		awaited bool
+	}{
+		{"without heartbeats", []*checkpoint.State{logState(1000, 1000, 7, 7)}, false, false},
+		{"an open shard without", []*checkpoint.State{beaten(100, 1, 7, 7)}, false, false},
+		{"written before", []*checkpoint.State{beaten(99, 0, 7, 7)}, false, true},
+		{"read, and not applied", []*checkpoint.State{beaten(100, 0, 7, 6)}, false, true},
+		{"applied", []*checkpoint.State{beaten(100, 0, 7, 7)}, true, false},
+		{"applied while more came", []*checkpoint.State{beaten(100, 0, 7, 6), beaten(110, 0, 9, 7)}, true, false},
+		{"and a split after it", []*checkpoint.State{beaten(100, 0, 7, 7), beaten(0, 1, 9, 7)}, true, false},
+	} {
+		b, more := newBeats(100, 2), false
+		for _, s := range c.looks {
+			more = b.awaited([]*checkpoint.State{logState(1000, 1000, 7, 7), s})
+		}
+		if b.proven[1] != c.proven || more != c.awaited || b.proven[0] {
+			t.Errorf("%s: proven %t, awaited %t", c.name, b.proven, more)
+		}
+	}
+}
+
 // TestProofKnowsWhenNothingMoves: a log that comes closer resets the time after which waiting ends.
 func TestProofKnowsWhenNothingMoves(t *testing.T) {
 	begin := time.Unix(0, 0)

@@ -57,6 +57,9 @@ func Since(
 	if err := r.settleChanged(ctx, c); err != nil {
 		return nil, err
 	}
+	if err := r.prove(ctx); err != nil {
+		return nil, err
+	}
 	if c.Result != nil && r.all() && report.Worst(r.result) == report.Equal {
 		return r.result, c.Advance(r.settled)
 	}

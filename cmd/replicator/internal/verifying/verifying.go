@@ -66,6 +66,9 @@ func Full(ctx context.Context, cfg *config.Config, s *sides.Sides, o Options) (a
 	if err := r.along(ctx, func(ctx context.Context) error { return r.compare(ctx, dir) }); err != nil {
 		return nil, err
 	}
+	if err := r.prove(ctx); err != nil {
+		return nil, err
+	}
 	return r.result, r.keep()
 }
 
@@ -134,7 +137,7 @@ func (r *run) names() {
 			at = len(r.result)
 			r.wanted = append(r.wanted, t.Source)
 			r.result = append(r.result, report.Table{Source: t.Source, Target: t.Target, Lagging: !r.o.Strong,
-				Retired: r.sides.Retired()})
+				Retired: r.sides.Retired(), Proof: report.Assumed})
 			r.result[at].CountGroups(Templates(t.Program), r.o.Values)
 		}
 		r.index = append(r.index, at)
@@ -199,6 +202,20 @@ func (r *run) checker(lines io.Writer) *verify.Checker {
 	}}
 	r.sides.KeepLead(&c.Settler)
 	return c
+}
+
+// prove notes what heartbeats prove by now.
+func (r *run) prove(ctx context.Context) error {
+	proven, err := r.sides.Proven(ctx)
+	if err != nil {
+		return err
+	}
+	for i, at := range r.index {
+		if at >= 0 && proven[i] {
+			r.result[at].Proof = report.Proven
+		}
+	}
+	return nil
 }
 
 func (r *run) finish() {

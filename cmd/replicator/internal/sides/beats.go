@@ -1,0 +1,53 @@
+package sides
+
+import (
+	"context"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
+	"github.com/tailrace-cdc/replicator/failure"
+)
+
+// heartbeatsLate is how long heartbeats may take beyond their period: from the write to a beat in the log.
+const heartbeatsLate = 15 * time.Second
+
+// BeatsWait returns how long it is worth to wait for a heartbeat that is written from now on; 0 where no table has any.
+func (s *Sides) BeatsWait() (wait time.Duration) {
+	for _, t := range s.Tables {
+		if h := t.Heartbeat; h.Write {
+			wait = max(wait, time.Duration(h.Every)+heartbeatsLate)
+		}
+	}
+	return wait
+}
+
+// Proven reports of each table whether heartbeats prove that Bigtable has every change up to now. It waits for them no
+// longer than BeatsWait. Where the logs cannot be read meanwhile, nothing is proven, and that is no error.
+func (s *Sides) Proven(ctx context.Context) ([]bool, error) {
+	b := newBeats(s.Now()+1000, len(s.Tables)) // Date is cut to seconds
+	for began := time.Now(); time.Since(began) < s.BeatsWait(); {
+		if states := s.lookForBeats(ctx); states != nil && !b.awaited(states) {
+			break
+		}
+		if err := failure.Pause(ctx, observe.Period); err != nil {
+			return nil, err
+		}
+	}
+	return b.proven, nil
+}
+
+// lookForBeats folds the logs, and asks their owners to say how far heartbeats have come; nil where that fails.
+func (s *Sides) lookForBeats(ctx context.Context) (states []*checkpoint.State) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	logs, err := s.running(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, l := range logs {
+		states = append(states, l.State)
+		_ = l.Log.RequestBeat() // if this fails, the next one comes on its timer
+	}
+	return states
+}
