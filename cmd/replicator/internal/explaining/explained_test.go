@@ -1,0 +1,121 @@
+package explaining_test
+
+import (
+	"strings"
+	"testing"
+
+	cloud "cloud.google.com/go/bigtable"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/explaining"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/trial"
+	"github.com/tailrace-cdc/replicator/queue/request"
+)
+
+// world is a table whose items share rows, and whose columns do not show to which item they belong.
+type world struct {
+	*trial.World
+	t *testing.T
+}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	t.Helper()
+	t.Parallel()
+	w := &world{trial.New(t, seed), t}
+	w.Write("orders.yaml", `families: {d: {max_versions: 1}}
+rules:
+- name: item
+  match: {pk: "{p}", sk: "{s}"}
+  row: "{p}"
+  cells: [{attrs: all, except: [pk, sk], to: "d:{s}/{attr}/{type}"}]
+`)
+	w.Configure("{source: Orders, target: orders, mapping: orders.yaml, backfill: none}")
+	w.Prepare("Orders")
+	w.Put("Orders", "hats", "a", `"x":{"S":"1"}`)
+	w.Put("Orders", "hats", "b", `"x":{"S":"1"}`)
+	return w
+}
+
+func (w *world) explainer() *explaining.Explainer {
+	w.t.Helper()
+	clients := w.Clients()
+	tables := w.Catalog(clients)
+	return &explaining.Explainer{Config: w.Config, Clients: clients, Catalog: tables, Table: tables.Table("Orders"),
+		Say: func(string) {}}
+}
+
+// A cell in such a column belongs to the item that should have it as it is. One that no item should have may be a
+// ghost of any of them: its owner is not known, and the row is unproven.
+func TestCellWhoseColumnDoesNotShowItsItem(t *testing.T) {
+	w := newWorld(t, 951)
+	d := w.Run()
+	d.Settle()
+	row := func() (found *explaining.Row, text string) {
+		t.Helper()
+		by, out := w.explainer(), &strings.Builder{}
+		var err error
+		w.While("the row is explained", func() { found, err = by.Row(t.Context(), []byte("hats")) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		found.Print(out)
+		return found, out.String()
+	}
+	found, text := row()
+	if found.Verdict.Status != explaining.Equal || len(found.Cells) != 2 || found.Cells[0].Owner != "item" ||
+		found.Cells[1].Owner != "item" || found.Cells[0].Item == found.Cells[1].Item {
+		t.Errorf("both items: %+v\n%s", found, text)
+	}
+	client, err := cloud.NewClient(t.Context(), "local", "local", option.WithEndpoint(w.Bigtable.Addr()),
+		option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	m := cloud.NewMutation()
+	m.Set("d", "a/x/N", cloud.Now(), []byte("1"))
+	if err := client.Open("orders").Apply(t.Context(), "hats", m); err != nil {
+		t.Fatal(err)
+	}
+	found, text = row()
+	if found.Verdict.Status != explaining.Unproven || len(found.Cells) != 3 ||
+		!strings.Contains(text, "unproven: 1 cell is of an unknown owner, and 2 items are equal.") ||
+		!strings.Contains(text, "unknown: its column does not show to which item of the row it belongs") {
+		t.Errorf("a ghost: %+v\n%s", found, text)
+	}
+}
+
+// A request that waits for its item is named with the verdict; those for other items are not.
+func TestRequestThatWaitsIsNamed(t *testing.T) {
+	w := newWorld(t, 952)
+	d := w.Run()
+	d.Settle()
+	d.Stop()
+	store, err := w.Log("Orders").Log.Requests(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &request.Chunk{ID: "r1-0", What: request.Resync, By: "ann@laptop", Asked: w.Clock.Now(),
+		Items: []request.Item{{Key: []byte(`{"pk":{"S":"hats"},"sk":{"S":"a"}}`)}}}
+	if err := store.Ask(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	for sk, waits := range map[string]bool{"a": true, "b": false} {
+		by := w.explainer()
+		var found *explaining.Item
+		w.While("the item is explained", func() { found, err = by.Key(t.Context(), `{"pk":"hats","sk":"`+sk+`"}`) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		found.Print(&out)
+		text := out.String()
+		if (len(found.Requests) == 1) != waits || strings.Contains(text, "asked by ann@laptop") != waits ||
+			strings.Contains(text, "1 request for it is waiting") != waits ||
+			strings.Contains(text, "No requests for it.") == waits || found.Verdict.Status != explaining.Equal {
+			t.Errorf("item %s: %+v\n%s", sk, found.Verdict, text)
+		}
+	}
+}
