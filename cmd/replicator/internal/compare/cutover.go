@@ -241,8 +241,8 @@ func undo(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 		}
 		a.Print("%s: the fence of cutover %s is gone from tailrace_state, and its log cannot be read: %s.", u.Table, u.ID,
 			u.Unread)
-		a.Print("  next: when the log can go on (`replicator resume` or `recover`, as `replicator status` says), the same command " +
-			"takes away the fence that it may hold.")
+		a.Print("  next: when the log can go on (`replicator resume` or `recover`, as `replicator status` says), the same " +
+			"command takes away the fence that it may hold.")
 	}
 	if len(undone) == 0 {
 		a.Print("No table is fenced.")
