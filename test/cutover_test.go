@@ -119,7 +119,7 @@ func TestCutoverIsTakenOverBetweenItsSteps(t *testing.T) {
 			d.untilLogged("replicator starts") // else the next command may open the store before it
 		}
 	}
-	w.cutover(d, 0, "2 items have changed since, and are equal")
+	w.cutover(d, 0, "the 2 items that have changed since are equal")
 	x := w.certified("cert.json")
 	if x.Format != 2 || x.Verify.How != "full + incremental" || x.Verify.Items != 3 || x.Verify.Changed.Items != 2 ||
 		!x.Verify.Ended.Before(x.Times.Fenced) || x.Verify.Changed.Began.Before(x.Times.Fenced) {
@@ -145,7 +145,7 @@ func TestCutoverIsTakenOverBetweenItsSteps(t *testing.T) {
 		t.Fatal("nothing has expired")
 	}
 	d.until("the deletions are read", func() bool { return d.ready() && d.table("Orders").Changes == 8 })
-	w.cutover(d, 0, "5 items have changed since, and are equal")
+	w.cutover(d, 0, "the 5 items that have changed since are equal")
 	if x := w.certified("cert.json"); x.Verify.Expired != 3 {
 		t.Errorf("%d items expired behind the fence, want 3", x.Verify.Expired)
 	}

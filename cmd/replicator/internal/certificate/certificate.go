@@ -9,7 +9,12 @@
 //	keys.go         Ed25519 keys in PEM files
 package certificate
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/dustin/go-humanize/english"
+)
 
 // Format is the highest format of a certificate that this build reads (Rule 11). A certificate carries the lowest one
 // that can hold it:
@@ -121,6 +126,17 @@ type Verify struct {
 	Unproven   int64 `json:"unproven"`
 	Refused    int64 `json:"refused"`
 	Different  int64 `json:"different"`
+}
+
+// Sum says what was equal. After a full comparison that was made before the fence, how many items there were at the
+// fence is not known: of those that have changed since, some were deleted, and some are new.
+func (v *Verify) Sum() string {
+	if v.Changed == nil {
+		return english.Plural(int(v.Equal), "item is", "items are") + " equal"
+	}
+	return fmt.Sprintf("%s equal in the full comparison, and the %s",
+		english.Plural(int(v.Equal), "item was", "items were"), english.Plural(int(v.Changed.Items),
+			"item that has changed since is equal", "items that have changed since are equal"))
 }
 
 // Changed is the comparison, behind the fence, of the items that have changed since the full one began.

@@ -305,3 +305,18 @@ func FuzzCheck(f *testing.F) {
 		}
 	})
 }
+
+func TestSumSaysWhichComparisonItCounts(t *testing.T) {
+	for want, v := range map[string]Verify{
+		"1 item is equal":     {Equal: 1},
+		"249 items are equal": {Equal: 249},
+		"249 items were equal in the full comparison, and the 300 items that have changed since are equal": {
+			Equal: 249, Changed: &Changed{Items: 300}},
+		"1 item was equal in the full comparison, and the 1 item that has changed since is equal": {
+			Equal: 1, Changed: &Changed{Items: 1}},
+	} {
+		if got := v.Sum(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

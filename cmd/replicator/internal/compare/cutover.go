@@ -116,8 +116,8 @@ func runCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 			"signed": key != nil,
 		})
 	}
-	a.Print("%s holds what %s held at the fence: %s equal. The certificate is in %s.", s.Target,
-		strings.Join(o.Tables, ", "), english.Plural(int(cert.Verify.Equal), "item is", "items are"), o.out)
+	a.Print("%s holds what %s held at the fence: %s. The certificate is in %s.", s.Target,
+		strings.Join(o.Tables, ", "), cert.Verify.Sum(), o.out)
 	a.Print("Next: point the application at Bigtable. To go back before it writes: `replicator cutover --undo`.")
 	return nil
 }
@@ -178,12 +178,8 @@ func checkCertificate(a *cli.App, path, keyFile string) error {
 			"certificate": c,
 		})
 	}
-	items := english.Plural(int(c.Verify.Items), "item", "")
-	if changed := c.Verify.Changed; changed != nil {
-		items = fmt.Sprintf("%s, and %s changed", items, english.Plural(int(changed.Items), "that has", "that have"))
-	}
-	a.Print("%s: %s is %s to its %s at fence %s: %s, %s.", path, c.Target, c.Verdict,
-		english.Plural(len(c.Tables), "source table", ""), c.ID, items, c.Times.Certified.Format(time.RFC3339))
+	a.Print("%s: %s is %s to its %s at fence %s, certified %s: %s.", path, c.Target, c.Verdict,
+		english.Plural(len(c.Tables), "source table", ""), c.ID, c.Times.Certified.Format(time.RFC3339), c.Verify.Sum())
 	switch {
 	case x.Trusted:
 		a.Print("It is signed with the given key.")

@@ -27,7 +27,7 @@ func (c *Cutover) verify(ctx context.Context) (*verified, error) {
 	if err != nil {
 		return nil, verifying.NoRoom(c.cfg.Scratch, err)
 	}
-	c.Say("%s equal.", english.Plural(int(v.Equal), "item is", "items are"))
+	c.Say("%s.", v.Sum())
 	return v, nil
 }
 
@@ -72,7 +72,6 @@ func (c *Cutover) verifyChanged(ctx context.Context) (v *verified, why string, e
 	if reasons := c.unequal(v, t); len(reasons) > 0 {
 		return nil, "", &Refused{reasons}
 	}
-	c.Say("%s equal.", english.Plural(int(t.items), "item has changed since, and is", "items have changed since, and are"))
 	return v, "", nil
 }
 
