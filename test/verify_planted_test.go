@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,23 +58,23 @@ func (s *sides) mixedEqual() {
 	}
 }
 
-// neighbours writes items beside the planted ones, into the same rows, at each read of the daemon, and no faster than
-// the daemon applies: verify ends when the daemon has applied what verify has read.
-func (w *world) neighbours() (stop func()) {
-	const ahead = 20 // turns without a write to Bigtable
+// neighbours writes items beside the planted ones, into the same rows, at each read of the daemon, and only while the
+// daemon is not behind: verify ends when the daemon has applied what verify has read.
+func (d *daemon) neighbours() (stop func()) {
+	w := d.w
 	turn, quit := make(chan struct{}, 1), make(chan struct{})
-	var turns atomic.Int64
 	w.traps.watch(func(p point) {
-		if p == afterWrite {
-			turns.Store(0)
-		}
-		if p.op == "GetRecords" && !p.done && turns.Add(1) < ahead {
+		if p.op == "GetRecords" && !p.done {
 			select {
 			case turn <- struct{}{}:
 			default:
 			}
 		}
 	})
+	behind := func(table string) bool {
+		through := d.table(table).AppliedThrough
+		return through == nil || w.Clock.Now().Sub(*through) > 4*time.Second
+	}
 	var done sync.WaitGroup
 	done.Go(func() {
 		for n := 0; ; n++ {
@@ -83,6 +82,9 @@ func (w *world) neighbours() (stop func()) {
 			case <-quit:
 				return
 			case <-turn:
+			}
+			if behind("Orders") || behind("Items") {
+				continue
 			}
 			sk := fmt.Sprintf("w%03d", n%400)
 			w.Put("Orders", "p", sk, fmt.Sprintf(`"a":{"S":"%d"},"text":{"S":"t%d"}`, n, n%3))
@@ -116,7 +118,7 @@ func TestPlantedDifferencesUnderWriters(t *testing.T) {
 	d.settle("Orders", "Items")
 	s := w.openSides()
 	now := w.Clock.Now()
-	stop := w.neighbours()
+	stop := d.neighbours()
 	want := w.plantAll(s, now)
 	r := d.hastened("verify", "--differences", "differences.jsonl", "--json")
 	if r.code != 4 || !strings.Contains(r.out, `"verdict":"different","tables":[`) {
