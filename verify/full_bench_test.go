@@ -14,6 +14,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/guard"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -96,7 +97,9 @@ func (g *generated) Scan(_ context.Context, f func(*Row) error) error {
 			row.Cells = append(row.Cells,
 				bigtable.Cell{Family: x.Family, Qualifier: x.Qualifier, Value: x.Value, Time: time.UnixMilli(1)})
 		}
-		row.Live = append(row.Live[:0], bigtable.Cell{Qualifier: []byte("i"), Time: time.UnixMilli(1)})
+		of := g.program.Table()
+		row.Live = append(row.Live[:0], bigtable.Cell{Qualifier: []byte("i"), Time: time.UnixMilli(1),
+			Value: guard.Append(nil, of.Pipeline, of.Source, key)})
 		if err := f(&row); err != nil {
 			return err
 		}
