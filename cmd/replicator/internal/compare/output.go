@@ -35,7 +35,7 @@ func openOutput(path, what, flag string) (*output, error) {
 		o.file, err = os.CreateTemp(filepath.Dir(o.path), ".replicator-*"+filepath.Ext(o.path)) // mode 0600
 	}
 	if err != nil {
-		return nil, o.failed("make", err)
+		return nil, o.because("make", err)
 	}
 	return o, nil
 }
@@ -44,7 +44,7 @@ func openOutput(path, what, flag string) (*output, error) {
 func (o *output) Write(p []byte) (int, error) {
 	n, err := o.file.Write(p)
 	if o.written += int64(n); err != nil {
-		return n, o.failed("write", err)
+		return n, o.because("write", err)
 	}
 	return n, nil
 }
@@ -59,7 +59,7 @@ func (o *output) finish(mode os.FileMode) error {
 		err = os.Rename(o.file.Name(), o.path)
 	}
 	if err != nil {
-		return o.failed("write", err)
+		return o.because("write", err)
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func (o *output) close() {
 	}
 }
 
-func (o *output) failed(verb string, err error) error {
+func (o *output) because(verb string, err error) error {
 	done := ""
 	if o.written > 0 {
 		done = " after " + humanize.IBytes(uint64(o.written))
