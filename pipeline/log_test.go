@@ -81,8 +81,8 @@ func TestSinkGoesOnBehindADamagedFrameOnceThatIsAccepted(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
-	w.front.Faults.Recover()
 	w.spoil(w.frame("Orders", before+1))
+	w.front.Faults.Recover() // when no call of the first life is on its way any more
 	r = w.start("Orders")
 	r.until("the sink halts", func() bool { return r.table("Orders").Code == "log_damaged" })
 	if x := r.table("Orders"); x.Gaps == 0 || len(r.stored("Orders")["kept#1"]) > 0 {
