@@ -72,7 +72,7 @@ func TestCutoversOfOneTableAtOnce(t *testing.T) {
 
 	late := w.begin(d, "cutover", "--table", "Orders", "--out", "late.json")
 	d.until("it has compared both sides", func() bool {
-		if strings.Contains(late.out.String(), "items are equal") {
+		if strings.Contains(late.out.String(), "1 item is equal") {
 			return true
 		}
 		d.hasten(100 * time.Millisecond)
