@@ -155,7 +155,7 @@ func TestOrderPerItemUnderAllOfIt(t *testing.T) {
 				t.Fatal(err)
 			}
 		case 2:
-			w.front.Faults.Outage(time.Duration(rnd.IntN(200)) * time.Millisecond)
+			w.front.Faults.Outage(time.Duration(1+rnd.IntN(200)) * time.Millisecond) // 0 would be without end
 		case 3:
 			w.clock.Advance(11 * time.Minute)
 		}
