@@ -164,6 +164,7 @@ func (c *Cutover) unequal(v *verified, t *tally) (reasons []string) {
 		waive(name, t.accepted[name])
 	}
 	add(t.unproven-t.waived, "item or cell is", "items or cells are", " unproven (for columns without an inverse, which "+
-		"`replicator verify --differences` names: --accept columns:RULE/FAMILY:COLUMN, once for each rule that may have written them)")
+		"`replicator verify --differences` names: --accept columns:RULE/FAMILY:COLUMN, once for each rule that "+
+		"may have written them)")
 	return reasons
 }
