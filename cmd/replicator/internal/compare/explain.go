@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -128,13 +129,7 @@ func explainKey(ctx context.Context, a *cli.App, by *explaining.Explainer, key s
 		return err
 	}
 	found.Schema = cli.Schema
-	if a.JSON {
-		err = a.PrintJSON(found)
-	} else {
-		a.Printed = true
-		found.Print(a.Out)
-	}
-	return verdictCode(&found.Verdict, err)
+	return printExplained(a, found, &found.Verdict)
 }
 
 func explainRow(ctx context.Context, a *cli.App, by *explaining.Explainer, row []byte) error {
@@ -143,13 +138,18 @@ func explainRow(ctx context.Context, a *cli.App, by *explaining.Explainer, row [
 		return err
 	}
 	found.Schema = cli.Schema
+	return printExplained(a, found, &found.Verdict)
+}
+
+// printExplained prints what was found, and returns the exit code of the verdict.
+func printExplained(a *cli.App, found interface{ Print(w io.Writer) }, v *explaining.Verdict) (err error) {
 	if a.JSON {
 		err = a.PrintJSON(found)
 	} else {
 		a.Printed = true
 		found.Print(a.Out)
 	}
-	return verdictCode(&found.Verdict, err)
+	return verdictCode(v, err)
 }
 
 // verdictCode returns exit code 4 for what is not good, after everything was printed.
