@@ -9,10 +9,9 @@
 //	row.go       compares a row with all its items
 //	guards.go    the guards of a row, and which item owns a cell
 //	retired.go   cells that may be those of a table whose replication has ended
-//	show.go      names of cells, rules and entries, for people
 //	project.go   what the target should hold of an item
 //	cells.go     the cells of a row
-//	show.go      cells for people
+//	show.go      cells, rules and entries by name, for people
 //	target.go    the tables and the target, as their users provide them
 //	kinds.go     the kinds of differences
 package guarded

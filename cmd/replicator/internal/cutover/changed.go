@@ -48,7 +48,6 @@ func (c *Cutover) verifyChanged(ctx context.Context) (v *verified, why string, e
 	if why != "" || err != nil {
 		return nil, why, err
 	}
-	defer func() { _ = changed.Close() }() // which removes nothing that is kept
 	full := changed.Result
 	c.Say("Verifying: the items that have changed since the full comparison of %s are compared.", stamp(full.Began))
 	t, err := c.settle(ctx, func(check *verify.Checker) error {

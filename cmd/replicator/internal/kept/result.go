@@ -84,7 +84,8 @@ func Dir(scratch, pipeline, target string) string {
 	return filepath.Join(scratch, "verify", pipeline, target)
 }
 
-// Load reads the kept result of a directory. ErrNone where there is none.
+// Load reads the kept result of a directory. ErrNone where there is none, or none that can be read: after a power
+// failure the file may be damaged, and a full comparison makes it anew.
 func Load(dir string) (*Result, error) { return load(filepath.Join(dir, resultFile)) }
 
 func load(path string) (*Result, error) {
@@ -97,7 +98,7 @@ func load(path string) (*Result, error) {
 	}
 	r := new(Result)
 	if err := json.Unmarshal(b, r); err != nil {
-		return nil, fmt.Errorf("read kept result %s: %w", path, err)
+		return nil, fmt.Errorf("%w: %s is damaged: %w", ErrNone, path, err)
 	}
 	if r.Format < 1 || r.Format > format {
 		return nil, fmt.Errorf("%w: %s has format %d, this build reads %d", ErrNone, path, r.Format, format)

@@ -56,22 +56,24 @@ func TestResultIsKeptAsAWhole(t *testing.T) {
 	}
 }
 
-// TestResultOfAnotherFormatIsNone: Rule 11. A damaged one is an error, because a comparison must not go unnoticed.
-func TestResultOfAnotherFormatIsNone(t *testing.T) {
-	for content, none := range map[string]bool{
-		`{"format": 0}`:                                   true,
-		fmt.Sprintf(`{"format": %d}`, format+1):           true,
-		`{"format": 1`:                                    false,
-		fmt.Sprintf(`{"format": %d} x`, format):           false,
-		fmt.Sprintf(`{"format": "%d"}`, format):           false,
-		fmt.Sprintf(`{"format": %d, "began": 3}`, format): false,
+// TestResultThatCannotBeReadIsNone: one of another format (Rule 11), and one that a power failure has damaged. The
+// error says which file, and why.
+func TestResultThatCannotBeReadIsNone(t *testing.T) {
+	for content, why := range map[string]string{
+		`{"format": 0}`:                         "has format 0",
+		fmt.Sprintf(`{"format": %d}`, format+1): "has format",
+		``:                                      "is damaged",
+		`{"format": 1`:                          "is damaged",
+		fmt.Sprintf(`{"format": %d} x`, format): "is damaged",
+		fmt.Sprintf(`{"format": "%d"}`, format): "is damaged",
+		fmt.Sprintf(`{"format": %d, "began": 3}`, format): "is damaged",
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, resultFile), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		r, err := Load(dir)
-		if r != nil || err == nil || errors.Is(err, ErrNone) != none || none && !strings.Contains(err.Error(), "format") {
+		if r != nil || !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), resultFile+" "+why) {
 			t.Errorf("%s: %+v, %v", content, r, err)
 		}
 	}
