@@ -69,6 +69,9 @@ func (c *Cutover) Run(ctx context.Context) (*certificate.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.verifyExpired(ctx, verified); err != nil {
+		return nil, err
+	}
 	if err := c.check(ctx); err != nil {
 		return nil, err
 	}

@@ -118,6 +118,21 @@ func (w *world) cutover(o cutover.Options) (*certificate.Certificate, string, er
 // plant writes a cell into a row as somebody else than the replicator would.
 func (w *world) plant(row, column string) {
 	w.t.Helper()
+	m := cloud.NewMutation()
+	m.Set("d", column, cloud.Now(), []byte("planted"))
+	w.mutate(row, m)
+}
+
+// unplant deletes a row, with its guards, as somebody else than the replicator would.
+func (w *world) unplant(row string) {
+	w.t.Helper()
+	m := cloud.NewMutation()
+	m.DeleteRow()
+	w.mutate(row, m)
+}
+
+func (w *world) mutate(row string, m *cloud.Mutation) {
+	w.t.Helper()
 	ctx := w.t.Context()
 	client, err := cloud.NewClient(ctx, "local", "local", option.WithEndpoint(w.Bigtable.Addr()),
 		option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
@@ -125,8 +140,6 @@ func (w *world) plant(row, column string) {
 		w.t.Fatal(err)
 	}
 	defer client.Close()
-	m := cloud.NewMutation()
-	m.Set("d", column, cloud.Now(), []byte("planted"))
 	if err := client.Open("orders").Apply(ctx, row, m); err != nil {
 		w.t.Fatal(err)
 	}
