@@ -1,6 +1,7 @@
 package cutover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -29,26 +30,47 @@ func Undo(
 ) (all []Undone, err error) {
 	for _, table := range tables {
 		u := Undone{Table: table}
+		fence, err := fenceOfRow(ctx, sink, pipeline, table)
+		if err != nil {
+			return all, err
+		}
 		if u.ID, err = undoLog(ctx, q, table); unreadable(err) {
 			u.Unread = err.Error()
 		} else if err != nil {
 			return all, err
 		}
-		err = editRow(ctx, sink, pipeline, table, func(s *bigtable.State) bool {
-			if s.Fenced == nil {
-				return false
-			}
-			u.ID, s.Fenced = s.Fenced.ID, nil
-			return true
-		})
-		if err != nil {
+		if err := unfenceRow(ctx, sink, pipeline, table, fence); err != nil {
 			return all, err
 		}
+		u.ID = cmp.Or(fence, u.ID)
 		if u.ID != "" {
 			all = append(all, u)
 		}
 	}
 	return all, nil
+}
+
+// fenceOfRow returns the id of the fence in a table's row; "" where there is none.
+func fenceOfRow(ctx context.Context, sink *bigtable.Client, pipeline, table string) (id string, err error) {
+	err = editRow(ctx, sink, pipeline, table, func(s *bigtable.State) bool {
+		if s.Fenced != nil {
+			id = s.Fenced.ID
+		}
+		return false
+	})
+	return id, err
+}
+
+// unfenceRow takes a fence away from a table's row. It leaves one that another cutover has raised since the undo began:
+// with its certificate the application may have moved, and without that fence a lost log would be recovered.
+func unfenceRow(ctx context.Context, sink *bigtable.Client, pipeline, table, id string) error {
+	return editRow(ctx, sink, pipeline, table, func(s *bigtable.State) bool {
+		if s.Fenced == nil || s.Fenced.ID != id {
+			return false
+		}
+		s.Fenced = nil
+		return true
+	})
 }
 
 // unreadable reports whether a log cannot be read, now or later, as it is.

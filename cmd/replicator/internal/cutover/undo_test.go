@@ -179,3 +179,20 @@ func TestUndoOverALogOfANewerBuild(t *testing.T) {
 		t.Error("the row is not fenced any more")
 	}
 }
+
+// An undo stands still before its last step. Another one ends, and another cutover fences the table and certifies it:
+// the undo that goes on leaves the fence of that one.
+func TestUndoLeavesTheFenceOfAnotherCutover(t *testing.T) {
+	s := newStore(t, 934)
+	for _, c := range []struct {
+		id     string
+		fenced bool
+	}{{"f0", true}, {"", true}, {"f1", false}, {"f1", false}} {
+		if err := cutover.UnfenceRow(t.Context(), s.sink, "shop", "Orders", c.id); err != nil {
+			t.Fatal(err)
+		}
+		if s.fenced() != c.fenced {
+			t.Errorf("undo of %q: fenced %v", c.id, s.fenced())
+		}
+	}
+}
