@@ -207,11 +207,11 @@ func (h *history) lettersShown(data bool) []render.Letter {
 	return out
 }
 
-// pending returns how many changes of the item Bigtable has not applied: the mark is behind them, and no guard names
-// their version or a later one. The mark follows within a second.
-func (h *history) pending(newest change.Version) (n int, last uint64) {
+// pending returns how many changes of the item Bigtable has not applied: the mark is behind them, and the guards do not
+// say that the rows have their version or a later one. The mark follows within a second.
+func (h *history) pending(applied change.Version) (n int, last uint64) {
 	for _, c := range h.above {
-		if c.version > newest {
+		if c.version > applied {
 			n, last = n+1, c.seq
 		}
 	}

@@ -65,7 +65,7 @@ type explained struct {
 	index   int          // of the table in sides
 	history *history     // nil: there is no log
 	rows    map[string]bool
-	newest  change.Version // of the item's guards
+	applied change.Version // up to which the changes of the item are in its rows, as its guards say
 
 	facts facts
 }
@@ -194,9 +194,10 @@ func (x *explained) look(ctx context.Context) error {
 	}
 	keys := slices.Sorted(maps.Keys(x.rows))
 	var err error
-	if x.out.Stored, x.newest, err = at.read(ctx, keys); err != nil {
+	if x.out.Stored, err = at.read(ctx, keys); err != nil {
 		return exit.Bigtable(fmt.Errorf("read rows: %w", err))
 	}
+	x.applied = appliedIn(x.out.Stored)
 	seen, err := x.settling().look(ctx, x.candidate())
 	if err != nil {
 		return err
@@ -221,7 +222,7 @@ func (x *explained) settling() *settling {
 // wait estimates when changes are applied that are in the log. It reports whether they were applied meanwhile.
 func (x *explained) wait(ctx context.Context) (caughtUp bool, err error) {
 	f := &x.facts
-	n, last := x.history.pending(x.newest)
+	n, last := x.history.pending(x.applied)
 	f.pending, f.standing = n, x.history.standing(x.sides.Now(), time.Duration(x.Config.Testing.ClaimTTL))
 	if n == 0 || f.standing != "" || settled(f.seen) {
 		return false, nil
@@ -277,7 +278,7 @@ func (x *explained) compareWithLog(ctx context.Context) error {
 			return err
 		}
 	}
-	rows, _, err := at.read(ctx, slices.Sorted(maps.Keys(x.rows)))
+	rows, err := at.read(ctx, slices.Sorted(maps.Keys(x.rows)))
 	if err != nil {
 		return exit.Bigtable(fmt.Errorf("read rows: %w", err))
 	}

@@ -75,9 +75,8 @@ func (x *stored) rowsOf(image []byte, into map[string]bool) {
 	}
 }
 
-// read reads rows, and returns those that hold the item, held it, or should hold it, and the newest version that a
-// guard names.
-func (x *stored) read(ctx context.Context, keys []string) (out []StoredRow, newest change.Version, err error) {
+// read reads rows, and returns those that hold the item, held it, or should hold it.
+func (x *stored) read(ctx context.Context, keys []string) (out []StoredRow, err error) {
 	next := 0
 	missing := func(until string) {
 		for ; next < len(keys) && keys[next] < until; next++ {
@@ -94,14 +93,28 @@ func (x *stored) read(ctx context.Context, keys []string) (out []StoredRow, newe
 		if err != nil || found == nil {
 			return err
 		}
-		newest = max(newest, found.Guard, found.Deleted)
 		out = append(out, *found)
 		return nil
 	})
 	if len(keys) > 0 {
 		missing(keys[len(keys)-1] + "\x00")
 	}
-	return out, newest, err
+	return out, err
+}
+
+// appliedIn returns the version up to which the changes of an item are in its rows: the newest one that a guard names.
+// An item with several rows may have been written to some of them when its owner died, so a row that differs counts
+// with its own guard. One that does not differ need not: not every change writes every row.
+func appliedIn(rows []StoredRow) (applied change.Version) {
+	for i := range rows {
+		applied = max(applied, rows[i].Guard, rows[i].Deleted)
+	}
+	for i := range rows {
+		if r := &rows[i]; r.differs() {
+			applied = min(applied, max(r.Guard, r.Deleted))
+		}
+	}
+	return applied
 }
 
 // missing returns a row that Bigtable lacks; nil where the item should not have it either.

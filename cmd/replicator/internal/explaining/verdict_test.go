@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
@@ -109,6 +110,38 @@ func TestColumnNamesShowNoData(t *testing.T) {
 	} {
 		if got := n.column([]byte("r"), "d", []byte("q"), entry); got != want {
 			t.Errorf("%s: %q, want %q", entry, got, want)
+		}
+	}
+}
+
+// TestChangeIsPendingUntilAllRowsHaveIt: an owner that dies between two rows of an item leaves the change in one of
+// them. The next owner applies it to the other one, so the item is behind and not different.
+func TestChangeIsPendingUntilAllRowsHaveIt(t *testing.T) {
+	right := func(guard, deleted change.Version) StoredRow {
+		return StoredRow{Wanted: guard > 0, Guard: guard, Deleted: deleted}
+	}
+	wrong := func(guard change.Version) StoredRow {
+		return StoredRow{Wanted: true, Guard: guard, Cells: []StoredCell{{State: cellDiffers}}}
+	}
+	h := &history{above: []position{{seq: 7, version: 20}, {seq: 9, version: 30}}}
+	for name, c := range map[string]struct {
+		rows    []StoredRow
+		pending int
+		last    uint64
+	}{
+		"no row":                      {nil, 2, 9},
+		"neither row":                 {[]StoredRow{wrong(10), right(10, 0)}, 2, 9},
+		"both rows":                   {[]StoredRow{right(30, 0), right(30, 0)}, 0, 0},
+		"one of two":                  {[]StoredRow{right(30, 0), wrong(20)}, 1, 9},
+		"one of two, the other first": {[]StoredRow{wrong(10), right(30, 0)}, 2, 9},
+		"one of two, missing":         {[]StoredRow{right(30, 0), {Wanted: true, Missing: true}}, 2, 9},
+		"one of two, not left yet":    {[]StoredRow{right(30, 0), {Guard: 20}}, 1, 9},
+		"left":                        {[]StoredRow{right(30, 0), right(0, 30)}, 0, 0},
+		"a row that no change writes": {[]StoredRow{right(30, 0), right(10, 0)}, 0, 0},
+		"both, and yet different":     {[]StoredRow{right(30, 0), wrong(30)}, 0, 0},
+	} {
+		if n, last := h.pending(appliedIn(c.rows)); n != c.pending || last != c.last {
+			t.Errorf("%s: %d changes are pending, the last in entry %d", name, n, last)
 		}
 	}
 }
