@@ -61,6 +61,8 @@ type Options struct {
 	// Report is called with the result of each request to the server: nil where it answered, otherwise the error. It must
 	// be fast. Optional.
 	Report func(op string, err error)
+
+	command bool // OpenClient
 }
 
 func (o Options) withDefaults() Options {
@@ -106,6 +108,6 @@ func (o Options) check() error {
 func (o Options) embedded() embedded.Options {
 	return embedded.Options{
 		Dir: o.Dir, Listen: o.Listen, MaxBytes: o.MaxBytes, LettersMaxBytes: o.LettersMaxBytes, Logs: o.Logs,
-		CheckEvery: o.DiskCheck, Volume: o.Volume,
+		CheckEvery: o.DiskCheck, Volume: o.Volume, Command: o.command,
 	}
 }

@@ -33,9 +33,9 @@ type Queue struct {
 }
 
 // Open starts the embedded server (Options.Dir) or connects (Options.URL), and checks that JetStream answers and is
-// healthy. It blocks while an embedded store recovers, or while a cluster elects its leader. Errors: ErrLocked when
-// another process has the directory open, ErrNoSpace, ErrDenied, ErrUnreachable. Close the Queue after its readers and
-// writers.
+// healthy. It blocks while an embedded store recovers, or a command has it open, or while a cluster elects its leader.
+// Errors: ErrLocked when another process has the directory open, ErrNoSpace, ErrDenied, ErrUnreachable. Close the Queue
+// after its readers and writers.
 func Open(ctx context.Context, o Options, log *zap.Logger, reg prometheus.Registerer) (*Queue, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (q *Queue) open(ctx context.Context) (err error) {
 }
 
 // OpenClient opens the queue for a command: it connects to the daemon that has Options.Dir open, or to Options.URL.
-// When no daemon runs it opens the store itself, under the lock, until Close.
+// When no daemon runs, or waits for the store, it opens the store itself, under the lock, until Close.
 func OpenClient(ctx context.Context, o Options, log *zap.Logger) (*Queue, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -81,6 +81,7 @@ func OpenClient(ctx context.Context, o Options, log *zap.Logger) (*Queue, error)
 	if o.URL != "" {
 		return Open(ctx, o, log, prometheus.NewRegistry())
 	}
+	o.command = true
 	for {
 		q, err := Open(ctx, o, log, prometheus.NewRegistry())
 		if !errors.Is(err, ErrLocked) {
@@ -101,6 +102,9 @@ func connectToDaemon(ctx context.Context, o Options, log *zap.Logger) (*Queue, e
 	c, err := embedded.ReadClientFile(o.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("reach the daemon: %w", err)
+	}
+	if err == nil && c.Command {
+		err = embedded.CheckNoDaemon(o.Dir) // it gets the store as soon as that command ends
 	}
 	if err != nil {
 		return nil, err

@@ -24,6 +24,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/conn"
+	"github.com/tailrace-cdc/replicator/queue/embedded"
 )
 
 // The test binary is also the child process that tests kill: with this variable it opens the queue in that directory,
@@ -329,6 +330,48 @@ func TestCommandsWorkWithoutADaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameState(t, fold(t, l), want)
+}
+
+// A command that starts while the daemon waits for another command's store does not use that store, which is about to
+// be closed: it waits for the daemon's address.
+func TestCommandWaitsForADaemonThatIsAboutToStart(t *testing.T) {
+	ctx, dir := testContext(t), t.TempDir()
+	o := Options{Pipeline: "shop", Dir: dir}
+	first, err := OpenClient(ctx, o, logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	daemon := make(chan *Queue, 1)
+	go func() {
+		q, err := Open(ctx, o, logger(t), prometheus.NewRegistry())
+		if err != nil {
+			t.Error(err)
+		}
+		daemon <- q
+	}()
+	for embedded.CheckNoDaemon(dir) == nil {
+		if err := failure.Pause(ctx, time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if q, err := connectToDaemon(ctx, o, logger(t)); !errors.Is(err, ErrLocked) {
+		t.Errorf("connected to another command's store: %v, %v", q, err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := OpenClient(ctx, o, logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if second.Embedded() {
+		t.Error("a command took the store from the daemon")
+	}
+	if q := <-daemon; q != nil {
+		defer q.Close()
+	}
 }
 
 func TestTokenIsNeededToGetIn(t *testing.T) {

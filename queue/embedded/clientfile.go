@@ -18,6 +18,7 @@ type ClientFile struct {
 	Token   string    `json:"token"`
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started"`
+	Command bool      `json:"command,omitempty"` // it is a command, which ends soon, not the daemon
 }
 
 // writeClientFile replaces the file atomically.
@@ -41,7 +42,7 @@ func writeClientFile(dir string, c ClientFile) error {
 	return nil
 }
 
-// ReadClientFile returns how to reach the daemon that has dir open; fs.ErrNotExist when there is no file. The file may
+// ReadClientFile returns how to reach the process that has dir open; fs.ErrNotExist when there is no file. The file may
 // also be stale: left by a daemon that was killed.
 func ReadClientFile(dir string) (ClientFile, error) {
 	var c ClientFile

@@ -9,7 +9,7 @@
 //	server.go         start and stop the server, its options and health
 //	leftovers.go      what a kill leaves of streams that were being made or deleted
 //	described.go      what a kill leaves of a stream whose limits were being changed
-//	lock.go           the lock that lets one process at a time open the store
+//	lock.go           the locks that let one process at a time open the store, a waiting daemon before commands
 //	clientfile.go     how other processes reach the server
 //	disk.go           the room on the volume, compared with what the logs may still take
 //	reserve.go        a file that holds room for when the volume is full

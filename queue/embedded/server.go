@@ -30,16 +30,18 @@ type Options struct {
 	LettersMaxBytes int64 // of the dead letters of each log
 	Logs            int   // how many logs are expected
 
+	Command bool // not a daemon: it leaves the store to a daemon that waits for it
+
 	CheckEvery time.Duration                    // between two looks of Run
 	Volume     func(dir string) (Volume, error) // asks the file system of Dir
 }
 
 // Server is a JetStream server in this process that owns a directory.
 type Server struct {
-	opts Options
-	lock *os.File
-	disk *DiskWatch
-	log  *zap.Logger
+	opts  Options
+	locks locks
+	disk  *DiskWatch
+	log   *zap.Logger
 
 	mu     sync.Mutex     // covers the fields below: Reopen replaces the server while others use it
 	srv    *server.Server // nil while there is none
@@ -49,17 +51,18 @@ type Server struct {
 
 // Start locks Options.Dir and opens the store in it; if the volume is full it deletes the reserve first. Every write is
 // fsynced before it is acknowledged: with JetStream's default, an fsync every two minutes, a power cut can lose even
-// the definition of a stream. disk is the watch of the store's volume. Errors: ErrLocked, ErrNoSpace.
+// the definition of a stream. disk is the watch of the store's volume. A daemon waits for a command that has the store
+// open. Errors: ErrLocked, ErrNoSpace.
 func Start(ctx context.Context, o Options, disk *DiskWatch, log *zap.Logger) (*Server, error) {
-	lock, err := lockDir(o.Dir)
+	locked, err := lockStore(ctx, o, log)
 	if err != nil {
 		return nil, err
 	}
 	token, err := randomToken()
 	if err != nil {
-		return nil, errors.Join(err, lock.Close())
+		return nil, errors.Join(err, locked.release())
 	}
-	e := &Server{opts: o, lock: lock, disk: disk, log: log, client: ClientFile{Token: token}}
+	e := &Server{opts: o, locks: locked, disk: disk, log: log, client: ClientFile{Token: token}}
 	if err := e.startWithReserve(ctx); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -82,7 +85,7 @@ func (e *Server) start(ctx context.Context) error {
 	fatal := make(chan string, 1)
 	srv.SetLoggerV2(serverLog{e.log.WithOptions(zap.AddCallerSkip(1)).Named("nats").Sugar(), fatal}, false, false, false)
 	srv.Start()
-	client := ClientFile{Token: e.client.Token, PID: os.Getpid(), Started: time.Now().UTC()}
+	client := ClientFile{Token: e.client.Token, PID: os.Getpid(), Started: time.Now().UTC(), Command: e.opts.Command}
 	if err = awaitReady(ctx, srv, fatal); err == nil {
 		client.URL = srv.ClientURL() // the port is known only now
 		err = writeClientFile(e.opts.Dir, client)
@@ -222,11 +225,12 @@ func awaitReady(ctx context.Context, srv *server.Server, fatal <-chan string) er
 
 // Close ends the server, removes its client file and unlocks the store.
 func (e *Server) Close() error {
+	e.locks.leave()
 	e.stop()
 	if c, err := ReadClientFile(e.opts.Dir); err == nil && c.PID == os.Getpid() {
 		_ = os.Remove(filepath.Join(e.opts.Dir, clientFileName)) // a stale file is harmless: OpenClient tries again
 	}
-	return e.lock.Close()
+	return e.locks.release()
 }
 
 // Health returns an error when the store reports one. A full disk shows only here: information about streams is still

@@ -14,7 +14,7 @@
 //	                  │
 //	      command: the embedded server of the running daemon, or its store when no daemon runs;
 //	               servers that cannot be reached are reported at once
-//	      daemon:  the store itself; waits a while for a predecessor that still has it open;
+//	      daemon:  the store itself; waits a while for a command that has it open;
 //	               retries without limit, and reports each outcome to pipeline.Services
 //
 // Files, from the top down:

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -21,8 +20,6 @@ import (
 
 const (
 	openTimeout    = time.Minute            // for a command: a large embedded store needs time to open
-	lockTimeout    = 15 * time.Second       // for the daemon: a command, or the previous daemon, still has the store open
-	lockPeriod     = 200 * time.Millisecond // how often the daemon tries a locked store
 	connectTimeout = 2 * time.Second        // for one attempt to connect to the daemon's embedded server
 	daemonPeriod   = 250 * time.Millisecond // how often RunningQueue looks for the daemon
 )
@@ -62,28 +59,25 @@ func (c *Clients) commandQueue(ctx context.Context) (*queue.Queue, error) {
 	return q, nil
 }
 
-// daemonQueue opens the store, and tries a locked one until lockTimeout.
+// daemonQueue opens the store, and waits for a command that has it open.
 func (c *Clients) daemonQueue(ctx context.Context) (*queue.Queue, error) {
-	locked, cancel := context.WithTimeout(ctx, lockTimeout)
-	defer cancel()
-	for {
-		o := QueueOptions(c.cfg)
-		o.Report = c.daemon.services.Reporter(status.NATS)
-		q, err := queue.Open(ctx, o, c.logger(zapcore.WarnLevel).Named("queue"), c.daemon.reg)
-		if err == nil {
-			return q, nil
-		}
-		if !errors.Is(err, queue.ErrLocked) || failure.Pause(locked, lockPeriod) != nil {
-			return nil, exit.Queue(err, c.cfg)
-		}
+	o := QueueOptions(c.cfg)
+	o.Report = c.daemon.services.Reporter(status.NATS)
+	q, err := queue.Open(ctx, o, c.logger(zapcore.WarnLevel).Named("queue"), c.daemon.reg)
+	if err != nil {
+		return nil, exit.Queue(err, c.cfg)
 	}
+	return q, nil
 }
 
-// RunningQueue waits for a running daemon and returns its logs. Unlike Queue it never opens the embedded store: a
-// daemon that is about to start would find the store locked.
+// RunningQueue waits for a running daemon and returns its logs. Unlike Queue it never opens the embedded store, and
+// closes it where Queue has opened it: the daemon could not start.
 func (c *Clients) RunningQueue(ctx context.Context) (*queue.Queue, error) {
-	if c.cfg.Queue.URL != "" || c.queue != nil {
+	if c.cfg.Queue.URL != "" || c.daemon != nil || c.queue != nil && !c.queue.Embedded() {
 		return c.Queue(ctx)
+	}
+	if err := c.CloseQueue(); err != nil {
+		return nil, err
 	}
 	for {
 		q, err := c.connect(ctx)
@@ -127,6 +121,9 @@ func QueueURL(cfg *config.Config) (string, error) {
 		return cfg.Queue.URL, nil
 	}
 	client, err := embedded.ReadClientFile(cfg.Queue.Dir)
+	if err == nil && client.Command {
+		err = fmt.Errorf("a command, pid %d, has %s open", client.PID, cfg.Queue.Dir)
+	}
 	if err != nil {
 		return "", exit.Environment(fmt.Errorf("find running daemon: %w", err),
 			"the embedded server listens only while `replicator run` does")

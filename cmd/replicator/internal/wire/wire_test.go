@@ -6,11 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/pipeline"
 )
 
 func nop(zapcore.Level) *zap.Logger { return zap.NewNop() }
@@ -44,6 +46,34 @@ func TestClientsWithoutAnything(t *testing.T) {
 		t.Errorf("the clock is off by %v", d)
 	}
 	if err := errors.Join(clients.Close(), clients.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWaitingForTheDaemonLeavesItTheStore: a command that began without a daemon has the store open. When it waits for
+// a daemon, that daemon gets the store.
+func TestWaitingForTheDaemonLeavesItTheStore(t *testing.T) {
+	cfg := config.Default()
+	cfg.Pipeline, cfg.Queue.Dir = "shop", t.TempDir()
+	command := ForCommand(&cfg, nop)
+	defer command.Close()
+	if q, err := command.Queue(t.Context()); err != nil || !q.Embedded() {
+		t.Fatalf("a command without a daemon: %v", err)
+	}
+	if address, err := QueueURL(&cfg); err == nil {
+		t.Errorf("the address of a command is taken for the daemon's: %s", address)
+	}
+	daemon := ForDaemon(&cfg, zap.NewNop(), prometheus.NewRegistry(), &pipeline.Services{})
+	started := make(chan error, 1)
+	go func() {
+		_, err := daemon.Queue(t.Context())
+		started <- err
+	}()
+	running, err := command.RunningQueue(t.Context())
+	if err != nil || running.Embedded() {
+		t.Errorf("its store is still open: %v", err)
+	}
+	if err := errors.Join(command.Close(), <-started, daemon.Close()); err != nil {
 		t.Error(err)
 	}
 }
