@@ -18,6 +18,8 @@ NO_DWARF   := -ldflags=-w
 # for machines that are busy with other things.
 TEST_FLAGS ?= -timeout 30m -parallel 8 $(NO_DWARF)
 PACKAGES   ?= ./...
+# Without this, each program that has the race detector sleeps for a second before it exits: tests, and what they start.
+export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo test short check fmt vet lint vuln race bench sim chaos fuzz acceptance chart alerts man schema tools clean

@@ -176,8 +176,10 @@ func (w *world) program() string {
 	return path
 }
 
+// env returns the environment of a process under test. The race detector's runtime would let each process sleep for a
+// second before it exits.
 func (w *world) env() []string {
-	return append(os.Environ(), "AWS_EC2_METADATA_DISABLED=true", "GORACE=exitcode=66", "HOME="+w.dir)
+	return append(os.Environ(), "AWS_EC2_METADATA_DISABLED=true", "GORACE=exitcode=66 atexit_sleep_ms=0", "HOME="+w.dir)
 }
 
 // raceFree fails the test when the output of a process reports a data race.

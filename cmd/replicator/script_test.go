@@ -23,6 +23,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("AWS_ACCESS_KEY_ID", "sandbox")
 			env.Setenv("AWS_SECRET_ACCESS_KEY", "sandbox")
 			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each command sleeps for a second with the race detector
 			return nil
 		},
 	})
