@@ -58,29 +58,38 @@ var outside = map[string][]string{
 	"github.com/prometheus/client_golang/prometheus/promhttp": {"admin"},
 }
 
-// pkg is a package as `go list` shows it, without its tests: those may look anywhere.
-type pkg struct {
-	ImportPath string
-	Imports    []string
+// room is a package as `go list` shows it, without its tests: those may look anywhere.
+type room struct {
+	ImportPath, Dir         string
+	Imports                 []string
+	GoFiles, IgnoredGoFiles []string
+
+	Export string // the file of its export data
 }
 
-func packages(t *testing.T) (all []pkg) {
+// list returns what `go list` says of our packages.
+func list(t *testing.T, args ...string) (all []room) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-e", "-json=ImportPath,Imports", module+"...")
+	cmd := exec.CommandContext(t.Context(), "go", append(append([]string{"list"}, args...), module+"...")...)
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("list packages: %v", err)
 	}
-	dec := json.NewDecoder(bytes.NewReader(out))
-	for {
-		var p pkg
-		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var r room
+		if err := dec.Decode(&r); errors.Is(err, io.EOF) {
 			return all
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, p)
+		all = append(all, r)
 	}
+}
+
+// rooms returns our packages.
+func rooms(t *testing.T) []room {
+	t.Helper()
+	return list(t, "-e", "-json=ImportPath,Dir,Imports,GoFiles,IgnoredGoFiles")
 }
 
 // under reports whether path is one of the names, or below one.
@@ -94,7 +103,7 @@ func under(path string, names []string) bool {
 }
 
 func TestImportArrows(t *testing.T) {
-	all := packages(t)
+	all := rooms(t)
 	if len(all) < len(arrows)-1 {
 		t.Fatalf("only %d packages found", len(all))
 	}
@@ -137,40 +146,23 @@ const (
 // listed here is one package with a limit of 2.
 var upwardCalls = map[string]int{"pipeline": 6}
 
-// room is a package as `go list` shows it, with the export data that type-checking its importers needs.
-type room struct {
-	ImportPath, Dir, Export string
-	GoFiles, IgnoredGoFiles []string
-}
-
-// rooms returns our packages, and the export data of every package that they import.
-func rooms(t *testing.T) (ours []room, export map[string]string) {
+// exported returns an importer of the compiled packages. They are those of the tests: nothing is compiled for it.
+func exported(t *testing.T, fset *token.FileSet) types.Importer {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-export",
-		"-json=ImportPath,Dir,Export,GoFiles,IgnoredGoFiles", module+"...")
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("list packages: %v", err)
+	args := []string{"-deps", "-export", "-json=ImportPath,Export"}
+	if raceEnabled() {
+		args = append(args, "-race")
 	}
-	export = map[string]string{}
-	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
-		var r room
-		if err := dec.Decode(&r); errors.Is(err, io.EOF) {
-			return ours, export
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		export[r.ImportPath] = r.Export
-		if strings.HasPrefix(r.ImportPath, module) && len(r.GoFiles) > 0 {
-			ours = append(ours, r)
-		}
+	files := map[string]string{}
+	for _, r := range list(t, args...) {
+		files[r.ImportPath] = r.Export
 	}
+	return importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(files[path]) })
 }
 
 // TestDirectoriesAndFilesStaySmall keeps a package small enough to be read in one sitting.
 func TestDirectoriesAndFilesStaySmall(t *testing.T) {
-	ours, _ := rooms(t)
-	for _, r := range ours {
+	for _, r := range rooms(t) {
 		sum := 0
 		for _, f := range append(r.GoFiles, r.IgnoredGoFiles...) {
 			if strings.HasSuffix(f, "_test.go") {
@@ -214,9 +206,10 @@ func fileOrder(t *testing.T, r room) map[string]int {
 // TestCallsPointDownTheFileOrder holds each package to the order of files that its doc.go states: a reader who follows
 // it from the top meets each function after its callers.
 func TestCallsPointDownTheFileOrder(t *testing.T) {
-	ours, export := rooms(t)
+	fset := token.NewFileSet()
+	imported := exported(t, fset)
 	upward := map[string][]string{}
-	for _, r := range ours {
+	for _, r := range rooms(t) {
 		name := strings.TrimPrefix(r.ImportPath, module)
 		order := fileOrder(t, r)
 		if order == nil {
@@ -239,7 +232,7 @@ func TestCallsPointDownTheFileOrder(t *testing.T) {
 		if _, ok := upwardCalls[group]; !ok {
 			group = name
 		}
-		for call := range calls(t, r, export) {
+		for call := range calls(t, r, fset, imported) {
 			if order[call.callee] < order[call.caller] {
 				upward[group] = append(upward[group], fmt.Sprintf("%s: %s calls %s", name, call.caller, call.callee))
 			}
@@ -259,9 +252,8 @@ func TestCallsPointDownTheFileOrder(t *testing.T) {
 // call is a pair of files of one package in which the first uses a function or method of the second.
 type call struct{ caller, callee string }
 
-func calls(t *testing.T, r room, export map[string]string) map[call]bool {
+func calls(t *testing.T, r room, fset *token.FileSet, imported types.Importer) map[call]bool {
 	t.Helper()
-	fset := token.NewFileSet()
 	var files []*ast.File
 	for _, name := range r.GoFiles {
 		f, err := parser.ParseFile(fset, filepath.Join(r.Dir, name), nil, parser.SkipObjectResolution)
@@ -270,9 +262,8 @@ func calls(t *testing.T, r room, export map[string]string) map[call]bool {
 		}
 		files = append(files, f)
 	}
-	load := func(path string) (io.ReadCloser, error) { return os.Open(export[path]) }
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
-	conf := types.Config{Importer: importer.ForCompiler(fset, "gc", load)}
+	conf := types.Config{Importer: imported}
 	pkg, err := conf.Check(r.ImportPath, fset, files, info)
 	if err != nil {
 		t.Fatalf("type-check %s: %v", r.ImportPath, err)
