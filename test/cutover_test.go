@@ -158,7 +158,7 @@ func TestCutoverIsTakenOverBetweenItsSteps(t *testing.T) {
 	d.until("the fence is gone", func() bool { return d.table("Orders").State == "running" })
 	d.settle("Orders")
 	w.write("keys.jsonl", `{"pk":"hats","sk":"late"}`)
-	_ = w.command("resync", "--table", "Orders", "--keys", "keys.jsonl", "--wait") // whatever it did
+	_ = d.hastened("resync", "--table", "Orders", "--keys", "keys.jsonl", "--wait") // whatever it did
 	w.cutover(d, 0, "because the last full one began before the end of a repair of Orders")
 	if x := w.certified("cert.json"); x.Format != 1 || x.Verify.How != "full" || x.Verify.Equal != 3 {
 		t.Errorf("certificate: %+v", x)
