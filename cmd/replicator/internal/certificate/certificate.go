@@ -59,8 +59,10 @@ type Program struct {
 
 // Times are those of the steps, by the clock of DynamoDB.
 type Times struct {
-	QuietSince time.Time `json:"quiet_since"` // no counted change was created after it and before the fence
-	Quiet      string    `json:"quiet"`       // the least time without a change that was asked for
+	// QuietSince is the time after which no counted change was created before the fence, and Quiet how long that had to
+	// be. Both are absent where another process raised the fence.
+	QuietSince time.Time `json:"quiet_since,omitzero"`
+	Quiet      string    `json:"quiet,omitempty"`
 	Fenced     time.Time `json:"fenced"`
 	Drained    time.Time `json:"drained"`   // everything created before it was read, and what the fence allows was applied
 	Certified  time.Time `json:"certified"` // the last look at what stands behind the fence

@@ -2,12 +2,15 @@ package cutover
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/sides"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
@@ -52,6 +55,22 @@ func New(cfg *config.Config, clients *wire.Clients, s *sides.Sides, o Options) *
 // Run makes the steps that are left, and returns the certificate. It may be interrupted at any step, and be run again,
 // also by another process: what was reached is in rows and logs.
 func (c *Cutover) Run(ctx context.Context) (*certificate.Certificate, error) {
+	cert, err := c.run(ctx)
+	return cert, c.interrupted(err)
+}
+
+// interrupted adds to the error of an interruption that the fence stays, if this process has found or raised one:
+// nobody else says so, and until somebody goes on Bigtable falls behind. Other errors are returned as they are.
+func (c *Cutover) interrupted(err error) error {
+	if c.id == "" || !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: fmt.Sprintf("the fence of cutover %s stays, and nothing is "+
+		"written to Bigtable: the same command goes on to the certificate, `replicator cutover --undo` takes the fence away",
+		c.id)}
+}
+
+func (c *Cutover) run(ctx context.Context) (*certificate.Certificate, error) {
 	c.began = c.sides.Now()
 	if err := c.fence(ctx); err != nil {
 		return nil, err

@@ -34,9 +34,7 @@ func (c *Cutover) issue(
 	cert := &certificate.Certificate{
 		Format: 1, ID: c.id, Pipeline: c.cfg.Pipeline, Target: c.sides.Sink().TargetName(c.sides.Target),
 		Verdict: "equal", Program: c.Program,
-		Times: certificate.Times{
-			Quiet: c.Quiet.String(), Fenced: utc(c.fenced), Drained: utc(drained), Certified: utc(c.sides.Now()),
-		},
+		Times:   c.times(drained, c.sides.Now()),
 		Verify:  v.Verify,
 		Waivers: append([]certificate.Waiver{}, v.waivers...),
 		Says:    says(v, idleSentence(logs, through)),
@@ -44,8 +42,9 @@ func (c *Cutover) issue(
 	if v.Changed != nil {
 		cert.Format = 2
 	}
-	if c.quiet > 0 {
-		cert.Times.QuietSince = utc(c.quiet)
+	if c.quiet == 0 {
+		cert.Says = append(cert.Says, "How long nothing was written before the fence is not known: the process that raised "+
+			"the fence is not the one that issued the certificate.")
 	}
 	if len(c.ages()) > 0 {
 		cert.Waivers = append(cert.Waivers, certificate.Waiver{Name: "aged"})
@@ -62,6 +61,16 @@ func (c *Cutover) issue(
 		cert.Tables = append(cert.Tables, c.table(i, l, idleness(l, through)))
 	}
 	return cert, nil
+}
+
+// times returns when the steps were made. The quiet time is left out where the fence stood when this process began: it is
+// stored nowhere how long the other one waited, and the options of this one say nothing about it.
+func (c *Cutover) times(drained, certified change.Millis) certificate.Times {
+	t := certificate.Times{Fenced: utc(c.fenced), Drained: utc(drained), Certified: utc(certified)}
+	if c.quiet > 0 {
+		t.QuietSince, t.Quiet = utc(c.quiet), c.Quiet.String()
+	}
+	return t
 }
 
 // says says in words what the certificate proves, and what it does not.
