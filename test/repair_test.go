@@ -176,7 +176,8 @@ func TestPlantedDifferencesAreRepaired(t *testing.T) {
 	families := s.compile("Orders").Families()
 	before := s.stored("orders", families)
 	r := w.command("repair", "--from", "differences.jsonl", "--dry-run")
-	for _, want := range []string{"Orders: 4 items would be looked at", "1 missing_cell", "1 stale", "1 future",
+	for _, want := range []string{"Orders: 4 items would be looked at", "missing cells in 1 item", "stale rows in 1 item",
+		"future guards in 1 item",
 		"1 foreign column", "Nothing was changed"} {
 		if r.code != 0 || !strings.Contains(r.out, want) {
 			t.Errorf("dry run, exit %d, lacks %q: %s%s", r.code, want, r.out, r.err)

@@ -154,9 +154,10 @@ func TestAlteredCertificatesAreRefused(t *testing.T) {
 		"the same content, not signed":     {encode(t, sample(), nil), ErrUnsigned},
 		"a member twice outside":           {replace(`"schema": 1`, `"schema": 1, "schema": 1`), ErrAltered},
 		"a member more outside":            {replace(`"schema": 1`, `"schema": 1, "x": 1`), nil},
-		"cut":                              {[]byte(b[:len(b)/2]), nil},
-		"empty":                            {nil, nil},
-		"another file":                     {[]byte(`{"schema":1}`), nil},
+		"cut":                              {[]byte(b[:len(b)/2]), errNoCertificate},
+		"empty":                            {nil, errNoCertificate},
+		"another file":                     {[]byte(`{"schema":1}`), errNoCertificate},
+		"not JSON":                         {[]byte("pipeline: shop\n"), errNoCertificate},
 		"another kind of signature":        {replace(`"ed25519"`, `"ed448"`), nil},
 		"a list in place of a certificate": {list, nil},
 		"a key too short":                  {wrongKey(short, 31), nil},
@@ -272,6 +273,10 @@ func TestKeysOfOpenSSL(t *testing.T) {
 	if _, err := ReadPublicKey(write("otherpub", "PUBLIC KEY", der, err)); err == nil ||
 		!strings.Contains(err.Error(), "Ed25519") {
 		t.Errorf("another kind of public key: %v", err)
+	}
+	swapped := write("swapped", "PRIVATE KEY", der, nil)
+	if _, err := ReadPublicKey(swapped); err == nil || !strings.Contains(err.Error(), "holds a PRIVATE KEY") {
+		t.Errorf("a private key as the public one: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "text"), []byte("no PEM"), 0o600); err != nil {
 		t.Fatal(err)

@@ -19,6 +19,9 @@ var ErrAltered = errors.New("the certificate was altered")
 // ErrUnsigned means that a key was given, and the certificate is not signed with it.
 var ErrUnsigned = errors.New("the certificate is not signed with this key")
 
+// errNoCertificate means that a file is something else, or was cut off.
+var errNoCertificate = errors.New("this is not a whole certificate")
+
 // domain begins the message that is signed, so that the key signs nothing that could be taken for something else.
 const domain = "tailrace cutover certificate 1\n"
 
@@ -73,17 +76,24 @@ type Checked struct {
 
 // Check decodes a file. It may be formatted anew; any other change is refused. Without a key only damage is found: who
 // alters a certificate on purpose can write its new hash, too. With a key the certificate must be signed with it.
-// Errors: ErrAltered, ErrUnsigned, an error for a format of a newer build, and for what is no certificate.
+// Errors: ErrAltered, ErrUnsigned, an error for a format of a newer build, and one for another file or a part of one.
 func Check(b []byte, key ed25519.PublicKey) (*Checked, error) {
-	if err := checkMembers(b); err != nil {
+	if err := checkMembers(b); errors.Is(err, ErrAltered) {
 		return nil, fmt.Errorf("read certificate: %w", err)
+	} else if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoCertificate, err)
 	}
 	var f file
-	if err := decodeStrictly(b, &f); err != nil {
+	if err := decodeStrictly(b, &f); errors.Is(err, ErrAltered) {
 		return nil, fmt.Errorf("read certificate: %w", err)
+	} else if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoCertificate, err)
 	}
-	if f.Schema != 1 || len(f.Certificate) == 0 {
-		return nil, errors.New("read certificate: this is none")
+	if len(f.Certificate) == 0 {
+		return nil, errNoCertificate
+	}
+	if f.Schema != 1 {
+		return nil, fmt.Errorf("read certificate: it has schema %d, and this build reads 1", f.Schema)
 	}
 	content, err := canonical(f.Certificate)
 	if err != nil {

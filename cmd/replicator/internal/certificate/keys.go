@@ -12,7 +12,7 @@ import (
 // ReadKey reads the private key with which certificates are signed: PEM, as `openssl genpkey -algorithm ed25519` writes
 // it.
 func ReadKey(path string) (ed25519.PrivateKey, error) {
-	block, err := readPEM(path)
+	block, err := readPEM(path, "PRIVATE KEY")
 	if err != nil {
 		return nil, err
 	}
@@ -22,14 +22,14 @@ func ReadKey(path string) (ed25519.PrivateKey, error) {
 	}
 	own, ok := key.(ed25519.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("read private key %s: it is no Ed25519 key", path)
+		return nil, fmt.Errorf("read private key %s: not an Ed25519 key", path)
 	}
 	return own, nil
 }
 
 // ReadPublicKey reads the key that a certificate must be signed with: PEM, as `openssl pkey -pubout` writes it.
 func ReadPublicKey(path string) (ed25519.PublicKey, error) {
-	block, err := readPEM(path)
+	block, err := readPEM(path, "PUBLIC KEY")
 	if err != nil {
 		return nil, err
 	}
@@ -39,14 +39,15 @@ func ReadPublicKey(path string) (ed25519.PublicKey, error) {
 	}
 	public, ok := key.(ed25519.PublicKey)
 	if !ok {
-		return nil, fmt.Errorf("read public key %s: it is no Ed25519 key", path)
+		return nil, fmt.Errorf("read public key %s: not an Ed25519 key", path)
 	}
 	return public, nil
 }
 
-var errNoPEM = errors.New("it is no PEM file")
+var errNoPEM = errors.New("not a PEM file")
 
-func readPEM(path string) ([]byte, error) {
+// readPEM returns the content of the first block of a PEM file, which must be of the kind that is wanted.
+func readPEM(path, want string) ([]byte, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read key: %w", err)
@@ -54,6 +55,9 @@ func readPEM(path string) ([]byte, error) {
 	block, _ := pem.Decode(b)
 	if block == nil {
 		return nil, fmt.Errorf("read key %s: %w", path, errNoPEM)
+	}
+	if block.Type != want {
+		return nil, fmt.Errorf("read key %s: it holds a %s, and a %s is needed", path, block.Type, want)
 	}
 	return block.Bytes, nil
 }

@@ -169,7 +169,8 @@ func checkCertificate(a *cli.App, path, keyFile string) error {
 	}
 	x, err := certificate.Check(b, key)
 	if err != nil {
-		return &exit.Error{Code: exit.CodeDifferences, Err: err, Hint: "take the file that the cutover wrote"}
+		return &exit.Error{Code: exit.CodeDifferences, Err: fmt.Errorf("%s: %w", path, err),
+			Hint: "take the file that the cutover wrote"}
 	}
 	c := x.Certificate
 	if a.JSON {

@@ -17,7 +17,7 @@ type Table struct {
 	Target string           `json:"target"`
 	Items  int64            `json:"items"`
 	Rows   int64            `json:"rows"`            // that the differences name
-	Kinds  map[string]int64 `json:"kinds,omitempty"` // of the differences; an item may have several
+	Kinds  map[string]int64 `json:"kinds,omitempty"` // how many items have a kind of difference; an item may have several
 
 	Written   int64     `json:"written"`            // items of which a row was written
 	Left      int64     `json:"left"`               // items that were taken out of a row

@@ -6,7 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
+	"github.com/tailrace-cdc/replicator/verify"
+	"github.com/tailrace-cdc/replicator/verify/report"
 )
 
 // Text says what the repair did, or would look at, a line for each table and target.
@@ -33,7 +37,7 @@ func wouldRepair(t *Table) string {
 	text := fmt.Sprintf("%s: %s would be looked at, and %s that the differences name", t.Source, items, rows)
 	var kinds []string
 	for _, k := range slices.Sorted(maps.Keys(t.Kinds)) {
-		kinds = append(kinds, fmt.Sprintf("%d %s", t.Kinds[k], k))
+		kinds = append(kinds, report.KindName(verify.Kind(k))+" in "+render.Count(int(t.Kinds[k]), "item"))
 	}
 	if len(kinds) > 0 {
 		text += ": " + strings.Join(kinds, ", ")
@@ -67,7 +71,8 @@ var leftReasons = map[string]string{
 func foreign(f *Foreign, dry bool) string {
 	cells := render.Count(int(f.Columns), "foreign column")
 	if dry || f.Deleted == 0 && len(f.Left) == 0 {
-		return fmt.Sprintf("%s: %s, left as they are without --delete-foreign --yes.", f.Target, cells)
+		return fmt.Sprintf("%s: %s, left as %s without --delete-foreign --yes.", f.Target, cells,
+			english.PluralWord(int(f.Columns), "it is", "they are"))
 	}
 	parts := []string{fmt.Sprintf("%s: %d of %s deleted", f.Target, f.Deleted, cells)}
 	for _, code := range slices.Sorted(maps.Keys(f.Left)) {
