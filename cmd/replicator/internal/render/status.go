@@ -110,8 +110,8 @@ func Sentence(s pipeline.Status, zone *time.Location) string {
 	}
 	b := &strings.Builder{}
 	if known && low != nil {
-		fmt.Fprintf(b, "Everything written before %s is in Bigtable%s%s%s.",
-			clockTime(low.In(zone)), proofClause(s, *low, zone), unfinishedClause(s), differsClause(s, zone))
+		fmt.Fprintf(b, "Everything written before %s is in Bigtable%s%s%s%s.", clockTime(low.In(zone)),
+			proofClause(s, *low, zone), unfinishedClause(s), differsClause(s, zone), lettersClause(letters))
 	} else {
 		b.WriteString("Not every table has been read and applied to its end yet.")
 	}
@@ -175,6 +175,14 @@ func differsClause(s pipeline.Status, zone *time.Location) string {
 		return fmt.Sprintf(", except what is missing because of %s", Count(n, "gap"))
 	}
 	return fmt.Sprintf(", except what %s lost since %s", Count(n, "gap"), clockTime(since.In(zone)))
+}
+
+// lettersClause returns which changes are not in Bigtable because a sink has refused them: marks pass dead letters.
+func lettersClause(letters int) string {
+	if letters == 0 {
+		return ""
+	}
+	return ", except what was refused"
 }
 
 // clockTime returns a time of day, with its date unless that is today.

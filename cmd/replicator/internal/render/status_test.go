@@ -30,6 +30,18 @@ func TestSentenceNamesWhatIsNotCopiedYet(t *testing.T) {
 	}
 }
 
+// TestSentenceExceptsDeadLetters: a mark passes what was refused, and the time of the sentence with it.
+func TestSentenceExceptsDeadLetters(t *testing.T) {
+	at := time.Date(2023, 9, 10, 14, 3, 21, 0, time.UTC)
+	tables := []pipeline.TableStatus{
+		{AppliedThrough: &at, Retention: -1}, {AppliedThrough: &at, DeadLetters: 2, Retention: -1},
+	}
+	const want = "is in Bigtable, as far as empty reads show, except what was refused. 0 gaps, 2 dead letters."
+	if got := Sentence(pipeline.Status{Tables: tables}, time.UTC); !strings.HasSuffix(got, want) {
+		t.Errorf("%q does not end with %q", got, want)
+	}
+}
+
 // TestFencedTableSaysSinceWhenAndWhatIsNext: by which cutover it is fenced, and whether Bigtable has what came before.
 func TestFencedTableSaysSinceWhenAndWhatIsNext(t *testing.T) {
 	at := time.Date(2023, 9, 10, 14, 3, 21, 0, time.UTC)
