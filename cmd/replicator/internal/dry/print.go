@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/render"
@@ -37,8 +38,9 @@ func Write(out io.Writer, r *dryrun.Report) error {
 		records, refused = records+r.Tables[i].Records, refused+r.Tables[i].Refused
 	}
 	e := &r.Estimate
-	fmt.Fprintf(out, "%s records read in %s: %s rows/s for Bigtable, %s refused; about %s and %s dollars a month. "+
-		"Nothing was written.\n\n", humanize.Comma(records), seconds(r.Seconds), rate(e.RowsRate), humanize.Comma(refused),
+	fmt.Fprintf(out, "%s %s read in %s: %s rows/s for Bigtable, %s refused; about %s and %s dollars a month. "+
+		"Nothing was written.\n\n", humanize.Comma(records), english.PluralWord(int(records), "record", ""), seconds(r.Seconds),
+		rate(e.RowsRate), humanize.Comma(refused),
 		render.Count(e.Nodes, "node"), dollars(e.Dollars.Total))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, strings.Join([]string{"TABLE", "RECORDS", "RECORDS/S", "ROWS/S", "CELLS/S", "BYTES/S", "TTL/S",
