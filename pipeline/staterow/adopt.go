@@ -103,7 +103,14 @@ func (r *Row) checkFirst(ctx context.Context) error {
 	if _, ok := retired[r.o.Source]; !ok || err != nil {
 		return errors.Join(err, checkUnfenced(ctx, r.o.Client, r.o.Target))
 	}
-	return r.adopt(ctx, r.o.Pipeline)
+	if err := r.claimTarget(ctx); err != nil { // it may have been another pipeline that retired it
+		return err
+	}
+	if err := r.adopt(ctx, r.o.Pipeline); err != nil {
+		return err
+	}
+	// Others that were retired stay so: their rows may belong to the application, with guards that are gone.
+	return r.o.Client.Unretire(ctx, r.o.Pipeline, r.o.Target, r.o.Source)
 }
 
 // floorOfTarget returns the version above which a table that is started for the first time must begin: 0 in a target

@@ -84,14 +84,17 @@ func (c *Client) AdoptTarget(ctx context.Context, pipeline, table, from string, 
 	if err != nil {
 		return fmt.Errorf("adopt target %s: %w", table, err)
 	}
-	if have.Pipeline == pipeline && have.From == from && have.Floor >= floor && len(have.Retired) == 0 {
+	if have.Pipeline == pipeline && have.From == from && have.Floor >= floor {
 		return nil
 	}
 	if have.Pipeline != from && have.Pipeline != pipeline {
 		return fmt.Errorf("adopt target %s: %w: it belongs to pipeline %q", table, ErrTargetChanged, have.Pipeline)
 	}
 	row := targetRow{Format: 2, Target: c.TargetName(table), Pipeline: pipeline, Since: time.Now().UTC(),
-		From: from, Floor: max(floor, have.Floor)}
+		From: from, Floor: max(floor, have.Floor), Retired: have.Retired}
+	if len(row.Retired) > 0 {
+		row.Format = targetFormat
+	}
 	predicate, want := columnFilter(targetQualifier), false
 	if have.stored != nil {
 		predicate, want = cellValue(targetQualifier, have.stored), true
@@ -109,24 +112,45 @@ func (c *Client) AdoptTarget(ctx context.Context, pipeline, table, from string, 
 // Retire notes that the replication of a source table into a target has ended. It may be repeated. A target that
 // belongs to another pipeline is left alone. It blocks while the service is unavailable.
 func (c *Client) Retire(ctx context.Context, pipeline, target, table string, as Retired) error {
+	return c.editRetired(ctx, pipeline, target, table, func(all map[string]Retired) bool {
+		_, done := all[table]
+		all[table] = as
+		return !done
+	})
+}
+
+// Unretire takes the note of Retire away: the replication of the table begins again.
+func (c *Client) Unretire(ctx context.Context, pipeline, target, table string) error {
+	return c.editRetired(ctx, pipeline, target, table, func(all map[string]Retired) bool {
+		_, there := all[table]
+		delete(all, table)
+		return there
+	})
+}
+
+// editRetired changes the tables that have ended in a target of the pipeline, until edit has nothing to change.
+func (c *Client) editRetired(
+	ctx context.Context, pipeline, target, table string, edit func(map[string]Retired) (changes bool),
+) error {
 	for {
 		have, err := c.targetRepeatedly(ctx, target)
 		if err != nil {
-			return fmt.Errorf("retire %s: %w", table, err)
-		}
-		if _, done := have.Retired[table]; done || have.Pipeline != pipeline {
-			return nil
+			return fmt.Errorf("note what is retired, %s: %w", table, err)
 		}
 		next := have
-		next.Format, next.Retired = targetFormat, map[string]Retired{table: as}
+		next.Format, next.Retired = targetFormat, map[string]Retired{}
 		maps.Copy(next.Retired, have.Retired)
+		if have.Pipeline != pipeline || !edit(next.Retired) {
+			return nil
+		}
 		if err := c.setTarget(ctx, next, cellValue(targetQualifier, have.stored), true); err != nil {
-			return fmt.Errorf("retire %s: %w", table, err)
+			return fmt.Errorf("note what is retired, %s: %w", table, err)
 		}
 	}
 }
 
-// Retired returns the source tables whose replication into a target has ended, by name. AdoptTarget forgets them.
+// Retired returns the source tables whose replication into a target has ended, by name. Also who adopts the target must
+// leave their rows alone.
 func (c *Client) Retired(ctx context.Context, target string) (map[string]Retired, error) {
 	row, err := c.targetRepeatedly(ctx, target)
 	return row.Retired, err

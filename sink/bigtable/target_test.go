@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -164,6 +165,51 @@ func TestAdoptedTargetHasItsFloor(t *testing.T) {
 		}
 		if floor, err := c.TargetFloor(t.Context(), "orders"); floor != 5 || err != nil {
 			t.Errorf("floor of a target that none had claimed: %d, %v", floor, err)
+		}
+	})
+}
+
+// TestRetiredTablesStayRetired: whatever is retired or adopted later, because their rows may belong to the application.
+// The note says format 3, so that an older build does not copy them again.
+func TestRetiredTablesStayRetired(t *testing.T) {
+	everyServer(t, func(t *testing.T, c *Client) {
+		ctx, at := t.Context(), time.Unix(1_790_000_000, 0).UTC()
+		claimed(t, c, "shop")
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		is := func(when string, want map[string]Retired) {
+			t.Helper()
+			row, err := c.targetRepeatedly(ctx, target)
+			if d := cmp.Diff(want, row.Retired); err != nil || d != "" || row.Format != 3 {
+				t.Errorf("%s: format %d, %v, (-want +got):\n%s", when, row.Format, err, d)
+			}
+		}
+		must(c.Retire(ctx, "shop", target, "A", Retired{at, 10}))
+		must(c.Retire(ctx, "shop", target, "A", Retired{at, 99}))
+		is("retired twice", map[string]Retired{"A": {at, 10}})
+		must(c.Retire(ctx, "other", target, "C", Retired{at, 10}))
+		must(c.Unretire(ctx, "other", target, "A"))
+		is("by another pipeline", map[string]Retired{"A": {at, 10}})
+		must(c.Retire(ctx, "shop", target, "B", Retired{at, 20}))
+		is("both", map[string]Retired{"A": {at, 10}, "B": {at, 20}})
+		must(c.AdoptTarget(ctx, "new", target, "shop", 900))
+		is("adopted", map[string]Retired{"A": {at, 10}, "B": {at, 20}})
+		for range 2 {
+			must(c.Unretire(ctx, "new", target, "A"))
+			is("begun again", map[string]Retired{"B": {at, 20}})
+		}
+		for _, x := range []struct {
+			from        string
+			floor, want change.Version
+		}{{"shop", 950, 950}, {"new", 700, 950}} {
+			must(c.AdoptTarget(ctx, "new", target, x.from, x.floor))
+			if floor, err := c.TargetFloor(ctx, target); floor != x.want || err != nil {
+				t.Errorf("adopted from %s above %d: floor %d, %v", x.from, x.floor, floor, err)
+			}
 		}
 	})
 }

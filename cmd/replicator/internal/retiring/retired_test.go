@@ -19,6 +19,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/verifying"
 	"github.com/tailrace-cdc/replicator/pipeline/foreign"
 	"github.com/tailrace-cdc/replicator/queue/request"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
 	"github.com/tailrace-cdc/replicator/verify/report"
 )
@@ -161,7 +162,13 @@ func TestTargetOfARetiredTableIsComparedForTheOthers(t *testing.T) {
 		t.Errorf("repair --delete-foreign: %s", got)
 	}
 
-	// Configured again it is refused, and with --adopt the operator takes the rows back: then nothing is left out.
+	// Configured again it is refused, and with --adopt the operator takes the rows back: they are left out no more. Those
+	// of another retired table are not taken back with them.
+	sink := w.Sink(w.Clients())
+	err = sink.Retire(t.Context(), "shop", "shared", "Former", bigtable.Retired{At: w.Clock.Now(), Floor: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
 	d.Stop()
 	w.Configure(orders, other)
 	d = w.Run()
@@ -174,7 +181,35 @@ func TestTargetOfARetiredTableIsComparedForTheOthers(t *testing.T) {
 	w.Adopt = true
 	d = w.Run()
 	w.Until("Orders is replicated again", func() bool { return d.Table("Orders").State == "running" })
-	if retired, err := w.Sink(w.Clients()).Retired(t.Context(), "shared"); err != nil || len(retired) > 0 {
+	retired, err := sink.Retired(t.Context(), "shared")
+	if _, ok := retired["Former"]; !ok || len(retired) != 1 || err != nil {
+		t.Errorf("retired: %v, %v", retired, err)
+	}
+}
+
+// A pipeline that adopts a target in which another one has retired a table may replicate a table of that name.
+func TestRetiredTableOfAnotherPipelineIsAdopted(t *testing.T) {
+	w := newWorld(t, 945)
+	w.Configure(orders)
+	sink := w.Sink(w.Clients())
+	if _, err := sink.ClaimTarget(t.Context(), "shop", "shared"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"Orders", "Former"} {
+		err := sink.Retire(t.Context(), "shop", "shared", name, bigtable.Retired{At: w.Clock.Now(), Floor: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Config.Pipeline, w.Adopt = "new", true
+	d := w.Run()
+	w.Until("Orders is replicated", func() bool { return d.Table("Orders").State == "running" })
+	owner, err := sink.ClaimTarget(t.Context(), "third", "shared")
+	if err != nil || owner != "new" {
+		t.Errorf("the target belongs to %q, %v", owner, err)
+	}
+	retired, err := sink.Retired(t.Context(), "shared")
+	if _, ok := retired["Former"]; !ok || len(retired) != 1 || err != nil {
 		t.Errorf("retired: %v, %v", retired, err)
 	}
 }
