@@ -31,6 +31,9 @@ func (a *App) TableLogs(ctx context.Context, table string) (logs []*order.Log, c
 		_ = clients.Close()
 		return nil, nil, err
 	}
+	for _, l := range logs {
+		l.Clock = clients.ServiceTime
+	}
 	return logs, clients, nil
 }
 

@@ -23,6 +23,8 @@ type Log struct {
 	Table string
 	Log   *queue.Log
 	State *checkpoint.State
+	// Clock asks for the time of DynamoDB's clock; ok is false where that cannot be known. Optional, see Append.
+	Clock func(ctx context.Context, table string) (now change.Millis, ok bool)
 }
 
 // Open folds the log of a table. A table without a log is an error.
@@ -70,10 +72,14 @@ func (l *Log) Refresh(ctx context.Context) (err error) {
 }
 
 // Append appends a control entry, and folds the log again. what names the command for errors.
+//
+// The entry's time is that of DynamoDB's clock, as all times in a log are: a resync begins only when that clock is past
+// the order, so that of a machine an hour ahead would delay it by an hour. Where DynamoDB does not answer, it is the
+// newest time in the log. The time at which the queue's server stores the entry would not do: that is a third clock.
 func (l *Log) Append(ctx context.Context, what string, control checkpoint.Control) (seq uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, appendTimeout)
 	defer cancel()
-	control.By, control.At = Whoami(), change.MillisOf(time.Now())
+	control.By, control.At = Whoami(), l.now(ctx)
 	if seq, err = l.Log.AppendControl(ctx, &control); err != nil {
 		err = fmt.Errorf("%s of table %s: %w", what, l.Table, err)
 		if old := (*checkpoint.FormatError)(nil); errors.As(err, &old) {
@@ -89,6 +95,19 @@ func (l *Log) Append(ctx context.Context, what string, control checkpoint.Contro
 	}
 	_ = l.Log.RequestBeat() // so that the owner reads the entry now, not at its next beat
 	return seq, l.Refresh(ctx)
+}
+
+// now returns the time of DynamoDB's clock; 0 where the log was not folded either.
+func (l *Log) now(ctx context.Context) change.Millis {
+	if l.Clock != nil {
+		if now, ok := l.Clock(ctx, l.Table); ok {
+			return now
+		}
+	}
+	if l.State == nil {
+		return 0
+	}
+	return l.State.Date
 }
 
 // FenceHint says what to do about a table that is fenced.

@@ -116,6 +116,7 @@ func (s *Sides) fold(ctx context.Context, q *queue.Queue) (logs []*order.Log, er
 		if err != nil {
 			return nil, err
 		}
+		l.Clock = func(context.Context, string) (change.Millis, bool) { return s.source.Now() }
 		logs = append(logs, l)
 	}
 	return logs, nil

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
@@ -178,6 +179,17 @@ func (c *Clients) ReadClock(ctx context.Context, table string) error {
 		}
 	}
 	return nil
+}
+
+// ServiceTime returns the time of DynamoDB's clock, and asks for it once: ok is false where DynamoDB did not answer.
+func (c *Clients) ServiceTime(ctx context.Context, table string) (now change.Millis, ok bool) {
+	if c.source == nil {
+		_ = c.ReadClock(ctx, table) // Now says whether it answered
+	}
+	if c.source == nil {
+		return 0, false
+	}
+	return c.source.Now()
 }
 
 // Close closes the clients that were opened, the last one first. Clients may be used again afterwards.

@@ -1,0 +1,61 @@
+package order
+
+import (
+	"context"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/queue"
+)
+
+// TestOrderHasTheTimeOfTheServicesClock: the operator's machine may be wrong by years, as here, where the log ends in
+// 2001. A resync waits until the service's clock is past its order.
+func TestOrderHasTheTimeOfTheServicesClock(t *testing.T) {
+	const begin = change.Millis(1_000_000_000_000)
+	ctx := t.Context()
+	q, err := queue.Open(ctx, queue.Options{Pipeline: "shop", Dir: t.TempDir(), MaxBytes: 64 << 20}, zap.NewNop(),
+		prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	log, err := q.CreateLog(ctx, "Orders", "t0ken")
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, err := log.Claim(ctx, queue.ClaimOptions{Owner: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := owner.Append(ctx, &checkpoint.Start{Stream: "s", Date: begin}, nil); err != nil {
+		t.Fatal(err)
+	}
+	clock := func(now change.Millis, ok bool) func(context.Context, string) (change.Millis, bool) {
+		return func(context.Context, string) (change.Millis, bool) { return now, ok }
+	}
+	for _, c := range []struct {
+		name  string
+		clock func(context.Context, string) (change.Millis, bool)
+		want  change.Millis
+	}{
+		{"DynamoDB answers", clock(begin+7000, true), begin + 7000},
+		{"DynamoDB does not answer", clock(begin+9000, false), begin},
+		{"nobody asks it", nil, begin},
+	} {
+		l, err := Open(ctx, q, "Orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Clock = c.clock
+		if _, err := l.Resync(ctx, "resync", nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.State.Resync.Asked; got != c.want {
+			t.Errorf("%s: asked at %s, want %s", c.name, got.Time().UTC(), c.want.Time().UTC())
+		}
+	}
+}
