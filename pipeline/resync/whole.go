@@ -223,6 +223,17 @@ func (w *Whole) settler() verify.Settler {
 	}
 }
 
+// keepLead has a settler learn behind each proof how far versions may be ahead by then: a burst of changes may have
+// raised that since the resync began, and what it wrote has no guard in the future.
+func (w *Whole) keepLead(s *verify.Settler) {
+	prove := s.Prove
+	s.Prove = func(ctx context.Context, through change.Millis) error {
+		err := prove(ctx, through)
+		s.Lead = w.leadMillis()
+		return err
+	}
+}
+
 // page reads a page of the table within the read budget, again and again while the service does not answer.
 func (w *Whole) page(ctx context.Context, r source.ScanRequest) (*source.ItemPage, error) {
 	for tries := 1; ; tries++ {
@@ -291,6 +302,7 @@ func (w *Whole) repairAll(ctx context.Context, s verify.Settler, found *verify.F
 			s.Hot, s.Unproven, s.Refused = r.Hot, r.Unproven, r.Refused+r.Letters
 		})
 	}}
+	w.keepLead(&r.Settler)
 	w.note(func(s *WholeStatus) {
 		s.Doing, s.Items, s.Candidates = "repairing", found.Counts.Items, found.Counts.Candidates
 	})

@@ -3,6 +3,7 @@ package explaining_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	cloud "cloud.google.com/go/bigtable"
 	"google.golang.org/api/option"
@@ -12,6 +13,8 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/explaining"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/trial"
 	"github.com/tailrace-cdc/replicator/queue/request"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // world is a table whose items share rows, and whose columns do not show to which item they belong.
@@ -46,6 +49,47 @@ func (w *world) explainer() *explaining.Explainer {
 		Say: func(string) {}}
 }
 
+// orders opens the target.
+func (w *world) orders() *cloud.Table {
+	w.t.Helper()
+	client, err := cloud.NewClient(w.t.Context(), "local", "local", option.WithEndpoint(w.Bigtable.Addr()),
+		option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = client.Close() })
+	return client.Open("orders")
+}
+
+// A burst of changes may have the daemon raise how far versions may be ahead, while a command waits for the proof. What
+// it writes then has no guard in the future.
+func TestLeadThatIsRaisedWhileTheProofIsAwaited(t *testing.T) {
+	w := newWorld(t, 953)
+	w.Run().Settle()
+	row, err := w.orders().ReadRow(t.Context(), "hats")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := cloud.NewMutation()
+	for _, c := range row[transform.LiveFamily] {
+		ahead := cloud.Time(w.Clock.Now().Add(30 * time.Minute)).TruncateToMilliseconds()
+		m.Set(transform.LiveFamily, strings.TrimPrefix(c.Column, transform.LiveFamily+":"), ahead, c.Value)
+	}
+	if err := w.orders().Apply(t.Context(), "hats", m); err != nil {
+		t.Fatal(err)
+	}
+	by := w.explainer()
+	by.Say = func(string) { w.EditRow("Orders", func(s *bigtable.State) { s.Lead = time.Hour }) }
+	var found *explaining.Item
+	w.While("the item is explained", func() { found, err = by.Key(t.Context(), `{"pk":"hats","sk":"a"}`) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found.Verdict.Status != explaining.Equal {
+		t.Errorf("%+v", found.Verdict)
+	}
+}
+
 // A cell in such a column belongs to the item that should have it as it is. One that no item should have may be a
 // ghost of any of them: its owner is not known, and the row is unproven.
 func TestCellWhoseColumnDoesNotShowItsItem(t *testing.T) {
@@ -68,15 +112,9 @@ func TestCellWhoseColumnDoesNotShowItsItem(t *testing.T) {
 		found.Cells[1].Owner != "item" || found.Cells[0].Item == found.Cells[1].Item {
 		t.Errorf("both items: %+v\n%s", found, text)
 	}
-	client, err := cloud.NewClient(t.Context(), "local", "local", option.WithEndpoint(w.Bigtable.Addr()),
-		option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
 	m := cloud.NewMutation()
 	m.Set("d", "a/x/N", cloud.Now(), []byte("1"))
-	if err := client.Open("orders").Apply(t.Context(), "hats", m); err != nil {
+	if err := w.orders().Apply(t.Context(), "hats", m); err != nil {
 		t.Fatal(err)
 	}
 	found, text = row()

@@ -39,6 +39,7 @@ func (x *settling) prove(
 	}
 	x.say("Waiting for the proof that Bigtable has every change up to now.")
 	s := x.settler()
+	x.sides.KeepLead(&s)
 	v, err = s.Settle(ctx, items)
 	if err != nil && ctx.Err() == nil {
 		return nil, err.Error(), nil
