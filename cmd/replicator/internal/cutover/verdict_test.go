@@ -141,6 +141,29 @@ func TestItemsAreTallied(t *testing.T) {
 	}
 }
 
+// TestWhatIsOnlyCountedForbidsTheCertificate: cells without a known owner, beyond those that are looked at again.
+func TestWhatIsOnlyCountedForbidsTheCertificate(t *testing.T) {
+	n := verify.Counts{Items: 10, Rows: 20, Cells: 30, Kept: 4, Foreign: 7, Unproven: 6}
+	for _, c := range []struct {
+		t                 tally
+		equal, kept       int64
+		foreign, unproven int64
+	}{
+		{tally{}, 10, 4, 7, 6},
+		{tally{notEqual: 2, kept: 3}, 8, 7, 7, 6},
+		{tally{foreign: 7, sealed: 6, unproven: 9}, 10, 4, 7, 9},
+		{tally{foreign: 8, sealed: 8, unproven: 9}, 10, 4, 8, 9},
+		{tally{foreign: 5, sealed: 4, unproven: 9}, 10, 4, 7, 11},
+	} {
+		var v certificate.Verify
+		c.t.addFull(&v, &n)
+		want := certificate.Verify{Items: 10, Rows: 20, Cells: 30, Equal: c.equal, Kept: c.kept}
+		if d := cmp.Diff(want, v); d != "" || c.t.foreign != c.foreign || c.t.unproven != c.unproven {
+			t.Errorf("%d foreign, %d unproven (-want +got):\n%s", c.t.foreign, c.t.unproven, d)
+		}
+	}
+}
+
 // TestTablesWhoseCellsAgeNeedAWaiver: each of them.
 func TestTablesWhoseCellsAgeNeedAWaiver(t *testing.T) {
 	for _, c := range []struct{ mappings, want []string }{
