@@ -30,6 +30,10 @@ type Options struct {
 	Dir, Pipeline string
 	Strong        bool // items are read strongly
 	Along         bool // the logs are read along
+
+	// DropParts removes what an interrupted comparison has read, so that it will not be used again; nil where there is
+	// nothing.
+	DropParts func() error
 }
 
 // Recorder records a full comparison of all tables of a target, to be kept when it has ended.
@@ -43,20 +47,19 @@ type Recorder struct {
 // Record begins to record: it takes how far the logs are now, so it comes before the first item is read. Where the logs
 // are read along, it does not matter when they are trimmed.
 //
-// resumable says that parts of an interrupted comparison will be used again. Record goes on with that one where it can;
-// where it cannot, resumed is false, and the parts must not be used.
-func Record(
-	ctx context.Context, s *sides.Sides, o Options, resumable bool,
-) (r *Recorder, resumed bool, err error) {
+// Where an interrupted comparison has left parts, Record goes on with that one if it can. Else it drops the parts,
+// before it notes that another one has begun: a process that is killed between the two must not leave parts that seem
+// to be of the new one, because what changed between the two would be looked at by neither.
+func Record(ctx context.Context, s *sides.Sides, o Options) (r *Recorder, resumed bool, err error) {
 	tables, marks, err := tablesNow(ctx, s, o.Pipeline)
 	if err != nil {
 		return nil, false, err
 	}
 	r = &Recorder{dir: o.Dir}
-	if resumable && r.resume(s, o, tables) {
-		resumed = true
-	} else if err := r.begin(s, o, tables); err != nil {
-		return nil, false, err
+	if resumed = o.DropParts != nil && r.resume(s, o, tables); !resumed {
+		if err := r.begin(s, o, tables); err != nil {
+			return nil, false, err
+		}
 	}
 	folder := filepath.Join(o.Dir, r.result.Folder)
 	k, err := openKeys(folder, marks)
@@ -76,6 +79,11 @@ func Record(
 
 // begin begins anew.
 func (r *Recorder) begin(s *sides.Sides, o Options, tables []Table) (err error) {
+	if o.DropParts != nil {
+		if err := o.DropParts(); err != nil {
+			return fmt.Errorf("drop what an earlier comparison has read: %w", err)
+		}
+	}
 	r.result = Result{
 		Format: format, Pipeline: o.Pipeline, Target: s.Target, Strong: o.Strong, Followed: o.Along,
 		Began: s.Now().Time().UTC(), Tables: tables,

@@ -164,8 +164,22 @@ func (s *stage) trim() {
 func (s *stage) record(o Options, resumable bool) (*Recorder, bool) {
 	s.Helper()
 	o.Dir, o.Pipeline = s.dir, "shop"
-	r, resumed, err := Record(s.Context(), s.sides, o, resumable)
+	begun, _ := os.ReadFile(filepath.Join(s.dir, begunFile)) // "" where none has begun
+	dropped := false
+	if resumable {
+		o.DropParts = func() error {
+			dropped = true
+			if now, _ := os.ReadFile(filepath.Join(s.dir, begunFile)); !bytes.Equal(now, begun) {
+				s.Error("the parts of an earlier comparison are there after another one has begun")
+			}
+			return nil
+		}
+	}
+	r, resumed, err := Record(s.Context(), s.sides, o)
 	s.must(err)
+	if resumable && dropped == resumed {
+		s.Errorf("resumed %v, and parts are dropped: %v", resumed, dropped)
+	}
 	s.Cleanup(func() { _ = r.Close() })
 	return r, resumed
 }
@@ -424,8 +438,17 @@ func TestInterruptedComparisonIsResumedWhereItServes(t *testing.T) {
 		}
 		s.must(os.WriteFile(filepath.Join(s.dir, begunFile), begun, 0o600))
 	}
-	r, _ := s.record(Options{Strong: true, Along: true}, true)
-	_, err := r.Keep([]report.Table{{Source: "Orders"}})
+	errFull := errors.New("full")
+	_, _, err := Record(t.Context(), s.sides,
+		Options{Dir: s.dir, Pipeline: "shop", Strong: true, DropParts: func() error { return errFull }})
+	if !errors.Is(err, errFull) {
+		t.Errorf("parts that cannot be dropped: %v", err)
+	}
+	r, resumed := s.record(Options{Strong: true, Along: true}, true)
+	if !resumed {
+		t.Error("parts that could not be dropped are of another comparison now")
+	}
+	_, err = r.Keep([]report.Table{{Source: "Orders"}})
 	s.must(err)
 	if _, sorts, why := s.since(); why != "" || len(sorts) != 1 {
 		t.Errorf("what the first process had read: %v, %q", sorts, why)

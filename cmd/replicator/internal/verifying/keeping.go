@@ -20,15 +20,11 @@ func (r *run) record(ctx context.Context, cfg *config.Config, dir string) error 
 		return err
 	}
 	o := kept.Options{Dir: r.base, Pipeline: cfg.Pipeline, Strong: r.o.Strong, Along: r.o.Along}
-	recorder, resumed, err := kept.Record(ctx, r.sides, o, len(parts) > 0)
-	if err != nil {
-		return err
+	if len(parts) > 0 {
+		o.DropParts = func() error { return removeParts(dir) }
 	}
-	r.recorder = recorder
-	if resumed {
-		return nil
-	}
-	return removeParts(dir)
+	r.recorder, _, err = kept.Record(ctx, r.sides, o)
+	return err
 }
 
 func (r *run) along(ctx context.Context, compare func(context.Context) error) error {

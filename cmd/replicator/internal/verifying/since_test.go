@@ -123,7 +123,7 @@ func TestLogIsTrimmedWhileAllIsReadForACutover(t *testing.T) {
 	dir := kept.Dir(w.Config.Scratch, w.Config.Pipeline, "orders")
 	_, s := w.Sides("Orders")
 	o := kept.Options{Dir: dir, Pipeline: w.Config.Pipeline, Strong: true, Along: true}
-	r, _, err := kept.Record(t.Context(), s, o, false)
+	r, _, err := kept.Record(t.Context(), s, o)
 	if err != nil {
 		t.Fatal(err)
 	}
