@@ -189,7 +189,7 @@ func TestFenceThatIsRaisedAnewIsAnotherOne(t *testing.T) {
 	}
 }
 
-// TestItemsAreSettledAgainWhereTTLWasFaster: an item that TTL deletes while both sides are settled seems to differ. They
+// TestItemsAreSettledAgainWhereTTLWasFaster: an item that TTL deletes while both sides are settled seems to differ. All
 // are settled again, and counted anew, but not for ever.
 func TestItemsAreSettledAgainWhereTTLWasFaster(t *testing.T) {
 	w := newWorld(t)

@@ -65,9 +65,9 @@ func (c *Cutover) interrupted(err error) error {
 	if c.id == "" || !errors.Is(err, context.Canceled) {
 		return err
 	}
-	return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: fmt.Sprintf("the fence of cutover %s stays, and nothing is "+
-		"written to Bigtable: the same command goes on to the certificate, `replicator cutover --undo` takes the fence away",
-		c.id)}
+	return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: fmt.Sprintf("the fence of cutover %s stays, and nothing "+
+		"is written to Bigtable: the same command goes on to the certificate, `replicator cutover --undo` takes the fence "+
+		"away", c.id)}
 }
 
 func (c *Cutover) run(ctx context.Context) (*certificate.Certificate, error) {

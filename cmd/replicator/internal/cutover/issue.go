@@ -63,8 +63,8 @@ func (c *Cutover) issue(
 	return cert, nil
 }
 
-// times returns when the steps were made. The quiet time is left out where the fence stood when this process began: it is
-// stored nowhere how long the other one waited, and the options of this one say nothing about it.
+// times returns when the steps were made. The quiet time is left out where the fence stood when this process began: it
+// is stored nowhere how long the other one waited, and the options of this one say nothing about it.
 func (c *Cutover) times(drained, certified change.Millis) certificate.Times {
 	t := certificate.Times{Fenced: utc(c.fenced), Drained: utc(drained), Certified: utc(certified)}
 	if c.quiet > 0 {
