@@ -130,7 +130,7 @@ func (s *State) applyBeat(b *Beat) {
 		s.reindexWithChildren(sh)
 	}
 	s.noteWatermark()
-	s.Proof.Note(b.Assumed, min(b.Proven, s.ReadWatermark()), s.LastFrame, s.allSinksPassed)
+	s.Proof.Note(b.Date, b.Assumed, min(b.Proven, s.ReadWatermark()), s.LastFrame, s.allSinksPassed)
 }
 
 // applyMarks moves and removes marks of sinks.

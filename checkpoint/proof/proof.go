@@ -6,6 +6,7 @@ import "github.com/tailrace-cdc/replicator/change"
 
 // Proof is what heartbeats prove. The zero Proof is that of a table without.
 type Proof struct {
+	Since   change.Millis // the time of the first beat that tells of heartbeats: of this owner, and behind the snapshot
 	Assumed int           // open shards out of which no recent record has come
 	Read    change.Millis // everything created up to here was read; 0: nothing is proved
 
@@ -14,10 +15,13 @@ type Proof struct {
 	Entry  uint64
 }
 
-// Note takes what a beat proves: that everything created up to read is in the log, whose newest entry with changes is
-// entry. passed reports whether every sink has applied an entry. While a sink is behind, the times in between are not
-// kept.
-func (p *Proof) Note(assumed int, read change.Millis, entry uint64, passed func(uint64) bool) {
+// Note takes what a beat at a time proves: that everything created up to read is in the log, whose newest entry with
+// changes is entry. passed reports whether every sink has applied an entry. While a sink is behind, the times in
+// between are not kept.
+func (p *Proof) Note(at change.Millis, assumed int, read change.Millis, entry uint64, passed func(uint64) bool) {
+	if p.Since == 0 && (assumed > 0 || read > 0) {
+		p.Since = at
+	}
 	p.Assumed, p.Read = assumed, read
 	if p.Passed = p.Applied(passed); read > 0 && (p.Next == 0 || passed(p.Entry)) {
 		p.Next, p.Entry = read, entry

@@ -25,7 +25,7 @@ func TestProofWaitsForTheSinks(t *testing.T) {
 		{9, 9, 600, 600},
 	} {
 		mark = c.mark
-		p.Note(0, c.read, c.entry, passed)
+		p.Note(1000, 0, c.read, c.entry, passed)
 		if got := p.Applied(passed); got != c.want || p.Read != c.read {
 			t.Errorf("look %d: applied %d, want %d; read %d", i, got, c.want, p.Read)
 		}

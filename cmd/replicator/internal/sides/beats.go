@@ -14,18 +14,24 @@ const heartbeatsLate = 15 * time.Second
 
 // BeatsWait returns how long it is worth to wait for a heartbeat that is written from now on; 0 where no table has any.
 func (s *Sides) BeatsWait() (wait time.Duration) {
-	for _, t := range s.Tables {
-		if h := t.Heartbeat; h.Write {
-			wait = max(wait, time.Duration(h.Every)+heartbeatsLate)
-		}
+	for i := range s.Tables {
+		wait = max(wait, s.beatWait(i))
 	}
 	return wait
+}
+
+// beatWait is BeatsWait of one table, given by its index.
+func (s *Sides) beatWait(table int) time.Duration {
+	if h := s.Tables[table].Heartbeat; h.Write {
+		return time.Duration(h.Every) + heartbeatsLate
+	}
+	return 0
 }
 
 // Proven reports of each table whether heartbeats prove that Bigtable has every change up to now. It waits for them no
 // longer than BeatsWait. Where the logs cannot be read meanwhile, nothing is proven, and that is no error.
 func (s *Sides) Proven(ctx context.Context) ([]bool, error) {
-	b := newBeats(s.Now()+1000, len(s.Tables)) // Date is cut to seconds
+	b := newBeats(s.Now()+1000, len(s.Tables), s.beatWait) // Date is cut to seconds
 	for began := time.Now(); time.Since(began) < s.BeatsWait(); {
 		if states := s.lookForBeats(ctx); states != nil && !b.awaited(states) {
 			break

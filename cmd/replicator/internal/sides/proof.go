@@ -60,11 +60,12 @@ func (t *tableProof) met(s *checkpoint.State, through change.Millis) bool {
 type beats struct {
 	through change.Millis
 	tables  []tableProof
+	wait    func(table int) time.Duration // how long a heartbeat may take; 0 where none are written
 	proven  []bool
 }
 
-func newBeats(through change.Millis, tables int) *beats {
-	return &beats{through: through, tables: make([]tableProof, tables), proven: make([]bool, tables)}
+func newBeats(through change.Millis, tables int, wait func(table int) time.Duration) *beats {
+	return &beats{through: through, tables: make([]tableProof, tables), wait: wait, proven: make([]bool, tables)}
 }
 
 // awaited takes the states of all logs, always in the same order, and reports whether heartbeats may prove more. They
@@ -73,6 +74,7 @@ func (b *beats) awaited(states []*checkpoint.State) (more bool) {
 	for i, s := range states {
 		t, p := &b.tables[i], &s.Proof
 		if p.Assumed > 0 || p.Read == 0 {
+			more = more || !b.proven[i] && b.young(i, s)
 			continue
 		}
 		if !t.read && p.Read >= b.through {
@@ -82,6 +84,14 @@ func (b *beats) awaited(states []*checkpoint.State) (more bool) {
 		more = more || !b.proven[i]
 	}
 	return more
+}
+
+// young reports whether the owner of a table's log may only have had no time yet to see a heartbeat out of each shard:
+// each command that appends to the log begins another life of its owner, which proves it anew.
+func (b *beats) young(table int, s *checkpoint.State) bool {
+	wait, p := change.Millis(b.wait(table).Milliseconds()), &s.Proof
+	silent := p.Assumed == 0 && p.Read == 0 // also after a snapshot, until the next beat
+	return wait > 0 && (silent || s.Date < p.Since+wait)
 }
 
 // mark returns the entry up to which Bigtable has what it is to have: a sink that stands at a fence has all of it.

@@ -57,6 +57,13 @@ func beaten(read int64, assumed int, last, mark uint64) *checkpoint.State {
 	return s
 }
 
+// beating is a log whose owner has said for some milliseconds what heartbeats prove.
+func beating(s *checkpoint.State, ago change.Millis) *checkpoint.State {
+	s.Date = 1_000_000
+	s.Proof.Since = s.Date - ago
+	return s
+}
+
 // TestHeartbeatsProveWhatWasReadAndApplied: Rule 10. Nothing is awaited of a table in which they cannot prove anything,
 // and what they prove of one table they do not of another.
 func TestHeartbeatsProveWhatWasReadAndApplied(t *testing.T) {
@@ -66,15 +73,19 @@ func TestHeartbeatsProveWhatWasReadAndApplied(t *testing.T) {
 		proven  bool
 		awaited bool
 	}{
-		{"without heartbeats", []*checkpoint.State{logState(1000, 1000, 7, 7)}, false, false},
-		{"an open shard without", []*checkpoint.State{beaten(100, 1, 7, 7)}, false, false},
+		{"the owner has not said anything yet", []*checkpoint.State{logState(1000, 1000, 7, 7)}, false, true},
+		{"an open shard without", []*checkpoint.State{beating(beaten(100, 1, 7, 7), 20_000)}, false, false},
+		{"an open shard without, of a new owner", []*checkpoint.State{beating(beaten(0, 1, 7, 7), 19_999)}, false, true},
+		{"proven by a new owner", []*checkpoint.State{beating(beaten(99, 0, 7, 7), 60_000),
+			beating(beaten(0, 1, 7, 7), 0), beating(beaten(100, 0, 7, 7), 1000)}, true, false},
 		{"written before", []*checkpoint.State{beaten(99, 0, 7, 7)}, false, true},
 		{"read, and not applied", []*checkpoint.State{beaten(100, 0, 7, 6)}, false, true},
 		{"applied", []*checkpoint.State{beaten(100, 0, 7, 7)}, true, false},
 		{"applied while more came", []*checkpoint.State{beaten(100, 0, 7, 6), beaten(110, 0, 9, 7)}, true, false},
-		{"and a split after it", []*checkpoint.State{beaten(100, 0, 7, 7), beaten(0, 1, 9, 7)}, true, false},
+		{"and a split after it", []*checkpoint.State{beaten(100, 0, 7, 7), beating(beaten(0, 1, 9, 7), 0)}, true, false},
 	} {
-		b, more := newBeats(100, 2), false
+		wait := func(table int) time.Duration { return time.Duration(table) * 20 * time.Second } // the second one
+		b, more := newBeats(100, 2, wait), false
 		for _, s := range c.looks {
 			more = b.awaited([]*checkpoint.State{logState(1000, 1000, 7, 7), s})
 		}
