@@ -263,7 +263,7 @@ func (r *run) checkHealed(class string) {
 func TestDamageInTheLogIsHealed(t *testing.T) {
 	long(t, "8 s")
 	w := newWorld(t)
-	w.opts = func(o *pipeline.Options) { o.Periods.Shutdown = time.Second }
+	w.opts = func(o *pipeline.Options) { o.Periods.Shutdown = 10 * time.Second } // the last fifth is for the snapshot
 	w.createTable("Orders")
 	r := w.start("Orders")
 	w.put("Orders", "deleted", "1", `"v":{"S":"x"}`)

@@ -67,7 +67,7 @@ func TestLogThatLostItsStartIsNotStartedAgain(t *testing.T) {
 func TestSinkGoesOnBehindADamagedFrameOnceThatIsAccepted(t *testing.T) {
 	long(t, "3 s")
 	w := newWorld(t)
-	w.opts = func(o *pipeline.Options) { o.Periods.Shutdown = time.Second }
+	w.opts = func(o *pipeline.Options) { o.Periods.Shutdown = 10 * time.Second } // the last fifth is for the snapshot
 	w.createTable("Orders")
 	r := w.start("Orders")
 	w.changeItems("Orders", 25, 50)
