@@ -18,6 +18,7 @@ type Watch struct {
 
 	Patience time.Duration // longest wait while Progress stands still; default one minute
 	Longest  time.Duration // longest wait in all; default fifteen times Patience
+	Every    time.Duration // longest pause after a quick check, in a wait of eight times as long; default 10 ms
 }
 
 // withDefaults returns the watch with its unset fields set to their defaults.
@@ -37,6 +38,7 @@ func (w Watch) withDefaults() Watch {
 	if w.Longest == 0 {
 		w.Longest = 15 * w.Patience
 	}
+	w.Every = max(w.Every, checkEvery)
 	return w
 }
 
@@ -45,8 +47,8 @@ const (
 	checkRest  = 250 * time.Millisecond // the longest pause
 )
 
-// Until blocks until condition returns true, and checks it every 10 ms; after a check that took longer it rests as
-// long, up to a quarter of a second, so that the system under test has time. what describes the condition, as in "every
+// Until blocks until condition returns true, and checks it every 10 ms, in a long wait at the pace of Every; after a
+// check that took longer it rests as long, up to a quarter of a second, so that the system under test has time. what describes the condition, as in "every
 // change is applied". When the wait fails it ends the test, so call it on the test's own goroutine.
 func (w Watch) Until(t TB, what string, condition func() bool) {
 	t.Helper()
@@ -54,7 +56,8 @@ func (w Watch) Until(t TB, what string, condition func() bool) {
 	began := time.Now()
 	moved, progress := began, w.Progress()
 	for now := began; !condition(); {
-		if err := clock.Pause(t.Context(), max(checkEvery, min(checkRest, time.Since(now)))); err != nil {
+		quick := min(w.Every, max(checkEvery, time.Since(began)/8))
+		if err := clock.Pause(t.Context(), max(quick, min(checkRest, time.Since(now)))); err != nil {
 			t.Fatalf("waiting until %s: the test ended: %v", what, err)
 		}
 		if err := w.Err(); err != nil {

@@ -64,7 +64,7 @@ func (c *begun) over() bool {
 func (c *begun) killAt(step string) {
 	c.w.t.Helper()
 	c.d.until("the cutover has printed "+step, func() bool {
-		c.d.hasten(100 * time.Millisecond)
+		c.d.hasten(300 * time.Millisecond)
 		return strings.Contains(c.out.String(), step) || c.over()
 	})
 	c.kill()
@@ -77,7 +77,7 @@ func (c *begun) killAt(step string) {
 func (c *begun) ends() int {
 	c.w.t.Helper()
 	c.d.until("the cutover ends", func() bool {
-		c.d.hasten(100 * time.Millisecond)
+		c.d.hasten(300 * time.Millisecond)
 		return c.over()
 	})
 	return c.cmd.ProcessState.ExitCode()
@@ -251,7 +251,7 @@ func TestStaleOwnerWritesNothingBehindTheFence(t *testing.T) {
 		w.Put("Orders", "hats", fmt.Sprint(i), `"n":{"N":"1"}`)
 	}
 	stale.until("all changes are in the log, and none is applied", func() bool {
-		stale.hasten(100 * time.Millisecond)
+		stale.hasten(300 * time.Millisecond)
 		return stale.table("Orders").Changes == 20
 	})
 	w.freeze(stale, syscall.SIGSTOP)

@@ -30,7 +30,7 @@ func TestHeartbeatsProveACutover(t *testing.T) {
 		if st.Proof == status.Proven && st.ProvenThrough.After(written) {
 			return true
 		}
-		d.hasten(100 * time.Millisecond)
+		d.hasten(300 * time.Millisecond)
 		return false
 	})
 	if st := d.table("Orders"); st.Changes != 3 || st.DeadLetters != 0 {

@@ -75,7 +75,7 @@ func TestCutoversOfOneTableAtOnce(t *testing.T) {
 		if strings.Contains(late.out.String(), "1 item is equal") {
 			return true
 		}
-		d.hasten(100 * time.Millisecond)
+		d.hasten(300 * time.Millisecond)
 		return late.over()
 	})
 	s.unfenceRow()

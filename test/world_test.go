@@ -73,6 +73,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	})
 	w.Watch.Progress = w.traps.progress.Load
 	w.Watch.Patience, w.Watch.Longest = patience, longest
+	w.Watch.Every = 40 * time.Millisecond // a look at the status takes more from daemon and test than an idle table does
 	w.dynamo = newHTTPTap(t, w.traps, w.DynamoDB)
 	w.bigtable = newGRPCTap(t, w.traps, w.Bigtable.Addr())
 	return w
