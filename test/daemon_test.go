@@ -217,12 +217,17 @@ func (d *daemon) settle(tables ...string) {
 }
 
 // hasten moves the sandbox's clock on, no faster than Orders is applied: a page of a copy that waits for more than five
-// minutes is read again. Behind a gap a table stays where it is.
+// minutes is read again. Behind a gap a table stays where it is, and behind a fence it is only read.
 func (d *daemon) hasten(step time.Duration) {
-	if through := d.table("Orders").AppliedThrough; through != nil {
-		if lag := d.w.Clock.Now().Sub(*through); lag > 30*time.Second && lag < time.Hour {
-			return
-		}
+	lag, st := time.Duration(0), d.table("Orders")
+	switch {
+	case st.Fence != nil:
+		lag = time.Duration(st.SourceLag * float64(time.Second))
+	case st.AppliedThrough != nil:
+		lag = d.w.Clock.Now().Sub(*st.AppliedThrough)
+	}
+	if lag > 30*time.Second && lag < time.Hour {
+		return
 	}
 	d.w.Clock.Advance(step)
 }
