@@ -1,6 +1,8 @@
 package pipeline_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -84,5 +86,45 @@ rules:
 	}
 	if diff := cmp.Diff(rows, r.stored("Orders")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestForeignCellsAreDeletedByTheOwnerAlone: nothing is deleted before it is proven that all changes up to the request
+// are applied, whose guards may own the cells; nor by an owner that may have lost its claim, Rule 12.
+func TestForeignCellsAreDeletedByTheOwnerAlone(t *testing.T) {
+	w := newWorld(t)
+	w.createTable("Orders")
+	r := w.start("Orders")
+	r.settle()
+	now := change.MillisOf(r.clock.Now())
+	r.plant("nobody", "d", "ghost", "", now.Time().Add(-time.Hour))
+	errLost, errUnproven := errors.New("lost"), errors.New("unproven")
+	program, problems := transform.Compile(transform.Table{Pipeline: "p", Source: "Orders", Target: target("Orders"),
+		Schema: change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'}}, View: "NEW_AND_OLD_IMAGES"})
+	if program == nil {
+		t.Fatal(problems)
+	}
+	asked := []request.Item{{Columns: []request.Column{{Row: []byte("nobody"), Family: "d", Qualifier: []byte("ghost")}}}}
+	for _, c := range []struct{ proof, owned, want error }{
+		{errUnproven, nil, errUnproven}, {nil, errLost, errLost}, {nil, nil, nil},
+	} {
+		x := foreign.Deleter{
+			Target: target("Orders"), Client: r.sink, Now: func() change.Millis { return now },
+			Programs: func() ([]*transform.Program, error) { return []*transform.Program{program}, nil },
+			Prove: func(_ context.Context, through change.Millis) error {
+				if through <= now+1000 { // a Date is cut to seconds
+					t.Errorf("it is proven up to %d, asked at %d", through, now)
+				}
+				return c.proof
+			},
+			Owned: func() error { return c.owned },
+		}
+		out, err := x.Delete(t.Context(), asked)
+		if !errors.Is(err, c.want) || err == nil && out.Deleted != 1 {
+			t.Errorf("proof %v, owned %v: %+v, %v", c.proof, c.owned, out, err)
+		}
+		if there := len(r.stored("Orders")["nobody"]) > 0; there != (c.want != nil) {
+			t.Errorf("proof %v, owned %v: the cell is there: %v", c.proof, c.owned, there)
+		}
 	}
 }
