@@ -26,7 +26,8 @@ func (a *app) tableCommand() *cobra.Command {
 configuration. It deletes the table's log, requests and dead letters in the queue, its files in scratch, with
 --drop-guards its guards in the target (_tr_live and _tr_dead), and last its row in tailrace_state. The rows of the
 application are not touched. Without --yes it says what would be deleted and asks. It may be interrupted at any
-moment: the table stays fenced, and the same command goes on.
+moment: the table stays fenced, and the same command goes on. Guards that stayed can be deleted later with
+--drop-guards, also when the table is not configured any more.
 
 The target keeps a note that the table was retired, so that no replicator copies the table over the application's rows.
 Exit 3: the table is still replicated, a replicator carries it, or dead letters are left; nothing was changed then.`,

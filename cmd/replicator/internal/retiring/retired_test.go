@@ -113,6 +113,33 @@ func (w *world) plant(row, column string) {
 	}
 }
 
+// Guards that a retired table has left are found and deleted later, although its row and its log are gone and it is not
+// configured any more. Those of the other table in the target stay.
+func TestGuardsOfARetiredTableAreDroppedLater(t *testing.T) {
+	w := newWorld(t, 944)
+	w.replicate()
+	w.Configure(other)
+	kept, err := w.retire(retiring.Options{DropLetters: true})
+	if err != nil || !kept.Row || kept.Retired != nil {
+		t.Fatalf("%+v, %v", kept, err)
+	}
+	later, err := w.retire(retiring.Options{})
+	var out strings.Builder
+	later.Print(&out)
+	if err != nil || !later.Nothing() || !strings.Contains(out.String(), "may be left in shared (--drop-guards)") {
+		t.Errorf("without --drop-guards: %v, %s", err, out.String())
+	}
+	kept, err = w.retire(retiring.Options{DropGuards: true})
+	if err != nil || kept.Target != "shared" || kept.Retired == nil || kept.Guards == nil || kept.Guards.Cells != 3 ||
+		kept.Guards.Others != 3 {
+		t.Errorf("%+v, %+v, %v", kept, kept.Guards, err)
+	}
+	again, err := w.retire(retiring.Options{DropGuards: true})
+	if err != nil || !again.Nothing() || again.Guards == nil || again.Guards.Others != 3 {
+		t.Errorf("once more: %+v, %v", again, err)
+	}
+}
+
 // A table that is not configured any more is retired without a cutover, with letters that were never applied only if
 // they are waived, also with its guards. Then the rows of the other table in the target are compared as before: what
 // Orders has left, and what the application adds to it, is no difference and is never deleted as foreign cells; and

@@ -18,6 +18,7 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
+	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
 )
 
 // Options say what is retired, and what of it is waived.
@@ -44,6 +45,7 @@ type Retirement struct {
 type Kept struct {
 	Table   string       `json:"table"`
 	Target  string       `json:"target"`           // "": not known, because there is no row
+	Retired *time.Time   `json:"retired_at"`       // by an earlier retire, which may have left guards; nil: by none
 	Fence   string       `json:"fence"`            // of the cutover that has fenced the table; "": not fenced
 	Row     bool         `json:"state_row"`        // in tailrace_state
 	Streams []queue.Kept `json:"streams"`          // in the queue
@@ -64,6 +66,9 @@ func Plan(
 ) (*Retirement, error) {
 	r := &Retirement{Options: o, cfg: cfg, queue: q, sink: sink, Kept: Kept{Table: o.Table, Streams: []queue.Kept{}}}
 	if err := r.loadRow(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.findRetired(ctx); err != nil {
 		return nil, err
 	}
 	if q != nil {
@@ -112,6 +117,34 @@ func (r *Retirement) loadRow(ctx context.Context) error {
 	if name := r.sink.TargetName(r.Kept.Target); name != row.Identity.Target {
 		return exit.Environment(fmt.Errorf("table %s was replicated to %s, and the configuration leads to %s", r.Table,
 			row.Identity.Target, name), "set bigtable.project and bigtable.instance as they were")
+	}
+	return nil
+}
+
+// findRetired finds the target of a table that is retired already: its row is gone, and the target's note is what is
+// left. So guards that were to stay can be deleted later, also when the table is not configured any more.
+func (r *Retirement) findRetired(ctx context.Context) error {
+	if r.row != nil {
+		return nil
+	}
+	var targets []string
+	from := r.sink.TargetKey("")
+	views := []bigtable.View{{Family: tableschema.StateFamily, Versions: 1}}
+	err := r.sink.Rows(ctx, tableschema.StateTable, from, from+"\xff", views, func(row *bigtable.Row) error {
+		targets = append(targets, string(row.Key[len(from):]))
+		return nil
+	})
+	if err != nil {
+		return exit.Bigtable(fmt.Errorf("find the target of %s: %w", r.Table, err))
+	}
+	for _, target := range targets {
+		all, err := r.sink.Retired(ctx, target)
+		if err != nil {
+			return exit.Bigtable(err)
+		}
+		if as, ok := all[r.Table]; ok && (r.Kept.Retired == nil || as.At.After(*r.Kept.Retired)) {
+			r.Kept.Target, r.Kept.Retired = target, &as.At
+		}
 	}
 	return nil
 }

@@ -12,6 +12,9 @@ import (
 func (k *Kept) Print(out io.Writer) {
 	if k.Nothing() {
 		fmt.Fprintf(out, "Nothing is kept of table %s.\n", k.Table)
+		if k.Retired != nil && k.Guards == nil {
+			fmt.Fprintf(out, "It was retired before; guards of it may be left in %s (--drop-guards).\n", k.Target)
+		}
 		return
 	}
 	fmt.Fprintf(out, "Kept of table %s, and deleted by retire:\n", k.Table)
@@ -31,6 +34,6 @@ func (k *Kept) Print(out io.Writer) {
 		fmt.Fprintf(out, "  row       in tailrace_state, last\n")
 	}
 	if k.Guards == nil && k.Target != "" {
-		fmt.Fprintf(out, "The guards in %s stay (--drop-guards).\n", k.Target)
+		fmt.Fprintf(out, "The guards in %s stay; the same command with --drop-guards deletes them, now or later.\n", k.Target)
 	}
 }
