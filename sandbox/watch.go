@@ -48,8 +48,9 @@ const (
 )
 
 // Until blocks until condition returns true, and checks it every 10 ms, in a long wait at the pace of Every; after a
-// check that took longer it rests as long, up to a quarter of a second, so that the system under test has time. what describes the condition, as in "every
-// change is applied". When the wait fails it ends the test, so call it on the test's own goroutine.
+// check that took longer it rests as long, up to a quarter of a second, so that the system under test has time. what
+// describes the condition, as in "every change is applied". When the wait fails it ends the test, so call it on the
+// test's own goroutine.
 func (w Watch) Until(t TB, what string, condition func() bool) {
 	t.Helper()
 	w = w.withDefaults()
