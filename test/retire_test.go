@@ -162,13 +162,18 @@ func TestRetiredTableLeavesNothingButTheApplicationsRows(t *testing.T) {
 	if left := s.cellsIn(transform.LiveFamily, transform.DeadFamily); len(ofOrders(left, true)) > 0 {
 		t.Errorf("guards are left: %v", left)
 	}
-	if out := w.ok(append(retire, "--yes")...); !strings.Contains(out, "Nothing is kept of table Orders") {
+	if out := w.ok(append(retire, "--yes")...); !strings.Contains(out, "Nothing is kept of table Orders") ||
+		strings.Contains(out, "is retired.") {
 		t.Errorf("retire again: %s", out)
 	}
 
 	// It is still configured, and nobody copies it over the rows of the application.
 	if r := w.command("check"); r.code != 3 || !strings.Contains(r.out+r.err, "was retired at") {
 		t.Errorf("check: exit %d\n%s%s", r.code, r.out, r.err)
+	}
+	w.refused(3, "its replication was retired at", "verify")
+	if out := w.ok("explain", "--table", "Orders", "--key", `{"pk":"p","sk":"0"}`); !strings.Contains(out, "was retired") {
+		t.Errorf("explain: %s", out)
 	}
 	d = w.run()
 	d.until("Orders is refused", func() bool { return strings.Contains(d.table("Orders").Halt, "was retired at") })

@@ -87,6 +87,10 @@ func (a *app) retire(ctx context.Context, o retiring.Options, yes bool) error {
 	if a.JSON {
 		return a.PrintJSON(map[string]any{"schema": schema, "retired": true, "kept": r.Kept})
 	}
+	if r.Kept.Nothing() {
+		a.Print("It was retired before, or pipeline %s has never replicated it: is the name right?", cfg.Pipeline)
+		return nil
+	}
 	a.Print("Table %s is retired. Take it out of the configuration, if it is still there.", o.Table)
 	return nil
 }

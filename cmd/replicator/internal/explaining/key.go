@@ -114,6 +114,9 @@ func (x *explained) open(ctx context.Context) error {
 	case errors.Is(err, sides.ErrNeverReplicated):
 		x.facts.notStarted = true
 		return nil
+	case errors.Is(err, sides.ErrRetired):
+		x.facts.retired = err.Error()
+		return nil
 	case err != nil && ctx.Err() != nil:
 		return err
 	case err != nil:

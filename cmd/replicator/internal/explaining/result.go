@@ -133,7 +133,7 @@ const (
 	EqualByLog Status = "equal_by_log" // it changes all the time, and its rows are what the log says
 	Kept       Status = "kept"         // there is no such item, and its cells may remain
 	Behind     Status = "behind"       // changes of it are in the log and not in Bigtable yet
-	NotStarted Status = "not_started"  // nothing of the table was ever replicated
+	NotStarted Status = "not_started"  // nothing of the table was ever replicated, or it was retired
 	Different  Status = "different"
 	Refused    Status = "refused" // by the mapping
 	Unproven   Status = "unproven"

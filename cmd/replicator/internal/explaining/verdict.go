@@ -13,6 +13,7 @@ import (
 type facts struct {
 	names      *names
 	notStarted bool
+	retired    string // which replication has ended; "" if it has not
 	absent     bool
 	refused    string // the mapping's reason
 
@@ -38,6 +39,8 @@ type facts struct {
 func (f *facts) verdict() Verdict {
 	v := Verdict{Proven: f.proven, Pending: f.pending}
 	switch {
+	case f.retired != "":
+		v.Status, v.Sentence = NotStarted, "not compared: "+f.retired
 	case f.notStarted:
 		v.Status, v.Sentence = NotStarted, "not started: nothing of the table was ever replicated"
 	case f.refused != "":

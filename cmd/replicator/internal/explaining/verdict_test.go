@@ -23,6 +23,8 @@ func TestVerdictIsOneSentence(t *testing.T) {
 		status   Status
 		sentence string
 	}{
+		{facts{retired: "table T: its replication was retired"}, false, NotStarted,
+			"not compared: table T: its replication was retired."},
 		{facts{notStarted: true}, false, NotStarted, "not started: nothing of the table was ever replicated."},
 		{facts{seen: equal}, false, Equal, "equal."},
 		{facts{seen: equal, absent: true}, false, Equal,

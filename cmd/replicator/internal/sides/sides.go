@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
@@ -55,9 +56,18 @@ func Open(
 	if s.sink, err = clients.Bigtable(ctx); err != nil {
 		return nil, err
 	}
+	retired, err := s.sink.Retired(ctx, s.Target)
+	if err != nil {
+		return nil, exit.Bigtable(err)
+	}
+	s.retired = slices.Sorted(maps.Keys(retired))
 	for _, t := range tables.Tables {
 		if t.Target != of.Target {
 			continue
+		}
+		if as, ok := retired[t.Source]; ok {
+			err := fmt.Errorf("table %s: %w at %s (target %s)", t.Source, ErrRetired, as.At.UTC().Format(time.RFC3339), t.Target)
+			return nil, exit.Environment(err, "its rows may belong to the application: take the table out of the configuration")
 		}
 		units, err := t.Info.ReadUnitsFor(t.Backfill.ReadUnits.Absolute, t.Backfill.ReadUnits.Percent)
 		if err != nil {
@@ -68,11 +78,6 @@ func Open(
 			return nil, err
 		}
 	}
-	retired, err := s.sink.Retired(ctx, s.Target)
-	if err != nil {
-		return nil, exit.Bigtable(err)
-	}
-	s.retired = slices.Sorted(maps.Keys(retired))
 	return s, nil
 }
 
@@ -94,6 +99,9 @@ func Targets(tables *catalog.Catalog) (sources []string) {
 
 // ErrNeverReplicated says that no replicator has started with the table yet.
 var ErrNeverReplicated = errors.New("it was never replicated")
+
+// ErrRetired says that `table retire` has ended the replication of a table that is still configured.
+var ErrRetired = errors.New("its replication was retired")
 
 // readRow reads a table's row in Bigtable: how far versions may run ahead of the clock. A table that was never started
 // has none.
