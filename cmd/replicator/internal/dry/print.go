@@ -39,9 +39,9 @@ func Write(out io.Writer, r *dryrun.Report) error {
 	}
 	e := &r.Estimate
 	fmt.Fprintf(out, "%s %s read in %s: %s rows/s for Bigtable, %s refused; about %s and %s dollars a month. "+
-		"Nothing was written.\n\n", humanize.Comma(records), english.PluralWord(int(records), "record", ""), seconds(r.Seconds),
-		rate(e.RowsRate), humanize.Comma(refused),
-		render.Count(e.Nodes, "node"), dollars(e.Dollars.Total))
+		"Nothing was written.\n\n", humanize.Comma(records), english.PluralWord(int(records), "record", ""),
+		seconds(r.Seconds), rate(e.RowsRate), humanize.Comma(refused), render.Count(e.Nodes, "node"),
+		dollars(e.Dollars.Total))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, strings.Join([]string{"TABLE", "RECORDS", "RECORDS/S", "ROWS/S", "CELLS/S", "BYTES/S", "TTL/S",
 		"REFUSED", "ITEM P50/P99/MAX", "ROW P50/P99/MAX"}, "\t"))

@@ -96,7 +96,8 @@ func (o *Observer) table(ctx context.Context, q *queue.Queue, t config.Table) (p
 	case errors.Is(err, queue.ErrNoLog):
 		st := status.Of(x)
 		st.Reasons = []string{"no log yet: no replicator has created it; if one runs, its /readyz says why; " +
-			"if there was a log, it is lost: see `replicator recover`; if the table was retired, take it out of the configuration"}
+			"if there was a log, it is lost: see `replicator recover`; if the table was retired, take it out of the " +
+			"configuration"}
 		return st, TableLog{State: x.State}, nil
 	case err != nil:
 		err = fmt.Errorf("open log of %s: %w", t.Source, err)

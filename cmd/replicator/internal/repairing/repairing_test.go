@@ -48,7 +48,7 @@ func TestDoneMeansThatEveryItemIsRepaired(t *testing.T) {
 	}
 }
 
-// TestDryRunNamesKindsInWords: the words are those of verify, and a kind counts items, as an item may lack several cells.
+// TestDryRunNamesKindsInWords: the words are those of verify, and a kind counts items: one may lack several cells.
 func TestDryRunNamesKindsInWords(t *testing.T) {
 	r := Result{DryRun: true, Tables: []*Table{{Source: "Orders", Items: 3, Rows: 2,
 		Kinds: map[string]int64{"missing_row": 1, "value": 2}}}, Foreign: []*Foreign{{Target: "orders", Columns: 1}}}
