@@ -24,8 +24,7 @@ func (t *Table) found() string {
 	pair := t.Source + " and " + t.Target
 	switch t.Verdict {
 	case Different:
-		return fmt.Sprintf("%s differ: %s different, %s refused by the mapping, %s foreign.", pair,
-			are(t.Different, "item"), are(t.Refused, ""), are(t.Foreign, "cell"))
+		return fmt.Sprintf("%s differ: %s.", pair, t.differing())
 	case Unproven:
 		if t.Why != "" {
 			return fmt.Sprintf("%s are not proven equal: %s. A full `replicator verify` shows what they are.", pair, t.Why)
@@ -39,6 +38,21 @@ func (t *Table) found() string {
 	return fmt.Sprintf("%s are equal: %s, %s, %s, each item as of a moment of its own since %s%s.", pair,
 		english.Plural(int(t.Items), "item", ""), english.Plural(int(t.Rows), "row", ""),
 		english.Plural(int(t.Cells), "cell", ""), t.Began.UTC().Format(second), t.lagging())
+}
+
+// differing counts what is not equal. What was not found is not named: not everything is looked for in each comparison.
+func (t *Table) differing() string {
+	var parts []string
+	if t.Different > 0 {
+		parts = append(parts, are(t.Different, "item")+" different")
+	}
+	if t.Refused > 0 {
+		parts = append(parts, are(t.Refused, "item")+" refused by the mapping")
+	}
+	if t.Foreign > 0 {
+		parts = append(parts, are(t.Foreign, "cell")+" foreign")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // are returns a number of things with the verb: "1 item is", "2 items are", and without a noun "1 is".

@@ -16,9 +16,9 @@ func TestSentencesCountLikePeople(t *testing.T) {
 		want  string
 	}{
 		{Table{Verdict: Different, Different: 1, Refused: 2, Foreign: 1},
-			"S and t differ: 1 item is different, 2 are refused by the mapping, 1 cell is foreign."},
+			"S and t differ: 1 item is different, 2 items are refused by the mapping, 1 cell is foreign."},
 		{Table{Verdict: Different, Different: 20_000, Refused: 1},
-			"S and t differ: 20,000 items are different, 1 is refused by the mapping, 0 cells are foreign."},
+			"S and t differ: 20,000 items are different, 1 item is refused by the mapping."},
 		{Table{Verdict: Unproven, Unproven: 1}, "but 1 item or cell could not be decided."},
 		{Table{Verdict: Equal, Items: 1, Rows: 2, Cells: 1, Began: at},
 			"S and t are equal: 1 item, 2 rows, 1 cell, each item as of a moment of its own since 2026-01-02 03:04:05 UTC."},
