@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -154,6 +155,25 @@ func (a *App) PrintJSON(v any) error {
 	return nil
 }
 
+// The two messages of cobra about flags that exclude each other, or of which one is needed. It has no types for them.
+var (
+	excluding = regexp.MustCompile(`^if any flags in the group .* none of the others can be; \[(.*)\] were all set$`)
+	oneNeeded = regexp.MustCompile(`^at least one of the flags in the group \[(.*)\] is required$`)
+)
+
+// flagGroups says such a message in the words of a user: with the flags as they are typed.
+func flagGroups(what string) string {
+	for _, known := range []struct {
+		form *regexp.Regexp
+		as   string
+	}{{excluding, "%s exclude each other"}, {oneNeeded, "one of %s is needed"}} {
+		if m := known.form.FindStringSubmatch(what); m != nil {
+			return fmt.Sprintf(known.as, "--"+strings.ReplaceAll(m[1], " ", ", --"))
+		}
+	}
+	return what
+}
+
 // Verdict prints what went wrong and what to do next, and returns the exit code. An error of cobra before the command
 // line was accepted is an error of usage.
 func (a *App) Verdict(err error) int {
@@ -174,6 +194,9 @@ func (a *App) Verdict(err error) int {
 		hint = "it was interrupted; running it again is safe"
 	}
 	what := strings.TrimRight(err.Error(), "\n")
+	if !a.Accepted {
+		what = flagGroups(what)
+	}
 	fmt.Fprintf(a.Errs, "%s: %s\n", a.Path, what)
 	if hint != "" {
 		fmt.Fprintf(a.Errs, "  next: %s\n", hint)

@@ -59,6 +59,12 @@ Exit 4: something is different, or unproven. --differences names it, and holds k
 --show-data.`,
 		Args: a.Args(cobra.NoArgs),
 		RunE: a.Body(func(ctx context.Context, _ []string) error { return runVerify(ctx, a, &o) }),
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			if o.N < 0 || o.N == 0 && (cmd.Flags().Changed("sample") || o.Seed > 0) {
+				return exit.Usage("--sample 1000", "--sample is a number of items; --seed goes with it")
+			}
+			return nil
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Table, "table", "", "only this source table")
@@ -87,9 +93,6 @@ type verified struct {
 
 // runVerify compares the targets one after the other and prints the result.
 func runVerify(ctx context.Context, a *cli.App, o *verifyFlags) error {
-	if o.N < 0 || o.Seed > 0 && o.N == 0 {
-		return exit.Usage("--sample 1000", "--sample is a number of items; --seed goes with it")
-	}
 	if o.Seed == 0 {
 		o.Seed = uint64(rand.Uint32()) // short enough to be typed
 	}
@@ -216,7 +219,7 @@ func timeOf(text string, now time.Time) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil || at.After(now) {
 		return at, exit.Usage("last, a time such as 2026-05-04T13:00:00Z, or how long ago, such as 2h",
-			"%q is no time in the past", text)
+			"%q is not a time in the past", text)
 	}
 	return at, nil
 }
