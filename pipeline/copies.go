@@ -200,7 +200,9 @@ func (t *table) resyncOptions(s *checkpoint.State, in *ingest.Ingest, sink resyn
 		GapsUntil: func() change.Millis { return change.Millis(t.view.gapsUntil.Load()) },
 		Throttled: func() uint64 { return t.bigtable.Overloads(t.Target) },
 		Floor:     s.Streams[0].Floor, WriteRows: t.Backfill.WriteRows, Stats: t.copied, Logger: t.log,
-		Periods: resync.Periods{Recheck: t.o.Periods.Recheck, Settle: t.o.Periods.Settle, Retry: t.o.Periods.Retry},
+		Periods: resync.Periods{
+			Report: t.o.Periods.Report, Recheck: t.o.Periods.Recheck, Settle: t.o.Periods.Settle, Retry: t.o.Periods.Retry,
+		},
 	}
 }
 

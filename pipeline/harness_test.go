@@ -263,7 +263,7 @@ func (w *world) openAs(first bool, names ...string) *run {
 		ClaimTTL: 2 * time.Second, Beat: 100 * time.Millisecond, Listing: 500 * time.Millisecond,
 		Describe: 100 * time.Millisecond, Proof: 200 * time.Millisecond,
 		Mark: 50 * time.Millisecond, Trim: 200 * time.Millisecond, Retry: 300 * time.Millisecond,
-		Recheck: 200 * time.Millisecond, Settle: 20 * time.Millisecond,
+		Recheck: 200 * time.Millisecond, Settle: 20 * time.Millisecond, Report: time.Second,
 		Shutdown: 20 * time.Second, Lead: w.lead,
 	}, Scratch: w.t.TempDir()}
 	for _, name := range names {

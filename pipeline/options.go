@@ -86,6 +86,7 @@ type Periods struct {
 	Retry    time.Duration // of what halted
 	Recheck  time.Duration // before what a resync found not equal is looked at again; doubles
 	Settle   time.Duration // before an item that changed meanwhile is compared again; doubles
+	Report   time.Duration // between log lines of a copy; before an export that cannot be read is replaced, doubles
 	Verify   time.Duration // between the begins of two passes of the continuous comparison, at least; default a minute
 	Verified time.Duration // before a difference that it knows is looked at again; default 5 minutes
 	Shutdown time.Duration // to drain after the first signal
@@ -126,6 +127,7 @@ func (p Periods) withDefaults() Periods {
 	def(&p.Mark, time.Second)
 	def(&p.Trim, 10*time.Second)
 	def(&p.Retry, 60*time.Second)
+	def(&p.Report, time.Minute)
 	def(&p.Shutdown, 25*time.Second)
 	def(&p.Late, status.DefaultLate)
 	def(&p.Lead, 10*time.Minute)

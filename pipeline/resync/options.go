@@ -80,7 +80,7 @@ type Table struct {
 // Periods are the times of copies and resyncs. Those that are zero get the defaults.
 type Periods struct {
 	Mark   time.Duration // between marks
-	Report time.Duration // between log lines
+	Report time.Duration // between log lines; before an export that cannot be read is replaced, doubles
 	Poll   time.Duration // between looks at an export that is being made
 	Retry  time.Duration // of a reading that an operator must make possible; at most lastRetry
 	// Recheck is the pause before what a resync of the whole table found not equal is looked at again; it doubles up to
