@@ -26,8 +26,17 @@ type relay struct {
 
 func newRelay(t *testing.T, to string) *relay {
 	t.Helper()
-	r := &relay{t: t, addr: sandbox.FreeAddr(t), to: to, conns: map[net.Conn]bool{}}
-	r.restore()
+	r := &relay{t: t, to: to, conns: map[net.Conn]bool{}}
+	for tries := 1; ; tries++ { // tests in another process may take the address just then
+		r.addr = sandbox.FreeAddr(t)
+		ln, err := net.Listen("tcp", r.addr)
+		if err == nil {
+			r.listen(ln)
+			break
+		} else if tries == 100 {
+			t.Fatal(err)
+		}
+	}
 	t.Cleanup(r.cut)
 	return r
 }
@@ -39,6 +48,10 @@ func (r *relay) restore() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	r.listen(ln)
+}
+
+func (r *relay) listen(ln net.Listener) {
 	r.mu.Lock()
 	r.ln = ln
 	r.mu.Unlock()
