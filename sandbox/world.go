@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
+	"os"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"github.com/tailrace-cdc/replicator/sandbox/wire"
 )
@@ -163,19 +163,17 @@ func (w *World) Equal(tables ...string) {
 	}
 }
 
-// givenAddrs are the addresses that FreeAddr has returned.
-var givenAddrs sync.Map
+// asked counts the addresses that FreeAddr has looked at.
+var asked atomic.Int64
 
 // FreeAddr returns an address on loopback at which nothing listens, for a server that is to find it free again after a
 // restart, or for one that is never there. Its port lies below those that the system gives to clients and to whoever
-// listens on port 0, so that no test takes it by accident.
+// listens on port 0, so that no test takes it by accident. Processes side by side begin far from each other.
 func FreeAddr(t TB) string {
 	t.Helper()
 	for range 1000 {
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(12_000+rand.IntN(20_000)))
-		if _, given := givenAddrs.LoadOrStore(addr, true); given {
-			continue // to another test, which has yet to listen there
-		}
+		port := 12_000 + (int64(os.Getpid())*1009+asked.Add(1))%20_000
+		addr := net.JoinHostPort("127.0.0.1", strconv.FormatInt(port, 10))
 		l, err := net.Listen("tcp", addr)
 		if err != nil {
 			continue
