@@ -99,10 +99,10 @@ func runCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 	}
 	o.Say = func(format string, args ...any) { fmt.Fprintf(a.Errs, format+"\n", args...) }
 	o.Program = certificate.Program{Version: a.Version, Go: runtime.Version()}
-	cert, err := cutover.New(cfg, clients, s, o.Options).Run(ctx)
+	run := cutover.New(cfg, clients, s, o.Options)
+	cert, err := run.Run(ctx)
 	if refused := (*cutover.Refused)(nil); errors.As(err, &refused) {
-		return &exit.Error{Code: exit.CodeDifferences, Err: err,
-			Hint: "remove the reasons, then the same command; a fence that stands is taken away by `replicator cutover --undo`"}
+		return &exit.Error{Code: exit.CodeDifferences, Err: err, Hint: hintRefused(run.Fence())}
 	}
 	if err != nil {
 		return err
@@ -120,6 +120,15 @@ func runCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 		strings.Join(o.Tables, ", "), cert.Verify.Sum(), o.out)
 	a.Print("Next: point the application at Bigtable. To go back before it writes: `replicator cutover --undo`.")
 	return nil
+}
+
+// hintRefused says what to do after a refusal. fence is the one that stands, "" for none.
+func hintRefused(fence string) string {
+	if fence == "" {
+		return "no fence was raised: remove the reasons, then the same command"
+	}
+	return "fence " + fence + " stands, and nothing is written to Bigtable: remove the reasons, then the same command; or take " +
+		"it away with `replicator cutover --undo`"
 }
 
 // writeCertificate writes a certificate, for everybody to read. Where that fails, the fence stands, and the same

@@ -52,6 +52,9 @@ func New(cfg *config.Config, clients *wire.Clients, s *sides.Sides, o Options) *
 	}
 }
 
+// Fence returns the id of the fence that Run has raised, in whole or in part, or has found; "" for none.
+func (c *Cutover) Fence() string { return c.id }
+
 // Run makes the steps that are left, and returns the certificate. It may be interrupted at any step, and be run again,
 // also by another process: what was reached is in rows and logs.
 func (c *Cutover) Run(ctx context.Context) (*certificate.Certificate, error) {
@@ -100,6 +103,9 @@ func (c *Cutover) run(ctx context.Context) (*certificate.Certificate, error) {
 // fence raises the fence once nothing is written any more. A fence that an earlier process has begun to raise is
 // completed at once: until the logs hold it, no owner runs, and without owners no check passes.
 func (c *Cutover) fence(ctx context.Context) error {
+	if err := c.findFence(ctx); err != nil { // first, so that a refusal says whether one stands
+		return err
+	}
 	reasons, err := c.otherTables(ctx)
 	if err != nil {
 		return err
@@ -111,9 +117,6 @@ func (c *Cutover) fence(ctx context.Context) error {
 	}
 	if len(reasons) > 0 {
 		return &Refused{reasons}
-	}
-	if err := c.findFence(ctx); err != nil {
-		return err
 	}
 	if c.id != "" {
 		if err := c.raise(ctx); err != nil {
