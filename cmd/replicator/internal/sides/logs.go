@@ -37,7 +37,9 @@ func (s *Sides) Queue(ctx context.Context) (*queue.Queue, error) {
 func (s *Sides) running(ctx context.Context) ([]*order.Log, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q, err := s.clients.RunningQueue(ctx)
+	wait, cancel := context.WithTimeout(ctx, takeover) // a daemon that stays away must not be awaited for ever
+	defer cancel()
+	q, err := s.clients.RunningQueue(wait)
 	if err != nil {
 		return nil, err
 	}

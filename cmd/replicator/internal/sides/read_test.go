@@ -1,13 +1,20 @@
 package sides
 
 import (
+	"errors"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/logged"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/sandbox"
 	"github.com/tailrace-cdc/replicator/source"
@@ -37,4 +44,23 @@ func TestAskedTimeIsThatOfTheReply(t *testing.T) {
 	if err != nil || now.Time().Sub(before.Time()) < 59*time.Minute { // a Date has whole seconds
 		t.Errorf("an hour later it is %s, after %s: %v", now.Time(), before.Time(), err)
 	}
+}
+
+// TestDaemonThatStaysAwayIsNotAwaitedForEver: what is read from its logs ends with an error that says what to start.
+func TestDaemonThatStaysAwayIsNotAwaitedForEver(t *testing.T) {
+	cfg := config.Default()
+	cfg.Queue.Dir = t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		clients := wire.ForCommand(&cfg, func(zapcore.Level) *zap.Logger { return zap.NewNop() })
+		s := &Sides{cfg: &cfg, clients: clients, Tables: []*catalog.Table{{Table: config.Table{Source: "Orders"}}}}
+		began := time.Now()
+		_, err := s.Entries(t.Context(), "Orders", logged.Walk{}, func(*logged.Entry) error { return nil })
+		known := (*exit.Error)(nil)
+		if !errors.As(err, &known) || !strings.Contains(known.Hint, "replicator run") {
+			t.Errorf("%v", err)
+		}
+		if waited := time.Since(began); waited < takeover || waited > 2*takeover {
+			t.Errorf("it waited for %s", waited)
+		}
+	})
 }
