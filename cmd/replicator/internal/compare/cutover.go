@@ -127,8 +127,8 @@ func hintRefused(fence string) string {
 	if fence == "" {
 		return "no fence was raised: remove the reasons, then the same command"
 	}
-	return "fence " + fence + " stands, and nothing is written to Bigtable: remove the reasons, then the same command; or take " +
-		"it away with `replicator cutover --undo`"
+	return "fence " + fence + " stands, and nothing is written to Bigtable: remove the reasons, then the same command; " +
+		"or take it away with `replicator cutover --undo`"
 }
 
 // writeCertificate writes a certificate, for everybody to read. Where that fails, the fence stands, and the same
