@@ -49,8 +49,8 @@ func (r *Reader) ensureIterator(ctx context.Context) error {
 // checkRetention returns ErrTrimmed where a reply came from a read that began without a sequence number (at the trim
 // horizon or at a time) and the retention has passed since the shard was last known to be empty up to there. Some
 // records may have been trimmed then, and the service answers with what is left. A trimmed sequence number is refused
-// by the service. It is called after the reply, whose Date is the service's time: before it, a machine that was suspended
-// still has the time of before, because the clock that measures the time since the last reply stood still.
+// by the service. It is called after the reply, whose Date is the service's time: before it, a machine that was
+// suspended still has the time of before, because the clock that measures the time since the last reply stood still.
 //
 // Rule 8: what may be lost is reported.
 func (r *Reader) checkRetention() error {
