@@ -86,8 +86,16 @@ func (t *Table) sinceSentence(pair string) string {
 	if t.Items == 1 {
 		what, is, was = "one item that has", "is", "was"
 	}
+	if t.Items == 0 && t.Full.IsZero() {
+		return fmt.Sprintf("%s: no item has changed since %s, so none was compared.", pair, since)
+	}
 	if t.Full.IsZero() {
 		return fmt.Sprintf("%s: the %s changed since %s %s equal. The others were not compared.", pair, what, since, is)
+	}
+	if t.Items == 0 {
+		return fmt.Sprintf("%s: no item has changed since %s, and all were equal then: with the full comparison of %s all "+
+			"are, unless something else than the replicator has written to %s since.", pair, since,
+			t.Full.UTC().Format(second), t.Target)
 	}
 	return fmt.Sprintf("%s: the %s changed since %s, or %s not equal then, %s equal; with the full comparison of %s all "+
 		"are, unless something else than the replicator has written to %s since.", pair, what, since, was, is,

@@ -136,6 +136,10 @@ func (v *Verify) Sum() string {
 	if v.Changed == nil {
 		return english.Plural(int(v.Equal), "item is", "items are") + " equal"
 	}
+	if v.Changed.Items == 0 {
+		return english.Plural(int(v.Equal), "item was", "items were") +
+			" equal in the full comparison, and none has changed since"
+	}
 	return fmt.Sprintf("%s equal in the full comparison, and the %s",
 		english.Plural(int(v.Equal), "item was", "items were"), english.Plural(int(v.Changed.Items),
 			"item that has changed since is equal", "items that have changed since are equal"))

@@ -319,6 +319,7 @@ func TestSumSaysWhichComparisonItCounts(t *testing.T) {
 			Equal: 249, Changed: &Changed{Items: 300}},
 		"1 item was equal in the full comparison, and the 1 item that has changed since is equal": {
 			Equal: 1, Changed: &Changed{Items: 1}},
+		"2 items were equal in the full comparison, and none has changed since": {Equal: 2, Changed: &Changed{}},
 	} {
 		if got := v.Sum(); got != want {
 			t.Errorf("%s, want %s", got, want)

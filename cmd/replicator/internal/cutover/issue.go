@@ -79,11 +79,14 @@ func says(v *verified, idle string) []string {
 		"says."}
 	if v.Changed != nil {
 		n := int(v.Changed.Items)
+		since := fmt.Sprintf("The %s read strongly behind the fence and %s.", english.Plural(n,
+			"item that has changed since was", "items that have changed since were"), english.PluralWord(n, "is", "are"))
+		if n == 0 {
+			since = "No item has changed since."
+		}
 		all = []string{
 			fmt.Sprintf("Every item that the tables held was read strongly by a full comparison that began at %s, before the "+
-				"fence, and was in Bigtable as its mapping says. The %s read strongly behind the fence and %s.", stamp(v.Began),
-				english.Plural(n, "item that has changed since was", "items that have changed since were"),
-				english.PluralWord(n, "is", "are")),
+				"fence, and was in Bigtable as its mapping says. %s", stamp(v.Began), since),
 			"That nothing else than the replicator has written to Bigtable since the full comparison is assumed.",
 		}
 	}
