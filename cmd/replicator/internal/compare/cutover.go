@@ -102,7 +102,7 @@ func runCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 	run := cutover.New(cfg, clients, s, o.Options)
 	cert, err := run.Run(ctx)
 	if refused := (*cutover.Refused)(nil); errors.As(err, &refused) {
-		return &exit.Error{Code: exit.CodeDifferences, Err: err, Hint: hintRefused(run.Fence())}
+		return &exit.Error{Code: exit.CodeDifferences, Err: err, Hint: hintRefused(refused, run.Fence())}
 	}
 	if err != nil {
 		return err
@@ -122,10 +122,14 @@ func runCutover(ctx context.Context, a *cli.App, o *cutoverFlags) error {
 	return nil
 }
 
-// hintRefused says what to do after a refusal. fence is the one that stands, "" for none.
-func hintRefused(fence string) string {
-	if fence == "" {
+// hintRefused says what to do after a refusal. fence is the one that was raised or found, "" for none.
+func hintRefused(refused *cutover.Refused, fence string) string {
+	switch {
+	case fence == "":
 		return "no fence was raised: remove the reasons, then the same command"
+	case refused.Undone:
+		return "fence " + fence + " was taken away, and the replicator may have written to Bigtable since: `replicator " +
+			"status` says whether a fence stands now; the same command goes on with that one, or begins again"
 	}
 	return "fence " + fence + " stands, and nothing is written to Bigtable: remove the reasons, then the same command; " +
 		"or take it away with `replicator cutover --undo`"

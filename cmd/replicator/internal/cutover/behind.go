@@ -87,7 +87,9 @@ func (b *behind) stands(id string, l *order.Log) error {
 	return nil
 }
 
-func undone(table string) error { return refuse("the fence of %s was taken away meanwhile", table) }
+func undone(table string) error {
+	return &Refused{Reasons: []string{"the fence of " + table + " was taken away meanwhile"}, Undone: true}
+}
 
 // readItems reads items as they are, and those that TTL has deleted behind the fence as they were.
 func (c *Cutover) readItems(ctx context.Context, table string, keys [][]byte) (*source.ItemBatch, error) {

@@ -177,6 +177,9 @@ func TestFenceThatIsRaisedAnewIsAnotherOne(t *testing.T) {
 	w.fence("f1", true)
 	_, err := c.lookBehind(t.Context())
 	w.refused(err, "the fence of Orders was taken away meanwhile")
+	if r := (*Refused)(nil); !errors.As(err, &r) || !r.Undone { // else the command says that the fence stands
+		t.Errorf("%v: it does not say that the fence is gone", err)
+	}
 	w.fence("f1", false)
 	_, err = c.lookBehind(t.Context())
 	w.refused(err, "the fence of Orders was taken away meanwhile")

@@ -69,7 +69,7 @@ func (c *Cutover) verifyChanged(ctx context.Context) (v *verified, why string, e
 	}
 	v.Kept += t.kept
 	if reasons := c.unequal(v, t); len(reasons) > 0 {
-		return nil, "", &Refused{reasons}
+		return nil, "", &Refused{Reasons: reasons}
 	}
 	return v, "", nil
 }

@@ -116,7 +116,7 @@ func (c *Cutover) fence(ctx context.Context) error {
 			"Bigtable, and their items still have them (--accept-aged)")
 	}
 	if len(reasons) > 0 {
-		return &Refused{reasons}
+		return &Refused{Reasons: reasons}
 	}
 	if c.id != "" {
 		if err := c.raise(ctx); err != nil {

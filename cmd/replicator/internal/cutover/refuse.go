@@ -19,14 +19,17 @@ import (
 )
 
 // Refused says why a cutover does not go on.
-type Refused struct{ Reasons []string }
+type Refused struct {
+	Reasons []string
+	Undone  bool // the fence was taken away meanwhile, in whole or in part
+}
 
 func (r *Refused) Error() string {
 	return fmt.Sprintf("the cutover is refused: %s", joined(r.Reasons))
 }
 
 func refuse(format string, args ...any) error {
-	return &Refused{[]string{fmt.Sprintf(format, args...)}}
+	return &Refused{Reasons: []string{fmt.Sprintf(format, args...)}}
 }
 
 func joined(reasons []string) string { return strings.Join(reasons, "; ") }
@@ -63,7 +66,7 @@ func (c *Cutover) check(ctx context.Context) error {
 		}
 	}
 	if len(reasons) > 0 {
-		return &Refused{reasons}
+		return &Refused{Reasons: reasons}
 	}
 	return nil
 }

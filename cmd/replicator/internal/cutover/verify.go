@@ -49,7 +49,7 @@ func (c *Cutover) verifyAll(ctx context.Context) (*verified, error) {
 	v.Ended = utc(c.sides.Now())
 	t.addFull(&v.Verify, &found.Counts)
 	if reasons := c.unequal(v, t); len(reasons) > 0 {
-		return nil, errors.Join(&Refused{reasons}, found.Close())
+		return nil, errors.Join(&Refused{Reasons: reasons}, found.Close())
 	}
 	return v, found.Remove()
 }
@@ -72,7 +72,7 @@ func (c *Cutover) verifyExpired(ctx context.Context, v *verified) error {
 		return err
 	}
 	if reasons := c.unequal(&verified{}, t); len(reasons) > 0 {
-		return &Refused{reasons}
+		return &Refused{Reasons: reasons}
 	}
 	v.Expired = c.expired()
 	return nil
