@@ -60,7 +60,7 @@ func newWorld(t *testing.T) *world {
 	orders.Info.Schema = change.KeySchema{Partition: change.KeyAttr{Name: "pk", Type: 'S'}}
 	w.cutover = &Cutover{
 		Options: Options{Say: func(string, ...any) {}}, sides: &sides.Sides{Tables: []*catalog.Table{orders}},
-		behind: make([]behind, 1), logs: w.folded, cfg: &config.Config{},
+		behind: make([]behind, 1), logs: w.folded, unowned: w.folded, cfg: &config.Config{},
 	}
 	return w
 }

@@ -36,7 +36,9 @@ type Cutover struct {
 	cfg     *config.Config
 	clients *wire.Clients
 	sides   *sides.Sides
-	logs    func(context.Context) ([]*order.Log, error) // folded now, in the order of the sides' tables
+	// logs folds the logs of the running daemon, in the order of the sides' tables. unowned does so also where none runs:
+	// until the logs hold a fence that the rows have, no daemon may stay.
+	logs, unowned func(context.Context) ([]*order.Log, error)
 
 	id     string // of the fence
 	began  change.Millis
@@ -48,7 +50,8 @@ type Cutover struct {
 // New returns a cutover of a target whose sides are open.
 func New(cfg *config.Config, clients *wire.Clients, s *sides.Sides, o Options) *Cutover {
 	return &Cutover{
-		Options: o, cfg: cfg, clients: clients, sides: s, logs: s.Logs, behind: make([]behind, len(s.Tables)),
+		Options: o, cfg: cfg, clients: clients, sides: s, logs: s.Running, unowned: s.Logs,
+		behind: make([]behind, len(s.Tables)),
 	}
 }
 

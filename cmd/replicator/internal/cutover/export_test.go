@@ -1,7 +1,16 @@
 package cutover
 
+import (
+	"context"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+)
+
 // ChangedSince is what decides whether a cutover compares all items.
 var ChangedSince = (*Cutover).changedSince
 
 // UnfenceRow is the last step of an undo.
 var UnfenceRow = unfenceRow
+
+// Logs is a look at the logs while a cutover waits.
+func (c *Cutover) Logs(ctx context.Context) ([]*order.Log, error) { return c.logs(ctx) }

@@ -43,7 +43,7 @@ func (c *Cutover) raise(ctx context.Context) error {
 	if err := c.fenceRows(ctx); err != nil {
 		return err
 	}
-	logs, err := c.logs(ctx)
+	logs, err := c.unowned(ctx)
 	if err != nil {
 		return exit.Environment(fmt.Errorf("cutover %s is fenced in tailrace_state, and a log cannot be read: %w", c.id, err),
 			"`replicator cutover` again, when the log is there; or `replicator cutover --undo`")

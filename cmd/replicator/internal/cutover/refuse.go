@@ -49,7 +49,7 @@ func (c *Cutover) check(ctx context.Context) error {
 		return err
 	}
 	reasons := st.Reasons
-	logs, err := c.logs(ctx)
+	logs, err := c.unowned(ctx)
 	if err != nil {
 		return err
 	}
@@ -75,13 +75,17 @@ func (c *Cutover) check(ctx context.Context) error {
 // over. When nobody does, the check that follows says so.
 func (c *Cutover) awaitLife(ctx context.Context) error {
 	ttl := time.Duration(c.cfg.Testing.ClaimTTL)
-	began := time.Now()
-	return c.poll(ctx, func(logs []*order.Log) bool {
-		away := slices.ContainsFunc(logs, func(l *order.Log) bool {
+	once, cancel := context.WithTimeout(ctx, 3*ttl)
+	defer cancel()
+	err := c.poll(once, func(logs []*order.Log) bool {
+		return !slices.ContainsFunc(logs, func(l *order.Log) bool {
 			return !l.State.Paused && ask.CheckOwner(l.Table, l.State, c.sides.Now().Time(), ttl) != nil
 		})
-		return !away || time.Since(began) > 3*ttl
 	})
+	if once.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // otherTables says which tables of the target are not named, and which named ones are not of the target. A table that
@@ -141,6 +145,7 @@ func openRequest(ctx context.Context, l *order.Log) (bool, error) {
 func (c *Cutover) poll(ctx context.Context, fact func([]*order.Log) bool) error {
 	var missing time.Time // since when the logs cannot be read
 	for looks := 0; ; looks++ {
+		began := time.Now()
 		logs, err := c.logs(ctx)
 		switch {
 		case err == nil && fact(logs):
@@ -152,9 +157,9 @@ func (c *Cutover) poll(ctx context.Context, fact func([]*order.Log) bool) error 
 					_ = l.Log.RequestBeat() // if this fails, the next one comes on its timer
 				}
 			}
-		case missing.IsZero():
-			missing = time.Now()
-		case time.Since(missing) > patience:
+		case missing.IsZero() && time.Since(began) < patience:
+			missing = began
+		case missing.IsZero() || time.Since(missing) > patience:
 			return exit.Environment(err, "see `replicator status`; the same command goes on where this one stopped")
 		}
 		if err := failure.Pause(ctx, observe.Period); err != nil {

@@ -115,7 +115,7 @@ func (r *Recorder) resume(s *sides.Sides, o Options, tables []Table) bool {
 
 // tablesNow returns what the tables of a target are at this moment, and up to which entry of its log Bigtable has each.
 func tablesNow(ctx context.Context, s *sides.Sides, pipeline string) (all []Table, marks []checkpoint.Mark, err error) {
-	logs, err := s.Logs(ctx)
+	logs, err := s.Running(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

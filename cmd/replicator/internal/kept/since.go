@@ -110,7 +110,7 @@ func SinceTime(ctx context.Context, s *sides.Sides, dir string, since change.Mil
 	if why := alters(s); why != "" {
 		return c, &Useless{why}
 	}
-	logs, err := s.Logs(ctx)
+	logs, err := s.Running(ctx)
 	if err != nil {
 		return c, err
 	}
@@ -213,7 +213,7 @@ func (c *Changed) EachCell(f func(*verify.Open) error) error {
 
 // Requested returns why requests of commands make the kept comparison useless for a cutover; "" where none was made.
 func (c *Changed) Requested(ctx context.Context) (string, error) {
-	logs, err := c.sides.Logs(ctx)
+	logs, err := c.sides.Running(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/tailrace-cdc/replicator/verify"
 )
 
-// Logs folds the logs of all tables, in their order.
+// Logs folds the logs of all tables, in their order. Where no daemon runs it opens the embedded store, which keeps one
+// from starting.
 func (s *Sides) Logs(ctx context.Context) ([]*order.Log, error) {
 	q, err := s.Queue(ctx)
 	if err != nil {
@@ -30,6 +31,25 @@ func (s *Sides) Queue(ctx context.Context) (*queue.Queue, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.clients.Queue(ctx)
+}
+
+// Running folds the logs of all tables in the queue of the daemon that runs now. While the daemon is started again, or
+// the queue's servers elect a leader, it waits: for a minute at most.
+func (s *Sides) Running(ctx context.Context) ([]*order.Log, error) {
+	for began := time.Now(); ; {
+		logs, err := s.running(ctx)
+		switch {
+		case err == nil:
+			return logs, nil
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case queue.Classify(err) != failure.Transient || time.Since(began) > takeover:
+			return nil, err
+		}
+		if err := failure.Pause(ctx, observe.Period); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // running folds the logs of all tables in the queue of the daemon that runs now. After an error the next call connects
