@@ -61,6 +61,7 @@ func newWorld(t *testing.T) *world {
 	w.cutover = &Cutover{
 		Options: Options{Say: func(string, ...any) {}}, sides: &sides.Sides{Tables: []*catalog.Table{orders}},
 		behind: make([]behind, 1), logs: w.folded, unowned: w.folded, cfg: &config.Config{},
+		obstacle: func([]*order.Log) error { return nil },
 	}
 	return w
 }

@@ -1,6 +1,7 @@
 package cutover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,7 @@ type Cutover struct {
 	// logs folds the logs of the running daemon, in the order of the sides' tables. unowned does so also where none runs:
 	// until the logs hold a fence that the rows have, no daemon may stay.
 	logs, unowned func(context.Context) ([]*order.Log, error)
+	obstacle      func([]*order.Log) error // why nothing comes of waiting while the logs are like this; nil where it may
 
 	id     string // of the fence
 	began  change.Millis
@@ -51,7 +53,7 @@ type Cutover struct {
 func New(cfg *config.Config, clients *wire.Clients, s *sides.Sides, o Options) *Cutover {
 	return &Cutover{
 		Options: o, cfg: cfg, clients: clients, sides: s, logs: s.Running, unowned: s.Logs,
-		behind: make([]behind, len(s.Tables)),
+		obstacle: s.Obstacle, behind: make([]behind, len(s.Tables)),
 	}
 }
 
@@ -156,11 +158,19 @@ func (c *Cutover) drain(ctx context.Context) (through change.Millis, err error) 
 }
 
 // awaitOwners waits until the owner of each table has appended an entry behind the fence: it knows of the fence then,
-// and whatever it was writing has ended.
+// and whatever it was writing has ended. It refuses when the fence is taken away meanwhile: no entry would come.
 func (c *Cutover) awaitOwners(ctx context.Context) error {
-	return c.poll(ctx, func(logs []*order.Log) bool {
+	var gone error
+	err := c.poll(ctx, func(logs []*order.Log) bool {
+		for _, l := range logs {
+			if f := l.State.Fence; f == nil || f.ID != c.id {
+				gone = undone(l.Table)
+				return true
+			}
+		}
 		return !slices.ContainsFunc(logs, func(l *order.Log) bool {
-			return l.State.Fence == nil || l.State.Seq == l.State.Fence.Seq || !l.State.StandsAtFence()
+			return l.State.Seq == l.State.Fence.Seq || !l.State.StandsAtFence()
 		})
 	})
+	return cmp.Or(err, gone)
 }

@@ -141,9 +141,10 @@ func openRequest(ctx context.Context, l *order.Log) (bool, error) {
 	return chunk != nil, err
 }
 
-// poll looks at the logs until a fact is there, and asks the owners for signs of life meanwhile.
+// poll looks at the logs until a fact is there, and asks the owners for signs of life meanwhile. It returns an error
+// when the logs cannot be read for too long, or when nothing has come of waiting for as long: nobody owns a table.
 func (c *Cutover) poll(ctx context.Context, fact func([]*order.Log) bool) error {
-	var missing time.Time // since when the logs cannot be read
+	var missing, stuck time.Time // since when the logs cannot be read, and since when there is an obstacle
 	for looks := 0; ; looks++ {
 		began := time.Now()
 		logs, err := c.logs(ctx)
@@ -152,6 +153,9 @@ func (c *Cutover) poll(ctx context.Context, fact func([]*order.Log) bool) error 
 			return nil
 		case err == nil:
 			missing = time.Time{}
+			if stuck, err = c.stuckSince(stuck, logs); err != nil {
+				return err
+			}
 			if looks%4 == 0 {
 				for _, l := range logs {
 					_ = l.Log.RequestBeat() // if this fails, the next one comes on its timer
@@ -166,6 +170,21 @@ func (c *Cutover) poll(ctx context.Context, fact func([]*order.Log) bool) error 
 			return err
 		}
 	}
+}
+
+// stuckSince returns since when there is an obstacle, zero for none, and the obstacle when it has been there for so
+// long that no other owner is about to take over.
+func (c *Cutover) stuckSince(since time.Time, logs []*order.Log) (time.Time, error) {
+	err := c.obstacle(logs)
+	switch {
+	case err == nil:
+		return time.Time{}, nil
+	case since.IsZero():
+		return time.Now(), nil
+	case time.Since(since) > 3*time.Duration(c.cfg.Testing.ClaimTTL)+patience:
+		return since, err
+	}
+	return since, nil
 }
 
 // patience is how long the logs may be away, as while the replicator is started again.

@@ -2,9 +2,11 @@ package cutover
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/kept"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
+	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -167,6 +170,48 @@ func TestOpenRequestIsSeen(t *testing.T) {
 	}
 }
 
+// TestCutoverDoesNotWaitForTheOwnerBehindAFenceThatIsGone: no entry of an owner would ever be behind it.
+func TestCutoverDoesNotWaitForTheOwnerBehindAFenceThatIsGone(t *testing.T) {
+	w := newWorld(t)
+	w.cutover.id = "f1"
+	w.fence("f1", false)
+	w.fence("f1", true)
+	w.refused(w.cutover.awaitOwners(t.Context()), "the fence of Orders was taken away meanwhile")
+	w.fence("f2", false)
+	w.refused(w.cutover.awaitOwners(t.Context()), "the fence of Orders was taken away meanwhile")
+}
+
+// TestCutoverDoesNotWaitForEverForAnOwner: with an external queue the logs can be read when no replicator runs.
+func TestCutoverDoesNotWaitForEverForAnOwner(t *testing.T) {
+	const ttl = 15 * time.Second
+	nobody := errors.New("no replicator owns table Orders")
+	synctest.Test(t, func(t *testing.T) {
+		away := true
+		c := &Cutover{
+			cfg:      &config.Config{Testing: config.Testing{ClaimTTL: config.Duration(ttl)}},
+			logs:     func(context.Context) ([]*order.Log, error) { return nil, nil },
+			obstacle: func([]*order.Log) error { return map[bool]error{true: nobody}[away] },
+		}
+		began := time.Now()
+		err := c.poll(t.Context(), func([]*order.Log) bool { return false })
+		if !errors.Is(err, nobody) {
+			t.Errorf("nobody comes: %v", err)
+		}
+		if waited := time.Since(began); waited < 3*ttl || waited > 3*ttl+2*patience {
+			t.Errorf("it waited for %s", waited)
+		}
+		began = time.Now()
+		err = c.poll(t.Context(), func([]*order.Log) bool { // another owner comes and goes, as often as it likes
+			waited := time.Since(began)
+			away = waited%time.Minute < 40*time.Second
+			return waited > time.Hour
+		})
+		if err != nil {
+			t.Errorf("somebody comes: %v", err)
+		}
+	})
+}
+
 // TestOwnerMustKnowOfTheFence: no entry of an owner that does not know of a fence is behind it, and what it was writing
 // when the fence was raised ends before its next entry.
 func TestOwnerMustKnowOfTheFence(t *testing.T) {
@@ -183,6 +228,7 @@ func TestOwnerMustKnowOfTheFence(t *testing.T) {
 			want = 2
 		}
 		w.fence("f1", false)
+		w.cutover.id = "f1"
 		looks := 0
 		w.cutover.logs = func(ctx context.Context) ([]*order.Log, error) {
 			switch looks++; looks {

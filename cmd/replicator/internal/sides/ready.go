@@ -9,6 +9,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/ask"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
 )
 
 // Ready returns an error of the environment with a hint unless both sides can be compared now: an owner of each table
@@ -18,11 +19,21 @@ func (s *Sides) Ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.Obstacle(logs); err != nil {
+		return err
+	}
 	for _, l := range logs {
-		if err := s.obstacle(l.Table, l.State); err != nil {
+		if err := unfinished(l.Table, l.State); err != nil {
 			return err
 		}
-		if err := unfinished(l.Table, l.State); err != nil {
+	}
+	return nil
+}
+
+// Obstacle returns why no proof can come while the logs are like this, whatever time passes; nil where one can.
+func (s *Sides) Obstacle(logs []*order.Log) error {
+	for _, l := range logs {
+		if err := s.obstacle(l.Table, l.State); err != nil {
 			return err
 		}
 	}
