@@ -189,11 +189,21 @@ func (a *app) waitFailed(ctx context.Context, cfg *config.Config, last pipeline.
 		return &exit.Error{Code: exit.CodeRuntime, Err: errors.New("no daemon was seen in time"),
 			Hint: "start `replicator run`"}
 	}
-	hint := "the tables go on by themselves; wait longer, or look at source_lag_s and applied_lag_s"
-	if len(last.Reasons) > 0 {
-		hint = "the reasons are in the status above; docs/operations.md says what to do about each"
+	return &exit.Error{Code: exit.CodeRuntime, Err: errors.New("not everything was applied in time"), Hint: hintLate(last)}
+}
+
+// hintLate says what to do when not everything was applied in time.
+func hintLate(s pipeline.Status) string {
+	if len(s.Reasons) > 0 {
+		return "the reasons are in the status above; docs/operations.md says what to do about each"
 	}
-	return &exit.Error{Code: exit.CodeRuntime, Err: errors.New("not everything was applied in time"), Hint: hint}
+	for _, t := range s.Tables {
+		if t.Fence != nil {
+			return "table " + t.Source + " is fenced for cutover " + t.Fence.ID + ": what is written or expires behind the " +
+				"fence is not applied, however long you wait; `replicator cutover --undo` takes the fence away"
+		}
+	}
+	return "the tables go on by themselves; wait longer, or look at source_lag_s and applied_lag_s"
 }
 
 // printStatus prints the status as JSON, or in words.
