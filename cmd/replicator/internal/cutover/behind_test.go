@@ -232,10 +232,34 @@ func TestQuietTimeBeginsBehindWhatTheLogHas(t *testing.T) {
 	}
 	c := w.cutover
 	c.quiet = begin + 4000
-	if err := c.lastChange(t.Context(), logs[0], map[string]checkpoint.Mark{}); err != nil {
+	c.marks = map[string]checkpoint.Mark{}
+	if _, err := c.lastChange(t.Context(), logs[0]); err != nil {
 		t.Fatal(err)
 	}
 	if want := begin + 6000; c.quiet != want {
 		t.Errorf("quiet since %s, want %s", c.quiet.Time().Format(time.TimeOnly), want.Time().Format(time.TimeOnly))
 	}
+}
+
+// TestQuietTimeEndsWithTheLastChangeBeforeTheFence: a change that came between the last look and the fence is compared,
+// and no certificate may say that nothing was written then.
+func TestQuietTimeEndsWithTheLastChangeBeforeTheFence(t *testing.T) {
+	w := newWorld(t)
+	c := w.cutover
+	c.id, c.quiet = "f1", begin
+	look := func(want change.Millis) {
+		t.Helper()
+		if err := c.lookBeforeFence(t.Context()); err != nil || c.quiet != want {
+			t.Errorf("quiet since %s, want %s: %v", c.quiet.Time(), want.Time(), err)
+		}
+	}
+	c.marks = map[string]checkpoint.Mark{"Orders": {Seq: w.owner.State().Seq, Hash: w.owner.State().Hash}}
+	w.expire("a", begin+5000)
+	look(begin)
+	w.write("b", begin+7000)
+	w.fence("f1", false)
+	look(begin + 8000)
+	c.quiet = 0 // another process has waited
+	w.write("c", begin+9000)
+	look(0)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/certificate"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/order"
@@ -46,7 +47,8 @@ type Cutover struct {
 	began  change.Millis
 	quiet  change.Millis // since when nothing was written; 0: the fence stood when the process began
 	fenced change.Millis
-	behind []behind // by table
+	marks  map[string]checkpoint.Mark // by table: up to which the wait for quiet has looked
+	behind []behind                   // by table
 }
 
 // New returns a cutover of a target whose sides are open.
@@ -135,7 +137,10 @@ func (c *Cutover) fence(ctx context.Context) error {
 	if err := c.awaitQuiet(ctx); err != nil {
 		return err
 	}
-	return c.raise(ctx)
+	if err := c.raise(ctx); err != nil {
+		return err
+	}
+	return c.lookBeforeFence(ctx)
 }
 
 // drain waits until the sinks stand at the fence, and until every shard was read past a time after it; then it looks at

@@ -17,13 +17,17 @@ func (c *Cutover) awaitQuiet(ctx context.Context) error {
 	c.Say("The point of no return is the first write of the application to Bigtable behind the fence: the replicator " +
 		"carries nothing back to DynamoDB.")
 	c.quiet = c.sides.Now()
-	marks := map[string]checkpoint.Mark{}
+	c.marks = map[string]checkpoint.Mark{}
 	var walkErr error
 	err := c.poll(ctx, func(logs []*order.Log) bool {
 		read := change.Millis(0)
 		for i, l := range logs {
-			if walkErr = c.lastChange(ctx, l, marks); walkErr != nil {
+			var moved bool
+			if moved, walkErr = c.lastChange(ctx, l); walkErr != nil {
 				return true
+			}
+			if moved {
+				c.Say("%s is still written to: a change of %s. The quiet time begins anew.", l.Table, c.lastSecond())
 			}
 			if through := min(l.State.Listed, l.State.ReadWatermark()); i == 0 || through < read {
 				read = through
@@ -40,24 +44,46 @@ func (c *Cutover) awaitQuiet(ctx context.Context) error {
 	return err
 }
 
-// lastChange moves the begin of the quiet time past the changes that a log has got since the last look.
-func (c *Cutover) lastChange(ctx context.Context, l *order.Log, marks map[string]checkpoint.Mark) error {
-	after, known := marks[l.Table]
-	if !known { // what the log has by now is as old as its newest entry, at most
-		c.quiet = max(c.quiet, l.State.Date+1000)
-		marks[l.Table] = checkpoint.Mark{Seq: l.State.Seq, Hash: l.State.Hash}
+// lookBeforeFence moves the begin of the quiet time past what came between the last look and the fence. It is compared
+// as everything before the fence, but the certificate must not say that nothing was written.
+func (c *Cutover) lookBeforeFence(ctx context.Context) error {
+	if c.quiet == 0 { // it was another process that waited
 		return nil
 	}
+	logs, err := c.logs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range logs {
+		moved, err := c.lastChange(ctx, l)
+		if err != nil {
+			return err
+		}
+		if moved {
+			c.Say("%s was written to just before the fence: a change of %s. Are the writers stopped?", l.Table, c.lastSecond())
+		}
+	}
+	return nil
+}
+
+// lastSecond returns the second of the change at which the quiet time begins.
+func (c *Cutover) lastSecond() string { return (c.quiet - 1000).Time().UTC().Format(time.TimeOnly) }
+
+// lastChange moves the begin of the quiet time past the changes that a log has got since the last look, and reports
+// whether there were any.
+func (c *Cutover) lastChange(ctx context.Context, l *order.Log) (moved bool, err error) {
+	after, known := c.marks[l.Table]
+	if !known { // what the log has by now is as old as its newest entry, at most
+		c.quiet = max(c.quiet, l.State.Date+1000)
+		c.marks[l.Table] = checkpoint.Mark{Seq: l.State.Seq, Hash: l.State.Hash}
+		return false, nil
+	}
 	before := c.quiet
-	mark, err := logged.Walk{Log: l.Log, After: after}.Changes(ctx, func(x *logged.Change) error {
+	c.marks[l.Table], err = logged.Walk{Log: l.Log, After: after}.Changes(ctx, func(x *logged.Change) error {
 		if !x.TTL {
 			c.quiet = max(c.quiet, x.Created+1000) // records have whole seconds
 		}
 		return nil
 	})
-	if marks[l.Table] = mark; err == nil && c.quiet > before {
-		c.Say("%s is still written to: a change of %s. The quiet time begins anew.", l.Table,
-			(c.quiet - 1000).Time().UTC().Format(time.TimeOnly))
-	}
-	return err
+	return err == nil && c.quiet > before, err
 }
