@@ -27,8 +27,8 @@ func TestSentencesCountLikePeople(t *testing.T) {
 		{Table{Verdict: Equal, Items: 2, Since: at, Full: at}, "the 2 items that have changed since 2026-01-02 03:04:05 " +
 			"UTC, or were not equal then, are equal; with the full"},
 		{Table{Verdict: Equal, Since: at}, "no item has changed since 2026-01-02 03:04:05 UTC, so none was compared."},
-		{Table{Verdict: Equal, Since: at, Full: at}, "no item has changed since 2026-01-02 03:04:05 UTC, and all were equal " +
-			"then: with the full comparison of 2026-01-02 03:04:05 UTC all are, unless"},
+		{Table{Verdict: Equal, Since: at, Full: at}, "no item has changed since 2026-01-02 03:04:05 UTC, and all were " +
+			"equal then: with the full comparison of 2026-01-02 03:04:05 UTC all are, unless"},
 		{Table{Verdict: Different, Sample: 1, Items: 1, Different: 1}, "of 1 random item, 1 is different and 0 are refused"},
 		{Table{Verdict: Equal, Sample: 2, Items: 1}, "in 1 random item (2 were asked for; no more were found)"},
 	} {
