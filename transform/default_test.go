@@ -124,20 +124,30 @@ func TestExpiredItemBecomesAnEvent(t *testing.T) {
 	p := compiled(t, Table{Schema: schema("pk:S"), TTLAttr: "exp", OnTTLExpiry: "archive"}, "")
 	c := step(t, p, 5007, `{"pk":{"S":"a"},"exp":{"N":"1700000000"}}`, "")
 	var d change.Decoder
-	if e, err := p.Archive(&d, c); err != nil || e != nil {
-		t.Fatalf("a plain REMOVE gave event %v, %v", e, err)
+	// A deletion without an identity, after the item had expired at 4 s, at 5 s: TTL in another region's replica.
+	for expiry, want := range map[string]EventClass{"4": ClassInferred, "5": ClassInferred, "6": ClassUser, "": ClassUser} {
+		c := step(t, p, 5007, strings.Replace(`{"pk":{"S":"a"},"exp":{"N":"X"}}`, "X", expiry, 1), "")
+		if expiry == "" {
+			c = step(t, p, 5007, `{"pk":{"S":"a"}}`, "")
+		}
+		if e, err := p.Archive(&d, c); err != nil || e.Class != want {
+			t.Errorf("a plain REMOVE of an item that expired at %q gave event %v, %v; want class %s", expiry, e, err, want)
+		}
 	}
 	c.TTL = true
 	e, err := p.Archive(&d, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.ID != "2026-01-01T00:00:00.000/shardId-1/5007" || e.Source != "arn:aws:dynamodb:eu-west-1:123456789012:table/T" {
-		t.Errorf("event id %q source %q", e.ID, e.Source)
+	if e.Class != ClassTTL {
+		t.Errorf("class %s", e.Class)
+	}
+	if e.ID() != "2026-01-01T00:00:00.000/shardId-1/5007" || e.Source != "arn:aws:dynamodb:eu-west-1:123456789012:table/T" {
+		t.Errorf("event id %q source %q", e.ID(), e.Source)
 	}
 	want := `{"schema":1,"table":"T","keys":{"pk":{"S":"a"}},"item":{"pk":{"S":"a"},"exp":{"N":"1700000000"}},` +
 		`"version":5007,"created":5000,"expiry":1700000000}`
-	if diff := cmp.Diff(want, string(e.Data)); diff != "" {
+	if diff := cmp.Diff(want, string(e.Data())); diff != "" {
 		t.Error(diff)
 	}
 	if w := writeOf(t, p, c); len(w.Rows) != 1 || !w.Rows[0].Left {

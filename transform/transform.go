@@ -51,15 +51,24 @@ type (
 
 // The results of evaluating a program.
 type (
-	Write   = emit.Write
-	Item    = emit.Item
-	Row     = emit.Row
-	Cell    = emit.Cell
-	Delete  = emit.Delete
-	Event   = emit.Event
-	Wipes   = emit.Wipes
-	Owned   = emit.Owned
-	Refusal = tmpl.Refusal // the mapping does not take an item, and why: the change becomes a dead letter
+	Write      = emit.Write
+	Item       = emit.Item
+	Row        = emit.Row
+	Cell       = emit.Cell
+	Delete     = emit.Delete
+	Event      = emit.Event
+	EventClass = emit.Class
+	Wipes      = emit.Wipes
+	Owned      = emit.Owned
+	Refusal    = tmpl.Refusal // the mapping does not take an item, and why: the change becomes a dead letter
+)
+
+// The classes of archival events.
+const (
+	ClassTTL      = emit.ClassTTL
+	ClassUser     = emit.ClassUser
+	ClassInferred = emit.ClassInferred
+	ClassHealed   = emit.ClassHealed
 )
 
 // The explanations that people are shown.
@@ -166,11 +175,11 @@ func (p *Program) Project(img change.Image) ([]Row, error) { return emit.Project
 // `on_remove: row`.
 func (p *Program) Wipes() *Wipes { return emit.NewWipes(p.prog) }
 
-// Archives reports whether items that TTL deletes may become archival events. If so, an archive must be configured.
+// Archives reports whether deleted items may become archival events. If so, an archive must be configured.
 func (p *Program) Archives() bool { return emit.Archives(p.prog) }
 
-// Archive returns the archival event of a change: nil unless DynamoDB's TTL deleted the item and the mapping archives
-// it. The event's id is the same on every replay.
+// Archive returns the archival event of a change: nil unless it deleted an item that the mapping archives. Its class
+// says who deleted the item.
 func (p *Program) Archive(d *change.Decoder, c *change.Change) (*Event, error) {
 	return emit.Archive(p.prog, d, c)
 }

@@ -89,9 +89,9 @@ func (a *Archive) Write(ctx context.Context, events []*transform.Event) error {
 	for i, e := range events {
 		body, err := encode(e)
 		if err != nil {
-			return fmt.Errorf("encode event %s: %w", e.ID, err)
+			return fmt.Errorf("encode event %s: %w", e.ID(), err)
 		}
-		lines[i] = line{id: e.ID, day: e.Time.UTC().Format(time.DateOnly), body: body}
+		lines[i] = line{id: e.ID(), day: e.Time().Format(time.DateOnly), body: body}
 	}
 	if a.files != nil {
 		if err := a.files.write(lines); err != nil {
@@ -118,15 +118,15 @@ type line struct {
 // encode returns the event in CloudEvents' structured JSON form, in one line. It is the same on every replay.
 func encode(e *transform.Event) ([]byte, error) {
 	ce := event.New(event.CloudEventsVersionV1)
-	ce.SetID(e.ID)
+	ce.SetID(e.ID())
 	ce.SetSource(e.Source)
 	ce.SetType(EventType)
 	ce.SetSubject(e.Subject)
-	ce.SetTime(e.Time)
+	ce.SetTime(e.Time())
 	// SetData would treat the bytes as binary data and write them as data_base64. But the data is JSON, which belongs
 	// into the member data as it is (CloudEvents 1.0, JSON event format, section 3.1).
 	ce.SetDataContentType(event.ApplicationJSON)
-	ce.DataEncoded = e.Data
+	ce.DataEncoded = e.Data()
 	if err := ce.Validate(); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
 	sandbox "github.com/tailrace-cdc/replicator/sandbox/nats"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -28,9 +30,9 @@ var day = time.Date(2026, 5, 4, 23, 59, 59, 0, time.UTC)
 
 func expired(i int, at time.Time) *transform.Event {
 	return &transform.Event{
-		ID: fmt.Sprintf("label/shard/%d", i), Source: "arn:aws:dynamodb:eu-west-1:1:table/Sessions",
-		Subject: fmt.Sprintf(`{"pk":{"S":"%d"}}`, i), Time: at,
-		Data: []byte(fmt.Sprintf(`{"schema":1,"keys":{"pk":{"S":"%d"}}}`, i)),
+		Stream: "label", Shard: "shard", Sequence: change.SequenceNumber(strconv.Itoa(i)), Table: "Sessions",
+		Source: "arn:aws:dynamodb:eu-west-1:1:table/Sessions", Subject: fmt.Sprintf(`{"pk":{"S":"%d"}}`, i),
+		Created: change.Millis(at.UnixMilli()),
 	}
 }
 
@@ -93,8 +95,7 @@ func TestEventsAreInTheFileOfTheirOwnDay(t *testing.T) {
 // TestDataIsReadableJSON: a reader with jq and without a CloudEvents library finds the item under data.
 func TestDataIsReadableJSON(t *testing.T) {
 	e := expired(1, day)
-	e.Data = []byte(`{"schema":1,"item":{"big":{"N":"12345678901234567890123456789012345678"},"t":{"S":"` +
-		`<a href=\"x\">&\u0001é"}}}`)
+	e.Item = []byte(`{"big":{"N":"12345678901234567890123456789012345678"},"t":{"S":"<a href=\"x\">&\u0001é"}}`)
 	body, err := encode(e)
 	if err != nil {
 		t.Fatal(err)
@@ -103,14 +104,14 @@ func TestDataIsReadableJSON(t *testing.T) {
 	if err := json.Unmarshal(body, &got); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(e.Data), string(got["data"])); diff != "" {
+	if diff := cmp.Diff(string(e.Data()), string(got["data"])); diff != "" {
 		t.Errorf("data (-want +got):\n%s", diff)
 	}
 	if _, ok := got["data_base64"]; ok || string(got["datacontenttype"]) != `"application/json"` {
 		t.Errorf("not JSON data: %s", body)
 	}
 	back := event.New()
-	if err := json.Unmarshal(body, &back); err != nil || string(back.Data()) != string(e.Data) {
+	if err := json.Unmarshal(body, &back); err != nil || string(back.Data()) != string(e.Data()) {
 		t.Errorf("the CloudEvents library reads back %s (%v)", back.Data(), err)
 	}
 }

@@ -2,23 +2,22 @@ package emit
 
 import (
 	"fmt"
+	"math/big"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
 
-// Archives reports whether items that TTL deletes may become archival events. If so, an archive must be configured.
+// Archives reports whether deleted items may become archival events. If so, an archive must be configured.
 func Archives(p *ir.Program) bool {
 	return slices.ContainsFunc(p.Rules, func(r *ir.Rule) bool { return r.OnTTL == "archive" })
 }
 
-// Archive returns the archival event of a change: nil unless DynamoDB's TTL deleted the item and the mapping archives
-// it. The event's id is the same on every replay.
+// Archive returns the archival event of a change: nil unless it deleted an item that the mapping archives. Its class
+// says who deleted the item; the caller keeps those that it wants.
 func Archive(p *ir.Program, d *change.Decoder, c *change.Change) (*Event, error) {
-	if !c.TTL || c.Op != change.Remove {
+	if c.Op != change.Remove {
 		return nil, nil
 	}
 	keys, err := d.Image(c.Keys)
@@ -32,49 +31,38 @@ func Archive(p *ir.Program, d *change.Decoder, c *change.Change) (*Event, error)
 	if err != nil {
 		return nil, err
 	}
-	arn, label := cutStream(c.Feed.Stream)
-	e := &Event{ID: label + "/" + c.Feed.Shard + "/" + string(c.SequenceNumber), Source: arn, Subject: string(canonical),
-		Time: c.Created.Time().UTC()}
-	if arn == "" {
+	e := &Event{
+		Table: p.Table.Source, Subject: string(canonical), Shard: c.Feed.Shard, Sequence: c.SequenceNumber,
+		Version: c.Version, Created: c.Created, Item: c.Old,
+	}
+	if e.Source, e.Stream = cutStream(c.Feed.Stream); e.Source == "" {
 		e.Source = p.Table.Pipeline + "/" + p.Table.Source
 	}
-	e.Data, err = eventData(p, d, c, canonical)
-	return e, err
-}
-
-// cutStream splits arn:aws:dynamodb:…:table/Name/stream/label into the table's ARN and the label.
-func cutStream(stream string) (arn, label string) {
-	arn, label, ok := strings.Cut(stream, "/stream/")
-	if !ok {
-		return "", stream
-	}
-	return arn, label
-}
-
-// eventData returns the event's JSON: table, keys, item, version, times.
-func eventData(p *ir.Program, d *change.Decoder, c *change.Change, canonical []byte) ([]byte, error) {
-	out := change.AppendString([]byte(`{"schema":1,"table":`), p.Table.Source)
-	out = append(append(out, `,"keys":`...), canonical...)
-	out = append(out, `,"item":`...)
-	if c.Old == nil {
-		out = append(out, "null"...)
-	} else {
-		out = append(out, c.Old...)
-	}
-	out = strconv.AppendInt(append(out, `,"version":`...), int64(c.Version), 10)
-	out = strconv.AppendInt(append(out, `,"created":`...), int64(c.Created), 10)
-	expiry, err := expirySeconds(p, d, c)
-	if err != nil {
+	if e.Expiry, err = expirySeconds(p, d, c); err != nil {
 		return nil, err
 	}
-	out = append(append(out, `,"expiry":`...), expiry...)
-	return append(out, '}'), nil
+	e.Class = classOf(c, e.Expiry)
+	return e, nil
 }
 
-// expirySeconds returns the item's TTL attribute in epoch seconds, "null" where it is unknown or not a number.
+// classOf says who deleted the item. A deletion by TTL in one region's replica of a global table arrives in the others
+// without an identity, as a deletion by a user does; what tells them apart is that the item had expired.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-streams.html
+func classOf(c *change.Change, expiry string) Class {
+	if c.TTL {
+		return ClassTTL
+	}
+	at, ok := new(big.Rat).SetString(expiry)
+	if ok && at.Cmp(new(big.Rat).SetInt64(int64(c.Created)/1000)) <= 0 {
+		return ClassInferred
+	}
+	return ClassUser
+}
+
+// expirySeconds returns the item's TTL attribute in epoch seconds, "" where it is unknown or not a number.
 func expirySeconds(p *ir.Program, d *change.Decoder, c *change.Change) (string, error) {
 	if p.Table.TTLAttr == "" || c.Old == nil {
-		return "null", nil
+		return "", nil
 	}
 	img, err := d.PartialImage(c.Old, func(name string) bool { return name == p.Table.TTLAttr })
 	if err != nil {
@@ -82,7 +70,7 @@ func expirySeconds(p *ir.Program, d *change.Decoder, c *change.Change) (string, 
 	}
 	v := img.Get(p.Table.TTLAttr)
 	if v == nil || v.Kind != change.KindNumber {
-		return "null", nil
+		return "", nil
 	}
 	return change.CanonicalNumber(v.S)
 }

@@ -1,8 +1,6 @@
 package emit
 
 import (
-	"time"
-
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/transform/ir"
 )
@@ -58,13 +56,4 @@ type Write struct {
 	Heals bool
 
 	mem *memory
-}
-
-// Event is an archival event: an item that DynamoDB's TTL deleted.
-type Event struct {
-	ID      string // stream label / shard / sequence number: the same on every replay
-	Source  string // table ARN, or pipeline/table
-	Subject string // canonical key of the item
-	Time    time.Time
-	Data    []byte // JSON
 }
