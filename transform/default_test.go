@@ -125,7 +125,9 @@ func TestExpiredItemBecomesAnEvent(t *testing.T) {
 	c := step(t, p, 5007, `{"pk":{"S":"a"},"exp":{"N":"1700000000"}}`, "")
 	var d change.Decoder
 	// A deletion without an identity, after the item had expired at 4 s, at 5 s: TTL in another region's replica.
-	for expiry, want := range map[string]EventClass{"4": ClassInferred, "5": ClassInferred, "6": ClassUser, "": ClassUser} {
+	for expiry, want := range map[string]EventClass{
+		"4": ClassInferred, "5": ClassInferred, "6": ClassUser, "": ClassUser,
+	} {
 		c := step(t, p, 5007, strings.Replace(`{"pk":{"S":"a"},"exp":{"N":"X"}}`, "X", expiry, 1), "")
 		if expiry == "" {
 			c = step(t, p, 5007, `{"pk":{"S":"a"}}`, "")
@@ -142,7 +144,8 @@ func TestExpiredItemBecomesAnEvent(t *testing.T) {
 	if e.Class != ClassTTL {
 		t.Errorf("class %s", e.Class)
 	}
-	if e.ID() != "2026-01-01T00:00:00.000/shardId-1/5007" || e.Source != "arn:aws:dynamodb:eu-west-1:123456789012:table/T" {
+	id, arn := "2026-01-01T00:00:00.000/shardId-1/5007", "arn:aws:dynamodb:eu-west-1:123456789012:table/T"
+	if e.ID() != id || e.Source != arn {
 		t.Errorf("event id %q source %q", e.ID(), e.Source)
 	}
 	want := `{"schema":1,"table":"T","keys":{"pk":{"S":"a"}},"item":{"pk":{"S":"a"},"exp":{"N":"1700000000"}},` +
