@@ -2,15 +2,11 @@ package config
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/tailrace-cdc/replicator/problem"
 )
 
 var (
@@ -36,30 +32,9 @@ func (r *report) check(c *Config) {
 	r.memory(&c.Memory)
 	r.listen("admin.listen", c.Admin.Listen)
 	r.positive("shutdown_timeout", c.ShutdownTimeout)
-	if s := c.Archive.Subject; s != "" && !natsSubject.MatchString(s) {
-		r.fault("bad_value", "archive.subject", "words joined by dots, without * and >",
-			"%q is not a subject that can be published to", s)
-	}
+	r.archive(&c.Archive)
 	r.tables(c)
 	r.testing(&c.Testing)
-}
-
-// name reports a value that is missing or does not fit the pattern; rule states the pattern for the author.
-func (r *report) name(path, value string, pattern *regexp.Regexp, rule string) {
-	switch {
-	case r.reported(path):
-	case value == "":
-		r.fault("missing", path, rule, "%s is required", path)
-	case !pattern.MatchString(value):
-		r.fault("bad_value", path, rule, "%q is not a possible value", value)
-	}
-}
-
-// reported returns whether the decoder has already reported this value or a block around it: one problem is enough.
-func (r *report) reported(path string) bool {
-	return slices.ContainsFunc(r.List, func(p problem.Problem) bool {
-		return p.Path == path || p.Path != "" && strings.HasPrefix(path, p.Path+".") && p.Code == "bad_value"
-	})
 }
 
 // source checks region, endpoints, role, poll interval and start.
@@ -85,17 +60,6 @@ func (r *report) source(s *Source) {
 	r.positive("source.idle_poll", s.IdlePoll)
 	if s.Start.At.After(time.Now().Add(time.Minute)) {
 		r.fault("bad_value", "source.start", "a time in the past, or latest", "the start %s is in the future", s.Start)
-	}
-}
-
-// endpoint reports a value that is neither empty nor an HTTP URL.
-func (r *report) endpoint(path, value string) {
-	if value == "" || r.reported(path) {
-		return
-	}
-	u, err := url.Parse(value)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		r.fault("bad_value", path, "for example http://127.0.0.1:8000", "%q is not an http or https URL", value)
 	}
 }
 
@@ -165,35 +129,6 @@ func (r *report) memory(m *Memory) {
 	}
 }
 
-// atLeast reports sizes below least as errors, and those below wise as warnings.
-func (r *report) atLeast(path string, v, least, wise Size, why string) {
-	switch {
-	case r.reported(path):
-	case v < least:
-		r.fault("bad_value", path, fmt.Sprintf("at least %s", least), "%s is too small: %s", v, why)
-	case v < wise:
-		r.warn("small", path, fmt.Sprintf("%s or more outside of tests", wise), "%s is small: %s", v, why)
-	}
-}
-
-// positive reports a duration that is not longer than zero.
-func (r *report) positive(path string, d Duration) {
-	if d <= 0 && !r.reported(path) {
-		r.fault("bad_value", path, "for example 10s", "%s must be longer than zero, not %s", path, d)
-	}
-}
-
-// listen reports a value that is not host:port.
-func (r *report) listen(path, value string) {
-	if r.reported(path) {
-		return
-	}
-	_, port, err := net.SplitHostPort(value)
-	if n, convErr := strconv.Atoi(port); err != nil || convErr != nil || n < 0 || n > 65535 {
-		r.fault("bad_value", path, "host:port, for example 127.0.0.1:9464", "%q is not an address", value)
-	}
-}
-
 // tables checks each table, and that no source is listed twice.
 func (r *report) tables(c *Config) {
 	if len(c.Tables) == 0 && !r.reported("tables") {
@@ -221,9 +156,9 @@ func (r *report) tables(c *Config) {
 		r.backfill(path+".backfill", &t.Backfill, c.Source.Start)
 		r.heartbeat(path+".heartbeat", &t.Heartbeat)
 		r.oneOf(path+".on_ttl_expiry", t.OnTTLExpiry, "delete", "keep", "archive")
-		if t.OnTTLExpiry == "archive" && c.Archive == (Archive{}) {
+		if t.OnTTLExpiry == "archive" && !c.Archive.Enabled() {
 			r.fault("missing", path+".on_ttl_expiry", "archive: {file: ./archive}",
-				"archival events need a place: archive.file or archive.subject")
+				"archival events need a place: archive.url, archive.file or archive.subject")
 		}
 	}
 }
@@ -240,13 +175,6 @@ func (r *report) heartbeat(path string, h *Heartbeat) {
 	if h.Every < Duration(time.Second) && !r.reported(path+".every") {
 		r.fault("bad_value", path+".every", "10s is the default", "heartbeats come at most once a second, not every %s",
 			h.Every)
-	}
-}
-
-// oneOf reports a value that is not one of the words.
-func (r *report) oneOf(path, v string, words ...string) {
-	if !slices.Contains(words, v) && !r.reported(path) {
-		r.fault("bad_value", path, strings.Join(words, " or "), "%q is not a possible value", v)
 	}
 }
 

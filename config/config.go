@@ -127,14 +127,6 @@ type Admin struct {
 	Listen string `yaml:"listen"`
 }
 
-// Archive says where archival events are written. Both may be set.
-type Archive struct {
-	// Directory: one file of CloudEvents per UTC day.
-	File string `yaml:"file"`
-	// NATS subject on the log's server.
-	Subject string `yaml:"subject"`
-}
-
 // Table is one table to replicate.
 type Table struct {
 	// DynamoDB table.
@@ -225,6 +217,12 @@ func Default() Config {
 		Memory:          Memory{Total: 96 << 20, PerFeed: 8 << 20, Copy: 48 << 20},
 		Admin:           Admin{Listen: "127.0.0.1:9464"},
 		ShutdownTimeout: Duration(25 * time.Second),
+		Archive: Archive{
+			Classes:  []string{"ttl"},
+			Roll:     Duration(time.Hour),
+			OnStall:  "hold",
+			MaxBytes: 20 << 30,
+		},
 		Testing: Testing{
 			ClaimTTL:     Duration(15 * time.Second),
 			Listing:      Duration(5 * time.Minute),
@@ -253,6 +251,7 @@ func (c *Config) settle(written func(path string) bool) {
 			t.Heartbeat.Write = t.Heartbeat.Write || !written(h+".write")
 		}
 	}
+	c.Archive.settle()
 	if c.Source.StreamsEndpoint == "" {
 		c.Source.StreamsEndpoint = c.Source.Endpoint
 	}
@@ -264,6 +263,20 @@ func (c *Config) settle(written func(path string) bool) {
 	}
 	if c.Queue.Dir != "" && c.Queue.Replicas == 0 {
 		c.Queue.Replicas = 1
+	}
+}
+
+// settle fills in the defaults of an archive that depend on its other keys.
+func (a *Archive) settle() {
+	switch {
+	case a.URL != "":
+		a.Format = cmp.Or(a.Format, archiveParquet)
+	case a.File != "":
+		a.Format = cmp.Or(a.Format, archiveJSON)
+	}
+	for name, c := range a.Columns {
+		c.Path = cmp.Or(c.Path, name)
+		a.Columns[name] = c
 	}
 }
 

@@ -68,7 +68,9 @@ scratch:  runs
 pii_secrets: ["MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="]
 admin:    {listen: 0.0.0.0:9999}
 shutdown_timeout: 26s
-archive:  {file: archive, subject: tailrace.archive}
+archive:  {url: "file://archive", format: parquet, classes: [user, ttl], roll: 2h,
+  columns: {price: {path: a.price, type: "decimal(38,9)"}, note: {type: json}}, on_stall: letter, max_bytes: 3GiB,
+  subject: tailrace.archive}
 tables:
 - {source: Orders, target: orders, keys: [pk:S, sk:N], mapping: mappings/orders.yaml,
   on_reject: halt, on_ttl_expiry: archive, strip_global_table_attributes: false, on_gap: heal, verify: {read_units: 50},
@@ -96,7 +98,9 @@ testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s,
 		Memory: Memory{100 << 20, 9 << 20, 50 << 20}, Admin: Admin{"0.0.0.0:9999"},
 		Scratch: filepath.Join(dir, "runs"), PIISecrets: []string{"MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="},
 		ShutdownTimeout: Duration(26 * time.Second),
-		Archive:         Archive{filepath.Join(dir, "archive"), "tailrace.archive"},
+		Archive: Archive{"file://" + filepath.Join(dir, "archive"), "", "parquet", []string{"user", "ttl"},
+			Duration(2 * time.Hour), map[string]Column{"price": {"a.price", "decimal(38,9)"}, "note": {"note", "json"}},
+			"letter", 3 << 30, "tailrace.archive"},
 		Tables: []Table{{"Orders", "orders", Keys{"pk:S", "sk:N"},
 			Mapping{File: filepath.Join(dir, "mappings", "orders.yaml"), Data: []byte("families: {}\n")},
 			"halt", "archive",
@@ -203,7 +207,7 @@ error: line 10: tables[3].source: "Products" is already the source of tables[0]`
 		{"archive without a place, the state's own table",
 			smallest + "- {source: Old, target: tailrace_state, on_ttl_expiry: archive}\n",
 			`error: line 8: tables[1].target: tailrace_state holds the state of the pipelines
-error: line 8: tables[1].on_ttl_expiry: archival events need a place: archive.file or archive.subject`},
+error: line 8: tables[1].on_ttl_expiry: archival events need a place: archive.url, archive.file or archive.subject`},
 		{"a key twice", smallest + "pipeline: other\n",
 			`error: line 8: pipeline: "pipeline" is written twice, first in line 2`},
 		{"testing periods", smallest + "testing: {claim_ttl: 1s, beat: 1s}\n",

@@ -7,10 +7,11 @@
 //
 //	load.go      Load: parse, expand, decode, settle defaults, check
 //	check.go     what values must be, alone and together
+//	archive.go   where archival events go, and what its keys must be
 //	backfill.go  how a table is copied: its keys, and what they must be
 //	secrets.go   secrets in the file, and those that seal keys
 //	expand.go    ${NAME} and ${file:PATH} in values
-//	report.go    the reader and collector of problems
+//	report.go    the reader and collector of problems, and checks of single values
 //	config.go    the keys of the file, and their defaults
 //	values.go    durations, sizes, starts, inline mappings, keys
 package config

@@ -49,6 +49,7 @@ func Parse(src []byte, path string) (*Config, []problem.Problem) {
 
 // resolve makes relative paths relative to dir, the directory of the file.
 func (c *Config) resolve(dir string) {
+	c.Archive.resolve(dir)
 	tls := &c.Queue.TLS
 	paths := []*string{&c.Queue.Dir, &c.Queue.Creds, &tls.CA, &tls.Cert, &tls.Key, &c.Archive.File, &c.Scratch}
 	for i := range c.Tables {

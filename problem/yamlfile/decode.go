@@ -7,10 +7,10 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Decode reads the node into what to points at: structs with yaml tags, slices, texts, whole numbers, booleans, and
-// types with UnmarshalText or UnmarshalYAML. A struct with yaml tags and UnmarshalText may be written as a block of its
-// keys or as one text. What the file leaves out, or writes as null, keeps its value. An element
-// of a list that cannot be read stays in place as the zero value, so that paths name elements by their position.
+// Decode reads the node into what to points at: structs with yaml tags, maps by name, slices, texts, whole numbers,
+// booleans, and types with UnmarshalText or UnmarshalYAML. A struct with yaml tags and UnmarshalText may be written as
+// a block of its keys or as one text. What the file leaves out, or writes as null, keeps its value. An element of a
+// list or a map that cannot be read stays in place as the zero value, so that paths name elements by their position.
 func (r *Reader) Decode(n *yaml.Node, path string, to any) {
 	r.decode(Resolve(n), path, reflect.ValueOf(to).Elem())
 }
@@ -45,6 +45,13 @@ func (r *Reader) decode(n *yaml.Node, path string, to reflect.Value) {
 			element := reflect.New(to.Type().Elem()).Elem()
 			r.decode(e, path, element)
 			to.Set(reflect.Append(to, element))
+		})
+	case reflect.Map:
+		to.Set(reflect.MakeMap(to.Type()))
+		r.Entries(n, path, func(key, value *yaml.Node, path string) {
+			element := reflect.New(to.Type().Elem()).Elem()
+			r.decode(value, path, element)
+			to.SetMapIndex(reflect.ValueOf(key.Value), element)
 		})
 	default:
 		if n.Kind != yaml.ScalarNode || n.Load(to.Addr().Interface()) != nil {

@@ -34,6 +34,8 @@ type part struct {
 type file struct {
 	Part  part   `yaml:"part"`
 	Parts []part `yaml:"parts"`
+
+	ByName map[string]part `yaml:"by_name"`
 }
 
 func read(text string, merge bool) (*Reader, file) {
@@ -44,6 +46,21 @@ func read(text string, merge bool) (*Reader, file) {
 	}
 	problem.Sort(r.List)
 	return r, f
+}
+
+func TestMapsAreReadByName(t *testing.T) {
+	r, f := read("by_name: {a: {count: 1}, b.c: {count: x}, d: text, a: {}, e: null}\n", false)
+	want := map[string]part{"a": {Count: 1}, "b.c": {}, "d": {}, "e": {}}
+	if d := cmp.Diff(want, f.ByName); d != "" {
+		t.Error(d)
+	}
+	var paths []string
+	for _, p := range r.List {
+		paths = append(paths, p.Path+" "+p.Code)
+	}
+	if d := cmp.Diff([]string{"by_name.b.c.count kind", "by_name.d kind", "by_name.a duplicate"}, paths); d != "" {
+		t.Error(d)
+	}
 }
 
 func TestProblemsOfAFileAreFoundAtOnce(t *testing.T) {

@@ -30,7 +30,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if not $config.tables }}{{ fail "config.tables needs at least one table" }}{{ end }}
 {{- if not (include "tailrace.external" .) }}
 {{- $_ := set $config "queue" (merge (dict "dir" "/data/log") (default dict $config.queue)) }}
-{{- else if ($config.archive).file }}{{ fail "config.archive.file needs a volume: with config.queue.url use config.archive.subject, or mount one with extraVolumes and set archive.file in it by another values file" }}
+{{- else if or ($config.archive).file (hasPrefix "file:" (toString ($config.archive).url)) }}{{ fail "config.archive.file needs a volume: with config.queue.url use config.archive.subject, or mount one with extraVolumes and set archive.file in it by another values file" }}
 {{- end }}
 {{- if include "tailrace.external" . }}
 {{- $config = merge $config (dict "scratch" "/scratch") }}

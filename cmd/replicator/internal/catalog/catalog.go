@@ -134,7 +134,7 @@ func (c *Catalog) Compile() []problem.Problem {
 			})
 		}
 		// Rule 8: an expired item that a rule archives must not vanish because there is no archive.
-		if t.Program != nil && t.Program.Archives() && c.cfg.Archive == (config.Archive{}) {
+		if t.Program != nil && t.Program.Archives() && !c.cfg.Archive.Enabled() {
 			problems = append(problems, problem.Problem{
 				Severity: problem.SeverityError, Code: "missing", Path: t.Path + ".mapping", Hint: "archive: {file: ./archive}",
 				What: "a rule says on_ttl_expiry: archive, but the configuration has no archive",

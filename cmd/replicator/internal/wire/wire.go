@@ -133,8 +133,12 @@ func (c *Clients) reach(ctx context.Context, sink *bigtable.Client) error {
 // Archive returns the archive, or nil if the configuration has none. One on a subject uses the connection of Queue,
 // which must be open.
 func (c *Clients) Archive(ctx context.Context) (*archive.Archive, error) {
-	if c.archive != nil || c.cfg.Archive == (config.Archive{}) {
+	if c.archive != nil || !c.cfg.Archive.Enabled() {
 		return c.archive, nil
+	}
+	if c.cfg.Archive.URL != "" && c.cfg.Archive.File == "" {
+		return nil, exit.Usage("write archive: {file: DIR}, or archive: {subject: …}",
+			"archive.url is not supported by run yet")
 	}
 	o := archive.Options{Dir: c.cfg.Archive.File, Subject: c.cfg.Archive.Subject}
 	if o.Subject != "" {
