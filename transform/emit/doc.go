@@ -8,6 +8,7 @@
 // Files, from the top down:
 //
 //	archive.go   archival events of items that TTL deleted
+//	event.go     an archival event, its id and its JSON
 //	resync.go    one item read from the table itself to a Write, without an old image
 //	held.go      what the rows hold of an item that is resynced
 //	outlive.go   what may remain in the target without its item
