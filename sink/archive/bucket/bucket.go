@@ -1,0 +1,78 @@
+package bucket
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"net/url"
+	"os"
+
+	"github.com/tailrace-cdc/replicator/failure"
+)
+
+// Bucket holds objects by name. Names are paths with slashes, relative to the URL: no empty parts, no "." or "..".
+// Safe for concurrent use, also by several processes.
+type Bucket interface {
+	// Create stores the first size bytes of f, durably, if nothing has the name yet; else it returns ErrExists. That may
+	// be what an earlier call stored whose answer was lost: the caller compares. After any other error the object may
+	// exist too, but only whole: call again. f's own position does not matter and stays.
+	Create(ctx context.Context, name string, f *os.File, size int64) error
+
+	// Open returns a reader of an object, or ErrNotFound. ctx ends the reader too.
+	Open(ctx context.Context, name string) (Reader, error)
+
+	// List returns the objects whose names begin with prefix, rising by the bytes of their names. An error is the last
+	// pair.
+	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
+
+	// Close releases connections and files. Readers must have been closed.
+	Close() error
+}
+
+// Reader reads an object. ReadAt may be called concurrently.
+type Reader interface {
+	io.ReaderAt
+	io.Closer
+	Size() int64
+}
+
+// Info is what a listing says of an object.
+type Info struct {
+	Name string
+	Size int64
+}
+
+var (
+	// ErrExists says that a name is taken.
+	ErrExists = errors.New("an object of this name exists")
+	// ErrNotFound says that there is no object of a name. A bucket that does not exist is another error.
+	ErrNotFound = errors.New("no object of this name")
+)
+
+// Options of a Bucket.
+type Options struct {
+	// ReadOnly makes nothing: a directory must exist, and is not cleared of what a crash left there.
+	ReadOnly bool
+}
+
+// Open opens the bucket of a URL: file:///directory, which is made where it is absent.
+func Open(ctx context.Context, rawURL string, o Options) (Bucket, error) {
+	op := "open archive " + rawURL
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, wrap(ctx, "open archive", refused(failure.Rejected, hintURL, "%w", err))
+	}
+	switch u.Scheme {
+	case "file":
+		b, err := openDirectory(u, o)
+		if err != nil {
+			return nil, wrap(ctx, op, err)
+		}
+		return b, nil
+	}
+	return nil, wrap(ctx, op, refused(failure.Rejected, hintURL, "the scheme %q is unknown", u.Scheme))
+}
+
+// hintURL is what to do about a URL that no store understands.
+const hintURL = "write file:///directory"

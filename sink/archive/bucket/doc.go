@@ -1,0 +1,17 @@
+// Package bucket stores the objects of an archive: in a directory, in S3, in Google Cloud Storage, in Azure Blob
+// Storage.
+//
+// An object is written once, under a name that nothing else has, and never overwritten or deleted. What decides whether
+// a name is free is the store itself, at the moment of the write: so of two processes that create one name, however
+// late one of them wakes up, exactly one wins, and the other learns it.
+//
+// Files, from the top down:
+//
+//	probe.go      does the store refuse a name that is taken
+//	bucket.go     the interface, and what a URL opens
+//	directory.go  the store in a directory
+//	walk.go       its listing
+//	temporary.go  its temporary files, and what a crash left of them
+//	create.go     what is checked before an object is created
+//	errors.go     errors with class and hint
+package bucket
