@@ -1,7 +1,7 @@
 // Package queue keeps the durable log of each table: one JetStream stream, one writer at a time, entries in one
 // order. It claims a log, appends to it, folds it into a state, reads it, trims it, and reports where it is damaged.
 // The packages below it are independent of logs: conn (JetStream), embedded (a server in this process), deadletter,
-// request, frame.
+// request, journal, frame.
 //
 // # The log
 //
@@ -53,8 +53,7 @@
 //	server.go       questions about the server for start-up checks
 //	beatrequest.go  ask the owner for a listing and a beat
 //	kept.go         what is kept of a table, for its end
-//	deadletters.go  open the dead letters of a table
-//	requests.go     open the requests for a table's items
+//	beside.go       open the streams that a table has beside its log
 //	log.go          open and create logs, names of streams, questions about a stream
 //	disk.go         free space on the volume of the embedded store
 //	metrics.go      counters and gauges by table

@@ -12,7 +12,7 @@ import (
 
 // Kept is a stream that is kept of a table.
 type Kept struct {
-	What     string `json:"what"` // log, requests or letters
+	What     string `json:"what"` // log, requests, letters or archive
 	Stream   string `json:"stream"`
 	Messages uint64 `json:"messages"`
 	Bytes    uint64 `json:"bytes"`
@@ -23,7 +23,7 @@ func (q *Queue) Kept(ctx context.Context, table string) (all []Kept, err error) 
 	log := q.streamName(table)
 	for _, k := range []Kept{
 		{What: "log", Stream: log}, {What: "requests", Stream: requestStream(log)},
-		{What: "letters", Stream: deadLetterStream(log)},
+		{What: "letters", Stream: deadLetterStream(log)}, {What: "archive", Stream: archiveStream(log)},
 	} {
 		st, err := q.conn.JS.Stream(ctx, k.Stream)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {

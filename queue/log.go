@@ -36,7 +36,7 @@ type Log struct {
 
 // subjects are those of a log and its dead letters. They contain the pipeline's random token, so that no other program
 // publishes into the log by chance.
-type subjects struct{ entry, snapshot, claim, letters, requests string }
+type subjects struct{ entry, snapshot, claim, letters, requests, archive string }
 
 // Info is the server's answer about a log: its range of sequences, its size and limits.
 type Info struct {
@@ -110,20 +110,19 @@ func (q *Queue) DeleteLog(ctx context.Context, l *Log) error {
 	return nil
 }
 
-// KeptToken returns the token of an earlier log of the table, whose dead letters are still there; "" without any.
+// KeptToken returns the token of an earlier log of the table, whose dead letters or archive are still there; or "".
 func (q *Queue) KeptToken(ctx context.Context, table string) (string, error) {
-	st, err := q.conn.JS.Stream(ctx, deadLetterStream(q.streamName(table)))
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("look for dead letters of %s: %w", table, err)
-	}
-	for _, subject := range st.CachedInfo().Config.Subjects {
-		rest, ok := strings.CutPrefix(subject, subjectPrefix)
-		if token, _, found := strings.Cut(rest, "."); ok && found {
-			return token, nil
+	log := q.streamName(table)
+	for _, name := range []string{deadLetterStream(log), archiveStream(log)} {
+		st, err := q.conn.JS.Stream(ctx, name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			continue
 		}
+		if err != nil {
+			return "", fmt.Errorf("look for what is kept of %s: %w", table, err)
+		}
+		token, _, _ := strings.Cut(strings.TrimPrefix(st.CachedInfo().Config.Subjects[0], subjectPrefix), ".")
+		return token, nil
 	}
 	return "", nil
 }
@@ -194,7 +193,7 @@ func subjectsOf(token, table string) subjects {
 	base := subjectPrefix + token + "." + sanitize(table) + "-" + shortHash(table)
 	return subjects{
 		entry: base + ".e", snapshot: base + ".snap", claim: base + ".claim", letters: base + ".letter.",
-		requests: base + ".request."}
+		requests: base + ".request.", archive: base + ".archive."}
 }
 
 // sanitize keeps the characters of s that stream names and subjects allow.

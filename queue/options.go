@@ -45,6 +45,8 @@ type Options struct {
 	Logs int
 	// LettersMaxBytes is the hard limit of each table's dead letters; 0 = 1 GiB.
 	LettersMaxBytes int64
+	// ArchiveMaxBytes is the hard limit of each table's events that are to be archived; 0 = the tables have no archive.
+	ArchiveMaxBytes int64
 	// ReplayWindow is how long entries stay in the log after every sink has applied them, while there is room. 0 = 1 h,
 	// negative = they are trimmed at once.
 	ReplayWindow time.Duration
@@ -107,7 +109,7 @@ func (o Options) check() error {
 // embedded returns the options of the server in this process.
 func (o Options) embedded() embedded.Options {
 	return embedded.Options{
-		Dir: o.Dir, Listen: o.Listen, MaxBytes: o.MaxBytes, LettersMaxBytes: o.LettersMaxBytes, Logs: o.Logs,
-		CheckEvery: o.DiskCheck, Volume: o.Volume, Command: o.command,
+		Dir: o.Dir, Listen: o.Listen, MaxBytes: o.MaxBytes, LettersMaxBytes: o.LettersMaxBytes + o.ArchiveMaxBytes,
+		Logs: o.Logs, CheckEvery: o.DiskCheck, Volume: o.Volume, Command: o.command,
 	}
 }

@@ -55,12 +55,13 @@ func (q *Queue) defaultReplicas() int {
 // Replicas returns the number of copies of a new log.
 func (q *Queue) Replicas() int { return q.opts.Replicas }
 
-// UnreservedBytes returns the bytes of one copy that must still be reserved for the logs and dead letters of these
-// tables.
+// UnreservedBytes returns the bytes of one copy that must still be reserved for what these tables keep.
 func (q *Queue) UnreservedBytes(ctx context.Context, tables []string) (bytes int64, err error) {
 	for _, table := range tables {
 		name := q.streamName(table)
-		for stream, limit := range map[string]int64{name: q.opts.MaxBytes, deadLetterStream(name): q.opts.LettersMaxBytes} {
+		for stream, limit := range map[string]int64{
+			name: q.opts.MaxBytes, deadLetterStream(name): q.opts.LettersMaxBytes, archiveStream(name): q.opts.ArchiveMaxBytes,
+		} {
 			st, err := q.conn.JS.Stream(ctx, stream)
 			switch {
 			case errors.Is(err, jetstream.ErrStreamNotFound):

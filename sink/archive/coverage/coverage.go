@@ -133,6 +133,38 @@ func (s Set) Holes() Set {
 	return holes
 }
 
+// Subtract removes everything that another set covers.
+func (s Set) Subtract(other Set) {
+	for key, theirs := range other {
+		for _, i := range theirs {
+			s.remove(key, i)
+		}
+		if len(s[key]) == 0 {
+			delete(s, key)
+		}
+	}
+}
+
+func (s Set) remove(key string, i Interval) {
+	all := s[key]
+	first := reaching(all, i.From)
+	if first < len(all) && all[first].To == i.From {
+		first++
+	}
+	last := first
+	var rest []Interval
+	for ; last < len(all) && all[last].From.Compare(i.To) < 0; last++ {
+		x := all[last]
+		if x.From.Compare(i.From) < 0 {
+			rest = append(rest, Interval{From: x.From, To: i.From, First: x.First})
+		}
+		if x.To.Compare(i.To) > 0 {
+			rest = append(rest, Interval{From: i.To, To: x.To})
+		}
+	}
+	s[key] = slices.Replace(all, first, last, rest...)
+}
+
 // Clone returns a copy.
 func (s Set) Clone() Set {
 	c := make(Set, len(s))

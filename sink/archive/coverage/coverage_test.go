@@ -32,7 +32,8 @@ func TestSetAgreesWithAListOfNumbers(t *testing.T) {
 		b, inB := draw("b")
 		both, all := a.Overlap(b), a.Clone()
 		all.Union(b)
-		holes := a.Holes()
+		holes, left := a.Holes(), a.Clone()
+		left.Subtract(b)
 		low, high := 0, 0
 		for n := range inA {
 			if low == 0 || n < low {
@@ -47,6 +48,7 @@ func TestSetAgreesWithAListOfNumbers(t *testing.T) {
 			}{
 				{"contains", a.Contains("k", seq(n)), inA[n]},
 				{"overlap", both.Contains("k", seq(n)), inA[n] && inB[n]},
+				{"subtract", left.Contains("k", seq(n)), inA[n] && !inB[n]},
 				{"union", all.Contains("k", seq(n)), inA[n] || inB[n]},
 				{"holes", holes.Contains("k", seq(n)), low < n && n < high && !inA[n]},
 			} {

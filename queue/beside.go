@@ -1,0 +1,69 @@
+package queue
+
+import (
+	"context"
+
+	"github.com/tailrace-cdc/replicator/queue/deadletter"
+	"github.com/tailrace-cdc/replicator/queue/journal"
+	"github.com/tailrace-cdc/replicator/queue/request"
+)
+
+// Beside its log a table may have streams of its own, each of which is made the first time that somebody writes to it.
+
+// DeadLetters opens the table's dead letters, and makes their stream the first time.
+func (l *Log) DeadLetters(ctx context.Context) (*deadletter.Store, error) {
+	return deadletter.Open(ctx, l.q.conn, l.deadLetters())
+}
+
+// ExistingDeadLetters is DeadLetters for commands, which write nothing: nil without an error while there is no stream.
+func (l *Log) ExistingDeadLetters(ctx context.Context) (*deadletter.Store, error) {
+	return deadletter.OpenExisting(ctx, l.q.conn, l.deadLetters())
+}
+
+func (l *Log) deadLetters() deadletter.Options {
+	o := l.q.opts
+	return deadletter.Options{
+		Pipeline: o.Pipeline, Table: l.table, Stream: deadLetterStream(l.name), Subject: l.subject.letters,
+		Replicas: o.Replicas, MaxBytes: o.LettersMaxBytes, IdleCheck: o.IdleCheck, BytesRead: l.metrics.read,
+	}
+}
+
+// Requests opens what commands ask the owner of the log to do with single items, and makes their stream the first time.
+func (l *Log) Requests(ctx context.Context) (*request.Store, error) {
+	return request.Open(ctx, l.q.conn, l.requests())
+}
+
+// ExistingRequests is Requests for the owner: nil without an error while nobody has asked for anything.
+func (l *Log) ExistingRequests(ctx context.Context) (*request.Store, error) {
+	return request.OpenExisting(ctx, l.q.conn, l.requests())
+}
+
+func (l *Log) requests() request.Options {
+	return request.Options{
+		Pipeline: l.q.opts.Pipeline, Table: l.table, Stream: requestStream(l.name), Subject: l.subject.requests,
+		Replicas: l.q.opts.Replicas,
+	}
+}
+
+// Archive opens the table's events that are to be archived, and makes their stream the first time.
+func (l *Log) Archive(ctx context.Context) (*journal.Journal, error) {
+	return journal.Open(ctx, l.q.conn, l.archive())
+}
+
+// ExistingArchive is Archive for commands: nil without an error while there is no stream yet.
+func (l *Log) ExistingArchive(ctx context.Context) (*journal.Journal, error) {
+	return journal.OpenExisting(ctx, l.q.conn, l.archive())
+}
+
+func (l *Log) archive() journal.Options {
+	o := l.q.opts
+	return journal.Options{
+		Pipeline: o.Pipeline, Table: l.table, What: "archive", Stream: archiveStream(l.name), Subject: l.subject.archive,
+		Replicas: o.Replicas, MaxBytes: o.ArchiveMaxBytes, IdleCheck: o.IdleCheck, BytesRead: l.metrics.read,
+	}
+}
+
+// The names of these streams.
+func deadLetterStream(log string) string { return log + "_letters" }
+func requestStream(log string) string    { return log + "_requests" }
+func archiveStream(log string) string    { return log + "_archive" }

@@ -1,0 +1,305 @@
+// Package ledger gives the messages of an archive's stream their meaning. The stream holds the events of a table that
+// are to be archived, and what became of them: which object they are in, how far the subject is, which hours are
+// closed. Like the log, it is a chain of entries, each with the hash of the one before, and its state is their fold.
+//
+//	entry.go     the entries and their stored form
+//	block.go     the events of an entry
+//	batch.go     events on their way into an entry: which are new, and what they cover
+//	state.go     the fold
+//	snapshot.go  the state as entries
+package ledger
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/sink/archive/coverage"
+	"github.com/tailrace-cdc/replicator/sink/archive/layout"
+	"github.com/tailrace-cdc/replicator/sink/archive/manifest"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// Format is the highest format of an entry that this build reads, and the one that it writes.
+//
+// Rule 11: a newer one is refused.
+const Format = 1
+
+// Kind is the type of an entry: one byte of its stored form.
+type Kind byte
+
+// The kinds of entries.
+const (
+	KindClaim      Kind = 'c' // an owner of the table's log begins to write
+	KindEvents     Kind = 'e' // events of some records of the table's log
+	KindIntent     Kind = 'i' // an object is about to be created
+	KindDone       Kind = 'd' // it is there
+	KindSuperseded Kind = 's' // it will not be created: its events go into another one
+	KindAdopted    Kind = 'a' // an object was found whose intent is not in the stream
+	KindSubject    Kind = 'p' // how far the subject is
+	KindManifest   Kind = 'm' // hours are closed
+	KindSnapshot   Kind = 'n' // a part of the whole state
+)
+
+// Claim begins the entries of an owner.
+type Claim struct {
+	Owner string `json:"owner"`
+	// Life and Epoch are those of the claim of the table's log: an owner that a later one has overtaken there writes
+	// nothing here.
+	Life  uint64        `json:"life,omitempty"`
+	Epoch uint64        `json:"epoch"`
+	Date  change.Millis `json:"date"`
+	// Objects and Subject say which sinks the archive has. One that it has for the first time begins here, or, in a new
+	// stream, with the first event.
+	Objects bool `json:"objects,omitempty"`
+	Subject bool `json:"subject,omitempty"`
+	// Lost says that events may be missing: the stream was lost, or its end.
+	Lost *Lost `json:"lost,omitempty"`
+}
+
+// Lost is a time of deletions of which the archive may lack events.
+type Lost struct {
+	ID    string      `json:"id"`
+	Why   string      `json:"why"`
+	Since layout.Hour `json:"since"`
+	Until layout.Hour `json:"until"` // including it
+}
+
+// Events are what the table's log says about deletions, in its order. The events that are kept are in the entry's data,
+// a block for each group.
+type Events struct {
+	Table  string  `json:"table"`
+	Source string  `json:"source"` // table ARN
+	Groups []Group `json:"groups,omitempty"`
+	// Shards are where each shard is now.
+	Shards map[string]Shard       `json:"shards,omitempty"`
+	Counts map[layout.Hour]Counts `json:"counts,omitempty"`
+	Late   map[string]layout.Hour `json:"late,omitempty"` // ids that came out of dead letters
+}
+
+// Group are the events of an entry of one class and hour.
+type Group struct {
+	Class    transform.EventClass `json:"class"`
+	Hour     layout.Hour          `json:"hour"`
+	Coverage coverage.Set         `json:"cover"`
+	Events   int64                `json:"events"`
+	Offset   int                  `json:"at"` // of the block in the entry's data
+	Length   int                  `json:"bytes"`
+}
+
+// Shard is how far the records of a shard are copied.
+type Shard struct {
+	Seen change.SequenceNumber `json:"seen"` // every record up to here is copied, or need not be
+	// From is where the next interval of a class begins; First says that it need not touch the one before.
+	From map[transform.EventClass]Edge `json:"from,omitempty"`
+	Hour layout.Hour                   `json:"hour"` // of the newest record
+}
+
+// Edge is where an interval begins.
+type Edge struct {
+	Seq   change.SequenceNumber `json:"seq"`
+	First bool                  `json:"first,omitempty"`
+}
+
+// Counts are deletions by TTL in an hour.
+type Counts struct {
+	Deleted int64 `json:"deleted,omitempty"`
+	Skipped int64 `json:"skipped,omitempty"` // the mapping does not archive them
+	Letters int64 `json:"letters,omitempty"` // they are dead letters
+}
+
+func (c *Counts) add(other Counts) {
+	c.Deleted += other.Deleted
+	c.Skipped += other.Skipped
+	c.Letters += other.Letters
+}
+
+// Intent is stored before an object is created, so that whoever goes on creates the same one and not another.
+type Intent struct {
+	Name     string               `json:"name"`
+	Class    transform.EventClass `json:"class"`
+	Hour     layout.Hour          `json:"hour"`
+	First    uint64               `json:"first"` // its events are those of the part in the entries from here …
+	Last     uint64               `json:"last"`  // … to here
+	Coverage coverage.Set         `json:"cover"`
+	Events   int64                `json:"events"`
+	Stored   int64                `json:"stored"` // bytes of its blocks in the stream
+	Digest   string               `json:"digest"`
+	Config   string               `json:"config"` // hash of the configuration that made it
+}
+
+// Done says that an object is there.
+type Done struct {
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// Superseded says that an object is not there and will not be created.
+type Superseded struct {
+	Name string `json:"name"`
+}
+
+// Adopted is an object that the stream does not know.
+type Adopted struct {
+	manifest.Object
+	Class    transform.EventClass `json:"class"`
+	Hour     layout.Hour          `json:"hour"`
+	Coverage coverage.Set         `json:"cover"`
+}
+
+// Subject says that all entries up to Seq are published.
+type Subject struct {
+	Seq uint64 `json:"seq"`
+}
+
+// ManifestWritten says that a manifest is there.
+type ManifestWritten struct {
+	Head manifest.Head `json:"head"`
+	// Closed is the hour before which all are closed.
+	Closed layout.Hour `json:"closed"`
+	// Named are the objects that it names. In one that was found in the bucket, they need not be known.
+	Named []string `json:"named,omitempty"`
+}
+
+// Snapshot is one part of the state as it was before the first part; the entry's data is the content.
+type Snapshot struct {
+	Part  int    `json:"part"` // from 0
+	Parts int    `json:"parts"`
+	First uint64 `json:"first"` // sequence of part 0
+}
+
+// Hash identifies an entry and everything before it: half of the SHA-256 of its stored form.
+type Hash [16]byte
+
+// String returns the hash in hexadecimal digits.
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// MarshalText writes String.
+func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
+// UnmarshalText reads String.
+func (h *Hash) UnmarshalText(b []byte) error {
+	if n, err := hex.Decode(h[:], b); err != nil || n != len(h) {
+		return fmt.Errorf("%q is no hash", b)
+	}
+	return nil
+}
+
+// HashOf returns the hash of an entry as it is stored.
+func HashOf(msg []byte) (h Hash) {
+	sum := sha256.Sum256(msg)
+	copy(h[:], sum[:])
+	return h
+}
+
+// Entry is one message of the stream.
+type Entry struct {
+	Kind Kind
+	Prev Hash // of the entry before; zero in the first one
+	Body any  // a pointer to the type of the kind
+	Data []byte
+}
+
+var magic = []byte("TRA")
+
+// ErrForeign means that a message is not an entry.
+var ErrForeign = errors.New("not an entry of an archive")
+
+// NewerFormatError means that a newer build wrote the entry.
+type NewerFormatError struct{ Need int }
+
+func (e *NewerFormatError) Error() string {
+	return fmt.Sprintf("entry of the archive has format %d, this build reads up to %d: upgrade the replicator",
+		e.Need, Format)
+}
+
+// Encode returns the stored form: magic, format, kind, hash of the predecessor, the body as JSON with its length, data.
+func Encode(body any, prev Hash, data []byte) ([]byte, error) {
+	kind := kindOf(body)
+	text, err := json.Marshal(body)
+	if err != nil || kind == 0 {
+		return nil, fmt.Errorf("encode entry %T: %w", body, err)
+	}
+	out := make([]byte, 0, len(magic)+2+len(prev)+binary.MaxVarintLen64+len(text)+len(data))
+	out = append(append(out, magic...), Format, byte(kind))
+	out = append(out, prev[:]...)
+	out = binary.AppendUvarint(out, uint64(len(text)))
+	return append(append(out, text...), data...), nil
+}
+
+// Decode reads what Encode writes. The data aliases msg. Errors: ErrForeign, *NewerFormatError.
+func Decode(msg []byte) (*Entry, error) {
+	rest, ok := bytes.CutPrefix(msg, magic)
+	if !ok || len(rest) < 2+len(Hash{}) || rest[0] == 0 {
+		return nil, ErrForeign
+	}
+	if rest[0] > Format {
+		return nil, &NewerFormatError{Need: int(rest[0])}
+	}
+	e := &Entry{Kind: Kind(rest[1]), Body: newBody(Kind(rest[1]))}
+	rest = rest[2:]
+	rest = rest[copy(e.Prev[:], rest):]
+	size, n := binary.Uvarint(rest)
+	if n <= 0 || size > uint64(len(rest)-n) || e.Body == nil {
+		return nil, ErrForeign
+	}
+	if err := json.Unmarshal(rest[n:n+int(size)], e.Body); err != nil {
+		return nil, errors.Join(ErrForeign, err)
+	}
+	e.Data = rest[n+int(size):]
+	return e, nil
+}
+
+func newBody(k Kind) any {
+	switch k {
+	case KindClaim:
+		return new(Claim)
+	case KindEvents:
+		return new(Events)
+	case KindIntent:
+		return new(Intent)
+	case KindDone:
+		return new(Done)
+	case KindSuperseded:
+		return new(Superseded)
+	case KindAdopted:
+		return new(Adopted)
+	case KindSubject:
+		return new(Subject)
+	case KindManifest:
+		return new(ManifestWritten)
+	case KindSnapshot:
+		return new(Snapshot)
+	}
+	return nil
+}
+
+func kindOf(body any) Kind {
+	switch body.(type) {
+	case *Claim:
+		return KindClaim
+	case *Events:
+		return KindEvents
+	case *Intent:
+		return KindIntent
+	case *Done:
+		return KindDone
+	case *Superseded:
+		return KindSuperseded
+	case *Adopted:
+		return KindAdopted
+	case *Subject:
+		return KindSubject
+	case *ManifestWritten:
+		return KindManifest
+	case *Snapshot:
+		return KindSnapshot
+	}
+	return 0
+}

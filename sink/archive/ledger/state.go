@@ -1,0 +1,349 @@
+package ledger
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/sink/archive/coverage"
+	"github.com/tailrace-cdc/replicator/sink/archive/layout"
+	"github.com/tailrace-cdc/replicator/sink/archive/manifest"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// State is what the entries of an archive's stream add up to. Only Apply changes it.
+type State struct {
+	Seq  uint64 `json:"-"` // of the newest entry
+	Hash Hash   `json:"-"` // of it
+
+	Claim   Claim            `json:"claim"` // the newest
+	Shards  map[string]Shard `json:"shards"`
+	Parts   map[PartKey]Part `json:"parts"`   // events that no intent covers
+	Intents []Intent         `json:"intents"` // objects that may be there or not
+	Objects []Object         `json:"objects"` // that are there, and in no manifest
+
+	// Covered is what objects cover that were found without an intent; its newest hour is CoveredUntil. Records are read
+	// for a day, so it is needed for some days.
+	Covered      map[transform.EventClass]coverage.Set `json:"covered,omitempty"`
+	CoveredUntil layout.Hour                           `json:"covered_until,omitempty"`
+
+	Counts map[layout.Hour]Counts `json:"counts"`
+	Late   map[string]layout.Hour `json:"late,omitempty"`
+	Lost   []Lost                 `json:"lost,omitempty"`
+	Newest layout.Hour            `json:"newest"` // of all records
+
+	Began  layout.Hour   `json:"began"`  // the hour of the first claim
+	Closed layout.Hour   `json:"closed"` // all hours before it are closed
+	Head   manifest.Head `json:"head"`
+
+	// Subject is the entry up to which the subject has everything; nil: there is no subject. SubjectSince is when it
+	// began, 0 with the stream; the same for the objects.
+	Subject      *uint64     `json:"subject,omitempty"`
+	SubjectSince layout.Hour `json:"subject_since,omitempty"`
+	ObjectsSince layout.Hour `json:"objects_since,omitempty"`
+
+	SnapshotFirst uint64 `json:"-"` // of the last complete snapshot
+	BytesSince    int64  `json:"-"` // bytes of entries since then
+
+	snapshot *partialSnapshot
+}
+
+// PartKey names a part: the events of a class in an hour.
+type PartKey struct {
+	Class transform.EventClass
+	Hour  layout.Hour
+}
+
+// MarshalText writes ttl/2026-05-04T23.
+func (k PartKey) MarshalText() ([]byte, error) {
+	return []byte(string(k.Class) + "/" + k.Hour.String()), nil
+}
+
+// UnmarshalText reads what MarshalText writes.
+func (k *PartKey) UnmarshalText(b []byte) (err error) {
+	class, hour, _ := strings.Cut(string(b), "/")
+	k.Class = transform.EventClass(class)
+	k.Hour, err = layout.ParseHour(hour)
+	return err
+}
+
+// Part are the events of a part that are in no object yet.
+type Part struct {
+	First    uint64       `json:"first"` // the first of them is in this entry or behind it
+	Events   int64        `json:"events"`
+	Bytes    int64        `json:"bytes"` // of their blocks
+	Coverage coverage.Set `json:"cover"`
+}
+
+// Object is an object that is there.
+type Object struct {
+	manifest.Object
+	Class transform.EventClass `json:"class"`
+	Hour  layout.Hour          `json:"hour"`
+}
+
+// How long the state keeps what it may need again, in hours before the newest record.
+const (
+	keepShards = 72
+	keepCounts = 7 * 24
+)
+
+// ErrFork means that an entry does not continue the one before it, or contradicts it: the stream was put back to an
+// older copy and written again, or a byte of it is damaged.
+var ErrFork = errors.New("the archive's stream contradicts itself")
+
+// New returns the state of an empty stream.
+func New() *State {
+	return &State{
+		Shards: map[string]Shard{}, Parts: map[PartKey]Part{}, Counts: map[layout.Hour]Counts{},
+		Late: map[string]layout.Hour{}, Covered: map[transform.EventClass]coverage.Set{},
+	}
+}
+
+// Apply folds the message stored at seq. Errors: ErrFork, ErrForeign, *NewerFormatError; the state is then no longer
+// usable.
+func (s *State) Apply(seq uint64, msg []byte) (*Entry, error) {
+	e, err := Decode(msg)
+	if err != nil {
+		return nil, fmt.Errorf("entry %d: %w", seq, err)
+	}
+	if e.Prev != s.Hash || s.Seq != 0 && seq != s.Seq+1 {
+		return nil, fmt.Errorf("entry %d behind %d: %w", seq, s.Seq, ErrFork)
+	}
+	return e, s.apply(seq, e, msg)
+}
+
+// apply folds an entry that continues the chain.
+func (s *State) apply(seq uint64, e *Entry, msg []byte) error {
+	var what error
+	switch b := e.Body.(type) {
+	case *Claim:
+		s.applyClaim(seq, b)
+	case *Events:
+		s.applyEvents(seq, b)
+	case *Intent:
+		s.applyIntent(b)
+	case *Done:
+		what = s.applyDone(b)
+	case *Superseded:
+		what = s.applySuperseded(b)
+	case *Adopted:
+		s.applyAdopted(b)
+	case *Subject:
+		s.Subject = &b.Seq
+	case *ManifestWritten:
+		s.applyManifest(b)
+	case *Snapshot:
+		s.applySnapshot(seq, b)
+	}
+	if what != nil {
+		return fmt.Errorf("entry %d: %w: %w", seq, ErrFork, what)
+	}
+	s.Seq, s.Hash = seq, HashOf(msg)
+	if s.BytesSince += int64(len(msg)); e.Kind == KindSnapshot {
+		s.BytesSince = 0
+	}
+	return nil
+}
+
+// applyClaim notes the owner. A sink that the stream never had begins with what follows.
+func (s *State) applyClaim(seq uint64, c *Claim) {
+	first := s.Claim.Epoch == 0
+	hour := layout.HourOf(c.Date.Time())
+	if first {
+		s.Began, s.Closed = hour, hour
+	}
+	switch {
+	case !c.Objects:
+		s.Parts = map[PartKey]Part{}
+	case !s.Claim.Objects && !first:
+		s.ObjectsSince = hour
+	}
+	switch {
+	case !c.Subject:
+		s.Subject, s.SubjectSince = nil, 0
+	case s.Subject == nil:
+		at := seq
+		if s.Subject = &at; !first {
+			s.SubjectSince = hour
+		}
+	}
+	if c.Lost != nil {
+		s.Lost = append(s.Lost, *c.Lost)
+	}
+	s.Claim = *c
+}
+
+func (s *State) applyEvents(seq uint64, b *Events) {
+	for key, sh := range b.Shards {
+		s.Shards[key] = sh
+		s.Newest = max(s.Newest, sh.Hour)
+	}
+	for hour, c := range b.Counts {
+		sum := s.Counts[hour]
+		sum.add(c)
+		s.Counts[hour] = sum
+		s.lowerClosed(hour)
+	}
+	maps.Copy(s.Late, b.Late)
+	for i := range b.Groups {
+		s.lowerClosed(b.Groups[i].Hour)
+		if s.Claim.Objects {
+			s.addGroup(seq, &b.Groups[i])
+		}
+	}
+	s.forget()
+}
+
+// lowerClosed lets the first manifest begin with the oldest record, which may be older than the first claim.
+func (s *State) lowerClosed(hour layout.Hour) {
+	if s.Head.N == 0 {
+		s.Closed = min(s.Closed, hour)
+	}
+}
+
+func (s *State) addGroup(seq uint64, g *Group) {
+	key := PartKey{g.Class, g.Hour}
+	p, ok := s.Parts[key]
+	if !ok {
+		p = Part{First: seq, Coverage: coverage.Set{}}
+	}
+	p.Events += g.Events
+	p.Bytes += int64(g.Length)
+	p.Coverage.Union(g.Coverage)
+	s.Parts[key] = p
+}
+
+// forget drops what is too old to be needed.
+func (s *State) forget() {
+	maps.DeleteFunc(s.Shards, func(_ string, sh Shard) bool { return sh.Hour < s.Newest-keepShards })
+	maps.DeleteFunc(s.Counts, func(h layout.Hour, _ Counts) bool { return h < s.Newest-keepCounts && h < s.Closed })
+	maps.DeleteFunc(s.Late, func(_ string, h layout.Hour) bool { return h < s.Newest-keepCounts })
+	s.Lost = slices.DeleteFunc(s.Lost, func(l Lost) bool { return l.Until < s.Closed-keepCounts })
+	if s.CoveredUntil != 0 && s.CoveredUntil < s.Newest-keepShards {
+		s.Covered, s.CoveredUntil = map[transform.EventClass]coverage.Set{}, 0
+	}
+}
+
+// applyIntent moves the events of an object out of its part.
+func (s *State) applyIntent(b *Intent) {
+	key := PartKey{b.Class, b.Hour}
+	p := s.Parts[key]
+	p.Events -= b.Events
+	p.Bytes -= b.Stored
+	p.First = b.Last + 1
+	if p.Coverage != nil {
+		p.Coverage.Subtract(b.Coverage)
+	}
+	if s.Parts[key] = p; len(p.Coverage) == 0 { // Events counts those, too, that an adopted object has
+		delete(s.Parts, key)
+	}
+	s.Intents = append(s.Intents, *b)
+}
+
+// takeIntent removes an intent.
+func (s *State) takeIntent(name string) (Intent, error) {
+	at := slices.IndexFunc(s.Intents, func(i Intent) bool { return i.Name == name })
+	if at < 0 {
+		return Intent{}, fmt.Errorf("no intent of object %s", name)
+	}
+	i := s.Intents[at]
+	s.Intents = slices.Delete(s.Intents, at, at+1)
+	return i, nil
+}
+
+func (s *State) applyDone(b *Done) error {
+	i, err := s.takeIntent(b.Name)
+	if err != nil {
+		return err
+	}
+	s.Objects = append(s.Objects, Object{Class: i.Class, Hour: i.Hour, Object: manifest.Object{
+		Name: b.Name, Bytes: b.Bytes, SHA256: b.SHA256, Events: i.Events, Digest: i.Digest,
+	}})
+	return nil
+}
+
+// applySuperseded puts the events of an object back into their part.
+func (s *State) applySuperseded(b *Superseded) error {
+	i, err := s.takeIntent(b.Name)
+	if err != nil {
+		return err
+	}
+	key := PartKey{i.Class, i.Hour}
+	p, ok := s.Parts[key]
+	if !ok {
+		p.Coverage = coverage.Set{}
+	}
+	p.First = i.First
+	p.Events += i.Events
+	p.Bytes += i.Stored
+	p.Coverage.Union(i.Coverage)
+	s.Parts[key] = p
+	return nil
+}
+
+func (s *State) applyAdopted(b *Adopted) {
+	c := s.Covered[b.Class]
+	if c == nil {
+		c = coverage.Set{}
+		s.Covered[b.Class] = c
+	}
+	c.Union(b.Coverage)
+	// The stream may have the same events: its end was lost, with the entries that said what became of them.
+	if p, ok := s.Parts[PartKey{b.Class, b.Hour}]; ok {
+		if p.Coverage.Subtract(b.Coverage); len(p.Coverage) == 0 {
+			delete(s.Parts, PartKey{b.Class, b.Hour})
+		}
+	}
+	s.CoveredUntil = max(s.CoveredUntil, b.Hour)
+	s.Newest = max(s.Newest, b.Hour)
+	s.Objects = append(s.Objects, Object{Object: b.Object, Class: b.Class, Hour: b.Hour})
+}
+
+func (s *State) applyManifest(b *ManifestWritten) {
+	s.Head, s.Closed = b.Head, max(s.Closed, b.Closed)
+	named := make(map[string]bool, len(b.Named))
+	for _, name := range b.Named {
+		named[name] = true
+	}
+	s.Objects = slices.DeleteFunc(s.Objects, func(o Object) bool { return named[o.Name] })
+}
+
+// Needed returns the lowest entry that is needed: those before it may be deleted.
+func (s *State) Needed() uint64 {
+	least := s.SnapshotFirst
+	for _, p := range s.Parts {
+		least = min(least, p.First)
+	}
+	for i := range s.Intents {
+		least = min(least, s.Intents[i].First)
+	}
+	if s.Subject != nil {
+		least = min(least, *s.Subject+1)
+	}
+	return least
+}
+
+// Waiting returns how many events are in no object yet, and the bytes of their blocks.
+func (s *State) Waiting() (events, bytes int64) {
+	for _, p := range s.Parts {
+		events, bytes = events+p.Events, bytes+p.Bytes
+	}
+	for i := range s.Intents {
+		events, bytes = events+s.Intents[i].Events, bytes+s.Intents[i].Stored
+	}
+	return events, bytes
+}
+
+// sortedParts returns the keys of a map in order.
+func sortedParts[T any](m map[PartKey]T) []PartKey {
+	return slices.SortedFunc(maps.Keys(m), func(a, b PartKey) int {
+		return cmp.Or(cmp.Compare(a.Hour, b.Hour), cmp.Compare(a.Class, b.Class))
+	})
+}
+
+// OpenParts returns the parts with events that are in no object, the oldest hour first.
+func (s *State) OpenParts() []PartKey { return sortedParts(s.Parts) }
