@@ -1,5 +1,3 @@
-// Package manifest says what an archive must hold: a chain of files for each table, each of which closes hours and
-// names their objects, and the hash of the file before it.
 package manifest
 
 import (
@@ -28,7 +26,10 @@ type Manifest struct {
 	Table    string `json:"table"`
 	// Through is the time up to which every deletion was applied when the manifest was written, in ms since 1970.
 	Through change.Millis `json:"through"`
-	Hours   []Hour        `json:"hours"`
+	// Last is the last entry of the archive's stream whose objects are all named by this manifest or an earlier one. An
+	// object of a closed hour that begins behind it holds late events, and the next manifest names it. 0: not known.
+	Last  uint64 `json:"last,omitempty"`
+	Hours []Hour `json:"hours"`
 }
 
 // Hour is what a manifest says about one class in one hour.

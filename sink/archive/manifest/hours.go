@@ -1,0 +1,141 @@
+package manifest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/sink/archive/layout"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// hours is what the manifests say about the hours that they close; some 200 bytes for each class and hour.
+type hours map[layout.Hour]map[transform.EventClass]*tally
+
+// tally is what the manifests say about a class in an hour, supplements included.
+type tally struct {
+	named                              int64 // events in objects
+	claimed                            int64 // events that the entries of the hour state
+	deleted, skipped, letters, counted int64
+	isCounted                          bool
+	incomplete                         []string
+}
+
+// add takes one entry of a manifest. An entry of a later manifest adds objects, and replaces what is known of the hour.
+func (hs hours) add(h *Hour) {
+	classes := hs[h.Hour]
+	if classes == nil {
+		classes = map[transform.EventClass]*tally{}
+		hs[h.Hour] = classes
+	}
+	t := classes[h.Class]
+	if t == nil {
+		t = &tally{}
+		classes[h.Class] = t
+	}
+	for i := range h.Objects {
+		t.named += h.Objects[i].Events
+	}
+	t.claimed += h.Events
+	t.deleted, t.skipped, t.letters, t.incomplete = h.Deleted, h.Skipped, h.Letters, h.Incomplete
+	if t.isCounted = h.Counted != nil; t.isCounted {
+		t.counted = *h.Counted
+	}
+}
+
+// closed reports whether an hour is closed.
+func (hs hours) closed(h layout.Hour) bool { return hs[h] != nil }
+
+// incomplete returns the ids of what made hours incomplete, from one to another, in any class: a gap of the stream is
+// one for all.
+func (hs hours) incomplete(from, to layout.Hour) (ids []string) {
+	for h := from; h <= to; h++ {
+		for _, t := range hs[h] {
+			ids = append(ids, t.incomplete...)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// report adds what is wrong with the hours, and their sums.
+func (hs hours) report(r *Report) {
+	order := slices.Sorted(maps.Keys(hs))
+	if len(order) == 0 {
+		return
+	}
+	r.First, r.Last, r.Hours = order[0], order[len(order)-1], len(order)
+	next := order[0]
+	for _, h := range order {
+		if h > next {
+			r.add(missingHours(next, h-1))
+		}
+		next = h + 1
+		for _, class := range slices.Sorted(maps.Keys(hs[h])) {
+			hs[h][class].report(r, Finding{Hour: h, Class: class})
+		}
+	}
+}
+
+// report adds what is wrong with the numbers of a class in an hour; at names the place.
+func (t *tally) report(r *Report, at Finding) {
+	r.Events, r.Deleted = r.Events+t.named, r.Deleted+t.deleted
+	r.Skipped, r.Letters = r.Skipped+t.skipped, r.Letters+t.letters
+	say := func(kind Kind, grade Grade, text string, args ...any) {
+		f := at
+		f.Kind, f.Grade, f.Text = kind, grade, fmt.Sprintf("%s, %s: ", at.Hour, at.Class)+fmt.Sprintf(text, args...)
+		r.add(f)
+	}
+	wrong := Different
+	if len(t.incomplete) > 0 {
+		wrong = Unproven // the numbers cannot add up, and the reason is known
+		say(HourIncomplete, Unproven, "events may be missing because of %s: `replicator gaps list` says what was lost; "+
+			"heal it, or accept that the hour is not complete", strings.Join(t.incomplete, ", "))
+	}
+	if t.named != t.claimed {
+		say(CountWrong, Different, "the manifests name objects of %s and say %d: a manifest is wrong, report it",
+			count(t.named, "event"), t.claimed)
+	}
+	if at.Class != transform.ClassTTL {
+		return
+	}
+	if have := t.named + t.skipped + t.letters; have != t.deleted {
+		say(CountWrong, wrong, "the log held %s, but %d are archived, %d not to be archived and %d dead letters: "+
+			"%s", count(t.deleted, "deletion"), t.named, t.skipped, t.letters, moreOrLess(t.deleted-have))
+	}
+	switch {
+	case t.isCounted && t.counted != t.deleted:
+		say(CountWrong, wrong, "%s counted when they were read, but the log held %d: %s",
+			count(t.counted, "deletion"), t.deleted, moreOrLess(t.counted-t.deleted))
+	case !t.isCounted && len(t.incomplete) == 0:
+		say(Uncounted, Unproven, "deletions were not counted when they were read, as after a recovery: "+
+			"that these are all cannot be shown (%s); there is nothing to do", count(t.named, "event"))
+	}
+}
+
+// moreOrLess says what a difference means and what to do.
+func moreOrLess(lost int64) string {
+	if lost > 0 {
+		return fmt.Sprintf("%d are lost; `replicator gaps list` and the log of that time may say why", lost)
+	}
+	return fmt.Sprintf("%d too many; look for duplicates among the findings", -lost)
+}
+
+func missingHours(from, to layout.Hour) Finding {
+	what := from.String() + " was never closed"
+	if to > from {
+		what = fmt.Sprintf("%s to %s were never closed", from, to)
+	}
+	return Finding{Kind: HourMissing, Grade: Different, Hour: from,
+		Text: what + ", though later hours were: a manifest is missing, or the replicator did not write it; " +
+			"look at the findings about manifests first"}
+}
+
+// count returns a number of things in words.
+func count(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
