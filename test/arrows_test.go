@@ -49,9 +49,11 @@ var arrows = map[string][]string{
 
 // outside says who may talk to the systems outside.
 var outside = map[string][]string{
-	"github.com/aws/":              {"source", "sandbox"},
+	"github.com/aws/":              {"source", "sandbox", "sink/archive/bucket"},
+	"github.com/Azure/":            {"sink/archive/bucket"},
 	"cloud.google.com/go/bigtable": {"sink/bigtable", "sandbox"},
-	"gocloud.dev/":                 {"source/export", "sandbox"},
+	"cloud.google.com/go/storage":  {"sink/archive/bucket"},
+	"gocloud.dev/":                 {"source/export", "sandbox", "sink/archive/bucket"},
 	"github.com/nats-io/":          {"queue", "sink/archive", "sandbox"},
 	"go.yaml.in/yaml":              {"config", "problem", "transform/lang", "sandbox/control", "cmd"},
 	"github.com/spf13/cobra":       {"cmd"},

@@ -3,6 +3,7 @@ package bucket
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"net/url"
@@ -54,25 +55,41 @@ var (
 type Options struct {
 	// ReadOnly makes nothing: a directory must exist, and is not cleared of what a crash left there.
 	ReadOnly bool
+	// Region is that of S3 where the URL names none; empty: the environment's.
+	Region string
+	// AssumeRole is the ARN of the role to take at S3; empty: the credentials of the default chain.
+	AssumeRole string
 }
 
-// Open opens the bucket of a URL: file:///directory, which is made where it is absent.
+// Open opens the bucket of a URL; nothing is asked of a service yet.
+//
+//	file:///directory                  made where it is absent
+//	s3://bucket/prefix?region=R        endpoint=URL for a server that is not AWS's
+//	gs://bucket/prefix
+//	azblob://container/prefix          storage_account, domain, protocol: see azureblob.URLOpener of the Go CDK
 func Open(ctx context.Context, rawURL string, o Options) (Bucket, error) {
-	op := "open archive " + rawURL
 	u, err := url.Parse(rawURL)
-	if err != nil {
-		return nil, wrap(ctx, "open archive", refused(failure.Rejected, hintURL, "%w", err))
+	if err != nil { // which would repeat the URL, and a password in it
+		return nil, wrap(ctx, "open archive", refused(failure.Rejected, hintURL, "the URL cannot be read"))
 	}
+	var b Bucket
 	switch u.Scheme {
 	case "file":
-		b, err := openDirectory(u, o)
-		if err != nil {
-			return nil, wrap(ctx, op, err)
-		}
-		return b, nil
+		b, err = openDirectory(u, o)
+	case "s3":
+		b, err = openCloud(ctx, u, o, openS3, "region", "endpoint")
+	case "gs":
+		b, err = openCloud(ctx, u, o, openGCS)
+	case "azblob":
+		b, err = openCloud(ctx, u, o, openAzure, "storage_account", "domain", "protocol", "localemu")
+	default:
+		err = refused(failure.Rejected, hintURL, "the scheme %q is unknown", u.Scheme)
 	}
-	return nil, wrap(ctx, op, refused(failure.Rejected, hintURL, "the scheme %q is unknown", u.Scheme))
+	if err != nil {
+		return nil, wrap(ctx, fmt.Sprintf("open archive %s://%s%s", u.Scheme, u.Host, u.Path), err)
+	}
+	return b, nil
 }
 
 // hintURL is what to do about a URL that no store understands.
-const hintURL = "write file:///directory"
+const hintURL = "write file:///directory, s3://bucket/prefix, gs://bucket/prefix or azblob://container/prefix"

@@ -10,9 +10,12 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// checkName refuses names that are not the same path in every store.
+// checkName refuses names that are not the same path in every store: the Go CDK reads these by another name than the
+// one that they are written by.
 func checkName(name string) error {
-	if !fs.ValidPath(name) || name == "." || strings.ContainsRune(name, '\\') {
+	escaped := strings.ContainsAny(name, "\\\"#%?\x7f") || strings.Contains(name, "__0x") ||
+		strings.ContainsFunc(name, func(r rune) bool { return r < ' ' })
+	if !fs.ValidPath(name) || name == "." || escaped {
 		return refused(failure.Rejected, "", "%q is no name of an object", name)
 	}
 	return nil

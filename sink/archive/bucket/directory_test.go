@@ -247,7 +247,7 @@ func TestNameIsDurableBeforeCreateReturns(t *testing.T) {
 // TestFaultLeavesNoPartOfAnObject: after a fault at each step the name is free or holds the whole object, the error
 // says what an operator can do, and a second call stores the object or finds it.
 func TestFaultLeavesNoPartOfAnObject(t *testing.T) {
-	want := random(4, 3<<20)
+	want := random(4, 1<<20+1)
 	for _, step := range []string{"write", "sync file", "link", "sync a/b", "sync ."} {
 		for errno, class := range map[syscall.Errno]failure.Class{
 			syscall.ENOSPC: failure.Fatal, syscall.EACCES: failure.Denied, syscall.EIO: failure.Fatal,

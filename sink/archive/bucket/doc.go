@@ -12,6 +12,12 @@
 //	directory.go  the store in a directory
 //	walk.go       its listing
 //	temporary.go  its temporary files, and what a crash left of them
+//	s3.go         S3, and servers that speak its protocol
+//	gcs.go        Google Cloud Storage
+//	azure.go      Azure Blob Storage
+//	cloud.go      what the three have in common
+//	reader.go     reading by ranges, and ahead
+//	reply.go      what the services' errors mean
 //	create.go     what is checked before an object is created
 //	errors.go     errors with class and hint
 package bucket

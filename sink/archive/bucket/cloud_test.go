@@ -1,0 +1,469 @@
+package bucket
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/fsouza/fake-gcs-server/fakestorage"
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+
+	"github.com/tailrace-cdc/replicator/failure"
+)
+
+// service is a server that speaks a service's protocol, behind a front that can break what passes.
+type service struct {
+	name string
+	base string // the URL of the bucket
+	args string // and its parameters
+	next http.Handler
+	fill func(t *testing.T, keys []string) // stores objects past the front
+
+	mu    sync.Mutex
+	calls []*http.Request // without bodies
+	front func(w http.ResponseWriter, r *http.Request) bool
+}
+
+func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.calls = append(s.calls, r)
+	front := s.front
+	s.mu.Unlock()
+	if front == nil || !front(w, r) {
+		s.next.ServeHTTP(w, r)
+	}
+}
+
+// between sets the front, and returns the calls since the last time.
+func (s *service) between(front func(w http.ResponseWriter, r *http.Request) bool) []*http.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	calls := s.calls
+	s.calls, s.front = nil, front
+	return calls
+}
+
+func (s *service) open(t *testing.T, prefix string) Bucket {
+	t.Helper()
+	b, err := Open(t.Context(), s.base+"/"+prefix+s.args, Options{})
+	if err != nil {
+		t.Fatalf("%v; %s", err, Hint(err))
+	}
+	t.Cleanup(func() { b.Close() })
+	return b
+}
+
+func startS3(t *testing.T) *service {
+	t.Helper()
+	for key, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "", "AWS_ENDPOINT_URL": "",
+		"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_EC2_METADATA_DISABLED": "true",
+	} {
+		t.Setenv(key, value)
+	}
+	store := s3mem.New()
+	if err := store.CreateBucket("archive"); err != nil {
+		t.Fatal(err)
+	}
+	s := &service{name: "s3", next: gofakes3.New(store).Server(), fill: func(t *testing.T, keys []string) {
+		for _, key := range keys {
+			if _, err := store.PutObject("archive", key, nil, strings.NewReader(key), int64(len(key)), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	s.base, s.args = "s3://archive", "?region=eu-west-1&endpoint="+url.QueryEscape(server.URL)
+	return s
+}
+
+func startGCS(t *testing.T) *service {
+	t.Helper()
+	s := &service{name: "gcs", base: "gs://archive"}
+	server := httptest.NewUnstartedServer(s)
+	fake, err := fakestorage.NewServerWithOptions(fakestorage.Options{
+		NoListener: true, PublicHost: server.Listener.Addr().String(), Writer: io.Discard,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fake.CreateBucketWithOpts(fakestorage.CreateBucketOpts{Name: "archive"})
+	s.next, s.fill = fake.HTTPHandler(), func(_ *testing.T, keys []string) {
+		for _, key := range keys {
+			fake.CreateObject(fakestorage.Object{
+				ObjectAttrs: fakestorage.ObjectAttrs{BucketName: "archive", Name: key}, Content: []byte(key),
+			})
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	t.Setenv("STORAGE_EMULATOR_HOST", server.Listener.Addr().String())
+	return s
+}
+
+// services runs a test against each protocol.
+func services(t *testing.T, test func(t *testing.T, s *service)) {
+	for name, start := range map[string]func(*testing.T) *service{"s3": startS3, "gcs": startGCS} {
+		t.Run(name, func(t *testing.T) { test(t, start(t)) })
+	}
+}
+
+func TestServicesConform(t *testing.T) {
+	services(t, func(t *testing.T, s *service) {
+		conform(t, func(t *testing.T) Bucket { return s.open(t, "some/prefix") })
+		for info, err := range s.open(t, "").List(t.Context(), "") {
+			if err != nil || !strings.HasPrefix(info.Name, "some/prefix/") {
+				t.Fatalf("outside of the prefix: %v, %v", info, err)
+			}
+		}
+	})
+}
+
+func isWrite(r *http.Request) bool { return r.Method == http.MethodPut || r.Method == http.MethodPost }
+
+// TestCreateIsOneRequest: an upload in parts would let each part be repeated, and its end come late.
+func TestCreateIsOneRequest(t *testing.T) {
+	services(t, func(t *testing.T, s *service) {
+		b, want := s.open(t, ""), random(9, 17<<20)
+		if err := createBytes(t, b, "a", want); err != nil {
+			t.Fatal(err)
+		}
+		calls := s.between(nil)
+		if len(calls) != 1 || !isWrite(calls[0]) {
+			t.Fatalf("%d requests", len(calls))
+		}
+		h, q := calls[0].Header, calls[0].URL.Query()
+		switch s.name {
+		case "s3":
+			if h.Get("If-None-Match") != "*" || h.Get("Content-MD5") == "" || calls[0].ContentLength != int64(len(want)) {
+				t.Errorf("headers %v", h)
+			}
+		case "gcs":
+			if q.Get("ifGenerationMatch") != "0" || q.Get("uploadType") != "multipart" {
+				t.Errorf("query %v", q)
+			}
+		}
+		if !bytes.Equal(content(t, b, "a"), want) {
+			t.Error("the object holds other bytes")
+		}
+	})
+}
+
+// TestAlteredOnTheWay: the service compares the checksum before it stores an object.
+func TestAlteredOnTheWay(t *testing.T) {
+	services(t, func(t *testing.T, s *service) {
+		b, want := s.open(t, ""), bytes.Repeat([]byte("A"), 5000)
+		s.between(func(_ http.ResponseWriter, r *http.Request) bool {
+			body, _ := io.ReadAll(r.Body)
+			altered := bytes.Replace(body, []byte("AAAA"), []byte("AABA"), 1)
+			r.Body = io.NopCloser(bytes.NewReader(altered))
+			return false
+		})
+		err := createBytes(t, b, "a", want)
+		if class := Classify(err); err == nil || class == failure.Rejected {
+			t.Errorf("%v, %s", err, class)
+		}
+		s.between(nil)
+		if err := createBytes(t, b, "a", want); err != nil || !bytes.Equal(content(t, b, "a"), want) {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
+}
+
+// TestLostAnswer: the service has stored the object, and nobody learns it. The next call says that the name is taken.
+func TestLostAnswer(t *testing.T) {
+	services(t, func(t *testing.T, s *service) {
+		b, want := s.open(t, ""), random(5, 1<<20)
+		s.between(func(_ http.ResponseWriter, r *http.Request) bool {
+			if isWrite(r) {
+				s.next.ServeHTTP(httptest.NewRecorder(), r)
+				panic(http.ErrAbortHandler) // closes the connection
+			}
+			return false
+		})
+		if err := createBytes(t, b, "a", want); Classify(err) != failure.Transient || errors.Is(err, ErrExists) {
+			t.Errorf("%v, %s", err, Classify(err))
+		}
+		if calls := s.between(nil); len(calls) != 1 {
+			t.Errorf("%d requests: the caller tries again, nobody else", len(calls))
+		}
+		if err := createBytes(t, b, "a", want); !errors.Is(err, ErrExists) {
+			t.Errorf("again: %v", err)
+		}
+		if !bytes.Equal(content(t, b, "a"), want) {
+			t.Error("the object holds other bytes")
+		}
+	})
+}
+
+func TestSlowServiceEndsWithItsContext(t *testing.T) {
+	services(t, func(t *testing.T, s *service) {
+		b, arrived := s.open(t, ""), make(chan struct{}, 1)
+		s.between(func(_ http.ResponseWriter, r *http.Request) bool {
+			_, _ = io.Copy(io.Discard, r.Body)
+			arrived <- struct{}{}
+			<-r.Context().Done() // the client has gone
+			panic(http.ErrAbortHandler)
+		})
+		ctx, cancel := context.WithCancelCause(t.Context())
+		stop := errors.New("stop")
+		go func() {
+			<-arrived
+			cancel(stop)
+		}()
+		if err := b.Create(ctx, "a", scratch(t, []byte("x")), 1); Classify(err) != failure.Canceled || !errors.Is(err, stop) {
+			t.Errorf("%v, %s", err, Classify(err))
+		}
+	})
+}
+
+// refusal is a reply of a service: a body of S3, or of GCS.
+func refusal(s *service, status int, code string) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		_, _ = io.Copy(io.Discard, r.Body)
+		body := fmt.Sprintf("<Error><Code>%s</Code><Message>no</Message></Error>", code)
+		if w.Header().Set("Content-Type", "application/xml"); s.name == "gcs" {
+			w.Header().Set("Content-Type", "application/json")
+			body = fmt.Sprintf(`{"error": {"code": %d, "message": "no", "errors": [{"reason": %q}]}}`, status, code)
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+		return true
+	}
+}
+
+func TestRefusedCalls(t *testing.T) {
+	services(t, func(t *testing.T, s *service) {
+		b := s.open(t, "")
+		for _, c := range []struct {
+			status int
+			code   string
+			class  failure.Class
+			hint   string
+		}{
+			{500, "InternalError", failure.Transient, ""},
+			{503, "SlowDown", failure.Throttled, ""},
+			{429, "rateLimitExceeded", failure.Throttled, ""},
+			{409, "ConditionalRequestConflict", failure.Transient, ""},
+			{403, "AccessDenied", failure.Denied, "s3:PutObject"},
+			{404, "NoSuchBucket", failure.Missing, "make the bucket"},
+			{301, "PermanentRedirect", failure.Rejected, "?region="},
+			{501, "NotImplemented", failure.Fatal, "If-None-Match"},
+			{507, "XMinioStorageFull", failure.Fatal, "make room"},
+			{400, "InvalidArgument", failure.Fatal, ""},
+		} {
+			s.between(refusal(s, c.status, c.code))
+			err := createBytes(t, b, "a", []byte("x"))
+			if Classify(err) != c.class || !strings.Contains(Hint(err), c.hint) || errors.Is(err, ErrExists) {
+				t.Errorf("%d %s: %v, %s, %q", c.status, c.code, err, Classify(err), Hint(err))
+			}
+			if calls := s.between(nil); len(calls) != 1 {
+				t.Errorf("%d %s: %d requests", c.status, c.code, len(calls))
+			}
+			if c.class == failure.Transient || c.class == failure.Throttled {
+				continue // reading repeats those, with pauses
+			}
+			s.between(refusal(s, c.status, c.code))
+			_, err = b.Open(t.Context(), "a")
+			if Classify(err) != c.class || errors.Is(err, ErrNotFound) {
+				t.Errorf("open, %d %s: %v, %s", c.status, c.code, err, Classify(err))
+			}
+			for _, err = range b.List(t.Context(), "") {
+				break
+			}
+			if Classify(err) != c.class {
+				t.Errorf("list, %d %s: %v, %s", c.status, c.code, err, Classify(err))
+			}
+		}
+		s.between(refusal(s, 412, "PreconditionFailed"))
+		if err := createBytes(t, b, "a", []byte("x")); !errors.Is(err, ErrExists) {
+			t.Errorf("412: %v", err)
+		}
+	})
+}
+
+// TestBucketThatIsGone: an archive whose bucket is gone has not lost its objects one by one.
+func TestBucketThatIsGone(t *testing.T) {
+	services(t, func(t *testing.T, s *service) {
+		s.base = strings.Replace(s.base, "archive", "gone", 1)
+		b := s.open(t, "")
+		_, openErr := b.Open(t.Context(), "a")
+		var listErr error
+		for _, listErr = range b.List(t.Context(), "") {
+			break
+		}
+		for op, err := range map[string]error{
+			"create": createBytes(t, b, "a", nil), "open": openErr, "list": listErr, "probe": Probe(t.Context(), b),
+		} {
+			if Classify(err) != failure.Missing || errors.Is(err, ErrNotFound) || !strings.Contains(Hint(err), "//gone") {
+				t.Errorf("%s: %v, %s, %q", op, err, Classify(err), Hint(err))
+			}
+		}
+	})
+}
+
+func TestStoreWithoutConditionsIsFound(t *testing.T) {
+	services(t, func(t *testing.T, s *service) {
+		s.between(func(_ http.ResponseWriter, r *http.Request) bool {
+			r.Header.Del("If-None-Match")
+			q := r.URL.Query()
+			q.Del("ifGenerationMatch")
+			r.URL.RawQuery = q.Encode()
+			return false
+		})
+		err := Probe(t.Context(), s.open(t, ""))
+		if Classify(err) != failure.Fatal || !strings.Contains(Hint(err), "conditions of writes") {
+			t.Errorf("%v, %s, %q", err, Classify(err), Hint(err))
+		}
+	})
+}
+
+func TestListingsHavePages(t *testing.T) {
+	services(t, func(t *testing.T, s *service) {
+		var want []string
+		for i := range 25 {
+			want = append(want, fmt.Sprintf("p/%05d", i))
+		}
+		s.fill(t, append(slices.Clone(want), "a", "q/1"))
+		b := s.open(t, "")
+		b.(*cloud).pageSize = 10
+		if got := names(t, b, "p/"); !slices.Equal(got, want) {
+			t.Errorf("%d names, want %d", len(got), len(want))
+		}
+		if calls := s.between(nil); len(calls) != 3 {
+			t.Errorf("%d requests", len(calls))
+		}
+	})
+}
+
+// TestReadingTakesFewRequests: one for the end of an object, and not thousands for all of it.
+func TestReadingTakesFewRequests(t *testing.T) {
+	services(t, func(t *testing.T, s *service) {
+		b, want := s.open(t, ""), random(6, 16<<20)
+		if err := createBytes(t, b, "a", want); err != nil {
+			t.Fatal(err)
+		}
+		r, err := b.Open(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.between(nil)
+		size := r.Size()
+		for _, back := range []int64{8, 1000, 60_000} { // the magic, the length, the footer
+			p := make([]byte, back)
+			if _, err := r.ReadAt(p, size-back); err != nil || !bytes.Equal(p, want[size-back:]) {
+				t.Fatalf("the last %d bytes: %v", back, err)
+			}
+		}
+		if calls := s.between(nil); len(calls) != 1 {
+			t.Errorf("%d requests for a footer", len(calls))
+		}
+		var columns [4][]byte // read side by side, as columns are
+		for p := make([]byte, 5000); int64(len(columns[0])) < size/4; {
+			for i := range columns {
+				at := int64(i)*size/4 + int64(len(columns[i]))
+				n, err := r.ReadAt(p[:min(5000, size/4-int64(len(columns[i])))], at)
+				if err != nil {
+					t.Fatal(err)
+				}
+				columns[i] = append(columns[i], p[:n]...)
+			}
+		}
+		if !bytes.Equal(bytes.Join(columns[:], nil), want) {
+			t.Error("read side by side: other bytes")
+		}
+		if calls := s.between(nil); len(calls) > 24 {
+			t.Errorf("%d requests for 16 MB", len(calls))
+		}
+	})
+}
+
+// TestReadIsRepeated: a connection is cut in the middle of a reply, once.
+func TestReadIsRepeated(t *testing.T) {
+	services(t, func(t *testing.T, s *service) {
+		b, want := s.open(t, ""), random(8, 100_000)
+		if err := createBytes(t, b, "a", want); err != nil {
+			t.Fatal(err)
+		}
+		r, err := b.Open(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var cut sync.Once
+		s.between(func(w http.ResponseWriter, r *http.Request) bool {
+			cut.Do(func() {
+				whole := httptest.NewRecorder()
+				s.next.ServeHTTP(whole, r)
+				for key, values := range whole.Header() {
+					w.Header()[key] = values
+				}
+				w.WriteHeader(whole.Code)
+				_, _ = w.Write(whole.Body.Bytes()[:50_000])
+				panic(http.ErrAbortHandler)
+			})
+			return false
+		})
+		got := make([]byte, len(want))
+		if _, err := r.ReadAt(got, 0); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("read: %v", err)
+		}
+		if calls := s.between(nil); len(calls) != 2 {
+			t.Errorf("%d requests", len(calls))
+		}
+	})
+}
+
+// TestNothingToSignWith: what an operator forgot is said at the start, or by the first call.
+func TestNothingToSignWith(t *testing.T) {
+	startS3(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	t.Setenv("AZURE_STORAGE_ACCOUNT", "")
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/dev/null/credentials.json")
+	for url, want := range map[string]struct {
+		class failure.Class
+		hint  string
+	}{
+		"s3://archive":                           {failure.Rejected, "region"},
+		"s3://archive?endpoint=localhost:9000":   {failure.Rejected, "endpoint=https://"},
+		"s3://archive?regoin=eu-west-1":          {failure.Rejected, "known are: region, endpoint"},
+		"s3://me:secret@archive":                 {failure.Rejected, "s3://bucket/prefix"},
+		"s3://archive/a//b?region=x":             {failure.Rejected, ""},
+		"gs://":                                  {failure.Rejected, "gs://bucket"},
+		"gs://archive":                           {failure.Denied, "GOOGLE_APPLICATION_CREDENTIALS"},
+		"azblob://archive":                       {failure.Denied, "AZURE_STORAGE_ACCOUNT"},
+		"azblob://archive?sig=secret":            {failure.Rejected, "known are"},
+		"s3://archive?region=a&region=b":         {failure.Rejected, "known are"},
+		"s3://me:secret@archive:port/":           {failure.Rejected, "s3://bucket/prefix"},
+		"s3://archive?endpoint=http://127.0.0.1": {failure.None, ""},
+	} {
+		b, err := Open(t.Context(), url, Options{})
+		if Classify(err) != want.class || !strings.Contains(Hint(err), want.hint) {
+			t.Errorf("%s: %v, %s, %q", url, err, Classify(err), Hint(err))
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("%v: the message shows a secret", err)
+		}
+		if err != nil {
+			continue
+		}
+		err = createBytes(t, b, "a", nil)
+		if Classify(err) != failure.Denied || !strings.Contains(Hint(err), "credentials") {
+			t.Errorf("%s: %v, %s, %q", url, err, Classify(err), Hint(err))
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
