@@ -21,8 +21,8 @@ const (
 
 // Options of Verify.
 type Options struct {
-	// Head is the end of the chain that the table's log knows; nil where the log could not be asked. A log that never had
-	// a manifest has the zero Head.
+	// Head is the end of the chain that the table's log knows, zero before its first manifest; nil where the log could not
+	// be asked.
 	Head *Head
 	// From and To bound the hours whose objects are looked at; To is not included. 0: no bound. The chain is always
 	// checked as a whole.
@@ -104,6 +104,9 @@ func (v *verifier) chain(ctx context.Context, r *Report) error {
 	case head == nil:
 		r.add(Finding{Kind: HeadUnknown, Grade: Unproven, Text: "the log of the table could not be asked for the end of " +
 			"the chain: if the last manifests were deleted, that is not found; verify again when the queue can be reached"})
+	case head.N == 0 && r.Head.N > 0:
+		r.add(Finding{Kind: HeadUnknown, Grade: Unproven, Text: "the log of the table knows no manifest yet, as after a " +
+			"recovery: if the last manifests were deleted, that is not found; verify again after the next hour"})
 	case head.N > r.Head.N:
 		r.add(Finding{Kind: ChainCut, Grade: Different, Manifest: r.Head.N + 1, Text: fmt.Sprintf(
 			"the chain ends with manifest %d, but the replicator wrote %d: its end was cut off; "+

@@ -183,6 +183,9 @@ func TestWholeArchiveIsOK(t *testing.T) {
 	if r := s.verify(Options{}); r.Verdict != Unproven || !slices.Equal(r.Kinds(), []Kind{HeadUnknown}) {
 		t.Errorf("without the head: %+v", r)
 	}
+	if r := s.verify(Options{Head: &Head{}}); r.Verdict != Unproven || !slices.Equal(r.Kinds(), []Kind{HeadUnknown}) {
+		t.Errorf("after a recovery: %+v", r)
+	}
 	r := s.verify(Options{Head: &s.head, From: hour0 + 5, To: hour0 + 7})
 	if r.Verdict != OK || r.Objects != 4 || r.Hours != 2 || r.Open+r.Late != 0 {
 		t.Errorf("two hours: %+v", r)
