@@ -41,6 +41,7 @@
 //	internal/explaining why a row looks as it does: explain --key and --row
 //	internal/subject    the files of explain --item and --record
 //	internal/dump       a log as lines
+//	internal/archived   lists, verifies and queries the archive
 //	internal/catalog    the tables of the configuration, described and compiled
 //	internal/wire       the clients, and a picture of what they need from each other
 //	internal/heap       how large the heap of run may get
@@ -66,6 +67,7 @@
 //	gaps.go       gaps: what was lost before it was read
 //	resync.go     resync: makes the rows of a table, or of some items, true again
 //	mapping.go    mapping: what a changed mapping does, and accepts it
+//	archive.go    archive list, verify, query: what expired
 //	recover.go    recover: a new life after a lost log
 //	table.go      table retire: the end of a table's replication
 //	version.go    version, and the man pages

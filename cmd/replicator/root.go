@@ -48,7 +48,7 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 		a.demoCommand(), a.initCommand(), a.sandboxCommand(), a.runCommand(), a.checkCommand(), a.schemaCommand(),
 		a.statusCommand(), a.queueCommand(), a.dlqCommand(), a.gapsCommand(), a.pauseCommand(),
 		a.resumeCommand(), a.copyCommand(), a.resyncCommand(), a.mappingCommand(),
-		a.recoverCommand(), a.tableCommand(),
+		a.archiveCommand(), a.recoverCommand(), a.tableCommand(),
 	)
 	root.AddCommand(compare.Commands(a.App)...)
 	for _, cmd := range root.Commands() {

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/archived"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
+	"github.com/tailrace-cdc/replicator/sink/archive/manifest"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// archiveCommand returns the command `replicator archive`.
+func (a *app) archiveCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "archive",
+		Short: "Look at the archive of what expired: what is there, is it whole, which events",
+		Long: `The archive holds the last image of each item that DynamoDB's time to live deleted, in objects by hour. These
+commands read the store of archive.url: they need no running replicator, and write nothing.`,
+		Args: a.Args(cobra.NoArgs),
+	}
+	cmd.AddCommand(a.archiveListCommand(), a.archiveVerifyCommand(), a.archiveQueryCommand())
+	return cmd
+}
+
+// archiveFlags are the flags that all of these commands have.
+type archiveFlags struct{ table, from, to string }
+
+func (f *archiveFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.table, "table", "", "only this source table")
+	cmd.Flags().StringVar(&f.from, "from", "", "a time (UTC), a day, an hour (2026-05-04T13), or how long ago (36h)")
+	cmd.Flags().StringVar(&f.to, "to", "", "the end of the time, not included")
+}
+
+// shelf is what these commands work on.
+type shelf struct {
+	cfg    *config.Config
+	tables []config.Table
+	in     archived.Range
+	bucket bucket.Bucket
+}
+
+// close closes the store, of which nothing was written.
+func (s *shelf) close() { _ = s.bucket.Close() }
+
+// openArchive opens the store and reads the flags.
+func (a *app) openArchive(ctx context.Context, f *archiveFlags) (*shelf, error) {
+	cfg, err := a.Config()
+	if err != nil {
+		return nil, err
+	}
+	s := &shelf{cfg: cfg}
+	if s.in, err = archived.ParseRange(f.from, f.to, time.Now()); err != nil {
+		return nil, err
+	}
+	if s.tables, err = catalog.Select(cfg, f.table); err != nil {
+		return nil, err
+	}
+	s.bucket, err = archived.Open(ctx, cfg)
+	return s, err
+}
+
+// archiveListCommand returns the command `replicator archive list`.
+func (a *app) archiveListCommand() *cobra.Command {
+	var f archiveFlags
+	var objects bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the hours of the archive, and whether they are closed", Args: a.Args(cobra.NoArgs),
+		Long: `list prints a line for each class and hour: closed (a manifest names its objects), incomplete (closed, but
+events were lost in a gap or a recovery), or open. With --objects it prints a line for each object.`,
+		RunE: a.Body(func(ctx context.Context, _ []string) error {
+			s, err := a.openArchive(ctx, &f)
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			a.Printed = true // an empty list is an answer
+			w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+			for _, t := range s.tables {
+				l, err := archived.List(ctx, s.bucket, t.Source, s.in)
+				if err != nil {
+					return err
+				}
+				if err := a.printListing(w, l, objects); err != nil {
+					return err
+				}
+				if l.Fault != "" {
+					fmt.Fprintf(a.Errs, "%s: %s\n  next: `replicator archive verify --table %s`\n", t.Source, l.Fault,
+						cli.ShellQuote(t.Source))
+				}
+			}
+			return w.Flush()
+		}),
+	}
+	f.register(cmd)
+	cmd.Flags().BoolVar(&objects, "objects", false, "a line for each object")
+	return cmd
+}
+
+// printListing prints the hours or the objects of a table.
+func (a *app) printListing(w *tabwriter.Writer, l *archived.Listing, objects bool) error {
+	if objects {
+		for i := range l.Objects {
+			o := &l.Objects[i]
+			if a.JSON {
+				if err := a.PrintJSON(o); err != nil {
+					return err
+				}
+				continue
+			}
+			fmt.Fprintf(w, "%s\t%s events\t%s\n", o.Object, humanize.Comma(o.Events), humanize.Bytes(uint64(o.Bytes)))
+		}
+		return nil
+	}
+	for i := range l.Hours {
+		h := &l.Hours[i]
+		if a.JSON {
+			if err := a.PrintJSON(h); err != nil {
+				return err
+			}
+			continue
+		}
+		if i == 0 {
+			fmt.Fprintln(w, "TABLE\tHOUR\tCLASS\tSTATE\tOBJECTS\tEVENTS\tSIZE")
+		}
+		state := strings.Join(append([]string{h.State}, h.Incomplete...), " ")
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", h.Table, h.Hour, h.Class, state, h.Objects, humanize.Comma(h.Events),
+			humanize.Bytes(uint64(h.Bytes)))
+	}
+	if len(l.Hours) == 0 && !a.JSON {
+		fmt.Fprintln(w, "Nothing is archived.")
+	}
+	return nil
+}
+
+// archiveVerifyCommand returns the command `replicator archive verify`.
+func (a *app) archiveVerifyCommand() *cobra.Command {
+	var f archiveFlags
+	var full, quick bool
+	cmd := &cobra.Command{
+		Use: "verify", Short: "Compare the archive with its manifests: is it whole, unaltered, each event once",
+		Long: `verify checks the chain of manifests, also against its end in the table's log, so that a cut-off end is found;
+each object against its manifest; that no other object is in a closed hour; that no record is archived twice, and none
+between two archived ones is missing; and that events, deletions and counts of each hour add up.
+
+By default it reads every byte of each object; with --quick its size and footer; with --full also every event. The
+verdict is unproven where nothing is wrong but something could not be shown: the queue could not be reached, deletions
+were not counted, an hour is incomplete because of a gap. Exit 4: differences were found.`,
+		Args: a.Args(cobra.NoArgs),
+		RunE: a.Body(func(ctx context.Context, _ []string) error {
+			s, err := a.openArchive(ctx, &f)
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			o := manifest.Options{Depth: manifest.Bytes}
+			switch {
+			case full:
+				o.Depth = manifest.Full
+			case quick:
+				o.Depth = manifest.Quick
+			}
+			o.From, o.To = s.in.Hours()
+			return a.verifyArchive(ctx, s, o)
+		}),
+	}
+	f.register(cmd)
+	cmd.Flags().BoolVar(&full, "full", false, "read every event too")
+	cmd.Flags().BoolVar(&quick, "quick", false, "read only the footer of each object")
+	cmd.MarkFlagsMutuallyExclusive("full", "quick")
+	return cmd
+}
+
+// verifyArchive compares the archive of each table, and prints the reports.
+func (a *app) verifyArchive(ctx context.Context, s *shelf, o manifest.Options) error {
+	if !strings.HasPrefix(s.cfg.Archive.URL, "file:") { // far away: fetch each object once
+		o.Scratch = s.cfg.Scratch
+	}
+	clients := a.Clients(s.cfg)
+	defer clients.Close()
+	q, err := clients.Queue(ctx)
+	if err != nil { // the archive is as it is without the queue
+		fmt.Fprintf(a.Errs, "%s: the queue cannot be reached: %v\n", a.Path, err)
+	}
+	var all archived.Verified
+	for _, t := range s.tables {
+		o.Head = nil
+		if q != nil {
+			if o.Head, err = archived.Head(ctx, q, t.Source); err != nil {
+				fmt.Fprintf(a.Errs, "%s: the log of %s cannot be read: %v\n", a.Path, t.Source, err)
+			}
+		}
+		progress, done := a.archiveBar("verify " + t.Source)
+		o.Progress = func(p manifest.Progress) {
+			progress(p.Bytes, p.AllBytes, fmt.Sprintf("%d of %d objects", p.Objects, p.AllObjects))
+		}
+		r, err := archived.Verify(ctx, s.bucket, t.Source, o)
+		done()
+		if err != nil {
+			return err
+		}
+		all.Add(r)
+		if !a.JSON {
+			a.Printed = true
+			archived.Print(a.Out, r)
+		}
+	}
+	if a.JSON {
+		if err := a.PrintJSON(all); err != nil {
+			return err
+		}
+	}
+	if all.Verdict == manifest.Different {
+		return exit.Silent(exit.CodeDifferences)
+	}
+	return nil
+}
+
+// archiveBar returns what shows a bar on a terminal, and what removes it.
+func (a *app) archiveBar(name string) (show func(done, all int64, text string), remove func()) {
+	if !a.ShowsBars() {
+		return func(int64, int64, string) {}, func() {}
+	}
+	drawn, began := bars.New(a.Errs), time.Now()
+	return func(done, all int64, text string) {
+		rate := float64(done) / max(time.Since(began).Seconds(), 0.001)
+		drawn.Show([]bars.Step{{Name: name, Percent: 100 * float64(done) / float64(max(all, 1)),
+			Text: fmt.Sprintf("%s, %s/s", text, humanize.Bytes(uint64(rate)))}})
+	}, drawn.Close
+}
+
+// archiveQueryCommand returns the command `replicator archive query`.
+func (a *app) archiveQueryCommand() *cobra.Command {
+	var f archiveFlags
+	var key []string
+	var class string
+	cmd := &cobra.Command{
+		Use: "query --table NAME", Short: "Print archived events, with their items, as JSON lines",
+		Long: `query prints the events as CloudEvents, one on a line, the newest last: data.item is the item as it was when
+it expired. --key names an item, or all items with a partition key. Only the objects of the hours and the class that are
+asked for are read; without --from and --to those are all.`,
+		Example: `  replicator archive query --table Sessions --key pk=hats --from 2026-05-04 --to 2026-05-05
+  replicator archive query --table Sessions --key '{"pk":{"S":"hats"},"sk":{"N":"12"}}' | tail -1 | jq .data.item`,
+		Args: a.Args(cobra.NoArgs),
+		RunE: a.Body(func(ctx context.Context, _ []string) error {
+			if class != "" && !slices.Contains(archived.Classes, transform.EventClass(class)) {
+				return exit.Usage("ttl, user, inferred or healed", "%q is not a class of events", class)
+			}
+			k, err := archived.ParseKey(key)
+			if err != nil {
+				return err
+			}
+			s, err := a.openArchive(ctx, &f)
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			q := archived.Query{Table: f.table, Time: s.in, Class: transform.EventClass(class), Key: k}
+			progress, done := a.archiveBar("query " + f.table)
+			defer done()
+			q.Progress = func(bytes, all int64) { progress(bytes, all, humanize.Bytes(uint64(bytes))) }
+			a.Printed = true // no event is an answer
+			return q.Run(ctx, s.bucket, func(line []byte) error {
+				if _, err := a.Out.Write(append(line, '\n')); err != nil {
+					return fmt.Errorf("write event: %w", err)
+				}
+				return nil
+			})
+		}),
+	}
+	f.register(cmd)
+	cmd.Flags().StringArrayVar(&key, "key", nil, `an item's key: '{"pk":"hats"}', or pk=hats, once for each attribute`)
+	cmd.Flags().StringVar(&class, "class", "", "only ttl, user, inferred or healed")
+	cli.Must(cmd.MarkFlagRequired("table"))
+	return cmd
+}

@@ -1,0 +1,133 @@
+package archived
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/journal"
+	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
+	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
+	"github.com/tailrace-cdc/replicator/sink/archive/manifest"
+	"github.com/tailrace-cdc/replicator/sink/archive/object"
+)
+
+// Open opens the store of the configuration's archive, to be read only.
+func Open(ctx context.Context, cfg *config.Config) (bucket.Bucket, error) {
+	if cfg.Archive.URL == "" {
+		return nil, exit.Usage("archive: {url: s3://BUCKET/PREFIX}", "the configuration has no archive of objects")
+	}
+	b, err := bucket.Open(ctx, cfg.Archive.URL, bucket.Options{ReadOnly: true})
+	if err != nil {
+		return nil, Failed(err)
+	}
+	return b, nil
+}
+
+// Failed gives an error of the store its exit code and hint.
+func Failed(err error) error {
+	var known *exit.Error
+	var newer *manifest.NewerFormatError
+	var newerObject *object.NewerVersionError
+	switch {
+	case err == nil || errors.As(err, &known) || errors.Is(err, context.Canceled):
+		return err
+	case errors.As(err, &newer) || errors.As(err, &newerObject):
+		return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "run the command of the replicator that wrote it"}
+	case bucket.Classify(err) == failure.Rejected:
+		return &exit.Error{Code: exit.CodeUsage, Err: err, Hint: bucket.Hint(err)}
+	}
+	return exit.Environment(err, bucket.Hint(err))
+}
+
+// Head returns the end of the chain of manifests that the log of a table knows; nil where it has no stream of archival
+// events, as after a recovery.
+func Head(ctx context.Context, q *queue.Queue, table string) (*manifest.Head, error) {
+	log, err := q.Log(ctx, table)
+	if errors.Is(err, queue.ErrNoLog) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	j, err := log.ExistingArchive(ctx)
+	if j == nil || err != nil {
+		return nil, err
+	}
+	info, err := j.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	head, from, err := snapshotHead(ctx, j, info)
+	if err != nil {
+		return nil, err
+	}
+	r := j.Read(from)
+	defer r.Close(context.WithoutCancel(ctx))
+	for seq := from - 1; seq < info.Last; {
+		var msg []byte
+		if seq, msg, err = r.Next(ctx); err != nil {
+			return nil, err
+		}
+		e, err := ledger.Decode(msg)
+		if err != nil {
+			return nil, fmt.Errorf("read entry %d of the archive's stream: %w", seq, err)
+		}
+		if written, ok := e.Body.(*ledger.ManifestWritten); ok {
+			head = written.Head
+		}
+	}
+	return &head, nil
+}
+
+// snapshotHead returns the head in the newest snapshot of an archive's stream, and the entry behind it; where the
+// newest one lacks parts, the stream is read from its first entry on.
+func snapshotHead(
+	ctx context.Context, j *journal.Journal, info journal.Info,
+) (head manifest.Head, next uint64, err error) {
+	seq, msg, err := j.Newest(ctx)
+	if err != nil || seq < info.First || seq > info.Last {
+		return head, info.First, err
+	}
+	e, err := ledger.Decode(msg)
+	if err != nil {
+		return head, 0, err
+	}
+	b, ok := e.Body.(*ledger.Snapshot)
+	if !ok || b.Part != b.Parts-1 || seq-b.First != uint64(b.Part) {
+		return head, info.First, nil
+	}
+	var parts [][]byte
+	for at := b.First; at < seq; at++ {
+		part, _, err := j.At(ctx, at)
+		if err != nil {
+			return head, 0, err
+		}
+		parts = append(parts, part)
+	}
+	s, err := ledger.Restore(b.First, append(parts, msg))
+	if err != nil {
+		return head, 0, err
+	}
+	return s.Head, seq + 1, nil
+}
+
+// readContent reads an object for manifest.Verify.
+func readContent(_ context.Context, r io.ReaderAt, size int64, all bool) (*manifest.Content, error) {
+	foot, err := object.ReadFooter(r, size)
+	if err == nil && all {
+		var wrong []string
+		if foot, wrong, err = object.Verify(r, size); err == nil && len(wrong) > 0 {
+			err = errors.New(wrong[0])
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &manifest.Content{Part: foot.Part, Coverage: foot.Coverage, Events: foot.Events, Digest: foot.Digest}, nil
+}
