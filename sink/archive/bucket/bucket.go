@@ -27,7 +27,7 @@ type Bucket interface {
 	// pair.
 	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 
-	// Close releases connections and files. Readers must have been closed.
+	// Close releases files and credentials. Readers must have been closed. Idle connections end by themselves.
 	Close() error
 }
 

@@ -67,6 +67,7 @@ func startS3(t *testing.T) *service {
 	t.Helper()
 	for key, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "", "AWS_ENDPOINT_URL": "",
+		"AWS_ENDPOINT_URL_S3": "", "AWS_DEFAULT_REGION": "", "AWS_PROFILE": "", "AWS_SESSION_TOKEN": "",
 		"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_EC2_METADATA_DISABLED": "true",
 	} {
 		t.Setenv(key, value)
@@ -424,12 +425,32 @@ func TestReadIsRepeated(t *testing.T) {
 	})
 }
 
+// TestEndpointOfTheEnvironment: the sandbox is found without a parameter of the URL.
+func TestEndpointOfTheEnvironment(t *testing.T) {
+	s := startS3(t)
+	u, err := url.Parse(s.base + s.args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_ENDPOINT_URL_S3", u.Query().Get("endpoint"))
+	b, err := Open(t.Context(), s.base, Options{Region: "eu-west-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if err := createBytes(t, b, "a", []byte("x")); err != nil || string(content(t, b, "a")) != "x" {
+		t.Errorf("create: %v", err)
+	}
+}
+
 // TestNothingToSignWith: what an operator forgot is said at the start, or by the first call.
 func TestNothingToSignWith(t *testing.T) {
 	startS3(t)
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	t.Setenv("STORAGE_EMULATOR_HOST", "")
 	t.Setenv("AZURE_STORAGE_ACCOUNT", "")
+	t.Setenv("AZURE_STORAGE_CONNECTION_STRING", "")
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/dev/null/credentials.json")
 	for url, want := range map[string]struct {
 		class failure.Class

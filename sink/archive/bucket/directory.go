@@ -26,15 +26,18 @@ type directory struct {
 	path string
 	root *os.Root // no name leads out of it
 
-	// fault is set by tests: it is called before each step, and its error is the step's.
+	// fault and sync are replaced by tests. fault is called before each step, and its error is the step's.
 	fault func(step string) error
+	sync  func(*os.File) error
 }
 
 func openDirectory(u *url.URL, o Options) (*directory, error) {
 	if (u.Host != "" && u.Host != "localhost") || u.Path == "" || u.RawQuery != "" {
 		return nil, refused(failure.Rejected, "write file:///directory", "not the URL of a directory")
 	}
-	d := &directory{path: filepath.Clean(u.Path), fault: func(string) error { return nil }}
+	d := &directory{
+		path: filepath.Clean(u.Path), fault: func(string) error { return nil }, sync: (*os.File).Sync,
+	}
 	if !o.ReadOnly {
 		if err := makeDirs(d.path); err != nil {
 			return nil, err
@@ -160,7 +163,7 @@ func (d *directory) fill(ctx context.Context, f *os.File, content *io.SectionRea
 	if err := d.fault("sync file"); err != nil {
 		return err
 	}
-	return f.Sync()
+	return d.sync(f)
 }
 
 // link gives a file its name, durably, or returns ErrExists.
@@ -194,7 +197,7 @@ func (d *directory) syncAbove(name string) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		if err := errors.Join(d.sync(f), f.Close()); err != nil {
 			return err
 		}
 		if dir == "." {
