@@ -13,6 +13,7 @@ import (
 // converter makes the values of configured columns. It decodes the attributes that they name and skips the others.
 type converter struct {
 	columns []Column
+	scales  []decimal
 	roots   map[string]bool
 	decoder change.Decoder
 	texts   [][]byte // of each column: where its value is made
@@ -23,9 +24,14 @@ func newConverter(columns []Column) *converter {
 	c := &converter{columns: columns, roots: map[string]bool{}, texts: make([][]byte, len(columns))}
 	for _, col := range columns {
 		c.roots[col.Path[0]] = true
+		precision, scale, _ := col.Type.Decimal()
+		c.scales = append(c.scales, decimal{precision, scale, decimalWidth(precision)})
 	}
 	return c
 }
+
+// decimal is the type of a decimal column, and the width of its values in bytes.
+type decimal struct{ precision, scale, width int }
 
 // convert sets the value of each column, and returns the JSON list of those that do not fit, nil where all do. All is
 // valid until the next call.
@@ -111,13 +117,11 @@ func (c *converter) number(i int, n string) (parquet.Value, bool) {
 		x, err := strconv.ParseInt(n, 10, 64)
 		return parquet.Int64Value(x), err == nil && x >= minTime && x <= maxTime
 	default:
-		precision, scale, _ := t.Decimal()
-		width := decimalWidth(precision)
-		if cap(c.texts[i]) < width {
-			c.texts[i] = make([]byte, width)
+		d := c.scales[i]
+		if c.texts[i] == nil {
+			c.texts[i] = make([]byte, d.width)
 		}
-		c.texts[i] = c.texts[i][:width]
-		ok := putDecimal(c.texts[i], n, precision, scale)
+		ok := d.put(c.texts[i], n)
 		return parquet.FixedLenByteArrayValue(c.texts[i]), ok
 	}
 }
@@ -134,18 +138,22 @@ func decimalWidth(precision int) int {
 	return most.BitLen()/8 + 1
 }
 
-// putDecimal writes a canonical number times 10^scale as a two's complement. It is false where digits would be lost.
-func putDecimal(dst []byte, n string, precision, scale int) bool {
+// put writes a canonical number times 10^scale as a two's complement. It is false where digits would be lost.
+func (d decimal) put(dst []byte, n string) bool {
 	digits, negative := strings.CutPrefix(n, "-")
 	whole, fraction, _ := strings.Cut(digits, ".")
 	if whole == "0" {
 		whole = ""
 	}
 	// A canonical number has an exponent only beyond 40 digits.
-	if strings.Contains(n, "E") || len(fraction) > scale || len(whole) > precision-scale {
+	if strings.Contains(n, "E") || len(fraction) > d.scale || len(whole) > d.precision-d.scale {
 		return false
 	}
-	x, ok := new(big.Int).SetString("0"+whole+fraction+strings.Repeat("0", scale-len(fraction)), 10)
+	if len(whole)+d.scale <= 18 {
+		d.putSmall(dst, whole, fraction, negative)
+		return true
+	}
+	x, ok := new(big.Int).SetString("0"+whole+fraction+strings.Repeat("0", d.scale-len(fraction)), 10)
 	if !ok {
 		return false
 	}
@@ -154,6 +162,26 @@ func putDecimal(dst []byte, n string, precision, scale int) bool {
 	}
 	x.FillBytes(dst)
 	return true
+}
+
+// putSmall is put for what fits into 64 bits, as most numbers do.
+func (d decimal) putSmall(dst []byte, whole, fraction string, negative bool) {
+	var x int64
+	for _, part := range []string{whole, fraction} {
+		for i := range len(part) {
+			x = 10*x + int64(part[i]-'0')
+		}
+	}
+	for range d.scale - len(fraction) {
+		x *= 10
+	}
+	if negative {
+		x = -x
+	}
+	for i := len(dst) - 1; i >= 0; i-- {
+		dst[i] = byte(x)
+		x >>= 8
+	}
 }
 
 // appendPlain appends a value as plain JSON, without DynamoDB's types.

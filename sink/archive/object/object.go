@@ -67,6 +67,10 @@ func Write(w io.Writer, o Options, foot *Footer, events iter.Seq2[*transform.Eve
 	if err != nil {
 		return err
 	}
+	return writeEvents(enc, o, foot, events)
+}
+
+func writeEvents(enc encoder, o Options, foot *Footer, events iter.Seq2[*transform.Event, error]) error {
 	sums := newDigest()
 	foot.Version, foot.Format, foot.Pipeline, foot.Config, foot.Events = Version, o.Format, o.Pipeline, o.Hash(), 0
 	var id, scratch []byte

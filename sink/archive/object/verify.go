@@ -18,7 +18,7 @@ func Verify(r io.ReaderAt, size int64) (*Footer, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	v := verifier{foot: foot, last: map[string]change.SequenceNumber{}, sums: newDigest()}
+	v := newVerifier(foot)
 	for row, err := range all {
 		if err != nil {
 			return foot, nil, fmt.Errorf("read event %d: %w", v.n, err)
@@ -48,6 +48,10 @@ type verifier struct {
 	set       string // coverage.Key of stream and shard
 	last      map[string]change.SequenceNumber
 	unordered bool
+}
+
+func newVerifier(f *Footer) *verifier {
+	return &verifier{foot: f, last: map[string]change.SequenceNumber{}, sums: newDigest()}
 }
 
 func (v *verifier) add(r *row) {
