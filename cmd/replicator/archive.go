@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -187,21 +188,14 @@ were not counted, an hour is incomplete because of a gap. Exit 4: differences we
 func (a *app) verifyArchive(ctx context.Context, s *shelf, o manifest.Options) error {
 	if !strings.HasPrefix(s.cfg.Archive.URL, "file:") { // far away: fetch each object once
 		o.Scratch = s.cfg.Scratch
+		if _, err := os.Stat(o.Scratch); err != nil {
+			o.Scratch = os.TempDir()
+		}
 	}
-	clients := a.Clients(s.cfg)
-	defer clients.Close()
-	q, err := clients.Queue(ctx)
-	if err != nil { // the archive is as it is without the queue
-		fmt.Fprintf(a.Errs, "%s: the queue cannot be reached: %v\n", a.Path, err)
-	}
+	heads := a.archiveHeads(ctx, s)
 	var all archived.Verified
 	for _, t := range s.tables {
-		o.Head = nil
-		if q != nil {
-			if o.Head, err = archived.Head(ctx, q, t.Source); err != nil {
-				fmt.Fprintf(a.Errs, "%s: the log of %s cannot be read: %v\n", a.Path, t.Source, err)
-			}
-		}
+		o.Head = heads[t.Source]
 		progress, done := a.archiveBar("verify " + t.Source)
 		o.Progress = func(p manifest.Progress) {
 			progress(p.Bytes, p.AllBytes, fmt.Sprintf("%d of %d objects", p.Objects, p.AllObjects))
@@ -226,6 +220,25 @@ func (a *app) verifyArchive(ctx context.Context, s *shelf, o manifest.Options) e
 		return exit.Silent(exit.CodeDifferences)
 	}
 	return nil
+}
+
+// archiveHeads asks the logs for the ends of the chains, and says on stderr where none answers: the archive is as it is
+// without them. It closes the queue at once, so that a replicator can start while objects are read.
+func (a *app) archiveHeads(ctx context.Context, s *shelf) map[string]*manifest.Head {
+	clients := a.Clients(s.cfg)
+	defer clients.Close()
+	q, err := clients.Queue(ctx)
+	if err != nil {
+		fmt.Fprintf(a.Errs, "%s: the queue cannot be reached: %v\n", a.Path, err)
+		return nil
+	}
+	heads := map[string]*manifest.Head{}
+	for _, t := range s.tables {
+		if heads[t.Source], err = archived.Head(ctx, q, t.Source); err != nil {
+			fmt.Fprintf(a.Errs, "%s: the log of %s cannot be read: %v\n", a.Path, t.Source, err)
+		}
+	}
+	return heads
 }
 
 // archiveBar returns what shows a bar on a terminal, and what removes it.

@@ -154,7 +154,8 @@ func missingManifests(from, to uint64) Finding {
 		what = fmt.Sprintf("manifests %d to %d are missing", from, to)
 	}
 	return Finding{Kind: ManifestMissing, Grade: Different, Manifest: from,
-		Text: what + ": restore them from the bucket's versions or a backup; until then what they name is not checked"}
+		Text: what + ": restore them from the bucket's versions or a backup; until then what they name is not checked " +
+			"(a lifecycle may delete objects, below tr_table=, and never manifests)"}
 }
 
 func alteredManifest(n uint64, how string) Finding {

@@ -26,8 +26,9 @@ type Manifest struct {
 	Table    string `json:"table"`
 	// Through is the time up to which every deletion was applied when the manifest was written, in ms since 1970.
 	Through change.Millis `json:"through"`
-	// Last is the last entry of the archive's stream whose objects are all named by this manifest or an earlier one. An
-	// object of a closed hour that begins behind it holds late events, and the next manifest names it. 0: not known.
+	// Last is an entry of the archive's stream up to which this manifest and earlier ones name all objects of closed
+	// hours. An object of such an hour that begins behind it holds late events, and the next manifest names it. 0: the
+	// last entry of the objects that are named.
 	Last  uint64 `json:"last,omitempty"`
 	Hours []Hour `json:"hours"`
 }

@@ -44,19 +44,22 @@ type looked struct {
 	findings []Finding
 }
 
+// restore is what to do about most findings.
+const restore = "restore it from the bucket's versions or a backup"
+
 // look compares an object with what its manifest says.
 func (v *verifier) look(ctx context.Context, n named) (looked, error) {
 	l := looked{named: n}
 	wrong := func(kind Kind, text string, args ...any) {
 		if n.checked {
 			l.findings = append(l.findings, Finding{Kind: kind, Grade: Different, Hour: n.part.Hour, Class: n.part.Class,
-				Object: n.Name, Text: n.Name + " " + fmt.Sprintf(text, args...) +
-					": restore it from the bucket's versions or a backup"})
+				Object: n.Name, Text: n.Name + " " + fmt.Sprintf(text, args...)})
 		}
 	}
 	r, err := v.bucket.Open(ctx, n.Name)
 	if errors.Is(err, bucket.ErrNotFound) {
-		wrong(ObjectMissing, "is missing, and with it %s", count(n.Events, "event"))
+		wrong(ObjectMissing, "is missing, and with it %s: "+restore+
+			"; if the bucket's lifecycle deletes old objects, leave their hours out with --from", count(n.Events, "event"))
 		return l, nil
 	}
 	if err != nil {
@@ -64,7 +67,7 @@ func (v *verifier) look(ctx context.Context, n named) (looked, error) {
 	}
 	defer r.Close()
 	if r.Size() != n.Bytes {
-		wrong(ObjectAltered, "was altered, it has %d bytes in place of %d", r.Size(), n.Bytes)
+		wrong(ObjectAltered, "was altered, it has %d bytes in place of %d: "+restore, r.Size(), n.Bytes)
 		return l, nil
 	}
 	from := &noted{ReaderAt: r}
@@ -75,7 +78,7 @@ func (v *verifier) look(ctx context.Context, n named) (looked, error) {
 			return l, fmt.Errorf("read %s: %w", n.Name, err)
 		}
 		if sum != n.SHA256 {
-			wrong(ObjectAltered, "was altered, its SHA-256 is %.12s… in place of %.12s…", sum, n.SHA256)
+			wrong(ObjectAltered, "was altered, its SHA-256 is %.12s… in place of %.12s…: "+restore, sum, n.SHA256)
 			return l, nil
 		}
 	}
@@ -86,15 +89,15 @@ func (v *verifier) look(ctx context.Context, n named) (looked, error) {
 	case ctx.Err() != nil:
 		return l, ctx.Err()
 	case err != nil:
-		wrong(ObjectAltered, "cannot be read (%v)", err)
+		wrong(ObjectAltered, "cannot be read (%v): "+restore, err)
 		return l, nil
 	case c.Part != n.part:
-		wrong(ObjectAltered, "holds the %s of %s in table %s, which is not what its name says", c.Part.Class, c.Part.Hour,
-			c.Part.Table)
+		wrong(ObjectAltered, "holds the %s of %s in table %s, which is not what its name says: "+restore, c.Part.Class,
+			c.Part.Hour, c.Part.Table)
 	case c.Events != n.Events:
-		wrong(ObjectAltered, "holds %s in place of %d", count(c.Events, "event"), n.Events)
+		wrong(ObjectAltered, "holds %s in place of %d: "+restore, count(c.Events, "event"), n.Events)
 	case c.Digest != n.Digest:
-		wrong(ObjectAltered, "holds other events than its manifest says, by their digest")
+		wrong(ObjectAltered, "holds other events than its manifest says, by their digest: "+restore)
 	}
 	l.coverage = c.Coverage
 	return l, nil
@@ -167,6 +170,7 @@ func (v *verifier) unnamed(ctx context.Context, r *Report) error {
 			continue
 		}
 		part, ok := layout.ParseObject(info.Name)
+		first, _ := entriesOf(info.Name)
 		switch {
 		case !ok:
 			r.add(Finding{Kind: ObjectAdded, Grade: Different, Object: info.Name,
@@ -175,7 +179,7 @@ func (v *verifier) unnamed(ctx context.Context, r *Report) error {
 		case !v.wants(part.Hour):
 		case !v.hours.closed(part.Hour):
 			r.Open++
-		case v.last > 0 && firstEntry(info.Name) > v.last:
+		case first > v.last:
 			r.Late++
 		default:
 			r.add(Finding{Kind: ObjectAdded, Grade: Different, Hour: part.Hour, Class: part.Class, Object: info.Name,
@@ -191,12 +195,18 @@ func (v *verifier) wants(h layout.Hour) bool {
 	return h >= v.o.From && (v.o.To == 0 || h < v.o.To)
 }
 
-// firstEntry returns the entry of the archive's stream with which an object begins, 0 where its name has none.
-func firstEntry(name string) uint64 {
-	first, _, _ := strings.Cut(path.Base(name), "-")
-	n, err := strconv.ParseUint(first, 10, 64)
-	if err != nil {
-		return 0
+// entriesOf returns the first and the last entry of the archive's stream in an object; 0 where its name does not say.
+func entriesOf(name string) (first, last uint64) {
+	words := strings.SplitN(path.Base(name), "-", 3)
+	if len(words) != 3 {
+		return 0, 0
 	}
-	return n
+	first, err := strconv.ParseUint(words[0], 10, 64)
+	if err != nil {
+		return 0, 0
+	}
+	if last, err = strconv.ParseUint(words[1], 10, 64); err != nil {
+		return 0, 0
+	}
+	return first, last
 }

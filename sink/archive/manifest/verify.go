@@ -75,7 +75,7 @@ type verifier struct {
 	hours    hours // those that are asked for
 	lastHour layout.Hour
 	names    map[nameHash]struct{} // of all objects that manifests name
-	last     uint64                // the last entry whose objects are all named; 0 where that is not known
+	last     uint64                // entries up to it are in objects that manifests name, as far as hours are closed
 	total    Progress
 	seen     *covered
 }
@@ -95,7 +95,7 @@ func (v *verifier) chain(ctx context.Context, r *Report) error {
 		if l.manifest == nil {
 			continue
 		}
-		v.last = l.manifest.Last
+		v.last = max(v.last, l.manifest.Last)
 		for i := range l.manifest.Hours {
 			v.hour(r, &l.manifest.Hours[i])
 		}
@@ -120,6 +120,8 @@ func (v *verifier) hour(r *Report, h *Hour) {
 	v.lastHour = max(v.lastHour, h.Hour)
 	for i := range h.Objects {
 		v.names[hashName(h.Objects[i].Name)] = struct{}{}
+		_, last := entriesOf(h.Objects[i].Name)
+		v.last = max(v.last, last)
 	}
 	if !v.wants(h.Hour) {
 		return

@@ -101,7 +101,10 @@ func closed(h layout.Hour, objects ...Object) Hour {
 // manifest appends a manifest to the chain.
 func (s *shelf) manifest(hours ...Hour) {
 	s.t.Helper()
-	m := &Manifest{N: s.head.N + 1, Prev: s.head.Hash, Pipeline: "shop", Table: table, Last: s.entry, Hours: hours}
+	m := &Manifest{N: s.head.N + 1, Prev: s.head.Hash, Pipeline: "shop", Table: table, Hours: hours}
+	if m.N%2 == 0 {
+		m.Last = s.entry
+	}
 	data, head, err := Encode(m)
 	if err != nil {
 		s.t.Fatal(err)
