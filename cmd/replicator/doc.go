@@ -15,15 +15,16 @@
 //	     ▼ CheckAndMutateRow         ▼ one file a day, a subject                  ▼ :9464
 //	 Bigtable                     archive                                     Prometheus, probes
 //
-// Each subcommand has a file of its own, here or in internal/compare: flags and printing. A package below internal does
-// the work. The commands that look at a running daemon or tell it what to do (status, queue, dlq, gaps, pause, resume,
-// copy, resync, mapping) read and write its log: there is no other interface, so they work against a stopped daemon as
-// well. Only what writes rows needs the daemon: dlq retry and resync of single items ask it through the requests beside
-// the log.
+// Each subcommand has a file of its own, here, in internal/compare or internal/archived: flags and printing. A package
+// below internal does the work. The commands that look at a running daemon or tell it what to do (status, queue, dlq,
+// gaps, pause, resume, copy, resync, mapping) read and write its log: there is no other interface, so they work
+// against a stopped daemon as well. Only what writes rows needs the daemon: dlq retry and resync of single items ask
+// it through the requests beside the log.
 //
 // Packages below, from the top down:
 //
 //	internal/compare    the commands that compare both sides, flags and printing
+//	internal/archived   the commands about the archive
 //	internal/sampling   verify of random items
 //	internal/verifying  what verify does
 //	internal/cli        what all commands share: global flags, configuration, output, exit code
@@ -41,7 +42,6 @@
 //	internal/explaining why a row looks as it does: explain --key and --row
 //	internal/subject    the files of explain --item and --record
 //	internal/dump       a log as lines
-//	internal/archived   lists, verifies and queries the archive
 //	internal/catalog    the tables of the configuration, described and compiled
 //	internal/wire       the clients, and a picture of what they need from each other
 //	internal/heap       how large the heap of run may get
@@ -67,7 +67,6 @@
 //	gaps.go       gaps: what was lost before it was read
 //	resync.go     resync: makes the rows of a table, or of some items, true again
 //	mapping.go    mapping: what a changed mapping does, and accepts it
-//	archive.go    archive list, verify, query: what expired
 //	recover.go    recover: a new life after a lost log
 //	table.go      table retire: the end of a table's replication
 //	version.go    version, and the man pages

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/archived"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/compare"
 )
@@ -48,8 +49,9 @@ Start with a live table:    replicator init --table NAME -o tailrace.yaml
 		a.demoCommand(), a.initCommand(), a.sandboxCommand(), a.runCommand(), a.checkCommand(), a.schemaCommand(),
 		a.statusCommand(), a.queueCommand(), a.dlqCommand(), a.gapsCommand(), a.pauseCommand(),
 		a.resumeCommand(), a.copyCommand(), a.resyncCommand(), a.mappingCommand(),
-		a.archiveCommand(), a.recoverCommand(), a.tableCommand(),
+		a.recoverCommand(), a.tableCommand(),
 	)
+	root.AddCommand(archived.Command(a.App))
 	root.AddCommand(compare.Commands(a.App)...)
 	for _, cmd := range root.Commands() {
 		if cmd.HasSubCommands() && !cmd.Runnable() {

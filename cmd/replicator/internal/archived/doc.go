@@ -1,12 +1,14 @@
-// Package archived looks at the archive of a table from outside: what is there, whether it is what the manifests say,
-// and which events it holds. It needs the store alone; the table's log is asked for the end of the chain of manifests.
+// Package archived has the commands that look at the archive of a table from outside: what is there, whether it is what
+// the manifests say, and which events it holds. They need the store alone; the table's log is asked for the end of the
+// chain of manifests.
 //
 // Files, from the top down:
 //
-//	verify.go  compares an archive with its manifests, and says what was found
-//	list.go    the hours and their objects
-//	query.go   the events of a time, a class, an item
-//	key.go     the item that a query asks for
-//	times.go   the times of a question
-//	open.go    the store, and the end of a chain
+//	commands.go  archive list, verify, query: flags and printing
+//	verify.go    compares an archive with its manifests, and says what was found
+//	list.go      the hours and their objects
+//	query.go     the events of a time, a class, an item
+//	key.go       the item that a query asks for
+//	times.go     the times of a question
+//	open.go      the store, and the end of a chain
 package archived

@@ -1,4 +1,4 @@
-package main
+package archived
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/archived"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
@@ -23,8 +22,12 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// archiveCommand returns the command `replicator archive`.
-func (a *app) archiveCommand() *cobra.Command {
+// commands has a method for each command.
+type commands struct{ *cli.App }
+
+// Command returns the command `replicator archive`.
+func Command(app *cli.App) *cobra.Command {
+	a := &commands{app}
 	cmd := &cobra.Command{
 		Use:   "archive",
 		Short: "Look at the archive of what expired: what is there, is it whole, which events",
@@ -32,14 +35,14 @@ func (a *app) archiveCommand() *cobra.Command {
 commands read the store of archive.url: they need no running replicator, and write nothing.`,
 		Args: a.Args(cobra.NoArgs),
 	}
-	cmd.AddCommand(a.archiveListCommand(), a.archiveVerifyCommand(), a.archiveQueryCommand())
+	cmd.AddCommand(a.listCommand(), a.verifyCommand(), a.queryCommand())
 	return cmd
 }
 
-// archiveFlags are the flags that all of these commands have.
-type archiveFlags struct{ table, from, to string }
+// flags are the flags that all of these commands have.
+type flags struct{ table, from, to string }
 
-func (f *archiveFlags) register(cmd *cobra.Command) {
+func (f *flags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.table, "table", "", "only this source table")
 	cmd.Flags().StringVar(&f.from, "from", "", "a time (UTC), a day, an hour (2026-05-04T13), or how long ago (36h)")
 	cmd.Flags().StringVar(&f.to, "to", "", "the end of the time, not included")
@@ -49,40 +52,40 @@ func (f *archiveFlags) register(cmd *cobra.Command) {
 type shelf struct {
 	cfg    *config.Config
 	tables []config.Table
-	in     archived.Range
+	in     Range
 	bucket bucket.Bucket
 }
 
 // close closes the store, of which nothing was written.
 func (s *shelf) close() { _ = s.bucket.Close() }
 
-// openArchive opens the store and reads the flags.
-func (a *app) openArchive(ctx context.Context, f *archiveFlags) (*shelf, error) {
+// open opens the store and reads the flags.
+func (a *commands) open(ctx context.Context, f *flags) (*shelf, error) {
 	cfg, err := a.Config()
 	if err != nil {
 		return nil, err
 	}
 	s := &shelf{cfg: cfg}
-	if s.in, err = archived.ParseRange(f.from, f.to, time.Now()); err != nil {
+	if s.in, err = ParseRange(f.from, f.to, time.Now()); err != nil {
 		return nil, err
 	}
 	if s.tables, err = catalog.Select(cfg, f.table); err != nil {
 		return nil, err
 	}
-	s.bucket, err = archived.Open(ctx, cfg)
+	s.bucket, err = Open(ctx, cfg)
 	return s, err
 }
 
-// archiveListCommand returns the command `replicator archive list`.
-func (a *app) archiveListCommand() *cobra.Command {
-	var f archiveFlags
+// listCommand returns the command `replicator archive list`.
+func (a *commands) listCommand() *cobra.Command {
+	var f flags
 	var objects bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the hours of the archive, and whether they are closed", Args: a.Args(cobra.NoArgs),
 		Long: `list prints a line for each class and hour: closed (a manifest names its objects), incomplete (closed, but
 events were lost in a gap or a recovery), or open. With --objects it prints a line for each object.`,
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
-			s, err := a.openArchive(ctx, &f)
+			s, err := a.open(ctx, &f)
 			if err != nil {
 				return err
 			}
@@ -90,7 +93,7 @@ events were lost in a gap or a recovery), or open. With --objects it prints a li
 			a.Printed = true // an empty list is an answer
 			w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 			for _, t := range s.tables {
-				l, err := archived.List(ctx, s.bucket, t.Source, s.in)
+				l, err := List(ctx, s.bucket, t.Source, s.in)
 				if err != nil {
 					return err
 				}
@@ -111,7 +114,7 @@ events were lost in a gap or a recovery), or open. With --objects it prints a li
 }
 
 // printListing prints the hours or the objects of a table.
-func (a *app) printListing(w *tabwriter.Writer, l *archived.Listing, objects bool) error {
+func (a *commands) printListing(w *tabwriter.Writer, l *Listing, objects bool) error {
 	if objects {
 		for i := range l.Objects {
 			o := &l.Objects[i]
@@ -141,14 +144,14 @@ func (a *app) printListing(w *tabwriter.Writer, l *archived.Listing, objects boo
 			humanize.Bytes(uint64(h.Bytes)))
 	}
 	if len(l.Hours) == 0 && !a.JSON {
-		fmt.Fprintln(w, "Nothing is archived.")
+		fmt.Fprintln(w, "Nothing is ")
 	}
 	return nil
 }
 
-// archiveVerifyCommand returns the command `replicator archive verify`.
-func (a *app) archiveVerifyCommand() *cobra.Command {
-	var f archiveFlags
+// verifyCommand returns the command `replicator archive verify`.
+func (a *commands) verifyCommand() *cobra.Command {
+	var f flags
 	var full, quick bool
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Compare the archive with its manifests: is it whole, unaltered, each event once",
@@ -161,7 +164,7 @@ verdict is unproven where nothing is wrong but something could not be shown: the
 were not counted, an hour is incomplete because of a gap. Exit 4: differences were found.`,
 		Args: a.Args(cobra.NoArgs),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
-			s, err := a.openArchive(ctx, &f)
+			s, err := a.open(ctx, &f)
 			if err != nil {
 				return err
 			}
@@ -174,7 +177,7 @@ were not counted, an hour is incomplete because of a gap. Exit 4: differences we
 				o.Depth = manifest.Quick
 			}
 			o.From, o.To = s.in.Hours()
-			return a.verifyArchive(ctx, s, o)
+			return a.verify(ctx, s, o)
 		}),
 	}
 	f.register(cmd)
@@ -184,23 +187,23 @@ were not counted, an hour is incomplete because of a gap. Exit 4: differences we
 	return cmd
 }
 
-// verifyArchive compares the archive of each table, and prints the reports.
-func (a *app) verifyArchive(ctx context.Context, s *shelf, o manifest.Options) error {
+// verify compares the archive of each table, and prints the reports.
+func (a *commands) verify(ctx context.Context, s *shelf, o manifest.Options) error {
 	if !strings.HasPrefix(s.cfg.Archive.URL, "file:") { // far away: fetch each object once
 		o.Scratch = s.cfg.Scratch
 		if _, err := os.Stat(o.Scratch); err != nil {
 			o.Scratch = os.TempDir()
 		}
 	}
-	heads := a.archiveHeads(ctx, s)
-	var all archived.Verified
+	heads := a.heads(ctx, s)
+	var all Verified
 	for _, t := range s.tables {
 		o.Head = heads[t.Source]
-		progress, done := a.archiveBar("verify " + t.Source)
+		progress, done := a.bar("verify " + t.Source)
 		o.Progress = func(p manifest.Progress) {
 			progress(p.Bytes, p.AllBytes, fmt.Sprintf("%d of %d objects", p.Objects, p.AllObjects))
 		}
-		r, err := archived.Verify(ctx, s.bucket, t.Source, o)
+		r, err := Verify(ctx, s.bucket, t.Source, o)
 		done()
 		if err != nil {
 			return err
@@ -208,7 +211,7 @@ func (a *app) verifyArchive(ctx context.Context, s *shelf, o manifest.Options) e
 		all.Add(r)
 		if !a.JSON {
 			a.Printed = true
-			archived.Print(a.Out, r)
+			Print(a.Out, r)
 		}
 	}
 	if a.JSON {
@@ -222,9 +225,9 @@ func (a *app) verifyArchive(ctx context.Context, s *shelf, o manifest.Options) e
 	return nil
 }
 
-// archiveHeads asks the logs for the ends of the chains, and says on stderr where none answers: the archive is as it is
+// heads asks the logs for the ends of the chains, and says on stderr where none answers: the archive is as it is
 // without them. It closes the queue at once, so that a replicator can start while objects are read.
-func (a *app) archiveHeads(ctx context.Context, s *shelf) map[string]*manifest.Head {
+func (a *commands) heads(ctx context.Context, s *shelf) map[string]*manifest.Head {
 	clients := a.Clients(s.cfg)
 	defer clients.Close()
 	q, err := clients.Queue(ctx)
@@ -234,15 +237,15 @@ func (a *app) archiveHeads(ctx context.Context, s *shelf) map[string]*manifest.H
 	}
 	heads := map[string]*manifest.Head{}
 	for _, t := range s.tables {
-		if heads[t.Source], err = archived.Head(ctx, q, t.Source); err != nil {
+		if heads[t.Source], err = Head(ctx, q, t.Source); err != nil {
 			fmt.Fprintf(a.Errs, "%s: the log of %s cannot be read: %v\n", a.Path, t.Source, err)
 		}
 	}
 	return heads
 }
 
-// archiveBar returns what shows a bar on a terminal, and what removes it.
-func (a *app) archiveBar(name string) (show func(done, all int64, text string), remove func()) {
+// bar returns what shows a bar on a terminal, and what removes it.
+func (a *commands) bar(name string) (show func(done, all int64, text string), remove func()) {
 	if !a.ShowsBars() {
 		return func(int64, int64, string) {}, func() {}
 	}
@@ -254,9 +257,9 @@ func (a *app) archiveBar(name string) (show func(done, all int64, text string), 
 	}, drawn.Close
 }
 
-// archiveQueryCommand returns the command `replicator archive query`.
-func (a *app) archiveQueryCommand() *cobra.Command {
-	var f archiveFlags
+// queryCommand returns the command `replicator archive query`.
+func (a *commands) queryCommand() *cobra.Command {
+	var f flags
 	var key []string
 	var class string
 	cmd := &cobra.Command{
@@ -268,20 +271,20 @@ asked for are read; without --from and --to those are all.`,
   replicator archive query --table Sessions --key '{"pk":{"S":"hats"},"sk":{"N":"12"}}' | tail -1 | jq .data.item`,
 		Args: a.Args(cobra.NoArgs),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
-			if class != "" && !slices.Contains(archived.Classes, transform.EventClass(class)) {
+			if class != "" && !slices.Contains(Classes, transform.EventClass(class)) {
 				return exit.Usage("ttl, user, inferred or healed", "%q is not a class of events", class)
 			}
-			k, err := archived.ParseKey(key)
+			k, err := ParseKey(key)
 			if err != nil {
 				return err
 			}
-			s, err := a.openArchive(ctx, &f)
+			s, err := a.open(ctx, &f)
 			if err != nil {
 				return err
 			}
 			defer s.close()
-			q := archived.Query{Table: f.table, Time: s.in, Class: transform.EventClass(class), Key: k}
-			progress, done := a.archiveBar("query " + f.table)
+			q := Query{Table: f.table, Time: s.in, Class: transform.EventClass(class), Key: k}
+			progress, done := a.bar("query " + f.table)
 			defer done()
 			q.Progress = func(bytes, all int64) { progress(bytes, all, humanize.Bytes(uint64(bytes))) }
 			a.Printed = true // no event is an answer
