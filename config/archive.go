@@ -43,8 +43,8 @@ type Archive struct {
 type Column struct {
 	// Path of the attribute in the item, as in address.zip. Default: the name of the column.
 	Path string `yaml:"path"`
-	// string, int64, double, bool, timestamp_s (a number of seconds since 1970), decimal(P,S), or json (any value, as
-	// DynamoDB's typed JSON).
+	// string, int64, double, bool, timestamp_s or timestamp_ms (a number of seconds or milliseconds since 1970),
+	// decimal(P,S), or json (any value, as DynamoDB's typed JSON).
 	Type string `yaml:"type" jsonschema:"required"`
 }
 
@@ -160,10 +160,15 @@ func (r *report) archiveClasses(classes []string) {
 }
 
 var (
-	columnName  = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,127}$`)
+	columnName  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,127}$`)
 	columnPath  = regexp.MustCompile(`^[^.]+(\.[^.]+)*$`)
-	decimalType = regexp.MustCompile(`^decimal\(([0-9]{1,2}),([0-9]{1,2})\)$`)
+	decimalType = regexp.MustCompile(`^decimal\(([0-9]{1,2}), ?([0-9]{1,2})\)$`)
 )
+
+// ownColumns are those that every object has.
+var ownColumns = []string{
+	"id", "deleted_at", "source", "stream", "shard", "sequence", "version", "keys", "item", "expires",
+}
 
 // archiveColumns checks names, paths and types of columns.
 func (r *report) archiveColumns(a *Archive) {
@@ -171,26 +176,20 @@ func (r *report) archiveColumns(a *Archive) {
 		r.fault("conflict", "archive.columns", "remove them, or write format: parquet",
 			"objects of JSON lines have no columns")
 	}
-	seen := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(a.Columns)) {
 		path, c := "archive.columns."+name, a.Columns[name]
-		lower := strings.ToLower(name)
 		switch {
 		case !columnName.MatchString(name):
-			r.fault("bad_value", path, "letters, digits and _, beginning with a letter, up to 128",
-				"%q is not the name of a column", name)
-		case strings.HasPrefix(lower, "tr_"):
-			r.fault("reserved", path, "choose another name", "names that begin with tr_ are those of partitions")
-		case seen[lower] != "":
-			r.fault("duplicate", path, "engines that query objects ignore case: choose another name",
-				"%q is the same column as %q", name, seen[lower])
+			r.fault("bad_value", path, "lower-case letters, digits and _, beginning with a letter, up to 128; "+
+				"the attribute's own name belongs into path", "%q is not a name that every reader takes", name)
+		case strings.HasPrefix(name, "tr_") || slices.Contains(ownColumns, name):
+			r.fault("reserved", path, "choose another name", "every object has a column or a partition of that name")
 		}
-		seen[lower] = name
 		if !columnPath.MatchString(c.Path) && !r.reported(path+".path") {
 			r.fault("bad_value", path+".path", "names of attributes joined by dots, as in address.zip",
 				"%q is not the path of an attribute", c.Path)
 		}
-		const types = "string, int64, double, bool, timestamp_s, decimal(P,S) or json"
+		const types = "string, int64, double, bool, timestamp_s, timestamp_ms, decimal(P,S) or json"
 		switch {
 		case r.reported(path) || r.reported(path+".type"):
 		case c.Type == "":
@@ -208,5 +207,5 @@ func possibleType(text string) bool {
 		scale, _ := strconv.Atoi(m[2])
 		return precision >= 1 && precision <= 38 && scale <= precision
 	}
-	return slices.Contains([]string{"string", "int64", "double", "bool", "timestamp_s", "json"}, text)
+	return slices.Contains([]string{"string", "int64", "double", "bool", "timestamp_s", "timestamp_ms", "json"}, text)
 }

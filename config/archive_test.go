@@ -1,10 +1,14 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailrace-cdc/replicator/problem"
+	"github.com/tailrace-cdc/replicator/sink/archive/object"
 )
 
 func TestDirectoryIsAShortFormOfAURL(t *testing.T) {
@@ -65,10 +69,10 @@ archive.roll: archive.roll is about objects, and these have no place`,
 		`{url: "s3://b", columns: {_x: {type: int}, tr_x: {type: int64}, X: {type: bool}, x: {type: bool, path: a..b},` +
 			` y: {type: "decimal(39,0)"}, z: {type: "decimal(2,3)"}, w: {}, v: text}}`: `
 archive.columns.v: the text @text@ does not fit: expected a block of keys
-archive.columns._x: "_x" is not the name of a column
-archive.columns.tr_x: names that begin with tr_ are those of partitions
+archive.columns.X: "X" is not a name that every reader takes
+archive.columns._x: "_x" is not a name that every reader takes
+archive.columns.tr_x: every object has a column or a partition of that name
 archive.columns.w.type: a column needs a type
-archive.columns.x: "x" is the same column as "X"
 archive.columns.x.path: "a..b" is not the path of an attribute
 archive.columns.y.type: "decimal(39,0)" is not the type of a column
 archive.columns.z.type: "decimal(2,3)" is not the type of a column`,
@@ -87,6 +91,31 @@ archive.columns.z.type: "decimal(2,3)" is not the type of a column`,
 		}
 		if d := cmp.Diff(strings.TrimSpace(strings.ReplaceAll(want, "@", "`")), strings.Join(got, "\n")); d != "" {
 			t.Errorf("%s:\n%s", text, d)
+		}
+	}
+}
+
+// TestColumnsAreThoseOfObjects: what the configuration takes, objects take, and the other way round.
+func TestColumnsAreThoseOfObjects(t *testing.T) {
+	names := []string{
+		"price", "a_1", "A", "_a", "1a", "a-b", "", "tr_dt", "tr_x", "_misfits", "id", "deleted_at", "source", "stream",
+		"shard", "sequence", "version", "keys", "item", "expires", "class",
+		strings.Repeat("a", 128), strings.Repeat("a", 129),
+	}
+	types := []string{
+		"string", "int64", "double", "bool", "timestamp_s", "timestamp_ms", "json", "decimal(38,38)", "decimal(1, 0)",
+		"decimal(0,0)", "decimal(39,1)", "decimal(2,3)", "decimal", "text", "",
+	}
+	for i := range len(names) + len(types) {
+		name, kind := names[min(i, len(names)-1)], "bool"
+		if i >= len(names) {
+			name, kind = "price", types[i-len(names)]
+		}
+		_, problems := parse(t, fmt.Sprintf("%sarchive: {url: \"s3://b\", columns: {%q: {type: %q, path: a}}}\n",
+			smallest, name, kind))
+		wrong := object.ValidateColumns([]object.Column{{Name: name, Path: []string{"a"}, Type: object.Type(kind)}})
+		if problem.AnyError(problems) != (len(wrong) > 0) {
+			t.Errorf("column %q of type %q: %v here, %v for objects", name, kind, problems, wrong)
 		}
 	}
 }
