@@ -248,6 +248,27 @@ func TestArchiveThatWasCutOffDiffersAndIsUnprovenWithoutTheLog(t *testing.T) {
 	}
 }
 
+// TestArchiveOutlivesItsTable: what expired is asked for years after its table was retired.
+func TestArchiveOutlivesItsTable(t *testing.T) {
+	f := newFilled(t, object.Parquet)
+	text, err := os.ReadFile(f.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.Replace(text, []byte("source: Orders, target: orders"), []byte("source: Other, target: other"), 1)
+	if err := os.WriteFile(f.config, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, code := f.command("archive", "query", "--table", "Orders", "--key", "pk=o-1")
+	if code != 0 || strings.Count(out, "\n") != 3 {
+		t.Errorf("query: %d\n%s%s", code, out, errs)
+	}
+	if _, errs, code := f.command("archive", "list", "--table", "Ordres"); code != 2 ||
+		!strings.Contains(errs, "[Other]") {
+		t.Errorf("a table that never was: %d, %s", code, errs)
+	}
+}
+
 func TestArchiveCommandsNeedAnArchive(t *testing.T) {
 	s := newStored(t)
 	for _, command := range []string{"list", "verify"} {

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/bars"
-	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/cli"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
@@ -51,7 +50,7 @@ func (f *flags) register(cmd *cobra.Command) {
 // shelf is what these commands work on.
 type shelf struct {
 	cfg    *config.Config
-	tables []config.Table
+	tables []string
 	in     Range
 	bucket bucket.Bucket
 }
@@ -69,11 +68,14 @@ func (a *commands) open(ctx context.Context, f *flags) (*shelf, error) {
 	if s.in, err = ParseRange(f.from, f.to, time.Now()); err != nil {
 		return nil, err
 	}
-	if s.tables, err = catalog.Select(cfg, f.table); err != nil {
+	if s.bucket, err = Open(ctx, cfg); err != nil {
 		return nil, err
 	}
-	s.bucket, err = Open(ctx, cfg)
-	return s, err
+	if s.tables, err = tables(ctx, s.bucket, cfg, f.table); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
 }
 
 // listCommand returns the command `replicator archive list`.
@@ -93,7 +95,7 @@ events were lost in a gap or a recovery), or open. With --objects it prints a li
 			a.Printed = true // an empty list is an answer
 			w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 			for _, t := range s.tables {
-				l, err := List(ctx, s.bucket, t.Source, s.in)
+				l, err := List(ctx, s.bucket, t, s.in)
 				if err != nil {
 					return err
 				}
@@ -101,8 +103,8 @@ events were lost in a gap or a recovery), or open. With --objects it prints a li
 					return err
 				}
 				if l.Fault != "" {
-					fmt.Fprintf(a.Errs, "%s: %s\n  next: `replicator archive verify --table %s`\n", t.Source, l.Fault,
-						cli.ShellQuote(t.Source))
+					fmt.Fprintf(a.Errs, "%s: %s\n  next: `replicator archive verify --table %s`\n", t, l.Fault,
+						cli.ShellQuote(t))
 				}
 			}
 			return w.Flush()
@@ -198,12 +200,12 @@ func (a *commands) verify(ctx context.Context, s *shelf, o manifest.Options) err
 	heads := a.heads(ctx, s)
 	var all Verified
 	for _, t := range s.tables {
-		o.Head = heads[t.Source]
-		progress, done := a.bar("verify " + t.Source)
+		o.Head = heads[t]
+		progress, done := a.bar("verify " + t)
 		o.Progress = func(p manifest.Progress) {
 			progress(p.Bytes, p.AllBytes, fmt.Sprintf("%d of %d objects", p.Objects, p.AllObjects))
 		}
-		r, err := Verify(ctx, s.bucket, t.Source, o)
+		r, err := Verify(ctx, s.bucket, t, o)
 		done()
 		if err != nil {
 			return err
@@ -237,8 +239,8 @@ func (a *commands) heads(ctx context.Context, s *shelf) map[string]*manifest.Hea
 	}
 	heads := map[string]*manifest.Head{}
 	for _, t := range s.tables {
-		if heads[t.Source], err = Head(ctx, q, t.Source); err != nil {
-			fmt.Fprintf(a.Errs, "%s: the log of %s cannot be read: %v\n", a.Path, t.Source, err)
+		if heads[t], err = Head(ctx, q, t); err != nil {
+			fmt.Fprintf(a.Errs, "%s: the log of %s cannot be read: %v\n", a.Path, t, err)
 		}
 	}
 	return heads

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/journal"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
+	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 	"github.com/tailrace-cdc/replicator/sink/archive/manifest"
 	"github.com/tailrace-cdc/replicator/sink/archive/object"
@@ -27,6 +29,24 @@ func Open(ctx context.Context, cfg *config.Config) (bucket.Bucket, error) {
 		return nil, Failed(err)
 	}
 	return b, nil
+}
+
+// tables returns the tables of the configuration, or the named one. That may be one which is not replicated any more:
+// archives outlive it.
+func tables(ctx context.Context, b bucket.Bucket, cfg *config.Config, name string) (names []string, err error) {
+	selected, err := catalog.Select(cfg, name)
+	for i := range selected {
+		names = append(names, selected[i].Source)
+	}
+	if err == nil {
+		return names, nil
+	}
+	for _, prefix := range []string{layout.Manifests(name), layout.Table(name)} {
+		for _, failed := range b.List(ctx, prefix) {
+			return []string{name}, Failed(failed)
+		}
+	}
+	return nil, err
 }
 
 // Failed gives an error of the store its exit code and hint.
