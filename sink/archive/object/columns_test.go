@@ -220,3 +220,33 @@ func TestDecimalsAgreeWithBigInt(t *testing.T) {
 		}
 	}
 }
+
+func TestRowGroupsAreCutAndReadInOrder(t *testing.T) {
+	big := `{"big":{"S":"` + strings.Repeat("0123456789abcdef", 25<<10) + `"}}` // 400 KB
+	var events []*transform.Event
+	for i := range 100 {
+		events = append(events, expired(i, big))
+	}
+	b, _ := written(t, Options{Format: Parquet, Columns: []Column{{Name: "a", Path: []string{"a"}, Type: Int64}}}, events...)
+	file, _, foot, err := open(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(file.RowGroups()); n != 3 || len(foot.groups) != 3 {
+		t.Errorf("%d row groups of at most 16 MB hold 40 MB", n)
+	}
+	for i, g := range file.Metadata().RowGroups {
+		if g.TotalByteSize > maxGroup {
+			t.Errorf("row group %d has %d bytes", i, g.TotalByteSize)
+		}
+	}
+	for i, e := range read(t, b) {
+		if e.ID() != events[i].ID() || !bytes.Equal(e.Item, events[i].Item) {
+			t.Fatalf("event %d is %s", i, e.ID())
+		}
+	}
+	rows, _ := arrowRows(t, b)
+	if len(rows) != 100 || rows[99]["item"] != big {
+		t.Errorf("%d rows", len(rows))
+	}
+}

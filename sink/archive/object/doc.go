@@ -3,7 +3,7 @@
 //
 // # Parquet
 //
-// Compressed with zstd, in row groups of at most 32 MB. The columns:
+// Compressed with zstd, in row groups of at most 16 MB, or of one item. The columns:
 //
 //	id          string            stream/shard/sequence: the same on every replay
 //	deleted_at  timestamp (ms)    when the item was deleted, UTC
@@ -56,7 +56,8 @@
 //
 // # Footer and digest
 //
-// In Parquet the footer is in the key/value metadata: "tailrace", and its CRC-32 in "tailrace.crc32".
+// In Parquet the footer is in the key/value metadata: "tailrace". "tailrace.crc32" is the CRC-32 of all metadata, in
+// hexadecimal, computed with 00000000 in its own place; the footer holds those of the row groups.
 //
 // The digest is the same in both formats: SHA-256 over, for each event in order, the length of the id in 8 bytes
 // (big-endian), the id, and a byte 1 with the SHA-256 of the item's bytes, or a byte 0 where there is no item. Items

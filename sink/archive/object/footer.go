@@ -27,6 +27,7 @@ type Footer struct {
 	Config      string // Options.Hash of the writer
 
 	frames []int64 // JSON lines: length of each frame
+	groups []group // Parquet: row groups
 }
 
 // footerJSON is the footer as it is stored.
@@ -44,6 +45,14 @@ type footerJSON struct {
 	Last     uint64               `json:"last"`
 	Config   string               `json:"config"`
 	Frames   []int64              `json:"frames,omitempty"`
+	Groups   []group              `json:"groups,omitempty"`
+}
+
+// group is the bytes of a row group. Their checksum covers what that of a page does not, the headers of pages, by which
+// a reader allocates memory.
+type group struct {
+	Size int64  `json:"size"`
+	CRC  uint32 `json:"crc32"`
 }
 
 // MarshalJSON writes the footer as objects hold it.
@@ -52,7 +61,7 @@ func (f *Footer) MarshalJSON() ([]byte, error) {
 		Version: f.Version, Format: f.Format, Pipeline: f.Pipeline,
 		Table: f.Part.Table, Class: f.Part.Class, Hour: f.Part.Hour,
 		Coverage: f.Coverage, Events: f.Events, Digest: f.Digest, First: f.First, Last: f.Last, Config: f.Config,
-		Frames: f.frames,
+		Frames: f.frames, Groups: f.groups,
 	})
 }
 
@@ -75,7 +84,7 @@ func (f *Footer) UnmarshalJSON(b []byte) error {
 		Version: j.Version, Format: j.Format, Pipeline: j.Pipeline,
 		Part:     layout.Part{Table: j.Table, Class: j.Class, Hour: j.Hour},
 		Coverage: j.Coverage, Events: j.Events, Digest: j.Digest, First: j.First, Last: j.Last, Config: j.Config,
-		frames: j.Frames,
+		frames: j.Frames, groups: j.Groups,
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package object
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"strconv"
 
@@ -12,6 +13,9 @@ import (
 // groups reads a Parquet object, one row group at a time.
 type groups struct {
 	file    *parquet.File
+	bytes   *window // through which file reads
+	sums    []group
+	at      int64 // where the next row group begins
 	columns []int // those that are read, rising
 	next    int   // row group
 	rows    int   // left in the row group
@@ -22,8 +26,8 @@ type groups struct {
 // forVerify are the columns without which an event cannot be verified.
 var forVerify = []int{columnID, columnDeletedAt, columnStream, columnShard, columnSequence, columnItem}
 
-func newGroups(file *parquet.File, full bool) *groups {
-	g := &groups{file: file, columns: forVerify}
+func newGroups(file *parquet.File, bytes *window, sums []group, full bool) *groups {
+	g := &groups{file: file, bytes: bytes, sums: sums, columns: forVerify}
 	if full {
 		g.columns = nil
 		for i := range columnsRead {
@@ -83,6 +87,17 @@ func (g *groups) set(r *row, k int) {
 // load reads the columns of a row group. All of them must have as many values as the group has rows, or the values of
 // an event would not stand beside each other.
 func (g *groups) load(group parquet.RowGroup) error {
+	sum := g.sums[g.next]
+	if sum.Size < 0 || sum.Size > maxLoaded {
+		return errFooter
+	}
+	if err := g.bytes.load(g.at, int(sum.Size)); err != nil {
+		return err
+	}
+	if crc32.ChecksumIEEE(g.bytes.data) != sum.CRC {
+		return errChecksum
+	}
+	g.at += sum.Size
 	rows := group.NumRows()
 	for _, i := range g.columns {
 		if err := g.readers[i].load(group.ColumnChunks()[i], rows); err != nil {
@@ -107,7 +122,10 @@ type columnReader struct {
 	values []parquet.Value
 }
 
-var errPages = errors.New("pages hold another number of values than the row group has rows")
+var (
+	errChecksum = errors.New("wrong checksum")
+	errPages    = errors.New("pages hold another number of values than the row group has rows")
+)
 
 // maxLoaded bounds what a damaged object makes us read: the size of a row group, with room for one large item.
 const maxLoaded = maxGroup + 64<<20

@@ -132,24 +132,25 @@ func (f *Footer) admits(e *transform.Event, id []byte) error {
 
 // ReadFooter returns the footer; only the end of the object is read. Error: *NewerVersionError.
 func ReadFooter(r io.ReaderAt, size int64) (*Footer, error) {
-	_, foot, err := open(r, size)
+	_, _, foot, err := open(r, size)
 	return foot, err
 }
 
-// open returns the footer, and in Parquet the file.
-func open(r io.ReaderAt, size int64) (file *parquet.File, foot *Footer, err error) {
-	err = safely(func() error {
+// open returns the footer, and in Parquet the file and what it is read through.
+func open(r io.ReaderAt, size int64) (file *parquet.File, t *window, foot *Footer, err error) {
+	err = safely(func() (err error) {
 		if size < int64(tailSize) {
 			return errFooter
 		}
-		t, err := newTail(r, size)
-		if err != nil {
+		t = &window{ReaderAt: r}
+		n := min(size, 64<<10)
+		if err := t.load(size-n, int(n)); err != nil {
 			return err
 		}
 		switch {
-		case bytes.HasSuffix(t.end, []byte("PAR1")):
+		case bytes.HasSuffix(t.data, []byte("PAR1")):
 			file, foot, err = openParquet(t, size)
-		case bytes.HasSuffix(t.end, []byte(tailMagic)):
+		case bytes.HasSuffix(t.data, []byte(tailMagic)):
 			foot, err = openLines(t, size)
 		default:
 			return errFooter
@@ -157,30 +158,33 @@ func open(r io.ReaderAt, size int64) (file *parquet.File, foot *Footer, err erro
 		return err
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("read footer: %w", err)
+		return nil, nil, nil, fmt.Errorf("read footer: %w", err)
 	}
-	return file, foot, nil
+	return file, t, foot, nil
 }
 
-// tail keeps the end of an object, so that its footer is read in one request.
-type tail struct {
+// window keeps a part of an object in memory: its end, so that the footer is read in one request, then a row group.
+type window struct {
 	io.ReaderAt
 	from int64
-	end  []byte
+	data []byte
 }
 
-func newTail(r io.ReaderAt, size int64) (*tail, error) {
-	n := min(size, 64<<10)
-	t := &tail{ReaderAt: r, from: size - n, end: make([]byte, n)}
-	if k, err := r.ReadAt(t.end, t.from); int64(k) != n {
-		return nil, err
+// load reads the part.
+func (t *window) load(from int64, n int) error {
+	if cap(t.data) < n {
+		t.data = make([]byte, n)
 	}
-	return t, nil
+	t.from, t.data = from, t.data[:n]
+	if k, err := t.ReaderAt.ReadAt(t.data, from); k < n {
+		return err
+	}
+	return nil
 }
 
-func (t *tail) ReadAt(p []byte, at int64) (int, error) {
-	if at >= t.from && at+int64(len(p)) <= t.from+int64(len(t.end)) {
-		return copy(p, t.end[at-t.from:]), nil
+func (t *window) ReadAt(p []byte, at int64) (int, error) {
+	if at >= t.from && at+int64(len(p)) <= t.from+int64(len(t.data)) {
+		return copy(p, t.data[at-t.from:]), nil
 	}
 	return t.ReaderAt.ReadAt(p, at)
 }
@@ -194,14 +198,14 @@ type rows interface {
 // scan iterates the rows of an object, each valid until the next one. In Parquet only the columns of forVerify are
 // read, unless full is set.
 func scan(r io.ReaderAt, size int64, full bool) (*Footer, iter.Seq2[*row, error], error) {
-	file, foot, err := open(r, size)
+	file, t, foot, err := open(r, size)
 	if err != nil {
 		return nil, nil, err
 	}
 	return foot, func(yield func(*row, error) bool) {
 		var from rows
 		if file != nil {
-			from = newGroups(file, full)
+			from = newGroups(file, t, foot.groups, full)
 		} else if from, err = newFrames(r, foot); err != nil {
 			yield(nil, err)
 			return

@@ -1,11 +1,13 @@
 package object
 
 import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"strconv"
-	"strings"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
@@ -16,14 +18,14 @@ import (
 const (
 	// maxGroup is the size of a row group before compression. A row group is held in memory, compressed while it is
 	// written and whole while it is read.
-	maxGroup = 24 << 20
+	maxGroup = 16 << 20
 	// maxRows bounds what the values of a row group take in memory besides their bytes.
 	maxRows = 100_000
 	// pageSize is large enough for zstd to find what repeats from one item to the next.
-	pageSize = 512 << 10
+	pageSize = 256 << 10
 )
 
-// The keys of the footer in the metadata.
+// The keys in the metadata: the footer, and the CRC-32 of the metadata, computed with noCheck in its place.
 const (
 	metaFooter = "tailrace"
 	metaCheck  = "tailrace.crc32"
@@ -37,16 +39,22 @@ type parquetWriter struct {
 	values  []parquet.Value
 	one     [1]parquet.Value
 
+	out *sealed
+
+	groups      []group
 	rows, bytes int // of the row group
 }
 
 func newParquetWriter(w io.Writer, o Options) *parquetWriter {
 	columns := sorted(o.Columns)
-	p := &parquetWriter{values: make([]parquet.Value, columnsRead+len(columns)+1)}
-	p.w = parquet.NewGenericWriter[any](w, schemaOf(columns),
+	p := &parquetWriter{
+		values: make([]parquet.Value, columnsRead+len(columns)+1), out: &sealed{w: bufio.NewWriterSize(w, 64<<10)},
+	}
+	p.w = parquet.NewGenericWriter[any](p.out, schemaOf(columns),
 		parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}),
 		parquet.DataPageVersion(1),
 		parquet.PageBufferSize(pageSize),
+		parquet.WriteBufferSize(0), // so that a row group has reached out when it is flushed
 		parquet.CreatedBy("tailrace", strconv.Itoa(Version), ""),
 		// Bounds of items and keys would help nobody to skip a page.
 		parquet.SkipPageBounds("item"), parquet.SkipPageStatistics("item"),
@@ -103,10 +111,9 @@ func (p *parquetWriter) write() error {
 		}
 	}
 	if p.rows > 0 && (p.bytes+size > maxGroup || p.rows == maxRows) {
-		if err := p.w.Flush(); err != nil {
+		if err := p.flush(); err != nil {
 			return err
 		}
-		p.rows, p.bytes = 0, 0
 	}
 	p.rows++
 	p.bytes += size
@@ -124,22 +131,123 @@ func (p *parquetWriter) write() error {
 	return nil
 }
 
+// flush ends the row group.
+func (p *parquetWriter) flush() error {
+	if err := p.w.Flush(); err != nil {
+		return err
+	}
+	p.groups = append(p.groups, p.out.cut())
+	p.rows, p.bytes = 0, 0
+	return nil
+}
+
 func (p *parquetWriter) close(f *Footer) error {
+	if p.rows > 0 {
+		if err := p.flush(); err != nil {
+			return err
+		}
+	}
+	f.groups = p.groups
 	b, err := f.MarshalJSON()
 	if err != nil {
 		return err
 	}
 	p.w.SetKeyValueMetadata(metaFooter, string(b))
-	p.w.SetKeyValueMetadata(metaCheck, checkOf(b))
-	return p.w.Close()
+	p.w.SetKeyValueMetadata(metaCheck, noCheck)
+	p.out.end = new(bytes.Buffer)
+	if err := p.w.Close(); err != nil {
+		return err
+	}
+	return p.out.close()
 }
 
-func checkOf(footer []byte) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE(footer)) }
+// sealed adds checksums to what parquet-go writes.
+type sealed struct {
+	w     *bufio.Writer
+	group group
+	end   *bytes.Buffer // what follows the row groups, with the metadata
+}
+
+func (s *sealed) Write(p []byte) (int, error) {
+	if s.end != nil {
+		return s.end.Write(p)
+	}
+	s.group.Size += int64(len(p))
+	s.group.CRC = crc32.Update(s.group.CRC, crc32.IEEETable, p)
+	return s.w.Write(p)
+}
+
+func (s *sealed) cut() group {
+	g := s.group
+	s.group = group{}
+	return g
+}
+
+// close writes the end with the checksum of the metadata.
+func (s *sealed) close() error {
+	end := s.end.Bytes()
+	n := len(end) - 8
+	meta := end[n-int(binary.LittleEndian.Uint32(end[n:])) : n]
+	at := findCheck(meta)
+	if at < 0 {
+		return errFooter
+	}
+	copy(meta[at:], checkOf(meta))
+	if _, err := s.w.Write(end); err != nil {
+		return err
+	}
+	return s.w.Flush()
+}
+
+// noCheck stands for the checksum while it is computed.
+const noCheck = "00000000"
+
+func checkOf(meta []byte) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE(meta)) }
+
+// findCheck returns the place of the checksum in the metadata, or -1. Between the key and the value, which has 8 bytes,
+// are the value's type and its length in Thrift's compact form; JSON has no such bytes.
+func findCheck(meta []byte) int {
+	key := []byte(metaCheck + "\x18\x08")
+	at := bytes.Index(meta, key) + len(key)
+	if at < len(key) || at+len(noCheck) > len(meta) {
+		return -1
+	}
+	return at
+}
+
+// verifyMetadata reads the metadata and compares its checksum, before a library believes what it says.
+func verifyMetadata(t *window, size int64) error {
+	var end [8]byte
+	if _, err := t.ReadAt(end[:], size-8); err != nil {
+		return err
+	}
+	n := int64(binary.LittleEndian.Uint32(end[:]))
+	if n > min(size-8, maxFooter) {
+		return errFooter
+	}
+	meta := make([]byte, n)
+	if _, err := t.ReadAt(meta, size-8-n); err != nil {
+		return err
+	}
+	at := findCheck(meta)
+	if at < 0 {
+		return errFooter
+	}
+	check := string(meta[at : at+len(noCheck)])
+	copy(meta[at:], noCheck)
+	if check != checkOf(meta) {
+		return errFooter
+	}
+	return nil
+}
 
 // openParquet opens an object; only its end is read.
-func openParquet(r io.ReaderAt, size int64) (*parquet.File, *Footer, error) {
-	file, err := parquet.OpenFile(r, size, parquet.SkipMagicBytes(true), parquet.SkipPageIndex(true),
-		parquet.SkipBloomFilters(true), parquet.ReadBufferSize(1<<20))
+func openParquet(t *window, size int64) (*parquet.File, *Footer, error) {
+	if err := verifyMetadata(t, size); err != nil {
+		return nil, nil, err
+	}
+	file, err := parquet.OpenFile(t, size, parquet.SkipMagicBytes(true), parquet.SkipPageIndex(true),
+		parquet.SkipBloomFilters(true), parquet.ReadBufferSize(64<<10))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -147,13 +255,15 @@ func openParquet(r io.ReaderAt, size int64) (*parquet.File, *Footer, error) {
 		return nil, nil, err
 	}
 	text, ok := file.Lookup(metaFooter)
-	check, _ := file.Lookup(metaCheck)
-	if !ok || !strings.EqualFold(check, checkOf([]byte(text))) {
+	if !ok {
 		return nil, nil, errFooter
 	}
 	f := new(Footer)
 	if err := f.UnmarshalJSON([]byte(text)); err != nil {
 		return nil, nil, err
+	}
+	if len(f.groups) != len(file.RowGroups()) {
+		return nil, nil, errFooter
 	}
 	return file, f, nil
 }

@@ -52,6 +52,22 @@ func fixed() []field {
 	}
 }
 
+// AllColumns returns name and type of every column of a Parquet object, in order.
+func AllColumns(configured []Column) (all []Column) {
+	types := map[string]Type{
+		"deleted_at": TimestampMilli, "version": Int64, "expires": Int64,
+	}
+	for _, f := range fixed() {
+		t, ok := types[f.name]
+		if !ok {
+			t = String
+		}
+		all = append(all, Column{Name: f.name, Type: t})
+	}
+	all = append(all, sorted(configured)...)
+	return append(all, Column{Name: misfits, Type: String})
+}
+
 // schemaOf returns the schema with the configured columns, which must be sorted.
 func schemaOf(columns []Column) *parquet.Schema {
 	fields := fixed()
