@@ -248,6 +248,33 @@ func TestArchiveThatWasCutOffDiffersAndIsUnprovenWithoutTheLog(t *testing.T) {
 	}
 }
 
+// TestArchivedEventsAreReadByAFullVerification: an object that was damaged before its hash was taken.
+func TestArchivedEventsAreReadByAFullVerification(t *testing.T) {
+	for _, format := range []object.Format{object.Parquet, object.JSONLines} {
+		f := newFilled(t, format)
+		o := f.object(format, 2)
+		data, err := os.ReadFile(filepath.Join(f.dir, "archive", o.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 30; i < len(data)/2; i++ { // not every column of Parquet counts for the digest
+			data[i] ^= 1
+		}
+		sum := sha256.Sum256(data)
+		o.SHA256 = hex.EncodeToString(sum[:])
+		f.put(o.Name, data)
+		f.manifest(expiredAt+2, o)
+		f.tell()
+		if out, errs, code := f.command("archive", "verify"); code != 0 {
+			t.Errorf("%s, by its bytes: %d\n%s%s", format, code, out, errs)
+		}
+		out, errs, code := f.command("archive", "verify", "--full")
+		if code != 4 || !strings.Contains(out, "cannot be read") {
+			t.Errorf("%s, by its events: %d\n%s%s", format, code, out, errs)
+		}
+	}
+}
+
 // TestArchiveOutlivesItsTable: what expired is asked for years after its table was retired.
 func TestArchiveOutlivesItsTable(t *testing.T) {
 	f := newFilled(t, object.Parquet)
