@@ -25,7 +25,7 @@ type Archive struct {
 	// Which deletions are archived: ttl (by DynamoDB's time to live), user (all others), inferred (without an identity,
 	// after the item had expired: time to live in another region's replica).
 	Classes []string `yaml:"classes"`
-	// Longest time of one object, from 1m to 24h. Longer means fewer and larger objects, and events that appear later.
+	// Longest time of one object, from 1s to 24h. Longer means fewer and larger objects, and events that appear later.
 	Roll Duration `yaml:"roll"`
 	// Further columns of Parquet objects, by name: {path: price, type: "decimal(10,2)"}. Columns are only ever added.
 	Columns map[string]Column `yaml:"columns"`
@@ -74,7 +74,7 @@ func (a *Archive) resolve(dir string) {
 }
 
 const (
-	shortestRoll, longestRoll = Duration(time.Minute), Duration(24 * time.Hour)
+	shortestRoll, longestRoll = Duration(time.Second), Duration(24 * time.Hour)
 	// minArchiveSize is the smallest stream of an archive. One entry may take several MiB, and the stream holds everything
 	// of an object that is not built yet.
 	minArchiveSize Size = 64 << 20
@@ -92,7 +92,7 @@ func (r *report) archive(a *Archive) {
 	}
 	r.archiveClasses(a.Classes)
 	if (a.Roll < shortestRoll || a.Roll > longestRoll) && !r.reported("archive.roll") {
-		r.fault("bad_value", "archive.roll", "1h is the default", "an object is open from 1m to 24h, not %s", a.Roll)
+		r.fault("bad_value", "archive.roll", "1h is the default", "an object is open from 1s to 24h, not %s", a.Roll)
 	}
 	r.oneOf("archive.on_stall", a.OnStall, "hold", "letter")
 	r.atLeast("archive.max_bytes", a.MaxBytes, minArchiveSize, minArchiveSize,

@@ -45,10 +45,10 @@ func TestDirectoryIsAShortFormOfAURL(t *testing.T) {
 func TestArchiveThatCannotBeIsRefusedWithEveryReason(t *testing.T) {
 	for text, want := range map[string]string{
 		`{url: "s3://b", file: x}`: `archive: archive.url and archive.file exclude each other`,
-		`{file: x, format: parquet, classes: [], roll: 59s, on_stall: drop, max_bytes: 63MiB}`: `
+		`{file: x, format: parquet, classes: [], roll: 500ms, on_stall: drop, max_bytes: 63MiB}`: `
 archive.format: archive.file holds JSON lines only
 archive.classes: no deletions are archived
-archive.roll: an object is open from 1m to 24h, not 59s
+archive.roll: an object is open from 1s to 24h, not 500ms
 archive.on_stall: "drop" is not a possible value
 archive.max_bytes: 63MiB is too small: the archive's stream holds every event of an object that is not complete`,
 		`{url: "http://b/x", format: csv, classes: [ttl, healed, ttl, all], roll: 25h}`: `
@@ -57,7 +57,7 @@ archive.format: "csv" is not a possible value
 archive.classes[1]: the class healed is made by healing a gap, and not chosen here
 archive.classes[2]: "ttl" is listed twice
 archive.classes[3]: "all" is not a possible value
-archive.roll: an object is open from 1m to 24h, not 25h0m0s`,
+archive.roll: an object is open from 1s to 24h, not 25h0m0s`,
 		`{subject: a.b, format: json, roll: 1h}`: `
 archive.format: archive.format is about objects, and these have no place
 archive.roll: archive.roll is about objects, and these have no place`,

@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"google.golang.org/grpc/codes"
 
-	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -60,12 +60,10 @@ func (s *flakyArchive) counts() (tries, events int) {
 	return s.tries, len(s.events)
 }
 
-var _ pipeline.Archive = (*flakyArchive)(nil)
-
 func TestArchiveThatFailsLosesNoEvent(t *testing.T) {
 	w := newWorld(t)
 	s := &flakyArchive{events: map[string]int{}}
-	w.archive, w.onTTL = s, "archive"
+	w.archive, w.onTTL = &archiving.Place{Subject: s}, "archive"
 	w.createTable("Orders")
 	w.post("UpdateTimeToLive",
 		`{"TableName":"Orders","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`)
@@ -106,7 +104,7 @@ func TestArchiveThatIsAwayHaltsOnlyItself(t *testing.T) {
 	w := newWorld(t)
 	s := &flakyArchive{events: map[string]int{}}
 	s.fail(fmt.Errorf("publish archival event: %w", nats.ErrNoResponders))
-	w.archive, w.onTTL = s, "archive"
+	w.archive, w.onTTL = &archiving.Place{Subject: s}, "archive"
 	w.createTable("Orders")
 	w.post("UpdateTimeToLive",
 		`{"TableName":"Orders","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`)
@@ -127,7 +125,8 @@ func TestArchiveThatIsAwayHaltsOnlyItself(t *testing.T) {
 		t.Errorf("the life of the table ended %d times", n)
 	}
 	st := r.table("Orders")
-	if why := st.Halts["archive"]; st.Code != "away" || len(st.Halts) != 1 || !strings.Contains(why, "no responders") {
+	why := st.Halts["archive.subject"]
+	if st.Code != "away" || len(st.Halts) != 1 || !strings.Contains(why, "no responders") {
 		t.Errorf("halts %v, code %q", st.Halts, st.Code)
 	}
 	s.fail(nil)
@@ -143,7 +142,7 @@ func TestEndOfOneSinksHaltLeavesTheOthers(t *testing.T) {
 	w := newWorld(t)
 	s := &flakyArchive{events: map[string]int{}}
 	s.fail(errors.New("the archive is broken"))
-	w.archive, w.onTTL = s, "archive"
+	w.archive, w.onTTL = &archiving.Place{Subject: s}, "archive"
 	w.createTable("Orders")
 	w.post("UpdateTimeToLive",
 		`{"TableName":"Orders","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`)
@@ -155,10 +154,10 @@ func TestEndOfOneSinksHaltLeavesTheOthers(t *testing.T) {
 	r.until("Bigtable is halted", func() bool { return halts() == "bigtable" })
 	w.clock.Advance(time.Minute)
 	w.tables.ExpireNow(w.clock.Now())
-	r.until("both sinks are halted", func() bool { return halts() == "archive bigtable" })
+	r.until("both sinks are halted", func() bool { return halts() == "archive.subject bigtable" })
 	w.front.Faults.Calm()
-	r.until("Bigtable is well again", func() bool { return halts() == "archive" })
-	if ready, why := r.p.Ready(); ready || !strings.Contains(strings.Join(why, " "), "sink archive is halted: ") {
+	r.until("Bigtable is well again", func() bool { return halts() == "archive.subject" })
+	if ready, why := r.p.Ready(); ready || !strings.Contains(strings.Join(why, " "), "sink archive.subject is halted: ") {
 		t.Errorf("ready %v: %v", ready, why)
 	}
 	if err := r.stop(); err != nil {

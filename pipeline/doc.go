@@ -33,6 +33,7 @@
 //	metrics.go      gauges, computed when they are scraped
 //	table.go        one table: one life after the other
 //	start.go        from the table's name to a claimed and started log
+//	archive.go      the sinks of a table, and its archive
 //	verify.go       the continuous comparison of table and target
 //	heartbeats.go   heartbeats, which prove that idle shards are idle
 //	copies.go       where the items come from that are older than the stream
@@ -44,6 +45,7 @@
 //	beating.go      beats while something slow runs before the write loop
 //	refusals.go     no table can run
 //	view.go         what a table's goroutines publish about it
+//	archivefacts.go what the log says to the archive of the table
 //	env.go          what all parts of a table use and none changes
 //	families.go     the column families of the targets
 //	options.go      the configuration of a pipeline

@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
@@ -22,6 +23,7 @@ type env struct {
 	families *families
 	// copyMemory bounds the pages of copies, all tables together.
 	copyMemory *resync.Memory
+	archives   *archiving.Metrics
 	log        *zap.Logger
 }
 

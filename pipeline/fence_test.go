@@ -12,6 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
@@ -64,7 +65,7 @@ func TestNothingIsAppliedBehindAFence(t *testing.T) {
 	long(t, "three owners")
 	w := newWorld(t)
 	archive := &flakyArchive{events: map[string]int{}}
-	w.archive, w.onTTL = archive, "archive"
+	w.archive, w.onTTL = &archiving.Place{Subject: archive}, "archive"
 	w.createTable("Orders")
 	w.post("UpdateTimeToLive",
 		`{"TableName":"Orders","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 )
 
 // classes are mappings of each kind that a resync treats in its own way.
@@ -291,7 +292,7 @@ func TestDamageInTheLogIsHealed(t *testing.T) {
 func TestArchiveOfAHealedGapStaysNamed(t *testing.T) {
 	long(t, "10 s")
 	w := newWorld(t)
-	w.archive, w.onTTL, w.onGap = &flakyArchive{events: map[string]int{}}, "archive", "heal"
+	w.archive, w.onTTL, w.onGap = &archiving.Place{Subject: &flakyArchive{events: map[string]int{}}}, "archive", "heal"
 	w.createTable("Orders")
 	w.post("UpdateTimeToLive",
 		`{"TableName":"Orders","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`)

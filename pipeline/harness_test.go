@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/queue"
 	sandbigtable "github.com/tailrace-cdc/replicator/sandbox/bigtable"
 	"github.com/tailrace-cdc/replicator/sandbox/clock"
@@ -63,7 +64,7 @@ type world struct {
 	lead     time.Duration // Periods.Lead; 0: the default
 	qopts    func(*queue.Options)
 	sopts    func(*source.Options)
-	archive  pipeline.Archive
+	archive  *archiving.Place
 	log      *zap.Logger
 	logged   *observer.ObservedLogs // what the pipelines logged
 	load     *load                  // beside the pipeline
@@ -278,7 +279,8 @@ func (w *world) openAs(first bool, names ...string) *run {
 	if w.opts != nil {
 		w.opts(&o)
 	}
-	r.p = pipeline.New(o, r.src, r.queue, r.sink, w.archive, w.log, reg)
+	o.Archive = w.archive
+	r.p = pipeline.New(o, r.src, r.queue, r.sink, w.log, reg)
 	return r
 }
 

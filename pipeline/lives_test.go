@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sandbox/fault"
 )
@@ -291,7 +292,7 @@ func TestRecoveryWithAnArchive(t *testing.T) {
 	long(t, "starts a pipeline twice")
 	w := newWorld(t)
 	archive := &flakyArchive{events: map[string]int{}}
-	w.archive, w.onTTL = archive, "archive"
+	w.archive, w.onTTL = &archiving.Place{Subject: archive}, "archive"
 	w.createTable("Orders")
 	w.post("UpdateTimeToLive",
 		`{"TableName":"Orders","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
@@ -23,6 +24,8 @@ type Options struct {
 	Lanes      int // per table; about as many work at once, all tables together
 	// Scratch is the directory of the sorted runs of whole-table resyncs.
 	Scratch string
+	// Archive is where deleted items go that a mapping archives; nil: nowhere.
+	Archive *archiving.Place
 	// Adopt lets a first start take a target that another pipeline has written: its own versions then begin above every
 	// guard found there.
 	Adopt bool
@@ -37,8 +40,9 @@ type Options struct {
 type Table struct {
 	Source   string
 	Target   string
-	OnReject string // letter | halt
-	Archive  bool   // TTL deletes become archival events
+	OnReject string        // letter | halt
+	Archive  bool          // items that its mapping archives go to Options.Archive
+	Classes  apply.Classes // of deletions that are archived besides those by TTL
 	Backfill Backfill
 	OnGap    string // wait | heal; empty: wait
 	Verify   Verify // the continuous comparison
@@ -52,9 +56,6 @@ type Table struct {
 	// the target that it belongs to. Nil: no mapping can be accepted.
 	CompileKept func(info source.TableInfo, text []byte) (own *transform.Program, all []*transform.Program, err error)
 }
-
-// Archive makes archival events durable before it returns nil; at least once, with stable ids.
-type Archive = apply.Archive
 
 // Backfill says how items reach the target that the table held before its stream was read. The first start alone uses
 // From, URL, Bucket and Prefix, and stores its decision in the log; the rest holds for every reading of the table.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -27,19 +28,21 @@ type Pipeline struct {
 	tables []*table
 }
 
-// New wires a pipeline. arch may be nil.
-func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client, arch Archive,
+// New wires a pipeline.
+func New(o Options, src *source.Source, q *queue.Queue, sink *bigtable.Client,
 	log *zap.Logger, reg prometheus.Registerer) *Pipeline {
 	p := &Pipeline{o: o.withDefaults(), queue: q, source: src}
 	limits := apply.Limits{Memory: p.o.Memory, Lanes: p.o.Lanes, Tables: len(o.Tables)}
-	p.shared = apply.NewShared(limits, sink, arch, func() change.Millis { return serviceTime(src) })
+	p.shared = apply.NewShared(limits, sink, func() change.Millis { return serviceTime(src) })
 	registerMetrics(reg, p)
 	metrics, refusals, families := apply.NewMetrics(reg), newRefusals(o.Tables), newFamilies(o.Tables, sink)
 	copies, copyMemory := resync.NewMetrics(reg), resync.NewMemory(p.o.CopyMemory)
+	archives := archiving.NewMetrics(reg)
 	for _, t := range o.Tables {
 		e := &env{
 			Table: t, o: &p.o, source: src, queue: q, bigtable: sink, families: families, copyMemory: copyMemory,
-			log: log.With(zap.String("table", t.Source), zap.String("target", t.Target)),
+			archives: archives,
+			log:      log.With(zap.String("table", t.Source), zap.String("target", t.Target)),
 		}
 		p.tables = append(p.tables, newTable(e, p.shared, metrics.Table(t.Source, e.log), copies.Table(t.Source), refusals))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
@@ -35,6 +36,7 @@ type table struct {
 	info     source.TableInfo          // as described when the current life began
 	stream   atomic.Pointer[queue.Log] // the log, once it is open
 	letters  *apply.DeadLetters        // of the current life, or of the last one
+	append   atomic.Pointer[appender]  // into the log, of the current work or of the last one
 	pressure queue.Pressure            // how full the log was at the last look
 }
 
@@ -205,7 +207,7 @@ func (t *table) runClaimed(ctx context.Context, w *queue.Writer) error {
 	if err := t.beatWhile(ctx, w, t.row.Issue); err != nil {
 		return err
 	}
-	o := t.applyOptions()
+	o, arch := t.applyOptions(w.State())
 	var letters *apply.DeadLetters
 	err := t.beatWhile(ctx, w, func(ctx context.Context) (err error) {
 		letters, err = apply.OpenDeadLetters(ctx, t.shared, o)
@@ -217,7 +219,7 @@ func (t *table) runClaimed(ctx context.Context, w *queue.Writer) error {
 	t.letters = letters
 	t.view.owning.Store(true)
 	defer t.view.owning.Store(false)
-	return t.work(ctx, w, o)
+	return t.work(ctx, w, o, arch)
 }
 
 // upgrade raises log and row to the newest format if that was asked for, before anything else is appended.
@@ -249,7 +251,7 @@ func (t *table) upgrade(ctx context.Context, w *queue.Writer) error {
 //	                        └──────────────────┘
 //
 // hard is the context of everything; soft ends first and only stops the readers, so that a drain can follow.
-func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options) error {
+func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options, arch *archiving.Archiver) error {
 	hard, cancel := context.WithCancelCause(context.WithoutCancel(soft))
 	defer cancel(nil)
 	reads := t.ingestOptions()
@@ -289,6 +291,7 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options) err
 	g.Go(func() error { return t.writeHeartbeats(reading, reads.Heartbeats) })
 	g.Go(func() error { return t.row.Confirm(applying, life, l, info) })
 	g.Go(func() error { return t.letters.Watch(applying, t.o.Periods.Trim) })
+	t.archiveBeside(applying, g, arch, in)
 	marked := make([]ingest.Sink, len(sinks))
 	for i, s := range sinks {
 		marked[i] = s
@@ -358,17 +361,6 @@ func (t *table) ingestOptions() ingest.Options {
 			t.observe(s)
 		},
 		Beating: func() { t.view.halted.Store(nil) },
-	}
-}
-
-// applyOptions returns what the sinks need to know about the table in this life, except for the way into the log.
-func (t *table) applyOptions() apply.Options {
-	return apply.Options{
-		Table: apply.Table{
-			Source: t.Source, Target: t.Target, Halts: t.OnReject == "halt", Archive: t.Archive, Program: t.row.Program,
-		},
-		Log: t.currentLog(), Retry: t.o.Periods.Retry, Agreed: t.row.Agreed(), Stats: t.stats, Logger: t.log,
-		Retention: t.view.retentionLeft,
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 func TestLostLogForgetsWhatIsKnownOfRows(t *testing.T) {
-	p := New(Options{Tables: []Table{{Source: "Orders", Target: "orders"}}}, nil, nil, nil, nil, zap.NewNop(), nil)
+	p := New(Options{Tables: []Table{{Source: "Orders", Target: "orders"}}}, nil, nil, nil, zap.NewNop(), nil)
 	table := p.tables[0]
 	now := time.Now()
 	insert := &change.Change{Op: change.Insert, New: make([]byte, 1<<20)}

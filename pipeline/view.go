@@ -39,6 +39,7 @@ type tableView struct {
 	requests   atomic.Pointer[resync.Requests]          // of the current life, or of the last one
 	verifier   atomic.Pointer[continuous.Runner]        // of the current life, or of the last one; nil without one
 	gapsToHeal atomic.Pointer[openGaps]                 // that are to heal by themselves
+	archiveView
 }
 
 // rival is another process that owns the table's log.
@@ -59,6 +60,7 @@ func (v *tableView) observe(s *checkpoint.State, p queue.Pressure, letters int) 
 	v.applied.Store(int64(s.AppliedBy(apply.SinkBigtable)))
 	v.gapsUntil.Store(int64(lastGapEnd(s)))
 	v.observeGaps(s)
+	v.observeArchive(s)
 }
 
 // observeGaps publishes what the log asks for, and the gaps that nothing heals yet.
@@ -104,6 +106,10 @@ func (v *tableView) status(now time.Time) TableStatus {
 	}
 	if c := v.verifier.Load(); c != nil {
 		known.Verify = c.Status()
+	}
+	if a := v.archiver.Load(); a != nil {
+		st := a.Status()
+		known.Archive = &st
 	}
 	seen := v.seen.Load()
 	if seen != nil {

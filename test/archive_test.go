@@ -1,9 +1,9 @@
 package test
 
 import (
-	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,49 +11,52 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
+	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
+	"github.com/tailrace-cdc/replicator/sink/archive/layout"
+	"github.com/tailrace-cdc/replicator/sink/archive/object"
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// archived is the content of the archive: each event's line by its id, the events of each day, and all lines.
+// archived is the content of the archive: each event by its id, the events of each day, and all of them.
 type archived struct {
-	lines map[string]string
-	days  map[string]int
-	total int
+	events map[string]*transform.Event
+	days   map[string]int
+	total  int
 }
 
-// readArchive reads the archive without a last line that is still being written. It checks that events lie in the file
-// of their day and that an id has one event.
+// readArchive reads the archive. It checks that each object is what its end says, and that no event is there twice.
 func (w *world) readArchive() archived {
 	w.t.Helper()
-	all := archived{lines: map[string]string{}, days: map[string]int{}}
-	files, err := filepath.Glob(filepath.Join(w.dir, "archive", "*.jsonl"))
+	all := archived{events: map[string]*transform.Event{}, days: map[string]int{}}
+	dir := filepath.Join(w.dir, "archive")
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return all
+	}
+	b, err := bucket.Open(w.t.Context(), "file://"+dir, bucket.Options{ReadOnly: true})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	for _, name := range files {
-		data, err := os.ReadFile(name)
+	defer b.Close()
+	for x, err := range b.List(w.t.Context(), layout.Table("Orders")) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		whole := data[:bytes.LastIndexByte(data, '\n')+1]
-		for line := range strings.Lines(string(whole)) {
-			var event struct {
-				ID, Type, Subject string
-				Time              time.Time
+		r, err := b.Open(w.t.Context(), x.Name)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for e, err := range object.Read(r, r.Size()) {
+			if err != nil {
+				w.t.Fatalf("%s: %v", x.Name, err)
 			}
-			err := json.Unmarshal([]byte(line), &event)
-			if err != nil || event.ID == "" || event.Type != "dev.tailrace.item.expired" {
-				w.t.Fatalf("%s: %v: %s", name, err, line)
+			if all.events[e.ID()] != nil {
+				w.t.Errorf("archived twice: %s, again in %s", e.ID(), x.Name)
 			}
-			if day := event.Time.UTC().Format(time.DateOnly); !strings.HasPrefix(filepath.Base(name), day) {
-				w.t.Errorf("an event of %s lies in %s", day, name)
-			}
-			if before, ok := all.lines[event.ID]; ok && before != line {
-				w.t.Errorf("one id, two events:\n%s%s", before, line)
-			}
-			all.lines[event.ID] = line
-			all.days[event.Time.UTC().Format(time.DateOnly)]++
+			all.events[e.ID()] = e
+			all.days[e.Time().Format(time.DateOnly)]++
 			all.total++
 		}
+		_ = r.Close()
 	}
 	return all
 }
@@ -64,7 +67,7 @@ func TestExpiredItemsAreArchivedAndDeletedOnesAreNot(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			w := newWorld(t, 300+seed)
-			w.archive = "{file: ./archive}"
+			w.archive = "{file: ./archive, roll: 1s}"
 			w.tables = []string{"{source: Orders, target: orders, on_ttl_expiry: archive}"}
 			now := w.Clock.Now().UTC()
 			tenToMidnight := now.Truncate(24 * time.Hour).Add(47*time.Hour + 50*time.Minute)
@@ -92,6 +95,7 @@ func TestExpiredItemsAreArchivedAndDeletedOnesAreNot(t *testing.T) {
 			expire(3)
 			d := w.run()
 			d.settle("Orders")
+			d.until("all are archived", func() bool { return w.readArchive().total >= w.expired() })
 			d.checkClean()
 			d.stop()
 			w.archiveIsExact()
@@ -101,24 +105,29 @@ func TestExpiredItemsAreArchivedAndDeletedOnesAreNot(t *testing.T) {
 	}
 }
 
-// archiveIsExact compares the archive with the expiries that were committed, which lie on two days.
-func (w *world) archiveIsExact() {
-	w.t.Helper()
-	expired := 0
+// expired counts the items that TTL has deleted.
+func (w *world) expired() (n int) {
 	w.Ledger.Changes("Orders", func(c ledger.Change) bool {
 		if c.TTL {
-			expired++
+			n++
 		}
 		return true
 	})
+	return n
+}
+
+// archiveIsExact compares the archive with the expiries that were committed, which lie on two days.
+func (w *world) archiveIsExact() {
+	w.t.Helper()
+	expired := w.expired()
 	all := w.readArchive()
-	w.t.Logf("%d items expired, %d events of %d lines, by day %v", expired, len(all.lines), all.total, all.days)
-	if len(all.lines) != expired || len(all.days) != 2 {
-		w.t.Errorf("%d events on %d days, want %d on 2", len(all.lines), len(all.days), expired)
+	w.t.Logf("%d items expired, %d events, by day %v", expired, all.total, all.days)
+	if all.total != expired || len(all.days) != 2 {
+		w.t.Errorf("%d events on %d days, want %d on 2", all.total, len(all.days), expired)
 	}
-	for _, line := range all.lines {
-		if strings.Contains(line, "deleted") || strings.Contains(line, "stays") {
-			w.t.Errorf("archived although it did not expire: %s", line)
+	for _, e := range all.events {
+		if strings.Contains(e.Subject, "deleted") || strings.Contains(e.Subject, "stays") {
+			w.t.Errorf("archived although it did not expire: %s", e.Subject)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 func TestHealedGapStaysNamedForItsArchive(t *testing.T) {
 	long(t, "8 s")
 	w := newWorld(t, 551)
-	w.archive = "{file: ./archive}"
+	w.archive = "{file: ./archive, roll: 1s}"
 	w.tables = []string{"{source: Orders, target: orders, on_ttl_expiry: archive, backfill: none}"}
 	w.prepare("Orders")
 	d := w.run()

@@ -184,6 +184,9 @@ func (p *Program) Archive(d *change.Decoder, c *change.Change) (*Event, error) {
 	return emit.Archive(p.prog, d, c)
 }
 
+// PlaceOf returns an event that says of a deletion only where and when it was, for one that is not archived.
+func PlaceOf(c *change.Change) *Event { return emit.PlaceOf(c) }
+
 // Lossless reports whether every item can be turned back from its main row, and if not, why.
 func (p *Program) Lossless() (bool, string) { return emit.Lossless(p.prog) }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/problem"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
@@ -115,13 +116,13 @@ func (a *app) run(ctx context.Context, o runOptions) (err error) {
 	if err := a.announceCopies(ctx, d, tables, sink); err != nil {
 		return err
 	}
-	arch, err := d.archive(ctx)
+	arch, err := d.clients.Archive(ctx)
 	if err != nil {
 		return err
 	}
 	d.log.Info("replicator starts", zap.String("version", buildVersion()), zap.String("pipeline", cfg.Pipeline),
 		zap.Int("tables", len(cfg.Tables)))
-	return d.run(ctx, pipeline.New(d.options(src, arch != nil), src, q, sink, arch, d.log, d.reg), o.drain)
+	return d.run(ctx, pipeline.New(d.options(src, arch), src, q, sink, d.log, d.reg), o.drain)
 }
 
 // announceDelay is how long run waits on a terminal before it begins to copy tables.
@@ -176,21 +177,12 @@ func (d *daemon) compile(ctx context.Context, src *source.Source, tables *catalo
 	return append(tables.Compile(), tables.Settings()...)
 }
 
-// archive opens the archive; nil if the configuration has none.
-func (d *daemon) archive(ctx context.Context) (pipeline.Archive, error) {
-	arch, err := d.clients.Archive(ctx)
-	if arch == nil {
-		return nil, err // not a nil *archive.Archive, which would be a non-nil interface
-	}
-	return arch, err
-}
-
 // options returns the options of the pipeline.
-func (d *daemon) options(src *source.Source, archives bool) pipeline.Options {
+func (d *daemon) options(src *source.Source, arch *archiving.Place) pipeline.Options {
 	o := wire.PipelineOptions(d.cfg)
 	o.Owner, o.Upgrade, o.Adopt, o.Services = wire.OwnerName(), d.upgrade, d.adopt, &d.services
+	o.Archive = arch
 	for i, table := range d.cfg.Tables {
-		o.Tables[i].Archive = archives
 		o.Tables[i].Compile = func(info source.TableInfo) (*transform.Program, error) {
 			ctx, cancel := context.WithTimeout(context.Background(), compileTimeout)
 			defer cancel()

@@ -17,7 +17,7 @@ func TestEveryPeriodOfTheConfigurationIsTaken(t *testing.T) {
 	}
 	d := &daemon{cfg: &cfg}
 	taken := map[int64]bool{}
-	periods := reflect.ValueOf(d.options(nil, false).Periods)
+	periods := reflect.ValueOf(d.options(nil, nil).Periods)
 	for i := range periods.NumField() {
 		taken[periods.Field(i).Int()] = true
 	}
@@ -31,7 +31,7 @@ func TestEveryPeriodOfTheConfigurationIsTaken(t *testing.T) {
 func TestFlagsOfRunReachThePipeline(t *testing.T) {
 	cfg := config.Default()
 	for _, set := range []bool{true, false} {
-		o := (&daemon{cfg: &cfg, upgrade: set, adopt: !set}).options(nil, false)
+		o := (&daemon{cfg: &cfg, upgrade: set, adopt: !set}).options(nil, nil)
 		if o.Upgrade != set || o.Adopt == set {
 			t.Errorf("--upgrade=%v and --adopt=%v do not reach the pipeline: %v, %v", set, !set, o.Upgrade, o.Adopt)
 		}
@@ -49,7 +49,7 @@ func TestBackfillOfTheConfigurationIsTaken(t *testing.T) {
 	want := pipeline.Backfill{
 		From: "export", ReadUnits: 1, Percent: 2, Segments: 3, WriteRows: 4, URL: "u", Bucket: "b", Prefix: "p",
 	}
-	o := (&daemon{cfg: &cfg}).options(nil, false)
+	o := (&daemon{cfg: &cfg}).options(nil, nil)
 	if got := o.Tables[0]; got.Backfill != want || got.OnGap != "heal" || o.Scratch != "/runs" || o.CopyMemory != 7 {
 		t.Errorf("%+v, scratch %s, copy memory %d", got, o.Scratch, o.CopyMemory)
 	}

@@ -2,29 +2,33 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// archiver is the target archive: it passes TTL deletes to it, in the order of the log.
+// archiver is the target archive: it copies deletions into the archive's stream, in the order of the log.
 type archiver struct {
 	o       *Options
-	shared  *Shared
 	letters *DeadLetters
 	queue   chan job
 }
 
-// archiveBatch is how many events share one write of the archive.
-const archiveBatch = 256
+// archiveBatch is how many deletions are stored together at most.
+const archiveBatch = 2048
 
-func newArchiver(shared *Shared, o *Options, letters *DeadLetters) *archiver {
-	return &archiver{o: o, shared: shared, letters: letters, queue: make(chan job, archiveBatch)}
+func newArchiver(o *Options, letters *DeadLetters) *archiver {
+	return &archiver{o: o, letters: letters, queue: make(chan job, archiveBatch)}
 }
 
-func (a *archiver) wants(c *change.Change) bool { return c.TTL }
+func (a *archiver) wants(c *change.Change) bool {
+	return c.TTL || c.Op == change.Remove && a.o.Table.Classes.others()
+}
 
 func (a *archiver) submit(ctx context.Context, c *change.Change, e *openEntry) error {
 	select {
@@ -71,32 +75,74 @@ func (a *archiver) collect(first job) []job {
 	return batch
 }
 
-// write makes the events of a batch durable. A change that makes no event is refused or not archived; either way the
-// mark may pass it.
+// write makes the records of a batch durable in the archive's stream, or as dead letters.
 func (a *archiver) write(ctx context.Context, dec *change.Decoder, batch []job) error {
-	dec.Reset()
-	var events []*transform.Event
+	var records []ledger.Record
+	var of []int // the job of each record
 	for i := range batch {
-		c := &batch[i].c
-		event, err := a.o.Table.Program.Archive(dec, c)
-		if why := outcome.OfChange(err); why.Action == outcome.DeadLetter {
-			if err := a.letters.store(ctx, SinkArchive, c, batch[i].entry.at.Seq, why); err != nil {
-				return err
-			}
-			continue
-		}
+		r, wanted, err := a.record(ctx, dec, &batch[i])
 		if err != nil {
 			return err
 		}
-		if event != nil {
-			events = append(events, event)
+		if wanted {
+			records, of = append(records, r), append(of, i)
 		}
 	}
-	if len(events) == 0 {
-		return nil
-	}
-	if err := a.shared.archive.Write(ctx, events); err != nil {
-		return &outcome.SinkError{Err: err}
+	for done := 0; done < len(records); {
+		err := a.o.Archive.Store(ctx, records[done:])
+		large := (*archiving.TooLargeError)(nil)
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &large):
+			done += large.Record
+			if err := a.letter(ctx, &batch[of[done]], &records[done], "too_large", err); err != nil {
+				return err
+			}
+		case errors.Is(err, archiving.ErrStalled):
+			// The stream has room for what says that they are dead letters.
+			for n := done; n < len(records); n++ {
+				if records[n].Verdict != ledger.Keep {
+					continue
+				}
+				if err := a.letter(ctx, &batch[of[n]], &records[n], "archive_stalled", err); err != nil {
+					return err
+				}
+			}
+		default:
+			return &outcome.SinkError{Err: err}
+		}
 	}
 	return nil
+}
+
+// letter makes a record a dead letter of the archive.
+func (a *archiver) letter(ctx context.Context, j *job, r *ledger.Record, code string, err error) error {
+	r.Verdict = ledger.Letter
+	why := outcome.Outcome{Action: outcome.DeadLetter, Code: code, Reason: err.Error()}
+	return a.letters.store(ctx, SinkArchive, &j.c, j.entry.at.Seq, why)
+}
+
+// record returns what the archive's stream is to know of a change; false when that is nothing.
+func (a *archiver) record(ctx context.Context, dec *change.Decoder, j *job) (r ledger.Record, wanted bool, err error) {
+	dec.Reset()
+	r.Event, err = a.o.Table.Program.Archive(dec, &j.c)
+	if why := outcome.OfChange(err); why.Action == outcome.DeadLetter {
+		r.Event, r.Verdict = transform.PlaceOf(&j.c), ledger.Letter
+		return r, true, a.letters.store(ctx, SinkArchive, &j.c, j.entry.at.Seq, why)
+	}
+	if err != nil {
+		return r, false, err
+	}
+	if r.Event != nil {
+		r.Class = a.o.Table.Classes.of(r.Class)
+	} else {
+		r.Event, r.Verdict = transform.PlaceOf(&j.c), ledger.Skip
+	}
+	if r.Verdict == ledger.Keep && a.letters.has(SinkArchive, &j.c) {
+		// It became one before a crash, and would be taken now: what takes it is a retry of the letter, or it would be
+		// archived twice.
+		r.Verdict = ledger.Letter
+	}
+	return r, j.c.TTL || r.Verdict != ledger.Skip && r.Class != "", nil
 }

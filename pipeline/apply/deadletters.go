@@ -129,6 +129,16 @@ func (l *DeadLetters) isDirty(hash uint64, version change.Version) bool {
 	return x != nil && x.dirty != 0 && x.dirty <= version
 }
 
+// has reports whether a change is a dead letter of a sink.
+func (l *DeadLetters) has(sink string, c *change.Change) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	x := l.items[c.KeyHash]
+	return x != nil && slices.ContainsFunc(x.letters, func(ref letterRef) bool {
+		return ref.sink == sink && ref.version == c.Version
+	})
+}
+
 // of returns the dead letters of the items with a key hash, in version order: those of every sink, or of Bigtable only.
 func (l *DeadLetters) of(hash uint64, everySink bool) (refs []letterRef) {
 	l.mu.Lock()

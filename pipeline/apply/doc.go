@@ -25,6 +25,7 @@
 //	quarantine.go   a row that Bigtable neither takes nor refuses
 //	deadletters.go  refused changes, and the items that are dirty because of them
 //	acks.go         acks in any order become a mark
+//	classes.go      which deletions are archived
 //	options.go      what the sinks need of their table and of the process
 //	metrics.go      what they count
 //	memory.go       the memory budget of all tables

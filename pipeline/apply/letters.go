@@ -13,6 +13,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/queue/deadletter"
+	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -320,10 +321,13 @@ func (x *resyncing) archiveLetter(ctx context.Context, c *change.Change) error {
 	if err != nil || event == nil {
 		return err
 	}
-	if x.shared.archive == nil {
+	if x.o.Archive == nil {
 		return &transform.Refusal{Code: "archive", What: "the configuration has no archive"}
 	}
-	if err := x.shared.archive.Write(ctx, []*transform.Event{event}); err != nil {
+	if event.Class = x.o.Table.Classes.of(event.Class); event.Class == "" {
+		return nil // it is not archived any more
+	}
+	if err := x.o.Archive.Store(ctx, []ledger.Record{{Event: event, Verdict: ledger.Late}}); err != nil {
 		return &outcome.SinkError{Err: err}
 	}
 	return nil

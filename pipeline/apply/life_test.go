@@ -180,12 +180,12 @@ func (x *table) begin() *life {
 		must(ingest.AppendStart(ctx, w, start, x.queue.MaxPayload()))
 	}
 	l := &life{table: x, writer: w, ended: make(chan error, 1)}
-	l.shared = NewShared(Limits{Memory: 64 << 20, Lanes: x.lanes, Tables: 1}, x.client, x.archive, x.now)
+	l.shared = NewShared(Limits{Memory: 64 << 20, Lanes: x.lanes, Tables: 1}, x.client, x.now)
 	agreed := make(chan struct{})
 	close(agreed)
 	o := Options{
-		Table: Table{Source: "Orders", Target: targetTable, Archive: x.archive != nil, Program: x.program},
-		Log:   log, Retry: x.retry, Agreed: agreed, Logger: x.log,
+		Table: Table{Source: "Orders", Target: targetTable, Program: x.program}, Archive: x.archive,
+		Log: log, Retry: x.retry, Agreed: agreed, Logger: x.log,
 		Stats:     NewMetrics(nil).Table("Orders", x.log),
 		Retention: func() (time.Duration, bool) { return 0, false },
 	}

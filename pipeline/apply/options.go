@@ -8,6 +8,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -33,6 +34,8 @@ type Options struct {
 	// Owned is asked before every attempt to write to Bigtable. It blocks until no other process can own the log, and
 	// returns an error when the sinks end. nil: it is not asked.
 	Owned func() error
+	// Archive is where deletions go; nil: the table has none.
+	Archive Archive
 	// Append stores a halt or a gap in the log. It blocks until the entry is durable.
 	Append func(ctx context.Context, body any) error
 }
@@ -42,19 +45,19 @@ type Table struct {
 	Source  string
 	Target  string
 	Halts   bool // a refused change halts the sink; otherwise it becomes a dead letter
-	Archive bool // TTL deletes become archival events
+	Classes Classes
 	Program *transform.Program
 }
 
-// Archive makes archival events durable before it returns nil; at least once, with stable ids.
+// Archive keeps deletions until they are archived.
 type Archive interface {
-	Write(ctx context.Context, events []*transform.Event) error
+	// Store makes records durable in their order, and drops those that are there already: see archiving.Archiver.
+	Store(ctx context.Context, records []ledger.Record) error
 }
 
 // Shared is what the sinks of all tables of a process share: the services, memory, and workers.
 type Shared struct {
 	bigtable *bigtable.Client
-	archive  Archive // nil without one
 	now      func() change.Millis
 	memory   *memoryBudget
 	lanes    int           // per table
@@ -77,10 +80,10 @@ type Limits struct {
 // leastWorkers is how many workers a table has to itself, however many tables there are.
 const leastWorkers = 8
 
-// NewShared returns what the sinks of several tables share. archive may be nil; now is the source's clock.
-func NewShared(l Limits, client *bigtable.Client, archive Archive, now func() change.Millis) *Shared {
+// NewShared returns what the sinks of several tables share. now is the source's clock.
+func NewShared(l Limits, client *bigtable.Client, now func() change.Millis) *Shared {
 	return &Shared{
-		bigtable: client, archive: archive, now: now, clock: time.Now, memory: newMemoryBudget(l.Memory), lanes: l.Lanes,
+		bigtable: client, now: now, clock: time.Now, memory: newMemoryBudget(l.Memory), lanes: l.Lanes,
 		common:   make(chan struct{}, max(l.Lanes/2, 1)),
 		reserved: max(l.Lanes/2/max(l.Tables, 1), leastWorkers),
 	}

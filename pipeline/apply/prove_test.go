@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
-	"github.com/tailrace-cdc/replicator/transform"
+	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 )
 
 // A reader of the table may see what was committed until the reply was sent: the proof covers the response, not the
@@ -48,7 +48,7 @@ func TestProofWaitsForTheBigtableSink(t *testing.T) {
 // slowArchive never takes anything.
 type slowArchive struct{}
 
-func (slowArchive) Write(ctx context.Context, _ []*transform.Event) error {
+func (slowArchive) Store(ctx context.Context, _ []ledger.Record) error {
 	<-ctx.Done()
 	return ctx.Err()
 }

@@ -44,8 +44,8 @@ func New(shared *Shared, o Options, letters *DeadLetters, s *checkpoint.State) [
 	lanes := func() target { return newLanes(shared, &o, letters) }
 	all := []*Sink{newSink(SinkBigtable, shared, &o, s, lanes)}
 	all[0].fence = s.Fence // the archive goes on
-	if o.Table.Archive && shared.archive != nil {
-		archive := func() target { return newArchiver(shared, &o, letters) }
+	if o.Archive != nil {
+		archive := func() target { return newArchiver(&o, letters) }
 		all = append(all, newSink(SinkArchive, shared, &o, s, archive))
 	}
 	return all

@@ -3,9 +3,11 @@ package ingest
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"go.uber.org/zap"
 
+	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 )
 
@@ -33,12 +35,20 @@ func (w *writer) clearHalt(ctx context.Context, sink string) error {
 	return nil
 }
 
+// clearsItself reports whether a sink has no mark in the log and ends its halts by itself: one behind the archive's own
+// stream, while there is an archive.
+func clearsItself(s *checkpoint.State, sink string) bool {
+	of, _, behind := strings.Cut(sink, ".")
+	_, marked := s.Marks[of]
+	return behind && marked
+}
+
 // clearPassedHalts ends the halts whose entry the sink's mark has passed, and those of sinks that do not exist any
 // more.
 func (w *writer) clearPassedHalts(ctx context.Context) error {
 	s := w.log.State()
 	for sink, h := range s.AllHalts() {
-		if m, ok := s.Marks[sink]; sink == outcome.Pipeline || ok && m.Seq < h.Seq {
+		if m, ok := s.Marks[sink]; sink == outcome.Pipeline || ok && m.Seq < h.Seq || clearsItself(s, sink) {
 			continue
 		}
 		if err := w.clearHalt(ctx, sink); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/queue"
@@ -135,7 +136,7 @@ func (st *Table) takeProgress(x Seen) {
 	if x.Live == nil {
 		return
 	}
-	st.Requests, st.Verify = x.Live.Requests, x.Live.Verify
+	st.Requests, st.Verify, st.Archive = x.Live.Requests, x.Live.Verify, x.Live.Archive
 	if c := x.Live.Copy; c != nil && st.Copy != nil && c.ID == st.Copy.ID {
 		live := *c
 		live.Paused = st.Copy.Paused // the log is newer
@@ -180,6 +181,7 @@ type Now struct {
 	// Requests are those of commands for single items that are being done.
 	Requests *resync.RequestsStatus
 	Verify   *continuous.Status // of the continuous comparison; nil without one
+	Archive  *archiving.Status  // nil without one
 }
 
 // With returns what was seen with what the owner knows now.
@@ -196,7 +198,7 @@ func (o *Observed) With(n Now) *Observed {
 	if next.resync != nil {
 		next.status.Resync = n.Resync
 	}
-	next.status.Requests, next.status.Verify = n.Requests, n.Verify
+	next.status.Requests, next.status.Verify, next.status.Archive = n.Requests, n.Verify, n.Archive
 	return &next
 }
 

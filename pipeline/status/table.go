@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/resync"
 	"github.com/tailrace-cdc/replicator/verify/continuous"
 )
@@ -62,6 +63,8 @@ type Table struct {
 	Requests *resync.RequestsStatus `json:"requests,omitempty"` // for single items, while a process does some
 
 	Verify *continuous.Status `json:"verify,omitempty"` // the continuous comparison, while a process does it
+
+	Archive *archiving.Status `json:"archive,omitempty"` // of what the mapping archives, while a process does it
 
 	Fence *Fence `json:"fence,omitempty"` // of a cutover
 

@@ -1,11 +1,8 @@
 package archive
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,59 +33,10 @@ func expired(i int, at time.Time) *transform.Event {
 	}
 }
 
-func openDir(t *testing.T, dir string) *Archive {
-	t.Helper()
-	a, err := Open(t.Context(), Options{Dir: dir}, zap.NewNop(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = a.Close() })
-	return a
-}
-
-func write(t *testing.T, a *Archive, events ...*transform.Event) {
+func write(t *testing.T, a *Subject, events ...*transform.Event) {
 	t.Helper()
 	if err := a.Write(t.Context(), events); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// ids reads a file of events, each of which must be whole.
-func ids(t *testing.T, file string) []string {
-	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.HasSuffix(data, []byte("\n")) {
-		t.Errorf("%s ends within a line", file)
-	}
-	var out []string
-	for _, l := range strings.Split(strings.TrimSuffix(string(data), "\n"), "\n") {
-		var e struct{ Specversion, ID, Type, Subject string }
-		if err := json.Unmarshal([]byte(l), &e); err != nil {
-			t.Fatalf("%s: %v in %q", file, err, l)
-		}
-		if e.Specversion != "1.0" || e.Type != EventType {
-			t.Errorf("not an event of ours: %s", l)
-		}
-		out = append(out, e.ID)
-	}
-	return out
-}
-
-func TestEventsAreInTheFileOfTheirOwnDay(t *testing.T) {
-	dir := t.TempDir()
-	a := openDir(t, dir)
-	elsewhere := day.In(time.FixedZone("", -5*3600)) // still 4 May in UTC
-	write(t, a, expired(1, day), expired(2, day.Add(time.Second)), expired(3, elsewhere))
-	write(t, a, expired(4, day))
-	if diff := cmp.Diff([]string{"label/shard/1", "label/shard/3", "label/shard/4"},
-		ids(t, filepath.Join(dir, "2026-05-04.jsonl"))); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"label/shard/2"}, ids(t, filepath.Join(dir, "2026-05-05.jsonl"))); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -96,7 +44,7 @@ func TestEventsAreInTheFileOfTheirOwnDay(t *testing.T) {
 func TestDataIsReadableJSON(t *testing.T) {
 	e := expired(1, day)
 	e.Item = []byte(`{"big":{"N":"12345678901234567890123456789012345678"},"t":{"S":"<a href=\"x\">&\u0001é"}}`)
-	body, err := encode(e)
+	body, err := Encode(e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,95 +64,6 @@ func TestDataIsReadableJSON(t *testing.T) {
 	}
 }
 
-func TestReplayWritesTheSameBytes(t *testing.T) {
-	dir := t.TempDir()
-	a := openDir(t, dir)
-	write(t, a, expired(1, day), expired(2, day))
-	once, _ := os.ReadFile(filepath.Join(dir, "2026-05-04.jsonl"))
-	write(t, a, expired(1, day), expired(2, day))
-	twice, _ := os.ReadFile(filepath.Join(dir, "2026-05-04.jsonl"))
-	if diff := cmp.Diff(string(once)+string(once), string(twice)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestTornLineIsCutOffAtStart(t *testing.T) {
-	for name, torn := range map[string]string{
-		"short": `{"specversion":"1.0","id":"label/sh`,
-		"long":  `{"specversion":"1.0","id":"` + strings.Repeat("x", 300<<10),
-	} {
-		for _, whole := range []int{0, 2} {
-			t.Run(fmt.Sprint(name, " after ", whole), func(t *testing.T) {
-				dir := t.TempDir()
-				file := filepath.Join(dir, "2026-05-04.jsonl")
-				var kept []string
-				first := openDir(t, dir)
-				for i := range whole {
-					write(t, first, expired(i, day))
-					kept = append(kept, fmt.Sprintf("label/shard/%d", i))
-				}
-				_ = first.Close()
-				tear(t, file, torn)
-				second := openDir(t, dir)
-				if data, _ := os.ReadFile(file); whole == 0 && len(data) != 0 {
-					t.Errorf("%d bytes are left", len(data))
-				}
-				write(t, second, expired(7, day))
-				if diff := cmp.Diff(append(kept, "label/shard/7"), ids(t, file)); diff != "" {
-					t.Errorf("(-want +got):\n%s", diff)
-				}
-			})
-		}
-	}
-}
-
-func TestTornLineOfAFailedWriteIsCutOffByTheNext(t *testing.T) {
-	dir := t.TempDir()
-	a := openDir(t, dir)
-	write(t, a, expired(1, day))
-	file := filepath.Join(dir, "2026-05-04.jsonl")
-	tear(t, file, `{"specversion"`)
-	write(t, a, expired(2, day))
-	if diff := cmp.Diff([]string{"label/shard/1", "label/shard/2"}, ids(t, file)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func tear(t *testing.T, file, tail string) {
-	t.Helper()
-	f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o640)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.WriteString(tail); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestSecondProcessIsKeptOutOfTheDirectory(t *testing.T) {
-	dir := t.TempDir()
-	openDir(t, dir)
-	if _, err := Open(t.Context(), Options{Dir: dir}, zap.NewNop(), nil); err == nil {
-		t.Error("two archives write to one directory")
-	}
-}
-
-func TestDirectoryThatCannotBeWrittenIsAnError(t *testing.T) {
-	dir := t.TempDir()
-	a := openDir(t, dir)
-	if err := os.Mkdir(filepath.Join(dir, "2026-05-04.jsonl"), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	err := a.Write(t.Context(), []*transform.Event{expired(1, day)})
-	if err == nil {
-		t.Fatal("an event that is nowhere was reported durable")
-	}
-	if Classify(err) == failure.Transient {
-		t.Errorf("a directory that cannot be written needs an operator, so its class is Fatal: %v", err)
-	}
-}
-
 func connect(t *testing.T) *nats.Conn {
 	t.Helper()
 	s, err := sandbox.Open(sandbox.Options{Addr: "127.0.0.1:0", Dir: t.TempDir()})
@@ -220,10 +79,10 @@ func connect(t *testing.T) *nats.Conn {
 	return conn
 }
 
-func openConn(t *testing.T, conn *nats.Conn) *Archive {
+func openConn(t *testing.T, conn *nats.Conn) *Subject {
 	t.Helper()
-	a, err := Open(t.Context(), Options{Subject: "archive.expired", Conn: conn, Timeout: 5 * time.Second}, zap.NewNop(),
-		nil)
+	o := Options{Subject: "archive.expired", Conn: conn, Timeout: 5 * time.Second}
+	a, err := OpenSubject(t.Context(), o, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +111,7 @@ func TestReplayedEventIsStoredOnceInAStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, _ := encode(many[0])
+	want, _ := Encode(many[0])
 	if diff := cmp.Diff(string(want), string(msg.Data)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -14,6 +14,10 @@ import (
 // storeFailed is JetStream's code for a stream at its limit and for a store that cannot write (server/errors.json).
 const storeFailed = 10077
 
+// ErrAway means that the archive takes nothing now, or that it is unknown what it took: the same may be stored again
+// later.
+var ErrAway = errors.New("the archive takes nothing now")
+
 // transient lists the errors of a server that is away, electing or busy, or that did not acknowledge in time.
 var transient = []error{
 	nats.ErrNoResponders, jetstream.ErrNoStreamResponse, nats.ErrTimeout, nats.ErrDisconnected,
@@ -26,6 +30,9 @@ var transient = []error{
 func Classify(err error) failure.Class {
 	if err == nil {
 		return failure.None
+	}
+	if errors.Is(err, ErrAway) {
+		return failure.Transient
 	}
 	var api *jetstream.APIError
 	if errors.As(err, &api) {

@@ -9,12 +9,24 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// subject publishes events to NATS. Where a JetStream stream listens on the subject, an event is durable once the
+// Options of a Subject.
+type Options struct {
+	Subject string
+	Conn    *nats.Conn    // the caller closes it
+	Timeout time.Duration // for the acknowledgements of one Write; default 30 s
+}
+
+// Subject publishes events to NATS. Where a JetStream stream listens on the subject, an event is durable once the
 // stream has acknowledged it. Its id is the message id, so that the stream stores a replay within its window only once.
 // Without a stream only current subscribers receive the events.
-type subject struct {
+//
+// An event is published at least once. It has the same id on every replay, so that readers can drop duplicates. A
+// Subject is safe for concurrent use.
+type Subject struct {
 	name    string
 	conn    *nats.Conn
 	stream  jetstream.JetStream // nil: no stream listens on the subject
@@ -24,16 +36,16 @@ type subject struct {
 // inFlight bounds the unacknowledged publications of one Write.
 const inFlight = 256
 
-// openSubject looks for a stream on the subject.
-func openSubject(ctx context.Context, o Options, log *zap.Logger) (*subject, error) {
-	if o.Conn == nil {
-		return nil, errors.New("no NATS connection is configured")
+// OpenSubject looks for a stream on the subject.
+func OpenSubject(ctx context.Context, o Options, log *zap.Logger) (*Subject, error) {
+	if o.Timeout == 0 {
+		o.Timeout = 30 * time.Second
 	}
 	js, err := jetstream.New(o.Conn)
 	if err != nil {
 		return nil, err
 	}
-	s := &subject{name: o.Subject, conn: o.Conn, stream: js, timeout: o.Timeout}
+	s := &Subject{name: o.Subject, conn: o.Conn, stream: js, timeout: o.Timeout}
 	_, err = js.StreamNameBySubject(ctx, o.Subject)
 	switch {
 	case err == nil:
@@ -49,8 +61,32 @@ func openSubject(ctx context.Context, o Options, log *zap.Logger) (*subject, err
 	return nil, fmt.Errorf("look for a stream on %s: %w", o.Subject, err)
 }
 
-// publish makes the lines durable in the stream, or sends them to the current subscribers.
-func (s *subject) publish(ctx context.Context, lines []line) error {
+// Write makes the events durable in the stream, or sends them to the current subscribers. After an error some may be
+// durable, and the caller has to write all of them again.
+//
+// Rule 1: an event counts as published when its publication is acknowledged.
+func (s *Subject) Write(ctx context.Context, events []*transform.Event) error {
+	lines := make([]line, len(events))
+	for i, e := range events {
+		body, err := Encode(e)
+		if err != nil {
+			return fmt.Errorf("encode event %s: %w", e.ID(), err)
+		}
+		lines[i] = line{id: e.ID(), body: body}
+	}
+	if err := s.publish(ctx, lines); err != nil {
+		return fmt.Errorf("publish to archive: %w", err)
+	}
+	return nil
+}
+
+// line is one encoded event.
+type line struct {
+	id   string
+	body []byte
+}
+
+func (s *Subject) publish(ctx context.Context, lines []line) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	if s.stream != nil {
@@ -65,7 +101,7 @@ func (s *subject) publish(ctx context.Context, lines []line) error {
 }
 
 // store publishes the lines and waits for their acknowledgements, inFlight at a time.
-func (s *subject) store(ctx context.Context, lines []line) error {
+func (s *Subject) store(ctx context.Context, lines []line) error {
 	for len(lines) > 0 {
 		n := min(len(lines), inFlight)
 		acks := make([]jetstream.PubAckFuture, n)
@@ -91,7 +127,7 @@ func (s *subject) store(ctx context.Context, lines []line) error {
 }
 
 // message returns the event in the structured mode of CloudEvents' NATS binding.
-func (s *subject) message(l line) *nats.Msg {
+func (s *Subject) message(l line) *nats.Msg {
 	return &nats.Msg{Subject: s.name, Data: l.body, Header: nats.Header{
 		jetstream.MsgIDHeader: {l.id},
 		"content-type":        {"application/cloudevents+json"},

@@ -36,6 +36,16 @@ type Event struct {
 	Expiry  string        // value of the TTL attribute in epoch seconds, a decimal; "" where unknown or not a number
 }
 
+// PlaceOf returns an event that says of a deletion only where and when it was, for one that is not archived.
+func PlaceOf(c *change.Change) *Event {
+	e := &Event{Class: ClassUser, Shard: c.Feed.Shard, Sequence: c.SequenceNumber, Created: c.Created}
+	if c.TTL {
+		e.Class = ClassTTL
+	}
+	_, e.Stream = cutStream(c.Feed.Stream)
+	return e
+}
+
 // ID returns the event's id: the same on every replay, and of no other event of the table.
 func (e *Event) ID() string { return e.Stream + "/" + e.Shard + "/" + string(e.Sequence) }
 

@@ -113,5 +113,5 @@ func ParseManifest(table, name string) (uint64, bool) {
 // Life returns the name of the identity of a table's life n, for archives without Bigtable.
 func Life(table string, n uint64) string { return fmt.Sprintf("%s%s/life-%d", own, table, n) }
 
-// Probe is the name of the object that shows that a name can be created only once.
-const Probe = own + "probe"
+// Probe is the name of the object that shows that a name can be created only once. No table has a tilde in its name.
+const Probe = own + "probe~"

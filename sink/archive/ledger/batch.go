@@ -43,7 +43,7 @@ type openGroup struct {
 // NewBatch returns an empty batch.
 func (s *State) NewBatch() *Batch {
 	return &Batch{state: s, groups: map[PartKey]*openGroup{}, body: Events{
-		Shards: map[string]Shard{}, Counts: map[layout.Hour]Counts{}, Late: map[string]layout.Hour{},
+		Shards: map[string]Shard{}, Counts: map[layout.Hour]Counts{},
 	}}
 }
 
@@ -96,12 +96,10 @@ func edgeOf(sh Shard, e *transform.Event) Edge {
 
 // addLate takes an event that was a dead letter, once.
 func (b *Batch) addLate(r Record, key string, hour layout.Hour) {
-	id := r.ID()
-	_, twice := b.body.Late[id]
-	if _, known := b.state.Late[id]; known || twice || b.state.Covered[r.Class].Contains(key, r.Sequence) {
+	g := b.groups[PartKey{Class: r.Class, Hour: hour}]
+	if b.state.holds(r.Class, hour, key, r.Sequence) || g != nil && g.Coverage.Contains(key, r.Sequence) {
 		return
 	}
-	b.body.Late[id] = hour
 	b.keep(r.Event, key, hour, Edge{Seq: coverage.Before(r.Sequence), First: true})
 	if r.Class == transform.ClassTTL {
 		b.count(hour, Counts{Letters: -1})

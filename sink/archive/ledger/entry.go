@@ -79,7 +79,6 @@ type Events struct {
 	// Shards are where each shard is now.
 	Shards map[string]Shard       `json:"shards,omitempty"`
 	Counts map[layout.Hour]Counts `json:"counts,omitempty"`
-	Late   map[string]layout.Hour `json:"late,omitempty"` // ids that came out of dead letters
 }
 
 // Group are the events of an entry of one class and hour.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/sink/archive/coverage"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 	"github.com/tailrace-cdc/replicator/sink/archive/manifest"
@@ -25,13 +26,12 @@ type State struct {
 	Intents []Intent         `json:"intents"` // objects that may be there or not
 	Objects []Object         `json:"objects"` // that are there, and in no manifest
 
-	// Covered is what objects cover that were found without an intent; its newest hour is CoveredUntil. Records are read
-	// for a day, so it is needed for some days.
-	Covered      map[transform.EventClass]coverage.Set `json:"covered,omitempty"`
-	CoveredUntil layout.Hour                           `json:"covered_until,omitempty"`
+	// Covered is what the objects of the last days cover, by class, and CoveredAt the hour of the newest of each shard.
+	// Records are read again for a day at most.
+	Covered   map[transform.EventClass]coverage.Set `json:"covered,omitempty"`
+	CoveredAt map[string]layout.Hour                `json:"covered_at,omitempty"`
 
 	Counts map[layout.Hour]Counts `json:"counts"`
-	Late   map[string]layout.Hour `json:"late,omitempty"`
 	Lost   []Lost                 `json:"lost,omitempty"`
 	Newest layout.Hour            `json:"newest"` // of all records
 
@@ -99,7 +99,7 @@ var ErrFork = errors.New("the archive's stream contradicts itself")
 func New() *State {
 	return &State{
 		Shards: map[string]Shard{}, Parts: map[PartKey]Part{}, Counts: map[layout.Hour]Counts{},
-		Late: map[string]layout.Hour{}, Covered: map[transform.EventClass]coverage.Set{},
+		CoveredAt: map[string]layout.Hour{}, Covered: map[transform.EventClass]coverage.Set{},
 	}
 }
 
@@ -188,7 +188,6 @@ func (s *State) applyEvents(seq uint64, b *Events) {
 		s.Counts[hour] = sum
 		s.lowerClosed(hour)
 	}
-	maps.Copy(s.Late, b.Late)
 	for i := range b.Groups {
 		s.lowerClosed(b.Groups[i].Hour)
 		if s.Claim.Objects {
@@ -221,11 +220,36 @@ func (s *State) addGroup(seq uint64, g *Group) {
 func (s *State) forget() {
 	maps.DeleteFunc(s.Shards, func(_ string, sh Shard) bool { return sh.Hour < s.Newest-keepShards })
 	maps.DeleteFunc(s.Counts, func(h layout.Hour, _ Counts) bool { return h < s.Newest-keepCounts && h < s.Closed })
-	maps.DeleteFunc(s.Late, func(_ string, h layout.Hour) bool { return h < s.Newest-keepCounts })
 	s.Lost = slices.DeleteFunc(s.Lost, func(l Lost) bool { return l.Until < s.Closed-keepCounts })
-	if s.CoveredUntil != 0 && s.CoveredUntil < s.Newest-keepShards {
-		s.Covered, s.CoveredUntil = map[transform.EventClass]coverage.Set{}, 0
+	for key, hour := range s.CoveredAt {
+		if hour < s.Newest-keepShards {
+			delete(s.CoveredAt, key)
+			for _, c := range s.Covered {
+				delete(c, key)
+			}
+		}
 	}
+}
+
+// cover notes what an object covers that is there.
+func (s *State) cover(class transform.EventClass, hour layout.Hour, c coverage.Set) {
+	if s.Covered[class] == nil {
+		s.Covered[class] = coverage.Set{}
+	}
+	s.Covered[class].Union(c)
+	for key := range c {
+		s.CoveredAt[key] = max(s.CoveredAt[key], hour)
+	}
+}
+
+// holds reports whether an event is in an object, or waits for one.
+func (s *State) holds(class transform.EventClass, hour layout.Hour, key string, n change.SequenceNumber) bool {
+	for i := range s.Intents {
+		if s.Intents[i].Class == class && s.Intents[i].Coverage.Contains(key, n) {
+			return true
+		}
+	}
+	return s.Covered[class].Contains(key, n) || s.Parts[PartKey{class, hour}].Coverage.Contains(key, n)
 }
 
 // applyIntent moves the events of an object out of its part.
@@ -260,6 +284,7 @@ func (s *State) applyDone(b *Done) error {
 	if err != nil {
 		return err
 	}
+	s.cover(i.Class, i.Hour, i.Coverage)
 	s.Objects = append(s.Objects, Object{Class: i.Class, Hour: i.Hour, Object: manifest.Object{
 		Name: b.Name, Bytes: b.Bytes, SHA256: b.SHA256, Events: i.Events, Digest: i.Digest,
 	}})
@@ -286,19 +311,13 @@ func (s *State) applySuperseded(b *Superseded) error {
 }
 
 func (s *State) applyAdopted(b *Adopted) {
-	c := s.Covered[b.Class]
-	if c == nil {
-		c = coverage.Set{}
-		s.Covered[b.Class] = c
-	}
-	c.Union(b.Coverage)
+	s.cover(b.Class, b.Hour, b.Coverage)
 	// The stream may have the same events: its end was lost, with the entries that said what became of them.
 	if p, ok := s.Parts[PartKey{b.Class, b.Hour}]; ok {
 		if p.Coverage.Subtract(b.Coverage); len(p.Coverage) == 0 {
 			delete(s.Parts, PartKey{b.Class, b.Hour})
 		}
 	}
-	s.CoveredUntil = max(s.CoveredUntil, b.Hour)
 	s.Newest = max(s.Newest, b.Hour)
 	s.Objects = append(s.Objects, Object{Object: b.Object, Class: b.Class, Hour: b.Hour})
 }

@@ -156,7 +156,7 @@ source: {region: us-east-1, endpoint: %q, idle_poll: 200ms}
 bigtable: {project: local, instance: local, endpoint: %q}
 queue: {dir: ./log, max_bytes: 4GiB}
 admin: {listen: %q}
-archive: {file: ./archive}
+archive: {url: "file://archive", roll: 1s}
 testing: {claim_ttl: 3s, listing: 2s, describe: 5s, retry_halted: 2s}
 tables:
 - {source: %s, target: %s, on_ttl_expiry: archive, backfill: %s}

@@ -1,19 +1,21 @@
 package demo
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/observe"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
+	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
+	"github.com/tailrace-cdc/replicator/sink/archive/layout"
+	"github.com/tailrace-cdc/replicator/sink/archive/object"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/verify"
@@ -152,7 +154,7 @@ func (s *Stage) summary(ctx context.Context, result *verify.Result) (*Summary, e
 	}
 	sum.Rate = float64(sum.Changes) / s.played.Seconds()
 	var err error
-	if sum.Archived, err = countEvents(s.cfg.Archive.File); err != nil {
+	if sum.Archived, err = s.awaitEvents(ctx, sum.Expired); err != nil {
 		return nil, err
 	}
 	status := s.status(ctx)
@@ -183,42 +185,47 @@ func (sum *Summary) addChanges(l *ledger.Ledger, t config.Table) {
 	})
 }
 
-// countEvents counts the different events in the archive's files, which may hold an event more than once.
-func countEvents(dir string) (int, error) {
-	ids := map[string]bool{}
-	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+// archiveTimeout is how long objects may take after the last event.
+const archiveTimeout = time.Minute
+
+// awaitEvents counts the events in the archive's objects, and waits for those that are on their way.
+func (s *Stage) awaitEvents(ctx context.Context, want int) (n int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, archiveTimeout)
+	defer cancel()
+	for {
+		if n, err = countEvents(ctx, s.cfg.Archive.URL); err != nil || n >= want {
+			return n, err
+		}
+		if failure.Pause(ctx, time.Second) != nil {
+			return n, nil // the summary says that they differ
+		}
+	}
+}
+
+// countEvents reads the objects of an archive and counts their events: one that is archived twice counts twice.
+func countEvents(ctx context.Context, url string) (n int, err error) {
+	b, err := bucket.Open(ctx, url, bucket.Options{ReadOnly: true})
 	if err != nil {
 		return 0, err
 	}
-	for _, name := range files {
-		if err := readEventIDs(name, ids); err != nil {
+	defer func() { err = errors.Join(err, b.Close()) }()
+	for x, err := range b.List(ctx, layout.Table(Table)) {
+		if err != nil {
+			return 0, err
+		}
+		r, err := b.Open(ctx, x.Name)
+		if err != nil {
+			return 0, err
+		}
+		for _, err := range object.Read(r, r.Size()) {
+			if err != nil {
+				return 0, errors.Join(fmt.Errorf("read %s: %w", x.Name, err), r.Close())
+			}
+			n++
+		}
+		if err := r.Close(); err != nil {
 			return 0, err
 		}
 	}
-	return len(ids), nil
-}
-
-// maxEvent is the longest line of an archive file that is read, in bytes.
-const maxEvent = 4 << 20
-
-// readEventIDs adds the ids of the events in a file.
-func readEventIDs(name string, ids map[string]bool) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return fmt.Errorf("read archive: %w", err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, maxEvent)
-	for lines.Scan() {
-		var event struct{ ID string }
-		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
-			return fmt.Errorf("read event in %s: %w", name, err)
-		}
-		ids[event.ID] = true
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("read archive: %w", err)
-	}
-	return nil
+	return n, nil
 }

@@ -12,4 +12,5 @@
 //	letter.go   a dead letter
 //	asked.go    dead letters that were tried again, items that were resynced
 //	status.go   the status, in a sentence and a table
+//	archive.go  how far the archive of a table is
 package render

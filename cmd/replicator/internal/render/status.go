@@ -41,6 +41,9 @@ func Status(out io.Writer, s pipeline.Status, zone *time.Location) error {
 		if v := s.Tables[i].Verify; v != nil {
 			fmt.Fprintf(out, "%s: %s\n", s.Tables[i].Source, verifyText(v, zone))
 		}
+		if a := s.Tables[i].Archive; a != nil {
+			fmt.Fprintf(out, "%s: %s\n", s.Tables[i].Source, archiveText(a))
+		}
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func (d *Daemon) open(ctx context.Context) error {
 			return slices.DeleteFunc(others, func(p *transform.Program) bool { return p == own }), err
 		}
 	}
-	d.pipeline = pipeline.New(o, src, q, sink, nil, zap.NewNop(), reg)
+	d.pipeline = pipeline.New(o, src, q, sink, zap.NewNop(), reg)
 	return nil
 }
 

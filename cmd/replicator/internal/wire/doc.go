@@ -20,6 +20,7 @@
 // Files, from the top down:
 //
 //	wire.go     Clients: each client on its first use, all closed together
+//	archive.go  where archival events go
 //	queue.go    the queue of a command, of the daemon, and of a daemon that is about to start
 //	options.go  the options of each package, from the configuration
 //	process.go  the metrics and the name of the process

@@ -37,6 +37,7 @@ func PipelineOptions(cfg *config.Config) pipeline.Options {
 		o.Tables = append(o.Tables, pipeline.Table{
 			Source: table.Source, Target: table.Target, OnReject: table.OnReject, OnGap: table.OnGap,
 			Backfill: Backfill(table.Backfill), Heartbeat: Heartbeat(table.Heartbeat),
+			Archive: cfg.Archive.Enabled(), Classes: archiveClasses(cfg),
 			Verify: pipeline.Verify{ReadUnits: table.Verify.ReadUnits.Absolute, Percent: table.Verify.ReadUnits.Percent},
 		})
 	}
@@ -76,10 +77,15 @@ func QueueOptions(cfg *config.Config) queue.Options {
 	if window == 0 {
 		window = -1 // nothing is kept; zero would be the package's default
 	}
+	archive := int64(0) // the stream of a table's archive is made with its first event
+	if cfg.Archive.Enabled() {
+		archive = int64(cfg.Archive.MaxBytes)
+	}
 	return queue.Options{
 		Pipeline: cfg.Pipeline, Dir: cfg.Queue.Dir, URL: cfg.Queue.URL, Creds: cfg.Queue.Creds, Replicas: cfg.Queue.Replicas,
 		CA: cfg.Queue.TLS.CA, Cert: cfg.Queue.TLS.Cert, Key: cfg.Queue.TLS.Key,
 		MaxBytes: int64(cfg.Queue.MaxBytes), Logs: len(cfg.Tables), ReplayWindow: window,
+		ArchiveMaxBytes: archive,
 	}
 }
 

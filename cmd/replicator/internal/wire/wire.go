@@ -18,7 +18,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
-	"github.com/tailrace-cdc/replicator/sink/archive"
+	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -43,7 +43,7 @@ type Clients struct {
 	source   *source.Source
 	queue    *queue.Queue
 	bigtable *bigtable.Client
-	archive  *archive.Archive
+	bucket   bucket.Bucket
 }
 
 // daemonParts is what only the daemon's clients get.
@@ -130,33 +130,6 @@ func (c *Clients) reach(ctx context.Context, sink *bigtable.Client) error {
 	return nil
 }
 
-// Archive returns the archive, or nil if the configuration has none. One on a subject uses the connection of Queue,
-// which must be open.
-func (c *Clients) Archive(ctx context.Context) (*archive.Archive, error) {
-	if c.archive != nil || !c.cfg.Archive.Enabled() {
-		return c.archive, nil
-	}
-	if c.cfg.Archive.URL != "" && c.cfg.Archive.File == "" {
-		return nil, exit.Usage("write archive: {file: DIR}, or archive: {subject: …}",
-			"archive.url is not supported by run yet")
-	}
-	o := archive.Options{Dir: c.cfg.Archive.File, Subject: c.cfg.Archive.Subject}
-	if o.Subject != "" {
-		o.Conn = c.queue.Conn()
-	}
-	reg := prometheus.Registerer(prometheus.NewRegistry())
-	if c.daemon != nil {
-		reg = c.daemon.reg
-	}
-	arch, err := archive.Open(ctx, o, c.logger(zapcore.WarnLevel).Named("archive"), reg)
-	if err != nil {
-		return nil, exit.Environment(fmt.Errorf("open archive: %w", err),
-			"archive.file must be a directory that this user may write and that no other process has open")
-	}
-	c.archive = arch
-	return arch, nil
-}
-
 // Now returns the time of DynamoDB's clock, which positions and the sink's tombstones use; until DynamoDB has answered
 // once, or without a Source, it is the time of this machine.
 func (c *Clients) Now() time.Time {
@@ -199,8 +172,8 @@ func (c *Clients) ServiceTime(ctx context.Context, table string) (now change.Mil
 // Close closes the clients that were opened, the last one first. Clients may be used again afterwards.
 func (c *Clients) Close() error {
 	var errs []error
-	if c.archive != nil {
-		errs = append(errs, c.archive.Close())
+	if c.bucket != nil {
+		errs = append(errs, c.bucket.Close())
 	}
 	if c.bigtable != nil {
 		errs = append(errs, c.bigtable.Close())
@@ -209,7 +182,7 @@ func (c *Clients) Close() error {
 	if c.source != nil {
 		c.source.Close()
 	}
-	c.archive, c.bigtable, c.source = nil, nil, nil
+	c.bucket, c.bigtable, c.source = nil, nil, nil
 	return errors.Join(errs...)
 }
 

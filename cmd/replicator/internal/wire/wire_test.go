@@ -50,17 +50,6 @@ func TestClientsWithoutAnything(t *testing.T) {
 	}
 }
 
-// TestStoreOfObjectsIsNotMistakenForADirectory: the events of an archive with a url must not land elsewhere.
-func TestStoreOfObjectsIsNotMistakenForADirectory(t *testing.T) {
-	cfg := config.Default()
-	cfg.Archive.URL = "s3://bucket"
-	_, err := ForCommand(&cfg, nop).Archive(t.Context())
-	var known *exit.Error
-	if !errors.As(err, &known) || known.Code != exit.CodeUsage || known.Hint == "" {
-		t.Errorf("%v", err)
-	}
-}
-
 // TestWaitingForTheDaemonLeavesItTheStore: a command that began without a daemon has the store open. When it waits for
 // a daemon, that daemon gets the store.
 func TestWaitingForTheDaemonLeavesItTheStore(t *testing.T) {

@@ -1,0 +1,45 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
+)
+
+// archiveText says how far the archive of a table is, and what is in its way.
+func archiveText(a *archiving.Status) string {
+	var parts []string
+	if a.Objects {
+		text := archivedEvents(a.Waiting) + " wait for an object"
+		if a.Oldest != "" {
+			text += ", the oldest of the hour " + a.Oldest
+		}
+		parts = append(parts, text)
+		if a.Closed != "" {
+			parts = append(parts, "closed until "+a.Closed)
+		}
+	}
+	if a.Subject && a.Unpublished > 0 {
+		parts = append(parts, "the subject is behind")
+	}
+	parts = append(parts, fmt.Sprintf("its stream holds %s of %s", humanize.IBytes(a.Bytes), humanize.IBytes(a.Limit)))
+	if a.Stalled {
+		parts = append(parts, "the stream is FULL: the mark stands")
+	}
+	for _, trouble := range []string{a.Trouble, a.ObjectsTrouble, a.SubjectTrouble} {
+		if trouble != "" {
+			parts = append(parts, trouble)
+		}
+	}
+	return "archive: " + strings.Join(parts, "; ")
+}
+
+func archivedEvents(n int64) string {
+	if n == 1 {
+		return "1 event"
+	}
+	return humanize.Comma(n) + " events"
+}

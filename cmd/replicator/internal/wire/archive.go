@@ -1,0 +1,83 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
+	"github.com/tailrace-cdc/replicator/sink/archive"
+	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
+	"github.com/tailrace-cdc/replicator/sink/archive/object"
+)
+
+// Archive returns where archival events go, or nil if the configuration has no archive. A subject uses the connection
+// of Queue, which must be open.
+func (c *Clients) Archive(ctx context.Context) (*archiving.Place, error) {
+	cfg := &c.cfg.Archive
+	if !cfg.Enabled() {
+		return nil, nil
+	}
+	p := &archiving.Place{
+		Form: ObjectForm(c.cfg), Once: new(archiving.Once), Scratch: c.cfg.Scratch, Roll: time.Duration(cfg.Roll),
+		Letters: cfg.OnStall == "letter",
+	}
+	if cfg.URL != "" {
+		b, err := c.Bucket(ctx, bucket.Options{})
+		if err != nil {
+			return nil, err
+		}
+		p.Objects = b
+	}
+	if cfg.Subject != "" {
+		s, err := archive.OpenSubject(ctx, archive.Options{Subject: cfg.Subject, Conn: c.queue.Conn()},
+			c.logger(zapcore.WarnLevel).Named("archive"))
+		if err != nil {
+			return nil, exit.Environment(fmt.Errorf("open archive.subject: %w", err),
+				"see whether the NATS server answers, and whether this user may publish to "+cfg.Subject)
+		}
+		p.Subject = s
+	}
+	return p, nil
+}
+
+// Bucket returns where the archive's objects are.
+func (c *Clients) Bucket(ctx context.Context, o bucket.Options) (bucket.Bucket, error) {
+	if c.bucket != nil {
+		return c.bucket, nil
+	}
+	b, err := bucket.Open(ctx, c.cfg.Archive.URL, o)
+	if err != nil {
+		return nil, exit.Environment(err, bucket.Hint(err))
+	}
+	c.bucket = b
+	return b, nil
+}
+
+// ObjectForm returns the form of the archive's objects.
+func ObjectForm(cfg *config.Config) object.Options {
+	o := object.Options{Format: object.Format(cfg.Archive.Format), Pipeline: cfg.Pipeline}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Archive.Columns)) {
+		col := cfg.Archive.Columns[name]
+		path := col.Path
+		if path == "" {
+			path = name
+		}
+		o.Columns = append(o.Columns, object.Column{Name: name, Path: object.ParsePath(path), Type: object.Type(col.Type)})
+	}
+	return o
+}
+
+// archiveClasses returns which deletions are archived besides those by TTL.
+func archiveClasses(cfg *config.Config) apply.Classes {
+	return apply.Classes{
+		User: slices.Contains(cfg.Archive.Classes, "user"), Inferred: slices.Contains(cfg.Archive.Classes, "inferred"),
+	}
+}

@@ -1,0 +1,81 @@
+package pipeline
+
+import (
+	"context"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/pipeline/apply"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
+	"github.com/tailrace-cdc/replicator/pipeline/ingest"
+)
+
+// applyOptions returns what the sinks need to know about the table in this life, except for the way into the log, and
+// the table's archive; nil: it has none.
+func (t *table) applyOptions(s *checkpoint.State) (apply.Options, *archiving.Archiver) {
+	o := apply.Options{
+		Table: apply.Table{
+			Source: t.Source, Target: t.Target, Halts: t.OnReject == "halt", Classes: t.Classes, Program: t.row.Program,
+		},
+		Log: t.currentLog(), Retry: t.o.Periods.Retry, Agreed: t.row.Agreed(), Stats: t.stats, Logger: t.log,
+		Retention: t.view.retentionLeft,
+	}
+	arch := t.newArchiver(s)
+	if arch != nil { // not a nil *Archiver, which would be an Archive
+		o.Archive = arch
+	}
+	return o, arch
+}
+
+// newArchiver returns the archive of the table for a life; nil where it has none.
+func (t *table) newArchiver(s *checkpoint.State) *archiving.Archiver {
+	if !t.Archive || t.o.Archive == nil || !t.row.Program.Archives() {
+		t.view.archiver.Store(nil)
+		return nil
+	}
+	o := archiving.Options{
+		Place: *t.o.Archive, Pipeline: t.o.Name, Table: t.Source, Owner: t.o.Owner, Life: s.Life, Epoch: s.Epoch,
+		Open: t.currentLog().Archive, Now: t.now, Retry: t.o.Periods.Retry, Facts: t.view.archiveFacts,
+		Metrics: t.archives, Logger: t.log,
+	}
+	for sink := range s.AllHalts() {
+		if strings.HasPrefix(sink, apply.SinkArchive+".") {
+			o.Halted = append(o.Halted, sink)
+		}
+	}
+	// They are called once the life can append.
+	o.Halt = func(ctx context.Context, sink, code, reason string) error {
+		return t.appendHalt(ctx, sink, code, reason)
+	}
+	o.Clear = t.appendClear
+	a := archiving.New(o)
+	t.view.archiver.Store(a)
+	t.view.observeArchive(s)
+	return a
+}
+
+// archiveBeside runs the archive while the sinks work.
+func (t *table) archiveBeside(ctx context.Context, g *errgroup.Group, a *archiving.Archiver, in *ingest.Ingest) {
+	if a == nil {
+		return
+	}
+	t.append.Store(&appender{in.Append})
+	g.Go(func() error { return a.Run(ctx) })
+}
+
+// appender appends an entry to the table's log.
+type appender struct {
+	append func(ctx context.Context, body any) error
+}
+
+func (t *table) appendHalt(ctx context.Context, sink, code, reason string) error {
+	now := t.now()
+	h := &checkpoint.Halt{Sink: sink, Code: code, Reason: reason, At: now}
+	return t.append.Load().append(ctx, &checkpoint.Control{Halt: h, By: "owner", At: now})
+}
+
+func (t *table) appendClear(ctx context.Context, sink string) error {
+	return t.append.Load().append(ctx, &checkpoint.Control{Clear: true, ClearSink: sink, By: "owner", At: t.now()})
+}

@@ -1,0 +1,23 @@
+// Package archiving runs the archive of a table while its log is owned. What the table's log says about deletions is
+// copied into a stream of the archive's own, so that a bucket which is away holds back nothing else; from there it goes
+// into objects and to a subject, each at its own pace.
+//
+//	Archiver.Store ─► writer ─► archive's stream ─┬─► objects ─► bucket     intent → object → done
+//	(from apply)                                   ├─► subject ─► NATS       progress
+//	                                               └─► closer  ─► bucket     manifest, when an hour is over
+//
+// Files, from the top down:
+//
+//	archiver.go   a table's archive: its lives
+//	objects.go    cuts parts into objects and creates them
+//	closing.go    manifests
+//	reconcile.go  objects and manifests that the stream does not know
+//	build.go      one object, from the entries to a file
+//	subject.go    publishes
+//	store.go      the way in
+//	trouble.go    what is tried again, and what halts a sink
+//	fold.go       the state from what is stored
+//	status.go     what an operator sees
+//	writer.go     the one place that appends to the stream
+//	place.go      where the archives of all tables go
+package archiving

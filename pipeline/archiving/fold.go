@@ -1,0 +1,110 @@
+package archiving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tailrace-cdc/replicator/queue/journal"
+	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
+)
+
+// fold reads the state of the archive's stream from its last complete snapshot on, up to the newest entry that the
+// stream's leader holds.
+//
+// Rule 4: only what is stored counts. A fold is believed when the leader has its last entry; the append that follows
+// names it, so that a fold which ended early stores nothing.
+func fold(ctx context.Context, j *journal.Journal) (*ledger.State, journal.End, journal.Info, error) {
+	info, err := j.Info(ctx)
+	if err != nil || info.First > info.Last {
+		s := ledger.New()
+		return s, journal.End{Last: info.Last}, info, err
+	}
+	s, err := newestSnapshot(ctx, j, info)
+	if err != nil {
+		return nil, journal.End{}, info, err
+	}
+	from := s.Seq + 1
+	if s.Seq == 0 {
+		from = info.First
+	}
+	r := j.Read(from)
+	defer r.Close(context.WithoutCancel(ctx))
+	var last []byte
+	for s.Seq < info.Last {
+		seq, msg, err := r.Next(ctx)
+		if err != nil {
+			return nil, journal.End{}, info, err
+		}
+		if _, err := s.Apply(seq, msg); err != nil {
+			return nil, journal.End{}, info, fmt.Errorf("fold the archive's stream: %w", err)
+		}
+		last = msg
+	}
+	stored, id, err := j.At(ctx, info.Last)
+	if err != nil {
+		return nil, journal.End{}, info, err
+	}
+	if last != nil && ledger.HashOf(stored) != s.Hash {
+		return nil, journal.End{}, info, fmt.Errorf("fold the archive's stream: entry %d: %w", info.Last, ledger.ErrFork)
+	}
+	return s, journal.End{Last: info.Last, ID: id}, info, nil
+}
+
+// newestSnapshot returns the state of the newest complete snapshot; an empty one where the stream begins at its first
+// entry and has none.
+func newestSnapshot(ctx context.Context, j *journal.Journal, info journal.Info) (*ledger.State, error) {
+	seq, msg, err := j.Newest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for seq >= info.First && seq != 0 {
+		s, before, err := restore(ctx, j, seq, msg)
+		if err == nil || !errors.Is(err, errIncomplete) {
+			return s, err
+		}
+		if seq, msg, err = olderSnapshot(ctx, j, before, info.First); err != nil {
+			return nil, err
+		}
+	}
+	return ledger.New(), nil
+}
+
+// errIncomplete means that a snapshot lacks parts: its writer ended in between.
+var errIncomplete = errors.New("snapshot is not complete")
+
+// restore reads the snapshot whose part msg at seq is; with errIncomplete it returns where to look for an older one.
+func restore(ctx context.Context, j *journal.Journal, seq uint64, msg []byte) (*ledger.State, uint64, error) {
+	e, err := ledger.Decode(msg)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read snapshot of the archive: %w", err)
+	}
+	b, ok := e.Body.(*ledger.Snapshot)
+	if !ok || b.Part != b.Parts-1 || seq-b.First != uint64(b.Part) {
+		return nil, min(seq, max(b.First, 1)) - 1, errIncomplete
+	}
+	parts := make([][]byte, 0, b.Parts)
+	for at := b.First; at < seq; at++ {
+		part, _, err := j.At(ctx, at)
+		if err != nil {
+			return nil, 0, err
+		}
+		parts = append(parts, part)
+	}
+	s, err := ledger.Restore(b.First, append(parts, msg))
+	return s, 0, err
+}
+
+// olderSnapshot looks for the last part of a snapshot at or before a sequence, and at or behind first; 0 for none.
+func olderSnapshot(ctx context.Context, j *journal.Journal, seq, first uint64) (uint64, []byte, error) {
+	for ; seq >= first && seq > 0; seq-- {
+		msg, _, err := j.At(ctx, seq)
+		if err != nil {
+			return 0, nil, err
+		}
+		if e, err := ledger.Decode(msg); err == nil && e.Kind == ledger.KindSnapshot {
+			return seq, msg, nil
+		}
+	}
+	return 0, nil, nil
+}

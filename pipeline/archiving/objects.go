@@ -1,0 +1,213 @@
+package archiving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
+	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
+	"github.com/tailrace-cdc/replicator/sink/archive/object"
+)
+
+// ConflictError means that something has the name of an object, or of a manifest, and other content.
+type ConflictError struct {
+	Name string
+	What string
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("%s is in the bucket already, with other content (%s): look at it with `replicator archive "+
+		"verify`, move it out of the archive, and it is created again", e.Name, e.What)
+}
+
+// runObjects makes objects and manifests until something fails or ctx ends. One object is written at a time.
+func (l *life) runObjects(ctx context.Context) error {
+	if err := l.a.o.Once.probe(ctx, l.a.o.Objects); err != nil {
+		return inBucket("probe the bucket", err)
+	}
+	if err := l.reconcile(ctx); err != nil {
+		return err
+	}
+	if err := l.finishIntents(ctx); err != nil {
+		return err
+	}
+	since := partTimes{}
+	for {
+		nudged := l.a.nudged()
+		more, wait, err := l.cutOne(ctx, since)
+		if err != nil {
+			return err
+		}
+		if more {
+			continue
+		}
+		if err := l.closeHours(ctx); err != nil {
+			return err
+		}
+		l.a.clear(ctx, SinkObjects)
+		changed := l.w.view(func(*ledger.State) {})
+		t := time.NewTimer(min(wait, time.Second))
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return context.Cause(ctx)
+		case <-t.C:
+		case <-changed:
+			t.Stop()
+		case <-nudged:
+			t.Stop()
+		}
+	}
+}
+
+// partTimes is when this life first saw each part.
+type partTimes map[ledger.PartKey]time.Time
+
+// cutOne makes one object of a part that is due, and says whether there may be another. Otherwise it returns how long
+// none is due.
+func (l *life) cutOne(ctx context.Context, since partTimes) (more bool, wait time.Duration, err error) {
+	p, ok, wait := l.due(since, time.Now())
+	if !ok {
+		return false, wait, nil
+	}
+	b, err := l.build(ctx, p)
+	if err != nil {
+		return false, 0, err
+	}
+	defer b.discard()
+	if b.intent.Events == 0 {
+		return false, 0, fmt.Errorf("%w: part %v from entry %d on has no events", ledger.ErrFork, p.key, p.first)
+	}
+	// The intent is stored before the object: whoever goes on after a crash finds the name, and creates this object and
+	// no other.
+	if err := l.w.append(ctx, &b.intent); err != nil {
+		return false, 0, err
+	}
+	delete(since, p.key)
+	return true, 0, l.create(ctx, b)
+}
+
+// due returns the piece that is to be an object next: one that has reached its size, has waited for long enough, or
+// keeps an hour from being closed.
+func (l *life) due(since partTimes, now time.Time) (p piece, ok bool, wait time.Duration) {
+	wait = l.a.o.Roll
+	closable := l.closable()
+	l.w.view(func(s *ledger.State) {
+		for key := range since {
+			if _, open := s.Parts[key]; !open {
+				delete(since, key)
+			}
+		}
+		for _, key := range s.OpenParts() {
+			part := s.Parts[key]
+			seen, known := since[key]
+			if !known {
+				seen = now
+				since[key] = now
+			}
+			old := now.Sub(seen) >= l.a.o.Roll
+			closing := key.Hour < closable && l.a.o.Roll <= time.Hour
+			if part.Bytes >= l.a.o.CutAt || old || closing {
+				p, ok = piece{key: key, first: part.First, last: s.Seq, cutAt: l.a.o.CutAt}, true
+				return
+			}
+			wait = min(wait, l.a.o.Roll-now.Sub(seen))
+		}
+	})
+	return p, ok, wait
+}
+
+// create puts an object into the bucket and stores that it is there.
+//
+// An attempt whose outcome is unknown is made again: names are created once only, so the object is the same or it is
+// there.
+func (l *life) create(ctx context.Context, b *built) error {
+	name, began := b.intent.Name, time.Now()
+	err := l.a.o.Objects.Create(ctx, name, b.file, b.size)
+	done := &ledger.Done{Name: name, Bytes: b.size, SHA256: b.sha256}
+	if errors.Is(err, bucket.ErrExists) {
+		done, err = l.compare(ctx, &b.intent)
+	}
+	if err != nil {
+		return &sinkError{sink: SinkObjects, err: fmt.Errorf("create object %s: %w", name, err)}
+	}
+	// Rule 1: an event counts as archived only when its object is there.
+	if err := l.w.append(ctx, done); err != nil {
+		return err
+	}
+	m := l.a.o.Metrics
+	m.objects.WithLabelValues(l.a.o.Table).Inc()
+	m.bytes.WithLabelValues(l.a.o.Table).Add(float64(done.Bytes))
+	m.events.WithLabelValues(l.a.o.Table, "objects").Add(float64(b.intent.Events))
+	m.upload.WithLabelValues(l.a.o.Table).Observe(time.Since(began).Seconds())
+	l.a.o.Logger.Debug("object archived", zap.String("object", name), zap.Int64("events", b.intent.Events))
+	return nil
+}
+
+// compare returns what is known of the object of an intent that is there: an earlier attempt created it, or another
+// owner. *ConflictError when it is another one.
+func (l *life) compare(ctx context.Context, i *ledger.Intent) (*ledger.Done, error) {
+	r, err := l.a.o.Objects.Open(ctx, i.Name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	foot, err := object.ReadFooter(r, r.Size())
+	if err != nil {
+		return nil, &ConflictError{Name: i.Name, What: err.Error()}
+	}
+	if foot.Digest != i.Digest || foot.Events != i.Events {
+		return nil, &ConflictError{Name: i.Name, What: fmt.Sprintf("%d events with digest %.8s, not %d with %.8s",
+			foot.Events, foot.Digest, i.Events, i.Digest)}
+	}
+	sum, err := sumOfObject(r)
+	if err != nil {
+		return nil, err
+	}
+	return &ledger.Done{Name: i.Name, Bytes: r.Size(), SHA256: sum}, nil
+}
+
+// finishIntents creates the objects that an earlier life had begun.
+func (l *life) finishIntents(ctx context.Context) error {
+	var intents []ledger.Intent
+	l.w.view(func(s *ledger.State) { intents = append(intents, s.Intents...) })
+	for n := range intents {
+		if err := l.finishIntent(ctx, &intents[n]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finishIntent creates the object of an intent. One of another configuration would get other bytes now: it is given up,
+// unless the object is there.
+func (l *life) finishIntent(ctx context.Context, i *ledger.Intent) error {
+	if i.Config != l.a.o.Form.Hash() {
+		return l.giveUp(ctx, i)
+	}
+	b, err := l.build(ctx, piece{key: ledger.PartKey{Class: i.Class, Hour: i.Hour}, first: i.First, last: i.Last})
+	if err != nil {
+		return err
+	}
+	defer b.discard()
+	if b.intent.Name != i.Name || b.intent.Digest != i.Digest { // some of its events are in an object that was adopted
+		return l.giveUp(ctx, i)
+	}
+	return l.create(ctx, b)
+}
+
+// giveUp supersedes an intent, unless its object is there.
+func (l *life) giveUp(ctx context.Context, i *ledger.Intent) error {
+	done, err := l.compare(ctx, i)
+	if errors.Is(err, bucket.ErrNotFound) {
+		return l.w.append(ctx, &ledger.Superseded{Name: i.Name})
+	}
+	if err != nil {
+		return &sinkError{sink: SinkObjects, err: fmt.Errorf("look for object %s: %w", i.Name, err)}
+	}
+	return l.w.append(ctx, done)
+}

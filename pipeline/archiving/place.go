@@ -1,0 +1,51 @@
+package archiving
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
+	"github.com/tailrace-cdc/replicator/sink/archive/object"
+)
+
+// Place says where the archives of all tables go. Objects, Subject or both are set.
+type Place struct {
+	Objects bucket.Bucket
+	Form    object.Options
+	Subject Publisher
+	Once    *Once // shared by all tables; needed with Objects
+
+	Scratch string        // directory in which objects are built; "": that of the system
+	Roll    time.Duration // how long an event waits for its object at most, where little is deleted
+	CutAt   int64         // bytes of events in the stream that make one object
+	Letters bool          // when the stream is full, events become dead letters, in place of holding the mark
+}
+
+// Once looks whether a bucket creates names only once, until it has found that it does.
+type Once struct {
+	mu sync.Mutex
+	ok bool
+}
+
+func (o *Once) probe(ctx context.Context, b bucket.Bucket) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ok {
+		return nil
+	}
+	err := bucket.Probe(ctx, b)
+	o.ok = err == nil
+	return err
+}
+
+// withDefaults sets what is zero.
+func (p Place) withDefaults() Place {
+	if p.Roll == 0 {
+		p.Roll = time.Hour
+	}
+	if p.CutAt == 0 {
+		p.CutAt = 96 << 20
+	}
+	return p
+}

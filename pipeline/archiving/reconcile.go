@@ -1,0 +1,182 @@
+package archiving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
+	"github.com/tailrace-cdc/replicator/sink/archive/layout"
+	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
+	"github.com/tailrace-cdc/replicator/sink/archive/manifest"
+	"github.com/tailrace-cdc/replicator/sink/archive/object"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// adoptHours is how far back objects are looked for that the stream does not know. Records are read again for a day at
+// most, so that no event of an older object can come again.
+const adoptHours = 72
+
+// reconcile looks for objects and manifests that the stream does not know: it is new, because the log was recovered, or
+// it lost its end. Their events are not archived again, and the chain of manifests goes on behind the last.
+func (l *life) reconcile(ctx context.Context) error {
+	err := l.adoptManifests(ctx)
+	if err == nil {
+		err = l.adoptObjects(ctx)
+	}
+	return err
+}
+
+// inBucket marks an error of the bucket.
+func inBucket(verb string, err error) error {
+	return &sinkError{sink: SinkObjects, err: fmt.Errorf("%s: %w", verb, err)}
+}
+
+// adoptManifests notes the manifests behind the one that the stream knows as the last.
+func (l *life) adoptManifests(ctx context.Context) error {
+	var head manifest.Head
+	l.w.view(func(s *ledger.State) { head = s.Head })
+	for {
+		m, next, err := l.readManifest(ctx, head.N+1)
+		if err != nil {
+			return err
+		}
+		if m == nil {
+			return nil
+		}
+		if m.Prev != head.Hash {
+			return inBucket("adopt manifests", &ConflictError{
+				Name: layout.Manifest(l.a.o.Table, m.N), What: "it does not continue the manifest before it",
+			})
+		}
+		if err := l.w.append(ctx, writtenAs(m, next)); err != nil {
+			return err
+		}
+		l.a.o.Logger.Warn("adopt a manifest that the archive's stream does not know", zap.Uint64("manifest", m.N))
+		head = next
+	}
+}
+
+// writtenAs returns the entry of a manifest.
+func writtenAs(m *manifest.Manifest, head manifest.Head) *ledger.ManifestWritten {
+	w := &ledger.ManifestWritten{Head: head}
+	for _, h := range m.Hours {
+		if !h.Supplement {
+			w.Closed = max(w.Closed, h.Hour+1)
+		}
+		for _, o := range h.Objects {
+			w.Named = append(w.Named, o.Name)
+		}
+	}
+	return w
+}
+
+// readManifest returns a manifest; nil when there is none.
+func (l *life) readManifest(ctx context.Context, n uint64) (*manifest.Manifest, manifest.Head, error) {
+	name := layout.Manifest(l.a.o.Table, n)
+	r, err := l.a.o.Objects.Open(ctx, name)
+	if errors.Is(err, bucket.ErrNotFound) {
+		return nil, manifest.Head{}, nil
+	}
+	if err != nil {
+		return nil, manifest.Head{}, inBucket("read "+name, err)
+	}
+	defer r.Close()
+	text, err := io.ReadAll(io.NewSectionReader(r, 0, r.Size()))
+	if err != nil {
+		return nil, manifest.Head{}, inBucket("read "+name, err)
+	}
+	m, head, err := manifest.Decode(text)
+	if err != nil {
+		return nil, head, inBucket("read "+name, err)
+	}
+	return m, head, nil
+}
+
+// adoptObjects notes the objects of the last days that neither the stream nor a manifest knows.
+func (l *life) adoptObjects(ctx context.Context) error {
+	now := layout.HourOf(l.a.o.Now().Time())
+	known, err := l.known(ctx, now-adoptHours)
+	if err != nil {
+		return err
+	}
+	classes := []transform.EventClass{
+		transform.ClassTTL, transform.ClassUser, transform.ClassInferred, transform.ClassHealed,
+	}
+	for _, class := range classes {
+		for day := now - adoptHours; day <= now+24; day += 24 {
+			for x, err := range l.a.o.Objects.List(ctx, layout.Day(l.a.o.Table, class, day)) {
+				if err != nil {
+					return inBucket("list objects", err)
+				}
+				part, ok := layout.ParseObject(x.Name)
+				if !ok || known[x.Name] || part.Hour < now-adoptHours {
+					continue
+				}
+				if err := l.adopt(ctx, x, part); err != nil {
+					return err
+				}
+				known[x.Name] = true
+			}
+		}
+	}
+	return nil
+}
+
+// known returns the names of the objects that the stream knows, and those in manifests that close hours from a time on.
+func (l *life) known(ctx context.Context, since layout.Hour) (map[string]bool, error) {
+	known := map[string]bool{}
+	var head manifest.Head
+	l.w.view(func(s *ledger.State) {
+		head = s.Head
+		for _, o := range s.Objects {
+			known[o.Name] = true
+		}
+		for _, i := range s.Intents {
+			known[i.Name] = true
+		}
+	})
+	for n := head.N; n > 0; n-- {
+		m, _, err := l.readManifest(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		if m == nil { // `archive verify` finds it
+			l.a.o.Logger.Error("a manifest is missing", zap.String("name", layout.Manifest(l.a.o.Table, n)))
+			break
+		}
+		for _, name := range writtenAs(m, head).Named {
+			known[name] = true
+		}
+		if layout.HourOf(m.Through.Time()) < since {
+			break
+		}
+	}
+	return known, nil
+}
+
+// adopt stores what an object covers. A file that is no object of ours is left to `archive verify`.
+func (l *life) adopt(ctx context.Context, x bucket.Info, part layout.Part) error {
+	r, err := l.a.o.Objects.Open(ctx, x.Name)
+	if err != nil {
+		return inBucket("read object "+x.Name, err)
+	}
+	defer r.Close()
+	foot, err := object.ReadFooter(r, r.Size())
+	if err != nil || foot.Part != part {
+		l.a.o.Logger.Error("a file among the objects is none of this archive", zap.String("name", x.Name), zap.Error(err))
+		return nil
+	}
+	sum, err := sumOfObject(r)
+	if err != nil {
+		return inBucket("read object "+x.Name, err)
+	}
+	l.a.o.Logger.Warn("adopt an object that the archive's stream does not know", zap.String("object", x.Name))
+	return l.w.append(ctx, &ledger.Adopted{
+		Object: manifest.Object{Name: x.Name, Bytes: x.Size, SHA256: sum, Events: foot.Events, Digest: foot.Digest},
+		Class:  part.Class, Hour: part.Hour, Coverage: foot.Coverage,
+	})
+}

@@ -1,0 +1,163 @@
+package archiving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/tailrace-cdc/replicator/queue/journal"
+	"github.com/tailrace-cdc/replicator/sink/archive"
+	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
+)
+
+// writer appends to the archive's stream, and folds what it has appended. It is safe for concurrent use. After an error
+// of an append nothing more is appended: what is stored is unknown (Rule 4), and the next life folds it again.
+type writer struct {
+	journal *journal.Journal
+
+	mu      sync.Mutex // covers what follows
+	state   *ledger.State
+	end     journal.End
+	err     error         // of the append that failed
+	info    journal.Info  // when it was last asked for
+	added   uint64        // bytes since then
+	changed chan struct{} // closed with the next entry
+	failed  chan struct{} // closed with err
+}
+
+func newWriter(j *journal.Journal, s *ledger.State, end journal.End, info journal.Info) *writer {
+	return &writer{journal: j, state: s, end: end, info: info, changed: make(chan struct{}), failed: make(chan struct{})}
+}
+
+// append stores an entry. It returns journal.ErrFull when nothing was stored.
+func (w *writer) append(ctx context.Context, body any) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.appendLocked(ctx, body, nil)
+}
+
+func (w *writer) appendLocked(ctx context.Context, body any, data []byte) error {
+	if w.err != nil {
+		return w.err
+	}
+	msg, err := ledger.Encode(body, w.state.Hash, data)
+	if err != nil {
+		return err
+	}
+	_, snapshot := body.(*ledger.Snapshot)
+	end, err := w.journal.Append(ctx, w.end, snapshot, msg)
+	if errors.Is(err, journal.ErrFull) {
+		return err // nothing was stored
+	}
+	if err != nil {
+		return w.fail(fmt.Errorf("%w: %w", errDoubt, err))
+	}
+	w.added += uint64(len(msg))
+	w.end = end
+	if _, err := w.state.Apply(end.Last, msg); err != nil {
+		return w.fail(err)
+	}
+	close(w.changed)
+	w.changed = make(chan struct{})
+	return nil
+}
+
+// fail ends the use of the writer. The caller holds mu.
+func (w *writer) fail(err error) error {
+	w.err = err
+	close(w.failed)
+	return err
+}
+
+// wait blocks until an append fails or ctx ends.
+func (w *writer) wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-w.failed:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.err
+	}
+}
+
+// errDoubt means that it is unknown what the stream holds.
+var errDoubt = fmt.Errorf("%w: the end of its stream is unknown", archive.ErrAway)
+
+// view calls f with the state, which f must not keep. It returns a channel that is closed by the next entry.
+func (w *writer) view(f func(*ledger.State)) <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f(w.state)
+	return w.changed
+}
+
+const (
+	// holdAt is how full the stream may be with events: the rest is for intents, progress and snapshots, without which
+	// it could not be trimmed.
+	holdAt = 0.8
+	// lookEvery is after how many bytes the stream's size is asked for.
+	lookEvery = 8 << 20
+	// snapshotEvery is after how many bytes of entries a snapshot is appended.
+	snapshotEvery = 16 << 20
+)
+
+// fraction returns how full the stream is; look asks the server in any case.
+func (w *writer) fraction(ctx context.Context, look bool) (float64, error) {
+	w.mu.Lock()
+	info, added := w.info, w.added
+	w.mu.Unlock()
+	if look || added >= min(lookEvery, info.MaxBytes/16) {
+		var err error
+		if info, err = w.journal.Info(ctx); err != nil {
+			return 0, err
+		}
+		w.mu.Lock()
+		w.info, w.added, added = info, 0, 0
+		w.mu.Unlock()
+	}
+	info.Bytes += added
+	return info.Fraction(), nil
+}
+
+// maintain appends a snapshot where one is due, and deletes what nobody needs.
+func (w *writer) maintain(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.state
+	// Behind what is needed lie events that became an object: only a snapshot lets them go.
+	behind := s.Needed() == s.SnapshotFirst
+	if s.BytesSince >= snapshotEvery || behind && s.BytesSince >= snapshotEvery/4 || s.SnapshotFirst == 0 && s.Seq > 0 {
+		if err := w.snapshot(ctx); err != nil {
+			return err
+		}
+	}
+	needed := s.Needed()
+	if needed <= w.info.First {
+		return nil
+	}
+	if err := w.journal.Trim(ctx, needed); err != nil {
+		return err
+	}
+	info, err := w.journal.Info(ctx)
+	if err == nil {
+		w.info, w.added = info, 0
+	}
+	return err
+}
+
+// snapshot appends the state. The caller holds mu, so its parts follow each other.
+func (w *writer) snapshot(ctx context.Context) error {
+	parts, err := w.state.SnapshotParts(min(w.journal.MaxMessage()/2, 1<<20))
+	if err != nil {
+		return err
+	}
+	first := w.end.Last + 1
+	for n, part := range parts {
+		if err := w.appendLocked(ctx, &ledger.Snapshot{Part: n, Parts: len(parts), First: first}, part); err != nil {
+			return fmt.Errorf("append snapshot: %w", err)
+		}
+	}
+	return nil
+}
