@@ -78,6 +78,26 @@ func TestFlippedBitsGiveNoWrongEvent(t *testing.T) {
 	})
 }
 
+// TestHeadersOfPagesAreChecked flips each bit at the beginning and the end: what a reader allocates by must not be
+// believed before its checksum is.
+func TestHeadersOfPagesAreChecked(t *testing.T) {
+	events := several(2)
+	formats(t, func(t *testing.T, o Options) {
+		b, _ := written(t, o, events...)
+		for bit := range 8 * len(b) {
+			// The header of a zstd frame has bits without a meaning; the frame's checksum is that of its content.
+			if at := bit / 8; at < len(b)-300 && (at >= 100 || o.Format == JSONLines) {
+				continue
+			}
+			b[bit/8] ^= 1 << (bit % 8)
+			if damaged(t, "header", b, events) {
+				t.Errorf("bit %d of byte %d was not noticed", bit%8, bit/8)
+			}
+			b[bit/8] ^= 1 << (bit % 8)
+		}
+	})
+}
+
 // FuzzRead: any bytes give an error or the events that they hold, and no panic.
 func FuzzRead(f *testing.F) {
 	events := several(3)
