@@ -77,7 +77,7 @@ func (l *life) nextManifest() (m *manifest.Manifest) {
 		}
 		m = &manifest.Manifest{
 			N: s.Head.N + 1, Prev: s.Head.Hash, Pipeline: l.a.o.Pipeline, Table: l.a.o.Table,
-			Through: change.Millis(l.a.through.Load()), Hours: l.hours(s, until),
+			Through: change.Millis(l.a.through.Load()), Last: s.Seq, Hours: l.hours(s, until),
 		}
 	})
 	return m
