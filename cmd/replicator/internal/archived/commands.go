@@ -34,7 +34,7 @@ func Command(app *cli.App) *cobra.Command {
 commands read the store of archive.url: they need no running replicator, and write nothing.`,
 		Args: a.Args(cobra.NoArgs),
 	}
-	cmd.AddCommand(a.listCommand(), a.verifyCommand(), a.queryCommand())
+	cmd.AddCommand(a.listCommand(), a.verifyCommand(), a.queryCommand(), a.ddlCommand())
 	return cmd
 }
 
@@ -99,7 +99,7 @@ events were lost in a gap or a recovery), or open. With --objects it prints a li
 				if err != nil {
 					return err
 				}
-				if err := a.printListing(w, l, objects); err != nil {
+				if err := a.printListing(w, t, l, objects); err != nil {
 					return err
 				}
 				if l.Fault != "" {
@@ -116,7 +116,7 @@ events were lost in a gap or a recovery), or open. With --objects it prints a li
 }
 
 // printListing prints the hours or the objects of a table.
-func (a *commands) printListing(w *tabwriter.Writer, l *Listing, objects bool) error {
+func (a *commands) printListing(w *tabwriter.Writer, table string, l *Listing, objects bool) error {
 	if objects {
 		for i := range l.Objects {
 			o := &l.Objects[i]
@@ -146,7 +146,7 @@ func (a *commands) printListing(w *tabwriter.Writer, l *Listing, objects bool) e
 			humanize.Bytes(uint64(h.Bytes)))
 	}
 	if len(l.Hours) == 0 && !a.JSON {
-		fmt.Fprintln(w, "Nothing is ")
+		fmt.Fprintf(a.Out, "%s: the archive has nothing of that time.\n", table)
 	}
 	return nil
 }

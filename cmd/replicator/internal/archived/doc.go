@@ -8,6 +8,7 @@
 //	verify.go    compares an archive with its manifests, and says what was found
 //	list.go      the hours and their objects
 //	query.go     the events of a time, a class, an item
+//	ddl.go       statements for query engines
 //	key.go       the item that a query asks for
 //	times.go     the times of a question
 //	open.go      the store, and the end of a chain

@@ -31,22 +31,39 @@ func Open(ctx context.Context, cfg *config.Config) (bucket.Bucket, error) {
 	return b, nil
 }
 
-// tables returns the tables of the configuration, or the named one. That may be one which is not replicated any more:
-// archives outlive it.
+// tables returns the tables of the configuration that have an archive, or the named one. That may be one which is not
+// replicated any more: archives outlive it.
 func tables(ctx context.Context, b bucket.Bucket, cfg *config.Config, name string) (names []string, err error) {
 	selected, err := catalog.Select(cfg, name)
+	if err != nil {
+		if has, failed := hasArchive(ctx, b, name); has || failed != nil {
+			return []string{name}, failed
+		}
+		return nil, err
+	}
 	for i := range selected {
-		names = append(names, selected[i].Source)
-	}
-	if err == nil {
-		return names, nil
-	}
-	for _, prefix := range []string{layout.Manifests(name), layout.Table(name)} {
-		for _, failed := range b.List(ctx, prefix) {
-			return []string{name}, Failed(failed)
+		t := &selected[i]
+		has := name != "" || t.OnTTLExpiry == "archive"
+		if !has { // a rule of its mapping may archive
+			if has, err = hasArchive(ctx, b, t.Source); err != nil {
+				return nil, err
+			}
+		}
+		if has {
+			names = append(names, t.Source)
 		}
 	}
-	return nil, err
+	return names, nil
+}
+
+// hasArchive reports whether the store holds anything of a table.
+func hasArchive(ctx context.Context, b bucket.Bucket, table string) (bool, error) {
+	for _, prefix := range []string{layout.Manifests(table), layout.Table(table)} {
+		for _, err := range b.List(ctx, prefix) {
+			return true, Failed(err)
+		}
+	}
+	return false, nil
 }
 
 // Failed gives an error of the store its exit code and hint.
