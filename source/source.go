@@ -172,6 +172,9 @@ func (s *Source) bucketClient(cfg aws.Config) *s3.Client {
 // Buckets returns the client for S3, with the credentials of this source.
 func (s *Source) Buckets() *s3.Client { return s.buckets }
 
+// Tables returns the client for tables, with the endpoint and the credentials of this source.
+func (s *Source) Tables() *dynamodb.Client { return s.tables }
+
 // CallTimeout returns Options.CallTimeout: how long a server may be silent.
 func (s *Source) CallTimeout() time.Duration { return s.opt.CallTimeout }
 
