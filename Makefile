@@ -22,13 +22,16 @@ PACKAGES   ?= ./...
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test short check fmt vet lint vuln race bench sim chaos fuzz acceptance chart alerts man schema tools clean
+.PHONY: help build demo demo-ttl test short check fmt vet lint vuln race bench sim chaos fuzz acceptance chart alerts man schema tools clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/replicator
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/replicator ./cmd/replicator
+
+demo-ttl: build ## items expire and are archived, the replicator is killed twice; every event is counted by another reader
+	test/demo-ttl.sh
 
 demo: build ## the whole way on embedded parts: copies, writes, kills the replicator twice, compares every cell
 	bin/replicator demo

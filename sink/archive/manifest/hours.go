@@ -109,7 +109,7 @@ func (t *tally) report(r *Report, at Finding) {
 		say(CountWrong, wrong, "%s counted when they were read, but the log held %d: %s",
 			count(t.counted, "deletion"), t.deleted, moreOrLess(t.counted-t.deleted))
 	case !t.isCounted && len(t.incomplete) == 0:
-		say(Uncounted, Unproven, "deletions were not counted when they were read, as after a recovery: "+
+		say(Uncounted, Unproven, "deletions were not counted by themselves when they were read: "+
 			"that these are all cannot be shown (%s); there is nothing to do", count(t.named, "event"))
 	}
 }
