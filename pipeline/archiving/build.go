@@ -52,28 +52,28 @@ type piece struct {
 
 // build writes the object of a piece to a file. It is a function of the entries and of the configuration: after a
 // crash, and in any other process, it gives the same events in the same order.
-func (l *life) build(ctx context.Context, p piece) (*built, error) {
+func (l *life) build(ctx context.Context, form object.Options, p piece) (*built, error) {
 	f, err := l.a.o.temporary()
 	if err != nil {
 		return nil, &sinkError{sink: SinkObjects, err: fmt.Errorf("build object: %w", err)}
 	}
 	b := &built{file: f, intent: ledger.Intent{
-		Class: p.key.Class, Hour: p.key.Hour, First: p.first, Coverage: coverage.Set{}, Config: l.a.o.Form.Hash(),
+		Class: p.key.Class, Hour: p.key.Hour, First: p.first, Coverage: coverage.Set{}, Config: form.Hash(),
 	}}
-	if err := l.fill(ctx, b, p); err != nil {
+	if err := l.fill(ctx, b, form, p); err != nil {
 		b.discard()
 		return nil, err
 	}
 	return b, nil
 }
 
-func (l *life) fill(ctx context.Context, b *built, p piece) error {
+func (l *life) fill(ctx context.Context, b *built, form object.Options, p piece) error {
 	i := &b.intent
 	part := layout.Part{Table: l.a.o.Table, Class: i.Class, Hour: i.Hour}
 	foot := &object.Footer{Part: part, Coverage: i.Coverage, First: p.first}
 	var hash ledger.Hash
 	var failed error // of the stream, not of the file
-	err := object.Write(b.file, l.a.o.Form, foot, l.events(ctx, p, i, &hash, foot, &failed))
+	err := object.Write(b.file, form, foot, l.events(ctx, p, i, &hash, foot, &failed))
 	if failed != nil {
 		return failed
 	}
@@ -84,7 +84,7 @@ func (l *life) fill(ctx context.Context, b *built, p piece) error {
 		return &sinkError{sink: SinkObjects, err: fmt.Errorf("build object: %w", err)}
 	}
 	i.Events, i.Digest = foot.Events, foot.Digest
-	i.Name = part.Object(i.First, i.Last, hash.String(), l.a.o.Form.Format.Extension())
+	i.Name = part.Object(i.First, i.Last, hash.String(), form.Format.Extension())
 	return nil
 }
 

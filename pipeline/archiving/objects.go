@@ -74,7 +74,7 @@ func (l *life) cutOne(ctx context.Context, since partTimes) (more bool, wait tim
 	if !ok {
 		return false, wait, nil
 	}
-	b, err := l.build(ctx, p)
+	b, err := l.build(ctx, l.a.o.Form, p)
 	if err != nil {
 		return false, 0, err
 	}
@@ -97,6 +97,8 @@ func (l *life) due(since partTimes, now time.Time) (p piece, ok bool, wait time.
 	wait = l.a.o.Roll
 	closable := l.closable()
 	l.w.view(func(s *ledger.State) {
+		// A stream with a low limit holds no object of the usual size, let alone one for each class.
+		cutAt := min(l.a.o.CutAt, max(int64(l.w.info.MaxBytes)/8, 1))
 		for key := range since {
 			if _, open := s.Parts[key]; !open {
 				delete(since, key)
@@ -111,8 +113,8 @@ func (l *life) due(since partTimes, now time.Time) (p piece, ok bool, wait time.
 			}
 			old := now.Sub(seen) >= l.a.o.Roll
 			closing := key.Hour < closable && l.a.o.Roll <= time.Hour
-			if part.Bytes >= l.a.o.CutAt || old || closing {
-				p, ok = piece{key: key, first: part.First, last: s.Seq, cutAt: l.a.o.CutAt}, true
+			if part.Bytes >= cutAt || old || closing {
+				p, ok = piece{key: key, first: part.First, last: s.Seq, cutAt: cutAt}, true
 				return
 			}
 			wait = min(wait, l.a.o.Roll-now.Sub(seen))
@@ -183,13 +185,12 @@ func (l *life) finishIntents(ctx context.Context) error {
 	return nil
 }
 
-// finishIntent creates the object of an intent. One of another configuration would get other bytes now: it is given up,
-// unless the object is there.
+// finishIntent creates the object of an intent, under its name and so in its format: an owner that is frozen before it
+// creates the object may wake at any time, and must find the name taken.
 func (l *life) finishIntent(ctx context.Context, i *ledger.Intent) error {
-	if i.Config != l.a.o.Form.Hash() {
-		return l.giveUp(ctx, i)
-	}
-	b, err := l.build(ctx, piece{key: ledger.PartKey{Class: i.Class, Hour: i.Hour}, first: i.First, last: i.Last})
+	form := l.a.o.Form
+	form.Format = object.FormatOf(i.Name)
+	b, err := l.build(ctx, form, piece{key: ledger.PartKey{Class: i.Class, Hour: i.Hour}, first: i.First, last: i.Last})
 	if err != nil {
 		return err
 	}

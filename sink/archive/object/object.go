@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -32,6 +33,14 @@ func (f Format) Extension() string {
 		return "jsonl.zst"
 	}
 	return string(f)
+}
+
+// FormatOf returns the format of an object by its name.
+func FormatOf(name string) Format {
+	if strings.HasSuffix(name, "."+JSONLines.Extension()) {
+		return JSONLines
+	}
+	return Parquet
 }
 
 // Options of Write.
