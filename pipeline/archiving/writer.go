@@ -128,7 +128,9 @@ func (w *writer) maintain(ctx context.Context) error {
 	s := w.state
 	// Behind what is needed lie events that became an object: only a snapshot lets them go.
 	behind := s.Needed() == s.SnapshotFirst
-	if s.BytesSince >= snapshotEvery || behind && s.BytesSince >= snapshotEvery/4 || s.SnapshotFirst == 0 && s.Seq > 0 {
+	// A stream with a low limit is full before that much has come.
+	every := min(snapshotEvery, int64(w.info.MaxBytes/8))
+	if s.BytesSince >= every || behind && s.BytesSince >= every/4 || s.SnapshotFirst == 0 && s.Seq > 0 {
 		if err := w.snapshot(ctx); err != nil {
 			return err
 		}

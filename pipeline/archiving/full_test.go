@@ -1,0 +1,68 @@
+package archiving
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/sink/archive"
+	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
+	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
+)
+
+// TestFullStreamHoldsOrLetsEventsGo: with hold the table waits, and all of it flows when the bucket is back.
+func TestFullStreamHoldsOrLetsEventsGo(t *testing.T) {
+	for name, letters := range map[string]bool{"hold": false, "dead letters": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.files.hook(func(string) error { return bucket.ErrNotFound }, nil)
+			w.edit = func(o *Options) { o.Letters, o.CutAt = letters, 1<<20 }
+			r := w.start()
+			var err error
+			var records []ledger.Record
+			for err == nil {
+				records = w.deleted(0, 2)
+				for i := range records {
+					records[i].Item = noise(40 << 10)
+				}
+				if err = r.Store(t.Context(), records); err != nil && letters {
+					for i := range records {
+						records[i].Verdict = ledger.Letter
+					}
+				}
+			}
+			if letters { // there is room for what says that they are
+				if err := r.Store(t.Context(), records); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want := map[bool]error{false: archive.ErrAway, true: ErrStalled}[letters]; !errors.Is(err, want) {
+				t.Fatalf("full: %v, want %v", err, want)
+			}
+			w.files.hook(nil, nil)
+			wr := w.writer()
+			w.await("the stream is trimmed", func() bool {
+				info, err := wr.journal.Info(t.Context())
+				return err == nil && info.Fraction() < holdAt/2
+			})
+			r.store(records)
+			r.store(w.deleted(1, 5))
+			w.proven(r.closed(1))
+		})
+	}
+}
+
+// TestStreamWithLowLimitIsCutEarly: it would be full before an object has its size.
+func TestStreamWithLowLimitIsCutEarly(t *testing.T) {
+	w := newWorld(t)
+	w.edit = func(o *Options) { o.Roll, o.CutAt = time.Hour, 96<<20 }
+	r := w.start()
+	for range 10 {
+		records := w.deleted(0, 1)
+		records[0].Item = noise(40 << 10)
+		r.store(records)
+	}
+	w.until("an object", func(s *ledger.State) bool { return len(s.Objects) > 0 })
+	w.proven(r.closed(0))
+}
