@@ -59,8 +59,10 @@ func (r *rig) put(t *testing.T, item string, want error) (units float64) {
 
 // hard has every type, and what is lost on the way through a float64, a Go string or an omitted empty value.
 const hard = `{"pk":{"S":"k\"\\\n\u0001/é😀"},"sk":{"S":"1"},"nul\u0000name":{"S":"x"},"empty":{"S":""},
-"big":{"N":"12345678901234567890123456789012345678"},"tiny":{"N":"1E-130"},"neg":{"N":"-9.9999999999999999999999999999999999999E+125"},
-"b":{"B":"AAH/"},"none":{"B":""},"null":{"NULL":true},"no":{"BOOL":false},"ss":{"SS":["y","x\u0001"]},"ns":{"NS":["2.5","1"]},
+"big":{"N":"12345678901234567890123456789012345678"},"tiny":{"N":"1E-130"},
+"neg":{"N":"-9.9999999999999999999999999999999999999E+125"},
+"b":{"B":"AAH/"},"none":{"B":""},"null":{"NULL":true},"no":{"BOOL":false},
+"ss":{"SS":["y","x\u0001"]},"ns":{"NS":["2.5","1"]},
 "bs":{"BS":["AQ==","AgM="]},"l":{"L":[]},"m":{"M":{"l":{"L":[{"N":"0.1"},{"S":""},{"M":{}}]},"e":{"M":{}}}}}`
 
 func TestItemsOfEveryTypeArriveExactly(t *testing.T) {

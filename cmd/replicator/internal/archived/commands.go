@@ -29,12 +29,13 @@ func Command(app *cli.App) *cobra.Command {
 	a := &commands{app}
 	cmd := &cobra.Command{
 		Use:   "archive",
-		Short: "Look at the archive of what expired: what is there, is it whole, which events",
+		Short: "The archive of what expired: what is there, is it whole, which events; restore items",
 		Long: `The archive holds the last image of each item that DynamoDB's time to live deleted, in objects by hour. These
-commands read the store of archive.url: they need no running replicator, and write nothing.`,
+commands read the store of archive.url, and need no running replicator. They write nothing, but for restore --yes: it
+brings items back into DynamoDB.`,
 		Args: a.Args(cobra.NoArgs),
 	}
-	cmd.AddCommand(a.listCommand(), a.verifyCommand(), a.queryCommand(), a.ddlCommand())
+	cmd.AddCommand(a.listCommand(), a.verifyCommand(), a.queryCommand(), a.restoreCommand(), a.ddlCommand())
 	return cmd
 }
 

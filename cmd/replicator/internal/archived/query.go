@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
@@ -31,32 +32,37 @@ type found struct {
 // Run yields the events as CloudEvents in JSON. Those of one item come in the order of their deletion, the newest last;
 // those of all items hour by hour. It reads only the objects of the hours and the class that are asked for.
 func (q *Query) Run(ctx context.Context, b bucket.Bucket, yield func(line []byte) error) error {
-	var all []found
-	var bytes int64
-	for f, err := range q.objects(ctx, b) {
-		if err != nil {
-			return Failed(err)
-		}
-		all = append(all, f)
-		bytes += f.Size
+	hours, bytes, err := q.hours(ctx, b)
+	if err != nil {
+		return err
 	}
-	slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(a.part.Hour, b.part.Hour) })
 	var done int64
-	for len(all) > 0 {
-		n := 1
-		for n < len(all) && all[n].part.Hour == all[0].part.Hour {
-			n++
-		}
-		if err := q.hour(ctx, b, all[:n], yield, func(size int64) {
+	for _, objects := range hours {
+		if err := q.hour(ctx, b, objects, yield, func(size int64) {
 			if done += size; q.Progress != nil {
 				q.Progress(done, bytes)
 			}
 		}); err != nil {
 			return err
 		}
-		all = all[n:]
 	}
 	return nil
+}
+
+// hours returns the objects of each hour that is asked for, rising, and how many bytes they have.
+func (q *Query) hours(ctx context.Context, b bucket.Bucket) (hours [][]found, bytes int64, err error) {
+	byHour := map[layout.Hour][]found{}
+	for f, err := range q.objects(ctx, b) {
+		if err != nil {
+			return nil, 0, Failed(err)
+		}
+		byHour[f.part.Hour] = append(byHour[f.part.Hour], f)
+		bytes += f.Size
+	}
+	for _, h := range slices.Sorted(maps.Keys(byHour)) {
+		hours = append(hours, byHour[h])
+	}
+	return hours, bytes, nil
 }
 
 // objects yields the objects of the partitions that are asked for.
