@@ -100,6 +100,7 @@ func (s *State) applyFrame(seq uint64, f *Frame) {
 		sh.Pos, sh.Clock, sh.Loss.AtTrimHorizon = p.To, p.Clock, false
 		sh.Watermark = max(sh.Watermark, p.Watermark())
 		s.Date = max(s.Date, p.Date)
+		s.Expired.Add(p.Expired, p.Date)
 		if p.Records > 0 {
 			s.LastFrame = seq
 			s.Changes += uint64(p.Records)
@@ -140,6 +141,9 @@ func (s *State) applyMarks(m *Marks) {
 		delete(s.Marks, sink)
 	}
 	s.dropPassedWatermarks()
+	if m.Archive != nil && s.Expired != nil {
+		s.Expired.Head = m.Archive
+	}
 }
 
 // applyControl executes an operator's or a sink's request. Resume comes last: it clears what the entry itself sets.

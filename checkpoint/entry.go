@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint/expired"
 )
 
 var magic = []byte("TRLG")
@@ -147,6 +148,7 @@ type PageHead struct {
 	Records   int             `json:"records"`
 	Offset    int             `json:"offset"` // of the records in the unpacked Data
 	Length    int             `json:"length"`
+	Expired   expired.Counts  `json:"expired,omitempty"` // records that are deletions by TTL; format 4
 }
 
 // Watermark returns the time up to which the page proves that everything was read: the creation of its newest
@@ -178,6 +180,8 @@ type Marks struct {
 	Sinks map[string]Mark `json:"sinks"`
 	// Retired are sinks that are no longer configured: their marks are dropped, and hold back no trimming.
 	Retired []string `json:"retired,omitempty"`
+	// Archive is the end of the archive's manifests, where it has moved. Format 4.
+	Archive *expired.Head `json:"archive,omitempty"`
 }
 
 // Mark is how far a sink has applied the log.

@@ -1,6 +1,9 @@
 package checkpoint
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Format is the highest entry format that this build reads and writes (Rule 11).
 //
@@ -9,6 +12,7 @@ import "fmt"
 //	   sinks that lack what a gap lost
 //	3  copies of the table and resyncs of it, starts with a backfill or after a lost log, accepted mappings, fences,
 //	   proofs
+//	4  counts of expired items, and the end of the archive's manifests
 //
 // The format of a log is decided by its first claim, and raised by a snapshot that carries the new number. Nothing of a
 // newer format is stored before that, so a build that reads only older ones refuses the log instead of misreading it.
@@ -16,7 +20,7 @@ import "fmt"
 // To add a member to an entry: give it `omitempty`, and let FormatOf ask for its format when it is set. To add one
 // to the state: let only such entries set it, or convert it in raiseFormat; then no snapshot of an older format has it.
 // TestLaterMembersAskForTheirFormat and TestLogOfFormat1StaysReadableWithoutUpgrade hold both to it.
-const Format = 3
+const Format = 4
 
 // FormatOf returns the lowest format that holds an entry with this body. The entry carries it, so that a log stays
 // readable for an older build as long as it can be.
@@ -28,6 +32,14 @@ func FormatOf(body any) int {
 		return max(1, b.Format)
 	case *Copy, *CopyMarks, *Healed:
 		return 3
+	case *Frame:
+		if slices.ContainsFunc(b.Pages, func(p PageHead) bool { return len(p.Expired) > 0 }) {
+			return 4
+		}
+	case *Marks:
+		if b.Archive != nil {
+			return 4
+		}
 	case *Start:
 		if b.Backfill != "" || b.Recover || b.After != 0 {
 			return 3

@@ -199,6 +199,7 @@ func (s *State) applyStart(seq uint64, b *Start) {
 		b = &whole
 	}
 	s.Starting = nil
+	s.Expired.Begin(b.Recover, b.Date)
 	s.startStream(seq, b)
 }
 

@@ -8,12 +8,12 @@ func (s *State) openShard(sh *Shard) {
 		return
 	}
 	if sh.Parent == "" {
-		sh.Phase = sh.Phase.begun()
+		sh.Phase = sh.Phase.Begun()
 		s.reindexWithChildren(sh)
 		return
 	}
 	if p := s.Shards[sh.Parent]; p != nil && p.Phase == PhaseFinished {
-		sh.Phase = sh.Phase.begun()
+		sh.Phase = sh.Phase.Begun()
 		sh.inheritFrom(p)
 		s.reindexWithChildren(sh)
 	}

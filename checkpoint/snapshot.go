@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/klauspost/compress/s2"
+
+	"github.com/tailrace-cdc/replicator/checkpoint/expired"
 )
 
 // minSnapshotVolume is the least volume of log between two snapshots, in bytes.
@@ -147,5 +149,11 @@ func (s *State) raiseFormat(format int) {
 	if h := s.Halted; h != nil && s.Format >= 2 {
 		s.Halted = nil
 		s.addHalt(h)
+	}
+	if s.Format >= 4 && s.Expired == nil {
+		s.Expired = &expired.State{}
+		if s.LastFrame > 0 { // the log has counted nothing so far
+			s.Expired.Since = expired.HourOf(s.Date) + 1
+		}
 	}
 }

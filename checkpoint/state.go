@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint/expired"
 	"github.com/tailrace-cdc/replicator/checkpoint/proof"
 )
 
@@ -43,6 +44,8 @@ type State struct {
 	Switched   *Switch     // one that was, until its copy begins
 	Fence      *Fence      // of a cutover
 	Proof      proof.Proof // as the owner's beats say
+
+	Expired *expired.State // deletions by TTL; format 4
 
 	Foreign uint64 // messages that are not entries of the chain
 

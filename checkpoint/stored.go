@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint/expired"
 )
 
 // storedState is a State as snapshots hold it, in JSON. Builds of all formats read it, so its members keep their names
@@ -47,6 +48,7 @@ type storedState struct {
 	Accepted   *Accept        `json:"accepted,omitempty"`
 	Switched   *Switch        `json:"switched,omitempty"`
 	Fence      *Fence         `json:"fence,omitempty"`
+	Expired    *expired.State `json:"expired,omitempty"` // format 4
 }
 
 // storedShard is a Shard as snapshots hold it.
@@ -82,7 +84,7 @@ func encodeState(s *State) ([]byte, error) {
 		Date: s.Date, Listed: s.Listed, LastFrame: s.LastFrame, Changes: s.Changes, DroppedVersion: s.DroppedVersion,
 		Watermarks: s.Watermarks, Starting: s.Starting, Foreign: s.Foreign,
 		Backfill: s.Backfill, Copy: s.Copy, Resync: s.Resync, LastResync: s.LastResync, Accepting: s.Accepting,
-		Accepted: s.Accepted, Switched: s.Switched, Fence: s.Fence,
+		Accepted: s.Accepted, Switched: s.Switched, Fence: s.Fence, Expired: s.Expired,
 	}
 	if len(s.Shards) == 0 {
 		return json.Marshal(in)
@@ -145,7 +147,7 @@ func decodeState(b []byte) (*State, error) {
 	s.LastFrame, s.Changes = in.LastFrame, in.Changes
 	s.Watermarks, s.Starting, s.Foreign = in.Watermarks, in.Starting, in.Foreign
 	s.Backfill, s.Copy, s.Resync, s.LastResync, s.Accepting = in.Backfill, in.Copy, in.Resync, in.LastResync, in.Accepting
-	s.Accepted, s.Switched, s.Fence = in.Accepted, in.Switched, in.Fence
+	s.Accepted, s.Switched, s.Fence, s.Expired = in.Accepted, in.Switched, in.Fence, in.Expired
 	if s.Copy != nil && s.Copy.Marks == nil {
 		s.Copy.Marks = map[int]CopyMark{}
 	}

@@ -1,10 +1,12 @@
 package pipeline
 
 import (
+	"maps"
 	"sync/atomic"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/checkpoint/expired"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
@@ -12,7 +14,9 @@ import (
 
 // archiveFacts is what the table's log says about the archive, as the write loop saw it last.
 type archiveFacts struct {
-	gaps []archiveGap
+	gaps    []archiveGap
+	expired expired.State
+	now     change.Millis
 }
 
 // archiveGap is a time in which deletions may have been lost.
@@ -45,6 +49,9 @@ func (v *tableView) observeArchive(s *checkpoint.State) {
 		}
 		f.gaps = append(f.gaps, archiveGap{id: g.ID(), since: s.GapStart(g), until: max(until, s.GapStart(g))})
 	}
+	if s.Expired != nil {
+		f.expired, f.now = expired.State{Since: s.Expired.Since, Hours: maps.Clone(s.Expired.Hours)}, s.Date
+	}
 	v.facts.Store(f)
 	a.Passed(s.AppliedBy(apply.SinkArchive))
 }
@@ -60,5 +67,20 @@ func (v *tableView) archiveFacts(hour layout.Hour) (out archiving.Facts) {
 			out.Incomplete = append(out.Incomplete, g.id)
 		}
 	}
+	if n, known := f.expired.Of(expired.Hour(hour), f.now); known && f.now > 0 {
+		out.Counted = &n
+	}
 	return out
+}
+
+// archiveHead returns a function that returns the end of the archive's manifests; nil where the table has no archive.
+func (v *tableView) archiveHead() func() expired.Head {
+	a := v.archiver.Load()
+	if a == nil {
+		return nil
+	}
+	return func() expired.Head {
+		head := a.Status().Head
+		return expired.Head{N: head.N, Hash: head.Hash}
+	}
 }

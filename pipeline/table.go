@@ -360,7 +360,7 @@ func (t *table) ingestOptions() ingest.Options {
 			t.pressure = p
 			t.observe(s)
 		},
-		Beating: func() { t.view.halted.Store(nil) },
+		Beating: func() { t.view.halted.Store(nil) }, ArchiveHead: t.view.archiveHead(),
 	}
 }
 

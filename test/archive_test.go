@@ -96,6 +96,13 @@ func TestExpiredItemsAreArchivedAndDeletedOnesAreNot(t *testing.T) {
 			d := w.run()
 			d.settle("Orders")
 			d.until("all are archived", func() bool { return w.readArchive().total >= w.expired() })
+			w.Clock.Advance(70 * time.Minute)
+			d.until("every hour is closed", func() bool {
+				return !strings.Contains(w.ok("archive", "list", "--json"), `"state":"open"`)
+			})
+			if out := w.ok("archive", "verify", "--full", "--json"); !strings.Contains(out, `"verdict":"ok"`) {
+				t.Errorf("the archive is not what its manifests say: %s", out)
+			}
 			d.checkClean()
 			d.stop()
 			w.archiveIsExact()

@@ -34,6 +34,8 @@ type Options struct {
 	Open            func(ctx context.Context) (*journal.Journal, error)
 	Now             func() change.Millis
 	Retry           time.Duration // between two tries of what is halted
+	// FromStart says that the table's log holds no records yet: the archive misses none of it.
+	FromStart bool
 	// Facts returns what the table's log says about an hour. It is called often.
 	Facts func(layout.Hour) Facts
 	// Halted are the sinks of the archive that the log has as halted. Halt stores that one is, and Clear that it is not
@@ -145,7 +147,7 @@ func (a *Archiver) claim(ctx context.Context) (*writer, error) {
 	w := newWriter(j, s, end, info)
 	err = w.append(ctx, &ledger.Claim{
 		Owner: a.o.Owner, Life: a.o.Life, Epoch: a.o.Epoch, Date: a.o.Now(),
-		Objects: a.o.Objects != nil, Subject: a.o.Subject != nil,
+		Objects: a.o.Objects != nil, Subject: a.o.Subject != nil, FromStart: a.o.FromStart,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("claim the archive's stream: %w", err)

@@ -128,7 +128,7 @@ func (l *life) facts(s *ledger.State, key ledger.PartKey) (incomplete []string, 
 		}
 	}
 	slices.Sort(incomplete)
-	if key.Class == transform.ClassTTL && len(incomplete) == 0 {
+	if key.Class == transform.ClassTTL && len(incomplete) == 0 && (s.Whole || key.Hour > s.Began) {
 		counted = facts.Counted
 	}
 	return slices.Compact(incomplete), counted

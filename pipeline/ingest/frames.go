@@ -69,6 +69,9 @@ func (w *writer) storePages(ctx context.Context, pages []*source.Page) error {
 	if err != nil {
 		return fmt.Errorf("pack pages: %w", err)
 	}
+	if w.log.State().Format < 4 {
+		frame.WithoutCounts(packed)
+	}
 	w.frames, w.proofs, w.seen = packed, empty, seen
 	return w.flush(ctx)
 }

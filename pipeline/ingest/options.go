@@ -8,6 +8,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/checkpoint/expired"
 	"github.com/tailrace-cdc/replicator/pipeline/heartbeat"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/source"
@@ -26,6 +27,8 @@ type Options struct {
 	HeartbeatEvery time.Duration
 	// Observe is called with what the log holds and how full it is, whenever one of them has changed.
 	Observe func(*checkpoint.State, queue.Pressure)
+	// ArchiveHead returns the end of the archive's manifests; nil: the table has no archive.
+	ArchiveHead func() expired.Head
 	// Beating is called when the life has stored a beat: whatever halted the table before is over.
 	Beating func()
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/checkpoint/expired"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/frame"
 )
@@ -183,6 +184,19 @@ func (w *writer) prove(s *checkpoint.State, b *checkpoint.Beat) {
 // heartbeatWay is how long a heartbeat may take from its write to the log: idle shards are read once a second.
 const heartbeatWay = 5 * time.Second
 
+// archiveHead returns the end of the archive's manifests, where it is not the one in the log.
+func (w *writer) archiveHead() *expired.Head {
+	s := w.log.State()
+	if w.o.ArchiveHead == nil || s.Format < 4 {
+		return nil
+	}
+	head := w.o.ArchiveHead()
+	if head.N == 0 || s.Expired.Head != nil && *s.Expired.Head == head {
+		return nil
+	}
+	return &head
+}
+
 // storeMarks appends the sinks' marks if they passed any change since the stored marks (Rule 1). A mark that only
 // passed beats and marks is not worth an entry: marks would cause marks for ever.
 func (w *writer) storeMarks(ctx context.Context) error {
@@ -193,7 +207,9 @@ func (w *writer) storeMarks(ctx context.Context) error {
 			m.Sinks[sink.Name()] = mark
 		}
 	}
-	if len(m.Sinks) == 0 {
+	if head := w.archiveHead(); head != nil {
+		m.Archive = head
+	} else if len(m.Sinks) == 0 {
 		return nil
 	}
 	for sink, mark := range m.Sinks {

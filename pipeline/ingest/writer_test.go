@@ -81,7 +81,7 @@ func TestMarkBeyondTheWritersStateIsAnUnknownOutcome(t *testing.T) {
 	if err != nil || foreign <= known {
 		t.Fatalf("control at %d behind %d: %v", foreign, known, err)
 	}
-	err = (&writer{log: w, sinks: []Sink{ackedSink{foreign, known}}}).storeMarks(ctx)
+	err = (&writer{o: &Options{}, log: w, sinks: []Sink{ackedSink{foreign, known}}}).storeMarks(ctx)
 	corrupt := (*checkpoint.CorruptError)(nil)
 	if !errors.Is(err, queue.ErrOutcomeUnknown) || outcome.OfTable(ctx, err).Action != outcome.Again ||
 		errors.As(err, &corrupt) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/checkpoint/expired"
 )
 
 const (
@@ -200,12 +201,35 @@ func (p *packer) join(pieces []piece) (body *checkpoint.Frame, raw []byte, heads
 		if len(c.recs) > 0 {
 			raw = change.AppendRecords(raw, c.recs)
 			h.Oldest, h.Newest = c.recs[0].Created, c.recs[len(c.recs)-1].Created
+			h.Expired = countExpired(c.recs)
 		}
 		h.Length = len(raw) - h.Offset
 		heads += headBytes + len(h.Feed.Stream) + len(h.Feed.Shard)
 	}
 	*p.raw = raw
 	return body, raw, heads
+}
+
+// WithoutCounts takes the counts of expired items out of frames: logs of formats before 4 have none.
+func WithoutCounts(frames []Packed) {
+	for i := range frames {
+		for n := range frames[i].Body.Pages {
+			frames[i].Body.Pages[n].Expired = nil
+		}
+	}
+}
+
+// countExpired counts the deletions by TTL; nil when there are none.
+func countExpired(recs []change.Record) (counts expired.Counts) {
+	for i := range recs {
+		if recs[i].TTL {
+			if counts == nil {
+				counts = expired.Counts{}
+			}
+			counts[expired.HourOf(recs[i].Created)]++
+		}
+	}
+	return counts
 }
 
 // sizeOf returns an upper bound for the size of the records of pieces.

@@ -159,3 +159,23 @@ func mustPack(t testing.TB, maxPayload int, pages ...*change.Page) []Packed {
 	}
 	return frames
 }
+
+func TestFramesCountWhatExpired(t *testing.T) {
+	p := testpage.After(t, change.Position{}, 0, 300, 50)
+	for i := range p.Records {
+		p.Records[i].TTL, p.Records[i].Created = i%3 == 0, change.Millis(i%2)*3_600_000
+	}
+	frames := mustPack(t, 8<<20, p)
+	total := int64(0)
+	for _, f := range frames {
+		for _, h := range f.Body.Pages {
+			total += h.Expired[0] + h.Expired[1]
+		}
+	}
+	if total != 100 {
+		t.Errorf("%d of 100 deletions are counted", total)
+	}
+	if WithoutCounts(frames); frames[0].Body.Pages[0].Expired != nil {
+		t.Error("a log of an older format would get counts")
+	}
+}

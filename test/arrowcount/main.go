@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -29,16 +30,16 @@ func main() {
 		fmt.Fprintln(os.Stderr, "arrowcount:", err)
 		os.Exit(1)
 	}
-	fmt.Println(rows)
+	fmt.Fprintln(os.Stdout, rows)
 }
 
 // count reads every value of a file.
-func count(name string) (int64, error) {
+func count(name string) (rows int64, err error) {
 	f, err := file.OpenParquetFile(name, false)
 	if err != nil {
 		return 0, fmt.Errorf("open %s: %w", name, err)
 	}
-	defer f.Close()
+	defer func() { err = errors.Join(err, f.Close()) }()
 	r, err := pqarrow.NewFileReader(f, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
 	if err != nil {
 		return 0, fmt.Errorf("open %s: %w", name, err)

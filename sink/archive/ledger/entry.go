@@ -58,6 +58,9 @@ type Claim struct {
 	// stream, with the first event.
 	Objects bool `json:"objects,omitempty"`
 	Subject bool `json:"subject,omitempty"`
+	// FromStart says that the table's log held no records. It counts in the first claim only: otherwise the archive lacks
+	// what expired before, in the hour in which it began.
+	FromStart bool `json:"from_start,omitempty"`
 	// Lost says that events may be missing: the stream was lost, or its end.
 	Lost *Lost `json:"lost,omitempty"`
 }

@@ -36,6 +36,7 @@ type State struct {
 	Newest layout.Hour            `json:"newest"` // of all records
 
 	Began  layout.Hour   `json:"began"`  // the hour of the first claim
+	Whole  bool          `json:"whole"`  // nothing is missing before it
 	Closed layout.Hour   `json:"closed"` // all hours before it are closed
 	Head   manifest.Head `json:"head"`
 
@@ -154,7 +155,7 @@ func (s *State) applyClaim(seq uint64, c *Claim) {
 	first := s.Claim.Epoch == 0
 	hour := layout.HourOf(c.Date.Time())
 	if first {
-		s.Began, s.Closed = hour, hour
+		s.Began, s.Closed, s.Whole = hour, hour, c.FromStart
 	}
 	switch {
 	case !c.Objects:

@@ -82,8 +82,8 @@ func Failed(err error) error {
 	return exit.Environment(err, bucket.Hint(err))
 }
 
-// Head returns the end of the chain of manifests that the log of a table knows; nil where it has no stream of archival
-// events, as after a recovery.
+// Head returns the end of the chain of manifests that the archive's stream of a table knows, or its log, where there is
+// no such stream any more; nil where neither does.
 func Head(ctx context.Context, q *queue.Queue, table string) (*manifest.Head, error) {
 	log, err := q.Log(ctx, table)
 	if errors.Is(err, queue.ErrNoLog) {
@@ -93,8 +93,11 @@ func Head(ctx context.Context, q *queue.Queue, table string) (*manifest.Head, er
 		return nil, err
 	}
 	j, err := log.ExistingArchive(ctx)
-	if j == nil || err != nil {
+	if err != nil {
 		return nil, err
+	}
+	if j == nil {
+		return loggedHead(ctx, log)
 	}
 	info, err := j.Info(ctx)
 	if err != nil {
@@ -120,6 +123,15 @@ func Head(ctx context.Context, q *queue.Queue, table string) (*manifest.Head, er
 		}
 	}
 	return &head, nil
+}
+
+// loggedHead returns the end of the chain that a table's log knows; nil when it knows none.
+func loggedHead(ctx context.Context, log *queue.Log) (*manifest.Head, error) {
+	s, err := log.Fold(ctx)
+	if err != nil || s.Expired == nil || s.Expired.Head == nil {
+		return nil, err
+	}
+	return &manifest.Head{N: s.Expired.Head.N, Hash: s.Expired.Head.Hash}, nil
 }
 
 // snapshotHead returns the head in the newest snapshot of an archive's stream, and the entry behind it; where the

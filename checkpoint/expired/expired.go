@@ -1,0 +1,66 @@
+// Package expired counts the deletions by DynamoDB's TTL that a log holds, by hour, as they are read: an archive is
+// compared with these counts, which nothing of the archive has touched. It keeps the end of the archive's manifests,
+// too, so that a chain whose end was cut off is found.
+package expired
+
+import (
+	"maps"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/change"
+)
+
+// Hour is a time in hours since 1970.
+type Hour int64
+
+// HourOf returns the hour of a time.
+func HourOf(t change.Millis) Hour { return Hour(int64(t) / time.Hour.Milliseconds()) }
+
+// Counts are deletions by the hour in which they were made.
+type Counts map[Hour]int64
+
+// Head is the end of the chain of manifests of the table's archive.
+type Head struct {
+	N    uint64 `json:"n"`
+	Hash string `json:"hash"`
+}
+
+// State is what a log knows. The nil State knows nothing.
+type State struct {
+	// Since is the first hour that is counted completely.
+	Since Hour   `json:"since,omitempty"`
+	Hours Counts `json:"hours,omitempty"`
+	Head  *Head  `json:"head,omitempty"`
+}
+
+// Begin notes the start of a stream. What a recovery reads again may have been trimmed in part.
+func (s *State) Begin(recovered bool, at change.Millis) {
+	if s != nil && recovered {
+		s.Since = HourOf(at) + 1
+	}
+}
+
+// keep is for how many hours before the newest one deletions are counted.
+const keep = 7 * 24
+
+// Add counts the deletions of a page that was asked for at a time.
+func (s *State) Add(c Counts, at change.Millis) {
+	if s == nil || len(c) == 0 {
+		return
+	}
+	if s.Hours == nil {
+		s.Hours = Counts{}
+	}
+	for hour, n := range c {
+		s.Hours[hour] += n
+	}
+	maps.DeleteFunc(s.Hours, func(h Hour, _ int64) bool { return h < HourOf(at)-keep })
+}
+
+// Of returns how many items TTL deleted in an hour; false where that is not known. now is the service's clock.
+func (s *State) Of(hour Hour, now change.Millis) (int64, bool) {
+	if s == nil || hour < s.Since || hour < HourOf(now)-keep {
+		return 0, false
+	}
+	return s.Hours[hour], true
+}
