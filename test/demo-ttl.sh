@@ -108,5 +108,8 @@ say 'Another reader of Parquet (Apache Arrow) counts'
 count=$(cd "$root" && go run ./test/arrowcount "$T/archive")
 echo "$count rows"
 [ "$count" = 500 ]
-say 'The user asks for session s42'
-replicator archive query --table Sessions --key id=s42
+say 'Session s42 is wanted back'
+replicator archive restore --table Sessions --key id=s42 --ttl +30d
+replicator archive restore --table Sessions --key id=s42 --ttl +30d --yes
+dynamodb GetItem '{"TableName":"Sessions","Key":{"id":{"S":"s42"}}}' | grep '"s42"'
+echo
