@@ -436,6 +436,24 @@ func (w *world) journal() *journal.Journal {
 	return j
 }
 
+// loseStream deletes the archive's stream.
+func (w *world) loseStream() {
+	w.t.Helper()
+	kept, err := w.q.Kept(w.t.Context(), w.log.Table())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, k := range kept {
+		if k.What == "archive" {
+			if err := w.q.Delete(w.t.Context(), k); err != nil {
+				w.t.Fatal(err)
+			}
+			return
+		}
+	}
+	w.t.Fatal("the archive has no stream")
+}
+
 // noise returns a typed item of some size that does not compress.
 func noise(size int) []byte {
 	b := make([]byte, size/2)

@@ -150,29 +150,6 @@ func (l *life) create(ctx context.Context, b *built) error {
 	return nil
 }
 
-// compare returns what is known of the object of an intent that is there: an earlier attempt created it, or another
-// owner. *ConflictError when it is another one.
-func (l *life) compare(ctx context.Context, i *ledger.Intent) (*ledger.Done, error) {
-	r, err := l.a.o.Objects.Open(ctx, i.Name)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	foot, err := object.ReadFooter(r, r.Size())
-	if err != nil {
-		return nil, &ConflictError{Name: i.Name, What: err.Error()}
-	}
-	if foot.Digest != i.Digest || foot.Events != i.Events {
-		return nil, &ConflictError{Name: i.Name, What: fmt.Sprintf("%d events with digest %.8s, not %d with %.8s",
-			foot.Events, foot.Digest, i.Events, i.Digest)}
-	}
-	sum, err := sumOfObject(r)
-	if err != nil {
-		return nil, err
-	}
-	return &ledger.Done{Name: i.Name, Bytes: r.Size(), SHA256: sum}, nil
-}
-
 // finishIntents creates the objects that an earlier life had begun.
 func (l *life) finishIntents(ctx context.Context) error {
 	var intents []ledger.Intent
@@ -199,16 +176,4 @@ func (l *life) finishIntent(ctx context.Context, i *ledger.Intent) error {
 		return l.giveUp(ctx, i)
 	}
 	return l.create(ctx, b)
-}
-
-// giveUp supersedes an intent, unless its object is there.
-func (l *life) giveUp(ctx context.Context, i *ledger.Intent) error {
-	done, err := l.compare(ctx, i)
-	if errors.Is(err, bucket.ErrNotFound) {
-		return l.w.append(ctx, &ledger.Superseded{Name: i.Name})
-	}
-	if err != nil {
-		return &sinkError{sink: SinkObjects, err: fmt.Errorf("look for object %s: %w", i.Name, err)}
-	}
-	return l.w.append(ctx, done)
 }

@@ -52,12 +52,46 @@ func (l *life) adoptManifests(ctx context.Context) error {
 				Name: layout.Manifest(l.a.o.Table, m.N), What: "it does not continue the manifest before it",
 			})
 		}
+		if err := l.adoptNamed(ctx, m); err != nil {
+			return err
+		}
 		if err := l.w.append(ctx, writtenAs(m, next)); err != nil {
 			return err
 		}
 		l.a.o.Logger.Warn("adopt a manifest that the archive's stream does not know", zap.Uint64("manifest", m.N))
 		head = next
 	}
+}
+
+// adoptNamed notes the objects of a manifest that the stream does not know, or of which it does not know that they are
+// there, while their events may come again.
+func (l *life) adoptNamed(ctx context.Context, m *manifest.Manifest) error {
+	oldest := layout.HourOf(l.a.o.Now().Time()) - adoptHours
+	known, open := map[string]bool{}, map[string]*ledger.Intent{}
+	l.w.view(func(s *ledger.State) {
+		for i := range s.Objects {
+			known[s.Objects[i].Name] = true
+		}
+		for _, i := range s.Intents {
+			open[i.Name] = &i
+		}
+	})
+	for _, h := range m.Hours {
+		part := layout.Part{Table: l.a.o.Table, Class: h.Class, Hour: h.Hour}
+		for _, o := range h.Objects {
+			var err error
+			switch {
+			case open[o.Name] != nil:
+				err = l.giveUp(ctx, open[o.Name])
+			case !known[o.Name] && h.Hour >= oldest:
+				err = l.adopt(ctx, bucket.Info{Name: o.Name, Size: o.Bytes}, part)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // writtenAs returns the entry of a manifest.
@@ -161,6 +195,10 @@ func (l *life) known(ctx context.Context, since layout.Hour) (map[string]bool, e
 // adopt stores what an object covers. A file that is no object of ours is left to `archive verify`.
 func (l *life) adopt(ctx context.Context, x bucket.Info, part layout.Part) error {
 	r, err := l.a.o.Objects.Open(ctx, x.Name)
+	if errors.Is(err, bucket.ErrNotFound) { // `archive verify` finds it
+		l.a.o.Logger.Error("an object that a manifest names is missing", zap.String("name", x.Name))
+		return nil
+	}
 	if err != nil {
 		return inBucket("read object "+x.Name, err)
 	}
@@ -179,4 +217,39 @@ func (l *life) adopt(ctx context.Context, x bucket.Info, part layout.Part) error
 		Object: manifest.Object{Name: x.Name, Bytes: x.Size, SHA256: sum, Events: foot.Events, Digest: foot.Digest},
 		Class:  part.Class, Hour: part.Hour, Coverage: foot.Coverage,
 	})
+}
+
+// giveUp supersedes an intent, unless its object is there.
+func (l *life) giveUp(ctx context.Context, i *ledger.Intent) error {
+	done, err := l.compare(ctx, i)
+	if errors.Is(err, bucket.ErrNotFound) {
+		return l.w.append(ctx, &ledger.Superseded{Name: i.Name})
+	}
+	if err != nil {
+		return &sinkError{sink: SinkObjects, err: fmt.Errorf("look for object %s: %w", i.Name, err)}
+	}
+	return l.w.append(ctx, done)
+}
+
+// compare returns what is known of the object of an intent that is there: an earlier attempt created it, or another
+// owner. *ConflictError when it is another one.
+func (l *life) compare(ctx context.Context, i *ledger.Intent) (*ledger.Done, error) {
+	r, err := l.a.o.Objects.Open(ctx, i.Name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	foot, err := object.ReadFooter(r, r.Size())
+	if err != nil {
+		return nil, &ConflictError{Name: i.Name, What: err.Error()}
+	}
+	if foot.Digest != i.Digest || foot.Events != i.Events {
+		return nil, &ConflictError{Name: i.Name, What: fmt.Sprintf("%d events with digest %.8s, not %d with %.8s",
+			foot.Events, foot.Digest, i.Events, i.Digest)}
+	}
+	sum, err := sumOfObject(r)
+	if err != nil {
+		return nil, err
+	}
+	return &ledger.Done{Name: i.Name, Bytes: r.Size(), SHA256: sum}, nil
 }

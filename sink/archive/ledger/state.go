@@ -319,11 +319,29 @@ func (s *State) applyAdopted(b *Adopted) {
 			delete(s.Parts, PartKey{b.Class, b.Hour})
 		}
 	}
+	s.noteLoss(b.Hour)
 	s.Newest = max(s.Newest, b.Hour)
 	s.Objects = append(s.Objects, Object{Object: b.Object, Class: b.Class, Hour: b.Hour})
 }
 
+// noteLoss notes that the stream lost entries: it does not know an object. What they counted is not known from that
+// hour, and from the last one that is closed, until the owner began that found out.
+func (s *State) noteLoss(hour layout.Hour) {
+	id := fmt.Sprintf("archive-stream-lost-%d", s.Claim.Epoch)
+	l := Lost{ID: id, Why: "the archive's stream did not know objects in the bucket", Since: min(hour, s.Closed),
+		Until: max(hour, layout.HourOf(s.Claim.Date.Time()))}
+	at := slices.IndexFunc(s.Lost, func(l Lost) bool { return l.ID == id })
+	if at < 0 {
+		s.Lost = append(s.Lost, l)
+		return
+	}
+	s.Lost[at].Since, s.Lost[at].Until = min(s.Lost[at].Since, l.Since), max(s.Lost[at].Until, l.Until)
+}
+
 func (s *State) applyManifest(b *ManifestWritten) {
+	if s.Head.N == 0 && b.Closed > 0 { // a new stream's first claim is no reason to leave hours out
+		s.Closed = b.Closed
+	}
 	s.Head, s.Closed = b.Head, max(s.Closed, b.Closed)
 	named := make(map[string]bool, len(b.Named))
 	for _, name := range b.Named {
