@@ -218,6 +218,12 @@ func (w *world) halted(sink string) string {
 	return w.halts[sink]
 }
 
+func (w *world) refusing(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refuse = err
+}
+
 // facts counts the deletions of an hour by themselves.
 func (w *world) facts(hour layout.Hour) Facts {
 	w.mu.Lock()

@@ -23,10 +23,20 @@ func (l *life) publish(ctx context.Context) error {
 	l.w.view(func(s *ledger.State) { done = *s.Subject })
 	r := l.w.journal.Read(done + 1)
 	defer r.Close(context.WithoutCancel(ctx))
-	for stored := time.Now(); ; {
+	p := progress{seq: done, at: time.Now()}
+	for {
 		var last uint64
 		changed := l.w.view(func(s *ledger.State) { last = s.Seq })
+		if p.due(done, last) {
+			if err := l.w.append(ctx, &ledger.Subject{Seq: done}); err != nil {
+				return err
+			}
+			p = progress{seq: done, at: time.Now()}
+			l.a.clear(ctx, SinkSubject)
+			continue
+		}
 		if done >= last {
+			l.a.clear(ctx, SinkSubject)
 			select {
 			case <-ctx.Done():
 				return context.Cause(ctx)
@@ -46,18 +56,30 @@ func (l *life) publish(ctx context.Context) error {
 		if err != nil {
 			return &sinkError{sink: SinkSubject, err: err}
 		}
-		done = seq
-		// Rule 1: the progress never passes an event that is not durable. One that moves behind entries without events
-		// would be an entry itself, for ever.
-		if n > 0 && (time.Since(stored) > progressEvery || done >= last) {
-			if err := l.w.append(ctx, &ledger.Subject{Seq: done}); err != nil {
-				return err
-			}
-			stored = time.Now()
-			l.a.clear(ctx, SinkSubject)
-		}
+		done, p.events = seq, p.events+n
 	}
 }
+
+// progress is what the stream knows of the subject.
+type progress struct {
+	seq    uint64    // it has everything up to this entry
+	at     time.Time // when that was stored
+	events int       // published since then
+}
+
+// due reports whether the progress is to be stored: up to done, where the stream ends with last.
+//
+// Rule 1: it never passes an event that is not durable. One that moves behind few entries without events would be an
+// entry itself, for ever; but behind many, or the stream is never trimmed while all deletions are skipped.
+func (p *progress) due(done, last uint64) bool {
+	if p.events == 0 {
+		return done-p.seq >= progressEntries
+	}
+	return done >= last || time.Since(p.at) > progressEvery
+}
+
+// progressEntries is behind how many entries without events the subject's progress is stored.
+const progressEntries = 256
 
 // progressEvery is how often the subject's progress is stored while there is always more.
 const progressEvery = time.Second
