@@ -118,6 +118,7 @@ func (a *Archiver) life(ctx context.Context) error {
 	}
 	a.note(func(s *Status) { s.Trouble = "" })
 	l := &life{a: a, w: w}
+	a.clearAbsent(ctx)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.wait(ctx) })
 	g.Go(func() error { return l.offer(ctx) })
@@ -129,6 +130,16 @@ func (a *Archiver) life(ctx context.Context) error {
 		g.Go(func() error { return l.retried(ctx, SinkSubject, l.publish) })
 	}
 	return g.Wait()
+}
+
+// clearAbsent ends the halts of sinks that the archive does not have any more.
+func (a *Archiver) clearAbsent(ctx context.Context) {
+	if a.o.Objects == nil {
+		a.clear(ctx, SinkObjects)
+	}
+	if a.o.Subject == nil {
+		a.clear(ctx, SinkSubject)
+	}
 }
 
 // claim folds the stream and appends a claim: an owner that was overtaken in the table's log stops here.

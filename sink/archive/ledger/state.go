@@ -158,10 +158,16 @@ func (s *State) applyClaim(seq uint64, c *Claim) {
 		s.Began, s.Closed, s.Whole = hour, hour, c.FromStart
 	}
 	switch {
-	case !c.Objects:
-		s.Parts = map[PartKey]Part{}
+	case !c.Objects: // an object that is there after all is found when there are objects again
+		s.Parts, s.Intents = map[PartKey]Part{}, nil
 	case !s.Claim.Objects && !first:
 		s.ObjectsSince = hour
+		if s.Head.N == 0 {
+			s.Closed = hour
+		}
+		s.Lost = append(s.Lost, Lost{
+			ID: fmt.Sprintf("archive-objects-off-%d", c.Epoch), Why: "there were no objects", Since: s.Closed, Until: hour,
+		})
 	}
 	switch {
 	case !c.Subject:
