@@ -37,6 +37,8 @@ import (
 // shared is the queue of the tests that leave the server as it is: each of them has a table of its own.
 var shared *queue.Queue
 
+var tables atomic.Int64
+
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "archiving-")
 	if err == nil {
@@ -93,7 +95,7 @@ func newWorld(t testing.TB) *world {
 	t.Cleanup(func() { _ = b.Close() })
 	w.files = &flaky{Bucket: b}
 	w.now.Store(int64(hour0) * 3600_000)
-	w.use(shared, strings.NewReplacer("/", "_", "#", "_").Replace(t.Name()))
+	w.use(shared, fmt.Sprint("table-", tables.Add(1)))
 	return w
 }
 
