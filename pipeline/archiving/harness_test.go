@@ -162,6 +162,7 @@ type run struct {
 	*Archiver
 	w     *world
 	crash func() // ends it where it is; it need not have ended then
+	dying context.Context
 	done  chan struct{}
 }
 
@@ -176,7 +177,7 @@ func (w *world) start() *run {
 		},
 		Pipeline: "shop", Table: table, Owner: fmt.Sprint("owner ", w.epoch), Life: 1, Epoch: w.epoch, Open: w.log.Archive,
 		Now: func() change.Millis { return change.Millis(w.now.Load()) }, Retry: 10 * time.Millisecond, Facts: w.facts,
-		Metrics: NewMetrics(nil), Logger: zap.NewNop(), Halt: w.halt, Clear: w.clear,
+		Metrics: NewMetrics(nil), Logger: zap.NewNop(), Halt: w.halt, Clear: w.clear, FromStart: true,
 	}
 	w.mu.Lock()
 	o.Halted = slices.Collect(maps.Keys(w.halts))
@@ -185,7 +186,7 @@ func (w *world) start() *run {
 		w.edit(&o)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &run{Archiver: New(o), w: w, crash: cancel, done: make(chan struct{})}
+	r := &run{Archiver: New(o), w: w, crash: cancel, dying: ctx, done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
 		_ = r.Run(ctx)
@@ -262,12 +263,15 @@ func (w *world) deletedAs(v ledger.Verdict, class transform.EventClass, hour, n 
 	return w.records[from:len(w.records):len(w.records)]
 }
 
-// store stores records in batches, as often as it takes.
+// store stores records in batches, as often as it takes, unless the owner crashes.
 func (r *run) store(records []ledger.Record) {
 	r.w.t.Helper()
 	for batch := range slices.Chunk(records, 3) {
 		for {
-			err := r.Store(r.w.t.Context(), batch)
+			err := r.Store(r.dying, batch)
+			if r.dying.Err() != nil {
+				return
+			}
 			if err == nil {
 				break
 			}
