@@ -79,15 +79,15 @@ func (l *life) cutOne(ctx context.Context, since partTimes) (more bool, wait tim
 		return false, 0, err
 	}
 	defer b.discard()
-	if b.intent.Events == 0 {
-		return false, 0, fmt.Errorf("%w: part %v from entry %d on has no events", ledger.ErrFork, p.key, p.first)
-	}
 	// The intent is stored before the object: whoever goes on after a crash finds the name, and creates this object and
 	// no other.
 	if err := l.w.append(ctx, &b.intent); err != nil {
 		return false, 0, err
 	}
 	delete(since, p.key)
+	if b.intent.Events == 0 { // objects that were adopted have all events of the piece
+		return true, 0, nil
+	}
 	return true, 0, l.create(ctx, b)
 }
 

@@ -272,7 +272,9 @@ func (s *State) applyIntent(b *Intent) {
 	if s.Parts[key] = p; len(p.Coverage) == 0 { // Events counts those, too, that an adopted object has
 		delete(s.Parts, key)
 	}
-	s.Intents = append(s.Intents, *b)
+	if b.Events > 0 { // else there will be no object: adopted ones have all of them
+		s.Intents = append(s.Intents, *b)
+	}
 }
 
 // takeIntent removes an intent.
