@@ -113,6 +113,10 @@ var attacks = []attack{
 	{number: 20, what: "archive objects cut by time",
 		tests: []string{
 			"sink/archive/ledger.TestEachEventIsInOneObject",
+			"pipeline/archiving.TestOwnerCrashesAtEachStep",
+			"pipeline/archiving.TestFrozenOwnerAddsNothing",
+			"pipeline/archiving.TestStreamIsLost",
+			"pipeline/archiving.TestStreamGoesBack",
 			"test.TestExpiredItemsAreArchivedAndDeletedOnesAreNot",
 		},
 	},

@@ -148,6 +148,9 @@ func (a *Archiver) claim(ctx context.Context) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := j.SetLimit(ctx); err != nil {
+		a.o.Logger.Warn("the limit of the archive's stream stays as it is", zap.Error(err))
+	}
 	s, end, info, err := fold(ctx, j)
 	if err != nil {
 		return nil, err

@@ -105,7 +105,8 @@ func archiveEvents(b *testing.B, events, hours int) {
 
 // benchEvent returns an event with an item of 1 KB that compresses to about half.
 func benchEvent(n int, hour layout.Hour) *transform.Event {
-	item := fmt.Appendf(nil, `{"pk":{"S":"session#%09d"},"expires":{"N":"%d"},"user":{"S":"user-%d"},"data":{"B":"`, n, n, n%977)
+	item := fmt.Appendf(nil, `{"pk":{"S":"session#%09d"},"expires":{"N":"%d"},"user":{"S":"user-%d"},"data":{"B":"`,
+		n, n, n%977)
 	for k := range 12 {
 		sum := sha256.Sum256([]byte(strconv.Itoa(n*31 + k%6)))
 		item = base64.StdEncoding.AppendEncode(item, sum[:])

@@ -8,6 +8,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // TestFullStreamHoldsOrLetsEventsGo: with hold the table waits, and all of it flows when the bucket is back.
@@ -65,4 +66,37 @@ func TestStreamWithLowLimitIsCutEarly(t *testing.T) {
 	}
 	w.until("an object", func(s *ledger.State) bool { return len(s.Objects) > 0 })
 	w.proven(r.closed(0))
+}
+
+// TestFullToTheLastByteGoesOn: events are refused, and what lets the stream be trimmed is not.
+func TestFullToTheLastByteGoesOn(t *testing.T) {
+	w := newWorld(t)
+	w.files.hook(func(string) error { return bucket.ErrNotFound }, nil)
+	w.edit = func(o *Options) { o.CutAt = 1 << 20 }
+	r := w.start()
+	l := <-r.ready
+	var err error
+	var records []ledger.Record
+	for size := 100 << 10; size > 0; size /= 10 { // past what is kept free, which Store does not fill
+		for err = nil; err == nil; {
+			records = w.deleted(0, 1)
+			records[0].Item = noise(size)
+			_, err = l.store(t.Context(), records)
+		}
+	}
+	if !errors.Is(err, archive.ErrAway) {
+		t.Fatalf("full: %v", err)
+	}
+	last := w.deletedAs(ledger.Letter, transform.ClassTTL, 0, 1)
+	for range 50 { // without room for them the mark of the table's log would stand
+		if _, err := l.store(t.Context(), last); err != nil {
+			t.Fatalf("what says that an event is a dead letter: %v", err)
+		}
+		last = w.deletedAs(ledger.Letter, transform.ClassTTL, 0, 1)
+	}
+	w.files.hook(nil, nil)
+	w.await("the stream is trimmed", func() bool {
+		info, err := l.w.journal.Info(t.Context())
+		return err == nil && info.Fraction() < holdAt/2
+	})
 }

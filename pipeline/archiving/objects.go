@@ -98,7 +98,7 @@ func (l *life) due(since partTimes, now time.Time) (p piece, ok bool, wait time.
 	closable := l.closable()
 	l.w.view(func(s *ledger.State) {
 		// A stream with a low limit holds no object of the usual size, let alone one for each class.
-		cutAt := min(l.a.o.CutAt, max(int64(l.w.info.MaxBytes)/8, 1))
+		cutAt := share(l.w.info, l.a.o.CutAt, 8)
 		for key := range since {
 			if _, open := s.Parts[key]; !open {
 				delete(since, key)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/queue/journal"
 	"github.com/tailrace-cdc/replicator/sink/archive"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 )
@@ -108,11 +109,22 @@ func (l *life) store(ctx context.Context, records []ledger.Record) (int, error) 
 			return 0, &TooLargeError{Size: size}
 		}
 		if err := l.w.appendLocked(ctx, body, data); err != nil {
-			return 0, err
+			return 0, l.a.fullIs(err)
 		}
 		l.a.o.Metrics.events.WithLabelValues(l.a.o.Table, "stream").Add(float64(batch.Events()))
 		return n, nil
 	}
+}
+
+// fullIs returns what a full stream means for events.
+func (a *Archiver) fullIs(err error) error {
+	switch {
+	case !errors.Is(err, journal.ErrFull):
+		return err
+	case a.o.Letters:
+		return ErrStalled
+	}
+	return fmt.Errorf("%w: %w", archive.ErrAway, err)
 }
 
 // headroom is what the server needs of a message for subject and headers.

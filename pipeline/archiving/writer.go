@@ -47,6 +47,12 @@ func (w *writer) appendLocked(ctx context.Context, body any, data []byte) error 
 	}
 	_, snapshot := body.(*ledger.Snapshot)
 	end, err := w.journal.Append(ctx, w.end, snapshot, msg)
+	if errors.Is(err, journal.ErrFull) && !hasEvents(body) {
+		// Without this entry nothing would ever be trimmed, so that the stream would stay full. Events have to wait.
+		if err = w.journal.SetLimit(ctx); err == nil {
+			end, err = w.journal.Append(ctx, w.end, snapshot, msg)
+		}
+	}
 	if errors.Is(err, journal.ErrFull) {
 		return err // nothing was stored
 	}
@@ -61,6 +67,12 @@ func (w *writer) appendLocked(ctx context.Context, body any, data []byte) error 
 	close(w.changed)
 	w.changed = make(chan struct{})
 	return nil
+}
+
+// hasEvents reports whether an entry holds events.
+func hasEvents(body any) bool {
+	b, ok := body.(*ledger.Events)
+	return ok && len(b.Groups) > 0
 }
 
 // fail ends the use of the writer. The caller holds mu.
@@ -108,7 +120,7 @@ func (w *writer) fraction(ctx context.Context, look bool) (float64, error) {
 	w.mu.Lock()
 	info, added := w.info, w.added
 	w.mu.Unlock()
-	if look || added >= min(lookEvery, info.MaxBytes/16) {
+	if look || added >= uint64(share(info, lookEvery, 16)) {
 		var err error
 		if info, err = w.journal.Info(ctx); err != nil {
 			return 0, err
@@ -121,6 +133,14 @@ func (w *writer) fraction(ctx context.Context, look bool) (float64, error) {
 	return info.Fraction(), nil
 }
 
+// share returns a number of bytes, or less where the stream has a low limit: it is full before that much has come.
+func share(info journal.Info, bytes int64, parts uint64) int64 {
+	if info.MaxBytes == 0 {
+		return bytes
+	}
+	return min(bytes, int64(info.MaxBytes/parts))
+}
+
 // maintain appends a snapshot where one is due, and deletes what nobody needs.
 func (w *writer) maintain(ctx context.Context) error {
 	w.mu.Lock()
@@ -128,8 +148,7 @@ func (w *writer) maintain(ctx context.Context) error {
 	s := w.state
 	// Behind what is needed lie events that became an object: only a snapshot lets them go.
 	behind := s.Needed() == s.SnapshotFirst
-	// A stream with a low limit is full before that much has come.
-	every := min(snapshotEvery, int64(w.info.MaxBytes/8))
+	every := share(w.info, snapshotEvery, 8)
 	if s.BytesSince >= every || behind && s.BytesSince >= every/4 || s.SnapshotFirst == 0 && s.Seq > 0 {
 		if err := w.snapshot(ctx); err != nil {
 			return err

@@ -90,8 +90,9 @@ func (t *tally) report(r *Report, at Finding) {
 	wrong := Different
 	if len(t.incomplete) > 0 {
 		wrong = Unproven // the numbers cannot add up, and the reason is known
-		say(HourIncomplete, Unproven, "events may be missing because of %s: `replicator gaps list` says what was lost; "+
-			"heal it, or accept that the hour is not complete", strings.Join(t.incomplete, ", "))
+		say(HourIncomplete, Unproven, "events may be missing because of %s: of a gap, `replicator gaps list` says what "+
+			"was lost; ids that begin with archive- are times in which the archive's stream was lost, or had no objects",
+			strings.Join(t.incomplete, ", "))
 	}
 	if t.named != t.claimed {
 		say(CountWrong, Different, "the manifests name objects of %s and say %d: a manifest is wrong, report it",
