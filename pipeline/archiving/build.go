@@ -95,8 +95,9 @@ func (l *life) events(
 	return func(yield func(*transform.Event, error) bool) {
 		r := l.w.journal.Read(p.first)
 		defer r.Close(context.WithoutCancel(ctx))
+		covered := l.covered(p.key.Class)
 		for i.Last < p.last && (p.cutAt == 0 || i.Stored < p.cutAt) {
-			if *failed = l.yieldEntry(ctx, r.Next, p.key, i, hash, yield); *failed != nil {
+			if *failed = l.yieldEntry(ctx, r.Next, p.key, covered, i, hash, yield); *failed != nil {
 				if !errors.Is(*failed, errStop) {
 					yield(nil, *failed)
 				}
@@ -112,10 +113,9 @@ var errStop = fmt.Errorf("no more events are wanted: %w", context.Canceled)
 
 // yieldEntry yields the events of the next entry.
 func (l *life) yieldEntry(
-	ctx context.Context, next func(context.Context) (uint64, []byte, error), key ledger.PartKey, i *ledger.Intent,
-	hash *ledger.Hash, yield func(*transform.Event, error) bool,
+	ctx context.Context, next func(context.Context) (uint64, []byte, error), key ledger.PartKey, covered coverage.Set,
+	i *ledger.Intent, hash *ledger.Hash, yield func(*transform.Event, error) bool,
 ) error {
-	covered := l.covered(key.Class)
 	seq, msg, err := next(ctx)
 	if err != nil {
 		return err
@@ -149,9 +149,10 @@ func (l *life) yieldEntry(
 	})
 }
 
-// covered returns what adopted objects have of a class. Nothing is adopted while an object is built.
+// covered returns what objects have of a class. It is a copy: records that are stored meanwhile let the state forget
+// what is old.
 func (l *life) covered(class transform.EventClass) (c coverage.Set) {
-	l.w.view(func(s *ledger.State) { c = s.Covered[class] })
+	l.w.view(func(s *ledger.State) { c = s.Covered[class].Clone() })
 	return c
 }
 
