@@ -18,6 +18,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/archived"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/journal"
 	"github.com/tailrace-cdc/replicator/sink/archive/coverage"
@@ -142,7 +143,11 @@ func (f *filled) tell() {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	entry, err := ledger.Encode(&ledger.ManifestWritten{Head: f.head, Closed: expiredAt + 2}, ledger.Hash{}, nil)
+	s, err := archiving.Fold(ctx, j)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	entry, err := ledger.Encode(&ledger.ManifestWritten{Head: f.head, Closed: expiredAt + 2}, s.Hash, nil)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -9,6 +9,12 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 )
 
+// Fold returns what the archive's stream of a table says, for commands.
+func Fold(ctx context.Context, j *journal.Journal) (*ledger.State, error) {
+	s, _, _, err := fold(ctx, j)
+	return s, err
+}
+
 // fold reads the state of the archive's stream from its last complete snapshot on, up to the newest entry that the
 // stream's leader holds.
 //

@@ -3,18 +3,16 @@ package archived
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/queue"
-	"github.com/tailrace-cdc/replicator/queue/journal"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
-	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 	"github.com/tailrace-cdc/replicator/sink/archive/manifest"
 	"github.com/tailrace-cdc/replicator/sink/archive/object"
 )
@@ -99,30 +97,11 @@ func Head(ctx context.Context, q *queue.Queue, table string) (*manifest.Head, er
 	if j == nil {
 		return loggedHead(ctx, log)
 	}
-	info, err := j.Info(ctx)
+	s, err := archiving.Fold(ctx, j)
 	if err != nil {
 		return nil, err
 	}
-	head, from, err := snapshotHead(ctx, j, info)
-	if err != nil {
-		return nil, err
-	}
-	r := j.Read(from)
-	defer r.Close(context.WithoutCancel(ctx))
-	for seq := from - 1; seq < info.Last; {
-		var msg []byte
-		if seq, msg, err = r.Next(ctx); err != nil {
-			return nil, err
-		}
-		e, err := ledger.Decode(msg)
-		if err != nil {
-			return nil, fmt.Errorf("read entry %d of the archive's stream: %w", seq, err)
-		}
-		if written, ok := e.Body.(*ledger.ManifestWritten); ok {
-			head = written.Head
-		}
-	}
-	return &head, nil
+	return &s.Head, nil
 }
 
 // loggedHead returns the end of the chain that a table's log knows; nil when it knows none.
@@ -132,38 +111,6 @@ func loggedHead(ctx context.Context, log *queue.Log) (*manifest.Head, error) {
 		return nil, err
 	}
 	return &manifest.Head{N: s.Expired.Head.N, Hash: s.Expired.Head.Hash}, nil
-}
-
-// snapshotHead returns the head in the newest snapshot of an archive's stream, and the entry behind it; where the
-// newest one lacks parts, the stream is read from its first entry on.
-func snapshotHead(
-	ctx context.Context, j *journal.Journal, info journal.Info,
-) (head manifest.Head, next uint64, err error) {
-	seq, msg, err := j.Newest(ctx)
-	if err != nil || seq < info.First || seq > info.Last {
-		return head, info.First, err
-	}
-	e, err := ledger.Decode(msg)
-	if err != nil {
-		return head, 0, err
-	}
-	b, ok := e.Body.(*ledger.Snapshot)
-	if !ok || b.Part != b.Parts-1 || seq-b.First != uint64(b.Part) {
-		return head, info.First, nil
-	}
-	var parts [][]byte
-	for at := b.First; at < seq; at++ {
-		part, _, err := j.At(ctx, at)
-		if err != nil {
-			return head, 0, err
-		}
-		parts = append(parts, part)
-	}
-	s, err := ledger.Restore(b.First, append(parts, msg))
-	if err != nil {
-		return head, 0, err
-	}
-	return s.Head, seq + 1, nil
 }
 
 // readContent reads an object for manifest.Verify.
