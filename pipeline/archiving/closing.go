@@ -104,10 +104,11 @@ func (l *life) hours(s *ledger.State, until layout.Hour) []manifest.Hour {
 	}
 	hours := make([]manifest.Hour, 0, len(all))
 	for key, h := range all {
+		c, known := s.Counts[key.Hour]
 		if key.Class == transform.ClassTTL {
-			c := s.Counts[key.Hour]
 			h.Deleted, h.Skipped, h.Letters = c.Deleted, c.Skipped, c.Letters
 		}
+		h.Added = h.Supplement && (c.Added || !known && s.Forgotten(key.Hour))
 		h.Incomplete, h.Counted = l.facts(s, key)
 		slices.SortFunc(h.Objects, func(a, b manifest.Object) int { return cmp.Compare(a.Name, b.Name) })
 		hours = append(hours, *h)

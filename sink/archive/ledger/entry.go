@@ -6,6 +6,7 @@
 //	block.go     the events of an entry
 //	batch.go     events on their way into an entry: which are new, and what they cover
 //	state.go     the fold
+//	forget.go    what of the state is too old to be needed
 //	snapshot.go  the state as entries
 package ledger
 
@@ -113,6 +114,8 @@ type Counts struct {
 	Deleted int64 `json:"deleted,omitempty"`
 	Skipped int64 `json:"skipped,omitempty"` // the mapping does not archive them
 	Letters int64 `json:"letters,omitempty"` // they are dead letters
+	// Added says that earlier ones of the hour were counted too, and are forgotten.
+	Added bool `json:"added,omitempty"`
 }
 
 func (c *Counts) add(other Counts) {

@@ -26,8 +26,8 @@ type State struct {
 	Intents []Intent         `json:"intents"` // objects that may be there or not
 	Objects []Object         `json:"objects"` // that are there, and in no manifest
 
-	// Covered is what the objects of the last days cover, by class, and CoveredAt the hour of the newest of each shard.
-	// Records are read again for a day at most.
+	// Covered is what the objects of the last days cover, by class, and CoveredAt the hour in which that of a shard was
+	// archived last. Records are read again for a day at most.
 	Covered   map[transform.EventClass]coverage.Set `json:"covered,omitempty"`
 	CoveredAt map[string]layout.Hour                `json:"covered_at,omitempty"`
 
@@ -85,12 +85,6 @@ type Object struct {
 	Class transform.EventClass `json:"class"`
 	Hour  layout.Hour          `json:"hour"`
 }
-
-// How long the state keeps what it may need again, in hours before the newest record.
-const (
-	keepShards = 72
-	keepCounts = 7 * 24
-)
 
 // ErrFork means that an entry does not continue the one before it, or contradicts it: the stream was put back to an
 // older copy and written again, or a byte of it is damaged.
@@ -190,7 +184,8 @@ func (s *State) applyEvents(seq uint64, b *Events) {
 		s.Newest = max(s.Newest, sh.Hour)
 	}
 	for hour, c := range b.Counts {
-		sum := s.Counts[hour]
+		sum, known := s.Counts[hour]
+		sum.Added = sum.Added || !known && s.Forgotten(hour)
 		sum.add(c)
 		s.Counts[hour] = sum
 		s.lowerClosed(hour)
@@ -223,29 +218,14 @@ func (s *State) addGroup(seq uint64, g *Group) {
 	s.Parts[key] = p
 }
 
-// forget drops what is too old to be needed.
-func (s *State) forget() {
-	maps.DeleteFunc(s.Shards, func(_ string, sh Shard) bool { return sh.Hour < s.Newest-keepShards })
-	maps.DeleteFunc(s.Counts, func(h layout.Hour, _ Counts) bool { return h < s.Newest-keepCounts && h < s.Closed })
-	s.Lost = slices.DeleteFunc(s.Lost, func(l Lost) bool { return l.Until < s.Closed-keepCounts })
-	for key, hour := range s.CoveredAt {
-		if hour < s.Newest-keepShards {
-			delete(s.CoveredAt, key)
-			for _, c := range s.Covered {
-				delete(c, key)
-			}
-		}
-	}
-}
-
 // cover notes what an object covers that is there.
 func (s *State) cover(class transform.EventClass, hour layout.Hour, c coverage.Set) {
 	if s.Covered[class] == nil {
 		s.Covered[class] = coverage.Set{}
 	}
 	s.Covered[class].Union(c)
-	for key := range c {
-		s.CoveredAt[key] = max(s.CoveredAt[key], hour)
+	for key := range c { // a dead letter of an old hour may be archived now, and be retried once more
+		s.CoveredAt[key] = max(s.CoveredAt[key], hour, s.Newest)
 	}
 }
 
@@ -356,6 +336,7 @@ func (s *State) applyManifest(b *ManifestWritten) {
 		named[name] = true
 	}
 	s.Objects = slices.DeleteFunc(s.Objects, func(o Object) bool { return named[o.Name] })
+	s.forgetCounts()
 }
 
 // Needed returns the lowest entry that is needed: those before it may be deleted.

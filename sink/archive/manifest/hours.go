@@ -22,7 +22,8 @@ type tally struct {
 	incomplete                         []string
 }
 
-// add takes one entry of a manifest. An entry of a later manifest adds objects, and replaces what is known of the hour.
+// add takes one entry of a manifest. An entry of a later manifest adds objects, and replaces what is known of the hour,
+// unless the hour was forgotten before.
 func (hs hours) add(h *Hour) {
 	classes := hs[h.Hour]
 	if classes == nil {
@@ -38,6 +39,13 @@ func (hs hours) add(h *Hour) {
 		t.named += h.Objects[i].Events
 	}
 	t.claimed += h.Events
+	if h.Added {
+		t.deleted, t.skipped, t.letters = t.deleted+h.Deleted, t.skipped+h.Skipped, t.letters+h.Letters
+		t.incomplete = append(slices.Clone(t.incomplete), h.Incomplete...)
+		slices.Sort(t.incomplete)
+		t.incomplete = slices.Compact(t.incomplete)
+		return
+	}
 	t.deleted, t.skipped, t.letters, t.incomplete = h.Deleted, h.Skipped, h.Letters, h.Incomplete
 	if t.isCounted = h.Counted != nil; t.isCounted {
 		t.counted = *h.Counted

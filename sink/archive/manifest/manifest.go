@@ -53,6 +53,9 @@ type Hour struct {
 	Incomplete []string `json:"incomplete,omitempty"`
 	// Supplement says that an earlier manifest closed the hour.
 	Supplement bool `json:"supplement,omitempty"`
+	// Added says that the hour is so long ago that Deleted, Skipped and Letters are only those that came since the last
+	// manifest that names the hour: what that one says is still true. A retried dead letter may be archived after weeks.
+	Added bool `json:"added,omitempty"`
 }
 
 // Object is one object of the archive.

@@ -1,0 +1,38 @@
+package ledger
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/tailrace-cdc/replicator/sink/archive/layout"
+)
+
+// How long the state keeps what it may need again, in hours before the newest record.
+const (
+	keepShards = 72
+	keepCounts = 7 * 24
+)
+
+// forget drops what is too old to be needed.
+func (s *State) forget() {
+	maps.DeleteFunc(s.Shards, func(_ string, sh Shard) bool { return sh.Hour < s.Newest-keepShards })
+	if !s.Claim.Objects { // else what is late goes into a manifest first
+		s.forgetCounts()
+	}
+	s.Lost = slices.DeleteFunc(s.Lost, func(l Lost) bool { return l.Until < s.Closed-keepCounts })
+	for key, hour := range s.CoveredAt {
+		if hour < s.Newest-keepShards {
+			delete(s.CoveredAt, key)
+			for _, c := range s.Covered {
+				delete(c, key)
+			}
+		}
+	}
+}
+
+func (s *State) forgetCounts() {
+	maps.DeleteFunc(s.Counts, func(h layout.Hour, _ Counts) bool { return s.Forgotten(h) })
+}
+
+// Forgotten reports whether what was counted in an hour, and said by a manifest, need not be known any more.
+func (s *State) Forgotten(h layout.Hour) bool { return h < s.Newest-keepCounts && h < s.Closed }
