@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
-	"github.com/tailrace-cdc/replicator/transform"
+	"github.com/tailrace-cdc/replicator/sink/archive"
 )
 
 // flakyArchive is an archive that fails on demand.
@@ -24,17 +24,17 @@ type flakyArchive struct {
 	mu     sync.Mutex
 	down   error
 	tries  int
-	events map[string]int // by subject
+	events map[string]int // by id
 }
 
-func (s *flakyArchive) Write(_ context.Context, events []*transform.Event) error {
+func (s *flakyArchive) Write(_ context.Context, messages []archive.Message) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tries++; s.down != nil {
 		return s.down
 	}
-	for _, e := range events {
-		s.events[e.Subject]++
+	for _, m := range messages {
+		s.events[m.ID]++
 	}
 	return nil
 }
@@ -86,8 +86,8 @@ func TestArchiveThatFailsLosesNoEvent(t *testing.T) {
 	r = w.start("Orders")
 	r.settle()
 	want := map[string]int{}
-	for subject := range s.events {
-		want[subject] = 1
+	for id := range s.events {
+		want[id] = 1
 	}
 	if _, n := s.counts(); n != 19 {
 		t.Errorf("%d items were archived, want 19", n)

@@ -145,14 +145,14 @@ func (f *flaky) hook(before, after func(name string) error) {
 // publisher is the subject of a world.
 type publisher struct{ w *world }
 
-func (p publisher) Write(_ context.Context, events []*transform.Event) error {
+func (p publisher) Write(_ context.Context, messages []archive.Message) error {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	if p.w.refuse != nil {
 		return p.w.refuse
 	}
-	for _, e := range events {
-		p.w.sent[e.ID()]++
+	for _, m := range messages {
+		p.w.sent[m.ID]++
 	}
 	return nil
 }

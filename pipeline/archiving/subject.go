@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tailrace-cdc/replicator/sink/archive"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
+	"github.com/tailrace-cdc/replicator/sink/archive/object"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// Publisher is the subject of an archive. It makes events durable before it returns: at least once, with stable ids.
+// Publisher is the subject of an archive. It makes events durable before it returns: at least once, with stable
+// ids.
 type Publisher interface {
-	Write(ctx context.Context, events []*transform.Event) error
+	Write(ctx context.Context, messages []archive.Message) error
 }
 
 // publishBatch is how many events are published before the progress may be stored.
@@ -86,7 +89,7 @@ const progressEvery = time.Second
 
 // publishEntry publishes the events of an entry and returns their number.
 func (l *life) publishEntry(ctx context.Context, e *ledger.Entry) (n int, err error) {
-	var batch []*transform.Event
+	var batch []archive.Message
 	flush := func() error {
 		if len(batch) == 0 {
 			return nil
@@ -96,7 +99,11 @@ func (l *life) publishEntry(ctx context.Context, e *ledger.Entry) (n int, err er
 		return err
 	}
 	err = e.Each("", 0, func(e *transform.Event) error {
-		if batch = append(batch, e); len(batch) < publishBatch {
+		body, err := object.AppendEvent(nil, e)
+		if err != nil {
+			return fmt.Errorf("encode event %s: %w", e.ID(), err)
+		}
+		if batch = append(batch, archive.Message{ID: e.ID(), Body: body}); len(batch) < publishBatch {
 			return nil
 		}
 		return flush()

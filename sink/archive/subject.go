@@ -9,8 +9,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
-
-	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // Options of a Subject.
@@ -61,52 +59,38 @@ func OpenSubject(ctx context.Context, o Options, log *zap.Logger) (*Subject, err
 	return nil, fmt.Errorf("look for a stream on %s: %w", o.Subject, err)
 }
 
-// Write makes the events durable in the stream, or sends them to the current subscribers. After an error some may be
+// Write makes the messages durable in the stream, or sends them to the current subscribers. After an error some may be
 // durable, and the caller has to write all of them again.
 //
 // Rule 1: an event counts as published when its publication is acknowledged.
-func (s *Subject) Write(ctx context.Context, events []*transform.Event) error {
-	lines := make([]line, len(events))
-	for i, e := range events {
-		body, err := Encode(e)
-		if err != nil {
-			return fmt.Errorf("encode event %s: %w", e.ID(), err)
-		}
-		lines[i] = line{id: e.ID(), body: body}
-	}
-	if err := s.publish(ctx, lines); err != nil {
+func (s *Subject) Write(ctx context.Context, messages []Message) error {
+	if err := s.publish(ctx, messages); err != nil {
 		return fmt.Errorf("publish to archive: %w", err)
 	}
 	return nil
 }
 
-// line is one encoded event.
-type line struct {
-	id   string
-	body []byte
-}
-
-func (s *Subject) publish(ctx context.Context, lines []line) error {
+func (s *Subject) publish(ctx context.Context, messages []Message) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	if s.stream != nil {
-		return s.store(ctx, lines)
+		return s.store(ctx, messages)
 	}
-	for _, l := range lines {
-		if err := s.conn.PublishMsg(s.message(l)); err != nil {
+	for _, m := range messages {
+		if err := s.conn.PublishMsg(s.message(m)); err != nil {
 			return err
 		}
 	}
 	return s.conn.FlushWithContext(ctx)
 }
 
-// store publishes the lines and waits for their acknowledgements, inFlight at a time.
-func (s *Subject) store(ctx context.Context, lines []line) error {
-	for len(lines) > 0 {
-		n := min(len(lines), inFlight)
+// store publishes the messages and waits for their acknowledgements, inFlight at a time.
+func (s *Subject) store(ctx context.Context, messages []Message) error {
+	for len(messages) > 0 {
+		n := min(len(messages), inFlight)
 		acks := make([]jetstream.PubAckFuture, n)
-		for i, l := range lines[:n] {
-			ack, err := s.stream.PublishMsgAsync(s.message(l))
+		for i, m := range messages[:n] {
+			ack, err := s.stream.PublishMsgAsync(s.message(m))
 			if err != nil {
 				return err
 			}
@@ -121,15 +105,15 @@ func (s *Subject) store(ctx context.Context, lines []line) error {
 				return fmt.Errorf("wait for the acknowledgement on %s: %w", s.name, context.Cause(ctx))
 			}
 		}
-		lines = lines[n:]
+		messages = messages[n:]
 	}
 	return nil
 }
 
 // message returns the event in the structured mode of CloudEvents' NATS binding.
-func (s *Subject) message(l line) *nats.Msg {
-	return &nats.Msg{Subject: s.name, Data: l.body, Header: nats.Header{
-		jetstream.MsgIDHeader: {l.id},
+func (s *Subject) message(m Message) *nats.Msg {
+	return &nats.Msg{Subject: s.name, Data: m.Body, Header: nats.Header{
+		jetstream.MsgIDHeader: {m.ID},
 		"content-type":        {"application/cloudevents+json"},
 	}}
 }
