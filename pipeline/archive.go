@@ -10,6 +10,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // applyOptions returns what the sinks need to know about the table in this life, except for the way into the log, and
@@ -50,6 +51,9 @@ func (t *table) newArchiver(s *checkpoint.State) *archiving.Archiver {
 		return t.appendHalt(ctx, sink, code, reason)
 	}
 	o.Clear = t.appendClear
+	o.Letter = func(ctx context.Context, e *transform.Event, body []byte, code, reason string) error {
+		return t.letters.StoreEvent(ctx, e, body, code, reason)
+	}
 	a := archiving.New(o)
 	t.view.archiver.Store(a)
 	t.view.observeArchive(s)

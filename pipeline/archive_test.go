@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
+	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sink/archive"
 )
 
@@ -24,19 +26,24 @@ type flakyArchive struct {
 	mu     sync.Mutex
 	down   error
 	tries  int
+	large  string         // a text in events that are too large; "": none is
 	events map[string]int // by id
 }
 
-func (s *flakyArchive) Write(_ context.Context, messages []archive.Message) error {
+func (s *flakyArchive) Write(_ context.Context, messages []archive.Message) (refused []archive.Message, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tries++; s.down != nil {
-		return s.down
+		return nil, s.down
 	}
 	for _, m := range messages {
+		if s.large != "" && bytes.Contains(m.Body, []byte(s.large)) {
+			refused = append(refused, m)
+			continue
+		}
 		s.events[m.ID]++
 	}
-	return nil
+	return refused, nil
 }
 
 // fail makes every later write return down; with nil they succeed.
@@ -44,6 +51,13 @@ func (s *flakyArchive) fail(down error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down, s.tries = down, 0
+}
+
+// take lets no event be too large.
+func (s *flakyArchive) take() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.large = ""
 }
 
 // resetTries counts the tries from now on.
@@ -133,6 +147,42 @@ func TestArchiveThatIsAwayHaltsOnlyItself(t *testing.T) {
 	r.until("the halt is over", func() bool { return r.table("Orders").State == "running" })
 	if _, n := s.counts(); n != 1 {
 		t.Errorf("%d items were archived, want 1", n)
+	}
+	r.settle()
+	r.equal()
+}
+
+// TestEventThatIsTooLargeForTheSubject is a dead letter until it is retried; the others go on.
+func TestEventThatIsTooLargeForTheSubject(t *testing.T) {
+	w := newWorld(t)
+	s := &flakyArchive{events: map[string]int{}, large: "much"}
+	w.archive, w.onTTL = &archiving.Place{Subject: s}, "archive"
+	w.createTable("Orders")
+	w.post("UpdateTimeToLive",
+		`{"TableName":"Orders","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`)
+	r := w.start("Orders")
+	for sk, v := range map[string]string{"0": "little", "1": "much"} {
+		w.put("Orders", "p", sk, fmt.Sprintf(`"expires":{"N":"%d"},"v":{"S":%q}`, w.clock.Now().Unix(), v))
+	}
+	r.until("they are read", func() bool { return r.table("Orders").Changes == 2 })
+	w.clock.Advance(time.Minute)
+	w.tables.ExpireNow(w.clock.Now())
+	r.until("one is a letter", func() bool { return r.table("Orders").DeadLetters == 1 })
+	r.until("one is published", func() bool { _, n := s.counts(); return n == 1 })
+	if st := r.table("Orders"); len(st.Halts) > 0 {
+		t.Errorf("halts %v", st.Halts)
+	}
+	if out := r.answered(r.ask(request.Letters, itemOf("p", "1"))); out.Refused != 1 || out.Applied != 0 ||
+		!strings.Contains(fmt.Sprint(out.Notes), "max_payload") {
+		t.Errorf("it is still too large: %+v", out)
+	}
+	s.take()
+	if out := r.answered(r.ask(request.Letters, itemOf("p", "1"))); out.Refused != 0 || out.Applied != 1 {
+		t.Errorf("it is taken: %+v", out)
+	}
+	r.until("the letter is gone", func() bool { return r.table("Orders").DeadLetters == 0 })
+	if _, n := s.counts(); n != 2 {
+		t.Errorf("%d events are published", n)
 	}
 	r.settle()
 	r.equal()

@@ -18,8 +18,8 @@ func (a *app) dlqCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dlq",
 		Short: "List, show, retry and drop dead letters",
-		Long: `A dead letter is a change that the mapping or Bigtable refused for good. It is kept with its reason until it is
-applied (retry) or dropped on purpose (drop). A table is not ready while any is open.`,
+		Long: `A dead letter is a change that the mapping, Bigtable or the archive refused for good. It is kept with its
+reason until it is applied (retry) or dropped on purpose (drop). A table is not ready while any is open.`,
 		Args: a.Args(cobra.NoArgs),
 	}
 	cmd.AddCommand(a.dlqListCommand(), a.dlqShowCommand(), a.dlqRetryCommand(), a.dlqDropCommand())

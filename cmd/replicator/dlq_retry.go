@@ -22,7 +22,8 @@ func (a *app) dlqRetryCommand() *cobra.Command {
 		Long: `retry asks the replicator that owns the table to try dead letters again, and waits until that is done; with ID,
 those of that letter's item. The item is read and its rows are made true at a version a minute below the reading, which
 makes earlier letters needless; letters of the last minute, and those that write what outlives their item, are applied
-at their own versions, in order, up to the first that is refused. Letters of the archive go to the archive.
+at their own versions, in order, up to the first that is refused. Letters of the archive go to the archive,
+and those of archive.subject are published as they are.
 
 A letter that was applied or is needless is deleted; one that is refused again stays, with one more attempt, and the
 exit code is 4. Without a running owner nothing is tried: only the owner writes rows.`,

@@ -203,6 +203,14 @@ func (l *DeadLetters) store(ctx context.Context, sink string, c *change.Change, 
 // whoever runs the copy decides when there are too many.
 func (l *DeadLetters) storeOfCopy(ctx context.Context, x deadletter.CopyItem, why outcome.Outcome) error {
 	letter := deadletter.NewOfCopy(l.o.Table.Source, SinkBigtable, x, why.Code, why.Reason, l.shared.now().Time())
+	if _, err := l.keep(ctx, letter); err != nil {
+		return fmt.Errorf("store dead letter of a copy: %w", err)
+	}
+	return nil
+}
+
+// keep stores a letter, and returns whether its item had others.
+func (l *DeadLetters) keep(ctx context.Context, letter *deadletter.Letter) (known bool, err error) {
 	l.mu.Lock()
 	l.inPut++
 	l.mu.Unlock()
@@ -212,10 +220,9 @@ func (l *DeadLetters) storeOfCopy(ctx context.Context, x deadletter.CopyItem, wh
 		l.mu.Unlock()
 	}()
 	if err := l.stored.Put(ctx, letter); err != nil {
-		return fmt.Errorf("store dead letter of a copy: %w", err)
+		return false, err
 	}
-	l.noteStored(letter)
-	return nil
+	return l.noteStored(letter), nil
 }
 
 // noteStored notes that a dead letter is in the store, and returns whether its item had others.

@@ -21,6 +21,7 @@
 //	worker.go       the batch of a lane: changes of one item coalesced into one write
 //	operation.go    a resync, in its lane
 //	letters.go      the dead letters of the item that is resynced
+//	published.go    events that the archive's subject refused
 //	turns.go        the order of changes in tables that remove whole rows
 //	quarantine.go   a row that Bigtable neither takes nor refuses
 //	deadletters.go  refused changes, and the items that are dirty because of them

@@ -278,15 +278,20 @@ func (x *resyncing) keep(ctx context.Context, l *heldLetter, put bool) error {
 // retriedAt returns the time to record, in the precision that is stored.
 func (x *resyncing) retriedAt() time.Time { return x.shared.now().Time().Truncate(time.Millisecond) }
 
-// archiveLetters writes the events of the item's letters of the archive. Each event has an id of its own, so their
-// order does not matter.
+// archiveLetters writes the events of the item's letters of the archive, and publishes those of its subject. Each event
+// has an id of its own, so their order does not matter.
 func (x *resyncing) archiveLetters(ctx context.Context) error {
 	var gone []string
 	for _, l := range x.letters {
-		if l.Sink != SinkArchive || l.change == nil {
+		var err error
+		switch {
+		case l.Sink == SinkArchive && l.change != nil:
+			err = x.archiveLetter(ctx, l.change)
+		case l.Sink == SinkSubject && l.Event:
+			err = x.publishLetter(ctx, l)
+		default:
 			continue
 		}
-		err := x.archiveLetter(ctx, l.change)
 		if err == nil {
 			gone = append(gone, l.ID)
 			continue
@@ -336,15 +341,7 @@ func (x *resyncing) archiveLetter(ctx context.Context, c *change.Change) error {
 // canonical returns the canonical form of a key.
 func (w *worker) canonical(keys []byte) ([]byte, error) {
 	w.dec.Reset()
-	img, err := w.dec.Image(keys)
-	if err != nil {
-		return nil, fmt.Errorf("read key: %w", err)
-	}
-	key, err := w.o.Table.Program.Table().Schema.Canonical(nil, img)
-	if err != nil {
-		return nil, fmt.Errorf("read key: %w", err)
-	}
-	return key, nil
+	return w.o.Table.canonical(w.dec, keys)
 }
 
 // heat notes that a row or letter of the item has version v, above that of the resync: see ResyncOutcome.Hot.

@@ -2,12 +2,14 @@ package apply
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/archive"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -49,10 +51,25 @@ type Table struct {
 	Program *transform.Program
 }
 
+// canonical returns the canonical form of a key.
+func (t *Table) canonical(dec *change.Decoder, keys []byte) ([]byte, error) {
+	img, err := dec.Image(keys)
+	if err != nil {
+		return nil, fmt.Errorf("read key: %w", err)
+	}
+	key, err := t.Program.Table().Schema.Canonical(nil, img)
+	if err != nil {
+		return nil, fmt.Errorf("read key: %w", err)
+	}
+	return key, nil
+}
+
 // Archive keeps deletions until they are archived.
 type Archive interface {
 	// Store makes records durable in their order, and drops those that are there already: see archiving.Archiver.
 	Store(ctx context.Context, records []ledger.Record) error
+	// Publish publishes an event again: see archiving.Archiver.
+	Publish(ctx context.Context, m archive.Message) error
 }
 
 // Shared is what the sinks of all tables of a process share: the services, memory, and workers.

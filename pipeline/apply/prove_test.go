@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/sink/archive"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 )
 
@@ -47,6 +48,8 @@ func TestProofWaitsForTheBigtableSink(t *testing.T) {
 
 // slowArchive never takes anything.
 type slowArchive struct{}
+
+func (slowArchive) Publish(context.Context, archive.Message) error { return nil }
 
 func (slowArchive) Store(ctx context.Context, _ []ledger.Record) error {
 	<-ctx.Done()

@@ -16,6 +16,7 @@ import (
 	"github.com/tailrace-cdc/replicator/queue/journal"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // Names of the archive's sinks in halts and messages. What copies the table's log into the archive's stream is the sink
@@ -40,9 +41,11 @@ type Options struct {
 	Facts func(layout.Hour) Facts
 	// Halted are the sinks of the archive that the log has as halted. Halt stores that one is, and Clear that it is not
 	// any more; both may be called again.
-	Halted  []string
-	Halt    func(ctx context.Context, sink, code, reason string) error
-	Clear   func(ctx context.Context, sink string) error
+	Halted []string
+	Halt   func(ctx context.Context, sink, code, reason string) error
+	Clear  func(ctx context.Context, sink string) error
+	// Letter stores a dead letter of SinkSubject: an event, with the message that is never taken. It may be called again.
+	Letter  func(ctx context.Context, e *transform.Event, body []byte, code, reason string) error
 	Metrics *Metrics
 	Logger  *zap.Logger
 }

@@ -77,6 +77,9 @@ type world struct {
 	halts   map[string]string // code by sink, as the log has them
 	sent    map[string]int    // by id
 	refuse  error             // what the subject returns
+	largest int               // bytes of an event that the subject takes; 0: any
+	letters map[string]string // code by id of the event
+	noRoom  error             // what the dead letters return
 }
 
 const (
@@ -86,7 +89,7 @@ const (
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{t: t, next: 1000, halts: map[string]string{}, sent: map[string]int{}}
+	w := &world{t: t, next: 1000, halts: map[string]string{}, sent: map[string]int{}, letters: map[string]string{}}
 	w.dir = t.TempDir()
 	b, err := bucket.Open(t.Context(), "file://"+w.dir, bucket.Options{})
 	if err != nil {
@@ -145,16 +148,20 @@ func (f *flaky) hook(before, after func(name string) error) {
 // publisher is the subject of a world.
 type publisher struct{ w *world }
 
-func (p publisher) Write(_ context.Context, messages []archive.Message) error {
+func (p publisher) Write(_ context.Context, messages []archive.Message) (refused []archive.Message, err error) {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	if p.w.refuse != nil {
-		return p.w.refuse
+		return nil, p.w.refuse
 	}
 	for _, m := range messages {
+		if p.w.largest > 0 && len(m.Body) > p.w.largest {
+			refused = append(refused, m)
+			continue
+		}
 		p.w.sent[m.ID]++
 	}
-	return nil
+	return refused, nil
 }
 
 // run is one life of the table.
@@ -178,6 +185,7 @@ func (w *world) start() *run {
 		Pipeline: "shop", Table: table, Owner: fmt.Sprint("owner ", w.epoch), Life: 1, Epoch: w.epoch, Open: w.log.Archive,
 		Now: func() change.Millis { return change.Millis(w.now.Load()) }, Retry: 10 * time.Millisecond, Facts: w.facts,
 		Metrics: NewMetrics(nil), Logger: zap.NewNop(), Halt: w.halt, Clear: w.clear, FromStart: true,
+		Letter: w.letter,
 	}
 	w.mu.Lock()
 	o.Halted = slices.Collect(maps.Keys(w.halts))
@@ -213,6 +221,15 @@ func (w *world) clear(_ context.Context, sink string) error {
 	defer w.mu.Unlock()
 	delete(w.halts, sink)
 	return nil
+}
+
+func (w *world) letter(_ context.Context, e *transform.Event, _ []byte, code, _ string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.noRoom == nil {
+		w.letters[e.ID()] = code
+	}
+	return w.noRoom
 }
 
 func (w *world) halted(sink string) string {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -53,4 +55,34 @@ func TestSubjectAddedLater(t *testing.T) {
 			t.Errorf("%s is not published", e.ID())
 		}
 	}
+}
+
+// TestEventThatIsTooLargeForTheSubjectIsALetter, before the progress passes it; the others go on.
+func TestEventThatIsTooLargeForTheSubjectIsALetter(t *testing.T) {
+	w := newWorld(t)
+	w.edit = func(o *Options) { o.Objects, o.Subject = nil, publisher{w} }
+	w.largest, w.noRoom = 2000, errors.New("the dead letters are full")
+	records := w.deleted(0, 5)
+	records[2].Item = noise(3000)
+	r := w.start()
+	r.store(records)
+	w.await("the subject is halted", func() bool { return w.halted(SinkSubject) != "" })
+	if s, err := w.state(); err != nil || *s.Subject >= s.Seq {
+		t.Errorf("the progress passes an event that is nowhere: %+v, %v", s, err)
+	}
+	w.lettersTake()
+	w.await("the halt is over", func() bool { return w.halted(SinkSubject) == "" })
+	w.until("its progress", func(s *ledger.State) bool { return *s.Subject >= s.Seq-1 })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	want := map[string]string{records[2].ID(): CodeTooLarge}
+	if diff := cmp.Diff(want, w.letters); diff != "" || len(w.sent) != 4 {
+		t.Errorf("published %v; letters (-want +got):\n%s", w.sent, diff)
+	}
+}
+
+func (w *world) lettersTake() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.noRoom = nil
 }

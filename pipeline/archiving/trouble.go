@@ -65,6 +65,9 @@ func explain(sink string, err error) (code, reason string) {
 	if errors.As(err, &conflict) {
 		return "archive_conflict", reason
 	}
+	if halt := (*outcome.HaltError)(nil); errors.As(err, &halt) { // on_reject: halt
+		return halt.Code, halt.Reason
+	}
 	if sink == SinkSubject {
 		class = conn.Classify(err)
 	} else if hint := bucket.Hint(err); hint != "" {

@@ -22,7 +22,8 @@ import (
 )
 
 // Letter is a change that a sink will never take, or an item that a copy could not write, kept with its reason (Rule
-// 8). The letter of a copy has Copy and Keys, and no record: the item is read again when it is retried.
+// 8). The letter of a copy has Copy and Keys, and no record: the item is read again when it is retried. That of a
+// published event has Event and Keys: the log may not have the record any more.
 type Letter struct {
 	ID        string                `json:"id"`
 	Table     string                `json:"table"`
@@ -47,21 +48,47 @@ type Letter struct {
 	Resynced change.Version  `json:"resynced,omitempty"`
 	Copy     string          `json:"copy,omitempty"` // id of the copy
 	Keys     json.RawMessage `json:"keys,omitempty"` // of the item, as typed JSON
-	Raw      []byte          `json:"-"`              // the record as DynamoDB sent it
+	Event    bool            `json:"event,omitempty"`
+	Raw      []byte          `json:"-"` // the record as DynamoDB sent it, or the event as it would be published
 }
 
 // New makes the letter of a change that a sink refused. Its id depends on feed, sequence number and sink only: a replay
 // of the change makes the same letter.
 func New(table, sink string, c *change.Change, code, reason string, now time.Time) *Letter {
-	h := sha256.New()
-	for _, s := range []string{c.Feed.Stream, c.Feed.Shard, string(c.SequenceNumber), sink} {
-		fmt.Fprintf(h, "%d:%s", len(s), s)
-	}
 	return &Letter{
-		ID: hex.EncodeToString(h.Sum(nil)[:10]), Table: table, Sink: sink, Feed: c.Feed, Seq: c.SequenceNumber,
+		ID: idOf(c.Feed, c.SequenceNumber, sink), Table: table, Sink: sink, Feed: c.Feed, Seq: c.SequenceNumber,
 		Op: c.Op, TTL: c.TTL,
 		Version: c.Version, Created: c.Created, KeyHash: c.KeyHash, Code: code, Reason: reason,
 		FirstSeen: now.UTC(), LastTried: now.UTC(), Raw: bytes.Clone(c.Raw),
+	}
+}
+
+func idOf(feed change.Feed, seq change.SequenceNumber, sink string) string {
+	h := sha256.New()
+	for _, s := range []string{feed.Stream, feed.Shard, string(seq), sink} {
+		fmt.Fprintf(h, "%d:%s", len(s), s)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:10])
+}
+
+// Event is an event of a deletion that its subject will never take.
+type Event struct {
+	Feed      change.Feed // of the record, with the label of its stream
+	Seq       change.SequenceNumber
+	Version   change.Version
+	Created   change.Millis
+	TTL       bool
+	Keys      []byte // as typed JSON
+	Canonical []byte // key
+	Body      []byte // JSON
+}
+
+// NewOfEvent makes the letter of an event. Its id depends on the record and the sink only.
+func NewOfEvent(table, sink string, e Event, code, reason string, now time.Time) *Letter {
+	return &Letter{
+		ID: idOf(e.Feed, e.Seq, sink), Table: table, Sink: sink, Feed: e.Feed, Seq: e.Seq, Op: change.Remove, TTL: e.TTL,
+		Version: e.Version, Created: e.Created, KeyHash: change.HashKey(e.Canonical), Code: code, Reason: reason,
+		FirstSeen: now.UTC(), LastTried: now.UTC(), Event: true, Keys: bytes.Clone(e.Keys), Raw: bytes.Clone(e.Body),
 	}
 }
 
@@ -87,17 +114,17 @@ func NewOfCopy(table, sink string, x CopyItem, code, reason string, now time.Tim
 // subjectToken replaces what may not be in one token of a subject.
 var subjectToken = strings.NewReplacer(".", "_", "*", "_", ">", "_", " ", "_", "\t", "_", "\r", "_", "\n", "_")
 
-// ErrNoRecord means that the letter is an item of a copy: there is no change to apply, the item is read again.
+// ErrNoRecord means that the letter is an item of a copy, or an event: there is no change to apply.
 var ErrNoRecord = errors.New("the letter has no record")
 
 // CodeUnreadable is the code of a stored letter that cannot be read, because it is damaged or another program
 // published it. Such a Letter has no change, only id, table, code and reason: it can be dropped, but never retried.
 const CodeUnreadable = "unreadable"
 
-// Change returns the change as it came out of the log, with the version it had. The letter of a copy has none:
-// ErrNoRecord.
+// Change returns the change as it came out of the log, with the version it had. The letter of a copy or
+// of an event has none: ErrNoRecord.
 func (l *Letter) Change() (*change.Change, error) {
-	if l.Copy != "" {
+	if l.Copy != "" || l.Event {
 		return nil, fmt.Errorf("read letter %s: %w", l.ID, ErrNoRecord)
 	}
 	r, err := change.ScanRecord(l.Raw)

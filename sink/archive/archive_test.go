@@ -1,12 +1,14 @@
 package archive
 
 import (
+	"crypto/rand"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
@@ -19,19 +21,26 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func expired(i int) Message {
-	return Message{ID: fmt.Sprint("label/shard/", i), Body: fmt.Appendf(nil, `{"specversion":"1.0","id":"label/shard/%d"}`, i)}
+	id := fmt.Sprint("label/shard/", i)
+	return Message{ID: id, Body: fmt.Appendf(nil, `{"specversion":"1.0","id":%q}`, id)}
 }
 
 func write(t *testing.T, a *Subject, messages ...Message) {
 	t.Helper()
-	if err := a.Write(t.Context(), messages); err != nil {
-		t.Fatal(err)
+	if refused, err := a.Write(t.Context(), messages); err != nil || len(refused) > 0 {
+		t.Fatal(refused, err)
 	}
 }
 
 func connect(t *testing.T) *nats.Conn {
 	t.Helper()
-	s, err := sandbox.Open(sandbox.Options{Addr: "127.0.0.1:0", Dir: t.TempDir()})
+	return connectTo(t, sandbox.Options{})
+}
+
+func connectTo(t *testing.T, o sandbox.Options) *nats.Conn {
+	t.Helper()
+	o.Addr, o.Dir = "127.0.0.1:0", t.TempDir()
+	s, err := sandbox.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +98,7 @@ func TestEventThatTheStreamRefusesIsNotDurable(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := openConn(t, conn)
-	err := a.Write(t.Context(), []Message{expired(1), expired(2)})
+	_, err := a.Write(t.Context(), []Message{expired(1), expired(2)})
 	if err == nil {
 		t.Fatal("an event that the stream refused was reported durable")
 	}
@@ -109,7 +118,7 @@ func TestUnavailableStreamIsAnErrorAndNotASilentLoss(t *testing.T) {
 	if err := js.DeleteStream(t.Context(), "A"); err != nil {
 		t.Fatal(err)
 	}
-	err := a.Write(t.Context(), []Message{expired(1)})
+	_, err := a.Write(t.Context(), []Message{expired(1)})
 	if err == nil {
 		t.Fatal("an event was published into nothing and reported durable")
 	}
@@ -130,4 +139,73 @@ func TestSubjectWithoutAStreamReachesSubscribers(t *testing.T) {
 	if err != nil || msg.Header.Get("Nats-Msg-Id") != "label/shard/1" {
 		t.Errorf("got %+v, %v", msg, err)
 	}
+}
+
+// TestMessageThatIsTooLargeIsCompressedOrRefused, whoever sets the limit: the server, or the stream on the subject.
+func TestMessageThatIsTooLargeIsCompressedOrRefused(t *testing.T) {
+	const limit = 16 << 10
+	noise := make([]byte, limit)
+	_, _ = rand.Read(noise)
+	small := expired(1)
+	dull := Message{ID: "label/shard/2", Body: []byte(`"` + strings.Repeat("dull ", limit) + `"`)}
+	wild := Message{ID: "label/shard/3", Body: fmt.Appendf(nil, `"%x"`, noise)}
+	for name, x := range map[string]struct {
+		server int
+		stream *jetstream.StreamConfig
+	}{
+		"server":                   {limit, &jetstream.StreamConfig{}},
+		"server, without a stream": {limit, nil},
+		"stream":                   {0, &jetstream.StreamConfig{MaxMsgSize: limit}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn := connectTo(t, sandbox.Options{MaxPayload: x.server})
+			if x.stream != nil {
+				js, _ := jetstream.New(conn)
+				x.stream.Name, x.stream.Subjects = "A", []string{"archive.>"}
+				if _, err := js.CreateStream(t.Context(), *x.stream); err != nil {
+					t.Fatal(err)
+				}
+			}
+			sub, err := conn.SubscribeSync("archive.>")
+			if err != nil {
+				t.Fatal(err)
+			}
+			refused, err := openConn(t, conn).Write(t.Context(), []Message{dull, wild, small})
+			if err != nil || len(refused) != 1 || refused[0].ID != wild.ID {
+				t.Fatalf("refused %d, %v", len(refused), err)
+			}
+			got := map[string]string{}
+			for len(got) < 2 {
+				msg, err := sub.NextMsg(5 * time.Second)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body := msg.Data
+				switch msg.Header.Get("Content-Encoding") {
+				case "zstd":
+					if body, err = unpack(body); err != nil {
+						t.Fatal(err)
+					}
+				case "":
+					if len(body) > limit { // a subscriber sees what the stream refuses
+						continue
+					}
+				}
+				got[msg.Header.Get("Nats-Msg-Id")] = string(body)
+			}
+			want := map[string]string{small.ID: string(small.Body), dull.ID: string(dull.Body)}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func unpack(b []byte) ([]byte, error) {
+	z, err := zstd.NewReader(nil)
+	if err != nil {
+		return nil, err
+	}
+	defer z.Close()
+	return z.DecodeAll(b, nil)
 }

@@ -14,6 +14,15 @@ import (
 // storeFailed is JetStream's code for a stream at its limit and for a store that cannot write (server/errors.json).
 const storeFailed = 10077
 
+// tooLarge is JetStream's code for a message that is larger than the stream allows.
+const tooLarge = 10054
+
+// isTooLarge reports whether a stream will never take a message of this size.
+func isTooLarge(err error) bool {
+	api := (*jetstream.APIError)(nil)
+	return errors.As(err, &api) && api.ErrorCode == tooLarge
+}
+
 // ErrAway means that the archive takes nothing now, or that it is unknown what it took: the same may be stored again
 // later.
 var ErrAway = errors.New("the archive takes nothing now")

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
@@ -29,9 +31,10 @@ type Subject struct {
 	conn    *nats.Conn
 	stream  jetstream.JetStream // nil: no stream listens on the subject
 	timeout time.Duration
+	zstd    *zstd.Encoder
 }
 
-// inFlight bounds the unacknowledged publications of one Write.
+// inFlight bounds the publications that wait for their acknowledgements.
 const inFlight = 256
 
 // OpenSubject looks for a stream on the subject.
@@ -43,7 +46,11 @@ func OpenSubject(ctx context.Context, o Options, log *zap.Logger) (*Subject, err
 	if err != nil {
 		return nil, err
 	}
-	s := &Subject{name: o.Subject, conn: o.Conn, stream: js, timeout: o.Timeout}
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		return nil, err
+	}
+	s := &Subject{name: o.Subject, conn: o.Conn, stream: js, timeout: o.Timeout, zstd: z}
 	_, err = js.StreamNameBySubject(ctx, o.Subject)
 	switch {
 	case err == nil:
@@ -59,55 +66,78 @@ func OpenSubject(ctx context.Context, o Options, log *zap.Logger) (*Subject, err
 	return nil, fmt.Errorf("look for a stream on %s: %w", o.Subject, err)
 }
 
-// Write makes the messages durable in the stream, or sends them to the current subscribers. After an error some may be
-// durable, and the caller has to write all of them again.
+// Write makes the messages durable in the stream, or sends them to the current subscribers. One that is too large for a
+// message of the server, or of the stream, is compressed. Write returns those that are too large even so: they will
+// never be published. After an error some may be durable, and the caller has to write all of them again.
 //
 // Rule 1: an event counts as published when its publication is acknowledged.
-func (s *Subject) Write(ctx context.Context, messages []Message) error {
-	if err := s.publish(ctx, messages); err != nil {
-		return fmt.Errorf("publish to archive: %w", err)
-	}
-	return nil
-}
-
-func (s *Subject) publish(ctx context.Context, messages []Message) error {
+func (s *Subject) Write(ctx context.Context, messages []Message) (refused []Message, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	if s.stream != nil {
-		return s.store(ctx, messages)
+	large, err := s.publish(ctx, messages, s.message)
+	if err == nil && len(large) > 0 {
+		refused, err = s.publish(ctx, large, s.compressed)
 	}
-	for _, m := range messages {
-		if err := s.conn.PublishMsg(s.message(m)); err != nil {
-			return err
-		}
+	if err != nil {
+		return nil, fmt.Errorf("publish to archive: %w", err)
 	}
-	return s.conn.FlushWithContext(ctx)
+	return refused, nil
 }
 
-// store publishes the messages and waits for their acknowledgements, inFlight at a time.
-func (s *Subject) store(ctx context.Context, messages []Message) error {
-	for len(messages) > 0 {
-		n := min(len(messages), inFlight)
-		acks := make([]jetstream.PubAckFuture, n)
-		for i, m := range messages[:n] {
-			ack, err := s.stream.PublishMsgAsync(s.message(m))
+// publish publishes the messages in a form, inFlight at a time, and returns those that are too large in it.
+func (s *Subject) publish(
+	ctx context.Context, messages []Message, form func(Message) *nats.Msg,
+) (large []Message, err error) {
+	for batch := range slices.Chunk(messages, inFlight) {
+		var sent []Message
+		var acks []jetstream.PubAckFuture
+		for _, m := range batch {
+			msg := form(m)
+			if int64(msg.Size()) > s.conn.MaxPayload() {
+				large = append(large, m)
+				continue
+			}
+			ack, err := s.send(msg)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			acks[i] = ack
+			sent, acks = append(sent, m), append(acks, ack)
 		}
-		for _, ack := range acks {
-			select {
-			case <-ack.Ok():
-			case err := <-ack.Err():
-				return fmt.Errorf("wait for the acknowledgement on %s: %w", s.name, err)
-			case <-ctx.Done():
-				return fmt.Errorf("wait for the acknowledgement on %s: %w", s.name, context.Cause(ctx))
+		if s.stream == nil {
+			continue
+		}
+		for i, ack := range acks {
+			switch err := s.wait(ctx, ack); {
+			case isTooLarge(err):
+				large = append(large, sent[i])
+			case err != nil:
+				return nil, fmt.Errorf("wait for the acknowledgement on %s: %w", s.name, err)
 			}
 		}
-		messages = messages[n:]
 	}
-	return nil
+	if s.stream == nil {
+		return large, s.conn.FlushWithContext(ctx)
+	}
+	return large, nil
+}
+
+// send publishes a message; without a stream there is no acknowledgement.
+func (s *Subject) send(msg *nats.Msg) (jetstream.PubAckFuture, error) {
+	if s.stream == nil {
+		return nil, s.conn.PublishMsg(msg)
+	}
+	return s.stream.PublishMsgAsync(msg)
+}
+
+func (s *Subject) wait(ctx context.Context, ack jetstream.PubAckFuture) error {
+	select {
+	case <-ack.Ok():
+		return nil
+	case err := <-ack.Err():
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // message returns the event in the structured mode of CloudEvents' NATS binding.
@@ -116,4 +146,12 @@ func (s *Subject) message(m Message) *nats.Msg {
 		jetstream.MsgIDHeader: {m.ID},
 		"content-type":        {"application/cloudevents+json"},
 	}}
+}
+
+// compressed returns the same with its data compressed.
+func (s *Subject) compressed(m Message) *nats.Msg {
+	msg := s.message(m)
+	msg.Data = s.zstd.EncodeAll(m.Body, nil)
+	msg.Header["Content-Encoding"] = []string{"zstd"}
+	return msg
 }

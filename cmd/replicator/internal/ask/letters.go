@@ -88,7 +88,7 @@ func keysOf(l *deadletter.Letter) ([]byte, error) {
 	if l.Code == deadletter.CodeUnreadable {
 		return nil, fmt.Errorf("%s; it can only be dropped", l.Reason)
 	}
-	if l.Copy != "" {
+	if l.Copy != "" || l.Event {
 		return l.Keys, nil
 	}
 	c, err := l.Change()
