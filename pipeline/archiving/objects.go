@@ -114,7 +114,7 @@ func (l *life) due(since partTimes, now time.Time) (p piece, ok bool, wait time.
 			old := now.Sub(seen) >= l.a.o.Roll
 			closing := key.Hour < closable && l.a.o.Roll <= time.Hour
 			if part.Bytes >= cutAt || old || closing {
-				p, ok = piece{key: key, first: part.First, last: s.Seq, cutAt: cutAt}, true
+				p, ok = piece{key: key, first: part.First, last: s.EndOf(key), cutAt: cutAt}, true
 				return
 			}
 			wait = min(wait, l.a.o.Roll-now.Sub(seen))

@@ -70,9 +70,9 @@ func event(shard string, n int, class transform.EventClass, hour int) *transform
 
 // object returns the events of a part in the entries from first on, and the intent of their object.
 func (s *stream) object(key PartKey, first uint64) (ids []string, i *Intent) {
-	i = &Intent{Class: key.Class, Hour: key.Hour, First: first, Coverage: coverage.Set{}, Last: s.state.Seq}
+	i = &Intent{Class: key.Class, Hour: key.Hour, First: first, Coverage: coverage.Set{}, Last: s.state.EndOf(key)}
 	for n, msg := range s.msgs {
-		if s.first+uint64(n) < first {
+		if seq := s.first + uint64(n); seq < first || seq > i.Last {
 			continue
 		}
 		e, err := Decode(msg)
@@ -382,5 +382,31 @@ func TestEventsAreReadBack(t *testing.T) {
 	}
 	if diff := cmp.Diff([]*transform.Event{want, other}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestEndOfAPart: what comes behind the events of a part is not read for its object.
+func TestEndOfAPart(t *testing.T) {
+	s := newStream(t)
+	s.claim(1)
+	s.store(Record{Event: event("a", 7, transform.ClassTTL, 0)})
+	end := s.state.Seq
+	s.store(Record{Event: event("a", 8, transform.ClassTTL, 1)})
+	part := PartKey{Class: transform.ClassTTL, Hour: layout.HourOf(hour0.Time())}
+	if got := s.state.EndOf(part); got != end {
+		t.Errorf("the events of the part end at %d, not at %d", end, got)
+	}
+	_, i := s.object(part, s.state.Parts[part].First)
+	s.append(i, nil)
+	s.append(&Superseded{Name: i.Name}, nil)
+	if got := s.state.EndOf(part); got != end {
+		t.Errorf("the events of a superseded object end at %d, not at %d", end, got)
+	}
+	// A build before this one wrote snapshots that do not say it.
+	p := s.state.Parts[part]
+	p.Last = 0
+	s.state.Parts[part] = p
+	if got := s.state.EndOf(part); got != s.state.Seq {
+		t.Errorf("where it is not known, the events of the part end at %d, not at %d", s.state.Seq, got)
 	}
 }

@@ -74,6 +74,7 @@ func (k *PartKey) UnmarshalText(b []byte) (err error) {
 // Part are the events of a part that are in no object yet.
 type Part struct {
 	First    uint64       `json:"first"` // the first of them is in this entry or behind it
+	Last     uint64       `json:"last"`  // of them; 0: not known, because an earlier build wrote the snapshot
 	Events   int64        `json:"events"`
 	Bytes    int64        `json:"bytes"` // of their blocks
 	Coverage coverage.Set `json:"cover"`
@@ -212,6 +213,7 @@ func (s *State) addGroup(seq uint64, g *Group) {
 	if !ok {
 		p = Part{First: seq, Coverage: coverage.Set{}}
 	}
+	p.Last = seq
 	p.Events += g.Events
 	p.Bytes += int64(g.Length)
 	p.Coverage.Union(g.Coverage)
@@ -291,7 +293,7 @@ func (s *State) applySuperseded(b *Superseded) error {
 	if !ok {
 		p.Coverage = coverage.Set{}
 	}
-	p.First = i.First
+	p.First, p.Last = i.First, max(p.Last, i.Last)
 	p.Events += i.Events
 	p.Bytes += i.Stored
 	p.Coverage.Union(i.Coverage)
@@ -374,3 +376,12 @@ func sortedParts[T any](m map[PartKey]T) []PartKey {
 
 // OpenParts returns the parts with events that are in no object, the oldest hour first.
 func (s *State) OpenParts() []PartKey { return sortedParts(s.Parts) }
+
+// EndOf returns the entry behind which a part has no events: without it, the object of an hour that is over would be
+// looked for in everything that came later.
+func (s *State) EndOf(key PartKey) uint64 {
+	if p := s.Parts[key]; p.Last >= p.First {
+		return p.Last
+	}
+	return s.Seq
+}
