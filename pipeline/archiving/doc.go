@@ -12,7 +12,8 @@
 //	objects.go    cuts parts into objects and creates them
 //	closing.go    manifests
 //	reconcile.go  objects and manifests that the stream does not know
-//	build.go      one object, from the entries to a file
+//	build.go      one object, in a file
+//	gather.go     what the entries have for some objects, read once
 //	subject.go    publishes
 //	store.go      the way in
 //	trouble.go    what is tried again, and what halts a sink

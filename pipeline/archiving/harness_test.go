@@ -176,6 +176,19 @@ type run struct {
 // start starts an owner with a higher epoch than all before.
 func (w *world) start() *run {
 	w.t.Helper()
+	o := w.options()
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &run{Archiver: New(o), w: w, crash: cancel, dying: ctx, done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		_ = r.Run(ctx)
+	}()
+	w.t.Cleanup(r.end)
+	return r
+}
+
+// options returns those of the next owner.
+func (w *world) options() Options {
 	w.epoch++
 	o := Options{
 		Place: Place{
@@ -193,14 +206,7 @@ func (w *world) start() *run {
 	if w.edit != nil {
 		w.edit(&o)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	r := &run{Archiver: New(o), w: w, crash: cancel, dying: ctx, done: make(chan struct{})}
-	go func() {
-		defer close(r.done)
-		_ = r.Run(ctx)
-	}()
-	w.t.Cleanup(r.end)
-	return r
+	return o
 }
 
 // end crashes the owner and waits until nothing of it runs.

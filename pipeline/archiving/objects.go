@@ -38,7 +38,7 @@ func (l *life) runObjects(ctx context.Context) error {
 	since := partTimes{}
 	for {
 		nudged := l.a.nudged()
-		more, wait, err := l.cutOne(ctx, since)
+		more, wait, err := l.cutDue(ctx, since)
 		if err != nil {
 			return err
 		}
@@ -67,33 +67,48 @@ func (l *life) runObjects(ctx context.Context) error {
 // partTimes is when this life first saw each part.
 type partTimes map[ledger.PartKey]time.Time
 
-// cutOne makes one object of a part that is due, and says whether there may be another. Otherwise it returns how long
-// none is due.
-func (l *life) cutOne(ctx context.Context, since partTimes) (more bool, wait time.Duration, err error) {
-	p, ok, wait := l.due(since, time.Now())
-	if !ok {
+// cutDue makes objects of parts that are due, and says whether there may be more. Otherwise it returns how long none is
+// due.
+func (l *life) cutDue(ctx context.Context, since partTimes) (more bool, wait time.Duration, err error) {
+	pieces, wait := l.due(since, time.Now())
+	if len(pieces) == 0 {
 		return false, wait, nil
 	}
-	b, err := l.build(ctx, l.a.o.Form, p)
+	all, err := l.gather(ctx, together(pieces))
 	if err != nil {
 		return false, 0, err
+	}
+	defer discard(all)
+	for _, g := range all {
+		if err := l.cut(ctx, g); err != nil {
+			return false, 0, err
+		}
+		delete(since, g.key)
+	}
+	return true, 0, nil
+}
+
+// cut makes one object.
+func (l *life) cut(ctx context.Context, g *gathered) error {
+	b, err := l.build(l.a.o.Form, g)
+	if err != nil {
+		return err
 	}
 	defer b.discard()
 	// The intent is stored before the object: whoever goes on after a crash finds the name, and creates this object and
 	// no other.
 	if err := l.w.append(ctx, &b.intent); err != nil {
-		return false, 0, err
+		return err
 	}
-	delete(since, p.key)
 	if b.intent.Events == 0 { // objects that were adopted have all events of the piece
-		return true, 0, nil
+		return nil
 	}
-	return true, 0, l.create(ctx, b)
+	return l.create(ctx, b)
 }
 
-// due returns the piece that is to be an object next: one that has reached its size, has waited for long enough, or
-// keeps an hour from being closed.
-func (l *life) due(since partTimes, now time.Time) (p piece, ok bool, wait time.Duration) {
+// due returns the pieces that are to be objects next: those that have reached their size, have waited for long enough,
+// or keep an hour from being closed.
+func (l *life) due(since partTimes, now time.Time) (pieces []piece, wait time.Duration) {
 	wait = l.a.o.Roll
 	closable := l.closable()
 	l.w.view(func(s *ledger.State) {
@@ -114,13 +129,15 @@ func (l *life) due(since partTimes, now time.Time) (p piece, ok bool, wait time.
 			old := now.Sub(seen) >= l.a.o.Roll
 			closing := key.Hour < closable && l.a.o.Roll <= time.Hour
 			if part.Bytes >= cutAt || old || closing {
-				p, ok = piece{key: key, first: part.First, last: s.EndOf(key), cutAt: cutAt}, true
-				return
+				pieces = append(pieces, piece{
+					key: key, first: part.First, last: s.EndOf(key), cutAt: cutAt, bytes: min(part.Bytes, cutAt),
+				})
+				continue
 			}
 			wait = min(wait, l.a.o.Roll-now.Sub(seen))
 		}
 	})
-	return p, ok, wait
+	return pieces, wait
 }
 
 // create puts an object into the bucket and stores that it is there.
@@ -167,7 +184,13 @@ func (l *life) finishIntents(ctx context.Context) error {
 func (l *life) finishIntent(ctx context.Context, i *ledger.Intent) error {
 	form := l.a.o.Form
 	form.Format = object.FormatOf(i.Name)
-	b, err := l.build(ctx, form, piece{key: ledger.PartKey{Class: i.Class, Hour: i.Hour}, first: i.First, last: i.Last})
+	key := ledger.PartKey{Class: i.Class, Hour: i.Hour}
+	all, err := l.gather(ctx, []piece{{key: key, first: i.First, last: i.Last}})
+	if err != nil {
+		return err
+	}
+	defer discard(all)
+	b, err := l.build(form, all[0])
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package archiving
 
 import (
 	"context"
+	"os"
 	"sync"
 	"time"
 
@@ -48,4 +49,17 @@ func (p Place) withDefaults() Place {
 		p.CutAt = 96 << 20
 	}
 	return p
+}
+
+// temporary returns a file without a name: it is gone with the process, however that ends.
+func (p *Place) temporary() (*os.File, error) {
+	f, err := os.CreateTemp(p.Scratch, "archive-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
 }

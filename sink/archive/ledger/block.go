@@ -32,32 +32,47 @@ func compress(dst, raw []byte) []byte {
 	return dst[:n+len(s2.Encode(dst[n:], raw))]
 }
 
-var errBlock = errors.New("block of events is damaged")
+// ErrBlock means that the events of an entry cannot be read.
+var ErrBlock = errors.New("block of events is damaged")
 
 // maxBlock bounds what a damaged block may claim to be, in bytes.
 const maxBlock = 1 << 30
 
-// each calls yield for the events of a group; their slices alias a buffer of this call's own.
-func (e *Entry) each(b *Events, g *Group, yield func(*transform.Event) error) error {
-	if g.Offset < 0 || g.Length < 0 || g.Offset+g.Length > len(e.Data) {
-		return errBlock
+// Block is the events of a group as they are stored, and what they have in common.
+type Block struct {
+	Class         transform.EventClass
+	Table, Source string
+	Stored        []byte
+}
+
+// Block returns the block of one of the entry's groups. It aliases the entry's data.
+func (e *Entry) Block(g *Group) (Block, error) {
+	events, ok := e.Body.(*Events)
+	if !ok || g.Offset < 0 || g.Length < 0 || g.Offset+g.Length > len(e.Data) {
+		return Block{}, ErrBlock
 	}
-	stored := e.Data[g.Offset : g.Offset+g.Length]
-	if n, err := s2.DecodedLen(stored); err != nil || n > maxBlock {
-		return errBlock
+	return Block{
+		Class: g.Class, Table: events.Table, Source: events.Source, Stored: e.Data[g.Offset : g.Offset+g.Length],
+	}, nil
+}
+
+// Each calls yield for the events; their slices alias a buffer of this call's own.
+func (b Block) Each(yield func(*transform.Event) error) error {
+	if n, err := s2.DecodedLen(b.Stored); err != nil || n > maxBlock {
+		return ErrBlock
 	}
-	raw, err := s2.Decode(nil, stored)
+	raw, err := s2.Decode(nil, b.Stored)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errBlock, err)
+		return fmt.Errorf("%w: %w", ErrBlock, err)
 	}
 	text := string(raw) // the strings of all events share it
 	for at := 0; at < len(raw); {
 		event, n := readEvent(text[at:], raw[at:])
 		if n <= 0 {
-			return errBlock
+			return ErrBlock
 		}
 		at += n
-		event.Class, event.Table, event.Source = g.Class, b.Table, b.Source
+		event.Class, event.Table, event.Source = b.Class, b.Table, b.Source
 		if err := yield(event); err != nil {
 			return err
 		}
@@ -106,7 +121,11 @@ func (e *Entry) Each(class transform.EventClass, hour int64, yield func(*transfo
 		if class != "" && (g.Class != class || int64(g.Hour) != hour) {
 			continue
 		}
-		if err := e.each(b, g, yield); err != nil {
+		block, err := e.Block(g)
+		if err == nil {
+			err = block.Each(yield)
+		}
+		if err != nil {
 			return err
 		}
 	}
