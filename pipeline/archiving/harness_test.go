@@ -40,6 +40,13 @@ var shared *queue.Queue
 var tables atomic.Int64
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(childServer); dir != "" {
+		if err := serveChild(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	dir, err := os.MkdirTemp("", "archiving-")
 	if err == nil {
 		shared, err = queue.Open(context.Background(), queueOptions(dir), zap.NewNop(), prometheus.NewRegistry())
