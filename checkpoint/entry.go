@@ -180,7 +180,7 @@ type Marks struct {
 	Sinks map[string]Mark `json:"sinks"`
 	// Retired are sinks that are no longer configured: their marks are dropped, and hold back no trimming.
 	Retired []string `json:"retired,omitempty"`
-	// Archive is the end of the archive's manifests, where it has moved. Format 4.
+	// Archive is the end of the archive's manifests and of its stream, where they have moved. Format 4.
 	Archive *expired.Head `json:"archive,omitempty"`
 }
 

@@ -39,7 +39,11 @@ func (t *table) newArchiver(s *checkpoint.State) *archiving.Archiver {
 	o := archiving.Options{
 		Place: *t.o.Archive, Pipeline: t.o.Name, Table: t.Source, Owner: t.o.Owner, Life: s.Life, Epoch: s.Epoch,
 		Open: t.currentLog().Archive, Now: t.now, Retry: t.o.Periods.Retry, Facts: t.view.archiveFacts,
-		FromStart: s.LastFrame == 0, Metrics: t.archives, Logger: t.log,
+		FromStart: s.LastFrame == 0 && s.Life <= 1, Recovered: s.LastFrame == 0 && s.Life > 1,
+		Metrics: t.archives, Logger: t.log,
+	}
+	if s.Expired != nil && s.Expired.Head != nil {
+		o.Known = *s.Expired.Head
 	}
 	for sink := range s.AllHalts() {
 		if strings.HasPrefix(sink, apply.SinkArchive+".") {

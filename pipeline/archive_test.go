@@ -14,9 +14,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
+	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/request"
 	"github.com/tailrace-cdc/replicator/sink/archive"
 )
@@ -217,4 +219,58 @@ func TestEndOfOneSinksHaltLeavesTheOthers(t *testing.T) {
 	r = w.start("Orders")
 	r.settle()
 	r.ready()
+}
+
+// TestLostStreamOfTheArchiveIsNamed: the table's log knows that there was one, before any object says so.
+func TestLostStreamOfTheArchiveIsNamed(t *testing.T) {
+	w := newWorld(t)
+	s := &flakyArchive{events: map[string]int{}}
+	s.fail(errors.New("the archive is broken"))
+	w.archive, w.onTTL = &archiving.Place{Subject: s}, "archive"
+	w.createTable("Orders")
+	w.post("UpdateTimeToLive",
+		`{"TableName":"Orders","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expires"}}`)
+	r := w.start("Orders")
+	w.put("Orders", "p", "0", fmt.Sprintf(`"expires":{"N":"%d"}`, w.clock.Now().Unix()))
+	r.until("it is read", func() bool { return r.table("Orders").Changes == 1 })
+	w.clock.Advance(time.Minute)
+	w.tables.ExpireNow(w.clock.Now())
+	r.until("the log knows the stream with the event", func() bool {
+		st := r.fold("Orders")
+		return st.Expired.Head != nil && st.Expired.Head.End > 0 && st.Marks["archive"].Seq >= st.LastFrame && st.Changes == 2
+	})
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.loseArchive("Orders")
+	r = w.start("Orders")
+	r.until("the status names the loss", func() bool {
+		a := r.table("Orders").Archive
+		return a != nil && len(a.Lost) == 1 && strings.HasPrefix(a.Lost[0], "archive-stream-lost-")
+	})
+	if n := w.logged.FilterMessageSnippet("the archive's stream was lost").Len(); n != 1 {
+		t.Errorf("logged %d times", n)
+	}
+}
+
+// loseArchive deletes the archive's stream of a table while no pipeline runs.
+func (w *world) loseArchive(table string) {
+	w.t.Helper()
+	q, err := queue.Open(w.t.Context(), queue.Options{Pipeline: "shop", Dir: w.dir}, w.log, prometheus.NewRegistry())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer q.Close()
+	kept, err := q.Kept(w.t.Context(), table)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, k := range kept {
+		if k.What == "archive" {
+			err = q.Delete(w.t.Context(), k)
+		}
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }

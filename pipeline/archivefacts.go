@@ -73,14 +73,11 @@ func (v *tableView) archiveFacts(hour layout.Hour) (out archiving.Facts) {
 	return out
 }
 
-// archiveHead returns a function that returns the end of the archive's manifests; nil where the table has no archive.
+// archiveHead returns a function that returns what the log is to know of the archive; nil where the table has none.
 func (v *tableView) archiveHead() func() expired.Head {
 	a := v.archiver.Load()
 	if a == nil {
 		return nil
 	}
-	return func() expired.Head {
-		head := a.Status().Head
-		return expired.Head{N: head.N, Hash: head.Hash}
-	}
+	return a.Head
 }

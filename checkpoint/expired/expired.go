@@ -19,10 +19,20 @@ func HourOf(t change.Millis) Hour { return Hour(int64(t) / time.Hour.Millisecond
 // Counts are deletions by the hour in which they were made.
 type Counts map[Hour]int64
 
-// Head is the end of the chain of manifests of the table's archive.
+// Head is the end of the chain of manifests of the table's archive, and how far its stream goes.
 type Head struct {
 	N    uint64 `json:"n"`
 	Hash string `json:"hash"`
+	// End is an entry that the archive's stream has: where it ends before, it was lost, or its end. Open is the first hour
+	// whose events may then be missing, because no manifest has closed it or they were in no object.
+	End  uint64 `json:"end,omitempty"`
+	Open Hour   `json:"open,omitempty"`
+}
+
+// Moved reports whether the head is worth an entry of its own, where the log has another one. That the archive's
+// stream has more entries is not: it is stored with the next marks.
+func (h Head) Moved(from *Head) bool {
+	return from == nil || h.N != from.N || h.Hash != from.Hash || h.Open != from.Open || h.End < from.End
 }
 
 // State is what a log knows. The nil State knows nothing.

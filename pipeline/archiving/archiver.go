@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint/expired"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/journal"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
@@ -37,6 +38,10 @@ type Options struct {
 	Retry           time.Duration // between two tries of what is halted
 	// FromStart says that the table's log holds no records yet: the archive misses none of it.
 	FromStart bool
+	// Recovered says that it holds none because it is new, and that there was one before it.
+	Recovered bool
+	// Known is what the table's log knows of the archive's stream.
+	Known expired.Head
 	// Facts returns what the table's log says about an hour. It is called often.
 	Facts func(layout.Hour) Facts
 	// Halted are the sinks of the archive that the log has as halted. Halt stores that one is, and Clear that it is not
@@ -64,6 +69,7 @@ type Archiver struct {
 	through atomic.Int64
 
 	mu     sync.Mutex // covers what follows
+	known  expired.Head
 	status Status
 	halted map[string]bool
 	worked map[string]int // how often a sink has got on
@@ -75,6 +81,7 @@ func New(o Options) *Archiver {
 	o.Place = o.withDefaults()
 	a := &Archiver{
 		o: o, ready: make(chan *life), halted: map[string]bool{}, worked: map[string]int{}, nudge: make(chan struct{}),
+		known:  o.Known,
 		status: Status{Objects: o.Objects != nil, Subject: o.Subject != nil},
 	}
 	for _, sink := range o.Halted {
@@ -163,12 +170,13 @@ func (a *Archiver) claim(ctx context.Context) (*writer, error) {
 	}
 	w := newWriter(j, s, end, info)
 	err = w.append(ctx, &ledger.Claim{
-		Owner: a.o.Owner, Life: a.o.Life, Epoch: a.o.Epoch, Date: a.o.Now(),
+		Owner: a.o.Owner, Life: a.o.Life, Epoch: a.o.Epoch, Date: a.o.Now(), Lost: a.lost(s),
 		Objects: a.o.Objects != nil, Subject: a.o.Subject != nil, FromStart: a.o.FromStart,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("claim the archive's stream: %w", err)
 	}
+	w.view(a.know)
 	return w, nil
 }
 

@@ -19,6 +19,7 @@
 //	trouble.go    what is tried again, and what halts a sink
 //	fold.go       the state from what is stored
 //	status.go     what an operator sees
+//	lost.go       a stream that lost entries
 //	writer.go     the one place that appends to the stream
 //	place.go      where the archives of all tables go
 package archiving

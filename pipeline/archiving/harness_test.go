@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint/expired"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/queue/journal"
@@ -76,6 +77,7 @@ type world struct {
 	files *flaky
 	epoch uint64
 	now   atomic.Int64
+	known expired.Head   // what the table's log has of the archive's stream
 	edit  func(*Options) // of each Archiver from now on; may be nil
 
 	mu      sync.Mutex // covers what follows
@@ -205,7 +207,7 @@ func (w *world) options() Options {
 		Pipeline: "shop", Table: table, Owner: fmt.Sprint("owner ", w.epoch), Life: 1, Epoch: w.epoch, Open: w.log.Archive,
 		Now: func() change.Millis { return change.Millis(w.now.Load()) }, Retry: 10 * time.Millisecond, Facts: w.facts,
 		Metrics: NewMetrics(nil), Logger: zap.NewNop(), Halt: w.halt, Clear: w.clear, FromStart: true,
-		Letter: w.letter,
+		Letter: w.letter, Known: w.known,
 	}
 	w.mu.Lock()
 	o.Halted = slices.Collect(maps.Keys(w.halts))
@@ -220,6 +222,9 @@ func (w *world) options() Options {
 func (r *run) end() {
 	r.crash()
 	<-r.done
+	if head := r.Head(); head.End > 0 {
+		r.w.known = head
+	}
 }
 
 func (w *world) halt(_ context.Context, sink, code, _ string) error {

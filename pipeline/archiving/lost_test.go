@@ -1,14 +1,18 @@
 package archiving
 
 import (
+	"io"
 	"os"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 	"github.com/tailrace-cdc/replicator/sink/archive/manifest"
 )
@@ -52,6 +56,133 @@ func TestStreamIsLostAfterItsRecords(t *testing.T) {
 	if kinds := w.check(r.closed(3)); !slices.Contains(kinds, manifest.HourIncomplete) {
 		t.Errorf("archive verify: %v, but nobody knows what the stream held", kinds)
 	}
+}
+
+// TestStreamIsLostBeforeItsFirstObject: only the table's log knows that there was one.
+func TestStreamIsLostBeforeItsFirstObject(t *testing.T) {
+	for name, objects := range map[string]bool{"nothing is archived": false, "hours are closed": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			r := w.start()
+			w.claimed()
+			if objects {
+				r.store(w.deleted(0, 6))
+				r.closed(0)
+			}
+			r.end()
+			w.edit = func(o *Options) { o.Roll, o.CutAt = time.Hour, 1<<20 }
+			r = w.start()
+			before := w.seen()
+			r.store(w.deleted(1, 6))
+			r.end()
+			w.forget(before) // they were in the stream alone
+			w.loseStream()
+			w.edit = nil
+			w.deleted(3, 0)
+			r = w.start()
+			w.claimed()
+			known := w.known
+			r.end()
+			w.known = known // the log had no marks since
+			r = w.start()   // it names the loss once
+			r.store(w.deleted(3, 6))
+			s := r.closed(4)
+			if len(s.Lost) != 1 || s.Lost[0].ID != ledger.StreamLost(w.epoch-1) || s.Whole {
+				t.Errorf("lost: %+v, whole %v", s.Lost, s.Whole)
+			}
+			w.await("the status says so", func() bool { return slices.Contains(r.Status().Lost, s.Lost[0].ID) })
+			want := map[layout.Hour]bool{hour0 + 1: true, hour0 + 2: true, hour0 + 3: true, hour0 + 4: false}
+			if objects {
+				want[hour0] = false
+			} else {
+				want[hour0] = true
+			}
+			if diff := cmp.Diff(want, w.incomplete(s.Lost[0].ID)); diff != "" {
+				t.Errorf("hours that are incomplete (-want +got):\n%s", diff)
+			}
+			if kinds := w.check(s); !slices.Contains(kinds, manifest.HourIncomplete) {
+				t.Errorf("archive verify: %v", kinds)
+			}
+		})
+	}
+}
+
+// TestStreamLostItsEnd: the table's log knows an entry behind its last.
+func TestStreamLostItsEnd(t *testing.T) {
+	w := newWorld(t)
+	r := w.start()
+	r.store(w.deleted(0, 6))
+	r.end()
+	w.known.End += 7
+	r = w.start()
+	w.claimed()
+	r.store(w.deleted(1, 6))
+	s := r.closed(1)
+	if len(s.Lost) != 1 {
+		t.Errorf("lost: %+v", s.Lost)
+	}
+	want := map[layout.Hour]bool{hour0: true, hour0 + 1: false}
+	if diff := cmp.Diff(want, w.incomplete(ledger.StreamLost(w.epoch))); diff != "" {
+		t.Errorf("hours that are incomplete (-want +got):\n%s", diff)
+	}
+	w.check(s)
+}
+
+// TestStreamIsLostWithTheLog: the recovered log knows nothing, but that there was one before it.
+func TestStreamIsLostWithTheLog(t *testing.T) {
+	w := newWorld(t)
+	w.edit = func(o *Options) { o.FromStart, o.Recovered, o.Life = false, true, 2 }
+	r := w.start()
+	r.store(w.deleted(1, 6))
+	s := r.closed(2)
+	if len(s.Lost) != 1 || !w.incomplete(s.Lost[0].ID)[hour0-24] || !w.incomplete(s.Lost[0].ID)[hour0] {
+		t.Errorf("lost: %+v; %v", s.Lost, w.incomplete(s.Lost[0].ID))
+	}
+	w.check(s)
+	r.end()
+	w.start()
+	w.claimed()
+	if s, err := w.state(); err != nil || len(s.Lost) != 1 {
+		t.Errorf("lost again: %+v, %v", s, err)
+	}
+}
+
+// claimed waits until the newest owner has the stream.
+func (w *world) claimed() {
+	w.t.Helper()
+	w.until("the claim", func(s *ledger.State) bool { return s.Claim.Epoch == w.epoch })
+}
+
+func (w *world) seen() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.records)
+}
+
+// forget leaves out the records from one on: nobody has them any more.
+func (w *world) forget(from int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.records = w.records[:from]
+}
+
+// incomplete returns which closed hours are incomplete by a loss.
+func (w *world) incomplete(id string) map[layout.Hour]bool {
+	w.t.Helper()
+	hours := map[layout.Hour]bool{}
+	_, manifests := w.names()
+	for _, name := range manifests {
+		r, err := w.files.Open(w.t.Context(), name)
+		must(w.t, err)
+		text, err := io.ReadAll(io.NewSectionReader(r, 0, r.Size()))
+		must(w.t, err, r.Close())
+		m, _, err := manifest.Decode(text)
+		must(w.t, err)
+		for _, h := range m.Hours {
+			hours[h.Hour] = hours[h.Hour] || slices.Contains(h.Incomplete, id)
+		}
+	}
+	return hours
 }
 
 // TestStreamGoesBack: the store is put back to an older copy, and what followed is read again.
@@ -100,7 +231,7 @@ func TestStreamGoesBack(t *testing.T) {
 	}
 }
 
-func must(t *testing.T, errs ...error) {
+func must(t testing.TB, errs ...error) {
 	t.Helper()
 	for _, err := range errs {
 		if err != nil {

@@ -68,6 +68,7 @@ func (l *life) observe(ctx context.Context) {
 	}
 	m, table := l.a.o.Metrics, l.a.o.Table
 	l.w.view(func(s *ledger.State) {
+		l.a.know(s)
 		waiting, _ := s.Waiting()
 		l.a.note(func(st *Status) {
 			st.Waiting, st.Intents, st.Head = waiting, len(s.Intents), s.Head

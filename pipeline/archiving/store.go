@@ -111,6 +111,7 @@ func (l *life) store(ctx context.Context, records []ledger.Record) (int, error) 
 		if err := l.w.appendLocked(ctx, body, data); err != nil {
 			return 0, l.a.fullIs(err)
 		}
+		l.a.know(l.w.state)
 		l.a.o.Metrics.events.WithLabelValues(l.a.o.Table, "stream").Add(float64(batch.Events()))
 		return n, nil
 	}

@@ -27,7 +27,7 @@ type Options struct {
 	HeartbeatEvery time.Duration
 	// Observe is called with what the log holds and how full it is, whenever one of them has changed.
 	Observe func(*checkpoint.State, queue.Pressure)
-	// ArchiveHead returns the end of the archive's manifests; nil: the table has no archive.
+	// ArchiveHead returns what the log is to know of the archive, with End 0 nothing; nil: the table has no archive.
 	ArchiveHead func() expired.Head
 	// Beating is called when the life has stored a beat: whatever halted the table before is over.
 	Beating func()

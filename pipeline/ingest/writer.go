@@ -184,14 +184,15 @@ func (w *writer) prove(s *checkpoint.State, b *checkpoint.Beat) {
 // heartbeatWay is how long a heartbeat may take from its write to the log: idle shards are read once a second.
 const heartbeatWay = 5 * time.Second
 
-// archiveHead returns the end of the archive's manifests, where it is not the one in the log.
-func (w *writer) archiveHead() *expired.Head {
+// archiveHead returns what the log is to know of the archive, beside marks that are stored anyway or by itself. It is
+// called when the marks were taken, so that the log knows the entries of the archive's stream that let them move.
+func (w *writer) archiveHead(beside bool) *expired.Head {
 	s := w.log.State()
 	if w.o.ArchiveHead == nil || s.Format < 4 {
 		return nil
 	}
 	head := w.o.ArchiveHead()
-	if head.N == 0 || s.Expired.Head != nil && *s.Expired.Head == head {
+	if head.End == 0 || !beside && !head.Moved(s.Expired.Head) || s.Expired.Head != nil && *s.Expired.Head == head {
 		return nil
 	}
 	return &head
@@ -207,7 +208,7 @@ func (w *writer) storeMarks(ctx context.Context) error {
 			m.Sinks[sink.Name()] = mark
 		}
 	}
-	if head := w.archiveHead(); head != nil {
+	if head := w.archiveHead(len(m.Sinks) > 0); head != nil {
 		m.Archive = head
 	} else if len(m.Sinks) == 0 {
 		return nil

@@ -70,7 +70,7 @@ type Claim struct {
 type Lost struct {
 	ID    string      `json:"id"`
 	Why   string      `json:"why"`
-	Since layout.Hour `json:"since"`
+	Since layout.Hour `json:"since"` // 0: unknown
 	Until layout.Hour `json:"until"` // including it
 }
 

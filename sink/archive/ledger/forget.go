@@ -19,7 +19,7 @@ func (s *State) forget() {
 	if !s.Claim.Objects { // else what is late goes into a manifest first
 		s.forgetCounts()
 	}
-	s.Lost = slices.DeleteFunc(s.Lost, func(l Lost) bool { return l.Until < s.Closed-keepCounts })
+	s.Lost = slices.DeleteFunc(s.Lost, func(l Lost) bool { return l.Until < s.settled()-keepCounts })
 	for key, hour := range s.CoveredAt {
 		if hour < s.Newest-keepShards {
 			delete(s.CoveredAt, key)
@@ -35,4 +35,12 @@ func (s *State) forgetCounts() {
 }
 
 // Forgotten reports whether what was counted in an hour, and said by a manifest, need not be known any more.
-func (s *State) Forgotten(h layout.Hour) bool { return h < s.Newest-keepCounts && h < s.Closed }
+func (s *State) Forgotten(h layout.Hour) bool { return h < s.Newest-keepCounts && h < s.settled() }
+
+// settled returns the hour before which no manifest has anything left to say. Without objects there are none.
+func (s *State) settled() layout.Hour {
+	if !s.Claim.Objects {
+		return s.Newest
+	}
+	return s.Closed
+}

@@ -150,7 +150,7 @@ func (s *State) applyClaim(seq uint64, c *Claim) {
 	first := s.Claim.Epoch == 0
 	hour := layout.HourOf(c.Date.Time())
 	if first {
-		s.Began, s.Closed, s.Whole = hour, hour, c.FromStart
+		s.Began, s.Closed, s.Whole = hour, hour, c.FromStart && c.Lost == nil
 	}
 	switch {
 	case !c.Objects: // an object that is there after all is found when there are objects again
@@ -175,6 +175,8 @@ func (s *State) applyClaim(seq uint64, c *Claim) {
 	}
 	if c.Lost != nil {
 		s.Lost = append(s.Lost, *c.Lost)
+		// The hours are closed although nothing of them is known, so that manifests say that they are incomplete.
+		s.lowerClosed(cmp.Or(c.Lost.Since, hour-keepShards))
 	}
 	s.Claim = *c
 }
@@ -314,10 +316,13 @@ func (s *State) applyAdopted(b *Adopted) {
 	s.Objects = append(s.Objects, Object{Object: b.Object, Class: b.Class, Hour: b.Hour})
 }
 
+// StreamLost returns the id of a loss that the owner of an epoch has found.
+func StreamLost(epoch uint64) string { return fmt.Sprintf("archive-stream-lost-%d", epoch) }
+
 // noteLoss notes that the stream lost entries: it does not know an object. What they counted is not known from that
 // hour, and from the last one that is closed, until the owner began that found out.
 func (s *State) noteLoss(hour layout.Hour) {
-	id := fmt.Sprintf("archive-stream-lost-%d", s.Claim.Epoch)
+	id := StreamLost(s.Claim.Epoch)
 	l := Lost{ID: id, Why: "the archive's stream did not know objects in the bucket", Since: min(hour, s.Closed),
 		Until: max(hour, layout.HourOf(s.Claim.Date.Time()))}
 	at := slices.IndexFunc(s.Lost, func(l Lost) bool { return l.ID == id })

@@ -29,6 +29,9 @@ func archiveText(a *archiving.Status) string {
 	if a.Stalled {
 		parts = append(parts, "the stream is FULL: the mark stands")
 	}
+	if len(a.Lost) > 0 {
+		parts = append(parts, "INCOMPLETE: "+strings.Join(a.Lost, ", "))
+	}
 	for _, trouble := range []string{a.Trouble, a.ObjectsTrouble, a.SubjectTrouble} {
 		if trouble != "" {
 			parts = append(parts, trouble)
