@@ -105,22 +105,32 @@ func (w *world) published() int {
 
 // putBeside creates something else under a name: text, or a whole object with one other event.
 func (w *world) putBeside(name, text string) error {
+	if text == "" {
+		return w.putObject(name, w.records[0].Event)
+	}
+	return w.putFile(name, func(f *os.File) error {
+		_, err := f.WriteString(text)
+		return err
+	})
+}
+
+// putObject creates an object with one event.
+func (w *world) putObject(name string, e *transform.Event) error {
+	return w.putFile(name, func(f *os.File) error {
+		foot := &object.Footer{Part: partOf(e), Coverage: coverageOf(e)}
+		return object.Write(f, object.Options{Format: object.Parquet}, foot, func(yield func(*transform.Event, error) bool) {
+			yield(e, nil)
+		})
+	})
+}
+
+func (w *world) putFile(name string, write func(*os.File) error) error {
 	f, err := os.CreateTemp(w.t.TempDir(), "")
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if text == "" {
-		part := w.records[0]
-		foot := &object.Footer{Part: partOf(part.Event)}
-		foot.Coverage = coverageOf(part.Event)
-		err := object.Write(f, object.Options{Format: object.Parquet}, foot, func(yield func(*transform.Event, error) bool) {
-			yield(part.Event, nil)
-		})
-		if err != nil {
-			return err
-		}
-	} else if _, err := f.WriteString(text); err != nil {
+	if err := write(f); err != nil {
 		return err
 	}
 	size, err := f.Seek(0, io.SeekEnd)

@@ -15,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 	"github.com/tailrace-cdc/replicator/sink/archive/manifest"
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // TestStreamIsLost: what the bucket has is not archived again, and the chain of manifests goes on.
@@ -237,5 +238,27 @@ func must(t testing.TB, errs ...error) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestPieceWithoutEventsIsPassedOver: adopted objects have all events of a part, but not what lies between them.
+func TestPieceWithoutEventsIsPassedOver(t *testing.T) {
+	w := newWorld(t)
+	w.edit = func(o *Options) { o.Roll, o.CutAt = time.Hour, 1<<20 }
+	r := w.start()
+	r.store(w.deleted(0, 2))
+	r.store(w.deletedAs(ledger.Skip, transform.ClassTTL, 0, 2))
+	r.store(w.deleted(0, 2))
+	r.end()
+	for n := range w.records {
+		if e := w.records[n].Event; w.records[n].Verdict == ledger.Keep {
+			must(t, w.putObject(partOf(e).Object(uint64(n), uint64(n), "0a1b2c3d", "parquet"), e))
+		}
+	}
+	w.edit = nil
+	r = w.start()
+	w.check(r.closed(0))
+	if objects, _ := w.names(); len(objects) != 4 {
+		t.Errorf("objects: %v", objects)
 	}
 }

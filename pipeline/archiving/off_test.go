@@ -49,3 +49,28 @@ func TestObjectsAreTurnedOffAndOnAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestSubjectAloneHasLostNothing, whoever owns it: only objects that begin later lack what was before.
+func TestSubjectAloneHasLostNothing(t *testing.T) {
+	w := newWorld(t)
+	w.edit = func(o *Options) { o.Objects, o.Subject = nil, publisher{w} }
+	for n := range 3 {
+		r := w.start()
+		w.claimed()
+		r.store(w.deleted(n, 2))
+		s := w.until("its progress", func(s *ledger.State) bool { return *s.Subject >= s.Seq-1 })
+		if len(s.Lost) > 0 || len(r.Status().Lost) > 0 {
+			t.Errorf("owner %d: %+v", n, s.Lost)
+		}
+		r.end()
+	}
+	w.edit = func(o *Options) { o.Subject = publisher{w} }
+	for range 2 {
+		r := w.start()
+		w.claimed()
+		r.end()
+	}
+	if s, err := w.state(); err != nil || len(s.Lost) != 1 || s.Lost[0].ID != "archive-objects-off-4" {
+		t.Errorf("the objects begin: %+v, %v", s.Lost, err)
+	}
+}

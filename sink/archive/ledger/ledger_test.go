@@ -410,3 +410,17 @@ func TestEndOfAPart(t *testing.T) {
 		t.Errorf("where it is not known, the events of the part end at %d, not at %d", s.state.Seq, got)
 	}
 }
+
+// TestSubjectAloneForgets: there is no manifest whose hours would have to be known.
+func TestSubjectAloneForgets(t *testing.T) {
+	s := newStream(t)
+	s.append(&Claim{Owner: "o", Epoch: 1, Date: hour0, Subject: true, Lost: &Lost{
+		ID: "x", Since: layout.HourOf(hour0.Time()), Until: layout.HourOf(hour0.Time()),
+	}}, nil)
+	for hour := range 3 * keepCounts {
+		s.store(Record{Event: event("a", 10+hour, transform.ClassTTL, hour)})
+	}
+	if n := len(s.state.Counts); n > keepCounts+1 || len(s.state.Lost) > 0 {
+		t.Errorf("%d hours are counted, lost %v", n, s.state.Lost)
+	}
+}
