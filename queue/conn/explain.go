@@ -6,8 +6,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-const noStorage = "less than queue.max_bytes and 1 GiB of dead letters is left per table: " +
-	"lower queue.max_bytes, or raise max_file_store of the servers"
+const noStorage = "less than queue.max_bytes, archive.max_bytes and 1 GiB of dead letters is left per table: " +
+	"lower queue.max_bytes or archive.max_bytes, or raise max_file_store of the servers"
 
 // settings explains, by error code, which key of the configuration to change when JetStream refuses a request.
 var settings = map[jetstream.ErrorCode]string{
