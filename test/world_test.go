@@ -60,6 +60,12 @@ rules:
 // newWorld starts a world that ends with the test, and makes the test parallel: worlds share nothing.
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
+	return newWorldOf(t, sandbox.Options{Seed: seed})
+}
+
+// newWorldOf is newWorld with options of the sandbox.
+func newWorldOf(t *testing.T, o sandbox.Options) *world {
+	t.Helper()
 	t.Parallel()
 	w := &world{
 		t: t, dir: t.TempDir(), traps: &traps{},
@@ -68,7 +74,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		tables: []string{"{source: Orders, target: orders}"},
 	}
 	w.World = sandbox.NewWorld(t, sandbox.WorldOptions{
-		Options: sandbox.Options{Seed: seed},
+		Options: o,
 		Compare: func(ctx context.Context, table string) error { return w.openSides().compare(ctx, table) },
 	})
 	w.Watch.Progress = w.traps.progress.Load

@@ -16,6 +16,8 @@ type writer struct {
 	rnd   *rand.Rand
 	n     int
 	calm  bool // no splits and no rotations
+	// sessions says that every other change is one of many items that expire, whom the sandbox sweeps or a user deletes.
+	sessions bool
 
 	wake chan struct{}
 	quit chan struct{}
@@ -73,6 +75,10 @@ func (a *writer) write(n int) {
 
 // change attempts one random change of one of 40 items, of which three are hot.
 func (a *writer) change() {
+	if a.sessions && a.rnd.IntN(2) == 0 {
+		a.session()
+		return
+	}
 	item := a.rnd.IntN(40)
 	if a.rnd.IntN(4) == 0 {
 		item = a.rnd.IntN(3) // hot
@@ -97,6 +103,17 @@ func (a *writer) change() {
 		text, flag := a.rnd.IntN(2), 2+a.rnd.IntN(2)
 		a.w.Put(a.table, pk, sk, fmt.Sprintf(`"v":{"N":"%d"},"a%d":{"S":"%d"},"a%d":{"BOOL":true}`, a.n, text, a.n, flag))
 	}
+}
+
+// session writes an item that expires, or lets a user delete one, which may have expired but not been swept.
+func (a *writer) session() {
+	pk, sk := "sessions", fmt.Sprint("n", a.rnd.IntN(300))
+	if a.rnd.IntN(4) == 0 {
+		a.w.Delete(a.table, pk, sk)
+		return
+	}
+	at := a.w.Clock.Now().Unix() - 1 + int64(a.rnd.IntN(3))
+	a.w.Put(a.table, pk, sk, fmt.Sprintf(`"v":{"N":"%d"},"expires":{"N":"%d"}`, a.n, at))
 }
 
 // reshard rotates all shards or splits one.
