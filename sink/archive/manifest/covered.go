@@ -18,6 +18,8 @@ type covered struct {
 	sets map[transform.EventClass]coverage.Set
 	// ends says which objects have the intervals at the ends of what is united; those between touch and are forgotten.
 	ends map[end]place
+	// twice are the records that some objects share with earlier ones, by name.
+	twice map[string]coverage.Set
 }
 
 // end is the end of an interval of a shard: its upper one, or its lower one.
@@ -35,7 +37,8 @@ type place struct {
 }
 
 func newCovered() *covered {
-	return &covered{sets: map[transform.EventClass]coverage.Set{}, ends: map[end]place{}}
+	return &covered{sets: map[transform.EventClass]coverage.Set{}, ends: map[end]place{},
+		twice: map[string]coverage.Set{}}
 }
 
 // add covers what an object has. It returns a finding if some of it is in an earlier object too.
@@ -48,8 +51,10 @@ func (c *covered) add(class transform.EventClass, at place, has coverage.Set) []
 	var found []Finding
 	if twice := all.Overlap(has); len(twice) > 0 {
 		found = append(found, Finding{Kind: Duplicate, Grade: Different, Hour: at.hour, Class: class, Object: at.object,
-			Text: fmt.Sprintf("%s holds records that another object of the class has too (%s): events are archived twice; "+
-				"readers can leave out the second of each id", at.object, ranges(twice))})
+			Text: duplicated(at.object, "another object of the class", twice)})
+		if len(c.twice) < maxFindings {
+			c.twice[at.object] = twice
+		}
 	}
 	for _, key := range has.Keys() {
 		for _, i := range has[key] {
@@ -59,6 +64,12 @@ func (c *covered) add(class transform.EventClass, at place, has coverage.Set) []
 		}
 	}
 	return found
+}
+
+// duplicated says that two objects have the same records.
+func duplicated(object, other string, twice coverage.Set) string {
+	return fmt.Sprintf("%s holds records that %s has too (%s): events are archived twice; readers can leave out the "+
+		"second of each id", object, other, ranges(twice))
 }
 
 // join notes the end of an interval, or forgets the end of the neighbor that it touches.

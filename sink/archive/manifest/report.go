@@ -48,7 +48,8 @@ type Finding struct {
 	Hour     layout.Hour          `json:"hour,omitempty"`
 	Class    transform.EventClass `json:"class,omitempty"`
 	Object   string               `json:"object,omitempty"`
-	Text     string               `json:"text"` // what it means and what to do
+	Other    string               `json:"other,omitempty"` // of a duplicate: the first object with the same records
+	Text     string               `json:"text"`            // what it means and what to do
 }
 
 // Report is what Verify found.

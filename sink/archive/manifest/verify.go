@@ -56,7 +56,7 @@ func Verify(ctx context.Context, b bucket.Bucket, table string, o Options) (*Rep
 	}
 	v := &verifier{bucket: b, table: table, o: o, hours: hours{}, names: map[nameHash]struct{}{}, seen: newCovered()}
 	r := &Report{Table: table, Verdict: OK, Depth: o.Depth, Findings: []Finding{}}
-	for _, step := range []func(context.Context, *Report) error{v.chain, v.objects, v.unnamed} {
+	for _, step := range []func(context.Context, *Report) error{v.chain, v.objects, v.others, v.unnamed} {
 		if err := step(ctx, r); err != nil {
 			return nil, err
 		}
@@ -159,6 +159,47 @@ func (v *verifier) objects(ctx context.Context, r *Report) error {
 		}
 	}
 	return nil
+}
+
+// others names the first object that has the same records as a duplicate. What is united holds no names, so that the
+// footers are read once more.
+func (v *verifier) others(ctx context.Context, r *Report) error {
+	open := map[string]*Finding{}
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Kind == Duplicate && v.seen.twice[f.Object] != nil {
+			open[f.Object] = f
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	for l, err := range ordered(ctx, unchecked(v.list(ctx, r.Head.N)), v.o.Parallel, v.look) {
+		if err != nil {
+			return err
+		}
+		for name, f := range open {
+			twice := v.seen.twice[name]
+			if name != l.Name && f.Class == l.part.Class && len(twice.Overlap(l.coverage)) > 0 {
+				f.Other, f.Text = l.Name, duplicated(name, l.Name, twice)
+				delete(open, name)
+			}
+		}
+		if len(open) == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// unchecked yields objects of which only the coverage is wanted.
+func unchecked(all iter.Seq2[named, error]) iter.Seq2[named, error] {
+	return func(yield func(named, error) bool) {
+		for n, err := range all {
+			if n.checked = false; !yield(n, err) {
+				return
+			}
+		}
+	}
 }
 
 // list yields the objects that the manifests up to one name, and those of the hours beside the ones that are asked for:

@@ -230,6 +230,9 @@ func TestEachFaultIsFound(t *testing.T) {
 		"records are archived twice": {func(s *shelf, _ []Object) {
 			s.manifest(closed(hour0+6, s.object(transform.ClassTTL, hour0+6, "a", 57, 65)))
 		}, []Kind{Duplicate}, Different, "shard label/a after 1057 up to 1060"},
+		"records are archived twice, and the other object is named": {func(s *shelf, o []Object) {
+			s.manifest(closed(hour0+6, s.object(transform.ClassTTL, hour0+6, "a", 57, 65)))
+		}, []Kind{Duplicate}, Different, "holds records that tr_table=Sessions/tr_class=ttl/tr_dt=2025-11-25/tr_hr=05/"},
 		"records are not archived": {func(s *shelf, _ []Object) {
 			s.manifest(closed(hour0+6, s.object(transform.ClassTTL, hour0+6, "a", 62, 65)))
 			s.manifest(closed(hour0 + 7))
