@@ -16,6 +16,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // scratch returns a file with the content, as those are that an archive stores.
@@ -76,6 +77,7 @@ func conform(t *testing.T, open func(t *testing.T) Bucket) {
 	t.Run("one of many wins", func(t *testing.T) { conformRace(t, open(t), open(t)) })
 	t.Run("ranges", func(t *testing.T) { conformRanges(t, open(t)) })
 	t.Run("listings", func(t *testing.T) { conformList(t, open(t)) })
+	t.Run("tables", func(t *testing.T) { conformTables(t, open(t)) })
 	t.Run("probe", func(t *testing.T) {
 		b := open(t)
 		for range 2 {
@@ -117,7 +119,7 @@ func conformOnce(t *testing.T, b Bucket) {
 		t.Errorf("empty object: %v", err)
 	}
 	for _, bad := range []string{
-		"", ".", "/a", "a//b", "../a", "a/../../b", "a/", `a\b`, "a?b", "50%", "a#b", "__0x41__", "a\nb",
+		"", ".", "/a", "a//b", "../a", "a/../../b", "a/", `a\b`, "a?b", "50%", "a#b", "__0x41__", "a../b", "a\nb",
 	} {
 		if err := createBytes(t, b, bad, nil); Classify(err) != failure.Rejected || errors.Is(err, ErrExists) {
 			t.Errorf("create %q: %v", bad, err)
@@ -128,6 +130,30 @@ func conformOnce(t *testing.T, b Bucket) {
 	}
 	if err := b.Create(t.Context(), "short", f, 1<<20); err == nil {
 		t.Error("an object longer than its file was created")
+	}
+}
+
+// conformTables: whatever DynamoDB takes for a table's name, its objects are found by it.
+func conformTables(t *testing.T, b Bucket) {
+	for _, table := range []string{
+		"a__0x41__b", "___0x", "__0x__0x2e", "x..", "...", "..x", "x.", "-.-", "_.", "a.b-c_D9", strings.Repeat("_0x", 82),
+	} {
+		p := layout.Part{Table: table, Class: transform.ClassTTL, Hour: 494_000}
+		object, manifest := p.Object(1, 2, "0a1b2c3d", "parquet"), layout.Manifest(table, 1)
+		for _, name := range []string{object, manifest} {
+			if err := createBytes(t, b, name, []byte(table)); err != nil {
+				t.Fatalf("table %s: %v", table, err)
+			}
+			if got := string(content(t, b, name)); got != table {
+				t.Errorf("table %s: %s holds %q", table, name, got)
+			}
+		}
+		if got := names(t, b, layout.Table(table)); !slices.Equal(got, []string{object}) {
+			t.Errorf("table %s: objects %v", table, got)
+		}
+		if got := names(t, b, layout.Manifests(table)); !slices.Equal(got, []string{manifest}) {
+			t.Errorf("table %s: manifests %v", table, got)
+		}
 	}
 }
 

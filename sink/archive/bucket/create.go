@@ -14,7 +14,7 @@ import (
 // one that they are written by.
 func checkName(name string) error {
 	escaped := strings.ContainsAny(name, "\\\"#%?\x7f") || strings.Contains(name, "__0x") ||
-		strings.ContainsFunc(name, func(r rune) bool { return r < ' ' })
+		strings.Contains(name, "../") || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' })
 	if !fs.ValidPath(name) || name == "." || escaped {
 		return refused(failure.Rejected, "", "%q is no name of an object", name)
 	}

@@ -63,7 +63,20 @@ func Day(table string, class transform.EventClass, day Hour) string {
 }
 
 // Table returns the prefix of all objects of a table.
-func Table(table string) string { return "tr_table=" + table + "/" }
+func Table(table string) string { return "tr_table=" + written(table) + "/" }
+
+// written returns a table's name as it is in the names of objects: itself, save where it has an end or a part that
+// stores, or the Go CDK, take for something else. There is an exclamation mark then, which no table has in its name.
+func written(table string) string {
+	name := strings.ReplaceAll(table, "__0x", "_!_0x") // of the CDK: an escaped character
+	if strings.HasSuffix(name, ".") {                  // of a path, and Azure has no folders of such a name
+		name += "!"
+	}
+	return name
+}
+
+// read returns the table of a name that written returned.
+func read(name string) string { return strings.ReplaceAll(name, "!", "") }
 
 // Prefix returns the prefix of the part's objects.
 func (p Part) Prefix() string {
@@ -91,12 +104,12 @@ func ParseObject(name string) (Part, bool) {
 		values[i] = v
 	}
 	at, err := time.Parse(time.DateOnly+"/15", values[2]+"/"+values[3])
-	p := Part{Table: values[0], Class: transform.EventClass(values[1]), Hour: HourOf(at)}
+	p := Part{Table: read(values[0]), Class: transform.EventClass(values[1]), Hour: HourOf(at)}
 	return p, err == nil && strings.HasPrefix(name, p.Prefix())
 }
 
 // Manifests returns the prefix of a table's manifests.
-func Manifests(table string) string { return own + table + "/manifest-" }
+func Manifests(table string) string { return own + written(table) + "/manifest-" }
 
 // own is the prefix of what is not an object.
 const own = "_tailrace/"
@@ -111,7 +124,7 @@ func ParseManifest(table, name string) (uint64, bool) {
 }
 
 // Life returns the name of the identity of a table's life n, for archives without Bigtable.
-func Life(table string, n uint64) string { return fmt.Sprintf("%s%s/life-%d", own, table, n) }
+func Life(table string, n uint64) string { return fmt.Sprintf("%s%s/life-%d", own, written(table), n) }
 
 // Probe is the name of the object that shows that a name can be created only once. No table has a tilde in its name.
 const Probe = own + "probe~"

@@ -1,8 +1,11 @@
 package layout
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -44,5 +47,34 @@ func TestNamesAreReadBack(t *testing.T) {
 	err := h.UnmarshalText([]byte("2026-05-05T00"))
 	if err != nil || h != p.Hour || !h.End().Equal(h.Time().Add(time.Hour)) {
 		t.Errorf("hour %v, %v", h, err)
+	}
+}
+
+// TestAnyTableIsReadBack: names that stores take for something else are written in another way, and no two alike.
+func TestAnyTableIsReadBack(t *testing.T) {
+	tables := map[string]string{} // by prefix
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOfN(rapid.SampledFrom([]string{"_", "__0x", "0x", ".", "-", "a", "Z9"}), 1, 8).Draw(t, "words")
+		p := Part{Table: strings.Join(words, ""), Class: transform.ClassTTL, Hour: 494_000}
+		name := p.Object(1, 2, "01234567", "parquet")
+		if got, ok := ParseObject(name); !ok || got != p {
+			t.Errorf("%s is read back as %+v, %v", name, got, ok)
+		}
+		if n, ok := ParseManifest(p.Table, Manifest(p.Table, 7)); !ok || n != 7 {
+			t.Errorf("manifest %s is read back as %d, %v", Manifest(p.Table, 7), n, ok)
+		}
+		for _, name := range []string{name, Manifest(p.Table, 7), Life(p.Table, 7)} {
+			if strings.Contains(name, "__0x") || strings.Contains(name, "./") {
+				t.Errorf("name %s", name)
+			}
+		}
+		prefix := Table(p.Table)
+		if other, ok := tables[prefix]; ok && other != p.Table {
+			t.Errorf("%s is the prefix of %s and %s", prefix, other, p.Table)
+		}
+		tables[prefix] = p.Table
+	})
+	if _, ok := ParseObject("tr_table=a!b/tr_class=ttl/tr_dt=2026-05-05/tr_hr=00/x"); ok {
+		t.Error("a name that is not written so was read")
 	}
 }
