@@ -299,7 +299,10 @@ func (s *State) applySuperseded(b *Superseded) error {
 	p.Events += i.Events
 	p.Bytes += i.Stored
 	p.Coverage.Union(i.Coverage)
-	s.Parts[key] = p
+	p.Coverage.Subtract(s.Covered[i.Class]) // what was adopted since the intent would keep the part open for ever
+	if s.Parts[key] = p; len(p.Coverage) == 0 {
+		delete(s.Parts, key)
+	}
 	return nil
 }
 
