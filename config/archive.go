@@ -90,14 +90,12 @@ func (r *report) archive(a *Archive) {
 	if a.URL != "" {
 		r.oneOf("archive.format", a.Format, archiveParquet, archiveJSON)
 	}
-	r.archiveClasses(a.Classes)
-	if (a.Roll < shortestRoll || a.Roll > longestRoll) && !r.reported("archive.roll") {
-		r.fault("bad_value", "archive.roll", "1h is the default", "an object is open from 1s to 24h, not %s", a.Roll)
-	}
+	r.archiveClasses("archive.classes", a.Classes)
+	r.archiveRoll("archive.roll", a.Roll)
 	r.oneOf("archive.on_stall", a.OnStall, "hold", "letter")
 	r.atLeast("archive.max_bytes", a.MaxBytes, minArchiveSize, minArchiveSize,
 		"the archive's stream holds every event of an object that is not complete")
-	r.archiveColumns(a)
+	r.archiveColumns("archive.columns", a.Columns, a)
 }
 
 // archivePlace checks that objects have one place, and that options of objects have objects.
@@ -142,12 +140,12 @@ func impossibleStore(text string) string {
 }
 
 // archiveClasses checks which deletions are archived.
-func (r *report) archiveClasses(classes []string) {
-	if len(classes) == 0 && !r.reported("archive.classes") {
-		r.fault("missing", "archive.classes", "classes: [ttl] is the default", "no deletions are archived")
+func (r *report) archiveClasses(at string, classes []string) {
+	if len(classes) == 0 && !r.reported(at) {
+		r.fault("missing", at, "classes: [ttl] is the default", "no deletions are archived")
 	}
 	for i, class := range classes {
-		path := fmt.Sprintf("archive.classes[%d]", i)
+		path := fmt.Sprintf("%s[%d]", at, i)
 		switch {
 		case class == "healed":
 			r.fault("bad_value", path, "remove it", "the class healed is made by healing a gap, and not chosen here")
@@ -171,13 +169,13 @@ var ownColumns = []string{
 }
 
 // archiveColumns checks names, paths and types of columns.
-func (r *report) archiveColumns(a *Archive) {
-	if len(a.Columns) > 0 && a.Format == archiveJSON {
-		r.fault("conflict", "archive.columns", "remove them, or write format: parquet",
+func (r *report) archiveColumns(at string, columns map[string]Column, a *Archive) {
+	if len(columns) > 0 && a.Format == archiveJSON {
+		r.fault("conflict", at, "remove them, or write format: parquet",
 			"objects of JSON lines have no columns")
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.Columns)) {
-		path, c := "archive.columns."+name, a.Columns[name]
+	for _, name := range slices.Sorted(maps.Keys(columns)) {
+		path, c := at+"."+name, columns[name]
 		switch {
 		case !columnName.MatchString(name):
 			r.fault("bad_value", path, "lower-case letters, digits and _, beginning with a letter, up to 128; "+

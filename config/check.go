@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"net/url"
 	"regexp"
 	"slices"
@@ -27,7 +26,9 @@ const stateTable = "tailrace_state"
 func (r *report) check(c *Config) {
 	r.name("pipeline", c.Pipeline, pipelineName, "up to 48 letters, digits, - and _, beginning with a letter or digit")
 	r.source(&c.Source)
-	r.bigtable(&c.Bigtable)
+	if len(c.Tables) == 0 || len(c.Replicated().Tables) > 0 || r.Written("bigtable") {
+		r.bigtable(&c.Bigtable)
+	}
 	r.queue(&c.Queue)
 	r.memory(&c.Memory)
 	r.listen("admin.listen", c.Admin.Listen)
@@ -136,9 +137,12 @@ func (r *report) tables(c *Config) {
 	}
 	seen := map[string]int{}
 	for i, t := range c.Tables {
-		path := fmt.Sprintf("tables[%d]", i)
+		path := tablePath(i)
 		r.name(path+".source", t.Source, dynamoTable, "the name of a DynamoDB table: 3 to 255 letters, digits, _ . -")
-		r.name(path+".target", t.Target, bigtableName, "the name of a Bigtable table: up to 50 letters, digits, _ . -")
+		if !t.ArchivedOnly() {
+			r.name(path+".target", t.Target, bigtableName, "the name of a Bigtable table: up to 50 letters, digits, _ . -")
+		}
+		r.tableArchive(path, &t, &c.Archive)
 		if j, dup := seen[t.Source]; dup && t.Source != "" {
 			r.fault("duplicate", path+".source", "one entry per source table; one mapping can write many kinds of rows",
 				"%q is already the source of tables[%d]", t.Source, j)

@@ -14,8 +14,8 @@ type Config struct {
 	Pipeline string `yaml:"pipeline" jsonschema:"required"`
 	// The DynamoDB side.
 	Source Source `yaml:"source"`
-	// The Bigtable side.
-	Bigtable Bigtable `yaml:"bigtable" jsonschema:"required"`
+	// The Bigtable side: needed as soon as one table has a target.
+	Bigtable Bigtable `yaml:"bigtable"`
 	// The durable log between DynamoDB and Bigtable: a directory (embedded) or a NATS URL.
 	Queue Queue `yaml:"queue" jsonschema:"required"`
 	// Memory for data in flight between DynamoDB and the log, and between the log and the sinks.
@@ -131,8 +131,8 @@ type Admin struct {
 type Table struct {
 	// DynamoDB table.
 	Source string `yaml:"source" jsonschema:"required"`
-	// Bigtable table.
-	Target string `yaml:"target" jsonschema:"required"`
+	// Bigtable table. Absent, with archive in its place: what is deleted from the table is archived, and that is all.
+	Target string `yaml:"target"`
 	// Primary key, partition key first, each with its type: [pk:S, sk:N]. Only needed without a connection to DynamoDB:
 	// with it, check --offline and explain compile the mapping. It must be the table's own key.
 	Keys Keys `yaml:"keys"`
@@ -142,7 +142,10 @@ type Table struct {
 	// continues, halt stops this table.
 	OnReject string `yaml:"on_reject" jsonschema:"enum=letter,enum=halt"`
 	// What a deletion by DynamoDB's time to live does: delete the item's cells, keep them, or delete them and archive.
+	// Default: delete; archive where archive is written here.
 	OnTTLExpiry string `yaml:"on_ttl_expiry" jsonschema:"enum=delete,enum=keep,enum=archive"`
+	// Archives what is deleted from the table: {} does it as the archive beside tables says. Without a target it is all.
+	Archive TableArchive `yaml:"archive"`
 	// How the items reach Bigtable that the table held before the stream was read: scan, export or none, or a block. Only
 	// the first start of a pipeline looks at from, url, bucket and prefix; later starts go on with what it decided.
 	// Default: a new pipeline scans, one that was started before this key existed copies nothing.
@@ -238,9 +241,11 @@ func Default() Config {
 // settle fills in the defaults that depend on other keys, and those of tables; written reports whether the file has a
 // path.
 func (c *Config) settle(written func(path string) bool) {
+	c.Archive.settle()
 	for i := range c.Tables {
 		t := &c.Tables[i]
 		t.OnReject = cmp.Or(t.OnReject, "letter")
+		t.settleArchive(written, tablePath(i))
 		t.OnTTLExpiry = cmp.Or(t.OnTTLExpiry, "delete")
 		t.OnGap = cmp.Or(t.OnGap, "wait")
 		if !written(fmt.Sprintf("tables[%d].strip_global_table_attributes", i)) {
@@ -251,7 +256,6 @@ func (c *Config) settle(written func(path string) bool) {
 			t.Heartbeat.Write = t.Heartbeat.Write || !written(h+".write")
 		}
 	}
-	c.Archive.settle()
 	if c.Source.StreamsEndpoint == "" {
 		c.Source.StreamsEndpoint = c.Source.Endpoint
 	}
@@ -274,9 +278,13 @@ func (a *Archive) settle() {
 	case a.File != "":
 		a.Format = cmp.Or(a.Format, archiveJSON)
 	}
-	for name, c := range a.Columns {
+	settleColumns(a.Columns)
+}
+
+func settleColumns(all map[string]Column) {
+	for name, c := range all {
 		c.Path = cmp.Or(c.Path, name)
-		a.Columns[name] = c
+		all[name] = c
 	}
 }
 

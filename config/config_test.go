@@ -103,7 +103,7 @@ testing: {claim_ttl: 3s, beat: 500ms, listing: 1s, describe: 12s, trim: 2s,
 			"letter", 3 << 30, "tailrace.archive"},
 		Tables: []Table{{"Orders", "orders", Keys{"pk:S", "sk:N"},
 			Mapping{File: filepath.Join(dir, "mappings", "orders.yaml"), Data: []byte("families: {}\n")},
-			"halt", "archive",
+			"halt", "archive", TableArchive{},
 			Backfill{"export", Units{Percent: 12.5}, 9, 700, "file://" + filepath.Join(dir, "exports/1"), "", ""},
 			"heal", Verify{Units{Absolute: 50}}, Heartbeat{}, false},
 			{Source: "Old", Target: "old", OnReject: "letter", OnTTLExpiry: "delete", OnGap: "wait", StripGlobal: true,
@@ -254,7 +254,7 @@ func TestHeartbeatsHaveKeysOfOneKind(t *testing.T) {
 func TestHintNamesTheKeyThatWasMeant(t *testing.T) {
 	_, problems := parse(t, strings.Replace(smallest, "target:", "taget:", 1))
 	want := "did you mean `target`? known here: source, target, keys, mapping, on_reject, on_ttl_expiry, " +
-		"backfill, on_gap, verify, heartbeat, strip_global_table_attributes"
+		"archive, backfill, on_gap, verify, heartbeat, strip_global_table_attributes"
 	if problems[0].Hint != want {
 		t.Errorf("hint = %q, want %q", problems[0].Hint, want)
 	}

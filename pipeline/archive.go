@@ -18,7 +18,7 @@ import (
 func (t *table) applyOptions(s *checkpoint.State) (apply.Options, *archiving.Archiver) {
 	o := apply.Options{
 		Table: apply.Table{
-			Source: t.Source, Target: t.Target, Halts: t.OnReject == "halt", Classes: t.Classes, Program: t.row.Program,
+			Source: t.Source, Target: t.Target, Halts: t.OnReject == "halt", Classes: t.Archive.Classes, Program: t.row.Program,
 		},
 		Log: t.currentLog(), Retry: t.o.Periods.Retry, Agreed: t.row.Agreed(), Stats: t.stats, Logger: t.log,
 		Retention: t.view.retentionLeft,
@@ -32,12 +32,16 @@ func (t *table) applyOptions(s *checkpoint.State) (apply.Options, *archiving.Arc
 
 // newArchiver returns the archive of the table for a life; nil where it has none.
 func (t *table) newArchiver(s *checkpoint.State) *archiving.Archiver {
-	if !t.Archive || t.o.Archive == nil || !t.row.Program.Archives() {
+	if !t.Archive.On || t.o.Archive == nil || !t.row.Program.Archives() {
 		t.view.archiver.Store(nil)
 		return nil
 	}
+	place := *t.o.Archive
+	if own := t.Archive; own.Form.Format != "" {
+		place.Form, place.Roll = own.Form, own.Roll
+	}
 	o := archiving.Options{
-		Place: *t.o.Archive, Pipeline: t.o.Name, Table: t.Source, Owner: t.o.Owner, Life: s.Life, Epoch: s.Epoch,
+		Place: place, Pipeline: t.o.Name, Table: t.Source, Owner: t.o.Owner, Life: s.Life, Epoch: s.Epoch,
 		Open: t.currentLog().Archive, Now: t.now, Retry: t.o.Periods.Retry, Facts: t.view.archiveFacts,
 		FromStart: s.LastFrame == 0 && s.Life <= 1, Recovered: s.LastFrame == 0 && s.Life > 1,
 		Metrics: t.archives, Logger: t.log,

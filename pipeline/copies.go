@@ -69,7 +69,7 @@ func (t *Table) planStart(start Start, date change.Millis, format int) (startPla
 		}
 	}
 	// An export that exists already is as old as the trim horizon must be, and an archive wants all records.
-	if start.IsZero() && p.backfill != "" && t.Backfill.URL == "" && !t.Archive {
+	if start.IsZero() && p.backfill != "" && t.Backfill.URL == "" && !t.Archive.On {
 		p.mode, p.at = staterow.ModeBackfill, date-startBefore
 	}
 	return p, nil

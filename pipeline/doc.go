@@ -34,6 +34,7 @@
 //	table.go        one table: one life after the other
 //	start.go        from the table's name to a claimed and started log
 //	archive.go      the sinks of a table, and its archive
+//	archivedonly.go tables without a target
 //	verify.go       the continuous comparison of table and target
 //	heartbeats.go   heartbeats, which prove that idle shards are idle
 //	copies.go       where the items come from that are older than the stream

@@ -269,7 +269,7 @@ func (w *world) openAs(first bool, names ...string) *run {
 	}, Scratch: w.t.TempDir()}
 	for _, name := range names {
 		o.Tables = append(o.Tables, pipeline.Table{
-			Source: name, Target: target(name), OnReject: w.reject, Archive: w.archive != nil,
+			Source: name, Target: target(name), OnReject: w.reject, Archive: pipeline.Archive{On: w.archive != nil},
 			Compile: w.compile(name), CompileKept: w.compileKept(name), Backfill: w.backfill, OnGap: w.onGap,
 		})
 		if first {

@@ -8,6 +8,7 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
 	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
+	"github.com/tailrace-cdc/replicator/sink/archive/object"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -39,10 +40,9 @@ type Options struct {
 // Table is one source table and its target.
 type Table struct {
 	Source   string
-	Target   string
-	OnReject string        // letter | halt
-	Archive  bool          // items that its mapping archives go to Options.Archive
-	Classes  apply.Classes // of deletions that are archived besides those by TTL
+	Target   string // "": none, deletions are archived and that is all
+	OnReject string // letter | halt
+	Archive  Archive
 	Backfill Backfill
 	OnGap    string // wait | heal; empty: wait
 	Verify   Verify // the continuous comparison
@@ -55,6 +55,14 @@ type Table struct {
 	// CompileKept compiles a mapping of the table as it is stored beside its hash (transform.Kept), with all programs of
 	// the target that it belongs to. Nil: no mapping can be accepted.
 	CompileKept func(info source.TableInfo, text []byte) (own *transform.Program, all []*transform.Program, err error)
+}
+
+// Archive says what of a table is archived, and how.
+type Archive struct {
+	On      bool          // items that its mapping archives go to Options.Archive
+	Classes apply.Classes // of deletions that are archived besides those by TTL
+	Form    object.Options
+	Roll    time.Duration // how long an event waits for its object at most
 }
 
 // Backfill says how items reach the target that the table held before its stream was read. The first start alone uses

@@ -48,7 +48,7 @@ func (t *table) recoveredStart(ls source.Listing) *checkpoint.Start {
 		Mode: t.o.Start.Mode(), Floor: t.row.Known().Floor, Recover: true, After: ls.Started,
 		At: ls.Started - change.Millis(firstReplay.Milliseconds()),
 	}
-	if t.Archive {
+	if t.Archive.On {
 		start.At = 0
 	}
 	return start

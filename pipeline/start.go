@@ -78,7 +78,9 @@ func (t *table) describe(ctx context.Context) error {
 		if t.row.Program, err = t.Compile(info); err != nil {
 			return err
 		}
-		t.families.add(t.Target, t.Source, t.row.Program.Families())
+		if !t.archivedOnly() {
+			t.families.add(t.Target, t.Source, t.row.Program.Families())
+		}
 	}
 	t.info = info
 	return nil
@@ -150,7 +152,7 @@ func (t *table) claimOptions() queue.ClaimOptions {
 	o := queue.ClaimOptions{
 		Owner: t.o.Owner, TTL: t.o.Periods.ClaimTTL, Alone: t.queue.Embedded(),
 		Identity: &checkpoint.Identity{
-			Pipeline: t.o.Name, Table: t.Source, TableID: t.info.ID, Mapping: staterow.MappingID(t.row.Program),
+			Pipeline: t.o.Name, Table: t.Source, TableID: t.info.ID, Mapping: t.row.MappingID(),
 		},
 	}
 	if row := t.row.Known(); row != nil {

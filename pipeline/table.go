@@ -54,7 +54,7 @@ func newRow(e *env) *staterow.Row {
 		Pipeline: e.o.Name, Source: e.Source, Target: e.Target, Start: e.o.Start,
 		Shares: slices.ContainsFunc(e.o.Tables, shares), Adopt: e.o.Adopt, Upgrade: e.o.Upgrade,
 		ClaimTTL: e.o.Periods.ClaimTTL, Lead: e.o.Periods.Lead, Retry: e.o.Periods.Retry,
-		Client: e.bigtable, Now: e.now, Logger: e.log,
+		Store: e.rows(), Client: e.bigtable, Now: e.now, Logger: e.log,
 	})
 }
 
@@ -198,6 +198,9 @@ func (t *table) runClaimed(ctx context.Context, w *queue.Writer) error {
 			return err
 		}
 	}
+	if err := t.endRecovery(ctx, w); err != nil {
+		return err
+	}
 	if err := t.switchMapping(ctx, w); err != nil {
 		return err
 	}
@@ -284,7 +287,9 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options, arc
 	}
 	t.view.requests.Store(requests)
 	g.Go(func() error { return in.Read(reading) })
-	if s := w.State(); s.Fence == nil { // Rule 12: behind a fence the table is read, and that is all
+	if s := w.State(); t.archivedOnly() {
+		g.Go(func() error { return t.serveArchived(reading, o, requests) })
+	} else if s.Fence == nil { // Rule 12: behind a fence the table is read, and that is all
 		t.repairBeside(reading, g, s.Format, items, requests)
 	}
 	g.Go(func() error { return in.List(reading) })

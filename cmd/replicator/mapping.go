@@ -46,7 +46,7 @@ target lacks a family or a rule that the new mapping needs: first ` + "`schema -
 
 // mapping prints what has changed in the mappings, and accepts it if asked to.
 func (a *app) mapping(ctx context.Context, table, old string, accept bool) error {
-	cfg, err := a.Config()
+	cfg, err := a.Replicated(table)
 	if err != nil {
 		return err
 	}

@@ -72,16 +72,16 @@ func (a *app) recover(ctx context.Context, table string, yes bool) error {
 	if recovery.Asks(plans) && !yes && !a.Confirmed() {
 		return exit.Usage("repeat it with --yes", "nothing was changed: recover was not confirmed")
 	}
-	sink, err := clients.Bigtable(ctx)
-	if err != nil {
-		return err
-	}
 	for _, p := range plans {
-		if err := p.Begin(ctx, sink); err != nil {
+		rows, err := clients.Rows(ctx, &tables.Table(p.Table).Table)
+		if err != nil {
+			return err
+		}
+		if err := p.Begin(ctx, rows); err != nil {
 			if errors.Is(err, bigtable.ErrStateChanged) {
 				return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "somebody else changed the row: look again with recover"}
 			}
-			return exit.Bigtable(err)
+			return exit.Row(err)
 		}
 		if !a.JSON && !p.Begun {
 			a.Print("%s begins life %d. `replicator status` shows how far it is.", p.Table, p.Life)

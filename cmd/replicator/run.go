@@ -109,9 +109,11 @@ func (a *app) run(ctx context.Context, o runOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	sink, err := d.clients.Bigtable(ctx)
-	if err != nil {
-		return err
+	var sink *bigtable.Client // nil: every table is archived only
+	if len(cfg.Replicated().Tables) > 0 {
+		if sink, err = d.clients.Bigtable(ctx); err != nil {
+			return err
+		}
 	}
 	if err := a.announceCopies(ctx, d, tables, sink); err != nil {
 		return err

@@ -11,7 +11,10 @@ import (
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/retiring"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/pipeline/staterow/lives"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
 )
 
 // tableCommand returns the command `replicator table` with its subcommand.
@@ -56,7 +59,7 @@ func (a *app) retire(ctx context.Context, o retiring.Options, yes bool) error {
 	}
 	clients := a.Clients(cfg)
 	defer clients.Close()
-	sink, err := clients.Bigtable(ctx)
+	sink, rows, err := rowsOf(ctx, cfg, clients, o.Table)
 	if err != nil {
 		return err
 	}
@@ -67,7 +70,7 @@ func (a *app) retire(ctx context.Context, o retiring.Options, yes bool) error {
 	_ = clients.ReadClock(ctx, o.Table) // the table may be gone: then it is this machine's clock
 	o.Now = clients.Now
 	o.Say = func(format string, args ...any) { fmt.Fprintf(a.Errs, format+"\n", args...) }
-	r, err := retiring.Plan(ctx, cfg, q, sink, o)
+	r, err := retiring.Plan(ctx, cfg, q, sink, rows, o)
 	if err != nil {
 		return err
 	}
@@ -93,6 +96,26 @@ func (a *app) retire(ctx context.Context, o retiring.Options, yes bool) error {
 	}
 	a.Print("Table %s is retired. Take it out of the configuration, if it is still there.", o.Table)
 	return nil
+}
+
+// rowsOf returns where the row of a table is kept, which need not be configured any more; sink is nil if it has no
+// target.
+func rowsOf(
+	ctx context.Context, cfg *config.Config, clients *wire.Clients, table string,
+) (sink *bigtable.Client, rows retiring.Rows, err error) {
+	if cfg.Archive.URL != "" {
+		b, err := clients.Bucket(ctx, bucket.Options{})
+		if err != nil {
+			return nil, nil, err
+		}
+		archived := lives.New(b)
+		_, err = archived.LoadState(ctx, cfg.Pipeline, table)
+		if err == nil || cfg.Bigtable.Project == "" {
+			return nil, archived, nil
+		}
+	}
+	sink, err = clients.Bigtable(ctx)
+	return sink, sink, err
 }
 
 // existingQueue opens the logs; nil where the directory of the queue is gone.

@@ -45,8 +45,8 @@ type Options struct {
 // Table is what the sinks write, and where to.
 type Table struct {
 	Source  string
-	Target  string
-	Halts   bool // a refused change halts the sink; otherwise it becomes a dead letter
+	Target  string // "": none
+	Halts   bool   // a refused change halts the sink; otherwise it becomes a dead letter
 	Classes Classes
 	Program *transform.Program
 }

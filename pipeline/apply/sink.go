@@ -36,14 +36,17 @@ type Sink struct {
 	began chan struct{} // closed when the next pass begins
 }
 
-// New returns the sinks of a table for one life: Bigtable and, where the table has one, the archive. They are
-// independent: each has its own mark, its own pass over the log, and its own halts. The state is the log's when the
-// life began.
+// New returns the sinks of a table for one life: Bigtable, where the table has a target, and the archive, where it has
+// one; there is at least one of them. They are independent: each has its own mark, its own pass over the log, and its
+// own halts. The state is the log's when the life began.
 func New(shared *Shared, o Options, letters *DeadLetters, s *checkpoint.State) []*Sink {
 	o.lives, o.epoch = s.Lives(), s.Epoch
-	lanes := func() target { return newLanes(shared, &o, letters) }
-	all := []*Sink{newSink(SinkBigtable, shared, &o, s, lanes)}
-	all[0].fence = s.Fence // the archive goes on
+	var all []*Sink
+	if o.Table.Target != "" {
+		lanes := func() target { return newLanes(shared, &o, letters) }
+		all = append(all, newSink(SinkBigtable, shared, &o, s, lanes))
+		all[0].fence = s.Fence // the archive goes on
+	}
 	if o.Archive != nil {
 		archive := func() target { return newArchiver(&o, letters) }
 		all = append(all, newSink(SinkArchive, shared, &o, s, archive))

@@ -40,6 +40,9 @@ func (o *Once) probe(ctx context.Context, b bucket.Bucket) error {
 	return err
 }
 
+// Probe returns nil once it is known that the bucket creates names only once.
+func (p *Place) Probe(ctx context.Context) error { return p.Once.probe(ctx, p.Objects) }
+
 // withDefaults sets what is zero.
 func (p Place) withDefaults() Place {
 	if p.Roll == 0 {

@@ -27,7 +27,9 @@ type Requests struct {
 	Program *transform.Program
 	Client  *bigtable.Client // of the target; read where an item's key does not show its rows
 	Target  string
-	Poll    time.Duration // between two looks for a request; default 1 s
+	// Archived tries the dead letters of an item again in a table without a target, by its canonical key.
+	Archived func(ctx context.Context, key []byte) (apply.ResyncOutcome, error)
+	Poll     time.Duration // between two looks for a request; default 1 s
 	// Foreign deletes cells that belong to no item, and returns what became of each column.
 	Foreign func(ctx context.Context, asked []request.Item) (*request.Outcome, error)
 
@@ -141,8 +143,11 @@ func (r *Requests) finish(ctx context.Context, store chunks, w *chunkWork) error
 
 // do resyncs the items of a chunk, and counts what became of them.
 func (r *Requests) do(ctx context.Context, c *chunkWork) (*request.Outcome, error) {
-	if c.What == request.Foreign && r.Foreign != nil {
+	if c.What == request.Foreign && r.Foreign != nil && r.Archived == nil {
 		return r.Foreign(ctx, c.Items)
+	}
+	if r.Archived != nil && c.What != request.Letters {
+		return &request.Outcome{Failed: "table " + r.Table.Name + " has no target: there are no rows"}, nil
 	}
 	if c.What != request.Resync && c.What != request.Letters {
 		return &request.Outcome{Failed: "the owner does not know the request " + c.What,
@@ -170,7 +175,7 @@ func (r *Requests) do(ctx context.Context, c *chunkWork) (*request.Outcome, erro
 		at[string(key)] = len(wanted)
 		wanted, index = append(wanted, w), append(index, i)
 	}
-	outcomes, err := c.items.Resync(ctx, wanted)
+	outcomes, err := r.resync(ctx, c, wanted)
 	if err != nil {
 		return nil, err
 	}
@@ -181,6 +186,20 @@ func (r *Requests) do(ctx context.Context, c *chunkWork) (*request.Outcome, erro
 		countOutcome(out, index[i], &outcomes[i])
 	}
 	out.Notes = out.Notes[:min(len(out.Notes), maxNotes)]
+	return out, nil
+}
+
+func (r *Requests) resync(ctx context.Context, c *chunkWork, list []Wanted) (out []apply.ResyncOutcome, err error) {
+	if r.Archived == nil {
+		return c.items.Resync(ctx, list)
+	}
+	for i := range list {
+		x, err := r.Archived(ctx, list[i].Key)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, x)
+	}
 	return out, nil
 }
 

@@ -19,7 +19,7 @@ import (
 // target mix its rows, and neither would notice. Other tables of this pipeline may share it: the mappings are proved
 // together.
 func (r *Row) claimTarget(ctx context.Context) error {
-	if r.targetClaimed {
+	if r.targetClaimed || r.o.Target == "" {
 		return nil
 	}
 	owner, err := r.o.Client.ClaimTarget(ctx, r.o.Pipeline, r.o.Target)
@@ -96,6 +96,9 @@ func checkUnfenced(ctx context.Context, c *bigtable.Client, target string) error
 
 // checkFirst is CheckFirst, unless the operator takes a retired table's rows over again.
 func (r *Row) checkFirst(ctx context.Context) error {
+	if r.o.Target == "" {
+		return nil
+	}
 	if !r.o.Adopt {
 		return CheckFirst(ctx, r.o.Client, r.o.Source, r.o.Target)
 	}
@@ -116,6 +119,9 @@ func (r *Row) checkFirst(ctx context.Context) error {
 // floorOfTarget returns the version above which a table that is started for the first time must begin: 0 in a target
 // without rows of other pipelines. It refuses a target that holds some, unless that was allowed.
 func (r *Row) floorOfTarget(ctx context.Context) (change.Version, error) {
+	if r.o.Target == "" {
+		return 0, nil
+	}
 	floor, err := r.o.Client.TargetFloor(ctx, r.o.Target)
 	if floor > 0 || err != nil {
 		return floor, err

@@ -23,7 +23,7 @@ func (r *Row) BeginLife() { r.read = false }
 // reads the row later. s is nil while there is no log. When the log was refused, logErr, the row may still tell that
 // the table recovers from it. That is asked for as long as a claim may take, and then the refusal stands.
 func (r *Row) LoadForClaim(ctx context.Context, s *checkpoint.State, logErr error) error {
-	r.replaced = replacedBy(s, MappingID(r.Program))
+	r.replaced = replacedBy(s, r.MappingID())
 	r.agreed = make(chan struct{})
 	refused := (*outcome.RefusedError)(nil)
 	if !ProvesItself(s) && !errors.As(logErr, &refused) {
@@ -39,7 +39,7 @@ func (r *Row) LoadForClaim(ctx context.Context, s *checkpoint.State, logErr erro
 	case outcome.Proceed, outcome.Drained, outcome.Halt:
 		return err
 	}
-	if s.Identity.Mapping != "" && !accepts(s, MappingID(r.Program)) {
+	if s.Identity.Mapping != "" && !accepts(s, r.MappingID()) {
 		return OtherMapping(r.o.Source)
 	}
 	r.Forget()
@@ -110,7 +110,7 @@ func (r *Row) Confirm(ctx context.Context, life uint64, l *queue.Log, info sourc
 func (r *Row) agreeLater(ctx context.Context, life uint64, l *queue.Log, info source.TableInfo) error {
 	switch {
 	case r.stored == nil:
-		return refusedLog(rowMissing)
+		return refusedLog(missingWhat(r.o.Target))
 	case r.stored.Life > life:
 		return refusedLog(fmt.Sprintf("the log is of life %d, the pipeline is in life %d", life, r.stored.Life))
 	}
@@ -166,7 +166,7 @@ func (r *Row) agree(ctx context.Context, l *queue.Log, info source.TableInfo) er
 func (r *Row) Identity(l *queue.Log, info source.TableInfo) bigtable.Identity {
 	return bigtable.Identity{
 		Pipeline: r.o.Pipeline, Table: r.o.Source, TableID: info.ID, StreamARN: info.StreamARN,
-		LogCreated: l.Created().UTC(), MappingHash: MappingID(r.Program), Target: r.o.Client.TargetName(r.o.Target),
+		LogCreated: l.Created().UTC(), MappingHash: r.MappingID(), Target: r.targetName(),
 	}
 }
 
@@ -180,7 +180,7 @@ func (r *Row) create(ctx context.Context, l *queue.Log, id bigtable.Identity) er
 	}
 	if refused := CheckLog(nil, s, id, r.o.Start); refused != nil {
 		// The row was looked for before the log was read: an instance that started in between has made both.
-		if _, err := r.o.Client.LoadState(ctx, r.o.Pipeline, r.o.Source); !errors.Is(err, bigtable.ErrNoState) {
+		if _, err := r.o.Store.LoadState(ctx, r.o.Pipeline, r.o.Source); !errors.Is(err, bigtable.ErrNoState) {
 			return &outcome.StaleError{Err: errors.Join(errFaster, err)}
 		}
 		return refused
@@ -190,7 +190,7 @@ func (r *Row) create(ctx context.Context, l *queue.Log, id bigtable.Identity) er
 		return err
 	}
 	row := &bigtable.State{Identity: id, Life: 1, Floor: floor, Lead: r.leadAbove(floor)}
-	if err := r.o.Client.CreateState(ctx, row); err != nil {
+	if err := r.o.Store.CreateState(ctx, row); err != nil {
 		if errors.Is(err, bigtable.ErrStateExists) {
 			return &outcome.StaleError{Err: fmt.Errorf("%w: %w", errFaster, err)} // the next life finds its row
 		}

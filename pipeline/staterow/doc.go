@@ -1,5 +1,5 @@
-// Package staterow keeps the pipeline's row of one table in Bigtable, and says why stored state is refused: a log, a
-// row or a target that belongs to something else, or of which a part is missing.
+// Package staterow keeps the pipeline's row of one table, in Bigtable or in the archive's bucket, and says why stored
+// state is refused: a log, a row or a target that belongs to something else, or of which a part is missing.
 //
 // A log goes on only where its row agrees with it. The package also plans the one way out of a lost log, a new life.
 //
@@ -8,6 +8,7 @@
 //	recovery.go  what a recovery changes in the row
 //	agree.go     the row and the log agree, or the log is refused
 //	row.go       the row: read, changed, and how far versions may run ahead
+//	store.go     where the row is kept
 //	adopt.go     whose a target is, and targets with rows of other pipelines
 //	refused.go   why stored state is refused
 //	start.go     where the first life begins to read, as it is configured and as the log spells it

@@ -112,11 +112,11 @@ func (f *Found) goesOn() bool {
 
 // Begin stores the new life in the pipeline's row. Nothing else is changed: all later steps are those of the owner, at
 // its next try. bigtable.ErrStateChanged means that somebody else changed the row meanwhile.
-func (r *Recovery) Begin(ctx context.Context, client *bigtable.Client) error {
+func (r *Recovery) Begin(ctx context.Context, store Store) error {
 	if r.Begun {
 		return nil
 	}
-	if err := client.CompareAndSet(ctx, r.row, r.next); err != nil {
+	if err := store.CompareAndSet(ctx, r.row, r.next); err != nil {
 		return fmt.Errorf("begin life %d: %w", r.Life, err)
 	}
 	return nil

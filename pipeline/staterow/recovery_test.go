@@ -82,7 +82,7 @@ func TestLogThatWasReadOnWithoutTheRowIsRefused(t *testing.T) {
 		rowMissing: nil, "the pipeline is in life 2": {Life: 2},
 		"cutover of table": {Life: 1, Fenced: &bigtable.Fenced{ID: "f"}},
 	} {
-		r := New(Options{Retry: time.Millisecond})
+		r := New(Options{Target: "orders", Retry: time.Millisecond})
 		r.stored, r.fence = stored, &checkpoint.Fence{ID: "other"}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // so that the end of an undo is not waited for

@@ -12,8 +12,9 @@ import (
 
 // What a RefusedError says about a missing part of the stored state.
 const (
-	logMissing = "the log is empty or not there, although changes were read into it before"
-	rowMissing = "the log holds changes, but the pipeline's row in " + tableschema.StateTable + " is missing"
+	logMissing  = "the log is empty or not there, although changes were read into it before"
+	rowMissing  = "the log holds changes, but the pipeline's row in " + tableschema.StateTable + " is missing"
+	lifeMissing = "the log holds changes, but there is no row of the table in archive.url: is it the place that it was?"
 )
 
 // CheckLog returns why a log may not be used with a pipeline's row in Bigtable (nil: there is none), its table and its
@@ -28,13 +29,34 @@ func CheckLog(row *bigtable.State, s *checkpoint.State, want bigtable.Identity, 
 	case row != nil && row.Issued && live == nil:
 		return refusedLog(logMissing)
 	case row == nil && live != nil:
-		return refusedLog(rowMissing)
+		return missingRow(s, want)
 	case row != nil && s.Epoch > 0 && s.Life < row.Life:
 		return refusedLog(fmt.Sprintf("the log is of life %d, the pipeline is in life %d", s.Life, row.Life))
 	case row != nil && live != nil && s.Streams[0].Floor < row.Floor:
 		return refusedLog("the log begins with versions that an earlier life has given out")
 	}
 	return CheckStored(s, want, start)
+}
+
+// missingRow is the refusal of a log that holds changes, and has no row.
+func missingRow(s *checkpoint.State, want bigtable.Identity) *outcome.RefusedError {
+	_, replicated := s.Marks[checkpoint.SinkBigtable]
+	if want.Target != "" && !replicated && len(s.Marks) > 0 {
+		return &outcome.RefusedError{
+			What: fmt.Sprintf("table %s was started without a target, and has one now: its items were never copied",
+				want.Table),
+			Hint: "take the target away again; or begin under another pipeline name, which copies the table",
+		}
+	}
+	return refusedLog(missingWhat(want.Target))
+}
+
+// missingWhat says that the row of a table with a target, or with none, is missing.
+func missingWhat(target string) string {
+	if target == "" {
+		return lifeMissing
+	}
+	return rowMissing
 }
 
 // CheckStored is the part of CheckLog that needs the log alone.
@@ -45,6 +67,11 @@ func CheckStored(s *checkpoint.State, want bigtable.Identity, start Start) *outc
 		return refusedLog(fmt.Sprintf("the log belongs to pipeline %q, table %q (%s)", id.Pipeline, id.Table, id.TableID))
 	case id.TableID != want.TableID:
 		return recreated(want.Table, id.TableID, want.TableID)
+	case id.Mapping != "" && want.Target == "":
+		return &outcome.RefusedError{
+			What: fmt.Sprintf("table %s was replicated to Bigtable, and has no target any more", want.Table),
+			Hint: "put the target back; to archive only from now on, `replicator table retire` first",
+		}
 	case id.Mapping != "" && !accepts(s, want.MappingHash):
 		return OtherMapping(want.Table)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/outcome"
+	"github.com/tailrace-cdc/replicator/pipeline/staterow/lives"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -30,7 +31,7 @@ const (
 type Options struct {
 	Pipeline string
 	Source   string // table
-	Target   string
+	Target   string // "": none, what is deleted from the table is archived and that is all
 	Start    Start
 	Shares   bool // another table of the pipeline has the same target
 	Adopt    bool // a target of another pipeline may be taken over
@@ -40,13 +41,14 @@ type Options struct {
 	Lead     time.Duration // how far versions may run ahead of creation times before the reservation is raised
 	Retry    time.Duration // at most, between two reads of a row that is not known
 
-	Client *bigtable.Client
+	Store  Store                // of the row
+	Client *bigtable.Client     // of the target
 	Now    func() change.Millis // the service's clock
 	Logger *zap.Logger
 }
 
-// Row is the pipeline's row of one table in Bigtable: the identity of what its log and its target hold, and how far
-// versions may run ahead of time.
+// Row is the pipeline's row of one table, in Bigtable or, for a table without a target, in the archive's bucket: the
+// identity of what its log and its target hold, and how far versions may run ahead of time.
 //
 // A table that was read before need not wait for the row to be read on: its log holds pipeline, table and mapping, the
 // position and clock of every shard. What only the row decides waits for it: whether this log is the one that the row
@@ -156,11 +158,14 @@ func (r *Row) loadRetrying(ctx context.Context) (*bigtable.State, error) {
 		logged time.Time
 	)
 	for {
-		row, err := r.o.Client.LoadState(ctx, r.o.Pipeline, r.o.Source)
+		row, err := r.o.Store.LoadState(ctx, r.o.Pipeline, r.o.Source)
+		var foreign *lives.OtherPipelineError
 		switch {
+		case errors.As(err, &foreign):
+			return nil, &outcome.RefusedError{What: foreign.Error(), Hint: foreign.Hint()}
 		case last != nil && err != nil && ctx.Err() != nil:
 			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), last)
-		case bigtable.Classify(err) == failure.Transient:
+		case isTransient(err):
 			last = err
 		default:
 			return row, err
@@ -187,7 +192,7 @@ func (r *Row) Edit(ctx context.Context, change func(*bigtable.State)) error {
 	defer r.mu.Unlock()
 	next := *r.stored
 	change(&next)
-	if err := r.o.Client.CompareAndSet(ctx, r.stored, &next); err != nil {
+	if err := r.o.Store.CompareAndSet(ctx, r.stored, &next); err != nil {
 		return r.noteChanged(err)
 	}
 	r.set(&next)
@@ -226,13 +231,13 @@ func (r *Row) Upgrade(ctx context.Context) error {
 		return nil
 	}
 	return r.Edit(ctx, func(s *bigtable.State) {
-		s.Format, s.Identity.Target = bigtable.StateFormat, r.o.Client.TargetName(r.o.Target)
+		s.Format, s.Identity.Target = bigtable.StateFormat, r.targetName()
 	})
 }
 
 // NoteMapping brings the row up to the mapping that the log has.
 func (r *Row) NoteMapping(ctx context.Context) error {
-	want := MappingID(r.Program)
+	want := r.MappingID()
 	if r.stored.Identity.MappingHash == want {
 		return nil
 	}
@@ -242,7 +247,7 @@ func (r *Row) NoteMapping(ctx context.Context) error {
 // storeMapping stores the mapping's text beside its hash, once per process: the program that wrote the rows can be
 // looked up later, also by a pipeline whose mapping has changed.
 func (r *Row) storeMapping(ctx context.Context) error {
-	if r.mappingStored {
+	if r.mappingStored || r.o.Target == "" {
 		return nil
 	}
 	text, err := r.Program.Keep()
@@ -254,6 +259,22 @@ func (r *Row) storeMapping(ctx context.Context) error {
 	}
 	r.mappingStored = true
 	return nil
+}
+
+// MappingID identifies the mapping of the table; "" for a table without a target, whose mapping writes nothing.
+func (r *Row) MappingID() string {
+	if r.o.Target == "" {
+		return ""
+	}
+	return MappingID(r.Program)
+}
+
+// targetName returns the full name of the target; "" without one.
+func (r *Row) targetName() string {
+	if r.o.Target == "" {
+		return ""
+	}
+	return r.o.Client.TargetName(r.o.Target)
 }
 
 // MappingID identifies a compiled mapping, by which the rows in a target were written.
@@ -277,7 +298,7 @@ func (r *Row) Reserve(ctx context.Context, need time.Duration) error {
 	if r.stored.Lead >= need+r.o.Lead/2 {
 		return nil
 	}
-	row, err := r.o.Client.Reserve(ctx, r.stored, need+r.o.Lead)
+	row, err := r.o.Store.Reserve(ctx, r.stored, need+r.o.Lead)
 	if err != nil {
 		return r.noteChanged(err)
 	}

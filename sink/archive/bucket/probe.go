@@ -18,7 +18,7 @@ const probeText = "Tailrace wrote this to see that the store refuses a name that
 // that take each other for dead could replace each other's objects.
 func Probe(ctx context.Context, b Bucket) error {
 	for range 2 {
-		err := createProbe(ctx, b)
+		err := CreateText(ctx, b, layout.Probe, probeText)
 		if errors.Is(err, ErrExists) {
 			return nil // also the first time: an earlier start has made it, and the store has just refused it
 		}
@@ -33,14 +33,13 @@ func Probe(ctx context.Context, b Bucket) error {
 	}
 }
 
-// createProbe creates the object from memory where the store can: an image without a directory for temporary files
-// starts too.
-func createProbe(ctx context.Context, b Bucket) error {
+// CreateText is Create from memory: an image without a directory for temporary files can do it too.
+func CreateText(ctx context.Context, b Bucket, name, text string) error {
 	if s, ok := b.(store); ok {
-		content := strings.NewReader(probeText)
-		return wrap(ctx, "create "+layout.Probe, s.put(ctx, layout.Probe, io.NewSectionReader(content, 0, content.Size())))
+		content := strings.NewReader(text)
+		return wrap(ctx, "create "+name, s.put(ctx, name, io.NewSectionReader(content, 0, content.Size())))
 	}
-	f, err := os.CreateTemp("", "tailrace-probe-")
+	f, err := os.CreateTemp("", "tailrace-text-")
 	if err != nil {
 		return err
 	}
@@ -48,8 +47,22 @@ func createProbe(ctx context.Context, b Bucket) error {
 	if err := os.Remove(f.Name()); err != nil {
 		return err
 	}
-	if _, err := f.WriteString(probeText); err != nil {
+	if _, err := f.WriteString(text); err != nil {
 		return err
 	}
-	return b.Create(ctx, layout.Probe, f, int64(len(probeText)))
+	return b.Create(ctx, name, f, int64(len(text)))
+}
+
+// ReadText returns what a small object holds. ErrNotFound: there is none.
+func ReadText(ctx context.Context, b Bucket, name string) ([]byte, error) {
+	r, err := b.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	text := make([]byte, r.Size())
+	if _, err := r.ReadAt(text, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, wrap(ctx, "read "+name, err)
+	}
+	return text, nil
 }

@@ -2,6 +2,7 @@
 //
 //	<prefix>/tr_table=Sessions/tr_class=ttl/tr_dt=2026-05-04/tr_hr=23/<first>-<last>-<hash>.parquet
 //	<prefix>/_tailrace/Sessions/manifest-000000000042.json
+//	<prefix>/_tailrace/Sessions/life-000000000003.json
 //
 // Readers of partitions leave out names that begin with an underscore, so they see the objects only.
 package layout
@@ -123,8 +124,17 @@ func ParseManifest(table, name string) (uint64, bool) {
 	return n, err == nil && name == Manifest(table, n)
 }
 
-// Life returns the name of the identity of a table's life n, for archives without Bigtable.
-func Life(table string, n uint64) string { return fmt.Sprintf("%s%s/life-%d", own, written(table), n) }
+// Lives returns the prefix of the identities of a table without a target.
+func Lives(table string) string { return own + written(table) + "/life-" }
+
+// Life returns the name of revision n of the identity of a table without a target.
+func Life(table string, n int64) string { return fmt.Sprintf("%s%012d.json", Lives(table), n) }
+
+// ParseLife returns the revision of an identity of a table.
+func ParseLife(table, name string) (int64, bool) {
+	n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(name, Lives(table)), ".json"), 10, 64)
+	return n, err == nil && n > 0 && name == Life(table, n)
+}
 
 // Probe is the name of the object that shows that a name can be created only once. No table has a tilde in its name.
 const Probe = own + "probe~"

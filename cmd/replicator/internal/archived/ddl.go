@@ -34,7 +34,7 @@ func (a *commands) ddlCommand() *cobra.Command {
 				if table != "" && t.Source != table || table == "" && t.OnTTLExpiry != "archive" {
 					continue
 				}
-				text, err := ddl.DDL(ddl.Dialect(args[0]), cfg.Archive.URL, t.Source, wire.ObjectForm(cfg))
+				text, err := ddl.DDL(ddl.Dialect(args[0]), cfg.Archive.URL, t.Source, wire.ObjectForm(cfg, &t))
 				if err != nil {
 					return exit.Usage("", "%s: %v", t.Source, err)
 				}

@@ -192,8 +192,12 @@ func (t *Table) readBudget() []problem.Problem {
 
 // input returns the table as the compiler of mappings takes it.
 func (t *Table) input(cfg *config.Config) transform.Table {
+	target := t.Target
+	if t.ArchivedOnly() {
+		target = "#" + t.Source // of no table in Bigtable: it is proved by itself
+	}
 	return transform.Table{
-		Pipeline: cfg.Pipeline, Source: t.Source, Target: t.Target, Mapping: t.Mapping,
+		Pipeline: cfg.Pipeline, Source: t.Source, Target: target, Mapping: t.Mapping,
 		Schema: t.Info.Schema, View: t.Info.View, TTLAttr: t.Info.TTLAttr,
 		OnTTLExpiry: t.OnTTLExpiry, StripGlobal: t.StripGlobal, Getenv: os.Getenv,
 	}
@@ -242,6 +246,9 @@ func (c *Catalog) Table(source string) *Table {
 func (c *Catalog) BigtableTables() []tableschema.Table {
 	var targets []tableschema.Table
 	for _, t := range c.Tables {
+		if t.ArchivedOnly() {
+			continue
+		}
 		targets = append(targets, tableschema.Table{Name: t.Target, Families: t.Program.Families(), Splits: t.Splits})
 	}
 	return tableschema.Tables(targets, time.Duration(c.cfg.Bigtable.Tombstones))
@@ -270,7 +277,7 @@ func CompileTarget(
 	sharing := *cfg
 	sharing.Tables = nil
 	for _, t := range cfg.Tables {
-		if t.Target == table.Target {
+		if t.Source == table.Source || t.Target == table.Target && !t.ArchivedOnly() {
 			sharing.Tables = append(sharing.Tables, t)
 		}
 	}

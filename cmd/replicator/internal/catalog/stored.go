@@ -17,8 +17,11 @@ import (
 )
 
 // Identity returns what the table's row in Bigtable must hold, without the creation time of the log. The table must be
-// compiled.
+// compiled. sink is not used for a table without a target.
 func (t *Table) Identity(pipeline string, sink *bigtable.Client) bigtable.Identity {
+	if t.ArchivedOnly() {
+		return bigtable.Identity{Pipeline: pipeline, Table: t.Source, TableID: t.Info.ID, StreamARN: t.Info.StreamARN}
+	}
 	return bigtable.Identity{
 		Pipeline: pipeline, Table: t.Source, TableID: t.Info.ID, StreamARN: t.Info.StreamARN,
 		MappingHash: hashOf(t.Program), Target: sink.TargetName(t.Target),

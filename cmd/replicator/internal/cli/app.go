@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -112,6 +113,26 @@ func (a *App) Config() (*config.Config, error) {
 		return nil, a.Refused(problems)
 	}
 	return cfg, nil
+}
+
+// Replicated returns the configuration with only the tables that have a target, for commands about rows in Bigtable.
+// It refuses a table, by its name if there is one, that has none.
+func (a *App) Replicated(table string) (*config.Config, error) {
+	cfg, err := a.Config()
+	if err != nil {
+		return nil, err
+	}
+	some := cfg.Replicated()
+	if len(some.Tables) == 0 {
+		return nil, exit.Usage("`replicator archive verify` is about the archive", "no table has a target: what is deleted "+
+			"from them is archived, and there are no rows in Bigtable")
+	}
+	named := func(t config.Table) bool { return t.Source == table }
+	if i := slices.IndexFunc(cfg.Tables, named); i >= 0 && cfg.Tables[i].ArchivedOnly() {
+		return nil, exit.Usage("`replicator archive verify` is about the archive", "table %s has no target: what is deleted "+
+			"from it is archived, and there are no rows in Bigtable", table)
+	}
+	return some, nil
 }
 
 // Problems prints each problem with file, line and what is wrong, the hint, and where its code is explained.

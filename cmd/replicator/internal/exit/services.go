@@ -7,7 +7,9 @@ import (
 
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/staterow/lives"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 )
@@ -35,6 +37,19 @@ func Bigtable(err error) error {
 			"see docs/credentials.md; for the sandbox: eval \"$(replicator sandbox env)\""
 	}
 	return Environment(err, hint)
+}
+
+// Row adds exit code and hint to an error of the row of a table, which is in Bigtable or in the archive's bucket.
+func Row(err error) error {
+	var foreign *lives.OtherPipelineError
+	var stored *bucket.Error
+	switch {
+	case errors.As(err, &foreign):
+		return Environment(err, foreign.Hint())
+	case errors.As(err, &stored):
+		return Environment(err, stored.Hint)
+	}
+	return Bigtable(err)
 }
 
 // Queue adds exit code and hint to an error of opening the queue.

@@ -92,18 +92,34 @@ func TestPoliciesAreThoseOfTheDocs(t *testing.T) {
 		cfg := config.Default()
 		cfg.Source.Region, cfg.Bigtable.Project, cfg.Bigtable.Instance = "REGION", "PROJECT", "INSTANCE"
 		cfg.Tables = []config.Table{{
-			Source: "Products", Backfill: backfill, Heartbeat: config.Heartbeat{Prefix: "_tailrace#", Write: true},
+			Source: "Products", Target: "products", Backfill: backfill,
+			Heartbeat: config.Heartbeat{Prefix: "_tailrace#", Write: true},
 		}}
+		hasPolicies(t, name, string(page), policies(&cfg, nil))
+		cfg.Archive.URL, cfg.Tables[0].Target = "s3://BUCKET/PREFIX?region=eu-west-1", ""
 		p := policies(&cfg, nil)
-		for _, s := range p.AWS.Statement {
-			if text := s.text(); !strings.Contains(string(page), text) {
-				t.Errorf("%s: docs/credentials.md lacks\n%s", name, text)
-			}
+		hasPolicies(t, name+", archived only in S3", string(page), p)
+		if len(p.Google) > 0 || strings.Contains(p.AWS.Text(), "Scan") || !strings.Contains(p.AWS.Text(), "BUCKET/PREFIX/*") {
+			t.Errorf("%s, archived only in S3: %+v", name, p)
 		}
-		for _, b := range p.Google {
-			if !strings.Contains(string(page), b.Command) {
-				t.Errorf("docs/credentials.md lacks\n%s", b.Command)
-			}
+		cfg.Archive.URL = "gs://BUCKET/PREFIX"
+		if p = policies(&cfg, nil); len(p.Google) != 2 {
+			t.Errorf("%s, archived only in GCS: %+v", name, p.Google)
+		}
+		hasPolicies(t, name+", archived only in GCS", string(page), p)
+	}
+}
+
+func hasPolicies(t *testing.T, name, page string, p *Policies) {
+	t.Helper()
+	for _, s := range p.AWS.Statement {
+		if text := s.text(); !strings.Contains(page, text) {
+			t.Errorf("%s: docs/credentials.md lacks\n%s", name, text)
+		}
+	}
+	for _, b := range p.Google {
+		if !strings.Contains(page, b.Command) {
+			t.Errorf("%s: docs/credentials.md lacks\n%s", name, b.Command)
 		}
 	}
 }
@@ -113,7 +129,8 @@ func TestPoliciesNameEachTableAndBucketOnce(t *testing.T) {
 	cfg := config.Default()
 	cfg.Source.Region = "cn-north-1"
 	for _, name := range []string{"Orders", "Carts"} {
-		cfg.Tables = append(cfg.Tables, config.Table{Source: name, Backfill: config.Backfill{From: "export", Bucket: "B"}})
+		backfill := config.Backfill{From: "export", Bucket: "B"}
+		cfg.Tables = append(cfg.Tables, config.Table{Source: name, Target: "t", Backfill: backfill})
 	}
 	text := policies(&cfg, map[string]string{
 		"Orders": "arn:aws-cn:dynamodb:cn-north-1:1:table/Orders", "Carts": "arn:aws-cn:dynamodb:cn-north-1:1:table/Carts",

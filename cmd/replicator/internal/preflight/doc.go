@@ -8,6 +8,7 @@
 //	print.go      the report for people
 //	sample.go     the mappings on a sample of items
 //	servers.go    DynamoDB, Bigtable and the queue
+//	archive.go    the archive's bucket
 //	stored.go     state, targets and logs of earlier runs
 //	access.go     what copies and resyncs read: single items, exports
 //	first.go      what only the first start of a table decides

@@ -21,7 +21,7 @@ func FirstStarts(
 	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
 	defer cancel()
 	for _, t := range tables.Tables {
-		if !t.Described {
+		if !t.Described || t.ArchivedOnly() {
 			continue
 		}
 		_, err := sink.LoadState(ctx, cfg.Pipeline, t.Source)

@@ -44,15 +44,21 @@ type Bindings struct {
 // others have the placeholder ACCOUNT in theirs.
 func policies(cfg *config.Config, arns map[string]string) *Policies {
 	p := Policy{Version: "2012-10-17"}
-	var tables, streams, exported, exports []string
+	var tables, archived, streams, exported, exports []string
 	var places, heartbeats []Statement
+	partition := "aws"
 	for _, t := range cfg.Tables {
 		arn := arns[t.Source]
 		if arn == "" {
 			arn = fmt.Sprintf("arn:aws:dynamodb:%s:ACCOUNT:table/%s", cfg.Source.Region, t.Source)
 		}
-		partition := strings.Split(arn+":aws", ":")[1]
-		tables, streams = append(tables, arn), append(streams, arn+"/stream/*")
+		partition = strings.Split(arn+":aws", ":")[1]
+		streams = append(streams, arn+"/stream/*")
+		if t.ArchivedOnly() {
+			archived = append(archived, arn)
+		} else {
+			tables = append(tables, arn)
+		}
 		if h := &t.Heartbeat; h.Write {
 			heartbeats = append(heartbeats, writeHeartbeats(arn, h))
 		}
@@ -69,15 +75,21 @@ func policies(cfg *config.Config, arns map[string]string) *Policies {
 		}
 	}
 	p.allow(tables, "dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive", "dynamodb:Scan", "dynamodb:BatchGetItem")
+	p.allow(archived, "dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive")
 	p.allow(streams, "dynamodb:DescribeStream", "dynamodb:GetShardIterator", "dynamodb:GetRecords")
 	p.allow(exported, "dynamodb:ExportTableToPointInTime", "dynamodb:DescribeContinuousBackups")
 	p.allow(exports, "dynamodb:DescribeExport")
+	places = append(places, keepArchive(partition, &cfg.Archive)...)
 	for _, s := range append(heartbeats, places...) {
 		if !slices.ContainsFunc(p.Statement, func(x Statement) bool { return fmt.Sprint(x) == fmt.Sprint(s) }) {
 			p.Statement = append(p.Statement, s)
 		}
 	}
-	return &Policies{AWS: p, Google: bindings(&cfg.Bigtable)}
+	var google []Bindings
+	if len(tables) > 0 {
+		google = bindings(&cfg.Bigtable)
+	}
+	return &Policies{AWS: p, Google: append(google, storeBindings(&cfg.Archive)...)}
 }
 
 // allow appends a statement, unless it is about nothing.
@@ -144,7 +156,9 @@ func bindings(b *config.Bigtable) []Bindings {
 // Write writes the policies so that each can be copied from the terminal.
 func (p *Policies) Write(out io.Writer) {
 	fmt.Fprintf(out, "AWS: the IAM policy that this configuration needs (docs/credentials.md)\n%s\n", p.AWS.Text())
-	fmt.Fprintln(out, "Google Cloud: the roles that it needs, on the instance")
+	if len(p.Google) > 0 {
+		fmt.Fprintln(out, "Google Cloud: the roles that it needs, on the instance")
+	}
 	for _, b := range p.Google {
 		fmt.Fprintf(out, "# %s\n%s\n", b.For, b.Command)
 	}

@@ -75,6 +75,7 @@ type check struct {
 
 	src        *source.Source
 	sink       *bigtable.Client // nil: Bigtable cannot be reached
+	bucket     bool             // the archive's bucket can be read
 	queue      *queue.Queue     // nil: there is none yet, or it cannot be reached
 	queueFails bool             // the queue cannot be reached or written
 	writesTo   string           // cluster that the app profile routes to; "": not known
@@ -106,7 +107,9 @@ func (c *check) online(ctx context.Context, o Options) {
 	for _, t := range c.catalog.Tables {
 		c.describe(ctx, t)
 		c.readable(ctx, t)
-		c.items(ctx, t)
+		if !t.ArchivedOnly() {
+			c.items(ctx, t)
+		}
 		c.heartbeats(ctx, t)
 	}
 	c.policies()
@@ -114,9 +117,12 @@ func (c *check) online(ctx context.Context, o Options) {
 	c.compile()
 	for _, r := range c.Tables {
 		c.recovery(ctx, r)
-		c.sample(ctx, r, o)
+		if !r.table.ArchivedOnly() {
+			c.sample(ctx, r, o)
+		}
 	}
 	c.bigtable(ctx)
+	c.archive(ctx)
 	c.logs(ctx)
 	c.stored(ctx)
 	c.cost()
@@ -138,7 +144,7 @@ func (c *check) compile() {
 	for _, t := range c.catalog.Tables {
 		if t.Program != nil {
 			r := newTableReport(t)
-			if t.Info.Items > 0 {
+			if t.Info.Items > 0 && !t.ArchivedOnly() {
 				r.Copy = estimateCopy(&t.Info, t.Backfill)
 			}
 			c.Tables = append(c.Tables, r)

@@ -60,7 +60,8 @@ func TestWhatDynamoDBSaysOfATableIsJudged(t *testing.T) {
 		"warning global_table eu-, us-": func(i *source.TableInfo) { i.Replicas = []string{"eu-", "us-"} },
 		"warning backfill":              func(i *source.TableInfo) { i.Items = 1 },
 	} {
-		sessions := config.Table{Source: "Sessions", OnTTLExpiry: "archive", Backfill: config.Backfill{From: "none"}}
+		sessions := config.Table{Source: "Sessions", Target: "sessions", OnTTLExpiry: "archive"}
+		sessions.Backfill.From = "none"
 		table := &catalog.Table{Table: sessions, Path: "tables[0]", Info: good}
 		change(&table.Info)
 		var got []string

@@ -44,6 +44,10 @@ func (r *Report) WriteTables(out io.Writer) error {
 
 // write writes the rules of a table, and what becomes of its attributes.
 func (t *TableReport) write(out io.Writer) {
+	if t.table.ArchivedOnly() {
+		fmt.Fprintf(out, "%s → the archive, and nothing else\n", t.Source)
+		return
+	}
 	fmt.Fprintf(out, "%s → %s\n", t.Source, t.Target)
 	for i := range t.Rules {
 		rule := &t.Rules[i]

@@ -97,6 +97,16 @@ func TestRunFindsWhatTheServersLack(t *testing.T) {
 			[]string{"table!"}, []string{"schema!"}},
 		"Bigtable away": {func(_ *testing.T, s *stage) { s.cfg.Bigtable.Endpoint = "127.0.0.1:1" },
 			[]string{"bigtable!"}, []string{"schema!"}},
+		"the archive's directory is a file": {func(t *testing.T, s *stage) {
+			file := filepath.Join(t.TempDir(), "file")
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s.cfg.Archive.URL = "file://" + file
+		}, []string{"archive!"}, nil},
+		"the archive's directory is not there": {func(t *testing.T, s *stage) {
+			s.cfg.Archive.URL = "file://" + filepath.Join(t.TempDir(), "nothing")
+		}, nil, nil},
 		"NATS away": {func(_ *testing.T, s *stage) { s.cfg.Queue.URL = "nats://127.0.0.1:1" },
 			[]string{"queue!"}, []string{"queue_unverified"}},
 		"copies without a cluster": {func(_ *testing.T, s *stage) { s.cfg.Queue.Replicas = 3 },
@@ -187,6 +197,7 @@ rules: [{name: r, match: {pk: "{p}"}, row: "{p}", cells: [{attrs: all, except: [
 // testedBy names the test of each finding; those of stored state need a daemon, and are in test/check_test.go.
 var testedBy = map[string]string{
 	"admin_port": "TestRunFindsWhatTheServersLack", "backfill": "TestWhatDynamoDBSaysOfATableIsJudged",
+	"archive":  "TestRunFindsWhatTheServersLack",
 	"bigtable": "TestRunFindsWhatTheServersLack", "disk_low": "TestVolumeTooSmallForTheLogsIsFound",
 	"disk_short": "TestVolumeTooSmallForTheLogsIsFound", "dynamodb": "TestRunFindsWhatTheServersLack",
 	"foreign_target": "TestCheckFindsAnotherPipelineInTheTarget", "global_table": "TestWhatDynamoDBSaysOfATableIsJudged",

@@ -84,7 +84,7 @@ func tableProblems(t *catalog.Table) (problems []problem.Problem) {
 				"and marks expiries only where TTL deleted the item",
 			t.Source, strings.Join(info.Replicas, ", ")))
 	}
-	if info.Items > 0 && t.Backfill.From == "none" {
+	if info.Items > 0 && t.Backfill.From == "none" && !t.ArchivedOnly() {
 		add(warnf(codeBackfill, path, "backfill: scan copies them: see docs/backfill.md",
 			"with backfill: none, the about %s that %s holds arrive when they change next",
 			render.Count(int(info.Items), "item"), t.Source))
@@ -140,6 +140,9 @@ func (c *check) principal(ctx context.Context, server string, ask func(context.C
 
 // bigtable reports the identity of the calls to Bigtable, and compares app profile and schema with what the sink needs.
 func (c *check) bigtable(ctx context.Context) {
+	if len(c.cfg.Replicated().Tables) == 0 {
+		return
+	}
 	sink, err := c.clients.Bigtable(ctx)
 	if err != nil {
 		c.failed("bigtable", "bigtable", err)

@@ -29,11 +29,8 @@ const codeScan = "scan"
 // stored compares the tables with what earlier runs left: the pipeline's rows in Bigtable, the owners of the targets,
 // and the logs. It refuses what run refuses, with the same messages.
 func (c *check) stored(ctx context.Context) {
-	if c.sink == nil {
-		return
-	}
 	for _, t := range c.catalog.Tables {
-		if !t.Described || t.Program == nil {
+		if !t.Described || t.Program == nil || c.sink == nil && !t.ArchivedOnly() {
 			continue
 		}
 		asking, cancel := context.WithTimeout(ctx, wire.AskTimeout)
@@ -46,7 +43,9 @@ func (c *check) stored(ctx context.Context) {
 			c.firstStart(ctx, t)
 		case errors.As(err, &refused):
 			c.add(errorf("stored_state", t.Path, refused.Hint, "%s", refused.What))
-			c.mappingEdit(ctx, t)
+			if !t.ArchivedOnly() {
+				c.mappingEdit(ctx, t)
+			}
 		default:
 			c.failed("stored_state", t.Path, fmt.Errorf("compare with what is stored: %w", err))
 		}
@@ -55,33 +54,9 @@ func (c *check) stored(ctx context.Context) {
 
 // compareStored returns a *pipeline.RefusedError where run would refuse the table.
 func (c *check) compareStored(ctx context.Context, t *catalog.Table) error {
-	owner, err := c.sink.TargetOwner(ctx, t.Target)
+	row, err := c.storedRow(ctx, t)
 	if err != nil {
 		return err
-	}
-	if refused := staterow.CheckTarget(c.sink, c.cfg.Pipeline, t.Target, owner); refused != nil {
-		hint := refused.Hint
-		if !strings.Contains(hint, "--adopt") {
-			hint = "stop the other pipeline for good, then `replicator run --adopt`; " + hint
-		}
-		c.add(errorf("foreign_target", t.Path+".target", hint, "%s", refused.What))
-	}
-	row, err := c.sink.LoadState(ctx, c.cfg.Pipeline, t.Source)
-	if err != nil && !errors.Is(err, bigtable.ErrNoState) {
-		return err
-	}
-	if row != nil {
-		c.withdraw(codeBackfill, t.Path+".source")
-		if t.Backfill.From == "" {
-			c.withdraw(codeScan, t.Path+".source") // it may be older than backfills, and then it copies nothing
-		}
-		c.withdrawCopy(t.Source)
-		c.cluster(t, row)
-	} else {
-		c.firstStart(ctx, t)
-		if err := staterow.CheckFirst(ctx, c.sink, t.Source, t.Target); err != nil {
-			return err
-		}
 	}
 	log, err := c.log(ctx, t)
 	if err != nil {
@@ -107,6 +82,55 @@ func (c *check) compareStored(ctx context.Context, t *catalog.Table) error {
 	}
 	if refused := staterow.CheckLog(row, state, want, wire.Start(c.cfg)); refused != nil {
 		return refused
+	}
+	return nil
+}
+
+// storedRow returns the table's row, and nil if it was never started: then it looks whether it may be.
+func (c *check) storedRow(ctx context.Context, t *catalog.Table) (*bigtable.State, error) {
+	if t.ArchivedOnly() && !c.bucket {
+		return nil, nil // there is none yet, or that it cannot be read is reported already
+	}
+	rows, err := c.clients.Rows(ctx, &t.Table)
+	if err != nil {
+		return nil, err
+	}
+	if !t.ArchivedOnly() {
+		if err := c.targetOwner(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	row, err := rows.LoadState(ctx, c.cfg.Pipeline, t.Source)
+	switch {
+	case err != nil && !errors.Is(err, bigtable.ErrNoState):
+		return nil, err
+	case t.ArchivedOnly():
+		return row, nil
+	case row == nil:
+		c.firstStart(ctx, t)
+		return nil, staterow.CheckFirst(ctx, c.sink, t.Source, t.Target)
+	}
+	c.withdraw(codeBackfill, t.Path+".source")
+	if t.Backfill.From == "" {
+		c.withdraw(codeScan, t.Path+".source") // it may be older than backfills, and then it copies nothing
+	}
+	c.withdrawCopy(t.Source)
+	c.cluster(t, row)
+	return row, nil
+}
+
+// targetOwner reports a target that belongs to another pipeline.
+func (c *check) targetOwner(ctx context.Context, t *catalog.Table) error {
+	owner, err := c.sink.TargetOwner(ctx, t.Target)
+	if err != nil {
+		return err
+	}
+	if refused := staterow.CheckTarget(c.sink, c.cfg.Pipeline, t.Target, owner); refused != nil {
+		hint := refused.Hint
+		if !strings.Contains(hint, "--adopt") {
+			hint = "stop the other pipeline for good, then `replicator run --adopt`; " + hint
+		}
+		c.add(errorf("foreign_target", t.Path+".target", hint, "%s", refused.What))
 	}
 	return nil
 }

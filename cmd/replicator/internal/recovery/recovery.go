@@ -33,6 +33,8 @@ type Life struct {
 
 	plan  *staterow.Recovery
 	reads string // what the resync reads
+
+	archivedOnly bool
 }
 
 // Plan returns the new lives of the tables whose logs cannot go on; of one table if its name is not empty. The tables
@@ -44,15 +46,11 @@ func Plan(
 	if err != nil {
 		return nil, err
 	}
-	sink, err := clients.Bigtable(ctx)
-	if err != nil {
-		return nil, err
-	}
 	for _, t := range tables.Tables {
 		if only != "" && t.Source != only {
 			continue
 		}
-		found, err := look(ctx, cfg, clients.Now(), t, q, sink)
+		found, err := look(ctx, cfg, clients, t, q)
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +67,7 @@ func Plan(
 		reads, hours := preflight.ResyncCost(&t.Info, t.Backfill)
 		lives = append(lives, &Life{
 			Table: t.Source, Why: plan.Why, Life: plan.Life, Lead: plan.Lead.Seconds(), Hours: hours, Begun: plan.Begun,
-			plan: plan, reads: reads,
+			plan: plan, reads: reads, archivedOnly: t.ArchivedOnly(),
 		})
 	}
 	return lives, nil
@@ -92,14 +90,24 @@ func openQueue(ctx context.Context, cfg *config.Config, clients *wire.Clients) (
 
 // look returns what a recovery of a table looks at.
 func look(
-	ctx context.Context, cfg *config.Config, now time.Time, t *catalog.Table, q *queue.Queue, sink *bigtable.Client,
+	ctx context.Context, cfg *config.Config, clients *wire.Clients, t *catalog.Table, q *queue.Queue,
 ) (f staterow.Found, err error) {
+	var sink *bigtable.Client
+	if !t.ArchivedOnly() {
+		if sink, err = clients.Bigtable(ctx); err != nil {
+			return f, err
+		}
+	}
+	rows, err := clients.Rows(ctx, &t.Table)
+	if err != nil {
+		return f, err
+	}
 	f = staterow.Found{
-		Want: t.Identity(cfg.Pipeline, sink), Start: wire.Start(cfg), Date: change.MillisOf(now),
+		Want: t.Identity(cfg.Pipeline, sink), Start: wire.Start(cfg), Date: change.MillisOf(clients.Now()),
 		Lead: time.Duration(cfg.Testing.Lead),
 	}
-	if f.Row, err = sink.LoadState(ctx, cfg.Pipeline, t.Source); err != nil && !errors.Is(err, bigtable.ErrNoState) {
-		return f, exit.Bigtable(fmt.Errorf("load state of %s: %w", t.Source, err))
+	if f.Row, err = rows.LoadState(ctx, cfg.Pipeline, t.Source); err != nil && !errors.Is(err, bigtable.ErrNoState) {
+		return f, exit.Row(fmt.Errorf("load state of %s: %w", t.Source, err))
 	}
 	if q == nil {
 		return f, nil
@@ -123,6 +131,12 @@ func (l *Life) Text() string {
 		return fmt.Sprintf("%s is already recovering: life %d begins at the next try of a replicator, nothing was changed.",
 			l.Table, l.Life)
 	}
+	if l.archivedOnly {
+		return fmt.Sprintf(`%s: %s.
+  recover begins life %d. A log that is still there is deleted. The stream is read again from its oldest record, and the
+  archive drops what it has. Its hours until then say that a recovery was: what was lost with the log is in no count.`,
+			l.Table, l.Why, l.Life)
+	}
 	return fmt.Sprintf(`%s: %s.
   recover begins life %d: versions go on %s ahead of the clock, above everything that was ever written. A log that is
   still there is deleted. Then the whole table is compared with Bigtable and what differs is written again: %s.
@@ -143,6 +157,6 @@ func span(hours float64) string {
 }
 
 // Begin stores the new life in the table's row. Nothing else is changed.
-func (l *Life) Begin(ctx context.Context, sink *bigtable.Client) error {
-	return l.plan.Begin(ctx, sink)
+func (l *Life) Begin(ctx context.Context, rows staterow.Store) error {
+	return l.plan.Begin(ctx, rows)
 }

@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -113,7 +114,7 @@ func Sentence(s pipeline.Status, zone *time.Location) string {
 	}
 	b := &strings.Builder{}
 	if known && low != nil {
-		fmt.Fprintf(b, "Everything written before %s is in Bigtable%s%s%s%s.", clockTime(low.In(zone)),
+		fmt.Fprintf(b, "Everything written before %s is %s%s%s%s%s.", clockTime(low.In(zone)), placeOf(s),
 			proofClause(s, *low, zone), unfinishedClause(s), differsClause(s, zone), lettersClause(letters))
 	} else {
 		b.WriteString("Not every table has been read and applied to its end yet.")
@@ -123,6 +124,15 @@ func Sentence(s pipeline.Status, zone *time.Location) string {
 		fmt.Fprintf(b, ", %s of retention left", durationText(time.Duration(retention*float64(time.Second))))
 	}
 	return b.String() + "."
+}
+
+// placeOf returns where everything is: tables without a target are only archived.
+func placeOf(s pipeline.Status) string {
+	replicated := func(t pipeline.TableStatus) bool { return t.Target != "" }
+	if slices.ContainsFunc(s.Tables, replicated) {
+		return "in Bigtable"
+	}
+	return "read, and what was deleted is kept for the archive"
 }
 
 // proofClause says of which part heartbeats prove it, and of which it rests on empty reads. Rule 10: empty pages are

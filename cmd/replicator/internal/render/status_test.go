@@ -22,6 +22,7 @@ func TestSentenceNamesWhatIsNotCopiedYet(t *testing.T) {
 		", except what the lost log held": {{State: "recovering"}, {State: "running"}},
 	} {
 		for i := range tables {
+			tables[i].Target = "t"
 			tables[i].Proof, tables[i].AppliedThrough, tables[i].ProvenThrough = status.Proven, &at, &at
 		}
 		if got := Sentence(pipeline.Status{Tables: tables}, time.UTC); got != start+", as heartbeats prove"+clause+end {
@@ -34,7 +35,7 @@ func TestSentenceNamesWhatIsNotCopiedYet(t *testing.T) {
 func TestSentenceExceptsDeadLetters(t *testing.T) {
 	at := time.Date(2023, 9, 10, 14, 3, 21, 0, time.UTC)
 	tables := []pipeline.TableStatus{
-		{AppliedThrough: &at, Retention: -1}, {AppliedThrough: &at, DeadLetters: 2, Retention: -1},
+		{Target: "t", AppliedThrough: &at, Retention: -1}, {AppliedThrough: &at, DeadLetters: 2, Retention: -1},
 	}
 	const want = "is in Bigtable, as far as empty reads show, except what was refused. 0 gaps, 2 dead letters."
 	if got := Sentence(pipeline.Status{Tables: tables}, time.UTC); !strings.HasSuffix(got, want) {
@@ -67,9 +68,9 @@ func TestFencedTableSaysSinceWhenAndWhatIsNext(t *testing.T) {
 func TestSentenceSaysWhatIsProvenAndWhatAssumed(t *testing.T) {
 	at := time.Date(2023, 9, 10, 14, 3, 21, 0, time.UTC)
 	before := at.Add(-9 * time.Second)
-	proven := pipeline.TableStatus{Proof: status.Proven, AppliedThrough: &at, ProvenThrough: &at}
-	late := pipeline.TableStatus{Proof: status.Proven, AppliedThrough: &at, ProvenThrough: &before}
-	assumed := pipeline.TableStatus{Proof: status.Assumed, AppliedThrough: &at, ProvenThrough: &at}
+	proven := pipeline.TableStatus{Target: "t", Proof: status.Proven, AppliedThrough: &at, ProvenThrough: &at}
+	late := pipeline.TableStatus{Target: "t", Proof: status.Proven, AppliedThrough: &at, ProvenThrough: &before}
+	assumed := pipeline.TableStatus{Target: "t", Proof: status.Assumed, AppliedThrough: &at, ProvenThrough: &at}
 	for clause, tables := range map[string][]pipeline.TableStatus{
 		", as heartbeats prove. ": {proven, proven},
 		": before 2023-09-10 14:03:12 as heartbeats prove, since then as far as empty reads show. ": {proven, late},

@@ -18,6 +18,10 @@ import (
 func (r *Retirement) refuse(ctx context.Context) error {
 	if r.configured() >= 0 && r.row == nil && len(r.Kept.Streams) > 0 ||
 		r.configured() >= 0 && r.row != nil && r.row.Fenced == nil {
+		if r.cfg.Tables[r.configured()].ArchivedOnly() {
+			return exit.Environment(fmt.Errorf("table %s is configured: it is still archived", r.Table),
+				"take it out of the configuration, and start the replicator again without it")
+		}
 		return exit.Environment(fmt.Errorf("table %s is configured and not fenced: it is still replicated", r.Table),
 			"first `replicator cutover --table "+r.Table+"`; or, to give it up, take it out of the configuration and start "+
 				"the replicator again without it")

@@ -37,7 +37,7 @@ func TestTableThatMayStillBeReplicatedIsNotRetired(t *testing.T) {
 		"configured, with letters waived": {"Orders", &bigtable.State{}, log, 3, true, "configured and not fenced"},
 	} {
 		r := &Retirement{Options: Options{Table: c.table, DropLetters: c.drop}, row: c.row,
-			cfg: &config.Config{Tables: []config.Table{{Source: "Other"}, {Source: "Orders"}}}}
+			cfg: &config.Config{Tables: []config.Table{{Source: "Other", Target: "o"}, {Source: "Orders", Target: "o"}}}}
 		r.Kept.Streams, r.Kept.Letters = c.streams, c.letters
 		err := r.refuse(t.Context())
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

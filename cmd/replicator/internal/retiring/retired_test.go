@@ -75,7 +75,7 @@ func (w *world) retire(o retiring.Options) (retiring.Kept, error) {
 		w.t.Fatal(err)
 	}
 	o.Table, o.Now, o.Say = "Orders", w.Clock.Now, func(string, ...any) {}
-	r, err := retiring.Plan(w.t.Context(), w.Config, q, w.Sink(clients), o)
+	r, err := retiring.Plan(w.t.Context(), w.Config, q, w.Sink(clients), w.Sink(clients), o)
 	if err != nil {
 		return retiring.Kept{}, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/pipeline/staterow"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/sink/bigtable/tableschema"
@@ -36,9 +37,16 @@ type Retirement struct {
 	Kept Kept
 
 	cfg   *config.Config
-	queue *queue.Queue // nil: there is none
-	sink  *bigtable.Client
+	queue *queue.Queue     // nil: there is none
+	sink  *bigtable.Client // nil: the table has no target
+	rows  Rows
 	row   *bigtable.State // nil: there is none
+}
+
+// Rows is where the table's row is kept: in Bigtable or, for a table without a target, in the archive's bucket.
+type Rows interface {
+	staterow.Store
+	RemoveState(ctx context.Context, s *bigtable.State) error
 }
 
 // Kept is what the replicator keeps of a table.
@@ -47,7 +55,7 @@ type Kept struct {
 	Target  string       `json:"target"`           // "": not known, because there is no row
 	Retired *time.Time   `json:"retired_at"`       // by an earlier retire, which may have left guards; nil: by none
 	Fence   string       `json:"fence"`            // of the cutover that has fenced the table; "": not fenced
-	Row     bool         `json:"state_row"`        // in tailrace_state
+	Row     bool         `json:"state_row"`        // in tailrace_state or, without a target, in the archive
 	Streams []queue.Kept `json:"streams"`          // in the queue
 	Files   []string     `json:"files"`            // folders in scratch
 	Guards  *Guards      `json:"guards,omitempty"` // with Options.DropGuards
@@ -60,11 +68,12 @@ func (k *Kept) Nothing() bool {
 }
 
 // Plan finds what is kept of a table, and refuses what may not be retired. It changes nothing. q is nil where there is
-// no queue.
+// no queue, sink for a table without a target.
 func Plan(
-	ctx context.Context, cfg *config.Config, q *queue.Queue, sink *bigtable.Client, o Options,
+	ctx context.Context, cfg *config.Config, q *queue.Queue, sink *bigtable.Client, rows Rows, o Options,
 ) (*Retirement, error) {
-	r := &Retirement{Options: o, cfg: cfg, queue: q, sink: sink, Kept: Kept{Table: o.Table, Streams: []queue.Kept{}}}
+	r := &Retirement{Options: o, cfg: cfg, queue: q, sink: sink, rows: rows}
+	r.Kept = Kept{Table: o.Table, Streams: []queue.Kept{}}
 	if err := r.loadRow(ctx); err != nil {
 		return nil, err
 	}
@@ -98,7 +107,7 @@ func Plan(
 
 // loadRow reads the table's row, which names its target.
 func (r *Retirement) loadRow(ctx context.Context) error {
-	row, err := r.sink.LoadState(ctx, r.cfg.Pipeline, r.Table)
+	row, err := r.rows.LoadState(ctx, r.cfg.Pipeline, r.Table)
 	switch {
 	case errors.Is(err, bigtable.ErrNoState):
 		r.row = nil
@@ -107,12 +116,15 @@ func (r *Retirement) loadRow(ctx context.Context) error {
 		}
 		return nil
 	case err != nil:
-		return exit.Bigtable(fmt.Errorf("load state of %s: %w", r.Table, err))
+		return exit.Row(fmt.Errorf("load state of %s: %w", r.Table, err))
 	}
 	r.row, r.Kept.Row = row, true
 	r.Kept.Target = row.Identity.Target[strings.LastIndexByte(row.Identity.Target, '/')+1:]
 	if row.Fenced != nil {
 		r.Kept.Fence = row.Fenced.ID
+	}
+	if r.sink == nil {
+		return nil
 	}
 	if name := r.sink.TargetName(r.Kept.Target); name != row.Identity.Target {
 		return exit.Environment(fmt.Errorf("table %s was replicated to %s, and the configuration leads to %s", r.Table,
@@ -124,7 +136,7 @@ func (r *Retirement) loadRow(ctx context.Context) error {
 // findRetired finds the target of a table that is retired already: its row is gone, and the target's note is what is
 // left. So guards that were to stay can be deleted later, also when the table is not configured any more.
 func (r *Retirement) findRetired(ctx context.Context) error {
-	if r.row != nil {
+	if r.row != nil || r.sink == nil {
 		return nil
 	}
 	var targets []string
@@ -205,13 +217,13 @@ func (r *Retirement) fenceRow(ctx context.Context) error {
 		_, _ = rand.Read(b[:]) // never fails
 		next := *r.row
 		next.Fenced = &bigtable.Fenced{ID: "retire-" + hex.EncodeToString(b[:]), Time: r.Now().UTC()}
-		err := r.sink.CompareAndSet(ctx, r.row, &next)
+		err := r.rows.CompareAndSet(ctx, r.row, &next)
 		switch {
 		case err == nil:
 			r.row = &next
 			r.Say("Fenced the row of %s: no replicator writes its rows any more.", r.Table)
 		case !errors.Is(err, bigtable.ErrStateChanged):
-			return exit.Bigtable(fmt.Errorf("fence %s: %w", r.Table, err))
+			return exit.Row(fmt.Errorf("fence %s: %w", r.Table, err))
 		default:
 			if err := r.loadRow(ctx); err != nil {
 				return err
@@ -223,7 +235,7 @@ func (r *Retirement) fenceRow(ctx context.Context) error {
 
 // noteRetired notes in the target that the table is retired.
 func (r *Retirement) noteRetired(ctx context.Context) error {
-	if r.row == nil {
+	if r.row == nil || r.sink == nil {
 		return nil
 	}
 	floor := max(r.row.Floor, change.Version(change.MillisOf(r.Now())+change.Millis(r.row.Lead.Milliseconds())))
@@ -240,13 +252,13 @@ func (r *Retirement) removeRow(ctx context.Context) error {
 		return nil
 	}
 	for {
-		err := r.sink.RemoveState(ctx, r.row)
+		err := r.rows.RemoveState(ctx, r.row)
 		switch {
 		case err == nil:
-			r.Say("Removed the row of %s from tailrace_state.", r.Table)
+			r.Say("Removed the row of %s.", r.Table)
 			return nil
 		case !errors.Is(err, bigtable.ErrStateChanged):
-			return exit.Bigtable(err)
+			return exit.Row(err)
 		}
 		if err := r.loadRow(ctx); err != nil {
 			return err

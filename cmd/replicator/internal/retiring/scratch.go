@@ -33,6 +33,9 @@ func (r *Retirement) files(ctx context.Context) ([]string, error) {
 
 // shared reports whether another table of the pipeline writes to the target.
 func (r *Retirement) shared(ctx context.Context) (shared bool, err error) {
+	if r.sink == nil {
+		return false, nil
+	}
 	target := r.sink.TargetName(r.Kept.Target)
 	err = r.sink.States(ctx, func(s *bigtable.State) error {
 		id := s.Identity

@@ -31,7 +31,7 @@ func (k *Kept) Print(out io.Writer) {
 			english.Plural(int(g.Others+g.Unknown), "of others stays", "of others stay"))
 	}
 	if k.Row {
-		fmt.Fprintf(out, "  row       in tailrace_state, last\n")
+		fmt.Fprintf(out, "  row       of its state, last\n")
 	}
 	if k.Guards == nil && k.Target != "" {
 		fmt.Fprintf(out, "The guards in %s stay; the same command with --drop-guards deletes them, now or later.\n", k.Target)

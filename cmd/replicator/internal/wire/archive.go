@@ -11,6 +11,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
 	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/pipeline"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/sink/archive"
@@ -26,8 +27,7 @@ func (c *Clients) Archive(ctx context.Context) (*archiving.Place, error) {
 		return nil, nil
 	}
 	p := &archiving.Place{
-		Form: ObjectForm(c.cfg), Once: new(archiving.Once), Scratch: c.cfg.Scratch, Roll: time.Duration(cfg.Roll),
-		Letters: cfg.OnStall == "letter",
+		Once: new(archiving.Once), Scratch: c.cfg.Scratch, Letters: cfg.OnStall == "letter",
 	}
 	if cfg.URL != "" {
 		b, err := c.Bucket(ctx, bucket.Options{})
@@ -61,11 +61,12 @@ func (c *Clients) Bucket(ctx context.Context, o bucket.Options) (bucket.Bucket, 
 	return b, nil
 }
 
-// ObjectForm returns the form of the archive's objects.
-func ObjectForm(cfg *config.Config) object.Options {
+// ObjectForm returns the form of the objects of a table.
+func ObjectForm(cfg *config.Config, t *config.Table) object.Options {
 	o := object.Options{Format: object.Format(cfg.Archive.Format), Pipeline: cfg.Pipeline}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Archive.Columns)) {
-		col := cfg.Archive.Columns[name]
+	columns := cfg.ArchiveOf(t).Columns
+	for _, name := range slices.Sorted(maps.Keys(columns)) {
+		col := columns[name]
 		path := col.Path
 		if path == "" {
 			path = name
@@ -75,9 +76,13 @@ func ObjectForm(cfg *config.Config) object.Options {
 	return o
 }
 
-// archiveClasses returns which deletions are archived besides those by TTL.
-func archiveClasses(cfg *config.Config) apply.Classes {
-	return apply.Classes{
-		User: slices.Contains(cfg.Archive.Classes, "user"), Inferred: slices.Contains(cfg.Archive.Classes, "inferred"),
+// tableArchive returns what of a table is archived, and how.
+func tableArchive(cfg *config.Config, t *config.Table) pipeline.Archive {
+	own := cfg.ArchiveOf(t)
+	return pipeline.Archive{
+		On: cfg.Archive.Enabled(), Form: ObjectForm(cfg, t), Roll: time.Duration(own.Roll),
+		Classes: apply.Classes{
+			User: slices.Contains(own.Classes, "user"), Inferred: slices.Contains(own.Classes, "inferred"),
+		},
 	}
 }

@@ -37,8 +37,8 @@ func PipelineOptions(cfg *config.Config) pipeline.Options {
 		o.Tables = append(o.Tables, pipeline.Table{
 			Source: table.Source, Target: table.Target, OnReject: table.OnReject, OnGap: table.OnGap,
 			Backfill: Backfill(table.Backfill), Heartbeat: Heartbeat(table.Heartbeat),
-			Archive: cfg.Archive.Enabled(), Classes: archiveClasses(cfg),
-			Verify: pipeline.Verify{ReadUnits: table.Verify.ReadUnits.Absolute, Percent: table.Verify.ReadUnits.Percent},
+			Archive: tableArchive(cfg, &table),
+			Verify:  pipeline.Verify{ReadUnits: table.Verify.ReadUnits.Absolute, Percent: table.Verify.ReadUnits.Percent},
 		})
 	}
 	return o

@@ -16,6 +16,8 @@ import (
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline"
+	"github.com/tailrace-cdc/replicator/pipeline/staterow"
+	"github.com/tailrace-cdc/replicator/pipeline/staterow/lives"
 	"github.com/tailrace-cdc/replicator/pipeline/status"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
@@ -116,6 +118,18 @@ func (c *Clients) Bigtable(ctx context.Context) (*bigtable.Client, error) {
 	}
 	c.bigtable = sink
 	return sink, nil
+}
+
+// Rows returns where the row of a table is kept: in Bigtable or, without a target, in the archive's bucket.
+func (c *Clients) Rows(ctx context.Context, t *config.Table) (staterow.Store, error) {
+	if !t.ArchivedOnly() {
+		return c.Bigtable(ctx)
+	}
+	b, err := c.Bucket(ctx, bucket.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return lives.New(b), nil
 }
 
 // reach reads one row and returns the error of a server that cannot be reached. It ignores other errors: the caller's

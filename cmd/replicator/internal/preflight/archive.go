@@ -1,0 +1,66 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/url"
+	"strings"
+
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
+	"github.com/tailrace-cdc/replicator/config"
+	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
+)
+
+// archive looks whether the archive's bucket can be listed. It creates nothing: whether objects may be created, and
+// each name only once, shows at the start of run.
+func (c *check) archive(ctx context.Context) {
+	if c.cfg.Archive.URL == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, wire.AskTimeout)
+	defer cancel()
+	b, err := c.clients.Bucket(ctx, bucket.Options{ReadOnly: true})
+	if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(c.cfg.Archive.URL, "file:") {
+		return // run makes the directory
+	}
+	if err == nil {
+		for _, err = range b.List(ctx, "_tailrace/") {
+			break // the first answer is enough
+		}
+	}
+	if err != nil {
+		c.failed("archive", "archive.url", exit.Environment(err, bucket.Hint(err)))
+		return
+	}
+	c.bucket = true
+}
+
+// keepArchive returns what an archive in S3 takes: list the bucket, get and create objects. None is deleted.
+func keepArchive(partition string, a *config.Archive) []Statement {
+	place, ok := strings.CutPrefix(a.URL, "s3://")
+	if !ok {
+		return nil
+	}
+	place, _, _ = strings.Cut(place, "?")
+	name, prefix, _ := strings.Cut(place, "/")
+	both := readExport(partition, name, prefix)
+	both[0].Action = []string{"s3:GetObject", "s3:PutObject"}
+	return both
+}
+
+// storeBindings returns the roles that an archive in Google Cloud Storage takes.
+func storeBindings(a *config.Archive) (all []Bindings) {
+	u, err := url.Parse(a.URL)
+	if err != nil || u.Scheme != "gs" {
+		return nil
+	}
+	for _, role := range []string{"roles/storage.objectCreator", "roles/storage.objectViewer"} {
+		all = append(all, Bindings{
+			For: "the archive", Role: role,
+			Command: "gcloud storage buckets add-iam-policy-binding gs://" + u.Host + " --member=MEMBER --role=" + role,
+		})
+	}
+	return all
+}

@@ -1,0 +1,115 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// TableArchive says what of a table is archived, and how, where that is not as for all tables.
+type TableArchive struct {
+	// As archive.classes.
+	Classes []string `yaml:"classes"`
+	// As archive.roll.
+	Roll Duration `yaml:"roll"`
+	// As archive.columns, in place of those.
+	Columns map[string]Column `yaml:"columns"`
+}
+
+// ArchivedOnly reports whether the table has no target: what is deleted from it is archived, and that is all.
+func (t *Table) ArchivedOnly() bool { return t.Target == "" }
+
+// Replicated returns a copy of the configuration that has only the tables with a target.
+func (c *Config) Replicated() *Config {
+	some := *c
+	some.Tables = nil
+	for _, t := range c.Tables {
+		if !t.ArchivedOnly() {
+			some.Tables = append(some.Tables, t)
+		}
+	}
+	return &some
+}
+
+// settleArchive fills in what follows from a table's archive. A table whose entry says archive is
+// archived, and one without a target has nothing else.
+func (t *Table) settleArchive(written func(string) bool, path string) {
+	if written(path + ".archive") {
+		t.OnTTLExpiry = cmp.Or(t.OnTTLExpiry, "archive")
+		if t.ArchivedOnly() {
+			t.Backfill.From = cmp.Or(t.Backfill.From, backfillNone)
+		}
+	}
+	settleColumns(t.Archive.Columns)
+}
+
+// ArchiveOf returns what of a table is archived, and how.
+func (c *Config) ArchiveOf(t *Table) TableArchive {
+	own := t.Archive
+	own.Roll = cmp.Or(own.Roll, c.Archive.Roll)
+	if own.Classes == nil {
+		own.Classes = c.Archive.Classes
+	}
+	if own.Columns == nil {
+		own.Columns = c.Archive.Columns
+	}
+	return own
+}
+
+// tableArchive checks what a table says about its archive, and that a table without a target has nothing that needs
+// one.
+func (r *report) tableArchive(path string, t *Table, a *Archive) {
+	own := path + ".archive"
+	if r.Written(own) && !r.reported(own) {
+		switch {
+		case a.URL == "" && a.Subject == "":
+			r.fault("missing", own, "archive: {url: \"s3://bucket/prefix\"} beside tables",
+				"the archive of %s has no place", t.Source)
+		case t.OnTTLExpiry != "archive" && !r.reported(path+".on_ttl_expiry"):
+			r.fault("conflict", path+".on_ttl_expiry", "remove one of them",
+				"%s is to be archived, and on_ttl_expiry is %s", t.Source, t.OnTTLExpiry)
+		}
+		if r.Written(own + ".classes") {
+			r.archiveClasses(own+".classes", t.Archive.Classes)
+		}
+		if r.Written(own + ".roll") {
+			r.archiveRoll(own+".roll", t.Archive.Roll)
+		}
+		if r.Written(own + ".columns") {
+			r.archiveColumns(own+".columns", t.Archive.Columns, a)
+		}
+	}
+	if !t.ArchivedOnly() || r.reported(path+".target") {
+		return
+	}
+	switch {
+	case !r.Written(own):
+		r.fault("missing", path+".target",
+			"the name of a Bigtable table; or `archive: {}` in its place, if the table is to be archived and no more",
+			"%s.target is required", path)
+		return
+	case a.URL == "" && a.Subject != "":
+		// Who the log belongs to is kept beside the objects.
+		r.fault("missing", "archive.url", "archive.url: file:///DIR, s3://…, gs://… or azblob://…, beside archive.subject",
+			"%s has no target, and an archive without Bigtable needs objects", t.Source)
+	}
+	for _, key := range []string{"mapping", "on_gap", "verify"} {
+		if r.Written(path + "." + key) {
+			r.fault("conflict", path+"."+key, "remove it, or name a target",
+				"%s.%s is about the rows in Bigtable, and %s has no target", path, key, t.Source)
+		}
+	}
+	if t.Backfill.From != backfillNone {
+		r.fault("conflict", path+".backfill", "remove it, or name a target",
+			"items are copied to Bigtable, and %s has no target", t.Source)
+	}
+}
+
+// archiveRoll checks how long an object may be open.
+func (r *report) archiveRoll(path string, d Duration) {
+	if (d < shortestRoll || d > longestRoll) && !r.reported(path) {
+		r.fault("bad_value", path, "1h is the default", "an object is open from 1s to 24h, not %s", d)
+	}
+}
+
+// tablePath returns the path of a table in the file.
+func tablePath(i int) string { return fmt.Sprintf("tables[%d]", i) }

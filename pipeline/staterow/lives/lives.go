@@ -1,0 +1,198 @@
+// Package lives keeps the rows of tables that have no target, and so no row in Bigtable, in the archive's bucket.
+//
+// Each revision of a row is an object of its own, created if absent, and the newest one counts:
+//
+//	<prefix>/_tailrace/Sessions/life-000000000003.json
+//
+// So a change is what it is in Bigtable, a comparison and a write in one: whoever knows revision 3 tries to create
+// revision 4, and of two one succeeds. A process that was frozen before it wrote finds the name taken. There are a few
+// revisions in each life of a log: nothing below the prefix is ever replaced or deleted.
+package lives
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
+	"github.com/tailrace-cdc/replicator/sink/archive/layout"
+	"github.com/tailrace-cdc/replicator/sink/bigtable"
+)
+
+// Store keeps rows in a bucket. It is a staterow.Store, with the errors of bigtable.Client and of package bucket.
+// Safe for concurrent use.
+type Store struct{ bucket bucket.Bucket }
+
+// New returns the rows that a bucket holds. The bucket must create each name only once: see bucket.Probe.
+func New(b bucket.Bucket) *Store { return &Store{b} }
+
+// LoadState reads the newest revision of a table's row; bigtable.ErrNoState if there is none. *OtherPipelineError says
+// that another pipeline archives the table below the prefix.
+func (s *Store) LoadState(ctx context.Context, pipeline, table string) (*bigtable.State, error) {
+	row, err := s.newest(ctx, table)
+	if err != nil {
+		return nil, fmt.Errorf("load state: %w", err)
+	}
+	if row == nil || !row.Retired.IsZero() {
+		return nil, fmt.Errorf("load state: %w", bigtable.ErrNoState)
+	}
+	if row.Identity.Pipeline != pipeline {
+		return nil, fmt.Errorf("load state: %w", &OtherPipelineError{Table: table, Pipeline: row.Identity.Pipeline})
+	}
+	return &row.State, nil
+}
+
+// revision is what an object holds.
+type revision struct {
+	bigtable.State
+	Retired time.Time `json:"retired,omitzero"` // the table's replication ended here: as if there was no row
+}
+
+// OtherPipelineError is the row of another pipeline: two pipelines must not archive one table into one place.
+type OtherPipelineError struct{ Table, Pipeline string }
+
+func (e *OtherPipelineError) Error() string {
+	return fmt.Sprintf("pipeline %q archives table %s below this prefix: two would archive each event twice", e.Pipeline,
+		e.Table)
+}
+
+// Hint returns what an operator can do.
+func (e *OtherPipelineError) Hint() string {
+	return "take another prefix in archive.url; or go on under the name of that pipeline, which must not run any more"
+}
+
+// newest reads the newest revision of a table's row, of whichever pipeline; nil if there is none.
+func (s *Store) newest(ctx context.Context, table string) (*revision, error) {
+	var last int64
+	for info, err := range s.bucket.List(ctx, layout.Lives(table)) {
+		if err != nil {
+			return nil, err
+		}
+		if n, ok := layout.ParseLife(table, info.Name); ok {
+			last = max(last, n)
+		}
+	}
+	if last == 0 {
+		return nil, nil
+	}
+	return s.read(ctx, table, last)
+}
+
+func (s *Store) read(ctx context.Context, table string, n int64) (*revision, error) {
+	name := layout.Life(table, n)
+	text, err := bucket.ReadText(ctx, s.bucket, name)
+	if err != nil {
+		return nil, err
+	}
+	row := &revision{}
+	if err := json.Unmarshal(text, row); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", name, err)
+	}
+	if row.Format > bigtable.StateFormat { // Rule 11
+		newer := &bigtable.NewerFormatError{Have: row.Format, Know: bigtable.StateFormat}
+		return nil, fmt.Errorf("decode %s: %w", name, newer)
+	}
+	if row.Revision != n || row.Identity.Table != table {
+		return nil, fmt.Errorf("decode %s: it is revision %d of table %s", name, row.Revision, row.Identity.Table)
+	}
+	return row, nil
+}
+
+// CreateState stores the first row, and makes s the loaded state. It succeeds again with the same content, and returns
+// bigtable.ErrStateExists if there is another one.
+func (s *Store) CreateState(ctx context.Context, row *bigtable.State) error {
+	next := *row
+	next.Format, next.Revision = bigtable.StateFormat, 1
+	if old, err := s.newest(ctx, row.Identity.Table); err != nil {
+		return fmt.Errorf("create state: %w", err)
+	} else if old != nil && !old.Retired.IsZero() {
+		next.Revision = old.Revision + 1
+	}
+	won, err := s.create(ctx, &revision{State: next})
+	if err != nil {
+		return fmt.Errorf("create state: %w", err)
+	}
+	if !won {
+		return fmt.Errorf("create state: %w", bigtable.ErrStateExists)
+	}
+	*row = next
+	return nil
+}
+
+// CompareAndSet stores next as the revision after old, and makes it the loaded state. It returns
+// bigtable.ErrStateChanged if another process has stored that revision.
+func (s *Store) CompareAndSet(ctx context.Context, old, next *bigtable.State) error {
+	n := *next
+	n.Format, n.Revision = bigtable.StateFormat, old.Revision+1
+	won, err := s.create(ctx, &revision{State: n})
+	if err != nil {
+		return fmt.Errorf("set state: %w", err)
+	}
+	if !won {
+		return fmt.Errorf("set state: %w", bigtable.ErrStateChanged)
+	}
+	*next = n
+	return nil
+}
+
+// RemoveState stores that the replication of the table has ended: from then on there is no row, until a new first one.
+// It returns bigtable.ErrStateChanged if another process has changed the row since it was loaded.
+func (s *Store) RemoveState(ctx context.Context, row *bigtable.State) error {
+	n := *row
+	n.Revision++
+	won, err := s.create(ctx, &revision{State: n, Retired: time.Now().UTC()})
+	if err != nil {
+		return fmt.Errorf("remove state: %w", err)
+	}
+	if !won {
+		return fmt.Errorf("remove state: %w", bigtable.ErrStateChanged)
+	}
+	return nil
+}
+
+// create creates the object of a revision, and reports whether it holds that content: also after an earlier attempt
+// whose answer was lost.
+func (s *Store) create(ctx context.Context, row *revision) (bool, error) {
+	text, err := json.Marshal(row)
+	if err != nil {
+		return false, err
+	}
+	name := layout.Life(row.Identity.Table, row.Revision)
+	err = bucket.CreateText(ctx, s.bucket, name, string(text))
+	if !errors.Is(err, bucket.ErrExists) {
+		return err == nil, err
+	}
+	have, err := bucket.ReadText(ctx, s.bucket, name)
+	return bytes.Equal(have, text), err
+}
+
+// Reserve raises the version reservation to at least lead, and returns the state with it.
+//
+// Rule 5: versions are assigned once and grow across lives.
+func (s *Store) Reserve(ctx context.Context, row *bigtable.State, lead time.Duration) (*bigtable.State, error) {
+	for {
+		if row.Lead >= lead {
+			return row, nil
+		}
+		next := *row
+		next.Lead = lead
+		err := s.CompareAndSet(ctx, row, &next)
+		if err == nil {
+			return &next, nil
+		}
+		if !errors.Is(err, bigtable.ErrStateChanged) {
+			return nil, fmt.Errorf("reserve lead: %w", err)
+		}
+		fresh, err := s.LoadState(ctx, row.Identity.Pipeline, row.Identity.Table)
+		if err != nil {
+			return nil, fmt.Errorf("reserve lead: %w", err)
+		}
+		if fresh.Identity != row.Identity || fresh.Life != row.Life {
+			return nil, fmt.Errorf("reserve lead: %w", bigtable.ErrStateChanged)
+		}
+		row = fresh
+	}
+}
