@@ -33,7 +33,8 @@ moment: the table stays fenced, and the same command goes on. Guards that stayed
 --drop-guards, also when the table is not configured any more.
 
 The target keeps a note that the table was retired, so that no replicator copies the table over the application's rows.
-Exit 3: the table is still replicated, a replicator carries it, or dead letters are left; nothing was changed then.`,
+Exit 3: the table is still replicated, a replicator carries it, or dead letters are left or deletions that are in no
+object of the archive yet; nothing was changed then. What is in the archive stays.`,
 		Args: a.Args(cobra.NoArgs),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			if o.Table == "" {
@@ -45,7 +46,8 @@ Exit 3: the table is still replicated, a replicator carries it, or dead letters 
 	f := retire.Flags()
 	f.StringVar(&o.Table, "table", "", "source table")
 	f.BoolVar(&o.DropGuards, "drop-guards", false, "delete the table's guards in its target, too")
-	f.BoolVar(&o.DropLetters, "drop-letters", false, "delete dead letters that were never applied, too")
+	f.BoolVar(&o.DropLetters, "drop-letters", false,
+		"delete dead letters that were never applied, and deletions that were never archived, too")
 	f.BoolVar(&yes, "yes", false, "do it without asking")
 	cmd.AddCommand(retire)
 	return cmd

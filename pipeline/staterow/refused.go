@@ -67,7 +67,7 @@ func CheckStored(s *checkpoint.State, want bigtable.Identity, start Start) *outc
 		return refusedLog(fmt.Sprintf("the log belongs to pipeline %q, table %q (%s)", id.Pipeline, id.Table, id.TableID))
 	case id.TableID != want.TableID:
 		return recreated(want.Table, id.TableID, want.TableID)
-	case id.Mapping != "" && want.Target == "":
+	case id.Mapping != "" && want.MappingHash == "": // there is no target
 		return &outcome.RefusedError{
 			What: fmt.Sprintf("table %s was replicated to Bigtable, and has no target any more", want.Table),
 			Hint: "put the target back; to archive only from now on, `replicator table retire` first",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dustin/go-humanize/english"
@@ -11,7 +12,10 @@ import (
 	"github.com/tailrace-cdc/replicator/change"
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/queue/journal"
+	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 )
 
 // refuse returns why the table may not be retired; nil when it may.
@@ -29,6 +33,13 @@ func (r *Retirement) refuse(ctx context.Context) error {
 	if err := r.checkOwner(ctx); err != nil {
 		return err
 	}
+	if n, err := r.unarchived(ctx); err != nil && !r.DropLetters {
+		return err
+	} else if n > 0 && !r.DropLetters {
+		return exit.Environment(fmt.Errorf("%s of %s %s not in an object of the archive yet",
+			english.Plural(n, "deletion", ""), r.Table, english.PluralWord(n, "is", "are")),
+			"put the table back until `replicator status` says that no event waits; or waive them with --drop-letters")
+	}
 	if r.Kept.Letters > 0 && !r.DropLetters {
 		n := int(r.Kept.Letters)
 		return exit.Environment(fmt.Errorf("%s of %s %s never applied to Bigtable", english.Plural(n, "dead letter", ""),
@@ -36,6 +47,34 @@ func (r *Retirement) refuse(ctx context.Context) error {
 			"`replicator dlq list --table "+r.Table+"` shows them; retry or drop them, or waive them with --drop-letters")
 	}
 	return nil
+}
+
+// unarchived returns how many events the archive's stream holds that are in no object yet.
+func (r *Retirement) unarchived(ctx context.Context) (int, error) {
+	if !slices.ContainsFunc(r.Kept.Streams, func(k queue.Kept) bool { return k.What == "archive" }) {
+		return 0, nil
+	}
+	log, err := r.queue.Log(ctx, r.Table)
+	if errors.Is(err, queue.ErrNoLog) { // an earlier retire has taken it away, and said this
+		return 0, nil
+	}
+	var j *journal.Journal
+	if err == nil {
+		j, err = log.ExistingArchive(ctx)
+	}
+	var s *ledger.State
+	if err == nil && j != nil {
+		s, err = archiving.Fold(ctx, j)
+	}
+	if err != nil {
+		return 0, exit.Environment(fmt.Errorf("read the archive's stream of %s: %w", r.Table, err),
+			"see `replicator check`; what the stream holds is waived with --drop-letters")
+	}
+	if s == nil {
+		return 0, nil
+	}
+	events, _ := s.Waiting()
+	return int(events), nil
 }
 
 // checkOwner refuses a table whose log has an owner that lives. It would not write to Bigtable, because the row is
