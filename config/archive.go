@@ -98,6 +98,13 @@ func (r *report) archive(a *Archive) {
 	r.archiveColumns("archive.columns", a.Columns, a)
 }
 
+// archiveRoll checks how long an object may be open.
+func (r *report) archiveRoll(path string, d Duration) {
+	if (d < shortestRoll || d > longestRoll) && !r.reported(path) {
+		r.fault("bad_value", path, "1h is the default", "an object is open from 1s to 24h, not %s", d)
+	}
+}
+
 // archivePlace checks that objects have one place, and that options of objects have objects.
 func (r *report) archivePlace(a *Archive) {
 	switch {

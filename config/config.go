@@ -181,6 +181,56 @@ type Heartbeat struct {
 	Write bool `yaml:"write"`
 }
 
+// TableArchive says what of a table is archived, and how, where that is not as for all tables.
+type TableArchive struct {
+	// As archive.classes.
+	Classes []string `yaml:"classes"`
+	// As archive.roll.
+	Roll Duration `yaml:"roll"`
+	// As archive.columns, in place of those.
+	Columns map[string]Column `yaml:"columns"`
+}
+
+// ArchivedOnly reports whether the table has no target: what is deleted from it is archived, and that is all.
+func (t *Table) ArchivedOnly() bool { return t.Target == "" }
+
+// Replicated returns a copy of the configuration that has only the tables with a target.
+func (c *Config) Replicated() *Config {
+	some := *c
+	some.Tables = nil
+	for _, t := range c.Tables {
+		if !t.ArchivedOnly() {
+			some.Tables = append(some.Tables, t)
+		}
+	}
+	return &some
+}
+
+// settleArchive fills in what follows from a table's archive. A table whose entry says archive is
+// archived, and one without a target has nothing else.
+func (t *Table) settleArchive(written func(string) bool, path string) {
+	if written(path + ".archive") {
+		t.OnTTLExpiry = cmp.Or(t.OnTTLExpiry, "archive")
+		if t.ArchivedOnly() {
+			t.Backfill.From = cmp.Or(t.Backfill.From, backfillNone)
+		}
+	}
+	settleColumns(t.Archive.Columns)
+}
+
+// ArchiveOf returns what of a table is archived, and how.
+func (c *Config) ArchiveOf(t *Table) TableArchive {
+	own := t.Archive
+	own.Roll = cmp.Or(own.Roll, c.Archive.Roll)
+	if own.Classes == nil {
+		own.Classes = c.Archive.Classes
+	}
+	if own.Columns == nil {
+		own.Columns = c.Archive.Columns
+	}
+	return own
+}
+
 // Testing holds the periods of the protocol; the defaults are the values for production.
 type Testing struct {
 	// How long a log must be silent before another owner may claim it.
@@ -297,3 +347,6 @@ func firstEnv(names ...string) string {
 	}
 	return ""
 }
+
+// tablePath returns the path of a table in the file.
+func tablePath(i int) string { return fmt.Sprintf("tables[%d]", i) }

@@ -5,13 +5,14 @@
 //
 // Files, from the top down:
 //
-//	load.go      Load: parse, expand, decode, settle defaults, check
-//	check.go     what values must be, alone and together
-//	archive.go   where archival events go, and what its keys must be
-//	backfill.go  how a table is copied: its keys, and what they must be
-//	secrets.go   secrets in the file, and those that seal keys
-//	expand.go    ${NAME} and ${file:PATH} in values
-//	report.go    the reader and collector of problems, and checks of single values
-//	config.go    the keys of the file, and their defaults
-//	values.go    durations, sizes, starts, inline mappings, keys
+//	load.go          Load: parse, expand, decode, settle defaults, check
+//	check.go         what values must be, alone and together
+//	tablearchive.go  what a table says about its archive, and needs without a target
+//	archive.go       where archival events go, and what its keys must be
+//	backfill.go      how a table is copied: its keys, and what they must be
+//	secrets.go       secrets in the file, and those that seal keys
+//	expand.go        ${NAME} and ${file:PATH} in values
+//	report.go        the reader and collector of problems, and checks of single values
+//	config.go        the keys of the file, and their defaults
+//	values.go        durations, sizes, starts, inline mappings, keys
 package config

@@ -1,60 +1,5 @@
 package config
 
-import (
-	"cmp"
-	"fmt"
-)
-
-// TableArchive says what of a table is archived, and how, where that is not as for all tables.
-type TableArchive struct {
-	// As archive.classes.
-	Classes []string `yaml:"classes"`
-	// As archive.roll.
-	Roll Duration `yaml:"roll"`
-	// As archive.columns, in place of those.
-	Columns map[string]Column `yaml:"columns"`
-}
-
-// ArchivedOnly reports whether the table has no target: what is deleted from it is archived, and that is all.
-func (t *Table) ArchivedOnly() bool { return t.Target == "" }
-
-// Replicated returns a copy of the configuration that has only the tables with a target.
-func (c *Config) Replicated() *Config {
-	some := *c
-	some.Tables = nil
-	for _, t := range c.Tables {
-		if !t.ArchivedOnly() {
-			some.Tables = append(some.Tables, t)
-		}
-	}
-	return &some
-}
-
-// settleArchive fills in what follows from a table's archive. A table whose entry says archive is
-// archived, and one without a target has nothing else.
-func (t *Table) settleArchive(written func(string) bool, path string) {
-	if written(path + ".archive") {
-		t.OnTTLExpiry = cmp.Or(t.OnTTLExpiry, "archive")
-		if t.ArchivedOnly() {
-			t.Backfill.From = cmp.Or(t.Backfill.From, backfillNone)
-		}
-	}
-	settleColumns(t.Archive.Columns)
-}
-
-// ArchiveOf returns what of a table is archived, and how.
-func (c *Config) ArchiveOf(t *Table) TableArchive {
-	own := t.Archive
-	own.Roll = cmp.Or(own.Roll, c.Archive.Roll)
-	if own.Classes == nil {
-		own.Classes = c.Archive.Classes
-	}
-	if own.Columns == nil {
-		own.Columns = c.Archive.Columns
-	}
-	return own
-}
-
 // tableArchive checks what a table says about its archive, and that a table without a target has nothing that needs
 // one.
 func (r *report) tableArchive(path string, t *Table, a *Archive) {
@@ -103,13 +48,3 @@ func (r *report) tableArchive(path string, t *Table, a *Archive) {
 			"items are copied to Bigtable, and %s has no target", t.Source)
 	}
 }
-
-// archiveRoll checks how long an object may be open.
-func (r *report) archiveRoll(path string, d Duration) {
-	if (d < shortestRoll || d > longestRoll) && !r.reported(path) {
-		r.fault("bad_value", path, "1h is the default", "an object is open from 1s to 24h, not %s", d)
-	}
-}
-
-// tablePath returns the path of a table in the file.
-func tablePath(i int) string { return fmt.Sprintf("tables[%d]", i) }

@@ -39,8 +39,8 @@ func archivedOnly(t *testing.T) (*world, bucket.Bucket) {
 	return w, b
 }
 
-// expire lets items expire that no others are.
-func (w *world) expire(from, until int) {
+// expireOrders lets items expire that no others are.
+func (w *world) expireOrders(from, until int) {
 	w.t.Helper()
 	for i := from; i < until; i++ {
 		w.put("Orders", "p", fmt.Sprint(i), fmt.Sprintf(`"expires":{"N":"%d"}`, w.clock.Now().Unix()))
@@ -100,12 +100,12 @@ func TestTableWithoutTargetIsOnlyArchived(t *testing.T) {
 	r := w.restart("Orders")
 	w.put("Orders", "user", "1", `"v":{"N":"1"}`)
 	w.delete("Orders", "user", "1")
-	w.expire(0, 20)
+	w.expireOrders(0, 20)
 	r.untilArchived(b, 20)
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
-	w.expire(20, 30)
+	w.expireOrders(20, 30)
 	r = w.restart("Orders")
 	r.untilArchived(b, 30)
 	if ready, why := r.p.Ready(); !ready {
@@ -119,11 +119,11 @@ func TestRecoveryOfATableWithoutTarget(t *testing.T) {
 	long(t, "3 s")
 	w, b := archivedOnly(t)
 	r := w.restart("Orders")
-	w.expire(0, 20)
+	w.expireOrders(0, 20)
 	r.untilArchived(b, 20)
 	r.kill()
 	w.loseVolume()
-	w.expire(20, 40)
+	w.expireOrders(20, 40)
 
 	r = w.restart("Orders")
 	r.refused("the log is empty or not there")
@@ -146,7 +146,7 @@ func TestRecoveryOfATableWithoutTarget(t *testing.T) {
 	r = w.restart("Orders")
 	r.untilArchived(b, 40)
 	r.until("the table is well", func() bool { return r.table("Orders").State == "running" })
-	w.expire(40, 45)
+	w.expireOrders(40, 45)
 	r.untilArchived(b, 45)
 	row, err = rows.LoadState(t.Context(), "shop", "Orders")
 	if err != nil || row.Life != 2 || row.Recovering || !row.Issued {

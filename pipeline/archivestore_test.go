@@ -142,7 +142,7 @@ func TestBucketThatIsAwayHoldsNobody(t *testing.T) {
 			w.qopts = func(o *queue.Options) {
 				o.Dir, o.URL, o.MaxBytes, o.LettersMaxBytes, o.ArchiveMaxBytes = "", srv.url, 64<<20, 16<<20, 6<<20
 			}
-			w.opts = func(o *pipeline.Options) { o.Tables[1].Archive = false }
+			w.opts = func(o *pipeline.Options) { o.Tables[1].Archive = pipeline.Archive{} }
 			w.createExpiring("Orders")
 			w.createTable("Plain")
 			r := w.start("Orders", "Plain")
