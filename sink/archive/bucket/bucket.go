@@ -57,14 +57,12 @@ type Options struct {
 	ReadOnly bool
 	// Region is that of S3 where the URL names none; empty: the environment's.
 	Region string
-	// AssumeRole is the ARN of the role to take at S3; empty: the credentials of the default chain.
-	AssumeRole string
 }
 
 // Open opens the bucket of a URL; nothing is asked of a service yet.
 //
 //	file:///directory                  made where it is absent
-//	s3://bucket/prefix?region=R        endpoint=URL for a server that is not AWS's
+//	s3://bucket/prefix?region=R        endpoint=URL for a server that is not AWS's; assume_role=ARN of a role to take
 //	gs://bucket/prefix
 //	azblob://container/prefix          storage_account, domain, protocol: see azureblob.URLOpener of the Go CDK
 func Open(ctx context.Context, rawURL string, o Options) (Bucket, error) {
@@ -77,7 +75,7 @@ func Open(ctx context.Context, rawURL string, o Options) (Bucket, error) {
 	case "file":
 		b, err = openDirectory(u, o)
 	case "s3":
-		b, err = openCloud(ctx, u, o, openS3, "region", "endpoint")
+		b, err = openCloud(ctx, u, o, openS3, "region", "endpoint", "assume_role")
 	case "gs":
 		b, err = openCloud(ctx, u, o, openGCS)
 	case "azblob":

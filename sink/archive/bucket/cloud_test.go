@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -259,6 +261,48 @@ func TestEndpointOfTheEnvironment(t *testing.T) {
 	defer b.Close()
 	if err := createBytes(t, b, "a", []byte("x")); err != nil || string(content(t, b, "a")) != "x" {
 		t.Errorf("create: %v", err)
+	}
+}
+
+// TestRoleAndRegionOfTheURL: the role's credentials sign, for the region of the URL before that of the options.
+func TestRoleAndRegionOfTheURL(t *testing.T) {
+	signed := make(chan string, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := r.ParseForm(); err == nil && r.Form.Get("Action") == "AssumeRole" {
+			fmt.Fprintf(w, `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>
+				<AccessKeyId>%s</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken>
+				<Expiration>2099-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>`,
+				path.Base(r.Form.Get("RoleArn")))
+			return
+		}
+		who, _, _ := strings.Cut(r.Header.Get("Authorization"), "/s3/")
+		signed <- regexp.MustCompile(`Credential=(.*)/\d{8}/(.*)`).ReplaceAllString(who, "$1 $2")
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	defer server.Close()
+	t.Setenv("AWS_ACCESS_KEY_ID", "own")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "own")
+	t.Setenv("AWS_ENDPOINT_URL_STS", server.URL)
+	for args, want := range map[string]string{
+		"":                                      "AWS4-HMAC-SHA256 own eu-west-1",
+		"&region=us-west-2":                     "AWS4-HMAC-SHA256 own us-west-2",
+		"&assume_role=arn:aws:iam::1:role/arch": "AWS4-HMAC-SHA256 arch eu-west-1",
+	} {
+		b, err := Open(t.Context(), "s3://archive?endpoint="+server.URL+args, Options{Region: "eu-west-1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Open(t.Context(), "a"); err == nil || len(signed) == 0 {
+			t.Errorf("%q: %v, %d requests", args, err, len(signed))
+		}
+		for len(signed) > 0 {
+			if got := <-signed; got != want {
+				t.Errorf("%q: signed by %q, want %q", args, got, want)
+			}
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 )
 
-// openS3 opens s3://bucket/prefix with the credentials of the AWS default chain.
+// openS3 opens s3://bucket/prefix with the credentials of the AWS default chain, or those of a role that they may take.
 func openS3(ctx context.Context, u *url.URL, o Options) (*cloud, error) {
 	client, err := newS3(ctx, u.Query(), o)
 	if err != nil {
@@ -81,10 +81,10 @@ func newS3(ctx context.Context, q url.Values, o Options) (*s3.Client, error) {
 		return nil, refused(failure.Rejected, "add ?region=REGION to the URL, or set AWS_REGION", "%w",
 			errors.New("no region"))
 	}
-	if o.AssumeRole != "" {
+	if role := q.Get("assume_role"); role != "" {
 		name := func(r *stscreds.AssumeRoleOptions) { r.RoleSessionName = "tailrace" }
 		cfg.Credentials = aws.NewCredentialsCache(
-			stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), o.AssumeRole, name))
+			stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), role, name))
 	}
 	return s3.NewFromConfig(cfg, func(c *s3.Options) {
 		if endpoint != "" {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/catalog"
 	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/exit"
+	"github.com/tailrace-cdc/replicator/cmd/replicator/internal/wire"
 	"github.com/tailrace-cdc/replicator/config"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
@@ -22,7 +23,9 @@ func Open(ctx context.Context, cfg *config.Config) (bucket.Bucket, error) {
 	if cfg.Archive.URL == "" {
 		return nil, exit.Usage("archive: {url: s3://BUCKET/PREFIX}", "the configuration has no archive of objects")
 	}
-	b, err := bucket.Open(ctx, cfg.Archive.URL, bucket.Options{ReadOnly: true})
+	o := wire.BucketOptions(cfg)
+	o.ReadOnly = true
+	b, err := bucket.Open(ctx, cfg.Archive.URL, o)
 	if err != nil {
 		return nil, Failed(err)
 	}

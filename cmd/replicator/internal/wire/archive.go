@@ -30,7 +30,7 @@ func (c *Clients) Archive(ctx context.Context) (*archiving.Place, error) {
 		Once: new(archiving.Once), Scratch: c.cfg.Scratch, Letters: cfg.OnStall == "letter",
 	}
 	if cfg.URL != "" {
-		b, err := c.Bucket(ctx, bucket.Options{})
+		b, err := c.Bucket(ctx, BucketOptions(c.cfg))
 		if err != nil {
 			return nil, err
 		}
@@ -46,6 +46,12 @@ func (c *Clients) Archive(ctx context.Context) (*archiving.Place, error) {
 		p.Subject = s
 	}
 	return p, nil
+}
+
+// BucketOptions returns how the archive's bucket is opened. A bucket of S3 is taken to be in the region of the tables,
+// but not to belong to their account, which source.assume_role is for: the URL may name a role of its own.
+func BucketOptions(cfg *config.Config) bucket.Options {
+	return bucket.Options{Region: cfg.Source.Region}
 }
 
 // Bucket returns where the archive's objects are.

@@ -89,3 +89,20 @@ func TestNoReplayWindowKeepsNothing(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// TestBucketIsInTheRegionOfTheTables, unless its URL says another: nothing else need be set.
+func TestBucketIsInTheRegionOfTheTables(t *testing.T) {
+	cfg := config.Default()
+	cfg.Pipeline, cfg.Source.Region, cfg.Archive.URL = "shop", "eu-west-1", "s3://acme-archive/prefix"
+	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "none"))
+	clients := ForCommand(&cfg, nop)
+	if _, err := clients.Archive(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := clients.Close(); err != nil {
+		t.Error(err)
+	}
+}
