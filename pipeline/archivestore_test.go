@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -21,6 +22,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sandbox/ledger"
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
+	"github.com/tailrace-cdc/replicator/sink/archive/manifest"
 	"github.com/tailrace-cdc/replicator/sink/archive/object"
 )
 
@@ -186,6 +188,54 @@ func TestBucketThatIsAwayHoldsNobody(t *testing.T) {
 			r.equal()
 		})
 	}
+}
+
+// TestRecoveryArchivesNothingTwice: three hours are archived when the log is lost, with the archive's stream.
+// DynamoDB's records are read again, from the trim horizon on.
+func TestRecoveryArchivesNothingTwice(t *testing.T) {
+	long(t, "5 s")
+	w := newWorld(t)
+	b := w.archived()
+	w.createExpiring("Orders")
+	r := w.start("Orders")
+	for hour := range 3 {
+		w.expire("Orders", fmt.Sprint("hour", hour), 20, 20)
+		r.archivedOnce(b, "Orders", 0)
+		w.clock.Advance(time.Hour)
+	}
+	r.hastenUntil("a manifest closes two hours", func() bool { return r.table("Orders").Archive.Head.N > 0 })
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.loseVolume()
+	w.expire("Orders", "lost", 20, 20)
+	w.recover("Orders")
+	r = w.restart("Orders")
+	r.recovered()
+	w.expire("Orders", "later", 20, 20)
+	r.archivedOnce(b, "Orders", 0)
+	w.clock.Advance(2 * time.Hour)
+	r.hastenUntil("every hour is closed", func() bool {
+		a := r.table("Orders").Archive
+		return a != nil && a.Waiting == 0 && a.Closed >= w.clock.Now().Add(-90*time.Minute).UTC().Format(time.RFC3339)
+	})
+	head := r.table("Orders").Archive.Head
+	rep, err := manifest.Verify(t.Context(), b, "Orders", manifest.Options{
+		Head: &head, Depth: manifest.Quick, Read: footerOf,
+	})
+	if err != nil || rep.Verdict == manifest.Different {
+		t.Errorf("archive verify: %+v, %v", rep, err)
+	}
+	r.settle()
+	r.equal()
+}
+
+func footerOf(_ context.Context, r io.ReaderAt, size int64, _ bool) (*manifest.Content, error) {
+	foot, err := object.ReadFooter(r, size)
+	if err != nil {
+		return nil, err
+	}
+	return &manifest.Content{Part: foot.Part, Coverage: foot.Coverage, Events: foot.Events, Digest: foot.Digest}, nil
 }
 
 // TestUpgradeWithUnarchivedEvents: a build without a stream for the archive has left the archive's mark behind a

@@ -2,8 +2,11 @@ package archiving
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -33,13 +36,13 @@ func TestHourClosesOnlyWhenItIsOver(t *testing.T) {
 		state   func(*ledger.State)
 		closes  bool
 	}{
-		"it is over":                    {end.Add(lateClose), none, true},
-		"records may be late":           {end.Add(lateClose - time.Millisecond), none, false},
+		"it is over":                    {end.Add(5 * time.Minute), none, true},
+		"records may be late":           {end.Add(5*time.Minute - time.Millisecond), none, false},
 		"nothing is copied yet":         {time.UnixMilli(0), none, false},
 		"events wait for an object":     {end.Add(time.Hour), wait(hour0), false},
 		"an object is not there yet":    {end.Add(time.Hour), open(hour0), false},
-		"events of the next hour wait":  {end.Add(lateClose), wait(hour0 + 1), true},
-		"an object of the next is open": {end.Add(lateClose), open(hour0 + 1), true},
+		"events of the next hour wait":  {end.Add(5 * time.Minute), wait(hour0 + 1), true},
+		"an object of the next is open": {end.Add(5 * time.Minute), open(hour0 + 1), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := ledger.New()
@@ -155,6 +158,58 @@ func TestManifestOfAnotherChainHaltsTheObjects(t *testing.T) {
 	w.moveAway(name)
 	r.store(w.deleted(1, 6))
 	w.proven(r.closed(1))
+}
+
+// TestManifestNamesObjectOfAnOpenIntent: the stream has lost its end, with the entries that said so. The object is
+// there, so its events are not archived again.
+func TestManifestNamesObjectOfAnOpenIntent(t *testing.T) {
+	w := newWorld(t)
+	w.edit = func(o *Options) { o.CutAt = 1 << 20 }
+	r := w.start()
+	w.files.hook(nil, func(string) error { r.crash(); return errCrash })
+	_ = r.Store(r.dying, w.deleted(0, 6))
+	<-r.done
+	w.files.hook(nil, nil)
+	s := w.until("an intent", func(s *ledger.State) bool { return len(s.Intents) == 1 })
+	i := s.Intents[0]
+	text, err := os.ReadFile(filepath.Join(w.dir, i.Name))
+	must(t, err)
+	manifested, _, err := manifest.Encode(&manifest.Manifest{
+		N: 1, Pipeline: "shop", Table: table, Last: i.Last, Hours: []manifest.Hour{{
+			Hour: i.Hour, Class: i.Class, Events: i.Events, Deleted: i.Events, Counted: &i.Events, Objects: []manifest.Object{{
+				Name: i.Name, Bytes: int64(len(text)), SHA256: fmt.Sprintf("%x", sha256.Sum256(text)), Events: i.Events,
+				Digest: i.Digest,
+			}},
+		}},
+	})
+	must(t, err, w.putBeside(layout.Manifest(table, 1), string(manifested)))
+	r = w.start()
+	r.store(w.deleted(1, 6))
+	w.check(r.closed(1))
+}
+
+// TestStreamIsEnabledAgain: a stream with another label may use names of shards and numbers of records again.
+func TestStreamIsEnabledAgain(t *testing.T) {
+	w := newWorld(t)
+	r := w.start()
+	first := w.deleted(0, 6)
+	r.store(first)
+	r.closed(0)
+	second := w.deleted(1, 6)
+	for n := range second {
+		second[n].Stream, second[n].Shard, second[n].Sequence = "label 2", first[n].Shard, first[n].Sequence
+	}
+	r.store(second)
+	w.until("objects of both", func(s *ledger.State) bool { return len(s.Parts)+len(s.Intents) == 0 })
+	r.end()
+	r = w.start()
+	r.store(slices.Concat(first, second)) // the mark of the table's log was lost
+	w.proven(r.closed(1))
+	r.end()
+	w.loseStream() // and everything else
+	r = w.start()
+	r.store(slices.Concat(first, second, w.deleted(3, 6)))
+	w.check(r.closed(3))
 }
 
 // TestIntentOfAdoptedEventsIsGivenUp: another history has made an object of some of its events, under another name.

@@ -315,6 +315,10 @@ func TestWhatIsNeededIsNotTrimmed(t *testing.T) {
 	if got := s.state.Needed(); got != s.state.SnapshotFirst {
 		t.Errorf("needed from %d, the snapshot is at %d", got, s.state.SnapshotFirst)
 	}
+	s.append(&Subject{Seq: at - 1}, nil)
+	if got := s.state.Needed(); got != at {
+		t.Errorf("needed from %d, the subject has everything before %d", got, at)
+	}
 }
 
 func TestForkAndNewerFormatAreRefused(t *testing.T) {
