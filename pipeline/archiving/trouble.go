@@ -74,7 +74,7 @@ func explain(sink string, err error) (code, reason string) {
 		reason += "; " + hint
 	}
 	switch class {
-	case failure.Transient, failure.Canceled:
+	case failure.Transient, failure.Throttled, failure.Canceled:
 		return "", reason
 	}
 	return "archive_" + class.String(), reason
