@@ -54,8 +54,8 @@ tables:
 func TestTableWithoutTargetNeedsAnArchive(t *testing.T) {
 	text := archivedOnly("{}")
 	for name, c := range map[string]struct{ from, to, path, what string }{
-		"as it is":         {"", "", "", ""},
-		"without bigtable": {"- {source: Orders, target: orders, archive: {}}\n", "", "", ""},
+		"as it is":          {"", "", "", ""},
+		"bigtable is empty": {"- {source: Orders, target: orders, archive: {}}\n", "", "", ""},
 		"nothing in its place": {", archive: {}}\n- {source: Orders", "}\n- {source: Orders",
 			"tables[0].target", "required"},
 		"a subject alone": {`url: "file:///a", roll: 2h, columns: {b: {type: json}}`, "subject: s",
@@ -80,8 +80,8 @@ func TestTableWithoutTargetNeedsAnArchive(t *testing.T) {
 			"tables[1].on_ttl_expiry", "to be archived"},
 	} {
 		changed := strings.Replace(text, c.from, c.to, 1)
-		if name == "without bigtable" {
-			changed = strings.Replace(changed, "bigtable: {project: p, instance: i}\n", "", 1)
+		if name == "bigtable is empty" {
+			changed = strings.Replace(changed, "{project: p, instance: i}", `{project: "", instance: ""}`, 1)
 		}
 		_, problems := parse(t, changed)
 		var found []string
