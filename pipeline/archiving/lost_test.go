@@ -82,6 +82,9 @@ func TestStreamIsLostBeforeItsFirstObject(t *testing.T) {
 			w.deleted(3, 0)
 			r = w.start()
 			w.claimed()
+			if objects { // else the next owner finds them, and a loss of its own
+				w.until("the manifest is adopted", func(s *ledger.State) bool { return s.Head.N > 0 })
+			}
 			known := w.known
 			r.end()
 			w.known = known // the log had no marks since
