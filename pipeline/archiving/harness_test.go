@@ -63,7 +63,7 @@ func TestMain(m *testing.M) {
 
 func queueOptions(dir string) queue.Options {
 	return queue.Options{
-		Pipeline: "shop", Dir: dir, Logs: 64, MaxBytes: 2 << 20, LettersMaxBytes: 1 << 20, ArchiveMaxBytes: 2 << 20,
+		Pipeline: "shop", Dir: dir, Logs: 256, MaxBytes: 2 << 20, LettersMaxBytes: 1 << 20, ArchiveMaxBytes: 2 << 20,
 		AckTimeout: 10 * time.Second, IdleCheck: 50 * time.Millisecond,
 	}
 }
