@@ -1,12 +1,9 @@
 package checkpoint
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/tailrace-cdc/replicator/change"
 )
@@ -217,13 +214,6 @@ type ResyncOrder struct {
 	Gaps []string `json:"gaps,omitempty"`
 }
 
-// HealOrder returns the order of a resync that heals gaps. Its id is that of the gaps: an owner that stores it again,
-// because it does not know yet that the log holds it, asks for the same resync.
-func HealOrder(gaps []string) *ResyncOrder {
-	sum := sha256.Sum256([]byte(strings.Join(gaps, " ")))
-	return &ResyncOrder{ID: "gap-" + hex.EncodeToString(sum[:5]), Gaps: gaps}
-}
-
 // PendingResync is a resync of the whole table that is not complete.
 type PendingResync struct {
 	ID      string         `json:"id"`
@@ -248,6 +238,8 @@ type Healed struct {
 	Sinks  map[string]string `json:"sinks"` // that are healed, each with what is still missing in it; "" for nothing
 	Result ResyncResult      `json:"result"`
 	Date   change.Millis     `json:"date"`
+	// Exports are the ids of incremental exports: the sinks were healed from them, and no resync ends. Format 4.
+	Exports []string `json:"exports,omitempty"`
 }
 
 // ResyncResult counts items by what a resync found and did.
@@ -298,13 +290,13 @@ func (s *State) orderResync(b *ResyncOrder, at change.Millis) {
 // again under its id: what the entry does not name is still to be healed.
 func (s *State) applyHealed(b *Healed) {
 	s.Date = max(s.Date, b.Date)
-	if s.Resync == nil || s.Resync.ID != b.ID {
+	ofExports := len(b.Exports) > 0
+	if !ofExports && (s.Resync == nil || s.Resync.ID != b.ID) {
 		return
 	}
-	s.LastResync = b
 	for i := range s.Gaps {
 		g := &s.Gaps[i]
-		if id := g.ID(); !s.Resync.Heals(id) || !slices.Contains(b.Gaps, id) {
+		if id := g.ID(); !slices.Contains(b.Gaps, id) || !ofExports && !s.Resync.Heals(id) {
 			continue
 		}
 		for sink, note := range b.Sinks {
@@ -314,6 +306,10 @@ func (s *State) applyHealed(b *Healed) {
 			g.Healed[sink] = Healing{At: b.Date, Note: note}
 		}
 	}
+	if ofExports {
+		return
+	}
+	s.LastResync = b
 	rest := *s.Resync
 	rest.Gaps = slices.DeleteFunc(slices.Clone(rest.Gaps), func(id string) bool { return slices.Contains(b.Gaps, id) })
 	if s.Resync = nil; len(rest.Gaps) > 0 {

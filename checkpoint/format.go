@@ -12,7 +12,7 @@ import (
 //	   sinks that lack what a gap lost
 //	3  copies of the table and resyncs of it, starts with a backfill or after a lost log, accepted mappings, fences,
 //	   proofs
-//	4  counts of expired items, and the end of the archive's manifests
+//	4  counts of expired items, the end of the archive's manifests, and gaps healed from exports
 //
 // The format of a log is decided by its first claim, and raised by a snapshot that carries the new number. Nothing of a
 // newer format is stored before that, so a build that reads only older ones refuses the log instead of misreading it.
@@ -30,7 +30,9 @@ func FormatOf(body any) int {
 		return max(1, b.Format)
 	case *Snapshot:
 		return max(1, b.Format)
-	case *Copy, *CopyMarks, *Healed:
+	case *Healed:
+		return 3 + min(1, len(b.Exports))
+	case *Copy, *CopyMarks:
 		return 3
 	case *Frame:
 		if slices.ContainsFunc(b.Pages, func(p PageHead) bool { return len(p.Expired) > 0 }) {

@@ -96,13 +96,13 @@ func TestHealingOrderedTwiceIsOneResync(t *testing.T) {
 	w := owned(t, seen("a", "b", "c")...)
 	w.must(t, marksOf(SinkBigtable), gapIn("a", 10), gapIn("b", 20))
 	first, second := w.s.Gaps[0].ID(), w.s.Gaps[1].ID()
-	w.must(t, &Control{Resync: HealOrder([]string{first}), At: 2_000_000})
+	w.must(t, &Control{Resync: healOrder([]string{first}), At: 2_000_000})
 	once := *w.s.Resync
-	w.must(t, frame(page(w.s, "c", 3, false)), &Control{Resync: HealOrder([]string{first}), At: 3_000_000})
+	w.must(t, frame(page(w.s, "c", 3, false)), &Control{Resync: healOrder([]string{first}), At: 3_000_000})
 	if d := cmp.Diff(once, *w.s.Resync); d != "" {
 		t.Errorf("ordered again:\n%s", d)
 	}
-	w.must(t, &Control{Resync: HealOrder([]string{first, second}), At: 4_000_000})
+	w.must(t, &Control{Resync: healOrder([]string{first, second}), At: 4_000_000})
 	if p := w.s.Resync; p.ID == once.ID || p.Asked <= once.Asked || !p.Heals(first) || !p.Heals(second) {
 		t.Errorf("of more gaps: %+v", p)
 	}
@@ -281,4 +281,9 @@ func TestMarksOfLongKeysFit(t *testing.T) {
 		t.Errorf("snapshot in %d parts of 64 KiB", n)
 	}
 	sameState(t, "restored", w.l.fold(t), w.l.restored(t))
+}
+
+// healOrder is an order whose id is that of its gaps.
+func healOrder(gaps []string) *ResyncOrder {
+	return &ResyncOrder{ID: strings.Join(gaps, " "), Gaps: gaps}
 }

@@ -2,8 +2,11 @@ package pipeline
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"path/filepath"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -79,7 +82,7 @@ func (t *table) healGaps(ctx context.Context, o resync.Options) error {
 			continue
 		}
 		t.log.Error("gaps are accepted, and the whole table is resynced because of them", zap.Strings("gaps", gaps.ids))
-		order := checkpoint.HealOrder(gaps.ids)
+		order := healOrder(gaps.ids)
 		if err := o.Append(ctx, &checkpoint.Control{Resync: order, By: "on_gap", At: t.now()}); err != nil {
 			return err
 		}
@@ -92,6 +95,13 @@ func (t *table) healGaps(ctx context.Context, o resync.Options) error {
 
 // errDamageAccepted ends a life, because sinks take from the state with which it begins what damage they may pass.
 var errDamageAccepted = errors.New("damage in the log is accepted: the sinks begin again")
+
+// healOrder returns the order of a resync that heals gaps. Its id is that of the gaps: an owner that stores it again,
+// because it does not know yet that the log holds it, asks for the same resync.
+func healOrder(gaps []string) *checkpoint.ResyncOrder {
+	sum := sha256.Sum256([]byte(strings.Join(gaps, " ")))
+	return &checkpoint.ResyncOrder{ID: "gap-" + hex.EncodeToString(sum[:5]), Gaps: gaps}
+}
 
 // openGaps are gaps that nothing heals yet.
 type openGaps struct {

@@ -88,7 +88,9 @@ func breaks(body any) string {
 	case *checkpoint.Copy, *checkpoint.CopyMarks:
 		return "it began before the end of a copy"
 	case *checkpoint.Healed:
-		return "it began before the end of a resync"
+		if len(b.Exports) == 0 { // else rows were not written
+			return "it began before the end of a resync"
+		}
 	case *checkpoint.Control:
 		switch {
 		case b.Resync != nil:
