@@ -32,6 +32,8 @@ type Requests struct {
 	Poll     time.Duration // between two looks for a request; default 1 s
 	// Foreign deletes cells that belong to no item, and returns what became of each column.
 	Foreign func(ctx context.Context, asked []request.Item) (*request.Outcome, error)
+	// Heal makes archival events of what gaps lost.
+	Heal func(ctx context.Context, order *request.HealOrder) (*request.Outcome, error)
 
 	named named
 	hand  *pace.Hand
@@ -145,6 +147,9 @@ func (r *Requests) finish(ctx context.Context, store chunks, w *chunkWork) error
 func (r *Requests) do(ctx context.Context, c *chunkWork) (*request.Outcome, error) {
 	if c.What == request.Foreign && r.Foreign != nil && r.Archived == nil {
 		return r.Foreign(ctx, c.Items)
+	}
+	if c.What == request.Heal && r.Heal != nil && c.Heal != nil {
+		return r.Heal(ctx, c.Heal)
 	}
 	if r.Archived != nil && c.What != request.Letters {
 		return &request.Outcome{Failed: "table " + r.Table.Name + " has no target: there are no rows"}, nil

@@ -27,6 +27,7 @@ import (
 const (
 	Resync  = "resync"  // make the rows of the items true
 	Letters = "letters" // try the items' dead letters again, and resync them
+	Heal    = "heal"    // make archival events of what gaps lost, from exports: see HealOrder; without items
 	Foreign = "foreign" // delete the cells of Columns where they still belong to no item; Key is not used
 )
 
@@ -40,8 +41,27 @@ type Chunk struct {
 	By    string    `json:"by,omitempty"` // who asked
 	Asked time.Time `json:"asked"`
 	Items []Item    `json:"items"`
+	// Heal is only set with What Heal.
+	Heal *HealOrder `json:"heal,omitempty"`
 
 	Outcome *Outcome `json:"outcome,omitempty"`
+}
+
+// HealOrder names gaps, and the incremental exports whose windows span them: URLs or ARNs.
+type HealOrder struct {
+	Gaps    []string `json:"gaps"`
+	Exports []string `json:"exports"`
+}
+
+// Healed counts the deletions that exports show in the time of gaps.
+type Healed struct {
+	Events int64 `json:"events"` // archived as class healed
+	Known  int64 `json:"known"`  // the stream gave them, or an earlier healing did
+	// NoImage are items that were created and deleted within one window: the export does not show them.
+	NoImage int64    `json:"without_image"`
+	Alive   int64    `json:"deleted"` // their time to live had not passed: somebody deleted them
+	Skipped int64    `json:"skipped"` // the mapping does not archive them
+	Exports []string `json:"exports"` // ids
 }
 
 // Item is one item of a chunk.
@@ -72,6 +92,7 @@ type Outcome struct {
 	Refused int64     `json:"refused"`           // items, or letters that are refused again
 	Waiting int64     `json:"waiting"`           // letters not tried, because an earlier one of their item was refused
 	Deleted int64     `json:"deleted,omitempty"` // columns
+	Healed  *Healed   `json:"healed,omitempty"`
 	// Failed says why the owner refuses the whole chunk; empty when it did it.
 	Failed string `json:"failed,omitempty"`
 	Hint   string `json:"hint,omitempty"`
