@@ -9,7 +9,10 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/pipeline/apply"
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving/healing"
 	"github.com/tailrace-cdc/replicator/pipeline/ingest"
+	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/source/export"
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
@@ -75,6 +78,32 @@ func (t *table) archiveBeside(ctx context.Context, g *errgroup.Group, a *archivi
 	}
 	t.append.Store(&appender{in.Append})
 	g.Go(func() error { return a.Run(ctx) })
+}
+
+// newHealer returns what heals the archive's part of gaps at a request.
+func (t *table) newHealer(a *archiving.Archiver, format int, in *ingest.Ingest) *healing.Healer {
+	return healing.New(healing.Options{
+		Archive: a, Now: t.now, Logger: t.log, TableARN: t.info.ARN, TTLAttr: t.info.TTLAttr, Format: format,
+		Gaps: t.view.archiveGaps, Open: t.openIncremental,
+		Letters: func() int { return t.letters.CountOf(apply.SinkArchive) }, Event: t.row.Program.Archive, Append: in.Append,
+	})
+}
+
+// openIncremental opens an export of the table by its URL or its ARN.
+func (t *table) openIncremental(ctx context.Context, name string) (*export.Export, error) {
+	if strings.HasPrefix(name, "arn:") {
+		st, err := t.source.ExportStatus(ctx, name)
+		switch {
+		case err != nil:
+			return nil, err
+		case st.Failure() != nil:
+			return nil, &healing.RefusedError{What: st.Failure().Error(), Hint: "export the table again"}
+		case st.Status != source.ExportCompleted:
+			return nil, &healing.RefusedError{What: "export " + name + " is " + st.Status, Hint: "repeat the command later"}
+		}
+		name = st.URL
+	}
+	return export.Open(ctx, name, export.Want{TableID: t.info.ID, Source: t.source, Scratch: t.o.Scratch})
 }
 
 // appender appends an entry to the table's log.

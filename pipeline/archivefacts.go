@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"maps"
+	"slices"
 	"sync/atomic"
 
 	"github.com/tailrace-cdc/replicator/change"
@@ -20,10 +21,7 @@ type archiveFacts struct {
 }
 
 // archiveGap is a time in which deletions may have been lost.
-type archiveGap struct {
-	id           string
-	since, until change.Millis
-}
+type archiveGap = archiving.Gap
 
 // archiveView is what the table publishes about its archive.
 type archiveView struct {
@@ -47,7 +45,10 @@ func (v *tableView) observeArchive(s *checkpoint.State) {
 		if !g.Accepted && until == 0 {
 			until = s.Date
 		}
-		f.gaps = append(f.gaps, archiveGap{id: g.ID(), since: s.GapStart(g), until: max(until, s.GapStart(g))})
+		gap := archiveGap{ID: g.ID(), Since: s.GapStart(g), Until: max(until, s.GapStart(g)), Accepted: g.Accepted}
+		gap.Differs = slices.Contains(s.DifferingSinks(g), apply.SinkArchive)
+		gap.Healed = g.Healed[apply.SinkArchive].Note
+		f.gaps = append(f.gaps, gap)
 	}
 	if s.Expired != nil {
 		f.expired, f.now = expired.State{Since: s.Expired.Since, Hours: maps.Clone(s.Expired.Hours)}, s.Date
@@ -63,14 +64,22 @@ func (v *tableView) archiveFacts(hour layout.Hour) (out archiving.Facts) {
 		return out
 	}
 	for _, g := range f.gaps {
-		if layout.HourOf(g.since.Time()) <= hour && hour <= layout.HourOf(g.until.Time()) {
-			out.Incomplete = append(out.Incomplete, g.id)
+		if layout.HourOf(g.Since.Time()) <= hour && hour <= layout.HourOf(g.Until.Time()) {
+			out.Incomplete = append(out.Incomplete, g.ID)
 		}
 	}
 	if n, known := f.expired.Of(expired.Hour(hour), f.now); known && f.now > 0 {
 		out.Counted = &n
 	}
 	return out
+}
+
+// archiveGaps returns the gaps as the archive sees them.
+func (v *tableView) archiveGaps() []archiving.Gap {
+	if f := v.facts.Load(); f != nil {
+		return f.gaps
+	}
+	return nil
 }
 
 // archiveHead returns a function that returns what the log is to know of the archive; nil where the table has none.

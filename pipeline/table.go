@@ -283,7 +283,7 @@ func (t *table) work(soft context.Context, w *queue.Writer, o apply.Options, arc
 	life, l, info := w.State().Life, t.currentLog(), t.info
 	requests := &resync.Requests{
 		Options: items, Log: l, Program: t.row.Program, Client: t.bigtable, Target: t.Target,
-		Foreign: t.foreign(items, o.Owned).Delete,
+		Foreign: t.foreign(items, o.Owned).Delete, Heal: t.newHealer(arch, w.State().Format, in).Heal,
 	}
 	t.view.requests.Store(requests)
 	g.Go(func() error { return in.Read(reading) })

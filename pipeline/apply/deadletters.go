@@ -120,6 +120,20 @@ func (l *DeadLetters) Count() int {
 	return l.count
 }
 
+// CountOf returns how many dead letters of a sink are known.
+func (l *DeadLetters) CountOf(sink string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, x := range l.items {
+		for i := range x.letters {
+			if x.letters[i].sink == sink {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // isDirty reports whether a change of the item is a dead letter at this version or an earlier one. A change older than
 // all dead letters of its item is in Bigtable already, or is applied now: a restart reads it again.
 func (l *DeadLetters) isDirty(hash uint64, version change.Version) bool {

@@ -67,6 +67,7 @@ type Archiver struct {
 	ready chan *life // holds the life that takes records
 	// through is the time up to which every deletion is in the archive's stream, as far as the table's log knows.
 	through atomic.Int64
+	healing atomic.Bool // events of gaps are being stored: their hours are over, and are not cut at each of them
 
 	mu     sync.Mutex // covers what follows
 	known  expired.Head

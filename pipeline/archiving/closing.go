@@ -109,7 +109,9 @@ func (l *life) hours(s *ledger.State, until layout.Hour) []manifest.Hour {
 			h.Deleted, h.Skipped, h.Letters = c.Deleted, c.Skipped, c.Letters
 		}
 		h.Added = h.Supplement && (c.Added || !known && s.Forgotten(key.Hour))
-		h.Incomplete, h.Counted = l.facts(s, key)
+		if key.Class != transform.ClassHealed { // the hour is incomplete in the other classes
+			h.Incomplete, h.Counted = l.facts(s, key)
+		}
 		slices.SortFunc(h.Objects, func(a, b manifest.Object) int { return cmp.Compare(a.Name, b.Name) })
 		hours = append(hours, *h)
 	}

@@ -15,6 +15,7 @@
 //	build.go      one object, in a file
 //	gather.go     what the entries have for some objects, read once
 //	subject.go    publishes
+//	held.go       what the archive holds of some hours, for package healing
 //	store.go      the way in
 //	trouble.go    what is tried again, and what halts a sink
 //	fold.go       the state from what is stored

@@ -11,6 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 	"github.com/tailrace-cdc/replicator/sink/archive/object"
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // ConflictError means that something has the name of an object, or of a manifest, and other content.
@@ -127,7 +128,8 @@ func (l *life) due(since partTimes, now time.Time) (pieces []piece, wait time.Du
 				since[key] = now
 			}
 			old := now.Sub(seen) >= l.a.o.Roll
-			closing := key.Hour < closable && l.a.o.Roll <= time.Hour
+			closing := key.Hour < closable && l.a.o.Roll <= time.Hour &&
+				(key.Class != transform.ClassHealed || !l.a.healing.Load())
 			if part.Bytes >= cutAt || old || closing {
 				pieces = append(pieces, piece{
 					key: key, first: part.First, last: s.EndOf(key), cutAt: cutAt, bytes: min(part.Bytes, cutAt),

@@ -20,6 +20,9 @@ import (
 // most, so that no event of an older object can come again.
 const adoptHours = 72
 
+// adoptHealed is the same for what is made of exports: DynamoDB exports windows of the last 35 days.
+const adoptHealed = 37 * 24
+
 // reconcile looks for objects and manifests that the stream does not know: it is new, because the log was recovered, or
 // it lost its end. Their events are not archived again, and the chain of manifests goes on behind the last.
 func (l *life) reconcile(ctx context.Context) error {
@@ -83,7 +86,7 @@ func (l *life) adoptNamed(ctx context.Context, m *manifest.Manifest) error {
 			switch {
 			case open[o.Name] != nil:
 				err = l.giveUp(ctx, open[o.Name])
-			case !known[o.Name] && h.Hour >= oldest:
+			case !known[o.Name] && (h.Hour >= oldest || h.Class == transform.ClassHealed):
 				err = l.adopt(ctx, bucket.Info{Name: o.Name, Size: o.Bytes}, part)
 			}
 			if err != nil {
@@ -137,27 +140,56 @@ func (l *life) adoptObjects(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	classes := []transform.EventClass{
-		transform.ClassTTL, transform.ClassUser, transform.ClassInferred, transform.ClassHealed,
+	if l.anyHealed(ctx, now-adoptHealed, known) { // they may be in manifests of longer ago
+		known, err = l.known(ctx, now-adoptHealed)
+	}
+	if err != nil {
+		return err
 	}
 	for _, class := range classes {
+		if class == transform.ClassHealed { // few, if any, and of older hours
+			if err := l.adoptBelow(ctx, layout.Class(l.a.o.Table, class), now-adoptHealed, known); err != nil {
+				return err
+			}
+			continue
+		}
 		for day := now - adoptHours; day <= now+24; day += 24 {
-			for x, err := range l.a.o.Objects.List(ctx, layout.Day(l.a.o.Table, class, day)) {
-				if err != nil {
-					return inBucket("list objects", err)
-				}
-				part, ok := layout.ParseObject(x.Name)
-				if !ok || known[x.Name] || part.Hour < now-adoptHours {
-					continue
-				}
-				if err := l.adopt(ctx, x, part); err != nil {
-					return err
-				}
-				known[x.Name] = true
+			if err := l.adoptBelow(ctx, layout.Day(l.a.o.Table, class, day), now-adoptHours, known); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// adoptBelow notes the objects below a prefix, of an hour or later, that are not known.
+func (l *life) adoptBelow(ctx context.Context, prefix string, oldest layout.Hour, known map[string]bool) error {
+	for x, err := range l.a.o.Objects.List(ctx, prefix) {
+		if err != nil {
+			return inBucket("list objects", err)
+		}
+		part, ok := layout.ParseObject(x.Name)
+		if !ok || known[x.Name] || part.Hour < oldest {
+			continue
+		}
+		if err := l.adopt(ctx, x, part); err != nil {
+			return err
+		}
+		known[x.Name] = true
+	}
+	return nil
+}
+
+// anyHealed reports whether there is an object of class healed, of an hour or later, that is not known. An error counts
+// as one: the next listing returns it.
+func (l *life) anyHealed(ctx context.Context, oldest layout.Hour, known map[string]bool) bool {
+	for x, err := range l.a.o.Objects.List(ctx, layout.Class(l.a.o.Table, transform.ClassHealed)) {
+		part, ok := layout.ParseObject(x.Name)
+		if err != nil || ok && part.Hour >= oldest && !known[x.Name] {
+			return true
+		}
+	}
+	return false
 }
 
 // known returns the names of the objects that the stream knows, and those in manifests that close hours from a time on.

@@ -32,6 +32,7 @@ type Status struct {
 	Stalled      bool     `json:"stalled"`
 	Trouble      string   `json:"trouble,omitempty"` // of the stream
 	Lost         []string `json:"lost,omitempty"`
+	Healing      string   `json:"healing,omitempty"` // which gap is being healed, and from which export
 	// ObjectsTrouble and SubjectTrouble say why a sink does not get on.
 	ObjectsTrouble string `json:"objects_trouble,omitempty"`
 	SubjectTrouble string `json:"subject_trouble,omitempty"`
@@ -125,7 +126,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 	m := &Metrics{
 		events: counter("events_total",
-			"Archival events that became durable: in the archive's stream, in objects, on the subject.", "stage"),
+			"Archival events that became durable: in the archive's stream, in objects, on the subject; healed: of an export.",
+			"stage"),
 		objects:   counter("objects_total", "Objects that were created in the bucket."),
 		bytes:     counter("object_bytes_total", "Bytes of these objects."),
 		manifests: counter("manifests_total", "Manifests that were written: each closes hours."),

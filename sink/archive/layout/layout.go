@@ -63,6 +63,11 @@ func Day(table string, class transform.EventClass, day Hour) string {
 	return fmt.Sprintf("%str_class=%s/tr_dt=%s/", Table(table), class, day.Time().Format(time.DateOnly))
 }
 
+// Class returns the prefix of all objects of a class.
+func Class(table string, class transform.EventClass) string {
+	return fmt.Sprintf("%str_class=%s/", Table(table), class)
+}
+
 // Table returns the prefix of all objects of a table.
 func Table(table string) string { return "tr_table=" + written(table) + "/" }
 

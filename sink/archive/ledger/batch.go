@@ -17,6 +17,7 @@ const (
 	Skip                  // the mapping does not archive it
 	Letter                // it is a dead letter of the archive
 	Late                  // it was one, and is archived now
+	Known                 // an object or the stream has it under this id, though the state may have forgotten that
 )
 
 // Record is a deletion in the order of its shard. Of one that is not kept only the class, the record's place and the
@@ -67,12 +68,17 @@ func (b *Batch) Add(r Record) {
 		sh.From = map[transform.EventClass]Edge{}
 	}
 	sh.Seen, sh.Hour = r.Sequence, max(sh.Hour, hour)
+	if r.Class == transform.ClassHealed { // deleted long ago, and to be remembered from now on
+		sh.Hour = max(sh.Hour, b.state.Newest)
+	}
 	counts := Counts{Deleted: 1}
 	switch {
 	case r.Verdict == Skip:
 		counts.Skipped = 1
 	case r.Verdict == Letter:
 		counts.Letters = 1
+		sh.From[r.Class] = Edge{Seq: r.Sequence, First: true}
+	case r.Verdict == Known:
 		sh.From[r.Class] = Edge{Seq: r.Sequence, First: true}
 	case b.state.Covered[r.Class].Contains(key, r.Sequence):
 		sh.From[r.Class] = Edge{Seq: r.Sequence}

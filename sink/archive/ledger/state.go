@@ -314,7 +314,11 @@ func (s *State) applyAdopted(b *Adopted) {
 			delete(s.Parts, PartKey{b.Class, b.Hour})
 		}
 	}
-	s.noteLoss(b.Hour)
+	if b.Class == transform.ClassHealed { // its hour is that of a gap, long before the loss
+		s.noteLoss(s.Closed)
+	} else {
+		s.noteLoss(b.Hour)
+	}
 	s.Newest = max(s.Newest, b.Hour)
 	s.Objects = append(s.Objects, Object{Object: b.Object, Class: b.Class, Hour: b.Hour})
 }

@@ -80,14 +80,20 @@ func (hs hours) report(r *Report) {
 			r.add(missingHours(next, h-1))
 		}
 		next = h + 1
+		healed := ""
+		if t := hs[h][transform.ClassHealed]; t != nil {
+			healed = fmt.Sprintf("; of what was lost, %s of class healed were made from exports: what was created and "+
+				"deleted within one of their windows is still missing", count(t.named, "event"))
+		}
 		for _, class := range slices.Sorted(maps.Keys(hs[h])) {
-			hs[h][class].report(r, Finding{Hour: h, Class: class})
+			hs[h][class].report(r, Finding{Hour: h, Class: class}, healed)
 		}
 	}
 }
 
-// report adds what is wrong with the numbers of a class in an hour; at names the place.
-func (t *tally) report(r *Report, at Finding) {
+// report adds what is wrong with the numbers of a class in an hour; at names the place, healed says what was brought
+// back of what gaps lost in it.
+func (t *tally) report(r *Report, at Finding, healed string) {
 	r.Events, r.Deleted = r.Events+t.named, r.Deleted+t.deleted
 	r.Skipped, r.Letters = r.Skipped+t.skipped, r.Letters+t.letters
 	say := func(kind Kind, grade Grade, text string, args ...any) {
@@ -99,8 +105,8 @@ func (t *tally) report(r *Report, at Finding) {
 	if len(t.incomplete) > 0 {
 		wrong = Unproven // the numbers cannot add up, and the reason is known
 		say(HourIncomplete, Unproven, "events may be missing because of %s: of a gap, `replicator gaps list` says what "+
-			"was lost; ids that begin with archive- are times in which the archive's stream was lost, or had no objects",
-			strings.Join(t.incomplete, ", "))
+			"was lost; ids that begin with archive- are times in which the archive's stream was lost, or had no objects%s",
+			strings.Join(t.incomplete, ", "), healed)
 	}
 	if t.named != t.claimed {
 		say(CountWrong, Different, "the manifests name objects of %s and say %d: a manifest is wrong, report it",

@@ -1,0 +1,248 @@
+// Package healing heals the archive's part of a gap: of what the stream lost, incremental exports of DynamoDB show what
+// had expired, and that is archived as class healed.
+//
+// Files, from the top down:
+//
+//	heal.go     what is asked for, and refused; the end of a gap
+//	reading.go  the events of one export
+//	compare.go  what the archive has of them already
+package healing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/tailrace-cdc/replicator/change"
+	"github.com/tailrace-cdc/replicator/checkpoint"
+	"github.com/tailrace-cdc/replicator/failure"
+	"github.com/tailrace-cdc/replicator/pipeline/archiving"
+	"github.com/tailrace-cdc/replicator/queue/request"
+	"github.com/tailrace-cdc/replicator/source"
+	"github.com/tailrace-cdc/replicator/source/export"
+	"github.com/tailrace-cdc/replicator/transform"
+)
+
+// Healer makes events of class healed of what gaps lost, as incremental exports show it, and closes the archive's part
+// of the gaps. It stores them as the copier does: in the archive's stream, with the line of the export as the record.
+// So all that holds for records of the table's stream holds for them.
+//
+// An export does not say which shard had a deletion, so most of those in the time of a gap may be archived already.
+// Before anything is stored, each is compared by key and time with what the archive holds (compare.go).
+type Healer struct {
+	Options
+
+	chunk int           // deletions that are held at once
+	one   chan struct{} // held by the healing at work: two would not see each other's events
+}
+
+// Options are what a Healer needs.
+type Options struct {
+	Archive  *archiving.Archiver // nil: the table has none
+	TableARN string
+	TTLAttr  string // attribute of the table's time to live; "": it has none
+	Format   int    // of the table's log
+	Gaps     func() []archiving.Gap
+	// Letters returns how many dead letters of the archive there are. Their deletions are in no object.
+	Letters func() int
+	Open    func(ctx context.Context, name string) (*export.Export, error) // URL or ARN
+	// Event returns the event of a deletion; nil where the mapping does not archive it.
+	Event  func(d *change.Decoder, c *change.Change) (*transform.Event, error)
+	Append func(ctx context.Context, body any) error // to the table's log
+	Now    func() change.Millis
+	Logger *zap.Logger
+}
+
+// healMargin is by how much a window must be longer than a gap at each end: some times of records are cut to minutes.
+const healMargin change.Millis = 60_000
+
+// RefusedError says why gaps cannot be healed as it was ordered, and what to do.
+type RefusedError struct{ What, Hint string }
+
+func (e *RefusedError) Error() string { return e.What }
+
+func refuse(hint, what string, args ...any) error {
+	return &RefusedError{What: fmt.Sprintf(what, args...), Hint: hint}
+}
+
+// New returns a Healer.
+func New(o Options) *Healer {
+	return &Healer{Options: o, chunk: chunkSize, one: make(chan struct{}, 1)}
+}
+
+// Heal does what an order asks for. It may be called again, by any later owner: what is stored is found and not stored
+// twice. Errors are worth another try.
+func (h *Healer) Heal(ctx context.Context, order *request.HealOrder) (*request.Outcome, error) {
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case h.one <- struct{}{}:
+		defer func() { <-h.one }()
+	}
+	done, err := h.heal(ctx, order)
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+		return &request.Outcome{Failed: refused.What, Hint: refused.Hint}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &request.Outcome{Healed: done}, nil
+}
+
+func (h *Healer) heal(ctx context.Context, order *request.HealOrder) (*request.Healed, error) {
+	gaps, err := h.wanted(order.Gaps)
+	if err != nil {
+		return nil, err
+	}
+	if len(gaps) == 0 { // an owner before this one did it all, and did not come to say so
+		return &request.Healed{}, nil
+	}
+	exports, err := h.openAll(ctx, order.Exports)
+	if err != nil {
+		return nil, err
+	}
+	if err := spanned(gaps, exports); err != nil {
+		return nil, err
+	}
+	if err := h.settled(gaps); err != nil {
+		return nil, err
+	}
+	defer h.Archive.NoteHealing("")
+	sum := &request.Healed{}
+	for _, e := range exports {
+		id := exportID(e)
+		sum.Exports = append(sum.Exports, id)
+		h.Archive.NoteHealing("gap " + gaps[0].ID + " from export " + id)
+		// Rule 8: the gap is closed only when everything that the exports show is in the archive's stream.
+		if err := h.newReading(e, gaps, sum).run(ctx); err != nil {
+			return nil, fmt.Errorf("heal the archive from export %s: %w", id, err)
+		}
+	}
+	h.Logger.Info("gaps of the archive are healed", zap.Strings("exports", sum.Exports),
+		zap.Int64("events", sum.Events), zap.Int64("known", sum.Known), zap.Int64("without_image", sum.NoImage))
+	return sum, h.Append(ctx, healedEntry(gaps, sum, h.Now()))
+}
+
+// healedEntry returns the entry that closes the archive's part of gaps.
+func healedEntry(gaps []archiving.Gap, sum *request.Healed, now change.Millis) *checkpoint.Healed {
+	b := &checkpoint.Healed{ID: "archive", Exports: sum.Exports, Date: now, Sinks: map[string]string{}}
+	for _, g := range gaps {
+		b.Gaps = append(b.Gaps, g.ID)
+	}
+	b.Sinks[sinkArchive] = fmt.Sprintf("%d events from %s, but for items whose whole life lay in a window (%d are named)",
+		sum.Events, strings.Join(sum.Exports, " "), sum.NoImage)
+	return b
+}
+
+// sinkArchive is the sink of the table's log whose part of a gap is healed.
+const sinkArchive = "archive"
+
+// wanted returns the gaps of an order that are not healed yet, sorted by id.
+func (h *Healer) wanted(ids []string) (gaps []archiving.Gap, err error) {
+	switch {
+	case h.Archive == nil || !h.Archive.HasObjects():
+		return nil, refuse("set archive.url; a subject alone keeps nothing to compare with",
+			"the table has no archive with objects")
+	case h.TTLAttr == "":
+		return nil, refuse("enable it, or waive what the archive lacks with `replicator gaps clear`",
+			"the table has no time to live, so an export does not show what expired")
+	case h.Format < 4:
+		return nil, refuse("stop every older replicator, then `replicator run --upgrade`",
+			"the table's log has format %d, and gaps healed from exports need 4", h.Format)
+	case len(ids) == 0:
+		return nil, refuse("", "the order names no gap")
+	}
+	all := h.Gaps()
+	for _, id := range slices.Sorted(slices.Values(ids)) {
+		at := slices.IndexFunc(all, func(g archiving.Gap) bool { return g.ID == id })
+		switch {
+		case at < 0:
+			return nil, refuse("`replicator gaps list` shows them", "no gap %q", id)
+		case all[at].Healed != "":
+		case !all[at].Accepted:
+			return nil, refuse("first `replicator gaps heal`, or `replicator resume`",
+				"gap %s is open: nothing after it is read", id)
+		case !all[at].Differs:
+			return nil, refuse("`replicator gaps list` shows what is missing", "the archive lacks nothing because of gap %s", id)
+		default:
+			gaps = append(gaps, all[at])
+		}
+	}
+	return gaps, nil
+}
+
+// openAll opens the exports, in the order of their windows.
+func (h *Healer) openAll(ctx context.Context, names []string) (exports []*export.Export, err error) {
+	for _, name := range names {
+		e, err := h.Open(ctx, name)
+		if err != nil {
+			return nil, refusedBy(err)
+		}
+		if e.Kind != export.Incremental {
+			return nil, refuse("export the table with --export-type INCREMENTAL_EXPORT",
+				"%s is a full export: it does not show what was deleted", name)
+		}
+		exports = append(exports, e)
+	}
+	slices.SortStableFunc(exports, func(a, b *export.Export) int { return int(a.From - b.From) })
+	return exports, nil
+}
+
+// refusedBy turns an error about an export that trying again cannot help into a refusal.
+func refusedBy(err error) error {
+	own := (*source.Error)(nil)
+	if !errors.As(err, &own) {
+		return err
+	}
+	switch source.Classify(err) {
+	case failure.Transient, failure.Throttled, failure.Canceled:
+		return err
+	}
+	return &RefusedError{What: err.Error(), Hint: source.Hint(err)}
+}
+
+// spanned returns an error unless the windows of the exports, one after the other, span each gap.
+func spanned(gaps []archiving.Gap, exports []*export.Export) error {
+	for _, g := range gaps {
+		from, to := g.Since-healMargin, g.Until+healMargin
+		at := from
+		for _, e := range exports {
+			if e.From <= at {
+				at = max(at, e.To)
+			}
+		}
+		if at < to {
+			return refuse("export the table again with --export-type INCREMENTAL_EXPORT and the view type NEW_AND_OLD_IMAGES, "+
+				"and name all exports; a window has at most 24 hours, so it may take several that touch",
+				"the windows of the exports do not span gap %s: they must reach from %s to %s, and nothing is known from %s on",
+				g.ID, timeOf(from), timeOf(to), timeOf(at))
+		}
+	}
+	return nil
+}
+
+func timeOf(t change.Millis) string { return t.Time().UTC().Format("2006-01-02T15:04:05Z") }
+
+// settled returns an error while a deletion in the time of a gap may still reach the archive from the stream.
+func (h *Healer) settled(gaps []archiving.Gap) error {
+	var until change.Millis
+	for _, g := range gaps {
+		until = max(until, g.Until+2*healMargin)
+	}
+	if through := h.Archive.Status().Through; through < until {
+		return fmt.Errorf("the archive has what the stream gave until %s, and is compared once that is %s",
+			timeOf(through), timeOf(until))
+	}
+	if n := h.Letters(); n > 0 {
+		return refuse("`replicator dlq retry --all`, or drop them, and repeat the command",
+			"the archive has %d dead letters: the export may show the same deletions", n)
+	}
+	return nil
+}
+
+// exportID returns the name that DynamoDB gave an export.
+func exportID(e *export.Export) string { return e.ARN[strings.LastIndexByte(e.ARN, '/')+1:] }
