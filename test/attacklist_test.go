@@ -219,8 +219,9 @@ var attacks = []attack{
 			"pipeline.TestGapIsHealedByAResyncOfTheTable",
 			"pipeline.TestArchiveOfAHealedGapStaysNamed",
 			"test.TestHealedGapStaysNamedForItsArchive",
+			"pipeline/archiving/healing.TestEachDeletionOfAGapIsArchivedOnce",
+			"pipeline.TestArchiveOfAGapIsHealedFromExports",
 		},
-		open: "healing the archive",
 	},
 	{number: 42, what: "a ghost of a removed item that no live guard names",
 		tests: []string{

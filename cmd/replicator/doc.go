@@ -65,6 +65,7 @@
 //	pause.go      pause and resume: through the log
 //	copy.go       copy: pauses, resumes and cancels a backfill
 //	gaps.go       gaps: what was lost before it was read
+//	gaps_archive.go  its heal, for the archive
 //	resync.go     resync: makes the rows of a table, or of some items, true again
 //	mapping.go    mapping: what a changed mapping does, and accepts it
 //	recover.go    recover: a new life after a lost log

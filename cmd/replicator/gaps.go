@@ -77,10 +77,9 @@ func gapOf(l *order.Log, g *checkpoint.Gap) render.Gap {
 
 // gapsHealCommand returns the command `replicator gaps heal`.
 func (a *app) gapsHealCommand() *cobra.Command {
-	var table string
-	var wait bool
+	var h healing
 	cmd := &cobra.Command{
-		Use:   "heal [--table NAME] [ID...]",
+		Use:   "heal [--table NAME] [--sink archive --from-export URL|ARN...] [ID...]",
 		Short: "Make the rows true again that gaps left wrong, by comparing the whole table",
 		Long: `heal accepts the gaps, so that reading goes on after them, and asks the replicator that owns the table to
 compare all of it with Bigtable and to write again what differs. That reads the whole table once, within the read
@@ -88,11 +87,28 @@ budget of its backfill block, and writes only the rows that differ. Without ids,
 differs.
 
 The gaps are healed when every difference was repaired and found equal afterwards; until then gaps list shows them as
-healing. Only the rows are healed: what an archive lacks stays named until gaps clear waives it.`,
-		RunE: a.Body(func(ctx context.Context, ids []string) error { return a.healGaps(ctx, table, ids, wait) }),
+healing. Only the rows are healed: what an archive lacks stays named until it is healed, too, or gaps clear waives it.
+
+With --from-export it is the archive that is healed, of gaps that are accepted: what had expired by the time at which an
+incremental export shows it deleted, and what the stream did not give, is archived as class healed. The exports must
+have the view type NEW_AND_OLD_IMAGES, and their windows, of at most 24 hours each, must touch and span the gaps with a
+minute to spare. Items that were created and deleted within one window are not in it, and are not brought back.`,
+		RunE: a.Body(func(ctx context.Context, ids []string) error {
+			ofArchive, err := h.ofArchive()
+			if err != nil {
+				return err
+			}
+			if ofArchive {
+				return a.healArchive(ctx, &h, ids)
+			}
+			return a.healGaps(ctx, h.table, ids, h.wait)
+		}),
 	}
-	cmd.Flags().StringVar(&table, "table", "", "only this source table")
-	cmd.Flags().BoolVar(&wait, "wait", false, "return when the gaps are healed")
+	f := cmd.Flags()
+	f.StringVar(&h.table, "table", "", "only this source table")
+	f.StringVar(&h.sink, "sink", "", "bigtable, the default, or archive")
+	f.StringArrayVar(&h.exports, "from-export", nil, "incremental export, by URL or ARN; may be given several times")
+	f.BoolVar(&h.wait, "wait", false, "return when the gaps are healed")
 	return cmd
 }
 

@@ -5,6 +5,7 @@
 //
 //	resync.go    which items a command resyncs
 //	letters.go   dead letters of a table, as requests for their items
+//	heal.go      gaps of which the archive is to be healed
 //	keys.go      keys of a file or of an incremental export, as requests
 //	ask.go       sends requests and waits for their outcomes
 //	progress.go  how far they are, for people
