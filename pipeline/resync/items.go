@@ -272,14 +272,3 @@ func canonicalKey(schema change.KeySchema, key json.RawMessage) ([]byte, error) 
 	}
 	return schema.Canonical(nil, img)
 }
-
-// until returns a time of the service for people; zero for none.
-func until(ms change.Millis) time.Time {
-	if ms == 0 {
-		return time.Time{}
-	}
-	return ms.Time().UTC()
-}
-
-// ordinal returns the place of an item in a list, for people.
-func ordinal(i int) string { return fmt.Sprint("number ", i+1) }

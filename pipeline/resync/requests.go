@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"go.uber.org/zap"
@@ -165,7 +166,7 @@ func (r *Requests) do(ctx context.Context, c *chunkWork) (*request.Outcome, erro
 	for i := range c.Items {
 		key, err := canonicalKey(r.Table.Schema, c.Items[i].Key)
 		if err != nil {
-			failed := "item " + ordinal(i) + " has no key of " + r.Table.Name + ": " + err.Error()
+			failed := "item number " + strconv.Itoa(i+1) + " has no key of " + r.Table.Name + ": " + err.Error()
 			return &request.Outcome{Failed: failed}, nil //nolint:nilerr // the command shows it
 		}
 		w := Wanted{Key: key, Rows: c.Items[i].Rows, Letters: c.What == request.Letters, Future: c.Items[i].Future}
@@ -245,7 +246,7 @@ func countOutcome(out *request.Outcome, i int, o *apply.ResyncOutcome) {
 		out.Notes = append(out.Notes, request.Note{Item: i, Code: o.Refused.Code, Reason: o.Refused.Reason})
 	case o.Hot > 0:
 		out.Hot++
-		out.Notes = append(out.Notes, request.Note{Item: i, Code: "hot", Until: until(o.Hot),
+		out.Notes = append(out.Notes, request.Note{Item: i, Code: "hot", Until: o.Hot.Time().UTC(),
 			Reason: "it has changed since it was read, or was about to"})
 	case o.Written > 0:
 		out.Written++
