@@ -114,7 +114,7 @@ func newEncoder(w io.Writer, o Options) (encoder, error) {
 		if problems := ValidateColumns(o.Columns); len(problems) > 0 {
 			return nil, problems[0]
 		}
-		return newParquetWriter(w, o), nil
+		return newParquetWriter(w, o)
 	case JSONLines:
 		return newLineWriter(w)
 	}

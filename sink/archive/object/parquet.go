@@ -9,8 +9,9 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/compress/zstd"
+	parquetzstd "github.com/parquet-go/parquet-go/compress/zstd"
 
 	"github.com/tailrace-cdc/replicator/transform"
 )
@@ -45,13 +46,17 @@ type parquetWriter struct {
 	rows, bytes int // of the row group
 }
 
-func newParquetWriter(w io.Writer, o Options) *parquetWriter {
+func newParquetWriter(w io.Writer, o Options) (*parquetWriter, error) {
+	codec, err := newCodec()
+	if err != nil {
+		return nil, err
+	}
 	columns := sorted(o.Columns)
 	p := &parquetWriter{
 		values: make([]parquet.Value, columnsRead+len(columns)+1), out: &sealed{w: bufio.NewWriterSize(w, 64<<10)},
 	}
 	p.w = parquet.NewGenericWriter[any](p.out, schemaOf(columns),
-		parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}),
+		parquet.Compression(codec),
 		parquet.DataPageVersion(1),
 		parquet.PageBufferSize(pageSize),
 		parquet.WriteBufferSize(0), // so that a row group has reached out when it is flushed
@@ -63,8 +68,32 @@ func newParquetWriter(w io.Writer, o Options) *parquetWriter {
 	if len(columns) > 0 {
 		p.convert = newConverter(columns)
 	}
-	return p
+	return p, nil
 }
+
+// codec compresses pages with one encoder, whose window is the size of the largest pages. The library's own takes 8 MB
+// for each encoder, and takes a new one after each collection of garbage: two thirds of all that an object needed.
+type codec struct {
+	*parquetzstd.Codec // reads
+
+	zstd *zstd.Encoder
+}
+
+// encoderWindow holds a page, which ends with the item that exceeds pageSize. What a larger page repeats over a longer
+// distance is not found.
+const encoderWindow = 1 << 20
+
+func newCodec() (*codec, error) {
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithZeroFrames(true), zstd.WithEncoderCRC(false), zstd.WithWindowSize(encoderWindow))
+	if err != nil {
+		return nil, err
+	}
+	return &codec{Codec: new(parquetzstd.Codec), zstd: z}, nil
+}
+
+// Encode compresses a page.
+func (c *codec) Encode(dst, src []byte) ([]byte, error) { return c.zstd.EncodeAll(src, dst[:0]), nil }
 
 func (p *parquetWriter) add(e *transform.Event, id, item []byte) error {
 	v := p.values
