@@ -75,6 +75,7 @@ func (hs hours) report(r *Report) {
 	}
 	r.First, r.Last, r.Hours = order[0], order[len(order)-1], len(order)
 	next := order[0]
+	spans := map[transform.EventClass]*span{}
 	for _, h := range order {
 		if h > next {
 			r.add(missingHours(next, h-1))
@@ -86,14 +87,46 @@ func (hs hours) report(r *Report) {
 				"deleted within one of their windows is still missing", count(t.named, "event"))
 		}
 		for _, class := range slices.Sorted(maps.Keys(hs[h])) {
-			hs[h][class].report(r, Finding{Hour: h, Class: class}, healed)
+			t := hs[h][class]
+			t.report(r, Finding{Hour: h, Class: class})
+			s, ids := spans[class], strings.Join(t.incomplete, ", ")
+			if s != nil && s.last == h-1 && s.ids == ids && s.healed == healed {
+				s.last = h
+			} else {
+				s.report(r, class)
+				spans[class] = &span{first: h, last: h, ids: ids, healed: healed}
+			}
 		}
+	}
+	for _, class := range slices.Sorted(maps.Keys(spans)) {
+		spans[class].report(r, class)
 	}
 }
 
-// report adds what is wrong with the numbers of a class in an hour; at names the place, healed says what was brought
-// back of what gaps lost in it.
-func (t *tally) report(r *Report, at Finding, healed string) {
+// span is a run of hours that are incomplete for the same reasons: a lost stream makes three days so.
+type span struct {
+	first, last layout.Hour
+	ids         string // "": they are complete
+	healed      string // what was brought back in the hour
+}
+
+func (s *span) report(r *Report, class transform.EventClass) {
+	if s == nil || s.ids == "" {
+		return
+	}
+	f := Finding{Kind: HourIncomplete, Grade: Unproven, Hour: s.first, Class: class}
+	hours := s.first.String()
+	if s.last > s.first {
+		f.Until, hours = s.last, fmt.Sprintf("%s to %s", s.first, s.last)
+	}
+	f.Text = fmt.Sprintf("%s, %s: events may be missing because of %s: of a gap, `replicator gaps list` says what was "+
+		"lost; ids that begin with archive- are times in which the archive's stream was lost, or had no objects%s",
+		hours, class, s.ids, s.healed)
+	r.add(f)
+}
+
+// report adds what is wrong with the numbers of a class in an hour; at names the place.
+func (t *tally) report(r *Report, at Finding) {
 	r.Events, r.Deleted = r.Events+t.named, r.Deleted+t.deleted
 	r.Skipped, r.Letters = r.Skipped+t.skipped, r.Letters+t.letters
 	say := func(kind Kind, grade Grade, text string, args ...any) {
@@ -104,9 +137,6 @@ func (t *tally) report(r *Report, at Finding, healed string) {
 	wrong := Different
 	if len(t.incomplete) > 0 {
 		wrong = Unproven // the numbers cannot add up, and the reason is known
-		say(HourIncomplete, Unproven, "events may be missing because of %s: of a gap, `replicator gaps list` says what "+
-			"was lost; ids that begin with archive- are times in which the archive's stream was lost, or had no objects%s",
-			strings.Join(t.incomplete, ", "), healed)
 	}
 	if t.named != t.claimed {
 		say(CountWrong, Different, "the manifests name objects of %s and say %d: a manifest is wrong, report it",

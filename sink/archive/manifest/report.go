@@ -46,6 +46,7 @@ type Finding struct {
 	Grade    Grade                `json:"grade"`
 	Manifest uint64               `json:"manifest,omitempty"`
 	Hour     layout.Hour          `json:"hour,omitempty"`
+	Until    layout.Hour          `json:"until,omitempty"` // of hours that are incomplete for one reason: the last one
 	Class    transform.EventClass `json:"class,omitempty"`
 	Object   string               `json:"object,omitempty"`
 	Other    string               `json:"other,omitempty"` // of a duplicate: the first object with the same records

@@ -289,6 +289,33 @@ func TestEachFaultIsFound(t *testing.T) {
 	}
 }
 
+// TestIncompleteHoursThatAdjoinAreOneFinding: a stream that is lost makes three days of hours incomplete.
+func TestIncompleteHoursThatAdjoinAreOneFinding(t *testing.T) {
+	s := newShelf(t)
+	s.year(2)
+	for n, ids := range [][]string{{"a"}, {"a"}, {"a"}, {"a", "b"}, nil, {"a"}, {"b"}, nil} {
+		h := closed(hour0 + 2 + layout.Hour(n))
+		if h.Incomplete = ids; ids != nil {
+			h.Counted = nil
+		}
+		s.manifest(h)
+	}
+	var got []string
+	for _, f := range s.verify(Options{Head: &s.head}).Findings {
+		hours, text, _ := strings.Cut(f.Text, ", ttl: events may be missing because of ")
+		ids, _, _ := strings.Cut(text, ": ")
+		got = append(got, hours+": "+ids)
+		last := max(f.Until, f.Hour).String()
+		if !strings.HasSuffix(hours, last) || !strings.HasPrefix(hours, f.Hour.String()) {
+			t.Errorf("%+v", f)
+		}
+	}
+	want := []string{"2025-11-25T02 to 2025-11-25T04: a", "2025-11-25T05: a, b", "2025-11-25T07: a", "2025-11-25T08: b"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestChainStopsAtTheFirstFault(t *testing.T) {
 	s := newShelf(t)
 	s.year(4)
