@@ -102,7 +102,7 @@ func (f *frames) parse(r *row, line []byte) error {
 		}
 		return err
 	})
-	if err == nil && string(kind) != EventType {
+	if err == nil && string(kind) != EventExpired && string(kind) != EventDeleted {
 		err = errLine
 	}
 	if err == nil {

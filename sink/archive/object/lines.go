@@ -18,8 +18,20 @@ import (
 // before an event is read from it.
 const frameSize = 4 << 20
 
-// EventType is the CloudEvents type of all events.
-const EventType = "dev.tailrace.item.expired"
+// The CloudEvents types. Whoever listens to the subject has no other way to tell a user's deletion from an expiry:
+// classes are in the names of objects only.
+const (
+	EventExpired = "dev.tailrace.item.expired"
+	EventDeleted = "dev.tailrace.item.deleted" // of class user
+)
+
+// eventType returns the CloudEvents type of the events of a class.
+func eventType(c transform.EventClass) string {
+	if c == transform.ClassUser {
+		return EventDeleted
+	}
+	return EventExpired
+}
 
 // lineWriter writes JSON lines.
 type lineWriter struct {
@@ -101,7 +113,7 @@ func AppendEvent(dst []byte, e *transform.Event) ([]byte, error) {
 func appendEvent(dst []byte, e *transform.Event, id, item []byte, source string) []byte {
 	dst = change.AppendString(append(dst, `{"specversion":"1.0","id":`...), stringOf(id))
 	dst = change.AppendString(append(dst, `,"source":`...), source)
-	dst = append(dst, `,"type":"`+EventType+`","subject":`...)
+	dst = append(append(append(dst, `,"type":"`...), eventType(e.Class)...), `","subject":`...)
 	dst = change.AppendString(dst, e.Subject)
 	dst = append(dst, `,"datacontenttype":"application/json","time":"`...)
 	dst = e.Time().AppendFormat(dst, time.RFC3339Nano)

@@ -256,15 +256,20 @@ func item1K(i int) string {
 
 // TestLineIsACloudEvent compares with the CloudEvents library, byte for byte.
 func TestLineIsACloudEvent(t *testing.T) {
+	kind := map[transform.EventClass]string{
+		"": "dev.tailrace.item.expired", transform.ClassTTL: "dev.tailrace.item.expired",
+		transform.ClassUser: "dev.tailrace.item.deleted",
+	}
 	for i, e := range []*transform.Event{
 		expired(1, `{"big":{"N":"12345678901234567890123456789012345678"},"t":{"S":"<a href=\"x\">&\u0001é"}}`),
 		expired(2, ""),
 		{Source: "pipe/Table", Table: "T", Subject: `{"k":{"S":"é\\ \t日本"}}`, Stream: "l", Shard: "s", Sequence: "1"},
+		{Class: transform.ClassUser, Source: "p/T", Table: "T", Subject: `{}`, Stream: "l", Shard: "s", Sequence: "2"},
 	} {
 		ce := event.New(event.CloudEventsVersionV1)
 		ce.SetID(e.ID())
 		ce.SetSource(e.Source)
-		ce.SetType(EventType)
+		ce.SetType(kind[e.Class])
 		ce.SetSubject(e.Subject)
 		ce.SetTime(e.Time())
 		ce.SetDataContentType(event.ApplicationJSON)
@@ -285,6 +290,23 @@ func TestLineIsACloudEvent(t *testing.T) {
 			t.Errorf("the library reads back %s (%v)", back.Data(), err)
 		}
 	}
+}
+
+// TestUserDeletionIsReadBack: its type is another one than that of an expiry.
+func TestUserDeletionIsReadBack(t *testing.T) {
+	formats(t, func(t *testing.T, o Options) {
+		e := expired(1, `{"n":{"N":"1"}}`)
+		e.Class = transform.ClassUser
+		f := footer([]*transform.Event{e})
+		f.Part.Class = transform.ClassUser
+		var b bytes.Buffer
+		if err := Write(&b, o, f, all([]*transform.Event{e})); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff([]*transform.Event{e}, read(t, b.Bytes())); d != "" {
+			t.Error(d)
+		}
+	})
 }
 
 // TestAnyDecoderReadsTheLines: the footer's frame is passed over.
