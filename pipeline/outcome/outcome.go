@@ -12,6 +12,7 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
 	"github.com/tailrace-cdc/replicator/sink/archive"
+	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -115,6 +116,8 @@ func OfTable(ctx context.Context, err error) Outcome {
 		return Outcome{Action: Halt, Code: haltCode(err), Reason: err.Error() + "; " + refused.Hint, Refused: true}
 	case errors.As(err, &src) && source.Hint(src) != "":
 		return Outcome{Action: Halt, Code: haltCode(err), Reason: err.Error() + "; " + source.Hint(src)}
+	case bucket.Hint(err) != "": // the row of a table without a target
+		return Outcome{Action: Halt, Code: haltCode(err), Reason: err.Error() + "; " + bucket.Hint(err)}
 	}
 	return Outcome{Action: Halt, Code: haltCode(err), Reason: withRemedy(err, err.Error())}
 }
@@ -143,6 +146,7 @@ func haltCode(err error) string {
 		corrupt *checkpoint.CorruptError
 		old     *checkpoint.FormatError
 		src     *source.Error
+		stored  *bucket.Error
 	)
 	switch {
 	case errors.As(err, &refused), errors.Is(err, queue.ErrEmptied):
@@ -155,6 +159,8 @@ func haltCode(err error) string {
 		return "log_format"
 	case errors.As(err, &src):
 		return "source_" + src.Class.String()
+	case errors.As(err, &stored):
+		return "archive_" + stored.Class.String()
 	}
 	return "error"
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tailrace-cdc/replicator/checkpoint"
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue"
+	"github.com/tailrace-cdc/replicator/sink/archive/bucket"
 	"github.com/tailrace-cdc/replicator/sink/bigtable"
 	"github.com/tailrace-cdc/replicator/source"
 	"github.com/tailrace-cdc/replicator/transform"
@@ -181,5 +182,9 @@ func TestOutcomeMarksRefusedState(t *testing.T) {
 	hinted := &source.Error{Op: "list", Class: failure.Denied, Hint: "grant it", Err: errors.New("no")}
 	if out := OfTable(ctx, hinted); out.Reason != "list: no; grant it" {
 		t.Errorf("reason of a halt by the source: %q", out.Reason)
+	}
+	gone := &bucket.Error{Op: "list", Class: failure.Missing, Hint: "make it", Err: errors.New("no bucket")}
+	if out := OfTable(ctx, gone); out.Reason != "list: no bucket; make it" || out.Code != "archive_missing" {
+		t.Errorf("halt of a table whose row is in a bucket that is gone: %+v", out)
 	}
 }
