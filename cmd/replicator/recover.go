@@ -24,7 +24,10 @@ func (a *app) recoverCommand() *cobra.Command {
 it changes one row, the table's in tailrace_state: a new life begins, whose versions are above everything that was ever
 written. The replicator does the rest at its next try: it leaves the old log, makes a new one, reads the stream on, and
 compares the whole table with Bigtable, so that what the lost log held is written again. A table whose log can go on,
-or that is already recovering, is left as it is.`,
+or that is already recovering, is left as it is.
+
+Of a table without a target the row is in the archive's bucket, and nothing is compared: the stream is read again from
+its oldest record, and the archive drops what it has.`,
 		Args: a.Args(cobra.NoArgs),
 		RunE: a.Body(func(ctx context.Context, _ []string) error {
 			if all == (table != "") {

@@ -110,7 +110,7 @@ func (r *Row) Confirm(ctx context.Context, life uint64, l *queue.Log, info sourc
 func (r *Row) agreeLater(ctx context.Context, life uint64, l *queue.Log, info source.TableInfo) error {
 	switch {
 	case r.stored == nil:
-		return refusedLog(missingWhat(r.o.Target))
+		return noRow(r.o.Target)
 	case r.stored.Life > life:
 		return refusedLog(fmt.Sprintf("the log is of life %d, the pipeline is in life %d", life, r.stored.Life))
 	}

@@ -46,6 +46,12 @@ type Recovery struct {
 // Rule 5: versions must grow across lives. Every version of the life before is at most the service's clock at the read
 // of its page and the reservation, and no page is read in that life after the row has changed.
 func PlanRecovery(f Found) (*Recovery, error) {
+	if f.Row == nil && f.Want.Target == "" {
+		return nil, &outcome.RefusedError{
+			What: "archive.url holds nothing of " + f.Want.Table,
+			Hint: "if it has never run: `replicator run`; else " + lifeHint,
+		}
+	}
 	if f.Row == nil {
 		return nil, &outcome.RefusedError{
 			What: "the pipeline has no row for " + f.Want.Table + " in " + tableschema.StateTable,

@@ -56,9 +56,10 @@ func TestNewLifeBeginsAboveEveryVersion(t *testing.T) {
 
 // TestRecoveryIsRefusedWhereItWouldNotHelp: or would write over what the application has written, Rule 12.
 func TestRecoveryIsRefusedWhereItWouldNotHelp(t *testing.T) {
-	id := bigtable.Identity{Pipeline: "p", Table: "T", TableID: "1", MappingHash: "m"}
+	id := bigtable.Identity{Pipeline: "p", Table: "T", TableID: "1", MappingHash: "m", Target: "t"}
 	for says, edit := range map[string]func(*Found){
 		"has no row for T":       func(f *Found) { f.Row = nil },
+		"holds nothing of T":     func(f *Found) { f.Row, f.Want.Target = nil, "" },
 		"cutover f1":             func(f *Found) { f.Row.Fenced = &bigtable.Fenced{ID: "f1"} },
 		"was deleted and create": func(f *Found) { f.Want.TableID = "2" },
 		"is not the one its row": func(f *Found) { f.Want.MappingHash = "other" },

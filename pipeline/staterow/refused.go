@@ -14,7 +14,7 @@ import (
 const (
 	logMissing  = "the log is empty or not there, although changes were read into it before"
 	rowMissing  = "the log holds changes, but the pipeline's row in " + tableschema.StateTable + " is missing"
-	lifeMissing = "the log holds changes, but there is no row of the table in archive.url: is it the place that it was?"
+	lifeMissing = "the log holds changes, but archive.url holds nothing of the table: is it the place that it was?"
 )
 
 // CheckLog returns why a log may not be used with a pipeline's row in Bigtable (nil: there is none), its table and its
@@ -48,16 +48,20 @@ func missingRow(s *checkpoint.State, want bigtable.Identity) *outcome.RefusedErr
 			Hint: "take the target away again; or begin under another pipeline name, which copies the table",
 		}
 	}
-	return refusedLog(missingWhat(want.Target))
+	return noRow(want.Target)
 }
 
-// missingWhat says that the row of a table with a target, or with none, is missing.
-func missingWhat(target string) string {
+// noRow is the refusal of a log that holds changes, where the row of its table is missing.
+func noRow(target string) *outcome.RefusedError {
 	if target == "" {
-		return lifeMissing
+		return &outcome.RefusedError{What: lifeMissing, Hint: lifeHint}
 	}
-	return rowMissing
+	return refusedLog(rowMissing)
 }
+
+// lifeHint is what to do about an archive that is not where it was.
+const lifeHint = "mount it, or put the URL back; to move an archive, first copy all of it, _tailrace/ too; where it is gone " +
+	"for good, begin under another pipeline name: the stream is read from its oldest record"
 
 // CheckStored is the part of CheckLog that needs the log alone.
 func CheckStored(s *checkpoint.State, want bigtable.Identity, start Start) *outcome.RefusedError {
@@ -144,8 +148,8 @@ func refusedLog(what string) *outcome.RefusedError {
 	return &outcome.RefusedError{
 		What: what,
 		Hint: "versions must grow across lives, so a lost log is not started over in silence: " +
-			"bring the queue's volume back; where it is gone, `replicator recover` begins a new life above all versions " +
-			"and compares the whole table",
+			"bring the queue's volume back; where it is gone, `replicator recover` begins a new life above all versions, " +
+			"and says before what that takes",
 	}
 }
 
