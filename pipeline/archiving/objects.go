@@ -154,7 +154,7 @@ func (l *life) create(ctx context.Context, b *built) error {
 		done, err = l.compare(ctx, &b.intent)
 	}
 	if err != nil {
-		return &sinkError{sink: SinkObjects, err: fmt.Errorf("create object %s: %w", name, err)}
+		return &sinkError{sink: SinkObjects, err: err}
 	}
 	// Rule 1: an event counts as archived only when its object is there.
 	if err := l.w.append(ctx, done); err != nil {

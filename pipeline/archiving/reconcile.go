@@ -272,6 +272,9 @@ func (l *life) compare(ctx context.Context, i *ledger.Intent) (*ledger.Done, err
 	}
 	defer r.Close()
 	foot, err := object.ReadFooter(r, r.Size())
+	if unread := (*bucket.Error)(nil); errors.As(err, &unread) {
+		return nil, err // says nothing about the content
+	}
 	if err != nil {
 		return nil, &ConflictError{Name: i.Name, What: err.Error()}
 	}

@@ -95,7 +95,7 @@ func classOfFile(err error) (failure.Class, string) {
 		{unix.EIO, failure.Fatal, "the disk of the archive reports errors: see dmesg"},
 		{unix.ENOTDIR, failure.Rejected, "a file stands where the archive needs a directory: move it away"},
 		{unix.ENAMETOOLONG, failure.Rejected, ""},
-		{fs.ErrNotExist, failure.Missing, "the archive's directory is gone: mount it, or make it, and start again"},
+		{fs.ErrNotExist, failure.Missing, "the archive's directory is gone: mount it, or move it back"},
 	} {
 		if errors.Is(err, k.errno) {
 			return k.class, k.hint
