@@ -2,6 +2,8 @@ package render
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -9,8 +11,8 @@ import (
 	"github.com/tailrace-cdc/replicator/pipeline/archiving"
 )
 
-// archiveText says how far the archive of a table is, and what is in its way.
-func archiveText(a *archiving.Status) string {
+// archiveText says how far the archive of a table is, and what is in its way, but for what is said of a halted sink.
+func archiveText(a *archiving.Status, halts map[string]string) string {
 	var parts []string
 	if a.Objects {
 		text := archivedEvents(a.Waiting) + " wait for an object"
@@ -33,7 +35,7 @@ func archiveText(a *archiving.Status) string {
 		parts = append(parts, "INCOMPLETE: "+strings.Join(a.Lost, ", "))
 	}
 	for _, trouble := range []string{a.Trouble, a.ObjectsTrouble, a.SubjectTrouble} {
-		if trouble != "" {
+		if trouble != "" && !slices.Contains(slices.Collect(maps.Values(halts)), trouble) {
 			parts = append(parts, trouble)
 		}
 	}

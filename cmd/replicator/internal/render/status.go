@@ -43,7 +43,7 @@ func Status(out io.Writer, s pipeline.Status, zone *time.Location) error {
 			fmt.Fprintf(out, "%s: %s\n", s.Tables[i].Source, verifyText(v, zone))
 		}
 		if a := s.Tables[i].Archive; a != nil {
-			fmt.Fprintf(out, "%s: %s\n", s.Tables[i].Source, archiveText(a))
+			fmt.Fprintf(out, "%s: %s\n", s.Tables[i].Source, archiveText(a, s.Tables[i].Halts))
 		}
 	}
 	return nil
