@@ -11,6 +11,7 @@ import (
 	"github.com/tailrace-cdc/replicator/failure"
 	"github.com/tailrace-cdc/replicator/queue/journal"
 	"github.com/tailrace-cdc/replicator/sink/archive"
+	"github.com/tailrace-cdc/replicator/sink/archive/layout"
 	"github.com/tailrace-cdc/replicator/sink/archive/ledger"
 )
 
@@ -94,7 +95,7 @@ func (l *life) store(ctx context.Context, records []ledger.Record) (int, error) 
 	l.w.mu.Lock()
 	defer l.w.mu.Unlock()
 	for n := len(records); ; n = (n + 1) / 2 {
-		batch := l.w.state.NewBatch()
+		batch := l.w.state.NewBatch(layout.HourOf(l.a.o.Now().Time()))
 		for _, r := range records[:n] {
 			batch.Add(r)
 		}

@@ -31,6 +31,7 @@ type Record struct {
 // between NewBatch and the entry.
 type Batch struct {
 	state  *State
+	now    layout.Hour
 	body   Events
 	groups map[PartKey]*openGroup
 	size   int
@@ -41,9 +42,9 @@ type openGroup struct {
 	raw []byte
 }
 
-// NewBatch returns an empty batch.
-func (s *State) NewBatch() *Batch {
-	return &Batch{state: s, groups: map[PartKey]*openGroup{}, body: Events{
+// NewBatch returns an empty batch, of records that are copied in an hour.
+func (s *State) NewBatch(now layout.Hour) *Batch {
+	return &Batch{state: s, now: now, groups: map[PartKey]*openGroup{}, body: Events{
 		Shards: map[string]Shard{}, Counts: map[layout.Hour]Counts{},
 	}}
 }
@@ -67,10 +68,7 @@ func (b *Batch) Add(r Record) {
 	if sh.From == nil {
 		sh.From = map[transform.EventClass]Edge{}
 	}
-	sh.Seen, sh.Hour = r.Sequence, max(sh.Hour, hour)
-	if r.Class == transform.ClassHealed { // deleted long ago, and to be remembered from now on
-		sh.Hour = max(sh.Hour, b.state.Newest)
-	}
+	sh.Seen, sh.Hour, sh.Copied = r.Sequence, max(sh.Hour, hour), max(sh.Copied, b.now)
 	counts := Counts{Deleted: 1}
 	switch {
 	case r.Verdict == Skip:

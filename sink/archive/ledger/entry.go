@@ -101,6 +101,8 @@ type Shard struct {
 	// From is where the next interval of a class begins; First says that it need not touch the one before.
 	From map[transform.EventClass]Edge `json:"from,omitempty"`
 	Hour layout.Hour                   `json:"hour"` // of the newest record
+	// Copied is when that was copied: what waited in the table's log for days may come again as soon as it is copied.
+	Copied layout.Hour `json:"copied,omitempty"`
 }
 
 // Edge is where an interval begins.

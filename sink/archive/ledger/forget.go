@@ -15,7 +15,7 @@ const (
 
 // forget drops what is too old to be needed.
 func (s *State) forget() {
-	maps.DeleteFunc(s.Shards, func(_ string, sh Shard) bool { return sh.Hour < s.Newest-keepShards })
+	maps.DeleteFunc(s.Shards, func(_ string, sh Shard) bool { return max(sh.Hour, sh.Copied) < s.Newest-keepShards })
 	if !s.Claim.Objects { // else what is late goes into a manifest first
 		s.forgetCounts()
 	}

@@ -44,7 +44,7 @@ func (s *stream) append(body any, data []byte) {
 // store stores records as the archiver does.
 func (s *stream) store(records ...Record) {
 	s.t.Helper()
-	b := s.state.NewBatch()
+	b := s.state.NewBatch(0)
 	for _, r := range records {
 		b.Add(r)
 	}
