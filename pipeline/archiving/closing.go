@@ -35,7 +35,7 @@ func (l *life) closeHours(ctx context.Context) error {
 	err = l.put(ctx, name, text)
 	if errors.Is(err, bucket.ErrExists) {
 		// An owner before this one wrote it, and did not come to say so.
-		return l.adoptManifests(ctx)
+		return l.adoptManifests(ctx, l.adoptFrom())
 	}
 	if err != nil {
 		return inBucket("write "+name, err)

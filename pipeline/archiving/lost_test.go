@@ -268,3 +268,46 @@ func TestPieceWithoutEventsIsPassedOver(t *testing.T) {
 		t.Errorf("objects: %v", objects)
 	}
 }
+
+// TestStreamGoesBackByDays: what it still has is in objects since, which are older than all that can be read again.
+func TestStreamGoesBackByDays(t *testing.T) {
+	for name, closed := range map[string]bool{"in no manifest": false, "in a manifest": true} {
+		t.Run(name, func(t *testing.T) {
+			dir, older := t.TempDir(), t.TempDir()+"/older"
+			w := newWorld(t)
+			open := func() *queue.Queue {
+				q, err := queue.Open(t.Context(), queueOptions(dir), zap.NewNop(), prometheus.NewRegistry())
+				must(t, err)
+				w.use(q, "Sessions")
+				return q
+			}
+			q := open()
+			w.edit = func(o *Options) { o.Roll, o.CutAt = time.Hour, 1<<20 }
+			r := w.start()
+			r.store(w.deleted(0, 6))
+			r.end()
+			must(t, q.Close(), os.CopyFS(older, os.DirFS(dir)))
+
+			q = open()
+			r = w.start()
+			r.store(w.deleted(0, 6))
+			r.end()
+			w.edit = func(o *Options) { o.CutAt = 1 << 20 }
+			r = w.start()
+			w.until("objects", func(s *ledger.State) bool { return len(s.Objects) > 0 && len(s.Parts)+len(s.Intents) == 0 })
+			if closed {
+				r.closed(0)
+			}
+			r.end()
+			must(t, q.Close(), os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(older)))
+
+			q = open()
+			later := w.deleted(100, 6)
+			r = w.start()
+			r.store(later)
+			w.check(r.closed(100))
+			r.end()
+			must(t, q.Close())
+		})
+	}
+}

@@ -16,19 +16,38 @@ import (
 	"github.com/tailrace-cdc/replicator/transform"
 )
 
-// adoptHours is how far back objects are looked for that the stream does not know. Records are read again for a day at
-// most, so that no event of an older object can come again.
+// adoptHours is how far back objects are looked for that the stream does not know, at least. Records are read again for
+// a day at most, so that no event of an older object can come again, unless the stream has it.
 const adoptHours = 72
 
 // adoptHealed is the same for what is made of exports: DynamoDB exports windows of the last 35 days.
 const adoptHealed = 37 * 24
 
+// adoptFrom returns the hour from which on objects are looked for. A stream that was put back by days has events that
+// are in objects since, of hours that it has not closed.
+func (l *life) adoptFrom() layout.Hour {
+	hour := layout.HourOf(l.a.o.Now().Time()) - adoptHours
+	l.w.view(func(s *ledger.State) {
+		if s.Closed > 0 {
+			hour = min(hour, s.Closed)
+		}
+		for key := range s.Parts {
+			hour = min(hour, key.Hour)
+		}
+		for i := range s.Intents {
+			hour = min(hour, s.Intents[i].Hour)
+		}
+	})
+	return hour
+}
+
 // reconcile looks for objects and manifests that the stream does not know: it is new, because the log was recovered, or
 // it lost its end. Their events are not archived again, and the chain of manifests goes on behind the last.
 func (l *life) reconcile(ctx context.Context) error {
-	err := l.adoptManifests(ctx)
+	since := l.adoptFrom() // before the manifests say that its hour is closed
+	err := l.adoptManifests(ctx, since)
 	if err == nil {
-		err = l.adoptObjects(ctx)
+		err = l.adoptObjects(ctx, since)
 	}
 	return err
 }
@@ -38,8 +57,9 @@ func inBucket(verb string, err error) error {
 	return &sinkError{sink: SinkObjects, err: fmt.Errorf("%s: %w", verb, err)}
 }
 
-// adoptManifests notes the manifests behind the one that the stream knows as the last.
-func (l *life) adoptManifests(ctx context.Context) error {
+// adoptManifests notes the manifests behind the one that the stream knows as the last, and their objects of the hours
+// from one on.
+func (l *life) adoptManifests(ctx context.Context, since layout.Hour) error {
 	var head manifest.Head
 	l.w.view(func(s *ledger.State) { head = s.Head })
 	for {
@@ -55,7 +75,7 @@ func (l *life) adoptManifests(ctx context.Context) error {
 				Name: layout.Manifest(l.a.o.Table, m.N), What: "it does not continue the manifest before it",
 			})
 		}
-		if err := l.adoptNamed(ctx, m); err != nil {
+		if err := l.adoptNamed(ctx, m, since); err != nil {
 			return err
 		}
 		if err := l.w.append(ctx, writtenAs(m, next)); err != nil {
@@ -68,8 +88,7 @@ func (l *life) adoptManifests(ctx context.Context) error {
 
 // adoptNamed notes the objects of a manifest that the stream does not know, or of which it does not know that they are
 // there, while their events may come again.
-func (l *life) adoptNamed(ctx context.Context, m *manifest.Manifest) error {
-	oldest := layout.HourOf(l.a.o.Now().Time()) - adoptHours
+func (l *life) adoptNamed(ctx context.Context, m *manifest.Manifest, since layout.Hour) error {
 	known, open := map[string]bool{}, map[string]*ledger.Intent{}
 	l.w.view(func(s *ledger.State) {
 		for i := range s.Objects {
@@ -86,7 +105,7 @@ func (l *life) adoptNamed(ctx context.Context, m *manifest.Manifest) error {
 			switch {
 			case open[o.Name] != nil:
 				err = l.giveUp(ctx, open[o.Name])
-			case !known[o.Name] && (h.Hour >= oldest || h.Class == transform.ClassHealed):
+			case !known[o.Name] && (h.Hour >= since || h.Class == transform.ClassHealed):
 				err = l.adopt(ctx, bucket.Info{Name: o.Name, Size: o.Bytes}, part)
 			}
 			if err != nil {
@@ -133,10 +152,10 @@ func (l *life) readManifest(ctx context.Context, n uint64) (*manifest.Manifest, 
 	return m, head, nil
 }
 
-// adoptObjects notes the objects of the last days that neither the stream nor a manifest knows.
-func (l *life) adoptObjects(ctx context.Context) error {
+// adoptObjects notes the objects of the hours from one on that neither the stream nor a manifest knows.
+func (l *life) adoptObjects(ctx context.Context, since layout.Hour) error {
 	now := layout.HourOf(l.a.o.Now().Time())
-	known, err := l.known(ctx, now-adoptHours)
+	known, err := l.known(ctx, since)
 	if err != nil {
 		return err
 	}
@@ -153,8 +172,8 @@ func (l *life) adoptObjects(ctx context.Context) error {
 			}
 			continue
 		}
-		for day := now - adoptHours; day <= now+24; day += 24 {
-			if err := l.adoptBelow(ctx, layout.Day(l.a.o.Table, class, day), now-adoptHours, known); err != nil {
+		for day := since; day <= now+24; day += 24 {
+			if err := l.adoptBelow(ctx, layout.Day(l.a.o.Table, class, day), since, known); err != nil {
 				return err
 			}
 		}

@@ -20,8 +20,12 @@ func (s *State) forget() {
 		s.forgetCounts()
 	}
 	s.Lost = slices.DeleteFunc(s.Lost, func(l Lost) bool { return l.Until < s.settled()-keepCounts })
+	oldest := s.Newest
+	for key := range s.Parts { // objects that were adopted may have events of them
+		oldest = min(oldest, key.Hour)
+	}
 	for key, hour := range s.CoveredAt {
-		if hour < s.Newest-keepShards {
+		if hour < oldest-keepShards {
 			delete(s.CoveredAt, key)
 			for _, c := range s.Covered {
 				delete(c, key)
