@@ -4,7 +4,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tailrace-cdc/replicator/sink/archive/coverage"
 	"github.com/tailrace-cdc/replicator/sink/archive/layout"
+	"github.com/tailrace-cdc/replicator/transform"
 )
 
 // How long the state keeps what it may need again, in hours before the newest record.
@@ -47,4 +49,12 @@ func (s *State) settled() layout.Hour {
 		return s.Newest
 	}
 	return s.Closed
+}
+
+// leaveOut takes out of a part's coverage what objects have, adopted ones above all: it would keep the part open for
+// ever.
+func (s *State) leaveOut(c coverage.Set, class transform.EventClass) {
+	for shard := range c { // objects of three days cover thousands of them
+		c.Subtract(coverage.Set{shard: s.Covered[class][shard]})
+	}
 }

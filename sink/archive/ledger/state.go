@@ -252,6 +252,7 @@ func (s *State) applyIntent(b *Intent) {
 	p.First = b.Last + 1
 	if p.Coverage != nil {
 		p.Coverage.Subtract(b.Coverage)
+		s.leaveOut(p.Coverage, b.Class)
 	}
 	if s.Parts[key] = p; len(p.Coverage) == 0 { // Events counts those, too, that an adopted object has
 		delete(s.Parts, key)
@@ -299,7 +300,7 @@ func (s *State) applySuperseded(b *Superseded) error {
 	p.Events += i.Events
 	p.Bytes += i.Stored
 	p.Coverage.Union(i.Coverage)
-	p.Coverage.Subtract(s.Covered[i.Class]) // what was adopted since the intent would keep the part open for ever
+	s.leaveOut(p.Coverage, i.Class)
 	if s.Parts[key] = p; len(p.Coverage) == 0 {
 		delete(s.Parts, key)
 	}
