@@ -26,7 +26,7 @@ const stateTable = "tailrace_state"
 func (r *report) check(c *Config) {
 	r.name("pipeline", c.Pipeline, pipelineName, "up to 48 letters, digits, - and _, beginning with a letter or digit")
 	r.source(&c.Source)
-	if len(c.Tables) == 0 || len(c.Replicated().Tables) > 0 {
+	if r.needsBigtable(c) {
 		r.bigtable(&c.Bigtable)
 	}
 	r.queue(&c.Queue)

@@ -48,3 +48,14 @@ func (r *report) tableArchive(path string, t *Table, a *Archive) {
 			"items are copied to Bigtable, and %s has no target", t.Source)
 	}
 }
+
+// needsBigtable reports whether any table is replicated, as one does that lacks its target by mistake.
+func (r *report) needsBigtable(c *Config) bool {
+	for i := range c.Tables {
+		if c.Tables[i].ArchivedOnly() && r.Written(tablePath(i)+".archive") {
+			continue
+		}
+		return true
+	}
+	return len(c.Tables) == 0
+}

@@ -31,7 +31,7 @@ func TestStatusWithoutReasonsHasAnEmptyList(t *testing.T) {
 
 // A loop that has not published for six claims stands still; a table that is not owned may be silent.
 func TestLoopThatStandsStillIsNotLive(t *testing.T) {
-	o := Options{Tables: []Table{{Source: "Orders"}}, Periods: Periods{ClaimTTL: time.Second}}
+	o := Options{Tables: []Table{{Source: "Orders", Target: "orders"}}, Periods: Periods{ClaimTTL: time.Second}}
 	p := New(o, nil, &queue.Queue{}, nil, zap.NewNop(), nil)
 	v := p.tables[0].view
 	for _, tt := range []struct {
