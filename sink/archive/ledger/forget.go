@@ -27,7 +27,7 @@ func (s *State) forget() {
 		oldest = min(oldest, key.Hour)
 	}
 	for key, hour := range s.CoveredAt {
-		if hour < oldest-keepShards {
+		if _, lives := s.Shards[key]; !lives && hour < oldest-keepShards { // else its next interval may begin before
 			delete(s.CoveredAt, key)
 			for _, c := range s.Covered {
 				delete(c, key)
