@@ -89,13 +89,13 @@ func (a *archiver) write(ctx context.Context, dec *change.Decoder, batch []job) 
 		}
 	}
 	for done := 0; done < len(records); {
-		err := a.o.Archive.Store(ctx, records[done:])
+		stored, err := a.o.Archive.Store(ctx, records[done:])
+		done += stored
 		large := (*archiving.TooLargeError)(nil)
 		switch {
 		case err == nil:
 			return nil
 		case errors.As(err, &large):
-			done += large.Record
 			if err := a.letter(ctx, &batch[of[done]], &records[done], "too_large", err); err != nil {
 				return err
 			}

@@ -100,8 +100,8 @@ func benchShard(n int) string { return fmt.Sprintf("shardId-%020d-0a1b2c3d", n) 
 // nowhere takes events and keeps none.
 type nowhere struct{}
 
-func (nowhere) Store(context.Context, []ledger.Record) error   { return nil }
-func (nowhere) Publish(context.Context, archive.Message) error { return nil }
+func (nowhere) Store(_ context.Context, all []ledger.Record) (int, error) { return len(all), nil }
+func (nowhere) Publish(context.Context, archive.Message) error            { return nil }
 
 // archiver returns the sink that copies what is appended from now on.
 func (x *benchLog) archiver(b *testing.B, objects bool) *Sink {

@@ -332,7 +332,7 @@ func (x *resyncing) archiveLetter(ctx context.Context, c *change.Change) error {
 	if event.Class = x.o.Table.Classes.of(event.Class); event.Class == "" {
 		return nil // it is not archived any more
 	}
-	if err := x.o.Archive.Store(ctx, []ledger.Record{{Event: event, Verdict: ledger.Late}}); err != nil {
+	if _, err := x.o.Archive.Store(ctx, []ledger.Record{{Event: event, Verdict: ledger.Late}}); err != nil {
 		return &outcome.SinkError{Err: err}
 	}
 	return nil

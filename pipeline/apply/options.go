@@ -67,7 +67,7 @@ func (t *Table) canonical(dec *change.Decoder, keys []byte) ([]byte, error) {
 // Archive keeps deletions until they are archived.
 type Archive interface {
 	// Store makes records durable in their order, and drops those that are there already: see archiving.Archiver.
-	Store(ctx context.Context, records []ledger.Record) error
+	Store(ctx context.Context, records []ledger.Record) (stored int, err error)
 	// Publish publishes an event again: see archiving.Archiver.
 	Publish(ctx context.Context, m archive.Message) error
 }

@@ -51,9 +51,9 @@ type slowArchive struct{}
 
 func (slowArchive) Publish(context.Context, archive.Message) error { return nil }
 
-func (slowArchive) Store(ctx context.Context, _ []ledger.Record) error {
+func (slowArchive) Store(ctx context.Context, _ []ledger.Record) (int, error) {
 	<-ctx.Done()
-	return ctx.Err()
+	return 0, ctx.Err()
 }
 
 const archived = `

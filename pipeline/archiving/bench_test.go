@@ -134,7 +134,7 @@ func archiveEvents(b *testing.B, events int, hourOf func(n int) int) {
 	for n := range events {
 		batch = append(batch, ledger.Record{Event: benchEvent(n, begin+layout.Hour(hourOf(n)))})
 		if len(batch) == cap(batch) || n == events-1 {
-			if err := a.Store(ctx, batch); err != nil {
+			if _, err := a.Store(ctx, batch); err != nil {
 				b.Fatal(err)
 			}
 			batch = batch[:0]

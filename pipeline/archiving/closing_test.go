@@ -167,7 +167,7 @@ func TestManifestNamesObjectOfAnOpenIntent(t *testing.T) {
 	w.edit = func(o *Options) { o.CutAt = 1 << 20 }
 	r := w.start()
 	w.files.hook(nil, func(string) error { r.crash(); return errCrash })
-	_ = r.Store(r.dying, w.deleted(0, 6))
+	_, _ = r.Store(r.dying, w.deleted(0, 6))
 	<-r.done
 	w.files.hook(nil, nil)
 	s := w.until("an intent", func(s *ledger.State) bool { return len(s.Intents) == 1 })
@@ -219,7 +219,8 @@ func TestIntentOfAdoptedEventsIsGivenUp(t *testing.T) {
 	w.edit = func(o *Options) { o.CutAt = 1 << 20 }
 	r := w.start()
 	records := w.deleted(0, 6)
-	must(t, r.Store(t.Context(), records))
+	_, err := r.Store(t.Context(), records)
+	must(t, err)
 	w.until("an intent", func(s *ledger.State) bool { return len(s.Intents) == 1 })
 	r.end()
 	w.files.hook(nil, nil)

@@ -27,14 +27,14 @@ func TestFullStreamHoldsOrLetsEventsGo(t *testing.T) {
 				for i := range records {
 					records[i].Item = noise(40 << 10)
 				}
-				if err = r.Store(t.Context(), records); err != nil && letters {
+				if _, err = r.Store(t.Context(), records); err != nil && letters {
 					for i := range records {
 						records[i].Verdict = ledger.Letter
 					}
 				}
 			}
 			if letters { // there is room for what says that they are
-				if err := r.Store(t.Context(), records); err != nil {
+				if _, err := r.Store(t.Context(), records); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -303,7 +303,7 @@ func (r *run) store(records []ledger.Record) {
 	r.w.t.Helper()
 	for batch := range slices.Chunk(records, 3) {
 		for {
-			err := r.Store(r.dying, batch)
+			_, err := r.Store(r.dying, batch)
 			if r.dying.Err() != nil {
 				return
 			}

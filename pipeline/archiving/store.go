@@ -20,8 +20,7 @@ var ErrStalled = errors.New("the archive's stream is full")
 
 // TooLargeError means that the event of a record fits into no message of the server.
 type TooLargeError struct {
-	Record int // which of those that were passed
-	Size   int // bytes of its message
+	Size int // bytes of its message
 }
 
 func (e *TooLargeError) Error() string {
@@ -31,31 +30,29 @@ func (e *TooLargeError) Error() string {
 // maxBatch is how many bytes of events go into one entry before compression.
 const maxBatch = 4 << 20
 
-// Store makes records durable in the archive's stream, in their order, and returns then. Records that are there already
-// are left out. It blocks for a while when the stream is not ready or is full. Errors: archive.ErrAway, ErrStalled,
-// *TooLargeError; records before the one that it names are stored. After any other error some may be stored.
+// Store makes records durable in the archive's stream, in their order, and returns how many are. Records that are there
+// already are left out, and count. It blocks for a while when the stream is not ready or is full. Errors:
+// archive.ErrAway, ErrStalled, and *TooLargeError about the first record that is not stored. After any other error more
+// may be stored than it says.
 //
 // Rule 1: the mark of the table's log passes a deletion only when this has returned.
-func (a *Archiver) Store(ctx context.Context, records []ledger.Record) error {
-	for done := 0; done < len(records); {
+func (a *Archiver) Store(ctx context.Context, records []ledger.Record) (stored int, err error) {
+	for stored < len(records) {
 		l, err := a.awaitLife(ctx)
-		if err == nil && slices.ContainsFunc(records[done:], hasEvent) {
+		if err == nil && slices.ContainsFunc(records[stored:], hasEvent) {
 			err = l.awaitRoom(ctx)
 		}
 		if err != nil {
-			return err
+			return stored, err
 		}
-		n := cut(records[done:], min(maxBatch, 4*l.w.journal.MaxMessage()))
-		stored, err := l.store(ctx, records[done:done+n])
-		done += stored
-		if large := (*TooLargeError)(nil); errors.As(err, &large) {
-			large.Record = done
-		}
+		n := cut(records[stored:], min(maxBatch, 4*l.w.journal.MaxMessage()))
+		n, err = l.store(ctx, records[stored:stored+n])
+		stored += n
 		if err != nil {
-			return err
+			return stored, err
 		}
 	}
-	return nil
+	return stored, nil
 }
 
 // hasEvent reports whether a record needs room for an event.

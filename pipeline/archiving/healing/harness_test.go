@@ -184,7 +184,7 @@ func (l *life) given(class transform.EventClass, key string, seq int, created ch
 		Sequence: change.SequenceNumber(fmt.Sprint(1000 + seq)), Created: created, Item: []byte(`{"v":{"S":"x"}}`),
 	}}
 	for {
-		err := l.Archive.Store(l.ctx, []ledger.Record{rec})
+		_, err := l.Archive.Store(l.ctx, []ledger.Record{rec})
 		if err == nil {
 			return
 		}

@@ -180,10 +180,10 @@ func (r *reading) store(ctx context.Context, chunk map[itemHash]*deletion, from,
 	defer r.h.Archive.Deferring(false)
 	var batch []ledger.Record
 	flush := func() error {
-		err := r.h.Archive.Store(ctx, batch)
+		stored, err := r.h.Archive.Store(ctx, batch)
 		if large := (*archiving.TooLargeError)(nil); errors.As(err, &large) {
 			return refuse("`replicator gaps clear` waives what the archive lacks; or raise max_payload of the NATS server",
-				"line %s of %s: %v", batch[large.Record].Sequence, batch[large.Record].Shard, err)
+				"line %s of %s: %v", batch[stored].Sequence, batch[stored].Shard, err)
 		}
 		batch = batch[:0]
 		return err
